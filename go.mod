@@ -1,0 +1,3 @@
+module github.com/zklock/zklock
+
+go 1.26
