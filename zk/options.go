@@ -1,0 +1,48 @@
+package zk
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"net"
+	"time"
+)
+
+// Options change how a [Client] behaves. The zero value, and a nil pointer,
+// work; each field says what zero means. Dial copies what it needs.
+type Options struct {
+	// SessionTimeout is what is asked for; the server has the last word, by
+	// default between 2 and 20 of its ticks. Zero means 20 seconds. Less than
+	// 10 milliseconds or more than 24 hours is an error.
+	SessionTimeout time.Duration
+	// Auth are the credentials that each connection begins with, as those of
+	// [Client.AddAuth]. Nil means none.
+	Auth []Auth
+	// TLS, if not nil, makes the connections TLS connections. An empty
+	// ServerName means the host in the connection string.
+	TLS *tls.Config
+	// DialContext makes connections; network is "tcp" or "unix". Nil means
+	// that of a net.Dialer. It is called anew for each connection, with the
+	// host's name as in the connection string.
+	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
+	// ReadOnly accepts servers that have lost their quorum, see
+	// [ConnectedReadOnly]. False means to go on looking for another.
+	ReadOnly bool
+	// KeepOrder tries the servers in the order given. False means that each
+	// client shuffles them, so that clients spread.
+	KeepOrder bool
+	// MaxRequest is the largest request in bytes that the servers accept
+	// (jute.maxbuffer there). Zero means 1048575, their default.
+	MaxRequest int
+	// MaxReply is the largest answer in bytes that the client accepts. Zero
+	// means 64 MiB: a listing of some 1,000,000 children.
+	MaxReply int
+	// Logger is told of connections and sessions. Nil means silence.
+	Logger *slog.Logger
+}
+
+// Auth is one credential, as the arguments of ZooKeeper.addAuthInfo.
+type Auth struct {
+	Scheme string // "digest", or what the servers have a provider for
+	Data   []byte // for digest "user:password"
+}
