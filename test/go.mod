@@ -1,0 +1,3 @@
+module github.com/zklock/zklock/test
+
+go 1.26

@@ -1,0 +1,235 @@
+package zkreal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/zklock/zklock/test/child"
+	"github.com/zklock/zklock/test/jvm"
+)
+
+// serverClass runs standalone servers too, when zoo.cfg names no other server.
+const serverClass = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+
+// startTimeout bounds the start of a server up to its first answer. An idle
+// machine needs one to three seconds.
+const startTimeout = 90 * time.Second
+
+// pollInterval is how often a starting server is asked.
+const pollInterval = 50 * time.Millisecond
+
+var (
+	// ErrNotServing says that a server does not serve clients (now).
+	ErrNotServing = errors.New("zkreal: server is not serving")
+	// ErrRunning says that a server runs already.
+	ErrRunning = errors.New("zkreal: server is running already")
+)
+
+// Node is one ZooKeeper server, a JVM of its own. Its methods may be called
+// from any goroutine.
+type Node struct {
+	id        int
+	addr      string
+	dir       string
+	classpath string
+	javaFlags []string
+	prefix    []string // command that the JVM is run by, as "ip netns exec"
+
+	mu   sync.Mutex // guards proc; never held across a wait
+	proc *child.Process
+}
+
+// newNode writes the files of a server below dir.
+func newNode(cfg Config, id int, dir, host string, port int, members []member) (*Node, error) {
+	classpath, err := jvm.Classpath("zookeeper", "slf4j-simple")
+	if err != nil {
+		return nil, err
+	}
+	n := &Node{
+		id: id, addr: net.JoinHostPort(host, strconv.Itoa(port)), dir: dir,
+		classpath: classpath, javaFlags: cfg.JavaFlags,
+	}
+	data := filepath.Join(dir, "data")
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		return nil, fmt.Errorf("zkreal: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(data, "myid"), []byte(strconv.Itoa(id)), 0o600); err != nil {
+		return nil, fmt.Errorf("zkreal: %w", err)
+	}
+	text := cfg.file(data, host, port, members)
+	if err := os.WriteFile(n.configPath(), []byte(text), 0o600); err != nil {
+		return nil, fmt.Errorf("zkreal: %w", err)
+	}
+	return n, nil
+}
+
+func (n *Node) configPath() string { return filepath.Join(n.dir, "zoo.cfg") }
+
+// ID is the server's number in its ensemble, from 1 on; 1 for a standalone one.
+func (n *Node) ID() int { return n.id }
+
+// Addr is the host:port for clients. It stays the same over restarts.
+func (n *Node) Addr() string { return n.addr }
+
+// LogPath is the file with the server's output, of all its runs.
+func (n *Node) LogPath() string { return filepath.Join(n.dir, "server.log") }
+
+// DataDir is the server's dataDir.
+func (n *Node) DataDir() string { return filepath.Join(n.dir, "data") }
+
+// Pid is the process id of the JVM, or 0 while none runs.
+func (n *Node) Pid() int {
+	if proc := n.running(); proc != nil {
+		return proc.Pid()
+	}
+	return 0
+}
+
+// running returns the server's process, or nil if it has ended.
+func (n *Node) running() *child.Process {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.proc == nil {
+		return nil
+	}
+	select {
+	case <-n.proc.Done():
+		return nil
+	default:
+		return n.proc
+	}
+}
+
+// Start starts the JVM and returns without waiting until it serves
+// ([Node.WaitServing]).
+func (n *Node) Start() error {
+	if n.running() != nil {
+		return ErrRunning
+	}
+	log, err := os.OpenFile(n.LogPath(), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("zkreal: %w", err)
+	}
+	defer func() { _ = log.Close() }() // the child has its own descriptor
+	java, err := exec.LookPath("java")
+	if err != nil {
+		return fmt.Errorf("%w: %w", jvm.ErrNotInstalled, err)
+	}
+	argv := append([]string{}, n.prefix...)
+	argv = append(argv, java)
+	argv = append(argv, n.javaFlags...)
+	argv = append(argv, jvm.Args(n.classpath, serverClass, n.configPath())...)
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Stdout, cmd.Stderr = log, log
+	proc, err := child.Start(cmd)
+	if err != nil {
+		return err
+	}
+	n.mu.Lock()
+	n.proc = proc
+	n.mu.Unlock()
+	return nil
+}
+
+// Kill ends the server by SIGKILL and waits for its end.
+func (n *Node) Kill() {
+	if proc := n.running(); proc != nil {
+		proc.Kill()
+	}
+}
+
+// Terminate asks the server to end by SIGTERM, which runs its shutdown, and
+// waits for its end; it kills the server when ctx ends first.
+func (n *Node) Terminate(ctx context.Context) error {
+	proc := n.running()
+	if proc == nil {
+		return nil
+	}
+	if err := proc.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, child.ErrExited) {
+		return err
+	}
+	select {
+	case <-proc.Done():
+		return nil
+	case <-ctx.Done():
+		proc.Kill()
+		return ctx.Err()
+	}
+}
+
+// Stop pauses the server by SIGSTOP: its sockets stay open and silent.
+func (n *Node) Stop() error { return n.signal(syscall.SIGSTOP) }
+
+// Cont lets a paused server go on by SIGCONT.
+func (n *Node) Cont() error { return n.signal(syscall.SIGCONT) }
+
+func (n *Node) signal(sig syscall.Signal) error {
+	proc := n.running()
+	if proc == nil {
+		return child.ErrExited
+	}
+	return proc.Signal(sig)
+}
+
+// Restart kills the server if it runs, starts it on the same address and data,
+// and waits until it serves.
+func (n *Node) Restart(ctx context.Context) error {
+	n.Kill()
+	if err := n.Start(); err != nil {
+		return err
+	}
+	return n.WaitServing(ctx)
+}
+
+// Mode asks the server for its role: "standalone", "leader" or "follower". A
+// server that is up without a quorum gives [ErrNotServing].
+func (n *Node) Mode(ctx context.Context) (string, error) {
+	answer, err := FourLetter(ctx, n.addr, "srvr")
+	if err != nil {
+		return "", err
+	}
+	mode := Field(answer, "Mode")
+	if mode == "" {
+		return "", fmt.Errorf("%w: server %d says %.100q", ErrNotServing, n.id, answer)
+	}
+	return mode, nil
+}
+
+// WaitServing waits until the server serves clients. It fails, with the end of
+// the server's log, when its process ends or ctx does, and after 90 s at most.
+func (n *Node) WaitServing(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	n.mu.Lock()
+	proc := n.proc
+	n.mu.Unlock()
+	if proc == nil {
+		return child.ErrExited
+	}
+	err := poll(ctx, proc.Done(), pollInterval, func() error {
+		_, err := n.Mode(ctx)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("zkreal: server %d at %s never served: %w; its log ends:\n%s", n.id, n.addr, err, n.LogTail())
+	}
+	return nil
+}
+
+// LogTail returns the last 4 KiB of the server's log, for messages.
+func (n *Node) LogTail() string {
+	log, err := os.ReadFile(n.LogPath())
+	if err != nil {
+		return err.Error()
+	}
+	return string(log[max(0, len(log)-4096):])
+}
