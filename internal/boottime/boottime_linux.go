@@ -1,0 +1,17 @@
+package boottime
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// bootReading reads CLOCK_BOOTTIME (clock_gettime(2)). Kernels without it are
+// older than any that Go supports, but a sandbox may refuse the call.
+func bootReading() (time.Duration, bool) {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
+		return 0, false
+	}
+	return time.Duration(ts.Nano()), true
+}
