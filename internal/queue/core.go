@@ -1,0 +1,374 @@
+package queue
+
+import (
+	"slices"
+	"time"
+)
+
+// A Config sets a Core up.
+type Config struct {
+	// GUID returns 16 bytes that were never returned before, anywhere.
+	GUID func() [16]byte
+	// Jitter returns a number in [0,1) to spread timers with.
+	Jitter func() float64
+	// Drift is the largest difference between the rates of two clocks, as a
+	// fraction; 0 means 1 %.
+	Drift float64
+	// Persistent makes missing parents persistent znodes instead of containers.
+	Persistent bool
+}
+
+// A Core is the lock side of one client. Not safe for concurrent use.
+type Core struct {
+	cfg      Config
+	session  SessionChange // the last one, whatever its state
+	deadline Deadline
+	beat     heartbeat
+	closed   error // why no claim can succeed any more
+
+	claims []*claim // in order of arrival
+	doomed []*node  // znodes that are, or may be, there and must go
+	probes []probe  // listings under way that look for doomed znodes
+
+	pending map[uint64]waiter // requests under way
+	lastReq uint64
+	lastID  ID
+	dirty   bool // a claim may be ready to be granted
+
+	requests []Request
+	signals  []Signal
+}
+
+// waiter is who gets a reply.
+type waiter func(now time.Duration, r Reply)
+
+// New returns a Core that waits for its session.
+func New(cfg Config) *Core {
+	if cfg.Drift == 0 {
+		cfg.Drift = 0.01
+	}
+	return &Core{cfg: cfg, session: SessionChange{State: Disconnected}, pending: map[uint64]waiter{}}
+}
+
+// Take returns what the inputs since the last Take brought: requests to send in
+// this order, and signals.
+func (c *Core) Take() ([]Request, []Signal) {
+	r, s := c.requests, c.signals
+	c.requests, c.signals = nil, nil
+	return r, s
+}
+
+// Deadline returns until when holds of this session are surely safe; ok is
+// false when nothing is proven.
+func (c *Core) Deadline() (at time.Duration, ok bool) { return c.deadline.At() }
+
+// Idle reports whether no znode of this core's is left, nor may be.
+func (c *Core) Idle() bool { return len(c.claims) == 0 && len(c.doomed) == 0 }
+
+func (c *Core) connected() bool { return c.session.State == Connected }
+
+func (c *Core) send(r Request, w waiter) {
+	c.lastReq++
+	r.ID = c.lastReq
+	c.pending[r.ID] = w
+	c.requests = append(c.requests, r)
+}
+
+func (c *Core) signal(s Signal) { c.signals = append(c.signals, s) }
+
+// Acquire begins a claim on the lock at path. With try it fails rather than
+// wait. data goes into the znode.
+func (c *Core) Acquire(now time.Duration, path string, kind Kind, try bool, data []byte) ID {
+	c.advance(now)
+	c.lastID++
+	cl := &claim{id: c.lastID, path: path, kind: kind, try: try, data: data}
+	if c.closed != nil {
+		c.signal(Signal{ID: cl.id, Kind: Failed, Err: c.closed})
+		return cl.id
+	}
+	c.claims = append(c.claims, cl)
+	if c.connected() {
+		c.join(now, cl)
+	}
+	return cl.id
+}
+
+// Cancel gives a claim up, whether it waits or has been granted meanwhile. Its
+// znode is deleted in the background.
+func (c *Core) Cancel(now time.Duration, id ID) {
+	c.advance(now)
+	if cl := c.claim(id); cl != nil {
+		c.leave(now, cl, 0)
+	}
+}
+
+// Release ends a hold. A Released signal follows when its znode is gone.
+func (c *Core) Release(now time.Duration, id ID) {
+	c.advance(now)
+	if cl := c.claim(id); cl != nil {
+		c.leave(now, cl, id)
+		return
+	}
+	// A lost hold's znode may still be on its way out: report when it is gone.
+	for _, n := range c.doomed {
+		if n.formerly == id {
+			n.report = id
+			return
+		}
+	}
+	c.signal(Signal{ID: id, Kind: Released})
+}
+
+// Verify asks a quorum whether the hold's znode is there. call comes back in
+// the Verified signal.
+func (c *Core) Verify(now time.Duration, id ID, call uint64) {
+	c.advance(now)
+	cl := c.claim(id)
+	if cl == nil || cl.phase != held {
+		c.signal(Signal{ID: id, Kind: Verified, Call: call, Err: ErrNotHeld})
+		return
+	}
+	n := cl.node
+	c.send(Request{Kind: Check, Paths: []string{n.path()}}, func(now time.Duration, r Reply) {
+		s := Signal{ID: id, Kind: Verified, Call: call}
+		switch r.Code {
+		case OK:
+			c.answered(r)
+			if cl.phase != held || cl.node != n {
+				s.Err = ErrNotHeld
+			}
+		case NoNode:
+			s.Err = ErrGone
+			c.gone(now, n)
+		case SessionOver:
+			s.Err = ErrExpired
+		case NotApplied, Unknown:
+			s.Err = ErrUnproven
+		default:
+			s.Err = r.Err
+		}
+		c.signal(s)
+	})
+}
+
+// Reply takes the outcome of a request. Replies come in the order of the wire,
+// between the events that were read before and after them.
+func (c *Core) Reply(now time.Duration, r Reply) {
+	c.advance(now)
+	w := c.pending[r.ID]
+	if w == nil {
+		return
+	}
+	delete(c.pending, r.ID)
+	w(now, r)
+}
+
+// Event takes what a watch told.
+func (c *Core) Event(now time.Duration, kind EventKind, path string) {
+	c.advance(now)
+	// Over a copy: a claim whose own znode is gone leaves the list.
+	for _, cl := range slices.Clone(c.claims) {
+		switch {
+		case cl.node != nil && cl.node.state == alive && cl.node.path() == path:
+			if kind == Deleted {
+				c.gone(now, cl.node)
+			} else {
+				c.watchOwn(cl)
+			}
+		case cl.phase == waiting && cl.blocker != "" && cl.path+"/"+cl.blocker == path:
+			if kind == Deleted {
+				c.strike(now, cl, cl.blocker)
+			} else {
+				c.watchBlocker(now, cl)
+			}
+		}
+	}
+}
+
+// Drained says that everything the connection had brought was delivered. Only
+// now may claims be granted: the news that a waiter's own znode is gone may
+// stand right behind the news that its blocker is.
+func (c *Core) Drained(now time.Duration) {
+	c.advance(now)
+	c.settle(now)
+}
+
+// Session takes a change of the session's state.
+func (c *Core) Session(now time.Duration, s SessionChange) {
+	c.advance(now)
+	former := c.session
+	switch s.State {
+	case Connected:
+		if former.Session != s.Session {
+			c.over(now, ErrExpired)
+		}
+		c.session = s
+		c.deadline.Handshake(s.Sent, s.Timeout, c.cfg.Drift, former.Session != s.Session)
+		c.beat.restart(now)
+		c.recover()
+		c.resume(now)
+	case Disconnected:
+		s.Session, s.Timeout = former.Session, former.Timeout
+		c.session = s
+	case Expired:
+		c.over(now, ErrExpired)
+		c.session = SessionChange{State: Disconnected}
+	case Closed:
+		c.closed = s.Err
+		if c.closed == nil {
+			c.closed = ErrClosed
+		}
+		c.session = SessionChange{State: Disconnected}
+		c.over(now, c.closed)
+	}
+}
+
+// Tick does what is due.
+func (c *Core) Tick(now time.Duration) {
+	c.advance(now)
+	if !c.connected() {
+		return
+	}
+	for _, cl := range slices.Clone(c.claims) {
+		if cl.retryAt != 0 && cl.retryAt <= now {
+			cl.retryAt = 0
+			c.proceed(now, cl)
+		}
+	}
+	for _, n := range slices.Clone(c.doomed) {
+		if n.retryAt != 0 && n.retryAt <= now {
+			n.retryAt = 0
+			c.dispose(now, n)
+		}
+	}
+	c.heartbeat(now)
+}
+
+// Next returns when Tick has something to do; ok is false when nothing is due.
+func (c *Core) Next() (at time.Duration, ok bool) {
+	sooner := func(t time.Duration) {
+		if t != 0 && (!ok || t < at) {
+			at, ok = t, true
+		}
+	}
+	if slices.ContainsFunc(c.claims, func(cl *claim) bool { return cl.phase == held }) {
+		if d, proven := c.deadline.At(); proven {
+			sooner(d)
+		}
+		if !c.beat.jeopardy {
+			sooner(c.beat.overdueAt(c.session.Timeout))
+		}
+	}
+	if !c.connected() {
+		return at, ok
+	}
+	for _, cl := range c.claims {
+		sooner(cl.retryAt)
+	}
+	for _, n := range c.doomed {
+		sooner(n.retryAt)
+	}
+	sooner(c.beat.nextAt(c.session.Timeout))
+	return at, ok
+}
+
+func (c *Core) claim(id ID) *claim {
+	if i, ok := slices.BinarySearchFunc(c.claims, id, func(cl *claim, id ID) int {
+		return int(int64(cl.id) - int64(id))
+	}); ok {
+		return c.claims[i]
+	}
+	return nil
+}
+
+// remove takes a claim off the list.
+func (c *Core) remove(cl *claim) {
+	cl.phase = done
+	if i := slices.Index(c.claims, cl); i >= 0 {
+		c.claims = slices.Delete(c.claims, i, i+1)
+	}
+}
+
+// advance lets time pass: it comes first in every input, so that nothing that
+// arrives after the deadline revives a hold.
+func (c *Core) advance(now time.Duration) {
+	if c.deadline.Ahead(now) == 0 {
+		for _, cl := range slices.Clone(c.claims) {
+			if cl.phase == held {
+				c.lose(now, cl, ErrDeadline)
+			}
+		}
+	}
+	if c.beat.overdue(now, c.session.Timeout) && !c.beat.jeopardy {
+		c.beat.jeopardy = true
+		c.tellHolders(Jeopardy)
+	}
+}
+
+func (c *Core) tellHolders(kind SignalKind) {
+	for _, cl := range c.claims {
+		if cl.phase == held {
+			c.signal(Signal{ID: cl.id, Kind: kind})
+		}
+	}
+}
+
+// answered takes note of a quorum write that succeeded.
+func (c *Core) answered(r Reply) {
+	if r.Conn != c.session.Conn || !c.connected() {
+		return
+	}
+	c.deadline.Answered(r.Sent, r.Received)
+	c.beat.answeredAt = r.Received
+	c.recover()
+	c.dirty = true
+}
+
+// recover ends the holders' jeopardy.
+func (c *Core) recover() {
+	if c.beat.jeopardy {
+		c.beat.jeopardy = false
+		c.tellHolders(Recovered)
+	}
+}
+
+// resume picks everything up on a new connection, or in a new session.
+func (c *Core) resume(now time.Duration) {
+	for _, cl := range slices.Clone(c.claims) {
+		cl.retryAt = 0
+		cl.unproven = cl.phase == ready
+		c.proceed(now, cl)
+	}
+	for _, n := range slices.Clone(c.doomed) {
+		n.retryAt = 0
+		c.dispose(now, n)
+	}
+	c.heartbeat(now)
+}
+
+// over ends everything that belonged to the session: holds are lost, waiters
+// will queue again in the next session, doomed znodes are gone with it.
+func (c *Core) over(now time.Duration, why error) {
+	for _, n := range slices.Clone(c.doomed) {
+		c.finish(n, nil)
+	}
+	c.probes = nil
+	c.deadline.Forget()
+	c.beat = heartbeat{}
+	for _, cl := range slices.Clone(c.claims) {
+		if n := cl.node; n != nil {
+			n.state = absent
+			cl.node = nil
+		}
+		switch {
+		case cl.phase == held:
+			c.remove(cl)
+			c.signal(Signal{ID: cl.id, Kind: Lost, Err: why})
+		case c.closed != nil:
+			c.remove(cl)
+			c.signal(Signal{ID: cl.id, Kind: Failed, Err: why})
+		default:
+			cl.park()
+		}
+	}
+}

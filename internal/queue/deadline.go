@@ -1,0 +1,114 @@
+package queue
+
+import "time"
+
+// A Deadline computes how long a session is surely alive at the ensemble, from
+// requests that the leader is known to have answered.
+//
+// Plain answers are no proof: a follower that is cut off from its leader goes
+// on answering pings and reads for syncLimit ticks, while the leader expires
+// the session. A quorum write is answered only by a leader, but the leader
+// hears of the session's liveness through its own pings to the follower, every
+// half tick. So the rule takes three quorum writes a, b, c on one connection,
+// where b was sent at least half a tick (and some) after a was answered, and c
+// was sent after b was answered. Once c is answered, the leader has taken note
+// of the client's life at or after the moment at which a was sent: a's answer,
+// the leader's ping and b's answer share one queue from leader to follower, and
+// the follower's report is ahead of c on the way back.
+//
+// A handshake that succeeded (a new session, or a resumption, which the leader
+// revalidates) proves the same of the moment when it was sent.
+//
+// All times are readings of one clock that runs through suspend. The zero
+// Deadline proves nothing.
+type Deadline struct {
+	timeout time.Duration // what the ensemble expires after, less clock drift
+	gap     time.Duration // between a's answer and b's sending
+	at      time.Duration // the proven deadline
+	proven  bool
+	firsts  []proof // possible a's, oldest first
+}
+
+// proof is an answered request a, and when the first b that qualifies for it
+// was answered.
+type proof struct {
+	sent, received time.Duration
+	b              time.Duration // received time of b
+	hasB           bool
+}
+
+// maxProofs bounds how many a's are remembered. They are thinned to one every
+// sixteenth of the gap, so that this many span more than the rule needs.
+const maxProofs = 64
+
+// Handshake starts over on a new connection, whose ConnectRequest was sent at
+// this time. A resumed session keeps an earlier connection's proof where that
+// reaches further; fresh says that the session is a new one. drift is the
+// largest difference between the rates of two clocks, as a fraction.
+func (d *Deadline) Handshake(sent, timeout time.Duration, drift float64, fresh bool) {
+	d.timeout = timeout - time.Duration(float64(timeout)*drift)
+	// Half a tick is at most a quarter of the smallest session timeout that the
+	// server negotiates; the tick itself is not told to clients.
+	d.gap = timeout / 4
+	d.firsts = d.firsts[:0]
+	if fresh {
+		d.proven = false
+	}
+	d.raise(sent)
+}
+
+// Answered takes note of a quorum write that the leader answered successfully
+// on the connection of the last Handshake.
+func (d *Deadline) Answered(sent, received time.Duration) {
+	newest := -1
+	for i := range d.firsts {
+		a := &d.firsts[i]
+		if a.hasB && sent >= a.b {
+			newest = i // this request is a c for a; later a's reach further
+		}
+		if !a.hasB && sent >= a.received+d.gap {
+			a.b, a.hasB = received, true
+		}
+	}
+	if newest >= 0 {
+		d.raise(d.firsts[newest].sent)
+		d.firsts = append(d.firsts[:0], d.firsts[newest+1:]...)
+	}
+	d.remember(proof{sent: sent, received: received})
+}
+
+// remember keeps a as a first of three, unless the one before is nearly as new.
+func (d *Deadline) remember(a proof) {
+	if n := len(d.firsts); n > 0 && a.sent < d.firsts[n-1].sent+d.gap/16 {
+		return
+	}
+	if len(d.firsts) == maxProofs {
+		d.firsts = append(d.firsts[:0], d.firsts[1:]...)
+	}
+	d.firsts = append(d.firsts, a)
+}
+
+// raise moves the deadline to what a request sent at this time proves.
+func (d *Deadline) raise(sent time.Duration) {
+	if at := sent + d.timeout; !d.proven || at > d.at {
+		d.at, d.proven = at, true
+	}
+}
+
+// Forget drops every proof: the session is over.
+func (d *Deadline) Forget() {
+	d.proven = false
+	d.firsts = d.firsts[:0]
+}
+
+// At returns the deadline; ok is false when there is none.
+func (d *Deadline) At() (at time.Duration, ok bool) { return d.at, d.proven }
+
+// Ahead returns by how much the deadline is ahead of now, 0 when it is past or
+// there is none.
+func (d *Deadline) Ahead(now time.Duration) time.Duration {
+	if !d.proven || d.at <= now {
+		return 0
+	}
+	return d.at - now
+}

@@ -1,0 +1,110 @@
+package queue
+
+import "time"
+
+// A heartbeat asks a quorum about all of a session's entries, every eighth of
+// the session's timeout. It proves the session alive to the leader (see
+// Deadline), and it tells of an entry that somebody deleted. There is one a
+// session, however many locks it holds. It goes on while nothing is held, with
+// an empty multi, so that the next acquire finds a deadline ahead and needs one
+// round trip.
+type heartbeat struct {
+	sentAt     time.Duration // when the last one went out; 0 before the first
+	begunAt    time.Duration // when this connection began
+	answeredAt time.Duration // when a leader last answered
+	underWay   int           // how many are unanswered
+	jeopardy   bool
+	hurry      bool // a claim is ready but for the proof
+}
+
+// maxUnderWay bounds the heartbeats without an answer on a stalled connection.
+const maxUnderWay = 4
+
+// checksPerMulti bounds one heartbeat's frame: paths are some 600 bytes at the
+// most, a server's limit on frames is 1 MiB.
+const checksPerMulti = 512
+
+func (b *heartbeat) restart(now time.Duration) {
+	b.sentAt, b.begunAt, b.underWay = 0, now, 0
+	b.answeredAt = now // the handshake was answered
+}
+
+// nextAt returns when the next heartbeat is due, 0 for never.
+func (b *heartbeat) nextAt(timeout time.Duration) time.Duration {
+	switch {
+	case b.underWay >= maxUnderWay:
+		return 0
+	case b.hurry:
+		return b.sentAt + timeout/32
+	}
+	return max(b.sentAt, b.begunAt) + timeout/8
+}
+
+// overdueAt returns when holds come into jeopardy, 0 for never.
+func (b *heartbeat) overdueAt(timeout time.Duration) time.Duration {
+	if b.answeredAt == 0 {
+		return 0
+	}
+	return b.answeredAt + timeout/3
+}
+
+func (b *heartbeat) overdue(now, timeout time.Duration) bool {
+	at := b.overdueAt(timeout)
+	return at != 0 && now >= at
+}
+
+// heartbeat sends one if it is due.
+func (c *Core) heartbeat(now time.Duration) {
+	at := c.beat.nextAt(c.session.Timeout)
+	if !c.connected() || at == 0 || now < at {
+		return
+	}
+	c.beatNow(now)
+}
+
+// beatNow sends a heartbeat over all entries that the session is known to have.
+func (c *Core) beatNow(now time.Duration) {
+	c.beat.sentAt = now
+	var nodes []*node
+	for _, cl := range c.claims {
+		if cl.node != nil && cl.node.state == alive {
+			nodes = append(nodes, cl.node)
+		}
+	}
+	for len(nodes) > checksPerMulti {
+		c.check(nodes[:checksPerMulti:checksPerMulti])
+		nodes = nodes[checksPerMulti:]
+	}
+	c.check(nodes)
+}
+
+// check asks a quorum about these entries in one multi.
+func (c *Core) check(nodes []*node) {
+	paths := make([]string, len(nodes))
+	for i, n := range nodes {
+		paths[i] = n.path()
+	}
+	conn := c.session.Conn
+	c.beat.underWay++
+	c.send(Request{Kind: Check, Paths: paths}, func(now time.Duration, r Reply) {
+		if c.session.Conn == conn {
+			c.beat.underWay--
+		}
+		switch {
+		case r.Code == OK:
+			c.answered(r)
+			for _, n := range nodes {
+				if n.owner != nil && r.Conn == c.session.Conn {
+					n.owner.unproven = false
+				}
+			}
+		case r.Code == NoNode && r.Failed < len(nodes):
+			// One is gone, so the multi proved nothing of the others: ask again
+			// at once about what is left.
+			c.gone(now, nodes[r.Failed])
+			if c.connected() {
+				c.beatNow(now)
+			}
+		}
+	})
+}

@@ -1,0 +1,155 @@
+package queue
+
+import (
+	"encoding/hex"
+	"strconv"
+	"strings"
+)
+
+// Kind says with whom an entry of a queue may share the lock.
+type Kind uint8
+
+// The kinds of entries.
+const (
+	Exclusive Kind = iota // a mutex or a writer: holds alone
+	Shared                // a reader: holds beside other readers
+)
+
+// Layout says which library's recipe wrote a name.
+type Layout uint8
+
+// The layouts that are understood.
+const (
+	Curator Layout = iota // Curator, go-zookeeper and zklock: _c_GUID-MARKERsequence
+	Kazoo                 // kazoo: GUID, marker, sequence
+)
+
+// The markers between a name's GUID and its sequence number.
+const (
+	markLock  = "-lock-"    // Curator's InterProcessMutex, LeaderSelector; go-zookeeper
+	markRead  = "-__READ__" // Curator's read lock
+	markWrite = "-__WRIT__" // Curator's write lock
+	markLease = "-lease-"   // Curator's InterProcessSemaphoreV2
+	markLatch = "-latch-"   // Curator's LeaderLatch
+	kazooLock = "__lock__"  // kazoo's Lock, WriteLock, Election
+	kazooRead = "__rlock__" // kazoo's ReadLock
+)
+
+// digits is the length of ZooKeeper's sequence suffix, "%010d" of an int32.
+const digits = 10
+
+// Sequence numbers stick at the largest int32. Long before, an acquire is
+// refused; earlier still, it is warned about. (Curator, kazoo and go-zookeeper
+// give a lock to two holders there.)
+const (
+	SequenceLimit   = 1<<31 - 1<<20
+	SequenceWarning = 1<<31 - 1<<24
+)
+
+// An Entry is the name of one contender, taken apart.
+type Entry struct {
+	Name   string // the child's whole name
+	GUID   string // what stands before the marker, without Curator's "_c_"
+	Marker string
+	Seq    int64
+	Kind   Kind
+	Layout Layout
+}
+
+// Writer reports whether the entry is a writer's, which may leave a reader
+// with the same sequence number behind when it downgrades.
+func (e Entry) Writer() bool { return e.Marker == markWrite }
+
+// NameClass is what ParseName finds a child to be.
+type NameClass uint8
+
+// The classes of children.
+const (
+	Foreign   NameClass = iota // not a contender: no place in the order
+	Contender                  // a well-formed entry
+	Malformed                  // a contender's shape with an impossible sequence: nobody may be granted beside it
+)
+
+// marks lists the markers with what they mean. The order matters where one is
+// part of another: kazoo's reader before kazoo's lock.
+func marks() [7]Entry {
+	return [7]Entry{
+		{Marker: markLock, Kind: Exclusive, Layout: Curator},
+		{Marker: markRead, Kind: Shared, Layout: Curator},
+		{Marker: markWrite, Kind: Exclusive, Layout: Curator},
+		{Marker: markLease, Kind: Exclusive, Layout: Curator},
+		{Marker: markLatch, Kind: Exclusive, Layout: Curator},
+		{Marker: kazooRead, Kind: Shared, Layout: Kazoo},
+		{Marker: kazooLock, Kind: Exclusive, Layout: Kazoo},
+	}
+}
+
+// ParseName takes a child's name apart. A contender has a known marker and ten
+// digits after the last one; the rest is foreign and takes no place in the
+// queue. A name of a recipe's own shape whose suffix is a number but not ten
+// digits comes from a sequence that ran over, and is Malformed.
+func ParseName(name string) (Entry, NameClass) {
+	for _, e := range marks() {
+		i := strings.LastIndex(name, e.Marker)
+		if i < 0 {
+			continue
+		}
+		suffix := name[i+len(e.Marker):]
+		e.Name = name
+		e.GUID = strings.TrimPrefix(name[:i], "_c_")
+		if seq, ok := sequence(suffix); ok {
+			e.Seq = seq
+			return e, Contender
+		}
+		if numeric(suffix) && isGUID(e.GUID) {
+			return e, Malformed
+		}
+		return Entry{Name: name}, Foreign
+	}
+	return Entry{Name: name}, Foreign
+}
+
+// sequence reads ten digits; ok is false for anything else.
+func sequence(s string) (int64, bool) {
+	if len(s) != digits || s[0] == '-' || s[0] == '+' {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	return n, err == nil
+}
+
+// numeric reports whether s is a number, signed or not, of any length.
+func numeric(s string) bool {
+	s = strings.TrimPrefix(s, "-")
+	return s != "" && strings.Trim(s, "0123456789") == ""
+}
+
+// isGUID reports whether s is the hexadecimal text of 16 bytes, with or
+// without hyphens.
+func isGUID(s string) bool {
+	s = strings.ReplaceAll(s, "-", "")
+	if len(s) != 32 {
+		return false
+	}
+	return strings.Trim(s, "0123456789abcdefABCDEF") == ""
+}
+
+// Prefix returns the name that a create of this kind asks for: Curator's
+// protection prefix with the GUID, and the marker that the server appends the
+// sequence number to.
+func Prefix(guid [16]byte) string {
+	return "_c_" + FormatGUID(guid) + markLock
+}
+
+// FormatGUID writes 16 bytes as Java's UUID.toString does: lower case, with
+// hyphens.
+func FormatGUID(g [16]byte) string {
+	var b [36]byte
+	hex.Encode(b[0:8], g[0:4])
+	hex.Encode(b[9:13], g[4:6])
+	hex.Encode(b[14:18], g[6:8])
+	hex.Encode(b[19:23], g[8:10])
+	hex.Encode(b[24:36], g[10:16])
+	b[8], b[13], b[18], b[23] = '-', '-', '-', '-'
+	return string(b[:])
+}

@@ -1,0 +1,73 @@
+package queue
+
+import (
+	"cmp"
+	"slices"
+)
+
+// A Listing is a lock's children, sorted out.
+type Listing struct {
+	Queue     []Entry  // contenders in order
+	Foreign   []string // children without a place in the order
+	Malformed []string // contenders whose sequence can't be: nobody may be granted
+}
+
+// Sort sorts out the children of a lock's znode: contenders by sequence number,
+// and by name where two have the same (a writer and the reader that it became).
+func Sort(children []string) Listing {
+	var l Listing
+	for _, name := range children {
+		switch e, class := ParseName(name); class {
+		case Contender:
+			l.Queue = append(l.Queue, e)
+		case Malformed:
+			l.Malformed = append(l.Malformed, name)
+		case Foreign:
+			l.Foreign = append(l.Foreign, name)
+		}
+	}
+	slices.SortFunc(l.Queue, func(a, b Entry) int {
+		return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Name, b.Name))
+	})
+	slices.Sort(l.Foreign)
+	return l
+}
+
+// Ahead returns the entries before the one with this name, and whether it is
+// there at all.
+func (l Listing) Ahead(name string) (ahead []Entry, found bool) {
+	i := slices.IndexFunc(l.Queue, func(e Entry) bool { return e.Name == name })
+	if i < 0 {
+		return nil, false
+	}
+	return l.Queue[:i], true
+}
+
+// Blocker returns the entry that one of this kind has to wait for, given those
+// ahead of it in order: the nearest of any kind for an exclusive one, the
+// nearest exclusive one for a shared one. No blocker means that the lock is
+// held.
+func Blocker(kind Kind, ahead []Entry) (Entry, bool) {
+	for i := len(ahead) - 1; i >= 0; i-- {
+		if kind == Exclusive || ahead[i].Kind == Exclusive {
+			return ahead[i], true
+		}
+	}
+	return Entry{}, false
+}
+
+// Holders returns how many entries at the head of the queue hold the lock: the
+// first one, or all readers before the first exclusive entry.
+func Holders(queue []Entry) int {
+	if len(queue) == 0 {
+		return 0
+	}
+	if queue[0].Kind == Exclusive {
+		return 1
+	}
+	n := slices.IndexFunc(queue, func(e Entry) bool { return e.Kind == Exclusive })
+	if n < 0 {
+		return len(queue)
+	}
+	return n
+}
