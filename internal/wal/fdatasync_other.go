@@ -1,0 +1,9 @@
+//go:build !linux
+
+package wal
+
+import "os"
+
+// fdatasync makes a file durable by what os.File has: F_FULLFSYNC on
+// Darwin, FlushFileBuffers on Windows, fsync elsewhere.
+func fdatasync(f *os.File) error { return f.Sync() }

@@ -1,0 +1,168 @@
+package wal
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"strconv"
+	"strings"
+)
+
+// Sizes and magics of the format, version 1; see the package comment.
+const (
+	formatVersion = 1
+
+	segmentMagic      = "zklkwal\n"
+	segmentHeaderSize = 32
+
+	batchMarker     = "\xf5zkb" // 0xf5 is in no UTF-8 text
+	batchHeaderSize = 28
+
+	recordHeaderSize = 8
+
+	snapshotMagic       = "zklksnp\n"
+	snapshotHeaderSize  = 24
+	snapshotTrailerSize = 16
+
+	segmentPrefix  = "log-"
+	snapshotPrefix = "snapshot-"
+	tempSuffix     = ".tmp"
+	lockName       = "lock"
+)
+
+// crcTable is CRC-32C, which processors compute in hardware.
+var crcTable = crc32.MakeTable(crc32.Castagnoli)
+
+// segmentHeader is the head of a segment file.
+type segmentHeader struct {
+	salt  uint64 // of the directory: random, secret to clients
+	first uint64 // index of the first record
+}
+
+func appendSegmentHeader(b []byte, h segmentHeader) []byte {
+	start := len(b)
+	b = append(b, segmentMagic...)
+	b = binary.LittleEndian.AppendUint32(b, formatVersion)
+	b = binary.LittleEndian.AppendUint64(b, h.salt)
+	b = binary.LittleEndian.AppendUint64(b, h.first)
+	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b[start:], crcTable))
+}
+
+// parseSegmentHeader reads a head of segmentHeaderSize bytes. Every version
+// keeps magic, version and checksum where they are, so that a newer format is
+// told from damage.
+func parseSegmentHeader(b []byte) (segmentHeader, error) {
+	var h segmentHeader
+	if len(b) < segmentHeaderSize || string(b[:8]) != segmentMagic {
+		return h, fmt.Errorf("no log segment: the file does not begin with %q", segmentMagic)
+	}
+	if binary.LittleEndian.Uint32(b[28:]) != crc32.Checksum(b[:28], crcTable) {
+		return h, fmt.Errorf("checksum of the segment header is wrong")
+	}
+	if version := binary.LittleEndian.Uint32(b[8:]); version != formatVersion {
+		return h, fmt.Errorf("%w %d", ErrVersion, version)
+	}
+	h.salt = binary.LittleEndian.Uint64(b[12:])
+	h.first = binary.LittleEndian.Uint64(b[20:])
+	return h, nil
+}
+
+// saltSeed is what every checksum of batches and records begins with, so
+// that a client cannot put bytes into a record that pass for a batch.
+func saltSeed(salt uint64) uint32 {
+	var b [8]byte
+	binary.LittleEndian.PutUint64(b[:], salt)
+	return crc32.Checksum(b[:], crcTable)
+}
+
+// batchHeader is the head of the records of one sync.
+type batchHeader struct {
+	count  uint32 // records; 0 is a seal: all before it is durable
+	first  uint64 // index of the first record, or of the next one
+	length uint64 // bytes of records after the header
+}
+
+// putBatchHeader writes a header over the first bytes of b.
+func putBatchHeader(b []byte, seed uint32, h batchHeader) {
+	copy(b, batchMarker)
+	binary.LittleEndian.PutUint32(b[4:], h.count)
+	binary.LittleEndian.PutUint64(b[8:], h.first)
+	binary.LittleEndian.PutUint64(b[16:], h.length)
+	binary.LittleEndian.PutUint32(b[24:], crc32.Update(seed, crcTable, b[:24]))
+}
+
+// parseBatchHeader reports whether b begins with a sound batch header.
+func parseBatchHeader(b []byte, seed uint32) (batchHeader, bool) {
+	var h batchHeader
+	if len(b) < batchHeaderSize || string(b[:4]) != batchMarker {
+		return h, false
+	}
+	if binary.LittleEndian.Uint32(b[24:]) != crc32.Update(seed, crcTable, b[:24]) {
+		return h, false
+	}
+	h.count = binary.LittleEndian.Uint32(b[4:])
+	h.first = binary.LittleEndian.Uint64(b[8:])
+	h.length = binary.LittleEndian.Uint64(b[16:])
+	return h, true
+}
+
+// appendRecord appends one record with its header.
+func appendRecord(b []byte, seed uint32, index uint64, rec []byte) []byte {
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(rec)))
+	b = binary.LittleEndian.AppendUint32(b, recordCRC(seed, index, rec))
+	return append(b, rec...)
+}
+
+// recordCRC covers the index too: a record that turns up at another place
+// is as wrong as a damaged one.
+func recordCRC(seed uint32, index uint64, rec []byte) uint32 {
+	var b [12]byte
+	binary.LittleEndian.PutUint64(b[:], index)
+	binary.LittleEndian.PutUint32(b[8:], uint32(len(rec)))
+	return crc32.Update(crc32.Update(seed, crcTable, b[:]), crcTable, rec)
+}
+
+// cutRecord takes the first record off b, which aliases it.
+func cutRecord(b []byte, seed uint32, index uint64) (rec, rest []byte, ok bool) {
+	if len(b) < recordHeaderSize {
+		return nil, nil, false
+	}
+	n := uint64(binary.LittleEndian.Uint32(b))
+	crc := binary.LittleEndian.Uint32(b[4:])
+	b = b[recordHeaderSize:]
+	if n > uint64(len(b)) {
+		return nil, nil, false
+	}
+	rec, rest = b[:n:n], b[n:]
+	return rec, rest, recordCRC(seed, index, rec) == crc
+}
+
+// fileName is the name of a segment or snapshot: fixed width, so that names
+// sort as their indexes do.
+func fileName(prefix string, index uint64) string {
+	return fmt.Sprintf("%s%020d", prefix, index)
+}
+
+// parseName gives the index in a name that fileName made.
+func parseName(prefix, name string) (uint64, bool) {
+	digits, ok := strings.CutPrefix(name, prefix)
+	if !ok || len(digits) != 20 {
+		return 0, false
+	}
+	index, err := strconv.ParseUint(digits, 10, 64)
+	return index, err == nil
+}
+
+// allZero reports whether b has no other byte than 0.
+func allZero(b []byte) bool {
+	const block = 4096
+	var zeros [block]byte
+	for len(b) > block {
+		if !bytes.Equal(b[:block], zeros[:]) {
+			return false
+		}
+		b = b[block:]
+	}
+	return bytes.Equal(b, zeros[:len(b)])
+}

@@ -1,0 +1,45 @@
+package wal
+
+import "io"
+
+// FS is the little of a file system that a log needs. [OS] is the real one;
+// package memfs has an in-memory one that crashes and fails on request. Names
+// are paths in the form of package path/filepath. Implementations are safe
+// for concurrent use.
+type FS interface {
+	// MkdirAll makes a directory and its parents, durably. One that exists
+	// already is no error.
+	MkdirAll(dir string) error
+	// Create makes an empty file, or empties the one that is there.
+	Create(name string) (File, error)
+	// Open opens an existing file for reading and writing.
+	Open(name string) (File, error)
+	// Rename moves a file, replacing the one at the new name. It is durable
+	// after SyncDir, and atomic in a crash before.
+	Rename(oldname, newname string) error
+	// Remove removes a file; durable after SyncDir.
+	Remove(name string) error
+	// ReadDir lists the names in a directory, in any order.
+	ReadDir(dir string) ([]string, error)
+	// SyncDir makes creations, renames and removals in a directory durable.
+	SyncDir(dir string) error
+	// Lock takes the file as a lock against other processes, creating it if
+	// need be, and never waits: an error that wraps [ErrLocked] says that
+	// another one has it. Closing the result gives it up, and so does the
+	// end of the process.
+	Lock(name string) (io.Closer, error)
+}
+
+// File is an open file of an [FS].
+type File interface {
+	io.ReaderAt
+	io.WriterAt
+	io.Closer
+	// Size is the length in bytes.
+	Size() (int64, error)
+	// Truncate sets the length in bytes; what is added reads as zeros.
+	Truncate(size int64) error
+	// Sync makes content and length durable, as fdatasync(2) does. After an
+	// error what was written may be lost although a later Sync succeeds.
+	Sync() error
+}

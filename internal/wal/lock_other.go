@@ -1,0 +1,31 @@
+//go:build !(darwin || dragonfly || freebsd || linux || netbsd || openbsd || windows)
+
+package wal
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// lockFile creates the file exclusively, the best there is without flock.
+// A killed process leaves it behind, and then somebody has to remove it.
+func lockFile(name string) (io.Closer, error) {
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil, ErrLocked
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &exclusiveFile{f}, nil
+}
+
+// exclusiveFile is a lock by existence: closing removes it.
+type exclusiveFile struct{ *os.File }
+
+// Close gives the lock up.
+func (f *exclusiveFile) Close() error {
+	return errors.Join(f.File.Close(), os.Remove(f.Name()))
+}

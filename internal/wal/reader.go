@@ -1,0 +1,176 @@
+package wal
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"path/filepath"
+)
+
+// damage is what a batchReader stumbled over.
+type damage struct {
+	offset int64
+	reason string
+	// misplaced says that the header is sound but not the one that belongs
+	// here, which no crash brings about.
+	misplaced bool
+}
+
+// batchReader reads the batches of one segment, each checked before it is
+// handed out. Memory is bounded by the size of the file.
+type batchReader struct {
+	r      *bufio.Reader
+	seed   uint32
+	size   int64  // of the file
+	offset int64  // of the next batch
+	next   uint64 // index of the next record
+	buf    []byte
+	header [batchHeaderSize]byte
+}
+
+// newBatchReader reads from behind the segment's header.
+func newBatchReader(f io.ReaderAt, size int64, h segmentHeader) *batchReader {
+	section := io.NewSectionReader(f, segmentHeaderSize, size-segmentHeaderSize)
+	return &batchReader{
+		r:      bufio.NewReaderSize(section, 64<<10),
+		seed:   saltSeed(h.salt),
+		size:   size,
+		offset: segmentHeaderSize,
+		next:   h.first,
+	}
+}
+
+// read gives the next batch's header and records, valid until the next call.
+// The error is io.EOF at the end, or one of reading the file. Bytes that are
+// not a sound batch come back as damage.
+func (r *batchReader) read() (batchHeader, []byte, *damage, error) {
+	left := r.size - r.offset
+	head := r.header[:min(left, batchHeaderSize)]
+	if _, err := io.ReadFull(r.r, head); err != nil && len(head) > 0 {
+		return batchHeader{}, nil, nil, unexpected(err)
+	}
+	h, ok := parseBatchHeader(head, r.seed)
+	if !ok {
+		d, err := r.end(head)
+		return batchHeader{}, nil, d, err
+	}
+	if h.first != r.next {
+		reason := fmt.Sprintf("a batch that begins with record %d where record %d belongs", h.first, r.next)
+		return h, nil, &damage{offset: r.offset, reason: reason, misplaced: true}, nil
+	}
+	if h.length > uint64(left-batchHeaderSize) {
+		return h, nil, &damage{offset: r.offset, reason: "the file ends within a batch"}, nil
+	}
+	if uint64(cap(r.buf)) < h.length {
+		r.buf = make([]byte, h.length)
+	}
+	payload := r.buf[:h.length]
+	if _, err := io.ReadFull(r.r, payload); err != nil {
+		return h, nil, nil, unexpected(err)
+	}
+	if bad, ok := checkRecords(payload, r.seed, h); !ok {
+		return h, nil, &damage{offset: r.offset, reason: fmt.Sprintf("checksum of record %d is wrong", bad)}, nil
+	}
+	r.offset += batchHeaderSize + int64(h.length)
+	r.next += uint64(h.count)
+	return h, payload, nil, nil
+}
+
+// end decides whether what is there in place of a header is the end: nothing,
+// or the zeros of a file that grew ahead of its content.
+func (r *batchReader) end(head []byte) (*damage, error) {
+	if !allZero(head) {
+		return &damage{offset: r.offset, reason: "no sound batch header"}, nil
+	}
+	chunk := make([]byte, 32<<10)
+	for {
+		n, err := r.r.Read(chunk)
+		if !allZero(chunk[:n]) {
+			return &damage{offset: r.offset, reason: "zeros where a batch header belongs"}, nil
+		}
+		if err != nil {
+			return nil, err // io.EOF: zeros to the end
+		}
+	}
+}
+
+// checkRecords reports whether the payload is exactly the records that the
+// header counts, all sound, else the index of the first bad one.
+func checkRecords(payload []byte, seed uint32, h batchHeader) (bad uint64, ok bool) {
+	index := h.first
+	for range h.count {
+		if _, payload, ok = cutRecord(payload, seed, index); !ok {
+			return index, false
+		}
+		index++
+	}
+	return index, len(payload) == 0
+}
+
+// laterHeader looks for a sound batch header at or after offset: there it
+// proves that everything before it was durable.
+func laterHeader(f io.ReaderAt, offset, size int64, seed uint32) (int64, bool, error) {
+	const overlap = batchHeaderSize - 1
+	chunk := make([]byte, 64<<10)
+	for offset < size {
+		part := chunk[:min(int64(len(chunk)), size-offset)]
+		if n, err := f.ReadAt(part, offset); err != nil && n < len(part) {
+			return 0, false, unexpected(err)
+		}
+		for at := 0; ; at++ {
+			i := bytes.Index(part[at:], []byte(batchMarker))
+			if i < 0 {
+				break
+			}
+			at += i
+			if _, ok := parseBatchHeader(part[at:], seed); ok {
+				return offset + int64(at), true, nil
+			}
+		}
+		if len(part) <= overlap {
+			break
+		}
+		offset += int64(len(part) - overlap)
+	}
+	return 0, false, nil
+}
+
+// unexpected is err, but never io.EOF, which means a regular end here.
+func unexpected(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// openSegment opens a segment and reads its header. A header that is not
+// sound is a CorruptError: it was durable before the file got its name.
+func openSegment(fsys FS, dir string, first uint64) (f File, size int64, h segmentHeader, err error) {
+	path := filepath.Join(dir, fileName(segmentPrefix, first))
+	f, err = fsys.Open(path)
+	if err != nil {
+		return nil, 0, h, err
+	}
+	size, h, err = readSegmentHeader(f, path)
+	if err == nil && h.first != first {
+		err = &CorruptError{File: path, Reason: fmt.Sprintf("the segment begins with record %d, unlike its name", h.first)}
+	}
+	if err != nil {
+		_ = f.Close() // the error that matters is the first
+		return nil, 0, h, err
+	}
+	return f, size, h, nil
+}
+
+func readSegmentHeader(f File, path string) (size int64, h segmentHeader, err error) {
+	if size, err = f.Size(); err != nil {
+		return 0, h, fmt.Errorf("wal: %s: %w", path, err)
+	}
+	b := make([]byte, min(size, segmentHeaderSize))
+	if n, err := f.ReadAt(b, 0); err != nil && n < len(b) {
+		return 0, h, fmt.Errorf("wal: %s: %w", path, err)
+	}
+	h, err = parseSegmentHeader(b)
+	return size, h, headerError(path, err)
+}

@@ -1,0 +1,437 @@
+package wal
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Recovered is what Open found: a snapshot and the records after it.
+type Recovered struct {
+	// SnapshotIndex is the index of the snapshot used: the state after that
+	// record. 0 means none, and that the records begin with 1.
+	SnapshotIndex uint64
+	// LastIndex is the index of the last record, 0 if there is none at all.
+	LastIndex uint64
+	// Torn is what a crash left unfinished at the log's end and Open cut
+	// off, nil if nothing. Nothing in it was acknowledged.
+	Torn *Torn
+	// BadSnapshots says which newer snapshots were damaged and passed over;
+	// the log covers what was in them. They go with the next snapshot.
+	BadSnapshots []error
+
+	fs       FS
+	dir      string
+	segments []uint64 // first indexes of those with records to replay
+}
+
+// Torn is an unfinished batch at the end of the log.
+type Torn struct {
+	// File is the path of the segment.
+	File string
+	// Offset is where the batch began, and Bytes how much was cut off from
+	// there to the end of the file, zeros that the file grew by included.
+	Offset, Bytes int64
+	// Reason says what was wrong with it.
+	Reason string
+}
+
+// String says what happened, for a log.
+func (t *Torn) String() string {
+	return fmt.Sprintf("%s: cut off %d bytes at offset %d that a crash left unfinished: %s", t.File, t.Bytes, t.Offset, t.Reason)
+}
+
+// recovery is Open under way.
+type recovery struct {
+	fs        FS
+	dir       string
+	opts      Options
+	rec       *Recovered
+	segments  []segment
+	snapshots []uint64
+	unsound   []uint64
+	newest    uint64 // highest index in a snapshot's name, sound or not
+	next      uint64 // index after the last record
+	header    segmentHeader
+	active    active
+	lastAt    int64 // offset of the last batch
+}
+
+// Open opens the log in dir for appending, making dir and an empty log if
+// there is none. Recovered says where to begin; its Replay must have
+// returned before the first Append. Errors wrap [ErrLocked] if another
+// process has dir, or [ErrCorrupt] if acknowledged records would be lost:
+// then nothing was changed in dir. The context of use is one Open a
+// directory at a time; Close ends it.
+func Open(fsys FS, dir string, opts Options) (*Log, *Recovered, error) {
+	if err := fsys.MkdirAll(dir); err != nil {
+		return nil, nil, fmt.Errorf("wal: cannot make the data directory: %w", err)
+	}
+	lock, err := fsys.Lock(filepath.Join(dir, lockName))
+	if errors.Is(err, ErrLocked) {
+		return nil, nil, fmt.Errorf("wal: %s is locked: %w; stop it, or give this one another data directory", dir, err)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("wal: cannot lock the data directory %s: %w", dir, err)
+	}
+	r := &recovery{fs: fsys, dir: dir, opts: opts.withDefaults()}
+	l, err := r.run()
+	if err != nil {
+		if r.active.file != nil {
+			err = errors.Join(err, r.active.file.Close())
+		}
+		return nil, nil, errors.Join(err, lock.Close())
+	}
+	l.lock = lock
+	return l, r.rec, nil
+}
+
+// withDefaults replaces zeros by what they mean.
+func (o Options) withDefaults() Options {
+	if o.SegmentSize <= 0 {
+		o.SegmentSize = 64 << 20
+	}
+	if o.Preallocate == 0 {
+		o.Preallocate = 4 << 20
+	}
+	if o.KeepSnapshots <= 0 {
+		o.KeepSnapshots = 3
+	}
+	if o.MaxRecord <= 0 {
+		o.MaxRecord = 64 << 20
+	}
+	o.MaxRecord = min(o.MaxRecord, maxBatch-batchHeaderSize-recordHeaderSize)
+	if o.Rand == nil {
+		o.Rand = rand.Reader
+	}
+	return o
+}
+
+// run does what Open says, first all that only reads.
+func (r *recovery) run() (*Log, error) {
+	r.rec = &Recovered{fs: r.fs, dir: r.dir}
+	temps, err := r.list()
+	if err != nil {
+		return nil, err
+	}
+	if len(r.segments) == 0 {
+		err = r.begin()
+	} else {
+		if err = r.chooseSnapshot(); err == nil {
+			err = r.scan()
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range temps {
+		if err := r.fs.Remove(filepath.Join(r.dir, name)); err != nil {
+			return nil, fmt.Errorf("wal: cannot remove an unfinished file: %w", err)
+		}
+	}
+	// Names that an earlier process saw but never synced become durable
+	// before anything is built on them.
+	if err := r.fs.SyncDir(r.dir); err != nil {
+		return nil, fmt.Errorf("wal: %s: %w", r.dir, err)
+	}
+	r.rec.LastIndex = r.next - 1
+	return r.finish()
+}
+
+// list sorts the directory's files into kinds.
+func (r *recovery) list() (temps []string, err error) {
+	names, err := r.fs.ReadDir(r.dir)
+	if err != nil {
+		return nil, fmt.Errorf("wal: %w", err)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if base, ok := strings.CutSuffix(name, tempSuffix); ok {
+			_, isSegment := parseName(segmentPrefix, base)
+			_, isSnapshot := parseName(snapshotPrefix, base)
+			if isSegment || isSnapshot {
+				temps = append(temps, name)
+			}
+		} else if index, ok := parseName(segmentPrefix, name); ok {
+			r.segments = append(r.segments, segment{first: index})
+		} else if index, ok := parseName(snapshotPrefix, name); ok {
+			r.snapshots = append(r.snapshots, index)
+			r.newest = index
+		}
+	}
+	return temps, nil
+}
+
+// begin starts an empty log.
+func (r *recovery) begin() error {
+	if r.newest > 0 {
+		return &CorruptError{File: r.dir, Reason: "there are snapshots but no log segment"}
+	}
+	var salt [8]byte
+	if _, err := io.ReadFull(r.opts.Rand, salt[:]); err != nil {
+		return fmt.Errorf("wal: no random bytes for a new log: %w", err)
+	}
+	r.header = segmentHeader{salt: binary.LittleEndian.Uint64(salt[:]), first: 1}
+	a, err := createSegment(r.fs, r.dir, r.header, r.opts.Preallocate)
+	if err != nil {
+		return fmt.Errorf("wal: cannot begin a log: %w", err)
+	}
+	r.active = a
+	r.segments = []segment{{first: 1, bytes: segmentHeaderSize}}
+	r.next = 1
+	return nil
+}
+
+// chooseSnapshot takes the newest sound snapshot. Whether the log is
+// complete from there on is for scan to say. One of a newer version is no
+// damaged one: to pass it over would mean to remove it later.
+func (r *recovery) chooseSnapshot() error {
+	for i, index := range slices.Backward(r.snapshots) {
+		err := verifySnapshot(r.fs, r.dir, index)
+		if err == nil {
+			r.rec.SnapshotIndex = index
+			r.snapshots = r.snapshots[:i+1]
+			return nil
+		}
+		if errors.Is(err, ErrVersion) {
+			return fmt.Errorf("%w: use the version of the program that wrote it, or a newer one", err)
+		}
+		r.rec.BadSnapshots = append(r.rec.BadSnapshots, err)
+		r.unsound = append(r.unsound, index)
+	}
+	r.snapshots = nil
+	return nil
+}
+
+// scan checks every segment with records after the snapshot, and finds the
+// log's end. Older segments are not read: nothing rests on them.
+func (r *recovery) scan() error {
+	start := r.rec.SnapshotIndex + 1
+	from := -1
+	for i, seg := range r.segments {
+		if seg.first <= start {
+			from = i
+		}
+	}
+	if from < 0 {
+		return r.gap(fmt.Sprintf("the log begins with record %d, but recovery needs it from %d on", r.segments[0].first, start))
+	}
+	for i := range r.segments[:from] {
+		if err := r.measure(i); err != nil {
+			return err
+		}
+	}
+	r.next = r.segments[from].first
+	for i := from; i < len(r.segments); i++ {
+		if err := r.scanSegment(i); err != nil {
+			return err
+		}
+		r.rec.segments = append(r.rec.segments, r.segments[i].first)
+	}
+	if r.next <= r.newest {
+		return r.gap(fmt.Sprintf("the log ends with record %d, but there is a snapshot of record %d", r.next-1, r.newest))
+	}
+	return nil
+}
+
+// gap is the error for records that are missing altogether.
+func (r *recovery) gap(reason string) error {
+	for _, err := range r.rec.BadSnapshots {
+		reason += "; passed over: " + err.Error()
+	}
+	return &CorruptError{File: r.dir, Reason: reason}
+}
+
+// measure takes the size of a segment that is not read.
+func (r *recovery) measure(i int) error {
+	path := filepath.Join(r.dir, fileName(segmentPrefix, r.segments[i].first))
+	f, err := r.fs.Open(path)
+	if err != nil {
+		return fmt.Errorf("wal: %w", err)
+	}
+	r.segments[i].bytes, err = f.Size()
+	return errors.Join(err, f.Close())
+}
+
+// scanSegment checks one segment from the index r.next on. The last one
+// stays open as the active one.
+func (r *recovery) scanSegment(i int) error {
+	first := r.segments[i].first
+	path := filepath.Join(r.dir, fileName(segmentPrefix, first))
+	if first != r.next {
+		return &CorruptError{File: path, Reason: fmt.Sprintf("records %d to %d before this segment are missing", r.next, first-1)}
+	}
+	f, size, h, err := openSegment(r.fs, r.dir, first)
+	if err != nil {
+		return err
+	}
+	if i > 0 && r.header.first != 0 && h.salt != r.header.salt {
+		err = &CorruptError{File: path, Reason: "the segment is of another log"}
+	}
+	r.header = h
+	if err == nil {
+		err = r.readSegment(f, path, size, i == len(r.segments)-1)
+	}
+	r.segments[i].bytes = r.active.end
+	if i == len(r.segments)-1 {
+		r.active.file = f
+		return err
+	}
+	return errors.Join(err, f.Close())
+}
+
+// readSegment reads batches up to the segment's end, and judges damage: what
+// a crash may leave is only in the last segment, with nothing sound behind.
+func (r *recovery) readSegment(f File, path string, size int64, isLast bool) error {
+	br := newBatchReader(f, size, r.header)
+	r.active = active{path: path, size: size}
+	for {
+		at := br.offset
+		h, _, d, err := br.read()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("wal: %s: %w", path, err)
+		}
+		if d != nil {
+			if err := r.judge(f, path, size, br.seed, d, isLast); err != nil {
+				return err
+			}
+			break
+		}
+		r.active.data, r.lastAt = h.count > 0, at
+	}
+	r.active.end, r.next = br.offset, br.next
+	return nil
+}
+
+// judge tells what a crash left from what was damaged later.
+func (r *recovery) judge(f File, path string, size int64, seed uint32, d *damage, isLast bool) error {
+	corrupt := &CorruptError{File: path, Offset: d.offset, Reason: d.reason}
+	if !isLast || d.misplaced {
+		return corrupt
+	}
+	later, found, err := laterHeader(f, d.offset+1, size, seed)
+	if err != nil {
+		return fmt.Errorf("wal: %s: %w", path, err)
+	}
+	if found {
+		corrupt.Reason += fmt.Sprintf(", and a later batch at offset %d", later)
+		return corrupt
+	}
+	r.rec.Torn = &Torn{File: path, Offset: d.offset, Bytes: size - d.offset, Reason: d.reason}
+	return nil
+}
+
+// finish makes what was found durable and the log ready to append.
+func (r *recovery) finish() (*Log, error) {
+	l := &Log{
+		fs: r.fs, dir: r.dir, opts: r.opts,
+		salt: r.header.salt, seed: saltSeed(r.header.salt),
+		active: r.active, next: r.next, durable: r.next - 1,
+		segments: r.segments, snapshots: r.snapshots, unsound: r.unsound,
+	}
+	l.cond = sync.NewCond(&l.mu)
+	if err := r.settle(&l.active); err != nil {
+		return nil, fmt.Errorf("wal: %s: %w; check the disk", l.active.path, err)
+	}
+	if l.active.data {
+		l.mu.Lock()
+		l.writeBatch() // a seal
+		err := l.err
+		l.mu.Unlock()
+		r.active.file = l.active.file // it may be a new segment
+		if err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+// settle cuts off what is torn, and writes the last batch once more: if the
+// process before this one ended after a failed fsync, the batch may be in the
+// page cache alone, marked as written, and no sync would ever write it.
+func (r *recovery) settle(a *active) error {
+	if r.rec.Torn != nil {
+		if err := a.file.Truncate(a.end); err != nil {
+			return err
+		}
+		a.size = a.end
+	}
+	if a.data {
+		last := make([]byte, a.end-r.lastAt)
+		if n, err := a.file.ReadAt(last, r.lastAt); n < len(last) {
+			return unexpected(err)
+		}
+		if _, err := a.file.WriteAt(last, r.lastAt); err != nil {
+			return err
+		}
+	}
+	if r.rec.Torn == nil && !a.data {
+		return nil
+	}
+	return a.file.Sync()
+}
+
+// Replay hands over what Open found: first the snapshot to restore, if there
+// is one, then every record after it in order. A record is valid during the
+// call only. An error of a callback ends the replay and is returned.
+func (r *Recovered) Replay(restore func(snapshot io.Reader) error, record func(index uint64, rec []byte) error) error {
+	if r.SnapshotIndex > 0 {
+		if err := readSnapshot(r.fs, r.dir, r.SnapshotIndex, restore); err != nil {
+			return err
+		}
+	}
+	for _, first := range r.segments {
+		if err := r.replaySegment(first, record); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Recovered) replaySegment(first uint64, record func(uint64, []byte) error) error {
+	f, size, h, err := openSegment(r.fs, r.dir, first)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	br := newBatchReader(f, size, h)
+	for br.next <= r.LastIndex {
+		h, payload, d, err := br.read()
+		if err == io.EOF {
+			return nil
+		}
+		if err == nil && d != nil {
+			err = errors.New(d.reason)
+		}
+		if err != nil {
+			return fmt.Errorf("wal: %s: reading again at offset %d: %w; check the disk", fileName(segmentPrefix, first), br.offset, err)
+		}
+		if err := r.replayBatch(h, payload, br.seed, record); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Recovered) replayBatch(h batchHeader, payload []byte, seed uint32, record func(uint64, []byte) error) error {
+	for i := range uint64(h.count) {
+		var rec []byte
+		rec, payload, _ = cutRecord(payload, seed, h.first+i) // checked by read
+		if h.first+i <= r.SnapshotIndex {
+			continue
+		}
+		if err := record(h.first+i, rec); err != nil {
+			return fmt.Errorf("wal: replay of record %d: %w", h.first+i, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,267 @@
+package wal
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"path/filepath"
+)
+
+// Snapshot writes the state after record index, which write produces, and
+// then removes the oldest snapshots and the segments that none of those kept
+// needs. It returns when the snapshot is durable, which makes the record at
+// index durable too. It may run beside Append and Sync; a second Snapshot
+// meanwhile, or an index beyond the last record or before the newest
+// snapshot, is [ErrSnapshotIndex]. For the index of the newest snapshot it
+// does nothing. An error leaves the log as it was, unless the directory
+// could not be synced: that poisons it.
+func (l *Log) Snapshot(index uint64, write func(w io.Writer) error) error {
+	l.mu.Lock()
+	if err := l.beginSnapshot(index); err != nil || index == l.newestSnapshot() {
+		l.mu.Unlock()
+		return err
+	}
+	l.snapshotting = true
+	l.mu.Unlock()
+
+	err := l.saveSnapshot(index, write)
+	if err == nil {
+		err = l.prune(index)
+	}
+
+	l.mu.Lock()
+	l.snapshotting = false
+	l.cond.Broadcast()
+	l.mu.Unlock()
+	return err
+}
+
+// beginSnapshot says why there can be no snapshot. Called with mu held.
+func (l *Log) beginSnapshot(index uint64) error {
+	switch newest := l.newestSnapshot(); {
+	case l.err != nil:
+		return l.err
+	case l.closing:
+		return ErrClosed
+	case l.snapshotting:
+		return fmt.Errorf("%w: another one is being written; wait for it", ErrSnapshotIndex)
+	case index >= l.next || index < newest:
+		return fmt.Errorf("%w: index %d is not in %d..%d", ErrSnapshotIndex, index, newest, l.next-1)
+	}
+	return nil
+}
+
+// newestSnapshot is the newest sound snapshot's index, 0 if there is none.
+// Called with mu held.
+func (l *Log) newestSnapshot() uint64 {
+	if n := len(l.snapshots); n > 0 {
+		return l.snapshots[n-1]
+	}
+	return 0
+}
+
+// saveSnapshot writes the file under another name first: under its own name
+// there is never a part of one.
+func (l *Log) saveSnapshot(index uint64, write func(io.Writer) error) error {
+	path := filepath.Join(l.dir, fileName(snapshotPrefix, index))
+	temp := path + tempSuffix
+	if err := writeSnapshotFile(l.fs, temp, index, write); err != nil {
+		return errors.Join(fmt.Errorf("wal: snapshot %s: %w", path, err), l.fs.Remove(temp))
+	}
+	// The log is to reach at least as far as any snapshot: then recovery
+	// knows that records are lost when it does not.
+	l.mu.Lock()
+	err := l.syncTo(index)
+	l.mu.Unlock()
+	if err == nil {
+		err = l.fs.Rename(temp, path)
+	}
+	if err != nil {
+		return errors.Join(err, l.fs.Remove(temp))
+	}
+	return l.syncDir()
+}
+
+// syncDir syncs the directory. A failure poisons the log: whether the names
+// in it are durable cannot be found out by trying again.
+func (l *Log) syncDir() error {
+	err := l.fs.SyncDir(l.dir)
+	if err == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.poison(l.dir, err)
+	return l.err
+}
+
+// prune takes in the new snapshot and removes what is not needed any more.
+func (l *Log) prune(index uint64) error {
+	l.mu.Lock()
+	l.snapshots = append(l.snapshots, index)
+	var old []string
+	for _, bad := range l.unsound {
+		if bad != index { // the new one took its place otherwise
+			old = append(old, fileName(snapshotPrefix, bad))
+		}
+	}
+	l.unsound = nil
+	for len(l.snapshots) > l.opts.KeepSnapshots {
+		old = append(old, fileName(snapshotPrefix, l.snapshots[0]))
+		l.snapshots = l.snapshots[1:]
+	}
+	// With fewer than wanted the empty state counts as one: the log from
+	// its beginning on can stand in for a damaged snapshot.
+	if len(l.snapshots) == l.opts.KeepSnapshots {
+		for len(l.segments) > 1 && l.segments[1].first <= l.snapshots[0]+1 {
+			old = append(old, fileName(segmentPrefix, l.segments[0].first))
+			l.segments = l.segments[1:]
+		}
+	}
+	l.mu.Unlock()
+	for _, name := range old {
+		if err := l.fs.Remove(filepath.Join(l.dir, name)); err != nil {
+			return fmt.Errorf("wal: the snapshot is written, but an old file is left over: %w", err)
+		}
+		// In order, so that a crash leaves no gap among the segments.
+		if err := l.syncDir(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeSnapshotFile writes and syncs a whole snapshot file.
+func writeSnapshotFile(fsys FS, path string, index uint64, write func(io.Writer) error) (err error) {
+	f, err := fsys.Create(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	w := &crcWriter{w: bufio.NewWriterSize(io.NewOffsetWriter(f, 0), 256<<10)}
+	if _, err := w.Write(appendSnapshotHeader(nil, index)); err != nil {
+		return err
+	}
+	if err := write(w); err != nil {
+		return err
+	}
+	trailer := binary.LittleEndian.AppendUint64(nil, uint64(w.n-snapshotHeaderSize))
+	trailer = append(trailer, 0, 0, 0, 0)
+	if _, err := w.Write(trailer); err != nil {
+		return err
+	}
+	if _, err := w.Write(binary.LittleEndian.AppendUint32(nil, w.crc)); err != nil {
+		return err
+	}
+	if err := w.w.Flush(); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// crcWriter counts and sums up what goes through it.
+type crcWriter struct {
+	w   *bufio.Writer
+	crc uint32
+	n   int64
+}
+
+// Write implements io.Writer.
+func (w *crcWriter) Write(p []byte) (int, error) {
+	n, err := w.w.Write(p)
+	w.crc = crc32.Update(w.crc, crcTable, p[:n])
+	w.n += int64(n)
+	return n, err
+}
+
+func appendSnapshotHeader(b []byte, index uint64) []byte {
+	start := len(b)
+	b = append(b, snapshotMagic...)
+	b = binary.LittleEndian.AppendUint32(b, formatVersion)
+	b = binary.LittleEndian.AppendUint64(b, index)
+	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b[start:], crcTable))
+}
+
+// verifySnapshot reads a whole snapshot file and says what is wrong with it.
+func verifySnapshot(fsys FS, dir string, index uint64) error {
+	path := filepath.Join(dir, fileName(snapshotPrefix, index))
+	f, err := fsys.Open(path)
+	if err != nil {
+		return fmt.Errorf("wal: snapshot %s: %w", path, err)
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err == nil {
+		err = checkSnapshot(f, size, index)
+	}
+	if err != nil {
+		return fmt.Errorf("wal: snapshot %s: %w", path, err)
+	}
+	return nil
+}
+
+// checkSnapshot checks a snapshot in constant memory.
+func checkSnapshot(f io.ReaderAt, size int64, index uint64) error {
+	if size < snapshotHeaderSize+snapshotTrailerSize {
+		return fmt.Errorf("%w: the file is too short", ErrCorrupt)
+	}
+	var head [snapshotHeaderSize]byte
+	var tail [snapshotTrailerSize]byte
+	if _, err := f.ReadAt(head[:], 0); err != nil {
+		return unexpected(err)
+	}
+	if n, err := f.ReadAt(tail[:], size-snapshotTrailerSize); n < len(tail) {
+		return unexpected(err)
+	}
+	if err := checkSnapshotHeader(head[:], index); err != nil {
+		return err
+	}
+	if n := binary.LittleEndian.Uint64(tail[:]); n != uint64(size-snapshotHeaderSize-snapshotTrailerSize) {
+		return fmt.Errorf("%w: the trailer is wrong", ErrCorrupt)
+	}
+	h := crc32.New(crcTable)
+	if _, err := io.Copy(h, io.NewSectionReader(f, 0, size-4)); err != nil {
+		return err
+	}
+	if h.Sum32() != binary.LittleEndian.Uint32(tail[12:]) {
+		return fmt.Errorf("%w: the checksum is wrong", ErrCorrupt)
+	}
+	return nil
+}
+
+// checkSnapshotHeader checks the head of a snapshot file. As in segments,
+// magic, version and checksum stay where they are in every version.
+func checkSnapshotHeader(head []byte, index uint64) error {
+	if string(head[:8]) != snapshotMagic || binary.LittleEndian.Uint32(head[20:]) != crc32.Checksum(head[:20], crcTable) {
+		return fmt.Errorf("%w: the header is wrong", ErrCorrupt)
+	}
+	if version := binary.LittleEndian.Uint32(head[8:]); version != formatVersion {
+		return fmt.Errorf("%w %d", ErrVersion, version)
+	}
+	if got := binary.LittleEndian.Uint64(head[12:]); got != index {
+		return fmt.Errorf("%w: it is the snapshot of record %d, unlike its name", ErrCorrupt, got)
+	}
+	return nil
+}
+
+// readSnapshot hands the content of a checked snapshot over.
+func readSnapshot(fsys FS, dir string, index uint64, restore func(io.Reader) error) error {
+	path := filepath.Join(dir, fileName(snapshotPrefix, index))
+	f, err := fsys.Open(path)
+	if err != nil {
+		return fmt.Errorf("wal: snapshot %s: %w", path, err)
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return fmt.Errorf("wal: snapshot %s: %w", path, err)
+	}
+	body := io.NewSectionReader(f, snapshotHeaderSize, size-snapshotHeaderSize-snapshotTrailerSize)
+	if err := restore(bufio.NewReaderSize(body, 256<<10)); err != nil {
+		return fmt.Errorf("wal: restoring snapshot %s: %w", path, err)
+	}
+	return nil
+}
