@@ -1,0 +1,155 @@
+package session
+
+import (
+	"github.com/zklock/zklock/internal/jute"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// Op is one operation: its code and the arguments that the code takes. The
+// other fields are ignored. Paths are the server's, with any chroot.
+type Op struct {
+	Code    wire.OpCode
+	Path    string
+	Data    []byte
+	ACL     []wire.ACL // nil means everything for everybody
+	Mode    wire.CreateMode
+	TTL     int64 // milliseconds
+	Version int32 // -1 means any
+	Watch   bool
+	// Type says which watches OpRemoveWatches and OpCheckWatches mean.
+	Type wire.WatcherType
+	// Lasting says what OpAddWatch adds.
+	Lasting wire.AddWatchMode
+	// Scheme and Data are the credentials of OpAuth.
+	Scheme string
+	// Sub are the operations of OpMulti or OpMultiRead. A create among them
+	// has the code OpCreate.
+	Sub []Op
+}
+
+// sendable reports whether a client may send the operation by itself. A check
+// may not be: outside a multi it harms servers of the 3.8 series.
+func sendable(code wire.OpCode) bool {
+	switch code {
+	case wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL,
+		wire.OpDelete, wire.OpExists, wire.OpGetData, wire.OpSetData,
+		wire.OpGetACL, wire.OpSetACL, wire.OpGetChildren, wire.OpGetChildren2,
+		wire.OpSync, wire.OpMulti, wire.OpMultiRead, wire.OpAuth,
+		wire.OpCheckWatches, wire.OpRemoveWatches, wire.OpAddWatch,
+		wire.OpGetEphemerals, wire.OpGetAllChildrenNumber, wire.OpWhoAmI:
+		return true
+	}
+	return false
+}
+
+// inMulti reports whether the operation may stand in a multi (or, if read, in
+// a multiRead).
+func inMulti(code wire.OpCode, read bool) bool {
+	switch code {
+	case wire.OpCreate, wire.OpCreateContainer, wire.OpCreateTTL, wire.OpDelete,
+		wire.OpSetData, wire.OpCheck:
+		return !read
+	case wire.OpGetData, wire.OpGetChildren:
+		return read
+	}
+	return false
+}
+
+// valid reports whether the operation and what it contains may be sent.
+func (o *Op) valid() bool {
+	if !sendable(o.Code) {
+		return false
+	}
+	if o.Code != wire.OpMulti && o.Code != wire.OpMultiRead {
+		return true
+	}
+	for i := range o.Sub {
+		if !inMulti(o.Sub[i].Code, o.Code == wire.OpMultiRead) {
+			return false
+		}
+	}
+	return true
+}
+
+// headerSize is what stands before a request's body.
+const headerSize = 8
+
+// size is the length of the operation's body on the wire, or a little more. It
+// is known before encoding so that a request which is too large is refused
+// before anything is written.
+func (o *Op) size() int {
+	n := 4 + len(o.Path) + 4 + len(o.Data) + len(o.Scheme) + 24
+	for i := range o.ACL {
+		n += 12 + len(o.ACL[i].Scheme) + len(o.ACL[i].ID)
+	}
+	if o.ACL == nil {
+		n += 12 + len("worldanyone")
+	}
+	for i := range o.Sub {
+		n += multiHeaderSize + o.Sub[i].size()
+	}
+	return n
+}
+
+// appendTo appends the operation's body. The records are values of this
+// function, which never escape: encoding allocates nothing.
+func (o *Op) appendTo(b []byte) []byte {
+	switch o.Code {
+	case wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer:
+		open := openACL()
+		r := wire.CreateRequest{Path: o.Path, Data: o.Data, ACL: orOpen(o.ACL, open[:]), Flags: o.Mode}
+		return r.Append(b)
+	case wire.OpCreateTTL:
+		open := openACL()
+		r := wire.CreateTTLRequest{Path: o.Path, Data: o.Data, ACL: orOpen(o.ACL, open[:]), Flags: o.Mode, TTL: o.TTL}
+		return r.Append(b)
+	case wire.OpDelete, wire.OpCheck:
+		r := wire.DeleteRequest{Path: o.Path, Version: o.Version}
+		return r.Append(b)
+	case wire.OpExists, wire.OpGetData, wire.OpGetChildren, wire.OpGetChildren2:
+		r := wire.GetDataRequest{Path: o.Path, Watch: o.Watch}
+		return r.Append(b)
+	case wire.OpSetData:
+		r := wire.SetDataRequest{Path: o.Path, Data: o.Data, Version: o.Version}
+		return r.Append(b)
+	case wire.OpGetACL, wire.OpSync, wire.OpGetEphemerals, wire.OpGetAllChildrenNumber:
+		return jute.AppendString(b, o.Path)
+	case wire.OpSetACL:
+		open := openACL()
+		r := wire.SetACLRequest{Path: o.Path, ACL: orOpen(o.ACL, open[:]), Version: o.Version}
+		return r.Append(b)
+	case wire.OpMulti, wire.OpMultiRead:
+		return appendMulti(b, o.Sub)
+	case wire.OpCheckWatches, wire.OpRemoveWatches:
+		r := wire.RemoveWatchesRequest{Path: o.Path, Type: o.Type}
+		return r.Append(b)
+	case wire.OpAddWatch:
+		r := wire.AddWatchRequest{Path: o.Path, Mode: o.Lasting}
+		return r.Append(b)
+	case wire.OpAuth:
+		r := wire.AuthPacket{Scheme: o.Scheme, Auth: o.Data}
+		return r.Append(b)
+	}
+	return b // whoAmI, ping and closeSession have no body
+}
+
+// openACL is everything for everybody.
+func openACL() [1]wire.ACL {
+	return [1]wire.ACL{{Perms: wire.PermAll, Scheme: "world", ID: "anyone"}}
+}
+
+// orOpen is acl, or open where there is none.
+func orOpen(acl, open []wire.ACL) []wire.ACL {
+	if acl == nil {
+		return open
+	}
+	return acl
+}
+
+// appendRequest appends a framed request.
+func appendRequest(b []byte, xid int32, o *Op) []byte {
+	b, start := wire.BeginFrame(b)
+	h := wire.RequestHeader{Xid: xid, Op: o.Code}
+	b = o.appendTo(h.Append(b))
+	return wire.EndFrame(b, start)
+}
