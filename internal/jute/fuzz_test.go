@@ -1,0 +1,56 @@
+package jute_test
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/zklock/zklock/internal/jute"
+)
+
+// FuzzReader reads bytes by a script that is fuzzed too, one primitive a script
+// byte, and writes what it read. What was taken must come out unchanged.
+func FuzzReader(f *testing.F) {
+	f.Add([]byte{0, 1, 2}, []byte{1, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 8})
+	f.Add([]byte{3, 4}, []byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 1, 'a'})
+	f.Add([]byte{3, 3}, []byte{0, 0, 0, 0, 0, 0, 0, 2, 1, 2})
+	f.Add([]byte{5, 5}, []byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 1, 0, 0, 0, 1, 'a'})
+	f.Add([]byte{5}, []byte{0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 1, 'a'})
+	f.Fuzz(func(t *testing.T, script, in []byte) {
+		r := jute.NewReader(in)
+		var out []byte
+		for _, step := range script {
+			next := copyOne(r, step, out)
+			if r.Err() != nil {
+				break
+			}
+			out = next
+		}
+		if err := r.Err(); err != nil && !errors.Is(err, jute.ErrMalformed) {
+			t.Fatalf("error %v does not wrap ErrMalformed", err)
+		}
+		if !bytes.HasPrefix(in, out) {
+			t.Fatalf("read %x, wrote %x", in, out)
+		}
+		if r.Err() == nil && len(out)+r.Remaining() != len(in) {
+			t.Fatalf("%d bytes written and %d remaining of %d", len(out), r.Remaining(), len(in))
+		}
+	})
+}
+
+// copyOne reads the primitive that step names and appends it to out.
+func copyOne(r *jute.Reader, step byte, out []byte) []byte {
+	switch step % 6 {
+	case 0:
+		return jute.AppendBool(out, r.Bool())
+	case 1:
+		return jute.AppendInt32(out, r.Int32())
+	case 2:
+		return jute.AppendInt64(out, r.Int64())
+	case 3:
+		return jute.AppendBuffer(out, r.Buffer())
+	case 4:
+		return jute.AppendString(out, r.String())
+	}
+	return jute.AppendStrings(out, r.Strings())
+}

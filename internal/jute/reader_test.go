@@ -1,0 +1,199 @@
+package jute_test
+
+import (
+	"encoding/hex"
+	"errors"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/zklock/zklock/internal/jute"
+)
+
+// unhex turns a hexadecimal literal of a table into bytes.
+func unhex(t *testing.T, s string) []byte {
+	t.Helper()
+	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// TestReaderReads decodes every primitive, alone and to the last byte.
+func TestReaderReads(t *testing.T) {
+	tests := []struct {
+		name string
+		in   string
+		read func(r *jute.Reader) any
+		want any
+	}{
+		{"false", "00", func(r *jute.Reader) any { return r.Bool() }, false},
+		{"true", "01", func(r *jute.Reader) any { return r.Bool() }, true},
+		{"int", "fffffffe", func(r *jute.Reader) any { return r.Int32() }, int32(-2)},
+		{"long", "0102030405060708", func(r *jute.Reader) any { return r.Int64() }, int64(0x0102030405060708)},
+		{"null buffer", "ffffffff", func(r *jute.Reader) any { return r.Buffer() }, []byte(nil)},
+		{"empty buffer", "00000000", func(r *jute.Reader) any { return r.Buffer() }, []byte{}},
+		{"buffer", "00000002 0708", func(r *jute.Reader) any { return r.Buffer() }, []byte{7, 8}},
+		{"empty string", "00000000", func(r *jute.Reader) any { return r.String() }, ""},
+		{"string", "00000003 2fc3a4", func(r *jute.Reader) any { return r.String() }, "/ä"},
+		{"string that is not UTF-8", "00000001 ff", func(r *jute.Reader) any { return r.String() }, "\xff"},
+		{"null strings", "ffffffff", func(r *jute.Reader) any { return r.Strings() }, []string(nil)},
+		{"no strings", "00000000", func(r *jute.Reader) any { return r.Strings() }, []string{}},
+		{"strings", "00000002 00000001 61 00000000", func(r *jute.Reader) any { return r.Strings() }, []string{"a", ""}},
+		{"null vector", "ffffffff", func(r *jute.Reader) any { return r.VectorLen(8) }, -1},
+		{"empty vector", "00000000", func(r *jute.Reader) any { return r.VectorLen(8) }, 0},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			r := jute.NewReader(unhex(t, test.in))
+			if got := test.read(r); !reflect.DeepEqual(got, test.want) {
+				t.Errorf("got %#v, want %#v", got, test.want)
+			}
+			if err := r.Finish(); err != nil {
+				t.Errorf("Finish: %v", err)
+			}
+		})
+	}
+}
+
+// TestReaderRefuses gives every primitive what it must not take. The value is
+// zero then, and the error says what is wrong.
+func TestReaderRefuses(t *testing.T) {
+	tests := []struct {
+		name string
+		in   string
+		read func(r *jute.Reader) any
+		zero any
+		says string
+	}{
+		{"no boolean", "", func(r *jute.Reader) any { return r.Bool() }, false, "boolean of 1 bytes, but 0 remain"},
+		{"boolean 2", "02", func(r *jute.Reader) any { return r.Bool() }, false, "at byte 0: boolean byte is 2"},
+		{"short int", "000000", func(r *jute.Reader) any { return r.Int32() }, int32(0), "int of 4 bytes, but 3 remain"},
+		{"short long", "00000000000000", func(r *jute.Reader) any { return r.Int64() }, int64(0), "long of 8 bytes, but 7 remain"},
+		{"buffer length -2", "fffffffe", func(r *jute.Reader) any { return r.Buffer() }, []byte(nil), "buffer length is -2"},
+		{"buffer beyond the end", "00000002 07", func(r *jute.Reader) any { return r.Buffer() }, []byte(nil), "at byte 4: buffer of 2 bytes, but 1 remain"},
+		{"buffer without a length", "0000", func(r *jute.Reader) any { return r.Buffer() }, []byte(nil), "int of 4"},
+		{"string length -1", "ffffffff", func(r *jute.Reader) any { return r.String() }, "", "string length is -1"},
+		{"string beyond the end", "7fffffff 61", func(r *jute.Reader) any { return r.String() }, "", "string of 2147483647 bytes, but 1 remain"},
+		{"string without a length", "00", func(r *jute.Reader) any { return r.String() }, "", "int of 4"},
+		{"strings count -2", "fffffffe", func(r *jute.Reader) any { return r.Strings() }, []string(nil), "vector count is -2"},
+		{"strings beyond the end", "00000002 00000000 000000", func(r *jute.Reader) any { return r.Strings() }, []string(nil), "vector of 2 elements, but 7 bytes remain"},
+		{"strings with a broken one", "00000002 00000001 61 00000009", func(r *jute.Reader) any { return r.Strings() }, []string(nil), "string of 9 bytes, but 0 remain"},
+		{"vector count -2", "fffffffe", func(r *jute.Reader) any { return r.VectorLen(1) }, -1, "vector count is -2"},
+		{"vector beyond the end", "00000002 0000000000000000 00000000000000", func(r *jute.Reader) any { return r.VectorLen(8) }, -1, "vector of 2"},
+		{"vector of nothings", "00000002 00", func(r *jute.Reader) any { return r.VectorLen(0) }, -1, "vector of 2"},
+		{"vector without a count", "000000", func(r *jute.Reader) any { return r.VectorLen(1) }, -1, "int of 4"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			r := jute.NewReader(unhex(t, test.in))
+			if got := test.read(r); !reflect.DeepEqual(got, test.zero) {
+				t.Errorf("got %#v, want %#v", got, test.zero)
+			}
+			err := r.Err()
+			if !errors.Is(err, jute.ErrMalformed) {
+				t.Fatalf("error %v, want ErrMalformed", err)
+			}
+			if !strings.Contains(err.Error(), test.says) {
+				t.Errorf("error %q, want it to say %q", err, test.says)
+			}
+		})
+	}
+}
+
+// TestReaderKeepsFirstError checks that a failed Reader reads nothing more and
+// changes its mind about nothing.
+func TestReaderKeepsFirstError(t *testing.T) {
+	r := jute.NewReader(unhex(t, "02 00000000 0000000000000000 00000001 61"))
+	r.Bool()
+	first, left := r.Err(), r.Remaining()
+	if first == nil {
+		t.Fatal("boolean 2 was taken")
+	}
+	if r.Bool() || r.Int32() != 0 || r.Int64() != 0 || r.Buffer() != nil || r.String() != "" || r.Strings() != nil {
+		t.Error("a failed reader returned a value")
+	}
+	if n := r.VectorLen(1); n != -1 {
+		t.Errorf("a failed reader counted %d elements", n)
+	}
+	r.Failf("another reason")
+	if r.Err() != first || r.Finish() != first {
+		t.Errorf("error became %v, want still %v", r.Finish(), first)
+	}
+	if r.Remaining() != left {
+		t.Errorf("%d bytes remain, want still %d", r.Remaining(), left)
+	}
+}
+
+// TestReaderFinish checks the error about bytes that trail.
+func TestReaderFinish(t *testing.T) {
+	r := jute.NewReader([]byte{0, 0, 0, 9, 1})
+	if r.Int32() != 9 || r.Err() != nil {
+		t.Fatal("the int was not read")
+	}
+	if err := r.Finish(); !errors.Is(err, jute.ErrMalformed) || !strings.Contains(err.Error(), "1 bytes trail") {
+		t.Errorf("Finish: %v, want an error about 1 byte", err)
+	}
+	var zero jute.Reader
+	if err := zero.Finish(); err != nil {
+		t.Errorf("the zero Reader: %v", err)
+	}
+}
+
+// TestReaderFailf checks the error a record makes itself.
+func TestReaderFailf(t *testing.T) {
+	r := jute.NewReader([]byte{1, 2})
+	r.Bool()
+	r.Failf("no %s here", "multi")
+	if err := r.Err(); !errors.Is(err, jute.ErrMalformed) || !strings.HasSuffix(err.Error(), "at byte 1: no multi here") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestReaderReset checks that one Reader serves a second message.
+func TestReaderReset(t *testing.T) {
+	r := jute.NewReader(nil)
+	r.Int32()
+	r.Reset([]byte{0, 0, 0, 5})
+	if v := r.Int32(); v != 5 || r.Finish() != nil {
+		t.Errorf("got %d and %v, want 5", v, r.Finish())
+	}
+}
+
+// TestBufferAliasesWithinBounds checks that a buffer shares the input's memory
+// and that an append to it does not reach the fields behind.
+func TestBufferAliasesWithinBounds(t *testing.T) {
+	in := []byte{0, 0, 0, 1, 'a', 'b'}
+	got := jute.NewReader(in).Buffer()
+	in[4] = 'x'
+	if string(got) != "x" {
+		t.Errorf("buffer %q is a copy, want the input's memory", got)
+	}
+	if _ = append(got, 'y'); in[5] != 'b' {
+		t.Error("an append to the buffer wrote into the message behind it")
+	}
+}
+
+// TestHostileLengthsAllocateLittle decodes lengths that promise gigabytes.
+func TestHostileLengthsAllocateLittle(t *testing.T) {
+	in := unhex(t, "7ffffff0 00000000 00000000")
+	for name, read := range map[string]func(r *jute.Reader){
+		"buffer":  func(r *jute.Reader) { r.Buffer() },
+		"string":  func(r *jute.Reader) { _ = r.String() },
+		"strings": func(r *jute.Reader) { r.Strings() },
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		r := jute.NewReader(in)
+		read(r)
+		runtime.ReadMemStats(&after)
+		if r.Err() == nil {
+			t.Errorf("%s of 2 GiB in 12 bytes was taken", name)
+		}
+		if got := after.TotalAlloc - before.TotalAlloc; got > 64<<10 {
+			t.Errorf("%s: %d bytes allocated for 12 bytes of input", name, got)
+		}
+	}
+}
