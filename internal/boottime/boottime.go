@@ -59,7 +59,10 @@ type clock struct {
 // newClock returns a clock that begins at zero.
 func newClock(boot func() (time.Duration, bool)) *clock {
 	c := &clock{start: time.Now(), boot: boot}
-	c.base, _ = boot()
+	// Boot first, as in asleep: a pause between the readings makes the base too
+	// small, and the clock a little fast later, which only ends promises early.
+	lead, _ := boot()
+	c.base = lead - time.Since(c.start)
 	return c
 }
 

@@ -1,0 +1,168 @@
+package boottime
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// fakeBoot is a boot clock that leads package time by ahead. In a bubble both
+// stand still together, so that differences are exact.
+type fakeBoot struct {
+	start  time.Time
+	ahead  time.Duration
+	absent bool
+}
+
+func (f *fakeBoot) read() (time.Duration, bool) {
+	return time.Since(f.start) + f.ahead, !f.absent
+}
+
+// TestAsleep follows the difference between the clocks through a script.
+func TestAsleep(t *testing.T) {
+	steps := []struct {
+		name  string
+		ahead time.Duration
+		want  time.Duration
+	}{
+		{"no suspend", 0, 0},
+		{"jitter up", 9 * time.Millisecond, 0},
+		{"jitter down", -9 * time.Millisecond, 0},
+		{"exactly the hysteresis", hysteresis, 0},
+		{"a suspend", 3 * time.Hour, 3 * time.Hour},
+		{"jitter on top", 3*time.Hour + 5*time.Millisecond, 3 * time.Hour},
+		{"a reading gone astray", time.Hour, 3 * time.Hour},
+		{"a second suspend", 4 * time.Hour, 4 * time.Hour},
+		{"slow drift past the hysteresis", 4*time.Hour + 11*time.Millisecond, 4*time.Hour + 11*time.Millisecond},
+	}
+	synctest.Test(t, func(t *testing.T) {
+		// The lead at the start belongs to suspends before the process.
+		boot := &fakeBoot{start: time.Now(), ahead: 1000 * time.Hour}
+		base := boot.ahead
+		c := newClock(boot.read)
+		for _, step := range steps {
+			boot.ahead = base + step.ahead
+			if got := c.asleep(); got != step.want {
+				t.Errorf("%s: asleep %v, want %v", step.name, got, step.want)
+			}
+			time.Sleep(time.Minute)
+		}
+	})
+}
+
+// TestAsleepWithoutBootClock checks the fallback.
+func TestAsleepWithoutBootClock(t *testing.T) {
+	boot := &fakeBoot{start: time.Now(), ahead: time.Hour, absent: true}
+	c := newClock(boot.read)
+	boot.ahead = 2 * time.Hour
+	if got := c.asleep(); got != 0 {
+		t.Errorf("asleep %v without a boot clock, want 0", got)
+	}
+}
+
+// TestNowAddsSuspend checks the whole reading outside a bubble.
+func TestNowAddsSuspend(t *testing.T) {
+	boot := &fakeBoot{start: time.Now()}
+	c := newClock(boot.read)
+	before := c.now(time.Now())
+	boot.ahead = time.Hour
+	after := c.now(time.Now())
+	if d := after - before; d < time.Hour-time.Second || d > 2*time.Hour {
+		t.Errorf("an hour's suspend moved the clock by %v", d)
+	}
+	if before < 0 || before > time.Hour {
+		t.Errorf("the clock began at %v, want near zero", before)
+	}
+}
+
+// TestSuspendMovesNow injects a suspend, and one that is none.
+func TestSuspendMovesNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before := Now()
+		Suspend(90 * time.Second)
+		if d := Now() - before; d != 90*time.Second {
+			t.Errorf("moved by %v, want 90s", d)
+		}
+		Suspend(-time.Hour)
+		if d := Now() - before; d != 90*time.Second {
+			t.Errorf("a negative suspend moved the clock to %v", d)
+		}
+	})
+}
+
+// TestNowInBubble checks that a bubble's readings come from the bubble alone:
+// exact, and the same whenever the bubble runs.
+func TestNowInBubble(t *testing.T) {
+	var first [2]time.Duration
+	for i := range first {
+		synctest.Test(t, func(t *testing.T) {
+			first[i] = Now()
+			time.Sleep(25 * time.Hour)
+			if d := Now() - first[i]; d != 25*time.Hour {
+				t.Errorf("25 h in the bubble read as %v", d)
+			}
+		})
+	}
+	if first[0] != first[1] {
+		t.Errorf("two bubbles began at %v and %v", first[0], first[1])
+	}
+}
+
+// TestNowNeverGoesBack reads the real clock from several goroutines.
+func TestNowNeverGoesBack(t *testing.T) {
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			last := Now()
+			for range 2000 {
+				now := Now()
+				if now < last {
+					t.Errorf("%v after %v", now, last)
+					return
+				}
+				last = now
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// TestNowAgreesWithPackageTime compares the two over a stretch of work. The
+// bounds only exclude a wrong unit or base: a busy machine stretches anything.
+func TestNowAgreesWithPackageTime(t *testing.T) {
+	outer := time.Now()
+	from := Now()
+	inner := time.Now()
+	for range 1000 {
+		Now()
+	}
+	shortest := time.Since(inner)
+	d := Now() - from
+	if longest := time.Since(outer) + hysteresis; d < shortest || d > longest {
+		t.Errorf("advanced %v, want %v to %v", d, shortest, longest)
+	}
+}
+
+// TestConcurrentSuspends checks that none is lost.
+func TestConcurrentSuspends(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before := Now()
+		var wg sync.WaitGroup
+		for range 10 {
+			wg.Go(func() { Suspend(time.Second) })
+		}
+		wg.Wait()
+		if d := Now() - before; d != 10*time.Second {
+			t.Errorf("moved by %v, want 10s", d)
+		}
+	})
+}
+
+// BenchmarkNow is the cost of a look at the clock.
+func BenchmarkNow(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		Now()
+	}
+}
