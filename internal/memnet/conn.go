@@ -1,0 +1,122 @@
+package memnet
+
+import (
+	"errors"
+	"io"
+	"net"
+	"time"
+)
+
+// Conn is one end of a connection in memory. Its methods are safe for
+// concurrent use. Writes do not wait for the peer to read until 64 KiB are
+// under way. Errors but io.EOF are *net.OpError and wrap net.ErrClosed,
+// os.ErrDeadlineExceeded, syscall.ECONNRESET or syscall.EPIPE as TCP's do.
+type Conn struct {
+	link    *link
+	end     int // 0 or 1: link.flows[end] is what it sends
+	local   net.Addr
+	remote  net.Addr
+	peer    *Conn
+	onClose func() // of the listener; nil if there is none
+}
+
+var _ net.Conn = (*Conn)(nil)
+
+// Pipe makes a connection with no listener. Its ends have the addresses
+// 127.0.0.1:1 and 127.0.0.1:2.
+func Pipe() (*Conn, *Conn) {
+	return newConns(loopback(1), loopback(2))
+}
+
+func newConns(a, b net.Addr) (*Conn, *Conn) {
+	l := newLink()
+	c0 := &Conn{link: l, end: 0, local: a, remote: b}
+	c1 := &Conn{link: l, end: 1, local: b, remote: a}
+	c0.peer, c1.peer = c1, c0
+	return c0, c1
+}
+
+// Read implements net.Conn. After the peer's Close it gives what the peer
+// had sent, then io.EOF.
+func (c *Conn) Read(p []byte) (int, error) {
+	n, err := c.link.read(1-c.end, p)
+	return n, c.opError("read", err)
+}
+
+// Write implements net.Conn. After the peer's Close it fails with
+// syscall.EPIPE.
+func (c *Conn) Write(p []byte) (int, error) {
+	n, err := c.link.write(c.end, p)
+	return n, c.opError("write", err)
+}
+
+// Close implements net.Conn: the peer reads what was sent, then io.EOF.
+func (c *Conn) Close() error {
+	err := c.link.close(c.end)
+	c.closed()
+	return c.opError("close", err)
+}
+
+// CloseWrite ends what this end sends, as TCPConn's does; reading goes on.
+func (c *Conn) CloseWrite() error {
+	return c.opError("close", c.link.closeWrite(c.end))
+}
+
+// CloseAbrupt resets the connection: every call of both ends fails with
+// syscall.ECONNRESET from now on, what is under way is lost. Both ends are
+// still to be closed.
+func (c *Conn) CloseAbrupt() {
+	c.link.abort()
+	c.closed()
+	c.peer.closed()
+}
+
+// closed tells the listener, if this end is one that it made.
+func (c *Conn) closed() {
+	if c.onClose != nil {
+		c.onClose()
+	}
+}
+
+// SetPaused swallows what this end sends (out) and what it is sent (in), or
+// lets it go again. Bytes, and the news of a Close, stay under way while
+// their direction is paused; writes succeed until the buffer is full. A
+// reset comes through. The zero state is that nothing is paused.
+func (c *Conn) SetPaused(out, in bool) {
+	c.link.pause(c.end, out)
+	c.link.pause(1-c.end, in)
+}
+
+// Peer is the other end, for tests that hold only one.
+func (c *Conn) Peer() *Conn { return c.peer }
+
+// LocalAddr implements net.Conn; it is a *net.TCPAddr.
+func (c *Conn) LocalAddr() net.Addr { return c.local }
+
+// RemoteAddr implements net.Conn; it is a *net.TCPAddr.
+func (c *Conn) RemoteAddr() net.Addr { return c.remote }
+
+// SetDeadline implements net.Conn.
+func (c *Conn) SetDeadline(t time.Time) error {
+	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
+}
+
+// SetReadDeadline implements net.Conn.
+func (c *Conn) SetReadDeadline(t time.Time) error {
+	f := &c.link.flows[1-c.end]
+	return c.opError("set", c.link.setDeadline(&f.readBy, &f.readable, &f.readDone, t))
+}
+
+// SetWriteDeadline implements net.Conn.
+func (c *Conn) SetWriteDeadline(t time.Time) error {
+	f := &c.link.flows[c.end]
+	return c.opError("set", c.link.setDeadline(&f.writeBy, &f.writable, &f.sendDone, t))
+}
+
+// opError wraps an error as package net does.
+func (c *Conn) opError(op string, err error) error {
+	if err == nil || err == io.EOF {
+		return err
+	}
+	return &net.OpError{Op: op, Net: "tcp", Source: c.local, Addr: c.remote, Err: err}
+}

@@ -1,0 +1,133 @@
+package memnet
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+)
+
+// firstPort is where ports that nobody chose begin, as the system's do.
+const firstPort = 49152
+
+// Network maps addresses to listeners, all in memory. The zero value is
+// ready to use. Its methods are safe for concurrent use.
+type Network struct {
+	mu          sync.Mutex
+	listeners   map[netip.AddrPort]*Listener
+	unreachable map[netip.AddrPort]chan struct{} // closed when lifted
+	lastPort    uint16                           // given out, 0 if none yet
+}
+
+// Listen makes a listener at an address like "127.0.0.1:2181" or
+// "[::1]:2181"; port 0 means one of its own. An address is free again when
+// its listener is closed. network must be "tcp".
+func (n *Network) Listen(network, address string) (*Listener, error) {
+	addr, err := netip.ParseAddrPort(address)
+	if err != nil || network != "tcp" {
+		return nil, fmt.Errorf("memnet: cannot listen on %s %q: give tcp and an IP address with a port", network, address)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if addr.Port() == 0 {
+		addr = netip.AddrPortFrom(addr.Addr(), n.port())
+	}
+	if n.listeners[addr] != nil {
+		return nil, &net.OpError{Op: "listen", Net: "tcp", Addr: net.TCPAddrFromAddrPort(addr), Err: syscall.EADDRINUSE}
+	}
+	if n.listeners == nil {
+		n.listeners = make(map[netip.AddrPort]*Listener)
+	}
+	l := newListener(n, addr)
+	n.listeners[addr] = l
+	return l, nil
+}
+
+// port gives a port that is in use by no listener. Called with mu held.
+func (n *Network) port() uint16 {
+	n.lastPort++
+	if n.lastPort < firstPort {
+		n.lastPort = firstPort
+	}
+	return n.lastPort
+}
+
+// DialContext connects to a listener; it has the shape that clients take as
+// an option. Where nobody listens it fails with syscall.ECONNREFUSED, and
+// where the address is unreachable it waits. ctx bounds the connecting only.
+func (n *Network) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	addr, err := netip.ParseAddrPort(address)
+	if err != nil || network != "tcp" {
+		return nil, fmt.Errorf("memnet: cannot dial %s %q: give tcp and an IP address with a port", network, address)
+	}
+	fail := func(err error) (net.Conn, error) {
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Addr: net.TCPAddrFromAddrPort(addr), Err: err}
+	}
+	for {
+		l, lifted, port := n.route(addr)
+		if lifted != nil {
+			select {
+			case <-lifted:
+				continue
+			case <-ctx.Done():
+				return fail(ctx.Err())
+			}
+		}
+		if l == nil {
+			return fail(syscall.ECONNREFUSED)
+		}
+		c, err := l.dial(ctx, port)
+		if err != nil {
+			return fail(err)
+		}
+		return c, nil
+	}
+}
+
+// route finds the listener at addr, or else the channel that is closed when
+// addr is reachable again, and a port for a client.
+func (n *Network) route(addr netip.AddrPort) (l *Listener, lifted chan struct{}, port uint16) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.listeners[addr], n.unreachable[addr], n.port()
+}
+
+// SetUnreachable makes new connections to an address wait, as if nothing
+// answered there, until it is called again with false. Connections that
+// exist go on: see [Conn.SetPaused].
+func (n *Network) SetUnreachable(address string, unreachable bool) error {
+	addr, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return fmt.Errorf("memnet: address %q: give an IP address with a port", address)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	lifted := n.unreachable[addr]
+	switch {
+	case unreachable && lifted == nil:
+		if n.unreachable == nil {
+			n.unreachable = make(map[netip.AddrPort]chan struct{})
+		}
+		n.unreachable[addr] = make(chan struct{})
+	case !unreachable && lifted != nil:
+		delete(n.unreachable, addr)
+		close(lifted) // nobody receives but dials, which never hold mu
+	}
+	return nil
+}
+
+// forget frees a listener's address.
+func (n *Network) forget(l *Listener) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.listeners[l.addr] == l {
+		delete(n.listeners, l.addr)
+	}
+}
+
+// loopback is an address on 127.0.0.1.
+func loopback(port uint16) net.Addr {
+	return net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port))
+}
