@@ -185,6 +185,20 @@ func (c *Core) Event(now time.Duration, kind EventKind, path string) {
 	}
 }
 
+// Shut ends every claim, as the client is being closed: holds are lost, waiters
+// fail, and all znodes are deleted as far as the session lasts.
+func (c *Core) Shut(now time.Duration) {
+	c.advance(now)
+	c.closed = ErrClosed
+	for _, cl := range slices.Clone(c.claims) {
+		if cl.phase == held {
+			c.lose(now, cl, ErrClosed)
+		} else {
+			c.fail(now, cl, ErrClosed)
+		}
+	}
+}
+
 // Drained says that everything the connection had brought was delivered. Only
 // now may claims be granted: the news that a waiter's own znode is gone may
 // stand right behind the news that its blocker is.

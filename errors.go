@@ -1,0 +1,74 @@
+package zklock
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/zklock/zklock/internal/queue"
+	"github.com/zklock/zklock/zk"
+)
+
+// Errors of this package. They are found with errors.Is in what its functions
+// return; so are the errors of package zk and of package context beneath them.
+var (
+	// ErrLocked: TryAcquire found the lock held or waited for.
+	ErrLocked = errors.New("zklock: the lock is held by another")
+	// ErrLost: the hold ended without a Release. Stop what the lock guards.
+	ErrLost = errors.New("zklock: the hold is lost")
+	// ErrReleased: the hold ended by Release.
+	ErrReleased = errors.New("zklock: the hold was released")
+	// ErrClosed: the client is closed.
+	ErrClosed = errors.New("zklock: the client is closed")
+	// ErrInvalidName: no lock can have this name.
+	ErrInvalidName = errors.New("zklock: invalid lock name")
+	// ErrInvalidOptions: a field of Options has an impossible value.
+	ErrInvalidOptions = errors.New("zklock: invalid options")
+	// ErrTooLarge: the owner's data are more than 4 KiB.
+	ErrTooLarge = errors.New("zklock: the owner's data are larger than 4 KiB")
+	// ErrSequenceExhausted: the sequence numbers below the lock's znode are used
+	// up, or a child has an impossible one. Past the limit two clients could hold
+	// the lock, so nobody gets it: delete the lock's znode while nobody uses it.
+	ErrSequenceExhausted = errors.New("zklock: the sequence numbers of this lock are used up or damaged; delete its znode while nobody uses it")
+)
+
+// An Error is what the functions and methods of this package return.
+type Error struct {
+	Op   string // what was tried: "acquire", "release", "verify", "inspect", "dial", "hold"
+	Path string // the lock's path
+	Err  error  // why
+}
+
+// Error returns the operation, the path and the reason.
+func (e *Error) Error() string {
+	why := strings.TrimPrefix(e.Err.Error(), "zklock: ")
+	if e.Path == "" {
+		return "zklock: " + e.Op + ": " + why
+	}
+	return "zklock: " + e.Op + " " + e.Path + ": " + why
+}
+
+// Unwrap returns the reason.
+func (e *Error) Unwrap() error { return e.Err }
+
+// public turns a reason of the lock's core into what users can look for.
+func public(err error) error {
+	switch {
+	case errors.Is(err, queue.ErrLocked):
+		return ErrLocked
+	case errors.Is(err, queue.ErrExhausted):
+		return ErrSequenceExhausted
+	case errors.Is(err, queue.ErrExpired):
+		return zk.ErrSessionExpired
+	case errors.Is(err, queue.ErrClosed), errors.Is(err, zk.ErrClosed):
+		return ErrClosed
+	case errors.Is(err, queue.ErrUnproven):
+		return zk.ErrConnectionLost
+	}
+	return err
+}
+
+// lost is the error of a hold that ended without a release.
+func lost(path string, why error) error {
+	return &Error{Op: "hold", Path: path, Err: fmt.Errorf("%w: %w", ErrLost, public(why))}
+}

@@ -1,0 +1,50 @@
+package zklock
+
+import (
+	"fmt"
+	"path"
+
+	"github.com/zklock/zklock/internal/queue"
+)
+
+// hook queues a call of f. The mutex is held.
+func (c *Client) hook(f func(Event), e Event) {
+	if f == nil {
+		return
+	}
+	c.hooks = append(c.hooks, func() { f(e) })
+	if !c.hooking {
+		c.hooking = true
+		// The client owns this goroutine, which ends when the queue is empty.
+		go c.runHooks()
+	}
+}
+
+// runHooks calls what is queued, in order, until nothing is.
+func (c *Client) runHooks() {
+	for {
+		c.mu.Lock()
+		batch := c.hooks
+		c.hooks = nil
+		c.hooking = len(batch) > 0
+		c.mu.Unlock()
+		if len(batch) == 0 {
+			return
+		}
+		for _, f := range batch {
+			f()
+		}
+	}
+}
+
+// waits takes note of a claim's place in the queue.
+func (c *Client) waits(a *attempt, s queue.Signal) {
+	owner, text := parseOwner(s.Data)
+	name := path.Base(s.Blocker)
+	e := Event{
+		Path: a.lock.path, Ahead: s.Ahead, Duration: now() - a.begun,
+		Blocker: Entry{Name: name, Owner: owner, Data: text},
+	}
+	a.place = fmt.Sprintf("number %d in line, behind %s", s.Ahead+1, e.Blocker.who())
+	c.hook(c.opts.OnWait, e)
+}

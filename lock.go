@@ -1,0 +1,105 @@
+package zklock
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/zklock/zklock/internal/queue"
+)
+
+// A Lock is the name of a lock, and how to take it. It is immutable, costs
+// nothing to make, and is safe for concurrent use: possession is a [Hold].
+type Lock struct {
+	client *Client
+	path   string
+	kind   queue.Kind
+	err    error // why no acquire can succeed
+}
+
+// Mutex returns the exclusive lock with this name: "demo" means the znode
+// /zklock/demo, and a name that begins with a slash is the znode's path, both
+// under the chroot of the connection string. A name that can't be one shows as
+// ErrInvalidName when the lock is used.
+//
+// On ZooKeeper it is the queue of ephemeral sequential znodes of Curator's
+// InterProcessMutex: it is granted in order of arrival, waits for whoever is
+// ahead whatever library wrote their znodes, and is not re-entrant.
+func (c *Client) Mutex(name string) *Lock {
+	path, err := lockPath(name)
+	return &Lock{client: c, path: path, err: err}
+}
+
+// Path returns the path of the lock's znode, below the client's chroot.
+func (l *Lock) Path() string { return l.path }
+
+// String returns the path.
+func (l *Lock) String() string { return l.path }
+
+// Acquire waits its turn and returns a hold. ctx bounds the wait, not the hold.
+//
+// If Acquire fails, nothing is held, and what it left on the servers is removed
+// in the background whatever becomes of ctx. When the session expires while it
+// waits, it queues again at the back, in the next session.
+func (l *Lock) Acquire(ctx context.Context) (*Hold, error) { return l.acquire(ctx, false) }
+
+// TryAcquire is Acquire, but fails with ErrLocked where Acquire would have to
+// wait for another holder.
+func (l *Lock) TryAcquire(ctx context.Context) (*Hold, error) { return l.acquire(ctx, true) }
+
+// attempt is an Acquire under way. Its fields are guarded by the client's mutex.
+type attempt struct {
+	id      queue.ID
+	lock    *Lock
+	hold    *Hold
+	err     error
+	settled chan struct{} // closed when hold or err is set
+	begun   time.Duration // by the clock of package boottime
+	place   string        // where it stands, for the error's text
+}
+
+func (l *Lock) acquire(ctx context.Context, try bool) (*Hold, error) {
+	fail := func(err error) error { return &Error{Op: "acquire", Path: l.path, Err: err} }
+	if l.err != nil {
+		return nil, fail(l.err)
+	}
+	if ctx.Err() != nil {
+		return nil, fail(contextError(ctx))
+	}
+	data, err := l.client.ownerData()
+	if err != nil {
+		return nil, fail(err)
+	}
+	a := l.client.begin(l, try, data)
+	select {
+	case <-a.settled:
+	case <-ctx.Done():
+		l.client.abandon(a)
+		return nil, fail(fmt.Errorf("%w (%s)", contextError(ctx), a.place))
+	}
+	if a.err != nil {
+		return nil, fail(a.err)
+	}
+	return a.hold, nil
+}
+
+// contextError says why ctx is done: its error, and its cause where that says more.
+func contextError(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if cause != nil && cause != err {
+		return fmt.Errorf("%w: %w", err, cause)
+	}
+	return err
+}
+
+// Do acquires the lock, calls f, and releases the lock. f's context is done when
+// ctx is, and when the hold is lost, with ErrLost as its cause; f should then
+// return. Do returns f's error, joined with the loss of the hold if it was lost
+// before f returned, whatever f returned.
+func Do(ctx context.Context, l *Lock, f func(ctx context.Context, h *Hold) error) error {
+	h, err := l.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	return h.do(ctx, f)
+}

@@ -1,0 +1,64 @@
+package zklock
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// Bounds of lock names. ZooKeeper has none of its own but its frame.
+const (
+	maxName   = 512 // bytes
+	maxLevels = 16
+)
+
+// root is where relative names live.
+const root = "/zklock/"
+
+// lockPath turns a name into the path of the lock's znode: "demo" means
+// "/zklock/demo", and a name that begins with a slash is the path itself.
+func lockPath(name string) (string, error) {
+	bad := func(format string, args ...any) (string, error) {
+		return name, fmt.Errorf("%w: "+format, append([]any{ErrInvalidName}, args...)...)
+	}
+	if name == "" {
+		return bad("it is empty")
+	}
+	if len(name) > maxName {
+		return bad("%d bytes are more than %d", len(name), maxName)
+	}
+	if !utf8.ValidString(name) {
+		return bad("it is not UTF-8")
+	}
+	for i, r := range name {
+		if forbidden(r) {
+			return bad("character %U at byte %d is not allowed in ZooKeeper's paths", r, i)
+		}
+	}
+	levels := strings.Split(strings.TrimPrefix(name, "/"), "/")
+	if len(levels) > maxLevels {
+		return bad("%d levels are more than %d", len(levels), maxLevels)
+	}
+	for _, level := range levels {
+		switch level {
+		case "":
+			return bad("it has an empty level: two slashes in a row, or one at the end")
+		case ".", "..":
+			return bad("a level may not be %q", level)
+		}
+	}
+	if levels[0] == "zookeeper" {
+		return bad("/zookeeper belongs to the servers")
+	}
+	if name[0] == '/' {
+		return name, nil
+	}
+	return root + name, nil
+}
+
+// forbidden reports whether ZooKeeper refuses the character in a path, as
+// org.apache.zookeeper.common.PathUtils does. Java looks at UTF-16 units, so
+// that what needs two of them is refused as well.
+func forbidden(r rune) bool {
+	return r <= 0x1f || r >= 0x7f && r <= 0x9f || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0
+}

@@ -1,0 +1,85 @@
+package zklock
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/zklock/zklock/zk"
+)
+
+// Options change how a [Client] behaves. The zero value, and a nil pointer,
+// work; each field says what zero means. Dial and New copy what they need.
+type Options struct {
+	// SessionTimeout is asked for; the servers have the last word, by default
+	// between 2 and 20 of their ticks. After a crash the lock is granted to the
+	// next one when it has passed. Zero means 20 seconds. Used by Dial only.
+	SessionTimeout time.Duration
+	// Auth are the credentials for the servers. Nil means none. Used by Dial only.
+	Auth []zk.Auth
+	// TLS, if not nil, makes the connections TLS connections. Used by Dial only.
+	TLS *tls.Config
+	// DialContext makes connections; network is "tcp" or "unix". Nil means that
+	// of a net.Dialer. Used by Dial only.
+	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
+
+	// ACL is what locks' znodes are made with. It must let the client itself
+	// read and delete, and other waiting clients read. Nil means zk.OpenACL.
+	ACL []zk.ACL
+	// Owner is shown to people who look at the lock. Nil means host, process,
+	// user and program name of this process.
+	Owner *Owner
+	// Anonymous leaves the owner's data out.
+	Anonymous bool
+	// PersistentParents makes the locks' parents persistent znodes. False means
+	// containers, which the servers remove some time after the last use; kazoo's
+	// locks fail when that happens, so set this where kazoo shares the paths.
+	PersistentParents bool
+	// ClockDrift is the largest difference between the rates of this machine's
+	// clock and the servers', as a fraction. Zero means 0.01, 1 %.
+	ClockDrift float64
+	// Logger is told of sessions and of holds in danger. Nil means silence.
+	Logger *slog.Logger
+
+	// The hooks are told of what becomes of locks, one call at a time, on a
+	// goroutine of their own. A nil hook is not called.
+	OnWait     func(Event) // a claim has a place in the queue: Ahead, Blocker
+	OnAcquire  func(Event) // a hold began: Token, Duration of the wait
+	OnRelease  func(Event) // a released hold's znode is gone, or can't be deleted: Err
+	OnLost     func(Event) // a hold was lost: Err
+	OnJeopardy func(Event) // a hold's heartbeat is overdue (Err set), or was answered again (nil)
+}
+
+// An Event is what hooks are told.
+type Event struct {
+	Path     string        // of the lock
+	Token    int64         // of the hold; 0 for OnWait
+	Ahead    int           // OnWait: how many entries are ahead in the queue
+	Blocker  Entry         // OnWait: whom the claim waits for; without Since
+	Duration time.Duration // since the acquire began
+	Err      error
+}
+
+func (o *Options) check() error {
+	switch {
+	case o.SessionTimeout < 0:
+		return fmt.Errorf("%w: SessionTimeout %v is negative", ErrInvalidOptions, o.SessionTimeout)
+	case o.ClockDrift < 0 || o.ClockDrift >= 0.5:
+		return fmt.Errorf("%w: ClockDrift %v is not between 0 and 0.5", ErrInvalidOptions, o.ClockDrift)
+	}
+	return nil
+}
+
+// client returns the options of the session.
+func (o *Options) client() *zk.Options {
+	return &zk.Options{
+		SessionTimeout: o.SessionTimeout,
+		Auth:           o.Auth,
+		TLS:            o.TLS,
+		DialContext:    o.DialContext,
+		Logger:         o.Logger,
+	}
+}

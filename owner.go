@@ -1,0 +1,87 @@
+package zklock
+
+import (
+	"encoding/json"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// Version is this library's version, as it appears in an Owner.
+const Version = "0.1.0"
+
+// maxOwner is the most that an owner's data may have, in bytes.
+const maxOwner = 4 << 10
+
+// An Owner says who made a lock's znode, for people who look. It is stored in
+// the znode as one line of JSON; other clients ignore it.
+type Owner struct {
+	Host    string    `json:"host,omitempty"`
+	PID     int       `json:"pid,omitempty"`
+	User    string    `json:"user,omitempty"`
+	Command string    `json:"command,omitempty"`
+	Since   time.Time `json:"since,omitzero"` // when the acquire began, by the owner's clock
+	Version string    `json:"version,omitempty"`
+}
+
+// String returns host:pid, or what there is of it.
+func (o Owner) String() string {
+	if o.PID == 0 {
+		return o.Host
+	}
+	return o.Host + ":" + strconv.Itoa(o.PID)
+}
+
+// thisProcess describes the process, without its arguments, which may hold
+// secrets.
+func thisProcess() Owner {
+	o := Owner{PID: os.Getpid(), Version: "zklock " + Version}
+	o.Host, _ = os.Hostname() // an unknown name is left out
+	if u, err := user.Current(); err == nil {
+		o.User = u.Username
+	}
+	if len(os.Args) > 0 {
+		o.Command = filepath.Base(os.Args[0])
+	}
+	return o
+}
+
+// data encodes the owner for a znode.
+func (o Owner) data(now time.Time) ([]byte, error) {
+	if o.Since.IsZero() {
+		o.Since = now.Round(time.Millisecond)
+	}
+	b, err := json.Marshal(o)
+	if err == nil && len(b) > maxOwner {
+		err = ErrTooLarge
+	}
+	return b, err
+}
+
+// parseOwner reads a znode's data. What is not an Owner is another library's
+// text; it is returned without control characters, and cut to a sane length.
+func parseOwner(data []byte) (Owner, string) {
+	var o Owner
+	if len(data) > 1 && data[0] == '{' && json.Unmarshal(data, &o) == nil {
+		o.Host, o.User, o.Command, o.Version = printable(o.Host), printable(o.User), printable(o.Command), printable(o.Version)
+		return o, ""
+	}
+	if len(data) > maxOwner {
+		data = data[:maxOwner]
+	}
+	return Owner{}, printable(string(data))
+}
+
+// printable drops what could move a terminal's cursor or hide text.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, s)
+}

@@ -1,0 +1,184 @@
+package zklock
+
+import (
+	"time"
+
+	"github.com/zklock/zklock/internal/queue"
+	"github.com/zklock/zklock/zk"
+)
+
+// step gives the core one input, with the time, and then does what the core
+// wants: requests leave in the core's order, whichever goroutine sends them.
+func (c *Client) step(input func(core *queue.Core, now time.Duration)) {
+	c.mu.Lock()
+	input(c.core, now())
+	c.apply(c.core)
+	c.schedule()
+	after := c.after
+	c.after = nil
+	for !c.flushing && len(c.outbox) > 0 {
+		c.flushing = true
+		batch := c.outbox
+		c.outbox = nil
+		c.mu.Unlock()
+		for _, r := range batch {
+			c.send(r)
+		}
+		c.mu.Lock()
+		c.flushing = false
+	}
+	c.mu.Unlock()
+	for _, f := range after {
+		f()
+	}
+}
+
+// apply takes the core's output. The mutex is held.
+func (c *Client) apply(core *queue.Core) {
+	requests, signals := core.Take()
+	c.outbox = append(c.outbox, requests...)
+	for _, s := range signals {
+		c.signal(s)
+	}
+	if core.Idle() {
+		c.idle.Broadcast()
+	}
+}
+
+// schedule sets the timer to when the core has something to do. The mutex is held.
+func (c *Client) schedule() {
+	if at, ok := c.core.Next(); ok && !c.closed {
+		c.timer.Reset(max(0, at-now()))
+	} else {
+		c.timer.Stop()
+	}
+}
+
+func (c *Client) tick() {
+	c.step(func(core *queue.Core, now time.Duration) {
+		core.Tick(now)
+		core.Drained(now)
+	})
+}
+
+func (c *Client) onDrained() {
+	c.step(func(core *queue.Core, now time.Duration) { core.Drained(now) })
+}
+
+func (c *Client) onEvent(e zk.Event) {
+	var kind queue.EventKind
+	switch e.Type {
+	case zk.EventNodeDeleted:
+		kind = queue.Deleted
+	case zk.EventNodeDataChanged, zk.EventNodeCreated:
+		kind = queue.Changed
+	default:
+		return
+	}
+	c.step(func(core *queue.Core, now time.Duration) { core.Event(now, kind, e.Path) })
+}
+
+func (c *Client) onState(s zk.StateChange) {
+	change := queue.SessionChange{Session: s.SessionID, Timeout: s.Timeout, Sent: s.Sent, Conn: s.Conn}
+	switch s.State {
+	case zk.Connected:
+		change.State = queue.Connected
+	case zk.Disconnected, zk.ConnectedReadOnly:
+		change.State = queue.Disconnected
+	case zk.Expired:
+		change.State = queue.Expired
+	case zk.AuthFailed:
+		change.State, change.Err = queue.Closed, zk.ErrAuthFailed
+	case zk.Closed:
+		change.State, change.Err = queue.Closed, queue.ErrClosed
+	default:
+		return
+	}
+	c.step(func(core *queue.Core, now time.Duration) { core.Session(now, change) })
+}
+
+// signal turns a signal of the core's into what callers see. The mutex is held.
+func (c *Client) signal(s queue.Signal) {
+	switch s.Kind {
+	case queue.Granted:
+		c.granted(s)
+	case queue.Failed:
+		if a := c.attempts[s.ID]; a != nil {
+			delete(c.attempts, s.ID)
+			a.err = public(s.Err)
+			c.after = append(c.after, func() { close(a.settled) })
+		}
+	case queue.Lost:
+		if h := c.holds[s.ID]; h != nil {
+			delete(c.holds, s.ID)
+			c.end(h, lost(h.lock.path, s.Err))
+			c.hook(c.opts.OnLost, h.event(h.err))
+			c.warn("lock lost", "lock", h.lock.path, "token", h.token, "error", s.Err)
+		}
+	case queue.Released:
+		c.released(s)
+	case queue.Waiting:
+		if a := c.attempts[s.ID]; a != nil {
+			c.waits(a, s)
+		}
+	case queue.Jeopardy, queue.Recovered:
+		if h := c.holds[s.ID]; h != nil {
+			c.endangered(h, s.Kind == queue.Jeopardy)
+		}
+	case queue.Verified:
+		answer := c.verifies[s.Call]
+		delete(c.verifies, s.Call)
+		c.after = append(c.after, func() { answer <- s.Err })
+	case queue.NearLimit:
+		if a := c.attempts[s.ID]; a != nil {
+			c.warn("sequence numbers near their limit; delete the lock's znode while nobody uses it", "lock", a.lock.path, "sequence", s.Token)
+		}
+	}
+}
+
+func (c *Client) granted(s queue.Signal) {
+	a := c.attempts[s.ID]
+	if a == nil {
+		return
+	}
+	delete(c.attempts, s.ID)
+	a.hold = &Hold{
+		lock: a.lock, id: s.ID, token: s.Token, node: s.Node, session: s.Session, begun: a.begun,
+		done: make(chan struct{}), gone: make(chan struct{}),
+	}
+	c.holds[s.ID] = a.hold
+	c.after = append(c.after, func() { close(a.settled) })
+	c.hook(c.opts.OnAcquire, a.hold.event(nil))
+}
+
+func (c *Client) released(s queue.Signal) {
+	h := c.holds[s.ID]
+	if h == nil {
+		return
+	}
+	delete(c.holds, s.ID)
+	if s.Err != nil {
+		h.released = &Error{Op: "release", Path: h.lock.path, Err: public(s.Err)}
+	}
+	c.after = append(c.after, func() { close(h.gone) })
+	c.hook(c.opts.OnRelease, h.event(h.released))
+}
+
+// endangered tells of a hold whose heartbeat is overdue, or was answered again.
+func (c *Client) endangered(h *Hold, overdue bool) {
+	var err error
+	if overdue {
+		err = queue.ErrDeadline
+		c.warn("lock in jeopardy: no answer from a quorum", "lock", h.lock.path, "token", h.token)
+	}
+	c.hook(c.opts.OnJeopardy, h.event(err))
+}
+
+// warn logs once the mutex is let go.
+func (c *Client) warn(msg string, args ...any) {
+	c.after = append(c.after, func() { c.log.Warn(msg, args...) })
+}
+
+func (h *Hold) event(err error) Event {
+	return Event{Path: h.lock.path, Token: h.token, Duration: now() - h.begun, Err: err}
+}
