@@ -1,0 +1,62 @@
+# Everything runs from a fresh clone: `make check` is what the README gives for
+# the tests, and what the continuous integration runs.
+
+MODULES    := . ./cmd/zklock ./test
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+FUZZTIME   ?= 3s
+GO         ?= go
+
+.PHONY: check deps lint vet format test race test-command test-real fuzz simulate build clean
+
+## check: all of the below, over all modules.
+check: deps lint test race test-command test-real fuzz
+
+## deps: install what the tests against real ZooKeeper need, where it may.
+deps:
+	@scripts/install-deps
+
+## build: the command, into bin/.
+build:
+	$(GO) build -o bin/zklock ./cmd/zklock
+
+## lint: formatting, vet for three systems, staticcheck.
+lint: format vet
+	@for m in $(MODULES); do (cd $$m && $(GO) run $(STATICCHECK) ./...) || exit 1; done
+
+format:
+	@files=$$(gofmt -l $$(git ls-files '*.go')); \
+	if [ -n "$$files" ]; then echo "gofmt would change:"; echo "$$files"; exit 1; fi
+
+vet:
+	@for m in $(MODULES); do (cd $$m && $(GO) vet ./...) || exit 1; done
+	@for os in darwin windows; do for m in . ./cmd/zklock; do \
+		(cd $$m && GOOS=$$os $(GO) vet ./...) || exit 1; done; done
+
+## test: the library, hermetic: no network, no ZooKeeper, nothing installed.
+test:
+	$(GO) test ./...
+
+## race: the same with the race detector.
+race:
+	$(GO) test -race ./...
+
+## test-command: the command, as typed.
+test-command:
+	cd cmd/zklock && $(GO) test ./...
+
+## test-real: against Apache ZooKeeper, Curator and kazoo. Skips loudly what is
+## not installed; ZKLOCK_REQUIRE_REAL=1 makes that a failure.
+test-real: deps
+	cd test && $(GO) test -timeout 20m ./...
+
+## fuzz: every fuzz target for FUZZTIME each.
+fuzz:
+	@scripts/fuzz $(FUZZTIME)
+
+## simulate: SEEDS simulated histories of clients, locks, server, network, disk.
+SEEDS ?= 2000
+simulate:
+	$(GO) test ./internal/sim -run TestSeeds -seeds=$(SEEDS) -timeout 30m -v
+
+clean:
+	rm -rf bin
