@@ -31,6 +31,7 @@ var (
 	ErrQuotaExceeded           = errors.New("zk: a quota would be exceeded")
 	ErrThrottled               = errors.New("zk: the server is overloaded and refused the request; try later")
 	ErrReconfigDisabled        = errors.New("zk: the server does not permit reconfiguration")
+	ErrNotConfirmed            = errors.New("zk: the server has not confirmed the end of the session; it ends by its timeout")
 	ErrServer                  = errors.New("zk: the server failed to carry out the request")
 )
 
@@ -40,7 +41,7 @@ type Error struct {
 	Path string // the znode, or the servers of a dial; may be empty
 	Err  error  // why, see the Err variables and the errors of package context
 
-	applied Outcome
+	applied Outcome // AppliedUnknown unless known
 }
 
 // Error returns the operation, the path and the reason.

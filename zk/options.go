@@ -3,7 +3,9 @@ package zk
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"time"
 )
@@ -39,6 +41,47 @@ type Options struct {
 	MaxReply int
 	// Logger is told of connections and sessions. Nil means silence.
 	Logger *slog.Logger
+}
+
+// Limits and defaults of [Options].
+const (
+	defaultTimeout  = 20 * time.Second
+	minTimeout      = 10 * time.Millisecond
+	maxTimeout      = 24 * time.Hour
+	defaultMaxReply = 64 << 20
+)
+
+// check returns a copy with the zero values filled in, or what is wrong.
+func (o *Options) check() (*Options, error) {
+	filled := Options{}
+	if o != nil {
+		filled = *o
+	}
+	if filled.SessionTimeout == 0 {
+		filled.SessionTimeout = defaultTimeout
+	}
+	if filled.SessionTimeout < minTimeout || filled.SessionTimeout > maxTimeout {
+		return nil, fmt.Errorf("%w: SessionTimeout %v is not between %v and %v",
+			ErrInvalidOptions, filled.SessionTimeout, minTimeout, maxTimeout)
+	}
+	if filled.MaxRequest < 0 || filled.MaxRequest > math.MaxInt32 {
+		return nil, fmt.Errorf("%w: MaxRequest %d is not between 0 and 2^31-1", ErrInvalidOptions, filled.MaxRequest)
+	}
+	if filled.MaxReply < 0 || filled.MaxReply > math.MaxInt32 {
+		return nil, fmt.Errorf("%w: MaxReply %d is not between 0 and 2^31-1", ErrInvalidOptions, filled.MaxReply)
+	}
+	if filled.MaxReply == 0 {
+		filled.MaxReply = defaultMaxReply
+	}
+	for i, a := range filled.Auth {
+		if a.Scheme == "" {
+			return nil, fmt.Errorf("%w: Auth[%d] has no scheme", ErrInvalidOptions, i)
+		}
+	}
+	if filled.DialContext == nil {
+		filled.DialContext = new(net.Dialer).DialContext
+	}
+	return &filled, nil
 }
 
 // Auth is one credential, as the arguments of ZooKeeper.addAuthInfo.

@@ -1,5 +1,7 @@
 package zk
 
+import "github.com/zklock/zklock/internal/wire"
+
 // Stat is what a server keeps about a znode, as org.apache.zookeeper.data.Stat.
 type Stat struct {
 	Czxid          int64 // zxid of the change that created the znode
@@ -63,12 +65,56 @@ const (
 	ModePersistentSequentialTTL CreateMode = 6
 )
 
-// sequential reports whether the server appends a number to the name.
-func (m CreateMode) sequential() bool {
-	return m == ModePersistentSequential || m == ModeEphemeralSequential || m == ModePersistentSequentialTTL
+// AddWatchMode says how far a lasting watch reaches, as
+// org.apache.zookeeper.AddWatchMode.
+type AddWatchMode int32
+
+// The lasting watches, which stay when they fire.
+const (
+	// WatchPersistent tells of changes of one znode and of its list of children.
+	WatchPersistent AddWatchMode = 0
+	// WatchRecursive tells of changes of a znode and of all below it, but not
+	// of lists of children.
+	WatchRecursive AddWatchMode = 1
+)
+
+// WatchKind says which watches [Client.RemoveWatches] removes, as
+// Watcher.WatcherType.
+type WatchKind int32
+
+// The kinds of watch.
+const (
+	WatchKindChildren   WatchKind = 1
+	WatchKindData       WatchKind = 2 // those of get and exists
+	WatchKindAny        WatchKind = 3
+	WatchKindPersistent WatchKind = 4 // servers from 3.9 on
+	WatchKindRecursive  WatchKind = 5 // servers from 3.9 on
+)
+
+// Identity is one identity of a session as a server sees it: a scheme and a
+// user without any secret.
+type Identity struct {
+	Scheme, User string
 }
 
-// ttl reports whether the mode takes a time to live.
-func (m CreateMode) ttl() bool {
-	return m == ModePersistentTTL || m == ModePersistentSequentialTTL
+// wireACL converts a list for sending. The open list becomes nil, which stands
+// for it and takes no room; an empty one stays, for the server to refuse.
+func wireACL(acl []ACL) []wire.ACL {
+	if acl == nil || len(acl) == 1 && acl[0] == (ACL{PermAll, "world", "anyone"}) {
+		return nil
+	}
+	out := make([]wire.ACL, len(acl))
+	for i, a := range acl {
+		out[i] = wire.ACL{Perms: wire.Perm(a.Perms), Scheme: a.Scheme, ID: a.ID}
+	}
+	return out
+}
+
+// fromWireACL converts a list that was read.
+func fromWireACL(acl []wire.ACL) []ACL {
+	out := make([]ACL, len(acl))
+	for i, a := range acl {
+		out[i] = ACL{Perms: Perm(a.Perms), Scheme: a.Scheme, ID: a.ID}
+	}
+	return out
 }

@@ -30,13 +30,26 @@ func (c *Core) WantDial(now time.Duration) (Dial, bool) {
 	if c.phase != waiting || now < c.dialAt {
 		return Dial{}, false
 	}
-	server := c.cfg.Servers[c.next]
+	c.current = c.next
 	c.next = (c.next + 1) % len(c.cfg.Servers)
 	c.gen++
 	c.phase = dialing
 	c.deadline = now + c.budget()
-	return Dial{Gen: c.gen, Server: server, Deadline: c.deadline}, true
+	return Dial{Gen: c.gen, Server: c.cfg.Servers[c.current], Deadline: c.deadline}, true
 }
+
+// DialDue reports whether WantDial would return a connection to make.
+func (c *Core) DialDue(now time.Duration) bool { return c.phase == waiting && now >= c.dialAt }
+
+// Failure is why a server could not be used when it was last tried.
+type Failure struct {
+	Server string
+	Err    error // nil if it was not tried, or worked
+}
+
+// Failures returns the last failure of each server, in the order in which they
+// are tried. The slice is the core's: read it before the next step.
+func (c *Core) Failures() []Failure { return c.failures }
 
 // minBudget keeps a long list of servers from leaving no time for any.
 const minBudget = 100 * time.Millisecond
@@ -59,10 +72,10 @@ func (c *Core) Dialed(gen uint64, now time.Duration) {
 		// What was asked for, not what was got: another server of the
 		// ensemble may grant more.
 		Timeout:     int32(min(c.cfg.Timeout.Milliseconds(), math.MaxInt32)),
-		SessionID:    c.sessionID,
-		Password:     c.password[:],
-		ReadOnly:     c.cfg.ReadOnly,
-		HasReadOnly:  true,
+		SessionID:   c.sessionID,
+		Password:    c.password[:],
+		ReadOnly:    c.cfg.ReadOnly,
+		HasReadOnly: true,
 	}
 	c.out = wire.AppendRecord(c.out[:0], &req)
 }
@@ -77,6 +90,7 @@ func (c *Core) Lost(gen uint64, err error, now time.Duration) {
 
 // lose gives the present connection up.
 func (c *Core) lose(err error, now time.Duration) {
+	c.failures[c.current].Err = err
 	wasUp := c.phase == connected
 	if wasUp && now-c.upSince >= steadyAfter {
 		c.attempt = 0
@@ -87,7 +101,7 @@ func (c *Core) lose(err error, now time.Duration) {
 	c.auths.sent, c.auths.answered = 0, 0
 	c.probe = prober{}
 	if c.closing {
-		c.finish(Closed, nil)
+		c.finish(Closed, err)
 		return
 	}
 	c.failAll(&c.pending, ErrConnectionLost, Unknown)
@@ -146,6 +160,7 @@ func (c *Core) up(r *wire.ConnectResponse, now time.Duration) {
 	c.negotiated = time.Duration(r.Timeout) * time.Millisecond
 	c.phase, c.conn = connected, c.conn+1
 	c.upSince, c.lastRecv = now, now
+	c.failures[c.current].Err = nil
 	c.readOnly = r.ReadOnly
 	c.sendAuths()
 	c.out, c.setWatches = c.watches.frames(c.out, c.lastZxid)

@@ -54,6 +54,8 @@ type Core struct {
 	state State // as last told
 
 	// The connection.
+	current     int // index of the server in use or last tried
+	failures    []Failure
 	next        int    // index of the server to dial next
 	gen         uint64 // counts dials
 	conn        uint64 // counts successful handshakes
@@ -64,23 +66,23 @@ type Core struct {
 	upSince     time.Duration
 	lastSend    time.Duration
 	lastRecv    time.Duration
-	pings       int // unanswered
-	setWatches  int // unanswered frames
+	pings       int  // unanswered
+	setWatches  int  // unanswered frames
 	readOnly    bool // the server has no quorum
 	probe       prober
 
 	// The session.
-	sessionID  int64
-	password   [passwordSize]byte
-	formerID   int64         // of the session before
+	sessionID int64
+	password  [passwordSize]byte
+	formerID  int64 // of the session before
 	// madeReadOnly: a server without a quorum made the session up.
 	madeReadOnly bool
-	negotiated time.Duration // 0 before the first session
-	epoch      uint64
-	lastZxid   int64
-	xid        int32
-	watches    watches
-	auths      authList
+	negotiated   time.Duration // 0 before the first session
+	epoch        uint64
+	lastZxid     int64
+	xid          int32
+	watches      watches
+	auths        authList
 
 	queue   callList // not encoded, all of the present session
 	pending callList // encoded, in the order of the wire
@@ -105,6 +107,9 @@ func New(cfg Config, now time.Duration) *Core {
 		cfg.Rand.Shuffle(len(cfg.Servers), func(i, j int) {
 			cfg.Servers[i], cfg.Servers[j] = cfg.Servers[j], cfg.Servers[i]
 		})
+	}
+	for _, s := range cfg.Servers {
+		c.failures = append(c.failures, Failure{Server: s})
 	}
 	for _, a := range cfg.Auth {
 		c.auths.all = append(c.auths.all, authEntry{auth: a})
@@ -222,14 +227,15 @@ const closeWait = 5 * time.Second
 
 // Close ends the session: calls already submitted are still answered, then the
 // server is asked to close it. Without a connection, and when no answer comes
-// within 5 s or the session timeout, the server is left to expire it.
+// within 5 s or the session timeout, the server is left to expire it, and the
+// Err of the state Closed says why.
 func (c *Core) Close(now time.Duration) {
 	if c.phase == ended || c.closing {
 		return
 	}
 	c.closing = true
 	if c.phase != connected {
-		c.finish(Closed, nil)
+		c.finish(Closed, ErrConnectionLost)
 		return
 	}
 	c.closeCall = Call{Op: Op{Code: wire.OpCloseSession}, state: queued}

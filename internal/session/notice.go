@@ -49,6 +49,7 @@ const (
 	NoticeReply NoticeKind = iota // Call is finished
 	NoticeState
 	NoticeEvent
+	NoticeMark // see Core.Mark
 )
 
 // Notice is what a user is to be told next.
@@ -57,7 +58,12 @@ type Notice struct {
 	Call  *Call
 	State StateChange
 	Event Event
+	Mark  any
 }
+
+// Mark puts a notice of the driver's own behind those that are there, so that
+// what it does keeps its place in the order.
+func (c *Core) Mark(m any) { c.notices = append(c.notices, Notice{Kind: NoticeMark, Mark: m}) }
 
 // HasNotices reports whether TakeNotices would return any.
 func (c *Core) HasNotices() bool { return len(c.notices) > 0 }

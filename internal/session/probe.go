@@ -48,10 +48,8 @@ func (c *Core) WantProbe(now time.Duration) (Probe, bool) {
 	if !c.looking() || p.under || now < p.at {
 		return Probe{}, false
 	}
-	// The server in use is the one before next; it needs no asking.
-	current := (c.next + len(c.cfg.Servers) - 1) % len(c.cfg.Servers)
 	p.server = (p.server + 1) % len(c.cfg.Servers)
-	if p.server == current {
+	if p.server == c.current { // the one in use needs no asking
 		p.server = (p.server + 1) % len(c.cfg.Servers)
 	}
 	p.under = true

@@ -1,0 +1,183 @@
+package zk
+
+import (
+	"fmt"
+
+	"github.com/zklock/zklock/internal/session"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// codeError is the error that stands for a server's answer.
+func codeError(code wire.ErrCode) error {
+	switch code {
+	case wire.ErrNoNode:
+		return ErrNoNode
+	case wire.ErrNodeExists:
+		return ErrNodeExists
+	case wire.ErrBadVersion:
+		return ErrBadVersion
+	case wire.ErrNotEmpty:
+		return ErrNotEmpty
+	case wire.ErrNoAuth:
+		return ErrNoAuth
+	case wire.ErrNoChildrenForEphemerals:
+		return ErrNoChildrenForEphemerals
+	case wire.ErrInvalidACL:
+		return ErrInvalidACL
+	case wire.ErrAuthFailed, wire.ErrSessionClosedRequireSASL:
+		return ErrAuthFailed
+	case wire.ErrSessionExpired, wire.ErrUnknownSession:
+		return ErrSessionExpired
+	case wire.ErrSessionMoved:
+		return ErrSessionMoved
+	case wire.ErrUnimplemented:
+		return ErrUnimplemented
+	case wire.ErrNotReadOnly:
+		return ErrNotReadOnly
+	case wire.ErrBadArguments:
+		return ErrInvalidPath
+	case wire.ErrNoWatcher:
+		return ErrNoWatcher
+	case wire.ErrRuntimeInconsistency:
+		return ErrRolledBack
+	case wire.ErrQuotaExceeded:
+		return ErrQuotaExceeded
+	case wire.ErrThrottled:
+		return ErrThrottled
+	case wire.ErrReconfigDisabled:
+		return ErrReconfigDisabled
+	}
+	return fmt.Errorf("%w: %s (%d)", ErrServer, code.Name(), int32(code))
+}
+
+// faultError is the error that stands for a request without an answer.
+func faultError(fault error) error {
+	switch fault {
+	case session.ErrConnectionLost:
+		return ErrConnectionLost
+	case session.ErrSessionExpired:
+		return ErrSessionExpired
+	case session.ErrClosed:
+		return ErrClosed
+	case session.ErrAuthFailed:
+		return ErrAuthFailed
+	case session.ErrTooLarge:
+		return ErrTooLarge
+	case session.ErrInvalidOp:
+		return ErrInvalidOp
+	}
+	return fault
+}
+
+// outcome converts what is known.
+func outcome(o session.Outcome) Outcome {
+	switch o {
+	case session.No:
+		return AppliedNo
+	case session.Yes:
+		return AppliedYes
+	}
+	return AppliedUnknown
+}
+
+// resultError is nil or the *Error of a finished call.
+func resultError(o *session.Op, path string, r *session.Result) error {
+	if r.Fault == nil && r.Code == wire.ErrOK {
+		return nil
+	}
+	e := &Error{Op: opName(o.Code), Path: path, applied: outcome(r.Applied)}
+	if r.Fault != nil {
+		e.Err = faultError(r.Fault)
+	} else {
+		e.Err = codeError(r.Code)
+	}
+	return e
+}
+
+// convert makes the user's result of a finished call.
+func convert(root chroot, o *session.Op, path string, r *session.Result) Result {
+	res := Result{
+		Err: resultError(o, path, r), Zxid: r.Zxid, Stat: Stat(r.Stat), Data: r.Data,
+		Children: r.Strings, Sent: r.Sent, Received: r.Received, Conn: r.Conn,
+	}
+	if r.Path != "" {
+		res.Path = root.strip(r.Path)
+	}
+	if len(r.Sub) > 0 {
+		res.Results = make([]Result, len(r.Sub))
+		for i := range r.Sub {
+			convertSub(&res.Results[i], root, &o.Sub[i], &r.Sub[i])
+		}
+		if res.Err != nil {
+			e := res.Err.(*Error)
+			e.Path = root.strip(o.Sub[r.Failed].Path)
+		}
+	}
+	return res
+}
+
+// convertSub makes the user's result of one operation of a multi.
+func convertSub(res *Result, root chroot, o *session.Op, r *session.SubResult) {
+	res.Stat, res.Data, res.Children = Stat(r.Stat), r.Data, r.Children
+	if r.Path != "" {
+		res.Path = root.strip(r.Path)
+	}
+	if r.Code != wire.ErrOK {
+		res.Err = &Error{Op: opName(o.Code), Path: root.strip(o.Path), Err: codeError(r.Code), applied: AppliedNo}
+	}
+}
+
+// convertState makes the user's form of a change of state.
+func convertState(s session.StateChange) StateChange {
+	return StateChange{State: convertStateName(s.State), SessionID: s.SessionID, Timeout: s.Timeout,
+		Sent: s.Sent, Conn: s.Conn, Err: stateError(s.Err)}
+}
+
+// convertStateName makes the user's form of a state.
+func convertStateName(s session.State) State {
+	switch s {
+	case session.Connected:
+		return Connected
+	case session.ConnectedReadOnly:
+		return ConnectedReadOnly
+	case session.Expired:
+		return Expired
+	case session.AuthFailed:
+		return AuthFailed
+	case session.Closed:
+		return Closed
+	}
+	return Disconnected
+}
+
+// stateError lets errors.Is find this package's errors in a reason.
+func stateError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &reason{err}
+}
+
+// reason is a session's error seen from this package.
+type reason struct{ err error }
+
+func (r *reason) Error() string { return r.err.Error() }
+func (r *reason) Unwrap() error { return r.err }
+
+// Is matches the errors of this package that stand for the session's.
+func (r *reason) Is(target error) bool {
+	for err := r.err; err != nil; {
+		if faultError(err) == target {
+			return true
+		}
+		switch e := err.(type) {
+		case interface{ Unwrap() error }:
+			err = e.Unwrap()
+		case interface{ Unwrap() []error }:
+			err = e.Unwrap()[0] // the session's own comes first
+		default:
+			return false
+		}
+	}
+	return false
+}

@@ -1,0 +1,87 @@
+package zk
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// checkPath reports why a path can't be that of a znode, by the rules of
+// org.apache.zookeeper.common.PathUtils. The name of a sequential znode gets its
+// digits from the server: what is given may end with a slash.
+func checkPath(path string, sequential bool) error {
+	switch {
+	case path == "":
+		return fmt.Errorf("%w: it is empty, the root is \"/\"", ErrInvalidPath)
+	case path[0] != '/':
+		return fmt.Errorf("%w: it does not begin with a slash", ErrInvalidPath)
+	case path == "/":
+		return nil
+	case path[len(path)-1] == '/' && !sequential:
+		return fmt.Errorf("%w: it ends with a slash", ErrInvalidPath)
+	}
+	if at := badChar(path); at >= 0 {
+		return fmt.Errorf("%w: character %q at byte %d", ErrInvalidPath, firstRune(path[at:]), at)
+	}
+	rest := path[1:]
+	if sequential {
+		rest += "0" // as the server will
+	}
+	for name := range strings.SplitSeq(rest, "/") {
+		switch name {
+		case "":
+			return fmt.Errorf("%w: two slashes in a row", ErrInvalidPath)
+		case ".", "..":
+			return fmt.Errorf("%w: relative name %q", ErrInvalidPath, name)
+		}
+	}
+	return nil
+}
+
+// firstRune is the first character of s, or its first byte if that is none.
+func firstRune(s string) string {
+	_, n := utf8.DecodeRuneInString(s)
+	return s[:n]
+}
+
+// badChar returns where the first character stands that no path may contain,
+// or -1. Java counts in UTF-16, where characters above U+FFFF are two of the
+// forbidden surrogates.
+func badChar(path string) int {
+	for i, r := range path {
+		switch {
+		case r <= 0x1f, r >= 0x7f && r <= 0x9f, r >= 0xd800 && r <= 0xf8ff, r >= 0xfff0:
+			return i // U+FFFD, which stands for invalid UTF-8, among them
+		}
+	}
+	return -1
+}
+
+// chroot is the path under which all of a client's paths are, or "".
+type chroot string
+
+// add turns a client's path into the server's.
+func (c chroot) add(path string) string {
+	if c == "" {
+		return path
+	}
+	if path == "/" {
+		return string(c)
+	}
+	return string(c) + path
+}
+
+// strip turns a server's path into the client's. A path outside the chroot,
+// such as that of the configuration, stays what it is.
+func (c chroot) strip(path string) string {
+	if c == "" {
+		return path
+	}
+	if path == string(c) {
+		return "/"
+	}
+	if rest, ok := strings.CutPrefix(path, string(c)); ok && rest[0] == '/' {
+		return rest
+	}
+	return path
+}

@@ -1,0 +1,135 @@
+package zk
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+)
+
+// defaultPort is where ZooKeeper listens for clients.
+const defaultPort = "2181"
+
+// address is one server of a connection string.
+type address struct {
+	network string // "tcp" or "unix"
+	addr    string // for a dialer
+	host    string // for TLS; empty for unix
+}
+
+// String is the address in the form of a connection string.
+func (a address) String() string {
+	if a.network == "unix" {
+		return "unix:" + a.addr
+	}
+	return a.addr
+}
+
+// parseServers reads a connection string: servers joined by commas, then a
+// chroot if there is one. The error says at which byte it failed, but quotes
+// nothing: people put passwords where none belong.
+func parseServers(s string) ([]address, chroot, error) {
+	fail := func(at int, why string) ([]address, chroot, error) {
+		return nil, "", fmt.Errorf("%w: %s, at byte %d", ErrInvalidServers, why, at)
+	}
+	if strings.TrimSpace(s) == "" {
+		return fail(0, "it names no server; write host:port,host:port/chroot or unix:/path")
+	}
+	if at := strings.Index(s, "://"); at >= 0 {
+		return fail(at, "it is not a URL; write host:port,host:port/chroot")
+	}
+	if at := strings.IndexByte(s, '@'); at >= 0 && !strings.HasPrefix(s, "unix:") {
+		return fail(at, "credentials don't belong here; add them in the options")
+	}
+	if strings.HasPrefix(s, "unix:") {
+		return parseUnix(s)
+	}
+	root := chroot("")
+	hosts := s
+	if at := strings.IndexByte(s, '/'); at >= 0 {
+		hosts = s[:at]
+		if err := checkPath(s[at:], false); err != nil {
+			return fail(at, "the chroot is an invalid path")
+		}
+		root = chroot(strings.TrimSuffix(s[at:], "/"))
+	}
+	var list []address
+	seen := make(map[string]bool)
+	at := 0
+	for part := range strings.SplitSeq(hosts, ",") {
+		a, why := parseHost(strings.TrimSpace(part))
+		if why != "" {
+			return fail(at, why)
+		}
+		if !seen[a.addr] {
+			seen[a.addr] = true
+			list = append(list, a)
+		}
+		at += len(part) + 1
+	}
+	return list, root, nil
+}
+
+// parseUnix reads the address of one local server. All behind the colon is its
+// path, so there is neither a list nor a chroot.
+func parseUnix(s string) ([]address, chroot, error) {
+	path := strings.TrimPrefix(s, "unix:")
+	if !strings.HasPrefix(path, "/") || strings.IndexByte(path, 0) >= 0 {
+		return nil, "", fmt.Errorf("%w: a socket's path begins with a slash, at byte %d", ErrInvalidServers, len("unix:"))
+	}
+	return []address{{network: "unix", addr: path}}, "", nil
+}
+
+// parseHost reads one of "host", "host:port", "1.2.3.4:port", "[::1]:port",
+// "[::1]" and "::1". It returns what is wrong, or nothing.
+func parseHost(s string) (a address, why string) {
+	host, port := s, defaultPort
+	switch {
+	case s == "":
+		return a, "a server is missing"
+	case strings.HasPrefix(s, "["):
+		end := strings.IndexByte(s, ']')
+		if end < 0 {
+			return a, "the bracket of an IPv6 address is not closed"
+		}
+		rest := s[end+1:]
+		host = s[1:end]
+		if zoneless, _, _ := strings.Cut(host, "%"); net.ParseIP(zoneless) == nil {
+			return a, "what is in brackets is no IPv6 address"
+		}
+		if rest != "" {
+			if rest[0] != ':' {
+				return a, "a port is expected behind the bracket"
+			}
+			port = rest[1:]
+		}
+	case strings.Count(s, ":") > 1:
+		if net.ParseIP(s) == nil {
+			return a, "too many colons; an IPv6 address with a port is written [::1]:2181"
+		}
+	case strings.Contains(s, ":"):
+		host, port, _ = strings.Cut(s, ":")
+	}
+	if why := checkHost(host); why != "" {
+		return a, why
+	}
+	n, err := strconv.ParseUint(port, 10, 32)
+	if err != nil || n < 1 || n > 65535 {
+		return a, "the port is not a number from 1 to 65535"
+	}
+	return address{network: "tcp", addr: net.JoinHostPort(host, strconv.FormatUint(n, 10)), host: host}, ""
+}
+
+// checkHost refuses what can't be a name or an address, before a resolver is
+// asked for it.
+func checkHost(host string) (why string) {
+	if host == "" {
+		return "the host is missing"
+	}
+	for _, r := range host {
+		if r <= ' ' || r == 0x7f || strings.ContainsRune(`"'\<>|;?#&=`, r) {
+			return "the host contains a character that no host has"
+		}
+	}
+	return ""
+}

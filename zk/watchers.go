@@ -1,0 +1,54 @@
+package zk
+
+import "github.com/zklock/zklock/internal/wire"
+
+// watchers are the channels that wait for one event each, by the server's
+// path. Only the deliverer uses them, so they need no lock and see answers and
+// events in the order of the wire.
+type watchers struct {
+	data     map[string][]chan Event // of get and exists
+	children map[string][]chan Event
+}
+
+// add returns a channel for the next event about a path.
+func (w *watchers) add(table *map[string][]chan Event, path string) <-chan Event {
+	if *table == nil {
+		*table = make(map[string][]chan Event)
+	}
+	ch := make(chan Event, 1)
+	(*table)[path] = append((*table)[path], ch)
+	return ch
+}
+
+// fire sends an event to the channels that wait for it, and closes them.
+func (w *watchers) fire(t wire.EventType, path string, e Event) {
+	switch t {
+	case wire.EventNodeCreated, wire.EventNodeDataChanged, wire.EventDataWatchRemoved:
+		fire(w.data, path, e)
+	case wire.EventNodeDeleted:
+		fire(w.data, path, e)
+		fire(w.children, path, e)
+	case wire.EventNodeChildrenChanged, wire.EventChildWatchRemoved:
+		fire(w.children, path, e)
+	}
+}
+
+func fire(table map[string][]chan Event, path string, e Event) {
+	for _, ch := range table[path] {
+		ch <- e // has room: one event a channel
+		close(ch)
+	}
+	delete(table, path)
+}
+
+// closeAll closes all channels: the session is over and its watches with it.
+func (w *watchers) closeAll() {
+	for _, table := range []map[string][]chan Event{w.data, w.children} {
+		for _, list := range table {
+			for _, ch := range list {
+				close(ch)
+			}
+		}
+	}
+	*w = watchers{}
+}
