@@ -57,6 +57,13 @@ func SkipOrFail(tb testing.TB, reason string) {
 	if os.Getenv(requireEnv) == "1" {
 		tb.Fatalf("%s=1, but %s", requireEnv, reason)
 	}
+	Skip(tb, reason)
+}
+
+// Skip skips the test loudly, for want of what no installation brings, as
+// privileges that a container withholds.
+func Skip(tb testing.TB, reason string) {
+	tb.Helper()
 	skipped.Add(1)
 	// On stderr as well: "go test" without -v hides the reason of a skip.
 	fmt.Fprintf(os.Stderr, "*** SKIPPED %s: %s\n", tb.Name(), reason)

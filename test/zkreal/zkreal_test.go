@@ -143,7 +143,7 @@ func TestStandaloneServesAndSurvivesFaults(t *testing.T) {
 	if n.Pid() == before || n.Pid() == 0 {
 		t.Errorf("pid %d before, %d after a restart", before, n.Pid())
 	}
-	if err := makeNode(ctx, n.Addr(), "/kept"); !errors.Is(err, errNodeExists) {
+	if err := makeNode(ctx, n.Addr(), "/kept"); !errors.Is(err, ErrNodeExists) {
 		t.Errorf("create after a restart = %v, want that the node exists", err)
 	}
 	if err := n.Terminate(ctx); err != nil || n.Pid() != 0 {
@@ -178,7 +178,7 @@ func TestSharedGivesEachTestItsRoot(t *testing.T) {
 	if a.Addr != b.Addr || a.Chroot == b.Chroot || !strings.HasPrefix(a.Chroot, "/") {
 		t.Errorf("shared servers %+v and %+v", a, b)
 	}
-	if err := makeNode(t.Context(), a.Addr, a.Chroot); !errors.Is(err, errNodeExists) {
+	if err := makeNode(t.Context(), a.Addr, a.Chroot); !errors.Is(err, ErrNodeExists) {
 		t.Errorf("create of the root = %v, want that it exists", err)
 	}
 	if want := a.Addr + a.Chroot; a.ConnectString() != want {
@@ -207,7 +207,7 @@ func TestEnsembleElectsAnotherLeader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := makeNode(ctx, next.Addr(), "/before"); !errors.Is(err, errNodeExists) {
+	if err := makeNode(ctx, next.Addr(), "/before"); !errors.Is(err, ErrNodeExists) {
 		t.Errorf("the new leader lost a node: %v", err)
 	}
 	if err := leader.Restart(ctx); err != nil {
