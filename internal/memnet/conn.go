@@ -109,8 +109,8 @@ func (c *Conn) SetReadDeadline(t time.Time) error {
 
 // SetWriteDeadline implements net.Conn.
 func (c *Conn) SetWriteDeadline(t time.Time) error {
-	f := &c.link.flows[c.end]
-	return c.opError("set", c.link.setDeadline(&f.writeBy, &f.writable, &f.sendDone, t))
+	f, in := &c.link.flows[c.end], &c.link.flows[1-c.end]
+	return c.opError("set", c.link.setDeadline(&f.writeBy, &f.writable, &in.readDone, t))
 }
 
 // opError wraps an error as package net does.

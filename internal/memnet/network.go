@@ -45,7 +45,8 @@ func (n *Network) Listen(network, address string) (*Listener, error) {
 	return l, nil
 }
 
-// port gives a port that is in use by no listener. Called with mu held.
+// port gives the next port of its own to a listener or a dial. Called with mu
+// held.
 func (n *Network) port() uint16 {
 	n.lastPort++
 	if n.lastPort < firstPort {

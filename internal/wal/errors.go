@@ -35,16 +35,23 @@ type CorruptError struct {
 	Offset int64
 	// Reason says what is wrong there.
 	Reason string
+	// Causes are the errors of snapshots that could not be used, if the
+	// log is not enough because of them.
+	Causes []error
 }
 
 // Error implements error, and says what to do.
 func (e *CorruptError) Error() string {
+	reason := e.Reason
+	for _, err := range e.Causes {
+		reason += "; " + err.Error()
+	}
 	return fmt.Sprintf("wal: %s: damaged at offset %d: %s; no crash leaves this behind and acknowledged records would be lost: "+
-		"check the disk and restore the directory from a copy, or move it away to start empty", e.File, e.Offset, e.Reason)
+		"check the disk and restore the directory from a copy, or move it away to start empty", e.File, e.Offset, reason)
 }
 
-// Unwrap gives ErrCorrupt.
-func (e *CorruptError) Unwrap() error { return ErrCorrupt }
+// Unwrap gives ErrCorrupt and the causes.
+func (e *CorruptError) Unwrap() []error { return append([]error{ErrCorrupt}, e.Causes...) }
 
 // poisonError makes the error that a log gives for ever after a failed
 // write or sync. Nothing is retried: after a failed fsync the kernel may

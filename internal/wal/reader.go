@@ -12,9 +12,10 @@ import (
 type damage struct {
 	offset int64
 	reason string
-	// misplaced says that the header is sound but not the one that belongs
-	// here, which no crash brings about.
-	misplaced bool
+	next   uint64 // index of the record that belongs there
+	// ahead says that the header is sound, but of a later batch: those
+	// between were there once.
+	ahead bool
 }
 
 // batchReader reads the batches of one segment, each checked before it is
@@ -57,10 +58,12 @@ func (r *batchReader) read() (batchHeader, []byte, *damage, error) {
 	}
 	if h.first != r.next {
 		reason := fmt.Sprintf("a batch that begins with record %d where record %d belongs", h.first, r.next)
-		return h, nil, &damage{offset: r.offset, reason: reason, misplaced: true}, nil
+		d := r.damage(reason)
+		d.ahead = h.first > r.next
+		return h, nil, d, nil
 	}
 	if h.length > uint64(left-batchHeaderSize) {
-		return h, nil, &damage{offset: r.offset, reason: "the file ends within a batch"}, nil
+		return h, nil, r.damage("the file ends within a batch"), nil
 	}
 	if uint64(cap(r.buf)) < h.length {
 		r.buf = make([]byte, h.length)
@@ -70,24 +73,29 @@ func (r *batchReader) read() (batchHeader, []byte, *damage, error) {
 		return h, nil, nil, unexpected(err)
 	}
 	if bad, ok := checkRecords(payload, r.seed, h); !ok {
-		return h, nil, &damage{offset: r.offset, reason: fmt.Sprintf("checksum of record %d is wrong", bad)}, nil
+		return h, nil, r.damage(fmt.Sprintf("checksum of record %d is wrong", bad)), nil
 	}
 	r.offset += batchHeaderSize + int64(h.length)
 	r.next += uint64(h.count)
 	return h, payload, nil, nil
 }
 
+// damage describes what is wrong at the next batch's place.
+func (r *batchReader) damage(reason string) *damage {
+	return &damage{offset: r.offset, reason: reason, next: r.next}
+}
+
 // end decides whether what is there in place of a header is the end: nothing,
 // or the zeros of a file that grew ahead of its content.
 func (r *batchReader) end(head []byte) (*damage, error) {
 	if !allZero(head) {
-		return &damage{offset: r.offset, reason: "no sound batch header"}, nil
+		return r.damage("no sound batch header"), nil
 	}
 	chunk := make([]byte, 32<<10)
 	for {
 		n, err := r.r.Read(chunk)
 		if !allZero(chunk[:n]) {
-			return &damage{offset: r.offset, reason: "zeros where a batch header belongs"}, nil
+			return r.damage("zeros where a batch header belongs"), nil
 		}
 		if err != nil {
 			return nil, err // io.EOF: zeros to the end
@@ -108,11 +116,14 @@ func checkRecords(payload []byte, seed uint32, h batchHeader) (bad uint64, ok bo
 	return index, len(payload) == 0
 }
 
-// laterHeader looks for a sound batch header at or after offset: there it
-// proves that everything before it was durable.
-func laterHeader(f io.ReaderAt, offset, size int64, seed uint32) (int64, bool, error) {
+// laterHeader looks behind the damage for a sound batch header: it proves
+// that everything before it was durable. One of an earlier batch proves
+// nothing: it may be a stale block of a removed segment, which some file
+// systems show after a crash.
+func laterHeader(f io.ReaderAt, size int64, seed uint32, d *damage) (int64, bool, error) {
 	const overlap = batchHeaderSize - 1
 	chunk := make([]byte, 64<<10)
+	offset := d.offset + 1
 	for offset < size {
 		part := chunk[:min(int64(len(chunk)), size-offset)]
 		if n, err := f.ReadAt(part, offset); err != nil && n < len(part) {
@@ -124,7 +135,7 @@ func laterHeader(f io.ReaderAt, offset, size int64, seed uint32) (int64, bool, e
 				break
 			}
 			at += i
-			if _, ok := parseBatchHeader(part[at:], seed); ok {
+			if h, ok := parseBatchHeader(part[at:], seed); ok && h.first >= d.next {
 				return offset + int64(at), true, nil
 			}
 		}

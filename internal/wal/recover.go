@@ -60,7 +60,7 @@ type recovery struct {
 	next      uint64 // index after the last record
 	header    segmentHeader
 	active    active
-	lastAt    int64 // offset of the last batch
+	lastAt    int64 // offset of the last segment's last batch, 0 if none
 }
 
 // Open opens the log in dir for appending, making dir and an empty log if
@@ -242,10 +242,7 @@ func (r *recovery) scan() error {
 
 // gap is the error for records that are missing altogether.
 func (r *recovery) gap(reason string) error {
-	for _, err := range r.rec.BadSnapshots {
-		reason += "; passed over: " + err.Error()
-	}
-	return &CorruptError{File: r.dir, Reason: reason}
+	return &CorruptError{File: r.dir, Reason: reason, Causes: r.rec.BadSnapshots}
 }
 
 // measure takes the size of a segment that is not read.
@@ -290,7 +287,7 @@ func (r *recovery) scanSegment(i int) error {
 // a crash may leave is only in the last segment, with nothing sound behind.
 func (r *recovery) readSegment(f File, path string, size int64, isLast bool) error {
 	br := newBatchReader(f, size, r.header)
-	r.active = active{path: path, size: size}
+	r.active, r.lastAt = active{path: path, size: size}, 0
 	for {
 		at := br.offset
 		h, _, d, err := br.read()
@@ -315,10 +312,10 @@ func (r *recovery) readSegment(f File, path string, size int64, isLast bool) err
 // judge tells what a crash left from what was damaged later.
 func (r *recovery) judge(f File, path string, size int64, seed uint32, d *damage, isLast bool) error {
 	corrupt := &CorruptError{File: path, Offset: d.offset, Reason: d.reason}
-	if !isLast || d.misplaced {
+	if !isLast || d.ahead {
 		return corrupt
 	}
-	later, found, err := laterHeader(f, d.offset+1, size, seed)
+	later, found, err := laterHeader(f, size, seed, d)
 	if err != nil {
 		return fmt.Errorf("wal: %s: %w", path, err)
 	}
@@ -355,8 +352,8 @@ func (r *recovery) finish() (*Log, error) {
 	return l, nil
 }
 
-// settle cuts off what is torn, and writes the last batch once more: if the
-// process before this one ended after a failed fsync, the batch may be in the
+// settle cuts off what is torn, and writes the last batch once more, be it a
+// seal: if the process before this one ended after a failed fsync, the batch may be in the
 // page cache alone, marked as written, and no sync would ever write it.
 func (r *recovery) settle(a *active) error {
 	if r.rec.Torn != nil {
@@ -365,7 +362,7 @@ func (r *recovery) settle(a *active) error {
 		}
 		a.size = a.end
 	}
-	if a.data {
+	if r.lastAt > 0 {
 		last := make([]byte, a.end-r.lastAt)
 		if n, err := a.file.ReadAt(last, r.lastAt); n < len(last) {
 			return unexpected(err)
@@ -374,7 +371,7 @@ func (r *recovery) settle(a *active) error {
 			return err
 		}
 	}
-	if r.rec.Torn == nil && !a.data {
+	if r.rec.Torn == nil && r.lastAt == 0 {
 		return nil
 	}
 	return a.file.Sync()

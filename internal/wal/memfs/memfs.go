@@ -1,0 +1,229 @@
+// Package memfs is a file system in memory that behaves as badly as a real
+// one may: a crash loses what was not synced, in part and out of order, an
+// operation fails on request, and what a failed sync did not write is never
+// written. It serves the tests of package wal and simulations; all chance
+// comes from the random source given to [New], so that a run replays exactly.
+package memfs
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/zklock/zklock/internal/wal"
+)
+
+// FS is the file system. Its methods are safe for concurrent use, but only
+// a single goroutine's use replays exactly.
+type FS struct {
+	mu      sync.Mutex
+	rand    *rand.Rand
+	epoch   int // handles and locks of earlier ones are dead
+	dirs    map[string]bool
+	names   map[string]*node // as programs see them
+	durable map[string]*node // as they are on disk
+	changes []change         // from durable to names, in order
+	locks   map[string]bool
+
+	fault func(Op) Fault
+	ops   int
+	syncs int
+	limit int64 // bytes on disk, 0 for none
+}
+
+// change is an operation on names that waits for SyncDir.
+type change struct {
+	dir      string
+	from, to string // create: to; rename: both; remove: from
+	node     *node
+}
+
+var _ wal.FS = (*FS)(nil)
+
+// New makes an empty file system that takes its chance from r.
+func New(r *rand.Rand) *FS {
+	return &FS{
+		rand:    r,
+		dirs:    make(map[string]bool),
+		names:   make(map[string]*node),
+		durable: make(map[string]*node),
+		locks:   make(map[string]bool),
+	}
+}
+
+// MkdirAll implements wal.FS; directories are durable at once.
+func (m *FS) MkdirAll(dir string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if f := m.begin(Op{Kind: OpMkdir, Name: dir}); f.Err != nil {
+		return f.Err
+	}
+	m.dirs[filepath.Clean(dir)] = true
+	return nil
+}
+
+// Create implements wal.FS.
+func (m *FS) Create(name string) (wal.File, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	name = filepath.Clean(name)
+	if f := m.begin(Op{Kind: OpCreate, Name: name}); f.Err != nil {
+		return nil, f.Err
+	}
+	if !m.dirs[filepath.Dir(name)] {
+		return nil, pathError("create", name, fs.ErrNotExist)
+	}
+	n := m.names[name]
+	if n == nil {
+		n = newNode()
+		m.names[name] = n
+		m.changes = append(m.changes, change{dir: filepath.Dir(name), to: name, node: n})
+	}
+	n.resize(0)
+	return m.handle(name, n), nil
+}
+
+// Open implements wal.FS.
+func (m *FS) Open(name string) (wal.File, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	name = filepath.Clean(name)
+	if f := m.begin(Op{Kind: OpOpen, Name: name}); f.Err != nil {
+		return nil, f.Err
+	}
+	n := m.names[name]
+	if n == nil {
+		return nil, pathError("open", name, fs.ErrNotExist)
+	}
+	return m.handle(name, n), nil
+}
+
+func (m *FS) handle(name string, n *node) *file {
+	return &file{fs: m, name: name, node: n, epoch: m.epoch}
+}
+
+// Rename implements wal.FS.
+func (m *FS) Rename(oldname, newname string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	oldname, newname = filepath.Clean(oldname), filepath.Clean(newname)
+	if f := m.begin(Op{Kind: OpRename, Name: oldname}); f.Err != nil {
+		return f.Err
+	}
+	n := m.names[oldname]
+	if n == nil {
+		return pathError("rename", oldname, fs.ErrNotExist)
+	}
+	delete(m.names, oldname)
+	m.names[newname] = n
+	m.changes = append(m.changes, change{dir: filepath.Dir(newname), from: oldname, to: newname, node: n})
+	return nil
+}
+
+// Remove implements wal.FS.
+func (m *FS) Remove(name string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	name = filepath.Clean(name)
+	if f := m.begin(Op{Kind: OpRemove, Name: name}); f.Err != nil {
+		return f.Err
+	}
+	if m.names[name] == nil {
+		return pathError("remove", name, fs.ErrNotExist)
+	}
+	delete(m.names, name)
+	m.changes = append(m.changes, change{dir: filepath.Dir(name), from: name})
+	return nil
+}
+
+// ReadDir implements wal.FS; the names are sorted.
+func (m *FS) ReadDir(dir string) ([]string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	dir = filepath.Clean(dir)
+	if f := m.begin(Op{Kind: OpReadDir, Name: dir}); f.Err != nil {
+		return nil, f.Err
+	}
+	if !m.dirs[dir] {
+		return nil, pathError("readdir", dir, fs.ErrNotExist)
+	}
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(m.names)) {
+		if filepath.Dir(name) == dir {
+			names = append(names, filepath.Base(name))
+		}
+	}
+	return names, nil
+}
+
+// SyncDir implements wal.FS. When it fails, the changes stay unsynced.
+func (m *FS) SyncDir(dir string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	dir = filepath.Clean(dir)
+	if f := m.begin(Op{Kind: OpSyncDir, Name: dir}); f.Err != nil {
+		return f.Err
+	}
+	m.syncs++
+	var others []change
+	for _, c := range m.changes {
+		if c.dir == dir {
+			c.apply(m.durable)
+		} else {
+			others = append(others, c)
+		}
+	}
+	m.changes = others
+	return nil
+}
+
+func (c change) apply(names map[string]*node) {
+	if c.from != "" {
+		delete(names, c.from)
+	}
+	if c.to != "" {
+		names[c.to] = c.node
+	}
+}
+
+// Lock implements wal.FS. A crash or restart gives it up.
+func (m *FS) Lock(name string) (io.Closer, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	name = filepath.Clean(name)
+	if f := m.begin(Op{Kind: OpLock, Name: name}); f.Err != nil {
+		return nil, f.Err
+	}
+	if m.locks[name] {
+		return nil, fmt.Errorf("lock %s: %w", name, wal.ErrLocked)
+	}
+	m.locks[name] = true
+	return &heldLock{fs: m, name: name, epoch: m.epoch}, nil
+}
+
+// heldLock is a lock that is held.
+type heldLock struct {
+	fs    *FS
+	name  string
+	epoch int
+}
+
+// Close gives the lock up.
+func (l *heldLock) Close() error {
+	l.fs.mu.Lock()
+	defer l.fs.mu.Unlock()
+	if l.epoch != l.fs.epoch {
+		return pathError("unlock", l.name, ErrCrashed)
+	}
+	delete(l.fs.locks, l.name)
+	return nil
+}
+
+func pathError(op, name string, err error) error {
+	return &fs.PathError{Op: op, Path: name, Err: err}
+}
