@@ -219,7 +219,7 @@ func (c *Core) Session(now time.Duration, s SessionChange) {
 		c.session = s
 		c.deadline.Handshake(s.Sent, s.Timeout, c.cfg.Drift, former.Session != s.Session)
 		c.beat.restart(now)
-		c.recover()
+		c.calm()
 		c.resume(now)
 	case Disconnected:
 		s.Session, s.Timeout = former.Session, former.Timeout
@@ -334,12 +334,12 @@ func (c *Core) answered(r Reply) {
 	}
 	c.deadline.Answered(r.Sent, r.Received)
 	c.beat.answeredAt = r.Received
-	c.recover()
+	c.calm()
 	c.dirty = true
 }
 
-// recover ends the holders' jeopardy.
-func (c *Core) recover() {
+// calm ends the holders' jeopardy.
+func (c *Core) calm() {
 	if c.beat.jeopardy {
 		c.beat.jeopardy = false
 		c.tellHolders(Recovered)

@@ -1,0 +1,223 @@
+package queue
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// A replica is a model of how an ensemble learns that a session lives: a client
+// sends to its follower; the follower forwards writes to the leader, notes the
+// client's life, and reports it when the leader pings, every half tick; the
+// leader answers writes and pings on one queue to the follower. Every hop takes
+// a random time, in order, and the follower may be cut off from the leader.
+type replica struct {
+	r       *rand.Rand
+	tick    time.Duration
+	timeout time.Duration
+	cut     time.Duration // from when on nothing passes between follower and leader
+
+	up, down, toLeader, toFollower time.Duration // arrival of the last message on each hop
+	touched                        time.Duration // when the follower last heard of the client
+	leaderTouch                    time.Duration // when the leader last noted the client's life
+}
+
+// event is something that happens at the follower or the leader, in time order.
+type event struct {
+	at time.Duration
+	do func(now time.Duration)
+}
+
+type timeline struct{ events []event }
+
+func (l *timeline) at(t time.Duration, do func(time.Duration)) {
+	i := len(l.events)
+	for i > 0 && l.events[i-1].at > t {
+		i--
+	}
+	l.events = append(l.events[:i], append([]event{{t, do}}, l.events[i:]...)...)
+}
+
+func (l *timeline) run(until time.Duration) {
+	for len(l.events) > 0 && l.events[0].at <= until {
+		e := l.events[0]
+		l.events = l.events[1:]
+		e.do(e.at)
+	}
+}
+
+// hop returns when a message sent now arrives: later than the one before it.
+func (m *replica) hop(last *time.Duration, now time.Duration) time.Duration {
+	d := time.Duration(m.r.Int64N(int64(5 * time.Millisecond)))
+	if m.r.IntN(10) == 0 {
+		d = time.Duration(m.r.Int64N(int64(m.timeout / 2)))
+	}
+	*last = max(*last, now+d)
+	return *last
+}
+
+// rule is a way to prove a deadline from answers.
+type rule func(d *Deadline, quorum bool, sent, received time.Duration)
+
+// checkRule runs clients against random ensembles and returns by how much the
+// proven deadline lay, at the worst, behind the moment at which the leader would
+// expire the session. Below zero is a double hold.
+func checkRule(t *testing.T, seeds int, use rule) (worst time.Duration, moved int) {
+	t.Helper()
+	worst = time.Hour
+	for seed := range seeds {
+		margin, steps := runReplica(uint64(seed), use)
+		worst = min(worst, margin)
+		moved += steps
+	}
+	return worst, moved
+}
+
+func runReplica(seed uint64, use rule) (worst time.Duration, moved int) {
+	r := rand.New(rand.NewPCG(seed, 1))
+	m := &replica{r: r, timeout: 4 * time.Second}
+	m.tick = m.timeout / time.Duration(2+r.IntN(8))
+	m.cut = time.Duration(r.Int64N(int64(30 * time.Second)))
+	var d Deadline
+	var lines timeline
+	d.Handshake(0, m.timeout, 0.01, true)
+	worst = time.Hour
+	before, _ := d.At()
+	end := 40 * time.Second
+
+	for at := time.Duration(0); at < end; at += m.tick / 2 {
+		lines.at(at, m.ping(&lines))
+	}
+	for at := m.timeout / 8; at < end; at += m.timeout / 8 {
+		quorum := r.IntN(3) > 0
+		lines.at(at, m.request(&lines, quorum, func(sent, received time.Duration) {
+			use(&d, quorum, sent, received)
+			if now, _ := d.At(); now > before {
+				before = now
+				moved++
+				// The leader hears nothing more in the worst case: it expires the
+				// session a timeout after it last noted it.
+				worst = min(worst, m.leaderTouch+m.timeout-now)
+			}
+		}))
+	}
+	lines.run(end)
+	return worst, moved
+}
+
+// ping is the leader's, to the follower and back with what the follower knows.
+func (m *replica) ping(lines *timeline) func(time.Duration) {
+	return func(now time.Duration) {
+		if now >= m.cut {
+			return
+		}
+		lines.at(m.hop(&m.toFollower, now), func(now time.Duration) {
+			if now >= m.cut {
+				return
+			}
+			touched := m.touched
+			m.touched = -1
+			lines.at(m.hop(&m.toLeader, now), func(now time.Duration) {
+				if touched >= 0 {
+					m.leaderTouch = now
+				}
+			})
+		})
+	}
+}
+
+// request goes from the client to the follower, if it is a quorum write on to
+// the leader and back, and to the client.
+func (m *replica) request(lines *timeline, quorum bool, answered func(sent, received time.Duration)) func(time.Duration) {
+	return func(sent time.Duration) {
+		back := func(now time.Duration) {
+			lines.at(m.hop(&m.down, now), func(now time.Duration) { answered(sent, now) })
+		}
+		lines.at(m.hop(&m.up, sent), func(now time.Duration) {
+			m.touched = now
+			if !quorum {
+				back(now)
+				return
+			}
+			if now >= m.cut {
+				return
+			}
+			lines.at(m.hop(&m.toLeader, now), func(now time.Duration) {
+				if now >= m.cut {
+					return
+				}
+				lines.at(m.hop(&m.toFollower, now), back)
+			})
+		})
+	}
+}
+
+func TestDeadlineIsBeforeExpiry(t *testing.T) {
+	worst, moved := checkRule(t, 3000, func(d *Deadline, quorum bool, sent, received time.Duration) {
+		if quorum {
+			d.Answered(sent, received)
+		}
+	})
+	if moved < 10000 {
+		t.Fatalf("the deadline moved only %d times: the test shows nothing", moved)
+	}
+	if worst < 0 {
+		t.Fatalf("a deadline lay %v behind the leader's expiry", -worst)
+	}
+	t.Logf("moved %d times, smallest margin %v", moved, worst)
+}
+
+// TestBrokenDeadlines holds up the rules that look right and are not: the model
+// must refute each of them, or it would not notice a broken Deadline either.
+func TestBrokenDeadlines(t *testing.T) {
+	last := map[*Deadline]time.Duration{}
+	for name, use := range map[string]rule{
+		"any answer proves life, a follower's too": func(d *Deadline, _ bool, sent, received time.Duration) {
+			d.Answered(sent, received)
+		},
+		"one answered write proves its own sending": func(d *Deadline, quorum bool, sent, received time.Duration) {
+			if quorum {
+				d.raise(sent)
+			}
+		},
+		"two writes prove the first one's sending": func(d *Deadline, quorum bool, sent, received time.Duration) {
+			if quorum {
+				if first, ok := last[d]; ok && sent >= first+d.gap {
+					d.raise(first)
+				}
+				if first, ok := last[d]; !ok || sent >= first+d.gap {
+					last[d] = sent
+				}
+			}
+		},
+		"counted from the answer": func(d *Deadline, quorum bool, sent, received time.Duration) {
+			if quorum {
+				d.Answered(received, received)
+			}
+		},
+	} {
+		if worst, moved := checkRule(t, 3000, use); worst >= 0 {
+			t.Errorf("%s: not refuted (moved %d times, smallest margin %v)", name, moved, worst)
+		}
+	}
+}
+
+func TestDeadlineZero(t *testing.T) {
+	var d Deadline
+	if _, ok := d.At(); ok || d.Ahead(0) != 0 {
+		t.Error("the zero Deadline proves something")
+	}
+	d.Handshake(time.Second, 4*time.Second, 0.01, true)
+	if at, ok := d.At(); !ok || at != 4960*time.Millisecond {
+		t.Errorf("after a handshake: %v, %v", at, ok)
+	}
+	// A resumption that was sent earlier than what is proven takes nothing back.
+	d.Handshake(0, 4*time.Second, 0.01, false)
+	if at, _ := d.At(); at != 4960*time.Millisecond {
+		t.Errorf("after an older handshake: %v", at)
+	}
+	d.Forget()
+	if d.Ahead(0) != 0 {
+		t.Error("a forgotten deadline is ahead")
+	}
+}

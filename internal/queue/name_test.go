@@ -1,0 +1,111 @@
+package queue
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const id36 = "0123abcd-0000-4000-8000-0123456789ab"
+
+func TestParseName(t *testing.T) {
+	hex := strings.ReplaceAll(id36, "-", "")
+	for _, test := range []struct {
+		name  string
+		class NameClass
+		kind  Kind
+		seq   int64
+	}{
+		{"_c_" + id36 + "-lock-0000000012", Contender, Exclusive, 12},
+		{"_c_" + id36 + "-__READ__0000000003", Contender, Shared, 3},
+		{"_c_" + id36 + "-__WRIT__2147483647", Contender, Exclusive, 2147483647},
+		{"_c_" + id36 + "-lease-0000000001", Contender, Exclusive, 1},
+		{"_c_" + id36 + "-latch-0000000001", Contender, Exclusive, 1},
+		{hex + "__lock__0000000007", Contender, Exclusive, 7},
+		{hex + "__rlock__0000000007", Contender, Shared, 7},
+		{"_c_" + hex + "-lock-0000000001", Contender, Exclusive, 1}, // go-zookeeper
+		{"anything-lock-0000000001", Contender, Exclusive, 1},
+		{"x-lock-y-lock-0000000001", Contender, Exclusive, 1}, // the last marker counts
+		{"_c_" + id36 + "-lock--2147483648", Malformed, 0, 0},
+		{"_c_" + id36 + "-lock-99999999999", Malformed, 0, 0},
+		{hex + "__lock__-000000001", Malformed, 0, 0},
+		{"_c_" + id36 + "-lock-", Foreign, 0, 0},
+		{"_c_" + id36 + "-lock-abcdefghij", Foreign, 0, 0},
+		{"_c_" + id36 + "-lock-+000000001", Foreign, 0, 0},
+		{"lock-", Foreign, 0, 0},
+		{"lock-99999999999", Foreign, 0, 0},
+		{"lock-0000000001", Foreign, 0, 0},
+		{"leases", Foreign, 0, 0},
+		{"", Foreign, 0, 0},
+		{"-lock-", Foreign, 0, 0},
+		{"\xff-lock-\x00", Foreign, 0, 0},
+	} {
+		e, class := ParseName(test.name)
+		if class != test.class || class == Contender && (e.Kind != test.kind || e.Seq != test.seq) {
+			t.Errorf("%q: %v %+v, want %v kind %v sequence %d", test.name, class, e, test.class, test.kind, test.seq)
+		}
+		if e.Name != test.name && class != Malformed {
+			t.Errorf("%q: named %q", test.name, e.Name)
+		}
+	}
+}
+
+func TestPrefixParses(t *testing.T) {
+	name := Prefix([16]byte{0x01, 0x23, 0xab, 0xcd, 15: 0xff}) + "0000000042"
+	e, class := ParseName(name)
+	if class != Contender || e.GUID != "0123abcd-0000-0000-0000-0000000000ff" || e.Seq != 42 || e.Layout != Curator {
+		t.Errorf("%q: %v %+v", name, class, e)
+	}
+}
+
+func FuzzParseName(f *testing.F) {
+	f.Add("_c_" + id36 + "-lock-0000000012")
+	f.Add("x__rlock__0000000001")
+	f.Fuzz(func(t *testing.T, name string) {
+		e, class := ParseName(name)
+		if class != Contender {
+			return
+		}
+		if e.Seq < 0 || !strings.HasSuffix(name, e.Marker+fmt.Sprintf("%010d", e.Seq)) {
+			t.Errorf("%q: %+v", name, e)
+		}
+	})
+}
+
+// TestSortIsTheSameForAll: whatever order a listing comes in, everybody sees the
+// same queue, and exactly one exclusive entry, or the readers at the head, hold.
+func TestSortIsTheSameForAll(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	marks := []string{markLock, markRead, markWrite, kazooLock, kazooRead}
+	for range 500 {
+		var children []string
+		for i := range r.IntN(12) {
+			children = append(children, fmt.Sprintf("_c_%d%s%010d", r.IntN(100), marks[r.IntN(len(marks))], r.IntN(20)*100+i))
+		}
+		children = append(children, "stray")
+		first := Sort(children)
+		r.Shuffle(len(children), func(i, j int) { children[i], children[j] = children[j], children[i] })
+		again := Sort(children)
+		if !slices.Equal(first.Queue, again.Queue) || !slices.Equal(first.Foreign, again.Foreign) {
+			t.Fatalf("%v and %v differ", first, again)
+		}
+		granted := 0
+		for i, e := range first.Queue {
+			ahead, found := first.Ahead(e.Name)
+			if !found || len(ahead) != i {
+				t.Fatalf("%v is at %d, found %v", e, len(ahead), found)
+			}
+			b, blocked := Blocker(e.Kind, ahead)
+			if !blocked {
+				granted++
+			} else if b.Seq > e.Seq {
+				t.Fatalf("%v waits for a later one, %v", e, b)
+			}
+		}
+		if want := Holders(first.Queue); granted != want {
+			t.Fatalf("%d hold in %v, want %d", granted, first.Queue, want)
+		}
+	}
+}

@@ -1,0 +1,230 @@
+package queue
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+var update = flag.Bool("update", false, "rewrite the outputs in testdata, for review")
+
+// TestTranscripts runs the scenarios in testdata. Each line that begins with a
+// time is an input; the indented lines below it are what the core put out. GUIDs
+// are shortened to a number: _c_1-lock-0000000000.
+func TestTranscripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) < 15 {
+		t.Fatalf("found %d scenarios, %v", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			b, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := play(t, string(b))
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			} else if got != string(b) {
+				t.Errorf("the core did otherwise; run with -update and review the difference:\n%s", got)
+			}
+		})
+	}
+}
+
+// player holds a core that a transcript drives.
+type player struct {
+	t    *testing.T
+	core *Core
+	now  time.Duration
+	conn uint64
+}
+
+func play(t *testing.T, script string) string {
+	var guids byte
+	p := &player{t: t, core: New(Config{
+		GUID:   func() (g [16]byte) { guids++; g[15] = guids; return g },
+		Jitter: func() float64 { return 0.5 },
+	})}
+	var out strings.Builder
+	for line := range strings.Lines(script) {
+		line = strings.TrimRight(line, "\n")
+		if strings.HasPrefix(line, "  ") {
+			continue
+		}
+		out.WriteString(line + "\n")
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		for _, o := range p.input(strings.Fields(line)) {
+			out.WriteString("  " + short(o) + "\n")
+		}
+	}
+	return out.String()
+}
+
+var guid = regexp.MustCompile(`_c_00000000-0000-0000-0000-0000000000([0-9a-f]{2})`)
+
+func short(s string) string {
+	return guid.ReplaceAllStringFunc(s, func(g string) string {
+		n, _ := strconv.ParseInt(g[len(g)-2:], 16, 64)
+		return fmt.Sprintf("_c_%d", n)
+	})
+}
+
+var shortGUID = regexp.MustCompile(`_c_([0-9]+)-`)
+
+func long(s string) string {
+	return shortGUID.ReplaceAllStringFunc(s, func(g string) string {
+		n, _ := strconv.Atoi(strings.Trim(g, "_c-"))
+		return fmt.Sprintf("_c_00000000-0000-0000-0000-0000000000%02x-", n)
+	})
+}
+
+func (p *player) input(words []string) []string {
+	at, err := time.ParseDuration(words[0])
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.now = at
+	verb, args := words[1], words[2:]
+	values := map[string]string{}
+	for _, a := range args {
+		if k, v, ok := strings.Cut(a, "="); ok {
+			values[k] = long(v)
+		}
+	}
+	var extra []string
+	switch verb {
+	case "connected", "disconnected", "expired", "closed":
+		p.session(verb, values)
+	case "acquire", "try", "shared":
+		kind := Exclusive
+		if verb == "shared" {
+			kind = Shared
+		}
+		p.core.Acquire(p.now, args[0], kind, verb == "try", []byte("me"))
+	case "cancel":
+		p.core.Cancel(p.now, p.id(args[0]))
+	case "release":
+		p.core.Release(p.now, p.id(args[0]))
+	case "verify":
+		p.core.Verify(p.now, p.id(args[0]), 7)
+	case "shut":
+		p.core.Shut(p.now)
+	case "reply":
+		p.reply(args, values)
+	case "deleted":
+		p.core.Event(p.now, Deleted, long(args[0]))
+	case "changed":
+		p.core.Event(p.now, Changed, long(args[0]))
+	case "drained":
+		p.core.Drained(p.now)
+	case "tick":
+		p.core.Tick(p.now)
+	case "state":
+		extra = p.state()
+	default:
+		p.t.Fatalf("unknown input %q", verb)
+	}
+	requests, signals := p.core.Take()
+	for _, r := range requests {
+		extra = append(extra, strings.TrimRight(fmt.Sprintf("request %d %s", r.ID, show(r)), " "))
+	}
+	for _, s := range signals {
+		extra = append(extra, strings.TrimRight("signal "+s.show(), " "))
+	}
+	return extra
+}
+
+func (p *player) session(verb string, values map[string]string) {
+	s := SessionChange{State: map[string]SessionState{
+		"connected": Connected, "disconnected": Disconnected, "expired": Expired, "closed": Closed}[verb]}
+	if s.State == Connected {
+		p.conn++
+		s.Conn, s.Sent = p.conn, p.now
+		s.Session = p.number(values["id"])
+		s.Timeout = 8 * time.Second
+		if v := values["sent"]; v != "" {
+			s.Sent, _ = time.ParseDuration(v)
+		}
+	}
+	p.core.Session(p.now, s)
+}
+
+func (p *player) reply(args []string, values map[string]string) {
+	codes := map[string]Code{"ok": OK, "nonode": NoNode, "exists": NodeExists, "unimplemented": Unimplemented,
+		"notapplied": NotApplied, "unknown": Unknown, "over": SessionOver, "refused": Refused}
+	code, ok := codes[args[1]]
+	if !ok {
+		p.t.Fatalf("unknown code %q", args[1])
+	}
+	r := Reply{ID: uint64(p.number(args[0])), Code: code, Conn: p.conn, Sent: p.now, Received: p.now,
+		Path: values["path"], Data: []byte(values["data"])}
+	r.Czxid, r.Owner, r.Failed = p.number(values["czxid"]), p.number(values["owner"]), int(p.number(values["failed"]))
+	if v := values["sent"]; v != "" {
+		r.Sent, _ = time.ParseDuration(v)
+	}
+	if v := values["children"]; v != "" {
+		r.Children = strings.Split(v, ",")
+	}
+	if code == Refused || code == NoNode {
+		r.Err = fmt.Errorf("the server said %s", args[1])
+	}
+	p.core.Reply(p.now, r)
+}
+
+func (p *player) state() []string {
+	out := []string{fmt.Sprintf("idle %v", p.core.Idle())}
+	if at, ok := p.core.Deadline(); ok {
+		out = append(out, fmt.Sprintf("deadline %v", at))
+	}
+	if at, ok := p.core.Next(); ok {
+		out = append(out, fmt.Sprintf("next %v", at))
+	}
+	return out
+}
+
+func (p *player) id(s string) ID { return ID(p.number(s)) }
+
+func (p *player) number(s string) int64 {
+	if s == "" {
+		return 0
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return n
+}
+
+func show(r Request) string {
+	kind := [...]string{"create", "list", "get", "delete", "check", "make"}[r.Kind]
+	if r.Kind == Make && r.Container {
+		kind += " container"
+	}
+	return kind + " " + r.Path + strings.Join(r.Paths, " ")
+}
+
+func (s Signal) show() string {
+	kind := [...]string{"granted", "failed", "lost", "released", "waiting", "jeopardy", "recovered", "verified", "near-limit"}[s.Kind]
+	out := fmt.Sprintf("%d %s", s.ID, kind)
+	if s.Token != 0 {
+		out += fmt.Sprintf(" token=%d", s.Token)
+	}
+	if s.Kind == Waiting {
+		out += fmt.Sprintf(" ahead=%d blocker=%s data=%s", s.Ahead, s.Blocker, s.Data)
+	}
+	if s.Err != nil {
+		out += " err=" + strings.ReplaceAll(s.Err.Error(), " ", "_")
+	}
+	return out
+}
