@@ -1,0 +1,268 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock/internal/wire"
+)
+
+func TestFirstConnectRequest(t *testing.T) {
+	r := newRig(t, nil)
+	req := r.dial()
+	if req.SessionID != 0 || req.LastZxidSeen != 0 || req.Timeout != 6000 || len(req.Password) != 16 ||
+		!req.HasReadOnly || req.ReadOnly {
+		t.Fatalf("%+v", req)
+	}
+	r.now += time.Second
+	r.timeout = 4000
+	r.greet(r.welcome(7))
+	n := r.take()
+	if len(n) != 1 || n[0].State.State != Connected {
+		t.Fatalf("%+v", n)
+	}
+	s := n[0].State
+	if s.SessionID != 7 || s.Timeout != 4*time.Second || s.Sent != r.now-time.Second || s.Conn != 1 {
+		t.Fatalf("%+v", s)
+	}
+	if r.core.Timeout() != 4*time.Second {
+		t.Fatalf("timeout %v", r.core.Timeout())
+	}
+}
+
+func TestResumeSendsWhatWasGiven(t *testing.T) {
+	r := newRig(t, nil)
+	r.dial()
+	w := r.welcome(7)
+	w.Password = []byte("0123456789abcdef")
+	r.greet(w)
+	r.submit(getA)
+	r.requests()
+	r.reply(1, 500, wire.ErrNoNode, nil)
+	r.core.Lost(r.gen, errors.New("cut"), r.now)
+	req := r.dial()
+	if req.SessionID != 7 || string(req.Password) != "0123456789abcdef" || req.LastZxidSeen != 500 || req.Timeout != 6000 {
+		t.Fatalf("%+v", req)
+	}
+	r.greet(w)
+	n := r.take()
+	last := n[len(n)-1].State
+	if last.State != Connected || last.Conn != 2 || last.SessionID != 7 {
+		t.Fatalf("%+v", last)
+	}
+}
+
+// Each row is an answer to the connect request of a resumption or a first
+// session that a server should not have given.
+func TestHandshakeAnswers(t *testing.T) {
+	const good = 7
+	for _, row := range []struct {
+		name    string
+		resume  bool
+		change  func(*wire.ConnectResponse)
+		expired bool
+		reason  error
+	}{
+		{"unknown session", true, func(w *wire.ConnectResponse) { w.SessionID, w.Timeout = 0, 0 }, true, ErrSessionExpired},
+		{"other session", true, func(w *wire.ConnectResponse) { w.SessionID = 8 }, true, ErrSessionExpired},
+		{"resumed with timeout 0", true, func(w *wire.ConnectResponse) { w.Timeout = 0 }, true, ErrSessionExpired},
+		{"resumed with timeout below 0", true, func(w *wire.ConnectResponse) { w.Timeout = -5 }, true, ErrSessionExpired},
+		{"resumed with a short password", true, func(w *wire.ConnectResponse) { w.Password = make([]byte, 15) }, false, ErrProtocol},
+		{"resumed on a read-only server", true, func(w *wire.ConnectResponse) { w.ReadOnly = true }, false, ErrRefused},
+		{"no session", false, func(w *wire.ConnectResponse) { w.SessionID, w.Timeout = 0, 0 }, false, ErrRefused},
+		{"timeout 0", false, func(w *wire.ConnectResponse) { w.Timeout = 0 }, false, ErrRefused},
+		{"timeout below 0", false, func(w *wire.ConnectResponse) { w.Timeout = -1 << 31 }, false, ErrRefused},
+		{"no password", false, func(w *wire.ConnectResponse) { w.Password = nil }, false, ErrProtocol},
+		{"long password", false, func(w *wire.ConnectResponse) { w.Password = make([]byte, 17) }, false, ErrProtocol},
+		{"read-only", false, func(w *wire.ConnectResponse) { w.ReadOnly = true }, false, ErrRefused},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			r := newRig(t, nil)
+			if row.resume {
+				r.connect(good)
+				r.core.Lost(r.gen, errors.New("cut"), r.now)
+			}
+			r.take()
+			waiting := r.submit(getA)
+			r.dial()
+			w := r.welcome(good)
+			row.change(&w)
+			r.greet(w)
+			r.wantLost(row.reason)
+			if !row.expired {
+				r.wantStates()
+				r.connect(good) // and goes on
+				return
+			}
+			r.wantStates(Expired)
+			r.wantFail(waiting, ErrSessionExpired, No)
+			if req := r.dial(); req.SessionID != 0 {
+				t.Fatalf("asked for session %d after it expired", req.SessionID)
+			}
+			r.greet(r.welcome(good))
+			r.wantLost(ErrProtocol) // the old id again
+			r.connect(good + 1)
+			if n := r.take(); n[len(n)-1].State.SessionID != good+1 {
+				t.Fatalf("%+v", n)
+			}
+		})
+	}
+}
+
+func TestTruncatedHandshake(t *testing.T) {
+	full := (&wire.ConnectResponse{Timeout: 6000, SessionID: 7, Password: make([]byte, 16), HasReadOnly: true}).Append(nil)
+	for n := range len(full) + 3 {
+		if n == len(full) || n == len(full)-1 { // with and without the read-only byte
+			continue
+		}
+		r := newRig(t, nil)
+		r.dial()
+		r.frame(append(slices.Clone(full), 0, 0, 0)[:n])
+		r.wantLost(ErrProtocol)
+	}
+}
+
+func TestServerSpeaksFirst(t *testing.T) {
+	r := newRig(t, nil)
+	d, ok := r.core.WantDial(r.now)
+	if !ok {
+		t.Fatal("no dial")
+	}
+	r.gen = d.Gen
+	r.frame([]byte("hello"))
+	r.wantLost(ErrProtocol)
+}
+
+func TestBudgetCoversDialAndHandshake(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.Servers, c.KeepOrder = []string{"a:1", "b:1", "c:1"}, true })
+	d, _ := r.core.WantDial(r.now)
+	if d.Server != "a:1" || d.Deadline != r.now+2*time.Second {
+		t.Fatalf("%+v", d)
+	}
+	if _, again := r.core.WantDial(r.now); again {
+		t.Fatal("one dial asked for twice")
+	}
+	r.core.Dialed(d.Gen, r.now+1999*time.Millisecond)
+	at, _ := r.core.NextTimer()
+	if at != d.Deadline {
+		t.Fatalf("timer at %v, want %v", at, d.Deadline)
+	}
+	r.now = at
+	r.core.Tick(r.now)
+	r.wantLost(ErrTimeout)
+	for _, want := range []string{"b:1", "c:1", "a:1"} {
+		r.dial()
+		if r.server != want {
+			t.Fatalf("dialled %s, want %s", r.server, want)
+		}
+		r.core.Lost(r.gen, errors.New("refused"), r.now)
+	}
+}
+
+func TestManyServersHaveTimeEach(t *testing.T) {
+	r := newRig(t, func(c *Config) {
+		c.Servers = nil
+		for i := range 1000 {
+			c.Servers = append(c.Servers, fmt.Sprintf("s%d:1", i))
+		}
+	})
+	d, _ := r.core.WantDial(r.now)
+	if d.Deadline != r.now+minBudget {
+		t.Fatalf("budget %v", d.Deadline-r.now)
+	}
+}
+
+func TestShuffle(t *testing.T) {
+	servers := []string{"a", "b", "c", "d", "e", "f"}
+	first := make(map[string]int)
+	for seed := range uint64(200) {
+		cfg := Config{Servers: servers, Timeout: time.Second, Rand: rand.New(rand.NewPCG(seed, 0))}
+		d, _ := New(cfg, 0).WantDial(0)
+		first[d.Server]++
+	}
+	if len(first) != len(servers) {
+		t.Fatalf("first servers %v", first)
+	}
+	if !slices.IsSorted(servers) {
+		t.Fatal("the caller's slice was shuffled")
+	}
+}
+
+func TestBackoffGrowsWithJitter(t *testing.T) {
+	delays := func(seed uint64) (list []time.Duration) {
+		r := newRig(t, func(c *Config) { c.Rand = rand.New(rand.NewPCG(seed, 0)) })
+		for range 100 {
+			r.dial()
+			r.core.Lost(r.gen, errors.New("refused"), r.now)
+			at, _ := r.core.NextTimer()
+			list = append(list, at-r.now)
+		}
+		return list
+	}
+	a, b := delays(1), delays(2)
+	if slices.Equal(a, b) {
+		t.Fatal("no jitter")
+	}
+	if !slices.Equal(a, delays(1)) {
+		t.Fatal("not the same from the same seed")
+	}
+	if a[0] >= firstDelay || slices.Max(a) > longDelay || slices.Max(a) < time.Second {
+		t.Fatalf("delays %v", a)
+	}
+}
+
+func TestReconnectIsQuickWhileTheSessionMayLive(t *testing.T) {
+	r := newRig(t, nil)
+	r.connect(7)
+	lost := r.now
+	for r.now-lost < 5*time.Second {
+		if r.core.Live() != 0 {
+			r.core.Lost(r.gen, errors.New("refused"), r.now)
+		}
+		before := r.now
+		r.dial()
+		if r.now-before > 6*time.Second/16 {
+			t.Fatalf("a delay of %v", r.now-before)
+		}
+	}
+}
+
+func TestDroppedAtOnceCountsAsFailure(t *testing.T) {
+	r := newRig(t, nil)
+	for range 8 {
+		r.connect(7)
+		r.core.Lost(r.gen, errors.New("cut"), r.now)
+	}
+	if r.core.attempt < 8 {
+		t.Fatalf("attempt %d", r.core.attempt)
+	}
+	r.connect(7)
+	r.now += steadyAfter
+	r.core.Lost(r.gen, errors.New("cut"), r.now)
+	if r.core.attempt != 1 {
+		t.Fatalf("attempt %d after a steady connection", r.core.attempt)
+	}
+}
+
+func TestOldConnectionIsIgnored(t *testing.T) {
+	r := newRig(t, nil)
+	r.connect(7)
+	old := r.gen
+	r.core.Lost(old, errors.New("cut"), r.now)
+	r.core.Lost(old, errors.New("again"), r.now)
+	r.core.Frame(old, []byte("junk"), r.now)
+	r.core.Dialed(old, r.now)
+	if r.core.HasOutput() {
+		t.Fatal("output for a connection that is gone")
+	}
+	r.connect(7)
+	r.core.Frame(old, []byte("junk"), r.now)
+	r.core.Lost(old, errors.New("late"), r.now)
+	if r.core.State() != Connected {
+		t.Fatal("the new connection suffered from the old")
+	}
+}

@@ -1,0 +1,217 @@
+package session
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/zklock/zklock/internal/jute"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// watching connects and sets one watch of each kind.
+func watching(t *testing.T) *rig {
+	t.Helper()
+	r := newRig(t, nil)
+	r.connect(7)
+	for i, s := range []struct {
+		op   Op
+		code wire.ErrCode
+		body wire.Record
+	}{
+		{Op{Code: wire.OpGetData, Path: "/data", Watch: true}, 0, &wire.GetDataResponse{}},
+		{Op{Code: wire.OpExists, Path: "/there", Watch: true}, 0, &wire.ExistsResponse{}},
+		{Op{Code: wire.OpExists, Path: "/missing", Watch: true}, wire.ErrNoNode, nil},
+		{Op{Code: wire.OpGetChildren2, Path: "/kids", Watch: true}, 0, &wire.GetChildren2Response{Children: []string{}}},
+		{Op{Code: wire.OpGetData, Path: "/nothing", Watch: true}, wire.ErrNoNode, nil},
+		{Op{Code: wire.OpGetData, Path: "/plain"}, 0, &wire.GetDataResponse{}},
+		{Op{Code: wire.OpExists, Path: "/denied", Watch: true}, wire.ErrNoAuth, nil},
+	} {
+		r.submit(s.op)
+		r.requests()
+		r.reply(int32(i+1), 50, s.code, s.body)
+	}
+	r.take()
+	return r
+}
+
+// reconnected cuts the connection and returns what the next begins with.
+func (r *rig) reconnected() []sentFrame {
+	r.t.Helper()
+	r.core.Lost(r.gen, ErrTimeout, r.now)
+	return r.connect(7)
+}
+
+func decodeSetWatches(t *testing.T, f sentFrame) wire.SetWatches2 {
+	t.Helper()
+	var w wire.SetWatches2
+	rd := jute.NewReader(f.body)
+	switch f.Op {
+	case wire.OpSetWatches:
+		var old wire.SetWatches
+		old.Decode(rd)
+		w = wire.SetWatches2{RelativeZxid: old.RelativeZxid, DataWatches: old.DataWatches, ExistWatches: old.ExistWatches, ChildWatches: old.ChildWatches}
+	case wire.OpSetWatches2:
+		w.Decode(rd)
+	default:
+		t.Fatalf("%v instead of setWatches", f.Op)
+	}
+	if f.Xid != wire.XidSetWatches {
+		t.Fatalf("xid %d", f.Xid)
+	}
+	return w
+}
+
+func TestWatchesAreSetAgainAheadOfWhatWaits(t *testing.T) {
+	r := watching(t)
+	r.core.Lost(r.gen, ErrTimeout, r.now)
+	r.submit(getA)
+	reqs := r.connect(7)
+	if len(reqs) != 2 || reqs[1].Op != wire.OpGetData {
+		t.Fatalf("%+v", reqs)
+	}
+	w := decodeSetWatches(t, reqs[0])
+	// The exists watch that found a znode is a data watch.
+	if w.RelativeZxid != 50 || !slices.Equal(w.DataWatches, []string{"/data", "/there"}) ||
+		!slices.Equal(w.ExistWatches, []string{"/missing"}) || !slices.Equal(w.ChildWatches, []string{"/kids"}) {
+		t.Fatalf("%+v", w)
+	}
+	r.event(wire.EventNodeDataChanged, "/data", -1)
+	r.reply(wire.XidSetWatches, 60, 0, nil)
+	r.reply(reqs[1].Xid, 60, wire.ErrNoNode, nil)
+	if r.core.Live() == 0 {
+		t.Fatalf("lost: %v", r.core.Failures())
+	}
+	if w := decodeSetWatches(t, r.reconnected()[0]); !slices.Equal(w.DataWatches, []string{"/there"}) {
+		t.Fatalf("%+v", w)
+	}
+}
+
+func TestEventsUseWatchesUp(t *testing.T) {
+	for _, row := range []struct {
+		event wire.EventType
+		path  string
+		left  int
+	}{
+		{wire.EventNodeDataChanged, "/data", 3},
+		{wire.EventNodeDeleted, "/data", 3},
+		{wire.EventDataWatchRemoved, "/there", 3},
+		{wire.EventNodeCreated, "/missing", 3},
+		{wire.EventNodeDeleted, "/kids", 3},
+		{wire.EventNodeChildrenChanged, "/kids", 3},
+		{wire.EventChildWatchRemoved, "/kids", 3},
+		{wire.EventNodeChildrenChanged, "/data", 4}, // not what it watches
+		{wire.EventNodeDataChanged, "/kids", 4},
+		{wire.EventNodeDeleted, "/unknown", 4},
+	} {
+		r := watching(t)
+		r.event(row.event, row.path, -1)
+		w := decodeSetWatches(t, r.reconnected()[0])
+		if n := len(w.DataWatches) + len(w.ExistWatches) + len(w.ChildWatches); n != row.left {
+			t.Errorf("event %d on %s leaves %d watches, want %d", row.event, row.path, n, row.left)
+		}
+	}
+}
+
+func TestLastingWatchesStay(t *testing.T) {
+	r := newRig(t, nil)
+	r.connect(7)
+	for i, m := range []wire.AddWatchMode{wire.AddWatchPersistent, wire.AddWatchPersistentRecursive} {
+		r.submit(Op{Code: wire.OpAddWatch, Path: fmt.Sprintf("/w%d", i), Lasting: m})
+		r.requests()
+		r.reply(int32(i+1), 5, 0, &wire.ErrorResponse{})
+	}
+	r.event(wire.EventNodeCreated, "/w0", -1)
+	r.event(wire.EventNodeDeleted, "/w1", -1)
+	reqs := r.reconnected()
+	w := decodeSetWatches(t, reqs[0])
+	if reqs[0].Op != wire.OpSetWatches2 || !slices.Equal(w.PersistentWatches, []string{"/w0"}) ||
+		!slices.Equal(w.PersistentRecursiveWatches, []string{"/w1"}) {
+		t.Fatalf("%+v", w)
+	}
+	r.event(wire.EventPersistentWatchRemoved, "/w1", -1)
+	r.reply(wire.XidSetWatches, 6, 0, nil)
+	w = decodeSetWatches(t, r.reconnected()[0])
+	if len(w.PersistentRecursiveWatches) != 0 || len(w.PersistentWatches) != 1 {
+		t.Fatalf("%+v", w)
+	}
+}
+
+func TestRemoveWatchesTells(t *testing.T) {
+	r := watching(t)
+	call := r.submit(Op{Code: wire.OpRemoveWatches, Path: "/data", Type: wire.WatcherAny})
+	xid := r.requests()[0].Xid
+	r.reply(xid, 51, 0, nil)
+	n := r.take()
+	if len(n) != 2 || n[0].Event.Type != wire.EventDataWatchRemoved || n[1].Call != call {
+		t.Fatalf("%+v", n)
+	}
+	call = r.submit(Op{Code: wire.OpRemoveWatches, Path: "/kids", Type: wire.WatcherChildren})
+	r.requests()
+	r.reply(xid+1, 51, wire.ErrNoWatcher, nil)
+	if n := r.take(); len(n) != 1 || call.Result.Code != wire.ErrNoWatcher {
+		t.Fatalf("%+v", n)
+	}
+}
+
+func TestKindsOfRemoval(t *testing.T) {
+	all := dataWatch | existWatch | childWatch | persistentWatch | recursiveWatch
+	for typ, want := range map[wire.WatcherType]kinds{
+		wire.WatcherChildren: childWatch, wire.WatcherData: dataWatch | existWatch, wire.WatcherAny: all,
+		wire.WatcherPersistent: persistentWatch, wire.WatcherPersistentRecursive: recursiveWatch,
+	} {
+		var w watches
+		w.add("/a", all)
+		if had := w.remove("/a", removedKinds(typ)); had != want || w.paths["/a"] != all&^want {
+			t.Errorf("type %d removed %b and left %b", typ, had, w.paths["/a"])
+		}
+	}
+}
+
+func TestManyWatchesGoInSmallFrames(t *testing.T) {
+	var w watches
+	const n = 5000
+	want := make([]string, n)
+	for i := range n {
+		want[i] = fmt.Sprintf("/%s/%05d", strings.Repeat("x", 80), i)
+		w.add(want[i], dataWatch)
+	}
+	b, frames := w.frames(nil, 9)
+	var got []string
+	for range frames {
+		size := int(jute.NewReader(b).Int32())
+		if size > setWatchesBytes+1000 {
+			t.Fatalf("a frame of %d bytes", size)
+		}
+		rd := jute.NewReader(b[4 : 4+size])
+		var f sentFrame
+		f.Decode(rd)
+		f.body = b[4+headerSize : 4+size]
+		got = append(got, decodeSetWatches(t, f).DataWatches...)
+		b = b[4+size:]
+	}
+	if len(b) != 0 || frames < 3 || !slices.Equal(got, want) {
+		t.Fatalf("%d frames, %d bytes over, %d of %d watches", frames, len(b), len(got), n)
+	}
+}
+
+func TestUnansweredWatchesAreKept(t *testing.T) {
+	r := watching(t)
+	r.reconnected()
+	if w := decodeSetWatches(t, r.reconnected()[0]); len(w.DataWatches) != 2 {
+		t.Fatalf("%+v", w)
+	}
+	r.reply(wire.XidSetWatches, 50, wire.ErrUnimplemented, nil)
+	r.wantLost(ErrRefused)
+}
+
+func TestWatchesEndWithTheSession(t *testing.T) {
+	r := watching(t)
+	r.core.Lost(r.gen, ErrTimeout, r.now)
+	r.dial()
+	r.greet(wire.ConnectResponse{Password: make([]byte, 16)})
+	if reqs := r.connect(8); len(reqs) != 0 {
+		t.Fatalf("%+v", reqs)
+	}
+}
