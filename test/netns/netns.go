@@ -116,10 +116,12 @@ func sweep() error {
 		return err
 	}
 	for _, name := range names {
-		if orphaned(name) {
-			if err := run("", "ip", "netns", "delete", name); err != nil {
-				return err
-			}
+		if !orphaned(name) {
+			continue
+		}
+		err := run("", "ip", "netns", "delete", name)
+		if _, gone := os.Stat("/run/netns/" + name); err != nil && gone == nil {
+			return err
 		}
 	}
 	links, err := net.Interfaces()
@@ -127,10 +129,13 @@ func sweep() error {
 		return fmt.Errorf("netns: %w", err)
 	}
 	for _, link := range links {
-		if orphaned(link.Name) {
-			if err := run("", "ip", "link", "delete", link.Name); err != nil {
-				return err
-			}
+		if !orphaned(link.Name) {
+			continue
+		}
+		// A link goes with its peer, and with another binary's sweep.
+		err := run("", "ip", "link", "delete", link.Name)
+		if _, gone := net.InterfaceByName(link.Name); err != nil && gone == nil {
+			return err
 		}
 	}
 	return nil
