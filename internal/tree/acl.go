@@ -1,0 +1,145 @@
+package tree
+
+import (
+	"slices"
+
+	"github.com/zklock/zklock/internal/jute"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// aclSet is one access control list, shared by all nodes that have it and never
+// changed.
+type aclSet struct {
+	list []wire.ACL
+	key  string
+	refs int
+}
+
+// aclTable keeps one copy of each list, for as long as a node has it.
+type aclTable struct {
+	byKey map[string]*aclSet
+	buf   []byte
+}
+
+func newACLTable() aclTable {
+	return aclTable{byKey: make(map[string]*aclSet)}
+}
+
+// intern returns the shared copy of list and counts one user of it. The table
+// keeps list.
+func (a *aclTable) intern(list []wire.ACL) *aclSet {
+	a.buf = appendACL(a.buf[:0], list)
+	s, ok := a.byKey[string(a.buf)]
+	if !ok {
+		s = &aclSet{list: list, key: string(a.buf)}
+		a.byKey[s.key] = s
+	}
+	s.refs++
+	return s
+}
+
+// release takes one user away.
+func (a *aclTable) release(s *aclSet) {
+	s.refs--
+	if s.refs == 0 {
+		delete(a.byKey, s.key)
+	}
+}
+
+// openACL lets everybody do everything (ZooDefs.Ids.OPEN_ACL_UNSAFE).
+func openACL() []wire.ACL {
+	return []wire.ACL{{Perms: wire.PermAll, Scheme: schemeWorld, ID: anyone}}
+}
+
+// readACL lets everybody read (ZooDefs.Ids.READ_ACL_UNSAFE).
+func readACL() []wire.ACL {
+	return []wire.ACL{{Perms: wire.PermRead, Scheme: schemeWorld, ID: anyone}}
+}
+
+// fixACL turns the list of a request into the one to store: duplicates removed,
+// "auth" replaced by the requester's identities (PrepRequestProcessor.fixupACL).
+func fixACL(list []wire.ACL, ids []identity) ([]wire.ACL, wire.ErrCode) {
+	if len(list) == 0 {
+		return nil, wire.ErrInvalidACL
+	}
+	fixed := make([]wire.ACL, 0, len(list))
+	for i, a := range list {
+		if slices.Contains(list[:i], a) {
+			continue
+		}
+		switch {
+		case a.Scheme == schemeWorld && a.ID == anyone:
+			fixed = append(fixed, a)
+		case a.Scheme == schemeAuth:
+			n := len(fixed)
+			for _, id := range ids {
+				// An address proves nothing about who is there.
+				if id.scheme == schemeDigest {
+					fixed = append(fixed, wire.ACL{Perms: a.Perms, Scheme: id.scheme, ID: id.id})
+				}
+			}
+			if len(fixed) == n {
+				return nil, wire.ErrInvalidACL
+			}
+		case a.Scheme == schemeDigest && validDigestID(a.ID),
+			a.Scheme == schemeIP && validIPExpr(a.ID):
+			fixed = append(fixed, a)
+		default:
+			return nil, wire.ErrInvalidACL
+		}
+	}
+	return fixed, wire.ErrOK
+}
+
+// permits reports whether one of ids has one of the permissions in perm
+// (ZooKeeperServer.checkACL). An empty list forbids nothing.
+func permits(list []wire.ACL, perm wire.Perm, ids []identity) bool {
+	if len(list) == 0 {
+		return true
+	}
+	for _, id := range ids {
+		if id.scheme == schemeSuper {
+			return true
+		}
+	}
+	for _, a := range list {
+		if a.Perms&perm == 0 {
+			continue
+		}
+		if a.Scheme == schemeWorld && a.ID == anyone {
+			return true
+		}
+		for _, id := range ids {
+			if id.matches(a) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// appendACL appends a list behind its length.
+func appendACL(b []byte, list []wire.ACL) []byte {
+	b = jute.AppendVectorLen(b, len(list), false)
+	for i := range list {
+		b = list[i].Append(b)
+	}
+	return b
+}
+
+// aclEntryMin is the room the smallest entry takes: permissions, two lengths.
+const aclEntryMin = 12
+
+// decodeACL reads what appendACL wrote. There is no null list in storage.
+func decodeACL(r *jute.Reader) []wire.ACL {
+	n := r.VectorLen(aclEntryMin)
+	if n < 0 {
+		r.Failf("access control list missing")
+		return nil
+	}
+	list := make([]wire.ACL, n)
+	for i := range list {
+		list[i].Decode(r)
+	}
+	return list
+}

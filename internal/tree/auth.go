@@ -1,0 +1,54 @@
+package tree
+
+import (
+	"github.com/zklock/zklock/internal/jute"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// authenticate adds an identity to the connection, or refuses and closes it.
+// Both answers have zxid 0 and the request's own xid. SASL is always refused:
+// there is nobody here to ask.
+func (t *Tree) authenticate(c *conn, h wire.RequestHeader, r *jute.Reader, out *Out) {
+	var q wire.AuthPacket
+	if h.Op == wire.OpAuth {
+		if q.Decode(r); r.Err() != nil {
+			// Java has no answer to a malformed one either.
+			t.drop(c, out)
+			return
+		}
+	}
+	err := t.prove(c, &q)
+	out.frame(c, wire.AppendReply(nil, wire.ReplyHeader{Xid: h.Xid, Err: err}, nil))
+	if err != wire.ErrOK {
+		t.drop(c, out)
+	}
+}
+
+// prove adds what q proves of the client. A digest proves itself: whoever knows
+// the password has the identity, and a wrong one is just another identity.
+func (t *Tree) prove(c *conn, q *wire.AuthPacket) wire.ErrCode {
+	switch q.Scheme {
+	case schemeIP:
+		return wire.ErrOK // known since the connection came
+	case schemeDigest:
+		if q.Auth == nil {
+			return wire.ErrAuthFailed
+		}
+		id := digestID(q.Auth)
+		if id == t.cfg.SuperDigest {
+			c.addIdentity(identity{schemeSuper, ""})
+		}
+		c.addIdentity(identity{schemeDigest, id})
+		return wire.ErrOK
+	}
+	return wire.ErrAuthFailed
+}
+
+// whoAmI lists the connection's identities without their proofs.
+func whoAmI(c *conn) *wire.WhoAmIResponse {
+	p := &wire.WhoAmIResponse{ClientInfo: make([]wire.ClientInfo, 0, len(c.ids))}
+	for _, id := range c.ids {
+		p.ClientInfo = append(p.ClientInfo, wire.ClientInfo{AuthScheme: id.scheme, User: id.user()})
+	}
+	return p
+}

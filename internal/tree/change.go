@@ -1,0 +1,94 @@
+package tree
+
+import (
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// remove checks a delete. The permission is the parent's to give.
+func (p *prep) remove(q *wire.DeleteRequest) (txn, wire.ErrCode) {
+	parentPath, ok := parentOf(q.Path)
+	if !ok || isSpecial(q.Path) {
+		return txn{}, wire.ErrBadArguments
+	}
+	parent, ok := p.find(parentPath)
+	if !ok {
+		return txn{}, wire.ErrNoNode
+	}
+	if !p.may(parent, wire.PermDelete) {
+		return txn{}, wire.ErrNoAuth
+	}
+	v, ok := p.find(q.Path)
+	if !ok {
+		return txn{}, wire.ErrNoNode
+	}
+	if _, err := nextVersion(v.version, q.Version); err != wire.ErrOK {
+		return txn{}, err
+	}
+	if v.children > 0 {
+		return txn{}, wire.ErrNotEmpty
+	}
+	parent.children--
+	p.change(parentPath, parent)
+	p.change(q.Path, view{gone: true})
+	return txn{op: wire.OpDelete, path: q.Path}, wire.ErrOK
+}
+
+// setData checks a change of data.
+func (p *prep) setData(q *wire.SetDataRequest) (txn, wire.ErrCode) {
+	v, err := p.writable(q.Path, wire.PermWrite)
+	if err != wire.ErrOK {
+		return txn{}, err
+	}
+	if v.version, err = nextVersion(v.version, q.Version); err != wire.ErrOK {
+		return txn{}, err
+	}
+	p.change(q.Path, v)
+	return txn{op: wire.OpSetData, path: q.Path, data: q.Data, version: v.version}, wire.ErrOK
+}
+
+// check checks a version, and nothing more. It stands in a multi only.
+func (p *prep) check(q *wire.CheckVersionRequest) (txn, wire.ErrCode) {
+	v, err := p.writable(q.Path, wire.PermRead)
+	if err != wire.ErrOK {
+		return txn{}, err
+	}
+	if _, err = nextVersion(v.version, q.Version); err != wire.ErrOK {
+		return txn{}, err
+	}
+	return txn{op: wire.OpCheck}, wire.ErrOK
+}
+
+// setACL checks a new access control list, the list before the node.
+func (p *prep) setACL(q *wire.SetACLRequest) (txn, wire.ErrCode) {
+	if !validPath(q.Path) {
+		return txn{}, wire.ErrBadArguments
+	}
+	acl, err := fixACL(q.ACL, p.c.ids)
+	if err != wire.ErrOK {
+		return txn{}, err
+	}
+	v, err := p.writable(q.Path, wire.PermAdmin)
+	if err != wire.ErrOK {
+		return txn{}, err
+	}
+	version, err := nextVersion(v.aversion, q.Version)
+	if err != wire.ErrOK {
+		return txn{}, err
+	}
+	return txn{op: wire.OpSetACL, path: q.Path, acl: acl, version: version}, wire.ErrOK
+}
+
+// writable finds a node by a valid path if the requester has the permission.
+func (p *prep) writable(path string, perm wire.Perm) (view, wire.ErrCode) {
+	if !validPath(path) {
+		return view{}, wire.ErrBadArguments
+	}
+	v, ok := p.find(path)
+	if !ok {
+		return view{}, wire.ErrNoNode
+	}
+	if !p.may(v, perm) {
+		return view{}, wire.ErrNoAuth
+	}
+	return v, wire.ErrOK
+}

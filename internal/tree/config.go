@@ -1,0 +1,90 @@
+package tree
+
+import (
+	"crypto/rand"
+	"io"
+	"time"
+
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// ZooKeeper's own defaults.
+const (
+	defaultTick              = 3000 // ms, ZooKeeperServer.DEFAULT_TICK_TIME
+	defaultContainerInterval = time.Minute
+	defaultServerID          = 1
+)
+
+// Config says how a Tree behaves. The zero value is ZooKeeper's default
+// configuration, with the mended behaviour of 3.9.
+type Config struct {
+	// Tick is ZooKeeper's tickTime in milliseconds; below 1 means 3000. It only
+	// sets the defaults of the two bounds below.
+	Tick int32
+	// MinTimeout and MaxTimeout bound the session timeout that a client gets,
+	// in milliseconds; below 1 means 2 and 20 ticks.
+	MinTimeout int32
+	MaxTimeout int32
+	// MaxFrame is the longest request in bytes; below 1 means
+	// wire.DefaultMaxFrame. A longer one closes the connection.
+	MaxFrame int
+	// ServerID becomes the top byte of session ids. Java writes 0x80 and 0xff
+	// there for containers and TTL nodes, so anything but 1 to 127 means 1.
+	ServerID int
+	// InitialZxid is the last transaction id of a new tree, the epoch in its
+	// upper 32 bits. A server that does not keep its data must start higher
+	// than it ever was, or its old clients can't come back and fencing tokens
+	// repeat. Zero, and what is negative, means zero, as a new ZooKeeper has.
+	InitialZxid int64
+	// SuperDigest is the "super:BASE64" of the identity that bypasses all
+	// access control (zookeeper.DigestAuthenticationProvider.superDigest).
+	// Empty means that nobody does.
+	SuperDigest string
+	// ExtendedTypes lets clients create TTL nodes
+	// (zookeeper.extendedTypesEnabled); without it such a create is answered
+	// with ErrUnimplemented.
+	ExtendedTypes bool
+	// ReconfigEnabled changes only the error by which a reconfiguration is
+	// refused: ErrUnimplemented as by a standalone server, instead of
+	// ErrReconfigDisabled.
+	ReconfigEnabled bool
+	// ContainerInterval is how often empty containers and TTL nodes that are
+	// over are looked for; below 1 means a minute.
+	ContainerInterval time.Duration
+	// Rand gives session passwords; nil means crypto/rand. A Rand that fails
+	// makes Connect refuse new sessions.
+	Rand io.Reader
+	// Compat38 brings back what releases after 3.8.0 mended, so that both can
+	// be compared answer by answer: exists and watch events need no READ
+	// permission, a watch replaces another kind of watch of the same connection
+	// on the same path, and checkWatches finds the watches of others.
+	Compat38 bool
+}
+
+// withDefaults returns the configuration with every zero replaced.
+func (c Config) withDefaults() Config {
+	if c.Tick < 1 {
+		c.Tick = defaultTick
+	}
+	if c.MinTimeout < 1 {
+		c.MinTimeout = c.Tick * 2
+	}
+	if c.MaxTimeout < 1 {
+		c.MaxTimeout = c.Tick * 20
+	}
+	c.MaxTimeout = max(c.MaxTimeout, c.MinTimeout)
+	if c.MaxFrame < 1 {
+		c.MaxFrame = wire.DefaultMaxFrame
+	}
+	if c.ServerID < 1 || c.ServerID > 127 {
+		c.ServerID = defaultServerID
+	}
+	c.InitialZxid = max(c.InitialZxid, 0)
+	if c.ContainerInterval < 1 {
+		c.ContainerInterval = defaultContainerInterval
+	}
+	if c.Rand == nil {
+		c.Rand = rand.Reader
+	}
+	return c
+}

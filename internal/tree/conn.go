@@ -1,0 +1,52 @@
+package tree
+
+import (
+	"net/netip"
+	"slices"
+)
+
+// conn is one connection after its handshake.
+type conn struct {
+	id      ConnID
+	addr    netip.Addr
+	session *session
+	ids     []identity
+	watched map[string]struct{} // paths on which it has a watch, made with the first
+	fired   uint64              // the change that it was last told of
+}
+
+// addIdentity adds what was proved, once.
+func (c *conn) addIdentity(id identity) {
+	if !slices.Contains(c.ids, id) {
+		c.ids = append(c.ids, id)
+	}
+}
+
+// forget removes the connection and its watches; its session lives on.
+func (t *Tree) forget(c *conn) {
+	t.watches.removeConn(c)
+	if c.session != nil && c.session.conn == c {
+		c.session.conn = nil
+	}
+	delete(t.conns, c.id)
+}
+
+// drop forgets the connection and has it closed after what was sent to it.
+func (t *Tree) drop(c *conn, out *Out) {
+	t.forget(c)
+	if n := len(out.Sends); n > 0 && out.Sends[n-1].Conn == c.id {
+		// The usual case, an answer and the close, is one Send.
+		out.Sends[n-1].Close = true
+		return
+	}
+	out.Sends = append(out.Sends, Send{Conn: c.id, Close: true})
+}
+
+// Disconnect tells that a connection is gone, whoever ended it. Its session
+// lives on until its time is over. A connection that the Tree does not know, or
+// no more, is not an error.
+func (t *Tree) Disconnect(id ConnID, now Now) {
+	if c, ok := t.conns[id]; ok {
+		t.forget(c)
+	}
+}

@@ -1,0 +1,88 @@
+package tree
+
+import (
+	"crypto/subtle"
+	"io"
+	"net/netip"
+
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// Connect handles the first message of connection id, which comes from addr (the
+// zero Addr for a peer without an IP address, such as a unix socket). It makes a
+// session or resumes one, and answers; a client that can't be served is closed:
+//
+//   - without an answer if it has seen a later transaction than this server has,
+//     or if no password could be made for it;
+//   - after an answer with session 0 if it names a session that does not exist,
+//     or not by its password. The session is left alone: unlike Java, which
+//     closes its connection before it looks at the password.
+//
+// A session that is resumed leaves its former connection, which is closed.
+func (t *Tree) Connect(id ConnID, addr netip.Addr, req *wire.ConnectRequest, now Now, out *Out) {
+	if c, ok := t.conns[id]; ok {
+		// A second handshake on one connection is no message of the protocol.
+		t.drop(c, out)
+		return
+	}
+	if req.LastZxidSeen > t.zxid {
+		out.Sends = append(out.Sends, Send{Conn: id, Close: true})
+		return
+	}
+	c := &conn{id: id, addr: addr.Unmap().WithZone("")}
+	if c.addr.IsValid() {
+		c.addIdentity(identity{schemeIP, c.addr.String()})
+	}
+	timeout := min(max(req.Timeout, t.cfg.MinTimeout), t.cfg.MaxTimeout)
+	var s *session
+	if req.SessionID == 0 {
+		if s = t.newSession(timeout, now, out); s == nil {
+			out.Sends = append(out.Sends, Send{Conn: id, Close: true})
+			return
+		}
+	} else if s = t.resume(req, timeout, now, out); s == nil {
+		frame := connectFrame(&session{}, req)
+		out.Sends = append(out.Sends, Send{Conn: id, Frame: frame, Close: true})
+		return
+	}
+	t.conns[id] = c
+	c.session, s.conn = s, c
+	t.touch(s, now)
+	out.frame(c, connectFrame(s, req))
+}
+
+// newSession makes a session in a transaction, nil if there is no password.
+func (t *Tree) newSession(timeout int32, now Now, out *Out) *session {
+	x := txn{op: wire.OpCreateSession, session: t.nextSessionID(now.Wall), timeout: timeout}
+	x.data = make([]byte, passwordLen)
+	if _, err := io.ReadFull(t.cfg.Rand, x.data); err != nil {
+		return nil
+	}
+	t.commit(&x, now, out)
+	return t.sessions[x.session]
+}
+
+// resume finds the session of req, nil if there is none or its password is
+// another, and takes it from its former connection.
+func (t *Tree) resume(req *wire.ConnectRequest, timeout int32, now Now, out *Out) *session {
+	s, ok := t.sessions[req.SessionID]
+	if !ok || subtle.ConstantTimeCompare(s.password[:], req.Password) != 1 {
+		return nil
+	}
+	if s.conn != nil {
+		t.drop(s.conn, out)
+	}
+	if s.timeout != timeout {
+		// What a client was told must hold after a restart too: it counts on
+		// it for its locks. Java forgets it. It takes no transaction id.
+		t.commit(&txn{op: opSessionTimeout, session: s.id, timeout: timeout}, now, out)
+	}
+	return s
+}
+
+// connectFrame is the answer to a handshake; the zero session is a refusal.
+func connectFrame(s *session, req *wire.ConnectRequest) []byte {
+	return wire.AppendRecord(nil, &wire.ConnectResponse{
+		Timeout: s.timeout, SessionID: s.id, Password: s.password[:], HasReadOnly: req.HasReadOnly,
+	})
+}

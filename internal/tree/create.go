@@ -1,0 +1,84 @@
+package tree
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// create checks the four requests that make a node, in Java's order: it finds
+// the parent before it looks at the path's validity, so that some bad paths are
+// answered with NoNode (PrepRequestProcessor.pRequest2TxnCreate). A ttl is only
+// in createTTL; the others have -1.
+func (p *prep) create(op wire.OpCode, q *wire.CreateRequest, ttl int64) (txn, wire.ErrCode) {
+	if err := p.checkMode(op, q.Flags, ttl); err != wire.ErrOK {
+		return txn{}, err
+	}
+	parentPath, ok := parentOf(q.Path)
+	if !ok {
+		return txn{}, wire.ErrBadArguments
+	}
+	acl, err := fixACL(q.ACL, p.c.ids)
+	if err != wire.ErrOK {
+		return txn{}, err
+	}
+	parent, ok := p.find(parentPath)
+	if !ok {
+		return txn{}, wire.ErrNoNode
+	}
+	if !p.may(parent, wire.PermCreate) {
+		return txn{}, wire.ErrNoAuth
+	}
+	path := q.Path
+	if q.Flags.Sequential() {
+		path += fmt.Sprintf("%010d", parent.creates)
+	}
+	if !validPath(path) {
+		return txn{}, wire.ErrBadArguments
+	}
+	if _, ok := p.find(path); ok {
+		return txn{}, wire.ErrNodeExists
+	}
+	if kindOf(parent.owner) == ephemeral {
+		return txn{}, wire.ErrNoChildrenForEphemerals
+	}
+	x := txn{op: wire.OpCreate, path: path, data: q.Data, acl: acl, owner: p.ownerFor(op, q.Flags, ttl)}
+	if parent.creates < math.MaxInt32 {
+		parent.creates++
+	}
+	parent.children++
+	p.change(parentPath, parent)
+	p.change(path, view{owner: x.owner, acl: acl})
+	return x, wire.ErrOK
+}
+
+// checkMode is whether the kind of node is one, and can be had with op.
+func (p *prep) checkMode(op wire.OpCode, mode wire.CreateMode, ttl int64) wire.ErrCode {
+	switch {
+	case !mode.Valid():
+		return wire.ErrBadArguments
+	case mode.TTL() && !p.t.cfg.ExtendedTypes:
+		return wire.ErrUnimplemented
+	case mode.TTL() && (ttl < 1 || ttl > maxTTL):
+		return wire.ErrBadArguments
+	case !mode.TTL() && (ttl >= 0 || op == wire.OpCreateTTL):
+		return wire.ErrBadArguments
+	}
+	return wire.ErrOK
+}
+
+// ownerFor is the ephemeral owner to store. As in Java the request makes the
+// container, whatever its mode; the container mode in another request makes a
+// plain node.
+func (p *prep) ownerFor(op wire.OpCode, mode wire.CreateMode, ttl int64) int64 {
+	switch {
+	case op == wire.OpCreateContainer:
+		return containerOwner
+	case mode.TTL():
+		return ttlMask | ttl
+	case mode.Ephemeral():
+		return p.c.session.id
+	}
+	return 0
+}

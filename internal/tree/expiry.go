@@ -1,0 +1,66 @@
+package tree
+
+// expiryHeap has the sessions by the time at which they must be looked at, the
+// earliest first and by id where times are equal. A session's entry may be
+// earlier than its deadline (see Tree.touch), never later.
+type expiryHeap struct {
+	list []*session
+}
+
+func (h *expiryHeap) less(i, j int) bool {
+	a, b := h.list[i], h.list[j]
+	return a.queued < b.queued || a.queued == b.queued && a.id < b.id
+}
+
+func (h *expiryHeap) swap(i, j int) {
+	h.list[i], h.list[j] = h.list[j], h.list[i]
+	h.list[i].index, h.list[j].index = i, j
+}
+
+// push adds s at s.queued.
+func (h *expiryHeap) push(s *session) {
+	s.index = len(h.list)
+	h.list = append(h.list, s)
+	h.fix(s.index)
+}
+
+// fix restores the order after the entry at i changed.
+func (h *expiryHeap) fix(i int) {
+	for i > 0 && h.less(i, (i-1)/2) {
+		h.swap(i, (i-1)/2)
+		i = (i - 1) / 2
+	}
+	for {
+		least := i
+		for c := 2*i + 1; c <= 2*i+2 && c < len(h.list); c++ {
+			if h.less(c, least) {
+				least = c
+			}
+		}
+		if least == i {
+			return
+		}
+		h.swap(i, least)
+		i = least
+	}
+}
+
+// remove takes the entry at i out.
+func (h *expiryHeap) remove(i int) {
+	end := len(h.list) - 1
+	h.swap(i, end)
+	h.list[end].index = -1
+	h.list[end] = nil
+	h.list = h.list[:end]
+	if i < end {
+		h.fix(i)
+	}
+}
+
+// first returns the earliest entry, nil if there is none.
+func (h *expiryHeap) first() *session {
+	if len(h.list) == 0 {
+		return nil
+	}
+	return h.list[0]
+}

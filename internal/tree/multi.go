@@ -1,0 +1,70 @@
+package tree
+
+import (
+	"github.com/zklock/zklock/internal/jute"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// multi does all operations in one transaction, or none. Its answer has no
+// error in the header: the results tell.
+func (t *Tree) multi(c *conn, m *wire.MultiRequest, now Now, out *Out) *wire.MultiResponse {
+	p := prep{t: t, c: c, over: make(map[string]view)}
+	x := txn{op: wire.OpMulti, subs: make([]txn, len(m.Ops))}
+	for i, op := range m.Ops {
+		var err wire.ErrCode
+		if x.subs[i], err = p.prepare(op.Op, op.Req); err != wire.ErrOK {
+			t.fail(err, now, out)
+			return failedMulti(len(m.Ops), i, err)
+		}
+	}
+	t.commit(&x, now, out)
+	resp := &wire.MultiResponse{Results: make([]wire.MultiResult, len(m.Ops))}
+	for i, op := range m.Ops {
+		res := &resp.Results[i]
+		res.Op, res.Resp = op.Op, answer(op.Op, &x.subs[i])
+		if op.Op == wire.OpCreateContainer || op.Op == wire.OpCreateTTL {
+			res.Op = wire.OpCreate2
+		}
+	}
+	return resp
+}
+
+// failedMulti is the answer when the operation at failed did not go: those
+// before it were undone, those behind it not tried.
+func failedMulti(n, failed int, err wire.ErrCode) *wire.MultiResponse {
+	resp := &wire.MultiResponse{Results: make([]wire.MultiResult, n)}
+	for i := range resp.Results {
+		res := &resp.Results[i]
+		res.Op = wire.OpError
+		switch {
+		case i == failed:
+			res.Err = err
+		case i > failed:
+			res.Err = wire.ErrRuntimeInconsistency
+		}
+	}
+	return resp
+}
+
+// multiRead does several reads; each has its own result.
+func (t *Tree) multiRead(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
+	var m wire.MultiReadRequest
+	if m.Decode(r); r.Err() != nil {
+		return nil, wire.ErrMarshalling
+	}
+	resp := &wire.MultiResponse{Results: make([]wire.MultiResult, len(m.Ops))}
+	for i, op := range m.Ops {
+		res := &resp.Results[i]
+		res.Op = op.Op
+		switch q := op.Req.(type) {
+		case *wire.GetDataRequest:
+			res.Resp, res.Err = t.data(c, q)
+		case *wire.GetChildrenRequest:
+			res.Resp, res.Err = t.children(c, q)
+		}
+		if res.Err != wire.ErrOK {
+			res.Op, res.Resp = wire.OpError, nil
+		}
+	}
+	return resp, wire.ErrOK
+}

@@ -1,0 +1,77 @@
+package tree
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// The nodes every tree has from the beginning and that can't be deleted.
+const (
+	rootPath   = "/"
+	procPath   = "/zookeeper"
+	quotaPath  = "/zookeeper/quota"
+	configPath = "/zookeeper/config"
+)
+
+// isSpecial reports whether path is one of the tree's own nodes.
+func isSpecial(path string) bool {
+	switch path {
+	case rootPath, procPath, quotaPath, configPath:
+		return true
+	}
+	return false
+}
+
+// parentOf cuts the last name off, as Java does: textually, before anything is
+// known about the path's validity. The parent of "/a" is "". It fails where
+// there is no slash, and on a zero character.
+func parentOf(path string) (string, bool) {
+	i := strings.LastIndexByte(path, '/')
+	if i < 0 || strings.IndexByte(path, 0) >= 0 {
+		return "", false
+	}
+	return path[:i], true
+}
+
+// validPath reports whether path is absolute, without empty or relative names
+// and without characters that ZooKeeper forbids (common.PathUtils). Java sees
+// UTF-16: characters beyond the first plane are surrogates to it, and bytes that
+// are no UTF-8 are U+FFFD, all of them forbidden.
+func validPath(path string) bool {
+	if path == rootPath {
+		return true
+	}
+	if path == "" || path[0] != '/' || path[len(path)-1] == '/' {
+		return false
+	}
+	start := 1
+	for i := 1; i <= len(path); i++ {
+		if i < len(path) && path[i] != '/' {
+			continue
+		}
+		if name := path[start:i]; name == "" || name == "." || name == ".." {
+			return false
+		}
+		start = i + 1
+	}
+	for i := 0; i < len(path); {
+		if c := path[i]; c < utf8.RuneSelf {
+			if c <= 0x1f || c == 0x7f {
+				return false
+			}
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRuneInString(path[i:])
+		if forbidden(r) {
+			return false
+		}
+		i += n
+	}
+	return true
+}
+
+// forbidden is the rule for characters outside ASCII.
+func forbidden(r rune) bool {
+	return r <= 0x9f || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0
+}

@@ -1,0 +1,77 @@
+package tree
+
+import (
+	"math"
+
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// prep checks writes against the state and turns them into transactions. Within
+// a multi it sees the operations before as done, without anything being done.
+type prep struct {
+	t *Tree
+	c *conn
+	// over is what earlier operations of a multi leave behind, by path; nil
+	// outside a multi, where there is nothing earlier.
+	over map[string]view
+}
+
+// view is of a node what a check needs.
+type view struct {
+	gone     bool
+	version  int32
+	aversion int32
+	creates  int32
+	children int32
+	owner    int64
+	acl      []wire.ACL
+}
+
+// find returns the node at path as it will be when its turn comes.
+func (p *prep) find(path string) (view, bool) {
+	if path == "" {
+		path = rootPath
+	}
+	if v, ok := p.over[path]; ok {
+		return v, !v.gone
+	}
+	n, ok := p.t.nodes[path]
+	if !ok {
+		return view{}, false
+	}
+	return view{
+		version: n.version, aversion: n.aversion, creates: n.creates, children: n.children,
+		owner: n.owner, acl: n.acl.list,
+	}, true
+}
+
+// change notes what an operation does, for those behind it.
+func (p *prep) change(path string, v view) {
+	if p.over == nil {
+		return
+	}
+	if path == "" {
+		path = rootPath
+	}
+	p.over[path] = v
+}
+
+// may reports whether the requester has the permission on the node.
+func (p *prep) may(v view, perm wire.Perm) bool {
+	return permits(v.acl, perm, p.c.ids)
+}
+
+// nextVersion is the version after current, if want allows it; -1 allows all.
+// It skips -1, which a client could never ask for again (ZOOKEEPER-4743).
+func nextVersion(current, want int32) (int32, wire.ErrCode) {
+	if want != -1 && want != current {
+		return 0, wire.ErrBadVersion
+	}
+	switch current {
+	case math.MaxInt32:
+		return math.MinInt32, wire.ErrOK
+	case -2, -1:
+		return 0, wire.ErrOK
+	}
+	return current + 1, wire.ErrOK
+}

@@ -1,0 +1,128 @@
+package tree
+
+import (
+	"strings"
+
+	"github.com/zklock/zklock/internal/jute"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// readable finds the node at path if c has one of the permissions perm on it.
+func (t *Tree) readable(c *conn, path string, perm wire.Perm) (*node, wire.ErrCode) {
+	n := t.lookup(path)
+	if n == nil {
+		return nil, wire.ErrNoNode
+	}
+	if !permits(n.acl.list, perm, c.ids) {
+		return nil, wire.ErrNoAuth
+	}
+	return n, wire.ErrOK
+}
+
+// exists answers with the Stat. Its watch is set on a node that is missing too:
+// it fires when the node comes.
+func (t *Tree) exists(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
+	var q wire.ExistsRequest
+	if q.Decode(r); r.Err() != nil {
+		return nil, wire.ErrMarshalling
+	}
+	if strings.IndexByte(q.Path, 0) >= 0 {
+		return nil, wire.ErrBadArguments
+	}
+	n := t.lookup(q.Path)
+	if n != nil && !t.cfg.Compat38 && !permits(n.acl.list, wire.PermRead, c.ids) {
+		return nil, wire.ErrNoAuth
+	}
+	if q.Watch {
+		t.addWatch(q.Path, c, dataOnce)
+	}
+	if n == nil {
+		return nil, wire.ErrNoNode
+	}
+	return &wire.ExistsResponse{Stat: n.stat()}, wire.ErrOK
+}
+
+// getData answers with data and Stat; a node that is missing gets no watch.
+func (t *Tree) getData(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
+	var q wire.GetDataRequest
+	if q.Decode(r); r.Err() != nil {
+		return nil, wire.ErrMarshalling
+	}
+	return t.data(c, &q)
+}
+
+func (t *Tree) data(c *conn, q *wire.GetDataRequest) (wire.Record, wire.ErrCode) {
+	n, err := t.readable(c, q.Path, wire.PermRead)
+	if err != wire.ErrOK {
+		return nil, err
+	}
+	if q.Watch {
+		t.addWatch(q.Path, c, dataOnce)
+	}
+	return &wire.GetDataResponse{Data: n.data, Stat: n.stat()}, wire.ErrOK
+}
+
+func (t *Tree) getChildren(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
+	var q wire.GetChildrenRequest
+	if q.Decode(r); r.Err() != nil {
+		return nil, wire.ErrMarshalling
+	}
+	return t.children(c, &q)
+}
+
+// children answers with the names, in the order of creation.
+func (t *Tree) children(c *conn, q *wire.GetChildrenRequest) (wire.Record, wire.ErrCode) {
+	n, err := t.readable(c, q.Path, wire.PermRead)
+	if err != wire.ErrOK {
+		return nil, err
+	}
+	if q.Watch {
+		t.addWatch(q.Path, c, childOnce)
+	}
+	return &wire.GetChildrenResponse{Children: n.childNames()}, wire.ErrOK
+}
+
+func (t *Tree) getChildren2(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
+	var q wire.GetChildren2Request
+	if q.Decode(r); r.Err() != nil {
+		return nil, wire.ErrMarshalling
+	}
+	n, err := t.readable(c, q.Path, wire.PermRead)
+	if err != wire.ErrOK {
+		return nil, err
+	}
+	if q.Watch {
+		t.addWatch(q.Path, c, childOnce)
+	}
+	return &wire.GetChildren2Response{Children: n.childNames(), Stat: n.stat()}, wire.ErrOK
+}
+
+// getACL answers with the list to who may read or administer the node. Only the
+// latter sees the hashes of digests: a hash can be tried against passwords.
+func (t *Tree) getACL(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
+	var q wire.GetACLRequest
+	if q.Decode(r); r.Err() != nil {
+		return nil, wire.ErrMarshalling
+	}
+	n, err := t.readable(c, q.Path, wire.PermRead|wire.PermAdmin)
+	if err != wire.ErrOK {
+		return nil, err
+	}
+	list := n.acl.list
+	if !permits(list, wire.PermAdmin, c.ids) {
+		list = masked(list)
+	}
+	return &wire.GetACLResponse{ACL: list, Stat: n.stat()}, wire.ErrOK
+}
+
+// masked replaces the hashes in a list by an x.
+func masked(list []wire.ACL) []wire.ACL {
+	m := make([]wire.ACL, len(list))
+	for i, a := range list {
+		if user, _, ok := strings.Cut(a.ID, ":"); ok && a.Scheme == schemeDigest {
+			a.ID = user + ":x"
+		}
+		m[i] = a
+	}
+	return m
+}

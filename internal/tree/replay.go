@@ -1,0 +1,106 @@
+package tree
+
+import (
+	"fmt"
+
+	"github.com/zklock/zklock/internal/jute"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// Replay applies a record of Out.Records to the state it was made from. After
+// all records the state is what it was when the last one was made, but for
+// connections and their watches. The record is not kept.
+//
+// Every record is checked against the state before it changes anything. Errors
+// wrap [ErrCorrupt]; after one the Tree must not be used.
+func (t *Tree) Replay(record []byte) error {
+	r := jute.NewReader(nil)
+	if len(record) == 0 || record[0] != recordVersion {
+		return fmt.Errorf("%w: record is not of version %d", ErrCorrupt, recordVersion)
+	}
+	r.Reset(record[1:])
+	zxid, wall := r.Int64(), r.Int64()
+	var x txn
+	decodeOp(r, &x, false)
+	if err := r.Finish(); err != nil {
+		return fmt.Errorf("%w: record: %w", ErrCorrupt, err)
+	}
+	want := t.zxid + 1
+	if x.op == opSessionTimeout {
+		want = t.zxid
+	}
+	if zxid != want && !t.fresh {
+		return fmt.Errorf("%w: record of transaction %#x after %#x", ErrCorrupt, zxid, t.zxid)
+	}
+	// The first record of all tells where the ids began: New was told where
+	// they would begin now.
+	t.zxid, t.fresh = zxid, false
+	var out Out // stays empty: nobody is connected
+	if x.op != wire.OpMulti {
+		return t.replayOne(&x, zxid, wall, &out)
+	}
+	for i := range x.subs {
+		if err := t.replayOne(&x.subs[i], zxid, wall, &out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replayOne applies one operation if it fits.
+func (t *Tree) replayOne(x *txn, zxid, wall int64, out *Out) error {
+	if what := t.misfit(x); what != "" {
+		return fmt.Errorf("%w: transaction %#x, %s: %s", ErrCorrupt, zxid, x.op, what)
+	}
+	t.apply(x, zxid, wall, out)
+	return nil
+}
+
+// misfit says why an operation can't be applied to the state, "" if it can.
+// Paths and identities stay out of it: errors end up in logs.
+func (t *Tree) misfit(x *txn) string {
+	switch x.op {
+	case wire.OpCreate:
+		return t.misfitCreate(x)
+	case wire.OpDelete:
+		n := t.nodes[x.path]
+		if n == nil || n.children > 0 || isSpecial(x.path) {
+			return "node can't be deleted"
+		}
+	case wire.OpSetData, wire.OpSetACL:
+		if t.nodes[x.path] == nil {
+			return "no such node"
+		}
+	case wire.OpCreateSession:
+		if x.session <= 0 || t.sessions[x.session] != nil || x.timeout < 1 || len(x.data) != passwordLen {
+			return "session can't be made"
+		}
+	case wire.OpCloseSession, opSessionTimeout:
+		if t.sessions[x.session] == nil {
+			return "no such session"
+		}
+		if x.op == opSessionTimeout && x.timeout < 1 {
+			return "timeout below 1 ms"
+		}
+	}
+	return ""
+}
+
+// misfitCreate is misfit for a create, also of a snapshot's node.
+func (t *Tree) misfitCreate(x *txn) string {
+	if !validPath(x.path) || isSpecial(x.path) {
+		return "path that can't be created"
+	}
+	if t.nodes[x.path] != nil {
+		return "node exists"
+	}
+	parentPath, _ := parentOf(x.path)
+	p := t.lookup(parentPath)
+	if p == nil || kindOf(p.owner) == ephemeral {
+		return "no parent"
+	}
+	if kindOf(x.owner) == ephemeral && t.sessions[x.owner] == nil {
+		return "no session to own it"
+	}
+	return ""
+}

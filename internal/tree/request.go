@@ -1,0 +1,139 @@
+package tree
+
+import (
+	"github.com/zklock/zklock/internal/jute"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// unknownZxid stands in the header of the answer to an unknown request: Java
+// answers before it looks anything up.
+const unknownZxid = -1
+
+// Request handles one frame, without its length, of a connection that Connect
+// accepted; frames of others are ignored, such as what a client had under way
+// when it was closed. It answers everything it gets, in order, events first, but
+// a frame that is too long or too short for a header, which closes the
+// connection. The frame is not kept. As in Java, bytes behind a request's record
+// are ignored.
+func (t *Tree) Request(id ConnID, frame []byte, now Now, out *Out) {
+	c, ok := t.conns[id]
+	if !ok {
+		return
+	}
+	r := jute.NewReader(frame)
+	var h wire.RequestHeader
+	if h.Decode(r); r.Err() != nil || len(frame) > t.cfg.MaxFrame {
+		t.drop(c, out)
+		return
+	}
+	t.touch(c.session, now)
+	switch h.Op {
+	case wire.OpPing:
+		t.reply(c, wire.XidPing, wire.ErrOK, nil, out)
+	case wire.OpAuth, wire.OpSASL:
+		t.authenticate(c, h, r, out)
+	case wire.OpCloseSession:
+		t.endSession(c.session, now, out)
+		t.reply(c, h.Xid, wire.ErrOK, nil, out)
+		t.drop(c, out)
+	case wire.OpSetWatches, wire.OpSetWatches2:
+		rec, err := t.setWatches(c, h.Op, r, out)
+		t.reply(c, h.Xid, err, rec, out)
+	default:
+		if isWrite(h.Op) {
+			rec, err := t.write(c, h.Op, r, now, out)
+			t.reply(c, h.Xid, err, rec, out)
+			return
+		}
+		rec, err := t.read(c, h.Op, r)
+		if err == errUnknown {
+			out.frame(c, wire.AppendReply(nil, wire.ReplyHeader{Xid: h.Xid, Zxid: unknownZxid, Err: wire.ErrUnimplemented}, nil))
+			t.drop(c, out)
+			return
+		}
+		t.reply(c, h.Xid, err, rec, out)
+	}
+}
+
+// errUnknown is read's word for a request that does not exist. It is no code of
+// the protocol's.
+const errUnknown wire.ErrCode = 1
+
+// read answers what changes no state but the connection's watches.
+func (t *Tree) read(c *conn, op wire.OpCode, r *jute.Reader) (wire.Record, wire.ErrCode) {
+	switch op {
+	case wire.OpExists:
+		return t.exists(c, r)
+	case wire.OpGetData:
+		return t.getData(c, r)
+	case wire.OpGetACL:
+		return t.getACL(c, r)
+	case wire.OpGetChildren:
+		return t.getChildren(c, r)
+	case wire.OpGetChildren2:
+		return t.getChildren2(c, r)
+	case wire.OpGetAllChildrenNumber:
+		return t.allChildrenNumber(c, r)
+	case wire.OpGetEphemerals:
+		return t.getEphemerals(c, r)
+	case wire.OpSync:
+		var q wire.SyncRequest
+		if q.Decode(r); r.Err() != nil {
+			return nil, wire.ErrMarshalling
+		}
+		return &wire.SyncResponse{Path: q.Path}, wire.ErrOK
+	case wire.OpMultiRead:
+		return t.multiRead(c, r)
+	case wire.OpAddWatch:
+		return t.addWatchOp(c, r)
+	case wire.OpCheckWatches:
+		return t.checkWatches(c, r)
+	case wire.OpRemoveWatches:
+		return t.removeWatches(c, r)
+	case wire.OpWhoAmI:
+		return whoAmI(c), wire.ErrOK
+	}
+	// Also a check outside a multi, which brings a 3.8.0 down, and what servers
+	// say among themselves: createSession, deleteContainer.
+	return nil, errUnknown
+}
+
+// reply answers with the last transaction's id in the header; an answer with an
+// error has no body.
+func (t *Tree) reply(c *conn, xid int32, err wire.ErrCode, rec wire.Record, out *Out) {
+	h := wire.ReplyHeader{Xid: xid, Zxid: t.zxid, Err: err}
+	if err != wire.ErrOK {
+		rec = nil
+	}
+	out.frame(c, wire.AppendReply(make([]byte, 0, replySize(rec)), h, rec))
+}
+
+// replySize is about how long the frame of an answer gets: enough for one
+// allocation in the cases that are long or frequent.
+func replySize(rec wire.Record) int {
+	const header, stat = 20, 80
+	switch p := rec.(type) {
+	case nil:
+		return header
+	case *wire.GetDataResponse:
+		return header + 4 + len(p.Data) + stat
+	case *wire.GetChildrenResponse:
+		return header + childrenSize(p.Children)
+	case *wire.GetChildren2Response:
+		return header + childrenSize(p.Children) + stat
+	case *wire.CreateResponse:
+		return header + 4 + len(p.Path)
+	case *wire.Create2Response:
+		return header + 4 + len(p.Path) + stat
+	}
+	return header + stat
+}
+
+// childrenSize is how long a list of names gets.
+func childrenSize(names []string) int {
+	size := 4
+	for _, n := range names {
+		size += 4 + len(n)
+	}
+	return size
+}

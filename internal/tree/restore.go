@@ -1,0 +1,134 @@
+package tree
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/zklock/zklock/internal/jute"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// sessionSize and nodeMin are the room a session takes in a snapshot and the
+// least a node does; they bound the counts.
+const (
+	sessionSize = 8 + 4 + passwordLen
+	nodeMin     = 3*4 + 3*4 + 6*8
+)
+
+// Restore replaces the durable state by a snapshot that AppendSnapshot wrote.
+// Nobody may be connected. The snapshot is not kept, and everything in it is
+// checked: errors wrap [ErrCorrupt], and after one the Tree must not be used.
+func (t *Tree) Restore(snapshot []byte) error {
+	body, ok := bytes.CutPrefix(snapshot, []byte(snapshotMagic))
+	if !ok {
+		return fmt.Errorf("%w: not a snapshot of this version", ErrCorrupt)
+	}
+	t.reset()
+	r := jute.NewReader(body)
+	t.zxid, t.lastSession, t.fresh = r.Int64(), r.Int64(), r.Bool()
+	t.restoreSessions(r)
+	t.restoreNodes(r)
+	if err := r.Finish(); err != nil {
+		return fmt.Errorf("%w: snapshot: %w", ErrCorrupt, err)
+	}
+	return nil
+}
+
+// restoreSessions reads the sessions. Their clocks stand until StartClocks.
+func (t *Tree) restoreSessions(r *jute.Reader) {
+	last := t.lastSession
+	for range r.VectorLen(sessionSize) {
+		id, timeout := r.Int64(), r.Int32()
+		var password [passwordLen]byte
+		for i := 0; i < passwordLen; i += 8 {
+			copy(password[i:], jute.AppendInt64(nil, r.Int64()))
+		}
+		x := txn{op: wire.OpCreateSession, session: id, timeout: timeout, data: password[:]}
+		if what := t.misfit(&x); what != "" {
+			r.Failf("%s", what)
+		} else if id > last {
+			r.Failf("session above the last one")
+		}
+		if r.Err() != nil {
+			return
+		}
+		t.addSession(id, timeout, password[:])
+	}
+}
+
+// restoreNodes reads the nodes, the tree's own four among them.
+func (t *Tree) restoreNodes(r *jute.Reader) {
+	var acls []*aclSet
+	for range r.VectorLen(nodeMin) {
+		n := t.restoreNode(r, &acls)
+		if r.Err() != nil {
+			return
+		}
+		t.nodes[n.path] = n
+		t.dataSize += n.size()
+		t.index(n)
+	}
+	for _, s := range acls {
+		t.acls.release(s) // the table's own use while reading
+	}
+	for _, path := range []string{rootPath, procPath, quotaPath, configPath} {
+		if r.Err() == nil && t.nodes[path] == nil {
+			r.Failf("node %s is missing", path)
+		}
+	}
+}
+
+// restoreNode reads one node, checks that it fits, and hangs it in its place.
+func (t *Tree) restoreNode(r *jute.Reader, acls *[]*aclSet) *node {
+	n := &node{path: r.String(), data: bytes.Clone(r.Buffer()), acl: t.restoreACL(r, acls)}
+	n.version, n.aversion, n.creates = r.Int32(), r.Int32(), r.Int32()
+	n.owner = r.Int64()
+	n.czxid, n.mzxid, n.pzxid = r.Int64(), r.Int64(), r.Int64()
+	n.ctime, n.mtime = r.Int64(), r.Int64()
+	if r.Err() != nil {
+		return nil
+	}
+	if t.root == nil {
+		if n.path != rootPath || n.owner != 0 {
+			r.Failf("first node is not the root")
+			return nil
+		}
+		n.acl.refs++
+		t.root = n
+		return n
+	}
+	if what := t.misfitNode(n); what != "" {
+		r.Failf("node: %s", what)
+		return nil
+	}
+	n.acl.refs++
+	parentPath, _ := parentOf(n.path)
+	t.lookup(parentPath).attach(n)
+	return n
+}
+
+// misfitNode says why a node can't be in the state, "" if it can.
+func (t *Tree) misfitNode(n *node) string {
+	if isSpecial(n.path) && n.path != rootPath {
+		parentPath, _ := parentOf(n.path)
+		if t.nodes[n.path] != nil || t.lookup(parentPath) == nil || n.owner != 0 {
+			return "one of the tree's own is out of place"
+		}
+		return ""
+	}
+	return t.misfitCreate(&txn{path: n.path, owner: n.owner})
+}
+
+// restoreACL reads a number, and the list behind it when the number is new.
+func (t *Tree) restoreACL(r *jute.Reader, acls *[]*aclSet) *aclSet {
+	number := r.Int32()
+	if r.Err() != nil || number < 0 || int(number) > len(*acls) {
+		r.Failf("list of permissions %d of %d", number, len(*acls))
+		return nil
+	}
+	if int(number) == len(*acls) {
+		set := t.acls.intern(decodeACL(r))
+		*acls = append(*acls, set)
+	}
+	return (*acls)[number]
+}

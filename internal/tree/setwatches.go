@@ -1,0 +1,71 @@
+package tree
+
+import (
+	"slices"
+
+	"github.com/zklock/zklock/internal/jute"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// setWatches restores the watches of a client that has a new connection: it is
+// told at once of what changed since q.RelativeZxid, and the rest is armed again
+// (DataTree.setWatches).
+func (t *Tree) setWatches(c *conn, op wire.OpCode, r *jute.Reader, out *Out) (wire.Record, wire.ErrCode) {
+	var q wire.SetWatches2
+	if op == wire.OpSetWatches2 {
+		q.Decode(r)
+	} else {
+		var old wire.SetWatches
+		old.Decode(r)
+		q = wire.SetWatches2{
+			RelativeZxid: old.RelativeZxid, DataWatches: old.DataWatches,
+			ExistWatches: old.ExistWatches, ChildWatches: old.ChildWatches,
+			PersistentWatches: []string{}, PersistentRecursiveWatches: []string{},
+		}
+	}
+	lists := [][]string{q.DataWatches, q.ExistWatches, q.ChildWatches, q.PersistentWatches, q.PersistentRecursiveWatches}
+	if r.Err() != nil || slices.ContainsFunc(lists, func(l []string) bool { return l == nil }) {
+		return nil, wire.ErrMarshalling
+	}
+	for _, path := range q.DataWatches {
+		n := t.lookup(path)
+		missed := n != nil && n.mzxid > q.RelativeZxid
+		t.rearm(c, path, n, n == nil, missed, wire.EventNodeDataChanged, dataOnce, out)
+	}
+	for _, path := range q.ExistWatches {
+		n := t.lookup(path)
+		t.rearm(c, path, n, false, n != nil, wire.EventNodeCreated, dataOnce, out)
+	}
+	for _, path := range q.ChildWatches {
+		n := t.lookup(path)
+		missed := n != nil && n.pzxid > q.RelativeZxid
+		t.rearm(c, path, n, n == nil, missed, wire.EventNodeChildrenChanged, childOnce, out)
+	}
+	for _, path := range q.PersistentWatches {
+		t.addWatch(path, c, dataPersistent|childPersistent)
+	}
+	for _, path := range q.PersistentRecursiveWatches {
+		t.addWatch(path, c, t.recursiveBits())
+	}
+	return nil, wire.ErrOK
+}
+
+// rearm tells c that the node is deleted, or of the event it missed, or sets the
+// watch again.
+func (t *Tree) rearm(c *conn, path string, n *node, deleted, missed bool, typ wire.EventType, bits watchBits, out *Out) {
+	if !deleted && !missed {
+		t.addWatch(path, c, bits)
+		return
+	}
+	var acl *aclSet
+	if n != nil {
+		acl = n.acl
+	}
+	if deleted {
+		typ = wire.EventNodeDeleted
+	}
+	if t.mayWatch(c, acl) {
+		e := nodeEvent(typ, path)
+		out.frame(c, wire.AppendEvent(nil, eventZxid, &e))
+	}
+}

@@ -1,0 +1,60 @@
+package tree
+
+import "time"
+
+// Tick does what is due: sessions that were not heard for their timeout end, in
+// the order of their deadlines, and empty containers and outlived TTL nodes are
+// removed. Call it no earlier than [Tree.NextTick] says; an early call does
+// nothing.
+//
+// Nothing but Tick ends a session for its silence. A caller that was itself
+// stopped for a while hands over what has arrived meanwhile first: requests that
+// came in time then save their sessions.
+func (t *Tree) Tick(now Now, out *Out) {
+	for s := t.expiry.first(); s != nil && s.queued <= now.Mono; s = t.expiry.first() {
+		if s.deadline > now.Mono {
+			s.queued = s.deadline
+			t.expiry.fix(s.index)
+			continue
+		}
+		t.expire(s, now, out)
+	}
+	if now.Mono >= t.nextSweep {
+		t.sweep(now, out)
+		t.nextSweep = now.Mono + t.cfg.ContainerInterval
+	}
+}
+
+// expire ends a session whose time is over. Its connection, if there is one, is
+// closed without a word, as Java does: the client learns it when it comes back.
+func (t *Tree) expire(s *session, now Now, out *Out) {
+	c := s.conn
+	t.endSession(s, now, out)
+	if c != nil {
+		t.drop(c, out)
+	}
+}
+
+// NextTick returns when Tick must be called next, on the Mono clock, and
+// whether it must at all. It may be earlier than anything is really due. Ask
+// again after any other call.
+func (t *Tree) NextTick() (time.Duration, bool) {
+	at, ok := time.Duration(0), false
+	if s := t.expiry.first(); s != nil {
+		at, ok = s.queued, true
+	}
+	if len(t.containers)+len(t.ttls) > 0 && (!ok || t.nextSweep < at) {
+		at, ok = t.nextSweep, true
+	}
+	return at, ok
+}
+
+// StartClocks gives every session its full timeout from now on. Call it once
+// after Restore and Replay, before the first request: while the server was gone
+// nobody could be heard.
+func (t *Tree) StartClocks(now Now) {
+	for _, s := range t.sessionList() {
+		t.touch(s, now)
+	}
+	t.nextSweep = now.Mono + t.cfg.ContainerInterval
+}

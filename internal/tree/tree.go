@@ -1,0 +1,94 @@
+package tree
+
+import "time"
+
+// Tree is the state of one server. Make one with [New]. It is not safe for
+// concurrent use: one apply loop owns it.
+type Tree struct {
+	cfg Config
+
+	nodes    map[string]*node // by path; the root under "/"
+	root     *node
+	acls     aclTable
+	dataSize int64 // sum of node.size
+
+	containers map[*node]struct{}
+	ttls       map[*node]struct{}
+
+	sessions    map[int64]*session
+	lastSession int64 // the highest session id ever given
+	expiry      expiryHeap
+
+	conns   map[ConnID]*conn
+	watches watchTable
+
+	zxid      int64
+	nextSweep time.Duration // when containers and TTL nodes are looked at next
+	fresh     bool          // since New nothing was restored, replayed or done
+}
+
+// New returns a Tree that holds ZooKeeper's own nodes and no session, with
+// cfg.InitialZxid as its last transaction.
+func New(cfg Config) *Tree {
+	t := &Tree{cfg: cfg.withDefaults()}
+	t.reset()
+	t.zxid, t.fresh = t.cfg.InitialZxid, true
+	t.root = t.builtin(rootPath, nil)
+	proc := t.builtin(procPath, t.root)
+	t.builtin(quotaPath, proc)
+	config := t.builtin(configPath, proc)
+	t.acls.release(config.acl)
+	config.acl = t.acls.intern(readACL())
+	// Java sets this ACL by a version of -1.
+	config.aversion = -1
+	return t
+}
+
+// reset empties all state but the configuration.
+func (t *Tree) reset() {
+	*t = Tree{
+		cfg:        t.cfg,
+		nodes:      make(map[string]*node),
+		acls:       newACLTable(),
+		containers: make(map[*node]struct{}),
+		ttls:       make(map[*node]struct{}),
+		sessions:   make(map[int64]*session),
+		conns:      make(map[ConnID]*conn),
+		watches:    newWatchTable(),
+		nextSweep:  t.cfg.ContainerInterval,
+	}
+}
+
+// builtin makes one of the tree's own nodes. Its creation is no transaction and
+// does not count among the parent's creates, which is why a new ZooKeeper shows
+// a cversion of -1 at its root.
+func (t *Tree) builtin(path string, parent *node) *node {
+	n := &node{path: path, data: []byte{}, acl: t.acls.intern(openACL())}
+	if parent != nil {
+		parent.attach(n)
+	}
+	t.nodes[path] = n
+	t.dataSize += n.size()
+	return n
+}
+
+// lookup finds a node by the text of a request, which need not be a valid path.
+// The empty text is the root.
+func (t *Tree) lookup(path string) *node {
+	if path == "" {
+		return t.root
+	}
+	return t.nodes[path]
+}
+
+// Zxid returns the id of the last transaction, the epoch in its upper half.
+func (t *Tree) Zxid() int64 { return t.zxid }
+
+// nextZxid takes a transaction id. When the lower half is used up the sum
+// carries into the epoch, so ids go on growing; a ZooKeeper ensemble would hold
+// an election for that.
+func (t *Tree) nextZxid() int64 {
+	t.fresh = false
+	t.zxid++
+	return t.zxid
+}

@@ -1,0 +1,141 @@
+package tree
+
+import (
+	"bytes"
+	"math"
+
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// opSessionTimeout is the transaction by which a session's timeout changes. It
+// is none of ZooKeeper's.
+const opSessionTimeout wire.OpCode = -12
+
+// txn is what a write changes, decided already: a sequential name has its
+// number, a version is the new one, an access control list the one to store.
+// Which fields mean something depends on op.
+type txn struct {
+	op      wire.OpCode
+	path    string // create, delete, setData, setACL
+	data    []byte // create, setData; the password of createSession
+	acl     []wire.ACL
+	owner   int64 // create: the ephemeral owner as stored
+	version int32 // setData, setACL
+	session int64 // createSession, closeSession, sessionTimeout
+	timeout int32 // createSession, sessionTimeout, ms
+	err     wire.ErrCode
+	subs    []txn // multi
+
+	// stat is what apply leaves for the answer of a create or a setData.
+	stat wire.Stat
+}
+
+// commit records the transaction, applies it and tells the watchers. It returns
+// its id.
+func (t *Tree) commit(x *txn, now Now, out *Out) int64 {
+	if x.op != opSessionTimeout {
+		t.nextZxid()
+	}
+	out.record(appendTxn(nil, t.zxid, now.Wall, x))
+	t.apply(x, t.zxid, now.Wall, out)
+	return t.zxid
+}
+
+// apply makes the changes of a transaction that fits the state.
+func (t *Tree) apply(x *txn, zxid, wall int64, out *Out) {
+	switch x.op {
+	case wire.OpCreate:
+		t.applyCreate(x, zxid, wall, out)
+	case wire.OpDelete:
+		t.removeNode(t.nodes[x.path], zxid, out)
+	case wire.OpSetData:
+		t.applySetData(x, zxid, wall, out)
+	case wire.OpSetACL:
+		n := t.nodes[x.path]
+		set := t.acls.intern(x.acl)
+		t.acls.release(n.acl)
+		n.acl, n.aversion = set, x.version
+		x.stat = n.stat()
+	case wire.OpMulti:
+		for i := range x.subs {
+			t.apply(&x.subs[i], zxid, wall, out)
+		}
+	case wire.OpCreateSession:
+		t.addSession(x.session, x.timeout, x.data)
+	case wire.OpCloseSession:
+		t.removeSession(t.sessions[x.session], zxid, out)
+	case opSessionTimeout:
+		t.sessions[x.session].timeout = x.timeout
+	}
+}
+
+// applyCreate adds the node and fires the watches on it and on its parent's
+// children (DataTree.createNode).
+func (t *Tree) applyCreate(x *txn, zxid, wall int64, out *Out) {
+	parentPath, _ := parentOf(x.path)
+	p := t.lookup(parentPath)
+	n := &node{
+		path: x.path, data: bytes.Clone(x.data), acl: t.acls.intern(x.acl), owner: x.owner,
+		czxid: zxid, mzxid: zxid, pzxid: zxid, ctime: wall, mtime: wall,
+	}
+	// At 2^31-1 the counter stays where it is, as Java's does, and the number
+	// of sequential names with it.
+	if p.creates < math.MaxInt32 {
+		p.creates++
+		p.pzxid = zxid
+	}
+	p.attach(n)
+	t.nodes[n.path] = n
+	t.dataSize += n.size()
+	t.index(n)
+	x.stat = n.stat()
+	t.fire(n.path, wire.EventNodeCreated, n.acl, out)
+	t.fireChildren(p, out)
+}
+
+// index enters the node where nodes of its kind are looked for.
+func (t *Tree) index(n *node) {
+	switch kindOf(n.owner) {
+	case container:
+		t.containers[n] = struct{}{}
+	case ttlNode:
+		t.ttls[n] = struct{}{}
+	case ephemeral:
+		s := t.sessions[n.owner]
+		if s.ephemerals == nil {
+			s.ephemerals = make(map[*node]struct{})
+		}
+		s.ephemerals[n] = struct{}{}
+	}
+}
+
+// removeNode deletes a node without children and fires its watches
+// (DataTree.deleteNode).
+func (t *Tree) removeNode(n *node, zxid int64, out *Out) {
+	p := n.parent
+	n.detach()
+	p.pzxid = max(p.pzxid, zxid)
+	delete(t.nodes, n.path)
+	t.dataSize -= n.size()
+	switch kindOf(n.owner) {
+	case container:
+		delete(t.containers, n)
+	case ttlNode:
+		delete(t.ttls, n)
+	case ephemeral:
+		delete(t.sessions[n.owner].ephemerals, n)
+	}
+	t.fireDeleted(n.path, n.acl, out)
+	t.fireChildren(p, out)
+	t.acls.release(n.acl)
+}
+
+// applySetData replaces a node's data (DataTree.setData).
+func (t *Tree) applySetData(x *txn, zxid, wall int64, out *Out) {
+	n := t.nodes[x.path]
+	t.dataSize += int64(len(x.data)) - int64(len(n.data))
+	n.data = bytes.Clone(x.data)
+	n.mzxid, n.mtime, n.version = zxid, wall, x.version
+	x.stat = n.stat()
+	t.fire(n.path, wire.EventNodeDataChanged, n.acl, out)
+}
