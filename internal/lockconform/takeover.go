@@ -1,0 +1,107 @@
+package lockconform
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+
+	"github.com/zklock/zklock/internal/jute"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// firstServer returns the first address of a connection string.
+func firstServer(servers string) string {
+	first, _, _ := strings.Cut(servers, ",")
+	first, _, _ = strings.Cut(first, "/")
+	return first
+}
+
+// takeOverAndClose resumes a session on conn and closes it.
+func takeOverAndClose(conn net.Conn, req wire.ConnectRequest) error {
+	in := bufio.NewReader(conn)
+	if _, err := conn.Write(wire.AppendRecord(nil, &req)); err != nil {
+		return err
+	}
+	frame, err := wire.ReadFrame(in, nil, wire.DefaultMaxFrame)
+	if err != nil {
+		return err
+	}
+	var resp wire.ConnectResponse
+	r := jute.NewReader(frame)
+	resp.Decode(r)
+	if r.Err() != nil || resp.SessionID != req.SessionID {
+		return fmt.Errorf("taking session %x over: %+v, %v", req.SessionID, resp, r.Err())
+	}
+	if _, err := conn.Write(wire.AppendRequest(nil, 1, wire.OpCloseSession, nil)); err != nil {
+		return err
+	}
+	_, err = wire.ReadFrame(in, nil, wire.DefaultMaxFrame)
+	return err
+}
+
+// A sniffer makes connections and remembers the last handshake's answer, with
+// the session's password, which the client tells nobody.
+type sniffer struct {
+	inner func(ctx context.Context, network, address string) (net.Conn, error)
+
+	mu   sync.Mutex // guards last
+	last wire.ConnectResponse
+}
+
+func (s *sniffer) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	dial := s.inner
+	if dial == nil {
+		dial = (&net.Dialer{}).DialContext
+	}
+	conn, err := dial(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return &sniffed{Conn: conn, sniffer: s}, nil
+}
+
+// sniffed is a connection whose first frame is looked at.
+type sniffed struct {
+	net.Conn
+	sniffer *sniffer
+	seen    []byte // until the first frame is whole; then nil
+	done    bool
+}
+
+func (c *sniffed) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if c.done {
+		return n, err
+	}
+	c.seen = append(c.seen, b[:n]...)
+	frame, ferr := wire.ReadFrame(bufio.NewReader(bytes.NewReader(c.seen)), nil, wire.DefaultMaxFrame)
+	if ferr == nil {
+		c.done, c.seen = true, nil
+		c.sniffer.mu.Lock()
+		c.sniffer.last.Decode(jute.NewReader(bytes.Clone(frame)))
+		c.sniffer.mu.Unlock()
+	}
+	return n, err
+}
+
+// closeElsewhere takes the session over on a connection of its own and closes it
+// there, as a second process that knows its password would.
+func (s *sniffer) closeElsewhere(e *env) error {
+	s.mu.Lock()
+	last := s.last
+	s.mu.Unlock()
+	dial := s.inner
+	if dial == nil {
+		dial = (&net.Dialer{}).DialContext
+	}
+	conn, err := dial(e.ctx, "tcp", firstServer(e.target.Servers))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	return takeOverAndClose(conn, wire.ConnectRequest{Timeout: last.Timeout, SessionID: last.SessionID, Password: last.Password})
+}

@@ -1,0 +1,335 @@
+package lockconform
+
+import (
+	"context"
+	"errors"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/zk"
+)
+
+// testHolderDeleted: a holder learns within an eighth of the session's timeout
+// and a round trip that somebody deleted its znode.
+func testHolderDeleted(e *env) {
+	l, op := e.dial().Mutex(e.name), e.operator()
+	h := e.acquire(l)
+	if err := op.Delete(e.ctx, h.Node(), -1); err != nil {
+		e.Fatal(err)
+	}
+	wait(e, "the loss", h.Done())
+	if !errors.Is(h.Err(), zklock.ErrLost) {
+		e.Errorf("%v", h.Err())
+	}
+	next := e.acquire(l)
+	if next.Token() <= h.Token() {
+		e.Errorf("token %d after %d", next.Token(), h.Token())
+	}
+	e.release(next)
+}
+
+// testWaiterDeleted: a waiter whose znode is deleted queues again, and is not
+// granted on the strength of the old one.
+func testWaiterDeleted(e *env) {
+	l, op := e.dial().Mutex(e.name), e.operator()
+	h := e.acquire(l)
+	w := e.acquiring(e.ctx, e.dial().Mutex(e.name))
+	entries, err := l.Inspect(e.ctx)
+	if err != nil || len(entries) != 2 {
+		e.Fatalf("%v, %v", entries, err)
+	}
+	old := entries[1].Name
+	// Both at once: the waiter's znode and what it waits for.
+	if _, err := op.Multi(e.ctx, zk.DeleteOp(path.Join(l.Path(), old), -1), zk.DeleteOp(h.Node(), -1)); err != nil {
+		e.Fatal(err)
+	}
+	next := wait(e, "the grant", w)
+	if strings.HasSuffix(next.Node(), old) {
+		e.Errorf("granted by a znode that was deleted")
+	}
+	if err := next.Verify(e.ctx); err != nil {
+		e.Error(err)
+	}
+	wait(e, "the loss", h.Done())
+	e.release(next)
+	e.empty(l)
+}
+
+// testParentDeleted: an operator deletes the lock's znode with all that is below.
+func testParentDeleted(e *env) {
+	l, op := e.dial().Mutex(e.name), e.operator()
+	h := e.acquire(l)
+	w := e.acquiring(e.ctx, e.dial().Mutex(e.name))
+	entries, err := l.Inspect(e.ctx)
+	if err != nil {
+		e.Fatal(err)
+	}
+	// From the back: of one multi, the server tells each deletion by itself, and a
+	// waiter that hears of its blocker's first is granted for a moment, as it is
+	// when somebody deletes a new holder's znode.
+	var ops []zk.Op
+	for _, entry := range slices.Backward(entries) {
+		ops = append(ops, zk.DeleteOp(l.Path()+"/"+entry.Name, -1))
+	}
+	if _, err := op.Multi(e.ctx, append(ops, zk.DeleteOp(l.Path(), -1))...); err != nil {
+		e.Fatal(err)
+	}
+	next := wait(e, "the grant", w)
+	wait(e, "the loss", h.Done())
+	if next.Token() <= h.Token() {
+		e.Errorf("token %d after %d", next.Token(), h.Token())
+	}
+	e.release(next)
+}
+
+// testSessionClosed: the session of a holder and of a waiter is ended by
+// somebody else; the hold is lost, the waiter queues again.
+func testSessionClosed(e *env) {
+	sniffer := &sniffer{inner: e.target.DialContext}
+	o := e.options()
+	o.DialContext = sniffer.dial
+	c := e.dialWith(o)
+	first, second := c.Mutex(e.name), c.Mutex(e.name+"-second")
+	holder := e.dial()
+	h := e.acquire(first)
+	other := e.acquire(holder.Mutex(e.name + "-second"))
+	w := e.acquiring(e.ctx, second)
+	session := h.Session()
+	if err := sniffer.closeElsewhere(e); err != nil {
+		e.Fatal(err)
+	}
+	wait(e, "the loss", h.Done())
+	if !errors.Is(h.Err(), zklock.ErrLost) || !errors.Is(h.Err(), zk.ErrSessionExpired) {
+		e.Errorf("%v", h.Err())
+	}
+	pending(e, "a grant while another holds", w)
+	e.release(other)
+	got := wait(e, "the grant in the next session", w)
+	if got.Session() == session || got.Session() == 0 {
+		e.Errorf("granted in session %x, the old one was %x", got.Session(), session)
+	}
+	e.release(got)
+}
+
+// testCrash: a client that dies without a word is followed after its session's
+// timeout, not before.
+func testCrash(e *env) {
+	gate := newGate(e.target.DialContext)
+	o := e.options()
+	o.DialContext = gate.dial
+	dead := e.dialWith(o)
+	h := e.acquire(dead.Mutex(e.name))
+	l := e.dial().Mutex(e.name)
+	w := e.acquiring(e.ctx, l)
+	gate.shut()
+	got := wait(e, "the grant after the crash", w)
+	// The old holder, which still runs, said lost before that.
+	if !errors.Is(h.Err(), zklock.ErrLost) {
+		e.Errorf("two hold: the old one says %v, with %v left", h.Err(), h.Remaining())
+	}
+	if got.Token() <= h.Token() {
+		e.Errorf("token %d after %d", got.Token(), h.Token())
+	}
+	e.release(got)
+	gate.open()
+	// And the old one can go on, in a new session.
+	e.release(e.acquire(dead.Mutex(e.name)))
+	e.empty(l)
+}
+
+func testClose(e *env) {
+	c := e.dial()
+	l := e.dial().Mutex(e.name)
+	h := e.acquire(c.Mutex(e.name))
+	ctx, cancel := context.WithCancel(e.ctx)
+	defer cancel()
+	failed := make(chan error, 1)
+	w := e.acquiring(e.ctx, l)
+	go func() { // ends when c is closed
+		_, err := c.Mutex(e.name).Acquire(ctx)
+		failed <- err
+	}()
+	e.until("the second waiter is in the queue", func() bool { return e.entries(l) == 3 })
+	if err := c.Close(); err != nil {
+		e.Fatal(err)
+	}
+	if err := wait(e, "the waiter's failure", failed); !errors.Is(err, zklock.ErrClosed) {
+		e.Errorf("a waiter of a closed client: %v", err)
+	}
+	if !errors.Is(h.Err(), zklock.ErrLost) || !errors.Is(h.Err(), zklock.ErrClosed) {
+		e.Errorf("a hold of a closed client: %v", h.Err())
+	}
+	if _, err := c.Mutex(e.name).Acquire(e.ctx); !errors.Is(err, zklock.ErrClosed) {
+		e.Errorf("acquire after close: %v", err)
+	}
+	e.release(wait(e, "the grant after the close", w))
+	if err := c.Close(); err != nil {
+		e.Errorf("closing again: %v", err)
+	}
+	e.empty(l)
+}
+
+// testSharedSession: closing a client on a shared session deletes what it had,
+// and leaves the session alone.
+func testSharedSession(e *env) {
+	shared := e.operator()
+	c := zklock.New(shared, nil)
+	l := e.dial().Mutex(e.name)
+	h := e.acquire(c.Mutex(e.name))
+	if err := c.Close(); err != nil {
+		e.Fatal(err)
+	}
+	if h.Err() == nil || e.entries(l) != 0 {
+		e.Errorf("after the close: %v, %d entries", h.Err(), e.entries(l))
+	}
+	if _, _, err := shared.Get(e.ctx, "/"); err != nil {
+		e.Errorf("the shared session: %v", err)
+	}
+}
+
+// testOtherLayouts: a mutex waits for whoever is ahead, whatever wrote the entry.
+func testOtherLayouts(e *env) {
+	l, op := e.dial().Mutex(e.name), e.operator()
+	e.release(e.acquire(l)) // makes the parents
+	hex := "0123456789abcdef0123456789abcdef"
+	for _, prefix := range []string{
+		"_c_01234567-89ab-cdef-0123-456789abcdef-lock-",
+		"_c_" + hex + "-lock-",
+		hex + "__lock__",
+		hex + "__rlock__",
+		"_c_01234567-89ab-cdef-0123-456789abcdef-__READ__",
+		"_c_01234567-89ab-cdef-0123-456789abcdef-latch-",
+	} {
+		node, _, err := op.Create(e.ctx, l.Path()+"/"+prefix, []byte("10.1.2.3"), nil, zk.ModeEphemeralSequential)
+		if err != nil {
+			e.Fatal(err)
+		}
+		if _, err := l.TryAcquire(e.ctx); !errors.Is(err, zklock.ErrLocked) {
+			e.Errorf("behind %s: %v", prefix, err)
+		}
+		w := e.acquiring(e.ctx, l)
+		pending(e, "a grant behind "+prefix, w)
+		if err := op.Delete(e.ctx, node, -1); err != nil {
+			e.Fatal(err)
+		}
+		e.release(wait(e, "the grant", w))
+	}
+}
+
+// testWriterBecomesReader: a writer that downgrades leaves a reader with its own
+// digits before it goes. Whoever was waiting for the writer waits for the reader.
+func testWriterBecomesReader(e *env) {
+	l, op := e.dial().Mutex(e.name), e.operator()
+	e.release(e.acquire(l))
+	base := l.Path() + "/_c_01234567-89ab-cdef-0123-456789abcdef-"
+	writer, _, err := op.Create(e.ctx, base+"__WRIT__", nil, nil, zk.ModeEphemeralSequential)
+	if err != nil {
+		e.Fatal(err)
+	}
+	w := e.acquiring(e.ctx, l)
+	e.until("the waiter watches the writer", func() bool { return e.entries(l) == 2 })
+	reader := base + "__READ__" + writer[len(writer)-10:]
+	if _, _, err := op.Create(e.ctx, reader, nil, nil, zk.ModeEphemeral); err != nil {
+		e.Fatal(err)
+	}
+	if err := op.Delete(e.ctx, writer, -1); err != nil {
+		e.Fatal(err)
+	}
+	// Two round trips of the waiter's client are behind everything that the
+	// deletion made it do.
+	for range 2 {
+		e.entries(l)
+	}
+	pending(e, "a grant beside a live reader", w)
+	if err := op.Delete(e.ctx, reader, -1); err != nil {
+		e.Fatal(err)
+	}
+	e.release(wait(e, "the grant", w))
+}
+
+// testMalformed: beside a contender whose sequence number ran over, nobody is
+// granted.
+func testMalformed(e *env) {
+	l, op := e.dial().Mutex(e.name), e.operator()
+	e.release(e.acquire(l))
+	bad := l.Path() + "/_c_01234567-89ab-cdef-0123-456789abcdef-lock--2147483648"
+	if _, _, err := op.Create(e.ctx, bad, nil, nil, zk.ModeEphemeral); err != nil {
+		e.Fatal(err)
+	}
+	if _, err := l.Acquire(e.ctx); !errors.Is(err, zklock.ErrSequenceExhausted) {
+		e.Errorf("beside a malformed contender: %v", err)
+	}
+	for _, harmless := range []string{"lock-", "lock-99999999999"} {
+		if _, _, err := op.Create(e.ctx, l.Path()+"/"+harmless, nil, nil, zk.ModeEphemeral); err != nil {
+			e.Fatal(err)
+		}
+	}
+	if err := op.Delete(e.ctx, bad, -1); err != nil {
+		e.Fatal(err)
+	}
+	e.release(e.acquire(l))
+}
+
+func testHooks(e *env) {
+	var mu sync.Mutex // guards got
+	got := map[string]zklock.Event{}
+	note := func(name string) func(zklock.Event) {
+		return func(ev zklock.Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			got[name] = ev
+		}
+	}
+	o := e.options()
+	o.OnWait, o.OnAcquire, o.OnRelease, o.OnLost = note("wait"), note("acquire"), note("release"), note("lost")
+	l, op := e.dialWith(o).Mutex(e.name), e.operator()
+	other := e.acquire(e.dial().Mutex(e.name))
+	w := e.acquiring(e.ctx, l)
+	seen := func(name string) func() bool {
+		return func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			_, ok := got[name]
+			return ok
+		}
+	}
+	e.until("OnWait", seen("wait"))
+	e.release(other)
+	h := wait(e, "the grant", w)
+	e.until("OnAcquire", seen("acquire"))
+	e.release(h)
+	e.until("OnRelease", seen("release"))
+	h = e.acquire(l)
+	if err := op.Delete(e.ctx, h.Node(), -1); err != nil {
+		e.Fatal(err)
+	}
+	e.until("OnLost", seen("lost"))
+	mu.Lock()
+	defer mu.Unlock()
+	if ev := got["wait"]; ev.Ahead != 1 || ev.Blocker.Owner.PID == 0 || ev.Path != l.Path() {
+		e.Errorf("OnWait: %+v", ev)
+	}
+	if ev := got["lost"]; ev.Token != h.Token() || !errors.Is(ev.Err, zklock.ErrLost) {
+		e.Errorf("OnLost: %+v", ev)
+	}
+}
+
+// testNoPermission: what an ACL forbids is an error, not a loop.
+func testNoPermission(e *env) {
+	op := e.operator()
+	dir := "/" + e.name
+	if _, _, err := op.Create(e.ctx, dir, nil, zk.ReadACL(), zk.ModePersistent); err != nil {
+		e.Fatal(err)
+	}
+	begun := time.Now()
+	if _, err := e.dial().Mutex(dir).Acquire(e.ctx); !errors.Is(err, zk.ErrNoAuth) {
+		e.Errorf("%v after %v", err, time.Since(begun))
+	}
+	if _, err := e.dial().Mutex(dir + "/below").Acquire(e.ctx); !errors.Is(err, zk.ErrNoAuth) {
+		e.Errorf("%v after %v", err, time.Since(begun))
+	}
+}
