@@ -181,7 +181,7 @@ const steadyAfter = time.Second
 // may be saved, long when nobody has answered for longer than it lasts.
 const (
 	firstDelay = 20 * time.Millisecond
-	longDelay  = 10 * time.Second
+	longDelay  = 3 * time.Second
 	shortDelay = time.Second
 )
 
