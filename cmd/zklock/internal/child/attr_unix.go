@@ -1,0 +1,11 @@
+//go:build unix && !linux
+
+package child
+
+import "syscall"
+
+// attributes: a group of its own. There is no parent-death signal here; the
+// watchdog does its work.
+func attributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true}
+}
