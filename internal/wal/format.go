@@ -83,22 +83,39 @@ type batchHeader struct {
 	length uint64 // bytes of records after the header
 }
 
+// place is where a batch is. Its header's checksum covers that, so that a
+// stale block that a file system shows elsewhere is no batch.
+type place struct {
+	seed   uint32 // of the directory
+	first  uint64 // of the segment
+	offset int64  // in the segment
+}
+
+// headerCRC is the checksum of a batch header at a place.
+func (p place) headerCRC(header []byte) uint32 {
+	var b [16]byte
+	binary.LittleEndian.PutUint64(b[:], p.first)
+	binary.LittleEndian.PutUint64(b[8:], uint64(p.offset))
+	return crc32.Update(crc32.Update(p.seed, crcTable, b[:]), crcTable, header)
+}
+
 // putBatchHeader writes a header over the first bytes of b.
-func putBatchHeader(b []byte, seed uint32, h batchHeader) {
+func putBatchHeader(b []byte, p place, h batchHeader) {
 	copy(b, batchMarker)
 	binary.LittleEndian.PutUint32(b[4:], h.count)
 	binary.LittleEndian.PutUint64(b[8:], h.first)
 	binary.LittleEndian.PutUint64(b[16:], h.length)
-	binary.LittleEndian.PutUint32(b[24:], crc32.Update(seed, crcTable, b[:24]))
+	binary.LittleEndian.PutUint32(b[24:], p.headerCRC(b[:24]))
 }
 
-// parseBatchHeader reports whether b begins with a sound batch header.
-func parseBatchHeader(b []byte, seed uint32) (batchHeader, bool) {
+// parseBatchHeader reports whether b begins with a sound batch header for the
+// place.
+func parseBatchHeader(b []byte, p place) (batchHeader, bool) {
 	var h batchHeader
 	if len(b) < batchHeaderSize || string(b[:4]) != batchMarker {
 		return h, false
 	}
-	if binary.LittleEndian.Uint32(b[24:]) != crc32.Update(seed, crcTable, b[:24]) {
+	if binary.LittleEndian.Uint32(b[24:]) != p.headerCRC(b[:24]) {
 		return h, false
 	}
 	h.count = binary.LittleEndian.Uint32(b[4:])

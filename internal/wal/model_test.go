@@ -87,16 +87,16 @@ func (m *model) step(l *wal.Log) bool {
 		err := l.Snapshot(uint64(index), m.states[index].snapshot)
 		if err == nil {
 			m.snapshots++
-			m.acked = max(m.acked, m.tried)
+			if durable := l.Stats().DurableIndex; durable < uint64(index) {
+				m.t.Fatalf("seed %d: a snapshot of record %d, durable are %d", m.seed, index, durable)
+			}
 		} else if l.Err() != nil {
 			return m.broken(err)
 		} else if !errors.Is(err, wal.ErrSnapshotIndex) && !errors.Is(err, syscall.EIO) {
 			m.t.Fatalf("seed %d: Snapshot(%d): %v", m.seed, index, err)
 		}
-		// A snapshot that failed may have synced the log nevertheless.
-		if st := l.Stats(); int(st.DurableIndex) > m.acked {
-			m.acked = int(st.DurableIndex)
-		}
+		// A snapshot syncs the log if need be, even one that failed later.
+		m.acked = int(l.Stats().DurableIndex)
 	}
 	return true
 }

@@ -21,11 +21,10 @@ type damage struct {
 // batchReader reads the batches of one segment, each checked before it is
 // handed out. Memory is bounded by the size of the file.
 type batchReader struct {
-	r      *bufio.Reader
-	seed   uint32
-	size   int64  // of the file
-	offset int64  // of the next batch
-	next   uint64 // index of the next record
+	r    *bufio.Reader
+	size int64  // of the file
+	next uint64 // index of the next record
+	place
 	buf    []byte
 	header [batchHeaderSize]byte
 }
@@ -34,11 +33,10 @@ type batchReader struct {
 func newBatchReader(f io.ReaderAt, size int64, h segmentHeader) *batchReader {
 	section := io.NewSectionReader(f, segmentHeaderSize, size-segmentHeaderSize)
 	return &batchReader{
-		r:      bufio.NewReaderSize(section, 64<<10),
-		seed:   saltSeed(h.salt),
-		size:   size,
-		offset: segmentHeaderSize,
-		next:   h.first,
+		r:     bufio.NewReaderSize(section, 64<<10),
+		size:  size,
+		next:  h.first,
+		place: place{seed: saltSeed(h.salt), first: h.first, offset: segmentHeaderSize},
 	}
 }
 
@@ -51,7 +49,7 @@ func (r *batchReader) read() (batchHeader, []byte, *damage, error) {
 	if _, err := io.ReadFull(r.r, head); err != nil && len(head) > 0 {
 		return batchHeader{}, nil, nil, unexpected(err)
 	}
-	h, ok := parseBatchHeader(head, r.seed)
+	h, ok := parseBatchHeader(head, r.place)
 	if !ok {
 		d, err := r.end(head)
 		return batchHeader{}, nil, d, err
@@ -118,9 +116,8 @@ func checkRecords(payload []byte, seed uint32, h batchHeader) (bad uint64, ok bo
 
 // laterHeader looks behind the damage for a sound batch header: it proves
 // that everything before it was durable. One of an earlier batch proves
-// nothing: it may be a stale block of a removed segment, which some file
-// systems show after a crash.
-func laterHeader(f io.ReaderAt, size int64, seed uint32, d *damage) (int64, bool, error) {
+// nothing.
+func laterHeader(f io.ReaderAt, size int64, p place, d *damage) (int64, bool, error) {
 	const overlap = batchHeaderSize - 1
 	chunk := make([]byte, 64<<10)
 	offset := d.offset + 1
@@ -135,8 +132,9 @@ func laterHeader(f io.ReaderAt, size int64, seed uint32, d *damage) (int64, bool
 				break
 			}
 			at += i
-			if h, ok := parseBatchHeader(part[at:], seed); ok && h.first >= d.next {
-				return offset + int64(at), true, nil
+			p.offset = offset + int64(at)
+			if h, ok := parseBatchHeader(part[at:], p); ok && h.first >= d.next {
+				return p.offset, true, nil
 			}
 		}
 		if len(part) <= overlap {

@@ -287,7 +287,7 @@ func (r *recovery) scanSegment(i int) error {
 // a crash may leave is only in the last segment, with nothing sound behind.
 func (r *recovery) readSegment(f File, path string, size int64, isLast bool) error {
 	br := newBatchReader(f, size, r.header)
-	r.active, r.lastAt = active{path: path, size: size}, 0
+	r.active, r.lastAt = active{path: path, first: r.header.first, size: size}, 0
 	for {
 		at := br.offset
 		h, _, d, err := br.read()
@@ -298,7 +298,7 @@ func (r *recovery) readSegment(f File, path string, size int64, isLast bool) err
 			return fmt.Errorf("wal: %s: %w", path, err)
 		}
 		if d != nil {
-			if err := r.judge(f, path, size, br.seed, d, isLast); err != nil {
+			if err := r.judge(f, path, size, br.place, d, isLast); err != nil {
 				return err
 			}
 			break
@@ -310,12 +310,12 @@ func (r *recovery) readSegment(f File, path string, size int64, isLast bool) err
 }
 
 // judge tells what a crash left from what was damaged later.
-func (r *recovery) judge(f File, path string, size int64, seed uint32, d *damage, isLast bool) error {
+func (r *recovery) judge(f File, path string, size int64, p place, d *damage, isLast bool) error {
 	corrupt := &CorruptError{File: path, Offset: d.offset, Reason: d.reason}
 	if !isLast || d.ahead {
 		return corrupt
 	}
-	later, found, err := laterHeader(f, size, seed, d)
+	later, found, err := laterHeader(f, size, p, d)
 	if err != nil {
 		return fmt.Errorf("wal: %s: %w", path, err)
 	}

@@ -99,39 +99,48 @@ func (l *Log) syncDir() error {
 }
 
 // prune takes in the new snapshot and removes what is not needed any more.
+// What cannot be removed stays first in garbage until the next time: were a
+// later segment removed before it, a crash or an unreadable snapshot could
+// leave a log with a gap.
 func (l *Log) prune(index uint64) error {
 	l.mu.Lock()
+	l.retire(index)
+	l.mu.Unlock()
+	for len(l.garbage) > 0 {
+		if err := l.fs.Remove(filepath.Join(l.dir, l.garbage[0])); err != nil {
+			return fmt.Errorf("wal: the snapshot is written, but an old file is left over: %w", err)
+		}
+		if err := l.syncDir(); err != nil {
+			return err
+		}
+		l.garbage = l.garbage[1:]
+	}
+	return nil
+}
+
+// retire moves the names of files that are not needed any more to garbage.
+// Called with mu held.
+func (l *Log) retire(index uint64) {
 	l.snapshots = append(l.snapshots, index)
-	var old []string
 	for _, bad := range l.unsound {
 		if bad != index { // the new one took its place otherwise
-			old = append(old, fileName(snapshotPrefix, bad))
+			l.garbage = append(l.garbage, fileName(snapshotPrefix, bad))
 		}
 	}
 	l.unsound = nil
 	for len(l.snapshots) > l.opts.KeepSnapshots {
-		old = append(old, fileName(snapshotPrefix, l.snapshots[0]))
+		l.garbage = append(l.garbage, fileName(snapshotPrefix, l.snapshots[0]))
 		l.snapshots = l.snapshots[1:]
 	}
 	// With fewer than wanted the empty state counts as one: the log from
 	// its beginning on can stand in for a damaged snapshot.
-	if len(l.snapshots) == l.opts.KeepSnapshots {
-		for len(l.segments) > 1 && l.segments[1].first <= l.snapshots[0]+1 {
-			old = append(old, fileName(segmentPrefix, l.segments[0].first))
-			l.segments = l.segments[1:]
-		}
+	if len(l.snapshots) < l.opts.KeepSnapshots {
+		return
 	}
-	l.mu.Unlock()
-	for _, name := range old {
-		if err := l.fs.Remove(filepath.Join(l.dir, name)); err != nil {
-			return fmt.Errorf("wal: the snapshot is written, but an old file is left over: %w", err)
-		}
-		// In order, so that a crash leaves no gap among the segments.
-		if err := l.syncDir(); err != nil {
-			return err
-		}
+	for len(l.segments) > 1 && l.segments[1].first <= l.snapshots[0]+1 {
+		l.garbage = append(l.garbage, fileName(segmentPrefix, l.segments[0].first))
+		l.segments = l.segments[1:]
 	}
-	return nil
 }
 
 // writeSnapshotFile writes and syncs a whole snapshot file.

@@ -65,15 +65,18 @@ type Log struct {
 	snapshots []uint64  // sound ones, ascending
 	unsound   []uint64  // found damaged; removed with the next snapshot
 	stats     Stats
+
+	garbage []string // to be removed, in order; of whoever is snapshotting
 }
 
 // active is the segment that is written to.
 type active struct {
-	file File
-	path string
-	end  int64 // of the last batch
-	size int64 // of the file, at least end
-	data bool  // there is a batch with records after the last seal
+	file  File
+	path  string
+	first uint64 // index of the first record
+	end   int64  // of the last batch
+	size  int64  // of the file, at least end
+	data  bool   // there is a batch with records after the last seal
 }
 
 // segment is one file of the log.
@@ -158,12 +161,11 @@ func (l *Log) writeBatch() {
 	l.mu.Unlock()
 
 	fresh, err := l.rotate(h.first)
-	path := l.active.path
+	path := l.dir
 	if err == nil {
-		err = l.active.append(batch, l.opts.Preallocate)
 		path = l.active.path
-	} else {
-		path = l.dir
+		putBatchHeader(batch, place{seed: l.seed, first: l.active.first, offset: l.active.end}, h)
+		err = l.active.append(batch, l.opts.Preallocate)
 	}
 
 	l.mu.Lock()
@@ -187,7 +189,7 @@ func (l *Log) writeBatch() {
 	}
 }
 
-// takeBatch closes the pending batch and begins the next one in the spare
+// takeBatch closes the pending batch, but for its header, and begins the next one in the spare
 // buffer. With nothing pending it is a seal.
 func (l *Log) takeBatch() ([]byte, batchHeader) {
 	batch := l.pending
@@ -195,7 +197,6 @@ func (l *Log) takeBatch() ([]byte, batchHeader) {
 		batch = append(batch, make([]byte, batchHeaderSize)...)
 	}
 	h := batchHeader{count: l.count, first: l.next - uint64(l.count), length: uint64(len(batch) - batchHeaderSize)}
-	putBatchHeader(batch, l.seed, h)
 	l.pending, l.spare, l.count = l.spare, nil, 0
 	return batch, h
 }
@@ -244,7 +245,7 @@ func createSegment(fsys FS, dir string, h segmentHeader, step int64) (active, er
 	if err != nil {
 		return active{}, err
 	}
-	a := active{file: f, path: path}
+	a := active{file: f, path: path, first: h.first}
 	err = a.append(appendSegmentHeader(nil, h), step)
 	if err == nil {
 		err = fsys.Rename(path+tempSuffix, path)
