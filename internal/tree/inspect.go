@@ -40,6 +40,9 @@ func (t *Tree) Counts() Counts {
 	return c
 }
 
+// SessionCount is the number of sessions. Unlike Counts it costs nothing.
+func (t *Tree) SessionCount() int { return len(t.sessions) }
+
 // SessionInfo is a session as seen from outside.
 type SessionInfo struct {
 	ID         int64

@@ -1,0 +1,36 @@
+// Package zkserver is a ZooKeeper server inside a Go process: one node that
+// speaks ZooKeeper's protocol to any client, durable in a directory or in
+// memory, in the shape of net/http's Server.
+//
+//	srv, err := zkserver.New(zkserver.Options{DataDir: "/var/lib/demo"})
+//	...
+//	ln, err := net.Listen("tcp", "127.0.0.1:2181")
+//	...
+//	go srv.Serve(ln)
+//	...
+//	srv.Shutdown(ctx)
+//
+// It is for tests, for one machine, and for what may be away while that
+// machine is. A service that must outlive a machine needs an ensemble of
+// Apache ZooKeeper; the clients stay the same.
+//
+// # What it promises
+//
+// A change is acknowledged, and seen by anybody, only after the log that holds
+// it was synced to disk. Sessions and their ephemeral nodes survive a restart;
+// each session then gets its full timeout again. A session ends at its timeout
+// and not up to a tick later. If the disk fails, nothing more is acknowledged:
+// every connection is closed and Serve returns an error wrapping [ErrStorage].
+//
+// Without DataDir nothing survives, but a new server starts with transaction
+// ids above those of the last one, by the wall clock, so that fencing tokens
+// do not go back unless that clock does.
+//
+// # How it works
+//
+// Each connection has a goroutine that reads and one that writes. A single
+// loop takes what all of them have read, applies it to the tree, writes one
+// batch to the log, syncs once, and only then hands replies and events to the
+// writers. What arrives during a sync forms the next batch, so the number of
+// syncs falls as the load grows.
+package zkserver

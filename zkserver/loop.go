@@ -1,0 +1,211 @@
+package zkserver
+
+import "time"
+
+const (
+	// turnFrames is how many requests of one connection a round takes, so
+	// that one client's pipeline does not hold up the others.
+	turnFrames = 128
+	// roundBytes ends a round early: a batch larger than this gains nothing
+	// from sharing a sync.
+	roundBytes = 4 << 20
+)
+
+// run is the server's loop: the one goroutine that touches the tree and the
+// log. New starts it; it ends when stop is closed, and closes done.
+func (s *Server) run() {
+	defer close(s.done)
+	defer s.publish()
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		if err := s.round(); err != nil {
+			s.fail(err)
+			s.closeStorage()
+			return
+		}
+		s.setTimer(timer)
+		select {
+		case <-s.stop:
+			s.closeStorage()
+			return
+		case <-s.wake:
+		case <-timer.C:
+		}
+	}
+}
+
+// setTimer sets the timer to the tree's next deadline, or to now if input was
+// left over.
+func (s *Server) setTimer(timer *time.Timer) {
+	wait := time.Hour
+	if next, ok := s.loop.tree.NextTick(); ok {
+		// A deadline that has passed since the round is for the next one.
+		wait = max(next-s.elapsed(), time.Microsecond)
+	}
+	if len(s.loop.again) > 0 {
+		wait = 0
+	}
+	timer.Reset(wait)
+}
+
+// round applies what has arrived, makes it durable, and only then hands out
+// what the tree had to say about it. An error means that the log is broken
+// and that nothing of this round was handed out.
+func (s *Server) round() error {
+	conns, calls := s.takeReady()
+	size := 0
+	for i, c := range conns {
+		if size > roundBytes {
+			s.later(conns[i:])
+			conns = conns[:i]
+			break
+		}
+		size += s.apply(c)
+	}
+	s.loop.tree.Tick(s.now(), &s.loop.out)
+	s.stageSends()
+	if err := s.commit(); err != nil {
+		return err
+	}
+	s.deliver()
+	for _, c := range conns {
+		s.settle(c)
+	}
+	s.noteIdle()
+	for _, f := range calls {
+		f()
+	}
+	s.maybeSnapshot()
+	return nil
+}
+
+// takeReady returns the connections with input, in the order in which they
+// got it, and the functions to call.
+func (s *Server) takeReady() ([]*conn, []func()) {
+	conns := s.loop.again
+	s.loop.again = nil
+	for _, c := range conns {
+		c.again = false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.ready {
+		c.queued = false
+		conns = append(conns, c)
+	}
+	s.ready = s.ready[:0]
+	calls := s.calls
+	s.calls = nil
+	return conns, calls
+}
+
+// later puts connections on the list of the next round.
+func (s *Server) later(conns []*conn) {
+	for _, c := range conns {
+		if !c.again {
+			c.again = true
+			s.loop.again = append(s.loop.again, c)
+		}
+	}
+}
+
+// apply runs a turn of c's requests through the tree and returns how many
+// bytes they and their answers had.
+func (s *Server) apply(c *conn) (size int) {
+	if c.gone {
+		return 0
+	}
+	s.loop.conns[c.id] = c
+	if c.next == len(c.work.frames) {
+		c.takeInput()
+	}
+	for n := 0; n < turnFrames && c.next < len(c.work.frames) && len(c.staged) < parkBytes; n++ {
+		frame := c.work.frame(c.next)
+		arrived := c.work.frames[c.next].at
+		c.next++
+		size += len(frame) + s.request(c, frame)
+		c.answered++
+		s.countRequest(c, frame, s.elapsed()-arrived)
+	}
+	s.touch(c)
+	return size
+}
+
+// request runs one request through the tree, stages what it says, and returns
+// the bytes of that.
+func (s *Server) request(c *conn, frame []byte) int {
+	if c.ended {
+		// The tree has closed this connection: what came after is void.
+		return 0
+	}
+	out := &s.loop.out
+	before := len(out.Records)
+	if c.greeted {
+		s.loop.tree.Request(c.id, frame, s.now(), out)
+	} else {
+		s.greet(c, frame)
+	}
+	size := s.stageSends()
+	for _, rec := range out.Records[before:] {
+		size += len(rec)
+	}
+	return size
+}
+
+// stageSends sorts what the tree wants sent by connection, to be handed over
+// when the batch is durable.
+func (s *Server) stageSends() (size int) {
+	for i := range s.loop.out.Sends {
+		send := &s.loop.out.Sends[i]
+		c := s.loop.conns[send.Conn]
+		if c == nil || c.ended {
+			continue
+		}
+		c.staged = append(c.staged, send.Frame...)
+		c.ended = send.Close
+		if len(send.Frame) > 0 {
+			s.countSend(c, send.Frame)
+		}
+		size += len(send.Frame)
+		s.touch(c)
+	}
+	clear(s.loop.out.Sends)
+	s.loop.out.Sends = s.loop.out.Sends[:0]
+	return size
+}
+
+// touch notes that c has something to be handed over at the round's end.
+func (s *Server) touch(c *conn) {
+	if !c.touched {
+		c.touched = true
+		s.loop.touched = append(s.loop.touched, c)
+	}
+}
+
+// deliver hands what was staged to the writers.
+func (s *Server) deliver() {
+	for _, c := range s.loop.touched {
+		c.touched = false
+		c.deliver()
+	}
+	clear(s.loop.touched)
+	s.loop.touched = s.loop.touched[:0]
+}
+
+// settle decides, after a round, when c is looked at again, and ends it if
+// there is no more to come.
+func (s *Server) settle(c *conn) {
+	if c.gone {
+		return
+	}
+	switch more, end := c.outlook(); {
+	case end:
+		c.gone = true
+		s.loop.tree.Disconnect(c.id, s.now())
+		delete(s.loop.conns, c.id)
+		c.send(nil, true)
+	case more:
+		s.later([]*conn{c})
+	}
+}

@@ -1,0 +1,198 @@
+package zkserver
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/zklock/zklock/internal/wal"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// Options configures a Server. The zero value is a server in memory with the
+// defaults of Apache ZooKeeper; each field says what zero means. New copies
+// the struct: changing it afterwards has no effect.
+type Options struct {
+	// DataDir is the directory of the log and the snapshots. It is made if it
+	// is missing and locked while the server lives. Empty keeps everything in
+	// memory: nothing survives the Server.
+	DataDir string
+
+	// FS is where DataDir lives, for the tests of this module, which put it in
+	// memory and make it fail. Nil, the only value a program outside the
+	// module can give, is the file system of the operating system.
+	FS wal.FS
+
+	// TickTime is ZooKeeper's tickTime, from which the limits of the session
+	// timeout follow. 0 means 2 seconds, as in ZooKeeper's sample
+	// configuration. At least a millisecond.
+	TickTime time.Duration
+
+	// MinSessionTimeout and MaxSessionTimeout bound the timeout that a client
+	// may negotiate. 0 means 2 and 20 ticks.
+	MinSessionTimeout, MaxSessionTimeout time.Duration
+
+	// MaxClientConns bounds the connections from one IP address, as
+	// maxClientCnxns does. 0 means 60, a negative value no limit. Unix sockets
+	// and connections from inside the process have no address and no limit.
+	MaxClientConns int
+
+	// MaxConns bounds all connections, as maxCnxns does. 0 means no limit.
+	MaxConns int
+
+	// MaxFrame is the largest request in bytes, as jute.maxbuffer. 0 means
+	// 0xfffff. A longer one closes its connection.
+	MaxFrame int
+
+	// MaxOutstanding bounds the requests of one connection that were read and
+	// not yet answered; past it the server stops reading from that connection
+	// until it has caught up. 0 means 1000.
+	MaxOutstanding int
+
+	// MaxUnread bounds the bytes kept for a client that does not read its
+	// replies and events. Past it the connection is cut; the session lives on
+	// until its timeout. 0 means 16 MiB.
+	MaxUnread int
+
+	// HandshakeTimeout bounds the time from the accept of a connection to its
+	// connect request. 0 means 10 seconds, as
+	// zookeeper.nio.sessionlessCnxnTimeout.
+	HandshakeTimeout time.Duration
+
+	// SuperDigest is the "super:BASE64" identity that may do everything, as
+	// zookeeper.DigestAuthenticationProvider.superDigest. Empty means nobody.
+	SuperDigest string
+
+	// ExtendedTypes allows nodes with a time to live, as
+	// zookeeper.extendedTypesEnabled. False, ZooKeeper's default, refuses them.
+	ExtendedTypes bool
+
+	// ReconfigEnabled makes reconfig fail as on a standalone server with
+	// reconfigEnabled=true rather than as disabled. A server of one node never
+	// reconfigures.
+	ReconfigEnabled bool
+
+	// Compat38 brings back the few behaviours of ZooKeeper 3.8.0 that later
+	// releases mended, for comparing the two. False means those of 3.9.
+	Compat38 bool
+
+	// ContainerCheckInterval is how often empty containers and nodes past
+	// their time to live are removed, as znode.container.checkIntervalMs. 0
+	// means one minute.
+	ContainerCheckInterval time.Duration
+
+	// FourLetterWords are the commands that a connection may ask instead of a
+	// handshake, as 4lw.commands.whitelist. Nil means "srvr" alone, as in
+	// ZooKeeper; "*" means all; a slice that is empty and not nil means none.
+	FourLetterWords []string
+
+	// SnapshotRecords and SnapshotBytes say after how many records or bytes of
+	// log a snapshot is taken. 0 means 100,000 records (ZooKeeper's snapCount)
+	// and 64 MiB. Only with DataDir. The state is encoded between two batches,
+	// which holds up requests for about a second per million nodes, and
+	// written in the background.
+	SnapshotRecords int
+	SnapshotBytes   int64
+
+	// Accept, if not nil, is asked about every connection that a listener
+	// accepted, before a byte is read; an error closes the connection and is
+	// logged. It may look at peer credentials of a unix socket. It is called
+	// from the goroutine of that connection and within the handshake timeout.
+	Accept func(net.Conn) error
+
+	// Logger gets what an operator should know. Nil means slog.Default().
+	Logger *slog.Logger
+}
+
+// ErrOptions is wrapped by the errors of New about a field of Options.
+var ErrOptions = errors.New("zkserver: invalid option")
+
+// withDefaults returns o with every zero replaced, or what is wrong with it.
+func (o Options) withDefaults() (Options, error) {
+	setDuration(&o.TickTime, 2*time.Second)
+	setDuration(&o.MinSessionTimeout, 2*o.TickTime)
+	setDuration(&o.MaxSessionTimeout, max(20*o.TickTime, o.MinSessionTimeout))
+	setDuration(&o.HandshakeTimeout, 10*time.Second)
+	setDuration(&o.ContainerCheckInterval, time.Minute)
+	setInt(&o.MaxClientConns, 60)
+	setInt(&o.MaxFrame, wire.DefaultMaxFrame)
+	setInt(&o.MaxOutstanding, 1000)
+	setInt(&o.MaxUnread, 16<<20)
+	setInt(&o.SnapshotRecords, 100_000)
+	if o.SnapshotBytes == 0 {
+		o.SnapshotBytes = 64 << 20
+	}
+	if o.FourLetterWords == nil {
+		o.FourLetterWords = []string{"srvr"}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	return o, o.check()
+}
+
+// check names the first field that makes no sense, and what would.
+func (o *Options) check() error {
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"TickTime", o.TickTime},
+		{"MinSessionTimeout", o.MinSessionTimeout},
+		{"MaxSessionTimeout", o.MaxSessionTimeout},
+		{"HandshakeTimeout", o.HandshakeTimeout},
+		{"ContainerCheckInterval", o.ContainerCheckInterval},
+	} {
+		// The protocol counts timeouts in an int32 of milliseconds.
+		if d.value < time.Millisecond || d.value > (1<<31-1)*time.Millisecond {
+			return fmt.Errorf("%w: %s is %v: give at least 1ms and at most 596h, or 0 for the default", ErrOptions, d.name, d.value)
+		}
+	}
+	if o.MinSessionTimeout > o.MaxSessionTimeout {
+		return fmt.Errorf("%w: MinSessionTimeout %v is above MaxSessionTimeout %v: swap them or leave one 0",
+			ErrOptions, o.MinSessionTimeout, o.MaxSessionTimeout)
+	}
+	for _, n := range []struct {
+		name  string
+		value int64
+		least int64
+	}{
+		{"MaxConns", int64(o.MaxConns), 0},
+		// A connect request has 44 bytes and must always fit.
+		{"MaxFrame", int64(o.MaxFrame), 64},
+		{"MaxOutstanding", int64(o.MaxOutstanding), 1},
+		{"MaxUnread", int64(o.MaxUnread), 1024},
+		{"SnapshotRecords", int64(o.SnapshotRecords), 1},
+		{"SnapshotBytes", o.SnapshotBytes, 1},
+	} {
+		if n.value < n.least {
+			return fmt.Errorf("%w: %s is %d: give at least %d, or 0 for the default", ErrOptions, n.name, n.value, n.least)
+		}
+	}
+	return o.checkWords()
+}
+
+// checkWords refuses a four-letter word that does not exist: a misspelt one
+// would otherwise show only when monitoring stays silent.
+func (o *Options) checkWords() error {
+	for _, w := range o.FourLetterWords {
+		if _, ok := words[w]; !ok && w != "*" {
+			return fmt.Errorf("%w: FourLetterWords has %q, which is no command: use names such as srvr, stat, mntr, or *", ErrOptions, w)
+		}
+	}
+	return nil
+}
+
+func setDuration(d *time.Duration, zero time.Duration) {
+	if *d == 0 {
+		*d = zero
+	}
+}
+
+func setInt(n *int, zero int) {
+	if *n == 0 {
+		*n = zero
+	}
+}

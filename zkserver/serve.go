@@ -1,0 +1,231 @@
+package zkserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/zklock/zklock/internal/memnet"
+)
+
+// Serve accepts connections from ln until the server ends, and closes ln. It
+// may be called for several listeners at a time, of TCP, unix sockets or
+// anything else that gives a net.Conn, TLS included. It returns
+// ErrServerClosed after Shutdown or Close, an error that wraps ErrStorage
+// after a failure of the disk, or what a broken listener says.
+func (s *Server) Serve(ln net.Listener) error {
+	if err := s.addListener(ln); err != nil {
+		return err
+	}
+	defer s.removeListener(ln)
+	var delay time.Duration
+	for {
+		nc, err := ln.Accept()
+		if err == nil {
+			delay = 0
+			s.startHandler(nc, true)
+			continue
+		}
+		if s.draining() {
+			return s.endError()
+		}
+		var ne net.Error
+		// Temporary is deprecated for want of a clear meaning; for Accept it
+		// has one, which net/http relies on as well: no descriptors left.
+		if !errors.As(err, &ne) || !ne.Temporary() { //nolint:staticcheck
+			return fmt.Errorf("zkserver: accept on %v: %w", ln.Addr(), err)
+		}
+		delay = min(max(2*delay, 5*time.Millisecond), time.Second)
+		s.log.Warn("cannot accept, will try again; raise the limit of open files if this stays",
+			"error", err, "delay", delay)
+		if !s.sleep(delay) {
+			return s.endError()
+		}
+	}
+}
+
+// ServeConn serves one connection and returns when it has ended. The limits
+// on the number of connections and the Accept option do not apply. It returns
+// ErrServerClosed, having closed nc, if the server has ended already.
+func (s *Server) ServeConn(nc net.Conn) error {
+	c, err := s.admit(nc, false)
+	if err != nil {
+		nc.Close()
+		return err
+	}
+	s.handle(c)
+	return nil
+}
+
+// DialContext connects from inside the process, without a listener; it has
+// the signature of net.Dialer's method so that it can stand in for it.
+// network and addr are ignored.
+func (s *Server) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	client, server := memnet.Pipe()
+	if err := s.startHandler(server, false); err != nil {
+		client.Close()
+		return nil, err
+	}
+	return client, nil
+}
+
+// startHandler serves nc on a goroutine of its own, which ends with the
+// connection; Shutdown and Close wait for it.
+func (s *Server) startHandler(nc net.Conn, limited bool) error {
+	c, err := s.admit(nc, limited)
+	if err != nil {
+		nc.Close()
+		return err
+	}
+	go s.handle(c)
+	return nil
+}
+
+// admit registers a connection, unless the server has ended or a limit is
+// reached. The caller of a success must call handle.
+func (s *Server) admit(nc net.Conn, limited bool) (*conn, error) {
+	addr := remoteIP(nc)
+	s.mu.Lock()
+	err := s.refusal(addr, limited)
+	if err != nil {
+		closed := s.state != serving
+		s.mu.Unlock()
+		if !closed {
+			s.log.Warn("connection refused", "remote", nc.RemoteAddr(), "error", err)
+		}
+		return nil, err
+	}
+	s.lastID++
+	c := newConn(s, s.lastID, nc, limited)
+	s.live[c] = true
+	if limited {
+		s.perIP[addr]++
+	}
+	s.handlers.Add(1)
+	s.mu.Unlock()
+	return c, nil
+}
+
+// refusal says why a connection from addr cannot be taken. The caller holds
+// s.mu.
+func (s *Server) refusal(addr netip.Addr, limited bool) error {
+	switch {
+	case s.state != serving:
+		return ErrServerClosed
+	case !limited:
+		return nil
+	case s.opts.MaxConns > 0 && len(s.live) >= s.opts.MaxConns:
+		return fmt.Errorf("zkserver: %d connections are open, the limit of MaxConns", len(s.live))
+	case addr.IsValid() && s.opts.MaxClientConns >= 0 && s.perIP[addr] >= s.opts.MaxClientConns:
+		return fmt.Errorf("zkserver: %d connections from %v are open, the limit of MaxClientConns", s.perIP[addr], addr)
+	}
+	return nil
+}
+
+// handle serves an admitted connection to its end. It owns the writer's
+// goroutine and waits for it.
+func (s *Server) handle(c *conn) {
+	defer s.handlers.Done()
+	s.setHandshakeDeadline(c.nc)
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		c.write()
+	}()
+	if err := s.vet(c); err != nil {
+		c.abort(fmt.Errorf("zkserver: refused by the Accept option: %w", err))
+		c.endRead()
+	} else {
+		c.read()
+	}
+	<-written
+	s.forget(c)
+}
+
+// vet asks the Accept option about a connection.
+func (s *Server) vet(c *conn) error {
+	if !c.limited || s.opts.Accept == nil {
+		return nil
+	}
+	return s.opts.Accept(c.nc)
+}
+
+// setHandshakeDeadline bounds the time until the first request. A server that
+// began to drain has set a deadline in the past, which must stay.
+func (s *Server) setHandshakeDeadline(nc net.Conn) {
+	nc.SetDeadline(time.Now().Add(s.opts.HandshakeTimeout))
+	if s.draining() {
+		nc.SetReadDeadline(past)
+	}
+}
+
+// forget removes an ended connection from the server's books.
+func (s *Server) forget(c *conn) {
+	c.mu.Lock()
+	reason := c.reason
+	c.mu.Unlock()
+	if reason != nil && !errors.Is(reason, net.ErrClosed) {
+		s.log.Info("connection closed", "remote", c.nc.RemoteAddr(), "error", reason)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.live, c)
+	if c.limited {
+		if s.perIP[c.addr]--; s.perIP[c.addr] == 0 {
+			delete(s.perIP, c.addr)
+		}
+	}
+	if s.state == draining && len(s.live) == 0 {
+		close(s.drained)
+	}
+}
+
+// addListener registers ln, so that the server's end closes it.
+func (s *Server) addListener(ln net.Listener) error {
+	s.mu.Lock()
+	ok := s.state == serving
+	if ok {
+		s.listeners[ln] = true
+	}
+	s.mu.Unlock()
+	if !ok {
+		ln.Close()
+		return s.endError()
+	}
+	return nil
+}
+
+func (s *Server) removeListener(ln net.Listener) {
+	ln.Close()
+	s.mu.Lock()
+	delete(s.listeners, ln)
+	s.mu.Unlock()
+}
+
+// endError is what Serve returns once the server has ended.
+func (s *Server) endError() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return s.err
+	}
+	return ErrServerClosed
+}
+
+// sleep waits for d, or until the server ends, which it reports as false.
+func (s *Server) sleep(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-s.stop:
+		return false
+	}
+}

@@ -1,0 +1,155 @@
+package zkserver
+
+import (
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/zklock/zklock/internal/tree"
+	"github.com/zklock/zklock/internal/wal"
+)
+
+// Server is a ZooKeeper server of one node. Make one with New, give it
+// listeners with Serve, end it with Shutdown or Close. Its methods may be
+// called from any goroutine.
+type Server struct {
+	opts  Options
+	log   *slog.Logger
+	start time.Time
+
+	wake     chan struct{} // of capacity 1: the loop has something to do
+	stop     chan struct{} // closed by end: the loop ends
+	done     chan struct{} // closed when the loop has ended and the log is closed
+	drained  chan struct{} // closed when draining and no connection is left
+	handlers sync.WaitGroup
+
+	loop loop // of the loop's goroutine alone
+
+	mu        sync.Mutex
+	state     state
+	graceful  bool  // the loop takes a snapshot at its end
+	err       error // why the server failed; nil if it was told to end
+	listeners map[net.Listener]bool
+	live      map[*conn]bool
+	perIP     map[netip.Addr]int
+	lastID    tree.ConnID
+	ready     []*conn  // have input, or have ended
+	calls     []func() // to be run by the loop
+	stats     Stats
+}
+
+// state is where a Server is in its life; it only grows.
+type state int
+
+const (
+	serving  state = iota
+	draining       // answers what was read, reads and accepts nothing more
+	closed
+)
+
+// loop is what only the loop's goroutine touches.
+type loop struct {
+	tree      *tree.Tree
+	log       *wal.Log // nil without DataDir
+	conns     map[tree.ConnID]*conn
+	out       tree.Out
+	again     []*conn // have more input than one round takes
+	touched   []*conn // have staged output or answered requests in this round
+	records   int     // since the last snapshot
+	bytes     int64   // since the last snapshot
+	index     uint64  // of the last record in the log
+	saving    bool    // a snapshot is being written
+	traffic   traffic
+	idleSince time.Time // zero while there are sessions
+}
+
+// New makes a server and recovers what its data directory holds, which takes
+// about as long as reading the files. Errors: one that wraps [ErrOptions]; a
+// directory that is in use by another server, or damaged, named in the error
+// with what to do. The server runs from here on, sessions expire, and
+// Shutdown or Close must end it.
+func New(opts Options) (*Server, error) {
+	opts, err := opts.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		opts:      opts,
+		log:       opts.Logger,
+		start:     time.Now(),
+		wake:      make(chan struct{}, 1),
+		stop:      make(chan struct{}),
+		done:      make(chan struct{}),
+		drained:   make(chan struct{}),
+		listeners: make(map[net.Listener]bool),
+		live:      make(map[*conn]bool),
+		perIP:     make(map[netip.Addr]int),
+	}
+	s.loop.conns = make(map[tree.ConnID]*conn)
+	if err := s.recoverTree(); err != nil {
+		return nil, err
+	}
+	s.noteIdle()
+	s.publish()
+	// The loop ends when stop is closed, by Shutdown, Close or a failure of
+	// the storage; done tells of it.
+	go s.run()
+	return s, nil
+}
+
+// elapsed is the monotonic clock of the server: sessions expire by it.
+func (s *Server) elapsed() time.Duration { return time.Since(s.start) }
+
+// now is the moment as the tree wants it.
+func (s *Server) now() tree.Now {
+	t := time.Now()
+	return tree.Now{Wall: t.UnixMilli(), Mono: t.Sub(s.start)}
+}
+
+// enqueue puts c on the list of connections for the loop to look at.
+func (s *Server) enqueue(c *conn) {
+	s.mu.Lock()
+	fresh := !c.queued
+	if fresh {
+		c.queued = true
+		s.ready = append(s.ready, c)
+	}
+	s.mu.Unlock()
+	if fresh {
+		s.wakeLoop()
+	}
+}
+
+// wakeLoop makes the loop look at the ready list. A token that is there
+// already will do: the loop takes it before it looks.
+func (s *Server) wakeLoop() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// ask runs f between two batches, when all it can see is durable, and returns
+// when it has run. It reports false if the server ended instead.
+func (s *Server) ask(f func()) bool {
+	ran := make(chan struct{})
+	s.mu.Lock()
+	s.calls = append(s.calls, func() { f(); close(ran) })
+	s.mu.Unlock()
+	s.wakeLoop()
+	select {
+	case <-ran:
+		return true
+	case <-s.done:
+		return false
+	}
+}
+
+// draining reports whether the server reads no more.
+func (s *Server) draining() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state != serving
+}

@@ -1,0 +1,223 @@
+package zkserver
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock/internal/wal/memfs"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+func TestRequestsAndEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, quiet(t))
+		a, b := login(t, s, 10*time.Second), login(t, s, 10*time.Second)
+		a.create("/x", wire.ModePersistent)
+		b.do(wire.OpGetData, &wire.GetDataRequest{Path: "/x", Watch: true})
+		a.do(wire.OpSetData, &wire.SetDataRequest{Path: "/x", Data: []byte("new"), Version: -1})
+		got := b.do(wire.OpGetData, &wire.GetDataRequest{Path: "/x"}).(*wire.GetDataResponse)
+		if string(got.Data) != "new" {
+			t.Errorf("data %q, want new", got.Data)
+		}
+		// The event goes out before any answer that reflects the change.
+		if len(b.events) != 1 || b.events[0].Type != wire.EventNodeDataChanged || b.events[0].Path != "/x" {
+			t.Errorf("events %+v, want one change of /x", b.events)
+		}
+	})
+}
+
+func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, quiet(t))
+		c := login(t, s, 10*time.Second)
+		c.create("/q", wire.ModePersistent)
+		const n = 1500
+		go func() {
+			for range n {
+				c.send(wire.OpCreate, &wire.CreateRequest{Path: "/q/n-", ACL: openACL(), Flags: wire.ModeEphemeralSequential})
+			}
+		}()
+		zxid := int64(0)
+		for i := range n {
+			h, _, err := c.next()
+			if err != nil || h.Err != 0 {
+				t.Fatal(err, h.Err)
+			}
+			if want := int32(i) + 2; h.Xid != want || h.Zxid <= zxid {
+				t.Fatalf("reply %d has xid %d zxid %#x after %#x", i, h.Xid, h.Zxid, zxid)
+			}
+			zxid = h.Zxid
+		}
+	})
+}
+
+func TestSessionExpiresAtItsTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, quiet(t))
+		watcher := login(t, s, time.Hour)
+		dying := login(t, s, 1300*time.Millisecond)
+		dying.create("/e", wire.ModeEphemeral)
+		last := time.Now()
+		watcher.do(wire.OpExists, &wire.ExistsRequest{Path: "/e", Watch: true})
+		if _, err := watcher.frame(); err != nil {
+			t.Fatal(err)
+		}
+		if after := time.Since(last); after < 1300*time.Millisecond || after > 1400*time.Millisecond {
+			t.Errorf("the ephemeral node went after %v, want 1.3s to 1.4s", after)
+		}
+		dying.wantClosed() // half open no longer
+		if again := resume(t, s, dying); again.session.SessionID != 0 {
+			t.Errorf("an expired session was resumed")
+		}
+		if n := s.Stats().Sessions; n != 1 {
+			t.Errorf("%d sessions, want 1", n)
+		}
+	})
+}
+
+func TestPingsKeepASession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, quiet(t))
+		c := login(t, s, time.Second)
+		for range 20 {
+			time.Sleep(900 * time.Millisecond)
+			c.do(wire.OpPing, nil)
+		}
+		c.create("/still", wire.ModeEphemeral)
+	})
+}
+
+func TestSessionMovesToANewConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, quiet(t))
+		old := login(t, s, 10*time.Second)
+		old.create("/e", wire.ModeEphemeral)
+		c := resume(t, s, old)
+		if c.session.SessionID != old.session.SessionID {
+			t.Fatalf("session %#x, want %#x", c.session.SessionID, old.session.SessionID)
+		}
+		old.wantClosed()
+		if !c.exists("/e") {
+			t.Error("the ephemeral node was lost")
+		}
+		c.do(wire.OpCloseSession, nil)
+		c.wantClosed()
+		if login(t, s, time.Second).exists("/e") {
+			t.Error("the ephemeral node outlived its session")
+		}
+	})
+}
+
+func TestRestartKeepsSessionsAndNodes(t *testing.T) {
+	for name, stop := range map[string]func(*Server) error{
+		"shutdown": func(s *Server) error { return s.Shutdown(context.Background()) },
+		"close":    (*Server).Close,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				opts := quiet(t)
+				opts.DataDir, opts.FS = "/data", memfs.New(rand.New(rand.NewPCG(1, 1)))
+				s := start(t, opts)
+				old := login(t, s, 4*time.Second)
+				old.create("/p", wire.ModePersistent)
+				old.create("/p/e", wire.ModeEphemeral)
+				if err := stop(s); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Hour) // a server that is down expires nobody
+
+				s = start(t, opts)
+				time.Sleep(3900 * time.Millisecond) // a full timeout from the start
+				c := resume(t, s, old)
+				if c.session.SessionID != old.session.SessionID {
+					t.Fatalf("session %#x, want %#x", c.session.SessionID, old.session.SessionID)
+				}
+				if !c.exists("/p/e") {
+					t.Error("the ephemeral node was lost")
+				}
+				time.Sleep(4100 * time.Millisecond)
+				if login(t, s, time.Second).exists("/p/e") {
+					t.Error("the session did not expire after the restart")
+				}
+			})
+		})
+	}
+}
+
+func TestMemoryServerStartsAboveTheLastOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var last int64
+		for range 5 {
+			s := start(t, quiet(t))
+			c := login(t, s, time.Second)
+			for range 100 {
+				c.create("/n-", wire.ModePersistentSequential)
+			}
+			first := c.do(wire.OpExists, &wire.ExistsRequest{Path: "/n-0000000000"}).(*wire.ExistsResponse).Stat.Czxid
+			if first <= last {
+				t.Fatalf("token %#x after %#x", first, last)
+			}
+			last = c.lastZxid
+			s.Close()
+			time.Sleep(time.Millisecond)
+		}
+	})
+}
+
+func TestShutdownAnswersWhatWasRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts := quiet(t)
+		opts.DataDir, opts.FS = "/data", memfs.New(rand.New(rand.NewPCG(1, 1)))
+		s := start(t, opts)
+		c := login(t, s, 10*time.Second)
+		const n = 100
+		for range n {
+			c.send(wire.OpCreate, &wire.CreateRequest{Path: "/n-", ACL: openACL(), Flags: wire.ModePersistentSequential})
+		}
+		if err := s.Shutdown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		answered := 0
+		for {
+			h, _, err := c.next()
+			if err != nil {
+				break
+			}
+			if h.Err != 0 {
+				t.Fatal(h.Err)
+			}
+			answered++
+		}
+		s = start(t, opts)
+		kids := login(t, s, time.Second).do(wire.OpGetChildren, &wire.GetChildrenRequest{Path: "/"}).(*wire.GetChildrenResponse).Children
+		if applied := len(kids) - 1; applied != answered { // beside /zookeeper
+			t.Errorf("%d creates applied, %d answered", applied, answered)
+		}
+	})
+}
+
+func TestShutdownGivesUpWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts := quiet(t)
+		opts.MaxUnread = 1 << 30
+		s := start(t, opts)
+		c := login(t, s, time.Hour)
+		c.do(wire.OpCreate, &wire.CreateRequest{Path: "/big", Data: make([]byte, 1<<19), ACL: openACL()})
+		for range 10 { // more than the connection's buffers take, never read
+			c.send(wire.OpGetData, &wire.GetDataRequest{Path: "/big"})
+		}
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if err := s.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Shutdown said %v", err)
+		}
+		if _, err := s.DialContext(t.Context(), "", ""); !errors.Is(err, ErrServerClosed) {
+			t.Errorf("DialContext after Shutdown said %v", err)
+		}
+	})
+}

@@ -1,0 +1,93 @@
+package zkserver
+
+import (
+	"context"
+	"net"
+)
+
+// Shutdown ends the server in good order: it accepts and reads nothing more,
+// answers the requests that it has read, closes every connection, writes a
+// snapshot and gives the data directory up. Sessions are not ended: with a
+// data directory they go on when a server runs on it again. If ctx ends first
+// the rest is done as by Close, and ctx's error is returned. It returns nil
+// when the server has ended already. It must not be called from the Accept
+// option.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.mu.Lock()
+	if s.state == serving {
+		s.state = draining
+		if len(s.live) == 0 {
+			close(s.drained)
+		}
+	}
+	listeners, conns := s.everything()
+	s.mu.Unlock()
+	for _, ln := range listeners {
+		ln.Close()
+	}
+	for _, c := range conns {
+		// The reader ends; the loop answers what it has read, and then
+		// closes the connection.
+		c.nc.SetReadDeadline(past)
+	}
+	select {
+	case <-s.drained:
+		s.end(nil, true)
+	case <-s.done:
+	case <-ctx.Done():
+		s.Close()
+		return ctx.Err()
+	}
+	<-s.done
+	s.handlers.Wait()
+	return nil
+}
+
+// Close ends the server at once: connections are cut, what was not yet
+// acknowledged may be lost, and no snapshot is written. What was acknowledged
+// is in the data directory, if there is one. It returns when every goroutine
+// of the server has ended, and nil. It must not be called from the Accept
+// option.
+func (s *Server) Close() error {
+	s.end(nil, false)
+	<-s.done
+	s.handlers.Wait()
+	return nil
+}
+
+// Done is closed when the server has ended, by Shutdown, Close or a failure
+// of the disk.
+func (s *Server) Done() <-chan struct{} { return s.done }
+
+// end closes listeners and connections and tells the loop to end. Only the
+// first call has an effect. err is what Serve shall return.
+func (s *Server) end(err error, graceful bool) {
+	s.mu.Lock()
+	if s.state == closed {
+		s.mu.Unlock()
+		return
+	}
+	s.state, s.err, s.graceful = closed, err, graceful
+	listeners, conns := s.everything()
+	s.mu.Unlock()
+	close(s.stop)
+	for _, ln := range listeners {
+		ln.Close()
+	}
+	for _, c := range conns {
+		c.abort(net.ErrClosed)
+	}
+}
+
+// everything lists what is open. The caller holds s.mu.
+func (s *Server) everything() ([]net.Listener, []*conn) {
+	listeners := make([]net.Listener, 0, len(s.listeners))
+	for ln := range s.listeners {
+		listeners = append(listeners, ln)
+	}
+	conns := make([]*conn, 0, len(s.live))
+	for c := range s.live {
+		conns = append(conns, c)
+	}
+	return listeners, conns
+}

@@ -1,0 +1,239 @@
+package zkserver
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock/internal/wal"
+	"github.com/zklock/zklock/internal/wal/memfs"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// onMemory puts a server's data on a file system in memory.
+func onMemory(t testing.TB, seed uint64) (Options, *memfs.FS) {
+	fs := memfs.New(rand.New(rand.NewPCG(seed, 7)))
+	opts := quiet(t)
+	opts.DataDir, opts.FS = "/var/lib/demo", fs
+	return opts, fs
+}
+
+// TestAcknowledgedWritesSurviveCrashes kills the server again and again, with
+// a loss of power each time, while a client writes; whatever was acknowledged
+// must be there.
+func TestAcknowledgedWritesSurviveCrashes(t *testing.T) {
+	const rounds = 200
+	acknowledged, unknown := make(map[string]bool), 0
+	opts, fs := onMemory(t, 3)
+	opts.Logger = discard()
+	opts.SnapshotRecords = 300 // so that snapshots are crashed into as well
+	random := rand.New(rand.NewPCG(3, 3))
+	for round := range rounds {
+		s, err := New(opts)
+		if err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		c := login(t, s, time.Hour)
+		missing(t, c, acknowledged, round)
+		// The crash comes at a random moment of the log's work.
+		fs.FailAt(random.IntN(120), errors.New("power lost"), random.IntN(600))
+		for i := range 100 {
+			path := fmt.Sprintf("/r%d-%d", round, i)
+			if err := c.attempt(path); err != nil {
+				unknown++
+				break
+			}
+			acknowledged[path] = true
+		}
+		fs.SetFault(nil)
+		s.Close()
+		fs.Crash()
+	}
+	if len(acknowledged) < rounds*10 || unknown < rounds/10 {
+		t.Errorf("%d writes acknowledged, %d unknown: the test did too little", len(acknowledged), unknown)
+	}
+	t.Logf("%d acknowledged writes over %d crashes, %d of them in the middle of a write", len(acknowledged), rounds, unknown)
+}
+
+// attempt creates a node, whatever comes of it.
+func (c *raw) attempt(path string) error {
+	c.xid++
+	req := &wire.CreateRequest{Path: path, ACL: openACL()}
+	if _, err := c.nc.Write(wire.AppendRequest(nil, c.xid, wire.OpCreate, req)); err != nil {
+		return err
+	}
+	h, _, err := c.next()
+	if err == nil && h.Err != 0 {
+		err = h.Err
+	}
+	return err
+}
+
+// missing fails if a node that was acknowledged is not there.
+func missing(t *testing.T, c *raw, acknowledged map[string]bool, round int) {
+	t.Helper()
+	there := make(map[string]bool)
+	resp := c.do(wire.OpGetChildren, &wire.GetChildrenRequest{Path: "/"}).(*wire.GetChildrenResponse)
+	for _, name := range resp.Children {
+		there["/"+name] = true
+	}
+	for path := range acknowledged {
+		if !there[path] {
+			t.Fatalf("round %d: %s was acknowledged and is gone", round, path)
+		}
+	}
+}
+
+func TestFailedSyncAcknowledgesNothing(t *testing.T) {
+	for _, kind := range []memfs.Kind{memfs.OpWrite, memfs.OpSync} {
+		t.Run(kind.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { failedSync(t, kind) })
+		})
+	}
+}
+
+func failedSync(t *testing.T, kind memfs.Kind) {
+	opts, fs := onMemory(t, 4)
+	var log strings.Builder
+	opts.Logger = logTo(&log)
+	s := start(t, opts)
+	served := make(chan error, 1)
+	network := listenMem(t)
+	go func() { served <- s.Serve(network) }()
+	writer, reader := login(t, s, time.Minute), login(t, s, time.Minute)
+	writer.create("/before", wire.ModePersistent)
+	fs.SetFault(func(op memfs.Op) memfs.Fault {
+		if op.Kind == kind {
+			return memfs.Fault{Err: fmt.Errorf("%s %s: %w", op.Kind, op.Name, syscall.ENOSPC)}
+		}
+		return memfs.Fault{}
+	})
+	if err := writer.attempt("/after"); !closedError(err) {
+		t.Errorf("a write after the disk failed: %v, want a closed connection", err)
+	}
+	reader.wantClosed()
+	err := <-served
+	if !errors.Is(err, ErrStorage) || !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), opts.DataDir) {
+		t.Errorf("Serve said %v, want ErrStorage with the cause and the directory", err)
+	}
+	if n := strings.Count(log.String(), "level=ERROR"); n != 1 || !strings.Contains(log.String(), "check the disk") {
+		t.Errorf("the log has %d errors: %s", n, log.String())
+	}
+	if _, err := s.DialContext(t.Context(), "", ""); err == nil {
+		t.Error("a connection was accepted after the disk failed")
+	}
+	fs.SetFault(nil)
+	fs.Crash()
+	opts.Logger = discard()
+	c := login(t, start(t, opts), time.Minute)
+	if !c.exists("/before") {
+		t.Error("an acknowledged write was lost")
+	}
+}
+
+func TestSnapshotsBoundTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts, _ := onMemory(t, 5)
+		opts.SnapshotRecords = 50
+		s := start(t, opts)
+		c := login(t, s, time.Hour)
+		for range 1000 {
+			c.create("/n-", wire.ModePersistentSequential)
+		}
+		synctest.Wait()
+		if got := s.loop.log.Stats(); got.SnapshotIndex < 900 {
+			t.Errorf("the newest snapshot is at %d of %d records", got.SnapshotIndex, got.LastIndex)
+		}
+		s.Close()
+		s = start(t, opts)
+		if n := s.Stats().Nodes; n < 1000 {
+			t.Errorf("%d nodes after recovery from a snapshot", n)
+		}
+	})
+}
+
+func TestFailedSnapshotHarmsNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts, fs := onMemory(t, 6)
+		opts.SnapshotRecords = 20
+		s := start(t, opts)
+		c := login(t, s, time.Hour)
+		fs.SetFault(func(op memfs.Op) memfs.Fault {
+			if op.Kind == memfs.OpCreate && strings.Contains(op.Name, "snapshot") {
+				return memfs.Fault{Err: syscall.ENOSPC}
+			}
+			return memfs.Fault{}
+		})
+		for range 100 {
+			c.create("/n-", wire.ModePersistentSequential)
+		}
+		synctest.Wait()
+		if got := s.loop.log.Stats().SnapshotIndex; got != 0 {
+			t.Errorf("a snapshot at %d although every one failed", got)
+		}
+	})
+}
+
+func TestDirectoryIsLocked(t *testing.T) {
+	opts := quiet(t)
+	opts.DataDir = t.TempDir()
+	s := start(t, opts)
+	if _, err := New(opts); !errors.Is(err, wal.ErrLocked) || !strings.Contains(err.Error(), opts.DataDir) {
+		t.Errorf("a second server on the directory: %v", err)
+	}
+	s.Close()
+	start(t, opts).Close()
+}
+
+func TestDamagedDirectoryIsRefused(t *testing.T) {
+	opts, fs := onMemory(t, 8)
+	s := start(t, opts)
+	c := login(t, s, time.Hour)
+	for range 20 {
+		c.create("/n-", wire.ModePersistentSequential)
+	}
+	s.Close()
+	names, err := fs.ReadDir(opts.DataDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		fs.FlipBit(opts.DataDir+"/"+name, 8*400)
+	}
+	if s, err := New(opts); !errors.Is(err, wal.ErrCorrupt) || !strings.Contains(err.Error(), "restore") {
+		if s != nil {
+			s.Close()
+		}
+		t.Errorf("a damaged log: %v, want an error that says what to do", err)
+	}
+}
+
+// TestSyncsAreShared counts syncs: what waits while one is under way must
+// share the next.
+func TestSyncsAreShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts, _ := onMemory(t, 9)
+		s := start(t, opts)
+		c := login(t, s, time.Hour)
+		before := s.Stats().Syncs
+		const n = 500
+		var b []byte
+		for i := range n {
+			b = wire.AppendRequest(b, int32(i+1), wire.OpCreate, &wire.CreateRequest{Path: "/n-", ACL: openACL(), Flags: wire.ModePersistentSequential})
+		}
+		go c.write(b)
+		for range n {
+			if _, _, err := c.next(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if syncs := s.Stats().Syncs - before; syncs == 0 || syncs > n/5 {
+			t.Errorf("%d pipelined creates took %d syncs", n, syncs)
+		}
+	})
+}

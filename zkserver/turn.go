@@ -1,0 +1,81 @@
+package zkserver
+
+import (
+	"fmt"
+
+	"github.com/zklock/zklock/internal/jute"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// The loop's side of a connection. All of it runs on the loop's goroutine.
+
+// takeInput exchanges the inbox, if it holds anything, for the one that was
+// worked off.
+func (c *conn) takeInput() {
+	c.work.reset()
+	c.next = 0
+	c.mu.Lock()
+	c.work, c.in = c.in, c.work
+	c.waiting += len(c.work.frames)
+	c.room.Signal()
+	c.mu.Unlock()
+}
+
+// deliver hands what was staged to the writer, and room for as many requests
+// as were answered to the reader.
+func (c *conn) deliver() {
+	if len(c.staged) > 0 || c.ended {
+		c.send(c.staged, c.ended)
+		if c.staged = c.staged[:0]; cap(c.staged) > keepBuffer {
+			c.staged = nil
+		}
+	}
+	if c.answered == 0 {
+		return
+	}
+	c.mu.Lock()
+	c.waiting -= c.answered
+	c.room.Signal()
+	c.mu.Unlock()
+	c.answered = 0
+}
+
+// outlook reports whether c has more input to be taken now, or has come to
+// its end. If neither, whoever changes that will enqueue c: the reader with
+// input, or the writer once a client that reads slowly has caught up.
+func (c *conn) outlook() (more, end bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	left := c.next < len(c.work.frames) || len(c.in.frames) > 0
+	if !left || c.ended {
+		return false, c.readDone
+	}
+	if !c.cut && len(c.out)+c.writing >= parkBytes {
+		c.parked = true
+		return false, false
+	}
+	return true, false
+}
+
+// greet handles the first frame of a connection, which has no header.
+func (s *Server) greet(c *conn, frame []byte) {
+	c.greeted = true
+	var req wire.ConnectRequest
+	r := jute.NewReader(frame)
+	req.Decode(r)
+	if err := r.Finish(); err != nil {
+		c.ended = true
+		c.fail(fmt.Errorf("zkserver: bad connect request: %w", err))
+		return
+	}
+	s.loop.tree.Connect(c.id, c.addr, &req, s.now(), &s.loop.out)
+}
+
+// fail keeps the reason of a connection's end for the log.
+func (c *conn) fail(reason error) {
+	c.mu.Lock()
+	if c.reason == nil {
+		c.reason = reason
+	}
+	c.mu.Unlock()
+}

@@ -1,0 +1,94 @@
+package zkserver
+
+import (
+	"time"
+)
+
+const (
+	// parkBytes is how much may wait to be written before the loop leaves a
+	// connection's further requests alone.
+	parkBytes = 256 << 10
+	// closeGrace is how long a closing connection may take to accept its last
+	// bytes.
+	closeGrace = time.Second
+)
+
+// write is the connection's writer: it takes everything that is queued and
+// writes it in one call. It runs on a goroutine of its own, started and
+// awaited by handle, and ends after closing the connection.
+func (c *conn) write() {
+	var buf []byte
+	for {
+		var last bool
+		if buf, last = c.takeOutput(buf); buf == nil {
+			break
+		}
+		_, err := c.nc.Write(buf)
+		c.wrote(len(buf))
+		if err != nil || last {
+			break
+		}
+	}
+	c.abort(nil)
+}
+
+// takeOutput waits for output and exchanges the outbox for the spare buffer.
+// It returns nil when the connection is to be closed, and last when it is to
+// be closed after this.
+func (c *conn) takeOutput(spare []byte) (buf []byte, last bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.out) == 0 && !c.finish && !c.cut {
+		c.filled.Wait()
+	}
+	if c.cut || len(c.out) == 0 {
+		return nil, true
+	}
+	if cap(spare) > keepBuffer {
+		spare = nil
+	}
+	buf, c.out = c.out, spare[:0]
+	c.writing = len(buf)
+	return buf, c.finish
+}
+
+// wrote notes that n bytes left, and calls the loop back if it was waiting.
+func (c *conn) wrote(n int) {
+	c.mu.Lock()
+	c.writing -= n
+	resume := c.parked && len(c.out) < parkBytes
+	if resume {
+		c.parked = false
+	}
+	c.mu.Unlock()
+	if resume {
+		c.srv.enqueue(c)
+	}
+}
+
+// send queues bytes for the writer and, with last, the end of the connection.
+// It never blocks. A client that has let more than MaxUnread bytes pile up is
+// cut off: replies are bounded by its requests, but events are not.
+func (c *conn) send(b []byte, last bool) {
+	c.mu.Lock()
+	if c.cut || c.finish {
+		c.mu.Unlock()
+		return
+	}
+	if len(c.out)+c.writing > c.srv.opts.MaxUnread {
+		c.mu.Unlock()
+		c.abort(errTooSlow)
+		return
+	}
+	c.out = append(c.out, b...)
+	c.finish = last
+	if last {
+		c.room.Broadcast()
+	}
+	c.filled.Signal()
+	c.mu.Unlock()
+	if last {
+		// Also ends a write that is under way and stuck.
+		c.nc.SetWriteDeadline(time.Now().Add(closeGrace))
+	}
+}

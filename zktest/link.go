@@ -1,0 +1,289 @@
+package zktest
+
+import (
+	"bufio"
+	"encoding/binary"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/zklock/zklock/internal/wire"
+)
+
+const (
+	// maxFrame is the longest frame that passes as one; what seems longer is
+	// no ZooKeeper protocol (a four-letter word, TLS) and passes as bytes.
+	maxFrame = 64 << 20
+	// windowBytes is how much may be under way in one direction before the
+	// sender has to wait.
+	windowBytes = 4 << 20
+)
+
+// link is one client's connection, with two goroutines a direction: one reads
+// and stamps, one waits and writes, so that a delay does not cost throughput.
+type link struct {
+	relay *Relay
+	id    int
+	ends  [2]net.Conn   // ends[d] is where direction d goes to
+	done  chan struct{} // closed when the link is cut
+	once  sync.Once
+
+	mu        sync.Mutex
+	pending   []pending // requests without a reply, oldest first
+	greeted   [2]bool   // the first frame has passed
+	abandoned bool
+}
+
+// flow is one direction of a link.
+type flow struct {
+	mu    sync.Mutex
+	more  sync.Cond // the queue or its size changed, or the link ended
+	queue []parcel
+	size  int
+	ended bool
+}
+
+// parcel is what arrives at one moment. No data is the end of the stream.
+type parcel struct {
+	data []byte
+	due  time.Time
+}
+
+func newLink(r *Relay, client, server net.Conn) *link {
+	return &link{relay: r, ends: [2]net.Conn{ToServer: server, ToClient: client}, done: make(chan struct{})}
+}
+
+// start begins the link's four goroutines. They end when the link is cut or
+// either end closes; Relay.close waits for them.
+func (l *link) start() {
+	for _, d := range []Direction{ToServer, ToClient} {
+		f := &flow{}
+		f.more.L = &f.mu
+		go func() {
+			defer l.relay.pumps.Done()
+			l.pull(d, f)
+		}()
+		go func() {
+			defer l.relay.pumps.Done()
+			l.push(d, f)
+		}()
+	}
+}
+
+// pull reads what the one end sends, looks at it, and queues it.
+func (l *link) pull(d Direction, f *flow) {
+	br := bufio.NewReader(l.ends[1-d])
+	var err error
+	for err == nil {
+		var data []byte
+		if data, err = next(br); err != nil {
+			break
+		}
+		if isFrame(data) && !l.inspect(d, data[4:]) {
+			l.cut()
+			break
+		}
+		if !f.add(parcel{data: data, due: time.Now().Add(l.relay.lag())}) {
+			break
+		}
+	}
+	f.add(parcel{due: time.Now().Add(l.relay.lag())})
+	// Whoever waits for a block to be lifted must look again if this is how
+	// the link learns that its client is gone.
+	l.relay.wake()
+}
+
+// next reads a frame with its length, or, where there is none, some bytes.
+func next(br *bufio.Reader) ([]byte, error) {
+	head, err := br.Peek(4)
+	if err != nil && len(head) == 0 {
+		return nil, err
+	}
+	if err == nil && binary.BigEndian.Uint32(head) <= maxFrame {
+		body, err := wire.ReadFrame(br, nil, maxFrame)
+		if err != nil {
+			return nil, err
+		}
+		data := binary.BigEndian.AppendUint32(nil, uint32(len(body)))
+		return append(data, body...), nil
+	}
+	data := make([]byte, br.Buffered())
+	n, err := br.Read(data)
+	return data[:n], err
+}
+
+// isFrame reports whether next returned a frame.
+func isFrame(data []byte) bool {
+	return len(data) >= 4 && uint64(binary.BigEndian.Uint32(data)) == uint64(len(data)-4)
+}
+
+// push writes what was queued when its time has come.
+func (l *link) push(d Direction, f *flow) {
+	defer f.end()
+	for {
+		p, ok := f.take()
+		if !ok || !l.wait(time.Until(p.due)) || !l.relay.pass(d, l) {
+			return
+		}
+		if l.isAbandoned() {
+			if len(p.data) > 0 {
+				continue
+			}
+			if d == ToServer {
+				l.cut() // the client has given up
+			}
+			<-l.done
+			return
+		}
+		if len(p.data) == 0 || l.write(l.ends[d], p.data) != nil {
+			l.hangUp()
+			return
+		}
+	}
+}
+
+// write writes data at once, or byte by byte.
+func (l *link) write(to net.Conn, data []byte) error {
+	for len(data) > 0 {
+		every, n := l.relay.pace(), len(data)
+		if every > 0 {
+			n = 1
+			if !l.wait(every) {
+				return net.ErrClosed
+			}
+		}
+		if _, err := to.Write(data[:n]); err != nil {
+			return err
+		}
+		data = data[n:]
+	}
+	return nil
+}
+
+// wait waits for d, and reports whether the link still stands then.
+func (l *link) wait(d time.Duration) bool {
+	if d <= 0 {
+		select {
+		case <-l.done:
+			return false
+		default:
+			return true
+		}
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-l.done:
+		return false
+	}
+}
+
+// hangUp closes both ends in good order: what was written arrives.
+func (l *link) hangUp() { l.finish(func(c net.Conn) { c.Close() }) }
+
+// cut resets both ends.
+func (l *link) cut() { l.finish(reset) }
+
+func (l *link) finish(closeEnd func(net.Conn)) {
+	l.once.Do(func() {
+		close(l.done)
+		for _, c := range l.ends {
+			closeEnd(c)
+		}
+		l.relay.remove(l)
+	})
+}
+
+// abandon closes the server's end and leaves the client's alone.
+func (l *link) abandon() {
+	l.mu.Lock()
+	l.abandoned = true
+	l.mu.Unlock()
+	l.ends[ToServer].Close()
+}
+
+func (l *link) isAbandoned() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.abandoned
+}
+
+// add queues p once there is room, and reports false if the flow has ended.
+func (f *flow) add(p parcel) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for f.size > windowBytes && !f.ended {
+		f.more.Wait()
+	}
+	if f.ended {
+		return false
+	}
+	f.queue = append(f.queue, p)
+	f.size += len(p.data)
+	f.more.Broadcast()
+	return true
+}
+
+// take waits for the next parcel. The reader always queues an end, so that
+// this ends too.
+func (f *flow) take() (parcel, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for len(f.queue) == 0 && !f.ended {
+		f.more.Wait()
+	}
+	if f.ended {
+		return parcel{}, false
+	}
+	p := f.queue[0]
+	f.queue = f.queue[1:]
+	f.size -= len(p.data)
+	f.more.Broadcast()
+	return p, true
+}
+
+func (f *flow) end() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ended, f.queue = true, nil
+	f.more.Broadcast()
+}
+
+// lag is the delay in force.
+func (r *Relay) lag() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.delay
+}
+
+// pace is the time between two bytes in force.
+func (r *Relay) pace() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.trickle
+}
+
+// pass waits while d is blocked, and reports whether l still stands.
+func (r *Relay) pass(d Direction, l *link) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for r.blocked[d] && r.links[l] {
+		r.eased.Wait()
+	}
+	return r.links[l]
+}
+
+func (r *Relay) wake() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.eased.Broadcast()
+}
+
+func (r *Relay) remove(l *link) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.links, l)
+	r.eased.Broadcast()
+}

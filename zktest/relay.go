@@ -1,0 +1,180 @@
+package zktest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Direction is a way through a relay.
+type Direction int
+
+// The two directions, as seen from the client.
+const (
+	ToServer Direction = iota
+	ToClient
+)
+
+// Relay stands between clients and a server, reads the frames that pass, and
+// does harm on request. It is embedded in [Server] and [Proxy]. Its methods
+// may be called from any goroutine; what they switch on holds for every
+// connection, present and future, until it is switched off.
+type Relay struct {
+	dial func(context.Context) (net.Conn, error)
+
+	pumps sync.WaitGroup // goroutines of links
+
+	mu      sync.Mutex
+	eased   sync.Cond // blocked or refuse changed, or a link ended
+	links   map[*link]bool
+	lastID  int
+	closed  bool
+	refuse  bool
+	blocked [2]bool
+	delay   time.Duration
+	trickle time.Duration
+	rules   []*Fault
+	known   map[int64][]byte // password of each session that was seen
+}
+
+func (r *Relay) init(dial func(context.Context) (net.Conn, error)) {
+	r.dial = dial
+	r.eased.L = &r.mu
+	r.links = make(map[*link]bool)
+	r.known = make(map[int64][]byte)
+}
+
+// Refuse makes new connections fail as if nobody listened. Those that exist
+// go on; see CutConnections.
+func (r *Relay) Refuse(on bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.refuse = on
+}
+
+// Blackhole makes every byte in both directions stay under way, and new
+// connections too, until it is switched off; then everything arrives, as after
+// a partition that TCP survived.
+func (r *Relay) Blackhole(on bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.blocked = [2]bool{on, on}
+	r.eased.Broadcast()
+}
+
+// Block is Blackhole for one direction: a partition one way.
+func (r *Relay) Block(d Direction, on bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.blocked[d] = on
+	r.eased.Broadcast()
+}
+
+// Delay makes everything arrive d later, in each direction. Zero ends it.
+// What is under way already keeps its time.
+func (r *Relay) Delay(d time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.delay = d
+}
+
+// Trickle makes bytes arrive one by one, every so often. Zero ends it.
+func (r *Relay) Trickle(every time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.trickle = every
+}
+
+// CutConnections resets every connection that exists, at both ends. What is
+// under way is lost.
+func (r *Relay) CutConnections() {
+	for _, l := range r.everyLink() {
+		l.cut()
+	}
+}
+
+// HalfOpen closes the server's end of every connection that exists. The
+// clients are not told: to them it is as if nothing came any more, for ever.
+func (r *Relay) HalfOpen() {
+	for _, l := range r.everyLink() {
+		l.abandon()
+	}
+}
+
+// Connections is the number of connections through the relay.
+func (r *Relay) Connections() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.links)
+}
+
+func (r *Relay) everyLink() []*link {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	links := make([]*link, 0, len(r.links))
+	for l := range r.links {
+		links = append(links, l)
+	}
+	return links
+}
+
+// connect joins client to a new connection to the server. It owns client in
+// any case.
+func (r *Relay) connect(ctx context.Context, client net.Conn) error {
+	if r.refuses() {
+		reset(client)
+		return fmt.Errorf("zktest: connection refused on request: %w", syscall.ECONNREFUSED)
+	}
+	server, err := r.dial(ctx)
+	if err != nil {
+		reset(client)
+		return fmt.Errorf("zktest: %w: %w", err, syscall.ECONNREFUSED)
+	}
+	l := newLink(r, client, server)
+	r.mu.Lock()
+	ok := !r.closed
+	if ok {
+		r.lastID++
+		l.id = r.lastID
+		r.links[l] = true
+		r.pumps.Add(4)
+	}
+	r.mu.Unlock()
+	if !ok {
+		reset(client)
+		reset(server)
+		return fmt.Errorf("zktest: closed: %w", syscall.ECONNREFUSED)
+	}
+	l.start()
+	return nil
+}
+
+func (r *Relay) refuses() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.refuse || r.closed
+}
+
+// close ends every link and waits for its goroutines.
+func (r *Relay) close() {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	r.CutConnections()
+	r.pumps.Wait()
+}
+
+// reset closes c so that the peer sees a reset rather than an orderly end,
+// where the kind of connection can do that.
+func reset(c net.Conn) {
+	switch c := c.(type) {
+	case interface{ CloseAbrupt() }:
+		c.CloseAbrupt()
+	case *net.TCPConn:
+		c.SetLinger(0) // an error means that it is closed already
+	}
+	c.Close()
+}
