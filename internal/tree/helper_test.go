@@ -1,0 +1,308 @@
+package tree
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock/internal/jute"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// world runs a Tree as a server would, and a second one that only ever replays
+// the first one's records.
+type world struct {
+	tb     testing.TB
+	tree   *Tree
+	shadow *Tree
+	now    Now
+	out    Out
+	peers  map[ConnID]*peer
+	lastID ConnID
+	logged [][]byte
+}
+
+// peer is a client of a world.
+type peer struct {
+	w        *world
+	id       ConnID
+	session  int64
+	timeout  int32
+	password []byte
+	xid      int32
+	events   []string
+	replies  []reply
+	closed   bool
+	raw      [][]byte // the frames of the handshake
+}
+
+// reply is an answer.
+type reply struct {
+	wire.ReplyHeader
+	body []byte
+}
+
+// seededRand is a source of passwords that is the same in every run.
+func seededRand(seed byte) *rand.ChaCha8 { return rand.NewChaCha8([32]byte{seed}) }
+
+func newWorld(tb testing.TB, cfg Config) *world {
+	if cfg.Rand == nil {
+		cfg.Rand = seededRand(1)
+	}
+	return &world{
+		tb: tb, tree: New(cfg), shadow: New(cfg), peers: make(map[ConnID]*peer),
+		now: Now{Wall: 1_700_000_000_000, Mono: time.Hour},
+	}
+}
+
+// advance lets time pass without a Tick.
+func (w *world) advance(d time.Duration) {
+	w.now.Mono += d
+	w.now.Wall += d.Milliseconds()
+}
+
+// tick lets the Tree do what is due.
+func (w *world) tick() {
+	w.tree.Tick(w.now, &w.out)
+	w.flush()
+}
+
+// flush replays the records in the shadow and hands the frames to the peers.
+func (w *world) flush() {
+	w.tb.Helper()
+	for _, rec := range w.out.Records {
+		w.logged = append(w.logged, rec)
+		if err := w.shadow.Replay(rec); err != nil {
+			w.tb.Fatalf("replay of a record: %v", err)
+		}
+	}
+	for _, s := range w.out.Sends {
+		p := w.peers[s.Conn]
+		if p == nil {
+			w.tb.Fatalf("frame for unknown connection %d", s.Conn)
+		}
+		if p.closed {
+			w.tb.Fatalf("frame for connection %d after its close", s.Conn)
+		}
+		if s.Frame != nil {
+			p.receive(s.Frame)
+		}
+		p.closed = s.Close
+	}
+	w.out.Reset()
+}
+
+// check compares the shadow's state with the Tree's, byte by byte.
+func (w *world) check() {
+	w.tb.Helper()
+	if got, want := w.shadow.AppendSnapshot(nil), w.tree.AppendSnapshot(nil); !bytes.Equal(got, want) {
+		w.tb.Fatalf("state after replay differs: %d bytes, want %d", len(got), len(want))
+	}
+}
+
+// dialRaw sends a handshake from a new connection.
+func (w *world) dialRaw(req *wire.ConnectRequest) *peer {
+	w.tb.Helper()
+	w.lastID++
+	p := &peer{w: w, id: w.lastID}
+	w.peers[p.id] = p
+	w.tree.Connect(p.id, netip.MustParseAddr("10.1.2.3"), req, w.now, &w.out)
+	w.flush()
+	return p
+}
+
+// dial makes a session.
+func (w *world) dial() *peer {
+	w.tb.Helper()
+	p := w.dialRaw(&wire.ConnectRequest{Timeout: 10_000, HasReadOnly: true})
+	if p.session == 0 || p.closed {
+		w.tb.Fatal("no session")
+	}
+	return p
+}
+
+// receive takes a frame apart.
+func (p *peer) receive(frame []byte) {
+	tb := p.w.tb
+	tb.Helper()
+	r := jute.NewReader(frame[4:])
+	if len(p.raw) == 0 {
+		p.raw = append(p.raw, frame)
+		var resp wire.ConnectResponse
+		resp.Decode(r)
+		p.session, p.timeout, p.password = resp.SessionID, resp.Timeout, resp.Password
+		return
+	}
+	var h wire.ReplyHeader
+	h.Decode(r)
+	if h.Xid == wire.XidEvent {
+		var e wire.WatcherEvent
+		e.Decode(r)
+		if r.Finish() != nil || e.State != wire.StateSyncConnected || h.Zxid != -1 {
+			tb.Fatalf("bad event %v %v", h, e)
+		}
+		p.events = append(p.events, eventName(e.Type)+" "+e.Path)
+		return
+	}
+	p.replies = append(p.replies, reply{h, frame[len(frame)-r.Remaining():]})
+}
+
+func eventName(typ wire.EventType) string {
+	switch typ {
+	case wire.EventNodeCreated:
+		return "created"
+	case wire.EventNodeDeleted:
+		return "deleted"
+	case wire.EventNodeDataChanged:
+		return "data"
+	case wire.EventNodeChildrenChanged:
+		return "children"
+	}
+	return fmt.Sprint(typ)
+}
+
+// sendFrame sends the body of a frame as it is.
+func (p *peer) sendFrame(frame []byte) {
+	p.w.tb.Helper()
+	p.w.tree.Request(p.id, frame, p.w.now, &p.w.out)
+	p.w.flush()
+}
+
+// call sends a request and returns its answer. Events that came before it are in
+// p.events; none may come behind.
+func (p *peer) call(op wire.OpCode, rec wire.Record) reply {
+	tb := p.w.tb
+	tb.Helper()
+	p.xid++
+	p.replies = nil
+	frame := wire.AppendRequest(nil, p.xid, op, rec)[4:]
+	sends := len(p.w.out.Sends)
+	p.w.tree.Request(p.id, frame, p.w.now, &p.w.out)
+	var last ConnID
+	if n := len(p.w.out.Sends); n > sends {
+		last = p.w.out.Sends[n-1].Conn
+	}
+	clear(frame) // the Tree must not have kept it
+	p.w.flush()
+	if len(p.replies) != 1 || last != p.id {
+		tb.Fatalf("%s: %d answers, the last send to %d", op, len(p.replies), last)
+	}
+	got := p.replies[0]
+	if got.Xid != p.xid && op != wire.OpPing {
+		tb.Fatalf("%s: xid %d, want %d", op, got.Xid, p.xid)
+	}
+	if got.Err != wire.ErrOK && len(got.body) != 0 {
+		tb.Fatalf("%s: error %v with a body", op, got.Err)
+	}
+	return got
+}
+
+// ask is call with the answer decoded, which must be all of the body.
+func (p *peer) ask(op wire.OpCode, rec, resp wire.Record) wire.ErrCode {
+	p.w.tb.Helper()
+	got := p.call(op, rec)
+	if got.Err == wire.ErrOK {
+		r := jute.NewReader(got.body)
+		resp.Decode(r)
+		if err := r.Finish(); err != nil {
+			p.w.tb.Fatalf("%s: answer: %v", op, err)
+		}
+	}
+	return got.Err
+}
+
+// want fails unless err is the code.
+func (p *peer) want(err, code wire.ErrCode, what string) {
+	p.w.tb.Helper()
+	if err != code {
+		p.w.tb.Fatalf("%s: %s, want %s", what, err.Name(), code.Name())
+	}
+}
+
+// create makes a node with data "x" that everybody may use.
+func (p *peer) create(path string, mode wire.CreateMode) (string, wire.ErrCode) {
+	p.w.tb.Helper()
+	var resp wire.CreateResponse
+	err := p.ask(wire.OpCreate, &wire.CreateRequest{Path: path, Data: []byte("x"), ACL: openACL(), Flags: mode}, &resp)
+	return resp.Path, err
+}
+
+// mk is create that must go well.
+func (p *peer) mk(path string, mode wire.CreateMode) string {
+	p.w.tb.Helper()
+	got, err := p.create(path, mode)
+	p.want(err, wire.ErrOK, "create "+path)
+	return got
+}
+
+// mkACL makes a persistent node with a list.
+func (p *peer) mkACL(path string, list ...wire.ACL) wire.ErrCode {
+	p.w.tb.Helper()
+	return p.ask(wire.OpCreate, &wire.CreateRequest{Path: path, ACL: list}, new(wire.CreateResponse))
+}
+
+func (p *peer) remove(path string, version int32) wire.ErrCode {
+	p.w.tb.Helper()
+	return p.ask(wire.OpDelete, &wire.DeleteRequest{Path: path, Version: version}, new(wire.Empty))
+}
+
+func (p *peer) set(path, data string, version int32) wire.ErrCode {
+	p.w.tb.Helper()
+	return p.ask(wire.OpSetData, &wire.SetDataRequest{Path: path, Data: []byte(data), Version: version}, new(wire.SetDataResponse))
+}
+
+func (p *peer) exists(path string, watch bool) (wire.Stat, wire.ErrCode) {
+	p.w.tb.Helper()
+	var resp wire.ExistsResponse
+	err := p.ask(wire.OpExists, &wire.ExistsRequest{Path: path, Watch: watch}, &resp)
+	return resp.Stat, err
+}
+
+func (p *peer) get(path string, watch bool) ([]byte, wire.Stat, wire.ErrCode) {
+	p.w.tb.Helper()
+	var resp wire.GetDataResponse
+	err := p.ask(wire.OpGetData, &wire.GetDataRequest{Path: path, Watch: watch}, &resp)
+	return resp.Data, resp.Stat, err
+}
+
+func (p *peer) children(path string, watch bool) ([]string, wire.ErrCode) {
+	p.w.tb.Helper()
+	var resp wire.GetChildrenResponse
+	err := p.ask(wire.OpGetChildren, &wire.GetChildrenRequest{Path: path, Watch: watch}, &resp)
+	return resp.Children, err
+}
+
+func (p *peer) auth(scheme, secret string) reply {
+	p.w.tb.Helper()
+	return p.call(wire.OpAuth, &wire.AuthPacket{Scheme: scheme, Auth: []byte(secret)})
+}
+
+func (p *peer) lasting(path string, mode wire.AddWatchMode) wire.ErrCode {
+	p.w.tb.Helper()
+	return p.ask(wire.OpAddWatch, &wire.AddWatchRequest{Path: path, Mode: mode}, new(wire.ErrorResponse))
+}
+
+// takeEvents returns the events since it was last called.
+func (p *peer) takeEvents() []string {
+	e := p.events
+	p.events = nil
+	return e
+}
+
+// wantEvents fails unless exactly these events came.
+func (p *peer) wantEvents(want ...string) {
+	p.w.tb.Helper()
+	if got := p.takeEvents(); !slices.Equal(got, want) {
+		p.w.tb.Fatalf("events %q, want %q", got, want)
+	}
+}
+
+// hangUp breaks the connection.
+func (p *peer) hangUp() {
+	p.w.tree.Disconnect(p.id, p.w.now)
+	p.closed = true
+}

@@ -1,0 +1,237 @@
+package tree
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock/internal/wire"
+)
+
+func TestSessionIDs(t *testing.T) {
+	for _, wall := range []int64{0, -1, 1_700_000_000_000, 1 << 40, 1<<63 - 1, -1 << 63} {
+		w := newWorld(t, Config{ServerID: 127})
+		w.now.Wall = wall
+		last := int64(0)
+		for range 5 {
+			id := w.dial().session
+			if id <= last || id>>56 != 127 || kindOf(id) != ephemeral {
+				t.Errorf("wall %d: id %#x after %#x", wall, id, last)
+			}
+			last = id
+		}
+	}
+	for _, id := range []int{-1, 0, 128, 255} {
+		if got := newWorld(t, Config{ServerID: id}).dial().session >> 56; got != 1 {
+			t.Errorf("server id %d gives top byte %#x", id, got)
+		}
+	}
+}
+
+func TestSessionIDsAfterRestart(t *testing.T) {
+	w := newWorld(t, Config{})
+	p := w.dial()
+	p.call(wire.OpCloseSession, nil)
+	w.check()
+	// The clock was set back a day while the server was down.
+	w.tree, w.now.Wall = w.shadow, w.now.Wall-86_400_000
+	w.shadow = New(w.tree.cfg)
+	if err := w.shadow.Restore(w.tree.AppendSnapshot(nil)); err != nil {
+		t.Fatal(err)
+	}
+	if q := w.dial(); q.session <= p.session {
+		t.Errorf("id %#x after %#x", q.session, p.session)
+	}
+	w.check()
+}
+
+func TestExpiryIsExact(t *testing.T) {
+	w := newWorld(t, Config{})
+	p := w.dial()
+	p.mk("/e", wire.ModeEphemeral)
+	w.advance(3 * time.Second)
+	p.call(wire.OpPing, nil) // last heard
+	w.advance(10*time.Second - time.Nanosecond)
+	w.tick()
+	if w.tree.Counts().Sessions != 1 {
+		t.Fatal("expired a nanosecond early")
+	}
+	if at, ok := w.tree.NextTick(); !ok || at != w.now.Mono+1 {
+		t.Fatalf("next tick in %v", at-w.now.Mono)
+	}
+	zxid := w.tree.Zxid()
+	w.advance(time.Nanosecond)
+	w.tick()
+	if w.tree.Counts().Sessions != 0 || w.tree.Counts().Nodes != 4 || !p.closed {
+		t.Error("not expired at last heard plus timeout")
+	}
+	if w.tree.Zxid() != zxid+1 {
+		t.Errorf("expiry took %d transactions", w.tree.Zxid()-zxid)
+	}
+	if len(p.replies) != 1 {
+		t.Error("the expired connection was sent something")
+	}
+	if _, ok := w.tree.NextTick(); ok {
+		t.Error("a tick is due with nothing to do")
+	}
+	w.check()
+}
+
+func TestEveryRequestTouches(t *testing.T) {
+	w := newWorld(t, Config{})
+	p := w.dial()
+	for name, send := range map[string]func(){
+		"ping":      func() { p.call(wire.OpPing, nil) },
+		"read":      func() { p.get("/", false) },
+		"failure":   func() { p.remove("/none", -1) },
+		"auth":      func() { p.auth("digest", "a:b") },
+		"malformed": func() { p.call(wire.OpGetData, nil) },
+	} {
+		w.advance(9 * time.Second)
+		send()
+		w.advance(9 * time.Second)
+		w.tick()
+		if p.closed {
+			t.Fatalf("%s: the session expired", name)
+		}
+	}
+}
+
+func TestSessionOutlivesItsConnection(t *testing.T) {
+	w := newWorld(t, Config{})
+	p := w.dial()
+	p.mk("/e", wire.ModeEphemeral)
+	p.hangUp()
+	w.advance(9 * time.Second)
+	w.tick()
+	q := w.dialRaw(&wire.ConnectRequest{SessionID: p.session, Password: p.password, Timeout: 10_000})
+	if q.session != p.session {
+		t.Fatal("session is gone with its connection")
+	}
+	w.advance(9 * time.Second)
+	w.tick()
+	if _, err := q.exists("/e", false); err != wire.ErrOK {
+		t.Errorf("ephemeral node: %v", err)
+	}
+}
+
+// A shorter timeout on resuming counts at once, although the session stood
+// further back in the heap.
+func TestResumeWithShorterTimeout(t *testing.T) {
+	w := newWorld(t, Config{})
+	p := w.dialRaw(&wire.ConnectRequest{Timeout: 60_000})
+	other := w.dialRaw(&wire.ConnectRequest{Timeout: 30_000})
+	w.dialRaw(&wire.ConnectRequest{SessionID: p.session, Password: p.password, Timeout: 6_000})
+	w.advance(6 * time.Second)
+	w.tick()
+	if got := w.tree.Sessions(); len(got) != 1 || got[0].ID != other.session {
+		t.Errorf("sessions %+v", got)
+	}
+}
+
+func TestStartClocks(t *testing.T) {
+	w := newWorld(t, Config{})
+	p := w.dial()
+	w.advance(9 * time.Second)
+	fresh := New(w.tree.cfg)
+	if err := fresh.Restore(w.tree.AppendSnapshot(nil)); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := fresh.NextTick(); ok {
+		t.Error("clocks run before StartClocks")
+	}
+	start := Now{Mono: time.Second} // another process, another clock
+	fresh.StartClocks(start)
+	var out Out
+	fresh.Tick(Now{Mono: 11*time.Second - 1}, &out)
+	if fresh.Counts().Sessions != 1 {
+		t.Error("session had less than its timeout after the restart")
+	}
+	fresh.Tick(Now{Mono: 11 * time.Second}, &out)
+	if fresh.Counts().Sessions != 0 {
+		t.Errorf("session %#x had more than its timeout", p.session)
+	}
+}
+
+func TestCloseSession(t *testing.T) {
+	w := newWorld(t, Config{})
+	p, q := w.dial(), w.dial()
+	p.mk("/dir", wire.ModePersistent)
+	p.mk("/dir/b", wire.ModeEphemeral)
+	p.mk("/dir/a", wire.ModeEphemeral)
+	p.mk("/keep", wire.ModePersistent)
+	p.exists("/dir/a", true)
+	for _, path := range []string{"/dir/a", "/dir/b"} {
+		q.exists(path, true)
+	}
+	q.children("/dir", true)
+	zxid := w.tree.Zxid()
+	r := p.call(wire.OpCloseSession, nil)
+	if r.Zxid != zxid+1 || w.tree.Zxid() != zxid+1 || r.Err != wire.ErrOK || !p.closed {
+		t.Errorf("answer %+v, closed %v", r, p.closed)
+	}
+	p.wantEvents("deleted /dir/a")
+	q.wantEvents("deleted /dir/b", "children /dir", "deleted /dir/a")
+	if got := w.tree.Paths(); !slices.Equal(got, []string{"/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config", "/dir", "/keep"}) {
+		t.Errorf("left: %q", got)
+	}
+	if stat, _ := q.exists("/dir", false); stat.Pzxid != zxid+1 || stat.Cversion != 4 {
+		t.Errorf("parent's stat %+v", stat)
+	}
+	if again := w.dialRaw(&wire.ConnectRequest{SessionID: p.session, Password: p.password}); again.session != 0 {
+		t.Error("a closed session was resumed")
+	}
+	w.check()
+}
+
+func TestFramesAfterTheEndAreIgnored(t *testing.T) {
+	w := newWorld(t, Config{})
+	p := w.dial()
+	p.call(wire.OpCloseSession, nil)
+	zxid := w.tree.Zxid()
+	p.sendFrame(wire.AppendRequest(nil, 9, wire.OpCreate, &wire.CreateRequest{Path: "/late", ACL: openACL()})[4:])
+	w.tree.Disconnect(p.id, w.now)
+	if w.tree.Zxid() != zxid {
+		t.Error("a request ran after its session's end")
+	}
+}
+
+// The heap against a plain search, under random touches and time.
+func TestExpiryAgainstPlainSearch(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 7))
+	w := newWorld(t, Config{MinTimeout: 10, MaxTimeout: 1000})
+	deadline := make(map[*peer]time.Duration)
+	for range 5000 {
+		switch rng.IntN(4) {
+		case 0:
+			p := w.dialRaw(&wire.ConnectRequest{Timeout: rng.Int32N(1000)})
+			deadline[p] = w.now.Mono + time.Duration(p.timeout)*time.Millisecond
+		case 1:
+			for p := range deadline {
+				p.call(wire.OpPing, nil)
+				deadline[p] = w.now.Mono + time.Duration(p.timeout)*time.Millisecond
+				break
+			}
+		default:
+			w.advance(time.Duration(rng.IntN(30)) * time.Millisecond)
+			w.tick()
+			for p, at := range deadline {
+				if expired := at <= w.now.Mono; expired != p.closed {
+					t.Fatalf("deadline %v from now: closed %v", at-w.now.Mono, p.closed)
+				}
+				if p.closed {
+					delete(deadline, p)
+				}
+			}
+		}
+		if at, ok := w.tree.NextTick(); ok {
+			for _, d := range deadline {
+				if at > d {
+					t.Fatal("next tick comes after a deadline")
+				}
+			}
+		}
+	}
+	w.check()
+}
