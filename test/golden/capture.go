@@ -58,24 +58,24 @@ func Capture(ctx context.Context, addr, source, dir string) (map[string][]Frame,
 func converse(ctx context.Context, cmd *exec.Cmd, p *proxy, rec *recorder) error {
 	var complaints bytes.Buffer
 	cmd.Stderr = &complaints
-	// Pipes of our own: Wait would close exec's before all was read.
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return fmt.Errorf("golden: %w", err)
+	}
+	// Not StdoutPipe, which the child's end would close before all was read.
 	ours, theirs := io.Pipe()
-	answers, stdin := io.Pipe()
-	cmd.Stdout, cmd.Stdin = theirs, answers
+	cmd.Stdout = theirs
 	proc, err := child.Start(cmd)
 	if err != nil {
 		return err
 	}
 	defer proc.Kill()
 	defer context.AfterFunc(ctx, proc.Kill)()
-	// Ends with the child; then the reader below sees the end of the output,
-	// and exec's copier of the answers that nobody reads any more is released.
+	// Ends with the child; the reader below then sees the end of the output.
 	go func() {
 		<-proc.Done()
 		_ = theirs.Close()
-		_ = answers.Close()
 	}()
-	defer func() { _ = stdin.Close() }()
 	lines := bufio.NewScanner(ours)
 	for lines.Scan() {
 		verb, step, _ := strings.Cut(lines.Text(), " ")

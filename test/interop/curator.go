@@ -1,0 +1,90 @@
+package interop
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/zklock/zklock/test/jvm"
+	"github.com/zklock/zklock/test/zkreal"
+)
+
+//go:embed java/CuratorPeer.java
+var curatorPeer []byte
+
+// compiler compiles the Curator client once for a test binary, as javac takes
+// longer than most tests.
+type compiler struct {
+	once sync.Once // its function sets the fields below
+	dir  string    // of the classes; empty if nobody asked
+	path string    // class path to run them
+	err  error
+}
+
+// curator is one for the process; Main cleans it up.
+var curator compiler
+
+func (c *compiler) compile() error {
+	c.once.Do(func() {
+		if c.dir, c.err = os.MkdirTemp("", "curator-"); c.err != nil {
+			return
+		}
+		c.path, c.err = jvm.Classpath("curator-recipes", "curator-framework", "curator-client", "zookeeper",
+			"zookeeper-jute", "guava", "slf4j-api", "slf4j-nop", "jackson-databind", "jackson-core",
+			"jackson-annotations", c.dir)
+		if c.err != nil {
+			return
+		}
+		source := filepath.Join(c.dir, "CuratorPeer.java")
+		if c.err = os.WriteFile(source, curatorPeer, 0o600); c.err != nil {
+			return
+		}
+		c.err = jvm.Compile(context.Background(), c.path, c.dir, source)
+	})
+	return c.err
+}
+
+// remove is called when no test runs any more.
+func (c *compiler) remove() {
+	c.once.Do(func() {}) // orders the read below after compile's writes
+	if c.dir != "" {
+		_ = os.RemoveAll(c.dir)
+	}
+}
+
+// Curator starts a Curator client of the server at addr (a connection string),
+// and ends it in the test's cleanup. The test is skipped where Curator or the
+// compiler is missing. The package's TestMain must call [Main].
+func Curator(tb testing.TB, addr string) *Peer {
+	tb.Helper()
+	err := curator.compile()
+	if errors.Is(err, jvm.ErrNotInstalled) {
+		zkreal.SkipOrFail(tb, err.Error())
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	cmd, err := jvm.Command(curator.path, "CuratorPeer", addr, fmt.Sprint(SessionTimeout.Milliseconds()))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	p, err := startPeer("curator", cmd)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(p.Kill)
+	return p
+}
+
+// Main is [zkreal.Main] for packages that use [Curator]: it also removes the
+// compiled client.
+func Main(m *testing.M) int {
+	code := zkreal.Main(m)
+	curator.remove()
+	return code
+}

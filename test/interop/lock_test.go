@@ -1,0 +1,165 @@
+package interop
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock/test/zkreal"
+)
+
+// refusal is how long a client tries for a lock that it must not get.
+const refusal = 500 * time.Millisecond
+
+// patience is how long it tries for one that it must get.
+const patience = 30 * time.Second
+
+// TestNodeNames holds the layouts that the lock package relies on.
+func TestNodeNames(t *testing.T) {
+	const guid = `_c_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`
+	onEach(t, func(t *testing.T, s zkreal.SharedServer) {
+		kazoo, curator := Kazoo(t, s.Addr), Curator(t, s.Addr)
+		for _, c := range []struct {
+			peer          *Peer
+			kind, pattern string
+		}{
+			{curator, "mutex", `^/` + guid + `-lock-0{10}$`},
+			{curator, "write", `^/` + guid + `-__WRIT__0{10}$`},
+			{curator, "read", `^/` + guid + `-__READ__0{10}$`},
+			{curator, "semaphore:2", `^/leases/` + guid + `-lease-0{10}$`},
+			{curator, "latch", `^/` + guid + `-latch-0{10}$`},
+			{kazoo, "lock", `^/[0-9a-f]{32}__lock__0{10}$`},
+			{kazoo, "write", `^/[0-9a-f]{32}__lock__0{10}$`},
+			{kazoo, "read", `^/[0-9a-f]{32}__rlock__0{10}$`},
+			{kazoo, "semaphore:2", `^/[0-9a-f]{32}$`},
+		} {
+			path := s.Chroot + "/" + c.peer.Name + "-" + strings.ReplaceAll(c.kind, ":", "-")
+			node, err := c.peer.Acquire(t.Context(), c.kind, path, patience)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if name := strings.TrimPrefix(node, path); !regexp.MustCompile(c.pattern).MatchString(name) {
+				t.Errorf("%s's %s wrote %s, want %s", c.peer.Name, c.kind, name, c.pattern)
+			}
+			if err := c.peer.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// TestWhoExcludesWhom tries every pair of a holder and one that tries, on one
+// path. Curator does not see kazoo's nodes, nor kazoo Curator's unless told.
+func TestWhoExcludesWhom(t *testing.T) {
+	onEach(t, func(t *testing.T, s zkreal.SharedServer) {
+		kazoo, kazoo2 := Kazoo(t, s.Addr), Kazoo(t, s.Addr)
+		curator, curator2 := Curator(t, s.Addr), Curator(t, s.Addr)
+		for name, c := range map[string]struct {
+			holder *Peer
+			holds  string
+			tries  *Peer
+			kind   string
+			waits  bool
+		}{
+			"curator-curator":      {curator, "mutex", curator2, "mutex", true},
+			"curator-kazoo":        {curator, "mutex", kazoo, "lock", false},
+			"curator-kazoo-shared": {curator, "mutex", kazoo, "lock-shared", true},
+			"kazoo-kazoo":          {kazoo, "lock", kazoo2, "lock", true},
+			"kazoo-curator":        {kazoo, "lock", curator, "mutex", false},
+			"write-read":           {curator, "write", curator2, "read", true},
+			"read-write":           {curator, "read", curator2, "write", true},
+			"read-read":            {curator, "read", curator2, "read", false},
+			"kazoo-read-write":     {kazoo, "read", kazoo2, "write", true},
+			"kazoo-read-read":      {kazoo, "read", kazoo2, "read", false},
+			"semaphore":            {curator, "semaphore:1", curator2, "semaphore:1", true},
+		} {
+			t.Run(name, func(t *testing.T) {
+				exclusion(t, s.Chroot+"/"+name, c.holder, c.holds, c.tries, c.kind, c.waits)
+			})
+		}
+	})
+}
+
+// exclusion has one client hold a lock and another try, then try again after
+// the release.
+func exclusion(t *testing.T, path string, holder *Peer, holds string, tries *Peer, kind string, waits bool) {
+	t.Helper()
+	ctx := t.Context()
+	if _, err := holder.Acquire(ctx, holds, path, patience); err != nil {
+		t.Fatal(err)
+	}
+	_, err := tries.Acquire(ctx, kind, path, refusal)
+	if waited := errors.Is(err, ErrTimeout); waited != waits {
+		t.Errorf("%s tried %s while %s held %s: %v, want it to wait: %v", tries.Name, kind, holder.Name, holds, err, waits)
+	}
+	if err == nil {
+		if err := tries.Release(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := holder.Release(ctx); err != nil {
+		t.Error(err)
+	}
+	if _, err := tries.Acquire(ctx, kind, path, patience); err != nil {
+		t.Fatalf("after the release: %v", err)
+	}
+	if err := tries.Release(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWaiterIsGrantedWhenTheHolderDies covers the session's expiry: nobody
+// releases.
+func TestWaiterIsGrantedWhenTheHolderDies(t *testing.T) {
+	onEach(t, func(t *testing.T, s zkreal.SharedServer) {
+		holder, waiter := Kazoo(t, s.Addr), Curator(t, s.Addr)
+		path := s.Chroot + "/dies"
+		if _, err := holder.Acquire(t.Context(), "read", path, patience); err != nil {
+			t.Fatal(err)
+		}
+		holder.Kill()
+		other := Kazoo(t, s.Addr)
+		if _, err := other.Acquire(t.Context(), "write", path, refusal); !errors.Is(err, ErrTimeout) {
+			t.Errorf("before the session expired: %v, want that it waits", err)
+		}
+		if _, err := other.Acquire(t.Context(), "write", path, patience); err != nil {
+			t.Errorf("after the session expired: %v", err)
+		}
+		if err := waiter.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestPeerSaysWhatWentWrong(t *testing.T) {
+	s := zkreal.Shared(t)
+	for _, p := range []*Peer{Kazoo(t, s.Addr), Curator(t, s.Addr)} {
+		if _, err := p.Do(t.Context(), "dance"); !errors.Is(err, ErrPeer) || !strings.Contains(err.Error(), "dance") {
+			t.Errorf("%s: unknown command: %v", p.Name, err)
+		}
+		if _, err := p.Acquire(t.Context(), "crown", "/x", time.Second); !errors.Is(err, ErrPeer) {
+			t.Errorf("%s: unknown kind: %v", p.Name, err)
+		}
+		p.Kill()
+		if _, err := p.Tour(t.Context(), "/x"); !errors.Is(err, ErrPeer) {
+			t.Errorf("%s: command after its end: %v", p.Name, err)
+		}
+	}
+}
+
+func TestContextEndsACommand(t *testing.T) {
+	s := zkreal.Shared(t)
+	holder, waiter := Kazoo(t, s.Addr), Kazoo(t, s.Addr)
+	path := s.Chroot + "/l"
+	if _, err := holder.Acquire(t.Context(), "lock", path, patience); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), refusal)
+	defer cancel()
+	if _, err := waiter.Acquire(ctx, "lock", path, patience); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Acquire = %v, want that its context ended", err)
+	}
+}
