@@ -26,8 +26,9 @@ type Result struct {
 	// says why, and the others' Err is [ErrRolledBack].
 	Results []Result
 	// Sent is when the request was encoded for the connection on which it went
-	// out, never later than its write; zero if it was never sent. Received is
-	// when its answer was read. Both count from an arbitrary moment in this
+	// out, never later than its write. Received is when its answer was read.
+	// Both mean something only if Conn is not 0, and Received only if there
+	// was an answer. They count from an arbitrary moment in this
 	// process and go on while the machine is suspended.
 	Sent, Received time.Duration
 	// Conn is the connection on which the request went out: connections of one

@@ -1,0 +1,128 @@
+package zk
+
+import (
+	"bufio"
+	"net"
+	"testing"
+
+	"github.com/zklock/zklock/internal/memnet"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// benchClient is connected to a server that answers sets and syncs.
+func benchClient(tb testing.TB, root string) *Client {
+	tb.Helper()
+	n := new(memnet.Network)
+	ln, err := n.Listen("tcp", "127.0.0.1:2181")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { ln.Close() })
+	go func() { // ends when the listener is closed
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go serveQuickly(conn) // ends with the connection
+		}
+	}()
+	c, err := Dial(tb.Context(), "127.0.0.1"+root, &Options{DialContext: n.DialContext})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { c.Close() })
+	return c
+}
+
+// serveQuickly answers with as few writes as there are reads, and without
+// allocations of its own.
+func serveQuickly(conn net.Conn) {
+	defer conn.Close()
+	br := bufio.NewReader(conn)
+	if _, err := wire.ReadFrame(br, nil, 0); err != nil {
+		return
+	}
+	resp := wire.ConnectResponse{Timeout: 20000, SessionID: 7, Password: make([]byte, 16), HasReadOnly: true}
+	out := wire.AppendRecord(nil, &resp)
+	set := &wire.SetDataResponse{}
+	var frame []byte
+	for {
+		if !buffered(br) {
+			if _, err := conn.Write(out); err != nil {
+				return
+			}
+			out = out[:0]
+		}
+		var err error
+		if frame, err = wire.ReadFrame(br, frame, 0); err != nil {
+			return
+		}
+		xid := int32(frame[0])<<24 | int32(frame[1])<<16 | int32(frame[2])<<8 | int32(frame[3])
+		var body wire.Record
+		if wire.OpCode(frame[7]) == wire.OpSetData {
+			body = set
+		}
+		out = wire.AppendReply(out, wire.ReplyHeader{Xid: xid, Zxid: 1}, body)
+	}
+}
+
+func BenchmarkSet(b *testing.B) {
+	c := benchClient(b, "")
+	data := make([]byte, 100)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := c.Set(b.Context(), "/a", data, -1); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkGoPipelined(b *testing.B) {
+	c := benchClient(b, "")
+	op := SetOp("/a", make([]byte, 100), -1)
+	const window = 64
+	tokens := make(chan struct{}, window)
+	done := func(r Result) {
+		if r.Err != nil {
+			b.Error(r.Err)
+		}
+		<-tokens
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		tokens <- struct{}{}
+		c.Go(op, done)
+	}
+}
+
+func BenchmarkGoChroot(b *testing.B) {
+	c := benchClient(b, "/app")
+	op := SetOp("/a", make([]byte, 100), -1)
+	tokens := make(chan struct{}, 64)
+	done := func(Result) { <-tokens }
+	b.ReportAllocs()
+	for b.Loop() {
+		tokens <- struct{}{}
+		c.Go(op, done)
+	}
+}
+
+func TestSteadyStateAllocatesNothing(t *testing.T) {
+	c := benchClient(t, "")
+	op := SetOp("/a", make([]byte, 100), -1)
+	answered := make(chan error, 1)
+	done := func(r Result) { answered <- r.Err }
+	one := func() {
+		c.Go(op, done)
+		if err := <-answered; err != nil {
+			t.Error(err)
+		}
+	}
+	for range 10 {
+		one()
+	}
+	if n := testing.AllocsPerRun(200, one); n >= 1 {
+		t.Fatalf("%v allocations a request, on both ends", n)
+	}
+}

@@ -1,0 +1,288 @@
+package zk
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"log/slog"
+	"math/big"
+	"net"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock/internal/wire"
+)
+
+func TestDialNamesWhatAnswered(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		answer func(*fakeConn)
+		want   string
+		atOnce bool
+	}{
+		{"HTTP", func(c *fakeConn) { c.read(); c.send([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) }, "HTTP server", true},
+		{"SSH", func(c *fakeConn) { c.send([]byte("SSH-2.0-OpenSSH_9.2\r\n")); c.read() }, "SSH server", true},
+		{"TLS", func(c *fakeConn) { c.read(); c.send([]byte{0x15, 3, 1, 0, 2, 2, 0x46}) }, "speaks TLS", true},
+		{"text", func(c *fakeConn) { c.send([]byte("220 mail\r\n")); c.read() }, "text", true},
+		{"nothing", func(c *fakeConn) { c.read() }, "closed the connection without an answer", false},
+		{"silence", func(c *fakeConn) { c.read(); c.read() }, "did not answer the connect request", false},
+		{"four bytes", func(c *fakeConn) { c.read(); c.send([]byte{0, 0, 0, 37}); c.read() }, "did not answer", false},
+		{"no session", func(c *fakeConn) {
+			c.read()
+			c.send(wire.AppendRecord(nil, &wire.ConnectResponse{Password: make([]byte, 16)}))
+		}, "refused", false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake(t)
+				f.serve(row.answer)
+				before := time.Now()
+				_, err := f.dial(within(t, 90*time.Second), &Options{SessionTimeout: 10 * time.Second})
+				if err == nil || !strings.Contains(err.Error(), row.want) || !strings.Contains(err.Error(), "127.0.0.1:2181") {
+					t.Fatalf("%v, want %q in it", err, row.want)
+				}
+				if row.atOnce != (time.Since(before) < time.Second) || row.atOnce == errors.Is(err, context.DeadlineExceeded) {
+					t.Fatalf("%v after %v", err, time.Since(before))
+				}
+				if Applied(err) != AppliedNo {
+					t.Fatal("a dial that failed was applied?")
+				}
+			})
+		})
+	}
+}
+
+func TestDialFailures(t *testing.T) {
+	refused := func(context.Context, string, string) (net.Conn, error) { return nil, syscall.ECONNREFUSED }
+	unknown := func(context.Context, string, string) (net.Conn, error) {
+		return nil, &net.DNSError{Err: "no such host", Name: "nowhere", IsNotFound: true}
+	}
+	black := func(ctx context.Context, _, _ string) (net.Conn, error) { <-ctx.Done(); return nil, ctx.Err() }
+	for name, dial := range map[string]func(context.Context, string, string) (net.Conn, error){
+		"connection refused": refused, "no such host": unknown, "deadline exceeded": black,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				before := time.Now()
+				_, err := Dial(t.Context(), "a,b:99", &Options{DialContext: dial, SessionTimeout: 4 * time.Second})
+				if err == nil || !strings.Contains(err.Error(), name) || !errors.Is(err, context.DeadlineExceeded) {
+					t.Fatalf("%v", err)
+				}
+				// Without a deadline in the context it is the session timeout.
+				if d := time.Since(before); d != 4*time.Second {
+					t.Fatalf("after %v", d)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				time.AfterFunc(time.Second, cancel)
+				if _, err := Dial(ctx, "a,b:99", &Options{DialContext: dial}); !errors.Is(err, context.Canceled) {
+					t.Fatalf("%v", err)
+				}
+			})
+		})
+	}
+}
+
+func TestDialTriesServersInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t)
+		f.serve(func(c *fakeConn) { c.greet(7); c.obliging() })
+		var asked []string
+		dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
+			asked = append(asked, network+" "+addr)
+			if addr == "good:2181" {
+				return f.net.DialContext(ctx, network, "127.0.0.1:2181")
+			}
+			return nil, syscall.ECONNREFUSED
+		}
+		var log bytes.Buffer
+		c, err := Dial(t.Context(), "bad:1,[::1]:2,good", &Options{DialContext: dial, KeepOrder: true,
+			Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(asked, ","); got != "tcp bad:1,tcp [::1]:2,tcp good:2181" {
+			t.Fatal(got)
+		}
+		if c.State() != Connected || c.SessionID() != 7 || c.SessionTimeout() != 20*time.Second {
+			t.Fatalf("%v %d %v", c.State(), c.SessionID(), c.SessionTimeout())
+		}
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(log.String(), "state=connected") || !strings.Contains(log.String(), "state=closed") {
+			t.Fatal(log.String())
+		}
+	})
+}
+
+func TestUnixSocket(t *testing.T) {
+	path := t.TempDir() + "/zk.sock"
+	ln, err := net.Listen("unix", path)
+	if err != nil {
+		t.Skipf("no unix sockets: %v", err)
+	}
+	defer ln.Close()
+	go func() { // ends with the client's connection
+		conn, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		c := &fakeConn{Conn: conn, t: t, br: bufio.NewReader(conn)}
+		c.greet(7)
+		c.obliging()
+	}()
+	c, err := Dial(within(t, 10*time.Second), "unix:"+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Sync(t.Context(), "/"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// certificate makes a self-signed one for a host.
+func certificate(t *testing.T, host string) (tls.Certificate, *x509.CertPool) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	tmpl := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: host}, DNSNames: []string{host},
+		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(cert)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
+}
+
+func TestTLS(t *testing.T) {
+	for _, row := range []struct {
+		name, servers string
+		trusted       bool
+		plain         bool
+		want          string
+	}{
+		{"good", "zoo.example", true, false, ""},
+		{"unknown authority", "zoo.example", false, false, "certificate"},
+		{"wrong host", "other.example", true, false, "not other.example"},
+		{"plain server", "zoo.example", true, true, "TLS handshake failed, perhaps the port is a plain one"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cert, pool := certificate(t, "zoo.example")
+				f := newFake(t)
+				f.serve(func(c *fakeConn) {
+					if row.plain {
+						if _, err := c.br.Peek(1); err == nil { // the client's greeting
+							c.send(make([]byte, 100))
+							c.read()
+						}
+						return
+					}
+					s := tls.Server(c.Conn, &tls.Config{Certificates: []tls.Certificate{cert}})
+					over := &fakeConn{Conn: s, t: t, br: bufio.NewReader(s)}
+					if over.greet(7) {
+						over.obliging()
+					}
+				})
+				cfg := &tls.Config{RootCAs: pool}
+				if !row.trusted {
+					cfg.RootCAs = x509.NewCertPool()
+				}
+				dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
+					return f.net.DialContext(ctx, network, "127.0.0.1:2181")
+				}
+				before := time.Now()
+				c, err := Dial(within(t, time.Minute), row.servers, &Options{TLS: cfg, DialContext: dial})
+				if row.want == "" {
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := c.Sync(t.Context(), "/"); err != nil {
+						t.Fatal(err)
+					}
+					if err := c.Close(); err != nil {
+						t.Fatal(err)
+					}
+					return
+				}
+				if err == nil || !strings.Contains(err.Error(), row.want) {
+					t.Fatalf("%v, want %q in it", err, row.want)
+				}
+				if time.Since(before) > time.Second {
+					t.Fatalf("gave up after %v: it would never have worked", time.Since(before))
+				}
+			})
+		})
+	}
+}
+
+func TestReadOnlyServerIsLeftForABetterOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t)
+		var better atomic.Bool
+		f.serveAll(func(c *fakeConn) {
+			if head, err := c.br.Peek(4); err == nil && string(head) == "isro" {
+				answer := "ro"
+				if better.Load() {
+					answer = "rw"
+				}
+				c.send([]byte(answer))
+				return
+			}
+			req, err := wire.ReadFrame(c.br, nil, 0)
+			if err != nil || req[len(req)-1] != 1 {
+				t.Errorf("the client does not take read-only servers: %v", err)
+			}
+			resp := wire.ConnectResponse{Timeout: 20000, SessionID: 7, Password: make([]byte, 16), HasReadOnly: true, ReadOnly: true}
+			if better.Load() {
+				resp.SessionID, resp.ReadOnly = 8, false
+			}
+			c.send(wire.AppendRecord(nil, &resp))
+			c.obliging()
+		})
+		dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return f.net.DialContext(ctx, network, "127.0.0.1:2181")
+		}
+		c, err := Dial(t.Context(), "a,b", &Options{DialContext: dial, ReadOnly: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		states := make(chan StateChange, 10)
+		c.Listen(Listener{State: func(s StateChange) { states <- s }})
+		time.Sleep(time.Minute) // in the bubble
+		better.Store(true)
+		for _, want := range []State{ConnectedReadOnly, Disconnected, Expired, Connected} {
+			if s := <-states; s.State != want {
+				t.Fatalf("%+v, want %v", s, want)
+			}
+		}
+		if c.SessionID() != 8 {
+			t.Fatalf("session %d", c.SessionID())
+		}
+	})
+}

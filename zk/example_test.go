@@ -1,0 +1,80 @@
+package zk_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zkserver"
+)
+
+// server starts a server in this process, so that the examples can run.
+func server() (*zkserver.Server, error) {
+	return zkserver.New(zkserver.Options{})
+}
+
+func Example() {
+	srv, err := server()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer srv.Close()
+
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	c, err := zk.Dial(ctx, "localhost:2181", &zk.Options{DialContext: srv.DialContext})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer c.Close()
+
+	path, _, err := c.Create(ctx, "/greeting", []byte("hello"), nil, zk.ModeEphemeral)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	data, stat, err := c.Get(ctx, path)
+	fmt.Println(path, string(data), stat.EphemeralOwner == c.SessionID(), err)
+
+	_, err = c.Set(ctx, "/missing", nil, -1)
+	fmt.Println(errors.Is(err, zk.ErrNoNode), zk.Applied(err))
+	// Output:
+	// /greeting hello true <nil>
+	// true no
+}
+
+// Requests made with Go leave together and are answered in their order: here a
+// znode is made and the listing that shows it is read in one round trip.
+func ExampleClient_Go() {
+	srv, err := server()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer srv.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	c, err := zk.Dial(ctx, "localhost", &zk.Options{DialContext: srv.DialContext})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer c.Close()
+
+	done := make(chan struct{})
+	c.Go(zk.CreateOp("/job-", nil, nil, zk.ModeEphemeralSequential), func(r zk.Result) {
+		fmt.Println("made", r.Path, r.Err)
+	})
+	c.Go(zk.ChildrenOp("/", false), func(r zk.Result) {
+		fmt.Println("listed", len(r.Children), r.Err)
+		close(done)
+	})
+	<-done
+	// Output:
+	// made /job-0000000000 <nil>
+	// listed 2 <nil>
+}

@@ -1,0 +1,157 @@
+package zk
+
+import (
+	"bufio"
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock/internal/jute"
+	"github.com/zklock/zklock/internal/memnet"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// fake is a server that does what a test tells it, over a network in memory.
+type fake struct {
+	t     *testing.T
+	net   *memnet.Network
+	ln    *memnet.Listener
+	conns chan *fakeConn
+}
+
+// newFake listens, and takes connections until the test ends.
+func newFake(t *testing.T) *fake {
+	t.Helper()
+	f := &fake{t: t, net: new(memnet.Network), conns: make(chan *fakeConn, 100)}
+	ln, err := f.net.Listen("tcp", "127.0.0.1:2181")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.ln = ln
+	t.Cleanup(func() { ln.Close() })
+	go func() { // ends when the listener is closed
+		defer close(f.conns)
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			f.conns <- &fakeConn{Conn: c, t: t, br: bufio.NewReader(c)}
+		}
+	}()
+	return f
+}
+
+// dial dials the server; the client is closed when the test ends.
+func (f *fake) dial(ctx context.Context, opts *Options) (*Client, error) {
+	o := Options{}
+	if opts != nil {
+		o = *opts
+	}
+	o.DialContext = f.net.DialContext
+	c, err := Dial(ctx, "127.0.0.1", &o)
+	if err == nil {
+		f.t.Cleanup(func() { c.Close() })
+	}
+	return c, err
+}
+
+// serve answers connections one after the other with what handle says.
+func (f *fake) serve(handle func(*fakeConn)) {
+	go func() { // ends when the listener is closed
+		for c := range f.conns {
+			handle(c)
+			c.Close()
+		}
+	}()
+}
+
+// serveAll answers each connection on a goroutine of its own.
+func (f *fake) serveAll(handle func(*fakeConn)) {
+	go func() { // ends when the listener is closed
+		for c := range f.conns {
+			go func() { // ends when handle does, with the connection
+				defer c.Close()
+				handle(c)
+			}()
+		}
+	}()
+}
+
+// fakeConn is a connection as the server sees it.
+type fakeConn struct {
+	net.Conn
+	t  *testing.T
+	br *bufio.Reader
+}
+
+// request is a request that the server has read.
+type request struct {
+	wire.RequestHeader
+	body []byte
+}
+
+// greet reads the connect request and answers it with a session.
+func (c *fakeConn) greet(id int64) (ok bool) {
+	if _, err := wire.ReadFrame(c.br, nil, 0); err != nil {
+		return false
+	}
+	resp := wire.ConnectResponse{Timeout: 20000, SessionID: id, Password: make([]byte, 16), HasReadOnly: true}
+	return c.send(wire.AppendRecord(nil, &resp))
+}
+
+// read reads a request.
+func (c *fakeConn) read() (request, bool) {
+	b, err := wire.ReadFrame(c.br, nil, 0)
+	if err != nil {
+		return request{}, false
+	}
+	rd := jute.NewReader(b)
+	var r request
+	r.Decode(rd)
+	r.body = b[len(b)-rd.Remaining():]
+	return r, true
+}
+
+// send writes bytes.
+func (c *fakeConn) send(b []byte) bool {
+	_, err := c.Write(b)
+	return err == nil
+}
+
+// reply answers a request.
+func (c *fakeConn) reply(r request, code wire.ErrCode, body wire.Record) bool {
+	return c.send(wire.AppendReply(nil, wire.ReplyHeader{Xid: r.Xid, Zxid: 1, Err: code}, body))
+}
+
+// obliging answers syncs, sets, pings and the end of the session.
+func (c *fakeConn) obliging() {
+	for {
+		r, ok := c.read()
+		if !ok || !c.oblige(r) {
+			return
+		}
+	}
+}
+
+// oblige answers one request as a good server would.
+func (c *fakeConn) oblige(r request) bool {
+	var body wire.Record
+	switch r.Op {
+	case wire.OpSync:
+		body = &wire.SyncResponse{Path: jute.NewReader(r.body).String()}
+	case wire.OpSetData:
+		body = &wire.SetDataResponse{}
+	case wire.OpGetData:
+		body = &wire.GetDataResponse{Data: []byte("x")}
+	}
+	return c.reply(r, 0, body)
+}
+
+// within is a context that ends with the test or after d.
+func within(t *testing.T, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
