@@ -114,7 +114,7 @@ func testCancel(e *env) {
 	if _, err := b.Acquire(ctx); !errors.Is(err, context.Canceled) {
 		e.Errorf("acquire with a context that is done: %v", err)
 	}
-	short, stop := context.WithTimeout(e.ctx, time.Nanosecond)
+	short, stop := context.WithTimeout(e.ctx, -time.Second)
 	defer stop()
 	if _, err := b.TryAcquire(short); !errors.Is(err, context.DeadlineExceeded) {
 		e.Errorf("try with a context that is done: %v", err)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zklock/zklock"
@@ -24,12 +25,24 @@ type Target struct {
 	SessionTimeout time.Duration
 }
 
+// InBubbles runs all tests, each in a testing/synctest bubble of its own, with
+// the target that start makes inside of it.
+func InBubbles(t *testing.T, start func(t *testing.T) Target) {
+	run(t, func(t *testing.T, test func(*testing.T, Target)) {
+		synctest.Test(t, func(t *testing.T) { test(t, start(t)) })
+	})
+}
+
 // limit bounds every wait in these tests: far more than any of them needs on a
 // busy machine.
 const limit = 60 * time.Second
 
 // Run runs all tests, each on paths of its own.
 func Run(t *testing.T, target Target) {
+	run(t, func(t *testing.T, test func(*testing.T, Target)) { test(t, target) })
+}
+
+func run(t *testing.T, within func(t *testing.T, test func(*testing.T, Target))) {
 	for _, test := range []struct {
 		name string
 		run  func(*env)
@@ -59,9 +72,11 @@ func Run(t *testing.T, target Target) {
 		{"Contention", testContention},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(context.Background(), limit)
-			defer cancel()
-			test.run(&env{T: t, target: target, ctx: ctx, name: fmt.Sprintf("%s-%d", test.name, unique.Add(1))})
+			within(t, func(t *testing.T, target Target) {
+				ctx, cancel := context.WithTimeout(context.Background(), limit)
+				defer cancel()
+				test.run(&env{T: t, target: target, ctx: ctx, name: fmt.Sprintf("%s-%d", test.name, unique.Add(1))})
+			})
 		})
 	}
 }

@@ -53,6 +53,7 @@ func testContention(e *env) {
 					e.Errorf("a fresh hold: %v", err)
 				}
 				grants.Add(1)
+				<-time.After(time.Duration(r.Int64N(int64(2 * time.Millisecond)))) // some work
 				holding.Add(-1)
 				if err := h.Release(e.ctx); err != nil {
 					e.Errorf("release: %v", err)
