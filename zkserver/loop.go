@@ -113,7 +113,7 @@ func (s *Server) later(conns []*conn) {
 // apply runs a turn of c's requests through the tree and returns how many
 // bytes they and their answers had.
 func (s *Server) apply(c *conn) (size int) {
-	if c.gone {
+	if c.gone || c.backlogged() {
 		return 0
 	}
 	s.loop.conns[c.id] = c

@@ -50,11 +50,16 @@ func (c *conn) outlook() (more, end bool) {
 	if !left || c.ended {
 		return false, c.readDone
 	}
-	if !c.cut && len(c.out)+c.writing >= parkBytes {
-		c.parked = true
-		return false, false
-	}
-	return true, false
+	c.parked = !c.cut && len(c.out)+c.writing >= parkBytes
+	return !c.parked, false
+}
+
+// backlogged reports whether c waits for its writer: then more input, of
+// which the reader tells, must not be applied either.
+func (c *conn) backlogged() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.parked && !c.cut
 }
 
 // greet handles the first frame of a connection, which has no header.

@@ -56,7 +56,7 @@ func (c *conn) takeOutput(spare []byte) (buf []byte, last bool) {
 func (c *conn) wrote(n int) {
 	c.mu.Lock()
 	c.writing -= n
-	resume := c.parked && len(c.out) < parkBytes
+	resume := c.parked && len(c.out)+c.writing < parkBytes
 	if resume {
 		c.parked = false
 	}

@@ -1,0 +1,226 @@
+package zkserver
+
+import (
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock/internal/memnet"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// dialMem connects to a listener in memory, and reports whether a session was
+// given.
+func dialMem(t testing.TB, network *memnet.Network, addr string) (*raw, bool) {
+	t.Helper()
+	nc, err := network.DialContext(t.Context(), "tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := over(t, nc)
+	c.nc.Write(wire.AppendRecord(nil, &wire.ConnectRequest{Timeout: 10_000}))
+	_, err = c.frame()
+	return c, err == nil
+}
+
+// onNetwork serves on a network in memory.
+func onNetwork(t testing.TB, opts Options) (*Server, *memnet.Network) {
+	t.Helper()
+	s := start(t, opts)
+	var network memnet.Network
+	ln, err := network.Listen("tcp", "10.0.0.1:2181")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go s.Serve(ln)
+	return s, &network
+}
+
+func TestMaxClientConns(t *testing.T) {
+	for _, test := range []struct {
+		name          string
+		opts          Options
+		open, allowed int
+	}{
+		{"default", Options{}, 70, 60},
+		{"three", Options{MaxClientConns: 3}, 10, 3},
+		{"no limit", Options{MaxClientConns: -1}, 100, 100},
+		{"of all", Options{MaxClientConns: -1, MaxConns: 5}, 10, 5},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			test.opts.Logger = discard()
+			s, network := onNetwork(t, test.opts)
+			var clients []*raw
+			for range test.open {
+				if c, ok := dialMem(t, network, "10.0.0.1:2181"); ok {
+					clients = append(clients, c)
+				}
+			}
+			if len(clients) != test.allowed {
+				t.Fatalf("%s: %d of %d connections served, want %d", test.name, len(clients), test.open, test.allowed)
+			}
+			login(t, s, time.Second) // from inside the process: no limit
+			clients[0].nc.Close()
+			synctest.Wait()
+			if _, ok := dialMem(t, network, "10.0.0.1:2181"); !ok && test.name != "of all" {
+				t.Errorf("%s: a connection that ended still counts", test.name)
+			}
+		})
+	}
+}
+
+func TestAcceptOption(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts := quiet(t)
+		var log strings.Builder
+		opts.Logger = logTo(&log)
+		refuse := true
+		opts.Accept = func(nc net.Conn) error {
+			if refuse {
+				return errors.New("another user")
+			}
+			return nil
+		}
+		s, network := onNetwork(t, opts)
+		if _, ok := dialMem(t, network, "10.0.0.1:2181"); ok {
+			t.Error("a refused connection was served")
+		}
+		synctest.Wait()
+		refuse = false
+		if _, ok := dialMem(t, network, "10.0.0.1:2181"); !ok {
+			t.Error("an accepted connection was not served")
+		}
+		s.Close()
+		if !strings.Contains(log.String(), "another user") {
+			t.Errorf("the log does not say why: %s", log.String())
+		}
+	})
+}
+
+func TestMaxFrame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts := quiet(t)
+		opts.MaxFrame = 1000
+		s := start(t, opts)
+		c := login(t, s, time.Hour)
+		c.do(wire.OpCreate, &wire.CreateRequest{Path: "/x", Data: make([]byte, 900), ACL: openACL()})
+		c.send(wire.OpSetData, &wire.SetDataRequest{Path: "/x", Data: make([]byte, 1100), Version: -1})
+		c.wantClosed()
+	})
+}
+
+// TestClientThatDoesNotRead has replies held back without a bound on time, and
+// the memory they take bounded.
+func TestClientThatDoesNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts := quiet(t)
+		opts.MaxOutstanding = 50
+		s := start(t, opts)
+		c := login(t, s, time.Hour)
+		const size, n = 100_000, 400
+		c.do(wire.OpCreate, &wire.CreateRequest{Path: "/big", Data: make([]byte, size), ACL: openACL()})
+		go func() {
+			for range n {
+				c.send(wire.OpGetData, &wire.GetDataRequest{Path: "/big"})
+			}
+		}()
+		synctest.Wait() // everything stands: nobody reads
+		held := 0
+		s.ask(func() {
+			for _, x := range s.loop.conns {
+				held += len(x.out) + x.writing + len(x.in.buf)
+			}
+		})
+		if most := parkBytes + inboxBytes + 2*size; held > most {
+			t.Errorf("%d bytes are held for a client that does not read, want at most %d", held, most)
+		}
+		login(t, s, time.Hour).create("/other", wire.ModePersistent) // others are served
+		for i := range n {
+			if _, _, err := c.next(); err != nil {
+				t.Fatalf("reply %d of %d: %v", i, n, err)
+			}
+		}
+	})
+}
+
+func TestFloodOfEventsCutsTheClientOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts := quiet(t)
+		opts.MaxUnread = 100 << 10
+		var log strings.Builder
+		opts.Logger = logTo(&log)
+		s := start(t, opts)
+		deaf, busy := login(t, s, time.Hour), login(t, s, time.Hour)
+		deaf.do(wire.OpAddWatch, &wire.AddWatchRequest{Path: "/", Mode: 1})
+		for range 10_000 {
+			busy.create("/some-rather-long-name-", wire.ModePersistentSequential)
+		}
+		deaf.wantClosed()
+		if again := resume(t, s, deaf); again.session.SessionID != deaf.session.SessionID {
+			t.Error("the session did not survive the cut")
+		}
+		s.Close()
+		if !strings.Contains(log.String(), errTooSlow.Error()) {
+			t.Errorf("the log does not name the cause: %s", log.String())
+		}
+	})
+}
+
+// TestOnePipelineDoesNotHoldUpOthers floods the server from one connection and
+// counts how many of its replies come before another's one.
+func TestOnePipelineDoesNotHoldUpOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts := quiet(t)
+		opts.MaxOutstanding = 100_000
+		s := start(t, opts)
+		flood, other := login(t, s, time.Hour), login(t, s, time.Hour)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for {
+				if _, _, err := flood.next(); err != nil {
+					return
+				}
+			}
+		}()
+		var b []byte
+		for range 2000 {
+			b = wire.AppendRequest(b, 1, wire.OpExists, &wire.ExistsRequest{Path: "/"})
+		}
+		go flood.nc.Write(b)
+		for range 50 {
+			other.do(wire.OpExists, &wire.ExistsRequest{Path: "/"})
+		}
+		synctest.Wait()
+		if got := s.Stats().Received; got < 2050 {
+			t.Errorf("%d requests received, want all", got)
+		}
+		flood.nc.Close()
+		<-done
+	})
+}
+
+func TestManyConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts := quiet(t)
+		s := start(t, opts)
+		const n = 2000
+		clients := make([]*raw, n)
+		for i := range clients {
+			clients[i] = login(t, s, time.Hour)
+			clients[i].do(wire.OpExists, &wire.ExistsRequest{Path: "/bell", Watch: true}, wire.ErrNoNode)
+		}
+		login(t, s, time.Hour).create("/bell", wire.ModePersistent)
+		for i, c := range clients {
+			if c.do(wire.OpPing, nil); len(c.events) != 1 {
+				t.Fatalf("client %d has %d events, want 1", i, len(c.events))
+			}
+		}
+		if st := s.Stats(); st.Sessions != n+1 || st.Connections != n+1 {
+			t.Errorf("%d sessions and %d connections, want %d", st.Sessions, st.Connections, n+1)
+		}
+	})
+}
