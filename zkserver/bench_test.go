@@ -1,0 +1,79 @@
+package zkserver
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// BenchmarkCreateDelete is the floor under a lock on an otherwise idle server:
+// a create and a delete, each awaited. With a directory each is a sync.
+func BenchmarkCreateDelete(b *testing.B) {
+	for _, kind := range []string{"memory", "disk"} {
+		b.Run(kind, func(b *testing.B) {
+			c := benchClient(b, kind == "disk")
+			b.ReportAllocs()
+			for b.Loop() {
+				c.create("/n", wire.ModeEphemeral)
+				c.do(wire.OpDelete, &wire.DeleteRequest{Path: "/n", Version: -1})
+			}
+		})
+	}
+}
+
+// BenchmarkPipelined is one request of many under way, over loopback TCP.
+func BenchmarkPipelined(b *testing.B) {
+	for _, kind := range []string{"memory", "disk"} {
+		b.Run(kind, func(b *testing.B) {
+			c := benchClient(b, kind == "disk")
+			c.create("/n", wire.ModePersistent)
+			b.ReportAllocs()
+			b.ResetTimer()
+			done := make(chan error, 1)
+			go func() {
+				for range b.N {
+					if _, _, err := c.next(); err != nil {
+						done <- err
+						return
+					}
+				}
+				done <- nil
+			}()
+			var buf []byte
+			for i := range b.N {
+				buf = wire.AppendRequest(buf, int32(i), wire.OpSetData, &wire.SetDataRequest{Path: "/n", Version: -1})
+				if len(buf) > 4000 || i == b.N-1 {
+					c.write(buf)
+					buf = buf[:0]
+				}
+			}
+			if err := <-done; err != nil {
+				b.Fatal(err)
+			}
+		})
+	}
+}
+
+// benchClient is a client over loopback TCP of a server of its own.
+func benchClient(b *testing.B, durable bool) *raw {
+	opts := quiet(b)
+	opts.Logger = discard()
+	if durable {
+		opts.DataDir = b.TempDir()
+	}
+	s := start(b, opts)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	go s.Serve(ln)
+	nc, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		b.Fatal(err)
+	}
+	c := over(b, nc)
+	c.handshake(wire.ConnectRequest{Timeout: int32(time.Hour.Milliseconds())})
+	return c
+}

@@ -1,0 +1,147 @@
+package zkserver
+
+import (
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// word asks a four-letter word on a connection of its own.
+func word(t testing.TB, s *Server, name string) string {
+	t.Helper()
+	c := open(t, s)
+	c.write([]byte(name))
+	answer, err := io.ReadAll(c.br)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return string(answer)
+}
+
+// TestWords holds every answer to the form that ZooKeeper's own has, which
+// monitoring takes apart.
+func TestWords(t *testing.T) {
+	forms := map[string]string{
+		"ruok": `^imok$`,
+		"isro": `^rw$`,
+		"srvr": `^Zookeeper version: \S+\nLatency min/avg/max: \d+/[\d.]+/\d+\nReceived: \d+\nSent: \d+\nConnections: 2\nOutstanding: \d+\nZxid: 0x[0-9a-f]+\nMode: standalone\nNode count: 6\n$`,
+		"stat": `(?s)^Zookeeper version: \S+\nClients:\n /127.0.0.1:\d+\[1\]\(queued=0,recved=\d+,sent=\d+\)\n\nLatency.*Mode: standalone\n`,
+		"mntr": `(?s)zk_server_state\tstandalone\n.*zk_packets_received\t\d+\n.*zk_znode_count\t6\nzk_watch_count\t1\nzk_ephemerals_count\t1\n.*zk_global_sessions\t1\n`,
+		"conf": `(?s)tickTime=2000\nmaxClientCnxns=60\n.*maxSessionTimeout=\d+\n`,
+		"envi": `^Environment:\nzookeeper.version=\S+\nhost.name=\S+\n`,
+		"cons": `^ /127.0.0.1:\d+\[1\]\(queued=0,recved=\d+,sent=\d+,sid=0x[0-9a-f]+,lop=\S+,est=\d+,to=60000,lcxid=0x[0-9a-f]+,lzxid=0x[0-9a-f]+,lresp=\d+,llat=\d+,minlat=\d+,avglat=\d+,maxlat=\d+\)\n\n$`,
+		"dump": `(?s)^SessionTracker dump:\n.*ephemeral nodes dump:\nSessions with Ephemerals \(1\):\n0x[0-9a-f]+:\n\t/p/e\n$`,
+		"wchs": `^1 connections watching 1 paths\nTotal watches:1\n$`,
+		"crst": `^Connection stats reset.\n$`,
+		"srst": `^Server stats reset.\n$`,
+	}
+	if len(forms) != len(words) {
+		t.Errorf("%d words are tested of %d", len(forms), len(words))
+	}
+	for name, form := range forms {
+		synctest.Test(t, func(t *testing.T) {
+			opts := quiet(t)
+			opts.FourLetterWords = []string{"*"}
+			s := start(t, opts)
+			c := login(t, s, time.Minute)
+			c.create("/p", wire.ModePersistent)
+			c.create("/p/e", wire.ModeEphemeral)
+			c.do(wire.OpGetData, &wire.GetDataRequest{Path: "/p", Watch: true})
+			if answer := word(t, s, name); !regexp.MustCompile(form).MatchString(answer) {
+				t.Errorf("%s answered\n%s\nwant %s", name, answer, form)
+			}
+		})
+	}
+}
+
+func TestWordsThatAreNotAllowed(t *testing.T) {
+	for _, test := range []struct {
+		allowed []string
+		name    string
+		want    bool
+	}{
+		{nil, "srvr", true},
+		{nil, "mntr", false},
+		{[]string{}, "srvr", false},
+		{[]string{"ruok", "mntr"}, "mntr", true},
+		{[]string{"ruok"}, "srvr", false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			opts := quiet(t)
+			opts.FourLetterWords = test.allowed
+			answer := word(t, start(t, opts), test.name)
+			refused := answer == test.name+" is not executed because it is not in the whitelist.\n"
+			if answer == "" || refused == test.want {
+				t.Errorf("%s with %q allowed: %q", test.name, test.allowed, answer)
+			}
+		})
+	}
+}
+
+// TestWordAfterAFrameIsNone: only the first four bytes of a connection can be
+// a word; later the same bytes are the length of a frame, and too large.
+func TestWordAfterAFrameIsNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts := quiet(t)
+		opts.Logger = discard()
+		c := login(t, start(t, opts), time.Minute)
+		c.write([]byte("srvr"))
+		if rest, _ := io.ReadAll(c.br); len(rest) != 0 {
+			t.Errorf("answered %q", rest)
+		}
+	})
+}
+
+func TestSrstResets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts := quiet(t)
+		opts.FourLetterWords = []string{"*"}
+		s := start(t, opts)
+		c := login(t, s, time.Minute)
+		for range 100 {
+			c.do(wire.OpPing, nil)
+		}
+		if got := s.Stats().Received; got != 101 {
+			t.Errorf("%d requests received, want 101", got)
+		}
+		word(t, s, "srst")
+		word(t, s, "crst")
+		c.do(wire.OpPing, nil)
+		if got := s.Stats().Received; got != 1 {
+			t.Errorf("%d requests received since srst, want 1", got)
+		}
+		if cons := word(t, s, "cons"); !strings.Contains(cons, "recved=1,") {
+			t.Errorf("cons since crst: %s", cons)
+		}
+	})
+}
+
+func TestIdleSince(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, quiet(t))
+		began := time.Now()
+		time.Sleep(time.Minute)
+		if got := s.Stats().IdleSince; !got.Equal(began) {
+			t.Errorf("idle since %v, want the start", got)
+		}
+		c := login(t, s, 10*time.Second)
+		c.nc.Close() // the session lives on
+		time.Sleep(5 * time.Second)
+		if st := s.Stats(); !st.IdleSince.IsZero() || st.Sessions != 1 {
+			t.Errorf("%+v while a session lives", st)
+		}
+		time.Sleep(time.Hour)
+		if got := s.Stats().IdleSince.Sub(began); got < 70*time.Second || got > 71*time.Second {
+			t.Errorf("idle since %v, want the end of the session at 1m10s", got)
+		}
+		s.Close()
+		if s.Stats().Zxid == 0 {
+			t.Error("no counters after Close")
+		}
+	})
+}
