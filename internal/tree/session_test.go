@@ -208,10 +208,9 @@ func TestExpiryAgainstPlainSearch(t *testing.T) {
 			p := w.dialRaw(&wire.ConnectRequest{Timeout: rng.Int32N(1000)})
 			deadline[p] = w.now.Mono + time.Duration(p.timeout)*time.Millisecond
 		case 1:
-			for p := range deadline {
+			if p := w.peers[ConnID(rng.Int64N(int64(w.lastID)+1))]; p != nil && !p.closed {
 				p.call(wire.OpPing, nil)
 				deadline[p] = w.now.Mono + time.Duration(p.timeout)*time.Millisecond
-				break
 			}
 		default:
 			w.advance(time.Duration(rng.IntN(30)) * time.Millisecond)
