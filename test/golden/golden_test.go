@@ -6,14 +6,18 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"log/slog"
 	"maps"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/zklock/zklock/test/zkreal"
+	"github.com/zklock/zklock/zkserver"
 )
 
 var update = flag.Bool("update", false, "write the recordings instead of comparing")
@@ -49,6 +53,40 @@ func TestRecordingsAreWhatZooKeeperSays(t *testing.T) {
 	}
 	for file := range want {
 		compare(t, file, got[file], want[file])
+	}
+}
+
+// TestEmbeddedServerSaysTheSame has the Java client do it all once more, with
+// the server of package zkserver.
+func TestEmbeddedServerSaysTheSame(t *testing.T) {
+	zkreal.Need(t)
+	s, err := zkserver.New(zkserver.Options{
+		TickTime: 500 * time.Millisecond, ExtendedTypes: true, Compat38: true, MaxClientConns: -1,
+		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ln) }() // ends at Close
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		if err := <-served; !errors.Is(err, zkserver.ErrServerClosed) {
+			t.Errorf("Serve = %v, want ErrServerClosed", err)
+		}
+	}()
+	got, err := Capture(t.Context(), ln.Addr().String(), "java/Golden.java", t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, frames := range load(t) {
+		compare(t, file, got[file], frames)
 	}
 }
 

@@ -115,21 +115,17 @@ func exclusion(t *testing.T, path string, holder *Peer, holds string, tries *Pee
 // releases.
 func TestWaiterIsGrantedWhenTheHolderDies(t *testing.T) {
 	onEach(t, func(t *testing.T, s zkreal.SharedServer) {
-		holder, waiter := Kazoo(t, s.Addr), Curator(t, s.Addr)
+		holder, other := Kazoo(t, s.Addr), Kazoo(t, s.Addr)
 		path := s.Chroot + "/dies"
 		if _, err := holder.Acquire(t.Context(), "read", path, patience); err != nil {
 			t.Fatal(err)
 		}
 		holder.Kill()
-		other := Kazoo(t, s.Addr)
 		if _, err := other.Acquire(t.Context(), "write", path, refusal); !errors.Is(err, ErrTimeout) {
 			t.Errorf("before the session expired: %v, want that it waits", err)
 		}
 		if _, err := other.Acquire(t.Context(), "write", path, patience); err != nil {
 			t.Errorf("after the session expired: %v", err)
-		}
-		if err := waiter.Close(t.Context()); err != nil {
-			t.Error(err)
 		}
 	})
 }

@@ -1,14 +1,20 @@
 package interop
 
 import (
+	"errors"
 	"flag"
+	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/zklock/zklock/test/zkreal"
+	"github.com/zklock/zklock/zkserver"
 )
 
 var update = flag.Bool("update", false, "write the transcripts of the tours, from Apache ZooKeeper")
@@ -26,7 +32,51 @@ type target struct {
 
 // targets are all servers; the transcripts are of the first.
 func targets() []target {
-	return []target{{"zookeeper", func(t *testing.T) zkreal.SharedServer { return zkreal.Shared(t) }}}
+	return []target{
+		{"zookeeper", func(t *testing.T) zkreal.SharedServer { return zkreal.Shared(t) }},
+		{"zkserver", embedded},
+	}
+}
+
+// embedded starts a server of package zkserver, set up as zkreal's are, on a
+// port of the loopback interface.
+func embedded(t *testing.T) zkreal.SharedServer {
+	t.Helper()
+	s, err := zkserver.New(zkserver.Options{
+		TickTime: 500 * time.Millisecond, ExtendedTypes: true, MaxClientConns: -1,
+		FourLetterWords: []string{"*"}, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { // ends when Close closes the listener
+		if err := s.Serve(ln); !errors.Is(err, zkserver.ErrServerClosed) {
+			t.Errorf("Serve = %v, want ErrServerClosed", err)
+		}
+	})
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		wg.Wait()
+	})
+	const root = "/own"
+	client, err := zkreal.DialRaw(t.Context(), ln.Addr().String(), SessionTimeout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Create(root); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return zkreal.SharedServer{Addr: ln.Addr().String(), Chroot: root}
 }
 
 // onEach runs the test on every target.

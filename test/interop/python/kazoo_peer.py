@@ -148,8 +148,9 @@ def acquire(zk, kind, path, millis):
             return None, {"ok": False, "error": "timeout"}
     except LockTimeout:
         return None, {"ok": False, "error": "timeout"}
-    node = getattr(recipe, "node", None) or recipe.prefix
-    return recipe, {"ok": True, "node": path + "/" + node}
+    # A semaphore's node has the path that it creates, a lock's a suffix more.
+    node = getattr(recipe, "node", None)
+    return recipe, {"ok": True, "node": path + "/" + node if node else recipe.create_path}
 
 
 def main():
