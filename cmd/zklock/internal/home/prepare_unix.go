@@ -1,0 +1,53 @@
+//go:build unix
+
+package home
+
+import (
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// Mine is the Who of this process.
+func Mine() Who {
+	return Who{Getenv: os.Getenv, UID: os.Geteuid(), Passwd: func(uid int) string {
+		u, err := user.LookupId(strconv.Itoa(uid))
+		if err != nil {
+			return ""
+		}
+		return u.HomeDir
+	}}
+}
+
+// Prepare makes the directory if it is missing and checks that it is private.
+func Prepare(dir string) error {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return fmt.Errorf("%w: %w; %s", ErrNone, err, Advice)
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !os.IsExist(err) {
+		return fmt.Errorf("%w: %w; %s", ErrNone, err, Advice)
+	}
+	return Private(dir)
+}
+
+// Private checks that dir is a directory of this user that nobody else can
+// enter: whoever could put a socket there would be believed.
+func Private(dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return fmt.Errorf("%w: %w; %s", ErrNone, err, Advice)
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !info.IsDir():
+		return fmt.Errorf("%w: %s is not a directory; %s", ErrNone, dir, Advice)
+	case ok && int(stat.Uid) != os.Geteuid():
+		return fmt.Errorf("%w: %s belongs to user %d and this is user %d; %s", ErrNone, dir, stat.Uid, os.Geteuid(), Advice)
+	case info.Mode().Perm()&0o077 != 0:
+		return fmt.Errorf("%w: %s is open to others (mode %04o): chmod 700 it; or %s", ErrNone, dir, info.Mode().Perm(), Advice)
+	}
+	return nil
+}

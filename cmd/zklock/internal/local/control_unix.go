@@ -1,0 +1,99 @@
+//go:build unix
+
+package local
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Status is what can be known of a local server from outside.
+type Status struct {
+	Dir, Socket string
+	PID         int // 0 if it does not run
+	Sessions    string
+}
+
+// Status asks the running server; the error wraps ErrNotRunning if there is none.
+func (p Place) Status(ctx context.Context) (Status, error) {
+	st := Status{Dir: p.Dir, Socket: p.Socket()}
+	conn, err := p.Connect(ctx)
+	if err != nil {
+		return st, err
+	}
+	defer conn.Close()
+	st.PID = p.PID()
+	if deadline, ok := ctx.Deadline(); ok {
+		_ = conn.SetDeadline(deadline) // a socket always has deadlines
+	}
+	if _, err := io.WriteString(conn, "mntr"); err != nil {
+		return st, p.wrap(err)
+	}
+	answer, err := io.ReadAll(io.LimitReader(conn, 1<<16))
+	if err != nil {
+		return st, p.wrap(err)
+	}
+	st.Sessions = counter(string(answer), "zk_global_sessions")
+	return st, nil
+}
+
+// counter finds one line of the answer to mntr.
+func counter(answer, name string) string {
+	for line := range strings.SplitSeq(answer, "\n") {
+		if key, value, ok := strings.Cut(line, "\t"); ok && key == name {
+			return strings.TrimSpace(value)
+		}
+	}
+	return "?"
+}
+
+// Stop ends the running server and waits until it has given the place up. What
+// it kept stays: sessions go on when a server runs again.
+func (p Place) Stop(ctx context.Context) error {
+	told := false
+	for {
+		running, err := p.running()
+		switch {
+		case err != nil:
+			return p.wrap(err)
+		case !running && !told:
+			return ErrNotRunning
+		case !running:
+			return nil
+		}
+		if pid := p.PID(); pid != 0 && !told {
+			if err := unix.Kill(pid, unix.SIGTERM); err != nil {
+				return p.wrap(fmt.Errorf("process %d: %w", pid, err))
+			}
+			told = true
+		}
+		select {
+		case <-ctx.Done():
+			return p.wrap(fmt.Errorf("process %d does not end: %w", p.PID(), ctx.Err()))
+		case <-time.After(retryEvery):
+		}
+	}
+}
+
+// running asks the flock, which no crash can leave behind.
+func (p Place) running() (bool, error) {
+	f, err := os.OpenFile(p.lockFile(), os.O_RDWR, 0)
+	if os.IsNotExist(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	err = unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)
+	if err == unix.EWOULDBLOCK {
+		return true, nil
+	}
+	return false, err
+}

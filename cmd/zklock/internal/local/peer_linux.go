@@ -1,0 +1,29 @@
+package local
+
+import (
+	"errors"
+	"net"
+
+	"golang.org/x/sys/unix"
+)
+
+// peerUID asks the kernel who is at the other end of a unix socket.
+func peerUID(conn net.Conn) (int, error) {
+	c, ok := conn.(*net.UnixConn)
+	if !ok {
+		return 0, errors.New("not a unix socket")
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var cred *unix.Ucred
+	var failed error
+	err = raw.Control(func(fd uintptr) {
+		cred, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	})
+	if err = errors.Join(err, failed); err != nil {
+		return 0, err
+	}
+	return int(cred.Uid), nil
+}
