@@ -1,0 +1,322 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/zklock/zklock/internal/jute"
+	"github.com/zklock/zklock/internal/queue"
+	"github.com/zklock/zklock/internal/session"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// client is one process: a session core and a lock core, and instead of the
+// goroutines of zk and zklock the works that those would do.
+type client struct {
+	world   *World
+	machine *machine
+	name    string
+	alive   bool
+	closing bool
+	clock   clock
+	now     time.Duration // of the work under way, by clock
+	stale   bool          // now was read before a pause
+
+	sess  *session.Core
+	core  *queue.Core
+	epoch uint64
+	conn  *conn
+
+	paused   bool
+	pauseEnd time.Duration
+	slept    time.Duration // when the pause began, true time
+	backlog  []work
+
+	sessAlarm, coreAlarm timer
+	telling, writing     bool // planned for later
+	reads                int
+	sessionID            int64
+	password             []byte
+
+	actors   []*actor
+	holds    []*hold
+	calls    uint64
+	verifies []verify
+	made     []string // znodes, as far as answered
+	former   queue.Request
+	held     *heldReply
+}
+
+// workKind is which goroutine does a work. Those of one kind are done in order.
+type workKind int
+
+const (
+	startWork workKind = iota
+	netWork
+	sessTimer
+	coreTimer
+	writerWork
+	tellerWork
+	actorWork // and above: one for each actor
+)
+
+// work is one thing that a goroutine does without being interrupted.
+type work struct {
+	kind  workKind
+	do    func()
+	stale time.Duration // the clock was read before the pause; 0: not
+}
+
+func newClient(m *machine, name string) *client {
+	w := m.world
+	c := &client{world: w, machine: m, name: name, alive: true}
+	c.clock = clock{born: w.now}
+	if d := w.cfg.Drift; d > 0 {
+		c.clock.ppm = w.rng.Int64N(2*d+1) - d
+		if w.oneIn(3) {
+			c.clock.ppm = d - 2*d*w.rng.Int64N(2)
+		}
+	}
+	c.now = c.clock.read(w.now)
+	c.sess = session.New(session.Config{Servers: []string{"server"}, Timeout: w.cfg.Timeout, Rand: w.rng}, c.now)
+	drift := float64(w.cfg.Drift) / million
+	if w.cfg.Variant == NoDrift {
+		drift = 1e-9
+	}
+	c.core = queue.New(queue.Config{
+		GUID:       func() (g [16]byte) { _, _ = source{w.rng}.Read(g[:]); return g },
+		Jitter:     w.rng.Float64,
+		Drift:      drift,
+		Persistent: w.cfg.Persistent,
+	})
+	return c
+}
+
+func (c *client) note(format string, args ...any) {
+	c.world.note("%s: "+format, append([]any{c.name}, args...)...)
+}
+
+func (c *client) connected() bool { return c.sess.State() == session.Connected }
+
+// run does a work, or leaves it for later if the process is stopped.
+func (c *client) run(kind workKind, do func()) {
+	switch {
+	case !c.alive:
+	case c.paused || len(c.backlog) > 0:
+		c.backlog = append(c.backlog, work{kind: kind, do: do})
+	default:
+		c.exec(work{do: do})
+	}
+}
+
+func (c *client) exec(k work) {
+	c.now = c.clock.read(c.world.now)
+	if c.stale = k.stale != 0; c.stale {
+		c.now = k.stale
+	}
+	k.do()
+	c.pump()
+}
+
+// pause stops the process for a while. At times a goroutine has just read the
+// clock: that is what it goes on with.
+func (c *client) pause(d time.Duration) {
+	w := c.world
+	end := w.now + d
+	c.pauseEnd = max(c.pauseEnd, end)
+	if !c.paused {
+		c.paused, c.slept = true, w.now
+		if len(c.backlog) == 0 && w.oneIn(2) {
+			c.backlog = append(c.backlog, work{kind: coreTimer, do: c.tick, stale: c.clock.read(w.now)})
+		}
+	}
+	w.agenda.add(end, func() {
+		if c.alive && c.paused && w.now >= c.pauseEnd {
+			c.resume()
+		}
+	})
+}
+
+func (c *client) resume() {
+	w := c.world
+	c.paused = false
+	w.disturb()
+	if w.cfg.Variant == StandingClock {
+		c.clock.lost += w.now - c.slept
+	}
+	c.note("goes on")
+	c.catchUp()
+}
+
+// catchUp does what has come together while the process was stopped, in an
+// order in which the goroutines might.
+func (c *client) catchUp() {
+	if !c.alive || c.paused || len(c.backlog) == 0 {
+		return
+	}
+	at := 0
+	if c.backlog[0].stale == 0 {
+		kind := c.backlog[c.world.rng.IntN(len(c.backlog))].kind
+		for c.backlog[at].kind != kind {
+			at++
+		}
+	}
+	k := c.backlog[at]
+	// It stays in the backlog meanwhile, so that nothing overtakes it.
+	c.exec(k)
+	if !c.alive {
+		return
+	}
+	c.backlog = append(c.backlog[:at:at], c.backlog[at+1:]...)
+	if len(c.backlog) > 0 {
+		c.world.after(c.world.upTo(500*time.Microsecond), c.catchUp)
+	}
+}
+
+// die ends the process.
+func (c *client) die() {
+	c.alive = false
+	for _, h := range c.holds {
+		h.open = false
+	}
+	c.holds = nil
+	c.note("ends")
+}
+
+// pump does what the cores now want.
+func (c *client) pump() {
+	for c.alive {
+		c.dropConn()
+		if d, ok := c.sess.WantDial(c.now); ok {
+			c.dial(d)
+		}
+		if !c.sess.HasNotices() || c.telling {
+			break
+		}
+		if c.world.oneIn(16) {
+			c.telling = true
+			c.world.after(c.world.upTo(2*time.Millisecond), func() {
+				c.run(tellerWork, func() { c.telling = false; c.tell() })
+			})
+			break
+		}
+		c.tell()
+	}
+	if !c.alive {
+		return
+	}
+	c.flush()
+	c.dropConn()
+	c.arm()
+}
+
+// dropConn closes a connection that is not wanted any more.
+func (c *client) dropConn() {
+	if k := c.conn; k != nil && k.gen != c.sess.Live() {
+		c.conn = nil
+		k.close()
+	}
+}
+
+// dial makes a connection.
+func (c *client) dial(d session.Dial) {
+	w := c.world
+	k := &conn{machine: c.machine, client: c, gen: d.Gen}
+	c.conn = k
+	w.transit(k, up, func() {
+		if !w.server.accept(k) {
+			k.gone = true
+			if w.oneIn(2) {
+				k.hangUp(errRefused)
+			}
+			return
+		}
+		w.transit(k, down, func() {
+			c.run(netWork, func() {
+				if !k.closed {
+					c.sess.Dialed(k.gen, c.now)
+				}
+			})
+		})
+	})
+}
+
+// read takes what one read of the connection brings, and then what ended it.
+func (c *client) read(k *conn) {
+	k.reading = false
+	if k.closed || c.conn != k {
+		return
+	}
+	c.reads++
+	n := len(k.rx)
+	if n > 0 && c.world.oneIn(16) {
+		n = 1 + c.world.rng.IntN(n)
+	}
+	frame, rest := cutFrame(k.rx[:n])
+	read := frame != nil
+	for frame != nil && c.sess.Live() == k.gen {
+		k.rx = k.rx[len(frame):]
+		c.learn(k, frame[4:])
+		c.sess.Frame(k.gen, frame[4:], c.now)
+		frame, rest = cutFrame(rest)
+	}
+	if read {
+		c.sess.Mark(drained{})
+		c.tell()
+	}
+	more, _ := cutFrame(k.rx)
+	switch {
+	case k.closed || !c.alive:
+	case more != nil:
+		c.world.after(c.world.upTo(time.Millisecond), k.planRead)
+	case k.ended != nil:
+		c.sess.Lost(k.gen, k.ended, c.now)
+		c.tell()
+	}
+}
+
+// drained marks the end of what one read brought.
+type drained struct{}
+
+// learn reads a session's password off the first answer, for operators.
+func (c *client) learn(k *conn, body []byte) {
+	if k.learnt {
+		return
+	}
+	k.learnt = true
+	var res wire.ConnectResponse
+	r := jute.NewReader(body)
+	res.Decode(r)
+	if r.Finish() == nil && res.SessionID != 0 {
+		c.sessionID, c.password = res.SessionID, append([]byte(nil), res.Password...)
+	}
+}
+
+// flush writes what there is to write, at times later, as the writer goroutine
+// might.
+func (c *client) flush() {
+	if c.writing || c.conn == nil || !c.sess.HasOutput() {
+		return
+	}
+	if c.world.oneIn(16) {
+		c.writing = true
+		c.world.after(c.world.upTo(2*time.Millisecond), func() {
+			c.run(writerWork, func() { c.writing = false })
+		})
+		return
+	}
+	for c.sess.HasOutput() {
+		c.conn.write(c.sess.TakeOutput(nil, c.now))
+	}
+}
+
+// arm sets the timers of both cores.
+func (c *client) arm() {
+	if at, ok := c.sess.NextTimer(); ok {
+		c.world.alarm(&c.sessAlarm, c.clock.when(at), func() {
+			c.run(sessTimer, func() { c.sess.Tick(c.now) })
+		})
+	}
+	if at, ok := c.core.Next(); ok {
+		c.world.alarm(&c.coreAlarm, c.clock.when(at), func() { c.run(coreTimer, c.tick) })
+	}
+}

@@ -1,0 +1,67 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// Config says what a world is like. [NewConfig] draws one.
+type Config struct {
+	Seed    uint64
+	Variant Variant
+	// Faults is how long faults happen. Then the world heals.
+	Faults time.Duration
+	// Clients is how many machines run a client process each, Actors how many
+	// goroutines of each want locks, Locks how many locks there are.
+	Clients, Actors, Locks int
+	// Timeout is the session timeout.
+	Timeout time.Duration
+	// Think is the mean time between two acquires of an actor, Between that
+	// between two faults.
+	Think, Between time.Duration
+	// Delay is the ordinary time on the way of a link, Spread what is added at
+	// most, Sync the longest ordinary sync of the disk.
+	Delay, Spread, Sync time.Duration
+	// Drift is the largest difference between clock rates, in millionths.
+	Drift int64
+	// Operators delete znodes and end sessions of others.
+	Operators bool
+	// Persistent makes the clients make persistent parents, not containers.
+	Persistent bool
+	// Sweep is how often the server collects containers.
+	Sweep time.Duration
+	// SnapshotEvery is after how many records the server takes a snapshot.
+	SnapshotEvery int
+	// Calm leaves all faults out but those that a test plans itself.
+	Calm bool
+}
+
+// NewConfig draws the world of a seed.
+func NewConfig(seed uint64) Config {
+	r := rand.New(rand.NewPCG(seed, 0x636f6e666967))
+	ms := func(from, to int) time.Duration {
+		return time.Duration(from+r.IntN(to-from+1)) * time.Millisecond
+	}
+	c := Config{
+		Seed:          seed,
+		Faults:        ms(60_000, 150_000),
+		Clients:       2 + r.IntN(5),
+		Actors:        1 + r.IntN(3),
+		Locks:         1 + r.IntN(3),
+		Timeout:       ms(1000, 4000),
+		Think:         ms(100, 2000),
+		Between:       ms(300, 3000),
+		Delay:         time.Duration(50+r.IntN(2000)) * time.Microsecond,
+		Sync:          ms(0, 10),
+		Drift:         10_000,
+		Operators:     r.IntN(4) == 0,
+		Persistent:    r.IntN(4) == 0,
+		Sweep:         ms(200, 5000),
+		SnapshotEvery: 50 + r.IntN(2000),
+	}
+	c.Spread = c.Delay * time.Duration(1+r.IntN(10))
+	return c
+}
+
+// The paths of the locks. Two share a parent, and one is its child.
+func lockPaths() [3]string { return [3]string{"/locks/a", "/locks/b", "/locks/b/deep/c"} }

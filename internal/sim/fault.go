@@ -1,0 +1,289 @@
+package sim
+
+import (
+	"syscall"
+	"time"
+
+	"github.com/zklock/zklock/internal/tree"
+	"github.com/zklock/zklock/internal/wal/memfs"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// faultKind is a kind of fault.
+type faultKind int
+
+const (
+	cutFault    faultKind = iota // a connection breaks
+	blockFault                   // nothing gets through, both ways or one
+	loseRequest                  // a request is lost on its way
+	loseAnswer                   // a request is carried out, its answer lost
+	pauseFault                   // a client process is stopped
+	killFault                    // a client process, or its machine, dies
+	closeFault                   // a client is closed in good order
+	serverKill
+	serverPower
+	serverPause
+	diskStall
+	diskError
+	wallJump
+	followerCut   // the follower between is cut off from its leader
+	operatorTouch // an operator sets a znode's data
+	operatorStray // an operator makes a znode that is no contender
+	operatorDelete
+	operatorSweep  // deletes a whole lock with its parents
+	operatorExpire // closes somebody's session
+	faultKinds
+)
+
+// String names the kind.
+func (k faultKind) String() string {
+	return [...]string{"cut", "block", "lose request", "lose answer", "pause", "kill", "close", "server kill",
+		"power loss", "server pause", "disk stall", "disk error", "wall clock", "follower cut off", "touch", "stray",
+		"delete", "sweep", "expire"}[k]
+}
+
+// weights are how often each kind happens.
+func weights() [faultKinds]int {
+	return [faultKinds]int{
+		cutFault: 8, blockFault: 8, loseRequest: 5, loseAnswer: 10, pauseFault: 12, killFault: 4, closeFault: 3,
+		serverKill: 2, serverPower: 3, serverPause: 3, diskStall: 3, diskError: 2, wallJump: 1, followerCut: 6,
+		operatorTouch: 8, operatorStray: 1, operatorDelete: 8, operatorSweep: 3, operatorExpire: 3,
+	}
+}
+
+// someFault makes a fault and plans the next.
+func (w *World) someFault() {
+	if w.healing {
+		return
+	}
+	w.after(w.around(w.cfg.Between), w.someFault)
+	sum := 0
+	for _, n := range weights() {
+		sum += n
+	}
+	pick := w.rng.IntN(sum)
+	kind := faultKind(0)
+	for pick >= weights()[kind] {
+		pick -= weights()[kind]
+		kind++
+	}
+	if kind >= operatorDelete && !w.cfg.Operators {
+		return
+	}
+	w.inject(kind, w.machines[w.rng.IntN(len(w.machines))])
+}
+
+// inject makes a fault.
+func (w *World) inject(kind faultKind, m *machine) {
+	w.Stats.Faults++
+	w.Stats.ByFault[kind]++
+	w.disturb()
+	w.note("fault: %v, machine %d", kind, m.n)
+	switch {
+	case kind >= operatorTouch:
+		w.operate(kind)
+	case kind >= serverKill && kind <= wallJump:
+		w.injectServer(kind)
+	case kind == blockFault:
+		w.block(m)
+	case kind == followerCut:
+		w.cutOff(m)
+	case m.running():
+		w.injectClient(kind, m)
+	}
+}
+
+// aWhile is how long something is amiss: from a moment to three timeouts.
+func (w *World) aWhile() time.Duration {
+	d := w.upTo(3 * w.cfg.Timeout)
+	if w.oneIn(2) {
+		d /= 8
+	}
+	return d
+}
+
+func (w *World) injectClient(kind faultKind, m *machine) {
+	switch kind {
+	case cutFault:
+		if m.client.conn != nil {
+			m.client.conn.cut(!w.oneIn(4), !w.oneIn(4))
+		}
+	case loseRequest, loseAnswer:
+		ops := [...]wire.OpCode{wire.OpCreate2, wire.OpCreate2, wire.OpDelete, wire.OpDelete, wire.OpMulti,
+			wire.OpGetData, wire.OpGetChildren2, wire.OpCreateContainer}
+		m.loseOp, m.loseAnswer = ops[w.rng.IntN(len(ops))], kind == loseAnswer
+	case pauseFault:
+		m.client.pause(w.aWhile())
+	case killFault:
+		m.kill(w.oneIn(3))
+	case closeFault:
+		c := m.client
+		c.run(startWork, func() {
+			if !c.closing {
+				c.shut()
+			}
+		})
+		w.after(w.cfg.Timeout+w.aWhile(), func() { w.reopen(m) })
+	}
+}
+
+// reopen begins a new process on a machine whose client was closed; it waits
+// while the closing takes its time.
+func (w *World) reopen(m *machine) {
+	if m.running() && m.client.closing && !w.closing {
+		w.after(w.cfg.Timeout, func() { w.reopen(m) })
+		return
+	}
+	m.start()
+}
+
+func (w *World) block(m *machine) {
+	until := w.now + w.aWhile()
+	switch w.rng.IntN(4) {
+	case 0:
+		m.link.blocked[up] = until
+	case 1:
+		m.link.blocked[down] = until
+	default:
+		m.link.blocked = [2]time.Duration{until, until}
+	}
+}
+
+// cutOff cuts the follower between a client and the server off for a while.
+func (w *World) cutOff(m *machine) {
+	if w.isCutOff(&m.link) {
+		return
+	}
+	m.link.cutOff = w.now + w.aWhile()
+	dropped := w.oneIn(2)
+	w.agenda.add(m.link.cutOff, func() { w.rejoin(m, dropped) })
+}
+
+// rejoin ends the time without a leader of a machine's follower.
+func (w *World) rejoin(m *machine, dropped bool) {
+	if m.link.cutOff == 0 {
+		return
+	}
+	m.link.cutOff = 0
+	w.disturb()
+	conns := m.behind
+	m.behind = nil
+	for _, c := range conns {
+		c.behind = false
+		c.rejoin(dropped)
+	}
+}
+
+func (w *World) injectServer(kind faultKind) {
+	s := w.server
+	switch kind {
+	case serverKill, serverPower:
+		s.crash(kind == serverPower)
+		w.after(w.upTo(w.cfg.Timeout), s.boot)
+	case serverPause:
+		s.pause(w.aWhile())
+	case diskStall:
+		s.stall = w.aWhile()
+	case diskError:
+		failing := w.rng.IntN(4)
+		s.disk.SetFault(func(op memfs.Op) memfs.Fault {
+			if op.Kind != memfs.OpWrite && op.Kind != memfs.OpSync {
+				return memfs.Fault{}
+			}
+			if failing--; failing > 0 {
+				return memfs.Fault{}
+			}
+			return memfs.Fault{Err: syscall.EIO, Keep: op.Len / 2}
+		})
+	case wallJump:
+		s.wall += w.upTo(2*time.Hour) - time.Hour
+	}
+}
+
+// operate lets an operator do something to a lock's znodes.
+func (w *World) operate(kind faultKind) {
+	s := w.server
+	if !s.up {
+		return
+	}
+	var entries []string
+	for _, p := range s.tree.Paths() {
+		if isEntry(p) {
+			entries = append(entries, p)
+		}
+	}
+	lock := w.locks[w.rng.IntN(len(w.locks))]
+	if kind != operatorSweep && kind != operatorStray && kind != operatorExpire && len(entries) == 0 {
+		return
+	}
+	switch kind {
+	case operatorTouch:
+		w.asOperator(request(wire.OpSetData, &wire.SetDataRequest{Path: entries[w.rng.IntN(len(entries))], Data: []byte("touched"), Version: -1}))
+	case operatorStray:
+		w.asOperator(request(wire.OpCreate2, &wire.CreateRequest{Path: lock.path + "/stray-", Flags: wire.ModeEphemeralSequential,
+			ACL: []wire.ACL{{Perms: wire.PermAll, Scheme: "world", ID: "anyone"}}}))
+	case operatorDelete:
+		w.asOperator(request(wire.OpDelete, &wire.DeleteRequest{Path: entries[w.rng.IntN(len(entries))], Version: -1}))
+	case operatorSweep:
+		w.sweep(lock, entries)
+	case operatorExpire:
+		w.closeSession(w.machines[w.rng.IntN(len(w.machines))].client)
+	}
+}
+
+func request(op wire.OpCode, rec wire.Record) []byte {
+	return wire.AppendRequest(nil, 1, op, rec)[4:]
+}
+
+// sweep deletes all of a lock, and what is above it as far as that goes.
+func (w *World) sweep(l *lock, entries []string) {
+	var requests [][]byte
+	for _, p := range entries {
+		if len(p) > len(l.path) && p[:len(l.path)+1] == l.path+"/" {
+			requests = append(requests, request(wire.OpDelete, &wire.DeleteRequest{Path: p, Version: -1}))
+		}
+	}
+	for p := l.path; p != "/locks"; {
+		requests = append(requests, request(wire.OpDelete, &wire.DeleteRequest{Path: p, Version: -1}))
+		for p = p[:len(p)-1]; p[len(p)-1] != '/'; p = p[:len(p)-1] {
+		}
+		p = p[:len(p)-1]
+	}
+	w.asOperator(requests...)
+}
+
+// closeSession closes the session of a client, as whoever knows its password can.
+func (w *World) closeSession(c *client) {
+	if c == nil || c.sessionID == 0 {
+		return
+	}
+	w.asOperatorOf(&wire.ConnectRequest{SessionID: c.sessionID, Password: c.password, Timeout: int32(w.cfg.Timeout.Milliseconds())},
+		request(wire.OpCloseSession, nil))
+}
+
+// asOperator lets an operator's client make requests.
+func (w *World) asOperator(requests ...[]byte) {
+	w.asOperatorOf(&wire.ConnectRequest{Password: make([]byte, 16), Timeout: 1000}, requests...)
+}
+
+// asOperatorOf makes requests in a session. What goes away meanwhile is noted as
+// an operator's doing.
+func (w *World) asOperatorOf(connect *wire.ConnectRequest, requests ...[]byte) {
+	s := w.server
+	s.lastID++
+	id := s.lastID
+	s.inbox = append(s.inbox, input{act: func(now tree.Now) {
+		before := s.tree.Paths()
+		s.tree.Connect(id, loopback(), connect, now, &s.out)
+		for _, r := range requests {
+			s.tree.Request(id, r, now, &s.out)
+		}
+		s.tree.Request(id, request(wire.OpCloseSession, nil), now, &s.out)
+		for _, p := range before {
+			if _, _, there := s.tree.Get(p); !there && isEntry(p) {
+				w.operated[p] = true
+			}
+		}
+	}})
+	s.kick()
+}

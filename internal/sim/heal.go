@@ -1,0 +1,139 @@
+package sim
+
+import "time"
+
+// connectWait is how long a client may take to come back once all is well: the
+// longest pause between two dials, and what the dial and the server's restart
+// take.
+const connectWait = 11 * time.Second
+
+// heal ends all faults. From now on nobody wants a lock any more, and those who
+// wait must be served.
+func (w *World) heal() {
+	w.note("the world heals")
+	w.healing, w.healedAt = true, w.now
+	w.disturb()
+	w.server.heal()
+	for _, m := range w.machines {
+		w.healMachine(m)
+	}
+	w.after(20*time.Millisecond, w.supervise)
+}
+
+func (s *server) heal() {
+	s.stall = 0
+	s.disk.SetFault(nil)
+	s.resume()
+	s.world.after(s.world.upTo(200*time.Millisecond), s.boot)
+}
+
+func (w *World) healMachine(m *machine) {
+	m.loseOp = 0
+	stuck := m.link.blocked[up] > w.now || m.link.blocked[down] > w.now
+	m.link.blocked = [2]time.Duration{}
+	w.rejoin(m, false)
+	if !m.running() {
+		return
+	}
+	c := m.client
+	if c.paused {
+		c.resume()
+	}
+	if k := c.conn; k != nil && (stuck || k.broken[up] || k.broken[down] || k.mute || k.gone) {
+		k.cut(true, true)
+	}
+	for _, a := range c.actors {
+		if a.state == holding {
+			a.later(w.upTo(20*time.Millisecond), a.release)
+		}
+	}
+}
+
+// supervise watches that all comes to rest in time, and then ends the history.
+func (w *World) supervise() {
+	w.after(20*time.Millisecond, w.supervise)
+	if w.reached == 0 {
+		if w.allConnected() {
+			w.reached = w.now
+			w.note("all are connected")
+		} else if w.now > w.healedAt+connectWait+2*w.cfg.Timeout {
+			w.fail("a client is not connected %v after all faults ended", w.now-w.healedAt)
+		}
+		return
+	}
+	limit := w.reached + 2*w.cfg.Timeout + time.Second
+	switch waiting, left := w.unrest(); {
+	case w.closing:
+		w.superviseClose()
+	case waiting != "" && w.now > limit:
+		w.fail("%s is not served %v after all faults ended", waiting, w.now-w.reached)
+	case left != "" && w.now > limit+w.cfg.Timeout:
+		w.fail("%s is left %v after all faults ended", left, w.now-w.reached)
+	case waiting == "" && left == "":
+		w.note("all is quiet")
+		w.closing = true
+		w.healedAt = w.now
+		for c := range w.clients {
+			c.run(startWork, c.shut)
+		}
+	}
+}
+
+// superviseClose watches that the clients end, and their sessions with them.
+func (w *World) superviseClose() {
+	n := w.server.tree.SessionCount()
+	for range w.clients {
+		n++
+	}
+	switch {
+	case n == 0:
+		w.done = true
+	case w.now > w.healedAt+2*w.cfg.Timeout+10*time.Second:
+		w.fail("%d clients or sessions are left %v after they were closed", n, w.now-w.healedAt)
+	}
+}
+
+func (w *World) allConnected() bool {
+	if !w.server.up {
+		return false
+	}
+	for c := range w.clients {
+		if !c.connected() && !c.closing {
+			return false
+		}
+	}
+	return true
+}
+
+// unrest names an actor that still wants or has a lock, and a znode that is
+// left. A client that is done may still believe that one is: that counts too.
+func (w *World) unrest() (waiting, left string) {
+	for c := range w.clients {
+		for _, a := range c.actors {
+			if a.state != resting && !c.closing {
+				waiting = c.name
+			}
+		}
+		if !c.core.Idle() {
+			left = "something of " + c.name
+		}
+	}
+	if w.server.up {
+		for _, p := range w.server.tree.Paths() {
+			if isEntry(p) {
+				left = p
+			}
+		}
+	}
+	return waiting, left
+}
+
+// checkFloors fails a history in which too little happened to prove anything.
+func (w *World) checkFloors() {
+	if w.cfg.Calm || w.err != nil {
+		return
+	}
+	if w.Stats.Acquired < 10 || w.Stats.Faults < 10 || w.Stats.Records < 100 {
+		w.fail("too little happened: %+v", w.Stats)
+	}
+}

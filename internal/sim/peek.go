@@ -1,0 +1,46 @@
+package sim
+
+import (
+	"encoding/binary"
+
+	"github.com/zklock/zklock/internal/jute"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// What the wire and its machinery see of messages.
+
+// requestHeader reads the xid and the operation of a framed request.
+func requestHeader(frame []byte) (xid int32, op wire.OpCode) {
+	if len(frame) < 12 {
+		return 0, 0
+	}
+	return int32(binary.BigEndian.Uint32(frame[4:])), wire.OpCode(binary.BigEndian.Uint32(frame[8:]))
+}
+
+// replyHeader reads the xid and the transaction id of a framed answer. An
+// answer to a handshake has none, and another look: its first field is 0.
+func replyHeader(frame []byte) (xid int32, zxid int64, ok bool) {
+	if len(frame) < 20 {
+		return 0, 0, false
+	}
+	xid = int32(binary.BigEndian.Uint32(frame[4:]))
+	return xid, int64(binary.BigEndian.Uint64(frame[8:])), xid != 0
+}
+
+func connectRequest(body []byte) (*wire.ConnectRequest, error) {
+	var req wire.ConnectRequest
+	r := jute.NewReader(body)
+	req.Decode(r)
+	return &req, r.Finish()
+}
+
+// checkAnswer makes up the success of a multi of checks.
+func checkAnswer(xid int32, frame []byte) []byte {
+	var req wire.MultiRequest
+	req.Decode(jute.NewReader(frame[12:]))
+	var res wire.MultiResponse
+	for range req.Ops {
+		res.Results = append(res.Results, wire.MultiResult{Op: wire.OpCheck})
+	}
+	return wire.AppendReply(nil, wire.ReplyHeader{Xid: xid}, &res)
+}

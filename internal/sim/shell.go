@@ -1,0 +1,215 @@
+package sim
+
+import (
+	"errors"
+
+	"github.com/zklock/zklock/internal/queue"
+	"github.com/zklock/zklock/internal/session"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// What zklock's shell does with the lock core.
+
+// input gives the lock core one input and does what it wants.
+func (c *client) input(in func(core *queue.Core)) {
+	if !c.alive {
+		return
+	}
+	in(c.core)
+	requests, signals := c.core.Take()
+	for _, s := range signals {
+		c.signal(s)
+	}
+	for _, r := range requests {
+		c.submit(r)
+	}
+	c.checkDeadline()
+}
+
+// tick is the timer's.
+func (c *client) tick() {
+	c.input(func(core *queue.Core) {
+		core.Tick(c.now)
+		core.Drained(c.now)
+	})
+}
+
+// look is what somebody does who asks whether a hold is held.
+func (c *client) look() {
+	c.input(func(core *queue.Core) { core.Tick(c.now) })
+}
+
+// submit puts one of the core's requests on its way.
+func (c *client) submit(r queue.Request) {
+	call := &session.Call{Op: operation(r)}
+	probe := r.Kind == queue.List && c.former.Kind == queue.Check && len(c.former.Paths) == 1 && c.former.Paths[0] == r.Path
+	fresh := c.former.Kind == queue.Create
+	c.former = r
+	call.Done = func() {
+		c.replied(r, c.world.cfg.Variant.twist(c, r, probe, fresh, reply(r, &call.Result)))
+	}
+	c.sess.Submit(call, c.epoch)
+}
+
+// replied gives the core an answer.
+func (c *client) replied(r queue.Request, q queue.Reply) {
+	if c.held.keep(c, r, q) {
+		return
+	}
+	if r.Kind == queue.Create && q.Code == queue.OK {
+		c.made = append(c.made, q.Path)
+	}
+	c.input(func(core *queue.Core) { core.Reply(c.now, q) })
+}
+
+// tell delivers what the session has to tell, in order. The timer of the lock
+// core may go off in between.
+func (c *client) tell() {
+	for c.alive && c.sess.HasNotices() {
+		batch := c.sess.TakeNotices(nil)
+		for i := range batch {
+			if !c.alive {
+				return
+			}
+			c.tellOne(&batch[i])
+			if at, ok := c.core.Next(); ok && at <= c.now && c.world.oneIn(4) {
+				c.tick()
+			}
+		}
+	}
+}
+
+func (c *client) tellOne(n *session.Notice) {
+	switch n.Kind {
+	case session.NoticeReply:
+		n.Call.Done()
+	case session.NoticeEvent:
+		c.event(&n.Event)
+	case session.NoticeState:
+		c.epoch = n.State.Epoch
+		c.state(&n.State)
+	case session.NoticeMark:
+		c.input(func(core *queue.Core) { core.Drained(c.now) })
+		return
+	}
+	if c.world.cfg.Variant == EagerGrant {
+		c.input(func(core *queue.Core) { core.Drained(c.now) })
+	}
+}
+
+func (c *client) event(e *session.Event) {
+	kind := queue.Deleted
+	switch e.Type {
+	case wire.EventNodeDeleted:
+	case wire.EventNodeDataChanged, wire.EventNodeCreated:
+		kind = queue.Changed
+	default:
+		return
+	}
+	if c.world.cfg.Variant == AnyEvent {
+		kind = queue.Deleted
+	}
+	c.input(func(core *queue.Core) { core.Event(c.now, kind, e.Path) })
+}
+
+func (c *client) state(s *session.StateChange) {
+	change := queue.SessionChange{Session: s.SessionID, Timeout: s.Timeout, Sent: s.Sent, Conn: s.Conn}
+	c.note("session %#x state %d conn %d err %v", s.SessionID, s.State, s.Conn, s.Err)
+	switch s.State {
+	case session.Connected:
+		change.State = queue.Connected
+		c.world.Stats.Reconnects++
+	case session.Disconnected:
+		change.State = queue.Disconnected
+		c.world.disturb()
+	case session.Expired:
+		change.State = queue.Expired
+		c.world.Stats.Expired++
+	case session.Closed:
+		change.State, change.Err = queue.Closed, queue.ErrClosed
+	}
+	if !c.world.cfg.Variant.twistState(c, &change) {
+		return
+	}
+	c.input(func(core *queue.Core) { core.Session(c.now, change) })
+	if s.State == session.Closed {
+		c.die()
+	}
+}
+
+// shut closes the client.
+func (c *client) shut() {
+	c.closing = true
+	c.input(func(core *queue.Core) { core.Shut(c.now) })
+	c.sess.Close(c.now)
+}
+
+// operation says a request in the session's terms.
+func operation(r queue.Request) session.Op {
+	switch r.Kind {
+	case queue.Create:
+		return session.Op{Code: wire.OpCreate2, Path: r.Path, Data: r.Data, Mode: wire.ModeEphemeralSequential}
+	case queue.List:
+		return session.Op{Code: wire.OpGetChildren2, Path: r.Path}
+	case queue.Get:
+		return session.Op{Code: wire.OpGetData, Path: r.Path, Watch: true}
+	case queue.Delete:
+		return session.Op{Code: wire.OpDelete, Path: r.Path, Version: -1}
+	case queue.Check:
+		op := session.Op{Code: wire.OpMulti}
+		for _, p := range r.Paths {
+			op.Sub = append(op.Sub, session.Op{Code: wire.OpCheck, Path: p, Version: -1})
+		}
+		return op
+	case queue.Make:
+		if r.Container {
+			return session.Op{Code: wire.OpCreateContainer, Path: r.Path, Data: []byte{}, Mode: wire.ModeContainer}
+		}
+		return session.Op{Code: wire.OpCreate2, Path: r.Path, Data: []byte{}, Mode: wire.ModePersistent}
+	}
+	return session.Op{}
+}
+
+// reply says a result in the lock core's terms.
+func reply(r queue.Request, res *session.Result) queue.Reply {
+	return queue.Reply{
+		ID: r.ID, Code: code(res), Err: res.Err(), Failed: res.Failed,
+		Path: res.Path, Czxid: res.Stat.Czxid, Owner: res.Stat.EphemeralOwner,
+		Data: res.Data, Children: res.Strings,
+		Sent: res.Sent, Received: res.Received, Conn: res.Conn,
+	}
+}
+
+// code says how a request ended, as zklock does.
+func code(res *session.Result) queue.Code {
+	if res.Fault != nil {
+		switch {
+		case errors.Is(res.Fault, session.ErrSessionExpired), errors.Is(res.Fault, session.ErrClosed),
+			errors.Is(res.Fault, session.ErrAuthFailed):
+			return queue.SessionOver
+		case res.Applied == session.Unknown:
+			return queue.Unknown
+		case errors.Is(res.Fault, session.ErrConnectionLost):
+			return queue.NotApplied
+		}
+		return queue.Refused
+	}
+	switch res.Code {
+	case wire.ErrOK:
+		return queue.OK
+	case wire.ErrNoNode:
+		return queue.NoNode
+	case wire.ErrNodeExists:
+		return queue.NodeExists
+	case wire.ErrUnimplemented:
+		return queue.Unimplemented
+	case wire.ErrSessionExpired, wire.ErrUnknownSession:
+		return queue.SessionOver
+	case wire.ErrThrottled, wire.ErrSessionMoved, wire.ErrNotReadOnly:
+		return queue.NotApplied
+	}
+	if res.Applied == session.Unknown {
+		return queue.Unknown
+	}
+	return queue.Refused
+}

@@ -1,0 +1,95 @@
+package sim
+
+import (
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/zklock/zklock/internal/queue"
+)
+
+// twist is what a variant makes of an answer. probe says that the request is
+// the listing of a recovery, fresh that it is one right behind a create.
+func (v Variant) twist(c *client, r queue.Request, probe, fresh bool, q queue.Reply) queue.Reply {
+	switch v {
+	case DeadlineFromReply:
+		q.Sent = q.Received
+	case BlindRecovery:
+		if probe {
+			q.Code, q.Children = queue.OK, nil
+		}
+	case ForgottenDelete:
+		if r.Kind == queue.Delete && q.Code == queue.Unknown {
+			q.Code = queue.NoNode
+		}
+	case ForgottenCreate:
+		if r.Kind == queue.Create && q.Code == queue.Unknown {
+			q.Code = queue.NotApplied
+		}
+	case SequenceToken:
+		if r.Kind == queue.Create && q.Code == queue.OK {
+			q.Czxid, _ = strconv.ParseInt(q.Path[len(q.Path)-10:], 10, 64)
+			q.Czxid++
+		}
+	case FirstDeletion:
+		if r.Kind == queue.List && !probe && !fresh {
+			q.Children = slices.DeleteFunc(q.Children, func(name string) bool {
+				return !slices.Contains(c.made, r.Path+"/"+name)
+			})
+		}
+	case DeafHeartbeat:
+		if r.Kind == queue.Check && q.Code == queue.NoNode {
+			q.Code = queue.Unknown
+		}
+	}
+	return q
+}
+
+// twistState is what a variant makes of a state; false: it keeps it to itself.
+func (v Variant) twistState(c *client, s *queue.SessionChange) bool {
+	switch {
+	case v == DeadlineFromReply:
+		s.Sent = c.now
+	case v == SwappedSession && s.State == queue.Expired:
+		return false
+	case v == SwappedSession && s.State == queue.Connected:
+		s.Session = 1
+	}
+	return true
+}
+
+// heldReply is a create's answer that the variant Adoption keeps until the
+// listing behind it shows whether there is a znode to adopt.
+type heldReply struct {
+	create queue.Request
+	answer queue.Reply
+}
+
+// keep reports whether the answer was taken care of.
+func (h *heldReply) keep(c *client, r queue.Request, q queue.Reply) bool {
+	if c.world.cfg.Variant != Adoption {
+		return false
+	}
+	if h == nil {
+		if r.Kind == queue.Create && q.Code == queue.OK && len(c.machine.left) > 0 {
+			c.held = &heldReply{r, q}
+			return true
+		}
+		return false
+	}
+	c.held = nil
+	for _, name := range c.machine.left {
+		if dir, base := path.Split(name); r.Kind == queue.List && dir == r.Path+"/" && slices.Contains(q.Children, base) {
+			own := path.Base(h.answer.Path)
+			q.Children = slices.DeleteFunc(q.Children, func(s string) bool { return strings.HasSuffix(s, own) })
+			h.answer.Path = name
+			c.submit(queue.Request{Kind: queue.Delete, Path: r.Path + "/" + own})
+			break
+		}
+	}
+	c.machine.left = nil
+	c.input(func(core *queue.Core) { core.Reply(c.now, h.answer) })
+	c.input(func(core *queue.Core) { core.Reply(c.now, q) })
+	return true
+}

@@ -1,0 +1,61 @@
+package sim
+
+// A Variant breaks one rule, in what passes between the cores. It shows that
+// the checks of a world bite.
+type Variant int
+
+// The variants.
+const (
+	Sound Variant = iota
+	// DeadlineFromReply counts the deadline from an answer, not from its request.
+	DeadlineFromReply
+	// FollowerProof takes for a proof what a follower answers by itself.
+	FollowerProof
+	// EagerGrant grants before all that one read brought is known.
+	EagerGrant
+	// BlindRecovery takes an unknown create for absent without a listing.
+	BlindRecovery
+	// ForgottenDelete takes a delete whose answer was lost for done.
+	ForgottenDelete
+	// ForgottenCreate takes a create whose answer was lost for not done.
+	ForgottenCreate
+	// SequenceToken takes the sequence number for a fencing token.
+	SequenceToken
+	// NoDrift trusts that all clocks run at one rate.
+	NoDrift
+	// EarlyAnswer is a server that answers before its log is synced.
+	EarlyAnswer
+	// StandingClock is a clock that stands still while its machine sleeps.
+	StandingClock
+	// FirstDeletion takes the lock when the first znode ahead is gone.
+	FirstDeletion
+	// AnyEvent takes every event on the znode ahead for its deletion.
+	AnyEvent
+	// Adoption takes a znode of an earlier session for its own.
+	Adoption
+	// DeafHeartbeat does not hear that an entry is gone.
+	DeafHeartbeat
+	// SwappedSession takes the next session for the one that is over.
+	SwappedSession
+	variants
+)
+
+// String names the variant.
+func (v Variant) String() string {
+	names := [...]string{"Sound", "DeadlineFromReply", "FollowerProof", "EagerGrant", "BlindRecovery",
+		"ForgottenDelete", "ForgottenCreate", "SequenceToken", "NoDrift", "EarlyAnswer", "StandingClock",
+		"FirstDeletion", "AnyEvent", "Adoption", "DeafHeartbeat", "SwappedSession"}
+	if v < 0 || int(v) >= len(names) {
+		return "unknown"
+	}
+	return names[v]
+}
+
+// Variants are all that are not sound.
+func Variants() []Variant {
+	var all []Variant
+	for v := Sound + 1; v < variants; v++ {
+		all = append(all, v)
+	}
+	return all
+}

@@ -1,0 +1,142 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/zklock/zklock/internal/queue"
+)
+
+// A World is one history. Make it with [New] and run it once.
+type World struct {
+	cfg      Config
+	rng      *rand.Rand
+	now      time.Duration // true time
+	agenda   agenda
+	hist     history
+	err      error
+	done     bool
+	server   *server
+	machines []*machine
+	locks    []*lock
+	// operated are the lock znodes that an operator took away.
+	operated map[string]bool
+	// disturbed is when a fault last began, ended or was felt.
+	disturbed time.Duration
+	healing   bool
+	healedAt  time.Duration
+	reached   time.Duration // when, healed, all clients were connected; 0: not yet
+	closing   bool
+	Stats     Stats
+}
+
+// Stats count what happened in a world.
+type Stats struct {
+	Seeds, Events, Acquired, Failed, Lost, Verified, Faults int
+	Restarts, Expired, Reconnects, Records, Snapshots       int
+	Simulated                                               time.Duration
+	ByFault                                                 [faultKinds]int
+}
+
+// Add adds another world's figures.
+func (s *Stats) Add(o *Stats) {
+	s.Seeds++
+	s.Events += o.Events
+	s.Acquired += o.Acquired
+	s.Failed += o.Failed
+	s.Lost += o.Lost
+	s.Verified += o.Verified
+	s.Faults += o.Faults
+	s.Restarts += o.Restarts
+	s.Expired += o.Expired
+	s.Reconnects += o.Reconnects
+	s.Records += o.Records
+	s.Snapshots += o.Snapshots
+	s.Simulated += o.Simulated
+	for i := range s.ByFault {
+		s.ByFault[i] += o.ByFault[i]
+	}
+}
+
+// lock is one lock, and what was granted of it.
+type lock struct {
+	path     string
+	kind     queue.Kind
+	maxToken int64
+	last     string // who had that token
+}
+
+// New makes a world.
+func New(cfg Config) *World {
+	w := &World{
+		cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0x776f726c64)), hist: newHistory(),
+		operated: map[string]bool{},
+	}
+	for _, path := range lockPaths() {
+		if len(w.locks) < cfg.Locks {
+			w.locks = append(w.locks, &lock{path: path})
+		}
+	}
+	w.server = newServer(w)
+	for i := range cfg.Clients {
+		w.machines = append(w.machines, newMachine(w, i))
+	}
+	return w
+}
+
+// Run lives the whole history and returns what it broke, nil for nothing.
+func (w *World) Run() error {
+	w.note("world %+v", w.cfg)
+	w.server.boot()
+	for _, m := range w.machines {
+		w.after(w.upTo(time.Second), m.start)
+	}
+	if !w.cfg.Calm {
+		w.after(w.around(w.cfg.Between), w.someFault)
+	}
+	w.agenda.add(w.cfg.Faults, w.heal)
+	w.runUntil(func() bool { return w.done })
+	w.Stats.Simulated = w.now
+	w.checkFloors()
+	return w.err
+}
+
+// runUntil lets events happen until stop says so, or something is broken.
+func (w *World) runUntil(stop func() bool) {
+	for w.err == nil && !stop() {
+		e, ok := w.agenda.next()
+		if !ok {
+			w.fail("nothing is left to happen")
+			return
+		}
+		w.now = e.at
+		w.Stats.Events++
+		e.run()
+	}
+}
+
+// upTo draws a duration below d.
+func (w *World) upTo(d time.Duration) time.Duration {
+	if d <= 0 {
+		return 0
+	}
+	return time.Duration(w.rng.Int64N(int64(d)))
+}
+
+// around draws a duration with this mean: mostly short, sometimes long.
+func (w *World) around(mean time.Duration) time.Duration {
+	return time.Duration(min(w.rng.ExpFloat64(), 8) * float64(mean))
+}
+
+// oneIn is true once in n times.
+func (w *World) oneIn(n int) bool { return w.rng.IntN(n) == 0 }
+
+// source lets the world's chance be read as bytes.
+type source struct{ rng *rand.Rand }
+
+func (s source) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = byte(s.rng.Uint32())
+	}
+	return len(p), nil
+}
