@@ -120,19 +120,26 @@ func (r *recovery) run() (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(r.segments) == 0 {
-		err = r.begin()
-	} else {
-		if err = r.chooseSnapshot(); err == nil {
-			err = r.scan()
-		}
+	fresh := len(r.segments) == 0
+	if fresh && r.newest > 0 {
+		return nil, &CorruptError{File: r.dir, Reason: "there are snapshots but no log segment"}
 	}
-	if err != nil {
-		return nil, err
+	if !fresh {
+		if err := r.chooseSnapshot(); err != nil {
+			return nil, err
+		}
+		if err := r.scan(); err != nil {
+			return nil, err
+		}
 	}
 	for _, name := range temps {
 		if err := r.fs.Remove(filepath.Join(r.dir, name)); err != nil {
 			return nil, fmt.Errorf("wal: cannot remove an unfinished file: %w", err)
+		}
+	}
+	if fresh {
+		if err := r.begin(); err != nil {
+			return nil, err
 		}
 	}
 	// Names that an earlier process saw but never synced become durable
@@ -170,9 +177,6 @@ func (r *recovery) list() (temps []string, err error) {
 
 // begin starts an empty log.
 func (r *recovery) begin() error {
-	if r.newest > 0 {
-		return &CorruptError{File: r.dir, Reason: "there are snapshots but no log segment"}
-	}
 	var salt [8]byte
 	if _, err := io.ReadFull(r.opts.Rand, salt[:]); err != nil {
 		return fmt.Errorf("wal: no random bytes for a new log: %w", err)

@@ -1,0 +1,288 @@
+package wal_test
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/zklock/zklock/internal/wal"
+	"github.com/zklock/zklock/internal/wal/memfs"
+)
+
+func names(t testing.TB, fsys *memfs.FS, prefix string) []string {
+	t.Helper()
+	all, err := fsys.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(all, func(n string) bool { return !strings.HasPrefix(n, prefix) })
+}
+
+func read(t testing.TB, fsys *memfs.FS, name string) []byte {
+	t.Helper()
+	b, err := fsys.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// outcome is what became of a damaged log.
+type outcome struct {
+	state state
+	torn  *wal.Torn
+	bad   int
+}
+
+// reopen opens a damaged copy. The error is nil or one that refuses.
+func reopen(t *testing.T, fsys *memfs.FS, opts wal.Options) (outcome, error) {
+	t.Helper()
+	l, rec, err := wal.Open(fsys, dir, opts)
+	if err != nil {
+		if !errors.Is(err, wal.ErrCorrupt) && !errors.Is(err, wal.ErrVersion) {
+			t.Fatalf("neither damage nor version: %v", err)
+		}
+		if !strings.Contains(err.Error(), dir) {
+			t.Fatalf("the error does not name the file: %v", err)
+		}
+		return outcome{}, err
+	}
+	s, err := load(rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return outcome{state: s, torn: rec.Torn, bad: len(rec.BadSnapshots)}, nil
+}
+
+// TestBitFlips turns over every bit of every file. A log that was closed
+// refuses or loses nothing. After a crash the very last batch, and only it,
+// may look torn; then it is dropped whole and reported.
+func TestBitFlips(t *testing.T) {
+	for _, closed := range []bool{true, false} {
+		t.Run(fmt.Sprintf("closed=%v", closed), func(t *testing.T) {
+			opts := smallOptions(3)
+			opts.KeepSnapshots = 2
+			fsys, l, states := newMem(t, 3, opts, 9, 4)
+			if closed {
+				if err := l.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			fsys.Restart()
+			last := states[len(states)-1]
+			beforeLast := states[len(states)-1-3] // the last batch has 3 records
+			refused, same, dropped := 0, 0, 0
+			for _, name := range append(names(t, fsys, "log-"), names(t, fsys, "snapshot-")...) {
+				for bit := range int64(len(read(t, fsys, name))) * 8 {
+					c := fsys.Clone(seeded(1))
+					c.FlipBit(filepath.Join(dir, name), bit)
+					out, err := reopen(t, c, opts)
+					switch {
+					case err != nil:
+						refused++
+					case out.state == last:
+						same++
+					case !closed && out.state == beforeLast && out.torn != nil:
+						dropped++
+					default:
+						t.Fatalf("%s bit %d: opened with %d records, torn %v", name, bit, out.state.index, out.torn)
+					}
+				}
+			}
+			t.Logf("%d refused, %d without effect, %d dropped the last batch", refused, same, dropped)
+			if refused == 0 || same == 0 || (dropped > 0) == closed {
+				t.Fatal("an outcome that must happen did not, or the other way round")
+			}
+		})
+	}
+}
+
+// TestTruncation cuts every segment at every length: only the last one may
+// lose batches, at its end and whole.
+func TestTruncation(t *testing.T) {
+	opts := smallOptions(4)
+	fsys, _, states := newMem(t, 4, opts, 18, 0)
+	fsys.Restart()
+	valid := map[state]bool{{}: true}
+	for _, s := range states {
+		valid[s] = true
+	}
+	segments := names(t, fsys, "log-")
+	if len(segments) < 3 {
+		t.Fatalf("only %d segments", len(segments))
+	}
+	for i, name := range segments {
+		b := read(t, fsys, name)
+		opened := 0
+		for n := range b {
+			c := fsys.Clone(seeded(1))
+			c.WriteFile(filepath.Join(dir, name), b[:n])
+			out, err := reopen(t, c, opts)
+			if err != nil {
+				continue
+			}
+			opened++
+			complete := out.state == states[len(states)-1]
+			if i < len(segments)-1 && !complete {
+				t.Fatalf("%s cut to %d: opened with %d records", name, n, out.state.index)
+			}
+			if !valid[out.state] {
+				t.Fatalf("%s cut to %d: a state that never was", name, n)
+			}
+		}
+		if i == len(segments)-1 && opened < len(b)-40 {
+			t.Fatalf("%s: only %d of %d cuts opened", name, opened, len(b))
+		}
+	}
+}
+
+// TestTruncationUnderSnapshot cuts the log below a snapshot: refused, since
+// records that the snapshot has must be in the log too.
+func TestTruncationUnderSnapshot(t *testing.T) {
+	opts := smallOptions(5)
+	fsys, _, _ := newMem(t, 5, opts, 4, 4)
+	fsys.Restart()
+	name := names(t, fsys, "log-")
+	last := name[len(name)-1]
+	b := read(t, fsys, last)
+	for n := range 40 {
+		c := fsys.Clone(seeded(1))
+		c.WriteFile(filepath.Join(dir, last), b[:n])
+		if _, err := reopen(t, c, opts); err == nil {
+			t.Fatalf("cut to %d: opened", n)
+		}
+	}
+}
+
+// TestDamage has the ways in which whole files go wrong.
+func TestDamage(t *testing.T) {
+	at := func(kind string, i int) func(*testing.T, *memfs.FS) string {
+		return func(t *testing.T, f *memfs.FS) string {
+			n := names(t, f, kind)
+			return filepath.Join(dir, n[(i+len(n))%len(n)])
+		}
+	}
+	flip := func(file func(*testing.T, *memfs.FS) string, bit int64) func(*testing.T, *memfs.FS) {
+		return func(t *testing.T, f *memfs.FS) { f.FlipBit(file(t, f), bit) }
+	}
+	del := func(file func(*testing.T, *memfs.FS) string) func(*testing.T, *memfs.FS) {
+		return func(t *testing.T, f *memfs.FS) { f.Delete(file(t, f)) }
+	}
+	all := func(do ...func(*testing.T, *memfs.FS)) func(*testing.T, *memfs.FS) {
+		return func(t *testing.T, f *memfs.FS) {
+			for _, d := range do {
+				d(t, f)
+			}
+		}
+	}
+	move := func(from, to func(*testing.T, *memfs.FS) string) func(*testing.T, *memfs.FS) {
+		return func(t *testing.T, f *memfs.FS) { f.WriteFile(to(t, f), read(t, f, filepath.Base(from(t, f)))) }
+	}
+	cases := []struct {
+		name   string
+		keep   int
+		every  int
+		damage func(*testing.T, *memfs.FS)
+		want   error // nil: the same state
+		says   string
+	}{
+		{"nothing", 3, 4, func(*testing.T, *memfs.FS) {}, nil, ""},
+		{"newest snapshot", 3, 4, flip(at("snapshot-", -1), 300), nil, ""},
+		{"all snapshots, log complete", 3, 9, all(flip(at("snapshot-", -1), 300), flip(at("snapshot-", -2), 300)), nil, ""},
+		{"all snapshots, log cut", 2, 4, all(flip(at("snapshot-", -1), 300), flip(at("snapshot-", -2), 300)), wal.ErrCorrupt, "recovery needs it from 1"},
+		{"snapshots gone, log cut", 2, 4, all(del(at("snapshot-", -1)), del(at("snapshot-", -1))), wal.ErrCorrupt, "recovery needs it from 1"},
+		{"snapshot under another name", 3, 4, move(at("snapshot-", 0), at("snapshot-", -1)), nil, ""},
+		{"first segment gone", 9, 0, del(at("log-", 0)), wal.ErrCorrupt, "begins with record"},
+		{"middle segment gone", 9, 0, del(at("log-", 2)), wal.ErrCorrupt, "missing"},
+		{"last segments gone, snapshot there", 9, 18, all(del(at("log-", -1)), del(at("log-", -1))), wal.ErrCorrupt, "there is a snapshot"},
+		{"all segments gone, snapshot there", 1, 18, func(t *testing.T, f *memfs.FS) {
+			for _, name := range names(t, f, "log-") {
+				f.Delete(filepath.Join(dir, name))
+			}
+		}, wal.ErrCorrupt, "no log segment"},
+		{"segment under another name", 9, 0, move(at("log-", 0), at("log-", 1)), wal.ErrCorrupt, "unlike its name"},
+		{"segment emptied", 9, 0, func(t *testing.T, f *memfs.FS) { f.WriteFile(at("log-", 1)(t, f), nil) }, wal.ErrCorrupt, "does not begin"},
+		{"segment header", 9, 0, flip(at("log-", 1), 100), wal.ErrCorrupt, "header"},
+		{"first batch", 9, 0, flip(at("log-", 0), 8*70), wal.ErrCorrupt, "record 1"},
+		{"file of no concern", 9, 0, func(_ *testing.T, f *memfs.FS) { f.WriteFile(dir+"/log-12", []byte("?")) }, nil, ""},
+		{"unfinished files", 9, 4, func(_ *testing.T, f *memfs.FS) {
+			f.WriteFile(dir+"/log-00000000000000000999.tmp", []byte("?"))
+			f.WriteFile(dir+"/snapshot-00000000000000000999.tmp", []byte("?"))
+		}, nil, ""},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			opts := smallOptions(6)
+			opts.KeepSnapshots = c.keep
+			fsys, l, states := newMem(t, 6, opts, 18, c.every)
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+			c.damage(t, fsys)
+			before := fsys.Clone(seeded(1))
+			out, err := reopen(t, fsys, opts)
+			if !errors.Is(err, c.want) || (err != nil && !strings.Contains(err.Error(), c.says)) {
+				t.Fatalf("got %v, want %v that says %q", err, c.want, c.says)
+			}
+			if err == nil && out.state != states[len(states)-1] {
+				t.Fatalf("opened with %d records of %d", out.state.index, len(states)-1)
+			}
+			if temp := names(t, fsys, ""); err == nil && slices.ContainsFunc(temp, func(n string) bool { return strings.HasSuffix(n, ".tmp") }) {
+				t.Fatalf("unfinished files are left: %v", temp)
+			}
+			for _, name := range names(t, before, "") {
+				if err != nil && string(read(t, before, name)) != string(read(t, fsys, name)) {
+					t.Fatalf("refused, but %s was changed", name)
+				}
+			}
+		})
+	}
+}
+
+// TestForgedBatch stores the bytes of a later batch as a record and tears
+// the batch they are in: a client must not be able to stop recovery.
+func TestForgedBatch(t *testing.T) {
+	opts := smallOptions(7)
+	opts.SegmentSize = 1 << 20
+	fsys := memfs.New(seeded(7))
+	l, _, s := mustOpen(t, fsys, opts)
+	appendAll(t, l, &s, "first")
+	kept := s
+	at := l.Stats().Bytes
+	appendAll(t, l, &s, "second")
+	forged := read(t, fsys, names(t, fsys, "log-")[0])[at:]
+	appendAll(t, l, &s, strings.Repeat(string(forged[:64]), 9))
+	fsys.Restart()
+	name := filepath.Join(dir, names(t, fsys, "log-")[0])
+	b := read(t, fsys, names(t, fsys, "log-")[0])
+	clear(b[at : at+64]) // the second batch and the head of the third
+	fsys.WriteFile(name, b)
+	out, err := reopen(t, fsys, opts)
+	if err != nil || out.state != kept || out.torn == nil {
+		t.Fatalf("state after %d records, torn %v, error %v", out.state.index, out.torn, err)
+	}
+}
+
+// TestNewerVersion refuses a log and a snapshot of a format to come.
+func TestNewerVersion(t *testing.T) {
+	for _, prefix := range []string{"log-", "snapshot-"} {
+		opts := smallOptions(8)
+		fsys, l, _ := newMem(t, 8, opts, 4, 4)
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		found := names(t, fsys, prefix)
+		name := found[len(found)-1]
+		fsys.WriteFile(filepath.Join(dir, name), withVersion(read(t, fsys, name), prefix == "log-"))
+		_, err := reopen(t, fsys, opts)
+		if !errors.Is(err, wal.ErrVersion) || !strings.Contains(err.Error(), "newer") {
+			t.Errorf("%s: %v", prefix, err)
+		}
+	}
+}

@@ -1,0 +1,401 @@
+package wal_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+
+	"github.com/zklock/zklock/internal/wal"
+	"github.com/zklock/zklock/internal/wal/memfs"
+)
+
+// withVersion makes a sound header of another version.
+func withVersion(b []byte, segment bool) []byte {
+	n := 20
+	if segment {
+		n = 28
+	}
+	b[8] = 2
+	binary.LittleEndian.PutUint32(b[n:], crc32.Checksum(b[:n], crc32.MakeTable(crc32.Castagnoli)))
+	return b
+}
+
+// TestFormat pins the bytes of version 1.
+func TestFormat(t *testing.T) {
+	fsys := memfs.New(seeded(1))
+	opts := wal.Options{Preallocate: -1, Rand: bytes.NewReader([]byte("saltsalt"))}
+	l, _, s := mustOpen(t, fsys, opts)
+	appendAll(t, l, &s, "one", "")
+	if err := l.Snapshot(1, func(w io.Writer) error { _, err := io.WriteString(w, "state"); return err }); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"log-00000000000000000001":      wantSegment,
+		"snapshot-00000000000000000001": wantSnapshot,
+	}
+	for name, hexed := range want {
+		if got := hex.EncodeToString(read(t, fsys, name)); got != hexed {
+			t.Errorf("%s:\n got %s\nwant %s", name, got, hexed)
+		}
+	}
+}
+
+// TestFaultSweep lets every single operation of a scenario fail. What was
+// acknowledged survives a restart and a crash; an error that ends the log
+// names the path, says what it was, and stays the same.
+func TestFaultSweep(t *testing.T) {
+	faults := []struct {
+		err  error
+		keep int
+	}{{syscall.EIO, 0}, {syscall.ENOSPC, 100}}
+	fired := 0
+	for _, fault := range faults {
+		for n := 0; ; n++ {
+			fsys := memfs.New(seeded(uint64(n)))
+			fsys.FailAt(n, fault.err, fault.keep)
+			acked, err := scenario(t, fsys)
+			if err == nil && fsys.Ops() <= n {
+				break
+			}
+			fired++
+			if err != nil && (!errors.Is(err, fault.err) || !strings.Contains(err.Error(), dir)) {
+				t.Fatalf("operation %d: %v", n, err)
+			}
+			fsys.SetFault(nil)
+			crashed := fsys.Clone(seeded(uint64(n)))
+			crashed.Crash()
+			fsys.Restart()
+			for _, f := range []*memfs.FS{fsys, crashed} {
+				if _, _, s := mustOpen(t, f, smallOptions(1)); s.index < acked {
+					t.Fatalf("operation %d: %d records of %d acknowledged", n, s.index, acked)
+				}
+			}
+		}
+	}
+	if fired < 150 {
+		t.Fatalf("only %d faults", fired)
+	}
+}
+
+// scenario uses all of a log and gives the last record acknowledged.
+func scenario(t *testing.T, fsys *memfs.FS) (acked uint64, err error) {
+	opts := smallOptions(1)
+	opts.KeepSnapshots = 1
+	for range 2 {
+		l, rec, err := wal.Open(fsys, dir, opts)
+		if err != nil {
+			return acked, err
+		}
+		s, err := load(rec)
+		if err != nil {
+			return acked, err
+		}
+		for i := range 12 {
+			record := bytes.Repeat([]byte{byte(i)}, 40*i)
+			if _, err := l.Append(record); err != nil {
+				return acked, err
+			}
+			s.apply(record)
+			if err := l.Sync(); err != nil {
+				checkPoisoned(t, l, err)
+				return acked, errors.Join(err, l.Close())
+			}
+			acked = s.index
+			if i%5 != 4 {
+				continue
+			}
+			if err := l.Snapshot(s.index, s.snapshot); err != nil {
+				if l.Err() != nil {
+					checkPoisoned(t, l, l.Err())
+				}
+				return acked, err
+			}
+		}
+		if err := l.Close(); err != nil {
+			return acked, err
+		}
+	}
+	return acked, nil
+}
+
+// checkPoisoned checks that every call gives the one error.
+func checkPoisoned(t *testing.T, l *wal.Log, first error) {
+	t.Helper()
+	if !errors.Is(first, wal.ErrPoisoned) || !strings.Contains(first.Error(), "restart") {
+		t.Fatalf("not poisoned: %v", first)
+	}
+	_, aerr := l.Append(nil)
+	serr := l.Sync()
+	perr := l.Snapshot(0, func(io.Writer) error { return nil })
+	if aerr != first || serr != first || perr != first {
+		t.Fatalf("other errors later: %v, %v, %v", aerr, serr, perr)
+	}
+}
+
+// TestDiskFull fills the disk and checks that the log is whole once there
+// is room.
+func TestDiskFull(t *testing.T) {
+	fsys := memfs.New(seeded(2))
+	opts := smallOptions(2)
+	l, _, s := mustOpen(t, fsys, opts)
+	fsys.SetLimit(5000)
+	var err error
+	for err == nil {
+		rec := []byte(strings.Repeat("x", 100))
+		if _, err = l.Append(rec); err == nil {
+			if err = l.Sync(); err == nil {
+				s.apply(rec)
+			}
+		}
+	}
+	if !errors.Is(err, syscall.ENOSPC) || s.index < 20 {
+		t.Fatalf("after %d records: %v", s.index, err)
+	}
+	checkPoisoned(t, l, err)
+	fsys.Restart()
+	fsys.SetLimit(0)
+	if _, _, got := mustOpen(t, fsys, opts); got != s {
+		t.Fatalf("%d records, %d acknowledged", got.index, s.index)
+	}
+}
+
+// TestSnapshotFails leaves the log as it was.
+func TestSnapshotFails(t *testing.T) {
+	fsys := memfs.New(seeded(2))
+	l, _, s := mustOpen(t, fsys, smallOptions(2))
+	appendAll(t, l, &s, "one")
+	broken := errors.New("broken")
+	if err := l.Snapshot(1, func(io.Writer) error { return broken }); !errors.Is(err, broken) {
+		t.Fatal(err)
+	}
+	if left := names(t, fsys, "snapshot-"); len(left) > 0 {
+		t.Fatalf("left over: %v", left)
+	}
+	appendAll(t, l, &s, "two")
+	if err := l.Snapshot(2, s.snapshot); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestSnapshotIndex has the indexes that are refused.
+func TestSnapshotIndex(t *testing.T) {
+	l, _, s := mustOpen(t, memfs.New(seeded(2)), smallOptions(2))
+	appendAll(t, l, &s, "one", "two", "three")
+	write := func(io.Writer) error { return nil }
+	for _, c := range []struct {
+		index uint64
+		want  error
+	}{{4, wal.ErrSnapshotIndex}, {0, nil}, {2, nil}, {2, nil}, {1, wal.ErrSnapshotIndex}, {3, nil}} {
+		if err := l.Snapshot(c.index, write); !errors.Is(err, c.want) {
+			t.Errorf("Snapshot(%d): %v", c.index, err)
+		}
+	}
+	if st := l.Stats(); st.Snapshots != 2 || st.SnapshotIndex != 3 {
+		t.Errorf("%+v", st)
+	}
+}
+
+// TestSnapshotSyncs makes a snapshot of records that nobody synced: they
+// are durable with it.
+func TestSnapshotSyncs(t *testing.T) {
+	fsys := memfs.New(seeded(2))
+	l, _, s := mustOpen(t, fsys, smallOptions(2))
+	if _, err := l.Append([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	s.apply([]byte("x"))
+	if err := l.Snapshot(1, s.snapshot); err != nil {
+		t.Fatal(err)
+	}
+	fsys.Crash()
+	if _, rec, got := mustOpen(t, fsys, smallOptions(2)); got != s || rec.SnapshotIndex != 1 {
+		t.Fatalf("%+v %+v", got, rec)
+	}
+}
+
+// TestSnapshotBesideAppends appends and syncs while a snapshot is written,
+// refuses a second one, and makes Close wait.
+func TestSnapshotBesideAppends(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fsys := memfs.New(seeded(2))
+		l, _, s := mustOpen(t, fsys, smallOptions(2))
+		appendAll(t, l, &s, "one")
+		then := s
+		proceed := make(chan struct{})
+		done := make(chan error)
+		go func() { // ends with the snapshot
+			done <- l.Snapshot(1, func(w io.Writer) error { <-proceed; return then.snapshot(w) })
+		}()
+		synctest.Wait()
+		appendAll(t, l, &s, "two", "three")
+		if err := l.Snapshot(3, s.snapshot); !errors.Is(err, wal.ErrSnapshotIndex) {
+			t.Error(err)
+		}
+		closed := make(chan error, 1)
+		go func() { closed <- l.Close() }() // ends after the snapshot
+		synctest.Wait()
+		select {
+		case err := <-closed:
+			t.Errorf("Close did not wait: %v", err)
+		default:
+		}
+		if _, err := l.Append(nil); !errors.Is(err, wal.ErrClosed) {
+			t.Error(err)
+		}
+		close(proceed)
+		if err := errors.Join(<-done, <-closed); err != nil {
+			t.Error(err)
+		}
+		if _, rec, got := mustOpen(t, fsys, smallOptions(2)); got != s || rec.SnapshotIndex != 1 {
+			t.Errorf("%+v %+v", got, rec)
+		}
+	})
+}
+
+// TestGroupCommit lets many goroutines sync: fewer syncs than callers, and
+// everybody's record is durable when its Sync returns.
+func TestGroupCommit(t *testing.T) {
+	fsys := memfs.New(seeded(2))
+	l, _, _ := mustOpen(t, fsys, wal.Options{})
+	before := l.Stats()
+	const goroutines, each = 16, 50
+	var wg sync.WaitGroup
+	for range goroutines {
+		wg.Go(func() { // each ends after its records
+			for range each {
+				index, err := l.Append([]byte("record"))
+				if err == nil {
+					err = l.Sync()
+				}
+				if err != nil || l.Stats().DurableIndex < index {
+					t.Errorf("record %d not durable: %v", index, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	st := l.Stats()
+	if st.LastIndex != goroutines*each || st.Records != goroutines*each || st.Syncs-before.Syncs > goroutines*each {
+		t.Errorf("%+v", st)
+	}
+}
+
+// TestOneSyncABatch counts what a batch costs.
+func TestOneSyncABatch(t *testing.T) {
+	fsys := memfs.New(seeded(2))
+	l, _, s := mustOpen(t, fsys, wal.Options{})
+	syncs, ops := fsys.Syncs(), fsys.Ops()
+	appendAll(t, l, &s, "one", "two", "three")
+	if n := fsys.Syncs() - syncs; n != 1 {
+		t.Errorf("%d syncs for a batch", n)
+	}
+	if n := fsys.Ops() - ops; n != 2 {
+		t.Errorf("%d operations for a batch", n)
+	}
+	appendAll(t, l, &s)
+	if n := fsys.Ops() - ops; n != 2 {
+		t.Errorf("a sync of nothing did something")
+	}
+}
+
+// TestLimits has records and batches that are too large.
+func TestLimits(t *testing.T) {
+	l, _, s := mustOpen(t, memfs.New(seeded(2)), wal.Options{MaxRecord: 10})
+	if _, err := l.Append(make([]byte, 11)); !errors.Is(err, wal.ErrTooLarge) {
+		t.Error(err)
+	}
+	appendAll(t, l, &s, "0123456789", "")
+	if st := l.Stats(); st.LastIndex != 2 {
+		t.Errorf("%+v", st)
+	}
+}
+
+// TestClosed has every call after Close.
+func TestClosed(t *testing.T) {
+	fsys := memfs.New(seeded(2))
+	l, _, s := mustOpen(t, fsys, smallOptions(2))
+	appendAll(t, l, &s, "one")
+	if _, err := l.Append([]byte("pending")); err != nil {
+		t.Fatal(err)
+	}
+	s.apply([]byte("pending"))
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, aerr := l.Append(nil)
+	for _, err := range []error{aerr, l.Sync(), l.Close(), l.Err(), l.Snapshot(1, s.snapshot)} {
+		if !errors.Is(err, wal.ErrClosed) {
+			t.Errorf("after Close: %v", err)
+		}
+	}
+	if _, _, got := mustOpen(t, fsys, smallOptions(2)); got != s {
+		t.Error("Close lost what was pending")
+	}
+}
+
+// TestLocked opens a directory twice.
+func TestLocked(t *testing.T) {
+	fsys := memfs.New(seeded(2))
+	l, _, _ := mustOpen(t, fsys, smallOptions(2))
+	if _, _, err := wal.Open(fsys, dir, smallOptions(2)); !errors.Is(err, wal.ErrLocked) || !strings.Contains(err.Error(), dir) {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	mustOpen(t, fsys, smallOptions(2))
+}
+
+// TestReplayErrors passes a callback's error on.
+func TestReplayErrors(t *testing.T) {
+	fsys, l, _ := newMem(t, 2, smallOptions(2), 6, 4)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, rec, _ := mustOpen(t, fsys, smallOptions(2))
+	broken := errors.New("broken")
+	if err := rec.Replay(func(io.Reader) error { return broken }, nil); !errors.Is(err, broken) {
+		t.Error(err)
+	}
+	if rec.SnapshotIndex == 0 {
+		t.Error("no snapshot")
+	}
+	var s state
+	if err := rec.Replay(s.restore, func(uint64, []byte) error { return broken }); !errors.Is(err, broken) {
+		t.Error(err)
+	}
+}
+
+// TestRetention counts what snapshots leave.
+func TestRetention(t *testing.T) {
+	opts := smallOptions(2)
+	opts.KeepSnapshots = 2
+	fsys, l, states := newMem(t, 2, opts, 60, 5)
+	st := l.Stats()
+	if st.Snapshots != 2 || len(names(t, fsys, "snapshot-")) != 2 {
+		t.Errorf("snapshots: %d, files %v", st.Snapshots, names(t, fsys, "snapshot-"))
+	}
+	segments := names(t, fsys, "log-")
+	if st.Segments != len(segments) || st.Segments > 6 || st.Bytes == 0 {
+		t.Errorf("segments: %+v, files %v", st, segments)
+	}
+	var first uint64
+	if _, err := fmt.Sscanf(segments[0], "log-%d", &first); err != nil || first == 1 {
+		t.Errorf("the log still begins with %d, %v", first, err)
+	}
+	if st.LastIndex != uint64(len(states)-1) || st.DurableIndex != st.LastIndex {
+		t.Errorf("%+v of %d", st, len(states)-1)
+	}
+}
