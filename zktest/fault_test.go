@@ -1,0 +1,231 @@
+package zktest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock/zk"
+)
+
+func TestDropReplyHasAppliedTheRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := Start(t)
+		c, other := srv.Dial(t), srv.Dial(t)
+		f := srv.DropReply(Match{Op: "create2", Path: "/x", Skip: 1})
+		mustCreate(t, c, "/x1", zk.ModePersistent)
+		mustCreate(t, c, "/y", zk.ModePersistent)
+		_, _, err := c.Create(t.Context(), "/x2", nil, zk.OpenACL(), zk.ModePersistent)
+		if !errors.Is(err, zk.ErrConnectionLost) {
+			t.Fatalf("the create whose reply was lost said %v", err)
+		}
+		<-f.Done()
+		wantNode(t, other, "/x2", true)
+		mustCreate(t, c, "/x3", zk.ModePersistent) // it happens once
+	})
+}
+
+func TestDropRequestHasNotAppliedIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := Start(t)
+		c, other := srv.Dial(t), srv.Dial(t)
+		f := srv.DropRequest(Match{Op: "multi", Path: "/m"})
+		if _, err := c.Multi(t.Context(), zk.CreateOp("/m", nil, zk.OpenACL(), zk.ModePersistent)); !errors.Is(err, zk.ErrConnectionLost) {
+			t.Fatalf("the multi that was lost said %v", err)
+		}
+		<-f.Done()
+		wantNode(t, other, "/m", false)
+	})
+}
+
+func TestFaultTakenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := Start(t)
+		c := srv.Dial(t)
+		f := srv.DropReply(Match{})
+		f.Stop()
+		mustCreate(t, c, "/x", zk.ModePersistent)
+		select {
+		case <-f.Done():
+			t.Error("a fault that was taken back happened")
+		default:
+		}
+	})
+}
+
+func TestDropReplyToConnect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := Start(t)
+		f := srv.DropReply(Match{Op: "connect"})
+		c := srv.Dial(t)
+		<-f.Done()
+		mustCreate(t, c, "/x", zk.ModePersistent)
+		// The session whose id never arrived lives until its timeout.
+		if n := srv.Server().Stats().Sessions; n != 2 {
+			t.Errorf("%d sessions, want 2", n)
+		}
+	})
+}
+
+func TestCutConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := Start(t)
+		c := srv.Dial(t)
+		id, s := c.SessionID(), watch(t, c)
+		mustCreate(t, c, "/e", zk.ModeEphemeral)
+		srv.CutConnections()
+		s.await(t, zk.Disconnected)
+		if ch, _ := s.await(t, zk.Connected); ch.SessionID != id {
+			t.Errorf("session %#x after the cut, want %#x", ch.SessionID, id)
+		}
+		wantNode(t, c, "/e", true)
+	})
+}
+
+func TestBlackholeEndsASession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := Start(t)
+		c := srv.Dial(t, session(4*time.Second))
+		mustCreate(t, c, "/e", zk.ModeEphemeral)
+		s := watch(t, c)
+		srv.Blackhole(true)
+		began := time.Now()
+		_, lost := s.await(t, zk.Disconnected)
+		if d := lost.Sub(began); d > 4*time.Second {
+			t.Errorf("the client noticed after %v, want within its timeout", d)
+		}
+		time.Sleep(time.Until(began.Add(4100 * time.Millisecond)))
+		if n := srv.Server().Stats().Sessions; n != 0 {
+			t.Errorf("%d sessions after timeout + 100 ms, want 0", n)
+		}
+		srv.Blackhole(false)
+		wantNode(t, srv.Dial(t), "/e", false)
+	})
+}
+
+func TestShortBlackholeOnlyDelays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := Start(t)
+		c := srv.Dial(t, session(20*time.Second))
+		srv.Blackhole(true)
+		began := time.Now()
+		time.AfterFunc(2*time.Second, func() { srv.Blackhole(false) })
+		mustCreate(t, c, "/x", zk.ModePersistent)
+		if d := time.Since(began); d != 2*time.Second {
+			t.Errorf("answered after %v, want 2s", d)
+		}
+	})
+}
+
+func TestBlockOneWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := Start(t)
+		c := srv.Dial(t, session(20*time.Second))
+		other := srv.Server()
+		before := other.Stats().Nodes
+		srv.Block(ToClient, true)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, _, err := c.Create(ctx, "/x", nil, zk.OpenACL(), zk.ModePersistent); err == nil {
+			t.Error("an answer came through")
+		}
+		if n := other.Stats().Nodes; n != before+1 {
+			t.Errorf("the request did not arrive: %d nodes after %d", n, before)
+		}
+		srv.Block(ToClient, false)
+	})
+}
+
+func TestHalfOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := Start(t)
+		c := srv.Dial(t, session(6*time.Second))
+		s := watch(t, c)
+		s.await(t, zk.Connected)
+		srv.HalfOpen()
+		began := time.Now()
+		_, noticed := s.await(t, zk.Disconnected)
+		if d := noticed.Sub(began); d == 0 || d > 6*time.Second {
+			t.Errorf("noticed after %v, want by silence and within the timeout", d)
+		}
+		s.await(t, zk.Connected)
+		mustCreate(t, c, "/x", zk.ModePersistent)
+	})
+}
+
+func TestDelayAndTrickle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := Start(t)
+		c := srv.Dial(t, session(time.Hour))
+		srv.Delay(50 * time.Millisecond)
+		began := time.Now()
+		mustCreate(t, c, "/x", zk.ModePersistent)
+		if d := time.Since(began); d != 100*time.Millisecond {
+			t.Errorf("a request with 50ms each way took %v", d)
+		}
+		// Many at a time take no longer than one.
+		began = time.Now()
+		done := make(chan error, 100)
+		for range 100 {
+			c.Go(zk.ExistsOp("/x", false), func(r zk.Result) { done <- r.Err })
+		}
+		for range 100 {
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+		}
+		if d := time.Since(began); d != 100*time.Millisecond {
+			t.Errorf("100 pipelined requests took %v", d)
+		}
+		srv.Delay(0)
+		srv.Trickle(time.Millisecond)
+		began = time.Now()
+		wantNode(t, c, "/x", true)
+		if d := time.Since(began); d < 100*time.Millisecond || d > 200*time.Millisecond {
+			t.Errorf("some 130 bytes at 1ms each took %v", d)
+		}
+	})
+}
+
+func TestProxy(t *testing.T) {
+	srv := Start(t)
+	p := NewProxy(t, "tcp", srv.ListenTCP(t))
+	c, err := zk.Dial(t.Context(), p.Addr(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	f := p.DropReply(Match{Op: "create2"})
+	if _, _, err := c.Create(t.Context(), "/x", nil, zk.OpenACL(), zk.ModePersistent); !errors.Is(err, zk.ErrConnectionLost) {
+		t.Errorf("the create whose reply was lost said %v", err)
+	}
+	<-f.Done()
+	wantNode(t, c, "/x", true)
+	id := c.SessionID()
+	if err := p.ExpireSession(id); err != nil {
+		t.Fatal(err)
+	}
+	s := watch(t, c)
+	for ch, _ := s.await(t, zk.Connected); ch.SessionID == id; ch, _ = s.await(t, zk.Connected) {
+	}
+}
+
+// TestOtherBytesPass: what is no ZooKeeper protocol goes through as it is.
+func TestOtherBytesPass(t *testing.T) {
+	srv := Start(t)
+	nc, err := net.Dial("tcp", srv.ListenTCP(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	if _, err := nc.Write([]byte("ruok")); err != nil {
+		t.Fatal(err)
+	}
+	if answer, err := io.ReadAll(nc); string(answer) != "imok" {
+		t.Errorf("ruok was answered %q, %v", answer, err)
+	}
+}

@@ -1,0 +1,181 @@
+package zktest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock/zk"
+)
+
+// session asks for a session timeout.
+func session(d time.Duration) func(*zk.Options) {
+	return func(o *zk.Options) { o.SessionTimeout = d }
+}
+
+// states collects the states of a client.
+type states struct{ seen chan zk.StateChange }
+
+func watch(t testing.TB, c *zk.Client) *states {
+	s := &states{seen: make(chan zk.StateChange, 1000)}
+	t.Cleanup(c.Listen(zk.Listener{State: func(ch zk.StateChange) { s.seen <- ch }}))
+	return s
+}
+
+// await waits for a state and returns the change and when it came.
+func (s *states) await(t testing.TB, want zk.State) (zk.StateChange, time.Time) {
+	t.Helper()
+	timeout := time.After(5 * time.Minute)
+	for {
+		select {
+		case ch := <-s.seen:
+			if ch.State == want {
+				return ch, time.Now()
+			}
+		case <-timeout:
+			t.Fatalf("the client never became %v", want)
+		}
+	}
+}
+
+func mustCreate(t testing.TB, c *zk.Client, path string, mode zk.CreateMode) {
+	t.Helper()
+	if _, _, err := c.Create(t.Context(), path, nil, zk.OpenACL(), mode); err != nil {
+		t.Fatalf("create %s: %v", path, err)
+	}
+}
+
+// wantNode asks until there is an answer: a client learns of a cut connection
+// by the next request on it.
+func wantNode(t testing.TB, c *zk.Client, path string, want bool) {
+	t.Helper()
+	_, ok, err := c.Exists(t.Context(), path)
+	for errors.Is(err, zk.ErrConnectionLost) {
+		_, ok, err = c.Exists(t.Context(), path)
+	}
+	if err != nil || ok != want {
+		t.Fatalf("exists %s: %v, %v; want %v", path, ok, err, want)
+	}
+}
+
+func TestStartAndDial(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := Start(t)
+		a, b := srv.Dial(t), srv.Dial(t)
+		mustCreate(t, a, "/x", zk.ModeEphemeral)
+		wantNode(t, b, "/x", true)
+		if srv.Addr() != srv.Servers() {
+			t.Errorf("Addr %q without a port of TCP", srv.Addr())
+		}
+		if n := srv.Connections(); n != 2 {
+			t.Errorf("%d connections, want 2", n)
+		}
+	})
+}
+
+func TestRestartKeepsTheData(t *testing.T) {
+	for name, test := range map[string]struct {
+		opts []Option
+		kept bool
+	}{
+		"default":  {nil, true},
+		"on disk":  {[]Option{OnDisk(t.TempDir())}, true},
+		"volatile": {[]Option{Volatile}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := Start(t, test.opts...)
+			mustCreate(t, srv.Dial(t), "/x", zk.ModePersistent)
+			srv.Restart(t)
+			wantNode(t, srv.Dial(t), "/x", test.kept)
+		})
+	}
+}
+
+func TestStopRefusesUntilRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := Start(t)
+		c := srv.Dial(t, session(20*time.Second))
+		mustCreate(t, c, "/e", zk.ModeEphemeral)
+		before, s := c.SessionID(), watch(t, c)
+		srv.Stop()
+		s.await(t, zk.Disconnected)
+		if _, err := srv.DialContext(t.Context(), "", ""); err == nil {
+			t.Error("a stopped server accepted a connection")
+		}
+		time.Sleep(time.Hour) // a session does not expire while nobody counts
+		srv.Restart(t)
+		// The client has long given the session up for lost, or resumes it:
+		// that is its affair. The server must know it still.
+		if n := srv.Server().Stats().Sessions; n != 1 {
+			t.Errorf("%d sessions after the restart, want 1 (%#x)", n, before)
+		}
+	})
+}
+
+func TestCrashKeepsWhatWasAcknowledged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := Start(t)
+		c := srv.Dial(t, session(time.Hour))
+		for _, path := range []string{"/a", "/b", "/c"} {
+			mustCreate(t, c, path, zk.ModePersistent)
+			srv.Crash()
+			srv.Restart(t)
+			wantNode(t, c, path, true)
+		}
+	})
+}
+
+func TestExpireSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := Start(t)
+		c, other := srv.Dial(t), srv.Dial(t)
+		mustCreate(t, c, "/e", zk.ModeEphemeral)
+		id, s := c.SessionID(), watch(t, c)
+		if err := srv.ExpireSession(id); err != nil {
+			t.Fatal(err)
+		}
+		wantNode(t, other, "/e", false)
+		s.await(t, zk.Expired)
+		if ch, _ := s.await(t, zk.Connected); ch.SessionID == id {
+			t.Error("the client has its old session again")
+		}
+		if err := srv.ExpireSession(12345); err == nil {
+			t.Error("a session that nobody has was expired")
+		}
+	})
+}
+
+func TestListenTCP(t *testing.T) {
+	srv := Start(t)
+	addr := srv.ListenTCP(t)
+	c, err := zk.Dial(t.Context(), addr, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	mustCreate(t, c, "/x", zk.ModePersistent)
+	wantNode(t, srv.Dial(t), "/x", true)
+	if srv.Addr() != addr {
+		t.Errorf("Addr is %q, want %q", srv.Addr(), addr)
+	}
+}
+
+func TestDialFailsWithinItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := Start(t)
+		srv.Refuse(true)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		c, err := zk.Dial(ctx, srv.Servers(), &zk.Options{DialContext: srv.DialContext})
+		if err == nil {
+			c.Close()
+		}
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Dial said %v", err)
+		}
+		srv.Refuse(false)
+		srv.Dial(t)
+	})
+}
