@@ -9,6 +9,10 @@ const (
 	// roundBytes ends a round early: a batch larger than this gains nothing
 	// from sharing a sync.
 	roundBytes = 4 << 20
+	// stall is how late the loop must be for its next deadline to take that
+	// for a pause of the whole process, and stallGrace what clients then get.
+	stall      = 50 * time.Millisecond
+	stallGrace = 50 * time.Millisecond
 )
 
 // run is the server's loop: the one goroutine that touches the tree and the
@@ -41,7 +45,7 @@ func (s *Server) setTimer(timer *time.Timer) {
 	wait := time.Hour
 	if next, ok := s.loop.tree.NextTick(); ok {
 		// A deadline that has passed since the round is for the next one.
-		wait = max(next-s.elapsed(), time.Microsecond)
+		wait = max(max(next, s.loop.tickAfter)-s.elapsed(), time.Microsecond)
 	}
 	if len(s.loop.again) > 0 {
 		wait = 0
@@ -53,6 +57,7 @@ func (s *Server) setTimer(timer *time.Timer) {
 // what the tree had to say about it. An error means that the log is broken
 // and that nothing of this round was handed out.
 func (s *Server) round() error {
+	s.loop.rounds++
 	conns, calls := s.takeReady()
 	size := 0
 	for i, c := range conns {
@@ -63,8 +68,7 @@ func (s *Server) round() error {
 		}
 		size += s.apply(c)
 	}
-	s.loop.tree.Tick(s.now(), &s.loop.out)
-	s.stageSends()
+	s.tick()
 	if err := s.commit(); err != nil {
 		return err
 	}
@@ -78,6 +82,23 @@ func (s *Server) round() error {
 	}
 	s.maybeSnapshot()
 	return nil
+}
+
+// tick lets the tree do what is due. After a pause of the process, by SIGSTOP
+// or a machine without time to spare, the deadlines of sessions have passed
+// whose pings wait in the sockets: the readers get a moment to bring them
+// before anybody is expired. A session that ends later harms no lock.
+func (s *Server) tick() {
+	l, now := &s.loop, s.now()
+	due, ok := l.tree.NextTick()
+	if ok && now.Mono-due > stall && l.tickAfter <= due {
+		l.tickAfter = now.Mono + stallGrace
+	}
+	if now.Mono < l.tickAfter {
+		return
+	}
+	l.tree.Tick(now, &l.out)
+	s.stageSends()
 }
 
 // takeReady returns the connections with input, in the order in which they

@@ -62,7 +62,9 @@ type loop struct {
 	index     uint64  // of the last record in the log
 	saving    bool    // a snapshot is being written
 	traffic   traffic
-	idleSince time.Time // zero while there are sessions
+	idleSince time.Time     // zero while there are sessions
+	tickAfter time.Duration // no session expires before: the process was paused
+	rounds    int64         // batches so far
 }
 
 // New makes a server and recovers what its data directory holds, which takes

@@ -36,6 +36,7 @@ func (s *Server) wordMntr() string {
 		{"global_sessions", counts.Sessions},
 		{"local_sessions", 0},
 		{"uptime", s.elapsed().Milliseconds()},
+		{"batches", s.loop.rounds},
 		{"log_syncs", syncs},
 		{"goroutines", runtime.NumGoroutine()},
 	} {
