@@ -37,7 +37,7 @@ func TestIdleServerSleeps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t, quiet(t))
 		c := login(t, s, time.Hour)
-		c.create("/c", wire.ModeContainer)
+		c.do(wire.OpCreateContainer, &wire.CreateRequest{Path: "/c", ACL: openACL(), Flags: wire.ModeContainer})
 		rounds := func() (n int64) {
 			s.ask(func() { n = s.loop.rounds })
 			return n
