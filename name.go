@@ -15,6 +15,11 @@ const (
 // root is where relative names live.
 const root = "/zklock/"
 
+// PathOf returns the path of the znode that a lock's name means below the
+// connection string's chroot, or an error that wraps ErrInvalidName. It is for
+// those who want to refuse a bad name before they connect.
+func PathOf(name string) (string, error) { return lockPath(name) }
+
 // lockPath turns a name into the path of the lock's znode: "demo" means
 // "/zklock/demo", and a name that begins with a slash is the path itself.
 func lockPath(name string) (string, error) {
