@@ -55,8 +55,8 @@ type Config struct {
 	// makes Connect refuse new sessions.
 	Rand io.Reader
 	// Compat38 brings back what releases after 3.8.0 mended, so that both can
-	// be compared answer by answer: exists and watch events need no READ
-	// permission, a watch replaces another kind of watch of the same connection
+	// be compared answer by answer: exists needs no READ permission,
+	// a watch replaces another kind of watch of the same connection
 	// on the same path, and checkWatches finds the watches of others.
 	Compat38 bool
 }

@@ -103,9 +103,10 @@ func (f *firing) deliver(c *conn) {
 }
 
 // mayWatch reports whether c may hear of a node with the list acl, nil for a
-// node that is gone. ZooKeeper up to 3.8.3 told everybody, paths included.
+// node that is gone. ZooKeeper up to 3.8.3 told everybody, paths included; Debian's
+// 3.8.0 has the mend.
 func (t *Tree) mayWatch(c *conn, acl *aclSet) bool {
-	return acl == nil || t.cfg.Compat38 || permits(acl.list, wire.PermRead, c.ids)
+	return acl == nil || permits(acl.list, wire.PermRead, c.ids)
 }
 
 // eventZxid stands in the header of events, as before 3.9. Later servers put

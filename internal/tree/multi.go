@@ -6,27 +6,49 @@ import (
 )
 
 // multi does all operations in one transaction, or none. Its answer has no
-// error in the header: the results tell.
-func (t *Tree) multi(c *conn, m *wire.MultiRequest, now Now, out *Out) *wire.MultiResponse {
+// error in the header: the results tell. Only what can't be understood fails it
+// as a whole.
+func (t *Tree) multi(c *conn, m *wire.MultiRequest, now Now, out *Out) (wire.Record, wire.ErrCode) {
 	p := prep{t: t, c: c, over: make(map[string]view)}
 	x := txn{op: wire.OpMulti, subs: make([]txn, len(m.Ops))}
-	for i, op := range m.Ops {
+	for i := range m.Ops {
+		op := &m.Ops[i]
+		if op.Op = multiKind(op); op.Op == wire.OpError {
+			return nil, t.fail(wire.ErrMarshalling, now, out)
+		}
 		var err wire.ErrCode
 		if x.subs[i], err = p.prepare(op.Op, op.Req); err != wire.ErrOK {
 			t.fail(err, now, out)
-			return failedMulti(len(m.Ops), i, err)
+			return failedMulti(len(m.Ops), i, err), wire.ErrOK
 		}
 	}
 	t.commit(&x, now, out)
 	resp := &wire.MultiResponse{Results: make([]wire.MultiResult, len(m.Ops))}
 	for i, op := range m.Ops {
 		res := &resp.Results[i]
-		res.Op, res.Resp = op.Op, answer(op.Op, &x.subs[i])
+		res.Op = op.Op
 		if op.Op == wire.OpCreateContainer || op.Op == wire.OpCreateTTL {
 			res.Op = wire.OpCreate2
 		}
+		res.Resp = answer(res.Op, &x.subs[i])
 	}
-	return resp
+	return resp, wire.ErrOK
+}
+
+// multiKind is what an operation of a multi is: Java goes by a create's mode
+// there, not by its opcode, so both ordinary creates answer the path alone, and
+// a mode with a TTL in a record without one can't be read (OpError).
+func multiKind(op *wire.MultiOp) wire.OpCode {
+	q, ok := op.Req.(*wire.CreateRequest)
+	switch {
+	case !ok:
+		return op.Op
+	case q.Flags.Container():
+		return wire.OpCreateContainer
+	case q.Flags.TTL():
+		return wire.OpError
+	}
+	return wire.OpCreate
 }
 
 // failedMulti is the answer when the operation at failed did not go: those

@@ -64,7 +64,8 @@ func (t *Tree) rearm(c *conn, path string, n *node, deleted, missed bool, typ wi
 	if deleted {
 		typ = wire.EventNodeDeleted
 	}
-	if t.mayWatch(c, acl) {
+	// Debian's 3.8.0 mended the events of changes, not these.
+	if t.cfg.Compat38 || t.mayWatch(c, acl) {
 		e := nodeEvent(typ, path)
 		out.frame(c, wire.AppendEvent(nil, eventZxid, &e))
 	}

@@ -1,6 +1,8 @@
 package tree
 
 import (
+	"strings"
+
 	"github.com/zklock/zklock/internal/jute"
 	"github.com/zklock/zklock/internal/wire"
 )
@@ -60,6 +62,13 @@ func (t *Tree) checkWatches(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode)
 	q.Decode(r)
 	mask, ok := t.typeMask(q.Type)
 	if r.Err() != nil || !ok {
+		return nil, wire.ErrMarshalling
+	}
+	if t.cfg.Compat38 && !strings.HasPrefix(q.Path, "/") {
+		// There the walk up from "" has no first step, and from others no last.
+		if q.Path == "" {
+			return nil, wire.ErrNoWatcher
+		}
 		return nil, wire.ErrMarshalling
 	}
 	if t.watches.bits(q.Path, c)&mask != 0 {

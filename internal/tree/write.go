@@ -23,7 +23,7 @@ func (t *Tree) write(c *conn, op wire.OpCode, r *jute.Reader, now Now, out *Out)
 		return nil, t.fail(wire.ErrMarshalling, now, out)
 	}
 	if m, ok := req.(*wire.MultiRequest); ok {
-		return t.multi(c, m, now, out), wire.ErrOK
+		return t.multi(c, m, now, out)
 	}
 	p := prep{t: t, c: c}
 	x, err := p.prepare(op, req)

@@ -1,0 +1,238 @@
+package tree
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// Operations of multis, in few words.
+func opCreate(path string, mode wire.CreateMode) wire.MultiOp {
+	return wire.MultiOp{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: path, ACL: openACL(), Flags: mode}}
+}
+
+func opDelete(path string, version int32) wire.MultiOp {
+	return wire.MultiOp{Op: wire.OpDelete, Req: &wire.DeleteRequest{Path: path, Version: version}}
+}
+
+func opSet(path string, version int32) wire.MultiOp {
+	return wire.MultiOp{Op: wire.OpSetData, Req: &wire.SetDataRequest{Path: path, Data: []byte("m"), Version: version}}
+}
+
+func opCheck(path string, version int32) wire.MultiOp {
+	return wire.MultiOp{Op: wire.OpCheck, Req: &wire.CheckVersionRequest{Path: path, Version: version}}
+}
+
+// multi runs operations and returns the results.
+func (p *peer) multi(ops ...wire.MultiOp) []wire.MultiResult {
+	p.w.tb.Helper()
+	var resp wire.MultiResponse
+	p.want(p.ask(wire.OpMulti, &wire.MultiRequest{Ops: ops}, &resp), wire.ErrOK, "multi")
+	if len(resp.Results) != len(ops) {
+		p.w.tb.Fatalf("%d results of %d operations", len(resp.Results), len(ops))
+	}
+	return resp.Results
+}
+
+// codes are the errors of the results.
+func codes(results []wire.MultiResult) []wire.ErrCode {
+	var list []wire.ErrCode
+	for _, r := range results {
+		list = append(list, r.Err)
+	}
+	return list
+}
+
+// Each row fails or goes as a whole; the codes are those of the results.
+func TestMultiAllOrNothing(t *testing.T) {
+	const skipped = wire.ErrRuntimeInconsistency
+	type row struct {
+		name string
+		ops  []wire.MultiOp
+		want []wire.ErrCode
+	}
+	for _, tt := range []row{
+		{"empty", nil, nil},
+		{"create and child", []wire.MultiOp{opCreate("/n", 0), opCreate("/n/c", 0)}, []wire.ErrCode{0, 0}},
+		{"create and delete", []wire.MultiOp{opCreate("/n", 0), opDelete("/n", 0)}, []wire.ErrCode{0, 0}},
+		{"delete and create", []wire.MultiOp{opDelete("/a/b", -1), opCreate("/a/b", 0), opCheck("/a/b", 0)}, []wire.ErrCode{0, 0, 0}},
+		{"delete child, then parent", []wire.MultiOp{opDelete("/a/b", -1), opDelete("/a", -1)}, []wire.ErrCode{0, 0}},
+		{"versions count inside", []wire.MultiOp{opSet("/a", 0), opSet("/a", 1), opCheck("/a", 2)}, []wire.ErrCode{0, 0, 0}},
+		{"first fails", []wire.MultiOp{opCheck("/a", 9), opCreate("/n", 0)}, []wire.ErrCode{wire.ErrBadVersion, skipped}},
+		{"last fails", []wire.MultiOp{opCreate("/n", 0), opSet("/a", -1), opDelete("/a/b", -1), opCheck("/none", -1)},
+			[]wire.ErrCode{0, 0, 0, wire.ErrNoNode}},
+		{"middle fails", []wire.MultiOp{opCreate("/n", 0), opDelete("/a", -1), opCheck("/none", -1)},
+			[]wire.ErrCode{0, wire.ErrNotEmpty, skipped}},
+		{"twice the same node", []wire.MultiOp{opCreate("/n", 0), opCreate("/n", 0)}, []wire.ErrCode{0, wire.ErrNodeExists}},
+		{"child of a deleted one", []wire.MultiOp{opDelete("/a/b", -1), opCreate("/a/b/c", 0)}, []wire.ErrCode{0, wire.ErrNoNode}},
+		{"deleted twice", []wire.MultiOp{opDelete("/a/b", -1), opDelete("/a/b", -1)}, []wire.ErrCode{0, wire.ErrNoNode}},
+		{"set after delete", []wire.MultiOp{opDelete("/a/b", -1), opSet("/a/b", -1)}, []wire.ErrCode{0, wire.ErrNoNode}},
+		{"not empty inside", []wire.MultiOp{opCreate("/a/b/c", 0), opDelete("/a/b", -1)}, []wire.ErrCode{0, wire.ErrNotEmpty}},
+		{"below an ephemeral", []wire.MultiOp{opCreate("/e", wire.ModeEphemeral), opCreate("/e/c", 0)},
+			[]wire.ErrCode{0, wire.ErrNoChildrenForEphemerals}},
+		{"old version inside", []wire.MultiOp{opSet("/a", 0), opCheck("/a", 0)}, []wire.ErrCode{0, wire.ErrBadVersion}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w, watcher, p := watchBed(t, Config{})
+			watcher.lasting("/", wire.AddWatchPersistentRecursive)
+			before, zxid := stateWithoutZxid(w.tree), w.tree.Zxid()
+			results := p.multi(tt.ops...)
+			if !slices.Equal(codes(results), tt.want) {
+				t.Errorf("codes %v, want %v", codes(results), tt.want)
+			}
+			if w.tree.Zxid() != zxid+1 {
+				t.Errorf("took %d transactions", w.tree.Zxid()-zxid)
+			}
+			failed := slices.ContainsFunc(tt.want, func(c wire.ErrCode) bool { return c != wire.ErrOK })
+			for i, r := range results {
+				if failed != (r.Op == wire.OpError) {
+					t.Errorf("result %d is of kind %s", i, r.Op)
+				}
+			}
+			if failed {
+				if !bytes.Equal(stateWithoutZxid(w.tree), before) {
+					t.Error("a failed multi left something behind")
+				}
+				watcher.wantEvents()
+			}
+			w.check()
+		})
+	}
+}
+
+// stateWithoutZxid is the state but for the last transaction's id.
+func stateWithoutZxid(t *Tree) []byte {
+	b := t.AppendSnapshot(nil)
+	clear(b[len(snapshotMagic):][:8])
+	return b
+}
+
+func TestMultiResults(t *testing.T) {
+	w := newWorld(t, Config{ExtendedTypes: true})
+	p := w.dial()
+	create := func(path string, mode wire.CreateMode) *wire.CreateRequest {
+		return &wire.CreateRequest{Path: path, ACL: openACL(), Flags: mode}
+	}
+	results := p.multi(
+		opCreate("/a", 0),
+		wire.MultiOp{Op: wire.OpCreate2, Req: create("/b", wire.ModePersistent)},
+		wire.MultiOp{Op: wire.OpCreateContainer, Req: create("/c", wire.ModeContainer)},
+		wire.MultiOp{Op: wire.OpCreateTTL, Req: &wire.CreateTTLRequest{Path: "/t", ACL: openACL(), Flags: wire.ModePersistentTTL, TTL: 5}},
+		opSet("/a", 0),
+		opCreate("/a/c", 0),
+		opSet("/a", 1),
+		opCheck("/a", 2),
+		opDelete("/b", 0),
+	)
+	kinds := []wire.OpCode{wire.OpCreate, wire.OpCreate, wire.OpCreate2, wire.OpCreate2, wire.OpSetData,
+		wire.OpCreate, wire.OpSetData, wire.OpCheck, wire.OpDelete}
+	zxid := w.tree.Zxid()
+	for i, r := range results {
+		if r.Op != kinds[i] {
+			t.Errorf("result %d is of kind %s, want %s", i, r.Op, kinds[i])
+		}
+		switch resp := r.Resp.(type) {
+		case *wire.Create2Response:
+			if resp.Stat.Czxid != zxid || resp.Stat.EphemeralOwner != 0 {
+				t.Errorf("result %d: stat %+v", i, resp.Stat)
+			}
+		case *wire.SetDataResponse:
+			// The stat is that of the moment, not of the end.
+			if want := int32(i-4) / 2; resp.Stat.NumChildren != want || resp.Stat.Version != want+1 || resp.Stat.Mzxid != zxid {
+				t.Errorf("result %d: stat %+v", i, resp.Stat)
+			}
+		}
+	}
+	w.check()
+}
+
+func TestMultiSequence(t *testing.T) {
+	w := newWorld(t, Config{})
+	p := w.dial()
+	p.mk("/q", 0)
+	results := p.multi(
+		opCreate("/q/a-", wire.ModeEphemeralSequential), opCreate("/q/plain", 0), opDelete("/q/plain", -1),
+		opCreate("/q/b-", wire.ModeEphemeralSequential),
+	)
+	for i, want := range map[int]string{0: "/q/a-0000000000", 3: "/q/b-0000000002"} {
+		if got := results[i].Resp.(*wire.CreateResponse).Path; got != want {
+			t.Errorf("result %d: %q, want %q", i, got, want)
+		}
+	}
+	// What a failed multi counted does not count.
+	p.multi(opCreate("/q/c-", wire.ModeEphemeralSequential), opCheck("/none", -1))
+	if got := p.mk("/q/d-", wire.ModeEphemeralSequential); got != "/q/d-0000000003" {
+		t.Errorf("after a failed multi: %q", got)
+	}
+	w.check()
+}
+
+func TestMultiPermissions(t *testing.T) {
+	w := newWorld(t, Config{})
+	p := w.dial()
+	p.mkACL("/locked", wire.ACL{Perms: wire.PermCreate, Scheme: "world", ID: "anyone"})
+	for _, tt := range []struct {
+		op   wire.MultiOp
+		want wire.ErrCode
+	}{
+		{opCheck("/locked", -1), wire.ErrNoAuth},
+		{opSet("/locked", -1), wire.ErrNoAuth},
+		{opCreate("/locked/a", 0), wire.ErrOK},
+		{opDelete("/locked/a", -1), wire.ErrNoAuth},
+	} {
+		if got := codes(p.multi(tt.op)); got[0] != tt.want {
+			t.Errorf("%s: %s, want %s", tt.op.Op, got[0].Name(), tt.want.Name())
+		}
+	}
+	w.check()
+}
+
+func TestMultiMalformed(t *testing.T) {
+	w := newWorld(t, Config{})
+	p := w.dial()
+	good := (&wire.MultiRequest{Ops: []wire.MultiOp{opCreate("/n", 0)}}).Append(nil)
+	for name, body := range map[string][]byte{
+		"no body":      nil,
+		"no end":       good[:len(good)-9],
+		"nested":       {0, 0, 0, 14, 0, 255, 255, 255, 255},
+		"read":         {0, 0, 0, 4, 0, 255, 255, 255, 255},
+		"setACL":       {0, 0, 0, 7, 0, 255, 255, 255, 255},
+		"closeSession": {255, 255, 255, 245, 0, 255, 255, 255, 255},
+	} {
+		zxid := w.tree.Zxid()
+		if r := p.call(wire.OpMulti, raw(body)); r.Err != wire.ErrMarshalling || r.Zxid != zxid+1 {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+	if c := w.tree.Counts(); c.Nodes != 4 || p.closed {
+		t.Errorf("counts %+v, closed %v", c, p.closed)
+	}
+	w.check()
+}
+
+func TestMultiRead(t *testing.T) {
+	w, _, p := watchBed(t, Config{})
+	p.mkACL("/locked", wire.ACL{Perms: wire.PermAdmin, Scheme: "world", ID: "anyone"})
+	var resp wire.MultiResponse
+	err := p.ask(wire.OpMultiRead, &wire.MultiReadRequest{Ops: []wire.MultiOp{
+		{Op: wire.OpGetData, Req: &wire.GetDataRequest{Path: "/a"}},
+		{Op: wire.OpGetChildren, Req: &wire.GetChildrenRequest{Path: "/a"}},
+		{Op: wire.OpGetData, Req: &wire.GetDataRequest{Path: "/none"}},
+		{Op: wire.OpGetChildren, Req: &wire.GetChildrenRequest{Path: "/locked"}},
+		{Op: wire.OpGetData, Req: &wire.GetDataRequest{Path: "/a/b"}},
+	}}, &resp)
+	p.want(err, wire.ErrOK, "multiRead")
+	if want := []wire.ErrCode{0, 0, wire.ErrNoNode, wire.ErrNoAuth, 0}; !slices.Equal(codes(resp.Results), want) {
+		t.Errorf("codes %v, want %v", codes(resp.Results), want)
+	}
+	if d := resp.Results[0].Resp.(*wire.GetDataResponse); string(d.Data) != "x" || d.Stat != w.tree.nodes["/a"].stat() {
+		t.Errorf("first result %+v", d)
+	}
+	if c := resp.Results[1].Resp.(*wire.GetChildrenResponse); !slices.Equal(c.Children, []string{"b"}) {
+		t.Errorf("second result %+v", c)
+	}
+	bad := raw((&wire.MultiRequest{Ops: []wire.MultiOp{opCheck("/a", 0)}}).Append(nil))
+	p.want(p.call(wire.OpMultiRead, bad).Err, wire.ErrMarshalling, "a write in a multiRead")
+}

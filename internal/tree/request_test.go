@@ -1,0 +1,180 @@
+package tree
+
+import (
+	"testing"
+
+	"github.com/zklock/zklock/internal/jute"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// raw is a body as it stands.
+type raw []byte
+
+func (raw) Decode(*jute.Reader)      {}
+func (r raw) Append(b []byte) []byte { return append(b, r...) }
+
+func TestUnknownRequestsCloseTheConnection(t *testing.T) {
+	for _, op := range []wire.OpCode{0, 10, 23, 99, 108, 1000, -2, -9, wire.OpError, wire.OpCheck, wire.OpDeleteContainer, wire.OpCreateSession, opSessionTimeout, -1 << 31} {
+		w := newWorld(t, Config{})
+		p := w.dial()
+		zxid := w.tree.Zxid()
+		body := raw((&wire.CheckVersionRequest{Path: "/"}).Append(nil))
+		if r := p.call(op, body); r.Err != wire.ErrUnimplemented || r.Zxid != -1 || !p.closed {
+			t.Errorf("request %d: %+v, closed %v", op, r.ReplyHeader, p.closed)
+		}
+		if w.tree.Zxid() != zxid || w.tree.Counts().Sessions != 1 {
+			t.Errorf("request %d changed the state", op)
+		}
+	}
+}
+
+func TestMalformedBodies(t *testing.T) {
+	w := newWorld(t, Config{})
+	p := w.dial()
+	writes := 0
+	for op := wire.OpCreate; op <= wire.OpAddWatch; op++ {
+		rec := wire.NewRequest(op)
+		if rec == nil || op == wire.OpAuth || op == wire.OpSASL || op == wire.OpPing || op == wire.OpCheck {
+			continue
+		}
+		before := w.tree.Zxid()
+		want := before
+		if isWrite(op) {
+			writes++
+			want++
+		}
+		// A string longer than all that follows.
+		r := p.call(op, raw{0, 0, 1, 0, '/'})
+		if r.Err != wire.ErrMarshalling || r.Zxid != want || p.closed {
+			t.Errorf("%s: %+v, closed %v", op, r.ReplyHeader, p.closed)
+		}
+	}
+	if writes != 9 {
+		t.Errorf("%d kinds of writes", writes)
+	}
+	w.check()
+}
+
+func TestBytesBehindTheRecordAreIgnored(t *testing.T) {
+	p := newWorld(t, Config{}).dial()
+	body := raw(append((&wire.ExistsRequest{Path: "/"}).Append(nil), 1, 2, 3))
+	p.want(p.call(wire.OpExists, body).Err, wire.ErrOK, "exists")
+	p.want(p.call(wire.OpPing, raw{1}).Err, wire.ErrOK, "ping")
+}
+
+func TestFramesWithoutHeader(t *testing.T) {
+	for n := range 8 {
+		w := newWorld(t, Config{})
+		p := w.dial()
+		p.sendFrame(make([]byte, n))
+		if !p.closed || len(p.replies) != 0 || w.tree.Counts().Sessions != 1 {
+			t.Errorf("%d bytes: closed %v, %d answers", n, p.closed, len(p.replies))
+		}
+	}
+}
+
+func TestFrameLimit(t *testing.T) {
+	w := newWorld(t, Config{MaxFrame: 100})
+	p := w.dial()
+	frame := wire.AppendRequest(nil, 1, wire.OpExists, &wire.ExistsRequest{Path: "/"})[4:]
+	p.sendFrame(append(frame, make([]byte, 100-len(frame))...))
+	if len(p.replies) != 1 {
+		t.Fatal("a frame at the limit was not answered")
+	}
+	p.sendFrame(make([]byte, 101))
+	if !p.closed {
+		t.Error("a frame above the limit was taken")
+	}
+	w.tree.Request(999, frame, w.now, &w.out) // a connection that never was
+	if len(w.out.Sends) != 0 {
+		t.Error("somebody unknown got an answer")
+	}
+}
+
+func TestSync(t *testing.T) {
+	p := newWorld(t, Config{}).dial()
+	for _, path := range []string{"/", "/none", "", "no path"} {
+		var resp wire.SyncResponse
+		if err := p.ask(wire.OpSync, &wire.SyncRequest{Path: path}, &resp); err != wire.ErrOK || resp.Path != path {
+			t.Errorf("sync %q: %v, %q", path, err, resp.Path)
+		}
+	}
+}
+
+func TestReconfigIsRefused(t *testing.T) {
+	for enabled, want := range map[bool]wire.ErrCode{false: wire.ErrReconfigDisabled, true: wire.ErrUnimplemented} {
+		w := newWorld(t, Config{ReconfigEnabled: enabled})
+		p := w.dial()
+		zxid := w.tree.Zxid()
+		if r := p.call(wire.OpReconfig, &wire.ReconfigRequest{CurConfigID: -1}); r.Err != want || r.Zxid != zxid+1 || p.closed {
+			t.Errorf("enabled %v: %+v", enabled, r.ReplyHeader)
+		}
+	}
+}
+
+func TestReadsByOddPaths(t *testing.T) {
+	w := newWorld(t, Config{})
+	p := w.dial()
+	for path, want := range map[string]wire.ErrCode{
+		"": wire.ErrOK, "/": wire.ErrOK, "/zookeeper": wire.ErrOK,
+		"//": wire.ErrNoNode, "zookeeper": wire.ErrNoNode, "/zookeeper/": wire.ErrNoNode, "/..": wire.ErrNoNode,
+	} {
+		if _, err := p.exists(path, false); err != want {
+			t.Errorf("exists %q: %s", path, err.Name())
+		}
+		if _, _, err := p.get(path, false); err != want {
+			t.Errorf("getData %q: %s", path, err.Name())
+		}
+		if _, err := p.children(path, false); err != want {
+			t.Errorf("getChildren %q: %s", path, err.Name())
+		}
+	}
+	if _, err := p.exists("/\x00", true); err != wire.ErrBadArguments {
+		t.Errorf("exists with a zero: %s", err.Name())
+	}
+	if _, _, err := p.get("/\x00", true); err != wire.ErrNoNode {
+		t.Errorf("getData with a zero: %s", err.Name())
+	}
+}
+
+func TestGetChildren2(t *testing.T) {
+	w, p, actor := watchBed(t, Config{})
+	for _, name := range []string{"/a/z", "/a/c", "/a/y"} {
+		actor.mk(name, 0)
+	}
+	var resp wire.GetChildren2Response
+	p.want(p.ask(wire.OpGetChildren2, &wire.GetChildren2Request{Path: "/a", Watch: true}, &resp), wire.ErrOK, "getChildren2")
+	if got := len(resp.Children); got != 4 || resp.Stat != w.tree.nodes["/a"].stat() {
+		t.Errorf("%q, %+v", resp.Children, resp.Stat)
+	}
+	actor.remove("/a/c", -1)
+	p.wantEvents("children /a")
+	if names, _ := p.children("/a", false); len(names) != 3 || names[0] != "b" || names[1] != "z" || names[2] != "y" {
+		t.Errorf("children %q, want those left in the order of creation", names)
+	}
+	p.want(p.ask(wire.OpGetChildren2, &wire.GetChildren2Request{Path: "/n"}, &resp), wire.ErrNoNode, "getChildren2")
+}
+
+func TestInventory(t *testing.T) {
+	w, p, actor := watchBed(t, Config{})
+	p.mk("/a/e2", wire.ModeEphemeral)
+	p.mk("/a/e1", wire.ModeEphemeral)
+	p.mk("/e", wire.ModeEphemeral)
+	actor.mk("/theirs", wire.ModeEphemeral)
+	for prefix, want := range map[string]int{"": 3, "  ": 3, "/": 3, " / ": 3, "/a": 2, "/a/e1": 1, "/theirs": 0, "a": 0} {
+		var resp wire.GetEphemeralsResponse
+		p.want(p.ask(wire.OpGetEphemerals, &wire.GetEphemeralsRequest{PrefixPath: prefix}, &resp), wire.ErrOK, "getEphemerals")
+		if len(resp.Ephemerals) != want {
+			t.Errorf("ephemerals under %q: %q", prefix, resp.Ephemerals)
+		}
+	}
+	total := int32(len(w.tree.nodes))
+	for path, want := range map[string]int32{"/": total - 1, "": total, "/a": 3, "/a/b": 0, "/zookeeper": 2} {
+		var resp wire.GetAllChildrenNumberResponse
+		err := p.ask(wire.OpGetAllChildrenNumber, &wire.GetAllChildrenNumberRequest{Path: path}, &resp)
+		if err != wire.ErrOK || resp.TotalNumber != want {
+			t.Errorf("below %q: %d, %v, want %d", path, resp.TotalNumber, err, want)
+		}
+	}
+	p.want(p.call(wire.OpGetAllChildrenNumber, &wire.GetAllChildrenNumberRequest{Path: "/n"}).Err, wire.ErrNoNode, "getAllChildrenNumber")
+}

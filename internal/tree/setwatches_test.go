@@ -1,0 +1,99 @@
+package tree
+
+import (
+	"testing"
+
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// moved gives the client's session a new connection, as after a network failure.
+func moved(p *peer) *peer {
+	p.hangUp()
+	return p.w.dialRaw(&wire.ConnectRequest{SessionID: p.session, Password: p.password, Timeout: 10_000})
+}
+
+func TestSetWatches(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		path   string
+		kind   int // 0 data, 1 exists, 2 children
+		change func(*peer)
+		now    []string
+		later  []string // after /a is set and gets a child
+	}{
+		{"data, unchanged", "/a", 0, nil, nil, []string{"data /a"}},
+		{"data, set", "/a", 0, func(p *peer) { p.set("/a", "", -1) }, []string{"data /a"}, nil},
+		{"data, child came", "/a", 0, func(p *peer) { p.mk("/a/c", 0) }, nil, []string{"data /a"}},
+		{"data, deleted", "/a/b", 0, func(p *peer) { p.remove("/a/b", -1) }, []string{"deleted /a/b"}, nil},
+		{"data, made again", "/a/b", 0, func(p *peer) { p.remove("/a/b", -1); p.mk("/a/b", 0) }, []string{"data /a/b"}, nil},
+		{"exists, still missing", "/n", 1, nil, nil, []string{"created /n"}},
+		{"exists, came", "/n", 1, func(p *peer) { p.mk("/n", 0) }, []string{"created /n"}, nil},
+		// The protocol can't know better; the client must register it as data.
+		{"exists, was there", "/a", 1, nil, []string{"created /a"}, nil},
+		{"children, unchanged", "/a", 2, nil, nil, []string{"children /a"}},
+		{"children, data set", "/a", 2, func(p *peer) { p.set("/a", "", -1) }, nil, []string{"children /a"}},
+		{"children, child came", "/a", 2, func(p *peer) { p.mk("/a/c", 0) }, []string{"children /a"}, nil},
+		{"children, child went", "/a", 2, func(p *peer) { p.remove("/a/b", -1) }, []string{"children /a"}, nil},
+		{"children, deleted", "/a/b", 2, func(p *peer) { p.remove("/a/b", -1) }, []string{"deleted /a/b"}, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w, p, actor := watchBed(t, Config{})
+			zxid := w.tree.Zxid()
+			p = moved(p)
+			if tt.change != nil {
+				tt.change(actor)
+			}
+			req := &wire.SetWatches{RelativeZxid: zxid, DataWatches: []string{}, ExistWatches: []string{}, ChildWatches: []string{}}
+			*[]*[]string{&req.DataWatches, &req.ExistWatches, &req.ChildWatches}[tt.kind] = []string{tt.path}
+			p.xid = wire.XidSetWatches - 1
+			if r := p.call(wire.OpSetWatches, req); r.Err != wire.ErrOK || r.Xid != wire.XidSetWatches || len(r.body) != 0 {
+				t.Errorf("answer %+v", r)
+			}
+			p.wantEvents(tt.now...)
+			actor.set("/a", "", -1)
+			actor.create("/a/later", 0)
+			actor.create("/n", 0)
+			p.wantEvents(tt.later...)
+		})
+	}
+}
+
+func TestSetWatches2(t *testing.T) {
+	w, p, actor := watchBed(t, Config{})
+	p = moved(p)
+	r := p.call(wire.OpSetWatches2, &wire.SetWatches2{
+		RelativeZxid: w.tree.Zxid(), DataWatches: []string{"/a"}, ExistWatches: []string{}, ChildWatches: []string{},
+		PersistentWatches: []string{"/p"}, PersistentRecursiveWatches: []string{"/a"},
+	})
+	p.want(r.Err, wire.ErrOK, "setWatches2")
+	actor.mk("/p", 0)
+	actor.mk("/p/c", 0)
+	actor.set("/a", "", -1)
+	actor.set("/a", "", -1)
+	actor.set("/a/b", "", -1)
+	p.wantEvents("created /p", "children /p", "data /a", "data /a", "data /a/b")
+}
+
+func TestSetWatchesWithoutLists(t *testing.T) {
+	_, p, _ := watchBed(t, Config{})
+	p.want(p.call(wire.OpSetWatches, &wire.SetWatches{}).Err, wire.ErrMarshalling, "null lists")
+	p.want(p.call(wire.OpSetWatches2, &wire.SetWatches2{DataWatches: []string{"/n"}}).Err, wire.ErrMarshalling, "null lists")
+	p.want(p.call(wire.OpSetWatches, nil).Err, wire.ErrMarshalling, "no body")
+	p.wantEvents()
+}
+
+func TestSetWatchesNeedRead(t *testing.T) {
+	for _, compat := range []bool{false, true} {
+		_, p, actor := watchBed(t, Config{Compat38: compat})
+		actor.auth("digest", "ann:secret")
+		actor.mkACL("/private", wire.ACL{Perms: 31, Scheme: "auth"})
+		p.call(wire.OpSetWatches, &wire.SetWatches{
+			DataWatches: []string{"/private", "/gone"}, ExistWatches: []string{"/private"}, ChildWatches: []string{"/private"},
+		})
+		want := []string{"deleted /gone"}
+		if compat {
+			want = []string{"data /private", "deleted /gone", "created /private", "children /private"}
+		}
+		p.wantEvents(want...)
+	}
+}

@@ -1,0 +1,268 @@
+package tree
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// watchBed is a tree with /a and /a/b, a client that watches and one that acts.
+func watchBed(t *testing.T, cfg Config) (w *world, watcher, actor *peer) {
+	t.Helper()
+	w = newWorld(t, cfg)
+	watcher, actor = w.dial(), w.dial()
+	actor.mk("/a", wire.ModePersistent)
+	actor.mk("/a/b", wire.ModePersistent)
+	return w, watcher, actor
+}
+
+// Which watch hears of what, and in which order.
+func TestWhatWatchesSee(t *testing.T) {
+	exists := func(path string) func(*peer) { return func(p *peer) { p.exists(path, true) } }
+	data := func(path string) func(*peer) { return func(p *peer) { p.get(path, true) } }
+	children := func(path string) func(*peer) { return func(p *peer) { p.children(path, true) } }
+	lasting := func(path string) func(*peer) {
+		return func(p *peer) { p.lasting(path, wire.AddWatchPersistent) }
+	}
+	recursive := func(path string) func(*peer) {
+		return func(p *peer) { p.lasting(path, wire.AddWatchPersistentRecursive) }
+	}
+	mk := func(path string) func(*peer) { return func(p *peer) { p.mk(path, wire.ModePersistent) } }
+	set := func(path string) func(*peer) { return func(p *peer) { p.set(path, "y", -1) } }
+	del := func(path string) func(*peer) { return func(p *peer) { p.remove(path, -1) } }
+	type steps []func(*peer)
+	for _, tt := range []struct {
+		name    string
+		watches steps
+		acts    steps
+		want    []string
+	}{
+		{"exists, created", steps{exists("/n")}, steps{mk("/n"), set("/n"), del("/n")}, []string{"created /n"}},
+		{"exists, data set", steps{exists("/a")}, steps{set("/a"), set("/a")}, []string{"data /a"}},
+		{"exists, deleted", steps{exists("/a/b")}, steps{del("/a/b"), mk("/a/b")}, []string{"deleted /a/b"}},
+		{"exists does not see children", steps{exists("/a")}, steps{mk("/a/c"), del("/a/c")}, nil},
+		{"data, set", steps{data("/a")}, steps{mk("/a/c"), set("/a"), set("/a")}, []string{"data /a"}},
+		{"data, deleted", steps{data("/a/b")}, steps{del("/a/b")}, []string{"deleted /a/b"}},
+		{"data on a missing node sets none", steps{data("/n")}, steps{mk("/n")}, nil},
+		{"children on a missing node sets none", steps{children("/n")}, steps{mk("/n"), mk("/n/c")}, nil},
+		{"children, created", steps{children("/a")}, steps{set("/a"), set("/a/b"), mk("/a/c"), del("/a/c")}, []string{"children /a"}},
+		{"children, deleted", steps{children("/a")}, steps{del("/a/b")}, []string{"children /a"}},
+		{"children, itself deleted", steps{children("/a/b")}, steps{del("/a/b")}, []string{"deleted /a/b"}},
+		{"children of the root", steps{children("/")}, steps{mk("/n")}, []string{"children /"}},
+		{"not grandchildren", steps{children("/")}, steps{mk("/a/c")}, nil},
+		{"one deleted for three watches", steps{exists("/a/b"), data("/a/b"), children("/a/b")}, steps{del("/a/b")}, []string{"deleted /a/b"}},
+		{"exists and data are one", steps{exists("/a"), data("/a")}, steps{set("/a"), set("/a")}, []string{"data /a"}},
+		{"node before parent", steps{exists("/a/b"), children("/a")}, steps{del("/a/b")}, []string{"deleted /a/b", "children /a"}},
+		{"created before parent", steps{children("/a"), exists("/a/c")}, steps{mk("/a/c")}, []string{"created /a/c", "children /a"}},
+		{"lasting", steps{lasting("/a")}, steps{set("/a"), set("/a"), mk("/a/c"), del("/a/c")},
+			[]string{"data /a", "data /a", "children /a", "children /a"}},
+		{"lasting survives deletion", steps{lasting("/n")}, steps{mk("/n"), del("/n"), mk("/n")},
+			[]string{"created /n", "deleted /n", "created /n"}},
+		{"lasting is not recursive", steps{lasting("/a")}, steps{set("/a/b"), mk("/a/b/c")}, nil},
+		{"recursive", steps{recursive("/a")}, steps{set("/a"), mk("/a/c"), mk("/a/c/d"), set("/a/b"), del("/a/b"), mk("/n")},
+			[]string{"data /a", "created /a/c", "created /a/c/d", "data /a/b", "deleted /a/b"}},
+		{"recursive on a missing node", steps{recursive("/n")}, steps{mk("/n"), mk("/n/m"), mk("/nn")}, []string{"created /n", "created /n/m"}},
+		{"recursive at the root", steps{recursive("/")}, steps{set("/"), mk("/n"), mk("/n/m")}, []string{"data /", "created /n", "created /n/m"}},
+		{"recursive and children", steps{recursive("/a"), children("/a")}, steps{mk("/a/c"), mk("/a/d")},
+			[]string{"created /a/c", "children /a", "created /a/d"}},
+		{"recursive twice up the path", steps{recursive("/"), recursive("/a"), exists("/a/b")}, steps{set("/a/b"), del("/a/b")},
+			[]string{"data /a/b", "deleted /a/b"}},
+		{"lasting and one-shot", steps{lasting("/a"), exists("/a"), children("/a")}, steps{set("/a"), set("/a"), mk("/a/c"), mk("/a/d")},
+			[]string{"data /a", "data /a", "children /a", "children /a"}},
+		{"failed changes are silent", steps{exists("/a"), children("/a"), exists("/n")}, steps{
+			func(p *peer) { p.create("/a", 0) }, func(p *peer) { p.set("/a", "", 9) }, func(p *peer) { p.remove("/a", -1) },
+			func(p *peer) { p.create("/n/m", 0) },
+		}, nil},
+		{"ACL changes are silent", steps{exists("/a"), lasting("/a")}, steps{func(p *peer) {
+			p.call(wire.OpSetACL, &wire.SetACLRequest{Path: "/a", ACL: openACL(), Version: -1})
+		}}, nil},
+		{"the empty path is no root here", steps{exists(""), children("")}, steps{set("/"), mk("/n")}, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, self := range []bool{false, true} {
+				w, watcher, actor := watchBed(t, Config{})
+				if self {
+					actor = watcher // a writer hears of its own changes as well
+				}
+				for _, f := range tt.watches {
+					f(watcher)
+				}
+				for _, f := range tt.acts {
+					f(actor)
+				}
+				if got := watcher.takeEvents(); !slices.Equal(got, tt.want) {
+					t.Errorf("self %v: events %q, want %q", self, got, tt.want)
+				}
+				w.check()
+			}
+		})
+	}
+}
+
+// The events of a multi come in the order of its operations, before the answer.
+func TestMultiFires(t *testing.T) {
+	_, watcher, actor := watchBed(t, Config{})
+	watcher.children("/a", true)
+	watcher.exists("/a/b", true)
+	watcher.exists("/a/c", true)
+	actor.exists("/a/c", true)
+	actor.call(wire.OpMulti, &wire.MultiRequest{Ops: []wire.MultiOp{
+		{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: "/a/c", ACL: openACL()}},
+		{Op: wire.OpSetData, Req: &wire.SetDataRequest{Path: "/a/b", Version: -1}},
+		{Op: wire.OpDelete, Req: &wire.DeleteRequest{Path: "/a/b", Version: -1}},
+	}})
+	watcher.wantEvents("created /a/c", "children /a", "data /a/b")
+	actor.wantEvents("created /a/c")
+}
+
+func TestDisconnectRemovesWatches(t *testing.T) {
+	w, watcher, actor := watchBed(t, Config{})
+	watcher.exists("/a", true)
+	watcher.children("/a", true)
+	watcher.lasting("/a/b", wire.AddWatchPersistentRecursive)
+	actor.exists("/a", true)
+	if c := w.tree.Counts(); c.Watches != 4 || c.Watchers != 2 || c.WatchedPaths != 2 {
+		t.Errorf("counts %+v", c)
+	}
+	watcher.hangUp()
+	if c := w.tree.Counts(); c.Watches != 1 || c.Watchers != 1 || c.WatchedPaths != 1 {
+		t.Errorf("counts after a disconnect: %+v", c)
+	}
+	actor.set("/a", "", -1)
+	if tab := &w.tree.watches; tab.total != 0 || len(tab.byPath) != 0 || tab.recursive != 0 {
+		t.Errorf("left behind: %+v", tab)
+	}
+}
+
+func TestRemoveAndCheckWatches(t *testing.T) {
+	all := []wire.WatcherType{wire.WatcherChildren, wire.WatcherData, wire.WatcherAny, wire.WatcherPersistent, wire.WatcherPersistentRecursive}
+	for _, tt := range []struct {
+		set  func(*peer)
+		name string
+		has  []wire.WatcherType
+	}{
+		{func(*peer) {}, "none", nil},
+		{func(p *peer) { p.exists("/a", true) }, "exists", []wire.WatcherType{wire.WatcherData, wire.WatcherAny}},
+		{func(p *peer) { p.children("/a", true) }, "children", []wire.WatcherType{wire.WatcherChildren, wire.WatcherAny}},
+		{func(p *peer) { p.lasting("/a", 0) }, "persistent", []wire.WatcherType{wire.WatcherAny, wire.WatcherPersistent}},
+		{func(p *peer) { p.lasting("/a", 1) }, "recursive", []wire.WatcherType{wire.WatcherAny, wire.WatcherPersistentRecursive}},
+	} {
+		for _, typ := range all {
+			want := wire.ErrNoWatcher
+			if slices.Contains(tt.has, typ) {
+				want = wire.ErrOK
+			}
+			w, watcher, actor := watchBed(t, Config{})
+			actor.exists("/a", true) // another's watch does not count
+			actor.children("/a", true)
+			tt.set(watcher)
+			check := &wire.CheckWatchesRequest{Path: "/a", Type: typ}
+			if r := watcher.call(wire.OpCheckWatches, check); r.Err != want {
+				t.Errorf("%s: check of type %d: %s", tt.name, typ, r.Err.Name())
+			}
+			remove := &wire.RemoveWatchesRequest{Path: "/a", Type: typ}
+			if r := watcher.call(wire.OpRemoveWatches, remove); r.Err != want {
+				t.Errorf("%s: removal of type %d: %s", tt.name, typ, r.Err.Name())
+			}
+			if r := watcher.call(wire.OpRemoveWatches, remove); r.Err != wire.ErrNoWatcher {
+				t.Errorf("%s: second removal of type %d: %s", tt.name, typ, r.Err.Name())
+			}
+			left := w.tree.watches.bits("/a", w.tree.conns[watcher.id])
+			if want == wire.ErrOK && left != 0 {
+				t.Errorf("%s: removal of type %d leaves %b", tt.name, typ, left)
+			}
+			actor.set("/a", "", -1)
+			actor.wantEvents("data /a")
+		}
+	}
+}
+
+func TestBadWatchRequests(t *testing.T) {
+	_, p, _ := watchBed(t, Config{})
+	for _, typ := range []wire.WatcherType{0, 6, -1} {
+		p.want(p.call(wire.OpCheckWatches, &wire.CheckWatchesRequest{Path: "/a", Type: typ}).Err, wire.ErrMarshalling, "check")
+		p.want(p.call(wire.OpRemoveWatches, &wire.RemoveWatchesRequest{Path: "/a", Type: typ}).Err, wire.ErrMarshalling, "remove")
+	}
+	p.want(p.lasting("/a", 2), wire.ErrMarshalling, "mode 2")
+	p.want(p.lasting("/a", -1), wire.ErrMarshalling, "mode -1")
+}
+
+// An event is for those who may read the node.
+func TestEventsNeedRead(t *testing.T) {
+	for _, compat := range []bool{false, true} {
+		_, watcher, actor := watchBed(t, Config{Compat38: compat})
+		actor.auth("digest", "ann:secret")
+		list := []wire.ACL{{Perms: 31, Scheme: "auth"}}
+		watcher.lasting("/", wire.AddWatchPersistentRecursive)
+		actor.lasting("/", wire.AddWatchPersistentRecursive)
+		actor.mkACL("/private", list...)
+		actor.set("/private", "x", -1)
+		actor.remove("/private", -1)
+		actor.wantEvents("created /private", "data /private", "deleted /private")
+		watcher.wantEvents()
+	}
+}
+
+// The table against a plain model, under random changes.
+func TestWatchTableAgainstModel(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	type key struct {
+		path string
+		c    *conn
+	}
+	table, model := newWatchTable(), make(map[key]watchBits)
+	conns := []*conn{{id: 1}, {id: 2}, {id: 3}}
+	for range 20_000 {
+		k := key{"/" + string(rune('a'+rng.IntN(5))), conns[rng.IntN(3)]}
+		switch rng.IntN(10) {
+		case 0:
+			table.removeConn(k.c)
+			for m := range model {
+				if m.c == k.c {
+					delete(model, m)
+				}
+			}
+		default:
+			bits := watchBits(rng.IntN(64)) & watchBits(rng.IntN(64))
+			table.set(k.path, k.c, bits)
+			if model[k] = bits; bits == 0 {
+				delete(model, k)
+			}
+		}
+		total, recursiveEntries, paths := 0, 0, make(map[string]int)
+		for m, bits := range model {
+			if got := table.bits(m.path, m.c); got != bits {
+				t.Fatalf("%s: bits %b, want %b", m.path, got, bits)
+			}
+			total += bits.count()
+			paths[m.path]++
+			if bits&recursive != 0 {
+				recursiveEntries++
+			}
+		}
+		if table.total != total || table.recursive != recursiveEntries || len(table.byPath) != len(paths) {
+			t.Fatalf("%d watches, %d recursive, %d paths; want %d, %d, %d",
+				table.total, table.recursive, len(table.byPath), total, recursiveEntries, len(paths))
+		}
+	}
+}
+
+func BenchmarkFireHerd(b *testing.B) {
+	w := newWorld(b, Config{})
+	actor := w.dial()
+	actor.mk("/a", wire.ModePersistent)
+	var herd []*peer
+	for range 1000 {
+		herd = append(herd, w.dial())
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		for _, p := range herd {
+			w.tree.addWatch("/a", w.tree.conns[p.id], dataOnce)
+		}
+		w.tree.fire("/a", wire.EventNodeDataChanged, nil, &w.out)
+		w.out.Reset()
+	}
+}
