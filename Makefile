@@ -3,7 +3,7 @@
 
 MODULES    := . ./cmd/zklock ./test
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
-FUZZTIME   ?= 3s
+FUZZTIME   ?= 20000x
 GO         ?= go
 
 .PHONY: check deps lint vet format test race test-command test-real fuzz simulate build clean
@@ -49,7 +49,7 @@ test-command:
 test-real: deps
 	cd test && $(GO) test -timeout 20m ./...
 
-## fuzz: every fuzz target for FUZZTIME each.
+## fuzz: every fuzz target for FUZZTIME each (a duration, or a count such as 20000x).
 fuzz:
 	@scripts/fuzz $(FUZZTIME)
 
