@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/cmd/zklock/internal/span"
+)
+
+// owner is what others see of this process and the command it runs. The
+// command's arguments stay here: they may hold secrets.
+func owner(command string) zklock.Owner {
+	o := zklock.Owner{PID: os.Getpid(), Command: filepath.Base(command), Version: "zklock " + zklock.Version}
+	o.Host, _ = os.Hostname() // an unknown name is left out
+	if u, err := user.Current(); err == nil {
+		o.User = u.Username
+	}
+	return o
+}
+
+// errInterrupted is the cause of a context that a signal ended.
+type errInterrupted struct{ sig os.Signal }
+
+// Error names the signal.
+func (e errInterrupted) Error() string { return "interrupted by " + e.sig.String() }
+
+// status is the exit code for having been interrupted.
+func (e errInterrupted) status() int {
+	if n, ok := e.sig.(syscall.Signal); ok {
+		return exitSignal + int(n)
+	}
+	return exitFailed
+}
+
+// interruptible returns a context that the first signal of the kind that ends
+// programs ends. Signals that follow later stay in the channel. The goroutine
+// ends when stop is called, which must be before anybody else reads signals.
+func interruptible(signals <-chan os.Signal) (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-done:
+				return
+			case sig := <-signals:
+				if ends(sig) {
+					cancel(errInterrupted{sig})
+					return
+				}
+			}
+		}
+	}()
+	return ctx, func() {
+		close(done)
+		<-ended
+		cancel(nil)
+	}
+}
+
+// ends reports whether a signal means to give up.
+func ends(sig os.Signal) bool {
+	switch sig {
+	case os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT:
+		return true
+	}
+	return false
+}
+
+// acquire takes the lock as the flags say, telling of the wait, or returns an
+// error with its exit code.
+func (s *settings) acquire(ctx context.Context, l *zklock.Lock, name string, line *waitLine) (*zklock.Hold, error) {
+	wait, cancel := ctx, context.CancelFunc(func() {})
+	if s.wait.D > 0 {
+		wait, cancel = context.WithTimeout(ctx, s.wait.D)
+	}
+	defer cancel()
+	stop := line.start(wait, l, name)
+	hold, err := s.take(wait, l)
+	stop()
+	switch {
+	case err == nil:
+		return hold, nil
+	case ctx.Err() != nil:
+		return nil, interrupted(ctx, err)
+	case errors.Is(err, zklock.ErrLocked):
+		return nil, &exitError{s.conflict, fmt.Errorf("%s is held by another", name)}
+	case wait.Err() != nil:
+		return nil, &exitError{s.conflict, fmt.Errorf("%s was not free within %s", name, span.Short(s.wait.D))}
+	}
+	return nil, err
+}
+
+// take acquires with or without waiting.
+func (s *settings) take(ctx context.Context, l *zklock.Lock) (*zklock.Hold, error) {
+	if !s.try {
+		return l.Acquire(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.connect.D)
+	defer cancel()
+	return l.TryAcquire(ctx)
+}
+
+// interrupted is the error for a context that a signal ended; err is what came
+// of it otherwise.
+func interrupted(ctx context.Context, err error) error {
+	var sig errInterrupted
+	if errors.As(context.Cause(ctx), &sig) {
+		return &exitError{Code: sig.status()}
+	}
+	return err
+}
+
+// releaseTime bounds a release: after a session's timeout the lock is free
+// whatever becomes of it.
+func (s *settings) releaseTime() time.Duration { return min(s.session.D, 5*time.Second) }

@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/cmd/zklock/internal/home"
+	"github.com/zklock/zklock/cmd/zklock/internal/local"
+	"github.com/zklock/zklock/cmd/zklock/internal/span"
+	"github.com/zklock/zklock/zk"
+)
+
+// target is where the locks live.
+type target struct {
+	servers string // connection string
+	dialer  *local.Dialer
+	first   firstConn
+}
+
+// firstConn is a connection that was made to see whether one can be had at all.
+type firstConn struct {
+	mu   sync.Mutex
+	conn net.Conn
+}
+
+// take returns the connection once.
+func (f *firstConn) take() net.Conn {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	conn := f.conn
+	f.conn = nil
+	return conn
+}
+
+// target finds the servers: those that were named, else the local server. A
+// local server is started at once: what stands in its way will not go away by
+// waiting for it.
+func (s *settings) target(ctx context.Context) (*target, error) {
+	dir, err := home.Dir(home.Mine())
+	place := local.Place{Dir: dir}
+	if s.servers != "" && (err != nil || !place.Owns(s.servers)) {
+		return &target{servers: s.servers}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	exe, err := executable()
+	if err != nil {
+		return nil, err
+	}
+	t := &target{dialer: &local.Dialer{Place: place, Exe: exe, Idle: idleTime()}}
+	if t.first.conn, err = t.dialer.DialContext(ctx, "", ""); err != nil {
+		return nil, err
+	}
+	t.servers = "unix:" + place.Socket()
+	return t, nil
+}
+
+// idleTime is how long a local server stays; tests shorten it.
+func idleTime() time.Duration {
+	d, err := span.Parse(os.Getenv("ZKLOCK_IDLE"))
+	if err != nil {
+		return 0
+	}
+	return d
+}
+
+// dial returns the dialer for the local server, nil for the ordinary one.
+func (t *target) dial() func(context.Context, string, string) (net.Conn, error) {
+	if t.dialer == nil {
+		return nil
+	}
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		if conn := t.first.take(); conn != nil {
+			return conn, nil
+		}
+		return t.dialer.DialContext(ctx, network, address)
+	}
+}
+
+// current is the connection string for others: a local socket may have moved.
+func (t *target) current() string {
+	if t.dialer != nil {
+		if socket := t.dialer.Place.Socket(); socket != "" {
+			return "unix:" + socket
+		}
+	}
+	return t.servers
+}
+
+// logger is what --verbose asks for.
+func (s *settings) logger() *slog.Logger {
+	if !s.verbose {
+		return nil
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// bounded returns the context for connecting, which -w shortens.
+func (s *settings) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	limit := s.connect.D
+	if s.wait.D > 0 {
+		limit = min(limit, s.wait.D)
+	}
+	return context.WithTimeout(ctx, limit)
+}
+
+// locks connects for holding locks. opts needs the owner and the hooks only.
+func (s *settings) locks(ctx context.Context, opts zklock.Options) (*zklock.Client, *target, error) {
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	t, err := s.target(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	opts.SessionTimeout, opts.DialContext, opts.Logger = s.session.D, t.dial(), s.logger()
+	c, err := zklock.Dial(ctx, t.servers, &opts)
+	if err != nil {
+		return nil, nil, s.explain(err)
+	}
+	return c, t, nil
+}
+
+// reading connects for looking only.
+func (s *settings) reading(ctx context.Context) (*zk.Client, *zklock.Client, error) {
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	t, err := s.target(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	z, err := zk.Dial(ctx, t.servers, &zk.Options{SessionTimeout: s.session.D, DialContext: t.dial(), Logger: s.logger()})
+	if err != nil {
+		return nil, nil, s.explain(err)
+	}
+	return z, zklock.New(z, &zklock.Options{Anonymous: true}), nil
+}
+
+// explain says what to do about servers that do not answer.
+func (s *settings) explain(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) && s.servers != "" {
+		return fmt.Errorf("no server answered within %s: %w; see --servers and --connect-timeout", span.Short(s.connect.D), err)
+	}
+	return err
+}

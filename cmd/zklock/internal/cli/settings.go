@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/zklock/zklock/cmd/zklock/internal/span"
+)
+
+// Defaults of the settings.
+const (
+	defaultSession = 20 * time.Second
+	defaultConnect = 10 * time.Second
+)
+
+// settings are the flags that several commands share.
+type settings struct {
+	servers string
+	session span.Value
+	connect span.Value
+	verbose bool
+
+	try      bool
+	wait     span.Value
+	conflict int
+}
+
+// environment names the variables that stand for flags that were not given.
+// What a command under a lock is told (ZKLOCK_NAME, _PATH, _TOKEN, _MODE,
+// _SESSION) is not among them: it would change what a nested zklock does.
+func environment() map[string]string {
+	return map[string]string{
+		"servers":            "ZKLOCK_SERVERS",
+		"session-timeout":    "ZKLOCK_SESSION_TIMEOUT",
+		"connect-timeout":    "ZKLOCK_CONNECT_TIMEOUT",
+		"timeout":            "ZKLOCK_TIMEOUT",
+		"conflict-exit-code": "ZKLOCK_CONFLICT_EXIT_CODE",
+		"kill-after":         "ZKLOCK_KILL_AFTER",
+	}
+}
+
+// serverFlags adds what every command that asks servers needs.
+func (s *settings) serverFlags(f *pflag.FlagSet) {
+	s.session.D, s.connect.D = defaultSession, defaultConnect
+	f.StringVar(&s.servers, "servers", "", "ZooKeeper `servers`, host:port,host:port/chroot or unix:/path (ZKLOCK_SERVERS); default: this user's local server")
+	f.Var(&s.session, "session-timeout", "after a crash the lock is free in this time (ZKLOCK_SESSION_TIMEOUT)")
+	f.Var(&s.connect, "connect-timeout", "give up when no server answers in this time (ZKLOCK_CONNECT_TIMEOUT)")
+	f.BoolVarP(&s.verbose, "verbose", "v", false, "tell of connections and sessions")
+}
+
+// waitFlags adds how to wait for a lock.
+func (s *settings) waitFlags(f *pflag.FlagSet) {
+	f.BoolVarP(&s.try, "try", "n", false, "do not wait: exit 124 if the lock is not free")
+	f.Var(&s.wait, "timeout", "wait for the lock no longer than this (ZKLOCK_TIMEOUT); default: for ever")
+	f.Lookup("timeout").Shorthand = "w"
+	f.IntVarP(&s.conflict, "conflict-exit-code", "E", exitConflict, "exit `code` when the lock was not acquired (ZKLOCK_CONFLICT_EXIT_CODE)")
+}
+
+// fromEnvironment sets the flags that were not given from the environment. An
+// empty variable counts as none.
+func fromEnvironment(f *pflag.FlagSet, lookup func(string) (string, bool)) error {
+	var failed error
+	names := environment()
+	f.VisitAll(func(flag *pflag.Flag) {
+		key, ok := names[flag.Name]
+		if !ok || flag.Changed || failed != nil {
+			return
+		}
+		value, ok := lookup(key)
+		if !ok || value == "" {
+			return
+		}
+		// Both ways to limit the wait at once are refused; a flag overrules.
+		if flag.Name == "timeout" && f.Changed("try") {
+			return
+		}
+		if err := f.Set(flag.Name, value); err != nil {
+			failed = usage("%s is %q: %w", key, value, err)
+		}
+	})
+	return failed
+}
+
+// check refuses settings that make no sense, before any I/O.
+func (s *settings) check(f *pflag.FlagSet) error {
+	switch {
+	case s.session.D < 10*time.Millisecond || s.session.D > 24*time.Hour:
+		return usage("--session-timeout is %v: give at least 10ms and at most 24h", s.session.D)
+	case s.connect.D <= 0:
+		return usage("--connect-timeout is %v: give a time above 0", s.connect.D)
+	case s.wait.D < 0:
+		return usage("--timeout is %v: give a time from 0 on", s.wait.D)
+	case s.conflict < 0 || s.conflict > 255:
+		return usage("--conflict-exit-code is %d: give a code from 0 to 255", s.conflict)
+	case s.try && f.Changed("timeout"):
+		return usage("--try does not wait and --timeout waits: give one of them")
+	}
+	return nil
+}

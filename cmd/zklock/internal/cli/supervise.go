@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"os"
+	"time"
+
+	"github.com/zklock/zklock/cmd/zklock/internal/boot"
+	"github.com/zklock/zklock/cmd/zklock/internal/child"
+	"github.com/zklock/zklock/cmd/zklock/internal/deadline"
+	"github.com/zklock/zklock/cmd/zklock/internal/front"
+	"github.com/zklock/zklock/cmd/zklock/internal/watchdog"
+)
+
+// holding is what the supervisor asks a hold.
+type holding interface {
+	Remaining() time.Duration
+	Err() error
+	Done() <-chan struct{}
+}
+
+// process is what the supervisor does with a command.
+type process interface {
+	Exited() <-chan child.Exit
+	Stopped() <-chan int
+	Signal(os.Signal)
+	Terminate()
+	Kill()
+	Group() int
+}
+
+// guarding is what the supervisor tells a watchdog.
+type guarding interface {
+	Died() <-chan struct{}
+	Watch(group int) error
+	Until(time.Duration) error
+}
+
+// supervisor follows a command until it has ended. It belongs to one goroutine.
+type supervisor struct {
+	hold    holding
+	cmd     process
+	plan    deadline.Plan
+	signals <-chan os.Signal
+	link    *front.Link
+	guard   guarding
+	again   func() (guarding, error) // starts another watchdog
+	now     func() time.Duration
+	told    time.Duration // the moment that the watchdog knows
+}
+
+// look takes one look at the hold.
+func (s *supervisor) look() deadline.Hold {
+	// Err first: a hold that ends in between is then lost at the next look,
+	// and has nothing remaining at this one.
+	return deadline.Hold{Lost: s.hold.Err() != nil, Remaining: s.hold.Remaining()}
+}
+
+// run returns how the command ended, and whether it was ended for the lock's
+// sake.
+func (s *supervisor) run() (child.Exit, bool) {
+	core := s.plan.Begin(s.now(), s.look())
+	done := s.hold.Done()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		next := s.step(core)
+		timer.Reset(max(next-s.now(), 0))
+		select {
+		case exit := <-s.cmd.Exited():
+			if core.Ending() {
+				s.cmd.Kill() // what it left behind in its group
+			}
+			return exit, core.Ending()
+		case sig := <-s.signals:
+			s.cmd.Signal(sig)
+		case sig := <-s.cmd.Stopped():
+			s.link.Stopped(sig)
+		case <-done:
+			done = nil
+		case <-s.link.Gone():
+			s.link = nil
+			warn("the process that the shell started is gone: killing the command")
+			s.cmd.Kill()
+		case <-s.guard.Died():
+			s.replace()
+		case <-timer.C:
+		}
+	}
+}
+
+// step does what the core wants now and returns when to look again.
+func (s *supervisor) step(core *deadline.Core) time.Duration {
+	action, next := core.Step(s.now(), s.look())
+	switch action {
+	case deadline.Term:
+		warn("the lock %s: ending the command", s.danger())
+		s.cmd.Terminate()
+	case deadline.Kill:
+		s.cmd.Kill()
+	}
+	// The watchdog comes after our own KILL and before the deadline.
+	if until := core.Deadline() - s.plan.Margin/2; until != s.told {
+		s.told = until
+		_ = s.guard.Until(until) // one that does not listen shows in Died, or is stopped as we may be
+	}
+	return next
+}
+
+// danger says why the command has to end.
+func (s *supervisor) danger() string {
+	if err := s.hold.Err(); err != nil {
+		return "is lost (" + err.Error() + ")"
+	}
+	return "is about to be lost (no answer from the servers)"
+}
+
+// replace starts another watchdog for one that was killed. Without one the
+// command still has the parent-death signal.
+func (s *supervisor) replace() {
+	guard, err := s.again()
+	if err != nil {
+		warn("%v; going on without", err)
+		s.guard = noGuard{}
+		return
+	}
+	s.guard = guard
+	_ = guard.Until(s.told) // one that dies at once shows in Died
+	_ = guard.Watch(s.cmd.Group())
+}
+
+// noGuard stands where no watchdog can be had.
+type noGuard struct{}
+
+func (noGuard) Died() <-chan struct{}     { return nil }
+func (noGuard) Watch(int) error           { return nil }
+func (noGuard) Until(time.Duration) error { return nil }
+
+// newSupervisor starts the command under the hold, with a watchdog.
+func newSupervisor(hold holding, plan deadline.Plan, cmd child.Command, exe string) (*supervisor, *watchdog.Guard, error) {
+	guard, err := watchdog.Start(exe)
+	if err != nil {
+		return nil, nil, err
+	}
+	started, err := child.Start(cmd)
+	if err != nil {
+		guard.Bye()
+		return nil, nil, err
+	}
+	s := &supervisor{hold: hold, cmd: started, plan: plan, guard: guard, now: boot.Now}
+	if err := guard.Watch(started.Group()); err != nil {
+		started.Kill()
+		return nil, nil, err
+	}
+	s.again = func() (guarding, error) { return watchdog.Start(exe) }
+	return s, guard, nil
+}
