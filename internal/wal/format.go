@@ -124,35 +124,38 @@ func parseBatchHeader(b []byte, p place) (batchHeader, bool) {
 	return h, true
 }
 
+// scratch is room for what a record's checksum begins with: on the stack it
+// would not stay there, an allocation for each record.
+type scratch [12]byte
+
 // appendRecord appends one record with its header.
-func appendRecord(b []byte, seed uint32, index uint64, rec []byte) []byte {
+func appendRecord(b []byte, s *scratch, seed uint32, index uint64, rec []byte) []byte {
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(rec)))
-	b = binary.LittleEndian.AppendUint32(b, recordCRC(seed, index, rec))
+	b = binary.LittleEndian.AppendUint32(b, recordCRC(s, seed, index, rec))
 	return append(b, rec...)
 }
 
 // recordCRC covers the index too: a record that turns up at another place
 // is as wrong as a damaged one.
-func recordCRC(seed uint32, index uint64, rec []byte) uint32 {
-	var b [12]byte
-	binary.LittleEndian.PutUint64(b[:], index)
-	binary.LittleEndian.PutUint32(b[8:], uint32(len(rec)))
-	return crc32.Update(crc32.Update(seed, crcTable, b[:]), crcTable, rec)
+func recordCRC(s *scratch, seed uint32, index uint64, rec []byte) uint32 {
+	binary.LittleEndian.PutUint64(s[:], index)
+	binary.LittleEndian.PutUint32(s[8:], uint32(len(rec)))
+	return crc32.Update(crc32.Update(seed, crcTable, s[:]), crcTable, rec)
 }
 
-// cutRecord takes the first record off b, which aliases it.
-func cutRecord(b []byte, seed uint32, index uint64) (rec, rest []byte, ok bool) {
+// splitRecord takes the first record off b, which both results alias, and
+// gives the checksum in its header.
+func splitRecord(b []byte) (rec, rest []byte, crc uint32, ok bool) {
 	if len(b) < recordHeaderSize {
-		return nil, nil, false
+		return nil, nil, 0, false
 	}
 	n := uint64(binary.LittleEndian.Uint32(b))
-	crc := binary.LittleEndian.Uint32(b[4:])
+	crc = binary.LittleEndian.Uint32(b[4:])
 	b = b[recordHeaderSize:]
 	if n > uint64(len(b)) {
-		return nil, nil, false
+		return nil, nil, 0, false
 	}
-	rec, rest = b[:n:n], b[n:]
-	return rec, rest, recordCRC(seed, index, rec) == crc
+	return b[:n:n], b[n:], crc, true
 }
 
 // fileName is the name of a segment or snapshot: fixed width, so that names

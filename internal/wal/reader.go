@@ -27,6 +27,7 @@ type batchReader struct {
 	place
 	buf    []byte
 	header [batchHeaderSize]byte
+	scratch
 }
 
 // newBatchReader reads from behind the segment's header.
@@ -70,7 +71,7 @@ func (r *batchReader) read() (batchHeader, []byte, *damage, error) {
 	if _, err := io.ReadFull(r.r, payload); err != nil {
 		return h, nil, nil, unexpected(err)
 	}
-	if bad, ok := checkRecords(payload, r.seed, h); !ok {
+	if bad, ok := r.checkRecords(payload, h); !ok {
 		return h, nil, r.damage(fmt.Sprintf("checksum of record %d is wrong", bad)), nil
 	}
 	r.offset += batchHeaderSize + int64(h.length)
@@ -103,10 +104,12 @@ func (r *batchReader) end(head []byte) (*damage, error) {
 
 // checkRecords reports whether the payload is exactly the records that the
 // header counts, all sound, else the index of the first bad one.
-func checkRecords(payload []byte, seed uint32, h batchHeader) (bad uint64, ok bool) {
+func (r *batchReader) checkRecords(payload []byte, h batchHeader) (bad uint64, ok bool) {
 	index := h.first
 	for range h.count {
-		if _, payload, ok = cutRecord(payload, seed, index); !ok {
+		var rec []byte
+		var crc uint32
+		if rec, payload, crc, ok = splitRecord(payload); !ok || crc != recordCRC(&r.scratch, r.seed, index, rec) {
 			return index, false
 		}
 		index++

@@ -67,8 +67,7 @@ type recovery struct {
 // there is none. Recovered says where to begin; its Replay must have
 // returned before the first Append. Errors wrap [ErrLocked] if another
 // process has dir, or [ErrCorrupt] if acknowledged records would be lost:
-// then nothing was changed in dir. The context of use is one Open a
-// directory at a time; Close ends it.
+// then nothing was changed in dir.
 func Open(fsys FS, dir string, opts Options) (*Log, *Recovered, error) {
 	if err := fsys.MkdirAll(dir); err != nil {
 		return nil, nil, fmt.Errorf("wal: cannot make the data directory: %w", err)
@@ -357,8 +356,9 @@ func (r *recovery) finish() (*Log, error) {
 }
 
 // settle cuts off what is torn, and writes the last batch once more, be it a
-// seal: if the process before this one ended after a failed fsync, the batch may be in the
-// page cache alone, marked as written, and no sync would ever write it.
+// seal: if the process before this one ended after a failed fsync, the batch
+// may be in the page cache alone, marked as written, and no sync would ever
+// write it.
 func (r *recovery) settle(a *active) error {
 	if r.rec.Torn != nil {
 		if err := a.file.Truncate(a.end); err != nil {
@@ -416,17 +416,17 @@ func (r *Recovered) replaySegment(first uint64, record func(uint64, []byte) erro
 		if err != nil {
 			return fmt.Errorf("wal: %s: reading again at offset %d: %w; check the disk", fileName(segmentPrefix, first), br.offset, err)
 		}
-		if err := r.replayBatch(h, payload, br.seed, record); err != nil {
+		if err := r.replayBatch(h, payload, record); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *Recovered) replayBatch(h batchHeader, payload []byte, seed uint32, record func(uint64, []byte) error) error {
+func (r *Recovered) replayBatch(h batchHeader, payload []byte, record func(uint64, []byte) error) error {
 	for i := range uint64(h.count) {
 		var rec []byte
-		rec, payload, _ = cutRecord(payload, seed, h.first+i) // checked by read
+		rec, payload, _, _ = splitRecord(payload) // checked by read
 		if h.first+i <= r.SnapshotIndex {
 			continue
 		}

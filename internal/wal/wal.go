@@ -57,6 +57,7 @@ type Log struct {
 
 	pending []byte // a batch being built: header space, then records
 	spare   []byte // the other buffer, nil while it is being written
+	scratch scratch
 	count   uint32 // records in pending
 	next    uint64 // index of the next record
 	durable uint64 // index of the last synced record
@@ -125,7 +126,7 @@ func (l *Log) Append(rec []byte) (uint64, error) {
 		l.pending = append(l.pending, make([]byte, batchHeaderSize)...)
 	}
 	index := l.next
-	l.pending = appendRecord(l.pending, l.seed, index, rec)
+	l.pending = appendRecord(l.pending, &l.scratch, l.seed, index, rec)
 	l.count++
 	l.next++
 	return index, nil

@@ -1,0 +1,77 @@
+package wal_test
+
+import (
+	"errors"
+	"io"
+	"path/filepath"
+	"testing"
+
+	"github.com/zklock/zklock/internal/wal"
+	"github.com/zklock/zklock/internal/wal/memfs"
+)
+
+// openFuzzed opens a directory with hostile files: an error that refuses, or
+// a log that replays, takes a record, and has it after a crash.
+func openFuzzed(t *testing.T, fsys *memfs.FS) {
+	l, rec, err := wal.Open(fsys, dir, smallOptions(1))
+	if err != nil {
+		if !errors.Is(err, wal.ErrCorrupt) && !errors.Is(err, wal.ErrVersion) {
+			t.Fatal(err)
+		}
+		return
+	}
+	records := uint64(0)
+	skip := func(uint64, []byte) error { records++; return nil }
+	if err := rec.Replay(func(r io.Reader) error { _, err := io.Copy(io.Discard, r); return err }, skip); err != nil {
+		t.Fatal(err)
+	}
+	if records != rec.LastIndex-rec.SnapshotIndex {
+		t.Fatalf("%d records after %d, not up to %d", records, rec.SnapshotIndex, rec.LastIndex)
+	}
+	index, err := l.Append([]byte("another"))
+	if err != nil || index != rec.LastIndex+1 {
+		t.Fatal(index, err)
+	}
+	if err := l.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	fsys.Crash()
+	_, rec, err = wal.Open(fsys, dir, smallOptions(1))
+	if err != nil || rec.LastIndex != index {
+		t.Fatal(rec, err)
+	}
+}
+
+// FuzzSegment reads a hostile segment.
+func FuzzSegment(f *testing.F) {
+	fsys, _, _ := newMem(f, 1, smallOptions(1), 4, 0)
+	for _, name := range names(f, fsys, "log-") {
+		b := read(f, fsys, name)
+		f.Add(b)
+		f.Add(b[:len(b)/2])
+	}
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		fsys := memfs.New(seeded(1))
+		fsys.WriteFile(filepath.Join(dir, "log-00000000000000000001"), b)
+		openFuzzed(t, fsys)
+	})
+}
+
+// FuzzSnapshot reads a hostile snapshot beside a sound log.
+func FuzzSnapshot(f *testing.F) {
+	fsys, l, _ := newMem(f, 1, smallOptions(1), 4, 4)
+	if err := l.Close(); err != nil {
+		f.Fatal(err)
+	}
+	name := names(f, fsys, "snapshot-")[0]
+	b := read(f, fsys, name)
+	f.Add(b)
+	f.Add(b[:39])
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		c := fsys.Clone(seeded(1))
+		c.WriteFile(filepath.Join(dir, name), b)
+		openFuzzed(t, c)
+	})
+}

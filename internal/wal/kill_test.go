@@ -1,0 +1,106 @@
+package wal_test
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+
+	"github.com/zklock/zklock/internal/wal"
+)
+
+// killEnv names the data directory in the process that is to be killed.
+const killEnv = "ZKLOCK_WAL_KILL_TEST_DIR"
+
+// TestKilled is that process: it appends and says what is durable, until it
+// is killed. Without the variable it is no test.
+func TestKilled(t *testing.T) {
+	path := os.Getenv(killEnv)
+	if path == "" {
+		t.Skip("runs as the child of TestKill")
+	}
+	l, _, s := openOS(t, path, wal.Options{SegmentSize: 16 << 10, Preallocate: 8 << 10, KeepSnapshots: 2})
+	for i := 0; ; i++ {
+		for range i%5 + 1 {
+			rec := fmt.Appendf(nil, "record %d of a process that is killed", s.index+1)
+			if _, err := l.Append(rec); err != nil {
+				t.Fatal(err)
+			}
+			s.apply(rec)
+		}
+		if err := l.Sync(); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Printf("durable %d\n", s.index)
+		if i%50 == 49 {
+			if err := l.Snapshot(s.index, s.snapshot); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestKill kills a process that writes a log, again and again, and checks
+// that every record it called durable is there.
+func TestKill(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Skip(err)
+	}
+	rounds := 20
+	if testing.Short() {
+		rounds = 3
+	}
+	path := t.TempDir()
+	var total uint64
+	for round := range rounds {
+		acked := killOne(t, exe, path, 20+round*37%400)
+		l, rec, s := openOS(t, path, wal.Options{})
+		if s.index < acked {
+			t.Fatalf("round %d: %d records, %d were durable", round, s.index, acked)
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if round == rounds-1 && rec.SnapshotIndex == 0 {
+			t.Error("no snapshot was ever taken")
+		}
+		total = acked
+	}
+	t.Logf("%d kills, %d records", rounds, total)
+}
+
+// killOne runs the child until it has said that many lines, kills it, and
+// gives the last record it called durable.
+func killOne(t *testing.T, exe, path string, lines int) (acked uint64) {
+	t.Helper()
+	cmd := exec.Command(exe, "-test.run=^TestKilled$")
+	cmd.Env = append(os.Environ(), killEnv+"="+path)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	sc := bufio.NewScanner(out)
+	for n := 0; sc.Scan(); n++ {
+		if n == lines {
+			if err := cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// What it said before it died counts, read after or not.
+		var index uint64
+		if _, err := fmt.Sscanf(sc.Text(), "durable %d", &index); err != nil {
+			t.Fatalf("the child says %s", strconv.Quote(sc.Text()))
+		}
+		acked = index
+	}
+	if err := cmd.Wait(); err == nil {
+		t.Fatal("the child was not killed")
+	}
+	return acked
+}

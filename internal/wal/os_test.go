@@ -1,0 +1,157 @@
+package wal_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/zklock/zklock/internal/wal"
+)
+
+// openOS opens a log on the real file system.
+func openOS(t testing.TB, path string, opts wal.Options) (*wal.Log, *wal.Recovered, state) {
+	t.Helper()
+	l, rec, err := wal.Open(wal.OS{}, path, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := load(rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l, rec, s
+}
+
+// TestOS runs segments, snapshots and restarts on a real disk.
+func TestOS(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "new", "data")
+	opts := wal.Options{SegmentSize: 4096, Preallocate: 1024}
+	var want state
+	for life := range 5 {
+		l, rec, s := openOS(t, path, opts)
+		if s != want || rec.Torn != nil || len(rec.BadSnapshots) > 0 {
+			t.Fatalf("life %d: %+v, want %+v, recovered %+v", life, s, want, rec)
+		}
+		for i := range 40 {
+			appendAll(t, l, &s, fmt.Sprintf("life %d batch %d", life, i), strings.Repeat("x", i*10))
+			if i == 30 {
+				if err := l.Snapshot(s.index, s.snapshot); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		want = s
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil || len(entries) < 5 {
+		t.Fatal(entries, err)
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err != nil || (runtime.GOOS != "windows" && info.Mode().Perm() != 0o600) {
+			t.Errorf("%s: mode %v, %v", e.Name(), info.Mode(), err)
+		}
+	}
+}
+
+// TestOSTorn tears the end of a real file.
+func TestOSTorn(t *testing.T) {
+	path := t.TempDir()
+	l, _, s := openOS(t, path, wal.Options{Preallocate: -1})
+	appendAll(t, l, &s, "one")
+	kept := s
+	appendAll(t, l, &s, "two")
+	name := filepath.Join(path, "log-00000000000000000001")
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, b[:len(b)-1], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, rec, got := openOS(t, path, wal.Options{})
+	if got != kept || rec.Torn == nil || rec.Torn.File != name || !strings.Contains(rec.Torn.String(), name) {
+		t.Fatalf("%+v, torn %v", got, rec.Torn)
+	}
+	appendAll(t, l, &got, "two again")
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, rec, again := openOS(t, path, wal.Options{}); again != got || rec.Torn != nil {
+		t.Fatalf("%+v, torn %v", again, rec.Torn)
+	}
+}
+
+// TestOSLocked opens a real directory twice.
+func TestOSLocked(t *testing.T) {
+	path := t.TempDir()
+	l, _, _ := openOS(t, path, wal.Options{})
+	_, _, err := wal.Open(wal.OS{}, path, wal.Options{})
+	if !errors.Is(err, wal.ErrLocked) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "another server runs") {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l, _, _ = openOS(t, path, wal.Options{})
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestOSNotADirectory opens what cannot be a data directory.
+func TestOSNotADirectory(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{file, filepath.Join(file, "below")} {
+		if _, _, err := wal.Open(wal.OS{}, path, wal.Options{}); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if err := os.Mkdir(file+".d", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(file+".d", "log-00000000000000000001"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := wal.Open(wal.OS{}, file+".d", wal.Options{}); err == nil {
+		t.Error("a directory passed for a segment")
+	}
+}
+
+// BenchmarkSync is a batch of records made durable on a real disk, below the
+// directory that TMPDIR names.
+func BenchmarkSync(b *testing.B) {
+	for _, records := range []int{1, 64} {
+		b.Run(fmt.Sprintf("records=%d", records), func(b *testing.B) {
+			l, _, _ := openOS(b, b.TempDir(), wal.Options{})
+			rec := make([]byte, 200)
+			b.SetBytes(int64(records * len(rec)))
+			b.ReportAllocs()
+			for b.Loop() {
+				for range records {
+					if _, err := l.Append(rec); err != nil {
+						b.Fatal(err)
+					}
+				}
+				if err := l.Sync(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if err := l.Close(); err != nil {
+				b.Fatal(err)
+			}
+		})
+	}
+}
