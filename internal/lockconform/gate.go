@@ -72,7 +72,6 @@ func (g *gate) open() {
 type gated struct {
 	net.Conn
 	gate *gate
-	once sync.Once
 	over bool // guarded by the gate's mutex
 }
 

@@ -225,7 +225,8 @@ func TestWatchTableAgainstModel(t *testing.T) {
 				}
 			}
 		default:
-			bits := watchBits(rng.IntN(64)) & watchBits(rng.IntN(64))
+			some, others := watchBits(rng.IntN(64)), watchBits(rng.IntN(64))
+			bits := some & others
 			table.set(k.path, k.c, bits)
 			if model[k] = bits; bits == 0 {
 				delete(model, k)

@@ -48,7 +48,7 @@ func TestPortsAreDistinct(t *testing.T) {
 			seen[port] = true
 		}
 	}
-	if p.reserve(firstPort) && p.reserve(firstPort) {
+	if first, again := p.reserve(firstPort), p.reserve(firstPort); first && again {
 		t.Error("a port was reserved twice")
 	}
 }
