@@ -1,0 +1,493 @@
+package memnet_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock/internal/memnet"
+)
+
+// window is how much one direction takes before a write waits.
+const window = 64 << 10
+
+func write(t *testing.T, c net.Conn, s string) {
+	t.Helper()
+	if n, err := c.Write([]byte(s)); n != len(s) || err != nil {
+		t.Fatalf("Write: %d of %d, %v", n, len(s), err)
+	}
+}
+
+func expect(t *testing.T, c net.Conn, want string) {
+	t.Helper()
+	b := make([]byte, len(want))
+	if n, err := io.ReadFull(c, b); err != nil || string(b) != want {
+		t.Fatalf("read %q (%d), want %q, %v", b[:n], n, want, err)
+	}
+}
+
+// start runs a call in the bubble and gives a function that says whether it
+// has returned, and its error.
+func start(f func() error) func() (bool, error) {
+	result := make(chan error, 1)
+	go func() { result <- f() }() // ends with the call
+	return func() (bool, error) {
+		synctest.Wait()
+		select {
+		case err := <-result:
+			return true, err
+		default:
+			return false, nil
+		}
+	}
+}
+
+func readOne(c net.Conn) func() error {
+	return func() error { _, err := c.Read(make([]byte, 1)); return err }
+}
+
+// bubble runs a test on a fresh connection in a synctest bubble.
+func bubble(t *testing.T, f func(t *testing.T, a, b *memnet.Conn)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		a, b := memnet.Pipe()
+		defer b.Close()
+		defer a.Close()
+		f(t, a, b)
+	})
+}
+
+// TestBuffered writes without a reader, both ways.
+func TestBuffered(t *testing.T) {
+	bubble(t, func(t *testing.T, a, b *memnet.Conn) {
+		write(t, a, "one ")
+		write(t, a, "two")
+		write(t, b, "three")
+		expect(t, b, "one two")
+		expect(t, a, "three")
+	})
+}
+
+// TestShortReads gives what there is, in pieces as large as asked for.
+func TestShortReads(t *testing.T) {
+	bubble(t, func(t *testing.T, a, b *memnet.Conn) {
+		write(t, a, "hello")
+		buf := make([]byte, 4)
+		for _, want := range []string{"hell", "o"} {
+			if n, err := b.Read(buf); string(buf[:n]) != want || err != nil {
+				t.Fatalf("%q %v", buf[:n], err)
+			}
+		}
+		if n, err := b.Read(nil); n != 0 || err != nil {
+			t.Fatalf("an empty read: %d %v", n, err)
+		}
+		if n, err := a.Write(nil); n != 0 || err != nil {
+			t.Fatalf("an empty write: %d %v", n, err)
+		}
+	})
+}
+
+// TestWriteWaits for room, and goes on as the peer reads.
+func TestWriteWaits(t *testing.T) {
+	bubble(t, func(t *testing.T, a, b *memnet.Conn) {
+		data := bytes.Repeat([]byte("0123456789abcdef"), window/16*3)
+		done := start(func() error {
+			n, err := a.Write(data)
+			if n != len(data) {
+				t.Errorf("wrote %d of %d", n, len(data))
+			}
+			return err
+		})
+		if returned, _ := done(); returned {
+			t.Fatal("more than the bound was taken")
+		}
+		got := make([]byte, len(data))
+		if _, err := io.ReadFull(b, got); err != nil || !bytes.Equal(got, data) {
+			t.Fatal("other bytes arrived", err)
+		}
+		if returned, err := done(); !returned || err != nil {
+			t.Fatal(returned, err)
+		}
+	})
+}
+
+// TestClose has every call after a Close of this end or of the peer.
+func TestClose(t *testing.T) {
+	bubble(t, func(t *testing.T, a, b *memnet.Conn) {
+		write(t, a, "last words")
+		if err := a.Close(); err != nil {
+			t.Fatal(err)
+		}
+		_, rerr := a.Read(make([]byte, 1))
+		_, werr := a.Write([]byte("x"))
+		for i, err := range []error{rerr, werr, a.Close(), a.CloseWrite(), a.SetDeadline(time.Now()), a.SetReadDeadline(time.Time{}), a.SetWriteDeadline(time.Time{})} {
+			if !errors.Is(err, net.ErrClosed) {
+				t.Errorf("call %d after Close: %v", i, err)
+			}
+		}
+		if _, err := b.Write([]byte("x")); !errors.Is(err, syscall.EPIPE) {
+			t.Errorf("write to a closed peer: %v", err)
+		}
+		expect(t, b, "last words")
+		for range 2 {
+			if err := readOne(b)(); err != io.EOF {
+				t.Errorf("after the last words: %v", err)
+			}
+		}
+	})
+}
+
+// TestCloseWakes whoever waits, on both ends.
+func TestCloseWakes(t *testing.T) {
+	full := strings.Repeat("x", window)
+	for name, c := range map[string]struct {
+		end         func(a *memnet.Conn)
+		own, peer   error // of reads
+		ownW, peerW error // of writes
+	}{
+		"close": {func(a *memnet.Conn) { a.Close() }, net.ErrClosed, io.EOF, net.ErrClosed, syscall.EPIPE},
+		"reset": {func(a *memnet.Conn) { a.CloseAbrupt() }, syscall.ECONNRESET, syscall.ECONNRESET, syscall.ECONNRESET, syscall.ECONNRESET},
+	} {
+		t.Run(name+" and readers", func(t *testing.T) {
+			bubble(t, func(t *testing.T, a, b *memnet.Conn) {
+				own, peer := start(readOne(a)), start(readOne(b))
+				c.end(a)
+				if ok, err := own(); !ok || !errors.Is(err, c.own) {
+					t.Error(ok, err)
+				}
+				if ok, err := peer(); !ok || !errors.Is(err, c.peer) {
+					t.Error(ok, err)
+				}
+			})
+		})
+		t.Run(name+" and writers", func(t *testing.T) {
+			bubble(t, func(t *testing.T, a, b *memnet.Conn) {
+				write(t, a, full)
+				write(t, b, full)
+				more := func(c net.Conn) func() error {
+					return func() error { _, err := c.Write([]byte("y")); return err }
+				}
+				own, peer := start(more(a)), start(more(b))
+				synctest.Wait()
+				c.end(a)
+				if ok, err := own(); !ok || !errors.Is(err, c.ownW) {
+					t.Error(ok, err)
+				}
+				if ok, err := peer(); !ok || !errors.Is(err, c.peerW) {
+					t.Error(ok, err)
+				}
+			})
+		})
+	}
+}
+
+// TestReset loses what is under way, at both ends at once.
+func TestReset(t *testing.T) {
+	bubble(t, func(t *testing.T, a, b *memnet.Conn) {
+		write(t, a, "lost")
+		b.CloseAbrupt()
+		_, werr := a.Write([]byte("x"))
+		for _, err := range []error{readOne(a)(), readOne(b)(), werr} {
+			if !errors.Is(err, syscall.ECONNRESET) {
+				t.Error(err)
+			}
+		}
+		if err := errors.Join(a.Close(), b.Close()); err != nil {
+			t.Error(err)
+		}
+		if err := readOne(a)(); !errors.Is(err, net.ErrClosed) {
+			t.Error(err)
+		}
+	})
+}
+
+// TestCloseWrite ends one direction only.
+func TestCloseWrite(t *testing.T) {
+	bubble(t, func(t *testing.T, a, b *memnet.Conn) {
+		write(t, a, "question")
+		if err := a.CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(b); string(got) != "question" || err != nil {
+			t.Fatal(string(got), err)
+		}
+		write(t, b, "answer")
+		expect(t, a, "answer")
+		if _, err := a.Write([]byte("x")); !errors.Is(err, net.ErrClosed) {
+			t.Error(err)
+		}
+		if err := a.SetDeadline(time.Now().Add(time.Second)); err != nil {
+			t.Error(err)
+		}
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestReadDeadline has the ways to set one.
+func TestReadDeadline(t *testing.T) {
+	bubble(t, func(t *testing.T, a, b *memnet.Conn) {
+		set := func(d time.Duration) {
+			t.Helper()
+			if err := a.SetReadDeadline(time.Now().Add(d)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		late := func(err error) bool {
+			var ne net.Error
+			return errors.Is(err, os.ErrDeadlineExceeded) && errors.As(err, &ne) && ne.Timeout()
+		}
+		set(time.Second)
+		begin := time.Now()
+		if err := readOne(a)(); !late(err) || time.Since(begin) != time.Second {
+			t.Errorf("after %v: %v", time.Since(begin), err)
+		}
+		write(t, b, "xy")
+		if err := readOne(a)(); !late(err) {
+			t.Errorf("a passed deadline goes before data: %v", err)
+		}
+		set(time.Second)
+		if err := readOne(a)(); err != nil {
+			t.Errorf("a new deadline: %v", err)
+		}
+		set(-time.Second)
+		if err := readOne(a)(); !late(err) {
+			t.Errorf("a deadline in the past: %v", err)
+		}
+		if err := a.SetDeadline(time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		expect(t, a, "y")
+		waiting := start(readOne(a))
+		time.Sleep(time.Hour)
+		if returned, err := waiting(); returned {
+			t.Errorf("no deadline: %v", err)
+		}
+		set(time.Minute) // concerns who waits already
+		time.Sleep(59 * time.Second)
+		if returned, err := waiting(); returned {
+			t.Errorf("too early: %v", err)
+		}
+		time.Sleep(time.Second)
+		if returned, err := waiting(); !returned || !late(err) {
+			t.Error(returned, err)
+		}
+	})
+}
+
+// TestDeadlineMoved lets only the last one set count.
+func TestDeadlineMoved(t *testing.T) {
+	bubble(t, func(t *testing.T, a, b *memnet.Conn) {
+		begin := time.Now()
+		for _, d := range []time.Duration{time.Second, time.Hour, 3 * time.Second} {
+			if err := a.SetReadDeadline(begin.Add(d)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := readOne(a)(); !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(begin) != 3*time.Second {
+			t.Error(time.Since(begin), err)
+		}
+	})
+}
+
+// TestWriteDeadline says how much was written before.
+func TestWriteDeadline(t *testing.T) {
+	bubble(t, func(t *testing.T, a, b *memnet.Conn) {
+		if err := a.SetWriteDeadline(time.Now().Add(time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		n, err := a.Write(make([]byte, window+1))
+		if n != window || !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(begin) != time.Second {
+			t.Error(n, err, time.Since(begin))
+		}
+		if _, err := a.Write([]byte("x")); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error(err)
+		}
+		if err := b.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
+			t.Error(err)
+		}
+		if err := readOne(b)(); err != nil {
+			t.Errorf("the peer's reads are not concerned: %v", err)
+		}
+	})
+}
+
+// TestPause swallows one direction at a time.
+func TestPause(t *testing.T) {
+	bubble(t, func(t *testing.T, a, b *memnet.Conn) {
+		a.SetPaused(true, false)
+		write(t, a, "later")
+		write(t, b, "now")
+		expect(t, a, "now")
+		reading := start(func() error { expect(t, b, "later"); return nil })
+		time.Sleep(time.Hour)
+		if returned, _ := reading(); returned {
+			t.Fatal("it arrived")
+		}
+		b.SetPaused(false, false)
+		if returned, _ := reading(); !returned {
+			t.Fatal("it did not arrive")
+		}
+	})
+}
+
+// TestPauseIsFull after the bound, as a peer's window is.
+func TestPauseIsFull(t *testing.T) {
+	bubble(t, func(t *testing.T, a, b *memnet.Conn) {
+		b.SetPaused(false, true)
+		write(t, a, strings.Repeat("x", window))
+		more := start(func() error { _, err := a.Write([]byte("y")); return err })
+		if returned, _ := more(); returned {
+			t.Fatal("a paused direction takes without end")
+		}
+		b.SetPaused(false, false)
+		expect(t, b, strings.Repeat("x", window)+"y")
+		if returned, err := more(); !returned || err != nil {
+			t.Fatal(returned, err)
+		}
+	})
+}
+
+// TestPauseHidesClose until it is lifted: the end is under way as bytes are,
+// and so is the news that writes are in vain. A reset comes through.
+func TestPauseHidesClose(t *testing.T) {
+	bubble(t, func(t *testing.T, a, b *memnet.Conn) {
+		a.SetPaused(true, true)
+		write(t, a, "bye")
+		if err := a.Close(); err != nil {
+			t.Fatal(err)
+		}
+		write(t, b, "is anybody there")
+		all := start(func() error {
+			got, err := io.ReadAll(b)
+			if string(got) != "bye" {
+				t.Errorf("got %q", got)
+			}
+			return err
+		})
+		if returned, err := all(); returned {
+			t.Fatalf("the close arrived: %v", err)
+		}
+		a.SetPaused(false, false)
+		if returned, err := all(); !returned || err != nil {
+			t.Fatal(returned, err)
+		}
+		if _, err := b.Write([]byte("x")); !errors.Is(err, syscall.EPIPE) {
+			t.Error(err)
+		}
+	})
+	bubble(t, func(t *testing.T, a, b *memnet.Conn) {
+		a.SetPaused(true, true)
+		waiting := start(readOne(b))
+		a.CloseAbrupt()
+		if returned, err := waiting(); !returned || !errors.Is(err, syscall.ECONNRESET) {
+			t.Error(returned, err)
+		}
+	})
+}
+
+// TestErrors names the ends.
+func TestErrors(t *testing.T) {
+	a, b := memnet.Pipe()
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := a.Write([]byte("x"))
+	var op *net.OpError
+	if !errors.As(err, &op) || op.Op != "write" || op.Source != a.LocalAddr() || op.Addr != a.RemoteAddr() {
+		t.Fatalf("%#v", err)
+	}
+	if a.LocalAddr().String() != b.RemoteAddr().String() || b.LocalAddr().String() != a.RemoteAddr().String() || a.Peer() != b {
+		t.Error("the ends do not match")
+	}
+}
+
+// TestConcurrentUse lets many goroutines write, read, set deadlines and
+// close: nothing hangs, and every byte that was read had been written.
+func TestConcurrentUse(t *testing.T) {
+	a, b := memnet.Pipe()
+	var written, seen int64
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	for range 4 { // each ends after its writes
+		wg.Go(func() {
+			for range 200 {
+				n, err := a.Write(make([]byte, 3000))
+				mu.Lock()
+				written += int64(n)
+				mu.Unlock()
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	var readers sync.WaitGroup
+	for range 3 { // each ends at the end of the stream
+		readers.Go(func() {
+			buf := make([]byte, 5000)
+			for {
+				n, err := b.Read(buf)
+				mu.Lock()
+				seen += int64(n)
+				mu.Unlock()
+				if err == io.EOF {
+					return
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if err := b.SetReadDeadline(time.Now().Add(time.Hour)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if err := a.Close(); err != nil {
+		t.Error(err)
+	}
+	readers.Wait()
+	if written != 4*200*3000 || seen != written {
+		t.Errorf("wrote %d, read %d", written, seen)
+	}
+}
+
+// BenchmarkRoundTrip is a small message there and back.
+func BenchmarkRoundTrip(b *testing.B) {
+	c, s := memnet.Pipe()
+	go func() { // ends when c is closed
+		buf := make([]byte, 100)
+		for {
+			n, err := s.Read(buf)
+			if err != nil {
+				return
+			}
+			if _, err := s.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+	}()
+	buf := make([]byte, 100)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := c.Write(buf); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := io.ReadFull(c, buf); err != nil {
+			b.Fatal(err)
+		}
+	}
+	c.Close()
+}
