@@ -52,8 +52,7 @@ func (s *settings) serverFlags(f *pflag.FlagSet) {
 // waitFlags adds how to wait for a lock.
 func (s *settings) waitFlags(f *pflag.FlagSet) {
 	f.BoolVarP(&s.try, "try", "n", false, "do not wait: exit 124 if the lock is not free")
-	f.Var(&s.wait, "timeout", "wait for the lock no longer than this (ZKLOCK_TIMEOUT); default: for ever")
-	f.Lookup("timeout").Shorthand = "w"
+	f.VarP(&s.wait, "timeout", "w", "wait for the lock no longer than this (ZKLOCK_TIMEOUT); default: for ever")
 	f.IntVarP(&s.conflict, "conflict-exit-code", "E", exitConflict, "exit `code` when the lock was not acquired (ZKLOCK_CONFLICT_EXIT_CODE)")
 }
 
