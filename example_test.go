@@ -24,9 +24,9 @@ func embedded() (servers string, opts *zklock.Options, stop func()) {
 func Example() {
 	servers, opts, stop := embedded()
 	defer stop()
-
 	ctx := context.Background()
-	c, err := zklock.Dial(ctx, servers, opts)
+
+	c, err := zklock.Dial(ctx, servers, opts) // "zk1:2181,zk2:2181,zk3:2181", nil
 	if err != nil {
 		log.Fatal(err)
 	}
