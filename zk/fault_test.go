@@ -1,0 +1,340 @@
+package zk_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zktest"
+)
+
+// states follows a client's states.
+func states(t *testing.T, c *zk.Client) <-chan zk.StateChange {
+	ch := make(chan zk.StateChange, 1000)
+	t.Cleanup(c.Listen(zk.Listener{State: func(s zk.StateChange) { ch <- s }}))
+	return ch
+}
+
+// next waits for a state.
+func next(t *testing.T, ch <-chan zk.StateChange, want zk.State) zk.StateChange {
+	t.Helper()
+	s := <-ch
+	if s.State != want {
+		t.Fatalf("%+v, want %v", s, want)
+	}
+	return s
+}
+
+func TestLostReplyAndLostRequestAreUnknown(t *testing.T) {
+	for name, fault := range map[string]func(*zktest.Server, zktest.Match) *zktest.Fault{
+		"reply":   func(s *zktest.Server, m zktest.Match) *zktest.Fault { return s.DropReply(m) },
+		"request": func(s *zktest.Server, m zktest.Match) *zktest.Fault { return s.DropRequest(m) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t)
+				c := srv.Dial(t)
+				fault(srv, zktest.Match{Op: "create2", Path: "/a"})
+				_, _, err := c.Create(t.Context(), "/a", nil, nil, zk.ModePersistent)
+				if !errors.Is(err, zk.ErrConnectionLost) || zk.Applied(err) != zk.AppliedUnknown {
+					t.Fatalf("%v, applied %v", err, zk.Applied(err))
+				}
+				_, found, err := c.Exists(t.Context(), "/a")
+				if err != nil || found != (name == "reply") {
+					t.Fatalf("%t %v", found, err)
+				}
+			})
+		})
+	}
+}
+
+// cutOff is how a client may be cut from its server.
+func cutOffs() map[string]func(*zktest.Server) {
+	return map[string]func(*zktest.Server){
+		"cut":       func(s *zktest.Server) { s.CutConnections() },
+		"half open": func(s *zktest.Server) { s.HalfOpen() },
+		"black hole": func(s *zktest.Server) {
+			s.Blackhole(true)
+			time.AfterFunc(9*time.Second, func() { s.Blackhole(false) })
+		},
+		"one way to the server": func(s *zktest.Server) {
+			s.Block(zktest.ToServer, true)
+			time.AfterFunc(9*time.Second, func() { s.Block(zktest.ToServer, false) })
+		},
+		"one way to the client": func(s *zktest.Server) {
+			s.Block(zktest.ToClient, true)
+			time.AfterFunc(9*time.Second, func() { s.Block(zktest.ToClient, false) })
+		},
+		"refused": func(s *zktest.Server) {
+			s.Refuse(true)
+			s.CutConnections()
+			time.AfterFunc(2*time.Second, func() { s.Refuse(false) })
+		},
+	}
+}
+
+func TestSessionSurvivesFaultsShorterThanItsTimeout(t *testing.T) {
+	for name, cut := range cutOffs() {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t)
+				c := srv.Dial(t, func(o *zk.Options) { o.SessionTimeout = 12 * time.Second })
+				_, _, err := c.Create(t.Context(), "/e", nil, nil, zk.ModeEphemeral)
+				if err != nil {
+					t.Fatal(err)
+				}
+				seen := states(t, c)
+				id := next(t, seen, zk.Connected).SessionID
+				start := time.Now()
+				cut(srv)
+				next(t, seen, zk.Disconnected)
+				if d := time.Since(start); d > 8*time.Second {
+					t.Fatalf("noticed after %v, want two thirds of the timeout", d)
+				}
+				if s := next(t, seen, zk.Connected); s.SessionID != id || s.Conn != 2 {
+					t.Fatalf("%+v", s)
+				}
+				stat, found, err := c.Exists(t.Context(), "/e")
+				if err != nil || !found || stat.EphemeralOwner != id {
+					t.Fatalf("%t %+v %v", found, stat, err)
+				}
+			})
+		})
+	}
+}
+
+func TestExpiredByTheServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		c := srv.Dial(t)
+		seen := states(t, c)
+		id := next(t, seen, zk.Connected).SessionID
+		_, _, watch, err := c.ExistsW(t.Context(), "/a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := srv.ExpireSession(id); err != nil {
+			t.Fatal(err)
+		}
+		next(t, seen, zk.Disconnected)
+		if s := next(t, seen, zk.Expired); s.SessionID != id || !errors.Is(s.Err, zk.ErrSessionExpired) {
+			t.Fatalf("%+v", s)
+		}
+		if s := next(t, seen, zk.Connected); s.SessionID == id {
+			t.Fatalf("%+v", s)
+		}
+		if e, open := <-watch; open {
+			t.Fatalf("%+v", e)
+		}
+	})
+}
+
+func TestServerRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		c := srv.Dial(t)
+		_, _, watch, err := c.ExistsW(t.Context(), "/a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := c.SessionID()
+		srv.Stop()
+		time.Sleep(3 * time.Second) // in the bubble
+		waits := make(chan error, 1)
+		c.Go(zk.CreateOp("/a", nil, nil, zk.ModePersistent), func(r zk.Result) { waits <- r.Err })
+		srv.Restart(t)
+		if err := <-waits; err != nil {
+			t.Fatal(err)
+		}
+		if e := <-watch; e.Type != zk.EventNodeCreated {
+			t.Fatalf("%+v", e)
+		}
+		if c.SessionID() != id {
+			t.Fatal("the session did not survive")
+		}
+	})
+}
+
+func TestSlowNetwork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		srv.Trickle(time.Millisecond) // a byte a millisecond
+		c := srv.Dial(t, func(o *zk.Options) { o.SessionTimeout = 30 * time.Second })
+		_, _, err := c.Create(t.Context(), "/a", make([]byte, 500), nil, zk.ModePersistent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, _, err := c.Get(t.Context(), "/a")
+		if err != nil || len(data) != 500 {
+			t.Fatalf("%d bytes, %v", len(data), err)
+		}
+	})
+}
+
+// storm makes requests from several goroutines while connections are cut and
+// sessions expire, and notes what each was said to have done.
+type storm struct {
+	t   *testing.T
+	srv *zktest.Server
+	c   *zk.Client
+
+	mu    sync.Mutex
+	said  map[string]zk.Outcome
+	calls int
+}
+
+func (s *storm) worker(id int, seed uint64) {
+	rnd := rand.New(rand.NewPCG(seed, uint64(id)))
+	for i := range 60 {
+		path := fmt.Sprintf("/n-%d-%d", id, i)
+		ctx, cancel := context.WithTimeout(s.t.Context(), time.Duration(rnd.IntN(3000))*time.Millisecond)
+		_, _, err := s.c.Create(ctx, path, nil, nil, zk.ModePersistent)
+		cancel()
+		s.mu.Lock()
+		s.said[path] = zk.Applied(err)
+		s.calls++
+		s.mu.Unlock()
+		time.Sleep(time.Duration(rnd.IntN(200)) * time.Millisecond) // in the bubble
+	}
+}
+
+func (s *storm) faults(seed uint64, end <-chan struct{}) {
+	rnd := rand.New(rand.NewPCG(seed, 99))
+	for {
+		select {
+		case <-end:
+			return
+		case <-time.After(time.Duration(rnd.IntN(500)) * time.Millisecond):
+		}
+		switch rnd.IntN(5) {
+		case 0:
+			s.srv.CutConnections()
+		case 1:
+			s.srv.DropReply(zktest.Match{Op: "create2"})
+		case 2:
+			s.srv.DropRequest(zktest.Match{Op: "create2", Skip: rnd.IntN(3)})
+		case 3:
+			s.srv.Refuse(true)
+			s.srv.CutConnections()
+			time.Sleep(time.Duration(rnd.IntN(500)) * time.Millisecond) // in the bubble
+			s.srv.Refuse(false)
+		case 4:
+			// The session may be over already: then there is nothing to end.
+			_ = s.srv.ExpireSession(s.c.SessionID())
+		}
+	}
+}
+
+// What a failing request says of itself is true: "no" was not applied, nil was.
+func TestOutcomesAreTrue(t *testing.T) {
+	unknown := 0
+	for seed := range uint64(10) {
+		synctest.Test(t, func(t *testing.T) {
+			srv := zktest.Start(t)
+			s := &storm{t: t, srv: srv, c: srv.Dial(t), said: make(map[string]zk.Outcome)}
+			end := make(chan struct{})
+			var faults, workers sync.WaitGroup
+			faults.Go(func() { s.faults(seed, end) })
+			for id := range 5 {
+				workers.Go(func() { s.worker(id, seed) })
+			}
+			workers.Wait()
+			close(end)
+			faults.Wait()
+			time.Sleep(time.Minute) // in the bubble: what is under way arrives
+			calm := srv.Dial(t)
+			kids, _, err := calm.Children(t.Context(), "/")
+			if err != nil {
+				t.Fatal(err)
+			}
+			there := make(map[string]bool)
+			for _, k := range kids {
+				there["/"+k] = true
+			}
+			for path, o := range s.said {
+				if o == zk.AppliedUnknown {
+					unknown++
+				} else if there[path] != (o == zk.AppliedYes) {
+					t.Errorf("seed %d: %s was applied: %t, and said: %v", seed, path, there[path], o)
+				}
+			}
+			if s.calls != 300 || len(there) < 30 {
+				t.Fatalf("seed %d did too little: %d calls, %d made", seed, s.calls, len(there))
+			}
+		})
+	}
+	if unknown == 0 {
+		t.Fatal("no fault ever hit a request")
+	}
+}
+
+// Close may come at any moment and from several goroutines.
+func TestCloseAtAnyMoment(t *testing.T) {
+	for seed := range uint64(30) {
+		synctest.Test(t, func(t *testing.T) {
+			rnd := rand.New(rand.NewPCG(seed, 5))
+			srv := zktest.Start(t)
+			srv.Delay(time.Duration(rnd.IntN(10)) * time.Millisecond)
+			c := srv.Dial(t)
+			var all sync.WaitGroup
+			for i := range 20 {
+				all.Add(1)
+				c.Go(zk.CreateOp(fmt.Sprintf("/n%d", i), nil, nil, zk.ModeEphemeral), func(r zk.Result) {
+					defer all.Done()
+					if r.Err != nil && zk.Applied(r.Err) == zk.AppliedYes {
+						t.Errorf("%v", r.Err)
+					}
+				})
+			}
+			time.Sleep(time.Duration(rnd.IntN(50)) * time.Millisecond) // in the bubble
+			if rnd.IntN(2) == 0 {
+				srv.CutConnections()
+			}
+			for range 2 {
+				all.Go(func() {
+					if err := c.Close(); err != nil && !errors.Is(err, zk.ErrNotConfirmed) {
+						t.Error(err)
+					}
+				})
+			}
+			all.Wait()
+			if c.State() != zk.Closed {
+				t.Fatalf("state %v", c.State())
+			}
+		})
+	}
+}
+
+func TestManyWatchesSurviveReconnecting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		c := srv.Dial(t)
+		const n = 3000 // names of 100 bytes: several frames
+		fired := make(chan string, n)
+		t.Cleanup(c.Listen(zk.Listener{Event: func(e zk.Event) { fired <- e.Path }}))
+		path := func(i int) string { return fmt.Sprintf("/%0100d", i) }
+		for i := range n {
+			c.Go(zk.ExistsOp(path(i), true), nil)
+		}
+		if err := c.Sync(t.Context(), "/"); err != nil {
+			t.Fatal(err)
+		}
+		srv.CutConnections()
+		for i := range n {
+			c.Go(zk.CreateOp(path(i), nil, nil, zk.ModePersistent), nil)
+		}
+		seen := make(map[string]bool)
+		for range n {
+			seen[<-fired] = true
+		}
+		if len(seen) != n {
+			t.Fatalf("%d of %d events", len(seen), n)
+		}
+	})
+}
