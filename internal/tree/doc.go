@@ -13,9 +13,9 @@
 // share one Out, and one flush of the disk. The same calls with the same times
 // and the same Config.Rand give the same bytes.
 //
-// After a restart the caller builds a Tree with [New], gives it the newest
-// snapshot by [Tree.Restore] and what was recorded after it by [Tree.Replay],
-// and then calls [Tree.StartClocks] once.
+// The caller builds a Tree with [New] and calls [Tree.StartClocks] once. After a
+// restart it gives the Tree the newest snapshot by [Tree.Restore] in between, and
+// by [Tree.Replay] what was recorded after that.
 //
 // A write runs in two halves, as in Java's PrepRequestProcessor and DataTree: it
 // is checked against the state and becomes a transaction that says what changes,

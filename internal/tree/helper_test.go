@@ -53,10 +53,12 @@ func newWorld(tb testing.TB, cfg Config) *world {
 	if cfg.Rand == nil {
 		cfg.Rand = seededRand(1)
 	}
-	return &world{
+	w := &world{
 		tb: tb, tree: New(cfg), shadow: New(cfg), peers: make(map[ConnID]*peer),
 		now: Now{Wall: 1_700_000_000_000, Mono: time.Hour},
 	}
+	w.tree.StartClocks(w.now)
+	return w
 }
 
 // advance lets time pass without a Tick.

@@ -50,8 +50,8 @@ func (t *Tree) NextTick() (time.Duration, bool) {
 }
 
 // StartClocks gives every session its full timeout from now on. Call it once
-// after Restore and Replay, before the first request: while the server was gone
-// nobody could be heard.
+// before the first request, after Restore and Replay if there is something to
+// restore: while the server was gone nobody could be heard.
 func (t *Tree) StartClocks(now Now) {
 	for _, s := range t.sessionList() {
 		t.touch(s, now)

@@ -1,0 +1,178 @@
+package tree
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/zklock/zklock/internal/wire"
+)
+
+func acl(perms wire.Perm, scheme, id string) wire.ACL {
+	return wire.ACL{Perms: perms, Scheme: scheme, ID: id}
+}
+
+func TestFixACL(t *testing.T) {
+	ann, bob := digestID([]byte("ann:1")), digestID([]byte("bob:2"))
+	ids := []identity{{schemeIP, "10.1.2.3"}, {schemeSuper, ""}, {schemeDigest, ann}, {schemeDigest, bob}}
+	for _, tt := range []struct {
+		name string
+		list []wire.ACL
+		ids  []identity
+		want []wire.ACL
+		err  wire.ErrCode
+	}{
+		{"null", nil, ids, nil, wire.ErrInvalidACL},
+		{"empty", []wire.ACL{}, ids, nil, wire.ErrInvalidACL},
+		{"world", openACL(), nil, openACL(), 0},
+		{"world of another id", []wire.ACL{acl(31, "world", "x")}, ids, nil, wire.ErrInvalidACL},
+		{"auth", []wire.ACL{acl(5, "auth", "whatever")}, ids, []wire.ACL{acl(5, "digest", ann), acl(5, "digest", bob)}, 0},
+		{"auth of nobody", []wire.ACL{acl(5, "auth", "")}, ids[:2], nil, wire.ErrInvalidACL},
+		{"doubles", []wire.ACL{acl(1, "ip", "1.2.3.4"), acl(1, "ip", "1.2.3.4"), acl(2, "ip", "1.2.3.4")}, nil,
+			[]wire.ACL{acl(1, "ip", "1.2.3.4"), acl(2, "ip", "1.2.3.4")}, 0},
+		{"one bad of two", []wire.ACL{acl(31, "world", "anyone"), acl(31, "x509", "CN=a")}, ids, nil, wire.ErrInvalidACL},
+		{"super", []wire.ACL{acl(31, "super", "")}, ids, nil, wire.ErrInvalidACL},
+		{"no permission at all", []wire.ACL{acl(0, "world", "anyone")}, nil, []wire.ACL{acl(0, "world", "anyone")}, 0},
+		{"unknown bits", []wire.ACL{acl(-1, "world", "anyone")}, nil, []wire.ACL{acl(-1, "world", "anyone")}, 0},
+		{"digest", []wire.ACL{acl(31, "digest", "a:b")}, nil, []wire.ACL{acl(31, "digest", "a:b")}, 0},
+		{"digest without a hash", []wire.ACL{acl(31, "digest", "a")}, nil, nil, wire.ErrInvalidACL},
+	} {
+		got, err := fixACL(tt.list, tt.ids)
+		if err != tt.err || !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %v, %s", tt.name, got, err.Name())
+		}
+	}
+}
+
+func TestPermits(t *testing.T) {
+	ann := digestID([]byte("ann:1"))
+	annIDs := []identity{{schemeIP, "10.1.2.3"}, {schemeDigest, ann}}
+	for _, tt := range []struct {
+		name string
+		list []wire.ACL
+		perm wire.Perm
+		ids  []identity
+		want bool
+	}{
+		{"no list", nil, wire.PermAdmin, nil, true},
+		{"world", openACL(), wire.PermWrite, nil, true},
+		{"world, another permission", readACL(), wire.PermWrite, annIDs, false},
+		{"one of several permissions", readACL(), wire.PermRead | wire.PermAdmin, nil, true},
+		{"digest", []wire.ACL{acl(2, "digest", ann)}, wire.PermWrite, annIDs, true},
+		{"digest of another", []wire.ACL{acl(2, "digest", "ann:x")}, wire.PermWrite, annIDs, false},
+		{"address", []wire.ACL{acl(2, "ip", "10.1.0.0/16")}, wire.PermWrite, annIDs, true},
+		{"address elsewhere", []wire.ACL{acl(2, "ip", "10.2.0.0/16")}, wire.PermWrite, annIDs, false},
+		{"super", []wire.ACL{acl(0, "world", "anyone")}, wire.PermWrite, []identity{{schemeSuper, ""}}, true},
+		{"world's id alone is nobody", []wire.ACL{acl(2, "world", "x")}, wire.PermWrite, []identity{{"world", "x"}}, false},
+	} {
+		if got := permits(tt.list, tt.perm, tt.ids); got != tt.want {
+			t.Errorf("%s: %v", tt.name, got)
+		}
+	}
+}
+
+// Each request, by each permission on its own: which one it needs.
+func TestWhatNeedsWhich(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		needs []wire.Perm
+		do    func(*peer) wire.ErrCode
+	}{
+		{"exists", []wire.Perm{wire.PermRead}, func(p *peer) wire.ErrCode { _, err := p.exists("/n", false); return err }},
+		{"getData", []wire.Perm{wire.PermRead}, func(p *peer) wire.ErrCode { _, _, err := p.get("/n", true); return err }},
+		{"getChildren", []wire.Perm{wire.PermRead}, func(p *peer) wire.ErrCode { _, err := p.children("/n", true); return err }},
+		{"getChildren2", []wire.Perm{wire.PermRead}, func(p *peer) wire.ErrCode {
+			return p.call(wire.OpGetChildren2, &wire.GetChildren2Request{Path: "/n"}).Err
+		}},
+		{"getAllChildrenNumber", []wire.Perm{wire.PermRead}, func(p *peer) wire.ErrCode {
+			return p.call(wire.OpGetAllChildrenNumber, &wire.GetAllChildrenNumberRequest{Path: "/n"}).Err
+		}},
+		{"getACL", []wire.Perm{wire.PermRead, wire.PermAdmin}, func(p *peer) wire.ErrCode {
+			return p.call(wire.OpGetACL, &wire.GetACLRequest{Path: "/n"}).Err
+		}},
+		{"setData", []wire.Perm{wire.PermWrite}, func(p *peer) wire.ErrCode { return p.set("/n", "", -1) }},
+		{"create", []wire.Perm{wire.PermCreate}, func(p *peer) wire.ErrCode { _, err := p.create("/n/new", 0); return err }},
+		{"delete", []wire.Perm{wire.PermDelete}, func(p *peer) wire.ErrCode { return p.remove("/n/c", -1) }},
+		{"setACL", []wire.Perm{wire.PermAdmin}, func(p *peer) wire.ErrCode {
+			return p.call(wire.OpSetACL, &wire.SetACLRequest{Path: "/n", ACL: openACL(), Version: -1}).Err
+		}},
+		{"check", []wire.Perm{wire.PermRead}, func(p *peer) wire.ErrCode { return codes(p.multi(opCheck("/n", -1)))[0] }},
+	} {
+		for perm := wire.PermRead; perm <= wire.PermAdmin; perm <<= 1 {
+			for super := range 2 {
+				w := newWorld(t, Config{SuperDigest: digestID([]byte("super:man"))})
+				p := w.dial()
+				p.mk("/n", 0)
+				p.mk("/n/c", 0)
+				p.call(wire.OpSetACL, &wire.SetACLRequest{Path: "/n", ACL: []wire.ACL{acl(perm, "world", "anyone")}, Version: -1})
+				want := wire.ErrNoAuth
+				if slices.Contains(tt.needs, perm) || super == 1 {
+					want = wire.ErrOK
+				}
+				if super == 1 {
+					p.auth("digest", "super:man")
+				}
+				if err := tt.do(p); err != want {
+					t.Errorf("%s with permission %d, super %d: %s", tt.name, perm, super, err.Name())
+				}
+				if c := w.tree.Counts(); want == wire.ErrNoAuth && c.Watches != 0 {
+					t.Errorf("%s was refused and set a watch", tt.name)
+				}
+			}
+		}
+	}
+}
+
+func TestGetACLMasksHashes(t *testing.T) {
+	w := newWorld(t, Config{})
+	p, stranger := w.dial(), w.dial()
+	p.auth("digest", "ann:1")
+	list := []wire.ACL{acl(31, "auth", ""), acl(1, "world", "anyone"), acl(16, "ip", "9.9.9.9")}
+	p.want(p.mkACL("/n", list...), wire.ErrOK, "create")
+	read := func(p *peer) []wire.ACL {
+		var resp wire.GetACLResponse
+		p.want(p.ask(wire.OpGetACL, &wire.GetACLRequest{Path: "/n"}, &resp), wire.ErrOK, "getACL")
+		if resp.Stat != w.tree.nodes["/n"].stat() {
+			t.Errorf("stat %+v", resp.Stat)
+		}
+		return resp.ACL
+	}
+	own := []wire.ACL{acl(31, "digest", digestID([]byte("ann:1"))), list[1], list[2]}
+	if got := read(p); !slices.Equal(got, own) {
+		t.Errorf("the owner sees %v", got)
+	}
+	if got := read(stranger); !slices.Equal(got, []wire.ACL{acl(31, "digest", "ann:x"), list[1], list[2]}) {
+		t.Errorf("a stranger sees %v", got)
+	}
+	p.want(p.call(wire.OpGetACL, &wire.GetACLRequest{Path: "/none"}).Err, wire.ErrNoNode, "getACL")
+	w.check()
+}
+
+// Lists are shared while nodes have them, and only so long.
+func TestACLsAreShared(t *testing.T) {
+	w := newWorld(t, Config{})
+	p := w.dial()
+	before := len(w.tree.acls.byKey)
+	list := []wire.ACL{acl(31, "ip", "10.0.0.0/8")}
+	for _, path := range []string{"/a", "/b", "/c"} {
+		p.want(p.mkACL(path, list...), wire.ErrOK, "create")
+	}
+	if w.tree.nodes["/a"].acl != w.tree.nodes["/c"].acl || len(w.tree.acls.byKey) != before+1 {
+		t.Error("equal lists are stored twice")
+	}
+	p.remove("/a", -1)
+	p.call(wire.OpSetACL, &wire.SetACLRequest{Path: "/b", ACL: openACL(), Version: -1})
+	p.call(wire.OpSetACL, &wire.SetACLRequest{Path: "/c", ACL: list, Version: -1})
+	fresh := New(Config{})
+	if err := fresh.Restore(w.tree.AppendSnapshot(nil)); err != nil {
+		t.Fatal(err)
+	}
+	for _, tr := range []*Tree{w.tree, w.shadow, fresh} {
+		if got := tr.nodes["/c"].acl.refs; got != 1 {
+			t.Errorf("%d users of a list that one node has", got)
+		}
+	}
+	p.remove("/c", -1)
+	if len(w.tree.acls.byKey) != before {
+		t.Errorf("%d lists, want %d", len(w.tree.acls.byKey), before)
+	}
+}

@@ -1,0 +1,79 @@
+package tree
+
+import (
+	"testing"
+
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// What releases after 3.8.0 mended, and how it was.
+func TestCompat38(t *testing.T) {
+	for _, compat := range []bool{false, true} {
+		w := newWorld(t, Config{Compat38: compat})
+		p, other := w.dial(), w.dial()
+		p.mkACL("/locked", acl(wire.PermAdmin, "world", "anyone"))
+		want := wire.ErrNoAuth
+		if compat {
+			want = wire.ErrOK
+		}
+		if _, err := p.exists("/locked", false); err != want {
+			t.Errorf("compat %v: exists without READ: %s", compat, err.Name())
+		}
+
+		// A one-shot watch in the place of a lasting one.
+		p.mk("/a", 0)
+		p.lasting("/a", wire.AddWatchPersistent)
+		p.get("/a", true)
+		p.set("/a", "", -1)
+		p.set("/a", "", -1)
+		if got := len(p.takeEvents()); got != map[bool]int{false: 2, true: 1}[compat] {
+			t.Errorf("compat %v: %d events by a lasting and a one-shot watch", compat, got)
+		}
+
+		// Another's watch found by checkWatches.
+		other.exists("/b", true)
+		want = wire.ErrNoWatcher
+		if compat {
+			want = wire.ErrOK
+		}
+		check := &wire.CheckWatchesRequest{Path: "/b", Type: wire.WatcherData}
+		if r := p.call(wire.OpCheckWatches, check); r.Err != want {
+			t.Errorf("compat %v: check for another's watch: %s", compat, r.Err.Name())
+		}
+
+		// Types that came later.
+		want = wire.ErrOK
+		if compat {
+			want = wire.ErrMarshalling
+		}
+		p.lasting("/c", wire.AddWatchPersistentRecursive)
+		remove := &wire.RemoveWatchesRequest{Path: "/c", Type: wire.WatcherPersistentRecursive}
+		if r := p.call(wire.OpRemoveWatches, remove); r.Err != want {
+			t.Errorf("compat %v: removal by a later type: %s", compat, r.Err.Name())
+		}
+		w.check()
+	}
+}
+
+// In 3.8.0 a recursive watch stands in both tables; so getData's watch takes it
+// from one, and deletions below are still told by the other.
+func TestCompat38Recursive(t *testing.T) {
+	w := newWorld(t, Config{Compat38: true})
+	p := w.dial()
+	p.mk("/a", 0)
+	p.mk("/a/b", 0)
+	p.lasting("/a", wire.AddWatchPersistentRecursive)
+	if c := w.tree.Counts(); c.Watches != 2 {
+		t.Errorf("%d watches", c.Watches)
+	}
+	p.get("/a", true)
+	p.set("/a/b", "", -1)
+	p.remove("/a/b", -1)
+	p.wantEvents("deleted /a/b")
+	p.want(p.call(wire.OpRemoveWatches, &wire.RemoveWatchesRequest{Path: "/a", Type: wire.WatcherChildren}).Err, wire.ErrOK, "remove")
+	p.set("/a", "", -1)
+	p.wantEvents("data /a")
+	if c := w.tree.Counts(); c.Watches != 0 {
+		t.Errorf("%d watches are left", c.Watches)
+	}
+}

@@ -1,0 +1,109 @@
+package tree
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock/internal/jute"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// FuzzRequests streams frames at a Tree: each begins with a byte that says which
+// connection it comes from and what else happens, then two bytes of length. It
+// must not panic, must answer every frame it does not close for, keep its
+// invariants, and replay to the same state.
+func FuzzRequests(f *testing.F) {
+	for seed := range uint64(20) {
+		f.Add(randomStream(seed))
+	}
+	f.Fuzz(func(t *testing.T, stream []byte) {
+		w := newWorld(t, Config{ExtendedTypes: true})
+		w.dial()
+		w.dial()
+		for len(stream) >= 3 {
+			n := min(int(binary.BigEndian.Uint16(stream[1:])), len(stream)-3)
+			who, frame := stream[0], bytes.Clone(stream[3:3+n])
+			stream = stream[3+n:]
+			if who&0x40 != 0 {
+				w.advance(time.Duration(who&0x3c) * time.Second)
+				w.tick()
+			}
+			if who&0x80 != 0 {
+				fuzzConnect(w, frame)
+				continue
+			}
+			p := w.peers[ConnID(1+int64(who)%int64(w.lastID))]
+			answers := len(p.replies)
+			p.sendFrame(frame)
+			if !p.closed && len(p.replies) != answers+1 {
+				t.Fatalf("%d answers to one frame", len(p.replies)-answers)
+			}
+		}
+		checkInvariants(t, w.tree)
+		w.check()
+	})
+}
+
+// fuzzConnect tries bytes as a handshake.
+func fuzzConnect(w *world, frame []byte) {
+	var req wire.ConnectRequest
+	r := jute.NewReader(frame)
+	if req.Decode(r); r.Finish() != nil {
+		return
+	}
+	w.lastID++
+	w.peers[w.lastID] = &peer{w: w, id: w.lastID}
+	w.tree.Connect(w.lastID, netip.Addr{}, &req, w.now, &w.out)
+	w.flush()
+}
+
+// randomStream is a stream of sensible requests, for the fuzzer to begin with.
+func randomStream(seed uint64) []byte {
+	r := &random{Rand: rand.New(rand.NewPCG(seed, 1))}
+	var b []byte
+	for i := range int32(60) {
+		op, rec := r.request()
+		frame := wire.AppendRequest(nil, i, op, rec)[4:]
+		b = append(b, byte(r.IntN(128)))
+		b = binary.BigEndian.AppendUint16(b, uint16(len(frame)))
+		b = append(b, frame...)
+	}
+	return b
+}
+
+// FuzzReplay gives doubtful records to a tree with some content.
+func FuzzReplay(f *testing.F) {
+	base := variedTree(f)
+	snap := base.tree.AppendSnapshot(nil)
+	next := base.tree.Zxid() + 1
+	for _, rec := range base.logged {
+		b := bytes.Clone(rec)
+		binary.BigEndian.PutUint64(b[1:], uint64(next))
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, rec []byte) {
+		tr := New(Config{})
+		if err := tr.Restore(snap); err != nil {
+			t.Fatal(err)
+		}
+		if tr.Replay(rec) == nil {
+			exercise(t, tr)
+		}
+	})
+}
+
+// FuzzRestore reads doubtful snapshots.
+func FuzzRestore(f *testing.F) {
+	f.Add(variedTree(f).tree.AppendSnapshot(nil))
+	f.Add(New(Config{}).AppendSnapshot(nil))
+	f.Fuzz(func(t *testing.T, snap []byte) {
+		tr := New(Config{})
+		if tr.Restore(snap) == nil {
+			exercise(t, tr)
+		}
+	})
+}

@@ -1,0 +1,261 @@
+package tree
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// checkInvariants tries what must hold of every state.
+func checkInvariants(tb testing.TB, t *Tree) {
+	tb.Helper()
+	var seen int
+	var size int64
+	uses := make(map[*aclSet]int)
+	kinds := make(map[ownerKind]int)
+	t.root.walk(func(n *node) bool {
+		seen++
+		size += n.size()
+		uses[n.acl]++
+		if t.nodes[n.path] != n {
+			tb.Fatalf("%q is not where its path says", n.path)
+		}
+		var children int32
+		for c := n.first; c != nil; c = c.next {
+			children++
+			if c.parent != n {
+				tb.Fatalf("%q has another parent than the one that lists it", c.path)
+			}
+		}
+		if children != n.children {
+			tb.Fatalf("%q counts %d children, has %d", n.path, n.children, children)
+		}
+		kind := kindOf(n.owner)
+		if kinds[kind]++; kind != ephemeral {
+			return true
+		}
+		if children > 0 {
+			tb.Fatalf("ephemeral %q has children", n.path)
+		}
+		if s := t.sessions[n.owner]; s == nil {
+			tb.Fatalf("%q belongs to no session", n.path)
+		} else if _, ok := s.ephemerals[n]; !ok {
+			tb.Fatalf("the session of %q does not know it", n.path)
+		}
+		return true
+	})
+	owned := 0
+	for _, s := range t.sessions {
+		owned += len(s.ephemerals)
+	}
+	if seen != len(t.nodes) || size != t.dataSize || owned != kinds[ephemeral] ||
+		len(t.containers) != kinds[container] || len(t.ttls) != kinds[ttlNode] {
+		tb.Fatalf("%d nodes of %d, %d bytes of %d, kinds %v", seen, len(t.nodes), size, t.dataSize, kinds)
+	}
+	for s, n := range uses {
+		if s.refs != n || t.acls.byKey[s.key] != s {
+			tb.Fatalf("a list has %d users, %d counted", n, s.refs)
+		}
+	}
+	if len(uses) != len(t.acls.byKey) {
+		tb.Fatalf("%d lists in use of %d", len(uses), len(t.acls.byKey))
+	}
+}
+
+// random makes requests on few paths, so that they meet.
+type random struct {
+	*rand.Rand
+	w *world
+}
+
+func (r *random) path() string {
+	path := ""
+	for range 1 + r.IntN(3) {
+		path += "/" + string(rune('a'+r.IntN(3)))
+	}
+	switch r.IntN(60) {
+	case 0:
+		return path + "/"
+	case 1:
+		return "/zookeeper/quota" + path
+	case 2:
+		return "/"
+	}
+	return path
+}
+
+func (r *random) version() int32 { return int32(r.IntN(3)) - 1 }
+
+func (r *random) acl() []wire.ACL {
+	switch r.IntN(12) {
+	case 0:
+		return []wire.ACL{acl(wire.Perm(r.IntN(32)), "world", "anyone")}
+	case 1:
+		return []wire.ACL{acl(31, "auth", ""), acl(wire.PermRead, "world", "anyone")}
+	}
+	return openACL()
+}
+
+// write makes one change that can stand in a multi.
+func (r *random) write() wire.MultiOp {
+	create := &wire.CreateRequest{Path: r.path(), Data: bytes.Repeat([]byte("d"), r.IntN(20)), ACL: r.acl(), Flags: wire.CreateMode(r.IntN(5))}
+	switch r.IntN(10) {
+	case 0, 1, 2:
+		return wire.MultiOp{Op: wire.OpCreate, Req: create}
+	case 3:
+		return wire.MultiOp{Op: wire.OpCreate2, Req: create}
+	case 4:
+		create.Flags = wire.ModeContainer
+		return wire.MultiOp{Op: wire.OpCreateContainer, Req: create}
+	case 5:
+		return wire.MultiOp{Op: wire.OpCreateTTL, Req: &wire.CreateTTLRequest{
+			Path: create.Path, ACL: create.ACL, Flags: wire.ModePersistentTTL, TTL: int64(r.IntN(100_000))}}
+	case 6:
+		return opSet(r.path(), r.version())
+	case 7:
+		return opCheck(r.path(), r.version())
+	}
+	return opDelete(r.path(), r.version())
+}
+
+// request makes any request.
+func (r *random) request() (wire.OpCode, wire.Record) {
+	watch := r.IntN(2) == 0
+	switch r.IntN(16) {
+	case 0:
+		return wire.OpExists, &wire.ExistsRequest{Path: r.path(), Watch: watch}
+	case 1:
+		return wire.OpGetData, &wire.GetDataRequest{Path: r.path(), Watch: watch}
+	case 2:
+		return wire.OpGetChildren2, &wire.GetChildren2Request{Path: r.path(), Watch: watch}
+	case 3:
+		return wire.OpAddWatch, &wire.AddWatchRequest{Path: r.path(), Mode: wire.AddWatchMode(r.IntN(2))}
+	case 4:
+		return wire.OpRemoveWatches, &wire.RemoveWatchesRequest{Path: r.path(), Type: wire.WatcherType(r.IntN(7))}
+	case 5:
+		return wire.OpSetACL, &wire.SetACLRequest{Path: r.path(), ACL: r.acl(), Version: r.version()}
+	case 6, 7, 8:
+		m := &wire.MultiRequest{}
+		for range r.IntN(6) {
+			m.Ops = append(m.Ops, r.write())
+		}
+		return wire.OpMulti, m
+	case 9:
+		return wire.OpGetAllChildrenNumber, &wire.GetAllChildrenNumberRequest{Path: r.path()}
+	}
+	op := r.write()
+	if op.Op == wire.OpCheck {
+		return wire.OpPing, nil
+	}
+	return op.Op, op.Req
+}
+
+// step lets a random client do something.
+func (r *random) step() {
+	w := r.w
+	p := w.peers[ConnID(1+r.Int64N(int64(w.lastID)))]
+	switch n := r.IntN(100); {
+	case n == 0:
+		w.dial()
+	case n == 1 && !p.closed:
+		p.hangUp()
+	case n == 2:
+		w.dialRaw(&wire.ConnectRequest{SessionID: p.session, Password: p.password, Timeout: 4000 + r.Int32N(20_000)})
+	case n == 3 && !p.closed:
+		p.call(wire.OpCloseSession, nil)
+	case n == 4 && !p.closed:
+		p.auth("digest", fmt.Sprintf("u%d:x", r.IntN(2)))
+	case n < 10:
+		w.advance(time.Duration(r.IntN(2000)) * time.Millisecond)
+		w.tick()
+	case !p.closed:
+		before, zxid := stateWithoutZxid(w.tree), w.tree.Zxid()
+		op, rec := r.request()
+		got := p.call(op, rec)
+		if took := w.tree.Zxid() - zxid; isWrite(op) != (took == 1) || took > 1 {
+			w.tb.Fatalf("%s took %d transactions", op, took)
+		}
+		if got.Zxid != w.tree.Zxid() {
+			w.tb.Fatalf("%s: zxid %d in the answer, %d is the last", op, got.Zxid, w.tree.Zxid())
+		}
+		if failed(op, got) && !bytes.Equal(stateWithoutZxid(w.tree), before) {
+			w.tb.Fatalf("%s failed and changed the state", op)
+		}
+	}
+}
+
+// failed reports whether a write failed, a multi by its results.
+func failed(op wire.OpCode, r reply) bool {
+	if op == wire.OpMulti && r.Err == wire.ErrOK {
+		return len(r.body) >= 4 && bytes.Equal(r.body[:5], []byte{255, 255, 255, 255, 0})
+	}
+	return r.Err != wire.ErrOK
+}
+
+// Random histories: the state keeps its invariants, what fails changes nothing,
+// replaying the records gives the same bytes, and so does a restore on the way.
+func TestRandomHistories(t *testing.T) {
+	for seed := range uint64(40) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			w := newWorld(t, Config{ExtendedTypes: true, Compat38: seed%4 == 0, Rand: seededRand(byte(seed))})
+			r := &random{rand.New(rand.NewPCG(seed, 0)), w}
+			w.dial()
+			for i := range 1500 {
+				r.step()
+				if i%50 != 0 {
+					continue
+				}
+				checkInvariants(t, w.tree)
+				w.check()
+				if i%300 == 0 {
+					w.shadow = New(w.tree.cfg)
+					if err := w.shadow.Restore(w.tree.AppendSnapshot(nil)); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			w.check()
+			for _, p := range w.peers {
+				p.hangUp()
+			}
+			if tab := &w.tree.watches; tab.total != 0 || tab.recursive != 0 || len(tab.byPath) != 0 {
+				t.Errorf("watches of nobody: %+v", tab)
+			}
+			w.advance(time.Hour)
+			w.tick()
+			if c := w.tree.Counts(); c.Sessions+c.Ephemerals != 0 {
+				t.Errorf("after all sessions' end: %+v", c)
+			}
+			w.check()
+		})
+	}
+}
+
+// The same calls give the same bytes.
+func TestDeterminism(t *testing.T) {
+	run := func() (log [][]byte) {
+		w := newWorld(t, Config{ExtendedTypes: true, Rand: seededRand(5)})
+		r := &random{rand.New(rand.NewPCG(11, 0)), w}
+		w.dial()
+		for range 3000 {
+			r.step()
+		}
+		for id := ConnID(1); id <= w.lastID; id++ {
+			log = append(log, fmt.Append(nil, w.peers[id].events))
+		}
+		return append(log, w.logged...)
+	}
+	a, b := run(), run()
+	if len(a) != len(b) {
+		t.Fatalf("%d records and events, then %d", len(a), len(b))
+	}
+	for i := range a {
+		if !bytes.Equal(a[i], b[i]) {
+			t.Fatalf("record or events %d differ", i)
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package tree
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// variedTree has nodes of every kind, sessions, and lists of permissions.
+func variedTree(tb testing.TB) *world {
+	w := newWorld(tb, Config{ExtendedTypes: true, InitialZxid: 3 << 32})
+	p, q := w.dial(), w.dial()
+	p.auth("digest", "ann:1")
+	p.mk("/a", 0)
+	p.mk("/a/b", 0)
+	p.mk("/a/b/c", wire.ModeEphemeral)
+	q.mk("/q", wire.ModeEphemeralSequential)
+	p.mkACL("/mine", acl(31, "auth", ""), acl(1, "world", "anyone"))
+	p.mkACL("/mine/too", acl(31, "auth", ""), acl(1, "world", "anyone"))
+	p.call(wire.OpCreateContainer, &wire.CreateRequest{Path: "/cont", ACL: openACL()})
+	p.call(wire.OpCreateTTL, &wire.CreateTTLRequest{Path: "/ttl", ACL: openACL(), Flags: wire.ModePersistentTTL, TTL: 77})
+	p.ask(wire.OpCreate, &wire.CreateRequest{Path: "/null", ACL: openACL()}, new(wire.CreateResponse))
+	p.ask(wire.OpCreate, &wire.CreateRequest{Path: "/empty", Data: []byte{}, ACL: openACL()}, new(wire.CreateResponse))
+	p.set("/zookeeper/quota", "q", -1)
+	p.set("/", "root", -1)
+	p.mk("/zookeeper/more", 0)
+	p.remove("/none", -1)
+	p.multi(opCreate("/m", 0), opSet("/a", -1), opDelete("/m", -1), opCheck("/a", -1))
+	q.hangUp()
+	return w
+}
+
+func TestSnapshotRoundTrip(t *testing.T) {
+	w := variedTree(t)
+	w.check()
+	snap := w.tree.AppendSnapshot([]byte("before"))
+	snap, ok := bytes.CutPrefix(snap, []byte("before"))
+	if !ok {
+		t.Fatal("AppendSnapshot does not append")
+	}
+	kept := bytes.Clone(snap)
+	fresh := New(Config{ExtendedTypes: true})
+	if err := fresh.Restore(snap); err != nil {
+		t.Fatal(err)
+	}
+	clear(snap) // Restore must not have kept it
+	if got := fresh.AppendSnapshot(nil); !bytes.Equal(got, kept) {
+		t.Error("a restored tree gives another snapshot")
+	}
+	a, b := fresh.Counts(), w.tree.Counts()
+	if a.Connections = b.Connections; a != b {
+		t.Errorf("counts %+v, want %+v", a, b)
+	}
+	if fresh.Zxid() != w.tree.Zxid() {
+		t.Errorf("zxid %#x, want %#x", fresh.Zxid(), w.tree.Zxid())
+	}
+	// What comes after the snapshot fits onto it.
+	w.shadow = fresh
+	p := w.dial()
+	p.mk("/after", wire.ModeEphemeral)
+	w.peers[1].call(wire.OpCloseSession, nil)
+	w.check()
+}
+
+func TestSnapshotOfANewTree(t *testing.T) {
+	tr := New(Config{InitialZxid: 5})
+	other := New(Config{InitialZxid: 9})
+	if err := other.Restore(tr.AppendSnapshot(nil)); err != nil || other.Zxid() != 5 {
+		t.Errorf("zxid %d, %v", other.Zxid(), err)
+	}
+}
+
+// Whatever happened to a snapshot, Restore says so or gives a tree that works.
+func TestRestoreOfDamagedSnapshots(t *testing.T) {
+	snap := variedTree(t).tree.AppendSnapshot(nil)
+	for n := range snap {
+		if err := New(Config{}).Restore(snap[:n]); !errors.Is(err, ErrCorrupt) {
+			t.Fatalf("the first %d bytes: %v", n, err)
+		}
+	}
+	if err := New(Config{}).Restore(append(bytes.Clone(snap), 0)); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("a byte behind the end: %v", err)
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 20_000 {
+		bad := bytes.Clone(snap)
+		bad[rng.IntN(len(bad))] ^= 1 << rng.IntN(8)
+		tr := New(Config{})
+		if err := tr.Restore(bad); err == nil {
+			exercise(t, tr)
+		} else if !errors.Is(err, ErrCorrupt) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// exercise uses a tree that came from doubtful bytes, and tries its invariants.
+func exercise(tb testing.TB, tr *Tree) {
+	tb.Helper()
+	checkInvariants(tb, tr)
+	snap := tr.AppendSnapshot(nil)
+	again := New(Config{})
+	if err := again.Restore(snap); err != nil {
+		tb.Fatalf("its own snapshot: %v", err)
+	}
+	if !bytes.Equal(again.AppendSnapshot(nil), snap) {
+		tb.Fatal("its own snapshot differs")
+	}
+	var out Out
+	tr.StartClocks(Now{})
+	tr.Tick(Now{Mono: 1 << 62, Wall: 1 << 60}, &out)
+	if c := tr.Counts(); c.Sessions != 0 || c.Ephemerals != 0 {
+		tb.Fatalf("after the end of all sessions: %+v", c)
+	}
+}
+
+// Snapshots that are well-formed but tell of states that can't be.
+func TestRestoreOfImpossibleStates(t *testing.T) {
+	for name, spoil := range map[string]func(*Tree){
+		"no config": func(tr *Tree) {
+			n := tr.nodes[configPath]
+			n.detach()
+			delete(tr.nodes, configPath)
+		},
+		"ephemeral without a session": func(tr *Tree) { tr.nodes["/a"].first.owner = 99 },
+		"child of an ephemeral":       func(tr *Tree) { tr.nodes["/a"].owner = tr.lastSession },
+		"ephemeral root":              func(tr *Tree) { tr.root.owner = tr.lastSession },
+		"ephemeral /zookeeper":        func(tr *Tree) { tr.nodes[procPath].owner = containerOwner },
+		"bad path":                    func(tr *Tree) { tr.nodes["/a"].path = "/../a" },
+		"parent missing":              func(tr *Tree) { tr.nodes["/a"].path = "/b" },
+		"node twice":                  func(tr *Tree) { tr.nodes["/a/b"].path = "/a" },
+		"session above the last":      func(tr *Tree) { tr.lastSession-- },
+		"session without a timeout":   func(tr *Tree) { tr.sessions[tr.lastSession].timeout = 0 },
+		"first node not the root":     func(tr *Tree) { tr.root.path = "/x" },
+	} {
+		w := newWorld(t, Config{})
+		p := w.dial()
+		p.mk("/a", 0)
+		p.mk("/a/b", 0)
+		spoil(w.tree)
+		if err := New(Config{}).Restore(w.tree.AppendSnapshot(nil)); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := New(Config{}).Restore([]byte("zktree\x00\x02")); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("another version: %v", err)
+	}
+}
+
+// A count claims much and holds nothing: no memory may be made for it.
+func TestRestoreTrustsNoCounts(t *testing.T) {
+	b := append([]byte(snapshotMagic), make([]byte, 17)...)
+	b = binary.BigEndian.AppendUint32(b, 1<<31-1)
+	if err := New(Config{}).Restore(b); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestReplayRefuses(t *testing.T) {
+	w := newWorld(t, Config{})
+	p := w.dial()
+	p.mk("/a", 0)
+	p.mk("/a/e", wire.ModeEphemeral)
+	s := p.session
+	z := w.tree.Zxid()
+	create := func(path string, owner int64) *txn {
+		return &txn{op: wire.OpCreate, path: path, acl: openACL(), owner: owner}
+	}
+	for name, rec := range map[string][]byte{
+		"nothing":                     {},
+		"another version":             {2, 0},
+		"too short":                   {recordVersion, 0, 0},
+		"an old id":                   appendTxn(nil, z, 0, create("/b", 0)),
+		"a gap":                       appendTxn(nil, z+2, 0, create("/b", 0)),
+		"bytes behind":                append(appendTxn(nil, z+1, 0, create("/b", 0)), 0),
+		"unknown operation":           appendTxn(nil, z+1, 0, &txn{op: wire.OpGetData}),
+		"bare check":                  appendTxn(nil, z+1, 0, &txn{op: wire.OpCheck}),
+		"node exists":                 appendTxn(nil, z+1, 0, create("/a", 0)),
+		"no parent":                   appendTxn(nil, z+1, 0, create("/n/n", 0)),
+		"bad path":                    appendTxn(nil, z+1, 0, create("/a/", 0)),
+		"the root":                    appendTxn(nil, z+1, 0, create("/", 0)),
+		"child of an ephemeral":       appendTxn(nil, z+1, 0, create("/a/e/c", 0)),
+		"no such owner":               appendTxn(nil, z+1, 0, create("/b", s+1)),
+		"delete of a missing node":    appendTxn(nil, z+1, 0, &txn{op: wire.OpDelete, path: "/n"}),
+		"delete of a parent":          appendTxn(nil, z+1, 0, &txn{op: wire.OpDelete, path: "/a"}),
+		"delete of the tree's own":    appendTxn(nil, z+1, 0, &txn{op: wire.OpDelete, path: quotaPath}),
+		"set of a missing node":       appendTxn(nil, z+1, 0, &txn{op: wire.OpSetData, path: "/n"}),
+		"setACL of a missing node":    appendTxn(nil, z+1, 0, &txn{op: wire.OpSetACL, path: "/n", acl: openACL()}),
+		"session exists":              appendTxn(nil, z+1, 0, &txn{op: wire.OpCreateSession, session: s, timeout: 1, data: make([]byte, 16)}),
+		"session of no id":            appendTxn(nil, z+1, 0, &txn{op: wire.OpCreateSession, timeout: 1, data: make([]byte, 16)}),
+		"session of a short password": appendTxn(nil, z+1, 0, &txn{op: wire.OpCreateSession, session: s + 1, timeout: 1, data: make([]byte, 15)}),
+		"end of no session":           appendTxn(nil, z+1, 0, &txn{op: wire.OpCloseSession, session: s + 1}),
+		"timeout of no session":       appendTxn(nil, z, 0, &txn{op: opSessionTimeout, session: s + 1, timeout: 5}),
+		"timeout of nothing":          appendTxn(nil, z, 0, &txn{op: opSessionTimeout, session: s}),
+		"timeout with an id":          appendTxn(nil, z+1, 0, &txn{op: opSessionTimeout, session: s, timeout: 5}),
+		"nested multi":                appendTxn(nil, z+1, 0, &txn{op: wire.OpMulti, subs: []txn{{op: wire.OpMulti}}}),
+		"second of a multi": appendTxn(nil, z+1, 0, &txn{op: wire.OpMulti, subs: []txn{
+			*create("/b", 0), *create("/b", 0)}}),
+	} {
+		tr := New(Config{})
+		if err := tr.Restore(w.tree.AppendSnapshot(nil)); err != nil {
+			t.Fatal(err)
+		}
+		err := tr.Replay(rec)
+		if !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%s: %v", name, err)
+		} else if strings.Contains(err.Error(), "/a") {
+			t.Errorf("%s: the error tells a path: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package tree
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// lives lists which of the paths exist.
+func (w *world) lives(paths ...string) []string {
+	return slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return w.tree.nodes[p] == nil })
+}
+
+// keep keeps the sessions alive over a longer time and ticks at the end.
+func (w *world) keep(d time.Duration, peers ...*peer) {
+	for ; d > 0; d -= 5 * time.Second {
+		w.advance(min(d, 5*time.Second))
+		for _, p := range peers {
+			p.call(wire.OpPing, nil)
+		}
+	}
+	w.tick()
+}
+
+func TestContainers(t *testing.T) {
+	w := newWorld(t, Config{})
+	p := w.dial()
+	mk := func(path string) {
+		p.want(p.call(wire.OpCreateContainer, &wire.CreateRequest{Path: path, ACL: openACL(), Flags: wire.ModeContainer}).Err, wire.ErrOK, path)
+	}
+	mk("/unused")
+	mk("/used")
+	mk("/busy")
+	p.mk("/used/c", 0)
+	p.mk("/busy/c", 0)
+	p.remove("/used/c", -1)
+	all := []string{"/unused", "/used", "/busy"}
+	w.keep(time.Minute-time.Nanosecond, p)
+	if got := w.lives(all...); len(got) != 3 {
+		t.Fatalf("before the first look: %q", got)
+	}
+	zxid := w.tree.Zxid()
+	p.exists("/used", true)
+	w.keep(time.Nanosecond, p)
+	if got := w.lives(all...); !slices.Equal(got, []string{"/unused", "/busy"}) {
+		t.Errorf("after the first look: %q", got)
+	}
+	if w.tree.Zxid() != zxid+1 {
+		t.Errorf("one removal took %d transactions", w.tree.Zxid()-zxid)
+	}
+	p.wantEvents("deleted /used")
+	p.mk("/unused/c", wire.ModeEphemeral)
+	p.remove("/busy/c", -1)
+	p.call(wire.OpCloseSession, nil)
+	if at, ok := w.tree.NextTick(); !ok || at != w.now.Mono+time.Minute {
+		t.Errorf("next look in %v, %v", at-w.now.Mono, ok)
+	}
+	w.advance(time.Minute)
+	w.tick()
+	if c := w.tree.Counts(); c.Containers != 0 || c.Nodes != 4 {
+		t.Errorf("after the second look: %+v", c)
+	}
+	if _, ok := w.tree.NextTick(); ok {
+		t.Error("a look is due with nothing to look at")
+	}
+	w.check()
+}
+
+func TestTTL(t *testing.T) {
+	w := newWorld(t, Config{ExtendedTypes: true, ContainerInterval: time.Second})
+	p := w.dial()
+	mk := func(path string, ttl int64) {
+		req := &wire.CreateTTLRequest{Path: path, ACL: openACL(), Flags: wire.ModePersistentTTL, TTL: ttl}
+		p.want(p.call(wire.OpCreateTTL, req).Err, wire.ErrOK, path)
+	}
+	mk("/short", 1000)
+	mk("/touched", 1000)
+	mk("/parent", 1000)
+	mk("/long", 3_000)
+	p.mk("/parent/c", 0)
+	all := []string{"/short", "/touched", "/parent", "/long"}
+	w.keep(time.Second, p)
+	if got := w.lives(all...); len(got) != 4 {
+		t.Errorf("at its time to live, not beyond: %q", got)
+	}
+	w.keep(500*time.Millisecond, p)
+	p.set("/touched", "", -1)
+	w.keep(500*time.Millisecond, p)
+	if got := w.lives(all...); !slices.Equal(got, all[1:]) {
+		t.Errorf("after two seconds: %q", got)
+	}
+	p.remove("/parent/c", -1)
+	w.keep(time.Second, p)
+	if got := w.lives(all...); !slices.Equal(got, []string{"/long"}) {
+		t.Errorf("after three seconds: %q", got)
+	}
+	w.keep(time.Second, p)
+	if c := w.tree.Counts(); c.TTLs != 0 {
+		t.Errorf("at the end: %+v", c)
+	}
+	w.check()
+}
+
+// Kinds survive a restart, and the look begins anew with StartClocks.
+func TestSweepAfterRestore(t *testing.T) {
+	w := newWorld(t, Config{ExtendedTypes: true})
+	p := w.dial()
+	p.call(wire.OpCreateContainer, &wire.CreateRequest{Path: "/c", ACL: openACL()})
+	p.call(wire.OpCreateTTL, &wire.CreateTTLRequest{Path: "/t", ACL: openACL(), Flags: wire.ModePersistentTTL, TTL: 1})
+	p.mk("/c/x", 0)
+	p.remove("/c/x", -1)
+	fresh := New(Config{ExtendedTypes: true})
+	if err := fresh.Restore(w.tree.AppendSnapshot(nil)); err != nil {
+		t.Fatal(err)
+	}
+	if c := fresh.Counts(); c != (Counts{Sessions: 1, Nodes: 6, Containers: 1, TTLs: 1, DataBytes: w.tree.dataSize}) {
+		t.Errorf("restored %+v", c)
+	}
+	fresh.StartClocks(Now{})
+	var out Out
+	fresh.Tick(Now{Mono: time.Minute, Wall: w.now.Wall + 1000}, &out)
+	if c := fresh.Counts(); c.Containers+c.TTLs != 0 || len(out.Records) != 3 {
+		t.Errorf("after a minute: %+v, %d records", c, len(out.Records))
+	}
+}
