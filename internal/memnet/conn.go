@@ -28,6 +28,7 @@ func Pipe() (*Conn, *Conn) {
 	return newConns(loopback(1), loopback(2))
 }
 
+// newConns makes both ends of a connection between two addresses.
 func newConns(a, b net.Addr) (*Conn, *Conn) {
 	l := newLink()
 	c0 := &Conn{link: l, end: 0, local: a, remote: b}

@@ -35,6 +35,8 @@ type flow struct {
 	writeBy  deadline
 }
 
+// newLink makes a connection with nothing under way. The conditions belong to
+// the synctest bubble that waits on them, whoever makes them.
 func newLink() *link {
 	l := &link{}
 	for i := range l.flows {
@@ -57,6 +59,8 @@ func (l *link) read(from int, p []byte) (int, error) {
 	f := &l.flows[from]
 	for {
 		switch {
+		// The order is TCP's: this end's own close, then a reset, then the
+		// deadline, which goes before data, then data before the end.
 		case f.readDone:
 			return 0, net.ErrClosed
 		case l.reset:
@@ -91,6 +95,7 @@ func (f *flow) room() int { return bufferSize - (len(f.buf) - f.off) }
 // push adds as much of p as there is room for.
 func (f *flow) push(p []byte) int {
 	n := min(len(p), f.room())
+	// Moved down rather than grown: the buffer stays within its bound.
 	if f.off > 0 && len(f.buf)+n > cap(f.buf) {
 		f.buf = f.buf[:copy(f.buf, f.buf[f.off:])]
 		f.off = 0
@@ -134,6 +139,7 @@ func (l *link) close(i int) error {
 		return net.ErrClosed
 	}
 	out.sendDone, in.readDone = true, true
+	// Timers of a closed end would keep a synctest bubble's clock going.
 	out.writeBy.stop()
 	in.readBy.stop()
 	out.wake()

@@ -28,6 +28,8 @@ type Listener struct {
 
 var _ net.Listener = (*Listener)(nil)
 
+// newListener makes a listener; its channels belong to the synctest bubble of
+// the caller, if there is one.
 func newListener(n *Network, addr netip.AddrPort) *Listener {
 	return &Listener{network: n, addr: addr, queue: make(chan *Conn, backlog), done: make(chan struct{})}
 }
@@ -109,18 +111,21 @@ func (l *Listener) drain() {
 	}
 }
 
+// add and remove keep the list of connections that Conns gives.
 func (l *Listener) add(c *Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.conns = append(l.conns, c)
 }
 
+// remove does nothing for one that is gone already: both ends may close.
 func (l *Listener) remove(c *Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.conns = slices.DeleteFunc(l.conns, func(o *Conn) bool { return o == c })
 }
 
+// closedError is what calls after Close give.
 func (l *Listener) closedError(op string) error {
 	return &net.OpError{Op: op, Net: "tcp", Addr: l.Addr(), Err: net.ErrClosed}
 }

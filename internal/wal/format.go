@@ -40,6 +40,7 @@ type segmentHeader struct {
 	first uint64 // index of the first record
 }
 
+// appendSegmentHeader appends the head of a segment, segmentHeaderSize bytes.
 func appendSegmentHeader(b []byte, h segmentHeader) []byte {
 	start := len(b)
 	b = append(b, segmentMagic...)
@@ -155,6 +156,8 @@ func splitRecord(b []byte) (rec, rest []byte, crc uint32, ok bool) {
 	if n > uint64(len(b)) {
 		return nil, nil, 0, false
 	}
+	// The capacity is cut too: an append by the receiver must not run into the
+	// next record.
 	return b[:n:n], b[n:], crc, true
 }
 

@@ -92,6 +92,7 @@ func syncDir(dir string) error {
 // osFile is an open file of the operating system.
 type osFile struct{ *os.File }
 
+// openOS opens a file that nobody but its owner may read: see OS.
 func openOS(name string, flag int) (File, error) {
 	f, err := os.OpenFile(name, flag, 0o600)
 	if err != nil {

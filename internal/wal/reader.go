@@ -61,9 +61,12 @@ func (r *batchReader) read() (batchHeader, []byte, *damage, error) {
 		d.ahead = h.first > r.next
 		return h, nil, d, nil
 	}
+	// Before anything is allocated: a length that is sound but beyond the file
+	// is what a crash leaves of a large batch.
 	if h.length > uint64(left-batchHeaderSize) {
 		return h, nil, r.damage("the file ends within a batch"), nil
 	}
+	// One buffer for all batches: recovery of a long log makes no garbage.
 	if uint64(cap(r.buf)) < h.length {
 		r.buf = make([]byte, h.length)
 	}
@@ -140,6 +143,8 @@ func laterHeader(f io.ReaderAt, size int64, p place, d *damage) (int64, bool, er
 				return p.offset, true, nil
 			}
 		}
+		// Parts overlap by a header less one byte, so that one on the border is
+		// found, and found once.
 		if len(part) <= overlap {
 			break
 		}
@@ -175,6 +180,7 @@ func openSegment(fsys FS, dir string, first uint64) (f File, size int64, h segme
 	return f, size, h, nil
 }
 
+// readSegmentHeader gives the size and the header of an open segment.
 func readSegmentHeader(f File, path string) (size int64, h segmentHeader, err error) {
 	if size, err = f.Size(); err != nil {
 		return 0, h, fmt.Errorf("wal: %s: %w", path, err)

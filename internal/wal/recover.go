@@ -119,6 +119,7 @@ func (r *recovery) run() (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
+	// All that can refuse comes before the first change.
 	fresh := len(r.segments) == 0
 	if fresh && r.newest > 0 {
 		return nil, &CorruptError{File: r.dir, Reason: "there are snapshots but no log segment"}
@@ -225,6 +226,7 @@ func (r *recovery) scan() error {
 	if from < 0 {
 		return r.gap(fmt.Sprintf("the log begins with record %d, but recovery needs it from %d on", r.segments[0].first, start))
 	}
+	// Only for Stats: what is in them is in the snapshot.
 	for i := range r.segments[:from] {
 		if err := r.measure(i); err != nil {
 			return err
@@ -237,6 +239,7 @@ func (r *recovery) scan() error {
 		}
 		r.rec.segments = append(r.rec.segments, r.segments[i].first)
 	}
+	// A snapshot was not named before its last record was durable here.
 	if r.next <= r.newest {
 		return r.gap(fmt.Sprintf("the log ends with record %d, but there is a snapshot of record %d", r.next-1, r.newest))
 	}
@@ -271,6 +274,7 @@ func (r *recovery) scanSegment(i int) error {
 	if err != nil {
 		return err
 	}
+	// Their checksums would not tell: each segment's are right by its own salt.
 	if i > 0 && r.header.first != 0 && h.salt != r.header.salt {
 		err = &CorruptError{File: path, Reason: "the segment is of another log"}
 	}
@@ -398,6 +402,8 @@ func (r *Recovered) Replay(restore func(snapshot io.Reader) error, record func(i
 	return nil
 }
 
+// replaySegment hands over the records of one segment. Open has checked it
+// already, so anything wrong now is the disk's doing.
 func (r *Recovered) replaySegment(first uint64, record func(uint64, []byte) error) error {
 	f, size, h, err := openSegment(r.fs, r.dir, first)
 	if err != nil {
@@ -423,6 +429,8 @@ func (r *Recovered) replaySegment(first uint64, record func(uint64, []byte) erro
 	return nil
 }
 
+// replayBatch hands over the records of one batch that the snapshot does not
+// contain: it may be of an index in the middle of the batch.
 func (r *Recovered) replayBatch(h batchHeader, payload []byte, record func(uint64, []byte) error) error {
 	for i := range uint64(h.count) {
 		var rec []byte

@@ -68,6 +68,8 @@ func (l *Log) newestSnapshot() uint64 {
 func (l *Log) saveSnapshot(index uint64, write func(io.Writer) error) error {
 	path := filepath.Join(l.dir, fileName(snapshotPrefix, index))
 	temp := path + tempSuffix
+	// A failure here concerns this file only: another try writes another one,
+	// so nothing rests on pages that a failed sync left in doubt.
 	if err := writeSnapshotFile(l.fs, temp, index, write); err != nil {
 		return errors.Join(fmt.Errorf("wal: snapshot %s: %w", path, err), l.fs.Remove(temp))
 	}
@@ -186,6 +188,8 @@ func (w *crcWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// appendSnapshotHeader appends the head of a snapshot, snapshotHeaderSize
+// bytes.
 func appendSnapshotHeader(b []byte, index uint64) []byte {
 	start := len(b)
 	b = append(b, snapshotMagic...)
@@ -228,6 +232,7 @@ func checkSnapshot(f io.ReaderAt, size int64, index uint64) error {
 	if err := checkSnapshotHeader(head[:], index); err != nil {
 		return err
 	}
+	// The length first: it tells a file that was cut off without reading it all.
 	if n := binary.LittleEndian.Uint64(tail[:]); n != uint64(size-snapshotHeaderSize-snapshotTrailerSize) {
 		return fmt.Errorf("%w: the trailer is wrong", ErrCorrupt)
 	}

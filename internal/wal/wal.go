@@ -122,6 +122,7 @@ func (l *Log) Append(rec []byte) (uint64, error) {
 	if len(l.pending)+recordHeaderSize+len(rec) > maxBatch || l.count == math.MaxUint32 {
 		return 0, fmt.Errorf("%w: %d records wait to be synced; call Sync more often", ErrTooLarge, l.count)
 	}
+	// The header's place is kept free: count and length are known at the end.
 	if len(l.pending) == 0 {
 		l.pending = append(l.pending, make([]byte, batchHeaderSize)...)
 	}
@@ -185,6 +186,7 @@ func (l *Log) writeBatch() {
 	l.stats.Syncs++
 	l.stats.Records += uint64(h.count)
 	l.stats.Written += uint64(len(batch))
+	// A single huge batch must not hold its memory for ever.
 	if cap(batch) <= maxSpare {
 		l.spare = batch[:0]
 	}
@@ -205,6 +207,8 @@ func (l *Log) takeBatch() ([]byte, batchHeader) {
 // append writes a batch at the end of the segment and syncs it.
 func (a *active) append(batch []byte, step int64) error {
 	end := a.end + int64(len(batch))
+	// Grown by a hole: the length is on disk with this sync, and the next ones
+	// find it there. Zeros are no batch, so recovery knows the end.
 	if step > 0 && end > a.size {
 		size := (end + step - 1) / step * step
 		if err := a.file.Truncate(size); err != nil {
@@ -227,6 +231,8 @@ func (a *active) append(batch []byte, step int64) error {
 // rotate begins a new segment if the active one is full, and reports
 // whether it did. All in the old one is synced by then.
 func (l *Log) rotate(first uint64) (bool, error) {
+	// A batch may go beyond the limit: it is never split over two segments, so
+	// that what is torn is always in the last one.
 	if l.active.end < l.opts.SegmentSize {
 		return false, nil
 	}
@@ -306,6 +312,8 @@ func (l *Log) Close() error {
 	for l.writing || l.snapshotting {
 		l.cond.Wait()
 	}
+	// A seal: damage to the last batch can then be told from a crash. After an
+	// error there must be none, since it would vouch for the failed batch.
 	if l.err == nil && l.active.data {
 		l.writeBatch()
 	}

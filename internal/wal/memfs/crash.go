@@ -18,6 +18,7 @@ func (m *FS) Restart() {
 	m.restart()
 }
 
+// restart ends the process. Called with mu held.
 func (m *FS) restart() {
 	m.epoch++
 	clear(m.locks)
@@ -43,6 +44,7 @@ func (m *FS) Crash() {
 	}
 	m.changes = nil
 	m.names = maps.Clone(m.durable)
+	// Sorted: the order of a map would spend the chance differently each time.
 	for _, name := range slices.Sorted(maps.Keys(m.names)) {
 		m.crashFile(m.names[name])
 	}
@@ -65,6 +67,7 @@ func (m *FS) crashFile(n *node) {
 			size = old + m.rand.IntN(size-old+1)
 		}
 	}
+	// Before it changes: what a block held earlier is what stale means.
 	stale := slices.Clone(n.durable)
 	n.setDurableSize(size)
 	for _, b := range slices.Sorted(maps.Keys(n.dirty)) {
@@ -76,6 +79,7 @@ func (m *FS) crashFile(n *node) {
 	}
 	n.data = slices.Clone(n.durable)
 	clear(n.dirty)
+	// What the crash cut off takes no space any more.
 	_, end := blocks(0, size)
 	maps.DeleteFunc(n.alloc, func(b int, _ bool) bool { return b >= end })
 }
@@ -107,6 +111,8 @@ func (m *FS) Clone(r *rand.Rand) *FS {
 	c := New(r)
 	c.dirs = maps.Clone(m.dirs)
 	c.limit = m.limit
+	// A file may be under a name, under another one on disk, and in a change:
+	// it stays one file in the copy.
 	copies := make(map[*node]*node)
 	copyOf := func(n *node) *node {
 		if n == nil {

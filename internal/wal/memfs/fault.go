@@ -70,6 +70,8 @@ func (m *FS) SetFault(f func(Op) Fault) {
 func (m *FS) FailAt(n int, err error, keep int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	// By number and not by countdown: the decision has no state, so that a
+	// script can be asked about one operation twice.
 	at := m.ops + n
 	m.fault = func(op Op) Fault {
 		if op.N != at {
@@ -81,6 +83,8 @@ func (m *FS) FailAt(n int, err error, keep int) {
 
 // begin counts an operation and asks for its fault. Called with mu held.
 func (m *FS) begin(op Op) Fault {
+	// Failed operations count as well: the sweep over all of them must reach
+	// each one.
 	op.N = m.ops
 	m.ops++
 	if m.fault == nil {

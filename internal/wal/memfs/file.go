@@ -21,10 +21,12 @@ type node struct {
 	alloc   map[int]bool // blocks that take space
 }
 
+// newNode is an empty file that nothing on disk knows of.
 func newNode() *node {
 	return &node{dirty: make(map[int]bool), alloc: make(map[int]bool)}
 }
 
+// clone copies what programs see and what is on disk.
 func (n *node) clone() *node {
 	return &node{
 		data: slices.Clone(n.data), durable: slices.Clone(n.durable),
@@ -44,6 +46,8 @@ func (n *node) resize(size int) {
 	if size <= old {
 		n.data = n.data[:size]
 		_, keep := blocks(0, size)
+		// Blocks beyond the end have nothing left to write. If the file grows
+		// again they are dirty again, with zeros.
 		maps.DeleteFunc(n.dirty, func(b int, _ bool) bool { return b >= keep })
 		maps.DeleteFunc(n.alloc, func(b int, _ bool) bool { return b >= keep })
 		return
@@ -71,6 +75,7 @@ func (n *node) write(p []byte, off int) {
 // length goes.
 func (n *node) flush(block int) {
 	from := block * blockSize
+	// A block beyond the durable length is lost until the length is synced.
 	if from < len(n.durable) && from < len(n.data) {
 		copy(n.durable[from:], n.data[from:min(from+blockSize, len(n.data))])
 	}
@@ -87,6 +92,7 @@ func (n *node) setDurableSize(size int) {
 
 // sync makes everything dirty durable.
 func (n *node) sync() {
+	// The length first, since flush writes only within it.
 	n.setDurableSize(len(n.data))
 	for b := range n.dirty {
 		n.flush(b)
@@ -142,6 +148,8 @@ func (f *file) WriteAt(p []byte, off int64) (int, error) {
 	if off < 0 || off > 1<<40 {
 		return 0, pathError("write", f.name, fs.ErrInvalid)
 	}
+	// What fits or what the fault lets through is written all the same, as a
+	// real short write is.
 	keep := len(p)
 	if ft.Err != nil {
 		keep = max(0, min(ft.Keep, len(p)))
@@ -156,6 +164,8 @@ func (f *file) WriteAt(p []byte, off int64) (int, error) {
 
 // room is how many of want bytes at off there is space for.
 func (m *FS) room(n *node, off, want int) int {
+	// Counting is by blocks with content, so that holes are free as on a real
+	// file system: growing a file ahead never fails, writing into it may.
 	if m.limit == 0 {
 		return want
 	}
@@ -215,9 +225,12 @@ func (f *file) Sync() error {
 		f.node.sync()
 		return nil
 	}
+	// A handle of a dead process does nothing to the file.
 	if f.closed || f.epoch != f.fs.epoch {
 		return ft.Err
 	}
+	// A length goes through the journal: one that shrank is not seen longer
+	// again while the file stays, one that grew may be lost.
 	if len(f.node.data) < len(f.node.durable) || f.fs.rand.IntN(2) == 0 {
 		f.node.setDurableSize(len(f.node.data))
 	}

@@ -79,6 +79,8 @@ func (m *FS) Create(name string) (wal.File, error) {
 		return nil, pathError("create", name, fs.ErrNotExist)
 	}
 	n := m.names[name]
+	// A file that is there keeps its place and is emptied, so that a crash may
+	// bring its old content back.
 	if n == nil {
 		n = newNode()
 		m.names[name] = n
@@ -103,6 +105,7 @@ func (m *FS) Open(name string) (wal.File, error) {
 	return m.handle(name, n), nil
 }
 
+// handle opens a file for the process that runs now.
 func (m *FS) handle(name string, n *node) *file {
 	return &file{fs: m, name: name, node: n, epoch: m.epoch}
 }
@@ -170,6 +173,7 @@ func (m *FS) SyncDir(dir string) error {
 		return f.Err
 	}
 	m.syncs++
+	// Other directories' changes stay as they are.
 	var others []change
 	for _, c := range m.changes {
 		if c.dir == dir {
@@ -182,6 +186,7 @@ func (m *FS) SyncDir(dir string) error {
 	return nil
 }
 
+// apply does the change to a set of names.
 func (c change) apply(names map[string]*node) {
 	if c.from != "" {
 		delete(names, c.from)
@@ -203,6 +208,8 @@ func (m *FS) Lock(name string) (io.Closer, error) {
 		return nil, fmt.Errorf("lock %s: %w", name, wal.ErrLocked)
 	}
 	m.locks[name] = true
+	// The file itself is not made: nothing reads it, and a lock that could
+	// not be written for lack of space would be no more true to life.
 	return &heldLock{fs: m, name: name, epoch: m.epoch}, nil
 }
 
@@ -224,6 +231,7 @@ func (l *heldLock) Close() error {
 	return nil
 }
 
+// pathError names operation and file, as package os does.
 func pathError(op, name string, err error) error {
 	return &fs.PathError{Op: op, Path: name, Err: err}
 }
