@@ -325,13 +325,28 @@ func TestManyWatchesSurviveReconnecting(t *testing.T) {
 		if err := c.Sync(t.Context(), "/"); err != nil {
 			t.Fatal(err)
 		}
+		// The creates wait for the next connection, behind the watches.
+		var once sync.Once
+		t.Cleanup(c.Listen(zk.Listener{State: func(s zk.StateChange) {
+			if s.State != zk.Disconnected {
+				return
+			}
+			once.Do(func() {
+				for i := range n {
+					c.Go(zk.CreateOp(path(i), nil, nil, zk.ModePersistent), nil)
+				}
+			})
+		}}))
+		synctest.Wait()
 		srv.CutConnections()
-		for i := range n {
-			c.Go(zk.CreateOp(path(i), nil, nil, zk.ModePersistent), nil)
-		}
 		seen := make(map[string]bool)
 		for range n {
-			seen[<-fired] = true
+			select {
+			case p := <-fired:
+				seen[p] = true
+			case <-time.After(time.Minute): // in the bubble
+				t.Fatalf("%d of %d events", len(seen), n)
+			}
 		}
 		if len(seen) != n {
 			t.Fatalf("%d of %d events", len(seen), n)

@@ -1,0 +1,65 @@
+package zk
+
+import (
+	"testing"
+
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// state of a channel: "open", "closed", or the type of its event.
+func watchState(ch <-chan Event) any {
+	select {
+	case e, ok := <-ch:
+		if !ok {
+			return "closed"
+		}
+		return e.Type
+	default:
+		return "open"
+	}
+}
+
+func TestWhichEventsAChannelIsFor(t *testing.T) {
+	for _, row := range []struct {
+		event          wire.EventType
+		data, children bool
+	}{
+		{wire.EventNodeCreated, true, false},
+		{wire.EventNodeDeleted, true, true},
+		{wire.EventNodeDataChanged, true, false},
+		{wire.EventNodeChildrenChanged, false, true},
+		{wire.EventDataWatchRemoved, true, false},
+		{wire.EventChildWatchRemoved, false, true},
+		{wire.EventPersistentWatchRemoved, false, false},
+	} {
+		var w watchers
+		data, kids := w.add(&w.data, "/a"), w.add(&w.children, "/a")
+		other := w.add(&w.data, "/b")
+		w.fire(row.event, "/a", Event{Type: EventType(row.event)})
+		w.fire(row.event, "/a", Event{Type: EventType(row.event)}) // nobody is left
+		for ch, want := range map[<-chan Event]bool{data: row.data, kids: row.children, other: false} {
+			got := watchState(ch)
+			if want != (got == EventType(row.event)) || !want && got != "open" {
+				t.Errorf("event %d: %v, want an event: %t", row.event, got, want)
+			}
+			if want && watchState(ch) != "closed" {
+				t.Errorf("event %d: not closed behind its event", row.event)
+			}
+		}
+	}
+}
+
+func TestChannelsCloseWithTheSession(t *testing.T) {
+	var w watchers
+	list := []<-chan Event{w.add(&w.data, "/a"), w.add(&w.data, "/a"), w.add(&w.children, "/c")}
+	w.closeAll()
+	for _, ch := range list {
+		if got := watchState(ch); got != "closed" {
+			t.Errorf("%v", got)
+		}
+	}
+	w.fire(wire.EventNodeDeleted, "/a", Event{}) // as nobody waits, nothing happens
+	if again := w.add(&w.data, "/a"); watchState(again) != "open" {
+		t.Error("the next session's channel is not open")
+	}
+}
