@@ -54,11 +54,10 @@ func (c *Client) schedule() {
 	}
 }
 
+// tick is the timer's. It may come in the middle of what one read brought, so it
+// must not say that all was delivered: what it asks for is answered by a read.
 func (c *Client) tick() {
-	c.step(func(core *queue.Core, now time.Duration) {
-		core.Tick(now)
-		core.Drained(now)
-	})
+	c.step(func(core *queue.Core, now time.Duration) { core.Tick(now) })
 }
 
 func (c *Client) onDrained() {
