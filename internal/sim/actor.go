@@ -86,6 +86,9 @@ func (a *actor) granted(h *hold) {
 	switch {
 	case w.healing:
 		d = w.upTo(20 * time.Millisecond)
+	case a.client.machine.isolate != 0:
+		d = 4 * w.cfg.Timeout
+		w.cutOffHolder(a.client.machine)
 	case w.oneIn(20):
 		d = w.upTo(3 * w.cfg.Timeout)
 	case w.oneIn(4):
@@ -96,14 +99,14 @@ func (a *actor) granted(h *hold) {
 		a.later(w.upTo(d), a.verify)
 	}
 	if w.oneIn(3) {
-		a.later(w.upTo(d), a.client.look)
+		a.later(w.upTo(d), a.client.tick)
 	}
 }
 
 // release looks at the hold and gives it back.
 func (a *actor) release() {
 	c := a.client
-	c.look()
+	c.tick()
 	if a.state != holding {
 		return
 	}

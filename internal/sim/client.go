@@ -97,6 +97,14 @@ func (c *client) note(format string, args ...any) {
 
 func (c *client) connected() bool { return c.sess.State() == session.Connected }
 
+// clockNow is what the process's clock shows now.
+func (c *client) clockNow() time.Duration {
+	if c.paused && c.world.cfg.Variant == StandingClock {
+		return c.clock.read(c.slept)
+	}
+	return c.clock.read(c.world.now)
+}
+
 // run does a work, or leaves it for later if the process is stopped.
 func (c *client) run(kind workKind, do func()) {
 	switch {

@@ -44,13 +44,12 @@ func NewConfig(seed uint64) Config {
 	}
 	c := Config{
 		Seed:          seed,
-		Faults:        ms(60_000, 150_000),
+		Faults:        ms(200_000, 660_000),
 		Clients:       2 + r.IntN(5),
 		Actors:        1 + r.IntN(3),
 		Locks:         1 + r.IntN(3),
 		Timeout:       ms(1000, 4000),
 		Think:         ms(100, 2000),
-		Between:       ms(300, 3000),
 		Delay:         time.Duration(50+r.IntN(2000)) * time.Microsecond,
 		Sync:          ms(0, 10),
 		Drift:         10_000,
@@ -59,6 +58,9 @@ func NewConfig(seed uint64) Config {
 		Sweep:         ms(200, 5000),
 		SnapshotEvery: 50 + r.IntN(2000),
 	}
+	// The fewer the clients and the longer they wait, the rarer the faults: else
+	// there is a history of faults and nothing more.
+	c.Between = c.Timeout * time.Duration(25+r.IntN(125)) / 100 * 6 / time.Duration(c.Clients)
 	c.Spread = c.Delay * time.Duration(1+r.IntN(10))
 	return c
 }

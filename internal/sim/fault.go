@@ -27,6 +27,7 @@ const (
 	diskError
 	wallJump
 	followerCut   // the follower between is cut off from its leader
+	isolation     // whoever holds next is cut off, and goes on holding
 	operatorTouch // an operator sets a znode's data
 	operatorStray // an operator makes a znode that is no contender
 	operatorDelete
@@ -38,7 +39,7 @@ const (
 // String names the kind.
 func (k faultKind) String() string {
 	return [...]string{"cut", "block", "lose request", "lose answer", "pause", "kill", "close", "server kill",
-		"power loss", "server pause", "disk stall", "disk error", "wall clock", "follower cut off", "touch", "stray",
+		"power loss", "server pause", "disk stall", "disk error", "wall clock", "follower cut off", "isolation", "touch", "stray",
 		"delete", "sweep", "expire"}[k]
 }
 
@@ -46,7 +47,7 @@ func (k faultKind) String() string {
 func weights() [faultKinds]int {
 	return [faultKinds]int{
 		cutFault: 8, blockFault: 8, loseRequest: 5, loseAnswer: 10, pauseFault: 12, killFault: 4, closeFault: 3,
-		serverKill: 2, serverPower: 3, serverPause: 3, diskStall: 3, diskError: 2, wallJump: 1, followerCut: 6,
+		serverKill: 2, serverPower: 3, serverPause: 3, diskStall: 3, diskError: 2, wallJump: 1, followerCut: 6, isolation: 8,
 		operatorTouch: 8, operatorStray: 1, operatorDelete: 8, operatorSweep: 3, operatorExpire: 3,
 	}
 }
@@ -85,9 +86,11 @@ func (w *World) inject(kind faultKind, m *machine) {
 	case kind >= serverKill && kind <= wallJump:
 		w.injectServer(kind)
 	case kind == blockFault:
-		w.block(m)
+		w.block(m, w.aWhile())
 	case kind == followerCut:
-		w.cutOff(m)
+		w.cutOff(m, w.aWhile())
+	case kind == isolation:
+		m.isolate = 1 + w.rng.IntN(2)
 	case m.running():
 		w.injectClient(kind, m)
 	}
@@ -137,8 +140,8 @@ func (w *World) reopen(m *machine) {
 	m.start()
 }
 
-func (w *World) block(m *machine) {
-	until := w.now + w.aWhile()
+func (w *World) block(m *machine, d time.Duration) {
+	until := w.now + d
 	switch w.rng.IntN(4) {
 	case 0:
 		m.link.blocked[up] = until
@@ -150,13 +153,39 @@ func (w *World) block(m *machine) {
 }
 
 // cutOff cuts the follower between a client and the server off for a while.
-func (w *World) cutOff(m *machine) {
+func (w *World) cutOff(m *machine, d time.Duration) {
 	if w.isCutOff(&m.link) {
 		return
 	}
-	m.link.cutOff = w.now + w.aWhile()
+	m.link.cutOff = w.now + d
 	dropped := w.oneIn(2)
 	w.agenda.add(m.link.cutOff, func() { w.rejoin(m, dropped) })
+}
+
+// cutOffHolder isolates a machine whose client holds a lock: at once, or right
+// after it has had to connect again.
+func (w *World) cutOffHolder(m *machine) {
+	if m.isolate == 2 && m.client.conn != nil {
+		m.client.conn.cut(true, w.oneIn(2))
+		return
+	}
+	m.isolate = 0
+	d := w.cfg.Timeout + w.upTo(2*w.cfg.Timeout)
+	w.after(w.upTo(w.cfg.Timeout/16), func() {
+		if w.healing || !m.running() {
+			return
+		}
+		w.disturb()
+		w.note("isolated: machine %d", m.n)
+		switch w.rng.IntN(4) {
+		case 0:
+			m.client.pause(d)
+		case 1:
+			w.cutOff(m, d)
+		default:
+			w.block(m, d)
+		}
+	})
 }
 
 // rejoin ends the time without a leader of a machine's follower.

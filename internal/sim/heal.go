@@ -24,11 +24,14 @@ func (s *server) heal() {
 	s.stall = 0
 	s.disk.SetFault(nil)
 	s.resume()
+	if s.up && s.busy {
+		s.commit()
+	}
 	s.world.after(s.world.upTo(200*time.Millisecond), s.boot)
 }
 
 func (w *World) healMachine(m *machine) {
-	m.loseOp = 0
+	m.loseOp, m.isolate = 0, 0
 	stuck := m.link.blocked[up] > w.now || m.link.blocked[down] > w.now
 	m.link.blocked = [2]time.Duration{}
 	w.rejoin(m, false)

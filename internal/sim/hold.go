@@ -29,7 +29,7 @@ func (h *hold) remaining() time.Duration {
 	if !ok || !h.client.alive {
 		return 0
 	}
-	return max(0, at-h.client.clock.read(h.client.world.now))
+	return max(0, at-h.client.clockNow())
 }
 
 // safe reports whether a look at the hold would say that it is held.
@@ -37,6 +37,11 @@ func (h *hold) safe() bool { return h.open && h.remaining() > 0 }
 
 // checkGrant checks a new hold against all others, and against the server.
 func (w *World) checkGrant(h *hold) {
+	if w.server.tree != nil {
+		if _, _, there := w.server.tree.Get(h.node); !there {
+			h.gone, h.goneAt = true, w.now
+		}
+	}
 	if !h.safe() {
 		return // granted by a clock read before a pause: the first look says lost
 	}

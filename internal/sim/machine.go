@@ -21,6 +21,10 @@ type machine struct {
 	loseOp     wire.OpCode
 	loseAnswer bool
 
+	// isolate is what comes before the next holder is cut off: 1 a grant, 2 a
+	// grant and another connection; 0: none is.
+	isolate int
+
 	// left are the znodes of a process that was killed; only a broken variant
 	// looks at them.
 	left []string

@@ -35,6 +35,7 @@ type server struct {
 	inbox   []input
 	due     bool // a turn is planned
 	busy    bool // the disk is at work for one
+	turns   int  // that had something for the disk
 	stall   time.Duration
 	staged  []tree.Send
 	tickers timer
@@ -73,6 +74,7 @@ func (s *server) boot() {
 	if s.up {
 		return
 	}
+	s.disk.SetFault(nil) // the disk was replaced
 	if w.oneIn(8) && s.life > 0 {
 		s.disk.FailAt(w.rng.IntN(40), syscall.EIO, w.rng.IntN(300))
 		_, _, err := wal.Open(s.disk, dataDir, s.walOptions())
@@ -201,10 +203,11 @@ func (s *server) turn() {
 		if s.world.cfg.Variant == EarlyAnswer {
 			s.flush()
 		}
-		life, wait := s.life, s.stall+s.world.upTo(s.world.cfg.Sync)
+		s.turns++
+		life, turn, wait := s.life, s.turns, s.stall+s.world.upTo(s.world.cfg.Sync)
 		s.stall = 0
 		s.world.after(wait, func() {
-			if s.life == life {
+			if s.life == life && s.busy && s.turns == turn {
 				s.commit()
 			}
 		})

@@ -26,17 +26,15 @@ func (c *client) input(in func(core *queue.Core)) {
 	c.checkDeadline()
 }
 
-// tick is the timer's.
+// tick is the timer's, and what somebody does who looks at a hold. It must not
+// say that all was delivered: it may come in the middle of what one read brought.
 func (c *client) tick() {
 	c.input(func(core *queue.Core) {
 		core.Tick(c.now)
-		core.Drained(c.now)
+		if c.world.cfg.Variant == TimerGrant {
+			core.Drained(c.now)
+		}
 	})
-}
-
-// look is what somebody does who asks whether a hold is held.
-func (c *client) look() {
-	c.input(func(core *queue.Core) { core.Tick(c.now) })
 }
 
 // submit puts one of the core's requests on its way.
@@ -72,7 +70,7 @@ func (c *client) tell() {
 				return
 			}
 			c.tellOne(&batch[i])
-			if at, ok := c.core.Next(); ok && at <= c.now && c.world.oneIn(4) {
+			if c.world.oneIn(50) || c.world.cfg.Variant == TimerGrant {
 				c.tick()
 			}
 		}
@@ -119,6 +117,10 @@ func (c *client) state(s *session.StateChange) {
 	case session.Connected:
 		change.State = queue.Connected
 		c.world.Stats.Reconnects++
+		if c.machine.isolate == 2 && len(c.holds) > 0 {
+			c.machine.isolate = 1
+			c.world.cutOffHolder(c.machine)
+		}
 	case session.Disconnected:
 		change.State = queue.Disconnected
 		c.world.disturb()

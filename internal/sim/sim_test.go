@@ -2,6 +2,8 @@ package sim
 
 import (
 	"flag"
+	"runtime"
+	"sync"
 	"testing"
 	"time"
 )
@@ -25,25 +27,49 @@ func TestSeeds(t *testing.T) {
 	if *seed != 0 {
 		first, n = *seed, 1
 	}
-	var total Stats
 	begun := time.Now()
-	failed := 0
-	for s := first; s < first+uint64(n); s++ {
-		w, err := run(NewConfig(s))
-		total.Add(&w.Stats)
-		if err == nil {
-			continue
-		}
-		failed++
-		t.Errorf("%v\nagain: go test ./internal/sim -run TestSeeds -seed=%d\nthe end of the history:\n%s", err, s, w.Tail())
-		if failed == 3 {
-			break
-		}
-	}
-	t.Logf("%d seeds, %v simulated in %v: %d acquired, %d lost, %d failed, %d verified, %d faults, %d server restarts, %d sessions expired, %d records",
-		total.Seeds, total.Simulated.Round(time.Second), time.Since(begun).Round(time.Millisecond), total.Acquired, total.Lost,
-		total.Failed, total.Verified, total.Faults, total.Restarts, total.Expired, total.Records)
+	total := live(t, first, n)
+	t.Logf("%d seeds, %v simulated in %v: %d acquired, %d lost, %d failed, %d verified, %d faults, %d server restarts, %d snapshots, %d sessions expired, %d records, %d events",
+		total.Seeds, total.Simulated.Round(time.Second), time.Since(begun).Round(time.Millisecond), total.Acquired, total.Lost, total.Failed,
+		total.Verified, total.Faults, total.Restarts, total.Snapshots, total.Expired, total.Records, total.Events)
 	for k, count := range total.ByFault {
-		t.Logf("%6d x %v", count, faultKind(k))
+		t.Logf("%8d x %v", count, faultKind(k))
 	}
+}
+
+// live runs n seeds, on all processors, and reports the first few that fail.
+func live(t *testing.T, first uint64, n int) (total Stats) {
+	var (
+		mu     sync.Mutex
+		next   = first
+		failed int
+		wg     sync.WaitGroup
+	)
+	one := func() bool {
+		mu.Lock()
+		s := next
+		next++
+		over := s >= first+uint64(n) || failed >= 3
+		mu.Unlock()
+		if over {
+			return false
+		}
+		w, err := run(NewConfig(s))
+		mu.Lock()
+		defer mu.Unlock()
+		total.Add(&w.Stats)
+		if err != nil {
+			failed++
+			t.Errorf("%v\nagain: go test ./internal/sim -run TestSeeds -seed=%d\nthe end of the history:\n%s", err, s, w.Tail())
+		}
+		return true
+	}
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for one() {
+			}
+		})
+	}
+	wg.Wait()
+	return total
 }

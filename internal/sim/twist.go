@@ -38,6 +38,8 @@ func (v Variant) twist(c *client, r queue.Request, probe, fresh bool, q queue.Re
 				return !slices.Contains(c.made, r.Path+"/"+name)
 			})
 		}
+	case SwappedSession:
+		q.Owner = 1
 	case DeafHeartbeat:
 		if r.Kind == queue.Check && q.Code == queue.NoNode {
 			q.Code = queue.Unknown

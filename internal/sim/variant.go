@@ -13,6 +13,8 @@ const (
 	FollowerProof
 	// EagerGrant grants before all that one read brought is known.
 	EagerGrant
+	// TimerGrant lets the timer grant in the middle of what one read brought.
+	TimerGrant
 	// BlindRecovery takes an unknown create for absent without a listing.
 	BlindRecovery
 	// ForgottenDelete takes a delete whose answer was lost for done.
@@ -42,7 +44,7 @@ const (
 
 // String names the variant.
 func (v Variant) String() string {
-	names := [...]string{"Sound", "DeadlineFromReply", "FollowerProof", "EagerGrant", "BlindRecovery",
+	names := [...]string{"Sound", "DeadlineFromReply", "FollowerProof", "EagerGrant", "TimerGrant", "BlindRecovery",
 		"ForgottenDelete", "ForgottenCreate", "SequenceToken", "NoDrift", "EarlyAnswer", "StandingClock",
 		"FirstDeletion", "AnyEvent", "Adoption", "DeafHeartbeat", "SwappedSession"}
 	if v < 0 || int(v) >= len(names) {
