@@ -141,6 +141,8 @@ func (c *Client) do(ctx context.Context, op *Op, inOrder func(*call), use func(*
 		return fail(err, AppliedNo)
 	}
 	k.inOrder = inOrder
+	// From submit on the call is shared with the deliverer; waiter says whose
+	// it is at the end: the one who comes second drops it.
 	k.waiter.Store(waiterWaits)
 	c.submit(k)
 	select {

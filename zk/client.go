@@ -28,9 +28,10 @@ type Client struct {
 
 	// mu guards the fields below. It is never held while waiting for a
 	// connection or while a user's function runs.
-	mu       sync.Mutex
-	core     *session.Core
-	link     *link // the connection that the core wants; nil if there is none yet
+	mu   sync.Mutex
+	core *session.Core
+	link *link // the connection that the core wants; nil if there is none yet
+	// epoch is that of the session last told of: what requests are for.
 	epoch    uint64
 	shown    StateChange // the last one told
 	writable *sync.Cond  // the writer waits on it
@@ -38,19 +39,23 @@ type Client struct {
 	changed  *sync.Cond  // Dial and Close wait on it
 	wasReady bool        // Dial has returned
 	running  int         // goroutines to wait for in Close
+	// dialGen and stopDial are those of the dial under way or the last one.
 	dialGen  uint64
-	stopDial context.CancelFunc // of the dial under way
+	stopDial context.CancelFunc
 	timer    *time.Timer
-	armed    bool
-	timerAt  time.Duration
+	// The timer is set for timerAt if armed; see arm.
+	armed   bool
+	timerAt time.Duration
 
 	delivering bool // a goroutine is telling
-	spare      []session.Notice
+	// spare is room for notices, used again so that telling allocates nothing.
+	spare []session.Notice
 
 	// These belong to the goroutine that is telling.
 	listeners []*listener
-	told      StateChange
-	watchers  watchers
+	// told is what shown will be or is: a listener that is added begins with it.
+	told     StateChange
+	watchers watchers
 }
 
 // Dial connects to one of the servers and returns when a session is there and
@@ -131,6 +136,7 @@ func (c *Client) awaitReady(ctx context.Context) error {
 			return ErrAuthFailed
 		case ctx.Err() != nil:
 			return dialError(ctx.Err(), c.core.Failures())
+		// A server that speaks another protocol will not learn ours.
 		case hopeless(c.core.Failures()):
 			return dialError(nil, c.core.Failures())
 		}
@@ -168,6 +174,7 @@ func dialError(why error, failures []session.Failure) error {
 // dialErrors is a list of errors in one line.
 type dialErrors struct{ all []error }
 
+// Error joins the texts by semicolons: servers are told apart by their names.
 func (d *dialErrors) Error() string {
 	s := ""
 	for i, err := range d.all {
@@ -179,6 +186,7 @@ func (d *dialErrors) Error() string {
 	return s
 }
 
+// Unwrap lets errors.Is find each of them.
 func (d *dialErrors) Unwrap() []error { return d.all }
 
 // Close ends the session: requests already made are still answered, then the
@@ -198,6 +206,8 @@ func (c *Client) Close() error {
 		c.changed.Wait()
 	}
 	c.mu.Unlock()
+	// The core has let go of its connection, so reader and writer end by
+	// themselves; a probe under way ends with the context.
 	c.cancel()
 	c.timer.Stop()
 	c.mu.Lock()

@@ -46,6 +46,7 @@ func (c *Client) connect(ctx context.Context, server string, deadline time.Durat
 	if c.opts.TLS == nil {
 		return l, nil
 	}
+	// The user's configuration is not changed: it may serve other clients.
 	cfg := c.opts.TLS
 	if cfg.ServerName == "" {
 		cfg = cfg.Clone()
@@ -84,6 +85,8 @@ func greet(br *bufio.Reader) error {
 		}
 		return err
 	}
+	// A frame's length in these bytes would be above 300 MB for all of them: no
+	// answer of a ZooKeeper server can be mistaken for one.
 	switch {
 	case bytes.HasPrefix(head, []byte("HTTP")):
 		return fmt.Errorf("%w: an HTTP server answered", errWrongPeer)

@@ -108,6 +108,7 @@ func convert(root chroot, o *session.Op, path string, r *session.Result) Result 
 		for i := range r.Sub {
 			convertSub(&res.Results[i], root, &o.Sub[i], &r.Sub[i])
 		}
+		// The error names the znode that failed, not the multi, which has none.
 		if res.Err != nil {
 			e := res.Err.(*Error)
 			e.Path = root.strip(o.Sub[r.Failed].Path)
@@ -161,7 +162,10 @@ func stateError(err error) error {
 // reason is a session's error seen from this package.
 type reason struct{ err error }
 
+// Error is the session's text: what a log should show.
 func (r *reason) Error() string { return r.err.Error() }
+
+// Unwrap leads to what the network or the server said.
 func (r *reason) Unwrap() error { return r.err }
 
 // Is matches the errors of this package that stand for the session's.

@@ -21,6 +21,8 @@ const (
 // the mutex, and does what must not be done under it. If tell is set, what
 // there is to tell gets a goroutine, unless somebody is telling already.
 func (c *Client) unlock(now time.Duration, tell bool) {
+	// What the core no longer wants is taken out here and closed below: closing
+	// may take a moment, and wakes others.
 	live := c.core.Live()
 	var old *link
 	if c.link != nil && c.link.gen != live {
@@ -137,6 +139,7 @@ func (c *Client) dialed(d session.Dial, l *link, err error) bool {
 	c.mu.Lock()
 	stop := c.stopDial
 	c.stopDial = nil
+	// While dialling, the deadline may have passed or the client been closed.
 	wanted := err == nil && c.core.Live() == d.Gen
 	switch {
 	case err != nil:
@@ -177,6 +180,8 @@ func (c *Client) read(l *link) {
 		if !whole {
 			now = boottime.Now()
 		}
+		// Frames behind this one are put in before anything is told: one wake-up
+		// then serves them all.
 		more := buffered(br)
 		c.mu.Lock()
 		c.core.Frame(l.gen, frame, now)
@@ -227,6 +232,7 @@ func (c *Client) write() {
 		if c.core.Ended() {
 			break
 		}
+		// Everything that was queued since the last write goes out in this one.
 		l := c.link
 		now := boottime.Now() // before anything is encoded: Sent must not be late
 		buf = c.core.TakeOutput(buf, now)

@@ -33,6 +33,7 @@ func (w *watchers) fire(t wire.EventType, path string, e Event) {
 	}
 }
 
+// fire tells the channels of one table and forgets them.
 func fire(table map[string][]chan Event, path string, e Event) {
 	for _, ch := range table[path] {
 		ch <- e // has room: one event a channel

@@ -91,6 +91,8 @@ func (c *Core) Lost(gen uint64, err error, now time.Duration) {
 // lose gives the present connection up.
 func (c *Core) lose(err error, now time.Duration) {
 	c.failures[c.current].Err = err
+	// A connection that was up for a while was a success: what follows it is a
+	// first failure, with a short delay.
 	wasUp := c.phase == connected
 	if wasUp && now-c.upSince >= steadyAfter {
 		c.attempt = 0
@@ -98,6 +100,7 @@ func (c *Core) lose(err error, now time.Duration) {
 	c.phase = waiting
 	c.out = c.out[:0]
 	c.pings, c.setWatches = 0, 0
+	// Nothing of this connection counts for the next one.
 	c.auths.sent, c.auths.answered = 0, 0
 	c.probe = prober{}
 	if c.closing {
@@ -124,6 +127,8 @@ func (c *Core) greeted(frame []byte, now time.Duration) {
 	r.Decode(&c.rd)
 	resuming := c.sessionID != 0
 	switch {
+	// Each refusal below is of one kind: "expired" only where a server has
+	// spoken about the session itself, else the next server may know better.
 	case c.rd.Finish() != nil:
 		c.lose(fmt.Errorf("%w: answer to the connect request: %w", ErrProtocol, c.rd.Finish()), now)
 	case (r.SessionID == 0 || r.Timeout <= 0) && resuming:
@@ -162,6 +167,8 @@ func (c *Core) up(r *wire.ConnectResponse, now time.Duration) {
 	c.upSince, c.lastRecv = now, now
 	c.failures[c.current].Err = nil
 	c.readOnly = r.ReadOnly
+	// The order is the promise: rights before anything that needs them, and
+	// watches, whose missed events precede their answer, before any read.
 	c.sendAuths()
 	c.out, c.setWatches = c.watches.frames(c.out, c.lastZxid)
 	c.madeReadOnly = c.readOnly && !resumed

@@ -54,16 +54,19 @@ type Core struct {
 	state State // as last told
 
 	// The connection.
-	current     int // index of the server in use or last tried
-	failures    []Failure
-	next        int    // index of the server to dial next
-	gen         uint64 // counts dials
-	conn        uint64 // counts successful handshakes
-	attempt     int    // failures in a row
-	dialAt      time.Duration
-	deadline    time.Duration // for dial and handshake together
+	current int // index of the server in use or last tried
+	// failures has one entry a server: what a dial that never succeeds tells.
+	failures []Failure
+	next     int    // index of the server to dial next
+	gen      uint64 // counts dials
+	conn     uint64 // counts successful handshakes
+	attempt  int    // failures in a row
+	dialAt   time.Duration
+	deadline time.Duration // for dial and handshake together
+	// connectSent is when the connect request was encoded: the earliest moment
+	// from which the server may count the session timeout.
 	connectSent time.Duration
-	upSince     time.Duration
+	upSince     time.Duration // when the handshake succeeded
 	lastSend    time.Duration
 	lastRecv    time.Duration
 	pings       int  // unanswered
@@ -86,10 +89,13 @@ type Core struct {
 
 	queue   callList // not encoded, all of the present session
 	pending callList // encoded, in the order of the wire
+	// out are the bytes for the present connection that the driver has not
+	// taken: encoded requests, and those without a call, such as pings.
 	out     []byte
 	notices []Notice
 	rd      jute.Reader
 
+	// closing: no more calls are taken, and closeCall is the last in the queue.
 	closing   bool
 	closeAt   time.Duration
 	closeCall Call
@@ -108,6 +114,7 @@ func New(cfg Config, now time.Duration) *Core {
 			cfg.Servers[i], cfg.Servers[j] = cfg.Servers[j], cfg.Servers[i]
 		})
 	}
+	// Credentials and failures keep the order given and that of the servers.
 	for _, s := range cfg.Servers {
 		c.failures = append(c.failures, Failure{Server: s})
 	}
@@ -157,6 +164,7 @@ func (c *Core) Submit(call *Call, epoch uint64) {
 		c.failCall(call, ErrSessionExpired, No)
 	case !call.Op.valid():
 		c.failCall(call, ErrInvalidOp, No)
+	// The estimate is never below the truth: most calls need no more than it.
 	case headerSize+call.Op.size() > c.cfg.MaxRequest && c.tooLarge(&call.Op):
 		c.failCall(call, ErrTooLarge, No)
 	case call.Op.Code == wire.OpAuth:

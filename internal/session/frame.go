@@ -38,6 +38,8 @@ func (c *Core) received(frame []byte, now time.Duration) error {
 	switch h.Xid {
 	case wire.XidEvent:
 		return c.event(h.Zxid, now)
+	// These three are out of the order of the requests: servers may answer
+	// them before requests that were sent earlier.
 	case wire.XidPing:
 		return countDown(&c.pings, "ping")
 	case wire.XidAuth:
@@ -87,6 +89,8 @@ func (c *Core) answer(h wire.ReplyHeader, now time.Duration) error {
 	if h.Xid != call.xid {
 		return fmt.Errorf("%w: answer %d instead of %d", ErrProtocol, h.Xid, call.xid)
 	}
+	// The result is filled before the call leaves the list: if the body is
+	// broken it is still there to fail with the connection.
 	res := &call.Result
 	if h.Err == wire.ErrOK {
 		decodeResult(&c.rd, &call.Op, res)
@@ -107,6 +111,7 @@ func (c *Core) answer(h wire.ReplyHeader, now time.Duration) error {
 		c.finish(Closed, nil)
 		return nil
 	}
+	// From here on the server holds the watch, whoever still wants the answer.
 	c.watches.answered(&call.Op, res.Code)
 	if call.Op.Code == wire.OpRemoveWatches && res.Code == wire.ErrOK {
 		c.watchesRemoved(&call.Op, now)

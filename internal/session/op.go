@@ -78,6 +78,8 @@ const headerSize = 8
 // is known before encoding so that a request which is too large is refused
 // before anything is written.
 func (o *Op) size() int {
+	// Path, data and scheme with their lengths, and 24 bytes for the numbers
+	// that any operation has; too much for some is good enough.
 	n := 4 + len(o.Path) + 4 + len(o.Data) + len(o.Scheme) + 24
 	for i := range o.ACL {
 		n += 12 + len(o.ACL[i].Scheme) + len(o.ACL[i].ID)

@@ -61,6 +61,8 @@ func (c *Core) tickConnected(now time.Duration) {
 		c.lose(fmt.Errorf("%w: silent for %v", ErrTimeout, now-c.lastRecv), now)
 	case now >= c.pingAt():
 		c.out = wire.AppendRequest(c.out, wire.XidPing, wire.OpPing, nil)
+		// A ping that the driver can't write, because the network takes nothing,
+		// waits in out; before the next is due the silence ends the connection.
 		c.pings++
 		c.lastSend = now
 	}

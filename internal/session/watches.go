@@ -124,6 +124,7 @@ func (w *watches) frames(b []byte, zxid int64) ([]byte, int) {
 // batches yields the watches in portions, by one record that is used again.
 func (w *watches) batches() func(yield func(*wire.SetWatches2) bool) {
 	return func(yield func(*wire.SetWatches2) bool) {
+		// Sorted, since the order of a map must not show in what is sent.
 		batch, size := emptyBatch(), 0
 		for _, path := range slices.Sorted(maps.Keys(w.paths)) {
 			size += addToBatch(batch, path, w.paths[path])
