@@ -8,17 +8,20 @@ import (
 )
 
 // aclSet is one access control list, shared by all nodes that have it and never
-// changed.
+// changed. Nearly all nodes of a server have one of a handful of lists, which is
+// why ZooKeeper keeps them apart too (ReferenceCountedACLCache).
 type aclSet struct {
 	list []wire.ACL
-	key  string
-	refs int
+	key  string // the list encoded, by which equal lists are found
+	refs int    // how many nodes have it
 }
 
 // aclTable keeps one copy of each list, for as long as a node has it.
+// Without the counts, clients that make up identities could fill the memory
+// with lists that no node has any more.
 type aclTable struct {
 	byKey map[string]*aclSet
-	buf   []byte
+	buf   []byte // where a list is encoded to be looked up, used again
 }
 
 func newACLTable() aclTable {
@@ -38,7 +41,8 @@ func (a *aclTable) intern(list []wire.ACL) *aclSet {
 	return s
 }
 
-// release takes one user away.
+// release takes one user away, and with the last one the list. Whoever replaces
+// a node's list takes hold of the new one first: they may be the same.
 func (a *aclTable) release(s *aclSet) {
 	s.refs--
 	if s.refs == 0 {
@@ -58,6 +62,9 @@ func readACL() []wire.ACL {
 
 // fixACL turns the list of a request into the one to store: duplicates removed,
 // "auth" replaced by the requester's identities (PrepRequestProcessor.fixupACL).
+// What "auth" becomes is fixed here once and for all: the stored list never
+// depends on who asks later. Permission bits are stored as they came, also ones
+// that mean nothing.
 func fixACL(list []wire.ACL, ids []identity) ([]wire.ACL, wire.ErrCode) {
 	if len(list) == 0 {
 		return nil, wire.ErrInvalidACL
@@ -71,6 +78,7 @@ func fixACL(list []wire.ACL, ids []identity) ([]wire.ACL, wire.ErrCode) {
 		case a.Scheme == schemeWorld && a.ID == anyone:
 			fixed = append(fixed, a)
 		case a.Scheme == schemeAuth:
+			// The entry's own id does not matter; clients leave it empty.
 			n := len(fixed)
 			for _, id := range ids {
 				// An address proves nothing about who is there.
@@ -92,7 +100,9 @@ func fixACL(list []wire.ACL, ids []identity) ([]wire.ACL, wire.ErrCode) {
 }
 
 // permits reports whether one of ids has one of the permissions in perm
-// (ZooKeeperServer.checkACL). An empty list forbids nothing.
+// (ZooKeeperServer.checkACL). An empty list forbids nothing; requests can't
+// store one, but Java treats it so, and a snapshot may come from elsewhere. The
+// super identity is found first, so that no list can lock the operator out.
 func permits(list []wire.ACL, perm wire.Perm, ids []identity) bool {
 	if len(list) == 0 {
 		return true
@@ -130,7 +140,8 @@ func appendACL(b []byte, list []wire.ACL) []byte {
 // aclEntryMin is the room the smallest entry takes: permissions, two lengths.
 const aclEntryMin = 12
 
-// decodeACL reads what appendACL wrote. There is no null list in storage.
+// decodeACL reads what appendACL wrote. There is no null list in storage: a
+// request without a list was refused.
 func decodeACL(r *jute.Reader) []wire.ACL {
 	n := r.VectorLen(aclEntryMin)
 	if n < 0 {

@@ -6,8 +6,10 @@ import (
 )
 
 // authenticate adds an identity to the connection, or refuses and closes it.
-// Both answers have zxid 0 and the request's own xid. SASL is always refused:
-// there is nobody here to ask.
+// Both answers have zxid 0 and the request's own xid, which need not be the -4
+// that Java's client uses. SASL is always refused: there is nobody here to ask.
+// A refusal closes the connection, not the session: the client may come back
+// and try another way.
 func (t *Tree) authenticate(c *conn, h wire.RequestHeader, r *jute.Reader, out *Out) {
 	var q wire.AuthPacket
 	if h.Op == wire.OpAuth {
@@ -44,7 +46,8 @@ func (t *Tree) prove(c *conn, q *wire.AuthPacket) wire.ErrCode {
 	return wire.ErrAuthFailed
 }
 
-// whoAmI lists the connection's identities without their proofs.
+// whoAmI lists the connection's identities without their proofs, in the order
+// in which they were proved.
 func whoAmI(c *conn) *wire.WhoAmIResponse {
 	p := &wire.WhoAmIResponse{ClientInfo: make([]wire.ClientInfo, 0, len(c.ids))}
 	for _, id := range c.ids {

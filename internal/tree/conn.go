@@ -5,14 +5,18 @@ import (
 	"slices"
 )
 
-// conn is one connection after its handshake.
+// conn is one connection after its handshake. Identities and watches are the
+// connection's, not the session's: a client brings both along when it moves.
 type conn struct {
 	id      ConnID
 	addr    netip.Addr
 	session *session
 	ids     []identity
-	watched map[string]struct{} // paths on which it has a watch, made with the first
-	fired   uint64              // the change that it was last told of
+	// watched has the paths on which there is a watch of this connection, so that
+	// its end costs no look at all others'. Made with the first watch.
+	watched map[string]struct{}
+	// fired is the number of the change that it was last told of.
+	fired uint64
 }
 
 // addIdentity adds what was proved, once.
@@ -22,7 +26,8 @@ func (c *conn) addIdentity(id identity) {
 	}
 }
 
-// forget removes the connection and its watches; its session lives on.
+// forget removes the connection and its watches; its session lives on, unless
+// another connection has taken it over: then it is none of this one's business.
 func (t *Tree) forget(c *conn) {
 	t.watches.removeConn(c)
 	if c.session != nil && c.session.conn == c {

@@ -51,7 +51,9 @@ func (t *Tree) Connect(id ConnID, addr netip.Addr, req *wire.ConnectRequest, now
 	out.frame(c, connectFrame(s, req))
 }
 
-// newSession makes a session in a transaction, nil if there is no password.
+// newSession makes a session in a transaction, nil if there is no password. The
+// password is part of the record: a session must be resumable after a restart,
+// or every lock in it would be lost.
 func (t *Tree) newSession(timeout int32, now Now, out *Out) *session {
 	x := txn{op: wire.OpCreateSession, session: t.nextSessionID(now.Wall), timeout: timeout}
 	x.data = make([]byte, passwordLen)
@@ -63,7 +65,8 @@ func (t *Tree) newSession(timeout int32, now Now, out *Out) *session {
 }
 
 // resume finds the session of req, nil if there is none or its password is
-// another, and takes it from its former connection.
+// another, and takes it from its former connection. The password is compared in
+// constant time: it is all that keeps strangers off.
 func (t *Tree) resume(req *wire.ConnectRequest, timeout int32, now Now, out *Out) *session {
 	s, ok := t.sessions[req.SessionID]
 	if !ok || subtle.ConstantTimeCompare(s.password[:], req.Password) != 1 {
@@ -80,7 +83,9 @@ func (t *Tree) resume(req *wire.ConnectRequest, timeout int32, now Now, out *Out
 	return s
 }
 
-// connectFrame is the answer to a handshake; the zero session is a refusal.
+// connectFrame is the answer to a handshake; the zero session is a refusal. It
+// has the read-only byte if the request had it: some clients can't read an
+// answer that is longer than what they know.
 func connectFrame(s *session, req *wire.ConnectRequest) []byte {
 	return wire.AppendRecord(nil, &wire.ConnectResponse{
 		Timeout: s.timeout, SessionID: s.id, Password: s.password[:], HasReadOnly: req.HasReadOnly,

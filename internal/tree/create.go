@@ -12,6 +12,7 @@ import (
 // answered with NoNode (PrepRequestProcessor.pRequest2TxnCreate). A ttl is only
 // in createTTL; the others have -1.
 func (p *prep) create(op wire.OpCode, q *wire.CreateRequest, ttl int64) (txn, wire.ErrCode) {
+	// What the request says by itself comes before anything in the tree.
 	if err := p.checkMode(op, q.Flags, ttl); err != wire.ErrOK {
 		return txn{}, err
 	}
@@ -30,6 +31,8 @@ func (p *prep) create(op wire.OpCode, q *wire.CreateRequest, ttl int64) (txn, wi
 	if !p.may(parent, wire.PermCreate) {
 		return txn{}, wire.ErrNoAuth
 	}
+	// The name may end in a slash until the number is there, so its validity
+	// can only be known now.
 	path := q.Path
 	if q.Flags.Sequential() {
 		path += fmt.Sprintf("%010d", parent.creates)
@@ -40,6 +43,8 @@ func (p *prep) create(op wire.OpCode, q *wire.CreateRequest, ttl int64) (txn, wi
 	if _, ok := p.find(path); ok {
 		return txn{}, wire.ErrNodeExists
 	}
+	// Last of all, as in Java: an ephemeral parent can be told from a missing
+	// one by nothing else.
 	if kindOf(parent.owner) == ephemeral {
 		return txn{}, wire.ErrNoChildrenForEphemerals
 	}
@@ -48,12 +53,16 @@ func (p *prep) create(op wire.OpCode, q *wire.CreateRequest, ttl int64) (txn, wi
 		parent.creates++
 	}
 	parent.children++
+	// Those behind in a multi see the next number, and the node.
 	p.change(parentPath, parent)
 	p.change(path, view{owner: x.owner, acl: acl})
 	return x, wire.ErrOK
 }
 
-// checkMode is whether the kind of node is one, and can be had with op.
+// checkMode is whether the kind of node is one, and can be had with op
+// (CreateMode.fromFlag, EphemeralType.validateTTL). A createTTL of a kind without
+// a time to live and with none given passes Java's check and fails later, in a
+// way that takes the server down; here it is a bad argument like the rest.
 func (p *prep) checkMode(op wire.OpCode, mode wire.CreateMode, ttl int64) wire.ErrCode {
 	switch {
 	case !mode.Valid():

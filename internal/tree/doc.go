@@ -24,4 +24,30 @@
 //
 // What comes from outside can't make a Tree panic: malformed requests get
 // ZooKeeper's answer, malformed records and snapshots an error.
+//
+// # Order
+//
+// A change's events stand in Out.Sends before the answer to the request that made
+// it, and before every later answer: no client sees a change before the event
+// that it asked for, the writer included. All answers of one connection are in
+// the order of its requests.
+//
+// # Where it differs from Java
+//
+// On purpose, and each for a reason:
+//
+//   - Sessions expire when their timeout is over, not at the next tick.
+//   - A stranger with a wrong password does not close a session's connection.
+//   - A timeout that was negotiated anew survives a restart.
+//   - A check outside a multi is an unknown request: it takes a 3.8.0 down.
+//   - deleteContainer and createSession, which servers say among themselves, are
+//     unknown requests too. Java lets any client delete containers by it.
+//   - SASL is refused, as there is no mechanism.
+//   - A createTTL that asks for a kind of node without a time to live is a bad
+//     argument. Java fails while it applies it.
+//   - Event headers have the zxid -1 of 3.8. Clients that take a header's zxid for
+//     what they have seen would lose the second of two events of one change.
+//   - Quotas are not counted or enforced; /zookeeper/quota is there.
+//   - Children are listed in the order of their creation, ephemeral nodes of a
+//     session end in theirs. Java has the order of a hash table.
 package tree

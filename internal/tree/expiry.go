@@ -7,6 +7,8 @@ type expiryHeap struct {
 	list []*session
 }
 
+// less orders by time and then by id: sessions that end at the same moment end in
+// the same order in every run.
 func (h *expiryHeap) less(i, j int) bool {
 	a, b := h.list[i], h.list[j]
 	return a.queued < b.queued || a.queued == b.queued && a.id < b.id
@@ -24,7 +26,8 @@ func (h *expiryHeap) push(s *session) {
 	h.fix(s.index)
 }
 
-// fix restores the order after the entry at i changed.
+// fix restores the order after the entry at i changed, in either direction: up
+// towards the root first, and if it did not move, down.
 func (h *expiryHeap) fix(i int) {
 	for i > 0 && h.less(i, (i-1)/2) {
 		h.swap(i, (i-1)/2)
@@ -45,7 +48,7 @@ func (h *expiryHeap) fix(i int) {
 	}
 }
 
-// remove takes the entry at i out.
+// remove takes the entry at i out. The last entry takes its place.
 func (h *expiryHeap) remove(i int) {
 	end := len(h.list) - 1
 	h.swap(i, end)

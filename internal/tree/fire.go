@@ -26,6 +26,7 @@ func (t *Tree) fire(path string, typ wire.EventType, acl *aclSet, out *Out) {
 	if t.watches.total == 0 {
 		return
 	}
+	// Nobody watches in most changes of a busy server: they pay one comparison.
 	f := t.newFiring(path, typ, acl, out)
 	f.table(dataOnce, dataPersistent, dataRecursive)
 }
@@ -53,11 +54,13 @@ func (t *Tree) fireChildren(p *node, out *Out) {
 
 // table goes through one of ZooKeeper's two tables (WatchManager.triggerWatch):
 // the path's own watches, then the recursive ones further up. One-shot watches
-// are used up.
+// are used up, also those of connections that may not hear of it. Among the
+// connections the order is that in which they set their watches; Java has none.
 func (f *firing) table(once, lasting, recurse watchBits) {
 	w := &f.t.watches
 	path := f.event.Path
 	if list := w.byPath[path]; len(list) > 0 {
+		// What remains is moved together in place: deliver can't touch the table.
 		kept := list[:0]
 		for _, e := range list {
 			if e.bits&(once|lasting|recurse) != 0 {
@@ -71,7 +74,7 @@ func (f *firing) table(once, lasting, recurse watchBits) {
 			}
 			kept = append(kept, e)
 		}
-		clear(list[len(kept):])
+		clear(list[len(kept):]) // or the table would keep dead connections
 		w.store(path, kept)
 	}
 	if recurse == 0 || w.recursive == 0 {

@@ -26,7 +26,8 @@ type identity struct {
 	scheme, id string
 }
 
-// matches reports whether the entry a is about this identity.
+// matches reports whether the entry a is about this identity. World and super
+// are no matter of matching, and were decided before.
 func (i identity) matches(a wire.ACL) bool {
 	if i.scheme != a.Scheme {
 		return false
@@ -57,7 +58,8 @@ func digestID(secret []byte) string {
 	return user + ":" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// validDigestID wants "user:hash". Java's split ignores colons at the end.
+// validDigestID wants "user:hash". Java's split ignores colons at the end, and
+// does not ask whether the hash is one.
 func validDigestID(id string) bool {
 	id = strings.TrimRight(id, ":")
 	return strings.Count(id, ":") == 1
@@ -109,7 +111,8 @@ func validIPExpr(expr string) bool {
 	return ok
 }
 
-// ipMatches reports whether the address id lies within expr.
+// ipMatches reports whether the address id lies within expr. Addresses of one
+// family are never within a range of the other, not even of all of it.
 func ipMatches(id, expr string) bool {
 	addr, bits, ok := splitIP(expr)
 	if !ok {

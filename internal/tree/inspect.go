@@ -22,7 +22,8 @@ type Counts struct {
 	WatchedPaths int
 }
 
-// Counts counts. It looks at every connection and session.
+// Counts counts. It looks at every connection and session, but at no node and no
+// watch: those are counted as they come and go.
 func (t *Tree) Counts() Counts {
 	c := Counts{
 		Sessions: len(t.sessions), Connections: len(t.conns), Nodes: len(t.nodes),
@@ -68,7 +69,8 @@ func (t *Tree) Sessions() []SessionInfo {
 	return list
 }
 
-// sessionList lists the sessions by id.
+// sessionList lists the sessions by id. Whatever goes through all sessions does
+// it by this list: a map's order would differ from run to run.
 func (t *Tree) sessionList() []*session {
 	list := make([]*session, 0, len(t.sessions))
 	for _, s := range t.sessions {
@@ -108,7 +110,7 @@ func (t *Tree) Watches() []Watch {
 }
 
 // Get returns a copy of a node's data and its Stat, without regard to access
-// control; ok is false if there is no such node.
+// control; ok is false if there is no such node. The empty path is the root.
 func (t *Tree) Get(path string) (data []byte, stat wire.Stat, ok bool) {
 	n := t.lookup(path)
 	if n == nil {

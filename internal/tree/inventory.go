@@ -9,7 +9,8 @@ import (
 )
 
 // getEphemerals lists the session's own ephemeral nodes whose paths begin with
-// a text; a blank one, or the root, means all.
+// a text; a blank one, or the root, means all. The text is no path: "/a" also
+// finds "/ab". No permission is asked for: a session knows what it made.
 func (t *Tree) getEphemerals(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
 	var q wire.GetEphemeralsRequest
 	if q.Decode(r); r.Err() != nil {
@@ -31,7 +32,9 @@ func (t *Tree) getEphemerals(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode
 	return &wire.GetEphemeralsResponse{Ephemerals: paths}, wire.ErrOK
 }
 
-// allChildrenNumber counts everything below a node.
+// allChildrenNumber counts everything below a node. READ on the node itself is
+// enough, as in Java. It takes time in proportion to what it counts, except at
+// the root, where the answer is known.
 func (t *Tree) allChildrenNumber(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
 	var q wire.GetAllChildrenNumberRequest
 	if q.Decode(r); r.Err() != nil {

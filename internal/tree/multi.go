@@ -9,6 +9,8 @@ import (
 // error in the header: the results tell. Only what can't be understood fails it
 // as a whole.
 func (t *Tree) multi(c *conn, m *wire.MultiRequest, now Now, out *Out) (wire.Record, wire.ErrCode) {
+	// All are checked before any is applied. There is nothing to undo when one
+	// fails, and no watcher hears of a change that did not stay.
 	p := prep{t: t, c: c, over: make(map[string]view)}
 	x := txn{op: wire.OpMulti, subs: make([]txn, len(m.Ops))}
 	for i := range m.Ops {
@@ -52,7 +54,8 @@ func multiKind(op *wire.MultiOp) wire.OpCode {
 }
 
 // failedMulti is the answer when the operation at failed did not go: those
-// before it were undone, those behind it not tried.
+// before it were undone, those behind it not tried. Clients find the reason by
+// looking for the first code that is neither zero nor RuntimeInconsistency.
 func failedMulti(n, failed int, err wire.ErrCode) *wire.MultiResponse {
 	resp := &wire.MultiResponse{Results: make([]wire.MultiResult, n)}
 	for i := range resp.Results {
@@ -68,7 +71,8 @@ func failedMulti(n, failed int, err wire.ErrCode) *wire.MultiResponse {
 	return resp
 }
 
-// multiRead does several reads; each has its own result.
+// multiRead does several reads; each has its own result, and one that fails does
+// not fail the others. They all see one state, for nothing comes in between.
 func (t *Tree) multiRead(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
 	var m wire.MultiReadRequest
 	if m.Decode(r); r.Err() != nil {

@@ -48,22 +48,24 @@ type node struct {
 	data []byte // never written to; nil is Java's null
 	acl  *aclSet
 
+	// The place in the tree. Lookups go by path, through Tree.nodes; these serve
+	// listings, walks and the parent's Stat.
 	parent      *node
 	first, last *node // children
 	prev, next  *node // siblings
-	children    int32
+	children    int32 // length of the list of children
 
 	version  int32
 	aversion int32
 	creates  int32 // Java's stored cversion: how many children were ever created
 
-	owner        int64
-	czxid, mzxid int64
-	pzxid        int64
-	ctime, mtime int64
+	owner        int64 // as stored, see kindOf
+	czxid, mzxid int64 // transactions that made it and last set its data
+	pzxid        int64 // transaction that last made or deleted a child
+	ctime, mtime int64 // wall clock of czxid and mzxid, ms
 }
 
-// name is the node's name within its parent.
+// name is the node's name within its parent. It shares the path's memory.
 func (n *node) name() string {
 	return n.path[strings.LastIndexByte(n.path, '/')+1:]
 }
@@ -94,7 +96,8 @@ func (p *node) attach(n *node) {
 	p.children++
 }
 
-// detach takes n out of its parent's children.
+// detach takes n out of its parent's children. The parent's create counter stays:
+// sequence numbers never come twice.
 func (n *node) detach() {
 	p := n.parent
 	if n.prev != nil {

@@ -51,7 +51,8 @@ func (o *Out) frame(c *conn, frame []byte) {
 	o.Sends = append(o.Sends, Send{Conn: c.id, Frame: frame})
 }
 
-// record adds a record.
+// record adds a record. It comes before the frames that tell of it, so a caller
+// that stops between two calls has recorded all that it may send.
 func (o *Out) record(rec []byte) {
 	o.Records = append(o.Records, rec)
 }

@@ -44,6 +44,8 @@ func validPath(path string) bool {
 	if path == "" || path[0] != '/' || path[len(path)-1] == '/' {
 		return false
 	}
+	// Name by name first: none may be empty, ".", or "..". Other names with dots
+	// are fine.
 	start := 1
 	for i := 1; i <= len(path); i++ {
 		if i < len(path) && path[i] != '/' {
@@ -54,6 +56,8 @@ func validPath(path string) bool {
 		}
 		start = i + 1
 	}
+	// Then character by character. Control characters would garble listings and
+	// logs, and zero ends a string for C clients.
 	for i := 0; i < len(path); {
 		if c := path[i]; c < utf8.RuneSelf {
 			if c <= 0x1f || c == 0x7f {

@@ -27,7 +27,9 @@ type view struct {
 	acl      []wire.ACL
 }
 
-// find returns the node at path as it will be when its turn comes.
+// find returns the node at path as it will be when its turn comes. Paths are
+// texts of requests: they may be invalid, and then have no node. The empty text
+// is the root, which is what the parent of "/a" comes out as.
 func (p *prep) find(path string) (view, bool) {
 	if path == "" {
 		path = rootPath
@@ -45,7 +47,8 @@ func (p *prep) find(path string) (view, bool) {
 	}, true
 }
 
-// change notes what an operation does, for those behind it.
+// change notes what an operation does, for those behind it. Outside a multi the
+// note would be for nobody.
 func (p *prep) change(path string, v view) {
 	if p.over == nil {
 		return

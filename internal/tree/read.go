@@ -7,7 +7,9 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// readable finds the node at path if c has one of the permissions perm on it.
+// readable finds the node at path if c has one of the permissions perm on it. As
+// in Java a missing node is reported before a permission is asked for, since a
+// node's permissions are its own: whether a node exists is no secret.
 func (t *Tree) readable(c *conn, path string, perm wire.Perm) (*node, wire.ErrCode) {
 	n := t.lookup(path)
 	if n == nil {
@@ -20,7 +22,8 @@ func (t *Tree) readable(c *conn, path string, perm wire.Perm) (*node, wire.ErrCo
 }
 
 // exists answers with the Stat. Its watch is set on a node that is missing too:
-// it fires when the node comes.
+// it fires when the node comes. Up to 3.8.0 it needed no permission; later
+// servers want READ, as the size and the times of a node tell something.
 func (t *Tree) exists(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
 	var q wire.ExistsRequest
 	if q.Decode(r); r.Err() != nil {
@@ -51,6 +54,8 @@ func (t *Tree) getData(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
 	return t.data(c, &q)
 }
 
+// data is getData for one record, alone or in a multiRead. The answer refers to
+// the node's own bytes: they are never written to, only replaced.
 func (t *Tree) data(c *conn, q *wire.GetDataRequest) (wire.Record, wire.ErrCode) {
 	n, err := t.readable(c, q.Path, wire.PermRead)
 	if err != wire.ErrOK {
@@ -62,6 +67,7 @@ func (t *Tree) data(c *conn, q *wire.GetDataRequest) (wire.Record, wire.ErrCode)
 	return &wire.GetDataResponse{Data: n.data, Stat: n.stat()}, wire.ErrOK
 }
 
+// getChildren answers with the names of the children.
 func (t *Tree) getChildren(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
 	var q wire.GetChildrenRequest
 	if q.Decode(r); r.Err() != nil {
@@ -70,7 +76,8 @@ func (t *Tree) getChildren(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) 
 	return t.children(c, &q)
 }
 
-// children answers with the names, in the order of creation.
+// children is getChildren for one record, alone or in a multiRead. The names are
+// in the order of creation; Java's come in none, so clients sort for themselves.
 func (t *Tree) children(c *conn, q *wire.GetChildrenRequest) (wire.Record, wire.ErrCode) {
 	n, err := t.readable(c, q.Path, wire.PermRead)
 	if err != wire.ErrOK {
@@ -82,6 +89,7 @@ func (t *Tree) children(c *conn, q *wire.GetChildrenRequest) (wire.Record, wire.
 	return &wire.GetChildrenResponse{Children: n.childNames()}, wire.ErrOK
 }
 
+// getChildren2 answers with the names and the Stat.
 func (t *Tree) getChildren2(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
 	var q wire.GetChildren2Request
 	if q.Decode(r); r.Err() != nil {

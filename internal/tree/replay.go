@@ -25,6 +25,8 @@ func (t *Tree) Replay(record []byte) error {
 	if err := r.Finish(); err != nil {
 		return fmt.Errorf("%w: record: %w", ErrCorrupt, err)
 	}
+	// A gap means a record that was lost, a repetition one that is in the
+	// snapshot already: neither may pass for the truth.
 	want := t.zxid + 1
 	if x.op == opSessionTimeout {
 		want = t.zxid
@@ -47,7 +49,8 @@ func (t *Tree) Replay(record []byte) error {
 	return nil
 }
 
-// replayOne applies one operation if it fits.
+// replayOne applies one operation if it fits. Each operation of a multi is tried
+// against the state that those before it left.
 func (t *Tree) replayOne(x *txn, zxid, wall int64, out *Out) error {
 	if what := t.misfit(x); what != "" {
 		return fmt.Errorf("%w: transaction %#x, %s: %s", ErrCorrupt, zxid, x.op, what)
@@ -86,7 +89,9 @@ func (t *Tree) misfit(x *txn) string {
 	return ""
 }
 
-// misfitCreate is misfit for a create, also of a snapshot's node.
+// misfitCreate is misfit for a create, also of a snapshot's node. A record says
+// what happened, so permissions and versions, which decided whether it should,
+// are of no interest here.
 func (t *Tree) misfitCreate(x *txn) string {
 	if !validPath(x.path) || isSpecial(x.path) {
 		return "path that can't be created"

@@ -26,9 +26,11 @@ func (t *Tree) Request(id ConnID, frame []byte, now Now, out *Out) {
 		t.drop(c, out)
 		return
 	}
+	// Whatever it is, and whether or not it goes well, the client lives.
 	t.touch(c.session, now)
 	switch h.Op {
 	case wire.OpPing:
+		// Whatever xid it came with.
 		t.reply(c, wire.XidPing, wire.ErrOK, nil, out)
 	case wire.OpAuth, wire.OpSASL:
 		t.authenticate(c, h, r, out)
@@ -59,7 +61,8 @@ func (t *Tree) Request(id ConnID, frame []byte, now Now, out *Out) {
 // the protocol's.
 const errUnknown wire.ErrCode = 1
 
-// read answers what changes no state but the connection's watches.
+// read answers what changes no state but the connection's watches. It takes no
+// transaction id and leaves no record.
 func (t *Tree) read(c *conn, op wire.OpCode, r *jute.Reader) (wire.Record, wire.ErrCode) {
 	switch op {
 	case wire.OpExists:
@@ -99,7 +102,8 @@ func (t *Tree) read(c *conn, op wire.OpCode, r *jute.Reader) (wire.Record, wire.
 }
 
 // reply answers with the last transaction's id in the header; an answer with an
-// error has no body.
+// error has no body. For a write that id is its own. For a read it is what the
+// client has seen with it: no server that knows less may take the client on.
 func (t *Tree) reply(c *conn, xid int32, err wire.ErrCode, rec wire.Record, out *Out) {
 	h := wire.ReplyHeader{Xid: xid, Zxid: t.zxid, Err: err}
 	if err != wire.ErrOK {
@@ -129,7 +133,8 @@ func replySize(rec wire.Record) int {
 	return header + stat
 }
 
-// childrenSize is how long a list of names gets.
+// childrenSize is how long a list of names gets. It may be longer than what a
+// client takes as a frame; like Java, the server sends it nevertheless.
 func childrenSize(names []string) int {
 	size := 4
 	for _, n := range names {

@@ -23,6 +23,8 @@ func (t *Tree) Restore(snapshot []byte) error {
 	if !ok {
 		return fmt.Errorf("%w: not a snapshot of this version", ErrCorrupt)
 	}
+	// What comes wrong leaves a Tree that is neither the old nor the new one;
+	// that is why it must not be used after an error.
 	t.reset()
 	r := jute.NewReader(body)
 	t.zxid, t.lastSession, t.fresh = r.Int64(), r.Int64(), r.Bool()
@@ -56,7 +58,9 @@ func (t *Tree) restoreSessions(r *jute.Reader) {
 	}
 }
 
-// restoreNodes reads the nodes, the tree's own four among them.
+// restoreNodes reads the nodes, the tree's own four among them. Parents come
+// before their children, and siblings in their order, so that each node can be
+// hung in its place as it comes.
 func (t *Tree) restoreNodes(r *jute.Reader) {
 	var acls []*aclSet
 	for range r.VectorLen(nodeMin) {
@@ -107,7 +111,8 @@ func (t *Tree) restoreNode(r *jute.Reader, acls *[]*aclSet) *node {
 	return n
 }
 
-// misfitNode says why a node can't be in the state, "" if it can.
+// misfitNode says why a node can't be in the state, "" if it can. It wants what a
+// create wants, except of the tree's own nodes, which no request can make.
 func (t *Tree) misfitNode(n *node) string {
 	if isSpecial(n.path) && n.path != rootPath {
 		parentPath, _ := parentOf(n.path)
@@ -119,7 +124,9 @@ func (t *Tree) misfitNode(n *node) string {
 	return t.misfitCreate(&txn{path: n.path, owner: n.owner})
 }
 
-// restoreACL reads a number, and the list behind it when the number is new.
+// restoreACL reads a number, and the list behind it when the number is new. The
+// numbers count up from zero: a higher one than the next is an error, and none
+// needs room before its list was read.
 func (t *Tree) restoreACL(r *jute.Reader, acls *[]*aclSet) *aclSet {
 	number := r.Int32()
 	if r.Err() != nil || number < 0 || int(number) > len(*acls) {

@@ -21,21 +21,25 @@ type session struct {
 	conn       *conn              // nil while nobody is connected
 	ephemerals map[*node]struct{} // made with the first one
 
+	// The clock: when it ends unless it is heard, and its entry in the heap.
 	deadline time.Duration // last heard plus timeout
 	queued   time.Duration // where the expiry heap has it, never later than deadline
 	index    int           // place in the heap, -1 outside
 }
 
-// nextSessionID gives an id that is higher than every one before, also those of
-// earlier lives of the server whose records are lost: it starts from the wall
-// clock in milliseconds as in Java (SessionTrackerImpl.initializeNextSessionId).
+// nextSessionID gives an id. Ephemeral nodes are known by their session's id, so
+// one that came twice would give a stranger another's locks. It is higher than
+// every one before, also those of earlier lives of the server whose records are
+// lost: it starts from the wall clock in milliseconds as in Java
+// (SessionTrackerImpl.initializeNextSessionId).
 func (t *Tree) nextSessionID(wall int64) int64 {
 	const clockBits, countBits = 40, 16
 	base := int64(t.cfg.ServerID)<<(clockBits+countBits) | (wall&(1<<clockBits-1))<<countBits
 	return max(base, t.lastSession+1)
 }
 
-// addSession puts a session in; its clock starts when it is first touched.
+// addSession puts a session in; its clock starts when it is first touched, by the
+// connection it was made for, or after a restart by StartClocks.
 func (t *Tree) addSession(id int64, timeout int32, password []byte) *session {
 	s := &session{id: id, timeout: timeout, index: -1}
 	copy(s.password[:], password)
@@ -71,8 +75,9 @@ func (t *Tree) removeSession(s *session, zxid int64, out *Out) {
 	delete(t.sessions, s.id)
 }
 
-// ownedNodes lists the session's ephemeral nodes, oldest first. Java's order is
-// that of a hash table.
+// ownedNodes lists the session's ephemeral nodes, oldest first, and by path those
+// of one multi. Java's order is that of a hash table. The set itself is one too,
+// since most sessions have few nodes and most nodes leave one by one.
 func (s *session) ownedNodes() []*node {
 	list := make([]*node, 0, len(s.ephemerals))
 	for n := range s.ephemerals {
@@ -87,7 +92,9 @@ func (s *session) ownedNodes() []*node {
 	return list
 }
 
-// endSession closes the session in a transaction of its own and returns its id.
+// endSession closes the session in a transaction of its own, one for all its
+// nodes, and returns the transaction's id. The record has no list of the nodes:
+// at its place among the records they are the same again.
 func (t *Tree) endSession(s *session, now Now, out *Out) int64 {
 	x := txn{op: wire.OpCloseSession, session: s.id}
 	return t.commit(&x, now, out)

@@ -27,6 +27,8 @@ func (t *Tree) setWatches(c *conn, op wire.OpCode, r *jute.Reader, out *Out) (wi
 	if r.Err() != nil || slices.ContainsFunc(lists, func(l []string) bool { return l == nil }) {
 		return nil, wire.ErrMarshalling
 	}
+	// A client does not know which watches fired while it was away: what changed
+	// after the last transaction it saw, it can't have been told of.
 	for _, path := range q.DataWatches {
 		n := t.lookup(path)
 		missed := n != nil && n.mzxid > q.RelativeZxid
@@ -41,6 +43,8 @@ func (t *Tree) setWatches(c *conn, op wire.OpCode, r *jute.Reader, out *Out) (wi
 		missed := n != nil && n.pzxid > q.RelativeZxid
 		t.rearm(c, path, n, n == nil, missed, wire.EventNodeChildrenChanged, childOnce, out)
 	}
+	// Lasting watches missed events as well, but nothing tells which: a client
+	// that has such watches must look for itself.
 	for _, path := range q.PersistentWatches {
 		t.addWatch(path, c, dataPersistent|childPersistent)
 	}
@@ -51,7 +55,8 @@ func (t *Tree) setWatches(c *conn, op wire.OpCode, r *jute.Reader, out *Out) (wi
 }
 
 // rearm tells c that the node is deleted, or of the event it missed, or sets the
-// watch again.
+// watch again. An event that c may not hear is kept back, and the watch is used
+// up all the same, as it would have been had c stayed connected.
 func (t *Tree) rearm(c *conn, path string, n *node, deleted, missed bool, typ wire.EventType, bits watchBits, out *Out) {
 	if !deleted && !missed {
 		t.addWatch(path, c, bits)

@@ -15,6 +15,7 @@ func (t *Tree) AppendSnapshot(b []byte) []byte {
 	b = jute.AppendInt64(b, t.zxid)
 	b = jute.AppendInt64(b, t.lastSession)
 	b = jute.AppendBool(b, t.fresh)
+	// Sessions go first: an ephemeral node needs its owner to be there.
 	sessions := t.sessionList()
 	b = jute.AppendVectorLen(b, len(sessions), false)
 	for _, s := range sessions {
@@ -34,7 +35,7 @@ func (t *Tree) AppendSnapshot(b []byte) []byte {
 }
 
 // appendNode appends one node; its number of children follows from the nodes
-// that come.
+// that come, and whether it is a container or has a time to live from its owner.
 func appendNode(b []byte, n *node, acls map[*aclSet]int32) []byte {
 	b = jute.AppendString(b, n.path)
 	b = jute.AppendBuffer(b, n.data)

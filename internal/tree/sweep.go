@@ -11,6 +11,9 @@ import (
 // without children whose data is older than their time to live, each in a
 // transaction of its own (ContainerManager.checkContainers).
 func (t *Tree) sweep(now Now, out *Out) {
+	// A container that never had a child is left alone: its maker is about to
+	// use it. What is found is not changed by removing the others: none of them
+	// has children, so none is another's parent.
 	var due []*node
 	for n := range t.containers {
 		if n.children == 0 && n.creates > 0 {

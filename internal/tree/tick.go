@@ -11,6 +11,8 @@ import "time"
 // stopped for a while hands over what has arrived meanwhile first: requests that
 // came in time then save their sessions.
 func (t *Tree) Tick(now Now, out *Out) {
+	// An entry that is too early is put where it belongs; that settles all the
+	// touches since, at once.
 	for s := t.expiry.first(); s != nil && s.queued <= now.Mono; s = t.expiry.first() {
 		if s.deadline > now.Mono {
 			s.queued = s.deadline

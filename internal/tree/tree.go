@@ -7,11 +7,13 @@ import "time"
 type Tree struct {
 	cfg Config
 
-	nodes    map[string]*node // by path; the root under "/"
+	// The nodes, in one table by path and as a tree by their links.
+	nodes    map[string]*node // the root under "/"
 	root     *node
 	acls     aclTable
 	dataSize int64 // sum of node.size
 
+	// What the sweep looks at, so that it need not look at all nodes.
 	containers map[*node]struct{}
 	ttls       map[*node]struct{}
 
@@ -19,6 +21,7 @@ type Tree struct {
 	lastSession int64 // the highest session id ever given
 	expiry      expiryHeap
 
+	// Who is here now. None of it is durable.
 	conns   map[ConnID]*conn
 	watches watchTable
 

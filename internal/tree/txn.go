@@ -31,7 +31,8 @@ type txn struct {
 }
 
 // commit records the transaction, applies it and tells the watchers. It returns
-// its id.
+// its id. The record is made first, from what was decided; apply adds the Stats
+// that the answer needs.
 func (t *Tree) commit(x *txn, now Now, out *Out) int64 {
 	if x.op != opSessionTimeout {
 		t.nextZxid()
@@ -41,7 +42,9 @@ func (t *Tree) commit(x *txn, now Now, out *Out) int64 {
 	return t.zxid
 }
 
-// apply makes the changes of a transaction that fits the state.
+// apply makes the changes of a transaction that fits the state: prep or misfit
+// said so. It decides nothing, and depends on nothing but the state and its
+// arguments; that is what makes a replay give the same state.
 func (t *Tree) apply(x *txn, zxid, wall int64, out *Out) {
 	switch x.op {
 	case wire.OpCreate:
@@ -51,6 +54,8 @@ func (t *Tree) apply(x *txn, zxid, wall int64, out *Out) {
 	case wire.OpSetData:
 		t.applySetData(x, zxid, wall, out)
 	case wire.OpSetACL:
+		// The new list first: releasing the old one could drop it if they are
+		// equal.
 		n := t.nodes[x.path]
 		set := t.acls.intern(x.acl)
 		t.acls.release(n.acl)
@@ -88,12 +93,14 @@ func (t *Tree) applyCreate(x *txn, zxid, wall int64, out *Out) {
 	t.nodes[n.path] = n
 	t.dataSize += n.size()
 	t.index(n)
+	// The Stat of this moment: a later operation of a multi may change the node.
 	x.stat = n.stat()
 	t.fire(n.path, wire.EventNodeCreated, n.acl, out)
 	t.fireChildren(p, out)
 }
 
-// index enters the node where nodes of its kind are looked for.
+// index enters the node where nodes of its kind are looked for: by the sweep, or
+// at the end of its session.
 func (t *Tree) index(n *node) {
 	switch kindOf(n.owner) {
 	case container:
@@ -112,6 +119,8 @@ func (t *Tree) index(n *node) {
 // removeNode deletes a node without children and fires its watches
 // (DataTree.deleteNode).
 func (t *Tree) removeNode(n *node, zxid int64, out *Out) {
+	// Every trace of the node goes before anybody hears of it. Its list of
+	// permissions is needed until the last event went out.
 	p := n.parent
 	n.detach()
 	p.pzxid = max(p.pzxid, zxid)
@@ -130,7 +139,8 @@ func (t *Tree) removeNode(n *node, zxid int64, out *Out) {
 	t.acls.release(n.acl)
 }
 
-// applySetData replaces a node's data (DataTree.setData).
+// applySetData replaces a node's data (DataTree.setData). The old bytes are left
+// alone: an answer on its way may still refer to them.
 func (t *Tree) applySetData(x *txn, zxid, wall int64, out *Out) {
 	n := t.nodes[x.path]
 	t.dataSize += int64(len(x.data)) - int64(len(n.data))

@@ -18,7 +18,8 @@ func appendTxn(b []byte, zxid, wall int64, x *txn) []byte {
 	return appendOp(b, x)
 }
 
-// appendOp appends the operation and what it needs.
+// appendOp appends the operation and what it needs: one layout an operation, with
+// the protocol's primitives. decodeOp is its mirror.
 func appendOp(b []byte, x *txn) []byte {
 	b = jute.AppendInt32(b, int32(x.op))
 	switch x.op {
@@ -89,7 +90,8 @@ func decodeOp(r *jute.Reader, x *txn, inMulti bool) {
 	decodeTopOp(r, x)
 }
 
-// decodeTopOp is decodeOp for what can't stand inside a multi.
+// decodeTopOp is decodeOp for what can't stand inside a multi. Sessions come and
+// go alone, and so do failures: a multi that failed is one failure.
 func decodeTopOp(r *jute.Reader, x *txn) {
 	switch x.op {
 	case wire.OpSetACL:

@@ -40,6 +40,9 @@ type watch struct {
 
 // watchTable holds the watches by path. Paths are the text of the requests: a
 // watch may be on a node that does not exist.
+//
+// Both of ZooKeeper's tables are in one: a connection that watches a node's data
+// and its children has one entry, and a path one list.
 type watchTable struct {
 	byPath    map[string][]watch
 	total     int    // as ZooKeeper counts
@@ -67,7 +70,9 @@ func (w *watchTable) bits(path string, c *conn) watchBits {
 	return 0
 }
 
-// set makes bits the watches of c on path.
+// set makes bits the watches of c on path; none takes the entry out. A new entry
+// goes to the end of the path's list and costs no search through it, however
+// many watch the same node; changing one does.
 func (w *watchTable) set(path string, c *conn, bits watchBits) {
 	i := w.find(path, c)
 	if i < 0 {
@@ -111,7 +116,8 @@ func (w *watchTable) account(old, bits watchBits) {
 	}
 }
 
-// removeConn removes all watches of c.
+// removeConn removes all watches of c. The order in which the paths come does not
+// show: each is in a list of its own.
 func (w *watchTable) removeConn(c *conn) {
 	for path := range c.watched {
 		w.set(path, c, 0)

@@ -56,7 +56,8 @@ func (t *Tree) typeMask(typ wire.WatcherType) (watchBits, bool) {
 	return 0, false
 }
 
-// checkWatches tells whether the connection has such a watch.
+// checkWatches tells whether the connection has such a watch. Clients ask before
+// they remove one that they share among several listeners.
 func (t *Tree) checkWatches(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
 	var q wire.CheckWatchesRequest
 	q.Decode(r)
@@ -85,7 +86,8 @@ func (t *Tree) checkWatches(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode)
 	return nil, wire.ErrNoWatcher
 }
 
-// removeWatches takes such watches of the connection away.
+// removeWatches takes such watches of the connection away. As in Java no event
+// tells of it: the client that asked knows.
 func (t *Tree) removeWatches(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
 	var q wire.RemoveWatchesRequest
 	q.Decode(r)

@@ -19,6 +19,7 @@ func isWrite(op wire.OpCode) bool {
 // id as well, and the record of it keeps the ids from going back.
 func (t *Tree) write(c *conn, op wire.OpCode, r *jute.Reader, now Now, out *Out) (wire.Record, wire.ErrCode) {
 	req := wire.NewRequest(op)
+	// Java has taken the transaction id before it looks at the body.
 	if req.Decode(r); r.Err() != nil {
 		return nil, t.fail(wire.ErrMarshalling, now, out)
 	}
@@ -40,7 +41,7 @@ func (t *Tree) fail(err wire.ErrCode, now Now, out *Out) wire.ErrCode {
 	return err
 }
 
-// prepare checks one write of any kind but a multi.
+// prepare checks one write of any kind but a multi, alone or as a part of one.
 func (p *prep) prepare(op wire.OpCode, req wire.Record) (txn, wire.ErrCode) {
 	switch q := req.(type) {
 	case *wire.CreateRequest:
