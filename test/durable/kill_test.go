@@ -30,8 +30,9 @@ func TestMain(m *testing.M) {
 	os.Exit(zkreal.Main(m))
 }
 
-// sessionTimeout is longer than a restart takes on any machine.
-const sessionTimeout = 30 * time.Second
+// sessionTimeout is longer than a restart takes on any machine. It bounds the
+// delay of reconnects too, which is most of what a round takes.
+const sessionTimeout = 8 * time.Second
 
 // limit bounds each round.
 const limit = 30 * time.Second
