@@ -3,6 +3,7 @@ package queue
 import (
 	"path"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -198,7 +199,14 @@ func (c *Core) makeParent(cl *claim, dir string) {
 			cl.makeErr = nil
 		case Unimplemented:
 			c.cfg.Persistent = true
-		case NoNode, Refused:
+		case NoNode:
+			// Only what the first is to stand in, a chroot, is not ours to make.
+			// Further down somebody, or the collection of empty containers,
+			// has just deleted the parent again.
+			if strings.LastIndexByte(dir, '/') == 0 {
+				cl.makeErr = r.Err
+			}
+		case Refused:
 			cl.makeErr = r.Err
 		}
 	})

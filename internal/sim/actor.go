@@ -21,7 +21,8 @@ type actor struct {
 	client *client
 	n      int
 	state  actorState
-	turn   int // counts acquires
+	turn   int  // counts acquires
+	behind bool // it was told behind whom it waits
 	id     queue.ID
 	lock   *lock
 	hold   *hold
@@ -44,7 +45,7 @@ func (a *actor) later(d time.Duration, do func()) {
 // rest thinks for a while and then wants a lock again.
 func (a *actor) rest() {
 	a.turn++
-	a.state, a.hold = resting, nil
+	a.state, a.hold, a.behind = resting, nil, false
 	a.later(a.world().around(a.world().cfg.Think), a.acquire)
 }
 
@@ -185,6 +186,10 @@ func (c *client) signal(s queue.Signal) {
 			w.checkLoss(a.hold, s.Err)
 			a.hold.open = false
 			a.rest()
+		}
+	case queue.Waiting:
+		if a != nil {
+			a.behind = true
 		}
 	case queue.Released:
 		c.note("released %d: %v", s.ID, s.Err)

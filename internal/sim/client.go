@@ -227,24 +227,31 @@ func (c *client) dropConn() {
 
 // dial makes a connection.
 func (c *client) dial(d session.Dial) {
-	w := c.world
 	k := &conn{machine: c.machine, client: c, gen: d.Gen}
 	c.conn = k
+	c.knock(k, time.Second)
+}
+
+// knock asks the server's machine for a connection. One that is down says
+// nothing, and is asked again, as TCP does.
+func (c *client) knock(k *conn, again time.Duration) {
+	w := c.world
 	w.transit(k, up, func() {
-		if !w.server.accept(k) {
-			k.gone = true
-			if w.oneIn(2) {
-				k.hangUp(errRefused)
-			}
-			return
-		}
-		w.transit(k, down, func() {
-			c.run(netWork, func() {
-				if !k.closed {
-					c.sess.Dialed(k.gen, c.now)
-				}
+		switch {
+		case k.closed:
+		case w.server.accept(k):
+			w.transit(k, down, func() {
+				c.run(netWork, func() {
+					if !k.closed {
+						c.sess.Dialed(k.gen, c.now)
+					}
+				})
 			})
-		})
+		case w.server.dark:
+			w.after(again, func() { c.knock(k, 2*again) })
+		default:
+			k.hangUp(errRefused)
+		}
 	})
 }
 

@@ -24,7 +24,7 @@ func (c *clock) read(t time.Duration) time.Duration {
 // when returns the first true time at which the clock shows at least this.
 func (c *clock) when(at time.Duration) time.Duration {
 	d := at - clockBegins + c.lost
-	t := c.born + max(0, d*million/time.Duration(million+c.ppm)-2)
+	t := c.born + max(0, d-d*time.Duration(c.ppm)/time.Duration(million+c.ppm)-2)
 	for c.read(t) < at {
 		t++
 	}

@@ -22,7 +22,8 @@ type server struct {
 	disk  *memfs.FS
 
 	up     bool
-	life   int // counts processes
+	dark   bool // the whole machine is down
+	life   int  // counts processes
 	paused bool
 	wall   time.Duration // by which the wall clock is off
 
@@ -83,7 +84,7 @@ func (s *server) boot() {
 		w.note("server killed while it recovers: %t", err != nil)
 	}
 	s.life++
-	s.up, s.busy, s.due, s.paused = true, false, false, false
+	s.up, s.dark, s.busy, s.due, s.paused = true, false, false, false, false
 	s.conns, s.open = map[tree.ConnID]*conn{}, nil
 	s.inbox, s.staged = nil, nil
 	s.out = tree.Out{}
@@ -359,7 +360,7 @@ func (s *server) crash(power bool) {
 	if !s.up {
 		return
 	}
-	s.up = false
+	s.up, s.dark = false, power
 	s.world.Stats.Restarts++
 	if s.busy && s.world.oneIn(2) {
 		// It was under way to the disk, and got there in part or whole.
