@@ -19,7 +19,8 @@ func (h *expiryHeap) swap(i, j int) {
 	h.list[i].index, h.list[j].index = i, j
 }
 
-// push adds s at s.queued.
+// push adds s at s.queued. A session is in the heap once at most: its index
+// tells.
 func (h *expiryHeap) push(s *session) {
 	s.index = len(h.list)
 	h.list = append(h.list, s)

@@ -10,7 +10,8 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// The schemes of identities and access control entries.
+// The schemes of identities and access control entries. World and auth occur in
+// lists only, super among identities only: nobody can write it into a list.
 const (
 	schemeWorld  = "world"
 	schemeAuth   = "auth"
@@ -41,7 +42,8 @@ func (i identity) matches(a wire.ACL) bool {
 	return false
 }
 
-// user is the identity's name without its proof, for whoAmI.
+// user is the identity's name without its proof, for whoAmI: nothing by which
+// somebody could try passwords.
 func (i identity) user() string {
 	if i.scheme == schemeDigest {
 		name, _, _ := strings.Cut(i.id, ":")
@@ -85,7 +87,8 @@ func splitIP(expr string) (netip.Addr, int, bool) {
 	return addr, bits, true
 }
 
-// parseIP reads an address; four decimal numbers may have leading zeros.
+// parseIP reads an address; four decimal numbers may have leading zeros, which
+// netip refuses and Java takes. They are decimal all the same, never octal.
 func parseIP(text string) (netip.Addr, bool) {
 	if parts := strings.Split(text, "."); len(parts) == 4 && !strings.Contains(text, ":") {
 		var b [4]byte

@@ -44,7 +44,8 @@ func (t *Tree) Counts() Counts {
 // SessionCount is the number of sessions. Unlike Counts it costs nothing.
 func (t *Tree) SessionCount() int { return len(t.sessions) }
 
-// SessionInfo is a session as seen from outside.
+// SessionInfo is a session as seen from outside. It has no password: what is shown
+// ends up in logs and on terminals.
 type SessionInfo struct {
 	ID         int64
 	Timeout    int32    // ms

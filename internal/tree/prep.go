@@ -16,7 +16,8 @@ type prep struct {
 	over map[string]view
 }
 
-// view is of a node what a check needs.
+// view is of a node what a check needs. It is a copy: changing one changes what
+// later operations see, and never the node.
 type view struct {
 	gone     bool
 	version  int32

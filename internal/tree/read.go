@@ -123,7 +123,8 @@ func (t *Tree) getACL(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
 	return &wire.GetACLResponse{ACL: list, Stat: n.stat()}, wire.ErrOK
 }
 
-// masked replaces the hashes in a list by an x.
+// masked replaces the hashes in a list by an x. The list itself is shared and
+// stays as it is.
 func masked(list []wire.ACL) []wire.ACL {
 	m := make([]wire.ACL, len(list))
 	for i, a := range list {

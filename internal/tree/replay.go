@@ -60,7 +60,8 @@ func (t *Tree) replayOne(x *txn, zxid, wall int64, out *Out) error {
 }
 
 // misfit says why an operation can't be applied to the state, "" if it can.
-// Paths and identities stay out of it: errors end up in logs.
+// Paths and identities stay out of it: errors end up in logs. It asks for all
+// that apply takes for granted, and for nothing more.
 func (t *Tree) misfit(x *txn) string {
 	switch x.op {
 	case wire.OpCreate:

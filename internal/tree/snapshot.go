@@ -4,7 +4,9 @@ import (
 	"github.com/zklock/zklock/internal/jute"
 )
 
-// snapshotMagic begins a snapshot; its last byte is the version of the format.
+// snapshotMagic begins a snapshot; its last byte is the version of the format,
+// which a change of the layout below must raise. There is no checksum: the log
+// that stores it has one.
 const snapshotMagic = "zktree\x00\x01"
 
 // AppendSnapshot appends the whole durable state to b: nodes, sessions, the last

@@ -104,6 +104,8 @@ func decodeTopOp(r *jute.Reader, x *txn) {
 			r.Failf("operations of a multi missing")
 			return
 		}
+		// VectorLen saw that so many can be there, but one takes far more room
+		// here than there: the factor is bounded, and records are our own.
 		x.subs = make([]txn, n)
 		for i := range x.subs {
 			decodeOp(r, &x.subs[i], true)

@@ -19,7 +19,8 @@ const (
 	recursive = dataRecursive | childRecursive
 )
 
-// count is how many watches ZooKeeper counts in them: one in each of its tables.
+// count is how many watches ZooKeeper counts in them: one in each of its tables,
+// whatever their kind. The four-letter words show that number.
 func (b watchBits) count() int {
 	n := 0
 	if b&dataMask != 0 {
@@ -54,7 +55,8 @@ func newWatchTable() watchTable {
 	return watchTable{byPath: make(map[string][]watch)}
 }
 
-// find returns the place of c among the watches on path, -1 if it has none.
+// find returns the place of c among the watches on path, -1 if it has none. It
+// asks c's own set first, so that a newcomer does not search a long list.
 func (w *watchTable) find(path string, c *conn) int {
 	if _, ok := c.watched[path]; !ok {
 		return -1

@@ -25,7 +25,9 @@ func (t *Tree) addWatchOp(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
 	return &wire.ErrorResponse{}, wire.ErrOK
 }
 
-// recursiveBits is where a recursive watch stands.
+// recursiveBits is where a recursive watch stands: among the data watches, and in
+// 3.8.0 among the child watches too, where it does nothing but be counted, be
+// replaced, and hear of a deletion that the other did not.
 func (t *Tree) recursiveBits() watchBits {
 	if t.cfg.Compat38 {
 		return dataRecursive | childRecursive
