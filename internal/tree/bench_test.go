@@ -1,0 +1,42 @@
+package tree
+
+import (
+	"testing"
+
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// benchRequests runs requests without replaying or decoding anything.
+func benchRequests(b *testing.B, prepare func(*peer), reqs ...[]byte) {
+	w := newWorld(b, Config{})
+	p := w.dial()
+	prepare(p)
+	var out Out
+	b.ReportAllocs()
+	for b.Loop() {
+		for _, frame := range reqs {
+			w.tree.Request(p.id, frame, w.now, &out)
+		}
+		out.Reset()
+	}
+}
+
+// What a free lock costs the server: create, listing, delete.
+func BenchmarkLockCycle(b *testing.B) {
+	create := wire.AppendRequest(nil, 1, wire.OpCreate2, &wire.CreateRequest{
+		Path: "/locks/a/_c_0123456789abcdef0123456789abcdef-lock-", ACL: openACL(), Flags: wire.ModeEphemeral})[4:]
+	list := wire.AppendRequest(nil, 2, wire.OpGetChildren2, &wire.GetChildren2Request{Path: "/locks/a"})[4:]
+	remove := wire.AppendRequest(nil, 3, wire.OpDelete, &wire.DeleteRequest{
+		Path: "/locks/a/_c_0123456789abcdef0123456789abcdef-lock-", Version: -1})[4:]
+	benchRequests(b, func(p *peer) { p.mk("/locks", 0); p.mk("/locks/a", 0) }, create, list, remove)
+}
+
+func BenchmarkGetData(b *testing.B) {
+	get := wire.AppendRequest(nil, 1, wire.OpGetData, &wire.GetDataRequest{Path: "/a"})[4:]
+	benchRequests(b, func(p *peer) { p.mk("/a", 0) }, get)
+}
+
+func BenchmarkMultiCheck(b *testing.B) {
+	multi := wire.AppendRequest(nil, 1, wire.OpMulti, &wire.MultiRequest{Ops: []wire.MultiOp{opCheck("/a", -1), opCheck("/a", -1)}})[4:]
+	benchRequests(b, func(p *peer) { p.mk("/a", 0) }, multi)
+}
