@@ -30,6 +30,7 @@ type client struct {
 	pauseEnd time.Duration
 	slept    time.Duration // when the pause began, true time
 	backlog  []work
+	catching bool // a work of the backlog is under way
 
 	sessAlarm, coreAlarm timer
 	telling, writing     bool // planned for later
@@ -109,7 +110,7 @@ func (c *client) clockNow() time.Duration {
 func (c *client) run(kind workKind, do func()) {
 	switch {
 	case !c.alive:
-	case c.paused || len(c.backlog) > 0:
+	case c.paused || c.catching || len(c.backlog) > 0:
 		c.backlog = append(c.backlog, work{kind: kind, do: do})
 	default:
 		c.exec(work{do: do})
@@ -169,12 +170,10 @@ func (c *client) catchUp() {
 		}
 	}
 	k := c.backlog[at]
-	// It stays in the backlog meanwhile, so that nothing overtakes it.
-	c.exec(k)
-	if !c.alive {
-		return
-	}
 	c.backlog = append(c.backlog[:at:at], c.backlog[at+1:]...)
+	c.catching = true // nothing overtakes what is in the backlog
+	c.exec(k)
+	c.catching = false
 	if len(c.backlog) > 0 {
 		c.world.after(c.world.upTo(500*time.Microsecond), c.catchUp)
 	}
@@ -192,7 +191,7 @@ func (c *client) die() {
 
 // pump does what the cores now want.
 func (c *client) pump() {
-	for c.alive {
+	for c.alive && !c.paused {
 		c.dropConn()
 		if d, ok := c.sess.WantDial(c.now); ok {
 			c.dial(d)
@@ -209,8 +208,8 @@ func (c *client) pump() {
 		}
 		c.tell()
 	}
-	if !c.alive {
-		return
+	if !c.alive || c.paused {
+		return // the rest is done with the next work
 	}
 	c.flush()
 	c.dropConn()
@@ -281,6 +280,8 @@ func (c *client) read(k *conn) {
 	more, _ := cutFrame(k.rx)
 	switch {
 	case k.closed || !c.alive:
+	case c.paused:
+		k.planRead()
 	case more != nil:
 		c.world.after(c.world.upTo(time.Millisecond), k.planRead)
 	case k.ended != nil:

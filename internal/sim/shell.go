@@ -60,19 +60,31 @@ func (c *client) replied(r queue.Request, q queue.Reply) {
 	c.input(func(core *queue.Core) { core.Reply(c.now, q) })
 }
 
-// tell delivers what the session has to tell, in order. The timer of the lock
-// core may go off in between.
+// tell delivers what the session has to tell, in order.
 func (c *client) tell() {
-	for c.alive && c.sess.HasNotices() {
-		batch := c.sess.TakeNotices(nil)
-		for i := range batch {
-			if !c.alive {
-				return
-			}
-			c.tellOne(&batch[i])
-			if c.world.oneIn(50) || c.world.cfg.Variant == TimerGrant {
-				c.tick()
-			}
+	for c.alive && !c.paused && c.sess.HasNotices() {
+		c.tellAll(c.sess.TakeNotices(nil))
+	}
+}
+
+// tellAll delivers notices. The timer of the lock core may go off in between,
+// and the process may be stopped in between, with the clock just read.
+func (c *client) tellAll(batch []session.Notice) {
+	w := c.world
+	for i := range batch {
+		if !c.alive {
+			return
+		}
+		if !w.cfg.Calm && !w.healing && w.oneIn(3000) {
+			w.inject(pauseFault, c.machine)
+			rest := batch[i:]
+			c.backlog = append([]work{{kind: tellerWork, stale: c.now, do: func() { c.tellAll(rest) }}}, c.backlog...)
+			return
+		}
+		c.tellOne(&batch[i])
+		c.now, c.stale = c.clock.read(w.now), false
+		if w.oneIn(50) || w.cfg.Variant == TimerGrant {
+			c.tick()
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 // How many histories TestSeeds lives, or which one.
 var (
-	seeds = flag.Int("seeds", 40, "how many seeds TestSeeds runs, from -from on")
+	seeds = flag.Int("seeds", defaultSeeds, "how many seeds TestSeeds runs, from -from on")
 	from  = flag.Uint64("from", 1, "the first of -seeds seeds")
 	seed  = flag.Uint64("seed", 0, "the one seed that TestSeeds runs; 0: see -seeds")
 )

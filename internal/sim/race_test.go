@@ -1,0 +1,7 @@
+//go:build race
+
+package sim
+
+// The race detector has little to find in one thread, and takes ten times as
+// long.
+const defaultSeeds = 4
