@@ -161,7 +161,7 @@ func (m *model) life() {
 // TestModel runs many logs through crashes, failing disks and restarts.
 func TestModel(t *testing.T) {
 	seeds := uint64(1500)
-	if testing.Short() {
+	if testing.Short() || raced {
 		seeds = 150
 	}
 	var total model
