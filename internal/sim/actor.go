@@ -7,7 +7,9 @@ import (
 	"github.com/zklock/zklock/internal/queue"
 )
 
-// actorState is what an actor is about.
+// actorState is what an actor is about. It is what a caller of package zklock
+// knows, not what the lock core knows: a claim that was given up may live on in
+// the core until its znode is gone.
 type actorState int
 
 const (
@@ -49,6 +51,8 @@ func (a *actor) rest() {
 	a.later(a.world().around(a.world().cfg.Think), a.acquire)
 }
 
+// acquire wants one of the locks: mostly as Acquire, at times as TryAcquire, and
+// at times under a context that ends after a while.
 func (a *actor) acquire() {
 	w, c := a.world(), a.client
 	if w.healing || c.closing {
@@ -72,6 +76,8 @@ func (a *actor) cancel() {
 		return
 	}
 	id := a.id
+	// The caller got an error, so nothing is held from here on, even before the
+	// core knows.
 	if a.hold != nil {
 		a.hold.open = false
 	}
@@ -79,7 +85,8 @@ func (a *actor) cancel() {
 	a.client.input(func(core *queue.Core) { core.Cancel(a.client.now, id) })
 }
 
-// granted is the return of an acquire.
+// granted is the return of an acquire. Most holds are short, so that much
+// happens; some outlast the session, so that its end falls into them.
 func (a *actor) granted(h *hold) {
 	w := a.world()
 	a.state, a.hold = holding, h
@@ -104,7 +111,8 @@ func (a *actor) granted(h *hold) {
 	}
 }
 
-// release looks at the hold and gives it back.
+// release looks at the hold and gives it back. The hold ends for its owner with
+// the call; when its znode goes is the core's affair.
 func (a *actor) release() {
 	c := a.client
 	c.tick()
@@ -124,6 +132,7 @@ type verify struct {
 	at   time.Duration
 }
 
+// verify asks whether the hold is held.
 func (a *actor) verify() {
 	c := a.client
 	if a.state != holding {
@@ -171,6 +180,7 @@ func (c *client) signal(s queue.Signal) {
 		w.checkGrant(h)
 		a.granted(h)
 	case queue.Failed:
+		// No fault of this world is a reason for a permanent error.
 		c.note("failed %d: %v", s.ID, s.Err)
 		w.Stats.Failed++
 		if a != nil && a.state == asking {

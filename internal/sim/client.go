@@ -117,6 +117,8 @@ func (c *client) run(kind workKind, do func()) {
 	}
 }
 
+// exec does a work, with the clock as it is now, or was when the goroutine read
+// it, and then what the cores want done.
 func (c *client) exec(k work) {
 	c.now = c.clock.read(c.world.now)
 	if c.stale = k.stale != 0; c.stale {
@@ -145,6 +147,7 @@ func (c *client) pause(d time.Duration) {
 	})
 }
 
+// resume lets the process go on.
 func (c *client) resume() {
 	w := c.world
 	c.paused = false
@@ -162,6 +165,8 @@ func (c *client) catchUp() {
 	if !c.alive || c.paused || len(c.backlog) == 0 {
 		return
 	}
+	// A goroutine that was stopped with the clock read, and the mutex held, goes
+	// first. Of the others any may; but each does its own works in order.
 	at := 0
 	if c.backlog[0].stale == 0 {
 		kind := c.backlog[c.world.rng.IntN(len(c.backlog))].kind
@@ -179,7 +184,7 @@ func (c *client) catchUp() {
 	}
 }
 
-// die ends the process.
+// die ends the process. Who is dead holds nothing.
 func (c *client) die() {
 	c.alive = false
 	for _, h := range c.holds {
@@ -199,6 +204,8 @@ func (c *client) pump() {
 		if !c.sess.HasNotices() || c.telling {
 			break
 		}
+		// The goroutine that delivers may be slow to come. Then the session is
+		// further than the lock core knows.
 		if c.world.oneIn(16) {
 			c.telling = true
 			c.world.after(c.world.upTo(2*time.Millisecond), func() {
@@ -224,7 +231,7 @@ func (c *client) dropConn() {
 	}
 }
 
-// dial makes a connection.
+// dial makes a connection. The session gives it up when it takes too long.
 func (c *client) dial(d session.Dial) {
 	k := &conn{machine: c.machine, client: c, gen: d.Gen}
 	c.conn = k

@@ -9,7 +9,9 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// conn is one connection, both ends of it and what is under way.
+// conn is one connection, both ends of it and what is under way. Its ends are
+// broken apart on purpose: each learns of the other's end, if it does, by what
+// arrives, and what was sent before may arrive long after.
 type conn struct {
 	id      tree.ConnID
 	machine *machine
@@ -64,7 +66,8 @@ func (c *conn) write(b []byte) {
 	}
 }
 
-// atServer takes what arrives at the server's machine.
+// atServer takes what arrives at the server's machine. For a connection that the
+// process there does not know the kernel answers with a reset.
 func (c *conn) atServer(b []byte) {
 	s := c.machine.world.server
 	if c.gone || c.life != s.life || !s.up {
@@ -125,7 +128,8 @@ func (c *conn) keepBack() {
 	}
 }
 
-// fromServer is what the server's process sends.
+// fromServer is what the server's process sends. It was carried out and is
+// durable by now, so a break here is an answer that is lost.
 func (c *conn) fromServer(b []byte, end bool) {
 	if c.mute {
 		c.cut(true, c.machine.world.oneIn(2))
@@ -143,6 +147,7 @@ func (c *conn) fromServer(b []byte, end bool) {
 // rejoin is the end of the follower's time without a leader: it goes on, or has
 // given its clients up.
 func (c *conn) rejoin(dropped bool) {
+	// What the leader answered before the cut goes first, as it happened first.
 	heldUp, heldDown := c.heldUp, c.heldDown
 	c.heldUp, c.heldDown = nil, nil
 	if c.broken[up] && c.broken[down] || c.gone && len(heldDown) == 0 && !c.heldEnd {
@@ -203,6 +208,7 @@ func (c *conn) atClient(b []byte) {
 	c.planRead()
 }
 
+// endAtClient is the connection's end as the client's machine sees it.
 func (c *conn) endAtClient(err error) {
 	if c.closed || !c.client.alive || c.ended != nil {
 		return
@@ -211,6 +217,8 @@ func (c *conn) endAtClient(err error) {
 	c.planRead()
 }
 
+// planRead wakes the client's reader. What arrives until it runs is read at once
+// with the rest.
 func (c *conn) planRead() {
 	if !c.reading {
 		c.reading = true
@@ -218,7 +226,8 @@ func (c *conn) planRead() {
 	}
 }
 
-// close is the client's: it is done with the connection.
+// close is the client's: it is done with the connection. Requests that were sent
+// before still arrive, and may be carried out.
 func (c *conn) close() {
 	if c.closed {
 		return

@@ -43,7 +43,9 @@ func (k faultKind) String() string {
 		"delete", "sweep", "expire"}[k]
 }
 
-// weights are how often each kind happens.
+// weights are how often each kind happens, against each other. What breaks a
+// connection or loses an answer is the most fertile; a server that is down for
+// half of the time would leave little else to see.
 func weights() [faultKinds]int {
 	return [faultKinds]int{
 		cutFault: 8, blockFault: 8, loseRequest: 5, loseAnswer: 10, pauseFault: 12, killFault: 4, closeFault: 3,
@@ -74,7 +76,8 @@ func (w *World) someFault() {
 	w.inject(kind, w.machines[w.rng.IntN(len(w.machines))])
 }
 
-// inject makes a fault.
+// inject makes a fault of a kind, at a machine if it is about one. Chance may
+// have it that there is nothing to break.
 func (w *World) inject(kind faultKind, m *machine) {
 	w.Stats.Faults++
 	w.Stats.ByFault[kind]++
@@ -105,6 +108,7 @@ func (w *World) aWhile() time.Duration {
 	return d
 }
 
+// injectClient makes a fault of a process or its connection.
 func (w *World) injectClient(kind faultKind, m *machine) {
 	switch kind {
 	case cutFault:
@@ -112,6 +116,8 @@ func (w *World) injectClient(kind faultKind, m *machine) {
 			m.client.conn.cut(!w.oneIn(4), !w.oneIn(4))
 		}
 	case loseRequest, loseAnswer:
+		// One of what the lock core asks for; creates and deletes are what it
+		// must keep track of.
 		ops := [...]wire.OpCode{wire.OpCreate2, wire.OpCreate2, wire.OpDelete, wire.OpDelete, wire.OpMulti,
 			wire.OpGetData, wire.OpGetChildren2, wire.OpCreateContainer}
 		m.loseOp, m.loseAnswer = ops[w.rng.IntN(len(ops))], kind == loseAnswer
@@ -140,6 +146,8 @@ func (w *World) reopen(m *machine) {
 	m.start()
 }
 
+// block lets nothing through a link for a while, one way or both: one way is a
+// connection that is half open.
 func (w *World) block(m *machine, d time.Duration) {
 	until := w.now + d
 	switch w.rng.IntN(4) {
@@ -203,6 +211,7 @@ func (w *World) rejoin(m *machine, dropped bool) {
 	}
 }
 
+// injectServer makes a fault of the server, its disk or its clock.
 func (w *World) injectServer(kind faultKind) {
 	s := w.server
 	switch kind {
@@ -214,6 +223,8 @@ func (w *World) injectServer(kind faultKind) {
 	case diskStall:
 		s.stall = w.aWhile()
 	case diskError:
+		// It stays broken until the server is started again: whether a sync
+		// after a failed one says anything must not matter.
 		failing := w.rng.IntN(4)
 		s.disk.SetFault(func(op memfs.Op) memfs.Fault {
 			if op.Kind != memfs.OpWrite && op.Kind != memfs.OpSync {
@@ -235,6 +246,8 @@ func (w *World) operate(kind faultKind) {
 	if !s.up {
 		return
 	}
+	// What there is now; by the time that the request is carried out it may be
+	// another's turn.
 	var entries []string
 	for _, p := range s.tree.Paths() {
 		if isEntry(p) {
@@ -260,6 +273,7 @@ func (w *World) operate(kind faultKind) {
 	}
 }
 
+// request is the frame of an operator's request, without its length.
 func request(op wire.OpCode, rec wire.Record) []byte {
 	return wire.AppendRequest(nil, 1, op, rec)[4:]
 }
@@ -299,6 +313,8 @@ func (w *World) asOperator(requests ...[]byte) {
 // an operator's doing.
 func (w *World) asOperatorOf(connect *wire.ConnectRequest, requests ...[]byte) {
 	s := w.server
+	// A connection from inside the server's machine: no link delays it, and what
+	// the server answers to it goes nowhere.
 	s.lastID++
 	id := s.lastID
 	s.inbox = append(s.inbox, input{act: func(now tree.Now) {

@@ -20,6 +20,7 @@ func (w *World) heal() {
 	w.after(20*time.Millisecond, w.supervise)
 }
 
+// heal makes the server and its disk work, and lets it start if it is down.
 func (s *server) heal() {
 	s.stall = 0
 	s.disk.SetFault(nil)
@@ -30,6 +31,9 @@ func (s *server) heal() {
 	s.world.after(s.world.upTo(200*time.Millisecond), s.boot)
 }
 
+// healMachine makes a machine's link and process work. A connection that was
+// hurt is cut for good: to find that out by silence would take its time, and is
+// tried often enough under faults.
 func (w *World) healMachine(m *machine) {
 	m.loseOp, m.isolate = 0, 0
 	stuck := m.link.blocked[up] > w.now || m.link.blocked[down] > w.now
@@ -96,6 +100,7 @@ func (w *World) superviseClose() {
 	}
 }
 
+// allConnected reports whether nothing stands between waiters and locks.
 func (w *World) allConnected() bool {
 	if !w.server.up {
 		return false

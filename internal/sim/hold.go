@@ -9,7 +9,9 @@ import (
 	"github.com/zklock/zklock/internal/queue"
 )
 
-// hold is what a grant gave: open until it is released, given up or lost.
+// hold is what a grant gave: open until it is released, given up or lost. It is
+// over earlier if its client's deadline passes, by the client's own clock: then
+// every look at it says so, even if the process is stopped and cannot look.
 type hold struct {
 	client *client
 	id     queue.ID
@@ -63,6 +65,7 @@ func (w *World) checkGrant(h *hold) {
 	if w.server.tree == nil {
 		return
 	}
+	// A grant may come late, but never early: all that was ahead is gone.
 	if head := w.head(h.lock); head != h.node {
 		w.fail("%s granted while %q is the first on the server", h.node, head)
 	}
@@ -94,7 +97,7 @@ func (w *World) checkNodes(operator bool) {
 			}
 			h.gone, h.goneAt = true, w.now
 			switch {
-			case !h.open:
+			case !h.open: // released, or lost: this is how it goes
 			case operator || w.operated[h.node]:
 				w.operated[h.node] = true
 				w.expectLoss(h)

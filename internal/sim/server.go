@@ -63,6 +63,8 @@ func newServer(w *World) *server {
 
 const dataDir = "/data"
 
+// now is the time by the server's clocks. Its monotonic one is true time: what
+// counts is how the clients' differ from it.
 func (s *server) now() tree.Now {
 	const epoch = 1_700_000_000_000
 	return tree.Now{Wall: epoch + (s.world.now + s.wall).Milliseconds(), Mono: s.world.now}
@@ -83,6 +85,7 @@ func (s *server) boot() {
 		s.disk.Crash()
 		w.note("server killed while it recovers: %t", err != nil)
 	}
+	// A new process knows nothing of the old one's connections.
 	s.life++
 	s.up, s.dark, s.busy, s.due, s.paused = true, false, false, false, false
 	s.conns, s.open = map[tree.ConnID]*conn{}, nil
@@ -106,6 +109,7 @@ func (s *server) boot() {
 	s.planTick()
 }
 
+// walOptions makes segments small, so that a history has many.
 func (s *server) walOptions() wal.Options {
 	return wal.Options{SegmentSize: 32 << 10, Preallocate: 8 << 10, KeepSnapshots: 2, Rand: source{s.world.rng}}
 }
@@ -158,7 +162,8 @@ func (s *server) accept(c *conn) bool {
 	return true
 }
 
-// kick plans a turn.
+// kick plans a turn, if there is none to come anyway: one that waits for the
+// disk goes on by itself.
 func (s *server) kick() {
 	if !s.up || s.paused || s.busy || s.due {
 		return
@@ -173,6 +178,7 @@ func (s *server) kick() {
 	})
 }
 
+// planTick plans a turn for when the tree has something to do by itself.
 func (s *server) planTick() {
 	if at, ok := s.tree.NextTick(); ok {
 		life := s.life
@@ -184,11 +190,14 @@ func (s *server) planTick() {
 	}
 }
 
-// turn applies what has arrived.
+// turn applies what has arrived, and lets time pass after that: what came while
+// the process was stopped saves its session. If that left records, the disk is
+// busy for a while, and a crash in between loses what was applied.
 func (s *server) turn() {
 	if !s.up || s.paused || s.busy {
 		return
 	}
+	// At times a turn does not take all, as when it would become too large.
 	n := len(s.inbox)
 	if n > 1 && s.world.oneIn(8) {
 		n = 1 + s.world.rng.IntN(n)
@@ -277,6 +286,7 @@ func (s *server) commit() {
 	s.finishTurn()
 }
 
+// persist appends the turn's records and syncs the log.
 func (s *server) persist() error {
 	for _, rec := range s.out.Records {
 		index, err := s.log.Append(rec)
@@ -332,13 +342,15 @@ func (s *server) flush() {
 	}
 }
 
-// acknowledge notes the transaction id of an answer.
+// acknowledge notes the transaction id of an answer: all up to it must be there
+// after any crash, for clients act on it.
 func (s *server) acknowledge(frame []byte) {
 	if xid, zxid, ok := replyHeader(frame); ok && xid > 0 {
 		s.acked = max(s.acked, zxid)
 	}
 }
 
+// snapshot writes one at once. A failure is the log's to tell with the next sync.
 func (s *server) snapshot() {
 	s.records = 0
 	state := s.tree.AppendSnapshot(nil)
@@ -420,6 +432,7 @@ func (s *server) pause(d time.Duration) {
 	})
 }
 
+// resume lets the process go on.
 func (s *server) resume() {
 	if s.paused {
 		s.paused = false

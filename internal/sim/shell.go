@@ -37,7 +37,8 @@ func (c *client) tick() {
 	})
 }
 
-// submit puts one of the core's requests on its way.
+// submit puts one of the core's requests on its way. It belongs to the session
+// that was last told of, not to the one that may already be there.
 func (c *client) submit(r queue.Request) {
 	call := &session.Call{Op: operation(r)}
 	probe := r.Kind == queue.List && c.former.Kind == queue.Check && len(c.former.Paths) == 1 && c.former.Paths[0] == r.Path
@@ -89,6 +90,7 @@ func (c *client) tellAll(batch []session.Notice) {
 	}
 }
 
+// tellOne gives the lock core one thing that the session has to tell.
 func (c *client) tellOne(n *session.Notice) {
 	switch n.Kind {
 	case session.NoticeReply:
@@ -107,6 +109,7 @@ func (c *client) tellOne(n *session.Notice) {
 	}
 }
 
+// event gives the lock core a watch's event.
 func (c *client) event(e *session.Event) {
 	kind := queue.Deleted
 	switch e.Type {
@@ -122,6 +125,8 @@ func (c *client) event(e *session.Event) {
 	c.input(func(core *queue.Core) { core.Event(c.now, kind, e.Path) })
 }
 
+// state gives the lock core a state of the session. A closed one is the end of
+// the process.
 func (c *client) state(s *session.StateChange) {
 	change := queue.SessionChange{Session: s.SessionID, Timeout: s.Timeout, Sent: s.Sent, Conn: s.Conn}
 	c.note("session %#x state %d conn %d err %v", s.SessionID, s.State, s.Conn, s.Err)
@@ -151,7 +156,8 @@ func (c *client) state(s *session.StateChange) {
 	}
 }
 
-// shut closes the client.
+// shut closes the client as zklock's Close does: holds end, deletes are sent, and
+// behind them the request to close the session.
 func (c *client) shut() {
 	c.closing = true
 	c.input(func(core *queue.Core) { core.Shut(c.now) })
@@ -196,6 +202,8 @@ func reply(r queue.Request, res *session.Result) queue.Reply {
 
 // code says how a request ended, as zklock does.
 func code(res *session.Result) queue.Code {
+	// A fault is why there is no answer; what it means depends on whether the
+	// request may have been carried out.
 	if res.Fault != nil {
 		switch {
 		case errors.Is(res.Fault, session.ErrSessionExpired), errors.Is(res.Fault, session.ErrClosed),

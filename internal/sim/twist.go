@@ -16,7 +16,7 @@ func (v Variant) twist(c *client, r queue.Request, probe, fresh bool, q queue.Re
 	case DeadlineFromReply:
 		q.Sent = q.Received
 	case BlindRecovery:
-		if probe {
+		if probe { // the listing that is to prove it absent
 			q.Code, q.Children = queue.OK, nil
 		}
 	case ForgottenDelete:
@@ -53,6 +53,7 @@ func (v Variant) twistState(c *client, s *queue.SessionChange) bool {
 	switch {
 	case v == DeadlineFromReply:
 		s.Sent = c.now
+	// Whatever session there is now is taken for the one of the holds.
 	case v == SwappedSession && s.State == queue.Expired:
 		return false
 	case v == SwappedSession && s.State == queue.Connected:
@@ -83,6 +84,7 @@ func (h *heldReply) keep(c *client, r queue.Request, q queue.Reply) bool {
 	c.held = nil
 	for _, name := range c.machine.left {
 		if dir, base := path.Split(name); r.Kind == queue.List && dir == r.Path+"/" && slices.Contains(q.Children, base) {
+			// The own znode goes, so that the adopted one stands for it.
 			own := path.Base(h.answer.Path)
 			q.Children = slices.DeleteFunc(q.Children, func(s string) bool { return strings.HasSuffix(s, own) })
 			h.answer.Path = name

@@ -30,7 +30,8 @@ type World struct {
 	Stats     Stats
 }
 
-// Stats count what happened in a world.
+// Stats count what happened in a world, or in several. A run that did too little
+// proves nothing, so tests look at them.
 type Stats struct {
 	Seeds, Events, Acquired, Failed, Lost, Verified, Faults int
 	Restarts, Expired, Reconnects, Records, Snapshots       int
@@ -94,6 +95,7 @@ func (w *World) Run() error {
 	if !w.cfg.Calm {
 		w.after(w.around(w.cfg.Between), w.someFault)
 	}
+	// Whatever happens, it ends: first the faults, then what they left.
 	w.agenda.add(w.cfg.Faults, w.heal)
 	w.runUntil(func() bool { return w.done })
 	w.Stats.Simulated = w.now
