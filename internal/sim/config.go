@@ -61,6 +61,7 @@ func NewConfig(seed uint64) Config {
 	// The fewer the clients and the longer they wait, the rarer the faults: else
 	// there is a history of faults and nothing more.
 	c.Between = c.Timeout * time.Duration(25+r.IntN(125)) / 100 * 6 / time.Duration(c.Clients)
+	c.Between = min(c.Between, c.Faults/40)
 	c.Spread = c.Delay * time.Duration(1+r.IntN(10))
 	return c
 }
