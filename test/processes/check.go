@@ -111,7 +111,7 @@ func (c *checker) event(p *process, e Event) {
 		return
 	}
 	if a == nil || a.over || a.held == (e.Kind == Acquired || e.Kind == Cancelled || e.Kind == Failed) {
-		c.violation("%s: %q came out of turn", id, e.Kind)
+		c.violation("%s: %q came out of turn %s", id, e.Kind, e.Err)
 		return
 	}
 	if a.held {

@@ -21,6 +21,16 @@ const (
 	lastPort  = 31999
 )
 
+// FreePort returns a port of 127.0.0.1 on which nothing listens, which this
+// process gives to nobody else, for a server that will be restarted on it.
+func FreePort() (int, error) {
+	port, err := freePorts.take(1)
+	if err != nil {
+		return 0, err
+	}
+	return port[0], nil
+}
+
 // take returns n distinct ports of 127.0.0.1 on which nothing listens.
 func (p *ports) take(n int) ([]int, error) {
 	found := make([]int, 0, n)
