@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -23,6 +24,9 @@ const serverClass = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 // startTimeout bounds the start of a server up to its first answer. An idle
 // machine needs one to three seconds.
 const startTimeout = 90 * time.Second
+
+// stopTimeout bounds how long threads take to stop once they were told.
+const stopTimeout = 10 * time.Second
 
 // pollInterval is how often a starting server is asked.
 const pollInterval = 50 * time.Millisecond
@@ -166,8 +170,37 @@ func (n *Node) Terminate(ctx context.Context) error {
 	}
 }
 
-// Stop pauses the server by SIGSTOP: its sockets stay open and silent.
-func (n *Node) Stop() error { return n.signal(syscall.SIGSTOP) }
+// Stop pauses the server by SIGSTOP: its sockets stay open and silent. It
+// returns when all its threads have stopped, which the signal alone does not wait
+// for: another processor may run one a little longer.
+func (n *Node) Stop() error {
+	if err := n.signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	defer cancel()
+	return poll(ctx, nil, pollInterval, func() error { return stopped(n.Pid()) })
+}
+
+// stopped returns nil if every thread of a process is stopped.
+func stopped(pid int) error {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	if err != nil || len(threads) == 0 {
+		return fmt.Errorf("zkreal: process %d has no threads: %w", pid, child.ErrExited)
+	}
+	for _, file := range threads {
+		stat, err := os.ReadFile(file)
+		if err != nil {
+			continue // a thread that ended meanwhile
+		}
+		// The state stands behind the name, which is in parentheses.
+		_, state, _ := strings.Cut(string(stat), ") ")
+		if !strings.HasPrefix(state, "T") {
+			return fmt.Errorf("zkreal: %s says %.1q", file, state)
+		}
+	}
+	return nil
+}
 
 // Cont lets a paused server go on by SIGCONT.
 func (n *Node) Cont() error { return n.signal(syscall.SIGCONT) }
