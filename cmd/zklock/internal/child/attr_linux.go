@@ -1,9 +1,19 @@
 package child
 
-import "syscall"
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
 
 // attributes: a group of its own, and KILL when the thread that started it
 // ends, which is the one defence that works without any other process.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// dieWithParent sets the same for the calling thread. A parent that is dead
+// already shows at the gate.
+func dieWithParent() {
+	_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0) // never fails for a valid signal
 }

@@ -5,6 +5,10 @@ package child
 
 import "errors"
 
+// Argument is the hidden first argument of a process that is to become the
+// command, see Begin.
+const Argument = "__begin"
+
 // Errors of Find and Start, which decide the exit code.
 var (
 	ErrNotFound      = errors.New("command not found")  // 127

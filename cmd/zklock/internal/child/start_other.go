@@ -16,13 +16,17 @@ type Child struct {
 // Start runs cmd with this process's standard files. There are no process
 // groups here: what the command starts itself is not ended with it. A
 // goroutine waits for the command and ends with it.
-func Start(cmd Command) (*Child, error) {
+func Start(cmd Command, _ string, ready func(group int) error) (*Child, error) {
 	proc, err := os.StartProcess(cmd.Path, cmd.Args, &os.ProcAttr{
 		Env:   cmd.Env,
 		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", cmd.Path, ErrNotExecutable, err)
+	}
+	if err := ready(proc.Pid); err != nil {
+		_ = proc.Kill() // and what it has done until here is done
+		return nil, err
 	}
 	c := &Child{proc: proc, exited: make(chan Exit, 1)}
 	go func() {
@@ -61,3 +65,6 @@ func (c *Child) Kill() { _ = c.proc.Kill() } // an ended one is fine
 
 // Forwarded are the signals that are meant for the command.
 func Forwarded() []os.Signal { return []os.Signal{os.Interrupt} }
+
+// Begin is never started on these systems.
+func Begin([]string) int { return 125 }

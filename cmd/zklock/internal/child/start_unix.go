@@ -5,12 +5,16 @@ package child
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"runtime"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zklock/zklock/cmd/zklock/internal/inherit"
 )
 
 // Child is a running command. Its methods may be called from any goroutine.
@@ -21,19 +25,28 @@ type Child struct {
 }
 
 // Start runs cmd with this process's standard files, and with every other file
-// that was open to this process when it began, as flock does.
+// that was open to this process when it began, as flock does. exe is this
+// program, which becomes the command (see Begin) once ready, called with the
+// command's process group, has returned nil. So there is no moment at which
+// the command runs and its watchdog does not know.
 //
 // A goroutine waits for the command; it ends when the command has ended. It
 // keeps its thread, since the kernel sends the parent-death signal when the
 // thread that started a child ends, not when the process does.
-func Start(cmd Command) (*Child, error) {
+func Start(cmd Command, exe string, ready func(group int) error) (*Child, error) {
 	c := &Child{stopped: make(chan int, 16), exited: make(chan Exit, 1)}
+	mine, theirs, err := gate()
+	if err != nil {
+		return nil, err
+	}
+	defer mine.Close()
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()
-		proc, err := start(cmd)
+		proc, err := start(cmd, exe, theirs)
+		_ = unix.Close(theirs)
 		if err != nil {
-			started <- err
+			started <- fmt.Errorf("%s: cannot be started: %w", cmd.Path, err)
 			return
 		}
 		c.pid = proc.Pid
@@ -42,14 +55,34 @@ func Start(cmd Command) (*Child, error) {
 		_ = proc.Release() // the wait above has reaped it
 	}()
 	if err := <-started; err != nil {
+		return nil, err
+	}
+	if err := ready(c.pid); err != nil {
+		c.Kill()
+		<-c.exited
+		return nil, err
+	}
+	if err := open(mine); err != nil {
+		<-c.exited
 		return nil, explain(cmd.Path, err)
 	}
 	return c, nil
 }
 
+// gate makes the socket at which the new process waits. Its end goes through
+// exec under its own number, beside whatever the user has handed down.
+func gate() (mine *os.File, theirs int, err error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return nil, 0, fmt.Errorf("no socket for the command's start: %w", err)
+	}
+	unix.CloseOnExec(pair[0])
+	return os.NewFile(uintptr(pair[0]), "gate"), pair[1], nil
+}
+
 // start makes the process. SIGTTOU, which this process may ignore to write
 // from the background, would be ignored by the command as well.
-func start(cmd Command) (*os.Process, error) {
+func start(cmd Command, exe string, gate int) (*os.Process, error) {
 	if signal.Ignored(unix.SIGTTOU) {
 		signal.Reset(unix.SIGTTOU)
 		defer signal.Ignore(unix.SIGTTOU)
@@ -58,11 +91,58 @@ func start(cmd Command) (*os.Process, error) {
 	if env == nil {
 		env = []string{}
 	}
-	return os.StartProcess(cmd.Path, cmd.Args, &os.ProcAttr{
+	argv := append([]string{"zklock", Argument, strconv.Itoa(gate), cmd.Path}, cmd.Args...)
+	return os.StartProcess(exe, argv, &os.ProcAttr{
 		Env:   env,
 		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
 		Sys:   attributes(),
 	})
+}
+
+// open lets the new process become the command, and returns why it could not:
+// the command's exec closes the gate, a failed one sends its number.
+func open(gate *os.File) error {
+	if _, err := gate.Write([]byte{'\n'}); err != nil {
+		return nil // it has ended already, by a signal: its exit tells
+	}
+	answer, err := io.ReadAll(gate)
+	if len(answer) == 0 || err != nil {
+		return nil
+	}
+	n, err := strconv.Atoi(string(answer))
+	if err != nil {
+		return nil
+	}
+	return syscall.Errno(n)
+}
+
+// Begin is the new process until it is the command: args are the descriptor of
+// the gate, the executable, and the command's own arguments. It returns, with
+// an exit code, only if it fails.
+func Begin(args []string) int {
+	const failed = 125
+	if len(args) < 3 {
+		return failed
+	}
+	fd, err := strconv.Atoi(args[0])
+	if err != nil || fd < 3 {
+		return failed
+	}
+	inherit.Mark(fd)
+	// The parent-death signal belongs to a thread; the one that calls exec is
+	// the one that is left.
+	runtime.LockOSThread()
+	dieWithParent()
+	gate := os.NewFile(uintptr(fd), "gate")
+	if n, err := gate.Read(make([]byte, 1)); n != 1 || err != nil {
+		return failed // the parent has died or thought better of it
+	}
+	err = syscall.Exec(args[1], args[2:], os.Environ())
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		_, _ = gate.WriteString(strconv.Itoa(int(errno))) // the parent may be gone
+	}
+	return failed
 }
 
 // explain gives a failed exec the same meaning as Find gives a bad file. Only

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/zklock/zklock/cmd/zklock/internal/child"
 	"github.com/zklock/zklock/cmd/zklock/internal/front"
 	"github.com/zklock/zklock/cmd/zklock/internal/watchdog"
 )
@@ -20,6 +21,9 @@ when needed.`
 func Main(args []string) int {
 	if len(args) > 0 && args[0] == watchdog.Argument {
 		return watchdog.Main()
+	}
+	if len(args) > 0 && args[0] == child.Argument {
+		return child.Begin(args[1:])
 	}
 	app := &app{}
 	if len(args) > 1 && args[0] == front.Argument {

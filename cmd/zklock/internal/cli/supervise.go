@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"os"
 	"time"
 
@@ -141,16 +142,21 @@ func newSupervisor(hold holding, plan deadline.Plan, cmd child.Command, exe stri
 	if err != nil {
 		return nil, nil, err
 	}
-	started, err := child.Start(cmd)
+	s := &supervisor{hold: hold, plan: plan, guard: guard, now: boot.Now}
+	started, err := child.Start(cmd, exe, func(group int) error {
+		// The last look before the command runs; from here on the watchdog
+		// knows what to do if this process does not run on.
+		s.told = s.now() + hold.Remaining() - plan.Margin/2
+		if err := hold.Err(); err != nil {
+			return err
+		}
+		return errors.Join(guard.Until(s.told), guard.Watch(group))
+	})
 	if err != nil {
 		guard.Bye()
 		return nil, nil, err
 	}
-	s := &supervisor{hold: hold, cmd: started, plan: plan, guard: guard, now: boot.Now}
-	if err := guard.Watch(started.Group()); err != nil {
-		started.Kill()
-		return nil, nil, err
-	}
+	s.cmd = started
 	s.again = func() (guarding, error) { return watchdog.Start(exe) }
 	return s, guard, nil
 }

@@ -4,6 +4,7 @@ package front
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"os"
 	"os/signal"
@@ -16,8 +17,7 @@ import (
 	"github.com/zklock/zklock/cmd/zklock/internal/child"
 )
 
-// stopTime is how long the front waits for its own stop. The kernel lets
-// processes that no shell controls run on; then the command goes on at once.
+// stopTime bounds the wait for the end of a stop that is not told of.
 const stopTime = 200 * time.Millisecond
 
 // Wanted reports whether this process has a terminal and so needs a front.
@@ -140,28 +140,79 @@ func (f *front) signalled(sig os.Signal) {
 	}
 }
 
-// pause stops this process, or its whole group, until it is continued.
+// pause stops this process, and the rest of its group if asked to, until it is
+// continued. Go cannot give SIGTSTP its default effect back once it was
+// notified of it, so we stop ourselves by the signal that nothing can catch;
+// and so we must know by ourselves whether anybody would continue us.
 func (f *front) pause(group bool) {
-	signal.Reset(unix.SIGTSTP)
-	target := unix.Getpid()
 	if group {
-		target = 0
+		_ = unix.Kill(0, unix.SIGTSTP) // to our own group: always permitted
 	}
-	_ = unix.Kill(target, unix.SIGTSTP) // to ourselves: always permitted
+	if controlled() {
+		_ = unix.Kill(unix.Getpid(), unix.SIGSTOP)
+		f.awaitCont()
+	}
+	f.resume()
+}
+
+// awaitCont returns when the process goes on, and drops what was queued of the
+// stop that is over. A stop takes effect some time after it was sent.
+func (f *front) awaitCont() {
 	deadline := time.After(stopTime)
-	for waiting := true; waiting; {
+	for {
 		select {
+		case <-deadline: // it runs down while we are stopped
+			return
 		case sig := <-f.signals:
-			waiting = sig != unix.SIGCONT
-			if waiting {
+			switch sig {
+			case unix.SIGCONT:
+				return
+			case unix.SIGTSTP:
+			default:
 				_ = f.keeper.Signal(sig)
 			}
-		case <-deadline:
-			waiting = false
 		}
 	}
-	signal.Notify(f.signals, unix.SIGTSTP)
-	f.resume()
+}
+
+// controlled reports whether our process group has a shell that may continue
+// it: an ancestor outside of the group but in the session. The kernel lets
+// other groups, which it calls orphaned, ignore SIGTSTP.
+func controlled() bool {
+	session, err := unix.Getsid(0)
+	if err != nil {
+		return false
+	}
+	for pid := unix.Getppid(); pid > 1; pid = parent(pid) {
+		group, err := unix.Getpgid(pid)
+		if err != nil {
+			return false
+		}
+		if group != unix.Getpgrp() {
+			theirs, err := unix.Getsid(pid)
+			return err == nil && theirs == session
+		}
+	}
+	return false
+}
+
+// parent is the parent of another process, 0 where that cannot be known.
+func parent(pid int) int {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	// The name in parentheses may hold anything; state and parent follow it.
+	at := bytes.LastIndexByte(stat, ')')
+	fields := bytes.Fields(stat[at+1:])
+	if at < 0 || len(fields) < 2 {
+		return 0
+	}
+	ppid, err := strconv.Atoi(string(fields[1]))
+	if err != nil {
+		return 0
+	}
+	return ppid
 }
 
 // resume gives the command the terminal, if it is ours to give, and lets it go on.

@@ -1,0 +1,50 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/zklock/zklock/cmd/zklock/internal/cli"
+)
+
+// TestMain lets the test's own binary be the command: its local servers,
+// watchdogs and keepers are then this code as well.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"zklock": func() { os.Exit(cli.Main(os.Args[1:])) },
+	})
+}
+
+// TestScripts runs testdata/script, which show the command as people use it.
+// Each has a local server of its own, which is stopped at its end.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(env *testscript.Env) error {
+			home := filepath.Join(env.WorkDir, "home")
+			env.Setenv("ZKLOCK_HOME", home)
+			env.Setenv("ZKLOCK_IDLE", "30s")
+			env.Setenv("HOME", env.WorkDir)
+			env.Defer(func() { stopServer(home) })
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"waitfor":    waitFor,
+			"waitgone":   waitGone,
+			"signal":     signalProcess,
+			"deletelock": deleteLock,
+			"within":     within,
+			"code":       exitCode,
+			"less":       less,
+			"readvar":    readVar,
+			"waitline":   waitLine,
+			"terminal":   terminal,
+		},
+		Condition: condition,
+	})
+}

@@ -1,0 +1,125 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"regexp"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// screen is what a program has written to a pseudo-terminal.
+type screen struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	seen int
+}
+
+// Write takes more text.
+func (s *screen) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(b)
+}
+
+// find looks for re in what was not matched yet, and passes over it.
+func (s *screen) find(re *regexp.Regexp) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := re.FindIndex(s.text.Bytes()[s.seen:])
+	if at == nil {
+		return false
+	}
+	s.seen += at[1]
+	return true
+}
+
+// rest is what was not matched yet.
+func (s *screen) rest() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return string(s.text.Bytes()[s.seen:])
+}
+
+// terminal runs an interactive shell on a terminal and follows a dialogue: a
+// file whose lines are "> text" to type (with ^C and ^Z for themselves, and
+// ^D), and "< regexp" to wait for.
+//
+//	terminal DIALOGUE
+func terminal(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: terminal DIALOGUE")
+	}
+	cmd := exec.Command("bash", "--norc", "--noprofile", "-i")
+	cmd.Dir = ts.MkAbs(".")
+	for _, key := range []string{"PATH", "HOME", "WORK", "ZKLOCK_HOME", "ZKLOCK_IDLE"} {
+		cmd.Env = append(cmd.Env, key+"="+ts.Getenv(key))
+	}
+	cmd.Env = append(cmd.Env, "TERM=dumb", "PS1=ready> ", "HISTFILE=/dev/null")
+	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: 100})
+	ts.Check(err)
+	out := &screen{}
+	read := make(chan struct{})
+	// Ends when the shell has closed the terminal.
+	go func() {
+		defer close(read)
+		_, _ = out.readFrom(tty)
+	}()
+	ended := make(chan error, 1)
+	// Ends with the shell.
+	go func() { ended <- cmd.Wait() }()
+	talk(ts, tty, out, ts.ReadFile(args[0]), func() { _ = syscall.Kill(cmd.Process.Pid, syscall.SIGKILL) })
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		_ = cmd.Process.Kill()
+		ts.Fatalf("the shell did not end; on the screen: %s", out.rest())
+	}
+	_ = tty.Close()
+	<-read
+}
+
+// readFrom copies until the terminal's end, which Linux tells as an error.
+func (s *screen) readFrom(tty *os.File) (int64, error) {
+	buf := make([]byte, 4096)
+	for {
+		n, err := tty.Read(buf)
+		_, _ = s.Write(buf[:n])
+		if err != nil {
+			return 0, err
+		}
+	}
+}
+
+// talk follows the dialogue.
+func talk(ts *testscript.TestScript, tty *os.File, out *screen, dialogue string, abort func()) {
+	keys := map[string]string{"^C": "\x03", "^Z": "\x1a", "^D": "\x04"}
+	for line := range bytes.Lines([]byte(dialogue)) {
+		text := string(bytes.TrimRight(line, "\n"))
+		switch {
+		case len(text) < 2:
+		case text[:2] == "> ":
+			key, ok := keys[text[2:]]
+			if !ok {
+				key = text[2:] + "\n"
+			}
+			_, err := tty.WriteString(key)
+			ts.Check(err)
+		case text[:2] == "< ":
+			re := regexp.MustCompile(text[2:])
+			if !poll(func() bool { return out.find(re) }) {
+				abort()
+				ts.Fatalf("the terminal never showed %s, but: %q", text[2:], out.rest())
+			}
+		default:
+			ts.Fatalf("dialogue: %q begins with neither > nor <", text)
+		}
+	}
+}
