@@ -30,7 +30,8 @@ type claim struct {
 	phase   phase
 	node    *node         // its entry; nil while it has none
 	retryAt time.Duration // when to look at it again; 0 for never
-	rounds  int           // how often it had to begin anew
+	rounds  int           // how often its znode was deleted while it waited
+	makes   int           // how often in a row its parents had to be made
 	makeErr error         // why a parent could not be made
 
 	listing bool    // a listing is under way
@@ -40,13 +41,13 @@ type claim struct {
 	blocker    string // whom it watches
 	told       string // of which blocker it told
 	ownWatched bool
-	unproven   bool // the connection changed since its entry was last known to be there
+	unproven   bool // its entry may have been deleted without a word; ask before a grant
 }
 
 const (
 	retryPause   = 100 * time.Millisecond
 	recheckPause = 30 * time.Second // a lost watch costs at most this
-	maxRounds    = 16
+	maxMakes     = 16
 )
 
 // park makes the claim begin anew with the next connection or retry.
@@ -72,6 +73,7 @@ func (c *Core) join(now time.Duration, cl *claim) {
 // moves the claim on.
 func (c *Core) created(now time.Duration, n *node, r Reply) {
 	if n.state != creating {
+		c.strayed(now, n, r)
 		return
 	}
 	cl := n.owner
@@ -81,7 +83,10 @@ func (c *Core) created(now time.Duration, n *node, r Reply) {
 		c.answered(r)
 		if cl == nil {
 			c.dispose(now, n)
-		} else if err := c.inspectOwn(cl, r); err != nil {
+			return
+		}
+		cl.makes = 0
+		if err := c.inspectOwn(cl, r); err != nil {
 			c.fail(now, cl, err)
 		}
 		return
@@ -109,6 +114,24 @@ func (c *Core) created(now time.Duration, n *node, r Reply) {
 	default:
 		c.fail(now, cl, r.Err)
 	}
+}
+
+// strayed takes the outcome of a create whose session was over before it came.
+// The goroutine that was to send it may have stood still until the next session
+// had begun: what was made there is nobody's, and would block the lock for as
+// long as that session lives.
+func (c *Core) strayed(now time.Duration, n *node, r Reply) {
+	switch r.Code {
+	case OK:
+		n.state, n.name = alive, path.Base(r.Path)
+	case Unknown:
+		n.state = unknown
+	default:
+		return
+	}
+	n.owner, n.report = nil, 0
+	c.doomed = append(c.doomed, n)
+	c.dispose(now, n)
 }
 
 // inspectOwn looks at what the server made: fail closed on what can't be.
@@ -174,12 +197,12 @@ func (c *Core) listed(now time.Duration, cl *claim, r Reply) {
 
 // makeParents makes the lock's znode and what is missing above it, then joins.
 func (c *Core) makeParents(now time.Duration, cl *claim) {
-	cl.rounds++
+	cl.makes++
 	switch {
 	case cl.makeErr != nil:
 		c.fail(now, cl, cl.makeErr)
 		return
-	case cl.rounds > maxRounds:
+	case cl.makes > maxMakes:
 		c.fail(now, cl, ErrParents)
 		return
 	}
@@ -219,7 +242,7 @@ func (c *Core) line(now time.Duration, cl *claim) {
 	case !blocked:
 		cl.phase, cl.blocker = ready, ""
 		c.dirty = true
-	case cl.try:
+	case cl.try && c.lockedByOthers(cl):
 		c.fail(now, cl, ErrLocked)
 	default:
 		cl.phase, cl.blocker = waiting, b.Name
@@ -228,6 +251,19 @@ func (c *Core) line(now time.Duration, cl *claim) {
 		}
 		c.watchBlocker(now, cl)
 	}
+}
+
+// lockedByOthers reports whether anybody but this client is in the way. A znode
+// of its own that is on its way out, such as that of a create whose answer was
+// lost, is waited for even by a try; one that can't be deleted is not.
+func (c *Core) lockedByOthers(cl *claim) bool {
+	others := slices.DeleteFunc(slices.Clone(cl.ahead), func(e Entry) bool {
+		return slices.ContainsFunc(c.doomed, func(n *node) bool {
+			return n.parent == cl.path && !n.refused && strings.HasPrefix(e.Name, n.prefix)
+		})
+	})
+	_, blocked := Blocker(cl.kind, others)
+	return blocked
 }
 
 // watchOwn leaves a watch on the claim's own entry, so that a waiter learns at
