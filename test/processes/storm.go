@@ -181,7 +181,7 @@ func (s *storm) rage(ctx context.Context, d time.Duration) {
 	if s.target.Crash != nil {
 		s.wg.Go(func() { s.crashes(ctx) }) // ends with ctx, and the crash under way
 	}
-	for rest(ctx, 100*time.Millisecond+s.span(0, 0.1)) {
+	for rest(ctx, 50*time.Millisecond+s.span(0, 0.1)) {
 		kinds := []func(){
 			s.killAny, s.killHolder, s.pauseAny, s.pauseHolder, s.pauseHolder, s.drop, s.drop, s.cut, s.halfOpen, s.blackhole, s.oneWay, s.slow,
 		}
@@ -305,7 +305,7 @@ func (s *storm) later(d time.Duration, end func()) {
 // drop has the next request of a kind, or its reply, get lost.
 func (s *storm) drop() {
 	p := s.proxy()
-	ops := []string{"", "create2", "delete", "multi", "getChildren2", "getChildren", "exists", "getData", "connect", "closeSession"}
+	ops := []string{"", "", "", "create2", "delete", "multi", "getChildren2", "exists", "connect"}
 	m := zktest.Match{Op: ops[s.random(int64(len(ops)))], Skip: int(s.random(5))}
 	name, add := "reply lost", p.DropReply
 	if s.random(3) == 0 {
