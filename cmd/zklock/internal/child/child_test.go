@@ -1,0 +1,210 @@
+//go:build unix
+
+package child
+
+import (
+	"bufio"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience bounds what a test waits for.
+const patience = 30 * time.Second
+
+// TestMain lets the test's binary be the process that becomes the command.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == Argument {
+		os.Exit(Begin(os.Args[2:]))
+	}
+	os.Exit(m.Run())
+}
+
+// run starts sh with a script and returns it.
+func run(t *testing.T, script string, env ...string) *Child {
+	t.Helper()
+	c, err := Start(Command{Path: "/bin/sh", Args: []string{"sh", "-c", script}, Env: env}, os.Args[0],
+		func(int) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// exit waits for a child's end.
+func exit(t *testing.T, c *Child) Exit {
+	t.Helper()
+	select {
+	case e := <-c.Exited():
+		return e
+	case <-time.After(patience):
+		c.Kill()
+		t.Fatal("the command does not end")
+		return Exit{}
+	}
+}
+
+func TestExit(t *testing.T) {
+	tests := []struct {
+		script string
+		want   Exit
+		status int
+	}{
+		{"exit 0", Exit{Code: 0}, 0},
+		{"exit 42", Exit{Code: 42}, 42},
+		{"kill -9 $$", Exit{Code: -1, Signal: 9}, 137},
+		{"kill -15 $$", Exit{Code: -1, Signal: 15}, 143},
+		{`test "$KEY" = value`, Exit{Code: 0}, 0},
+		{`test "$(ps -o pgid= -p $$ | tr -d " ")" = $$`, Exit{Code: 0}, 0},
+	}
+	for _, tt := range tests {
+		got := exit(t, run(t, tt.script, "KEY=value", "PATH="+os.Getenv("PATH")))
+		if got != tt.want || got.Status() != tt.status {
+			t.Errorf("%q: %+v, status %d; want %+v, status %d", tt.script, got, got.Status(), tt.want, tt.status)
+		}
+	}
+}
+
+func TestReadyComesBeforeTheCommand(t *testing.T) {
+	mark := filepath.Join(t.TempDir(), "ran")
+	cmd := Command{Path: "/bin/sh", Args: []string{"sh", "-c", "echo >" + mark}}
+	refusal := errors.New("not now")
+	_, err := Start(cmd, os.Args[0], func(group int) error {
+		if err := syscall.Kill(-group, 0); err != nil {
+			t.Errorf("the group is not there yet: %v", err)
+		}
+		return refusal
+	})
+	if !errors.Is(err, refusal) {
+		t.Errorf("got %v, want what ready returned", err)
+	}
+	if _, err := os.Stat(mark); err == nil {
+		t.Error("the command ran although it was refused")
+	}
+}
+
+func TestSignalReachesTheGroup(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout := os.Stdout
+	os.Stdout = w
+	c := run(t, `sh -c 'echo up; exec sleep 1000'; echo "never"`)
+	os.Stdout = stdout
+	w.Close()
+	lines := bufio.NewReader(r)
+	if line, err := lines.ReadString('\n'); line != "up\n" {
+		t.Fatalf("the command said %q, %v", line, err)
+	}
+	c.Terminate()
+	if got := exit(t, c); got.Signal != int(syscall.SIGTERM) {
+		t.Errorf("ended by %+v, want TERM", got)
+	}
+	// The pipe ends when nobody of the group is left.
+	if rest, err := lines.ReadString('\n'); rest != "" {
+		t.Errorf("the command went on to say %q, %v", rest, err)
+	}
+	c.Kill() // a group that is gone is no trouble
+}
+
+func TestStopped(t *testing.T) {
+	c := run(t, "kill -STOP $$; exit 3")
+	select {
+	case sig := <-c.Stopped():
+		if sig != int(syscall.SIGSTOP) {
+			t.Errorf("stopped by %d, want SIGSTOP", sig)
+		}
+	case <-time.After(patience):
+		t.Error("the stop is not told of")
+	}
+	c.Signal(syscall.SIGCONT)
+	if got := exit(t, c); got.Code != 3 {
+		t.Errorf("ended with %+v, want code 3", got)
+	}
+}
+
+func TestStartFails(t *testing.T) {
+	dir := t.TempDir()
+	script := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	tests := []struct {
+		path string
+		want error
+	}{
+		{script("interpreter", "#!/no/such/thing\n"), ErrNotFound},
+		{script("format", "\x00\x01\x02\x03"), ErrNotExecutable},
+		{dir, ErrNotExecutable},
+		{filepath.Join(dir, "missing"), ErrNotFound},
+	}
+	for _, tt := range tests {
+		_, err := Start(Command{Path: tt.path, Args: []string{"x"}}, os.Args[0], func(int) error { return nil })
+		if !errors.Is(err, tt.want) {
+			t.Errorf("%s: %v, want %v", tt.path, err, tt.want)
+		}
+	}
+}
+
+func TestBeginRefusesNonsense(t *testing.T) {
+	for _, args := range [][]string{nil, {"3"}, {"x", "/bin/true", "true"}, {"1", "/bin/true", "true"}, {"999", "/bin/true", "true"}} {
+		if got := Begin(args); got != 125 {
+			t.Errorf("Begin(%q) = %d, want 125", args, got)
+		}
+	}
+}
+
+func TestFind(t *testing.T) {
+	one, two := t.TempDir(), t.TempDir()
+	write := func(path string, mode os.FileMode) {
+		if err := os.WriteFile(path, nil, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(filepath.Join(one, "both"), 0o644)
+	write(filepath.Join(two, "both"), 0o755)
+	write(filepath.Join(one, "plain"), 0o644)
+	if err := os.Mkdir(filepath.Join(one, "dir"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	path := one + string(filepath.ListSeparator) + two
+	tests := []struct {
+		name, want string
+		err        error
+	}{
+		{"both", filepath.Join(two, "both"), nil}, // past one that may not be executed
+		{filepath.Join(two, "both"), filepath.Join(two, "both"), nil},
+		{"plain", "", ErrNotExecutable},
+		{"dir", "", ErrNotFound}, // a directory in PATH is no command
+		{one + "/dir", "", ErrNotExecutable},
+		{one + "/plain", "", ErrNotExecutable},
+		{one + "/missing", "", ErrNotFound},
+		{"missing", "", ErrNotFound},
+		{"", "", ErrNotFound},
+	}
+	for _, tt := range tests {
+		got, err := Find(tt.name, path)
+		if !errors.Is(err, tt.err) || tt.err == nil && (err != nil || got != tt.want) {
+			t.Errorf("Find(%q) = %q, %v; want %q, %v", strings.TrimPrefix(tt.name, one), got, err, tt.want, tt.err)
+		}
+	}
+}
+
+func TestFindInTheWorkingDirectory(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("here", nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Find("here", "/nowhere"+string(filepath.ListSeparator))
+	if err != nil || !filepath.IsAbs(got) || filepath.Base(got) != "here" {
+		t.Errorf("an empty entry of PATH found %q, %v", got, err)
+	}
+}

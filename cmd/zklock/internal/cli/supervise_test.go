@@ -1,0 +1,205 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock/cmd/zklock/internal/child"
+	"github.com/zklock/zklock/cmd/zklock/internal/deadline"
+)
+
+// fakeHold is a hold whose deadline a test moves.
+type fakeHold struct {
+	mu    sync.Mutex
+	until time.Time
+	err   error
+	done  chan struct{}
+}
+
+func newFakeHold(d time.Duration) *fakeHold {
+	return &fakeHold{until: time.Now().Add(d), done: make(chan struct{})}
+}
+
+func (h *fakeHold) Remaining() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.err != nil {
+		return 0
+	}
+	return max(time.Until(h.until), 0)
+}
+
+func (h *fakeHold) Err() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.err
+}
+
+func (h *fakeHold) Done() <-chan struct{} { return h.done }
+
+// extend is an answered heartbeat.
+func (h *fakeHold) extend(d time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.until = time.Now().Add(d)
+}
+
+// lose ends the hold.
+func (h *fakeHold) lose(err error) {
+	h.mu.Lock()
+	h.err = err
+	h.mu.Unlock()
+	close(h.done)
+}
+
+// fakeProcess notes what it is told, with the time.
+type fakeProcess struct {
+	began   time.Time
+	exited  chan child.Exit
+	stopped chan int
+	mu      sync.Mutex
+	log     []string
+	obeys   bool // ends at TERM
+}
+
+func newFakeProcess(obeys bool) *fakeProcess {
+	return &fakeProcess{began: time.Now(), exited: make(chan child.Exit, 2), stopped: make(chan int), obeys: obeys}
+}
+
+func (p *fakeProcess) note(what string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.log = append(p.log, what+"@"+time.Since(p.began).String())
+}
+
+func (p *fakeProcess) Exited() <-chan child.Exit { return p.exited }
+func (p *fakeProcess) Stopped() <-chan int       { return p.stopped }
+func (p *fakeProcess) Group() int                { return 77 }
+func (p *fakeProcess) Signal(s os.Signal)        { p.note(s.String()) }
+
+func (p *fakeProcess) Terminate() {
+	p.note("TERM")
+	if p.obeys {
+		p.exited <- child.Exit{Code: 0}
+	}
+}
+
+func (p *fakeProcess) Kill() {
+	p.note("KILL")
+	select {
+	case p.exited <- child.Exit{Code: -1, Signal: 9}:
+	default:
+	}
+}
+
+// fakeGuard keeps what it was told last.
+type fakeGuard struct {
+	died  chan struct{}
+	group int
+	until time.Duration
+}
+
+func (g *fakeGuard) Died() <-chan struct{}       { return g.died }
+func (g *fakeGuard) Watch(n int) error           { g.group = n; return nil }
+func (g *fakeGuard) Until(d time.Duration) error { g.until = d; return nil }
+
+// rig is a supervisor over fakes, for a session of 20 s: TERM is due 2.5 s and
+// KILL 0.5 s before the deadline.
+func rig(t *testing.T, hold *fakeHold, cmd *fakeProcess) (*supervisor, *fakeGuard, chan os.Signal) {
+	plan, err := deadline.New(20*time.Second, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	guard := &fakeGuard{died: make(chan struct{})}
+	signals := make(chan os.Signal)
+	began := time.Now()
+	return &supervisor{hold: hold, cmd: cmd, plan: plan, guard: guard, signals: signals,
+		now: func() time.Duration { return time.Since(began) }}, guard, signals
+}
+
+func TestSupervise(t *testing.T) {
+	gone := errors.New("the znode is gone")
+	tests := []struct {
+		name  string
+		obeys bool
+		play  func(*fakeHold, *fakeProcess, chan os.Signal)
+		log   []string
+		ended bool
+	}{
+		{"a command that ends by itself", true, func(_ *fakeHold, p *fakeProcess, _ chan os.Signal) {
+			p.exited <- child.Exit{Code: 7}
+		}, nil, false},
+		{"silence: TERM, then KILL before the deadline", false, func(*fakeHold, *fakeProcess, chan os.Signal) {
+		}, []string{"TERM@12.5s", "KILL@14.5s", "KILL@14.5s"}, true},
+		{"silence, and a command that obeys: its group is killed all the same", true, func(*fakeHold, *fakeProcess, chan os.Signal) {
+		}, []string{"TERM@12.5s", "KILL@12.5s"}, true},
+		{"heartbeats keep it going", true, func(h *fakeHold, p *fakeProcess, _ chan os.Signal) {
+			for range 20 {
+				time.Sleep(10 * time.Second)
+				h.extend(15 * time.Second)
+			}
+			p.exited <- child.Exit{}
+		}, nil, false},
+		{"lost at once", false, func(h *fakeHold, _ *fakeProcess, _ chan os.Signal) {
+			time.Sleep(1500 * time.Millisecond)
+			h.lose(gone)
+		}, []string{"TERM@1.5s", "KILL@3.5s", "KILL@3.5s"}, true},
+		{"signals pass", true, func(_ *fakeHold, p *fakeProcess, c chan os.Signal) {
+			c <- syscall.SIGHUP
+			c <- syscall.SIGTERM
+			p.exited <- child.Exit{}
+		}, []string{"hangup@0s", "terminated@0s"}, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				hold, cmd := newFakeHold(15*time.Second), newFakeProcess(tt.obeys)
+				s, guard, signals := rig(t, hold, cmd)
+				go tt.play(hold, cmd, signals)
+				_, ended := s.run()
+				if ended != tt.ended || !slices.Equal(cmd.log, tt.log) {
+					t.Errorf("ended %v after %q; want %v after %q", ended, cmd.log, tt.ended, tt.log)
+				}
+				if guard.until == 0 {
+					t.Error("the watchdog was told nothing")
+				}
+				synctest.Wait()
+			})
+		})
+	}
+}
+
+func TestAnotherWatchdogForADeadOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hold, cmd := newFakeHold(15*time.Second), newFakeProcess(true)
+		s, first, _ := rig(t, hold, cmd)
+		second := &fakeGuard{died: make(chan struct{})}
+		calls := 0
+		s.again = func() (guarding, error) {
+			if calls++; calls > 1 {
+				return nil, errors.New("no more")
+			}
+			return second, nil
+		}
+		go func() {
+			close(first.died)
+			time.Sleep(time.Second)
+			close(second.died)
+			time.Sleep(time.Second)
+			cmd.exited <- child.Exit{}
+		}()
+		s.run()
+		if second.group != 77 || second.until != first.until {
+			t.Errorf("the second watchdog knows group %d until %v, the first until %v", second.group, second.until, first.until)
+		}
+		if calls != 2 {
+			t.Errorf("%d watchdogs were started, want 2", calls)
+		}
+	})
+}

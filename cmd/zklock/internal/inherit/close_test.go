@@ -1,0 +1,72 @@
+//go:build unix
+
+package inherit
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestMain lets the test's binary be the process that inherits.
+func TestMain(m *testing.M) {
+	if os.Getenv("INHERIT_CHILD") != "" {
+		Close(4)
+		for fd := range 8 {
+			_, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+			if fd != 3 && fd != 4 && fd != 5 {
+				continue
+			}
+			fmt.Printf("%d:%v ", fd, err == nil)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func TestCloseLeavesWhatIsKept(t *testing.T) {
+	var files []*os.File
+	for range 3 {
+		f, err := os.Open(os.DevNull)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		files = append(files, f)
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "INHERIT_CHILD=1")
+	cmd.ExtraFiles = files
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Numbers that were free may be in use again, by Go itself: 3 and 5 are
+	// closed if none but 4 of the inherited ones is left.
+	if got := strings.TrimSpace(string(out)); !strings.Contains(got, "4:true") {
+		t.Errorf("open after Close(4): %s", got)
+	}
+	if strings.Contains(string(out), "5:true") {
+		t.Errorf("an inherited descriptor is still open: %s", out)
+	}
+}
+
+func TestMark(t *testing.T) {
+	var pair [2]int
+	if err := unix.Pipe(pair[:]); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(pair[0])
+	defer unix.Close(pair[1])
+	if !inherited(pair[0]) {
+		t.Fatal("a descriptor without the flag does not count as inherited")
+	}
+	Mark(pair[0])
+	if inherited(pair[0]) {
+		t.Error("a marked descriptor would be handed on")
+	}
+}

@@ -1,0 +1,237 @@
+//go:build unix
+
+package local
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// patience bounds what a test waits for.
+const patience = 30 * time.Second
+
+// running is a server in this process.
+type running struct {
+	place Place
+	stop  context.CancelFunc
+	ended chan error
+}
+
+// serve starts a server and waits until it serves.
+func serve(t *testing.T, dir string, idle time.Duration) *running {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	r := &running{place: Place{Dir: dir}, stop: stop, ended: make(chan error, 1)}
+	ready := make(chan string, 1)
+	go func() { r.ended <- Serve(ctx, r.place, idle, func(w string) { ready <- w }) }()
+	if word := <-ready; word != wordReady {
+		t.Fatalf("the server said %q", word)
+	}
+	t.Cleanup(func() {
+		stop()
+		r.wait(t)
+	})
+	return r
+}
+
+// wait waits for the server's end.
+func (r *running) wait(t *testing.T) {
+	t.Helper()
+	select {
+	case err := <-r.ended:
+		if err != nil {
+			t.Errorf("the server ended with %v", err)
+		}
+		r.ended <- nil
+	case <-time.After(patience):
+		t.Fatal("the server does not end")
+	}
+}
+
+// home700 is a directory of the kind that Prepare makes.
+func home700(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "h")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestServeAndConnect(t *testing.T) {
+	dir := home700(t)
+	r := serve(t, dir, time.Hour)
+	conn, err := r.place.Connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+	st, err := r.place.Status(t.Context())
+	if err != nil || st.PID != os.Getpid() || st.Sessions != "0" || st.Socket != filepath.Join(dir, "sock") {
+		t.Errorf("status %+v, %v", st, err)
+	}
+	if !r.place.Owns("unix:"+st.Socket) || r.place.Owns("unix:/other") {
+		t.Error("the place does not know its own address")
+	}
+	r.stop()
+	r.wait(t)
+	if _, err := r.place.Connect(t.Context()); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("a stopped server gives %v", err)
+	}
+	if err := r.place.Stop(t.Context()); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("stopping it again gives %v", err)
+	}
+}
+
+func TestOnlyOneServes(t *testing.T) {
+	r := serve(t, home700(t), time.Hour)
+	var word string
+	err := Serve(t.Context(), r.place, time.Hour, func(w string) { word = w })
+	if !errors.Is(err, errBusy) || word != wordBusy {
+		t.Errorf("a second server said %q and ended with %v", word, err)
+	}
+	if _, err := r.place.Connect(t.Context()); err != nil {
+		t.Errorf("the first one suffered: %v", err)
+	}
+}
+
+func TestLeavesWhenIdle(t *testing.T) {
+	r := serve(t, home700(t), 50*time.Millisecond)
+	r.wait(t)
+}
+
+func TestLeavesWhenThePlaceIsReplaced(t *testing.T) {
+	r := serve(t, home700(t), time.Hour)
+	if err := os.Remove(r.place.lockFile()); err != nil {
+		t.Fatal(err)
+	}
+	r.wait(t)
+}
+
+func TestSocketIsMadeAgain(t *testing.T) {
+	r := serve(t, home700(t), time.Hour)
+	if err := os.Remove(r.place.Socket()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for {
+		conn, err := r.place.Connect(ctx)
+		if err == nil {
+			conn.Close()
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("the socket was not made again: %v", err)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+func TestLongPath(t *testing.T) {
+	dir := filepath.Join(home700(t), strings.Repeat("x", 120))
+	r := serve(t, dir, time.Hour)
+	socket := r.place.Socket()
+	if len(socket) > maxSocket || strings.HasPrefix(socket, dir) {
+		t.Errorf("the socket is at %s", socket)
+	}
+	r.stop()
+	r.wait(t)
+	r = serve(t, dir, time.Hour)
+	if again := r.place.Socket(); again != socket {
+		t.Errorf("the socket moved from %s to %s", socket, again)
+	}
+	t.Cleanup(func() { os.RemoveAll(filepath.Dir(socket)) })
+}
+
+func TestForeignFiles(t *testing.T) {
+	p := Place{Dir: home700(t)}
+	if p.PID() != 0 || p.Socket() != "" || p.Owns("unix:") {
+		t.Error("an empty place has a server")
+	}
+	for _, text := range []string{"", "x\n", "-5\n", "1\n", strings.Repeat("9", 10000)} {
+		if err := os.WriteFile(p.lockFile(), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if pid := p.PID(); pid != 0 {
+			t.Errorf("%.10q is process %d", text, pid)
+		}
+	}
+	if err := os.WriteFile(p.socketFile(), []byte(filepath.Join(p.Dir, "nothing")+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Connect(t.Context()); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("a socket that is not there gives %v", err)
+	}
+}
+
+func TestDialerTellsWhatTheServerSays(t *testing.T) {
+	tests := []struct{ script, want string }{
+		{"echo 'the disk is full' >&3", "the disk is full"},
+		{"exit 1", "it ended while it started"},
+	}
+	for _, tt := range tests {
+		exe := filepath.Join(t.TempDir(), "server")
+		if err := os.WriteFile(exe, []byte("#!/bin/sh\n"+tt.script+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		d := Dialer{Place: Place{Dir: home700(t)}, Exe: exe}
+		_, err := d.DialContext(t.Context(), "", "")
+		if !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", tt.script, err, tt.want)
+		}
+	}
+}
+
+func TestDialerGivesUpOnABusyPlace(t *testing.T) {
+	exe := filepath.Join(t.TempDir(), "server")
+	if err := os.WriteFile(exe, []byte("#!/bin/sh\necho busy >&3\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	d := Dialer{Place: Place{Dir: home700(t)}, Exe: exe}
+	_, err := d.DialContext(ctx, "", "")
+	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errBusy) && !errors.Is(err, ErrUnavailable) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestPeer(t *testing.T) {
+	ln, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	conn, err := net.Dial("unix", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := samePeer(conn); err != nil {
+		t.Errorf("our own process is refused: %v", err)
+	}
+	a, b := net.Pipe()
+	defer a.Close()
+	defer b.Close()
+	if err := samePeer(a); err == nil {
+		t.Error("a pipe has a user")
+	}
+}
+
+func TestCounter(t *testing.T) {
+	answer := "zk_version\t3\nzk_global_sessions\t12\n"
+	if got := counter(answer, "zk_global_sessions"); got != "12" {
+		t.Errorf("got %q, want 12", got)
+	}
+	if got := counter(answer, "zk_global"); got != "?" {
+		t.Errorf("a missing counter is %q", got)
+	}
+}
