@@ -173,6 +173,8 @@ func (c *Core) Event(now time.Duration, kind EventKind, path string) {
 			if kind == Deleted {
 				c.gone(now, cl.node)
 			} else {
+				// Until the watch is there again, nothing would tell of a deletion.
+				cl.unproven = cl.phase != held
 				c.watchOwn(cl)
 			}
 		case cl.phase == waiting && cl.blocker != "" && cl.path+"/"+cl.blocker == path:
@@ -214,7 +216,7 @@ func (c *Core) Session(now time.Duration, s SessionChange) {
 	switch s.State {
 	case Connected:
 		if former.Session != s.Session {
-			c.over(now, ErrExpired)
+			c.over(now, ErrExpired, nil)
 		}
 		c.session = s
 		c.deadline.Handshake(s.Sent, s.Timeout, c.cfg.Drift, former.Session != s.Session)
@@ -225,7 +227,7 @@ func (c *Core) Session(now time.Duration, s SessionChange) {
 		s.Session, s.Timeout = former.Session, former.Timeout
 		c.session = s
 	case Expired:
-		c.over(now, ErrExpired)
+		c.over(now, ErrExpired, nil)
 		c.session = SessionChange{State: Disconnected}
 	case Closed:
 		c.closed = s.Err
@@ -233,7 +235,7 @@ func (c *Core) Session(now time.Duration, s SessionChange) {
 			c.closed = ErrClosed
 		}
 		c.session = SessionChange{State: Disconnected}
-		c.over(now, c.closed)
+		c.over(now, c.closed, s.Left)
 	}
 }
 
@@ -350,7 +352,8 @@ func (c *Core) calm() {
 func (c *Core) resume(now time.Duration) {
 	for _, cl := range slices.Clone(c.claims) {
 		cl.retryAt = 0
-		cl.unproven = cl.phase == ready
+		// What went meanwhile is told in any order, in one read or in several.
+		cl.unproven = cl.phase == waiting || cl.phase == ready
 		c.proceed(now, cl)
 	}
 	for _, n := range slices.Clone(c.doomed) {
@@ -361,10 +364,11 @@ func (c *Core) resume(now time.Duration) {
 }
 
 // over ends everything that belonged to the session: holds are lost, waiters
-// will queue again in the next session, doomed znodes are gone with it.
-func (c *Core) over(now time.Duration, why error) {
+// will queue again in the next session, doomed znodes are gone with it, unless
+// left says why they may not be.
+func (c *Core) over(now time.Duration, why, left error) {
 	for _, n := range slices.Clone(c.doomed) {
-		c.finish(n, nil)
+		c.finish(n, left)
 	}
 	c.probes = nil
 	c.deadline.Forget()

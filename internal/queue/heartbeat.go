@@ -1,6 +1,9 @@
 package queue
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // A heartbeat asks a quorum about all of a session's entries, every eighth of
 // the session's timeout. It proves the session alive to the leader (see
@@ -98,13 +101,46 @@ func (c *Core) check(nodes []*node) {
 					n.owner.unproven = false
 				}
 			}
-		case r.Code == NoNode && r.Failed < len(nodes):
-			// One is gone, so the multi proved nothing of the others: ask again
-			// at once about what is left.
+		case r.Failed < 0 || r.Failed >= len(nodes): // no entry's fault: the next one will tell
+		case r.Code == NoNode:
 			c.gone(now, nodes[r.Failed])
-			if c.connected() {
-				c.beatNow(now)
-			}
+			c.recheck(nodes, r.Failed)
+		case r.Code == Refused:
+			// Somebody took the right to read the znode away. Without it nothing
+			// proves that it is there; the others must not suffer.
+			c.unverifiable(now, nodes[r.Failed], r.Err)
+			c.recheck(nodes, r.Failed)
 		}
 	})
+}
+
+// recheck asks again at once about the entries of a multi that failed at one of
+// them. Those before it will pass; any of those behind it may fail as well, and
+// in halves all that do are found within a few round trips.
+func (c *Core) recheck(nodes []*node, failed int) {
+	if !c.connected() {
+		return
+	}
+	behind, asked := nodes[failed+1:], false
+	for _, part := range [][]*node{nodes[:failed], behind[:len(behind)/2], behind[len(behind)/2:]} {
+		part = slices.DeleteFunc(slices.Clone(part), func(n *node) bool { return n.owner == nil || n.state != alive })
+		if len(part) > 0 {
+			c.check(part)
+			asked = true
+		}
+	}
+	if !asked {
+		c.check(nil) // for the deadline, which the failed one did not move
+	}
+}
+
+// unverifiable ends the claim on an entry that can't be asked for any more.
+func (c *Core) unverifiable(now time.Duration, n *node, why error) {
+	switch cl := n.owner; {
+	case cl == nil:
+	case cl.phase == held:
+		c.lose(now, cl, why)
+	default:
+		c.fail(now, cl, why)
+	}
 }

@@ -49,7 +49,7 @@ type Reply struct {
 	ID       uint64
 	Code     Code
 	Err      error    // what Refused, or a failure to be reported, was
-	Failed   int      // which of Check's Paths failed
+	Failed   int      // which of Check's Paths failed, -1 if none by itself
 	Path     string   // the name that Create made
 	Czxid    int64    // of Create
 	Owner    int64    // the ephemeral owner, of Create and Get
@@ -88,6 +88,7 @@ type SessionChange struct {
 	Sent    time.Duration // when the ConnectRequest was sent
 	Conn    uint64
 	Err     error // why, for Closed
+	Left    error // for Closed: why the session's znodes may be there still; nil if they are gone
 }
 
 // SignalKind is what a Signal tells.

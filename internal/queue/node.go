@@ -29,7 +29,8 @@ type node struct {
 	formerly ID     // whose it was
 	report   ID     // whose Released is due when it is gone; 0: nobody's
 	retryAt  time.Duration
-	told     bool // that it can't be deleted was reported
+	refused  bool // the servers did not let it be deleted
+	told     bool // that was reported
 }
 
 func (n *node) path() string { return n.parent + "/" + n.name }
@@ -74,13 +75,15 @@ func (c *Core) deleted(now time.Duration, n *node, r Reply) {
 	case OK:
 		c.answered(r)
 		c.finish(n, nil)
-	case NoNode, SessionOver:
+	case NoNode:
 		c.finish(n, nil)
+	case SessionOver: // the session's own news says whether the znode went with it
+		n.state = alive
 	case Unknown, NotApplied:
 		n.state = alive
 		n.retryAt = now + retryPause
 	default:
-		n.state = alive
+		n.state, n.refused = alive, true
 		n.retryAt = now + deleteRetry
 		if n.report != 0 && !n.told {
 			n.told = true

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -156,6 +157,9 @@ func (p *player) session(verb string, values map[string]string) {
 		if v := values["sent"]; v != "" {
 			s.Sent, _ = time.ParseDuration(v)
 		}
+	}
+	if v := values["left"]; v != "" {
+		s.Left = errors.New(v)
 	}
 	p.core.Session(p.now, s)
 }
