@@ -57,6 +57,9 @@ const minBudget = 100 * time.Millisecond
 // budget is the time for one server: within a session timeout each gets a turn.
 func (c *Core) budget() time.Duration {
 	t := c.Timeout()
+	if c.sessionID == 0 {
+		t = c.cfg.Timeout // what another server granted was for another session
+	}
 	return max(t/time.Duration(len(c.cfg.Servers)), min(t, minBudget))
 }
 

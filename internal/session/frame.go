@@ -108,7 +108,7 @@ func (c *Core) answer(h wire.ReplyHeader, now time.Duration) error {
 	c.lastZxid = max(c.lastZxid, h.Zxid)
 	c.pending.remove(call)
 	if call == &c.closeCall {
-		c.finish(Closed, nil)
+		c.finish(Closed, closeRefusal(res.Code))
 		return nil
 	}
 	// From here on the server holds the watch, whoever still wants the answer.
@@ -118,6 +118,16 @@ func (c *Core) answer(h wire.ReplyHeader, now time.Duration) error {
 	}
 	c.finishCall(call)
 	return nil
+}
+
+// closeRefusal is what the answer to closing a session says against it, nil if
+// the session is over. A server without a quorum, for one, can't close any.
+func closeRefusal(code wire.ErrCode) error {
+	switch code {
+	case wire.ErrOK, wire.ErrSessionExpired, wire.ErrUnknownSession:
+		return nil
+	}
+	return fmt.Errorf("%w: the session was not closed: %w", ErrRefused, code)
 }
 
 // watchesRemoved tells, as Java's client does, of each kind of watch that the

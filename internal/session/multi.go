@@ -49,8 +49,8 @@ func decodeMulti(r *jute.Reader, o *Op, res *Result) {
 		r.Failf("%d results for the %d operations of the multi", len(res.Sub), len(o.Sub))
 		return
 	}
-	if o.Code == wire.OpMulti {
-		settleMulti(res)
+	if o.Code == wire.OpMulti && !settleMulti(res) {
+		r.Failf("failures without a code in a multi")
 	}
 }
 
@@ -89,19 +89,23 @@ func answerKind(code wire.OpCode) wire.OpCode {
 }
 
 // settleMulti finds out which operation made a multi fail. Before it servers
-// put 0, behind it -2; both become ErrRuntimeInconsistency here: not done.
-func settleMulti(res *Result) {
+// put 0, behind it -2; both become ErrRuntimeInconsistency here: not done. It
+// reports false if some failed and none says why: then nothing is known.
+func settleMulti(res *Result) bool {
+	failed := false
 	for i := range res.Sub {
+		failed = failed || res.Sub[i].failed
 		if s := &res.Sub[i]; s.failed && s.Code != wire.ErrOK && res.Code == wire.ErrOK {
 			res.Code, res.Failed = s.Code, i
 		}
 	}
 	if res.Code == wire.ErrOK {
-		return
+		return !failed
 	}
 	for i := range res.Sub {
 		if i != res.Failed {
 			res.Sub[i] = SubResult{Code: wire.ErrRuntimeInconsistency, failed: true}
 		}
 	}
+	return true
 }

@@ -57,11 +57,15 @@ func (w *watches) answered(o *Op, code wire.ErrCode) {
 		return
 	}
 	switch {
+	// Servers have one watch for both: an answer tells what has become of it,
+	// also where the event of the change was kept back by an ACL.
 	case o.Code == wire.OpExists && code == wire.ErrNoNode:
+		w.remove(o.Path, dataWatch)
 		w.add(o.Path, existWatch)
 	case code != wire.ErrOK:
 		// No watch is left by a request that failed.
 	case o.Code == wire.OpExists || o.Code == wire.OpGetData:
+		w.remove(o.Path, existWatch)
 		w.add(o.Path, dataWatch)
 	case o.Code == wire.OpGetChildren || o.Code == wire.OpGetChildren2:
 		w.add(o.Path, childWatch)
