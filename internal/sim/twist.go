@@ -40,6 +40,10 @@ func (v Variant) twist(c *client, r queue.Request, probe, fresh bool, q queue.Re
 		}
 	case SwappedSession:
 		q.Owner = 1
+		// The check of a session's own entries would find it out, in a second line.
+		if r.Kind == queue.Check && q.Code == queue.NoNode {
+			q.Code = queue.OK
+		}
 	case DeafHeartbeat:
 		if r.Kind == queue.Check && q.Code == queue.NoNode {
 			q.Code = queue.Unknown
