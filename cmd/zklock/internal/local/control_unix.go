@@ -54,28 +54,30 @@ func counter(answer, name string) string {
 }
 
 // Stop ends the running server and waits until it has given the place up. What
-// it kept stays: sessions go on when a server runs again.
+// it kept stays: sessions go on when a server runs again, which may be at once
+// where somebody needs it.
 func (p Place) Stop(ctx context.Context) error {
-	told := false
+	told := 0
 	for {
 		running, err := p.running()
+		pid := p.PID()
 		switch {
 		case err != nil:
 			return p.wrap(err)
-		case !running && !told:
+		case !running && told == 0:
 			return ErrNotRunning
-		case !running:
+		case !running, told != 0 && pid != told:
 			return nil
 		}
-		if pid := p.PID(); pid != 0 && !told {
+		if pid != 0 && told == 0 {
 			if err := unix.Kill(pid, unix.SIGTERM); err != nil {
 				return p.wrap(fmt.Errorf("process %d: %w", pid, err))
 			}
-			told = true
+			told = pid
 		}
 		select {
 		case <-ctx.Done():
-			return p.wrap(fmt.Errorf("process %d does not end: %w", p.PID(), ctx.Err()))
+			return p.wrap(fmt.Errorf("process %d does not end: %w", pid, ctx.Err()))
 		case <-time.After(retryEvery):
 		}
 	}
