@@ -40,17 +40,20 @@ func (s *Server) run() {
 }
 
 // setTimer sets the timer to the tree's next deadline, or to now if input was
-// left over.
+// left over. Without either it is stopped: a server with nothing to wait for
+// must not keep the clock of a synctest bubble going, or a test that hangs
+// would spin through the years instead of being told of its deadlock.
 func (s *Server) setTimer(timer *time.Timer) {
-	wait := time.Hour
-	if next, ok := s.loop.tree.NextTick(); ok {
+	next, ok := s.loop.tree.NextTick()
+	switch {
+	case len(s.loop.again) > 0:
+		timer.Reset(0)
+	case ok:
 		// A deadline that has passed since the round is for the next one.
-		wait = max(max(next, s.loop.tickAfter)-s.elapsed(), time.Microsecond)
+		timer.Reset(max(max(next, s.loop.tickAfter)-s.elapsed(), time.Microsecond))
+	default:
+		timer.Stop()
 	}
-	if len(s.loop.again) > 0 {
-		wait = 0
-	}
-	timer.Reset(wait)
 }
 
 // round applies what has arrived, makes it durable, and only then hands out

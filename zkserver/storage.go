@@ -23,7 +23,8 @@ func (s *Server) recoverTree() error {
 }
 
 // treeConfig translates the options. A tree that begins empty takes its first
-// transaction id from the wall clock, in units of a 2^20th of a millisecond:
+// transaction id from the wall clock, in units of a 2^20th of a millisecond,
+// each about a nanosecond:
 // more than any server before it can have used up. So tokens do not go back
 // with a server in memory, or with a data directory that was lost, and clients
 // that knew the old server are let in again. The units suffice until 2248.
@@ -34,7 +35,7 @@ func (s *Server) treeConfig() tree.Config {
 		MinTimeout:        int32(o.MinSessionTimeout.Milliseconds()),
 		MaxTimeout:        int32(o.MaxSessionTimeout.Milliseconds()),
 		MaxFrame:          o.MaxFrame,
-		InitialZxid:       s.start.UnixMilli() << 20,
+		InitialZxid:       s.start.UnixMilli()<<20 + int64(s.start.Nanosecond())%1e6<<20/1e6,
 		SuperDigest:       o.SuperDigest,
 		ExtendedTypes:     o.ExtendedTypes,
 		ReconfigEnabled:   o.ReconfigEnabled,
