@@ -34,13 +34,21 @@ func (c *Client) Listen(l Listener) (stop func()) {
 func (c *Client) deliver() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.delivering {
-		return
+	for c.delivering {
+		// A reader that went on while another tells slowly would let the server
+		// decide how much memory that takes.
+		if c.core.Untold() <= maxUntold {
+			return
+		}
+		c.changed.Wait()
 	}
 	c.delivering = true
 	for c.core.HasNotices() {
 		batch := c.core.TakeNotices(c.spare)
 		c.spare = nil
+		if len(batch) > maxUntold {
+			c.changed.Broadcast() // the reader may wait for this
+		}
 		c.mu.Unlock()
 		for i := range batch {
 			c.tell(&batch[i])
@@ -54,6 +62,10 @@ func (c *Client) deliver() {
 	c.delivering = false
 	c.changed.Broadcast()
 }
+
+// maxUntold is how many notices may wait for a goroutine that is telling before
+// the reader waits for it too.
+const maxUntold = 4096
 
 // maxSpare bounds the room that is kept for notices between deliveries.
 const maxSpare = 256

@@ -68,6 +68,9 @@ func (c *Core) Mark(m any) { c.notices = append(c.notices, Notice{Kind: NoticeMa
 // HasNotices reports whether TakeNotices would return any.
 func (c *Core) HasNotices() bool { return len(c.notices) > 0 }
 
+// Untold is how many notices TakeNotices would return.
+func (c *Core) Untold() int { return len(c.notices) }
+
 // TakeNotices returns what is to be told, in order, and keeps spare as room for
 // the next. The calls in it are the submitter's again.
 func (c *Core) TakeNotices(spare []Notice) []Notice {
