@@ -217,6 +217,8 @@ func (c *Core) Session(now time.Duration, s SessionChange) {
 	case Connected:
 		if former.Session != s.Session {
 			c.over(now, ErrExpired, nil)
+		} else {
+			s.Timeout = min(s.Timeout, former.Timeout) // as the deadline, see there
 		}
 		c.session = s
 		c.deadline.Handshake(s.Sent, s.Timeout, c.cfg.Drift, former.Session != s.Session)

@@ -24,7 +24,7 @@ import "time"
 type Deadline struct {
 	timeout time.Duration // what the ensemble expires after, less clock drift
 	gap     time.Duration // between a's answer and b's sending
-	at      time.Duration // the proven deadline
+	alive   time.Duration // the leader noted the session's life then, or later
 	proven  bool
 	firsts  []proof // possible a's, oldest first
 }
@@ -45,15 +45,23 @@ const maxProofs = 64
 // this time. A resumed session keeps an earlier connection's proof where that
 // reaches further; fresh says that the session is a new one. drift is the
 // largest difference between the rates of two clocks, as a fraction.
+//
+// Servers with different limits may grant one session different timeouts. Every
+// note of its life makes the leader count anew with the timeout of the server
+// that reports it, late reports of a server that was left included, so the
+// shortest one counts, for what was proven before as well.
 func (d *Deadline) Handshake(sent, timeout time.Duration, drift float64, fresh bool) {
-	d.timeout = timeout - time.Duration(float64(timeout)*drift)
-	// Half a tick is at most a quarter of the smallest session timeout that the
-	// server negotiates; the tick itself is not told to clients.
-	d.gap = timeout / 4
-	d.firsts = d.firsts[:0]
 	if fresh {
-		d.proven = false
+		d.proven, d.timeout = false, 0
 	}
+	if t := timeout - time.Duration(float64(timeout)*drift); d.timeout == 0 || t < d.timeout {
+		d.timeout = t
+		// Half a tick is at most a quarter of the smallest session timeout that a
+		// server negotiates; the tick itself is not told to clients. The rest is
+		// for clocks that differ and for a leader that is late with its pings.
+		d.gap = timeout/4 + timeout/32
+	}
+	d.firsts = d.firsts[:0]
 	d.raise(sent)
 }
 
@@ -90,8 +98,8 @@ func (d *Deadline) remember(a proof) {
 
 // raise moves the deadline to what a request sent at this time proves.
 func (d *Deadline) raise(sent time.Duration) {
-	if at := sent + d.timeout; !d.proven || at > d.at {
-		d.at, d.proven = at, true
+	if !d.proven || sent > d.alive {
+		d.alive, d.proven = sent, true
 	}
 }
 
@@ -102,13 +110,14 @@ func (d *Deadline) Forget() {
 }
 
 // At returns the deadline; ok is false when there is none.
-func (d *Deadline) At() (at time.Duration, ok bool) { return d.at, d.proven }
+func (d *Deadline) At() (at time.Duration, ok bool) { return d.alive + d.timeout, d.proven }
 
 // Ahead returns by how much the deadline is ahead of now, 0 when it is past or
 // there is none.
 func (d *Deadline) Ahead(now time.Duration) time.Duration {
-	if !d.proven || d.at <= now {
+	at, ok := d.At()
+	if !ok || at <= now {
 		return 0
 	}
-	return d.at - now
+	return at - now
 }

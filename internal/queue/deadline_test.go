@@ -85,10 +85,18 @@ func runReplica(seed uint64, use rule) (worst time.Duration, moved int) {
 	before, _ := d.At()
 	end := 40 * time.Second
 
-	for at := time.Duration(0); at < end; at += m.tick / 2 {
+	// The leader is late with its pings now and then, by its clock or by its load.
+	for at := time.Duration(0); at < end; at += m.tick/2 + time.Duration(r.Int64N(int64(m.tick/20))) {
 		lines.at(at, m.ping(&lines))
 	}
-	for at := m.timeout / 8; at < end; at += m.timeout / 8 {
+	// Acquires and releases come between the heartbeats, often close together.
+	between := func() time.Duration {
+		if r.IntN(2) == 0 {
+			return time.Duration(r.Int64N(int64(20 * time.Millisecond)))
+		}
+		return time.Duration(r.Int64N(int64(m.timeout / 4)))
+	}
+	for at := between(); at < end; at += between() {
 		quorum := r.IntN(3) > 0
 		lines.at(at, m.request(&lines, quorum, func(sent, received time.Duration) {
 			use(&d, quorum, sent, received)
@@ -199,6 +207,45 @@ func TestBrokenDeadlines(t *testing.T) {
 		if worst, moved := checkRule(t, 3000, use); worst >= 0 {
 			t.Errorf("%s: not refuted (moved %d times, smallest margin %v)", name, moved, worst)
 		}
+	}
+}
+
+// TestShortestTimeoutCounts: servers that grant one session different timeouts
+// make the leader count with any of them.
+func TestShortestTimeoutCounts(t *testing.T) {
+	var d Deadline
+	check := func(what string, want time.Duration) {
+		t.Helper()
+		if at, ok := d.At(); !ok || at != want {
+			t.Errorf("%s: %v, %v, want %v", what, at, ok, want)
+		}
+	}
+	d.Handshake(time.Second, 40*time.Second, 0.01, true)
+	check("a long timeout", 40600*time.Millisecond)
+	d.Handshake(2*time.Second, 10*time.Second, 0.01, false)
+	check("a shorter one", 11900*time.Millisecond)
+	d.Handshake(3*time.Second, 40*time.Second, 0.01, false)
+	check("a longer one", 12900*time.Millisecond)
+	d.Handshake(4*time.Second, 40*time.Second, 0.01, true)
+	check("a new session", 43600*time.Millisecond)
+}
+
+// TestLateLeader: with a timeout of two ticks, half a tick is all of a quarter of
+// it. A leader that is a twentieth late with its ping has not heard of a request
+// when two more, of which one was sent just half a tick later, are answered.
+func TestLateLeader(t *testing.T) {
+	const half, late, rtt = time.Second, 50 * time.Millisecond, 5 * time.Millisecond
+	var d Deadline
+	d.Handshake(0, 4*half, 0.01, true)
+	before, _ := d.At()
+	// The leader pinged just before the first one passed.
+	sent := rtt
+	d.Answered(sent, sent+rtt)
+	for sent += rtt + half; sent+rtt < half+late; sent += rtt {
+		d.Answered(sent, sent+rtt)
+	}
+	if at, _ := d.At(); at != before {
+		t.Errorf("the deadline moved by %v, before the leader's ping", at-before)
 	}
 }
 

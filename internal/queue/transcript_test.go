@@ -154,6 +154,9 @@ func (p *player) session(verb string, values map[string]string) {
 		s.Conn, s.Sent = p.conn, p.now
 		s.Session = p.number(values["id"])
 		s.Timeout = 8 * time.Second
+		if v := values["timeout"]; v != "" {
+			s.Timeout, _ = time.ParseDuration(v)
+		}
 		if v := values["sent"]; v != "" {
 			s.Sent, _ = time.ParseDuration(v)
 		}
