@@ -230,7 +230,9 @@ func (c *Client) Close() error {
 // The request belongs to the session of which the last [StateChange] told, and
 // fails with [ErrSessionExpired] if that is over. Without a connection it waits
 // for one. If the connection is lost between sending and answer, it fails with
-// [ErrConnectionLost], and [Applied] says unknown.
+// [ErrConnectionLost], and [Applied] says unknown. After [ErrClosed] and
+// [ErrAuthFailed] every further request fails at once: a done that repeats its
+// request must not do so then.
 func (c *Client) Go(op Op, done func(Result)) {
 	k := c.newCall()
 	k.done = done
