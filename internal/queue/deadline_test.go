@@ -161,12 +161,12 @@ func (m *replica) request(lines *timeline, quorum bool, answered func(sent, rece
 }
 
 func TestDeadlineIsBeforeExpiry(t *testing.T) {
-	worst, moved := checkRule(t, 3000, func(d *Deadline, quorum bool, sent, received time.Duration) {
+	worst, moved := checkRule(t, histories, func(d *Deadline, quorum bool, sent, received time.Duration) {
 		if quorum {
 			d.Answered(sent, received)
 		}
 	})
-	if moved < 10000 {
+	if moved < 3*histories {
 		t.Fatalf("the deadline moved only %d times: the test shows nothing", moved)
 	}
 	if worst < 0 {
@@ -204,7 +204,7 @@ func TestBrokenDeadlines(t *testing.T) {
 			}
 		},
 	} {
-		if worst, moved := checkRule(t, 3000, use); worst >= 0 {
+		if worst, moved := checkRule(t, histories, use); worst >= 0 {
 			t.Errorf("%s: not refuted (moved %d times, smallest margin %v)", name, moved, worst)
 		}
 	}
