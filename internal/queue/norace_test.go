@@ -2,4 +2,4 @@
 
 package queue
 
-const histories = 3000
+const histories = 400
