@@ -70,6 +70,7 @@ type storm struct {
 	rng    *rand.Rand
 	faults map[string]int
 	drops  map[*zktest.Fault]string
+	busy   bool // the network has a fault that lasts
 }
 
 // life is one life of a worker.
@@ -181,7 +182,7 @@ func (s *storm) rage(ctx context.Context, d time.Duration) {
 	if s.target.Crash != nil {
 		s.wg.Go(func() { s.crashes(ctx) }) // ends with ctx, and the crash under way
 	}
-	for rest(ctx, 50*time.Millisecond+s.span(0, 0.1)) {
+	for rest(ctx, time.Duration(50+s.random(250))*time.Millisecond) {
 		kinds := []func(){
 			s.killAny, s.killHolder, s.pauseAny, s.pauseHolder, s.pauseHolder, s.drop, s.drop, s.cut, s.halfOpen, s.blackhole, s.oneWay, s.slow,
 		}
@@ -333,23 +334,37 @@ func (s *storm) halfOpen() {
 
 func (s *storm) blackhole() {
 	p := s.proxy()
-	p.Blackhole(true)
-	s.count("black hole")
-	s.later(s.span(0.1, 1.5), func() { p.Blackhole(false) })
+	s.lasting("black hole", func() { p.Blackhole(true) }, func() { p.Blackhole(false) })
 }
 
 func (s *storm) oneWay() {
 	p, way := s.proxy(), zktest.Direction(s.random(2))
-	p.Block(way, true)
-	s.count("blocked one way")
-	s.later(s.span(0.1, 1.5), func() { p.Block(way, false) })
+	s.lasting("blocked one way", func() { p.Block(way, true) }, func() { p.Block(way, false) })
 }
 
 func (s *storm) slow() {
-	p := s.proxy()
-	p.Delay(s.span(0.005, 0.1))
-	s.count("slow")
-	s.later(s.span(0.1, 1), func() { p.Delay(0) })
+	p, d := s.proxy(), s.span(0.005, 0.05)
+	s.lasting("slow", func() { p.Delay(d) }, func() { p.Delay(0) })
+}
+
+// lasting is a fault of the network for up to one and a half timeouts. There is
+// one at a time, for under many nobody would be granted anything any more.
+func (s *storm) lasting(name string, begin, end func()) {
+	s.mu.Lock()
+	busy := s.busy
+	s.busy = true
+	s.mu.Unlock()
+	if busy {
+		return
+	}
+	begin()
+	s.count(name)
+	s.later(s.span(0.1, 1.5), func() {
+		end()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.busy = false
+	})
 }
 
 // end tells all workers to end, and waits until they have.
