@@ -142,7 +142,21 @@ func signalProcess(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(syscall.Kill(readPID(ts, args[1]), signals[args[0]]))
 }
 
-// within runs a command that must end well in a given time.
+// baseline runs a command that nothing holds up and notes, for within, how long
+// it takes on this machine at present: processes have to start and end.
+//
+//	baseline COMMAND...
+func baseline(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: baseline COMMAND...")
+	}
+	began := time.Now()
+	ts.Check(ts.Exec(args[0], args[1:]...))
+	ts.Setenv("BASELINE", time.Since(began).String())
+}
+
+// within runs a command that must end well in a given time, beside three times
+// what the baseline took.
 //
 //	within DURATION COMMAND...
 func within(ts *testscript.TestScript, neg bool, args []string) {
@@ -151,6 +165,9 @@ func within(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	limit, err := time.ParseDuration(args[0])
 	ts.Check(err)
+	if own, err := time.ParseDuration(ts.Getenv("BASELINE")); err == nil {
+		limit += 3 * own
+	}
 	began := time.Now()
 	err = ts.Exec(args[1], args[2:]...)
 	took := time.Since(began)

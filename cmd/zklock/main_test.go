@@ -38,6 +38,7 @@ func TestScripts(t *testing.T) {
 			"waitgone":   waitGone,
 			"signal":     signalProcess,
 			"deletelock": deleteLock,
+			"baseline":   baseline,
 			"within":     within,
 			"code":       exitCode,
 			"less":       less,

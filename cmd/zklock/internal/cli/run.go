@@ -214,13 +214,12 @@ func (r *runner) notAcquired(ctx context.Context, err error) {
 // under runs the command while hold is held, then releases it.
 func (r *runner) under(hold *zklock.Hold, signals <-chan os.Signal) error {
 	began := time.Now()
-	s, guard, err := newSupervisor(hold, r.plan, r.cmd, r.exe)
+	s, guard, err := newSupervisor(hold, r.plan, r.cmd, r.exe, r.app.link)
 	if err != nil {
 		return errors.Join(err, r.release(hold))
 	}
 	r.status.Started = true
-	s.signals, s.link = signals, r.app.link
-	s.link.Started(s.cmd.Group())
+	s.signals = signals
 	exit, ended := s.run()
 	guard.Bye()
 	if other, ok := s.guard.(interface{ Bye() }); ok && s.guard != guarding(guard) {

@@ -137,20 +137,21 @@ func (noGuard) Watch(int) error           { return nil }
 func (noGuard) Until(time.Duration) error { return nil }
 
 // newSupervisor starts the command under the hold, with a watchdog.
-func newSupervisor(hold holding, plan deadline.Plan, cmd child.Command, exe string) (*supervisor, *watchdog.Guard, error) {
+func newSupervisor(hold holding, plan deadline.Plan, cmd child.Command, exe string, link *front.Link) (*supervisor, *watchdog.Guard, error) {
 	guard, err := watchdog.Start(exe)
 	if err != nil {
 		return nil, nil, err
 	}
-	s := &supervisor{hold: hold, plan: plan, guard: guard, now: boot.Now}
+	s := &supervisor{hold: hold, plan: plan, guard: guard, link: link, now: boot.Now}
 	started, err := child.Start(cmd, exe, func(group int) error {
-		// The last look before the command runs; from here on the watchdog
-		// knows what to do if this process does not run on.
+		// From here on the watchdog knows what to do if this process does not
+		// run on.
 		s.told = s.now() + hold.Remaining() - plan.Margin/2
-		if err := hold.Err(); err != nil {
+		if err := errors.Join(guard.Until(s.told), guard.Watch(group)); err != nil {
 			return err
 		}
-		return errors.Join(guard.Until(s.told), guard.Watch(group))
+		link.Started(group)
+		return hold.Err() // the last look before the command runs
 	})
 	if err != nil {
 		guard.Bye()

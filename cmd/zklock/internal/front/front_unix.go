@@ -33,8 +33,9 @@ func Wanted() bool {
 // front is the process that the shell sees. All of it belongs to one goroutine.
 type front struct {
 	keeper   *os.Process
-	group    int  // the command's, 0 before it runs
-	terminal bool // standard input is one
+	sock     *os.File // to the keeper
+	group    int      // the command's, 0 before it runs
+	terminal bool     // standard input is one
 	signals  chan os.Signal
 }
 
@@ -48,7 +49,7 @@ func Run(exe string, args []string) (int, error) {
 	unix.CloseOnExec(pair[0])
 	mine := os.NewFile(uintptr(pair[0]), "keeper")
 	defer mine.Close()
-	f := &front{signals: make(chan os.Signal, 64)}
+	f := &front{sock: mine, signals: make(chan os.Signal, 64)}
 	_, err = unix.IoctlGetInt(0, unix.TIOCGPGRP)
 	f.terminal = err == nil
 	signal.Notify(f.signals, append(child.Forwarded(), unix.SIGTSTP)...)
@@ -63,16 +64,16 @@ func Run(exe string, args []string) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("the keeper cannot be started: %w", err)
 	}
-	return f.follow(mine), nil
+	return f.follow(), nil
 }
 
 // follow passes signals on until the keeper has ended.
-func (f *front) follow(sock *os.File) int {
+func (f *front) follow() int {
 	messages, ended := make(chan message), make(chan int, 1)
 	// Ends at the socket's end, which the keeper's end brings about.
 	go func() {
 		defer close(messages)
-		for lines := bufio.NewScanner(sock); lines.Scan(); {
+		for lines := bufio.NewScanner(f.sock); lines.Scan(); {
 			if m, ok := decode(lines.Text()); ok {
 				messages <- m
 			}
@@ -113,7 +114,8 @@ func await(p *os.Process) int {
 func (f *front) told(m message) {
 	if m.group != 0 {
 		f.group = m.group
-		f.resume()
+		f.give()
+		_, _ = f.sock.Write([]byte{'\n'}) // the keeper may be gone
 		return
 	}
 	stop := unix.Signal(m.stopped)
@@ -146,12 +148,16 @@ func (f *front) signalled(sig os.Signal) {
 // and so we must know by ourselves whether anybody would continue us.
 func (f *front) pause(group bool) {
 	if group {
+		// Not to ourselves: signals are told out of order, and one that came
+		// after the SIGCONT would stop the command a second time.
+		signal.Ignore(unix.SIGTSTP)
 		_ = unix.Kill(0, unix.SIGTSTP) // to our own group: always permitted
 	}
 	if controlled() {
 		_ = unix.Kill(unix.Getpid(), unix.SIGSTOP)
 		f.awaitCont()
 	}
+	signal.Notify(f.signals, unix.SIGTSTP)
 	f.resume()
 }
 
@@ -215,14 +221,19 @@ func parent(pid int) int {
 	return ppid
 }
 
-// resume gives the command the terminal, if it is ours to give, and lets it go on.
+// give gives the command the terminal, if it is ours to give.
+func (f *front) give() {
+	if f.terminal && f.foreground() == unix.Getpgrp() {
+		f.setForeground(f.group)
+	}
+}
+
+// resume lets the command go on, with the terminal.
 func (f *front) resume() {
 	if f.group == 0 {
 		return
 	}
-	if f.terminal && f.foreground() == unix.Getpgrp() {
-		f.setForeground(f.group)
-	}
+	f.give()
 	_ = unix.Kill(-f.group, unix.SIGCONT) // a group that is gone has no use for it
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -14,9 +15,13 @@ import (
 
 // Link is the keeper's side. A nil Link is that of a process without a front.
 type Link struct {
-	sock *os.File
-	gone chan struct{}
+	sock  *os.File
+	acked chan struct{}
+	gone  chan struct{}
 }
+
+// ackTime bounds the wait for the front, which may be stopped.
+const ackTime = 500 * time.Millisecond
 
 // Attach takes the descriptor that the front has handed down. A goroutine
 // waits for the front's end; it ends with the front or with this process.
@@ -24,12 +29,18 @@ func Attach(fd int) *Link {
 	inherit.Mark(fd) // the command must not hold it
 	// The keeper is never in the foreground and writes all the same.
 	signal.Ignore(unix.SIGTTOU)
-	l := &Link{sock: os.NewFile(uintptr(fd), "front"), gone: make(chan struct{})}
-	go func() {
-		_, _ = io.Copy(io.Discard, l.sock) // the front never writes; only its end matters
-		close(l.gone)
-	}()
+	l := &Link{sock: os.NewFile(uintptr(fd), "front"), acked: make(chan struct{}, 1), gone: make(chan struct{})}
+	go l.read()
 	return l
+}
+
+// read takes the front's one byte, then waits for its end.
+func (l *Link) read() {
+	defer close(l.gone)
+	if n, _ := l.sock.Read(make([]byte, 1)); n == 1 { // an error is the end, seen below
+		l.acked <- struct{}{}
+	}
+	_, _ = io.Copy(io.Discard, l.sock)
 }
 
 // Gone is closed when the front has died; never for a nil Link.
@@ -40,8 +51,22 @@ func (l *Link) Gone() <-chan struct{} {
 	return l.gone
 }
 
-// Started tells the front of the command's process group.
-func (l *Link) Started(group int) { l.send(message{group: group}) }
+// Started tells the front of the command's process group, and waits until that
+// has the terminal: the command is not to begin before. A front that is stopped
+// does not answer in time; the command then begins in the background.
+func (l *Link) Started(group int) {
+	if l == nil {
+		return
+	}
+	l.send(message{group: group})
+	timer := time.NewTimer(ackTime)
+	defer timer.Stop()
+	select {
+	case <-l.acked:
+	case <-l.gone:
+	case <-timer.C:
+	}
+}
 
 // Stopped tells the front of the signal that stopped the command.
 func (l *Link) Stopped(sig int) { l.send(message{stopped: sig}) }
