@@ -4,6 +4,7 @@ package local
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -23,24 +24,39 @@ type Status struct {
 // Status asks the running server; the error wraps ErrNotRunning if there is none.
 func (p Place) Status(ctx context.Context) (Status, error) {
 	st := Status{Dir: p.Dir, Socket: p.Socket()}
-	conn, err := p.Connect(ctx)
-	if err != nil {
+	answer, err := p.ask(ctx, "mntr")
+	if errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE) {
+		// It took the connection and was gone: another may be there by now.
+		answer, err = p.ask(ctx, "mntr")
+	}
+	switch {
+	case errors.Is(err, unix.ECONNRESET), errors.Is(err, unix.EPIPE):
+		return st, fmt.Errorf("%w: %w", ErrNotRunning, err)
+	case err != nil:
 		return st, err
 	}
+	st.PID, st.Sessions = p.PID(), counter(answer, "zk_global_sessions")
+	return st, nil
+}
+
+// ask sends a four-letter word and returns the answer.
+func (p Place) ask(ctx context.Context, word string) (string, error) {
+	conn, err := p.Connect(ctx)
+	if err != nil {
+		return "", err
+	}
 	defer conn.Close()
-	st.PID = p.PID()
 	if deadline, ok := ctx.Deadline(); ok {
 		_ = conn.SetDeadline(deadline) // a socket always has deadlines
 	}
-	if _, err := io.WriteString(conn, "mntr"); err != nil {
-		return st, p.wrap(err)
+	if _, err := io.WriteString(conn, word); err != nil {
+		return "", p.wrap(err)
 	}
 	answer, err := io.ReadAll(io.LimitReader(conn, 1<<16))
 	if err != nil {
-		return st, p.wrap(err)
+		return "", p.wrap(err)
 	}
-	st.Sessions = counter(string(answer), "zk_global_sessions")
-	return st, nil
+	return string(answer), nil
 }
 
 // counter finds one line of the answer to mntr.
