@@ -212,7 +212,7 @@ func (a *claim) use() (held bool, err error) {
 		return false, nil
 	}
 	if a.PauseSelf {
-		if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err != nil {
+		if err := stopHere(); err != nil {
 			return false, err
 		}
 	}
@@ -239,6 +239,19 @@ func (a *claim) use() (held bool, err error) {
 	case <-timer.C:
 	}
 	return a.look(), nil
+}
+
+// stopHere stops the process by SIGSTOP. The signal is sent to this very thread,
+// which therefore doesn't get as far as the next statement: sent to the process,
+// another thread might take it while this one runs on for a while.
+func stopHere() error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	_, _, errno := syscall.RawSyscall(syscall.SYS_TGKILL, uintptr(os.Getpid()), uintptr(syscall.Gettid()), uintptr(syscall.SIGSTOP))
+	if errno != 0 {
+		return errno
+	}
+	return nil
 }
 
 // look asks the hold, and writes down what it says.
