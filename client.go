@@ -3,8 +3,10 @@ package zklock
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"log/slog"
 	mathrand "math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,6 +28,8 @@ type Client struct {
 	log  *slog.Logger
 	stop func() // ends the listening
 	name Owner
+	// invalid is why no lock can be used: what is wrong with the options.
+	invalid error
 
 	// mu guards what follows. It is never held while another lock is taken, nor
 	// across a call into zk, a channel operation or a hook.
@@ -36,8 +40,10 @@ type Client struct {
 	verifies map[uint64]chan<- error
 	calls    uint64
 	timer    *time.Timer
-	closed   bool
-	idle     *sync.Cond // the core may have become idle
+	closing  bool       // Close was called
+	over     bool       // Close is done: the timer stays stopped
+	closeErr error      // what it returns
+	changed  *sync.Cond // the core may have become idle, or Close be done
 	outbox   []queue.Request
 	flushing bool     // somebody is sending the outbox
 	after    []func() // what to do once mu is let go
@@ -64,7 +70,11 @@ func Dial(ctx context.Context, servers string, opts *Options) (*Client, error) {
 
 // New returns a client that shares the session of c, which stays the caller's to
 // close, after this client. Of opts, what concerns the session is not used; nil
-// means the zero Options. It panics if opts are invalid, as Dial would refuse.
+// means the zero Options. Invalid opts, which Dial would refuse, show as
+// ErrInvalidOptions when a lock is used.
+//
+// In a session that has lasted for a while the first acquire takes about a third
+// of the session's timeout: so long it takes to prove until when a hold is safe.
 func New(c *zk.Client, opts *Options) *Client {
 	if opts == nil {
 		opts = &Options{}
@@ -75,9 +85,14 @@ func New(c *zk.Client, opts *Options) *Client {
 func newClient(conn *zk.Client, own bool, opts *Options) *Client {
 	c := &Client{
 		zk: conn, own: own, opts: *opts, log: opts.Logger, name: thisProcess(),
+		invalid:  opts.check(),
 		attempts: map[queue.ID]*attempt{}, holds: map[queue.ID]*Hold{}, verifies: map[uint64]chan<- error{},
 	}
-	c.idle = sync.NewCond(&c.mu)
+	c.changed = sync.NewCond(&c.mu)
+	c.opts.ACL = slices.Clone(opts.ACL)
+	if c.invalid != nil {
+		c.opts.ClockDrift = 0 // nothing is to be reckoned with what was refused
+	}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}
@@ -87,7 +102,7 @@ func newClient(conn *zk.Client, own bool, opts *Options) *Client {
 	c.core = queue.New(queue.Config{
 		GUID:       newGUID,
 		Jitter:     mathrand.Float64,
-		Drift:      opts.ClockDrift,
+		Drift:      c.opts.ClockDrift,
 		Persistent: opts.PersistentParents,
 	})
 	// The timer's function runs on a goroutine of its own and ends by itself;
@@ -105,49 +120,68 @@ func newGUID() (g [16]byte) {
 // Close ends all holds and waiting acquires, and deletes their znodes: by ending
 // the session if Dial made it, which takes a bounded time; else one by one, for
 // at most a session's timeout. Holds that had not been released are then lost.
+//
+// An error says that znodes may be left: it wraps zk.ErrNotConfirmed if the
+// servers did not confirm the end of the session, which then ends by its timeout.
+// Closing again waits for the first Close and returns what it did.
 func (c *Client) Close() error {
 	c.mu.Lock()
-	again := c.closed
-	c.closed = true
-	c.mu.Unlock()
-	if again {
-		return nil
+	if c.closing {
+		defer c.mu.Unlock()
+		for !c.over {
+			c.changed.Wait()
+		}
+		return c.closeErr
 	}
+	c.closing = true
+	c.mu.Unlock()
+	err := c.shut()
+	if err != nil {
+		err = &Error{Op: "close", Err: err}
+	}
+	c.mu.Lock()
+	c.over, c.closeErr = true, err
+	c.timer.Stop()
+	c.mu.Unlock()
+	c.changed.Broadcast()
+	return err
+}
+
+// errLeft is why a client on a shared session could not be closed in order.
+var errLeft = errors.New("znodes of this client are left; they go with the shared session, so close that")
+
+// shut does the work of Close.
+func (c *Client) shut() (err error) {
 	c.step(func(core *queue.Core, now time.Duration) { core.Shut(now) })
-	var err error
 	if c.own {
 		err = c.zk.Close()
-	} else {
-		c.awaitIdle(max(c.zk.SessionTimeout(), time.Second))
+	} else if !c.awaitIdle(max(c.zk.SessionTimeout(), time.Second)) {
+		err = errLeft
 	}
 	c.stop()
 	c.step(func(core *queue.Core, now time.Duration) {
-		core.Session(now, queue.SessionChange{State: queue.Closed})
+		core.Session(now, queue.SessionChange{State: queue.Closed, Left: err})
 	})
-	c.mu.Lock()
-	c.timer.Stop()
-	c.mu.Unlock()
-	if err != nil {
-		return &Error{Op: "close", Err: err}
-	}
-	return nil
+	return err
 }
 
-// awaitIdle waits until no znode is left, or for this long.
-func (c *Client) awaitIdle(limit time.Duration) {
+// awaitIdle waits until no znode is left, or for this long, and reports whether
+// none is.
+func (c *Client) awaitIdle(limit time.Duration) bool {
 	over := false
 	t := time.AfterFunc(limit, func() {
 		c.mu.Lock()
 		over = true
 		c.mu.Unlock()
-		c.idle.Broadcast()
+		c.changed.Broadcast()
 	})
 	defer t.Stop()
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	for !c.core.Idle() && !over {
-		c.idle.Wait()
+		c.changed.Wait()
 	}
-	c.mu.Unlock()
+	return c.core.Idle()
 }
 
 // ownerData returns what goes into a znode.
@@ -172,10 +206,21 @@ func (c *Client) begin(l *Lock, try bool, data []byte) *attempt {
 // abandon gives up a claim whose context is done, even if it was granted just now.
 func (c *Client) abandon(a *attempt) {
 	c.step(func(core *queue.Core, now time.Duration) {
+		if h := a.hold; h != nil && h.err == nil {
+			// The hooks were told of it, so it ends for them as well.
+			c.giveUp(core, now, h)
+			return
+		}
 		delete(c.attempts, a.id)
-		delete(c.holds, a.id)
 		core.Cancel(now, a.id)
 	})
+}
+
+// giveUp ends a hold that is held. The mutex is held.
+func (c *Client) giveUp(core *queue.Core, now time.Duration, h *Hold) {
+	h.giving = true
+	c.end(h, &Error{Op: "hold", Path: h.lock.path, Err: ErrReleased})
+	core.Release(now, h.id)
 }
 
 // release ends a hold, and returns an error if it was lost before.
@@ -185,9 +230,7 @@ func (c *Client) release(h *Hold) (err error) {
 		c.apply(core)
 		switch {
 		case h.err == nil:
-			h.giving = true
-			c.end(h, &Error{Op: "hold", Path: h.lock.path, Err: ErrReleased})
-			core.Release(now, h.id)
+			c.giveUp(core, now, h)
 		case !h.giving:
 			err = h.err
 		}

@@ -27,6 +27,9 @@ type Lock struct {
 // ahead whatever library wrote their znodes, and is not re-entrant.
 func (c *Client) Mutex(name string) *Lock {
 	path, err := lockPath(name)
+	if c.invalid != nil {
+		err = c.invalid
+	}
 	return &Lock{client: c, path: path, err: err}
 }
 

@@ -12,7 +12,8 @@ import (
 )
 
 // Options change how a [Client] behaves. The zero value, and a nil pointer,
-// work; each field says what zero means. Dial and New copy what they need.
+// work; each field says what zero means. Dial and New copy what they need, but
+// for what TLS points to.
 type Options struct {
 	// SessionTimeout is asked for; the servers have the last word, by default
 	// between 2 and 20 of their ticks. After a crash the lock is granted to the
@@ -67,7 +68,7 @@ func (o *Options) check() error {
 	switch {
 	case o.SessionTimeout < 0:
 		return fmt.Errorf("%w: SessionTimeout %v is negative", ErrInvalidOptions, o.SessionTimeout)
-	case o.ClockDrift < 0 || o.ClockDrift >= 0.5:
+	case !(o.ClockDrift >= 0 && o.ClockDrift < 0.5): // and not a number
 		return fmt.Errorf("%w: ClockDrift %v is not between 0 and 0.5", ErrInvalidOptions, o.ClockDrift)
 	}
 	return nil

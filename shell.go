@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/zklock/zklock/internal/queue"
@@ -41,13 +42,13 @@ func (c *Client) apply(core *queue.Core) {
 		c.signal(s)
 	}
 	if core.Idle() {
-		c.idle.Broadcast()
+		c.changed.Broadcast()
 	}
 }
 
 // schedule sets the timer to when the core has something to do. The mutex is held.
 func (c *Client) schedule() {
-	if at, ok := c.core.Next(); ok && !c.closed {
+	if at, ok := c.core.Next(); ok && !c.over {
 		c.timer.Reset(max(0, at-now()))
 	} else {
 		c.timer.Stop()
@@ -87,14 +88,20 @@ func (c *Client) onState(s zk.StateChange) {
 	case zk.Expired:
 		change.State = queue.Expired
 	case zk.AuthFailed:
-		change.State, change.Err = queue.Closed, zk.ErrAuthFailed
+		change.State, change.Err, change.Left = queue.Closed, zk.ErrAuthFailed, zk.ErrAuthFailed
 	case zk.Closed:
 		change.State, change.Err = queue.Closed, queue.ErrClosed
+		if s.Err != nil {
+			change.Left = errUnconfirmed
+		}
 	default:
 		return
 	}
 	c.step(func(core *queue.Core, now time.Duration) { core.Session(now, change) })
 }
+
+// errUnconfirmed is why a release was not confirmed when the client was closed.
+var errUnconfirmed = fmt.Errorf("%w: %w", ErrClosed, zk.ErrNotConfirmed)
 
 // signal turns a signal of the core's into what callers see. The mutex is held.
 func (c *Client) signal(s queue.Signal) {

@@ -48,7 +48,7 @@ func reply(r queue.Request, res zk.Result) queue.Reply {
 		ID: r.ID, Path: res.Path, Czxid: res.Stat.Czxid, Owner: res.Stat.EphemeralOwner,
 		Data: res.Data, Children: res.Children,
 		Sent: res.Sent, Received: res.Received, Conn: res.Conn,
-		Err: res.Err, Code: code(res.Err),
+		Err: res.Err, Code: code(res.Err), Failed: -1,
 	}
 	for i, sub := range res.Results {
 		if r.Kind == queue.Check && sub.Err != nil && !errors.Is(sub.Err, zk.ErrRolledBack) {
