@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/zklock/zklock/test/child"
@@ -115,12 +114,6 @@ func (s *Server) Restart() error {
 	s.Kill()
 	return s.run()
 }
-
-// Stop pauses the server by SIGSTOP.
-func (s *Server) Stop() error { return s.process().Signal(syscall.SIGSTOP) }
-
-// Cont lets a paused server go on.
-func (s *Server) Cont() error { return s.process().Signal(syscall.SIGCONT) }
 
 // Wait waits until the server has ended by itself and returns how.
 func (s *Server) Wait(ctx context.Context) error {
