@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/zklock/zklock/internal/queue"
 )
 
 // Bounds of lock names. ZooKeeper has none of its own but its frame.
@@ -50,6 +52,10 @@ func lockPath(name string) (string, error) {
 			return bad("it has an empty level: two slashes in a row, or one at the end")
 		case ".", "..":
 			return bad("a level may not be %q", level)
+		}
+		// Below another lock it would stand in that lock's queue, for ever.
+		if _, class := queue.ParseName(level); class != queue.Foreign {
+			return bad("level %q looks like an entry in a lock's queue", level)
 		}
 	}
 	if levels[0] == "zookeeper" {

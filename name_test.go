@@ -25,6 +25,7 @@ func TestNames(t *testing.T) {
 		"", "/", "//", "a//b", "a/", "/a/", ".", "..", "a/../b", "a/./b", "/..",
 		"nul\x00", "\x01", "tab\t", "\x1f", "\x7f", "\u0085", "\u009f", "\ud7ff\ue000", "\uf8ff", "\ufff0", "\uffff", "\U0001F600",
 		"\xff", "\xed\xa0\x80", strings.Repeat("x", 513), strings.Repeat("x/", 16) + "x", "zookeeper", "zookeeper/quota", "/zookeeper", "/zookeeper/x",
+		"a/x__lock__0000000000", "x-lock-0000000001/b",
 	}
 	for _, name := range bad {
 		for what, use := range map[string]func() error{
