@@ -48,7 +48,7 @@ test-command:
 ## not installed; ZKLOCK_REQUIRE_REAL=1 makes that a failure. One package at a
 ## time: two ensembles at once are too much for two processors.
 test-real: deps
-	cd test && $(GO) test -p 1 -timeout 20m ./...
+	cd test && $(GO) test -count=1 -p 1 -timeout 20m ./...
 
 ## fuzz: every fuzz target for FUZZTIME each (a duration, or a count such as 20000x).
 fuzz:
