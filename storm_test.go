@@ -92,7 +92,7 @@ func (s *storm) trouble(ctx context.Context, srv *zktest.Server, r *rand.Rand) {
 // TestStorm: whatever breaks, one holds at a time by its own word, tokens grow,
 // clients that come and go leave nothing, and no goroutine stays.
 func TestStorm(t *testing.T) {
-	seeds := uint64(8)
+	seeds := uint64(storms)
 	if testing.Short() {
 		seeds = 2
 	}
