@@ -219,8 +219,15 @@ func (s *serving) rebind() error {
 	return s.bind()
 }
 
-// close ends the server in good order, then gives the place up.
+// close ends the server in good order, then gives the place up. In a directory
+// that has become another server's, nothing is written or unlinked.
 func (s *serving) close() error {
+	if !s.stillMine() {
+		if ln, ok := s.ln.(*net.UnixListener); ok {
+			ln.SetUnlinkOnClose(false)
+		}
+		return errors.Join(s.server.Close(), s.lock.Close())
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTime)
 	defer cancel()
 	err := s.server.Shutdown(ctx)
