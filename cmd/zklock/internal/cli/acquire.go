@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"os/user"
 	"path/filepath"
 	"syscall"
@@ -23,6 +24,14 @@ func owner(command string) zklock.Owner {
 		o.User = u.Username
 	}
 	return o
+}
+
+// outlivePipes lets this process write to a pipe that nobody reads and get an
+// error. By default the first warning after that would end it, and with it the
+// hold and the command. To ignore the signal would be handed on to the command,
+// to handle it is not.
+func outlivePipes() {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // never read: what does not fit is dropped
 }
 
 // errInterrupted is the cause of a context that a signal ended.

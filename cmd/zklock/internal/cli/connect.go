@@ -105,11 +105,15 @@ func (s *settings) logger() *slog.Logger {
 
 // bounded returns the context for connecting, which -w shortens.
 func (s *settings) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	limit := s.connect.D
+	return context.WithTimeout(ctx, s.limit())
+}
+
+// limit is the time for connecting.
+func (s *settings) limit() time.Duration {
 	if s.wait.D > 0 {
-		limit = min(limit, s.wait.D)
+		return min(s.connect.D, s.wait.D)
 	}
-	return context.WithTimeout(ctx, limit)
+	return s.connect.D
 }
 
 // locks connects for holding locks. opts needs the owner and the hooks only.
@@ -146,7 +150,7 @@ func (s *settings) reading(ctx context.Context) (*zk.Client, *zklock.Client, err
 // explain says what to do about servers that do not answer.
 func (s *settings) explain(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) && s.servers != "" {
-		return fmt.Errorf("no server answered within %s: %w; see --servers and --connect-timeout", span.Short(s.connect.D), err)
+		return fmt.Errorf("no server answered within %s: %w; see --servers and --connect-timeout", span.Short(s.limit()), err)
 	}
 	return err
 }

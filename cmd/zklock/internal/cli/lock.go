@@ -46,6 +46,7 @@ func (a *app) lock(name string) error {
 	}
 	signals := make(chan os.Signal, 64)
 	signal.Notify(signals, child.Forwarded()...)
+	outlivePipes()
 	ctx, stop := interruptible(signals)
 	defer stop()
 	me := owner("lock")
@@ -58,10 +59,12 @@ func (a *app) lock(name string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println(hold.Token())
-	select {
-	case <-ctx.Done():
-	case <-hold.Done():
+	_, unread := fmt.Println(hold.Token())
+	if unread == nil {
+		select {
+		case <-ctx.Done():
+		case <-hold.Done():
+		}
 	}
 	lost := hold.Err()
 	end, cancel := context.WithTimeout(context.Background(), a.set.releaseTime())
@@ -69,6 +72,9 @@ func (a *app) lock(name string) error {
 	err = hold.Release(end)
 	if errors.Is(lost, zklock.ErrLost) {
 		return &exitError{exitLost, lost}
+	}
+	if unread != nil {
+		err = errors.Join(fmt.Errorf("the token cannot be written: %w", unread), err)
 	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"runtime"
 	"strings"
 	"time"
 
@@ -112,12 +113,13 @@ func (a *app) run(c *cobra.Command, f runFlags, name string, argv []string) erro
 		exe, err = executable()
 	}
 	if err == nil && !a.keeper && front.Wanted() {
-		n, err := front.Run(exe, a.args)
-		if err != nil {
-			return err
+		var n int
+		if n, err = front.Run(exe, a.args); err == nil {
+			runtime.KeepAlive(out) // its finalizer closes it
+			return &exitError{Code: n}
 		}
-		return &exitError{Code: n}
 	}
+	keep(out, f.statusFD)
 	if err == nil {
 		r := &runner{app: a, plan: plan, cmd: cmd, exe: exe, status: status}
 		err = r.run()
@@ -163,6 +165,7 @@ type runner struct {
 func (r *runner) run() error {
 	signals := make(chan os.Signal, 64)
 	signal.Notify(signals, child.Forwarded()...)
+	outlivePipes()
 	ctx, stop := interruptible(signals)
 	set := &r.app.set
 	me := owner(r.cmd.Args[0])

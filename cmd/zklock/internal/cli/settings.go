@@ -52,7 +52,7 @@ func (s *settings) serverFlags(f *pflag.FlagSet) {
 // waitFlags adds how to wait for a lock.
 func (s *settings) waitFlags(f *pflag.FlagSet) {
 	f.BoolVarP(&s.try, "try", "n", false, "do not wait: exit 124 if the lock is not free")
-	f.VarP(&s.wait, "timeout", "w", "wait for the lock no longer than this (ZKLOCK_TIMEOUT); default: for ever")
+	f.VarP(&s.wait, "timeout", "w", "wait for the lock no longer than this, 0 as --try (ZKLOCK_TIMEOUT); default: for ever")
 	f.IntVarP(&s.conflict, "conflict-exit-code", "E", exitConflict, "exit `code` when the lock was not acquired (ZKLOCK_CONFLICT_EXIT_CODE)")
 }
 
@@ -81,7 +81,8 @@ func fromEnvironment(f *pflag.FlagSet, lookup func(string) (string, bool)) error
 	return failed
 }
 
-// check refuses settings that make no sense, before any I/O.
+// check refuses settings that make no sense, before any I/O, and settles those
+// that say the same in two ways.
 func (s *settings) check(f *pflag.FlagSet) error {
 	switch {
 	case s.session.D < 10*time.Millisecond || s.session.D > 24*time.Hour:
@@ -95,5 +96,7 @@ func (s *settings) check(f *pflag.FlagSet) error {
 	case s.try && f.Changed("timeout"):
 		return usage("--try does not wait and --timeout waits: give one of them")
 	}
+	// No time to wait is not to wait.
+	s.try = s.try || s.wait.D == 0 && f.Changed("timeout")
 	return nil
 }

@@ -44,21 +44,27 @@ type statusLine struct {
 func seconds(d time.Duration) float64 { return d.Round(time.Millisecond).Seconds() }
 
 // statusFile takes the descriptor for the status line from whoever started us.
-// The command does not get it: it could hold it open.
+// It is nil if fd is negative.
 func statusFile(fd int) (*os.File, error) {
 	if fd < 0 {
 		return nil, nil
 	}
-	f := os.NewFile(uintptr(fd), "status")
-	if f != nil {
+	// What the runtime has opened for itself may have that number as well.
+	if inherit.Inherited(fd) {
+		f := os.NewFile(uintptr(fd), "status")
 		if _, err := f.Stat(); err == nil {
-			if fd > 2 {
-				inherit.Mark(fd)
-			}
 			return f, nil
 		}
 	}
 	return nil, usage("--status-fd %d: no such descriptor is open; write %d>FILE after the command", fd, fd)
+}
+
+// keep keeps f from the command, which could hold it open. A front must not do
+// so: its keeper writes the line.
+func keep(f *os.File, fd int) {
+	if f != nil && fd > 2 {
+		inherit.Mark(fd)
+	}
 }
 
 // write writes the line; f may be nil.

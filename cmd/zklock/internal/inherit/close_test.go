@@ -62,11 +62,11 @@ func TestMark(t *testing.T) {
 	}
 	defer unix.Close(pair[0])
 	defer unix.Close(pair[1])
-	if !inherited(pair[0]) {
+	if !Inherited(pair[0]) {
 		t.Fatal("a descriptor without the flag does not count as inherited")
 	}
 	Mark(pair[0])
-	if inherited(pair[0]) {
+	if Inherited(pair[0]) {
 		t.Error("a marked descriptor would be handed on")
 	}
 }

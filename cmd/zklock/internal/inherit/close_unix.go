@@ -20,7 +20,7 @@ const most = 4096
 // flag it would not be here, and all that Go opens by itself has it.
 func Close(keep ...int) {
 	for _, fd := range candidates() {
-		if fd > 2 && !contains(keep, fd) && inherited(fd) {
+		if fd > 2 && !contains(keep, fd) && Inherited(fd) {
 			_ = unix.Close(fd) // nothing can be done about a failure
 		}
 	}
@@ -29,8 +29,8 @@ func Close(keep ...int) {
 // Mark makes fd one that this process does not hand on.
 func Mark(fd int) { unix.CloseOnExec(fd) }
 
-// inherited reports whether fd is open and came through an exec.
-func inherited(fd int) bool {
+// Inherited reports whether fd is open and came through an exec.
+func Inherited(fd int) bool {
 	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
 	return err == nil && flags&unix.FD_CLOEXEC == 0
 }

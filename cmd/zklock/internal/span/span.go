@@ -12,7 +12,7 @@ import (
 // seconds as flock and timeout take it.
 func Parse(s string) (time.Duration, error) {
 	if n, err := strconv.ParseFloat(s, 64); err == nil && isDecimal(s) {
-		if math.Abs(n) > math.MaxInt64/float64(time.Second) {
+		if math.Abs(n) >= math.MaxInt64/float64(time.Second) {
 			return 0, fmt.Errorf("%q is longer than 292 years", s)
 		}
 		return time.Duration(n * float64(time.Second)), nil

@@ -22,6 +22,7 @@ func TestParse(t *testing.T) {
 		{"ten", 0, false},
 		{"10 s", 0, false},
 		{"inf", 0, false},
+		{"9223372036.854776", 0, false}, // one nanosecond more than fits
 		{"0x10", 0, false},
 		{"1e3", 0, false},
 		{"99999999999999999999", 0, false},
