@@ -67,6 +67,10 @@ func TestPrepare(t *testing.T) {
 	if err := Prepare(dir); !errors.Is(err, ErrNone) || !strings.Contains(err.Error(), "chmod 700") {
 		t.Fatalf("an open directory gave %v", err)
 	}
+	lines := filepath.Join(t.TempDir(), "two\nlines")
+	if err := Prepare(lines); !errors.Is(err, ErrNone) || !strings.Contains(err.Error(), "line break") {
+		t.Fatalf("a name of two lines gave %v", err)
+	}
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)

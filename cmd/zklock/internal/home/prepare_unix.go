@@ -8,6 +8,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -24,6 +25,9 @@ func Mine() Who {
 
 // Prepare makes the directory if it is missing and checks that it is private.
 func Prepare(dir string) error {
+	if strings.ContainsRune(dir, '\n') { // the socket's path is kept as one line
+		return fmt.Errorf("%w: there is a line break in the name %q; %s", ErrNone, dir, Advice)
+	}
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return fmt.Errorf("%w: %w; %s", ErrNone, err, Advice)
 	}
