@@ -11,10 +11,15 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // ErrWitness says that a party said what the witness does not understand.
 var ErrWitness = errors.New("interop: the witness does not understand")
+
+// linger is how long the answer to an entry takes, so that each use lasts for
+// longer than it takes the next one to come, if that need not wait.
+const linger = 3 * time.Millisecond
 
 // maxConflicts bounds how many conflicts a report describes; it counts all.
 const maxConflicts = 10
@@ -144,8 +149,12 @@ func (w *Witness) serve(conn net.Conn) {
 	lines := bufio.NewScanner(conn)
 	for lines.Scan() {
 		answer := "ok"
+		outside := p.claims == nil // which only this goroutine changes
 		if err := w.hear(p, strings.Fields(lines.Text())); err != nil {
 			answer = err.Error()
+		}
+		if outside && p.claims != nil {
+			<-time.After(linger)
 		}
 		if _, err := fmt.Fprintln(conn, answer); err != nil {
 			break
