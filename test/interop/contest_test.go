@@ -33,13 +33,31 @@ func newFleet(t *testing.T, s zkreal.SharedServer) *fleet {
 	return &fleet{t: t, server: s, peers: map[string][]*Peer{}}
 }
 
-// of returns the clients of a kind.
+// of returns the clients of a kind: curator, kazoo, or zklock with the name of a
+// layout and how many goroutines contend in each process.
 func (f *fleet) of(kind string) []*Peer {
-	start := map[string]func(testing.TB, string) *Peer{"curator": Curator, "kazoo": Kazoo}[kind]
 	for len(f.peers[kind]) < perSide {
-		f.peers[kind] = append(f.peers[kind], start(f.t, f.server.Addr))
+		var p *Peer
+		switch name, layout, _ := strings.Cut(kind, ":"); name {
+		case "curator":
+			p = Curator(f.t, f.server.Addr)
+		case "kazoo":
+			p = Kazoo(f.t, f.server.Addr)
+		default:
+			p = Zklock(f.t, ZklockOptions{Servers: f.server.Addr, Layout: layout, Goroutines: goroutines(kind)})
+		}
+		f.peers[kind] = append(f.peers[kind], p)
 	}
 	return f.peers[kind]
+}
+
+// goroutines is how many contend in a process of the kind: those of zklock's
+// first layout do it in pairs, so that holds are handed over in memory as well.
+func goroutines(kind string) int {
+	if kind == "zklock" {
+		return 2
+	}
+	return 1
 }
 
 // contest is a lock, and who contends for it how.
@@ -64,9 +82,12 @@ func (c *contest) run(t *testing.T, f *fleet) (Report, map[string]int) {
 	for i := range paths {
 		paths[i] = f.server.Chroot + "/" + paths[i]
 	}
-	parties := perSide * len(c.sides)
+	parties := 0
+	for kind := range c.sides {
+		parties += perSide * goroutines(kind)
+	}
 	w := NewWitness(t, parties)
-	each := max(1, (*rounds+parties-1)/parties)
+	each := (*rounds + perSide*len(c.sides) - 1) / (perSide * len(c.sides))
 	var wg sync.WaitGroup
 	var mu sync.Mutex // guards timeouts
 	timeouts := map[string]int{}
@@ -102,7 +123,7 @@ func (c *contest) run(t *testing.T, f *fleet) (Report, map[string]int) {
 		}
 	}
 	t.Logf("%d rounds in %v: %d conflicts, %d hand-overs between kinds, %d beside another kind, timeouts %v",
-		each*parties, time.Since(begun).Round(time.Millisecond), r.Conflicts, r.Handovers, r.Beside, timeouts)
+		each*perSide*len(c.sides), time.Since(begun).Round(time.Millisecond), r.Conflicts, r.Handovers, r.Beside, timeouts)
 	return r, timeouts
 }
 
@@ -160,7 +181,26 @@ func TestPeersAmongThemselves(t *testing.T) {
 			{name: "semaphore mutex", sides: map[string][]string{"curator": {"semaphoremutex=a:x"}}},
 			{name: "multi-lock", paths: []string{"m1", "m2"}, sides: map[string][]string{"curator": {"multi=a:x,b:x"}}},
 			{name: "kazoo's lock", sides: map[string][]string{"kazoo": {"lock=a:x"}}},
+			{name: "kazoo's read-write", limit: 200 * time.Millisecond, sides: map[string][]string{"kazoo": {"read=a:s", "write=a:x", "read=a:s"}}},
 			{name: "kazoo's semaphore", sides: map[string][]string{"kazoo": {"semaphore:2=a:p1/2"}}},
+		} {
+			t.Run(c.name, func(t *testing.T) { c.excludes(t, f) })
+		}
+	})
+}
+
+// TestContention: zklock's processes and others' contend for the same lock, every
+// pair that can exclude each other.
+func TestContention(t *testing.T) {
+	onEach(t, func(t *testing.T, s zkreal.SharedServer) {
+		f := newFleet(t, s)
+		for _, c := range []contest{
+			{name: "mutex", sides: map[string][]string{"zklock": {"mutex=a:x"}, "curator": {"mutex=a:x"}}},
+			{name: "hasty mutex", sides: map[string][]string{"zklock": {"mutex=a:x"}, "curator": {"mutex=a:x"}},
+				limit: 50 * time.Millisecond, hasty: true},
+			{name: "kazoo told of us", sides: map[string][]string{"zklock": {"mutex=a:x"}, "kazoo": {"lock-shared=a:x"}}},
+			{name: "hasty kazoo", sides: map[string][]string{"zklock": {"mutex=a:x"}, "kazoo": {"lock-shared=a:x"}},
+				limit: 50 * time.Millisecond, hasty: true},
 		} {
 			t.Run(c.name, func(t *testing.T) { c.excludes(t, f) })
 		}
