@@ -69,12 +69,8 @@ type contest struct {
 	hasty bool                // a random part of it
 }
 
-// run has all processes contend, and returns what the witness saw and how many
-// acquires ran out of time, by the side.
-func (c *contest) run(t *testing.T, f *fleet) (Report, map[string]int) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), contestWait)
-	defer cancel()
+// nodes are the paths of the contest's locks.
+func (c *contest) nodes(f *fleet) []string {
 	paths := slices.Clone(c.paths)
 	if len(paths) == 0 {
 		paths = []string{strings.ReplaceAll(c.name, " ", "-")}
@@ -82,6 +78,16 @@ func (c *contest) run(t *testing.T, f *fleet) (Report, map[string]int) {
 	for i := range paths {
 		paths[i] = f.server.Chroot + "/" + paths[i]
 	}
+	return paths
+}
+
+// run has all processes contend, and returns what the witness saw and how many
+// acquires ran out of time, by the side.
+func (c *contest) run(t *testing.T, f *fleet) (Report, map[string]int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), contestWait)
+	defer cancel()
+	paths := c.nodes(f)
 	parties := 0
 	for kind := range c.sides {
 		parties += perSide * goroutines(kind)

@@ -1,0 +1,168 @@
+package interop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock/test/zkreal"
+	"github.com/zklock/zklock/zk"
+)
+
+// handoverWait bounds one test of who is next.
+const handoverWait = time.Minute
+
+// queueing is clients that come to one lock one after the other, and who is to
+// have it when. The first one gets it at once.
+type queueing struct {
+	name string
+	// Each is the kind of client, a blank, and the kind of lock.
+	comers []string
+	// groups are the numbers of the comers that hold at once, in order: all of a
+	// group release before the next one is granted.
+	groups [][]int
+	// counts are how many znodes there are once each of the comers stands in line;
+	// nil means one for each.
+	counts []int
+	below  []string // the lock's directories; nil means the lock itself
+}
+
+// TestHandOver: the lock goes from one library to the other in order of arrival,
+// both ways, at once.
+func TestHandOver(t *testing.T) {
+	one := [][]int{{0}, {1}, {2}, {3}}
+	onEach(t, func(t *testing.T, s zkreal.SharedServer) {
+		f := newFleet(t, s)
+		for _, q := range []queueing{
+			{name: "mutex from ours", groups: one,
+				comers: []string{"zklock mutex", "curator mutex", "zklock mutex", "curator mutex"}},
+			{name: "mutex from Curator's", groups: one,
+				comers: []string{"curator mutex", "zklock mutex", "curator mutex", "zklock mutex"}},
+			{name: "kazoo from ours", groups: one,
+				comers: []string{"zklock mutex", "kazoo lock-shared", "zklock mutex", "kazoo lock-shared"}},
+			{name: "kazoo from kazoo's", groups: one,
+				comers: []string{"kazoo lock-shared", "zklock mutex", "kazoo lock-shared", "zklock mutex"}},
+			{name: "kazoo that does not know us first", groups: one[:3],
+				comers: []string{"kazoo lock", "zklock mutex", "curator mutex"}},
+		} {
+			t.Run(q.name, func(t *testing.T) { q.run(t, f) })
+		}
+	})
+}
+
+// comer is one client in line.
+type comer struct {
+	peer    *Peer
+	kind    string
+	granted chan error // with room for the one value
+}
+
+func (q *queueing) run(t *testing.T, f *fleet) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), handoverWait)
+	defer cancel()
+	path := f.server.Chroot + "/" + strings.ReplaceAll(q.name, " ", "-")
+	watch := newObserver(t, f.server)
+	below := []string{path}
+	if q.below != nil {
+		below = slices.Clone(q.below)
+		for i := range below {
+			below[i] = path + "/" + below[i]
+		}
+	}
+	line := q.line(f)
+	for i, c := range line {
+		go func() { // ends with the grant, or with ctx
+			_, err := c.peer.Acquire(ctx, c.kind, path, handoverWait)
+			c.granted <- err
+		}()
+		want := i + 1
+		if q.counts != nil {
+			want = q.counts[i]
+		}
+		watch.await(t, ctx, want, below...)
+	}
+	for g, group := range q.groups {
+		for _, i := range group {
+			if err := line[i].wait(ctx); err != nil {
+				t.Fatalf("%d (%s), whose turn it was: %v", i, q.comers[i], err)
+			}
+		}
+		for _, later := range slices.Concat(q.groups[g+1:]...) {
+			select {
+			case err := <-line[later].granted:
+				t.Fatalf("%d (%s) was granted before its turn, beside %v: %v", later, q.comers[later], group, err)
+			default:
+			}
+		}
+		for _, i := range group {
+			if err := line[i].peer.Release(ctx); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	watch.await(t, ctx, 0, below...)
+}
+
+// line is the comers, each with a client of its own.
+func (q *queueing) line(f *fleet) []*comer {
+	used := map[string]int{}
+	line := make([]*comer, len(q.comers))
+	for i, text := range q.comers {
+		client, kind, _ := strings.Cut(text, " ")
+		line[i] = &comer{peer: f.of(client)[used[client]], kind: kind, granted: make(chan error, 1)}
+		used[client]++
+	}
+	return line
+}
+
+func (c *comer) wait(ctx context.Context) error {
+	select {
+	case err := <-c.granted:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// observer looks at znodes.
+type observer struct{ *zk.Client }
+
+func newObserver(t *testing.T, s zkreal.SharedServer) observer {
+	t.Helper()
+	c, err := zk.Dial(t.Context(), s.Addr, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return observer{c}
+}
+
+// await waits until there are so many children below the paths together.
+func (o observer) await(t *testing.T, ctx context.Context, want int, paths ...string) {
+	t.Helper()
+	again := time.NewTicker(5 * time.Millisecond)
+	defer again.Stop()
+	for {
+		var names []string
+		for _, path := range paths {
+			children, _, err := o.Children(ctx, path)
+			if err != nil && !errors.Is(err, zk.ErrNoNode) {
+				t.Fatal(fmt.Errorf("%w; %d of %d in %v: %q", err, len(names), want, paths, names))
+			}
+			names = append(names, children...)
+		}
+		if len(names) == want {
+			return
+		}
+		<-again.C
+	}
+}

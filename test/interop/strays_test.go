@@ -1,0 +1,158 @@
+package interop
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/test/zkreal"
+	"github.com/zklock/zklock/zk"
+)
+
+// strays are children that no lock has made, beside those of a lock: what a
+// configuration tool might leave, names that almost are a contender's, one with
+// a digit too many. They come first in Curator's order.
+var strays = []string{
+	"000-config", "lock-", "persistent", "x-lock-00000000001",
+}
+
+// scatter puts the strays below the directory, as persistent znodes.
+func (o observer) scatter(t *testing.T, dir string) {
+	t.Helper()
+	for path, rest := "", dir[1:]; rest != ""; {
+		var level string
+		level, rest, _ = strings.Cut(rest, "/")
+		path += "/" + level
+		_, _, err := o.Create(t.Context(), path, nil, nil, zk.ModePersistent)
+		if err != nil && !errors.Is(err, zk.ErrNodeExists) {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range strays {
+		if _, _, err := o.Create(t.Context(), dir+"/"+name, []byte("stray"), nil, zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestStrays: ours goes on beside strays in every directory of a lock, deletes
+// none of them, and shows them.
+func TestStrays(t *testing.T) {
+	onEach(t, func(t *testing.T, s zkreal.SharedServer) {
+		f := newFleet(t, s)
+		o := newObserver(t, s)
+		for _, c := range []struct {
+			contest
+			dirs []string // below the lock; nil means the lock itself
+		}{
+			{contest: contest{name: "stray mutex", sides: map[string][]string{"zklock": {"mutex=a:x"}, "kazoo": {"lock-shared=a:x"}}}},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				var dirs []string
+				for _, path := range c.nodes(f) {
+					for _, dir := range c.dirs {
+						dirs = append(dirs, path+"/"+dir)
+					}
+					if len(c.dirs) == 0 {
+						dirs = append(dirs, path)
+					}
+				}
+				for _, dir := range dirs {
+					o.scatter(t, dir)
+				}
+				c.excludes(t, f)
+				for _, dir := range dirs {
+					o.await(t, t.Context(), len(strays), dir) // whatever else there was is gone
+					if names, _, err := o.Children(t.Context(), dir); err != nil || !slices.Equal(sorted(names), sorted(strays)) {
+						t.Errorf("below %s: %q, %v, want the strays", dir, names, err)
+					}
+				}
+				for kind, choices := range c.sides {
+					if name, layout, _ := strings.Cut(kind, ":"); name == "zklock" {
+						showsStrays(t, s, strings.Join(c.nodes(f), ","), layout, choices[0])
+					}
+				}
+			})
+		}
+	})
+}
+
+func sorted(names []string) []string { return slices.Sorted(slices.Values(names)) }
+
+// showsStrays has a lock of the choice taken at the path, and inspected.
+func showsStrays(t *testing.T, s zkreal.SharedServer, path, layout, choice string) {
+	t.Helper()
+	c := dialZklock(t, s, layout)
+	kind, _, _ := strings.Cut(choice, "=")
+	lock, err := makeLock(c, kind, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hold, err := lock.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := hold.Release(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	}()
+	entries, err := lock.Inspect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(entries) == 0 || !entries[0].Holder || entries[0].Token != hold.Token() {
+		t.Fatalf("Inspect does not begin with the holder %s: %+v", hold.Node(), entries)
+	}
+	shown := map[string]zklock.Entry{}
+	for _, e := range entries[1:] {
+		shown[e.Name[strings.LastIndexByte(e.Name, '/')+1:]] = e
+	}
+	for _, name := range strays {
+		if e := shown[name]; e.Mode != zklock.Stray || e.Holder || e.Session != 0 || e.Data != "stray" {
+			t.Errorf("Inspect shows %s as %+v, want a stray", name, e)
+		}
+	}
+}
+
+// dialZklock is a client in this process, closed in the test's cleanup.
+func dialZklock(t *testing.T, s zkreal.SharedServer, layout string) *zklock.Client {
+	t.Helper()
+	opts, err := clientOptions(layout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := zklock.Dial(t.Context(), s.Addr, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// TestStraysStopCurator is why strays are shown: Curator waits for them for good,
+// where ours takes the lock.
+func TestStraysStopCurator(t *testing.T) {
+	onEach(t, func(t *testing.T, s zkreal.SharedServer) {
+		path := s.Chroot + "/stray"
+		newObserver(t, s).scatter(t, path)
+		if node, err := Curator(t, s.Addr).Acquire(t.Context(), "mutex", path, refusal); !errors.Is(err, ErrTimeout) {
+			t.Errorf("Curator acquired %s, %v, beside strays", node, err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if hold, err := dialZklock(t, s, "").Mutex(path).Acquire(ctx); err != nil {
+			t.Error(err)
+		} else if err := hold.Release(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}
