@@ -1,5 +1,6 @@
-import java.util.Arrays;
+import java.util.ArrayList;
 import java.util.Collection;
+import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import org.apache.curator.framework.CuratorFramework;
@@ -18,7 +19,8 @@ import org.apache.curator.framework.recipes.locks.Lease;
 /**
  * Curator's recipes behind one interface, by kind: none (guards nothing), mutex, revocable (a mutex
  * that can be asked for), read, write, semaphore:N and semaphore:N:K (K of N leases),
- * semaphoremutex, multi (the path is several, with commas), latch, selector.
+ * semaphoremutex, multi and multi:KIND (the path is several, with commas; locks of that kind, or
+ * mutexes), latch, selector.
  */
 final class Recipes {
   /** One lock, for one thread; it may be acquired again after its release. */
@@ -63,7 +65,7 @@ final class Recipes {
       case "semaphoremutex":
         return new Lock(new InterProcessSemaphoreMutex(client, path));
       case "multi":
-        return new Lock(new InterProcessMultiLock(client, Arrays.asList(path.split(","))));
+        return new Lock(multi(parts.length > 1 ? parts[1] : "mutex", path.split(",")));
       case "latch":
         return new Latch(client, path);
       case "selector":
@@ -71,6 +73,14 @@ final class Recipes {
       default:
         throw new IllegalArgumentException("unknown kind " + kind);
     }
+  }
+
+  private InterProcessMultiLock multi(String kind, String[] paths) {
+    List<InterProcessLock> locks = new ArrayList<>();
+    for (String path : paths) {
+      locks.add(((Lock) make(kind, path)).lock);
+    }
+    return new InterProcessMultiLock(locks);
   }
 
   private InterProcessMutex revocable(String path) {
