@@ -1,0 +1,66 @@
+package herd
+
+import (
+	"context"
+	"errors"
+
+	"github.com/zklock/zklock/zk"
+)
+
+// node is the first lock of every textbook ("Simple Locks" in ZooKeeper's own
+// paper): whoever creates the ephemeral znode holds the lock; all others read it
+// with a watch, and race to create it when it is gone. Nobody is ahead of anybody.
+type node struct {
+	client  *zk.Client
+	path    string
+	granted func(error)
+	// armed: the watch is set and has not fired. Callbacks alone touch it.
+	armed bool
+}
+
+func joinNode(c *zk.Client, path string) contender {
+	return &node{client: c, path: path + "/lock"}
+}
+
+func (n *node) enter(_ context.Context, _ bool, granted func(error)) error {
+	n.granted = granted
+	return nil
+}
+
+// wait tries to create the znode.
+func (n *node) wait() {
+	n.client.Go(zk.CreateOp(n.path, []byte{}, nil, zk.ModeEphemeral), func(r zk.Result) {
+		if errors.Is(r.Err, zk.ErrNodeExists) {
+			n.watch()
+			return
+		}
+		n.granted(r.Err)
+	})
+}
+
+// watch reads the znode, to be told when it is gone.
+func (n *node) watch() {
+	n.client.Go(zk.GetOp(n.path, true), func(r zk.Result) {
+		switch {
+		case r.Err == nil:
+			n.armed = true
+		case errors.Is(r.Err, zk.ErrNoNode):
+			n.wait()
+		default:
+			n.granted(r.Err)
+		}
+	})
+}
+
+func (n *node) event(e zk.Event) {
+	if n.armed && e.Path == n.path && e.Type == zk.EventNodeDeleted {
+		n.armed = false
+		n.wait()
+	}
+}
+
+func (n *node) leave(ctx context.Context) error { return n.client.Delete(ctx, n.path, -1) }
+
+func (n *node) stop() {}
+
+func (n *node) close() {}
