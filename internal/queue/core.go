@@ -148,7 +148,7 @@ func (c *Core) Guard(now time.Duration, id ID, call uint64) {
 			answer.Err = ErrExpired
 		case r.Failed >= len(nodes):
 			answer.Err, answer.Failed = r.Err, r.Failed-len(nodes)
-		case r.Code == NotApplied, r.Code == Unknown:
+		case r.Code == Unknown || r.Err == nil:
 			answer.Err = ErrUnproven
 		default:
 			answer.Err = r.Err

@@ -21,9 +21,10 @@ func withID(data []byte, id string) []byte {
 	return append(append(out, ','), rest...)
 }
 
-// carries reports whether a znode's data have this id.
+// carries reports whether a znode's data have this id, perhaps behind the words
+// that ask for the lock back.
 func carries(data []byte, id string) bool {
-	return bytes.HasPrefix(data, []byte(`{"id":"`+id+`"`))
+	return bytes.Contains(data, []byte(`"id":"`+id+`"`))
 }
 
 // mine reports whether what a Get read is the very znode that n stands for.
@@ -87,7 +88,7 @@ func (c *Core) foundFixed(now time.Duration, p *place, r Reply) {
 	}
 	p.blocker = n.name
 	p.claim.retry(now + c.lookAgain())
-	c.tell(p, n.name, 1, r.Data)
+	c.tell(p, n.path(), 1, r.Data)
 }
 
 // leavingFixed reports whether what was read is a doomed znode of this client's.

@@ -133,7 +133,7 @@ type Signal struct {
 	Kind    SignalKind
 	Token   int64
 	Node    string
-	Nodes   []string // of Granted: all its znodes
+	Nodes   []string // of Granted and Downgraded: all its znodes
 	Tokens  []int64  // of Granted: the czxid of each
 	Session int64
 	Err     error

@@ -58,7 +58,7 @@ func (c *Core) counts(now time.Duration, p *place, children []string, watched bo
 	default:
 		p.claim.retry(now + c.lookAgain())
 		if len(p.ahead) > 0 {
-			c.tell(p, p.ahead[0].Name, over, nil)
+			c.tell(p, p.parent+"/"+p.ahead[0].Name, over, nil)
 		}
 	}
 }

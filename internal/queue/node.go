@@ -74,9 +74,15 @@ type parting struct {
 // deleteRetry paces deletes that the server refuses, as by an ACL.
 const deleteRetry = 30 * time.Second
 
+// disposeAll disposes of what one claim leaves: records go before entries, as an
+// entry that is gone with its record still there tells of a holder that vanished.
 func (c *Core) disposeAll(now time.Duration, nodes []*node) {
-	for _, n := range nodes {
-		c.dispose(now, n)
+	for _, records := range []bool{true, false} {
+		for _, n := range nodes {
+			if (n.named == forever) == records {
+				c.dispose(now, n)
+			}
+		}
 	}
 }
 

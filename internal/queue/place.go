@@ -164,8 +164,8 @@ func (c *Core) vet(now time.Duration, p *place, queue []Entry) bool {
 	return p.listing
 }
 
-// ours reports whether a znode's data are a zklock client's: a JSON object, or
-// the words by which anybody may ask for a lock back.
+// ours reports whether a znode's data are a zklock client's: a JSON object. The
+// words by which a lock is asked for back tell nothing of who holds it.
 func ours(data []byte) bool { return len(data) > 0 && data[0] == '{' }
 
 // line puts the claim where the place's list of who is ahead says.
@@ -258,7 +258,7 @@ func (c *Core) watchBlocker(now time.Duration, p *place) {
 		}
 		switch r.Code {
 		case OK:
-			c.tell(p, name, len(p.ahead), r.Data)
+			c.tell(p, p.parent+"/"+name, len(p.ahead), r.Data)
 		case NoNode:
 			c.strike(now, p, name)
 		case Unknown, NotApplied:
@@ -270,11 +270,11 @@ func (c *Core) watchBlocker(now time.Duration, p *place) {
 	})
 }
 
-// tell signals once behind whom the claim waits.
-func (c *Core) tell(p *place, name string, ahead int, data []byte) {
-	if p.told != name {
-		p.told = name
-		c.signal(Signal{ID: p.claim.id, Kind: Waiting, Ahead: ahead, Blocker: name, Data: data})
+// tell signals once behind which znode the claim waits.
+func (c *Core) tell(p *place, path string, ahead int, data []byte) {
+	if p.told != path {
+		p.told = path
+		c.signal(Signal{ID: p.claim.id, Kind: Waiting, Ahead: ahead, Blocker: path, Data: data})
 	}
 }
 

@@ -21,28 +21,25 @@ func Held(path string) string { return path + "-held" }
 // before, so its entry was made before, and an entry that leaves in order takes
 // its record away first.
 func (c *Core) lookAtRecords(p *place) {
-	var records [2][]string
-	var children []string
+	var before, queue Reply
 	dir := Held(p.parent)
-	part := func(kept *[]string) waiter {
-		return func(now time.Duration, r Reply) {
-			if r.Code == OK {
-				*kept = r.Children
-			}
+	c.send(Request{Kind: List, Path: dir}, func(_ time.Duration, r Reply) { before = r })
+	c.send(Request{Kind: List, Path: p.parent}, func(_ time.Duration, r Reply) { queue = r })
+	c.send(Request{Kind: List, Path: dir}, func(now time.Duration, after Reply) {
+		// All three have to succeed; the first failure tells what to do.
+		if before.Code != OK {
+			queue = before
+		} else if queue.Code == OK && after.Code != OK {
+			queue = after
 		}
-	}
-	c.send(Request{Kind: List, Path: dir}, part(&records[0]))
-	c.send(Request{Kind: List, Path: p.parent}, part(&children))
-	c.send(Request{Kind: List, Path: dir}, func(now time.Duration, r Reply) {
-		if !c.answers(now, p, r) {
+		if !c.answers(now, p, queue) {
 			return
 		}
-		records[1] = r.Children
-		p.sight(now, slices.DeleteFunc(records[0], func(name string) bool {
-			there := slices.ContainsFunc(children, func(child string) bool { return strings.HasPrefix(child, name) })
-			return there || !slices.Contains(records[1], name)
+		p.sight(now, slices.DeleteFunc(before.Children, func(name string) bool {
+			there := slices.ContainsFunc(queue.Children, func(child string) bool { return strings.HasPrefix(child, name) })
+			return there || !slices.Contains(after.Children, name)
 		}))
-		c.listed(now, p, children)
+		c.listed(now, p, queue.Children)
 	})
 }
 
@@ -85,7 +82,7 @@ func (c *Core) delayed(now time.Duration, p *place) bool {
 	}
 	p.blocker = ""
 	c.watchOwns(p.claim)
-	c.tell(p, last, 0, nil)
+	c.tell(p, Held(p.parent)+"/"+last, 0, nil)
 	p.claim.retry(until)
 	return true
 }

@@ -148,7 +148,7 @@ func (c *Core) swapped(cl *claim) {
 	if cl.watching || s.olds[0].wantsWatch {
 		c.watchOwns(cl)
 	}
-	c.signal(Signal{ID: cl.id, Kind: Downgraded, Call: s.call, Node: p.nodes[0].path()})
+	c.signal(Signal{ID: cl.id, Kind: Downgraded, Call: s.call, Node: p.nodes[0].path(), Nodes: paths(p.nodes)})
 }
 
 // unswap ends a downgrade that was not done.
