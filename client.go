@@ -36,9 +36,9 @@ type Client struct {
 	mu       sync.Mutex
 	core     *queue.Core
 	attempts map[queue.ID]*attempt
-	holds    map[queue.ID]*Hold
-	verifies map[uint64]chan<- error
-	calls    uint64
+	holds    map[queue.ID]*possession
+	asking   map[uint64]*call // what the core has not answered
+	calls    uint64           // how many there were
 	timer    *time.Timer
 	closing  bool       // Close was called
 	over     bool       // Close is done: the timer stays stopped
@@ -86,7 +86,7 @@ func newClient(conn *zk.Client, own bool, opts *Options) *Client {
 	c := &Client{
 		zk: conn, own: own, opts: *opts, log: opts.Logger, name: thisProcess(),
 		invalid:  opts.check(),
-		attempts: map[queue.ID]*attempt{}, holds: map[queue.ID]*Hold{}, verifies: map[uint64]chan<- error{},
+		attempts: map[queue.ID]*attempt{}, holds: map[queue.ID]*possession{}, asking: map[uint64]*call{},
 	}
 	c.changed = sync.NewCond(&c.mu)
 	c.opts.ACL = slices.Clone(opts.ACL)
@@ -103,7 +103,7 @@ func newClient(conn *zk.Client, own bool, opts *Options) *Client {
 		GUID:       newGUID,
 		Jitter:     mathrand.Float64,
 		Drift:      c.opts.ClockDrift,
-		Persistent: opts.PersistentParents,
+		Persistent: opts.PersistentParents || opts.Layout.persistent(),
 	})
 	// The timer's function runs on a goroutine of its own and ends by itself;
 	// Close stops the timer.
@@ -184,28 +184,40 @@ func (c *Client) awaitIdle(limit time.Duration) bool {
 	return c.core.Idle()
 }
 
-// ownerData returns what goes into a znode.
-func (c *Client) ownerData() ([]byte, error) {
-	if c.opts.Anonymous {
-		return []byte{}, nil
+// owner returns what a znode made at this moment says.
+func (c *Client) owner() Owner {
+	o := c.name
+	if o.Since.IsZero() {
+		o.Since = time.Now().Round(time.Millisecond)
 	}
-	return c.name.data(time.Now())
+	return o
+}
+
+// ownerData returns what goes into a znode. Even without an owner it is a JSON
+// object, so that the znode can be told from another library's.
+func (c *Client) ownerData(o Owner) ([]byte, error) {
+	if c.opts.Anonymous {
+		o = Owner{Token: o.Token}
+	}
+	return o.data()
 }
 
 // begin makes a claim.
-func (c *Client) begin(l *Lock, try bool, data []byte) *attempt {
-	a := &attempt{lock: l, settled: make(chan struct{}), place: "no server answered yet"}
+func (c *Client) begin(l *Lock, try bool, owner Owner, data []byte) *attempt {
+	a := &attempt{lock: l, owner: owner, settled: make(chan struct{}), place: "no server answered yet"}
 	c.step(func(core *queue.Core, now time.Duration) {
 		a.begun = now
-		a.id = core.Acquire(now, l.path, l.kind, try, data)
+		a.id = core.Acquire(now, l.spec(try, data))
 		c.attempts[a.id] = a
 	})
 	return a
 }
 
-// abandon gives up a claim whose context is done, even if it was granted just now.
-func (c *Client) abandon(a *attempt) {
+// abandon gives up a claim whose context is done, even if it was granted just
+// now, and returns what is known of its place in the queue.
+func (c *Client) abandon(a *attempt) (place string) {
 	c.step(func(core *queue.Core, now time.Duration) {
+		place = a.place
 		if h := a.hold; h != nil && h.err == nil {
 			// The hooks were told of it, so it ends for them as well.
 			c.giveUp(core, now, h)
@@ -214,50 +226,5 @@ func (c *Client) abandon(a *attempt) {
 		delete(c.attempts, a.id)
 		core.Cancel(now, a.id)
 	})
-}
-
-// giveUp ends a hold that is held. The mutex is held.
-func (c *Client) giveUp(core *queue.Core, now time.Duration, h *Hold) {
-	h.giving = true
-	c.end(h, &Error{Op: "hold", Path: h.lock.path, Err: ErrReleased})
-	core.Release(now, h.id)
-}
-
-// release ends a hold, and returns an error if it was lost before.
-func (c *Client) release(h *Hold) (err error) {
-	c.step(func(core *queue.Core, now time.Duration) {
-		core.Tick(now)
-		c.apply(core)
-		switch {
-		case h.err == nil:
-			c.giveUp(core, now, h)
-		case !h.giving:
-			err = h.err
-		}
-	})
-	return err
-}
-
-// verify asks a quorum about a hold; the answer comes on the channel.
-func (c *Client) verify(h *Hold) <-chan error {
-	answer := make(chan error, 1) // one answer, so that sending never blocks
-	c.step(func(core *queue.Core, now time.Duration) {
-		c.calls++
-		c.verifies[c.calls] = answer
-		core.Verify(now, h.id, c.calls)
-	})
-	return answer
-}
-
-// end marks a hold as over, and wakes who waits for that.
-func (c *Client) end(h *Hold, why error) {
-	h.err = why
-	contexts := h.contexts
-	h.contexts = nil
-	c.after = append(c.after, func() {
-		h.closeDone.Do(func() { close(h.done) })
-		for hc := range contexts {
-			hc.cancel(why)
-		}
-	})
+	return place
 }

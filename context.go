@@ -7,28 +7,42 @@ type holdContext struct {
 	cancel context.CancelCauseFunc
 }
 
+// carried is a hold that a context carries, and what it carried before.
+type carried struct {
+	hold  *Hold
+	outer *carried
+}
+
+// carriedKey is under which a context carries holds.
+type carriedKey struct{}
+
 // Context returns a context that is done when parent is, when the hold ends, or
 // when the returned function is called, whichever comes first. When the hold was
 // lost, its cause (context.Cause) wraps ErrLost.
 //
+// The context carries the hold, and what parent carries: an Acquire under it
+// knows what its caller holds already, see [Lock.Reentrant].
+//
 // A context ends by a goroutine's running: after a pause of the process, ask
 // Err first.
 func (h *Hold) Context(parent context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(parent)
+	outer, _ := parent.Value(carriedKey{}).(*carried)
+	ctx, cancel := context.WithCancelCause(context.WithValue(parent, carriedKey{}, &carried{hold: h, outer: outer}))
 	hc := &holdContext{cancel: cancel}
-	if err := h.lock.client.attach(h, hc); err != nil {
+	if err := h.attach(hc); err != nil {
 		cancel(err)
 		return ctx, func() {}
 	}
 	return ctx, func() {
-		h.lock.client.detach(h, hc)
+		h.detach(hc)
 		cancel(context.Canceled)
 	}
 }
 
 // attach makes hc end with the hold; it returns why it has ended already.
-func (c *Client) attach(h *Hold, hc *holdContext) error {
+func (h *Hold) attach(hc *holdContext) error {
 	h.Err() // lets time pass
+	c := h.possession.client
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if h.err == nil {
@@ -40,8 +54,22 @@ func (c *Client) attach(h *Hold, hc *holdContext) error {
 	return h.err
 }
 
-func (c *Client) detach(h *Hold, hc *holdContext) {
+func (h *Hold) detach(hc *holdContext) {
+	c := h.possession.client
 	c.mu.Lock()
 	delete(h.contexts, hc)
 	c.mu.Unlock()
+}
+
+// own returns what ctx carries of this client's and is held at this moment, the
+// innermost first. The mutex is held.
+func (c *Client) carriedBy(ctx context.Context) []*possession {
+	var own []*possession
+	at, _ := ctx.Value(carriedKey{}).(*carried)
+	for ; at != nil; at = at.outer {
+		if h := at.hold; h.possession.client == c && h.err == nil {
+			own = append(own, h.possession)
+		}
+	}
+	return own
 }

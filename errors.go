@@ -24,6 +24,20 @@ var (
 	ErrInvalidName = errors.New("zklock: invalid lock name")
 	// ErrInvalidOptions: a field of Options has an impossible value.
 	ErrInvalidOptions = errors.New("zklock: invalid options")
+	// ErrInvalidLock: the lock can't be what it was asked to be: a semaphore of no
+	// permits, an All of one path twice, a Downgrade of no writer, ...
+	ErrInvalidLock = errors.New("zklock: invalid use of a lock")
+	// ErrReentry: a lock that is not Reentrant was acquired under the context of
+	// its own hold. It would wait for itself for ever.
+	ErrReentry = errors.New("zklock: the caller holds the lock already, and would wait for itself; use Reentrant")
+	// ErrUpgrade: an exclusive hold was asked for under the caller's own shared
+	// one. It could never be granted.
+	ErrUpgrade = errors.New("zklock: the caller holds the lock as a reader, which can't become a writer's hold; release it first")
+	// ErrPermits: others use the semaphore with another number of permits.
+	ErrPermits = errors.New("zklock: others use this semaphore with another number of permits; all must use the same")
+	// ErrForeignMutex: a reader found entries of Curator's InterProcessMutex or of
+	// kazoo's Lock on its path, which do not heed readers.
+	ErrForeignMutex = errors.New("zklock: a mutex of another library on this path does not heed readers; use its read-write lock, or set SharedBesideForeign")
 	// ErrTooLarge: the owner's data are more than 4 KiB.
 	ErrTooLarge = errors.New("zklock: the owner's data are larger than 4 KiB")
 	// ErrSequenceExhausted: the sequence numbers below the lock's znode are used
@@ -34,8 +48,8 @@ var (
 
 // An Error is what the functions and methods of this package return.
 type Error struct {
-	Op   string // what was tried: "acquire", "release", "verify", "inspect", "dial", "hold"
-	Path string // the lock's path
+	Op   string // what was tried: "acquire", "release", "verify", "guard", "inspect", "dial", "hold", ...
+	Path string // the lock's path; may be empty
 	Err  error  // why
 }
 
@@ -58,6 +72,10 @@ func public(err error) error {
 		return ErrLocked
 	case errors.Is(err, queue.ErrExhausted):
 		return ErrSequenceExhausted
+	case errors.Is(err, queue.ErrPermits):
+		return ErrPermits
+	case errors.Is(err, queue.ErrForeign):
+		return ErrForeignMutex
 	case errors.Is(err, queue.ErrExpired):
 		return zk.ErrSessionExpired
 	case errors.Is(err, queue.ErrClosed), errors.Is(err, zk.ErrClosed):

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,21 +18,15 @@ import (
 // What a Hold says is computed when it is asked: after a pause of the process
 // or a suspend of the machine, the first look already says lost.
 type Hold struct {
-	lock    *Lock
-	id      queue.ID
-	token   int64
-	node    string
-	session int64
-	begun   time.Duration
+	possession *possession
+	lock       *Lock
 
 	done      chan struct{}
 	closeDone sync.Once
-	gone      chan struct{} // closed when the release is known to have been carried out, or failed
 
 	// Guarded by the client's mutex.
 	err      error // nil while held
-	giving   bool  // Release was called while it was held
-	released error // why the released znode could not be deleted
+	last     bool  // its release gave the possession back
 	contexts map[*holdContext]struct{}
 }
 
@@ -39,13 +34,65 @@ type Hold struct {
 // and grows with each grant of the lock, over restarts of clients and servers,
 // even where the lock's znode was deleted in between. A resource that refuses a
 // token lower than the highest it has seen applies no stale write.
-func (h *Hold) Token() int64 { return h.token }
+//
+// The order is between holds that exclude each other: readers, and permits of a
+// semaphore, may come with their tokens in any order. Fence writes by exclusive
+// holds.
+//
+// The queues of an [All] have one token in common, unless they were taken
+// InOrder: then it is 0, see [Hold.TokenOf]. A semaphore's is that of its first
+// permit. Re-entering, and Downgrade, keep the token.
+func (h *Hold) Token() int64 {
+	if h.lock == h.possession.lock {
+		return h.possession.token
+	}
+	return h.TokenOf(h.lock.path)
+}
 
-// Node returns the path of the hold's own znode.
-func (h *Hold) Node() string { return h.node }
+// TokenOf returns the fencing token for one of the locks that the hold has, by
+// its name or path: of an [All], each lock may stand on a resource of its own.
+// It is 0 for a lock that the hold does not have.
+func (h *Hold) TokenOf(name string) int64 {
+	path, err := lockPath(name)
+	if err != nil {
+		return 0
+	}
+	nodes, tokens := h.has()
+	for i, node := range nodes {
+		if p, ok := h.lock.partOf(node); ok && p.path == path {
+			return tokens[i]
+		}
+	}
+	return 0
+}
+
+// Node returns the path of the hold's own znode; of several, the first.
+func (h *Hold) Node() string {
+	nodes, _ := h.has()
+	if len(nodes) == 0 {
+		return ""
+	}
+	return nodes[0]
+}
+
+// Nodes returns the paths of all the hold's own znodes: an [All] has one for
+// each of its locks, a semaphore one for each permit, and in the mixed layout
+// there are two where there would be one. [Hold.Downgrade] changes them.
+func (h *Hold) Nodes() []string {
+	nodes, _ := h.has()
+	return slices.Clone(nodes)
+}
+
+// has returns the hold's znodes with their tokens.
+func (h *Hold) has() ([]string, []int64) {
+	c := h.possession.client
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return h.possession.of(h.lock)
+}
 
 // Session returns the id of the ZooKeeper session that holds.
-func (h *Hold) Session() int64 { return h.session }
+func (h *Hold) Session() int64 { return h.possession.session }
 
 // Done returns a channel that is closed when the hold ends, however it ends: by
 // Release, or before the ensemble can give the lock to somebody else.
@@ -56,27 +103,29 @@ func (h *Hold) Done() <-chan struct{} {
 	return h.done
 }
 
+// look lets time pass, and calls f with the mutex held.
+func (h *Hold) look(f func(core *queue.Core, now time.Duration)) {
+	c := h.possession.client
+	c.step(func(core *queue.Core, now time.Duration) {
+		core.Tick(now)
+		c.apply(core)
+		f(core, now)
+	})
+}
+
 // Err returns nil while the lock is held, an error that wraps ErrLost and the
 // reason when the hold was lost, and ErrReleased after Release. It looks at the
 // clock and at nothing else.
-func (h *Hold) Err() error {
-	var err error
-	h.lock.client.step(func(core *queue.Core, now time.Duration) {
-		core.Tick(now)
-		h.lock.client.apply(core)
-		err = h.err
-	})
+func (h *Hold) Err() (err error) {
+	h.look(func(*queue.Core, time.Duration) { err = h.err })
 	return err
 }
 
 // Remaining returns how long the hold is safe if the servers are not heard of
 // again; 0 when it has ended. It shrinks, and grows when a heartbeat is
 // answered.
-func (h *Hold) Remaining() time.Duration {
-	var d time.Duration
-	h.lock.client.step(func(core *queue.Core, now time.Duration) {
-		core.Tick(now)
-		h.lock.client.apply(core)
+func (h *Hold) Remaining() (d time.Duration) {
+	h.look(func(core *queue.Core, now time.Duration) {
 		if at, ok := core.Deadline(); ok && h.err == nil {
 			d = max(0, at-now)
 		}
@@ -84,54 +133,47 @@ func (h *Hold) Remaining() time.Duration {
 	return d
 }
 
-// Verify asks a quorum of the servers whether the lock is held, and returns nil
-// if it was at a moment between call and return. It is linearizable, and costs a
-// write. An error that does not wrap ErrLost or ErrReleased says that no answer
-// was to be had, not that the lock is lost.
-func (h *Hold) Verify(ctx context.Context) error {
-	fail := func(err error) error { return &Error{Op: "verify", Path: h.lock.path, Err: err} }
-	if err := h.Err(); err != nil {
-		return fail(err)
-	}
-	answer := h.lock.client.verify(h)
-	select {
-	case err := <-answer:
-		switch {
-		case err == nil:
-			return nil
-		case errors.Is(err, queue.ErrGone), errors.Is(err, queue.ErrExpired), errors.Is(err, queue.ErrNotHeld):
-			if held := h.Err(); held != nil {
-				return fail(held)
-			}
-			return fail(lost(h.lock.path, err))
-		}
-		return fail(public(err))
-	case <-ctx.Done():
-		return fail(contextError(ctx))
-	}
-}
-
 // Release gives the lock back. The hold ends at once; the znode is deleted until
 // it is known to be gone or its session to be over, in the background if ctx
 // ends first, in which case an error says so. Releasing again returns what the
 // first Release did. Releasing a hold that was lost returns the error of the
 // loss: the work was not guarded to its end.
+//
+// Where a hold was re-entered, each of the holds is released, in any order, and
+// the last Release deletes the znode.
 func (h *Hold) Release(ctx context.Context) error {
-	if err := h.lock.client.release(h); err != nil {
+	last, err := h.release()
+	if err != nil || !last {
 		return err
 	}
+	p := h.possession
 	select {
-	case <-h.gone:
-		return h.released
+	case <-p.gone:
+		return p.released
 	default:
 	}
 	select {
-	case <-h.gone:
-		return h.released
+	case <-p.gone:
+		return p.released
 	case <-ctx.Done():
 		return &Error{Op: "release", Path: h.lock.path,
 			Err: fmt.Errorf("not confirmed yet, and going on in the background: %w", contextError(ctx))}
 	}
+}
+
+// release ends the hold. It reports whether that gave the possession back, and
+// an error if the hold was lost before.
+func (h *Hold) release() (last bool, err error) {
+	h.look(func(core *queue.Core, now time.Duration) {
+		if h.err == nil {
+			h.possession.client.giveUp(core, now, h)
+		}
+		last = h.last
+		if errors.Is(h.err, ErrLost) {
+			err = h.err
+		}
+	})
+	return last, err
 }
 
 // do calls f under the hold and releases it.

@@ -40,10 +40,13 @@ func (c *Client) runHooks() {
 // waits takes note of a claim's place in the queue.
 func (c *Client) waits(a *attempt, s queue.Signal) {
 	owner, text := parseOwner(s.Data)
-	name := path.Base(s.Blocker)
+	of, _ := a.lock.partOf(s.Blocker)
 	e := Event{
 		Path: a.lock.path, Ahead: s.Ahead, Duration: now() - a.begun,
-		Blocker: Entry{Name: name, Owner: owner, Data: text},
+		Blocker: Entry{
+			Path: of.path, Node: s.Blocker, Name: path.Base(s.Blocker),
+			Owner: owner, Data: text, Revoked: revocation(s.Data),
+		},
 	}
 	a.place = fmt.Sprintf("number %d in line, behind %s", s.Ahead+1, e.Blocker.who())
 	c.hook(c.opts.OnWait, e)

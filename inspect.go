@@ -3,6 +3,8 @@ package zklock
 import (
 	"context"
 	"errors"
+	"path"
+	"strings"
 	"sync"
 	"time"
 
@@ -10,26 +12,30 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// A Mode says what an entry of a lock's queue is.
+// A Mode says what an entry of a lock is.
 type Mode string
 
 // The modes of entries.
 const (
-	Exclusive Mode = "exclusive" // holds alone: a mutex, a writer
+	Exclusive Mode = "exclusive" // holds alone: a mutex, a writer, a node lock
 	Shared    Mode = "shared"    // holds beside others of its mode: a reader
+	Permit    Mode = "permit"    // one of a semaphore's permits, or a waiter for some
 	Stray     Mode = "stray"     // not a contender: it has no place in the order
 )
 
-// An Entry is one child of a lock's znode: a holder, a waiter, or a stray.
+// An Entry is one znode of a lock: a holder's, a waiter's, or a stray.
 type Entry struct {
-	Name    string    // of the child, below the lock's path
+	Path    string    // the lock's path, see Lock.Path
+	Node    string    // the znode's path
+	Name    string    // the last level of Node
 	Mode    Mode      // what it is
-	Holder  bool      // it is at the head of the queue
-	Token   int64     // its czxid: the fencing token if it holds
+	Holder  bool      // it holds the lock
+	Token   int64     // its czxid, or what its owner says was its czxid as a writer: the fencing token if it holds
 	Session int64     // the id of the session that it belongs to; 0 if it is not ephemeral
 	Since   time.Time // when it was made, by the servers' clock
 	Owner   Owner     // who made it, if zklock did; else zero
 	Data    string    // what another library stored in it, without control characters
+	Revoked bool      // its owner was asked to give the lock back
 }
 
 // who names the entry's owner as well as can be.
@@ -43,70 +49,227 @@ func (e Entry) who() string {
 	return e.Name
 }
 
-// Inspect returns the lock's queue as the servers show it: first the holder, then
-// the waiters in turn, then strays. Entries of Curator, kazoo and go-zookeeper are
-// understood. A lock that nobody has taken has no entries. What it says may be
-// out of date when it returns.
+// A finding is an entry with what was read of its znode.
+type finding struct {
+	Entry
+	data    []byte
+	version int32
+}
+
+// Inspect returns the lock's entries as the servers show them: first the holders,
+// then the waiters in turn, then strays; of an [All], one lock after another.
+// Entries of Curator, kazoo and go-zookeeper are understood. A lock that nobody
+// has taken has no entries. What it says may be out of date when it returns.
+//
+// A semaphore's entries are the permits that are held, one by one, and then those
+// who wait at its gate. While the first of these has its permits made and waits
+// for room, they are not shown besides.
 func (l *Lock) Inspect(ctx context.Context) ([]Entry, error) {
-	fail := func(err error) error { return &Error{Op: "inspect", Path: l.path, Err: public(err)} }
-	if l.err != nil {
-		return nil, fail(l.err)
-	}
-	results, err := l.client.ask(ctx, zk.ChildrenOp(l.path, false))
-	if err == nil {
-		err = results[0].Err
-	}
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil, nil
-	}
+	found, err := l.find(ctx)
 	if err != nil {
-		return nil, fail(err)
+		return nil, &Error{Op: "inspect", Path: l.path, Err: public(err)}
 	}
-	entries := arrange(results[0].Children)
-	reads := make([]zk.Op, len(entries))
-	for i, e := range entries {
-		reads[i] = zk.GetOp(l.path+"/"+e.Name, false)
-	}
-	results, err = l.client.ask(ctx, reads...)
+	return entriesOf(found), nil
+}
+
+// Inspect returns the entries of whatever lock has this name, see [Client.Mutex]
+// for names and [Lock.Inspect] for the order. It goes by what is there: a node
+// lock's znode, a semaphore's, or a queue in any of the known layouts and the
+// client's own. A semaphore is a lock that has znodes named locks and leases; if
+// nobody wrote how many permits it has, all that exist count as held.
+func (c *Client) Inspect(ctx context.Context, name string) ([]Entry, error) {
+	q := c.queueLock(name, queue.Exclusive, false)
+	found, err := c.recognize(ctx, q)
 	if err != nil {
-		return nil, fail(err)
+		return nil, &Error{Op: "inspect", Path: q.path, Err: public(err)}
 	}
-	left := entries[:0]
-	for i, res := range results {
-		switch {
-		case res.Err == nil:
-			left = append(left, entries[i].with(res))
-		case !errors.Is(res.Err, zk.ErrNoNode): // one that left meanwhile is not shown
-			return nil, fail(res.Err)
+	return entriesOf(found), nil
+}
+
+func entriesOf(found []finding) []Entry {
+	var entries []Entry
+	for _, f := range found {
+		entries = append(entries, f.Entry)
+	}
+	return entries
+}
+
+// recognize finds out what kind of lock q's path has, and its entries.
+func (c *Client) recognize(ctx context.Context, q *Lock) ([]finding, error) {
+	if q.err != nil {
+		return nil, q.err
+	}
+	p := q.parts[0]
+	if p.member.Names.Only {
+		return c.findQueue(ctx, p)
+	}
+	results, err := c.ask(ctx, zk.GetOp(p.path, false), zk.ChildrenOp(p.path, false))
+	if err != nil {
+		return nil, err
+	}
+	if err := missing(results[0].Err); err != nil || results[0].Err != nil {
+		return nil, err
+	}
+	if results[0].Stat.EphemeralOwner != 0 {
+		return c.findNode(ctx, p)
+	}
+	if err := missing(results[1].Err); err != nil {
+		return nil, err
+	}
+	var semaphore []finding
+	rest := results[1].Children[:0]
+	for _, child := range results[1].Children {
+		if child != path.Base(gateOf("")) && child != path.Base(leasesOf("")) {
+			rest = append(rest, child)
 		}
 	}
-	return left, nil
+	if len(rest) < len(results[1].Children) {
+		if semaphore, err = c.findSemaphore(ctx, p.path, 0); err != nil {
+			return nil, err
+		}
+	}
+	found, err := c.read(ctx, arrange(p, rest))
+	return append(semaphore, found...), err
+}
+
+// find returns the entries of a lock of a known kind.
+func (l *Lock) find(ctx context.Context) ([]finding, error) {
+	if err := l.usable(); err != nil {
+		return nil, err
+	}
+	var all []finding
+	for _, p := range l.parts {
+		var found []finding
+		var err error
+		switch {
+		case p.node:
+			found, err = l.client.findNode(ctx, p)
+		case p.mode == Permit:
+			found, err = l.client.findSemaphore(ctx, p.path, p.semaphore.Of)
+		default:
+			found, err = l.client.findQueue(ctx, p)
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+// findNode returns the one entry of a node lock.
+func (c *Client) findNode(ctx context.Context, p part) ([]finding, error) {
+	e := Entry{Path: p.path, Node: p.path, Name: path.Base(p.path), Mode: Exclusive, Holder: true}
+	found, err := c.read(ctx, []Entry{e})
+	for i := range found {
+		if found[i].Session == 0 { // nobody's, and in everybody's way
+			found[i].Mode, found[i].Holder = Stray, false
+		}
+	}
+	return found, err
+}
+
+// findQueue returns the entries of a queue.
+func (c *Client) findQueue(ctx context.Context, p part) ([]finding, error) {
+	children, err := c.children(ctx, p.member.Path)
+	if err != nil {
+		return nil, err
+	}
+	return c.read(ctx, arrange(p, children))
 }
 
 // arrange puts children in the order of Inspect.
-func arrange(children []string) []Entry {
-	l := queue.Sort(children)
+func arrange(p part, children []string) []Entry {
+	l := p.member.Names.Sort(children)
 	entries := make([]Entry, 0, len(children))
+	add := func(name string, mode Mode, holder bool) {
+		node := path.Join(p.member.Path, name)
+		entries = append(entries, Entry{Path: p.path, Node: node, Name: name, Mode: mode, Holder: holder})
+	}
 	holders := queue.Holders(l.Queue)
 	for i, e := range l.Queue {
 		mode := Exclusive
 		if e.Kind == queue.Shared {
 			mode = Shared
 		}
-		entries = append(entries, Entry{Name: e.Name, Mode: mode, Holder: i < holders})
+		add(e.Name, mode, i < holders)
 	}
-	for _, name := range append(l.Malformed, l.Foreign...) {
-		entries = append(entries, Entry{Name: name, Mode: Stray})
+	for _, name := range l.Malformed {
+		add(name, Stray, false)
+	}
+	for _, name := range l.Foreign {
+		// Other names in a parent of several locks are those locks'.
+		if !p.member.Names.Only && !isRecord(p.path, name) {
+			add(name, Stray, false)
+		}
 	}
 	return entries
 }
 
+// isRecord reports whether a child is a lock-delay's record: of the lock with the
+// parent's path less its ending.
+func isRecord(parent, child string) bool {
+	of, ok := strings.CutSuffix(parent, queue.Held(""))
+	_, class := queue.ParseName(child + "0000000000")
+	return ok && of != "" && class == queue.Contender
+}
+
+// children returns a znode's children; none if it is not there.
+func (c *Client) children(ctx context.Context, path string) ([]string, error) {
+	results, err := c.ask(ctx, zk.ChildrenOp(path, false))
+	if err != nil {
+		return nil, err
+	}
+	return results[0].Children, missing(results[0].Err)
+}
+
+// missing is err, unless it says that a znode is not there.
+func missing(err error) error {
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil
+	}
+	return err
+}
+
+// read adds what the entries' znodes say. One that left meanwhile is left out.
+func (c *Client) read(ctx context.Context, entries []Entry) ([]finding, error) {
+	reads := make([]zk.Op, len(entries))
+	for i, e := range entries {
+		reads[i] = zk.GetOp(e.Node, false)
+	}
+	results, err := c.ask(ctx, reads...)
+	if err != nil {
+		return nil, err
+	}
+	var found []finding
+	for i, res := range results {
+		if err := missing(res.Err); err != nil {
+			return nil, err
+		}
+		if res.Err != nil {
+			continue
+		}
+		f := entries[i].with(res)
+		// The two entries of one attempt in the mixed layout hold together.
+		if n := len(found); n > 0 && f.Mode == Exclusive && found[n-1].Mode == Exclusive &&
+			f.Session != 0 && f.Session == found[n-1].Session && f.Token == found[n-1].Token {
+			f.Holder = found[n-1].Holder
+		}
+		found = append(found, f)
+	}
+	return found, nil
+}
+
 // with adds what was read of the entry's znode.
-func (e Entry) with(r zk.Result) Entry {
+func (e Entry) with(r zk.Result) finding {
 	e.Token, e.Session = r.Stat.Czxid, r.Stat.EphemeralOwner
 	e.Since = time.UnixMilli(r.Stat.Ctime)
 	e.Owner, e.Data = parseOwner(r.Data)
-	return e
+	if e.Mode == Shared && e.Owner.Token > 0 {
+		e.Token = e.Owner.Token
+	}
+	e.Revoked = revocation(r.Data)
+	return finding{Entry: e, data: r.Data, version: r.Stat.Version}
 }
 
 // ask sends operations in one go and returns their results, or ctx's error.

@@ -8,13 +8,19 @@ import (
 	"github.com/zklock/zklock/internal/queue"
 )
 
-// A Lock is the name of a lock, and how to take it. It is immutable, costs
-// nothing to make, and is safe for concurrent use: possession is a [Hold].
+// A Lock is the name of a lock, of whatever kind, and how to take it. It is
+// immutable, costs nothing to make, and is safe for concurrent use: possession
+// is a [Hold]. Locks are made by a Client's methods and by [All]; the zero Lock
+// fails with ErrInvalidLock.
 type Lock struct {
 	client *Client
 	path   string
-	kind   queue.Kind
+	parts  []part
 	err    error // why no acquire can succeed
+
+	all       bool
+	inOrder   bool
+	reentrant bool
 }
 
 // Mutex returns the exclusive lock with this name: "demo" means the znode
@@ -24,36 +30,73 @@ type Lock struct {
 //
 // On ZooKeeper it is the queue of ephemeral sequential znodes of Curator's
 // InterProcessMutex: it is granted in order of arrival, waits for whoever is
-// ahead whatever library wrote their znodes, and is not re-entrant.
+// ahead whatever library wrote their znodes, and is not re-entrant, but see
+// [Lock.Reentrant]. [Options].Layout changes the znodes' names.
 func (c *Client) Mutex(name string) *Lock {
-	path, err := lockPath(name)
+	return c.queueLock(name, queue.Exclusive, false)
+}
+
+// queueLock returns the lock on one queue.
+func (c *Client) queueLock(name string, kind queue.Kind, writer bool) *Lock {
+	p, err := c.queuePart(name, kind, writer)
+	return c.lock(p, err)
+}
+
+// lock returns the lock of one part. What is wrong with the client comes first.
+func (c *Client) lock(p part, err error) *Lock {
 	if c.invalid != nil {
 		err = c.invalid
 	}
-	return &Lock{client: c, path: path, err: err}
+	return &Lock{client: c, path: p.path, parts: []part{p}, err: err}
 }
 
-// Path returns the path of the lock's znode, below the client's chroot.
+// Path returns the path that the lock's name means, below the client's chroot:
+// of the znode whose children are the queue, of a semaphore's znode, of a node
+// lock's znode itself. Of an [All] it is a text for people that names its locks.
 func (l *Lock) Path() string { return l.path }
 
 // String returns the path.
 func (l *Lock) String() string { return l.path }
+
+// usable returns why the lock can't be used.
+func (l *Lock) usable() error {
+	if l.err == nil && l.client == nil {
+		return fmt.Errorf("%w: it was not made by a client", ErrInvalidLock)
+	}
+	return l.err
+}
+
+// with returns a copy of the lock that edit has changed.
+func (l *Lock) with(edit func(*Lock) error) *Lock {
+	changed := *l
+	if err := l.usable(); err != nil {
+		changed.err = err
+	} else {
+		changed.err = edit(&changed)
+	}
+	return &changed
+}
 
 // Acquire waits its turn and returns a hold. ctx bounds the wait, not the hold.
 //
 // If Acquire fails, nothing is held, and what it left on the servers is removed
 // in the background whatever becomes of ctx. When the session expires while it
 // waits, it queues again at the back, in the next session.
+//
+// A ctx that comes from [Hold.Context] carries that hold: an acquire that would
+// have to wait for it fails at once, with ErrReentry or ErrUpgrade, or re-enters;
+// see [Lock.Reentrant].
 func (l *Lock) Acquire(ctx context.Context) (*Hold, error) { return l.acquire(ctx, false) }
 
 // TryAcquire is Acquire, but fails with ErrLocked where Acquire would have to
-// wait for another holder.
+// wait for another holder, or for whoever waits ahead.
 func (l *Lock) TryAcquire(ctx context.Context) (*Hold, error) { return l.acquire(ctx, true) }
 
 // attempt is an Acquire under way. Its fields are guarded by the client's mutex.
 type attempt struct {
 	id      queue.ID
 	lock    *Lock
+	owner   Owner // what its znodes say
 	hold    *Hold
 	err     error
 	settled chan struct{} // closed when hold or err is set
@@ -63,22 +106,33 @@ type attempt struct {
 
 func (l *Lock) acquire(ctx context.Context, try bool) (*Hold, error) {
 	fail := func(err error) error { return &Error{Op: "acquire", Path: l.path, Err: err} }
-	if l.err != nil {
-		return nil, fail(l.err)
+	if err := l.usable(); err != nil {
+		return nil, fail(err)
 	}
 	if ctx.Err() != nil {
 		return nil, fail(contextError(ctx))
 	}
-	data, err := l.client.ownerData()
+	if h, err := l.enter(ctx, try); err != nil {
+		return nil, fail(err)
+	} else if h != nil {
+		return h, nil
+	}
+	if !try {
+		var stop context.CancelFunc
+		ctx, stop = l.limit(ctx)
+		defer stop()
+	}
+	owner := l.client.owner()
+	data, err := l.client.ownerData(owner)
 	if err != nil {
 		return nil, fail(err)
 	}
-	a := l.client.begin(l, try, data)
+	a := l.client.begin(l, try, owner, data)
 	select {
 	case <-a.settled:
 	case <-ctx.Done():
-		l.client.abandon(a)
-		return nil, fail(fmt.Errorf("%w (%s)", contextError(ctx), a.place))
+		place := l.client.abandon(a)
+		return nil, fail(fmt.Errorf("%w (%s)", contextError(ctx), place))
 	}
 	if a.err != nil {
 		return nil, fail(a.err)

@@ -30,14 +30,35 @@ type Options struct {
 	// ACL is what locks' znodes are made with. It must let the client itself
 	// read and delete, and other waiting clients read. Nil means zk.OpenACL.
 	ACL []zk.ACL
+	// Layout is how the znodes of mutexes and read-write locks are named. The zero
+	// Layout is Curator's.
+	Layout Layout
+	// LockDelay is how long an acquire keeps off a lock whose last holder vanished
+	// without a release, in a crash say, counted from when the acquire first saw
+	// that: time for what the holder had set going, and no fencing token stops, to
+	// come to an end. It is for mutexes and read-write locks; everybody on a path
+	// should use the same. Other libraries neither cause nor heed it. It costs a
+	// persistent record beside each entry, at the lock's path with "-held" behind.
+	// Zero means no delay. Not with layouts of one's own.
+	LockDelay time.Duration
+	// SharedBesideForeign lets readers in beside entries of Curator's mutex and of
+	// kazoo's Lock, which do not heed them, instead of failing with
+	// ErrForeignMutex. It is for paths on which those can't come while readers
+	// hold.
+	SharedBesideForeign bool
+	// AllTimeout bounds the wait of an All's Acquire whose context has no deadline:
+	// it may be in a deadlock with programs that take one lock while they hold
+	// another. Zero means one minute, a negative value no bound.
+	AllTimeout time.Duration
 	// Owner is shown to people who look at the lock. Nil means host, process,
 	// user and program name of this process.
 	Owner *Owner
-	// Anonymous leaves the owner's data out.
+	// Anonymous leaves the owner's data out; the znodes then hold "{}".
 	Anonymous bool
 	// PersistentParents makes the locks' parents persistent znodes. False means
 	// containers, which the servers remove some time after the last use; kazoo's
-	// locks fail when that happens, so set this where kazoo shares the paths.
+	// locks fail when that happens, so set this where kazoo shares the paths. The
+	// kazoo and mixed layouts imply it.
 	PersistentParents bool
 	// ClockDrift is the largest difference between the rates of this machine's
 	// clock and the servers', as a fraction. Zero means 0.01, 1 %.
@@ -46,7 +67,8 @@ type Options struct {
 	Logger *slog.Logger
 
 	// The hooks are told of what becomes of locks, one call at a time, on a
-	// goroutine of their own. A nil hook is not called.
+	// goroutine of their own. A nil hook is not called. Re-entering a hold and
+	// releasing it while others are left is not told.
 	OnWait     func(Event) // a claim has a place in the queue: Ahead, Blocker
 	OnAcquire  func(Event) // a hold began: Token, Duration of the wait
 	OnRelease  func(Event) // a released hold's znode is gone, or can't be deleted: Err
@@ -57,7 +79,7 @@ type Options struct {
 // An Event is what hooks are told.
 type Event struct {
 	Path     string        // of the lock
-	Token    int64         // of the hold; 0 for OnWait
+	Token    int64         // of the hold; 0 for OnWait, and where there is none in common
 	Ahead    int           // OnWait: how many entries are ahead in the queue
 	Blocker  Entry         // OnWait: whom the claim waits for; without Since
 	Duration time.Duration // since the acquire began
@@ -70,8 +92,12 @@ func (o *Options) check() error {
 		return fmt.Errorf("%w: SessionTimeout %v is negative", ErrInvalidOptions, o.SessionTimeout)
 	case !(o.ClockDrift >= 0 && o.ClockDrift < 0.5): // and not a number
 		return fmt.Errorf("%w: ClockDrift %v is not between 0 and 0.5", ErrInvalidOptions, o.ClockDrift)
+	case o.LockDelay < 0:
+		return fmt.Errorf("%w: LockDelay %v is negative", ErrInvalidOptions, o.LockDelay)
+	case o.LockDelay > 0 && o.Layout.custom():
+		return fmt.Errorf("%w: LockDelay needs names that say which attempt made them; a layout of one's own has none", ErrInvalidOptions)
 	}
-	return nil
+	return o.Layout.check()
 }
 
 // client returns the options of the session.

@@ -26,6 +26,9 @@ type Owner struct {
 	Command string    `json:"command,omitempty"`
 	Since   time.Time `json:"since,omitzero"` // when the acquire began, by the owner's clock
 	Version string    `json:"version,omitempty"`
+	// Token is the fencing token of a reader that was a writer before: its znode is
+	// a new one, and the hold's token is still the writer's. Else 0.
+	Token int64 `json:"token,omitempty"`
 }
 
 // String returns host:pid, or what there is of it.
@@ -51,12 +54,9 @@ func thisProcess() Owner {
 }
 
 // data encodes the owner for a znode.
-func (o Owner) data(now time.Time) ([]byte, error) {
-	if o.Since.IsZero() {
-		o.Since = now.Round(time.Millisecond)
-	}
+func (o Owner) data() ([]byte, error) {
 	b, err := json.Marshal(o)
-	if err == nil && len(b) > maxOwner {
+	if err == nil && len(b) > maxOwner && o.Token == 0 {
 		err = ErrTooLarge
 	}
 	return b, err

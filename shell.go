@@ -72,6 +72,8 @@ func (c *Client) onEvent(e zk.Event) {
 		kind = queue.Deleted
 	case zk.EventNodeDataChanged, zk.EventNodeCreated:
 		kind = queue.Changed
+	case zk.EventNodeChildrenChanged:
+		kind = queue.Children
 	default:
 		return
 	}
@@ -115,11 +117,9 @@ func (c *Client) signal(s queue.Signal) {
 			c.after = append(c.after, func() { close(a.settled) })
 		}
 	case queue.Lost:
-		if h := c.holds[s.ID]; h != nil {
+		if p := c.holds[s.ID]; p != nil {
 			delete(c.holds, s.ID)
-			c.end(h, lost(h.lock.path, s.Err))
-			c.hook(c.opts.OnLost, h.event(h.err))
-			c.warn("lock lost", "lock", h.lock.path, "token", h.token, "error", s.Err)
+			c.lose(p, s.Err)
 		}
 	case queue.Released:
 		c.released(s)
@@ -128,13 +128,15 @@ func (c *Client) signal(s queue.Signal) {
 			c.waits(a, s)
 		}
 	case queue.Jeopardy, queue.Recovered:
-		if h := c.holds[s.ID]; h != nil {
-			c.endangered(h, s.Kind == queue.Jeopardy)
+		if p := c.holds[s.ID]; p != nil {
+			c.endangered(p, s.Kind == queue.Jeopardy)
 		}
-	case queue.Verified:
-		answer := c.verifies[s.Call]
-		delete(c.verifies, s.Call)
-		c.after = append(c.after, func() { answer <- s.Err })
+	case queue.Verified, queue.Downgraded:
+		c.answered(s)
+	case queue.Revoked:
+		if p := c.holds[s.ID]; p != nil {
+			c.revoke(p)
+		}
 	case queue.NearLimit:
 		if a := c.attempts[s.ID]; a != nil {
 			c.warn("sequence numbers near their limit; delete the lock's znode while nobody uses it", "lock", a.lock.path, "sequence", s.Token)
@@ -148,43 +150,40 @@ func (c *Client) granted(s queue.Signal) {
 		return
 	}
 	delete(c.attempts, s.ID)
-	a.hold = &Hold{
-		lock: a.lock, id: s.ID, token: s.Token, node: s.Node, session: s.Session, begun: a.begun,
-		done: make(chan struct{}), gone: make(chan struct{}),
+	p := &possession{
+		client: c, lock: a.lock, id: s.ID, token: s.Token, session: s.Session, begun: a.begun, owner: a.owner,
+		nodes: s.Nodes, tokens: s.Tokens, views: map[*Hold]struct{}{}, gone: make(chan struct{}),
 	}
-	c.holds[s.ID] = a.hold
+	a.hold = p.view(a.lock)
+	c.holds[s.ID] = p
 	c.after = append(c.after, func() { close(a.settled) })
-	c.hook(c.opts.OnAcquire, a.hold.event(nil))
+	c.hook(c.opts.OnAcquire, p.event(nil))
 }
 
 func (c *Client) released(s queue.Signal) {
-	h := c.holds[s.ID]
-	if h == nil {
+	p := c.holds[s.ID]
+	if p == nil {
 		return
 	}
 	delete(c.holds, s.ID)
 	if s.Err != nil {
-		h.released = &Error{Op: "release", Path: h.lock.path, Err: public(s.Err)}
+		p.released = &Error{Op: "release", Path: p.lock.path, Err: public(s.Err)}
 	}
-	c.after = append(c.after, func() { close(h.gone) })
-	c.hook(c.opts.OnRelease, h.event(h.released))
+	c.after = append(c.after, func() { close(p.gone) })
+	c.hook(c.opts.OnRelease, p.event(p.released))
 }
 
 // endangered tells of a hold whose heartbeat is overdue, or was answered again.
-func (c *Client) endangered(h *Hold, overdue bool) {
+func (c *Client) endangered(p *possession, overdue bool) {
 	var err error
 	if overdue {
 		err = queue.ErrDeadline
-		c.warn("lock in jeopardy: no answer from a quorum", "lock", h.lock.path, "token", h.token)
+		c.warn("lock in jeopardy: no answer from a quorum", "lock", p.lock.path, "token", p.token)
 	}
-	c.hook(c.opts.OnJeopardy, h.event(err))
+	c.hook(c.opts.OnJeopardy, p.event(err))
 }
 
 // warn logs once the mutex is let go.
 func (c *Client) warn(msg string, args ...any) {
 	c.after = append(c.after, func() { c.log.Warn(msg, args...) })
-}
-
-func (h *Hold) event(err error) Event {
-	return Event{Path: h.lock.path, Token: h.token, Duration: now() - h.begun, Err: err}
 }

@@ -19,44 +19,111 @@ func (c *Client) send(r queue.Request) {
 func (c *Client) operation(r queue.Request) zk.Op {
 	switch r.Kind {
 	case queue.Create:
-		return zk.CreateOp(r.Path, r.Data, c.opts.ACL, zk.ModeEphemeralSequential)
+		if len(r.Creates) == 1 {
+			return c.creation(r.Creates[0])
+		}
+		return zk.MultiOp(c.creations(r)...)
+	case queue.Swap:
+		ops := c.creations(r)
+		for _, p := range r.Paths {
+			ops = append(ops, zk.DeleteOp(p, -1))
+		}
+		return zk.MultiOp(ops...)
 	case queue.List:
-		return zk.ChildrenOp(r.Path, false)
+		return zk.ChildrenOp(r.Path, r.Watch)
 	case queue.Get:
-		return zk.GetOp(r.Path, true)
+		return zk.GetOp(r.Path, r.Watch)
+	case queue.Set:
+		return zk.SetOp(r.Path, r.Data, r.Version)
 	case queue.Delete:
 		return zk.DeleteOp(r.Path, -1)
 	case queue.Check:
-		checks := make([]zk.Op, len(r.Paths))
-		for i, p := range r.Paths {
-			checks[i] = zk.CheckOp(p, -1)
-		}
-		return zk.MultiOp(checks...)
+		return zk.MultiOp(checks(r)...)
+	case queue.Guard:
+		return zk.MultiOp(append(checks(r), c.opsOf(r.Call)...)...)
 	case queue.Make:
 		mode := zk.ModePersistent
 		if r.Container {
 			mode = zk.ModeContainer
 		}
-		return zk.CreateOp(r.Path, []byte{}, c.opts.ACL, mode)
+		return zk.CreateOp(r.Path, orEmpty(r.Data), c.opts.ACL, mode)
 	}
 	return zk.Op{} // invalid, and answered so
+}
+
+// creation is the operation that makes one znode.
+func (c *Client) creation(n queue.Creation) zk.Op {
+	mode := zk.ModeEphemeral
+	switch {
+	case n.Sequential && n.Persistent:
+		mode = zk.ModePersistentSequential
+	case n.Sequential:
+		mode = zk.ModeEphemeralSequential
+	case n.Persistent:
+		mode = zk.ModePersistent
+	}
+	return zk.CreateOp(n.Path, orEmpty(n.Data), c.opts.ACL, mode)
+}
+
+func (c *Client) creations(r queue.Request) []zk.Op {
+	ops := make([]zk.Op, 0, len(r.Creates)+len(r.Paths))
+	for _, n := range r.Creates {
+		ops = append(ops, c.creation(n))
+	}
+	return ops
+}
+
+func checks(r queue.Request) []zk.Op {
+	ops := make([]zk.Op, 0, len(r.Paths))
+	for _, p := range r.Paths {
+		ops = append(ops, zk.CheckOp(p, -1))
+	}
+	return ops
+}
+
+// orEmpty keeps other libraries from a znode whose data are null: kazoo and
+// Curator tell null from empty.
+func orEmpty(data []byte) []byte {
+	if data == nil {
+		return []byte{}
+	}
+	return data
 }
 
 // reply says a result in the core's terms.
 func reply(r queue.Request, res zk.Result) queue.Reply {
 	q := queue.Reply{
-		ID: r.ID, Path: res.Path, Czxid: res.Stat.Czxid, Owner: res.Stat.EphemeralOwner,
+		ID: r.ID, Czxid: res.Stat.Czxid, Owner: res.Stat.EphemeralOwner,
+		Version: res.Stat.Version, Count: int(res.Stat.NumChildren),
 		Data: res.Data, Children: res.Children,
 		Sent: res.Sent, Received: res.Received, Conn: res.Conn,
 		Err: res.Err, Code: code(res.Err), Failed: -1,
 	}
-	for i, sub := range res.Results {
-		if r.Kind == queue.Check && sub.Err != nil && !errors.Is(sub.Err, zk.ErrRolledBack) {
-			q.Failed, q.Code, q.Err = i, code(sub.Err), sub.Err
-			break
+	switch {
+	case res.Err != nil:
+		q.Failed, q.Err = failure(res)
+		if q.Failed >= 0 {
+			q.Code = code(q.Err)
+		}
+	case r.Kind == queue.Create && len(r.Creates) == 1:
+		q.Made = []string{res.Path}
+	case r.Kind == queue.Create || r.Kind == queue.Swap:
+		q.Czxid = res.Zxid
+		for i := range r.Creates {
+			q.Made = append(q.Made, res.Results[i].Path)
 		}
 	}
 	return q
+}
+
+// failure finds the operation that made a multi fail.
+func failure(res zk.Result) (int, error) {
+	for i, sub := range res.Results {
+		if sub.Err != nil && !errors.Is(sub.Err, zk.ErrRolledBack) {
+			return i, sub.Err
+		}
+	}
+	return -1, res.Err
 }
 
 // code says how a request ended.

@@ -1,9 +1,7 @@
 package queue
 
 import (
-	"path"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -12,36 +10,32 @@ type phase uint8
 
 const (
 	parked  phase = iota // waits for a session, or for its time to try again
-	joining              // create and listing are under way
-	waiting              // has a place in the queue, and watches its blocker
+	working              // its steps are under way
 	ready                // nothing is ahead; to be granted when all is proven
 	held                 // granted
 	done                 // off the list
 )
 
-// A claim is one Acquire, and then the hold that came of it.
+// A claim is one Acquire, and then the hold that came of it. It takes its steps
+// one after another: all its queues in one transaction, then for each semaphore
+// the gate and, under it, the permits. It is granted when it stands clear at all
+// its places; if it loses one of them before, it gives all up and begins anew.
 type claim struct {
 	id   ID
-	path string
-	kind Kind
-	try  bool
-	data []byte
+	spec Spec
 
 	phase   phase
-	node    *node         // its entry; nil while it has none
+	step    int           // which of its steps is under way
+	places  []*place      // of the steps begun, without the gates that it has passed
 	retryAt time.Duration // when to look at it again; 0 for never
-	rounds  int           // how often its znode was deleted while it waited
-	makes   int           // how often in a row its parents had to be made
+	rounds  int           // how often a znode of its was deleted while it waited
+	makes   int           // how often in a row parents had to be made
 	makeErr error         // why a parent could not be made
 
-	listing bool    // a listing is under way
-	ahead   []Entry // who was ahead when it listed, less who has gone since
-	writers bool    // among them was a writer, so an event alone grants nothing
-
-	blocker    string // whom it watches
-	told       string // of which blocker it told
-	ownWatched bool
-	unproven   bool // its entry may have been deleted without a word; ask before a grant
+	token    int64 // of the hold
+	watching bool  // it was asked to tell of a revocation
+	revoked  bool  // it was told of one
+	swap     *swap // the downgrade under way
 }
 
 const (
@@ -50,67 +44,204 @@ const (
 	maxMakes     = 16
 )
 
-// park makes the claim begin anew with the next connection or retry.
-func (cl *claim) park() {
-	cl.phase, cl.node = parked, nil
-	cl.ahead, cl.writers, cl.listing = nil, false, false
-	cl.blocker, cl.ownWatched, cl.unproven = "", false, false
+// retry makes the claim be looked at again at this time, or sooner.
+func (cl *claim) retry(at time.Duration) {
+	if cl.retryAt == 0 || at < cl.retryAt {
+		cl.retryAt = at
+	}
 }
 
-// join asks for a place in the queue and for the listing that shows who is
-// ahead, in one go: the server carries a session's requests out in order.
+// nodes returns the claim's znodes, known to be there or not.
+func (cl *claim) nodes() []*node {
+	var all []*node
+	for _, p := range cl.places {
+		all = append(all, p.nodes...)
+	}
+	return all
+}
+
+// steps returns how many transactions the claim needs.
+func (s *Spec) steps() int {
+	n := 2 * len(s.Semaphores)
+	switch {
+	case s.Node != "":
+		n++
+	case s.InOrder:
+		n += len(s.Members)
+	case len(s.Members) > 0:
+		n++
+	}
+	return n
+}
+
+// stand returns the places that the claim's present step asks for.
+func (c *Core) stand(cl *claim) []*place {
+	s, i := &cl.spec, cl.step
+	if s.Node != "" {
+		return []*place{{claim: cl, role: fixed, parent: parentOf(s.Node)}}
+	}
+	members := s.Members
+	if s.InOrder && i < len(members) {
+		members = members[i : i+1]
+		i = 0
+	} else if s.InOrder {
+		i -= len(members)
+		members = nil
+	} else if len(members) > 0 && i > 0 {
+		i--
+		members = nil
+	}
+	var places []*place
+	for j := range members {
+		m := &members[j]
+		places = append(places, &place{claim: cl, parent: m.Path, names: m.Names, kind: m.Kind, writer: m.Writer, beside: m.Beside, delay: s.Delay})
+	}
+	if len(places) > 0 {
+		return places
+	}
+	sem := &s.Semaphores[i/2]
+	if i%2 == 0 {
+		return []*place{{claim: cl, role: gate, parent: sem.Path + "/locks", sem: sem}}
+	}
+	return []*place{{claim: cl, role: leases, parent: sem.Path + "/leases", sem: sem}}
+}
+
+// join takes the claim's present step: it asks for the znodes of its places and
+// for the listings that show who is ahead, in one go: the server carries a
+// session's requests out in order.
 func (c *Core) join(now time.Duration, cl *claim) {
-	n := &node{parent: cl.path, prefix: Prefix(c.cfg.GUID()), owner: cl, session: c.session.Session}
-	cl.node = n
-	cl.phase = joining
-	c.send(Request{Kind: Create, Path: cl.path + "/" + n.prefix, Data: cl.data}, func(now time.Duration, r Reply) {
-		c.created(now, n, r)
+	cl.phase = working
+	places := c.stand(cl)
+	cl.places = append(cl.places, places...)
+	var creates []Creation
+	var nodes []*node
+	for _, p := range places {
+		creates, nodes = c.ask(p, creates, nodes)
+	}
+	c.send(Request{Kind: Create, Creates: creates}, func(now time.Duration, r Reply) {
+		c.created(now, nodes, r)
 	})
-	c.list(cl)
+	for _, p := range places {
+		c.look(p)
+	}
 }
 
-// created takes a create's outcome. The listing's answer, right behind it,
-// moves the claim on.
-func (c *Core) created(now time.Duration, n *node, r Reply) {
-	if n.state != creating {
-		c.strayed(now, n, r)
+// ask adds what a place wants to be made to a create.
+func (c *Core) ask(p *place, creates []Creation, nodes []*node) ([]Creation, []*node) {
+	cl := p.claim
+	add := func(n *node) {
+		n.owner, n.place, n.session = cl, p, c.session.Session
+		data := cl.spec.Data
+		if n.named == byData {
+			data = withID(data, n.id)
+		}
+		sequential := n.named != forever && !n.fixed
+		if !sequential {
+			n.name = n.prefix
+		}
+		creates = append(creates, Creation{Path: n.parent + "/" + n.prefix, Data: data, Sequential: sequential, Persistent: n.named == forever})
+		nodes = append(nodes, n)
+	}
+	guid := c.cfg.GUID()
+	switch p.role {
+	case fixed:
+		n := &node{parent: p.parent, prefix: baseOf(cl.spec.Node), named: byData, fixed: true, id: FormatGUID(guid)}
+		p.nodes = append(p.nodes, n)
+		add(n)
+		return creates, nodes
+	case leases:
+		for i := range p.sem.Permits {
+			if i > 0 {
+				guid = c.cfg.GUID()
+			}
+			p.nodes = append(p.nodes, &node{parent: p.parent, prefix: lease(guid)})
+		}
+	default:
+		for _, name := range p.names.Ask(guid, p.kind, p.writer) {
+			n := &node{parent: p.parent, prefix: name, id: FormatGUID(guid)}
+			if p.names.Layout == Custom {
+				n.named = byData
+			}
+			p.nodes = append(p.nodes, n)
+		}
+	}
+	for _, n := range p.nodes {
+		add(n)
+	}
+	if p.delay > 0 {
+		p.record = &node{parent: Held(p.parent), prefix: p.nodes[0].prefix, named: forever}
+		add(p.record)
+	}
+	return creates, nodes
+}
+
+// created takes a create's outcome, which is the same for all of its znodes. The
+// listings' answers, right behind it, move the claim on.
+func (c *Core) created(now time.Duration, nodes []*node, r Reply) {
+	if nodes[0].state != creating {
+		c.strayed(now, nodes, r)
 		return
 	}
-	cl := n.owner
+	cl := nodes[0].owner
 	switch r.Code {
 	case OK:
-		n.state, n.name, n.czxid = alive, path.Base(r.Path), r.Czxid
+		for i, n := range nodes {
+			n.made(r, i)
+		}
 		c.answered(r)
 		if cl == nil {
-			c.dispose(now, n)
+			c.disposeAll(now, nodes)
 			return
 		}
 		cl.makes = 0
-		if err := c.inspectOwn(cl, r); err != nil {
+		if err := c.inspectOwn(cl, nodes, r); err != nil {
 			c.fail(now, cl, err)
 		}
 		return
 	case Unknown:
-		n.state = unknown
-		if cl == nil {
-			c.dispose(now, n)
-			return
+		for _, n := range nodes {
+			n.state = unknown
 		}
-		cl.park()
-		cl.retryAt = now + retryPause
-		c.doom(now, n, 0)
+		switch {
+		case cl == nil:
+			c.disposeAll(now, nodes)
+		case nodes[0].fixed: // its name tells whose it is, so it may be kept
+		default:
+			c.park(now, cl)
+			cl.retry(now + retryPause)
+		}
 		return
 	}
-	n.state = absent
-	if cl == nil {
-		c.finish(n, nil)
-		return
+	c.notMade(now, cl, nodes, r)
+}
+
+// notMade takes the outcome of a create that surely made nothing. With a fixed
+// name an earlier one may have, of which only a Get can tell.
+func (c *Core) notMade(now time.Duration, cl *claim, nodes []*node, r Reply) {
+	perhaps := nodes[0].fixed && r.Code != NoNode && r.Code != SessionOver
+	for _, n := range nodes {
+		switch {
+		case perhaps && cl == nil:
+			n.state = unknown
+			c.dispose(now, n)
+		case perhaps:
+			n.state = unknown
+		case cl == nil:
+			c.finish(n, nil)
+		default:
+			n.state = absent
+		}
 	}
-	switch r.Code {
-	case NoNode: // the listing's answer is next, and finds the znode absent
-	case NotApplied, SessionOver:
-		cl.park()
-		cl.retryAt = now + retryPause
+	switch {
+	case cl == nil:
+	case r.Code == NoNode:
+		c.makeParents(now, cl, nodes)
+	case perhaps && r.Code == NodeExists: // the answer behind it tells whose it is
+	case perhaps && r.Code == NotApplied:
+		cl.retry(now + retryPause)
+	case r.Code == NotApplied, r.Code == SessionOver:
+		c.park(now, cl)
+		cl.retry(now + retryPause)
 	default:
 		c.fail(now, cl, r.Err)
 	}
@@ -120,217 +251,63 @@ func (c *Core) created(now time.Duration, n *node, r Reply) {
 // The goroutine that was to send it may have stood still until the next session
 // had begun: what was made there is nobody's, and would block the lock for as
 // long as that session lives.
-func (c *Core) strayed(now time.Duration, n *node, r Reply) {
-	switch r.Code {
-	case OK:
-		n.state, n.name = alive, path.Base(r.Path)
-	case Unknown:
-		n.state = unknown
-	default:
+func (c *Core) strayed(now time.Duration, nodes []*node, r Reply) {
+	if r.Code != OK && r.Code != Unknown {
 		return
 	}
-	n.owner, n.report = nil, 0
-	c.doomed = append(c.doomed, n)
-	c.dispose(now, n)
+	for i, n := range nodes {
+		if r.Code == OK {
+			n.made(r, i)
+		} else {
+			n.state = unknown
+		}
+		n.owner, n.place, n.parting = nil, nil, nil
+		n.session = c.session.Session
+		if !slices.Contains(c.doomed, n) {
+			c.doomed = append(c.doomed, n)
+		}
+	}
+	c.disposeAll(now, nodes)
 }
 
 // inspectOwn looks at what the server made: fail closed on what can't be.
-func (c *Core) inspectOwn(cl *claim, r Reply) error {
-	n := cl.node
-	e, class := ParseName(n.name)
-	switch {
-	case class != Contender || e.Seq >= SequenceLimit:
-		return ErrExhausted
-	case r.Owner != n.session || n.session != c.session.Session:
-		return ErrOwner
-	case e.Seq >= SequenceWarning:
-		c.signal(Signal{ID: cl.id, Kind: NearLimit, Token: e.Seq})
+func (c *Core) inspectOwn(cl *claim, nodes []*node, r Reply) error {
+	for _, n := range nodes {
+		if n.session != c.session.Session || len(nodes) == 1 && r.Owner != n.session {
+			return ErrOwner
+		}
+		if n.named == forever || n.fixed {
+			continue
+		}
+		e, class := n.place.names.Parse(n.name)
+		switch {
+		case class != Contender || e.Seq >= SequenceLimit:
+			return ErrExhausted
+		case e.Seq >= SequenceWarning:
+			c.signal(Signal{ID: cl.id, Kind: NearLimit, Token: e.Seq})
+		}
 	}
 	return nil
 }
 
-// list asks who is in the queue.
-func (c *Core) list(cl *claim) {
-	n := cl.node
-	cl.listing = true
-	c.send(Request{Kind: List, Path: cl.path}, func(now time.Duration, r Reply) {
-		if cl.node == n && cl.phase == joining {
-			cl.listing = false
-			c.listed(now, cl, r)
-		}
-	})
-}
-
-// listed takes a listing that was read after the claim's own create.
-func (c *Core) listed(now time.Duration, cl *claim, r Reply) {
-	if cl.node.state == absent {
-		c.makeParents(now, cl)
+// clear says that nothing is ahead at a place, and moves on a claim that now
+// stands clear at all its places.
+func (c *Core) clear(now time.Duration, p *place) {
+	cl := p.claim
+	p.clear, p.blocker = true, ""
+	if cl.phase != working || slices.ContainsFunc(cl.places, func(p *place) bool { return !p.clear }) {
 		return
 	}
-	if cl.node.state != alive {
+	if p.role == leases {
+		c.passGate(now, cl)
+	}
+	if cl.step+1 < cl.spec.steps() {
+		cl.step++
+		c.join(now, cl)
 		return
 	}
-	switch r.Code {
-	case OK:
-		l := Sort(r.Children)
-		ahead, found := l.Ahead(cl.node.name)
-		if !found {
-			c.gone(now, cl.node)
-			return
-		}
-		if len(l.Malformed) > 0 {
-			c.fail(now, cl, ErrExhausted)
-			return
-		}
-		cl.ahead = slices.Clone(ahead)
-		cl.writers = cl.kind == Exclusive && slices.ContainsFunc(ahead, Entry.Writer)
-		c.line(now, cl)
-	case NoNode:
-		c.gone(now, cl.node)
-	case Unknown, NotApplied:
-		cl.retryAt = now + retryPause
-	case SessionOver: // the session's own news follows, and parks the claim
-	default:
-		c.fail(now, cl, r.Err)
-	}
-}
-
-// makeParents makes the lock's znode and what is missing above it, then joins.
-func (c *Core) makeParents(now time.Duration, cl *claim) {
-	cl.makes++
-	switch {
-	case cl.makeErr != nil:
-		c.fail(now, cl, cl.makeErr)
-		return
-	case cl.makes > maxMakes:
-		c.fail(now, cl, ErrParents)
-		return
-	}
-	cl.park()
-	for i := 1; i <= len(cl.path); i++ {
-		if i == len(cl.path) || cl.path[i] == '/' {
-			c.makeParent(cl, cl.path[:i])
-		}
-	}
-	c.join(now, cl)
-}
-
-func (c *Core) makeParent(cl *claim, dir string) {
-	c.send(Request{Kind: Make, Path: dir, Container: !c.cfg.Persistent}, func(now time.Duration, r Reply) {
-		switch r.Code {
-		case OK, NodeExists:
-			cl.makeErr = nil
-		case Unimplemented:
-			c.cfg.Persistent = true
-		case NoNode:
-			// Only what the first is to stand in, a chroot, is not ours to make.
-			// Further down somebody, or the collection of empty containers,
-			// has just deleted the parent again.
-			if strings.LastIndexByte(dir, '/') == 0 {
-				cl.makeErr = r.Err
-			}
-		case Refused:
-			cl.makeErr = r.Err
-		}
-	})
-}
-
-// line puts the claim where its list of who is ahead says.
-func (c *Core) line(now time.Duration, cl *claim) {
-	b, blocked := Blocker(cl.kind, cl.ahead)
-	switch {
-	case !blocked:
-		cl.phase, cl.blocker = ready, ""
-		c.dirty = true
-	case cl.try && c.lockedByOthers(cl):
-		c.fail(now, cl, ErrLocked)
-	default:
-		cl.phase, cl.blocker = waiting, b.Name
-		if !cl.ownWatched {
-			c.watchOwn(cl)
-		}
-		c.watchBlocker(now, cl)
-	}
-}
-
-// lockedByOthers reports whether anybody but this client is in the way. A znode
-// of its own that is on its way out, such as that of a create whose answer was
-// lost, is waited for even by a try; one that can't be deleted is not.
-func (c *Core) lockedByOthers(cl *claim) bool {
-	others := slices.DeleteFunc(slices.Clone(cl.ahead), func(e Entry) bool {
-		return slices.ContainsFunc(c.doomed, func(n *node) bool {
-			return n.parent == cl.path && !n.refused && strings.HasPrefix(e.Name, n.prefix)
-		})
-	})
-	_, blocked := Blocker(cl.kind, others)
-	return blocked
-}
-
-// watchOwn leaves a watch on the claim's own entry, so that a waiter learns at
-// once when somebody deletes it, and in the order of the wire.
-func (c *Core) watchOwn(cl *claim) {
-	n := cl.node
-	cl.ownWatched = true
-	c.send(Request{Kind: Get, Path: n.path()}, func(now time.Duration, r Reply) {
-		if cl.node != n {
-			return
-		}
-		switch r.Code {
-		case OK:
-		case NoNode:
-			c.gone(now, n)
-		case Unknown, NotApplied:
-			cl.ownWatched = false
-			cl.retryAt = now + retryPause
-		case SessionOver:
-		default:
-			if cl.phase != held {
-				c.fail(now, cl, r.Err)
-			}
-		}
-	})
-}
-
-// watchBlocker leaves a watch on the entry that is waited for. It reads the
-// znode rather than asking whether it exists: of a missing znode that leaves no
-// watch behind.
-func (c *Core) watchBlocker(now time.Duration, cl *claim) {
-	name := cl.blocker
-	cl.retryAt = now + time.Duration(float64(recheckPause)*(0.75+c.cfg.Jitter()/2))
-	c.send(Request{Kind: Get, Path: cl.path + "/" + name}, func(now time.Duration, r Reply) {
-		if cl.phase != waiting || cl.blocker != name {
-			return
-		}
-		switch r.Code {
-		case OK:
-			if cl.told != name {
-				cl.told = name
-				c.signal(Signal{ID: cl.id, Kind: Waiting, Ahead: len(cl.ahead), Blocker: name, Data: r.Data})
-			}
-		case NoNode:
-			c.strike(now, cl, name)
-		case Unknown, NotApplied:
-			cl.retryAt = now + retryPause
-		case SessionOver:
-		default:
-			c.fail(now, cl, r.Err)
-		}
-	})
-}
-
-// strike takes the watched entry, which is gone, off the claim's list. What was
-// ahead can only shrink, so an empty list is a grant; but two things need a new
-// listing: whether others on the list are gone too, and, where a writer was
-// ahead, whether it left a reader with the same sequence number behind.
-func (c *Core) strike(now time.Duration, cl *claim, name string) {
-	cl.ahead = slices.DeleteFunc(cl.ahead, func(e Entry) bool { return e.Name == name })
-	cl.blocker, cl.retryAt = "", 0
-	if _, blocked := Blocker(cl.kind, cl.ahead); !blocked && !cl.writers {
-		c.line(now, cl)
-		return
-	}
-	cl.phase = joining
-	c.list(cl)
+	cl.phase = ready
+	c.dirty = true
 }
 
 // proceed picks a claim up where it stands: on a new connection, or when its
@@ -339,19 +316,24 @@ func (c *Core) proceed(now time.Duration, cl *claim) {
 	switch cl.phase {
 	case parked:
 		c.join(now, cl)
-	case joining:
-		if cl.node.state == alive && !cl.listing {
-			c.list(cl)
+		return
+	case working:
+		for _, p := range slices.Clone(cl.places) {
+			if cl.phase == working && !p.over {
+				c.proceedAt(now, p)
+			}
 		}
-	case waiting:
-		if !cl.ownWatched {
-			c.watchOwn(cl)
+	}
+	if cl.phase == done || cl.phase == parked {
+		return
+	}
+	for _, n := range cl.nodes() {
+		if n.wantsWatch && !n.watched && n.state == alive {
+			c.watchOwn(n)
 		}
-		c.watchBlocker(now, cl)
-	case ready, held:
-		if !cl.ownWatched && cl.blocker != "" {
-			c.watchOwn(cl)
-		}
+	}
+	if cl.swap != nil {
+		c.settleSwap(now, cl)
 	}
 }
 
@@ -367,15 +349,34 @@ func (c *Core) settle(now time.Duration) {
 		if cl.phase != ready {
 			continue
 		}
-		if cl.unproven || c.beat.jeopardy || c.deadline.Ahead(now) < margin {
+		nodes := cl.nodes()
+		unproven := slices.ContainsFunc(nodes, func(n *node) bool { return n.unproven })
+		if unproven || c.beat.jeopardy || c.deadline.Ahead(now) < margin {
 			c.beat.hurry = true
 			continue
 		}
-		cl.phase, cl.retryAt = held, 0
-		n := cl.node
-		c.signal(Signal{ID: cl.id, Kind: Granted, Token: n.czxid, Node: n.path(), Session: n.session})
+		c.grant(cl, nodes)
 	}
 	c.heartbeat(now)
+}
+
+// grant makes the claim a hold.
+func (c *Core) grant(cl *claim, nodes []*node) {
+	cl.phase, cl.retryAt = held, 0
+	s := Signal{ID: cl.id, Kind: Granted, Session: nodes[0].session, Token: nodes[0].czxid}
+	for _, n := range nodes {
+		s.Nodes = append(s.Nodes, n.path())
+		s.Tokens = append(s.Tokens, n.czxid)
+	}
+	s.Node = s.Nodes[0]
+	if cl.spec.InOrder && cl.spec.steps() > 1 {
+		s.Token = 0
+	}
+	cl.token = s.Token
+	c.signal(s)
+	if cl.revoked && cl.watching {
+		c.signal(Signal{ID: cl.id, Kind: Revoked})
+	}
 }
 
 // gone says that a znode was deleted by somebody else.
@@ -390,42 +391,75 @@ func (c *Core) gone(now time.Duration, n *node) {
 	}
 	n.state = absent
 	if cl.phase == held {
-		cl.node = nil
-		c.remove(cl)
-		c.signal(Signal{ID: cl.id, Kind: Lost, Err: ErrGone})
+		c.lose(now, cl, ErrGone)
 		return
 	}
-	cl.park()
+	c.park(now, cl)
 	cl.rounds++
 	if cl.rounds <= 2 && c.connected() {
 		c.join(now, cl)
 	} else {
-		cl.retryAt = now + retryPause
+		cl.retry(now + retryPause)
 	}
 }
 
-// lose ends a hold that is no longer safe. Its znode may well be there still.
+// park gives up all the claim's znodes, and makes it begin anew with the next
+// connection or retry.
+func (c *Core) park(now time.Duration, cl *claim) {
+	c.vacate(now, cl, &parting{}, true)
+	cl.phase, cl.step, cl.retryAt = parked, 0, 0
+}
+
+// lose ends a hold that is no longer safe. Its znodes may well be there still.
 func (c *Core) lose(now time.Duration, cl *claim, why error) {
-	c.leave(now, cl, 0)
+	c.remove(cl)
+	c.vacate(now, cl, &parting{id: cl.id}, false)
 	c.signal(Signal{ID: cl.id, Kind: Lost, Err: why})
 }
 
 // fail ends a claim that can't be granted.
 func (c *Core) fail(now time.Duration, cl *claim, err error) {
-	c.leave(now, cl, 0)
+	c.leave(now, cl, false)
 	c.signal(Signal{ID: cl.id, Kind: Failed, Err: err})
 }
 
-// leave takes the claim off the list and gives its znode up. report is the ID
-// whose Released is due, or 0.
-func (c *Core) leave(now time.Duration, cl *claim, report ID) {
-	n := cl.node
-	cl.node = nil
+// leave takes the claim off the list and gives its znodes up. report says that
+// a Released signal is due when they are gone.
+func (c *Core) leave(now time.Duration, cl *claim, report bool) {
 	c.remove(cl)
-	switch {
-	case n != nil:
-		c.doom(now, n, report)
-	case report != 0:
-		c.signal(Signal{ID: report, Kind: Released})
+	if left := c.vacate(now, cl, &parting{id: cl.id, report: report}, true); left == 0 && report {
+		c.signal(Signal{ID: cl.id, Kind: Released})
 	}
+}
+
+// vacate dooms the znodes at all of the claim's places, and returns how many
+// there may be. The record of a hold that was lost stays, for others to see;
+// else orderly says that it goes as well, and before the entry.
+func (c *Core) vacate(now time.Duration, cl *claim, why *parting, orderly bool) int {
+	places := cl.places
+	cl.places = nil
+	var nodes []*node
+	for _, p := range places {
+		p.over = true
+		if p.record != nil && orderly {
+			nodes = append(nodes, p.record)
+		}
+		nodes = append(nodes, p.nodes...)
+	}
+	if cl.swap != nil {
+		for _, n := range cl.swap.news {
+			if orderly || n.named != forever {
+				nodes = append(nodes, n)
+			}
+		}
+		cl.swap = nil
+	}
+	nodes = slices.DeleteFunc(nodes, func(n *node) bool { return n.state == absent })
+	why.left = len(nodes)
+	for _, n := range nodes {
+		n.owner, n.place, n.parting = nil, nil, why
+	}
+	c.doomed = append(c.doomed, nodes...)
+	c.disposeAll(now, nodes)
+	return len(nodes)
 }

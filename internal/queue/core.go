@@ -2,6 +2,7 @@ package queue
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -76,12 +77,11 @@ func (c *Core) send(r Request, w waiter) {
 
 func (c *Core) signal(s Signal) { c.signals = append(c.signals, s) }
 
-// Acquire begins a claim on the lock at path. With try it fails rather than
-// wait. data goes into the znode.
-func (c *Core) Acquire(now time.Duration, path string, kind Kind, try bool, data []byte) ID {
+// Acquire begins a claim.
+func (c *Core) Acquire(now time.Duration, spec Spec) ID {
 	c.advance(now)
 	c.lastID++
-	cl := &claim{id: c.lastID, path: path, kind: kind, try: try, data: data}
+	cl := &claim{id: c.lastID, spec: spec}
 	if c.closed != nil {
 		c.signal(Signal{ID: cl.id, Kind: Failed, Err: c.closed})
 		return cl.id
@@ -94,61 +94,102 @@ func (c *Core) Acquire(now time.Duration, path string, kind Kind, try bool, data
 }
 
 // Cancel gives a claim up, whether it waits or has been granted meanwhile. Its
-// znode is deleted in the background.
+// znodes are deleted in the background.
 func (c *Core) Cancel(now time.Duration, id ID) {
 	c.advance(now)
 	if cl := c.claim(id); cl != nil {
-		c.leave(now, cl, 0)
+		c.leave(now, cl, false)
 	}
 }
 
-// Release ends a hold. A Released signal follows when its znode is gone.
+// Release ends a hold. A Released signal follows when its znodes are gone.
 func (c *Core) Release(now time.Duration, id ID) {
 	c.advance(now)
 	if cl := c.claim(id); cl != nil {
-		c.leave(now, cl, id)
+		c.leave(now, cl, true)
 		return
 	}
-	// A lost hold's znode may still be on its way out: report when it is gone.
+	// A lost hold's znodes may still be on their way out: report when they are gone.
 	for _, n := range c.doomed {
-		if n.formerly == id {
-			n.report = id
+		if n.parting != nil && n.parting.id == id {
+			n.parting.report = true
 			return
 		}
 	}
 	c.signal(Signal{ID: id, Kind: Released})
 }
 
-// Verify asks a quorum whether the hold's znode is there. call comes back in
-// the Verified signal.
-func (c *Core) Verify(now time.Duration, id ID, call uint64) {
+// Guard asks a quorum whether the hold's znodes are there, and has it carry out
+// the operations of the call in the same transaction, of which the core knows
+// nothing. call comes back in the Verified signal.
+func (c *Core) Guard(now time.Duration, id ID, call uint64) {
 	c.advance(now)
+	answer := Signal{ID: id, Kind: Verified, Call: call, Failed: -1}
 	cl := c.claim(id)
-	if cl == nil || cl.phase != held {
-		c.signal(Signal{ID: id, Kind: Verified, Call: call, Err: ErrNotHeld})
+	switch {
+	case cl == nil || cl.phase != held:
+		answer.Err = ErrNotHeld
+	case cl.swap != nil: // which of its znodes is there will be known in a moment
+		answer.Err = ErrUnproven
+	}
+	if answer.Err != nil {
+		c.signal(answer)
 		return
 	}
-	n := cl.node
-	c.send(Request{Kind: Check, Paths: []string{n.path()}}, func(now time.Duration, r Reply) {
-		s := Signal{ID: id, Kind: Verified, Call: call}
-		switch r.Code {
-		case OK:
+	nodes := cl.nodes()
+	c.send(Request{Kind: Guard, Paths: paths(nodes), Call: call}, func(now time.Duration, r Reply) {
+		switch own := r.Failed >= 0 && r.Failed < len(nodes); {
+		case r.Code == OK:
 			c.answered(r)
-			if cl.phase != held || cl.node != n {
-				s.Err = ErrNotHeld
-			}
-		case NoNode:
-			s.Err = ErrGone
-			c.gone(now, n)
-		case SessionOver:
-			s.Err = ErrExpired
-		case NotApplied, Unknown:
-			s.Err = ErrUnproven
+		case r.Code == NoNode && own:
+			answer.Err = ErrGone
+			c.vanished(now, nodes[r.Failed])
+		case r.Code == SessionOver:
+			answer.Err = ErrExpired
+		case r.Failed >= len(nodes):
+			answer.Err, answer.Failed = r.Err, r.Failed-len(nodes)
+		case r.Code == Unknown || r.Err == nil:
+			answer.Err = ErrUnproven
 		default:
-			s.Err = r.Err
+			answer.Err = r.Err
 		}
-		c.signal(s)
+		c.signal(answer)
 	})
+}
+
+// Watch makes the core tell, by a Revoked signal, when somebody asks for the
+// hold's lock back, or has asked already.
+func (c *Core) Watch(now time.Duration, id ID) {
+	c.advance(now)
+	cl := c.claim(id)
+	if cl == nil || cl.watching {
+		return
+	}
+	cl.watching = true
+	switch {
+	case cl.revoked:
+		c.signal(Signal{ID: id, Kind: Revoked})
+	case c.connected():
+		c.watchOwns(cl)
+	default:
+		for _, n := range cl.nodes() {
+			n.wantsWatch = true
+		}
+	}
+}
+
+// heed looks at the data of a claim's znode for the words that ask for it back:
+// Curator's, those of ZooKeeper's own recipe, and zklock's, which leave the
+// owner's data there.
+func (c *Core) heed(cl *claim, data []byte) {
+	text := string(data)
+	if cl.revoked || text != "__REVOKE__" && text != "unlock" && !strings.HasPrefix(text, `{"revoke":true`) {
+		return
+	}
+	cl.revoked = true
+	if cl.phase == held && cl.watching {
+		c.signal(Signal{ID: cl.id, Kind: Revoked})
+	}
 }
 
 // Reply takes the outcome of a request. Replies come in the order of the wire,
@@ -166,23 +207,47 @@ func (c *Core) Reply(now time.Duration, r Reply) {
 // Event takes what a watch told.
 func (c *Core) Event(now time.Duration, kind EventKind, path string) {
 	c.advance(now)
-	// Over a copy: a claim whose own znode is gone leaves the list.
+	// Over copies: a claim whose own znode is gone leaves its places and the list.
 	for _, cl := range slices.Clone(c.claims) {
-		switch {
-		case cl.node != nil && cl.node.state == alive && cl.node.path() == path:
-			if kind == Deleted {
-				c.gone(now, cl.node)
-			} else {
-				// Until the watch is there again, nothing would tell of a deletion.
-				cl.unproven = cl.phase != held
-				c.watchOwn(cl)
+		for _, p := range slices.Clone(cl.places) {
+			if !p.over {
+				c.eventAt(now, p, kind, path)
 			}
-		case cl.phase == waiting && cl.blocker != "" && cl.path+"/"+cl.blocker == path:
-			if kind == Deleted {
-				c.strike(now, cl, cl.blocker)
-			} else {
-				c.watchBlocker(now, cl)
+		}
+	}
+}
+
+// eventAt takes an event for one of a claim's places.
+func (c *Core) eventAt(now time.Duration, p *place, kind EventKind, path string) {
+	if kind == Children {
+		if p.role == leases && p.parent == path && !p.clear && !p.listing && p.nodes[0].state == alive {
+			c.count(p, false)
+		}
+		return
+	}
+	name, below := strings.CutPrefix(path, p.parent+"/")
+	switch {
+	case !below:
+	case p.role == fixed:
+		if name == p.nodes[0].name {
+			c.eventFixed(now, p, kind)
+		}
+	case p.blocker == name && kind == Deleted:
+		c.strike(now, p, name)
+	case p.blocker == name:
+		c.watchBlocker(now, p)
+	default:
+		for _, n := range p.nodes {
+			if n.state != alive || n.name != name {
+				continue
 			}
+			if kind == Deleted {
+				c.vanished(now, n)
+				return
+			}
+			// Until the watch is there again, nothing would tell of a deletion.
+			n.unproven = p.claim.phase != held
+			c.watchOwn(n)
 		}
 	}
 }
@@ -216,7 +281,7 @@ func (c *Core) Session(now time.Duration, s SessionChange) {
 	switch s.State {
 	case Connected:
 		if former.Session != s.Session {
-			c.over(now, ErrExpired, nil)
+			c.over(ErrExpired, nil)
 		} else {
 			s.Timeout = min(s.Timeout, former.Timeout) // as the deadline, see there
 		}
@@ -229,7 +294,7 @@ func (c *Core) Session(now time.Duration, s SessionChange) {
 		s.Session, s.Timeout = former.Session, former.Timeout
 		c.session = s
 	case Expired:
-		c.over(now, ErrExpired, nil)
+		c.over(ErrExpired, nil)
 		c.session = SessionChange{State: Disconnected}
 	case Closed:
 		c.closed = s.Err
@@ -237,7 +302,7 @@ func (c *Core) Session(now time.Duration, s SessionChange) {
 			c.closed = ErrClosed
 		}
 		c.session = SessionChange{State: Disconnected}
-		c.over(now, c.closed, s.Left)
+		c.over(c.closed, s.Left)
 	}
 }
 
@@ -354,8 +419,15 @@ func (c *Core) calm() {
 func (c *Core) resume(now time.Duration) {
 	for _, cl := range slices.Clone(c.claims) {
 		cl.retryAt = 0
-		// What went meanwhile is told in any order, in one read or in several.
-		cl.unproven = cl.phase == waiting || cl.phase == ready
+		if cl.phase == working || cl.phase == ready {
+			for _, p := range cl.places {
+				// What went meanwhile is told in any order, in one read or in several.
+				doubt := p.clear || p.blocker != "" || p.role == leases
+				for _, n := range p.nodes {
+					n.unproven = n.unproven || doubt
+				}
+			}
+		}
 		c.proceed(now, cl)
 	}
 	for _, n := range slices.Clone(c.doomed) {
@@ -367,19 +439,36 @@ func (c *Core) resume(now time.Duration) {
 
 // over ends everything that belonged to the session: holds are lost, waiters
 // will queue again in the next session, doomed znodes are gone with it, unless
-// left says why they may not be.
-func (c *Core) over(now time.Duration, why, left error) {
+// left says why they may not be. Only the records of claims that left in order
+// are there still, and have to go.
+func (c *Core) over(why, left error) {
 	for _, n := range slices.Clone(c.doomed) {
-		c.finish(n, left)
+		if n.named == forever && c.closed == nil {
+			n.state = alive
+		} else {
+			c.finish(n, left)
+		}
 	}
 	c.probes = nil
 	c.deadline.Forget()
 	c.beat = heartbeat{}
 	for _, cl := range slices.Clone(c.claims) {
-		if n := cl.node; n != nil {
-			n.state = absent
-			cl.node = nil
+		for _, p := range cl.places {
+			p.over = true
+			if p.record != nil && cl.phase != held && c.closed == nil {
+				p.record.state, p.record.owner, p.record.place = alive, nil, nil
+				c.doomed = append(c.doomed, p.record)
+			}
+			for _, n := range p.nodes {
+				n.state = absent
+			}
 		}
+		if cl.swap != nil {
+			for _, n := range cl.swap.news {
+				n.state = absent
+			}
+		}
+		cl.places, cl.swap = nil, nil
 		switch {
 		case cl.phase == held:
 			c.remove(cl)
@@ -388,7 +477,7 @@ func (c *Core) over(now time.Duration, why, left error) {
 			c.remove(cl)
 			c.signal(Signal{ID: cl.id, Kind: Failed, Err: why})
 		default:
-			cl.park()
+			cl.phase, cl.step, cl.retryAt = parked, 0, 0
 		}
 	}
 }

@@ -14,5 +14,8 @@ var (
 	ErrUnproven  = errors.New("the connection was lost before the answer")
 	ErrOwner     = errors.New("the server named another session as owner of a znode just made")
 	ErrParents   = errors.New("the lock's parent znode keeps vanishing")
+	ErrNotWriter = errors.New("not a writer's hold")
+	ErrPermits   = errors.New("others use this semaphore with another number of permits")
+	ErrForeign   = errors.New("the queue has another library's exclusive entries, which do not heed readers")
 	ErrNotHeld   = errors.New("not held")
 )

@@ -70,8 +70,15 @@ func (c *Core) beatNow(now time.Duration) {
 	c.beat.sentAt = now
 	var nodes []*node
 	for _, cl := range c.claims {
-		if cl.node != nil && cl.node.state == alive {
-			nodes = append(nodes, cl.node)
+		if cl.swap != nil {
+			continue // which of its entries is there is not known
+		}
+		for _, p := range cl.places {
+			for _, n := range p.nodes {
+				if n.state == alive {
+					nodes = append(nodes, n)
+				}
+			}
 		}
 	}
 	for len(nodes) > checksPerMulti {
@@ -83,13 +90,9 @@ func (c *Core) beatNow(now time.Duration) {
 
 // check asks a quorum about these entries in one multi.
 func (c *Core) check(nodes []*node) {
-	paths := make([]string, len(nodes))
-	for i, n := range nodes {
-		paths[i] = n.path()
-	}
 	conn := c.session.Conn
 	c.beat.underWay++
-	c.send(Request{Kind: Check, Paths: paths}, func(now time.Duration, r Reply) {
+	c.send(Request{Kind: Check, Paths: paths(nodes)}, func(now time.Duration, r Reply) {
 		if c.session.Conn == conn {
 			c.beat.underWay--
 		}
@@ -98,12 +101,12 @@ func (c *Core) check(nodes []*node) {
 			c.answered(r)
 			for _, n := range nodes {
 				if n.owner != nil && r.Conn == c.session.Conn {
-					n.owner.unproven = false
+					n.unproven = false
 				}
 			}
 		case r.Failed < 0 || r.Failed >= len(nodes): // no entry's fault: the next one will tell
 		case r.Code == NoNode:
-			c.gone(now, nodes[r.Failed])
+			c.vanished(now, nodes[r.Failed])
 			c.recheck(nodes, r.Failed)
 		case r.Code == Refused:
 			// Somebody took the right to read the znode away. Without it nothing
@@ -112,6 +115,14 @@ func (c *Core) check(nodes []*node) {
 			c.recheck(nodes, r.Failed)
 		}
 	})
+}
+
+func paths(nodes []*node) []string {
+	all := make([]string, len(nodes))
+	for i, n := range nodes {
+		all[i] = n.path()
+	}
+	return all
 }
 
 // recheck asks again at once about the entries of a multi that failed at one of

@@ -11,13 +11,24 @@ type RequestKind uint8
 
 // The requests.
 const (
-	Create RequestKind = iota // create2 of an ephemeral sequential znode: Path, Data
-	List                      // getChildren: Path
-	Get                       // getData, leaving a watch: Path
+	Create RequestKind = iota // Creates: one by create2, several in one multi
+	List                      // getChildren: Path, Watch
+	Get                       // getData: Path, Watch
+	Set                       // setData: Path, Data, Version
 	Delete                    // delete of any version: Path
 	Check                     // a multi of one check(path, any version) for each of Paths; none is an empty multi
 	Make                      // create of a parent, a container or else persistent: Path, Container
+	Swap                      // one multi that makes Creates and deletes Paths
+	Guard                     // one multi of a check for each of Paths, and the operations of the Call
 )
+
+// A Creation is one znode that Create or Swap makes.
+type Creation struct {
+	Path       string
+	Data       []byte
+	Sequential bool // the server appends a sequence number
+	Persistent bool // else ephemeral
+}
 
 // A Request is to be sent on the session, in the order of the output.
 type Request struct {
@@ -25,8 +36,12 @@ type Request struct {
 	Kind      RequestKind
 	Path      string
 	Paths     []string
+	Creates   []Creation
 	Data      []byte
+	Version   int32
+	Watch     bool
 	Container bool
+	Call      uint64 // whose operations Guard carries
 }
 
 // Code is how a request ended.
@@ -49,10 +64,12 @@ type Reply struct {
 	ID       uint64
 	Code     Code
 	Err      error    // what Refused, or a failure to be reported, was
-	Failed   int      // which of Check's Paths failed, -1 if none by itself
-	Path     string   // the name that Create made
-	Czxid    int64    // of Create
-	Owner    int64    // the ephemeral owner, of Create and Get
+	Failed   int      // which operation of a multi failed, -1 if none by itself
+	Made     []string // the paths that Create and Swap made
+	Czxid    int64    // of Create and Get; for Create and Swap by multi, the multi's zxid
+	Owner    int64    // the ephemeral owner: of Get, and of Create if it told, else 0
+	Version  int32    // of Get
+	Count    int      // how many children it has, of Get
 	Data     []byte   // of Get
 	Children []string // of List
 
@@ -65,8 +82,9 @@ type EventKind uint8
 
 // The events.
 const (
-	Deleted EventKind = iota
-	Changed           // data changed, or created: a one-shot watch has to be left again
+	Deleted  EventKind = iota
+	Changed            // data changed, or created: a one-shot watch has to be left again
+	Children           // a child was made or deleted: a one-shot watch has to be left again
 )
 
 // SessionState is what became of the session.
@@ -96,15 +114,17 @@ type SignalKind uint8
 
 // The signals.
 const (
-	Granted   SignalKind = iota // the claim holds the lock: Token, Node, Session
-	Failed                      // the claim is over and nothing is held: Err
-	Lost                        // the hold is over: Err
-	Released                    // a released hold's znode is gone (Err nil), or can't be deleted now (Err)
-	Waiting                     // the claim has a place in the queue: Ahead, Blocker, Data
-	Jeopardy                    // the hold's heartbeat is overdue
-	Recovered                   // the heartbeat was answered again
-	Verified                    // a Verify's answer: Err nil says that the hold was held at that moment
-	NearLimit                   // the path's sequence numbers come near their limit: Token is the number
+	Granted    SignalKind = iota // the claim holds the lock: Token, Node, Session
+	Failed                       // the claim is over and nothing is held: Err
+	Lost                         // the hold is over: Err
+	Released                     // a released hold's znode is gone (Err nil), or can't be deleted now (Err)
+	Waiting                      // the claim has a place in the queue: Ahead, Blocker, Data
+	Jeopardy                     // the hold's heartbeat is overdue
+	Recovered                    // the heartbeat was answered again
+	Verified                     // a Guard's answer: Err nil says that the hold was held at that moment, and its operations done
+	NearLimit                    // the path's sequence numbers come near their limit: Token is the number
+	Downgraded                   // a Downgrade's answer: Err nil says that the hold is a reader's now, at Node
+	Revoked                      // somebody asks for the lock back
 )
 
 // A Signal goes to whoever made the claim.
@@ -113,10 +133,13 @@ type Signal struct {
 	Kind    SignalKind
 	Token   int64
 	Node    string
+	Nodes   []string // of Granted and Downgraded: all its znodes
+	Tokens  []int64  // of Granted: the czxid of each
 	Session int64
 	Err     error
 	Ahead   int    // how many entries are ahead
 	Blocker string // the znode that is waited for
 	Data    []byte // that znode's data
-	Call    uint64 // which Verify
+	Call    uint64 // which Guard or Downgrade
+	Failed  int    // of Verified: which of the call's own operations Err is about, -1 if none by itself
 }

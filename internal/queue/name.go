@@ -15,13 +15,18 @@ const (
 	Shared                // a reader: holds beside other readers
 )
 
-// Layout says which library's recipe wrote a name.
+// Layout says how a queue's entries are named; of an entry, which library's
+// recipe wrote its name.
 type Layout uint8
 
-// The layouts that are understood.
+// The layouts. Curator's, kazoo's and mixed queues count the entries of all
+// three alike; they differ in what is written.
 const (
 	Curator Layout = iota // Curator, go-zookeeper and zklock: _c_GUID-MARKERsequence
 	Kazoo                 // kazoo: GUID, marker, sequence
+	Mixed                 // both names at once, for fleets of both
+	Latch                 // Curator's LeaderLatch
+	Custom                // prefix and markers of one's own, and no others
 )
 
 // The markers between a name's GUID and its sequence number.
@@ -58,7 +63,25 @@ type Entry struct {
 
 // Writer reports whether the entry is a writer's, which may leave a reader
 // with the same sequence number behind when it downgrades.
-func (e Entry) Writer() bool { return e.Marker == markWrite }
+func (e Entry) Writer() bool {
+	return e.Kind == Exclusive && e.Marker != markLock && e.Marker != markLatch && e.Marker != markLease
+}
+
+// Lease reports whether the entry is a semaphore's permit.
+func (e Entry) Lease() bool { return e.Marker == markLease }
+
+// Heedless reports whether the entry may be of a recipe that does not see
+// readers: Curator's mutex or, in a queue with these names, kazoo's Lock, whose
+// entries are named as kazoo's writers'.
+func (e Entry) Heedless(n Names) bool {
+	switch n.Layout {
+	case Curator, Latch:
+		return e.Marker == markLock || e.Marker == markLatch || e.Marker == kazooLock
+	case Kazoo, Mixed:
+		return e.Marker == markLock || e.Marker == markLatch
+	}
+	return false
+}
 
 // NameClass is what ParseName finds a child to be.
 type NameClass uint8
@@ -84,11 +107,17 @@ func marks() [7]Entry {
 	}
 }
 
-// ParseName takes a child's name apart. A contender has a known marker and ten
+// ParseName takes a child's name apart, as [Names.Parse] of the zero Names.
+func ParseName(name string) (Entry, NameClass) { return Names{}.Parse(name) }
+
+// Parse takes a child's name apart. A contender has a known marker and ten
 // digits after the last one; the rest is foreign and takes no place in the
 // queue. A name of a recipe's own shape whose suffix is a number but not ten
 // digits comes from a sequence that ran over, and is Malformed.
-func ParseName(name string) (Entry, NameClass) {
+func (n Names) Parse(name string) (Entry, NameClass) {
+	if n.Layout == Custom {
+		return n.parseCustom(name)
+	}
 	for _, e := range marks() {
 		i := strings.LastIndex(name, e.Marker)
 		if i < 0 {
@@ -105,6 +134,33 @@ func ParseName(name string) (Entry, NameClass) {
 			return e, Malformed
 		}
 		return Entry{Name: name}, Foreign
+	}
+	return Entry{Name: name}, Foreign
+}
+
+// parseCustom does the same for names that have no GUID. A negative number is
+// what an overrun sequence leaves.
+func (n Names) parseCustom(name string) (Entry, NameClass) {
+	if n.Only && !strings.HasPrefix(name, n.Prefix) {
+		return Entry{Name: name}, Foreign
+	}
+	for _, e := range []Entry{
+		{Marker: n.Exclusive, Kind: Exclusive, Layout: Custom},
+		{Marker: n.Shared, Kind: Shared, Layout: Custom},
+	} {
+		i := strings.LastIndex(name, e.Marker)
+		if e.Marker == "" || i < 0 || n.Only && i != len(n.Prefix) {
+			continue
+		}
+		suffix := name[i+len(e.Marker):]
+		e.Name = name
+		if seq, ok := sequence(suffix); ok {
+			e.Seq = seq
+			return e, Contender
+		}
+		if numeric(suffix) && suffix[0] == '-' {
+			return e, Malformed
+		}
 	}
 	return Entry{Name: name}, Foreign
 }
@@ -134,12 +190,37 @@ func isGUID(s string) bool {
 	return strings.Trim(s, "0123456789abcdefABCDEF") == ""
 }
 
-// Prefix returns the name that a create of this kind asks for: Curator's
-// protection prefix with the GUID, and the marker that the server appends the
-// sequence number to.
-func Prefix(guid [16]byte) string {
-	return "_c_" + FormatGUID(guid) + markLock
+// Ask returns the names that an entry of this kind asks for, which the server
+// appends the sequence number to. There are two in a mixed queue. writer says
+// that an exclusive entry is a read-write lock's.
+func (n Names) Ask(guid [16]byte, kind Kind, writer bool) []string {
+	curator, kazoo := markLock, kazooLock
+	switch {
+	case kind == Shared:
+		curator, kazoo = markRead, kazooRead
+	case n.Layout == Latch:
+		curator = markLatch
+	case writer:
+		curator = markWrite
+	}
+	curators := "_c_" + FormatGUID(guid) + curator
+	kazoos := hex.EncodeToString(guid[:]) + kazoo
+	switch n.Layout {
+	case Kazoo:
+		return []string{kazoos}
+	case Mixed:
+		return []string{curators, kazoos}
+	case Custom:
+		if kind == Shared {
+			return []string{n.Prefix + n.Shared}
+		}
+		return []string{n.Prefix + n.Exclusive}
+	}
+	return []string{curators}
 }
+
+// lease is the name that a semaphore's permit asks for.
+func lease(guid [16]byte) string { return "_c_" + FormatGUID(guid) + markLease }
 
 // FormatGUID writes 16 bytes as Java's UUID.toString does: lower case, with
 // hyphens.

@@ -53,7 +53,7 @@ func TestParseName(t *testing.T) {
 }
 
 func TestPrefixParses(t *testing.T) {
-	name := Prefix([16]byte{0x01, 0x23, 0xab, 0xcd, 15: 0xff}) + "0000000042"
+	name := Names{}.Ask([16]byte{0x01, 0x23, 0xab, 0xcd, 15: 0xff}, Exclusive, false)[0] + "0000000042"
 	e, class := ParseName(name)
 	if class != Contender || e.GUID != "0123abcd-0000-0000-0000-0000000000ff" || e.Seq != 42 || e.Layout != Curator {
 		t.Errorf("%q: %v %+v", name, class, e)

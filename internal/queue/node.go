@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -10,46 +11,79 @@ import (
 type nodeState uint8
 
 const (
-	creating nodeState = iota // asked for, not answered
-	unknown                   // asked for, and the answer was lost: perhaps there
-	alive                     // known to have been made
-	deleting                  // a delete is under way
-	absent                    // gone for sure, or never made
+	creating  nodeState = iota // asked for, not answered
+	unknown                    // asked for, and the answer was lost: perhaps there
+	alive                      // known to have been made
+	deleting                   // a delete is under way
+	searching                  // a read is under way that tells whether it is there
+	absent                     // gone for sure, or never made
 )
 
-// A node is one znode that a claim asked for. Its GUID is in its name.
+// naming is by what a znode is known as this client's own.
+type naming uint8
+
+const (
+	byGUID  naming = iota // in its name, made for one create and never used again
+	byData                // by the id in its data, as its name has no room for it
+	forever               // its name is all of it, and it outlives its session: a record
+)
+
+// A node is one znode that a claim asked for.
 type node struct {
-	parent   string
-	prefix   string // the name asked for, GUID and marker
-	name     string // the name made, with its sequence number
-	state    nodeState
-	czxid    int64
-	session  int64
-	owner    *claim // nil once doomed
-	formerly ID     // whose it was
-	report   ID     // whose Released is due when it is gone; 0: nobody's
-	retryAt  time.Duration
-	refused  bool // the servers did not let it be deleted
-	told     bool // that was reported
+	parent  string
+	prefix  string // the name asked for
+	name    string // the name made, with its sequence number
+	named   naming
+	fixed   bool   // a node lock's: the name asked for is the name made
+	id      string // for byData
+	state   nodeState
+	czxid   int64
+	session int64
+
+	owner *claim // nil once doomed
+	place *place
+
+	unproven   bool // it may have been deleted without a word; ask before a grant
+	wantsWatch bool
+	watched    bool
+
+	parting *parting // of a doomed one: what it is part of
+	retryAt time.Duration
+	refused bool // the servers did not let it be deleted
 }
 
 func (n *node) path() string { return n.parent + "/" + n.name }
 
+// made takes note that a create succeeded, as its i-th.
+func (n *node) made(r Reply, i int) {
+	n.state, n.czxid = alive, r.Czxid
+	if i < len(r.Made) {
+		n.name = path.Base(r.Made[i])
+	}
+}
+
+// A parting is all that a claim leaves behind at once.
+type parting struct {
+	id     ID
+	left   int  // how many znodes may be there still
+	report bool // a Released signal is due
+	told   bool // it was given
+	err    error
+}
+
 // deleteRetry paces deletes that the server refuses, as by an ACL.
 const deleteRetry = 30 * time.Second
 
-// doom gives a znode up to be deleted, whatever is known of it now. report is
-// the ID whose Released signal is due when it is gone, or 0.
-func (c *Core) doom(now time.Duration, n *node, report ID) {
-	n.formerly = n.owner.id
-	n.owner = nil
-	n.report = report
-	if n.state == absent {
-		c.finish(n, nil)
-		return
+// disposeAll disposes of what one claim leaves: records go before entries, as an
+// entry that is gone with its record still there tells of a holder that vanished.
+func (c *Core) disposeAll(now time.Duration, nodes []*node) {
+	for _, records := range []bool{true, false} {
+		for _, n := range nodes {
+			if (n.named == forever) == records {
+				c.dispose(now, n)
+			}
+		}
 	}
-	c.doomed = append(c.doomed, n)
-	c.dispose(now, n)
 }
 
 // dispose takes the next step towards a doomed znode's end.
@@ -57,11 +91,13 @@ func (c *Core) dispose(now time.Duration, n *node) {
 	if !c.connected() {
 		return
 	}
-	switch n.state {
-	case alive:
+	switch {
+	case n.state == alive, n.state == unknown && n.named == forever:
 		n.state = deleting
 		c.send(Request{Kind: Delete, Path: n.path()}, func(now time.Duration, r Reply) { c.deleted(now, n, r) })
-	case unknown:
+	case n.state == unknown && n.fixed:
+		c.settleFixed(now, n)
+	case n.state == unknown:
 		c.probe(n.parent)
 	}
 }
@@ -81,13 +117,16 @@ func (c *Core) deleted(now time.Duration, n *node, r Reply) {
 		n.state = alive
 	case Unknown, NotApplied:
 		n.state = alive
+		if n.fixed && r.Code == Unknown {
+			n.state = unknown // the name may be another's by the next time
+		}
 		n.retryAt = now + retryPause
 	default:
 		n.state, n.refused = alive, true
 		n.retryAt = now + deleteRetry
-		if n.report != 0 && !n.told {
-			n.told = true
-			c.signal(Signal{ID: n.report, Kind: Released, Err: r.Err})
+		if p := n.parting; p != nil && p.report && !p.told {
+			p.told = true
+			c.signal(Signal{ID: p.id, Kind: Released, Err: r.Err})
 		}
 	}
 }
@@ -98,8 +137,18 @@ func (c *Core) finish(n *node, err error) {
 	if i := slices.Index(c.doomed, n); i >= 0 {
 		c.doomed = slices.Delete(c.doomed, i, i+1)
 	}
-	if n.report != 0 && !n.told {
-		c.signal(Signal{ID: n.report, Kind: Released, Err: err})
+	p := n.parting
+	n.parting = nil
+	if p == nil {
+		return
+	}
+	p.left--
+	if err != nil {
+		p.err = err
+	}
+	if p.left == 0 && p.report && !p.told {
+		p.told = true
+		c.signal(Signal{ID: p.id, Kind: Released, Err: p.err})
 	}
 }
 
@@ -158,7 +207,11 @@ func (c *Core) pause(parent string, until time.Duration) {
 // are gone if the listing proves it.
 func (c *Core) probed(now time.Duration, parent string, children []string, proof bool) {
 	for _, n := range slices.Clone(c.doomed) {
-		if n.parent != parent || n.state != unknown {
+		if n.parent != parent || n.state != unknown || n.fixed || n.named == forever {
+			continue
+		}
+		if n.named == byData {
+			c.searchData(now, n, children, proof)
 			continue
 		}
 		i := slices.IndexFunc(children, func(s string) bool { return strings.HasPrefix(s, n.prefix) })
@@ -172,4 +225,40 @@ func (c *Core) probed(now time.Duration, parent string, children []string, proof
 			n.retryAt = now + retryPause
 		}
 	}
+}
+
+// searchData reads every child whose name may be the znode's, to find the one
+// that has its id. What an incomplete search does not find may be there still.
+func (c *Core) searchData(now time.Duration, n *node, children []string, proof bool) {
+	n.state = searching
+	left := 1
+	settled := func(now time.Duration) {
+		if left--; left > 0 || n.state != searching {
+			return
+		}
+		n.state = unknown
+		if proof {
+			c.finish(n, nil)
+		} else {
+			n.retryAt = now + retryPause
+		}
+	}
+	for _, name := range children {
+		if !strings.HasPrefix(name, n.prefix) {
+			continue
+		}
+		left++
+		c.send(Request{Kind: Get, Path: n.parent + "/" + name}, func(now time.Duration, r Reply) {
+			switch {
+			case n.state != searching:
+			case r.Code == OK && n.mine(r):
+				n.name, n.state = name, alive
+				c.dispose(now, n)
+			case r.Code != OK && r.Code != NoNode:
+				proof = false
+			}
+			settled(now)
+		})
+	}
+	settled(now)
 }

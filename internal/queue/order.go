@@ -12,12 +12,17 @@ type Listing struct {
 	Malformed []string // contenders whose sequence can't be: nobody may be granted
 }
 
+// Sort sorts out the children of a lock's znode, as [Names.Sort] of the zero
+// Names.
+func Sort(children []string) Listing { return Names{}.Sort(children) }
+
 // Sort sorts out the children of a lock's znode: contenders by sequence number,
-// and by name where two have the same (a writer and the reader that it became).
-func Sort(children []string) Listing {
+// then an exclusive one before a shared one (a writer and the reader that it
+// becomes have the same number), then by name.
+func (n Names) Sort(children []string) Listing {
 	var l Listing
 	for _, name := range children {
-		switch e, class := ParseName(name); class {
+		switch e, class := n.Parse(name); class {
 		case Contender:
 			l.Queue = append(l.Queue, e)
 		case Malformed:
@@ -27,7 +32,7 @@ func Sort(children []string) Listing {
 		}
 	}
 	slices.SortFunc(l.Queue, func(a, b Entry) int {
-		return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	})
 	slices.Sort(l.Foreign)
 	return l

@@ -107,18 +107,20 @@ func (p *player) input(words []string) []string {
 	switch verb {
 	case "connected", "disconnected", "expired", "closed":
 		p.session(verb, values)
-	case "acquire", "try", "shared":
-		kind := Exclusive
-		if verb == "shared" {
-			kind = Shared
-		}
-		p.core.Acquire(p.now, args[0], kind, verb == "try", []byte("me"))
+	case "acquire", "try":
+		p.core.Acquire(p.now, spec(p.t, verb == "try", args))
 	case "cancel":
 		p.core.Cancel(p.now, p.id(args[0]))
 	case "release":
 		p.core.Release(p.now, p.id(args[0]))
 	case "verify":
-		p.core.Verify(p.now, p.id(args[0]), 7)
+		p.core.Guard(p.now, p.id(args[0]), 7)
+	case "downgrade":
+		p.core.Downgrade(p.now, p.id(args[0]), []byte(`{"reader":1}`), 8)
+	case "watch":
+		p.core.Watch(p.now, p.id(args[0]))
+	case "children":
+		p.core.Event(p.now, Children, args[0])
 	case "shut":
 		p.core.Shut(p.now)
 	case "reply":
@@ -144,6 +146,49 @@ func (p *player) input(words []string) []string {
 		extra = append(extra, strings.TrimRight("signal "+s.show(), " "))
 	}
 	return extra
+}
+
+// spec reads what a claim asks for: a path is a mutex, and words change what
+// follows.
+func spec(t *testing.T, try bool, args []string) Spec {
+	s := Spec{Try: try, Data: []byte(`{"me":1}`)}
+	m := Member{}
+	var err error
+	for i := 0; i < len(args); i++ {
+		switch word, value, _ := strings.Cut(args[i], "="); word {
+		case "reader":
+			m.Kind = Shared
+		case "writer":
+			m.Writer = true
+		case "beside":
+			m.Beside = true
+		case "mixed":
+			m.Names = Names{Layout: Mixed}
+		case "custom":
+			m.Names = Names{Layout: Custom, Prefix: "host", Exclusive: "-W-", Shared: "-R-"}
+		case "in-order":
+			s.InOrder = true
+		case "delay":
+			s.Delay, err = time.ParseDuration(value)
+		case "node":
+			i++
+			s.Node = args[i]
+		case "permits":
+			sem := Semaphore{}
+			_, err = fmt.Sscanf(value, "%d/%d", &sem.Permits, &sem.Of)
+			i++
+			sem.Path = args[i]
+			s.Semaphores = append(s.Semaphores, sem)
+		default:
+			m.Path = word
+			s.Members = append(s.Members, m)
+			m = Member{}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
 }
 
 func (p *player) session(verb string, values map[string]string) {
@@ -175,7 +220,10 @@ func (p *player) reply(args []string, values map[string]string) {
 		p.t.Fatalf("unknown code %q", args[1])
 	}
 	r := Reply{ID: uint64(p.number(args[0])), Code: code, Conn: p.conn, Sent: p.now, Received: p.now,
-		Path: values["path"], Data: []byte(values["data"])}
+		Data: []byte(values["data"]), Count: int(p.number(values["count"]))}
+	if v := values["path"]; v != "" {
+		r.Made = strings.Split(v, ",")
+	}
 	r.Czxid, r.Owner, r.Failed = p.number(values["czxid"]), p.number(values["owner"]), int(p.number(values["failed"]))
 	if v := values["sent"]; v != "" {
 		r.Sent, _ = time.ParseDuration(v)
@@ -214,18 +262,42 @@ func (p *player) number(s string) int64 {
 }
 
 func show(r Request) string {
-	kind := [...]string{"create", "list", "get", "delete", "check", "make"}[r.Kind]
-	if r.Kind == Make && r.Container {
+	kind := [...]string{"create", "list", "get", "set", "delete", "check", "make", "swap", "guard"}[r.Kind]
+	switch {
+	case r.Kind == Make && r.Container:
 		kind += " container"
+	case r.Kind == Get && !r.Watch:
+		kind += " once"
+	case r.Kind == List && r.Watch:
+		kind += " watch"
+	case r.Kind == Set:
+		kind += fmt.Sprintf(" %s version=%d", r.Data, r.Version)
 	}
-	return kind + " " + r.Path + strings.Join(r.Paths, " ")
+	out := kind
+	for _, made := range r.Creates {
+		out += " " + made.Path
+		if !made.Sequential {
+			out += " (as is)"
+		}
+		if made.Persistent {
+			out += " (persistent)"
+		}
+	}
+	if r.Kind == Swap {
+		out += " for"
+	}
+	return strings.TrimRight(out+" "+r.Path+strings.Join(r.Paths, " "), " ")
 }
 
 func (s Signal) show() string {
-	kind := [...]string{"granted", "failed", "lost", "released", "waiting", "jeopardy", "recovered", "verified", "near-limit"}[s.Kind]
+	kind := [...]string{"granted", "failed", "lost", "released", "waiting", "jeopardy", "recovered", "verified", "near-limit",
+		"downgraded", "revoked"}[s.Kind]
 	out := fmt.Sprintf("%d %s", s.ID, kind)
 	if s.Token != 0 {
 		out += fmt.Sprintf(" token=%d", s.Token)
+	}
+	if len(s.Nodes) > 1 || s.Kind == Downgraded && s.Err == nil {
+		out += " " + strings.Join(append(s.Nodes, s.Node), " ")
 	}
 	if s.Kind == Waiting {
 		out += fmt.Sprintf(" ahead=%d blocker=%s data=%s", s.Ahead, s.Blocker, s.Data)

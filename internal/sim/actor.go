@@ -62,7 +62,11 @@ func (a *actor) acquire() {
 	a.state = asking
 	try := w.oneIn(6)
 	c.input(func(core *queue.Core) {
-		a.id = core.Acquire(c.now, a.lock.path, a.lock.kind, try, []byte(c.name))
+		a.id = core.Acquire(c.now, queue.Spec{
+			Members: []queue.Member{{Path: a.lock.path, Kind: a.lock.kind}},
+			Try:     try,
+			Data:    []byte(`{"host":"` + c.name + `"}`),
+		})
 	})
 	if w.oneIn(4) {
 		a.later(w.upTo(w.cfg.Timeout), a.cancel)
@@ -140,7 +144,7 @@ func (a *actor) verify() {
 	}
 	c.calls++
 	c.verifies = append(c.verifies, verify{c.calls, a.hold, c.world.now})
-	c.input(func(core *queue.Core) { core.Verify(c.now, a.id, c.calls) })
+	c.input(func(core *queue.Core) { core.Guard(c.now, a.id, c.calls) })
 }
 
 // verified checks that the hold was there while the question was under way.

@@ -55,8 +55,8 @@ func (c *client) replied(r queue.Request, q queue.Reply) {
 	if c.held.keep(c, r, q) {
 		return
 	}
-	if r.Kind == queue.Create && q.Code == queue.OK {
-		c.made = append(c.made, q.Path)
+	if q.Code == queue.OK {
+		c.made = append(c.made, q.Made...)
 	}
 	c.input(func(core *queue.Core) { core.Reply(c.now, q) })
 }
@@ -114,12 +114,14 @@ func (c *client) event(e *session.Event) {
 	kind := queue.Deleted
 	switch e.Type {
 	case wire.EventNodeDeleted:
+	case wire.EventNodeChildrenChanged:
+		kind = queue.Children
 	case wire.EventNodeDataChanged, wire.EventNodeCreated:
 		kind = queue.Changed
 	default:
 		return
 	}
-	if c.world.cfg.Variant == AnyEvent {
+	if c.world.cfg.Variant == AnyEvent && kind != queue.Children {
 		kind = queue.Deleted
 	}
 	c.input(func(core *queue.Core) { core.Event(c.now, kind, e.Path) })
@@ -168,19 +170,22 @@ func (c *client) shut() {
 func operation(r queue.Request) session.Op {
 	switch r.Kind {
 	case queue.Create:
-		return session.Op{Code: wire.OpCreate2, Path: r.Path, Data: r.Data, Mode: wire.ModeEphemeralSequential}
+		if len(r.Creates) == 1 {
+			op := creation(r.Creates[0])
+			op.Code = wire.OpCreate2
+			return op
+		}
+		return multi(r)
+	case queue.Swap, queue.Check, queue.Guard:
+		return multi(r)
 	case queue.List:
-		return session.Op{Code: wire.OpGetChildren2, Path: r.Path}
+		return session.Op{Code: wire.OpGetChildren2, Path: r.Path, Watch: r.Watch}
 	case queue.Get:
-		return session.Op{Code: wire.OpGetData, Path: r.Path, Watch: true}
+		return session.Op{Code: wire.OpGetData, Path: r.Path, Watch: r.Watch}
+	case queue.Set:
+		return session.Op{Code: wire.OpSetData, Path: r.Path, Data: r.Data, Version: r.Version}
 	case queue.Delete:
 		return session.Op{Code: wire.OpDelete, Path: r.Path, Version: -1}
-	case queue.Check:
-		op := session.Op{Code: wire.OpMulti}
-		for _, p := range r.Paths {
-			op.Sub = append(op.Sub, session.Op{Code: wire.OpCheck, Path: p, Version: -1})
-		}
-		return op
 	case queue.Make:
 		if r.Container {
 			return session.Op{Code: wire.OpCreateContainer, Path: r.Path, Data: []byte{}, Mode: wire.ModeContainer}
@@ -190,14 +195,63 @@ func operation(r queue.Request) session.Op {
 	return session.Op{}
 }
 
+// creation says one create, as it stands in a multi.
+func creation(c queue.Creation) session.Op {
+	mode := wire.ModeEphemeral
+	switch {
+	case c.Persistent:
+		mode = wire.ModePersistent
+	case c.Sequential:
+		mode = wire.ModeEphemeralSequential
+	}
+	return session.Op{Code: wire.OpCreate, Path: c.Path, Data: c.Data, Mode: mode}
+}
+
+// multi makes the request's creates, and deletes or checks its paths.
+func multi(r queue.Request) session.Op {
+	op := session.Op{Code: wire.OpMulti}
+	for _, made := range r.Creates {
+		op.Sub = append(op.Sub, creation(made))
+	}
+	code := wire.OpCheck
+	if r.Kind == queue.Swap {
+		code = wire.OpDelete
+	}
+	for _, p := range r.Paths {
+		op.Sub = append(op.Sub, session.Op{Code: code, Path: p, Version: -1})
+	}
+	return op
+}
+
 // reply says a result in the lock core's terms.
 func reply(r queue.Request, res *session.Result) queue.Reply {
-	return queue.Reply{
-		ID: r.ID, Code: code(res), Err: res.Err(), Failed: res.Failed,
-		Path: res.Path, Czxid: res.Stat.Czxid, Owner: res.Stat.EphemeralOwner,
+	q := queue.Reply{
+		ID: r.ID, Code: code(res), Err: res.Err(), Failed: -1,
+		Czxid: res.Stat.Czxid, Owner: res.Stat.EphemeralOwner, Version: res.Stat.Version, Count: int(res.Stat.NumChildren),
 		Data: res.Data, Children: res.Strings,
 		Sent: res.Sent, Received: res.Received, Conn: res.Conn,
 	}
+	if len(res.Sub) > 0 && q.Code != queue.OK {
+		q.Failed = res.Failed
+	}
+	if q.Code == queue.OK {
+		q.Made = made(r, res)
+		if len(r.Creates) > 1 || r.Kind == queue.Swap {
+			q.Czxid = res.Zxid
+		}
+	}
+	return q
+}
+
+// made returns the paths that a create or swap made.
+func made(r queue.Request, res *session.Result) (paths []string) {
+	for i := range r.Creates {
+		if len(res.Sub) == 0 {
+			return []string{res.Path}
+		}
+		paths = append(paths, res.Sub[i].Path)
+	}
+	return paths
 }
 
 // code says how a request ended, as zklock does.

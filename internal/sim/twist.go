@@ -29,7 +29,7 @@ func (v Variant) twist(c *client, r queue.Request, probe, fresh bool, q queue.Re
 		}
 	case SequenceToken:
 		if r.Kind == queue.Create && q.Code == queue.OK {
-			q.Czxid, _ = strconv.ParseInt(q.Path[len(q.Path)-10:], 10, 64)
+			q.Czxid, _ = strconv.ParseInt(q.Made[0][len(q.Made[0])-10:], 10, 64)
 			q.Czxid++
 		}
 	case FirstDeletion:
@@ -89,9 +89,9 @@ func (h *heldReply) keep(c *client, r queue.Request, q queue.Reply) bool {
 	for _, name := range c.machine.left {
 		if dir, base := path.Split(name); r.Kind == queue.List && dir == r.Path+"/" && slices.Contains(q.Children, base) {
 			// The own znode goes, so that the adopted one stands for it.
-			own := path.Base(h.answer.Path)
+			own := path.Base(h.answer.Made[0])
 			q.Children = slices.DeleteFunc(q.Children, func(s string) bool { return strings.HasSuffix(s, own) })
-			h.answer.Path = name
+			h.answer.Made = []string{name}
 			c.submit(queue.Request{Kind: queue.Delete, Path: r.Path + "/" + own})
 			break
 		}

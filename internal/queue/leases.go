@@ -1,0 +1,146 @@
+package queue
+
+import (
+	"slices"
+	"strconv"
+	"time"
+)
+
+// A semaphore in Curator's layout (InterProcessSemaphoreV2) is a gate and a set
+// of leases. Whoever holds the gate adds its leases, and keeps the gate until
+// there are no more of them than the semaphore has permits. So they are granted
+// in the order of the gate's queue, and whoever takes several can't be stuck
+// half-way beside another.
+//
+// What makes it safe is not the gate but the count: a claim is granted on a
+// listing, read after its own leases were made, in which there are not too many.
+// Of the leases that exist and are granted, take the one made last: the listing
+// it was granted on held all the others.
+
+// count lists the leases. Only a claim that has to wait leaves a watch, as one
+// left behind by a holder would tell it of every other holder's release.
+func (c *Core) count(p *place, watch bool) {
+	p.listing = true
+	if !p.counted {
+		c.agree(p)
+	}
+	c.send(Request{Kind: List, Path: p.parent, Watch: watch}, func(now time.Duration, r Reply) {
+		if c.answers(now, p, r) {
+			c.counts(now, p, r.Children, watch)
+		}
+	})
+}
+
+// counts takes a listing of the leases.
+func (c *Core) counts(now time.Duration, p *place, children []string, watched bool) {
+	l := Sort(children)
+	for _, n := range p.nodes {
+		if !slices.Contains(children, n.name) {
+			c.gone(now, n)
+			return
+		}
+	}
+	if len(l.Malformed) > 0 {
+		c.fail(now, p.claim, ErrExhausted)
+		return
+	}
+	p.ahead = slices.DeleteFunc(l.Queue, func(e Entry) bool { return !e.Lease() || p.owns(e) })
+	over := len(p.ahead) + len(p.nodes) - p.sem.Of
+	others := c.others(p.parent, p.ahead)
+	switch {
+	case over <= 0:
+		c.clear(now, p)
+	case p.claim.spec.Try && others+len(p.nodes) > p.sem.Of:
+		c.fail(now, p.claim, ErrLocked)
+	case !watched:
+		c.watchOwns(p.claim)
+		c.count(p, true)
+	default:
+		p.claim.retry(now + c.lookAgain())
+		if len(p.ahead) > 0 {
+			c.tell(p, p.parent+"/"+p.ahead[0].Name, over, nil)
+		}
+	}
+}
+
+// others returns how many of these leases are not this client's own on their
+// way out.
+func (c *Core) others(parent string, entries []Entry) int {
+	n := 0
+	for _, e := range entries {
+		if !c.leaving(parent, e.Name) {
+			n++
+		}
+	}
+	return n
+}
+
+// agree compares the number of permits with what others hold to. The layout has
+// no place for it, so zklock keeps it as a number in the data of the leases'
+// parent: the claim under the gate writes it when nobody else has a lease, or
+// nobody has written one yet.
+func (c *Core) agree(p *place) {
+	c.send(Request{Kind: Get, Path: p.parent}, func(now time.Duration, r Reply) {
+		if p.over || r.Code != OK {
+			return
+		}
+		p.counted = true
+		n, err := strconv.Atoi(string(r.Data))
+		alone := r.Count <= len(p.nodes)
+		switch {
+		case err == nil && n == p.sem.Of:
+		case err == nil && !alone:
+			c.fail(now, p.claim, ErrPermits)
+		case err == nil || len(r.Data) == 0:
+			// Whoever may not write it, or is too late, does without.
+			c.send(Request{Kind: Set, Path: p.parent, Data: strconv.AppendInt(nil, int64(p.sem.Of), 10), Version: r.Version},
+				func(time.Duration, Reply) {})
+		}
+	})
+}
+
+// tryGate decides what a try does at a gate that another has: it may only be
+// passing through. With too few permits left it would have to wait; else the
+// gate will be free in a moment.
+func (c *Core) tryGate(now time.Duration, p *place) {
+	dir := p.sem.Path + "/leases"
+	p.listing = true
+	c.send(Request{Kind: List, Path: dir}, func(now time.Duration, r Reply) {
+		if p.over || p.claim.phase != working {
+			return
+		}
+		p.listing = false
+		switch r.Code {
+		case OK, NoNode:
+			held := slices.DeleteFunc(Sort(r.Children).Queue, func(e Entry) bool { return !e.Lease() })
+			if c.others(dir, held)+p.sem.Permits > p.sem.Of {
+				c.fail(now, p.claim, ErrLocked)
+				return
+			}
+			c.watchOwns(p.claim)
+			c.watchBlocker(now, p)
+		case Unknown, NotApplied:
+			p.claim.retry(now + retryPause)
+		case SessionOver:
+		default:
+			c.fail(now, p.claim, r.Err)
+		}
+	})
+}
+
+// passGate gives the gate to the next one, now that the leases are counted.
+func (c *Core) passGate(now time.Duration, cl *claim) {
+	i := slices.IndexFunc(cl.places, func(p *place) bool { return p.role == gate })
+	if i < 0 {
+		return
+	}
+	p := cl.places[i]
+	cl.places = slices.Delete(cl.places, i, i+1)
+	p.over = true
+	why := &parting{left: len(p.nodes)}
+	for _, n := range p.nodes {
+		n.owner, n.place, n.parting = nil, nil, why
+	}
+	c.doomed = append(c.doomed, p.nodes...)
+	c.disposeAll(now, p.nodes)
+}

@@ -1,0 +1,64 @@
+package queue
+
+import (
+	"strings"
+	"time"
+)
+
+// makeParents makes the znodes that a step's create found missing, and what is
+// missing above them, then takes the step again.
+func (c *Core) makeParents(now time.Duration, cl *claim, nodes []*node) {
+	cl.makes++
+	switch {
+	case cl.makeErr != nil:
+		c.fail(now, cl, cl.makeErr)
+		return
+	case cl.makes > maxMakes:
+		c.fail(now, cl, ErrParents)
+		return
+	}
+	kept := cl.places[:0]
+	for _, p := range cl.places {
+		if p.over = len(p.nodes) > 0 && p.nodes[0].state == absent; !p.over {
+			kept = append(kept, p)
+		}
+	}
+	cl.places = kept
+	asked := map[string]bool{}
+	for _, n := range nodes {
+		for i := 1; i <= len(n.parent); i++ {
+			if i < len(n.parent) && n.parent[i] != '/' || asked[n.parent[:i]] {
+				continue
+			}
+			asked[n.parent[:i]] = true
+			c.makeParent(cl, n.parent[:i])
+		}
+	}
+	c.join(now, cl)
+}
+
+func (c *Core) makeParent(cl *claim, dir string) {
+	c.send(Request{Kind: Make, Path: dir, Container: !c.cfg.Persistent}, func(now time.Duration, r Reply) {
+		switch r.Code {
+		case OK, NodeExists:
+			cl.makeErr = nil
+		case Unimplemented:
+			c.cfg.Persistent = true
+		case NoNode:
+			// Only what the first is to stand in, a chroot, is not ours to make.
+			// Further down somebody, or the collection of empty containers,
+			// has just deleted the parent again.
+			if strings.LastIndexByte(dir, '/') == 0 {
+				cl.makeErr = r.Err
+			}
+		case Refused:
+			cl.makeErr = r.Err
+		}
+	})
+}
+
+// parentOf returns the path of the znode above, empty for the root.
+func parentOf(path string) string { return path[:max(0, strings.LastIndexByte(path, '/'))] }
+
+// baseOf returns the last level of a path.
+func baseOf(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }

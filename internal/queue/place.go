@@ -1,0 +1,322 @@
+package queue
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// role is what a place is for.
+type role uint8
+
+const (
+	member role = iota // in a queue of contenders
+	gate               // in the queue for a semaphore's gate
+	leases             // among a semaphore's permits
+	fixed              // a node lock's one znode
+)
+
+// A place is where a claim stands at one lock: its entry there, which is one
+// znode, or two in a mixed queue, or as many as permits are wanted; and who is
+// ahead of it.
+//
+// A claim joins a queue with its creates, lists it once, and from then on keeps
+// its own list of who is ahead, since that can only shrink.
+type place struct {
+	claim  *claim
+	role   role
+	parent string // the znode whose children are the queue
+	names  Names
+	kind   Kind
+	writer bool
+	beside bool
+	sem    *Semaphore // of a gate or leases
+
+	nodes []*node
+	over  bool // the claim has left it
+	clear bool // nothing is ahead that blocks
+
+	listing bool    // a listing is under way
+	ahead   []Entry // who was ahead when it listed, less who has gone since
+	relist  bool    // an event alone grants nothing here
+	blocker string  // whom it watches
+	told    string  // of which blocker it told
+	vetted  map[string]bool
+
+	counted bool // leases: the number of permits was compared
+
+	delay  time.Duration
+	record *node                    // what others see when this claim vanishes; nil without delay
+	seen   map[string]time.Duration // uncleared records of others, and when they were first seen
+}
+
+// look asks who is in the queue.
+func (c *Core) look(p *place) {
+	p.listing = true
+	switch {
+	case p.role == fixed:
+		c.lookFixed(p)
+	case p.role == leases:
+		c.count(p, false)
+	case p.delay > 0:
+		c.lookAtRecords(p)
+	default:
+		c.send(Request{Kind: List, Path: p.parent}, func(now time.Duration, r Reply) {
+			if c.answers(now, p, r) {
+				c.listed(now, p, r.Children)
+			}
+		})
+	}
+}
+
+// answers reports whether a listing of the place's queue was answered with its
+// children; if not, it does what follows.
+func (c *Core) answers(now time.Duration, p *place, r Reply) bool {
+	if p.over || p.claim.phase != working {
+		return false
+	}
+	p.listing = false
+	switch r.Code {
+	case OK:
+		return true
+	case NoNode:
+		c.gone(now, p.nodes[0])
+	case Unknown, NotApplied:
+		p.claim.retry(now + retryPause)
+	case SessionOver: // the session's own news follows, and parks the claim
+	default:
+		c.fail(now, p.claim, r.Err)
+	}
+	return false
+}
+
+// listed takes a listing that was read after the place's own creates.
+func (c *Core) listed(now time.Duration, p *place, children []string) {
+	l := p.names.Sort(children)
+	for _, n := range p.nodes {
+		if !slices.ContainsFunc(l.Queue, func(e Entry) bool { return e.Name == n.name }) {
+			c.gone(now, n)
+			return
+		}
+	}
+	if len(l.Malformed) > 0 {
+		c.fail(now, p.claim, ErrExhausted)
+		return
+	}
+	// The znodes of one place have numbers in a row.
+	i := slices.IndexFunc(l.Queue, p.owns)
+	p.ahead = slices.Clone(l.Queue[:i])
+	p.relist = p.delay > 0 || p.kind == Exclusive && slices.ContainsFunc(p.ahead, Entry.Writer)
+	if p.kind == Shared && !p.beside && c.vet(now, p, l.Queue) {
+		return
+	}
+	c.line(now, p)
+}
+
+func (p *place) owns(e Entry) bool {
+	return slices.ContainsFunc(p.nodes, func(n *node) bool { return n.name == e.Name })
+}
+
+// vet looks at entries which may be of a recipe that does not see readers: their
+// data tell. Nothing is granted beside such, whether they are ahead or behind.
+// It reports whether it has to wait for answers.
+func (c *Core) vet(now time.Duration, p *place, queue []Entry) bool {
+	left := 0
+	for _, e := range queue {
+		if !e.Heedless(p.names) || p.vetted[e.Name] {
+			continue
+		}
+		left++
+		c.send(Request{Kind: Get, Path: p.parent + "/" + e.Name}, func(now time.Duration, r Reply) {
+			if p.over || p.claim.phase != working {
+				return
+			}
+			left--
+			switch r.Code {
+			case OK:
+				if !ours(r.Data) {
+					c.fail(now, p.claim, ErrForeign)
+					return
+				}
+				if p.vetted == nil {
+					p.vetted = map[string]bool{}
+				}
+				p.vetted[e.Name] = true
+			case NoNode:
+			case Unknown, NotApplied:
+				p.claim.retry(now + retryPause)
+				p.listing = false
+				left = -1 // list again
+				return
+			case SessionOver:
+				return
+			default:
+				c.fail(now, p.claim, r.Err)
+				return
+			}
+			if left == 0 {
+				p.listing = false
+				c.line(now, p)
+			}
+		})
+	}
+	p.listing = left > 0
+	return p.listing
+}
+
+// ours reports whether a znode's data are a zklock client's: a JSON object. The
+// words by which a lock is asked for back tell nothing of who holds it.
+func ours(data []byte) bool { return len(data) > 0 && data[0] == '{' }
+
+// line puts the claim where the place's list of who is ahead says.
+func (c *Core) line(now time.Duration, p *place) {
+	cl := p.claim
+	b, blocked := Blocker(p.kind, p.ahead)
+	switch {
+	case !blocked && c.delayed(now, p):
+	case !blocked:
+		c.clear(now, p)
+	case cl.spec.Try && p.role == gate:
+		p.blocker = b.Name
+		c.tryGate(now, p)
+	case cl.spec.Try && c.lockedByOthers(p):
+		c.fail(now, cl, ErrLocked)
+	default:
+		p.blocker = b.Name
+		c.watchOwns(cl)
+		c.watchBlocker(now, p)
+	}
+}
+
+// lockedByOthers reports whether anybody but this client is in the way. A znode
+// of its own that is on its way out, such as that of a create whose answer was
+// lost, is waited for even by a try; one that can't be deleted is not.
+func (c *Core) lockedByOthers(p *place) bool {
+	_, blocked := Blocker(p.kind, slices.DeleteFunc(slices.Clone(p.ahead), func(e Entry) bool {
+		return c.leaving(p.parent, e.Name)
+	}))
+	return blocked
+}
+
+// leaving reports whether a child is a doomed znode of this client's.
+func (c *Core) leaving(parent, name string) bool {
+	return slices.ContainsFunc(c.doomed, func(n *node) bool {
+		if n.parent != parent || n.refused {
+			return false
+		}
+		return n.name == name || n.name == "" && n.named == byGUID && strings.HasPrefix(name, n.prefix)
+	})
+}
+
+// watchOwns leaves watches on the claim's own znodes, so that a waiter learns at
+// once when somebody deletes one, and in the order of the wire.
+func (c *Core) watchOwns(cl *claim) {
+	for _, n := range cl.nodes() {
+		if n.state == alive && !n.watched {
+			c.watchOwn(n)
+		}
+	}
+}
+
+func (c *Core) watchOwn(n *node) {
+	n.watched, n.wantsWatch = true, true
+	c.send(Request{Kind: Get, Path: n.path(), Watch: true}, func(now time.Duration, r Reply) {
+		cl := n.owner
+		if cl == nil || n.state != alive {
+			return
+		}
+		switch r.Code {
+		case OK:
+			if n.named == byData && !n.mine(r) {
+				c.gone(now, n) // another has taken the name
+				return
+			}
+			c.heed(cl, r.Data)
+		case NoNode:
+			c.vanished(now, n)
+		case Unknown, NotApplied:
+			n.watched = false
+			cl.retry(now + retryPause)
+		case SessionOver:
+		default:
+			if cl.phase != held {
+				c.fail(now, cl, r.Err)
+			}
+		}
+	})
+}
+
+// watchBlocker leaves a watch on the entry that is waited for. It reads the
+// znode rather than asking whether it exists: of a missing znode that leaves no
+// watch behind.
+func (c *Core) watchBlocker(now time.Duration, p *place) {
+	name := p.blocker
+	p.claim.retry(now + c.lookAgain())
+	c.send(Request{Kind: Get, Path: p.parent + "/" + name, Watch: true}, func(now time.Duration, r Reply) {
+		if p.over || p.blocker != name {
+			return
+		}
+		switch r.Code {
+		case OK:
+			c.tell(p, p.parent+"/"+name, len(p.ahead), r.Data)
+		case NoNode:
+			c.strike(now, p, name)
+		case Unknown, NotApplied:
+			p.claim.retry(now + retryPause)
+		case SessionOver:
+		default:
+			c.fail(now, p.claim, r.Err)
+		}
+	})
+}
+
+// tell signals once behind which znode the claim waits.
+func (c *Core) tell(p *place, path string, ahead int, data []byte) {
+	if p.told != path {
+		p.told = path
+		c.signal(Signal{ID: p.claim.id, Kind: Waiting, Ahead: ahead, Blocker: path, Data: data})
+	}
+}
+
+// lookAgain returns after how long a waiter looks again, in case a watch was lost.
+func (c *Core) lookAgain() time.Duration {
+	return time.Duration(float64(recheckPause) * (0.75 + c.cfg.Jitter()/2))
+}
+
+// strike takes the watched entry, which is gone, off the place's list. What was
+// ahead can only shrink, so an empty list is a grant; but two things need a new
+// listing: whether others on the list are gone too, and, where a writer was
+// ahead, whether it left a reader with the same sequence number behind.
+func (c *Core) strike(now time.Duration, p *place, name string) {
+	p.ahead = slices.DeleteFunc(p.ahead, func(e Entry) bool { return e.Name == name })
+	p.blocker = ""
+	if _, blocked := Blocker(p.kind, p.ahead); !blocked && !p.relist {
+		c.line(now, p)
+		return
+	}
+	c.look(p)
+}
+
+// proceedAt picks the claim up at one of its places.
+func (c *Core) proceedAt(now time.Duration, p *place) {
+	switch {
+	case p.listing || p.clear || len(p.nodes) == 0 || p.nodes[0].state == creating:
+	case p.role == fixed:
+		c.proceedFixed(now, p)
+	case p.role == leases:
+		c.count(p, true)
+	case p.blocker == "":
+		c.look(p)
+	default:
+		c.watchOwns(p.claim)
+		c.watchBlocker(now, p)
+	}
+}
+
+// told of a znode of one's own that is not there.
+func (c *Core) vanished(now time.Duration, n *node) {
+	if n.owner != nil && n.owner.swap != nil {
+		return // a downgrade is under way: its outcome will tell
+	}
+	c.gone(now, n)
+}

@@ -1,0 +1,203 @@
+package queue
+
+import (
+	"slices"
+	"time"
+)
+
+// A swap is a writer's downgrade: one multi makes a reader's entry with the
+// writer's own sequence number and deletes the writer's. So no other writer can
+// come between, and every waiter that sees the writer's entry go and lists again
+// finds the reader's.
+type swap struct {
+	call       uint64
+	data       []byte
+	olds, news []*node
+	conn       uint64 // of the write that was answered ahead of the listing
+	unsure     bool   // its answer was lost: perhaps done
+	underWay   bool
+}
+
+// Downgrade makes a writer's hold a reader's. data goes into the new znode. The
+// Downgraded signal follows, unless the hold ends before.
+func (c *Core) Downgrade(now time.Duration, id ID, data []byte, call uint64) {
+	c.advance(now)
+	cl := c.claim(id)
+	answer := Signal{ID: id, Kind: Downgraded, Call: call}
+	switch {
+	case cl == nil || cl.phase != held:
+		answer.Err = ErrNotHeld
+	case !cl.downgradable() || cl.swap != nil:
+		answer.Err = ErrNotWriter
+	}
+	if answer.Err != nil {
+		c.signal(answer)
+		return
+	}
+	p := cl.places[0]
+	s := &swap{call: call, data: data, olds: p.nodes}
+	guid := c.cfg.GUID()
+	names := p.names.Ask(guid, Shared, false)
+	for i, n := range p.nodes {
+		name := names[i] + n.name[len(n.name)-digits:]
+		s.news = append(s.news, &node{parent: p.parent, prefix: name, name: name, named: n.named, id: FormatGUID(guid), owner: cl, place: p})
+	}
+	if p.record != nil {
+		s.olds = append(slices.Clone(s.olds), p.record)
+		s.news = append(s.news, &node{parent: p.record.parent, prefix: names[0], name: names[0], named: forever, owner: cl, place: p})
+	}
+	cl.swap = s
+	c.sendSwap(now, cl)
+}
+
+// downgradable reports whether the hold is one writer's.
+func (cl *claim) downgradable() bool {
+	if len(cl.places) != 1 {
+		return false
+	}
+	p := cl.places[0]
+	return p.role == member && p.writer && p.kind == Exclusive && (p.names.Layout != Custom || p.names.Shared != "")
+}
+
+func (c *Core) sendSwap(now time.Duration, cl *claim) {
+	s := cl.swap
+	r := Request{Kind: Swap}
+	for _, n := range s.news {
+		n.state, n.session = creating, c.session.Session
+		data := s.data
+		if n.named == byData {
+			data = withID(data, n.id)
+		}
+		r.Creates = append(r.Creates, Creation{Path: n.path(), Data: data, Persistent: n.named == forever})
+	}
+	for _, n := range s.olds {
+		r.Paths = append(r.Paths, n.path())
+	}
+	s.underWay = true
+	c.send(r, func(now time.Duration, r Reply) {
+		s.underWay = false
+		if cl.swap != s {
+			c.orphaned(now, s, r)
+			return
+		}
+		switch r.Code {
+		case OK:
+			for _, n := range s.news {
+				n.czxid = r.Czxid
+			}
+			c.answered(r)
+			c.swapped(cl)
+		case Unknown:
+			s.unsure = true
+			for _, n := range s.news {
+				n.state = unknown
+			}
+			cl.retry(now + retryPause)
+		case NotApplied:
+			cl.retry(now + retryPause)
+		case SessionOver: // the session's own news follows, and ends the hold
+		case NoNode:
+			if last := len(s.olds) - 1; s.olds[last].named == forever && r.Failed == len(s.news)+last {
+				s.olds = s.olds[:last] // somebody has removed the record
+				c.sendSwap(now, cl)
+				return
+			}
+			c.unswap(cl, ErrGone)
+			c.gone(now, s.olds[0])
+		default:
+			c.unswap(cl, r.Err)
+		}
+	})
+}
+
+// orphaned takes the outcome of a downgrade whose hold has ended: both its
+// entries are doomed, and this tells which of them is there.
+func (c *Core) orphaned(now time.Duration, s *swap, r Reply) {
+	for _, n := range s.news {
+		if n.owner != nil || n.state != creating {
+			continue
+		}
+		switch r.Code {
+		case OK:
+			n.state = alive
+		case Unknown:
+			n.state = unknown
+		default:
+			c.finish(n, nil)
+			continue
+		}
+		c.dispose(now, n)
+	}
+}
+
+// swapped puts the reader's entry in the writer's stead.
+func (c *Core) swapped(cl *claim) {
+	s, p := cl.swap, cl.places[0]
+	cl.swap = nil
+	for _, n := range s.olds {
+		n.state, n.owner = absent, nil
+	}
+	for _, n := range s.news {
+		n.state = alive
+	}
+	p.nodes, p.kind = s.news, Shared
+	if p.record != nil {
+		last := len(s.news) - 1
+		p.nodes, p.record = s.news[:last:last], s.news[last]
+	}
+	if cl.watching || s.olds[0].wantsWatch {
+		c.watchOwns(cl)
+	}
+	c.signal(Signal{ID: cl.id, Kind: Downgraded, Call: s.call, Node: p.nodes[0].path(), Nodes: paths(p.nodes)})
+}
+
+// unswap ends a downgrade that was not done.
+func (c *Core) unswap(cl *claim, why error) {
+	s := cl.swap
+	cl.swap = nil
+	for _, n := range s.news {
+		n.state, n.owner = absent, nil
+	}
+	c.signal(Signal{ID: cl.id, Kind: Downgraded, Call: s.call, Err: why})
+}
+
+// settleSwap takes up a downgrade again: one that was surely not done is sent
+// again; after a lost answer a listing tells, behind a write of this session on
+// the same connection.
+func (c *Core) settleSwap(now time.Duration, cl *claim) {
+	s := cl.swap
+	if s.underWay {
+		return
+	}
+	if !s.unsure {
+		c.sendSwap(now, cl)
+		return
+	}
+	s.underWay = true
+	parent := cl.places[0].parent
+	c.send(Request{Kind: Check, Paths: []string{parent}}, func(now time.Duration, r Reply) {
+		s.conn = 0
+		if r.Code == OK {
+			s.conn = r.Conn
+			c.answered(r)
+		}
+	})
+	c.send(Request{Kind: List, Path: parent}, func(now time.Duration, r Reply) {
+		s.underWay = false
+		if cl.swap != s {
+			return
+		}
+		switch proven := r.Code == OK && s.conn != 0 && s.conn == r.Conn; {
+		case proven && slices.Contains(r.Children, s.news[0].name):
+			c.swapped(cl)
+		case proven && slices.Contains(r.Children, s.olds[0].name):
+			s.unsure = false
+			c.sendSwap(now, cl)
+		case proven, r.Code == NoNode:
+			c.unswap(cl, ErrGone)
+			c.gone(now, s.olds[0])
+		case r.Code != SessionOver:
+			cl.retry(now + retryPause)
+		}
+	})
+}

@@ -1,0 +1,83 @@
+package zklock
+
+import (
+	"context"
+	"path"
+	"strconv"
+
+	"github.com/zklock/zklock/internal/queue"
+	"github.com/zklock/zklock/zk"
+)
+
+// findSemaphore returns the entries of the semaphore at path, which has n
+// permits; 0 means as many as are written beside the permits.
+func (c *Client) findSemaphore(ctx context.Context, at string, n int) ([]finding, error) {
+	// The gate first: who passed it in between is shown twice rather than not at all.
+	results, err := c.ask(ctx, zk.ChildrenOp(gateOf(at), false), zk.ChildrenOp(leasesOf(at), false), zk.GetOp(leasesOf(at), false))
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range results {
+		if err := missing(r.Err); err != nil {
+			return nil, err
+		}
+	}
+	if n == 0 {
+		n = permitsIn(results[2].Data)
+	}
+	permits, strays := sortPermits(at, leasesOf(at), results[1].Children)
+	waiters, other := sortPermits(at, gateOf(at), results[0].Children)
+	found, err := c.read(ctx, append(append(append(permits, waiters...), strays...), other...))
+	if err != nil {
+		return nil, err
+	}
+	return hold(found, at, n), nil
+}
+
+// sortPermits sorts out the children of either of a semaphore's parents.
+func sortPermits(at, parent string, children []string) (contenders, strays []Entry) {
+	l := queue.Sort(children)
+	for _, e := range l.Queue {
+		contenders = append(contenders, Entry{Path: at, Node: path.Join(parent, e.Name), Name: e.Name, Mode: Permit})
+	}
+	for _, name := range append(l.Malformed, l.Foreign...) {
+		strays = append(strays, Entry{Path: at, Node: path.Join(parent, name), Name: name, Mode: Stray})
+	}
+	return contenders, strays
+}
+
+// permitsIn reads the number of permits that is written beside them; 0 if there
+// is none.
+func permitsIn(data []byte) int {
+	n, err := strconv.Atoi(string(data))
+	if err != nil || n < 1 {
+		return 0
+	}
+	return n
+}
+
+// hold marks the permits that are held: the first n, or all if n is not known.
+// Further ones of the session at the head of the gate are its waiting attempt's,
+// for which the gate's entry stands.
+func hold(found []finding, at string, n int) []finding {
+	head := int64(0)
+	for _, f := range found {
+		if f.Mode == Permit && path.Dir(f.Node) == gateOf(at) {
+			head = f.Session
+			break
+		}
+	}
+	left := found[:0]
+	taken := 0
+	for _, f := range found {
+		if f.Mode == Permit && path.Dir(f.Node) == leasesOf(at) {
+			taken++
+			f.Holder = n == 0 || taken <= n
+			if !f.Holder && f.Session == head {
+				continue
+			}
+		}
+		left = append(left, f)
+	}
+	return left
+}

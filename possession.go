@@ -1,0 +1,109 @@
+package zklock
+
+import (
+	"time"
+
+	"github.com/zklock/zklock/internal/queue"
+)
+
+// A possession is what one granted acquire has on the servers. Usually one Hold
+// shows it; re-entering adds further ones. It is given back with the last of
+// them, and when it is lost, so are all.
+type possession struct {
+	client  *Client
+	lock    *Lock // as it was acquired
+	id      queue.ID
+	token   int64
+	session int64
+	begun   time.Duration
+	owner   Owner
+	gone    chan struct{} // closed when the release is known to have been carried out, or failed
+
+	// Guarded by the client's mutex.
+	nodes    []string
+	tokens   []int64
+	views    map[*Hold]struct{} // those that have not ended
+	reader   bool               // a writer's that was downgraded, or is about to be
+	over     bool
+	giving   bool  // the last view was released
+	released error // why the znodes could not be deleted
+	revoked  chan struct{}
+	asked    bool // revoked is closed
+}
+
+// view adds a hold. The mutex is held.
+func (p *possession) view(l *Lock) *Hold {
+	h := &Hold{possession: p, lock: l, done: make(chan struct{})}
+	p.views[h] = struct{}{}
+	return h
+}
+
+// mode is how the possession has a part's queue, or "" if it does not have it.
+// The mutex is held.
+func (p *possession) mode(of part) Mode {
+	for _, own := range p.lock.parts {
+		if own.key() != of.key() {
+			continue
+		}
+		if p.reader {
+			return Shared
+		}
+		return own.mode
+	}
+	return ""
+}
+
+// of returns the possession's znodes that belong to a lock, with their tokens. The
+// mutex is held.
+func (p *possession) of(l *Lock) (nodes []string, tokens []int64) {
+	if l == p.lock {
+		return p.nodes, p.tokens
+	}
+	for i, node := range p.nodes {
+		if _, ok := l.partOf(node); ok {
+			nodes, tokens = append(nodes, node), append(tokens, p.tokens[i])
+		}
+	}
+	return nodes, tokens
+}
+
+// end marks a hold as over, and wakes who waits for that. The mutex is held.
+func (c *Client) end(h *Hold, why error) {
+	h.err = why
+	delete(h.possession.views, h)
+	contexts := h.contexts
+	h.contexts = nil
+	c.after = append(c.after, func() {
+		h.closeDone.Do(func() { close(h.done) })
+		for hc := range contexts {
+			hc.cancel(why)
+		}
+	})
+}
+
+// giveUp ends a hold that is held, and with the last one the possession. The
+// mutex is held.
+func (c *Client) giveUp(core *queue.Core, now time.Duration, h *Hold) {
+	p := h.possession
+	c.end(h, &Error{Op: "hold", Path: h.lock.path, Err: ErrReleased})
+	if len(p.views) > 0 {
+		return
+	}
+	h.last, p.giving, p.over = true, true, true
+	core.Release(now, p.id)
+}
+
+// lose ends all holds of a possession. The mutex is held.
+func (c *Client) lose(p *possession, why error) {
+	p.over = true
+	err := lost(p.lock.path, why)
+	for h := range p.views {
+		c.end(h, lost(h.lock.path, why))
+	}
+	c.hook(c.opts.OnLost, p.event(err))
+	c.warn("lock lost", "lock", p.lock.path, "token", p.token, "error", why)
+}
+
+func (p *possession) event(err error) Event {
+	return Event{Path: p.lock.path, Token: p.token, Duration: now() - p.begun, Err: err}
+}

@@ -1,0 +1,133 @@
+package zklock
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/zklock/zklock/internal/queue"
+	"github.com/zklock/zklock/zk"
+)
+
+// What a znode's data say when its owner is asked to give the lock back.
+const (
+	curatorRevoke = "__REVOKE__"     // Curator's Revoker
+	recipeRevoke  = "unlock"         // ZooKeeper's recipe of a revocable lock
+	ownRevoke     = `{"revoke":true` // before the rest of our JSON
+)
+
+// revocation reports whether data ask the znode's owner to give the lock back.
+func revocation(data []byte) bool {
+	return string(data) == curatorRevoke || string(data) == recipeRevoke || bytes.HasPrefix(data, []byte(ownRevoke))
+}
+
+// Revoked returns a channel that is closed when somebody asks for the lock back:
+// by [Lock.Revoke], Curator's Revoker, or ZooKeeper's recipe. It is a wish: the
+// holder should finish what it does and Release; nothing happens if it does not.
+// Each call returns the same channel, which is never closed if nobody asks.
+//
+// The first call makes the client watch the hold's znodes.
+func (h *Hold) Revoked() (asked <-chan struct{}) {
+	h.look(func(core *queue.Core, now time.Duration) {
+		p := h.possession
+		if p.revoked == nil {
+			p.revoked = make(chan struct{})
+			if !p.over {
+				core.Watch(now, p.id)
+			}
+		}
+		asked = p.revoked
+	})
+	return asked
+}
+
+// revoke tells a possession that somebody asked. The mutex is held.
+func (c *Client) revoke(p *possession) {
+	if !p.asked && p.revoked != nil {
+		p.asked = true
+		c.after = append(c.after, func() { close(p.revoked) })
+	}
+}
+
+// Revoke asks whoever holds the lock to give it back, and returns whom it asked:
+// the holders of this moment, with those who had been asked before. Holders of
+// this package see it by [Hold.Revoked]; Curator's must have made their mutex
+// revocable; kazoo's do not look. It needs the right to set the data of the
+// holders' znodes. With an error come those asked before it.
+func (l *Lock) Revoke(ctx context.Context) ([]Entry, error) {
+	found, err := l.find(ctx)
+	if err != nil {
+		return nil, &Error{Op: "revoke", Path: l.path, Err: public(err)}
+	}
+	var asked []Entry
+	for _, f := range found {
+		if !f.Holder {
+			continue
+		}
+		there, err := l.client.askBack(ctx, f)
+		if err != nil {
+			return asked, &Error{Op: "revoke", Path: l.path, Err: public(err)}
+		}
+		if there {
+			f.Revoked = true
+			asked = append(asked, f.Entry)
+		}
+	}
+	return asked, nil
+}
+
+// askBack writes the wish into one znode, unless it is there, and reports false
+// if the znode is gone. The data may change under it, by another's wish.
+func (c *Client) askBack(ctx context.Context, f finding) (there bool, err error) {
+	const rounds = 8
+	for range rounds {
+		if revocation(f.data) {
+			return true, nil
+		}
+		_, err = c.zk.Set(ctx, f.Node, withRevocation(f.data), f.version)
+		if errors.Is(err, zk.ErrNoNode) {
+			return false, nil
+		}
+		if !errors.Is(err, zk.ErrBadVersion) {
+			return err == nil, err
+		}
+		var stat zk.Stat
+		f.data, stat, err = c.zk.Get(ctx, f.Node)
+		f.version = stat.Version
+		if errors.Is(err, zk.ErrNoNode) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return false, err
+}
+
+// withRevocation returns a znode's data with the wish in it: before the rest of
+// what this package wrote, which stays to be read, else Curator's word.
+func withRevocation(data []byte) []byte {
+	if !ours(data) {
+		return []byte(curatorRevoke)
+	}
+	rest := bytes.TrimLeft(data[1:], " \t\r\n")
+	wish := []byte(ownRevoke)
+	if rest[0] != '}' {
+		wish = append(wish, ',')
+	}
+	return append(wish, rest...)
+}
+
+// ours reports whether this package wrote a znode's data: one JSON object with
+// nothing but an Owner's fields.
+func ours(data []byte) bool {
+	if len(data) < 2 || data[0] != '{' {
+		return false
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	var o Owner
+	return d.Decode(&o) == nil && !d.More()
+}
