@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/zklock/zklock/zk"
 )
 
-// cleanTime bounds the removal of the znodes of a run.
+// cleanTime bounds the removal of the znodes of a run, as does the session's
+// timeout: servers that have not answered for so long are not waited for.
 const cleanTime = 10 * time.Second
 
 // overtime is how many times its share an experiment may take before it is ended
@@ -53,8 +55,12 @@ func Run(ctx context.Context, cfg Config) (rows []Row, err error) {
 	if err := makeNode(ctx, control.client, c.Root); err != nil {
 		return nil, err
 	}
-	// What is left goes even if ctx is over.
-	defer func() { err = errors.Join(err, clean(context.WithoutCancel(ctx), control.client, c.Root)) }()
+	defer func() {
+		// What is left goes even if ctx is over.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(cleanTime, control.client.SessionTimeout()))
+		defer cancel()
+		err = errors.Join(err, clean(ctx, control.client, c.Root))
+	}()
 	budget, cancel := context.WithTimeout(ctx, c.Budget)
 	defer cancel()
 	end := time.Now().Add(c.Budget)
@@ -78,44 +84,42 @@ func Run(ctx context.Context, cfg Config) (rows []Row, err error) {
 	return rows, nil
 }
 
-// experiment runs one trial on sessions of its own.
+// experiment runs a plan, and says what its row means if time was short.
 func experiment(ctx context.Context, cfg *Config, p plan, path string, control *zk.Client, slice time.Duration) Row {
-	row := Row{Recipe: p.recipe, Waiters: p.waiters}
-	whole := ctx
 	ctx, cancel := context.WithTimeout(ctx, overtime*slice)
 	defer cancel()
-	row.Err = func() error {
-		contenders := p.waiters + 1
-		asked := cfg.sessions(contenders)
-		sessions, err := dialSessions(ctx, cfg, asked)
-		defer func() { closeSessions(sessions) }()
-		row.Sessions = len(sessions)
-		if err != nil && (cfg.Sessions > 0 || len(sessions) < 2 || ctx.Err() != nil) {
-			return err
-		}
-		if len(sessions) < contenders {
-			row.note("%d contenders share %d sessions, in each of which their watches of one znode are one", contenders, len(sessions))
-		}
-		if err := makeNode(ctx, control, path); err != nil {
-			return err
-		}
-		t := newTrial(p.recipe, path, sessions, contenders)
-		return t.run(ctx, cfg.Releases, slice, &row)
-	}()
-	if row.Err == nil || ctx.Err() == nil {
-		return row
-	}
-	// The time was over: that is an error only if nothing was counted.
-	switch {
-	case row.Releases > 0:
-		row.note("%d of %d releases in its time", row.Releases, cfg.Releases)
+	row := Row{Recipe: p.recipe, Waiters: p.waiters}
+	row.Err = onSessions(ctx, cfg, &row, path, control, slice)
+	if ctx.Err() != nil && row.Err != nil {
+		// The time was over: that is an error only if nothing was counted.
 		row.Err = nil
-	case whole.Err() != nil:
-		row.Err = ErrBudget
-	default:
-		row.Err = fmt.Errorf("%w (its share was %v)", ErrBudget, (overtime * slice).Round(time.Millisecond))
+		if row.Releases == 0 {
+			row.Err = ErrBudget
+		}
+	}
+	if row.Err == nil && row.Releases < cfg.Releases {
+		row.note("%d of %d releases in its share of the time", row.Releases, cfg.Releases)
 	}
 	return row
+}
+
+// onSessions runs a row's trial on sessions of its own.
+func onSessions(ctx context.Context, cfg *Config, row *Row, path string, control *zk.Client, slice time.Duration) error {
+	runtime.GC() // or one experiment would pay for the garbage of the last
+	contenders := row.Waiters + 1
+	sessions, err := dialSessions(ctx, cfg, cfg.sessions(contenders))
+	defer func() { closeSessions(sessions) }()
+	row.Sessions = len(sessions)
+	if err != nil && (cfg.Sessions > 0 || len(sessions) < 2 || ctx.Err() != nil) {
+		return err
+	}
+	if len(sessions) < contenders {
+		row.note("%d contenders share %d sessions, in each of which their watches of one znode are one", contenders, len(sessions))
+	}
+	if err := makeNode(ctx, control, path); err != nil {
+		return err
+	}
+	return newTrial(row.Recipe, path, sessions, contenders).run(ctx, cfg.Releases, slice, row)
 }
 
 // makeNode makes a znode that the servers remove some time after its last child, if
@@ -130,8 +134,6 @@ func makeNode(ctx context.Context, c *zk.Client, path string) error {
 
 // clean removes a znode with its children and theirs.
 func clean(ctx context.Context, c *zk.Client, root string) error {
-	ctx, cancel := context.WithTimeout(ctx, cleanTime)
-	defer cancel()
 	children, _, err := c.Children(ctx, root)
 	for _, child := range children {
 		if err := clean(ctx, c, root+"/"+child); err != nil {
