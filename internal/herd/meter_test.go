@@ -152,7 +152,7 @@ func TestHeartbeatsDoNotCount(t *testing.T) {
 	}
 	defer func() { closeSessions(sessions) }()
 	for _, s := range sessions {
-		s.members = []contender{joinMutex(s.client, "/lock")}
+		s.members = []contender{joinOurs(mutex)(s.client, "/lock")}
 		s.listen(func(err error) { t.Error(err) })
 	}
 	received := func() int64 { return srv.Server().Stats().Received }

@@ -33,8 +33,13 @@ func joinOurs(pick func(*zklock.Client, string, bool) *zklock.Lock) func(*zk.Cli
 	}
 }
 
-func joinMutex(c *zk.Client, path string) contender {
-	return joinOurs(func(c *zklock.Client, path string, _ bool) *zklock.Lock { return c.Mutex(path) })(c, path)
+func mutex(c *zklock.Client, path string, _ bool) *zklock.Lock { return c.Mutex(path) }
+
+func readWrite(c *zklock.Client, path string, write bool) *zklock.Lock {
+	if write {
+		return c.RWMutex(path).Writer()
+	}
+	return c.RWMutex(path).Reader()
 }
 
 // enter begins an acquire, and returns when it has its place in the queue.

@@ -64,7 +64,8 @@ func TestTable(t *testing.T) {
 			rows = append(rows, r)
 		}
 	}
-	rows[2].note("21 contenders share 5 sessions")
+	rows[0].note("11 contenders share 5 sessions")
+	rows[1].note("11 contenders share 5 sessions")
 	rows[3] = Row{Recipe: rows[3].Recipe, Waiters: 100, Err: ErrBudget}
 	var out strings.Builder
 	if err := WriteTable(&out, rows); err != nil {
@@ -81,8 +82,8 @@ WAITERS  RECIPE        WOKEN  REQUESTS    BYTES  MEDIAN  SLOWEST  WOKEN BY ARRIV
 
 one-node      all watch the one znode and race to create it
 zklock-mutex  this module's Mutex
-one-node, 100 waiters: 21 contenders share 5 sessions.
-zklock-mutex, 100 waiters: failed: herd: the budget was over; give more time or fewer waiters
+10 waiters, one-node, zklock-mutex: 11 contenders share 5 sessions
+100 waiters, zklock-mutex: failed: herd: the budget was over; give more time or fewer waiters
 `
 	if out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)

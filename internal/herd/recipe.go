@@ -64,9 +64,10 @@ func Recipes() []Recipe {
 		{"one-node", "all watch the one znode and race to create it", Mutex, First, joinNode},
 		{"fair-parent", "a queue; all watch its parent and list it", Mutex, First, joinQueue("lock-", "lock-", true)},
 		{"fair-ahead", "a queue; each watches the entry ahead and lists again", Mutex, Improved, joinQueue("lock-", "lock-", false)},
-		{"zklock-mutex", "this module's Mutex", Mutex, Ours, joinMutex},
+		{"zklock-mutex", "this module's Mutex", Mutex, Ours, joinOurs(mutex)},
 		{"rw-parent", "readers and writers in a queue; all watch its parent", ReadWrite, First, joinQueue(readPrefix, writePrefix, true)},
 		{"rw-ahead", "readers watch the writer ahead, writers the entry ahead", ReadWrite, Improved, joinQueue(readPrefix, writePrefix, false)},
+		{"zklock-rwmutex", "this module's RWMutex", ReadWrite, Ours, joinOurs(readWrite)},
 	}
 }
 

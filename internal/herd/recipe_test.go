@@ -209,10 +209,9 @@ func TestRecipesAreComplete(t *testing.T) {
 		}
 		editions[r.Kind][r.Edition] = true
 	}
-	if got := len(editions[Mutex]); got != 3 {
-		t.Errorf("mutexes have %d editions, want 3", got)
-	}
-	if e := editions[ReadWrite]; !e[First] || !e[Improved] {
-		t.Errorf("read-write locks have the editions %v", e)
+	for _, kind := range []Kind{Mutex, ReadWrite} {
+		if len(editions[kind]) != 3 {
+			t.Errorf("%s has the editions %v, want three", kind, editions[kind])
+		}
 	}
 }

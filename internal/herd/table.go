@@ -90,12 +90,38 @@ func writeRemarks(b *strings.Builder, rows []Row) {
 	if len(recipes) > 0 {
 		align(b, recipes, 0, 1)
 	}
+	for _, remark := range remarks(rows) {
+		fmt.Fprintln(b, remark)
+	}
+}
+
+// remarks are the rows' notes and errors, each once for all the recipes with as
+// many waiters that have it.
+func remarks(rows []Row) (lines []string) {
+	type key struct {
+		waiters int
+		text    string
+	}
+	var order []key
+	recipes := make(map[key][]string)
 	for _, r := range rows {
-		if r.Note != "" {
-			fmt.Fprintf(b, "%s, %d waiters: %s.\n", r.Recipe.Name, r.Waiters, r.Note)
-		}
+		texts := []string{r.Note}
 		if r.Err != nil {
-			fmt.Fprintf(b, "%s, %d waiters: failed: %v\n", r.Recipe.Name, r.Waiters, r.Err)
+			texts = append(texts, "failed: "+r.Err.Error())
+		}
+		for _, text := range texts {
+			k := key{r.Waiters, text}
+			if text == "" {
+				continue
+			}
+			if recipes[k] == nil {
+				order = append(order, k)
+			}
+			recipes[k] = append(recipes[k], r.Recipe.Name)
 		}
 	}
+	for _, k := range order {
+		lines = append(lines, fmt.Sprintf("%d waiters, %s: %s", k.waiters, strings.Join(recipes[k], ", "), k.text))
+	}
+	return lines
 }
