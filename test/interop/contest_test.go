@@ -65,8 +65,16 @@ type contest struct {
 	name  string
 	paths []string            // of the lock, or of a multi-lock's; empty means the name
 	sides map[string][]string // by kind of client: KIND=CLAIMS
-	limit time.Duration       // of each acquire; zero means patience
-	hasty bool                // a random part of it
+	// limit bounds each acquire of all, or of those of the kind in limited; zero
+	// means patience. With hasty it is a random part of that.
+	limit   time.Duration
+	limited string
+	hasty   bool
+}
+
+// bounds reports whether a kind's acquires may run out of time.
+func (c *contest) bounds(kind string) bool {
+	return c.limit > 0 && (c.limited == "" || c.limited == kind)
 }
 
 // nodes are the paths of the contest's locks.
@@ -104,10 +112,10 @@ func (c *contest) run(t *testing.T, f *fleet) (Report, map[string]int) {
 			turned := append(slices.Clone(choices[i%len(choices):]), choices[:i%len(choices)]...)
 			one := &Contest{
 				Path: strings.Join(paths, ","), Rounds: each, Witness: w, Name: fmt.Sprintf("%s-%d", kind, i),
-				Choices: turned, Limit: c.limit, Hasty: c.hasty,
+				Choices: turned, Limit: patience,
 			}
-			if one.Limit == 0 {
-				one.Limit = patience
+			if c.bounds(kind) {
+				one.Limit, one.Hasty = c.limit, c.hasty
 			}
 			wg.Go(func() { // ends with the contest, or with ctx
 				n, err := p.Contend(ctx, one)
@@ -145,7 +153,7 @@ func (c *contest) excludes(t *testing.T, f *fleet) Report {
 		t.Errorf("%d hand-overs between kinds: they did not contend", r.Handovers)
 	}
 	for kind, n := range timeouts {
-		if n > 0 && c.limit == 0 {
+		if n > 0 && !c.bounds(kind) {
 			t.Errorf("%s ran out of time %d times", kind, n)
 		}
 	}
@@ -189,24 +197,6 @@ func TestPeersAmongThemselves(t *testing.T) {
 			{name: "kazoo's lock", sides: map[string][]string{"kazoo": {"lock=a:x"}}},
 			{name: "kazoo's read-write", limit: 200 * time.Millisecond, sides: map[string][]string{"kazoo": {"read=a:s", "write=a:x", "read=a:s"}}},
 			{name: "kazoo's semaphore", sides: map[string][]string{"kazoo": {"semaphore:2=a:p1/2"}}},
-		} {
-			t.Run(c.name, func(t *testing.T) { c.excludes(t, f) })
-		}
-	})
-}
-
-// TestContention: zklock's processes and others' contend for the same lock, every
-// pair that can exclude each other.
-func TestContention(t *testing.T) {
-	onEach(t, func(t *testing.T, s zkreal.SharedServer) {
-		f := newFleet(t, s)
-		for _, c := range []contest{
-			{name: "mutex", sides: map[string][]string{"zklock": {"mutex=a:x"}, "curator": {"mutex=a:x"}}},
-			{name: "hasty mutex", sides: map[string][]string{"zklock": {"mutex=a:x"}, "curator": {"mutex=a:x"}},
-				limit: 50 * time.Millisecond, hasty: true},
-			{name: "kazoo told of us", sides: map[string][]string{"zklock": {"mutex=a:x"}, "kazoo": {"lock-shared=a:x"}}},
-			{name: "hasty kazoo", sides: map[string][]string{"zklock": {"mutex=a:x"}, "kazoo": {"lock-shared=a:x"}},
-				limit: 50 * time.Millisecond, hasty: true},
 		} {
 			t.Run(c.name, func(t *testing.T) { c.excludes(t, f) })
 		}

@@ -35,6 +35,7 @@ type queueing struct {
 // both ways, at once.
 func TestHandOver(t *testing.T) {
 	one := [][]int{{0}, {1}, {2}, {3}}
+	semaphore := []string{"locks", "leases"} // a waiter at the gate has two znodes, one behind it one
 	onEach(t, func(t *testing.T, s zkreal.SharedServer) {
 		f := newFleet(t, s)
 		for _, q := range []queueing{
@@ -48,6 +49,37 @@ func TestHandOver(t *testing.T) {
 				comers: []string{"kazoo lock-shared", "zklock mutex", "kazoo lock-shared", "zklock mutex"}},
 			{name: "kazoo that does not know us first", groups: one[:3],
 				comers: []string{"kazoo lock", "zklock mutex", "curator mutex"}},
+			{name: "read-write from ours", groups: [][]int{{0}, {1, 2}, {3}, {4}},
+				comers: []string{"zklock write", "curator read", "zklock read", "curator write", "zklock read"}},
+			{name: "read-write from Curator's", groups: [][]int{{0}, {1, 2}, {3}, {4}},
+				comers: []string{"curator write", "zklock read", "curator read", "zklock write", "curator read"}},
+			{name: "readers first", groups: [][]int{{0, 1}, {2}, {3, 4}},
+				comers: []string{"zklock read", "curator read", "zklock write", "curator read", "zklock read"}},
+			{name: "semaphore from ours", groups: one[:3], below: semaphore, counts: []int{1, 3, 4},
+				comers: []string{"zklock semaphore:1", "curator semaphore:1", "zklock semaphore:1"}},
+			{name: "semaphore from Curator's", groups: one[:3], below: semaphore, counts: []int{1, 3, 4},
+				comers: []string{"curator semaphoremutex", "zklock semaphoremutex", "curator semaphoremutex"}},
+			{name: "semaphore of 2", groups: [][]int{{0, 1}, {2, 3}}, below: semaphore, counts: []int{1, 2, 4, 5},
+				comers: []string{"zklock semaphore:2", "curator semaphore:2", "zklock semaphore:2", "curator semaphore:2"}},
+			{name: "permits", groups: [][]int{{0}, {1}, {2}}, below: semaphore, counts: []int{3, 7, 8},
+				comers: []string{"zklock semaphore:4:3", "zklock semaphore:4:3", "curator semaphore:4:2"}},
+			{name: "latch from ours", groups: one,
+				comers: []string{"zklock:latch mutex", "curator latch", "zklock:latch mutex", "curator latch"}},
+			{name: "selector from Curator's", groups: one,
+				comers: []string{"curator selector", "zklock mutex", "curator selector", "zklock mutex"}},
+			{name: "kazoo layout from ours", groups: one,
+				comers: []string{"zklock:kazoo mutex", "kazoo lock", "zklock:kazoo mutex", "kazoo lock"}},
+			// No writer behind a kazoo reader that waits: it would wait for it.
+			{name: "kazoo layout writers", groups: one,
+				comers: []string{"zklock:kazoo write", "kazoo write", "zklock:kazoo write", "kazoo write"}},
+			{name: "kazoo layout readers last", groups: [][]int{{0}, {1, 2}},
+				comers: []string{"kazoo write", "zklock:kazoo read", "kazoo read"}},
+			{name: "kazoo layout readers first", groups: [][]int{{0, 1}, {2}, {3}},
+				comers: []string{"kazoo read", "zklock:kazoo read", "kazoo write", "zklock:kazoo read"}},
+			{name: "mixed layout and Curator", groups: one, counts: []int{2, 3, 5, 6},
+				comers: []string{"zklock:mixed mutex", "curator mutex", "zklock:mixed mutex", "curator mutex"}},
+			{name: "mixed layout and kazoo", groups: one, counts: []int{2, 3, 5, 6},
+				comers: []string{"zklock:mixed mutex", "kazoo lock", "zklock:mixed mutex", "kazoo lock"}},
 		} {
 			t.Run(q.name, func(t *testing.T) { q.run(t, f) })
 		}

@@ -3,6 +3,8 @@ package interop
 import (
 	"context"
 	"errors"
+	"maps"
+	pathpkg "path"
 	"slices"
 	"strings"
 	"testing"
@@ -17,7 +19,7 @@ import (
 // configuration tool might leave, names that almost are a contender's, one with
 // a digit too many. They come first in Curator's order.
 var strays = []string{
-	"000-config", "lock-", "persistent", "x-lock-00000000001",
+	"000-config", "lock-", "persistent", "_c_00000000-0000-4000-8000-000000000000-lock-00000000001",
 }
 
 // scatter puts the strays below the directory, as persistent znodes.
@@ -47,33 +49,44 @@ func TestStrays(t *testing.T) {
 		o := newObserver(t, s)
 		for _, c := range []struct {
 			contest
-			dirs []string // below the lock; nil means the lock itself
+			dirs []string // of the lock, below its path; nil means the path
 		}{
 			{contest: contest{name: "stray mutex", sides: map[string][]string{"zklock": {"mutex=a:x"}, "kazoo": {"lock-shared=a:x"}}}},
+			{contest: contest{name: "stray read-write", sides: map[string][]string{"zklock": {"write=a:x", "read=a:s"}}}},
+			{contest: contest{name: "stray semaphore", sides: map[string][]string{"zklock": {"semaphore:2=a:p1/2"}}},
+				dirs: []string{"", "locks", "leases"}},
+			{contest: contest{name: "stray multi-lock", paths: []string{"sm1", "sm2"},
+				sides: map[string][]string{"zklock": {"multi=a:x,b:x"}}}},
+			{contest: contest{name: "stray kazoo layout",
+				sides: map[string][]string{"zklock:kazoo": {"mutex=a:x"}, "kazoo": {"lock=a:x"}}}},
+			{contest: contest{name: "stray mixed layout",
+				sides: map[string][]string{"zklock:mixed": {"mutex=a:x"}, "kazoo": {"lock=a:x"}}}},
+			{contest: contest{name: "stray latch", sides: map[string][]string{"zklock:latch": {"mutex=a:x"}}}},
 		} {
 			t.Run(c.name, func(t *testing.T) {
-				var dirs []string
+				if c.dirs == nil {
+					c.dirs = []string{""}
+				}
+				want := map[string][]string{} // by directory
 				for _, path := range c.nodes(f) {
 					for _, dir := range c.dirs {
-						dirs = append(dirs, path+"/"+dir)
+						o.scatter(t, pathpkg.Join(path, dir))
+						want[pathpkg.Join(path, dir)] = slices.Clone(strays)
 					}
-					if len(c.dirs) == 0 {
-						dirs = append(dirs, path)
+					if len(c.dirs) > 1 {
+						want[path] = append(want[path], c.dirs[1:]...)
 					}
-				}
-				for _, dir := range dirs {
-					o.scatter(t, dir)
 				}
 				c.excludes(t, f)
-				for _, dir := range dirs {
-					o.await(t, t.Context(), len(strays), dir) // whatever else there was is gone
-					if names, _, err := o.Children(t.Context(), dir); err != nil || !slices.Equal(sorted(names), sorted(strays)) {
-						t.Errorf("below %s: %q, %v, want the strays", dir, names, err)
+				for dir, names := range want {
+					o.await(t, t.Context(), len(names), dir) // whatever else there was is gone
+					if got, _, err := o.Children(t.Context(), dir); err != nil || !slices.Equal(sorted(got), sorted(names)) {
+						t.Errorf("below %s: %q, %v, want %q", dir, got, err, names)
 					}
 				}
 				for kind, choices := range c.sides {
 					if name, layout, _ := strings.Cut(kind, ":"); name == "zklock" {
-						showsStrays(t, s, strings.Join(c.nodes(f), ","), layout, choices[0])
+						showsStrays(t, s, strings.Join(c.nodes(f), ","), layout, choices[0], slices.Collect(maps.Keys(want)))
 					}
 				}
 			})
@@ -83,8 +96,9 @@ func TestStrays(t *testing.T) {
 
 func sorted(names []string) []string { return slices.Sorted(slices.Values(names)) }
 
-// showsStrays has a lock of the choice taken at the path, and inspected.
-func showsStrays(t *testing.T, s zkreal.SharedServer, path, layout, choice string) {
+// showsStrays has a lock of the choice taken at the path, and inspected: the
+// strays of all the directories are shown.
+func showsStrays(t *testing.T, s zkreal.SharedServer, path, layout, choice string, dirs []string) {
 	t.Helper()
 	c := dialZklock(t, s, layout)
 	kind, _, _ := strings.Cut(choice, "=")
@@ -110,11 +124,27 @@ func showsStrays(t *testing.T, s zkreal.SharedServer, path, layout, choice strin
 	}
 	shown := map[string]zklock.Entry{}
 	for _, e := range entries[1:] {
-		shown[e.Name[strings.LastIndexByte(e.Name, '/')+1:]] = e
+		shown[e.Node] = e
 	}
-	for _, name := range strays {
-		if e := shown[name]; e.Mode != zklock.Stray || e.Holder || e.Session != 0 || e.Data != "stray" {
-			t.Errorf("Inspect shows %s as %+v, want a stray", name, e)
+	for one := range strings.SplitSeq(path, ",") {
+		// Not what kind of lock is asked for but what is there: of a semaphore, also
+		// what is beside its two directories.
+		entries, err := c.Inspect(t.Context(), one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if other, ok := shown[e.Node]; ok && e != other {
+				t.Errorf("Inspect shows %+v, and of the lock %+v", e, other)
+			}
+			shown[e.Node] = e
+		}
+	}
+	for _, dir := range dirs {
+		for _, name := range strays {
+			if e := shown[dir+"/"+name]; e.Mode != zklock.Stray || e.Holder || e.Session != 0 || e.Data != "stray" {
+				t.Errorf("Inspect shows %s/%s as %+v, want a stray", dir, name, e)
+			}
 		}
 	}
 }
@@ -126,6 +156,11 @@ func dialZklock(t *testing.T, s zkreal.SharedServer, layout string) *zklock.Clie
 	if err != nil {
 		t.Fatal(err)
 	}
+	return dialWith(t, s, opts)
+}
+
+func dialWith(t *testing.T, s zkreal.SharedServer, opts *zklock.Options) *zklock.Client {
+	t.Helper()
 	c, err := zklock.Dial(t.Context(), s.Addr, opts)
 	if err != nil {
 		t.Fatal(err)
