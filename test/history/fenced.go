@@ -39,7 +39,7 @@ func (s fencedState) after(m move) state {
 		s.levels--
 	case m.kind == end && mine:
 		s.levels = 0
-	case (m.kind == give || m.kind == end) && m.loose:
+	case m.kind != take && !mine && m.loose:
 		return s
 	default:
 		return nil

@@ -37,6 +37,11 @@ func TestReentrantFenced(t *testing.T) {
 		judged{"its session was ended, and it is left afterwards", `
 			1 call; 1 got 5 until 900; 2 again 1; 2 got 5 until 900; 9 expire 1; 3 call; 3 got 6; 2 release; 2 released
 			1 release; 1 released; 9 expired 1; 3 release; 3 released`, true, true},
+		judged{"its session was ended, and it is entered before that is known", `
+			1 call; 1 got 5 until 900; 3 call; 9 expire 1; 3 got 6; 9 expired 1; 2 again 1; 2 got 5 until 900; 2 lost; 1 lost
+			3 release; 3 released`, true, true},
+		judged{"entered under another token, and its session was ended later", `
+			1 call; 1 got 5 until 900; 2 again 1; 2 got 6 until 900; 9 expire 1; 9 expired 1; 2 lost; 1 lost`, false, false},
 		judged{"entered by one who does not hold", `1 call; 1 got 5; 2 call; 2 got 5; 1 release; 1 released; 2 release; 2 released`, false, false},
 	))
 }

@@ -95,7 +95,7 @@ func (p place) after(m move, c Claim) (place, bool) {
 	case take:
 		return p.take(m.hold, c, m.token)
 	case reenter:
-		return p.with(m.hold, func(h *holder) bool {
+		next, ok = p.with(m.hold, func(h *holder) bool {
 			h.levels++
 			return h.token == m.token
 		})
@@ -116,7 +116,7 @@ func (p place) after(m move, c Claim) (place, bool) {
 			return was == Exclusive && h.token == m.token
 		})
 	}
-	if !ok && m.loose {
+	if m.loose && !slices.ContainsFunc(p.holders, func(h holder) bool { return h.hold == m.hold }) {
 		return p, true
 	}
 	return next, ok

@@ -24,6 +24,9 @@ func TestReadWrite(t *testing.T) {
 		judged{"one of two readers is lost", `1 call shared; 1 got 5 until 45; 2 call shared; 2 got 6; 3 call; 1 lost; 3 got 7; 2 release; 2 released; 3 release; 3 released`, false, false},
 		judged{"a writer becomes one while it was lowered", `1 call shared; 1 got 5; 1 lower; 1 lowered; 1 release; 1 released`, false, true},
 		judged{"permits are none of its business", `1 call permits 1/2; 1 got 5; 1 release; 1 released`, false, true},
+		judged{"its session was ended, and it is entered before that is known", `
+			1 call; 1 got 5 until 900; 3 call; 9 expire 1; 3 got 6; 9 expired 1; 2 again 1 shared; 2 got 5 until 900; 2 lost; 1 lost
+			3 release; 3 released`, true, true},
 		judged{"again as a reader", `1 call; 1 got 5; 2 again 1 shared; 2 got 5; 2 release; 2 released; 1 release; 1 released`, true, true},
 	))
 }
