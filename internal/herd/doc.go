@@ -19,7 +19,7 @@
 // (no recipe makes any). So are handshakes.
 //
 // An experiment has n waiters and one holder. It lets the holder go, waits for
-// the next grant, and then until a sync in every session has brought nothing
+// the next grant, and then until two syncs in every session have brought nothing
 // more: everything that the release set off is in. The one who left then arrives
 // at the back, which is counted apart, and the next release finds n waiters
 // again. Each lock that is measured is also watched for two who hold at a time.

@@ -60,7 +60,11 @@ func Run(ctx context.Context, cfg Config) (rows []Row, err error) {
 		// What is left goes even if ctx is over.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(cleanTime, control.client.SessionTimeout()))
 		defer cancel()
-		err = errors.Join(err, clean(ctx, control.client, c.Root))
+		left := clean(ctx, control.client, c.Root)
+		for errors.Is(left, zk.ErrConnectionLost) && ctx.Err() == nil {
+			left = clean(ctx, control.client, c.Root) // which waits for the next connection
+		}
+		err = errors.Join(err, left)
 	}()
 	budget, cancel := context.WithTimeout(ctx, c.Budget)
 	defer cancel()

@@ -113,23 +113,16 @@ func closeSessions(sessions []*session) {
 	wg.Wait()
 }
 
-// quiet waits until a sync in every session has brought nothing that counts:
-// its answer comes behind all that the session had been told before, and behind
-// the answers to what was asked because of that.
+// quiet waits until all that counts has been counted. The answer to a sync comes
+// behind all that the session had been told before, so that the client has heard
+// of it, and queued what it asks because of that; a second sync is behind that in
+// turn, so that it was written, and answered. If both brought nothing, nothing
+// was under way when they began.
 func quiet(ctx context.Context, sessions []*session) error {
 	for before := total(sessions); ; {
-		answers := make(chan error, len(sessions)) // one answer each, so that sending never blocks
-		for _, s := range sessions {
-			s.client.Go(zk.SyncOp("/"), func(r zk.Result) { answers <- r.Err })
-		}
-		for range sessions {
-			select {
-			case err := <-answers:
-				if err != nil {
-					return err
-				}
-			case <-ctx.Done():
-				return ctx.Err()
+		for range 2 {
+			if err := syncAll(ctx, sessions); err != nil {
+				return err
 			}
 		}
 		after := total(sessions)
@@ -138,6 +131,25 @@ func quiet(ctx context.Context, sessions []*session) error {
 		}
 		before = after
 	}
+}
+
+// syncAll makes a sync in every session, all at once, and waits for the answers.
+func syncAll(ctx context.Context, sessions []*session) error {
+	answers := make(chan error, len(sessions)) // one answer each, so that sending never blocks
+	for _, s := range sessions {
+		s.client.Go(zk.SyncOp("/"), func(r zk.Result) { answers <- r.Err })
+	}
+	for range sessions {
+		select {
+		case err := <-answers:
+			if err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
 }
 
 // total is what all sessions have counted.
