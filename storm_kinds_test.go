@@ -143,32 +143,36 @@ func TestStormOfKinds(t *testing.T) {
 		seeds = 1
 	}
 	for seed := range seeds {
-		bubble(t, func(t *testing.T, srv *zktest.Server) {
-			s := &kindsStorm{t: t, held: map[*zklock.Hold][]share{}, tokens: map[string]int64{}, grants: map[string]int{}}
-			r := func(n uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1000+n)) }
-			clients := []*zklock.Client{dial(t, srv), dial(t, srv), zklock.New(srv.Dial(t, func(o *zk.Options) { o.SessionTimeout = timeout }), nil)}
-			ctx, cancel := context.WithTimeout(t.Context(), 60*timeout)
-			defer cancel()
-			var all sync.WaitGroup
-			for i, c := range clients {
-				for j := range 4 {
-					all.Go(func() { s.worker(ctx, c, r(uint64(10*i+j))) })
-				}
-			}
-			breaker := &storm{t: t}
-			all.Go(func() { breaker.trouble(ctx, srv, r(99)) })
-			all.Wait()
-			srv.Delay(0)
-			time.Sleep(30 * time.Second)
-			if !t.Failed() {
-				onlyParents(t, srv)
-			}
-			for _, kind := range []string{"mutex", "writer", "reader", "semaphore", "node", "all"} {
-				if s.grants[kind] < 3 {
-					t.Errorf("seed %d: %d grants of %s only: the storm shows nothing", seed, s.grants[kind], kind)
-				}
-			}
-			t.Logf("seed %d: %v", seed, s.grants)
-		})
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { stormOfKinds(t, seed) })
 	}
+}
+
+func stormOfKinds(t *testing.T, seed uint64) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		s := &kindsStorm{t: t, held: map[*zklock.Hold][]share{}, tokens: map[string]int64{}, grants: map[string]int{}}
+		r := func(n uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1000+n)) }
+		clients := []*zklock.Client{dial(t, srv), dial(t, srv), zklock.New(srv.Dial(t, func(o *zk.Options) { o.SessionTimeout = timeout }), nil)}
+		ctx, cancel := context.WithTimeout(t.Context(), 60*timeout)
+		defer cancel()
+		var all sync.WaitGroup
+		for i, c := range clients {
+			for j := range 4 {
+				all.Go(func() { s.worker(ctx, c, r(uint64(10*i+j))) })
+			}
+		}
+		breaker := &storm{t: t}
+		all.Go(func() { breaker.trouble(ctx, srv, r(99)) })
+		all.Wait()
+		srv.Delay(0)
+		time.Sleep(30 * time.Second)
+		if !t.Failed() {
+			onlyParents(t, srv)
+		}
+		for _, kind := range []string{"mutex", "writer", "reader", "semaphore", "node", "all"} {
+			if s.grants[kind] < 3 {
+				t.Errorf("%d grants of %s only: the storm shows nothing", s.grants[kind], kind)
+			}
+		}
+		t.Logf("%v", s.grants)
+	})
 }
