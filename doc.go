@@ -26,8 +26,8 @@
 //
 // # The promise
 //
-// While a hold's [Hold.Err] returns nil, no other client holds the lock: the
-// hold says that it is lost before the ensemble can give the lock to somebody
+// While a hold's [Hold.Err] returns nil, no other client's hold is in conflict with
+// it: the hold says that it is lost before the ensemble can give the lock to somebody
 // else, by a deadline that the client counts on its own clock, from requests
 // that a quorum of the servers is known to have answered. After a pause of the
 // process or a suspend of the machine, the first look already says lost.

@@ -3,6 +3,7 @@ package zklock_test
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zklock/zklock"
@@ -155,6 +156,7 @@ func TestWaitEventsNameTheLock(t *testing.T) {
 			{dial(t, srv).Semaphore("s", 1), c.Semaphore("s", 1)},
 		} {
 			h := acquire(t, kind.holder)
+			synctest.Wait() // the holder has left the semaphore's gate
 			w := waiting(t, t.Context(), kind.waiter)
 			e := <-told
 			if e.Blocker.Node != h.Node() || e.Blocker.Path != kind.holder.Path() || !strings.HasSuffix(h.Node(), e.Blocker.Name) || e.Path != kind.waiter.Path() || e.Ahead < 1 {

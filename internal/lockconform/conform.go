@@ -70,6 +70,15 @@ func run(t *testing.T, within func(t *testing.T, test func(*testing.T, Target)))
 		{"Hooks", testHooks},
 		{"NoPermission", testNoPermission},
 		{"Contention", testContention},
+		{"ReadWrite", testReadWrite},
+		{"Semaphore", testSemaphore},
+		{"All", testAll},
+		{"NodeLock", testNodeLock},
+		{"Guard", testGuard},
+		{"Revoke", testRevoke},
+		{"Layouts", testLayouts},
+		{"LockDelay", testLockDelay},
+		{"KindsContend", testKindsContend},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			within(t, func(t *testing.T, target Target) {
