@@ -38,6 +38,8 @@ func (h *Hold) Downgrade(ctx context.Context) error {
 			return fail(err)
 		}
 		return nil
+	case <-h.done: // and no answer will come
+		return fail(h.Err())
 	case <-ctx.Done():
 		return fail(fmt.Errorf("not confirmed yet, and going on in the background: %w", contextError(ctx)))
 	}
@@ -63,9 +65,9 @@ func (h *Hold) downgrade() (k *call, err error) {
 			err = fmt.Errorf("%w: the hold was re-entered %d times; release those holds first", ErrInvalidLock, len(p.views)-1)
 		default:
 			p.reader = true // until the answer, nothing exclusive may re-enter
-			var n uint64
-			n, k = c.calling(nil, p.downgraded)
-			core.Downgrade(now, p.id, data, n)
+			p.changing = make(chan struct{})
+			p.change, k = c.calling(nil, p.downgraded)
+			core.Downgrade(now, p.id, data, p.change)
 		}
 	})
 	return k, err
@@ -73,11 +75,19 @@ func (h *Hold) downgrade() (k *call, err error) {
 
 // downgraded takes the answer. The mutex is held.
 func (p *possession) downgraded(s queue.Signal) {
+	changing := p.changing
+	p.changing = nil
+	p.client.after = append(p.client.after, func() { close(changing) })
 	if s.Err != nil {
 		p.reader = false
 		return
 	}
-	// A new slice: the old one was shown to others.
-	p.nodes = []string{s.Node}
-	p.tokens = []int64{p.token}
+	// New slices: the old ones were shown to others.
+	p.nodes, p.tokens = []string{s.Node}, nil
+	if len(s.Nodes) > 0 {
+		p.nodes = s.Nodes
+	}
+	for range p.nodes {
+		p.tokens = append(p.tokens, p.token)
+	}
 }

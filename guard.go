@@ -89,17 +89,9 @@ func (h *Hold) guard(ctx context.Context, op string, ops []zk.Op) error {
 	if ctx.Err() != nil {
 		return fail(contextError(ctx))
 	}
-	var k *call
-	var ended error
-	h.look(func(core *queue.Core, now time.Duration) {
-		if ended = h.err; ended == nil {
-			var n uint64
-			n, k = h.possession.client.calling(ops, nil)
-			core.Guard(now, h.possession.id, n)
-		}
-	})
-	if ended != nil {
-		return fail(ended)
+	k, err := h.ask(ctx, ops)
+	if err != nil {
+		return fail(err)
 	}
 	select {
 	case s := <-k.answer:
@@ -112,6 +104,32 @@ func (h *Hold) guard(ctx context.Context, op string, ops []zk.Op) error {
 			return fail(fmt.Errorf("unknown whether the operations are done, or will be: %w", contextError(ctx)))
 		}
 		return fail(contextError(ctx))
+	}
+}
+
+// ask puts the question to the core. A downgrade that is under way comes first:
+// until it is done, nobody knows which znode is the hold's.
+func (h *Hold) ask(ctx context.Context, ops []zk.Op) (k *call, err error) {
+	p := h.possession
+	for {
+		var changing chan struct{}
+		h.look(func(core *queue.Core, now time.Duration) {
+			err, changing = h.err, p.changing
+			if err == nil && changing == nil {
+				var n uint64
+				n, k = p.client.calling(ops, nil)
+				core.Guard(now, p.id, n)
+			}
+		})
+		if k != nil || err != nil {
+			return k, err
+		}
+		select {
+		case <-changing:
+		case <-h.done:
+		case <-ctx.Done():
+			return nil, contextError(ctx)
+		}
 	}
 }
 

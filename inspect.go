@@ -6,55 +6,10 @@ import (
 	"path"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/zklock/zklock/internal/queue"
 	"github.com/zklock/zklock/zk"
 )
-
-// A Mode says what an entry of a lock is.
-type Mode string
-
-// The modes of entries.
-const (
-	Exclusive Mode = "exclusive" // holds alone: a mutex, a writer, a node lock
-	Shared    Mode = "shared"    // holds beside others of its mode: a reader
-	Permit    Mode = "permit"    // one of a semaphore's permits, or a waiter for some
-	Stray     Mode = "stray"     // not a contender: it has no place in the order
-)
-
-// An Entry is one znode of a lock: a holder's, a waiter's, or a stray.
-type Entry struct {
-	Path    string    // the lock's path, see Lock.Path
-	Node    string    // the znode's path
-	Name    string    // the last level of Node
-	Mode    Mode      // what it is
-	Holder  bool      // it holds the lock
-	Token   int64     // its czxid, or what its owner says was its czxid as a writer: the fencing token if it holds
-	Session int64     // the id of the session that it belongs to; 0 if it is not ephemeral
-	Since   time.Time // when it was made, by the servers' clock
-	Owner   Owner     // who made it, if zklock did; else zero
-	Data    string    // what another library stored in it, without control characters
-	Revoked bool      // its owner was asked to give the lock back
-}
-
-// who names the entry's owner as well as can be.
-func (e Entry) who() string {
-	switch {
-	case e.Owner.Host != "" || e.Owner.PID != 0:
-		return e.Owner.String()
-	case e.Data != "":
-		return e.Data
-	}
-	return e.Name
-}
-
-// A finding is an entry with what was read of its znode.
-type finding struct {
-	Entry
-	data    []byte
-	version int32
-}
 
 // Inspect returns the lock's entries as the servers show them: first the holders,
 // then the waiters in turn, then strays; of an [All], one lock after another.
@@ -258,18 +213,6 @@ func (c *Client) read(ctx context.Context, entries []Entry) ([]finding, error) {
 		found = append(found, f)
 	}
 	return found, nil
-}
-
-// with adds what was read of the entry's znode.
-func (e Entry) with(r zk.Result) finding {
-	e.Token, e.Session = r.Stat.Czxid, r.Stat.EphemeralOwner
-	e.Since = time.UnixMilli(r.Stat.Ctime)
-	e.Owner, e.Data = parseOwner(r.Data)
-	if e.Mode == Shared && e.Owner.Token > 0 {
-		e.Token = e.Owner.Token
-	}
-	e.Revoked = revocation(r.Data)
-	return finding{Entry: e, data: r.Data, version: r.Stat.Version}
 }
 
 // ask sends operations in one go and returns their results, or ctx's error.

@@ -90,8 +90,8 @@ func (l *Lock) partOf(node string) (part, bool) {
 
 // writer reports whether the lock is a read-write lock's writer and no more.
 func (l *Lock) writer() bool {
-	return len(l.parts) == 1 && l.parts[0].mode == Exclusive && l.parts[0].member.Writer
+	return !l.all && l.parts[0].mode == Exclusive && l.parts[0].member.Writer
 }
 
 // nodeLock reports whether the lock is one znode with a fixed name.
-func (l *Lock) nodeLock() bool { return len(l.parts) == 1 && l.parts[0].node }
+func (l *Lock) nodeLock() bool { return !l.all && l.parts[0].node }

@@ -24,8 +24,9 @@ type possession struct {
 	tokens   []int64
 	views    map[*Hold]struct{} // those that have not ended
 	reader   bool               // a writer's that was downgraded, or is about to be
+	changing chan struct{}      // while a downgrade is under way: closed at its end
+	change   uint64             // the call that asked for it
 	over     bool
-	giving   bool  // the last view was released
 	released error // why the znodes could not be deleted
 	revoked  chan struct{}
 	asked    bool // revoked is closed
@@ -89,13 +90,15 @@ func (c *Client) giveUp(core *queue.Core, now time.Duration, h *Hold) {
 	if len(p.views) > 0 {
 		return
 	}
-	h.last, p.giving, p.over = true, true, true
+	h.last, p.over = true, true
+	delete(c.asking, p.change) // there will be no answer
 	core.Release(now, p.id)
 }
 
 // lose ends all holds of a possession. The mutex is held.
 func (c *Client) lose(p *possession, why error) {
 	p.over = true
+	delete(c.asking, p.change)
 	err := lost(p.lock.path, why)
 	for h := range p.views {
 		c.end(h, lost(h.lock.path, why))

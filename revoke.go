@@ -121,13 +121,16 @@ func withRevocation(data []byte) []byte {
 }
 
 // ours reports whether this package wrote a znode's data: one JSON object with
-// nothing but an Owner's fields.
+// nothing in it but an Owner's fields and an id.
 func ours(data []byte) bool {
 	if len(data) < 2 || data[0] != '{' {
 		return false
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
-	var o Owner
+	var o struct {
+		Owner
+		ID string `json:"id"` // of the attempt, where the znode's name has no room for it
+	}
 	return d.Decode(&o) == nil && !d.More()
 }

@@ -53,7 +53,7 @@ func (c *Client) Semaphore(name string, n int) *Lock {
 // several can't deadlock with each other. Other locks fail with ErrInvalidLock.
 func (l *Lock) Permits(k int) *Lock {
 	return l.with(func(l *Lock) error {
-		if len(l.parts) != 1 || l.parts[0].mode != Permit {
+		if l.all || l.parts[0].mode != Permit {
 			return fmt.Errorf("%w: only a semaphore has permits", ErrInvalidLock)
 		}
 		p := l.parts[0]

@@ -91,6 +91,15 @@ func tests() []conformance {
 		{"Hooks", queued | turns, testHooks},
 		{"NoPermission", mutex, testNoPermission},
 		{"Contention", anything, testContention},
+		{"ReadWrite", mutex, testReadWrite},
+		{"Semaphore", mutex, testSemaphore},
+		{"All", mutex, testAll},
+		{"NodeLock", mutex, testNodeLock},
+		{"Guard", mutex, testGuard},
+		{"Revoke", mutex, testRevoke},
+		{"Layouts", mutex, testLayouts},
+		{"LockDelay", mutex, testLockDelay},
+		{"KindsContend", mutex, testKindsContend},
 	}
 }
 

@@ -1,0 +1,140 @@
+package zklock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/zktest"
+)
+
+const delay = 30 * time.Second
+
+// TestLockDelay: after a crash the next one keeps off for the delay, whoever it
+// is; after a release it does not.
+func TestLockDelay(t *testing.T) {
+	for _, layout := range []zklock.Layout{{}, zklock.KazooLayout(), zklock.MixedLayout()} {
+		tidy(t, func(t *testing.T, srv *zktest.Server) {
+			o := zklock.Options{LockDelay: delay, Layout: layout}
+			a, b := dialWith(t, srv, o).RWMutex("delayed"), dialWith(t, srv, o).RWMutex("delayed")
+			begun := time.Now()
+			for range 3 {
+				release(t, acquire(t, a.Writer()))
+				release(t, acquire(t, b.Reader()))
+			}
+			if took := time.Since(begun); took > time.Second {
+				t.Errorf("%s: without a crash: %v", layout, took)
+			}
+			h := acquire(t, a.Writer())
+			waiter := waiting(t, t.Context(), b.Writer())
+			if err := srv.ExpireSession(h.Session()); err != nil {
+				t.Fatal(err)
+			}
+			<-h.Done()
+			begun = time.Now()
+			locked(t, b.Reader())
+			next := <-waiter
+			if took := time.Since(begun); took < delay-timeout || took > delay+timeout {
+				t.Errorf("%s: granted after %v, not %v", layout, took, delay)
+			}
+			release(t, next)
+			begun = time.Now()
+			free(t, a.Reader())
+			if took := time.Since(begun); took > time.Second {
+				t.Errorf("%s: the delay is over: %v", layout, took)
+			}
+		})
+	}
+}
+
+// TestLockDelayRecords: the records are no entries, and who has no delay neither
+// makes nor heeds them.
+func TestLockDelayRecords(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		a, plain := dialWith(t, srv, zklock.Options{LockDelay: delay}), dial(t, srv)
+		op := srv.Dial(t)
+		h := acquire(t, a.Mutex("records"))
+		records, _, err := op.Children(t.Context(), h.Node()[:len("/zklock/records")]+"-held")
+		if err != nil || len(records) != 1 {
+			t.Errorf("records: %v, %v", records, err)
+		}
+		for _, name := range []string{"records", "records-held"} {
+			found, err := plain.Inspect(t.Context(), name)
+			if want := 2 - len(name)/len("records-held") - 1; err != nil || len(found) != want {
+				t.Errorf("%s: %+v, %v", name, found, err)
+			}
+		}
+		if err := srv.ExpireSession(h.Session()); err != nil {
+			t.Fatal(err)
+		}
+		<-h.Done()
+		free(t, plain.Mutex("records"))
+		locked(t, a.Mutex("records"))
+		ctx, cancel := context.WithTimeout(t.Context(), delay/2)
+		defer cancel()
+		_, err = a.Mutex("records").Acquire(ctx)
+		wants(t, "within the delay", err, context.DeadlineExceeded)
+		release(t, acquire(t, a.Mutex("records"))) // takes the record away
+		// A semaphore and a node lock have no delay.
+		for _, l := range []*zklock.Lock{a.Semaphore("sem", 1), a.NodeLock("node")} {
+			h := acquire(t, l)
+			if err := srv.ExpireSession(h.Session()); err != nil {
+				t.Fatal(err)
+			}
+			<-h.Done()
+			begun := time.Now()
+			release(t, acquire(t, l))
+			if took := time.Since(begun); took > timeout {
+				t.Errorf("%s: %v", l, took)
+			}
+		}
+	})
+}
+
+// TestLockDelayOfAll: an All keeps off all its locks, and its records go with it.
+func TestLockDelayOfAll(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		a, b := dialWith(t, srv, zklock.Options{LockDelay: delay}), dialWith(t, srv, zklock.Options{LockDelay: delay})
+		h := acquire(t, zklock.All(a.Mutex("x"), a.Mutex("y")))
+		if err := srv.ExpireSession(h.Session()); err != nil {
+			t.Fatal(err)
+		}
+		<-h.Done()
+		begun := time.Now()
+		release(t, acquire(t, zklock.All(b.Mutex("y"), b.Mutex("z"))))
+		if took := time.Since(begun); took < delay-timeout {
+			t.Errorf("granted after %v, not %v", took, delay)
+		}
+		release(t, acquire(t, b.Mutex("x")))
+	})
+}
+
+// TestLockDelayDowngrade: the reader that a writer becomes has a record too.
+func TestLockDelayDowngrade(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		o := zklock.Options{LockDelay: delay}
+		a, b := dialWith(t, srv, o).RWMutex("rw"), dialWith(t, srv, o).RWMutex("rw")
+		h := acquire(t, a.Writer())
+		if err := h.Downgrade(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		release(t, h)
+		free(t, b.Writer())
+		h = acquire(t, a.Writer())
+		if err := h.Downgrade(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		free(t, b.Reader())
+		if err := srv.ExpireSession(h.Session()); err != nil {
+			t.Fatal(err)
+		}
+		<-h.Done()
+		locked(t, b.Writer())
+		begun := time.Now()
+		release(t, acquire(t, b.Writer()))
+		if took := time.Since(begun); took < delay-timeout {
+			t.Errorf("granted after %v, not %v", took, delay)
+		}
+	})
+}

@@ -1,0 +1,259 @@
+package zklock_test
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zktest"
+)
+
+const (
+	javaGUID   = "_c_[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+	pythonGUID = "[0-9a-f]{32}"
+)
+
+// TestLayoutNames: each layout writes what its recipe does, and holders exclude
+// each other.
+func TestLayoutNames(t *testing.T) {
+	for _, row := range []struct {
+		layout                zklock.Layout
+		mutex, reader, writer []string // patterns of the znodes
+	}{
+		{zklock.Layout{}, []string{javaGUID + "-lock-"}, []string{javaGUID + "-__READ__"}, []string{javaGUID + "-__WRIT__"}},
+		{zklock.KazooLayout(), []string{pythonGUID + "__lock__"}, []string{pythonGUID + "__rlock__"}, []string{pythonGUID + "__lock__"}},
+		{zklock.MixedLayout(), []string{javaGUID + "-lock-", pythonGUID + "__lock__"},
+			[]string{javaGUID + "-__READ__", pythonGUID + "__rlock__"}, []string{javaGUID + "-__WRIT__", pythonGUID + "__lock__"}},
+		{zklock.LatchLayout(), []string{javaGUID + "-latch-"}, nil, []string{javaGUID + "-latch-"}},
+		{zklock.Layout{Prefix: "host", Exclusive: "-W-", Shared: "-R-"}, []string{"host-W-"}, []string{"host-R-"}, []string{"host-W-"}},
+		{zklock.Layout{Exclusive: "lock"}, []string{"lock"}, nil, []string{"lock"}},
+		{zklock.Layout{Exclusive: "_lock_", Shared: "_read_", InParent: true}, []string{"printer_lock_"}, []string{"printer_read_"}, []string{"printer_lock_"}},
+		{zklock.Layout{Prefix: "x-", Exclusive: "#", InParent: true}, []string{"x-printer#"}, nil, []string{"x-printer#"}},
+	} {
+		t.Run(row.layout.String(), func(t *testing.T) {
+			tidy(t, func(t *testing.T, srv *zktest.Server) {
+				o := zklock.Options{Layout: row.layout}
+				a, b := dialWith(t, srv, o), dialWith(t, srv, o)
+				const name = "/office/printer"
+				parent := name
+				if row.layout.InParent {
+					parent = path.Dir(name)
+				}
+				for _, kind := range []struct {
+					l     *zklock.Lock
+					names []string
+				}{{a.Mutex(name), row.mutex}, {a.RWMutex(name).Reader(), row.reader}, {a.RWMutex(name).Writer(), row.writer}} {
+					if kind.names == nil {
+						_, err := kind.l.Acquire(t.Context())
+						wants(t, "a reader", err, zklock.ErrInvalidLock)
+						continue
+					}
+					h := acquire(t, kind.l)
+					if len(h.Nodes()) != len(kind.names) {
+						t.Fatalf("znodes: %v", h.Nodes())
+					}
+					for i, node := range h.Nodes() {
+						if !regexp.MustCompile("^" + regexp.QuoteMeta(parent) + "/" + kind.names[i] + `\d{10}$`).MatchString(node) {
+							t.Errorf("%s is not a %s", node, kind.names[i])
+						}
+					}
+					locked(t, b.Mutex(name))
+					locked(t, b.RWMutex(name).Writer())
+					if h.TokenOf(name) != h.Token() || kind.l.Path() != name {
+						t.Errorf("the token of %s is %d, not %d", kind.l, h.TokenOf(name), h.Token())
+					}
+					for _, e := range inspect(t, b.Mutex(name)) {
+						if !e.Holder || e.Path != name || e.Token != h.Token() {
+							t.Errorf("%+v", e)
+						}
+					}
+					w := waiting(t, t.Context(), b.Mutex(name))
+					pending(t, "behind a holder", w)
+					release(t, h)
+					release(t, got(t, "the waiter", w))
+				}
+			})
+		})
+	}
+}
+
+// TestLayoutsTogether: whatever the entries of the known layouts are, ours waits
+// for them.
+func TestLayoutsTogether(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		layouts := []zklock.Layout{{}, zklock.KazooLayout(), zklock.MixedLayout(), zklock.LatchLayout()}
+		var clients []*zklock.Client
+		for _, layout := range layouts {
+			clients = append(clients, dialWith(t, srv, zklock.Options{Layout: layout}))
+		}
+		for i := range layouts {
+			for j := range layouts {
+				h := acquire(t, clients[i].Mutex("/fleet"))
+				w := waiting(t, t.Context(), clients[j].Mutex("/fleet"))
+				pending(t, fmt.Sprintf("%s behind %s", layouts[j], layouts[i]), w)
+				release(t, h)
+				release(t, got(t, fmt.Sprintf("%s behind %s", layouts[j], layouts[i]), w))
+			}
+		}
+	})
+}
+
+// TestParentsForKazoo: kazoo's locks fail when a container is collected.
+func TestParentsForKazoo(t *testing.T) {
+	for _, layout := range []zklock.Layout{zklock.KazooLayout(), zklock.MixedLayout()} {
+		tidy(t, func(t *testing.T, srv *zktest.Server) {
+			l := dialWith(t, srv, zklock.Options{Layout: layout}).Mutex("/kazoos/lock")
+			free(t, l)
+			time.Sleep(5 * time.Minute) // on the bubble's clock: containers are gone by then
+			if _, _, err := srv.Dial(t).Get(t.Context(), l.Path()); err != nil {
+				t.Errorf("%s: %v", layout, err)
+			}
+		})
+	}
+}
+
+// TestInParent: locks in one parent are told apart by their names, also where one
+// name begins as another does.
+func TestInParent(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		c := dialWith(t, srv, zklock.Options{Layout: zklock.Layout{Exclusive: "_lock_", InParent: true}})
+		op := srv.Dial(t)
+		names := []string{"/office/printer", "/office/print", "/office/printer_lock", "/office/2"}
+		var holds []*zklock.Hold
+		for _, name := range names {
+			h := acquire(t, c.Mutex(name))
+			locked(t, c.Mutex(name))
+			holds = append(holds, h)
+		}
+		other := strange(t, op, "/office/scanner_lock_", "") // a lock of theirs
+		for i, name := range names {
+			found, err := c.Inspect(t.Context(), name)
+			if err != nil || len(found) != 1 || found[0].Node != holds[i].Node() || !found[0].Holder || found[0].Path != name {
+				t.Errorf("%s: %+v, %v", name, found, err)
+			}
+		}
+		all := []*zklock.Lock{c.Mutex(names[0]), c.Mutex(names[1])}
+		locked(t, zklock.All(all...))
+		for _, h := range holds {
+			release(t, h)
+		}
+		h := acquire(t, zklock.All(all...))
+		if h.TokenOf(names[0]) != h.Token() || h.TokenOf(names[1]) != h.Token() || h.TokenOf(names[2]) != 0 {
+			t.Error("the tokens of an All in one parent")
+		}
+		release(t, h)
+		remove(t, op, other)
+		for _, bad := range []string{"/printer", "/office/a_lock_b", "/office_lock_0000000001/x", "/office/_lock_"} {
+			_, err := c.Mutex(bad).Acquire(t.Context())
+			wants(t, bad, err, zklock.ErrInvalidName)
+		}
+	})
+}
+
+// TestCustomLayoutForeigners: in a layout of one's own, nothing else contends.
+func TestCustomLayoutForeigners(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		c, op := dialWith(t, srv, zklock.Options{Layout: zklock.Layout{Prefix: "me", Exclusive: "-W-", Shared: "-R-"}}), srv.Dial(t)
+		l := c.RWMutex("/book")
+		free(t, l.Writer())
+		var others []string
+		for _, prefix := range []string{"_c_01234567-89ab-cdef-0123-456789abcdef-lock-", "you-X-", "-W"} {
+			others = append(others, strange(t, op, "/book/"+prefix, ""))
+		}
+		free(t, l.Writer())
+		theirs := strange(t, op, "/book/you-R-", "")
+		locked(t, l.Writer())
+		free(t, l.Reader())
+		if found := inspect(t, l.Reader()); len(found) != 4 || !found[0].Holder || found[0].Node != theirs || found[3].Mode != zklock.Stray {
+			t.Errorf("%+v", found)
+		}
+		for _, node := range append(others, theirs) {
+			remove(t, op, node)
+		}
+		_, err := c.Mutex("/a-W-0000000001/b").Acquire(t.Context())
+		wants(t, "a name like an entry", err, zklock.ErrInvalidName)
+	})
+}
+
+// TestCustomLayoutRepliesLost: without a name of its own, an attempt still knows
+// its znodes.
+func TestCustomLayoutRepliesLost(t *testing.T) {
+	for _, op := range []string{"create2", "getChildren2", "delete", "getData"} {
+		for skip := range 2 {
+			tidy(t, func(t *testing.T, srv *zktest.Server) {
+				o := zklock.Options{Layout: zklock.Layout{Prefix: "same", Exclusive: "-W-", Shared: "-R-"}}
+				a, b := dialWith(t, srv, o).RWMutex("/lost"), dialWith(t, srv, o).RWMutex("/lost")
+				other := acquire(t, b.Reader())
+				f := srv.DropReply(zktest.Match{Op: op, Skip: skip})
+				w := waiting(t, t.Context(), a.Writer())
+				release(t, other)
+				h := <-w
+				locked(t, b.Reader())
+				release(t, h)
+				f.Stop()
+				time.Sleep(time.Second)
+				free(t, b.Writer())
+			})
+		}
+	}
+}
+
+// TestBadLayouts are refused with a reason, before anything is dialled.
+func TestBadLayouts(t *testing.T) {
+	broken := zklock.KazooLayout()
+	broken.Prefix = "x"
+	for what, o := range map[string]zklock.Options{
+		"no marker":              {Layout: zklock.Layout{Prefix: "x"}},
+		"no exclusive marker":    {Layout: zklock.Layout{Shared: "-R-"}},
+		"in parent alone":        {Layout: zklock.Layout{InParent: true}},
+		"one marker for both":    {Layout: zklock.Layout{Exclusive: "-", Shared: "-"}},
+		"one within the other":   {Layout: zklock.Layout{Exclusive: "lock-", Shared: "rlock-"}},
+		"the other way round":    {Layout: zklock.Layout{Exclusive: "rlock-", Shared: "lock-"}},
+		"a prefix with a marker": {Layout: zklock.Layout{Prefix: "a-W-b", Exclusive: "-W-"}},
+		"a slash":                {Layout: zklock.Layout{Exclusive: "-/-"}},
+		"a slash in the prefix":  {Layout: zklock.Layout{Prefix: "a/b", Exclusive: "-W-"}},
+		"a control character":    {Layout: zklock.Layout{Exclusive: "-\x00-"}},
+		"not UTF-8":              {Layout: zklock.Layout{Exclusive: "-W-", Shared: "\xff"}},
+		"a number":               {Layout: zklock.Layout{Exclusive: "00"}},
+		"too long":               {Layout: zklock.Layout{Exclusive: strings.Repeat("x", 513)}},
+		"kazoo's, changed":       {Layout: broken},
+		"a negative delay":       {LockDelay: -1},
+		"a delay without GUIDs":  {LockDelay: time.Second, Layout: zklock.Layout{Exclusive: "-W-"}},
+	} {
+		_, err := zklock.Dial(t.Context(), "127.0.0.1:1", &o)
+		wants(t, what, err, zklock.ErrInvalidOptions)
+		c := zklock.New(zktest.Start(t).Dial(t), &o)
+		for _, l := range []*zklock.Lock{c.Mutex("a"), c.RWMutex("a").Reader(), c.Semaphore("a", 1), c.NodeLock("a"), zklock.All(c.Mutex("a"))} {
+			_, err := l.TryAcquire(t.Context())
+			wants(t, what, err, zklock.ErrInvalidOptions)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestLeaderLatch: whoever holds in this layout is the leader that Curator's
+// LeaderLatch sees: the first of its entries.
+func TestLeaderLatch(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		c, op := dialWith(t, srv, zklock.Options{Layout: zklock.LatchLayout()}), srv.Dial(t)
+		if _, _, err := op.Create(t.Context(), "/leader", nil, nil, zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+		theirs := strange(t, op, "/leader/_c_01234567-89ab-cdef-0123-456789abcdef-latch-", "node-1")
+		w := waiting(t, t.Context(), c.Mutex("/leader"))
+		pending(t, "behind their leader", w)
+		found, err := c.Inspect(t.Context(), "/leader")
+		if err != nil || len(found) != 2 || !found[0].Holder || found[0].Data != "node-1" {
+			t.Errorf("%+v, %v", found, err)
+		}
+		remove(t, op, theirs)
+		release(t, got(t, "ours", w))
+	})
+}

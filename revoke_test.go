@@ -1,0 +1,225 @@
+package zklock_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zktest"
+)
+
+// asked reports whether the hold was asked back.
+func asked(h *zklock.Hold) bool {
+	synctest.Wait()
+	select {
+	case <-h.Revoked():
+		return true
+	default:
+		return false
+	}
+}
+
+// TestRevoke: each holder is asked, of every kind of lock, and nothing else
+// happens; the owner's data stay to be read.
+func TestRevoke(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		c, asker := dialWith(t, srv, zklock.Options{Owner: &zklock.Owner{Host: "here", PID: 7}}), dial(t, srv)
+		for _, kind := range []struct {
+			holders []*zklock.Lock
+			asks    *zklock.Lock
+			znodes  int
+		}{
+			{[]*zklock.Lock{c.Mutex("a")}, asker.Mutex("a"), 1},
+			{[]*zklock.Lock{c.RWMutex("a").Reader(), c.RWMutex("a").Reader()}, asker.RWMutex("a").Writer(), 2},
+			{[]*zklock.Lock{c.Semaphore("s", 3).Permits(2), c.Semaphore("s", 3)}, asker.Semaphore("s", 3), 3},
+			{[]*zklock.Lock{c.NodeLock("n")}, asker.NodeLock("n"), 1},
+			{[]*zklock.Lock{zklock.All(c.Mutex("a"), c.Mutex("b"))}, asker.Mutex("b"), 1},
+		} {
+			var holds []*zklock.Hold
+			for _, l := range kind.holders {
+				h := acquire(t, l)
+				if asked(h) {
+					t.Errorf("%s is revoked from the first", l)
+				}
+				holds = append(holds, h)
+			}
+			for range 2 { // asking again changes nothing
+				told, err := kind.asks.Revoke(t.Context())
+				if err != nil || len(told) != kind.znodes {
+					t.Fatalf("%s: asked %+v, %v", kind.asks, told, err)
+				}
+				for _, e := range told {
+					if !e.Holder || !e.Revoked || e.Owner.Host != "here" {
+						t.Errorf("%s: asked %+v", kind.asks, e)
+					}
+				}
+			}
+			for _, h := range holds {
+				if !asked(h) || h.Err() != nil {
+					t.Errorf("%s: after it was asked back: %v", h.Node(), h.Err())
+				}
+				release(t, h)
+			}
+			for _, e := range inspect(t, kind.asks) {
+				t.Errorf("%+v is left", e)
+			}
+		}
+	})
+}
+
+// TestRevokedBefore: who looks late learns of it all the same; waiters are not
+// asked, and learn of it when they were while they waited.
+func TestRevokedBefore(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		c, asker := dial(t, srv), dial(t, srv)
+		h := acquire(t, c.Mutex("a"))
+		w := waiting(t, t.Context(), c.Mutex("a"))
+		if told, err := asker.Mutex("a").Revoke(t.Context()); err != nil || len(told) != 1 || told[0].Node != h.Node() {
+			t.Fatalf("%+v, %v", told, err)
+		}
+		time.Sleep(time.Second)
+		if !asked(h) {
+			t.Error("not told of what had been asked before")
+		}
+		second := c.Mutex("a").Reentrant()
+		inner := again(t, h, second)
+		if !asked(inner) {
+			t.Error("a hold that re-entered is not told")
+		}
+		release(t, inner)
+		release(t, h)
+		next := got(t, "the waiter", w)
+		if asked(next) {
+			t.Error("the next one was not asked")
+		}
+		release(t, next)
+		if told, err := asker.Mutex("a").Revoke(t.Context()); err != nil || len(told) != 0 {
+			t.Errorf("a free lock: %+v, %v", told, err)
+		}
+		if asked(next) {
+			t.Error("told after the release")
+		}
+	})
+}
+
+// TestRevokeWords: Curator's word and the recipe's are understood, in whatever
+// connection they come; other changes of the data are not.
+func TestRevokeWords(t *testing.T) {
+	for word, means := range map[string]bool{
+		"__REVOKE__": true, "unlock": true, `{"revoke":true}`: true, `{"revoke":true,"host":"x"}`: true,
+		"": false, "revoke": false, "unlock it": false, `{"revoke":false}`: false, `{"host":"x","revoke":true}`: false,
+	} {
+		for _, cut := range []bool{false, true} {
+			tidy(t, func(t *testing.T, srv *zktest.Server) {
+				h, op := acquire(t, dial(t, srv).Mutex("a")), srv.Dial(t)
+				if asked(h) {
+					t.Error("revoked from the first")
+				}
+				if _, err := op.Set(t.Context(), h.Node(), []byte("something else"), -1); err != nil {
+					t.Fatal(err)
+				}
+				if cut {
+					srv.CutConnections()
+				}
+				if asked(h) {
+					t.Error("revoked by another word")
+				}
+				if _, err := op.Set(t.Context(), h.Node(), []byte(word), -1); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Second)
+				if asked(h) != means {
+					t.Errorf("%q (cut %v): revoked is %v", word, cut, asked(h))
+				}
+				release(t, h)
+			})
+		}
+	}
+}
+
+// TestRevokeOthers: another library's holder gets Curator's word, ours keeps its
+// data behind the wish, whatever they are.
+func TestRevokeOthers(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		c, op := dial(t, srv), srv.Dial(t)
+		l := c.Mutex("a")
+		free(t, l)
+		for data, want := range map[string]string{
+			"":                     "__REVOKE__",
+			"10.0.0.1":             "__REVOKE__",
+			`{"their":"json"}`:     "__REVOKE__",
+			`{"host":"x"} {}`:      "__REVOKE__",
+			`{"host":`:             "__REVOKE__",
+			`{}`:                   `{"revoke":true}`,
+			`{"host":"x","pid":3}`: `{"revoke":true,"host":"x","pid":3}`,
+			`{"id":"y"}`:           `{"revoke":true,"id":"y"}`,
+			"unlock":               "unlock",
+			"__REVOKE__":           "__REVOKE__",
+		} {
+			node := strange(t, op, l.Path()+"/_c_01234567-89ab-cdef-0123-456789abcdef-lock-", data)
+			told, err := l.Revoke(t.Context())
+			if err != nil || len(told) != 1 {
+				t.Fatalf("%q: %+v, %v", data, told, err)
+			}
+			after, _, err := op.Get(t.Context(), node)
+			if err != nil || string(after) != want || strings.HasPrefix(want, "{") && !json.Valid(after) {
+				t.Errorf("%q became %q, %v", data, after, err)
+			}
+			remove(t, op, node)
+		}
+	})
+}
+
+// TestRevokeForbidden: who may not set the data can't ask.
+func TestRevokeForbidden(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		acl := []zk.ACL{{Perms: zk.PermAll &^ zk.PermWrite, Scheme: "world", ID: "anyone"}}
+		h := acquire(t, dialWith(t, srv, zklock.Options{ACL: acl}).NodeLock("/mine"))
+		_, err := dial(t, srv).NodeLock("/mine").Revoke(t.Context())
+		wants(t, "a znode that may not be written", err, zk.ErrNoAuth)
+		release(t, h)
+	})
+}
+
+// TestRevokedAnonymous: a holder that does not say who it is can be asked as well.
+func TestRevokedAnonymous(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		h := acquire(t, dialWith(t, srv, zklock.Options{Anonymous: true}).Mutex("a"))
+		if asked(h) {
+			t.Error("revoked from the first")
+		}
+		told, err := dial(t, srv).Mutex("a").Revoke(t.Context())
+		if err != nil || len(told) != 1 || told[0].Owner != (zklock.Owner{}) || told[0].Data != "" {
+			t.Errorf("%+v, %v", told, err)
+		}
+		if !asked(h) {
+			t.Error("not told")
+		}
+		release(t, h)
+	})
+}
+
+// TestRevokedDowngraded: the wish reaches a hold whose znode has changed.
+func TestRevokedDowngraded(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		l := dial(t, srv).RWMutex("a")
+		h := acquire(t, l.Writer())
+		if asked(h) {
+			t.Error("revoked from the first")
+		}
+		if err := h.Downgrade(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if told, err := dial(t, srv).Mutex("a").Revoke(t.Context()); err != nil || len(told) != 1 || told[0].Token != h.Token() {
+			t.Errorf("%+v, %v", told, err)
+		}
+		if !asked(h) {
+			t.Error("not told")
+		}
+		release(t, h)
+	})
+}
