@@ -101,8 +101,9 @@ func (c *Core) agree(p *place) {
 
 // tryGate decides what a try does at a gate that another has: it may only be
 // passing through. With too few permits left it would have to wait; else the
-// gate will be free in a moment.
-func (c *Core) tryGate(now time.Duration, p *place) {
+// gate will be free in a moment. Only then is the one ahead waited for: if the
+// listing fails, or that one leaves meanwhile, the try begins with the gate again.
+func (c *Core) tryGate(p *place, ahead string) {
 	dir := p.sem.Path + "/leases"
 	p.listing = true
 	c.send(Request{Kind: List, Path: dir}, func(now time.Duration, r Reply) {
@@ -117,6 +118,7 @@ func (c *Core) tryGate(now time.Duration, p *place) {
 				c.fail(now, p.claim, ErrLocked)
 				return
 			}
+			p.blocker = ahead
 			c.watchOwns(p.claim)
 			c.watchBlocker(now, p)
 		case Unknown, NotApplied:

@@ -177,8 +177,8 @@ func (c *Core) line(now time.Duration, p *place) {
 	case !blocked:
 		c.clear(now, p)
 	case cl.spec.Try && p.role == gate:
-		p.blocker = b.Name
-		c.tryGate(now, p)
+		p.blocker = ""
+		c.tryGate(p, b.Name)
 	case cl.spec.Try && c.lockedByOthers(p):
 		c.fail(now, cl, ErrLocked)
 	default:
