@@ -220,8 +220,12 @@ func (c *Core) Event(now time.Duration, kind EventKind, path string) {
 // eventAt takes an event for one of a claim's places.
 func (c *Core) eventAt(now time.Duration, p *place, kind EventKind, path string) {
 	if kind == Children {
-		if p.role == leases && p.parent == path && !p.clear && !p.listing && p.nodes[0].state == alive {
+		switch {
+		case p.clear || p.listing || p.nodes[0].state != alive:
+		case p.role == leases && p.parent == path:
 			c.count(p, false)
+		case p.role == gate && p.blocker != "" && p.claim.spec.Try && p.sem.Path+"/leases" == path:
+			c.tryGate(p, p.blocker)
 		}
 		return
 	}

@@ -104,12 +104,16 @@ func (c *Core) agree(p *place, others int) bool {
 
 // tryGate decides what a try does at a gate that another has: it may only be
 // passing through. With too few permits left it would have to wait; else the
-// gate will be free in a moment.
-func (c *Core) tryGate(now time.Duration, p *place) {
+// gate will be free in a moment. Only then is the one ahead waited for: if the
+// listing fails the try begins with the gate again. And since the one ahead may
+// be about to make permits of its own and then wait, keeping the gate, the try
+// goes on looking at the permits.
+func (c *Core) tryGate(p *place, ahead string) {
 	dir := p.sem.Path + "/leases"
+	was := p.blocker
 	p.listing = true
-	c.send(Request{Kind: List, Path: dir}, func(now time.Duration, r Reply) {
-		if p.over || p.claim.phase != working {
+	c.send(Request{Kind: List, Path: dir, Watch: true}, func(now time.Duration, r Reply) {
+		if p.over || p.clear || p.blocker != was || p.claim.phase != working {
 			return
 		}
 		p.listing = false
@@ -120,8 +124,14 @@ func (c *Core) tryGate(now time.Duration, p *place) {
 				c.fail(now, p.claim, ErrLocked)
 				return
 			}
-			c.watchOwns(p.claim)
-			c.watchBlocker(now, p)
+			if r.Code == NoNode { // which leaves no watch
+				p.claim.retry(now + retryPause)
+			}
+			if p.blocker != ahead {
+				p.blocker = ahead
+				c.watchOwns(p.claim)
+				c.watchBlocker(now, p)
+			}
 		case Unknown, NotApplied:
 			p.claim.retry(now + retryPause)
 		case SessionOver:

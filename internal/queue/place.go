@@ -178,8 +178,7 @@ func (c *Core) line(now time.Duration, p *place) {
 	case !blocked:
 		c.clear(now, p)
 	case cl.spec.Try && p.role == gate:
-		p.blocker = b.Name
-		c.tryGate(now, p)
+		c.tryGate(p, b.Name)
 	case cl.spec.Try && c.lockedByOthers(p):
 		c.fail(now, cl, ErrLocked)
 	default:
@@ -306,7 +305,8 @@ func (c *Core) proceedAt(now time.Duration, p *place) {
 		c.proceedFixed(now, p)
 	case p.role == leases:
 		c.count(p, true)
-	case p.blocker == "":
+	case p.blocker == "" || p.role == gate && p.claim.spec.Try:
+		p.blocker = ""
 		c.look(p)
 	default:
 		c.watchOwns(p.claim)
