@@ -99,7 +99,7 @@ func (p *picture) block(kind Kind, y float64) float64 {
 		pen := drawn[r.Name]
 		fmt.Fprintf(p, "<line x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\" %s/>\n", margin, y+9, margin+44, y+9, pen.attributes())
 		p.text(margin+56, y+13, "name", "start", r.Name)
-		p.text(margin+170, y+13, "", "start", r.About)
+		p.text(margin+190, y+13, "", "start", r.About)
 		y += legendLine
 	}
 	y += 30
