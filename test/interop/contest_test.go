@@ -51,10 +51,10 @@ func (f *fleet) of(kind string) []*Peer {
 	return f.peers[kind]
 }
 
-// goroutines is how many contend in a process of the kind: those of zklock's
-// first layout do it in pairs, so that holds are handed over in memory as well.
+// goroutines is how many contend in a process of the kind. One kind, of the same
+// layout as zklock, does it in pairs, so that holds are handed over in memory.
 func goroutines(kind string) int {
-	if kind == "zklock" {
+	if kind == "zklock:curator" {
 		return 2
 	}
 	return 1
@@ -141,8 +141,8 @@ func (c *contest) run(t *testing.T, f *fleet) (Report, map[string]int) {
 	return r, timeouts
 }
 
-// excludes runs the contest and wants no conflict, and that the kinds have taken
-// turns.
+// excludes runs the contest and wants no conflict, that the kinds have taken
+// turns, and that no znode of theirs is left.
 func (c *contest) excludes(t *testing.T, f *fleet) Report {
 	t.Helper()
 	r, timeouts := c.run(t, f)
@@ -156,6 +156,10 @@ func (c *contest) excludes(t *testing.T, f *fleet) Report {
 		if n > 0 && !c.bounds(kind) {
 			t.Errorf("%s ran out of time %d times", kind, n)
 		}
+	}
+	o := newObserver(t, f.server)
+	for _, path := range c.nodes(f) {
+		o.awaitNoEphemerals(t, path)
 	}
 	return r
 }
@@ -172,6 +176,11 @@ func TestWitnessSeesConflicts(t *testing.T) {
 			{name: "curator beside kazoo", sides: map[string][]string{"curator": {"mutex=a:x"}, "kazoo": {"lock=a:x"}}},
 			{name: "readers as writers", sides: map[string][]string{"curator": {"read=a:x"}}},
 			{name: "a lease too many", sides: map[string][]string{"curator": {"semaphore:2=a:x"}}},
+			{name: "zklock unguarded", sides: map[string][]string{"zklock": {"none=a:x"}}},
+			{name: "zklock's permits", sides: map[string][]string{"zklock": {"semaphore:3:2=a:p2/3", "semaphore:3:1=a:p2/3"}}},
+			{name: "kazoo not told of us", sides: map[string][]string{"zklock": {"mutex=a:x"}, "kazoo": {"lock=a:x"}}},
+			{name: "kazoo layout beside Curator", sides: map[string][]string{"zklock:kazoo": {"mutex=a:x"}, "curator": {"mutex=a:x"}}},
+			{name: "writer beside a mutex of Curator's", sides: map[string][]string{"zklock": {"write=a:x"}, "curator": {"mutex=a:x"}}},
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				if r, _ := c.run(t, f); r.Conflicts == 0 {

@@ -2,15 +2,12 @@ package interop
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/zklock/zklock/test/zkreal"
-	"github.com/zklock/zklock/zk"
 )
 
 // handoverWait bounds one test of who is next.
@@ -158,43 +155,5 @@ func (c *comer) wait(ctx context.Context) error {
 		return err
 	case <-ctx.Done():
 		return ctx.Err()
-	}
-}
-
-// observer looks at znodes.
-type observer struct{ *zk.Client }
-
-func newObserver(t *testing.T, s zkreal.SharedServer) observer {
-	t.Helper()
-	c, err := zk.Dial(t.Context(), s.Addr, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return observer{c}
-}
-
-// await waits until there are so many children below the paths together.
-func (o observer) await(t *testing.T, ctx context.Context, want int, paths ...string) {
-	t.Helper()
-	again := time.NewTicker(5 * time.Millisecond)
-	defer again.Stop()
-	for {
-		var names []string
-		for _, path := range paths {
-			children, _, err := o.Children(ctx, path)
-			if err != nil && !errors.Is(err, zk.ErrNoNode) {
-				t.Fatal(fmt.Errorf("%w; %d of %d in %v: %q", err, len(names), want, paths, names))
-			}
-			names = append(names, children...)
-		}
-		if len(names) == want {
-			return
-		}
-		<-again.C
 	}
 }

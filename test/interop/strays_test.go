@@ -12,7 +12,6 @@ import (
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/test/zkreal"
-	"github.com/zklock/zklock/zk"
 )
 
 // strays are children that no lock has made, beside those of a lock: what a
@@ -20,25 +19,6 @@ import (
 // a digit too many. They come first in Curator's order.
 var strays = []string{
 	"000-config", "lock-", "persistent", "_c_00000000-0000-4000-8000-000000000000-lock-00000000001",
-}
-
-// scatter puts the strays below the directory, as persistent znodes.
-func (o observer) scatter(t *testing.T, dir string) {
-	t.Helper()
-	for path, rest := "", dir[1:]; rest != ""; {
-		var level string
-		level, rest, _ = strings.Cut(rest, "/")
-		path += "/" + level
-		_, _, err := o.Create(t.Context(), path, nil, nil, zk.ModePersistent)
-		if err != nil && !errors.Is(err, zk.ErrNodeExists) {
-			t.Fatal(err)
-		}
-	}
-	for _, name := range strays {
-		if _, _, err := o.Create(t.Context(), dir+"/"+name, []byte("stray"), nil, zk.ModePersistent); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // TestStrays: ours goes on beside strays in every directory of a lock, deletes
@@ -147,30 +127,6 @@ func showsStrays(t *testing.T, s zkreal.SharedServer, path, layout, choice strin
 			}
 		}
 	}
-}
-
-// dialZklock is a client in this process, closed in the test's cleanup.
-func dialZklock(t *testing.T, s zkreal.SharedServer, layout string) *zklock.Client {
-	t.Helper()
-	opts, err := clientOptions(layout)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dialWith(t, s, opts)
-}
-
-func dialWith(t *testing.T, s zkreal.SharedServer, opts *zklock.Options) *zklock.Client {
-	t.Helper()
-	c, err := zklock.Dial(t.Context(), s.Addr, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return c
 }
 
 // TestStraysStopCurator is why strays are shown: Curator waits for them for good,
