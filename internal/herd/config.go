@@ -7,7 +7,8 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// Limits of a [Config].
+// Limits of a [Config]. They keep a slip of the finger from taking a machine
+// down: every session costs a connection, and memory on both sides of it.
 const (
 	MaxWaiters  = 10_000
 	MaxReleases = 100_000
@@ -72,7 +73,8 @@ func (c Config) check() (*Config, error) {
 	return &c, nil
 }
 
-// sessions returns how many sessions n contenders ask for.
+// sessions returns how many sessions n contenders ask for: more than there are
+// contenders would only stand by.
 func (c *Config) sessions(n int) int {
 	switch {
 	case c.Sessions > 0:

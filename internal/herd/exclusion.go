@@ -2,12 +2,14 @@ package herd
 
 import "sync"
 
-// exclusion watches that nobody holds beside a writer.
+// exclusion watches that nobody holds beside a writer. It knows nothing of how a
+// lock is made, so that it can judge all of them. Its methods may be called from
+// any goroutine.
 type exclusion struct {
 	mu      sync.Mutex
-	readers int
-	writers int
-	broken  bool
+	readers int  // how many hold for reading
+	writers int  // how many hold alone, which should be one at most
+	broken  bool // for good, once it was: figures of a broken lock mean nothing
 }
 
 // grant takes note of a new holder and reports whether it may be one.
@@ -25,7 +27,8 @@ func (x *exclusion) grant(write bool) bool {
 	return !x.broken
 }
 
-// leave takes note of a holder who is about to leave.
+// leave takes note of a holder who is about to leave: before it does, since the
+// next one may be granted before the servers' answer is there.
 func (x *exclusion) leave(write bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

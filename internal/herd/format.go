@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// number writes a mean: whole numbers as such, others with what tells them apart.
+// number writes a mean: whole numbers as such, since most counts are the same at
+// every release, others with what tells them apart.
 func number(v float64) string {
 	switch {
 	case v == math.Trunc(v) || v >= 1000:
@@ -18,7 +19,8 @@ func number(v float64) string {
 	return strconv.FormatFloat(v, 'f', 2, 64)
 }
 
-// volume writes a number of bytes with three figures, in powers of a thousand.
+// volume writes a number of bytes with three figures, in powers of a thousand as
+// on the wire, not of 1024 as in memory.
 func volume(v float64) string {
 	unit := "B"
 	for _, larger := range []string{"kB", "MB", "GB"} {
@@ -30,7 +32,9 @@ func volume(v float64) string {
 	return three(v, unit == "B") + " " + unit
 }
 
-// span writes a time with three figures.
+// span writes a time with three figures. Microseconds are written in ASCII, for
+// terminals that know no other letters, and whole from ten on: a clock's reading
+// is not better than that.
 func span(d time.Duration) string {
 	us := float64(d) / float64(time.Microsecond)
 	switch {

@@ -5,13 +5,14 @@ import (
 	"io"
 )
 
-// document is a run as JSON.
+// document is a run as JSON. Its names are an interface: programs read them.
 type document struct {
 	Servers string    `json:"servers"`
 	Rows    []jsonRow `json:"rows"`
 }
 
-// jsonRow is a row as JSON. Times are in microseconds.
+// jsonRow is a row as JSON. Times are in microseconds. An experiment without
+// figures has zero releases and an error, and its other numbers mean nothing.
 type jsonRow struct {
 	Recipe     string  `json:"recipe"`
 	About      string  `json:"about"`
@@ -31,7 +32,8 @@ type jsonRow struct {
 }
 
 // WriteJSON writes the rows as one JSON object, with a word on where they were
-// measured.
+// measured: the connection string, or what else names the servers. Times are in
+// microseconds. The error is that of the writer.
 func WriteJSON(w io.Writer, servers string, rows []Row) error {
 	doc := document{Servers: servers, Rows: []jsonRow{}}
 	for i := range rows {
@@ -42,6 +44,7 @@ func WriteJSON(w io.Writer, servers string, rows []Row) error {
 	return enc.Encode(doc)
 }
 
+// view returns the row as it is written.
 func (r *Row) view() jsonRow {
 	v := jsonRow{
 		Recipe: r.Recipe.Name, About: r.Recipe.About, Kind: r.Recipe.Kind, Edition: r.Recipe.Edition,

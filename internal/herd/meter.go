@@ -9,7 +9,7 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// Traffic is what was counted.
+// Traffic is what was counted; package herd's own comment says what counts.
 type Traffic struct {
 	Notifications int64 `json:"notifications"` // watch events, to all sessions but the one that acted
 	Own           int64 `json:"own"`           // watch events to the session that acted
@@ -17,6 +17,7 @@ type Traffic struct {
 	Bytes         int64 `json:"bytes"` // of requests, replies and events, both ways
 }
 
+// add adds o to t.
 func (t *Traffic) add(o Traffic) {
 	t.Notifications += o.Notifications
 	t.Own += o.Own
@@ -24,14 +25,16 @@ func (t *Traffic) add(o Traffic) {
 	t.Bytes += o.Bytes
 }
 
+// minus returns what was counted since o.
 func (t Traffic) minus(o Traffic) Traffic {
 	return Traffic{t.Notifications - o.Notifications, t.Own - o.Own, t.Requests - o.Requests, t.Bytes - o.Bytes}
 }
 
-// meter counts what goes over the connections of one session.
+// meter counts what goes over the connections of one session: several, one after
+// the other, if it reconnects. Its methods may be called from any goroutine.
 type meter struct {
-	mu    sync.Mutex
-	count Traffic // Own is not filled: a session does not know who acts
+	mu    sync.Mutex // held for a few additions, never while bytes move
+	count Traffic    // Own is not filled: a session does not know who acts
 }
 
 // read returns the count.
@@ -87,7 +90,8 @@ func (c *metered) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// request counts a frame that goes out.
+// request counts a frame that goes out. The handshake has no header, and what is
+// shorter than one is none of the protocol's.
 func (c *metered) request(body []byte, size int, first bool) {
 	if first || len(body) < 8 {
 		return
@@ -106,6 +110,8 @@ func (c *metered) request(body []byte, size int, first bool) {
 }
 
 // isUpkeep reports whether a request comes by the clock or from the experiment.
+// A heartbeat of zklock is known by its first operation: what else it does in
+// multis begins with a create or a delete.
 func isUpkeep(body []byte) bool {
 	switch wire.OpCode(binary.BigEndian.Uint32(body[4:])) {
 	case wire.OpPing, wire.OpSync:
@@ -120,7 +126,9 @@ func isUpkeep(body []byte) bool {
 	return false
 }
 
-// answer counts a frame that comes in.
+// answer counts a frame that comes in. Answers come in the order of their
+// requests (ZooKeeper promises it of a session), so that the next answer to
+// upkeep is the first that is owed; events and pings have xids of their own.
 func (c *metered) answer(body []byte, size int, first bool) {
 	if first || len(body) < 4 {
 		return

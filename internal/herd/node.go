@@ -18,16 +18,18 @@ type node struct {
 	armed bool
 }
 
+// joinNode makes a contender for the one znode below path.
 func joinNode(c *zk.Client, path string) contender {
 	return &node{client: c, path: path + "/lock"}
 }
 
+// enter has no place to take: whoever is there when the znode goes is in the race.
 func (n *node) enter(_ context.Context, _ bool, granted func(error)) error {
 	n.granted = granted
 	return nil
 }
 
-// wait tries to create the znode.
+// wait tries to create the znode, and watches it if somebody else was quicker.
 func (n *node) wait() {
 	n.client.Go(zk.CreateOp(n.path, []byte{}, nil, zk.ModeEphemeral), func(r zk.Result) {
 		if errors.Is(r.Err, zk.ErrNodeExists) {
@@ -38,7 +40,8 @@ func (n *node) wait() {
 	})
 }
 
-// watch reads the znode, to be told when it is gone.
+// watch reads the znode, to be told when it is gone. A read sets no watch on a
+// znode that is not there; an exists would, and be told of the next holder too.
 func (n *node) watch() {
 	n.client.Go(zk.GetOp(n.path, true), func(r zk.Result) {
 		switch {
@@ -52,6 +55,8 @@ func (n *node) watch() {
 	})
 }
 
+// event starts the race again. Of others in the same session it may tell of a
+// watch that is not this contender's, hence armed.
 func (n *node) event(e zk.Event) {
 	if n.armed && e.Path == n.path && e.Type == zk.EventNodeDeleted {
 		n.armed = false
@@ -59,6 +64,7 @@ func (n *node) event(e zk.Event) {
 	}
 }
 
+// leave deletes the znode, which wakes everybody.
 func (n *node) leave(ctx context.Context) error { return n.client.Delete(ctx, n.path, -1) }
 
 func (n *node) stop() {}

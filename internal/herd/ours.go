@@ -8,7 +8,8 @@ import (
 )
 
 // ours is a contender for one of this module's locks, by way of a client of its
-// own on the session.
+// own on the session. It uses the public API alone, as programs do: what it costs
+// is what they pay.
 type ours struct {
 	client *zklock.Client
 	path   string
@@ -20,6 +21,8 @@ type ours struct {
 	ended  chan struct{}      // closed when the acquire has ended
 }
 
+// joinOurs returns how to make contenders for the lock that pick picks. The hook
+// must not block, and one word is enough: a contender has one acquire at a time.
 func joinOurs(pick func(*zklock.Client, string, bool) *zklock.Lock) func(*zk.Client, string) contender {
 	return func(c *zk.Client, path string) contender {
 		o := &ours{path: path, pick: pick, placed: make(chan struct{}, 1)}
@@ -33,8 +36,10 @@ func joinOurs(pick func(*zklock.Client, string, bool) *zklock.Lock) func(*zk.Cli
 	}
 }
 
+// mutex is the lock of zklock-mutex.
 func mutex(c *zklock.Client, path string, _ bool) *zklock.Lock { return c.Mutex(path) }
 
+// readWrite is the lock of zklock-rwmutex, the side that is asked for.
 func readWrite(c *zklock.Client, path string, write bool) *zklock.Lock {
 	if write {
 		return c.RWMutex(path).Writer()
@@ -67,15 +72,19 @@ func (o *ours) enter(ctx context.Context, write bool, granted func(error)) error
 	return nil
 }
 
+// wait has nothing to do: Acquire waits from the start.
 func (o *ours) wait() {}
 
+// leave releases the hold, and waits for the servers' word as the others do.
 func (o *ours) leave(ctx context.Context) error {
 	defer o.cancel()
 	return o.hold.Release(ctx)
 }
 
+// event has nothing to do: the client listens for itself.
 func (o *ours) event(zk.Event) {}
 
+// stop gives up an acquire that is still waiting.
 func (o *ours) stop() {
 	if o.cancel != nil {
 		o.cancel()

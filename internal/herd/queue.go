@@ -37,6 +37,8 @@ type queue struct {
 	watched string
 }
 
+// joinQueue returns how to make contenders for a queue with these prefixes, which
+// watch its parent, as a crowd does, or the entry ahead.
 func joinQueue(read, write string, crowd bool) func(*zk.Client, string) contender {
 	return func(c *zk.Client, path string) contender {
 		return &queue{client: c, parent: path, read: read, write: write, crowd: crowd}
@@ -57,7 +59,8 @@ func (q *queue) enter(ctx context.Context, write bool, granted func(error)) erro
 	return nil
 }
 
-// wait lists the queue, and watches what is in the way.
+// wait lists the queue, and watches what is in the way. The list and the watch on
+// the parent are one request, so nothing can change between them.
 func (q *queue) wait() {
 	q.client.Go(zk.ChildrenOp(q.parent, q.crowd), func(r zk.Result) {
 		if r.Err != nil {
@@ -78,7 +81,8 @@ func (q *queue) wait() {
 	})
 }
 
-// watch asks to be told when an entry is gone.
+// watch asks to be told when an entry is gone. It may be gone since the listing:
+// then nobody tells, and the list is old.
 func (q *queue) watch(path string) {
 	q.client.Go(zk.ExistsOp(path, true), func(r zk.Result) {
 		switch {
@@ -92,6 +96,8 @@ func (q *queue) watch(path string) {
 	})
 }
 
+// event lists again after what was waited for. Another contender of the session
+// may have had its own watch fire, which is none of this one's business.
 func (q *queue) event(e zk.Event) {
 	if q.watched != "" && e.Path == q.watched {
 		q.watched = ""
@@ -99,6 +105,7 @@ func (q *queue) event(e zk.Event) {
 	}
 }
 
+// leave deletes the own entry.
 func (q *queue) leave(ctx context.Context) error {
 	return q.client.Delete(ctx, q.parent+"/"+q.own, -1)
 }

@@ -35,7 +35,7 @@ type Figures struct {
 	Bytes         float64 `json:"bytes"`
 }
 
-// over divides a traffic by a number; by 0 it is 0.
+// over divides a traffic by a number; by 0 it is 0, for rows without figures.
 func (t Traffic) over(n int) Figures {
 	if n == 0 {
 		return Figures{}
@@ -50,7 +50,7 @@ func (r *Row) PerRelease() Figures { return r.Release.over(r.Releases) }
 // PerArrival returns what an arrival at the back of n-1 waiters cost in the mean.
 func (r *Row) PerArrival() Figures { return r.Arrival.over(r.Releases) }
 
-// Median returns the middle latency, 0 if there is none.
+// Median returns the middle latency, the greater of two, 0 if there is none.
 func (r *Row) Median() time.Duration {
 	if len(r.Latencies) == 0 {
 		return 0

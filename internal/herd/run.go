@@ -66,6 +66,7 @@ func Run(ctx context.Context, cfg Config) (rows []Row, err error) {
 		}
 		err = errors.Join(err, left)
 	}()
+	// The control session is not bound by the budget: it cleans up afterwards.
 	budget, cancel := context.WithTimeout(ctx, c.Budget)
 	defer cancel()
 	end := time.Now().Add(c.Budget)
@@ -75,6 +76,7 @@ func Run(ctx context.Context, cfg Config) (rows []Row, err error) {
 		rest += p.weight()
 	}
 	for i, p := range plans {
+		// What an experiment does not use is shared by those that follow.
 		slice := max(time.Until(end), 0) / rest * p.weight()
 		rest -= p.weight()
 		row := experiment(budget, c, p, fmt.Sprintf("%s/%03d-%s", c.Root, i, p.recipe.Name), control.client, slice)
@@ -108,13 +110,17 @@ func experiment(ctx context.Context, cfg *Config, p plan, path string, control *
 	return row
 }
 
-// onSessions runs a row's trial on sessions of its own.
+// onSessions runs a row's trial on sessions of its own, which have ended when it
+// returns. New sessions are as those of programs that have just begun: what one
+// recipe left to be told is not counted for the next.
 func onSessions(ctx context.Context, cfg *Config, row *Row, path string, control *zk.Client, slice time.Duration) error {
 	runtime.GC() // or one experiment would pay for the garbage of the last
 	contenders := row.Waiters + 1
 	sessions, err := dialSessions(ctx, cfg, cfg.sessions(contenders))
 	defer func() { closeSessions(sessions) }()
 	row.Sessions = len(sessions)
+	// A number that nobody asked for gives way to what can be had, if at least
+	// the holder and one waiter can be apart.
 	if err != nil && (cfg.Sessions > 0 || len(sessions) < 2 || ctx.Err() != nil) {
 		return err
 	}
@@ -127,8 +133,8 @@ func onSessions(ctx context.Context, cfg *Config, row *Row, path string, control
 	return newTrial(row.Recipe, path, sessions, contenders).run(ctx, cfg.Releases, slice, row)
 }
 
-// makeNode makes a znode that the servers remove some time after its last child, if
-// they can.
+// makeNode makes a znode that the servers remove some time after its last child,
+// if they can: a run that is killed then leaves nothing for ever.
 func makeNode(ctx context.Context, c *zk.Client, path string) error {
 	_, _, err := c.Create(ctx, path, []byte{}, nil, zk.ModeContainer)
 	if errors.Is(err, zk.ErrUnimplemented) {
@@ -137,7 +143,9 @@ func makeNode(ctx context.Context, c *zk.Client, path string) error {
 	return err
 }
 
-// clean removes a znode with its children and theirs.
+// clean removes a znode with its children and theirs. What the sessions had made
+// below went with them, or will if an end was not confirmed: then its parent is
+// left, and the error says so.
 func clean(ctx context.Context, c *zk.Client, root string) error {
 	children, _, err := c.Children(ctx, root)
 	for _, child := range children {

@@ -12,7 +12,8 @@ type scale struct {
 	from, to  float64 // where the ends are
 }
 
-// at returns where v is. What is below the scale, zero included, is at its low end.
+// at returns where v is. What is below the scale is at its low end, and so is
+// zero, which has no logarithm: a recipe that wakes nobody is drawn as the best.
 func (s scale) at(v float64) float64 {
 	if s.high <= s.low {
 		return (s.from + s.to) / 2
@@ -24,7 +25,8 @@ func (s scale) at(v float64) float64 {
 	return s.from + part*(s.to-s.from)
 }
 
-// decades returns the powers of ten on the scale.
+// decades returns the powers of ten on the scale, its ends included in spite of
+// the errors of logarithms.
 func (s scale) decades() (all []float64) {
 	for e := math.Ceil(s.low - 1e-9); e <= s.high+1e-9; e++ {
 		all = append(all, math.Pow(10, e))
@@ -39,7 +41,8 @@ type metric struct {
 	label     func(float64) string
 }
 
-// metrics returns what the picture shows.
+// metrics returns what the picture shows. Requests are not among them: their
+// lines are those of the notifications, a little higher.
 func metrics() []metric {
 	return []metric{
 		{"woken", "notifications to other sessions", func(r *Row) float64 { return r.PerRelease().Notifications }, number},
@@ -54,7 +57,8 @@ func (m metric) tick(v float64) string {
 	return strings.NewReplacer(".00 ", " ", ".0 ", " ").Replace(m.label(v))
 }
 
-// heights returns the scale of a metric over whole decades, for all rows.
+// heights returns the scale of a metric over whole decades, for all rows: the
+// panels of mutexes and of read-write locks can then be compared by eye.
 func heights(rows []Row, m metric, from, to float64) scale {
 	low, high := math.Inf(1), math.Inf(-1)
 	for i := range rows {
@@ -68,7 +72,8 @@ func heights(rows []Row, m metric, from, to float64) scale {
 	return scale{low, max(high, low+1), from, to}
 }
 
-// widths returns the scale of the numbers of waiters.
+// widths returns the scale of the numbers of waiters, from the least to the
+// greatest.
 func widths(rows []Row, from, to float64) scale {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, r := range rows {

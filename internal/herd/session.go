@@ -12,7 +12,8 @@ import (
 // write of the servers.
 const dialsAtOnce = 32
 
-// session is a session with its meter and the contenders that share it.
+// session is a session with its meter and the contenders that share it. The
+// members are all there before listen, and do not change afterwards.
 type session struct {
 	client  *zk.Client
 	meter   *meter
@@ -55,6 +56,7 @@ func dialSessions(ctx context.Context, cfg *Config, n int) ([]*session, error) {
 	return found, nil
 }
 
+// dialSession begins one session, on metered connections.
 func dialSession(ctx context.Context, cfg *Config) (*session, error) {
 	if cfg.Connect > 0 {
 		var cancel context.CancelFunc
@@ -152,7 +154,8 @@ func syncAll(ctx context.Context, sessions []*session) error {
 	return nil
 }
 
-// total is what all sessions have counted.
+// total is what all sessions have counted. It is no picture of one moment, and
+// need not be: where it matters, all is quiet.
 func total(sessions []*session) (sum Traffic) {
 	for _, s := range sessions {
 		sum.add(s.meter.read())

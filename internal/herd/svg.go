@@ -27,8 +27,8 @@ polyline{fill:none;stroke-linejoin:round;stroke-linecap:round}`
 // pen is how the lines of a recipe are drawn.
 type pen struct {
 	color  string
-	width  float64
-	dashes string
+	width  float64 // in pixels
+	dashes string  // as stroke-dasharray has it; empty is a whole line
 }
 
 // pens returns the pens of a kind's recipes. Lines that lie on one another stay
@@ -52,10 +52,11 @@ func pens(recipes []Recipe) map[string]pen {
 	return found
 }
 
-// picture is an SVG under way.
+// picture is an SVG under way. It is text that is put together, since a picture
+// of lines needs no library.
 type picture struct {
-	strings.Builder
-	rows []Row
+	strings.Builder // takes everything without an error
+	rows            []Row
 }
 
 // WriteSVG draws the rows: for mutexes and for read-write locks, what a release
@@ -126,6 +127,7 @@ func (p *picture) panel(m metric, recipes []Recipe, drawn map[string]pen, left, 
 	}
 	p.text((left+right)/2, bottom+36, "tick", "middle", "waiters")
 	fmt.Fprintf(p, "<rect class=\"frame\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%d\"/>\n", left, top, right-left, panelHeight)
+	// What comes later lies above: the thin and the dashed over the broad.
 	for _, edition := range []Edition{Ours, First, Improved} {
 		for _, r := range recipes {
 			if r.Edition == edition {
@@ -153,6 +155,7 @@ func (p *picture) line(m metric, recipe Recipe, pen pen, x, y scale) {
 		m.id, escape(recipe.Name), escape(recipe.Name), strings.Join(points, " "), pen.attributes(), dots.String())
 }
 
+// attributes returns the pen as attributes of an element.
 func (n pen) attributes() string {
 	s := fmt.Sprintf("stroke=\"%s\" stroke-width=\"%g\"", n.color, n.width)
 	if n.dashes != "" {
@@ -161,7 +164,8 @@ func (n pen) attributes() string {
 	return s
 }
 
-// waiters returns the numbers of waiters that there are rows for.
+// waiters returns the numbers of waiters that there are rows for, which are the
+// ticks of the horizontal axis: no others were measured.
 func (p *picture) waiters() (all []int) {
 	for _, r := range p.rows {
 		if !slices.Contains(all, r.Waiters) {

@@ -30,7 +30,7 @@ func WriteTable(w io.Writer, rows []Row) error {
 	return err
 }
 
-// tableRow returns the cells of one row.
+// tableRow returns the cells of one row, dashes where nothing was counted.
 func tableRow(r *Row) []string {
 	cells := []string{fmt.Sprint(r.Waiters), r.Recipe.Name}
 	if r.Releases == 0 {
@@ -41,7 +41,8 @@ func tableRow(r *Row) []string {
 		span(r.Median()), span(r.Slowest()), number(r.PerArrival().Notifications), bar(per.Notifications))
 }
 
-// bar draws a number on a logarithmic scale: nothing for 0.
+// bar draws a number on a logarithmic scale: nothing for 0. Its sign is one that
+// every terminal and every mail has.
 func bar(v float64) string {
 	if v <= 0 {
 		return ""

@@ -18,11 +18,11 @@ type trial struct {
 	troubles  chan error // has room for the first
 }
 
-// entrant is a contender and where it is.
+// entrant is a contender and where it is. The trial's goroutine alone uses it.
 type entrant struct {
 	contender
 	home  *session
-	write bool // as what it entered last
+	write bool // as what it entered last: a writer, or a reader
 }
 
 // grant tells that an entrant holds the lock, or why it can't.
@@ -73,7 +73,7 @@ func (t *trial) enter(ctx context.Context, e *entrant) error {
 	})
 }
 
-// granted waits for the next grant.
+// granted waits for the next grant, for as long as nothing has gone wrong.
 func (t *trial) granted(ctx context.Context) (grant, error) {
 	select {
 	case g := <-t.grants:
@@ -102,6 +102,7 @@ func (t *trial) settle(ctx context.Context) error {
 // take their places before any of them looks, so that a herd is not let loose by
 // every arrival.
 func (t *trial) begin(ctx context.Context) (*entrant, error) {
+	// Without a queue the first one holds only if it is there before the others.
 	first := t.entrants[0]
 	if err := t.enter(ctx, first); err != nil {
 		return nil, err
@@ -163,6 +164,7 @@ func (t *trial) round(ctx context.Context, holder *entrant, row *Row) (*entrant,
 	if err != nil {
 		return nil, err
 	}
+	// The time is the grant's own, not that at which this goroutine heard of it.
 	row.count(release, arrival, next.at.Sub(began))
 	return next.who, nil
 }
