@@ -56,7 +56,8 @@ func (cl *claim) downgradable() bool {
 		return false
 	}
 	p := cl.places[0]
-	return p.role == member && p.writer && p.kind == Exclusive && (p.names.Layout != Custom || p.names.Shared != "")
+	readers := p.names.Layout != Latch && (p.names.Layout != Custom || p.names.Shared != "")
+	return p.role == member && p.writer && p.kind == Exclusive && readers
 }
 
 func (c *Core) sendSwap(now time.Duration, cl *claim) {
