@@ -26,7 +26,13 @@ func (c *Core) lookAtRecords(p *place) {
 	c.send(Request{Kind: List, Path: dir}, func(_ time.Duration, r Reply) { before = r })
 	c.send(Request{Kind: List, Path: p.parent}, func(_ time.Duration, r Reply) { queue = r })
 	c.send(Request{Kind: List, Path: dir}, func(now time.Duration, after Reply) {
-		// All three have to succeed; the first failure tells what to do.
+		// All three have to succeed; the first failure tells what to do. Without
+		// their parent there are no records.
+		for _, records := range []*Reply{&before, &after} {
+			if records.Code == NoNode {
+				records.Code, records.Children = OK, nil
+			}
+		}
 		if before.Code != OK {
 			queue = before
 		} else if queue.Code == OK && after.Code != OK {
