@@ -208,10 +208,16 @@ func (c *Core) settleSwap(now time.Duration, cl *claim) {
 		if cl.swap != s {
 			return
 		}
+		there := func(n *node) bool { return n.named != forever && slices.Contains(r.Children, n.name) }
 		switch proven := r.Code == OK && s.conn != 0 && s.conn == r.Conn; {
-		case proven && slices.Contains(r.Children, s.news[0].name):
+		case proven && slices.ContainsFunc(s.news, there):
 			c.swapped(cl)
-		case proven && slices.Contains(r.Children, s.olds[0].name):
+			for _, n := range cl.nodes() {
+				if !there(n) {
+					c.gone(now, n)
+				}
+			}
+		case proven && slices.ContainsFunc(s.olds, there):
 			s.unsure = false
 			c.sendSwap(now, cl)
 		case proven, r.Code == NoNode:
