@@ -236,7 +236,8 @@ func (c *Core) notMade(now time.Duration, cl *claim, nodes []*node, r Reply) {
 	case cl == nil:
 	case r.Code == NoNode:
 		c.makeParents(now, cl, nodes)
-	case perhaps && r.Code == NodeExists: // the answer behind it tells whose it is
+	case perhaps && r.Code == NodeExists:
+		nodes[0].tried = r.Conn // the answer behind it tells whose it is
 	case perhaps && r.Code == NotApplied:
 		cl.retry(now + retryPause)
 	case r.Code == NotApplied, r.Code == SessionOver:

@@ -36,6 +36,7 @@ type node struct {
 	named   naming
 	fixed   bool   // a node lock's: the name asked for is the name made
 	id      string // for byData
+	tried   uint64 // fixed: on which connection a create was last refused
 	state   nodeState
 	czxid   int64
 	session int64
