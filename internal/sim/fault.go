@@ -337,8 +337,12 @@ func (w *World) touch(p string) {
 // removed notes that an entry went by an operator's doing.
 func (w *World) removed(p string, czxid int64) {
 	w.operated[p], w.operated[key(p, czxid)] = true, true
-	if l := w.lockOf(p); l.Family == queues {
+	l := w.lockOf(p)
+	if l.Family == queues {
 		w.operated[recordOf(p)] = true
+	}
+	if l.byID() {
+		l.amiss = w.now + 6*w.cfg.Timeout
 	}
 }
 

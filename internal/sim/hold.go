@@ -164,7 +164,7 @@ func (w *World) checkNodes(operator bool) {
 			h.gone, h.goneAt = true, w.now
 			switch {
 			case !h.open: // released, or lost: this is how it goes
-			case operator || w.operatedOn(n):
+			case operator || w.operatedOn(n) || w.lockOf(n.path).amiss > w.now:
 				w.operated[key(n.path, n.czxid)] = true
 				w.expectLoss(h)
 			case h.safe():

@@ -89,6 +89,9 @@ type lock struct {
 	last     string   // who had that
 	traces   []*trace
 	taints   []taint
+	// amiss is until when the lock's own clients may delete another's znode by its
+	// name, for an operator has deleted theirs.
+	amiss    time.Duration
 	fenced   int64 // the token last written under a guard
 	resource string
 }
