@@ -94,16 +94,19 @@ func orEmpty(data []byte) []byte {
 func reply(r queue.Request, res zk.Result) queue.Reply {
 	q := queue.Reply{
 		ID: r.ID, Czxid: res.Stat.Czxid, Owner: res.Stat.EphemeralOwner,
-		Version: res.Stat.Version, Count: int(res.Stat.NumChildren),
-		Data: res.Data, Children: res.Children,
+		Version: res.Stat.Version,
+		Data:    res.Data, Children: res.Children,
 		Sent: res.Sent, Received: res.Received, Conn: res.Conn,
 		Err: res.Err, Code: code(res.Err), Failed: -1,
 	}
 	switch {
 	case res.Err != nil:
 		q.Failed, q.Err = failure(res)
-		if q.Failed >= 0 {
+		switch {
+		case q.Failed >= 0:
 			q.Code = code(q.Err)
+		case r.Kind == queue.Guard && zk.Applied(res.Err) == zk.AppliedUnknown:
+			q.Code = queue.Unknown // even where the session is over
 		}
 	case r.Kind == queue.Create && len(r.Creates) == 1:
 		q.Made = []string{res.Path}

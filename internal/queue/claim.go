@@ -32,6 +32,8 @@ type claim struct {
 	makes   int           // how often in a row parents had to be made
 	makeErr error         // why a parent could not be made
 
+	retaking bool // its present step has to be taken again
+
 	token    int64 // of the hold
 	watching bool  // it was asked to tell of a revocation
 	revoked  bool  // it was told of one
@@ -110,7 +112,7 @@ func (c *Core) stand(cl *claim) []*place {
 // for the listings that show who is ahead, in one go: the server carries a
 // session's requests out in order.
 func (c *Core) join(now time.Duration, cl *claim) {
-	cl.phase = working
+	cl.phase, cl.retaking = working, false
 	places := c.stand(cl)
 	cl.places = append(cl.places, places...)
 	var creates []Creation
@@ -194,6 +196,13 @@ func (c *Core) created(now time.Duration, nodes []*node, r Reply) {
 			return
 		}
 		cl.makes = 0
+		for _, n := range nodes {
+			if n.named == byData && !n.fixed {
+				// A check of its name does not tell it from one that was made anew
+				// after the parent was: only a watch and the czxid do.
+				c.watchOwn(n)
+			}
+		}
 		if err := c.inspectOwn(cl, nodes, r); err != nil {
 			c.fail(now, cl, err)
 		}
@@ -207,8 +216,7 @@ func (c *Core) created(now time.Duration, nodes []*node, r Reply) {
 			c.disposeAll(now, nodes)
 		case nodes[0].fixed: // its name tells whose it is, so it may be kept
 		default:
-			c.park(now, cl)
-			cl.retry(now + retryPause)
+			c.retake(now, cl)
 		}
 		return
 	}
@@ -241,11 +249,26 @@ func (c *Core) notMade(now time.Duration, cl *claim, nodes []*node, r Reply) {
 	case perhaps && r.Code == NotApplied:
 		cl.retry(now + retryPause)
 	case r.Code == NotApplied, r.Code == SessionOver:
-		c.park(now, cl)
-		cl.retry(now + retryPause)
+		c.retake(now, cl)
 	default:
 		c.fail(now, cl, r.Err)
 	}
+}
+
+// retake gives up the places of the claim's present step, whose create was not
+// done or may not have been, and takes the step again with the next connection or
+// in a moment. It keeps those where it stands clear: a gate, or its queues while
+// it is about semaphores.
+func (c *Core) retake(now time.Duration, cl *claim) {
+	kept := slices.DeleteFunc(slices.Clone(cl.places), func(p *place) bool { return !p.clear })
+	left := slices.DeleteFunc(cl.places, func(p *place) bool { return p.clear })
+	c.abandon(now, left, nil, &parting{}, true)
+	cl.places, cl.retryAt = kept, 0
+	if len(kept) == 0 {
+		cl.phase, cl.step = parked, 0
+	}
+	cl.retaking = len(kept) > 0
+	cl.retry(now + retryPause)
 }
 
 // strayed takes the outcome of a create whose session was over before it came.
@@ -319,6 +342,9 @@ func (c *Core) proceed(now time.Duration, cl *claim) {
 		c.join(now, cl)
 		return
 	case working:
+		if cl.retaking {
+			c.join(now, cl)
+		}
 		for _, p := range slices.Clone(cl.places) {
 			if cl.phase == working && !p.over {
 				c.proceedAt(now, p)
@@ -408,7 +434,7 @@ func (c *Core) gone(now time.Duration, n *node) {
 // connection or retry.
 func (c *Core) park(now time.Duration, cl *claim) {
 	c.vacate(now, cl, &parting{}, true)
-	cl.phase, cl.step, cl.retryAt = parked, 0, 0
+	cl.phase, cl.step, cl.retryAt, cl.retaking = parked, 0, 0, false
 }
 
 // lose ends a hold that is no longer safe. Its znodes may well be there still.
@@ -437,8 +463,13 @@ func (c *Core) leave(now time.Duration, cl *claim, report bool) {
 // there may be. The record of a hold that was lost stays, for others to see;
 // else orderly says that it goes as well, and before the entry.
 func (c *Core) vacate(now time.Duration, cl *claim, why *parting, orderly bool) int {
-	places := cl.places
-	cl.places = nil
+	places, swap := cl.places, cl.swap
+	cl.places, cl.swap = nil, nil
+	return c.abandon(now, places, swap, why, orderly)
+}
+
+// abandon dooms the znodes at these places, and those of a downgrade under way.
+func (c *Core) abandon(now time.Duration, places []*place, s *swap, why *parting, orderly bool) int {
 	var nodes []*node
 	for _, p := range places {
 		p.over = true
@@ -447,13 +478,12 @@ func (c *Core) vacate(now time.Duration, cl *claim, why *parting, orderly bool) 
 		}
 		nodes = append(nodes, p.nodes...)
 	}
-	if cl.swap != nil {
-		for _, n := range cl.swap.news {
+	if s != nil {
+		for _, n := range s.news {
 			if orderly || n.named != forever {
 				nodes = append(nodes, n)
 			}
 		}
-		cl.swap = nil
 	}
 	nodes = slices.DeleteFunc(nodes, func(n *node) bool { return n.state == absent })
 	why.left = len(nodes)

@@ -481,7 +481,7 @@ func (c *Core) over(why, left error) {
 			c.remove(cl)
 			c.signal(Signal{ID: cl.id, Kind: Failed, Err: why})
 		default:
-			cl.phase, cl.step, cl.retryAt = parked, 0, 0
+			cl.phase, cl.step, cl.retryAt, cl.retaking = parked, 0, 0, false
 		}
 	}
 }

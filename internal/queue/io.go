@@ -69,7 +69,6 @@ type Reply struct {
 	Czxid    int64    // of Create and Get; for Create and Swap by multi, the multi's zxid
 	Owner    int64    // the ephemeral owner: of Get, and of Create if it told, else 0
 	Version  int32    // of Get
-	Count    int      // how many children it has, of Get
 	Data     []byte   // of Get
 	Children []string // of List
 

@@ -21,8 +21,8 @@ import (
 // left behind by a holder would tell it of every other holder's release.
 func (c *Core) count(p *place, watch bool) {
 	p.listing = true
-	if !p.counted {
-		c.agree(p)
+	if !p.agreed {
+		c.send(Request{Kind: Get, Path: p.parent}, func(_ time.Duration, r Reply) { p.limit = r })
 	}
 	c.send(Request{Kind: List, Path: p.parent, Watch: watch}, func(now time.Duration, r Reply) {
 		if c.answers(now, p, r) {
@@ -47,6 +47,10 @@ func (c *Core) counts(now time.Duration, p *place, children []string, watched bo
 	p.ahead = slices.DeleteFunc(l.Queue, func(e Entry) bool { return !e.Lease() || p.owns(e) })
 	over := len(p.ahead) + len(p.nodes) - p.sem.Of
 	others := c.others(p.parent, p.ahead)
+	if !p.agreed && !c.agree(p, others) {
+		c.fail(now, p.claim, ErrPermits)
+		return
+	}
 	switch {
 	case over <= 0:
 		c.clear(now, p)
@@ -75,28 +79,27 @@ func (c *Core) others(parent string, entries []Entry) int {
 	return n
 }
 
-// agree compares the number of permits with what others hold to. The layout has
-// no place for it, so zklock keeps it as a number in the data of the leases'
-// parent: the claim under the gate writes it when nobody else has a lease, or
-// nobody has written one yet.
-func (c *Core) agree(p *place) {
-	c.send(Request{Kind: Get, Path: p.parent}, func(now time.Duration, r Reply) {
-		if p.over || r.Code != OK {
-			return
-		}
-		p.counted = true
-		n, err := strconv.Atoi(string(r.Data))
-		alone := r.Count <= len(p.nodes)
-		switch {
-		case err == nil && n == p.sem.Of:
-		case err == nil && !alone:
-			c.fail(now, p.claim, ErrPermits)
-		case err == nil || len(r.Data) == 0:
-			// Whoever may not write it, or is too late, does without.
-			c.send(Request{Kind: Set, Path: p.parent, Data: strconv.AppendInt(nil, int64(p.sem.Of), 10), Version: r.Version},
-				func(time.Duration, Reply) {})
-		}
-	})
+// agree compares the number of permits with what others hold to, and reports
+// whether they agree. The layout has no place for it, so zklock keeps it as a
+// number in the data of the leases' parent: the claim under the gate writes it
+// when nobody else has a lease, or nobody has written one yet.
+func (c *Core) agree(p *place, others int) bool {
+	r := p.limit
+	if r.Code != OK {
+		return true // not known; if the connection was lost, it is asked again
+	}
+	p.agreed = true
+	n, err := strconv.Atoi(string(r.Data))
+	switch {
+	case err == nil && n == p.sem.Of:
+	case err == nil && others > 0:
+		return false
+	case err == nil || len(r.Data) == 0:
+		// Whoever may not write it, or is too late, does without.
+		c.send(Request{Kind: Set, Path: p.parent, Data: strconv.AppendInt(nil, int64(p.sem.Of), 10), Version: r.Version},
+			func(time.Duration, Reply) {})
+	}
+	return true
 }
 
 // tryGate decides what a try does at a gate that another has: it may only be

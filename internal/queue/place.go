@@ -43,7 +43,8 @@ type place struct {
 	told    string  // of which blocker it told
 	vetted  map[string]bool
 
-	counted bool // leases: the number of permits was compared
+	limit  Reply // of leases: what says how many permits others hold to
+	agreed bool  // it was compared with one's own
 
 	delay  time.Duration
 	record *node                    // what others see when this claim vanishes; nil without delay

@@ -224,7 +224,7 @@ func (p *player) reply(args []string, values map[string]string) {
 		p.t.Fatalf("unknown code %q", args[1])
 	}
 	r := Reply{ID: uint64(p.number(args[0])), Code: code, Conn: p.conn, Sent: p.now, Received: p.now,
-		Data: []byte(values["data"]), Count: int(p.number(values["count"]))}
+		Data: []byte(values["data"])}
 	if v := values["path"]; v != "" {
 		r.Made = strings.Split(v, ",")
 	}

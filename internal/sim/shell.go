@@ -40,7 +40,12 @@ func (c *client) tick() {
 // submit puts one of the core's requests on its way. It belongs to the session
 // that was last told of, not to the one that may already be there.
 func (c *client) submit(r queue.Request) {
-	call := &session.Call{Op: operation(r)}
+	c.recorded(r)
+	c.trace("asks %+v", r)
+	if r.Kind == queue.Swap {
+		c.swapping(r)
+	}
+	call := &session.Call{Op: c.operation(r)}
 	probe := r.Kind == queue.List && c.former.Kind == queue.Check && len(c.former.Paths) == 1 && c.former.Paths[0] == r.Path
 	fresh := c.former.Kind == queue.Create
 	c.former = r
@@ -55,6 +60,7 @@ func (c *client) replied(r queue.Request, q queue.Reply) {
 	if c.held.keep(c, r, q) {
 		return
 	}
+	c.trace("gets %d: code %d made %v czxid %#x owner %#x data %q children %v failed %d", q.ID, q.Code, q.Made, q.Czxid, q.Owner, q.Data, q.Children, q.Failed)
 	if q.Code == queue.OK {
 		c.made = append(c.made, q.Made...)
 	}
@@ -124,6 +130,7 @@ func (c *client) event(e *session.Event) {
 	if c.world.cfg.Variant == AnyEvent && kind != queue.Children {
 		kind = queue.Deleted
 	}
+	c.trace("event %d %s", kind, e.Path)
 	c.input(func(core *queue.Core) { core.Event(c.now, kind, e.Path) })
 }
 
@@ -135,6 +142,7 @@ func (c *client) state(s *session.StateChange) {
 	switch s.State {
 	case session.Connected:
 		change.State = queue.Connected
+		c.session = s.SessionID
 		c.world.Stats.Reconnects++
 		if c.machine.isolate == 2 && len(c.holds) > 0 {
 			c.machine.isolate = 1
@@ -167,7 +175,7 @@ func (c *client) shut() {
 }
 
 // operation says a request in the session's terms.
-func operation(r queue.Request) session.Op {
+func (c *client) operation(r queue.Request) session.Op {
 	switch r.Kind {
 	case queue.Create:
 		if len(r.Creates) == 1 {
@@ -176,7 +184,11 @@ func operation(r queue.Request) session.Op {
 			return op
 		}
 		return multi(r)
-	case queue.Swap, queue.Check, queue.Guard:
+	case queue.Guard:
+		op := multi(r)
+		op.Sub = append(op.Sub, c.operations(r.Call)...)
+		return op
+	case queue.Swap, queue.Check:
 		return multi(r)
 	case queue.List:
 		return session.Op{Code: wire.OpGetChildren2, Path: r.Path, Watch: r.Watch}
@@ -227,7 +239,7 @@ func multi(r queue.Request) session.Op {
 func reply(r queue.Request, res *session.Result) queue.Reply {
 	q := queue.Reply{
 		ID: r.ID, Code: code(res), Err: res.Err(), Failed: -1,
-		Czxid: res.Stat.Czxid, Owner: res.Stat.EphemeralOwner, Version: res.Stat.Version, Count: int(res.Stat.NumChildren),
+		Czxid: res.Stat.Czxid, Owner: res.Stat.EphemeralOwner, Version: res.Stat.Version,
 		Data: res.Data, Children: res.Strings,
 		Sent: res.Sent, Received: res.Received, Conn: res.Conn,
 	}
