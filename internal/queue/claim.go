@@ -469,7 +469,12 @@ func (c *Core) vacate(now time.Duration, cl *claim, why *parting, orderly bool) 
 }
 
 // abandon dooms the znodes at these places, and those of a downgrade under way.
+// Permits go before their gate: who takes the gate next would find them in its
+// way, and a try fail over nothing.
 func (c *Core) abandon(now time.Duration, places []*place, s *swap, why *parting, orderly bool) int {
+	if i := slices.IndexFunc(places, func(p *place) bool { return p.role == gate }); i >= 0 {
+		places = append(slices.Delete(slices.Clone(places), i, i+1), places[i])
+	}
 	var nodes []*node
 	for _, p := range places {
 		p.over = true
