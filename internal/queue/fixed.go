@@ -130,7 +130,7 @@ func (c *Core) eventFixed(now time.Duration, p *place, kind EventKind) {
 	case n.state == alive && kind == Deleted:
 		c.gone(now, n)
 	case n.state == alive:
-		n.unproven = p.claim.phase != held
+		c.doubt(n)
 		c.watchOwn(n)
 	case p.listing || n.state == creating:
 	case kind == Deleted:

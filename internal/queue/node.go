@@ -44,7 +44,8 @@ type node struct {
 	owner *claim // nil once doomed
 	place *place
 
-	unproven   bool // it may have been deleted without a word; ask before a grant
+	unproven   bool   // it may have been deleted without a word; ask before a grant
+	doubted    uint64 // the last request before that: no earlier one proves anything
 	wantsWatch bool
 	watched    bool
 
@@ -60,6 +61,13 @@ func (n *node) made(r Reply, i int) {
 	n.state, n.czxid = alive, r.Czxid
 	if i < len(r.Made) {
 		n.name = path.Base(r.Made[i])
+	}
+}
+
+// doubt takes it that a waiter's znode may be deleted without a word.
+func (c *Core) doubt(n *node) {
+	if n.owner.phase != held {
+		n.unproven, n.doubted = true, c.lastReq
 	}
 }
 
