@@ -426,9 +426,8 @@ func (c *Core) resume(now time.Duration) {
 		if cl.phase == working || cl.phase == ready {
 			for _, p := range cl.places {
 				// What went meanwhile is told in any order, in one read or in several.
-				doubt := p.clear || p.blocker != "" || p.role == leases
-				for _, n := range p.nodes {
-					if doubt {
+				if p.clear || p.listed || p.role == leases {
+					for _, n := range p.nodes {
 						c.doubt(n)
 					}
 				}

@@ -24,7 +24,7 @@ func (c *Core) lookAtRecords(p *place) {
 	var before, queue Reply
 	dir := Held(p.parent)
 	c.send(Request{Kind: List, Path: dir}, func(_ time.Duration, r Reply) { before = r })
-	c.send(Request{Kind: List, Path: p.parent}, func(_ time.Duration, r Reply) { queue = r })
+	c.send(Request{Kind: List, Path: p.parent}, func(_ time.Duration, r Reply) { queue, p.listed = r, true })
 	c.send(Request{Kind: List, Path: dir}, func(now time.Duration, after Reply) {
 		// All three have to succeed; the first failure tells what to do. Without
 		// their parent there are no records.
