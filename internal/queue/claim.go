@@ -195,7 +195,7 @@ func (c *Core) created(now time.Duration, nodes []*node, r Reply) {
 			c.disposeAll(now, nodes)
 			return
 		}
-		cl.makes = 0
+		cl.makes, cl.makeErr = 0, nil
 		for _, n := range nodes {
 			if n.named == byData && !n.fixed {
 				// A check of its name does not tell it from one that was made anew
