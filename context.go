@@ -61,7 +61,7 @@ func (h *Hold) detach(hc *holdContext) {
 	c.mu.Unlock()
 }
 
-// own returns what ctx carries of this client's and is held at this moment, the
+// carriedBy returns what ctx carries of this client's and is held at this moment, the
 // innermost first. The mutex is held.
 func (c *Client) carriedBy(ctx context.Context) []*possession {
 	var own []*possession

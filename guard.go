@@ -61,8 +61,8 @@ func (h *Hold) Verify(ctx context.Context) error { return h.guard(ctx, "verify",
 
 // Guard does operations in ZooKeeper, all or none, and only if the lock is held
 // when they are done: the transaction begins with checks of the hold's own
-// znodes, which no pause of this process can separate from the rest. As with a
-// znode that other programs lock by, this is a fenced write.
+// znodes, which no pause of this process can separate from the rest. It is a fenced
+// write, without a token.
 //
 // ops are what [zk.MultiOp] takes beside checks: creates, deletes, sets, and
 // further checks; reads, watches and multis fail with zk.ErrInvalidOp and nothing

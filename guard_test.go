@@ -161,6 +161,26 @@ func TestGuardContext(t *testing.T) {
 	})
 }
 
+// TestGuardWhileClosing: that the client was closed does not say that nothing was
+// done.
+func TestGuardWhileClosing(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		h := acquire(t, c.Mutex("a"))
+		srv.Block(zktest.ToClient, true)
+		failed := make(chan error)
+		go func() { failed <- h.Guard(t.Context(), zk.CreateOp("/made", nil, nil, zk.ModePersistent)) }()
+		time.Sleep(time.Second)
+		_ = c.Close() // not confirmed
+		wants(t, "a guard that was sent", <-failed, zk.ErrConnectionLost)
+		wants(t, "one after the close", h.Guard(t.Context()), zklock.ErrLost)
+		srv.Block(zktest.ToClient, false)
+		if _, _, err := srv.Dial(t).Get(t.Context(), "/made"); err != nil {
+			t.Errorf("this one was done: %v", err)
+		}
+	})
+}
+
 // TestGuardInSilence: a guard that nobody answers ends with the connection, and
 // the hold at its deadline.
 func TestGuardInSilence(t *testing.T) {

@@ -47,7 +47,9 @@ type Layout struct {
 
 // KazooLayout writes kazoo's names, for fleets in which most use kazoo: its Lock,
 // ReadLock, WriteLock and Election wait for them without being told of extra
-// patterns. Parents are made persistent, which kazoo needs.
+// patterns. Parents are made persistent, which kazoo needs. kazoo's Lock does not
+// heed readers, and its znodes are named as a WriteLock's: keep it off paths that
+// have readers, as nothing here can tell it from a WriteLock and refuse them.
 func KazooLayout() Layout { return Layout{kind: queue.Kazoo} }
 
 // MixedLayout writes two entries in one transaction, one with Curator's name and

@@ -7,7 +7,7 @@ package zklock
 // It is weaker than the others. There is no order: when the znode goes, all who
 // wait are told and race. Its name is fixed, so that nothing tells one holder's
 // znode from the next one's: [Hold.Verify] and [Hold.Guard] fail with
-// ErrInvalidLock, and a release rests on nobody but the holders deleting it. A
+// ErrInvalidLock, and a release relies on nobody but the holders deleting it. A
 // hold's token is its znode's czxid, as ever.
 func (c *Client) NodeLock(name string) *Lock {
 	path, err := lockPath(name)

@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"os/user"
@@ -65,8 +66,7 @@ func (o Owner) data() ([]byte, error) {
 // parseOwner reads a znode's data. What is not an Owner is another library's
 // text; it is returned without control characters, and cut to a sane length.
 func parseOwner(data []byte) (Owner, string) {
-	var o Owner
-	if len(data) > 1 && data[0] == '{' && json.Unmarshal(data, &o) == nil {
+	if o, ok := ours(data); ok {
 		o.Host, o.User, o.Command, o.Version = printable(o.Host), printable(o.User), printable(o.Command), printable(o.Version)
 		return o, ""
 	}
@@ -74,6 +74,28 @@ func parseOwner(data []byte) (Owner, string) {
 		data = data[:maxOwner]
 	}
 	return Owner{}, printable(string(data))
+}
+
+// ours reports whether this package wrote a znode's data, and what they say: a
+// JSON object with nothing in it but what it writes, or one that names it as of
+// another version.
+func ours(data []byte) (Owner, bool) {
+	if len(data) == 0 || data[0] != '{' || !json.Valid(data) {
+		return Owner{}, false
+	}
+	var o struct {
+		Owner
+		ID     string `json:"id"`     // of the attempt, where the znode's name has no room for it
+		Revoke bool   `json:"revoke"` // somebody asked for the lock back
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if d.Decode(&o) == nil {
+		return o.Owner, true
+	}
+	var other Owner
+	err := json.Unmarshal(data, &other)
+	return other, err == nil && strings.HasPrefix(other.Version, "zklock ")
 }
 
 // printable drops what could move a terminal's cursor or hide text.

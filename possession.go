@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"slices"
 	"time"
 
 	"github.com/zklock/zklock/internal/queue"
@@ -22,10 +23,10 @@ type possession struct {
 	// Guarded by the client's mutex.
 	nodes    []string
 	tokens   []int64
-	views    map[*Hold]struct{} // those that have not ended
-	reader   bool               // a writer's that was downgraded, or is about to be
-	changing chan struct{}      // while a downgrade is under way: closed at its end
-	change   uint64             // the call that asked for it
+	views    []*Hold       // those that have not ended
+	reader   bool          // a writer's that was downgraded, or is about to be
+	changing chan struct{} // while a downgrade is under way: closed at its end
+	change   uint64        // the call that asked for it
 	over     bool
 	released error // why the znodes could not be deleted
 	revoked  chan struct{}
@@ -35,7 +36,7 @@ type possession struct {
 // view adds a hold. The mutex is held.
 func (p *possession) view(l *Lock) *Hold {
 	h := &Hold{possession: p, lock: l, done: make(chan struct{})}
-	p.views[h] = struct{}{}
+	p.views = append(p.views, h)
 	return h
 }
 
@@ -71,7 +72,8 @@ func (p *possession) of(l *Lock) (nodes []string, tokens []int64) {
 // end marks a hold as over, and wakes who waits for that. The mutex is held.
 func (c *Client) end(h *Hold, why error) {
 	h.err = why
-	delete(h.possession.views, h)
+	p := h.possession
+	p.views = slices.DeleteFunc(p.views, func(v *Hold) bool { return v == h })
 	contexts := h.contexts
 	h.contexts = nil
 	c.after = append(c.after, func() {
@@ -100,7 +102,7 @@ func (c *Client) lose(p *possession, why error) {
 	p.over = true
 	delete(c.asking, p.change)
 	err := lost(p.lock.path, why)
-	for h := range p.views {
+	for _, h := range slices.Clone(p.views) {
 		c.end(h, lost(h.lock.path, why))
 	}
 	c.hook(c.opts.OnLost, p.event(err))

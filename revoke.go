@@ -3,7 +3,6 @@ package zklock
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"time"
 
@@ -109,7 +108,7 @@ func (c *Client) askBack(ctx context.Context, f finding) (there bool, err error)
 // withRevocation returns a znode's data with the wish in it: before the rest of
 // what this package wrote, which stays to be read, else Curator's word.
 func withRevocation(data []byte) []byte {
-	if !ours(data) {
+	if _, ok := ours(data); !ok {
 		return []byte(curatorRevoke)
 	}
 	rest := bytes.TrimLeft(data[1:], " \t\r\n")
@@ -118,19 +117,4 @@ func withRevocation(data []byte) []byte {
 		wish = append(wish, ',')
 	}
 	return append(wish, rest...)
-}
-
-// ours reports whether this package wrote a znode's data: one JSON object with
-// nothing in it but an Owner's fields and an id.
-func ours(data []byte) bool {
-	if len(data) < 2 || data[0] != '{' {
-		return false
-	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	var o struct {
-		Owner
-		ID string `json:"id"` // of the attempt, where the znode's name has no room for it
-	}
-	return d.Decode(&o) == nil && !d.More()
 }

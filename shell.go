@@ -152,7 +152,7 @@ func (c *Client) granted(s queue.Signal) {
 	delete(c.attempts, s.ID)
 	p := &possession{
 		client: c, lock: a.lock, id: s.ID, token: s.Token, session: s.Session, begun: a.begun, owner: a.owner,
-		nodes: s.Nodes, tokens: s.Tokens, views: map[*Hold]struct{}{}, gone: make(chan struct{}),
+		nodes: s.Nodes, tokens: s.Tokens, gone: make(chan struct{}),
 	}
 	a.hold = p.view(a.lock)
 	c.holds[s.ID] = p

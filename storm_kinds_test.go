@@ -135,7 +135,7 @@ func (s *kindsStorm) worker(ctx context.Context, c *zklock.Client, r *rand.Rand)
 	}
 }
 
-// TestStormOfKinds: whatever breaks, no two holds conflict by their own word,
+// TestStormOfKinds: whatever breaks, in whatever layout, no two holds conflict by their own word,
 // exclusive tokens grow, and nothing is left.
 func TestStormOfKinds(t *testing.T) {
 	seeds := uint64(storms)
@@ -151,7 +151,14 @@ func stormOfKinds(t *testing.T, seed uint64) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		s := &kindsStorm{t: t, held: map[*zklock.Hold][]share{}, tokens: map[string]int64{}, grants: map[string]int{}}
 		r := func(n uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1000+n)) }
-		clients := []*zklock.Client{dial(t, srv), dial(t, srv), zklock.New(srv.Dial(t, func(o *zk.Options) { o.SessionTimeout = timeout }), nil)}
+		o := []zklock.Options{
+			{},
+			{Layout: zklock.MixedLayout(), LockDelay: time.Second},
+			{Layout: zklock.Layout{Prefix: "same", Exclusive: "-W-", Shared: "-R-"}},
+			{Layout: zklock.Layout{Exclusive: "_lock_", Shared: "_read_", InParent: true}},
+		}[seed%4]
+		shared := srv.Dial(t, func(o *zk.Options) { o.SessionTimeout = timeout })
+		clients := []*zklock.Client{dialWith(t, srv, o), dialWith(t, srv, o), zklock.New(shared, &o)}
 		ctx, cancel := context.WithTimeout(t.Context(), 60*timeout)
 		defer cancel()
 		var all sync.WaitGroup

@@ -102,8 +102,11 @@ func reply(r queue.Request, res zk.Result) queue.Reply {
 	switch {
 	case res.Err != nil:
 		q.Failed, q.Err = failure(res)
-		if q.Failed >= 0 {
+		switch {
+		case q.Failed >= 0:
 			q.Code = code(q.Err)
+		case r.Kind == queue.Guard && zk.Applied(res.Err) == zk.AppliedUnknown:
+			q.Code = queue.Unknown // even where the session is over
 		}
 	case r.Kind == queue.Create && len(r.Creates) == 1:
 		q.Made = []string{res.Path}

@@ -195,7 +195,7 @@ func (c *Core) created(now time.Duration, nodes []*node, r Reply) {
 			c.disposeAll(now, nodes)
 			return
 		}
-		cl.makes = 0
+		cl.makes, cl.makeErr = 0, nil
 		for _, n := range nodes {
 			if n.named == byData && !n.fixed {
 				// A check of its name does not tell it from one that was made anew
@@ -244,7 +244,8 @@ func (c *Core) notMade(now time.Duration, cl *claim, nodes []*node, r Reply) {
 	case cl == nil:
 	case r.Code == NoNode:
 		c.makeParents(now, cl, nodes)
-	case perhaps && r.Code == NodeExists: // the answer behind it tells whose it is
+	case perhaps && r.Code == NodeExists:
+		nodes[0].tried = r.Conn // the answer behind it tells whose it is
 	case perhaps && r.Code == NotApplied:
 		cl.retry(now + retryPause)
 	case r.Code == NotApplied, r.Code == SessionOver:
@@ -468,7 +469,12 @@ func (c *Core) vacate(now time.Duration, cl *claim, why *parting, orderly bool) 
 }
 
 // abandon dooms the znodes at these places, and those of a downgrade under way.
+// Permits go before their gate: who takes the gate next would find them in its
+// way, and a try fail over nothing.
 func (c *Core) abandon(now time.Duration, places []*place, s *swap, why *parting, orderly bool) int {
+	if i := slices.IndexFunc(places, func(p *place) bool { return p.role == gate }); i >= 0 {
+		places = append(slices.Delete(slices.Clone(places), i, i+1), places[i])
+	}
 	var nodes []*node
 	for _, p := range places {
 		p.over = true

@@ -250,7 +250,7 @@ func (c *Core) eventAt(now time.Duration, p *place, kind EventKind, path string)
 				return
 			}
 			// Until the watch is there again, nothing would tell of a deletion.
-			n.unproven = p.claim.phase != held
+			c.doubt(n)
 			c.watchOwn(n)
 		}
 	}
@@ -426,9 +426,10 @@ func (c *Core) resume(now time.Duration) {
 		if cl.phase == working || cl.phase == ready {
 			for _, p := range cl.places {
 				// What went meanwhile is told in any order, in one read or in several.
-				doubt := p.clear || p.blocker != "" || p.role == leases
-				for _, n := range p.nodes {
-					n.unproven = n.unproven || doubt
+				if p.clear || p.listed || p.role == leases {
+					for _, n := range p.nodes {
+						c.doubt(n)
+					}
 				}
 			}
 		}

@@ -81,7 +81,9 @@ func (c *Core) foundFixed(now time.Duration, p *place, r Reply) {
 		c.gone(now, n)
 		return
 	}
-	n.state = absent // whatever became of earlier creates: another has the name
+	if r.Conn == n.tried {
+		n.state = absent // whatever became of earlier creates: another has the name
+	}
 	if p.claim.spec.Try && !c.leavingFixed(p.parent, r) {
 		c.fail(now, p.claim, ErrLocked)
 		return
@@ -128,7 +130,7 @@ func (c *Core) eventFixed(now time.Duration, p *place, kind EventKind) {
 	case n.state == alive && kind == Deleted:
 		c.gone(now, n)
 	case n.state == alive:
-		n.unproven = p.claim.phase != held
+		c.doubt(n)
 		c.watchOwn(n)
 	case p.listing || n.state == creating:
 	case kind == Deleted:
@@ -156,13 +158,9 @@ func (c *Core) settleFixed(now time.Duration, n *node) {
 		n.state = unknown
 		proven := conn != 0 && conn == r.Conn
 		switch {
-		case r.Code == OK && n.mine(r):
+		case proven && r.Code == OK && n.mine(r):
 			n.state = alive
-			if proven {
-				c.dispose(now, n)
-			} else {
-				n.retryAt = now + retryPause
-			}
+			c.dispose(now, n)
 		case proven && (r.Code == OK || r.Code == NoNode):
 			c.finish(n, nil)
 		case r.Code == SessionOver:

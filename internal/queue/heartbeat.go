@@ -100,7 +100,7 @@ func (c *Core) check(nodes []*node) {
 		case r.Code == OK:
 			c.answered(r)
 			for _, n := range nodes {
-				if n.owner != nil && r.Conn == c.session.Conn {
+				if n.owner != nil && r.Conn == c.session.Conn && r.ID > n.doubted {
 					n.unproven = false
 				}
 			}

@@ -47,6 +47,10 @@ func (c *Core) counts(now time.Duration, p *place, children []string, watched bo
 	p.ahead = slices.DeleteFunc(l.Queue, func(e Entry) bool { return !e.Lease() || p.owns(e) })
 	over := len(p.ahead) + len(p.nodes) - p.sem.Of
 	others := c.others(p.parent, p.ahead)
+	if code := p.limit.Code; !p.agreed && (code == Unknown || code == NotApplied) {
+		p.claim.retry(now + retryPause) // what was lost is asked again with another listing
+		return
+	}
 	if !p.agreed && !c.agree(p, others) {
 		c.fail(now, p.claim, ErrPermits)
 		return
@@ -86,7 +90,7 @@ func (c *Core) others(parent string, entries []Entry) int {
 func (c *Core) agree(p *place, others int) bool {
 	r := p.limit
 	if r.Code != OK {
-		return true // not known; if the connection was lost, it is asked again
+		return true // whoever may not read it does without
 	}
 	p.agreed = true
 	n, err := strconv.Atoi(string(r.Data))
@@ -95,11 +99,21 @@ func (c *Core) agree(p *place, others int) bool {
 	case err == nil && others > 0:
 		return false
 	case err == nil || len(r.Data) == 0:
-		// Whoever may not write it, or is too late, does without.
-		c.send(Request{Kind: Set, Path: p.parent, Data: strconv.AppendInt(nil, int64(p.sem.Of), 10), Version: r.Version},
-			func(time.Duration, Reply) {})
+		c.note(p, r.Version)
 	}
 	return true
+}
+
+// note writes the number of permits down. Whoever may not write it, or is too
+// late, does without. After a lost answer it is written again: if it was written
+// at first, the version has moved.
+func (c *Core) note(p *place, version int32) {
+	c.send(Request{Kind: Set, Path: p.parent, Data: strconv.AppendInt(nil, int64(p.sem.Of), 10), Version: version},
+		func(_ time.Duration, r Reply) {
+			if !p.over && (r.Code == Unknown || r.Code == NotApplied) {
+				c.note(p, version)
+			}
+		})
 }
 
 // tryGate decides what a try does at a gate that another has: it may only be

@@ -61,10 +61,11 @@ type Entry struct {
 	Layout Layout
 }
 
-// Writer reports whether the entry is a writer's, which may leave a reader
-// with the same sequence number behind when it downgrades.
+// Writer reports whether the entry may be a writer's, which may leave a reader
+// with the same sequence number behind when it downgrades. A layout of one's own
+// has one marker for mutexes and writers, whatever it means to others.
 func (e Entry) Writer() bool {
-	return e.Kind == Exclusive && e.Marker != markLock && e.Marker != markLatch && e.Marker != markLease
+	return e.Kind == Exclusive && (e.Layout == Custom || e.Marker != markLock && e.Marker != markLatch && e.Marker != markLease)
 }
 
 // Lease reports whether the entry is a semaphore's permit.

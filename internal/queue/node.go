@@ -36,6 +36,7 @@ type node struct {
 	named   naming
 	fixed   bool   // a node lock's: the name asked for is the name made
 	id      string // for byData
+	tried   uint64 // fixed: on which connection a create was last refused
 	state   nodeState
 	czxid   int64
 	session int64
@@ -43,7 +44,8 @@ type node struct {
 	owner *claim // nil once doomed
 	place *place
 
-	unproven   bool // it may have been deleted without a word; ask before a grant
+	unproven   bool   // it may have been deleted without a word; ask before a grant
+	doubted    uint64 // the last request before that: no earlier one proves anything
 	wantsWatch bool
 	watched    bool
 
@@ -59,6 +61,13 @@ func (n *node) made(r Reply, i int) {
 	n.state, n.czxid = alive, r.Czxid
 	if i < len(r.Made) {
 		n.name = path.Base(r.Made[i])
+	}
+}
+
+// doubt takes it that a waiter's znode may be deleted without a word.
+func (c *Core) doubt(n *node) {
+	if n.owner.phase != held {
+		n.unproven, n.doubted = true, c.lastReq
 	}
 }
 

@@ -36,7 +36,8 @@ type place struct {
 	over  bool // the claim has left it
 	clear bool // nothing is ahead that blocks
 
-	listing bool    // a listing is under way
+	listing bool    // a listing is under way, or what has to follow one
+	listed  bool    // the last one was read
 	ahead   []Entry // who was ahead when it listed, less who has gone since
 	relist  bool    // an event alone grants nothing here
 	blocker string  // whom it watches
@@ -53,7 +54,7 @@ type place struct {
 
 // look asks who is in the queue.
 func (c *Core) look(p *place) {
-	p.listing = true
+	p.listing, p.listed = true, false
 	switch {
 	case p.role == fixed:
 		c.lookFixed(p)
@@ -93,6 +94,7 @@ func (c *Core) answers(now time.Duration, p *place, r Reply) bool {
 
 // listed takes a listing that was read after the place's own creates.
 func (c *Core) listed(now time.Duration, p *place, children []string) {
+	p.listed = true
 	l := p.names.Sort(children)
 	for _, n := range p.nodes {
 		if !slices.ContainsFunc(l.Queue, func(e Entry) bool { return e.Name == n.name }) {

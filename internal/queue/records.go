@@ -24,9 +24,15 @@ func (c *Core) lookAtRecords(p *place) {
 	var before, queue Reply
 	dir := Held(p.parent)
 	c.send(Request{Kind: List, Path: dir}, func(_ time.Duration, r Reply) { before = r })
-	c.send(Request{Kind: List, Path: p.parent}, func(_ time.Duration, r Reply) { queue = r })
+	c.send(Request{Kind: List, Path: p.parent}, func(_ time.Duration, r Reply) { queue, p.listed = r, true })
 	c.send(Request{Kind: List, Path: dir}, func(now time.Duration, after Reply) {
-		// All three have to succeed; the first failure tells what to do.
+		// All three have to succeed; the first failure tells what to do. Without
+		// their parent there are no records.
+		for _, records := range []*Reply{&before, &after} {
+			if records.Code == NoNode {
+				records.Code, records.Children = OK, nil
+			}
+		}
 		if before.Code != OK {
 			queue = before
 		} else if queue.Code == OK && after.Code != OK {

@@ -56,7 +56,8 @@ func (cl *claim) downgradable() bool {
 		return false
 	}
 	p := cl.places[0]
-	return p.role == member && p.writer && p.kind == Exclusive && (p.names.Layout != Custom || p.names.Shared != "")
+	readers := p.names.Layout != Latch && (p.names.Layout != Custom || p.names.Shared != "")
+	return p.role == member && p.writer && p.kind == Exclusive && readers
 }
 
 func (c *Core) sendSwap(now time.Duration, cl *claim) {
@@ -97,22 +98,41 @@ func (c *Core) sendSwap(now time.Duration, cl *claim) {
 			cl.retry(now + retryPause)
 		case SessionOver: // the session's own news follows, and ends the hold
 		case NoNode:
-			if last := len(s.olds) - 1; s.olds[last].named == forever && r.Failed == len(s.news)+last {
-				s.olds = s.olds[:last] // somebody has removed the record
-				c.sendSwap(now, cl)
-				return
-			}
-			c.unswap(cl, ErrGone)
-			c.gone(now, s.olds[0])
+			c.swapMissed(now, cl, r.Failed)
 		default:
 			c.unswap(cl, r.Err)
 		}
 	})
 }
 
+// swapMissed takes it that a downgrade found a znode missing, in the operation
+// with this index. Somebody may have removed a record, or the parent of the
+// records: then it does without. Else the entry is gone.
+func (c *Core) swapMissed(now time.Duration, cl *claim, failed int) {
+	s, p := cl.swap, cl.places[0]
+	old := failed - len(s.news)
+	switch {
+	case old >= 0 && old < len(s.olds) && s.olds[old] != p.record:
+		c.unswap(cl, ErrGone)
+		c.gone(now, s.olds[old])
+		return
+	case old >= 0 && old < len(s.olds):
+		s.olds = p.nodes
+	case failed >= len(p.nodes) && failed < len(s.news):
+		p.record.state = absent
+		p.record, s.olds, s.news = nil, p.nodes, s.news[:len(p.nodes):len(p.nodes)]
+	default: // so that a listing tells
+		s.unsure = true
+		cl.retry(now + retryPause)
+		return
+	}
+	c.sendSwap(now, cl)
+}
+
 // orphaned takes the outcome of a downgrade whose hold has ended: both its
 // entries are doomed, and this tells which of them is there.
 func (c *Core) orphaned(now time.Duration, s *swap, r Reply) {
+	var made []*node
 	for _, n := range s.news {
 		if n.owner != nil || n.state != creating {
 			continue
@@ -126,8 +146,9 @@ func (c *Core) orphaned(now time.Duration, s *swap, r Reply) {
 			c.finish(n, nil)
 			continue
 		}
-		c.dispose(now, n)
+		made = append(made, n)
 	}
+	c.disposeAll(now, made)
 }
 
 // swapped puts the reader's entry in the writer's stead.
@@ -187,10 +208,16 @@ func (c *Core) settleSwap(now time.Duration, cl *claim) {
 		if cl.swap != s {
 			return
 		}
+		there := func(n *node) bool { return n.named != forever && slices.Contains(r.Children, n.name) }
 		switch proven := r.Code == OK && s.conn != 0 && s.conn == r.Conn; {
-		case proven && slices.Contains(r.Children, s.news[0].name):
+		case proven && slices.ContainsFunc(s.news, there):
 			c.swapped(cl)
-		case proven && slices.Contains(r.Children, s.olds[0].name):
+			for _, n := range cl.nodes() {
+				if !there(n) {
+					c.gone(now, n)
+				}
+			}
+		case proven && slices.ContainsFunc(s.olds, there):
 			s.unsure = false
 			c.sendSwap(now, cl)
 		case proven, r.Code == NoNode:

@@ -164,6 +164,10 @@ func spec(t *testing.T, try bool, args []string) Spec {
 			m.Beside = true
 		case "mixed":
 			m.Names = Names{Layout: Mixed}
+		case "latch":
+			m.Names = Names{Layout: Latch}
+		case "curators":
+			m.Names = Names{Layout: Custom, Prefix: "host", Exclusive: markLock, Shared: markRead}
 		case "custom":
 			m.Names = Names{Layout: Custom, Prefix: "host", Exclusive: "-W-", Shared: "-R-"}
 		case "in-order":

@@ -26,7 +26,7 @@ type actor struct {
 	turn   int  // counts acquires
 	behind bool // it was told behind whom it waits
 	id     queue.ID
-	lock   *lock
+	wanted *want
 	hold   *hold
 }
 
@@ -58,16 +58,10 @@ func (a *actor) acquire() {
 	if w.healing || c.closing {
 		return
 	}
-	a.lock = w.locks[w.rng.IntN(len(w.locks))]
+	a.wanted = a.want()
 	a.state = asking
-	try := w.oneIn(6)
-	c.input(func(core *queue.Core) {
-		a.id = core.Acquire(c.now, queue.Spec{
-			Members: []queue.Member{{Path: a.lock.path, Kind: a.lock.kind}},
-			Try:     try,
-			Data:    []byte(`{"host":"` + c.name + `"}`),
-		})
-	})
+	c.trace("acquires %+v", a.wanted.spec)
+	c.input(func(core *queue.Core) { a.id = core.Acquire(c.now, a.wanted.spec) })
 	if w.oneIn(4) {
 		a.later(w.upTo(w.cfg.Timeout), a.cancel)
 	}
@@ -107,8 +101,14 @@ func (a *actor) granted(h *hold) {
 		d = w.upTo(w.cfg.Timeout)
 	}
 	a.later(d, a.release)
-	if w.oneIn(3) {
+	for w.oneIn(3) {
 		a.later(w.upTo(d), a.verify)
+	}
+	if w.oneIn(3) {
+		a.later(w.upTo(d/2), func() { a.watch(d) })
+	}
+	if p := h.parts[0]; len(h.parts) == 1 && p.writer && w.oneIn(3) {
+		a.later(w.upTo(d), a.downgrade)
 	}
 	if w.oneIn(3) {
 		a.later(w.upTo(d), a.client.tick)
@@ -129,40 +129,6 @@ func (a *actor) release() {
 	c.input(func(core *queue.Core) { core.Release(c.now, id) })
 }
 
-// verify is a question to a quorum that is under way.
-type verify struct {
-	call uint64
-	hold *hold
-	at   time.Duration
-}
-
-// verify asks whether the hold is held.
-func (a *actor) verify() {
-	c := a.client
-	if a.state != holding {
-		return
-	}
-	c.calls++
-	c.verifies = append(c.verifies, verify{c.calls, a.hold, c.world.now})
-	c.input(func(core *queue.Core) { core.Guard(c.now, a.id, c.calls) })
-}
-
-// verified checks that the hold was there while the question was under way.
-func (c *client) verified(s queue.Signal) {
-	for i, v := range c.verifies {
-		if v.call != s.Call {
-			continue
-		}
-		c.verifies = append(c.verifies[:i], c.verifies[i+1:]...)
-		c.world.Stats.Verified++
-		if s.Err == nil && v.hold.gone && v.hold.goneAt < v.at {
-			c.world.fail("%s: verified %s at %v, gone since %v", c.name, v.hold.node, v.at, v.hold.goneAt)
-		}
-		return
-	}
-	c.world.fail("%s: answer to a verify that nobody asked for", c.name)
-}
-
 // signal is what the lock core tells.
 func (c *client) signal(s queue.Signal) {
 	w := c.world
@@ -171,31 +137,29 @@ func (c *client) signal(s queue.Signal) {
 		return
 	}
 	a := c.actor(s.ID)
+	c.trace("signal %+v", s)
 	switch s.Kind {
 	case queue.Granted:
 		if a == nil || a.state != asking {
 			w.fail("%s: grant of %d, which nobody asked for", c.name, s.ID)
 			return
 		}
-		h := &hold{client: c, id: s.ID, lock: a.lock, node: s.Node, token: s.Token, open: true, read: c.reads}
-		c.note("granted %s token %#x, %v ahead", s.Node, s.Token, h.remaining())
-		w.Stats.Acquired++
-		c.holds = append(c.holds, h)
-		w.checkGrant(h)
-		a.granted(h)
+		if h := a.newHold(s); h != nil {
+			c.granted(a, h, s)
+		}
 	case queue.Failed:
-		// No fault of this world is a reason for a permanent error.
 		c.note("failed %d: %v", s.ID, s.Err)
 		w.Stats.Failed++
 		if a != nil && a.state == asking {
-			if !c.closing && !errors.Is(s.Err, queue.ErrLocked) {
-				w.fail("%s: acquire of %s failed: %v", c.name, a.lock.path, s.Err)
-			}
+			a.checkFailure(s.Err)
 			a.rest()
 		}
 	case queue.Lost:
 		c.note("lost %d: %v", s.ID, s.Err)
 		w.Stats.Lost++
+		if h := c.holdOf(s.ID); h != nil {
+			h.loseRecords()
+		}
 		if a != nil && a.state == holding {
 			w.checkLoss(a.hold, s.Err)
 			a.hold.open = false
@@ -205,9 +169,67 @@ func (c *client) signal(s queue.Signal) {
 		if a != nil {
 			a.behind = true
 		}
+		if s.Ahead == 0 {
+			w.checkWait(c, s.Blocker)
+		}
 	case queue.Released:
 		c.note("released %d: %v", s.ID, s.Err)
+	case queue.Downgraded:
+		c.downgraded(c.holdOf(s.ID), s)
+	case queue.Revoked:
+		c.revokedSignal(c.holdOf(s.ID))
 	}
+}
+
+// granted takes a new hold on.
+func (c *client) granted(a *actor, h *hold, s queue.Signal) {
+	w := c.world
+	c.note("granted %v %s token %#x, %v ahead", h.want.kind(), s.Nodes, s.Token, h.remaining())
+	w.Stats.Acquired++
+	w.Stats.ByKind[h.want.kind()]++
+	c.holds = append(c.holds, h)
+	w.checkGrant(h)
+	for _, p := range h.parts {
+		if w.server.tree != nil && h.missing() == nil {
+			w.follow(h, p, p.nodes[0].path, p.shared)
+		}
+	}
+	a.granted(h)
+}
+
+// checkFailure checks that an acquire failed for a reason. No fault of this
+// world is one for a permanent error, but peers that disagree are, and whoever
+// overwrites an entry's data.
+func (a *actor) checkFailure(err error) {
+	w, c := a.world(), a.client
+	switch {
+	case c.closing, errors.Is(err, queue.ErrLocked):
+		return
+	case errors.Is(err, queue.ErrPermits):
+		for _, p := range a.wanted.parts {
+			if p.lock.Quarrel {
+				w.Stats.Quarrels++
+				return
+			}
+		}
+	case errors.Is(err, queue.ErrForeign):
+		for _, p := range a.wanted.parts {
+			if p.shared && p.lock.tainted(a.wanted.since) {
+				return
+			}
+		}
+	}
+	w.fail("%s: acquire %+v failed: %v", c.name, a.wanted.spec, err)
+}
+
+// holdOf finds a hold by its id.
+func (c *client) holdOf(id queue.ID) *hold {
+	for _, h := range c.holds {
+		if h.id == id {
+			return h
+		}
+	}
+	return nil
 }
 
 // actor finds the actor that an id belongs to now.

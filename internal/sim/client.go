@@ -35,7 +35,8 @@ type client struct {
 	sessAlarm, coreAlarm timer
 	telling, writing     bool // planned for later
 	reads                int
-	sessionID            int64
+	sessionID            int64 // as the last handshake said
+	session              int64 // as the lock core was told
 	password             []byte
 
 	actors   []*actor

@@ -12,8 +12,16 @@ type Config struct {
 	// Faults is how long faults happen. Then the world heals.
 	Faults time.Duration
 	// Clients is how many machines run a client process each, Actors how many
-	// goroutines of each want locks, Locks how many locks there are.
-	Clients, Actors, Locks int
+	// goroutines of each want locks.
+	Clients, Actors int
+	Locks           []LockConfig
+	// Several is how many of a hundred claims are of several locks; Ordered has
+	// those take one after the other, instead of all queues at once. Both in one
+	// world could deadlock, as the one takes a lock while it has another.
+	Several int
+	Ordered bool
+	// LockDelay is what claims keep off a lock whose holder has vanished.
+	LockDelay time.Duration
 	// Timeout is the session timeout.
 	Timeout time.Duration
 	// Think is the mean time between two acquires of an actor, Between that
@@ -47,7 +55,6 @@ func NewConfig(seed uint64) Config {
 		Faults:        ms(200_000, 660_000),
 		Clients:       2 + r.IntN(5),
 		Actors:        1 + r.IntN(3),
-		Locks:         1 + r.IntN(3),
 		Timeout:       ms(1000, 4000),
 		Think:         ms(100, 2000),
 		Delay:         time.Duration(50+r.IntN(2000)) * time.Microsecond,
@@ -63,8 +70,12 @@ func NewConfig(seed uint64) Config {
 	c.Between = c.Timeout * time.Duration(25+r.IntN(125)) / 100 * 6 / time.Duration(c.Clients)
 	c.Between = min(c.Between, c.Faults/40)
 	c.Spread = c.Delay * time.Duration(1+r.IntN(10))
+	c.Locks = drawLocks(r, 1+r.IntN(4))
+	if r.IntN(2) == 0 {
+		c.Several, c.Ordered = 10+r.IntN(60), r.IntN(4) == 0
+	}
+	if r.IntN(2) == 0 {
+		c.LockDelay = ms(50, 1500)
+	}
 	return c
 }
-
-// The paths of the locks. Two share a parent, and one is its child.
-func lockPaths() [3]string { return [3]string{"/locks/a", "/locks/b", "/locks/b/deep/c"} }

@@ -79,8 +79,8 @@ func (c *conn) atServer(b []byte) {
 	c.partial = append(c.partial, b...)
 	for {
 		frame, rest := cutFrame(c.partial)
-		if frame == nil {
-			return
+		if frame == nil || c.broken[up] {
+			return // what is behind a lost request is lost with it
 		}
 		c.partial = rest
 		c.pass(frame)
@@ -163,7 +163,7 @@ func (c *conn) rejoin(dropped bool) {
 		c.toClient(heldDown, c.heldEnd)
 	}
 	for _, f := range heldUp {
-		if !c.gone {
+		if !c.gone && !c.broken[up] {
 			c.pass(f)
 		}
 	}

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"path"
+	"strings"
 	"syscall"
 	"time"
 
@@ -248,22 +250,17 @@ func (w *World) operate(kind faultKind) {
 	}
 	// What there is now; by the time that the request is carried out it may be
 	// another's turn.
-	var entries []string
-	for _, p := range s.tree.Paths() {
-		if isEntry(p) {
-			entries = append(entries, p)
-		}
-	}
+	entries := w.entries()
 	lock := w.locks[w.rng.IntN(len(w.locks))]
 	if kind != operatorSweep && kind != operatorStray && kind != operatorExpire && len(entries) == 0 {
 		return
 	}
 	switch kind {
 	case operatorTouch:
-		w.asOperator(request(wire.OpSetData, &wire.SetDataRequest{Path: entries[w.rng.IntN(len(entries))], Data: []byte("touched"), Version: -1}))
+		w.touch(entries[w.rng.IntN(len(entries))])
 	case operatorStray:
-		w.asOperator(request(wire.OpCreate2, &wire.CreateRequest{Path: lock.path + "/stray-", Flags: wire.ModeEphemeralSequential,
-			ACL: []wire.ACL{{Perms: wire.PermAll, Scheme: "world", ID: "anyone"}}}))
+		w.asOperator(request(wire.OpCreate2, &wire.CreateRequest{Path: lock.dirs[len(lock.dirs)-1] + "/stray-", Flags: wire.ModeEphemeralSequential,
+			ACL: anyone()}))
 	case operatorDelete:
 		w.asOperator(request(wire.OpDelete, &wire.DeleteRequest{Path: entries[w.rng.IntN(len(entries))], Version: -1}))
 	case operatorSweep:
@@ -281,16 +278,21 @@ func request(op wire.OpCode, rec wire.Record) []byte {
 // sweep deletes all of a lock, and what is above it as far as that goes.
 func (w *World) sweep(l *lock, entries []string) {
 	var requests [][]byte
+	remove := func(p string) {
+		requests = append(requests, request(wire.OpDelete, &wire.DeleteRequest{Path: p, Version: -1}))
+	}
 	for _, p := range entries {
-		if len(p) > len(l.path) && p[:len(l.path)+1] == l.path+"/" {
-			requests = append(requests, request(wire.OpDelete, &wire.DeleteRequest{Path: p, Version: -1}))
+		if strings.HasPrefix(p, l.Path+"/") {
+			remove(p)
 		}
 	}
-	for p := l.path; p != "/locks"; {
-		requests = append(requests, request(wire.OpDelete, &wire.DeleteRequest{Path: p, Version: -1}))
-		for p = p[:len(p)-1]; p[len(p)-1] != '/'; p = p[:len(p)-1] {
+	for _, dir := range l.dirs {
+		if dir != l.Path {
+			remove(dir)
 		}
-		p = p[:len(p)-1]
+	}
+	for p := l.Path; strings.Count(p, "/") > 1; p = path.Dir(p) {
+		remove(p)
 	}
 	w.asOperator(requests...)
 }
@@ -309,26 +311,67 @@ func (w *World) asOperator(requests ...[]byte) {
 	w.asOperatorOf(&wire.ConnectRequest{Password: make([]byte, 16), Timeout: 1000}, requests...)
 }
 
-// asOperatorOf makes requests in a session. What goes away meanwhile is noted as
-// an operator's doing.
+// operatorDoes makes requests, and then something with what came of them.
+func (w *World) operatorDoes(then func(), requests ...[]byte) {
+	w.inSession(&wire.ConnectRequest{Password: make([]byte, 16), Timeout: 1000}, then, requests...)
+}
+
+// asOperatorOf makes requests in somebody's session.
 func (w *World) asOperatorOf(connect *wire.ConnectRequest, requests ...[]byte) {
+	w.inSession(connect, func() {}, requests...)
+}
+
+// touch overwrites an entry's data, unless they are what its owner knows it by.
+func (w *World) touch(p string) {
+	if w.lockOf(p).byID() {
+		return
+	}
+	data := []byte("touched")
+	w.operatorDoes(func() {
+		if w.there(p) {
+			w.taint(p, data)
+		}
+	}, request(wire.OpSetData, &wire.SetDataRequest{Path: p, Data: data, Version: -1}))
+}
+
+// removed notes that an entry went by an operator's doing.
+func (w *World) removed(p string, czxid int64) {
+	w.operated[p], w.operated[key(p, czxid)] = true, true
+	l := w.lockOf(p)
+	if l.Family == queues {
+		w.operated[recordOf(p)] = true
+	}
+	if l.byID() {
+		l.amiss = w.now + 6*w.cfg.Timeout
+	}
+}
+
+// inSession makes requests in a session. What goes away meanwhile is noted as an
+// operator's doing.
+func (w *World) inSession(connect *wire.ConnectRequest, then func(), requests ...[]byte) {
 	s := w.server
 	// A connection from inside the server's machine: no link delays it, and what
 	// the server answers to it goes nowhere.
 	s.lastID++
 	id := s.lastID
 	s.inbox = append(s.inbox, input{act: func(now tree.Now) {
-		before := s.tree.Paths()
+		before := w.entries()
+		czxids := make([]int64, len(before))
+		for i, p := range before {
+			_, stat, _ := s.tree.Get(p)
+			czxids[i] = stat.Czxid
+		}
 		s.tree.Connect(id, loopback(), connect, now, &s.out)
 		for _, r := range requests {
 			s.tree.Request(id, r, now, &s.out)
 		}
 		s.tree.Request(id, request(wire.OpCloseSession, nil), now, &s.out)
-		for _, p := range before {
-			if _, _, there := s.tree.Get(p); !there && isEntry(p) {
-				w.operated[p] = true
+		for i, p := range before {
+			if !w.there(p) {
+				w.removed(p, czxids[i])
 			}
 		}
+		then()
 	}})
 	s.kick()
 }

@@ -8,7 +8,8 @@ import (
 // calm is a small world in which only what a test does goes wrong.
 func calm(seed uint64) Config {
 	return Config{
-		Seed: seed, Calm: true, Faults: time.Minute, Clients: 3, Actors: 1, Locks: 1,
+		Seed: seed, Calm: true, Faults: time.Minute, Clients: 3, Actors: 1,
+		Locks:   []LockConfig{{Path: "/locks/a", Mutexes: 1}},
 		Timeout: 2 * time.Second, Think: 50 * time.Millisecond, Delay: time.Millisecond, Spread: time.Millisecond,
 		Sync: time.Millisecond, Drift: 10_000, Sweep: time.Second, SnapshotEvery: 100,
 	}

@@ -68,7 +68,7 @@ func (w *World) supervise() {
 		}
 		return
 	}
-	limit := w.reached + 2*w.cfg.Timeout + time.Second
+	limit := w.reached + 2*w.cfg.Timeout + 4*w.cfg.LockDelay + 2*time.Second
 	switch waiting, left := w.unrest(); {
 	case w.closing:
 		w.superviseClose()
@@ -78,6 +78,7 @@ func (w *World) supervise() {
 		w.fail("%s is left %v after all faults ended", left, w.now-w.reached)
 	case waiting == "" && left == "":
 		w.note("all is quiet")
+		w.checkRest()
 		w.closing = true
 		w.healedAt = w.now
 		for c := range w.clients {
@@ -127,10 +128,11 @@ func (w *World) unrest() (waiting, left string) {
 		}
 	}
 	if w.server.up {
-		for _, p := range w.server.tree.Paths() {
-			if isEntry(p) {
-				left = p
-			}
+		for _, p := range w.entries() {
+			left = p
+		}
+		if n := w.server.tree.Counts().Ephemerals; n > 0 && left == "" {
+			left = "an ephemeral znode"
 		}
 	}
 	return waiting, left

@@ -32,7 +32,19 @@ func (h *history) add(now time.Duration, format string, args ...any) {
 }
 
 // note writes a line of the history.
-func (w *World) note(format string, args ...any) { w.hist.add(w.now, format, args...) }
+func (w *World) note(format string, args ...any) {
+	w.hist.add(w.now, format, args...)
+	if w.Trace != nil {
+		_, _ = w.Trace.Write(w.hist.line)
+	}
+}
+
+// trace writes what is too much for the history, for whoever wants to see it.
+func (c *client) trace(format string, args ...any) {
+	if w := c.world; w.Trace != nil {
+		_, _ = fmt.Fprintf(w.Trace, "%12.6f   %s "+format+"\n", append([]any{w.now.Seconds(), c.name}, args...)...)
+	}
+}
 
 // Hash is the hash of the whole history.
 func (w *World) Hash() string { return hex.EncodeToString(w.hist.sum.Sum(nil)) }

@@ -2,8 +2,7 @@ package sim
 
 import (
 	"errors"
-	"path"
-	"strings"
+	"strconv"
 	"time"
 
 	"github.com/zklock/zklock/internal/queue"
@@ -13,17 +12,73 @@ import (
 // over earlier if its client's deadline passes, by the client's own clock: then
 // every look at it says so, even if the process is stopped and cannot look.
 type hold struct {
-	client *client
-	id     queue.ID
-	lock   *lock
-	node   string
-	token  int64
-	open   bool
-	read   int // of the client, in which it was granted
+	client  *client
+	id      queue.ID
+	want    *want
+	parts   []*part
+	session int64
+	open    bool
+	read    int // of the client, in which it was granted
 
-	gone   bool // its znode is
+	gone   bool // one of its znodes is
 	goneAt time.Duration
+
+	downgrade uint64 // the call under way
+	swapped   bool   // it was downgraded, or that was tried
+	watching  bool   // it wants to know of a revocation
+	asked     bool   // it was asked to be given back
+	told      bool   // and knows it
 }
+
+// A znode is one of a hold's.
+type znode struct {
+	path  string
+	czxid int64
+	next  string // the one that a downgrade under way puts in its stead
+}
+
+// key names a znode for good: those without a GUID in their names have namesakes.
+func key(path string, czxid int64) string { return path + "#" + strconv.FormatInt(czxid, 16) }
+
+// there reports whether the znode is on the server, or its successor.
+func (n *znode) there(w *World) bool {
+	if _, stat, ok := w.server.tree.Get(n.path); ok && (n.czxid == 0 || stat.Czxid == n.czxid) {
+		return true
+	}
+	return n.next != "" && w.there(n.next)
+}
+
+// operated reports whether an operator took it away.
+func (w *World) operatedOn(n *znode) bool {
+	return w.operated[key(n.path, n.czxid)] || n.czxid == 0 && w.operated[n.path] || n.next != "" && w.operated[n.next]
+}
+
+// operated reports whether an operator took one of the hold's znodes away.
+func (h *hold) operated() bool {
+	for _, p := range h.parts {
+		for _, n := range p.nodes {
+			if h.client.world.operatedOn(n) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// missing returns a znode of the hold's that is not on the server.
+func (h *hold) missing() *znode {
+	for _, p := range h.parts {
+		for _, n := range p.nodes {
+			if !n.there(h.client.world) {
+				return n
+			}
+		}
+	}
+	return nil
+}
+
+// node is the path of the first of its znodes.
+func (h *hold) node() string { return h.parts[0].nodes[0].path }
 
 // remaining is how long the hold is safe by the client's own clock now.
 func (h *hold) remaining() time.Duration {
@@ -37,72 +92,83 @@ func (h *hold) remaining() time.Duration {
 // safe reports whether a look at the hold would say that it is held.
 func (h *hold) safe() bool { return h.open && h.remaining() > 0 }
 
-// checkGrant checks a new hold against all others, and against the server.
-func (w *World) checkGrant(h *hold) {
-	if w.server.tree != nil {
-		if _, _, there := w.server.tree.Get(h.node); !there {
-			h.gone, h.goneAt = true, w.now
+// newHold is a grant in the world's terms.
+func (a *actor) newHold(s queue.Signal) *hold {
+	w, c := a.world(), a.client
+	h := &hold{client: c, id: s.ID, want: a.wanted, parts: a.wanted.parts, session: s.Session, open: true, read: c.reads}
+	i := 0
+	for _, p := range h.parts {
+		p.nodes = nil
+		for range p.size() {
+			if i >= len(s.Nodes) || i >= len(s.Tokens) {
+				w.fail("%s: granted with znodes %v for %+v", c.name, s.Nodes, h.want.spec)
+				return nil
+			}
+			n := &znode{path: s.Nodes[i], czxid: s.Tokens[i]}
+			// A variant has to be found out by what it breaks, not by this.
+			if w.cfg.Variant != Sound && w.server.tree != nil {
+				if _, stat, ok := w.server.tree.Get(n.path); ok {
+					n.czxid = stat.Czxid
+				}
+			}
+			p.nodes = append(p.nodes, n)
+			i++
 		}
+		p.token = s.Tokens[i-p.size()]
 	}
-	if !h.safe() {
-		return // granted by a clock read before a pause: the first look says lost
+	if i != len(s.Nodes) || s.Node != s.Nodes[0] {
+		w.fail("%s: granted with znodes %v for %+v", c.name, s.Nodes, h.want.spec)
+		return nil
 	}
-	if w.operated[h.node] {
-		return
-	}
-	for c := range w.clients {
-		for _, o := range c.holds {
-			if o != h && o.lock == h.lock && o.safe() && !w.operated[o.node] {
-				w.fail("%s granted %s to %s while %s holds %s, safe for %v more", h.lock.path, h.node, h.client.name,
-					c.name, o.node, o.remaining())
+	w.checkSignal(h, s)
+	return h
+}
+
+// checkSignal checks that there is one token for all that were joined at once,
+// and none where there can't be.
+func (w *World) checkSignal(h *hold, s queue.Signal) {
+	if h.want.spec.InOrder {
+		if s.Token != 0 {
+			w.fail("%s granted in order with one token %#x", h.node(), s.Token)
+		}
+		if w.cfg.Variant == LastToken {
+			for _, p := range h.parts {
+				p.token = s.Tokens[len(s.Tokens)-1]
 			}
 		}
-	}
-	if h.token <= h.lock.maxToken {
-		w.fail("%s granted with token %#x after %#x of %s", h.node, h.token, h.lock.maxToken, h.lock.last)
-	}
-	h.lock.maxToken, h.lock.last = h.token, h.node
-	if w.server.tree == nil {
 		return
 	}
-	// A grant may come late, but never early: all that was ahead is gone.
-	if head := w.head(h.lock); head != h.node {
-		w.fail("%s granted while %q is the first on the server", h.node, head)
+	for i, p := range h.parts {
+		// Of a claim with members, the semaphores have tokens of their own.
+		if p.token != s.Token && (p.lock.Family != semaphores || i == 0) {
+			w.fail("%s granted with token %#x, but %#x of %s", h.node(), s.Token, p.token, p.lock.Path)
+		}
 	}
 }
 
-// head is the first znode of a lock's queue on the server.
-func (w *World) head(l *lock) (first string) {
-	for _, p := range w.server.tree.Paths() {
-		if !isEntry(p) || path.Dir(p) != l.path {
-			continue
-		}
-		if first == "" || p[len(p)-10:] < first[len(first)-10:] {
-			first = p
-		}
-	}
-	return first
-}
-
-// isEntry reports whether a path is a contender's.
-func isEntry(p string) bool { return strings.Contains(p, "-lock-") }
-
-// checkNodes looks, after the server has changed something, whether the znode
-// of every hold is there.
+// checkNodes looks, after the server has changed something, whether the znodes
+// of every hold are there.
 func (w *World) checkNodes(operator bool) {
+	w.checkTaints()
+	w.checkTraces()
+	w.checkResources()
 	for c := range w.clients {
 		for _, h := range c.holds {
-			if _, _, there := w.server.tree.Get(h.node); there || h.gone {
+			if h.gone {
+				continue
+			}
+			n := h.missing()
+			if n == nil {
 				continue
 			}
 			h.gone, h.goneAt = true, w.now
 			switch {
 			case !h.open: // released, or lost: this is how it goes
-			case operator || w.operated[h.node]:
-				w.operated[h.node] = true
+			case operator || w.operatedOn(n) || w.lockOf(n.path).amiss > w.now:
+				w.operated[key(n.path, n.czxid)] = true
 				w.expectLoss(h)
 			case h.safe():
-				w.fail("the znode of %s's %s is gone while the hold is safe for %v more", c.name, h.node, h.remaining())
+				w.fail("the znode of %s's %s is gone while the hold is safe for %v more", c.name, n.path, h.remaining())
 			}
 		}
 	}
@@ -118,7 +184,7 @@ func (w *World) expectLoss(h *hold) {
 	limit := w.cfg.Timeout/8*102/100 + w.grace()
 	w.after(limit, func() {
 		if h.safe() && w.disturbed <= at && c.undisturbed() {
-			w.fail("%s did not notice within %v that %s is gone", c.name, limit, h.node)
+			w.fail("%s did not notice within %v that %s is gone", c.name, limit, h.node())
 		}
 	})
 }
@@ -126,12 +192,18 @@ func (w *World) expectLoss(h *hold) {
 // checkRestart looks, after the server has started again, whether all holds are
 // still there. A deletion that was not acknowledged may be undone.
 func (w *World) checkRestart() {
+	w.checkTaints()
+	w.checkTraces()
+	for _, l := range w.locks {
+		l.fenced = 0
+	}
+	w.checkResources()
 	for c := range w.clients {
 		for _, h := range c.holds {
-			if _, _, there := w.server.tree.Get(h.node); there {
+			if h.missing() == nil {
 				h.gone = false
-			} else if !h.gone && h.safe() && !w.operated[h.node] {
-				w.fail("the znode of %s's %s is gone after a restart", c.name, h.node)
+			} else if !h.gone && h.safe() && !h.operated() {
+				w.fail("the znode of %s's %s is gone after a restart", c.name, h.node())
 			}
 		}
 	}
@@ -143,9 +215,9 @@ func (c *client) checkDeadline() {
 	n := 0
 	for _, h := range c.holds {
 		if h.open && !c.stale && !h.safe() {
-			c.world.fail("%s still holds %s past its deadline", c.name, h.node)
+			c.world.fail("%s still holds %s past its deadline", c.name, h.node())
 		}
-		if h.open || c.asked(h) {
+		if h.open || c.questioned(h) {
 			c.holds[n] = h
 			n++
 		}
@@ -154,8 +226,8 @@ func (c *client) checkDeadline() {
 	c.holds = c.holds[:n]
 }
 
-// asked reports whether a verify of the hold is under way.
-func (c *client) asked(h *hold) bool {
+// questioned reports whether a verify of the hold is under way.
+func (c *client) questioned(h *hold) bool {
 	for _, v := range c.verifies {
 		if v.hold == h {
 			return true
@@ -170,8 +242,8 @@ func (w *World) checkLoss(h *hold, why error) {
 	switch {
 	case !errors.Is(why, queue.ErrGone):
 	case !h.gone && w.server.tree != nil:
-		w.fail("%s lost for its znode, which is there", h.node)
+		w.fail("%s lost for its znode, which is there", h.node())
 	case h.read == h.client.reads && h.client.now == h.client.clock.read(w.now):
-		w.fail("%s granted although the same read told that its znode is gone", h.node)
+		w.fail("%s granted although the same read told that its znode is gone", h.node())
 	}
 }

@@ -106,6 +106,7 @@ func (s *server) boot() {
 		w.fail("zxid %#x after a restart, but %#x was acknowledged", s.tree.Zxid(), s.acked)
 	}
 	w.checkRestart()
+	w.makeResources()
 	s.planTick()
 }
 

@@ -60,7 +60,7 @@ func (c *client) replied(r queue.Request, q queue.Reply) {
 	if c.held.keep(c, r, q) {
 		return
 	}
-	c.trace("gets %d: code %d made %v czxid %#x owner %#x data %q count %d children %v failed %d", q.ID, q.Code, q.Made, q.Czxid, q.Owner, q.Data, q.Count, q.Children, q.Failed)
+	c.trace("gets %d: code %d made %v czxid %#x owner %#x data %q children %v failed %d", q.ID, q.Code, q.Made, q.Czxid, q.Owner, q.Data, q.Children, q.Failed)
 	if q.Code == queue.OK {
 		c.made = append(c.made, q.Made...)
 	}

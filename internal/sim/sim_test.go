@@ -2,6 +2,7 @@ package sim
 
 import (
 	"flag"
+	"os"
 	"runtime"
 	"sync"
 	"testing"
@@ -12,12 +13,16 @@ import (
 var (
 	seeds = flag.Int("seeds", defaultSeeds, "how many seeds TestSeeds runs, from -from on")
 	from  = flag.Uint64("from", 1, "the first of -seeds seeds")
+	show  = flag.Bool("show", false, "with -seed: print every request, answer and event")
 	seed  = flag.Uint64("seed", 0, "the one seed that TestSeeds runs; 0: see -seeds")
 )
 
 // run lives one history.
 func run(cfg Config) (*World, error) {
 	w := New(cfg)
+	if *show {
+		w.Trace = os.Stdout
+	}
 	return w, w.Run()
 }
 
@@ -32,6 +37,11 @@ func TestSeeds(t *testing.T) {
 	t.Logf("%d seeds, %v simulated in %v: %d acquired, %d lost, %d failed, %d verified, %d faults, %d server restarts, %d snapshots, %d sessions expired, %d records, %d events",
 		total.Seeds, total.Simulated.Round(time.Second), time.Since(begun).Round(time.Millisecond), total.Acquired, total.Lost, total.Failed,
 		total.Verified, total.Faults, total.Restarts, total.Snapshots, total.Expired, total.Records, total.Events)
+	t.Logf("%d guarded, %d downgraded, %d revoked, %d times kept off %d grants later, %d quarrels",
+		total.Guarded, total.Downgraded, total.Revoked, total.KeptOff, total.Delayed, total.Quarrels)
+	for k, count := range total.ByKind {
+		t.Logf("%8d x %v acquired", count, claimKind(k))
+	}
 	for k, count := range total.ByFault {
 		t.Logf("%8d x %v", count, faultKind(k))
 	}

@@ -39,6 +39,12 @@ const (
 	DeafHeartbeat
 	// SwappedSession takes the next session for the one that is over.
 	SwappedSession
+	// LastToken takes for the token of each lock taken in order that of the last.
+	LastToken
+	// DowngradedToken gives a downgraded hold the token of its new znode.
+	DowngradedToken
+	// GuardedNode asks for a node lock by its name alone.
+	GuardedNode
 	variants
 )
 
@@ -46,7 +52,7 @@ const (
 func (v Variant) String() string {
 	names := [...]string{"Sound", "DeadlineFromReply", "FollowerProof", "EagerGrant", "TimerGrant", "BlindRecovery",
 		"ForgottenDelete", "ForgottenCreate", "SequenceToken", "NoDrift", "EarlyAnswer", "StandingClock",
-		"FirstDeletion", "AnyEvent", "Adoption", "DeafHeartbeat", "SwappedSession"}
+		"FirstDeletion", "AnyEvent", "Adoption", "DeafHeartbeat", "SwappedSession", "LastToken", "DowngradedToken", "GuardedNode"}
 	if v < 0 || int(v) >= len(names) {
 		return "unknown"
 	}

@@ -1,10 +1,9 @@
 package sim
 
 import (
+	"io"
 	"math/rand/v2"
 	"time"
-
-	"github.com/zklock/zklock/internal/queue"
 )
 
 // A World is one history. Make it with [New] and run it once.
@@ -19,8 +18,11 @@ type World struct {
 	server   *server
 	machines []*machine
 	locks    []*lock
-	// operated are the lock znodes that an operator took away.
+	// operated are the lock znodes that an operator took away, by path, by path
+	// and czxid, and the records that went with them.
 	operated map[string]bool
+	revoked  map[string]bool // the znodes that somebody wrote such words into
+	records  map[string]*record
 	// disturbed is when a fault last began, ended or was felt.
 	disturbed time.Duration
 	healing   bool
@@ -28,6 +30,7 @@ type World struct {
 	reached   time.Duration // when, healed, all clients were connected; 0: not yet
 	closing   bool
 	Stats     Stats
+	Trace     io.Writer // where every request, answer and event is written; nil for nowhere
 }
 
 // Stats count what happened in a world, or in several. A run that did too little
@@ -35,8 +38,14 @@ type World struct {
 type Stats struct {
 	Seeds, Events, Acquired, Failed, Lost, Verified, Faults int
 	Restarts, Expired, Reconnects, Records, Snapshots       int
-	Simulated                                               time.Duration
-	ByFault                                                 [faultKinds]int
+	// Guarded are the verifies with something to do, Revoked the holds that were
+	// asked for, Delayed the grants that came after somebody had vanished, KeptOff
+	// the claims that waited for that, Quarrels those that found another number of
+	// permits.
+	Guarded, Downgraded, Revoked, Delayed, KeptOff, Quarrels int
+	Simulated                                                time.Duration
+	ByFault                                                  [faultKinds]int
+	ByKind                                                   [claimKinds]int // of those acquired
 }
 
 // Add adds another world's figures.
@@ -54,29 +63,28 @@ func (s *Stats) Add(o *Stats) {
 	s.Records += o.Records
 	s.Snapshots += o.Snapshots
 	s.Simulated += o.Simulated
+	s.Guarded += o.Guarded
+	s.Downgraded += o.Downgraded
+	s.Revoked += o.Revoked
+	s.Delayed += o.Delayed
+	s.KeptOff += o.KeptOff
+	s.Quarrels += o.Quarrels
+	for i := range s.ByKind {
+		s.ByKind[i] += o.ByKind[i]
+	}
 	for i := range s.ByFault {
 		s.ByFault[i] += o.ByFault[i]
 	}
-}
-
-// lock is one lock, and what was granted of it.
-type lock struct {
-	path     string
-	kind     queue.Kind
-	maxToken int64
-	last     string // who had that token
 }
 
 // New makes a world.
 func New(cfg Config) *World {
 	w := &World{
 		cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0x776f726c64)), hist: newHistory(),
-		operated: map[string]bool{},
+		operated: map[string]bool{}, revoked: map[string]bool{}, records: map[string]*record{},
 	}
-	for _, path := range lockPaths() {
-		if len(w.locks) < cfg.Locks {
-			w.locks = append(w.locks, &lock{path: path})
-		}
+	for i, l := range cfg.Locks {
+		w.locks = append(w.locks, newLock(l, i))
 	}
 	w.server = newServer(w)
 	for i := range cfg.Clients {
