@@ -33,22 +33,26 @@ func newFleet(t *testing.T, s zkreal.SharedServer) *fleet {
 	return &fleet{t: t, server: s, peers: map[string][]*Peer{}}
 }
 
-// of returns the clients of a kind: curator, kazoo, or zklock with the name of a
-// layout and how many goroutines contend in each process.
+// of returns the clients of a kind, see startKind.
 func (f *fleet) of(kind string) []*Peer {
 	for len(f.peers[kind]) < perSide {
-		var p *Peer
-		switch name, layout, _ := strings.Cut(kind, ":"); name {
-		case "curator":
-			p = Curator(f.t, f.server.Addr)
-		case "kazoo":
-			p = Kazoo(f.t, f.server.Addr)
-		default:
-			p = Zklock(f.t, ZklockOptions{Servers: f.server.Addr, Layout: layout, Goroutines: goroutines(kind)})
-		}
-		f.peers[kind] = append(f.peers[kind], p)
+		f.peers[kind] = append(f.peers[kind], startKind(f.t, kind, f.server.Addr))
 	}
 	return f.peers[kind]
+}
+
+// startKind starts a client of the kind: curator, kazoo, or zklock, with a colon
+// and the name of a layout or without.
+func startKind(t *testing.T, kind, addr string) *Peer {
+	t.Helper()
+	switch name, layout, _ := strings.Cut(kind, ":"); name {
+	case "curator":
+		return Curator(t, addr)
+	case "kazoo":
+		return Kazoo(t, addr)
+	default:
+		return Zklock(t, ZklockOptions{Servers: addr, Layout: layout, Goroutines: goroutines(kind)})
+	}
 }
 
 // goroutines is how many contend in a process of the kind. One kind, of the same

@@ -54,7 +54,7 @@ func TestNodeNames(t *testing.T) {
 // TestWhoExcludesWhom tries every pair of a holder and one that tries, on one
 // path. Curator does not see kazoo's nodes, nor kazoo Curator's unless told, and
 // Curator's mutexes and read-write locks do not see each other's. Ours waits for
-// all of them.
+// all of them. kazoo's semaphore is another recipe altogether.
 func TestWhoExcludesWhom(t *testing.T) {
 	onEach(t, func(t *testing.T, s zkreal.SharedServer) {
 		kazoo, kazoo2 := Kazoo(t, s.Addr), Kazoo(t, s.Addr)
@@ -108,6 +108,8 @@ func TestWhoExcludesWhom(t *testing.T) {
 			"semaphore-curator":      {zklock, "semaphore:1", curator, "semaphoremutex", true},
 			"curator-semaphore":      {curator, "semaphoremutex", zklock, "semaphore:1", true},
 			"semaphore-with-room":    {zklock, "semaphore:2", curator, "semaphore:2", false},
+			"semaphore-kazoo":        {zklock, "semaphore:4:4", kazoo, "semaphore:4", false},
+			"kazoo-semaphore":        {kazoo, "semaphore:4", zklock, "semaphore:4:4", false},
 			"semaphore-without-room": {zklock, "semaphore:3:2", curator, "semaphore:3:2", true},
 		} {
 			t.Run(name, func(t *testing.T) {

@@ -82,6 +82,23 @@ func TestCuratorRevokesOurs(t *testing.T) {
 	})
 }
 
+// TestRevokedBeforeAsked: a revocation that came before anybody looked is not lost.
+func TestRevokedBeforeAsked(t *testing.T) {
+	onEach(t, func(t *testing.T, s zkreal.SharedServer) {
+		hold, err := dialZklock(t, s, "").Mutex(s.Chroot + "/early").Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Curator(t, s.Addr).Do(t.Context(), "revoke", hold.Node()); err != nil {
+			t.Fatal(err)
+		}
+		awaitRevoked(t, hold)
+		if err := hold.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestOursRevokesCurators: Lock.Revoke reaches the listener of a revocable mutex
 // of Curator's, and of those who hold and wait asks only the holder.
 func TestOursRevokesCurators(t *testing.T) {
