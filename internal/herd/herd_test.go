@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zklock/zklock/internal/herd"
@@ -224,26 +225,28 @@ func TestSharedSessions(t *testing.T) {
 // would need get the contenders in those that there are; a number of sessions
 // that was asked for is had or the experiment fails.
 func TestRefusedSessions(t *testing.T) {
-	srv := zktest.Start(t)
-	cfg := config(t, srv, []int{9}, "fair-ahead")
-	var open atomic.Int64
-	cfg.Options.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-		if open.Add(1) > 7 {
-			return nil, errors.New("full")
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		cfg := config(t, srv, []int{9}, "fair-ahead")
+		var open atomic.Int64
+		cfg.Options.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+			if open.Add(1) > 7 {
+				return nil, errors.New("full")
+			}
+			return srv.DialContext(ctx, network, address)
 		}
-		return srv.DialContext(ctx, network, address)
-	}
-	cfg.Connect = 200 * time.Millisecond
-	rows := run(t, cfg)
-	if r := rows[0]; r.Sessions < 2 || r.Sessions > 6 || !strings.Contains(r.Note, "10 contenders share") {
-		t.Errorf("%d sessions, note %q", r.Sessions, r.Note)
-	}
-	open.Store(0)
-	cfg.Sessions = 10
-	rows, err := herd.Run(t.Context(), cfg)
-	if err != nil || rows[0].Err == nil || rows[0].Releases != 0 {
-		t.Errorf("%v, %v: want an experiment without its 10 sessions to fail", rows, err)
-	}
+		cfg.Connect = 200 * time.Millisecond
+		rows := run(t, cfg)
+		if r := rows[0]; r.Sessions < 2 || r.Sessions > 6 || !strings.Contains(r.Note, "10 contenders share") {
+			t.Errorf("%d sessions, note %q", r.Sessions, r.Note)
+		}
+		open.Store(0)
+		cfg.Sessions = 10
+		rows, err := herd.Run(t.Context(), cfg)
+		if err != nil || rows[0].Err == nil || rows[0].Releases != 0 {
+			t.Errorf("%v, %v: want an experiment without its 10 sessions to fail", rows, err)
+		}
+	})
 }
 
 // TestConfig: impossible values are found out before any server is asked.
@@ -273,10 +276,12 @@ func TestConfig(t *testing.T) {
 
 // TestNoServer: servers that can't be had are the run's error.
 func TestNoServer(t *testing.T) {
-	cfg := herd.Config{Servers: "h:1", Waiters: []int{1}, Root: "/herd", Connect: 50 * time.Millisecond, Options: zk.Options{
-		DialContext: func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("nobody there") },
-	}}
-	if rows, err := herd.Run(t.Context(), cfg); err == nil || rows != nil || !strings.Contains(err.Error(), "nobody there") {
-		t.Errorf("%v, %v", rows, err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		cfg := herd.Config{Servers: "h:1", Waiters: []int{1}, Root: "/herd", Connect: 50 * time.Millisecond, Options: zk.Options{
+			DialContext: func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("nobody there") },
+		}}
+		if rows, err := herd.Run(t.Context(), cfg); err == nil || rows != nil || !strings.Contains(err.Error(), "nobody there") {
+			t.Errorf("%v, %v", rows, err)
+		}
+	})
 }

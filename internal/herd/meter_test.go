@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"net"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/zklock/zklock/internal/wire"
 	"github.com/zklock/zklock/zktest"
@@ -140,30 +142,28 @@ func TestMeterDialsByItself(t *testing.T) {
 	}
 }
 
-// TestHeartbeatsDoNotCount: with a session so short that heartbeats and pings
-// are many, quiet comes, and nothing has been counted while nobody does anything.
+// TestHeartbeatsDoNotCount: a minute of sessions at rest, with their heartbeats
+// and pings, is nothing.
 func TestHeartbeatsDoNotCount(t *testing.T) {
-	srv := zktest.Start(t)
-	cfg := &Config{Servers: srv.Servers()}
-	cfg.Options.DialContext, cfg.Options.SessionTimeout = srv.DialContext, 80_000_000 // 80 ms
-	sessions, err := dialSessions(t.Context(), cfg, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { closeSessions(sessions) }()
-	for _, s := range sessions {
-		s.members = []contender{joinOurs(mutex)(s.client, "/lock")}
-		s.listen(func(err error) { t.Error(err) })
-	}
-	received := func() int64 { return srv.Server().Stats().Received }
-	for start := received(); received() < start+40; {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		sessions := begin(t, srv, 2)
+		for _, s := range sessions {
+			s.members = []contender{joinOurs(mutex)(s.client, "/lock")}
+			s.listen(func(err error) { t.Error(err) })
+		}
+		before := srv.Server().Stats().Received
+		time.Sleep(time.Minute)
 		if err := quiet(t.Context(), sessions); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if got := total(sessions); got != (Traffic{}) {
-		t.Errorf("%+v was counted of sessions at rest", got)
-	}
+		if n := srv.Server().Stats().Received - before; n < 2*8 {
+			t.Fatalf("the server has heard %d requests in a minute: no heartbeats", n)
+		}
+		if got := total(sessions); got != (Traffic{}) {
+			t.Errorf("%+v was counted of sessions at rest", got)
+		}
+	})
 }
 
 // FuzzFrames: however a stream is cut, the frames are the same.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zklock/zklock/zk"
@@ -101,19 +102,21 @@ func TestQuietWaitsForReactions(t *testing.T) {
 
 // TestQuietEnds: it ends with its context, and with the servers.
 func TestQuietEnds(t *testing.T) {
-	srv := zktest.Start(t)
-	sessions := begin(t, srv, 2)
-	srv.Blackhole(true)
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	if err := quiet(ctx, sessions); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("%v, want that the context is over", err)
-	}
-	srv.Blackhole(false)
-	closeSessions(sessions)
-	if err := quiet(t.Context(), sessions); !errors.Is(err, zk.ErrClosed) {
-		t.Errorf("%v, want ErrClosed", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		sessions := begin(t, srv, 2)
+		srv.Blackhole(true)
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		if err := quiet(ctx, sessions); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v, want that the context is over", err)
+		}
+		srv.Blackhole(false)
+		closeSessions(sessions)
+		if err := quiet(t.Context(), sessions); !errors.Is(err, zk.ErrClosed) {
+			t.Errorf("%v, want ErrClosed", err)
+		}
+	})
 }
 
 // TestListenTellsTheMembers: a watch event reaches every contender of its
@@ -165,25 +168,27 @@ func (l *listener) close()         {}
 // TestDialSessionsGivesWhatItHas: the sessions that could be had are returned
 // beside the error, which says how many.
 func TestDialSessionsGivesWhatItHas(t *testing.T) {
-	srv := zktest.Start(t)
-	var dials atomic.Int64
-	cfg := &Config{Servers: srv.Servers(), Connect: 100 * time.Millisecond}
-	cfg.Options.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-		if dials.Add(1) > 5 {
-			return nil, errors.New("no more of them")
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		var dials atomic.Int64
+		cfg := &Config{Servers: srv.Servers(), Connect: 100 * time.Millisecond}
+		cfg.Options.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+			if dials.Add(1) > 5 {
+				return nil, errors.New("no more of them")
+			}
+			return srv.DialContext(ctx, network, address)
 		}
-		return srv.DialContext(ctx, network, address)
-	}
-	sessions, err := dialSessions(t.Context(), cfg, 40)
-	defer closeSessions(sessions)
-	if err == nil || len(sessions) < 1 || len(sessions) > 5 || !strings.Contains(err.Error(), "of 40 sessions") {
-		t.Errorf("%d sessions, %v", len(sessions), err)
-	}
-	for _, s := range sessions {
-		if _, there, err := s.client.Exists(t.Context(), "/"); !there || err != nil {
-			t.Errorf("a session that was returned does not work: %v, %v", there, err)
+		sessions, err := dialSessions(t.Context(), cfg, 40)
+		defer closeSessions(sessions)
+		if err == nil || len(sessions) < 1 || len(sessions) > 5 || !strings.Contains(err.Error(), "of 40 sessions") {
+			t.Errorf("%d sessions, %v", len(sessions), err)
 		}
-	}
+		for _, s := range sessions {
+			if _, there, err := s.client.Exists(t.Context(), "/"); !there || err != nil {
+				t.Errorf("a session that was returned does not work: %v, %v", there, err)
+			}
+		}
+	})
 }
 
 // TestClosedSessionsLeaveNothing: entries of contenders that wait or hold are gone.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zklock/zklock/zk"
@@ -72,16 +73,18 @@ func TestLostConnection(t *testing.T) {
 
 // TestServerGone: a run that loses its servers for good ends with its budget.
 func TestServerGone(t *testing.T) {
-	srv := zktest.Start(t)
-	_, err := Run(t.Context(), Config{
-		Servers: srv.Servers(), Options: zk.Options{DialContext: srv.DialContext, SessionTimeout: time.Second}, Root: "/herd",
-		Recipes: []Recipe{{"odd", "a recipe that is broken", Mutex, First, func(c *zk.Client, path string) contender {
-			return odd{contender: joinNode(c, path), onLeave: srv.Stop}
-		}}}, Waiters: []int{2}, Budget: time.Second,
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		_, err := Run(t.Context(), Config{
+			Servers: srv.Servers(), Options: zk.Options{DialContext: srv.DialContext, SessionTimeout: time.Second}, Root: "/herd",
+			Recipes: []Recipe{{"odd", "a recipe that is broken", Mutex, First, func(c *zk.Client, path string) contender {
+				return odd{contender: joinNode(c, path), onLeave: srv.Stop}
+			}}}, Waiters: []int{2}, Budget: time.Second,
+		})
+		if err == nil {
+			t.Error("a run whose server has gone has no error")
+		}
 	})
-	if err == nil {
-		t.Error("a run whose server has gone has no error")
-	}
 }
 
 // TestTroubleIsToldOnce: what ends a trial is the first trouble, and telling of
