@@ -18,6 +18,10 @@ var rounds = flag.Int("interop.rounds", 100, "how often the processes of a conte
 // perSide is how many processes of each kind contend.
 const perSide = 3
 
+// stallLimit is longer than a hand-over takes on the busiest machine, and shorter
+// than the pause after which a waiter of ours looks again by itself.
+const stallLimit = 15 * time.Second
+
 // contestWait bounds one contest, of any number of rounds.
 const contestWait = 10 * time.Minute
 
@@ -102,7 +106,7 @@ func (c *contest) run(t *testing.T, f *fleet) (Report, map[string]int) {
 	paths := c.nodes(f)
 	parties := 0
 	for kind := range c.sides {
-		parties += perSide * goroutines(kind)
+		parties += len(f.of(kind)) * goroutines(kind)
 	}
 	w := NewWitness(t, parties)
 	each := (*rounds + perSide*len(c.sides) - 1) / (perSide * len(c.sides))
@@ -140,8 +144,9 @@ func (c *contest) run(t *testing.T, f *fleet) (Report, map[string]int) {
 			t.Errorf("%s entered %d times, want %d", kind, r.Entries[kind], perSide*each)
 		}
 	}
-	t.Logf("%d rounds in %v: %d conflicts, %d hand-overs between kinds, %d beside another kind, timeouts %v",
-		each*perSide*len(c.sides), time.Since(begun).Round(time.Millisecond), r.Conflicts, r.Handovers, r.Beside, timeouts)
+	t.Logf("%d rounds in %v: %d conflicts, %d hand-overs between kinds, %d beside another kind, timeouts %v, stalled for %v %s",
+		each*perSide*len(c.sides), time.Since(begun).Round(time.Millisecond), r.Conflicts, r.Handovers, r.Beside, timeouts,
+		r.Stall.Round(time.Millisecond), r.Stalled)
 	return r, timeouts
 }
 
@@ -155,6 +160,9 @@ func (c *contest) excludes(t *testing.T, f *fleet) Report {
 	}
 	if len(c.sides) > 1 && r.Handovers < perSide {
 		t.Errorf("%d hand-overs between kinds: they did not contend", r.Handovers)
+	}
+	if r.Stall > stallLimit {
+		t.Errorf("nobody moved for %v, %s: a wake-up was lost", r.Stall, r.Stalled)
 	}
 	for kind, n := range timeouts {
 		if n > 0 && !c.bounds(kind) {

@@ -30,6 +30,7 @@ const maxConflicts = 10
 //
 //	join NAME             answered when all parties have joined; NAME is KIND-NUMBER
 //	enter CLAIMS TOKEN    what it uses from now on; TOKEN 0 if it knows none
+//	change CLAIMS         what it uses from now on, after it has entered
 //	leave                 it uses nothing any more
 //
 // CLAIMS is PLACE:HOW, or several with commas. HOW is x, alone; s, shared; or
@@ -48,6 +49,9 @@ type Witness struct {
 	conns  map[net.Conn]struct{}
 	places map[string]*place
 	report Report
+	moves  int       // entries and leaves
+	last   time.Time // when there was one
+	lastly string    // what it was
 }
 
 // Report is what a witness has seen.
@@ -59,6 +63,10 @@ type Report struct {
 	Abandoned int            // parties that ended while they used something
 	Handovers int            // entries that followed one of another kind
 	Beside    int            // lawful entries beside a party of another kind
+	// Stall is the longest time in which nobody entered or left, between two that
+	// did; Stalled says which.
+	Stall   time.Duration
+	Stalled string
 }
 
 // place is something that a lock guards.
@@ -149,11 +157,9 @@ func (w *Witness) serve(conn net.Conn) {
 	lines := bufio.NewScanner(conn)
 	for lines.Scan() {
 		answer := "ok"
-		outside := p.claims == nil // which only this goroutine changes
 		if err := w.hear(p, strings.Fields(lines.Text())); err != nil {
 			answer = err.Error()
-		}
-		if outside && p.claims != nil {
+		} else if p.claims != nil { // which only this goroutine changes
 			<-time.After(linger)
 		}
 		if _, err := fmt.Fprintln(conn, answer); err != nil {
@@ -195,6 +201,15 @@ func (w *Witness) hear(p *party, words []string) error {
 		}
 		w.enter(p, claims, token)
 		return nil
+	case len(words) == 2 && words[0] == "change" && p.claims != nil:
+		claims, err := parseClaims(words[1])
+		if err != nil {
+			return err
+		}
+		w.leave(p)
+		w.enter(p, claims, 0)
+		w.report.Entries[p.kind]-- // it was inside
+		return nil
 	case len(words) == 1 && words[0] == "leave" && p.claims != nil:
 		w.leave(p)
 		return nil
@@ -205,6 +220,7 @@ func (w *Witness) hear(p *party, words []string) error {
 // enter is called with the mutex held.
 func (w *Witness) enter(p *party, claims map[string]claim, token int64) {
 	p.claims = claims
+	w.move(p, "entered")
 	w.report.Entries[p.kind]++
 	conflict, beside, handover, stale := "", false, false, false
 	for name, c := range claims {
@@ -245,8 +261,21 @@ func (r *Report) count(conflict string, beside, handover, stale bool) {
 	}
 }
 
+// move notes that a party did something. The mutex is held.
+func (w *Witness) move(p *party, what string) {
+	now := time.Now()
+	what = p.name + " " + what
+	if d := now.Sub(w.last); w.moves > 0 && d > w.report.Stall {
+		w.report.Stall = d
+		w.report.Stalled = fmt.Sprintf("after move %d, %s, until %s", w.moves, w.lastly, what)
+	}
+	w.moves++
+	w.last, w.lastly = now, what
+}
+
 // leave is called with the mutex held.
 func (w *Witness) leave(p *party) {
+	w.move(p, "left")
 	for name := range p.claims {
 		delete(w.places[name].inside, p)
 	}

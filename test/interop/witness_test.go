@@ -70,6 +70,8 @@ func TestWitnessKnowsWhatConflicts(t *testing.T) {
 		"the same token":            {steps: "a enter p:x 2;a leave;b enter p:x 2;b leave", handover: 1, stale: 1},
 		"an unknown token":          {steps: "a enter p:x 2;a leave;b enter p:x 0;b leave", handover: 1},
 		"readers in any order":      {steps: "a enter p:s 3;b enter p:s 2", handover: 1, beside: 1},
+		"changed to shared":         {steps: "a enter p:x 0;a change p:s;b enter p:s 0", handover: 1, beside: 1},
+		"changed beside shared":     {steps: "a enter p:s 0;b enter p:s 0;a change p:x", conflicts: 1, handover: 2, beside: 1},
 		"a reader before a writer":  {steps: "a enter p:x 3;a leave;b enter p:s 2", handover: 1, stale: 1},
 		"a writer before a reader":  {steps: "a enter p:s 3;a leave;b enter p:x 2", handover: 1, stale: 1},
 		"permits in any order":      {steps: "a enter p:p1/2 3;a leave;b enter p:p1/2 2", handover: 1},
@@ -97,7 +99,7 @@ func TestWitnessRefusesWhatItDoesNotUnderstand(t *testing.T) {
 	p := join(t, w, "a-1")
 	for _, line := range []string{
 		"dance", "", "enter p:x", "enter p:y 0", "enter p 0", "enter :x 0", "enter p:x,p:x 0", "enter p:x zero",
-		"enter p:p0/2 0", "enter p:p3/2 0", "enter p:p/ 0", "leave", "join again", "enter p:x 1 2",
+		"enter p:p0/2 0", "enter p:p3/2 0", "enter p:p/ 0", "leave", "join again", "enter p:x 1 2", "change p:x",
 	} {
 		p.say(ErrWitness.Error(), line)
 	}
@@ -145,5 +147,22 @@ func TestWitnessTellsWhoNeverLeft(t *testing.T) {
 	join(t, w, "b-1").say("ok", "enter p:x 0")
 	if r := w.Report(); r.Abandoned != 1 || r.Conflicts != 0 {
 		t.Errorf("%+v, want that one was abandoned, and no conflict", r)
+	}
+}
+
+// TestWitnessMeasuresStalls: the longest pause is that between two moves, and is
+// described by them.
+func TestWitnessMeasuresStalls(t *testing.T) {
+	w := NewWitness(t, 1)
+	a, b := join(t, w, "a-1"), join(t, w, "b-1")
+	a.say("ok", "enter p:x 0")
+	a.say("ok", "leave")
+	before := w.Report()
+	<-time.After(100 * linger)
+	b.say("ok", "enter p:x 0")
+	b.say("ok", "leave")
+	r := w.Report()
+	if before.Stall < linger || r.Stall < 100*linger || r.Stalled != "after move 2, a-1 left, until b-1 entered" {
+		t.Errorf("a stall of %v, then %v %q", before.Stall, r.Stall, r.Stalled)
 	}
 }

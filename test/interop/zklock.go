@@ -231,7 +231,8 @@ func (c *contender) run() error {
 	return nil
 }
 
-// round takes a lock, however often it takes, and uses it.
+// round takes a lock, however often it takes, and uses it. A choice with two
+// claims, WRITER>READER, is of a writer that becomes a reader on the way.
 func (c *contender) round(which int, say func(string) error) error {
 	h, err := acquire(c.locks[which], c.limit)
 	for ; errors.Is(err, context.DeadlineExceeded); h, err = acquire(c.locks[which], c.limit) {
@@ -244,8 +245,18 @@ func (c *contender) round(which int, say func(string) error) error {
 	if h != nil {
 		token = h.Token()
 	}
-	if err := say(fmt.Sprintf("enter %s %d", c.claims[which], token)); err != nil {
+	claims, after, downgrades := strings.Cut(c.claims[which], ">")
+	if err := say(fmt.Sprintf("enter %s %d", claims, token)); err != nil {
 		return err
+	}
+	if downgrades {
+		// Said before it is done: as soon as it is, others may enter.
+		if err := say("change " + after); err != nil {
+			return err
+		}
+		if err := h.Downgrade(context.Background()); err != nil {
+			return err
+		}
 	}
 	if err := say("leave"); err != nil {
 		return err
