@@ -10,7 +10,7 @@ import (
 
 // send puts one of the core's requests on the wire, and its answer into the core.
 func (c *Client) send(r queue.Request) {
-	c.zk.Go(c.operation(r), func(res zk.Result) {
+	c.zk.GoIn(r.Session, c.operation(r), func(res zk.Result) {
 		c.step(func(core *queue.Core, now time.Duration) { core.Reply(now, reply(r, res)) })
 	})
 }

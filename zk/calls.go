@@ -2,6 +2,7 @@ package zk
 
 import (
 	"context"
+	"math"
 	"sync/atomic"
 
 	"github.com/zklock/zklock/internal/session"
@@ -144,7 +145,7 @@ func (c *Client) do(ctx context.Context, op *Op, inOrder func(*call), use func(*
 	// From submit on the call is shared with the deliverer; waiter says whose
 	// it is at the end: the one who comes second drops it.
 	k.waiter.Store(waiterWaits)
-	c.submit(k)
+	c.submit(k, 0)
 	select {
 	case <-k.ready:
 	case <-ctx.Done():
@@ -165,10 +166,18 @@ func (c *Client) do(ctx context.Context, op *Op, inOrder func(*call), use func(*
 	return res, res.Err
 }
 
-// submit queues a call.
-func (c *Client) submit(k *call) {
+// noEpoch is the epoch of no session: they count up.
+const noEpoch = math.MaxUint64
+
+// submit queues a call for the session last told of, which must be the one with
+// this id unless that is 0.
+func (c *Client) submit(k *call, session int64) {
 	c.mu.Lock()
-	c.core.Submit(&k.Call, c.epoch)
+	epoch := c.epoch
+	if session != 0 && (c.shown.SessionID != session || c.shown.State == Expired) {
+		epoch = noEpoch
+	}
+	c.core.Submit(&k.Call, epoch)
 	if c.link != nil && c.core.HasOutput() {
 		c.writable.Signal()
 	}

@@ -233,14 +233,21 @@ func (c *Client) Close() error {
 // [ErrConnectionLost], and [Applied] says unknown. After [ErrClosed] and
 // [ErrAuthFailed] every further request fails at once: a done that repeats its
 // request must not do so then.
-func (c *Client) Go(op Op, done func(Result)) {
+func (c *Client) Go(op Op, done func(Result)) { c.GoIn(0, op, done) }
+
+// GoIn is Go for the session with this id: the request fails with
+// ErrSessionExpired, and is not sent, if the last StateChange told of another or
+// of the end of this one. It is for what was decided on in one session and would
+// do harm in the next, such as deleting a znode by a name that others use. Id 0
+// means whichever session it is, as with Go.
+func (c *Client) GoIn(session int64, op Op, done func(Result)) {
 	k := c.newCall()
 	k.done = done
 	if err := k.prepare(&op); err != nil {
 		k.refused(err)
 		return
 	}
-	c.submit(k)
+	c.submit(k, session)
 }
 
 // SessionID is the id of the session that was last told of, see [StateChange];

@@ -135,6 +135,41 @@ func TestExpiredByTheServer(t *testing.T) {
 	})
 }
 
+func TestRequestsForOneSessionOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		c := srv.Dial(t)
+		seen := states(t, c)
+		former := next(t, seen, zk.Connected).SessionID
+		if err := srv.ExpireSession(former); err != nil {
+			t.Fatal(err)
+		}
+		next(t, seen, zk.Disconnected)
+		ask := func(session int64, op zk.Op) error {
+			answer := make(chan error, 1)
+			c.GoIn(session, op, func(r zk.Result) { answer <- r.Err })
+			return <-answer
+		}
+		refused := func(err error) {
+			t.Helper()
+			if !errors.Is(err, zk.ErrSessionExpired) || zk.Applied(err) != zk.AppliedNo {
+				t.Errorf("%v, applied %v", err, zk.Applied(err))
+			}
+		}
+		next(t, seen, zk.Expired)
+		refused(ask(former, zk.CreateOp("/a", nil, nil, zk.ModePersistent)))
+		present := next(t, seen, zk.Connected).SessionID
+		refused(ask(former, zk.CreateOp("/a", nil, nil, zk.ModePersistent)))
+		// Had one of them been sent, this would fail.
+		if err := ask(present, zk.CreateOp("/a", nil, nil, zk.ModePersistent)); err != nil {
+			t.Error(err)
+		}
+		if err := ask(0, zk.DeleteOp("/a", 0)); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestServerRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)

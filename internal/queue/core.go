@@ -70,7 +70,7 @@ func (c *Core) connected() bool { return c.session.State == Connected }
 
 func (c *Core) send(r Request, w waiter) {
 	c.lastReq++
-	r.ID = c.lastReq
+	r.ID, r.Session = c.lastReq, c.session.Session
 	c.pending[r.ID] = w
 	c.requests = append(c.requests, r)
 }

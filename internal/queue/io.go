@@ -30,9 +30,10 @@ type Creation struct {
 	Persistent bool // else ephemeral
 }
 
-// A Request is to be sent on the session, in the order of the output.
+// A Request is to be sent in the order of the output.
 type Request struct {
 	ID        uint64
+	Session   int64 // it is meant for, and must not be sent in another; 0 if there is none
 	Kind      RequestKind
 	Path      string
 	Paths     []string

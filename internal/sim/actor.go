@@ -62,7 +62,7 @@ func (a *actor) acquire() {
 	a.state = asking
 	c.trace("acquires %+v", a.wanted.spec)
 	c.input(func(core *queue.Core) { a.id = core.Acquire(c.now, a.wanted.spec) })
-	if w.oneIn(4) {
+	if !w.cfg.Patient && w.oneIn(4) {
 		a.later(w.upTo(w.cfg.Timeout), a.cancel)
 	}
 }

@@ -46,6 +46,7 @@ type client struct {
 	made     []string // znodes, as far as answered
 	former   queue.Request
 	held     *heldReply
+	knack    knack
 }
 
 // workKind is which goroutine does a work. Those of one kind are done in order.

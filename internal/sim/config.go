@@ -20,6 +20,8 @@ type Config struct {
 	// world could deadlock, as the one takes a lock while it has another.
 	Several int
 	Ordered bool
+	// Patient has nobody give up: no tries, no contexts that end.
+	Patient bool
 	// LockDelay is what claims keep off a lock whose holder has vanished.
 	LockDelay time.Duration
 	// Timeout is the session timeout.

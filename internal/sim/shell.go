@@ -16,6 +16,7 @@ func (c *client) input(in func(core *queue.Core)) {
 		return
 	}
 	in(c.core)
+	c.knack.join = nil
 	requests, signals := c.core.Take()
 	for _, s := range signals {
 		c.signal(s)
@@ -45,13 +46,18 @@ func (c *client) submit(r queue.Request) {
 	if r.Kind == queue.Swap {
 		c.swapping(r)
 	}
-	call := &session.Call{Op: c.operation(r)}
-	probe := r.Kind == queue.List && c.former.Kind == queue.Check && len(c.former.Paths) == 1 && c.former.Paths[0] == r.Path
-	fresh := c.former.Kind == queue.Create
-	c.former = r
-	call.Done = func() {
-		c.replied(r, c.world.cfg.Variant.twist(c, r, probe, fresh, reply(r, &call.Result)))
+	s := c.place(r)
+	v := c.world.cfg.Variant
+	if v.reroute(c, &r, s) {
+		return
 	}
+	c.send(r, func(q queue.Reply) { c.replied(r, v.twistKind(c, r, s, v.twist(c, r, s, q))) })
+}
+
+// send makes a request.
+func (c *client) send(r queue.Request, done func(q queue.Reply)) {
+	call := &session.Call{Op: c.operation(r)}
+	call.Done = func() { done(reply(r, &call.Result)) }
 	c.sess.Submit(call, c.epoch)
 }
 
@@ -132,6 +138,9 @@ func (c *client) event(e *session.Event) {
 	}
 	c.trace("event %d %s", kind, e.Path)
 	c.input(func(core *queue.Core) { core.Event(c.now, kind, e.Path) })
+	if as, ok := c.knack.aliases[e.Path]; ok {
+		c.input(func(core *queue.Core) { core.Event(c.now, kind, as) })
+	}
 }
 
 // state gives the lock core a state of the session. A closed one is the end of

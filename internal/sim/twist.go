@@ -9,14 +9,13 @@ import (
 	"github.com/zklock/zklock/internal/queue"
 )
 
-// twist is what a variant makes of an answer. probe says that the request is
-// the listing of a recovery, fresh that it is one right behind a create.
-func (v Variant) twist(c *client, r queue.Request, probe, fresh bool, q queue.Reply) queue.Reply {
+// twist is what a variant makes of an answer.
+func (v Variant) twist(c *client, r queue.Request, s asked, q queue.Reply) queue.Reply {
 	switch v {
 	case DeadlineFromReply:
 		q.Sent = q.Received
 	case BlindRecovery:
-		if probe { // the listing that is to prove it absent
+		if s.probe { // the listing that is to prove it absent
 			q.Code, q.Children = queue.OK, nil
 		}
 	case ForgottenDelete:
@@ -33,7 +32,7 @@ func (v Variant) twist(c *client, r queue.Request, probe, fresh bool, q queue.Re
 			q.Czxid++
 		}
 	case FirstDeletion:
-		if r.Kind == queue.List && !probe && !fresh {
+		if r.Kind == queue.List && !s.probe && !s.joins(r) {
 			q.Children = slices.DeleteFunc(q.Children, func(name string) bool {
 				return !slices.Contains(c.made, r.Path+"/"+name)
 			})

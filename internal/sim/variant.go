@@ -45,6 +45,37 @@ const (
 	DowngradedToken
 	// GuardedNode asks for a node lock by its name alone.
 	GuardedNode
+	// BargingReader grants a reader past a writer that waits.
+	BargingReader
+	// UnlistedReader does not look for the reader that a writer left behind.
+	UnlistedReader
+	// UncountedLeases grants a semaphore's permits without a look at others'.
+	UncountedLeases
+	// OwnUncounted counts a semaphore's leases without the claim's own.
+	OwnUncounted
+	// OpenGate lets everybody through a semaphore's gate at once.
+	OpenGate
+	// LeaseByLease takes several permits one after another.
+	LeaseByLease
+	// FirstClear grants several locks when the first is clear.
+	FirstClear
+	// SplitCreate joins several queues by a create each, not in one transaction.
+	SplitCreate
+	// SplitJoin does the same, and has a token of each.
+	SplitJoin
+	// RandomOrder takes several locks one after another in any order.
+	RandomOrder
+	// AdoptedNode takes a node lock's znode for its own whosever it is, once an
+	// answer was lost.
+	AdoptedNode
+	// BlindDelete repeats the delete of a node lock without a look whose it is.
+	BlindDelete
+	// GapDowngrade deletes the writer's entry before it makes the reader's.
+	GapDowngrade
+	// DelayIgnored does not look for the records of those that vanished.
+	DelayIgnored
+	// LateRecord deletes an entry's record after the entry.
+	LateRecord
 	variants
 )
 
@@ -52,7 +83,9 @@ const (
 func (v Variant) String() string {
 	names := [...]string{"Sound", "DeadlineFromReply", "FollowerProof", "EagerGrant", "TimerGrant", "BlindRecovery",
 		"ForgottenDelete", "ForgottenCreate", "SequenceToken", "NoDrift", "EarlyAnswer", "StandingClock",
-		"FirstDeletion", "AnyEvent", "Adoption", "DeafHeartbeat", "SwappedSession", "LastToken", "DowngradedToken", "GuardedNode"}
+		"FirstDeletion", "AnyEvent", "Adoption", "DeafHeartbeat", "SwappedSession", "LastToken", "DowngradedToken", "GuardedNode",
+		"BargingReader", "UnlistedReader", "UncountedLeases", "OwnUncounted", "OpenGate", "LeaseByLease", "FirstClear",
+		"SplitCreate", "SplitJoin", "RandomOrder", "AdoptedNode", "BlindDelete", "GapDowngrade", "DelayIgnored", "LateRecord"}
 	if v < 0 || int(v) >= len(names) {
 		return "unknown"
 	}

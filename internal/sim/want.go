@@ -92,14 +92,14 @@ func (a *actor) want() *want {
 		q.parts = append(q.parts, a.part(l))
 	}
 	q.spec.InOrder = len(locks) > 1 && w.cfg.Ordered
-	q.spec.Try = w.oneIn(6)
+	q.spec.Try = !w.cfg.Patient && w.oneIn(6)
 	q.spec.Data = []byte(`{"host":"` + a.client.name + `"}`)
 	if w.cfg.LockDelay > 0 && !w.oneIn(4) {
 		q.spec.Delay = w.cfg.LockDelay
 	}
 	// The members stand first, and the semaphores in the order of their paths.
 	slices.SortStableFunc(q.parts, func(x, y *part) int { return x.after() - y.after() })
-	if q.spec.InOrder {
+	if q.spec.InOrder && w.cfg.Variant != RandomOrder {
 		slices.SortStableFunc(q.parts, func(x, y *part) int {
 			if d := min(x.after(), 1) - min(y.after(), 1); d != 0 {
 				return d
@@ -162,7 +162,14 @@ func (a *actor) part(l *lock) *part {
 func (a *actor) specify(s *queue.Spec, p *part) {
 	switch p.lock.Family {
 	case semaphores:
-		s.Semaphores = append(s.Semaphores, queue.Semaphore{Path: p.lock.Path, Permits: p.permits, Of: p.of})
+		sem := queue.Semaphore{Path: p.lock.Path, Permits: p.permits, Of: p.of}
+		times := 1
+		if a.world().cfg.Variant == LeaseByLease {
+			times, sem.Permits = p.permits, 1
+		}
+		for range times {
+			s.Semaphores = append(s.Semaphores, sem)
+		}
 	case nodeLocks:
 		s.Node, s.Delay = p.lock.Path, 0
 	default:

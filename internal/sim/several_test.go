@@ -1,0 +1,81 @@
+package sim
+
+import (
+	"testing"
+	"time"
+)
+
+// several is a calm world of claims of several locks at once, none of which ever
+// gives up: whoever waits for each other waits for good.
+func several(seed uint64, locks int) Config {
+	cfg := calm(seed)
+	cfg.Clients, cfg.Actors, cfg.Faults = 4, 3, 24*time.Hour
+	cfg.Several, cfg.Patient, cfg.Think = 100, true, 20*time.Millisecond
+	cfg.Locks = nil
+	for _, l := range []LockConfig{
+		{Path: "/locks/a", Mutexes: 1}, {Path: "/locks/b", Writers: 1, Readers: 2}, {Path: "/locks/c", Mutexes: 1, Writers: 1, Readers: 1},
+		{Path: "/locks/d", Family: semaphores, Of: 2}, {Path: "/locks/e", Family: semaphores, Of: 1},
+	} {
+		if len(cfg.Locks) < locks {
+			cfg.Locks = append(cfg.Locks, l)
+		}
+	}
+	return cfg
+}
+
+// rounds lives until so many claims were granted, or none for some time. It
+// returns how many were.
+func (w *World) rounds(n int) int {
+	last, before := w.now, -1
+	w.runUntil(func() bool {
+		if w.Stats.Acquired != before {
+			last, before = w.now, w.Stats.Acquired
+		}
+		return w.Stats.Acquired >= n || w.now > last+30*time.Second
+	})
+	return w.Stats.Acquired
+}
+
+// TestNoDeadlock has many claims of several locks each, in any order, overlap
+// for thousands of rounds: there is always one that goes on.
+func TestNoDeadlock(t *testing.T) {
+	for locks := 3; locks <= 5; locks++ {
+		for seed := uint64(1); seed <= 3; seed++ {
+			const n = 3000
+			w := begin(several(seed, locks))
+			if got := w.rounds(n); got < n || w.err != nil {
+				t.Errorf("%d locks, seed %d: stuck after %d rounds: %v\n%s", locks, seed, got, w.err, w.Tail())
+			}
+			if w.Stats.ByKind[anAll] < n {
+				t.Errorf("%d locks, seed %d: only %d claims of several", locks, seed, w.Stats.ByKind[anAll])
+			}
+		}
+	}
+}
+
+// TestNoDeadlockInOrder has them take the locks one after another, all in one
+// order.
+func TestNoDeadlockInOrder(t *testing.T) {
+	const n = 3000
+	cfg := several(1, 5)
+	cfg.Ordered = true
+	w := begin(cfg)
+	if got := w.rounds(n); got < n || w.err != nil {
+		t.Errorf("stuck after %d rounds: %v\n%s", got, w.err, w.Tail())
+	}
+}
+
+// TestDeadlock shows that the rules are needed: without one transaction, or
+// without one order, some wait for each other for good.
+func TestDeadlock(t *testing.T) {
+	for _, v := range []Variant{SplitJoin, RandomOrder, OpenGate, LeaseByLease} {
+		t.Run(v.String(), func(t *testing.T) {
+			cfg := several(1, 5)
+			cfg.Variant, cfg.Ordered = v, v == RandomOrder
+			w := begin(cfg)
+			if got := w.rounds(3000); got >= 3000 || w.err != nil {
+				t.Errorf("not stuck after %d rounds: %v", got, w.err)
+			}
+		})
+	}
+}
