@@ -86,7 +86,7 @@ func (a *app) ls(f *readFlags, prefix string) error {
 	}
 	defer z.Close()
 	defer c.Close()
-	w := newWalk(z, c, f.layout)
+	w := newWalk(z, c, f.layout, a.set.limit())
 	stopped := w.run(ctx, prefix)
 	if f.json {
 		err = encodeLocks(os.Stdout, w.found)
@@ -148,7 +148,7 @@ func (s *survey) how() string {
 	case s.permits > 0:
 		return fmt.Sprintf("%d of %d", len(held), s.permits)
 	case s.shape == shapeSemaphore:
-		return fmt.Sprintf("%d permits", len(held))
+		return count(len(held), "permit")
 	case len(held) > 0:
 		return string(held[0].Mode)
 	}

@@ -113,7 +113,7 @@ func (s *survey) headline(name string) string {
 	case s.permits > 0:
 		return fmt.Sprintf("%s: %d of %d permits held", name, held, s.permits)
 	case s.shape == shapeSemaphore:
-		return fmt.Sprintf("%s: %d permits held", name, held)
+		return fmt.Sprintf("%s: %s held", name, count(held, "permit"))
 	case len(s.contenders()) == 0:
 		return name + " is free"
 	}

@@ -48,7 +48,7 @@ r:7 was asked to give it back
 			`demo is free
 TURN   WHO   USER  COMMAND  MODE   TOKEN  SINCE  RECIPE
 stray  junk  -     -        stray  -      0ms    -
-warning: 1 stray: no entry of a lock; zklock passes over it, Curator may wait for it for ever, and go-zookeeper fails beside it
+warning: 1 stray, no entry of a lock: zklock passes over it, Curator may wait for it for ever, and go-zookeeper fails beside it
 `},
 	}
 	for _, tt := range tests {
@@ -122,7 +122,7 @@ func TestPrintLocks(t *testing.T) {
 	want := `LOCK     MODE       HOLDER  COMMAND  SINCE  WAITING
 demo     exclusive  h:1     backup   1m00s  1
 sem      3 of 4     a:1 +1  backup   1m00s  0
-curator  1 permits  a:1     backup   1m00s  0
+curator  1 permit   a:1     backup   1m00s  0
 /n       node       n:4     backup   1h00m  0
 /apps/x  -          -       -        -      1
 `

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/zk"
@@ -28,7 +29,8 @@ type walk struct {
 	z      *zk.Client
 	c      *zklock.Client
 	layout layoutValue
-	left   atomic.Int64 // reads that may still be made
+	limit  time.Duration // for the look at one znode: the servers may go away
+	left   atomic.Int64  // reads that may still be made
 
 	mu    sync.Mutex // guards what follows; not held while reading
 	found []survey
@@ -36,8 +38,8 @@ type walk struct {
 	err   error
 }
 
-func newWalk(z *zk.Client, c *zklock.Client, layout layoutValue) *walk {
-	w := &walk{z: z, c: c, layout: layout}
+func newWalk(z *zk.Client, c *zklock.Client, layout layoutValue, limit time.Duration) *walk {
+	w := &walk{z: z, c: c, layout: layout, limit: limit}
 	w.left.Store(maxReads)
 	return w
 }
@@ -99,6 +101,8 @@ func (w *walk) visit(ctx context.Context, path string) (found []survey, below []
 	if path == "/zookeeper" {
 		return nil, nil, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, w.limit)
+	defer cancel()
 	if !w.spend(1) {
 		return nil, nil, errTooMany
 	}

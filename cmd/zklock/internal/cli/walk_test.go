@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/zk"
@@ -51,7 +52,7 @@ func walked(t *testing.T, layout string, names ...string) *walk {
 	tree(t, z, names...)
 	c := zklock.New(z, &zklock.Options{Layout: v.Layout})
 	t.Cleanup(func() { _ = c.Close() })
-	return newWalk(z, c, v)
+	return newWalk(z, c, v, time.Minute)
 }
 
 func TestWalk(t *testing.T) {
@@ -139,6 +140,20 @@ func TestWalkEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := w.run(ctx, "/"); !errors.Is(err, context.Canceled) {
+		t.Errorf("the walk ended with %v", err)
+	}
+}
+
+// Servers that fall silent do not hang it.
+func TestWalkOfSilentServers(t *testing.T) {
+	srv := zktest.Start(t)
+	z := srv.Dial(t)
+	tree(t, z, "/a/b")
+	c := zklock.New(z, nil)
+	defer c.Close()
+	srv.Stop()
+	w := newWalk(z, c, layoutValue{}, 50*time.Millisecond)
+	if err := w.run(t.Context(), "/"); err == nil || code(err) != 125 {
 		t.Errorf("the walk ended with %v", err)
 	}
 }

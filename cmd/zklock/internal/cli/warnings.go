@@ -29,9 +29,9 @@ func (s *survey) warnings() []string {
 	add(all.any(isLatch) && all.any(byCurator) && all.any(notLatch),
 		"Curator's LeaderLatch does not exclude other recipes; zklock takes part with --layout latch")
 	found = append(found, s.semaphoreWarnings(all)...)
-	add(s.vanished > 0, "%d with a lock delay vanished without a release: who comes next keeps off for its --lock-delay", s.vanished)
+	add(s.vanished > 0, "%s with a lock delay vanished without a release: who comes next keeps off for its --lock-delay", count(s.vanished, "client"))
 	strays := len(s.entries) - len(s.contenders())
-	add(strays > 0, "%d stray: no entry of a lock; zklock passes over it, Curator may wait for it for ever, and go-zookeeper fails beside it", strays)
+	add(strays > 0, "%s, no entry of a lock: zklock passes over it, Curator may wait for it for ever, and go-zookeeper fails beside it", count(strays, "stray"))
 	return found
 }
 
@@ -58,13 +58,21 @@ func (s *survey) semaphoreWarnings(all census) []string {
 	}
 	switch {
 	case beyond > 0:
-		found = append(found, fmt.Sprintf("%d more permits are taken than the %d that are written here: somebody uses another number", beyond, s.permits))
+		found = append(found, fmt.Sprintf("%s taken beyond the %d that are written here: somebody uses another number", count(beyond, "permit"), s.permits))
 	case s.permits == 0:
 		found = append(found, "nobody wrote how many permits there are, as Curator never does: all count as held, and everybody must use the same number")
 	case all.any(byCurator):
 		found = append(found, fmt.Sprintf("Curator keeps its number of permits to itself: make sure that it is %d there too", s.permits))
 	}
 	return found
+}
+
+// count writes a number of things.
+func count(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
 }
 
 // counted is an entry in a census.

@@ -110,7 +110,7 @@ func TestWarnings(t *testing.T) {
 		{"a latch alone", theirs(latch, latch), nil},
 		{"a latch beside a mutex", theirs(latch, mutex), []string{"Curator's LeaderLatch does not exclude"}},
 		{"our latch beside Curator's", append(theirs(latch), ours(latch)...), nil},
-		{"a stray", append(ours(mutex), znode("stray", "", 9)), []string{"1 stray: no entry of a lock"}},
+		{"a stray", append(ours(mutex), znode("stray", "", 9)), []string{"1 stray, no entry of a lock"}},
 		{"kazoo's semaphore", append(ours(mutex), kazoosPermit), []string{"kazoo's Semaphore is another recipe", "1 stray"}},
 	}
 	for _, tt := range tests {
@@ -148,7 +148,7 @@ func TestSemaphoreWarnings(t *testing.T) {
 		{"ours", 2, []zklock.Entry{permit("", 1, true), permit("", 2, true), gate}, nil},
 		{"nobody wrote how many", 0, []zklock.Entry{permit("ip", 1, true)}, []string{"nobody wrote how many permits"}},
 		{"Curator's beside ours", 2, []zklock.Entry{permit("", 1, true), permit("ip", 2, true)}, []string{"Curator keeps its number of permits to itself: make sure that it is 2"}},
-		{"more than there are", 2, []zklock.Entry{permit("", 1, true), permit("", 2, true), permit("ip", 3, false)}, []string{"1 more permits are taken than the 2"}},
+		{"more than there are", 2, []zklock.Entry{permit("", 1, true), permit("", 2, true), permit("ip", 3, false)}, []string{"1 permit taken beyond the 2"}},
 		{"a mutex on the same path", 2, []zklock.Entry{permit("", 1, true), znode("_c_"+uuid36+"-lock-0000000001", "", 4)}, []string{"a semaphore and other locks on one path"}},
 	}
 	for _, tt := range tests {
@@ -156,5 +156,5 @@ func TestSemaphoreWarnings(t *testing.T) {
 		expect(t, tt.name, s.warnings(), tt.want)
 	}
 	s := survey{shape: shapeQueue, vanished: 2}
-	expect(t, "lock delay", s.warnings(), []string{"2 with a lock delay vanished"})
+	expect(t, "lock delay", s.warnings(), []string{"2 clients with a lock delay vanished"})
 }
