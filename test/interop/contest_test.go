@@ -78,6 +78,8 @@ type contest struct {
 	limit   time.Duration
 	limited string
 	hasty   bool
+	// pause is the longest time between two rounds of one.
+	pause time.Duration
 }
 
 // bounds reports whether a kind's acquires may run out of time.
@@ -120,7 +122,7 @@ func (c *contest) run(t *testing.T, f *fleet) (Report, map[string]int) {
 			turned := append(slices.Clone(choices[i%len(choices):]), choices[:i%len(choices)]...)
 			one := &Contest{
 				Path: strings.Join(paths, ","), Rounds: each, Witness: w, Name: fmt.Sprintf("%s-%d", kind, i),
-				Choices: turned, Limit: patience,
+				Choices: turned, Limit: patience, Pause: c.pause,
 			}
 			if c.bounds(kind) {
 				one.Limit, one.Hasty = c.limit, c.hasty

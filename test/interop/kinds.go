@@ -9,12 +9,15 @@ import (
 )
 
 // clientOptions are the options of a client with the layout: curator (or
-// nothing), kazoo, mixed or latch.
+// nothing), kazoo, mixed, latch, or containers, which is Curator's with parents
+// that the servers may remove.
 func clientOptions(layout string) (*zklock.Options, error) {
 	// kazoo's clients fail when a container goes.
 	opts := &zklock.Options{SessionTimeout: SessionTimeout, PersistentParents: true}
 	switch layout {
 	case "", "curator":
+	case "containers":
+		opts.PersistentParents = false
 	case "kazoo":
 		opts.Layout = zklock.KazooLayout()
 	case "mixed":

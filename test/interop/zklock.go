@@ -129,7 +129,7 @@ func (z *zklockPeer) obey(words []string) (a Answer, err error) {
 		return a, err
 	case words[0] == "release":
 		return a, z.hold.Release(context.Background())
-	case words[0] == "contend" && len(words) > 6:
+	case words[0] == "contend" && len(words) > 7:
 		a.Timeouts, err = z.contend(words[1:])
 		return a, err
 	case words[0] == "close":
@@ -164,8 +164,12 @@ func acquire(l *zklock.Lock, limit time.Duration) (*zklock.Hold, error) {
 
 // contend has the goroutines share the rounds.
 func (z *zklockPeer) contend(words []string) (timeouts int, err error) {
-	path, witness, name, choices := words[0], words[3], words[4], words[5:]
+	path, witness, name, choices := words[0], words[4], words[5], words[6:]
 	rounds, err := strconv.Atoi(words[1])
+	if err != nil {
+		return 0, err
+	}
+	pause, err := strconv.Atoi(words[3])
 	if err != nil {
 		return 0, err
 	}
@@ -174,7 +178,10 @@ func (z *zklockPeer) contend(words []string) (timeouts int, err error) {
 	errs := make([]error, n)
 	var wg sync.WaitGroup
 	for i := range all {
-		all[i] = contender{rounds: (rounds + i) / n, witness: witness, name: fmt.Sprintf("%s.%d", name, i)}
+		all[i] = contender{
+			rounds: (rounds + i) / n, witness: witness, name: fmt.Sprintf("%s.%d", name, i),
+			pause: time.Duration(pause) * time.Millisecond,
+		}
 		for j := range choices {
 			kind, claims, _ := strings.Cut(choices[(i+j)%len(choices)], "=")
 			lock, limit, err := z.lock(kind, path, words[2])
@@ -199,6 +206,7 @@ type contender struct {
 	locks         []*zklock.Lock
 	claims        []string // of each lock
 	limit         time.Duration
+	pause         time.Duration // the longest between two rounds
 	witness, name string
 	timeouts      int
 }
@@ -226,6 +234,9 @@ func (c *contender) run() error {
 	for i := range c.rounds {
 		if err := c.round(i%len(c.locks), say); err != nil {
 			return err
+		}
+		if c.pause > 0 {
+			<-time.After(rand.N(c.pause))
 		}
 	}
 	return nil
