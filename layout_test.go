@@ -1,6 +1,7 @@
 package zklock_test
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"regexp"
@@ -136,6 +137,12 @@ func TestInParent(t *testing.T) {
 			if err != nil || len(found) != 1 || found[0].Node != holds[i].Node() || !found[0].Holder || found[0].Path != name {
 				t.Errorf("%s: %+v, %v", name, found, err)
 			}
+		}
+		_, err := c.Mutex(names[0]).Acquire(under(t, holds[0]))
+		wants(t, "one's own lock", err, zklock.ErrReentry)
+		release(t, again(t, holds[0], c.Mutex(names[0]).Reentrant()))
+		if _, err := c.Mutex(names[1]).TryAcquire(under(t, holds[0])); errors.Is(err, zklock.ErrReentry) || !errors.Is(err, zklock.ErrLocked) {
+			t.Errorf("the neighbour's lock: %v", err)
 		}
 		all := []*zklock.Lock{c.Mutex(names[0]), c.Mutex(names[1])}
 		locked(t, zklock.All(all...))

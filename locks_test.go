@@ -29,6 +29,19 @@ func TestLocksInRealTime(t *testing.T) {
 	lockconform.Run(t, lockconform.Target{Servers: srv.Servers(), DialContext: srv.DialContext, SessionTimeout: time.Second})
 }
 
+// TestKinds holds every other kind of exclusive lock, in every layout, to the
+// same promises.
+func TestKinds(t *testing.T) {
+	for _, kind := range lockconform.Kinds() {
+		t.Run(kind.Name, func(t *testing.T) {
+			lockconform.InBubbles(t, func(t *testing.T) lockconform.Target {
+				srv := zktest.Start(t)
+				return lockconform.Target{Servers: srv.Servers(), DialContext: srv.DialContext, SessionTimeout: timeout, Kind: kind}
+			})
+		})
+	}
+}
+
 const timeout = 4 * time.Second
 
 // bubble runs f in a synctest bubble with a server.

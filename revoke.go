@@ -78,31 +78,36 @@ func (l *Lock) Revoke(ctx context.Context) ([]Entry, error) {
 }
 
 // askBack writes the wish into one znode, unless it is there, and reports false
-// if the znode is gone. The data may change under it, by another's wish.
+// if the znode is gone. The data may change under it, by another's wish, and a
+// wish whose answer was lost may have been written: it looks again.
 func (c *Client) askBack(ctx context.Context, f finding) (there bool, err error) {
 	const rounds = 8
+	known := true // what the data are
+	var why error // the last wish failed
 	for range rounds {
-		if revocation(f.data) {
+		if known && revocation(f.data) {
 			return true, nil
 		}
-		_, err = c.zk.Set(ctx, f.Node, withRevocation(f.data), f.version)
-		if errors.Is(err, zk.ErrNoNode) {
+		if known {
+			_, err = c.zk.Set(ctx, f.Node, withRevocation(f.data), f.version)
+			if err == nil {
+				return true, nil
+			}
+			why = err
+		} else {
+			var stat zk.Stat
+			f.data, stat, err = c.zk.Get(ctx, f.Node)
+			f.version = stat.Version
+		}
+		known = !known && err == nil
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
 			return false, nil
-		}
-		if !errors.Is(err, zk.ErrBadVersion) {
-			return err == nil, err
-		}
-		var stat zk.Stat
-		f.data, stat, err = c.zk.Get(ctx, f.Node)
-		f.version = stat.Version
-		if errors.Is(err, zk.ErrNoNode) {
-			return false, nil
-		}
-		if err != nil {
+		case err != nil && !errors.Is(err, zk.ErrBadVersion) && !errors.Is(err, zk.ErrConnectionLost):
 			return false, err
 		}
 	}
-	return false, err
+	return false, why
 }
 
 // withRevocation returns a znode's data with the wish in it: before the rest of

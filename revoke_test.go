@@ -3,6 +3,7 @@ package zklock_test
 import (
 	"encoding/json"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,9 +15,10 @@ import (
 
 // asked reports whether the hold was asked back.
 func asked(h *zklock.Hold) bool {
+	revoked := h.Revoked() // the first call asks the servers
 	synctest.Wait()
 	select {
-	case <-h.Revoked():
+	case <-revoked:
 		return true
 	default:
 		return false
@@ -222,4 +224,67 @@ func TestRevokedDowngraded(t *testing.T) {
 		}
 		release(t, h)
 	})
+}
+
+// TestRevokeRaces: askers who meet both succeed, and one who comes as the holder
+// leaves asks nobody.
+func TestRevokeRaces(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		l, askers := dial(t, srv).Mutex("a"), []*zklock.Lock{dial(t, srv).Mutex("a"), dial(t, srv).Mutex("a"), dial(t, srv).Mutex("a")}
+		srv.Delay(10 * time.Millisecond)
+		h := acquire(t, l)
+		var all sync.WaitGroup
+		for _, asker := range askers {
+			all.Go(func() {
+				if told, err := asker.Revoke(t.Context()); err != nil || len(told) != 1 {
+					t.Errorf("%+v, %v", told, err)
+				}
+			})
+		}
+		all.Wait()
+		release(t, h)
+		nobody := 0
+		for after := range 12 {
+			h := acquire(t, l)
+			all.Go(func() {
+				told, err := askers[0].Revoke(t.Context())
+				if err != nil {
+					t.Error(err)
+				}
+				if len(told) == 0 {
+					nobody++
+				}
+			})
+			time.Sleep(time.Duration(after) * 7 * time.Millisecond)
+			release(t, h)
+			all.Wait()
+		}
+		if nobody == 0 || nobody == 12 {
+			t.Errorf("%d of 12 releases were before the wish: this shows nothing", nobody)
+		}
+		srv.Delay(0)
+	})
+}
+
+// TestRevokeRepliesLost: a wish whose answer is lost is made all the same, once.
+func TestRevokeRepliesLost(t *testing.T) {
+	for _, reply := range []bool{true, false} {
+		tidy(t, func(t *testing.T, srv *zktest.Server) {
+			h, asker := acquire(t, dial(t, srv).Mutex("a")), dial(t, srv).Mutex("a")
+			fault := srv.DropRequest
+			if reply {
+				fault = srv.DropReply
+			}
+			f := fault(zktest.Match{Op: "setData"})
+			if told, err := asker.Revoke(t.Context()); err != nil || len(told) != 1 {
+				t.Errorf("reply %v: %+v, %v", reply, told, err)
+			}
+			<-f.Done()
+			time.Sleep(time.Second)
+			if !asked(h) {
+				t.Errorf("reply %v: not told", reply)
+			}
+			release(t, h)
+		})
+	}
 }

@@ -1,5 +1,11 @@
 module github.com/zklock/zklock/test
 
-go 1.26
+go 1.26.0
 
-require github.com/zklock/zklock v0.0.0
+require (
+	github.com/anishathalye/porcupine v1.3.1
+	github.com/zklock/zklock v0.0.0
+	pgregory.net/rapid v1.3.0
+)
+
+require golang.org/x/sys v0.49.0 // indirect

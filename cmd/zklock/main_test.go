@@ -31,6 +31,9 @@ func TestScripts(t *testing.T) {
 			env.Setenv("ZKLOCK_IDLE", "30s")
 			env.Setenv("HOME", env.WorkDir)
 			env.Defer(func() { stopServer(home) })
+			others := &others{home: home}
+			env.Values[othersKey{}] = others
+			env.Defer(others.close)
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -38,6 +41,7 @@ func TestScripts(t *testing.T) {
 			"waitgone":   waitGone,
 			"signal":     signalProcess,
 			"deletelock": deleteLock,
+			"znode":      znode,
 			"baseline":   baseline,
 			"within":     within,
 			"code":       exitCode,

@@ -10,10 +10,10 @@ import (
 )
 
 func testAcquire(e *env) {
-	l := e.dial().Mutex(e.name)
+	l := e.lock(e.dial(), e.name)
 	h := e.acquire(l)
-	if h.Token() <= 0 || h.Err() != nil || h.Session() == 0 {
-		e.Errorf("a fresh hold: token %d, session %x, %v", h.Token(), h.Session(), h.Err())
+	if e.token(h) <= 0 || h.Err() != nil || h.Session() == 0 {
+		e.Errorf("a fresh hold: token %d, session %x, %v", e.token(h), h.Session(), h.Err())
 	}
 	if r := h.Remaining(); r <= 0 || r > 25*e.target.SessionTimeout {
 		e.Errorf("remaining %v", r)
@@ -29,14 +29,14 @@ func testAcquire(e *env) {
 		e.Errorf("%d entries are left", n)
 	}
 	again := e.acquire(l)
-	if again.Token() <= h.Token() {
-		e.Errorf("token %d after %d", again.Token(), h.Token())
+	if e.token(again) <= e.token(h) {
+		e.Errorf("token %d after %d", e.token(again), e.token(h))
 	}
 	e.release(again)
 }
 
 func testTry(e *env) {
-	a, b := e.dial().Mutex(e.name), e.dial().Mutex(e.name)
+	a, b := e.lock(e.dial(), e.name), e.lock(e.dial(), e.name)
 	h, err := a.TryAcquire(e.ctx)
 	if err != nil {
 		e.Fatal(err)
@@ -57,23 +57,23 @@ func testTry(e *env) {
 
 // testOrder: grants go in order of arrival, across clients and within one.
 func testOrder(e *env) {
-	one, two := e.dial().Mutex(e.name), e.dial().Mutex(e.name)
+	one, two := e.lock(e.dial(), e.name), e.lock(e.dial(), e.name)
 	h := e.acquire(one)
 	var waiters []<-chan *zklock.Hold
 	for i := range 6 {
 		waiters = append(waiters, e.acquiring(e.ctx, []*zklock.Lock{one, two}[i%2]))
 	}
-	last := h.Token()
+	last := e.token(h)
 	for i, w := range waiters {
 		for _, later := range waiters[i:] {
 			pending(e, "a grant", later)
 		}
 		e.release(h)
 		h = wait(e, "the next grant", w)
-		if h.Token() <= last {
-			e.Errorf("token %d after %d", h.Token(), last)
+		if e.token(h) <= last {
+			e.Errorf("token %d after %d", e.token(h), last)
 		}
-		last = h.Token()
+		last = e.token(h)
 	}
 	e.release(h)
 	e.empty(one)
@@ -82,14 +82,14 @@ func testOrder(e *env) {
 // testTokens: tokens grow even where the lock's znode is deleted in between, as
 // sequence numbers do not.
 func testTokens(e *env) {
-	l, op := e.dial().Mutex(e.name), e.operator()
+	l, op := e.lock(e.dial(), e.name), e.operator()
 	last := int64(0)
 	for range 5 {
 		h := e.acquire(l)
-		if h.Token() <= last {
-			e.Fatalf("token %d after %d", h.Token(), last)
+		if e.token(h) <= last {
+			e.Fatalf("token %d after %d", e.token(h), last)
 		}
-		last = h.Token()
+		last = e.token(h)
 		e.release(h)
 		if err := op.Delete(e.ctx, l.Path(), -1); err != nil {
 			e.Fatal(err)
@@ -98,7 +98,7 @@ func testTokens(e *env) {
 }
 
 func testCancel(e *env) {
-	a, b := e.dial().Mutex(e.name), e.dial().Mutex(e.name)
+	a, b := e.lock(e.dial(), e.name), e.lock(e.dial(), e.name)
 	h := e.acquire(a)
 	ctx, cancel := context.WithCancel(e.ctx)
 	w := e.acquiring(ctx, b)
@@ -124,7 +124,7 @@ func testCancel(e *env) {
 
 // testReleaseContext: the znode goes whatever becomes of the release's context.
 func testReleaseContext(e *env) {
-	l := e.dial().Mutex(e.name)
+	l := e.lock(e.dial(), e.name)
 	h := e.acquire(l)
 	done, cancel := context.WithCancel(e.ctx)
 	cancel()
@@ -139,13 +139,13 @@ func testReleaseContext(e *env) {
 }
 
 func testDo(e *env) {
-	l := e.dial().Mutex(e.name)
+	l := e.lock(e.dial(), e.name)
 	want := errors.New("from the function")
 	err := zklock.Do(e.ctx, l, func(ctx context.Context, h *zklock.Hold) error {
 		if h.Err() != nil || ctx.Err() != nil {
 			e.Errorf("inside: %v, %v", h.Err(), ctx.Err())
 		}
-		if _, err := l.TryAcquire(ctx); !errors.Is(err, zklock.ErrLocked) {
+		if _, err := l.TryAcquire(e.ctx); !errors.Is(err, zklock.ErrLocked) {
 			e.Errorf("trying inside: %v", err)
 		}
 		return want
@@ -176,7 +176,7 @@ func testDo(e *env) {
 }
 
 func testContext(e *env) {
-	l := e.dial().Mutex(e.name)
+	l := e.lock(e.dial(), e.name)
 	h := e.acquire(l)
 	ctx, cancel := h.Context(e.ctx)
 	other, stop := h.Context(e.ctx)
@@ -198,7 +198,7 @@ func testContext(e *env) {
 }
 
 func testVerify(e *env) {
-	l, op := e.dial().Mutex(e.name), e.operator()
+	l, op := e.lock(e.dial(), e.name), e.operator()
 	h := e.acquire(l)
 	for range 3 {
 		if err := h.Verify(e.ctx); err != nil {
@@ -228,12 +228,12 @@ func testVerify(e *env) {
 func testInspect(e *env) {
 	o := e.options()
 	o.Owner = &zklock.Owner{Host: "here", PID: 7, Command: "job\x1b[31m"}
-	l, op := e.dialWith(o).Mutex(e.name), e.operator()
+	l, op := e.lock(e.dialWith(o), e.name), e.operator()
 	if entries, err := l.Inspect(e.ctx); err != nil || len(entries) != 0 {
 		e.Errorf("a lock that nobody took: %v, %v", entries, err)
 	}
 	h := e.acquire(l)
-	w := e.acquiring(e.ctx, e.dial().Mutex(e.name))
+	w := e.acquiring(e.ctx, e.lock(e.dial(), e.name))
 	if _, _, err := op.Create(e.ctx, l.Path()+"/stray", []byte("what\x07is this"), nil, 0); err != nil {
 		e.Fatal(err)
 	}
@@ -242,7 +242,7 @@ func testInspect(e *env) {
 		e.Fatalf("%v, %v", entries, err)
 	}
 	first := entries[0]
-	if !first.Holder || first.Token != h.Token() || first.Session != h.Session() || first.Owner.Host != "here" || first.Owner.Command != "job[31m" || first.Owner.Since.IsZero() || time.Since(first.Since) > time.Hour {
+	if !first.Holder || first.Token != e.token(h) || first.Session != h.Session() || first.Owner.Host != "here" || first.Owner.Command != "job[31m" || first.Owner.Since.IsZero() || time.Since(first.Since) > time.Hour {
 		e.Errorf("the holder: %+v", first)
 	}
 	modes := []zklock.Mode{first.Mode, entries[1].Mode, entries[2].Mode}

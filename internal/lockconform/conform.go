@@ -23,6 +23,8 @@ type Target struct {
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
 	// SessionTimeout is a short one that the servers accept.
 	SessionTimeout time.Duration
+	// Kind is what the tests lock with. The zero Kind is the mutex.
+	Kind Kind
 }
 
 // InBubbles runs all tests, each in a testing/synctest bubble of its own, with
@@ -43,50 +45,61 @@ func Run(t *testing.T, target Target) {
 }
 
 func run(t *testing.T, within func(t *testing.T, test func(*testing.T, Target))) {
-	for _, test := range []struct {
-		name string
-		run  func(*env)
-	}{
-		{"Acquire", testAcquire},
-		{"Try", testTry},
-		{"Order", testOrder},
-		{"Tokens", testTokens},
-		{"CancelledLeavesNothing", testCancel},
-		{"ReleaseOutlivesContext", testReleaseContext},
-		{"Do", testDo},
-		{"Context", testContext},
-		{"Verify", testVerify},
-		{"HolderDeleted", testHolderDeleted},
-		{"WaiterDeleted", testWaiterDeleted},
-		{"ParentDeleted", testParentDeleted},
-		{"SessionClosed", testSessionClosed},
-		{"Crash", testCrash},
-		{"Close", testClose},
-		{"SharedSession", testSharedSession},
-		{"Inspect", testInspect},
-		{"OtherLayouts", testOtherLayouts},
-		{"WriterBecomesReader", testWriterBecomesReader},
-		{"SequenceLimit", testMalformed},
-		{"Hooks", testHooks},
-		{"NoPermission", testNoPermission},
-		{"Contention", testContention},
-		{"ReadWrite", testReadWrite},
-		{"Semaphore", testSemaphore},
-		{"All", testAll},
-		{"NodeLock", testNodeLock},
-		{"Guard", testGuard},
-		{"Revoke", testRevoke},
-		{"Layouts", testLayouts},
-		{"LockDelay", testLockDelay},
-		{"KindsContend", testKindsContend},
-	} {
+	for _, test := range tests() {
 		t.Run(test.name, func(t *testing.T) {
 			within(t, func(t *testing.T, target Target) {
+				if !target.Kind.suits(test.needs) {
+					t.SkipNow() // it is about what this kind does not have
+				}
 				ctx, cancel := context.WithTimeout(context.Background(), limit)
 				defer cancel()
 				test.run(&env{T: t, target: target, ctx: ctx, name: fmt.Sprintf("%s-%d", test.name, unique.Add(1))})
 			})
 		})
+	}
+}
+
+// conformance is one test, and what it needs of a kind.
+type conformance struct {
+	name  string
+	needs needs
+	run   func(*env)
+}
+
+func tests() []conformance {
+	return []conformance{
+		{"Acquire", anything, testAcquire},
+		{"Try", anything, testTry},
+		{"Order", turns, testOrder},
+		{"Tokens", queued, testTokens},
+		{"CancelledLeavesNothing", turns | counted, testCancel},
+		{"ReleaseOutlivesContext", anything, testReleaseContext},
+		{"Do", anything, testDo},
+		{"Context", anything, testContext},
+		{"Verify", guarded, testVerify},
+		{"HolderDeleted", anything, testHolderDeleted},
+		{"WaiterDeleted", queued, testWaiterDeleted},
+		{"ParentDeleted", queued, testParentDeleted},
+		{"SessionClosed", turns, testSessionClosed},
+		{"Crash", turns, testCrash},
+		{"Close", turns | counted, testClose},
+		{"SharedSession", anything, testSharedSession},
+		{"Inspect", mutex, testInspect},
+		{"OtherLayouts", mutex, testOtherLayouts},
+		{"WriterBecomesReader", mutex, testWriterBecomesReader},
+		{"SequenceLimit", mutex, testMalformed},
+		{"Hooks", queued | turns, testHooks},
+		{"NoPermission", mutex, testNoPermission},
+		{"Contention", anything, testContention},
+		{"ReadWrite", mutex, testReadWrite},
+		{"Semaphore", mutex, testSemaphore},
+		{"All", mutex, testAll},
+		{"NodeLock", mutex, testNodeLock},
+		{"Guard", mutex, testGuard},
+		{"Revoke", mutex, testRevoke},
+		{"Layouts", mutex, testLayouts},
+		{"LockDelay", mutex, testLockDelay},
+		{"KindsContend", mutex, testKindsContend},
 	}
 }
 
@@ -99,10 +112,22 @@ type env struct {
 	target Target
 	ctx    context.Context
 	name   string // a lock name of this test's own
+	waits  atomic.Int64
 }
 
 func (e *env) options() *zklock.Options {
-	return &zklock.Options{SessionTimeout: e.target.SessionTimeout, DialContext: e.target.DialContext}
+	o := e.target.Kind.Options
+	o.SessionTimeout, o.DialContext = e.target.SessionTimeout, e.target.DialContext
+	o.OnWait = func(zklock.Event) { e.waits.Add(1) }
+	return &o
+}
+
+// lock returns the lock with this name, of the target's kind.
+func (e *env) lock(c *zklock.Client, name string) *zklock.Lock {
+	if e.target.Kind.Lock == nil {
+		return c.Mutex(name)
+	}
+	return e.target.Kind.Lock(c, name)
 }
 
 // dial returns a client that the test's end closes.
@@ -132,6 +157,19 @@ func (e *env) operator() *zk.Client {
 	return c
 }
 
+// token returns the hold's fencing token, or, where an All in order has none,
+// that of the lock with the test's own name.
+func (e *env) token(h *zklock.Hold) int64 {
+	if t := h.Token(); t != 0 {
+		return t
+	}
+	path, err := zklock.PathOf(e.name)
+	if err != nil {
+		e.Fatal(err)
+	}
+	return h.TokenOf(path)
+}
+
 func (e *env) acquire(l *zklock.Lock) *zklock.Hold {
 	e.Helper()
 	h, err := l.Acquire(e.ctx)
@@ -148,11 +186,16 @@ func (e *env) release(h *zklock.Hold) {
 	}
 }
 
-// acquiring starts an Acquire and returns when its entry is in the queue; the
-// hold comes on the channel, nil if the acquire failed.
+// acquiring starts an Acquire and returns when its entry is in the queue, or,
+// where entries don't tell, when it has told that it waits; the hold comes on the
+// channel, nil if the acquire failed.
 func (e *env) acquiring(ctx context.Context, l *zklock.Lock) <-chan *zklock.Hold {
 	e.Helper()
-	before := e.entries(l)
+	waiting := func() int { return int(e.waits.Load()) }
+	if e.target.Kind.suits(counted) {
+		waiting = func() int { return e.entries(l) }
+	}
+	before := waiting()
 	got := make(chan *zklock.Hold, 1)
 	go func() { // ends with the acquire, whose ctx the test bounds
 		h, err := l.Acquire(ctx)
@@ -161,7 +204,7 @@ func (e *env) acquiring(ctx context.Context, l *zklock.Lock) <-chan *zklock.Hold
 		}
 		got <- h
 	}()
-	e.until("the waiter is in the queue", func() bool { return e.entries(l) > before })
+	e.until("the waiter is in the queue", func() bool { return waiting() > before })
 	return got
 }
 
@@ -171,7 +214,7 @@ func (e *env) entries(l *zklock.Lock) int {
 	if err != nil {
 		e.Fatal(err)
 	}
-	return len(entries)
+	return len(entries) / max(1, e.target.Kind.Width)
 }
 
 // empty waits until nobody holds or waits.

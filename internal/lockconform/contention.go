@@ -24,7 +24,7 @@ func testContention(e *env) {
 	)
 	var locks []*zklock.Lock
 	for range clients {
-		locks = append(locks, e.dial().Mutex(e.name))
+		locks = append(locks, e.lock(e.dial(), e.name))
 	}
 	for w := range workers {
 		r := rand.New(rand.NewPCG(uint64(w), 1))
@@ -46,8 +46,8 @@ func testContention(e *env) {
 				if n := holding.Add(1); n != 1 {
 					e.Errorf("%d hold at once", n)
 				}
-				if before := last.Swap(h.Token()); before >= h.Token() {
-					e.Errorf("token %d after %d", h.Token(), before)
+				if before := last.Swap(e.token(h)); before >= e.token(h) {
+					e.Errorf("token %d after %d", e.token(h), before)
 				}
 				if err := h.Err(); err != nil {
 					e.Errorf("a fresh hold: %v", err)

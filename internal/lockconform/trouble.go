@@ -16,7 +16,7 @@ import (
 // testHolderDeleted: a holder learns within an eighth of the session's timeout
 // and a round trip that somebody deleted its znode.
 func testHolderDeleted(e *env) {
-	l, op := e.dial().Mutex(e.name), e.operator()
+	l, op := e.lock(e.dial(), e.name), e.operator()
 	h := e.acquire(l)
 	if err := op.Delete(e.ctx, h.Node(), -1); err != nil {
 		e.Fatal(err)
@@ -26,8 +26,8 @@ func testHolderDeleted(e *env) {
 		e.Errorf("%v", h.Err())
 	}
 	next := e.acquire(l)
-	if next.Token() <= h.Token() {
-		e.Errorf("token %d after %d", next.Token(), h.Token())
+	if e.token(next) <= e.token(h) {
+		e.Errorf("token %d after %d", e.token(next), e.token(h))
 	}
 	e.release(next)
 }
@@ -35,9 +35,9 @@ func testHolderDeleted(e *env) {
 // testWaiterDeleted: a waiter whose znode is deleted queues again, and is not
 // granted on the strength of the old one.
 func testWaiterDeleted(e *env) {
-	l, op := e.dial().Mutex(e.name), e.operator()
+	l, op := e.lock(e.dial(), e.name), e.operator()
 	h := e.acquire(l)
-	w := e.acquiring(e.ctx, e.dial().Mutex(e.name))
+	w := e.acquiring(e.ctx, e.lock(e.dial(), e.name))
 	entries, err := l.Inspect(e.ctx)
 	if err != nil || len(entries) != 2 {
 		e.Fatalf("%v, %v", entries, err)
@@ -61,9 +61,9 @@ func testWaiterDeleted(e *env) {
 
 // testParentDeleted: an operator deletes the lock's znode with all that is below.
 func testParentDeleted(e *env) {
-	l, op := e.dial().Mutex(e.name), e.operator()
+	l, op := e.lock(e.dial(), e.name), e.operator()
 	h := e.acquire(l)
-	w := e.acquiring(e.ctx, e.dial().Mutex(e.name))
+	w := e.acquiring(e.ctx, e.lock(e.dial(), e.name))
 	entries, err := l.Inspect(e.ctx)
 	if err != nil {
 		e.Fatal(err)
@@ -80,8 +80,8 @@ func testParentDeleted(e *env) {
 	}
 	next := wait(e, "the grant", w)
 	wait(e, "the loss", h.Done())
-	if next.Token() <= h.Token() {
-		e.Errorf("token %d after %d", next.Token(), h.Token())
+	if e.token(next) <= e.token(h) {
+		e.Errorf("token %d after %d", e.token(next), e.token(h))
 	}
 	e.release(next)
 }
@@ -93,10 +93,10 @@ func testSessionClosed(e *env) {
 	o := e.options()
 	o.DialContext = sniffer.dial
 	c := e.dialWith(o)
-	first, second := c.Mutex(e.name), c.Mutex(e.name+"-second")
+	first, second := e.lock(c, e.name), e.lock(c, e.name+"-second")
 	holder := e.dial()
 	h := e.acquire(first)
-	other := e.acquire(holder.Mutex(e.name + "-second"))
+	other := e.acquire(e.lock(holder, e.name+"-second"))
 	w := e.acquiring(e.ctx, second)
 	session := h.Session()
 	if err := sniffer.closeElsewhere(e); err != nil {
@@ -122,8 +122,8 @@ func testCrash(e *env) {
 	o := e.options()
 	o.DialContext = gate.dial
 	dead := e.dialWith(o)
-	h := e.acquire(dead.Mutex(e.name))
-	l := e.dial().Mutex(e.name)
+	h := e.acquire(e.lock(dead, e.name))
+	l := e.lock(e.dial(), e.name)
 	w := e.acquiring(e.ctx, l)
 	gate.shut()
 	got := wait(e, "the grant after the crash", w)
@@ -131,26 +131,26 @@ func testCrash(e *env) {
 	if !errors.Is(h.Err(), zklock.ErrLost) {
 		e.Errorf("two hold: the old one says %v, with %v left", h.Err(), h.Remaining())
 	}
-	if got.Token() <= h.Token() {
-		e.Errorf("token %d after %d", got.Token(), h.Token())
+	if e.token(got) <= e.token(h) {
+		e.Errorf("token %d after %d", e.token(got), e.token(h))
 	}
 	e.release(got)
 	gate.open()
 	// And the old one can go on, in a new session.
-	e.release(e.acquire(dead.Mutex(e.name)))
+	e.release(e.acquire(e.lock(dead, e.name)))
 	e.empty(l)
 }
 
 func testClose(e *env) {
 	c := e.dial()
-	l := e.dial().Mutex(e.name)
-	h := e.acquire(c.Mutex(e.name))
+	l := e.lock(e.dial(), e.name)
+	h := e.acquire(e.lock(c, e.name))
 	ctx, cancel := context.WithCancel(e.ctx)
 	defer cancel()
 	failed := make(chan error, 1)
 	w := e.acquiring(e.ctx, l)
 	go func() { // ends when c is closed
-		_, err := c.Mutex(e.name).Acquire(ctx)
+		_, err := e.lock(c, e.name).Acquire(ctx)
 		failed <- err
 	}()
 	e.until("the second waiter is in the queue", func() bool { return e.entries(l) == 3 })
@@ -163,7 +163,7 @@ func testClose(e *env) {
 	if !errors.Is(h.Err(), zklock.ErrLost) || !errors.Is(h.Err(), zklock.ErrClosed) {
 		e.Errorf("a hold of a closed client: %v", h.Err())
 	}
-	if _, err := c.Mutex(e.name).Acquire(e.ctx); !errors.Is(err, zklock.ErrClosed) {
+	if _, err := e.lock(c, e.name).Acquire(e.ctx); !errors.Is(err, zklock.ErrClosed) {
 		e.Errorf("acquire after close: %v", err)
 	}
 	e.release(wait(e, "the grant after the close", w))
@@ -177,9 +177,10 @@ func testClose(e *env) {
 // and leaves the session alone.
 func testSharedSession(e *env) {
 	shared := e.operator()
-	c := zklock.New(shared, nil)
-	l := e.dial().Mutex(e.name)
-	h := e.acquire(c.Mutex(e.name))
+	o := e.options()
+	c := zklock.New(shared, o)
+	l := e.lock(e.dial(), e.name)
+	h := e.acquire(e.lock(c, e.name))
 	if err := c.Close(); err != nil {
 		e.Fatal(err)
 	}
@@ -193,7 +194,7 @@ func testSharedSession(e *env) {
 
 // testOtherLayouts: a mutex waits for whoever is ahead, whatever wrote the entry.
 func testOtherLayouts(e *env) {
-	l, op := e.dial().Mutex(e.name), e.operator()
+	l, op := e.lock(e.dial(), e.name), e.operator()
 	e.release(e.acquire(l)) // makes the parents
 	hex := "0123456789abcdef0123456789abcdef"
 	for _, prefix := range []string{
@@ -223,7 +224,7 @@ func testOtherLayouts(e *env) {
 // testWriterBecomesReader: a writer that downgrades leaves a reader with its own
 // digits before it goes. Whoever was waiting for the writer waits for the reader.
 func testWriterBecomesReader(e *env) {
-	l, op := e.dial().Mutex(e.name), e.operator()
+	l, op := e.lock(e.dial(), e.name), e.operator()
 	e.release(e.acquire(l))
 	base := l.Path() + "/_c_01234567-89ab-cdef-0123-456789abcdef-"
 	writer, _, err := op.Create(e.ctx, base+"__WRIT__", nil, nil, zk.ModeEphemeralSequential)
@@ -254,7 +255,7 @@ func testWriterBecomesReader(e *env) {
 // testMalformed: beside a contender whose sequence number ran over, nobody is
 // granted.
 func testMalformed(e *env) {
-	l, op := e.dial().Mutex(e.name), e.operator()
+	l, op := e.lock(e.dial(), e.name), e.operator()
 	e.release(e.acquire(l))
 	bad := l.Path() + "/_c_01234567-89ab-cdef-0123-456789abcdef-lock--2147483648"
 	if _, _, err := op.Create(e.ctx, bad, nil, nil, zk.ModeEphemeral); err != nil {
@@ -286,8 +287,8 @@ func testHooks(e *env) {
 	}
 	o := e.options()
 	o.OnWait, o.OnAcquire, o.OnRelease, o.OnLost = note("wait"), note("acquire"), note("release"), note("lost")
-	l, op := e.dialWith(o).Mutex(e.name), e.operator()
-	other := e.acquire(e.dial().Mutex(e.name))
+	l, op := e.lock(e.dialWith(o), e.name), e.operator()
+	other := e.acquire(e.lock(e.dial(), e.name))
 	w := e.acquiring(e.ctx, l)
 	seen := func(name string) func() bool {
 		return func() bool {
@@ -313,7 +314,7 @@ func testHooks(e *env) {
 	if ev := got["wait"]; ev.Ahead != 1 || ev.Blocker.Owner.PID == 0 || ev.Path != l.Path() {
 		e.Errorf("OnWait: %+v", ev)
 	}
-	if ev := got["lost"]; ev.Token != h.Token() || !errors.Is(ev.Err, zklock.ErrLost) {
+	if ev := got["lost"]; ev.Token != e.token(h) || !errors.Is(ev.Err, zklock.ErrLost) {
 		e.Errorf("OnLost: %+v", ev)
 	}
 }

@@ -229,9 +229,9 @@ func (c *Core) eventAt(now time.Duration, p *place, kind EventKind, path string)
 		}
 		return
 	}
-	name, below := strings.CutPrefix(path, p.parent+"/")
+	name := baseOf(path)
 	switch {
-	case !below:
+	case len(path) != len(p.parent)+1+len(name) || !strings.HasPrefix(path, p.parent): // another lock's
 	case p.role == fixed:
 		if name == p.nodes[0].name {
 			c.eventFixed(now, p, kind)

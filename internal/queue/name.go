@@ -113,8 +113,9 @@ func ParseName(name string) (Entry, NameClass) { return Names{}.Parse(name) }
 
 // Parse takes a child's name apart. A contender has a known marker and ten
 // digits after the last one; the rest is foreign and takes no place in the
-// queue. A name of a recipe's own shape whose suffix is a number but not ten
-// digits comes from a sequence that ran over, and is Malformed.
+// queue. A name of a recipe's own shape with a negative number comes from a
+// sequence that ran over, and is Malformed. (Eleven digits come from no server:
+// "%010d" of an int32 never has them.)
 func (n Names) Parse(name string) (Entry, NameClass) {
 	if n.Layout == Custom {
 		return n.parseCustom(name)
@@ -131,7 +132,7 @@ func (n Names) Parse(name string) (Entry, NameClass) {
 			e.Seq = seq
 			return e, Contender
 		}
-		if numeric(suffix) && isGUID(e.GUID) {
+		if negative(suffix) && isGUID(e.GUID) {
 			return e, Malformed
 		}
 		return Entry{Name: name}, Foreign
@@ -159,7 +160,7 @@ func (n Names) parseCustom(name string) (Entry, NameClass) {
 			e.Seq = seq
 			return e, Contender
 		}
-		if numeric(suffix) && suffix[0] == '-' {
+		if negative(suffix) {
 			return e, Malformed
 		}
 	}
@@ -175,10 +176,10 @@ func sequence(s string) (int64, bool) {
 	return n, err == nil
 }
 
-// numeric reports whether s is a number, signed or not, of any length.
-func numeric(s string) bool {
-	s = strings.TrimPrefix(s, "-")
-	return s != "" && strings.Trim(s, "0123456789") == ""
+// negative reports whether s is a negative number, of any length.
+func negative(s string) bool {
+	number, minus := strings.CutPrefix(s, "-")
+	return minus && number != "" && strings.Trim(number, "0123456789") == ""
 }
 
 // isGUID reports whether s is the hexadecimal text of 16 bytes, with or

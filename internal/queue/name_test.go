@@ -29,7 +29,8 @@ func TestParseName(t *testing.T) {
 		{"anything-lock-0000000001", Contender, Exclusive, 1},
 		{"x-lock-y-lock-0000000001", Contender, Exclusive, 1}, // the last marker counts
 		{"_c_" + id36 + "-lock--2147483648", Malformed, 0, 0},
-		{"_c_" + id36 + "-lock-99999999999", Malformed, 0, 0},
+		{"_c_" + id36 + "-lock-99999999999", Foreign, 0, 0},
+		{"_c_" + id36 + "-lock-1", Foreign, 0, 0},
 		{hex + "__lock__-000000001", Malformed, 0, 0},
 		{"_c_" + id36 + "-lock-", Foreign, 0, 0},
 		{"_c_" + id36 + "-lock-abcdefghij", Foreign, 0, 0},

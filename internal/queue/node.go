@@ -126,7 +126,7 @@ func (c *Core) deleted(now time.Duration, n *node, r Reply) {
 		n.state = alive
 	case Unknown, NotApplied:
 		n.state = alive
-		if n.fixed && r.Code == Unknown {
+		if n.named == byData && r.Code == Unknown {
 			n.state = unknown // the name may be another's by the next time
 		}
 		n.retryAt = now + retryPause

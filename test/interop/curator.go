@@ -2,7 +2,7 @@ package interop
 
 import (
 	"context"
-	_ "embed"
+	"embed"
 	"errors"
 	"fmt"
 	"os"
@@ -14,8 +14,8 @@ import (
 	"github.com/zklock/zklock/test/zkreal"
 )
 
-//go:embed java/CuratorPeer.java
-var curatorPeer []byte
+//go:embed java/*.java
+var curatorPeer embed.FS
 
 // compiler compiles the Curator client once for a test binary, as javac takes
 // longer than most tests.
@@ -40,11 +40,14 @@ func (c *compiler) compile() error {
 		if c.err != nil {
 			return
 		}
-		source := filepath.Join(c.dir, "CuratorPeer.java")
-		if c.err = os.WriteFile(source, curatorPeer, 0o600); c.err != nil {
+		if c.err = os.CopyFS(c.dir, curatorPeer); c.err != nil {
 			return
 		}
-		c.err = jvm.Compile(context.Background(), c.path, c.dir, source)
+		sources, err := filepath.Glob(filepath.Join(c.dir, "java", "*.java"))
+		if c.err = err; c.err != nil {
+			return
+		}
+		c.err = jvm.Compile(context.Background(), c.path, c.dir, sources...)
 	})
 	return c.err
 }

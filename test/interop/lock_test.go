@@ -12,7 +12,7 @@ import (
 )
 
 // refusal is how long a client tries for a lock that it must not get.
-const refusal = 500 * time.Millisecond
+const refusal = 200 * time.Millisecond
 
 // patience is how long it tries for one that it must get.
 const patience = 30 * time.Second
@@ -52,11 +52,15 @@ func TestNodeNames(t *testing.T) {
 }
 
 // TestWhoExcludesWhom tries every pair of a holder and one that tries, on one
-// path. Curator does not see kazoo's nodes, nor kazoo Curator's unless told.
+// path. Curator does not see kazoo's nodes, nor kazoo Curator's unless told, and
+// Curator's mutexes and read-write locks do not see each other's. Ours waits for
+// all of them. kazoo's semaphore is another recipe altogether.
 func TestWhoExcludesWhom(t *testing.T) {
 	onEach(t, func(t *testing.T, s zkreal.SharedServer) {
 		kazoo, kazoo2 := Kazoo(t, s.Addr), Kazoo(t, s.Addr)
 		curator, curator2 := Curator(t, s.Addr), Curator(t, s.Addr)
+		ours := func(layout string) *Peer { return Zklock(t, ZklockOptions{Servers: s.Addr, Layout: layout}) }
+		zklock, kazooish, mixed := ours("curator"), ours("kazoo"), ours("mixed")
 		for name, c := range map[string]struct {
 			holder *Peer
 			holds  string
@@ -75,6 +79,38 @@ func TestWhoExcludesWhom(t *testing.T) {
 			"kazoo-read-write":     {kazoo, "read", kazoo2, "write", true},
 			"kazoo-read-read":      {kazoo, "read", kazoo2, "read", false},
 			"semaphore":            {curator, "semaphore:1", curator2, "semaphore:1", true},
+
+			"zklock-curator":         {zklock, "mutex", curator, "mutex", true},
+			"curator-zklock":         {curator, "mutex", zklock, "mutex", true},
+			"zklock-kazoo":           {zklock, "mutex", kazoo, "lock", false},
+			"zklock-kazoo-shared":    {zklock, "mutex", kazoo, "lock-shared", true},
+			"kazoo-zklock":           {kazoo, "lock", zklock, "mutex", true},
+			"writer-curator-mutex":   {zklock, "write", curator, "mutex", false},
+			"curator-mutex-writer":   {curator, "mutex", zklock, "write", true},
+			"reader-curator-mutex":   {zklock, "read", curator, "mutex", false},
+			"mutex-curator-writer":   {zklock, "mutex", curator, "write", false},
+			"curator-writer-mutex":   {curator, "write", zklock, "mutex", true},
+			"curator-reader-mutex":   {curator, "read", zklock, "mutex", true},
+			"kazoo-reader-mutex":     {kazoo, "read", zklock, "mutex", true},
+			"kazoo-layout-kazoo":     {kazooish, "mutex", kazoo, "lock", true},
+			"kazoo-layout-writer":    {kazooish, "read", kazoo, "write", true},
+			"kazoo-layout-lock":      {kazooish, "read", kazoo, "lock", false},
+			"kazoo-layout-curator":   {kazooish, "mutex", curator, "mutex", false},
+			"curator-kazoo-layout":   {curator, "mutex", kazooish, "mutex", true},
+			"mixed-curator":          {mixed, "mutex", curator, "mutex", true},
+			"curator-mixed":          {curator, "mutex", mixed, "mutex", true},
+			"mixed-kazoo":            {mixed, "mutex", kazoo, "lock", true},
+			"kazoo-mixed":            {kazoo, "lock", mixed, "mutex", true},
+			"mixed-kazoo-writer":     {mixed, "mutex", kazoo, "write", true},
+			"mixed-kazoo-reader":     {mixed, "mutex", kazoo, "read", true},
+			"layouts":                {zklock, "mutex", kazooish, "mutex", true},
+			"layouts-mixed":          {kazooish, "mutex", mixed, "mutex", true},
+			"semaphore-curator":      {zklock, "semaphore:1", curator, "semaphoremutex", true},
+			"curator-semaphore":      {curator, "semaphoremutex", zklock, "semaphore:1", true},
+			"semaphore-with-room":    {zklock, "semaphore:2", curator, "semaphore:2", false},
+			"semaphore-kazoo":        {zklock, "semaphore:4:4", kazoo, "semaphore:4", false},
+			"kazoo-semaphore":        {kazoo, "semaphore:4", zklock, "semaphore:4:4", false},
+			"semaphore-without-room": {zklock, "semaphore:3:2", curator, "semaphore:3:2", true},
 		} {
 			t.Run(name, func(t *testing.T) {
 				exclusion(t, s.Chroot+"/"+name, c.holder, c.holds, c.tries, c.kind, c.waits)
@@ -91,7 +127,11 @@ func exclusion(t *testing.T, path string, holder *Peer, holds string, tries *Pee
 	if _, err := holder.Acquire(ctx, holds, path, patience); err != nil {
 		t.Fatal(err)
 	}
-	_, err := tries.Acquire(ctx, kind, path, refusal)
+	limit := patience
+	if waits {
+		limit = refusal
+	}
+	_, err := tries.Acquire(ctx, kind, path, limit)
 	if waited := errors.Is(err, ErrTimeout); waited != waits {
 		t.Errorf("%s tried %s while %s held %s: %v, want it to wait: %v", tries.Name, kind, holder.Name, holds, err, waits)
 	}

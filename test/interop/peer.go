@@ -45,7 +45,9 @@ type Answer struct {
 	OK    bool     `json:"ok"`
 	Error string   `json:"error"` // if not OK
 	Node  string   `json:"node"`  // the path of the lock's node, after an acquire
-	Lines []string `json:"lines"` // the transcript of a tour
+	Lines []string `json:"lines"` // the transcript of a tour, or participants
+	// Timeouts is how often a contender did not get the lock in time.
+	Timeouts int `json:"timeouts"`
 }
 
 // startPeer starts cmd, which speaks the peers' protocol.
@@ -127,10 +129,9 @@ func (p *Peer) Tour(ctx context.Context, root string) ([]string, error) {
 }
 
 // Acquire makes the client take a lock of the kind at path within the time, and
-// returns the path of its node; [ErrTimeout] if it could not. The kinds are for
-// Curator mutex, read, write, semaphore:N and latch, for kazoo lock,
-// lock-shared (a lock that respects "-lock-" nodes as well), read, write and
-// semaphore:N.
+// returns the path of its node; [ErrTimeout] if it could not. The kinds are
+// listed with each client: in java/Recipes.java, python/kazoo_peer.py and
+// [Zklock]. All have none, which guards nothing.
 func (p *Peer) Acquire(ctx context.Context, kind, path string, within time.Duration) (string, error) {
 	a, err := p.Do(ctx, "acquire", kind, path, fmt.Sprint(within.Milliseconds()))
 	return a.Node, err
@@ -140,6 +141,37 @@ func (p *Peer) Acquire(ctx context.Context, kind, path string, within time.Durat
 func (p *Peer) Release(ctx context.Context) error {
 	_, err := p.Do(ctx, "release")
 	return err
+}
+
+// Contest is what [Peer.Contend] does.
+type Contest struct {
+	Path    string
+	Rounds  int
+	Witness *Witness
+	// Name is what the witness knows the client by: KIND-NUMBER.
+	Name string
+	// Choices are KIND=CLAIMS: which lock to take, and what the witness is told
+	// while it is held. The rounds go through them in turn.
+	Choices []string
+	// Limit bounds each acquire. With Hasty, each has a random part of it. What is
+	// not acquired is tried again.
+	Limit time.Duration
+	Hasty bool
+}
+
+// Contend makes the client take locks again and again beside others, once all
+// parties have come to the witness, and returns how many acquires ran out of
+// time.
+func (p *Peer) Contend(ctx context.Context, c *Contest) (timeouts int, err error) {
+	millis := c.Limit.Milliseconds()
+	if c.Hasty {
+		millis = -millis
+	}
+	words := []string{
+		"contend", c.Path, fmt.Sprint(c.Rounds), fmt.Sprint(millis), c.Witness.Addr(), c.Name,
+	}
+	a, err := p.Do(ctx, append(words, c.Choices...)...)
+	return a.Timeouts, err
 }
 
 // Close makes the client end its session, and waits for its process to end.

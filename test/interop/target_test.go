@@ -20,6 +20,9 @@ import (
 var update = flag.Bool("update", false, "write the transcripts of the tours, from Apache ZooKeeper")
 
 func TestMain(m *testing.M) {
+	if code, is := Child(); is {
+		os.Exit(code)
+	}
 	flag.Parse()
 	os.Exit(Main(m))
 }

@@ -1,16 +1,21 @@
 """A kazoo client that does what its standard input says.
 
 Each line is a command; each answer is one line of JSON: {"ok": bool, "error":
-str, "node": str, "lines": [str]}. Commands:
+str, "node": str, "lines": [str], "timeouts": int}. Commands:
 
     tour ROOT                   every operation below ROOT; lines say what came
-    acquire KIND PATH MILLIS    KIND: lock, lock-shared (sees "-lock-" nodes
-                                too), read, write, semaphore:N
+    acquire KIND PATH MILLIS    KIND: none (guards nothing), lock, lock-shared
+                                (sees "-lock-" nodes too), read, write,
+                                semaphore:N
     release                     what was acquired
+    contend PATH ROUNDS MILLIS WITNESS NAME CHOICE...
+                                takes locks again and again, see contend
     close                       ends the session; the process ends after it
 """
 import json
 import queue
+import random
+import socket
 import sys
 
 from kazoo.client import KazooClient
@@ -127,7 +132,21 @@ class Tour:
         self.note("set acls bad version", lambda: zk.set_acls(a, [acl], version=7))
 
 
+class Unguarded:
+    """A lock that guards nothing."""
+
+    create_path = ""
+
+    def acquire(self, timeout):
+        return True
+
+    def release(self):
+        pass
+
+
 def make_recipe(zk, kind, path):
+    if kind == "none":
+        return Unguarded()
     if kind == "lock":
         return zk.Lock(path, "kazoo")
     if kind == "lock-shared":
@@ -141,16 +160,64 @@ def make_recipe(zk, kind, path):
     raise ValueError("unknown kind " + kind)
 
 
+def take(recipe, millis):
+    try:
+        return recipe.acquire(timeout=millis / 1000.0)
+    except LockTimeout:
+        return False
+
+
 def acquire(zk, kind, path, millis):
     recipe = make_recipe(zk, kind, path)
-    try:
-        if not recipe.acquire(timeout=int(millis) / 1000.0):
-            return None, {"ok": False, "error": "timeout"}
-    except LockTimeout:
+    if not take(recipe, int(millis)):
         return None, {"ok": False, "error": "timeout"}
     # A semaphore's node has the path that it creates, a lock's a suffix more.
     node = getattr(recipe, "node", None)
     return recipe, {"ok": True, "node": path + "/" + node if node else recipe.create_path}
+
+
+class Witness:
+    """Is told when this process holds."""
+
+    def __init__(self, address):
+        host, port = address.rsplit(":", 1)
+        self.socket = socket.create_connection((host, int(port)))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.answers = self.socket.makefile("r")
+
+    def say(self, line):
+        self.socket.sendall((line + "\n").encode())
+        answer = self.answers.readline()
+        if answer != "ok\n":
+            raise RuntimeError("the witness said %r to %r" % (answer, line))
+
+    def close(self):
+        self.answers.close()
+        self.socket.close()
+
+
+def contend(zk, path, rounds, millis, address, name, *choices):
+    """Takes locks again and again, and tells a witness when it holds.
+
+    A choice is KIND=CLAIMS: a kind of lock, and what the witness is told; the
+    rounds go through the choices in turn. A time limit below 0 means a random
+    one up to its size. What was not acquired in time is tried again, and
+    counted.
+    """
+    locks = [(make_recipe(zk, kind, path), claims) for kind, claims in
+             (choice.split("=") for choice in choices)]
+    millis, timeouts = int(millis), 0
+    witness = Witness(address)
+    witness.say("join " + name)
+    for i in range(int(rounds)):
+        lock, claims = locks[i % len(locks)]
+        while not take(lock, millis if millis >= 0 else random.randint(1, -millis)):
+            timeouts += 1
+        witness.say("enter %s 0" % claims)
+        witness.say("leave")
+        lock.release()
+    witness.close()
+    return {"ok": True, "timeouts": timeouts}
 
 
 def main():
@@ -168,6 +235,8 @@ def main():
             elif words[0] == "release":
                 held.release()
                 held, answer = None, {"ok": True}
+            elif words[0] == "contend":
+                answer = contend(zk, *words[1:])
             elif words[0] == "close":
                 zk.stop()
                 zk.close()

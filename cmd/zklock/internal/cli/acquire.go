@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/zklock/zklock"
-	"github.com/zklock/zklock/cmd/zklock/internal/span"
 )
 
 // owner is what others see of this process and the command it runs. The
@@ -84,15 +83,17 @@ func ends(sig os.Signal) bool {
 	return false
 }
 
-// acquire takes the lock as the flags say, telling of the wait, or returns an
+// acquire takes the locks as the flags say, telling of the wait, or returns an
 // error with its exit code.
-func (s *settings) acquire(ctx context.Context, l *zklock.Lock, name string, line *waitLine) (*zklock.Hold, error) {
+func (s *settings) acquire(ctx context.Context, c *zklock.Client, k *claim, line *waitLine) (*zklock.Hold, error) {
+	l := k.lock(c)
 	wait, cancel := ctx, context.CancelFunc(func() {})
-	if s.wait.D > 0 {
-		wait, cancel = context.WithTimeout(ctx, s.wait.D)
+	limit := k.limit(s)
+	if limit > 0 {
+		wait, cancel = context.WithTimeout(ctx, limit)
 	}
 	defer cancel()
-	stop := line.start(wait, l, name)
+	stop := line.start(wait, l, k.title())
 	hold, err := s.take(wait, l)
 	stop()
 	switch {
@@ -101,11 +102,23 @@ func (s *settings) acquire(ctx context.Context, l *zklock.Lock, name string, lin
 	case ctx.Err() != nil:
 		return nil, interrupted(ctx, err)
 	case errors.Is(err, zklock.ErrLocked):
-		return nil, &exitError{s.conflict, fmt.Errorf("%s is held by another", name)}
+		return nil, &exitError{s.conflict, k.taken()}
 	case wait.Err() != nil:
-		return nil, &exitError{s.conflict, fmt.Errorf("%s was not free within %s", name, span.Short(s.wait.D))}
+		return nil, &exitError{s.conflict, k.late(limit)}
 	}
-	return nil, err
+	return nil, advise(k, err)
+}
+
+// advise says in the command's own terms what to do about an error that depends
+// on who else uses the lock.
+func advise(k *claim, err error) error {
+	switch {
+	case errors.Is(err, zklock.ErrForeignMutex):
+		return &exitError{exitFailed, fmt.Errorf("%s: a mutex of another library on this path does not see readers; let it use its read-write lock, or give --beside-foreign", k.title())}
+	case errors.Is(err, zklock.ErrPermits):
+		return &exitError{exitFailed, fmt.Errorf("%s: others use this semaphore with another number of permits; give the --count that zklock show %s says", k.title(), k.names[0])}
+	}
+	return err
 }
 
 // take acquires with or without waiting.

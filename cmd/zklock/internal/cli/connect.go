@@ -133,7 +133,7 @@ func (s *settings) locks(ctx context.Context, opts zklock.Options) (*zklock.Clie
 }
 
 // reading connects for looking only.
-func (s *settings) reading(ctx context.Context) (*zk.Client, *zklock.Client, error) {
+func (s *settings) reading(ctx context.Context, layout layoutValue) (*zk.Client, *zklock.Client, error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	t, err := s.target(ctx)
@@ -144,7 +144,7 @@ func (s *settings) reading(ctx context.Context) (*zk.Client, *zklock.Client, err
 	if err != nil {
 		return nil, nil, s.explain(err)
 	}
-	return z, zklock.New(z, &zklock.Options{Anonymous: true}), nil
+	return z, zklock.New(z, &zklock.Options{Anonymous: true, Layout: layout.Layout}), nil
 }
 
 // explain says what to do about servers that do not answer.

@@ -1,29 +1,32 @@
 package cli
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/zklock/zklock"
 )
 
-// told is what a command under a lock is told in its environment.
+// told is what a command under locks is told in its environment.
 type told struct {
-	name, path string
-	token      int64
-	session    int64
-	servers    string
+	locks   []held // at least one
+	mode    zklock.Mode
+	session int64
+	servers string
 }
 
-// environ returns base with what the command is told. The servers come without
-// secrets, since the connection string cannot hold any.
+// environ returns base with what the command is told: name, path and token are
+// the first lock's; ZKLOCK_LOCKS has a line for each, with token and path. The
+// servers come without secrets, since the connection string cannot hold any.
 func (t told) environ(base []string) []string {
 	vars := []struct{ key, value string }{
-		{"ZKLOCK_NAME", t.name},
-		{"ZKLOCK_PATH", t.path},
-		{"ZKLOCK_TOKEN", strconv.FormatInt(t.token, 10)},
-		{"ZKLOCK_MODE", "exclusive"},
-		{"ZKLOCK_SESSION", fmt.Sprintf("0x%x", t.session)},
+		{"ZKLOCK_NAME", t.locks[0].Lock},
+		{"ZKLOCK_PATH", t.locks[0].Path},
+		{"ZKLOCK_TOKEN", strconv.FormatInt(t.locks[0].Token, 10)},
+		{"ZKLOCK_MODE", string(t.mode)},
+		{"ZKLOCK_LOCKS", tokenLines(t.locks)},
+		{"ZKLOCK_SESSION", sessionID(t.session)},
 		{"ZKLOCK_SERVERS", t.servers},
 	}
 	env := slices.Clone(base)
@@ -33,4 +36,15 @@ func (t told) environ(base []string) []string {
 		env = append(env, v.key+"="+v.value)
 	}
 	return env
+}
+
+// tokenLines has a line for each lock, with its token and its path. A path may
+// have blanks but no line breaks, so that a shell reads it with
+// "while read -r token path".
+func tokenLines(locks []held) string {
+	lines := make([]string, len(locks))
+	for i, l := range locks {
+		lines[i] = strconv.FormatInt(l.Token, 10) + " " + l.Path
+	}
+	return strings.Join(lines, "\n")
 }

@@ -53,7 +53,7 @@ func code(err error) int {
 		return 0
 	case errors.As(err, &e):
 		return e.Code
-	case errors.Is(err, zklock.ErrInvalidName), errors.Is(err, zk.ErrInvalidServers),
+	case errors.Is(err, zklock.ErrInvalidName), errors.Is(err, zklock.ErrInvalidLock), errors.Is(err, zk.ErrInvalidServers),
 		errors.Is(err, zklock.ErrInvalidOptions), errors.Is(err, zk.ErrInvalidOptions):
 		return exitUsage
 	case errors.Is(err, child.ErrNotFound):

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"golang.org/x/term"
@@ -98,28 +99,74 @@ func (w *waitLine) run(ctx context.Context, l *zklock.Lock, name string) {
 }
 
 // describe says where me is in the queue of the lock called name, and who
-// holds it.
+// holds it. Of several locks it is the first one that is waited for.
 func describe(name string, entries []zklock.Entry, me zklock.Owner, now time.Time) string {
-	place := -1
-	var head *zklock.Entry
-	ahead := 0
-	for i, e := range entries {
-		if e.Mode == zklock.Stray {
+	text := "waiting for " + name
+	queues := byPath(entries)
+	for _, queue := range queues {
+		place := inLine(queue, me)
+		oneNode := queue[0].Node == queue[0].Path && queue[0].Holder // it has no line
+		if place == 0 && !oneNode {
 			continue
 		}
+		if len(queues) > 1 {
+			text += ", at " + strings.TrimPrefix(queue[0].Path, namesRoot+"/")
+		}
+		if place > 0 {
+			text += ": " + span.Ordinal(place) + " in line"
+		}
+		return text + behind(queue, now)
+	}
+	return text
+}
+
+// byPath splits the entries of several locks, which come one after another.
+func byPath(entries []zklock.Entry) [][]zklock.Entry {
+	var all [][]zklock.Entry
+	for i := 0; i < len(entries); {
+		n := i + 1
+		for n < len(entries) && entries[n].Path == entries[i].Path {
+			n++
+		}
+		all = append(all, entries[i:n])
+		i = n
+	}
+	return all
+}
+
+// inLine is which of those who wait me is, counted from 1; 0 if it does not wait.
+func inLine(queue []zklock.Entry, me zklock.Owner) int {
+	place := 0
+	for i, e := range queue {
+		if e.Mode == zklock.Stray || e.Holder {
+			continue
+		}
+		if i == 0 || !together(queue[i-1], e) {
+			place++
+		}
 		if e.Owner.Host == me.Host && e.Owner.PID == me.PID {
-			place = ahead
+			return place
 		}
-		if head == nil {
-			head = &entries[i]
+	}
+	return 0
+}
+
+// behind says who holds, since when.
+func behind(queue []zklock.Entry, now time.Time) string {
+	var holders []zklock.Entry
+	for _, e := range queue {
+		if e.Holder {
+			holders = append(holders, e)
 		}
-		ahead++
 	}
-	if place < 1 {
-		return "waiting for " + name
+	if len(holders) == 0 {
+		return ""
 	}
-	return fmt.Sprintf("waiting for %s: %s in line behind %s since %s",
-		name, span.Ordinal(place), who(*head), span.Short(now.Sub(head.Since)))
+	text := " behind " + who(holders[0])
+	if others := differing(holders) - 1; others > 0 {
+		text += fmt.Sprintf(" +%d", others)
+	}
+	return text + " since " + span.Short(now.Sub(holders[0].Since))
 }
 
 // who names the maker of an entry as well as can be known.

@@ -2,8 +2,10 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 
@@ -15,56 +17,74 @@ import (
 
 const lockHelp = `Lock takes LOCK, prints its fencing token, and holds it until it is interrupted
 (INT, TERM or HUP), which exits 0. It exits 120 when the lock is lost. Nothing
-stops what others do under this hold: zklock run does.`
+stops what others do under this hold: zklock run does.
+
+Of several locks (--lock) it prints a line "TOKEN PATH" for each. If somebody asks
+for the lock back, lock says so; with --on-revoke term it gives it back and
+exits 0.
+
+` + layoutHelp
+
+const lockExample = `  zklock lock maintenance
+  zklock lock --shared catalog
+  zklock lock --json --count 3 --permits 2 api`
+
+// lockFlags are the flags of lock alone.
+type lockFlags struct {
+	claim  claim
+	revoke onRevoke
+	json   bool
+}
 
 func (a *app) lockCommand() *cobra.Command {
+	var f lockFlags
 	c := &cobra.Command{
-		Use:   "lock LOCK",
-		Short: "Hold a lock until interrupted",
-		Long:  lockHelp,
-		Args:  exactly(1, "one lock"),
+		Use:     "lock LOCK",
+		Short:   "Hold a lock until interrupted",
+		Long:    lockHelp,
+		Example: lockExample,
+		Args:    exactly(1, "one lock"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := a.begin(c); err != nil {
+				return err
+			}
+			if err := f.claim.check(c.Flags(), args[0]); err != nil {
 				return err
 			}
 			if err := a.set.check(c.Flags()); err != nil {
 				return err
 			}
-			return a.lock(args[0])
+			return a.lock(&f)
 		},
 	}
 	a.set.serverFlags(c.Flags())
 	a.set.waitFlags(c.Flags())
+	f.claim.flags(c.Flags())
+	f.revoke.flag(c.Flags(), "gives it back and exits 0")
+	c.Flags().BoolVar(&f.json, "json", false, "print one JSON object instead of the token: mode, session, all locks and tokens")
 	return c
 }
 
-// lock holds until a signal or the loss.
-func (a *app) lock(name string) error {
-	path, err := zklock.PathOf(name)
-	if err != nil {
-		return err
-	}
+// lock holds until a signal, the loss, or the wish of another.
+func (a *app) lock(f *lockFlags) error {
 	signals := make(chan os.Signal, 64)
 	signal.Notify(signals, child.Forwarded()...)
 	outlivePipes()
 	ctx, stop := interruptible(signals)
 	defer stop()
 	me := owner("lock")
-	c, _, err := a.set.locks(ctx, zklock.Options{Owner: &me, OnJeopardy: jeopardy})
+	c, _, err := a.set.locks(ctx, f.claim.options(zklock.Options{Owner: &me, OnJeopardy: jeopardy}))
 	if err != nil {
 		return interrupted(ctx, err)
 	}
 	defer c.Close()
-	hold, err := a.set.acquire(ctx, c.Mutex(path), name, newWaitLine(nil, me))
+	hold, err := a.set.acquire(ctx, c, &f.claim, newWaitLine(nil, me))
 	if err != nil {
 		return err
 	}
-	_, unread := fmt.Println(hold.Token())
+	unread := f.print(os.Stdout, hold)
 	if unread == nil {
-		select {
-		case <-ctx.Done():
-		case <-hold.Done():
-		}
+		f.keep(ctx, hold)
 	}
 	lost := hold.Err()
 	end, cancel := context.WithTimeout(context.Background(), a.set.releaseTime())
@@ -78,3 +98,46 @@ func (a *app) lock(name string) error {
 	}
 	return err
 }
+
+// keep waits until there is a reason to end.
+func (f *lockFlags) keep(ctx context.Context, hold *zklock.Hold) {
+	revoked := hold.Revoked()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hold.Done():
+			return
+		case <-revoked:
+			revoked = nil
+			f.revoke.tell(f.claim.title(), "giving it back", "it is still held")
+			if f.revoke.term {
+				return
+			}
+		}
+	}
+}
+
+// grant is what lock --json prints.
+type grant struct {
+	Mode    zklock.Mode `json:"mode"`
+	Session string      `json:"session"`
+	Locks   []held      `json:"locks"`
+}
+
+// print writes what was granted.
+func (f *lockFlags) print(out io.Writer, hold *zklock.Hold) (err error) {
+	locks := f.claim.locks(hold)
+	switch {
+	case f.json:
+		err = json.NewEncoder(out).Encode(grant{f.claim.mode(), sessionID(hold.Session()), locks})
+	case len(locks) == 1:
+		_, err = fmt.Fprintln(out, locks[0].Token)
+	default:
+		_, err = fmt.Fprintln(out, tokenLines(locks))
+	}
+	return err
+}
+
+// sessionID writes a session's id as ZooKeeper's own tools do.
+func sessionID(id int64) string { return fmt.Sprintf("0x%x", id) }

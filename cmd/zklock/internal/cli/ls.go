@@ -3,11 +3,9 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -16,24 +14,32 @@ import (
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/span"
-	"github.com/zklock/zklock/zk"
 )
 
-// Where names without a slash live, and how deep locks can be.
-const (
-	namesRoot = "/zklock"
-	maxDepth  = 17
-)
+// namesRoot is where names without a slash live.
+const namesRoot = "/zklock"
 
 const lsHelp = `Ls lists the locks below PREFIX that somebody holds or waits for: by default
-all those whose names do not begin with a slash. "/" means everything.`
+all those whose names do not begin with a slash. "/" means everything.
+
+It reads locks of every kind, whoever wrote them. An ephemeral znode that stands
+in nobody's queue counts as a lock of one znode, so that below other programs'
+paths not all that is listed need be meant as a lock.
+
+It makes 20000 reads at most. If that is not enough it prints what it has found,
+says so, and exits 125: give it a PREFIX.`
+
+const lsExample = `  zklock ls
+  zklock ls reports
+  zklock ls / --json | jq -r 'select(.waiting > 0).path'`
 
 func (a *app) lsCommand() *cobra.Command {
-	asJSON := false
+	var f readFlags
 	c := &cobra.Command{
-		Use:   "ls [PREFIX]",
-		Short: "List the locks that are held or waited for",
-		Long:  lsHelp,
+		Use:     "ls [PREFIX]",
+		Short:   "List the locks that are held or waited for",
+		Long:    lsHelp,
+		Example: lsExample,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usage("zklock ls takes one prefix, and got %d arguments", len(args))
@@ -51,11 +57,12 @@ func (a *app) lsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.ls(prefix, asJSON)
+			return a.ls(&f, prefix)
 		},
 	}
 	a.set.serverFlags(c.Flags())
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a lock")
+	f.layout.flag(c.Flags())
+	c.Flags().BoolVar(&f.json, "json", false, "print one JSON object a lock")
 	return c
 }
 
@@ -71,68 +78,32 @@ func prefixPath(args []string) (string, error) {
 }
 
 // ls prints the locks below prefix.
-func (a *app) ls(prefix string, asJSON bool) error {
+func (a *app) ls(f *readFlags, prefix string) error {
 	ctx := context.Background()
-	z, c, err := a.set.reading(ctx)
+	z, c, err := a.set.reading(ctx, f.layout)
 	if err != nil {
 		return err
 	}
 	defer z.Close()
 	defer c.Close()
-	var found []view
-	queues := make(map[string][]zklock.Entry)
-	err = walk(ctx, z, c, prefix, 0, func(path string, entries []zklock.Entry) {
-		found = append(found, lockView(path, entries))
-		queues[path] = entries
-	})
+	w := newWalk(z, c, f.layout, a.set.limit())
+	stopped := w.run(ctx, prefix)
+	if f.json {
+		err = encodeLocks(os.Stdout, w.found)
+	} else {
+		err = printLocks(os.Stdout, w.found, time.Now())
+	}
 	if err != nil {
 		return err
 	}
-	if asJSON {
-		enc := json.NewEncoder(os.Stdout)
-		for _, v := range found {
-			if err := enc.Encode(v); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	return printLocks(os.Stdout, found, queues, time.Now())
+	return stopped
 }
 
-// walk calls each for every node below path whose children make it a lock.
-func walk(ctx context.Context, z *zk.Client, c *zklock.Client, path string, depth int, each func(string, []zklock.Entry)) error {
-	if depth > maxDepth || path == "/zookeeper" {
-		return nil
-	}
-	children, _, err := z.Children(ctx, path)
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil // gone since it was listed, or never there
-	}
-	if err != nil {
-		return err
-	}
-	var contenders []string
-	if path != "/" && len(children) > 0 {
-		entries, err := c.Mutex(path).Inspect(ctx)
-		if err != nil && !errors.Is(err, zklock.ErrInvalidName) {
-			return err
-		}
-		for _, e := range entries {
-			if e.Mode != zklock.Stray {
-				contenders = append(contenders, e.Name)
-			}
-		}
-		if len(contenders) > 0 {
-			each(path, entries)
-		}
-	}
-	slices.Sort(children)
-	for _, child := range children {
-		if slices.Contains(contenders, child) {
-			continue
-		}
-		if err := walk(ctx, z, c, strings.TrimSuffix(path, "/")+"/"+child, depth+1, each); err != nil {
+// encodeLocks writes one JSON object a lock.
+func encodeLocks(out io.Writer, found []survey) error {
+	enc := json.NewEncoder(out)
+	for _, s := range found {
+		if err := enc.Encode(s.view()); err != nil {
 			return err
 		}
 	}
@@ -140,23 +111,46 @@ func walk(ctx context.Context, z *zk.Client, c *zklock.Client, path string, dept
 }
 
 // printLocks writes one line a lock.
-func printLocks(out io.Writer, found []view, queues map[string][]zklock.Entry, now time.Time) error {
+func printLocks(out io.Writer, found []survey, now time.Time) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	if len(found) > 0 {
-		fmt.Fprintln(w, "LOCK\tHOLDER\tCOMMAND\tSINCE\tWAITING")
+		fmt.Fprintln(w, "LOCK\tMODE\tHOLDER\tCOMMAND\tSINCE\tWAITING")
 	}
-	for _, v := range found {
-		holder, command, since, waiting := "-", "-", "-", 0
-		for _, e := range queues[v.Path] {
-			switch {
-			case e.Mode == zklock.Stray:
-			case !e.Holder:
-				waiting++
-			case holder == "-":
-				holder, command, since = who(e), dash(e.Owner.Command), span.Short(now.Sub(e.Since))
+	for _, s := range found {
+		holder, command, since := "-", "-", "-"
+		if all := s.holders(); len(all) > 0 {
+			first := all[0]
+			holder, command, since = who(first), dash(first.Owner.Command), span.Short(now.Sub(first.Since))
+			if others := differing(all) - 1; others > 0 {
+				holder += fmt.Sprintf(" +%d", others)
 			}
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\n", strings.TrimPrefix(v.Path, namesRoot+"/"), holder, command, since, waiting)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\n", strings.TrimPrefix(s.path, namesRoot+"/"), s.how(), holder, command, since, s.waiting())
 	}
 	return w.Flush()
+}
+
+// differing counts the sessions of entries.
+func differing(entries []zklock.Entry) int {
+	sessions := map[int64]bool{}
+	for _, e := range entries {
+		sessions[e.Session] = true
+	}
+	return len(sessions)
+}
+
+// how says how a lock is held, for people.
+func (s *survey) how() string {
+	held := s.holders()
+	switch {
+	case s.shape == shapeNode:
+		return "node"
+	case s.permits > 0:
+		return fmt.Sprintf("%d of %d", len(held), s.permits)
+	case s.shape == shapeSemaphore:
+		return count(len(held), "permit")
+	case len(held) > 0:
+		return string(held[0].Mode)
+	}
+	return "-"
 }

@@ -85,7 +85,7 @@ func (a *app) root() *cobra.Command {
 	})
 	root.SetOut(os.Stdout)
 	root.SetErr(os.Stderr)
-	root.AddCommand(a.runCommand(), a.lockCommand(), a.showCommand(), a.lsCommand(), a.serveCommand(), a.versionCommand())
+	root.AddCommand(a.runCommand(), a.lockCommand(), a.showCommand(), a.lsCommand(), a.revokeCommand(), a.serveCommand(), a.benchCommand(), a.versionCommand())
 	return root
 }
 

@@ -26,10 +26,25 @@ dead before anybody else can hold the lock. If zklock is killed, the command
 dies with it. The command is in a process group of its own; signals reach all
 of it.
 
-The command finds ZKLOCK_NAME, ZKLOCK_PATH, ZKLOCK_TOKEN, ZKLOCK_MODE,
-ZKLOCK_SESSION and ZKLOCK_SERVERS in its environment. The token is a number
-that grows with every grant: give it to what the command writes to, so that it
-can refuse smaller ones.
+LOCK is exclusive, and granted in order of arrival. It can be of other kinds;
+readers (--shared), writers (--write) and exclusive holders of one name exclude
+each other as flock -s and flock -x do:
+  --shared             beside other readers
+  --count N            a semaphore: N at once, each with --permits K of the N
+  --lock NAME          several locks, all or none; --shared, --write and --count
+                       are for all of them
+  --node               one znode, for programs that lock so
+
+The command finds ZKLOCK_NAME, ZKLOCK_PATH, ZKLOCK_TOKEN, ZKLOCK_MODE (exclusive,
+shared or permit), ZKLOCK_SESSION and ZKLOCK_SERVERS in its environment. The
+token is a number that grows with every grant: give it to what the command
+writes to, so that it can refuse smaller ones. Of several locks these are the
+first one's; ZKLOCK_LOCKS has a line "TOKEN PATH" for each.
+
+If somebody asks for the lock back, run says so and goes on; with --on-revoke
+term the command gets TERM, once, and run exits with its code as ever.
+
+` + layoutHelp + `
 
 Other exit codes: 124 the lock was not acquired (-n, -w), 120 the lock was
 lost, 125 zklock failed, 126 the command cannot be executed, 127 it was not
@@ -37,10 +52,16 @@ found, 2 wrong usage. --status-fd tells the command's codes from these.`
 
 const runExample = `  zklock run nightly -- pg_dump -f /backup/db.sql
   zklock run -n -E 0 nightly -- /usr/local/bin/report     # another machine has it: fine
-  zklock run -w 10 deploy -- sh -c './deploy --fence $ZKLOCK_TOKEN'`
+  zklock run -w 10 deploy -- sh -c './deploy --fence $ZKLOCK_TOKEN'
+  zklock run --shared catalog -- ./read-catalog           # beside other readers
+  zklock run --count 3 api -- ./call-api                  # 3 at once, over all machines
+  zklock run stock --lock orders -- ./book                # both, or neither
+  zklock run --on-revoke term index -- ./rebuild          # gives way to zklock revoke index`
 
 // runFlags are the flags of run alone.
 type runFlags struct {
+	claim     claim
+	revoke    onRevoke
 	killAfter span.Value
 	statusFD  int
 }
@@ -58,11 +79,13 @@ func (a *app) runCommand() *cobra.Command {
 			if err := a.begin(c); err != nil {
 				return err
 			}
-			return a.run(c, f, args[0], args[1:])
+			return a.run(c, &f, args[0], args[1:])
 		},
 	}
 	a.set.serverFlags(c.Flags())
 	a.set.waitFlags(c.Flags())
+	f.claim.flags(c.Flags())
+	f.revoke.flag(c.Flags(), "sends the command TERM")
 	c.Flags().Var(&f.killAfter, "kill-after", "time from TERM to KILL when the lock is about to be lost, at most an eighth of the session timeout (ZKLOCK_KILL_AFTER); default 2s, or that eighth")
 	c.Flags().IntVar(&f.statusFD, "status-fd", -1, "write one line of JSON about the outcome to this `descriptor`")
 	return c
@@ -79,7 +102,7 @@ func runArgs(c *cobra.Command, args []string) error {
 	case dash < 0:
 		return usage("put two dashes before the command: zklock run %s -- %s", args[0], args[1])
 	case dash > 1:
-		return usage("give one lock before the two dashes, not %d: zklock run %s -- COMMAND", dash, args[0])
+		return usage("give one lock before the two dashes, not %d: zklock run %s -- COMMAND; for several, zklock run %s --lock %s -- COMMAND", dash, args[0], args[0], args[1])
 	case len(args) == dash || args[dash] == "":
 		return usage("give a command after the two dashes: zklock run %s -- COMMAND", args[0])
 	}
@@ -88,9 +111,9 @@ func runArgs(c *cobra.Command, args []string) error {
 
 // run checks all that can be checked before a queue is joined, then runs, in
 // the front's stead if there is a terminal.
-func (a *app) run(c *cobra.Command, f runFlags, name string, argv []string) error {
-	path, err := zklock.PathOf(name)
-	status := &statusLine{Lock: name, Path: path}
+func (a *app) run(c *cobra.Command, f *runFlags, name string, argv []string) error {
+	err := f.claim.check(c.Flags(), name)
+	status := f.claim.status(name)
 	if err == nil {
 		err = a.set.check(c.Flags())
 	}
@@ -121,12 +144,21 @@ func (a *app) run(c *cobra.Command, f runFlags, name string, argv []string) erro
 	}
 	keep(out, f.statusFD)
 	if err == nil {
-		r := &runner{app: a, plan: plan, cmd: cmd, exe: exe, status: status}
+		r := &runner{app: a, claim: &f.claim, revoke: f.revoke, plan: plan, cmd: cmd, exe: exe, status: status}
 		err = r.run()
 	}
 	status.finish(err)
 	status.write(out)
 	return err
+}
+
+// status begins the line about a run under the lock called name.
+func (k *claim) status(name string) *statusLine {
+	s := &statusLine{Lock: name, Mode: string(k.mode()), Locks: k.locks(nil)}
+	if len(k.paths) > 0 {
+		s.Path = k.paths[0]
+	}
+	return s
 }
 
 // finish sets what follows from the error that the run ended with. An outcome
@@ -155,6 +187,8 @@ func (s *statusLine) finish(err error) {
 // runner is one run of a command under a lock.
 type runner struct {
 	app    *app
+	claim  *claim
+	revoke onRevoke
 	plan   deadline.Plan
 	cmd    child.Command
 	exe    string
@@ -170,7 +204,7 @@ func (r *runner) run() error {
 	set := &r.app.set
 	me := owner(r.cmd.Args[0])
 	began := time.Now()
-	c, t, err := set.locks(ctx, zklock.Options{Owner: &me, OnJeopardy: jeopardy})
+	c, t, err := set.locks(ctx, r.claim.options(zklock.Options{Owner: &me, OnJeopardy: jeopardy}))
 	if err != nil {
 		defer stop()
 		if ctx.Err() != nil {
@@ -179,15 +213,15 @@ func (r *runner) run() error {
 		return interrupted(ctx, err)
 	}
 	defer c.Close()
-	l := c.Mutex(r.status.Path)
-	hold, err := set.acquire(ctx, l, r.status.Lock, newWaitLine(r.app.link, me))
+	hold, err := set.acquire(ctx, c, r.claim, newWaitLine(r.app.link, me))
 	if err != nil {
 		defer stop()
 		r.notAcquired(ctx, err)
 		return err
 	}
 	stop()
-	r.status.Acquired, r.status.Token = true, hold.Token()
+	r.status.Acquired, r.status.Locks = true, r.claim.locks(hold)
+	r.status.Token = r.status.Locks[0].Token
 	r.status.Waited = seconds(time.Since(began))
 	if err := interrupted(ctx, nil); err != nil { // the signal came with the lock
 		r.status.Outcome = outcomeInterrupted
@@ -197,8 +231,7 @@ func (r *runner) run() error {
 		return err
 	}
 	r.cmd.Env = told{
-		name: r.status.Lock, path: r.status.Path, token: hold.Token(),
-		session: hold.Session(), servers: t.current(),
+		locks: r.status.Locks, mode: r.claim.mode(), session: hold.Session(), servers: t.current(),
 	}.environ(os.Environ())
 	return r.under(hold, signals)
 }
@@ -223,6 +256,8 @@ func (r *runner) under(hold *zklock.Hold, signals <-chan os.Signal) error {
 	}
 	r.status.Started = true
 	s.signals = signals
+	s.revoked = hold.Revoked()
+	s.asked = func() { r.asked(s.cmd) }
 	exit, ended := s.run()
 	guard.Bye()
 	if other, ok := s.guard.(interface{ Bye() }); ok && s.guard != guarding(guard) {
@@ -245,6 +280,15 @@ func (r *runner) under(hold *zklock.Hold, signals <-chan os.Signal) error {
 		return nil
 	}
 	return &exitError{Code: exit.Status()}
+}
+
+// asked is what happens when somebody asks for the lock back.
+func (r *runner) asked(cmd process) {
+	r.status.Revoked = true
+	r.revoke.tell(r.claim.title(), "ending the command", "the command goes on")
+	if r.revoke.term {
+		cmd.Terminate()
+	}
 }
 
 // ended notes how the command ended.

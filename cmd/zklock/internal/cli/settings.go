@@ -28,7 +28,8 @@ type settings struct {
 
 // environment names the variables that stand for flags that were not given.
 // What a command under a lock is told (ZKLOCK_NAME, _PATH, _TOKEN, _MODE,
-// _SESSION) is not among them: it would change what a nested zklock does.
+// _SESSION, _LOCKS) is not among them, nor is what kind of lock is meant: it would
+// change what a nested zklock does.
 func environment() map[string]string {
 	return map[string]string{
 		"servers":            "ZKLOCK_SERVERS",
@@ -37,6 +38,10 @@ func environment() map[string]string {
 		"timeout":            "ZKLOCK_TIMEOUT",
 		"conflict-exit-code": "ZKLOCK_CONFLICT_EXIT_CODE",
 		"kill-after":         "ZKLOCK_KILL_AFTER",
+		"lock-delay":         "ZKLOCK_LOCK_DELAY",
+		"layout":             "ZKLOCK_LAYOUT",
+		"beside-foreign":     "ZKLOCK_BESIDE_FOREIGN",
+		"on-revoke":          "ZKLOCK_ON_REVOKE",
 	}
 }
 
@@ -52,7 +57,7 @@ func (s *settings) serverFlags(f *pflag.FlagSet) {
 // waitFlags adds how to wait for a lock.
 func (s *settings) waitFlags(f *pflag.FlagSet) {
 	f.BoolVarP(&s.try, "try", "n", false, "do not wait: exit 124 if the lock is not free")
-	f.VarP(&s.wait, "timeout", "w", "wait for the lock no longer than this, 0 as --try (ZKLOCK_TIMEOUT); default: for ever")
+	f.VarP(&s.wait, "timeout", "w", "wait for the lock no longer than this, 0 as --try (ZKLOCK_TIMEOUT); default: for ever, for several locks 1m")
 	f.IntVarP(&s.conflict, "conflict-exit-code", "E", exitConflict, "exit `code` when the lock was not acquired (ZKLOCK_CONFLICT_EXIT_CODE)")
 }
 
@@ -70,8 +75,7 @@ func fromEnvironment(f *pflag.FlagSet, lookup func(string) (string, bool)) error
 		if !ok || value == "" {
 			return
 		}
-		// Both ways to limit the wait at once are refused; a flag overrules.
-		if flag.Name == "timeout" && f.Changed("try") {
+		if moot(f, flag.Name) {
 			return
 		}
 		if err := f.Set(flag.Name, value); err != nil {
@@ -79,6 +83,22 @@ func fromEnvironment(f *pflag.FlagSet, lookup func(string) (string, bool)) error
 		}
 	})
 	return failed
+}
+
+// moot reports whether the environment's word on a flag does not matter to a
+// command line with these flags: given as a flag beside them it would be refused.
+func moot(f *pflag.FlagSet, name string) bool {
+	switch name {
+	case "timeout":
+		return f.Changed("try")
+	case "lock-delay":
+		return f.Changed("count") || given(f, "node")
+	case "layout":
+		return given(f, "node")
+	case "beside-foreign":
+		return !given(f, "shared")
+	}
+	return false
 }
 
 // check refuses settings that make no sense, before any I/O, and settles those

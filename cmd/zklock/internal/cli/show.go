@@ -15,12 +15,32 @@ import (
 	"github.com/zklock/zklock/cmd/zklock/internal/span"
 )
 
+const showHelp = `Show prints who holds LOCK and who waits behind whom, in order. It reads locks of
+every kind: mutexes, read-write locks, semaphores, single znodes, and leader
+latches, whether zklock, Curator, kazoo or go-zookeeper wrote them. RECIPE says
+who did; a token is that of a holder.
+
+Below come warnings of what does not exclude each other on this path, and of
+strays: znodes that are no entry of a lock.`
+
+const showExample = `  zklock show nightly
+  zklock show --json /apps/billing | jq .holders
+  zklock show --layout custom:exclusive=-W-,shared=-R- /legacy/catalog`
+
+// readFlags are those of commands that look at a lock.
+type readFlags struct {
+	layout layoutValue
+	json   bool
+}
+
 func (a *app) showCommand() *cobra.Command {
-	asJSON := false
+	var f readFlags
 	c := &cobra.Command{
-		Use:   "show LOCK",
-		Short: "Show who holds a lock, and who waits behind whom",
-		Args:  exactly(1, "one lock"),
+		Use:     "show LOCK",
+		Short:   "Show who holds a lock, and who waits behind whom",
+		Long:    showHelp,
+		Example: showExample,
+		Args:    exactly(1, "one lock"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := a.begin(c); err != nil {
 				return err
@@ -28,24 +48,23 @@ func (a *app) showCommand() *cobra.Command {
 			if err := a.set.check(c.Flags()); err != nil {
 				return err
 			}
-			return a.show(c.Context(), args[0], asJSON)
+			return a.show(&f, args[0])
 		},
 	}
 	a.set.serverFlags(c.Flags())
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	f.layout.flag(c.Flags())
+	c.Flags().BoolVar(&f.json, "json", false, "print one JSON object")
 	return c
 }
 
-// show prints one lock's queue.
-func (a *app) show(ctx context.Context, name string, asJSON bool) error {
+// show prints one lock.
+func (a *app) show(f *readFlags, name string) error {
 	path, err := zklock.PathOf(name)
 	if err != nil {
 		return err
 	}
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	z, c, err := a.set.reading(ctx)
+	ctx := context.Background()
+	z, c, err := a.set.reading(ctx, f.layout)
 	if err != nil {
 		return err
 	}
@@ -53,37 +72,76 @@ func (a *app) show(ctx context.Context, name string, asJSON bool) error {
 	defer c.Close()
 	ctx, cancel := a.set.bounded(ctx)
 	defer cancel()
-	entries, err := c.Mutex(path).Inspect(ctx)
+	s, err := look(ctx, z, c, path)
+	if err == nil {
+		err = s.readRecords(ctx, z)
+	}
 	if err != nil {
 		return err
 	}
-	if asJSON {
-		return json.NewEncoder(os.Stdout).Encode(lockView(path, entries))
+	if f.json {
+		return json.NewEncoder(os.Stdout).Encode(s.view())
 	}
-	return printQueue(os.Stdout, name, entries, time.Now())
+	return s.print(os.Stdout, name, time.Now())
 }
 
-// printQueue writes one line an entry, the holder first.
-func printQueue(out io.Writer, name string, entries []zklock.Entry, now time.Time) error {
-	if len(entries) == 0 {
-		_, err := fmt.Fprintf(out, "%s is free\n", name)
-		return err
+// print writes one line an entry, the holders first, and what to know besides.
+func (s *survey) print(out io.Writer, name string, now time.Time) error {
+	if text := s.headline(name); text != "" {
+		fmt.Fprintln(out, text)
 	}
+	if len(s.entries) > 0 {
+		if err := printEntries(out, s.entries, now); err != nil {
+			return err
+		}
+	}
+	for _, e := range once(s.entries) {
+		if e.Revoked {
+			fmt.Fprintf(out, "%s was asked to give it back\n", who(e))
+		}
+	}
+	for _, w := range s.warnings() {
+		fmt.Fprintf(out, "warning: %s\n", w)
+	}
+	return nil
+}
+
+// headline says in one line what the table does not; it may be empty.
+func (s *survey) headline(name string) string {
+	held := len(s.holders())
+	switch {
+	case s.permits > 0:
+		return fmt.Sprintf("%s: %d of %d permits held", name, held, s.permits)
+	case s.shape == shapeSemaphore:
+		return fmt.Sprintf("%s: %s held", name, count(held, "permit"))
+	case len(s.contenders()) == 0:
+		return name + " is free"
+	}
+	return ""
+}
+
+// printEntries writes the table.
+func printEntries(out io.Writer, entries []zklock.Entry, now time.Time) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "TURN\tWHO\tUSER\tCOMMAND\tMODE\tTOKEN\tSINCE")
+	fmt.Fprintln(w, "TURN\tWHO\tUSER\tCOMMAND\tMODE\tTOKEN\tSINCE\tRECIPE")
 	waiting := 0
-	for _, e := range entries {
-		turn := "stray"
-		token := "-"
+	for i, e := range entries {
+		turn, token := "stray", "-"
 		switch {
 		case e.Holder:
 			turn, token = "holds", fmt.Sprint(e.Token)
 		case e.Mode != zklock.Stray:
-			waiting++
+			if i == 0 || !together(entries[i-1], e) {
+				waiting++
+			}
 			turn = span.Ordinal(waiting)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", turn, who(e), dash(e.Owner.User), dash(e.Owner.Command),
-			e.Mode, token, span.Short(now.Sub(e.Since)))
+		recipe := recipeOf(e).String()
+		if e.Mode == zklock.Shared && e.Owner.Token > 0 {
+			recipe += ", was writer"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", turn, who(e), dash(e.Owner.User), dash(e.Owner.Command),
+			e.Mode, token, span.Short(now.Sub(e.Since)), recipe)
 	}
 	return w.Flush()
 }
@@ -94,30 +152,4 @@ func dash(s string) string {
 		return "-"
 	}
 	return s
-}
-
-// view is a lock as JSON.
-type view struct {
-	Path    string      `json:"path"`
-	Entries []entryView `json:"entries"`
-}
-
-// entryView is an entry as JSON.
-type entryView struct {
-	Name    string       `json:"name"`
-	Mode    zklock.Mode  `json:"mode"`
-	Holder  bool         `json:"holder"`
-	Token   int64        `json:"token"`
-	Session string       `json:"session"`
-	Since   time.Time    `json:"since"`
-	Owner   zklock.Owner `json:"owner"`
-	Data    string       `json:"data,omitempty"`
-}
-
-func lockView(path string, entries []zklock.Entry) view {
-	v := view{Path: path, Entries: []entryView{}}
-	for _, e := range entries {
-		v.Entries = append(v.Entries, entryView{e.Name, e.Mode, e.Holder, e.Token, fmt.Sprintf("0x%x", e.Session), e.Since, e.Owner, e.Data})
-	}
-	return v
 }

@@ -29,6 +29,7 @@ type statusLine struct {
 	Exit     int     `json:"exit"` // of zklock
 	Lock     string  `json:"lock"`
 	Path     string  `json:"path"`
+	Mode     string  `json:"mode,omitempty"` // exclusive, shared, permit
 	Acquired bool    `json:"acquired"`
 	Started  bool    `json:"started"`            // the command ran
 	Code     *int    `json:"code,omitempty"`     // the command's own
@@ -36,6 +37,8 @@ type statusLine struct {
 	Token    int64   `json:"token,omitempty"`    // of the hold
 	Waited   float64 `json:"waited_s,omitempty"` // seconds until it was acquired
 	Held     float64 `json:"held_s,omitempty"`   // seconds
+	Locks    []held  `json:"locks,omitempty"`    // all of them, the first included
+	Revoked  bool    `json:"revoked,omitempty"`  // somebody asked for the lock back
 	Released bool    `json:"released"`           // confirmed by the servers
 	Error    string  `json:"error,omitempty"`
 }

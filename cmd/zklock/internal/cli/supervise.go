@@ -45,6 +45,8 @@ type supervisor struct {
 	link    *front.Link
 	guard   guarding
 	again   func() (guarding, error) // starts another watchdog
+	revoked <-chan struct{}          // somebody asks for the lock back; nil if nobody can
+	asked   func()                   // what to do about it
 	now     func() time.Duration
 	told    time.Duration // the moment that the watchdog knows
 }
@@ -78,6 +80,9 @@ func (s *supervisor) run() (child.Exit, bool) {
 			s.link.Stopped(sig)
 		case <-done:
 			done = nil
+		case <-s.revoked:
+			s.revoked = nil
+			s.asked()
 		case <-s.link.Gone():
 			s.link = nil
 			warn("the process that the shell started is gone: killing the command")

@@ -203,3 +203,39 @@ func TestAnotherWatchdogForADeadOne(t *testing.T) {
 		}
 	})
 }
+
+// Somebody asks for the lock back: it is told once, and what then happens to the
+// command is the caller's to say.
+func TestSuperviseRevocation(t *testing.T) {
+	for _, term := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			hold, cmd := newFakeHold(15*time.Second), newFakeProcess(true)
+			s, _, _ := rig(t, hold, cmd)
+			revoked := make(chan struct{})
+			s.revoked = revoked
+			r := &runner{claim: &claim{names: []string{"demo"}}, revoke: onRevoke{term}, status: &statusLine{}}
+			asked := 0
+			s.asked = func() {
+				asked++
+				r.asked(cmd)
+			}
+			go func() {
+				time.Sleep(time.Second)
+				close(revoked)
+				if !term {
+					time.Sleep(time.Second)
+					cmd.exited <- child.Exit{Code: 3}
+				}
+			}()
+			_, ended := s.run()
+			want := []string(nil)
+			if term {
+				want = []string{"TERM@1s"}
+			}
+			if ended || asked != 1 || !r.status.Revoked || !slices.Equal(cmd.log, want) {
+				t.Errorf("term %v: ended %v, told %d times, revoked %v, command got %q", term, ended, asked, r.status.Revoked, cmd.log)
+			}
+			synctest.Wait()
+		})
+	}
+}

@@ -1,0 +1,217 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/zklock/zklock/cmd/zklock/internal/span"
+	"github.com/zklock/zklock/internal/herd"
+	"github.com/zklock/zklock/zk"
+)
+
+const herdHelp = `Herd shows the herd effect: it lets a number of contenders wait for one lock,
+releases it again and again, and counts what each release costs: the sessions
+that are woken, requests, bytes both ways, and the time to the next grant. It
+does so with the textbook's first versions of locks, where one release wakes
+everybody, with the textbook's improved versions, and with zklock's own locks.
+
+Each contender has a session of its own. ZooKeeper lets in 60 connections from
+one address unless told otherwise, so on servers that were named the contenders
+share 50 sessions if there are more of them, and the table says so: within a
+session the watches of one znode are one. --sessions overrules that.
+
+The run needs no more time than --budget, and leaves nothing on the servers. It
+is a load: 1000 waiters make a herd list 20 MB at every release.`
+
+const herdExample = `  zklock bench herd                                  # on a server in memory
+  zklock bench herd --waiters 10,100 --svg herd.svg
+  zklock bench herd --servers zk1:2181 --recipes one-node,zklock-mutex -o json`
+
+// politeSessions is how many sessions a run on named servers takes unless told
+// otherwise: fewer than the 60 connections that ZooKeeper grants an address
+// (maxClientCnxns), since others on this machine need some.
+const politeSessions = 50
+
+// herdFlags are the flags of bench herd alone.
+type herdFlags struct {
+	waiters  []int
+	recipes  []string
+	releases int
+	sessions int
+	budget   span.Value
+	output   string
+	svg      string
+}
+
+func (a *app) benchHerdCommand() *cobra.Command {
+	f := herdFlags{budget: span.Value{D: time.Minute}}
+	c := &cobra.Command{
+		Use:     "herd",
+		Short:   "Show the herd effect: what a release costs while others wait",
+		Long:    herdHelp,
+		Example: herdExample,
+		Args:    exactly(0, "no argument"),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := a.begin(c); err != nil {
+				return err
+			}
+			if err := a.set.check(c.Flags()); err != nil {
+				return err
+			}
+			return a.benchHerd(f)
+		},
+	}
+	flags := c.Flags()
+	a.set.serverFlags(flags)
+	flags.Lookup("servers").Usage = "ZooKeeper `servers`, host:port,host:port/chroot or unix:/path (ZKLOCK_SERVERS); default: a server in memory, within this process"
+	flags.IntSliceVar(&f.waiters, "waiters", []int{1, 3, 10, 30, 100, 300, 1000}, "how many wait, one experiment each")
+	flags.StringSliceVar(&f.recipes, "recipes", nil, "the `names` of recipes: "+recipeNames()+"; default: all")
+	flags.IntVar(&f.releases, "releases", 20, "how many releases an experiment counts")
+	flags.IntVar(&f.sessions, "sessions", 0, "how many sessions the contenders share; default: one each, on named servers at most 50")
+	flags.Var(&f.budget, "budget", "time for the whole run; experiments that it does not reach are left out")
+	flags.StringVarP(&f.output, "output", "o", "table", "`format`: table or json")
+	flags.StringVar(&f.svg, "svg", "", "draw a picture into this `file`")
+	return c
+}
+
+// recipeNames lists what --recipes takes.
+func recipeNames() string {
+	var names []string
+	for _, r := range herd.Recipes() {
+		names = append(names, r.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// config checks the flags, before any I/O.
+func (f *herdFlags) config() (herd.Config, error) {
+	recipes, err := herd.Choose(f.recipes)
+	switch {
+	case err != nil:
+		return herd.Config{}, usage("--recipes: %s", strings.TrimPrefix(err.Error(), herd.ErrConfig.Error()+": "))
+	case f.output != "table" && f.output != "json":
+		return herd.Config{}, usage("--output is %q: give table or json", f.output)
+	case f.budget.D <= 0:
+		return herd.Config{}, usage("--budget is %v: give a time above 0", f.budget.D)
+	case f.releases < 1 || f.releases > herd.MaxReleases:
+		return herd.Config{}, usage("--releases is %d: give a number from 1 to %d", f.releases, herd.MaxReleases)
+	case f.sessions < 0:
+		return herd.Config{}, usage("--sessions is %d: give a number from 1 on, or 0 for one each", f.sessions)
+	case len(f.waiters) == 0:
+		return herd.Config{}, usage("--waiters is empty: give numbers, as 10,100")
+	}
+	for _, n := range f.waiters {
+		if n < 1 || n > herd.MaxWaiters {
+			return herd.Config{}, usage("--waiters has %d: give numbers from 1 to %d", n, herd.MaxWaiters)
+		}
+	}
+	return herd.Config{Recipes: recipes, Waiters: f.waiters, Releases: f.releases, Sessions: f.sessions, Budget: f.budget.D}, nil
+}
+
+// benchHerd runs the experiments and shows what they found.
+func (a *app) benchHerd(f herdFlags) error {
+	cfg, err := f.config()
+	if err != nil {
+		return err
+	}
+	drawing, err := newDrawing(f.svg)
+	if err != nil {
+		return err
+	}
+	defer drawing.discard()
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	ctx, stop := interruptible(signals)
+	defer stop()
+	where, end, err := a.set.herdServers(ctx, &cfg)
+	if err != nil {
+		return interrupted(ctx, err)
+	}
+	defer end()
+	tell, quiet := progress(len(cfg.Recipes) * len(cfg.Waiters))
+	cfg.Progress = tell
+	rows, err := herd.Run(ctx, cfg)
+	quiet()
+	if err != nil {
+		return interrupted(ctx, a.set.explain(err))
+	}
+	if err := drawing.write(where, rows); err != nil {
+		return err
+	}
+	if f.output == "json" {
+		err = herd.WriteJSON(os.Stdout, where, rows)
+	} else {
+		fmt.Printf("On %s.\n", where)
+		err = herd.WriteTable(os.Stdout, rows)
+	}
+	if err != nil {
+		return err
+	}
+	return failures(rows)
+}
+
+// herdServers says in cfg where to run, and for people as well. end must be
+// called after the run.
+func (s *settings) herdServers(ctx context.Context, cfg *herd.Config) (where string, end func(), err error) {
+	cfg.Root = herdRoot()
+	cfg.Connect = s.connect.D
+	cfg.Options = zk.Options{SessionTimeout: s.session.D, Logger: s.logger()}
+	if s.servers == "" {
+		return embedded(cfg, s.session.D)
+	}
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	t, err := s.target(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	cfg.Servers = t.servers
+	cfg.Options.DialContext = t.dial()
+	if !strings.HasPrefix(t.servers, "unix:") { // which has no address to count by
+		cfg.MaxSessions = politeSessions
+	}
+	return t.servers, func() {}, nil
+}
+
+// progress returns a function that counts rows on a terminal, of so many, and
+// one that wipes the count away.
+func progress(of int) (tell func(herd.Row), wipe func()) {
+	if !term.IsTerminal(2) {
+		return nil, func() {}
+	}
+	done := 0
+	tell = func(r herd.Row) {
+		done++
+		fmt.Fprintf(os.Stderr, "%s%d of %d: %s, %d waiters", eraseLine, done, of, r.Recipe.Name, r.Waiters)
+	}
+	return tell, func() { fmt.Fprint(os.Stderr, eraseLine) }
+}
+
+// failures is the error for experiments that failed. That the time was not
+// enough for some is none: the table says it.
+func failures(rows []herd.Row) error {
+	failed := 0
+	var first error
+	for _, r := range rows {
+		if r.Err != nil && !errors.Is(r.Err, herd.ErrBudget) {
+			failed++
+			if first == nil {
+				first = r.Err
+			}
+		}
+	}
+	if failed == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d of %d experiments failed: %w", failed, len(rows), first)
+}

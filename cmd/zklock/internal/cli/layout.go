@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/zklock/zklock"
+)
+
+// The names of layouts on the command line.
+const (
+	layoutCurator = "curator"
+	layoutKazoo   = "kazoo"
+	layoutMixed   = "mixed"
+	layoutLatch   = "latch"
+	layoutCustom  = "custom"
+)
+
+// customSyntax is how a layout of one's own is written.
+const customSyntax = "custom:exclusive=MARKER,shared=MARKER,prefix=TEXT,in-parent"
+
+// layoutHelp is for the commands that write entries.
+const layoutHelp = `Layouts say how the lock's znodes are named, and so with whom it excludes:
+  curator  Curator, go-zookeeper, and kazoo made with extra_lock_patterns=["-lock-"]
+  kazoo    kazoo
+  mixed    all of them: two znodes, one of either name, in one transaction
+  latch    Curator's LeaderLatch
+  ` + customSyntax + `
+           a recipe of your own: an entry is the prefix, a marker, and the ten
+           digits that the servers append. Only exclusive must be given. With
+           in-parent the last level of LOCK comes after the prefix, and tells
+           several locks in one parent apart: /jobs/printer with exclusive=_lock_
+           is /jobs/printer_lock_0000000001.`
+
+// layoutValue is a layout as a flag. The zero value is Curator's.
+type layoutValue struct {
+	zklock.Layout
+	kind string // one of the names above; empty is Curator's
+	text string // as it was given
+}
+
+// flag adds --layout.
+func (v *layoutValue) flag(f *pflag.FlagSet) {
+	f.Var(v, "layout", "how the lock's znodes are named: curator, kazoo, mixed, latch, or custom:... (ZKLOCK_LAYOUT); default: curator")
+}
+
+// Type is what help calls the argument.
+func (v *layoutValue) Type() string { return "layout" }
+
+// String is the layout as it was given, empty for the default.
+func (v *layoutValue) String() string { return v.text }
+
+// custom reports whether it is a layout of the user's own.
+func (v *layoutValue) custom() bool { return v.kind == layoutCustom }
+
+// readers reports whether the layout has a name for them.
+func (v *layoutValue) readers() bool {
+	return v.kind != layoutLatch && (!v.custom() || v.Shared != "")
+}
+
+// Set reads the flag's argument.
+func (v *layoutValue) Set(s string) error {
+	kind, fields, isCustom := strings.Cut(s, ":")
+	got := layoutValue{kind: kind, text: s}
+	switch {
+	case isCustom && kind == layoutCustom:
+		layout, err := customLayout(fields)
+		if err != nil {
+			return err
+		}
+		got.Layout = layout
+	case s == layoutCurator:
+	case s == layoutKazoo:
+		got.Layout = zklock.KazooLayout()
+	case s == layoutMixed:
+		got.Layout = zklock.MixedLayout()
+	case s == layoutLatch:
+		got.Layout = zklock.LatchLayout()
+	default:
+		return fmt.Errorf("%q is no layout: give curator, kazoo, mixed, latch, or %s", s, customSyntax)
+	}
+	*v = got
+	return nil
+}
+
+// customLayout reads the fields of a layout of the user's own.
+func customLayout(fields string) (l zklock.Layout, err error) {
+	seen := map[string]bool{}
+	for _, field := range strings.Split(fields, ",") {
+		key, value, valued := strings.Cut(field, "=")
+		if seen[key] {
+			return l, fmt.Errorf("%q is given twice; a custom layout is written %s", key, customSyntax)
+		}
+		seen[key] = true
+		switch {
+		case key == "in-parent" && !valued:
+			l.InParent = true
+		case key == "prefix" && valued:
+			l.Prefix = value
+		case key == "exclusive" && valued:
+			l.Exclusive = value
+		case key == "shared" && valued:
+			l.Shared = value
+		default:
+			return l, fmt.Errorf("%q is no part of a custom layout, which is written %s", field, customSyntax)
+		}
+	}
+	if l.Exclusive == "" {
+		return l, fmt.Errorf("a custom layout needs the marker of exclusive entries: %s", customSyntax)
+	}
+	return l, nil
+}

@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/pflag"
+)
+
+// What to do when somebody asks for a lock back.
+const (
+	onRevokeNotice = "notice" // tell the user
+	onRevokeTerm   = "term"   // behave as if TERM had come
+)
+
+// onRevoke is --on-revoke. The zero value is a notice.
+type onRevoke struct{ term bool }
+
+// flag adds --on-revoke; what says what term does.
+func (v *onRevoke) flag(f *pflag.FlagSet, what string) {
+	f.Var(v, "on-revoke", "when somebody asks for the lock back (zklock revoke, Curator's Revoker): notice tells so, term "+what+" (ZKLOCK_ON_REVOKE); default: notice")
+}
+
+// Type is what help calls the argument.
+func (v *onRevoke) Type() string { return "notice|term" }
+
+// String is the choice, empty for the default.
+func (v *onRevoke) String() string {
+	if v.term {
+		return onRevokeTerm
+	}
+	return ""
+}
+
+// Set reads the flag's argument.
+func (v *onRevoke) Set(s string) error {
+	if s != onRevokeNotice && s != onRevokeTerm {
+		return fmt.Errorf("%q is neither notice nor term", s)
+	}
+	v.term = s == onRevokeTerm
+	return nil
+}
+
+// tell tells of the wish; ending and staying say what becomes of it.
+func (v *onRevoke) tell(title, ending, staying string) {
+	if v.term {
+		warn("somebody asks for %s back: %s", title, ending)
+		return
+	}
+	warn("somebody asks for %s back; %s (--on-revoke term gives it back)", title, staying)
+}

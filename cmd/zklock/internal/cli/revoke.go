@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/cmd/zklock/internal/span"
+)
+
+const revokeHelp = `Revoke asks whoever holds LOCK to give it back, and prints whom it asked. It is a
+wish: zklock run tells its user, or ends the command if it was given --on-revoke
+term; Go programs see it at Hold.Revoked, and Curator's if they made their mutex
+revocable. Nothing is taken away, and those who wait are not asked.
+
+It exits 0 when all holders were asked, or nobody holds, and 125 when that could
+not be done; whom it had asked by then it has printed.`
+
+const revokeExample = `  zklock revoke deploy
+  zklock revoke index && zklock run -w 60 index -- ./rebuild`
+
+func (a *app) revokeCommand() *cobra.Command {
+	var f readFlags
+	c := &cobra.Command{
+		Use:     "revoke LOCK",
+		Short:   "Ask the holders of a lock to give it back",
+		Long:    revokeHelp,
+		Example: revokeExample,
+		Args:    exactly(1, "one lock"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := a.begin(c); err != nil {
+				return err
+			}
+			if err := a.set.check(c.Flags()); err != nil {
+				return err
+			}
+			return a.revoke(&f, args[0])
+		},
+	}
+	a.set.serverFlags(c.Flags())
+	f.layout.flag(c.Flags())
+	c.Flags().BoolVar(&f.json, "json", false, "print one JSON object")
+	return c
+}
+
+// revoke asks, and prints whom.
+func (a *app) revoke(f *readFlags, name string) error {
+	path, err := zklock.PathOf(name)
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	z, c, err := a.set.reading(ctx, f.layout)
+	if err != nil {
+		return err
+	}
+	defer z.Close()
+	defer c.Close()
+	ctx, cancel := a.set.bounded(ctx)
+	defer cancel()
+	s, err := look(ctx, z, c, path)
+	if err != nil {
+		return err
+	}
+	asked, failed := s.revoke(ctx, c)
+	if f.json {
+		err = json.NewEncoder(os.Stdout).Encode(wish{path, entryViews(asked)})
+	} else {
+		err = printAsked(os.Stdout, name, asked, failed == nil, time.Now())
+	}
+	if failed != nil {
+		return failed
+	}
+	return err
+}
+
+// revoke asks the holders of a lock, of whatever kind.
+func (s *survey) revoke(ctx context.Context, c *zklock.Client) (asked []zklock.Entry, err error) {
+	locks := []*zklock.Lock{c.Mutex(s.path)}
+	switch {
+	case s.shape == shapeNode:
+		locks[0] = c.NodeLock(s.path)
+	case s.shape == shapeSemaphore:
+		// All permits that exist may be held where nobody wrote how many there are.
+		n := max(s.permits, len(s.holders()), 1)
+		locks = append(locks, c.Semaphore(s.path, n))
+	}
+	for _, l := range locks {
+		more, err := l.Revoke(ctx)
+		asked = append(asked, more...)
+		if err != nil {
+			return asked, err
+		}
+	}
+	return asked, nil
+}
+
+// wish is what revoke prints as JSON.
+type wish struct {
+	Path  string      `json:"path"`
+	Asked []entryView `json:"asked"`
+}
+
+// printAsked writes one line for each holder that was asked.
+func printAsked(out io.Writer, name string, asked []zklock.Entry, all bool, now time.Time) error {
+	if len(asked) == 0 && all {
+		_, err := fmt.Fprintf(out, "%s is free: nobody to ask\n", name)
+		return err
+	}
+	for _, e := range once(asked) {
+		text := "asked " + who(e)
+		if e.Owner.Command != "" {
+			text += " (" + e.Owner.Command + ")"
+		}
+		text += ", which has held it for " + span.Short(now.Sub(e.Since))
+		switch recipeOf(e).Library {
+		case libKazoo:
+			text += "; kazoo does not look for such wishes"
+		case libCurator, libGo:
+			text += "; it sees the wish only if it is Curator's and made revocable"
+		}
+		if _, err := fmt.Fprintln(out, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/zk"
+)
+
+// What a lock on the servers is.
+const (
+	shapeQueue     = "queue" // mutexes, readers, writers
+	shapeSemaphore = "semaphore"
+	shapeNode      = "node" // one znode
+)
+
+// survey is what was read of one lock.
+type survey struct {
+	path    string
+	shape   string
+	permits int // that a semaphore has; 0 if nobody wrote it
+	entries []zklock.Entry
+	// vanished counts the holders and waiters with a lock delay that left without
+	// a release. Only show looks for them.
+	vanished int
+}
+
+// look reads one lock, of whatever kind.
+func look(ctx context.Context, z *zk.Client, c *zklock.Client, path string) (survey, error) {
+	s := survey{path: path, shape: shapeQueue}
+	entries, err := c.Inspect(ctx, path)
+	if err != nil {
+		return s, err
+	}
+	s.entries = entries
+	for _, e := range entries {
+		switch {
+		case e.Mode == zklock.Permit:
+			s.shape = shapeSemaphore
+		case e.Node == e.Path:
+			s.shape = shapeNode
+		}
+	}
+	if s.shape == shapeSemaphore || len(s.contenders()) == 0 {
+		err = s.readPermits(ctx, z)
+	}
+	return s, err
+}
+
+// readPermits reads how many permits there are, if this is a semaphore.
+func (s *survey) readPermits(ctx context.Context, z *zk.Client) error {
+	data, _, err := z.Get(ctx, s.path+"/leases")
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil
+	}
+	if n, bad := strconv.Atoi(string(data)); bad == nil && n > 0 {
+		s.shape, s.permits = shapeSemaphore, n
+	}
+	return err
+}
+
+// readRecords counts the records of lock delays whose entries are gone.
+func (s *survey) readRecords(ctx context.Context, z *zk.Client) error {
+	records, _, err := z.Children(ctx, s.path+heldSuffix)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil
+	}
+	for _, record := range records {
+		if !s.has(record) {
+			s.vanished++
+		}
+	}
+	return err
+}
+
+// has reports whether an entry's name begins so.
+func (s *survey) has(prefix string) bool {
+	for _, e := range s.entries {
+		if strings.HasPrefix(e.Name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// contenders are the entries without the strays.
+func (s *survey) contenders() []zklock.Entry {
+	var all []zklock.Entry
+	for _, e := range s.entries {
+		if e.Mode != zklock.Stray {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// holders are the entries that hold.
+func (s *survey) holders() []zklock.Entry {
+	var all []zklock.Entry
+	for _, e := range s.entries {
+		if e.Holder {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// waiting counts those who wait.
+func (s *survey) waiting() int {
+	n := 0
+	all := s.contenders()
+	for i, e := range all {
+		if !e.Holder && (i == 0 || !together(all[i-1], e)) {
+			n++
+		}
+	}
+	return n
+}
+
+// together reports whether one attempt made both entries of a queue, as in the
+// mixed layout. They are next to each other.
+func together(a, b zklock.Entry) bool {
+	return a.Session == b.Session && a.Session != 0 && a.Token == b.Token && a.Token != 0
+}
+
+// once leaves the first entry of each attempt: a hold of several permits, or in
+// the mixed layout, has several.
+func once(entries []zklock.Entry) []zklock.Entry {
+	type attempt struct{ session, token int64 }
+	seen := map[attempt]bool{}
+	var first []zklock.Entry
+	for _, e := range entries {
+		a := attempt{e.Session, e.Token}
+		if e.Session == 0 || !seen[a] {
+			first = append(first, e)
+		}
+		seen[a] = true
+	}
+	return first
+}

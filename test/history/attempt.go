@@ -1,0 +1,219 @@
+package history
+
+import (
+	"fmt"
+	"math"
+)
+
+// never is the return of what need not return.
+const never = math.MaxInt64
+
+// attempt is an acquire and what became of its hold, gathered from events.
+type attempt struct {
+	id, outer int
+	client    string
+	claims    []Claim
+	try       bool
+
+	invoked  int64
+	returned int64
+	outcome  Kind // of the acquire; empty while there is none
+	locked   bool
+	token    int64
+	session  int64
+
+	proven int64 // until when the hold promised to hold
+	lost   int64 // when it said that it is lost; never if it did not
+	limit  int64 // from when on an operator, or a kill, may have ended it
+	killed bool  // the client was killed before the attempt was over
+
+	down, release call
+}
+
+// call is an operation on a hold.
+type call struct {
+	invoked, returned int64 // never while it has not been, or has not returned
+	outcome           Kind  // empty while there is none
+}
+
+// gathering turns events into attempts, and complains of those out of turn.
+type gathering struct {
+	attempts []*attempt
+	byID     map[int]*attempt
+	expires  map[int]int64 // ids of sessions' ends, and when they were invoked
+	problems []string
+}
+
+func (g *gathering) problem(format string, args ...any) {
+	g.problems = append(g.problems, fmt.Sprintf(format, args...))
+}
+
+// gather takes all events in, in the order of the history.
+func gather(events []Event) *gathering {
+	g := &gathering{byID: map[int]*attempt{}, expires: map[int]int64{}}
+	for _, e := range events {
+		switch e.Op {
+		case Expire:
+			g.expire(e)
+		case Kill:
+			g.kill(e)
+		case Acquire:
+			g.acquire(e)
+		case Look, Downgrade, Release:
+			if a := g.byID[e.ID]; a == nil || a.outcome != OK {
+				g.problem("%s of attempt %d, which holds nothing", e.Op, e.ID)
+			} else {
+				g.holding(a, e)
+			}
+		default:
+			g.problem("unknown operation %q", e.Op)
+		}
+	}
+	// An operator may end a session before the client has its hold's reply.
+	for _, e := range events {
+		if e.Op != Expire || e.Kind != Invoke {
+			continue
+		}
+		for _, a := range g.attempts {
+			if a.outcome == OK && a.session == e.Session && a.done() > e.At {
+				a.limit = min(a.limit, max(e.At, a.invoked))
+			}
+		}
+	}
+	g.unfinished()
+	return g
+}
+
+// done is when the attempt's hold is known to be over.
+func (a *attempt) done() int64 {
+	if a.release.outcome == OK {
+		return a.release.returned
+	}
+	return never
+}
+
+func (g *gathering) expire(e Event) {
+	_, there := g.expires[e.ID]
+	if there != (e.Kind != Invoke) {
+		g.problem("the end of session %#x: %q came out of turn", e.Session, e.Kind)
+	}
+	g.expires[e.ID] = e.At
+}
+
+func (g *gathering) kill(e Event) {
+	for _, a := range g.attempts {
+		if a.client == e.Client && a.release.outcome == "" && a.outcome != Fail && a.outcome != Info {
+			a.killed = true
+			a.limit = min(a.limit, e.At)
+		}
+	}
+}
+
+func (g *gathering) acquire(e Event) {
+	a := g.byID[e.ID]
+	switch {
+	case e.Kind == Invoke && a == nil && e.ID > 0:
+		a = &attempt{id: e.ID, outer: e.ID, client: e.Client, claims: e.Claims, try: e.Try, invoked: e.At,
+			returned: never, lost: never, limit: never,
+			down: call{invoked: never, returned: never}, release: call{invoked: never, returned: never}}
+		g.byID[e.ID], g.attempts = a, append(g.attempts, a)
+		if outer := g.byID[e.Outer]; outer != nil {
+			a.outer = outer.outer
+		} else if e.Outer != 0 {
+			g.problem("attempt %d enters %d again, which does not exist", e.ID, e.Outer)
+		}
+		g.claims(a)
+	case e.Kind == Invoke || a == nil || a.outcome != "" || a.killed:
+		g.problem("attempt %d: the acquire's %q came out of turn", e.ID, e.Kind)
+	default:
+		a.outcome, a.returned, a.locked = e.Kind, e.At, e.Locked
+		a.token, a.session, a.proven = e.Token, e.Session, e.Until
+		if e.Kind == OK && e.Token <= 0 {
+			g.problem("attempt %d was granted with the token %d", a.id, e.Token)
+		}
+	}
+}
+
+// claims checks what an attempt asks for.
+func (g *gathering) claims(a *attempt) {
+	paths := map[string]bool{}
+	for _, c := range a.claims {
+		if paths[c.Path] {
+			g.problem("attempt %d claims %s twice", a.id, c.Path)
+		}
+		paths[c.Path] = true
+		if c.Mode == Permit && (c.Permits < 1 || c.Permits > c.Of) {
+			g.problem("attempt %d claims %d permits of %d", a.id, c.Permits, c.Of)
+		}
+	}
+	if len(a.claims) == 0 {
+		g.problem("attempt %d claims nothing", a.id)
+	}
+}
+
+func (g *gathering) holding(a *attempt, e Event) {
+	if e.Op == Look {
+		switch {
+		case e.Kind == OK && a.release.invoked != never:
+			g.problem("attempt %d says that it is held after its release", a.id)
+		case e.Kind == OK && a.lost != never:
+			g.problem("attempt %d is held again after it was lost", a.id)
+		case e.Kind == OK:
+			a.proven = max(a.proven, e.Until)
+		default:
+			a.lost = min(a.lost, e.At)
+		}
+		return
+	}
+	c := &a.release
+	if e.Op == Downgrade {
+		c = &a.down
+	}
+	switch {
+	case e.Kind == Invoke && c.invoked == never:
+		c.invoked = e.At
+	case e.Kind != Invoke && c.invoked != never && c.outcome == "":
+		c.outcome, c.returned = e.Kind, e.At
+	default:
+		g.problem("attempt %d: the %s's %q came out of turn", a.id, e.Op, e.Kind)
+	}
+	if e.Op == Release && e.Kind == Fail {
+		a.lost = min(a.lost, e.At)
+	}
+	if e.Op == Release && e.Kind == OK && a.lost != never {
+		g.problem("attempt %d was lost, and its release says that it was held", a.id)
+	}
+}
+
+// unfinished complains of what has no outcome although nobody was killed.
+func (g *gathering) unfinished() {
+	for _, a := range g.attempts {
+		if a.killed || a.outcome == Fail || a.outcome == Info {
+			continue
+		}
+		switch {
+		case a.outcome == "":
+			g.problem("attempt %d has no outcome", a.id)
+		case a.release.invoked == never && a.lost == never:
+			g.problem("attempt %d is neither released nor lost", a.id)
+		case a.release.invoked != never && a.release.outcome == "", a.down.invoked != never && a.down.outcome == "":
+			g.problem("attempt %d: a call has no outcome", a.id)
+		}
+	}
+}
+
+// end is until when the hold is certain to have been held. It is never later
+// than the truth.
+func (a *attempt) end() int64 {
+	if a.release.outcome == OK || a.release.outcome == Info {
+		// A release that does not say lost is the release of something held.
+		return min(a.release.invoked, a.lost, a.limit)
+	}
+	return min(a.proven, a.release.invoked, a.lost, a.limit)
+}
+
+// loose reports whether the hold may have ended by itself.
+func (a *attempt) loose() bool { return a.lost != never || a.limit != never }
+
+// granted reports whether the acquire has returned a hold.
+func (a *attempt) granted() bool { return a.outcome == OK }

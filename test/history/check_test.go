@@ -1,0 +1,111 @@
+package history
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// busy is a history in which something of everything happens.
+const busy = `
+	1 call; 1 got 5 until 900; 2 call; 3 try; 3 locked; 4 call; 4 fail; 1 release; 2 got 6 until 900; 1 released
+	5 again 2 shared; 5 got 6; 5 release; 5 released; 2 lower; 2 lowered; 6 call; 9 expire 2; 9 expired 2; 6 got 7
+	2 lost; 6 release; 6 unconfirmed`
+
+func TestCounts(t *testing.T) {
+	r := Check(story(t, busy), Rules{Model: ReadWrite(), Linger: time.Nanosecond})
+	if len(r.Violations) > 0 {
+		t.Error(r.Violations)
+	}
+	want := Floor{Acquired: 3, Waited: 2, Refused: 1, Cancelled: 1, Lost: 1, Unknown: 1, Lowered: 1, Reentered: 1, Expired: 1}
+	if r.Done != want || r.Result != porcupine.Ok {
+		t.Errorf("%+v, wanted %+v: %s", r.Done, want, r)
+	}
+	if want := []time.Duration{10, 20}; !slices.Equal(r.Margins, want) {
+		t.Errorf("margins %v, wanted %v", r.Margins, want)
+	}
+	if s := r.String(); !strings.Contains(s, "margin min 10ns") || !strings.Contains(s, "3 acquired (2 waited, 1 again)") {
+		t.Error(s)
+	}
+	if s := Check(story(t, ``), Rules{Model: Mutex()}).String(); !strings.Contains(s, "0 acquired") {
+		t.Error(s)
+	}
+}
+
+// TestFloor: a run that did too little is no run, for each of the counts.
+func TestFloor(t *testing.T) {
+	for _, f := range []Floor{
+		{Acquired: 4}, {Waited: 3}, {Refused: 2}, {Cancelled: 2}, {Lost: 2}, {Unknown: 2}, {Lowered: 2}, {Reentered: 2}, {Expired: 2},
+	} {
+		r := Check(story(t, busy), Rules{Model: ReadWrite(), Floor: f})
+		if len(r.Violations) != 1 || !strings.HasPrefix(r.Violations[0], "too little happened") {
+			t.Errorf("%+v: %v", f, r.Violations)
+		}
+	}
+}
+
+// TestNotFoundInTime: a search that is not finished is a failure.
+func TestNotFoundInTime(t *testing.T) {
+	var b strings.Builder
+	// Everybody holds at the same time as everybody else: there are very many
+	// orders to be tried, and none is right.
+	for i := range 16 {
+		fmt.Fprintf(&b, "%d call permits 1/9;", i+1)
+	}
+	h := story(t, b.String())
+	for i, e := range slices.Clone(h.Events) {
+		e.At, e.Kind, e.Claims, e.Token = int64(1000+i), OK, nil, int64(i+1)
+		h.Events = append(h.Events, e)
+	}
+	for i := range 16 {
+		e := h.Events[i]
+		e.Claims, e.Op = nil, Release
+		for j, kind := range []Kind{Invoke, OK} {
+			e.Kind, e.At = kind, int64(2000+100*j+i)
+			h.Events = append(h.Events, e)
+		}
+	}
+	slices.SortStableFunc(h.Events, func(a, b Event) int { return int(a.At - b.At) })
+	r := &Report{}
+	r.order(gather(h.Events), Rules{Model: Semaphore(9), Limit: time.Millisecond})
+	if r.Result != porcupine.Unknown || len(r.Violations) != 1 || !strings.Contains(r.Violations[0], "Unknown") {
+		t.Errorf("%s: %v", r.Result, r.Violations)
+	}
+}
+
+// TestRefusals: a try is refused only while somebody else may be seen.
+func TestRefusals(t *testing.T) {
+	for _, c := range []struct {
+		name, story string
+		reason      bool
+	}{
+		{"held", `1 call; 1 got 5; 2 try; 2 locked; 1 release; 1 released`, true},
+		{"being released", `1 call; 1 got 5; 1 release; 2 try; 2 locked; 1 released`, true},
+		{"waited for by one who gives up", `1 call; 2 try; 1 fail; 2 locked`, true},
+		{"the leavings of one who gave up", `1 call; 1 fail; 2 try; 2 locked`, true},
+		{"the leavings of one who gave up long ago", `1 call; 1 fail; 3 call on /y; 3 fail; 2 try; 2 locked`, false},
+		{"the leavings of a lost hold", `1 call; 1 got 5; 1 lost; 2 try; 2 locked`, true},
+		{"an unconfirmed release", `1 call; 1 got 5; 1 release; 1 unconfirmed; 3 call on /y; 3 fail; 2 try; 2 locked`, true},
+		{"an acquire of unknown outcome", `1 call; 1 info; 3 call on /y; 3 fail; 2 try; 2 locked`, true},
+		{"nobody", `2 try; 2 locked`, false},
+		{"somebody else's lock", `1 call on /y; 1 got 5; 2 try; 2 locked; 1 release; 1 released`, false},
+		{"one of several paths", `1 call on /y; 1 got 5; 2 try on /x /y; 2 locked; 1 release; 1 released`, true},
+		{"after the release", `1 call; 1 got 5; 1 release; 1 released; 2 try; 2 locked`, false},
+		{"before the acquire", `2 try; 2 locked; 1 call; 1 got 5; 1 release; 1 released`, false},
+		{"cancelled, not refused", `2 try; 2 fail`, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := Check(story(t, c.story), Rules{Model: Multi(), Linger: 25})
+			if (len(r.Violations) == 0) != c.reason {
+				t.Errorf("reasonable: %v, wanted %v", r.Violations, c.reason)
+			}
+		})
+	}
+	if r := Check(story(t, `2 try; 2 locked`), Rules{Model: Mutex()}); len(r.Violations) != 0 {
+		t.Errorf("without a limit: %v", r.Violations)
+	}
+}

@@ -1,0 +1,101 @@
+package history
+
+import "slices"
+
+// Kind is how an event stands to its operation.
+type Kind string
+
+// Every operation begins with Invoke. OK says that it was done, Fail that it
+// was not and will not be, Info that it may have been, now or later.
+const (
+	Invoke Kind = "invoke"
+	OK     Kind = "ok"
+	Fail   Kind = "fail"
+	Info   Kind = "info"
+)
+
+// Op is an operation.
+type Op string
+
+// The operations. An attempt, which an [Event]'s ID names, is one Acquire and
+// what is done with its hold: at most one Downgrade and one Release, and any
+// number of Looks.
+const (
+	// Acquire ends with OK (Token, Session, Until), or with Fail, which is
+	// Locked if it was a try that found the lock taken.
+	Acquire Op = "acquire"
+	// Downgrade makes an exclusive hold a shared one.
+	Downgrade Op = "downgrade"
+	// Release ends with OK, with Fail if the hold had been lost before, and with
+	// Info if it goes on unconfirmed.
+	Release Op = "release"
+	// Look is OK (Until) if the hold said that it was held, no earlier than At,
+	// and Fail if it said that it was lost, no later than At. It is not invoked.
+	Look Op = "look"
+	// Expire is an operator's ending the Session: from its invocation on, the
+	// holds of that session may be over.
+	Expire Op = "expire"
+	// Kill is OK when the process of the Client was killed, no earlier than At.
+	// It is not invoked.
+	Kill Op = "kill"
+)
+
+// Mode says how a claim shares its path.
+type Mode string
+
+// The modes.
+const (
+	Exclusive Mode = "exclusive" // with nobody
+	Shared    Mode = "shared"    // with others of this mode
+	Permit    Mode = "permit"    // with others of this mode, while the permits suffice
+)
+
+// Claim is what an acquire asks of one path. An acquire of several claims holds
+// all of them or none.
+type Claim struct {
+	Path    string `json:"path"`
+	Mode    Mode   `json:"mode"`
+	Permits int    `json:"permits,omitempty"` // of Permit: how many it takes
+	Of      int    `json:"of,omitempty"`      // of Permit: how many there are
+}
+
+// Event is one line of a history.
+type Event struct {
+	// At is when it happened, in nanoseconds of a monotonic clock: of an
+	// invocation before the call, of an outcome after the return.
+	At     int64  `json:"at"`
+	Kind   Kind   `json:"kind"`
+	Op     Op     `json:"op"`
+	ID     int    `json:"id,omitempty"` // of the attempt; above 0
+	Client string `json:"client,omitempty"`
+
+	// Of the invocation of an Acquire.
+	Claims []Claim `json:"claims,omitempty"`
+	Try    bool    `json:"try,omitempty"`
+	// Outer is the attempt whose hold is entered again; 0 of any other.
+	Outer int `json:"outer,omitempty"`
+
+	Token   int64 `json:"token,omitempty"`
+	Session int64 `json:"session,omitempty"`
+	// Until is the hold's deadline as it was at At, on the same clock: what it
+	// promises to hold for if the servers are not heard of again.
+	Until  int64  `json:"until,omitempty"`
+	Locked bool   `json:"locked,omitempty"`
+	Err    string `json:"err,omitempty"`
+}
+
+// History is all that was written down in a run.
+type History struct {
+	Name   string // of the run
+	Seed   uint64 // that repeats its random choices
+	Events []Event
+}
+
+// Clone returns a copy that shares nothing.
+func (h *History) Clone() *History {
+	c := &History{Name: h.Name, Seed: h.Seed, Events: slices.Clone(h.Events)}
+	for i := range c.Events {
+		c.Events[i].Claims = slices.Clone(c.Events[i].Claims)
+	}
+	return c
+}

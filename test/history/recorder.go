@@ -1,0 +1,146 @@
+package history
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// Recorder writes down what the clients of one process do. Its methods, and
+// those of its attempts, may be called from any goroutine.
+//
+// Its clock never stands still: where package time's does, as in a bubble of
+// testing/synctest, each event is a nanosecond after the one before, so that
+// the order in which things happened is in their times.
+type Recorder struct {
+	begun time.Time
+
+	mu      sync.Mutex // guards what follows
+	history History
+	last    int64
+	ids     int
+}
+
+// NewRecorder begins a history.
+func NewRecorder(name string, seed uint64) *Recorder {
+	return &Recorder{begun: time.Now(), history: History{Name: name, Seed: seed}}
+}
+
+// History returns what was written down until now.
+func (r *Recorder) History() *History {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.history.Clone()
+}
+
+// add writes an event and returns its time.
+func (r *Recorder) add(e Event) int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last = max(r.last+1, int64(time.Since(r.begun)))
+	e.At = r.last
+	r.history.Events = append(r.history.Events, e)
+	return e.At
+}
+
+// id gives the next attempt its name.
+func (r *Recorder) id() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ids++
+	return r.ids
+}
+
+// until asks a hold how long it holds, and turns that into a time of the clock
+// that is not later than the truth.
+func (r *Recorder) until(remaining func() time.Duration) int64 {
+	before := time.Since(r.begun)
+	return int64(before + remaining())
+}
+
+// Expire is about to end a session, for an operator. The returned function is
+// told how that went.
+func (r *Recorder) Expire(session int64) func(error) {
+	id := r.id()
+	r.add(Event{Kind: Invoke, Op: Expire, ID: id, Session: session})
+	return func(err error) {
+		if err != nil {
+			r.add(Event{Kind: Info, Op: Expire, ID: id, Session: session, Err: err.Error()})
+			return
+		}
+		r.add(Event{Kind: OK, Op: Expire, ID: id, Session: session})
+	}
+}
+
+// Acquire is about to be called by the client.
+func (r *Recorder) Acquire(client string, try bool, claims ...Claim) *Attempt {
+	return r.acquire(Event{Client: client, Try: try, Claims: slices.Clone(claims)})
+}
+
+func (r *Recorder) acquire(e Event) *Attempt {
+	e.Kind, e.Op, e.ID = Invoke, Acquire, r.id()
+	r.add(e)
+	return &Attempt{recorder: r, id: e.ID, client: e.Client}
+}
+
+// Attempt writes down one acquire and what becomes of its hold.
+type Attempt struct {
+	recorder *Recorder
+	id       int
+	client   string
+}
+
+// add writes an event of the attempt.
+func (a *Attempt) add(e Event) {
+	e.ID, e.Client = a.id, a.client
+	a.recorder.add(e)
+}
+
+// Again is about to enter the hold again by an acquire under its context.
+func (a *Attempt) Again(try bool, claims ...Claim) *Attempt {
+	return a.recorder.acquire(Event{Client: a.client, Try: try, Claims: slices.Clone(claims), Outer: a.id})
+}
+
+// Granted is called as soon as the acquire has returned a hold.
+func (a *Attempt) Granted(token, session int64, remaining func() time.Duration) {
+	a.add(Event{Kind: OK, Op: Acquire, Token: token, Session: session, Until: a.recorder.until(remaining)})
+}
+
+// Failed is called when the acquire has returned an error. Nothing is held then.
+func (a *Attempt) Failed(err error, locked bool) {
+	a.add(Event{Kind: Fail, Op: Acquire, Locked: locked, Err: err.Error()})
+}
+
+// Held asks the hold whether it is held, and notes what it said.
+func (a *Attempt) Held(err func() error, remaining func() time.Duration) error {
+	until := a.recorder.until(remaining)
+	e := err()
+	if e != nil {
+		a.Lost(e)
+		return e
+	}
+	a.add(Event{Kind: OK, Op: Look, Until: until})
+	return nil
+}
+
+// Lost is called when the hold has said that it is lost.
+func (a *Attempt) Lost(err error) { a.add(Event{Kind: Fail, Op: Look, Err: err.Error()}) }
+
+// Downgrading is about to downgrade. The returned function is told the outcome:
+// Info where it may have been done nevertheless.
+func (a *Attempt) Downgrading() func(Kind, error) { return a.begin(Downgrade) }
+
+// Releasing is about to release. The returned function is told the outcome: Fail
+// where the hold was lost before, Info where the release is not confirmed.
+func (a *Attempt) Releasing() func(Kind, error) { return a.begin(Release) }
+
+func (a *Attempt) begin(op Op) func(Kind, error) {
+	a.add(Event{Kind: Invoke, Op: op})
+	return func(kind Kind, err error) {
+		e := Event{Kind: kind, Op: op}
+		if err != nil {
+			e.Err = err.Error()
+		}
+		a.add(e)
+	}
+}

@@ -1,0 +1,50 @@
+package history
+
+import "fmt"
+
+// unreasonable finds tries that were refused while nobody else was there.
+//
+// Somebody is there from the call of an acquire until its hold is known to be
+// over; what failed, was lost or was not confirmed may be seen for linger more,
+// and what is unknown for ever.
+func unreasonable(attempts []*attempt, linger int64) []string {
+	var problems []string
+	for _, a := range attempts {
+		if !a.try || a.outcome != Fail || !a.locked {
+			continue
+		}
+		reason := false
+		for _, o := range attempts {
+			reason = reason || o != a && share(a, o) && o.invoked <= a.returned && o.leaves(linger) >= a.invoked
+		}
+		if !reason {
+			problems = append(problems, fmt.Sprintf("attempt %d was refused by nobody", a.id))
+		}
+	}
+	return problems
+}
+
+// leaves is when nothing of the attempt is to be seen any more.
+func (a *attempt) leaves(linger int64) int64 {
+	switch {
+	case a.outcome == Fail:
+		return a.returned + linger
+	case a.release.outcome == OK:
+		return a.release.returned
+	case a.lost != never:
+		return a.lost + linger
+	}
+	return never
+}
+
+// share reports whether two attempts have a path in common.
+func share(a, b *attempt) bool {
+	for _, c := range a.claims {
+		for _, d := range b.claims {
+			if c.Path == d.Path {
+				return true
+			}
+		}
+	}
+	return false
+}

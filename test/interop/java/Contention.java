@@ -1,0 +1,83 @@
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.OutputStream;
+import java.net.Socket;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.ThreadLocalRandom;
+
+/**
+ * Takes locks again and again beside other processes, and tells a witness when it holds. A choice
+ * is KIND=CLAIMS: a kind of Recipes, and what the witness is told; the rounds go through the
+ * choices in turn. A time limit below 0 means a random one up to its size. What was not acquired in
+ * time is tried again, and counted.
+ */
+final class Contention {
+  private final Recipes recipes;
+  private final String path;
+  private final long millis;
+
+  Contention(Recipes recipes, String path, long millis) {
+    this.recipes = recipes;
+    this.path = path;
+    this.millis = millis;
+  }
+
+  /** Returns how many times it ran out of time. */
+  int run(int rounds, String witness, String name, List<String> choices) throws Exception {
+    List<Recipes.Recipe> locks = new ArrayList<>();
+    List<String> claims = new ArrayList<>();
+    for (String choice : choices) {
+      String[] parts = choice.split("=");
+      locks.add(recipes.make(parts[0], path));
+      claims.add(parts[1]);
+    }
+    int timeouts = 0;
+    try (Witness w = new Witness(witness)) {
+      w.say("join " + name);
+      for (int i = 0; i < rounds; i++) {
+        Recipes.Recipe lock = locks.get(i % locks.size());
+        while (!lock.acquire(limit())) {
+          timeouts++;
+        }
+        w.say("enter " + claims.get(i % claims.size()) + " 0");
+        w.say("leave");
+        lock.release();
+      }
+    }
+    return timeouts;
+  }
+
+  private long limit() {
+    return millis >= 0 ? millis : 1 + ThreadLocalRandom.current().nextLong(-millis);
+  }
+
+  private static final class Witness implements AutoCloseable {
+    private final Socket socket;
+    private final OutputStream out;
+    private final BufferedReader in;
+
+    Witness(String address) throws IOException {
+      int colon = address.lastIndexOf(':');
+      socket = new Socket(address.substring(0, colon), Integer.parseInt(address.substring(colon + 1)));
+      socket.setTcpNoDelay(true);
+      out = socket.getOutputStream();
+      in = new BufferedReader(new InputStreamReader(socket.getInputStream(), StandardCharsets.UTF_8));
+    }
+
+    void say(String line) throws IOException {
+      out.write((line + "\n").getBytes(StandardCharsets.UTF_8));
+      String answer = in.readLine();
+      if (!"ok".equals(answer)) {
+        throw new IOException("the witness said " + answer + " to " + line);
+      }
+    }
+
+    @Override
+    public void close() throws IOException {
+      socket.close();
+    }
+  }
+}

@@ -1,0 +1,56 @@
+package kinds
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/zklock/zklock/test/history"
+)
+
+// commands draws what is done in a play.
+func commands(t *rapid.T) []Command {
+	word := rapid.SampledFrom(Words())
+	n := rapid.IntRange(0, 23)
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Command {
+		return Command{word.Draw(t, "do"), n.Draw(t, "who"), n.Draw(t, "how"), n.Draw(t, "some")}
+	}), 15, 60).Draw(t, "commands")
+}
+
+// TestPlays: after each command exactly those hold that the model says, whatever
+// is done to the network in between, and nothing is left in the end.
+func TestPlays(t *testing.T) {
+	for _, kind := range All() {
+		t.Run(kind.Name, func(t *testing.T) {
+			var sum history.Floor
+			rapid.Check(t, func(rt *rapid.T) {
+				err, h := Play(t, kind, commands(rt))
+				if err != nil {
+					rt.Fatal(err)
+				}
+				for _, m := range kind.Models {
+					r := history.Check(h, history.Rules{Model: m, Linger: time.Second})
+					if len(r.Violations) > 0 {
+						rt.Fatalf("%s: %v", m.Name, r.Violations)
+					}
+					add(&sum, r.Done)
+				}
+			})
+			t.Logf("%+v", sum)
+		})
+	}
+}
+
+// add sums what happened.
+func add(sum *history.Floor, f history.Floor) {
+	sum.Acquired += f.Acquired
+	sum.Waited += f.Waited
+	sum.Refused += f.Refused
+	sum.Cancelled += f.Cancelled
+	sum.Lost += f.Lost
+	sum.Unknown += f.Unknown
+	sum.Lowered += f.Lowered
+	sum.Reentered += f.Reentered
+	sum.Expired += f.Expired
+}

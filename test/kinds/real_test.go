@@ -1,0 +1,87 @@
+package kinds
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/test/history"
+	"github.com/zklock/zklock/test/zkreal"
+	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zktest"
+)
+
+func TestMain(m *testing.M) { os.Exit(zkreal.Main(m)) }
+
+// TestRealStorms is TestStorms on Apache ZooKeeper, all kinds at once, with one
+// restart of the server in the midst of it.
+func TestRealStorms(t *testing.T) {
+	const timeout, lasts = 2 * time.Second, 10 * time.Second
+	node := zkreal.Standalone(t, zkreal.Config{})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var all sync.WaitGroup
+	var mu sync.Mutex // guards histories
+	histories := map[string]*history.History{}
+	for _, kind := range All() {
+		proxy := zktest.NewProxy(t, "tcp", node.Addr())
+		all.Go(func() { // ends with the storm
+			s := &Storm{Kind: kind, Path: "/" + kind.Name + "/x", Clients: 3, Workers: 2, Lasts: lasts, Pace: timeout / 40, Seed: 1, Target: Target{
+				Relay: &proxy.Relay, Timeout: timeout,
+				Dial: func(ctx context.Context) (*zklock.Client, error) {
+					return zklock.Dial(ctx, proxy.Addr(), &zklock.Options{SessionTimeout: timeout})
+				},
+			}}
+			h := s.Run(t, ctx)
+			mu.Lock()
+			defer mu.Unlock()
+			histories[kind.Name] = h
+		})
+	}
+	wait(ctx, lasts/2)
+	if err := node.Restart(ctx); err != nil {
+		t.Error(err)
+	}
+	all.Wait()
+	ops, err := zk.Dial(ctx, node.Addr(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = ops.Close() }()
+	for _, kind := range All() {
+		t.Run(kind.Name, func(t *testing.T) {
+			emptied(ctx, t, ops, "/"+kind.Name)
+			judge(t, kind, histories[kind.Name], timeout, history.Floor{Acquired: 30, Waited: 5, Cancelled: 1, Lost: 1, Expired: 1})
+		})
+	}
+}
+
+// wait waits for a while, or until ctx is done.
+func wait(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// emptied waits until nothing is left below a path but parents: sessions whose
+// end was not confirmed have to expire first.
+func emptied(ctx context.Context, t *testing.T, c *zk.Client, root string) {
+	t.Helper()
+	for {
+		left, err := Left(ctx, c, root)
+		if err != nil && !errors.Is(err, zk.ErrNoNode) || ctx.Err() != nil {
+			t.Fatalf("left behind: %q, %v", left, err)
+		}
+		if err == nil && len(left) == 0 {
+			return
+		}
+		wait(ctx, 50*time.Millisecond)
+	}
+}

@@ -1,0 +1,228 @@
+package kinds
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/test/history"
+	"github.com/zklock/zklock/zktest"
+)
+
+// Target is what a storm rages over.
+type Target struct {
+	// Dial makes a client whose connections the relay sees.
+	Dial func(ctx context.Context) (*zklock.Client, error)
+	// Relay is what the faults are asked of.
+	Relay *zktest.Relay
+	// Restart ends the server at once and starts it again; nil for one that must
+	// not be harmed.
+	Restart func()
+	// Timeout is the clients' session timeout, the measure of everything.
+	Timeout time.Duration
+}
+
+// Storm is several clients of one kind of lock that do what they like, while the
+// network and the server do what they can.
+type Storm struct {
+	Kind    Kind
+	Target  Target
+	Path    string // of the locks
+	Clients int    // each with a session of its own
+	Workers int    // for each client
+	Lasts   time.Duration
+	Pace    time.Duration // the most that a worker waits between two steps
+	Seed    uint64
+
+	tb  testing.TB
+	rec *history.Recorder
+	all sync.WaitGroup
+
+	mu      sync.Mutex // guards what follows
+	session int64      // of the last grant
+	faults  []*zktest.Fault
+}
+
+// Run lets the storm rage and returns what was written down.
+func (s *Storm) Run(tb testing.TB, ctx context.Context) *history.History {
+	tb.Helper()
+	s.tb, s.rec = tb, history.NewRecorder(tb.Name(), s.Seed)
+	var clients []*zklock.Client
+	for range s.Clients {
+		c, err := s.Target.Dial(ctx)
+		if err != nil {
+			tb.Error(err)
+			break
+		}
+		clients = append(clients, c)
+	}
+	raging, stop := context.WithTimeout(ctx, s.Lasts)
+	defer stop()
+	for i, c := range clients {
+		for j := range s.Workers {
+			s.all.Go(func() { s.worker(raging, i, c, s.random(100*i+j)) }) // ends with raging, or a patient wait later
+		}
+	}
+	s.all.Go(func() { s.trouble(raging, s.random(-1)) })
+	s.all.Wait()
+	for _, f := range s.faults {
+		f.Stop()
+	}
+	for _, c := range clients {
+		if err := c.Close(); err != nil {
+			tb.Logf("close: %v", err) // then its session times out
+		}
+	}
+	return s.rec.History()
+}
+
+// random is the source of one goroutine's choices.
+func (s *Storm) random(n int) *rand.Rand { return rand.New(rand.NewPCG(s.Seed, uint64(n))) }
+
+// pause waits for some part of d, or until ctx is done.
+func pause(ctx context.Context, r *rand.Rand, d time.Duration) {
+	t := time.NewTimer(time.Duration(r.Int64N(int64(d))))
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// worker takes and gives back until ctx is done.
+func (s *Storm) worker(ctx context.Context, client int, c *zklock.Client, r *rand.Rand) {
+	for ctx.Err() == nil {
+		way := r.IntN(s.Kind.Ways)
+		lock, claims := s.Kind.Ask(c, s.Path, way)
+		try := r.IntN(4) == 0
+		wait, cancel := context.WithTimeout(ctx, time.Duration(1+r.Int64N(int64(4*s.Target.Timeout))))
+		log := s.rec.Acquire(fmt.Sprintf("client %d", client), try, logged(claims)...)
+		acquire := lock.Acquire
+		if try {
+			acquire = lock.TryAcquire
+		}
+		h, err := acquire(wait)
+		grant(log, h, err)
+		if err == nil {
+			s.note(h.Session())
+			s.holding(ctx, r, c, way, claims, level{h, log})
+		} else if !errors.Is(err, zklock.ErrLocked) && wait.Err() == nil {
+			s.tb.Errorf("an acquire failed: %v", err)
+		}
+		cancel()
+		pause(ctx, r, s.Pace/2)
+	}
+}
+
+func (s *Storm) note(session int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.session = session
+}
+
+// holding is what a worker does while it holds.
+func (s *Storm) holding(ctx context.Context, r *rand.Rand, c *zklock.Client, way int, claims []history.Claim, outer level) {
+	levels := []level{outer}
+	for range r.IntN(4) {
+		pause(ctx, r, s.Pace)
+		if outer.log.Held(outer.hold.Err, outer.hold.Remaining) != nil {
+			break
+		}
+		switch {
+		case s.Kind.Again != nil && r.IntN(2) == 0:
+			levels = append(levels, s.again(ctx, r, c, claims, outer)...)
+		case s.Kind.lowers(claims, way) && len(levels) == 1 && r.IntN(2) == 0:
+			s.downgrade(ctx, outer)
+			claims = []history.Claim{{Path: claims[0].Path, Mode: history.Shared}}
+		}
+	}
+	r.Shuffle(len(levels), func(i, j int) { levels[i], levels[j] = levels[j], levels[i] })
+	for _, l := range levels {
+		wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Target.Timeout)
+		_ = release(wait, l) // whatever becomes of it is written down
+		cancel()
+	}
+}
+
+// again enters the hold once more, if it can.
+func (s *Storm) again(ctx context.Context, r *rand.Rand, c *zklock.Client, claims []history.Claim, outer level) []level {
+	way := r.IntN(s.Kind.Ways)
+	if s.Kind.Again(claims, way) != nil {
+		return nil
+	}
+	inner, cancel := outer.hold.Context(ctx)
+	defer cancel()
+	lock, inside := s.Kind.Ask(c, s.Path, way)
+	log := outer.log.Again(false, logged(inside)...)
+	h, err := lock.Acquire(inner)
+	grant(log, h, err)
+	if err != nil {
+		return nil
+	}
+	return []level{{h, log}}
+}
+
+// downgrade makes the writer a reader, or finds out that nobody knows.
+func (s *Storm) downgrade(ctx context.Context, l level) {
+	wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Target.Timeout)
+	defer cancel()
+	done := l.log.Downgrading()
+	if err := l.hold.Downgrade(wait); err != nil {
+		done(history.Info, err)
+		return
+	}
+	done(history.OK, nil)
+}
+
+// trouble does harm until ctx is done.
+func (s *Storm) trouble(ctx context.Context, r *rand.Rand) {
+	relay := s.Target.Relay
+	for ctx.Err() == nil {
+		pause(ctx, r, s.Target.Timeout)
+		switch r.IntN(9) {
+		case 0:
+			relay.CutConnections()
+		case 1:
+			relay.HalfOpen()
+		case 2, 3:
+			s.drop(relay.DropReply, r)
+		case 4:
+			s.drop(relay.DropRequest, r)
+		case 5:
+			relay.Blackhole(true)
+			pause(ctx, r, 2*s.Target.Timeout)
+			relay.Blackhole(false)
+		case 6, 7:
+			s.expire()
+		case 8:
+			if s.Target.Restart != nil {
+				s.Target.Restart()
+			}
+		}
+	}
+}
+
+// drop arms a fault on a request of any kind.
+func (s *Storm) drop(fault func(zktest.Match) *zktest.Fault, r *rand.Rand) {
+	ops := []string{"", "create2", "multi", "delete", "getChildren2", "exists", "getData"}
+	f := fault(zktest.Match{Op: ops[r.IntN(len(ops))], Skip: r.IntN(3)})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = append(s.faults, f)
+}
+
+// expire ends the session that was granted last, most often while it holds.
+func (s *Storm) expire() {
+	s.mu.Lock()
+	session := s.session
+	s.mu.Unlock()
+	if session != 0 {
+		done := s.rec.Expire(session)
+		done(s.Target.Relay.ExpireSession(session))
+	}
+}
