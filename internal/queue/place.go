@@ -307,8 +307,8 @@ func (c *Core) proceedAt(now time.Duration, p *place) {
 		c.proceedFixed(now, p)
 	case p.role == leases:
 		c.count(p, true)
-	case p.blocker == "" || p.role == gate && p.claim.spec.Try:
-		p.blocker = ""
+	case p.blocker == "" || p.claim.spec.Try:
+		p.blocker = "" // what a try waits for is about to go, or else it fails
 		c.look(p)
 	default:
 		c.watchOwns(p.claim)
