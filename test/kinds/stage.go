@@ -40,6 +40,7 @@ type stage struct {
 	parts   map[int]*part
 	names   int
 	worlds  []*World // one of them is the true one
+	vague   bool     // there are too many
 	faults  []*zktest.Fault
 	running sync.WaitGroup
 }
@@ -97,7 +98,7 @@ func Play(t *testing.T, kind Kind, commands []Command) (err error, h *history.Hi
 		})
 		err = s.open(t)
 		for i, c := range commands {
-			if err != nil {
+			if err != nil || s.vague {
 				break
 			}
 			if err = s.do(t, c); err != nil {
@@ -252,13 +253,13 @@ func (p *part) lost() error {
 	return first
 }
 
-// become replaces the worlds by what they lead to. A fault that is armed may hit
-// any request on the way.
+// become replaces the worlds by what they lead to, when all has come to rest.
 func (s *stage) become(change func(*World) *World) {
+	s.settle()
 	var next []*World
 	seen := map[string]bool{}
 	for _, w := range s.worlds {
-		for _, n := range change(w).Settle(len(s.faults) > 0) {
+		for _, n := range change(w).Settle() {
 			if k := n.key(); !seen[k] {
 				seen[k] = true
 				next = append(next, n)
@@ -266,4 +267,8 @@ func (s *stage) become(change func(*World) *World) {
 		}
 	}
 	s.worlds = next
+	s.vague = s.vague || len(next) > tooMany
 }
+
+// tooMany worlds say too little to be worth going on.
+const tooMany = 100
