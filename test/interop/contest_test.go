@@ -218,7 +218,7 @@ func TestPeersAmongThemselves(t *testing.T) {
 			{name: "semaphore mutex", sides: map[string][]string{"curator": {"semaphoremutex=a:x"}}},
 			{name: "multi-lock", paths: []string{"m1", "m2"}, sides: map[string][]string{"curator": {"multi=a:x,b:x"}}},
 			{name: "kazoo's lock", sides: map[string][]string{"kazoo": {"lock=a:x"}}},
-			{name: "kazoo's read-write", limit: 200 * time.Millisecond, sides: map[string][]string{"kazoo": {"read=a:s", "write=a:x", "read=a:s"}}},
+			{name: "kazoo's read-write", limit: 50 * time.Millisecond, sides: map[string][]string{"kazoo": {"read=a:s", "write=a:x", "read=a:s"}}},
 			{name: "kazoo's semaphore", sides: map[string][]string{"kazoo": {"semaphore:2=a:p1/2"}}},
 		} {
 			t.Run(c.name, func(t *testing.T) { c.excludes(t, f) })

@@ -35,6 +35,7 @@ func TestHandOverAtDeath(t *testing.T) {
 			{name: "Curator's then ours", holder: "curator", waiter: "zklock", holds: "mutex", waits: "mutex", below: queue, nodes: 2},
 			{name: "ours then kazoo's", holder: "zklock", waiter: "kazoo", holds: "mutex", waits: "lock-shared", below: queue, nodes: 2},
 			{name: "kazoo's then ours", holder: "kazoo", waiter: "zklock", holds: "lock", waits: "mutex", below: queue, nodes: 2},
+			{name: "kazoo's reader then its writer", holder: "kazoo", waiter: "kazoo", holds: "read", waits: "write", below: queue, nodes: 2},
 			{name: "our reader then Curator's writer", holder: "zklock", waiter: "curator", holds: "read", waits: "write", below: queue, nodes: 2},
 			{name: "Curator's reader then our writer", holder: "curator", waiter: "zklock", holds: "read", waits: "write", below: queue, nodes: 2},
 			{name: "our permit then Curator's", holder: "zklock", waiter: "curator", holds: "semaphore:1", waits: "semaphore:1", below: semaphore, nodes: 3},
