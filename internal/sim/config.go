@@ -22,6 +22,9 @@ type Config struct {
 	Ordered bool
 	// Patient has nobody give up: no tries, no contexts that end.
 	Patient bool
+	// Alone says that there is one actor whose process never ends, so that a lock
+	// is never another's.
+	Alone bool
 	// LockDelay is what claims keep off a lock whose holder has vanished.
 	LockDelay time.Duration
 	// Timeout is the session timeout.

@@ -72,7 +72,7 @@ func (w *World) someFault() {
 		pick -= weights()[kind]
 		kind++
 	}
-	if kind >= operatorDelete && !w.cfg.Operators {
+	if kind >= operatorDelete && !w.cfg.Operators || w.cfg.Alone && (kind == killFault || kind == closeFault) {
 		return
 	}
 	w.inject(kind, w.machines[w.rng.IntN(len(w.machines))])
@@ -120,9 +120,9 @@ func (w *World) injectClient(kind faultKind, m *machine) {
 	case loseRequest, loseAnswer:
 		// One of what the lock core asks for; creates and deletes are what it
 		// must keep track of.
-		ops := [...]wire.OpCode{wire.OpCreate2, wire.OpCreate2, wire.OpDelete, wire.OpDelete, wire.OpMulti,
-			wire.OpGetData, wire.OpGetChildren2, wire.OpCreateContainer}
-		m.loseOp, m.loseAnswer = ops[w.rng.IntN(len(ops))], kind == loseAnswer
+		ops := [...]wire.OpCode{wire.OpCreate2, wire.OpCreate2, wire.OpDelete, wire.OpDelete, wire.OpMulti, wire.OpMulti,
+			wire.OpGetData, wire.OpGetChildren2, wire.OpSetData, wire.OpCreateContainer}
+		m.loseOp, m.loseAnswer, m.loseWrite = ops[w.rng.IntN(len(ops))], kind == loseAnswer, !w.oneIn(4)
 	case pauseFault:
 		m.client.pause(w.aWhile())
 	case killFault:
@@ -343,6 +343,26 @@ func (w *World) removed(p string, czxid int64) {
 	}
 	if l.byID() {
 		l.amiss = w.now + 6*w.cfg.Timeout
+	}
+	w.askHolder(p, czxid)
+}
+
+// askHolder has the holder of a znode that has just gone ask for it while it does
+// not know.
+func (w *World) askHolder(p string, czxid int64) {
+	for c := range w.clients {
+		for _, a := range c.actors {
+			if a.state != holding {
+				continue
+			}
+			for _, part := range a.hold.parts {
+				for _, n := range part.nodes {
+					if n.path == p && n.czxid == czxid {
+						a.later(w.upTo(w.grace()/4), a.verify)
+					}
+				}
+			}
+		}
 	}
 }
 

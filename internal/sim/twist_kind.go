@@ -172,6 +172,11 @@ func (v Variant) twistFailure(c *client, r queue.Request, q queue.Reply) queue.R
 	return q
 }
 
+// twistsTokens reports whether a znode's token may not be its czxid.
+func (v Variant) twistsTokens() bool {
+	return v == SequenceToken || v == Adoption || v == SplitCreate || v == SplitJoin
+}
+
 // twistList is what a variant lets the lock core see of a queue.
 func (v Variant) twistList(c *client, r queue.Request, s asked, children []string) []string {
 	own := func(name string) bool { return slices.Contains(c.made, r.Path+"/"+name) }
