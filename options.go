@@ -34,7 +34,7 @@ type Options struct {
 	// Layout is Curator's.
 	Layout Layout
 	// LockDelay is how long an acquire keeps off a lock whose last holder vanished
-	// without a release, in a crash say, counted from when the acquire first saw
+	// without a release, in a crash say, counted from when this client first saw
 	// that: time for what the holder had set going, and no fencing token stops, to
 	// come to an end. It is for mutexes and read-write locks; everybody on a path
 	// should use the same. Other libraries neither cause nor heed it. It costs a

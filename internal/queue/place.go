@@ -229,8 +229,12 @@ func (c *Core) watchOwn(n *node) {
 		}
 		switch r.Code {
 		case OK:
-			if n.named == byData && !n.mine(r) {
-				c.gone(now, n) // another has taken the name
+			switch {
+			case n.named != byData:
+			case n.same(r):
+				n.czxid = r.Czxid
+			default:
+				c.vanished(now, n) // another has taken the name
 				return
 			}
 			c.heed(cl, r.Data)

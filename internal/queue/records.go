@@ -10,7 +10,7 @@ import (
 // beside the queue that is named by the entry's prefix, and deletes it before
 // the entry, in the same breath. A holder that vanishes leaves it behind.
 // Whoever is about to be granted and finds such a record waits the delay, from
-// when it first saw it, and then removes it. A waiter that vanishes leaves one
+// when its client first saw it, and then removes it. A waiter that vanishes leaves one
 // too: nobody can tell how far it had come.
 
 // Held returns the path of the znode below which a queue's records are.
@@ -41,7 +41,7 @@ func (c *Core) lookAtRecords(p *place) {
 		if !c.answers(now, p, queue) {
 			return
 		}
-		p.sight(now, slices.DeleteFunc(before.Children, func(name string) bool {
+		c.sight(now, p, slices.DeleteFunc(before.Children, func(name string) bool {
 			there := slices.ContainsFunc(queue.Children, func(child string) bool { return strings.HasPrefix(child, name) })
 			return there || !slices.Contains(after.Children, name)
 		}))
@@ -49,9 +49,16 @@ func (c *Core) lookAtRecords(p *place) {
 	})
 }
 
-// sight takes note of the records that are left over.
-func (p *place) sight(now time.Duration, left []string) {
-	before := p.seen
+// sight takes note of the records that are left over. It is the client's first
+// sight that counts, not the claim's: a try gives up, and the next one would else
+// begin to wait anew.
+func (c *Core) sight(now time.Duration, p *place, left []string) {
+	before := c.sights[p.parent]
+	delete(c.sights, p.parent)
+	p.seen = nil
+	if len(left) == 0 {
+		return
+	}
 	p.seen = map[string]time.Duration{}
 	for _, name := range left {
 		p.seen[name] = now
@@ -59,6 +66,7 @@ func (p *place) sight(now time.Duration, left []string) {
 			p.seen[name] = at
 		}
 	}
+	c.sights[p.parent] = p.seen
 }
 
 // delayed reports whether a place at the head of its queue has to keep off for
@@ -80,6 +88,7 @@ func (c *Core) delayed(now time.Duration, p *place) bool {
 			c.send(Request{Kind: Delete, Path: Held(p.parent) + "/" + name}, func(time.Duration, Reply) {})
 		}
 		p.seen = nil
+		delete(c.sights, p.parent)
 		return false
 	}
 	if p.claim.spec.Try {
