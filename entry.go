@@ -48,6 +48,7 @@ type finding struct {
 	Entry
 	data    []byte
 	version int32
+	unread  error // why it could not be read
 }
 
 // with adds what was read of the entry's znode.
