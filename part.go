@@ -88,6 +88,29 @@ func (l *Lock) partOf(node string) (part, bool) {
 	return l.parts[i], true
 }
 
+// partWith returns the lock's part that a lock-delay's record belongs to.
+func (l *Lock) partWith(record string) part {
+	i := slices.IndexFunc(l.parts, func(p part) bool { return queue.Held(p.path) == path.Dir(record) })
+	if i < 0 {
+		return part{}
+	}
+	return l.parts[i]
+}
+
+// modeOf returns what the part's entry with this path is; a record is a stray.
+func (p part) modeOf(node string) Mode {
+	switch {
+	case !p.owns(node):
+		return Stray
+	case p.node || p.mode == Permit:
+		return p.mode
+	}
+	if e, _ := p.member.Names.Parse(path.Base(node)); e.Kind == queue.Shared {
+		return Shared
+	}
+	return Exclusive
+}
+
 // writer reports whether the lock is a read-write lock's writer and no more.
 func (l *Lock) writer() bool {
 	return !l.all && l.parts[0].mode == Exclusive && l.parts[0].member.Writer
