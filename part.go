@@ -79,6 +79,12 @@ func (l *Lock) spec(try bool, data []byte) queue.Spec {
 	return s
 }
 
+// apart reports whether the lock is several semaphores: each is taken in a
+// transaction of its own, and no queue stands for them.
+func (l *Lock) apart() bool {
+	return len(l.parts) > 1 && !slices.ContainsFunc(l.parts, func(p part) bool { return p.mode != Permit })
+}
+
 // partOf returns the lock's part that a znode is an entry of.
 func (l *Lock) partOf(node string) (part, bool) {
 	i := slices.IndexFunc(l.parts, func(p part) bool { return p.owns(node) })
