@@ -24,7 +24,7 @@ import (
 func (l *Lock) Inspect(ctx context.Context) ([]Entry, error) {
 	found, err := l.find(ctx)
 	if err != nil {
-		return nil, &Error{Op: "inspect", Path: l.path, Err: public(err)}
+		return nil, &Error{Op: "inspect", Path: l.Path(), Err: public(err)}
 	}
 	return entriesOf(found), nil
 }

@@ -62,7 +62,7 @@ func (c *Client) revoke(p *possession) {
 func (l *Lock) Revoke(ctx context.Context) ([]Entry, error) {
 	found, err := l.find(ctx)
 	if err != nil {
-		return nil, &Error{Op: "revoke", Path: l.path, Err: public(err)}
+		return nil, &Error{Op: "revoke", Path: l.Path(), Err: public(err)}
 	}
 	var asked []Entry
 	for _, f := range found {
