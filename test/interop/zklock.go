@@ -87,6 +87,7 @@ func (z *zklockPeer) serve(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	// Many processes start at once, on a machine of few processors.
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	z.client, err = zklock.Dial(ctx, z.Servers, opts)
 	cancel()
@@ -99,7 +100,7 @@ func (z *zklockPeer) serve(in io.Reader, out io.Writer) error {
 		a, err := z.obey(words)
 		switch {
 		case errors.Is(err, context.DeadlineExceeded):
-			a.Error = "timeout"
+			a.Error = "timeout" // what the test makes an ErrTimeout of
 		case err != nil:
 			a.Error = err.Error()
 		default:
@@ -112,9 +113,12 @@ func (z *zklockPeer) serve(in io.Reader, out io.Writer) error {
 			return nil
 		}
 	}
+	// The test went away without a word, or killed what it had no more use for.
 	return z.client.Close()
 }
 
+// obey carries out one command; its words are those of the other clients, which
+// java/CuratorPeer.java lists.
 func (z *zklockPeer) obey(words []string) (a Answer, err error) {
 	switch {
 	case words[0] == "acquire" && len(words) == 4:
@@ -182,6 +186,7 @@ func (z *zklockPeer) contend(words []string) (timeouts int, err error) {
 			rounds: (rounds + i) / n, witness: witness, name: fmt.Sprintf("%s.%d", name, i),
 			pause: time.Duration(pause) * time.Millisecond,
 		}
+		// Each goroutine begins with another choice, as each process does.
 		for j := range choices {
 			kind, claims, _ := strings.Cut(choices[(i+j)%len(choices)], "=")
 			lock, limit, err := z.lock(kind, path, words[2])
@@ -211,6 +216,7 @@ type contender struct {
 	timeouts      int
 }
 
+// run joins the witness, waits there for the others, and does all its rounds.
 func (c *contender) run() error {
 	conn, err := net.Dial("tcp", c.witness)
 	if err != nil {
