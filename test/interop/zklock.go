@@ -126,7 +126,7 @@ func (z *zklockPeer) obey(words []string) (a Answer, err error) {
 		if err != nil {
 			return a, err
 		}
-		z.hold, err = acquire(lock, limit)
+		z.hold, err = acquire(lock, limit, false)
 		if err == nil {
 			a.Node = z.hold.Node()
 		}
@@ -153,8 +153,9 @@ func (z *zklockPeer) lock(kind, path, millis string) (*zklock.Lock, time.Duratio
 }
 
 // acquire takes the lock within the limit; a negative one means a random part of
-// its size. A nil lock, which guards nothing, has a nil hold.
-func acquire(l *zklock.Lock, limit time.Duration) (*zklock.Hold, error) {
+// its size. With try it does not wait for others. A nil lock, which guards
+// nothing, has a nil hold.
+func acquire(l *zklock.Lock, limit time.Duration, try bool) (*zklock.Hold, error) {
 	if l == nil {
 		return nil, nil
 	}
@@ -163,10 +164,14 @@ func acquire(l *zklock.Lock, limit time.Duration) (*zklock.Hold, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
+	if try {
+		return l.TryAcquire(ctx)
+	}
 	return l.Acquire(ctx)
 }
 
-// contend has the goroutines share the rounds.
+// contend has the goroutines share the rounds. A kind with "try:" before it is
+// taken without waiting.
 func (z *zklockPeer) contend(words []string) (timeouts int, err error) {
 	path, witness, name, choices := words[0], words[4], words[5], words[6:]
 	rounds, err := strconv.Atoi(words[1])
@@ -189,12 +194,15 @@ func (z *zklockPeer) contend(words []string) (timeouts int, err error) {
 		// Each goroutine begins with another choice, as each process does.
 		for j := range choices {
 			kind, claims, _ := strings.Cut(choices[(i+j)%len(choices)], "=")
+			kind, try := strings.CutPrefix(kind, "try:")
 			lock, limit, err := z.lock(kind, path, words[2])
 			if err != nil {
 				return 0, err
 			}
 			all[i].limit = limit
-			all[i].locks, all[i].claims = append(all[i].locks, lock), append(all[i].claims, claims)
+			all[i].locks = append(all[i].locks, lock)
+			all[i].tries = append(all[i].tries, try)
+			all[i].claims = append(all[i].claims, claims)
 		}
 		wg.Go(func() { errs[i] = all[i].run() })
 	}
@@ -209,6 +217,7 @@ func (z *zklockPeer) contend(words []string) (timeouts int, err error) {
 type contender struct {
 	rounds        int
 	locks         []*zklock.Lock
+	tries         []bool   // of each lock: not to wait
 	claims        []string // of each lock
 	limit         time.Duration
 	pause         time.Duration // the longest between two rounds
@@ -251,9 +260,12 @@ func (c *contender) run() error {
 // round takes a lock, however often it takes, and uses it. A choice with two
 // claims, WRITER>READER, is of a writer that becomes a reader on the way.
 func (c *contender) round(which int, say func(string) error) error {
-	h, err := acquire(c.locks[which], c.limit)
-	for ; errors.Is(err, context.DeadlineExceeded); h, err = acquire(c.locks[which], c.limit) {
+	h, err := acquire(c.locks[which], c.limit, c.tries[which])
+	for ; errors.Is(err, context.DeadlineExceeded) || errors.Is(err, zklock.ErrLocked); h, err = acquire(c.locks[which], c.limit, c.tries[which]) {
 		c.timeouts++
+		if c.tries[which] {
+			<-time.After(time.Millisecond) // what would be a busy loop
+		}
 	}
 	if err != nil {
 		return err
