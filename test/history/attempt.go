@@ -22,10 +22,11 @@ type attempt struct {
 	token    int64
 	session  int64
 
-	proven int64 // until when the hold promised to hold
-	lost   int64 // when it said that it is lost; never if it did not
-	limit  int64 // from when on an operator, or a kill, may have ended it
-	killed bool  // the client was killed before the attempt was over
+	proven int64  // until when the hold promised to hold
+	lost   int64  // when it said that it is lost; never if it did not
+	limit  int64  // from when on an operator, or a kill, may have ended it
+	why    string // it says that it is lost
+	killed bool   // the client was killed before the attempt was over
 
 	down, release call
 }
@@ -161,7 +162,7 @@ func (g *gathering) holding(a *attempt, e Event) {
 		case e.Kind == OK:
 			a.proven = max(a.proven, e.Until)
 		default:
-			a.lost = min(a.lost, e.At)
+			a.lose(e)
 		}
 		return
 	}
@@ -178,10 +179,17 @@ func (g *gathering) holding(a *attempt, e Event) {
 		g.problem("attempt %d: the %s's %q came out of turn", a.id, e.Op, e.Kind)
 	}
 	if e.Op == Release && e.Kind == Fail {
-		a.lost = min(a.lost, e.At)
+		a.lose(e)
 	}
 	if e.Op == Release && e.Kind == OK && a.lost != never {
 		g.problem("attempt %d was lost, and its release says that it was held", a.id)
+	}
+}
+
+// lose takes in that the hold says that it is lost. The first time counts.
+func (a *attempt) lose(e Event) {
+	if a.lost == never {
+		a.lost, a.why = e.At, e.Err
 	}
 }
 

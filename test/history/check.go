@@ -18,6 +18,10 @@ type Rules struct {
 	// confirmed to be released, a try may still find what it left. Zero means
 	// that tries may find the lock taken for no visible reason.
 	Linger time.Duration
+	// Kept says that nobody takes away what is held but by ending sessions: a hold
+	// that is lost before its deadline, in a session that nobody ended, is then a
+	// violation.
+	Kept bool
 	// Floor is what must have happened for the history to show anything.
 	Floor Floor
 }
@@ -60,6 +64,9 @@ func Check(h *History, rules Rules) *Report {
 	r.Violations, r.Margins = append(r.Violations, problems...), margins
 	if rules.Linger > 0 {
 		r.Violations = append(r.Violations, unreasonable(g.attempts, int64(rules.Linger))...)
+	}
+	if rules.Kept {
+		r.Violations = append(r.Violations, lostForNothing(g.attempts)...)
 	}
 	r.order(g, rules)
 	return r

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"sync"
 	"testing"
@@ -91,11 +90,7 @@ func Play(t *testing.T, kind Kind, commands []Command) (err error, h *history.Hi
 			parts: map[int]*part{}, worlds: []*World{NewWorld()},
 		}
 		// Past the relay: the faults are not for this one.
-		s.ops = s.srv.Dial(t, func(o *zk.Options) {
-			o.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
-				return s.srv.Server().DialContext(ctx, network, addr)
-			}
-		})
+		s.ops = s.srv.Dial(t, past(s.srv))
 		err = s.open(t)
 		for i, c := range commands {
 			if err != nil || s.vague {
@@ -116,7 +111,7 @@ func Play(t *testing.T, kind Kind, commands []Command) (err error, h *history.Hi
 // open makes the clients.
 func (s *stage) open(t *testing.T) error {
 	for range 3 {
-		c, err := zklock.Dial(t.Context(), s.srv.Servers(), &zklock.Options{
+		c, err := s.kind.dial(t.Context(), s.srv.Servers(), zklock.Options{
 			SessionTimeout: sessionTimeout, DialContext: s.srv.DialContext, AllTimeout: -1,
 		})
 		if err != nil {
