@@ -32,7 +32,7 @@ type Floor struct {
 	Waited    int // of these, those that were granted after another's end while they waited
 	Refused   int // tries that found the lock taken
 	Cancelled int // acquires that failed otherwise
-	Lost      int // holds that ended by themselves
+	Lost      int // holds that said that they were lost
 	Unknown   int // operations of unknown outcome
 	Lowered   int // downgrades that were done
 	Reentered int // acquires inside of a hold
@@ -127,7 +127,7 @@ func (r *Report) count(g *gathering) {
 				r.Done.Waited++
 			}
 		}
-		if a.granted() && a.outer == a.id && a.loose() {
+		if a.granted() && a.outer == a.id && a.lost != never {
 			r.Done.Lost++
 		}
 		if a.down.outcome == OK {

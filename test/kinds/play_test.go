@@ -21,6 +21,7 @@ func commands(t *rapid.T) []Command {
 // TestPlays: after each command exactly those hold that the model says, whatever
 // is done to the network in between, and nothing is left in the end.
 func TestPlays(t *testing.T) {
+	t.Parallel()
 	for _, kind := range All() {
 		if kind.Delayed {
 			continue

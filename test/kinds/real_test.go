@@ -20,7 +20,8 @@ func TestMain(m *testing.M) { os.Exit(zkreal.Main(m)) }
 // TestRealStorms is TestStorms on Apache ZooKeeper, all kinds at once, with one
 // restart of the server in the midst of it.
 func TestRealStorms(t *testing.T) {
-	const timeout, lasts = 2 * time.Second, 10 * time.Second
+	t.Parallel()
+	const timeout, lasts = 2 * time.Second, 8 * time.Second
 	node := zkreal.Standalone(t, zkreal.Config{})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -98,6 +98,7 @@ var storms = flag.Int("kinds.storms", 2, "how many storms in bubbles TestStorms 
 // TestStorms: whatever breaks, what the clients saw is what a lock of the kind
 // may do, and nothing is left.
 func TestStorms(t *testing.T) {
+	t.Parallel()
 	for _, kind := range All() {
 		t.Run(kind.Name, func(t *testing.T) {
 			floor := history.Floor{Acquired: 200, Waited: 100, Refused: 50, Cancelled: 20, Lost: 5, Expired: 5}
