@@ -23,6 +23,7 @@ type World struct {
 	operated map[string]bool
 	revoked  map[string]bool // the znodes that somebody wrote such words into
 	records  map[string]*record
+	strays   []string // znodes that are no contenders, which nobody may delete
 	// disturbed is when a fault last began, ended or was felt.
 	disturbed time.Duration
 	healing   bool
