@@ -42,11 +42,11 @@ type Stats struct {
 	// Guarded are the verifies with something to do, Revoked the holds that were
 	// asked for, Delayed the grants that came after somebody had vanished, KeptOff
 	// the claims that waited for that, Quarrels those that found another number of
-	// permits.
-	Guarded, Downgraded, Revoked, Delayed, KeptOff, Quarrels int
-	Simulated                                                time.Duration
-	ByFault                                                  [faultKinds]int
-	ByKind                                                   [claimKinds]int // of those acquired
+	// permits, Foreign the readers that found entries which do not heed them.
+	Guarded, Downgraded, Revoked, Delayed, KeptOff, Quarrels, Foreign int
+	Simulated                                                         time.Duration
+	ByFault                                                           [faultKinds]int
+	ByKind                                                            [claimKinds]int // of those acquired
 }
 
 // Add adds another world's figures.
@@ -70,6 +70,7 @@ func (s *Stats) Add(o *Stats) {
 	s.Delayed += o.Delayed
 	s.KeptOff += o.KeptOff
 	s.Quarrels += o.Quarrels
+	s.Foreign += o.Foreign
 	for i := range s.ByKind {
 		s.ByKind[i] += o.ByKind[i]
 	}
