@@ -2,6 +2,8 @@ package zklock_test
 
 import (
 	"context"
+	"path"
+	"strings"
 	"testing"
 	"time"
 
@@ -136,5 +138,32 @@ func TestLockDelayDowngrade(t *testing.T) {
 		if took := time.Since(begun); took < delay-timeout {
 			t.Errorf("granted after %v, not %v", took, delay)
 		}
+	})
+}
+
+// TestLockDelayTold: who waits for a delay's end is told of which lock, and of
+// whose record.
+func TestLockDelayTold(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		told := make(chan zklock.Event, 10)
+		l := dialWith(t, srv, zklock.Options{LockDelay: delay}).Mutex("told")
+		c := dialWith(t, srv, zklock.Options{LockDelay: delay, OnWait: func(e zklock.Event) { told <- e }})
+		h := acquire(t, l)
+		if err := srv.ExpireSession(h.Session()); err != nil {
+			t.Fatal(err)
+		}
+		<-h.Done()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := zklock.All(c.Mutex("other"), c.Mutex("told")).Acquire(ctx)
+		wants(t, "within the delay", err, context.DeadlineExceeded)
+		if !strings.Contains(err.Error(), "lock-delay") {
+			t.Errorf("it does not say what it waited for: %v", err)
+		}
+		e := <-told
+		if e.Blocker.Path != l.Path() || path.Dir(e.Blocker.Node) != l.Path()+"-held" || e.Blocker.Mode != zklock.Stray || e.Ahead != 0 {
+			t.Errorf("%+v", e)
+		}
+		release(t, acquire(t, l)) // after its own delay, with the record
 	})
 }

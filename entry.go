@@ -48,6 +48,7 @@ type finding struct {
 	Entry
 	data    []byte
 	version int32
+	unread  error // why it could not be read
 }
 
 // with adds what was read of the entry's znode.
@@ -55,7 +56,7 @@ func (e Entry) with(r zk.Result) finding {
 	e.Token, e.Session = r.Stat.Czxid, r.Stat.EphemeralOwner
 	e.Since = time.UnixMilli(r.Stat.Ctime)
 	e.Owner, e.Data = parseOwner(r.Data)
-	if e.Mode == Shared && e.Owner.Token > 0 {
+	if e.Mode == Shared && e.Owner.Token > 0 && e.Owner.Token < r.Stat.Czxid { // else it is made up
 		e.Token = e.Owner.Token
 	}
 	e.Revoked = revocation(r.Data)

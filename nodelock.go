@@ -10,6 +10,6 @@ package zklock
 // ErrInvalidLock, and a release relies on nobody but the holders deleting it. A
 // hold's token is its znode's czxid, as ever.
 func (c *Client) NodeLock(name string) *Lock {
-	path, err := lockPath(name)
+	path, err := c.lockPath(name)
 	return c.lock(part{path: path, mode: Exclusive, node: true}, err)
 }

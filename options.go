@@ -81,7 +81,7 @@ type Event struct {
 	Path     string        // of the lock
 	Token    int64         // of the hold; 0 for OnWait, and where there is none in common
 	Ahead    int           // OnWait: how many entries are ahead in the queue
-	Blocker  Entry         // OnWait: whom the claim waits for; without Since
+	Blocker  Entry         // OnWait: whom the claim waits for; without Holder, Token, Session and Since
 	Duration time.Duration // since the acquire began
 	Err      error
 }

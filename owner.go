@@ -15,7 +15,8 @@ import (
 // Version is this library's version, as it appears in an Owner.
 const Version = "0.1.0"
 
-// maxOwner is the most that an owner's data may have, in bytes.
+// maxOwner is the most that an owner's data may have, in bytes, and the most that
+// is shown of one text in a znode.
 const maxOwner = 4 << 10
 
 // An Owner says who made a lock's znode, for people who look. It is stored in
@@ -28,7 +29,8 @@ type Owner struct {
 	Since   time.Time `json:"since,omitzero"` // when the acquire began, by the owner's clock
 	Version string    `json:"version,omitempty"`
 	// Token is the fencing token of a reader that was a writer before: its znode is
-	// a new one, and the hold's token is still the writer's. Else 0.
+	// a new one, and the hold's token is still the writer's. Else 0, whatever
+	// Options.Owner says.
 	Token int64 `json:"token,omitempty"`
 }
 
@@ -70,10 +72,7 @@ func parseOwner(data []byte) (Owner, string) {
 		o.Host, o.User, o.Command, o.Version = printable(o.Host), printable(o.User), printable(o.Command), printable(o.Version)
 		return o, ""
 	}
-	if len(data) > maxOwner {
-		data = data[:maxOwner]
-	}
-	return Owner{}, printable(string(data))
+	return Owner{}, printable(string(data[:min(len(data), maxOwner)]))
 }
 
 // ours reports whether this package wrote a znode's data, and what they say: a
@@ -98,12 +97,13 @@ func ours(data []byte) (Owner, bool) {
 	return other, err == nil && strings.HasPrefix(other.Version, "zklock ")
 }
 
-// printable drops what could move a terminal's cursor or hide text.
+// printable drops what could move a terminal's cursor or hide text, and what is
+// too long to be shown.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
 			return -1
 		}
 		return r
-	}, s)
+	}, s[:min(len(s), maxOwner)])
 }

@@ -65,7 +65,10 @@ func (l *Lock) Revoke(ctx context.Context) ([]Entry, error) {
 		if !f.Holder {
 			continue
 		}
-		there, err := l.client.askBack(ctx, f)
+		there, err := false, f.unread
+		if err == nil {
+			there, err = l.client.askBack(ctx, f)
+		}
 		if err != nil {
 			return asked, &Error{Op: "revoke", Path: l.path, Err: public(err)}
 		}
