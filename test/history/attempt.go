@@ -3,6 +3,7 @@ package history
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // never is the return of what need not return.
@@ -129,10 +130,16 @@ func (g *gathering) acquire(e Event) {
 	default:
 		a.outcome, a.returned, a.locked = e.Kind, e.At, e.Locked
 		a.token, a.session, a.proven = e.Token, e.Session, e.Until
-		if e.Kind == OK && e.Token <= 0 {
+		if e.Kind == OK && e.Token <= 0 && (e.Token < 0 || !a.onlyPermits()) {
 			g.problem("attempt %d was granted with the token %d", a.id, e.Token)
 		}
 	}
+}
+
+// onlyPermits reports whether the attempt claims nothing that has an order, so
+// that its hold needs no token.
+func (a *attempt) onlyPermits() bool {
+	return !slices.ContainsFunc(a.claims, func(c Claim) bool { return c.Mode != Permit })
 }
 
 // claims checks what an attempt asks for.

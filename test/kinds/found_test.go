@@ -20,7 +20,7 @@ func TestFound(t *testing.T) {
 		{"a try among names without an id", recipe(), []Command{{Do: "drop", Who: 1, Some: 1}, {Do: "try"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if err, _ := Play(t, c.kind, c.commands); err != nil {
+			if _, err := Play(t, c.kind, c.commands); err != nil {
 				t.Error(err)
 			}
 		})

@@ -42,7 +42,7 @@ func TestPlaysBite(t *testing.T) {
 			for i := range 8 {
 				commands = append(commands, Command{Do: "acquire", Who: i, How: i})
 			}
-			if err, _ := Play(t, kind, commands); err == nil {
+			if _, err := Play(t, kind, commands); err == nil {
 				t.Error("nothing was found")
 			}
 		})

@@ -24,6 +24,11 @@ type Kind struct {
 	Again func(held []history.Claim, n int) error
 	// Writer says of the n-th way that it is a read-write lock's writer.
 	Writer func(n int) bool
+	// Several is set where it is of several paths, so that no single lock shows who
+	// holds and who waits.
+	Several bool
+	// Names is how many znodes stand for one entry.
+	Names int
 	// Options are what its clients need to be set; nil for nothing.
 	Options func(*zklock.Options)
 	// Delayed is set where a lost hold keeps the lock for a while: who waits then
@@ -50,7 +55,7 @@ func All() []Kind {
 	return []Kind{
 		mutex(), reentrant(), readWrite(), semaphore(), nodeLock(), multi(),
 		laid(readWrite(), "kazoo", zklock.KazooLayout()),
-		laid(readWrite(), "mixed", zklock.MixedLayout()),
+		mixed(),
 		recipe(),
 		laid(multi(), "mixed-multi", zklock.MixedLayout()),
 		delayed(readWrite()),
@@ -61,6 +66,13 @@ func All() []Kind {
 func laid(k Kind, name string, l zklock.Layout) Kind {
 	k.Name = name
 	k.Options = func(o *zklock.Options) { o.Layout = l }
+	return k
+}
+
+// mixed is the read-write lock in two layouts at once.
+func mixed() Kind {
+	k := laid(readWrite(), "mixed", zklock.MixedLayout())
+	k.Names = 2
 	return k
 }
 
@@ -223,7 +235,8 @@ func multi() Kind {
 			}
 			return ways[n].l, ways[n].claims
 		},
-		Ways: 11,
+		Ways:    11,
+		Several: true,
 	}
 }
 

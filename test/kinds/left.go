@@ -50,14 +50,12 @@ func Left(ctx context.Context, c *zk.Client, root string) ([]string, error) {
 // owner that no session has (EphemeralType.CONTAINER_EPHEMERAL_OWNER).
 func container(s zk.Stat) bool { return s.EphemeralOwner == -1<<63 }
 
-// past makes a client's connections go past the relay of a server.
-func past(srv *zktest.Server) func(*zk.Options) {
-	return func(o *zk.Options) {
-		o.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
-			if server := srv.Server(); server != nil {
-				return server.DialContext(ctx, network, addr)
-			}
-			return nil, net.ErrClosed // it is being restarted
+// past connects to a server past its relay and so past all faults.
+func past(srv *zktest.Server) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if server := srv.Server(); server != nil {
+			return server.DialContext(ctx, network, addr)
 		}
+		return nil, net.ErrClosed // it is being restarted
 	}
 }

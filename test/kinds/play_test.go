@@ -29,7 +29,7 @@ func TestPlays(t *testing.T) {
 		t.Run(kind.Name, func(t *testing.T) {
 			var sum history.Floor
 			rapid.Check(t, func(rt *rapid.T) {
-				err, h := Play(t, kind, commands(rt))
+				h, err := Play(t, kind, commands(rt))
 				if err != nil {
 					rt.Fatal(err)
 				}
@@ -42,6 +42,10 @@ func TestPlays(t *testing.T) {
 				}
 			})
 			t.Logf("%+v", sum)
+			if sum.Acquired < 100 || sum.Waited < 50 || sum.Refused < 30 || sum.Lost < 5 ||
+				kind.Again != nil && kind.Name != "mutex" && sum.Reentered < 10 || kind.Writer != nil && sum.Lowered < 5 {
+				t.Error("too little happened")
+			}
 		})
 	}
 }

@@ -40,10 +40,11 @@ type Target struct {
 type Storm struct {
 	Kind    Kind
 	Target  Target
-	Path    string // of the locks
-	Clients int    // each with a session of its own
-	Workers int    // for each client
-	Lasts   time.Duration
+	Path    string        // of the locks
+	Clients int           // each with a session of its own
+	Workers int           // for each client
+	Lasts   time.Duration // at least
+	Least   int           // how many acquires must have been granted before it may end
 	Pace    time.Duration // the most that a worker waits between two steps
 	Calm    time.Duration // the longest pause between two faults
 	Seed    uint64
@@ -54,6 +55,7 @@ type Storm struct {
 
 	mu      sync.Mutex // guards what follows
 	session int64      // of the last grant
+	grants  int
 	faults  []*zktest.Fault
 	guards  int // how many writes were to be made under guard
 }
@@ -76,8 +78,15 @@ func (s *Storm) Run(tb testing.TB, ctx context.Context) *history.History {
 		}
 		clients = append(clients, c)
 	}
-	raging, stop := context.WithTimeout(ctx, s.Lasts)
+	raging, stop := context.WithCancel(ctx)
 	defer stop()
+	s.all.Go(func() { // ends with the storm's time, or with ctx
+		defer stop()
+		wait(ctx, s.Lasts)
+		for ctx.Err() == nil && s.granted() < s.Least {
+			wait(ctx, s.Pace)
+		}
+	})
 	for i, c := range clients {
 		for j := range s.Workers {
 			s.all.Go(func() { s.worker(raging, i, c, s.random(100*i+j)) }) // ends with raging, or a patient wait later
@@ -114,7 +123,12 @@ func (s *Storm) random(n int) *rand.Rand { return rand.New(rand.NewPCG(s.Seed, u
 
 // pause waits for some part of d, or until ctx is done.
 func pause(ctx context.Context, r *rand.Rand, d time.Duration) {
-	t := time.NewTimer(time.Duration(r.Int64N(int64(d))))
+	wait(ctx, time.Duration(r.Int64N(int64(d))))
+}
+
+// wait waits for d, or until ctx is done.
+func wait(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
@@ -151,6 +165,13 @@ func (s *Storm) note(session int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.session = session
+	s.grants++
+}
+
+func (s *Storm) granted() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.grants
 }
 
 // holding is what a worker does while it holds.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/test/history"
+	"github.com/zklock/zklock/zk"
 	"github.com/zklock/zklock/zktest"
 )
 
@@ -61,7 +62,7 @@ func rage(t *testing.T, kind Kind, seed uint64) (h *history.History, unfenced er
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
-		ops := srv.Dial(t, past(srv))
+		ops := srv.Dial(t, func(o *zk.Options) { o.DialContext = past(srv) })
 		s := &Storm{Kind: kind, Path: "/" + kind.Name + "/x", Clients: 4, Workers: 2, Lasts: 60 * bubbleTimeout, Pace: bubbleTimeout / 8, Calm: bubbleTimeout, Seed: seed,
 			Target: Target{
 				Servers: srv.Servers(), Options: zklock.Options{SessionTimeout: bubbleTimeout, DialContext: srv.DialContext},
