@@ -219,6 +219,7 @@ func (a *actor) checkFailure(err error) {
 	case errors.Is(err, queue.ErrForeign):
 		for _, p := range a.wanted.parts {
 			if p.shared && p.lock.tainted(a.wanted.since) {
+				w.Stats.Foreign++
 				return
 			}
 		}

@@ -82,5 +82,6 @@ func NewConfig(seed uint64) Config {
 	if r.IntN(2) == 0 {
 		c.LockDelay = ms(50, 1500)
 	}
+	c.Patient = r.IntN(4) == 0
 	return c
 }

@@ -30,7 +30,7 @@ func (w *World) checkGrant(h *hold) {
 
 // checkConflict checks that nobody holds what a new hold may not share.
 func (w *World) checkConflict(h *hold, p *part) {
-	permits, of := p.permits, p.of
+	permits := p.permits
 	for c := range w.clients {
 		for _, o := range c.holds {
 			if o == h || !o.safe() || o.operated() {
@@ -41,7 +41,10 @@ func (w *World) checkConflict(h *hold, p *part) {
 				case q.lock != p.lock:
 				case p.lock.Family == semaphores:
 					permits += q.permits
-					of = max(of, q.of)
+					if q.of != p.of {
+						w.fail("%s granted %s, one of %d, while %s holds %s, one of %d", h.client.name, p.nodes[0].path, p.of,
+							c.name, q.nodes[0].path, q.of)
+					}
 				case p.shared && (q.shared || o.downgrade != 0 && w.givenIn(q)):
 				default:
 					w.fail("%s granted %s to %s while %s holds %s, safe for %v more", p.lock.Path, p.nodes[0].path, h.client.name,
@@ -50,8 +53,8 @@ func (w *World) checkConflict(h *hold, p *part) {
 			}
 		}
 	}
-	if permits > of {
-		w.fail("%s granted %s to %s: %d permits of %d are held", p.lock.Path, p.nodes[0].path, h.client.name, permits, of)
+	if permits > p.of {
+		w.fail("%s granted %s to %s: %d permits of %d are held", p.lock.Path, p.nodes[0].path, h.client.name, permits, p.of)
 	}
 }
 

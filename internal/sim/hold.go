@@ -2,6 +2,7 @@ package sim
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -199,6 +200,7 @@ func (w *World) expectLoss(h *hold) {
 // checkRestart looks, after the server has started again, whether all holds are
 // still there. A deletion that was not acknowledged may be undone.
 func (w *World) checkRestart() {
+	w.strays = slices.DeleteFunc(w.strays, func(p string) bool { return !w.there(p) })
 	w.checkTaints()
 	w.checkTraces()
 	for _, l := range w.locks {

@@ -39,7 +39,7 @@ func (w *World) rounds(n int) int {
 // TestNoDeadlock has many claims of several locks each, in any order, overlap
 // for thousands of rounds: there is always one that goes on.
 func TestNoDeadlock(t *testing.T) {
-	const n = 2500
+	const n = manyRounds
 	for locks := 3; locks <= 5; locks++ {
 		t.Run(string(rune('0'+locks)), func(t *testing.T) {
 			t.Parallel()
@@ -57,7 +57,7 @@ func TestNoDeadlock(t *testing.T) {
 // TestNoDeadlockInOrder has them take the locks one after another, all in one
 // order.
 func TestNoDeadlockInOrder(t *testing.T) {
-	const n = 2000
+	const n = manyRounds
 	cfg := several(1, 5)
 	cfg.Ordered = true
 	w := begin(cfg)
@@ -74,7 +74,7 @@ func TestDeadlock(t *testing.T) {
 			cfg := several(1, 5)
 			cfg.Variant, cfg.Ordered = v, v == RandomOrder
 			w := begin(cfg)
-			if got := w.rounds(3000); got >= 3000 || w.err != nil {
+			if got := w.rounds(10 * manyRounds); got >= 10*manyRounds || w.err != nil {
 				t.Errorf("not stuck after %d rounds: %v", got, w.err)
 			}
 		})

@@ -139,6 +139,8 @@ func (v Variant) twistKind(c *client, r queue.Request, s asked, q queue.Reply) q
 		q = v.twistFailure(c, r, q)
 	case r.Kind == queue.List && !s.probe:
 		q.Children = v.twistList(c, r, s, q.Children)
+	case v == Quarrel && r.Kind == queue.Get && path.Base(r.Path) == "leases":
+		q.Data = nil
 	case v == AdoptedNode && r.Kind == queue.Get && s.join != nil && s.join.Creates[0].Path == r.Path && c.knack.lost[r.Path]:
 		q.Owner, q.Data = c.session, s.join.Creates[0].Data
 	}

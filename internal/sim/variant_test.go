@@ -27,13 +27,13 @@ func focus(cfg *Config) {
 	switch v := cfg.Variant; v {
 	case DeafHeartbeat:
 		cfg.Operators = true // who delete znodes
-	case EagerGrant, TimerGrant:
-		cfg.Operators = true
+	case EagerGrant, TimerGrant, Adoption:
+		cfg.Operators = v != Adoption
 		cfg.Locks, cfg.Several = []LockConfig{{Path: "/locks/a", Mutexes: 1}}, 0
 	case BargingReader, UnlistedReader, GapDowngrade, DowngradedToken:
 		cfg.Locks, cfg.Several = []LockConfig{{Path: "/locks/a", Writers: 1, Readers: 2}}, 0
-	case UncountedLeases, OwnUncounted, OpenGate, LeaseByLease:
-		cfg.Locks, cfg.Several = []LockConfig{{Path: "/locks/a", Family: semaphores, Of: 3}}, 0
+	case UncountedLeases, OwnUncounted, OpenGate, LeaseByLease, Quarrel:
+		cfg.Locks, cfg.Several = []LockConfig{{Path: "/locks/a", Family: semaphores, Of: 3, Quarrel: v == Quarrel}}, 0
 	case FirstClear, SplitCreate, SplitJoin, LastToken, RandomOrder:
 		cfg.Locks = []LockConfig{{Path: "/locks/a", Mutexes: 1}, {Path: "/locks/b", Mutexes: 1}, {Path: "/locks/c", Mutexes: 1}}
 		cfg.Several, cfg.Ordered = 80, v == LastToken || v == RandomOrder

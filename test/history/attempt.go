@@ -3,6 +3,7 @@ package history
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // never is the return of what need not return.
@@ -22,10 +23,11 @@ type attempt struct {
 	token    int64
 	session  int64
 
-	proven int64 // until when the hold promised to hold
-	lost   int64 // when it said that it is lost; never if it did not
-	limit  int64 // from when on an operator, or a kill, may have ended it
-	killed bool  // the client was killed before the attempt was over
+	proven int64  // until when the hold promised to hold
+	lost   int64  // when it said that it is lost; never if it did not
+	limit  int64  // from when on an operator, or a kill, may have ended it
+	why    string // it says that it is lost
+	killed bool   // the client was killed before the attempt was over
 
 	down, release call
 }
@@ -128,10 +130,16 @@ func (g *gathering) acquire(e Event) {
 	default:
 		a.outcome, a.returned, a.locked = e.Kind, e.At, e.Locked
 		a.token, a.session, a.proven = e.Token, e.Session, e.Until
-		if e.Kind == OK && e.Token <= 0 {
+		if e.Kind == OK && e.Token <= 0 && (e.Token < 0 || !a.onlyPermits()) {
 			g.problem("attempt %d was granted with the token %d", a.id, e.Token)
 		}
 	}
+}
+
+// onlyPermits reports whether the attempt claims nothing that has an order, so
+// that its hold needs no token.
+func (a *attempt) onlyPermits() bool {
+	return !slices.ContainsFunc(a.claims, func(c Claim) bool { return c.Mode != Permit })
 }
 
 // claims checks what an attempt asks for.
@@ -161,7 +169,7 @@ func (g *gathering) holding(a *attempt, e Event) {
 		case e.Kind == OK:
 			a.proven = max(a.proven, e.Until)
 		default:
-			a.lost = min(a.lost, e.At)
+			a.lose(e)
 		}
 		return
 	}
@@ -178,10 +186,17 @@ func (g *gathering) holding(a *attempt, e Event) {
 		g.problem("attempt %d: the %s's %q came out of turn", a.id, e.Op, e.Kind)
 	}
 	if e.Op == Release && e.Kind == Fail {
-		a.lost = min(a.lost, e.At)
+		a.lose(e)
 	}
 	if e.Op == Release && e.Kind == OK && a.lost != never {
 		g.problem("attempt %d was lost, and its release says that it was held", a.id)
+	}
+}
+
+// lose takes in that the hold says that it is lost. The first time counts.
+func (a *attempt) lose(e Event) {
+	if a.lost == never {
+		a.lost, a.why = e.At, e.Err
 	}
 }
 

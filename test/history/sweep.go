@@ -108,7 +108,7 @@ func (w *sweeper) order(s span) {
 			if o.a.token != s.a.token {
 				w.problem("attempt %d has the token %#x inside of %#x", s.a.id, s.a.token, o.a.token)
 			}
-		case o.a.token == s.a.token:
+		case o.a.token == s.a.token && s.a.token != 0:
 			w.problem("attempts %d and %d have one token %#x", o.a.id, s.a.id, s.a.token)
 		case !exclude(o.claim, s.claim):
 		default:

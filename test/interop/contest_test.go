@@ -33,6 +33,7 @@ type fleet struct {
 	peers  map[string][]*Peer // by kind
 }
 
+// newFleet has no client yet.
 func newFleet(t *testing.T, s zkreal.SharedServer) *fleet {
 	return &fleet{t: t, server: s, peers: map[string][]*Peer{}}
 }
@@ -116,6 +117,8 @@ func (c *contest) run(t *testing.T, f *fleet) (Report, map[string]int) {
 	var mu sync.Mutex // guards timeouts
 	timeouts := map[string]int{}
 	begun := time.Now()
+	// All take up their commands now, and begin together when the last one has
+	// joined the witness.
 	for kind, choices := range c.sides {
 		for i, p := range f.of(kind) {
 			// Each begins with another choice.
@@ -160,6 +163,7 @@ func (c *contest) excludes(t *testing.T, f *fleet) Report {
 	if r.Conflicts > 0 || r.Stale > 0 || r.Abandoned > 0 {
 		t.Errorf("%d conflicts, %d stale tokens, %d abandoned: %q", r.Conflicts, r.Stale, r.Abandoned, r.First)
 	}
+	// A contest in which one side was done before the other began shows nothing.
 	if len(c.sides) > 1 && r.Handovers < perSide {
 		t.Errorf("%d hand-overs between kinds: they did not contend", r.Handovers)
 	}
@@ -171,6 +175,7 @@ func (c *contest) excludes(t *testing.T, f *fleet) Report {
 			t.Errorf("%s ran out of time %d times", kind, n)
 		}
 	}
+	// The clients live on, so what is left would be for as long as they do.
 	o := newObserver(t, f.server)
 	for _, path := range c.nodes(f) {
 		o.awaitNoEphemerals(t, path)

@@ -81,6 +81,7 @@ func (b *bequest) arrange(t *testing.T, ctx context.Context, s zkreal.SharedServ
 		b.granted <- err
 	}()
 	below := slices.Clone(b.below)
+	// The paths of the directories in which the queue shows.
 	for i := range below {
 		below[i] = path + below[i]
 	}

@@ -59,6 +59,7 @@ func makeLock(c *zklock.Client, kind, path string) (*zklock.Lock, error) {
 	return nil, fmt.Errorf("unknown kind %q", kind)
 }
 
+// makeSemaphore reads the numbers of semaphore:N:K; K is 1 if left out.
 func makeSemaphore(c *zklock.Client, path string, numbers []string) (*zklock.Lock, error) {
 	var n [2]int
 	n[1] = 1
@@ -74,6 +75,7 @@ func makeSemaphore(c *zklock.Client, path string, numbers []string) (*zklock.Loc
 	return c.Semaphore(path, n[0]).Permits(n[1]), nil
 }
 
+// makeMulti makes one lock of the kind for each path, and of them all one.
 func makeMulti(c *zklock.Client, paths []string, kind string) (*zklock.Lock, error) {
 	locks := make([]*zklock.Lock, len(paths))
 	for i, path := range paths {

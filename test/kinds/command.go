@@ -21,7 +21,8 @@ const guardPath = "/guarded"
 func Words() []string {
 	return []string{
 		"acquire", "acquire", "acquire", "acquire", "try", "try", "release", "release", "release", "cancel",
-		"again", "again", "downgrade", "guard", "verify", "expire", "cut", "drop", "restart", "pass",
+		"again", "again", "downgrade", "guard", "verify", "expire", "expire", "cut", "drop", "drop", "restart", "pass",
+		"revoke",
 	}
 }
 
@@ -57,6 +58,8 @@ func (s *stage) perform(ctx context.Context, t *testing.T, c Command) error {
 		}
 	case "expire":
 		return s.expire(c.Who%len(s.clients), waiting)
+	case "revoke":
+		return s.revoke(ctx)
 	case "cut", "drop", "restart", "pass":
 		s.disturb(t, c)
 	default:

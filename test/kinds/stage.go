@@ -33,8 +33,10 @@ const sessionTimeout = 20 * time.Second
 type stage struct {
 	kind    Kind
 	srv     *zktest.Server
+	past    func(context.Context, string, string) (net.Conn, error)
 	ops     *zk.Client // who looks and meddles
 	clients []*zklock.Client
+	looker  *zklock.Client // past the faults
 	root    string
 	rec     *history.Recorder
 	parts   map[int]*part
@@ -81,9 +83,9 @@ func grant(log *history.Attempt, h *zklock.Hold, err error) answer {
 // patience bounds what must not take long on the bubble's clock.
 const patience = 10 * sessionTimeout
 
-// Play carries out commands one by one in a bubble of its own, and returns what
-// was unlike the model, and the history.
-func Play(t *testing.T, kind Kind, commands []Command) (err error, h *history.History) {
+// Play carries out commands one by one in a bubble of its own, and returns the
+// history, and what was unlike the model.
+func Play(t *testing.T, kind Kind, commands []Command) (h *history.History, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := &stage{
@@ -91,11 +93,8 @@ func Play(t *testing.T, kind Kind, commands []Command) (err error, h *history.Hi
 			parts: map[int]*part{}, worlds: []*World{NewWorld()},
 		}
 		// Past the relay: the faults are not for this one.
-		s.ops = s.srv.Dial(t, func(o *zk.Options) {
-			o.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
-				return s.srv.Server().DialContext(ctx, network, addr)
-			}
-		})
+		s.past = past(s.srv)
+		s.ops = s.srv.Dial(t, func(o *zk.Options) { o.DialContext = s.past })
 		err = s.open(t)
 		for i, c := range commands {
 			if err != nil || s.vague {
@@ -110,13 +109,13 @@ func Play(t *testing.T, kind Kind, commands []Command) (err error, h *history.Hi
 		}
 		h = s.rec.History()
 	})
-	return err, h
+	return h, err
 }
 
 // open makes the clients.
 func (s *stage) open(t *testing.T) error {
 	for range 3 {
-		c, err := zklock.Dial(t.Context(), s.srv.Servers(), &zklock.Options{
+		c, err := s.kind.dial(t.Context(), s.srv.Servers(), zklock.Options{
 			SessionTimeout: sessionTimeout, DialContext: s.srv.DialContext, AllTimeout: -1,
 		})
 		if err != nil {
@@ -124,7 +123,12 @@ func (s *stage) open(t *testing.T) error {
 		}
 		s.clients = append(s.clients, c)
 	}
-	_, _, err := s.ops.Create(t.Context(), guardPath, nil, nil, 0)
+	looker, err := s.kind.dial(t.Context(), s.srv.Servers(), zklock.Options{SessionTimeout: sessionTimeout, DialContext: s.past})
+	if err != nil {
+		return err
+	}
+	s.looker = looker
+	_, _, err = s.ops.Create(t.Context(), guardPath, nil, nil, 0)
 	return err
 }
 
@@ -153,7 +157,7 @@ func (s *stage) close(t *testing.T) error {
 		e = errors.Join(e, fmt.Errorf("left behind: %q", left))
 	}
 	err = errors.Join(err, e)
-	for _, c := range s.clients {
+	for _, c := range append(s.clients, s.looker) {
 		err = errors.Join(err, c.Close())
 	}
 	return err
@@ -229,6 +233,9 @@ func (s *stage) compare() error {
 			delete(s.parts, id)
 			continue
 		}
+		if err := p.tokens(); err != nil {
+			return err
+		}
 		held = append(held, id)
 	}
 	alike := slices.DeleteFunc(slices.Clone(s.worlds), func(w *World) bool {
@@ -238,7 +245,7 @@ func (s *stage) compare() error {
 		return fmt.Errorf("%v hold and %v wait, unlike every world of %v", held, waiting, s.worlds)
 	}
 	s.worlds = alike
-	return nil
+	return s.shown(held, waiting)
 }
 
 // lost asks all levels of a hold whether they are held: all, or none.
