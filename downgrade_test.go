@@ -187,3 +187,47 @@ func TestDowngradeAgainstReleases(t *testing.T) {
 		free(t, l.Writer())
 	})
 }
+
+// TestDowngradeRefused: a downgrade that the servers refuse leaves a writer's hold
+// as it was, and those who re-entered meanwhile with it.
+func TestDowngradeRefused(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		c, op := dial(t, srv), srv.Dial(t)
+		lock := c.RWMutex("down")
+		h := acquire(t, lock.Writer())
+		if _, err := op.SetACL(t.Context(), "/zklock/down", []zk.ACL{{Perms: zk.PermAll &^ zk.PermCreate, Scheme: "world", ID: "anyone"}}, -1); err != nil {
+			t.Fatal(err)
+		}
+		srv.Delay(20 * time.Millisecond)
+		refused := make(chan error)
+		go func() { refused <- h.Downgrade(t.Context()) }()
+		time.Sleep(time.Millisecond)
+		reader := again(t, h, lock.Reader().Reentrant())
+		wants(t, "without the right to create", <-refused, zk.ErrNoAuth)
+		srv.Delay(0)
+		writer := again(t, h, lock.Writer().Reentrant())
+		if h.Err() != nil || h.Node() != writer.Node() || h.Token() != reader.Token() || inspect(t, lock.Reader())[0].Mode != zklock.Exclusive {
+			t.Errorf("%v, %s", h.Err(), h.Node())
+		}
+		if err := reader.Guard(t.Context(), zk.CheckOp("/", -1)); err != nil {
+			t.Error(err)
+		}
+		release(t, h)
+		release(t, writer)
+		if _, err := op.SetACL(t.Context(), "/zklock/down", zk.OpenACL(), -1); err != nil {
+			t.Fatal(err)
+		}
+		// The last of its holds may be a reader's, and can do what the writer's could.
+		if err := reader.Downgrade(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		free(t, dial(t, srv).RWMutex("down").Reader())
+		if reader.Token() != h.Token() || reader.TokenOf("down") != h.Token() || !strings.Contains(reader.Node(), "__READ__") {
+			t.Errorf("token %d of %s, was %d", reader.Token(), reader.Node(), h.Token())
+		}
+		if err := reader.Verify(t.Context()); err != nil {
+			t.Error(err)
+		}
+		release(t, reader)
+	})
+}

@@ -33,6 +33,9 @@ func leasesOf(path string) string { return path + "/leases" }
 // permit while one of ours waits for the next: where it is used on the same path,
 // give acquires a time limit.
 //
+// Its znodes are the two below its path that are named locks, a mutex, and leases:
+// use neither as a lock's name.
+//
 // kazoo's semaphore is another recipe: in its layout a semaphore fails with
 // ErrInvalidLock. Whatever other layout is chosen, a semaphore's znodes have
 // Curator's names.
