@@ -65,7 +65,16 @@ func permitsIn(data []byte) int {
 // at all. Those of the session at the head of the gate that are not are its waiting
 // attempt's, for which the gate's entry stands.
 func hold(found []finding, at string, n int) []finding {
-	type attempt struct{ session, token int64 }
+	type attempt struct {
+		session, token int64
+		node           string // of which no more is known
+	}
+	of := func(f finding) attempt {
+		if f.unread != nil {
+			return attempt{node: f.Node}
+		}
+		return attempt{session: f.Session, token: f.Token}
+	}
 	leased := func(f finding) bool { return f.Mode == Permit && path.Dir(f.Node) == leasesOf(at) }
 	head := int64(0)
 	beyond := map[attempt]bool{}
@@ -75,7 +84,7 @@ func hold(found []finding, at string, n int) []finding {
 		case leased(f):
 			taken++
 			if n > 0 && taken > n {
-				beyond[attempt{f.Session, f.Token}] = true
+				beyond[of(f)] = true
 			}
 		case f.Mode == Permit && head == 0:
 			head = f.Session
@@ -84,7 +93,7 @@ func hold(found []finding, at string, n int) []finding {
 	left := found[:0]
 	for _, f := range found {
 		if leased(f) {
-			f.Holder = !beyond[attempt{f.Session, f.Token}]
+			f.Holder = !beyond[of(f)]
 			if !f.Holder && head != 0 && f.Session == head {
 				continue
 			}

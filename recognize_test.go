@@ -98,6 +98,17 @@ func TestInspectUnreadable(t *testing.T) {
 		}
 		remove(t, op, waiter)
 		remove(t, op, stray)
+		permit := acquire(t, c.Semaphore("s", 2))
+		const lease = "/zklock/s/leases/_c_01234567-89ab-cdef-0123-456789abcdef-lease-"
+		others := []string{hidden(lease), hidden(lease)} // one more than there may be
+		for i, e := range inspect(t, c.Semaphore("s", 2)) {
+			if e.Mode != zklock.Permit || e.Holder != (i < 2) {
+				t.Errorf("%d: %+v", i, e)
+			}
+		}
+		release(t, permit)
+		remove(t, op, others[0])
+		remove(t, op, others[1])
 		node := hidden("/node")
 		_, err = c.NodeLock(node).Inspect(t.Context())
 		wants(t, "a node lock that can't be seen", err, zk.ErrNoAuth)
