@@ -56,23 +56,31 @@ func permitsIn(data []byte) int {
 	return n
 }
 
-// hold marks the permits that are held: the first n, or all if n is not known.
-// Further ones of the session at the head of the gate are its waiting attempt's,
-// for which the gate's entry stands.
+// hold marks the permits that are held: the first n, or all if n is not known. An
+// attempt's permits, which were made in one transaction, are held together or not
+// at all. Those of the session at the head of the gate that are not are its waiting
+// attempt's, for which the gate's entry stands.
 func hold(found []finding, at string, n int) []finding {
+	type attempt struct{ session, token int64 }
+	leased := func(f finding) bool { return f.Mode == Permit && path.Dir(f.Node) == leasesOf(at) }
 	head := int64(0)
+	beyond := map[attempt]bool{}
+	taken := 0
 	for _, f := range found {
-		if f.Mode == Permit && path.Dir(f.Node) == gateOf(at) {
+		switch {
+		case leased(f):
+			taken++
+			if n > 0 && taken > n {
+				beyond[attempt{f.Session, f.Token}] = true
+			}
+		case f.Mode == Permit && head == 0:
 			head = f.Session
-			break
 		}
 	}
 	left := found[:0]
-	taken := 0
 	for _, f := range found {
-		if f.Mode == Permit && path.Dir(f.Node) == leasesOf(at) {
-			taken++
-			f.Holder = n == 0 || taken <= n
+		if leased(f) {
+			f.Holder = !beyond[attempt{f.Session, f.Token}]
 			if !f.Holder && f.Session == head {
 				continue
 			}

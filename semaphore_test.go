@@ -227,6 +227,38 @@ func TestSemaphoreShown(t *testing.T) {
 	})
 }
 
+// TestPermitsShown: an attempt for several permits that waits for room holds none
+// of them, even if some would fit, and nobody asks it to give back any.
+func TestPermitsShown(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		a, b := dial(t, srv), dial(t, srv)
+		one, two := acquire(t, a.Semaphore("shown", 5).Permits(2)), acquire(t, a.Semaphore("shown", 5).Permits(2))
+		next := waiting(t, t.Context(), b.Semaphore("shown", 5).Permits(2))
+		found := inspect(t, b.Semaphore("shown", 5))
+		if len(found) != 5 {
+			t.Fatalf("%d entries: %+v", len(found), found)
+		}
+		for i, e := range found {
+			if e.Holder != (i < 4) {
+				t.Errorf("%d: %+v", i, e)
+			}
+		}
+		asked, err := b.Semaphore("shown", 5).Revoke(t.Context())
+		if err != nil || len(asked) != 4 || asked[3].Token != two.Token() {
+			t.Errorf("asked %+v, %v; want the holders' 4 permits", asked, err)
+		}
+		release(t, one)
+		release(t, two)
+		h := got(t, "the next", next)
+		select {
+		case <-h.Revoked():
+			t.Error("the one that waited was asked to give back what it did not have")
+		default:
+		}
+		release(t, h)
+	})
+}
+
 // TestSemaphoreOfCurator: permits that Curator's wrote count, and without a number
 // beside them all are shown as held.
 func TestSemaphoreOfCurator(t *testing.T) {

@@ -203,8 +203,12 @@ func (c *client) granted(a *actor, h *hold, s queue.Signal) {
 func (a *actor) checkFailure(err error) {
 	w, c := a.world(), a.client
 	switch {
-	case c.closing, errors.Is(err, queue.ErrLocked):
+	case c.closing:
 		return
+	case errors.Is(err, queue.ErrLocked):
+		if !w.cfg.Alone {
+			return
+		}
 	case errors.Is(err, queue.ErrPermits):
 		for _, p := range a.wanted.parts {
 			if p.lock.Quarrel {
@@ -215,6 +219,7 @@ func (a *actor) checkFailure(err error) {
 	case errors.Is(err, queue.ErrForeign):
 		for _, p := range a.wanted.parts {
 			if p.shared && p.lock.tainted(a.wanted.since) {
+				w.Stats.Foreign++
 				return
 			}
 		}

@@ -22,6 +22,9 @@ type Config struct {
 	Ordered bool
 	// Patient has nobody give up: no tries, no contexts that end.
 	Patient bool
+	// Alone says that there is one actor whose process never ends, so that a lock
+	// is never another's.
+	Alone bool
 	// LockDelay is what claims keep off a lock whose holder has vanished.
 	LockDelay time.Duration
 	// Timeout is the session timeout.
@@ -79,5 +82,6 @@ func NewConfig(seed uint64) Config {
 	if r.IntN(2) == 0 {
 		c.LockDelay = ms(50, 1500)
 	}
+	c.Patient = r.IntN(4) == 0
 	return c
 }

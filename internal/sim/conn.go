@@ -104,7 +104,7 @@ func (c *conn) pass(frame []byte) {
 	w := c.machine.world
 	xid, op := requestHeader(frame)
 	if !w.isCutOff(&c.machine.link) {
-		if !c.machine.lose(c, op) {
+		if !c.machine.lose(c, op, frame) {
 			w.server.receive(c, frame[4:])
 		}
 		return

@@ -153,8 +153,13 @@ func (w *World) sessionThere(id int64) bool {
 }
 
 // checkRest looks, when all is quiet, at every znode that is left: parents, and
-// records of claims that did not leave in order.
+// records of claims that did not leave in order. Strays are to be there still.
 func (w *World) checkRest() {
+	for _, p := range w.strays {
+		if !w.there(p) {
+			w.fail("%s is gone, which is no contender", p)
+		}
+	}
 	for _, p := range w.server.tree.Paths() {
 		if !strings.HasSuffix(path.Dir(p), "-held") {
 			continue

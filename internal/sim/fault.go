@@ -28,10 +28,11 @@ const (
 	diskStall
 	diskError
 	wallJump
-	followerCut   // the follower between is cut off from its leader
-	isolation     // whoever holds next is cut off, and goes on holding
-	operatorTouch // an operator sets a znode's data
-	operatorStray // an operator makes a znode that is no contender
+	followerCut     // the follower between is cut off from its leader
+	isolation       // whoever holds next is cut off, and goes on holding
+	operatorTouch   // an operator sets a znode's data
+	operatorStray   // an operator makes a znode that is no contender
+	operatorForeign // another library's client joins a queue
 	operatorDelete
 	operatorSweep  // deletes a whole lock with its parents
 	operatorExpire // closes somebody's session
@@ -42,7 +43,7 @@ const (
 func (k faultKind) String() string {
 	return [...]string{"cut", "block", "lose request", "lose answer", "pause", "kill", "close", "server kill",
 		"power loss", "server pause", "disk stall", "disk error", "wall clock", "follower cut off", "isolation", "touch", "stray",
-		"delete", "sweep", "expire"}[k]
+		"foreign entry", "delete", "sweep", "expire"}[k]
 }
 
 // weights are how often each kind happens, against each other. What breaks a
@@ -52,7 +53,7 @@ func weights() [faultKinds]int {
 	return [faultKinds]int{
 		cutFault: 8, blockFault: 8, loseRequest: 5, loseAnswer: 10, pauseFault: 12, killFault: 4, closeFault: 3,
 		serverKill: 2, serverPower: 3, serverPause: 3, diskStall: 3, diskError: 2, wallJump: 1, followerCut: 6, isolation: 8,
-		operatorTouch: 8, operatorStray: 1, operatorDelete: 8, operatorSweep: 3, operatorExpire: 3,
+		operatorTouch: 8, operatorStray: 1, operatorForeign: 4, operatorDelete: 8, operatorSweep: 3, operatorExpire: 3,
 	}
 }
 
@@ -72,7 +73,7 @@ func (w *World) someFault() {
 		pick -= weights()[kind]
 		kind++
 	}
-	if kind >= operatorDelete && !w.cfg.Operators {
+	if kind >= operatorDelete && !w.cfg.Operators || w.cfg.Alone && (kind == killFault || kind == closeFault || kind == operatorForeign) {
 		return
 	}
 	w.inject(kind, w.machines[w.rng.IntN(len(w.machines))])
@@ -120,9 +121,9 @@ func (w *World) injectClient(kind faultKind, m *machine) {
 	case loseRequest, loseAnswer:
 		// One of what the lock core asks for; creates and deletes are what it
 		// must keep track of.
-		ops := [...]wire.OpCode{wire.OpCreate2, wire.OpCreate2, wire.OpDelete, wire.OpDelete, wire.OpMulti,
-			wire.OpGetData, wire.OpGetChildren2, wire.OpCreateContainer}
-		m.loseOp, m.loseAnswer = ops[w.rng.IntN(len(ops))], kind == loseAnswer
+		ops := [...]wire.OpCode{wire.OpCreate2, wire.OpCreate2, wire.OpDelete, wire.OpDelete, wire.OpMulti, wire.OpMulti,
+			wire.OpGetData, wire.OpGetChildren2, wire.OpSetData, wire.OpCreateContainer}
+		m.loseOp, m.loseAnswer, m.loseWrite = ops[w.rng.IntN(len(ops))], kind == loseAnswer, !w.oneIn(4)
 	case pauseFault:
 		m.client.pause(w.aWhile())
 	case killFault:
@@ -252,15 +253,16 @@ func (w *World) operate(kind faultKind) {
 	// another's turn.
 	entries := w.entries()
 	lock := w.locks[w.rng.IntN(len(w.locks))]
-	if kind != operatorSweep && kind != operatorStray && kind != operatorExpire && len(entries) == 0 {
+	if (kind == operatorTouch || kind == operatorDelete) && len(entries) == 0 {
 		return
 	}
 	switch kind {
 	case operatorTouch:
 		w.touch(entries[w.rng.IntN(len(entries))])
 	case operatorStray:
-		w.asOperator(request(wire.OpCreate2, &wire.CreateRequest{Path: lock.dirs[len(lock.dirs)-1] + "/stray-", Flags: wire.ModeEphemeralSequential,
-			ACL: anyone()}))
+		w.stray(lock)
+	case operatorForeign:
+		w.foreign(lock)
 	case operatorDelete:
 		w.asOperator(request(wire.OpDelete, &wire.DeleteRequest{Path: entries[w.rng.IntN(len(entries))], Version: -1}))
 	case operatorSweep:
@@ -343,6 +345,26 @@ func (w *World) removed(p string, czxid int64) {
 	}
 	if l.byID() {
 		l.amiss = w.now + 6*w.cfg.Timeout
+	}
+	w.askHolder(p, czxid)
+}
+
+// askHolder has the holder of a znode that has just gone ask for it while it does
+// not know.
+func (w *World) askHolder(p string, czxid int64) {
+	for c := range w.clients {
+		for _, a := range c.actors {
+			if a.state != holding {
+				continue
+			}
+			for _, part := range a.hold.parts {
+				for _, n := range part.nodes {
+					if n.path == p && n.czxid == czxid {
+						a.later(w.upTo(w.grace()/4), a.verify)
+					}
+				}
+			}
+		}
 	}
 }
 

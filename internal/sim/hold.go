@@ -2,6 +2,7 @@ package sim
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -48,8 +49,12 @@ func (n *znode) there(w *World) bool {
 	return n.next != "" && w.there(n.next)
 }
 
-// operated reports whether an operator took it away.
+// operatedOn reports whether an operator took it away, or made its like delete
+// it.
 func (w *World) operatedOn(n *znode) bool {
+	if w.server.tree != nil && w.lockOf(n.path).amiss > w.now && !n.there(w) {
+		return true
+	}
 	return w.operated[key(n.path, n.czxid)] || n.czxid == 0 && w.operated[n.path] || n.next != "" && w.operated[n.next]
 }
 
@@ -106,7 +111,7 @@ func (a *actor) newHold(s queue.Signal) *hold {
 			}
 			n := &znode{path: s.Nodes[i], czxid: s.Tokens[i]}
 			// A variant has to be found out by what it breaks, not by this.
-			if w.cfg.Variant != Sound && w.server.tree != nil {
+			if w.cfg.Variant.twistsTokens() && w.server.tree != nil {
 				if _, stat, ok := w.server.tree.Get(n.path); ok {
 					n.czxid = stat.Czxid
 				}
@@ -167,7 +172,7 @@ func (w *World) checkNodes(operator bool) {
 			h.gone, h.goneAt = true, w.now
 			switch {
 			case !h.open: // released, or lost: this is how it goes
-			case operator || w.operatedOn(n) || w.lockOf(n.path).amiss > w.now:
+			case operator || w.operatedOn(n):
 				w.operated[key(n.path, n.czxid)] = true
 				w.expectLoss(h)
 			case h.safe():
@@ -195,6 +200,7 @@ func (w *World) expectLoss(h *hold) {
 // checkRestart looks, after the server has started again, whether all holds are
 // still there. A deletion that was not acknowledged may be undone.
 func (w *World) checkRestart() {
+	w.strays = slices.DeleteFunc(w.strays, func(p string) bool { return !w.there(p) })
 	w.checkTaints()
 	w.checkTraces()
 	for _, l := range w.locks {

@@ -41,7 +41,7 @@ func drawLocks(r *rand.Rand, n int) []LockConfig {
 		l := LockConfig{Path: paths[i]}
 		switch r.IntN(8) {
 		case 0, 1:
-			l.Family, l.Of, l.Quarrel = semaphores, 1+r.IntN(4), r.IntN(6) == 0
+			l.Family, l.Of, l.Quarrel = semaphores, 1+r.IntN(4), r.IntN(4) == 0
 		case 2:
 			l.Family, l.Path = nodeLocks, "/locks/node"+string(rune('0'+i)) // has no children
 		default:

@@ -20,6 +20,7 @@ type machine struct {
 	// The next request of this kind is lost on its way, or its answer is.
 	loseOp     wire.OpCode
 	loseAnswer bool
+	loseWrite  bool // a multi is meant that makes or deletes something
 
 	// isolate is what comes before the next holder is cut off: 1 a grant, 2 a
 	// grant and another connection; 0: none is.
@@ -82,8 +83,8 @@ func (w *World) clients(yield func(*client) bool) {
 
 // lose lets a request, or its answer, get lost on the way if that is planned. It
 // reports whether the request is.
-func (m *machine) lose(k *conn, op wire.OpCode) bool {
-	if m.loseOp == 0 || op != m.loseOp || !k.greeted {
+func (m *machine) lose(k *conn, op wire.OpCode, frame []byte) bool {
+	if m.loseOp == 0 || op != m.loseOp || !k.greeted || m.loseWrite && op == wire.OpMulti && !writes(frame) {
 		return false
 	}
 	m.loseOp = 0

@@ -2,4 +2,9 @@
 
 package sim
 
-const defaultSeeds = 40
+// How much the tests do by themselves: histories, and rounds of claims of several
+// locks.
+const (
+	defaultSeeds = 30
+	manyRounds   = 2500
+)

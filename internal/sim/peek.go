@@ -34,6 +34,18 @@ func connectRequest(body []byte) (*wire.ConnectRequest, error) {
 	return &req, r.Finish()
 }
 
+// writes reports whether a framed multi is more than checks.
+func writes(frame []byte) bool {
+	var req wire.MultiRequest
+	req.Decode(jute.NewReader(frame[12:]))
+	for _, op := range req.Ops {
+		if op.Op != wire.OpCheck {
+			return true
+		}
+	}
+	return false
+}
+
 // checkAnswer makes up the success of a multi of checks.
 func checkAnswer(xid int32, frame []byte) []byte {
 	var req wire.MultiRequest

@@ -4,4 +4,7 @@ package sim
 
 // The race detector has little to find in one thread, and takes ten times as
 // long.
-const defaultSeeds = 4
+const (
+	defaultSeeds = 4
+	manyRounds   = 200
+)

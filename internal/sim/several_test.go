@@ -39,24 +39,25 @@ func (w *World) rounds(n int) int {
 // TestNoDeadlock has many claims of several locks each, in any order, overlap
 // for thousands of rounds: there is always one that goes on.
 func TestNoDeadlock(t *testing.T) {
+	const n = manyRounds
 	for locks := 3; locks <= 5; locks++ {
-		for seed := uint64(1); seed <= 3; seed++ {
-			const n = 3000
-			w := begin(several(seed, locks))
+		t.Run(string(rune('0'+locks)), func(t *testing.T) {
+			t.Parallel()
+			w := begin(several(uint64(locks), locks))
 			if got := w.rounds(n); got < n || w.err != nil {
-				t.Errorf("%d locks, seed %d: stuck after %d rounds: %v\n%s", locks, seed, got, w.err, w.Tail())
+				t.Errorf("stuck after %d rounds: %v\n%s", got, w.err, w.Tail())
 			}
 			if w.Stats.ByKind[anAll] < n {
-				t.Errorf("%d locks, seed %d: only %d claims of several", locks, seed, w.Stats.ByKind[anAll])
+				t.Errorf("only %d claims of several", w.Stats.ByKind[anAll])
 			}
-		}
+		})
 	}
 }
 
 // TestNoDeadlockInOrder has them take the locks one after another, all in one
 // order.
 func TestNoDeadlockInOrder(t *testing.T) {
-	const n = 3000
+	const n = manyRounds
 	cfg := several(1, 5)
 	cfg.Ordered = true
 	w := begin(cfg)
@@ -73,7 +74,7 @@ func TestDeadlock(t *testing.T) {
 			cfg := several(1, 5)
 			cfg.Variant, cfg.Ordered = v, v == RandomOrder
 			w := begin(cfg)
-			if got := w.rounds(3000); got >= 3000 || w.err != nil {
+			if got := w.rounds(10 * manyRounds); got >= 10*manyRounds || w.err != nil {
 				t.Errorf("not stuck after %d rounds: %v", got, w.err)
 			}
 		})

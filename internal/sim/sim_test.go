@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"testing"
 	"time"
@@ -16,6 +17,12 @@ var (
 	show  = flag.Bool("show", false, "with -seed: print every request, answer and event")
 	seed  = flag.Uint64("seed", 0, "the one seed that TestSeeds runs; 0: see -seeds")
 )
+
+// TestMain lets garbage lie longer: a world is small, and makes much of it.
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400)
+	os.Exit(m.Run())
+}
 
 // run lives one history.
 func run(cfg Config) (*World, error) {
@@ -37,8 +44,8 @@ func TestSeeds(t *testing.T) {
 	t.Logf("%d seeds, %v simulated in %v: %d acquired, %d lost, %d failed, %d verified, %d faults, %d server restarts, %d snapshots, %d sessions expired, %d records, %d events",
 		total.Seeds, total.Simulated.Round(time.Second), time.Since(begun).Round(time.Millisecond), total.Acquired, total.Lost, total.Failed,
 		total.Verified, total.Faults, total.Restarts, total.Snapshots, total.Expired, total.Records, total.Events)
-	t.Logf("%d guarded, %d downgraded, %d revoked, %d times kept off %d grants later, %d quarrels",
-		total.Guarded, total.Downgraded, total.Revoked, total.KeptOff, total.Delayed, total.Quarrels)
+	t.Logf("%d guarded, %d downgraded, %d revoked, %d times kept off %d grants later, %d quarrels, %d foreign",
+		total.Guarded, total.Downgraded, total.Revoked, total.KeptOff, total.Delayed, total.Quarrels, total.Foreign)
 	for k, count := range total.ByKind {
 		t.Logf("%8d x %v acquired", count, claimKind(k))
 	}

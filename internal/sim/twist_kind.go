@@ -139,6 +139,8 @@ func (v Variant) twistKind(c *client, r queue.Request, s asked, q queue.Reply) q
 		q = v.twistFailure(c, r, q)
 	case r.Kind == queue.List && !s.probe:
 		q.Children = v.twistList(c, r, s, q.Children)
+	case v == Quarrel && r.Kind == queue.Get && path.Base(r.Path) == "leases":
+		q.Data = nil
 	case v == AdoptedNode && r.Kind == queue.Get && s.join != nil && s.join.Creates[0].Path == r.Path && c.knack.lost[r.Path]:
 		q.Owner, q.Data = c.session, s.join.Creates[0].Data
 	}
@@ -170,6 +172,11 @@ func (v Variant) twistFailure(c *client, r queue.Request, q queue.Reply) queue.R
 		q.Code = queue.OK
 	}
 	return q
+}
+
+// twistsTokens reports whether a znode's token may not be its czxid.
+func (v Variant) twistsTokens() bool {
+	return v == SequenceToken || v == Adoption || v == SplitCreate || v == SplitJoin
 }
 
 // twistList is what a variant lets the lock core see of a queue.

@@ -53,6 +53,8 @@ const (
 	UncountedLeases
 	// OwnUncounted counts a semaphore's leases without the claim's own.
 	OwnUncounted
+	// Quarrel grants a semaphore's permits without asking how many others believe in.
+	Quarrel
 	// OpenGate lets everybody through a semaphore's gate at once.
 	OpenGate
 	// LeaseByLease takes several permits one after another.
@@ -84,7 +86,7 @@ func (v Variant) String() string {
 	names := [...]string{"Sound", "DeadlineFromReply", "FollowerProof", "EagerGrant", "TimerGrant", "BlindRecovery",
 		"ForgottenDelete", "ForgottenCreate", "SequenceToken", "NoDrift", "EarlyAnswer", "StandingClock",
 		"FirstDeletion", "AnyEvent", "Adoption", "DeafHeartbeat", "SwappedSession", "LastToken", "DowngradedToken", "GuardedNode",
-		"BargingReader", "UnlistedReader", "UncountedLeases", "OwnUncounted", "OpenGate", "LeaseByLease", "FirstClear",
+		"BargingReader", "UnlistedReader", "UncountedLeases", "OwnUncounted", "Quarrel", "OpenGate", "LeaseByLease", "FirstClear",
 		"SplitCreate", "SplitJoin", "RandomOrder", "AdoptedNode", "BlindDelete", "GapDowngrade", "DelayIgnored", "LateRecord"}
 	if v < 0 || int(v) >= len(names) {
 		return "unknown"

@@ -7,6 +7,7 @@ func TestVariants(t *testing.T) {
 	const most = 60
 	for _, v := range Variants() {
 		t.Run(v.String(), func(t *testing.T) {
+			t.Parallel()
 			for s := uint64(1); s <= most; s++ {
 				cfg := NewConfig(s)
 				cfg.Variant = v
@@ -24,17 +25,20 @@ func TestVariants(t *testing.T) {
 // focus gives a variant a world in which what it breaks happens often.
 func focus(cfg *Config) {
 	switch v := cfg.Variant; v {
-	case EagerGrant, TimerGrant, DeafHeartbeat:
-		// These show only where operators delete znodes.
-		cfg.Operators = true
+	case DeafHeartbeat:
+		cfg.Operators = true // who delete znodes
+	case EagerGrant, TimerGrant, Adoption:
+		cfg.Operators = v != Adoption
+		cfg.Locks, cfg.Several = []LockConfig{{Path: "/locks/a", Mutexes: 1}}, 0
 	case BargingReader, UnlistedReader, GapDowngrade, DowngradedToken:
 		cfg.Locks, cfg.Several = []LockConfig{{Path: "/locks/a", Writers: 1, Readers: 2}}, 0
-	case UncountedLeases, OwnUncounted, OpenGate, LeaseByLease:
-		cfg.Locks, cfg.Several = []LockConfig{{Path: "/locks/a", Family: semaphores, Of: 3}}, 0
+	case UncountedLeases, OwnUncounted, OpenGate, LeaseByLease, Quarrel:
+		cfg.Locks, cfg.Several = []LockConfig{{Path: "/locks/a", Family: semaphores, Of: 3, Quarrel: v == Quarrel}}, 0
 	case FirstClear, SplitCreate, SplitJoin, LastToken, RandomOrder:
 		cfg.Locks = []LockConfig{{Path: "/locks/a", Mutexes: 1}, {Path: "/locks/b", Mutexes: 1}, {Path: "/locks/c", Mutexes: 1}}
 		cfg.Several, cfg.Ordered = 80, v == LastToken || v == RandomOrder
 	case AdoptedNode, BlindDelete, GuardedNode:
+		cfg.Operators = v == GuardedNode
 		cfg.Locks, cfg.Several = []LockConfig{{Path: "/locks/a", Family: nodeLocks}}, 0
 	case DelayIgnored, LateRecord:
 		cfg.Locks, cfg.LockDelay = []LockConfig{{Path: "/locks/a", Mutexes: 1}}, cfg.Timeout/4

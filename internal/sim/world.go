@@ -23,6 +23,7 @@ type World struct {
 	operated map[string]bool
 	revoked  map[string]bool // the znodes that somebody wrote such words into
 	records  map[string]*record
+	strays   []string // znodes that are no contenders, which nobody may delete
 	// disturbed is when a fault last began, ended or was felt.
 	disturbed time.Duration
 	healing   bool
@@ -41,11 +42,11 @@ type Stats struct {
 	// Guarded are the verifies with something to do, Revoked the holds that were
 	// asked for, Delayed the grants that came after somebody had vanished, KeptOff
 	// the claims that waited for that, Quarrels those that found another number of
-	// permits.
-	Guarded, Downgraded, Revoked, Delayed, KeptOff, Quarrels int
-	Simulated                                                time.Duration
-	ByFault                                                  [faultKinds]int
-	ByKind                                                   [claimKinds]int // of those acquired
+	// permits, Foreign the readers that found entries which do not heed them.
+	Guarded, Downgraded, Revoked, Delayed, KeptOff, Quarrels, Foreign int
+	Simulated                                                         time.Duration
+	ByFault                                                           [faultKinds]int
+	ByKind                                                            [claimKinds]int // of those acquired
 }
 
 // Add adds another world's figures.
@@ -69,6 +70,7 @@ func (s *Stats) Add(o *Stats) {
 	s.Delayed += o.Delayed
 	s.KeptOff += o.KeptOff
 	s.Quarrels += o.Quarrels
+	s.Foreign += o.Foreign
 	for i := range s.ByKind {
 		s.ByKind[i] += o.ByKind[i]
 	}

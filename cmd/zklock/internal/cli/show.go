@@ -114,7 +114,10 @@ func (s *survey) headline(name string) string {
 		return fmt.Sprintf("%s: %d of %d permits held", name, held, s.permits)
 	case s.shape == shapeSemaphore:
 		return fmt.Sprintf("%s: %s held", name, count(held, "permit"))
-	case len(s.contenders()) == 0:
+	case len(s.contenders()) > 0:
+	case s.kazooPermits() > 0:
+		return fmt.Sprintf("%s: %s of kazoo's Semaphore held", name, count(s.kazooPermits(), "permit"))
+	default:
 		return name + " is free"
 	}
 	return ""

@@ -14,6 +14,7 @@ import (
 func TestPrintSurvey(t *testing.T) {
 	now := time.Now()
 	stray := zklock.Entry{Path: "/zklock/demo", Node: "/zklock/demo/junk", Name: "junk", Mode: zklock.Stray, Data: "junk", Since: now}
+	permit := zklock.Entry{Path: "/zklock/demo", Node: "/zklock/demo/" + hex32, Name: hex32, Mode: zklock.Stray, Data: "worker-3", Session: 5, Since: now.Add(-time.Second)}
 	downgraded := entry("h", 1, true, now, time.Minute)
 	downgraded.Mode, downgraded.Owner.Token, downgraded.Name = zklock.Shared, 9, curatorNode("-__READ__", 1)
 	asked := entry("r", 7, true, now, time.Minute)
@@ -43,6 +44,13 @@ holds  h:1  ann   backup   exclusive  9      1m00s  zklock mutex
 holds  h:1  ann   backup   shared     9      1m00s  zklock reader, was writer
 holds  r:7  ann   backup   exclusive  9      1m00s  zklock mutex
 r:7 was asked to give it back
+`},
+		{"kazoo's semaphore is not free", survey{entries: []zklock.Entry{permit}},
+			`demo: 1 permit of kazoo's Semaphore held
+TURN   WHO       USER  COMMAND  MODE   TOKEN  SINCE  RECIPE
+stray  worker-3  -     -        stray  -      1s     -
+warning: kazoo's Semaphore is another recipe, which no other's excludes: give it a path of its own
+warning: 1 stray, no entry of a lock: zklock passes over it, Curator may wait for it for ever, and go-zookeeper fails beside it
 `},
 		{"a stray in a free lock", survey{entries: []zklock.Entry{stray}},
 			`demo is free

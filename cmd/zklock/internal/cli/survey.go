@@ -108,6 +108,18 @@ func (s *survey) holders() []zklock.Entry {
 	return all
 }
 
+// kazooPermits counts what look like permits of kazoo's Semaphore, which to all
+// others are strays.
+func (s *survey) kazooPermits() int {
+	n := 0
+	for _, e := range s.entries {
+		if e.Mode == zklock.Stray && e.Session != 0 && len(e.Name) == 32 && strings.Trim(e.Name, "0123456789abcdef") == "" {
+			n++
+		}
+	}
+	return n
+}
+
 // waiting counts those who wait.
 func (s *survey) waiting() int {
 	n := 0

@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/zklock/zklock"
 )
@@ -38,11 +37,8 @@ func (s *survey) warnings() []string {
 // semaphoreWarnings are those about permits.
 func (s *survey) semaphoreWarnings(all census) []string {
 	var found []string
-	for _, e := range s.entries {
-		if e.Mode == zklock.Stray && e.Session != 0 && len(e.Name) == 32 && strings.Trim(e.Name, "0123456789abcdef") == "" {
-			found = append(found, "kazoo's Semaphore is another recipe, which no other's excludes: give it a path of its own")
-			break
-		}
+	if s.kazooPermits() > 0 {
+		found = append(found, "kazoo's Semaphore is another recipe, which no other's excludes: give it a path of its own")
 	}
 	if s.shape != shapeSemaphore {
 		return found
