@@ -51,9 +51,13 @@ func (c *Client) waits(a *attempt, s queue.Signal) {
 			Owner: owner, Data: text, Revoked: revocation(s.Data),
 		},
 	}
-	a.place = fmt.Sprintf("number %d in line, behind %s", s.Ahead+1, e.Blocker.who())
+	which := ""
+	if a.lock.all {
+		which = " for " + of.path
+	}
+	a.place = fmt.Sprintf("number %d in line%s, behind %s", s.Ahead+1, which, e.Blocker.who())
 	if !entry {
-		a.place = fmt.Sprintf("first in line, while the lock-delay of one that vanished, %s, lasts", e.Blocker.Name)
+		a.place = fmt.Sprintf("first in line%s, while the lock-delay of one that vanished, %s, lasts", which, e.Blocker.Name)
 	}
 	c.hook(c.opts.OnWait, e)
 }

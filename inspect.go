@@ -24,7 +24,7 @@ import (
 func (l *Lock) Inspect(ctx context.Context) ([]Entry, error) {
 	found, err := l.find(ctx)
 	if err != nil {
-		return nil, &Error{Op: "inspect", Path: l.path, Err: public(err)}
+		return nil, &Error{Op: "inspect", Path: l.Path(), Err: public(err)}
 	}
 	return entriesOf(found), nil
 }
@@ -191,36 +191,45 @@ func missing(err error) error {
 	return err
 }
 
+// readAtOnce is how many znodes are read at a time: what strangers store in them
+// is not kept, but has to pass through memory.
+const readAtOnce = 256
+
 // read adds what the entries' znodes say. One that left meanwhile is left out.
 func (c *Client) read(ctx context.Context, entries []Entry) ([]finding, error) {
-	reads := make([]zk.Op, len(entries))
-	for i, e := range entries {
-		reads[i] = zk.GetOp(e.Node, false)
-	}
-	results, err := c.ask(ctx, reads...)
-	if err != nil {
-		return nil, err
-	}
 	var found []finding
-	for i, res := range results {
-		switch {
-		case errors.Is(res.Err, zk.ErrNoNode):
-			continue
-		case errors.Is(res.Err, zk.ErrNoAuth): // which says nothing of the others
-			found = append(found, finding{Entry: entries[i], unread: res.Err})
-			continue
-		case res.Err != nil:
-			return nil, res.Err
+	for some := range slices.Chunk(entries, readAtOnce) {
+		reads := make([]zk.Op, len(some))
+		for i, e := range some {
+			reads[i] = zk.GetOp(e.Node, false)
 		}
-		f := entries[i].with(res)
-		// The two entries of one attempt in the mixed layout hold together.
-		if n := len(found); n > 0 && f.Mode == Exclusive && found[n-1].Mode == Exclusive &&
-			f.Session != 0 && f.Session == found[n-1].Session && f.Token == found[n-1].Token {
-			f.Holder = found[n-1].Holder
+		results, err := c.ask(ctx, reads...)
+		if err != nil {
+			return nil, err
 		}
-		found = append(found, f)
+		for i, res := range results {
+			switch {
+			case errors.Is(res.Err, zk.ErrNoNode):
+			case errors.Is(res.Err, zk.ErrNoAuth): // which says nothing of the others
+				found = append(found, finding{Entry: some[i], unread: res.Err})
+			case res.Err != nil:
+				return nil, res.Err
+			default:
+				found = append(found, some[i].with(res).beside(found))
+			}
+		}
 	}
 	return found, nil
+}
+
+// beside makes a finding hold as the one before it does, if the two are one
+// attempt's in the mixed layout.
+func (f finding) beside(before []finding) finding {
+	if n := len(before); n > 0 && f.Mode == Exclusive && before[n-1].Mode == Exclusive &&
+		f.Session != 0 && f.Session == before[n-1].Session && f.Token == before[n-1].Token {
+		f.Holder = before[n-1].Holder
+	}
+	return f
 }
 
 // ask sends operations in one go and returns their results, or ctx's error.

@@ -41,6 +41,7 @@ type Layout struct {
 	// of their names, which follows Prefix: with the marker "_lock_", the mutex
 	// "/parent/printer" has the entries /parent/printer_lock_0000000001 and so on.
 	// The last level must contain no marker, nor make one up with what follows.
+	// Prefix is then a part of the lock's name: who has another one has other locks.
 	InParent bool
 
 	kind queue.Layout

@@ -135,6 +135,11 @@ func TestAllTimeout(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), "deadlock") || !strings.Contains(err.Error(), "InOrder") {
 				t.Errorf("the error does not help: %v", err)
 			}
+			_, err = zklock.All(c.Mutex("a"), c.Mutex("b")).InOrder().Acquire(t.Context())
+			wants(t, "one in order", err, context.DeadlineExceeded)
+			if err == nil || !strings.Contains(err.Error(), "for /zklock/b, behind ") || strings.Contains(err.Error(), "see Lock.InOrder") {
+				t.Errorf("the error does not say what it waited for, or to do what was done: %v", err)
+			}
 			release(t, h)
 		})
 	}

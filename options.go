@@ -63,7 +63,8 @@ type Options struct {
 	// ClockDrift is the largest difference between the rates of this machine's
 	// clock and the servers', as a fraction. Zero means 0.01, 1 %.
 	ClockDrift float64
-	// Logger is told of sessions and of holds in danger. Nil means silence.
+	// Logger is told of sessions and of holds in danger. Nil means silence. Its
+	// handler must not block: heartbeats would wait for it.
 	Logger *slog.Logger
 
 	// The hooks are told of what becomes of locks, one call at a time, on a

@@ -15,9 +15,14 @@ import (
 // Version is this library's version, as it appears in an Owner.
 const Version = "0.1.0"
 
-// maxOwner is the most that an owner's data may have, in bytes, and the most that
-// is shown of one text in a znode.
-const maxOwner = 4 << 10
+const (
+	// maxOwner is the most that an owner's data may have, in bytes, and the most
+	// that is shown of another library's.
+	maxOwner = 4 << 10
+	// maxData is more than this package writes to a znode: the owner's data with an
+	// id, a token, and the wish to have the lock back.
+	maxData = 2 * maxOwner
+)
 
 // An Owner says who made a lock's znode, for people who look. It is stored in
 // the znode as one line of JSON; other clients ignore it.
@@ -79,7 +84,7 @@ func parseOwner(data []byte) (Owner, string) {
 // JSON object with nothing in it but what it writes, or one that names it as of
 // another version.
 func ours(data []byte) (Owner, bool) {
-	if len(data) == 0 || data[0] != '{' || !json.Valid(data) {
+	if len(data) == 0 || len(data) > maxData || data[0] != '{' || !json.Valid(data) {
 		return Owner{}, false
 	}
 	var o struct {
@@ -97,13 +102,12 @@ func ours(data []byte) (Owner, bool) {
 	return other, err == nil && strings.HasPrefix(other.Version, "zklock ")
 }
 
-// printable drops what could move a terminal's cursor or hide text, and what is
-// too long to be shown.
+// printable drops what could move a terminal's cursor or hide text.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
 			return -1
 		}
 		return r
-	}, s[:min(len(s), maxOwner)])
+	}, s)
 }
