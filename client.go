@@ -98,6 +98,7 @@ func newClient(conn *zk.Client, own bool, opts *Options) *Client {
 	}
 	if opts.Owner != nil {
 		c.name = *opts.Owner
+		c.name.Token = 0
 	}
 	c.core = queue.New(queue.Config{
 		GUID:       newGUID,

@@ -2,6 +2,8 @@ package zklock_test
 
 import (
 	"context"
+	"path"
+	"strings"
 	"testing"
 	"time"
 
@@ -135,6 +137,72 @@ func TestLockDelayDowngrade(t *testing.T) {
 		release(t, acquire(t, b.Writer()))
 		if took := time.Since(begun); took < delay-timeout {
 			t.Errorf("granted after %v, not %v", took, delay)
+		}
+	})
+}
+
+// TestLockDelayTold: who waits for a delay's end is told of which lock, and of
+// whose record.
+func TestLockDelayTold(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		told := make(chan zklock.Event, 10)
+		l := dialWith(t, srv, zklock.Options{LockDelay: delay}).Mutex("told")
+		c := dialWith(t, srv, zklock.Options{LockDelay: delay, OnWait: func(e zklock.Event) { told <- e }})
+		h := acquire(t, l)
+		if err := srv.ExpireSession(h.Session()); err != nil {
+			t.Fatal(err)
+		}
+		<-h.Done()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := zklock.All(c.Mutex("other"), c.Mutex("told")).Acquire(ctx)
+		wants(t, "within the delay", err, context.DeadlineExceeded)
+		if !strings.Contains(err.Error(), "lock-delay") {
+			t.Errorf("it does not say what it waited for: %v", err)
+		}
+		e := <-told
+		if e.Blocker.Path != l.Path() || path.Dir(e.Blocker.Node) != l.Path()+"-held" || e.Blocker.Mode != zklock.Stray || e.Ahead != 0 {
+			t.Errorf("%+v", e)
+		}
+		release(t, acquire(t, l)) // after its own delay, with the record
+	})
+}
+
+// TestLockDelayOfTheShortLived: clients that live no longer than a try, as those
+// of a cron job do, wait the delay together.
+func TestLockDelayOfTheShortLived(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		o := zklock.Options{LockDelay: delay}
+		h := acquire(t, dialWith(t, srv, o).Mutex("cron"))
+		if err := srv.ExpireSession(h.Session()); err != nil {
+			t.Fatal(err)
+		}
+		<-h.Done()
+		begun := time.Now()
+		for {
+			c, err := zklock.Dial(t.Context(), srv.Servers(), &zklock.Options{LockDelay: delay, DialContext: srv.DialContext, SessionTimeout: timeout})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := c.Mutex("cron").TryAcquire(t.Context())
+			took := time.Since(begun)
+			if err == nil {
+				if took < delay {
+					t.Errorf("granted after %v", took)
+				}
+				release(t, got)
+			}
+			if cerr := c.Close(); cerr != nil {
+				t.Fatal(cerr)
+			}
+			if err == nil {
+				return
+			}
+			wants(t, "a try within the delay", err, zklock.ErrLocked)
+			if took > delay*5/4 {
+				t.Fatalf("not granted after %v", took)
+			}
+			time.Sleep(time.Second)
 		}
 	})
 }

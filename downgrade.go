@@ -16,7 +16,7 @@ import (
 // Only holds of [RWMutex.Writer] can be downgraded, once, and only while they are
 // not re-entered; the error wraps ErrInvalidLock otherwise. If it wraps ErrLost,
 // the hold is lost. If ctx ends first, the downgrade is not confirmed, and goes on
-// in the background.
+// in the background; [Hold.Verify] waits for it.
 //
 // The znodes are those of Curator's InterProcessReadWriteLock from 5.5.0 on: the
 // reader has the writer's sequence number.

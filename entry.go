@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"bytes"
 	"time"
 
 	"github.com/zklock/zklock/zk"
@@ -46,8 +47,9 @@ func (e Entry) who() string {
 // A finding is an entry with what was read of its znode.
 type finding struct {
 	Entry
-	data    []byte
+	data    []byte // or how they begin, if this package can't have written them
 	version int32
+	unread  error // why it could not be read
 }
 
 // with adds what was read of the entry's znode.
@@ -55,9 +57,13 @@ func (e Entry) with(r zk.Result) finding {
 	e.Token, e.Session = r.Stat.Czxid, r.Stat.EphemeralOwner
 	e.Since = time.UnixMilli(r.Stat.Ctime)
 	e.Owner, e.Data = parseOwner(r.Data)
-	if e.Mode == Shared && e.Owner.Token > 0 {
+	if e.Mode == Shared && e.Owner.Token > 0 && e.Owner.Token < r.Stat.Czxid { // else it is made up
 		e.Token = e.Owner.Token
 	}
 	e.Revoked = revocation(r.Data)
-	return finding{Entry: e, data: r.Data, version: r.Stat.Version}
+	f := finding{Entry: e, data: r.Data, version: r.Stat.Version}
+	if len(f.data) > maxData {
+		f.data = bytes.Clone(f.data[:maxOwner])
+	}
+	return f
 }

@@ -65,7 +65,8 @@ func ExampleHold_Guard() {
 // the highest token that wrote it. A holder that was paused between its look at
 // the hold and its write comes with a smaller one than its successor, matches no
 // row, and learns so from the number of rows. Equal is allowed, as one hold may
-// write many times.
+// write many times. (The number must be that of the rows that matched, not of those
+// that changed: MySQL's driver has clientFoundRows for it.)
 //
 // A holder that has read something and writes what follows from it should fence
 // its first read too, by `UPDATE jobs SET fence = $1 WHERE id = $2 AND fence <= $1`:
@@ -83,10 +84,11 @@ func finish(ctx context.Context, db execer, hold *zklock.Hold, job int, state st
 	if err != nil {
 		return err
 	}
-	if n, err := result.RowsAffected(); err != nil || n == 0 {
-		return errors.Join(err, errors.New("a later holder has been here"))
+	n, err := result.RowsAffected()
+	if err == nil && n == 0 {
+		err = errors.New("a later holder has been here")
 	}
-	return nil
+	return err
 }
 
 // A fenced write in SQL: see the statement fenced above.

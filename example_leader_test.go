@@ -25,7 +25,7 @@ func Example_leaderElection() {
 			err := zklock.Do(ctx, election, func(ctx context.Context, h *zklock.Hold) error {
 				return lead(ctx, h.Token()) // terms grow: fence what the leader writes
 			})
-			if !errors.Is(err, zklock.ErrLost) {
+			if ctx.Err() != nil || !errors.Is(err, zklock.ErrLost) {
 				return err
 			}
 		}

@@ -39,9 +39,9 @@ type Hold struct {
 // semaphore, may come with their tokens in any order. Fence writes by exclusive
 // holds.
 //
-// The queues of an [All] have one token in common, unless they were taken
-// InOrder: then it is 0, see [Hold.TokenOf]. A semaphore's is that of its first
-// permit. Re-entering, and Downgrade, keep the token.
+// The queues of an [All] have one token in common. An All that was taken InOrder,
+// or has several semaphores and no queue, has none: it is 0, see [Hold.TokenOf]. A
+// semaphore's is that of its first permit. Re-entering, and Downgrade, keep the token.
 func (h *Hold) Token() int64 {
 	if h.lock == h.possession.lock {
 		return h.possession.token

@@ -40,14 +40,24 @@ func (c *Client) runHooks() {
 // waits takes note of a claim's place in the queue.
 func (c *Client) waits(a *attempt, s queue.Signal) {
 	owner, text := parseOwner(s.Data)
-	of, _ := a.lock.partOf(s.Blocker)
+	of, entry := a.lock.partOf(s.Blocker)
+	if !entry {
+		of = a.lock.partWith(s.Blocker)
+	}
 	e := Event{
 		Path: a.lock.path, Ahead: s.Ahead, Duration: now() - a.begun,
 		Blocker: Entry{
-			Path: of.path, Node: s.Blocker, Name: path.Base(s.Blocker),
+			Path: of.path, Node: s.Blocker, Name: path.Base(s.Blocker), Mode: of.modeOf(s.Blocker),
 			Owner: owner, Data: text, Revoked: revocation(s.Data),
 		},
 	}
-	a.place = fmt.Sprintf("number %d in line, behind %s", s.Ahead+1, e.Blocker.who())
+	which := ""
+	if a.lock.all {
+		which = " for " + of.path
+	}
+	a.place = fmt.Sprintf("number %d in line%s, behind %s", s.Ahead+1, which, e.Blocker.who())
+	if !entry {
+		a.place = fmt.Sprintf("first in line%s, while the lock-delay of one that vanished, %s, lasts", which, e.Blocker.Name)
+	}
 	c.hook(c.opts.OnWait, e)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 
@@ -14,7 +15,8 @@ import (
 // Inspect returns the lock's entries as the servers show them: first the holders,
 // then the waiters in turn, then strays; of an [All], one lock after another.
 // Entries of Curator, kazoo and go-zookeeper are understood. A lock that nobody
-// has taken has no entries. What it says may be out of date when it returns.
+// has taken has no entries. What it says may be out of date when it returns. Of a
+// znode that may not be read it says only the name and the place.
 //
 // A semaphore's entries are the permits that are held, one by one, and then those
 // who wait at its gate. While the first of these has its permits made and waits
@@ -22,16 +24,16 @@ import (
 func (l *Lock) Inspect(ctx context.Context) ([]Entry, error) {
 	found, err := l.find(ctx)
 	if err != nil {
-		return nil, &Error{Op: "inspect", Path: l.path, Err: public(err)}
+		return nil, &Error{Op: "inspect", Path: l.Path(), Err: public(err)}
 	}
 	return entriesOf(found), nil
 }
 
 // Inspect returns the entries of whatever lock has this name, see [Client.Mutex]
 // for names and [Lock.Inspect] for the order. It goes by what is there: a node
-// lock's znode, a semaphore's, or a queue in any of the known layouts and the
-// client's own. A semaphore is a lock that has znodes named locks and leases; if
-// nobody wrote how many permits it has, all that exist count as held.
+// lock's znode, a semaphore's, or a queue in the client's layout, which may be any
+// of the known ones if it is not one's own. A semaphore is a lock that has a znode
+// named leases; if nobody wrote how many permits it has, all that exist count as held.
 func (c *Client) Inspect(ctx context.Context, name string) ([]Entry, error) {
 	q := c.queueLock(name, queue.Exclusive, false)
 	found, err := c.recognize(ctx, q)
@@ -55,36 +57,36 @@ func (c *Client) recognize(ctx context.Context, q *Lock) ([]finding, error) {
 		return nil, q.err
 	}
 	p := q.parts[0]
-	if p.member.Names.Only {
-		return c.findQueue(ctx, p)
-	}
+	apart := p.member.Names.Only // its queue is in the parent
 	results, err := c.ask(ctx, zk.GetOp(p.path, false), zk.ChildrenOp(p.path, false))
 	if err != nil {
 		return nil, err
 	}
-	if err := missing(results[0].Err); err != nil || results[0].Err != nil {
-		return nil, err
-	}
-	if results[0].Stat.EphemeralOwner != 0 {
-		return c.findNode(ctx, p)
-	}
-	if err := missing(results[1].Err); err != nil {
-		return nil, err
-	}
-	var semaphore []finding
-	rest := results[1].Children[:0]
-	for _, child := range results[1].Children {
-		if child != path.Base(gateOf("")) && child != path.Base(leasesOf("")) {
-			rest = append(rest, child)
-		}
-	}
-	if len(rest) < len(results[1].Children) {
-		if semaphore, err = c.findSemaphore(ctx, p.path, 0); err != nil {
+	for _, r := range results {
+		if err := missing(r.Err); err != nil {
 			return nil, err
 		}
 	}
-	found, err := c.read(ctx, arrange(p, rest))
-	return append(semaphore, found...), err
+	children := results[1].Children
+	var found []finding
+	switch {
+	case results[0].Stat.EphemeralOwner != 0:
+		found, err = c.findNode(ctx, p)
+	case slices.Contains(children, path.Base(leasesOf(""))):
+		found, err = c.findSemaphore(ctx, p.path, 0)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var queued []finding
+	if apart {
+		queued, err = c.findQueue(ctx, p)
+	} else {
+		queued, err = c.read(ctx, arrange(p, slices.DeleteFunc(children, func(child string) bool {
+			return child == path.Base(gateOf("")) || child == path.Base(leasesOf(""))
+		})))
+	}
+	return append(found, queued...), err
 }
 
 // find returns the entries of a lock of a known kind.
@@ -117,6 +119,9 @@ func (c *Client) findNode(ctx context.Context, p part) ([]finding, error) {
 	e := Entry{Path: p.path, Node: p.path, Name: path.Base(p.path), Mode: Exclusive, Holder: true}
 	found, err := c.read(ctx, []Entry{e})
 	for i := range found {
+		if found[i].unread != nil {
+			return nil, found[i].unread
+		}
 		if found[i].Session == 0 { // nobody's, and in everybody's way
 			found[i].Mode, found[i].Holder = Stray, false
 		}
@@ -186,33 +191,45 @@ func missing(err error) error {
 	return err
 }
 
+// readAtOnce is how many znodes are read at a time: what strangers store in them
+// is not kept, but has to pass through memory.
+const readAtOnce = 256
+
 // read adds what the entries' znodes say. One that left meanwhile is left out.
 func (c *Client) read(ctx context.Context, entries []Entry) ([]finding, error) {
-	reads := make([]zk.Op, len(entries))
-	for i, e := range entries {
-		reads[i] = zk.GetOp(e.Node, false)
-	}
-	results, err := c.ask(ctx, reads...)
-	if err != nil {
-		return nil, err
-	}
 	var found []finding
-	for i, res := range results {
-		if err := missing(res.Err); err != nil {
+	for some := range slices.Chunk(entries, readAtOnce) {
+		reads := make([]zk.Op, len(some))
+		for i, e := range some {
+			reads[i] = zk.GetOp(e.Node, false)
+		}
+		results, err := c.ask(ctx, reads...)
+		if err != nil {
 			return nil, err
 		}
-		if res.Err != nil {
-			continue
+		for i, res := range results {
+			switch {
+			case errors.Is(res.Err, zk.ErrNoNode):
+			case errors.Is(res.Err, zk.ErrNoAuth): // which says nothing of the others
+				found = append(found, finding{Entry: some[i], unread: res.Err})
+			case res.Err != nil:
+				return nil, res.Err
+			default:
+				found = append(found, some[i].with(res).beside(found))
+			}
 		}
-		f := entries[i].with(res)
-		// The two entries of one attempt in the mixed layout hold together.
-		if n := len(found); n > 0 && f.Mode == Exclusive && found[n-1].Mode == Exclusive &&
-			f.Session != 0 && f.Session == found[n-1].Session && f.Token == found[n-1].Token {
-			f.Holder = found[n-1].Holder
-		}
-		found = append(found, f)
 	}
 	return found, nil
+}
+
+// beside makes a finding hold as the one before it does, if the two are one
+// attempt's in the mixed layout.
+func (f finding) beside(before []finding) finding {
+	if n := len(before); n > 0 && f.Mode == Exclusive && before[n-1].Mode == Exclusive &&
+		f.Session != 0 && f.Session == before[n-1].Session && f.Token == before[n-1].Token {
+		f.Holder = before[n-1].Holder
+	}
+	return f
 }
 
 // ask sends operations in one go and returns their results, or ctx's error.

@@ -152,6 +152,7 @@ func TestWaitEventsNameTheLock(t *testing.T) {
 		c := dialWith(t, srv, zklock.Options{OnWait: func(e zklock.Event) { told <- e }})
 		for _, kind := range []struct{ holder, waiter *zklock.Lock }{
 			{dial(t, srv).Mutex("b"), zklock.All(c.Mutex("a"), c.Mutex("b"))},
+			{dial(t, srv).RWMutex("r").Reader(), zklock.All(c.RWMutex("w").Reader(), c.RWMutex("r").Writer())},
 			{dial(t, srv).NodeLock("node"), c.NodeLock("node")},
 			{dial(t, srv).Semaphore("s", 1), c.Semaphore("s", 1)},
 		} {
@@ -159,7 +160,7 @@ func TestWaitEventsNameTheLock(t *testing.T) {
 			synctest.Wait() // the holder has left the semaphore's gate
 			w := waiting(t, t.Context(), kind.waiter)
 			e := <-told
-			if e.Blocker.Node != h.Node() || e.Blocker.Path != kind.holder.Path() || !strings.HasSuffix(h.Node(), e.Blocker.Name) || e.Path != kind.waiter.Path() || e.Ahead < 1 {
+			if e.Blocker.Node != h.Node() || e.Blocker.Path != kind.holder.Path() || e.Blocker.Mode != inspect(t, kind.holder)[0].Mode || !strings.HasSuffix(h.Node(), e.Blocker.Name) || e.Path != kind.waiter.Path() || e.Ahead < 1 {
 				t.Errorf("%+v, want %s", e, h.Node())
 			}
 			release(t, h)

@@ -29,7 +29,8 @@ import (
 // their session and their data. And when the parent is deleted, its numbers begin
 // anew, so that a hold's znode can be followed by another of its name.
 type Layout struct {
-	// Prefix is what entries' names begin with. It must contain no marker.
+	// Prefix is what entries' names begin with. It must contain no marker,
+	// nor make one up with what follows.
 	Prefix string
 	// Exclusive is the marker of mutexes and writers, with something besides
 	// digits in it. It must be set if any field is.
@@ -39,7 +40,8 @@ type Layout struct {
 	// InParent puts several locks under one parent, told apart by the last level
 	// of their names, which follows Prefix: with the marker "_lock_", the mutex
 	// "/parent/printer" has the entries /parent/printer_lock_0000000001 and so on.
-	// The last level must contain no marker.
+	// The last level must contain no marker, nor make one up with what follows.
+	// Prefix is then a part of the lock's name: who has another one has other locks.
 	InParent bool
 
 	kind queue.Layout
@@ -113,6 +115,8 @@ func (l Layout) check() error {
 		return bad("one of the markers %q and %q contains the other", l.Exclusive, l.Shared)
 	case l.hasMarker(l.Prefix):
 		return bad("Prefix %q contains a marker", l.Prefix)
+	case l.misread(l.Prefix):
+		return bad("behind Prefix %q a reader's marker %q looks like %q", l.Prefix, l.Shared, l.Exclusive)
 	}
 	for _, s := range []string{l.Prefix, l.Exclusive, l.Shared} {
 		switch {
@@ -130,6 +134,31 @@ func (l Layout) hasMarker(s string) bool {
 	return l.Exclusive != "" && strings.Contains(s, l.Exclusive) || l.Shared != "" && strings.Contains(s, l.Shared)
 }
 
+// misread reports whether a reader's entry with this prefix would be taken for
+// something else, as the prefix's end and the marker make up the other marker.
+func (l Layout) misread(prefix string) bool {
+	markers := Layout{Exclusive: l.Exclusive, Shared: l.Shared}
+	e, class := markers.names("").Parse(prefix + l.Shared + "0000000000")
+	return l.Shared != "" && (class != queue.Contender || e.Kind != queue.Shared)
+}
+
+// lockPath is lockPath, but refuses what looks like an entry in the client's own
+// layout as well: there it would stand in a queue, for ever.
+func (c *Client) lockPath(name string) (string, error) {
+	path, err := lockPath(name)
+	layout := c.opts.Layout
+	if err != nil || !layout.custom() {
+		return path, err
+	}
+	anybodys := Layout{Exclusive: layout.Exclusive, Shared: layout.Shared}.names("")
+	for level := range strings.SplitSeq(path[1:], "/") {
+		if _, class := anybodys.Parse(level); class != queue.Foreign {
+			return path, fmt.Errorf("%w: level %q looks like an entry in a lock's queue", ErrInvalidName, level)
+		}
+	}
+	return path, nil
+}
+
 // queuePart returns the part that stands for a queue with this name in the
 // client's layout.
 func (c *Client) queuePart(name string, kind queue.Kind, writer bool) (part, error) {
@@ -138,27 +167,18 @@ func (c *Client) queuePart(name string, kind queue.Kind, writer bool) (part, err
 	if kind == queue.Shared {
 		mode = Shared
 	}
-	path, err := lockPath(name)
+	path, err := c.lockPath(name)
 	p := part{path: path, mode: mode, member: queue.Member{
 		Path: path, Kind: kind, Writer: writer, Beside: c.opts.SharedBesideForeign, Names: layout.names(""),
 	}}
-	if err != nil || !layout.custom() {
+	if err != nil || !layout.InParent {
 		return p, err
 	}
-	levels := strings.Split(path[1:], "/")
-	for _, level := range levels {
-		if _, class := (Layout{Exclusive: layout.Exclusive, Shared: layout.Shared}).names("").Parse(level); class != queue.Foreign {
-			return p, fmt.Errorf("%w: level %q looks like an entry in a lock's queue", ErrInvalidName, level)
-		}
-	}
-	if !layout.InParent {
-		return p, nil
-	}
-	last := levels[len(levels)-1]
+	last := path[strings.LastIndexByte(path, '/')+1:]
 	switch {
-	case len(levels) == 1:
+	case len(path) == len(last)+1:
 		return p, fmt.Errorf("%w: a lock's znodes can't be at the root; name a parent and the lock below it", ErrInvalidName)
-	case layout.hasMarker(layout.Prefix + last):
+	case layout.hasMarker(layout.Prefix + last), layout.misread(layout.Prefix + last):
 		return p, fmt.Errorf("%w: %q contains a marker of the layout's, and would be taken for another lock", ErrInvalidName, last)
 	}
 	p.member.Path = strings.TrimSuffix(path, "/"+last)

@@ -264,3 +264,28 @@ func TestLeaderLatch(t *testing.T) {
 		release(t, got(t, "ours", w))
 	})
 }
+
+// TestEntriesReadAsWhatTheyAre: names by which one lock's entries would be taken
+// for something else are refused, of whatever kind the lock is.
+func TestEntriesReadAsWhatTheyAre(t *testing.T) {
+	_, err := zklock.Dial(t.Context(), "127.0.0.1:1", &zklock.Options{Layout: zklock.Layout{Prefix: "a_lock", Exclusive: "_lockX", Shared: "X-"}})
+	wants(t, "a reader that looks like a damaged writer", err, zklock.ErrInvalidOptions)
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		c := dialWith(t, srv, zklock.Options{Layout: zklock.Layout{Exclusive: "_lockX", Shared: "X-", InParent: true}})
+		for what, l := range map[string]*zklock.Lock{
+			"a reader like a neighbour's writer": c.RWMutex("/office/a_lock").Reader(),
+			"a semaphore like an entry":          c.Semaphore("/office/a_lockX0000000001", 2),
+			"a semaphore below an entry":         c.Semaphore("/office/aX-0000000001/s", 2),
+			"a node lock like an entry":          c.NodeLock("/office/a_lockX0000000001"),
+			"a name like an entry":               c.Mutex("/office/a_lockX0000000001"),
+		} {
+			_, err := l.TryAcquire(t.Context())
+			wants(t, what, err, zklock.ErrInvalidName)
+		}
+		h := acquire(t, c.RWMutex("/office/a_lock_").Reader())
+		free(t, c.Mutex("/office/a"))
+		release(t, h)
+		free(t, c.Semaphore("/office/a", 2))
+		free(t, c.NodeLock("/office/node"))
+	})
+}

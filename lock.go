@@ -10,8 +10,8 @@ import (
 
 // A Lock is the name of a lock, of whatever kind, and how to take it. It is
 // immutable, costs nothing to make, and is safe for concurrent use: possession
-// is a [Hold]. Locks are made by a Client's methods and by [All]; the zero Lock
-// fails with ErrInvalidLock.
+// is a [Hold]. Locks are made by a Client's methods and by [All]; the zero Lock,
+// and a nil one, fail with ErrInvalidLock.
 type Lock struct {
 	client *Client
 	path   string
@@ -53,14 +53,19 @@ func (c *Client) lock(p part, err error) *Lock {
 // Path returns the path that the lock's name means, below the client's chroot:
 // of the znode whose children are the queue, of a semaphore's znode, of a node
 // lock's znode itself. Of an [All] it is a text for people that names its locks.
-func (l *Lock) Path() string { return l.path }
+func (l *Lock) Path() string {
+	if l == nil {
+		return ""
+	}
+	return l.path
+}
 
 // String returns the path.
-func (l *Lock) String() string { return l.path }
+func (l *Lock) String() string { return l.Path() }
 
 // usable returns why the lock can't be used.
 func (l *Lock) usable() error {
-	if l.err == nil && l.client == nil {
+	if l == nil || l.err == nil && l.client == nil {
 		return fmt.Errorf("%w: it was not made by a client", ErrInvalidLock)
 	}
 	return l.err
@@ -68,10 +73,11 @@ func (l *Lock) usable() error {
 
 // with returns a copy of the lock that edit has changed.
 func (l *Lock) with(edit func(*Lock) error) *Lock {
-	changed := *l
-	if err := l.usable(); err != nil {
-		changed.err = err
-	} else {
+	var changed Lock
+	if l != nil {
+		changed = *l
+	}
+	if changed.err = l.usable(); changed.err == nil {
 		changed.err = edit(&changed)
 	}
 	return &changed
@@ -105,7 +111,7 @@ type attempt struct {
 }
 
 func (l *Lock) acquire(ctx context.Context, try bool) (*Hold, error) {
-	fail := func(err error) error { return &Error{Op: "acquire", Path: l.path, Err: err} }
+	fail := func(err error) error { return &Error{Op: "acquire", Path: l.Path(), Err: err} }
 	if err := l.usable(); err != nil {
 		return nil, fail(err)
 	}

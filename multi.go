@@ -134,6 +134,9 @@ func (l *Lock) limit(ctx context.Context) (context.Context, context.CancelFunc) 
 	if _, bounded := ctx.Deadline(); bounded || !l.all || limit < 0 {
 		return ctx, func() {}
 	}
-	return context.WithTimeoutCause(ctx, limit, fmt.Errorf(
-		"not granted within Options.AllTimeout, %v; a program that takes one of these locks while it holds another may be in a deadlock with this one, see Lock.InOrder", limit))
+	advice := "takes one of these locks while it holds another may be in a deadlock with this one, see Lock.InOrder"
+	if l.inOrder {
+		advice = "takes these locks in another order than that of their paths may be in a deadlock with this one"
+	}
+	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("not granted within Options.AllTimeout, %v; a program that %s", limit, advice))
 }

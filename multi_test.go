@@ -135,6 +135,11 @@ func TestAllTimeout(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), "deadlock") || !strings.Contains(err.Error(), "InOrder") {
 				t.Errorf("the error does not help: %v", err)
 			}
+			_, err = zklock.All(c.Mutex("a"), c.Mutex("b")).InOrder().Acquire(t.Context())
+			wants(t, "one in order", err, context.DeadlineExceeded)
+			if err == nil || !strings.Contains(err.Error(), "for /zklock/b, behind ") || strings.Contains(err.Error(), "see Lock.InOrder") {
+				t.Errorf("the error does not say what it waited for, or to do what was done: %v", err)
+			}
 			release(t, h)
 		})
 	}
@@ -295,5 +300,32 @@ func TestAllInMissingParents(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		free(t, c.Mutex("a"))
+	})
+}
+
+// TestTokenOfSemaphoresTogether: locks of which none stands for the others have no
+// token in common, whose order would say nothing of the other resources.
+func TestTokenOfSemaphoresTogether(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		events := make(chan zklock.Event, 10)
+		c := dialWith(t, srv, zklock.Options{OnAcquire: func(e zklock.Event) { events <- e }})
+		a, b := c.Semaphore("a", 1), c.Semaphore("b", 1)
+		for _, both := range []*zklock.Lock{zklock.All(a, b), zklock.All(a, b).InOrder()} {
+			h := acquire(t, both)
+			if e := <-events; h.Token() != 0 || e.Token != 0 {
+				t.Errorf("%s: token %d, the hook was told %d", both, h.Token(), e.Token)
+			}
+			if h.TokenOf("a") <= 0 || h.TokenOf("b") <= h.TokenOf("a") {
+				t.Errorf("%s: tokens %d, %d", both, h.TokenOf("a"), h.TokenOf("b"))
+			}
+			release(t, h)
+		}
+		for _, one := range []*zklock.Lock{a, zklock.All(a), zklock.All(a, c.Mutex("m"))} {
+			h := acquire(t, one)
+			if h.Token() <= 0 {
+				t.Errorf("%s: token %d", one, h.Token())
+			}
+			release(t, h)
+		}
 	})
 }

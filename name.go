@@ -8,7 +8,8 @@ import (
 	"github.com/zklock/zklock/internal/queue"
 )
 
-// Bounds of lock names. ZooKeeper has none of its own but its frame.
+// Bounds of lock names, below root where the path lies there. ZooKeeper has none
+// of its own but its frame.
 const (
 	maxName   = 512 // bytes
 	maxLevels = 16
@@ -31,8 +32,10 @@ func lockPath(name string) (string, error) {
 	if name == "" {
 		return bad("it is empty")
 	}
-	if len(name) > maxName {
-		return bad("%d bytes are more than %d", len(name), maxName)
+	// A path that a name stands for has to pass as well: it comes back as a name.
+	bounded := strings.TrimPrefix(name, root)
+	if len(bounded) > maxName {
+		return bad("%d bytes are more than %d", len(bounded), maxName)
 	}
 	if !utf8.ValidString(name) {
 		return bad("it is not UTF-8")
@@ -43,8 +46,8 @@ func lockPath(name string) (string, error) {
 		}
 	}
 	levels := strings.Split(strings.TrimPrefix(name, "/"), "/")
-	if len(levels) > maxLevels {
-		return bad("%d levels are more than %d", len(levels), maxLevels)
+	if n := strings.Count(strings.TrimPrefix(bounded, "/"), "/") + 1; n > maxLevels {
+		return bad("%d levels are more than %d", n, maxLevels)
 	}
 	for _, level := range levels {
 		switch level {

@@ -34,9 +34,10 @@ type Options struct {
 	// Layout is Curator's.
 	Layout Layout
 	// LockDelay is how long an acquire keeps off a lock whose last holder vanished
-	// without a release, in a crash say, counted from when the acquire first saw
-	// that: time for what the holder had set going, and no fencing token stops, to
-	// come to an end. It is for mutexes and read-write locks; everybody on a path
+	// without a release, in a crash say, counted from when this client first saw
+	// that, or from when another one marked it, by the servers' clock: time for
+	// what the holder had set going, and no fencing token stops, to come to an end.
+	// It is for mutexes and read-write locks; everybody on a path
 	// should use the same. Other libraries neither cause nor heed it. It costs a
 	// persistent record beside each entry, at the lock's path with "-held" behind.
 	// Zero means no delay. Not with layouts of one's own.
@@ -63,7 +64,8 @@ type Options struct {
 	// ClockDrift is the largest difference between the rates of this machine's
 	// clock and the servers', as a fraction. Zero means 0.01, 1 %.
 	ClockDrift float64
-	// Logger is told of sessions and of holds in danger. Nil means silence.
+	// Logger is told of sessions and of holds in danger. Nil means silence. Its
+	// handler must not block: heartbeats would wait for it.
 	Logger *slog.Logger
 
 	// The hooks are told of what becomes of locks, one call at a time, on a
@@ -81,7 +83,7 @@ type Event struct {
 	Path     string        // of the lock
 	Token    int64         // of the hold; 0 for OnWait, and where there is none in common
 	Ahead    int           // OnWait: how many entries are ahead in the queue
-	Blocker  Entry         // OnWait: whom the claim waits for; without Since
+	Blocker  Entry         // OnWait: whom the claim waits for; without Holder, Token, Session and Since
 	Duration time.Duration // since the acquire began
 	Err      error
 }

@@ -15,8 +15,14 @@ import (
 // Version is this library's version, as it appears in an Owner.
 const Version = "0.1.0"
 
-// maxOwner is the most that an owner's data may have, in bytes.
-const maxOwner = 4 << 10
+const (
+	// maxOwner is the most that an owner's data may have, in bytes, and the most
+	// that is shown of another library's.
+	maxOwner = 4 << 10
+	// maxData is more than this package writes to a znode: the owner's data with an
+	// id, a token, and the wish to have the lock back.
+	maxData = 2 * maxOwner
+)
 
 // An Owner says who made a lock's znode, for people who look. It is stored in
 // the znode as one line of JSON; other clients ignore it.
@@ -28,7 +34,8 @@ type Owner struct {
 	Since   time.Time `json:"since,omitzero"` // when the acquire began, by the owner's clock
 	Version string    `json:"version,omitempty"`
 	// Token is the fencing token of a reader that was a writer before: its znode is
-	// a new one, and the hold's token is still the writer's. Else 0.
+	// a new one, and the hold's token is still the writer's. Else 0, whatever
+	// Options.Owner says.
 	Token int64 `json:"token,omitempty"`
 }
 
@@ -70,17 +77,14 @@ func parseOwner(data []byte) (Owner, string) {
 		o.Host, o.User, o.Command, o.Version = printable(o.Host), printable(o.User), printable(o.Command), printable(o.Version)
 		return o, ""
 	}
-	if len(data) > maxOwner {
-		data = data[:maxOwner]
-	}
-	return Owner{}, printable(string(data))
+	return Owner{}, printable(string(data[:min(len(data), maxOwner)]))
 }
 
 // ours reports whether this package wrote a znode's data, and what they say: a
 // JSON object with nothing in it but what it writes, or one that names it as of
 // another version.
 func ours(data []byte) (Owner, bool) {
-	if len(data) == 0 || data[0] != '{' || !json.Valid(data) {
+	if len(data) == 0 || len(data) > maxData || data[0] != '{' || !json.Valid(data) {
 		return Owner{}, false
 	}
 	var o struct {

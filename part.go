@@ -79,6 +79,12 @@ func (l *Lock) spec(try bool, data []byte) queue.Spec {
 	return s
 }
 
+// apart reports whether the lock is several semaphores: each is taken in a
+// transaction of its own, and no queue stands for them.
+func (l *Lock) apart() bool {
+	return len(l.parts) > 1 && !slices.ContainsFunc(l.parts, func(p part) bool { return p.mode != Permit })
+}
+
 // partOf returns the lock's part that a znode is an entry of.
 func (l *Lock) partOf(node string) (part, bool) {
 	i := slices.IndexFunc(l.parts, func(p part) bool { return p.owns(node) })
@@ -86,6 +92,29 @@ func (l *Lock) partOf(node string) (part, bool) {
 		return part{}, false
 	}
 	return l.parts[i], true
+}
+
+// partWith returns the lock's part that a lock-delay's record belongs to.
+func (l *Lock) partWith(record string) part {
+	i := slices.IndexFunc(l.parts, func(p part) bool { return queue.Held(p.path) == path.Dir(record) })
+	if i < 0 {
+		return part{}
+	}
+	return l.parts[i]
+}
+
+// modeOf returns what the part's entry with this path is; a record is a stray.
+func (p part) modeOf(node string) Mode {
+	switch {
+	case !p.owns(node):
+		return Stray
+	case p.node || p.mode == Permit:
+		return p.mode
+	}
+	if e, _ := p.member.Names.Parse(path.Base(node)); e.Kind == queue.Shared {
+		return Shared
+	}
+	return Exclusive
 }
 
 // writer reports whether the lock is a read-write lock's writer and no more.

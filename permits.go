@@ -38,6 +38,10 @@ func (c *Client) findSemaphore(ctx context.Context, at string, n int) ([]finding
 func sortPermits(at, parent string, children []string) (contenders, strays []Entry) {
 	l := queue.Sort(children)
 	for _, e := range l.Queue {
+		if parent == leasesOf(at) && !e.Lease() { // nobody counts it
+			l.Foreign = append(l.Foreign, e.Name)
+			continue
+		}
 		contenders = append(contenders, Entry{Path: at, Node: path.Join(parent, e.Name), Name: e.Name, Mode: Permit})
 	}
 	for _, name := range append(l.Malformed, l.Foreign...) {
@@ -81,7 +85,7 @@ func hold(found []finding, at string, n int) []finding {
 	for _, f := range found {
 		if leased(f) {
 			f.Holder = !beyond[attempt{f.Session, f.Token}]
-			if !f.Holder && f.Session == head {
+			if !f.Holder && head != 0 && f.Session == head {
 				continue
 			}
 		}

@@ -24,7 +24,8 @@ import (
 // A lock that is not Reentrant, acquired under its own hold's ctx, would wait for
 // itself for ever, and fails with ErrReentry. (A reader under its own reader's
 // would not: it takes a place of its own in the queue, and can then wait for a
-// writer between the two.)
+// writer between the two. So do further permits of a semaphore that has enough of
+// them, which can then wait for somebody ahead who waits for the first.)
 //
 // Semaphores and Alls can't be re-entered: ErrInvalidLock.
 func (l *Lock) Reentrant() *Lock {

@@ -55,17 +55,24 @@ func (c *Client) revoke(p *possession) {
 // this package see it by [Hold.Revoked]; Curator's must have made their mutex
 // revocable; kazoo's do not look. It needs the right to set the data of the
 // holders' znodes. With an error come those asked before it.
+//
+// In the znodes of other libraries Curator's word takes the place of their data:
+// don't ask those who need them, such as participants of a LeaderLatch, which have
+// their ids there.
 func (l *Lock) Revoke(ctx context.Context) ([]Entry, error) {
 	found, err := l.find(ctx)
 	if err != nil {
-		return nil, &Error{Op: "revoke", Path: l.path, Err: public(err)}
+		return nil, &Error{Op: "revoke", Path: l.Path(), Err: public(err)}
 	}
 	var asked []Entry
 	for _, f := range found {
 		if !f.Holder {
 			continue
 		}
-		there, err := l.client.askBack(ctx, f)
+		there, err := false, f.unread
+		if err == nil {
+			there, err = l.client.askBack(ctx, f)
+		}
 		if err != nil {
 			return asked, &Error{Op: "revoke", Path: l.path, Err: public(err)}
 		}

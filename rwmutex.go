@@ -7,7 +7,8 @@ import (
 )
 
 // An RWMutex is a lock that any number of readers hold together, or one writer
-// alone. Like a [Lock] it is only a name: immutable, and safe for concurrent use.
+// alone. Like a [Lock] it is only a name: immutable, and safe for concurrent use. The
+// locks of the zero RWMutex fail with ErrInvalidLock.
 type RWMutex struct {
 	reader, writer *Lock
 }

@@ -37,7 +37,7 @@ func leasesOf(path string) string { return path + "/leases" }
 // ErrInvalidLock. Whatever other layout is chosen, a semaphore's znodes have
 // Curator's names.
 func (c *Client) Semaphore(name string, n int) *Lock {
-	path, err := lockPath(name)
+	path, err := c.lockPath(name)
 	switch {
 	case err != nil:
 	case n < 1 || n > maxPermits:

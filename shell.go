@@ -154,6 +154,9 @@ func (c *Client) granted(s queue.Signal) {
 		client: c, lock: a.lock, id: s.ID, token: s.Token, session: s.Session, begun: a.begun, owner: a.owner,
 		nodes: s.Nodes, tokens: s.Tokens, gone: make(chan struct{}),
 	}
+	if a.lock.apart() {
+		p.token = 0
+	}
 	a.hold = p.view(a.lock)
 	c.holds[s.ID] = p
 	c.after = append(c.after, func() { close(a.settled) })

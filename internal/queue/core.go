@@ -29,7 +29,10 @@ type Core struct {
 
 	claims []*claim // in order of arrival
 	doomed []*node  // znodes that are, or may be, there and must go
-	probes []probe  // listings under way that look for doomed znodes
+	// sights are the records that were left over when a queue was last looked at,
+	// by the queue's path, and when they were first seen.
+	sights map[string]map[string]time.Duration
+	probes []probe // listings under way that look for doomed znodes
 
 	pending map[uint64]waiter // requests under way
 	lastReq uint64
@@ -48,7 +51,10 @@ func New(cfg Config) *Core {
 	if cfg.Drift == 0 {
 		cfg.Drift = 0.01
 	}
-	return &Core{cfg: cfg, session: SessionChange{State: Disconnected}, pending: map[uint64]waiter{}}
+	return &Core{
+		cfg: cfg, session: SessionChange{State: Disconnected}, pending: map[uint64]waiter{},
+		sights: map[string]map[string]time.Duration{},
+	}
 }
 
 // Take returns what the inputs since the last Take brought: requests to send in

@@ -35,6 +35,12 @@ func (n *node) mine(r Reply) bool {
 	return r.Owner == n.session && carries(r.Data, n.id)
 }
 
+// same reports whether what a Get read is the znode n, which was known to be there
+// under its name. Its id may have been overwritten by whoever wants the lock back.
+func (n *node) same(r Reply) bool {
+	return n.czxid == 0 && r.Owner == n.session || r.Czxid == n.czxid
+}
+
 // lookFixed reads the node lock's znode, behind the create, and leaves a watch
 // on it, be it the claim's own or another's.
 func (c *Core) lookFixed(p *place) {

@@ -133,6 +133,11 @@ func (c *Core) deleted(now time.Duration, n *node, r Reply) {
 	default:
 		n.state, n.refused = alive, true
 		n.retryAt = now + deleteRetry
+		for _, cl := range c.claims {
+			if cl.spec.Try {
+				cl.retry(now) // it may be waiting for this one
+			}
+		}
 		if p := n.parting; p != nil && p.report && !p.told {
 			p.told = true
 			c.signal(Signal{ID: p.id, Kind: Released, Err: r.Err})

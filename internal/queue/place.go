@@ -50,6 +50,7 @@ type place struct {
 	delay  time.Duration
 	record *node                    // what others see when this claim vanishes; nil without delay
 	seen   map[string]time.Duration // uncleared records of others, and when they were first seen
+	dated  bool                     // the records were asked since when others have seen them
 }
 
 // look asks who is in the queue.
@@ -124,7 +125,7 @@ func (p *place) owns(e Entry) bool {
 // data tell. Nothing is granted beside such, whether they are ahead or behind.
 // It reports whether it has to wait for answers.
 func (c *Core) vet(now time.Duration, p *place, queue []Entry) bool {
-	left := 0
+	left, again := 0, false
 	for _, e := range queue {
 		if !e.Heedless(p.names) || p.vetted[e.Name] {
 			continue
@@ -146,6 +147,7 @@ func (c *Core) vet(now time.Duration, p *place, queue []Entry) bool {
 				}
 				p.vetted[e.Name] = true
 			case NoNode:
+				again = true // the listing is old by now
 			case Unknown, NotApplied:
 				p.claim.retry(now + retryPause)
 				p.listing = false
@@ -157,7 +159,10 @@ func (c *Core) vet(now time.Duration, p *place, queue []Entry) bool {
 				c.fail(now, p.claim, r.Err)
 				return
 			}
-			if left == 0 {
+			switch {
+			case left == 0 && again:
+				c.look(p)
+			case left == 0:
 				p.listing = false
 				c.line(now, p)
 			}
@@ -187,6 +192,9 @@ func (c *Core) line(now time.Duration, p *place) {
 		p.blocker = b.Name
 		c.watchOwns(cl)
 		c.watchBlocker(now, p)
+		if cl.spec.Try && !c.leaving(p.parent, b.Name) {
+			cl.retry(now + retryPause) // whose it is will be known in a moment
+		}
 	}
 }
 
@@ -195,9 +203,17 @@ func (c *Core) line(now time.Duration, p *place) {
 // lost, is waited for even by a try; one that can't be deleted is not.
 func (c *Core) lockedByOthers(p *place) bool {
 	_, blocked := Blocker(p.kind, slices.DeleteFunc(slices.Clone(p.ahead), func(e Entry) bool {
-		return c.leaving(p.parent, e.Name)
+		return c.leaving(p.parent, e.Name) || c.sought(p.parent, e.Name)
 	}))
 	return blocked
+}
+
+// sought reports whether a child may be a doomed znode of this client's for which
+// it is still searching, as its name does not tell.
+func (c *Core) sought(parent, name string) bool {
+	return slices.ContainsFunc(c.doomed, func(n *node) bool {
+		return n.parent == parent && n.name == "" && n.named == byData && strings.HasPrefix(name, n.prefix)
+	})
 }
 
 // leaving reports whether a child is a doomed znode of this client's.
@@ -229,8 +245,12 @@ func (c *Core) watchOwn(n *node) {
 		}
 		switch r.Code {
 		case OK:
-			if n.named == byData && !n.mine(r) {
-				c.gone(now, n) // another has taken the name
+			switch {
+			case n.named != byData:
+			case n.same(r):
+				n.czxid = r.Czxid
+			default:
+				c.vanished(now, n) // another has taken the name
 				return
 			}
 			c.heed(cl, r.Data)
@@ -307,8 +327,8 @@ func (c *Core) proceedAt(now time.Duration, p *place) {
 		c.proceedFixed(now, p)
 	case p.role == leases:
 		c.count(p, true)
-	case p.blocker == "" || p.role == gate && p.claim.spec.Try:
-		p.blocker = ""
+	case p.blocker == "" || p.claim.spec.Try:
+		p.blocker = "" // what a try waits for is about to go, or else it fails
 		c.look(p)
 	default:
 		c.watchOwns(p.claim)

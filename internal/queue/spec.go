@@ -21,7 +21,7 @@ type Spec struct {
 	// Data goes into the claim's znodes. It is empty or a JSON object.
 	Data []byte
 	// Delay is how long the claim keeps off a member's lock whose last holder
-	// vanished without a release, counted from when the claim first saw that. With
+	// vanished without a release, counted from when the client first saw that. With
 	// it goes a record beside each entry by which others see the same. Zero means
 	// neither. Not for members with custom names.
 	Delay time.Duration

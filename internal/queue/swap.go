@@ -95,6 +95,9 @@ func (c *Core) sendSwap(now time.Duration, cl *claim) {
 			}
 			cl.retry(now + retryPause)
 		case NotApplied:
+			for _, n := range s.news {
+				n.state = absent
+			}
 			cl.retry(now + retryPause)
 		case SessionOver: // the session's own news follows, and ends the hold
 		case NoNode:
@@ -123,6 +126,9 @@ func (c *Core) swapMissed(now time.Duration, cl *claim, failed int) {
 		p.record, s.olds, s.news = nil, p.nodes, s.news[:len(p.nodes):len(p.nodes)]
 	default: // so that a listing tells
 		s.unsure = true
+		for _, n := range s.news {
+			n.state = unknown
+		}
 		cl.retry(now + retryPause)
 		return
 	}

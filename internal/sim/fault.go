@@ -240,6 +240,7 @@ func (w *World) injectServer(kind faultKind) {
 		})
 	case wallJump:
 		s.wall += w.upTo(2*time.Hour) - time.Hour
+		s.jumped = w.now
 	}
 }
 

@@ -3,6 +3,7 @@ package history
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // never is the return of what need not return.
@@ -22,10 +23,11 @@ type attempt struct {
 	token    int64
 	session  int64
 
-	proven int64 // until when the hold promised to hold
-	lost   int64 // when it said that it is lost; never if it did not
-	limit  int64 // from when on an operator, or a kill, may have ended it
-	killed bool  // the client was killed before the attempt was over
+	proven int64  // until when the hold promised to hold
+	lost   int64  // when it said that it is lost; never if it did not
+	limit  int64  // from when on an operator, or a kill, may have ended it
+	why    string // it says that it is lost
+	killed bool   // the client was killed before the attempt was over
 
 	down, release call
 }
@@ -69,7 +71,7 @@ func gather(events []Event) *gathering {
 			g.problem("unknown operation %q", e.Op)
 		}
 	}
-	// An operator may end a session before the client has its hold's reply.
+	// This is done last: an operator may end a session before the client has its hold's reply.
 	for _, e := range events {
 		if e.Op != Expire || e.Kind != Invoke {
 			continue
@@ -113,6 +115,7 @@ func (g *gathering) acquire(e Event) {
 	a := g.byID[e.ID]
 	switch {
 	case e.Kind == Invoke && a == nil && e.ID > 0:
+		// Until something else is known, nothing returns and nothing ends.
 		a = &attempt{id: e.ID, outer: e.ID, client: e.Client, claims: e.Claims, try: e.Try, invoked: e.At,
 			returned: never, lost: never, limit: never,
 			down: call{invoked: never, returned: never}, release: call{invoked: never, returned: never}}
@@ -123,15 +126,22 @@ func (g *gathering) acquire(e Event) {
 			g.problem("attempt %d enters %d again, which does not exist", e.ID, e.Outer)
 		}
 		g.claims(a)
+	// Whatever a process writes after it was killed, it was not killed then.
 	case e.Kind == Invoke || a == nil || a.outcome != "" || a.killed:
 		g.problem("attempt %d: the acquire's %q came out of turn", e.ID, e.Kind)
 	default:
 		a.outcome, a.returned, a.locked = e.Kind, e.At, e.Locked
 		a.token, a.session, a.proven = e.Token, e.Session, e.Until
-		if e.Kind == OK && e.Token <= 0 {
+		if e.Kind == OK && e.Token <= 0 && (e.Token < 0 || !a.onlyPermits()) {
 			g.problem("attempt %d was granted with the token %d", a.id, e.Token)
 		}
 	}
+}
+
+// onlyPermits reports whether the attempt claims nothing that has an order, so
+// that its hold needs no token.
+func (a *attempt) onlyPermits() bool {
+	return !slices.ContainsFunc(a.claims, func(c Claim) bool { return c.Mode != Permit })
 }
 
 // claims checks what an attempt asks for.
@@ -154,6 +164,7 @@ func (g *gathering) claims(a *attempt) {
 func (g *gathering) holding(a *attempt, e Event) {
 	if e.Op == Look {
 		switch {
+		// A hold that ends does not come back, in what it says of itself.
 		case e.Kind == OK && a.release.invoked != never:
 			g.problem("attempt %d says that it is held after its release", a.id)
 		case e.Kind == OK && a.lost != never:
@@ -161,7 +172,7 @@ func (g *gathering) holding(a *attempt, e Event) {
 		case e.Kind == OK:
 			a.proven = max(a.proven, e.Until)
 		default:
-			a.lost = min(a.lost, e.At)
+			a.lose(e)
 		}
 		return
 	}
@@ -178,10 +189,17 @@ func (g *gathering) holding(a *attempt, e Event) {
 		g.problem("attempt %d: the %s's %q came out of turn", a.id, e.Op, e.Kind)
 	}
 	if e.Op == Release && e.Kind == Fail {
-		a.lost = min(a.lost, e.At)
+		a.lose(e)
 	}
 	if e.Op == Release && e.Kind == OK && a.lost != never {
 		g.problem("attempt %d was lost, and its release says that it was held", a.id)
+	}
+}
+
+// lose takes in that the hold says that it is lost. The first time counts.
+func (a *attempt) lose(e Event) {
+	if a.lost == never {
+		a.lost, a.why = e.At, e.Err
 	}
 }
 
@@ -191,6 +209,7 @@ func (g *gathering) unfinished() {
 		if a.killed || a.outcome == Fail || a.outcome == Info {
 			continue
 		}
+		// A run that stops early would look as if all had gone well until then.
 		switch {
 		case a.outcome == "":
 			g.problem("attempt %d has no outcome", a.id)
@@ -209,6 +228,7 @@ func (a *attempt) end() int64 {
 		// A release that does not say lost is the release of something held.
 		return min(a.release.invoked, a.lost, a.limit)
 	}
+	// Nobody released it: it is certain as far as its own word goes, no further.
 	return min(a.proven, a.release.invoked, a.lost, a.limit)
 }
 

@@ -18,6 +18,10 @@ type Rules struct {
 	// confirmed to be released, a try may still find what it left. Zero means
 	// that tries may find the lock taken for no visible reason.
 	Linger time.Duration
+	// Kept says that nobody takes away what is held but by ending sessions: a hold
+	// that is lost before its deadline, in a session that nobody ended, is then a
+	// violation.
+	Kept bool
 	// Floor is what must have happened for the history to show anything.
 	Floor Floor
 }
@@ -28,7 +32,7 @@ type Floor struct {
 	Waited    int // of these, those that were granted after another's end while they waited
 	Refused   int // tries that found the lock taken
 	Cancelled int // acquires that failed otherwise
-	Lost      int // holds that ended by themselves
+	Lost      int // holds that said that they were lost
 	Unknown   int // operations of unknown outcome
 	Lowered   int // downgrades that were done
 	Reentered int // acquires inside of a hold
@@ -60,6 +64,9 @@ func Check(h *History, rules Rules) *Report {
 	r.Violations, r.Margins = append(r.Violations, problems...), margins
 	if rules.Linger > 0 {
 		r.Violations = append(r.Violations, unreasonable(g.attempts, int64(rules.Linger))...)
+	}
+	if rules.Kept {
+		r.Violations = append(r.Violations, lostForNothing(g.attempts)...)
 	}
 	r.order(g, rules)
 	return r
@@ -120,7 +127,7 @@ func (r *Report) count(g *gathering) {
 				r.Done.Waited++
 			}
 		}
-		if a.granted() && a.outer == a.id && a.loose() {
+		if a.granted() && a.outer == a.id && a.lost != never {
 			r.Done.Lost++
 		}
 		if a.down.outcome == OK {

@@ -109,3 +109,29 @@ func TestRefusals(t *testing.T) {
 		t.Errorf("without a limit: %v", r.Violations)
 	}
 }
+
+// TestLostForNothing: where holds are kept, none is lost before its time.
+func TestLostForNothing(t *testing.T) {
+	for _, c := range []struct {
+		name, story string
+		fine        bool
+	}{
+		{"at its deadline", `1 call; 1 got 5 until 25; 1 lost`, true},
+		{"before its deadline", `1 call; 1 got 5 until 35; 1 lost`, false},
+		{"before a later deadline", `1 call; 1 got 5 until 25; 1 held until 90; 1 lost`, false},
+		{"the release finds it lost", `1 call; 1 got 5 until 90; 1 release; 1 too-late`, false},
+		{"its session was ended", `1 call; 1 got 5 until 90; 9 expire 1; 9 expired 1; 1 lost`, true},
+		{"another's session was ended", `1 call; 1 got 5 until 90; 9 expire 2; 9 expired 2; 1 lost`, false},
+		{"released", `1 call; 1 got 5 until 90; 1 release; 1 released`, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := story(t, c.story)
+			if r := Check(h, Rules{Model: Multi(), Kept: true}); (len(r.Violations) == 0) != c.fine {
+				t.Errorf("%v", r.Violations)
+			}
+			if r := Check(h, Rules{Model: Multi()}); len(r.Violations) != 0 {
+				t.Errorf("where they may be: %v", r.Violations)
+			}
+		})
+	}
+}

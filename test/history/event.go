@@ -75,7 +75,7 @@ type Event struct {
 	// Outer is the attempt whose hold is entered again; 0 of any other.
 	Outer int `json:"outer,omitempty"`
 
-	Token   int64 `json:"token,omitempty"`
+	Token   int64 `json:"token,omitempty"` // may be 0 of a hold of permits alone
 	Session int64 `json:"session,omitempty"`
 	// Until is the hold's deadline as it was at At, on the same clock: what it
 	// promises to hold for if the servers are not heard of again.

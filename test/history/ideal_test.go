@@ -96,10 +96,7 @@ func (l *lock) add(e Event) {
 
 // step does one thing: acquire, most often.
 func (l *lock) step() {
-	var held []int
-	for _, id := range slices.Sorted(maps.Keys(l.holds)) {
-		held = append(held, id)
-	}
+	held := slices.Sorted(maps.Keys(l.holds))
 	what := rapid.IntRange(0, 9).Draw(l.t, "what")
 	if len(held) == 0 || what < 4 {
 		l.acquire()

@@ -18,6 +18,9 @@ func TestMulti(t *testing.T) {
 		judged{"permits among them", `
 			1 call on /x and permits 1/2 on /s; 1 got 5; 2 call permits 1/2 on /s; 2 got 6; 3 call on /x and permits 2/2 on /s
 			1 release; 1 released; 2 release; 3 got 7; 2 released; 3 release; 3 released`, true, true},
+		judged{"permits alone need no token", `
+			1 call permits 1/2 on /s and permits 1/2 on /r; 1 got 0; 2 call permits 1/2 on /s and permits 1/2 on /r; 2 got 0
+			1 release; 1 released; 2 release; 2 released`, true, true},
 		judged{"too many permits", `
 			1 call on /x and permits 1/2 on /s; 1 got 5; 2 call on /y and permits 2/2 on /s; 2 got 6
 			1 release; 1 released; 2 release; 2 released`, false, false},

@@ -1,6 +1,9 @@
 package history
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // unreasonable finds tries that were refused while nobody else was there.
 //
@@ -47,4 +50,16 @@ func share(a, b *attempt) bool {
 		}
 	}
 	return false
+}
+
+// lostForNothing finds holds that were lost before the deadline that they had
+// promised, in a session that nobody ended.
+func lostForNothing(attempts []*attempt) []string {
+	var problems []string
+	for _, a := range attempts {
+		if a.lost < a.proven && a.limit == never {
+			problems = append(problems, fmt.Sprintf("attempt %d was lost %v before its deadline: %s", a.id, time.Duration(a.proven-a.lost), a.why))
+		}
+	}
+	return problems
 }

@@ -32,6 +32,12 @@ func TestContention(t *testing.T) {
 			{name: "mutex", sides: both("mutex=a:x")},
 			{name: "mutex in pairs", sides: pairs("mutex=a:x")},
 			{name: "hasty mutex", sides: both("mutex=a:x"), limit: hasty, hasty: true},
+			{name: "tries", limit: patience, limited: "zklock", pause: hasty / 2,
+				sides: map[string][]string{"zklock": {"try:mutex=a:x"}, "curator": {"mutex=a:x"}}},
+			{name: "tries of all kinds", limit: patience, limited: "zklock", pause: hasty / 2, sides: map[string][]string{
+				"zklock": {"try:read=a:s", "try:write=a:x", "read=a:s"}, "curator": rw}},
+			{name: "tries of a semaphore", limit: patience, limited: "zklock", pause: hasty / 2, sides: map[string][]string{
+				"zklock": {"try:semaphore:3:2=a:p2/3", "try:semaphore:3=a:p1/3"}, "curator": {"semaphore:3=a:p1/3"}}},
 			{name: "read-write", sides: both(rw...)},
 			{name: "read-write in pairs", sides: pairs(rw...)},
 			{name: "hasty read-write", sides: both(rw...), limit: hasty, hasty: true},
@@ -64,7 +70,7 @@ func TestContention(t *testing.T) {
 			{name: "kazoo layout", sides: map[string][]string{"zklock:kazoo": {"mutex=a:x"}, "kazoo": {"lock=a:x"}}},
 			// kazoo's waiting readers wait for later writers as well, and give up.
 			{name: "kazoo layout read-write", limit: hasty, limited: "kazoo", sides: map[string][]string{"zklock:kazoo": rw, "kazoo": rw}},
-			{name: "kazoo layout hasty read-write", limit: hasty, hasty: true,
+			{name: "kazoo layout hasty read-write", limit: hasty / 2, hasty: true,
 				sides: map[string][]string{"zklock:kazoo": rw, "kazoo": rw}},
 
 			// Curator's and kazoo's do not exclude each other, but each ours.

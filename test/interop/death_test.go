@@ -35,6 +35,7 @@ func TestHandOverAtDeath(t *testing.T) {
 			{name: "Curator's then ours", holder: "curator", waiter: "zklock", holds: "mutex", waits: "mutex", below: queue, nodes: 2},
 			{name: "ours then kazoo's", holder: "zklock", waiter: "kazoo", holds: "mutex", waits: "lock-shared", below: queue, nodes: 2},
 			{name: "kazoo's then ours", holder: "kazoo", waiter: "zklock", holds: "lock", waits: "mutex", below: queue, nodes: 2},
+			{name: "kazoo's reader then its writer", holder: "kazoo", waiter: "kazoo", holds: "read", waits: "write", below: queue, nodes: 2},
 			{name: "our reader then Curator's writer", holder: "zklock", waiter: "curator", holds: "read", waits: "write", below: queue, nodes: 2},
 			{name: "Curator's reader then our writer", holder: "curator", waiter: "zklock", holds: "read", waits: "write", below: queue, nodes: 2},
 			{name: "our permit then Curator's", holder: "zklock", waiter: "curator", holds: "semaphore:1", waits: "semaphore:1", below: semaphore, nodes: 3},
@@ -80,6 +81,7 @@ func (b *bequest) arrange(t *testing.T, ctx context.Context, s zkreal.SharedServ
 		b.granted <- err
 	}()
 	below := slices.Clone(b.below)
+	// The paths of the directories in which the queue shows.
 	for i := range below {
 		below[i] = path + below[i]
 	}

@@ -90,6 +90,8 @@ type comer struct {
 	granted chan error // with room for the one value
 }
 
+// run brings the comers into line one by one, and then has them hold and release
+// in turn.
 func (q *queueing) run(t *testing.T, f *fleet) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), handoverWait)
@@ -121,6 +123,8 @@ func (q *queueing) run(t *testing.T, f *fleet) {
 				t.Fatalf("%d (%s), whose turn it was: %v", i, q.comers[i], err)
 			}
 		}
+		// Who was granted before its turn may have said so by now. (Who has not is
+		// caught by the contests.)
 		for _, later := range slices.Concat(q.groups[g+1:]...) {
 			select {
 			case err := <-line[later].granted:
@@ -149,6 +153,7 @@ func (q *queueing) line(f *fleet) []*comer {
 	return line
 }
 
+// wait waits for the comer's grant.
 func (c *comer) wait(ctx context.Context) error {
 	select {
 	case err := <-c.granted:

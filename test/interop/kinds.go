@@ -9,12 +9,15 @@ import (
 )
 
 // clientOptions are the options of a client with the layout: curator (or
-// nothing), kazoo, mixed or latch.
+// nothing), kazoo, mixed, latch, or containers, which is Curator's with parents
+// that the servers may remove.
 func clientOptions(layout string) (*zklock.Options, error) {
 	// kazoo's clients fail when a container goes.
 	opts := &zklock.Options{SessionTimeout: SessionTimeout, PersistentParents: true}
 	switch layout {
 	case "", "curator":
+	case "containers":
+		opts.PersistentParents = false
 	case "kazoo":
 		opts.Layout = zklock.KazooLayout()
 	case "mixed":
@@ -56,6 +59,7 @@ func makeLock(c *zklock.Client, kind, path string) (*zklock.Lock, error) {
 	return nil, fmt.Errorf("unknown kind %q", kind)
 }
 
+// makeSemaphore reads the numbers of semaphore:N:K; K is 1 if left out.
 func makeSemaphore(c *zklock.Client, path string, numbers []string) (*zklock.Lock, error) {
 	var n [2]int
 	n[1] = 1
@@ -71,6 +75,7 @@ func makeSemaphore(c *zklock.Client, path string, numbers []string) (*zklock.Loc
 	return c.Semaphore(path, n[0]).Permits(n[1]), nil
 }
 
+// makeMulti makes one lock of the kind for each path, and of them all one.
 func makeMulti(c *zklock.Client, paths []string, kind string) (*zklock.Lock, error) {
 	locks := make([]*zklock.Lock, len(paths))
 	for i, path := range paths {

@@ -38,6 +38,7 @@ type election struct {
 	observer       observer
 }
 
+// run has ours lead, then Curator's, then ours again.
 func (e *election) run() {
 	ctx, cancel := context.WithTimeout(e.t.Context(), handoverWait)
 	defer cancel()
@@ -111,6 +112,7 @@ func (e *election) leads(ctx context.Context, want ...string) {
 	if err != nil {
 		e.t.Fatal(err)
 	}
+	// Ours shows the same, from the znodes' data.
 	got = nil
 	for i, entry := range entries {
 		if entry.Holder != (i == 0) {

@@ -151,25 +151,6 @@ func exclusion(t *testing.T, path string, holder *Peer, holds string, tries *Pee
 	}
 }
 
-// TestWaiterIsGrantedWhenTheHolderDies covers the session's expiry: nobody
-// releases.
-func TestWaiterIsGrantedWhenTheHolderDies(t *testing.T) {
-	onEach(t, func(t *testing.T, s zkreal.SharedServer) {
-		holder, other := Kazoo(t, s.Addr), Kazoo(t, s.Addr)
-		path := s.Chroot + "/dies"
-		if _, err := holder.Acquire(t.Context(), "read", path, patience); err != nil {
-			t.Fatal(err)
-		}
-		holder.Kill()
-		if _, err := other.Acquire(t.Context(), "write", path, refusal); !errors.Is(err, ErrTimeout) {
-			t.Errorf("before the session expired: %v, want that it waits", err)
-		}
-		if _, err := other.Acquire(t.Context(), "write", path, patience); err != nil {
-			t.Errorf("after the session expired: %v", err)
-		}
-	})
-}
-
 func TestPeerSaysWhatWentWrong(t *testing.T) {
 	s := zkreal.Shared(t)
 	for _, p := range []*Peer{Kazoo(t, s.Addr), Curator(t, s.Addr)} {

@@ -23,6 +23,7 @@ func dialZklock(t *testing.T, s zkreal.SharedServer, layout string) *zklock.Clie
 	return dialWith(t, s, opts)
 }
 
+// dialWith is the same with any options.
 func dialWith(t *testing.T, s zkreal.SharedServer, opts *zklock.Options) *zklock.Client {
 	t.Helper()
 	c, err := zklock.Dial(t.Context(), s.Addr, opts)
@@ -40,6 +41,7 @@ func dialWith(t *testing.T, s zkreal.SharedServer, opts *zklock.Options) *zklock
 // observer looks at znodes.
 type observer struct{ *zk.Client }
 
+// newObserver has a session of its own, closed in the test's cleanup.
 func newObserver(t *testing.T, s zkreal.SharedServer) observer {
 	t.Helper()
 	c, err := zk.Dial(t.Context(), s.Addr, nil)

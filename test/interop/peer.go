@@ -157,6 +157,8 @@ type Contest struct {
 	// not acquired is tried again.
 	Limit time.Duration
 	Hasty bool
+	// Pause is the longest time between two rounds, each a random part of it.
+	Pause time.Duration
 }
 
 // Contend makes the client take locks again and again beside others, once all
@@ -168,7 +170,8 @@ func (p *Peer) Contend(ctx context.Context, c *Contest) (timeouts int, err error
 		millis = -millis
 	}
 	words := []string{
-		"contend", c.Path, fmt.Sprint(c.Rounds), fmt.Sprint(millis), c.Witness.Addr(), c.Name,
+		"contend", c.Path, fmt.Sprint(c.Rounds), fmt.Sprint(millis), fmt.Sprint(c.Pause.Milliseconds()),
+		c.Witness.Addr(), c.Name,
 	}
 	a, err := p.Do(ctx, append(words, c.Choices...)...)
 	return a.Timeouts, err

@@ -3,6 +3,7 @@ package interop
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -39,47 +40,69 @@ func notRevoked(t *testing.T, h *zklock.Hold) {
 	}
 }
 
-// TestCuratorRevokesOurs: Curator's Revoker reaches holders of every kind that has
-// a znode to write to, and so does the word of ZooKeeper's recipe.
+// TestCuratorRevokesOurs: Curator's Revoker reaches holders of every kind, by any
+// of their znodes, and so does the word of ZooKeeper's recipe.
 func TestCuratorRevokesOurs(t *testing.T) {
 	onEach(t, func(t *testing.T, s zkreal.SharedServer) {
 		curator, o := Curator(t, s.Addr), newObserver(t, s)
-		c := dialZklock(t, s, "")
-		for _, kind := range []string{"mutex", "read", "write", "semaphore:2"} {
-			for name, revoke := range map[string]func(ctx context.Context, node string) error{
-				"Revoker": func(ctx context.Context, node string) error {
-					_, err := curator.Do(ctx, "revoke", node)
-					return err
-				},
-				"recipe": func(ctx context.Context, node string) error {
-					_, err := o.Set(ctx, node, []byte("unlock"), -1)
-					return err
-				},
-			} {
-				t.Run(name+" "+kind, func(t *testing.T) {
-					lock, err := makeLock(c, kind, s.Chroot+"/revoke-"+name+"-"+strings.ReplaceAll(kind, ":", "-"))
-					if err != nil {
-						t.Fatal(err)
-					}
-					hold, err := lock.Acquire(t.Context())
-					if err != nil {
-						t.Fatal(err)
-					}
-					notRevoked(t, hold)
-					if err := revoke(t.Context(), hold.Node()); err != nil {
-						t.Fatal(err)
-					}
-					awaitRevoked(t, hold)
-					if err := hold.Verify(t.Context()); err != nil {
-						t.Errorf("Verify of a hold that is asked for: %v", err)
-					}
-					if err := hold.Release(t.Context()); err != nil {
-						t.Error(err)
-					}
-				})
+		revokers := map[string]func(ctx context.Context, node string) error{
+			"Revoker": func(ctx context.Context, node string) error {
+				_, err := curator.Do(ctx, "revoke", node)
+				return err
+			},
+			"recipe": func(ctx context.Context, node string) error {
+				_, err := o.Set(ctx, node, []byte("unlock"), -1)
+				return err
+			},
+		}
+		for _, c := range []struct {
+			layout, kind string
+			nodes        int
+		}{
+			{"", "mutex", 1}, {"", "read", 1}, {"", "write", 1}, {"", "semaphore:3:2", 2}, {"", "multi", 2},
+			{"kazoo", "mutex", 1}, {"kazoo", "read", 1}, {"mixed", "mutex", 2}, {"latch", "mutex", 1},
+		} {
+			client := dialZklock(t, s, c.layout)
+			for name, revoke := range revokers {
+				for i := range c.nodes {
+					t.Run(fmt.Sprint(name, c.layout, c.kind, i), func(t *testing.T) {
+						path := s.Chroot + "/" + strings.NewReplacer("/", "-", ":", "-").Replace(t.Name())
+						lock, err := makeLock(client, c.kind, path+"1,"+path+"2")
+						if c.kind != "multi" {
+							lock, err = makeLock(client, c.kind, path)
+						}
+						if err != nil {
+							t.Fatal(err)
+						}
+						isRevoked(t, lock, i, c.nodes, revoke)
+					})
+				}
 			}
 		}
 	})
+}
+
+// isRevoked takes the lock and has it asked for at one of the hold's znodes.
+func isRevoked(t *testing.T, lock *zklock.Lock, i, nodes int, revoke func(ctx context.Context, node string) error) {
+	t.Helper()
+	hold, err := lock.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	notRevoked(t, hold)
+	if len(hold.Nodes()) != nodes {
+		t.Fatalf("nodes %q, want %d", hold.Nodes(), nodes)
+	}
+	if err := revoke(t.Context(), hold.Nodes()[i]); err != nil {
+		t.Fatal(err)
+	}
+	awaitRevoked(t, hold)
+	if err := hold.Verify(t.Context()); err != nil {
+		t.Errorf("Verify of a hold that is asked for: %v", err)
+	}
+	if err := hold.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestRevokedBeforeAsked: a revocation that came before anybody looked is not lost.

@@ -139,6 +139,8 @@ func (w *Witness) keep(conn net.Conn) bool {
 	return true
 }
 
+// close hangs up on all parties, which lets go whoever waits for others to join,
+// and waits for the goroutines.
 func (w *Witness) close() {
 	_ = w.ln.Close()
 	w.mu.Lock()
@@ -177,6 +179,8 @@ func (w *Witness) serve(conn net.Conn) {
 	}
 }
 
+// hear obeys one line of a party. Its errors are answers to the party; they change
+// nothing.
 func (w *Witness) hear(p *party, words []string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -217,11 +221,13 @@ func (w *Witness) hear(p *party, words []string) error {
 	return fmt.Errorf("%w: %q", ErrWitness, words)
 }
 
-// enter is called with the mutex held.
+// enter judges a party's claims against everybody's inside, and lets it in either
+// way, as it is in already. The mutex is held.
 func (w *Witness) enter(p *party, claims map[string]claim, token int64) {
 	p.claims = claims
 	w.move(p, "entered")
 	w.report.Entries[p.kind]++
+	// A party's claims on several places are one entry, however many conflict.
 	conflict, beside, handover, stale := "", false, false, false
 	for name, c := range claims {
 		at := w.places[name]
@@ -243,6 +249,7 @@ func (w *Witness) enter(p *party, claims map[string]claim, token int64) {
 	w.report.count(conflict, beside, handover, stale)
 }
 
+// count adds one entry's findings.
 func (r *Report) count(conflict string, beside, handover, stale bool) {
 	switch {
 	case conflict != "":
@@ -273,7 +280,7 @@ func (w *Witness) move(p *party, what string) {
 	w.last, w.lastly = now, what
 }
 
-// leave is called with the mutex held.
+// leave forgets the party's claims. The mutex is held.
 func (w *Witness) leave(p *party) {
 	w.move(p, "left")
 	for name := range p.claims {
@@ -313,6 +320,7 @@ func (at *place) note(c claim, token int64) (stale bool) {
 	return stale
 }
 
+// parseClaims reads what a party uses, by place.
 func parseClaims(text string) (map[string]claim, error) {
 	claims := map[string]claim{}
 	for one := range strings.SplitSeq(text, ",") {
@@ -333,6 +341,7 @@ func parseClaims(text string) (map[string]claim, error) {
 	return claims, nil
 }
 
+// String is for the descriptions of conflicts.
 func (c claim) String() string {
 	if c.how == 'p' {
 		return fmt.Sprintf("%d of %d", c.permits, c.n)

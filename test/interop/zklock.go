@@ -87,6 +87,7 @@ func (z *zklockPeer) serve(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	// Many processes start at once, on a machine of few processors.
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	z.client, err = zklock.Dial(ctx, z.Servers, opts)
 	cancel()
@@ -99,7 +100,7 @@ func (z *zklockPeer) serve(in io.Reader, out io.Writer) error {
 		a, err := z.obey(words)
 		switch {
 		case errors.Is(err, context.DeadlineExceeded):
-			a.Error = "timeout"
+			a.Error = "timeout" // what the test makes an ErrTimeout of
 		case err != nil:
 			a.Error = err.Error()
 		default:
@@ -112,9 +113,12 @@ func (z *zklockPeer) serve(in io.Reader, out io.Writer) error {
 			return nil
 		}
 	}
+	// The test went away without a word, or killed what it had no more use for.
 	return z.client.Close()
 }
 
+// obey carries out one command; its words are those of the other clients, which
+// java/CuratorPeer.java lists.
 func (z *zklockPeer) obey(words []string) (a Answer, err error) {
 	switch {
 	case words[0] == "acquire" && len(words) == 4:
@@ -122,14 +126,14 @@ func (z *zklockPeer) obey(words []string) (a Answer, err error) {
 		if err != nil {
 			return a, err
 		}
-		z.hold, err = acquire(lock, limit)
+		z.hold, err = acquire(lock, limit, false)
 		if err == nil {
 			a.Node = z.hold.Node()
 		}
 		return a, err
 	case words[0] == "release":
 		return a, z.hold.Release(context.Background())
-	case words[0] == "contend" && len(words) > 6:
+	case words[0] == "contend" && len(words) > 7:
 		a.Timeouts, err = z.contend(words[1:])
 		return a, err
 	case words[0] == "close":
@@ -149,8 +153,9 @@ func (z *zklockPeer) lock(kind, path, millis string) (*zklock.Lock, time.Duratio
 }
 
 // acquire takes the lock within the limit; a negative one means a random part of
-// its size. A nil lock, which guards nothing, has a nil hold.
-func acquire(l *zklock.Lock, limit time.Duration) (*zklock.Hold, error) {
+// its size. With try it does not wait for others. A nil lock, which guards
+// nothing, has a nil hold.
+func acquire(l *zklock.Lock, limit time.Duration, try bool) (*zklock.Hold, error) {
 	if l == nil {
 		return nil, nil
 	}
@@ -159,13 +164,21 @@ func acquire(l *zklock.Lock, limit time.Duration) (*zklock.Hold, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
+	if try {
+		return l.TryAcquire(ctx)
+	}
 	return l.Acquire(ctx)
 }
 
-// contend has the goroutines share the rounds.
+// contend has the goroutines share the rounds. A kind with "try:" before it is
+// taken without waiting.
 func (z *zklockPeer) contend(words []string) (timeouts int, err error) {
-	path, witness, name, choices := words[0], words[3], words[4], words[5:]
+	path, witness, name, choices := words[0], words[4], words[5], words[6:]
 	rounds, err := strconv.Atoi(words[1])
+	if err != nil {
+		return 0, err
+	}
+	pause, err := strconv.Atoi(words[3])
 	if err != nil {
 		return 0, err
 	}
@@ -174,15 +187,22 @@ func (z *zklockPeer) contend(words []string) (timeouts int, err error) {
 	errs := make([]error, n)
 	var wg sync.WaitGroup
 	for i := range all {
-		all[i] = contender{rounds: (rounds + i) / n, witness: witness, name: fmt.Sprintf("%s.%d", name, i)}
+		all[i] = contender{
+			rounds: (rounds + i) / n, witness: witness, name: fmt.Sprintf("%s.%d", name, i),
+			pause: time.Duration(pause) * time.Millisecond,
+		}
+		// Each goroutine begins with another choice, as each process does.
 		for j := range choices {
 			kind, claims, _ := strings.Cut(choices[(i+j)%len(choices)], "=")
+			kind, try := strings.CutPrefix(kind, "try:")
 			lock, limit, err := z.lock(kind, path, words[2])
 			if err != nil {
 				return 0, err
 			}
 			all[i].limit = limit
-			all[i].locks, all[i].claims = append(all[i].locks, lock), append(all[i].claims, claims)
+			all[i].locks = append(all[i].locks, lock)
+			all[i].tries = append(all[i].tries, try)
+			all[i].claims = append(all[i].claims, claims)
 		}
 		wg.Go(func() { errs[i] = all[i].run() })
 	}
@@ -197,12 +217,15 @@ func (z *zklockPeer) contend(words []string) (timeouts int, err error) {
 type contender struct {
 	rounds        int
 	locks         []*zklock.Lock
+	tries         []bool   // of each lock: not to wait
 	claims        []string // of each lock
 	limit         time.Duration
+	pause         time.Duration // the longest between two rounds
 	witness, name string
 	timeouts      int
 }
 
+// run joins the witness, waits there for the others, and does all its rounds.
 func (c *contender) run() error {
 	conn, err := net.Dial("tcp", c.witness)
 	if err != nil {
@@ -227,6 +250,9 @@ func (c *contender) run() error {
 		if err := c.round(i%len(c.locks), say); err != nil {
 			return err
 		}
+		if c.pause > 0 {
+			<-time.After(rand.N(c.pause))
+		}
 	}
 	return nil
 }
@@ -234,9 +260,12 @@ func (c *contender) run() error {
 // round takes a lock, however often it takes, and uses it. A choice with two
 // claims, WRITER>READER, is of a writer that becomes a reader on the way.
 func (c *contender) round(which int, say func(string) error) error {
-	h, err := acquire(c.locks[which], c.limit)
-	for ; errors.Is(err, context.DeadlineExceeded); h, err = acquire(c.locks[which], c.limit) {
+	h, err := acquire(c.locks[which], c.limit, c.tries[which])
+	for ; errors.Is(err, context.DeadlineExceeded) || errors.Is(err, zklock.ErrLocked); h, err = acquire(c.locks[which], c.limit, c.tries[which]) {
 		c.timeouts++
+		if c.tries[which] {
+			<-time.After(time.Millisecond) // what would be a busy loop
+		}
 	}
 	if err != nil {
 		return err

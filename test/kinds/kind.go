@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"context"
 	"errors"
 
 	"github.com/zklock/zklock"
@@ -23,6 +24,16 @@ type Kind struct {
 	Again func(held []history.Claim, n int) error
 	// Writer says of the n-th way that it is a read-write lock's writer.
 	Writer func(n int) bool
+	// Several is set where it is of several paths, so that no single lock shows who
+	// holds and who waits.
+	Several bool
+	// Names is how many znodes stand for one entry.
+	Names int
+	// Options are what its clients need to be set; nil for nothing.
+	Options func(*zklock.Options)
+	// Delayed is set where a lost hold keeps the lock for a while: who waits then
+	// is not said by a World.
+	Delayed bool
 	// Unguarded is set where a hold guards no operations, since its znode's name
 	// does not tell it from another's.
 	Unguarded bool
@@ -36,9 +47,53 @@ func (k Kind) lowers(claims []history.Claim, way int) bool {
 	return k.Writer != nil && k.Writer(way) && claims[0].Mode == history.Exclusive
 }
 
+// fences reports whether holds have a path to themselves that they can guard.
+func (k Kind) fences() bool { return !k.Unguarded && k.Models[0].Name != "semaphore" }
+
 // All are all kinds.
 func All() []Kind {
-	return []Kind{mutex(), reentrant(), readWrite(), semaphore(), nodeLock(), multi()}
+	return []Kind{
+		mutex(), reentrant(), readWrite(), semaphore(), nodeLock(), multi(),
+		laid(readWrite(), "kazoo", zklock.KazooLayout()),
+		mixed(),
+		recipe(),
+		laid(multi(), "mixed-multi", zklock.MixedLayout()),
+		delayed(readWrite()),
+	}
+}
+
+// laid is a kind in another layout.
+func laid(k Kind, name string, l zklock.Layout) Kind {
+	k.Name = name
+	k.Options = func(o *zklock.Options) { o.Layout = l }
+	return k
+}
+
+// mixed is the read-write lock in two layouts at once.
+func mixed() Kind {
+	k := laid(readWrite(), "mixed", zklock.MixedLayout())
+	k.Names = 2
+	return k
+}
+
+// recipe is the read-write lock as a team of its own may have made it.
+func recipe() Kind {
+	return laid(readWrite(), "recipe", zklock.Layout{Prefix: "host", Exclusive: "-W-", Shared: "-R-"})
+}
+
+// delayed is a kind with a lock-delay.
+func delayed(k Kind) Kind {
+	k.Name, k.Delayed = "delayed", true
+	k.Options = func(o *zklock.Options) { o.LockDelay = o.SessionTimeout / 8 }
+	return k
+}
+
+// dial connects a client of the kind.
+func (k Kind) dial(ctx context.Context, servers string, o zklock.Options) (*zklock.Client, error) {
+	if k.Options != nil {
+		k.Options(&o)
+	}
+	return zklock.Dial(ctx, servers, &o)
 }
 
 // exclusive is the claim of a mutex or a writer.
@@ -180,7 +235,8 @@ func multi() Kind {
 			}
 			return ways[n].l, ways[n].claims
 		},
-		Ways: 11,
+		Ways:    11,
+		Several: true,
 	}
 }
 

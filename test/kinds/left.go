@@ -3,10 +3,12 @@ package kinds
 import (
 	"context"
 	"errors"
+	"net"
 	"path"
 	"regexp"
 
 	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zktest"
 )
 
 // parent is how the parents of locks' entries are called in these tests.
@@ -47,3 +49,13 @@ func Left(ctx context.Context, c *zk.Client, root string) ([]string, error) {
 // container reports whether a znode is a container: servers show that by an
 // owner that no session has (EphemeralType.CONTAINER_EPHEMERAL_OWNER).
 func container(s zk.Stat) bool { return s.EphemeralOwner == -1<<63 }
+
+// past connects to a server past its relay and so past all faults.
+func past(srv *zktest.Server) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if server := srv.Server(); server != nil {
+			return server.DialContext(ctx, network, addr)
+		}
+		return nil, net.ErrClosed // it is being restarted
+	}
+}

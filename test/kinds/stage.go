@@ -33,13 +33,16 @@ const sessionTimeout = 20 * time.Second
 type stage struct {
 	kind    Kind
 	srv     *zktest.Server
+	past    func(context.Context, string, string) (net.Conn, error)
 	ops     *zk.Client // who looks and meddles
 	clients []*zklock.Client
+	looker  *zklock.Client // past the faults
 	root    string
 	rec     *history.Recorder
 	parts   map[int]*part
 	names   int
 	worlds  []*World // one of them is the true one
+	vague   bool     // there are too many
 	faults  []*zktest.Fault
 	running sync.WaitGroup
 }
@@ -80,9 +83,9 @@ func grant(log *history.Attempt, h *zklock.Hold, err error) answer {
 // patience bounds what must not take long on the bubble's clock.
 const patience = 10 * sessionTimeout
 
-// Play carries out commands one by one in a bubble of its own, and returns what
-// was unlike the model, and the history.
-func Play(t *testing.T, kind Kind, commands []Command) (err error, h *history.History) {
+// Play carries out commands one by one in a bubble of its own, and returns the
+// history, and what was unlike the model.
+func Play(t *testing.T, kind Kind, commands []Command) (h *history.History, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := &stage{
@@ -90,14 +93,12 @@ func Play(t *testing.T, kind Kind, commands []Command) (err error, h *history.Hi
 			parts: map[int]*part{}, worlds: []*World{NewWorld()},
 		}
 		// Past the relay: the faults are not for this one.
-		s.ops = s.srv.Dial(t, func(o *zk.Options) {
-			o.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
-				return s.srv.Server().DialContext(ctx, network, addr)
-			}
-		})
+		s.past = past(s.srv)
+		s.ops = s.srv.Dial(t, func(o *zk.Options) { o.DialContext = s.past })
 		err = s.open(t)
 		for i, c := range commands {
-			if err != nil {
+			// After the first difference nothing means anything.
+			if err != nil || s.vague {
 				break
 			}
 			if err = s.do(t, c); err != nil {
@@ -109,13 +110,14 @@ func Play(t *testing.T, kind Kind, commands []Command) (err error, h *history.Hi
 		}
 		h = s.rec.History()
 	})
-	return err, h
+	return h, err
 }
 
 // open makes the clients.
 func (s *stage) open(t *testing.T) error {
+	// Three sessions: one holds, one waits, and one is in the way of both.
 	for range 3 {
-		c, err := zklock.Dial(t.Context(), s.srv.Servers(), &zklock.Options{
+		c, err := s.kind.dial(t.Context(), s.srv.Servers(), zklock.Options{
 			SessionTimeout: sessionTimeout, DialContext: s.srv.DialContext, AllTimeout: -1,
 		})
 		if err != nil {
@@ -123,7 +125,12 @@ func (s *stage) open(t *testing.T) error {
 		}
 		s.clients = append(s.clients, c)
 	}
-	_, _, err := s.ops.Create(t.Context(), guardPath, nil, nil, 0)
+	looker, err := s.kind.dial(t.Context(), s.srv.Servers(), zklock.Options{SessionTimeout: sessionTimeout, DialContext: s.past})
+	if err != nil {
+		return err
+	}
+	s.looker = looker
+	_, _, err = s.ops.Create(t.Context(), guardPath, nil, nil, 0)
 	return err
 }
 
@@ -131,6 +138,7 @@ func (s *stage) open(t *testing.T) error {
 func (s *stage) close(t *testing.T) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
+	// The end is in calm weather, so that what is left then is left for good.
 	for _, f := range s.faults {
 		f.Stop()
 	}
@@ -152,7 +160,7 @@ func (s *stage) close(t *testing.T) error {
 		e = errors.Join(e, fmt.Errorf("left behind: %q", left))
 	}
 	err = errors.Join(err, e)
-	for _, c := range s.clients {
+	for _, c := range append(s.clients, s.looker) {
 		err = errors.Join(err, c.Close())
 	}
 	return err
@@ -166,6 +174,7 @@ func release(ctx context.Context, l level) error {
 	case err == nil:
 		done(history.OK, nil)
 	case errors.Is(err, zklock.ErrLost):
+		// It had ended before, which is no fault of the release's.
 		done(history.Fail, err)
 		return nil
 	default:
@@ -224,9 +233,14 @@ func (s *stage) compare() error {
 			waiting = append(waiting, id)
 			continue
 		}
+		// A hold that says lost is one less; whether it had to be is the worlds' to
+		// say, where it holds on unless its session was ended.
 		if err := p.lost(); err != nil {
 			delete(s.parts, id)
 			continue
+		}
+		if err := p.tokens(); err != nil {
+			return err
 		}
 		held = append(held, id)
 	}
@@ -237,12 +251,13 @@ func (s *stage) compare() error {
 		return fmt.Errorf("%v hold and %v wait, unlike every world of %v", held, waiting, s.worlds)
 	}
 	s.worlds = alike
-	return nil
+	return s.shown(held, waiting)
 }
 
 // lost asks all levels of a hold whether they are held: all, or none.
 func (p *part) lost() error {
 	var first error
+	// All are asked, and written down, so that the history's checks see each.
 	for i, l := range p.levels {
 		err := l.log.Held(l.hold.Err, l.hold.Remaining)
 		if i == 0 {
@@ -252,13 +267,14 @@ func (p *part) lost() error {
 	return first
 }
 
-// become replaces the worlds by what they lead to. A fault that is armed may hit
-// any request on the way.
+// become replaces the worlds by what they lead to, when all has come to rest.
 func (s *stage) become(change func(*World) *World) {
+	s.settle()
+	// Different histories may lead to one world.
 	var next []*World
 	seen := map[string]bool{}
 	for _, w := range s.worlds {
-		for _, n := range change(w).Settle(len(s.faults) > 0) {
+		for _, n := range change(w).Settle() {
 			if k := n.key(); !seen[k] {
 				seen[k] = true
 				next = append(next, n)
@@ -266,4 +282,8 @@ func (s *stage) become(change func(*World) *World) {
 		}
 	}
 	s.worlds = next
+	s.vague = s.vague || len(next) > tooMany
 }
+
+// tooMany worlds say too little to be worth going on.
+const tooMany = 100

@@ -1,7 +1,7 @@
 package kinds
 
 import (
-	"context"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,15 +11,18 @@ import (
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/test/history"
+	"github.com/zklock/zklock/zk"
 	"github.com/zklock/zklock/zktest"
 )
 
-// judge checks a history by all models of its kind, and keeps it if it is bad.
-func judge(t *testing.T, kind Kind, h *history.History, timeout time.Duration, floor history.Floor) {
+// judge checks a history by all models of its kind, and keeps it if it is bad. It
+// returns what happened.
+func judge(t *testing.T, kind Kind, h *history.History, timeout time.Duration, floor history.Floor) (done history.Floor) {
 	t.Helper()
 	bad := t.Failed()
 	for _, m := range kind.Models {
-		r := history.Check(h, history.Rules{Model: m, Limit: time.Minute, Linger: 5 * timeout, Floor: floor})
+		r := history.Check(h, history.Rules{Model: m, Limit: time.Minute, Linger: 5 * timeout, Kept: true, Floor: floor})
+		done = r.Done
 		t.Logf("seed %d, %s: %s", h.Seed, m.Name, r)
 		for i, v := range r.Violations {
 			if i < 10 {
@@ -30,6 +33,7 @@ func judge(t *testing.T, kind Kind, h *history.History, timeout time.Duration, f
 	if t.Failed() && !bad {
 		keep(t, h)
 	}
+	return done
 }
 
 // keep writes a history to where the test's artifacts are.
@@ -52,38 +56,65 @@ func keep(t *testing.T, h *history.History) {
 // bubbleTimeout is that of the sessions in a bubble.
 const bubbleTimeout = 4 * time.Second
 
-// rage lets a storm rage in a bubble, and looks whether anything is left.
-func rage(t *testing.T, kind Kind, seed uint64) (h *history.History) {
+// rage lets a storm rage in a bubble, and looks whether anything is left. Besides
+// the history it returns what is wrong with the guarded writes.
+func rage(t *testing.T, kind Kind, seed uint64) (h *history.History, unfenced error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
-		s := &Storm{Kind: kind, Path: "/" + kind.Name + "/x", Clients: 4, Workers: 2, Lasts: 60 * bubbleTimeout, Pace: bubbleTimeout / 8, Seed: seed,
+		ops := srv.Dial(t, func(o *zk.Options) { o.DialContext = past(srv) })
+		s := &Storm{Kind: kind, Path: "/" + kind.Name + "/x", Clients: 4, Workers: 2, Lasts: 60 * bubbleTimeout, Pace: bubbleTimeout / 8, Calm: bubbleTimeout, Seed: seed,
 			Target: Target{
-				Relay: &srv.Relay, Timeout: bubbleTimeout, Restart: func() {
+				Servers: srv.Servers(), Options: zklock.Options{SessionTimeout: bubbleTimeout, DialContext: srv.DialContext},
+				Relay: &srv.Relay, Ops: ops, Timeout: bubbleTimeout, Restart: func() {
 					srv.Crash()
 					srv.Restart(t)
-				},
-				Dial: func(ctx context.Context) (*zklock.Client, error) {
-					return zklock.Dial(ctx, srv.Servers(), &zklock.Options{SessionTimeout: bubbleTimeout, DialContext: srv.DialContext})
 				},
 			}}
 		h = s.Run(t, t.Context())
 		time.Sleep(3 * bubbleTimeout) // sessions whose end was not confirmed have expired
-		left, err := Left(t.Context(), srv.Dial(t), "/"+kind.Name)
+		unfenced = fenced(t, s)
+		left, err := Left(t.Context(), ops, "/"+kind.Name)
 		if err != nil || len(left) > 0 {
 			t.Errorf("seed %d: left behind: %q, %v", seed, left, err)
 		}
 	})
-	return h
+	return h, unfenced
 }
+
+// fenced checks the guarded writes of a storm that is over: their order, and that
+// most were made.
+func fenced(t *testing.T, s *Storm) error {
+	t.Helper()
+	n, err := s.Fenced(t.Context())
+	if err == nil && n < s.guards/2 && !s.Kind.Unguarded {
+		err = fmt.Errorf("%d of %d guarded writes only", n, s.guards)
+	}
+	t.Logf("seed %d: %d of %d guarded writes", s.Seed, n, s.guards)
+	return err
+}
+
+var storms = flag.Int("kinds.storms", 2, "how many storms in bubbles TestStorms lets rage for each kind")
 
 // TestStorms: whatever breaks, what the clients saw is what a lock of the kind
 // may do, and nothing is left.
 func TestStorms(t *testing.T) {
+	t.Parallel()
 	for _, kind := range All() {
 		t.Run(kind.Name, func(t *testing.T) {
-			for seed := range uint64(2) {
-				judge(t, kind, rage(t, kind, seed), bubbleTimeout, history.Floor{Acquired: 100, Waited: 20, Refused: 5, Cancelled: 5, Lost: 10, Expired: 5})
+			floor := history.Floor{Acquired: 200, Waited: 100, Refused: 50, Cancelled: 20, Lost: 5, Expired: 5}
+			if kind.Again != nil && kind.Ways != 1 {
+				floor.Reentered = 30
+			}
+			if kind.Writer != nil {
+				floor.Lowered = 10
+			}
+			for seed := range uint64(*storms) {
+				h, err := rage(t, kind, seed)
+				if err != nil {
+					t.Errorf("seed %d: %v", seed, err)
+				}
+				judge(t, kind, h, bubbleTimeout, floor)
 			}
 		})
 	}
@@ -93,7 +124,10 @@ func TestStorms(t *testing.T) {
 func TestStormsBite(t *testing.T) {
 	for _, kind := range impostors() {
 		t.Run(kind.Name, func(t *testing.T) {
-			h := rage(t, kind, 1)
+			h, err := rage(t, kind, 1)
+			if err == nil && kind.fences() {
+				t.Error("the guarded writes show nothing")
+			}
 			for _, m := range kind.Models {
 				r := history.Check(h, history.Rules{Model: m, Limit: time.Second})
 				if len(r.Violations) == 0 {

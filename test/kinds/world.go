@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/zklock/zklock/test/history"
@@ -23,8 +24,6 @@ const Node history.Mode = "node"
 type World struct {
 	entries map[int]entry
 	queues  map[string][]int // by path, in the order of arrival; of a semaphore, its gate
-	// stumbled is set while it settles, when one entry has.
-	stumbled bool
 }
 
 // entry is one acquire, from its call to its hold's end.
@@ -48,7 +47,7 @@ func NewWorld() *World {
 }
 
 func (w *World) clone() *World {
-	c := &World{entries: maps.Clone(w.entries), queues: map[string][]int{}, stumbled: w.stumbled}
+	c := &World{entries: maps.Clone(w.entries), queues: map[string][]int{}}
 	for path, q := range w.queues {
 		c.queues[path] = slices.Clone(q)
 	}
@@ -57,22 +56,33 @@ func (w *World) clone() *World {
 
 // key is equal for worlds that are.
 func (w *World) key() string {
-	var b strings.Builder
-	if w.stumbled {
-		b.WriteString("stumbled ")
-	}
+	b := make([]byte, 0, 256)
+	number := func(n int) { b = strconv.AppendInt(append(b, ' '), int64(n), 10) }
 	for _, id := range slices.Sorted(maps.Keys(w.entries)) {
 		e := w.entries[id]
-		fmt.Fprintf(&b, "%d@%d*%d%v ", id, e.stage, e.levels, e.claims)
+		number(id)
+		number(e.stage)
+		number(e.levels)
+		b = append(b, e.claims[0].Mode...)
 	}
 	for _, path := range slices.Sorted(maps.Keys(w.queues)) {
-		fmt.Fprintf(&b, "%s%v ", path, w.queues[path])
+		b = append(append(b, ' '), path...)
+		for _, id := range w.queues[path] {
+			number(id)
+		}
 	}
-	return b.String()
+	return string(b)
 }
 
 // String says who holds and who waits.
-func (w *World) String() string { return w.key() }
+func (w *World) String() string {
+	var b strings.Builder
+	for _, id := range slices.Sorted(maps.Keys(w.entries)) {
+		e := w.entries[id]
+		fmt.Fprintf(&b, "%d of client %d at stage %d of %d, %d levels, %v; ", id, e.client, e.stage, e.done(), e.levels, e.claims)
+	}
+	return fmt.Sprintf("[%squeues %v]", b.String(), w.queues)
+}
 
 // semaphores are the claims of permits, in the order in which they are taken.
 func (e entry) semaphores() []history.Claim {
@@ -168,6 +178,7 @@ func (w *World) Expire(client int) *World {
 			continue
 		}
 		c.leave(id)
+		// The acquire goes on in the client's next session.
 		if e.stage != e.done() {
 			e.stage = outside
 			c.entries[id] = e
@@ -177,24 +188,16 @@ func (w *World) Expire(client int) *World {
 }
 
 // Settle returns the worlds in which nothing goes on any more, after all that
-// can go on in this one has, in every order. With a stumble, one entry may lose
-// its way to its semaphores once: it does not know whether its permits were made,
-// gives up all it has and queues again.
-func (w *World) Settle(stumble bool) []*World {
+// can go on in this one has, in every order.
+func (w *World) Settle() []*World {
 	var rest []*World
 	seen := map[string]bool{w.key(): true}
-	open := []*World{w}
-	for len(open) > 0 {
+	for open := []*World{w}; len(open) > 0; {
 		next := open[0]
 		open = open[1:]
 		steps := next.steps()
 		if len(steps) == 0 {
-			done := next.clone()
-			done.stumbled = false
-			rest = append(rest, done)
-		}
-		if stumble && !next.stumbled {
-			steps = append(steps, next.stumbles()...)
+			rest = append(rest, next)
 		}
 		for _, s := range steps {
 			if k := s.key(); !seen[k] {
@@ -206,29 +209,26 @@ func (w *World) Settle(stumble bool) []*World {
 	return rest
 }
 
-// stumbles are the worlds after one entry has lost its way.
-func (w *World) stumbles() []*World {
-	var all []*World
-	for id, e := range w.entries {
-		if e.stage > queued && e.stage < e.done() {
-			c := w.clone()
-			c.leave(id)
-			e.stage, c.stumbled = outside, true
-			c.entries[id] = e
-			all = append(all, c)
-		}
-	}
-	return all
-}
-
-// steps are the worlds after one entry went on by one stage.
+// steps are the worlds after one entry went on by one stage. Where the order in
+// which entries go on makes no difference, there is only one.
 func (w *World) steps() []*World {
 	var all []*World
+	outsiders := len(w.filter(func(e entry) bool { return e.stage == outside }))
 	for id, e := range w.entries {
 		c := w.clone()
-		if c.advance(id, e) {
-			all = append(all, c)
+		if !c.advance(id, e) {
+			continue
 		}
+		switch {
+		// An entry whose way is free stays free, whatever the others do, and a single
+		// newcomer comes last in any case. But who of several comes to a gate first,
+		// or takes a node, is open.
+		case e.stage == queued && e.claims[0].Mode != Node,
+			e.stage == outside && outsiders == 1,
+			e.stage >= first && (e.stage-first)%2 == 1:
+			return []*World{c}
+		}
+		all = append(all, c)
 	}
 	return all
 }
@@ -239,6 +239,8 @@ func (w *World) advance(id int, e entry) bool {
 	case e.stage == e.done():
 		return false
 	case e.stage == outside:
+		// All queues are joined in one transaction: there is no world in which an
+		// entry stands in some of them only.
 		for _, c := range e.claims {
 			if c.Mode == history.Exclusive || c.Mode == history.Shared {
 				w.queues[c.Path] = append(w.queues[c.Path], id)
@@ -254,6 +256,8 @@ func (w *World) advance(id int, e entry) bool {
 			w.queues[c.Path] = append(w.queues[c.Path], id)
 			break
 		}
+		// Only the head of the gate takes permits, however few others behind it ask
+		// for: so nobody is overtaken, and nobody who asks for many starves.
 		if w.queues[c.Path][0] != id || w.permits(c.Path)+c.Permits > c.Of {
 			return false
 		}
@@ -262,7 +266,7 @@ func (w *World) advance(id int, e entry) bool {
 		}
 	}
 	e.stage++
-	w.entries[id] = e
+	w.entries[id] = e // in a clone, which is what advance works on
 	return true
 }
 
@@ -272,6 +276,7 @@ func (w *World) free(id int, e entry) bool {
 	for _, c := range e.claims {
 		switch c.Mode {
 		case Node:
+			// Nobody is ahead of anybody; only whoever has the node is in the way.
 			if len(w.filter(func(o entry) bool { return o.stage > queued && o.claims[0].Path == c.Path })) > 0 {
 				return false
 			}

@@ -24,7 +24,7 @@ func asked(t *testing.T, claims ...[]history.Claim) *World {
 	t.Helper()
 	w := NewWorld()
 	for i, c := range claims {
-		w = only(t, w.Arrive(i+1, i+1, c).Settle(false))
+		w = only(t, w.Arrive(i+1, i+1, c).Settle())
 	}
 	return w
 }
@@ -49,55 +49,55 @@ func TestWorld(t *testing.T) {
 	t.Run("in the order of arrival", func(t *testing.T) {
 		w := asked(t, write, write, write)
 		holds(t, w, 1)
-		w = only(t, w.Leave(2).Settle(false))
+		w = only(t, w.Leave(2).Settle())
 		holds(t, w, 1)
-		holds(t, only(t, w.Exit(1).Settle(false)), 3)
+		holds(t, only(t, w.Exit(1).Settle()), 3)
 	})
 	t.Run("readers share, writers do not", func(t *testing.T) {
 		w := asked(t, read, read, write, read)
 		holds(t, w, 1, 2)
-		w = only(t, w.Exit(1).Settle(false))
+		w = only(t, w.Exit(1).Settle())
 		holds(t, w, 2)
-		w = only(t, w.Exit(2).Settle(false))
+		w = only(t, w.Exit(2).Settle())
 		holds(t, w, 3)
-		holds(t, only(t, w.Lower(3).Settle(false)), 3, 4)
-		holds(t, only(t, w.Exit(3).Settle(false)), 4)
+		holds(t, only(t, w.Lower(3).Settle()), 3, 4)
+		holds(t, only(t, w.Exit(3).Settle()), 4)
 	})
 	t.Run("a downgrade lets no writer in", func(t *testing.T) {
 		w := asked(t, write, write, read)
-		holds(t, only(t, w.Lower(1).Settle(false)), 1)
+		holds(t, only(t, w.Lower(1).Settle()), 1)
 	})
 	t.Run("levels", func(t *testing.T) {
 		w := asked(t, write, write).Enter(1)
-		w = only(t, w.Exit(1).Settle(false))
+		w = only(t, w.Exit(1).Settle())
 		holds(t, w, 1)
-		holds(t, only(t, w.Exit(1).Settle(false)), 2)
+		holds(t, only(t, w.Exit(1).Settle()), 2)
 	})
 	t.Run("permits, in the order of arrival", func(t *testing.T) {
 		w := asked(t, some(2), some(2), some(1))
 		holds(t, w, 1) // 3 would fit, but 2 keeps the gate
-		w = only(t, w.Exit(1).Settle(false))
+		w = only(t, w.Exit(1).Settle())
 		holds(t, w, 2, 3)
 	})
 	t.Run("all or nothing", func(t *testing.T) {
 		w := asked(t, other, both, write)
 		holds(t, w, 1)
-		holds(t, only(t, w.Leave(2).Settle(false)), 1, 3)
-		w = only(t, w.Exit(1).Settle(false))
+		holds(t, only(t, w.Leave(2).Settle()), 1, 3)
+		w = only(t, w.Exit(1).Settle())
 		holds(t, w, 2)
-		holds(t, only(t, w.Exit(2).Settle(false)), 3)
+		holds(t, only(t, w.Exit(2).Settle()), 3)
 	})
 	t.Run("semaphores come after the queues", func(t *testing.T) {
 		w := asked(t, write, append(slices.Clone(write), some(3)...), some(1))
 		holds(t, w, 1, 3)
-		w = only(t, w.Exit(1).Settle(false))
+		w = only(t, w.Exit(1).Settle())
 		holds(t, w, 3)
-		holds(t, only(t, w.Exit(3).Settle(false)), 2)
+		holds(t, only(t, w.Exit(3).Settle()), 2)
 	})
 	t.Run("any waiter of a node", func(t *testing.T) {
 		w := asked(t, node, node, node)
 		holds(t, w, 1)
-		worlds := w.Exit(1).Settle(false)
+		worlds := w.Exit(1).Settle()
 		if len(worlds) != 2 {
 			t.Fatalf("%v", worlds)
 		}
@@ -108,21 +108,21 @@ func TestWorld(t *testing.T) {
 		}
 	})
 	t.Run("a session's end", func(t *testing.T) {
-		w := NewWorld().Arrive(1, 1, write).Settle(false)[0]
-		w = w.Arrive(2, 1, write).Settle(false)[0] // a waiter of the same client
-		w = w.Arrive(3, 2, write).Settle(false)[0]
-		w = only(t, w.Expire(1).Settle(false))
+		w := NewWorld().Arrive(1, 1, write).Settle()[0]
+		w = w.Arrive(2, 1, write).Settle()[0] // a waiter of the same client
+		w = w.Arrive(3, 2, write).Settle()[0]
+		w = only(t, w.Expire(1).Settle())
 		holds(t, w, 3)
 		if !slices.Equal(w.Waiting(), []int{2}) {
 			t.Error(w)
 		}
-		holds(t, only(t, w.Exit(3).Settle(false)), 2)
+		holds(t, only(t, w.Exit(3).Settle()), 2)
 	})
 	t.Run("a session's end with two that wait", func(t *testing.T) {
-		w := NewWorld().Arrive(1, 1, write).Settle(false)[0]
-		w = w.Arrive(2, 2, write).Settle(false)[0]
-		w = w.Arrive(3, 2, write).Settle(false)[0]
-		if worlds := w.Expire(2).Settle(false); len(worlds) != 2 {
+		w := NewWorld().Arrive(1, 1, write).Settle()[0]
+		w = w.Arrive(2, 2, write).Settle()[0]
+		w = w.Arrive(3, 2, write).Settle()[0]
+		if worlds := w.Expire(2).Settle(); len(worlds) != 2 {
 			t.Error(worlds)
 		}
 	})

@@ -7,22 +7,25 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
+import org.apache.zookeeper.KeeperException;
 
 /**
  * Takes locks again and again beside other processes, and tells a witness when it holds. A choice
  * is KIND=CLAIMS: a kind of Recipes, and what the witness is told; the rounds go through the
  * choices in turn. A time limit below 0 means a random one up to its size. What was not acquired in
- * time is tried again, and counted.
+ * time is tried again, and counted. Between two rounds there is a random pause up to a limit.
  */
 final class Contention {
   private final Recipes recipes;
   private final String path;
   private final long millis;
+  private final long pause;
 
-  Contention(Recipes recipes, String path, long millis) {
+  Contention(Recipes recipes, String path, long millis, long pause) {
     this.recipes = recipes;
     this.path = path;
     this.millis = millis;
+    this.pause = pause;
   }
 
   /** Returns how many times it ran out of time. */
@@ -39,15 +42,27 @@ final class Contention {
       w.say("join " + name);
       for (int i = 0; i < rounds; i++) {
         Recipes.Recipe lock = locks.get(i % locks.size());
-        while (!lock.acquire(limit())) {
+        while (!acquire(lock)) {
           timeouts++;
         }
         w.say("enter " + claims.get(i % claims.size()) + " 0");
         w.say("leave");
         lock.release();
+        if (pause > 0) {
+          Thread.sleep(ThreadLocalRandom.current().nextLong(pause));
+        }
       }
     }
     return timeouts;
+  }
+
+  /** A parent that is deleted just after it was made is a failure, too. */
+  private boolean acquire(Recipes.Recipe lock) throws Exception {
+    try {
+      return lock.acquire(limit());
+    } catch (KeeperException.NoNodeException e) {
+      return false;
+    }
   }
 
   private long limit() {

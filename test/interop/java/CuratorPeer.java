@@ -24,7 +24,7 @@ import org.apache.curator.retry.RetryOneTime;
  * revoked MILLIS               wait until somebody has asked for what was acquired
  * revoke NODE                  ask the holder whose node that is
  * participants KIND PATH       of latch or selector: lines are ids, the leader's first word is leader
- * contend PATH ROUNDS MILLIS WITNESS NAME CHOICE...    see Contention
+ * contend PATH ROUNDS MILLIS PAUSE WITNESS NAME CHOICE...    see Contention
  * close                        ends the session; the process ends after it
  * </pre>
  */
@@ -100,10 +100,11 @@ public final class CuratorPeer {
         answer.put("lines", participants(words[1], words[2]));
         return true;
       case "contend":
-        List<String> choices = Arrays.asList(words).subList(6, words.length);
-        Contention contention = new Contention(recipes, words[1], Long.parseLong(words[3]));
+        List<String> choices = Arrays.asList(words).subList(7, words.length);
+        Contention contention =
+            new Contention(recipes, words[1], Long.parseLong(words[3]), Long.parseLong(words[4]));
         answer.put(
-            "timeouts", contention.run(Integer.parseInt(words[2]), words[4], words[5], choices));
+            "timeouts", contention.run(Integer.parseInt(words[2]), words[5], words[6], choices));
         return true;
       case "close":
         client.close();

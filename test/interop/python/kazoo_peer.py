@@ -8,7 +8,7 @@ str, "node": str, "lines": [str], "timeouts": int}. Commands:
                                 (sees "-lock-" nodes too), read, write,
                                 semaphore:N
     release                     what was acquired
-    contend PATH ROUNDS MILLIS WITNESS NAME CHOICE...
+    contend PATH ROUNDS MILLIS PAUSE WITNESS NAME CHOICE...
                                 takes locks again and again, see contend
     close                       ends the session; the process ends after it
 """
@@ -17,6 +17,7 @@ import queue
 import random
 import socket
 import sys
+import time
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException, LockTimeout
@@ -196,13 +197,13 @@ class Witness:
         self.socket.close()
 
 
-def contend(zk, path, rounds, millis, address, name, *choices):
+def contend(zk, path, rounds, millis, pause, address, name, *choices):
     """Takes locks again and again, and tells a witness when it holds.
 
     A choice is KIND=CLAIMS: a kind of lock, and what the witness is told; the
     rounds go through the choices in turn. A time limit below 0 means a random
     one up to its size. What was not acquired in time is tried again, and
-    counted.
+    counted. Between two rounds there is a random pause up to a limit.
     """
     locks = [(make_recipe(zk, kind, path), claims) for kind, claims in
              (choice.split("=") for choice in choices)]
@@ -216,6 +217,7 @@ def contend(zk, path, rounds, millis, address, name, *choices):
         witness.say("enter %s 0" % claims)
         witness.say("leave")
         lock.release()
+        time.sleep(random.random() * int(pause) / 1000.0)
     witness.close()
     return {"ok": True, "timeouts": timeouts}
 
