@@ -54,7 +54,9 @@ type Options struct {
 	// Owner is shown to people who look at the lock. Nil means host, process,
 	// user and program name of this process.
 	Owner *Owner
-	// Anonymous leaves the owner's data out; the znodes then hold "{}".
+	// Anonymous leaves the owner's data out; the znodes then hold "{}", or what the
+	// lock itself needs: an id where the name has no room for one, and the token of
+	// a hold that was downgraded.
 	Anonymous bool
 	// PersistentParents makes the locks' parents persistent znodes. False means
 	// containers, which the servers remove some time after the last use; kazoo's

@@ -2,6 +2,7 @@ package zklock
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -54,7 +55,8 @@ func (c *Client) revoke(p *possession) {
 // the holders of this moment, with those who had been asked before. Holders of
 // this package see it by [Hold.Revoked]; Curator's must have made their mutex
 // revocable; kazoo's do not look. It needs the right to set the data of the
-// holders' znodes. With an error come those asked before it.
+// holders' znodes; where that is missing the others are asked all the same. With
+// an error come those who were asked.
 //
 // In the znodes of other libraries Curator's word takes the place of their data:
 // don't ask those who need them, such as participants of a LeaderLatch, which have
@@ -65,6 +67,7 @@ func (l *Lock) Revoke(ctx context.Context) ([]Entry, error) {
 		return nil, &Error{Op: "revoke", Path: l.Path(), Err: public(err)}
 	}
 	var asked []Entry
+	var refused error // the first one
 	for _, f := range found {
 		if !f.Holder {
 			continue
@@ -73,13 +76,18 @@ func (l *Lock) Revoke(ctx context.Context) ([]Entry, error) {
 		if err == nil {
 			there, err = l.client.askBack(ctx, f)
 		}
-		if err != nil {
+		switch {
+		case errors.Is(err, zk.ErrNoAuth):
+			refused = cmp.Or(refused, err)
+		case err != nil:
 			return asked, &Error{Op: "revoke", Path: l.path, Err: public(err)}
-		}
-		if there {
+		case there:
 			f.Revoked = true
 			asked = append(asked, f.Entry)
 		}
+	}
+	if refused != nil {
+		return asked, &Error{Op: "revoke", Path: l.path, Err: refused}
 	}
 	return asked, nil
 }

@@ -184,6 +184,15 @@ func TestRevokeForbidden(t *testing.T) {
 		_, err := dial(t, srv).NodeLock("/mine").Revoke(t.Context())
 		wants(t, "a znode that may not be written", err, zk.ErrNoAuth)
 		release(t, h)
+		first := acquire(t, dialWith(t, srv, zklock.Options{ACL: acl}).RWMutex("/mine").Reader())
+		second := acquire(t, dial(t, srv).RWMutex("/mine").Reader())
+		told, err := dial(t, srv).Mutex("/mine").Revoke(t.Context())
+		wants(t, "one of two that may not be written", err, zk.ErrNoAuth)
+		if len(told) != 1 || told[0].Node != second.Node() || !asked(second) || asked(first) {
+			t.Errorf("asked %+v", told)
+		}
+		release(t, first)
+		release(t, second)
 	})
 }
 
