@@ -6,10 +6,10 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME   ?= 20000x
 GO         ?= go
 
-.PHONY: check deps lint vet format test race test-command test-real fuzz simulate build clean
+.PHONY: check deps lint vet format test race test-command spec spec-table test-real fuzz simulate build clean
 
 ## check: all of the below, over all modules.
-check: deps lint test race test-command test-real fuzz
+check: deps lint test race test-command spec test-real fuzz
 
 ## deps: install what the tests against real ZooKeeper need, where it may.
 deps:
@@ -46,9 +46,19 @@ test-command:
 
 ## test-real: against Apache ZooKeeper, Curator and kazoo. Skips loudly what is
 ## not installed; ZKLOCK_REQUIRE_REAL=1 makes that a failure. One package at a
-## time: two ensembles at once are too much for two processors.
+## time: two ensembles at once are too much for two processors. The models of
+## test/spec have a target of their own.
 test-real: deps
-	cd test && $(GO) test -count=1 -p 1 -timeout 20m ./...
+	cd test && $(GO) test -count=1 -p 1 -timeout 20m $$($(GO) list ./... | grep -v '/test/spec$$')
+
+## spec: spin looks through the models in spec/, of which every broken variant
+## must be refuted. Skips loudly where spin or gcc is missing, as test-real does.
+spec: deps
+	cd test && $(GO) test -count=1 ./spec
+
+## spec-table: the same, and writes the results into spec/README.md.
+spec-table: deps
+	cd test && $(GO) test -count=1 ./spec -update
 
 ## fuzz: every fuzz target for FUZZTIME each (a duration, or a count such as 20000x).
 fuzz:

@@ -167,3 +167,42 @@ func TestLockDelayTold(t *testing.T) {
 		release(t, acquire(t, l)) // after its own delay, with the record
 	})
 }
+
+// TestLockDelayOfTheShortLived: clients that live no longer than a try, as those
+// of a cron job do, wait the delay together.
+func TestLockDelayOfTheShortLived(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		o := zklock.Options{LockDelay: delay}
+		h := acquire(t, dialWith(t, srv, o).Mutex("cron"))
+		if err := srv.ExpireSession(h.Session()); err != nil {
+			t.Fatal(err)
+		}
+		<-h.Done()
+		begun := time.Now()
+		for {
+			c, err := zklock.Dial(t.Context(), srv.Servers(), &zklock.Options{LockDelay: delay, DialContext: srv.DialContext, SessionTimeout: timeout})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := c.Mutex("cron").TryAcquire(t.Context())
+			took := time.Since(begun)
+			if err == nil {
+				if took < delay {
+					t.Errorf("granted after %v", took)
+				}
+				release(t, got)
+			}
+			if cerr := c.Close(); cerr != nil {
+				t.Fatal(cerr)
+			}
+			if err == nil {
+				return
+			}
+			wants(t, "a try within the delay", err, zklock.ErrLocked)
+			if took > delay*5/4 {
+				t.Fatalf("not granted after %v", took)
+			}
+			time.Sleep(time.Second)
+		}
+	})
+}

@@ -35,8 +35,9 @@ type Options struct {
 	Layout Layout
 	// LockDelay is how long an acquire keeps off a lock whose last holder vanished
 	// without a release, in a crash say, counted from when this client first saw
-	// that: time for what the holder had set going, and no fencing token stops, to
-	// come to an end. It is for mutexes and read-write locks; everybody on a path
+	// that, or from when another one marked it, by the servers' clock: time for
+	// what the holder had set going, and no fencing token stops, to come to an end.
+	// It is for mutexes and read-write locks; everybody on a path
 	// should use the same. Other libraries neither cause nor heed it. It costs a
 	// persistent record beside each entry, at the lock's path with "-held" behind.
 	// Zero means no delay. Not with layouts of one's own.

@@ -70,6 +70,8 @@ type Reply struct {
 	Czxid    int64    // of Create and Get; for Create and Swap by multi, the multi's zxid
 	Owner    int64    // the ephemeral owner: of Get, and of Create if it told, else 0
 	Version  int32    // of Get
+	Ctime    int64    // of Get: when it was made, by the servers' clock in milliseconds
+	Mtime    int64    // of Get: when its data were last set, by the same clock
 	Data     []byte   // of Get
 	Children []string // of List
 

@@ -141,11 +141,10 @@ func (c *Core) tryGate(p *place, ahead string) {
 			if r.Code == NoNode { // which leaves no watch
 				p.claim.retry(now + retryPause)
 			}
-			if p.blocker != ahead {
-				p.blocker = ahead
-				c.watchOwns(p.claim)
-				c.watchBlocker(now, p)
-			}
+			// Again, for the answer to an earlier watch may be lost.
+			p.blocker = ahead
+			c.watchOwns(p.claim)
+			c.watchBlocker(now, p)
 		case Unknown, NotApplied:
 			p.claim.retry(now + retryPause)
 		case SessionOver:

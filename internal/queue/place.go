@@ -50,6 +50,7 @@ type place struct {
 	delay  time.Duration
 	record *node                    // what others see when this claim vanishes; nil without delay
 	seen   map[string]time.Duration // uncleared records of others, and when they were first seen
+	dated  bool                     // the records were asked since when others have seen them
 }
 
 // look asks who is in the queue.

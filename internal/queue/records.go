@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +13,12 @@ import (
 // Whoever is about to be granted and finds such a record waits the delay, from
 // when its client first saw it, and then removes it. A waiter that vanishes leaves one
 // too: nobody can tell how far it had come.
+//
+// Clients that do not live as long as the delay, a cron job's that only try, would
+// each begin to wait anew. So whoever sees a record first marks it, by a setData,
+// and the next ones count from the mark: from the record's mtime to the ctime of
+// their own record, both by the servers' clock. That is the one place where a wall
+// clock counts; one that is set forward in between shortens the delay.
 
 // Held returns the path of the znode below which a queue's records are.
 func Held(path string) string { return path + "-held" }
@@ -55,7 +62,7 @@ func (c *Core) lookAtRecords(p *place) {
 func (c *Core) sight(now time.Duration, p *place, left []string) {
 	before := c.sights[p.parent]
 	delete(c.sights, p.parent)
-	p.seen = nil
+	p.seen, p.dated = nil, false
 	if len(left) == 0 {
 		return
 	}
@@ -91,6 +98,10 @@ func (c *Core) delayed(now time.Duration, p *place) bool {
 		delete(c.sights, p.parent)
 		return false
 	}
+	if !p.dated {
+		c.date(p)
+		return true
+	}
 	if p.claim.spec.Try {
 		c.fail(now, p.claim, ErrLocked)
 		return true
@@ -100,4 +111,42 @@ func (c *Core) delayed(now time.Duration, p *place) bool {
 	c.tell(p, Held(p.parent)+"/"+last, 0, nil)
 	p.claim.retry(until)
 	return true
+}
+
+// date asks of the records that are left over since when they are marked, marks
+// those that are not, and looks at the place again.
+func (c *Core) date(p *place) {
+	var own int64
+	left := 1 + len(p.seen)
+	read := func(name string, take func(now time.Duration, r Reply)) {
+		c.send(Request{Kind: Get, Path: Held(p.parent) + "/" + name}, func(now time.Duration, r Reply) {
+			left--
+			if p.over || p.claim.phase != working {
+				return
+			}
+			if r.Code == OK {
+				take(now, r)
+			}
+			if left == 0 {
+				// What could not be read counts from this client's own sight.
+				p.dated, p.listing = true, false
+				c.line(now, p)
+			}
+		})
+	}
+	p.listing = true
+	read(p.record.name, func(_ time.Duration, r Reply) { own = r.Ctime })
+	for _, name := range slices.Sorted(maps.Keys(p.seen)) {
+		read(name, func(now time.Duration, r Reply) {
+			if r.Version == 0 {
+				c.send(Request{Kind: Set, Path: Held(p.parent) + "/" + name, Data: r.Data}, func(time.Duration, Reply) {})
+				return
+			}
+			// Less what two clocks may differ by, and more.
+			known := time.Duration(own-r.Mtime) * time.Millisecond * 15 / 16
+			if at := now - known; own != 0 && known > 0 && at < p.seen[name] {
+				p.seen[name] = at
+			}
+		})
+	}
 }

@@ -240,6 +240,7 @@ func (w *World) injectServer(kind faultKind) {
 		})
 	case wallJump:
 		s.wall += w.upTo(2*time.Hour) - time.Hour
+		s.jumped = w.now
 	}
 }
 
@@ -345,6 +346,9 @@ func (w *World) removed(p string, czxid int64) {
 	}
 	if l.byID() {
 		l.amiss = w.now + 6*w.cfg.Timeout
+	}
+	if l.Family == semaphores && strings.HasPrefix(p, l.dirs[0]) {
+		l.open = w.now + 6*w.cfg.Timeout
 	}
 	w.askHolder(p, czxid)
 }

@@ -92,6 +92,7 @@ func (c *client) verified(s queue.Signal) {
 			w.Stats.Guarded++
 		}
 		switch {
+		case s.Err == nil && v.hold.namesakes():
 		case s.Err == nil && v.hold.gone && v.hold.goneAt < v.at:
 			w.fail("%s: verified %s at %v, gone since %v", c.name, v.hold.node(), v.at, v.hold.goneAt)
 		case s.Err == nil && v.bad:
@@ -102,6 +103,17 @@ func (c *client) verified(s queue.Signal) {
 		return
 	}
 	w.fail("%s: answer to a verify that nobody asked for", c.name)
+}
+
+// namesakes reports whether another's entry may have the name of one of the hold's,
+// as an operator has deleted those of a queue whose names have no GUID.
+func (h *hold) namesakes() bool {
+	for _, p := range h.parts {
+		if p.lock.Family == queues && p.lock.byID() && p.lock.amiss > h.client.world.now {
+			return true
+		}
+	}
+	return false
 }
 
 // checkResources checks that no write under a guard comes after one of a later

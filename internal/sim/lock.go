@@ -91,7 +91,10 @@ type lock struct {
 	taints   []taint
 	// amiss is until when the lock's own clients may delete another's znode by its
 	// name, for an operator has deleted theirs.
-	amiss    time.Duration
+	amiss time.Duration
+	// open is until when a semaphore's gate may be anybody's, for an operator has
+	// deleted the entry of who had it and was about to write the number of permits.
+	open     time.Duration
 	fenced   int64 // the token last written under a guard
 	resource string
 }

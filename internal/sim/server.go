@@ -26,6 +26,7 @@ type server struct {
 	life   int  // counts processes
 	paused bool
 	wall   time.Duration // by which the wall clock is off
+	jumped time.Duration // when it was last set
 
 	tree    *tree.Tree
 	log     *wal.Log

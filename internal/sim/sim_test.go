@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"testing"
 	"time"
@@ -16,6 +17,12 @@ var (
 	show  = flag.Bool("show", false, "with -seed: print every request, answer and event")
 	seed  = flag.Uint64("seed", 0, "the one seed that TestSeeds runs; 0: see -seeds")
 )
+
+// TestMain lets garbage lie longer: a world is small, and makes much of it.
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400)
+	os.Exit(m.Run())
+}
 
 // run lives one history.
 func run(cfg Config) (*World, error) {

@@ -71,7 +71,7 @@ func gather(events []Event) *gathering {
 			g.problem("unknown operation %q", e.Op)
 		}
 	}
-	// An operator may end a session before the client has its hold's reply.
+	// This is done last: an operator may end a session before the client has its hold's reply.
 	for _, e := range events {
 		if e.Op != Expire || e.Kind != Invoke {
 			continue
@@ -115,6 +115,7 @@ func (g *gathering) acquire(e Event) {
 	a := g.byID[e.ID]
 	switch {
 	case e.Kind == Invoke && a == nil && e.ID > 0:
+		// Until something else is known, nothing returns and nothing ends.
 		a = &attempt{id: e.ID, outer: e.ID, client: e.Client, claims: e.Claims, try: e.Try, invoked: e.At,
 			returned: never, lost: never, limit: never,
 			down: call{invoked: never, returned: never}, release: call{invoked: never, returned: never}}
@@ -125,6 +126,7 @@ func (g *gathering) acquire(e Event) {
 			g.problem("attempt %d enters %d again, which does not exist", e.ID, e.Outer)
 		}
 		g.claims(a)
+	// Whatever a process writes after it was killed, it was not killed then.
 	case e.Kind == Invoke || a == nil || a.outcome != "" || a.killed:
 		g.problem("attempt %d: the acquire's %q came out of turn", e.ID, e.Kind)
 	default:
@@ -162,6 +164,7 @@ func (g *gathering) claims(a *attempt) {
 func (g *gathering) holding(a *attempt, e Event) {
 	if e.Op == Look {
 		switch {
+		// A hold that ends does not come back, in what it says of itself.
 		case e.Kind == OK && a.release.invoked != never:
 			g.problem("attempt %d says that it is held after its release", a.id)
 		case e.Kind == OK && a.lost != never:
@@ -206,6 +209,7 @@ func (g *gathering) unfinished() {
 		if a.killed || a.outcome == Fail || a.outcome == Info {
 			continue
 		}
+		// A run that stops early would look as if all had gone well until then.
 		switch {
 		case a.outcome == "":
 			g.problem("attempt %d has no outcome", a.id)
@@ -224,6 +228,7 @@ func (a *attempt) end() int64 {
 		// A release that does not say lost is the release of something held.
 		return min(a.release.invoked, a.lost, a.limit)
 	}
+	// Nobody released it: it is certain as far as its own word goes, no further.
 	return min(a.proven, a.release.invoked, a.lost, a.limit)
 }
 

@@ -34,6 +34,8 @@ func (m Model) porcupine() porcupine.Model {
 		Init: func() any { return m.start },
 		Step: func(s, input, _ any) (bool, any) {
 			mv := input.(move)
+			// Whether it took the lock, and for how long, nobody knows: of all that it
+			// may have done, nothing is what allows the others most.
 			if mv.kind == maybe {
 				return true, s
 			}

@@ -67,11 +67,13 @@ func operations(attempts []*attempt) []porcupine.Operation {
 		default:
 			add(take, a.invoked, a.returned, a.token)
 		}
+		// So may a downgrade, and after the hold's end it is in vain: never, that is.
 		if a.down.outcome == OK {
 			add(lower, a.down.invoked, a.down.returned, a.token)
 		} else if a.down.outcome != Fail && a.down.invoked != never {
 			add(lower, a.down.invoked, never, a.token)
 		}
+		// A release that is not confirmed may be done at any time after its call.
 		ended := a.release.returned
 		if a.release.outcome != OK {
 			ended = never

@@ -45,6 +45,7 @@ func (p place) take(hold int, c Claim, token int64) (place, bool) {
 	}
 	switch c.Mode {
 	case Exclusive:
+		// Above whatever anybody before it may have written with.
 		if token <= p.any {
 			return p, false
 		}
@@ -57,6 +58,7 @@ func (p place) take(hold int, c Claim, token int64) (place, bool) {
 		p.any = max(p.any, token)
 	case Permit:
 		// Permits are not ordered at all.
+		// Each claim brings its own idea of how many there are, and is held to it.
 		if used > c.Of {
 			return p, false
 		}
@@ -116,6 +118,8 @@ func (p place) after(m move, c Claim) (place, bool) {
 			return was == Exclusive && h.token == m.token
 		})
 	}
+	// What may have ended by itself may have been over when this was done: nothing
+	// comes of it then. While it is there, it has to be as it says.
 	if m.loose && !slices.ContainsFunc(p.holders, func(h holder) bool { return h.hold == m.hold }) {
 		return p, true
 	}

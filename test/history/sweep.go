@@ -77,6 +77,7 @@ func sweep(attempts []*attempt) (problems []string, margins []time.Duration) {
 
 // next takes in the span that starts next.
 func (w *sweeper) next(s span) {
+	// What ends at the very moment at which the next begins does not overlap it.
 	w.active = slices.DeleteFunc(w.active, func(o span) bool { return o.end <= s.start })
 	permits := map[int]int{s.a.outer: s.claim.Permits} // by hold, however often it was entered
 	for _, o := range w.active {
@@ -101,6 +102,7 @@ func (w *sweeper) next(s span) {
 
 // order compares the span with all that conflicted with it before.
 func (w *sweeper) order(s span) {
+	// The margin is the time since the last of those that excluded it.
 	margin, before := int64(never), false
 	for _, o := range w.seen {
 		switch {
@@ -110,7 +112,7 @@ func (w *sweeper) order(s span) {
 			}
 		case o.a.token == s.a.token && s.a.token != 0:
 			w.problem("attempts %d and %d have one token %#x", o.a.id, s.a.id, s.a.token)
-		case !exclude(o.claim, s.claim):
+		case !exclude(o.claim, s.claim): // lawful companions come in any order
 		default:
 			if o.a.token > s.a.token {
 				w.problem("attempt %d has the token %#x after %#x of %d", s.a.id, s.a.token, o.a.token, o.a.id)

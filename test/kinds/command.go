@@ -30,6 +30,9 @@ func Words() []string {
 func (s *stage) do(t *testing.T, c Command) error {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
+	// A fault stays armed for the step that arms it and the next one. Longer, and it
+	// would hit in the midst of something long after, where a play that is shrunk
+	// shows no reason for it.
 	armed := s.faults
 	err := s.perform(ctx, t, c)
 	if err == nil {
@@ -43,10 +46,13 @@ func (s *stage) do(t *testing.T, c Command) error {
 }
 
 func (s *stage) perform(ctx context.Context, t *testing.T, c Command) error {
+	// What is drawn is a number; whom it means depends on who is there by now, so
+	// that commands stay meaningful when rapid leaves out some before them.
 	holding := s.sorted(func(p *part) bool { return len(p.levels) > 0 })
 	waiting := s.sorted(func(p *part) bool { return len(p.levels) == 0 })
 	switch c.Do {
 	case "acquire":
+		// More waiters make more orders to be told apart, and show nothing new.
 		if len(waiting) < 5 {
 			s.acquire(t.Context(), c)
 		}
@@ -125,6 +131,8 @@ func (s *stage) try(ctx context.Context, c Command) error {
 	log := s.rec.Acquire(s.client(p), true, logged(p.claims)...)
 	h, err := lock.TryAcquire(ctx)
 	grant(log, h, err)
+	// A try is an acquire that may not wait: it arrives as any other, and what it
+	// returned tells in which of the worlds we are.
 	s.become(func(w *World) *World { return w.Arrive(p.id, p.client, p.claims) })
 	could := func(w *World) bool { return slices.Contains(w.Held(), p.id) }
 	before := s.worlds
@@ -149,7 +157,7 @@ func (s *stage) try(ctx context.Context, c Command) error {
 func (s *stage) giveUp(id int) {
 	p := s.parts[id]
 	p.cancel()
-	<-p.answer
+	<-p.answer // it returns at once; its znodes go in the background, before anything is compared
 	delete(s.parts, id)
 	s.become(func(w *World) *World { return w.Leave(id) })
 }
@@ -162,6 +170,7 @@ func (s *stage) release(ctx context.Context, p *part, i int) error {
 	if err := p.levels[i].hold.Err(); !errors.Is(err, zklock.ErrReleased) {
 		return fmt.Errorf("after the release of %d: %w", p.id, err)
 	}
+	// The hold's other levels, if it has any, keep the lock.
 	if p.levels = slices.Delete(p.levels, i, i+1); len(p.levels) == 0 {
 		delete(s.parts, p.id)
 	}
@@ -182,6 +191,8 @@ func (s *stage) again(ctx context.Context, p *part, l level, way int) error {
 	if want == errOrdinary {
 		return nil
 	}
+	// Under its own hold an acquire never waits, whoever else does: it is granted or
+	// refused while nobody moves. That it returns at all is part of the test.
 	log := l.log.Again(false, logged(claims)...)
 	h, err := lock.Acquire(inner)
 	grant(log, h, err)
@@ -206,6 +217,7 @@ func (s *stage) guard(ctx context.Context, p *part, l level) error {
 		}
 		return nil
 	}
+	// The operation is not just accepted: somebody else sees it done.
 	mark := fmt.Sprintf("by %d", p.id)
 	if err := l.hold.Guard(ctx, zk.SetOp(guardPath, []byte(mark), -1)); err != nil {
 		return err
@@ -219,6 +231,8 @@ func (s *stage) guard(ctx context.Context, p *part, l level) error {
 
 // downgrade makes a writer a reader.
 func (s *stage) downgrade(ctx context.Context, p *part, l level) error {
+	// A reader's hold, a mutex's and one that was entered again can't be lowered, and
+	// nothing may come of the attempt.
 	if len(p.levels) > 1 || !s.kind.lowers(p.claims, p.way) {
 		if err := l.hold.Downgrade(ctx); !errors.Is(err, zklock.ErrInvalidLock) {
 			return fmt.Errorf("a downgrade of %v: %w", p.claims, err)
@@ -257,6 +271,8 @@ func (s *stage) expire(client int, waiting []int) error {
 	if session == 0 {
 		return nil // it holds nothing that would tell its session
 	}
+	// It is written down before it is done: from here on the hold is not certain,
+	// although the client can't know yet.
 	done := s.rec.Expire(session)
 	err := s.srv.ExpireSession(session)
 	done(err)
@@ -271,6 +287,8 @@ func (s *stage) disturb(t *testing.T, c Command) {
 		s.srv.CutConnections()
 	case "drop":
 		m := zktest.Match{Op: []string{"create2", "multi", "delete", "getChildren2", "exists", "getData"}[c.How%6], Skip: c.Some % 2}
+		// A reply that is lost leaves a request that was applied, of which the client
+		// can't know; a request that is lost looks the same to it and is not.
 		drop := s.srv.DropReply
 		if c.Who%2 == 0 {
 			drop = s.srv.DropRequest
@@ -279,6 +297,7 @@ func (s *stage) disturb(t *testing.T, c Command) {
 	case "restart":
 		s.srv.Restart(t)
 	case "pass":
+		// Several heartbeats, and up to two timeouts: what lives by them has to.
 		time.Sleep(time.Duration(1+c.Some%8) * sessionTimeout / 4)
 	}
 }

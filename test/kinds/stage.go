@@ -97,6 +97,7 @@ func Play(t *testing.T, kind Kind, commands []Command) (h *history.History, err 
 		s.ops = s.srv.Dial(t, func(o *zk.Options) { o.DialContext = s.past })
 		err = s.open(t)
 		for i, c := range commands {
+			// After the first difference nothing means anything.
 			if err != nil || s.vague {
 				break
 			}
@@ -114,6 +115,7 @@ func Play(t *testing.T, kind Kind, commands []Command) (h *history.History, err 
 
 // open makes the clients.
 func (s *stage) open(t *testing.T) error {
+	// Three sessions: one holds, one waits, and one is in the way of both.
 	for range 3 {
 		c, err := s.kind.dial(t.Context(), s.srv.Servers(), zklock.Options{
 			SessionTimeout: sessionTimeout, DialContext: s.srv.DialContext, AllTimeout: -1,
@@ -136,6 +138,7 @@ func (s *stage) open(t *testing.T) error {
 func (s *stage) close(t *testing.T) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
+	// The end is in calm weather, so that what is left then is left for good.
 	for _, f := range s.faults {
 		f.Stop()
 	}
@@ -171,6 +174,7 @@ func release(ctx context.Context, l level) error {
 	case err == nil:
 		done(history.OK, nil)
 	case errors.Is(err, zklock.ErrLost):
+		// It had ended before, which is no fault of the release's.
 		done(history.Fail, err)
 		return nil
 	default:
@@ -229,6 +233,8 @@ func (s *stage) compare() error {
 			waiting = append(waiting, id)
 			continue
 		}
+		// A hold that says lost is one less; whether it had to be is the worlds' to
+		// say, where it holds on unless its session was ended.
 		if err := p.lost(); err != nil {
 			delete(s.parts, id)
 			continue
@@ -251,6 +257,7 @@ func (s *stage) compare() error {
 // lost asks all levels of a hold whether they are held: all, or none.
 func (p *part) lost() error {
 	var first error
+	// All are asked, and written down, so that the history's checks see each.
 	for i, l := range p.levels {
 		err := l.log.Held(l.hold.Err, l.hold.Remaining)
 		if i == 0 {
@@ -263,6 +270,7 @@ func (p *part) lost() error {
 // become replaces the worlds by what they lead to, when all has come to rest.
 func (s *stage) become(change func(*World) *World) {
 	s.settle()
+	// Different histories may lead to one world.
 	var next []*World
 	seen := map[string]bool{}
 	for _, w := range s.worlds {

@@ -64,6 +64,7 @@ type Storm struct {
 func (s *Storm) Run(tb testing.TB, ctx context.Context) *history.History {
 	tb.Helper()
 	s.tb, s.rec = tb, history.NewRecorder(tb.Name(), s.Seed)
+	// What holds write under their guard must have a parent, which no fault may hit.
 	for _, path := range []string{guardPath, s.guarded()} {
 		if _, _, err := s.Target.Ops.Create(ctx, path, nil, nil, 0); err != nil && !errors.Is(err, zk.ErrNodeExists) {
 			tb.Error(err)
@@ -142,6 +143,7 @@ func (s *Storm) worker(ctx context.Context, client int, c *zklock.Client, r *ran
 		way := r.IntN(s.Kind.Ways)
 		lock, claims := s.Kind.Ask(c, s.Path, way)
 		try := r.IntN(4) == 0
+		// Some waits are too short to be granted: giving up is a path of its own.
 		wait, cancel := context.WithTimeout(ctx, time.Duration(1+r.Int64N(int64(4*s.Target.Timeout))))
 		log := s.rec.Acquire(fmt.Sprintf("client %d", client), try, logged(claims)...)
 		acquire := lock.Acquire
@@ -154,6 +156,7 @@ func (s *Storm) worker(ctx context.Context, client int, c *zklock.Client, r *ran
 			s.note(h.Session())
 			s.holding(ctx, r, c, way, claims, level{h, log})
 		} else if !errors.Is(err, zklock.ErrLocked) && wait.Err() == nil {
+			// Weather is no reason to fail: an acquire waits until it is over.
 			s.tb.Errorf("an acquire failed: %v", err)
 		}
 		cancel()
@@ -182,6 +185,8 @@ func (s *Storm) holding(ctx context.Context, r *rand.Rand, c *zklock.Client, way
 		if r.IntN(2) == 0 {
 			s.guard(ctx, outer, claims)
 		}
+		// Only a hold that is looked at is known to be held: each look moves the time
+		// up to which nobody else may have been granted.
 		if outer.log.Held(outer.hold.Err, outer.hold.Remaining) != nil {
 			break
 		}
@@ -193,6 +198,7 @@ func (s *Storm) holding(ctx context.Context, r *rand.Rand, c *zklock.Client, way
 			claims = []history.Claim{{Path: claims[0].Path, Mode: history.Shared}}
 		}
 	}
+	// The holds of one lock are released in any order.
 	r.Shuffle(len(levels), func(i, j int) { levels[i], levels[j] = levels[j], levels[i] })
 	for _, l := range levels {
 		wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Target.Timeout)
@@ -234,6 +240,8 @@ func (s *Storm) Fenced(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	// The parent's counter gives the numbers, so they are in the order of the
+	// transactions, whichever lock a name begins with.
 	const digits = 10
 	slices.SortFunc(names, func(a, b string) int { return strings.Compare(a[len(a)-digits:], b[len(b)-digits:]) })
 	last := map[string]int64{}
@@ -279,6 +287,7 @@ func (s *Storm) downgrade(ctx context.Context, l level) {
 	defer cancel()
 	done := l.log.Downgrading()
 	if err := l.hold.Downgrade(wait); err != nil {
+		// It may be refused, be lost with the hold, or go on in the background.
 		done(history.Info, err)
 		return
 	}
@@ -300,6 +309,7 @@ func (s *Storm) trouble(ctx context.Context, r *rand.Rand) {
 		case 4:
 			s.drop(relay.DropRequest, r)
 		case 5:
+			// Longer than a timeout at times: then holds are lost by their deadlines.
 			relay.Blackhole(true)
 			pause(ctx, r, 2*s.Target.Timeout)
 			relay.Blackhole(false)

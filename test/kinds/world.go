@@ -178,6 +178,7 @@ func (w *World) Expire(client int) *World {
 			continue
 		}
 		c.leave(id)
+		// The acquire goes on in the client's next session.
 		if e.stage != e.done() {
 			e.stage = outside
 			c.entries[id] = e
@@ -219,6 +220,9 @@ func (w *World) steps() []*World {
 			continue
 		}
 		switch {
+		// An entry whose way is free stays free, whatever the others do, and a single
+		// newcomer comes last in any case. But who of several comes to a gate first,
+		// or takes a node, is open.
 		case e.stage == queued && e.claims[0].Mode != Node,
 			e.stage == outside && outsiders == 1,
 			e.stage >= first && (e.stage-first)%2 == 1:
@@ -235,6 +239,8 @@ func (w *World) advance(id int, e entry) bool {
 	case e.stage == e.done():
 		return false
 	case e.stage == outside:
+		// All queues are joined in one transaction: there is no world in which an
+		// entry stands in some of them only.
 		for _, c := range e.claims {
 			if c.Mode == history.Exclusive || c.Mode == history.Shared {
 				w.queues[c.Path] = append(w.queues[c.Path], id)
@@ -250,6 +256,8 @@ func (w *World) advance(id int, e entry) bool {
 			w.queues[c.Path] = append(w.queues[c.Path], id)
 			break
 		}
+		// Only the head of the gate takes permits, however few others behind it ask
+		// for: so nobody is overtaken, and nobody who asks for many starves.
 		if w.queues[c.Path][0] != id || w.permits(c.Path)+c.Permits > c.Of {
 			return false
 		}
@@ -258,7 +266,7 @@ func (w *World) advance(id int, e entry) bool {
 		}
 	}
 	e.stage++
-	w.entries[id] = e
+	w.entries[id] = e // in a clone, which is what advance works on
 	return true
 }
 
@@ -268,6 +276,7 @@ func (w *World) free(id int, e entry) bool {
 	for _, c := range e.claims {
 		switch c.Mode {
 		case Node:
+			// Nobody is ahead of anybody; only whoever has the node is in the way.
 			if len(w.filter(func(o entry) bool { return o.stage > queued && o.claims[0].Path == c.Path })) > 0 {
 				return false
 			}

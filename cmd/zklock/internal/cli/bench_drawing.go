@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,7 +15,10 @@ import (
 // can be made, and the file appears when it is whole. nil draws nothing.
 type drawing struct {
 	name string
-	temp *os.File
+	file *os.File
+	// direct is true for a device or a pipe, which is written to as it is: to put
+	// a file in its place would take /dev/null away from everybody.
+	direct bool
 }
 
 // newDrawing begins the file with this name, none for an empty one.
@@ -22,11 +26,25 @@ func newDrawing(name string) (*drawing, error) {
 	if name == "" {
 		return nil, nil
 	}
-	temp, err := os.CreateTemp(filepath.Dir(name), ".zklock-*.svg")
+	d := &drawing{name: name}
+	var err error
+	if there, statErr := os.Stat(name); statErr == nil {
+		// A link stays, and its file is replaced. /dev/stdout and its like can be
+		// opened even where they can't be resolved.
+		d.name, err = filepath.EvalSymlinks(name)
+		if d.direct = err != nil || !there.Mode().IsRegular(); d.direct {
+			d.name = name
+		}
+	}
+	if d.direct {
+		d.file, err = os.OpenFile(name, os.O_WRONLY, 0)
+	} else {
+		d.file, err = os.CreateTemp(filepath.Dir(d.name), ".zklock-*.svg")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("--svg: %w", err)
 	}
-	return &drawing{name: name, temp: temp}, nil
+	return d, nil
 }
 
 // write draws the rows and puts the file in its place.
@@ -35,15 +53,11 @@ func (d *drawing) write(where string, rows []herd.Row) error {
 		return nil
 	}
 	caption := fmt.Sprintf("On %s; zklock %s, %s.", where, zklock.Version, time.Now().Format(time.DateOnly))
-	err := herd.WriteSVG(d.temp, caption, rows)
-	if err == nil {
-		err = d.temp.Chmod(0o644)
-	}
-	if err == nil {
-		err = d.temp.Close()
-	}
-	if err == nil {
-		err = os.Rename(d.temp.Name(), d.name)
+	err := herd.WriteSVG(d.file, caption, rows)
+	if d.direct {
+		err = errors.Join(err, d.file.Close())
+	} else if err == nil {
+		err = d.place()
 	}
 	if err != nil {
 		return fmt.Errorf("--svg: %w", err)
@@ -51,10 +65,25 @@ func (d *drawing) write(where string, rows []herd.Row) error {
 	return nil
 }
 
+// place makes the whole file appear under its name.
+func (d *drawing) place() error {
+	err := d.file.Chmod(0o644) // as CreateTemp makes it, nobody else could read it
+	if err == nil {
+		err = d.file.Close()
+	}
+	if err == nil {
+		err = os.Rename(d.file.Name(), d.name)
+	}
+	return err
+}
+
 // discard removes what was begun and not put in its place.
 func (d *drawing) discard() {
-	if d != nil {
-		_ = d.temp.Close()
-		_ = os.Remove(d.temp.Name())
+	if d == nil {
+		return
+	}
+	_ = d.file.Close()
+	if !d.direct {
+		_ = os.Remove(d.file.Name())
 	}
 }

@@ -1,0 +1,150 @@
+/*
+ * all: several locks at once.
+ *
+ * A client joins the queues of all its locks in one transaction, waits until it
+ * is the first in each, and then takes its semaphores one after another in the
+ * order of their paths: joins the gate, waits, has it. It gives up at will, and
+ * leaves its places one by one in any order.
+ *
+ * What must hold: two clients that want the same lock or semaphore do not hold
+ * at once, and nobody waits for ever.
+ *
+ * bounds: 3 clients that want any of 2 locks and any of 2 semaphores of one
+ * permit, at least one of all; semaphore.pml has the rest of semaphores. With
+ * THREE_LOCKS, 3 clients, 3 locks and no semaphore.
+ * code: internal/queue/claim.go (steps, stand, join, clear), internal/queue/spec.go.
+ *
+ * sound THREE_LOCKS: three locks and no semaphore
+ * sound SEMAPHORES_FIRST: all clients take their semaphores before they join the queues; what counts is that all do the same
+ * broken ONE_BY_ONE, deadlock: joins the queues by one create each, in any order
+ * broken ANY_ORDER, deadlock: takes its semaphores in any order
+ * broken MIXED, deadlock: some take their semaphores before they join the queues, others after
+ * broken IN_TURN, deadlock: a program that waits for one lock while it holds another, in any order, beside others that join all at once
+ * reach CONTENDED: somebody is granted all of it while another waits
+ */
+#define N 3
+#ifdef THREE_LOCKS
+#define LOCKS 3
+#define THINGS 3
+#else
+#define LOCKS 2
+#define THINGS 4
+#endif
+#define BIT(e) (1 << (e))
+#define QUEUES (BIT(LOCKS) - 1)
+#define SEMAPHORES ((BIT(THINGS) - 1) & ~QUEUES)
+
+/* A queue, or a semaphore's gate, which is one as well: the first in it has it. */
+chan queue[THINGS] = [N] of { byte };
+byte inside; /* what is held by those who hold all they want */
+
+hidden byte each;
+
+/* FIRST says that c is the first wherever it has joined. */
+#define CLEAR(q) (!(joined & BIT(q)) || queue[q]?[eval(c)])
+#ifdef THREE_LOCKS
+#define FIRST (CLEAR(0) && CLEAR(1) && CLEAR(2))
+#else
+#define FIRST (CLEAR(0) && CLEAR(1) && CLEAR(2) && CLEAR(3))
+#endif
+
+inline joinAll(set) {
+	each = 0;
+	do
+	:: each < THINGS -> if :: (set) & BIT(each) -> queue[each]!c :: else fi; each++
+	:: else -> break
+	od;
+	joined = joined | (set)
+}
+
+/* Joins the first, the last or any of a set that it has not joined, to wait there. */
+inline joinNext(set) {
+	each = 0;
+	do
+	:: !((set) & ~joined & BIT(each)) -> each++
+	:: (set) & ~joined & BIT(each) -> break
+	od;
+	queue[each]!c; joined = joined | BIT(each)
+}
+inline joinAny(set) {
+	each = 0;
+	do
+	:: !((set) & ~joined & BIT(each)) -> each++
+	:: (set) & ~joined & BIT(each) -> break
+	:: ((set) & ~joined & ~(BIT(each + 1) - 1)) -> each++
+	od;
+	queue[each]!c; joined = joined | BIT(each)
+}
+
+proctype Client(byte c; byte wanted) {
+	byte joined;
+	bool patient; /* it will not give up: it must be granted */
+	bool odd;     /* it does otherwise than others */
+
+	atomic {
+#if defined(MIXED) || defined(IN_TURN)
+		if :: odd = true :: true fi;
+#endif
+#ifdef SEMAPHORES_FIRST
+		odd = true;
+#endif
+		if :: patient = true :: true fi };
+	do
+	/* What comes first is the locks, all at once, unless it is odd. */
+#ifdef IN_TURN
+	:: atomic { odd && FIRST && (wanted & QUEUES & ~joined) -> joinAny(wanted & QUEUES) }
+	:: atomic { !odd && joined == 0 && (wanted & QUEUES) -> joinAll(wanted & QUEUES) }
+#elif defined(ONE_BY_ONE)
+	:: atomic { wanted & QUEUES & ~joined -> joinAny(wanted & QUEUES) }
+#else
+	:: atomic { !odd && joined == 0 && (wanted & QUEUES) -> joinAll(wanted & QUEUES) }
+	:: atomic { odd && FIRST && (wanted & SEMAPHORES & ~joined) == 0 && (wanted & QUEUES & ~joined) -> joinAll(wanted & QUEUES) }
+	:: atomic { odd && FIRST && (wanted & SEMAPHORES & ~joined) -> joinNext(wanted & SEMAPHORES) }
+#endif
+	:: atomic {
+#if !defined(IN_TURN) && !defined(ONE_BY_ONE)
+		!odd &&
+#endif
+		FIRST && (wanted & QUEUES & ~joined) == 0 && (wanted & SEMAPHORES & ~joined) ->
+#ifdef ANY_ORDER
+		joinAny(wanted & SEMAPHORES)
+#else
+		joinNext(wanted & SEMAPHORES)
+#endif
+		}
+	:: atomic { joined == wanted && FIRST ->
+		assert((inside & wanted) == 0);
+#ifdef CONTENDED
+		assert(len(queue[0]) < 2 || !(wanted & BIT(0)) || !(wanted & SEMAPHORES));
+#endif
+		inside = inside | wanted;
+		break }
+	:: atomic { !patient -> goto leave }
+	od;
+	inside = inside & ~wanted;
+	/* It leaves its places one after another. */
+leave:	do
+	:: atomic { joined != 0 ->
+		each = 0;
+		do
+		:: joined & BIT(each) -> break
+		:: joined & ~(BIT(each + 1) - 1) -> each++
+		od;
+		queue[each]??eval(c);
+		joined = joined & ~BIT(each) }
+	:: atomic { joined == 0 -> break }
+	od
+}
+
+/* Clients are alike, so they are numbered by what they want. */
+init {
+	byte c, wanted = 1;
+	atomic {
+		do
+		:: wanted < BIT(THINGS) - 1 -> wanted++
+		:: c < N -> run Client(c, wanted); c++
+		:: c == N -> break
+		od;
+		c = 0; wanted = 0
+	}
+}

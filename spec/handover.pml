@@ -1,0 +1,192 @@
+/*
+ * handover: a release hands over inside the session, before the server knows.
+ *
+ * A session has several entries in one queue, others have theirs between them.
+ * The session keeps a list for each of its waiters of who is ahead. When it
+ * releases a hold it strikes that entry from the lists of its later entries at
+ * once, and with it all that had to be gone for the hold to be granted; the
+ * delete goes out behind. Each of the later entries is then granted if the
+ * blocking function over what remains on its list says so, and its own entry is
+ * not known to be gone. A cancelled entry is struck out too, but by its name
+ * only: nothing follows from it for those ahead of it. A hold that is downgraded
+ * is replaced by the reader's entry on the lists.
+ *
+ * What must hold: whoever is granted must not share with nobody's hold, and
+ * passes no live entry ahead that it must not share with: neither a hold nor a
+ * waiter. (A released entry is not live, though its delete may be under way.)
+ * Nobody waits for ever.
+ *
+ * bounds: 4 entries, made in order before all else, each the session's or of
+ * another client, reader or writer, as it likes; an operator may delete one of
+ * the session's. Others, and the session where no hand-over does it, learn of a
+ * committed deletion late, one by one.
+ * code: the in-memory hand-over that internal/queue may do in leave (claim.go),
+ * on the lists of place.go and by Blocker of order.go.
+ *
+ * broken NEXT, assertion: a release grants the session's next entry: the reader 4 of another client and 5 of this one hold, writer 6 waits; the release of 5 must not grant it
+ * broken CANCEL, assertion: a cancel strikes out what a release may
+ * broken DOWNGRADE, assertion: a downgrade strikes the writer out like a release, and its reader is no blocker
+ * broken OWN_GONE, assertion: an entry that is known to be deleted is granted by a hand-over
+ * reach HANDED_OVER: a hand-over grants before the delete is carried out
+ * reach READERS: a hand-over grants two readers at once
+ */
+#define N 4
+#define BIT(e) (1 << (e))
+#define AHEAD(e) (BIT(e) - 1)
+
+byte tree = BIT(N) - 1; /* the committed queue; a downgraded entry keeps its number */
+byte live = BIT(N) - 1; /* entries that are neither released, nor cancelled, nor deleted */
+byte mine;              /* the session's entries */
+byte writers;
+byte holders;
+byte gone;              /* the session's entries that it knows to be deleted by somebody */
+byte list[N];           /* who is ahead of an entry, as its client knows */
+bool patient;           /* nobody cancels: all must be granted */
+
+hidden byte each;
+
+/* What of a set is in e's way. */
+#define blocking(e, set) ((writers & BIT(e)) -> (set) : ((set) & writers))
+#define waits(e) ((live & BIT(e)) && !(holders & BIT(e)))
+
+/* An entry that was deleted, which its client does not know yet, may be granted
+ * until it learns of that. That hold is nobody's business. */
+inline grant(e) {
+	assert(!(gone & BIT(e)));
+	if
+	:: live & BIT(e) ->
+		assert(blocking(e, live & AHEAD(e)) == 0);
+		assert(blocking(e, holders) == 0 && (holders & writers) == 0);
+		holders = holders | BIT(e)
+	:: else
+	fi;
+	list[e] = 0
+}
+
+inline handed(e) {
+#ifdef HANDED_OVER
+	assert((tree & AHEAD(e)) == 0);
+#endif
+#ifdef READERS
+	assert((holders & mine) == 0);
+#endif
+	grant(e)
+}
+
+/* handOver: all that would have blocked e was gone when e was granted. */
+inline handOver(e) {
+	each = e + 1;
+	do
+	:: each < N && (!(mine & BIT(each)) || list[each] == 0) -> each++
+	:: each < N && (mine & BIT(each)) && list[each] != 0 ->
+		list[each] = list[each] & ~BIT(e) & ~blocking(e, AHEAD(e));
+		if
+#ifdef NEXT
+		:: !(gone & BIT(each)) -> handed(each); break
+		:: else
+#else
+#ifdef OWN_GONE
+		:: blocking(each, list[each]) == 0 -> handed(each)
+#else
+		:: blocking(each, list[each]) == 0 && !(gone & BIT(each)) -> handed(each)
+#endif
+		:: else
+#endif
+		fi;
+		each++
+	:: each == N -> break
+	od
+}
+
+inline strike(e) {
+	each = e + 1;
+	do
+	:: each < N -> if :: mine & BIT(each) -> list[each] = list[each] & ~BIT(e) :: else fi; each++
+	:: else -> break
+	od
+}
+
+proctype Entry(byte e) {
+	byte next;
+
+	do
+	/* Its client learns that one ahead is gone. */
+	:: atomic { waits(e) && (list[e] & ~tree) ->
+		next = 0;
+		do
+		:: !(list[e] & ~tree & BIT(next)) -> next++
+		:: list[e] & ~tree & BIT(next) -> break
+		:: list[e] & ~tree & ~(BIT(next + 1) - 1) -> next++
+		od;
+		list[e] = list[e] & ~BIT(next);
+		next = 0 }
+	/* It is granted by its list. */
+	:: atomic { waits(e) && !(gone & BIT(e)) && blocking(e, list[e]) == 0 -> grant(e) }
+	/* A hold is released. */
+	:: atomic { holders & BIT(e) ->
+		live = live & ~BIT(e);
+		holders = holders & ~BIT(e);
+		if :: mine & BIT(e) -> handOver(e) :: else fi;
+		break }
+	/* A waiter is cancelled. */
+	:: atomic { waits(e) && !patient ->
+		live = live & ~BIT(e);
+		list[e] = 0;
+		if
+#ifdef CANCEL
+		:: mine & BIT(e) -> handOver(e)
+#else
+		:: mine & BIT(e) -> strike(e)
+#endif
+		:: else
+		fi;
+		break }
+	/* A writer's hold becomes a reader's, in one transaction. */
+	:: atomic { holders & writers & BIT(e) ->
+#ifdef DOWNGRADE
+		holders = holders & ~BIT(e);
+		if :: mine & BIT(e) -> handOver(e) :: else fi;
+		holders = holders | BIT(e);
+#endif
+		writers = writers & ~BIT(e);
+		assert((holders & writers) == 0) }
+	/* It learns that its own entry was deleted. */
+	:: atomic { !(live & BIT(e)) -> gone = gone | BIT(e); break }
+	od;
+	/* The delete is carried out. */
+	atomic { tree = tree & ~BIT(e); list[e] = (gone & BIT(e) -> list[e] : 0) }
+}
+
+/* The operator deletes one of the session's waiters, or none. */
+proctype Operator() {
+end:	atomic {
+	if
+	:: waits(0) && (mine & BIT(0)) -> each = BIT(0)
+	:: waits(1) && (mine & BIT(1)) -> each = BIT(1)
+	:: waits(2) && (mine & BIT(2)) -> each = BIT(2)
+	:: waits(3) && (mine & BIT(3)) -> each = BIT(3)
+	fi;
+	live = live & ~each; tree = tree & ~each }
+}
+
+init {
+	byte e;
+	atomic {
+		if :: patient = true :: true fi;
+		do
+		:: e < N ->
+			if :: mine = mine | BIT(e) :: true fi;
+			if :: writers = writers | BIT(e) :: true fi;
+			list[e] = AHEAD(e);
+			e++
+		:: else -> break
+		od;
+		e = 0;
+		do
+		:: e < N -> run Entry(e); e++
+		:: else -> break
+		od;
+		e = 0;
+		run Operator()
+	}
+}

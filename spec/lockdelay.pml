@@ -1,0 +1,130 @@
+/*
+ * lockdelay: who finds that a holder has vanished.
+ *
+ * With its entry a client makes a record, which outlives its session, in one
+ * transaction. To release, it deletes the record first and then the entry; it
+ * may vanish at any time, also between the two, and then its entry goes and its
+ * record stays. Whoever is at the head of the queue lists the records, the
+ * queue, and the records again. A record in both listings without its entry in
+ * the queue is left over: the client waits the delay and then deletes it. It is
+ * granted when there is none.
+ *
+ * What must hold: nobody is granted before the delay has passed since a holder
+ * ahead vanished, unless that had begun to release; and nothing is taken for
+ * left over whose client has not vanished.
+ *
+ * bounds: 4 clients with one entry each, which may all vanish, as waiters or as
+ * holders; they are numbered by their place in the queue. The three listings
+ * are of what is committed at three moments in a row: those of a follower that
+ * lags are of earlier moments in a row, all behind the client's own create. A
+ * delay is one step.
+ * code: internal/queue/records.go (lookAtRecords, sight, delayed),
+ * internal/queue/claim.go (vacate).
+ *
+ * broken RECORDS_FIRST, assertion: lists the records only before the queue: one that leaves in order in between counts as vanished
+ * broken RECORDS_LAST, assertion: lists the records only after the queue: one that joins in between counts as vanished
+ * broken LIVE_RECORD, assertion: RECORDS_LAST, judged by what follows: the record of a live client is deleted, and when it vanishes as a holder nobody sees it
+ * broken ENTRY_FIRST, assertion: deletes the entry before the record, in two transactions
+ * broken RECORD_LATER, assertion: makes the record when it is granted, after it began to act
+ * reach DELAYED: somebody waits the delay
+ * reach CRASHED: somebody vanishes between the two deletes
+ */
+#define N 4
+#define BIT(e) (1 << (e))
+#define AHEAD(c) (BIT(c) - 1)
+
+byte made;
+byte tree;       /* the queue */
+byte records;
+byte holders;
+byte leaving;    /* those who have begun to release, or to cancel */
+byte vanished;
+byte unheeded;   /* those who vanished as holders, and the delay has not passed since */
+
+proctype Client(byte c) {
+	byte before, queue, left;
+	bool live = true;
+
+	atomic { made == c -> made++; tree = tree | BIT(c);
+#ifndef RECORD_LATER
+		records = records | BIT(c)
+#endif
+		};
+	do
+	/* It waits until nobody is ahead, and looks. */
+	:: atomic { (tree & AHEAD(c)) == 0 && !(holders & BIT(c)) -> before = records };
+#if defined(RECORDS_LAST) || defined(LIVE_RECORD)
+		before = BIT(N) - 1;
+#endif
+		queue = tree;
+		/* A record in both listings, but not in the queue. */
+		atomic {
+#ifdef RECORDS_FIRST
+			left = before & ~queue;
+#else
+			left = before & records & ~queue;
+#endif
+			before = 0;
+#ifndef LIVE_RECORD
+			assert((left & ~vanished) == 0);
+#endif
+			if
+			:: (queue & AHEAD(c)) == 0 && left == 0 ->
+				queue = 0;
+				assert((unheeded & AHEAD(c)) == 0);
+				assert(holders == 0);
+				holders = holders | BIT(c)
+			:: (queue & AHEAD(c)) == 0 && left != 0 -> queue = 0
+			:: else -> queue = 0; left = 0
+			fi };
+		if
+		:: atomic { left != 0 ->
+#ifdef DELAYED
+			assert(false);
+#endif
+			records = records & ~left;
+			unheeded = unheeded & ~left;
+			left = 0 }
+		:: atomic { left == 0 }
+		fi
+#ifdef RECORD_LATER
+	:: atomic { (holders & BIT(c)) && !(records & BIT(c)) -> records = records | BIT(c) }
+#endif
+	/* A holder releases, a waiter cancels. */
+	:: atomic { true -> leaving = leaving | BIT(c); holders = holders & ~BIT(c); break }
+	/* It vanishes: its session ends. */
+	:: atomic { true ->
+		vanished = vanished | BIT(c);
+		unheeded = unheeded | (holders & BIT(c));
+		holders = holders & ~BIT(c);
+		tree = tree & ~BIT(c);
+		goto out }
+	od;
+	before = 0; queue = 0; left = 0;
+#ifdef ENTRY_FIRST
+	tree = tree & ~BIT(c);
+	records = records & ~BIT(c);
+#else
+	records = records & ~BIT(c);
+	if
+	:: tree = tree & ~BIT(c)
+	:: atomic { true ->
+#ifdef CRASHED
+		assert(false);
+#endif
+		vanished = vanished | BIT(c); tree = tree & ~BIT(c) }
+	fi;
+#endif
+out:	skip
+}
+
+init {
+	byte c;
+	atomic {
+		do
+		:: c < N -> run Client(c); c++
+		:: else -> break
+		od;
+		c = 0
+	}
+}

@@ -1,0 +1,115 @@
+/*
+ * nolisting: granted by its number alone.
+ *
+ * A client that holds entry s gives it back and joins again by one transaction
+ * that deletes s and makes a new entry. If the new number is s+1 then nobody
+ * joined in between, and the client is granted without a listing, provided that
+ * the hold it gave back was exclusive, or both are readers. Otherwise it waits
+ * by the queue, as it did at first. A parent that is empty may be collected at
+ * any time; whoever joins next makes it again, and its numbers begin anew.
+ *
+ * What must hold: whoever is granted has nothing ahead of it that it must not
+ * share with, and nobody else holds that it must not share with.
+ *
+ * bounds: 3 clients with 3 entries each in a row, reader or writer as they like;
+ * numbers up to 9. The queue is read as it is: queue.pml has followers that lag.
+ * code: the shortcut that internal/queue may take in join (claim.go), by Blocker
+ * of order.go.
+ *
+ * broken TWO_STEPS, assertion: deletes the old entry and makes the new one in two transactions, between which the parent may be collected
+ * broken AFTER_READER, assertion: a writer behind its own reader
+ * broken NO_GAP_CHECK, assertion: whatever the new number
+ * reach SHORT: a client is granted by its number alone
+ * reach COLLECTED: the numbers begin anew
+ */
+#define N 3
+#define BIT(e) (1 << (e))
+#define OFF 15 /* no entry */
+
+byte counter;            /* of the parent: the next number */
+byte numbers[N];         /* the entries */
+byte writers;            /* by client */
+byte holders;            /* by client */
+bool made;               /* the parent was made by the first who joined */
+
+#define there(d) (numbers[d] != OFF)
+#define stops(c, d) (there(d) && numbers[d] < numbers[c] && ((writers & BIT(c)) || (writers & BIT(d))))
+#define clear(c) (!stops(c, 0) && !stops(c, 1) && !stops(c, 2))
+
+inline grant(c) {
+	assert(clear(c));
+	assert(!(writers & BIT(c)) || holders == 0);
+	assert(!(writers & holders));
+	holders = holders | BIT(c)
+}
+
+inline join(c, write) {
+	numbers[c] = counter;
+	counter++;
+	writers = ((write) -> writers | BIT(c) : writers & ~BIT(c))
+}
+
+proctype Client(byte c) {
+	byte rounds, old = OFF;
+	bool wrote, writes;
+
+	atomic { if :: writes = true :: true fi; join(c, writes); rounds = 1 };
+	do
+	:: atomic { there(c) && old == OFF && !(holders & BIT(c)) && clear(c) -> grant(c) }
+	:: atomic { (holders & BIT(c)) && rounds < 3 ->
+		rounds++;
+		wrote = writes; writes = false;
+		if :: writes = true :: true fi;
+		holders = holders & ~BIT(c);
+		old = numbers[c];
+#ifdef TWO_STEPS
+		numbers[c] = OFF;
+		goto second
+#else
+		join(c, writes)
+#endif
+		}
+	:: atomic { old != OFF -> goto back };
+back:	atomic { old != OFF ->
+		if
+#ifdef NO_GAP_CHECK
+		:: wrote || !writes ->
+#elif defined(AFTER_READER)
+		:: numbers[c] == old + 1 ->
+#else
+		:: numbers[c] == old + 1 && (wrote || !writes) ->
+#endif
+#ifdef SHORT
+			assert(false);
+#endif
+			grant(c)
+		:: else
+		fi;
+		old = OFF }
+	:: atomic { (holders & BIT(c)) -> holders = holders & ~BIT(c); numbers[c] = OFF; writers = writers & ~BIT(c); break }
+	od;
+	goto out;
+#ifdef TWO_STEPS
+second:	atomic { join(c, writes) };
+	goto back;
+#endif
+out:	skip
+}
+
+/* The container is collected. */
+active proctype Collector() {
+end:	do
+	:: atomic { counter > 0 && !there(0) && !there(1) && !there(2) ->
+#ifdef COLLECTED
+		assert(false);
+#endif
+		counter = 0 }
+	od
+}
+
+init {
+	atomic {
+		numbers[0] = OFF; numbers[1] = OFF; numbers[2] = OFF;
+		run Client(0); run Client(1); run Client(2)
+	}
+}

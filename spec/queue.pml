@@ -1,0 +1,296 @@
+/*
+ * queue: one lock's queue, listed once.
+ *
+ * Every client makes an entry, lists the queue once behind its own create, and
+ * from then on keeps its own list of who is ahead. It watches the nearest of
+ * them and its own entry, strikes out what is gone, and is granted when its
+ * list is empty, after it has dealt with everything that one read brought. Each
+ * client reads from a follower of its own, which lags behind the committed log
+ * as far as it likes; the connection delivers in order, as late as it likes. A
+ * waiter cancels at will; a writer that holds may become a reader with its own
+ * sequence number in one transaction; an operator deletes one entry.
+ *
+ * What must hold: whoever is granted has nothing ahead of it in the committed
+ * queue, and had not read that its own entry is gone. Nobody waits for ever
+ * (no end state but with all clients done).
+ *
+ * bounds: 3 clients with one entry each, all exclusive, each of them a writer or
+ * a mutex as it likes; one deletion by the operator. With FOUR, 4 clients, all
+ * mutexes, and no operator. Clients are alike, so they are
+ * numbered by their place in the queue.
+ * code: internal/queue/claim.go (settle, gone), internal/queue/place.go (listed,
+ * line, watchOwns, watchBlocker, strike), internal/queue/order.go (Blocker),
+ * internal/queue/swap.go (the downgrade).
+ *
+ * sound FOUR: four clients, without writers and operator
+ * broken FIRST_DELETION, assertion: is granted when the entry that it watches is gone, though more were ahead
+ * broken NO_RELIST, assertion: strikes out a writer and is granted without listing again, beside the reader that the writer became
+ * broken NO_OWN_WATCH, assertion: does not watch its own entry, and is granted on its old event after its entry was deleted
+ * broken EAGER, assertion: is granted at the event, while the news of its own entry's deletion stands unhandled in what was read
+ * broken LATE_OWN_WATCH, assertion: watches its own entry only after the blocker's watch was answered, in another write, and does not look at the answer
+ * broken NO_ANSWER, deadlock: a watch on an entry that is gone already counts as left
+ * reach LAST: the last in the queue is granted after all before it were
+ * reach DOWNGRADED: somebody is granted after a writer became a reader
+ */
+#ifdef FOUR
+#define N 4
+#else
+#define N 3
+#endif
+#define BIT(e) (1 << (e))
+#define AHEAD(c) ((BIT(c) - 1) | ((BIT(c) - 1) << N))
+#define NOBODY 255
+
+/* Entry c is client c's own, entry N+c the reader's that its downgrade leaves. */
+byte tree;                               /* the committed queue, as a set */
+byte writers;                            /* who is a writer, as its name tells */
+byte made;                               /* how many entries were made */
+#ifdef DOWNGRADED
+byte swapped;                            /* who became a reader */
+#endif
+#ifdef LAST
+byte granted;                            /* who was, ever */
+#endif
+
+/* What client c's follower has not applied yet, and what it has. All that comes
+ * before c's own create has been applied when c's first request is answered, and
+ * what comes behind c in the queue is nothing to it: neither is in its log. */
+chan log[N] = [2 * N + 1] of { byte, byte }; /* the sets made and deleted by a transaction */
+byte coming[N];                          /* all that the transactions in the log delete */
+byte view[N];                            /* the queue as the follower has it */
+byte watches[N];                         /* what c watches there */
+bool reads[N];                           /* c has joined, and neither holds nor is done */
+
+mtype = { none, list, own, block };
+
+/* Scratch of one atomic step, no part of the state. */
+hidden byte plus, minus, each, near;
+
+inline commit(added, deleted) {
+	plus = added; minus = deleted;
+	tree = (tree | plus) & ~minus;
+	each = 0;
+	do
+	:: each < N ->
+		if
+		:: reads[each] && ((plus | minus) & (AHEAD(each) | BIT(each))) -> log[each]!plus,minus; coming[each] = coming[each] | minus
+		:: else
+		fi;
+		each++
+	:: else -> break
+	od
+}
+
+/* apply: c's follower carries the next transaction out, and c reads the event. */
+inline apply(c) {
+	log[c]?plus,minus;
+	view[c] = (view[c] | plus) & ~minus;
+	coming[c] = coming[c] & ~minus;
+	if
+	:: watches[c] & minus -> watches[c] = watches[c] & ~minus; gone(c, minus)
+	:: else -> if :: minus == BIT(c) -> dead = true :: else fi
+	fi
+}
+
+/* gone: c reads that an entry is. */
+inline gone(c, entry) {
+	if
+	:: entry == BIT(c) -> lost = true
+	:: else ->
+		if
+		:: blocker != NOBODY && entry == BIT(blocker) ->
+			ahead = ahead & ~entry;
+			blocker = NOBODY;
+#ifdef FIRST_DELETION
+			stands(c)
+#else
+			if
+			:: ahead == 0 && !relist -> stands(c)
+			:: else -> ask = list
+			fi
+#endif
+		:: else
+		fi
+	fi
+}
+
+/* stands: nothing is ahead of c any more. The news of its own entry's deletion,
+ * if it is on its way, may have come with the same read. What c learned before
+ * was not that its entry is gone, and its entry was not. */
+inline stands(c) {
+	assert(lost || !dead);
+	ready = true;
+	if
+	:: watches[c] & coming[c] & BIT(c) -> unhandled = true
+	:: true
+	fi
+}
+
+/* line: c stands where its list says. The nearest ahead is its blocker. */
+inline line(c) {
+	if
+	:: ahead == 0 -> stands(c)
+	:: else ->
+		near = c;
+		do
+		:: ahead & (BIT(near) | BIT(N + near)) -> break
+		:: else -> near--
+		od;
+		blocker = (ahead & BIT(near) -> near : N + near);
+#if defined(NO_OWN_WATCH) || defined(LATE_OWN_WATCH)
+		ask = block
+#else
+		ask = (watches[c] & BIT(c) -> block : own)
+#endif
+	fi
+}
+
+/* answer: c's follower carries out what c asked for, and c reads the answer. */
+inline answer(c) {
+	if
+	:: ask == list ->
+		ask = none;
+		if
+		:: view[c] & BIT(c) ->
+			ahead = view[c] & AHEAD(c);
+			relist = (ahead & writers) != 0;
+#ifdef NO_RELIST
+			relist = false;
+#endif
+			line(c)
+		:: else -> lost = true
+		fi
+	:: ask == own ->
+		ask = block;
+#ifdef LATE_OWN_WATCH
+		ask = none;
+#endif
+		if
+		:: view[c] & BIT(c) -> watches[c] = watches[c] | BIT(c)
+#ifndef LATE_OWN_WATCH
+		:: else -> lost = true
+#else
+		:: else
+#endif
+		fi
+	:: ask == block ->
+		ask = none;
+#ifdef LATE_OWN_WATCH
+		if :: !(watches[c] & BIT(c)) -> ask = own :: else fi;
+#endif
+		if
+		:: view[c] & BIT(blocker) -> watches[c] = watches[c] | BIT(blocker)
+#ifndef NO_ANSWER
+		:: else -> gone(c, BIT(blocker))
+#else
+		:: else
+#endif
+		fi
+	fi
+}
+
+inline leave(c) {
+	reads[c] = false; watches[c] = 0; view[c] = 0; coming[c] = 0;
+	ask = none; blocker = NOBODY; ahead = 0; relist = false; ready = false; dead = false; lost = false;
+	do :: log[c]?_,_ :: empty(log[c]) -> break od
+}
+
+inline grant(c) {
+	assert((tree & AHEAD(c)) == 0);
+	assert(!unhandled);
+	holds = true;
+#ifdef LAST
+	granted = granted | BIT(c);
+	assert(granted != BIT(N) - 1);
+#endif
+#ifdef DOWNGRADED
+	assert(swapped == 0);
+#endif
+	leave(c)
+}
+
+proctype Client(byte c) {
+	mtype ask = none;     /* its request under way */
+	byte ahead;           /* its list of who is ahead */
+	byte blocker = NOBODY;/* whom it waits for */
+	bool relist;          /* an event alone grants nothing */
+	bool ready;           /* nothing is ahead; to be granted */
+	bool unhandled;       /* the news of its entry's deletion was read behind what made it ready */
+	bool lost;            /* it knows that its entry is gone */
+	bool dead;            /* its follower went past its entry's deletion, and c was not told */
+	bool holds;
+	bool patient;         /* it will not cancel: it must be granted, or lose its entry */
+
+	/* It joins: a create, and a listing in the same write. */
+	atomic { made == c ->
+#ifndef FOUR
+		if :: c < N - 1 -> writers = writers | BIT(c) :: true fi;
+#endif
+		if :: patient = true :: true fi;
+		made++;
+		commit(BIT(c), 0);
+		reads[c] = true; view[c] = tree;
+		ask = list };
+	do
+	/* Its request is carried out, anywhere in the log. */
+	:: atomic { ask != none && !ready && !lost ->
+		do
+		:: lost || ready -> break
+		:: !lost && !ready && nempty(log[c]) -> apply(c)
+		:: !lost && !ready -> answer(c); break
+		od }
+	/* A watch fires. */
+	:: atomic { (coming[c] & watches[c]) && !lost && (!ready || unhandled) ->
+		do
+		:: coming[c] & watches[c] -> near = coming[c] & watches[c]; apply(c); if :: near != (coming[c] & watches[c]) -> break :: else fi
+		od;
+		if :: lost -> unhandled = false :: else fi }
+#ifdef EAGER
+	:: atomic { ready && !holds && !lost -> grant(c) }
+#else
+	:: atomic { ready && !holds && !lost && !unhandled -> grant(c) }
+#endif
+	/* A waiter cancels, and so does one that lost its place. */
+	:: atomic { !holds && (lost || !patient) ->
+		if :: tree & BIT(c) -> commit(0, BIT(c)) :: else fi;
+		break }
+	/* A hold becomes a reader's, if its entry is there still. */
+	:: atomic { holds && (writers & BIT(c)) && (tree & BIT(c)) ->
+#ifdef DOWNGRADED
+		swapped = swapped | BIT(c);
+#endif
+		commit(BIT(N + c), BIT(c)) }
+	:: atomic { holds ->
+		if
+		:: tree & BIT(c) -> commit(0, BIT(c))
+		:: tree & BIT(N + c) -> commit(0, BIT(N + c))
+		:: else
+		fi;
+		break }
+	od;
+	atomic { holds = false; patient = false; unhandled = false; leave(c) }
+}
+
+/* The operator deletes one client's entry, or none. */
+proctype Operator() {
+end:	atomic {
+	if
+	:: tree & BIT(0) -> commit(0, BIT(0))
+	:: tree & BIT(1) -> commit(0, BIT(1))
+	:: tree & BIT(2) -> commit(0, BIT(2))
+	fi }
+}
+
+init {
+	byte c;
+	atomic {
+		do
+		:: c < N -> run Client(c); c++
+		:: else -> break
+		od;
+		c = 0;
+#ifndef FOUR
+		run Operator()
+#endif
+	}
+}

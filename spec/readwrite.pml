@@ -1,0 +1,194 @@
+/*
+ * readwrite: readers and writers in order of arrival.
+ *
+ * A writer waits for the nearest entry ahead, a reader for the nearest writer
+ * ahead; each lists the queue once behind its own create and keeps its own list
+ * from then on. A writer that holds becomes a reader by one transaction that
+ * makes the reader's entry, with the writer's sequence number, and deletes the
+ * writer's. Waiters read the news of deletions late, each at its own pace, but
+ * the queue itself as it is: queue.pml has the followers that lag.
+ *
+ * What must hold: whoever is granted has nothing ahead of it in the queue that
+ * it must not share with, which is both the exclusion and the order; nor does
+ * anybody else hold that it must not share with. Nobody waits for ever. Readers
+ * do hold together.
+ *
+ * bounds: 4 clients with one entry each, reader or writer as they like; clients
+ * are alike, so they are numbered by their place in the queue.
+ * code: internal/queue/order.go (Blocker), internal/queue/place.go (listed,
+ * line, strike), internal/queue/swap.go (Downgrade).
+ *
+ * broken FIRST_WRITER, assertion: a reader watches the first writer ahead, and is granted when that is gone, though a nearer one was there
+ * broken PASS_WAITING, assertion: a reader heeds only a writer that holds, and passes those that wait
+ * broken TWO_STEPS, assertion: a downgrade deletes the writer's entry before it makes the reader's
+ * broken NO_RELIST, assertion: a writer that strikes out a writer is granted without listing again
+ * broken NEW_NUMBER, assertion: a downgrade makes a reader's entry with a number of its own, at the end of the queue
+ * broken NO_ANSWER, deadlock: a watch on an entry that is gone already counts as left
+ * reach SHARED: readers hold together
+ * reach BEFORE_WRITER: a reader is granted beside a reader that was a writer
+ */
+#define N 4
+#define BIT(e) (1 << (e))
+#define NOBODY 255
+/* Entry c is client c's own, entry N+c the reader's that its downgrade leaves. */
+#define AHEAD(c) ((BIT(c) - 1) | ((BIT(c) - 1) << N))
+#define ALONE(c) (BIT(c) | BIT(N + (c)))
+
+byte tree;       /* the queue, as a set */
+byte writers;    /* the entries that are writers */
+byte made;
+byte holders;    /* the entries that hold, as their clients see it */
+byte fired[N];   /* deletions that the client has been told of, but has not read */
+byte watches[N]; /* what the client watches */
+
+hidden byte each, near, gone;
+
+inline delete(e) {
+	gone = BIT(e);
+	tree = tree & ~gone;
+	holders = holders & ~gone;
+	each = 0;
+	do
+	:: each < N -> fired[each] = fired[each] | (watches[each] & gone); watches[each] = watches[each] & ~gone; each++
+	:: else -> break
+	od
+}
+
+/* blocking is what of a set is in c's way. */
+#define blocking(set) (writer -> (set) : (set) & writers)
+
+#define MINE (BIT(c) | BIT(N + c))
+
+inline grant(c) {
+	assert((blocking(tree & AHEAD(c))) == 0);
+	assert((blocking(holders & ~MINE)) == 0);
+	assert(writer || (holders & writers & ~MINE) == 0);
+#ifdef SHARED
+	assert(holders == 0);
+#endif
+#ifdef BEFORE_WRITER
+	assert((holders & AHEAD(c) & ~(BIT(N) - 1)) == 0);
+#endif
+	holders = holders | BIT(c);
+	watches[c] = 0; fired[c] = 0; ahead = 0; blocker = NOBODY; relist = false
+}
+
+/* look: it lists the queue, and stands where the listing says. */
+inline look(c) {
+	ahead = tree & AHEAD(c);
+	relist = writer && (ahead & writers);
+#ifdef NO_RELIST
+	relist = false;
+#endif
+#ifdef PASS_WAITING
+	if :: !writer -> ahead = ahead & (holders | ~writers) :: else fi;
+#endif
+	line(c)
+}
+
+/* line: it is granted, or watches its blocker. If that is gone by now, the
+ * answer is like an event. */
+inline line(c) {
+	if
+	:: (blocking(ahead)) == 0 -> grant(c)
+	:: else ->
+#ifdef FIRST_WRITER
+		near = (writer -> c : 0);
+		do
+		:: !writer && !(ahead & writers & BIT(near)) -> near++
+		:: !writer && (ahead & writers & BIT(near)) -> break
+		:: writer && (ahead & ALONE(near)) -> break
+		:: writer && !(ahead & ALONE(near)) -> near--
+		od;
+#else
+		near = c;
+		do
+		:: blocking(ahead) & ALONE(near) -> break
+		:: else -> near--
+		od;
+#endif
+		blocker = (ahead & BIT(near) -> near : N + near)
+	fi
+}
+
+/* strike: the blocker is gone. */
+inline strike(c) {
+	ahead = ahead & ~BIT(blocker);
+	blocker = NOBODY;
+#ifdef FIRST_WRITER
+	if :: !writer -> ahead = 0 :: else fi;
+#endif
+	if
+	:: (blocking(ahead)) == 0 && !relist -> grant(c)
+	:: else -> again = true
+	fi
+}
+
+proctype Client(byte c) {
+	bool writer, relist, again, hung;
+	bool patient; /* it will not give up: it must be granted */
+	byte ahead, blocker = NOBODY;
+
+	atomic { made == c ->
+		if :: writer = true; writers = writers | BIT(c) :: true fi;
+		if :: patient = true :: true fi;
+		made++;
+		tree = tree | BIT(c);
+		again = true };
+	do
+	:: atomic { again -> again = false; look(c) }
+	:: atomic { blocker != NOBODY && !(watches[c] & BIT(blocker)) && !(fired[c] & BIT(blocker)) && !again && !hung ->
+		if
+		:: tree & BIT(blocker) -> watches[c] = watches[c] | BIT(blocker)
+#ifndef NO_ANSWER
+		:: else -> strike(c)
+#else
+		:: else -> hung = true
+#endif
+		fi }
+	:: atomic { blocker != NOBODY && (fired[c] & BIT(blocker)) && !again ->
+		fired[c] = fired[c] & ~BIT(blocker);
+		strike(c) }
+	/* A waiter gives up, or a holder releases. */
+	:: atomic { (holders & BIT(c)) || !patient -> delete(c); break }
+	:: atomic { (holders & BIT(c)) && writer ->
+#ifdef TWO_STEPS
+		delete(c); writers = writers & ~BIT(c);
+		goto second
+#elif defined(NEW_NUMBER)
+		/* Nobody in the queue has that entry ahead. */
+		delete(c);
+		holders = holders | BIT(N + c); writer = false;
+		break
+#else
+		tree = tree | BIT(N + c);
+		holders = holders | BIT(N + c);
+		writer = false;
+		delete(c);
+		break
+#endif
+		}
+	od;
+	goto release;
+#ifdef TWO_STEPS
+second:	atomic { tree = tree | BIT(N + c); holders = holders | BIT(N + c); writer = false;
+		assert((holders & writers & ~MINE) == 0) };
+#endif
+release:
+	atomic {
+		watches[c] = 0; fired[c] = 0; ahead = 0; blocker = NOBODY; relist = false; again = false; writer = false; patient = false;
+		if :: holders & BIT(N + c) -> skip :: else -> goto out fi };
+	atomic { delete(N + c) };
+out:	skip
+}
+
+init {
+	byte c;
+	atomic {
+		do
+		:: c < N -> run Client(c); c++
+		:: else -> break
+		od;
+		c = 0
+	}
+}

@@ -1,0 +1,280 @@
+/*
+ * recovery: a create whose answer was lost.
+ *
+ * A client's create goes through the server that it is connected to, to the
+ * leader, and once it is committed, back. The connection may break anywhere on
+ * the way, and the client reconnects to the same server, to another follower or
+ * to the leader itself, in the same session or, when it has given that up, in a
+ * new one. The leader refuses a session's requests from any but the server that
+ * revalidated it last, but what it proposed before is carried out. On its own
+ * connections it answers reads and sync without waiting for its proposals.
+ *
+ * The rule: the entry whose create was not answered is put on a list of what
+ * must go; a new create goes out on the new connection, with a GUID of its own;
+ * a listing behind that write's answer tells whether the old entry is there, for
+ * by then the old create has been carried out or never will be. An entry of a
+ * former session is left to that session's end.
+ *
+ * What must hold: the client never waits for an entry of its own that it has
+ * forgotten; no two hold at once; in the end nothing of it is left in the queue.
+ *
+ * bounds: one client with up to two lost connections, hence three entries, and
+ * one end of its session; one competitor; a leader and two followers that lag.
+ * The servers are not checked for being as far as the client has seen: that
+ * only allows more.
+ * code: internal/queue/claim.go (created, join, park, strayed),
+ * internal/queue/node.go (dispose, probe, probed), internal/queue/core.go
+ * (resume, over).
+ *
+ * broken SYNC, assertion: after the reconnection it syncs, lists, and if the old entry is not there makes a new one and forgets the old
+ * broken ADOPT, assertion: adopts the entry with its GUID, whatever session owns it
+ * broken FORGET, assertion: forgets the old entry and makes a new one
+ * broken LIST_BEFORE, assertion: makes a new entry, but lists before that write was answered
+ * reach BOTH: the old entry is found behind the new create's answer, and is deleted
+ * reach NEVER: it is proven that the old create was never carried out
+ * reach MOVED: the leader refuses a request because the session has moved
+ */
+#define BIT(e) (1 << (e))
+#define OTHER 3 /* the competitor's entry; the client's are 0, 1 and 2 */
+#define NONE 3  /* no server; the leader is 0, the followers are 1 and 2 */
+
+mtype = { create, delete, barrier, close, revalidate };
+
+byte tree;      /* the committed queue, as a set */
+byte before[4]; /* what was in the queue when the entry was made */
+byte view[3];   /* the queue as each server has it */
+chan up[3] = [4] of { mtype, byte, bool }; /* to the leader: operation, entry, in the second session */
+chan proposed = [6] of { mtype, byte };
+chan down[3] = [8] of { mtype, byte };     /* committed, to the followers */
+byte owner = NONE; /* the server that revalidated the session last */
+bool closed;       /* the first session is over at the leader */
+
+/* The client. */
+byte at = NONE;    /* whom it is connected to */
+byte calling = NONE; /* whom it is connecting to */
+bool second;       /* it is in its second session */
+byte sessions[2];  /* its entries by session */
+mtype awaited; byte awaits; /* its request under way */
+bool answered;
+byte forgotten;    /* entries that it thinks are gone, or never thinks of again */
+bool holds, otherHolds, done;
+
+hidden byte which;
+
+inline reply(s, op, e) {
+	if
+	:: s == at && awaited == op && awaits == e && !answered -> answered = true
+	:: else
+	fi
+}
+
+inline carry(queue, op, e) {
+	if
+	:: op == create -> queue = queue | BIT(e)
+	:: op == delete -> queue = queue & ~BIT(e)
+	:: op == close -> queue = queue & ~sessions[0]
+	:: else
+	fi
+}
+
+active proctype Leader() {
+	mtype op; byte e; bool s2;
+end:	do
+	/* Requests are looked at and proposed in the order in which each server sent them. */
+	:: atomic { nempty(up[0]) -> up[0]?op,e,s2; which = 0; goto look }
+	:: atomic { nempty(up[1]) -> up[1]?op,e,s2; which = 1; goto look }
+	:: atomic { nempty(up[2]) -> up[2]?op,e,s2; which = 2;
+look:		if
+		:: op == revalidate -> owner = which; if :: calling == which -> at = which; calling = NONE :: else fi
+		:: op != revalidate && !s2 && closed
+		:: op != revalidate && (s2 || !closed) && owner != which
+#ifdef MOVED
+			-> assert(op != create)
+#endif
+		:: op != revalidate && (s2 || !closed) && owner == which -> proposed!op,e
+		fi;
+		op = 0; e = 0; s2 = false }
+	:: atomic { nempty(proposed) ->
+		proposed?op,e;
+		if :: op == create -> before[e] = tree :: else fi;
+		carry(tree, op, e);
+		view[0] = tree;
+		down[1]!op,e; down[2]!op,e;
+		reply(0, op, e);
+		op = 0; e = 0 }
+	/* A session that its client gave up ends at some time. */
+	:: atomic { second && !closed -> closed = true; proposed!close,0 }
+	od
+}
+
+proctype Follower(byte s) {
+	mtype op; byte e;
+end:	do
+	:: atomic { nempty(down[s]) ->
+		down[s]?op,e;
+		carry(view[s], op, e);
+		reply(s, op, e);
+		op = 0; e = 0 }
+	od
+}
+
+/* send: the request gets to the server, or is lost with the connection. */
+inline send(op, e) {
+	awaited = op; awaits = e; answered = false;
+	if
+	:: up[at]!op,e,second
+	:: losses > 0
+	fi
+}
+
+/* lose: the connection is lost. Perhaps the client gives its session up. */
+inline lose() {
+	losses--;
+	at = NONE; awaited = 0; awaits = 0; answered = false;
+	if
+	:: !second -> second = true
+	:: true
+	fi
+}
+
+/* connect: the chosen server has the leader revalidate the session. */
+inline connect() {
+	if
+	:: calling = 0 :: calling = 1 :: calling = 2
+	fi;
+	up[calling]!revalidate,0,second
+}
+
+proctype Client() {
+	byte e;      /* its present entry */
+	bool have;   /* known to be made */
+	byte doomed; /* entries that may be there and must go, of this session */
+	byte losses = 2;
+	bool was2;   /* the session that doomed is of */
+	byte seen;
+
+joining:
+	atomic { at == NONE && calling == NONE -> connect() };
+	at != NONE;
+	/* What belonged to a former session goes with it. */
+	atomic {
+		if
+		:: second != was2 -> doomed = 0; was2 = second
+		:: else
+		fi };
+#if defined(SYNC) || defined(ADOPT)
+	/* After a lost create it looks for its entry before it makes another. */
+	atomic {
+		if
+		:: e > 0 || sessions[0] != 0 -> send(barrier, 0);
+#ifdef SYNC
+			/* A sync: the leader answers its own connections at once. */
+			if :: at == 0 -> answered = true :: else fi
+#endif
+		:: else -> goto making
+		fi };
+	if
+	:: atomic { answered -> skip }
+	:: atomic { losses > 0 -> lose(); goto joining }
+	fi;
+	atomic {
+		seen = view[at] & (sessions[0] | sessions[1]) & ~forgotten;
+#ifdef SYNC
+		seen = seen & sessions[second];
+#endif
+		if
+		:: seen != 0 ->
+			have = true;
+#ifdef SYNC
+			doomed = 0;
+#else
+			doomed = doomed & ~seen;
+#endif
+			e = (seen & BIT(0) -> 0 : (seen & BIT(1) -> 1 : 2));
+			seen = 0;
+			goto waiting
+		:: else
+		fi;
+#ifdef SYNC
+		forgotten = forgotten | doomed; doomed = 0
+#endif
+		};
+making:
+#endif
+	atomic {
+		if
+		:: (sessions[0] | sessions[1]) & BIT(e) -> e++
+		:: else
+		fi;
+		sessions[second] = sessions[second] | BIT(e);
+		send(create, e) };
+#ifndef LIST_BEFORE
+	if
+	:: atomic { answered -> skip }
+	:: atomic { losses > 0 -> lose(); doomed = doomed | BIT(e);
+#ifdef FORGET
+		forgotten = forgotten | doomed; doomed = 0;
+#endif
+		goto joining }
+	fi;
+#endif
+	/* A listing, behind the answer: what is not there never will be. */
+	atomic {
+#ifdef NEVER
+		assert((doomed & ~view[at]) == 0);
+#endif
+#ifdef BOTH
+		assert((doomed & view[at]) == 0);
+#endif
+		forgotten = forgotten | (doomed & ~view[at]);
+		doomed = doomed & view[at] };
+#ifdef LIST_BEFORE
+	if
+	:: atomic { answered -> skip }
+	:: atomic { losses > 0 -> lose(); doomed = doomed | BIT(e); goto joining }
+	fi;
+#endif
+	have = true;
+waiting:
+	/* It waits for what is ahead, and deletes what must go, in any order. */
+	do
+	:: atomic { at != NONE && doomed != 0 && (awaited != delete || answered) ->
+		which = (doomed & BIT(0) -> 0 : 1);
+		if
+		:: answered && awaited == delete && awaits == which -> doomed = doomed & ~BIT(which); awaited = 0; awaits = 0; answered = false
+		:: else -> send(delete, which)
+		fi }
+	:: atomic { losses > 0 && at != NONE && !holds ->
+		lose();
+		if
+		:: second != was2 -> have = false; goto joining
+		:: else
+		fi }
+	:: atomic { at == NONE && calling == NONE -> connect() }
+	:: atomic { at != NONE && awaited == delete && !answered && doomed == 0 -> awaited = 0 }
+	:: atomic { !holds && (tree & BIT(e)) && (before[e] & tree & forgotten) -> assert(false) /* it waits for itself */ }
+	:: atomic { !holds && (tree & BIT(e)) && (before[e] & tree) == 0 -> assert(!otherHolds); holds = true }
+	:: atomic { holds && doomed == 0 && at != NONE -> break }
+	od;
+	atomic { holds = false; losses = 0; send(delete, e) };
+	answered;
+	atomic { done = true; e = 0; have = false }
+}
+
+proctype Competitor() {
+	atomic { proposed!create,OTHER };
+	atomic { (tree & BIT(OTHER)) && (before[OTHER] & tree) == 0 -> assert(!holds); otherHolds = true };
+	atomic { otherHolds = false; proposed!delete,OTHER }
+}
+
+/* In the end nothing is left: all is committed and both are done. */
+active proctype End() {
+	atomic {
+		done && empty(up[0]) && empty(up[1]) && empty(up[2]) && empty(proposed) && (closed || !second) ->
+		if
+		:: !(tree & BIT(OTHER)) -> assert(tree == 0)
+		:: else
+		fi }
+}
+
+init { atomic { run Follower(1); run Follower(2); run Client(); run Competitor() } }

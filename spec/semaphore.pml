@@ -1,0 +1,102 @@
+/*
+ * semaphore: a gate and leases.
+ *
+ * Whoever takes permits joins the gate's queue; under the gate it makes all its
+ * leases in one transaction, lists the leases, and keeps the gate until there
+ * are at most LIMIT of them, its own included. A waiter gives up at will; a
+ * holder that crashes loses its leases at once, as one that releases.
+ *
+ * What must hold: those who hold have at most LIMIT permits together. Nobody
+ * waits for ever, however many permits each takes.
+ *
+ * bounds: 4 clients, each twice in a row, of which two take 1 permit and two
+ * take 2; LIMIT of 2. The gate is a mutex in order of arrival: queue.pml has
+ * that. Listings show what is committed: one from a follower that lags, but not
+ * behind the client's own leases, shows the same leases and some more that are
+ * gone, as nobody else makes any meanwhile.
+ * code: internal/queue/leases.go (count, counts, passGate), internal/queue/claim.go
+ * (stand, clear).
+ *
+ * broken ONE_BY_ONE, deadlock: takes several permits one after another, each through the gate
+ * broken NO_GATE, deadlock: makes leases without the gate, and waits until there are few enough
+ * broken GATE_PASSED, deadlock: gives the gate back as soon as its leases are made
+ * broken WITHOUT_OWN, assertion: counts the others' leases only
+ * broken NOT_COUNTED, assertion: is granted when its leases are made
+ * broken COUNTED_BEFORE, assertion: counts before its leases are made, without the gate
+ * reach TOGETHER: two hold at once
+ * reach FULL: somebody waits under the gate
+ */
+#define N 4
+#define LIMIT 2
+#define WANTED(c) (1 + (c) % 2)
+#define ALL (leases[0] + leases[1] + leases[2] + leases[3])
+
+byte leases[N];              /* committed, by client */
+byte holding;                /* permits of those who hold */
+chan gate = [N] of { byte }; /* the gate's queue; the first in it has the gate */
+
+#ifdef WITHOUT_OWN
+#define FEW (ALL - leases[c] < LIMIT)
+#elif defined(NOT_COUNTED) || defined(COUNTED_BEFORE)
+#define FEW (true)
+#else
+#define FEW (ALL <= LIMIT)
+#endif
+
+proctype Client(byte c) {
+	bool patient; /* it will not give up: it must be granted */
+	byte round, wanted = WANTED(c);
+
+again:	atomic {
+		round < 2;
+		round++;
+		if :: patient = true :: patient = false fi };
+#if defined(NO_GATE) || defined(COUNTED_BEFORE)
+#ifdef COUNTED_BEFORE
+	ALL + wanted <= LIMIT;
+#endif
+	leases[c] = wanted;
+#elif defined(ONE_BY_ONE)
+one:	gate!c;
+	atomic { gate?[eval(c)] -> leases[c]++ };
+	if
+	:: atomic { FEW -> gate??eval(c); if :: leases[c] < wanted -> goto one :: else fi }
+	:: atomic { !patient -> gate??eval(c); leases[c] = 0; goto out }
+	fi;
+#else
+	gate!c;
+	if
+	:: atomic { gate?[eval(c)] -> leases[c] = wanted }
+	:: atomic { !patient -> gate??eval(c); goto out }
+	fi;
+#ifdef GATE_PASSED
+	gate??eval(c);
+#endif
+#ifdef FULL
+	assert(ALL <= LIMIT);
+#endif
+#endif
+	if
+	:: atomic { FEW -> holding = holding + wanted;
+#ifdef TOGETHER
+		assert(holding == wanted);
+#endif
+		assert(holding <= LIMIT) }
+	:: atomic { !patient ->
+		leases[c] = 0;
+		if :: gate??[eval(c)] -> gate??eval(c) :: else fi;
+		goto out }
+	fi;
+	/* The gate goes some time after the grant. */
+	atomic { if :: gate??[eval(c)] -> gate??eval(c) :: else fi };
+	/* It releases, or crashes. */
+	atomic { holding = holding - wanted; leases[c] = 0 };
+out:	if
+	:: round < 2 -> goto again
+	:: else
+	fi
+}
+
+init {
+	atomic { run Client(0); run Client(1); run Client(2); run Client(3) }
+}
