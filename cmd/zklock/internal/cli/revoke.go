@@ -116,7 +116,7 @@ func printAsked(out io.Writer, name string, asked []zklock.Entry, all bool, now 
 	for _, e := range once(asked) {
 		text := "asked " + who(e)
 		if e.Owner.Command != "" {
-			text += " (" + e.Owner.Command + ")"
+			text += " (" + command(e) + ")"
 		}
 		text += ", which has held it for " + span.Short(now.Sub(e.Since))
 		switch recipeOf(e).Library {

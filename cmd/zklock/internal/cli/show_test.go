@@ -78,6 +78,9 @@ func TestPrintToAFullDisk(t *testing.T) {
 	if err := s.print(full{}, "demo", now); err == nil {
 		t.Error("what show could not write is lost in silence")
 	}
+	if err := (&survey{}).print(full{}, "demo", now); err == nil {
+		t.Error("that a lock is free is lost in silence")
+	}
 	if err := printLocks(full{}, []survey{s}, now); err == nil {
 		t.Error("what ls could not write is lost in silence")
 	}
@@ -86,6 +89,28 @@ func TestPrintToAFullDisk(t *testing.T) {
 	}
 	if err := printAsked(full{}, "demo", s.entries, true, now); err == nil {
 		t.Error("what revoke could not write is lost in silence")
+	}
+}
+
+// Whatever somebody wrote, a line stays one that people can read.
+func TestPrintWhatOthersWrote(t *testing.T) {
+	now := time.Now()
+	big := strings.Repeat("h", 1<<20)
+	e := entry(big, 1, true, now, 0)
+	e.Owner.User, e.Owner.Command = big, big
+	s := survey{path: "/zklock/a\u202eb", entries: []zklock.Entry{e, entry("w", 2, false, now, 0)}}
+	var shown, listed, asked, waited bytes.Buffer
+	if err := errors.Join(s.print(&shown, "a", now), printLocks(&listed, []survey{s}, now), printAsked(&asked, "a", s.entries, true, now)); err != nil {
+		t.Fatal(err)
+	}
+	waited.WriteString(describe("a", s.entries, zklock.Owner{Host: "w", PID: 2}, now))
+	for what, out := range map[string]*bytes.Buffer{"show": &shown, "ls": &listed, "revoke": &asked, "the waiting line": &waited} {
+		if n := out.Len(); n == 0 || n > 2000 {
+			t.Errorf("%s writes %d bytes", what, n)
+		}
+	}
+	if got := listed.String(); !strings.Contains(got, `"a\u202eb"`) || strings.Contains(got, "\u202e") {
+		t.Errorf("the path is not quoted: %q", got)
 	}
 }
 
