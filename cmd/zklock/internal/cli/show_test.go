@@ -177,9 +177,9 @@ func TestPrintAsked(t *testing.T) {
 	}{
 		{nil, true, "demo is free: nobody to ask\n"},
 		{nil, false, ""},
-		{[]zklock.Entry{permit, permit}, true, "asked h:1 (backup), which has held it for 1m00s\n"},
-		{[]zklock.Entry{kazoo}, true, "asked kazoo-id, which has held it for 1s; kazoo does not look for such wishes\n"},
-		{[]zklock.Entry{curator}, true, "asked 10.0.0.7, which has held it for 1s; it sees the wish only if it is Curator's and made revocable\n"},
+		{[]zklock.Entry{permit, permit}, true, "asked h:1 (backup), which came 1m00s ago\n"},
+		{[]zklock.Entry{kazoo}, true, "asked kazoo-id, which came 1s ago; kazoo does not look for such wishes\n"},
+		{[]zklock.Entry{curator}, true, "asked 10.0.0.7, which came 1s ago; it sees the wish only if it is Curator's and made revocable\n"},
 	}
 	for _, tt := range tests {
 		var out bytes.Buffer
