@@ -104,6 +104,9 @@ func (w *waitLine) run(ctx context.Context, l *zklock.Lock, name string) {
 // holds it. Of several locks it is the first one that is waited for.
 func describe(name string, entries []zklock.Entry, me zklock.Owner, now time.Time) string {
 	text := "waiting for " + name
+	if len(entries) == 1 && nobodys(entries[0]) {
+		return text + ": there is a znode of that name that belongs to no session"
+	}
 	queues := byPath(entries)
 	for _, queue := range queues {
 		place := inLine(queue, me)
