@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/zk"
 )
 
 // owner is what others see of this process and the command it runs. The
@@ -102,12 +103,29 @@ func (s *settings) acquire(ctx context.Context, c *zklock.Client, k *claim, line
 	case ctx.Err() != nil:
 		return nil, interrupted(ctx, err)
 	case errors.Is(err, zklock.ErrLocked):
-		return nil, &exitError{s.conflict, k.taken()}
+		return nil, &exitError{s.conflict, s.squatted(ctx, l, k, k.taken())}
 	case wait.Err() != nil:
-		return nil, &exitError{s.conflict, k.late(limit)}
+		return nil, &exitError{s.conflict, s.squatted(ctx, l, k, k.late(limit))}
 	}
 	return nil, advise(k, err)
 }
+
+// squatted is why a lock that is one znode was not had: err, unless the znode there
+// is nobody's, whom nobody would wait for if they knew.
+func (s *settings) squatted(ctx context.Context, l *zklock.Lock, k *claim, err error) error {
+	if !k.node {
+		return err
+	}
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	if entries, failed := l.Inspect(ctx); failed == nil && len(entries) == 1 && nobodys(entries[0]) {
+		return fmt.Errorf("%s: the znode %s belongs to no session, as the parent of another kind of lock's does, and goes with none; delete it, or give the lock another name", k.title(), k.paths[0])
+	}
+	return err
+}
+
+// nobodys reports whether a znode at a node lock's path belongs to no session.
+func nobodys(e zklock.Entry) bool { return e.Node == e.Path && e.Mode == zklock.Stray }
 
 // advise says in the command's own terms what to do about an error that depends
 // on who else uses the lock.
@@ -115,6 +133,8 @@ func advise(k *claim, err error) error {
 	switch {
 	case errors.Is(err, zklock.ErrForeignMutex):
 		return &exitError{exitFailed, fmt.Errorf("%s: a mutex of another library on this path does not see readers; let it use its read-write lock, or give --beside-foreign", k.title())}
+	case errors.Is(err, zk.ErrNoChildrenForEphemerals):
+		return &exitError{exitFailed, fmt.Errorf("%s: a znode on its path is ephemeral, and so a lock of one znode (--node) or another program's; give the lock another name", k.title())}
 	case errors.Is(err, zklock.ErrPermits):
 		return &exitError{exitFailed, fmt.Errorf("%s: others use this semaphore with another number of permits; give the --count that zklock show %s says", k.title(), k.names[0])}
 	}

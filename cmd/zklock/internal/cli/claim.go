@@ -17,6 +17,15 @@ import (
 // takes one of them while holding another can be in a deadlock with us.
 const allTimeout = time.Minute
 
+// Bounds of semaphores: the library's own, known here so that they need no server.
+const (
+	maxCount = 1 << 20
+	maxTaken = 1024 // permits at once
+)
+
+// maxLocks is how many locks the library takes in one transaction.
+const maxLocks = 256
+
 // claim is what a command line wants to hold: which locks, of which kind. What
 // kind of lock a name stands for is never taken from the environment, which a
 // nested zklock would inherit.
@@ -60,6 +69,7 @@ func refused() [][3]string {
 		{"count", "write", "a semaphore has permits and no writer; " + pick},
 		{"count", "node", "the lock that is one znode has one holder; " + pick},
 		{"count", "lock-delay", "a semaphore has no lock delay; leave that out"},
+		{"count", "layout", "a semaphore's znodes have the names that Curator's have, and no others; leave the layout out"},
 		{"node", "shared", "the lock that is one znode has no readers; " + pick},
 		{"node", "write", "the lock that is one znode is exclusive anyway; " + pick},
 		{"node", "lock", "the lock that is one znode can't be taken together with others; use zklock run inside zklock run"},
@@ -82,12 +92,14 @@ func (k *claim) check(f *pflag.FlagSet, first string) error {
 	switch {
 	case f.Changed("permits") && !f.Changed("count"):
 		return usage("--permits %d: of how many? say how many permits the semaphore has: --count N", k.permits)
-	case f.Changed("count") && k.count < 1:
-		return usage("--count is %d: a semaphore has at least 1 permit", k.count)
+	case f.Changed("count") && (k.count < 1 || k.count > maxCount):
+		return usage("--count is %d: a semaphore has at least 1 permit, and at most %d", k.count, maxCount)
 	case k.permits < 1:
 		return usage("--permits is %d: take at least 1", k.permits)
 	case k.count > 0 && k.permits > k.count:
 		return usage("--permits is %d, and --count says that there are %d: take at most so many", k.permits, k.count)
+	case k.permits > maxTaken:
+		return usage("--permits is %d: at most %d can be taken at once", k.permits, maxTaken)
 	case k.inOrder && len(k.names) == 1:
 		return usage("--in-order is about several locks; name the others with --lock")
 	case k.beside && !k.shared:
@@ -108,6 +120,9 @@ func (k *claim) check(f *pflag.FlagSet, first string) error {
 func (k *claim) settle(first string) error {
 	k.names = append([]string{first}, k.more...)
 	k.paths = nil
+	if len(k.names) > maxLocks {
+		return usage("--lock: %d locks are more than the %d that can be taken together", len(k.names), maxLocks)
+	}
 	for _, name := range k.names {
 		path, err := zklock.PathOf(name)
 		if err != nil {

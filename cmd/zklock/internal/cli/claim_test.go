@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -46,6 +47,10 @@ func TestClaimRefuses(t *testing.T) {
 		{[]string{"--node", "--lock-delay=1"}, "--node and --lock-delay"},
 		{[]string{"--node", "--layout=kazoo"}, "--node and --layout"},
 		{[]string{"--count=2", "--lock-delay=1"}, "--count and --lock-delay"},
+		{[]string{"--count=2", "--layout=kazoo"}, "--count and --layout"},
+		{[]string{"--count=1048577"}, "at most 1048576"},
+		{[]string{"--count=2000", "--permits=1025"}, "at most 1024 can be taken at once"},
+		{slices.Repeat([]string{"--lock=b"}, maxLocks), "257 locks are more"},
 		{[]string{"--permits=2"}, "--count N"},
 		{[]string{"--permits=1"}, "--count N"},
 		{[]string{"--count=0"}, "at least 1 permit"},
@@ -118,7 +123,8 @@ func TestClaimEnvironment(t *testing.T) {
 		{[]string{"--shared"}, 5 * time.Second, "mixed", true},
 		{[]string{"--shared", "--lock-delay=0", "--layout=curator", "--beside-foreign=false"}, 0, "curator", false},
 		{[]string{"--node"}, 0, "", false},
-		{[]string{"--count=2"}, 0, "mixed", false},
+		{[]string{"--count=2"}, 0, "", false},
+		{[]string{"--layout=custom:exclusive=-W-"}, 0, "custom:exclusive=-W-", false},
 	}
 	for _, tt := range tests {
 		k, _, err := parsed(t, env, tt.args...)
@@ -128,6 +134,45 @@ func TestClaimEnvironment(t *testing.T) {
 	}
 	if _, _, err := parsed(t, map[string]string{"ZKLOCK_LAYOUT": "zoo"}); code(err) != 2 || !strings.Contains(err.Error(), "ZKLOCK_LAYOUT") {
 		t.Errorf("nonsense in the environment: %v", err)
+	}
+}
+
+// A fleet's layout of its own does not turn the fleet's lock delay into an error.
+func TestClaimEnvironmentOfACustomLayout(t *testing.T) {
+	env := map[string]string{"ZKLOCK_LOCK_DELAY": "5", "ZKLOCK_LAYOUT": "custom:exclusive=-W-"}
+	k, _, err := parsed(t, env)
+	if err != nil || k.delay.D != 0 || !k.layout.custom() {
+		t.Errorf("delay %v, layout %q, %v", k.delay.D, k.layout.String(), err)
+	}
+	if k, _, err = parsed(t, env, "--layout=curator"); err != nil || k.delay.D != 5*time.Second {
+		t.Errorf("with Curator's layout: delay %v, %v", k.delay.D, err)
+	}
+}
+
+// The bounds that are refused without a server are those of the library.
+func TestClaimBounds(t *testing.T) {
+	_, _, _, c := lookers(t)
+	semaphore := func(n, permits int) error {
+		_, err := c.Semaphore("s", n).Permits(permits).Inspect(t.Context())
+		return err
+	}
+	all := func(n int) error {
+		locks := make([]*zklock.Lock, n)
+		for i := range locks {
+			locks[i] = c.Mutex(fmt.Sprintf("m%d", i))
+		}
+		_, err := zklock.All(locks...).Inspect(t.Context())
+		return err
+	}
+	for what, err := range map[string]error{"permits": semaphore(maxCount, maxTaken), "locks": all(maxLocks)} {
+		if err != nil {
+			t.Errorf("%s at the bound: %v", what, err)
+		}
+	}
+	for what, err := range map[string]error{"a count": semaphore(maxCount+1, 1), "permits": semaphore(maxCount, maxTaken+1), "locks": all(maxLocks + 1)} {
+		if !errors.Is(err, zklock.ErrInvalidLock) {
+			t.Errorf("%s beyond the bound: %v", what, err)
+		}
 	}
 }
 

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"golang.org/x/term"
 
@@ -102,6 +104,9 @@ func (w *waitLine) run(ctx context.Context, l *zklock.Lock, name string) {
 // holds it. Of several locks it is the first one that is waited for.
 func describe(name string, entries []zklock.Entry, me zklock.Owner, now time.Time) string {
 	text := "waiting for " + name
+	if len(entries) == 1 && nobodys(entries[0]) {
+		return text + ": there is a znode of that name that belongs to no session"
+	}
 	queues := byPath(entries)
 	for _, queue := range queues {
 		place := inLine(queue, me)
@@ -169,15 +174,34 @@ func behind(queue []zklock.Entry, now time.Time) string {
 	return text + " since " + span.Short(now.Sub(holders[0].Since))
 }
 
+// most bounds how much of what an entry says of its maker is shown to people, in
+// characters: anybody may have written a megabyte, and a table would pad every
+// line to that.
+const most = 64
+
 // who names the maker of an entry as well as can be known.
 func who(e zklock.Entry) string {
 	switch {
 	case e.Owner.String() != "":
-		return e.Owner.String()
+		return cut(e.Owner.String(), most)
 	case e.Data != "":
 		return cut(e.Data, 40)
 	}
 	return fmt.Sprintf("session 0x%x", e.Session)
+}
+
+// account is the maker's user and command what it runs, with a dash for what is not
+// known.
+func account(e zklock.Entry) string { return dash(cut(e.Owner.User, most)) }
+func command(e zklock.Entry) string { return dash(cut(e.Owner.Command, most)) }
+
+// legible is a path for people. ZooKeeper lets in characters that hide or turn
+// around the text beside them: with such a one the path is quoted.
+func legible(path string) string {
+	if strings.ContainsFunc(path, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(path)
+	}
+	return path
 }
 
 // cut shortens text to n characters.

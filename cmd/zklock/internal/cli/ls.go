@@ -117,15 +117,15 @@ func printLocks(out io.Writer, found []survey, now time.Time) error {
 		fmt.Fprintln(w, "LOCK\tMODE\tHOLDER\tCOMMAND\tSINCE\tWAITING")
 	}
 	for _, s := range found {
-		holder, command, since := "-", "-", "-"
+		holder, runs, since := "-", "-", "-"
 		if all := s.holders(); len(all) > 0 {
 			first := all[0]
-			holder, command, since = who(first), dash(first.Owner.Command), span.Short(now.Sub(first.Since))
+			holder, runs, since = who(first), command(first), span.Short(now.Sub(first.Since))
 			if others := differing(all) - 1; others > 0 {
 				holder += fmt.Sprintf(" +%d", others)
 			}
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\n", strings.TrimPrefix(s.path, namesRoot+"/"), s.how(), holder, command, since, s.waiting())
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\n", legible(strings.TrimPrefix(s.path, namesRoot+"/")), s.how(), holder, runs, since, s.waiting())
 	}
 	return w.Flush()
 }

@@ -68,7 +68,9 @@ func (a *app) revoke(f *readFlags, name string) error {
 	if err != nil {
 		return err
 	}
-	asked, failed := s.revoke(ctx, c)
+	plain := zklock.New(z, &zklock.Options{Anonymous: true})
+	defer plain.Close()
+	asked, failed := s.revoke(ctx, c, plain)
 	if f.json {
 		err = json.NewEncoder(os.Stdout).Encode(wish{path, entryViews(asked)})
 	} else {
@@ -80,16 +82,19 @@ func (a *app) revoke(f *readFlags, name string) error {
 	return err
 }
 
-// revoke asks the holders of a lock, of whatever kind.
-func (s *survey) revoke(ctx context.Context, c *zklock.Client) (asked []zklock.Entry, err error) {
+// revoke asks the holders of a lock, of whatever kind. A semaphore is asked for by
+// plain, a client of no special layout: some layouts have none, and the one that
+// stands in the environment need not be this lock's.
+func (s *survey) revoke(ctx context.Context, c, plain *zklock.Client) (asked []zklock.Entry, err error) {
 	locks := []*zklock.Lock{c.Mutex(s.path)}
 	switch {
 	case s.shape == shapeNode:
 		locks[0] = c.NodeLock(s.path)
 	case s.shape == shapeSemaphore:
 		// All permits that exist may be held where nobody wrote how many there are.
-		n := max(s.permits, len(s.holders()), 1)
-		locks = append(locks, c.Semaphore(s.path, n))
+		// And what somebody wrote there may be no number of permits at all.
+		n := min(max(s.permits, len(s.holders()), 1), maxCount)
+		locks = append(locks, plain.Semaphore(s.path, n))
 	}
 	for _, l := range locks {
 		more, err := l.Revoke(ctx)
@@ -116,9 +121,10 @@ func printAsked(out io.Writer, name string, asked []zklock.Entry, all bool, now 
 	for _, e := range once(asked) {
 		text := "asked " + who(e)
 		if e.Owner.Command != "" {
-			text += " (" + e.Owner.Command + ")"
+			text += " (" + command(e) + ")"
 		}
-		text += ", which has held it for " + span.Short(now.Sub(e.Since))
+		// The servers know when an entry was made, and nobody when it was granted.
+		text += ", which came " + span.Short(now.Sub(e.Since)) + " ago"
 		switch recipeOf(e).Library {
 		case libKazoo:
 			text += "; kazoo does not look for such wishes"

@@ -76,9 +76,6 @@ func (a *app) runCommand() *cobra.Command {
 		DisableFlagsInUseLine: true,
 		Args:                  runArgs,
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := a.begin(c); err != nil {
-				return err
-			}
 			return a.run(c, &f, args[0], args[1:])
 		},
 	}
@@ -110,9 +107,13 @@ func runArgs(c *cobra.Command, args []string) error {
 }
 
 // run checks all that can be checked before a queue is joined, then runs, in
-// the front's stead if there is a terminal.
+// the front's stead if there is a terminal. What is wrong from here on has a
+// status line.
 func (a *app) run(c *cobra.Command, f *runFlags, name string, argv []string) error {
-	err := f.claim.check(c.Flags(), name)
+	err := a.begin(c)
+	if err == nil {
+		err = f.claim.check(c.Flags(), name)
+	}
 	status := f.claim.status(name)
 	if err == nil {
 		err = a.set.check(c.Flags())

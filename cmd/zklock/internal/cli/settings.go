@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -92,9 +93,11 @@ func moot(f *pflag.FlagSet, name string) bool {
 	case "timeout":
 		return f.Changed("try")
 	case "lock-delay":
-		return f.Changed("count") || given(f, "node")
+		// The flags come in the order of their names: the environment's layout is
+		// settled by now.
+		return f.Changed("count") || given(f, "node") || strings.HasPrefix(f.Lookup("layout").Value.String(), layoutCustom)
 	case "layout":
-		return given(f, "node")
+		return f.Changed("count") || given(f, "node")
 	case "beside-foreign":
 		return !given(f, "shared")
 	}

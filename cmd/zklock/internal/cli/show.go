@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -18,7 +19,8 @@ import (
 const showHelp = `Show prints who holds LOCK and who waits behind whom, in order. It reads locks of
 every kind: mutexes, read-write locks, semaphores, single znodes, and leader
 latches, whether zklock, Curator, kazoo or go-zookeeper wrote them. RECIPE says
-who did; a token is that of a holder.
+who did; a token is that of a holder. SINCE is how long an entry has been there, the
+time that it waited included: nobody writes down when it was granted.
 
 Below come warnings of what does not exclude each other on this path, and of
 strays: znodes that are no entry of a lock.`
@@ -85,25 +87,28 @@ func (a *app) show(f *readFlags, name string) error {
 	return s.print(os.Stdout, name, time.Now())
 }
 
-// print writes one line an entry, the holders first, and what to know besides.
+// print writes one line an entry, the holders first, and what to know besides. It
+// writes all in one go: an error of any line is one of all.
 func (s *survey) print(out io.Writer, name string, now time.Time) error {
-	if text := s.headline(name); text != "" {
-		fmt.Fprintln(out, text)
+	var text bytes.Buffer
+	if line := s.headline(name); line != "" {
+		fmt.Fprintln(&text, line)
 	}
 	if len(s.entries) > 0 {
-		if err := printEntries(out, s.entries, now); err != nil {
+		if err := printEntries(&text, s.entries, now); err != nil {
 			return err
 		}
 	}
 	for _, e := range once(s.entries) {
 		if e.Revoked {
-			fmt.Fprintf(out, "%s was asked to give it back\n", who(e))
+			fmt.Fprintf(&text, "%s was asked to give it back\n", who(e))
 		}
 	}
 	for _, w := range s.warnings() {
-		fmt.Fprintf(out, "warning: %s\n", w)
+		fmt.Fprintf(&text, "warning: %s\n", w)
 	}
-	return nil
+	_, err := out.Write(text.Bytes())
+	return err
 }
 
 // headline says in one line what the table does not; it may be empty.
@@ -143,7 +148,7 @@ func printEntries(out io.Writer, entries []zklock.Entry, now time.Time) error {
 		if e.Mode == zklock.Shared && e.Owner.Token > 0 {
 			recipe += ", was writer"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", turn, who(e), dash(e.Owner.User), dash(e.Owner.Command),
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", turn, who(e), account(e), command(e),
 			e.Mode, token, span.Short(now.Sub(e.Since)), recipe)
 	}
 	return w.Flush()

@@ -78,6 +78,9 @@ func TestPrintToAFullDisk(t *testing.T) {
 	if err := s.print(full{}, "demo", now); err == nil {
 		t.Error("what show could not write is lost in silence")
 	}
+	if err := (&survey{}).print(full{}, "demo", now); err == nil {
+		t.Error("that a lock is free is lost in silence")
+	}
 	if err := printLocks(full{}, []survey{s}, now); err == nil {
 		t.Error("what ls could not write is lost in silence")
 	}
@@ -86,6 +89,28 @@ func TestPrintToAFullDisk(t *testing.T) {
 	}
 	if err := printAsked(full{}, "demo", s.entries, true, now); err == nil {
 		t.Error("what revoke could not write is lost in silence")
+	}
+}
+
+// Whatever somebody wrote, a line stays one that people can read.
+func TestPrintWhatOthersWrote(t *testing.T) {
+	now := time.Now()
+	big := strings.Repeat("h", 1<<20)
+	e := entry(big, 1, true, now, 0)
+	e.Owner.User, e.Owner.Command = big, big
+	s := survey{path: "/zklock/a\u202eb", entries: []zklock.Entry{e, entry("w", 2, false, now, 0)}}
+	var shown, listed, asked, waited bytes.Buffer
+	if err := errors.Join(s.print(&shown, "a", now), printLocks(&listed, []survey{s}, now), printAsked(&asked, "a", s.entries, true, now)); err != nil {
+		t.Fatal(err)
+	}
+	waited.WriteString(describe("a", s.entries, zklock.Owner{Host: "w", PID: 2}, now))
+	for what, out := range map[string]*bytes.Buffer{"show": &shown, "ls": &listed, "revoke": &asked, "the waiting line": &waited} {
+		if n := out.Len(); n == 0 || n > 2000 {
+			t.Errorf("%s writes %d bytes", what, n)
+		}
+	}
+	if got := listed.String(); !strings.Contains(got, `"a\u202eb"`) || strings.Contains(got, "\u202e") {
+		t.Errorf("the path is not quoted: %q", got)
 	}
 }
 
@@ -152,9 +177,9 @@ func TestPrintAsked(t *testing.T) {
 	}{
 		{nil, true, "demo is free: nobody to ask\n"},
 		{nil, false, ""},
-		{[]zklock.Entry{permit, permit}, true, "asked h:1 (backup), which has held it for 1m00s\n"},
-		{[]zklock.Entry{kazoo}, true, "asked kazoo-id, which has held it for 1s; kazoo does not look for such wishes\n"},
-		{[]zklock.Entry{curator}, true, "asked 10.0.0.7, which has held it for 1s; it sees the wish only if it is Curator's and made revocable\n"},
+		{[]zklock.Entry{permit, permit}, true, "asked h:1 (backup), which came 1m00s ago\n"},
+		{[]zklock.Entry{kazoo}, true, "asked kazoo-id, which came 1s ago; kazoo does not look for such wishes\n"},
+		{[]zklock.Entry{curator}, true, "asked 10.0.0.7, which came 1s ago; it sees the wish only if it is Curator's and made revocable\n"},
 	}
 	for _, tt := range tests {
 		var out bytes.Buffer

@@ -51,7 +51,7 @@ func TestLookAndRevoke(t *testing.T) {
 		if err != nil || s.shape != tt.shape || s.permits != tt.permits || len(s.holders()) != tt.holders || s.waiting() != 0 {
 			t.Errorf("%s: %+v, %v", tt.path, s, err)
 		}
-		asked, err := s.revoke(t.Context(), looking)
+		asked, err := s.revoke(t.Context(), looking, looking)
 		if err != nil || len(asked) != tt.holders {
 			t.Errorf("%s: asked %d, %v, want %d", tt.path, len(asked), err, tt.holders)
 		}
@@ -66,7 +66,7 @@ func TestLookAndRevoke(t *testing.T) {
 		if err != nil || len(s.contenders()) != 0 || s.permits != tt.permits {
 			t.Errorf("%s after its release: %+v, %v", tt.path, s, err)
 		}
-		if asked, err := s.revoke(t.Context(), looking); err != nil || len(asked) != 0 {
+		if asked, err := s.revoke(t.Context(), looking, looking); err != nil || len(asked) != 0 {
 			t.Errorf("%s, which is free: asked %d, %v", tt.path, len(asked), err)
 		}
 	}
@@ -81,12 +81,31 @@ func TestLookAtCuratorsSemaphore(t *testing.T) {
 	if err != nil || s.shape != shapeSemaphore || s.permits != 0 || len(s.holders()) != 2 || s.waiting() != 1 {
 		t.Errorf("%+v, %v", s, err)
 	}
-	asked, err := s.revoke(t.Context(), looking)
+	asked, err := s.revoke(t.Context(), looking, looking)
 	if err != nil || len(asked) != 2 {
 		t.Errorf("asked %d, %v, want 2", len(asked), err)
 	}
 	if data, _, err := z.Get(t.Context(), "/s/leases/_c_"+uuid36+"-lease-0000000001"); err != nil || string(data) != "__REVOKE__" {
 		t.Errorf("the permit says %q, %v", data, err)
+	}
+}
+
+// Neither a layout that has no semaphores nor a number that nobody can mean keeps
+// the holders from being asked.
+func TestRevokePermitsWhateverTheLayout(t *testing.T) {
+	_, _, z, looking := lookers(t)
+	kazoo := zklock.New(z, &zklock.Options{Layout: zklock.KazooLayout()})
+	t.Cleanup(func() { _ = kazoo.Close() })
+	tree(t, z, "!/s/leases/_c_"+uuid36+"-lease-0000000001")
+	if _, err := z.Set(t.Context(), "/s/leases", []byte("99999999"), -1); err != nil {
+		t.Fatal(err)
+	}
+	s, err := look(t.Context(), z, kazoo, "/s")
+	if err != nil || s.permits != 99999999 {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	if asked, err := s.revoke(t.Context(), kazoo, looking); err != nil || len(asked) != 1 {
+		t.Errorf("asked %d, %v, want 1", len(asked), err)
 	}
 }
 
