@@ -12,7 +12,8 @@
  * bounds: 3 clients that want any of 2 locks and any of 2 semaphores of one
  * permit, at least one of all; semaphore.pml has the rest of semaphores. With
  * THREE_LOCKS, 3 clients, 3 locks and no semaphore.
- * code: internal/queue/claim.go (steps, stand, join, clear), internal/queue/spec.go.
+ * code: internal/queue/claim.go (steps, stand, clear), internal/queue/join.go (join),
+ * internal/queue/spec.go (Spec).
  *
  * sound THREE_LOCKS: three locks and no semaphore
  * sound SEMAPHORES_FIRST: all clients take their semaphores before they join the queues; what counts is that all do the same

@@ -17,13 +17,14 @@
  * proven <= noted, whenever an answer comes in. The timeout is the same on both
  * sides, so the deadline is then never later than the expiry.
  *
- * bounds: three requests (more of them would only tell the leader more), 5 ticks (6 with REPLY),
- * PING of 2; one leader for all of it (a new one gives every session a
- * fresh timeout); clocks of one rate (the rule subtracts the drift). What
- * happens within one tick may happen in any order, so that "after" means in a
- * later tick. An answer gets from the
- * follower to the client in no time: a later one proves less.
- * code: internal/queue/deadline.go (Handshake, Answered), internal/queue/heartbeat.go.
+ * bounds: three requests (more of them would only tell the leader more), 5 ticks
+ * (6 with REPLY), PING of 2; one leader for all of it (a new one gives every
+ * session a fresh timeout); clocks of one rate (the rule subtracts the drift).
+ * What happens within one tick may happen in any order, so that "after" means in
+ * a later tick. An answer gets from the follower to the client in no time: a
+ * later one proves less.
+ * code: internal/queue/deadline.go (Handshake, Answered),
+ * internal/queue/heartbeat.go (heartbeat, check).
  *
  * broken SENT_APART, assertion: counts from a when b, sent more than PING after a was sent, is answered: both can arrive together
  * broken PINGS, assertion: counts from plain pings, which a follower that is cut off answers by itself

@@ -11,17 +11,17 @@
  * only: nothing follows from it for those ahead of it. A hold that is downgraded
  * is replaced by the reader's entry on the lists.
  *
- * What must hold: whoever is granted must not share with nobody's hold, and
- * passes no live entry ahead that it must not share with: neither a hold nor a
+ * What must hold: nobody holds beside a hold that it must not share with, and
+ * nobody passes a live entry ahead that it must not share with, be it a hold or a
  * waiter. (A released entry is not live, though its delete may be under way.)
  * Nobody waits for ever.
  *
  * bounds: 4 entries, made in order before all else, each the session's or of
  * another client, reader or writer, as it likes; an operator may delete one of
- * the session's. Others, and the session where no hand-over does it, learn of a
- * committed deletion late, one by one.
- * code: the in-memory hand-over that internal/queue may do in leave (claim.go),
- * on the lists of place.go and by Blocker of order.go.
+ * the session's waiters. Others, and the session where no hand-over does it,
+ * learn of a committed deletion late, one by one.
+ * code: a hand-over that internal/queue/leave.go (leave) may do, over the lists of
+ * internal/queue/place.go (line, strike) and by internal/queue/order.go (Blocker).
  *
  * broken NEXT, assertion: a release grants the session's next entry: the reader 4 of another client and 5 of this one hold, writer 6 waits; the release of 5 must not grant it
  * broken CANCEL, assertion: a cancel strikes out what a release may

@@ -17,9 +17,9 @@
  * holders; they are numbered by their place in the queue. The three listings
  * are of what is committed at three moments in a row: those of a follower that
  * lags are of earlier moments in a row, all behind the client's own create. A
- * delay is one step.
+ * delay is one step, whose clock it goes by is left out.
  * code: internal/queue/records.go (lookAtRecords, sight, delayed),
- * internal/queue/claim.go (vacate).
+ * internal/queue/leave.go (vacate).
  *
  * broken RECORDS_FIRST, assertion: lists the records only before the queue: one that leaves in order in between counts as vanished
  * broken RECORDS_LAST, assertion: lists the records only after the queue: one that joins in between counts as vanished

@@ -17,8 +17,8 @@
  * another; each session loses its connection twice at most. Nobody else deletes
  * the node, but with GUARD_BY_VERSION an operator does so once.
  * code: internal/queue/fixed.go (mine, lookFixed, foundFixed, makeFixed,
- * settleFixed), internal/queue/node.go (dispose, deleted), internal/queue/claim.go
- * (notMade). Guard is refused on such a lock.
+ * settleFixed), internal/queue/node.go (dispose, deleted),
+ * internal/queue/join.go (notMade). Guard is refused on such a lock.
  *
  * broken DELETE_AGAIN, assertion: repeats a delete without looking
  * broken NO_BARRIER, assertion: looks after a lost delete, but not behind a write

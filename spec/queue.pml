@@ -18,9 +18,9 @@
  * a mutex as it likes; one deletion by the operator. With FOUR, 4 clients, all
  * mutexes, and no operator. Clients are alike, so they are
  * numbered by their place in the queue.
- * code: internal/queue/claim.go (settle, gone), internal/queue/place.go (listed,
- * line, watchOwns, watchBlocker, strike), internal/queue/order.go (Blocker),
- * internal/queue/swap.go (the downgrade).
+ * code: internal/queue/claim.go (settle, grant), internal/queue/leave.go (gone),
+ * internal/queue/place.go (listed, line, watchOwns, watchBlocker, strike),
+ * internal/queue/order.go (Blocker), internal/queue/swap.go (sendSwap).
  *
  * sound FOUR: four clients, without writers and operator
  * broken FIRST_DELETION, assertion: is granted when the entry that it watches is gone, though more were ahead

@@ -15,8 +15,8 @@
  *
  * bounds: 4 clients with one entry each, reader or writer as they like; clients
  * are alike, so they are numbered by their place in the queue.
- * code: internal/queue/order.go (Blocker), internal/queue/place.go (listed,
- * line, strike), internal/queue/swap.go (Downgrade).
+ * code: internal/queue/order.go (Blocker), internal/queue/place.go (listed, line,
+ * strike), internal/queue/swap.go (Downgrade, sendSwap).
  *
  * broken FIRST_WRITER, assertion: a reader watches the first writer ahead, and is granted when that is gone, though a nearer one was there
  * broken PASS_WAITING, assertion: a reader heeds only a writer that holds, and passes those that wait

@@ -22,9 +22,9 @@
  * one end of its session; one competitor; a leader and two followers that lag.
  * The servers are not checked for being as far as the client has seen: that
  * only allows more.
- * code: internal/queue/claim.go (created, join, park, strayed),
- * internal/queue/node.go (dispose, probe, probed), internal/queue/core.go
- * (resume, over).
+ * code: internal/queue/join.go (join, created, strayed), internal/queue/leave.go
+ * (park), internal/queue/node.go (dispose, probe, probed),
+ * internal/queue/core.go (resume, over).
  *
  * broken SYNC, assertion: after the reconnection it syncs, lists, and if the old entry is not there makes a new one and forgets the old
  * broken ADOPT, assertion: adopts the entry with its GUID, whatever session owns it

@@ -14,8 +14,8 @@
  * that. Listings show what is committed: one from a follower that lags, but not
  * behind the client's own leases, shows the same leases and some more that are
  * gone, as nobody else makes any meanwhile.
- * code: internal/queue/leases.go (count, counts, passGate), internal/queue/claim.go
- * (stand, clear).
+ * code: internal/queue/leases.go (count, counts, passGate),
+ * internal/queue/claim.go (stand, clear).
  *
  * broken ONE_BY_ONE, deadlock: takes several permits one after another, each through the gate
  * broken NO_GATE, deadlock: makes leases without the gate, and waits until there are few enough

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -119,26 +120,35 @@ func TestTableIsWhole(t *testing.T) {
 	}
 }
 
-// TestCodeIsThere: the files that a header names exist, in one of the folders
-// that it names.
+var (
+	codeFile = regexp.MustCompile(`(internal/[\w/]+\.go) \(([\w, ]+)\)`)
+	starts   = regexp.MustCompile(`\n \*\s*`)
+)
+
+// TestCodeIsThere: the files that a header names exist, and declare what it says
+// of them.
 func TestCodeIsThere(t *testing.T) {
 	for _, m := range models(t) {
 		header, _, _ := strings.Cut(m.source, "*/")
 		_, code, _ := strings.Cut(header, "\n * code: ")
 		code, _, _ = strings.Cut(code, "\n *\n")
-		found := 0
-		for _, word := range strings.FieldsFunc(code, func(r rune) bool { return strings.ContainsRune(" \n*,()", r) }) {
-			if !strings.HasSuffix(strings.Trim(word, "."), ".go") {
+		code = starts.ReplaceAllString(code, " ")
+		named := codeFile.FindAllStringSubmatch(code, -1)
+		if len(named) == 0 || len(named) != strings.Count(code, ".go") {
+			t.Errorf("%s: code is not named as path/file.go (name, name): %s", m.Name, code)
+		}
+		for _, file := range named {
+			text, err := os.ReadFile(filepath.Join("../..", file[1]))
+			if err != nil {
+				t.Errorf("%s: %v", m.Name, err)
 				continue
 			}
-			name := filepath.Base(strings.Trim(word, "."))
-			if _, err := os.Stat(filepath.Join("../../internal/queue", name)); err != nil {
-				t.Errorf("%s: %v", m.Name, err)
+			for name := range strings.SplitSeq(file[2], ", ") {
+				declared := regexp.MustCompile(`(?m)^(func (\(.*?\) )?|type )` + name + `\b`)
+				if !declared.Match(text) {
+					t.Errorf("%s: %s declares no %s", m.Name, file[1], name)
+				}
 			}
-			found++
-		}
-		if found == 0 {
-			t.Errorf("%s names no file", m.Name)
 		}
 	}
 }
