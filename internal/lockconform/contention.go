@@ -14,7 +14,11 @@ import (
 // testContention: many goroutines of several clients, some of which give up at
 // random: never two holders, tokens strictly increasing, nothing left.
 func testContention(e *env) {
-	const clients, workers, rounds = 4, 100, 6
+	const clients, rounds = 4, 6
+	workers := 100
+	if e.target.Kind.Name != "" {
+		workers = 24 // there are many kinds
+	}
 	var (
 		holding atomic.Int32
 		last    atomic.Int64
@@ -62,7 +66,7 @@ func testContention(e *env) {
 		})
 	}
 	all.Wait()
-	if grants.Load() < workers || grants.Load()+gaveUp.Load() != workers*rounds {
+	if int(grants.Load()) < workers || grants.Load()+gaveUp.Load() != int32(workers*rounds) {
 		e.Errorf("%d grants, %d gave up: too little was done", grants.Load(), gaveUp.Load())
 	}
 	e.Logf("%d grants, %d gave up", grants.Load(), gaveUp.Load())
