@@ -26,6 +26,7 @@
  * (park), internal/queue/node.go (dispose, probe, probed),
  * internal/queue/core.go (resume, over).
  *
+ * sound WRITE_FIRST: after the reconnection it makes a write that changes nothing, lists, and takes the old entry for its own if it is there, else makes a new one and forgets the old
  * broken SYNC, assertion: after the reconnection it syncs, lists, and if the old entry is not there makes a new one and forgets the old
  * broken ADOPT, assertion: adopts the entry with its GUID, whatever session owns it
  * broken FORGET, assertion: forgets the old entry and makes a new one
@@ -154,19 +155,19 @@ proctype Client() {
 	byte seen;
 
 joining:
+	/* It connects, and what belonged to a former session goes with that. */
 	atomic { at == NONE && calling == NONE -> connect() };
 	at != NONE;
-	/* What belonged to a former session goes with it. */
 	atomic {
 		if
 		:: second != was2 -> doomed = 0; was2 = second
 		:: else
 		fi };
-#if defined(SYNC) || defined(ADOPT)
+#if defined(SYNC) || defined(ADOPT) || defined(WRITE_FIRST)
 	/* After a lost create it looks for its entry before it makes another. */
 	atomic {
 		if
-		:: e > 0 || sessions[0] != 0 -> send(barrier, 0);
+		:: e > 0 || sessions[0] != 0 -> send(barrier, losses); /* its number, for the connection */
 #ifdef SYNC
 			/* A sync: the leader answers its own connections at once. */
 			if :: at == 0 -> answered = true :: else fi
@@ -179,13 +180,13 @@ joining:
 	fi;
 	atomic {
 		seen = view[at] & (sessions[0] | sessions[1]) & ~forgotten;
-#ifdef SYNC
+#ifndef ADOPT
 		seen = seen & sessions[second];
 #endif
 		if
 		:: seen != 0 ->
 			have = true;
-#ifdef SYNC
+#ifndef ADOPT
 			doomed = 0;
 #else
 			doomed = doomed & ~seen;
@@ -195,7 +196,7 @@ joining:
 			goto waiting
 		:: else
 		fi;
-#ifdef SYNC
+#ifndef ADOPT
 		forgotten = forgotten | doomed; doomed = 0
 #endif
 		};
