@@ -324,9 +324,15 @@ func (w *World) asOperatorOf(connect *wire.ConnectRequest, requests ...[]byte) {
 	w.inSession(connect, func() {}, requests...)
 }
 
-// touch overwrites an entry's data, unless they are what its owner knows it by.
+// touch overwrites an entry's data, unless they are what its owner knows it by:
+// with anything, or with a word that asks for the lock back, though it may only
+// wait.
 func (w *World) touch(p string) {
 	if w.lockOf(p).byID() {
+		return
+	}
+	if w.oneIn(2) {
+		w.revoke(p, nil)
 		return
 	}
 	data := []byte("touched")

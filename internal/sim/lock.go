@@ -97,6 +97,8 @@ type lock struct {
 	open     time.Duration
 	fenced   int64 // the token last written under a guard
 	resource string
+	// gateAsked says that somebody who waited at a semaphore's gate was asked for it.
+	gateAsked bool
 }
 
 func newLock(cfg LockConfig, n int) *lock {

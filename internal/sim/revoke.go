@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"strings"
 	"time"
 
 	"github.com/zklock/zklock/internal/queue"
@@ -41,6 +42,9 @@ func (w *World) revoke(p string, h *hold) {
 		w.note("%s is asked for", p)
 		w.Stats.Revoked++
 		w.revoked[p] = true
+		if l := w.lockOf(p); l.Family == semaphores && strings.HasPrefix(p, l.dirs[0]) {
+			l.gateAsked = true
+		}
 		w.taint(p, data)
 		if h != nil && h.open {
 			h.asked = true
@@ -85,6 +89,9 @@ func (c *client) revokedSignal(h *hold) {
 	}
 	h.told = true
 	for _, p := range h.parts {
+		if p.lock.gateAsked {
+			return // whoever waited at a gate takes the wish along
+		}
 		for _, n := range p.nodes {
 			if w.revoked[n.path] {
 				return
