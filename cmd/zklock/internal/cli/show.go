@@ -74,9 +74,13 @@ func (a *app) show(f *readFlags, name string) error {
 	defer c.Close()
 	ctx, cancel := a.set.bounded(ctx)
 	defer cancel()
+	before, err := records(ctx, z, path)
+	if err != nil {
+		return err
+	}
 	s, err := look(ctx, z, c, path)
 	if err == nil {
-		err = s.readRecords(ctx, z)
+		err = s.readRecords(ctx, z, before)
 	}
 	if err != nil {
 		return err

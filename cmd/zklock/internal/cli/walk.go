@@ -179,8 +179,7 @@ func (w *walk) inParent(path string, children []string) []string {
 // entryOf returns what stands before the marker in an entry's name of a layout of
 // the user's own.
 func (w *walk) entryOf(name string) (before string, ok bool) {
-	const digits = 10
-	cut := len(name) - digits
+	cut := len(name) - sequenceDigits
 	if cut < 0 || strings.Trim(name[cut:], "0123456789") != "" {
 		return "", false
 	}
