@@ -62,14 +62,14 @@ func (a *app) revoke(f *readFlags, name string) error {
 	}
 	defer z.Close()
 	defer c.Close()
+	plain := zklock.New(z, &zklock.Options{Anonymous: true})
+	defer plain.Close()
 	ctx, cancel := a.set.bounded(ctx)
 	defer cancel()
-	s, err := look(ctx, z, c, path)
+	s, c, err := lookFor(ctx, z, c, plain, f.layout, path)
 	if err != nil {
 		return err
 	}
-	plain := zklock.New(z, &zklock.Options{Anonymous: true})
-	defer plain.Close()
 	asked, failed := s.revoke(ctx, c, plain)
 	if f.json {
 		err = json.NewEncoder(os.Stdout).Encode(wish{path, entryViews(asked)})

@@ -72,13 +72,15 @@ func (a *app) show(f *readFlags, name string) error {
 	}
 	defer z.Close()
 	defer c.Close()
+	plain := zklock.New(z, &zklock.Options{Anonymous: true})
+	defer plain.Close()
 	ctx, cancel := a.set.bounded(ctx)
 	defer cancel()
 	before, err := records(ctx, z, path)
 	if err != nil {
 		return err
 	}
-	s, err := look(ctx, z, c, path)
+	s, _, err := lookFor(ctx, z, c, plain, f.layout, path)
 	if err == nil {
 		err = s.readRecords(ctx, z, before)
 	}

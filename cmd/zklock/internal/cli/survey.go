@@ -51,6 +51,18 @@ func look(ctx context.Context, z *zk.Client, c *zklock.Client, path string) (sur
 	return s, err
 }
 
+// lookFor is look for a lock that was named: where c's layout has several locks in
+// one parent, and has none of that name, it may be of a kind that knows no layout,
+// as a semaphore, or another program's. It returns the client that knows it.
+func lookFor(ctx context.Context, z *zk.Client, c, plain *zklock.Client, layout layoutValue, path string) (survey, *zklock.Client, error) {
+	s, err := look(ctx, z, c, path)
+	if err != nil || !layout.InParent || len(s.entries) > 0 {
+		return s, c, err
+	}
+	s, err = look(ctx, z, plain, path)
+	return s, plain, err
+}
+
 // readPermits reads how many permits there are, if this is a semaphore.
 func (s *survey) readPermits(ctx context.Context, z *zk.Client) error {
 	data, _, err := z.Get(ctx, s.path+"/leases")
