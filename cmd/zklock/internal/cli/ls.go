@@ -27,7 +27,8 @@ in nobody's queue counts as a lock of one znode, so that below other programs'
 paths not all that is listed need be meant as a lock.
 
 It makes 20000 reads at most. If that is not enough it prints what it has found,
-says so, and exits 125: give it a PREFIX.`
+says so, and exits 125: give it a PREFIX. So it does if the servers do not let it
+read everything.`
 
 const lsExample = `  zklock ls
   zklock ls reports
