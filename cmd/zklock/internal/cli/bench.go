@@ -2,6 +2,7 @@ package cli
 
 import "github.com/spf13/cobra"
 
+// benchCommand is zklock bench, which does nothing without saying what.
 func (a *app) benchCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "bench",

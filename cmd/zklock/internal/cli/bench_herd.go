@@ -52,6 +52,7 @@ type herdFlags struct {
 	svg      string
 }
 
+// benchHerdCommand is zklock bench herd.
 func (a *app) benchHerdCommand() *cobra.Command {
 	f := herdFlags{budget: span.Value{D: time.Minute}}
 	c := &cobra.Command{
@@ -128,6 +129,8 @@ func (a *app) benchHerd(f herdFlags) error {
 		return err
 	}
 	defer drawing.discard()
+	// An interrupted run removes its znodes before it ends: by default the signal
+	// would leave them, and on a terminal a line half written.
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
@@ -141,7 +144,7 @@ func (a *app) benchHerd(f herdFlags) error {
 	tell, quiet := progress(len(cfg.Recipes) * len(cfg.Waiters))
 	cfg.Progress = tell
 	rows, err := herd.Run(ctx, cfg)
-	quiet()
+	quiet() // before anything else is written to the terminal
 	if err != nil {
 		return interrupted(ctx, a.set.explain(err))
 	}
@@ -166,6 +169,7 @@ func (s *settings) herdServers(ctx context.Context, cfg *herd.Config) (where str
 	cfg.Root = herdRoot()
 	cfg.Connect = s.connect.D
 	cfg.Options = zk.Options{SessionTimeout: s.session.D, Logger: s.logger()}
+	// Not the user's local server: that one writes to a disk, and others use it.
 	if s.servers == "" {
 		return embedded(cfg, s.session.D)
 	}

@@ -32,7 +32,8 @@ const layoutHelp = `Layouts say how the lock's znodes are named, and so with who
            digits that the servers append. Only exclusive must be given. With
            in-parent the last level of LOCK comes after the prefix, and tells
            several locks in one parent apart: /jobs/printer with exclusive=_lock_
-           is /jobs/printer_lock_0000000001.`
+           is /jobs/printer_lock_0000000001. The prefix is then part of the name:
+           with one of its own, each machine would have a lock of its own.`
 
 // layoutValue is a layout as a flag. The zero value is Curator's.
 type layoutValue struct {

@@ -79,6 +79,8 @@ func (w *waitLine) run(ctx context.Context, l *zklock.Lock, name string) {
 			return
 		case <-timer.C:
 		}
+		// The line's time runs on by itself; the queue is asked for seldom, since
+		// all who wait do so and each reads all entries.
 		if time.Since(asked) >= lineAsk {
 			if got, err := l.Inspect(ctx); err == nil {
 				entries, asked = got, time.Now()
@@ -88,10 +90,12 @@ func (w *waitLine) run(ctx context.Context, l *zklock.Lock, name string) {
 			continue
 		}
 		text := describe(name, entries, w.me, time.Now())
+		// A log gets one line, not one a second.
 		if !w.terminal {
 			fmt.Fprintf(w.out, "zklock: %s\n", text)
 			return
 		}
+		// In the background the terminal is somebody else's, who may be typing.
 		if w.link.Foreground() {
 			fmt.Fprint(w.out, eraseLine, cut("zklock: "+text, w.width()-1))
 			shown = true

@@ -36,6 +36,7 @@ type lockFlags struct {
 	json   bool
 }
 
+// lockCommand is zklock lock.
 func (a *app) lockCommand() *cobra.Command {
 	var f lockFlags
 	c := &cobra.Command{
@@ -72,7 +73,7 @@ func (a *app) lock(f *lockFlags) error {
 	outlivePipes()
 	ctx, stop := interruptible(signals)
 	defer stop()
-	me := owner("lock")
+	me := owner("lock") // there is no command to name
 	c, _, err := a.set.locks(ctx, f.claim.options(zklock.Options{Owner: &me, OnJeopardy: jeopardy}))
 	if err != nil {
 		return interrupted(ctx, err)
@@ -82,11 +83,14 @@ func (a *app) lock(f *lockFlags) error {
 	if err != nil {
 		return err
 	}
+	// A script that reads the token and does not get it would work without a lock
+	// to its name, and this hold would stay for ever with nobody to end it.
 	unread := f.print(os.Stdout, hold)
 	if unread == nil {
 		f.keep(ctx, hold)
 	}
-	lost := hold.Err()
+	lost := hold.Err() // before the release, after which it would say released
+	// ctx may have been ended by a signal: the release has a time of its own.
 	end, cancel := context.WithTimeout(context.Background(), a.set.releaseTime())
 	defer cancel()
 	err = hold.Release(end)
@@ -109,7 +113,7 @@ func (f *lockFlags) keep(ctx context.Context, hold *zklock.Hold) {
 		case <-hold.Done():
 			return
 		case <-revoked:
-			revoked = nil
+			revoked = nil // closed, it would be ready for ever
 			f.revoke.tell(f.claim.title(), "giving it back", "it is still held")
 			if f.revoke.term {
 				return

@@ -27,12 +27,14 @@ in nobody's queue counts as a lock of one znode, so that below other programs'
 paths not all that is listed need be meant as a lock.
 
 It makes 20000 reads at most. If that is not enough it prints what it has found,
-says so, and exits 125: give it a PREFIX.`
+says so, and exits 125: give it a PREFIX. So it does if the servers do not let it
+read everything.`
 
 const lsExample = `  zklock ls
   zklock ls reports
   zklock ls / --json | jq -r 'select(.waiting > 0).path'`
 
+// lsCommand is zklock ls.
 func (a *app) lsCommand() *cobra.Command {
 	var f readFlags
 	c := &cobra.Command{
@@ -71,7 +73,7 @@ func prefixPath(args []string) (string, error) {
 	switch {
 	case len(args) == 0:
 		return namesRoot, nil
-	case args[0] == "/":
+	case args[0] == "/": // no lock can have that name, and all are below it
 		return "/", nil
 	}
 	return zklock.PathOf(strings.TrimSuffix(args[0], "/"))
@@ -87,6 +89,8 @@ func (a *app) ls(f *readFlags, prefix string) error {
 	defer z.Close()
 	defer c.Close()
 	w := newWalk(z, c, f.layout, a.set.limit())
+	// What was found is printed even if the walk had to stop: on a large ensemble
+	// that is what there is to be had.
 	stopped := w.run(ctx, prefix)
 	if f.json {
 		err = encodeLocks(os.Stdout, w.found)
@@ -130,7 +134,8 @@ func printLocks(out io.Writer, found []survey, now time.Time) error {
 	return w.Flush()
 }
 
-// differing counts the sessions of entries.
+// differing counts holders rather than entries: one of several permits, or in the
+// mixed layout, has more than one. It goes by sessions.
 func differing(entries []zklock.Entry) int {
 	sessions := map[int64]bool{}
 	for _, e := range entries {

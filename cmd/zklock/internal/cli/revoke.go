@@ -25,6 +25,7 @@ not be done; whom it had asked by then it has printed.`
 const revokeExample = `  zklock revoke deploy
   zklock revoke index && zklock run -w 60 index -- ./rebuild`
 
+// revokeCommand is zklock revoke.
 func (a *app) revokeCommand() *cobra.Command {
 	var f readFlags
 	c := &cobra.Command{
@@ -62,14 +63,16 @@ func (a *app) revoke(f *readFlags, name string) error {
 	}
 	defer z.Close()
 	defer c.Close()
+	plain := zklock.New(z, &zklock.Options{Anonymous: true})
+	defer plain.Close()
 	ctx, cancel := a.set.bounded(ctx)
 	defer cancel()
-	s, err := look(ctx, z, c, path)
+	s, c, err := lookFor(ctx, z, c, plain, f.layout, path)
 	if err != nil {
 		return err
 	}
-	plain := zklock.New(z, &zklock.Options{Anonymous: true})
-	defer plain.Close()
+	// Whom it had asked when it failed is printed as well: they may be giving the
+	// lock back by now.
 	asked, failed := s.revoke(ctx, c, plain)
 	if f.json {
 		err = json.NewEncoder(os.Stdout).Encode(wish{path, entryViews(asked)})
@@ -86,6 +89,7 @@ func (a *app) revoke(f *readFlags, name string) error {
 // plain, a client of no special layout: some layouts have none, and the one that
 // stands in the environment need not be this lock's.
 func (s *survey) revoke(ctx context.Context, c, plain *zklock.Client) (asked []zklock.Entry, err error) {
+	// A path may have a queue besides: a warning of show's, but its holders hold.
 	locks := []*zklock.Lock{c.Mutex(s.path)}
 	switch {
 	case s.shape == shapeNode:

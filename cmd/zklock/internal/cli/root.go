@@ -38,6 +38,8 @@ func Main(args []string) int {
 	app.args = args
 	root := app.root()
 	root.SetArgs(args)
+	// main exits with what this returns: nothing below calls os.Exit, so that the
+	// deferred releases run.
 	err := root.Execute()
 	if err == nil {
 		return 0

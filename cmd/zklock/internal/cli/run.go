@@ -66,6 +66,8 @@ type runFlags struct {
 	statusFD  int
 }
 
+// runCommand is zklock run. What kind of lock is meant, and how it is waited for,
+// are flags that lock has as well.
 func (a *app) runCommand() *cobra.Command {
 	var f runFlags
 	c := &cobra.Command{
@@ -73,7 +75,7 @@ func (a *app) runCommand() *cobra.Command {
 		Short:                 "Hold a lock while a command runs",
 		Long:                  runHelp,
 		Example:               runExample,
-		DisableFlagsInUseLine: true,
+		DisableFlagsInUseLine: true, // the line above says where they go: before the dashes
 		Args:                  runArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.run(c, &f, args[0], args[1:])
@@ -124,10 +126,14 @@ func (a *app) run(c *cobra.Command, f *runFlags, name string, argv []string) err
 			err = usage("--kill-after: %w", err)
 		}
 	}
+	// An earlier error is told to the user; this one then matters only in that the
+	// line about it can't be written.
 	out, statusErr := statusFile(f.statusFD)
 	if err == nil {
 		err = statusErr
 	}
+	// A command that can't be run is found out now: nobody should have waited an
+	// hour for a lock to learn of a typing error.
 	cmd := child.Command{Args: argv}
 	if err == nil {
 		cmd.Path, err = child.Find(argv[0], os.Getenv("PATH"))
@@ -198,6 +204,8 @@ type runner struct {
 
 // run connects, waits, runs the command, and releases.
 func (r *runner) run() error {
+	// One channel for the whole run: while waiting a signal gives up, later it goes
+	// to the command, and none is lost where one turns into the other.
 	signals := make(chan os.Signal, 64)
 	signal.Notify(signals, child.Forwarded()...)
 	outlivePipes()
@@ -220,7 +228,7 @@ func (r *runner) run() error {
 		r.notAcquired(ctx, err)
 		return err
 	}
-	stop()
+	stop() // from here on the supervisor reads the signals
 	r.status.Acquired, r.status.Locks = true, r.claim.locks(hold)
 	r.status.Token = r.status.Locks[0].Token
 	r.status.Waited = seconds(time.Since(began))
@@ -256,14 +264,20 @@ func (r *runner) under(hold *zklock.Hold, signals <-chan os.Signal) error {
 		return errors.Join(err, r.release(hold))
 	}
 	r.status.Started = true
+	// Who asked between the grant and now is heard too: the wish is in the znode,
+	// which the watch reads first.
 	s.signals = signals
 	s.revoked = hold.Revoked()
 	s.asked = func() { r.asked(s.cmd) }
 	exit, ended := s.run()
+	// The watchdog must know that the command is gone before the deadline passes:
+	// it would kill the process group, whose number may be another's by then. The
+	// supervisor may have replaced the first one.
 	guard.Bye()
 	if other, ok := s.guard.(interface{ Bye() }); ok && s.guard != guarding(guard) {
 		other.Bye()
 	}
+	// Before the release, after which it would say released.
 	lost := hold.Err()
 	r.status.Held = seconds(time.Since(began))
 	r.ended(exit)

@@ -35,6 +35,7 @@ type readFlags struct {
 	json   bool
 }
 
+// showCommand is zklock show.
 func (a *app) showCommand() *cobra.Command {
 	var f readFlags
 	c := &cobra.Command{
@@ -72,11 +73,18 @@ func (a *app) show(f *readFlags, name string) error {
 	}
 	defer z.Close()
 	defer c.Close()
+	plain := zklock.New(z, &zklock.Options{Anonymous: true})
+	defer plain.Close()
 	ctx, cancel := a.set.bounded(ctx)
 	defer cancel()
-	s, err := look(ctx, z, c, path)
+	// The records before the entries and after them: see readRecords.
+	before, err := records(ctx, z, path)
+	if err != nil {
+		return err
+	}
+	s, _, err := lookFor(ctx, z, c, plain, f.layout, path)
 	if err == nil {
-		err = s.readRecords(ctx, z)
+		err = s.readRecords(ctx, z, before)
 	}
 	if err != nil {
 		return err
@@ -99,6 +107,7 @@ func (s *survey) print(out io.Writer, name string, now time.Time) error {
 			return err
 		}
 	}
+	// A hold of several permits was asked once, for people.
 	for _, e := range once(s.entries) {
 		if e.Revoked {
 			fmt.Fprintf(&text, "%s was asked to give it back\n", who(e))
@@ -139,11 +148,14 @@ func printEntries(out io.Writer, entries []zklock.Entry, now time.Time) error {
 		case e.Holder:
 			turn, token = "holds", fmt.Sprint(e.Token)
 		case e.Mode != zklock.Stray:
+			// Both entries of an attempt in the mixed layout have one turn.
 			if i == 0 || !together(entries[i-1], e) {
 				waiting++
 			}
 			turn = span.Ordinal(waiting)
 		}
+		// A downgraded writer's token is older than its entry, which looks wrong
+		// to whoever compares them.
 		recipe := recipeOf(e).String()
 		if e.Mode == zklock.Shared && e.Owner.Token > 0 {
 			recipe += ", was writer"

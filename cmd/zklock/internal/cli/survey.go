@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -50,6 +51,18 @@ func look(ctx context.Context, z *zk.Client, c *zklock.Client, path string) (sur
 	return s, err
 }
 
+// lookFor is look for a lock that was named: where c's layout has several locks in
+// one parent, and has none of that name, it may be of a kind that knows no layout,
+// as a semaphore, or another program's. It returns the client that knows it.
+func lookFor(ctx context.Context, z *zk.Client, c, plain *zklock.Client, layout layoutValue, path string) (survey, *zklock.Client, error) {
+	s, err := look(ctx, z, c, path)
+	if err != nil || !layout.InParent || len(s.entries) > 0 {
+		return s, c, err
+	}
+	s, err = look(ctx, z, plain, path)
+	return s, plain, err
+}
+
 // readPermits reads how many permits there are, if this is a semaphore.
 func (s *survey) readPermits(ctx context.Context, z *zk.Client) error {
 	data, _, err := z.Get(ctx, s.path+"/leases")
@@ -62,29 +75,34 @@ func (s *survey) readPermits(ctx context.Context, z *zk.Client) error {
 	return err
 }
 
-// readRecords counts the records of lock delays whose entries are gone.
-func (s *survey) readRecords(ctx context.Context, z *zk.Client) error {
-	records, _, err := z.Children(ctx, s.path+heldSuffix)
+// records lists the records of lock delays beside the lock at path.
+func records(ctx context.Context, z *zk.Client, path string) ([]string, error) {
+	names, _, err := z.Children(ctx, path+heldSuffix)
 	if errors.Is(err, zk.ErrNoNode) {
-		return nil
+		return nil, nil
 	}
-	for _, record := range records {
-		if !s.has(record) {
+	return names, err
+}
+
+// readRecords counts the records of lock delays whose entries are gone. before
+// are those that were there before the entries were read: who comes or goes
+// meanwhile has a record in one of the two listings only, and did not vanish.
+func (s *survey) readRecords(ctx context.Context, z *zk.Client, before []string) error {
+	after, err := records(ctx, z, s.path)
+	made := map[string]bool{} // by whom the entries are, as their records are named
+	for _, e := range s.entries {
+		made[e.Name[:max(0, len(e.Name)-sequenceDigits)]] = true
+	}
+	for _, record := range after {
+		if slices.Contains(before, record) && !made[record] {
 			s.vanished++
 		}
 	}
 	return err
 }
 
-// has reports whether an entry's name begins so.
-func (s *survey) has(prefix string) bool {
-	for _, e := range s.entries {
-		if strings.HasPrefix(e.Name, prefix) {
-			return true
-		}
-	}
-	return false
-}
+// sequenceDigits is how many digits the servers append to a sequential znode's name.
+const sequenceDigits = 10
 
 // contenders are the entries without the strays.
 func (s *survey) contenders() []zklock.Entry {

@@ -114,17 +114,29 @@ func TestReadRecords(t *testing.T) {
 	gone := "_c_11111111-d9cb-469f-a165-70867728950e-lock-"
 	mine := "_c_" + uuid36 + "-lock-"
 	tree(t, z, "!/q/"+mine+"0000000001", "/q-held/"+mine, "/q-held/"+gone)
-	s, err := look(t.Context(), z, looking, "/q")
-	if err == nil {
-		err = s.readRecords(t.Context(), z)
+	// Those in before alone have left in order, those in after alone have come
+	// since the entries were read.
+	for _, tt := range []struct {
+		path   string
+		before []string
+		want   int
+	}{
+		{"/q", []string{mine, gone, "left-"}, 1},
+		{"/q", []string{mine}, 0},
+		{"/none", nil, 0},
+		{"/none", []string{gone}, 0},
+	} {
+		s, err := look(t.Context(), z, looking, tt.path)
+		if err == nil {
+			err = s.readRecords(t.Context(), z, tt.before)
+		}
+		if err != nil || s.vanished != tt.want {
+			t.Errorf("%s after %q: %d vanished, %v, want %d", tt.path, tt.before, s.vanished, err, tt.want)
+		}
 	}
-	if err != nil || s.vanished != 1 {
-		t.Errorf("%d vanished, %v, want 1", s.vanished, err)
-	}
-	if s, err = look(t.Context(), z, looking, "/none"); err == nil {
-		err = s.readRecords(t.Context(), z)
-	}
-	if err != nil || s.vanished != 0 || len(s.entries) != 0 {
-		t.Errorf("where nothing is: %+v, %v", s, err)
+	for path, want := range map[string]int{"/q": 2, "/none": 0} {
+		if names, err := records(t.Context(), z, path); err != nil || len(names) != want {
+			t.Errorf("%s has the records %q, %v, want %d", path, names, err, want)
+		}
 	}
 }

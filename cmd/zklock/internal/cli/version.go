@@ -9,6 +9,7 @@ import (
 	"github.com/zklock/zklock"
 )
 
+// versionCommand is zklock version.
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",

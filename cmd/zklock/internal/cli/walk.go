@@ -32,10 +32,11 @@ type walk struct {
 	limit  time.Duration // for the look at one znode: the servers may go away
 	left   atomic.Int64  // reads that may still be made
 
-	mu    sync.Mutex // guards what follows; not held while reading
-	found []survey
-	next  []string // paths of the next level
-	err   error
+	mu     sync.Mutex // guards what follows; not held while reading
+	found  []survey
+	next   []string // paths of the next level
+	hidden []string // paths at which something may not be read
+	err    error
 }
 
 func newWalk(z *zk.Client, c *zklock.Client, layout layoutValue, limit time.Duration) *walk {
@@ -47,8 +48,12 @@ func newWalk(z *zk.Client, c *zklock.Client, layout layoutValue, limit time.Dura
 // errTooMany ends a walk that would take too long.
 var errTooMany = fmt.Errorf("more than %d znodes to read, and only what was found so far is listed; give zklock ls a prefix", maxReads)
 
+// errHidden is why a walk that came to its end is not complete.
+var errHidden = errors.New("the servers do not let everything be read")
+
 // run finds the locks at and below path, in the order of their paths. With an
-// error it has found some.
+// error it has found some. What may not be read is passed over: servers that many
+// share have such places, and the locks beside them are there all the same.
 func (w *walk) run(ctx context.Context, path string) error {
 	w.next = []string{path}
 	for depth := 0; depth <= maxDepth && len(w.next) > 0 && w.err == nil; depth++ {
@@ -57,6 +62,9 @@ func (w *walk) run(ctx context.Context, path string) error {
 		w.level(ctx, level)
 	}
 	slices.SortFunc(w.found, func(a, b survey) int { return strings.Compare(a.path, b.path) })
+	if n := len(w.hidden); w.err == nil && n > 0 {
+		return fmt.Errorf("%w, at %s, of which the first is %s; what is there is not listed", errHidden, count(n, "path"), legible(slices.Min(w.hidden)))
+	}
 	return w.err
 }
 
@@ -72,7 +80,8 @@ func (w *walk) level(ctx context.Context, paths []string) {
 		}
 		all.Go(func() {
 			defer func() { <-free }()
-			w.note(w.visit(ctx, path))
+			found, below, err := w.visit(ctx, path)
+			w.note(path, found, below, err)
 		})
 	}
 	all.Wait()
@@ -86,9 +95,12 @@ func (w *walk) failed() bool {
 }
 
 // note keeps what a visit found.
-func (w *walk) note(found []survey, below []string, err error) {
+func (w *walk) note(path string, found []survey, below []string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if errors.Is(err, zk.ErrNoAuth) {
+		w.hidden, err = append(w.hidden, path), nil
+	}
 	w.found = append(w.found, found...)
 	w.next = append(w.next, below...)
 	if w.err == nil {
@@ -179,8 +191,7 @@ func (w *walk) inParent(path string, children []string) []string {
 // entryOf returns what stands before the marker in an entry's name of a layout of
 // the user's own.
 func (w *walk) entryOf(name string) (before string, ok bool) {
-	const digits = 10
-	cut := len(name) - digits
+	cut := len(name) - sequenceDigits
 	if cut < 0 || strings.Trim(name[cut:], "0123456789") != "" {
 		return "", false
 	}

@@ -135,6 +135,24 @@ func TestWalkCountsStrays(t *testing.T) {
 	}
 }
 
+// A place that may not be read hides nothing but itself.
+func TestWalkPastWhatMayNotBeRead(t *testing.T) {
+	mutex := "_c_" + uuid36 + "-lock-0000000001"
+	w := walked(t, "", "!/a/"+mutex, "!/b/"+mutex, "!/c/d/"+mutex, "!/e/"+mutex)
+	for _, name := range []string{"/b/" + mutex, "/c"} {
+		if _, err := w.z.SetACL(t.Context(), name, []zk.ACL{{Perms: zk.PermWrite, Scheme: "world", ID: "anyone"}}, -1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := w.run(t.Context(), "/")
+	if !errors.Is(err, errHidden) || code(err) != 125 || !strings.Contains(err.Error(), "at 2 paths, of which the first is /b;") {
+		t.Errorf("the walk ended with %v", err)
+	}
+	if len(w.found) != 2 || w.found[0].path != "/a" || w.found[1].path != "/e" {
+		t.Errorf("found %d, want /a and /e", len(w.found))
+	}
+}
+
 func TestWalkEndsWithItsContext(t *testing.T) {
 	w := walked(t, "", "/a/b")
 	ctx, cancel := context.WithCancel(t.Context())

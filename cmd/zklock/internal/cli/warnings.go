@@ -74,25 +74,32 @@ func count(n int, thing string) string {
 // counted is an entry in a census.
 type counted struct {
 	recipe
-	twin bool // one attempt wrote it and one with the other library's name
+	session, token int64
+	twin           bool // one attempt wrote it and one with the other library's name
 }
 
 // census is what recipes are on a path.
 type census []counted
 
-// takeCensus counts the entries that contend.
+// takeCensus counts the entries that contend. Both entries of a twin have one
+// session and one token; a lock may have thousands of others.
 func takeCensus(entries []zklock.Entry) census {
-	var all census
-	for i, e := range entries {
-		if e.Mode == zklock.Stray {
-			continue
-		}
+	type attempt struct {
+		session, token int64
+		kazoo          bool // it has a name of kazoo's
+	}
+	made := map[attempt]bool{}
+	all := make(census, 0, len(entries))
+	for _, e := range entries {
 		r := recipeOf(e)
-		twin := slices.ContainsFunc(entries, func(o zklock.Entry) bool {
-			return o.Node != entries[i].Node && o.Session == e.Session && o.Session != 0 && o.Token == e.Token &&
-				recipeOf(o).kazooName() != r.kazooName()
-		})
-		all = append(all, counted{r, twin})
+		made[attempt{e.Session, e.Token, r.kazooName()}] = true
+		if e.Mode != zklock.Stray {
+			all = append(all, counted{recipe: r, session: e.Session, token: e.Token})
+		}
+	}
+	for i := range all {
+		e := &all[i]
+		e.twin = e.session != 0 && made[attempt{e.session, e.token, !e.kazooName()}]
 	}
 	return all
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/zklock/zklock"
 )
@@ -157,4 +158,22 @@ func TestSemaphoreWarnings(t *testing.T) {
 	}
 	s := survey{shape: shapeQueue, vanished: 2}
 	expect(t, "lock delay", s.warnings(), []string{"2 clients with a lock delay vanished"})
+}
+
+// A lock with as many entries as ls reads at most is looked through in no time.
+func TestWarningsOfThousands(t *testing.T) {
+	var entries []zklock.Entry
+	for i := range maxReads {
+		e := znode(fmt.Sprintf("_c_%s-lock-%010d", uuid36, i), "10.0.0.7", i)
+		e.Session = 7 // one client's, as the worst case
+		entries = append(entries, e)
+	}
+	began := time.Now()
+	s := survey{path: "/q", entries: entries}
+	if got := s.warnings(); len(got) != 0 {
+		t.Errorf("warnings %q", got)
+	}
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("took %v", took)
+	}
 }
