@@ -85,13 +85,14 @@ func ends(sig os.Signal) bool {
 }
 
 // acquire takes the locks as the flags say, telling of the wait, or returns an
-// error with its exit code.
-func (s *settings) acquire(ctx context.Context, c *zklock.Client, k *claim, line *waitLine) (*zklock.Hold, error) {
+// error with its exit code. The time to wait counts from began: who said -w 10
+// does not ask what of it went by until a server answered.
+func (s *settings) acquire(ctx context.Context, c *zklock.Client, k *claim, line *waitLine, began time.Time) (*zklock.Hold, error) {
 	l := k.lock(c)
 	wait, cancel := ctx, context.CancelFunc(func() {})
 	limit := k.limit(s)
 	if limit > 0 {
-		wait, cancel = context.WithTimeout(ctx, limit)
+		wait, cancel = context.WithDeadline(ctx, began.Add(limit))
 	}
 	defer cancel()
 	stop := line.start(wait, l, k.title())

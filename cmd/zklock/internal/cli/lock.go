@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -73,13 +74,14 @@ func (a *app) lock(f *lockFlags) error {
 	outlivePipes()
 	ctx, stop := interruptible(signals)
 	defer stop()
+	began := time.Now()
 	me := owner("lock") // there is no command to name
 	c, _, err := a.set.locks(ctx, f.claim.options(zklock.Options{Owner: &me, OnJeopardy: jeopardy}))
 	if err != nil {
 		return interrupted(ctx, err)
 	}
 	defer c.Close()
-	hold, err := a.set.acquire(ctx, c, &f.claim, newWaitLine(nil, me))
+	hold, err := a.set.acquire(ctx, c, &f.claim, newWaitLine(nil, me), began)
 	if err != nil {
 		return err
 	}

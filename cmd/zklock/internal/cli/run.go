@@ -222,7 +222,7 @@ func (r *runner) run() error {
 		return interrupted(ctx, err)
 	}
 	defer c.Close()
-	hold, err := set.acquire(ctx, c, r.claim, newWaitLine(r.app.link, me))
+	hold, err := set.acquire(ctx, c, r.claim, newWaitLine(r.app.link, me), began)
 	if err != nil {
 		defer stop()
 		r.notAcquired(ctx, err)

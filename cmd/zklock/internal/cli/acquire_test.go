@@ -1,0 +1,30 @@
+package cli
+
+import (
+	"io"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The time to wait is that of the whole acquire, whatever went by until a server
+// answered.
+func TestAcquireCountsFromItsBeginning(t *testing.T) {
+	holding, _, _, waiting := lookers(t)
+	if _, err := holding.Mutex("demo").Acquire(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	k, s, err := parsed(t, nil, "-w", "1h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := &waitLine{out: io.Discard}
+	began := time.Now()
+	_, err = s.acquire(t.Context(), waiting, k, line, began.Add(-time.Hour))
+	if code(err) != exitConflict || !strings.Contains(err.Error(), "was not free within 1h00m") {
+		t.Errorf("%v with code %d", err, code(err))
+	}
+	if took := time.Since(began); took > time.Minute {
+		t.Errorf("it waited %v more", took)
+	}
+}
