@@ -94,7 +94,7 @@ func orEmpty(data []byte) []byte {
 func reply(r queue.Request, res zk.Result) queue.Reply {
 	q := queue.Reply{
 		ID: r.ID, Czxid: res.Stat.Czxid, Owner: res.Stat.EphemeralOwner,
-		Version: res.Stat.Version, Ctime: res.Stat.Ctime, Mtime: res.Stat.Mtime,
+		Version: res.Stat.Version, Ctime: res.Stat.Ctime, Mtime: res.Stat.Mtime, Mzxid: res.Stat.Mzxid,
 		Data: res.Data, Children: res.Children,
 		Sent: res.Sent, Received: res.Received, Conn: res.Conn,
 		Err: res.Err, Code: code(res.Err), Failed: -1,

@@ -72,6 +72,7 @@ type Reply struct {
 	Version  int32    // of Get
 	Ctime    int64    // of Get: when it was made, by the servers' clock in milliseconds
 	Mtime    int64    // of Get: when its data were last set, by the same clock
+	Mzxid    int64    // of Get: the transaction that last set its data
 	Data     []byte   // of Get
 	Children []string // of List
 

@@ -144,7 +144,9 @@ func (c *Core) date(p *place) {
 			}
 			// Less what two clocks may differ by, and more.
 			known := time.Duration(own-r.Mtime) * time.Millisecond * 15 / 16
-			if at := now - known; own != 0 && known > 0 && at < p.seen[name] {
+			// A mark that is younger than one's own record tells nothing, whatever
+			// a clock that was set back says.
+			if at := now - known; own != 0 && known > 0 && r.Mzxid < p.record.czxid && at < p.seen[name] {
 				p.seen[name] = at
 			}
 		})

@@ -229,6 +229,7 @@ func (p *player) reply(args []string, values map[string]string) {
 		r.Made = strings.Split(v, ",")
 	}
 	r.Version, r.Ctime, r.Mtime = int32(p.number(values["version"])), p.number(values["ctime"]), p.number(values["mtime"])
+	r.Mzxid = p.number(values["mzxid"])
 	r.Czxid, r.Owner, r.Failed = p.number(values["czxid"]), p.number(values["owner"]), int(p.number(values["failed"]))
 	if v := values["sent"]; v != "" {
 		r.Sent, _ = time.ParseDuration(v)

@@ -248,7 +248,7 @@ func multi(r queue.Request) session.Op {
 func reply(r queue.Request, res *session.Result) queue.Reply {
 	q := queue.Reply{
 		ID: r.ID, Code: code(res), Err: res.Err(), Failed: -1,
-		Czxid: res.Stat.Czxid, Owner: res.Stat.EphemeralOwner, Version: res.Stat.Version, Ctime: res.Stat.Ctime, Mtime: res.Stat.Mtime,
+		Czxid: res.Stat.Czxid, Owner: res.Stat.EphemeralOwner, Version: res.Stat.Version, Ctime: res.Stat.Ctime, Mtime: res.Stat.Mtime, Mzxid: res.Stat.Mzxid,
 		Data: res.Data, Children: res.Strings,
 		Sent: res.Sent, Received: res.Received, Conn: res.Conn,
 	}
