@@ -21,7 +21,8 @@ import (
 const runHelp = `Run holds LOCK while the command runs, and exits with the command's own code,
 or 128+n if signal n ended it.
 
-If the lock is about to be lost, the command gets TERM, and KILL in time to be
+If the lock is lost at once, as when somebody deletes its znode, the command gets
+KILL. If it is about to be lost, the command gets TERM, and KILL in time to be
 dead before anybody else can hold the lock. If zklock is killed, the command
 dies with it. The command is in a process group of its own; signals reach all
 of it.

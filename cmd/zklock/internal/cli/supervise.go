@@ -96,12 +96,16 @@ func (s *supervisor) run() (child.Exit, bool) {
 
 // step does what the core wants now and returns when to look again.
 func (s *supervisor) step(core *deadline.Core) time.Duration {
+	told := core.Ending()
 	action, next := core.Step(s.now(), s.look())
 	switch action {
 	case deadline.Term:
 		warn("the lock %s: ending the command", s.danger())
 		s.cmd.Terminate()
 	case deadline.Kill:
+		if !told {
+			warn("the lock %s: killing the command", s.danger())
+		}
 		s.cmd.Kill()
 	}
 	// The watchdog comes after our own KILL and before the deadline.

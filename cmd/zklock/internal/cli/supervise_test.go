@@ -149,7 +149,7 @@ func TestSupervise(t *testing.T) {
 		{"lost at once", false, func(h *fakeHold, _ *fakeProcess, _ chan os.Signal) {
 			time.Sleep(1500 * time.Millisecond)
 			h.lose(gone)
-		}, []string{"TERM@1.5s", "KILL@3.5s", "KILL@3.5s"}, true},
+		}, []string{"KILL@1.5s", "KILL@1.5s"}, true},
 		{"signals pass", true, func(_ *fakeHold, p *fakeProcess, c chan os.Signal) {
 			c <- syscall.SIGHUP
 			c <- syscall.SIGTERM

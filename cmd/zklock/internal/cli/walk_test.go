@@ -145,11 +145,11 @@ func TestWalkPastWhatMayNotBeRead(t *testing.T) {
 		}
 	}
 	err := w.run(t.Context(), "/")
-	if !errors.Is(err, errHidden) || code(err) != 125 || !strings.Contains(err.Error(), "at 2 paths, of which the first is /b;") {
+	if !errors.Is(err, errHidden) || code(err) != 125 || !strings.Contains(err.Error(), "at 1 path, of which the first is /c;") {
 		t.Errorf("the walk ended with %v", err)
 	}
-	if len(w.found) != 2 || w.found[0].path != "/a" || w.found[1].path != "/e" {
-		t.Errorf("found %d, want /a and /e", len(w.found))
+	if len(w.found) != 3 || w.found[0].path != "/a" || w.found[1].path != "/b" || w.found[2].path != "/e" {
+		t.Errorf("found %d, want /a, /b with an entry that says nothing, and /e", len(w.found))
 	}
 }
 

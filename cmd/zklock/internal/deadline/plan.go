@@ -110,12 +110,14 @@ func (c *Core) Step(now time.Duration, h Hold) (Action, time.Duration) {
 	switch {
 	case c.phase == Kill:
 		return Wait, now + c.plan.Look
-	case now >= killBy, c.phase == Term && now >= c.killAt:
+	// A hold that is lost ahead of its deadline was taken away: somebody else may
+	// have the lock by now, so there is no time for a TERM.
+	case h.Lost, now >= killBy, c.phase == Term && now >= c.killAt:
 		c.phase = Kill
 		return Kill, now + c.plan.Look
 	case c.phase == Term:
 		return Wait, min(c.killAt, killBy)
-	case h.Lost, now >= killBy-c.plan.KillAfter:
+	case now >= killBy-c.plan.KillAfter:
 		c.phase = Term
 		c.killAt = min(now+c.plan.KillAfter, killBy)
 		return Term, c.killAt
