@@ -229,6 +229,10 @@ func (c *Core) settleSwap(now time.Duration, cl *claim) {
 		case proven, r.Code == NoNode:
 			c.unswap(cl, ErrGone)
 			c.gone(now, s.olds[0])
+		case r.Code == Refused:
+			// Somebody took the right to list away. Without it nothing proves that
+			// either entry is there.
+			c.lose(now, cl, r.Err)
 		case r.Code != SessionOver:
 			cl.retry(now + retryPause)
 		}
