@@ -107,6 +107,8 @@ func (c *client) undisturbed() bool {
 	return c.alive && !c.paused && len(c.backlog) == 0 && c.connected() && c.conn != nil &&
 		!c.conn.broken[up] && !c.conn.broken[down] && !c.conn.mute && !c.conn.gone &&
 		l.blocked[up] < c.world.now && l.blocked[down] < c.world.now && l.cutOff < c.world.now &&
+		// Nor is anything on its way still that a block has held up.
+		max(c.conn.arrival[up], c.conn.arrival[down]) <= c.world.now+c.world.longestDelay() &&
 		s.up && !s.paused && s.stall == 0
 }
 
