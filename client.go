@@ -104,6 +104,7 @@ func newClient(conn *zk.Client, own bool, opts *Options) *Client {
 		GUID:       newGUID,
 		Jitter:     mathrand.Float64,
 		Drift:      c.opts.ClockDrift,
+		Ours:       func(data []byte) bool { _, ok := ours(data); return ok },
 		Persistent: opts.PersistentParents || opts.Layout.persistent(),
 	})
 	// The timer's function runs on a goroutine of its own and ends by itself;

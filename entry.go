@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"time"
 
+	"github.com/zklock/zklock/internal/queue"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -60,7 +61,7 @@ func (e Entry) with(r zk.Result) finding {
 	if e.Mode == Shared && e.Owner.Token > 0 && e.Owner.Token < r.Stat.Czxid { // else it is made up
 		e.Token = e.Owner.Token
 	}
-	e.Revoked = revocation(r.Data)
+	e.Revoked = queue.Asked(r.Data)
 	f := finding{Entry: e, data: r.Data, version: r.Stat.Version}
 	if len(f.data) > maxData {
 		f.data = bytes.Clone(f.data[:maxOwner])

@@ -48,7 +48,7 @@ func (c *Client) waits(a *attempt, s queue.Signal) {
 		Path: a.lock.path, Ahead: s.Ahead, Duration: now() - a.begun,
 		Blocker: Entry{
 			Path: of.path, Node: s.Blocker, Name: path.Base(s.Blocker), Mode: of.modeOf(s.Blocker),
-			Owner: owner, Data: text, Revoked: revocation(s.Data),
+			Owner: owner, Data: text, Revoked: queue.Asked(s.Data),
 		},
 	}
 	which := ""

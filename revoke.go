@@ -11,18 +11,6 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// What a znode's data say when its owner is asked to give the lock back.
-const (
-	curatorRevoke = "__REVOKE__"     // Curator's Revoker
-	recipeRevoke  = "unlock"         // ZooKeeper's recipe of a revocable lock
-	ownRevoke     = `{"revoke":true` // before the rest of our JSON
-)
-
-// revocation reports whether data ask the znode's owner to give the lock back.
-func revocation(data []byte) bool {
-	return string(data) == curatorRevoke || string(data) == recipeRevoke || bytes.HasPrefix(data, []byte(ownRevoke))
-}
-
 // Revoked returns a channel that is closed when somebody asks for the lock back:
 // by [Lock.Revoke], Curator's Revoker, or ZooKeeper's recipe. It is a wish: the
 // holder should finish what it does and Release; nothing happens if it does not.
@@ -100,7 +88,7 @@ func (c *Client) askBack(ctx context.Context, f finding) (there bool, err error)
 	known := true // what the data are
 	var why error // the last wish failed
 	for range rounds {
-		if known && revocation(f.data) {
+		if known && queue.Asked(f.data) {
 			return true, nil
 		}
 		if known {
@@ -129,10 +117,10 @@ func (c *Client) askBack(ctx context.Context, f finding) (there bool, err error)
 // what this package wrote, which stays to be read, else Curator's word.
 func withRevocation(data []byte) []byte {
 	if _, ok := ours(data); !ok {
-		return []byte(curatorRevoke)
+		return []byte(queue.CuratorWish)
 	}
 	rest := bytes.TrimLeft(data[1:], " \t\r\n")
-	wish := []byte(ownRevoke)
+	wish := []byte(queue.OwnWish)
 	if rest[0] != '}' {
 		wish = append(wish, ',')
 	}

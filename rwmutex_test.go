@@ -154,3 +154,18 @@ func TestReaderRepliesLost(t *testing.T) {
 		})
 	}
 }
+
+// TestForeignMutexWithJSON: that another library's data are JSON does not make its
+// mutex heed readers.
+func TestForeignMutexWithJSON(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		l, op := dial(t, srv).RWMutex("json"), srv.Dial(t)
+		free(t, l.Reader())
+		node := strange(t, op, l.Reader().Path()+"/_c_01234567-89ab-cdef-0123-456789abcdef-lock-", `{"leader":"app-7"}`)
+		_, err := l.Reader().Acquire(t.Context())
+		wants(t, "a reader behind it", err, zklock.ErrForeignMutex)
+		_, err = l.Reader().TryAcquire(t.Context())
+		wants(t, "a try behind it", err, zklock.ErrForeignMutex)
+		remove(t, op, node)
+	})
+}

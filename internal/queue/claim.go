@@ -34,7 +34,6 @@ type claim struct {
 
 	retaking bool // its present step has to be taken again
 
-	token    int64 // of the hold
 	watching bool  // it was asked to tell of a revocation
 	revoked  bool  // it was told of one
 	swap     *swap // the downgrade under way
@@ -62,45 +61,39 @@ func (cl *claim) nodes() []*node {
 	return all
 }
 
-// steps returns how many transactions the claim needs.
-func (s *Spec) steps() int {
-	n := 2 * len(s.Semaphores)
+// joins returns the members of each step that joins queues.
+func (s *Spec) joins() [][]Member {
 	switch {
-	case s.Node != "":
-		n++
 	case s.InOrder:
-		n += len(s.Members)
+		return slices.Collect(slices.Chunk(s.Members, 1))
 	case len(s.Members) > 0:
-		n++
+		return [][]Member{s.Members}
 	}
-	return n
+	return nil
+}
+
+// steps returns how many transactions the claim needs: behind the queues' there
+// are two for each semaphore.
+func (s *Spec) steps() int {
+	if s.Node != "" {
+		return 1
+	}
+	return len(s.joins()) + 2*len(s.Semaphores)
 }
 
 // stand returns the places that the claim's present step asks for.
-func (c *Core) stand(cl *claim) []*place {
-	s, i := &cl.spec, cl.step
+func (c *Core) stand(cl *claim) (places []*place) {
+	s, joins := &cl.spec, cl.spec.joins()
 	if s.Node != "" {
 		return []*place{{claim: cl, role: fixed, parent: parentOf(s.Node)}}
 	}
-	members := s.Members
-	if s.InOrder && i < len(members) {
-		members = members[i : i+1]
-		i = 0
-	} else if s.InOrder {
-		i -= len(members)
-		members = nil
-	} else if len(members) > 0 && i > 0 {
-		i--
-		members = nil
-	}
-	var places []*place
-	for j := range members {
-		m := &members[j]
-		places = append(places, &place{claim: cl, parent: m.Path, names: m.Names, kind: m.Kind, writer: m.Writer, beside: m.Beside, delay: s.Delay})
-	}
-	if len(places) > 0 {
+	if cl.step < len(joins) {
+		for _, m := range joins[cl.step] {
+			places = append(places, &place{claim: cl, parent: m.Path, names: m.Names, kind: m.Kind, writer: m.Writer, beside: m.Beside, delay: s.Delay})
+		}
 		return places
 	}
+	i := cl.step - len(joins)
 	sem := &s.Semaphores[i/2]
 	if i%2 == 0 {
 		return []*place{{claim: cl, role: gate, parent: sem.Path + "/locks", sem: sem}}
@@ -193,7 +186,6 @@ func (c *Core) grant(cl *claim, nodes []*node) {
 	if cl.spec.InOrder && cl.spec.steps() > 1 {
 		s.Token = 0
 	}
-	cl.token = s.Token
 	c.signal(s)
 	if cl.revoked && cl.watching {
 		c.signal(Signal{ID: cl.id, Kind: Revoked})

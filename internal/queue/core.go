@@ -15,6 +15,9 @@ type Config struct {
 	// Drift is the largest difference between the rates of two clocks, as a
 	// fraction; 0 means 1 %.
 	Drift float64
+	// Ours reports whether a znode's data are a zklock client's, whose mutexes heed
+	// readers. Nil means that none are.
+	Ours func(data []byte) bool
 	// Persistent makes missing parents persistent znodes instead of containers.
 	Persistent bool
 }

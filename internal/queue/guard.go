@@ -1,9 +1,6 @@
 package queue
 
-import (
-	"strings"
-	"time"
-)
+import "time"
 
 // Guard asks a quorum whether the hold's znodes are there, and has it carry out
 // the operations of the call in the same transaction, of which the core knows
@@ -41,39 +38,4 @@ func (c *Core) Guard(now time.Duration, id ID, call uint64) {
 		}
 		c.signal(answer)
 	})
-}
-
-// Watch makes the core tell, by a Revoked signal, when somebody asks for the
-// hold's lock back, or has asked already.
-func (c *Core) Watch(now time.Duration, id ID) {
-	c.advance(now)
-	cl := c.claim(id)
-	if cl == nil || cl.watching {
-		return
-	}
-	cl.watching = true
-	switch {
-	case cl.revoked:
-		c.signal(Signal{ID: id, Kind: Revoked})
-	case c.connected():
-		c.watchOwns(cl)
-	default:
-		for _, n := range cl.nodes() {
-			n.wantsWatch = true
-		}
-	}
-}
-
-// heed looks at the data of a claim's znode for the words that ask for it back:
-// Curator's, those of ZooKeeper's own recipe, and zklock's, which leave the
-// owner's data there.
-func (c *Core) heed(cl *claim, data []byte) {
-	text := string(data)
-	if cl.revoked || text != "__REVOKE__" && text != "unlock" && !strings.HasPrefix(text, `{"revoke":true`) {
-		return
-	}
-	cl.revoked = true
-	if cl.phase == held && cl.watching {
-		c.signal(Signal{ID: cl.id, Kind: Revoked})
-	}
 }

@@ -162,11 +162,5 @@ func (c *Core) passGate(now time.Duration, cl *claim) {
 	}
 	p := cl.places[i]
 	cl.places = slices.Delete(cl.places, i, i+1)
-	p.over = true
-	why := &parting{left: len(p.nodes)}
-	for _, n := range p.nodes {
-		n.owner, n.place, n.parting = nil, nil, why
-	}
-	c.doomed = append(c.doomed, p.nodes...)
-	c.disposeAll(now, p.nodes)
+	c.abandon(now, []*place{p}, nil, &parting{}, true)
 }

@@ -122,7 +122,8 @@ func (p *place) owns(e Entry) bool {
 }
 
 // vet looks at entries which may be of a recipe that does not see readers: their
-// data tell. Nothing is granted beside such, whether they are ahead or behind.
+// data tell, but for those that ask for a lock back, which tell nothing of who
+// holds it. Nothing is granted beside such, whether they are ahead or behind.
 // It reports whether it has to wait for answers.
 func (c *Core) vet(now time.Duration, p *place, queue []Entry) bool {
 	left, again := 0, false
@@ -138,7 +139,7 @@ func (c *Core) vet(now time.Duration, p *place, queue []Entry) bool {
 			left--
 			switch r.Code {
 			case OK:
-				if !ours(r.Data) {
+				if c.cfg.Ours == nil || !c.cfg.Ours(r.Data) {
 					c.fail(now, p.claim, ErrForeign)
 					return
 				}
@@ -171,10 +172,6 @@ func (c *Core) vet(now time.Duration, p *place, queue []Entry) bool {
 	p.listing = left > 0
 	return p.listing
 }
-
-// ours reports whether a znode's data are a zklock client's: a JSON object. The
-// words by which a lock is asked for back tell nothing of who holds it.
-func ours(data []byte) bool { return len(data) > 0 && data[0] == '{' }
 
 // line puts the claim where the place's list of who is ahead says.
 func (c *Core) line(now time.Duration, p *place) {
@@ -336,7 +333,7 @@ func (c *Core) proceedAt(now time.Duration, p *place) {
 	}
 }
 
-// told of a znode of one's own that is not there.
+// vanished takes it that a znode of one's own is not there any more.
 func (c *Core) vanished(now time.Duration, n *node) {
 	if n.owner != nil && n.owner.swap != nil {
 		return // a downgrade is under way: its outcome will tell

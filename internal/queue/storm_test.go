@@ -91,6 +91,7 @@ func newStorm(seed uint64) *storm {
 	for i := range 3 {
 		l := &link{name: i + 1, timeout: 8 * time.Second, data: map[string]bool{}, children: map[string]bool{}, known: map[string]bool{}}
 		l.core = New(Config{
+			Ours: func(data []byte) bool { return len(data) > 0 && data[0] == '{' },
 			GUID: func() (g [16]byte) {
 				guids++
 				g[14], g[15] = byte(guids>>8), byte(guids)

@@ -89,6 +89,7 @@ func newClient(m *machine, name string) *client {
 		GUID:       func() (g [16]byte) { _, _ = source{w.rng}.Read(g[:]); return g },
 		Jitter:     w.rng.Float64,
 		Drift:      drift,
+		Ours:       func(data []byte) bool { return len(data) > 0 && data[0] == '{' },
 		Persistent: w.cfg.Persistent,
 	})
 	return c
