@@ -27,57 +27,27 @@ const revokeExample = `  zklock revoke deploy
 
 // revokeCommand is zklock revoke.
 func (a *app) revokeCommand() *cobra.Command {
-	var f readFlags
-	c := &cobra.Command{
+	return a.lookCommand(&cobra.Command{
 		Use:     "revoke LOCK",
 		Short:   "Ask the holders of a lock to give it back",
 		Long:    revokeHelp,
 		Example: revokeExample,
-		Args:    exactly(1, "one lock"),
-		RunE: func(c *cobra.Command, args []string) error {
-			if err := a.begin(c); err != nil {
-				return err
-			}
-			if err := a.set.check(c.Flags()); err != nil {
-				return err
-			}
-			return a.revoke(&f, args[0])
-		},
-	}
-	a.set.serverFlags(c.Flags())
-	f.layout.flag(c.Flags())
-	c.Flags().BoolVar(&f.json, "json", false, "print one JSON object")
-	return c
+	}, a.revoke)
 }
 
 // revoke asks, and prints whom.
-func (a *app) revoke(f *readFlags, name string) error {
-	path, err := zklock.PathOf(name)
-	if err != nil {
-		return err
-	}
-	ctx := context.Background()
-	z, c, err := a.set.reading(ctx, f.layout)
-	if err != nil {
-		return err
-	}
-	defer z.Close()
-	defer c.Close()
-	plain := zklock.New(z, &zklock.Options{Anonymous: true})
-	defer plain.Close()
-	ctx, cancel := a.set.bounded(ctx)
-	defer cancel()
-	s, c, err := lookFor(ctx, z, c, plain, f.layout, path)
+func (a *app) revoke(ctx context.Context, l *oneLock) error {
+	s, c, err := lookFor(ctx, l.z, l.own, l.plain, l.layout, l.path)
 	if err != nil {
 		return err
 	}
 	// Whom it had asked when it failed is printed as well: they may be giving the
 	// lock back by now.
-	asked, failed := s.revoke(ctx, c, plain)
-	if f.json {
-		err = json.NewEncoder(os.Stdout).Encode(wish{path, entryViews(asked)})
+	asked, failed := s.revoke(ctx, c, l.plain)
+	if l.json {
+		err = json.NewEncoder(os.Stdout).Encode(wish{l.path, entryViews(asked)})
 	} else {
-		err = printAsked(os.Stdout, name, asked, failed == nil, time.Now())
+		err = printAsked(os.Stdout, l.name, asked, failed == nil, time.Now())
 	}
 	if failed != nil {
 		return failed

@@ -14,6 +14,7 @@ import (
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/span"
+	"github.com/zklock/zklock/zk"
 )
 
 const showHelp = `Show prints who holds LOCK and who waits behind whom, in order. It reads locks of
@@ -37,22 +38,42 @@ type readFlags struct {
 
 // showCommand is zklock show.
 func (a *app) showCommand() *cobra.Command {
-	var f readFlags
-	c := &cobra.Command{
+	return a.lookCommand(&cobra.Command{
 		Use:     "show LOCK",
 		Short:   "Show who holds a lock, and who waits behind whom",
 		Long:    showHelp,
 		Example: showExample,
-		Args:    exactly(1, "one lock"),
-		RunE: func(c *cobra.Command, args []string) error {
-			if err := a.begin(c); err != nil {
-				return err
-			}
-			if err := a.set.check(c.Flags()); err != nil {
-				return err
-			}
-			return a.show(&f, args[0])
-		},
+	}, a.show)
+}
+
+// lookCommand gives a command what all have that look at one lock: the argument,
+// the flags, and the connection.
+func (a *app) lookCommand(c *cobra.Command, do func(context.Context, *oneLock) error) *cobra.Command {
+	var f readFlags
+	c.Args = exactly(1, "one lock")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if err := a.begin(c); err != nil {
+			return err
+		}
+		if err := a.set.check(c.Flags()); err != nil {
+			return err
+		}
+		path, err := zklock.PathOf(args[0])
+		if err != nil {
+			return err
+		}
+		ctx := context.Background()
+		z, own, err := a.set.reading(ctx, f.layout)
+		if err != nil {
+			return err
+		}
+		defer z.Close()
+		defer own.Close()
+		plain := zklock.New(z, &zklock.Options{Anonymous: true})
+		defer plain.Close()
+		ctx, cancel := a.set.bounded(ctx)
+		defer cancel()
+		return do(ctx, &oneLock{&f, args[0], path, z, own, plain})
 	}
 	a.set.serverFlags(c.Flags())
 	f.layout.flag(c.Flags())
@@ -60,39 +81,32 @@ func (a *app) showCommand() *cobra.Command {
 	return c
 }
 
+// oneLock is what a command that looks at one lock works with.
+type oneLock struct {
+	*readFlags
+	name, path string
+	z          *zk.Client
+	own, plain *zklock.Client // in the layout that was given, and in the default one
+}
+
 // show prints one lock.
-func (a *app) show(f *readFlags, name string) error {
-	path, err := zklock.PathOf(name)
-	if err != nil {
-		return err
-	}
-	ctx := context.Background()
-	z, c, err := a.set.reading(ctx, f.layout)
-	if err != nil {
-		return err
-	}
-	defer z.Close()
-	defer c.Close()
-	plain := zklock.New(z, &zklock.Options{Anonymous: true})
-	defer plain.Close()
-	ctx, cancel := a.set.bounded(ctx)
-	defer cancel()
+func (a *app) show(ctx context.Context, l *oneLock) error {
 	// The records before the entries and after them: see readRecords.
-	before, err := records(ctx, z, path)
+	before, err := records(ctx, l.z, l.path)
 	if err != nil {
 		return err
 	}
-	s, _, err := lookFor(ctx, z, c, plain, f.layout, path)
+	s, _, err := lookFor(ctx, l.z, l.own, l.plain, l.layout, l.path)
 	if err == nil {
-		err = s.readRecords(ctx, z, before)
+		err = s.readRecords(ctx, l.z, before)
 	}
 	if err != nil {
 		return err
 	}
-	if f.json {
+	if l.json {
 		return json.NewEncoder(os.Stdout).Encode(s.view())
 	}
-	return s.print(os.Stdout, name, time.Now())
+	return s.print(os.Stdout, l.name, time.Now())
 }
 
 // print writes one line an entry, the holders first, and what to know besides. It
