@@ -40,20 +40,27 @@ func (h *History) Write(w io.Writer) error {
 // Read reads a history that Write wrote. With [ErrTorn] what stands before the
 // torn line is returned; any other error wraps [ErrLine] or comes from r.
 func Read(r io.Reader) (*History, error) {
-	in := bufio.NewReader(r)
 	h := &History{}
+	return h, EachLine(r, h.line)
+}
+
+// EachLine gives each whole line to take, with its number from 1 on. It returns
+// [ErrTorn] if the last one is unfinished; any other error wraps [ErrLine] and
+// what take returned, or comes from r.
+func EachLine(r io.Reader, take func(n int, line []byte) error) error {
+	in := bufio.NewReader(r)
 	for n := 1; ; n++ {
 		line, err := in.ReadBytes('\n')
 		switch {
 		case errors.Is(err, io.EOF) && len(line) == 0:
-			return h, nil
+			return nil
 		case errors.Is(err, io.EOF):
-			return h, ErrTorn
+			return ErrTorn
 		case err != nil:
-			return h, err
+			return err
 		}
-		if err := h.line(n, line); err != nil {
-			return h, fmt.Errorf("%w: line %d: %w", ErrLine, n, err)
+		if err := take(n, line); err != nil {
+			return fmt.Errorf("%w: line %d: %w", ErrLine, n, err)
 		}
 	}
 }

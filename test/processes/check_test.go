@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zklock/zklock/test/history"
 )
 
 // story builds a history in a few words: each line is proc, attempt and events
@@ -140,10 +142,10 @@ func TestHistory(t *testing.T) {
 	if err != nil || len(got) != 2 || got[0] != want[0] || got[1] != want[1] {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if got, err = Read(strings.NewReader(string(text[:len(text)-3]))); !errors.Is(err, ErrTorn) || len(got) != 1 {
+	if got, err = Read(strings.NewReader(string(text[:len(text)-3]))); !errors.Is(err, history.ErrTorn) || len(got) != 1 {
 		t.Errorf("torn: %+v, %v", got, err)
 	}
-	if _, err = Read(strings.NewReader(`{"kind":"acquired","token":"many"}` + "\n")); err == nil || errors.Is(err, ErrTorn) {
+	if _, err = Read(strings.NewReader(`{"kind":"acquired","token":"many"}` + "\n")); err == nil || errors.Is(err, history.ErrTorn) {
 		t.Errorf("damaged: %v", err)
 	}
 	h.Add(want[0])

@@ -1,17 +1,17 @@
 package processes
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"sync"
 	"syscall"
 	"time"
 	"unsafe"
+
+	"github.com/zklock/zklock/test/history"
 )
 
 // Kind is what an Event tells.
@@ -51,9 +51,6 @@ type Event struct {
 	// Goroutines is how many more there were at the end than at the start.
 	Goroutines int `json:"goroutines,omitempty"`
 }
-
-// ErrTorn says that the last line of a history is unfinished.
-var ErrTorn = errors.New("processes: the last line is unfinished")
 
 // clockMonotonic is CLOCK_MONOTONIC of clock_gettime(2).
 const clockMonotonic = 1
@@ -110,29 +107,21 @@ func (h *History) Close() error {
 	return errors.Join(h.err, h.file.Close())
 }
 
-// Read reads a history. With ErrTorn the events before the torn line are
-// returned.
+// Read reads a history. With [history.ErrTorn] the events before the torn line
+// are returned.
 func Read(r io.Reader) ([]Event, error) {
-	in := bufio.NewReader(r)
 	var events []Event
-	for n := 1; ; n++ {
-		line, err := in.ReadBytes('\n')
-		switch {
-		case errors.Is(err, io.EOF) && len(line) == 0:
-			return events, nil
-		case errors.Is(err, io.EOF):
-			return events, ErrTorn
-		case err != nil:
-			return events, err
-		}
+	err := history.EachLine(r, func(_ int, line []byte) error {
 		var e Event
 		dec := json.NewDecoder(bytes.NewReader(line))
 		dec.DisallowUnknownFields()
 		if err := dec.Decode(&e); err != nil {
-			return events, fmt.Errorf("processes: line %d: %w", n, err)
+			return err
 		}
 		events = append(events, e)
-	}
+		return nil
+	})
+	return events, err
 }
 
 // duration turns a difference of two times of Now into one for people.

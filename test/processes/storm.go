@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/zklock/zklock/test/child"
+	"github.com/zklock/zklock/test/history"
 	"github.com/zklock/zklock/zktest"
 )
 
@@ -417,7 +418,7 @@ func (s *storm) events() []Event {
 		}
 		events, err := Read(f)
 		_ = f.Close()
-		if err != nil && !errors.Is(err, ErrTorn) {
+		if err != nil && !errors.Is(err, history.ErrTorn) {
 			s.tb.Errorf("%s: %v", path, err)
 		}
 		all = append(all, events...)
