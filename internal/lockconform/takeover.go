@@ -20,27 +20,34 @@ func firstServer(servers string) string {
 	return first
 }
 
-// takeOverAndClose resumes a session on conn and closes it.
-func takeOverAndClose(conn net.Conn, req wire.ConnectRequest) error {
-	in := bufio.NewReader(conn)
-	if _, err := conn.Write(wire.AppendRecord(nil, &req)); err != nil {
-		return err
+// takeOverAndClose resumes a session on conn and closes it, and reports whether
+// the session is over. It is not when its client, whose connection the
+// take-over ends, was back before the closing was read: a server then closes
+// conn, or answers that the session has moved.
+func takeOverAndClose(conn net.Conn, req wire.ConnectRequest) (over bool, err error) {
+	b := wire.AppendRecord(nil, &req)
+	if _, err := conn.Write(wire.AppendRequest(b, 1, wire.OpCloseSession, nil)); err != nil {
+		return false, err
 	}
+	in := bufio.NewReader(conn)
 	frame, err := wire.ReadFrame(in, nil, wire.DefaultMaxFrame)
 	if err != nil {
-		return err
+		return false, err
 	}
 	var resp wire.ConnectResponse
 	r := jute.NewReader(frame)
-	resp.Decode(r)
-	if r.Err() != nil || resp.SessionID != req.SessionID {
-		return fmt.Errorf("taking session %x over: %+v, %v", req.SessionID, resp, r.Err())
+	if resp.Decode(r); r.Err() != nil || resp.SessionID == 0 {
+		return r.Err() == nil, r.Err()
 	}
-	if _, err := conn.Write(wire.AppendRequest(nil, 1, wire.OpCloseSession, nil)); err != nil {
-		return err
+	if frame, err = wire.ReadFrame(in, frame, wire.DefaultMaxFrame); err != nil {
+		return false, err
 	}
-	_, err = wire.ReadFrame(in, nil, wire.DefaultMaxFrame)
-	return err
+	var h wire.ReplyHeader
+	r = jute.NewReader(frame)
+	if h.Decode(r); r.Err() != nil {
+		return false, r.Err()
+	}
+	return h.Err == wire.ErrOK, nil
 }
 
 // A sniffer makes connections and remembers the last handshake's answer, with
@@ -89,7 +96,8 @@ func (c *sniffed) Read(b []byte) (int, error) {
 }
 
 // closeElsewhere takes the session over on a connection of its own and closes it
-// there, as a second process that knows its password would.
+// there, as a second process that knows its password would. The session's own
+// client races it for the session; once its closing is over, it is over.
 func (s *sniffer) closeElsewhere(e *env) error {
 	s.mu.Lock()
 	last := s.last
@@ -98,10 +106,18 @@ func (s *sniffer) closeElsewhere(e *env) error {
 	if dial == nil {
 		dial = (&net.Dialer{}).DialContext
 	}
-	conn, err := dial(e.ctx, "tcp", firstServer(e.target.Servers))
-	if err != nil {
-		return err
+	req := wire.ConnectRequest{Timeout: last.Timeout, SessionID: last.SessionID, Password: last.Password}
+	for range 100 {
+		conn, err := dial(e.ctx, "tcp", firstServer(e.target.Servers))
+		if err != nil {
+			return err
+		}
+		over, err := takeOverAndClose(conn, req)
+		conn.Close()
+		if over {
+			return nil
+		}
+		e.Logf("taking session %#x over once more: its client was back first: %v", last.SessionID, err)
 	}
-	defer conn.Close()
-	return takeOverAndClose(conn, wire.ConnectRequest{Timeout: last.Timeout, SessionID: last.SessionID, Password: last.Password})
+	return fmt.Errorf("session %#x was taken back by its client every time", last.SessionID)
 }
