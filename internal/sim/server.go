@@ -251,7 +251,7 @@ func (s *server) apply(in input) {
 	}
 }
 
-func loopback() netip.Addr { return netip.AddrFrom4([4]byte{127, 0, 0, 1}) }
+func loopback() tree.Peer { return tree.Peer{Addr: netip.AddrFrom4([4]byte{127, 0, 0, 1})} }
 
 // step lets the tree do something, and looks at what became of the holds.
 func (s *server) step(operator bool, do func(now tree.Now)) {

@@ -1,15 +1,11 @@
 package tree
 
-import (
-	"net/netip"
-	"slices"
-)
+import "slices"
 
 // conn is one connection after its handshake. Identities and watches are the
 // connection's, not the session's: a client brings both along when it moves.
 type conn struct {
 	id      ConnID
-	addr    netip.Addr
 	session *session
 	ids     []identity
 	// watched has the paths on which there is a watch of this connection, so that

@@ -3,14 +3,13 @@ package tree
 import (
 	"crypto/subtle"
 	"io"
-	"net/netip"
 
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// Connect handles the first message of connection id, which comes from addr (the
-// zero Addr for a peer without an IP address, such as a unix socket). It makes a
-// session or resumes one, and answers; a client that can't be served is closed:
+// Connect handles the first message of connection id, which comes from peer. It
+// makes a session or resumes one, and answers; a client that can't be served is
+// closed:
 //
 //   - without an answer if it has seen a later transaction than this server has,
 //     or if no password could be made for it;
@@ -19,7 +18,7 @@ import (
 //     closes its connection before it looks at the password.
 //
 // A session that is resumed leaves its former connection, which is closed.
-func (t *Tree) Connect(id ConnID, addr netip.Addr, req *wire.ConnectRequest, now Now, out *Out) {
+func (t *Tree) Connect(id ConnID, peer Peer, req *wire.ConnectRequest, now Now, out *Out) {
 	if c, ok := t.conns[id]; ok {
 		// A second handshake on one connection is no message of the protocol.
 		t.drop(c, out)
@@ -29,10 +28,7 @@ func (t *Tree) Connect(id ConnID, addr netip.Addr, req *wire.ConnectRequest, now
 		out.Sends = append(out.Sends, Send{Conn: id, Close: true})
 		return
 	}
-	c := &conn{id: id, addr: addr.Unmap().WithZone("")}
-	if c.addr.IsValid() {
-		c.addIdentity(identity{schemeIP, c.addr.String()})
-	}
+	c := &conn{id: id, ids: peer.identities()}
 	timeout := min(max(req.Timeout, t.cfg.MinTimeout), t.cfg.MaxTimeout)
 	var s *session
 	if req.SessionID == 0 {

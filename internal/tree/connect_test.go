@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
-	"net/netip"
 	"testing"
 	"time"
 
@@ -146,7 +145,7 @@ func TestRenegotiatedTimeoutIsDurable(t *testing.T) {
 func TestConnectTwice(t *testing.T) {
 	w := newWorld(t, Config{})
 	p := w.dial()
-	w.tree.Connect(p.id, netip.Addr{}, &wire.ConnectRequest{}, w.now, &w.out)
+	w.tree.Connect(p.id, Peer{}, &wire.ConnectRequest{}, w.now, &w.out)
 	w.flush()
 	if !p.closed || w.tree.Counts().Sessions != 1 {
 		t.Error("a second handshake on one connection was taken")

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math/rand/v2"
-	"net/netip"
 	"testing"
 	"time"
 
@@ -57,7 +56,7 @@ func fuzzConnect(w *world, frame []byte) {
 	}
 	w.lastID++
 	w.peers[w.lastID] = &peer{w: w, id: w.lastID}
-	w.tree.Connect(w.lastID, netip.Addr{}, &req, w.now, &w.out)
+	w.tree.Connect(w.lastID, Peer{}, &req, w.now, &w.out)
 	w.flush()
 }
 

@@ -23,6 +23,7 @@ type world struct {
 	out    Out
 	peers  map[ConnID]*peer
 	lastID ConnID
+	peer   Peer // who the next clients are
 	logged [][]byte
 }
 
@@ -55,7 +56,8 @@ func newWorld(tb testing.TB, cfg Config) *world {
 	}
 	w := &world{
 		tb: tb, tree: New(cfg), shadow: New(cfg), peers: make(map[ConnID]*peer),
-		now: Now{Wall: 1_700_000_000_000, Mono: time.Hour},
+		peer: Peer{Addr: netip.MustParseAddr("10.1.2.3")},
+		now:  Now{Wall: 1_700_000_000_000, Mono: time.Hour},
 	}
 	w.tree.StartClocks(w.now)
 	return w
@@ -112,7 +114,7 @@ func (w *world) dialRaw(req *wire.ConnectRequest) *peer {
 	w.lastID++
 	p := &peer{w: w, id: w.lastID}
 	w.peers[p.id] = p
-	w.tree.Connect(p.id, netip.MustParseAddr("10.1.2.3"), req, w.now, &w.out)
+	w.tree.Connect(p.id, w.peer, req, w.now, &w.out)
 	w.flush()
 	return p
 }

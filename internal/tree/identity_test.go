@@ -146,7 +146,7 @@ func TestAddresses(t *testing.T) {
 	} {
 		w := newWorld(t, Config{})
 		var out Out
-		w.tree.Connect(5, addr, &wire.ConnectRequest{}, w.now, &out)
+		w.tree.Connect(5, Peer{Addr: addr}, &wire.ConnectRequest{}, w.now, &out)
 		ids := w.tree.conns[5].ids
 		if want == "" && len(ids) == 0 {
 			continue

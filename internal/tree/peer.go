@@ -1,0 +1,24 @@
+package tree
+
+import "net/netip"
+
+// Peer is what the transport knows of who is at the other end of a connection.
+// The Tree believes it: nothing that a client sends can change it.
+type Peer struct {
+	// Addr is the address that the connection came from; the zero Addr for a
+	// peer without one, such as on a unix socket.
+	Addr netip.Addr
+	// X509 is the subject of the client certificate that the transport has
+	// verified, in the form of RFC 2253 as Java's
+	// getSubjectX500Principal().getName() gives it; empty without one.
+	X509 string
+}
+
+// identities are what is proved by the connection itself.
+func (p Peer) identities() []identity {
+	var ids []identity
+	if addr := p.Addr.Unmap().WithZone(""); addr.IsValid() {
+		ids = append(ids, identity{schemeIP, addr.String()})
+	}
+	return ids
+}
