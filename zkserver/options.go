@@ -7,6 +7,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/zklock/zklock/internal/servertest"
 	"github.com/zklock/zklock/internal/wal"
 	"github.com/zklock/zklock/internal/wire"
 )
@@ -24,6 +25,10 @@ type Options struct {
 	// memory and make it fail. Nil, the only value a program outside the
 	// module can give, is the file system of the operating system.
 	FS wal.FS
+
+	// Controls, if not nil, is filled in by New: it lets package zktest hold the
+	// server up. Nil is the only value a program outside the module can give.
+	Controls *servertest.Controls
 
 	// TickTime is ZooKeeper's tickTime, from which the limits of the session
 	// timeout follow. 0 means 2 seconds, as in ZooKeeper's sample

@@ -38,6 +38,8 @@ type Server struct {
 	ready     []*conn  // have input, or have ended
 	calls     []func() // to be run by the loop
 	stats     Stats
+
+	count counters
 }
 
 // state is where a Server is in its life; it only grows.
@@ -61,7 +63,7 @@ type loop struct {
 	bytes     int64   // since the last snapshot
 	index     uint64  // of the last record in the log
 	saving    bool    // a snapshot is being written
-	traffic   traffic
+	metrics
 	idleSince time.Time     // zero while there are sessions
 	tickAfter time.Duration // no session expires before: the process was paused
 	rounds    int64         // batches so far
@@ -90,14 +92,17 @@ func New(opts Options) (*Server, error) {
 		perIP:     make(map[netip.Addr]int),
 	}
 	s.loop.conns = make(map[tree.ConnID]*conn)
+	s.loop.traffic = newTraffic()
 	if err := s.recoverTree(); err != nil {
 		return nil, err
 	}
+	s.loop.recovery = s.elapsed()
 	s.noteIdle()
 	s.publish()
 	// The loop ends when stop is closed, by Shutdown, Close or a failure of
 	// the storage; done tells of it.
 	go s.run()
+	s.fillControls(opts.Controls)
 	return s, nil
 }
 

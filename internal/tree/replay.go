@@ -86,6 +86,10 @@ func (t *Tree) misfit(x *txn) string {
 		if x.op == opSessionTimeout && x.timeout < 1 {
 			return "timeout below 1 ms"
 		}
+	case opJumpSequence:
+		if n := t.nodes[x.path]; n == nil || x.version < n.creates {
+			return "sequence can't jump"
+		}
 	}
 	return ""
 }

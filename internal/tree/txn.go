@@ -20,7 +20,7 @@ type txn struct {
 	data    []byte // create, setData; the password of createSession
 	acl     []wire.ACL
 	owner   int64 // create: the ephemeral owner as stored
-	version int32 // setData, setACL
+	version int32 // setData, setACL; the number that jumpSequence gives
 	session int64 // createSession, closeSession, sessionTimeout
 	timeout int32 // createSession, sessionTimeout, ms
 	err     wire.ErrCode
@@ -71,6 +71,8 @@ func (t *Tree) apply(x *txn, zxid, wall int64, out *Out) {
 		t.removeSession(t.sessions[x.session], zxid, out)
 	case opSessionTimeout:
 		t.sessions[x.session].timeout = x.timeout
+	case opJumpSequence:
+		t.nodes[x.path].creates = x.version
 	}
 }
 

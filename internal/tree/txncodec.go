@@ -52,6 +52,9 @@ func appendOp(b []byte, x *txn) []byte {
 	case opSessionTimeout:
 		b = jute.AppendInt64(b, x.session)
 		b = jute.AppendInt32(b, x.timeout)
+	case opJumpSequence:
+		b = jute.AppendString(b, x.path)
+		b = jute.AppendInt32(b, x.version)
 	case wire.OpError:
 		b = jute.AppendInt32(b, int32(x.err))
 	}
@@ -122,6 +125,9 @@ func decodeTopOp(r *jute.Reader, x *txn) {
 	case opSessionTimeout:
 		x.session = r.Int64()
 		x.timeout = r.Int32()
+	case opJumpSequence:
+		x.path = r.String()
+		x.version = r.Int32()
 	case wire.OpError:
 		x.err = wire.ErrCode(r.Int32())
 	default:

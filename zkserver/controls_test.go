@@ -1,0 +1,73 @@
+package zkserver
+
+import (
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock/internal/servertest"
+	"github.com/zklock/zklock/internal/wal/memfs"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+func TestPauseHoldsTheServerUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts := quiet(t)
+		opts.Controls = new(servertest.Controls)
+		s := start(t, opts)
+		c := login(t, s, time.Second)
+		c.create("/e", wire.ModeEphemeral)
+		resume := opts.Controls.Pause()
+		c.send(wire.OpPing, nil)
+		began := time.Now()
+		time.AfterFunc(3*time.Second, resume)
+		if _, _, err := c.next(); err != nil || time.Since(began) != 3*time.Second {
+			t.Errorf("answered after %v: %v", time.Since(began), err)
+		}
+		resume() // a second time does nothing
+		if !login(t, s, time.Minute).exists("/e") {
+			t.Error("the session whose ping waited was expired")
+		}
+	})
+}
+
+func TestPausedServerCanBeClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts := quiet(t)
+		opts.Controls = new(servertest.Controls)
+		s := start(t, opts)
+		resume := opts.Controls.Pause()
+		s.Close()
+		resume()
+		opts.Controls.Pause()() // nobody is there to be held up
+		if err := opts.Controls.JumpSequence("/", 5); !errors.Is(err, ErrServerClosed) {
+			t.Errorf("a closed server's sequence: %v", err)
+		}
+	})
+}
+
+func TestJumpSequenceIsDurable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts := quiet(t)
+		opts.DataDir, opts.FS = "/data", memfs.New(rand.New(rand.NewPCG(1, 2)))
+		opts.Controls = new(servertest.Controls)
+		s := start(t, opts)
+		login(t, s, time.Hour).create("/q", wire.ModePersistent)
+		if err := opts.Controls.JumpSequence("/q", 1<<31-2); err != nil {
+			t.Fatal(err)
+		}
+		if err := opts.Controls.JumpSequence("/none", 5); !errors.Is(err, wire.ErrNoNode) {
+			t.Errorf("a node that is missing: %v", err)
+		}
+		if err := opts.Controls.JumpSequence("/q", 5); !errors.Is(err, wire.ErrBadArguments) {
+			t.Errorf("back to a lower number: %v", err)
+		}
+		s.Close()
+		c := login(t, start(t, opts), time.Hour)
+		if got := c.create("/q/n-", wire.ModePersistentSequential); got != "/q/n-2147483646" {
+			t.Errorf("the next child is %s", got)
+		}
+	})
+}
