@@ -76,6 +76,7 @@ func (s *Server) round() error {
 		return err
 	}
 	s.deliver()
+	s.countAnswers()
 	for _, c := range conns {
 		s.settle(c)
 	}
@@ -148,9 +149,10 @@ func (s *Server) apply(c *conn) (size int) {
 		frame := c.work.frame(c.next)
 		arrived := c.work.frames[c.next].at
 		c.next++
+		records := len(s.loop.out.Records)
 		size += len(frame) + s.request(c, frame)
 		c.answered++
-		s.countRequest(c, frame, s.elapsed()-arrived)
+		s.countRequest(c, frame, arrived, len(s.loop.out.Records) > records)
 	}
 	s.touch(c)
 	return size

@@ -53,16 +53,16 @@ const (
 
 // loop is what only the loop's goroutine touches.
 type loop struct {
-	tree      *tree.Tree
-	log       *wal.Log // nil without DataDir
-	conns     map[tree.ConnID]*conn
-	out       tree.Out
-	again     []*conn // have more input than one round takes
-	touched   []*conn // have staged output or answered requests in this round
-	records   int     // since the last snapshot
-	bytes     int64   // since the last snapshot
-	index     uint64  // of the last record in the log
-	saving    bool    // a snapshot is being written
+	tree    *tree.Tree
+	log     *wal.Log // nil without DataDir
+	conns   map[tree.ConnID]*conn
+	out     tree.Out
+	again   []*conn // have more input than one round takes
+	touched []*conn // have staged output or answered requests in this round
+	records int     // since the last snapshot
+	bytes   int64   // since the last snapshot
+	index   uint64  // of the last record in the log
+	saving  bool    // a snapshot is being written
 	metrics
 	idleSince time.Time     // zero while there are sessions
 	tickAfter time.Duration // no session expires before: the process was paused

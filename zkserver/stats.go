@@ -1,30 +1,114 @@
 package zkserver
 
-import (
-	"encoding/binary"
-	"time"
+import "time"
 
-	"github.com/zklock/zklock/internal/wire"
-)
-
-// Stats is what a server counts. Taken at one moment, between two batches.
+// Stats is what a server counts. Taken at one moment, between two batches; what
+// other goroutines count may be a moment younger. Counters begin with the server
+// and never go back, except where "srst" is named.
 type Stats struct {
 	// Sessions is the number of sessions that have not ended, connected or not.
 	Sessions int
 	// IdleSince is when the last session ended, or when the server started if
 	// there never was one. It is the zero Time while there are sessions.
 	IdleSince time.Time
+	// Uptime is the time since New.
+	Uptime time.Duration
 	// Connections is the number of open connections.
 	Connections int
+	// Outstanding is the number of requests that were read and not yet answered.
+	Outstanding int
 	// Zxid is the last transaction.
 	Zxid int64
-	// Nodes and Watches count what the tree holds.
-	Nodes, Watches int
+
+	// Nodes and Watches count what the tree holds; Ephemerals, Containers and
+	// TTLs are the nodes of those kinds among them. DataBytes is about the size
+	// of all paths and data.
+	Nodes, Watches, Ephemerals, Containers, TTLs int
+	DataBytes                                    int64
+	// Watchers is the number of connections that watch anything, WatchedPaths
+	// that of the paths watched.
+	Watchers, WatchedPaths int
+
 	// Received and Sent count requests read, and replies and events handed to
 	// connections, since the start or the last "srst".
 	Received, Sent int64
-	// Syncs is how often the log was synced, 0 without DataDir.
+	// LatencyMin, LatencyMax and LatencyAverage are of requests since the start
+	// or the last "srst", from the read of a request to its answer.
+	LatencyMin, LatencyMax, LatencyAverage time.Duration
+	// ReplyLast, ReplyMin and ReplyMax are sizes of replies in bytes, -1 before
+	// the first, as ZooKeeper's client response sizes; since the last "srst".
+	ReplyLast, ReplyMin, ReplyMax int
+
+	// BytesReceived and BytesSent count requests, replies and events, with
+	// their lengths, before encryption.
+	BytesReceived, BytesSent int64
+	// ConnectionsAccepted counts connections that were admitted, those from
+	// inside the process among them.
+	ConnectionsAccepted int64
+	// SessionsOpened, SessionsExpired and AuthFailures count sessions that
+	// were made, sessions that timed out, and proofs of identity that failed.
+	SessionsOpened, SessionsExpired, AuthFailures int64
+	// ConnectionsRefused and ConnectionsCut count by the limit that did it.
+	ConnectionsRefused ConnectionsRefused
+	ConnectionsCut     ConnectionsCut
+	// RequestsThrottled counts how often the server stopped reading from a
+	// connection because of MaxOutstanding or unread answers.
+	RequestsThrottled int64
+	// LimitRefusals counts requests refused for the size of everything.
+	LimitRefusals LimitRefusals
+	// TLSHandshakeFailures counts connections that did not get through their
+	// TLS handshake; TLSReloads and TLSReloadFailures how often changed
+	// certificate files were taken up or, being bad, left alone.
+	TLSHandshakeFailures, TLSReloads, TLSReloadFailures int64
+
+	// Reads and Updates time requests by whether they change the tree, from
+	// the read of a request until its answer is ready to leave.
+	Reads, Updates Timing
+	// Batches counts the batches of requests; the records of one share a sync.
+	Batches int64
+	// Syncs is how often the log was synced, 0 without DataDir, and Fsync how
+	// long that took, the write included.
 	Syncs uint64
+	Fsync Timing
+	// LogBytes is the size of the log on disk, LogWritten what was written to
+	// it since the start.
+	LogBytes, LogWritten int64
+	// Recovery is how long New took to read the data directory.
+	Recovery time.Duration
+	// SnapshotsWritten and SnapshotsFailed count snapshots, Snapshots times
+	// them.
+	SnapshotsWritten, SnapshotsFailed int64
+	Snapshots                         Timing
+
+	// ReadOnly says that the storage failed and that the server answers reads
+	// alone; StorageError is why, "" while nothing is wrong. StorageErrors
+	// counts failures.
+	ReadOnly      bool
+	StorageError  string
+	StorageErrors int64
+}
+
+// ConnectionsRefused counts connections that were closed before a byte was
+// read from them.
+type ConnectionsRefused struct {
+	TooManyPerAddress int64 // Options.MaxClientConns
+	TooManyConns      int64 // Options.MaxConns
+	ByAccept          int64 // Options.Accept
+}
+
+// ConnectionsCut counts connections that the server ended for what their
+// clients did or left undone.
+type ConnectionsCut struct {
+	SlowReaders       int64 // Options.MaxUnread
+	HandshakeTimeouts int64 // Options.HandshakeTimeout
+	FrameTooLong      int64 // Options.MaxFrame, or no frame at all
+	Broken            int64 // the network failed, or the connect request was none
+}
+
+// LimitRefusals counts requests that were refused because the server holds as
+// much as it may.
+type LimitRefusals struct {
+	Watches, Nodes, Data int64
 }
 
 // Stats returns the counters. It waits for the batch under way, and returns
@@ -32,22 +116,45 @@ type Stats struct {
 func (s *Server) Stats() Stats {
 	s.ask(s.publish)
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	st := s.stats
 	st.Connections = len(s.live)
+	s.mu.Unlock()
+	s.count.fill(&st)
 	return st
 }
 
-// publish counts. Like all that follows, it belongs to the loop.
+// fill adds what other goroutines than the loop count.
+func (c *counters) fill(st *Stats) {
+	st.ConnectionsAccepted = c.accepted.Load()
+	st.ConnectionsRefused = ConnectionsRefused{
+		TooManyPerAddress: c.refusedPerAddress.Load(), TooManyConns: c.refusedTotal.Load(), ByAccept: c.refusedByOption.Load(),
+	}
+	st.ConnectionsCut = ConnectionsCut{
+		SlowReaders: c.cutSlow.Load(), HandshakeTimeouts: c.cutHandshake.Load(), FrameTooLong: c.cutFrame.Load(), Broken: c.cutBroken.Load(),
+	}
+	st.RequestsThrottled = c.throttled.Load()
+	st.TLSHandshakeFailures, st.TLSReloads, st.TLSReloadFailures = c.tlsHandshakeFailures.Load(), c.tlsReloads.Load(), c.tlsReloadFailures.Load()
+	st.SnapshotsWritten, st.SnapshotsFailed, st.StorageErrors = c.snapshotsWritten.Load(), c.snapshotsFailed.Load(), c.storageErrors.Load()
+}
+
+// publish counts what belongs to the loop, on its goroutine.
 func (s *Server) publish() {
-	l := &s.loop
-	c := l.tree.Counts()
+	l, at := &s.loop, s.elapsed()
+	c, tallies, t := l.tree.Counts(), l.tree.Tallies(), &l.traffic
 	st := Stats{
-		Sessions: c.Sessions, IdleSince: l.idleSince, Zxid: l.tree.Zxid(), Nodes: c.Nodes, Watches: c.Watches,
-		Received: l.traffic.received, Sent: l.traffic.sent,
+		Sessions: c.Sessions, IdleSince: l.idleSince, Uptime: at, Outstanding: s.outstanding(), Zxid: l.tree.Zxid(),
+		Nodes: c.Nodes, Watches: c.Watches, Ephemerals: c.Ephemerals, Containers: c.Containers, TTLs: c.TTLs,
+		DataBytes: c.DataBytes, Watchers: c.Watchers, WatchedPaths: c.WatchedPaths,
+		Received: t.received, Sent: t.sent, BytesReceived: l.bytesIn, BytesSent: l.bytesOut,
+		LatencyMin: t.latency.min, LatencyMax: t.latency.max, LatencyAverage: t.latency.mean(),
+		ReplyLast: t.replies.last, ReplyMin: t.replies.least, ReplyMax: t.replies.most,
+		SessionsOpened: tallies.Opened, SessionsExpired: tallies.Expired, AuthFailures: tallies.AuthFailures,
+		Reads: l.reads.show(at), Updates: l.updates.show(at), Batches: l.rounds, Fsync: l.fsync.show(at), Recovery: l.recovery,
+		Snapshots: l.snapshots.show(at),
 	}
 	if l.log != nil {
-		st.Syncs = l.log.Stats().Syncs
+		log := l.log.Stats()
+		st.Syncs, st.LogBytes, st.LogWritten = log.Syncs, log.Bytes, int64(log.Written)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,71 +169,5 @@ func (s *Server) noteIdle() {
 		l.idleSince = time.Time{}
 	case l.idleSince.IsZero():
 		l.idleSince = time.Now()
-	}
-}
-
-// traffic counts what passes, for the four-letter words. Latencies run from
-// the read of a request to its application.
-type traffic struct {
-	received, sent int64
-	latency        latency
-}
-
-// latency is a summary of latencies.
-type latency struct {
-	min, max, last, total time.Duration
-	count                 int64
-}
-
-func (l *latency) add(d time.Duration) {
-	if l.count == 0 || d < l.min {
-		l.min = d
-	}
-	l.max = max(l.max, d)
-	l.last = d
-	l.total += d
-	l.count++
-}
-
-// average is in milliseconds.
-func (l *latency) average() float64 {
-	if l.count == 0 {
-		return 0
-	}
-	return float64(l.total.Microseconds()) / 1000 / float64(l.count)
-}
-
-// connCounts is one connection's part of traffic, for the word "cons".
-type connCounts struct {
-	traffic
-	lastOp    wire.OpCode
-	lastXid   int32
-	lastZxid  int64
-	responded time.Duration // when the last reply was made
-}
-
-// request counts a request that was applied after waiting for d.
-func (s *Server) countRequest(c *conn, frame []byte, d time.Duration) {
-	s.loop.traffic.received++
-	s.loop.traffic.latency.add(d)
-	c.counts.received++
-	c.counts.latency.add(d)
-	if len(frame) >= 8 {
-		c.counts.lastXid = int32(binary.BigEndian.Uint32(frame))
-		c.counts.lastOp = wire.OpCode(int32(binary.BigEndian.Uint32(frame[4:])))
-	}
-}
-
-// countSend counts a reply or an event: a length, then an xid and a zxid.
-func (s *Server) countSend(c *conn, frame []byte) {
-	s.loop.traffic.sent++
-	c.counts.sent++
-	if len(frame) < 20 {
-		return
-	}
-	// An event carries no transaction id, or one that is not the last.
-	if int32(binary.BigEndian.Uint32(frame[4:])) != wire.XidEvent {
-		c.counts.lastZxid = int64(binary.BigEndian.Uint64(frame[8:]))
-		c.counts.responded = s.elapsed()
 	}
 }

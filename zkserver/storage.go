@@ -125,7 +125,12 @@ func (s *Server) appendSync(records [][]byte) error {
 		s.loop.records++
 		s.loop.bytes += int64(len(rec))
 	}
-	return s.loop.log.Sync()
+	began := s.elapsed()
+	err := s.loop.log.Sync()
+	if now := s.elapsed(); err == nil {
+		s.loop.fsync.add(now-began, now)
+	}
+	return err
 }
 
 // fail ends the server after a failure of the log. A sync that failed is never

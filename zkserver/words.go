@@ -2,8 +2,11 @@ package zkserver
 
 import (
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // version is what the four-letter words report. Clients and monitoring read
@@ -49,8 +52,8 @@ func (s *Server) wordSrvr() string {
 func (s *Server) summary() string {
 	t, tree := &s.loop.traffic, s.loop.tree
 	var b strings.Builder
-	fmt.Fprintf(&b, "Latency min/avg/max: %d/%.4f/%d\n",
-		t.latency.min.Milliseconds(), t.latency.average(), t.latency.max.Milliseconds())
+	fmt.Fprintf(&b, "Latency min/avg/max: %d/%s/%d\n",
+		t.latency.min.Milliseconds(), javaDouble(t.latency.mean()), t.latency.max.Milliseconds())
 	fmt.Fprintf(&b, "Received: %d\nSent: %d\nConnections: %d\nOutstanding: %d\n",
 		t.received, t.sent, s.connections(), s.outstanding())
 	fmt.Fprintf(&b, "Zxid: %#x\nMode: standalone\nNode count: %d\n", tree.Zxid(), tree.Counts().Nodes)
@@ -82,7 +85,7 @@ func (s *Server) wordCrst() string {
 }
 
 func (s *Server) wordSrst() string {
-	s.loop.traffic = traffic{}
+	s.loop.traffic = newTraffic()
 	return "Server stats reset.\n"
 }
 
@@ -137,5 +140,15 @@ func (s *Server) details(c *conn) string {
 	wall := func(d int64) int64 { return s.start.UnixMilli() + d }
 	return fmt.Sprintf(",sid=%#x,lop=%v,est=%d,to=%d,lcxid=%#x,lzxid=%#x,lresp=%d,llat=%d,minlat=%d,avglat=%d,maxlat=%d",
 		id, k.lastOp, wall(c.since.Milliseconds()), timeout, uint32(k.lastXid), k.lastZxid, wall(k.responded.Milliseconds()),
-		k.latency.last.Milliseconds(), k.latency.min.Milliseconds(), int64(k.latency.average()), k.latency.max.Milliseconds())
+		k.latency.last.Milliseconds(), k.latency.min.Milliseconds(), k.latency.mean().Milliseconds(), k.latency.max.Milliseconds())
+}
+
+// javaDouble writes a duration in milliseconds as Java writes a double that
+// was rounded to four places.
+func javaDouble(d time.Duration) string {
+	s := strconv.FormatFloat(math.Round(float64(d.Microseconds())*10)/1e4, 'f', -1, 64)
+	if !strings.Contains(s, ".") {
+		s += ".0"
+	}
+	return s
 }

@@ -22,7 +22,7 @@ func (s *Server) wordMntr() string {
 	}{
 		{"version", version},
 		{"server_state", "standalone"},
-		{"avg_latency", fmt.Sprintf("%.4f", t.latency.average())},
+		{"avg_latency", javaDouble(t.latency.mean())},
 		{"max_latency", t.latency.max.Milliseconds()},
 		{"min_latency", t.latency.min.Milliseconds()},
 		{"packets_received", t.received},

@@ -22,6 +22,7 @@ func (t *Tree) authenticate(c *conn, h wire.RequestHeader, r *jute.Reader, out *
 	err := t.prove(c, &q)
 	out.frame(c, wire.AppendReply(nil, wire.ReplyHeader{Xid: h.Xid, Err: err}, nil))
 	if err != wire.ErrOK {
+		t.tallies.AuthFailures++
 		t.drop(c, out)
 	}
 }

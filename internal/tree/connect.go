@@ -57,6 +57,7 @@ func (t *Tree) newSession(timeout int32, now Now, out *Out) *session {
 		return nil
 	}
 	t.commit(&x, now, out)
+	t.tallies.Opened++
 	return t.sessions[x.session]
 }
 

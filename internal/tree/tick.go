@@ -31,6 +31,7 @@ func (t *Tree) Tick(now Now, out *Out) {
 // closed without a word, as Java does: the client learns it when it comes back.
 func (t *Tree) expire(s *session, now Now, out *Out) {
 	c := s.conn
+	t.tallies.Expired++
 	t.endSession(s, now, out)
 	if c != nil {
 		t.drop(c, out)

@@ -28,6 +28,7 @@ type Tree struct {
 	zxid      int64
 	nextSweep time.Duration // when containers and TTL nodes are looked at next
 	fresh     bool          // since New nothing was restored, replayed or done
+	tallies   Tallies
 }
 
 // New returns a Tree that holds ZooKeeper's own nodes and no session, with

@@ -1,0 +1,13 @@
+package tree
+
+// Tallies are how often something happened since the Tree was made or restored.
+// They are for whoever watches the server: no decision rests on them, and they
+// are no part of the durable state.
+type Tallies struct {
+	Opened       int64 // sessions made, resumed ones not among them
+	Expired      int64 // sessions that ended because their time was over
+	AuthFailures int64 // proofs of identity that were refused
+}
+
+// Tallies returns what was counted.
+func (t *Tree) Tallies() Tallies { return t.tallies }

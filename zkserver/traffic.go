@@ -1,0 +1,131 @@
+package zkserver
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// traffic counts what passes, for the four-letter words, until "srst" or
+// "crst". Latencies run from the read of a request to its answer, the sync in
+// between included, as in ZooKeeper's ServerStats.
+type traffic struct {
+	received, sent int64
+	latency        latency
+	replies        sizes
+}
+
+// newTraffic is a traffic with nothing counted.
+func newTraffic() traffic { return traffic{replies: sizes{-1, -1, -1}} }
+
+// sizes are of replies in bytes, -1 for none yet (ZooKeeper's BufferStats).
+type sizes struct{ last, least, most int }
+
+func (z *sizes) add(n int) {
+	z.last = n
+	z.most = max(z.most, n)
+	if z.least < 0 || n < z.least {
+		z.least = n
+	}
+}
+
+// latency is a summary of latencies.
+type latency struct {
+	min, max, last, total time.Duration
+	count                 int64
+}
+
+func (l *latency) add(d time.Duration) {
+	if l.count == 0 || d < l.min {
+		l.min = d
+	}
+	l.max = max(l.max, d)
+	l.last = d
+	l.total += d
+	l.count++
+}
+
+// mean is the average, 0 where nothing was counted.
+func (l *latency) mean() time.Duration {
+	if l.count == 0 {
+		return 0
+	}
+	return l.total / time.Duration(l.count)
+}
+
+// connCounts is one connection's part of traffic, for the word "cons".
+type connCounts struct {
+	traffic
+	lastOp    wire.OpCode
+	lastXid   int32
+	lastZxid  int64
+	responded time.Duration // when the last reply was made
+}
+
+// metrics are what the loop counts, for Stats.
+type metrics struct {
+	traffic           traffic
+	bytesIn, bytesOut int64
+	reads, updates    timing
+	fsync, snapshots  timing
+	recovery          time.Duration // of New
+	pending           []pending
+}
+
+// pending is a request that was applied in this round and is answered at its
+// end.
+type pending struct {
+	conn   *conn
+	at     time.Duration // when it was read
+	update bool
+}
+
+// countRequest counts a request that was applied; changed says whether it
+// changed the tree.
+func (s *Server) countRequest(c *conn, frame []byte, at time.Duration, changed bool) {
+	l := &s.loop
+	l.traffic.received++
+	l.bytesIn += int64(len(frame)) + 4
+	l.pending = append(l.pending, pending{c, at, changed})
+	c.counts.received++
+	if len(frame) >= 8 {
+		c.counts.lastXid = int32(binary.BigEndian.Uint32(frame))
+		c.counts.lastOp = wire.OpCode(int32(binary.BigEndian.Uint32(frame[4:])))
+	}
+}
+
+// countAnswers times the requests of a round once their answers may leave.
+func (s *Server) countAnswers() {
+	l, now := &s.loop, s.elapsed()
+	for i := range l.pending {
+		p := &l.pending[i]
+		d := now - p.at
+		l.traffic.latency.add(d)
+		p.conn.counts.latency.add(d)
+		if p.update {
+			l.updates.add(d, now)
+		} else {
+			l.reads.add(d, now)
+		}
+	}
+	clear(l.pending) // a connection that has ended must not be kept by them
+	l.pending = l.pending[:0]
+}
+
+// countSend counts a reply or an event: a length, then an xid and a zxid.
+func (s *Server) countSend(c *conn, frame []byte) {
+	l := &s.loop
+	l.traffic.sent++
+	l.bytesOut += int64(len(frame))
+	c.counts.sent++
+	if len(frame) < 20 {
+		return
+	}
+	// An event carries no transaction id, or one that is not the last.
+	if int32(binary.BigEndian.Uint32(frame[4:])) != wire.XidEvent {
+		l.traffic.replies.add(len(frame))
+		c.counts.lastZxid = int64(binary.BigEndian.Uint64(frame[8:]))
+		c.counts.responded = s.elapsed()
+	}
+}
