@@ -1,0 +1,126 @@
+package x500
+
+import (
+	"crypto/x509/pkix"
+	"encoding/asn1"
+	"errors"
+	"strings"
+	"testing"
+)
+
+// value encodes a string of a kind.
+func value(tag int, content string) asn1.RawValue {
+	return asn1.RawValue{Class: asn1.ClassUniversal, Tag: tag, Bytes: []byte(content)}
+}
+
+// name encodes levels of attributes.
+func name(t testing.TB, levels ...relativeSET) []byte {
+	t.Helper()
+	der, err := asn1.Marshal(levels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return der
+}
+
+// one is a level of one attribute.
+func one(oid asn1.ObjectIdentifier, v asn1.RawValue) relativeSET {
+	return relativeSET{{Type: oid, Value: v}}
+}
+
+// oid reads a type.
+func oid(numbers ...int) asn1.ObjectIdentifier { return numbers }
+
+func TestName(t *testing.T) {
+	cn := oid(2, 5, 4, 3)
+	for _, row := range []struct {
+		what string
+		der  []byte
+		want string
+	}{
+		{"nothing", name(t), ""},
+		{"the last level first", name(t,
+			one(oid(2, 5, 4, 6), value(asn1.TagPrintableString, "DE")),
+			one(oid(2, 5, 4, 10), value(asn1.TagUTF8String, "Zoo")),
+			one(cn, value(asn1.TagUTF8String, "ann"))), "CN=ann,O=Zoo,C=DE"},
+		{"every keyword", name(t,
+			one(oid(2, 5, 4, 7), value(asn1.TagUTF8String, "l")), one(oid(2, 5, 4, 8), value(asn1.TagUTF8String, "st")),
+			one(oid(2, 5, 4, 9), value(asn1.TagUTF8String, "s")), one(oid(2, 5, 4, 11), value(asn1.TagUTF8String, "ou")),
+			one(oid(0, 9, 2342, 19200300, 100, 1, 1), value(asn1.TagUTF8String, "u")),
+			one(oid(0, 9, 2342, 19200300, 100, 1, 25), value(asn1.TagIA5String, "d"))), "DC=d,UID=u,OU=ou,STREET=s,ST=st,L=l"},
+		{"several attributes of one level", name(t, relativeSET{
+			{Type: cn, Value: value(asn1.TagUTF8String, "ann")},
+			{Type: oid(2, 5, 4, 11), Value: value(asn1.TagUTF8String, "ops")}}), "CN=ann+OU=ops"},
+		{"a type without a keyword", name(t,
+			one(oid(1, 2, 840, 113549, 1, 9, 1), value(asn1.TagIA5String, "a@b"))), "1.2.840.113549.1.9.1=#1603614062"},
+		{"a value that is no string", name(t, one(cn, value(asn1.TagInteger, "\x07"))), "CN=#020107"},
+		{"special characters", name(t, one(cn, value(asn1.TagUTF8String, `a,b=c+d<e>f#g;h"i\j/k`))),
+			`CN=a\,b\=c\+d\<e\>f\#g\;h\"i\\j/k`},
+		{"blanks at the ends", name(t, one(cn, value(asn1.TagUTF8String, "  a b \r"))), `CN=\ \ a b\ \` + "\r"},
+		{"blanks alone", name(t, one(cn, value(asn1.TagUTF8String, "  "))), `CN=\ \ `},
+		{"nothing in it", name(t, one(cn, value(asn1.TagUTF8String, ""))), "CN="},
+		{"NUL", name(t, one(cn, value(asn1.TagUTF8String, "a\x00b"))), `CN=a\00b`},
+		{"UTF-8", name(t, one(cn, value(asn1.TagUTF8String, "Jürgen 漢 🦁"))), "CN=Jürgen 漢 🦁"},
+		{"broken UTF-8", name(t, one(cn, value(asn1.TagUTF8String, "a\xffb"))), "CN=a\ufffdb"},
+		{"Latin-1", name(t, one(cn, value(asn1.TagT61String, "J\xfcrgen"))), "CN=Jürgen"},
+		{"beyond ASCII", name(t, one(cn, value(asn1.TagPrintableString, "J\xfcrgen"))), "CN=J\ufffdrgen"},
+		{"UTF-16", name(t, one(cn, value(asn1.TagBMPString, "\x00J\x00\xfc\xd8\x3e\xdd\x81"))), "CN=Jü🦁"},
+		{"half of a character of UTF-16", name(t, one(cn, value(asn1.TagBMPString, "\x00J\x00"))), "CN=J\ufffd"},
+		{"UTF-32", name(t, one(cn, value(tagUniversal, "\x00\x00\x00J\x00\x01\xf9\x81"))), "CN=J🦁"},
+		{"half of a character of UTF-32", name(t, one(cn, value(tagUniversal, "\x00\x00\x00J\x00"))), "CN=J\ufffd"},
+	} {
+		got, err := Name(row.der)
+		if err != nil || got != row.want {
+			t.Errorf("%s: %q, %v, want %q", row.what, got, err, row.want)
+		}
+	}
+}
+
+// TestNameOfPackageX509 has what Go's own encoder makes.
+func TestNameOfPackageX509(t *testing.T) {
+	subject := pkix.Name{CommonName: "ann", Organization: []string{"Zoo, Inc."}, OrganizationalUnit: []string{"a", "b"}}
+	der, err := asn1.Marshal(subject.ToRDNSequence())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Name(der)
+	if err != nil || got != `CN=ann,OU=a+OU=b,O=Zoo\, Inc.` {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+func TestNotAName(t *testing.T) {
+	good := name(t, one(oid(2, 5, 4, 3), value(asn1.TagUTF8String, "ann")))
+	for what, der := range map[string][]byte{
+		"nothing":       nil,
+		"trailing byte": append(good[:len(good):len(good)], 0),
+		"cut off":       good[:len(good)-1],
+		"a number":      {2, 1, 7},
+	} {
+		if got, err := Name(der); !errors.Is(err, ErrName) || got != "" {
+			t.Errorf("%s: %q, %v, want ErrName", what, got, err)
+		}
+	}
+}
+
+// FuzzName looks for bytes that end the program, and for values that break out
+// of their attribute: an unescaped comma would forge a level.
+func FuzzName(f *testing.F) {
+	f.Add(name(f, one(oid(2, 5, 4, 3), value(asn1.TagUTF8String, ` a,b\`))))
+	f.Add(name(f, one(oid(2, 5, 4, 3), value(asn1.TagBMPString, "\x00a\x00,"))))
+	f.Add([]byte{0x30, 0x80})
+	f.Fuzz(func(t *testing.T, der []byte) {
+		got, err := Name(der)
+		if err != nil {
+			return
+		}
+		var levels []relativeSET
+		if _, err := asn1.Unmarshal(der, &levels); err != nil {
+			t.Fatalf("%x: taken, and not decoded: %v", der, err)
+		}
+		plain := strings.NewReplacer(`\\`, "", `\,`, "").Replace(got)
+		if n := strings.Count(plain, ","); n != max(len(levels)-1, 0) {
+			t.Errorf("%x: %q has %d commas between %d levels", der, got, n, len(levels))
+		}
+	})
+}
