@@ -145,6 +145,12 @@ func (r *Reader) String() string {
 	return string(r.take(int(n), "string"))
 }
 
+// StringOrNull is String that takes Java's null, the length -1, for an empty
+// string.
+func (r *Reader) StringOrNull() string {
+	return string(r.Buffer())
+}
+
 // Strings reads a vector of strings; the count -1 is Java's null and gives nil.
 func (r *Reader) Strings() []string {
 	n := r.VectorLen(stringMin)

@@ -26,11 +26,20 @@ type ACL struct {
 // aclMin is the room the smallest entry takes: the permissions and two lengths.
 const aclMin = 12
 
-// Decode reads one entry.
+// schemeAuth stands for the identities of whoever asks, and needs no ID.
+const schemeAuth = "auth"
+
+// Decode reads one entry. kazoo writes a null for the ID of the scheme "auth",
+// which ZooKeeper takes as it never looks at it; it becomes the empty string. With
+// any other scheme a null is malformed.
 func (a *ACL) Decode(r *jute.Reader) {
 	a.Perms = Perm(r.Int32())
 	a.Scheme = r.String()
-	a.ID = r.String()
+	if a.Scheme == schemeAuth {
+		a.ID = r.StringOrNull()
+	} else {
+		a.ID = r.String()
+	}
 }
 
 // Append appends one entry.

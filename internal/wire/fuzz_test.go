@@ -15,9 +15,15 @@ import (
 // and what does not is malformed.
 func checkRecode(t *testing.T, direction string, op wire.OpCode, body []byte) {
 	out, err := recode(direction, op, body)
-	if err == nil && !bytes.Equal(out, body) {
+	if err == nil && !bytes.Equal(withoutNull(out), withoutNull(body)) {
 		t.Fatalf("%s: read\n%x, wrote\n%x", direction, body, out)
 	}
+}
+
+// withoutNull makes null identities of the scheme "auth" empty ones: the one thing
+// that may be written in two ways.
+func withoutNull(body []byte) []byte {
+	return bytes.ReplaceAll(body, []byte("\x00\x00\x00\x04auth\xff\xff\xff\xff"), []byte("\x00\x00\x00\x04auth\x00\x00\x00\x00"))
 }
 
 // addGolden seeds a target with the captured messages of one direction.
@@ -110,7 +116,7 @@ func FuzzMulti(f *testing.F) {
 				}
 				continue
 			}
-			if out := rec.Append(nil); !bytes.Equal(out, body) {
+			if out := rec.Append(nil); !bytes.Equal(withoutNull(out), withoutNull(body)) {
 				t.Fatalf("%s: read\n%x, wrote\n%x", typeName(rec), body, out)
 			}
 		}

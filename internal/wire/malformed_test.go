@@ -24,6 +24,7 @@ func TestMalformedBodies(t *testing.T) {
 		{"reply header of 8 bytes", new(wire.ReplyHeader), "ffffffff 00000000", "long of 8 bytes, but 4 remain"},
 		{"event of 8 bytes", new(wire.WatcherEvent), "00000001 00000003", "int of 4 bytes, but 0 remain"},
 		{"event with a null path", new(wire.WatcherEvent), "00000001 00000003 ffffffff", "string length is -1"},
+		{"world's null id", new(wire.ACL), "0000001f 00000005 776f726c64 ffffffff", "string length is -1"},
 		{"string beyond the frame", new(wire.SyncRequest), "00000005 2f61", "string of 5 bytes, but 2 remain"},
 		{"string of 2 GiB", new(wire.SyncRequest), "7fffffff 2f61", "string of 2147483647 bytes"},
 		{"data beyond the frame", new(wire.SetDataRequest), "00000001 2f 00000100 00", "buffer of 256 bytes"},
