@@ -1,0 +1,249 @@
+package sasl
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+func decodeBase64(dst []byte, s string) (int, error) {
+	return base64.StdEncoding.Decode(dst, []byte(s))
+}
+
+// chance is a source of nonces that is the same in every run.
+func chance(seed byte) *rand.ChaCha8 { return rand.NewChaCha8([32]byte{seed}) }
+
+// talk lets both sides talk until one fails or nothing is left to say.
+func talk(c *Client, s *Server, users map[string]string) (client, server error) {
+	token := []byte{}
+	for {
+		if token, server = s.Step(token, users, chance(1)); server != nil {
+			return nil, server
+		}
+		if token, client = c.Step(token, chance(2)); client != nil || token == nil {
+			return client, nil
+		}
+	}
+}
+
+func TestRoundTrip(t *testing.T) {
+	users := map[string]string{"ann": "1", `o"d\d`: `p"w\`, "": "nobody", "jürgen": "grün", "中": "密"}
+	for user, password := range users {
+		var s Server
+		c := NewClient(user, password)
+		if s.Done() || c.Done() {
+			t.Fatal("done before anything was said")
+		}
+		if client, server := talk(c, &s, users); client != nil || server != nil {
+			t.Errorf("%q: client %v, server %v", user, client, server)
+		}
+		if !c.Done() || !s.Done() || s.User() != user {
+			t.Errorf("%q: client done %v, server done %v with user %q", user, c.Done(), s.Done(), s.User())
+		}
+	}
+}
+
+func TestWrongCredentials(t *testing.T) {
+	users := map[string]string{"ann": "1"}
+	for user, password := range map[string]string{"ann": "2", "bob": "1", "Ann": "1", "ann ": "1", "": ""} {
+		var s Server
+		c := NewClient(user, password)
+		if _, err := talk(c, &s, users); !errors.Is(err, ErrCredentials) {
+			t.Errorf("%q: %v", user, err)
+		}
+		if c.Done() || s.Done() || s.User() != "" {
+			t.Errorf("%q got in", user)
+		}
+		if _, err := s.Step(nil, users, chance(1)); !errors.Is(err, ErrStep) {
+			t.Errorf("a failed exchange went on: %v", err)
+		}
+	}
+}
+
+// What one exchange proved must not let anybody in a second time.
+func TestResponsesCannotBeReplayed(t *testing.T) {
+	users := map[string]string{"ann": "1"}
+	var first, second Server
+	challenge, _ := first.Step(nil, nil, chance(1))
+	response, err := NewClient("ann", "1").Step(challenge, chance(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := first.Step(response, users, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := first.Step(response, users, nil); !errors.Is(err, ErrStep) {
+		t.Errorf("the same exchange took it twice: %v", err)
+	}
+	if _, err := second.Step(nil, nil, chance(3)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := second.Step(response, users, nil); !errors.Is(err, ErrMalformed) {
+		t.Errorf("another exchange took it: %v", err)
+	}
+}
+
+// A server that lets everybody in, without knowing the password, is found out.
+func TestServerMustProveItself(t *testing.T) {
+	for _, last := range []string{"", "rspauth=", "rspauth=00000000000000000000000000000000", "nonsense", "ok=1"} {
+		var s Server
+		c := NewClient("ann", "1")
+		challenge, _ := s.Step(nil, nil, chance(1))
+		if _, err := c.Step(challenge, chance(2)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Step([]byte(last), nil); !errors.Is(err, ErrServerProof) && !errors.Is(err, ErrMalformed) {
+			t.Errorf("%q: %v", last, err)
+		}
+		if _, err := c.Step([]byte(last), nil); c.Done() || !errors.Is(err, ErrStep) {
+			t.Errorf("%q: done %v, then %v", last, c.Done(), err)
+		}
+	}
+}
+
+func TestAuthzidIsIgnored(t *testing.T) {
+	var s Server
+	challenge, _ := s.Step(nil, nil, chance(1))
+	e := exchange{user: "ann", realm: realm, nonce: nonceOf(t, string(challenge), "nonce"), cnonce: "c", uri: digestURI,
+		authzid: "super", hasAuthzid: true}
+	msg := `username="ann",realm="zk-sasl-md5",nonce="` + e.nonce + `",cnonce="c",authzid="super",digest-uri="` + e.uri +
+		`",response=` + e.proof("AUTHENTICATE", "1")
+	if _, err := s.Step([]byte(msg), map[string]string{"ann": "1", "super": "2"}, nil); err != nil || s.User() != "ann" {
+		t.Errorf("user %q, %v", s.User(), err)
+	}
+}
+
+func TestBadResponses(t *testing.T) {
+	users := map[string]string{"ann": "1"}
+	for name, change := range map[string]func(string) string{
+		"empty":            func(string) string { return "" },
+		"no key":           func(string) string { return "=x" },
+		"too long":         func(m string) string { return m + "," + strings.Repeat("x", maxResponse) + "=1" },
+		"other realm":      func(m string) string { return strings.Replace(m, realm, "zk", 1) },
+		"no realm":         func(m string) string { return strings.Replace(m, "realm=", "ream=", 1) },
+		"other nonce":      func(m string) string { return strings.Replace(m, `nonce="`, `nonce="x`, 1) },
+		"other service":    func(m string) string { return strings.Replace(m, "zookeeper/", "imap/", 1) },
+		"no service":       func(m string) string { return strings.Replace(m, "digest-uri", "uri", 1) },
+		"no cnonce":        func(m string) string { return strings.Replace(m, "cnonce", "nothing", 1) },
+		"no response":      func(m string) string { return strings.Replace(m, "response", "nothing", 1) },
+		"no user":          func(m string) string { return strings.Replace(m, "username", "nothing", 1) },
+		"user not UTF-8":   func(m string) string { return strings.Replace(m, "ann", "a\xff", 1) },
+		"second use":       func(m string) string { return strings.Replace(m, "nc=00000001", "nc=00000002", 1) },
+		"count of letters": func(m string) string { return strings.Replace(m, "nc=00000001", "nc=one", 1) },
+		"other charset":    func(m string) string { return strings.Replace(m, "utf-8", "latin1", 1) },
+		"maxbuf":           func(m string) string { return strings.Replace(m, "65536", "many", 1) },
+		"user twice":       func(m string) string { return m + `,username="super"` },
+		"user twice, case": func(m string) string { return m + `,USERNAME="super"` },
+		"integrity":        func(m string) string { return strings.Replace(m, "qop=auth", "qop=auth-int", 1) },
+		"confidentiality":  func(m string) string { return strings.Replace(m, "qop=auth", "qop=auth-conf", 1) },
+		"upper-case proof": func(m string) string { i := strings.Index(m, "response="); return m[:i] + strings.ToUpper(m[i:]) },
+	} {
+		var s Server
+		challenge, _ := s.Step(nil, nil, chance(1))
+		response, err := NewClient("ann", "1").Step(challenge, chance(2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed := change(string(response))
+		if changed == string(response) {
+			t.Fatalf("%s: nothing changed", name)
+		}
+		_, err = s.Step([]byte(changed), users, nil)
+		if !errors.Is(err, ErrMalformed) && !errors.Is(err, ErrUnsupported) && !errors.Is(err, ErrCredentials) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if s.Done() || s.User() != "" {
+			t.Errorf("%s: got in", name)
+		}
+	}
+}
+
+func TestChallenges(t *testing.T) {
+	for challenge, want := range map[string]error{
+		`realm="zk-sasl-md5",nonce="n",charset=utf-8,algorithm=md5-sess`:                 nil,
+		`nonce="n",algorithm=md5-sess`:                                                   nil,
+		"nonce=n, algorithm=md5-sess ,\r\n\tqop=\"auth-conf, auth\",,":                   nil,
+		`realm="a",realm="b",nonce="n",algorithm=md5-sess,stale=true,maxbuf=1,new="x,y"`: nil,
+		``:                                       ErrMalformed,
+		`algorithm=md5-sess`:                     ErrMalformed,
+		`nonce="",algorithm=md5-sess`:            ErrMalformed,
+		`nonce="n`:                               ErrMalformed,
+		`nonce="n\`:                              ErrMalformed,
+		`nonce="n"algorithm=md5-sess`:            ErrMalformed,
+		`nonce`:                                  ErrMalformed,
+		`nonce=`:                                 ErrMalformed,
+		`a b=c,nonce="n",algorithm=md5-sess`:     ErrMalformed,
+		`nonce="n",nonce="m",algorithm=md5-sess`: ErrMalformed,
+		`nonce="n",algorithm=md5-sess,charset=latin1`:     ErrMalformed,
+		`nonce="n",algorithm=md5`:                         ErrUnsupported,
+		`nonce="n"`:                                       ErrUnsupported,
+		`nonce="n",algorithm=md5-sess,qop="auth-int"`:     ErrUnsupported,
+		`nonce="n",algorithm=md5-sess,qop="auth-conf"`:    ErrUnsupported,
+		`nonce="` + strings.Repeat("n", maxChallenge):     ErrMalformed,
+		`nonce="n",algorithm=md5-sess,` + "\xff\xfe=\x00": nil,
+	} {
+		c := NewClient("ann", "1")
+		response, err := c.Step([]byte(challenge), chance(1))
+		if !errors.Is(err, want) || (err == nil) != (response != nil) {
+			t.Errorf("%.60q: %q, %v, want %v", challenge, response, err, want)
+		}
+	}
+}
+
+// Without utf-8 a name is sent in ISO 8859-1, or not at all.
+func TestOldCharset(t *testing.T) {
+	const challenge = `nonce="n",algorithm=md5-sess`
+	response, err := NewClient("jürgen", "1").Step([]byte(challenge), chance(1))
+	if err != nil || !bytes.Contains(response, []byte("username=\"j\xfcrgen\"")) || bytes.Contains(response, []byte("charset")) {
+		t.Errorf("%q, %v", response, err)
+	}
+	if _, err := NewClient("中", "1").Step([]byte(challenge), chance(1)); !errors.Is(err, ErrUnsupported) {
+		t.Errorf("a name that can't be sent: %v", err)
+	}
+}
+
+func TestWithoutRandomNumbers(t *testing.T) {
+	var s Server
+	if _, err := s.Step(nil, nil, strings.NewReader("few")); err == nil {
+		t.Error("a challenge without random numbers")
+	}
+	if _, err := NewClient("a", "b").Step([]byte(`nonce="n",algorithm=md5-sess`), strings.NewReader("")); err == nil {
+		t.Error("a response without random numbers")
+	}
+}
+
+func TestTooLongToSend(t *testing.T) {
+	_, err := NewClient(strings.Repeat("u", maxResponse), "b").Step([]byte(`nonce="n",algorithm=md5-sess`), chance(1))
+	if !errors.Is(err, ErrUnsupported) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestCheckUser(t *testing.T) {
+	for name, ok := range map[string]bool{
+		"ann": true, "中": true, "a b": true, `"`: true,
+		"": false, "a\x00": false, "a\n": false, "\xff": false, strings.Repeat("x", 2000): false,
+	} {
+		if err := CheckUser(name); (err == nil) != ok {
+			t.Errorf("%.20q: %v", name, err)
+		}
+	}
+}
+
+// No error says what must stay secret.
+func TestErrorsHaveNoSecrets(t *testing.T) {
+	const secret = "tops3cret"
+	users := map[string]string{"ann": secret + "x"}
+	var s Server
+	_, err := talk(NewClient("ann", secret), &s, users)
+	if err == nil || strings.Contains(err.Error(), secret) {
+		t.Errorf("%v", err)
+	}
+	_, err = NewClient("ann", secret).Step([]byte(`nonce="`+secret), chance(1))
+	if err == nil || strings.Contains(err.Error(), secret) {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,124 @@
+package sasl
+
+import (
+	"crypto/subtle"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Server is the server's side of one exchange. The zero value is at its
+// beginning. It is not safe for concurrent use.
+type Server struct {
+	state serverState
+	nonce string
+	user  string
+}
+
+type serverState uint8
+
+const (
+	serverNew serverState = iota
+	serverChallenged
+	serverDone
+	serverFailed
+)
+
+// Step takes the client's next token and returns the one to answer with. users
+// are the passwords by user; rand gives the nonce. After an error the exchange
+// is over; [Server.Done] says when it has succeeded.
+//
+// A first token that is not empty is ignored, as in Java: the mechanism has
+// none, but clients may want to resume an earlier exchange, which no server is
+// obliged to do.
+func (s *Server) Step(token []byte, users map[string]string, rand io.Reader) ([]byte, error) {
+	state := s.state
+	s.state = serverFailed
+	switch state {
+	case serverNew:
+		var err error
+		if s.nonce, err = newNonce(rand); err != nil {
+			return nil, err
+		}
+		s.state = serverChallenged
+		return []byte("realm=" + quote(realm) + ",nonce=" + quote(s.nonce) + ",charset=" + charset + ",algorithm=" + algorithm), nil
+	case serverChallenged:
+		e, response, err := s.parse(string(token))
+		if err != nil {
+			return nil, err
+		}
+		// An unknown user costs the same time as a wrong password.
+		password, known := users[e.user]
+		right := subtle.ConstantTimeCompare([]byte(e.proof("AUTHENTICATE", password)), []byte(response)) == 1
+		if !right || !known {
+			return nil, ErrCredentials
+		}
+		s.user, s.state = e.user, serverDone
+		return []byte("rspauth=" + e.proof("", password)), nil
+	}
+	return nil, ErrStep
+}
+
+// Done reports whether the client has proved who it is.
+func (s *Server) Done() bool { return s.state == serverDone }
+
+// User is who the client has proved to be, empty before. A client may name
+// somebody else as whom it wants to act (authzid); like ZooKeeper's callback
+// for simple names, nobody may do that, and the wish is ignored.
+func (s *Server) User() string { return s.user }
+
+// parse checks a response in all but its proof.
+func (s *Server) parse(msg string) (e exchange, response string, err error) {
+	d, err := parseDirectives(msg, maxResponse)
+	if err != nil {
+		return e, "", err
+	}
+	for _, key := range []string{"username", "cnonce", "response", "digest-uri"} {
+		if _, ok := d[key]; !ok {
+			return e, "", fmt.Errorf("%w: no %s", ErrMalformed, key)
+		}
+	}
+	for _, v := range []struct {
+		key string
+		ok  bool
+	}{
+		{"realm", d["realm"] == realm},
+		{"nonce", d["nonce"] == s.nonce},
+		{"digest-uri", strings.EqualFold(d["digest-uri"], digestURI)},
+		{"username", utf8.ValidString(d["username"])},
+		{"charset", d.absentOr("charset", func(v string) bool { return v == charset })},
+		{"nc", d.absentOr("nc", isFirst)},
+		{"maxbuf", d.absentOr("maxbuf", isNumber)},
+	} {
+		if !v.ok {
+			return e, "", fmt.Errorf("%w: the value of %s", ErrMalformed, v.key)
+		}
+	}
+	if !d.absentOr("qop", func(v string) bool { return v == qopAuth }) {
+		return e, "", ErrUnsupported
+	}
+	e = exchange{user: d["username"], realm: realm, nonce: s.nonce, cnonce: d["cnonce"], uri: d["digest-uri"]}
+	e.authzid, e.hasAuthzid = d["authzid"]
+	return e, d["response"], nil
+}
+
+// absentOr reports whether a directive is missing or its value is right.
+func (d directives) absentOr(key string, right func(string) bool) bool {
+	v, ok := d[key]
+	return !ok || right(v)
+}
+
+// isFirst reports whether a count of uses is one: a nonce is used once.
+func isFirst(v string) bool {
+	n, err := strconv.ParseUint(v, 16, 32)
+	return err == nil && n == 1
+}
+
+// isNumber reports whether v is a number of bytes; which one only matters to a
+// security layer.
+func isNumber(v string) bool {
+	_, err := strconv.ParseInt(v, 10, 32)
+	return err == nil
+}
