@@ -16,3 +16,10 @@ var errHandshake = errors.New("zkserver: no connect request within the handshake
 
 // errTooSlow ends a connection whose client does not read what it is sent.
 var errTooSlow = errors.New("zkserver: client does not read its replies and events")
+
+// Why a connection is refused before anything is read from it.
+var (
+	errPerAddress = errors.New("zkserver: too many connections from one address, the limit is MaxClientConns")
+	errTotal      = errors.New("zkserver: too many connections, the limit is MaxConns")
+	errByOption   = errors.New("zkserver: refused by the Accept option")
+)

@@ -89,6 +89,9 @@ func frameBuffered(br *bufio.Reader) bool {
 func (c *conn) push(frame []byte, more bool) bool {
 	at := c.srv.elapsed()
 	c.mu.Lock()
+	if c.full() {
+		c.srv.count.throttled.Add(1)
+	}
 	for c.full() {
 		c.mu.Unlock()
 		c.srv.enqueue(c)

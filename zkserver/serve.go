@@ -97,7 +97,7 @@ func (s *Server) admit(nc net.Conn, limited bool) (*conn, error) {
 		closed := s.state != serving
 		s.mu.Unlock()
 		if !closed {
-			s.log.Warn("connection refused", "remote", nc.RemoteAddr(), "error", err)
+			s.tellRefused(nc, err)
 		}
 		return nil, err
 	}
@@ -109,6 +109,7 @@ func (s *Server) admit(nc net.Conn, limited bool) (*conn, error) {
 	}
 	s.handlers.Add(1)
 	s.mu.Unlock()
+	s.count.accepted.Add(1)
 	return c, nil
 }
 
@@ -121,9 +122,9 @@ func (s *Server) refusal(addr netip.Addr, limited bool) error {
 	case !limited:
 		return nil
 	case s.opts.MaxConns > 0 && len(s.live) >= s.opts.MaxConns:
-		return fmt.Errorf("zkserver: %d connections are open, the limit of MaxConns", len(s.live))
+		return fmt.Errorf("%w: %d are open", errTotal, len(s.live))
 	case addr.IsValid() && s.opts.MaxClientConns >= 0 && s.perIP[addr] >= s.opts.MaxClientConns:
-		return fmt.Errorf("zkserver: %d connections from %v are open, the limit of MaxClientConns", s.perIP[addr], addr)
+		return fmt.Errorf("%w: %d are open from %v", errPerAddress, s.perIP[addr], addr)
 	}
 	return nil
 }
@@ -139,7 +140,7 @@ func (s *Server) handle(c *conn) {
 		c.write()
 	}()
 	if err := s.vet(c); err != nil {
-		c.abort(fmt.Errorf("zkserver: refused by the Accept option: %w", err))
+		c.abort(fmt.Errorf("%w: %w", errByOption, err))
 		c.endRead()
 	} else {
 		c.read()
@@ -170,9 +171,7 @@ func (s *Server) forget(c *conn) {
 	c.mu.Lock()
 	reason := c.reason
 	c.mu.Unlock()
-	if reason != nil && !errors.Is(reason, net.ErrClosed) {
-		s.log.Info("connection closed", "remote", c.nc.RemoteAddr(), "error", reason)
-	}
+	s.tellEnded(c.nc, reason)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.live, c)

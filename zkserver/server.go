@@ -39,7 +39,8 @@ type Server struct {
 	calls     []func() // to be run by the loop
 	stats     Stats
 
-	count counters
+	count    counters
+	limiters limiters
 }
 
 // state is where a Server is in its life; it only grows.
