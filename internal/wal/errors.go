@@ -10,6 +10,9 @@ import (
 var (
 	// ErrLocked says that another process has the directory open.
 	ErrLocked = errors.New("another server runs on it")
+	// ErrLockLost says that the lock file was removed or replaced while the
+	// log was open: another process can have the directory as well.
+	ErrLockLost = errors.New("the lock file is not the one that this process locked, so another server may run on the directory")
 	// ErrClosed says that the log was closed.
 	ErrClosed = errors.New("wal: the log is closed; open the directory again")
 	// ErrPoisoned says that a write or sync failed and the log takes no more.
@@ -35,6 +38,9 @@ type CorruptError struct {
 	Offset int64
 	// Reason says what is wrong there.
 	Reason string
+	// Lost says which acknowledged records could not be had any more, as far
+	// as can be told.
+	Lost string
 	// Causes are the errors of snapshots that could not be used, if the
 	// log is not enough because of them.
 	Causes []error
@@ -46,8 +52,12 @@ func (e *CorruptError) Error() string {
 	for _, err := range e.Causes {
 		reason += "; " + err.Error()
 	}
-	return fmt.Sprintf("wal: %s: damaged at offset %d: %s; no crash leaves this behind and acknowledged records would be lost: "+
-		"check the disk and restore the directory from a copy, or move it away to start empty", e.File, e.Offset, reason)
+	lost := e.Lost
+	if lost == "" {
+		lost = "acknowledged records"
+	}
+	return fmt.Sprintf("wal: %s: damaged at offset %d: %s; no crash leaves this behind, and %s would be lost: "+
+		"check the disk and restore the directory from a copy, or move it away to start empty", e.File, e.Offset, reason, lost)
 }
 
 // Unwrap gives ErrCorrupt and the causes.

@@ -3,6 +3,8 @@ package wal
 import (
 	"os"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // fdatasync makes content and length durable but not times and the like,
@@ -27,4 +29,18 @@ func fdatasync(f *os.File) error {
 		return &os.PathError{Op: "fdatasync", Path: f.Name(), Err: serr}
 	}
 	return nil
+}
+
+// dropCache lets go of the pages of a file that are clean, so that reading it
+// shows what is on the disk.
+func dropCache(f *os.File) error {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var aerr error
+	if err := conn.Control(func(fd uintptr) { aerr = unix.Fadvise(int(fd), 0, 0, unix.FADV_DONTNEED) }); err != nil {
+		return err
+	}
+	return aerr
 }

@@ -98,16 +98,16 @@ func TestLaterHeader(t *testing.T) {
 		p.offset = at
 		putBatchHeader(file[at:], p, batchHeader{first: 5})
 		for next, want := range map[uint64]bool{4: true, 5: true, 6: false} {
-			found, ok, err := laterHeader(bytes.NewReader(file), int64(len(file)), p, &damage{offset: 0, next: next})
+			found, _, ok, err := laterHeader(bytes.NewReader(file), int64(len(file)), p, &damage{offset: 0, next: next})
 			if err != nil || ok != want || (ok && found != at) {
 				t.Errorf("header at %d, next %d: %d, %v, %v", at, next, found, ok, err)
 			}
 		}
-		if _, ok, err := laterHeader(bytes.NewReader(file), int64(len(file)), p, &damage{offset: at, next: 1}); ok || err != nil {
+		if _, _, ok, err := laterHeader(bytes.NewReader(file), int64(len(file)), p, &damage{offset: at, next: 1}); ok || err != nil {
 			t.Errorf("header at %d found behind itself: %v", at, err)
 		}
 	}
-	if _, _, err := laterHeader(bytes.NewReader(make([]byte, 10)), 20, p, &damage{}); err == nil {
+	if _, _, _, err := laterHeader(bytes.NewReader(make([]byte, 10)), 20, p, &damage{}); err == nil {
 		t.Error("a file that ends early is no error")
 	}
 }

@@ -27,7 +27,23 @@ type FS interface {
 	// need be, and never waits: an error that wraps [ErrLocked] says that
 	// another one has it. Closing the result gives it up, and so does the
 	// end of the process.
-	Lock(name string) (io.Closer, error)
+	Lock(name string) (Lock, error)
+}
+
+// Lock is a lock that is held.
+type Lock interface {
+	io.Closer
+	// Check says whether the lock still keeps others off: an error that wraps
+	// [ErrLockLost] says that its file was removed or replaced, so that
+	// another process can have taken it.
+	Check() error
+}
+
+// cacher is a [File] that can be read from the disk instead of from memory.
+type cacher interface {
+	// DropCache makes the next reads come from the disk, as far as what was
+	// written is synced. It is a wish: nothing rests on it.
+	DropCache() error
 }
 
 // File is an open file of an [FS].

@@ -4,14 +4,14 @@ package wal
 
 import (
 	"errors"
-	"io"
+	"fmt"
 	"io/fs"
 	"os"
 )
 
 // lockFile creates the file exclusively, the best there is without flock.
 // A killed process leaves it behind, and then somebody has to remove it.
-func lockFile(name string) (io.Closer, error) {
+func lockFile(name string) (Lock, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return nil, ErrLocked
@@ -24,6 +24,14 @@ func lockFile(name string) (io.Closer, error) {
 
 // exclusiveFile is a lock by existence: closing removes it.
 type exclusiveFile struct{ *os.File }
+
+// Check looks whether the file is still there.
+func (f *exclusiveFile) Check() error {
+	if _, err := os.Stat(f.Name()); err != nil {
+		return fmt.Errorf("%w: %w", ErrLockLost, err)
+	}
+	return nil
+}
 
 // Close gives the lock up.
 func (f *exclusiveFile) Close() error {

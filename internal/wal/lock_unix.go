@@ -4,26 +4,71 @@ package wal
 
 import (
 	"errors"
-	"io"
+	"fmt"
 	"os"
+	"strconv"
+	"strings"
 	"syscall"
 )
 
 // lockFile takes an exclusive flock(2), which ends with the process however
 // it ends. The file stays: removing it would let two processes each lock a
-// file of their own.
-func lockFile(name string) (io.Closer, error) {
+// file of their own. It says which process that is, for whoever is refused.
+func lockFile(name string) (Lock, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if err == nil {
-		return f, nil
+		sign(f)
+		return &flock{f}, nil
 	}
-	_ = f.Close()
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return nil, ErrLocked
+	pid := signature(f)
+	_ = f.Close() // the error that matters is the first
+	switch {
+	case !errors.Is(err, syscall.EWOULDBLOCK):
+		return nil, err
+	case pid > 0:
+		return nil, fmt.Errorf("%w, process %d", ErrLocked, pid)
 	}
-	return nil, err
+	return nil, ErrLocked
+}
+
+// sign writes the process's number into the lock file. On a full disk it stays
+// empty: the lock holds without.
+func sign(f *os.File) {
+	if f.Truncate(0) == nil {
+		_, _ = f.WriteAt(strconv.AppendInt(nil, int64(os.Getpid()), 10), 0) // see above
+	}
+}
+
+// signature reads the number that sign wrote, 0 if there is none.
+func signature(f *os.File) int {
+	var b [20]byte
+	n, _ := f.ReadAt(b[:], 0) // what can't be read is no number
+	pid, err := strconv.Atoi(strings.TrimSpace(string(b[:n])))
+	if err != nil || pid < 1 {
+		return 0
+	}
+	return pid
+}
+
+// flock is a lock that is held.
+type flock struct{ *os.File }
+
+// Check compares the file that is locked with the one that has its name now.
+func (l *flock) Check() error {
+	mine, err := l.Stat()
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrLockLost, err)
+	}
+	there, err := os.Stat(l.Name())
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrLockLost, err)
+	}
+	if !os.SameFile(mine, there) {
+		return fmt.Errorf("%w: %s is another file by now", ErrLockLost, l.Name())
+	}
+	return nil
 }

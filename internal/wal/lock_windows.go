@@ -2,7 +2,6 @@ package wal
 
 import (
 	"errors"
-	"io"
 	"os"
 	"syscall"
 )
@@ -12,7 +11,7 @@ const errSharingViolation = syscall.Errno(32)
 
 // lockFile opens the file with no sharing: the system refuses every other
 // open while this handle lives, and closes it with the process.
-func lockFile(name string) (io.Closer, error) {
+func lockFile(name string) (Lock, error) {
 	p, err := syscall.UTF16PtrFromString(name)
 	if err != nil {
 		return nil, err
@@ -25,5 +24,12 @@ func lockFile(name string) (io.Closer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return os.NewFile(uintptr(h), name), nil
+	return unshared{os.NewFile(uintptr(h), name)}, nil
 }
+
+// unshared is a lock that is held.
+type unshared struct{ *os.File }
+
+// Check has nothing to look for: a file that is open without sharing can be
+// neither removed nor replaced.
+func (unshared) Check() error { return nil }

@@ -2,7 +2,6 @@ package wal
 
 import (
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -64,7 +63,7 @@ func (OS) ReadDir(dir string) ([]string, error) {
 func (OS) SyncDir(dir string) error { return syncDir(dir) }
 
 // Lock implements [FS].
-func (OS) Lock(name string) (io.Closer, error) {
+func (OS) Lock(name string) (Lock, error) {
 	c, err := lockFile(name)
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", name, err)
@@ -115,3 +114,7 @@ func (f osFile) Size() (int64, error) {
 
 // Sync implements [File].
 func (f osFile) Sync() error { return fdatasync(f.File) }
+
+// DropCache makes the next reads come from the disk where the system can be
+// asked for that.
+func (f osFile) DropCache() error { return dropCache(f.File) }

@@ -123,14 +123,14 @@ func (r *batchReader) checkRecords(payload []byte, h batchHeader) (bad uint64, o
 // laterHeader looks behind the damage for a sound batch header: it proves
 // that everything before it was durable. One of an earlier batch proves
 // nothing.
-func laterHeader(f io.ReaderAt, size int64, p place, d *damage) (int64, bool, error) {
+func laterHeader(f io.ReaderAt, size int64, p place, d *damage) (int64, batchHeader, bool, error) {
 	const overlap = batchHeaderSize - 1
 	chunk := make([]byte, 64<<10)
 	offset := d.offset + 1
 	for offset < size {
 		part := chunk[:min(int64(len(chunk)), size-offset)]
 		if n, err := f.ReadAt(part, offset); err != nil && n < len(part) {
-			return 0, false, unexpected(err)
+			return 0, batchHeader{}, false, unexpected(err)
 		}
 		for at := 0; ; at++ {
 			i := bytes.Index(part[at:], []byte(batchMarker))
@@ -140,7 +140,7 @@ func laterHeader(f io.ReaderAt, size int64, p place, d *damage) (int64, bool, er
 			at += i
 			p.offset = offset + int64(at)
 			if h, ok := parseBatchHeader(part[at:], p); ok && h.first >= d.next {
-				return p.offset, true, nil
+				return p.offset, h, true, nil
 			}
 		}
 		// Parts overlap by a header less one byte, so that one on the border is
@@ -150,7 +150,7 @@ func laterHeader(f io.ReaderAt, size int64, p place, d *damage) (int64, bool, er
 		}
 		offset += int64(len(part) - overlap)
 	}
-	return 0, false, nil
+	return 0, batchHeader{}, false, nil
 }
 
 // unexpected is err, but never io.EOF, which means a regular end here.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -52,6 +53,7 @@ type recovery struct {
 	fs        FS
 	dir       string
 	opts      Options
+	lock      Lock
 	rec       *Recovered
 	segments  []segment
 	snapshots []uint64
@@ -77,17 +79,20 @@ func Open(fsys FS, dir string, opts Options) (*Log, *Recovered, error) {
 		return nil, nil, fmt.Errorf("wal: %s is locked: %w; stop it, or give this one another data directory", dir, err)
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("wal: cannot lock the data directory %s: %w", dir, err)
+		return nil, nil, fmt.Errorf("wal: cannot lock the data directory %s: %w%s", dir, err, advice(err))
 	}
 	r := &recovery{fs: fsys, dir: dir, opts: opts.withDefaults()}
+	r.lock = lock
 	l, err := r.run()
 	if err != nil {
+		if a := advice(err); a != "" {
+			err = fmt.Errorf("%w%s", err, a)
+		}
 		if r.active.file != nil {
 			err = errors.Join(err, r.active.file.Close())
 		}
 		return nil, nil, errors.Join(err, lock.Close())
 	}
-	l.lock = lock
 	return l, r.rec, nil
 }
 
@@ -206,6 +211,11 @@ func (r *recovery) chooseSnapshot() error {
 		if errors.Is(err, ErrVersion) {
 			return fmt.Errorf("%w: use the version of the program that wrote it, or a newer one", err)
 		}
+		// Nor is one that may not be read: what was not seen must not be
+		// removed as damaged.
+		if errors.Is(err, fs.ErrPermission) {
+			return err
+		}
 		r.rec.BadSnapshots = append(r.rec.BadSnapshots, err)
 		r.unsound = append(r.unsound, index)
 	}
@@ -224,7 +234,8 @@ func (r *recovery) scan() error {
 		}
 	}
 	if from < 0 {
-		return r.gap(fmt.Sprintf("the log begins with record %d, but recovery needs it from %d on", r.segments[0].first, start))
+		first := r.segments[0].first
+		return r.gap(fmt.Sprintf("the log begins with record %d, but recovery needs it from %d on", first, start), start, first-1)
 	}
 	// Only for Stats: what is in them is in the snapshot.
 	for i := range r.segments[:from] {
@@ -241,14 +252,20 @@ func (r *recovery) scan() error {
 	}
 	// A snapshot was not named before its last record was durable here.
 	if r.next <= r.newest {
-		return r.gap(fmt.Sprintf("the log ends with record %d, but there is a snapshot of record %d", r.next-1, r.newest))
+		return r.gap(fmt.Sprintf("the log ends with record %d, but there is a snapshot of record %d", r.next-1, r.newest), r.next, r.newest)
 	}
 	return nil
 }
 
 // gap is the error for records that are missing altogether.
-func (r *recovery) gap(reason string) error {
-	return &CorruptError{File: r.dir, Reason: reason, Causes: r.rec.BadSnapshots}
+func (r *recovery) gap(reason string, from, to uint64) error {
+	return &CorruptError{File: r.dir, Reason: reason, Lost: lost(from, to), Causes: r.rec.BadSnapshots}
+}
+
+// lost names records that are missing, and what they take along: the state
+// after them can't be had without.
+func lost(from, to uint64) string {
+	return fmt.Sprintf("records %d to %d and what rests on them", from, max(from, to))
 }
 
 // measure takes the size of a segment that is not read.
@@ -268,7 +285,8 @@ func (r *recovery) scanSegment(i int) error {
 	first := r.segments[i].first
 	path := filepath.Join(r.dir, fileName(segmentPrefix, first))
 	if first != r.next {
-		return &CorruptError{File: path, Reason: fmt.Sprintf("records %d to %d before this segment are missing", r.next, first-1)}
+		return &CorruptError{File: path, Lost: lost(r.next, first-1),
+			Reason: fmt.Sprintf("records %d to %d before this segment are missing", r.next, first-1)}
 	}
 	f, size, h, err := openSegment(r.fs, r.dir, first)
 	if err != nil {
@@ -318,16 +336,20 @@ func (r *recovery) readSegment(f File, path string, size int64, isLast bool) err
 
 // judge tells what a crash left from what was damaged later.
 func (r *recovery) judge(f File, path string, size int64, p place, d *damage, isLast bool) error {
-	corrupt := &CorruptError{File: path, Offset: d.offset, Reason: d.reason}
+	// At least up to the last segment's begin, or to the newest snapshot's index,
+	// there were records.
+	known := max(r.segments[len(r.segments)-1].first-1, r.newest, d.next)
+	corrupt := &CorruptError{File: path, Offset: d.offset, Reason: d.reason, Lost: lost(d.next, known)}
 	if !isLast || d.ahead {
 		return corrupt
 	}
-	later, found, err := laterHeader(f, size, p, d)
+	later, h, found, err := laterHeader(f, size, p, d)
 	if err != nil {
 		return fmt.Errorf("wal: %s: %w", path, err)
 	}
 	if found {
 		corrupt.Reason += fmt.Sprintf(", and a later batch at offset %d", later)
+		corrupt.Lost = lost(d.next, max(known, h.first+uint64(h.count)-1))
 		return corrupt
 	}
 	r.rec.Torn = &Torn{File: path, Offset: d.offset, Bytes: size - d.offset, Reason: d.reason}
@@ -337,7 +359,7 @@ func (r *recovery) judge(f File, path string, size int64, p place, d *damage, is
 // finish makes what was found durable and the log ready to append.
 func (r *recovery) finish() (*Log, error) {
 	l := &Log{
-		fs: r.fs, dir: r.dir, opts: r.opts,
+		fs: r.fs, dir: r.dir, opts: r.opts, lock: r.lock,
 		salt: r.header.salt, seed: saltSeed(r.header.salt),
 		active: r.active, next: r.next, durable: r.next - 1,
 		segments: r.segments, snapshots: r.snapshots, unsound: r.unsound,
@@ -394,48 +416,59 @@ func (r *Recovered) Replay(restore func(snapshot io.Reader) error, record func(i
 			return err
 		}
 	}
+	next := r.SnapshotIndex + 1
 	for _, first := range r.segments {
-		if err := r.replaySegment(first, record); err != nil {
+		if first > next {
+			return fmt.Errorf("wal: %s: %w: records %d to %d are missing", r.dir, ErrCorrupt, next, first-1)
+		}
+		var err error
+		if next, err = r.replaySegment(first, record); err != nil {
 			return err
 		}
+	}
+	if next <= r.LastIndex {
+		return fmt.Errorf("wal: %s: %w: records %d to %d are missing", r.dir, ErrCorrupt, next, r.LastIndex)
 	}
 	return nil
 }
 
-// replaySegment hands over the records of one segment. Open has checked it
-// already, so anything wrong now is the disk's doing.
-func (r *Recovered) replaySegment(first uint64, record func(uint64, []byte) error) error {
+// replaySegment hands over the records of one segment, and returns the index
+// after the last. It was checked already when the log was opened, or written
+// since, so anything wrong now is the disk's doing.
+func (r *Recovered) replaySegment(first uint64, record func(uint64, []byte) error) (next uint64, err error) {
 	f, size, h, err := openSegment(r.fs, r.dir, first)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer f.Close()
 	br := newBatchReader(f, size, h)
 	for br.next <= r.LastIndex {
 		h, payload, d, err := br.read()
 		if err == io.EOF {
-			return nil
+			break
 		}
 		if err == nil && d != nil {
 			err = errors.New(d.reason)
 		}
 		if err != nil {
-			return fmt.Errorf("wal: %s: reading again at offset %d: %w; check the disk", fileName(segmentPrefix, first), br.offset, err)
+			return 0, fmt.Errorf("wal: %s: reading again at offset %d: %w; check the disk",
+				filepath.Join(r.dir, fileName(segmentPrefix, first)), br.offset, err)
 		}
 		if err := r.replayBatch(h, payload, record); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	return nil
+	return max(br.next, r.SnapshotIndex+1), nil
 }
 
 // replayBatch hands over the records of one batch that the snapshot does not
-// contain: it may be of an index in the middle of the batch.
+// contain: it may be of an index in the middle of the batch, and so may the last
+// record that is asked for.
 func (r *Recovered) replayBatch(h batchHeader, payload []byte, record func(uint64, []byte) error) error {
 	for i := range uint64(h.count) {
 		var rec []byte
 		rec, payload, _, _ = splitRecord(payload) // checked by read
-		if h.first+i <= r.SnapshotIndex {
+		if h.first+i <= r.SnapshotIndex || h.first+i > r.LastIndex {
 			continue
 		}
 		if err := record(h.first+i, rec); err != nil {

@@ -10,15 +10,34 @@ import (
 	"path/filepath"
 )
 
-// Snapshot writes the state after record index, which write produces, and
-// then removes the oldest snapshots and the segments that none of those kept
-// needs. It returns when the snapshot is durable, which makes the record at
-// index durable too. It may run beside Append and Sync; a second Snapshot
-// meanwhile, or an index beyond the last record or before the newest
-// snapshot, is [ErrSnapshotIndex]. For the index of the newest snapshot it
-// does nothing. An error leaves the log as it was, unless the directory
-// could not be synced: that poisons it.
+// Snapshot writes the state after record index, which write produces, reads
+// it back to see that it is what was written, and then removes the oldest
+// snapshots and the segments that none of those kept needs. It returns when the
+// snapshot is durable, which makes the record at index durable too. It may run
+// beside Append and Sync; a second Snapshot meanwhile, or an index beyond the
+// last record or before the newest snapshot, is [ErrSnapshotIndex]. For the
+// index of the newest snapshot it does nothing. An error leaves the log as it
+// was, unless the directory could not be synced or is not this process's any
+// more: that poisons it.
 func (l *Log) Snapshot(index uint64, write func(w io.Writer) error) error {
+	return l.snapshot(index, write, func(io.Reader) error { return nil })
+}
+
+// SnapshotPast is Snapshot for a caller that makes the state from the files:
+// write gets what the log holds up to index, which must be durable, and check
+// what was written, read back from the disk; an error of it discards the new
+// snapshot and keeps the old ones.
+func (l *Log) SnapshotPast(index uint64, write func(past *Recovered, w io.Writer) error, check func(io.Reader) error) error {
+	return l.snapshot(index, func(w io.Writer) error {
+		past, err := l.past(index)
+		if err != nil {
+			return err
+		}
+		return write(past, w)
+	}, check)
+}
+
+func (l *Log) snapshot(index uint64, write func(io.Writer) error, check func(io.Reader) error) error {
 	l.mu.Lock()
 	if err := l.beginSnapshot(index); err != nil || index == l.newestSnapshot() {
 		l.mu.Unlock()
@@ -27,7 +46,7 @@ func (l *Log) Snapshot(index uint64, write func(w io.Writer) error) error {
 	l.snapshotting = true
 	l.mu.Unlock()
 
-	err := l.saveSnapshot(index, write)
+	err := l.saveSnapshot(index, write, check)
 	if err == nil {
 		err = l.prune(index)
 	}
@@ -65,18 +84,27 @@ func (l *Log) newestSnapshot() uint64 {
 
 // saveSnapshot writes the file under another name first: under its own name
 // there is never a part of one.
-func (l *Log) saveSnapshot(index uint64, write func(io.Writer) error) error {
+func (l *Log) saveSnapshot(index uint64, write func(io.Writer) error, check func(io.Reader) error) error {
+	if err := l.checkLock(); err != nil {
+		return err
+	}
 	path := filepath.Join(l.dir, fileName(snapshotPrefix, index))
 	temp := path + tempSuffix
 	// A failure here concerns this file only: another try writes another one,
 	// so nothing rests on pages that a failed sync left in doubt.
-	if err := writeSnapshotFile(l.fs, temp, index, write); err != nil {
+	err := writeSnapshotFile(l.fs, temp, index, write)
+	if err == nil {
+		err = readBack(l.fs, temp, index, check)
+	}
+	if err != nil {
 		return errors.Join(fmt.Errorf("wal: snapshot %s: %w", path, err), l.fs.Remove(temp))
 	}
 	// The log is to reach at least as far as any snapshot: then recovery
 	// knows that records are lost when it does not.
 	l.mu.Lock()
-	err := l.syncTo(index)
+	if err = l.syncTo(index); err == nil && l.opts.NoSync {
+		err = l.flush()
+	}
 	l.mu.Unlock()
 	if err == nil {
 		err = l.fs.Rename(temp, path)
@@ -85,6 +113,70 @@ func (l *Log) saveSnapshot(index uint64, write func(io.Writer) error) error {
 		return errors.Join(err, l.fs.Remove(temp))
 	}
 	return l.syncDir()
+}
+
+// checkLock looks whether the directory is still this process's alone. If not,
+// the log ends: what another process writes there is not to be touched.
+func (l *Log) checkLock() error {
+	err := l.lock.Check()
+	if !errors.Is(err, ErrLockLost) {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.poison(l.dir, err)
+	return l.err
+}
+
+// flush syncs the active segment, for a log that does not at every batch.
+// Called with mu held, which is let go for the I/O.
+func (l *Log) flush() error {
+	for l.writing {
+		l.cond.Wait()
+	}
+	if l.err != nil {
+		return l.err
+	}
+	l.writing = true
+	l.mu.Unlock()
+	err := l.active.file.Sync()
+	l.mu.Lock()
+	l.writing = false
+	l.cond.Broadcast()
+	if err != nil {
+		l.poison(l.active.path, err)
+	}
+	return l.err
+}
+
+// readBack checks a snapshot that was just written, from the disk where that
+// can be had: the older ones are removed on its account.
+func readBack(fsys FS, path string, index uint64, check func(io.Reader) error) error {
+	f, err := fsys.Open(path)
+	if err != nil {
+		return fmt.Errorf("reading back: %w", err)
+	}
+	defer f.Close()
+	if c, ok := f.(cacher); ok {
+		_ = c.DropCache() // a wish
+	}
+	size, err := f.Size()
+	if err == nil {
+		err = checkSnapshot(f, size, index)
+	}
+	if err == nil {
+		err = check(snapshotBody(f, size))
+	}
+	if err != nil {
+		return fmt.Errorf("reading back: %w", err)
+	}
+	return nil
+}
+
+// snapshotBody is the content of a checked snapshot file.
+func snapshotBody(f io.ReaderAt, size int64) io.Reader {
+	body := io.NewSectionReader(f, snapshotHeaderSize, size-snapshotHeaderSize-snapshotTrailerSize)
+	return bufio.NewReaderSize(body, 256<<10)
 }
 
 // syncDir syncs the directory. A failure poisons the log: whether the names
@@ -273,8 +365,7 @@ func readSnapshot(fsys FS, dir string, index uint64, restore func(io.Reader) err
 	if err != nil {
 		return fmt.Errorf("wal: snapshot %s: %w", path, err)
 	}
-	body := io.NewSectionReader(f, snapshotHeaderSize, size-snapshotHeaderSize-snapshotTrailerSize)
-	if err := restore(bufio.NewReaderSize(body, 256<<10)); err != nil {
+	if err := restore(snapshotBody(f, size)); err != nil {
 		return fmt.Errorf("wal: restoring snapshot %s: %w", path, err)
 	}
 	return nil

@@ -23,6 +23,12 @@ type Options struct {
 	KeepSnapshots int
 	// MaxRecord is the largest record in bytes. Zero means 64 MiB.
 	MaxRecord int
+	// NoSync leaves out the sync of each batch, as zookeeper.forceSync=no: a
+	// process that ends loses nothing, but a loss of power takes what the
+	// system had not yet written, acknowledged or not, and may leave a log
+	// that the next Open refuses as damaged. Segments and snapshots are synced
+	// all the same. False, the safe way, is the default.
+	NoSync bool
 	// Rand gives the salt of a new directory. Nil means crypto/rand.
 	Rand io.Reader
 }
@@ -42,7 +48,7 @@ type Log struct {
 	fs   FS
 	dir  string
 	opts Options
-	lock io.Closer
+	lock Lock
 	seed uint32
 	salt uint64
 
@@ -169,6 +175,10 @@ func (l *Log) writeBatch() {
 		putBatchHeader(batch, place{seed: l.seed, first: l.active.first, offset: l.active.end}, h)
 		err = l.active.append(batch, l.opts.Preallocate)
 	}
+	// A seal vouches for all before it, so that is on disk with it.
+	if err == nil && (!l.opts.NoSync || h.count == 0) {
+		err = l.active.file.Sync()
+	}
 
 	l.mu.Lock()
 	l.writing = false
@@ -204,7 +214,7 @@ func (l *Log) takeBatch() ([]byte, batchHeader) {
 	return batch, h
 }
 
-// append writes a batch at the end of the segment and syncs it.
+// append writes a batch at the end of the segment. A sync makes it durable.
 func (a *active) append(batch []byte, step int64) error {
 	end := a.end + int64(len(batch))
 	// Grown by a hole: the length is on disk with this sync, and the next ones
@@ -221,9 +231,6 @@ func (a *active) append(batch []byte, step int64) error {
 	} else if n < len(batch) {
 		return io.ErrShortWrite
 	}
-	if err := a.file.Sync(); err != nil {
-		return err
-	}
 	a.end, a.size = end, max(a.size, end)
 	return nil
 }
@@ -235,6 +242,16 @@ func (l *Log) rotate(first uint64) (bool, error) {
 	// that what is torn is always in the last one.
 	if l.active.end < l.opts.SegmentSize {
 		return false, nil
+	}
+	// A new file in a directory that is another server's by now would be the
+	// end of both.
+	if err := l.lock.Check(); err != nil {
+		return false, err
+	}
+	if l.opts.NoSync {
+		if err := l.active.file.Sync(); err != nil {
+			return false, err
+		}
 	}
 	a, err := createSegment(l.fs, l.dir, segmentHeader{salt: l.salt, first: first}, l.opts.Preallocate)
 	if err != nil {
@@ -254,6 +271,9 @@ func createSegment(fsys FS, dir string, h segmentHeader, step int64) (active, er
 	}
 	a := active{file: f, path: path, first: h.first}
 	err = a.append(appendSegmentHeader(nil, h), step)
+	if err == nil {
+		err = f.Sync()
+	}
 	if err == nil {
 		err = fsys.Rename(path+tempSuffix, path)
 	}

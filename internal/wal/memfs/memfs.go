@@ -7,7 +7,6 @@ package memfs
 
 import (
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"math/rand/v2"
@@ -28,7 +27,7 @@ type FS struct {
 	names   map[string]*node // as programs see them
 	durable map[string]*node // as they are on disk
 	changes []change         // from durable to names, in order
-	locks   map[string]bool
+	locks   map[string]*heldLock
 
 	fault func(Op) Fault
 	ops   int
@@ -52,7 +51,7 @@ func New(r *rand.Rand) *FS {
 		dirs:    make(map[string]bool),
 		names:   make(map[string]*node),
 		durable: make(map[string]*node),
-		locks:   make(map[string]bool),
+		locks:   make(map[string]*heldLock),
 	}
 }
 
@@ -197,20 +196,29 @@ func (c change) apply(names map[string]*node) {
 }
 
 // Lock implements wal.FS. A crash or restart gives it up.
-func (m *FS) Lock(name string) (io.Closer, error) {
+func (m *FS) Lock(name string) (wal.Lock, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	name = filepath.Clean(name)
 	if f := m.begin(Op{Kind: OpLock, Name: name}); f.Err != nil {
 		return nil, f.Err
 	}
-	if m.locks[name] {
+	if m.locks[name] != nil {
 		return nil, fmt.Errorf("lock %s: %w", name, wal.ErrLocked)
 	}
-	m.locks[name] = true
 	// The file itself is not made: nothing reads it, and a lock that could
 	// not be written for lack of space would be no more true to life.
-	return &heldLock{fs: m, name: name, epoch: m.epoch}, nil
+	l := &heldLock{fs: m, name: name, epoch: m.epoch}
+	m.locks[name] = l
+	return l, nil
+}
+
+// LoseLock is an operator who removes the lock's file: another process can
+// take the lock, and whoever had it can find that out.
+func (m *FS) LoseLock(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.locks, filepath.Clean(name))
 }
 
 // heldLock is a lock that is held.
@@ -227,7 +235,25 @@ func (l *heldLock) Close() error {
 	if l.epoch != l.fs.epoch {
 		return pathError("unlock", l.name, ErrCrashed)
 	}
-	delete(l.fs.locks, l.name)
+	if l.fs.locks[l.name] == l {
+		delete(l.fs.locks, l.name)
+	}
+	return nil
+}
+
+// Check implements wal.Lock. It is counted as reading the directory.
+func (l *heldLock) Check() error {
+	l.fs.mu.Lock()
+	defer l.fs.mu.Unlock()
+	if l.epoch != l.fs.epoch {
+		return pathError("check", l.name, ErrCrashed)
+	}
+	if f := l.fs.begin(Op{Kind: OpReadDir, Name: l.name}); f.Err != nil {
+		return f.Err
+	}
+	if l.fs.locks[l.name] != l {
+		return fmt.Errorf("%w: %s", wal.ErrLockLost, l.name)
+	}
 	return nil
 }
 
