@@ -16,7 +16,9 @@ type conn struct {
 	srv     *Server
 	id      tree.ConnID
 	nc      net.Conn
+	raw     net.Conn   // below any TLS: closing it never waits
 	addr    netip.Addr // zero for unix sockets and connections in the process
+	subject string     // of the client's certificate; set before the first request is read
 	since   time.Duration
 	limited bool       // came from a listener: counts for MaxClientConns
 	counts  connCounts // touched by the loop alone
@@ -83,7 +85,7 @@ func (b *inbox) frame(i int) []byte {
 }
 
 func newConn(s *Server, id tree.ConnID, nc net.Conn, limited bool) *conn {
-	c := &conn{srv: s, id: id, nc: nc, addr: remoteIP(nc), since: s.elapsed(), limited: limited}
+	c := &conn{srv: s, id: id, nc: nc, raw: below(nc), addr: remoteIP(nc), since: s.elapsed(), limited: limited}
 	c.room.L, c.filled.L = &c.mu, &c.mu
 	return c
 }
@@ -112,5 +114,5 @@ func (c *conn) abort(reason error) {
 	c.room.Broadcast()
 	c.filled.Broadcast()
 	c.mu.Unlock()
-	c.nc.Close()
+	c.raw.Close()
 }

@@ -74,7 +74,7 @@ func (s *Server) greet(c *conn, frame []byte) {
 		c.fail(fmt.Errorf("zkserver: bad connect request: %w", err))
 		return
 	}
-	s.loop.tree.Connect(c.id, tree.Peer{Addr: c.addr}, &req, s.now(), &s.loop.out)
+	s.loop.tree.Connect(c.id, tree.Peer{Addr: c.addr, X509: c.subject}, &req, s.now(), &s.loop.out)
 }
 
 // fail keeps the reason of a connection's end for the log.
