@@ -43,6 +43,11 @@ func (c *conn) answerWord(br *bufio.Reader) bool {
 		c.failRead(err)
 		return true
 	}
+	if head[0] == tlsRecord && head[1] == 3 {
+		c.failRead(errHello)
+		c.abort(nil)
+		return true
+	}
 	name := string(head)
 	if _, ok := words[name]; !ok {
 		return false

@@ -13,7 +13,9 @@ import (
 
 // Serve accepts connections from ln until the server ends, and closes ln. It
 // may be called for several listeners at a time, of TCP, unix sockets or
-// anything else that gives a net.Conn, TLS included. It returns
+// anything else that gives a net.Conn. For TLS, give it a listener made by
+// [Secure], [Unify] or tls.NewListener: the handshake is done on the
+// connection's goroutine and within the handshake timeout. It returns
 // ErrServerClosed after Shutdown or Close, an error that wraps ErrStorage
 // after a failure of the disk, or what a broken listener says.
 func (s *Server) Serve(ln net.Listener) error {
@@ -141,6 +143,10 @@ func (s *Server) handle(c *conn) {
 	}()
 	if err := s.vet(c); err != nil {
 		c.abort(fmt.Errorf("%w: %w", errByOption, err))
+		c.endRead()
+	} else if err := s.secure(c); err != nil {
+		c.failRead(err)
+		c.abort(nil)
 		c.endRead()
 	} else {
 		c.read()

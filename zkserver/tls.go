@@ -32,6 +32,9 @@ func below(nc net.Conn) net.Conn {
 	return nc
 }
 
+// errDistrust ends a TLS handshake that the client broke off without a word.
+var errDistrust = errors.New("zkserver: TLS handshake failed: the client closed the connection, perhaps since it does not trust the server's certificate")
+
 // secure does the handshake of a TLS connection, within the deadline that is
 // set on it, and keeps who the client is. It runs on the goroutine of the
 // connection. Other connections are left alone.
@@ -69,7 +72,7 @@ func (s *Server) handshakeError(err error) error {
 	case errors.As(err, &record) && record.RecordHeader[0] != tlsRecord:
 		return errPlain
 	case errors.Is(err, io.EOF):
-		return fmt.Errorf("zkserver: TLS handshake failed: the client closed the connection, perhaps as it does not trust the server's certificate")
+		return errDistrust
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return err // as for a connect request that does not come
 	}

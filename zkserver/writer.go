@@ -29,7 +29,20 @@ func (c *conn) write() {
 			break
 		}
 	}
+	c.farewell()
 	c.abort(nil)
+}
+
+// farewell tells a TLS client that what it got was all, so that it can tell
+// this end from an attacker's cut. A client that does not read holds this up
+// for five seconds at most.
+func (c *conn) farewell() {
+	c.mu.Lock()
+	orderly := c.finish && !c.cut
+	c.mu.Unlock()
+	if h, ok := c.nc.(handshaker); ok && orderly {
+		_ = h.CloseWrite() // the client may be gone
+	}
 }
 
 // takeOutput waits for output and exchanges the outbox for the spare buffer.
