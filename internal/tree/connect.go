@@ -12,7 +12,8 @@ import (
 // closed:
 //
 //   - without an answer if it has seen a later transaction than this server has,
-//     or if no password could be made for it;
+//     if no password could be made for it, or if the Tree is read-only and the
+//     client, which is new, does not take that;
 //   - after an answer with session 0 if it names a session that does not exist,
 //     or not by its password. The session is left alone: unlike Java, which
 //     closes its connection before it looks at the password.
@@ -32,19 +33,24 @@ func (t *Tree) Connect(id ConnID, peer Peer, req *wire.ConnectRequest, now Now, 
 	timeout := min(max(req.Timeout, t.cfg.MinTimeout), t.cfg.MaxTimeout)
 	var s *session
 	if req.SessionID == 0 {
-		if s = t.newSession(timeout, now, out); s == nil {
+		if t.readOnly {
+			s = t.localSession(req, timeout, now)
+		} else {
+			s = t.newSession(timeout, now, out)
+		}
+		if s == nil {
 			out.Sends = append(out.Sends, Send{Conn: id, Close: true})
 			return
 		}
 	} else if s = t.resume(req, timeout, now, out); s == nil {
-		frame := connectFrame(&session{}, req)
+		frame := connectFrame(&session{}, req, t.readOnly)
 		out.Sends = append(out.Sends, Send{Conn: id, Frame: frame, Close: true})
 		return
 	}
 	t.conns[id] = c
 	c.session, s.conn = s, c
 	t.touch(s, now)
-	out.frame(c, connectFrame(s, req))
+	out.frame(c, connectFrame(s, req, t.readOnly))
 }
 
 // newSession makes a session in a transaction, nil if there is no password. The
@@ -72,7 +78,7 @@ func (t *Tree) resume(req *wire.ConnectRequest, timeout int32, now Now, out *Out
 	if s.conn != nil {
 		t.drop(s.conn, out)
 	}
-	if s.timeout != timeout {
+	if s.timeout != timeout && !t.readOnly {
 		// What a client was told must hold after a restart too: it counts on
 		// it for its locks. Java forgets it. It takes no transaction id.
 		t.commit(&txn{op: opSessionTimeout, session: s.id, timeout: timeout}, now, out)
@@ -83,8 +89,8 @@ func (t *Tree) resume(req *wire.ConnectRequest, timeout int32, now Now, out *Out
 // connectFrame is the answer to a handshake; the zero session is a refusal. It
 // has the read-only byte if the request had it: some clients can't read an
 // answer that is longer than what they know.
-func connectFrame(s *session, req *wire.ConnectRequest) []byte {
+func connectFrame(s *session, req *wire.ConnectRequest, readOnly bool) []byte {
 	return wire.AppendRecord(nil, &wire.ConnectResponse{
-		Timeout: s.timeout, SessionID: s.id, Password: s.password[:], HasReadOnly: req.HasReadOnly,
+		Timeout: s.timeout, SessionID: s.id, Password: s.password[:], ReadOnly: readOnly, HasReadOnly: req.HasReadOnly,
 	})
 }

@@ -15,8 +15,11 @@ import (
 // wrap [ErrCorrupt]; after one the Tree must not be used.
 func (t *Tree) Replay(record []byte) error {
 	r := jute.NewReader(nil)
-	if len(record) == 0 || record[0] != recordVersion {
-		return fmt.Errorf("%w: record is not of version %d", ErrCorrupt, recordVersion)
+	if len(record) == 0 {
+		return fmt.Errorf("%w: an empty record", ErrCorrupt)
+	}
+	if err := knows("record", record[0], recordVersion); err != nil {
+		return err
 	}
 	r.Reset(record[1:])
 	zxid, wall := r.Int64(), r.Int64()
@@ -45,6 +48,18 @@ func (t *Tree) Replay(record []byte) error {
 		if err := t.replayOne(&x.subs[i], zxid, wall, &out); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// knows says what is wrong with a version of a format. The log's checksums were
+// right, so a version that is higher is no damage but a newer program's.
+func knows(what string, version, known byte) error {
+	switch {
+	case version > known:
+		return fmt.Errorf("%w: %s of version %d, this program knows %d", ErrVersion, what, version, known)
+	case version < known:
+		return fmt.Errorf("%w: %s of version %d, which never was", ErrCorrupt, what, version)
 	}
 	return nil
 }

@@ -28,6 +28,10 @@ func (t *Tree) Request(id ConnID, frame []byte, now Now, out *Out) {
 	}
 	// Whatever it is, and whether or not it goes well, the client lives.
 	t.touch(c.session, now)
+	if t.readOnly && refusedReadOnly(c, h.Op) {
+		t.reply(c, h.Xid, wire.ErrNotReadOnly, nil, out)
+		return
+	}
 	switch h.Op {
 	case wire.OpPing:
 		// Whatever xid it came with.

@@ -19,10 +19,14 @@ const (
 // Nobody may be connected. The snapshot is not kept, and everything in it is
 // checked: errors wrap [ErrCorrupt], and after one the Tree must not be used.
 func (t *Tree) Restore(snapshot []byte) error {
-	body, ok := bytes.CutPrefix(snapshot, []byte(snapshotMagic))
-	if !ok {
-		return fmt.Errorf("%w: not a snapshot of this version", ErrCorrupt)
+	body, ok := bytes.CutPrefix(snapshot, []byte(snapshotMark))
+	if !ok || len(body) == 0 {
+		return fmt.Errorf("%w: not a snapshot", ErrCorrupt)
 	}
+	if err := knows("snapshot", body[0], snapshotVersion); err != nil {
+		return err
+	}
+	body = body[1:]
 	// What comes wrong leaves a Tree that is neither the old nor the new one;
 	// that is why it must not be used after an error.
 	t.reset()

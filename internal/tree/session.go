@@ -17,6 +17,7 @@ type session struct {
 	id       int64
 	timeout  int32 // ms, as negotiated last
 	password [passwordLen]byte
+	local    bool // known to this life of a read-only server alone
 
 	conn       *conn              // nil while nobody is connected
 	ephemerals map[*node]struct{} // made with the first one
@@ -50,6 +51,9 @@ func (t *Tree) addSession(id int64, timeout int32, password []byte) *session {
 
 // touch notes that the session's client was heard.
 func (t *Tree) touch(s *session, now Now) {
+	if t.readOnly && !s.local {
+		return // it can't end
+	}
 	s.deadline = now.Mono + time.Duration(s.timeout)*time.Millisecond
 	switch {
 	case s.index < 0:
@@ -96,6 +100,10 @@ func (s *session) ownedNodes() []*node {
 // nodes, and returns the transaction's id. The record has no list of the nodes:
 // at its place among the records they are the same again.
 func (t *Tree) endSession(s *session, now Now, out *Out) int64 {
+	if s.local {
+		t.removeSession(s, t.zxid, out) // it owns nothing
+		return t.zxid
+	}
 	x := txn{op: wire.OpCloseSession, session: s.id}
 	return t.commit(&x, now, out)
 }

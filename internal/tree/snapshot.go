@@ -1,18 +1,60 @@
 package tree
 
 import (
+	"crypto/sha256"
+	"io"
+
 	"github.com/zklock/zklock/internal/jute"
 )
 
-// snapshotMagic begins a snapshot; its last byte is the version of the format,
-// which a change of the layout below must raise. There is no checksum: the log
-// that stores it has one.
-const snapshotMagic = "zktree\x00\x01"
+// snapshotMagic begins a snapshot: a mark, and the version of the format, which
+// a change of the layout below must raise. There is no checksum: the log that
+// stores it has one.
+const (
+	snapshotMark    = "zktree\x00"
+	snapshotVersion = 1
+	snapshotMagic   = snapshotMark + "\x01"
+)
+
+// snapshotPart is how many bytes WriteSnapshot collects before it writes.
+const snapshotPart = 256 << 10
 
 // AppendSnapshot appends the whole durable state to b: nodes, sessions, the last
 // transaction id. Connections and watches are no part of it. Equal states give
 // equal bytes. Later changes of the Tree don't touch the result.
 func (t *Tree) AppendSnapshot(b []byte) []byte {
+	return t.encode(b, func(b []byte) []byte { return b })
+}
+
+// WriteSnapshot writes what AppendSnapshot appends, in parts, so that it takes no
+// memory in the measure of the state. The error is w's.
+func (t *Tree) WriteSnapshot(w io.Writer) error {
+	var err error
+	flush := func(b []byte) []byte {
+		if err == nil {
+			_, err = w.Write(b)
+		}
+		return b[:0]
+	}
+	flush(t.encode(nil, func(b []byte) []byte {
+		if len(b) < snapshotPart {
+			return b
+		}
+		return flush(b)
+	}))
+	return err
+}
+
+// Hash is the SHA-256 of the snapshot: equal for equal durable states.
+func (t *Tree) Hash() [sha256.Size]byte {
+	h := sha256.New()
+	_ = t.WriteSnapshot(h) // a hash takes everything
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
+// encode appends the state to b. After each session and node, part may take what
+// is there and return room for more.
+func (t *Tree) encode(b []byte, part func([]byte) []byte) []byte {
 	b = append(b, snapshotMagic...)
 	b = jute.AppendInt64(b, t.zxid)
 	b = jute.AppendInt64(b, t.lastSession)
@@ -23,14 +65,14 @@ func (t *Tree) AppendSnapshot(b []byte) []byte {
 	for _, s := range sessions {
 		b = jute.AppendInt64(b, s.id)
 		b = jute.AppendInt32(b, s.timeout)
-		b = append(b, s.password[:]...)
+		b = part(append(b, s.password[:]...))
 	}
 	// Each list of permissions is written where it is first needed; from then
 	// on it goes by its number.
 	acls := make(map[*aclSet]int32, len(t.acls.byKey))
 	b = jute.AppendVectorLen(b, len(t.nodes), false)
 	t.root.walk(func(n *node) bool {
-		b = appendNode(b, n, acls)
+		b = part(appendNode(b, n, acls))
 		return true
 	})
 	return b

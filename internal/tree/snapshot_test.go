@@ -93,7 +93,7 @@ func TestRestoreOfDamagedSnapshots(t *testing.T) {
 		tr := New(Config{})
 		if err := tr.Restore(bad); err == nil {
 			exercise(t, tr)
-		} else if !errors.Is(err, ErrCorrupt) {
+		} else if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrVersion) {
 			t.Fatal(err)
 		}
 	}
@@ -147,8 +147,10 @@ func TestRestoreOfImpossibleStates(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := New(Config{}).Restore([]byte("zktree\x00\x02")); !errors.Is(err, ErrCorrupt) {
-		t.Errorf("another version: %v", err)
+	for version, want := range map[string]error{"\x00": ErrCorrupt, "\x02": ErrVersion, "": ErrCorrupt} {
+		if err := New(Config{}).Restore([]byte(snapshotMark + version)); !errors.Is(err, want) {
+			t.Errorf("version %q: %v", version, err)
+		}
 	}
 }
 
@@ -173,7 +175,7 @@ func TestReplayRefuses(t *testing.T) {
 	}
 	for name, rec := range map[string][]byte{
 		"nothing":                     {},
-		"another version":             {2, 0},
+		"an old version":              {0, 0},
 		"too short":                   {recordVersion, 0, 0},
 		"an old id":                   appendTxn(nil, z, 0, create("/b", 0)),
 		"a gap":                       appendTxn(nil, z+2, 0, create("/b", 0)),
@@ -205,6 +207,9 @@ func TestReplayRefuses(t *testing.T) {
 		tr := New(Config{})
 		if err := tr.Restore(w.tree.AppendSnapshot(nil)); err != nil {
 			t.Fatal(err)
+		}
+		if err := tr.Replay([]byte{2, 0}); !errors.Is(err, ErrVersion) {
+			t.Errorf("another version: %v", err)
 		}
 		err := tr.Replay(rec)
 		if !errors.Is(err, ErrCorrupt) {

@@ -21,7 +21,7 @@ func (t *Tree) Tick(now Now, out *Out) {
 		}
 		t.expire(s, now, out)
 	}
-	if now.Mono >= t.nextSweep {
+	if now.Mono >= t.nextSweep && !t.readOnly {
 		t.sweep(now, out)
 		t.nextSweep = now.Mono + t.cfg.ContainerInterval
 	}
@@ -46,7 +46,7 @@ func (t *Tree) NextTick() (time.Duration, bool) {
 	if s := t.expiry.first(); s != nil {
 		at, ok = s.queued, true
 	}
-	if len(t.containers)+len(t.ttls) > 0 && (!ok || t.nextSweep < at) {
+	if len(t.containers)+len(t.ttls) > 0 && !t.readOnly && (!ok || t.nextSweep < at) {
 		at, ok = t.nextSweep, true
 	}
 	return at, ok

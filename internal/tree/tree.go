@@ -28,6 +28,7 @@ type Tree struct {
 	zxid      int64
 	nextSweep time.Duration // when containers and TTL nodes are looked at next
 	fresh     bool          // since New nothing was restored, replayed or done
+	readOnly  bool          // see SetReadOnly
 	tallies   Tallies
 }
 

@@ -1,0 +1,56 @@
+package tree
+
+import (
+	"iter"
+	"time"
+)
+
+// The sequences of this file may be left between two values and gone on with
+// after other calls of the Tree have changed it, by way of [iter.Pull]: so a
+// caller can list a million watches and answer requests in between. What is
+// there all the time is yielded once; what comes or goes meanwhile may be or
+// not. The order is that of a map.
+
+// DataWatches yields what ZooKeeper has in its table of data watches, as path
+// and session, those of one path together. They are what the four-letter words
+// list (WatchManager.dumpWatches of DataTree.dataWatches); child watches are
+// not among them.
+func (t *Tree) DataWatches() iter.Seq2[string, int64] {
+	return func(yield func(string, int64) bool) {
+		for path := range t.watches.byPath {
+			// The list is looked up for each entry: it may have changed.
+			for i := 0; i < len(t.watches.byPath[path]); i++ {
+				w := t.watches.byPath[path][i]
+				if w.bits&dataMask != 0 && !yield(path, w.conn.session.id) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// SessionEnds yields every session with the moment on the Mono clock at which
+// it ends if its client is not heard before.
+func (t *Tree) SessionEnds() iter.Seq2[int64, time.Duration] {
+	return func(yield func(int64, time.Duration) bool) {
+		for id, s := range t.sessions {
+			if !yield(id, s.deadline) {
+				return
+			}
+		}
+	}
+}
+
+// Ephemerals yields every ephemeral node as its session and path, those of one
+// session together.
+func (t *Tree) Ephemerals() iter.Seq2[int64, string] {
+	return func(yield func(int64, string) bool) {
+		for id, s := range t.sessions {
+			for n := range s.ephemerals {
+				if !yield(id, n.path) {
+					return
+				}
+			}
+		}
+	}
+}

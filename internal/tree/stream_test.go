@@ -1,0 +1,125 @@
+package tree
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// streamed is a tree with two sessions, each of which watches n paths of its
+// own and one that both do, and has n ephemeral nodes.
+func streamed(n int) (*Tree, []int64) {
+	t := New(Config{})
+	var out Out
+	do := func(id ConnID, op wire.OpCode, rec wire.Record) {
+		t.Request(id, wire.AppendRequest(nil, 1, op, rec)[4:], Now{}, &out)
+	}
+	sessions := []int64{}
+	for id := ConnID(1); id <= 2; id++ {
+		t.Connect(id, Peer{}, &wire.ConnectRequest{Timeout: 6000}, Now{}, &out)
+		session, _, _ := t.Session(id)
+		sessions = append(sessions, session)
+		for i := range n {
+			path := fmt.Sprintf("/%d-%d", id, i)
+			do(id, wire.OpCreate, &wire.CreateRequest{Path: path, ACL: openACL(), Flags: wire.ModeEphemeral})
+			do(id, wire.OpGetData, &wire.GetDataRequest{Path: path, Watch: true})
+		}
+		do(id, wire.OpExists, &wire.ExistsRequest{Path: "/shared", Watch: true})
+		do(id, wire.OpGetChildren, &wire.GetChildrenRequest{Path: "/", Watch: true}) // no data watch
+	}
+	return t, sessions
+}
+
+func TestStreams(t *testing.T) {
+	tr, sessions := streamed(3)
+	byPath := map[string][]int64{}
+	last := ""
+	for path, session := range tr.DataWatches() {
+		if path != last && byPath[path] != nil {
+			t.Errorf("%s came in two parts", path)
+		}
+		last = path
+		byPath[path] = append(byPath[path], session)
+	}
+	if len(byPath) != 7 || !slices.Equal(byPath["/shared"], sessions) || byPath["/"] != nil || byPath["/2-2"][0] != sessions[1] {
+		t.Errorf("watches %v", byPath)
+	}
+	owned := map[int64]int{}
+	for session := range tr.Ephemerals() {
+		owned[session]++
+	}
+	if !maps.Equal(owned, map[int64]int{sessions[0]: 3, sessions[1]: 3}) {
+		t.Errorf("ephemeral nodes %v", owned)
+	}
+	for session, end := range tr.SessionEnds() {
+		if end != 6*time.Second || !slices.Contains(sessions, session) {
+			t.Errorf("session %#x ends at %v", session, end)
+		}
+	}
+}
+
+// TestStreamsStop: each may be left after any value.
+func TestStreamsStop(t *testing.T) {
+	tr, _ := streamed(3)
+	for range tr.DataWatches() {
+		break
+	}
+	for range tr.Ephemerals() {
+		break
+	}
+	for range tr.SessionEnds() {
+		break
+	}
+}
+
+// TestStreamsGoOn: the tree changes under a stream that was left in the middle,
+// and what stayed is yielded once.
+func TestStreamsGoOn(t *testing.T) {
+	tr, sessions := streamed(50)
+	watch, stopWatch := iter.Pull2(tr.DataWatches())
+	node, stopNode := iter.Pull2(tr.Ephemerals())
+	defer stopWatch()
+	defer stopNode()
+	seen := map[string]int{}
+	for range 10 {
+		if path, session, ok := watch(); ok && session == sessions[0] {
+			seen[path]++
+		}
+		node()
+	}
+	tr.Disconnect(2, Now{})
+	var out Out
+	tr.Tick(Now{Mono: time.Hour}, &out) // ends both sessions
+	if _, path, ok := node(); ok {
+		t.Fatalf("%s was yielded after its session ended", path)
+	}
+	tr, sessions = streamed(50)
+	watch, stop := iter.Pull2(tr.DataWatches())
+	defer stop()
+	clear(seen)
+	for i := 0; ; i++ {
+		path, session, ok := watch()
+		if !ok {
+			break
+		}
+		if session == sessions[0] {
+			seen[path]++
+		}
+		if i == 10 {
+			tr.Disconnect(2, Now{})
+		}
+	}
+	if len(seen) != 51 {
+		t.Errorf("%d watches of the session that stayed, want 51", len(seen))
+	}
+	for path, n := range seen {
+		if n != 1 {
+			t.Errorf("%s was yielded %d times", path, n)
+		}
+	}
+}
