@@ -5,37 +5,58 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/zklock/zklock/internal/jute"
 	"github.com/zklock/zklock/internal/wire"
+	"github.com/zklock/zklock/zk"
 )
 
 // expireWait bounds ExpireSession.
 const expireWait = 10 * time.Second
 
+// passwords are those of all sessions that were made or resumed through a relay
+// and the routes to it.
+type passwords struct {
+	mu sync.Mutex
+	of map[int64][]byte
+}
+
 // learn keeps the password of a session, from the answer to its handshake.
-func (r *Relay) learn(frame []byte) {
+func (p *passwords) learn(frame []byte) {
 	var resp wire.ConnectResponse
 	jr := jute.NewReader(frame)
 	resp.Decode(jr)
 	if jr.Err() != nil || resp.SessionID == 0 {
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.known[resp.SessionID] = append([]byte(nil), resp.Password...)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.of == nil {
+		p.of = make(map[int64][]byte)
+	}
+	p.of[resp.SessionID] = append([]byte(nil), resp.Password...)
 }
+
+func (p *passwords) lookUp(id int64) ([]byte, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	password, ok := p.of[id]
+	return password, ok
+}
+
+// ExpireClient ends the session that c has now; see ExpireSession.
+func (r *Relay) ExpireClient(c *zk.Client) error { return r.ExpireSession(c.SessionID()) }
 
 // ExpireSession ends a session at the server, with its ephemeral nodes, as its
 // timeout would; the client learns of it when it next connects, which is at
 // once since its connection is closed. It works on any server, by taking the
 // session over and closing it, and past all faults. The session must have been
-// made or resumed through this relay.
+// made or resumed through this relay or a [Route] to it. Package zklock's
+// Hold.Session and Entry.Session say which session a lock belongs to.
 func (r *Relay) ExpireSession(id int64) error {
-	r.mu.Lock()
-	password, ok := r.known[id]
-	r.mu.Unlock()
+	password, ok := r.known.lookUp(id)
 	if !ok {
 		return fmt.Errorf("zktest: session %#x was never seen here: expire it where its client connects", id)
 	}
@@ -61,7 +82,7 @@ var errUnreachable = errors.New("the server cannot be reached")
 // closeSession takes session id over and closes it. It returns nil when the
 // session is over: closed, or not known to the server any more.
 func (r *Relay) closeSession(ctx context.Context, id int64, password []byte) error {
-	c, err := r.dial(ctx)
+	c, err := r.bypass(ctx)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUnreachable, err)
 	}

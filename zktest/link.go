@@ -45,8 +45,9 @@ type flow struct {
 
 // parcel is what arrives at one moment. No data is the end of the stream.
 type parcel struct {
-	data []byte
-	due  time.Time
+	data   []byte
+	due    time.Time
+	behind *Fault // happens behind this, and ends the link; nil for most
 }
 
 func newLink(r *Relay, client, server net.Conn) *link {
@@ -73,24 +74,40 @@ func (l *link) start() {
 // pull reads what the one end sends, looks at it, and queues it.
 func (l *link) pull(d Direction, f *flow) {
 	br := bufio.NewReader(l.ends[1-d])
-	var err error
-	for err == nil {
-		var data []byte
-		if data, err = next(br); err != nil {
+	for {
+		data, err := next(br)
+		if err != nil {
 			break
 		}
-		if isFrame(data) && !l.inspect(d, data[4:]) {
-			l.cut()
-			break
-		}
-		if !f.add(parcel{data: data, due: time.Now().Add(l.relay.lag())}) {
+		p, ok := l.consider(d, data)
+		if !ok || !f.add(p) {
 			break
 		}
 	}
-	f.add(parcel{due: time.Now().Add(l.relay.lag())})
+	f.add(parcel{due: time.Now().Add(l.relay.lag(Frame{Direction: d}))})
 	// Whoever waits for a block to be lifted must look again if this is how
 	// the link learns that its client is gone.
 	l.relay.wake()
+}
+
+// consider makes a parcel of what was read. It reports false if that is to be
+// swallowed; the link is cut then.
+func (l *link) consider(d Direction, data []byte) (parcel, bool) {
+	seen := inspection{frame: Frame{Direction: d, Size: len(data)}}
+	if isFrame(data) {
+		seen = l.inspect(d, data[4:])
+	}
+	p := parcel{data: data, due: time.Now().Add(l.relay.lag(seen.frame))}
+	switch seen.verdict {
+	case cutBefore:
+		// First what the fault promises, then the word that it happened.
+		l.cut()
+		seen.fault.happened()
+		return p, false
+	case hangBehind:
+		p.behind = seen.fault
+	}
+	return p, true
 }
 
 // next reads a frame with its length, or, where there is none, some bytes.
@@ -139,7 +156,24 @@ func (l *link) push(d Direction, f *flow) {
 			l.hangUp()
 			return
 		}
+		if p.behind != nil {
+			l.leave()
+			p.behind.happened()
+			<-l.done
+			return
+		}
 	}
+}
+
+// leave tells the client that nothing more comes, in good order so that it has
+// what was written, and leaves the server.
+func (l *link) leave() {
+	l.abandon()
+	if c, ok := l.ends[ToClient].(interface{ CloseWrite() error }); ok {
+		c.CloseWrite() // an error means that the client has closed already
+		return
+	}
+	l.hangUp()
 }
 
 // write writes data at once, or byte by byte.
@@ -249,41 +283,4 @@ func (f *flow) end() {
 	defer f.mu.Unlock()
 	f.ended, f.queue = true, nil
 	f.more.Broadcast()
-}
-
-// lag is the delay in force.
-func (r *Relay) lag() time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.delay
-}
-
-// pace is the time between two bytes in force.
-func (r *Relay) pace() time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.trickle
-}
-
-// pass waits while d is blocked, and reports whether l still stands.
-func (r *Relay) pass(d Direction, l *link) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for r.blocked[d] && r.links[l] {
-		r.eased.Wait()
-	}
-	return r.links[l]
-}
-
-func (r *Relay) wake() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.eased.Broadcast()
-}
-
-func (r *Relay) remove(l *link) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.links, l)
-	r.eased.Broadcast()
 }

@@ -18,33 +18,43 @@ const (
 	ToClient
 )
 
+// String is "to server" or "to client".
+func (d Direction) String() string {
+	if d == ToServer {
+		return "to server"
+	}
+	return "to client"
+}
+
 // Relay stands between clients and a server, reads the frames that pass, and
-// does harm on request. It is embedded in [Server] and [Proxy]. Its methods
-// may be called from any goroutine; what they switch on holds for every
-// connection, present and future, until it is switched off.
+// does harm on request. It is embedded in [Server], [Proxy] and [Route]. Its
+// methods may be called from any goroutine; what they switch on holds for
+// every connection, present and future, until it is switched off.
 type Relay struct {
-	dial func(context.Context) (net.Conn, error)
+	dial   func(context.Context) (net.Conn, error) // to where the relay leads
+	bypass func(context.Context) (net.Conn, error) // to the server, past all faults
+	port   port
 
 	pumps sync.WaitGroup // goroutines of links
 
 	mu      sync.Mutex
-	eased   sync.Cond // blocked or refuse changed, or a link ended
+	eased   sync.Cond // blocked changed, or a link ended
 	links   map[*link]bool
 	lastID  int
 	closed  bool
 	refuse  bool
 	blocked [2]bool
 	delay   time.Duration
+	delayBy func(Frame) time.Duration // nil for none; comes on top
 	trickle time.Duration
 	rules   []*Fault
-	known   map[int64][]byte // password of each session that was seen
+	known   *passwords
 }
 
-func (r *Relay) init(dial func(context.Context) (net.Conn, error)) {
-	r.dial = dial
+func (r *Relay) init(dial, bypass func(context.Context) (net.Conn, error), known *passwords) {
+	r.dial, r.bypass, r.known = dial, bypass, known
 	r.eased.L = &r.mu
 	r.links = make(map[*link]bool)
-	r.known = make(map[int64][]byte)
 }
 
 // Refuse makes new connections fail as if nobody listened. Those that exist
@@ -55,32 +65,6 @@ func (r *Relay) Refuse(on bool) {
 	r.refuse = on
 }
 
-// Blackhole makes every byte in both directions stay under way, and new
-// connections too, until it is switched off; then everything arrives, as after
-// a partition that TCP survived.
-func (r *Relay) Blackhole(on bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.blocked = [2]bool{on, on}
-	r.eased.Broadcast()
-}
-
-// Block is Blackhole for one direction: a partition one way.
-func (r *Relay) Block(d Direction, on bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.blocked[d] = on
-	r.eased.Broadcast()
-}
-
-// Delay makes everything arrive d later, in each direction. Zero ends it.
-// What is under way already keeps its time.
-func (r *Relay) Delay(d time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.delay = d
-}
-
 // Trickle makes bytes arrive one by one, every so often. Zero ends it.
 func (r *Relay) Trickle(every time.Duration) {
 	r.mu.Lock()
@@ -89,7 +73,8 @@ func (r *Relay) Trickle(every time.Duration) {
 }
 
 // CutConnections resets every connection that exists, at both ends. What is
-// under way is lost.
+// under way is lost. Clients come back at once, with their sessions: see
+// Refuse for keeping them away.
 func (r *Relay) CutConnections() {
 	for _, l := range r.everyLink() {
 		l.cut()
@@ -121,8 +106,8 @@ func (r *Relay) everyLink() []*link {
 	return links
 }
 
-// connect joins client to a new connection to the server. It owns client in
-// any case.
+// connect puts a link between the client's connection and the server. After an
+// error the connection is closed.
 func (r *Relay) connect(ctx context.Context, client net.Conn) error {
 	if r.refuses() {
 		reset(client)
@@ -158,8 +143,16 @@ func (r *Relay) refuses() bool {
 	return r.refuse || r.closed
 }
 
-// close ends every link and waits for its goroutines.
+func (r *Relay) remove(l *link) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.links, l)
+	r.eased.Broadcast()
+}
+
+// close ends the port and every link, and waits for their goroutines.
 func (r *Relay) close() {
+	r.port.close()
 	r.mu.Lock()
 	r.closed = true
 	r.mu.Unlock()

@@ -1,0 +1,55 @@
+package zktest
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+
+	"github.com/zklock/zklock/internal/wal/memfs"
+)
+
+// FS returns the file system in memory, for faults of the disk beyond those
+// below, or nil if the data is elsewhere. Its package is internal: its methods
+// can be called, its types not named.
+func (s *Server) FS() *memfs.FS { return s.fs }
+
+// FillDisk makes every write to the disk fail as on a full one, with ENOSPC,
+// until MendDisk. It takes data in memory, as by default; elsewhere the test
+// fails.
+func (s *Server) FillDisk(t testing.TB) {
+	t.Helper()
+	s.FailDisk(t, syscall.ENOSPC)
+}
+
+// FailDisk makes every write to the disk, and every sync, fail with err until
+// MendDisk; a nil err is EIO. The server acknowledges nothing from then on that
+// is not on disk: see package zkserver for what it does instead, and that it
+// takes a Restart to end that. It takes data in memory, as by default;
+// elsewhere the test fails.
+func (s *Server) FailDisk(t testing.TB, err error) {
+	t.Helper()
+	if err == nil {
+		err = syscall.EIO
+	}
+	s.breakDisk(t, func(op memfs.Op) memfs.Fault {
+		switch op.Kind {
+		case memfs.OpWrite, memfs.OpSync, memfs.OpSyncDir, memfs.OpCreate, memfs.OpTruncate:
+			return memfs.Fault{Err: fmt.Errorf("%v %s: %w", op.Kind, op.Name, err)}
+		}
+		return memfs.Fault{}
+	})
+}
+
+// MendDisk ends FillDisk and FailDisk.
+func (s *Server) MendDisk(t testing.TB) {
+	t.Helper()
+	s.breakDisk(t, nil)
+}
+
+func (s *Server) breakDisk(t testing.TB, f func(memfs.Op) memfs.Fault) {
+	t.Helper()
+	if s.fs == nil {
+		t.Fatal("zktest: the server's data is not in memory: leave out OnDisk and Volatile to break its disk")
+	}
+	s.fs.SetFault(f)
+}

@@ -1,0 +1,62 @@
+package zktest
+
+import (
+	"github.com/zklock/zklock/internal/jute"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// Frame is one message on its way.
+type Frame struct {
+	Direction Direction
+	// Op is the operation by its name in ZooKeeper's ZooDefs.OpCode, of a reply
+	// that of its request: see Match. An event is a "notification". Empty for
+	// what is no frame of ZooKeeper's, such as a four-letter word or TLS, and
+	// for the end of the stream.
+	Op string
+	// Path is the path of the request, or of the event; of a multi, that of
+	// its first operation.
+	Path string
+	// Size is the length in bytes, the four of the length itself included.
+	Size int
+}
+
+// opConnect and opPing are the operations that an empty Match.Op leaves out.
+const (
+	opConnect = "connect"
+	opPing    = "ping"
+	opEvent   = "notification"
+)
+
+// parseRequest reads what a rule may ask about. A request that cannot be read
+// gives what could be: judging it is the server's business.
+func parseRequest(frame []byte) (xid int32, op, path string) {
+	r := jute.NewReader(frame)
+	var h wire.RequestHeader
+	h.Decode(r)
+	switch h.Op {
+	case wire.OpMulti, wire.OpMultiRead:
+		r.Int32() // the header of the first operation: its code,
+		r.Bool()  // whether it is the last,
+		r.Int32() // and an error
+		path = r.String()
+	case wire.OpAuth, wire.OpSetWatches, wire.OpSetWatches2, wire.OpSASL, wire.OpReconfig:
+	default:
+		path = r.String()
+	}
+	if r.Err() != nil {
+		path = ""
+	}
+	return h.Xid, h.Op.String(), path
+}
+
+// parseReply reads the xid of a reply, and of an event the path.
+func parseReply(frame []byte) (xid int32, path string) {
+	r := jute.NewReader(frame)
+	var h wire.ReplyHeader
+	if h.Decode(r); h.Xid == wire.XidEvent {
+		var e wire.WatcherEvent
+		e.Decode(r)
+		path = e.Path
+	}
+	return h.Xid, path
+}

@@ -1,0 +1,51 @@
+package zktest
+
+// Partition cuts the network: every byte in the directions given stays under
+// way, those of new connections too. Without a direction it is both. Nobody is
+// told: clients notice the silence, and the server expires the sessions that it
+// does not hear. It adds to the partition that there is; Heal ends it.
+//
+// To cut off one client of several, give that one a [Route] of its own.
+func (r *Relay) Partition(ways ...Direction) {
+	if len(ways) == 0 {
+		ways = []Direction{ToServer, ToClient}
+	}
+	for _, d := range ways {
+		r.Block(d, true)
+	}
+}
+
+// Heal ends every Partition, Blackhole and Block: what was under way arrives,
+// as after a partition that TCP survived.
+func (r *Relay) Heal() { r.Blackhole(false) }
+
+// Blackhole begins a Partition of both directions, or ends it.
+func (r *Relay) Blackhole(on bool) {
+	r.Block(ToServer, on)
+	r.Block(ToClient, on)
+}
+
+// Block begins a Partition of one direction, or ends it.
+func (r *Relay) Block(d Direction, on bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.blocked[d] = on
+	r.eased.Broadcast()
+}
+
+// pass waits while d is blocked, and reports whether l still stands.
+func (r *Relay) pass(d Direction, l *link) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for r.blocked[d] && r.links[l] {
+		r.eased.Wait()
+	}
+	return r.links[l]
+}
+
+// wake makes whoever waits for a block to be lifted look again.
+func (r *Relay) wake() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.eased.Broadcast()
+}
