@@ -1,0 +1,15 @@
+package zktest_test
+
+import (
+	"testing"
+
+	"github.com/zklock/zklock/zktest"
+)
+
+// The examples that are tests, run as tests.
+
+func TestExampleBubble(t *testing.T) { testStopsInTime(t) }
+
+func TestExampleProxy(t *testing.T) {
+	testThroughProxy(t, zktest.Start(t).ListenTCP(t))
+}

@@ -1,0 +1,65 @@
+package zktest
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/zklock/zklock/zk"
+)
+
+// stage is a server behind a relay, in one of the modes in which tests use one.
+type stage struct {
+	*Relay         // faults go here
+	srv    *Server // the server behind it
+	dial   func(t testing.TB, edit ...func(*zk.Options)) *zk.Client
+}
+
+// modes runs a test of a fault in every mode: in a bubble with virtual time, on
+// TCP sockets, by a proxy before a server that zktest knows only by its
+// address, and on a route of its own.
+func modes(t *testing.T, test func(t *testing.T, s stage)) {
+	t.Run("bubble", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			srv := Start(t)
+			test(t, stage{&srv.Relay, srv, srv.Dial})
+		})
+	})
+	t.Run("route", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			srv := Start(t)
+			way := srv.Route(t)
+			test(t, stage{&way.Relay, srv, way.Dial})
+		})
+	})
+	t.Run("tcp", func(t *testing.T) {
+		t.Parallel()
+		srv := Start(t)
+		addr := srv.ListenTCP(t)
+		test(t, stage{&srv.Relay, srv, func(t testing.TB, edit ...func(*zk.Options)) *zk.Client {
+			return dialTCP(t, addr, edit...)
+		}})
+	})
+	t.Run("proxy", func(t *testing.T) {
+		t.Parallel()
+		srv := Start(t)
+		p := NewProxy(t, "tcp", srv.ListenTCP(t))
+		test(t, stage{&p.Relay, srv, func(t testing.TB, edit ...func(*zk.Options)) *zk.Client {
+			return dialTCP(t, p.Addr(), edit...)
+		}})
+	})
+}
+
+// dialTCP makes a client as a program does that knows of no test.
+func dialTCP(t testing.TB, addr string, edit ...func(*zk.Options)) *zk.Client {
+	t.Helper()
+	opts := &zk.Options{}
+	for _, e := range edit {
+		e(opts)
+	}
+	c, err := zk.Dial(t.Context(), addr, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
