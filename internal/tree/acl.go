@@ -65,7 +65,7 @@ func readACL() []wire.ACL {
 // What "auth" becomes is fixed here once and for all: the stored list never
 // depends on who asks later. Permission bits are stored as they came, also ones
 // that mean nothing.
-func fixACL(list []wire.ACL, ids []identity) ([]wire.ACL, wire.ErrCode) {
+func (t *Tree) fixACL(list []wire.ACL, ids []identity) ([]wire.ACL, wire.ErrCode) {
 	if len(list) == 0 {
 		return nil, wire.ErrInvalidACL
 	}
@@ -81,22 +81,25 @@ func fixACL(list []wire.ACL, ids []identity) ([]wire.ACL, wire.ErrCode) {
 			// The entry's own id does not matter; clients leave it empty.
 			n := len(fixed)
 			for _, id := range ids {
-				// An address proves nothing about who is there.
-				if id.scheme == schemeDigest {
+				if proves(id.scheme) {
 					fixed = append(fixed, wire.ACL{Perms: a.Perms, Scheme: id.scheme, ID: id.id})
 				}
 			}
 			if len(fixed) == n {
 				return nil, wire.ErrInvalidACL
 			}
-		case a.Scheme == schemeDigest && validDigestID(a.ID),
-			a.Scheme == schemeIP && validIPExpr(a.ID):
+		case t.provides(a.Scheme, ids) && t.validID(a):
 			fixed = append(fixed, a)
 		default:
 			return nil, wire.ErrInvalidACL
 		}
 	}
 	return fixed, wire.ErrOK
+}
+
+// may reports whether c has one of the permissions in perm by a list.
+func (t *Tree) may(c *conn, list []wire.ACL, perm wire.Perm) bool {
+	return t.cfg.SkipACL || permits(list, perm, c.ids)
 }
 
 // permits reports whether one of ids has one of the permissions in perm

@@ -36,7 +36,7 @@ func TestFixACL(t *testing.T) {
 		{"digest", []wire.ACL{acl(31, "digest", "a:b")}, nil, []wire.ACL{acl(31, "digest", "a:b")}, 0},
 		{"digest without a hash", []wire.ACL{acl(31, "digest", "a")}, nil, nil, wire.ErrInvalidACL},
 	} {
-		got, err := fixACL(tt.list, tt.ids)
+		got, err := New(Config{}).fixACL(tt.list, tt.ids)
 		if err != tt.err || !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %v, %s", tt.name, got, err.Name())
 		}

@@ -7,32 +7,36 @@ import (
 
 // authenticate adds an identity to the connection, or refuses and closes it.
 // Both answers have zxid 0 and the request's own xid, which need not be the -4
-// that Java's client uses. SASL is always refused: there is nobody here to ask.
-// A refusal closes the connection, not the session: the client may come back
-// and try another way.
+// that Java's client uses. A refusal closes the connection, not the session:
+// the client may come back and try another way.
 func (t *Tree) authenticate(c *conn, h wire.RequestHeader, r *jute.Reader, out *Out) {
 	var q wire.AuthPacket
-	if h.Op == wire.OpAuth {
-		if q.Decode(r); r.Err() != nil {
-			// Java has no answer to a malformed one either.
-			t.drop(c, out)
-			return
-		}
-	}
-	err := t.prove(c, &q)
-	out.frame(c, wire.AppendReply(nil, wire.ReplyHeader{Xid: h.Xid, Err: err}, nil))
-	if err != wire.ErrOK {
-		t.tallies.AuthFailures++
+	if q.Decode(r); r.Err() != nil {
+		// Java has no answer to a malformed one either.
 		t.drop(c, out)
+		return
 	}
+	if err := t.prove(c, &q); err != wire.ErrOK {
+		t.refuse(c, h.Xid, err, nil, out)
+		return
+	}
+	out.frame(c, wire.AppendReply(nil, wire.ReplyHeader{Xid: h.Xid}, nil))
 }
 
 // prove adds what q proves of the client. A digest proves itself: whoever knows
-// the password has the identity, and a wrong one is just another identity.
+// the password has the identity, and a wrong one is just another identity. An
+// address and a certificate were known when the connection came; SASL has a
+// request of its own.
 func (t *Tree) prove(c *conn, q *wire.AuthPacket) wire.ErrCode {
 	switch q.Scheme {
 	case schemeIP:
-		return wire.ErrOK // known since the connection came
+		return wire.ErrOK
+	case schemeX509:
+		for _, id := range c.ids {
+			if id.scheme == schemeX509 {
+				return wire.ErrOK
+			}
+		}
 	case schemeDigest:
 		if q.Auth == nil {
 			return wire.ErrAuthFailed

@@ -40,6 +40,35 @@ type Config struct {
 	// access control (zookeeper.DigestAuthenticationProvider.superDigest).
 	// Empty means that nobody does.
 	SuperDigest string
+	// SASLUsers are the passwords of those who may authenticate by SASL with
+	// DIGEST-MD5, by user: what Java reads from the Server section of a JAAS
+	// file. Nil refuses SASL. The map is kept and must not be changed.
+	SASLUsers map[string]string
+	// SuperUser is the SASL user who bypasses all access control
+	// (zookeeper.superUser). Empty means nobody.
+	SuperUser string
+	// X509SuperUser is the subject of client certificates whose owners bypass
+	// all access control (zookeeper.X509AuthenticationProvider.superUser), in
+	// the form of Peer.X509. Empty means nobody.
+	X509SuperUser string
+	// AuthProviders are the schemes besides world, auth, ip and digest that may
+	// stand in access control lists: "sasl", "x509" (zookeeper.authProvider.*).
+	// Lists with others are refused, for nobody could ever have such an
+	// identity. Nil means sasl if there are SASLUsers, and x509 if there is an
+	// X509SuperUser; whoever has a client certificate may name x509 in any case.
+	AuthProviders []string
+	// EnforceAuthSchemes demands of every connection an identity of one of these
+	// schemes before any request but those that authenticate
+	// (zookeeper.enforce.auth.enabled with enforce.auth.schemes). Without one the
+	// request is answered with ErrSessionClosedRequireSASL, and the connection
+	// closed. Empty demands nothing.
+	EnforceAuthSchemes []string
+	// RequireSASL is EnforceAuthSchemes with sasl alone, and wins over it
+	// (zookeeper.sessionRequireClientSASLAuth).
+	RequireSASL bool
+	// SkipACL lets everybody do everything (zookeeper.skipACL). Lists are
+	// checked and stored nevertheless.
+	SkipACL bool
 	// ExtendedTypes lets clients create TTL nodes
 	// (zookeeper.extendedTypesEnabled); without it such a create is answered
 	// with ErrUnimplemented.
@@ -80,6 +109,9 @@ func (c Config) withDefaults() Config {
 		c.ServerID = defaultServerID
 	}
 	c.InitialZxid = max(c.InitialZxid, 0)
+	if c.RequireSASL {
+		c.EnforceAuthSchemes = []string{schemeSASL}
+	}
 	if c.ContainerInterval < 1 {
 		c.ContainerInterval = defaultContainerInterval
 	}

@@ -1,6 +1,10 @@
 package tree
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/zklock/zklock/internal/sasl"
+)
 
 // conn is one connection after its handshake. Identities and watches are the
 // connection's, not the session's: a client brings both along when it moves.
@@ -8,6 +12,7 @@ type conn struct {
 	id      ConnID
 	session *session
 	ids     []identity
+	sasl    *sasl.Server // made with the first token
 	// watched has the paths on which there is a watch of this connection, so that
 	// its end costs no look at all others'. Made with the first watch.
 	watched map[string]struct{}

@@ -29,7 +29,7 @@ func (t *Tree) Connect(id ConnID, peer Peer, req *wire.ConnectRequest, now Now, 
 		out.Sends = append(out.Sends, Send{Conn: id, Close: true})
 		return
 	}
-	c := &conn{id: id, ids: peer.identities()}
+	c := &conn{id: id, ids: peer.identities(t.cfg.X509SuperUser)}
 	timeout := min(max(req.Timeout, t.cfg.MinTimeout), t.cfg.MaxTimeout)
 	var s *session
 	if req.SessionID == 0 {

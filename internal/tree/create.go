@@ -20,7 +20,7 @@ func (p *prep) create(op wire.OpCode, q *wire.CreateRequest, ttl int64) (txn, wi
 	if !ok {
 		return txn{}, wire.ErrBadArguments
 	}
-	acl, err := fixACL(q.ACL, p.c.ids)
+	acl, err := p.t.fixACL(q.ACL, p.c.ids)
 	if err != wire.ErrOK {
 		return txn{}, err
 	}

@@ -42,7 +42,11 @@
 //   - A check outside a multi is an unknown request: it takes a 3.8.0 down.
 //   - deleteContainer and createSession, which servers say among themselves, are
 //     unknown requests too. Java lets any client delete containers by it.
-//   - SASL is refused, as there is no mechanism.
+//   - SASL has one mechanism, DIGEST-MD5. Without users it is refused; Java
+//     answers with an empty token, by which its own client fails as well. Who a
+//     user acts as is the user's own name, whatever else the client asks for;
+//     Java takes the client's word where Kerberos rules don't fit the name.
+//   - Entries of the scheme ip may be of IPv6, as in later releases than 3.9.3.
 //   - A createTTL that asks for a kind of node without a time to live is a bad
 //     argument. Java fails while it applies it.
 //   - Event headers have the zxid -1 of 3.8. Clients that take a header's zxid for

@@ -10,17 +10,6 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// The schemes of identities and access control entries. World and auth occur in
-// lists only, super among identities only: nobody can write it into a list.
-const (
-	schemeWorld  = "world"
-	schemeAuth   = "auth"
-	schemeIP     = "ip"
-	schemeDigest = "digest"
-	schemeSuper  = "super"
-	anyone       = "anyone"
-)
-
 // identity is one thing that is known of who sits behind a connection. The id
 // of a digest identity is the user and the hash, not the password.
 type identity struct {
@@ -34,20 +23,25 @@ func (i identity) matches(a wire.ACL) bool {
 		return false
 	}
 	switch i.scheme {
-	case schemeDigest:
+	case schemeDigest, schemeX509:
 		return i.id == a.ID
 	case schemeIP:
 		return ipMatches(i.id, a.ID)
+	case schemeSASL:
+		return saslMatches(i.id, a.ID)
 	}
 	return false
 }
 
 // user is the identity's name without its proof, for whoAmI: nothing by which
-// somebody could try passwords.
+// somebody could try passwords. Super has none (AuthUtil.getUser).
 func (i identity) user() string {
-	if i.scheme == schemeDigest {
+	switch i.scheme {
+	case schemeDigest:
 		name, _, _ := strings.Cut(i.id, ":")
 		return name
+	case schemeSuper:
+		return ""
 	}
 	return i.id
 }

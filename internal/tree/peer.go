@@ -14,11 +14,19 @@ type Peer struct {
 	X509 string
 }
 
-// identities are what is proved by the connection itself.
-func (p Peer) identities() []identity {
+// identities are what is proved by the connection itself. superUser is the
+// subject of the certificates whose owners may do everything, empty for none
+// (X509AuthenticationProvider.handleAuthentication).
+func (p Peer) identities(superUser string) []identity {
 	var ids []identity
 	if addr := p.Addr.Unmap().WithZone(""); addr.IsValid() {
 		ids = append(ids, identity{schemeIP, addr.String()})
 	}
-	return ids
+	if p.X509 == "" {
+		return ids
+	}
+	if p.X509 == superUser {
+		ids = append(ids, identity{schemeSuper, p.X509})
+	}
+	return append(ids, identity{schemeX509, p.X509})
 }

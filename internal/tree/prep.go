@@ -62,7 +62,7 @@ func (p *prep) change(path string, v view) {
 
 // may reports whether the requester has the permission on the node.
 func (p *prep) may(v view, perm wire.Perm) bool {
-	return permits(v.acl, perm, p.c.ids)
+	return p.t.may(p.c, v.acl, perm)
 }
 
 // nextVersion is the version after current, if want allows it; -1 allows all.

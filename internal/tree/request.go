@@ -26,6 +26,10 @@ func (t *Tree) Request(id ConnID, frame []byte, now Now, out *Out) {
 		t.drop(c, out)
 		return
 	}
+	if h.Op != wire.OpAuth && h.Op != wire.OpSASL && !t.admitted(c) {
+		t.refuse(c, h.Xid, wire.ErrSessionClosedRequireSASL, nil, out)
+		return
+	}
 	// Whatever it is, and whether or not it goes well, the client lives.
 	t.touch(c.session, now)
 	if t.readOnly && refusedReadOnly(c, h.Op) {
@@ -36,8 +40,10 @@ func (t *Tree) Request(id ConnID, frame []byte, now Now, out *Out) {
 	case wire.OpPing:
 		// Whatever xid it came with.
 		t.reply(c, wire.XidPing, wire.ErrOK, nil, out)
-	case wire.OpAuth, wire.OpSASL:
+	case wire.OpAuth:
 		t.authenticate(c, h, r, out)
+	case wire.OpSASL:
+		t.saslStep(c, h, r, out)
 	case wire.OpCloseSession:
 		t.endSession(c.session, now, out)
 		t.reply(c, h.Xid, wire.ErrOK, nil, out)

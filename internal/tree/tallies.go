@@ -6,7 +6,7 @@ package tree
 type Tallies struct {
 	Opened       int64 // sessions made, resumed ones not among them
 	Expired      int64 // sessions that ended because their time was over
-	AuthFailures int64 // proofs of identity that were refused
+	AuthFailures int64 // connections closed for who they were: credentials refused, or a demanded identity missing
 }
 
 // Tallies returns what was counted.
