@@ -72,7 +72,9 @@ func failedMulti(n, failed int, err wire.ErrCode) *wire.MultiResponse {
 }
 
 // multiRead does several reads; each has its own result, and one that fails does
-// not fail the others. They all see one state, for nothing comes in between.
+// not fail the others. They all see one state, for nothing comes in between. None
+// sets a watch: Java forgets the flag when it takes the request apart
+// (Op.GetData.toRequestRecord).
 func (t *Tree) multiRead(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
 	var m wire.MultiReadRequest
 	if m.Decode(r); r.Err() != nil {
@@ -84,8 +86,10 @@ func (t *Tree) multiRead(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
 		res.Op = op.Op
 		switch q := op.Req.(type) {
 		case *wire.GetDataRequest:
+			q.Watch = false
 			res.Resp, res.Err = t.data(c, q)
 		case *wire.GetChildrenRequest:
+			q.Watch = false
 			res.Resp, res.Err = t.children(c, q)
 		}
 		if res.Err != wire.ErrOK {

@@ -217,8 +217,8 @@ func TestMultiRead(t *testing.T) {
 	p.mkACL("/locked", wire.ACL{Perms: wire.PermAdmin, Scheme: "world", ID: "anyone"})
 	var resp wire.MultiResponse
 	err := p.ask(wire.OpMultiRead, &wire.MultiReadRequest{Ops: []wire.MultiOp{
-		{Op: wire.OpGetData, Req: &wire.GetDataRequest{Path: "/a"}},
-		{Op: wire.OpGetChildren, Req: &wire.GetChildrenRequest{Path: "/a"}},
+		{Op: wire.OpGetData, Req: &wire.GetDataRequest{Path: "/a", Watch: true}},
+		{Op: wire.OpGetChildren, Req: &wire.GetChildrenRequest{Path: "/a", Watch: true}},
 		{Op: wire.OpGetData, Req: &wire.GetDataRequest{Path: "/none"}},
 		{Op: wire.OpGetChildren, Req: &wire.GetChildrenRequest{Path: "/locked"}},
 		{Op: wire.OpGetData, Req: &wire.GetDataRequest{Path: "/a/b"}},
@@ -232,6 +232,9 @@ func TestMultiRead(t *testing.T) {
 	}
 	if c := resp.Results[1].Resp.(*wire.GetChildrenResponse); !slices.Equal(c.Children, []string{"b"}) {
 		t.Errorf("second result %+v", c)
+	}
+	if n := w.tree.Counts().Watches; n != 0 {
+		t.Errorf("%d watches set by a multiRead, which sets none", n)
 	}
 	bad := raw((&wire.MultiRequest{Ops: []wire.MultiOp{opCheck("/a", 0)}}).Append(nil))
 	p.want(p.call(wire.OpMultiRead, bad).Err, wire.ErrMarshalling, "a write in a multiRead")

@@ -1,8 +1,6 @@
 package tree
 
 import (
-	"slices"
-
 	"github.com/zklock/zklock/internal/jute"
 	"github.com/zklock/zklock/internal/wire"
 )
@@ -23,35 +21,42 @@ func (t *Tree) setWatches(c *conn, op wire.OpCode, r *jute.Reader, out *Out) (wi
 			PersistentWatches: []string{}, PersistentRecursiveWatches: []string{},
 		}
 	}
-	lists := [][]string{q.DataWatches, q.ExistWatches, q.ChildWatches, q.PersistentWatches, q.PersistentRecursiveWatches}
-	if r.Err() != nil || slices.ContainsFunc(lists, func(l []string) bool { return l == nil }) {
+	if r.Err() != nil {
 		return nil, wire.ErrMarshalling
 	}
-	// A client does not know which watches fired while it was away: what changed
-	// after the last transaction it saw, it can't have been told of.
-	for _, path := range q.DataWatches {
-		n := t.lookup(path)
-		missed := n != nil && n.mzxid > q.RelativeZxid
-		t.rearm(c, path, n, n == nil, missed, wire.EventNodeDataChanged, dataOnce, out)
-	}
-	for _, path := range q.ExistWatches {
-		n := t.lookup(path)
-		t.rearm(c, path, n, false, n != nil, wire.EventNodeCreated, dataOnce, out)
-	}
-	for _, path := range q.ChildWatches {
-		n := t.lookup(path)
-		missed := n != nil && n.pzxid > q.RelativeZxid
-		t.rearm(c, path, n, n == nil, missed, wire.EventNodeChildrenChanged, childOnce, out)
-	}
-	// Lasting watches missed events as well, but nothing tells which: a client
-	// that has such watches must look for itself.
-	for _, path := range q.PersistentWatches {
-		t.addWatch(path, c, dataPersistent|childPersistent)
-	}
-	for _, path := range q.PersistentRecursiveWatches {
-		t.addWatch(path, c, t.recursiveBits())
+	// A list that is null ends it with an error, as in Java: those before it are
+	// done by then.
+	lists := [][]string{q.DataWatches, q.ExistWatches, q.ChildWatches, q.PersistentWatches, q.PersistentRecursiveWatches}
+	for kind, list := range lists {
+		if list == nil {
+			return nil, wire.ErrMarshalling
+		}
+		for _, path := range list {
+			t.restoreWatch(c, kind, path, q.RelativeZxid, out)
+		}
 	}
 	return nil, wire.ErrOK
+}
+
+// restoreWatch restores one watch of the kind that its list's place says. A client
+// does not know which watches fired while it was away: what changed after the
+// last transaction it saw, it can't have been told of.
+func (t *Tree) restoreWatch(c *conn, kind int, path string, seen int64, out *Out) {
+	n := t.lookup(path)
+	switch kind {
+	case 0:
+		t.rearm(c, path, n, n == nil, n != nil && n.mzxid > seen, wire.EventNodeDataChanged, dataOnce, out)
+	case 1:
+		t.rearm(c, path, n, false, n != nil, wire.EventNodeCreated, dataOnce, out)
+	case 2:
+		t.rearm(c, path, n, n == nil, n != nil && n.pzxid > seen, wire.EventNodeChildrenChanged, childOnce, out)
+	// Lasting watches missed events as well, but nothing tells which: a client
+	// that has such watches must look for itself.
+	case 3:
+		t.addWatch(path, c, dataPersistent|childPersistent)
+	case 4:
+		t.addWatch(path, c, t.recursiveBits())
+	}
 }
 
 // rearm tells c that the node is deleted, or of the event it missed, or sets the

@@ -78,6 +78,8 @@ func TestSetWatchesWithoutLists(t *testing.T) {
 	_, p, _ := watchBed(t, Config{})
 	p.want(p.call(wire.OpSetWatches, &wire.SetWatches{}).Err, wire.ErrMarshalling, "null lists")
 	p.want(p.call(wire.OpSetWatches2, &wire.SetWatches2{DataWatches: []string{"/n"}}).Err, wire.ErrMarshalling, "null lists")
+	// What stands before the missing list was done.
+	p.wantEvents("deleted /n")
 	p.want(p.call(wire.OpSetWatches, nil).Err, wire.ErrMarshalling, "no body")
 	p.wantEvents()
 }
