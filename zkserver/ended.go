@@ -84,6 +84,8 @@ func (s *Server) tellEnded(nc net.Conn, reason error) {
 		level = slog.LevelWarn
 	case errors.Is(reason, errHandshake):
 		s.count.cutHandshake.Add(1)
+	case errors.Is(reason, errTLS):
+		// Counted where it happened.
 	case badFrame(reason):
 		s.count.cutFrame.Add(1)
 		level = slog.LevelWarn

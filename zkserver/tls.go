@@ -33,7 +33,10 @@ func below(nc net.Conn) net.Conn {
 }
 
 // errDistrust ends a TLS handshake that the client broke off without a word.
-var errDistrust = errors.New("zkserver: TLS handshake failed: the client closed the connection, perhaps since it does not trust the server's certificate")
+var errDistrust = fmt.Errorf("%w: the client closed the connection, perhaps since it does not trust the server's certificate", errTLS)
+
+// errTLS is wrapped by what ends a TLS handshake.
+var errTLS = errors.New("zkserver: TLS handshake failed")
 
 // secure does the handshake of a TLS connection, within the deadline that is
 // set on it, and keeps who the client is. It runs on the goroutine of the
@@ -76,7 +79,7 @@ func (s *Server) handshakeError(err error) error {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return err // as for a connect request that does not come
 	}
-	return fmt.Errorf("zkserver: TLS handshake failed: %w", err)
+	return fmt.Errorf("%w: %w", errTLS, err)
 }
 
 // subject is the identity of the client: the subject of its certificate, as

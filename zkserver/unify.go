@@ -11,10 +11,10 @@ import (
 )
 
 // errPlain ends a connection without TLS where TLS is spoken.
-var errPlain = errors.New("zkserver: a client without TLS came to a port with TLS; give it the client's TLS settings, or the plain port")
+var errPlain = fmt.Errorf("%w: a client without TLS came to a port with TLS; set it to TLS, or give it the plain port", errTLS)
 
 // errHello ends a connection with TLS where none is spoken.
-var errHello = errors.New("zkserver: a client with TLS came to a port without; give it the port with TLS, or no TLS settings")
+var errHello = errors.New("zkserver: a client with TLS came to a port without; give it the port with TLS, or set it to none")
 
 // Secure returns a listener of TLS connections over those of ln, for Serve. It
 // does what tls.NewListener does, and tells clients without TLS at their first
