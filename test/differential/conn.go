@@ -2,6 +2,7 @@ package differential
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -10,101 +11,99 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// conn is a bare connection with a session: no client in between that could
-// hide a difference.
+// conn is a bare connection: no client in between that could hide a difference.
 type conn struct {
 	net.Conn
-	in      *bufio.Reader
-	xid     int32
-	session int64
-	events  []string // since they were last taken
-	closed  bool
+	in *bufio.Reader
 }
 
-const patience = 20 * time.Second
+// patience is how long a server may take for anything before it counts as silent.
+const patience = 30 * time.Second
 
-// connect makes a session.
-func connect(dial func() (net.Conn, error)) (*conn, error) {
+// errSilent says that a server neither answered nor closed the connection.
+var errSilent = errors.New("differential: no answer")
+
+func dialConn(dial func() (net.Conn, error)) (*conn, error) {
 	c, err := dial()
 	if err != nil {
 		return nil, err
 	}
-	s := &conn{Conn: c, in: bufio.NewReader(c)}
-	c.SetDeadline(time.Now().Add(patience))
-	req := wire.ConnectRequest{Timeout: 30000, Password: make([]byte, 16), HasReadOnly: true}
-	if _, err := c.Write(wire.AppendRecord(nil, &req)); err != nil {
-		return nil, err
-	}
-	frame, err := wire.ReadFrame(s.in, nil, 1<<24)
-	if err != nil {
-		return nil, fmt.Errorf("handshake: %w", err)
-	}
-	var resp wire.ConnectResponse
-	r := jute.NewReader(frame)
-	resp.Decode(r)
-	s.session = resp.SessionID
-	return s, r.Finish()
+	return &conn{Conn: c, in: bufio.NewReader(c)}, nil
 }
 
-// answer is a reply to one request.
-type answer struct {
+// write sends bytes. A connection that is closed by the server shows when it is
+// read.
+func (c *conn) write(b []byte) error {
+	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+		return err
+	}
+	_, _ = c.Write(b)
+	return nil
+}
+
+// frame is what arrived: an event, a reply, or the end.
+type frame struct {
 	header wire.ReplyHeader
 	body   []byte
-	closed bool // instead of a reply
+	event  *wire.WatcherEvent
+	closed bool
 }
 
-// call sends a request and reads until its reply; events that come before are
-// kept.
-func (c *conn) call(op wire.OpCode, req wire.Record, raw []byte) (answer, error) {
-	if c.closed {
-		return answer{closed: true}, nil
+// raw reads a frame's body, nil if the connection is closed.
+func (c *conn) raw() ([]byte, error) {
+	b, err := wire.ReadFrame(c.in, nil, 1<<24)
+	var ne net.Error
+	switch {
+	case err == nil:
+		return b, nil
+	case errors.As(err, &ne) && ne.Timeout():
+		return nil, fmt.Errorf("%w within %v", errSilent, patience)
 	}
-	c.xid++
-	xid := c.xid
-	switch op {
-	case wire.OpAuth:
-		xid = wire.XidAuth
-	case wire.OpSetWatches, wire.OpSetWatches2:
-		xid = wire.XidSetWatches
+	_ = c.Close()
+	return nil, nil
+}
+
+// next reads a frame.
+func (c *conn) next() (frame, error) {
+	b, err := c.raw()
+	if err != nil || b == nil {
+		return frame{closed: true}, err
 	}
-	frame := wire.AppendRequest(nil, xid, op, req)
-	if raw != nil {
-		b, start := wire.BeginFrame(nil)
-		h := wire.RequestHeader{Xid: xid, Op: op}
-		frame = wire.EndFrame(append(h.Append(b), raw...), start)
+	r := jute.NewReader(b)
+	var f frame
+	f.header.Decode(r)
+	if err := r.Err(); err != nil {
+		return frame{}, fmt.Errorf("differential: reply of %d bytes: %w", len(b), err)
 	}
-	c.SetDeadline(time.Now().Add(patience))
-	if _, err := c.Write(frame); err != nil {
-		c.closed = true
-		return answer{closed: true}, nil
+	f.body = b[len(b)-r.Remaining():]
+	if f.header.Xid != wire.XidEvent || f.header.Zxid != -1 || len(f.body) == 0 {
+		return f, nil
+	}
+	f.event = new(wire.WatcherEvent)
+	f.event.Decode(r)
+	if err := r.Finish(); err != nil {
+		return frame{}, fmt.Errorf("differential: event: %w", err)
+	}
+	return f, nil
+}
+
+// request encodes a request with any body.
+func request(xid int32, op wire.OpCode, body []byte) []byte {
+	b, start := wire.BeginFrame(nil)
+	h := wire.RequestHeader{Xid: xid, Op: op}
+	return wire.EndFrame(append(h.Append(b), body...), start)
+}
+
+// ask sends a request that nobody compares and waits for its reply; events that
+// come before it are dropped.
+func (c *conn) ask(op wire.OpCode, rec wire.Record) (frame, error) {
+	if err := c.write(wire.AppendRequest(nil, 1, op, rec)); err != nil {
+		return frame{}, err
 	}
 	for {
-		frame, err := wire.ReadFrame(c.in, nil, 1<<24)
-		if err != nil {
-			if ne, ok := err.(net.Error); ok && ne.Timeout() {
-				return answer{}, fmt.Errorf("no answer to %v within %v", op, patience)
-			}
-			c.closed = true
-			return answer{closed: true}, nil
+		f, err := c.next()
+		if err != nil || f.event == nil {
+			return f, err
 		}
-		r := jute.NewReader(frame)
-		var h wire.ReplyHeader
-		h.Decode(r)
-		if r.Err() != nil {
-			return answer{}, r.Err()
-		}
-		if h.Xid == wire.XidEvent {
-			var e wire.WatcherEvent
-			e.Decode(r)
-			if err := r.Finish(); err != nil {
-				return answer{}, err
-			}
-			c.events = append(c.events, fmt.Sprintf("%v %v %s", e.Type, e.State, e.Path))
-			continue
-		}
-		if h.Xid != xid {
-			return answer{}, fmt.Errorf("answer to xid %d, asked %d", h.Xid, xid)
-		}
-		return answer{header: h, body: append([]byte(nil), frame[len(frame)-r.Remaining():]...)}, nil
 	}
 }

@@ -1,117 +1,221 @@
 package differential
 
 import (
-	"context"
+	"bytes"
 	"flag"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
-	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/zklock/zklock/internal/wire"
 	"github.com/zklock/zklock/test/zkreal"
-	"github.com/zklock/zklock/zkserver"
 )
 
-var (
-	seed    = flag.Uint64("seed", 1, "the first script's seed")
-	scripts = flag.Int("scripts", 6, "how many scripts to run")
-	steps   = flag.Int("steps", 1500, "how many steps a script has")
-)
+var options struct {
+	seed     uint64
+	scripts  int
+	waiting  int
+	length   int
+	replay   string
+	strict   bool
+	parallel int
+}
 
 func TestMain(m *testing.M) {
+	flag.Uint64Var(&options.seed, "seed", 1, "the first script's seed")
+	flag.IntVar(&options.scripts, "scripts", 300, "how many exact scripts to run, over all setups")
+	flag.IntVar(&options.waiting, "waiting", 24, "how many waiting scripts to run")
+	flag.IntVar(&options.parallel, "parallel", 8, "how many waiting scripts run at a time")
+	flag.IntVar(&options.length, "length", 45, "about how many steps a script has")
+	flag.StringVar(&options.replay, "replay", "", "a file with a script to play instead")
+	flag.BoolVar(&options.strict, "strict", false, "play -replay's script on strict servers")
 	flag.Parse()
 	os.Exit(zkreal.Main(m))
 }
 
-// TestSameAnswers runs random scripts on both servers and expects the same.
-func TestSameAnswers(t *testing.T) {
-	for i := range *scripts {
-		seed := *seed + uint64(i)
-		// A fresh server each: what a script leaves shows in the root's counters.
-		t.Run(fmt.Sprint("seed", seed), func(t *testing.T) {
-			runScript(t, zkreal.Standalone(t, zkreal.Config{}).Addr(), seed)
+// TestExact runs random scripts on pairs of servers that nobody else uses: every
+// transaction id must be the same.
+func TestExact(t *testing.T) {
+	if options.replay != "" {
+		replay(t)
+		return
+	}
+	setups := []Setup{{Name: "plain"}, {Name: "strict", Strict: true}}
+	for i, setup := range setups {
+		t.Run(setup.Name, func(t *testing.T) {
+			t.Parallel()
+			h := harness{t: t, setup: setup, cover: coverage{}, used: map[string]int{}}
+			n := options.scripts/len(setups) + i*(options.scripts%len(setups))
+			p := h.pair()
+			for k := range n {
+				seed := options.seed + uint64(k*len(setups)+i)
+				w := newWriter(seed, true)
+				if !h.play(p, seed, w.script(5+w.r.IntN(2*options.length))) {
+					return
+				}
+			}
+			h.report(n)
 		})
 	}
 }
 
-// runScript plays one script on both sides, until they differ.
-func runScript(t *testing.T, javaAddr string, seed uint64) {
-	t.Helper()
-	ours, err := zkserver.New(zkserver.Options{
-		Compat38: true, ExtendedTypes: true, TickTime: 500 * time.Millisecond, MaxSessionTimeout: time.Hour,
-	})
-	if err != nil {
-		t.Fatal(err)
+// TestWaiting runs scripts in which sessions expire and nodes are collected, many
+// at a time on one pair of servers.
+func TestWaiting(t *testing.T) {
+	if options.replay != "" || options.waiting == 0 {
+		t.Skip("nothing to run")
 	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	served := make(chan error, 1)
-	go func() { served <- ours.Serve(ln) }() // ends with Close below
-	defer func() { ours.Close(); <-served }()
-
-	const sessions = 3
-	sides := []*side{{dial: dialer(javaAddr)}, {dial: dialer(ln.Addr().String())}}
-	for _, s := range sides {
-		if err := s.open(sessions); err != nil {
-			t.Fatal(err)
-		}
-		defer s.close()
-	}
-	w := &writer{r: rand.New(rand.NewPCG(seed, 0)), sessions: sessions}
-	kinds := map[string]bool{}
-	script := []step{{op: wire.OpCreate2, req: &wire.CreateRequest{Path: "/t", ACL: []wire.ACL{{Perms: wire.PermAll, Scheme: "world", ID: "anyone"}}}}}
-	for i := range *steps {
-		if i > 0 {
-			script = append(script, w.next())
-		}
-		st := script[len(script)-1]
-		var got [2][]string
-		for j, s := range sides {
-			if got[j], err = s.play(st); err != nil {
-				t.Fatalf("seed %d, step %d, %v, side %d: %v", seed, i, st, j, err)
-			}
-		}
-		kinds[got[0][0]] = true
-		if !slices.Equal(got[0], got[1]) {
-			t.Errorf("seed %d, step %d, %v", seed, i, st)
-			for _, line := range got[0] {
-				t.Errorf("   java: %s", line)
-			}
-			for _, line := range got[1] {
-				t.Errorf("   ours: %s", line)
-			}
-			for j, before := range script[:len(script)-1] {
-				if j > len(script)-8 || samePath(before, st) {
-					t.Logf("   step %d before: %v", j, before)
+	t.Parallel()
+	setup := Setup{Name: "waiting", Waiting: true}
+	h := harness{t: t, setup: setup, cover: coverage{}, used: map[string]int{}}
+	p := h.pair()
+	var wg sync.WaitGroup
+	var next atomic.Int64
+	for range options.parallel {
+		wg.Go(func() { // ends with the last script, or the first failure
+			for {
+				k := next.Add(1) - 1
+				if k >= int64(options.waiting) || t.Failed() {
+					return
 				}
+				seed := options.seed + uint64(k)
+				h.play(p, seed, newWriter(seed, false).waitingScript())
 			}
-			return
+		})
+	}
+	wg.Wait()
+	if !t.Failed() {
+		h.report(options.waiting)
+	}
+}
+
+// harness runs scripts of one setup and keeps account.
+type harness struct {
+	t     *testing.T
+	setup Setup
+	mu    sync.Mutex
+	cover coverage
+	used  map[string]int
+	steps int
+}
+
+func (h *harness) pair() *pair {
+	h.t.Helper()
+	p, err := newPair(h.t, h.setup)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(p.close)
+	return p
+}
+
+// play runs one script, and if the servers differ over it, shrinks and shows it.
+func (h *harness) play(p *pair, seed uint64, script Script) bool {
+	v, err := p.run(script)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err != nil {
+		h.t.Errorf("%s, seed %d: %v", h.setup.Name, seed, err)
+		return false
+	}
+	h.cover.add(v.cover)
+	h.steps += len(script)
+	for _, d := range v.used {
+		h.used[d]++
+	}
+	if v.differs() {
+		h.explain(seed, script[:min(v.step+1, len(script))], v)
+	}
+	return !v.differs()
+}
+
+// report shows what was done, and fails if it was too little.
+func (h *harness) report(scripts int) {
+	h.t.Logf("%s: %d scripts, %d steps; deliberate differences met: %v; %v", h.setup.Name, scripts, h.steps, h.used, h.cover)
+	if scripts < 20 {
+		return // a single seed is looked at, not a run
+	}
+	for _, l := range h.cover.lacking(h.setup, scripts) {
+		h.t.Errorf("%s: too little was done: %s", h.setup.Name, l)
+	}
+}
+
+// explain shrinks a script and prints it.
+func (h *harness) explain(seed uint64, script Script, v verdict) {
+	h.t.Helper()
+	p := h.pair()
+	deadline := time.Now().Add(2 * time.Minute)
+	small := shrink(script, 300, func(s Script) bool {
+		if time.Now().After(deadline) {
+			return false
+		}
+		got, err := p.run(s)
+		if err != nil || got.differs() {
+			// Servers that differ once would differ in what comes next too.
+			p.close()
+			p = h.pair()
+		}
+		if err == nil && got.differs() {
+			v = got
+			return true
+		}
+		return false
+	})
+	var b bytes.Buffer
+	if err := small.Write(&b); err != nil {
+		h.t.Error(err)
+	}
+	h.t.Errorf("%s, seed %d: the servers differ; put these lines into a file for -replay:\n%s%s", h.setup.Name, seed, b.String(), describe(v))
+}
+
+// describe shows both accounts of the step where the servers differed.
+func describe(v verdict) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "at step %d:\n", v.step)
+	for i, name := range []string{"java", "ours"} {
+		for _, l := range v.lines[i] {
+			fmt.Fprintf(&b, "   %s: %s\n", name, l)
 		}
 	}
-	if len(kinds) < *steps/10 {
-		t.Errorf("only %d different answers: the script did too little", len(kinds))
+	return b.String()
+}
+
+// replay plays the script of a file and shows all that happens.
+func replay(t *testing.T) {
+	f, err := os.Open(options.replay)
+	if err != nil {
+		t.Fatal(err)
 	}
-}
-
-// samePath reports whether two steps are about one path.
-func samePath(a, b step) bool { return pathOf(a.req) == pathOf(b.req) }
-
-func pathOf(rec wire.Record) string {
-	text, _, _ := strings.Cut(show(rec), " ")
-	return text
-}
-
-func dialer(addr string) func() (net.Conn, error) {
-	return func() (net.Conn, error) {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		return (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	defer f.Close()
+	script, err := ReadScript(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits := false
+	for _, st := range script {
+		waits = waits || st.Kind == KindExpire || st.Kind == KindVanish || st.Kind == KindGone
+	}
+	h := harness{t: t, setup: Setup{Name: "replay", Waiting: waits, Strict: options.strict}}
+	sides, err := h.pair().sides()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, st := range append(script, Step{Kind: kindFinal}) {
+		lines, errs := both(sides, st)
+		t.Logf("step %d: %v", i, st)
+		for j, name := range []string{"java", "ours"} {
+			for _, l := range lines[j] {
+				t.Logf("   %s: %s", name, l)
+			}
+		}
+		if errs[0] != nil || errs[1] != nil {
+			t.Fatalf("step %d: %v, %v", i, errs[0], errs[1])
+		}
+		if strings.Join(lines[0], "\n") != strings.Join(lines[1], "\n") && excuse(st, lines) == "" {
+			t.Errorf("step %d: the servers differ", i)
+		}
 	}
 }

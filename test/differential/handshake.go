@@ -1,0 +1,141 @@
+package differential
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/zklock/zklock/internal/jute"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// shortest is a timeout below what any server grants.
+const shortest = 1
+
+// connectRequest is the handshake's message.
+func (s *side) connectRequest(c *client, h *Handshake) []byte {
+	if h.Raw != nil {
+		b, start := wire.BeginFrame(nil)
+		return wire.EndFrame(append(b, h.Raw...), start)
+	}
+	q := wire.ConnectRequest{
+		ProtocolVersion: h.Version, LastZxidSeen: s.zxids.back(0), Timeout: h.Timeout,
+		HasReadOnly: h.Byte, ReadOnly: h.ReadOnly,
+	}
+	if h.High {
+		q.LastZxidSeen += 1 << 40
+	}
+	switch h.Session {
+	case "own":
+		q.SessionID = c.last
+	case "unknown":
+		q.SessionID = 0x1234567890
+	}
+	switch h.Password {
+	case "right":
+		if q.Password = c.password; h.Session == "new" || q.Password == nil {
+			q.Password = make([]byte, 16)
+		}
+	case "zero":
+		q.Password = randomPassword()
+	case "empty":
+		q.Password = []byte{}
+	}
+	return wire.AppendRecord(nil, &q)
+}
+
+// handshake opens a connection for a client and describes the answer. The client
+// goes on with it if it got a session; a former connection of another session is
+// hung up, one of the same session has to be closed by the server.
+func (s *side) handshake(slot int, h *Handshake) error {
+	c := &s.clients[slot]
+	conn, err := dialConn(s.dial)
+	if err != nil {
+		return err
+	}
+	if err := conn.write(s.connectRequest(c, h)); err != nil {
+		return err
+	}
+	b, err := conn.raw()
+	if err != nil {
+		return err
+	}
+	if b == nil {
+		s.say(slot, "handshake: closed")
+		return nil
+	}
+	var resp wire.ConnectResponse
+	r := jute.NewReader(b)
+	resp.Decode(r)
+	if err := r.Finish(); err != nil {
+		return fmt.Errorf("differential: handshake answer %x: %w", b, err)
+	}
+	if resp.SessionID == 0 {
+		// A refusal, and then the end.
+		rest, err := conn.raw()
+		s.say(slot, "handshake refused: %x, closed %v", b, rest == nil)
+		if h.Session == "own" && h.Password == "right" {
+			c.session = 0
+		}
+		return err
+	}
+	return s.adopt(slot, h, conn, &resp, len(b))
+}
+
+// adopt makes conn the client's connection.
+func (s *side) adopt(slot int, h *Handshake, conn *conn, resp *wire.ConnectResponse, size int) error {
+	c := &s.clients[slot]
+	resumed := resp.SessionID == c.last
+	same := bytes.Equal(resp.Password, c.password)
+	if !resumed {
+		s.sessions = append(s.sessions, resp.SessionID)
+	}
+	s.say(slot, "handshake: version %d timeout %d %s password of %d bytes, resumed %v, as before %v, read-only %v, %d bytes",
+		resp.ProtocolVersion, resp.Timeout, s.sessionName(resp.SessionID), len(resp.Password), resumed, resumed && same, resp.ReadOnly, size)
+	if c.conn != nil {
+		if resumed {
+			if err := s.drain(slot); err != nil {
+				return err
+			}
+		} else {
+			s.endOld(slot)
+		}
+	}
+	c.conn, c.session, c.last = conn, resp.SessionID, resp.SessionID
+	c.password = bytes.Clone(resp.Password)
+	return nil
+}
+
+// drain expects the server to close the client's former connection.
+func (s *side) drain(slot int) error {
+	c := &s.clients[slot]
+	for {
+		f, err := c.conn.next()
+		if err != nil {
+			return fmt.Errorf("former connection: %w", err)
+		}
+		if f.closed {
+			s.say(slot, "former connection closed")
+			return nil
+		}
+		if f.event != nil {
+			s.say(slot, "%s, on the former connection", s.eventLine(f.event))
+			continue
+		}
+		s.say(slot, "%s, on the former connection", s.reply(wire.OpPing, f))
+	}
+}
+
+// endOld closes the session that the client had before, so that none is left
+// behind that nobody knows how to end.
+func (s *side) endOld(slot int) {
+	c := &s.clients[slot]
+	f, err := c.conn.ask(wire.OpCloseSession, nil)
+	if err == nil && !f.closed {
+		s.zxids.wrote(f.header.Zxid)
+	}
+	// The server closes, once it has forgotten the connection's watches.
+	for err == nil && !f.closed {
+		f, err = c.conn.next()
+	}
+	c.conn = nil
+}

@@ -1,0 +1,223 @@
+package differential
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/base64"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock/internal/jute"
+	"github.com/zklock/zklock/internal/wire"
+	"github.com/zklock/zklock/test/zkreal"
+	"github.com/zklock/zklock/zkserver"
+)
+
+// superSecret proves the identity that may do everything.
+const superSecret = "super:secret"
+
+// Setup is how both servers of a pair are configured.
+type Setup struct {
+	Name string
+	// Waiting makes timeouts short and collects containers often; without it
+	// nothing happens by itself.
+	Waiting bool
+	// Strict enables the reconfiguration, which a standalone server then refuses
+	// in another way, and enforces quotas.
+	Strict bool
+}
+
+// pair is one ZooKeeper and one server of ours that have seen the same.
+type pair struct {
+	setup  Setup
+	dials  [2]func() (net.Conn, error)
+	bases  [2]int64
+	places atomic.Int64
+	// shrinking is set when the pair is used to shrink a script.
+	cleanup []func()
+}
+
+// limits are the session timeouts' bounds, in ms, and how often containers are
+// looked for.
+func (s Setup) limits() (shortest, longest, collect int) {
+	if s.Waiting {
+		return 200, 120_000, 50
+	}
+	return 20_000, 60_000, 3_600_000
+}
+
+// newPair starts both servers.
+func newPair(tb testing.TB, setup Setup) (*pair, error) {
+	shortest, longest, collect := setup.limits()
+	digest := superDigest()
+	enforce := fmt.Sprint(setup.Strict)
+	java := zkreal.Standalone(tb, zkreal.Config{
+		TickTime: 50 * time.Millisecond, SuperDigest: digest, ReconfigEnabled: setup.Strict,
+		Extra: map[string]string{
+			"minSessionTimeout": fmt.Sprint(shortest), "maxSessionTimeout": fmt.Sprint(longest),
+			"znode.container.checkIntervalMs": fmt.Sprint(collect), "enforceQuota": enforce,
+		},
+		JavaFlags: []string{"-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"},
+	})
+	ours, err := zkserver.New(zkserver.Options{
+		Compat38: true, ExtendedTypes: true, SuperDigest: digest, ReconfigEnabled: setup.Strict,
+		TickTime: 50 * time.Millisecond, MinSessionTimeout: time.Duration(shortest) * time.Millisecond,
+		MaxSessionTimeout:      time.Duration(longest) * time.Millisecond,
+		ContainerCheckInterval: time.Duration(collect) * time.Millisecond, MaxClientConns: -1,
+	})
+	if err != nil {
+		return nil, err
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = ours.Serve(ln) }) // ends with Close
+	p := &pair{setup: setup, dials: [2]func() (net.Conn, error){dialer(java.Addr()), dialer(ln.Addr().String())}}
+	p.cleanup = []func(){java.Kill, func() { _ = ours.Close(); wg.Wait() }}
+	for i := range p.dials {
+		admin, err := p.admin(i)
+		if err != nil {
+			p.close()
+			return nil, err
+		}
+		f, err := admin.ask(wire.OpExists, &wire.ExistsRequest{Path: "/"})
+		if err != nil {
+			p.close()
+			return nil, err
+		}
+		p.bases[i] = f.header.Zxid
+		_ = admin.Close()
+	}
+	return p, nil
+}
+
+func (p *pair) close() {
+	for _, f := range p.cleanup {
+		f()
+	}
+}
+
+// superDigest is superSecret as servers are told it.
+func superDigest() string {
+	sum := sha1.Sum([]byte(superSecret))
+	return "super:" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// dialer dials a server.
+func dialer(addr string) func() (net.Conn, error) {
+	return func() (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		return (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	}
+}
+
+// admin opens a session that may do everything on one of the servers. Its end is
+// its connection's, and after a minute the session's.
+func (p *pair) admin(i int) (*conn, error) {
+	c, err := dialConn(p.dials[i])
+	if err != nil {
+		return nil, err
+	}
+	q := wire.ConnectRequest{Timeout: 60_000, Password: make([]byte, 16), HasReadOnly: true}
+	if err := c.write(wire.AppendRecord(nil, &q)); err != nil {
+		return nil, err
+	}
+	b, err := c.raw()
+	if err != nil || b == nil {
+		return nil, fmt.Errorf("differential: admin's handshake: %w", err)
+	}
+	f, err := c.ask(wire.OpAuth, &wire.AuthPacket{Scheme: "digest", Auth: []byte(superSecret)})
+	if err != nil || f.closed || f.header.Err != wire.ErrOK {
+		return nil, fmt.Errorf("differential: admin's authentication: %v, %w", f.header.Err, err)
+	}
+	return c, nil
+}
+
+// sides are the two servers as the next script will see them.
+func (p *pair) sides() (*[2]*side, error) {
+	place := place(int(p.places.Add(1)))
+	var sides [2]*side
+	for i := range sides {
+		admin, err := p.admin(i)
+		if err != nil {
+			return nil, err
+		}
+		s := &side{name: [2]string{"java", "ours"}[i], dial: p.dials[i], admin: admin, place: place, timeout: 30_000}
+		s.zxids = zxids{exact: !p.setup.Waiting, base: p.bases[i]}
+		f, err := admin.ask(wire.OpExists, &wire.ExistsRequest{Path: "/"})
+		if err != nil {
+			return nil, err
+		}
+		s.zxids.seen = []int64{f.header.Zxid}
+		sides[i] = s
+	}
+	return &sides, nil
+}
+
+// sweep removes what the script left behind, ends its sessions, and the admin's.
+func (s *side) sweep() error {
+	s.close()
+	for _, c := range s.clients {
+		if c.session == 0 {
+			continue
+		}
+		if err := s.endSession(&c); err != nil {
+			return err
+		}
+	}
+	for _, root := range []string{s.place, "/zookeeper/quota" + s.place} {
+		if err := s.removeAll(root); err != nil {
+			return err
+		}
+	}
+	if _, err := s.admin.ask(wire.OpCloseSession, nil); err != nil {
+		return err
+	}
+	return s.admin.Close()
+}
+
+// endSession takes a session up again to end it.
+func (s *side) endSession(c *client) error {
+	conn, err := dialConn(s.dial)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	q := s.connectRequest(c, &Handshake{Session: "own", Password: "right", Timeout: s.timeout})
+	if err := conn.write(q); err != nil {
+		return err
+	}
+	b, err := conn.raw()
+	if err != nil || b == nil {
+		return fmt.Errorf("differential: a session can't be ended: %w", err)
+	}
+	var resp wire.ConnectResponse
+	resp.Decode(jute.NewReader(b))
+	if resp.SessionID == 0 {
+		return nil // it was over already
+	}
+	_, err = conn.ask(wire.OpCloseSession, nil)
+	return err
+}
+
+// removeAll deletes a node and everything below it.
+func (s *side) removeAll(path string) error {
+	names, err := s.children(path)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := s.removeAll(path + "/" + name); err != nil {
+			return err
+		}
+	}
+	_, err = s.admin.ask(wire.OpDelete, &wire.DeleteRequest{Path: path, Version: -1})
+	return err
+}

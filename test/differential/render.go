@@ -1,0 +1,124 @@
+package differential
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/zklock/zklock/internal/jute"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// takesZxid reports whether a request makes a transaction.
+func takesZxid(op wire.OpCode) bool {
+	switch op {
+	case wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL, wire.OpDelete,
+		wire.OpSetData, wire.OpSetACL, wire.OpMulti, wire.OpReconfig, wire.OpCloseSession:
+		return true
+	}
+	return false
+}
+
+// reply describes a reply so that two servers' can be compared.
+func (s *side) reply(op wire.OpCode, f frame) string {
+	if f.closed {
+		return "closed"
+	}
+	id := s.zxids.reading(f.header.Zxid)
+	if takesZxid(op) {
+		s.zxids.wrote(f.header.Zxid)
+		id = s.zxids.name(f.header.Zxid)
+	}
+	head := fmt.Sprintf("xid %d zxid %s %s", f.header.Xid, id, f.header.Err.Name())
+	resp := wire.NewResponse(op)
+	if f.header.Err != wire.ErrOK || resp == nil {
+		if len(f.body) > 0 {
+			head += fmt.Sprintf(", body %x", f.body)
+		}
+		return head
+	}
+	body := bytes.ReplaceAll(f.body, []byte(s.place), []byte(placeholder))
+	r := jute.NewReader(body)
+	resp.Decode(r)
+	// What decodes and encodes to the same bytes loses nothing by being shown as
+	// its fields.
+	if err := r.Finish(); err != nil || !bytes.Equal(resp.Append(nil), body) {
+		return fmt.Sprintf("%s, undecodable (%v): %x", head, err, body)
+	}
+	return head + " " + s.body(resp)
+}
+
+// body shows a reply with what differs between servers mapped.
+func (s *side) body(resp wire.Record) string {
+	switch m := resp.(type) {
+	case *wire.Create2Response:
+		return m.Path + " " + s.stat(m.Stat)
+	case *wire.ExistsResponse:
+		return s.stat(m.Stat)
+	case *wire.GetDataResponse:
+		return fmt.Sprintf("%q nil=%v %s", m.Data, m.Data == nil, s.stat(m.Stat))
+	case *wire.SetDataResponse:
+		return s.stat(m.Stat)
+	case *wire.SetACLResponse:
+		return s.stat(m.Stat)
+	case *wire.GetACLResponse:
+		return fmt.Sprintf("%v %s", m.ACL, s.stat(m.Stat))
+	case *wire.GetChildrenResponse:
+		return sorted(m.Children)
+	case *wire.GetChildren2Response:
+		return sorted(m.Children) + " " + s.stat(m.Stat)
+	case *wire.GetEphemeralsResponse:
+		return sorted(m.Ephemerals)
+	case *wire.WhoAmIResponse:
+		// Java keeps identities in a set of its own.
+		slices.SortFunc(m.ClientInfo, func(a, b wire.ClientInfo) int {
+			return strings.Compare(a.AuthScheme+":"+a.User, b.AuthScheme+":"+b.User)
+		})
+	case *wire.MultiResponse:
+		var parts []string
+		for _, r := range m.Results {
+			part := fmt.Sprintf("%v %s", r.Op, r.Err.Name())
+			if r.Resp != nil {
+				part += " " + s.body(r.Resp)
+			}
+			parts = append(parts, part)
+		}
+		return "[" + strings.Join(parts, "; ") + "]"
+	}
+	return show(resp)
+}
+
+// sorted shows names that Java takes from a hash table.
+func sorted(names []string) string {
+	if names == nil {
+		return "null"
+	}
+	list := slices.Clone(names)
+	slices.Sort(list)
+	return fmt.Sprintf("%q", list)
+}
+
+// stat shows a Stat: zxids and sessions by their names, times by their zxids.
+func (s *side) stat(st wire.Stat) string {
+	z := &s.zxids
+	return fmt.Sprintf("{czxid %s%s mzxid %s%s pzxid %s version %d cversion %d aversion %d owner %s length %d children %d}",
+		z.name(st.Czxid), z.time(st.Czxid, st.Ctime), z.name(st.Mzxid), z.time(st.Mzxid, st.Mtime), z.name(st.Pzxid),
+		st.Version, st.Cversion, st.Aversion, s.sessionName(st.EphemeralOwner), st.DataLength, st.NumChildren)
+}
+
+// sessionName numbers the script's sessions in the order of their beginning.
+func (s *side) sessionName(id int64) string {
+	if id == 0 {
+		return "none"
+	}
+	if i := slices.Index(s.sessions, id); i >= 0 {
+		return fmt.Sprintf("session %d", i)
+	}
+	return "foreign"
+}
+
+// eventLine describes an event.
+func (s *side) eventLine(e *wire.WatcherEvent) string {
+	return fmt.Sprintf("event %v %v %s", e.Type, e.State, strings.ReplaceAll(e.Path, s.place, placeholder))
+}

@@ -1,0 +1,119 @@
+package differential
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/zklock/zklock/internal/jute"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// verdict is what came of a script.
+type verdict struct {
+	step  int         // where the servers differed, -1 if they did not
+	lines [2][]string // what they showed there
+	used  []string    // names of the deliberate differences met
+	cover coverage
+}
+
+// differs reports whether the servers differed.
+func (v *verdict) differs() bool { return v.step >= 0 }
+
+// run plays a script on both servers, until they differ. An error means that the
+// comparison failed, not that it found something; a server that is silent counts
+// as a difference.
+func (p *pair) run(script Script) (v verdict, err error) {
+	sides, err := p.sides()
+	if err != nil {
+		return v, err
+	}
+	v = verdict{step: -1, cover: coverage{}}
+	for i, st := range append(slices.Clone(script), Step{Kind: kindFinal}) {
+		lines, errs := both(sides, st)
+		v.cover.note(st, lines[0])
+		for j, e := range errs {
+			if e != nil {
+				lines[j] = append(lines[j], e.Error())
+			}
+		}
+		if slices.Equal(lines[0], lines[1]) && errs[0] == nil && errs[1] == nil {
+			continue
+		}
+		if d := excuse(st, lines); d != "" && errs[0] == nil && errs[1] == nil {
+			v.used = append(v.used, d)
+			continue
+		}
+		v.step, v.lines = i, lines
+		break
+	}
+	var wg sync.WaitGroup
+	var errs [2]error
+	for i, s := range sides {
+		wg.Go(func() { errs[i] = s.sweep() })
+	}
+	wg.Wait()
+	for _, e := range errs {
+		if e != nil && !v.differs() {
+			return v, e
+		}
+	}
+	return v, nil
+}
+
+// kindFinal compares the whole of what a script left.
+const kindFinal Kind = "final"
+
+// both plays a step on both servers at the same time.
+func both(sides *[2]*side, st Step) (lines [2][]string, errs [2]error) {
+	var wg sync.WaitGroup
+	for i, s := range sides {
+		wg.Go(func() {
+			if st.Kind == kindFinal {
+				lines[i], errs[i] = s.dump()
+				return
+			}
+			lines[i], errs[i] = s.play(st)
+		})
+	}
+	wg.Wait()
+	return lines, errs
+}
+
+// dump describes all nodes in the script's place and its quotas.
+func (s *side) dump() ([]string, error) {
+	s.lines = nil
+	for _, root := range []string{s.place, "/zookeeper/quota" + s.place} {
+		if err := s.dumpNode(root); err != nil {
+			return s.lines, err
+		}
+	}
+	return s.lines, nil
+}
+
+func (s *side) dumpNode(path string) error {
+	f, err := s.admin.ask(wire.OpGetData, &wire.GetDataRequest{Path: path})
+	if err != nil || f.header.Err == wire.ErrNoNode {
+		return err
+	}
+	var data wire.GetDataResponse
+	data.Decode(jute.NewReader(f.body))
+	if f, err = s.admin.ask(wire.OpGetACL, &wire.GetACLRequest{Path: path}); err != nil {
+		return err
+	}
+	var acl wire.GetACLResponse
+	acl.Decode(jute.NewReader(f.body))
+	s.lines = append(s.lines, strings.ReplaceAll(fmt.Sprintf("%s: %v %s", path, acl.ACL, s.body(&data)), s.place, placeholder))
+	names, err := s.children(path)
+	if err != nil {
+		return err
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if err := s.dumpNode(path + "/" + name); err != nil {
+			return err
+		}
+	}
+	return nil
+}

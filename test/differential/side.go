@@ -1,0 +1,241 @@
+package differential
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/zklock/zklock/internal/jute"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// slots is how many clients a script has.
+const slots = 3
+
+// client is one of a script's clients on one server.
+type client struct {
+	conn     *conn // nil while it has none
+	session  int64 // zero before the first, and after one's end
+	last     int64 // the last session it had, which may be over
+	password []byte
+}
+
+// side is one server under comparison, as one script sees it.
+type side struct {
+	name     string
+	dial     func() (net.Conn, error)
+	admin    *conn // with all rights; takes no part in the comparison
+	place    string
+	timeout  int32 // of sessions, ms
+	clients  [slots]client
+	sessions []int64 // the script's sessions, in the order of their beginning
+	zxids    zxids
+	lines    []string // what the current step showed
+}
+
+func (s *side) say(slot int, format string, args ...any) {
+	s.lines = append(s.lines, fmt.Sprintf("%d: ", slot)+fmt.Sprintf(format, args...))
+}
+
+// play carries a step out and describes everything that came of it, on all of the
+// script's connections.
+func (s *side) play(st Step) ([]string, error) {
+	s.lines = nil
+	err := s.do(st)
+	if err == nil {
+		err = s.settle(st)
+	}
+	if err != nil {
+		return s.lines, fmt.Errorf("%s: %v: %w", s.name, st, err)
+	}
+	return s.lines, nil
+}
+
+func (s *side) do(st Step) error {
+	c := &s.clients[st.Slot]
+	switch st.Kind {
+	case KindRequest:
+		return s.requests(st.Slot, []Step{st})
+	case KindBurst:
+		return s.requests(st.Slot, st.Burst)
+	case KindHandshake:
+		return s.handshake(st.Slot, st.Hand)
+	case KindCut:
+		s.hangUp(st.Slot)
+	case KindExpire, KindVanish:
+		return s.expire(st)
+	case KindGone:
+		if err := s.requests(st.Slot, st.Burst); err != nil {
+			return err
+		}
+		return s.waitGone(s.real(st.Path))
+	case KindWrong:
+		if c.session == 0 {
+			return nil
+		}
+		// The stranger, and then the rightful client: what became of its
+		// connection shows in what it gets to hear.
+		if err := s.handshake(st.Slot, &Handshake{Session: "own", Password: "zero", Timeout: s.timeout, Byte: true}); err != nil {
+			return err
+		}
+		if err := s.ping(st.Slot); err != nil {
+			return err
+		}
+		return s.handshake(st.Slot, &Handshake{Session: "own", Password: "right", Timeout: s.timeout, Byte: true})
+	}
+	return nil
+}
+
+// real puts the script's own place into a path or a body.
+func (s *side) real(text string) string { return strings.ReplaceAll(text, placeholder, s.place) }
+
+// ensure connects a client that has no connection: to its session, or if that is
+// over to a new one.
+func (s *side) ensure(slot int) error {
+	c := &s.clients[slot]
+	for _, how := range []string{"own", "new"} {
+		if c.conn != nil || how == "own" && c.session == 0 {
+			continue
+		}
+		if err := s.handshake(slot, &Handshake{Session: how, Password: "right", Timeout: s.timeout, Byte: true}); err != nil {
+			return err
+		}
+	}
+	if c.conn == nil {
+		return fmt.Errorf("no session to be had: %w", errSilent)
+	}
+	return nil
+}
+
+// requests sends one or several requests at once and describes the replies, with
+// the events between them.
+func (s *side) requests(slot int, steps []Step) error {
+	if err := s.ensure(slot); err != nil {
+		return err
+	}
+	c := &s.clients[slot]
+	var out []byte
+	for _, st := range steps {
+		body := []byte(s.real(string(st.Body)))
+		if st.Back > 0 && len(body) >= 8 {
+			copy(body, jute.AppendInt64(nil, s.zxids.back(st.Back-1)))
+		}
+		out = append(out, request(st.Xid, st.Op, body)...)
+	}
+	if err := c.conn.write(out); err != nil {
+		return err
+	}
+	for _, st := range steps {
+		if err := s.await(slot, st.Op); err != nil || c.conn == nil {
+			return err
+		}
+		if st.Op == wire.OpCloseSession {
+			c.session = 0
+		}
+	}
+	return nil
+}
+
+// await reads one reply, and the events before it.
+func (s *side) await(slot int, op wire.OpCode) error {
+	c := &s.clients[slot]
+	for {
+		f, err := c.conn.next()
+		if err != nil {
+			return err
+		}
+		if f.event != nil {
+			s.say(slot, "%s", s.eventLine(f.event))
+			continue
+		}
+		s.say(slot, "%s", s.reply(op, f))
+		if f.closed {
+			c.conn = nil
+		}
+		return nil
+	}
+}
+
+// ping shows what came before a ping's reply, and whether there is one.
+func (s *side) ping(slot int) error {
+	if s.clients[slot].conn == nil {
+		return nil
+	}
+	if err := s.clients[slot].conn.write(request(wire.XidPing, wire.OpPing, nil)); err != nil {
+		return err
+	}
+	return s.await(slot, wire.OpPing)
+}
+
+// settle lets every connection show what the step brought it: a ping's reply
+// comes behind it. Java ends sessions' nodes in the order of a hash table.
+func (s *side) settle(st Step) error {
+	for slot := range s.clients {
+		if err := s.ping(slot); err != nil {
+			return err
+		}
+	}
+	if ends(st) {
+		s.lines = sortEvents(s.lines)
+	}
+	f, err := s.admin.ask(wire.OpExists, &wire.ExistsRequest{Path: "/"})
+	if err != nil {
+		return err
+	}
+	if f.closed {
+		return errors.New("differential: the server closed a connection for no reason")
+	}
+	s.zxids.seen = append(s.zxids.seen, f.header.Zxid)
+	return nil
+}
+
+// ends reports whether a step may end a session with several nodes.
+func ends(st Step) bool {
+	switch st.Kind {
+	case KindExpire, KindVanish, KindGone:
+		return true
+	case KindBurst:
+		return slices.ContainsFunc(st.Burst, func(b Step) bool { return b.Op == wire.OpCloseSession })
+	}
+	return st.Op == wire.OpCloseSession
+}
+
+// sortEvents sorts each run of events of one connection.
+func sortEvents(lines []string) []string {
+	isEvent := func(l string) bool { return strings.HasPrefix(l[strings.Index(l, " ")+1:], "event ") }
+	for i := 0; i < len(lines); {
+		j := i
+		for j < len(lines) && isEvent(lines[j]) && lines[j][:2] == lines[i][:2] {
+			j++
+		}
+		slices.Sort(lines[i:j])
+		i = max(j, i+1)
+	}
+	return lines
+}
+
+// hangUp breaks a client's connection.
+func (s *side) hangUp(slot int) {
+	c := &s.clients[slot]
+	if c.conn != nil {
+		_ = c.conn.Close()
+		c.conn = nil
+	}
+}
+
+// close breaks all connections but the admin's.
+func (s *side) close() {
+	for slot := range s.clients {
+		s.hangUp(slot)
+	}
+}
+
+// randomPassword is no session's.
+func randomPassword() []byte {
+	b := make([]byte, 16)
+	_, _ = rand.Read(b) // never fails
+	return b
+}

@@ -1,0 +1,86 @@
+package differential
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/zklock/zklock/internal/jute"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// poll is how often a server is asked whether something has come to pass.
+const poll = 10 * time.Millisecond
+
+// expire lets a client's session end by its silence: it takes its session up once
+// more with the shortest timeout there is, and says nothing any more. Both servers
+// close the connection when the session's end is done, not before.
+func (s *side) expire(st Step) error {
+	if err := s.ensure(st.Slot); err != nil {
+		return err
+	}
+	c := &s.clients[st.Slot]
+	mark := fmt.Sprintf("%s-%d", s.place, st.Slot)
+	if st.Kind == KindVanish {
+		// The only trace of the end will be that this is gone.
+		open := []wire.ACL{{Perms: wire.PermAll, Scheme: "world", ID: "anyone"}}
+		f, err := c.conn.ask(wire.OpCreate, &wire.CreateRequest{Path: mark, ACL: open, Flags: wire.ModeEphemeral})
+		if err != nil || f.header.Err != wire.ErrOK {
+			return fmt.Errorf("mark %s: %v, %w", mark, f.header.Err, err)
+		}
+		s.zxids.wrote(f.header.Zxid)
+	}
+	h := Handshake{Session: "own", Password: "right", Timeout: shortest, Byte: true}
+	if err := s.handshake(st.Slot, &h); err != nil {
+		return err
+	}
+	if st.Kind == KindVanish {
+		s.hangUp(st.Slot)
+		return s.waitGone(mark)
+	}
+	for c.conn != nil {
+		f, err := c.conn.next()
+		switch {
+		case err != nil:
+			return err
+		case f.closed:
+			s.say(st.Slot, "expired")
+			c.conn = nil
+		case f.event != nil:
+			s.say(st.Slot, "%s", s.eventLine(f.event))
+		default:
+			s.say(st.Slot, "%s, of nothing", s.reply(wire.OpPing, f))
+		}
+	}
+	return nil
+}
+
+// waitGone waits until the server has removed a node by itself.
+func (s *side) waitGone(path string) error {
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	tick := time.NewTicker(poll)
+	defer tick.Stop()
+	for {
+		f, err := s.admin.ask(wire.OpExists, &wire.ExistsRequest{Path: path})
+		if err != nil || f.header.Err == wire.ErrNoNode {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			return fmt.Errorf("%w: %s is still there after %v", errSilent, path, patience)
+		}
+	}
+}
+
+// children lists a node's children with all rights.
+func (s *side) children(path string) ([]string, error) {
+	f, err := s.admin.ask(wire.OpGetChildren, &wire.GetChildrenRequest{Path: path})
+	if err != nil || f.header.Err != wire.ErrOK {
+		return nil, err
+	}
+	var resp wire.GetChildrenResponse
+	r := jute.NewReader(f.body)
+	resp.Decode(r)
+	return resp.Children, r.Finish()
+}
