@@ -69,7 +69,8 @@ func (s *Server) greet(c *conn, frame []byte) {
 	var req wire.ConnectRequest
 	r := jute.NewReader(frame)
 	req.Decode(r)
-	if err := r.Finish(); err != nil {
+	// As in Java, what stands behind the record is passed over.
+	if err := r.Err(); err != nil {
 		c.ended = true
 		c.fail(fmt.Errorf("zkserver: bad connect request: %w", err))
 		return

@@ -19,8 +19,12 @@ func isWrite(op wire.OpCode) bool {
 // id as well, and the record of it keeps the ids from going back.
 func (t *Tree) write(c *conn, op wire.OpCode, r *jute.Reader, now Now, out *Out) (wire.Record, wire.ErrCode) {
 	req := wire.NewRequest(op)
-	// Java has taken the transaction id before it looks at the body.
+	// Java has taken the transaction id before it looks at the body, but for a
+	// reconfiguration.
 	if req.Decode(r); r.Err() != nil {
+		if op == wire.OpReconfig {
+			return nil, wire.ErrMarshalling
+		}
 		return nil, t.fail(wire.ErrMarshalling, now, out)
 	}
 	if m, ok := req.(*wire.MultiRequest); ok {
