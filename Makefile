@@ -1,15 +1,15 @@
 # Everything runs from a fresh clone: `make check` is what the README gives for
 # the tests, and what the continuous integration runs.
 
-MODULES    := . ./cmd/zklock ./test
+MODULES    := . ./bench ./cmd/zklock ./test
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME   ?= 20000x
 GO         ?= go
 
-.PHONY: check deps lint vet format test race test-command spec spec-table test-real fuzz simulate build clean
+.PHONY: check deps lint vet format test race test-command test-bench spec spec-table test-real fuzz simulate bench-server build clean
 
 ## check: all of the below, over all modules.
-check: deps lint test race test-command spec test-real fuzz
+check: deps lint test race test-command test-bench spec test-real fuzz
 
 ## deps: install what the tests against real ZooKeeper need, where it may.
 deps:
@@ -43,6 +43,15 @@ race:
 ## test-command: the command, as typed.
 test-command:
 	cd cmd/zklock && $(GO) test ./...
+
+## test-bench: the comparisons themselves, with next to no load.
+test-bench:
+	cd bench && $(GO) test ./...
+
+## bench-server: the embedded server and Apache ZooKeeper under the same load, on
+## this disk; some eight minutes. BENCHFLAGS=-quick takes one.
+bench-server:
+	$(GO) run ./bench server $(BENCHFLAGS)
 
 ## test-real: against Apache ZooKeeper, Curator and kazoo. Skips loudly what is
 ## not installed; ZKLOCK_REQUIRE_REAL=1 makes that a failure. One package at a

@@ -1,0 +1,87 @@
+package load
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+
+	"github.com/zklock/zklock/internal/jute"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// Pairs is the job of creating a node and deleting it again, each client its
+// own, with one request under way.
+type Pairs struct {
+	paths   []string
+	created []bool  // whether the node is there
+	zxids   []int64 // of each client's last write
+	Writes  int     // that were answered
+}
+
+// NewPairs makes the job for a number of clients, with nodes below parent.
+func NewPairs(parent string, clients int) *Pairs {
+	p := &Pairs{paths: make([]string, clients), created: make([]bool, clients), zxids: make([]int64, clients)}
+	for i := range p.paths {
+		p.paths[i] = parent + "/c" + strconv.Itoa(i)
+	}
+	return p
+}
+
+// Next implements [Job].
+func (p *Pairs) Next(i int, xid int32, last bool, b []byte) ([]byte, bool) {
+	switch {
+	case p.created[i]:
+		return wire.AppendRequest(b, xid, wire.OpDelete, &wire.DeleteRequest{Path: p.paths[i], Version: -1}), true
+	case last:
+		return b, false
+	}
+	return wire.AppendRequest(b, xid, wire.OpCreate, createRequest(p.paths[i], nil)), true
+}
+
+// Check implements [Job]: every write succeeds, and later ones have higher ids.
+// A delete that succeeds shows that the create had not been lost.
+func (p *Pairs) Check(i int, h wire.ReplyHeader, _ []byte) error {
+	if h.Err != wire.ErrOK {
+		return fmt.Errorf("%w: %s, node there: %t: %w", ErrAnswer, p.paths[i], p.created[i], h.Err)
+	}
+	if h.Zxid <= p.zxids[i] {
+		return fmt.Errorf("%w: %s: zxid %#x after %#x", ErrAnswer, p.paths[i], h.Zxid, p.zxids[i])
+	}
+	p.zxids[i] = h.Zxid
+	p.created[i] = !p.created[i]
+	p.Writes++
+	return nil
+}
+
+// Reads is the job of reading one node's data over and over.
+type Reads struct {
+	path string
+	data []byte
+}
+
+// NewReads makes the job for a node with the given data.
+func NewReads(path string, data []byte) *Reads { return &Reads{path: path, data: data} }
+
+// Next implements [Job].
+func (r *Reads) Next(_ int, xid int32, last bool, b []byte) ([]byte, bool) {
+	if last {
+		return b, false
+	}
+	return wire.AppendRequest(b, xid, wire.OpGetData, &wire.GetDataRequest{Path: r.path}), true
+}
+
+// Check implements [Job]: every answer has the data.
+func (r *Reads) Check(_ int, h wire.ReplyHeader, body []byte) error {
+	return checkData(h, body, r.data)
+}
+
+// checkData checks an answer to getData.
+func checkData(h wire.ReplyHeader, body, want []byte) error {
+	if h.Err != wire.ErrOK {
+		return fmt.Errorf("%w: getData: %w", ErrAnswer, h.Err)
+	}
+	if got := jute.NewReader(body).Buffer(); !bytes.Equal(got, want) {
+		return fmt.Errorf("%w: getData: %q, want %q", ErrAnswer, got, want)
+	}
+	return nil
+}

@@ -1,0 +1,143 @@
+package serverload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/zklock/zklock/bench/internal/load"
+	"github.com/zklock/zklock/bench/internal/peer"
+	"github.com/zklock/zklock/bench/internal/rounds"
+)
+
+// bench is one comparison under way.
+type bench struct {
+	opts    Options
+	kinds   []*peer.Kind
+	plan    rounds.Plan
+	table   *rounds.Table
+	servers []*peer.Server // those that take the load, one of each kind
+	payload []byte
+}
+
+// Run compares Apache ZooKeeper with the embedded server and returns the table.
+// Errors: one that wraps [ErrOptions], a server that cannot be run, or, wrapping
+// load.ErrAnswer, one that answered what cannot be right: then there is no table.
+func Run(ctx context.Context, opts Options) (*rounds.Table, error) {
+	if err := opts.check(); err != nil {
+		return nil, err
+	}
+	java, err := peer.Java()
+	if err != nil {
+		return nil, err
+	}
+	embedded, err := peer.Embedded(ctx, opts.Dir, opts.Zklock)
+	if err != nil {
+		return nil, err
+	}
+	return compare(ctx, opts, java, embedded)
+}
+
+// compare is Run with servers of any make.
+func compare(ctx context.Context, opts Options, kinds ...*peer.Kind) (*rounds.Table, error) {
+	b := &bench{opts: opts, kinds: kinds, payload: make([]byte, opts.Data)}
+	b.plan = rounds.Plan{Rounds: opts.Rounds, Quiet: opts.Quiet, Retries: opts.Retries, Log: opts.Log}
+	for _, k := range kinds {
+		b.plan.Contenders = append(b.plan.Contenders, k.Name)
+	}
+	b.table = rounds.NewTable(b.plan.Contenders, b.rows()...)
+	if err := errors.Join(b.underLoad(ctx), b.fromStart(ctx)); err != nil {
+		return nil, err
+	}
+	b.table.Finish()
+	return b.table, nil
+}
+
+// rows are the lines of the table.
+func (b *bench) rows() []rounds.Row {
+	var rows []rounds.Row
+	for _, n := range b.opts.Clients {
+		rows = append(rows, jobRows("create+delete", n)...)
+	}
+	for _, n := range b.opts.Clients {
+		rows = append(rows, jobRows("getData", n)...)
+	}
+	rows = append(rows, rounds.Row{Name: b.fanoutRow(), Unit: "ms"}, rounds.Row{Name: loadedRow, Unit: "MiB", Goal: 0.1})
+	return append(rows, b.startRows()...)
+}
+
+// underLoad measures what servers do that have been running for a while.
+func (b *bench) underLoad(ctx context.Context) (err error) {
+	defer func() {
+		for _, s := range b.servers {
+			s.Kill()
+		}
+	}()
+	for _, k := range b.kinds {
+		s, err := peer.New(k, filepath.Join(b.opts.Dir, "load-"+k.Name))
+		if err != nil {
+			return err
+		}
+		if _, err := s.Start(); err != nil {
+			return err
+		}
+		b.servers = append(b.servers, s)
+		if err := b.prepare(s); err != nil {
+			return fmt.Errorf("%s: %w", k.Name, err)
+		}
+	}
+	for round := range b.opts.Rounds {
+		if err := b.loadRound(ctx, round); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// The nodes that the load is about.
+const (
+	pairsPath = "/pairs"
+	readPath  = "/read"
+	watchPath = "/watched"
+)
+
+// prepare makes the nodes and warms a server up.
+func (b *bench) prepare(s *peer.Server) error {
+	c, err := load.Dial(s.Addr)
+	if err != nil {
+		return err
+	}
+	for _, path := range []string{pairsPath, readPath, watchPath} {
+		if err := c.Create(path, b.payload); err != nil {
+			return err
+		}
+	}
+	if err := c.Close(); err != nil {
+		return err
+	}
+	const clients = 16
+	if _, err := b.pairs(s, clients, b.opts.Warm/2); err != nil {
+		return err
+	}
+	_, err = b.reads(s, clients, b.opts.Warm/2)
+	return err
+}
+
+// pids are the processes that take part.
+func (b *bench) pids() []int {
+	var pids []int
+	for _, s := range b.servers {
+		pids = append(pids, s.PID())
+	}
+	return pids
+}
+
+// remove deletes a server's files.
+func remove(dir string) error {
+	if err := os.RemoveAll(dir); err != nil {
+		return fmt.Errorf("serverload: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+// Command bench compares this project with others on this machine:
+//
+//	bench server   the embedded server with Apache ZooKeeper
+//
+// Everything runs on the loopback interface and on one disk, in turns, and ends
+// in a table of medians with ratios. Only the ratios mean anything on another
+// machine. It exits with 1 on errors alone, among them any answer that cannot be
+// right; whether goals are reached is for people to judge.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/zklock/zklock/bench/internal/rounds"
+	"github.com/zklock/zklock/bench/internal/serverload"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// run does the comparison that the first argument names.
+func run(ctx context.Context, args []string) error {
+	if len(args) == 0 {
+		return errors.New("say what to compare: bench server")
+	}
+	switch args[0] {
+	case "server":
+		return server(ctx, args[1:])
+	}
+	return fmt.Errorf("%q is nothing to compare: bench server", args[0])
+}
+
+// server is "bench server".
+func server(ctx context.Context, args []string) error {
+	o := serverload.Defaults()
+	fs := flag.NewFlagSet("bench server", flag.ContinueOnError)
+	quick := fs.Bool("quick", false, "a picture in a minute; for figures run without")
+	dir := fs.String("dir", "bin", "keep the servers' files below this directory, on the disk to measure")
+	out := fs.String("json", filepath.Join("bin", "bench-server.json"), "write everything to this file")
+	fs.StringVar(&o.Zklock, "zklock", "", "run this zklock command instead of building it")
+	fs.IntVar(&o.Rounds, "rounds", o.Rounds, "measure so often")
+	fs.DurationVar(&o.Turn, "turn", o.Turn, "measure throughput for this long at a time")
+	fs.DurationVar(&o.Warm, "warm", o.Warm, "warm each server up for this long")
+	fs.IntVar(&o.Nodes, "nodes", o.Nodes, "znodes for the memory and the start")
+	fs.IntVar(&o.Sessions, "sessions", o.Sessions, "sessions for the memory")
+	fs.IntVar(&o.Retries, "retries", o.Retries, "repeat a round in which others had the processors so often")
+	fs.Float64Var(&o.Quiet, "quiet", o.Quiet, "share of the processors that others may have in a round")
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	if *quick {
+		o = o.Quick()
+	}
+	o.Log = os.Stderr
+	if err := os.MkdirAll(*dir, 0o755); err != nil {
+		return err
+	}
+	temp, err := os.MkdirTemp(*dir, "bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(temp)
+	// Paths in a configuration file are absolute.
+	if o.Dir, err = filepath.Abs(temp); err != nil {
+		return err
+	}
+	warnOfMemory(temp)
+	table, err := serverload.Run(ctx, o)
+	if err != nil {
+		return err
+	}
+	return report(table, *out)
+}
+
+// warnOfMemory says when there is no disk below the directory.
+func warnOfMemory(dir string) {
+	const tmpfsMagic = 0x01021994
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(dir, &st); err == nil && st.Type == tmpfsMagic {
+		fmt.Fprintf(os.Stderr, "bench: %s is in memory: syncs cost nothing there; give -dir on a disk\n", dir)
+	}
+}
+
+// report writes the table to standard output and to the file.
+func report(t *rounds.Table, out string) error {
+	if err := t.WriteText(os.Stdout); err != nil {
+		return err
+	}
+	y := t.Tally
+	fmt.Printf("\n%d rounds kept, %d thrown away since other processes had the processors, %d kept although they had (at most %.0f %%).\n",
+		y.Rounds, y.Discarded, y.Disturbed, 100*y.Worst)
+	f, err := os.Create(out)
+	if err != nil {
+		return err
+	}
+	return errors.Join(t.WriteJSON(f), f.Close())
+}

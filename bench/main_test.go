@@ -1,0 +1,33 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/zklock/zklock/bench/internal/rounds"
+)
+
+func TestRunRefuses(t *testing.T) {
+	for _, args := range [][]string{nil, {"nothing"}, {"server", "-nothing"}} {
+		if err := run(t.Context(), args); err == nil {
+			t.Errorf("%q was taken", args)
+		}
+	}
+}
+
+func TestReport(t *testing.T) {
+	table := rounds.NewTable([]string{"a", "b"}, rounds.Row{Name: "r"})
+	table.Finish()
+	out := filepath.Join(t.TempDir(), "x.json")
+	if err := report(table, out); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(out); err != nil || !strings.Contains(string(text), `"contenders"`) {
+		t.Errorf("%q, %v", text, err)
+	}
+	if err := report(table, filepath.Join(t.TempDir(), "none", "x")); err == nil {
+		t.Error("a file was made in a directory that does not exist")
+	}
+}
