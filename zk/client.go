@@ -77,6 +77,9 @@ func Dial(ctx context.Context, servers string, opts *Options) (*Client, error) {
 	if err != nil {
 		return nil, &Error{Op: "dial", Err: err, applied: AppliedNo}
 	}
+	if err := checkTLS(o.TLS, list); err != nil {
+		return nil, &Error{Op: "dial", Err: err, applied: AppliedNo}
+	}
 	c := newClient(list, root, o)
 	if _, bounded := ctx.Deadline(); !bounded {
 		var cancel context.CancelFunc

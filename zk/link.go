@@ -4,8 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -46,29 +44,10 @@ func (c *Client) connect(ctx context.Context, server string, deadline time.Durat
 	if c.opts.TLS == nil {
 		return l, nil
 	}
-	// The user's configuration is not changed: it may serve other clients.
-	cfg := c.opts.TLS
-	if cfg.ServerName == "" {
-		cfg = cfg.Clone()
-		cfg.ServerName = a.host
+	if l.conn, err = c.shake(ctx, a, raw); err != nil {
+		return nil, err
 	}
-	tlsConn := tls.Client(raw, cfg)
-	if err := tlsConn.HandshakeContext(ctx); err != nil {
-		raw.Close()
-		return nil, fmt.Errorf("TLS handshake failed, perhaps the port is a plain one: %w", err)
-	}
-	l.conn = tlsConn
 	return l, nil
-}
-
-// permanent reports whether a failure to connect will not mend itself.
-func permanent(err error) bool {
-	var cert *tls.CertificateVerificationError
-	var host x509.HostnameError
-	var alert tls.AlertError
-	var record tls.RecordHeaderError
-	return errors.Is(err, errWrongPeer) || errors.As(err, &cert) || errors.As(err, &host) ||
-		errors.As(err, &alert) || errors.As(err, &record)
 }
 
 // lengthSize is what stands before a frame.
@@ -81,12 +60,17 @@ func greet(br *bufio.Reader) error {
 	if err != nil {
 		if errors.Is(err, io.EOF) {
 			return errors.New("the server closed the connection without an answer: it may be starting, without " +
-				"a quorum, full for this address, or its data are older than what this client has seen")
+				"a quorum, full for this address, for TLS alone, or its data are older than what this client has seen")
 		}
-		return err
+		return refusal(err)
 	}
-	// A frame's length in these bytes would be above 300 MB for all of them: no
-	// answer of a ZooKeeper server can be mistaken for one.
+	return stranger(head)
+}
+
+// stranger names what begins to speak with these bytes, at least four, or
+// returns nil. A frame's length in the bytes of each would be above 300 MB: no
+// answer of a ZooKeeper server can be mistaken for one.
+func stranger(head []byte) error {
 	switch {
 	case bytes.HasPrefix(head, []byte("HTTP")):
 		return fmt.Errorf("%w: an HTTP server answered", errWrongPeer)

@@ -21,7 +21,12 @@ type Options struct {
 	// [Client.AddAuth]. Nil means none.
 	Auth []Auth
 	// TLS, if not nil, makes the connections TLS connections. An empty
-	// ServerName means the host in the connection string.
+	// ServerName means the host in the connection string; a unix socket has
+	// none, and needs it. For a client certificate that is renewed while the
+	// program runs set GetClientCertificate, which is asked at each connection.
+	// What is wrong with a certificate is found in Dial's error by errors.As:
+	// x509.UnknownAuthorityError, x509.CertificateInvalidError,
+	// x509.HostnameError.
 	TLS *tls.Config
 	// DialContext makes connections; network is "tcp" or "unix". Nil means
 	// that of a net.Dialer. It is called anew for each connection, with the

@@ -207,7 +207,8 @@ func (c *Client) read(l *link) {
 func (c *Client) lost(l *link, err error) {
 	now := boottime.Now()
 	c.mu.Lock()
-	if l.writeErr != nil {
+	// An alert says why writing failed, and is read after that.
+	if l.writeErr != nil && !permanent(err) {
 		err = l.writeErr
 	}
 	c.core.Lost(l.gen, err, now)
