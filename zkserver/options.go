@@ -70,6 +70,40 @@ type Options struct {
 	// zookeeper.DigestAuthenticationProvider.superDigest. Empty means nobody.
 	SuperDigest string
 
+	// SASLUsers are the passwords of the users who may authenticate by SASL
+	// with DIGEST-MD5, as the Server section of a JAAS file has them. Nil or
+	// empty means that SASL is refused. Names and passwords must not be empty.
+	SASLUsers map[string]string
+
+	// SuperUser is the SASL user who may do everything, as
+	// zookeeper.superUser. Empty means nobody.
+	SuperUser string
+
+	// X509SuperUser is the subject of the client certificates whose owners may
+	// do everything, as zookeeper.X509AuthenticationProvider.superUser: in the
+	// form of RFC 2253, "CN=root,O=zk". Empty means nobody.
+	X509SuperUser string
+
+	// AuthProviders are the schemes that access control lists may name besides
+	// world, auth, ip and digest, as the keys authProvider.*: "sasl" and "x509".
+	// Nil means sasl if there are SASLUsers and x509 if there is an
+	// X509SuperUser. A client with a certificate may name x509 in any case.
+	AuthProviders []string
+
+	// EnforceAuthSchemes demands of each client an identity of one of these
+	// schemes ("sasl", "digest", "x509", "ip") before it does anything else, as
+	// enforce.auth.enabled with enforce.auth.schemes. Who has none is told so
+	// (error -124) and cut off. Nil or empty demands nothing.
+	EnforceAuthSchemes []string
+
+	// RequireSASL is EnforceAuthSchemes with sasl alone, whatever else stands
+	// there, as sessionRequireClientSASLAuth. It needs SASLUsers.
+	RequireSASL bool
+
+	// SkipACL lets every client do everything, as skipACL. False, ZooKeeper's
+	// default, keeps access control on.
+	SkipACL bool
+
 	// ExtendedTypes allows nodes with a time to live, as
 	// zookeeper.extendedTypesEnabled. False, ZooKeeper's default, refuses them.
 	ExtendedTypes bool
@@ -175,6 +209,9 @@ func (o *Options) check() error {
 		if n.value < n.least {
 			return fmt.Errorf("%w: %s is %d: give at least %d, or 0 for the default", ErrOptions, n.name, n.value, n.least)
 		}
+	}
+	if err := o.checkAuth(); err != nil {
+		return err
 	}
 	return o.checkWords()
 }

@@ -30,7 +30,7 @@ func (s *Server) recoverTree() error {
 // that knew the old server are let in again. The units suffice until 2248.
 func (s *Server) treeConfig() tree.Config {
 	o := &s.opts
-	return tree.Config{
+	c := tree.Config{
 		Tick:              int32(o.TickTime.Milliseconds()),
 		MinTimeout:        int32(o.MinSessionTimeout.Milliseconds()),
 		MaxTimeout:        int32(o.MaxSessionTimeout.Milliseconds()),
@@ -42,6 +42,8 @@ func (s *Server) treeConfig() tree.Config {
 		ContainerInterval: o.ContainerCheckInterval,
 		Compat38:          o.Compat38,
 	}
+	o.setAuth(&c)
+	return c
 }
 
 // openLog opens the data directory and brings the tree to the state in it.

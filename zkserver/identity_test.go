@@ -1,0 +1,113 @@
+package zkserver
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock/internal/jute"
+	"github.com/zklock/zklock/internal/sasl"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+func TestBadAuthOptionsAreNamed(t *testing.T) {
+	users := map[string]string{"ann": "1"}
+	for words, opts := range map[string]Options{
+		"without a password":         {SASLUsers: map[string]string{"ann": ""}},
+		"name is empty":              {SASLUsers: map[string]string{"": "x"}},
+		"control character":          {SASLUsers: map[string]string{"a\n": "x"}},
+		"RequireSASL without":        {RequireSASL: true},
+		"is sasl without":            {EnforceAuthSchemes: []string{"sasl"}},
+		`EnforceAuthSchemes has "s"`: {EnforceAuthSchemes: []string{"digest", "s"}, SASLUsers: users},
+		`AuthProviders has "digest"`: {AuthProviders: []string{"digest"}},
+	} {
+		opts.Logger = discard()
+		s, err := New(opts)
+		if err == nil {
+			s.Close()
+		}
+		if !errors.Is(err, ErrOptions) || !strings.Contains(err.Error(), words) {
+			t.Errorf("%s: %v, want an error that wraps ErrOptions and says so", words, err)
+		}
+	}
+}
+
+// code sends a request and returns the error in its answer, and what follows.
+func (c *raw) code(op wire.OpCode, rec wire.Record) (wire.ErrCode, *jute.Reader) {
+	c.t.Helper()
+	c.send(op, rec)
+	h, r, err := c.next()
+	if err != nil {
+		c.t.Fatalf("%v: %v", op, err)
+	}
+	return h.Err, r
+}
+
+// prove runs the SASL exchange and returns the error of the last answer.
+func prove(t *testing.T, c *raw, user, password string) wire.ErrCode {
+	t.Helper()
+	m := sasl.NewClient(user, password)
+	token := []byte{}
+	for {
+		code, r := c.code(wire.OpSASL, &wire.GetSASLRequest{Token: token})
+		if code != wire.ErrOK {
+			return code
+		}
+		var resp wire.SetSASLResponse
+		resp.Decode(r)
+		err := r.Finish()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if token, err = m.Step(resp.Token, strings.NewReader(strings.Repeat("chance", 10))); err != nil {
+			t.Fatal(err)
+		}
+		if token == nil {
+			return wire.ErrOK
+		}
+	}
+}
+
+// All options about identities reach the tree, and refusals are counted.
+func TestAuthOptions(t *testing.T) {
+	users := map[string]string{"ann": "1", "root": "2"}
+	s := start(t, Options{SASLUsers: users, SuperUser: "root", RequireSASL: true})
+	users["ann"] = "changed later" // the server has its own copy
+	ann, root := login(t, s, 10*time.Second), login(t, s, 10*time.Second)
+	if err := prove(t, ann, "ann", "1"); err != wire.ErrOK {
+		t.Fatalf("sasl: %v", err)
+	}
+	if err := prove(t, root, "root", "2"); err != wire.ErrOK {
+		t.Fatalf("sasl: %v", err)
+	}
+	list := []wire.ACL{{Perms: wire.PermAll, Scheme: "sasl", ID: "ann"}}
+	if code, _ := ann.code(wire.OpCreate, &wire.CreateRequest{Path: "/n", ACL: list}); code != wire.ErrOK {
+		t.Fatalf("create: %v", code)
+	}
+	if code, _ := root.code(wire.OpDelete, &wire.DeleteRequest{Path: "/n", Version: -1}); code != wire.ErrOK {
+		t.Errorf("super's delete: %v", code)
+	}
+	if err := prove(t, login(t, s, 10*time.Second), "ann", "2"); err != wire.ErrSessionClosedRequireSASL {
+		t.Errorf("wrong password: %v", err)
+	}
+	if code, _ := login(t, s, 10*time.Second).code(wire.OpExists, &wire.ExistsRequest{Path: "/"}); code != wire.ErrSessionClosedRequireSASL {
+		t.Errorf("without sasl: %v", code)
+	}
+	if n := s.Stats().AuthFailures; n != 2 {
+		t.Errorf("%d failures counted, want 2", n)
+	}
+
+	open := start(t, Options{SkipACL: true, AuthProviders: []string{"x509"}, X509SuperUser: "CN=root", EnforceAuthSchemes: []string{"digest"}})
+	c := login(t, open, 10*time.Second)
+	if code, _ := c.code(wire.OpAuth, &wire.AuthPacket{Scheme: "digest", Auth: []byte("a:b")}); code != wire.ErrOK {
+		t.Fatalf("auth: %v", code)
+	}
+	list = []wire.ACL{{Perms: wire.PermAll, Scheme: "x509", ID: "CN=somebody"}}
+	if code, _ := c.code(wire.OpCreate, &wire.CreateRequest{Path: "/n", ACL: list}); code != wire.ErrOK {
+		t.Errorf("create: %v", code)
+	}
+	if code, _ := c.code(wire.OpDelete, &wire.DeleteRequest{Path: "/n", Version: -1}); code != wire.ErrOK {
+		t.Errorf("delete with access control off: %v", code)
+	}
+}
