@@ -19,8 +19,16 @@
 // A change is acknowledged, and seen by anybody, only after the log that holds
 // it was synced to disk. Sessions and their ephemeral nodes survive a restart;
 // each session then gets its full timeout again. A session ends at its timeout
-// and not up to a tick later. If the disk fails, nothing more is acknowledged:
-// every connection is closed and Serve returns an error wrapping [ErrStorage].
+// and not up to a tick later.
+//
+// If the disk is full or fails, nothing more is acknowledged: every connection is
+// cut, so that outcomes are unknown, and the server goes on read-only with what
+// was acknowledged, as Java's ReadOnlyZooKeeperServer does. Reads are answered,
+// writes refused; no session ends; a known session may be resumed, a new one is
+// for clients that take a read-only server. A restart recovers: every session then
+// gets its full timeout, and a change whose outcome was unknown may turn out to
+// have been made. A start on a full disk is refused with a word on what to do, as
+// what is there can't be told from what was never durable. See [ErrStorage].
 //
 // Without DataDir nothing survives, but a new server starts with transaction
 // ids above those of the last one, by the wall clock, so that fencing tokens

@@ -6,10 +6,17 @@ import "errors"
 // Shutdown or Close.
 var ErrServerClosed = errors.New("zkserver: server closed")
 
-// ErrStorage is wrapped by the error that Serve returns after a failed write
-// or sync of the log. The server has stopped: nothing that was not on disk
-// was acknowledged. Mend the disk, then start a new server on the directory.
+// ErrStorage is wrapped by the errors that tell of a failed write or sync of the
+// log. Nothing that was not on disk was acknowledged, and nothing is any more:
+// the server answers reads alone, see [Stats].ReadOnly, and Serve returns the
+// error when it is shut down. If the files could not be read either, if their lock
+// was lost, or with Options.EndOnStorageError, the server has ended by itself,
+// which Done tells, and Serve returns at once. Mend the disk, then start a new
+// server on the directory.
 var ErrStorage = errors.New("zkserver: storage failed")
+
+// errReadOnlyWrote can't happen: a read-only tree makes no records.
+var errReadOnlyWrote = errors.New("zkserver: a read-only tree made a record")
 
 // errHandshake ends a connection that sent no whole connect request in time.
 var errHandshake = errors.New("zkserver: no connect request within the handshake timeout")

@@ -22,21 +22,16 @@ func (s *Server) run() {
 	defer s.publish()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	for {
-		if err := s.round(); err != nil {
-			s.fail(err)
-			s.closeStorage()
-			return
-		}
+	for !cancelled(s.stop) {
+		s.round()
 		s.setTimer(timer)
 		select {
 		case <-s.stop:
-			s.closeStorage()
-			return
 		case <-s.wake:
 		case <-timer.C:
 		}
 	}
+	s.closeStorage()
 }
 
 // setTimer sets the timer to the tree's next deadline, or to now if input was
@@ -57,9 +52,8 @@ func (s *Server) setTimer(timer *time.Timer) {
 }
 
 // round applies what has arrived, makes it durable, and only then hands out
-// what the tree had to say about it. An error means that the log is broken
-// and that nothing of this round was handed out.
-func (s *Server) round() error {
+// what the tree had to say about it.
+func (s *Server) round() {
 	s.loop.rounds++
 	conns, calls := s.takeReady()
 	size := 0
@@ -73,10 +67,11 @@ func (s *Server) round() error {
 	}
 	s.tick()
 	if err := s.commit(); err != nil {
-		return err
+		s.loseStorage(err)
+	} else {
+		s.deliver()
+		s.countAnswers()
 	}
-	s.deliver()
-	s.countAnswers()
 	for _, c := range conns {
 		s.settle(c)
 	}
@@ -85,7 +80,6 @@ func (s *Server) round() error {
 		f()
 	}
 	s.maybeSnapshot()
-	return nil
 }
 
 // tick lets the tree do what is due. After a pause of the process, by SIGSTOP

@@ -129,11 +129,28 @@ type Options struct {
 
 	// SnapshotRecords and SnapshotBytes say after how many records or bytes of
 	// log a snapshot is taken. 0 means 100,000 records (ZooKeeper's snapCount)
-	// and 64 MiB. Only with DataDir. The state is encoded between two batches,
-	// which holds up requests for about a second per million nodes, and
-	// written in the background.
+	// and 64 MiB. Only with DataDir. It is made in the background from the
+	// files and holds up no request; meanwhile the state takes twice its
+	// memory, and for moments that of the snapshot's bytes in addition.
 	SnapshotRecords int
 	SnapshotBytes   int64
+
+	// SnapshotsKept is how many snapshots stay, as autopurge.snapRetainCount;
+	// the log is kept back to the oldest of them, so that each can be fallen
+	// back to if those after it are damaged. 0 means 3.
+	SnapshotsKept int
+
+	// NoSync acknowledges what was written and not yet synced to disk, as
+	// zookeeper.forceSync=no. The end of the process loses nothing, but a loss
+	// of power loses acknowledged writes and so locks that are held, and may
+	// leave a log that is refused as damaged. False, ZooKeeper's default,
+	// syncs. True is warned about in the log.
+	NoSync bool
+
+	// EndOnStorageError ends the server when its log cannot be written, for a
+	// program that starts it again by itself. False, the default, keeps it
+	// read-only: see ErrStorage.
+	EndOnStorageError bool
 
 	// Accept, if not nil, is asked about every connection that a listener
 	// accepted, before a byte is read; an error closes the connection and is
@@ -160,6 +177,7 @@ func (o Options) withDefaults() (Options, error) {
 	setInt(&o.MaxOutstanding, 1000)
 	setInt(&o.MaxUnread, 16<<20)
 	setInt(&o.SnapshotRecords, 100_000)
+	setInt(&o.SnapshotsKept, 3)
 	if o.SnapshotBytes == 0 {
 		o.SnapshotBytes = 64 << 20
 	}
@@ -205,6 +223,7 @@ func (o *Options) check() error {
 		{"MaxUnread", int64(o.MaxUnread), 1024},
 		{"SnapshotRecords", int64(o.SnapshotRecords), 1},
 		{"SnapshotBytes", o.SnapshotBytes, 1},
+		{"SnapshotsKept", int64(o.SnapshotsKept), 1},
 	} {
 		if n.value < n.least {
 			return fmt.Errorf("%w: %s is %d: give at least %d, or 0 for the default", ErrOptions, n.name, n.value, n.least)

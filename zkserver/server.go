@@ -27,17 +27,18 @@ type Server struct {
 
 	loop loop // of the loop's goroutine alone
 
-	mu        sync.Mutex
-	state     state
-	graceful  bool  // the loop takes a snapshot at its end
-	err       error // why the server failed; nil if it was told to end
-	listeners map[net.Listener]bool
-	live      map[*conn]bool
-	perIP     map[netip.Addr]int
-	lastID    tree.ConnID
-	ready     []*conn  // have input, or have ended
-	calls     []func() // to be run by the loop
-	stats     Stats
+	mu         sync.Mutex
+	state      state
+	graceful   bool  // the loop takes a snapshot at its end
+	err        error // why the server failed; nil if it was told to end
+	storageErr error // why the server is read-only or has failed; nil while all is well
+	listeners  map[net.Listener]bool
+	live       map[*conn]bool
+	perIP      map[netip.Addr]int
+	lastID     tree.ConnID
+	ready      []*conn  // have input, or have ended
+	calls      []func() // to be run by the loop
+	stats      Stats
 
 	count    counters
 	limiters limiters
@@ -63,7 +64,7 @@ type loop struct {
 	records int     // since the last snapshot
 	bytes   int64   // since the last snapshot
 	index   uint64  // of the last record in the log
-	saving  bool    // a snapshot is being written
+	saving  *saving // the snapshot that is being made, nil if none
 	metrics
 	idleSince time.Time     // zero while there are sessions
 	tickAfter time.Duration // no session expires before: the process was paused
@@ -143,16 +144,21 @@ func (s *Server) wakeLoop() {
 // when it has run. It reports false if the server ended instead.
 func (s *Server) ask(f func()) bool {
 	ran := make(chan struct{})
-	s.mu.Lock()
-	s.calls = append(s.calls, func() { f(); close(ran) })
-	s.mu.Unlock()
-	s.wakeLoop()
+	s.call(func() { f(); close(ran) })
 	select {
 	case <-ran:
 		return true
 	case <-s.done:
 		return false
 	}
+}
+
+// call has f run between two batches, unless the server ends before.
+func (s *Server) call(f func()) {
+	s.mu.Lock()
+	s.calls = append(s.calls, f)
+	s.mu.Unlock()
+	s.wakeLoop()
 }
 
 // draining reports whether the server reads no more.

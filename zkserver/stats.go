@@ -86,6 +86,8 @@ type Stats struct {
 	ReadOnly      bool
 	StorageError  string
 	StorageErrors int64
+	// NoSync says that what is acknowledged may be lost, see Options.NoSync.
+	NoSync bool
 }
 
 // ConnectionsRefused counts connections that were closed before a byte was
@@ -156,8 +158,12 @@ func (s *Server) publish() {
 		log := l.log.Stats()
 		st.Syncs, st.LogBytes, st.LogWritten = log.Syncs, log.Bytes, int64(log.Written)
 	}
+	st.ReadOnly, st.NoSync = l.tree.ReadOnly(), l.log != nil && s.opts.NoSync
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.storageErr != nil {
+		st.StorageError = s.storageErr.Error()
+	}
 	s.stats = st
 }
 

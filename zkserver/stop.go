@@ -55,8 +55,9 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// Done is closed when the server has ended, by Shutdown, Close or a failure
-// of the disk.
+// Done is closed when the server has ended, by Shutdown or Close, or because
+// its storage failed in a way that leaves nothing to be read; see [ErrStorage].
+// A server that has become read-only has not ended.
 func (s *Server) Done() <-chan struct{} { return s.done }
 
 // end closes listeners and connections and tells the loop to end. Only the
@@ -66,6 +67,9 @@ func (s *Server) end(err error, graceful bool) {
 	if s.state == closed {
 		s.mu.Unlock()
 		return
+	}
+	if err == nil {
+		err = s.storageErr // a server that was read-only did not end well
 	}
 	s.state, s.err, s.graceful = closed, err, graceful
 	listeners, conns := s.everything()

@@ -1,9 +1,9 @@
 package zkserver
 
 import (
-	"bytes"
 	"fmt"
-	"io"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/zklock/zklock/internal/tree"
@@ -48,18 +48,27 @@ func (s *Server) treeConfig() tree.Config {
 
 // openLog opens the data directory and brings the tree to the state in it.
 func (s *Server) openLog() error {
-	fsys, opts := s.opts.FS, wal.Options{}
+	fsys, opts := s.opts.FS, wal.Options{KeepSnapshots: s.opts.SnapshotsKept, NoSync: s.opts.NoSync}
+	// The record of a request is a little longer than its frame.
+	opts.MaxRecord = max(64<<20, 2*s.opts.MaxFrame)
 	if fsys == nil {
 		fsys = wal.OS{}
 	} else {
 		// Growing ahead is for disks; in memory it would cost megabytes.
 		opts.Preallocate = -1
 	}
+	if err := foreign(fsys, s.opts.DataDir); err != nil {
+		return err
+	}
 	log, found, err := wal.Open(fsys, s.opts.DataDir, opts)
 	if err != nil {
 		return fmt.Errorf("zkserver: cannot use the data directory: %w", err)
 	}
-	if err := s.replay(found); err != nil {
+	count := func(size int) {
+		s.loop.records++
+		s.loop.bytes += int64(size)
+	}
+	if err := replay(s.loop.tree, found, nil, count); err != nil {
 		log.Close()
 		return fmt.Errorf("zkserver: cannot recover from %s: %w; restore the directory from a copy, or move it away to start empty",
 			s.opts.DataDir, err)
@@ -69,23 +78,19 @@ func (s *Server) openLog() error {
 	return nil
 }
 
-// replay brings the tree to the state at the end of the log.
-func (s *Server) replay(found *wal.Recovered) error {
-	restore := func(r io.Reader) error {
-		b, err := io.ReadAll(r)
-		if err != nil {
-			return err
-		}
-		return s.loop.tree.Restore(b)
+// foreign refuses a directory with the data of an Apache ZooKeeper and none of
+// this server's: to start empty there would look as if every lock were free.
+func foreign(fsys wal.FS, dir string) error {
+	const theirs = "version-2"
+	names, err := fsys.ReadDir(dir)
+	if err != nil || !slices.Contains(names, theirs) {
+		return nil // one that is missing or can't be read is for Open to judge
 	}
-	return found.Replay(restore, func(index uint64, rec []byte) error {
-		s.loop.records++
-		s.loop.bytes += int64(len(rec))
-		if err := s.loop.tree.Replay(rec); err != nil {
-			return fmt.Errorf("record %d: %w", index, err)
-		}
+	if slices.ContainsFunc(names, func(n string) bool { return len(n) > 4 && n[:4] == "log-" }) {
 		return nil
-	})
+	}
+	return fmt.Errorf("zkserver: %s holds the data of an Apache ZooKeeper, which this server cannot read: "+
+		"give it a directory of its own, and bring the nodes over as a client if they are needed", filepath.Join(dir, theirs))
 }
 
 // reportRecovery logs what an operator should know about a start.
@@ -95,6 +100,10 @@ func (s *Server) reportRecovery(found *wal.Recovered) {
 	}
 	if found.Torn != nil {
 		s.log.Warn("the log's end was unfinished, as after a crash; nothing acknowledged was in it", "torn", found.Torn.String())
+	}
+	if s.opts.NoSync {
+		s.log.Warn("the log is not synced: a loss of power loses what was acknowledged, and locks can be held twice after it; "+
+			"leave the NoSync option (forceSync=no) out unless the data may be lost", "dir", s.opts.DataDir)
 	}
 	s.log.Info("data directory opened", "dir", s.opts.DataDir, "snapshot", found.SnapshotIndex,
 		"records", s.loop.records, "zxid", fmt.Sprintf("%#x", s.loop.tree.Zxid()), "took", s.elapsed().Round(time.Millisecond))
@@ -106,6 +115,9 @@ func (s *Server) commit() error {
 	records := s.loop.out.Records
 	if len(records) == 0 {
 		return nil
+	}
+	if s.loop.tree.ReadOnly() {
+		return errReadOnlyWrote
 	}
 	if s.loop.log != nil {
 		if err := s.appendSync(records); err != nil {
@@ -133,64 +145,4 @@ func (s *Server) appendSync(records [][]byte) error {
 		s.loop.fsync.add(now-began, now)
 	}
 	return err
-}
-
-// fail ends the server after a failure of the log. A sync that failed is never
-// tried again: the kernel may have dropped the data and call the next one a
-// success.
-func (s *Server) fail(err error) {
-	err = fmt.Errorf("%w in %s, nothing more is acknowledged: %w", ErrStorage, s.opts.DataDir, err)
-	s.log.Error("the log cannot be written: all connections are closed; check the disk that holds the data directory, "+
-		"then start the server again, which recovers all that was acknowledged", "dir", s.opts.DataDir, "error", err)
-	s.end(err, false)
-}
-
-// maybeSnapshot begins a snapshot when the log has grown enough since the
-// last. The state is encoded here, between two batches, and written by a
-// goroutine of its own, so that a slow disk holds nobody up. That one ends when
-// the snapshot is written; closing the log waits for it, and so does Close.
-func (s *Server) maybeSnapshot() {
-	l := &s.loop
-	if l.log == nil || l.saving || l.records < s.opts.SnapshotRecords && l.bytes < s.opts.SnapshotBytes {
-		return
-	}
-	l.saving, l.records, l.bytes = true, 0, 0
-	index, state := l.index, l.tree.AppendSnapshot(nil)
-	s.handlers.Add(1)
-	go func() {
-		defer s.handlers.Done()
-		err := s.saveSnapshot(index, state)
-		s.ask(func() { l.saving = false })
-		if err != nil {
-			s.log.Warn("no snapshot could be written; the log grows until one can", "dir", s.opts.DataDir, "error", err)
-		}
-	}()
-}
-
-func (s *Server) saveSnapshot(index uint64, state []byte) error {
-	return s.loop.log.Snapshot(index, func(w io.Writer) error {
-		_, err := io.Copy(w, bytes.NewReader(state))
-		return err
-	})
-}
-
-// closeStorage gives the data directory up, after a last snapshot if the
-// server ends in good order.
-func (s *Server) closeStorage() {
-	l := &s.loop
-	if l.log == nil {
-		return
-	}
-	s.mu.Lock()
-	graceful, failed := s.graceful, s.err != nil
-	s.mu.Unlock()
-	if graceful && l.records > 0 && !l.saving {
-		if err := s.saveSnapshot(l.index, l.tree.AppendSnapshot(nil)); err != nil {
-			s.log.Warn("no snapshot could be written at the end; the next start reads the log instead",
-				"dir", s.opts.DataDir, "error", err)
-		}
-	}
-	if err := l.log.Close(); err != nil && !failed {
-		s.log.Error("the log could not be closed in good order; what was acknowledged is on disk", "dir", s.opts.DataDir, "error", err)
-	}
 }

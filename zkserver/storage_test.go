@@ -107,25 +107,28 @@ func failedSync(t *testing.T, kind memfs.Kind) {
 	go func() { served <- s.Serve(network) }()
 	writer, reader := login(t, s, time.Minute), login(t, s, time.Minute)
 	writer.create("/before", wire.ModePersistent)
-	fs.SetFault(func(op memfs.Op) memfs.Fault {
-		if op.Kind == kind {
-			return memfs.Fault{Err: fmt.Errorf("%s %s: %w", op.Kind, op.Name, syscall.ENOSPC)}
-		}
-		return memfs.Fault{}
-	})
+	breakDisk(fs, kind, syscall.ENOSPC)
 	if err := writer.attempt("/after"); !closedError(err) {
 		t.Errorf("a write after the disk failed: %v, want a closed connection", err)
 	}
 	reader.wantClosed()
-	err := <-served
-	if !errors.Is(err, ErrStorage) || !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), opts.DataDir) {
-		t.Errorf("Serve said %v, want ErrStorage with the cause and the directory", err)
-	}
+	synctest.Wait()
 	if n := strings.Count(log.String(), "level=ERROR"); n != 1 || !strings.Contains(log.String(), "check the disk") {
 		t.Errorf("the log has %d errors: %s", n, log.String())
 	}
-	if _, err := s.DialContext(t.Context(), "", ""); err == nil {
-		t.Error("a connection was accepted after the disk failed")
+	reader = resume(t, s, reader)
+	if !reader.exists("/before") || reader.exists("/after") {
+		t.Error("what is read is not what was acknowledged")
+	}
+	if err := reader.attempt("/after"); !errors.Is(err, wire.ErrNotReadOnly) {
+		t.Errorf("a write to a read-only server: %v", err)
+	}
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	err := <-served
+	if !errors.Is(err, ErrStorage) || !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), opts.DataDir) {
+		t.Errorf("Serve said %v, want ErrStorage with the cause and the directory", err)
 	}
 	fs.SetFault(nil)
 	fs.Crash()
@@ -134,6 +137,16 @@ func failedSync(t *testing.T, kind memfs.Kind) {
 	if !c.exists("/before") {
 		t.Error("an acknowledged write was lost")
 	}
+}
+
+// breakDisk makes every operation of a kind fail from now on.
+func breakDisk(fs *memfs.FS, kind memfs.Kind, cause error) {
+	fs.SetFault(func(op memfs.Op) memfs.Fault {
+		if op.Kind == kind {
+			return memfs.Fault{Err: fmt.Errorf("%s %s: %w", op.Kind, op.Name, cause)}
+		}
+		return memfs.Fault{}
+	})
 }
 
 func TestSnapshotsBoundTheLog(t *testing.T) {

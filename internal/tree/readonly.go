@@ -18,8 +18,9 @@ import (
 //
 // A session that is known may be resumed, with the timeout that it has. None of
 // them ends, neither by its time nor by its client: its end could not be kept.
-// Containers and TTL nodes stay as well. No call leaves a record.
-func (t *Tree) SetReadOnly() { t.readOnly = true }
+// Containers and TTL nodes stay as well. No call leaves a record. The tallies go
+// on from those of the Tree that this one stands in for.
+func (t *Tree) SetReadOnly(tallies Tallies) { t.readOnly, t.tallies = true, tallies }
 
 // ReadOnly reports whether SetReadOnly was called.
 func (t *Tree) ReadOnly() bool { return t.readOnly }

@@ -13,6 +13,8 @@ const opJumpSequence wire.OpCode = -13
 func (t *Tree) JumpSequence(path string, next int32, now Now, out *Out) wire.ErrCode {
 	x := txn{op: opJumpSequence, path: path, version: next}
 	switch n := t.nodes[path]; {
+	case t.readOnly:
+		return wire.ErrNotReadOnly
 	case n == nil:
 		return wire.ErrNoNode
 	case t.misfit(&x) != "":

@@ -79,7 +79,8 @@ func (s *serving) open() (err error) {
 	s.failed = make(chan error, 4)
 	s.server, err = zkserver.New(zkserver.Options{
 		DataDir: s.place.dataDir(), TickTime: tick, MaxSessionTimeout: maxSession,
-		Accept: samePeer, FourLetterWords: []string{"srvr", "mntr", "ruok"}, Logger: s.log,
+		EndOnStorageError: true, // the next command starts another one
+		Accept:            samePeer, FourLetterWords: []string{"srvr", "mntr", "ruok"}, Logger: s.log,
 	})
 	if err != nil {
 		_ = s.lock.Close() // gives the flock up
