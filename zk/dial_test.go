@@ -4,15 +4,8 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"errors"
 	"log/slog"
-	"math/big"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -152,91 +145,6 @@ func TestUnixSocket(t *testing.T) {
 	}
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// certificate makes a self-signed one for a host.
-func certificate(t *testing.T, host string) (tls.Certificate, *x509.CertPool) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	now := time.Now()
-	tmpl := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: host}, DNSNames: []string{host},
-		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
-	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pool := x509.NewCertPool()
-	pool.AddCert(cert)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
-}
-
-func TestTLS(t *testing.T) {
-	for _, row := range []struct {
-		name, servers string
-		trusted       bool
-		plain         bool
-		want          string
-	}{
-		{"good", "zoo.example", true, false, ""},
-		{"unknown authority", "zoo.example", false, false, "certificate"},
-		{"wrong host", "other.example", true, false, "not other.example"},
-		{"plain server", "zoo.example", true, true, "the port does not speak TLS"},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				cert, pool := certificate(t, "zoo.example")
-				f := newFake(t)
-				f.serve(func(c *fakeConn) {
-					if row.plain {
-						if _, err := c.br.Peek(1); err == nil { // the client's greeting
-							c.send(make([]byte, 100))
-							c.read()
-						}
-						return
-					}
-					s := tls.Server(c.Conn, &tls.Config{Certificates: []tls.Certificate{cert}})
-					over := &fakeConn{Conn: s, t: t, br: bufio.NewReader(s)}
-					if over.greet(7) {
-						over.obliging()
-					}
-				})
-				cfg := &tls.Config{RootCAs: pool}
-				if !row.trusted {
-					cfg.RootCAs = x509.NewCertPool()
-				}
-				dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
-					return f.net.DialContext(ctx, network, "127.0.0.1:2181")
-				}
-				before := time.Now()
-				c, err := Dial(within(t, time.Minute), row.servers, &Options{TLS: cfg, DialContext: dial})
-				if row.want == "" {
-					if err != nil {
-						t.Fatal(err)
-					}
-					if err := c.Sync(t.Context(), "/"); err != nil {
-						t.Fatal(err)
-					}
-					if err := c.Close(); err != nil {
-						t.Fatal(err)
-					}
-					return
-				}
-				if err == nil || !strings.Contains(err.Error(), row.want) {
-					t.Fatalf("%v, want %q in it", err, row.want)
-				}
-				if time.Since(before) > time.Second {
-					t.Fatalf("gave up after %v: it would never have worked", time.Since(before))
-				}
-			})
-		})
 	}
 }
 
