@@ -29,6 +29,10 @@ func checkTLS(c *tls.Config, list []address) error {
 	return nil
 }
 
+// shakeMargin is the part of the time for a connection that the TLS handshake
+// does not get.
+const shakeMargin = 20
+
 // shake does the TLS handshake over a connection to a, which it closes if that
 // fails. The error names what answered.
 func (c *Client) shake(ctx context.Context, a address, raw net.Conn) (net.Conn, error) {
@@ -37,6 +41,14 @@ func (c *Client) shake(ctx context.Context, a address, raw net.Conn) (net.Conn, 
 	if cfg.ServerName == "" {
 		cfg = cfg.Clone()
 		cfg.ServerName, _, _ = strings.Cut(a.host, "%") // no certificate has a zone
+	}
+	// A little before the connection is given up for want of an answer: then the
+	// error can say which one.
+	if at, ok := ctx.Deadline(); ok {
+		left := time.Until(at)
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, left-left/shakeMargin)
+		defer cancel()
 	}
 	conn := tls.Client(raw, cfg)
 	err := conn.HandshakeContext(ctx)
