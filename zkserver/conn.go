@@ -43,6 +43,7 @@ type conn struct {
 	waiting  int    // requests taken from in and not yet answered
 	out      []byte // frames that the writer has not taken yet
 	writing  int    // bytes that the writer has taken and not yet written
+	word     bool   // asks a four-letter word, which the reader answers itself
 	readDone bool   // the reader has ended: nothing more will come
 	parked   bool   // the loop waits until the writer has caught up
 	finish   bool   // the writer closes the connection after what is in out
@@ -86,6 +87,7 @@ func (b *inbox) frame(i int) []byte {
 
 func newConn(s *Server, id tree.ConnID, nc net.Conn, limited bool) *conn {
 	c := &conn{srv: s, id: id, nc: nc, raw: below(nc), addr: remoteIP(nc), since: s.elapsed(), limited: limited}
+	c.counts = newConnCounts()
 	c.room.L, c.filled.L = &c.mu, &c.mu
 	return c
 }

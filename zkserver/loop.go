@@ -143,10 +143,10 @@ func (s *Server) apply(c *conn) (size int) {
 		frame := c.work.frame(c.next)
 		arrived := c.work.frames[c.next].at
 		c.next++
-		records := len(s.loop.out.Records)
+		records, greeting := len(s.loop.out.Records), !c.greeted
 		size += len(frame) + s.request(c, frame)
 		c.answered++
-		s.countRequest(c, frame, arrived, len(s.loop.out.Records) > records)
+		s.countRequest(c, frame, pending{c, arrived, len(s.loop.out.Records) > records}, greeting)
 	}
 	s.touch(c)
 	return size

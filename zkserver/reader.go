@@ -52,7 +52,16 @@ func (c *conn) answerWord(br *bufio.Reader) bool {
 	if _, ok := words[name]; !ok {
 		return false
 	}
-	c.send([]byte(c.srv.answerWord(name)), true)
+	c.mu.Lock()
+	c.word = true
+	c.mu.Unlock()
+	c.srv.countWord()
+	a := &answer{nc: c.nc, timeout: c.srv.opts.HandshakeTimeout}
+	c.srv.answerTo(name, a)
+	if errors.Is(a.err, os.ErrDeadlineExceeded) {
+		c.fail(errTooSlow)
+	}
+	c.send(nil, true)
 	return true
 }
 

@@ -22,6 +22,7 @@ type Server struct {
 	wake     chan struct{} // of capacity 1: the loop has something to do
 	stop     chan struct{} // closed by end: the loop ends
 	done     chan struct{} // closed when the loop has ended and the log is closed
+	listing  chan struct{} // of capacity 1: held by a word that keeps a list
 	drained  chan struct{} // closed when draining and no connection is left
 	handlers sync.WaitGroup
 
@@ -65,7 +66,7 @@ type loop struct {
 	bytes   int64   // since the last snapshot
 	index   uint64  // of the last record in the log
 	saving  *saving // the snapshot that is being made, nil if none
-	metrics
+	figures
 	idleSince time.Time     // zero while there are sessions
 	tickAfter time.Duration // no session expires before: the process was paused
 	rounds    int64         // batches so far
@@ -88,6 +89,7 @@ func New(opts Options) (*Server, error) {
 		wake:      make(chan struct{}, 1),
 		stop:      make(chan struct{}),
 		done:      make(chan struct{}),
+		listing:   make(chan struct{}, 1),
 		drained:   make(chan struct{}),
 		listeners: make(map[net.Listener]bool),
 		live:      make(map[*conn]bool),

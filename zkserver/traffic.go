@@ -63,8 +63,8 @@ type connCounts struct {
 	responded time.Duration // when the last reply was made
 }
 
-// metrics are what the loop counts, for Stats.
-type metrics struct {
+// figures are what the loop counts, for Stats.
+type figures struct {
 	traffic           traffic
 	bytesIn, bytesOut int64
 	reads, updates    timing
@@ -81,16 +81,30 @@ type pending struct {
 	update bool
 }
 
-// countRequest counts a request that was applied; changed says whether it
-// changed the tree.
-func (s *Server) countRequest(c *conn, frame []byte, at time.Duration, changed bool) {
+// newConnCounts is what a connection starts with, and what crst leaves.
+func newConnCounts() connCounts { return connCounts{traffic: newTraffic(), lastXid: -1, lastZxid: -1} }
+
+// countWord counts a four-letter word, which ZooKeeper takes for a request
+// without an answer.
+func (s *Server) countWord() {
+	s.ask(func() { s.loop.traffic.received++ })
+}
+
+// countRequest counts a request that was applied; greeting says that it was
+// the connect request, which has no header.
+func (s *Server) countRequest(c *conn, frame []byte, p pending, greeting bool) {
 	l := &s.loop
 	l.traffic.received++
 	l.bytesIn += int64(len(frame)) + 4
-	l.pending = append(l.pending, pending{c, at, changed})
+	l.pending = append(l.pending, p)
 	c.counts.received++
-	if len(frame) >= 8 {
-		c.counts.lastXid = int32(binary.BigEndian.Uint32(frame))
+	if greeting {
+		c.counts.lastXid, c.counts.lastOp = 0, wire.OpCreateSession
+	} else if len(frame) >= 8 {
+		// Pings and the like have xids of their own that say nothing.
+		if xid := int32(binary.BigEndian.Uint32(frame)); xid >= 0 {
+			c.counts.lastXid = xid
+		}
 		c.counts.lastOp = wire.OpCode(int32(binary.BigEndian.Uint32(frame[4:])))
 	}
 }

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"iter"
+	"slices"
 	"time"
 )
 
@@ -17,10 +18,12 @@ import (
 // not among them.
 func (t *Tree) DataWatches() iter.Seq2[string, int64] {
 	return func(yield func(string, int64) bool) {
-		for path := range t.watches.byPath {
-			// The list is looked up for each entry: it may have changed.
-			for i := 0; i < len(t.watches.byPath[path]); i++ {
-				w := t.watches.byPath[path][i]
+		for path, list := range t.watches.byPath {
+			if len(list) > 1 {
+				// Who leaves moves the others in the list itself.
+				list = slices.Clone(list)
+			}
+			for _, w := range list {
 				if w.bits&dataMask != 0 && !yield(path, w.conn.session.id) {
 					return
 				}
