@@ -113,6 +113,10 @@ type Options struct {
 	// reconfigures.
 	ReconfigEnabled bool
 
+	// EnforceQuota refuses what the hard limits of a quota forbid, as
+	// zookeeper.enforceQuota. False, ZooKeeper's default, only counts.
+	EnforceQuota bool
+
 	// Compat38 brings back the few behaviours of ZooKeeper 3.8.0 that later
 	// releases mended, for comparing the two. False means those of 3.9.
 	Compat38 bool

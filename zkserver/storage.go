@@ -39,6 +39,7 @@ func (s *Server) treeConfig() tree.Config {
 		SuperDigest:       o.SuperDigest,
 		ExtendedTypes:     o.ExtendedTypes,
 		ReconfigEnabled:   o.ReconfigEnabled,
+		EnforceQuota:      o.EnforceQuota,
 		ContainerInterval: o.ContainerCheckInterval,
 		Compat38:          o.Compat38,
 	}

@@ -44,9 +44,16 @@ func (p *prep) setData(q *wire.SetDataRequest) (txn, wire.ErrCode) {
 	if err != wire.ErrOK {
 		return txn{}, err
 	}
+	if !validQuota(q.Path, q.Data) {
+		return txn{}, wire.ErrBadArguments
+	}
+	if err := p.t.checkQuota(q.Path, 0, int64(len(q.Data)-v.length)); err != wire.ErrOK {
+		return txn{}, err
+	}
 	if v.version, err = nextVersion(v.version, q.Version); err != wire.ErrOK {
 		return txn{}, err
 	}
+	v.length = len(q.Data)
 	p.change(q.Path, v)
 	return txn{op: wire.OpSetData, path: q.Path, data: q.Data, version: v.version}, wire.ErrOK
 }

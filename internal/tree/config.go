@@ -77,9 +77,34 @@ type Config struct {
 	// refused: ErrUnimplemented as by a standalone server, instead of
 	// ErrReconfigDisabled.
 	ReconfigEnabled bool
+	// EnforceQuota refuses what the hard limits of a quota forbid, with
+	// ErrQuotaExceeded (zookeeper.enforceQuota). Without it quotas are counted
+	// and no more.
+	EnforceQuota bool
 	// ContainerInterval is how often empty containers and TTL nodes that are
 	// over are looked for; below 1 means a minute.
 	ContainerInterval time.Duration
+	// MaxNodes bounds the nodes, the tree's own four included; below 1 means
+	// 10,000,000. What would exceed this or one of the next three is refused
+	// with ErrQuotaExceeded; what deletes or shrinks never is, nor are records
+	// and snapshots.
+	MaxNodes int
+	// MaxData bounds the bytes of all nodes' paths, data and lists of
+	// permissions and of the paths watched; below 1 means 4 GiB.
+	MaxData int64
+	// MaxWatches bounds the watches of all connections, as ZooKeeper counts
+	// them; below 1 means 2,000,000. A setWatches that would exceed this or the
+	// next closes its connection: watches must not be lost without a word.
+	MaxWatches int
+	// MaxWatchesPerConn bounds the paths that one connection watches; below 1
+	// means half of MaxWatches.
+	MaxWatchesPerConn int
+	// MaxSessions bounds the sessions; below 1 means 1,000,000. A client that
+	// would get one more is closed without an answer.
+	MaxSessions int
+	// MaxReply bounds the bytes of one answer; below 1 means 64 MiB. A longer
+	// one is answered with ErrQuotaExceeded.
+	MaxReply int
 	// Rand gives session passwords; nil means crypto/rand. A Rand that fails
 	// makes Connect refuse new sessions.
 	Rand io.Reader
@@ -118,5 +143,6 @@ func (c Config) withDefaults() Config {
 	if c.Rand == nil {
 		c.Rand = rand.Reader
 	}
+	c.withDefaultLimits()
 	return c
 }

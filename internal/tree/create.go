@@ -43,10 +43,16 @@ func (p *prep) create(op wire.OpCode, q *wire.CreateRequest, ttl int64) (txn, wi
 	if _, ok := p.find(path); ok {
 		return txn{}, wire.ErrNodeExists
 	}
-	// Last of all, as in Java: an ephemeral parent can be told from a missing
+	// Behind the rest, as in Java: an ephemeral parent can be told from a missing
 	// one by nothing else.
 	if kindOf(parent.owner) == ephemeral {
 		return txn{}, wire.ErrNoChildrenForEphemerals
+	}
+	if !validQuota(path, q.Data) {
+		return txn{}, wire.ErrBadArguments
+	}
+	if err := p.t.checkQuota(path, 1, int64(len(q.Data))); err != wire.ErrOK {
+		return txn{}, err
 	}
 	x := txn{op: wire.OpCreate, path: path, data: q.Data, acl: acl, owner: p.ownerFor(op, q.Flags, ttl)}
 	if parent.creates < math.MaxInt32 {
@@ -55,7 +61,7 @@ func (p *prep) create(op wire.OpCode, q *wire.CreateRequest, ttl int64) (txn, wi
 	parent.children++
 	// Those behind in a multi see the next number, and the node.
 	p.change(parentPath, parent)
-	p.change(path, view{owner: x.owner, acl: acl})
+	p.change(path, view{length: len(q.Data), owner: x.owner, acl: acl})
 	return x, wire.ErrOK
 }
 

@@ -24,6 +24,7 @@ type view struct {
 	aversion int32
 	creates  int32
 	children int32
+	length   int // of the data
 	owner    int64
 	acl      []wire.ACL
 }
@@ -44,7 +45,7 @@ func (p *prep) find(path string) (view, bool) {
 	}
 	return view{
 		version: n.version, aversion: n.aversion, creates: n.creates, children: n.children,
-		owner: n.owner, acl: n.acl.list,
+		length: len(n.data), owner: n.owner, acl: n.acl.list,
 	}, true
 }
 

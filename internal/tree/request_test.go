@@ -43,6 +43,9 @@ func TestMalformedBodies(t *testing.T) {
 			writes++
 			want++
 		}
+		if op == wire.OpReconfig {
+			want = before // the one that Java reads before it takes an id
+		}
 		// A string longer than all that follows.
 		r := p.call(op, raw{0, 0, 1, 0, '/'})
 		if r.Err != wire.ErrMarshalling || r.Zxid != want || p.closed {

@@ -17,6 +17,9 @@ type Tree struct {
 	containers map[*node]struct{}
 	ttls       map[*node]struct{}
 
+	// quotas are the subtrees that have one, by path.
+	quotas map[string]struct{}
+
 	sessions    map[int64]*session
 	lastSession int64 // the highest session id ever given
 	expiry      expiryHeap
@@ -25,11 +28,12 @@ type Tree struct {
 	conns   map[ConnID]*conn
 	watches watchTable
 
-	zxid      int64
-	nextSweep time.Duration // when containers and TTL nodes are looked at next
-	fresh     bool          // since New nothing was restored, replayed or done
-	readOnly  bool          // see SetReadOnly
-	tallies   Tallies
+	zxid         int64
+	nextSweep    time.Duration // when containers and TTL nodes are looked at next
+	watchRefused bool          // see takeRefusal
+	fresh        bool          // since New nothing was restored, replayed or done
+	readOnly     bool          // see SetReadOnly
+	tallies      Tallies
 }
 
 // New returns a Tree that holds ZooKeeper's own nodes and no session, with
@@ -57,6 +61,7 @@ func (t *Tree) reset() {
 		acls:       newACLTable(),
 		containers: make(map[*node]struct{}),
 		ttls:       make(map[*node]struct{}),
+		quotas:     make(map[string]struct{}),
 		sessions:   make(map[int64]*session),
 		conns:      make(map[ConnID]*conn),
 		watches:    newWatchTable(),

@@ -97,13 +97,15 @@ func (t *Tree) applyCreate(x *txn, zxid, wall int64, out *Out) {
 	t.index(n)
 	// The Stat of this moment: a later operation of a multi may change the node.
 	x.stat = n.stat()
+	t.countCreated(n)
 	t.fire(n.path, wire.EventNodeCreated, n.acl, out)
 	t.fireChildren(p, out)
 }
 
-// index enters the node where nodes of its kind are looked for: by the sweep, or
-// at the end of its session.
+// index enters the node where nodes of its kind are looked for: by the sweep, at
+// the end of its session, or as a quota.
 func (t *Tree) index(n *node) {
+	t.indexQuota(n, true)
 	switch kindOf(n.owner) {
 	case container:
 		t.containers[n] = struct{}{}
@@ -136,6 +138,8 @@ func (t *Tree) removeNode(n *node, zxid int64, out *Out) {
 	case ephemeral:
 		delete(t.sessions[n.owner].ephemerals, n)
 	}
+	t.indexQuota(n, false)
+	t.count(n.path, -1, -int64(len(n.data)))
 	t.fireDeleted(n.path, n.acl, out)
 	t.fireChildren(p, out)
 	t.acls.release(n.acl)
@@ -145,9 +149,11 @@ func (t *Tree) removeNode(n *node, zxid int64, out *Out) {
 // alone: an answer on its way may still refer to them.
 func (t *Tree) applySetData(x *txn, zxid, wall int64, out *Out) {
 	n := t.nodes[x.path]
-	t.dataSize += int64(len(x.data)) - int64(len(n.data))
+	more := int64(len(x.data)) - int64(len(n.data))
+	t.dataSize += more
 	n.data = bytes.Clone(x.data)
 	n.mzxid, n.mtime, n.version = zxid, wall, x.version
 	x.stat = n.stat()
+	t.count(n.path, 0, more)
 	t.fire(n.path, wire.EventNodeDataChanged, n.acl, out)
 }

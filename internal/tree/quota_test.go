@@ -1,0 +1,215 @@
+package tree
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// setQuota makes the nodes of a quota, as zkCli's setquota does.
+func (p *peer) setQuota(path, limits string) {
+	p.w.tb.Helper()
+	for at := 1; at <= len(path); at++ {
+		if at == len(path) || path[at] == '/' {
+			p.create(quotaPath+path[:at], 0)
+		}
+	}
+	root := quotaPath + path + "/"
+	p.want(p.make(root+limitName, limits), wire.ErrOK, "limits")
+	p.want(p.make(root+statsName, "count=-1,bytes=-1"), wire.ErrOK, "statistics")
+}
+
+// make creates a node with data.
+func (p *peer) make(path, data string) wire.ErrCode {
+	p.w.tb.Helper()
+	return p.ask(wire.OpCreate, &wire.CreateRequest{Path: path, Data: []byte(data), ACL: openACL()}, new(wire.CreateResponse))
+}
+
+// used is the text of a quota's statistics.
+func (p *peer) used(path string) string {
+	p.w.tb.Helper()
+	data, _, err := p.get(quotaPath+path+"/"+statsName, false)
+	p.want(err, wire.ErrOK, "statistics")
+	return string(data)
+}
+
+func TestQuotaCounts(t *testing.T) {
+	w := newWorld(t, Config{})
+	p := w.dial()
+	p.mk("/a", 0) // with one byte of data
+	p.mk("/a/b", 0)
+	p.setQuota("/a", "count=1,bytes=1")
+	for _, tt := range []struct {
+		what string
+		do   func() wire.ErrCode
+		want string
+	}{
+		{"what was there", func() wire.ErrCode { return 0 }, "count=2,bytes=2"},
+		{"create", func() wire.ErrCode { return p.make("/a/c", "1234") }, "count=3,bytes=6"},
+		{"beside", func() wire.ErrCode { return p.make("/ab", "1234") }, "count=3,bytes=6"},
+		{"data", func() wire.ErrCode { return p.set("/a/c", "12", -1) }, "count=3,bytes=4"},
+		{"the root of it", func() wire.ErrCode { return p.set("/a", "", -1) }, "count=3,bytes=3"},
+		{"delete", func() wire.ErrCode { return p.remove("/a/b", -1) }, "count=2,bytes=2"},
+		{"multi", func() wire.ErrCode {
+			p.multi(opCreate("/a/m", 0), opCreate("/a/m/n", 0), opDelete("/a/c", -1))
+			return 0
+		}, "count=3,bytes=0"},
+		{"a multi that fails", func() wire.ErrCode { p.multi(opCreate("/a/x", 0), opDelete("/no", -1)); return 0 }, "count=3,bytes=0"},
+		{"ephemeral", func() wire.ErrCode { _, err := w.dial().create("/a/e", wire.ModeEphemeral); return err }, "count=4,bytes=1"},
+		{"end of its session", func() wire.ErrCode { return w.peers[w.lastID].call(wire.OpCloseSession, nil).Err }, "count=3,bytes=0"},
+		{"written over", func() wire.ErrCode { return p.set(quotaPath+"/a/"+statsName, "count=7,x=5", -1) }, "count=7,x=5"},
+		{"counts on", func() wire.ErrCode { return p.make("/a/y", "") }, "count=8,bytes=-1=;x=5"},
+	} {
+		p.want(tt.do(), wire.ErrOK, tt.what)
+		if got := p.used("/a"); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.what, got, tt.want)
+		}
+		w.check()
+	}
+	p.remove(quotaPath+"/a/"+limitName, -1)
+	p.make("/a/z", "")
+	if got := p.used("/a"); got != "count=8,bytes=-1=;x=5" {
+		t.Errorf("without limits: %q", got)
+	}
+	p.make(quotaPath+"/a/"+limitName, "count=5")
+	p.remove(quotaPath+"/a/"+statsName, -1)
+	p.want(p.make("/a/w", ""), wire.ErrOK, "without statistics")
+	w.check()
+}
+
+// Counting is no write that anybody sees.
+func TestQuotaStatisticsKeepTheirStat(t *testing.T) {
+	w := newWorld(t, Config{})
+	p := w.dial()
+	p.mk("/a", 0)
+	p.setQuota("/a", "count=9")
+	_, before, _ := p.get(quotaPath+"/a/"+statsName, true)
+	zxid := w.tree.Zxid()
+	p.make("/a/b", "12345678901234567890")
+	_, after, _ := p.get(quotaPath+"/a/"+statsName, false)
+	if before.DataLength++; after != before {
+		t.Errorf("Stat %+v, want %+v", after, before)
+	}
+	if w.tree.Zxid() != zxid+1 {
+		t.Error("counting took a transaction")
+	}
+	p.wantEvents()
+	checkInvariants(t, w.tree)
+}
+
+func TestQuotaInnermostCounts(t *testing.T) {
+	w := newWorld(t, Config{})
+	p := w.dial()
+	p.mk("/a", 0)
+	p.mk("/a/b", 0)
+	p.setQuota("/a", "count=1")
+	p.setQuota("/a/b", "count=1")
+	p.mk("/a/b/c", 0)
+	p.mk("/a/d", 0)
+	if a, b := p.used("/a"), p.used("/a/b"); a != "count=3,bytes=3" || b != "count=2,bytes=2" {
+		t.Errorf("outer %q, inner %q", a, b)
+	}
+	// A quota for what does not exist yet.
+	p.setQuota("/z", "count=1")
+	if got := p.used("/z"); got != "count=0,bytes=0" {
+		t.Errorf("of nothing: %q", got)
+	}
+	// One on the quotas themselves counts its own statistics, and those twice.
+	p.setQuota("/zookeeper", "count=1")
+	if got := p.used("/zookeeper"); !strings.HasPrefix(got, "count=16,") {
+		t.Errorf("of /zookeeper: %q", got)
+	}
+	w.check()
+}
+
+func TestQuotaRefusesWhatItCannotCountWith(t *testing.T) {
+	w := newWorld(t, Config{})
+	p := w.dial()
+	p.mk("/a", 0)
+	p.setQuota("/a", "count=1")
+	stats := quotaPath + "/a/" + statsName
+	p.mk(quotaPath+"/b", 0)
+	for _, bad := range []string{"x", "=", "count", "count=", "count=x", ",count=1", "count=1,,=2", "count=99999999999999999999", "a=1;b"} {
+		p.want(p.set(stats, bad, -1), wire.ErrBadArguments, "set "+bad)
+		p.want(p.make(quotaPath+"/b/"+limitName, bad), wire.ErrBadArguments, "create "+bad)
+	}
+	p.want(p.make(quotaPath+"/"+limitName, "count=1"), wire.ErrBadArguments, "limits of no path")
+	p.want(p.make(quotaPath+"/"+statsName, "count=1"), wire.ErrBadArguments, "statistics of no path")
+	null := &wire.SetDataRequest{Path: stats, Version: -1}
+	p.want(p.ask(wire.OpSetData, null, new(wire.SetDataResponse)), wire.ErrBadArguments, "null")
+	for _, good := range []string{"", ",;", "count=1,", "count=-5;bytes==7", "x=+3", "count=1,bytes=5=;a=1;b=2"} {
+		p.want(p.set(stats, good, -1), wire.ErrOK, "set "+good)
+	}
+	p.want(p.make("/"+limitName, "x"), wire.ErrOK, "the name elsewhere")
+	w.check()
+}
+
+func TestQuotaEnforced(t *testing.T) {
+	for _, enforce := range []bool{false, true} {
+		w := newWorld(t, Config{EnforceQuota: enforce})
+		p := w.dial()
+		p.mk("/a", 0)
+		p.setQuota("/a", "count=1,bytes=1=;countHardLimit=3;byteHardLimit=10")
+		p.want(p.make("/a/b", "1234"), wire.ErrOK, "below hard, above soft limits")
+		want := wire.ErrOK
+		if enforce {
+			want = wire.ErrQuotaExceeded
+		}
+		p.want(p.set("/a/b", "1234567890", -1), want, "bytes by data")
+		p.want(p.set("/a/b", "1", -1), wire.ErrOK, "less data")
+		p.want(p.make("/a/c", "123456789"), want, "bytes by a node")
+		if !enforce {
+			continue
+		}
+		p.want(p.make("/a/c", ""), wire.ErrOK, "up to the limit")
+		p.want(p.make("/a/d", ""), wire.ErrQuotaExceeded, "a node too many")
+		if got := codes(p.multi(opCreate("/n", 0), opCreate("/a/d", 0))); got[1] != wire.ErrQuotaExceeded {
+			t.Errorf("multi: %v", got)
+		}
+		// What a multi frees counts afterwards only.
+		if got := codes(p.multi(opDelete("/a/c", -1), opCreate("/a/d", 0))); got[1] != wire.ErrQuotaExceeded {
+			t.Errorf("multi: %v", got)
+		}
+		p.want(p.remove("/a/c", -1), wire.ErrOK, "delete")
+		p.want(p.make("/a/d", ""), wire.ErrOK, "in its place")
+		p.want(p.make("/b", "1234567890123"), wire.ErrOK, "elsewhere")
+		w.check()
+	}
+}
+
+// Whatever happens, the statistics say what is there, also after a restore.
+func TestQuotaCountsRandomHistories(t *testing.T) {
+	for seed := range uint64(10) {
+		w := newWorld(t, Config{Rand: seededRand(byte(seed))})
+		p := w.dial()
+		p.setQuota("/a", "count=1")
+		r := &random{rand.New(rand.NewPCG(seed, 1)), w}
+		for i := range 400 {
+			r.step()
+			if i == 200 {
+				w.shadow = New(w.tree.cfg)
+				if err := w.shadow.Restore(w.tree.AppendSnapshot(nil)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if i%20 != 0 {
+				continue
+			}
+			var want quota
+			want.add(0, 0)
+			if n := w.tree.nodes["/a"]; n != nil {
+				n.walk(func(n *node) bool { want.add(1, int64(len(n.data))); return true })
+			}
+			for _, tree := range []*Tree{w.tree, w.shadow} {
+				n := tree.nodes[quotaPath+"/a/"+statsName]
+				if n != nil && tree.nodes[quotaPath+"/a/"+limitName] != nil && string(n.data) != string(want.encode()) {
+					t.Fatalf("seed %d, step %d: %s, want %s", seed, i, n.data, want.encode())
+				}
+			}
+		}
+		checkInvariants(t, w.tree)
+		w.check()
+	}
+}
