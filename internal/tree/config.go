@@ -143,6 +143,5 @@ func (c Config) withDefaults() Config {
 	if c.Rand == nil {
 		c.Rand = rand.Reader
 	}
-	c.withDefaultLimits()
 	return c
 }
