@@ -105,7 +105,7 @@ func (c *Core) lose(err error, now time.Duration) {
 	c.pings, c.setWatches = 0, 0
 	// Nothing of this connection counts for the next one.
 	c.auths.sent, c.auths.answered = 0, 0
-	c.probe = prober{}
+	c.probe, c.sasl = prober{}, saslExchange{}
 	if c.closing {
 		c.finish(Closed, err)
 		return
@@ -118,6 +118,8 @@ func (c *Core) lose(err error, now time.Duration) {
 			// server knows it.
 			c.endSession(err)
 		}
+	} else if c.madeReadOnly && c.untold {
+		c.forgetSession() // as above, and nobody knows of it
 	}
 	c.dialAt = now + c.backoff(now)
 	c.attempt++
@@ -148,33 +150,49 @@ func (c *Core) greeted(frame []byte, now time.Duration) {
 	case !resuming && r.SessionID == c.formerID:
 		c.lose(fmt.Errorf("%w: the new session has the id of the one before", ErrProtocol), now)
 	default:
-		c.up(&r, now)
+		c.accepted(&r, now)
 	}
 }
 
 // expire ends a session that the server did not resume.
 func (c *Core) expire(err error, now time.Duration) {
 	c.lose(err, now)
-	if c.phase != ended {
+	switch {
+	case c.phase == ended:
+	case c.untold:
+		// It ended while its first connection authenticated: no call was made in it.
+		c.forgetSession()
+	default:
 		c.endSession(err)
 	}
 }
 
-// up begins work on a connection: credentials, watches, then what waits.
-func (c *Core) up(r *wire.ConnectResponse, now time.Duration) {
+// accepted takes the session that a server gave or resumed.
+func (c *Core) accepted(r *wire.ConnectResponse, now time.Duration) {
 	resumed := c.sessionID != 0
+	c.untold = c.untold || !resumed
 	c.sessionID = r.SessionID
 	copy(c.password[:], r.Password)
 	c.negotiated = time.Duration(r.Timeout) * time.Millisecond
-	c.phase, c.conn = connected, c.conn+1
-	c.upSince, c.lastRecv = now, now
-	c.failures[c.current].Err = nil
+	c.lastRecv = now
 	c.readOnly = r.ReadOnly
+	c.madeReadOnly = c.readOnly && !resumed
+	if c.cfg.SASL != nil {
+		c.beginSASL()
+		return
+	}
+	c.up(now)
+}
+
+// up begins work on a connection: credentials, watches, then what waits.
+func (c *Core) up(now time.Duration) {
+	c.phase, c.conn = connected, c.conn+1
+	c.upSince, c.lastRecv, c.untold = now, now, false
+	c.failures[c.current].Err = nil
 	// The order is the promise: rights before anything that needs them, and
 	// watches, whose missed events precede their answer, before any read.
 	c.sendAuths()
 	c.out, c.setWatches = c.watches.frames(c.out, c.lastZxid)
-	c.madeReadOnly = c.readOnly && !resumed
 	if c.readOnly {
 		c.probe.start(now)
 		c.tellState(ConnectedReadOnly, nil)

@@ -29,6 +29,8 @@ type Config struct {
 	// wire.DefaultMaxFrame.
 	MaxRequest int
 	Auth       []Auth
+	// SASL, if not nil, is who every connection authenticates as.
+	SASL *SASL
 	// Rand is the source of all chance: shuffle and backoff.
 	Rand *rand.Rand
 }
@@ -37,11 +39,12 @@ type Config struct {
 type phase uint8
 
 const (
-	waiting   phase = iota // until dialAt
-	dialing                // the driver makes a connection
-	greeting               // ConnectRequest sent, its answer awaited
-	connected              // requests go out
-	ended                  // for good
+	waiting        phase = iota // until dialAt
+	dialing                     // the driver makes a connection
+	greeting                    // ConnectRequest sent, its answer awaited
+	authenticating              // a SASL token sent, its answer awaited
+	connected                   // requests go out
+	ended                       // for good
 )
 
 // passwordSize is the length of a session password on the wire.
@@ -62,7 +65,8 @@ type Core struct {
 	conn     uint64 // counts successful handshakes
 	attempt  int    // failures in a row
 	dialAt   time.Duration
-	deadline time.Duration // for dial and handshake together
+	deadline time.Duration // for dial, handshake and SASL together
+	sasl     saslExchange
 	// connectSent is when the connect request was encoded: the earliest moment
 	// from which the server may count the session timeout.
 	connectSent time.Duration
@@ -78,6 +82,7 @@ type Core struct {
 	sessionID int64
 	password  [passwordSize]byte
 	formerID  int64 // of the session before
+	untold    bool  // nobody was told of this session yet
 	// madeReadOnly: a server without a quorum made the session up.
 	madeReadOnly bool
 	negotiated   time.Duration // 0 before the first session
@@ -220,14 +225,19 @@ func (c *Core) TakeOutput(spare []byte, now time.Duration) []byte {
 
 // send encodes a call and awaits its answer.
 func (c *Core) send(call *Call, now time.Duration) {
-	c.xid++
-	if c.xid <= 0 { // past the last number; those below zero mean other things
-		c.xid = 1
-	}
+	c.nextXid()
 	call.xid, call.state = c.xid, sent
 	call.Result.Sent, call.Result.Conn = now, c.conn
 	c.out = appendRequest(c.out, call.xid, &call.Op)
 	c.pending.push(call)
+}
+
+// nextXid numbers the next request.
+func (c *Core) nextXid() {
+	c.xid++
+	if c.xid <= 0 { // past the last number; those below zero mean other things
+		c.xid = 1
+	}
 }
 
 // closeWait bounds how long Close waits for the server's word.
@@ -280,7 +290,12 @@ func (c *Core) endSession(err error) {
 	c.formerID = c.sessionID
 	c.epoch++
 	c.tellState(Expired, err)
+	c.forgetSession()
+}
+
+// forgetSession lets the next connection begin a new session.
+func (c *Core) forgetSession() {
 	c.sessionID, c.password = 0, [passwordSize]byte{}
 	c.watches = watches{}
-	c.madeReadOnly = false
+	c.madeReadOnly, c.untold = false, false
 }

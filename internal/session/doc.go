@@ -14,8 +14,10 @@
 //     is answered there or fails, and never runs in a later session.
 //   - Answers come in the order of the requests. Anything else is a protocol
 //     error, after which the connection is not to be trusted.
-//   - A new connection begins with credentials, then the watches that are to be
-//     set again, then the calls that wait: no answer overtakes an event.
+//   - A new connection begins with SASL, if that is wanted, and nothing else is
+//     sent until both sides have proved themselves. Then come credentials, then
+//     the watches that are to be set again, then the calls that wait: no answer
+//     overtakes an event.
 //   - Every failure says whether the request may have been applied.
 //   - What a peer sends costs at most its own size and never panics.
 //

@@ -17,6 +17,9 @@ func (c *Core) Frame(gen uint64, frame []byte, now time.Duration) {
 	switch c.phase {
 	case greeting:
 		c.greeted(frame, now)
+	case authenticating:
+		c.lastRecv = now
+		c.saslAnswered(frame, now)
 	case connected:
 		c.lastRecv = now
 		if err := c.received(frame, now); err != nil {
@@ -34,6 +37,9 @@ func (c *Core) received(frame []byte, now time.Duration) error {
 	h.Decode(&c.rd)
 	if err := c.rd.Err(); err != nil {
 		return fmt.Errorf("%w: header: %w", ErrProtocol, err)
+	}
+	if h.Err == wire.ErrSessionClosedRequireSASL && h.Xid != wire.XidEvent {
+		return c.shutOut(h, now)
 	}
 	switch h.Xid {
 	case wire.XidEvent:

@@ -13,7 +13,7 @@ func (c *Core) NextTimer() (time.Duration, bool) {
 	switch c.phase {
 	case waiting:
 		return c.dialAt, true
-	case dialing, greeting:
+	case dialing, greeting, authenticating:
 		return c.deadline, true
 	case connected:
 		t := min(c.pingAt(), c.silentAt())
@@ -39,11 +39,14 @@ func (c *Core) silentAt() time.Duration { return c.lastRecv + c.negotiated*2/3 }
 // Tick does what the time asks for.
 func (c *Core) Tick(now time.Duration) {
 	switch c.phase {
-	case dialing, greeting:
+	case dialing, greeting, authenticating:
 		if now >= c.deadline {
 			what := "connect"
-			if c.phase == greeting {
+			switch c.phase {
+			case greeting:
 				what = "answer the connect request"
+			case authenticating:
+				what = "authenticate by SASL"
 			}
 			c.lose(fmt.Errorf("%w: the server did not %s within %v", ErrTimeout, what, c.budget()), now)
 		}

@@ -1,0 +1,274 @@
+package session
+
+import (
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock/internal/jute"
+	"github.com/zklock/zklock/internal/sasl"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// chance is a source of nonces.
+func chance(seed byte) *rand.ChaCha8 { return rand.NewChaCha8([32]byte{seed}) }
+
+func withSASL(c *Config) {
+	withAuth(c)
+	c.SASL = &SASL{User: "ann", Password: "1", Rand: chance(1)}
+}
+
+// wantToken takes the core's output, which must be one SASL token and nothing
+// else.
+func (r *rig) wantToken() sentFrame {
+	r.t.Helper()
+	reqs := r.requests()
+	if len(reqs) != 1 || reqs[0].Op != wire.OpSASL {
+		r.t.Fatalf("%+v, want one token", reqs)
+	}
+	return reqs[0]
+}
+
+// answerToken lets the server's side of an exchange answer the next token, and
+// reports whether it took it.
+func (r *rig) answerToken(s *sasl.Server) bool {
+	r.t.Helper()
+	req := r.wantToken()
+	var q wire.GetSASLRequest
+	q.Decode(jute.NewReader(req.body))
+	token, err := s.Step(q.Token, map[string]string{"ann": "1"}, chance(2))
+	if err != nil {
+		r.reply(req.Xid, 0, wire.ErrAuthFailed, &wire.SetSASLResponse{})
+		return false
+	}
+	r.reply(req.Xid, 0, 0, &wire.SetSASLResponse{Token: token})
+	return true
+}
+
+// meet dials, greets with a session and authenticates.
+func (r *rig) meet(id int64) []sentFrame {
+	r.t.Helper()
+	r.dial()
+	r.greet(r.welcome(id))
+	var s sasl.Server
+	if !r.answerToken(&s) || !r.answerToken(&s) || !s.Done() {
+		r.t.Fatal("the exchange failed")
+	}
+	return r.requests()
+}
+
+// Until both sides have proved themselves nothing else leaves, and nobody is
+// told of a session.
+func TestConnectionBeginsWithSASL(t *testing.T) {
+	r := newRig(t, withSASL)
+	call := r.submit(getA)
+	r.dial()
+	r.greet(r.welcome(7))
+	var s sasl.Server
+	for range 2 {
+		if r.core.Ready() || r.core.HasNotices() || r.core.State() == Connected {
+			t.Fatal("told before the exchange is over")
+		}
+		if !r.answerToken(&s) {
+			t.Fatal("refused")
+		}
+	}
+	r.wantStates(Connected)
+	reqs := r.requests()
+	if len(reqs) != 3 || reqs[0].Op != wire.OpAuth || reqs[1].Op != wire.OpAuth || reqs[2].Op != wire.OpGetData {
+		t.Fatalf("%+v", reqs)
+	}
+	r.reply(reqs[2].Xid, 5, 0, &wire.GetDataResponse{})
+	if call.Result.Applied != Yes {
+		t.Fatalf("%+v", call.Result)
+	}
+	// The next connection does it all again.
+	r.core.Lost(r.gen, ErrTimeout, r.now)
+	r.wantStates(Disconnected)
+	if reqs := r.meet(7); len(reqs) != 2 {
+		t.Fatalf("%+v", reqs)
+	}
+	r.wantStates(Connected)
+}
+
+func TestSASLWatchesAreSetAgainBehindIt(t *testing.T) {
+	r := newRig(t, func(c *Config) { withSASL(c); c.Auth = nil })
+	r.meet(7)
+	op := getA
+	op.Watch = true
+	r.submit(op)
+	r.reply(r.requests()[0].Xid, 5, 0, &wire.GetDataResponse{})
+	r.core.Lost(r.gen, ErrTimeout, r.now)
+	r.submit(getA)
+	reqs := r.meet(7)
+	if len(reqs) != 2 || reqs[0].Op != wire.OpSetWatches && reqs[0].Op != wire.OpSetWatches2 || reqs[1].Op != wire.OpGetData {
+		t.Fatalf("%+v", reqs)
+	}
+}
+
+func TestSASLRefusalIsFinal(t *testing.T) {
+	for name, answer := range map[string]func(r *rig){
+		"wrong password": func(r *rig) {
+			var s sasl.Server
+			r.answerToken(&s)
+			req := r.wantToken()
+			r.reply(req.Xid, 0, wire.ErrAuthFailed, &wire.SetSASLResponse{})
+		},
+		"demanded": func(r *rig) {
+			r.reply(r.wantToken().Xid, 0, wire.ErrSessionClosedRequireSASL, &wire.SetSASLResponse{})
+		},
+		"no SASL there": func(r *rig) { r.reply(r.wantToken().Xid, 0, 0, &wire.SetSASLResponse{}) },
+		"no challenge":  func(r *rig) { r.reply(r.wantToken().Xid, 0, 0, &wire.SetSASLResponse{Token: []byte("x=y")}) },
+		"a server that does not know the password": func(r *rig) {
+			var s sasl.Server
+			r.answerToken(&s)
+			r.reply(r.wantToken().Xid, 0, 0, &wire.SetSASLResponse{Token: []byte("rspauth=00")})
+		},
+	} {
+		r := newRig(t, withSASL)
+		call := r.submit(getA)
+		r.dial()
+		r.greet(r.welcome(7))
+		answer(r)
+		r.wantFail(call, ErrAuthFailed, No)
+		n := r.take()
+		last := n[len(n)-1].State
+		if last.State != AuthFailed || !errors.Is(last.Err, ErrAuthFailed) || strings.Contains(last.Err.Error(), `"1"`) {
+			t.Errorf("%s: %+v", name, last)
+		}
+		if _, ok := r.core.WantDial(r.now + time.Hour); ok || !r.core.Ended() {
+			t.Errorf("%s: goes on", name)
+		}
+		r.wantFail(r.submit(getA), ErrAuthFailed, No)
+	}
+}
+
+// What breaks the protocol, or the connection, is tried again elsewhere.
+func TestSASLIsTriedAgain(t *testing.T) {
+	for name, tt := range map[string]struct {
+		do   func(r *rig)
+		want error
+	}{
+		"other xid":   {func(r *rig) { r.reply(r.wantToken().Xid+1, 0, 0, &wire.SetSASLResponse{Token: []byte{}}) }, ErrProtocol},
+		"an event":    {func(r *rig) { r.event(wire.EventNodeCreated, "/", -1) }, ErrProtocol},
+		"no header":   {func(r *rig) { r.frame([]byte{1}) }, ErrProtocol},
+		"no body":     {func(r *rig) { r.reply(r.wantToken().Xid, 0, 0, nil) }, ErrProtocol},
+		"more body":   {func(r *rig) { r.frame(append((&wire.ReplyHeader{Xid: r.wantToken().Xid}).Append(nil), 0, 0, 0, 0, 9)) }, ErrProtocol},
+		"other error": {func(r *rig) { r.reply(r.wantToken().Xid, 0, wire.ErrMarshalling, nil) }, ErrRefused},
+		"silence":     {func(r *rig) { r.now += 6 * time.Second; r.core.Tick(r.now) }, ErrTimeout},
+		"cut":         {func(r *rig) { r.core.Lost(r.gen, ErrConnectionLost, r.now) }, ErrConnectionLost},
+		"cut halfway": {func(r *rig) { r.answerToken(new(sasl.Server)); r.core.Lost(r.gen, ErrConnectionLost, r.now) }, ErrConnectionLost},
+		"no nonce ours": {func(r *rig) {
+			r.core.cfg.SASL.Rand = strings.NewReader("")
+			r.answerToken(new(sasl.Server))
+			r.core.cfg.SASL.Rand = chance(1)
+		}, nil},
+	} {
+		r := newRig(t, func(c *Config) { withSASL(c); c.Auth = nil })
+		call := r.submit(getA)
+		r.dial()
+		r.greet(r.welcome(7))
+		tt.do(r)
+		if tt.want != nil {
+			r.wantLost(tt.want)
+		}
+		r.wantStates() // nobody was told of anything
+		if r.core.SessionID() != 7 {
+			t.Errorf("%s: the session is forgotten", name)
+		}
+		if reqs := r.meet(7); len(reqs) != 1 {
+			t.Errorf("%s: %+v", name, reqs)
+		}
+		r.wantStates(Connected)
+		if call.Result.Fault != nil {
+			t.Errorf("%s: %v", name, call.Result.Fault)
+		}
+	}
+}
+
+// A session of which nobody was told ends without a word.
+func TestUntoldSessionEnds(t *testing.T) {
+	r := newRig(t, func(c *Config) { withSASL(c); c.Auth = nil })
+	call := r.submit(getA)
+	r.dial()
+	r.greet(r.welcome(7))
+	r.core.Lost(r.gen, ErrConnectionLost, r.now)
+	if req := r.dial(); req.SessionID != 7 {
+		t.Fatalf("resumes %d", req.SessionID)
+	}
+	r.greet(wire.ConnectResponse{Password: make([]byte, 16)})
+	r.wantStates()
+	if reqs := r.meet(8); len(reqs) != 1 || r.core.Epoch() != 0 || call.Result.Fault != nil {
+		t.Fatalf("%+v, epoch %d, %v", reqs, r.core.Epoch(), call.Result.Fault)
+	}
+	r.wantStates(Connected)
+	// Once told, its end is told too, though it comes during authentication.
+	r.core.Lost(r.gen, ErrConnectionLost, r.now)
+	r.dial()
+	r.greet(r.welcome(8))
+	r.core.Lost(r.gen, ErrConnectionLost, r.now)
+	r.dial()
+	r.greet(wire.ConnectResponse{Password: make([]byte, 16)})
+	r.wantStates(Disconnected, Expired)
+}
+
+// A read-only server makes sessions up that no other server knows.
+func TestUntoldReadOnlySession(t *testing.T) {
+	r := newRig(t, func(c *Config) { withSASL(c); c.Auth, c.ReadOnly = nil, true })
+	r.dial()
+	w := r.welcome(7)
+	w.ReadOnly = true
+	r.greet(w)
+	r.core.Lost(r.gen, ErrConnectionLost, r.now)
+	if req := r.dial(); req.SessionID != 0 {
+		t.Fatalf("resumes %d", req.SessionID)
+	}
+	r.wantStates()
+}
+
+func TestCloseWhileAuthenticating(t *testing.T) {
+	r := newRig(t, withSASL)
+	r.dial()
+	r.greet(r.welcome(7))
+	call := r.submit(getA)
+	r.core.Close(r.now)
+	r.wantFail(call, ErrClosed, No)
+	r.wantStates(Closed)
+	if r.core.HasOutput() || r.core.Live() != 0 {
+		t.Fatal("goes on")
+	}
+}
+
+// A server that demands what the client has not is not asked again.
+func TestDemandedIdentityIsFinal(t *testing.T) {
+	for name, xid := range map[string]func(r *rig) int32{
+		"request": func(r *rig) int32 { return r.requests()[0].Xid },
+		"ping": func(r *rig) int32 {
+			r.now += 2 * time.Second
+			r.core.Tick(r.now)
+			return wire.XidPing
+		},
+		"setWatches": func(*rig) int32 { return wire.XidSetWatches },
+	} {
+		r := newRig(t, nil)
+		r.connect(7)
+		first, second := r.submit(getA), r.submit(getA)
+		id := xid(r)
+		r.reply(id, 0, wire.ErrSessionClosedRequireSASL, nil)
+		r.wantStates(Connected, AuthFailed)
+		if name == "request" && (first.Result.Code != wire.ErrSessionClosedRequireSASL || first.Result.Applied != No) {
+			t.Errorf("%s: %+v", name, first.Result)
+		}
+		if !errors.Is(second.Result.Fault, ErrAuthFailed) || !r.core.Ended() {
+			t.Errorf("%s: %+v", name, second.Result)
+		}
+	}
+	// Closing a session that way is over too.
+	r := newRig(t, nil)
+	r.connect(7)
+	r.core.Close(r.now)
+	r.reply(r.requests()[0].Xid, 0, wire.ErrSessionClosedRequireSASL, nil)
+	r.wantStates(Connected, Closed)
+}
