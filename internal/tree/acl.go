@@ -21,6 +21,7 @@ type aclSet struct {
 // with lists that no node has any more.
 type aclTable struct {
 	byKey map[string]*aclSet
+	bytes int64  // aclCost of all lists
 	buf   []byte // where a list is encoded to be looked up, used again
 }
 
@@ -36,6 +37,7 @@ func (a *aclTable) intern(list []wire.ACL) *aclSet {
 	if !ok {
 		s = &aclSet{list: list, key: string(a.buf)}
 		a.byKey[s.key] = s
+		a.bytes += aclCost(list)
 	}
 	s.refs++
 	return s
@@ -47,6 +49,7 @@ func (a *aclTable) release(s *aclSet) {
 	s.refs--
 	if s.refs == 0 {
 		delete(a.byKey, s.key)
+		a.bytes -= aclCost(s.list)
 	}
 }
 
@@ -69,10 +72,17 @@ func (t *Tree) fixACL(list []wire.ACL, ids []identity) ([]wire.ACL, wire.ErrCode
 	if len(list) == 0 {
 		return nil, wire.ErrInvalidACL
 	}
-	fixed := make([]wire.ACL, 0, len(list))
+	fixed := make([]wire.ACL, 0, min(len(list), maxACL))
+	var seen map[wire.ACL]bool // for a list so long that a search would hold everybody up
+	if len(list) > 16 {
+		seen = make(map[wire.ACL]bool, min(len(list), maxACL))
+	}
 	for i, a := range list {
-		if slices.Contains(list[:i], a) {
+		if seen[a] || seen == nil && slices.Contains(list[:i], a) {
 			continue
+		}
+		if seen != nil {
+			seen[a] = true
 		}
 		switch {
 		case a.Scheme == schemeWorld && a.ID == anyone:
@@ -91,6 +101,9 @@ func (t *Tree) fixACL(list []wire.ACL, ids []identity) ([]wire.ACL, wire.ErrCode
 		case t.provides(a.Scheme, ids) && t.validID(a):
 			fixed = append(fixed, a)
 		default:
+			return nil, wire.ErrInvalidACL
+		}
+		if len(fixed) > maxACL {
 			return nil, wire.ErrInvalidACL
 		}
 	}

@@ -42,6 +42,10 @@ func (t *Tree) prove(c *conn, q *wire.AuthPacket) wire.ErrCode {
 			return wire.ErrAuthFailed
 		}
 		id := digestID(q.Auth)
+		// Java takes any number, of any length.
+		if len(id) > maxIdentity || len(c.ids) >= maxIdentities {
+			return wire.ErrAuthFailed
+		}
 		if id == t.cfg.SuperDigest {
 			c.addIdentity(identity{schemeSuper, ""})
 		}

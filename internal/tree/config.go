@@ -143,5 +143,6 @@ func (c Config) withDefaults() Config {
 	if c.Rand == nil {
 		c.Rand = rand.Reader
 	}
+	c.withDefaultLimits()
 	return c
 }

@@ -12,8 +12,9 @@ import (
 // closed:
 //
 //   - without an answer if it has seen a later transaction than this server has,
-//     if no password could be made for it, or if the Tree is read-only and the
-//     client, which is new, does not take that;
+//     if there are as many sessions as may be, if no password could be made for
+//     it, or if the Tree is read-only and the client, which is new, does not take
+//     that;
 //   - after an answer with session 0 if it names a session that does not exist,
 //     or not by its password. The session is left alone: unlike Java, which
 //     closes its connection before it looks at the password.
@@ -57,6 +58,10 @@ func (t *Tree) Connect(id ConnID, peer Peer, req *wire.ConnectRequest, now Now, 
 // password is part of the record: a session must be resumable after a restart,
 // or every lock in it would be lost.
 func (t *Tree) newSession(timeout int32, now Now, out *Out) *session {
+	if len(t.sessions) >= t.cfg.MaxSessions {
+		t.tallies.RefusedSessions++
+		return nil
+	}
 	x := txn{op: wire.OpCreateSession, session: t.nextSessionID(now.Wall), timeout: timeout}
 	x.data = make([]byte, passwordLen)
 	if _, err := io.ReadFull(t.cfg.Rand, x.data); err != nil {

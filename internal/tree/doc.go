@@ -52,6 +52,9 @@
 //   - Event headers have the zxid -1 of 3.8. Clients that take a header's zxid for
 //     what they have seen would lose the second of two events of one change.
 //   - Quotas are not counted or enforced; /zookeeper/quota is there.
+//   - There is an end to the nodes, data, watches, sessions and identities that
+//     clients can pile up, and to the length of an answer: see Config. In Java
+//     whoever comes last brings the server down.
 //   - Children are listed in the order of their creation, ephemeral nodes of a
 //     session end in theirs. Java has the order of a hash table.
 package tree

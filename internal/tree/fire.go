@@ -67,7 +67,7 @@ func (f *firing) table(once, lasting, recurse watchBits) {
 				f.deliver(e.conn)
 			}
 			left := e.bits &^ once
-			w.account(e.bits, left)
+			w.account(path, e.bits, left)
 			if e.bits = left; left == 0 {
 				delete(e.conn.watched, path)
 				continue

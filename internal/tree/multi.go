@@ -24,6 +24,10 @@ func (t *Tree) multi(c *conn, m *wire.MultiRequest, now Now, out *Out) (wire.Rec
 			return failedMulti(len(m.Ops), i, err), wire.ErrOK
 		}
 	}
+	if i, err := t.roomForMulti(x.subs); err != wire.ErrOK {
+		t.fail(err, now, out)
+		return failedMulti(len(m.Ops), i, err), wire.ErrOK
+	}
 	t.commit(&x, now, out)
 	resp := &wire.MultiResponse{Results: make([]wire.MultiResult, len(m.Ops))}
 	for i, op := range m.Ops {
@@ -81,6 +85,7 @@ func (t *Tree) multiRead(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
 		return nil, wire.ErrMarshalling
 	}
 	resp := &wire.MultiResponse{Results: make([]wire.MultiResult, len(m.Ops))}
+	size := 0
 	for i, op := range m.Ops {
 		res := &resp.Results[i]
 		res.Op = op.Op
@@ -94,6 +99,11 @@ func (t *Tree) multiRead(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
 		}
 		if res.Err != wire.ErrOK {
 			res.Op, res.Resp = wire.OpError, nil
+		}
+		// A short request can ask for the same long answer many times.
+		if size += replySize(res.Resp); size > t.cfg.MaxReply {
+			t.tallies.RefusedReplies++
+			return nil, wire.ErrQuotaExceeded
 		}
 	}
 	return resp, wire.ErrOK

@@ -50,6 +50,10 @@ func (t *Tree) Request(id ConnID, frame []byte, now Now, out *Out) {
 		t.drop(c, out)
 	case wire.OpSetWatches, wire.OpSetWatches2:
 		rec, err := t.setWatches(c, h.Op, r, out)
+		if t.takeRefusal() {
+			t.drop(c, out)
+			return
+		}
 		t.reply(c, h.Xid, err, rec, out)
 	default:
 		if isWrite(h.Op) {
@@ -62,6 +66,9 @@ func (t *Tree) Request(id ConnID, frame []byte, now Now, out *Out) {
 			out.frame(c, wire.AppendReply(nil, wire.ReplyHeader{Xid: h.Xid, Zxid: unknownZxid, Err: wire.ErrUnimplemented}, nil))
 			t.drop(c, out)
 			return
+		}
+		if t.takeRefusal() {
+			err = wire.ErrQuotaExceeded
 		}
 		t.reply(c, h.Xid, err, rec, out)
 	}
@@ -119,7 +126,12 @@ func (t *Tree) reply(c *conn, xid int32, err wire.ErrCode, rec wire.Record, out 
 	if err != wire.ErrOK {
 		rec = nil
 	}
-	out.frame(c, wire.AppendReply(make([]byte, 0, replySize(rec)), h, rec))
+	size := replySize(rec)
+	if size > t.cfg.MaxReply {
+		t.tallies.RefusedReplies++
+		h.Err, rec, size = wire.ErrQuotaExceeded, nil, 0
+	}
+	out.frame(c, wire.AppendReply(make([]byte, 0, size), h, rec))
 }
 
 // replySize is about how long the frame of an answer gets: enough for one
@@ -139,12 +151,17 @@ func replySize(rec wire.Record) int {
 		return header + 4 + len(p.Path)
 	case *wire.Create2Response:
 		return header + 4 + len(p.Path) + stat
+	case *wire.GetEphemeralsResponse:
+		return header + childrenSize(p.Ephemerals)
+	case *wire.GetACLResponse:
+		return header + stat + int(aclCost(p.ACL))
 	}
 	return header + stat
 }
 
 // childrenSize is how long a list of names gets. It may be longer than what a
-// client takes as a frame; like Java, the server sends it nevertheless.
+// client takes as a frame; like Java, the server sends it nevertheless, up to
+// Config.MaxReply.
 func childrenSize(names []string) int {
 	size := 4
 	for _, n := range names {

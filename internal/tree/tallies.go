@@ -7,6 +7,9 @@ type Tallies struct {
 	Opened       int64 // sessions made, resumed ones not among them
 	Expired      int64 // sessions that ended because their time was over
 	AuthFailures int64 // connections closed for who they were: credentials refused, or a demanded identity missing
+
+	// Requests refused for want of room, by the field of Config that says so.
+	RefusedNodes, RefusedData, RefusedWatches, RefusedSessions, RefusedReplies int64
 }
 
 // Tallies returns what was counted.

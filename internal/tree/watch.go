@@ -48,6 +48,7 @@ type watchTable struct {
 	byPath    map[string][]watch
 	total     int    // as ZooKeeper counts
 	recursive int    // entries with a recursive watch; without any, ancestors need no look
+	bytes     int64  // length of the paths, once for each connection that watches one
 	changes   uint64 // numbers the changes that fire, so that each is told once
 }
 
@@ -86,11 +87,11 @@ func (w *watchTable) set(path string, c *conn, bits watchBits) {
 		}
 		c.watched[path] = struct{}{}
 		w.byPath[path] = append(w.byPath[path], watch{c, bits})
-		w.account(0, bits)
+		w.account(path, 0, bits)
 		return
 	}
 	list := w.byPath[path]
-	w.account(list[i].bits, bits)
+	w.account(path, list[i].bits, bits)
 	list[i].bits = bits
 	if bits == 0 {
 		delete(c.watched, path)
@@ -107,8 +108,14 @@ func (w *watchTable) store(path string, list []watch) {
 	w.byPath[path] = list
 }
 
-// account keeps the counters when an entry changes from old to bits.
-func (w *watchTable) account(old, bits watchBits) {
+// account keeps the counters when an entry on path changes from old to bits.
+func (w *watchTable) account(path string, old, bits watchBits) {
+	switch {
+	case old == 0 && bits != 0:
+		w.bytes += int64(len(path))
+	case old != 0 && bits == 0:
+		w.bytes -= int64(len(path))
+	}
 	w.total += bits.count() - old.count()
 	if old&recursive != 0 {
 		w.recursive--
@@ -130,6 +137,9 @@ func (w *watchTable) removeConn(c *conn) {
 // the place of another kind in the same of ZooKeeper's two tables.
 func (t *Tree) addWatch(path string, c *conn, bits watchBits) {
 	had := t.watches.bits(path, c)
+	if !t.roomForWatch(path, c, had, had|bits) {
+		return
+	}
 	if t.cfg.Compat38 {
 		for _, table := range []watchBits{dataMask, childMask} {
 			if bits&table != 0 {

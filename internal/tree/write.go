@@ -35,6 +35,9 @@ func (t *Tree) write(c *conn, op wire.OpCode, r *jute.Reader, now Now, out *Out)
 	if err != wire.ErrOK {
 		return nil, t.fail(err, now, out)
 	}
+	if err := t.room(&x); err != wire.ErrOK {
+		return nil, t.fail(err, now, out)
+	}
 	t.commit(&x, now, out)
 	return answer(op, &x), wire.ErrOK
 }

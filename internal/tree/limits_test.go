@@ -1,0 +1,218 @@
+package tree
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// tallies fails unless so many requests were refused for that.
+func wantTally(t *testing.T, what string, got, want int64) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%d requests refused for %s, want %d", got, what, want)
+	}
+}
+
+func TestMaxNodes(t *testing.T) {
+	w := newWorld(t, Config{MaxNodes: 7}) // four are the tree's own
+	p := w.dial()
+	for _, path := range []string{"/a", "/b", "/c"} {
+		p.mk(path, wire.ModePersistent)
+	}
+	_, err := p.create("/d", wire.ModePersistent)
+	p.want(err, wire.ErrQuotaExceeded, "one node too many")
+	p.want(p.set("/a", "changes", -1), wire.ErrOK, "a change at the limit")
+	p.want(p.remove("/a", -1), wire.ErrOK, "a deletion at the limit")
+	p.mk("/d", wire.ModeEphemeral)
+	wantTally(t, "nodes", w.tree.Tallies().RefusedNodes, 1)
+	p.call(wire.OpCloseSession, nil)
+	if n := w.tree.Counts().Nodes; n != 6 {
+		t.Errorf("%d nodes after a session ended at the limit, want 6", n)
+	}
+	w.check() // a replay refuses nothing
+}
+
+// TestMultiMakesItsOwnRoom lets a multi delete what it creates anew.
+func TestMultiMakesItsOwnRoom(t *testing.T) {
+	w := newWorld(t, Config{MaxNodes: 6})
+	p := w.dial()
+	p.mk("/a", wire.ModePersistent)
+	p.mk("/b", wire.ModePersistent)
+	create := func(path string) wire.MultiOp {
+		return wire.MultiOp{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: path, ACL: openACL()}}
+	}
+	del := func(path string) wire.MultiOp {
+		return wire.MultiOp{Op: wire.OpDelete, Req: &wire.DeleteRequest{Path: path, Version: -1}}
+	}
+	for _, test := range []struct {
+		ops    []wire.MultiOp
+		failed int // the operation to blame, -1 for none
+	}{
+		{[]wire.MultiOp{create("/c"), del("/a")}, -1},
+		{[]wire.MultiOp{del("/c"), create("/d"), create("/e")}, 2},
+		{[]wire.MultiOp{create("/e"), del("/e"), del("/b"), create("/e")}, -1},
+		{[]wire.MultiOp{create("/f")}, 0},
+	} {
+		var resp wire.MultiResponse
+		p.want(p.ask(wire.OpMulti, &wire.MultiRequest{Ops: test.ops}, &resp), wire.ErrOK, "multi")
+		for i, res := range resp.Results {
+			want := wire.ErrOK
+			switch {
+			case test.failed >= 0 && i == test.failed:
+				want = wire.ErrQuotaExceeded
+			case test.failed >= 0 && i > test.failed:
+				want = wire.ErrRuntimeInconsistency
+			}
+			if res.Err != want {
+				t.Errorf("operation %d: %v, want %v", i, res.Err, want)
+			}
+		}
+	}
+	w.check()
+}
+
+func TestMaxData(t *testing.T) {
+	const most = 10_000
+	w := newWorld(t, Config{MaxData: most})
+	p := w.dial()
+	p.mk("/a", wire.ModePersistent)
+	p.want(p.set("/a", strings.Repeat("x", 9000), -1), wire.ErrOK, "what fits")
+	p.want(p.set("/a", strings.Repeat("x", 11_000), -1), wire.ErrQuotaExceeded, "what does not")
+	_, err := p.create("/"+strings.Repeat("n", 900), wire.ModePersistent)
+	p.want(err, wire.ErrQuotaExceeded, "a long name")
+	_, _, err = p.get("/a", true)
+	p.want(err, wire.ErrOK, "a watch on a short path")
+	_, err = p.exists("/"+strings.Repeat("n", 900), true)
+	p.want(err, wire.ErrQuotaExceeded, "a watch on a long path")
+	p.want(p.mkACL("/l", manyACLs(20)...), wire.ErrQuotaExceeded, "a long list")
+	if used := w.tree.used(); used > most {
+		t.Errorf("%d bytes are used, the limit is %d", used, most)
+	}
+	p.want(p.set("/a", "", -1), wire.ErrOK, "less data")
+	p.want(p.mkACL("/l", manyACLs(20)...), wire.ErrOK, "a long list where there is room")
+	p.want(p.remove("/l", -1), wire.ErrOK, "a deletion")
+	wantTally(t, "data", w.tree.Tallies().RefusedData, 3)
+	p.hangUp()
+	// All that is left is what was there at first, and /a with its list.
+	if left := w.tree.used() - (newWorld(t, Config{}).tree.used() + int64(len("/a"))); left != 0 {
+		t.Errorf("%d bytes are still counted for what is gone", left)
+	}
+	w.check()
+}
+
+// manyACLs is a list of n entries.
+func manyACLs(n int) []wire.ACL {
+	list := make([]wire.ACL, n)
+	for i := range list {
+		list[i] = wire.ACL{Perms: wire.PermAll, Scheme: "ip", ID: fmt.Sprintf("10.0.%d.%d", i>>8, i&255)}
+	}
+	return list
+}
+
+func TestMaxWatches(t *testing.T) {
+	w := newWorld(t, Config{MaxWatches: 5, MaxWatchesPerConn: 3})
+	p, q := w.dial(), w.dial()
+	for i := range 3 {
+		_, err := p.exists(fmt.Sprint("/", i), true)
+		p.want(err, wire.ErrNoNode, "a watch within the limit")
+	}
+	_, err := p.exists("/3", true)
+	p.want(err, wire.ErrQuotaExceeded, "more than one connection's share")
+	_, err = p.exists("/0", true)
+	p.want(err, wire.ErrNoNode, "a watch that is there already")
+	p.want(q.lasting("/", wire.AddWatchPersistent), wire.ErrOK, "two watches")
+	_, err = q.children("/", true)
+	q.want(err, wire.ErrOK, "another kind on a path that is watched")
+	_, err = q.exists("/q", true)
+	q.want(err, wire.ErrQuotaExceeded, "more than there may be of all")
+	p.mk("/0", wire.ModePersistent) // uses one up
+	_, err = q.exists("/q", true)
+	q.want(err, wire.ErrNoNode, "a watch in the room of one that fired")
+	if n := w.tree.Counts().Watches; n > 5 {
+		t.Errorf("%d watches, the limit is 5", n)
+	}
+	wantTally(t, "watches", w.tree.Tallies().RefusedWatches, 2)
+}
+
+// TestSetWatchesBeyondTheLimit closes the connection: a client believes in what
+// it restored.
+func TestSetWatchesBeyondTheLimit(t *testing.T) {
+	w := newWorld(t, Config{MaxWatches: 3})
+	p := w.dial()
+	req := wire.SetWatches{DataWatches: []string{}, ExistWatches: []string{"/a", "/b", "/c", "/d"}, ChildWatches: []string{}}
+	p.sendFrame(wire.AppendRequest(nil, wire.XidSetWatches, wire.OpSetWatches, &req)[4:])
+	if !p.closed {
+		t.Error("the connection stays, with fewer watches than its client knows")
+	}
+	if n := w.tree.Counts().Watches; n != 0 {
+		t.Errorf("%d watches of a connection that is gone", n)
+	}
+	if w.tree.SessionCount() != 1 {
+		t.Error("the session went with the connection")
+	}
+}
+
+func TestMaxSessions(t *testing.T) {
+	w := newWorld(t, Config{MaxSessions: 2})
+	p := w.dial()
+	w.dial()
+	refused := w.dialRaw(&wire.ConnectRequest{Timeout: 10_000})
+	if !refused.closed || len(refused.raw) != 0 {
+		t.Errorf("a third session: closed %v, %d answers", refused.closed, len(refused.raw))
+	}
+	p.call(wire.OpCloseSession, nil)
+	w.dial()
+	wantTally(t, "sessions", w.tree.Tallies().RefusedSessions, 1)
+}
+
+func TestMaxReply(t *testing.T) {
+	w := newWorld(t, Config{MaxReply: 2000})
+	p := w.dial()
+	p.mk("/a", wire.ModePersistent)
+	p.want(p.set("/a", strings.Repeat("x", 1500), -1), wire.ErrOK, "set")
+	_, _, err := p.get("/a", false)
+	p.want(err, wire.ErrOK, "an answer within the limit")
+	get := wire.MultiOp{Op: wire.OpGetData, Req: &wire.GetDataRequest{Path: "/a"}}
+	p.want(p.ask(wire.OpMultiRead, &wire.MultiReadRequest{Ops: []wire.MultiOp{get}}, new(wire.MultiResponse)), wire.ErrOK, "one of it")
+	p.want(p.ask(wire.OpMultiRead, &wire.MultiReadRequest{Ops: []wire.MultiOp{get, get}}, new(wire.MultiResponse)), wire.ErrQuotaExceeded, "two of it")
+	p.want(p.set("/a", strings.Repeat("x", 3000), -1), wire.ErrOK, "set")
+	_, _, err = p.get("/a", false)
+	p.want(err, wire.ErrQuotaExceeded, "an answer beyond it")
+	for i := range 50 {
+		p.mk(fmt.Sprintf("/%s%d", strings.Repeat("c", 50), i), wire.ModeEphemeral)
+	}
+	_, err = p.children("/", false)
+	p.want(err, wire.ErrQuotaExceeded, "a list of children")
+	p.want(p.ask(wire.OpGetEphemerals, &wire.GetEphemeralsRequest{}, new(wire.GetEphemeralsResponse)), wire.ErrQuotaExceeded, "a list of ephemerals")
+	wantTally(t, "replies", w.tree.Tallies().RefusedReplies, 4)
+}
+
+func TestIdentitiesAreBounded(t *testing.T) {
+	w := newWorld(t, Config{})
+	p := w.dial()
+	proved := 0
+	for ; !p.closed && proved < 2*maxIdentities; proved++ {
+		p.auth("digest", fmt.Sprint("user", proved, ":p"))
+	}
+	// Its address is one identity, and the last answer a refusal.
+	if proved != maxIdentities {
+		t.Errorf("%d identities were taken, want %d", proved, maxIdentities)
+	}
+	q := w.dial()
+	if q.auth("digest", strings.Repeat("u", maxIdentity)+":p"); !q.closed {
+		t.Error("an identity may have any length")
+	}
+}
+
+func TestLongLists(t *testing.T) {
+	w := newWorld(t, Config{})
+	p := w.dial()
+	p.want(p.mkACL("/a", append(manyACLs(20), manyACLs(20)...)...), wire.ErrOK, "each entry twice")
+	if n := len(w.tree.nodes["/a"].acl.list); n != 20 {
+		t.Errorf("%d entries are stored, want 20", n)
+	}
+	p.want(p.mkACL("/b", manyACLs(maxACL+1)...), wire.ErrInvalidACL, "a list too long")
+}
