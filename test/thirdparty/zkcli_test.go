@@ -1,0 +1,5 @@
+package thirdparty
+
+import "testing"
+
+func TestZkCli(t *testing.T) { Same(t, noSweep, ZkCli) }
