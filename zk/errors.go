@@ -32,6 +32,7 @@ var (
 	ErrThrottled               = errors.New("zk: the server is overloaded and refused the request; try later")
 	ErrReconfigDisabled        = errors.New("zk: the server does not permit reconfiguration")
 	ErrNotConfirmed            = errors.New("zk: the server has not confirmed the end of the session; it ends by its timeout")
+	ErrTLSRequired             = errors.New("zk: the port speaks TLS: set the TLS option")
 	ErrServer                  = errors.New("zk: the server failed to carry out the request")
 )
 

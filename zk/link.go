@@ -77,7 +77,7 @@ func stranger(head []byte) error {
 	case bytes.HasPrefix(head, []byte("SSH-")):
 		return fmt.Errorf("%w: an SSH server answered", errWrongPeer)
 	case (head[0] == 0x15 || head[0] == 0x16) && head[1] == 3:
-		return fmt.Errorf("%w: the port speaks TLS; set the TLS option", errWrongPeer)
+		return ErrTLSRequired
 	case printable(head):
 		return fmt.Errorf("%w: something that speaks text answered, with %q", errWrongPeer, head)
 	}

@@ -171,6 +171,9 @@ func (s *settings) herdServers(ctx context.Context, cfg *herd.Config) (where str
 	cfg.Options = zk.Options{SessionTimeout: s.session.D, Logger: s.logger()}
 	// Not the user's local server: that one writes to a disk, and others use it.
 	if s.servers == "" {
+		if s.who.tls.Wanted() {
+			return "", nil, errLocalTLS()
+		}
 		return embedded(cfg, s.session.D)
 	}
 	ctx, cancel := s.bounded(ctx)
@@ -181,6 +184,11 @@ func (s *settings) herdServers(ctx context.Context, cfg *herd.Config) (where str
 	}
 	cfg.Servers = t.servers
 	cfg.Options.DialContext = t.dial()
+	proof, err := s.who.proof()
+	if err != nil {
+		return "", nil, err
+	}
+	cfg.Options.TLS, cfg.Options.Auth = proof.tls, proof.Auth
 	if !strings.HasPrefix(t.servers, "unix:") { // which has no address to count by
 		cfg.MaxSessions = politeSessions
 	}

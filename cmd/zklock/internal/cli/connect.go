@@ -51,6 +51,9 @@ func (s *settings) target(ctx context.Context) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.who.tls.Wanted() {
+		return nil, errLocalTLS()
+	}
 	exe, err := executable()
 	if err != nil {
 		return nil, err
@@ -124,7 +127,12 @@ func (s *settings) locks(ctx context.Context, opts zklock.Options) (*zklock.Clie
 	if err != nil {
 		return nil, nil, err
 	}
+	proof, err := s.who.proof()
+	if err != nil {
+		return nil, nil, err
+	}
 	opts.SessionTimeout, opts.DialContext, opts.Logger = s.session.D, t.dial(), s.logger()
+	opts.TLS, opts.Auth = proof.tls, proof.Auth
 	c, err := zklock.Dial(ctx, t.servers, &opts)
 	if err != nil {
 		return nil, nil, s.explain(err)
@@ -140,7 +148,12 @@ func (s *settings) reading(ctx context.Context, layout layoutValue) (*zk.Client,
 	if err != nil {
 		return nil, nil, err
 	}
-	z, err := zk.Dial(ctx, t.servers, &zk.Options{SessionTimeout: s.session.D, DialContext: t.dial(), Logger: s.logger()})
+	proof, err := s.who.proof()
+	if err != nil {
+		return nil, nil, err
+	}
+	z, err := zk.Dial(ctx, t.servers, &zk.Options{SessionTimeout: s.session.D, DialContext: t.dial(), Logger: s.logger(),
+		TLS: proof.tls, Auth: proof.Auth})
 	if err != nil {
 		return nil, nil, s.explain(err)
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,11 +15,15 @@ type told struct {
 	mode    zklock.Mode
 	session int64
 	servers string
+	// identity has what a zklock inside needs to reach the same servers, by the
+	// names of variables; an empty value removes one.
+	identity map[string]string
 }
 
 // environ returns base with what the command is told: name, path and token are
 // the first lock's; ZKLOCK_LOCKS has a line for each, with token and path. The
-// servers come without secrets, since the connection string cannot hold any.
+// servers come without secrets, since the connection string cannot hold any,
+// and so does the identity, which names files.
 func (t told) environ(base []string) []string {
 	vars := []struct{ key, value string }{
 		{"ZKLOCK_NAME", t.locks[0].Lock},
@@ -32,10 +37,20 @@ func (t told) environ(base []string) []string {
 	env := slices.Clone(base)
 	for _, v := range vars {
 		// What an outer zklock said is about another lock.
-		env = slices.DeleteFunc(env, func(s string) bool { return strings.HasPrefix(s, v.key+"=") })
-		env = append(env, v.key+"="+v.value)
+		env = append(without(env, v.key), v.key+"="+v.value)
+	}
+	for _, key := range slices.Sorted(maps.Keys(t.identity)) {
+		env = without(env, key)
+		if value := t.identity[key]; value != "" {
+			env = append(env, key+"="+value)
+		}
 	}
 	return env
+}
+
+// without returns an environment without a variable.
+func without(env []string, key string) []string {
+	return slices.DeleteFunc(env, func(s string) bool { return strings.HasPrefix(s, key+"=") })
 }
 
 // tokenLines has a line for each lock, with its token and its path. A path may

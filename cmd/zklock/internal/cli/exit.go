@@ -8,6 +8,8 @@ import (
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/child"
+	"github.com/zklock/zklock/cmd/zklock/internal/credentials"
+	"github.com/zklock/zklock/cmd/zklock/internal/tlsconf"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -54,7 +56,7 @@ func code(err error) int {
 	case errors.As(err, &e):
 		return e.Code
 	case errors.Is(err, zklock.ErrInvalidName), errors.Is(err, zklock.ErrInvalidLock), errors.Is(err, zk.ErrInvalidServers),
-		errors.Is(err, zklock.ErrInvalidOptions), errors.Is(err, zk.ErrInvalidOptions):
+		errors.Is(err, zklock.ErrInvalidOptions), errors.Is(err, zk.ErrInvalidOptions), errors.Is(err, tlsconf.ErrFiles), errors.Is(err, credentials.ErrCredentials):
 		return exitUsage
 	case errors.Is(err, child.ErrNotFound):
 		return exitNotFound
@@ -72,7 +74,7 @@ func report(err error) {
 	if errors.As(err, &e) && e.Err == nil {
 		return
 	}
-	warn("%s", strings.TrimPrefix(err.Error(), "zklock: "))
+	warn("%s%s", strings.TrimPrefix(err.Error(), "zklock: "), advice(err))
 }
 
 // warn writes one line for the user.

@@ -40,10 +40,14 @@ The command finds ZKLOCK_NAME, ZKLOCK_PATH, ZKLOCK_TOKEN, ZKLOCK_MODE (exclusive
 shared or permit), ZKLOCK_SESSION and ZKLOCK_SERVERS in its environment. The
 token is a number that grows with every grant: give it to what the command
 writes to, so that it can refuse smaller ones. Of several locks these are the
-first one's; ZKLOCK_LOCKS has a line "TOKEN PATH" for each.
+first one's; ZKLOCK_LOCKS has a line "TOKEN PATH" for each. It finds the names of the
+TLS and credentials files as well, but not ZKLOCK_AUTH and ZKLOCK_SASL themselves,
+unless --pass-auth is given.
 
 If somebody asks for the lock back, run says so and goes on; with --on-revoke
 term the command gets TERM, once, and run exits with its code as ever.
+
+` + identityHelp + `
 
 ` + layoutHelp + `
 
@@ -57,6 +61,8 @@ const runExample = `  zklock run nightly -- pg_dump -f /backup/db.sql
   zklock run --shared catalog -- ./read-catalog           # beside other readers
   zklock run --count 3 api -- ./call-api                  # 3 at once, over all machines
   zklock run stock --lock orders -- ./book                # both, or neither
+  ZKLOCK_AUTH=digest:ann:secret zklock run --servers zk1:2181 nightly -- ./report
+  zklock run --servers zk1:2281 --tls-ca ca.pem --auth-file ~/.zklock-auth nightly -- ./report
   zklock run --on-revoke term index -- ./rebuild          # gives way to zklock revoke index`
 
 // runFlags are the flags of run alone.
@@ -65,6 +71,7 @@ type runFlags struct {
 	revoke    onRevoke
 	killAfter span.Value
 	statusFD  int
+	passAuth  bool
 }
 
 // runCommand is zklock run. What kind of lock is meant, and how it is waited for,
@@ -87,6 +94,7 @@ func (a *app) runCommand() *cobra.Command {
 	f.claim.flags(c.Flags())
 	f.revoke.flag(c.Flags(), "sends the command TERM")
 	c.Flags().Var(&f.killAfter, "kill-after", "time from TERM to KILL when the lock is about to be lost, at most an eighth of the session timeout (ZKLOCK_KILL_AFTER); default 2s, or that eighth")
+	c.Flags().BoolVar(&f.passAuth, "pass-auth", false, "leave ZKLOCK_AUTH and ZKLOCK_SASL in the command's environment")
 	c.Flags().IntVar(&f.statusFD, "status-fd", -1, "write one line of JSON about the outcome to this `descriptor`")
 	return c
 }
@@ -152,7 +160,7 @@ func (a *app) run(c *cobra.Command, f *runFlags, name string, argv []string) err
 	}
 	keep(out, f.statusFD)
 	if err == nil {
-		r := &runner{app: a, claim: &f.claim, revoke: f.revoke, plan: plan, cmd: cmd, exe: exe, status: status}
+		r := &runner{app: a, claim: &f.claim, revoke: f.revoke, plan: plan, cmd: cmd, exe: exe, status: status, passAuth: f.passAuth}
 		err = r.run()
 	}
 	status.finish(err)
@@ -201,6 +209,8 @@ type runner struct {
 	cmd    child.Command
 	exe    string
 	status *statusLine
+	// passAuth leaves the credentials in the command's environment.
+	passAuth bool
 }
 
 // run connects, waits, runs the command, and releases.
@@ -242,6 +252,7 @@ func (r *runner) run() error {
 	}
 	r.cmd.Env = told{
 		locks: r.status.Locks, mode: r.claim.mode(), session: hold.Session(), servers: t.current(),
+		identity: set.who.forCommand(r.passAuth),
 	}.environ(os.Environ())
 	return r.under(hold, signals)
 }

@@ -21,6 +21,7 @@ type settings struct {
 	session span.Value
 	connect span.Value
 	verbose bool
+	who     identity
 
 	try      bool
 	wait     span.Value
@@ -43,6 +44,10 @@ func environment() map[string]string {
 		"layout":             "ZKLOCK_LAYOUT",
 		"beside-foreign":     "ZKLOCK_BESIDE_FOREIGN",
 		"on-revoke":          "ZKLOCK_ON_REVOKE",
+		"tls-ca":             "ZKLOCK_TLS_CA",
+		"tls-cert":           "ZKLOCK_TLS_CERT",
+		"tls-key":            "ZKLOCK_TLS_KEY",
+		"tls-server-name":    "ZKLOCK_TLS_SERVER_NAME",
 	}
 }
 
@@ -52,6 +57,7 @@ func (s *settings) serverFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.servers, "servers", "", "ZooKeeper `servers`, host:port,host:port/chroot or unix:/path (ZKLOCK_SERVERS); default: this user's local server")
 	f.Var(&s.session, "session-timeout", "after a crash the lock is free in this time (ZKLOCK_SESSION_TIMEOUT)")
 	f.Var(&s.connect, "connect-timeout", "give up when no server answers in this time (ZKLOCK_CONNECT_TIMEOUT)")
+	s.who.flags(f)
 	f.BoolVarP(&s.verbose, "verbose", "v", false, "tell of connections and sessions")
 }
 
@@ -96,6 +102,9 @@ func moot(f *pflag.FlagSet, name string) bool {
 		// The flags come in the order of their names: the environment's layout is
 		// settled by now.
 		return f.Changed("count") || given(f, "node") || strings.HasPrefix(f.Lookup("layout").Value.String(), layoutCustom)
+	case "tls-ca", "tls-cert", "tls-key":
+		// Those of the environment are a client's, not a server's.
+		return f.Lookup("tls-listen") != nil
 	case "layout":
 		return f.Changed("count") || given(f, "node")
 	case "beside-foreign":
@@ -118,6 +127,9 @@ func (s *settings) check(f *pflag.FlagSet) error {
 		return usage("--conflict-exit-code is %d: give a code from 0 to 255", s.conflict)
 	case s.try && f.Changed("timeout"):
 		return usage("--try does not wait and --timeout waits: give one of them")
+	}
+	if err := s.who.check(); err != nil {
+		return err
 	}
 	// No time to wait is not to wait.
 	s.try = s.try || s.wait.D == 0 && f.Changed("timeout")
