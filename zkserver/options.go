@@ -156,6 +156,8 @@ type Options struct {
 	// read-only: see ErrStorage.
 	EndOnStorageError bool
 
+	segmentBytes int64 // of the log; 0 means the log's default. For tests.
+
 	// Accept, if not nil, is asked about every connection that a listener
 	// accepted, before a byte is read; an error closes the connection and is
 	// logged. It may look at peer credentials of a unix socket. It is called

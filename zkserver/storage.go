@@ -49,7 +49,9 @@ func (s *Server) treeConfig() tree.Config {
 
 // openLog opens the data directory and brings the tree to the state in it.
 func (s *Server) openLog() error {
-	fsys, opts := s.opts.FS, wal.Options{KeepSnapshots: s.opts.SnapshotsKept, NoSync: s.opts.NoSync}
+	fsys, opts := s.opts.FS, wal.Options{
+		SegmentSize: s.opts.segmentBytes, KeepSnapshots: s.opts.SnapshotsKept, NoSync: s.opts.NoSync,
+	}
 	// The record of a request is a little longer than its frame.
 	opts.MaxRecord = max(64<<20, 2*s.opts.MaxFrame)
 	if fsys == nil {
