@@ -2,6 +2,7 @@ package zk
 
 import (
 	"context"
+	crand "crypto/rand"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -112,6 +113,9 @@ func newClient(list []address, root chroot, o *Options) *Client {
 	for _, a := range o.Auth {
 		cfg.Auth = append(cfg.Auth, session.Auth{Scheme: a.Scheme, Data: append([]byte(nil), a.Data...)})
 	}
+	if o.SASL != nil {
+		cfg.SASL = &session.SASL{User: o.SASL.User, Password: o.SASL.Password, Rand: crand.Reader}
+	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.writable, c.wake, c.changed = sync.NewCond(&c.mu), sync.NewCond(&c.mu), sync.NewCond(&c.mu)
 	c.timer = time.AfterFunc(maxTimeout, c.tick)
@@ -136,7 +140,7 @@ func (c *Client) awaitReady(ctx context.Context) error {
 			c.wasReady = true
 			return nil
 		case c.core.Ended():
-			return ErrAuthFailed
+			return fmt.Errorf("%w (%w)", ErrAuthFailed, stateError(c.core.Reason()))
 		case ctx.Err() != nil:
 			return dialError(ctx.Err(), c.core.Failures())
 		// A server that speaks another protocol will not learn ours.

@@ -8,6 +8,8 @@ import (
 	"math"
 	"net"
 	"time"
+
+	"github.com/zklock/zklock/internal/sasl"
 )
 
 // Options change how a [Client] behaves. The zero value, and a nil pointer,
@@ -20,6 +22,11 @@ type Options struct {
 	// Auth are the credentials that each connection begins with, as those of
 	// [Client.AddAuth]. Nil means none.
 	Auth []Auth
+	// SASL, if not nil, is the user as whom each connection authenticates by
+	// DIGEST-MD5, before anything else is sent. A server that refuses the user,
+	// or can't prove that it knows the password, ends the client for good, see
+	// [AuthFailed]: no other attempt is made. Nil means no SASL.
+	SASL *SASL
 	// TLS, if not nil, makes the connections TLS connections. An empty
 	// ServerName means the host in the connection string; a unix socket has
 	// none, and needs it. For a client certificate that is renewed while the
@@ -78,6 +85,14 @@ func (o *Options) check() (*Options, error) {
 	if filled.MaxReply == 0 {
 		filled.MaxReply = defaultMaxReply
 	}
+	if s := filled.SASL; s != nil {
+		if err := sasl.CheckUser(s.User); err != nil {
+			return nil, fmt.Errorf("%w: SASL: %w", ErrInvalidOptions, err)
+		}
+		if s.Password == "" {
+			return nil, fmt.Errorf("%w: SASL has no password", ErrInvalidOptions)
+		}
+	}
 	for i, a := range filled.Auth {
 		if a.Scheme == "" {
 			return nil, fmt.Errorf("%w: Auth[%d] has no scheme", ErrInvalidOptions, i)
@@ -87,6 +102,15 @@ func (o *Options) check() (*Options, error) {
 		filled.DialContext = new(net.Dialer).DialContext
 	}
 	return &filled, nil
+}
+
+// SASL is a user of the servers' SASL (the Client section of a JAAS file in
+// Java), with identities ("sasl", User) in access control lists. Neither field
+// may be empty. The password itself never travels; somebody in between can
+// nevertheless take over a connection without TLS.
+type SASL struct {
+	User     string
+	Password string
 }
 
 // Auth is one credential, as the arguments of ZooKeeper.addAuthInfo.

@@ -97,6 +97,7 @@ type Core struct {
 	// out are the bytes for the present connection that the driver has not
 	// taken: encoded requests, and those without a call, such as pings.
 	out     []byte
+	reason  error // why the core ended
 	notices []Notice
 	rd      jute.Reader
 
@@ -155,6 +156,9 @@ func (c *Core) Ready() bool {
 
 // Ended reports whether the core is closed or failed for good.
 func (c *Core) Ended() bool { return c.phase == ended }
+
+// Reason is why the core has ended, nil before and after Close.
+func (c *Core) Reason() error { return c.reason }
 
 // Submit queues a call for the session of an epoch. It comes back in a notice,
 // at once if it can't be sent.
@@ -267,7 +271,7 @@ func (c *Core) finish(s State, err error) {
 	if s == AuthFailed {
 		fault = ErrAuthFailed
 	}
-	c.phase, c.out = ended, nil
+	c.phase, c.out, c.reason = ended, nil, err
 	c.failAll(&c.pending, fault, Unknown)
 	c.failAll(&c.queue, fault, No)
 	c.failAuths(fault)

@@ -138,6 +138,9 @@ func TestSASLRefusalIsFinal(t *testing.T) {
 		if last.State != AuthFailed || !errors.Is(last.Err, ErrAuthFailed) || strings.Contains(last.Err.Error(), `"1"`) {
 			t.Errorf("%s: %+v", name, last)
 		}
+		if r.core.Reason() != last.Err {
+			t.Errorf("%s: reason %v", name, r.core.Reason())
+		}
 		if _, ok := r.core.WantDial(r.now + time.Hour); ok || !r.core.Ended() {
 			t.Errorf("%s: goes on", name)
 		}

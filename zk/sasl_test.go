@@ -1,0 +1,164 @@
+package zk_test
+
+import (
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zkserver"
+	"github.com/zklock/zklock/zktest"
+)
+
+// saslOnly makes a server that lets only these two in.
+func saslOnly(o *zkserver.Options) {
+	o.SASLUsers = map[string]string{"ann": "open sesame", "root": "2"}
+	o.SuperUser, o.RequireSASL = "root", true
+}
+
+// as are the options of a user.
+func as(srv *zktest.Server, user, password string) *zk.Options {
+	return &zk.Options{DialContext: srv.DialContext, SessionTimeout: 10 * time.Second, SASL: &zk.SASL{User: user, Password: password}}
+}
+
+// Each connection authenticates anew, and what waits goes out behind it.
+func TestSASL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, saslOnly)
+		ann, err := zk.Dial(t.Context(), srv.Addr(), as(srv, "ann", "open sesame"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ann.Close()
+		ids, err := ann.WhoAmI(t.Context())
+		if want := (zk.Identity{Scheme: "sasl", User: "ann"}); err != nil || len(ids) == 0 || ids[len(ids)-1] != want {
+			t.Fatalf("%v, %v", ids, err)
+		}
+		mine := []zk.ACL{{Perms: zk.PermAll, Scheme: "sasl", ID: "ann"}}
+		if _, _, err := ann.Create(t.Context(), "/mine", nil, mine, zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+		_, _, changed, err := ann.GetW(t.Context(), "/mine")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			srv.CutConnections()
+			if err := ann.Sync(t.Context(), "/mine"); err != nil && !errors.Is(err, zk.ErrConnectionLost) {
+				t.Fatal(err)
+			}
+			if _, err := ann.SetACL(t.Context(), "/mine", mine, -1); err != nil && !errors.Is(err, zk.ErrConnectionLost) {
+				t.Fatalf("after a new connection: %v", err)
+			}
+		}
+		root, err := zk.Dial(t.Context(), srv.Addr(), as(srv, "root", "2"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer root.Close()
+		if _, err := root.Set(t.Context(), "/mine", []byte("x"), -1); err != nil {
+			t.Fatalf("super: %v", err)
+		}
+		if e := <-changed; e.Path != "/mine" {
+			t.Errorf("%+v", e)
+		}
+	})
+}
+
+// A refusal ends the client with one attempt, and no log or error has the
+// password.
+func TestSASLRefusal(t *testing.T) {
+	for name, tt := range map[string]struct {
+		opts    []zktest.Option
+		sasl    *zk.SASL
+		refused int64 // as the server counts
+	}{
+		"wrong password": {[]zktest.Option{saslOnly}, &zk.SASL{User: "ann", Password: "hunter2"}, 1},
+		"unknown user":   {[]zktest.Option{saslOnly}, &zk.SASL{User: "ben", Password: "hunter2"}, 1},
+		"no SASL there":  {nil, &zk.SASL{User: "ann", Password: "hunter2"}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, tt.opts...)
+				var log strings.Builder
+				o := as(srv, tt.sasl.User, tt.sasl.Password)
+				o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+				begin := time.Now()
+				_, err := zk.Dial(t.Context(), srv.Addr(), o)
+				if !errors.Is(err, zk.ErrAuthFailed) || zk.Applied(err) != zk.AppliedNo {
+					t.Fatalf("%v", err)
+				}
+				if strings.Contains(err.Error()+log.String(), "hunter2") {
+					t.Errorf("the password is in %q or the log:\n%s", err, log.String())
+				}
+				time.Sleep(time.Hour) // in the bubble: nothing may be tried again
+				if n := srv.Server().Stats().AuthFailures; n != tt.refused || time.Since(begin) > 61*time.Minute {
+					t.Errorf("%d attempts were refused, want %d", n, tt.refused)
+				}
+			})
+		})
+	}
+}
+
+// A client without SASL learns at its first request that it has no business
+// here, and goes away.
+func TestDemandedSASL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, saslOnly)
+		c, err := zk.Dial(t.Context(), srv.Addr(), &zk.Options{DialContext: srv.DialContext, SessionTimeout: 10 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		ch := states(t, c)
+		next(t, ch, zk.Connected)
+		if _, _, err := c.Get(t.Context(), "/"); !errors.Is(err, zk.ErrAuthFailed) || zk.Applied(err) != zk.AppliedNo {
+			t.Errorf("%v", err)
+		}
+		if s := next(t, ch, zk.AuthFailed); !errors.Is(s.Err, zk.ErrAuthFailed) {
+			t.Errorf("%+v", s)
+		}
+		if _, _, err := c.Get(t.Context(), "/"); !errors.Is(err, zk.ErrAuthFailed) {
+			t.Errorf("%v", err)
+		}
+		time.Sleep(time.Hour)
+		if n := srv.Server().Stats().AuthFailures; n != 1 {
+			t.Errorf("%d requests were refused", n)
+		}
+	})
+}
+
+// The password changes while a client is connected: it ends at its next
+// connection.
+func TestSASLRefusalLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		users := map[string]string{"ann": "1"}
+		srv := zktest.Start(t, func(o *zkserver.Options) { o.SASLUsers = users })
+		c, err := zk.Dial(t.Context(), srv.Addr(), as(srv, "ann", "1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		ch := states(t, c)
+		next(t, ch, zk.Connected)
+		users["ann"] = "2" // zktest gives the server the same map at its restart
+		srv.Stop()
+		srv.Restart(t)
+		next(t, ch, zk.Disconnected)
+		if s := next(t, ch, zk.AuthFailed); !errors.Is(s.Err, zk.ErrAuthFailed) {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+func TestBadSASLOptions(t *testing.T) {
+	for _, s := range []zk.SASL{{}, {User: "ann"}, {Password: "hunter2"}, {User: "a\nb", Password: "hunter2"}} {
+		_, err := zk.Dial(t.Context(), "localhost:1", &zk.Options{SASL: &s})
+		if !errors.Is(err, zk.ErrInvalidOptions) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%q: %v", s.User, err)
+		}
+	}
+}
