@@ -47,10 +47,15 @@ func run(ctx context.Context, args []string) error {
 func server(ctx context.Context, args []string) error {
 	o := serverload.Defaults()
 	fs := flag.NewFlagSet("bench server", flag.ContinueOnError)
-	quick := fs.Bool("quick", false, "a picture in a minute; for figures run without")
+	fs.BoolFunc("quick", "a picture in a minute; for figures run without. Flags behind it change it", func(string) error {
+		o = o.Quick()
+		return nil
+	})
 	dir := fs.String("dir", "bin", "keep the servers' files below this directory, on the disk to measure")
 	out := fs.String("json", filepath.Join("bin", "bench-server.json"), "write everything to this file")
 	fs.StringVar(&o.Zklock, "zklock", "", "run this zklock command instead of building it")
+	fs.StringVar(&o.Base, "base", "", "compare with this zklock command, as of an earlier commit, instead of Apache ZooKeeper")
+	fs.StringVar(&o.Part, "part", "", "measure this half alone: load or start")
 	fs.IntVar(&o.Rounds, "rounds", o.Rounds, "measure so often")
 	fs.DurationVar(&o.Turn, "turn", o.Turn, "measure throughput for this long at a time")
 	fs.DurationVar(&o.Warm, "warm", o.Warm, "warm each server up for this long")
@@ -60,9 +65,6 @@ func server(ctx context.Context, args []string) error {
 	fs.Float64Var(&o.Quiet, "quiet", o.Quiet, "share of the processors that others may have in a round")
 	if err := fs.Parse(args); err != nil {
 		return err
-	}
-	if *quick {
-		o = o.Quick()
 	}
 	o.Log = os.Stderr
 	if err := os.MkdirAll(*dir, 0o755); err != nil {

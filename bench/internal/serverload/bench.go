@@ -2,7 +2,6 @@ package serverload
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,22 +21,26 @@ type bench struct {
 	payload []byte
 }
 
-// Run compares Apache ZooKeeper with the embedded server and returns the table.
+// Run compares Apache ZooKeeper, or Options.Base, with the embedded server and
+// returns the table.
 // Errors: one that wraps [ErrOptions], a server that cannot be run, or, wrapping
 // load.ErrAnswer, one that answered what cannot be right: then there is no table.
 func Run(ctx context.Context, opts Options) (*rounds.Table, error) {
 	if err := opts.check(); err != nil {
 		return nil, err
 	}
-	java, err := peer.Java()
+	base, err := peer.Java()
+	if opts.Base != "" {
+		base, err = peer.Embedded(ctx, "base", opts.Dir, opts.Base)
+	}
 	if err != nil {
 		return nil, err
 	}
-	embedded, err := peer.Embedded(ctx, opts.Dir, opts.Zklock)
+	embedded, err := peer.Embedded(ctx, "zklock", opts.Dir, opts.Zklock)
 	if err != nil {
 		return nil, err
 	}
-	return compare(ctx, opts, java, embedded)
+	return compare(ctx, opts, base, embedded)
 }
 
 // compare is Run with servers of any make.
@@ -48,8 +51,15 @@ func compare(ctx context.Context, opts Options, kinds ...*peer.Kind) (*rounds.Ta
 		b.plan.Contenders = append(b.plan.Contenders, k.Name)
 	}
 	b.table = rounds.NewTable(b.plan.Contenders, b.rows()...)
-	if err := errors.Join(b.underLoad(ctx), b.fromStart(ctx)); err != nil {
-		return nil, err
+	if opts.Part != "start" {
+		if err := b.underLoad(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if opts.Part != "load" {
+		if err := b.fromStart(ctx); err != nil {
+			return nil, err
+		}
 	}
 	b.table.Finish()
 	return b.table, nil
@@ -57,6 +67,17 @@ func compare(ctx context.Context, opts Options, kinds ...*peer.Kind) (*rounds.Ta
 
 // rows are the lines of the table.
 func (b *bench) rows() []rounds.Row {
+	switch b.opts.Part {
+	case "load":
+		return b.loadRows()
+	case "start":
+		return b.startRows()
+	}
+	return append(b.loadRows(), b.startRows()...)
+}
+
+// loadRows are the rows of underLoad.
+func (b *bench) loadRows() []rounds.Row {
 	var rows []rounds.Row
 	for _, n := range b.opts.Clients {
 		rows = append(rows, jobRows("create+delete", n)...)
@@ -64,8 +85,7 @@ func (b *bench) rows() []rounds.Row {
 	for _, n := range b.opts.Clients {
 		rows = append(rows, jobRows("getData", n)...)
 	}
-	rows = append(rows, rounds.Row{Name: b.fanoutRow(), Unit: "ms"}, rounds.Row{Name: loadedRow, Unit: "MiB", Goal: 0.1})
-	return append(rows, b.startRows()...)
+	return append(rows, rounds.Row{Name: b.fanoutRow(), Unit: "ms"}, rounds.Row{Name: loadedRow, Unit: "MiB", Goal: 0.1})
 }
 
 // underLoad measures what servers do that have been running for a while.

@@ -26,7 +26,7 @@ func TestCompare(t *testing.T) {
 		t.Skip("builds and runs the command")
 	}
 	o := tiny(t)
-	kind, err := peer.Embedded(t.Context(), o.Dir, "")
+	kind, err := peer.Embedded(t.Context(), "zklock", o.Dir, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestCancelled(t *testing.T) {
 		t.Skip("builds and runs the command")
 	}
 	o := tiny(t)
-	kind, err := peer.Embedded(t.Context(), o.Dir, "")
+	kind, err := peer.Embedded(t.Context(), "zklock", o.Dir, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestOptions(t *testing.T) {
 	for name, change := range map[string]func(*Options){
 		"rounds": func(o *Options) { o.Rounds = 0 }, "watchers": func(o *Options) { o.Watchers = -1 },
 		"clients": func(o *Options) { o.Clients = []int{0} }, "turn": func(o *Options) { o.Turn = 0 },
-		"data": func(o *Options) { o.Data = -1 },
+		"data": func(o *Options) { o.Data = -1 }, "part": func(o *Options) { o.Part = "middle" },
 	} {
 		o := Defaults()
 		change(&o)

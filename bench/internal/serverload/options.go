@@ -14,6 +14,11 @@ type Options struct {
 	Dir string
 	// Zklock is the command to run as embedded server; empty means to build it.
 	Zklock string
+	// Base is another zklock command to compare with, such as one of an earlier
+	// commit; empty means Apache ZooKeeper.
+	Base string
+	// Part is "load" or "start" for one half of the rows, empty for both.
+	Part string
 	// Rounds is how often everything is measured.
 	Rounds int
 	// Turn is how long one measurement of throughput takes.
@@ -67,6 +72,9 @@ func (o *Options) check() error {
 		if n < 1 {
 			return fmt.Errorf("%w: Clients has %d, give at least 1", ErrOptions, n)
 		}
+	}
+	if o.Part != "" && o.Part != "load" && o.Part != "start" {
+		return fmt.Errorf("%w: Part is %q, give load or start, or nothing for both", ErrOptions, o.Part)
 	}
 	if o.Turn <= 0 || o.Warm < 0 || o.Data < 0 || o.Retries < 0 {
 		return fmt.Errorf("%w: Turn, Warm, Data or Retries is negative or without length", ErrOptions)
