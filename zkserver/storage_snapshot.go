@@ -110,16 +110,21 @@ func checkSnapshot(cfg tree.Config, r io.Reader, hash [sha256.Size]byte) error {
 }
 
 // snapshotLive writes a snapshot of the state in memory, which holds the loop up
-// while that is encoded.
+// while that is encoded, and lets the log begin a new segment behind it: then no
+// start reads what is damaged.
 func (s *Server) snapshotLive(log *wal.Log, cancel <-chan struct{}) error {
 	type moment struct {
 		index uint64
 		state []byte
+		err   error
 	}
 	now := make(chan moment, 1) // the loop does not wait for whoever asked
-	s.call(func() { now <- moment{s.loop.index, s.encodeLive()} })
+	s.call(func() { now <- moment{s.loop.index, s.encodeLive(), log.Rotate()} })
 	select {
 	case m := <-now:
+		if m.err != nil {
+			return m.err
+		}
 		return saveState(log, m.index, m.state)
 	case <-cancel: // by the loop, which waits for this goroutine
 		return errCancelled

@@ -243,6 +243,44 @@ func (l *Log) rotate(first uint64) (bool, error) {
 	if l.active.end < l.opts.SegmentSize {
 		return false, nil
 	}
+	return l.nextSegment(first)
+}
+
+// Rotate makes everything appended durable and begins a new segment behind it:
+// recovery then reads nothing before that, if there is a snapshot of the last
+// record. Any error is the sticky one of the log.
+func (l *Log) Rotate() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.writing || l.err == nil && l.durable < l.next-1 {
+		if l.writing {
+			l.cond.Wait()
+			continue
+		}
+		l.writeBatch()
+	}
+	if l.err != nil || l.active.first == l.next {
+		return l.err
+	}
+	first := l.next
+	l.writing = true
+	l.mu.Unlock()
+	fresh, err := l.nextSegment(first)
+	l.mu.Lock()
+	l.writing = false
+	l.cond.Broadcast()
+	if fresh {
+		l.segments = append(l.segments, segment{first: first, bytes: segmentHeaderSize})
+	}
+	if err != nil {
+		l.poison(l.dir, err)
+	}
+	return l.err
+}
+
+// nextSegment begins a new segment, and reports whether it did. All in the one
+// before is synced by then, or will be.
+func (l *Log) nextSegment(first uint64) (bool, error) {
 	// A new file in a directory that is another server's by now would be the
 	// end of both.
 	if err := l.lock.Check(); err != nil {

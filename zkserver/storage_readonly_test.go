@@ -1,0 +1,322 @@
+package zkserver
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock/internal/jute"
+	"github.com/zklock/zklock/internal/wal"
+	"github.com/zklock/zklock/internal/wal/memfs"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// TestFaultAtEveryOperation lets each single operation on the disk fail, from the
+// first of the start to the last of the end, once or for good: whatever it was,
+// nothing is acknowledged that a new server does not find, and nothing that was
+// refused is there.
+func TestFaultAtEveryOperation(t *testing.T) {
+	faults := []struct {
+		name  string
+		err   error
+		keep  int
+		lasts bool
+	}{
+		{"EIO once", syscall.EIO, 0, false},
+		{"short write once", syscall.ENOSPC, 100, false},
+		{"ENOSPC for writes from then on", syscall.ENOSPC, 40, true},
+	}
+	for _, f := range faults {
+		t.Run(f.name, func(t *testing.T) {
+			sum := make(map[string]int)
+			for k := 0; ; k++ {
+				hit := false
+				fault := func(op memfs.Op) memfs.Fault {
+					later := f.lasts && op.N > k && (op.Kind == memfs.OpWrite || op.Kind == memfs.OpCreate || op.Kind == memfs.OpSync)
+					if op.N != k && !later {
+						return memfs.Fault{}
+					}
+					hit = true
+					return memfs.Fault{Err: fmt.Errorf("%s %s: %w", op.Kind, op.Name, f.err), Keep: f.keep}
+				}
+				var outcome string
+				synctest.Test(t, func(t *testing.T) { outcome = faultyLife(t, fault) })
+				sum[outcome]++
+				if t.Failed() {
+					t.Fatalf("operation %d: %s", k, outcome)
+				}
+				if !hit {
+					break
+				}
+			}
+			var parts []string
+			for _, o := range slices.Sorted(maps.Keys(sum)) {
+				parts = append(parts, fmt.Sprintf("%d %s", sum[o], o))
+			}
+			t.Log(strings.Join(parts, ", "))
+			if sum["not started"] < 5 || sum["read-only"] < 20 || sum["unharmed"] < 10 {
+				t.Error("an outcome that must happen did not")
+			}
+		})
+	}
+}
+
+// faultyLife runs a server on a disk with a fault, through writes, snapshots and
+// a regular end, and compares what a new one has.
+func faultyLife(t *testing.T, fault func(memfs.Op) memfs.Fault) (outcome string) {
+	opts, fs := onMemory(t, 11)
+	opts.Logger = discard()
+	opts.SnapshotRecords, opts.SnapshotsKept, opts.segmentBytes = 12, 1, 2000
+	fs.SetFault(fault)
+	var acknowledged, refused []string
+	s, err := New(opts)
+	if err != nil {
+		outcome = "not started"
+		if !errors.Is(err, syscall.EIO) && !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), opts.DataDir) {
+			t.Errorf("the start: %v", err)
+		}
+	} else {
+		acknowledged, refused, outcome = writeSome(t, s)
+		if err := s.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	fs.SetFault(nil)
+	fs.Crash()
+	s = start(t, opts)
+	c := login(t, s, time.Minute)
+	for _, path := range acknowledged {
+		if !c.exists(path) {
+			t.Errorf("%s was acknowledged and is gone", path)
+		}
+	}
+	for _, path := range refused {
+		if c.exists(path) {
+			t.Errorf("%s was refused and is there", path)
+		}
+	}
+	s.Close()
+	return outcome
+}
+
+// writeSome writes to a server and says what came of it.
+func writeSome(t *testing.T, s *Server) (acknowledged, refused []string, outcome string) {
+	outcome = "unharmed"
+	var c *raw
+	for i := range 40 {
+		if c == nil {
+			c = open(t, s)
+			if !c.tryHandshake(wire.ConnectRequest{Timeout: 60_000, ReadOnly: true}) {
+				c = nil // it was the one with the fault
+				continue
+			}
+		}
+		path := fmt.Sprintf("/n%d", i)
+		switch err := c.attempt(path); {
+		case err == nil && c.session.ReadOnly:
+			t.Errorf("%s was acknowledged by a read-only server", path)
+		case err == nil:
+			acknowledged = append(acknowledged, path)
+		case errors.Is(err, wire.ErrNotReadOnly):
+			refused = append(refused, path)
+			outcome = "read-only"
+		case closedError(err):
+			c = nil // unknown
+		default:
+			t.Errorf("%s: %v", path, err)
+		}
+		synctest.Wait() // for a snapshot
+	}
+	if outcome == "read-only" {
+		for _, path := range acknowledged {
+			if !c.exists(path) {
+				t.Errorf("%s was acknowledged and a read-only server does not show it", path)
+			}
+		}
+		for _, path := range refused {
+			if c.exists(path) {
+				t.Errorf("%s was refused, and a read-only server shows it", path)
+			}
+		}
+	}
+	return acknowledged, refused, outcome
+}
+
+// tryHandshake reports whether there was an answer with a session.
+func (c *raw) tryHandshake(req wire.ConnectRequest) bool {
+	req.HasReadOnly = true
+	if _, err := c.nc.Write(wire.AppendRecord(nil, &req)); err != nil {
+		return false
+	}
+	frame, err := c.frame()
+	if err != nil {
+		return false
+	}
+	r := jute.NewReader(frame)
+	c.session.Decode(r)
+	return r.Finish() == nil && c.session.SessionID != 0
+}
+
+// onSickDisk is a server that has become read-only, and a client of before.
+func onSickDisk(t *testing.T, edit func(*Options)) (*Server, *raw, *memfs.FS, Options) {
+	opts, fs := onMemory(t, 12)
+	opts.Logger = discard()
+	opts.FourLetterWords = []string{"*"}
+	edit(&opts)
+	s := start(t, opts)
+	c := login(t, s, 10*time.Second)
+	c.create("/lock", wire.ModePersistent)
+	c.create("/lock/n-", wire.ModeEphemeralSequential)
+	c.do(wire.OpCreateContainer, &wire.CreateRequest{Path: "/box", ACL: openACL(), Flags: wire.ModeContainer})
+	c.create("/box/in", wire.ModePersistent)
+	c.do(wire.OpDelete, &wire.DeleteRequest{Path: "/box/in", Version: -1})
+	breakDisk(fs, memfs.OpSync, syscall.EIO)
+	if err := c.attempt("/lost"); !closedError(err) {
+		t.Fatalf("a write to a sick disk: %v", err)
+	}
+	return s, c, fs, opts
+}
+
+func TestReadOnlySessions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, old, fs, opts := onSickDisk(t, func(*Options) {})
+		if c := open(t, s); c.tryHandshake(wire.ConnectRequest{Timeout: 5000}) {
+			t.Error("a new client that does not take a read-only server was given a session")
+		}
+		guest := open(t, s)
+		if !guest.tryHandshake(wire.ConnectRequest{Timeout: 5000, ReadOnly: true}) || !guest.session.ReadOnly {
+			t.Fatal("no session for a client that takes a read-only server")
+		}
+		c := open(t, s)
+		req := old.resumption()
+		req.Timeout = 7000
+		if !c.tryHandshake(req) || c.session.SessionID != old.session.SessionID || c.session.Timeout != 10_000 || !c.session.ReadOnly {
+			t.Errorf("a known session was answered with %+v", c.session)
+		}
+		time.Sleep(time.Hour) // nobody says a word
+		if n := s.Stats().Sessions; n != 1 {
+			t.Errorf("%d sessions, want the known one alone: the local one's time is over", n)
+		}
+		guest.wantClosed()
+		if !c.exists("/lock/n-0000000000") || !c.exists("/box") {
+			t.Error("something ended that can't")
+		}
+		if _, err := c.try(wire.OpCloseSession, nil); !errors.Is(err, wire.ErrNotReadOnly) {
+			t.Errorf("the end of a known session: %v", err)
+		}
+		s.Close()
+		fs.SetFault(nil)
+		fs.Restart()
+		s = start(t, opts)
+		if c := resume(t, s, old); c.session.SessionID != old.session.SessionID || c.session.ReadOnly {
+			t.Errorf("after the restart: %+v", c.session)
+		}
+		if c := open(t, s); c.tryHandshake(guest.resumption()) {
+			t.Error("a local session outlived its server")
+		}
+	})
+}
+
+func TestReadOnlyRefusals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, old, _, _ := onSickDisk(t, func(*Options) {})
+		c := resume(t, s, old)
+		acl := openACL()
+		for op, req := range map[wire.OpCode]wire.Record{
+			wire.OpCreate:    &wire.CreateRequest{Path: "/x", ACL: acl},
+			wire.OpCreate2:   &wire.CreateRequest{Path: "/x", ACL: acl},
+			wire.OpDelete:    &wire.DeleteRequest{Path: "/lock/n-0000000000", Version: -1},
+			wire.OpSetData:   &wire.SetDataRequest{Path: "/lock", Version: -1},
+			wire.OpSetACL:    &wire.SetACLRequest{Path: "/lock", ACL: acl, Version: -1},
+			wire.OpMulti:     &wire.MultiRequest{},
+			wire.OpSync:      &wire.SyncRequest{Path: "/"},
+			wire.OpCreateTTL: &wire.CreateTTLRequest{Path: "/x", ACL: acl, Flags: wire.ModePersistentTTL, TTL: 5},
+		} {
+			if _, err := c.try(op, req); !errors.Is(err, wire.ErrNotReadOnly) {
+				t.Errorf("%v: %v", op, err)
+			}
+		}
+		c.do(wire.OpPing, nil)
+		c.do(wire.OpGetData, &wire.GetDataRequest{Path: "/lock", Watch: true})
+		c.do(wire.OpGetChildren, &wire.GetChildrenRequest{Path: "/lock"})
+		if c.exists("/lost") {
+			t.Error("what was never acknowledged is shown")
+		}
+	})
+}
+
+func TestReadOnlyIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _, _, _ := onSickDisk(t, func(*Options) {})
+		st := s.Stats()
+		if !st.ReadOnly || st.StorageErrors != 1 || !strings.Contains(st.StorageError, "input/output error") || st.NoSync {
+			t.Errorf("%+v", st)
+		}
+		for word, want := range map[string]string{"isro": "ro", "ruok": "imok"} {
+			c := open(t, s)
+			c.write([]byte(word))
+			if got := make([]byte, len(want)); true {
+				if _, err := c.br.Read(got); err != nil || string(got) != want {
+					t.Errorf("%s: %q, %v", word, got, err)
+				}
+			}
+		}
+	})
+}
+
+func TestEndOnStorageError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _, _, _ := onSickDisk(t, func(o *Options) { o.EndOnStorageError = true })
+		<-s.Done()
+		if err := s.Serve(listenMem(t)); !errors.Is(err, ErrStorage) || !errors.Is(err, syscall.EIO) {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+}
+
+// A server whose directory may be another's by now ends: it can't even read.
+func TestLostLockEndsTheServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts, fs := onMemory(t, 13)
+		opts.Logger = discard()
+		opts.SnapshotRecords = 20
+		s := start(t, opts)
+		c := login(t, s, time.Minute)
+		fs.LoseLock(opts.DataDir + "/lock")
+		for i := range 40 {
+			if c.attempt(fmt.Sprintf("/n%d", i)) != nil {
+				break
+			}
+			synctest.Wait()
+		}
+		<-s.Done()
+		if err := s.Serve(listenMem(t)); !errors.Is(err, wal.ErrLockLost) || !errors.Is(err, ErrStorage) {
+			t.Errorf("Serve: %v", err)
+		}
+		names, err := fs.ReadDir(opts.DataDir)
+		if err != nil || slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, "snapshot") }) {
+			t.Errorf("files %q, %v: a snapshot in another's directory", names, err)
+		}
+	})
+}
+
+func TestFullDiskAtStart(t *testing.T) {
+	opts, fs := onMemory(t, 14)
+	s := start(t, opts)
+	login(t, s, time.Minute).create("/x", wire.ModePersistent)
+	s.Close()
+	breakDisk(fs, memfs.OpWrite, syscall.ENOSPC)
+	if _, err := New(opts); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "free") || !strings.Contains(err.Error(), opts.DataDir) {
+		t.Errorf("the start on a full disk: %v", err)
+	}
+	fs.SetFault(nil)
+	if !login(t, start(t, opts), time.Minute).exists("/x") {
+		t.Error("lost")
+	}
+}
