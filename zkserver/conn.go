@@ -21,18 +21,20 @@ type conn struct {
 	subject string     // of the client's certificate; set before the first request is read
 	since   time.Duration
 	limited bool       // came from a listener: counts for MaxClientConns
+	sock    *socket    // of the loop alone; nil if only the writer can write
 	counts  connCounts // touched by the loop alone
 
 	// Touched by the loop alone.
-	work     inbox  // taken from in; frames from next on are still to be applied
-	next     int    // index into work.frames
-	staged   []byte // frames of the batch that is not yet on disk
-	answered int    // requests applied since the last deliver
-	greeted  bool   // the connect request was handled
-	ended    bool   // the tree closes the connection after what is staged
-	touched  bool   // in the loop's list of connections to deliver to
-	again    bool   // in the loop's list for the next round
-	gone     bool   // the tree was told of the disconnection
+	work          inbox  // taken from in; frames from next on are still to be applied
+	next          int    // index into work.frames
+	staged        []byte // frames of the batch that is not yet on disk
+	answered      int    // requests applied since the last deliver
+	answeredBytes int64  // of those requests
+	greeted       bool   // the connect request was handled
+	ended         bool   // the tree closes the connection after what is staged
+	touched       bool   // in the loop's list of connections to deliver to
+	again         bool   // in the loop's list for the next round
+	gone          bool   // the tree was told of the disconnection
 
 	queued bool // on the server's ready list; guarded by srv.mu
 
@@ -40,15 +42,17 @@ type conn struct {
 	room     sync.Cond // the reader waits here while the inbox is full
 	filled   sync.Cond // the writer waits here while the outbox is empty
 	in       inbox
-	waiting  int    // requests taken from in and not yet answered
-	out      []byte // frames that the writer has not taken yet
-	writing  int    // bytes that the writer has taken and not yet written
-	word     bool   // asks a four-letter word, which the reader answers itself
-	readDone bool   // the reader has ended: nothing more will come
-	parked   bool   // the loop waits until the writer has caught up
-	finish   bool   // the writer closes the connection after what is in out
-	cut      bool   // the connection is closed, out is dropped
-	reason   error  // why, for the log; nil for a client that went away
+	held     holding       // what it has in the server's pool
+	waiting  int           // requests taken from in and not yet answered
+	out      []byte        // frames that the writer has not taken yet
+	writing  int           // bytes that the writer, or the loop, has taken and not yet written
+	writer   chan struct{} // closed when the writer has ended; nil until one is needed
+	word     bool          // asks a four-letter word, which the reader answers itself
+	readDone bool          // the reader has ended: nothing more will come
+	parked   bool          // the loop waits until the writer has caught up
+	finish   bool          // the writer closes the connection after what is in out
+	cut      bool          // the connection is closed, out is dropped
+	reason   error         // why, for the log; nil for a client that went away
 }
 
 // inbox is a run of frames in one buffer, so that a request costs no
@@ -88,6 +92,7 @@ func (b *inbox) frame(i int) []byte {
 func newConn(s *Server, id tree.ConnID, nc net.Conn, limited bool) *conn {
 	c := &conn{srv: s, id: id, nc: nc, raw: below(nc), addr: remoteIP(nc), since: s.elapsed(), limited: limited}
 	c.counts = newConnCounts()
+	c.sock = newSocket(nc)
 	c.room.L, c.filled.L = &c.mu, &c.mu
 	return c
 }
@@ -116,5 +121,6 @@ func (c *conn) abort(reason error) {
 	c.room.Broadcast()
 	c.filled.Broadcast()
 	c.mu.Unlock()
+	c.srv.pool.wake()
 	c.raw.Close()
 }

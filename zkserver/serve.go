@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/netip"
 	"time"
@@ -131,16 +132,12 @@ func (s *Server) refusal(addr netip.Addr, limited bool) error {
 	return nil
 }
 
-// handle serves an admitted connection to its end. It owns the writer's
-// goroutine and waits for it.
+// handle serves an admitted connection to its end. It waits for the writer's
+// goroutine, if there is one.
 func (s *Server) handle(c *conn) {
 	defer s.handlers.Done()
+	s.keepAlive(c.raw)
 	s.setHandshakeDeadline(c.nc)
-	written := make(chan struct{})
-	go func() {
-		defer close(written)
-		c.write()
-	}()
 	if err := s.vet(c); err != nil {
 		c.abort(fmt.Errorf("%w: %w", errByOption, err))
 		c.endRead()
@@ -151,7 +148,7 @@ func (s *Server) handle(c *conn) {
 	} else {
 		c.read()
 	}
-	<-written
+	c.awaitWriter()
 	s.forget(c)
 }
 
@@ -178,6 +175,8 @@ func (s *Server) forget(c *conn) {
 	reason := c.reason
 	c.mu.Unlock()
 	s.tellEnded(c.nc, reason)
+	c.giveBack(math.MaxInt, math.MaxInt64)
+	s.pool.wake()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.live, c)

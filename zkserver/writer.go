@@ -14,8 +14,9 @@ const (
 )
 
 // write is the connection's writer: it takes everything that is queued and
-// writes it in one call. It runs on a goroutine of its own, started and
-// awaited by handle, and ends after closing the connection.
+// writes it in one call. It runs on a goroutine of its own, started by send with
+// the first bytes that the loop can't write itself and awaited by handle, or on
+// handle's once the reader has ended. It ends after closing the connection.
 func (c *conn) write() {
 	var buf []byte
 	for {
@@ -79,10 +80,18 @@ func (c *conn) wrote(n int) {
 	}
 }
 
-// send queues bytes for the writer and, with last, the end of the connection.
-// It never blocks. A client that has let more than MaxUnread bytes pile up is
-// cut off: replies are bounded by its requests, but events are not.
+// send writes bytes, or queues them for the writer if the client is slow or has
+// a connection that is more than a socket, and with last the end of the
+// connection. It never blocks. A client that has let more than MaxUnread bytes
+// pile up is cut off: replies are bounded by its requests, but events are not.
 func (c *conn) send(b []byte, last bool) {
+	// Most of the time there is room in the socket. To wake a writer for it
+	// would cost more than to write.
+	if !last && c.sock != nil {
+		if b = b[c.writeNow(b):]; len(b) == 0 {
+			return
+		}
+	}
 	c.mu.Lock()
 	if c.cut || c.finish {
 		c.mu.Unlock()
@@ -98,10 +107,61 @@ func (c *conn) send(b []byte, last bool) {
 	if last {
 		c.room.Broadcast()
 	}
-	c.filled.Signal()
+	c.needWriter()
 	c.mu.Unlock()
 	if last {
+		c.srv.pool.wake()
 		// Also ends a write that is under way and stuck.
 		c.nc.SetWriteDeadline(time.Now().Add(closeGrace))
 	}
+}
+
+// writeNow writes as much of b as the socket takes at once, unless there is
+// something to be written before it. It belongs to the loop.
+func (c *conn) writeNow(b []byte) int {
+	c.mu.Lock()
+	free := len(c.out) == 0 && c.writing == 0 && !c.finish && !c.cut
+	if free {
+		c.writing = len(b)
+	}
+	c.mu.Unlock()
+	if !free {
+		return 0
+	}
+	n := c.sock.write(b)
+	c.mu.Lock()
+	c.writing = 0
+	c.mu.Unlock()
+	return n
+}
+
+// needWriter wakes the writer, and starts it the first time. The caller holds
+// c.mu.
+func (c *conn) needWriter() {
+	c.filled.Signal()
+	if c.writer != nil {
+		return
+	}
+	done := make(chan struct{})
+	c.writer = done
+	go func() {
+		defer close(done)
+		c.write()
+	}()
+}
+
+// awaitWriter returns when the writer has closed the connection. Without one the
+// caller, who reads no more, becomes it.
+func (c *conn) awaitWriter() {
+	c.mu.Lock()
+	done := c.writer
+	if done == nil {
+		c.writer = make(chan struct{})
+	}
+	c.mu.Unlock()
+	if done != nil {
+		<-done
+		return
+	}
+	c.write()
 }
