@@ -99,12 +99,45 @@ func TestOSLocked(t *testing.T) {
 	if !errors.Is(err, wal.ErrLocked) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "another server runs") {
 		t.Fatal(err)
 	}
+	if runtime.GOOS == "linux" && !strings.Contains(err.Error(), fmt.Sprintf("process %d;", os.Getpid())) {
+		t.Errorf("no word on which process has it: %v", err)
+	}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
 	l, _, _ = openOS(t, path, wal.Options{})
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestOSLockReplaced: an operator who removes the lock file lets a second server
+// in; the first one finds out and takes nothing more.
+func TestOSLockReplaced(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a lock file that is open can't be removed there")
+	}
+	path := t.TempDir()
+	first, _, s := openOS(t, path, wal.Options{})
+	appendAll(t, first, &s, "one")
+	if err := os.Remove(filepath.Join(path, "lock")); err != nil {
+		t.Fatal(err)
+	}
+	second, _, got := openOS(t, path, wal.Options{})
+	if got != s {
+		t.Fatalf("%+v", got)
+	}
+	if err := first.Snapshot(s.index, s.snapshot); !errors.Is(err, wal.ErrLockLost) || !errors.Is(first.Err(), wal.ErrLockLost) {
+		t.Errorf("the first one's snapshot: %v; %v", err, first.Err())
+	}
+	if err := second.Snapshot(got.index, got.snapshot); err != nil {
+		t.Errorf("the second one's snapshot: %v", err)
+	}
+	if err := second.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := first.Close(); !errors.Is(err, wal.ErrLockLost) {
+		t.Error(err)
 	}
 }
 
