@@ -13,6 +13,11 @@ const (
 	// for a pause of the whole process, and stallGrace what clients then get.
 	stall      = 50 * time.Millisecond
 	stallGrace = 50 * time.Millisecond
+	// turnTime is how long a connection's turn may take before the next one has
+	// its own, and roundTime how long a round: requests that take long, such as
+	// counting a million nodes, hold others up one at a time.
+	turnTime  = 5 * time.Millisecond
+	roundTime = 20 * time.Millisecond
 )
 
 // run is the server's loop: the one goroutine that touches the tree and the
@@ -56,9 +61,9 @@ func (s *Server) setTimer(timer *time.Timer) {
 func (s *Server) round() {
 	s.loop.rounds++
 	conns, calls := s.takeReady()
-	size := 0
+	size, began := 0, s.elapsed()
 	for i, c := range conns {
-		if size > roundBytes {
+		if size > roundBytes || s.elapsed()-began > roundTime {
 			s.later(conns[i:])
 			conns = conns[:i]
 			break
@@ -139,13 +144,18 @@ func (s *Server) apply(c *conn) (size int) {
 	if c.next == len(c.work.frames) {
 		c.takeInput()
 	}
-	for n := 0; n < turnFrames && c.next < len(c.work.frames) && len(c.staged) < parkBytes; n++ {
+	began := s.elapsed()
+	more := func(n int) bool {
+		return n < turnFrames && c.next < len(c.work.frames) && len(c.staged) < parkBytes && s.elapsed()-began < turnTime
+	}
+	for n := 0; more(n); n++ {
 		frame := c.work.frame(c.next)
 		arrived := c.work.frames[c.next].at
 		c.next++
 		records, greeting := len(s.loop.out.Records), !c.greeted
 		size += len(frame) + s.request(c, frame)
 		c.answered++
+		c.answeredBytes += int64(len(frame))
 		s.countRequest(c, frame, pending{c, arrived, len(s.loop.out.Records) > records}, greeting)
 	}
 	s.touch(c)
@@ -211,6 +221,8 @@ func (s *Server) deliver() {
 	}
 	clear(s.loop.touched)
 	s.loop.touched = s.loop.touched[:0]
+	s.shed()
+	s.pool.wake()
 }
 
 // settle decides, after a round, when c is looked at again, and ends it if
@@ -224,6 +236,7 @@ func (s *Server) settle(c *conn) {
 		c.gone = true
 		s.loop.tree.Disconnect(c.id, s.now())
 		delete(s.loop.conns, c.id)
+		delete(s.loop.slow, c)
 		c.send(nil, true)
 	case more:
 		s.later([]*conn{c})

@@ -61,6 +61,51 @@ type Options struct {
 	// until its timeout. 0 means 16 MiB.
 	MaxUnread int
 
+	// MaxOutstandingTotal and MaxOutstandingBytes bound the requests of all
+	// connections together that were read and not yet answered, their number as
+	// globalOutstandingLimit and their bytes as largeRequestMaxBytes. Past either
+	// the server stops reading from every connection that has a request
+	// outstanding until it has caught up; nothing is refused. 0 means 100,000
+	// requests and 100 MiB.
+	MaxOutstandingTotal int
+	MaxOutstandingBytes int64
+
+	// MaxUnreadTotal bounds the bytes kept for all clients that are more than 64
+	// KiB behind with reading. Past it those furthest behind are cut, as by
+	// MaxUnread. 0 means 1 GiB.
+	MaxUnreadTotal int64
+
+	// MaxNodes bounds the nodes. 0 means 10,000,000. A request that would exceed
+	// this, MaxData, MaxWatches or MaxWatchesPerConn is refused with the error
+	// QuotaExceeded; requests that delete, or make smaller, never are.
+	MaxNodes int
+
+	// MaxData bounds the bytes of all nodes' paths, data and lists of permissions
+	// and of the watched paths. 0 means 4 GiB. What the process takes is more: some
+	// 300 bytes a node, and the collector's share.
+	MaxData int64
+
+	// MaxWatches bounds the watches of all connections, and MaxWatchesPerConn the
+	// paths that one connection watches. 0 means 2,000,000, and half of MaxWatches.
+	// A client that comes back and restores more is closed, since it would wait
+	// for watches that are not there.
+	MaxWatches, MaxWatchesPerConn int
+
+	// MaxSessions bounds the sessions. 0 means 1,000,000. One more is closed in its
+	// handshake.
+	MaxSessions int
+
+	// MaxReply bounds the bytes of one reply. 0 means 64 MiB. A longer one, such as
+	// the list of millions of children, is replaced by the error QuotaExceeded.
+	MaxReply int
+
+	// KeepAlive is after how long a silence TCP asks a client's machine whether it
+	// is there, and how often; after three questions without an answer the
+	// connection ends. It finds dead links of connections whose handshake is done
+	// sooner than a long session timeout. 0 leaves what the listener set, which
+	// for those of package net is after 15 seconds; a negative value turns it off.
+	KeepAlive time.Duration
+
 	// HandshakeTimeout bounds the time from the accept of a connection to its
 	// connect request. 0 means 10 seconds, as
 	// zookeeper.nio.sessionlessCnxnTimeout.
@@ -184,6 +229,7 @@ func (o Options) withDefaults() (Options, error) {
 	setInt(&o.MaxUnread, 16<<20)
 	setInt(&o.SnapshotRecords, 100_000)
 	setInt(&o.SnapshotsKept, 3)
+	o.setDefaultLimits()
 	if o.SnapshotBytes == 0 {
 		o.SnapshotBytes = 64 << 20
 	}
@@ -236,6 +282,9 @@ func (o *Options) check() error {
 		}
 	}
 	if err := o.checkAuth(); err != nil {
+		return err
+	}
+	if err := o.checkLimits(); err != nil {
 		return err
 	}
 	return o.checkWords()

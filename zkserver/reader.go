@@ -114,10 +114,20 @@ func (c *conn) push(frame []byte, more bool) bool {
 			c.room.Wait()
 		}
 	}
+	if size := int64(len(frame)); c.held.requests > 0 && !c.srv.pool.fits(size) {
+		c.mu.Unlock()
+		c.srv.count.throttled.Add(1)
+		c.srv.enqueue(c)
+		c.srv.pool.await(c, size)
+		c.mu.Lock()
+	}
 	if c.cut || c.finish {
 		c.mu.Unlock()
 		return false
 	}
+	c.held.requests++
+	c.held.bytes += int64(len(frame))
+	c.srv.pool.add(int64(len(frame)))
 	c.in.buf = append(c.in.buf, frame...)
 	c.in.frames = append(c.in.frames, arrival{end: len(c.in.buf), at: at})
 	c.mu.Unlock()

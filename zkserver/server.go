@@ -42,6 +42,7 @@ type Server struct {
 	stats      Stats
 
 	count    counters
+	pool     pool
 	limiters limiters
 }
 
@@ -56,16 +57,18 @@ const (
 
 // loop is what only the loop's goroutine touches.
 type loop struct {
-	tree    *tree.Tree
-	log     *wal.Log // nil without DataDir
-	conns   map[tree.ConnID]*conn
-	out     tree.Out
-	again   []*conn // have more input than one round takes
-	touched []*conn // have staged output or answered requests in this round
-	records int     // since the last snapshot
-	bytes   int64   // since the last snapshot
-	index   uint64  // of the last record in the log
-	saving  *saving // the snapshot that is being made, nil if none
+	tree     *tree.Tree
+	log      *wal.Log // nil without DataDir
+	conns    map[tree.ConnID]*conn
+	out      tree.Out
+	again    []*conn        // have more input than one round takes
+	slow     map[*conn]bool // were behind with reading when they were last looked at
+	slowGrew bool           // one of slow was sent more in this round
+	touched  []*conn        // have staged output or answered requests in this round
+	records  int            // since the last snapshot
+	bytes    int64          // since the last snapshot
+	index    uint64         // of the last record in the log
+	saving   *saving        // the snapshot that is being made, nil if none
 	figures
 	idleSince time.Time     // zero while there are sessions
 	tickAfter time.Duration // no session expires before: the process was paused
@@ -96,6 +99,8 @@ func New(opts Options) (*Server, error) {
 		perIP:     make(map[netip.Addr]int),
 	}
 	s.loop.conns = make(map[tree.ConnID]*conn)
+	s.loop.slow = make(map[*conn]bool)
+	s.pool.open(opts.MaxOutstandingTotal, opts.MaxOutstandingBytes)
 	s.loop.traffic = newTraffic()
 	if err := s.recoverTree(); err != nil {
 		return nil, err

@@ -110,7 +110,9 @@ type ConnectionsCut struct {
 // LimitRefusals counts requests that were refused because the server holds as
 // much as it may.
 type LimitRefusals struct {
-	Watches, Nodes, Data int64
+	Watches, Nodes, Data int64 // Options.MaxWatches and MaxWatchesPerConn, MaxNodes, MaxData
+	Sessions             int64 // Options.MaxSessions: these are connections
+	Replies              int64 // Options.MaxReply
 }
 
 // Stats returns the counters. It waits for the batch under way, and returns
@@ -151,7 +153,8 @@ func (s *Server) publish() {
 		LatencyMin: t.latency.min, LatencyMax: t.latency.max, LatencyAverage: t.latency.mean(),
 		ReplyLast: t.replies.last, ReplyMin: t.replies.least, ReplyMax: t.replies.most,
 		SessionsOpened: tallies.Opened, SessionsExpired: tallies.Expired, AuthFailures: tallies.AuthFailures,
-		Reads: l.reads.show(at), Updates: l.updates.show(at), Batches: l.rounds, Fsync: l.fsync.show(at), Recovery: l.recovery,
+		LimitRefusals: refusals(tallies),
+		Reads:         l.reads.show(at), Updates: l.updates.show(at), Batches: l.rounds, Fsync: l.fsync.show(at), Recovery: l.recovery,
 		Snapshots: l.snapshots.show(at),
 	}
 	if l.log != nil {

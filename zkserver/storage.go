@@ -44,6 +44,7 @@ func (s *Server) treeConfig() tree.Config {
 		Compat38:          o.Compat38,
 	}
 	o.setAuth(&c)
+	o.setLimits(&c)
 	return c
 }
 

@@ -25,20 +25,25 @@ func (c *conn) takeInput() {
 // deliver hands what was staged to the writer, and room for as many requests
 // as were answered to the reader.
 func (c *conn) deliver() {
-	if len(c.staged) > 0 || c.ended {
+	sent := len(c.staged) > 0
+	if sent || c.ended {
 		c.send(c.staged, c.ended)
 		if c.staged = c.staged[:0]; cap(c.staged) > keepBuffer {
 			c.staged = nil
 		}
 	}
+	if sent {
+		c.srv.noteBacklog(c, c.backlog())
+	}
 	if c.answered == 0 {
 		return
 	}
+	c.giveBack(c.answered, c.answeredBytes)
 	c.mu.Lock()
 	c.waiting -= c.answered
 	c.room.Signal()
 	c.mu.Unlock()
-	c.answered = 0
+	c.answered, c.answeredBytes = 0, 0
 }
 
 // outlook reports whether c has more input to be taken now, or has come to
