@@ -215,6 +215,17 @@ func TestWithoutRandomNumbers(t *testing.T) {
 	}
 }
 
+// A token that may be ignored must not be too long all the same.
+func TestTooLongToRead(t *testing.T) {
+	var s Server
+	if _, err := s.Step(make([]byte, maxResponse+1), nil, chance(1)); !errors.Is(err, ErrMalformed) {
+		t.Errorf("%v", err)
+	}
+	if _, err := NewClient("a", "b").Step(make([]byte, maxChallenge+1), chance(1)); !errors.Is(err, ErrMalformed) {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestTooLongToSend(t *testing.T) {
 	_, err := NewClient(strings.Repeat("u", maxResponse), "b").Step([]byte(`nonce="n",algorithm=md5-sess`), chance(1))
 	if !errors.Is(err, ErrUnsupported) {

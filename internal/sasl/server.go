@@ -36,6 +36,9 @@ const (
 func (s *Server) Step(token []byte, users map[string]string, rand io.Reader) ([]byte, error) {
 	state := s.state
 	s.state = serverFailed
+	if len(token) > maxResponse {
+		return nil, fmt.Errorf("%w: %d bytes, more than %d", ErrMalformed, len(token), maxResponse)
+	}
 	switch state {
 	case serverNew:
 		var err error

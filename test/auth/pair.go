@@ -1,0 +1,155 @@
+package auth
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock/internal/wire"
+	"github.com/zklock/zklock/test/zkreal"
+	"github.com/zklock/zklock/zkserver"
+)
+
+// The users of both servers. The digest is that of super:man.
+const superDigest = "super:S4H5m176R1dad6bEBL3wcwJhF44="
+
+func users() map[string]string {
+	return map[string]string{"bob": "builder", "eve": "apple", "super": "man", "root": "open sesame", "jürgen": "grüße"}
+}
+
+// config is what a pair of servers has in common.
+type config struct {
+	requireSASL bool
+	schemes     []string // that are demanded
+	skipACL     bool
+}
+
+// pair is Apache ZooKeeper and the embedded server, with the same settings.
+type pair struct {
+	java, ours string // addresses
+}
+
+// sides are both servers by name, Java first: what it says is right.
+func (p pair) sides() [2]string { return [2]string{p.java, p.ours} }
+
+// jaas writes a JAAS file with one section of a login module's options.
+func jaas(t *testing.T, section, options string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "jaas.conf")
+	text := section + " {\n  org.apache.zookeeper.server.auth.DigestLoginModule required\n" + options + ";\n};\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// startJava starts Apache ZooKeeper.
+func startJava(t *testing.T, c config) string {
+	t.Helper()
+	var options strings.Builder
+	for user, password := range users() {
+		fmt.Fprintf(&options, "  user_%s=%q\n", user, password)
+	}
+	flags := []string{
+		"-Dfile.encoding=UTF-8",
+		"-Djava.security.auth.login.config=" + jaas(t, "Server", options.String()),
+		"-Dzookeeper.authProvider.sasl=org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
+		"-Dzookeeper.authProvider.x509=org.apache.zookeeper.server.auth.X509AuthenticationProvider",
+		"-Dzookeeper.superUser=root",
+	}
+	if c.requireSASL {
+		flags = append(flags, "-Dzookeeper.sessionRequireClientSASLAuth=true")
+	}
+	if len(c.schemes) > 0 {
+		flags = append(flags, "-Dzookeeper.enforce.auth.enabled=true", "-Dzookeeper.enforce.auth.schemes="+strings.Join(c.schemes, ","))
+	}
+	if c.skipACL {
+		flags = append(flags, "-Dzookeeper.skipACL=yes")
+	}
+	return zkreal.Standalone(t, zkreal.Config{SuperDigest: superDigest, JavaFlags: flags}).Addr()
+}
+
+// startOurs starts the embedded server on a port of its own.
+func startOurs(t *testing.T, c config) string {
+	t.Helper()
+	srv, err := zkserver.New(zkserver.Options{
+		Compat38: true, ExtendedTypes: true, TickTime: 500 * time.Millisecond, MaxSessionTimeout: time.Hour, MaxClientConns: -1,
+		SuperDigest: superDigest, SASLUsers: users(), SuperUser: "root", AuthProviders: []string{"sasl", "x509"},
+		RequireSASL: c.requireSASL, EnforceAuthSchemes: c.schemes, SkipACL: c.skipACL,
+		Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(ln) }() // ends with Close below
+	t.Cleanup(func() {
+		srv.Close()
+		if err := <-served; !errors.Is(err, zkserver.ErrServerClosed) {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	return ln.Addr().String()
+}
+
+// start starts both.
+func start(t *testing.T, c config) pair {
+	t.Helper()
+	return pair{java: startJava(t, c), ours: startOurs(t, c)}
+}
+
+// who is a way to prove who one is.
+type who struct {
+	name  string
+	prove func(c *conn) (reply, error)
+}
+
+func digest(secret string) func(*conn) (reply, error) {
+	return func(c *conn) (reply, error) {
+		return c.call(wire.OpAuth, &wire.AuthPacket{Scheme: "digest", Auth: []byte(secret)})
+	}
+}
+
+func saslAs(user, password string) func(*conn) (reply, error) {
+	return func(c *conn) (reply, error) {
+		return c.sasl(user, password, rand.NewChaCha8([32]byte{9}))
+	}
+}
+
+// everybody lists the identities that are compared.
+func everybody() []who {
+	return []who{
+		{"nobody", func(*conn) (reply, error) { return reply{}, nil }},
+		{"digest", digest("ann:1")},
+		{"another digest", digest("ann:2")},
+		{"bob", saslAs("bob", "builder")},
+		{"eve", saslAs("eve", "apple")},
+		{"the user super", saslAs("super", "man")},
+		{"the SASL super user", saslAs("root", "open sesame")},
+		{"the digest super user", digest("super:man")},
+	}
+}
+
+// log in as somebody.
+func (w who) connect(addr string) (*conn, error) {
+	c, err := connect(addr)
+	if err != nil {
+		return nil, err
+	}
+	got, err := w.prove(c)
+	if err == nil && (got.closed || got.Err != wire.ErrOK) {
+		err = fmt.Errorf("auth: %s: %s", w.name, show(wire.OpAuth, got))
+	}
+	return c, err
+}
