@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -43,8 +44,9 @@ func smallDisk(t *testing.T, size string) string {
 }
 
 // TestDiskFull: when the disk is full the server acknowledges nothing that it
-// does not have, ends, and says which file and what to do. Once there is space
-// it starts again with everything.
+// does not have, says which file and what to do, and goes on read-only. A restart
+// on the full disk is refused with a word on what to do, or loses nothing; once
+// there is space it starts with everything.
 func TestDiskFull(t *testing.T) {
 	disk := smallDisk(t, "3m")
 	ballast := filepath.Join(disk, "ballast")
@@ -55,34 +57,26 @@ func TestDiskFull(t *testing.T) {
 	r := newRig(t, data)
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-
-	// The client must not be waited for once the server has ended.
-	writing, stop := context.WithCancel(ctx)
-	defer stop()
-	w := NewWriter(r.dial(ctx), r.books, "/full", 1)
-	written := make(chan error, 1)
-	go func() { // ends with a lost answer, or with writing
-		var over atomic.Bool
-		for writing.Err() == nil {
-			if err := w.Run(writing, &over); err != nil {
-				written <- err
-				return
-			}
-		}
-		written <- nil
-	}()
-	if err := r.server.Wait(ctx); err == nil || errors.Is(err, ctx.Err()) {
-		t.Fatalf("the server on a full disk: %v", err)
-	}
-	stop()
-	if err := <-written; err != nil && !errors.Is(err, context.Canceled) {
-		t.Errorf("the writer: %v", err)
-	}
+	reader, readOnly := r.reader(ctx)
+	r.fill(ctx, readOnly)
 	if r.books.Acknowledged() < 100 {
 		t.Errorf("%d changes before the disk was full", r.books.Acknowledged())
 	}
-	wantText(t, r.server.LogTail(), data+"/", "no space left on device", "free or replace the disk, then restart")
+	wantText(t, r.server.LogTail(), data+"/", "no space left on device", "read-only from now on", "free or replace the disk, then restart")
+	for _, err := range AuditReadOnly(ctx, reader, r.books) {
+		t.Error(err)
+	}
+	if _, _, err := reader.Create(ctx, "/never", nil, nil, zk.ModePersistent); !errors.Is(err, zk.ErrNotReadOnly) {
+		t.Errorf("a write to a read-only server: %v", err)
+	}
 
+	if err := r.server.Restart(); err != nil {
+		wantText(t, err.Error(), data, "no space left on device", "free")
+	} else {
+		for _, err := range Audit(ctx, r.dial(ctx), r.books) {
+			t.Error(err)
+		}
+	}
 	if err := os.Remove(ballast); err != nil {
 		t.Fatal(err)
 	}
@@ -97,4 +91,52 @@ func TestDiskFull(t *testing.T) {
 		t.Error(err)
 	}
 	t.Logf("%d changes acknowledged until the disk was full", r.books.Acknowledged())
+}
+
+// reader is a client that takes a read-only server; the channel is closed once it
+// is connected to one.
+func (r *rig) reader(ctx context.Context) (*zk.Client, <-chan struct{}) {
+	r.Helper()
+	c, err := zk.Dial(ctx, r.address, &zk.Options{SessionTimeout: sessionTimeout, ReadOnly: true})
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.Cleanup(func() { _ = c.Close() })
+	readOnly := make(chan struct{})
+	closed := sync.OnceFunc(func() { close(readOnly) })
+	r.Cleanup(c.Listen(zk.Listener{State: func(s zk.StateChange) {
+		if s.State == zk.ConnectedReadOnly {
+			closed()
+		}
+	}}))
+	return c, readOnly
+}
+
+// fill writes until the server is read-only.
+func (r *rig) fill(ctx context.Context, readOnly <-chan struct{}) {
+	r.Helper()
+	// The client must not be waited for once the server takes no writes.
+	writing, stop := context.WithCancel(ctx)
+	defer stop()
+	w := NewWriter(r.dial(ctx), r.books, "/full", 1)
+	written := make(chan error, 1)
+	go func() { // ends with writing
+		var over atomic.Bool
+		for writing.Err() == nil {
+			if err := w.Run(writing, &over); err != nil {
+				written <- err
+				return
+			}
+		}
+		written <- nil
+	}()
+	select {
+	case <-readOnly:
+	case <-ctx.Done():
+		r.Errorf("the disk is not full yet; the server's log ends:\n%s", r.server.LogTail())
+	}
+	stop()
+	if err := <-written; err != nil && !errors.Is(err, context.Canceled) {
+		r.Errorf("the writer: %v", err)
+	}
 }

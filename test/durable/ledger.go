@@ -119,6 +119,23 @@ func (l *Ledger) Paths() []string {
 func (l *Ledger) Settle(path string, found Node) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if err := l.check(path, found); err != nil {
+		return err
+	}
+	r := l.nodes[path]
+	r.known, r.pending = found, None
+	return nil
+}
+
+// Check compares as Settle does and changes nothing in the books: what was without
+// an answer stays so. A read-only server does not know yet what its restart finds.
+func (l *Ledger) Check(path string, found Node) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.check(path, found)
+}
+
+func (l *Ledger) check(path string, found Node) error {
 	r := l.nodes[path]
 	if r == nil {
 		return fmt.Errorf("%s: nobody made it", path)
@@ -126,7 +143,6 @@ func (l *Ledger) Settle(path string, found Node) error {
 	if found != r.known && !r.explains(found) {
 		return fmt.Errorf("%s: acknowledged was %+v (then %v without an answer), found is %+v", path, r.known, r.pending, found)
 	}
-	r.known, r.pending = found, None
 	return nil
 }
 

@@ -100,8 +100,17 @@ func node(data string, s zk.Stat) Node {
 }
 
 // Audit compares everything in the books with what a server has, while nobody
-// writes. It returns what is wrong.
+// writes, and settles what was without an answer. It returns what is wrong.
 func Audit(ctx context.Context, client *zk.Client, books *Ledger) (wrong []error) {
+	return audit(ctx, client, books, books.Settle)
+}
+
+// AuditReadOnly is Audit for a read-only server, which settles nothing.
+func AuditReadOnly(ctx context.Context, client *zk.Client, books *Ledger) (wrong []error) {
+	return audit(ctx, client, books, books.Check)
+}
+
+func audit(ctx context.Context, client *zk.Client, books *Ledger, compare func(string, Node) error) (wrong []error) {
 	type answer struct {
 		path string
 		zk.Result
@@ -129,7 +138,7 @@ func Audit(ctx context.Context, client *zk.Client, books *Ledger) (wrong []error
 		if a.Zxid < top {
 			wrong = append(wrong, fmt.Errorf("%s: the server is at zxid %#x, after %#x was acknowledged", a.path, a.Zxid, top))
 		}
-		if err := books.Settle(a.path, found); err != nil {
+		if err := compare(a.path, found); err != nil {
 			wrong = append(wrong, err)
 		}
 	}
