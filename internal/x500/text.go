@@ -14,6 +14,10 @@ const tagUniversal = 28
 // text decodes a value that is a string of a kind that Java takes for one, and
 // reports whether it is. What the kind's character set does not have becomes
 // U+FFFD.
+//
+// Beyond ASCII, Java is not of one mind about the kinds that are out of use
+// (T61String, BMPString): Java 25 decodes them like this, Java 17 takes the bytes
+// of every kind for UTF-8.
 func text(v asn1.RawValue) (string, bool) {
 	if v.Class != asn1.ClassUniversal || v.IsCompound {
 		return "", false

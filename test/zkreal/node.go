@@ -54,7 +54,12 @@ type Node struct {
 
 // newNode writes the files of a server below dir.
 func newNode(cfg Config, id int, dir, host string, port int, members []member) (*Node, error) {
-	classpath, err := jvm.Classpath("zookeeper", "slf4j-simple")
+	jars := []string{"zookeeper", "slf4j-simple"}
+	if strings.Contains(cfg.Extra["serverCnxnFactory"], "Netty") {
+		// What the manifest of zookeeper.jar leaves out.
+		jars = append(jars, "netty-codec", "netty-resolver")
+	}
+	classpath, err := jvm.Classpath(jars...)
 	if err != nil {
 		return nil, err
 	}
