@@ -57,4 +57,26 @@
 //     whoever comes last brings the server down.
 //   - Children are listed in the order of their creation, ephemeral nodes of a
 //     session end in theirs. Java has the order of a hash table.
+//
+// # What was a vulnerability in Java
+//
+// These are mended here, each with a test of its name:
+//
+//   - CVE-2019-0201: getACL told everybody the hashes of digests. It wants READ or
+//     ADMIN, and shows hashes to those with ADMIN alone.
+//   - CVE-2024-23944: persistent and recursive watches told of nodes that the
+//     client may not read. Each event goes by the list of the node it is about, at
+//     the time of the change; so do those of setWatches.
+//   - Up to 3.8.0 exists needed no permission, and an unknown SASL user could
+//     come in with the password of whoever had come before.
+//
+// These have no door here:
+//
+//   - CVE-2023-44981, a SASL identity among servers that lacks its host part:
+//     there are no other servers. Among clients a user's name is compared whole,
+//     and the name that the client wishes to act under is ignored.
+//   - CVE-2024-51504, an address taken from an X-Forwarded-For header: there is no
+//     HTTP. The address is the transport's, and no request can change it.
+//   - CVE-2025-58457, snapshot and restore commands without permission: there is
+//     no admin server, and no request or four-letter word does either.
 package tree
