@@ -427,12 +427,10 @@ func (c *survivor) clearQueue() error {
 // numberOf notes a number that may be in the books already, by the same path.
 func (w *crashes) numberOf(path string) (err error) {
 	w.note(func() {
-		for n, p := range w.books.numbers {
-			if p == path {
-				delete(w.books.numbers, n)
-			}
+		var n int
+		if _, err = fmt.Sscanf(path[strings.LastIndexByte(path, '-')+1:], "%d", &n); err == nil && w.books.numbers[n] != path {
+			_, err = w.books.number(path)
 		}
-		_, err = w.books.number(path)
 	})
 	return err
 }

@@ -188,3 +188,22 @@ func BenchmarkSync(b *testing.B) {
 		})
 	}
 }
+
+// TestOSErrorNamesTheFile as it is called now: a segment is made under another
+// name than it gets.
+func TestOSErrorNamesTheFile(t *testing.T) {
+	path := t.TempDir()
+	l, _, s := openOS(t, path, wal.Options{})
+	appendAll(t, l, &s, "one")
+	if err := wal.CloseActive(l); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Append([]byte("two")); err != nil {
+		t.Fatal(err)
+	}
+	err := l.Sync()
+	if !errors.Is(err, wal.ErrPoisoned) || !errors.Is(err, os.ErrClosed) || strings.Contains(err.Error(), ".tmp") || !strings.Contains(err.Error(), "log-00000000000000000001") {
+		t.Errorf("%v", err)
+	}
+	_ = l.Close() // the error is the same
+}
