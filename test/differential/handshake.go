@@ -93,7 +93,7 @@ func (s *side) adopt(slot int, h *Handshake, conn *conn, resp *wire.ConnectRespo
 		resp.ProtocolVersion, resp.Timeout, s.sessionName(resp.SessionID), len(resp.Password), resumed, resumed && same, resp.ReadOnly, size)
 	if c.conn != nil {
 		if resumed {
-			if err := s.drain(slot); err != nil {
+			if err := s.drain(slot, "former connection closed"); err != nil {
 				return err
 			}
 		} else {
@@ -105,23 +105,25 @@ func (s *side) adopt(slot int, h *Handshake, conn *conn, resp *wire.ConnectRespo
 	return nil
 }
 
-// drain expects the server to close the client's former connection.
-func (s *side) drain(slot int) error {
+// drain expects the server to close the client's connection, and shows what comes
+// before.
+func (s *side) drain(slot int, end string) error {
 	c := &s.clients[slot]
 	for {
 		f, err := c.conn.next()
 		if err != nil {
-			return fmt.Errorf("former connection: %w", err)
+			return fmt.Errorf("until the connection is closed: %w", err)
 		}
 		if f.closed {
-			s.say(slot, "former connection closed")
+			s.say(slot, "%s", end)
+			c.conn = nil
 			return nil
 		}
 		if f.event != nil {
-			s.say(slot, "%s, on the former connection", s.eventLine(f.event))
+			s.say(slot, "%s, at the end", s.eventLine(f.event))
 			continue
 		}
-		s.say(slot, "%s, on the former connection", s.reply(wire.OpPing, f))
+		s.say(slot, "%s, at the end", s.reply(wire.OpPing, f))
 	}
 }
 

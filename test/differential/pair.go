@@ -59,15 +59,15 @@ func newPair(tb testing.TB, setup Setup) (*pair, error) {
 		TickTime: 50 * time.Millisecond, SuperDigest: digest, ReconfigEnabled: setup.Strict,
 		Extra: map[string]string{
 			"minSessionTimeout": fmt.Sprint(shortest), "maxSessionTimeout": fmt.Sprint(longest),
-			"znode.container.checkIntervalMs": fmt.Sprint(collect), "enforceQuota": enforce,
+			"enforceQuota": enforce,
 		},
-		JavaFlags: []string{"-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"},
+		JavaFlags: []string{fmt.Sprintf("-Dznode.container.checkIntervalMs=%d", collect), "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"},
 	})
 	ours, err := zkserver.New(zkserver.Options{
 		Compat38: true, ExtendedTypes: true, SuperDigest: digest, ReconfigEnabled: setup.Strict,
 		TickTime: 50 * time.Millisecond, MinSessionTimeout: time.Duration(shortest) * time.Millisecond,
 		MaxSessionTimeout:      time.Duration(longest) * time.Millisecond,
-		ContainerCheckInterval: time.Duration(collect) * time.Millisecond, MaxClientConns: -1,
+		ContainerCheckInterval: time.Duration(collect) * time.Millisecond, EnforceQuota: setup.Strict, MaxClientConns: -1,
 	})
 	if err != nil {
 		return nil, err

@@ -63,7 +63,7 @@ func (s *side) body(resp wire.Record) string {
 	case *wire.SetACLResponse:
 		return s.stat(m.Stat)
 	case *wire.GetACLResponse:
-		return fmt.Sprintf("%v %s", m.ACL, s.stat(m.Stat))
+		return fmt.Sprintf("%v %s", aclOrder(m.ACL), s.stat(m.Stat))
 	case *wire.GetChildrenResponse:
 		return sorted(m.Children)
 	case *wire.GetChildren2Response:
@@ -87,6 +87,22 @@ func (s *side) body(resp wire.Record) string {
 		return "[" + strings.Join(parts, "; ") + "]"
 	}
 	return show(resp)
+}
+
+// aclOrder sorts what stands beside each other with the same permissions: for
+// "auth" Java puts the requester's identities in the order of a hash table.
+func aclOrder(list []wire.ACL) []wire.ACL {
+	for i := 0; i < len(list); {
+		j := i
+		for j < len(list) && list[j].Perms == list[i].Perms {
+			j++
+		}
+		slices.SortFunc(list[i:j], func(a, b wire.ACL) int {
+			return strings.Compare(a.Scheme+":"+a.ID, b.Scheme+":"+b.ID)
+		})
+		i = j
+	}
+	return list
 }
 
 // sorted shows names that Java takes from a hash table.

@@ -104,7 +104,7 @@ func (s *side) dumpNode(path string) error {
 	}
 	var acl wire.GetACLResponse
 	acl.Decode(jute.NewReader(f.body))
-	s.lines = append(s.lines, strings.ReplaceAll(fmt.Sprintf("%s: %v %s", path, acl.ACL, s.body(&data)), s.place, placeholder))
+	s.lines = append(s.lines, strings.ReplaceAll(fmt.Sprintf("%s: %v %s", path, aclOrder(acl.ACL), s.body(&data)), s.place, placeholder))
 	names, err := s.children(path)
 	if err != nil {
 		return err

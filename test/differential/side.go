@@ -129,11 +129,12 @@ func (s *side) requests(slot int, steps []Step) error {
 		return err
 	}
 	for _, st := range steps {
-		if err := s.await(slot, st.Op); err != nil || c.conn == nil {
-			return err
-		}
+		err := s.await(slot, st.Op)
 		if st.Op == wire.OpCloseSession {
 			c.session = 0
+		}
+		if err != nil || c.conn == nil {
+			return err
 		}
 	}
 	return nil
@@ -154,9 +155,19 @@ func (s *side) await(slot int, op wire.OpCode) error {
 		s.say(slot, "%s", s.reply(op, f))
 		if f.closed {
 			c.conn = nil
+			return nil
+		}
+		if last(op, f) {
+			return s.drain(slot, "connection closed")
 		}
 		return nil
 	}
+}
+
+// last reports whether a reply is the last on its connection. Java answers what
+// comes within the moment until it closes.
+func last(op wire.OpCode, f frame) bool {
+	return op == wire.OpCloseSession || f.header.Err == wire.ErrAuthFailed || f.header.Err == wire.ErrUnimplemented && f.header.Zxid == -1
 }
 
 // ping shows what came before a ping's reply, and whether there is one.

@@ -161,7 +161,11 @@ func show(rec wire.Record) string {
 	case *wire.MultiReadRequest:
 		return showOps(m.Ops)
 	}
-	return strings.TrimPrefix(fmt.Sprintf("%+v", rec), "&")
+	text := strings.TrimPrefix(fmt.Sprintf("%+v", rec), "&")
+	if len(text) > 400 {
+		text = text[:400] + "…"
+	}
+	return text
 }
 
 func showOps(ops []wire.MultiOp) string {

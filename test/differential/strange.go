@@ -7,8 +7,8 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// strange returns a request whose body is not what it should be. Booleans and
-// texts stay what they are: see the list of differences.
+// strange returns a request whose body is not what it should be. What is strictly
+// no message, but Java makes something of it, is in the list of differences.
 func (w *writer) strange() Step {
 	st := w.step(w.harmless())
 	body := st.Body
@@ -27,12 +27,23 @@ func (w *writer) strange() Step {
 			at = one(w, 0, 9)
 		}
 		if len(body) >= at+4 {
-			binary.BigEndian.PutUint32(body[at:], one[uint32](w, 0xffffffff, 0xfffffffe, 0x7fffffff, 0x80000000, 1<<20))
+			binary.BigEndian.PutUint32(body[at:], w.wrongLength(st.Op))
 		}
 	default:
 		st.Body = body[:w.r.IntN(len(body)+1)]
 	}
 	return st
+}
+
+// wrongLength is a length that no text, bytes or list can have, to either server.
+func (w *writer) wrongLength(op wire.OpCode) uint32 {
+	switch op {
+	case wire.OpGetEphemerals, wire.OpSync, wire.OpMultiRead, wire.OpMulti:
+		return one[uint32](w, 0xfffffffe, 0x7fffffff, 0x80000000, 1<<20)
+	case wire.OpSetACL:
+		return one[uint32](w, 0xffffffff, 0x7fffffff, 1<<20)
+	}
+	return one[uint32](w, 0xffffffff, 0xfffffffe, 0x7fffffff, 0x80000000, 1<<20)
 }
 
 // harmless is an operation of which no distortion takes a 3.8.0 down, as one with
