@@ -2,7 +2,9 @@ package zkserver
 
 import (
 	"errors"
+	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -110,4 +112,45 @@ func TestAuthOptions(t *testing.T) {
 	if code, _ := c.code(wire.OpDelete, &wire.DeleteRequest{Path: "/n", Version: -1}); code != wire.ErrOK {
 		t.Errorf("delete with access control off: %v", code)
 	}
+}
+
+// Nothing that proves who somebody is gets into the log or a four-letter word.
+func TestSecretsStayHidden(t *testing.T) {
+	var log safeBuffer
+	s := start(t, Options{
+		SASLUsers: map[string]string{"ann": "hunter2"}, FourLetterWords: []string{"*"},
+		Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	})
+	for _, password := range []string{"hunter2", "hunter2 is wrong"} {
+		prove(t, login(t, s, 10*time.Second), "ann", password)
+	}
+	c := login(t, s, 10*time.Second)
+	c.code(wire.OpAuth, &wire.AuthPacket{Scheme: "digest", Auth: []byte("eve:hunter2")})
+	c.code(wire.OpAuth, &wire.AuthPacket{Scheme: "hunter2", Auth: []byte("hunter2")})
+	shown := ""
+	for name := range words {
+		shown += word(t, s, name)
+	}
+	s.Close()
+	if shown == "" || strings.Contains(shown+log.String(), "hunter2") {
+		t.Errorf("words:\n%s\nlog:\n%s", shown, log.String())
+	}
+}
+
+// safeBuffer is a log that several goroutines write.
+type safeBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (s *safeBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *safeBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
 }
