@@ -17,6 +17,10 @@ var transcripts = flag.String("transcripts", "", "directory to keep what the cli
 // lastLine ends a script that has come to its end.
 const lastLine = "end of script"
 
+// failedWord begins the lines in which a script says that what it waited for never
+// came.
+const failedWord = "FAILED"
+
 // noSweep is longer than any script runs.
 const noSweep = time.Hour
 
@@ -48,6 +52,11 @@ func Same(t *testing.T, sweep time.Duration, script func(t *testing.T, addr stri
 		keep(t, name, lines)
 		if len(lines) == 0 || lines[len(lines)-1] != lastLine {
 			t.Errorf("%s: the script did not come to its end:\n%s", name, strings.Join(lines, "\n"))
+		}
+	}
+	for _, line := range slices.Concat(ours, theirs) {
+		if strings.HasPrefix(line, failedWord) {
+			t.Error(line)
 		}
 	}
 	for _, text := range differences(ours, theirs) {

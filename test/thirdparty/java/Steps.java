@@ -1,0 +1,134 @@
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.Callable;
+import java.util.concurrent.TimeUnit;
+import org.apache.curator.framework.CuratorFramework;
+import org.apache.curator.framework.CuratorFrameworkFactory;
+import org.apache.curator.retry.RetryNTimes;
+import org.apache.zookeeper.KeeperException;
+import org.apache.zookeeper.WatchedEvent;
+import org.apache.zookeeper.ZooKeeper;
+import org.apache.zookeeper.data.Stat;
+
+/** What the parts of the script share: clients, and printing without what differs from run to run. */
+final class Steps {
+  /** In seconds, for what must come; a busy machine may need them. */
+  static final int WAIT = 60;
+
+  /** In milliseconds, for what must not come. */
+  static final int SHORT = 300;
+
+  private final String addr;
+  private final List<CuratorFramework> clients = new ArrayList<>();
+  final CuratorFramework a;
+  final CuratorFramework b;
+
+  Steps(String addr) throws Exception {
+    this.addr = addr;
+    a = client();
+    b = client();
+  }
+
+  CuratorFrameworkFactory.Builder builder() {
+    return CuratorFrameworkFactory.builder()
+        .connectString(addr)
+        .sessionTimeoutMs(10000)
+        .connectionTimeoutMs(10000)
+        .retryPolicy(new RetryNTimes(5, 200));
+  }
+
+  CuratorFramework client() throws Exception {
+    return started(builder().build());
+  }
+
+  CuratorFramework started(CuratorFramework client) throws Exception {
+    clients.add(client);
+    client.start();
+    if (!client.blockUntilConnected(WAIT, TimeUnit.SECONDS)) {
+      say("FAILED", "no connection");
+    }
+    return client;
+  }
+
+  void close() {
+    for (CuratorFramework client : clients) {
+      client.close();
+    }
+  }
+
+  void say(String what, Object value) {
+    String text = String.valueOf(value).replaceAll("_c_[0-9a-f]{8}-[0-9a-f-]{27}", "GUID");
+    System.out.println(what + ": " + text.replace("\n", ""));
+  }
+
+  void note(String what, Callable<Object> call) {
+    Object value;
+    try {
+      value = call.call();
+    } catch (KeeperException e) {
+      value = e.code();
+    } catch (Exception e) {
+      value = e.getClass().getSimpleName();
+    }
+    say(what, value);
+  }
+
+  <T> T take(BlockingQueue<T> queue) throws InterruptedException {
+    return queue.poll(WAIT, TimeUnit.SECONDS);
+  }
+
+  void event(BlockingQueue<WatchedEvent> queue) throws InterruptedException {
+    WatchedEvent e = take(queue);
+    say("event", e == null ? "none" : e.getType() + " " + e.getState() + " " + e.getPath());
+  }
+
+  /** Waits for what another client's change brings about. */
+  void until(String what, Callable<Boolean> condition) throws Exception {
+    for (int i = 0; i < WAIT * 100; i++) {
+      if (condition.call()) {
+        return;
+      }
+      TimeUnit.MILLISECONDS.sleep(10);
+    }
+    say("FAILED: never came", what);
+  }
+
+  /** Ends a client's session as a server does that has not heard of it. */
+  void expire(CuratorFramework client) throws Exception {
+    ZooKeeper zk = client.getZookeeperClient().getZooKeeper();
+    ZooKeeper heir =
+        new ZooKeeper(addr, 10000, event -> {}, zk.getSessionId(), zk.getSessionPasswd());
+    until("the take-over", () -> heir.getState().isConnected());
+    heir.close();
+  }
+
+  static String stat(Stat s) {
+    if (s == null) {
+      return "null";
+    }
+    return String.format(
+        "v=%d cv=%d av=%d len=%d children=%d owned=%b",
+        s.getVersion(),
+        s.getCversion(),
+        s.getAversion(),
+        s.getDataLength(),
+        s.getNumChildren(),
+        s.getEphemeralOwner() != 0);
+  }
+
+  static byte[] bytes(String text) {
+    return text.getBytes(StandardCharsets.UTF_8);
+  }
+
+  static String text(byte[] data) {
+    return data == null ? "null" : new String(data, StandardCharsets.UTF_8);
+  }
+
+  static List<String> sorted(List<String> list) {
+    List<String> copy = new ArrayList<>(list);
+    copy.sort(null);
+    return copy;
+  }
+}
