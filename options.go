@@ -21,6 +21,8 @@ type Options struct {
 	SessionTimeout time.Duration
 	// Auth are the credentials for the servers. Nil means none. Used by Dial only.
 	Auth []zk.Auth
+	// SASL, if not nil, is the user as whom to authenticate. Used by Dial only.
+	SASL *zk.SASL
 	// TLS, if not nil, makes the connections TLS connections. Used by Dial only.
 	TLS *tls.Config
 	// DialContext makes connections; network is "tcp" or "unix". Nil means that
@@ -109,6 +111,7 @@ func (o *Options) client() *zk.Options {
 	return &zk.Options{
 		SessionTimeout: o.SessionTimeout,
 		Auth:           o.Auth,
+		SASL:           o.SASL,
 		TLS:            o.TLS,
 		DialContext:    o.DialContext,
 		Logger:         o.Logger,

@@ -188,7 +188,7 @@ func (s *settings) herdServers(ctx context.Context, cfg *herd.Config) (where str
 	if err != nil {
 		return "", nil, err
 	}
-	cfg.Options.TLS, cfg.Options.Auth = proof.tls, proof.Auth
+	cfg.Options.TLS, cfg.Options.Auth, cfg.Options.SASL = proof.tls, proof.Auth, proof.SASL
 	if !strings.HasPrefix(t.servers, "unix:") { // which has no address to count by
 		cfg.MaxSessions = politeSessions
 	}

@@ -132,7 +132,7 @@ func (s *settings) locks(ctx context.Context, opts zklock.Options) (*zklock.Clie
 		return nil, nil, err
 	}
 	opts.SessionTimeout, opts.DialContext, opts.Logger = s.session.D, t.dial(), s.logger()
-	opts.TLS, opts.Auth = proof.tls, proof.Auth
+	opts.TLS, opts.Auth, opts.SASL = proof.tls, proof.Auth, proof.SASL
 	c, err := zklock.Dial(ctx, t.servers, &opts)
 	if err != nil {
 		return nil, nil, s.explain(err)
@@ -153,7 +153,7 @@ func (s *settings) reading(ctx context.Context, layout layoutValue) (*zk.Client,
 		return nil, nil, err
 	}
 	z, err := zk.Dial(ctx, t.servers, &zk.Options{SessionTimeout: s.session.D, DialContext: t.dial(), Logger: s.logger(),
-		TLS: proof.tls, Auth: proof.Auth})
+		TLS: proof.tls, Auth: proof.Auth, SASL: proof.SASL})
 	if err != nil {
 		return nil, nil, s.explain(err)
 	}

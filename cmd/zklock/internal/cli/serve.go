@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"os/signal"
 	"strings"
@@ -26,6 +25,8 @@ const serveHelp = `Serve runs a server of one node that speaks ZooKeeper's proto
 interrupted. It is for one machine, and for sharing locks between machines that
 can do without when that one fails; past that, use an ensemble of ZooKeeper.
 
+` + serveTLSHelp + `
+
 --status and --stop are about this user's local server, which the other
 commands start by themselves. Different users have different local servers, and
 their locks do not exclude each other.`
@@ -39,15 +40,17 @@ type serveFlags struct {
 	memory, stop, status bool
 	local                string
 	idle                 span.Value
+	tls                  serveTLSFlags
 }
 
 func (a *app) serveCommand() *cobra.Command {
 	var f serveFlags
 	c := &cobra.Command{
-		Use:   "serve",
-		Short: "Run a server, or see after the local one",
-		Long:  serveHelp,
-		Args:  exactly(0, "no arguments"),
+		Use:     "serve",
+		Short:   "Run a server, or see after the local one",
+		Long:    serveHelp,
+		Example: serveTLSExample,
+		Args:    exactly(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := a.begin(c); err != nil {
 				return err
@@ -61,6 +64,7 @@ func (a *app) serveCommand() *cobra.Command {
 	flags.StringVar(&f.data, "data", "", "keep everything in this `directory`")
 	flags.BoolVar(&f.memory, "memory", false, "keep everything in memory: nothing survives the server")
 	flags.StringVar(&f.config, "config", "", "take settings from this `zoo.cfg`; flags come first")
+	f.tls.flags(flags)
 	flags.BoolVar(&f.status, "status", false, "show this user's local server")
 	flags.BoolVar(&f.stop, "stop", false, "stop this user's local server; it keeps its data")
 	flags.StringVar(&f.local, "local", "", "serve a user's local server in this directory")
@@ -82,11 +86,18 @@ func (f *serveFlags) run(c *cobra.Command) error {
 	case f.stop:
 		return f.stopLocal()
 	}
+	secure, err := f.tls.settings()
+	if err != nil {
+		return err
+	}
 	opts, listen, err := f.options(c.Flags().Changed("listen"))
 	if err != nil {
 		return err
 	}
-	return serve(opts, listen)
+	if secure.Listen != "" && !c.Flags().Changed("listen") && f.config == "" {
+		listen = ""
+	}
+	return serve(opts, listen, secure)
 }
 
 // options joins the configuration file and the flags.
@@ -111,10 +122,7 @@ func (f *serveFlags) options(listenGiven bool) (zkserver.Options, string, error)
 	} else if opts.DataDir == "" {
 		return opts, "", usage("say where to keep the data: --data DIRECTORY, --memory, or --config with a dataDir")
 	}
-	if _, _, err := net.SplitHostPort(strings.TrimPrefix(listen, "unix:")); err != nil && !strings.HasPrefix(listen, "unix:/") {
-		return opts, "", usage("--listen is %q: give HOST:PORT or unix:/PATH", listen)
-	}
-	return opts, listen, nil
+	return opts, listen, checkAddress("--listen", listen)
 }
 
 // readConfig reads a zoo.cfg; what is wrong with it is wrong usage.
@@ -142,9 +150,14 @@ func withConfig(o zkserver.Options, c *zoocfg.Config) zkserver.Options {
 	return o
 }
 
-// serve serves until a signal. It says on standard output where, once clients
+// serve serves until a signal, at the address listen unless that is empty, and
+// with TLS where that is wanted. It says on standard output where, once clients
 // can connect.
-func serve(opts zkserver.Options, listen string) error {
+func serve(opts zkserver.Options, listen string, secure serveTLS) error {
+	config, err := secure.config()
+	if err != nil {
+		return usage("%w", err)
+	}
 	server, err := zkserver.New(opts)
 	if errors.Is(err, zkserver.ErrOptions) {
 		return usage("%w", err)
@@ -152,27 +165,19 @@ func serve(opts zkserver.Options, listen string) error {
 	if err != nil {
 		return err
 	}
-	network, address := "tcp", listen
-	if path, ok := strings.CutPrefix(listen, "unix:"); ok {
-		network, address = "unix", path
-	}
-	ln, err := net.Listen(network, address)
-	if err != nil {
-		return errors.Join(err, server.Close())
-	}
-	if network == "unix" {
-		fmt.Printf("serving at unix:%s\n", ln.Addr())
-	} else {
-		fmt.Printf("serving at %s\n", ln.Addr())
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// Ends when Serve below has returned or a signal came.
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(ln) }()
-	select {
-	case err = <-ended:
-	case <-ctx.Done():
+	listeners, err := secure.listeners(listen, config)
+	// Each goroutine ends when its Serve has returned or a signal came.
+	ended := make(chan error, len(listeners))
+	for _, ln := range listeners {
+		go func() { ended <- server.Serve(ln) }()
+	}
+	if err == nil {
+		select {
+		case err = <-ended:
+		case <-ctx.Done():
+		}
 	}
 	end, cancel := context.WithTimeout(context.Background(), controlTime)
 	defer cancel()

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"crypto/tls"
+	"fmt"
 	"net"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -55,6 +57,11 @@ func (t *serveTLSFlags) settings() (serveTLS, error) {
 		}
 		return serveTLS{}, nil
 	}
+	if s.Listen != "" {
+		if err := checkAddress("--tls-listen", s.Listen); err != nil {
+			return s, err
+		}
+	}
 	if t.cert == "" {
 		return s, usage("--tls-cert is missing: name the file with the server's certificate")
 	}
@@ -82,13 +89,56 @@ func (t serveTLS) config() (*tls.Config, error) {
 	return t.Files.Config()
 }
 
-// plain is the listener for what arrives at the plain address.
-func (t serveTLS) plain(ln net.Listener, c *tls.Config) net.Listener {
-	if t.Unify {
-		return zkserver.Unify(ln, c)
+// listeners listens at the plain address, unless it is empty, and at that of
+// TLS. With an error come the listeners that there are.
+func (t serveTLS) listeners(plain string, c *tls.Config) (all []net.Listener, err error) {
+	if plain != "" {
+		ln, err := listenAt(plain)
+		if err != nil {
+			return nil, err
+		}
+		announce("serving", ln)
+		if t.Unify {
+			announce("serving TLS", ln)
+			ln = zkserver.Unify(ln, c)
+		}
+		all = append(all, ln)
 	}
-	return ln
+	if t.Listen != "" {
+		ln, err := listenAt(t.Listen)
+		if err != nil {
+			return all, err
+		}
+		announce("serving TLS", ln)
+		all = append(all, zkserver.Secure(ln, c))
+	}
+	return all, nil
 }
 
-// secure is the listener for what arrives at the address of TLS.
-func (t serveTLS) secure(ln net.Listener, c *tls.Config) net.Listener { return zkserver.Secure(ln, c) }
+// listenAt listens at HOST:PORT or unix:/PATH.
+func listenAt(address string) (net.Listener, error) {
+	if path, ok := strings.CutPrefix(address, "unix:"); ok {
+		return net.Listen("unix", path)
+	}
+	return net.Listen("tcp", address)
+}
+
+// announce says where clients can connect.
+func announce(what string, ln net.Listener) {
+	prefix := ""
+	if ln.Addr().Network() == "unix" {
+		prefix = "unix:"
+	}
+	fmt.Printf("%s at %s%s\n", what, prefix, ln.Addr())
+}
+
+// checkAddress refuses what is no address to listen at.
+func checkAddress(flag, address string) error {
+	if strings.HasPrefix(address, "unix:/") {
+		return nil
+	}
+	if _, _, err := net.SplitHostPort(strings.TrimPrefix(address, "unix:")); err != nil {
+		return usage("%s is %q: give HOST:PORT or unix:/PATH", flag, address)
+	}
+	return nil
+}

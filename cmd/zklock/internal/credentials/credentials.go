@@ -5,6 +5,7 @@ package credentials
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -27,8 +28,7 @@ var ErrCredentials = errors.New("credentials")
 // Set is all that a user gives. The zero Set is nothing.
 type Set struct {
 	Auth []zk.Auth
-	// SASL is "user:password", or empty.
-	SASL string
+	SASL *zk.SASL // nil for none
 }
 
 // Parse reads lines of SCHEME:DATA, such as digest:USER:PASSWORD; scheme sasl is
@@ -58,16 +58,16 @@ func Parse(source, text string) (Set, error) {
 func (s *Set) add(line string) (why string) {
 	scheme, data, ok := strings.Cut(line, ":")
 	scheme = strings.TrimSpace(scheme)
-	user, _, paired := strings.Cut(data, ":")
+	user, password, paired := strings.Cut(data, ":")
 	switch {
 	case !ok || scheme == "" || data == "":
 		return "write SCHEME:DATA, such as digest:USER:PASSWORD"
 	case (scheme == "digest" || scheme == schemeSASL) && (!paired || user == ""):
 		return "write " + scheme + ":USER:PASSWORD"
-	case scheme == schemeSASL && s.SASL != "":
+	case scheme == schemeSASL && s.SASL != nil:
 		return "one connection has one user of SASL, and this is the second"
 	case scheme == schemeSASL:
-		s.SASL = data
+		s.SASL = &zk.SASL{User: user, Password: password}
 	default:
 		s.Auth = append(s.Auth, zk.Auth{Scheme: scheme, Data: []byte(data)})
 	}
@@ -76,11 +76,11 @@ func (s *Set) add(line string) (why string) {
 
 // Join adds the credentials of another set.
 func (s *Set) Join(other Set) error {
-	if s.SASL != "" && other.SASL != "" {
+	if s.SASL != nil && other.SASL != nil {
 		return fmt.Errorf("%w: two users of SASL are given, and one connection has one", ErrCredentials)
 	}
 	s.Auth = append(s.Auth, other.Auth...)
-	s.SASL += other.SASL
+	s.SASL = cmp.Or(s.SASL, other.SASL)
 	return nil
 }
 

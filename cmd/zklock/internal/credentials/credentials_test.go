@@ -26,7 +26,7 @@ func TestParse(t *testing.T) {
 		{"digest:ann:a:b c#d ", Set{Auth: []zk.Auth{digest("ann:a:b c#d ")}}, ""},
 		{"digest:ann:", Set{Auth: []zk.Auth{digest("ann:")}}, ""},
 		{"# mine\n\ndigest:ann:pw\r\n  \ndigest:bob:pw\n", Set{Auth: []zk.Auth{digest("ann:pw"), digest("bob:pw")}}, ""},
-		{"sasl:ann:pw\nother:x", Set{SASL: "ann:pw", Auth: []zk.Auth{{Scheme: "other", Data: []byte("x")}}}, ""},
+		{"sasl:ann:pw\nother:x", Set{SASL: &zk.SASL{User: "ann", Password: "pw"}, Auth: []zk.Auth{{Scheme: "other", Data: []byte("x")}}}, ""},
 		{"secret", Set{}, "line 1: write SCHEME:DATA"},
 		{"digest:ok:ok\n:secret:x", Set{}, "line 2: write SCHEME:DATA"},
 		{"digest:", Set{}, "write SCHEME:DATA"},
@@ -50,10 +50,10 @@ func TestParse(t *testing.T) {
 
 func TestJoin(t *testing.T) {
 	s := Set{Auth: []zk.Auth{digest("a:1")}}
-	if err := s.Join(Set{Auth: []zk.Auth{digest("b:2")}, SASL: "c:3"}); err != nil || len(s.Auth) != 2 || s.SASL != "c:3" {
+	if err := s.Join(Set{Auth: []zk.Auth{digest("b:2")}, SASL: &zk.SASL{User: "c", Password: "3"}}); err != nil || len(s.Auth) != 2 || s.SASL.User != "c" {
 		t.Errorf("%v, %v", s, err)
 	}
-	if err := s.Join(Set{SASL: "d:secret"}); !errors.Is(err, ErrCredentials) || strings.Contains(err.Error(), "secret") {
+	if err := s.Join(Set{SASL: &zk.SASL{User: "d", Password: "secret"}}); !errors.Is(err, ErrCredentials) || strings.Contains(err.Error(), "secret") {
 		t.Errorf("%v, want ErrCredentials", err)
 	}
 }
