@@ -1,6 +1,7 @@
 package zkserver
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -74,6 +75,9 @@ func (s *Server) openLog() error {
 	}
 	if err := replay(s.loop.tree, found, nil, count); err != nil {
 		log.Close()
+		if errors.Is(err, tree.ErrVersion) {
+			return fmt.Errorf("zkserver: cannot recover from %s: %w", s.opts.DataDir, err)
+		}
 		return fmt.Errorf("zkserver: cannot recover from %s: %w; restore the directory from a copy, or move it away to start empty",
 			s.opts.DataDir, err)
 	}

@@ -10,7 +10,8 @@
 // records of one Sync are there all together or not at all.
 //
 // After a failed write or sync the log is poisoned: every later call gives
-// the same error. A restart recovers.
+// the same error. What was acknowledged can still be read, by [Log.View]. A
+// restart recovers.
 //
 // # Files
 //
@@ -23,7 +24,8 @@
 //
 // Segments and snapshots get their final names when what they begin with is
 // durable, so a segment header or a snapshot that is damaged is never what a
-// crash left. FORMAT.md has the layout in bytes, version 1.
+// crash left. docs/storage-format.md has the layout in bytes,
+// version 1.
 //
 // # What recovery can and cannot tell
 //

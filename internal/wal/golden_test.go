@@ -1,6 +1,6 @@
 package wal_test
 
-// What TestFormat wants: made by a second implementation of FORMAT.md, in
+// What TestFormat wants: made by a second implementation of the format, in
 // another language, with a checksum of its own.
 const (
 	wantSegment = "7a6b6c6b77616c0a0100000073616c7473616c740100000000000000c0234df1" +
