@@ -34,6 +34,28 @@
 // ids above those of the last one, by the wall clock, so that fencing tokens
 // do not go back unless that clock does.
 //
+// # Limits
+//
+// Nobody can fill the memory or keep the others from being served: each limit is
+// a field of [Options] whose zero is safe, and a counter in [Stats].
+//
+//	of what                          option                                 beyond it
+//	a request's length               MaxFrame                               closed
+//	a reply's length                 MaxReply                               QuotaExceeded
+//	connections, per address         MaxClientConns, MaxConns               closed at once
+//	sessions                         MaxSessions                            closed in the handshake
+//	requests read, not answered      MaxOutstanding, -Total, -Bytes         not read on until caught up
+//	replies and events, not read     MaxUnread, MaxUnreadTotal              closed; the session stays
+//	nodes, data                      MaxNodes, MaxData                      QuotaExceeded
+//	watches                          MaxWatches, MaxWatchesPerConn          QuotaExceeded
+//	time until the first request     HandshakeTimeout                       closed
+//	silence                          the session's timeout, KeepAlive       expired and closed
+//
+// A connection ends with its session, however that ends. In the worst case the
+// process needs MaxData and about 300 bytes a node or watch, MaxUnreadTotal,
+// MaxOutstandingBytes, and MaxFrame for each connection that sends a large request
+// slowly; the collector wants as much again unless GOMEMLIMIT bounds it.
+//
 // # How it works
 //
 // Each connection has a goroutine that reads and one that writes. A single

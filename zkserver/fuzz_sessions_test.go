@@ -29,7 +29,8 @@ func FuzzSessions(f *testing.F) {
 	})
 }
 
-// The steps of a script. The two low bits of a step's byte are its connection.
+// The steps of a script. The two low bits of a step's byte are its connection; the
+// top bit of the first byte brings the server's limits near.
 const (
 	stepRaw     = iota << 2 // length, bytes: written as they are
 	stepFrame               // operation, length, bytes: a frame with a damaged body
@@ -80,7 +81,13 @@ func seedScripts() [][]byte {
 	for i := range scriptOps() {
 		all = append(all, stepRequest|byte(i%scriptConns), byte(i), byte(i%7), byte(i))
 	}
-	return append(scripts, all)
+	scripts = append(scripts, all)
+	for _, script := range scripts {
+		near := bytes.Clone(script)
+		near[0] |= 0x80
+		scripts = append(scripts, near)
+	}
+	return scripts
 }
 
 // actor runs a script.
@@ -115,6 +122,11 @@ func runScript(t *testing.T, script []byte) {
 	opts.Logger = discard()
 	opts.DataDir, opts.FS = "/data", memfs.New(rand.New(rand.NewPCG(1, 2)))
 	opts.MaxOutstanding = 20
+	if len(script) > 0 && script[0]&0x80 != 0 {
+		// Close to every bound.
+		opts.MaxOutstandingTotal, opts.MaxOutstandingBytes, opts.MaxUnreadTotal = 15, 8<<10, 64<<10
+		opts.MaxNodes, opts.MaxData, opts.MaxWatches, opts.MaxWatchesPerConn, opts.MaxReply = 12, 4000, 6, 4, 600
+	}
 	a := &actor{t: t, s: start(t, opts), script: script}
 	good := login(t, a.s, time.Hour)
 	for i := range a.conns {
@@ -125,7 +137,7 @@ func runScript(t *testing.T, script []byte) {
 	}
 	good.do(wire.OpPing, nil)
 	synctest.Wait()
-	good.create("/good", wire.ModeEphemeralSequential)
+	good.do(wire.OpCreate, &wire.CreateRequest{Path: "/good", ACL: openACL(), Flags: wire.ModeEphemeralSequential}, wire.ErrQuotaExceeded)
 	if !good.exists("/zookeeper") {
 		t.Error("the tree is broken")
 	}
