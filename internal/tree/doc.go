@@ -41,7 +41,7 @@
 //   - A timeout that was negotiated anew survives a restart.
 //   - A check outside a multi is an unknown request: it takes a 3.8.0 down.
 //   - deleteContainer and createSession, which servers say among themselves, are
-//     unknown requests too. Java lets any client delete containers by it.
+//     unknown requests too. Later releases let any client delete containers by it.
 //   - SASL has one mechanism, DIGEST-MD5. Without users it is refused; Java
 //     answers with an empty token, by which its own client fails as well. Who a
 //     user acts as is the user's own name, whatever else the client asks for;
@@ -51,12 +51,27 @@
 //     argument. Java fails while it applies it.
 //   - Event headers have the zxid -1 of 3.8. Clients that take a header's zxid for
 //     what they have seen would lose the second of two events of one change.
-//   - Quotas are not counted or enforced; /zookeeper/quota is there.
+//   - The nodes of a quota hold what can be counted with, and belong to a path:
+//     anything else is a bad argument, as in the latest releases. A 3.8.0 dies of
+//     it. What is used stays over a restart as it was counted.
+//   - Messages are read strictly: a boolean is 0 or 1, a text is never null but
+//     where a client is known to send that, a list's count is not below -1.
+//   - Texts are the bytes that came. Java decodes and encodes them, by which what
+//     is no UTF-8 is replaced, and what is beyond the first plane comes back as
+//     two surrogates.
+//   - Answers never overtake each other. In Java those to auth and to unknown
+//     requests do.
+//   - A request that was sent before the answer to the one before it sees what
+//     that one did, and nothing else. In Java it may see the first operations of a
+//     multi that could not be read, and up to 3.9 it does not see a setACL. A
+//     container that was asked for as ephemeral ends with the session there, if
+//     that closes before the container is written.
 //   - There is an end to the nodes, data, watches, sessions and identities that
 //     clients can pile up, and to the length of an answer: see Config. In Java
 //     whoever comes last brings the server down.
 //   - Children are listed in the order of their creation, ephemeral nodes of a
-//     session end in theirs. Java has the order of a hash table.
+//     session end in theirs, and for "auth" a list has the identities in the order
+//     they were proved. Java has the order of a hash table.
 //
 // # What was a vulnerability in Java
 //

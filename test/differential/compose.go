@@ -1,6 +1,8 @@
 package differential
 
 import (
+	"slices"
+
 	"github.com/zklock/zklock/internal/wire"
 )
 
@@ -132,6 +134,16 @@ func (w *writer) resume(slot int, password string) Step {
 	return Step{Kind: KindHandshake, Slot: slot, Hand: h}
 }
 
+// unreadable reports whether a multi has a create that asks for a time to live and
+// gives none: Java notices while the operations before are done already, for
+// whoever comes before it has seen the end of it.
+func unreadable(m *wire.MultiRequest) bool {
+	return slices.ContainsFunc(m.Ops, func(op wire.MultiOp) bool {
+		q, ok := op.Req.(*wire.CreateRequest)
+		return ok && q.Flags.TTL()
+	})
+}
+
 // burst is several requests at once. Those whose answers overtake others in Java
 // are left out: what its network threads answer themselves; and setACL, which a
 // 3.8.0 forgets to tell those behind it.
@@ -143,7 +155,9 @@ func (w *writer) burst() Step {
 		case 0, 1, 2, 3:
 			op = w.change()
 		case 4:
-			op = w.multi()
+			for op = w.multi(); unreadable(op.Req.(*wire.MultiRequest)); {
+				op = w.multi()
+			}
 		case 5:
 			op = w.watch()
 		default:

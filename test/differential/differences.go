@@ -6,22 +6,24 @@ import (
 )
 
 // Difference is something that the embedded server does otherwise than ZooKeeper,
-// on purpose. The package documentation of internal/tree lists the same.
+// on purpose.
 type Difference struct {
 	Name   string
 	Reason string
+	// Documented is what the package documentation of internal/tree says of it.
+	Documented string
 	// Excuses reports whether a step's two accounts, Java's first, differ by this
-	// and by nothing else. Nil for what scripts never do, as Java would not
-	// survive it or differs in what a script can't see; Test names what shows it.
+	// and by nothing else. Nil for what scripts keep away from.
 	Excuses func(st Step, java, ours []string) bool
 }
 
-// Differences lists all that may differ.
+// Differences lists all that may differ in what a client sees.
 func Differences() []Difference {
 	return []Difference{
 		{
-			Name:   "wrong password",
-			Reason: "a stranger who knows a session's id could keep its client off for ever",
+			Name:       "wrong password",
+			Reason:     "a stranger who knows a session's id could keep its client off for ever",
+			Documented: "A stranger with a wrong password does not close",
 			Excuses: func(st Step, java, ours []string) bool {
 				// Java has closed the rightful client's connection; here it
 				// answers a ping until its owner takes the session up again.
@@ -30,6 +32,61 @@ func Differences() []Difference {
 				}
 				return slices.Equal(without(java, "closed"), without(without(ours, "xid -2 "), "former connection closed"))
 			},
+		},
+		{
+			Name:       "expiry by the tick",
+			Reason:     "whoever waits for a lock waits no longer than the timeout says",
+			Documented: "Sessions expire when their timeout is over",
+		},
+		{
+			Name:       "timeouts survive",
+			Reason:     "clients count on the timeout that they were told last",
+			Documented: "A timeout that was negotiated anew survives a restart",
+		},
+		{
+			Name:       "bare check",
+			Reason:     "it takes a 3.8.0 down, so there is no answer to be equal to",
+			Documented: "A check outside a multi is an unknown request",
+		},
+		{
+			Name:       "commands among servers",
+			Reason:     "they are no clients' business, and by one of them anybody could delete containers",
+			Documented: "deleteContainer and createSession",
+		},
+		{
+			Name:       "createTTL without a time",
+			Reason:     "it takes a 3.8.0 down",
+			Documented: "A createTTL that asks for a kind of node without a time to live is a bad argument",
+		},
+		{
+			Name:       "quotas that are none",
+			Reason:     "they take a 3.8.0 down, and later releases refuse them in the same way",
+			Documented: "The nodes of a quota hold what can be counted with",
+		},
+		{
+			Name:       "strict messages",
+			Reason:     "no client sends such, and what is read strictly is written back the same",
+			Documented: "Messages are read strictly",
+		},
+		{
+			Name:       "texts as they came",
+			Reason:     "a path is what its client wrote, not what a decoder made of it",
+			Documented: "Texts are the bytes that came",
+		},
+		{
+			Name:       "answers in order",
+			Reason:     "clients match answers with requests by their order",
+			Documented: "Answers never overtake each other",
+		},
+		{
+			Name:       "pipelined requests",
+			Reason:     "what was not done must not be seen, and a permission that was taken away must not be used",
+			Documented: "A request that was sent before the answer to the one before it sees what that one did",
+		},
+		{
+			Name:       "order of names",
+			Reason:     "an order that is the same in every run makes histories repeatable",
+			Documented: "Children are listed in the order of their creation",
 		},
 	}
 }
