@@ -1,0 +1,163 @@
+package cli
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"github.com/zklock/zklock/cmd/zklock/internal/credentials"
+	"github.com/zklock/zklock/cmd/zklock/internal/tlsconf"
+	"github.com/zklock/zklock/zk"
+)
+
+func TestSecretsAreRefusedAsFlags(t *testing.T) {
+	for _, args := range [][]string{{"--auth", "digest:ann:secret"}, {"--auth=digest:ann:secret"}, {"--sasl", "ann:secret"}, {"--auth="}} {
+		var i identity
+		f := pflag.NewFlagSet("x", pflag.ContinueOnError)
+		i.flags(f)
+		if err := f.Parse(args); err != nil {
+			t.Errorf("%q: %v", args, err)
+		}
+		err := i.check()
+		if code(err) != exitUsage || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "ZKLOCK_") {
+			t.Errorf("%q: %v, want a usage error without the secret", args, err)
+		}
+		if text := fmt.Sprintf("%v %v %+v", f.Lookup("auth").Value, f.Lookup("sasl").Value, i); strings.Contains(text, "secret") {
+			t.Errorf("%q: the secret was kept: %s", args, text)
+		}
+	}
+	if err := (&identity{}).check(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestProof(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "mine")
+	if err := os.WriteFile(file, []byte("digest:file:x\nsasl:file:x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		name     string
+		identity identity
+		env      map[string]string
+		auth     string // joined by commas
+		sasl     string
+		err      error
+	}{
+		{name: "nothing"},
+		{name: "variable", env: map[string]string{envAuth: "digest:a:1\ndigest:b:2"}, auth: "a:1,b:2"},
+		{name: "SASL", env: map[string]string{envSASL: "ann:p:w"}, sasl: "ann p:w"},
+		{name: "file of the environment", env: map[string]string{envAuth: "digest:a:1", envAuthFile: file}, auth: "a:1,file:x", sasl: "file x"},
+		{name: "file of the flag", identity: identity{authFile: file}, env: map[string]string{envAuth: "nonsense", envSASL: "other:y", envAuthFile: "/none"}, auth: "file:x", sasl: "file x"},
+		{name: "two of SASL", env: map[string]string{envSASL: "ann:secret", envAuthFile: file}, err: credentials.ErrCredentials},
+		{name: "bad variable", env: map[string]string{envAuth: "secret"}, err: credentials.ErrCredentials},
+		{name: "bad SASL", env: map[string]string{envSASL: "secret"}, err: credentials.ErrCredentials},
+		{name: "no file", env: map[string]string{envAuthFile: "/none"}, err: credentials.ErrCredentials},
+		{name: "bad TLS", identity: identity{tls: tlsconf.Client{CA: "/none"}}, err: tlsconf.ErrFiles},
+	} {
+		for _, key := range []string{envAuth, envSASL, envAuthFile} {
+			t.Setenv(key, row.env[key])
+		}
+		p, err := row.identity.proof()
+		var auth []string
+		for _, a := range p.Auth {
+			auth = append(auth, string(a.Data))
+		}
+		sasl := ""
+		if p.SASL != nil {
+			sasl = p.SASL.User + " " + p.SASL.Password
+		}
+		switch {
+		case !errors.Is(err, row.err):
+			t.Errorf("%s: %v, want %v", row.name, err, row.err)
+		case err != nil && (code(err) != exitUsage || strings.Contains(err.Error(), "secret")):
+			t.Errorf("%s: exit %d: %v", row.name, code(err), err)
+		case err == nil && (strings.Join(auth, ",") != row.auth || sasl != row.sasl):
+			t.Errorf("%s: %q and %q, want %q and %q", row.name, auth, sasl, row.auth, row.sasl)
+		}
+	}
+}
+
+func TestIdentityForACommand(t *testing.T) {
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		name     string
+		identity identity
+		secrets  bool
+		want     map[string]string
+	}{
+		{"nothing", identity{}, false, map[string]string{envAuth: "", envSASL: ""}},
+		{"nothing, secrets wanted", identity{}, true, map[string]string{}},
+		{"TLS", identity{tls: tlsconf.Client{CA: "system", Cert: "c.pem", Key: "/k.pem", ServerName: "zoo"}}, true,
+			map[string]string{"ZKLOCK_TLS_CA": "system", "ZKLOCK_TLS_CERT": filepath.Join(here, "c.pem"), "ZKLOCK_TLS_KEY": "/k.pem", "ZKLOCK_TLS_SERVER_NAME": "zoo"}},
+		{"a file replaces the variables", identity{authFile: "mine"}, true,
+			map[string]string{envAuth: "", envSASL: "", envAuthFile: filepath.Join(here, "mine")}},
+		{"a descriptor of ours", identity{authFile: "/dev/fd/63"}, false, map[string]string{envAuth: "", envSASL: "", envAuthFile: ""}},
+	} {
+		if got := row.identity.forCommand(row.secrets); !maps.Equal(got, row.want) {
+			t.Errorf("%s: %v, want %v", row.name, got, row.want)
+		}
+	}
+	got := told{locks: []held{{"a", "/a", 1}}, identity: map[string]string{envAuth: "", "ZKLOCK_TLS_CA": "/ca"}}.environ(
+		[]string{"ZKLOCK_AUTH=digest:ann:secret", "ZKLOCK_TLS_CA=ca", "ZKLOCK_AUTH_FILE=f"})
+	all := strings.Join(got, "\n")
+	if strings.Contains(all, "secret") || strings.Contains(all, "ZKLOCK_TLS_CA=ca") || !strings.Contains(all, "ZKLOCK_TLS_CA=/ca") || !strings.Contains(all, "ZKLOCK_AUTH_FILE=f") {
+		t.Errorf("the command is told %q", got)
+	}
+}
+
+func TestAdvice(t *testing.T) {
+	for _, row := range []struct {
+		err  error
+		want string
+	}{
+		{zk.ErrNoAuth, "--auth-file"},
+		{zk.ErrAuthFailed, "ZKLOCK_SASL"},
+		{zk.ErrTLSRequired, "--tls-ca"},
+		{x509.UnknownAuthorityError{}, "--tls-ca"},
+		{x509.HostnameError{Certificate: &x509.Certificate{}, Host: "h"}, "--tls-server-name"},
+		{&net.OpError{Op: "remote error", Err: errors.New("tls: bad certificate")}, "--tls-cert"},
+		{&net.OpError{Op: "dial", Err: errors.New("refused")}, ""},
+		{errors.New("other"), ""},
+	} {
+		got := advice(fmt.Errorf("wrapped: %w", row.err))
+		if (row.want == "") != (got == "") || !strings.Contains(got, row.want) {
+			t.Errorf("%v: %q, want %q", row.err, got, row.want)
+		}
+	}
+}
+
+func TestWarnOnceTellsOfEachErrorOnce(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := os.Stderr
+	os.Stderr = w
+	tell := warnOnce()
+	for _, text := range []string{"a", "a", "b", "b", "a"} {
+		tell(errors.New(text))
+	}
+	os.Stderr = old
+	w.Close()
+	b := make([]byte, 4096)
+	n, err := r.Read(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(string(b[:n]), "stays in use"); got != 3 {
+		t.Errorf("%d warnings, want 3: %s", got, b[:n])
+	}
+}
