@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/zklock/zklock/test/jvm"
+	"github.com/zklock/zklock/test/zkreal"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -22,6 +24,7 @@ func testClients(t *testing.T, p pair) {
 		t.Run(server, func(t *testing.T) {
 			testOurClient(t, addr)
 			testJavaClient(t, javaClient, addr)
+			testKazoo(t, addr)
 		})
 	}
 }
@@ -113,5 +116,25 @@ func testJavaClient(t *testing.T, cp, addr string) {
 	}
 	if got := runClient(t, cp, addr, jaas(t, "Client", `  username="bob" password="wrong"`)); got != "AuthFailed" {
 		t.Errorf("wrong password: %q", got)
+	}
+}
+
+// systemPython has Debian's kazoo; the python3 in the path may be another one.
+const systemPython = "/usr/bin/python3"
+
+// testKazoo lets kazoo, with a third implementation of the mechanism, in.
+func testKazoo(t *testing.T, addr string) {
+	if out, err := exec.Command(systemPython, "-c", "import kazoo, puresasl").CombinedOutput(); err != nil {
+		zkreal.SkipOrFail(t, "kazoo or puresasl is missing: "+string(out))
+	}
+	for password, want := range map[string]string{"builder": "[(31, 'sasl', 'bob')] x", "wrong": "refused"} {
+		// It ends by itself: every wait in it is bounded.
+		cmd := exec.Command(systemPython, filepath.Join("testdata", "sasl_client.py"), addr, "bob", password)
+		var problems strings.Builder
+		cmd.Stderr = &problems
+		out, err := cmd.Output()
+		if got := strings.TrimSpace(string(out)); err != nil || got != want {
+			t.Errorf("kazoo: %q, %v, want %q\n%s", got, err, want, problems.String())
+		}
 	}
 }
