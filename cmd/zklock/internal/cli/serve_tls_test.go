@@ -80,8 +80,8 @@ func TestServeTLSListeners(t *testing.T) {
 	dir := t.TempDir()
 	paths := testcert.Write(t, dir, "server.pem", ca.Server("127.0.0.1").Both())
 	s := serveTLS{Listen: "127.0.0.1:0", Files: zkserver.TLSFiles{Cert: paths[0]}}
-	c, err := s.config()
-	if err != nil || c == nil {
+	c, err := s.Files.Config()
+	if err != nil {
 		t.Fatal(err)
 	}
 	for _, row := range []struct {
@@ -102,9 +102,6 @@ func TestServeTLSListeners(t *testing.T) {
 			t.Errorf("%q %+v: %d listeners, %v", row.plain, row.s, len(all), err)
 		}
 		closeAll(all)
-	}
-	if c, err := (serveTLS{}).config(); c != nil || err != nil {
-		t.Errorf("TLS that nobody wants: %v, %v", c, err)
 	}
 }
 
