@@ -63,9 +63,9 @@
 //     requests do.
 //   - A request that was sent before the answer to the one before it sees what
 //     that one did, and nothing else. In Java it may see the first operations of a
-//     multi that could not be read, and up to 3.9 it does not see a setACL. A
-//     container that was asked for as ephemeral ends with the session there, if
-//     that closes before the container is written.
+//     multi that could not be read, and it does not see what a setACL forbade or a
+//     quota has left. A container that was asked for as ephemeral ends with the
+//     session there, if that closes before the container is written.
 //   - There is an end to the nodes, data, watches, sessions and identities that
 //     clients can pile up, and to the length of an answer: see Config. In Java
 //     whoever comes last brings the server down.

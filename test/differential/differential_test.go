@@ -52,7 +52,7 @@ func TestExact(t *testing.T) {
 			p := h.pair()
 			for k := range n {
 				seed := options.seed + uint64(k*len(setups)+i)
-				w := newWriter(seed, true)
+				w := newWriter(seed, setup)
 				if !h.play(p, seed, w.script(5+w.r.IntN(2*options.length))) {
 					return
 				}
@@ -82,7 +82,7 @@ func TestWaiting(t *testing.T) {
 					return
 				}
 				seed := options.seed + uint64(k)
-				h.play(p, seed, newWriter(seed, false).waitingScript())
+				h.play(p, seed, newWriter(seed, setup).waitingScript())
 			}
 		})
 	}

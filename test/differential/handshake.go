@@ -91,13 +91,16 @@ func (s *side) adopt(slot int, h *Handshake, conn *conn, resp *wire.ConnectRespo
 	}
 	s.say(slot, "handshake: version %d timeout %d %s password of %d bytes, resumed %v, as before %v, read-only %v, %d bytes",
 		resp.ProtocolVersion, resp.Timeout, s.sessionName(resp.SessionID), len(resp.Password), resumed, resumed && same, resp.ReadOnly, size)
-	if c.conn != nil {
-		if resumed {
-			if err := s.drain(slot, "former connection closed"); err != nil {
-				return err
-			}
-		} else {
-			s.endOld(slot)
+	switch {
+	case c.conn != nil && resumed:
+		if err := s.drain(slot, "former connection closed"); err != nil {
+			return err
+		}
+	case c.conn != nil:
+		s.endOld(slot)
+	case c.session != 0 && !resumed:
+		if err := s.endSession(c); err != nil {
+			return err
 		}
 	}
 	c.conn, c.session, c.last = conn, resp.SessionID, resp.SessionID
@@ -128,7 +131,7 @@ func (s *side) drain(slot int, end string) error {
 }
 
 // endOld closes the session that the client had before, so that none is left
-// behind that nobody knows how to end.
+// behind to end at a time of its own.
 func (s *side) endOld(slot int) {
 	c := &s.clients[slot]
 	f, err := c.conn.ask(wire.OpCloseSession, nil)

@@ -14,9 +14,9 @@ import (
 func TestScriptsAreReadAsWritten(t *testing.T) {
 	kinds := map[Kind]int{}
 	for seed := range uint64(60) {
-		script := newWriter(seed, true).script(60)
+		script := newWriter(seed, Setup{}).script(60)
 		if seed%2 == 0 {
-			script = newWriter(seed, false).waitingScript()
+			script = newWriter(seed, Setup{Waiting: true}).waitingScript()
 		}
 		for _, st := range script {
 			kinds[st.Kind]++
@@ -53,7 +53,7 @@ func TestScriptsAreReadAsWritten(t *testing.T) {
 func TestScriptsDependOnTheirSeedAlone(t *testing.T) {
 	write := func(seed uint64) string {
 		var b bytes.Buffer
-		if err := newWriter(seed, true).script(40).Write(&b); err != nil {
+		if err := newWriter(seed, Setup{}).script(40).Write(&b); err != nil {
 			t.Fatal(err)
 		}
 		return b.String()
@@ -64,7 +64,7 @@ func TestScriptsDependOnTheirSeedAlone(t *testing.T) {
 }
 
 func TestShrinkLeavesWhatFails(t *testing.T) {
-	script := newWriter(9, true).script(80)
+	script := newWriter(9, Setup{}).script(80)
 	for i := range script {
 		script[i].Xid = int32(i)
 	}

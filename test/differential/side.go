@@ -206,8 +206,8 @@ func (s *side) settle(st Step) error {
 // ends reports whether a step may end a session with several nodes.
 func ends(st Step) bool {
 	switch st.Kind {
-	case KindExpire, KindVanish, KindGone:
-		return true
+	case KindExpire, KindVanish, KindGone, KindHandshake:
+		return true // a handshake may take the place of a session
 	case KindBurst:
 		return slices.ContainsFunc(st.Burst, func(b Step) bool { return b.Op == wire.OpCloseSession })
 	}

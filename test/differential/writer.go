@@ -13,12 +13,14 @@ type writer struct {
 	// alone says that nobody else uses the servers: what all scripts share may
 	// be looked at, and containers are never collected.
 	alone bool
-	xid   int32
+	// strict says that quotas are enforced.
+	strict bool
+	xid    int32
 }
 
-// newWriter returns the writer of the script with this seed.
-func newWriter(seed uint64, alone bool) *writer {
-	return &writer{r: rand.New(rand.NewPCG(seed, 7)), alone: alone}
+// newWriter returns the writer of the script with this seed for such servers.
+func newWriter(seed uint64, setup Setup) *writer {
+	return &writer{r: rand.New(rand.NewPCG(seed, 7)), alone: !setup.Waiting, strict: setup.Strict}
 }
 
 // one chooses.
@@ -128,7 +130,11 @@ func (w *writer) createPath(mode wire.CreateMode) string {
 	if w.maybe(100) {
 		return below("/\U0001f600") // two characters to Java, and neither allowed
 	}
-	return w.path()
+	path := w.path()
+	if path == below("") && !w.alone {
+		return below("/b") // the root's next number is whoever's comes first
+	}
+	return path
 }
 
 // create returns one of the four creates. A createTTL has a kind with a time to
