@@ -170,7 +170,7 @@ func advice(err error) string {
 	var host x509.HostnameError
 	var remote *net.OpError
 	switch {
-	case errors.Is(err, zk.ErrNoAuth):
+	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, errHidden):
 		return "; credentials go into a file for --auth-file or into ZKLOCK_AUTH, a certificate into --tls-cert"
 	case errors.Is(err, zk.ErrAuthFailed):
 		return "; see --auth-file, ZKLOCK_AUTH and ZKLOCK_SASL"
