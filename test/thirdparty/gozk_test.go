@@ -1,0 +1,5 @@
+package thirdparty
+
+import "testing"
+
+func TestGoZookeeper(t *testing.T) { Same(t, noSweep, GoZookeeper) }
