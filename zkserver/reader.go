@@ -16,10 +16,17 @@ import (
 // connection. One frame may exceed it, whatever its size.
 const inboxBytes = 256 << 10
 
+// idleBuffer is the room for input that every connection has, enough for the
+// requests of most; busyBuffer is what those get that send several at a time.
+const (
+	idleBuffer = 512
+	busyBuffer = 4096
+)
+
 // read is the connection's reader. It runs on the goroutine that serves the
 // connection and ends when the connection does.
 func (c *conn) read() {
-	br := bufio.NewReader(c.nc)
+	br := bufio.NewReaderSize(c.nc, idleBuffer)
 	if !c.answerWord(br) {
 		c.readFrames(br)
 	}
@@ -84,6 +91,9 @@ func (c *conn) readFrames(br *bufio.Reader) {
 		}
 		if buf = frame[:0]; cap(buf) > keepBuffer {
 			buf = nil
+		}
+		if br.Buffered() > br.Size()/2 {
+			br = bufio.NewReaderSize(br, busyBuffer) // itself, once it has as much
 		}
 	}
 }
