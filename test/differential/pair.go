@@ -33,11 +33,10 @@ type Setup struct {
 
 // pair is one ZooKeeper and one server of ours that have seen the same.
 type pair struct {
-	setup  Setup
-	dials  [2]func() (net.Conn, error)
-	bases  [2]int64
-	places atomic.Int64
-	// shrinking is set when the pair is used to shrink a script.
+	setup   Setup
+	dials   [2]func() (net.Conn, error) // Java's, ours
+	bases   [2]int64                    // the last transactions at the beginning
+	places  atomic.Int64                // how many scripts had a place here
 	cleanup []func()
 }
 
