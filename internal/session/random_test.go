@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zklock/zklock/internal/jute"
+	"github.com/zklock/zklock/internal/sasl"
 	"github.com/zklock/zklock/internal/wire"
 )
 
@@ -18,7 +20,11 @@ func journey(t *testing.T, seed uint64) string {
 		c.Servers = []string{"a:1", "b:1", "c:1"}
 		c.Rand = rand.New(rand.NewPCG(seed, 1))
 		c.Auth = []Auth{{"digest", []byte("u:p")}}
+		if seed%2 == 1 {
+			c.SASL = &SASL{User: "ann", Password: "1", Rand: chance(byte(seed))}
+		}
 	})
+	var exchange sasl.Server
 	log := ""
 	open := make(map[*Call]bool)
 	var wait []sentFrame
@@ -31,6 +37,7 @@ func journey(t *testing.T, seed uint64) string {
 			log += fmt.Sprintf("dial %s at %v\n", d.Server, r.now)
 			r.core.Dialed(d.Gen, r.now)
 			r.output()
+			exchange = sasl.Server{}
 			switch rnd.IntN(5) {
 			case 0:
 				id++
@@ -59,8 +66,11 @@ func journey(t *testing.T, seed uint64) string {
 			zxid++
 			log += fmt.Sprintf("answer %v %d %x\n", wait[0].Op, wait[0].Xid, wait[0].body)
 			var body wire.Record
-			if wait[0].Op == wire.OpGetData {
+			switch wait[0].Op {
+			case wire.OpGetData:
 				body = &wire.GetDataResponse{}
+			case wire.OpSASL:
+				body = r.answerFor(&exchange, wait[0].body)
 			}
 			r.reply(wait[0].Xid, zxid, 0, body)
 			wait = wait[1:]
@@ -74,6 +84,18 @@ func journey(t *testing.T, seed uint64) string {
 		t.Fatalf("seed %d: %d calls never came back", seed, len(open))
 	}
 	return log
+}
+
+// answerFor is the server's next token.
+func (r *rig) answerFor(s *sasl.Server, body []byte) wire.Record {
+	r.t.Helper()
+	var q wire.GetSASLRequest
+	q.Decode(jute.NewReader(body))
+	token, err := s.Step(q.Token, map[string]string{"ann": "1"}, chance(2))
+	if err != nil {
+		r.t.Fatalf("exchange: %v", err)
+	}
+	return &wire.SetSASLResponse{Token: token}
 }
 
 // told takes the notices, strikes the finished calls out and describes all.

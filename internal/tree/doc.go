@@ -46,6 +46,9 @@
 //     answers with an empty token, by which its own client fails as well. Who a
 //     user acts as is the user's own name, whatever else the client asks for;
 //     Java takes the client's word where Kerberos rules don't fit the name.
+//   - There is no digest algorithm but SHA-1, no way to let SASL users in who
+//     failed (allowSaslFailedClients), and no name that stands for any of them
+//     (letAnySaslUserDoX).
 //   - Entries of the scheme ip may be of IPv6, as in later releases than 3.9.3.
 //   - A createTTL that asks for a kind of node without a time to live is a bad
 //     argument. Java fails while it applies it.
