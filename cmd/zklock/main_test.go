@@ -49,6 +49,7 @@ func TestScripts(t *testing.T) {
 			"readvar":      readVar,
 			"waitline":     waitLine,
 			"terminal":     terminal,
+			"metrics":      metrics,
 			"certificates": certificates(t),
 			"lockdown":     lockdown,
 		},

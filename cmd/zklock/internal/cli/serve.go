@@ -1,42 +1,54 @@
 package cli
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"log/slog"
-	"os"
-	"os/signal"
-	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/zklock/zklock/cmd/zklock/internal/home"
-	"github.com/zklock/zklock/cmd/zklock/internal/inherit"
 	"github.com/zklock/zklock/cmd/zklock/internal/local"
 	"github.com/zklock/zklock/cmd/zklock/internal/span"
-	"github.com/zklock/zklock/cmd/zklock/internal/zoocfg"
-	"github.com/zklock/zklock/zkserver"
 )
 
 const serveHelp = `Serve runs a server of one node that speaks ZooKeeper's protocol, until it is
-interrupted. It is for one machine, and for sharing locks between machines that
-can do without when that one fails; past that, use an ensemble of ZooKeeper.
+interrupted; a second interrupt ends it at once. It is for one machine, and for
+sharing locks between machines that can do without when that one fails; past
+that, use an ensemble of ZooKeeper.
+
+--config takes the zoo.cfg of a ZooKeeper of one server as it is: keys that mean
+nothing here are named in the log, those of an ensemble are refused. Flags come
+before the file. What Java is told by -D (JVMFLAGS, SERVER_JVMFLAGS) is not read:
+write it into the file, with or without "zookeeper." before it.
+
+SASL: --jaas names a JAAS file whose section Server has the users, as does the
+key java.security.auth.login.config.
 
 ` + serveTLSHelp + `
+
+--metrics serves figures for Prometheus at /metrics, without a password. A port
+alone, or an address without a host, is of the loopback; so is the key
+metricsProvider.httpPort without metricsProvider.httpHost.
+
+Sockets that systemd hands over take the place of addresses: one whose
+FileDescriptorName is "tls" that of TLS, "metrics" that of the metrics, and all
+others that of --listen.
 
 --status and --stop are about this user's local server, which the other
 commands start by themselves. Different users have different local servers, and
 their locks do not exclude each other.`
 
-// controlTime bounds --status and --stop.
+const serveExample = `  zklock serve --data /var/lib/zklock
+  zklock serve --config /etc/zookeeper/conf/zoo.cfg --data /var/lib/zklock --metrics 9141
+  zklock serve --memory --listen unix:/run/zklock.sock --log-format json
+` + serveTLSExample
+
+// controlTime bounds --status and --stop, and the end of a server.
 const controlTime = 15 * time.Second
 
 // serveFlags are the flags of serve.
 type serveFlags struct {
 	listen, data, config string
+	jaas, metrics        string
+	log                  logFlags
 	memory, stop, status bool
 	local                string
 	idle                 span.Value
@@ -49,7 +61,7 @@ func (a *app) serveCommand() *cobra.Command {
 		Use:     "serve",
 		Short:   "Run a server, or see after the local one",
 		Long:    serveHelp,
-		Example: serveTLSExample,
+		Example: serveExample,
 		Args:    exactly(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := a.begin(c); err != nil {
@@ -60,10 +72,13 @@ func (a *app) serveCommand() *cobra.Command {
 	}
 	f.idle.D = local.DefaultIdle
 	flags := c.Flags()
-	flags.StringVar(&f.listen, "listen", "127.0.0.1:2181", "listen at this `address`")
+	flags.StringVar(&f.listen, "listen", "127.0.0.1:2181", "listen at this `address`, HOST:PORT or unix:/PATH")
 	flags.StringVar(&f.data, "data", "", "keep everything in this `directory`")
 	flags.BoolVar(&f.memory, "memory", false, "keep everything in memory: nothing survives the server")
 	flags.StringVar(&f.config, "config", "", "take settings from this `zoo.cfg`; flags come first")
+	flags.StringVar(&f.jaas, "jaas", "", "take the users of SASL from this JAAS `file`")
+	flags.StringVar(&f.metrics, "metrics", "", "serve metrics for Prometheus at this `address`, PORT or HOST:PORT")
+	f.log.flags(flags)
 	f.tls.flags(flags)
 	flags.BoolVar(&f.status, "status", false, "show this user's local server")
 	flags.BoolVar(&f.stop, "stop", false, "stop this user's local server; it keeps its data")
@@ -86,163 +101,9 @@ func (f *serveFlags) run(c *cobra.Command) error {
 	case f.stop:
 		return f.stopLocal()
 	}
-	secure, err := f.tls.settings()
+	p, err := f.plan(c.Flags().Changed("listen"))
 	if err != nil {
 		return err
 	}
-	opts, listen, err := f.options(c.Flags().Changed("listen"))
-	if err != nil {
-		return err
-	}
-	if secure.Listen != "" && !c.Flags().Changed("listen") && f.config == "" {
-		listen = ""
-	}
-	return serve(opts, listen, secure)
-}
-
-// options joins the configuration file and the flags.
-func (f *serveFlags) options(listenGiven bool) (zkserver.Options, string, error) {
-	opts := zkserver.Options{DataDir: f.data, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))}
-	listen := f.listen
-	if f.config != "" {
-		cfg, err := readConfig(f.config)
-		if err != nil {
-			return opts, "", err
-		}
-		for _, w := range cfg.Warnings {
-			warn("%s", w)
-		}
-		opts = withConfig(opts, cfg)
-		if !listenGiven {
-			listen = cfg.Listen()
-		}
-	}
-	if f.memory {
-		opts.DataDir = ""
-	} else if opts.DataDir == "" {
-		return opts, "", usage("say where to keep the data: --data DIRECTORY, --memory, or --config with a dataDir")
-	}
-	return opts, listen, checkAddress("--listen", listen)
-}
-
-// readConfig reads a zoo.cfg; what is wrong with it is wrong usage.
-func readConfig(name string) (*zoocfg.Config, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return nil, usage("--config: %w", err)
-	}
-	defer file.Close()
-	cfg, err := zoocfg.Parse(name, file)
-	if err != nil {
-		return nil, usage("--config: %w", err)
-	}
-	return cfg, nil
-}
-
-// withConfig sets what the file says and the flags do not.
-func withConfig(o zkserver.Options, c *zoocfg.Config) zkserver.Options {
-	if o.DataDir == "" {
-		o.DataDir = c.DataDir
-	}
-	o.TickTime, o.MinSessionTimeout, o.MaxSessionTimeout = c.TickTime, c.MinSessionTimeout, c.MaxSessionTimeout
-	o.MaxClientConns, o.FourLetterWords, o.ContainerCheckInterval = c.MaxClientConns, c.FourLetterWords, c.ContainerInterval
-	o.SuperDigest, o.ExtendedTypes, o.ReconfigEnabled = c.SuperDigest, c.ExtendedTypes, c.ReconfigEnabled
-	return o
-}
-
-// serve serves until a signal, at the address listen unless that is empty, and
-// with TLS where that is wanted. It says on standard output where, once clients
-// can connect.
-func serve(opts zkserver.Options, listen string, secure serveTLS) error {
-	config, err := secure.config()
-	if err != nil {
-		return usage("%w", err)
-	}
-	server, err := zkserver.New(opts)
-	if errors.Is(err, zkserver.ErrOptions) {
-		return usage("%w", err)
-	}
-	if err != nil {
-		return err
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	listeners, err := secure.listeners(listen, config)
-	// Each goroutine ends when its Serve has returned or a signal came.
-	ended := make(chan error, len(listeners))
-	for _, ln := range listeners {
-		go func() { ended <- server.Serve(ln) }()
-	}
-	if err == nil {
-		select {
-		case err = <-ended:
-		case <-ctx.Done():
-		}
-	}
-	end, cancel := context.WithTimeout(context.Background(), controlTime)
-	defer cancel()
-	return errors.Join(err, server.Shutdown(end))
-}
-
-// serveLocal is the background process. Its third descriptor is a pipe to the
-// command that started it; without one it runs in the foreground all the same.
-func (f *serveFlags) serveLocal() error {
-	const pipe = 3
-	inherit.Close(pipe)
-	ready := os.NewFile(pipe, "ready")
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	signal.Ignore(syscall.SIGHUP)
-	return local.Serve(ctx, local.Place{Dir: f.local}, f.idle.D, func(word string) {
-		// Who started us may be gone, or never have been.
-		_, _ = fmt.Fprintln(ready, strings.ReplaceAll(word, "\n", "; "))
-		_ = ready.Close()
-	})
-}
-
-// place is this user's local server.
-func place() (local.Place, error) {
-	dir, err := home.Dir(home.Mine())
-	return local.Place{Dir: dir}, err
-}
-
-// showLocal prints the state of the local server.
-func (f *serveFlags) showLocal() error {
-	p, err := place()
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), controlTime)
-	defer cancel()
-	st, err := p.Status(ctx)
-	if err != nil && !errors.Is(err, local.ErrNotRunning) {
-		return err
-	}
-	fmt.Printf("directory: %s\n", st.Dir)
-	if err != nil {
-		fmt.Println("running:   no; the next command that needs it starts it")
-	} else {
-		fmt.Printf("running:   yes, process %d\nsocket:    %s\nsessions:  %s\n", st.PID, st.Socket, st.Sessions)
-	}
-	fmt.Println("Different users have different local servers; their locks do not exclude each other.")
-	return nil
-}
-
-// stopLocal ends the local server.
-func (f *serveFlags) stopLocal() error {
-	p, err := place()
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), controlTime)
-	defer cancel()
-	err = p.Stop(ctx)
-	if errors.Is(err, local.ErrNotRunning) {
-		fmt.Println("the local server was not running")
-		return nil
-	}
-	if err == nil {
-		fmt.Println("stopped; locks that are held go on when a command starts it again")
-	}
-	return err
+	return p.serve()
 }

@@ -1,189 +1,216 @@
 // Package zoocfg reads ZooKeeper's zoo.cfg for a server of one node, so that a
-// configuration that exists can be tried as it is.
+// configuration that exists can be brought along as it is.
 //
 // The names are those of ZooKeeper's administrator's guide and of
-// QuorumPeerConfig; each may have the prefix "zookeeper.", which makes it a
-// system property there.
+// QuorumPeerConfig, and those that Java takes as system properties: in the file
+// they may have the prefix "zookeeper." or not. Flags of a JVM (JVMFLAGS,
+// SERVER_JVMFLAGS) are not looked at.
+//
+// Keys fall into four groups: those that have a meaning here; those of
+// ZooKeeper that have none for a server of one node in one process, which is
+// said; those that make an ensemble, which are refused; and those that nobody
+// knows, which are warned about.
 package zoocfg
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
+
+	"github.com/zklock/zklock/cmd/zklock/internal/jaas"
+	"github.com/zklock/zklock/cmd/zklock/internal/tlsconf"
+	"github.com/zklock/zklock/zkserver"
 )
 
-// maxLine bounds a line of the file.
-const maxLine = 64 << 10
+// maxFile bounds a file. ZooKeeper's own have a few kilobytes.
+const maxFile = 1 << 20
 
 // ErrConfig is wrapped by every error about the file.
 var ErrConfig = errors.New("zoo.cfg")
 
 // Config is what the file says; zero means that it says nothing.
 type Config struct {
-	TickTime          time.Duration
-	DataDir           string
-	ClientPort        int
-	ClientAddress     string // host without port
-	MaxClientConns    int    // -1 for the file's 0, which means no limit
-	MinSessionTimeout time.Duration
-	MaxSessionTimeout time.Duration
-	FourLetterWords   []string // nil where the file says nothing
-	ExtendedTypes     bool
-	ContainerInterval time.Duration
-	SuperDigest       string
-	ReconfigEnabled   bool
-	// Warnings tell of keys that were not understood, one line each.
-	Warnings []string
+	// Server is what concerns the server itself, without the users of JAAS.
+	Server zkserver.Options
+
+	ClientPort    int
+	ClientAddress string // host without port
+	SecurePort    int
+	SecureAddress string
+	Unify         bool // TLS beside plain connections at ClientPort
+	TLS           tlsconf.Java
+
+	// Metrics is host:port of the metrics page, empty for none.
+	Metrics string
+
+	// JAAS is the file of users for SASL, and Section the part of it that is
+	// the server's.
+	JAAS, Section string
+
+	// Notes are what the user should know, in the order of the lines.
+	Notes []Note
+
+	metrics      metrics
+	enforce      bool
+	schemes      []string
+	sawWhitelist bool
+	superSecret  string
 }
 
-// Listen is the address to listen at, host:port; port 2181 where the file
-// names none.
-func (c *Config) Listen() string {
-	port := c.ClientPort
-	if port == 0 {
-		port = 2181
-	}
-	return net.JoinHostPort(c.ClientAddress, strconv.Itoa(port))
+// Note is a remark about a line of the file. Its text has nothing in it that a
+// terminal would obey, and no secret.
+type Note struct {
+	Line    int // 0 for the file as a whole
+	Warning bool
+	Text    string
 }
+
+// Listen is the plain address to listen at, host:port: port 2181 where the file
+// names no port at all, empty where it names one for TLS alone.
+func (c *Config) Listen() string {
+	switch {
+	case c.ClientPort != 0:
+		return net.JoinHostPort(c.ClientAddress, strconv.Itoa(c.ClientPort))
+	case c.SecurePort != 0:
+		return ""
+	}
+	return net.JoinHostPort(c.ClientAddress, "2181")
+}
+
+// Secure is the address for TLS, empty for none.
+func (c *Config) Secure() string {
+	if c.SecurePort == 0 {
+		return ""
+	}
+	return net.JoinHostPort(c.SecureAddress, strconv.Itoa(c.SecurePort))
+}
+
+// SuperPassword is the SASL password of the user super, which ZooKeeper takes
+// from SASLAuthenticationProvider.superPassword; empty for none.
+func (c *Config) SuperPassword() string { return c.superSecret }
 
 // Parse reads a file. name is for messages only.
 func Parse(name string, r io.Reader) (*Config, error) {
-	c := &Config{}
-	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, maxLine)
-	for n := 1; lines.Scan(); n++ {
-		key, value, ok := split(lines.Text())
-		if !ok {
+	fail := func(err error) (*Config, error) {
+		return nil, fmt.Errorf("%w: %s: %w", ErrConfig, shown(name), err)
+	}
+	text, err := io.ReadAll(io.LimitReader(r, maxFile+1))
+	if err != nil {
+		return fail(err)
+	}
+	if len(text) > maxFile {
+		return fail(fmt.Errorf("it is longer than %d bytes", maxFile))
+	}
+	list, err := properties(string(text))
+	if err != nil {
+		return fail(err)
+	}
+	c := &Config{Section: jaas.DefaultSection}
+	k := newKnown()
+	last := map[string]int{}
+	for i, p := range list {
+		last[bare(p.key)] = i
+	}
+	for i, p := range list {
+		if last[bare(p.key)] != i {
+			c.note(Note{Line: p.line, Text: fmt.Sprintf("%s is set again on line %d, which counts", shown(p.key), list[last[bare(p.key)]].line)})
 			continue
 		}
-		known, err := c.set(key, value)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %s line %d: %s: %w", ErrConfig, name, n, key, err)
-		}
-		if !known {
-			c.Warnings = append(c.Warnings, fmt.Sprintf("%s line %d: %s is not known here and has no effect", name, n, key))
+		if err := c.set(k, p); err != nil {
+			return fail(fmt.Errorf("line %d: %s: %w", p.line, shown(p.key), err))
 		}
 	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrConfig, name, err)
+	if err := c.finish(); err != nil {
+		return fail(err)
 	}
 	return c, nil
 }
 
-// split takes a line of a Java properties file apart: comments, then key and
-// value around the first = or : or space.
-func split(line string) (key, value string, ok bool) {
-	line = strings.TrimSpace(line)
-	if line == "" || line[0] == '#' || line[0] == '!' {
-		return "", "", false
-	}
-	at := strings.IndexAny(line, "=: \t")
-	if at < 0 {
-		return line, "", true
-	}
-	key, value = line[:at], strings.TrimSpace(line[at:])
-	if value != "" && (value[0] == '=' || value[0] == ':') {
-		value = strings.TrimSpace(value[1:])
-	}
-	return key, value, true
+// known is what is known of keys.
+type known struct {
+	keys     map[string]setter
+	prefixes map[string]prefixSetter
+	idle     idle
+	names    []string // of all of them
+	guesses  int      // how many misspelt keys are still to be guessed
 }
 
-// set takes one setting and reports whether the key is known.
-func (c *Config) set(key, value string) (known bool, err error) {
-	key = strings.TrimPrefix(key, "zookeeper.")
-	if strings.HasPrefix(key, "server.") || strings.HasPrefix(key, "group.") || key == "dynamicConfigFile" {
-		return false, errors.New("this server is one node and cannot join an ensemble; run Apache ZooKeeper for that, and name its servers with --servers")
-	}
-	switch key {
-	case "tickTime":
-		c.TickTime, err = milliseconds(value, 1)
-	case "dataDir":
-		c.DataDir, err = absolute(value)
-	case "clientPort":
-		c.ClientPort, err = number(value, 1, 65535)
-	case "clientPortAddress":
-		c.ClientAddress = strings.Trim(value, "[]")
-	case "maxClientCnxns":
-		c.MaxClientConns, err = number(value, 0, 1<<31-1)
-		if err == nil && c.MaxClientConns == 0 {
-			c.MaxClientConns = -1
-		}
-	case "minSessionTimeout":
-		c.MinSessionTimeout, err = milliseconds(value, -1)
-	case "maxSessionTimeout":
-		c.MaxSessionTimeout, err = milliseconds(value, -1)
-	case "4lw.commands.whitelist":
-		c.FourLetterWords = words(value)
-	case "extendedTypesEnabled":
-		c.ExtendedTypes, err = boolean(value)
-	case "znode.container.checkIntervalMs":
-		c.ContainerInterval, err = milliseconds(value, 1)
-	case "DigestAuthenticationProvider.superDigest":
-		c.SuperDigest, err = digest(value)
-	case "reconfigEnabled":
-		c.ReconfigEnabled, err = boolean(value)
-	default:
-		return false, nil
-	}
-	return true, err
+func newKnown() *known {
+	const guesses = 20 // after so many it is another file
+	k := &known{keys: knownKeys(), prefixes: knownPrefixes(), idle: idleKeys(), guesses: guesses}
+	k.names = everyKey(k.keys, k.idle)
+	return k
 }
 
-// number reads a whole number within bounds.
-func number(value string, least, most int) (int, error) {
-	n, err := strconv.Atoi(value)
-	if err != nil || n < least || n > most {
-		return 0, fmt.Errorf("%q is not a whole number from %d to %d", value, least, most)
+// bare is a key without the prefix that makes it a system property.
+func bare(key string) string { return strings.TrimPrefix(strings.TrimSpace(key), "zookeeper.") }
+
+func (c *Config) note(n Note) { c.Notes = append(c.Notes, n) }
+
+// set takes one setting.
+func (c *Config) set(k *known, p property) error {
+	key, value := bare(p.key), strings.TrimSpace(p.value)
+	if err := ensembleKey(key, value); err != nil {
+		return err
 	}
-	return n, nil
-}
-
-// milliseconds reads a time; -1 means the default, as in ZooKeeper.
-func milliseconds(value string, least int) (time.Duration, error) {
-	n, err := number(value, least, 1<<31-1)
-	return time.Duration(max(n, 0)) * time.Millisecond, err
-}
-
-// boolean reads what Java's Boolean takes, and refuses what it silently takes
-// for false.
-func boolean(value string) (bool, error) {
-	switch strings.ToLower(value) {
-	case "true":
-		return true, nil
-	case "false":
-		return false, nil
+	if set, ok := k.keys[key]; ok {
+		return set(c, p.line, value)
 	}
-	return false, fmt.Errorf("%q is neither true nor false", value)
-}
-
-// absolute refuses a directory that would depend on where the server starts.
-func absolute(value string) (string, error) {
-	if !filepath.IsAbs(value) {
-		return "", fmt.Errorf("%q is not an absolute path", value)
-	}
-	return filepath.Clean(value), nil
-}
-
-// digest checks the form only, and never quotes the value.
-func digest(value string) (string, error) {
-	if user, hash, ok := strings.Cut(value, ":"); !ok || user == "" || hash == "" {
-		return "", errors.New("it is not of the form super:BASE64")
-	}
-	return value, nil
-}
-
-// words splits a list at its commas; an empty list allows none.
-func words(value string) []string {
-	list := []string{}
-	for word := range strings.SplitSeq(value, ",") {
-		if word = strings.TrimSpace(word); word != "" {
-			list = append(list, word)
+	if strings.HasPrefix(key, "ssl.") && !strings.HasPrefix(key, "ssl.quorum.") {
+		if mine, err := c.TLS.Set(key, value); mine {
+			return err
 		}
 	}
-	return list
+	for prefix, set := range k.prefixes {
+		if strings.HasPrefix(key, prefix) {
+			return set(c, p.line, key, value)
+		}
+	}
+	if why, ok := k.idle.reason(key); ok {
+		c.note(Note{Line: p.line, Text: shown(p.key) + " has no effect: " + why})
+		return nil
+	}
+	text := shown(p.key) + " is not known here and has no effect"
+	if k.guesses > 0 {
+		k.guesses--
+		if meant := similar(key, k.names); meant != "" {
+			text += "; is " + meant + " meant?"
+		}
+	}
+	c.note(Note{Line: p.line, Warning: true, Text: text})
+	return nil
+}
+
+// ensembleKey refuses keys that make the server one of several.
+func ensembleKey(key, value string) error {
+	const advice = "this server is one node and cannot join an ensemble: run Apache ZooKeeper for that, and name its servers with --servers; " +
+		"if it is the only server, take the line out"
+	for _, prefix := range []string{"server.", "group.", "weight."} {
+		if strings.HasPrefix(key, prefix) {
+			return errors.New(advice)
+		}
+	}
+	if key == "dynamicConfigFile" || key == "peerType" && !strings.EqualFold(value, "participant") {
+		return errors.New(advice)
+	}
+	return nil
+}
+
+// shown is a text of the file as a terminal may have it: quoted where it is
+// more than a name.
+func shown(s string) string {
+	const most = 100
+	if len(s) > most {
+		s = s[:most] + "..."
+	}
+	plain := s != "" && strings.IndexFunc(s, func(r rune) bool {
+		return !(r == '.' || r == '-' || r == '_' || r == '/' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z')
+	}) < 0
+	if plain {
+		return s
+	}
+	return strconv.QuoteToASCII(s)
 }

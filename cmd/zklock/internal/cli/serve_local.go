@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/zklock/zklock/cmd/zklock/internal/home"
+	"github.com/zklock/zklock/cmd/zklock/internal/inherit"
+	"github.com/zklock/zklock/cmd/zklock/internal/local"
+)
+
+// serveLocal is the background process. Its third descriptor is a pipe to the
+// command that started it; without one it runs in the foreground all the same.
+func (f *serveFlags) serveLocal() error {
+	const pipe = 3
+	inherit.Close(pipe)
+	ready := os.NewFile(pipe, "ready")
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	signal.Ignore(syscall.SIGHUP)
+	return local.Serve(ctx, local.Place{Dir: f.local}, f.idle.D, func(word string) {
+		// Who started us may be gone, or never have been.
+		_, _ = fmt.Fprintln(ready, strings.ReplaceAll(word, "\n", "; "))
+		_ = ready.Close()
+	})
+}
+
+// place is this user's local server.
+func place() (local.Place, error) {
+	dir, err := home.Dir(home.Mine())
+	return local.Place{Dir: dir}, err
+}
+
+// showLocal prints the state of the local server.
+func (f *serveFlags) showLocal() error {
+	p, err := place()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), controlTime)
+	defer cancel()
+	st, err := p.Status(ctx)
+	if err != nil && !errors.Is(err, local.ErrNotRunning) {
+		return err
+	}
+	fmt.Printf("directory: %s\n", st.Dir)
+	if err != nil {
+		fmt.Println("running:   no; the next command that needs it starts it")
+	} else {
+		fmt.Printf("running:   yes, process %d\nsocket:    %s\nsessions:  %s\n", st.PID, st.Socket, st.Sessions)
+	}
+	fmt.Println("Different users have different local servers; their locks do not exclude each other.")
+	return nil
+}
+
+// stopLocal ends the local server.
+func (f *serveFlags) stopLocal() error {
+	p, err := place()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), controlTime)
+	defer cancel()
+	err = p.Stop(ctx)
+	if errors.Is(err, local.ErrNotRunning) {
+		fmt.Println("the local server was not running")
+		return nil
+	}
+	if err == nil {
+		fmt.Println("stopped; locks that are held go on when a command starts it again")
+	}
+	return err
+}

@@ -1,0 +1,33 @@
+package cli
+
+import (
+	"io"
+	"log/slog"
+
+	"github.com/spf13/pflag"
+)
+
+// logFlags say how a server logs.
+type logFlags struct{ format, level string }
+
+func (l *logFlags) flags(f *pflag.FlagSet) {
+	f.StringVar(&l.format, "log-format", "text", "log lines of key=value, `text`, or json")
+	f.StringVar(&l.level, "log-level", "info", "log `debug`, info, warn or error, and what is worse")
+}
+
+// logger makes the logger. Both handlers quote what a terminal would obey.
+func (l *logFlags) logger(w io.Writer) (*slog.Logger, error) {
+	levels := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
+	level, ok := levels[l.level]
+	if !ok {
+		return nil, usage("--log-level is %q: give debug, info, warn or error", l.level)
+	}
+	opts := &slog.HandlerOptions{Level: level}
+	switch l.format {
+	case "text":
+		return slog.New(slog.NewTextHandler(w, opts)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, opts)), nil
+	}
+	return nil, usage("--log-format is %q: give text or json", l.format)
+}

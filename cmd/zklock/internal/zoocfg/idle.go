@@ -1,0 +1,77 @@
+package zoocfg
+
+import "strings"
+
+// Why a key of ZooKeeper's has no effect here.
+const (
+	oneServer   = "there are no other servers"
+	otherInside = "it is about how ZooKeeper is built inside"
+	noAdmin     = "there is no admin server; --metrics and four-letter words tell the same"
+	notNeeded   = "this server does it in any case, or needs no setting for it"
+	noKerberos  = "Kerberos is not spoken here"
+)
+
+// idle are keys of ZooKeeper 3.8 and 3.9 that mean nothing to a server of one
+// node in one process, with the reason. Those that end in a dot, or name no
+// whole key, are prefixes.
+type idle struct {
+	exact, prefix map[string]string
+}
+
+// reason returns why a key has no effect, and whether it is such a key.
+func (i idle) reason(key string) (string, bool) {
+	if why, ok := i.exact[key]; ok {
+		return why, true
+	}
+	for prefix, why := range i.prefix {
+		if strings.HasPrefix(key, prefix) {
+			return why, true
+		}
+	}
+	return "", false
+}
+
+func idleKeys() idle {
+	i := idle{exact: map[string]string{}, prefix: map[string]string{
+		"quorum.": oneServer, "ssl.quorum.": oneServer, "multiAddress.": oneServer, "learner.": oneServer, "leader.": oneServer,
+		"observer.": oneServer, "fastleader.": oneServer,
+		"commitProcessor.": otherInside, "nio.": otherInside, "netty.": otherInside, "jvm.pause.": otherInside,
+		"request_throttle": otherInside, "connection_throttle_": otherInside, "watcherCleaner": otherInside, "pathStats": otherInside, "requestStale": otherInside,
+		"messageTracker.": otherInside, "snapshot.": otherInside, "digest.": otherInside,
+		"admin.": noAdmin, "kerberos.": noKerberos, "audit.": notNeeded,
+	}}
+	for why, list := range map[string]string{
+		oneServer: "initLimit syncLimit electionAlg peerType leaderServes cnxTimeout quorumListenOnAllIPs quorumCnxnTimeoutMs " +
+			"standaloneEnabled connectToLearnerMasterLimit observerMasterPort localSessionsEnabled localSessionsUpgradingEnabled " +
+			"syncEnabled sslQuorum portUnification sslQuorumReloadCertFiles oraclePath electionPortBindRetry tcpKeepAlive " +
+			"leaderConnectDelayDuringRetryMs commitLogCount " +
+			"follower.nodelay leader.nodelay " +
+			"readonlymode.enabled closeSessionTxn.enabled enableEagerACLCheck",
+		otherInside: "preAllocSize fsync.warningthresholdms maxResponseCacheSize maxGetChildrenResponseCacheSize serverCnxnFactory " +
+			"flushDelay maxWriteQueuePollTime maxBatchSize intBufferStartingSizeBytes watchManagerName bitHashCacheSize fastFormat " +
+			"throttledOpWaitTime largeRequestMaxBytes largeRequestThreshold serializeLastProcessedZxid.enabled txnLogSizeLimitInKb " +
+			"clientPortListenBacklog znode.container.maxPerMinute znode.container.maxNeverUsedIntervalMs  jute.maxbuffer.extrasize",
+		notNeeded: "client.certReload IPAuthenticationProvider.usexforwardedfor",
+	} {
+		for key := range strings.FieldsSeq(list) {
+			i.exact[key] = why
+		}
+	}
+	return i
+}
+
+// everyKey lists the names that a misspelt one may stand for, in no order.
+func everyKey(keys map[string]setter, i idle) []string {
+	list := []string{
+		"ssl.keyStore.location", "ssl.keyStore.password", "ssl.keyStore.type", "ssl.trustStore.location", "ssl.trustStore.password",
+		"ssl.trustStore.type", "ssl.clientAuth", "ssl.protocol", "ssl.enabledProtocols", "ssl.ciphersuites",
+		"metricsProvider.className", "metricsProvider.httpPort", "metricsProvider.httpHost",
+	}
+	for key := range keys {
+		list = append(list, key)
+	}
+	for key := range i.exact {
+		list = append(list, key)
+	}
+	return list
+}
