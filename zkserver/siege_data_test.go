@@ -165,22 +165,22 @@ func TestSiegeByDeepPaths(t *testing.T) {
 
 // TestSiegeByAmplification asks in a short request for an answer of gigabytes.
 func TestSiegeByAmplification(t *testing.T) {
-	n := scale(2, 100)
-	g := besiege(t, func(*Options) {})
+	n, ops, children := scale(2, 100), scale(2000, 30_000), scale(500, 5000)
+	g := besiege(t, func(o *Options) { o.MaxReply = scale(4<<20, 64<<20) })
 	c := login(t, g.s, time.Hour)
 	c.do(wire.OpCreate, &wire.CreateRequest{Path: "/b", Data: make([]byte, 1_000_000), ACL: openACL()})
-	for i := range 5000 {
-		c.create(fmt.Sprint("/b/c", i), wire.ModePersistent)
+	for i := range children {
+		c.create(fmt.Sprint("/b/child", i), wire.ModePersistent)
 	}
 	var gets, lists wire.MultiReadRequest
-	for range 30_000 {
+	for range ops {
 		gets.Ops = append(gets.Ops, wire.MultiOp{Op: wire.OpGetData, Req: &wire.GetDataRequest{Path: "/b"}})
 		lists.Ops = append(lists.Ops, wire.MultiOp{Op: wire.OpGetChildren, Req: &wire.GetChildrenRequest{Path: "/b"}})
 	}
 	for range n {
 		for _, req := range []*wire.MultiReadRequest{&gets, &lists} {
 			if _, err := c.try(wire.OpMultiRead, req); err != wire.ErrQuotaExceeded {
-				t.Fatalf("30,000 long answers in one: %v", err)
+				t.Fatalf("%d long answers in one: %v", ops, err)
 			}
 		}
 	}
