@@ -91,7 +91,7 @@ func (t *Tree) fixACL(list []wire.ACL, ids []identity) ([]wire.ACL, wire.ErrCode
 			// The entry's own id does not matter; clients leave it empty.
 			n := len(fixed)
 			for _, id := range ids {
-				if proves(id.scheme) {
+				if proves(id.scheme) && t.provides(id.scheme, ids) {
 					fixed = append(fixed, wire.ACL{Perms: a.Perms, Scheme: id.scheme, ID: id.id})
 				}
 			}

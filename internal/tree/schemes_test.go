@@ -78,6 +78,13 @@ func TestProvidedSchemes(t *testing.T) {
 		if got := try(p, world, acl(1, "sasl", "bob")); got != tt.sasl {
 			t.Errorf("%s: sasl %v", tt.name, got)
 		}
+		if tt.cfg.SASLUsers != nil {
+			bob := w.dial()
+			bob.want(bob.sasl("bob", "builder"), wire.ErrOK, "sasl")
+			if got := try(bob, world, acl(1, "auth", "")); got != tt.sasl {
+				t.Errorf("%s: auth of a SASL user %v", tt.name, got)
+			}
+		}
 		if got := try(p, world, acl(1, "x509", "CN=ann")); got != tt.x509 {
 			t.Errorf("%s: x509 %v", tt.name, got)
 		}
@@ -119,7 +126,7 @@ func TestValidIDs(t *testing.T) {
 
 func TestFixACLKeepsAllProvenIdentities(t *testing.T) {
 	ids := []identity{{schemeIP, "10.1.2.3"}, {schemeSuper, "CN=root"}, {schemeX509, "CN=root"}, {schemeSASL, "bob"}}
-	got, err := New(Config{}).fixACL([]wire.ACL{acl(3, "auth", "")}, ids)
+	got, err := New(Config{SASLUsers: saslUsers()}).fixACL([]wire.ACL{acl(3, "auth", "")}, ids)
 	if want := []wire.ACL{acl(3, "x509", "CN=root"), acl(3, "sasl", "bob")}; err != wire.ErrOK || !slices.Equal(got, want) {
 		t.Errorf("%v, %v", got, err)
 	}
