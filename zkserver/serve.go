@@ -157,7 +157,7 @@ func (s *Server) vet(c *conn) error {
 	if !c.limited || s.opts.Accept == nil {
 		return nil
 	}
-	return s.opts.Accept(c.nc)
+	return s.opts.Accept(c.raw)
 }
 
 // setHandshakeDeadline bounds the time until the first request. A server that

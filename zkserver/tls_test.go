@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/zklock/internal/memnet"
 	"github.com/zklock/zklock/internal/testcert"
 	"github.com/zklock/zklock/internal/wire"
 )
@@ -358,4 +359,23 @@ func TestListenerOutsideAServer(t *testing.T) {
 			t.Errorf("Accept after Close said %v", err)
 		}
 	})
+}
+
+// TestAcceptOptionSeesTheSocket: who looks at a peer's credentials needs the
+// socket, not what TLS makes of it.
+func TestAcceptOptionSeesTheSocket(t *testing.T) {
+	for name, wrap := range wrappers() {
+		synctest.Test(t, func(t *testing.T) {
+			b := newTLSBench(t, tls.NoClientCert)
+			var seen net.Conn
+			opts := quiet(t)
+			opts.Accept = func(nc net.Conn) error { seen = nc; return nil }
+			b.srv = start(t, opts)
+			b.serve("2281", wrap)
+			b.must(b.session("2281"))
+			if _, ok := seen.(*memnet.Conn); !ok {
+				t.Errorf("%s: the Accept option was shown a %T", name, seen)
+			}
+		})
+	}
 }
