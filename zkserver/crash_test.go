@@ -177,6 +177,8 @@ func (w *crashes) cycle() {
 		// The disk fails for writes alone: clients come back, and find a server
 		// that only reads.
 		synctest.Wait()
+		// Who came late is a guest of a read-only server already, and would stay.
+		w.over.Store(true)
 		all.Wait()
 		if s.Stats().ReadOnly {
 			w.readOnly++
@@ -367,6 +369,9 @@ func (w *crashes) audit(s *Server) {
 			}
 		}
 	})
+	if err := c.clean(); err != nil {
+		w.failf("audit: %v", err)
+	}
 	if err := c.quit(); err != errLost || !c.ticket.over {
 		w.failf("audit: closing: %v", err)
 	}
@@ -386,6 +391,31 @@ func (w *crashes) forgetSessions() {
 			}
 		}
 	})
+}
+
+// clean deletes what clients that left have left behind, but for ephemeral nodes:
+// those are their sessions' to end.
+func (c *survivor) clean() error {
+	here := make(map[string]bool)
+	for _, other := range c.w.clients {
+		here[other.name] = true
+	}
+	c.own = nil
+	c.w.note(func() {
+		for path, p := range c.w.books.pages {
+			name, _, _ := strings.Cut(strings.TrimPrefix(path, "/n/"), "-")
+			if p.owner == 0 && !here[name] {
+				c.own = append(c.own, path)
+			}
+		}
+	})
+	slices.Sort(c.own) // a map's order is another one in each run
+	for _, path := range slices.Clone(c.own) {
+		if err := c.remove(path); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return nil
 }
 
 // inventory reads all nodes of clients.
