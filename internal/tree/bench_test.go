@@ -1,6 +1,8 @@
 package tree
 
 import (
+	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/zklock/zklock/internal/wire"
@@ -39,4 +41,31 @@ func BenchmarkGetData(b *testing.B) {
 func BenchmarkMultiCheck(b *testing.B) {
 	multi := wire.AppendRequest(nil, 1, wire.OpMulti, &wire.MultiRequest{Ops: []wire.MultiOp{opCheck("/a", -1), opCheck("/a", -1)}})[4:]
 	benchRequests(b, func(p *peer) { p.mk("/a", 0) }, multi)
+}
+
+// BenchmarkNodeMemory is what one node takes, everything that finds it included.
+func BenchmarkNodeMemory(b *testing.B) {
+	const nodes = 100_000
+	for b.Loop() {
+		w := newWorld(b, Config{})
+		p := w.dial()
+		p.mk("/nodes", 0)
+		var out Out
+		before := liveHeap()
+		for i := range nodes {
+			w.tree.Request(p.id, wire.AppendRequest(nil, 1, wire.OpCreate, &wire.CreateRequest{
+				Path: fmt.Sprintf("/nodes/n%08d", i), Data: make([]byte, 16), ACL: openACL()})[4:], w.now, &out)
+			out.Reset()
+		}
+		b.ReportMetric(float64(liveHeap()-before)/nodes, "B/node")
+		runtime.KeepAlive(w)
+	}
+}
+
+// liveHeap is what is left after a collection, in bytes.
+func liveHeap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }

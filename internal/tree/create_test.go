@@ -111,7 +111,7 @@ func TestSequenceEnd(t *testing.T) {
 	p := w.dial()
 	p.mk("/q", wire.ModePersistent)
 	for _, tr := range []*Tree{w.tree, w.shadow} {
-		tr.nodes["/q"].creates = math.MaxInt32 - 1
+		tr.nodes["/q"].own().creates = math.MaxInt32 - 1
 	}
 	for i, want := range []string{"/q/a2147483646", "/q/b2147483647", "/q/c2147483647"} {
 		if got := p.mk("/q/"+string(rune('a'+i)), wire.ModePersistentSequential); got != want {
@@ -127,7 +127,7 @@ func TestSequenceEnd(t *testing.T) {
 		t.Error("pzxid moved although the counter stands")
 	}
 	for _, tr := range []*Tree{w.tree, w.shadow} {
-		tr.nodes["/q"].creates = math.MinInt32 + 5
+		tr.nodes["/q"].own().creates = math.MinInt32 + 5
 	}
 	if got := p.mk("/q/", wire.ModePersistentSequential); got != "/q/-2147483643" {
 		t.Errorf("negative number: %q", got)

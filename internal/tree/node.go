@@ -50,19 +50,41 @@ type node struct {
 
 	// The place in the tree. Lookups go by path, through Tree.nodes; these serve
 	// listings, walks and the parent's Stat.
-	parent      *node
-	first, last *node // children
-	prev, next  *node // siblings
-	children    int32 // length of the list of children
-
-	version  int32
-	aversion int32
-	creates  int32 // Java's stored cversion: how many children were ever created
+	parent     *node
+	prev, next *node   // siblings
+	kin        *family // nil while it would be what family gives then
 
 	owner        int64 // as stored, see kindOf
 	czxid, mzxid int64 // transactions that made it and last set its data
-	pzxid        int64 // transaction that last made or deleted a child
 	ctime, mtime int64 // wall clock of czxid and mzxid, ms
+	version      int32
+}
+
+// family is the part of a node that most nodes do without, as they never have
+// children: it is a fifth of their memory.
+type family struct {
+	first, last *node
+	pzxid       int64 // transaction that last made or deleted a child
+	children    int32 // length of the list
+	creates     int32 // Java's stored cversion: how many children were ever created
+	aversion    int32 // of the list of permissions, which hardly ever changes
+}
+
+// family is a copy of the node's, or what a new node has.
+func (n *node) family() family {
+	if n.kin == nil {
+		return family{pzxid: n.czxid}
+	}
+	return *n.kin
+}
+
+// own is the node's family, to be changed.
+func (n *node) own() *family {
+	if n.kin == nil {
+		f := n.family()
+		n.kin = &f
+	}
+	return n.kin
 }
 
 // name is the node's name within its parent. It shares the path's memory.
@@ -73,10 +95,11 @@ func (n *node) name() string {
 // stat is the node as clients see it: cversion counts creates and deletes, and
 // the owner of containers and TTL nodes is hidden (DataNode.copyStat).
 func (n *node) stat() wire.Stat {
+	f := n.family()
 	s := wire.Stat{
 		Czxid: n.czxid, Mzxid: n.mzxid, Ctime: n.ctime, Mtime: n.mtime,
-		Version: n.version, Cversion: n.creates*2 - n.children, Aversion: n.aversion,
-		DataLength: int32(len(n.data)), NumChildren: n.children, Pzxid: n.pzxid,
+		Version: n.version, Cversion: f.creates*2 - f.children, Aversion: f.aversion,
+		DataLength: int32(len(n.data)), NumChildren: f.children, Pzxid: f.pzxid,
 	}
 	if kindOf(n.owner) == ephemeral {
 		s.EphemeralOwner = n.owner
@@ -86,32 +109,33 @@ func (n *node) stat() wire.Stat {
 
 // attach makes n the last child of p.
 func (p *node) attach(n *node) {
-	n.parent, n.prev = p, p.last
-	if p.last != nil {
-		p.last.next = n
+	f := p.own()
+	n.parent, n.prev = p, f.last
+	if f.last != nil {
+		f.last.next = n
 	} else {
-		p.first = n
+		f.first = n
 	}
-	p.last = n
-	p.children++
+	f.last = n
+	f.children++
 }
 
 // detach takes n out of its parent's children. The parent's create counter stays:
 // sequence numbers never come twice.
 func (n *node) detach() {
-	p := n.parent
+	f := n.parent.kin
 	if n.prev != nil {
 		n.prev.next = n.next
 	} else {
-		p.first = n.next
+		f.first = n.next
 	}
 	if n.next != nil {
 		n.next.prev = n.prev
 	} else {
-		p.last = n.prev
+		f.last = n.prev
 	}
 	n.parent, n.prev, n.next = nil, nil, nil
-	p.children--
+	f.children--
 }
 
 // walk calls f for n and everything below it, parents first, until f says no.
@@ -119,8 +143,8 @@ func (n *node) detach() {
 func (n *node) walk(f func(*node) bool) {
 	at := n
 	for f(at) {
-		if at.first != nil {
-			at = at.first
+		if first := at.family().first; first != nil {
+			at = first
 			continue
 		}
 		for at.next == nil || at == n {
@@ -135,8 +159,9 @@ func (n *node) walk(f func(*node) bool) {
 
 // childNames lists the children in the order of creation.
 func (n *node) childNames() []string {
-	names := make([]string, 0, n.children)
-	for c := n.first; c != nil; c = c.next {
+	f := n.family()
+	names := make([]string, 0, f.children)
+	for c := f.first; c != nil; c = c.next {
 		names = append(names, c.name())
 	}
 	return names

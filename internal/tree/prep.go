@@ -43,8 +43,9 @@ func (p *prep) find(path string) (view, bool) {
 	if !ok {
 		return view{}, false
 	}
+	f := n.family()
 	return view{
-		version: n.version, aversion: n.aversion, creates: n.creates, children: n.children,
+		version: n.version, aversion: f.aversion, creates: f.creates, children: f.children,
 		length: len(n.data), owner: n.owner, acl: n.acl.list,
 	}, true
 }

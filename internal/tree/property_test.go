@@ -25,14 +25,14 @@ func checkInvariants(tb testing.TB, t *Tree) {
 			tb.Fatalf("%q is not where its path says", n.path)
 		}
 		var children int32
-		for c := n.first; c != nil; c = c.next {
+		for c := n.family().first; c != nil; c = c.next {
 			children++
 			if c.parent != n {
 				tb.Fatalf("%q has another parent than the one that lists it", c.path)
 			}
 		}
-		if children != n.children {
-			tb.Fatalf("%q counts %d children, has %d", n.path, n.children, children)
+		if children != n.family().children {
+			tb.Fatalf("%q counts %d children, has %d", n.path, n.family().children, children)
 		}
 		kind := kindOf(n.owner)
 		if kinds[kind]++; kind != ephemeral {

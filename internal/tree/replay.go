@@ -83,7 +83,7 @@ func (t *Tree) misfit(x *txn) string {
 		return t.misfitCreate(x)
 	case wire.OpDelete:
 		n := t.nodes[x.path]
-		if n == nil || n.children > 0 || isSpecial(x.path) {
+		if n == nil || n.family().children > 0 || isSpecial(x.path) {
 			return "node can't be deleted"
 		}
 	case wire.OpSetData, wire.OpSetACL:
@@ -102,7 +102,7 @@ func (t *Tree) misfit(x *txn) string {
 			return "timeout below 1 ms"
 		}
 	case opJumpSequence:
-		if n := t.nodes[x.path]; n == nil || x.version < n.creates {
+		if n := t.nodes[x.path]; n == nil || x.version < n.family().creates {
 			return "sequence can't jump"
 		}
 	}

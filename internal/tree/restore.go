@@ -89,10 +89,14 @@ func (t *Tree) restoreNodes(r *jute.Reader) {
 // restoreNode reads one node, checks that it fits, and hangs it in its place.
 func (t *Tree) restoreNode(r *jute.Reader, acls *[]*aclSet) *node {
 	n := &node{path: r.String(), data: bytes.Clone(r.Buffer()), acl: t.restoreACL(r, acls)}
-	n.version, n.aversion, n.creates = r.Int32(), r.Int32(), r.Int32()
+	var f family
+	n.version, f.aversion, f.creates = r.Int32(), r.Int32(), r.Int32()
 	n.owner = r.Int64()
-	n.czxid, n.mzxid, n.pzxid = r.Int64(), r.Int64(), r.Int64()
+	n.czxid, n.mzxid, f.pzxid = r.Int64(), r.Int64(), r.Int64()
 	n.ctime, n.mtime = r.Int64(), r.Int64()
+	if f != n.family() {
+		n.kin = &f
+	}
 	if r.Err() != nil {
 		return nil
 	}

@@ -49,7 +49,7 @@ func (t *Tree) restoreWatch(c *conn, kind int, path string, seen int64, out *Out
 	case 1:
 		t.rearm(c, path, n, false, n != nil, wire.EventNodeCreated, dataOnce, out)
 	case 2:
-		t.rearm(c, path, n, n == nil, n != nil && n.pzxid > seen, wire.EventNodeChildrenChanged, childOnce, out)
+		t.rearm(c, path, n, n == nil, n != nil && n.family().pzxid > seen, wire.EventNodeChildrenChanged, childOnce, out)
 	// Lasting watches missed events as well, but nothing tells which: a client
 	// that has such watches must look for itself.
 	case 3:

@@ -92,13 +92,14 @@ func appendNode(b []byte, n *node, acls map[*aclSet]int32) []byte {
 	if !known {
 		b = appendACL(b, n.acl.list)
 	}
+	f := n.family()
 	b = jute.AppendInt32(b, n.version)
-	b = jute.AppendInt32(b, n.aversion)
-	b = jute.AppendInt32(b, n.creates)
+	b = jute.AppendInt32(b, f.aversion)
+	b = jute.AppendInt32(b, f.creates)
 	b = jute.AppendInt64(b, n.owner)
 	b = jute.AppendInt64(b, n.czxid)
 	b = jute.AppendInt64(b, n.mzxid)
-	b = jute.AppendInt64(b, n.pzxid)
+	b = jute.AppendInt64(b, f.pzxid)
 	b = jute.AppendInt64(b, n.ctime)
 	return jute.AppendInt64(b, n.mtime)
 }

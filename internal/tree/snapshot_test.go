@@ -127,7 +127,7 @@ func TestRestoreOfImpossibleStates(t *testing.T) {
 			n.detach()
 			delete(tr.nodes, configPath)
 		},
-		"ephemeral without a session": func(tr *Tree) { tr.nodes["/a"].first.owner = 99 },
+		"ephemeral without a session": func(tr *Tree) { tr.nodes["/a"].family().first.owner = 99 },
 		"child of an ephemeral":       func(tr *Tree) { tr.nodes["/a"].owner = tr.lastSession },
 		"ephemeral root":              func(tr *Tree) { tr.root.owner = tr.lastSession },
 		"ephemeral /zookeeper":        func(tr *Tree) { tr.nodes[procPath].owner = containerOwner },

@@ -16,12 +16,12 @@ func (t *Tree) sweep(now Now, out *Out) {
 	// has children, so none is another's parent.
 	var due []*node
 	for n := range t.containers {
-		if n.children == 0 && n.creates > 0 {
+		if n.family().children == 0 && n.family().creates > 0 {
 			due = append(due, n)
 		}
 	}
 	for n := range t.ttls {
-		if n.children == 0 && now.Wall-n.mtime > n.owner&maxTTL {
+		if n.family().children == 0 && now.Wall-n.mtime > n.owner&maxTTL {
 			due = append(due, n)
 		}
 	}

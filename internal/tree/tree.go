@@ -49,7 +49,7 @@ func New(cfg Config) *Tree {
 	t.acls.release(config.acl)
 	config.acl = t.acls.intern(readACL())
 	// Java sets this ACL by a version of -1.
-	config.aversion = -1
+	config.own().aversion = -1
 	return t
 }
 

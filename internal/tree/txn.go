@@ -59,7 +59,7 @@ func (t *Tree) apply(x *txn, zxid, wall int64, out *Out) {
 		n := t.nodes[x.path]
 		set := t.acls.intern(x.acl)
 		t.acls.release(n.acl)
-		n.acl, n.aversion = set, x.version
+		n.acl, n.own().aversion = set, x.version
 		x.stat = n.stat()
 	case wire.OpMulti:
 		for i := range x.subs {
@@ -72,7 +72,7 @@ func (t *Tree) apply(x *txn, zxid, wall int64, out *Out) {
 	case opSessionTimeout:
 		t.sessions[x.session].timeout = x.timeout
 	case opJumpSequence:
-		t.nodes[x.path].creates = x.version
+		t.nodes[x.path].own().creates = x.version
 	}
 }
 
@@ -83,13 +83,13 @@ func (t *Tree) applyCreate(x *txn, zxid, wall int64, out *Out) {
 	p := t.lookup(parentPath)
 	n := &node{
 		path: x.path, data: bytes.Clone(x.data), acl: t.acls.intern(x.acl), owner: x.owner,
-		czxid: zxid, mzxid: zxid, pzxid: zxid, ctime: wall, mtime: wall,
+		czxid: zxid, mzxid: zxid, ctime: wall, mtime: wall,
 	}
 	// At 2^31-1 the counter stays where it is, as Java's does, and the number
 	// of sequential names with it.
-	if p.creates < math.MaxInt32 {
-		p.creates++
-		p.pzxid = zxid
+	if f := p.own(); f.creates < math.MaxInt32 {
+		f.creates++
+		f.pzxid = zxid
 	}
 	p.attach(n)
 	t.nodes[n.path] = n
@@ -127,7 +127,7 @@ func (t *Tree) removeNode(n *node, zxid int64, out *Out) {
 	// permissions is needed until the last event went out.
 	p := n.parent
 	n.detach()
-	p.pzxid = max(p.pzxid, zxid)
+	p.kin.pzxid = max(p.kin.pzxid, zxid)
 	delete(t.nodes, n.path)
 	t.dataSize -= n.size()
 	switch kindOf(n.owner) {
