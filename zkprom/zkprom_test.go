@@ -55,7 +55,7 @@ func scrape(t *testing.T, h http.Handler) string {
 func TestPage(t *testing.T) {
 	page := scrape(t, Handler(serve(t)))
 	for _, line := range []string{
-		`# TYPE znode_count gauge`, `znode_count 5`, `ephemerals_count 1`, `watch_count 0`, `num_alive_connections 1`, `global_sessions 1`,
+		`# TYPE znode_count gauge`, `znode_count 6`, `ephemerals_count 1`, `watch_count 0`, `num_alive_connections 1`, `global_sessions 1`,
 		`outstanding_requests 0`, `approximate_data_size \d+`, `avg_latency [\d.e-]+`, `packets_received [1-9]`, `uptime [\d.e+]+`,
 		`# TYPE connection_rejected counter`, `connection_rejected 0`, `stale_sessions_expired 0`, `connection_request_count 1`,
 		`# TYPE fsynctime summary`, `fsynctime{quantile="0.5"} [\d.e-]+`, `fsynctime_count 2`, `fsynctime_sum [\d.e-]+`,

@@ -26,7 +26,7 @@ func gauges() []metric {
 		gauge("num_alive_connections", "Open connections.", func(s st) float64 { return float64(s.Connections) }),
 		gauge("outstanding_requests", "Requests read and not yet answered.", func(s st) float64 { return float64(s.Outstanding) }),
 		gauge("uptime", "Time since the start in ms.", func(s st) float64 { return millis(s.Uptime) }),
-		gauge("znode_count", "Nodes.", func(s st) float64 { return float64(s.Nodes) }),
+		gauge("znode_count", "Nodes, the root twice, as ZooKeeper counts.", func(s st) float64 { return float64(s.Nodes + 1) }),
 		gauge("watch_count", "Watches.", func(s st) float64 { return float64(s.Watches) }),
 		gauge("ephemerals_count", "Ephemeral nodes.", func(s st) float64 { return float64(s.Ephemerals) }),
 		gauge("approximate_data_size", "Size of all paths and data in bytes.", func(s st) float64 { return float64(s.DataBytes) }),

@@ -76,13 +76,17 @@ func mode(st Stats) string {
 	return "standalone"
 }
 
+// javaNodes is the number of nodes as ZooKeeper counts: the root is in its table
+// under two names.
+func javaNodes(st Stats) int { return st.Nodes + 1 }
+
 // summary is what srvr and stat end with.
 func summary(st Stats) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Latency min/avg/max: %d/%s/%d\n",
 		st.LatencyMin.Milliseconds(), javaMillis(st.LatencyAverage), st.LatencyMax.Milliseconds())
 	fmt.Fprintf(&b, "Received: %d\nSent: %d\nConnections: %d\nOutstanding: %d\n", st.Received, st.Sent, st.Connections, st.Outstanding)
-	fmt.Fprintf(&b, "Zxid: %#x\nMode: %s\nNode count: %d\n", st.Zxid, mode(st), st.Nodes)
+	fmt.Fprintf(&b, "Zxid: %#x\nMode: %s\nNode count: %d\n", st.Zxid, mode(st), javaNodes(st))
 	return b.String()
 }
 

@@ -37,7 +37,7 @@ func gauges(st Stats) []row {
 		{"num_alive_connections", st.Connections},
 		{"avg_latency", javaMillis(st.LatencyAverage)},
 		{"outstanding_requests", st.Outstanding},
-		{"znode_count", st.Nodes},
+		{"znode_count", javaNodes(st)},
 		{"global_sessions", st.Sessions},
 		{"non_mtls_remote_conn_count", 0},
 		{"last_client_response_size", st.ReplyLast},

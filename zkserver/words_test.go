@@ -29,7 +29,7 @@ func TestWords(t *testing.T) {
 	forms := map[string]string{
 		"ruok": `^imok$`,
 		"isro": `^rw$`,
-		"srvr": `^Zookeeper version: \S+\nLatency min/avg/max: \d+/[\d.]+/\d+\nReceived: \d+\nSent: \d+\nConnections: 2\nOutstanding: \d+\nZxid: 0x[0-9a-f]+\nMode: standalone\nNode count: 6\n$`,
+		"srvr": `^Zookeeper version: \S+\nLatency min/avg/max: \d+/[\d.]+/\d+\nReceived: \d+\nSent: \d+\nConnections: 2\nOutstanding: \d+\nZxid: 0x[0-9a-f]+\nMode: standalone\nNode count: 7\n$`,
 		"stat": `(?s)^Zookeeper version: \S+\nClients:\n /127.0.0.1:\d+\[1\]\(queued=0,recved=4,sent=4\)\n /127.0.0.1:\d+\[0\]\(queued=0,recved=1,sent=0\)\n\nLatency.*Mode: standalone\n`,
 		"mntr": `^(zk_[a-z0-9_]+\t\S+\n)+$`,
 		"conf": `^clientPort=0\nsecureClientPort=-1\ndataDir=\ndataDirSize=0\ndataLogDir=\ndataLogSize=0\ntickTime=2000\nmaxClientCnxns=60\nminSessionTimeout=10\nmaxSessionTimeout=3600000\nclientPortListenBacklog=-1\nserverId=0\n$`,
