@@ -85,11 +85,10 @@ func (p Place) Stop(ctx context.Context) error {
 		case !running, told != 0 && pid != told:
 			return nil
 		}
-		if pid != 0 && told == 0 {
-			if err := unix.Kill(pid, unix.SIGTERM); err != nil {
-				return p.wrap(fmt.Errorf("process %d: %w", pid, err))
+		if told == 0 {
+			if told, err = p.tell(ctx); err != nil {
+				return p.wrap(err)
 			}
-			told = pid
 		}
 		select {
 		case <-ctx.Done():
@@ -97,6 +96,32 @@ func (p Place) Stop(ctx context.Context) error {
 		case <-time.After(retryEvery):
 		}
 	}
+}
+
+// tell asks the process that listens at the socket to end, and returns which it
+// is; 0 while none can be told for sure. The id in the lock file alone proves
+// nothing: between the flock and the note it is that of the last server, which
+// by now may be anybody's.
+func (p Place) tell(ctx context.Context) (int, error) {
+	conn, err := p.Connect(ctx)
+	if errors.Is(err, ErrNotRunning) {
+		return 0, nil // it begins or ends, which the flock shows
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	pid, err := peerPID(conn)
+	if errors.Is(err, errors.ErrUnsupported) {
+		pid, err = p.PID(), nil
+	}
+	if err != nil || pid < 2 {
+		return 0, err
+	}
+	if err := unix.Kill(pid, unix.SIGTERM); err != nil && !errors.Is(err, unix.ESRCH) {
+		return 0, fmt.Errorf("process %d: %w", pid, err)
+	}
+	return pid, nil
 }
 
 // running asks the flock, which no crash can leave behind.

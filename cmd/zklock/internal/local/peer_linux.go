@@ -9,21 +9,34 @@ import (
 
 // peerUID asks the kernel who is at the other end of a unix socket.
 func peerUID(conn net.Conn) (int, error) {
-	c, ok := conn.(*net.UnixConn)
-	if !ok {
-		return 0, errors.New("not a unix socket")
-	}
-	raw, err := c.SyscallConn()
+	cred, err := credentials(conn)
 	if err != nil {
 		return 0, err
 	}
-	var cred *unix.Ucred
+	return int(cred.Uid), nil
+}
+
+// peerPID asks it for the process that listens there.
+func peerPID(conn net.Conn) (int, error) {
+	cred, err := credentials(conn)
+	if err != nil {
+		return 0, err
+	}
+	return int(cred.Pid), nil
+}
+
+func credentials(conn net.Conn) (cred *unix.Ucred, err error) {
+	c, ok := conn.(*net.UnixConn)
+	if !ok {
+		return nil, errors.New("not a unix socket")
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
 	var failed error
 	err = raw.Control(func(fd uintptr) {
 		cred, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
 	})
-	if err = errors.Join(err, failed); err != nil {
-		return 0, err
-	}
-	return int(cred.Uid), nil
+	return cred, errors.Join(err, failed)
 }
