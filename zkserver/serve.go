@@ -216,8 +216,11 @@ func (s *Server) removeListener(ln net.Listener) {
 func (s *Server) endError() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.err != nil {
+	switch {
+	case s.err != nil:
 		return s.err
+	case s.storageErr != nil:
+		return s.storageErr // a read-only server that drains, say
 	}
 	return ErrServerClosed
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -60,16 +61,19 @@ func TestSnapshotHoldsUpNobody(t *testing.T) {
 		slow := &slowSnapshots{FS: fs, release: make(chan struct{})}
 		opts.FS, opts.SnapshotRecords, opts.Logger = slow, 20, discard()
 		s := start(t, opts)
+		release := sync.OnceFunc(func() { close(slow.release) })
+		t.Cleanup(release) // before the server's end, which waits
 		c := login(t, s, time.Hour)
 		began := time.Now()
 		c.fill("/n", 200)
+		synctest.Wait()
 		if time.Since(began) > 0 {
 			t.Errorf("200 writes took %v while a snapshot was stuck", time.Since(began))
 		}
 		if st := s.Stats(); st.SnapshotsWritten != 0 || slow.opened.Load() == 0 {
 			t.Fatalf("%d snapshots written, %d begun", st.SnapshotsWritten, slow.opened.Load())
 		}
-		close(slow.release)
+		release()
 		synctest.Wait()
 		if st := s.Stats(); st.SnapshotsWritten == 0 {
 			t.Error("no snapshot was written in the end")
