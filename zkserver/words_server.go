@@ -119,6 +119,8 @@ func ownRows(st Stats) []row {
 		{"watches_refused", st.LimitRefusals.Watches},
 		{"nodes_refused", st.LimitRefusals.Nodes},
 		{"data_refused", st.LimitRefusals.Data},
+		{"sessions_refused", st.LimitRefusals.Sessions},
+		{"replies_refused", st.LimitRefusals.Replies},
 		{"snapshots_failed", st.SnapshotsFailed},
 		{"tls_reload_failures", st.TLSReloadFailures},
 	}

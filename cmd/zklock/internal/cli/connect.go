@@ -162,6 +162,10 @@ func (s *settings) reading(ctx context.Context, layout layoutValue) (*zk.Client,
 
 // explain says what to do about servers that do not answer.
 func (s *settings) explain(err error) error {
+	var dial *zklock.Error
+	if errors.As(err, &dial) && dial.Op == "dial" {
+		err = dial.Err // which says itself that it is about a dial
+	}
 	if errors.Is(err, context.DeadlineExceeded) && s.servers != "" {
 		return fmt.Errorf("no server answered within %s: %w; see --servers and --connect-timeout", span.Short(s.limit()), err)
 	}

@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/zk"
+)
+
+// planned makes the plan of a command line and a zoo.cfg, "" for none.
+func planned(t *testing.T, args, cfg string) (*plan, error) {
+	t.Helper()
+	dir := t.TempDir()
+	if cfg != "" {
+		name := filepath.Join(dir, "zoo.cfg")
+		if err := os.WriteFile(name, []byte(cfg), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args += " --config " + name
+	}
+	a := &app{}
+	c := a.serveCommand()
+	fs := c.Flags()
+	if err := fs.Parse(strings.Fields(args)); err != nil {
+		t.Fatal(err)
+	}
+	value := func(name string) string { return fs.Lookup(name).Value.String() }
+	f := serveFlags{
+		listen: value("listen"), data: value("data"), config: value("config"), jaas: value("jaas"), metrics: value("metrics"),
+		memory: value("memory") == "true", log: logFlags{format: "text", level: "error"},
+		tls: serveTLSFlags{listen: value("tls-listen"), cert: value("tls-cert"), key: value("tls-key"), ca: value("tls-ca"), unify: value("tls-unify") == "true"},
+	}
+	return f.plan(fs.Changed("listen"))
+}
+
+// TestPlan: flags win over the file, and what neither says is safe.
+func TestPlan(t *testing.T) {
+	const tlsKeys = "\nssl.keyStore.location=/k.pem\nssl.clientAuth=none"
+	const prom = "\nmetricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider"
+	for _, tt := range []struct {
+		args, cfg                   string
+		data, listen, tlsAt, metric string
+	}{
+		{"--memory", "", "", "127.0.0.1:2181", "", ""},
+		{"--data /d", "", "/d", "127.0.0.1:2181", "", ""},
+		{"", "dataDir=/f", "/f", ":2181", "", ""},
+		{"--data /d", "dataDir=/f\nclientPort=1", "/d", ":1", "", ""},
+		{"--memory", "dataDir=/f", "", ":2181", "", ""},
+		{"--listen h:9", "dataDir=/f\nclientPort=1", "/f", "h:9", "", ""},
+		{"", "dataDir=/f\nsecureClientPort=2" + tlsKeys, "/f", "", ":2", ""},
+		{"", "dataDir=/f\nclientPort=1\nsecureClientPort=2" + tlsKeys, "/f", ":1", ":2", ""},
+		{"--tls-listen h:3 --tls-cert c", "dataDir=/f\nclientPort=1\nsecureClientPort=2" + tlsKeys, "/f", ":1", "h:3", ""},
+		{"--tls-listen h:3 --tls-cert c --memory", "", "", "", "h:3", ""},
+		{"--tls-listen h:3 --tls-cert c", "dataDir=/f", "/f", "", "h:3", ""},
+		{"--memory --metrics 9", "", "", "127.0.0.1:2181", "", "127.0.0.1:9"},
+		{"--memory --metrics :9", "", "", "127.0.0.1:2181", "", "127.0.0.1:9"},
+		{"--memory --metrics 0.0.0.0:9", "", "", "127.0.0.1:2181", "", "0.0.0.0:9"},
+		{"", "dataDir=/f" + prom, "/f", ":2181", "", "127.0.0.1:7000"},
+		{"--metrics [::1]:8", "dataDir=/f" + prom, "/f", ":2181", "", "[::1]:8"},
+	} {
+		p, err := planned(t, tt.args, tt.cfg)
+		if err != nil {
+			t.Errorf("%s with %q: %v", tt.args, tt.cfg, err)
+			continue
+		}
+		if p.opts.DataDir != tt.data || p.listen != tt.listen || p.tls.Listen != tt.tlsAt || p.metrics != tt.metric {
+			t.Errorf("%s with %q: data %q, listen %q, TLS %q, metrics %q; want %+v", tt.args, tt.cfg, p.opts.DataDir, p.listen, p.tls.Listen, p.metrics, tt)
+		}
+	}
+}
+
+func TestPlanTakesTheOptions(t *testing.T) {
+	jaas := filepath.Join(t.TempDir(), "jaas.conf")
+	if err := os.WriteFile(jaas, []byte(`Server { x.DigestLoginModule required user_a="b"; };`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p, err := planned(t, "--data /d", "tickTime=700\nSASLAuthenticationProvider.superPassword=c\njava.security.auth.login.config="+jaas)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.opts.TickTime != 700*time.Millisecond || p.opts.SASLUsers["a"] != "b" || p.opts.SASLUsers["super"] != "c" || p.opts.Logger == nil {
+		t.Errorf("%+v", p.opts)
+	}
+	if _, err := planned(t, "--data /d", "SASLAuthenticationProvider.superPassword=c"); code(err) != exitUsage || strings.Contains(err.Error(), "=c") {
+		t.Errorf("a password for nobody: %v", err)
+	}
+}
+
+// TestSummaryHasNoSecret: what is logged at the start.
+func TestSummaryHasNoSecret(t *testing.T) {
+	p, err := planned(t, "--memory", "dataDir=/f\nDigestAuthenticationProvider.superDigest=super:hunter2=")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	flags := logFlags{format: "json", level: "info"}
+	if p.log, err = flags.logger(&b); err != nil {
+		t.Fatal(err)
+	}
+	p.opts.SASLUsers = map[string]string{"ann": "hunter2"}
+	p.summary()
+	if text := b.String(); strings.Contains(text, "hunter2") || !strings.Contains(text, `"super_digest":true`) || !strings.Contains(text, `"sasl_users":1`) {
+		t.Errorf("logged %s", text)
+	}
+}
+
+// TestDialIsSaidOnce: the words of the two packages are not repeated.
+func TestDialIsSaidOnce(t *testing.T) {
+	s := settings{servers: "x:1"}
+	inner := errors.New("zk: dial x:1: refused")
+	if got := s.explain(&zklock.Error{Op: "dial", Err: inner}); got.Error() != inner.Error() {
+		t.Errorf("%v", got)
+	}
+	if got := s.explain(zk.ErrClosed); !errors.Is(got, zk.ErrClosed) {
+		t.Errorf("%v", got)
+	}
+}
