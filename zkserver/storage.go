@@ -54,7 +54,7 @@ func (s *Server) openLog() error {
 	fsys, opts := s.opts.FS, wal.Options{
 		SegmentSize: s.opts.segmentBytes, KeepSnapshots: s.opts.SnapshotsKept, NoSync: s.opts.NoSync,
 	}
-	// The record of a request is a little longer than its frame.
+	// The tree promises that no record is longer than that.
 	opts.MaxRecord = max(64<<20, 2*s.opts.MaxFrame)
 	if fsys == nil {
 		fsys = wal.OS{}

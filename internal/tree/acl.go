@@ -11,9 +11,10 @@ import (
 // changed. Nearly all nodes of a server have one of a handful of lists, which is
 // why ZooKeeper keeps them apart too (ReferenceCountedACLCache).
 type aclSet struct {
-	list []wire.ACL
-	key  string // the list encoded, by which equal lists are found
-	refs int    // how many nodes have it
+	list  []wire.ACL
+	key   string    // the list encoded, by which equal lists are found
+	refs  int       // how many nodes have it
+	index *aclIndex // of a long list, made when it is first asked
 }
 
 // aclTable keeps one copy of each list, for as long as a node has it.
@@ -68,7 +69,12 @@ func readACL() []wire.ACL {
 // What "auth" becomes is fixed here once and for all: the stored list never
 // depends on who asks later. Permission bits are stored as they came, also ones
 // that mean nothing.
-func (t *Tree) fixACL(list []wire.ACL, ids []identity) ([]wire.ACL, wire.ErrCode) {
+//
+// What "auth" becomes may be a thousand times as long as the word. All of a
+// request is refused beyond half a frame of it, or one could make a record that
+// the log has no room for.
+func (p *prep) fixACL(list []wire.ACL) ([]wire.ACL, wire.ErrCode) {
+	t, ids := p.t, p.c.ids
 	if len(list) == 0 {
 		return nil, wire.ErrInvalidACL
 	}
@@ -93,9 +99,10 @@ func (t *Tree) fixACL(list []wire.ACL, ids []identity) ([]wire.ACL, wire.ErrCode
 			for _, id := range ids {
 				if proves(id.scheme) && t.provides(id.scheme, ids) {
 					fixed = append(fixed, wire.ACL{Perms: a.Perms, Scheme: id.scheme, ID: id.id})
+					p.expanded += aclEntryMin + len(id.scheme) + len(id.id)
 				}
 			}
-			if len(fixed) == n {
+			if len(fixed) == n || p.expanded > t.cfg.MaxFrame/2 {
 				return nil, wire.ErrInvalidACL
 			}
 		case t.provides(a.Scheme, ids) && t.validID(a):
@@ -111,16 +118,16 @@ func (t *Tree) fixACL(list []wire.ACL, ids []identity) ([]wire.ACL, wire.ErrCode
 }
 
 // may reports whether c has one of the permissions in perm by a list.
-func (t *Tree) may(c *conn, list []wire.ACL, perm wire.Perm) bool {
-	return t.cfg.SkipACL || permits(list, perm, c.ids)
+func (t *Tree) may(c *conn, s *aclSet, perm wire.Perm) bool {
+	return t.cfg.SkipACL || s.permits(perm, c.ids)
 }
 
 // permits reports whether one of ids has one of the permissions in perm
 // (ZooKeeperServer.checkACL). An empty list forbids nothing; requests can't
 // store one, but Java treats it so, and a snapshot may come from elsewhere. The
 // super identity is found first, so that no list can lock the operator out.
-func permits(list []wire.ACL, perm wire.Perm, ids []identity) bool {
-	if len(list) == 0 {
+func (s *aclSet) permits(perm wire.Perm, ids []identity) bool {
+	if len(s.list) == 0 {
 		return true
 	}
 	for _, id := range ids {
@@ -128,6 +135,17 @@ func permits(list []wire.ACL, perm wire.Perm, ids []identity) bool {
 			return true
 		}
 	}
+	if len(s.list) <= shortACL {
+		return permits(s.list, perm, ids)
+	}
+	if s.index == nil {
+		s.index = newACLIndex(s.list)
+	}
+	return s.index.permits(perm, ids)
+}
+
+// permits looks through a list for identities of which none is super.
+func permits(list []wire.ACL, perm wire.Perm, ids []identity) bool {
 	for _, a := range list {
 		if a.Perms&perm == 0 {
 			continue

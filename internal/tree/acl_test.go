@@ -36,7 +36,7 @@ func TestFixACL(t *testing.T) {
 		{"digest", []wire.ACL{acl(31, "digest", "a:b")}, nil, []wire.ACL{acl(31, "digest", "a:b")}, 0},
 		{"digest without a hash", []wire.ACL{acl(31, "digest", "a")}, nil, nil, wire.ErrInvalidACL},
 	} {
-		got, err := New(Config{}).fixACL(tt.list, tt.ids)
+		got, err := prepFor(Config{}, tt.ids...).fixACL(tt.list)
 		if err != tt.err || !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %v, %s", tt.name, got, err.Name())
 		}
@@ -64,7 +64,7 @@ func TestPermits(t *testing.T) {
 		{"super", []wire.ACL{acl(0, "world", "anyone")}, wire.PermWrite, []identity{{schemeSuper, ""}}, true},
 		{"world's id alone is nobody", []wire.ACL{acl(2, "world", "x")}, wire.PermWrite, []identity{{"world", "x"}}, false},
 	} {
-		if got := permits(tt.list, tt.perm, tt.ids); got != tt.want {
+		if got := (&aclSet{list: tt.list}).permits(tt.perm, tt.ids); got != tt.want {
 			t.Errorf("%s: %v", tt.name, got)
 		}
 	}

@@ -43,7 +43,7 @@ func (t *Tree) prove(c *conn, q *wire.AuthPacket) wire.ErrCode {
 		}
 		id := digestID(q.Auth)
 		// Java takes any number, of any length.
-		if len(id) > maxIdentity || len(c.ids) >= maxIdentities {
+		if len(c.ids) >= maxIdentities || c.identityBytes()+len(id) > maxIdentityBytes {
 			return wire.ErrAuthFailed
 		}
 		if id == t.cfg.SuperDigest {

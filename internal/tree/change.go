@@ -78,7 +78,7 @@ func (p *prep) setACL(q *wire.SetACLRequest) (txn, wire.ErrCode) {
 	if !validPath(q.Path) {
 		return txn{}, wire.ErrBadArguments
 	}
-	acl, err := p.t.fixACL(q.ACL, p.c.ids)
+	acl, err := p.fixACL(q.ACL)
 	if err != wire.ErrOK {
 		return txn{}, err
 	}

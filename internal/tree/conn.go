@@ -27,6 +27,15 @@ func (c *conn) addIdentity(id identity) {
 	}
 }
 
+// identityBytes is how long the connection's identities are together.
+func (c *conn) identityBytes() int {
+	n := 0
+	for _, id := range c.ids {
+		n += len(id.id)
+	}
+	return n
+}
+
 // forget removes the connection and its watches; its session lives on, unless
 // another connection has taken it over: then it is none of this one's business.
 func (t *Tree) forget(c *conn) {

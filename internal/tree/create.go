@@ -20,7 +20,7 @@ func (p *prep) create(op wire.OpCode, q *wire.CreateRequest, ttl int64) (txn, wi
 	if !ok {
 		return txn{}, wire.ErrBadArguments
 	}
-	acl, err := p.t.fixACL(q.ACL, p.c.ids)
+	acl, err := p.fixACL(q.ACL)
 	if err != wire.ErrOK {
 		return txn{}, err
 	}
@@ -61,7 +61,7 @@ func (p *prep) create(op wire.OpCode, q *wire.CreateRequest, ttl int64) (txn, wi
 	parent.children++
 	// Those behind in a multi see the next number, and the node.
 	p.change(parentPath, parent)
-	p.change(path, view{length: len(q.Data), owner: x.owner, acl: acl})
+	p.change(path, view{length: len(q.Data), owner: x.owner, acl: &aclSet{list: acl}})
 	return x, wire.ErrOK
 }
 

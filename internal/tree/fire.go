@@ -109,7 +109,7 @@ func (f *firing) deliver(c *conn) {
 // node that is gone. ZooKeeper up to 3.8.3 told everybody, paths included; Debian's
 // 3.8.0 has the mend.
 func (t *Tree) mayWatch(c *conn, acl *aclSet) bool {
-	return acl == nil || t.may(c, acl.list, wire.PermRead)
+	return acl == nil || t.may(c, acl, wire.PermRead)
 }
 
 // eventZxid stands in the header of events, as before 3.9. Later servers put

@@ -14,9 +14,10 @@ const (
 	defaultMaxReply    = 64 << 20
 
 	// maxIdentities is how many identities one connection may prove, and
-	// maxIdentity how long each of them may be.
-	maxIdentities = 64
-	maxIdentity   = 64 << 10
+	// maxIdentityBytes how long all of them together may be: nobody need have a
+	// session for them, and MaxData does not count them.
+	maxIdentities    = 64
+	maxIdentityBytes = 64 << 10
 	// maxACL is how many entries the list of one node may have.
 	maxACL = 10_000
 )
@@ -133,11 +134,14 @@ func (g *growth) add(t *Tree, x *txn, sizes map[string]int64) {
 	}
 }
 
-// aclCost is about what a list takes in memory: its entries, their texts, and
-// those once more in the key by which it is found.
+// aclCost is about what a list takes in memory: its entries, their texts, those
+// once more in the key by which it is found, and the index of a long one.
 func aclCost(list []wire.ACL) int64 {
-	const entry = 64
+	const entry, indexed = 64, 64
 	size := int64(0)
+	if len(list) > shortACL {
+		size = indexed * int64(len(list))
+	}
 	for i := range list {
 		size += entry + 2*int64(len(list[i].Scheme)+len(list[i].ID))
 	}

@@ -202,8 +202,15 @@ func TestIdentitiesAreBounded(t *testing.T) {
 		t.Errorf("%d identities were taken, want %d", proved, maxIdentities)
 	}
 	q := w.dial()
-	if q.auth("digest", strings.Repeat("u", maxIdentity)+":p"); !q.closed {
+	if q.auth("digest", strings.Repeat("u", maxIdentityBytes)+":p"); !q.closed {
 		t.Error("an identity may have any length")
+	}
+	r := w.dial()
+	for n := 0; !r.closed; n++ {
+		if n > 3 {
+			t.Fatal("identities together may have any length")
+		}
+		r.auth("digest", strings.Repeat("u", maxIdentityBytes/3)+fmt.Sprint(n, ":p"))
 	}
 }
 

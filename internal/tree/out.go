@@ -20,7 +20,8 @@ type Now struct {
 // Out collects what calls have to say to the outside. The zero value is ready.
 type Out struct {
 	// Records are to be durable, in their order, before any of Sends leaves.
-	// Each is a buffer of its own that the Tree does not keep.
+	// Each is a buffer of its own that the Tree does not keep, no longer than
+	// twice the longest request that was ever let in, see Config.MaxFrame.
 	Records [][]byte
 	// Sends are to be done in their order. All frames of one connection are in
 	// the order the client must see.

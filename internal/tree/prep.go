@@ -14,6 +14,9 @@ type prep struct {
 	// over is what earlier operations of a multi leave behind, by path; nil
 	// outside a multi, where there is nothing earlier.
 	over map[string]view
+	// expanded is how many bytes the identities take that stand for "auth" in the
+	// lists of this request.
+	expanded int
 }
 
 // view is of a node what a check needs. It is a copy: changing one changes what
@@ -26,7 +29,7 @@ type view struct {
 	children int32
 	length   int // of the data
 	owner    int64
-	acl      []wire.ACL
+	acl      *aclSet
 }
 
 // find returns the node at path as it will be when its turn comes. Paths are
@@ -46,7 +49,7 @@ func (p *prep) find(path string) (view, bool) {
 	f := n.family()
 	return view{
 		version: n.version, aversion: f.aversion, creates: f.creates, children: f.children,
-		length: len(n.data), owner: n.owner, acl: n.acl.list,
+		length: len(n.data), owner: n.owner, acl: n.acl,
 	}, true
 }
 

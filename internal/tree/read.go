@@ -15,7 +15,7 @@ func (t *Tree) readable(c *conn, path string, perm wire.Perm) (*node, wire.ErrCo
 	if n == nil {
 		return nil, wire.ErrNoNode
 	}
-	if !t.may(c, n.acl.list, perm) {
+	if !t.may(c, n.acl, perm) {
 		return nil, wire.ErrNoAuth
 	}
 	return n, wire.ErrOK
@@ -33,7 +33,7 @@ func (t *Tree) exists(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
 		return nil, wire.ErrBadArguments
 	}
 	n := t.lookup(q.Path)
-	if n != nil && !t.cfg.Compat38 && !t.may(c, n.acl.list, wire.PermRead) {
+	if n != nil && !t.cfg.Compat38 && !t.may(c, n.acl, wire.PermRead) {
 		return nil, wire.ErrNoAuth
 	}
 	if q.Watch {
@@ -117,7 +117,7 @@ func (t *Tree) getACL(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
 		return nil, err
 	}
 	list := n.acl.list
-	if !t.may(c, list, wire.PermAdmin) {
+	if !t.may(c, n.acl, wire.PermAdmin) {
 		list = masked(list)
 	}
 	return &wire.GetACLResponse{ACL: list, Stat: n.stat()}, wire.ErrOK

@@ -126,7 +126,7 @@ func TestValidIDs(t *testing.T) {
 
 func TestFixACLKeepsAllProvenIdentities(t *testing.T) {
 	ids := []identity{{schemeIP, "10.1.2.3"}, {schemeSuper, "CN=root"}, {schemeX509, "CN=root"}, {schemeSASL, "bob"}}
-	got, err := New(Config{SASLUsers: saslUsers()}).fixACL([]wire.ACL{acl(3, "auth", "")}, ids)
+	got, err := prepFor(Config{SASLUsers: saslUsers()}, ids...).fixACL([]wire.ACL{acl(3, "auth", "")})
 	if want := []wire.ACL{acl(3, "x509", "CN=root"), acl(3, "sasl", "bob")}; err != wire.ErrOK || !slices.Equal(got, want) {
 		t.Errorf("%v, %v", got, err)
 	}
