@@ -148,7 +148,11 @@ func (r *Reader) String() string {
 // StringOrNull is String that takes Java's null, the length -1, for an empty
 // string.
 func (r *Reader) StringOrNull() string {
-	return string(r.Buffer())
+	n := r.Int32()
+	if n < null {
+		r.Failf("string length is %d", n)
+	}
+	return string(r.take(max(0, int(n)), "string"))
 }
 
 // Strings reads a vector of strings; the count -1 is Java's null and gives nil.

@@ -78,7 +78,7 @@ func TestReaderRefuses(t *testing.T) {
 		{"buffer beyond the end", "00000002 07", func(r *jute.Reader) any { return r.Buffer() }, []byte(nil), "at byte 4: buffer of 2 bytes, but 1 remain"},
 		{"buffer without a length", "0000", func(r *jute.Reader) any { return r.Buffer() }, []byte(nil), "int of 4"},
 		{"string length -1", "ffffffff", func(r *jute.Reader) any { return r.String() }, "", "string length is -1"},
-		{"string or null of length -2", "fffffffe", func(r *jute.Reader) any { return r.StringOrNull() }, "", "buffer length is -2"},
+		{"string or null of length -2", "fffffffe", func(r *jute.Reader) any { return r.StringOrNull() }, "", "string length is -2"},
 		{"string beyond the end", "7fffffff 61", func(r *jute.Reader) any { return r.String() }, "", "string of 2147483647 bytes, but 1 remain"},
 		{"string without a length", "00", func(r *jute.Reader) any { return r.String() }, "", "int of 4"},
 		{"strings count -2", "fffffffe", func(r *jute.Reader) any { return r.Strings() }, []string(nil), "vector count is -2"},

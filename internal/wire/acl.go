@@ -26,19 +26,18 @@ type ACL struct {
 // aclMin is the room the smallest entry takes: the permissions and two lengths.
 const aclMin = 12
 
-// schemeAuth stands for the identities of whoever asks, and needs no ID.
-const schemeAuth = "auth"
-
-// Decode reads one entry. kazoo writes a null for the ID of the scheme "auth",
-// which ZooKeeper takes as it never looks at it; it becomes the empty string. With
-// any other scheme a null is malformed.
+// Decode reads one entry. ZooKeeper takes Java's null where it does not look: for
+// the scheme, which is then none that it knows, and for the ID of "auth" (kazoo
+// writes one there) and of schemes that it does not know. A null becomes the empty
+// string there; as the ID of a scheme that reads it, it is malformed.
 func (a *ACL) Decode(r *jute.Reader) {
 	a.Perms = Perm(r.Int32())
-	a.Scheme = r.String()
-	if a.Scheme == schemeAuth {
-		a.ID = r.StringOrNull()
-	} else {
+	a.Scheme = r.StringOrNull()
+	switch a.Scheme {
+	case "world", "digest", "ip", "x509", "sasl", "super":
 		a.ID = r.String()
+	default:
+		a.ID = r.StringOrNull()
 	}
 }
 

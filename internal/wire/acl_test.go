@@ -7,14 +7,19 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// TestNullIdentityOfAuth: kazoo's CREATOR_ALL_ACL has a null where others write
-// an empty string.
-func TestNullIdentityOfAuth(t *testing.T) {
-	for _, body := range []string{"0000001f 00000004 61757468 ffffffff", "0000001f 00000004 61757468 00000000"} {
+// TestNullsInACL: kazoo's CREATOR_ALL_ACL has a null where others write an empty
+// string, and an empty Id of Java's has two.
+func TestNullsInACL(t *testing.T) {
+	for body, want := range map[string]wire.ACL{
+		"0000001f 00000004 61757468 ffffffff": {Perms: wire.PermAll, Scheme: "auth"},
+		"0000001f 00000004 61757468 00000000": {Perms: wire.PermAll, Scheme: "auth"},
+		"0000001f ffffffff ffffffff":          {Perms: wire.PermAll},
+		"0000001f 00000001 78 ffffffff":       {Perms: wire.PermAll, Scheme: "x"},
+	} {
 		var acl wire.ACL
 		r := jute.NewReader(unhex(t, body))
 		acl.Decode(r)
-		if want := (wire.ACL{Perms: wire.PermAll, Scheme: "auth"}); r.Finish() != nil || acl != want {
+		if r.Finish() != nil || acl != want {
 			t.Errorf("%s is %+v, %v; want %+v", body, acl, r.Err(), want)
 		}
 	}

@@ -15,15 +15,27 @@ import (
 // and what does not is malformed.
 func checkRecode(t *testing.T, direction string, op wire.OpCode, body []byte) {
 	out, err := recode(direction, op, body)
-	if err == nil && !bytes.Equal(withoutNull(out), withoutNull(body)) {
+	if err == nil && !sameButNulls(out, body) {
 		t.Fatalf("%s: read\n%x, wrote\n%x", direction, body, out)
 	}
 }
 
-// withoutNull makes null identities of the scheme "auth" empty ones: the one thing
-// that may be written in two ways.
-func withoutNull(body []byte) []byte {
-	return bytes.ReplaceAll(body, []byte("\x00\x00\x00\x04auth\xff\xff\xff\xff"), []byte("\x00\x00\x00\x04auth\x00\x00\x00\x00"))
+// sameButNulls reports whether out is body, but for lengths of -1 in body that are 0
+// in out: the nulls of an ACL, the one thing that may be written in two ways.
+func sameButNulls(out, body []byte) bool {
+	if len(out) != len(body) {
+		return false
+	}
+	for i := 0; i < len(body); i++ {
+		if out[i] == body[i] {
+			continue
+		}
+		if !bytes.HasPrefix(body[i:], []byte{0xff, 0xff, 0xff, 0xff}) || !bytes.HasPrefix(out[i:], make([]byte, 4)) {
+			return false
+		}
+		i += 3
+	}
+	return true
 }
 
 // addGolden seeds a target with the captured messages of one direction.
@@ -116,7 +128,7 @@ func FuzzMulti(f *testing.F) {
 				}
 				continue
 			}
-			if out := rec.Append(nil); !bytes.Equal(withoutNull(out), withoutNull(body)) {
+			if out := rec.Append(nil); !sameButNulls(out, body) {
 				t.Fatalf("%s: read\n%x, wrote\n%x", typeName(rec), body, out)
 			}
 		}

@@ -71,7 +71,16 @@ func (l launch) options() (zkserver.Options, error) {
 		DataDir: l["dataDir"], SuperDigest: l[superDigestKey],
 		ExtendedTypes:   l["extendedTypesEnabled"] == "true",
 		ReconfigEnabled: l["reconfigEnabled"] == "true",
+		EnforceQuota:    l["enforceQuota"] == "true",
+		SuperUser:       l["superUser"],
 		FourLetterWords: []string{"*"}, MaxClientConns: -1,
+	}
+	if text := l["jute.maxbuffer"]; text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return opts, fmt.Errorf("thirdparty: jute.maxbuffer: %w", err)
+		}
+		opts.MaxFrame = n
 	}
 	for key, field := range map[string]*time.Duration{
 		"tickTime": &opts.TickTime, "minSessionTimeout": &opts.MinSessionTimeout, "maxSessionTimeout": &opts.MaxSessionTimeout,
