@@ -54,6 +54,20 @@ func (a *aclTable) release(s *aclSet) {
 	}
 }
 
+// growth is how many bytes it takes to give a node another list than old.
+func (a *aclTable) growth(old *aclSet, list []wire.ACL) int64 {
+	a.buf = appendACL(a.buf[:0], list)
+	set, known := a.byKey[string(a.buf)]
+	size := int64(0)
+	if !known {
+		size = aclCost(list)
+	}
+	if old.refs == 1 && old != set {
+		size -= aclCost(old.list)
+	}
+	return size
+}
+
 // openACL lets everybody do everything (ZooDefs.Ids.OPEN_ACL_UNSAFE).
 func openACL() []wire.ACL {
 	return []wire.ACL{{Perms: wire.PermAll, Scheme: schemeWorld, ID: anyone}}

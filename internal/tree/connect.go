@@ -34,7 +34,9 @@ func (t *Tree) Connect(id ConnID, peer Peer, req *wire.ConnectRequest, now Now, 
 	timeout := min(max(req.Timeout, t.cfg.MinTimeout), t.cfg.MaxTimeout)
 	var s *session
 	if req.SessionID == 0 {
-		if t.readOnly {
+		if len(t.sessions) >= t.cfg.MaxSessions {
+			t.tallies.RefusedSessions++
+		} else if t.readOnly {
 			s = t.localSession(req, timeout, now)
 		} else {
 			s = t.newSession(timeout, now, out)
@@ -58,10 +60,6 @@ func (t *Tree) Connect(id ConnID, peer Peer, req *wire.ConnectRequest, now Now, 
 // password is part of the record: a session must be resumable after a restart,
 // or every lock in it would be lost.
 func (t *Tree) newSession(timeout int32, now Now, out *Out) *session {
-	if len(t.sessions) >= t.cfg.MaxSessions {
-		t.tallies.RefusedSessions++
-		return nil
-	}
 	x := txn{op: wire.OpCreateSession, session: t.nextSessionID(now.Wall), timeout: timeout}
 	x.data = make([]byte, passwordLen)
 	if _, err := io.ReadFull(t.cfg.Rand, x.data); err != nil {

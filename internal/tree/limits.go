@@ -105,9 +105,9 @@ func (t *Tree) allows(g growth) wire.ErrCode {
 }
 
 // add adds what x does. sizes has the length of the data of nodes that earlier
-// operations of a multi touched; nil outside a multi. The list of permissions
-// counts as if no other node had it: equal ones are stored once, so that this is
-// too much rather than too little.
+// operations of a multi touched; nil outside a multi. A new node's list of
+// permissions counts as if no other node had it: equal ones are stored once, so
+// that this is too much rather than too little.
 func (g *growth) add(t *Tree, x *txn, sizes map[string]int64) {
 	old, known := sizes[x.path]
 	if n := t.nodes[x.path]; !known && n != nil {
@@ -124,7 +124,9 @@ func (g *growth) add(t *Tree, x *txn, sizes map[string]int64) {
 		g.nodes--
 		g.bytes -= int64(len(x.path)) + old
 	case wire.OpSetACL:
-		g.bytes += aclCost(x.acl)
+		if n := t.nodes[x.path]; n != nil {
+			g.bytes += t.acls.growth(n.acl, x.acl)
+		}
 		return
 	default:
 		return

@@ -103,6 +103,33 @@ func TestMaxData(t *testing.T) {
 	w.check()
 }
 
+// TestSetACLAtTheLimit: no limit keeps a list from being made shorter or taken
+// from those that are there, and a node with one of its own from having another.
+func TestSetACLAtTheLimit(t *testing.T) {
+	w := newWorld(t, Config{})
+	p := w.dial()
+	set := func(path string, list []wire.ACL) wire.ErrCode {
+		list = append(list, openACL()...)
+		return p.ask(wire.OpSetACL, &wire.SetACLRequest{Path: path, ACL: list, Version: -1}, new(wire.SetACLResponse))
+	}
+	for _, path := range []string{"/own", "/one", "/other"} {
+		p.mk(path, wire.ModePersistent)
+	}
+	p.want(set("/own", manyACLs(10)), wire.ErrOK, "a list of its own")
+	p.want(set("/one", manyACLs(12)), wire.ErrOK, "a list of two")
+	p.want(set("/other", manyACLs(12)), wire.ErrOK, "a list of two")
+	w.tree.cfg.MaxData = w.tree.used()
+	p.want(set("/one", manyACLs(9)), wire.ErrQuotaExceeded, "a list more")
+	p.want(set("/own", manyACLs(9)), wire.ErrOK, "a shorter one")
+	p.want(set("/own", manyACLs(12)), wire.ErrOK, "the others'")
+	p.want(set("/own", manyACLs(10)), wire.ErrOK, "one that has the room of the first")
+	p.want(set("/own", manyACLs(10)), wire.ErrOK, "the same")
+	if used := w.tree.used(); used > w.tree.cfg.MaxData {
+		t.Errorf("%d bytes are used, the limit is %d", used, w.tree.cfg.MaxData)
+	}
+	w.check()
+}
+
 // manyACLs is a list of n entries.
 func manyACLs(n int) []wire.ACL {
 	list := make([]wire.ACL, n)
@@ -153,6 +180,21 @@ func TestSetWatchesBeyondTheLimit(t *testing.T) {
 	if w.tree.SessionCount() != 1 {
 		t.Error("the session went with the connection")
 	}
+}
+
+// A read-only server gives sessions away that no log keeps. They count all the
+// same.
+func TestMaxSessionsReadOnly(t *testing.T) {
+	w, _ := frozen(t)
+	w.tree.cfg.MaxSessions = 2
+	req := &wire.ConnectRequest{Timeout: 10_000, ReadOnly: true, HasReadOnly: true}
+	if p := w.dialRaw(req); p.session == 0 {
+		t.Error("no session within the limit")
+	}
+	if p := w.dialRaw(req); p.session != 0 || !p.closed {
+		t.Error("a session beyond the limit")
+	}
+	wantTally(t, "sessions", w.tree.Tallies().RefusedSessions, 1)
 }
 
 func TestMaxSessions(t *testing.T) {

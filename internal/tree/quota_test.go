@@ -213,3 +213,19 @@ func TestQuotaCountsRandomHistories(t *testing.T) {
 		w.check()
 	}
 }
+
+// Whoever may write a quota can't make its text so long that counting by it holds
+// everybody up.
+func TestQuotaTextIsBounded(t *testing.T) {
+	p := newWorld(t, Config{}).dial()
+	long := strings.Repeat("count=1,", maxQuota/8)
+	p.mk(quotaPath+"/a", 0)
+	p.want(p.make(quotaPath+"/a/"+limitName, long+"bytes=1"), wire.ErrBadArguments, "long limits")
+	p.want(p.make(quotaPath+"/a/"+limitName, long), wire.ErrOK, "limits as long as may be")
+	p.want(p.make(quotaPath+"/a/"+statsName, ""), wire.ErrOK, "statistics")
+	p.want(p.set(quotaPath+"/a/"+statsName, long+"bytes=1", -1), wire.ErrBadArguments, "long statistics")
+	p.mk("/a", 0)
+	if got := p.used("/a"); got != "count=1,bytes=1" {
+		t.Errorf("used %q", got)
+	}
+}

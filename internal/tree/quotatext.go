@@ -21,9 +21,16 @@ type quotaEntry struct {
 	value int64
 }
 
+// maxQuota is how long the text may be. It is read at every change below its path:
+// one of a megabyte would hold up everybody for a minute each time.
+const maxQuota = 1024
+
 // parseQuota reads the text and reports whether all of it was right. Wrong entries
 // are left out, as later releases do.
 func parseQuota(data []byte) (q quota, ok bool) {
+	if len(data) > maxQuota {
+		return q, false
+	}
 	text := strings.TrimRight(string(data), ",;")
 	if text == "" {
 		return q, true

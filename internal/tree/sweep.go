@@ -7,26 +7,52 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
+// sweepBytes is how many bytes of records one call of Tick may make of what it
+// sweeps, give or take one. All of them are one batch to the log, which has no
+// room for those of a million long paths.
+const sweepBytes = 4 << 20
+
 // sweep removes containers that had children and have none, and TTL nodes
 // without children whose data is older than their time to live, each in a
-// transaction of its own (ContainerManager.checkContainers).
+// transaction of its own (ContainerManager.checkContainers). What one call has no
+// time for is left in t.sweeping for the next.
 func (t *Tree) sweep(now Now, out *Out) {
-	// A container that never had a child is left alone: its maker is about to
-	// use it. What is found is not changed by removing the others: none of them
-	// has children, so none is another's parent.
-	var due []*node
-	for n := range t.containers {
-		if n.family().children == 0 && n.family().creates > 0 {
-			due = append(due, n)
-		}
+	if len(t.sweeping) == 0 {
+		t.sweeping = t.due(now)
 	}
-	for n := range t.ttls {
-		if n.family().children == 0 && now.Wall-n.mtime > n.owner&maxTTL {
-			due = append(due, n)
+	for size := 0; len(t.sweeping) > 0 && size < sweepBytes; {
+		n := t.sweeping[0]
+		t.sweeping[0], t.sweeping = nil, t.sweeping[1:]
+		// It may have got a child since, or be gone and another in its place.
+		if t.nodes[n.path] != n || !n.due(now) {
+			continue
 		}
-	}
-	slices.SortFunc(due, func(a, b *node) int { return cmp.Compare(a.path, b.path) })
-	for _, n := range due {
 		t.commit(&txn{op: wire.OpDelete, path: n.path}, now, out)
+		size += len(n.path) + 32
 	}
+}
+
+// due lists what is to be swept, by path. What is found is not changed by removing
+// the others: none of them has children, so none is another's parent.
+func (t *Tree) due(now Now) []*node {
+	var list []*node
+	for _, kind := range []map[*node]struct{}{t.containers, t.ttls} {
+		for n := range kind {
+			if n.due(now) {
+				list = append(list, n)
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b *node) int { return cmp.Compare(a.path, b.path) })
+	return list
+}
+
+// due reports whether a container or TTL node is to be swept. A container that
+// never had a child is left alone: its maker is about to use it.
+func (n *node) due(now Now) bool {
+	f := n.family()
+	if kindOf(n.owner) == container {
+		return f.children == 0 && f.creates > 0
+	}
+	return f.children == 0 && now.Wall-n.mtime > n.owner&maxTTL
 }

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -124,4 +125,46 @@ func TestSweepAfterRestore(t *testing.T) {
 	if c := fresh.Counts(); c.Containers+c.TTLs != 0 || len(out.Records) != 3 {
 		t.Errorf("after a minute: %+v, %d records", c, len(out.Records))
 	}
+}
+
+// A sweep of many long paths comes in parts that the log takes, and looks again
+// at what waits for its part.
+func TestSweepInParts(t *testing.T) {
+	w := newWorld(t, Config{ContainerInterval: time.Second})
+	p := w.dial()
+	var paths []string
+	for i := range 8 {
+		path := "/" + strings.Repeat(string(rune('a'+i)), 1<<20-1<<10)
+		p.want(p.call(wire.OpCreateContainer, &wire.CreateRequest{Path: path, ACL: openACL(), Flags: wire.ModeContainer}).Err, wire.ErrOK, "container")
+		p.mk(path+"/c", 0)
+		p.remove(path+"/c", -1)
+		paths = append(paths, path)
+	}
+	w.advance(time.Second)
+	ticks := 0
+	for at, ok := w.tree.NextTick(); ok && at <= w.now.Mono && ticks < 10; at, ok = w.tree.NextTick() {
+		ticks++
+		w.tree.Tick(w.now, &w.out)
+		size := 0
+		for _, rec := range w.out.Records {
+			size += len(rec)
+		}
+		if size > sweepBytes+1<<20 {
+			t.Errorf("tick %d made %d bytes of records", ticks, size)
+		}
+		w.flush()
+		if ticks == 1 {
+			// The last ones get a child, and another node in their place.
+			p.mk(paths[7]+"/c", 0)
+			p.remove(paths[6], -1)
+			p.mk(paths[6], 0)
+		}
+	}
+	if ticks != 2 {
+		t.Errorf("it took %d ticks, want 2", ticks)
+	}
+	if got := w.lives(paths...); !slices.Equal(got, paths[6:]) {
+		t.Errorf("%d are left, want the 2 that are in use again", len(got))
+	}
+	w.check()
 }

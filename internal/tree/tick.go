@@ -22,8 +22,10 @@ func (t *Tree) Tick(now Now, out *Out) {
 		t.expire(s, now, out)
 	}
 	if now.Mono >= t.nextSweep && !t.readOnly {
-		t.sweep(now, out)
-		t.nextSweep = now.Mono + t.cfg.ContainerInterval
+		// With more to sweep the next call is due at once.
+		if t.sweep(now, out); len(t.sweeping) == 0 {
+			t.nextSweep = now.Mono + t.cfg.ContainerInterval
+		}
 	}
 }
 

@@ -16,6 +16,7 @@ type Tree struct {
 	// What the sweep looks at, so that it need not look at all nodes.
 	containers map[*node]struct{}
 	ttls       map[*node]struct{}
+	sweeping   []*node // what the sweep found and has not removed yet
 
 	// quotas are the subtrees that have one, by path.
 	quotas map[string]struct{}
