@@ -9,6 +9,7 @@ import (
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/zkserver"
+	"github.com/zklock/zklock/zktest"
 )
 
 // embedded starts a server in this process, for examples that run anywhere. A
@@ -134,4 +135,22 @@ func TestExamplesStore(t *testing.T) {
 	if s.write(2, "a") != nil || s.write(1, "b") == nil || s.write(2, "c") != nil || s.value != "c" {
 		t.Error("the example's store is wrong")
 	}
+}
+
+func TestStopsWithItsLock(t *testing.T) {
+	srv := zktest.Start(t)
+	ctx := t.Context()
+	locks, err := zklock.Dial(ctx, srv.Servers(), &zklock.Options{DialContext: srv.DialContext})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locks.Close()
+	hold, err := locks.Mutex("nightly").Acquire(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := srv.ExpireSession(hold.Session()); err != nil {
+		t.Fatal(err)
+	}
+	<-hold.Done() // does your program stop here?
 }
