@@ -44,6 +44,23 @@ func (o *Options) checkAuth() error {
 	return nil
 }
 
+// Format implements fmt.Formatter: options end up in logs and in the messages of
+// tests, so passwords and the super user's hash are hidden, whatever the verb.
+func (o Options) Format(f fmt.State, verb rune) {
+	const hidden = "(hidden)"
+	type plain Options // without this method
+	p := plain(o)
+	if p.SASLUsers = maps.Clone(o.SASLUsers); p.SASLUsers != nil {
+		for user := range p.SASLUsers {
+			p.SASLUsers[user] = hidden
+		}
+	}
+	if p.SuperDigest != "" {
+		p.SuperDigest = hidden
+	}
+	fmt.Fprintf(f, fmt.FormatString(f, verb), p)
+}
+
 // setAuth translates the options about identities. The copies keep a caller
 // that changes its own from changing who gets in.
 func (o *Options) setAuth(c *tree.Config) {

@@ -2,6 +2,7 @@ package zkserver
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -153,4 +154,20 @@ func (s *safeBuffer) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.b.String()
+}
+
+// Options that are printed show who may come in, and no password.
+func TestOptionsHideSecrets(t *testing.T) {
+	o := Options{SASLUsers: map[string]string{"ann": "SeCrEt"}, SuperDigest: "super:SeCrEt", MaxConns: 77}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%d"} {
+		for _, v := range []any{o, &o, []Options{o}} {
+			got := fmt.Sprintf(verb, v)
+			if strings.Contains(got, "SeCrEt") || !strings.Contains(got, "ann") || !strings.Contains(got, "77") {
+				t.Errorf("%s: %s", verb, got)
+			}
+		}
+	}
+	if o.SASLUsers["ann"] != "SeCrEt" || o.SuperDigest != "super:SeCrEt" {
+		t.Error("printing changed the options")
+	}
 }

@@ -48,7 +48,9 @@ type Options struct {
 	MaxConns int
 
 	// MaxFrame is the largest request in bytes, as jute.maxbuffer. 0 means
-	// 0xfffff. A longer one closes its connection.
+	// 0xfffff, the most is 256 MiB: the log has room for records of twice that,
+	// and what begins as TLS or a four-letter word is never the length of a request. A longer one closes
+	// its connection.
 	MaxFrame int
 
 	// MaxOutstanding bounds the requests of one connection that were read and
@@ -213,6 +215,9 @@ type Options struct {
 	Logger *slog.Logger
 }
 
+// mostFrame is the highest MaxFrame.
+const mostFrame = 256 << 20
+
 // ErrOptions is wrapped by the errors of New about a field of Options.
 var ErrOptions = errors.New("zkserver: invalid option")
 
@@ -280,6 +285,9 @@ func (o *Options) check() error {
 		if n.value < n.least {
 			return fmt.Errorf("%w: %s is %d: give at least %d, or 0 for the default", ErrOptions, n.name, n.value, n.least)
 		}
+	}
+	if o.MaxFrame > mostFrame {
+		return fmt.Errorf("%w: MaxFrame is %d: give at most %d", ErrOptions, o.MaxFrame, mostFrame)
 	}
 	if err := o.checkAuth(); err != nil {
 		return err

@@ -17,6 +17,7 @@ func TestBadOptionsAreNamed(t *testing.T) {
 		"ContainerCheckInterval": {ContainerCheckInterval: -1},
 		"MaxConns":               {MaxConns: -1},
 		"MaxFrame":               {MaxFrame: 10},
+		"at most 268435456":      {MaxFrame: 1 << 30},
 		"MaxOutstanding":         {MaxOutstanding: -5},
 		"MaxUnread":              {MaxUnread: 1},
 		"SnapshotRecords":        {SnapshotRecords: -1},
