@@ -118,9 +118,15 @@ func (c *conn) abort(reason error) {
 		c.reason = reason
 	}
 	c.out = nil
+	// Nothing will be written: a loop that waits for that would wait for ever.
+	resume := c.parked
+	c.parked = false
 	c.room.Broadcast()
 	c.filled.Broadcast()
 	c.mu.Unlock()
 	c.srv.pool.wake()
 	c.raw.Close()
+	if resume {
+		c.srv.enqueue(c)
+	}
 }

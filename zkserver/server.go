@@ -69,6 +69,7 @@ type loop struct {
 	bytes    int64          // since the last snapshot
 	index    uint64         // of the last record in the log
 	saving   *saving        // the snapshot that is being made, nil if none
+	lost     bool           // the tree has changes that are not on disk, and the server ends
 	figures
 	idleSince time.Time     // zero while there are sessions
 	tickAfter time.Duration // no session expires before: the process was paused

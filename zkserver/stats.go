@@ -1,6 +1,10 @@
 package zkserver
 
-import "time"
+import (
+	"time"
+
+	"github.com/zklock/zklock/internal/tree"
+)
 
 // Stats is what a server counts. Taken at one moment, between two batches; what
 // other goroutines count may be a moment younger. Counters begin with the server
@@ -144,30 +148,38 @@ func (c *counters) fill(st *Stats) {
 // publish counts what belongs to the loop, on its goroutine.
 func (s *Server) publish() {
 	l, at := &s.loop, s.elapsed()
-	c, tallies, t := l.tree.Counts(), l.tree.Tallies(), &l.traffic
-	st := Stats{
-		Sessions: c.Sessions, IdleSince: l.idleSince, Uptime: at, Outstanding: s.outstanding(), Zxid: l.tree.Zxid(),
-		Nodes: c.Nodes, Watches: c.Watches, Ephemerals: c.Ephemerals, Containers: c.Containers, TTLs: c.TTLs,
-		DataBytes: c.DataBytes, Watchers: c.Watchers, WatchedPaths: c.WatchedPaths,
-		Received: t.received, Sent: t.sent, BytesReceived: l.bytesIn, BytesSent: l.bytesOut,
-		LatencyMin: t.latency.min, LatencyMax: t.latency.max, LatencyAverage: t.latency.mean(),
-		ReplyLast: t.replies.last, ReplyMin: t.replies.least, ReplyMax: t.replies.most,
-		SessionsOpened: tallies.Opened, SessionsExpired: tallies.Expired, AuthFailures: tallies.AuthFailures,
-		LimitRefusals: refusals(tallies),
-		Reads:         l.reads.show(at), Updates: l.updates.show(at), Batches: l.rounds, Fsync: l.fsync.show(at), Recovery: l.recovery,
-		Snapshots: l.snapshots.show(at),
+	st := s.stats // nobody else writes it
+	if !l.lost {
+		st.ofTree(l.tree)
 	}
+	t := &l.traffic
+	st.IdleSince, st.Uptime, st.Outstanding = l.idleSince, at, s.outstanding()
+	st.Received, st.Sent, st.BytesReceived, st.BytesSent = t.received, t.sent, l.bytesIn, l.bytesOut
+	st.LatencyMin, st.LatencyMax, st.LatencyAverage = t.latency.min, t.latency.max, t.latency.mean()
+	st.ReplyLast, st.ReplyMin, st.ReplyMax = t.replies.last, t.replies.least, t.replies.most
+	st.Reads, st.Updates, st.Batches = l.reads.show(at), l.updates.show(at), l.rounds
+	st.Fsync, st.Recovery, st.Snapshots = l.fsync.show(at), l.recovery, l.snapshots.show(at)
 	if l.log != nil {
 		log := l.log.Stats()
 		st.Syncs, st.LogBytes, st.LogWritten = log.Syncs, log.Bytes, int64(log.Written)
 	}
-	st.ReadOnly, st.NoSync = l.tree.ReadOnly(), l.log != nil && s.opts.NoSync
+	st.NoSync = l.log != nil && s.opts.NoSync
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.storageErr != nil {
 		st.StorageError = s.storageErr.Error()
 	}
 	s.stats = st
+}
+
+// ofTree takes the figures that the tree has.
+func (st *Stats) ofTree(t *tree.Tree) {
+	c, tallies := t.Counts(), t.Tallies()
+	st.Sessions, st.Zxid, st.ReadOnly = c.Sessions, t.Zxid(), t.ReadOnly()
+	st.Nodes, st.Ephemerals, st.Containers, st.TTLs, st.DataBytes = c.Nodes, c.Ephemerals, c.Containers, c.TTLs, c.DataBytes
+	st.Watches, st.Watchers, st.WatchedPaths = c.Watches, c.Watchers, c.WatchedPaths
+	st.SessionsOpened, st.SessionsExpired, st.AuthFailures = tallies.Opened, tallies.Expired, tallies.AuthFailures
+	st.LimitRefusals = refusals(tallies)
 }
 
 // noteIdle keeps the time since which there is no session.

@@ -46,8 +46,10 @@ func (s *Server) loseStorage(cause error) {
 		"dir", s.opts.DataDir, "error", err, "zxid", fmt.Sprintf("%#x", t.Zxid()))
 }
 
-// fail ends the server because of its storage.
+// fail ends the server because of its storage. Its figures stay what they were
+// before: the tree may have what nobody will ever see.
 func (s *Server) fail(err error) {
+	s.loop.lost = true
 	if cancelled(s.stop) {
 		return
 	}
