@@ -17,6 +17,8 @@ type prep struct {
 	// expanded is how many bytes the identities take that stand for "auth" in the
 	// lists of this request.
 	expanded int
+	// statistics is how many statistics of quotas this request creates.
+	statistics int
 }
 
 // view is of a node what a check needs. It is a copy: changing one changes what

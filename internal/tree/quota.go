@@ -40,6 +40,16 @@ func validQuota(path string, data []byte) bool {
 	return ok && data != nil && subtree != ""
 }
 
+// manyStatistics reports whether a request creates the statistics of more than one
+// quota. Each counts all that is below its path: a multi that makes and deletes
+// them a thousand times would take a thousand times as long.
+func (p *prep) manyStatistics(path string) bool {
+	if _, name, ok := quotaNode(path); ok && name == statsName {
+		p.statistics++
+	}
+	return p.statistics > 1
+}
+
 // quotaFor is the innermost subtree with a quota that path is in, "" for none.
 func (t *Tree) quotaFor(path string) string {
 	// Most servers have no quotas: their writes pay this comparison.

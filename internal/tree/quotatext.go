@@ -22,8 +22,9 @@ type quotaEntry struct {
 }
 
 // maxQuota is how long the text may be. It is read at every change below its path:
-// one of a megabyte would hold up everybody for a minute each time.
-const maxQuota = 1024
+// one of a megabyte would hold up everybody for a minute each time. All four
+// numbers at their longest take half of this.
+const maxQuota = 256
 
 // parseQuota reads the text and reports whether all of it was right. Wrong entries
 // are left out, as later releases do.
