@@ -56,7 +56,7 @@
 //     what they have seen would lose the second of two events of one change.
 //   - The nodes of a quota hold what can be counted with, and belong to a path:
 //     anything else is a bad argument, as in the latest releases. A 3.8.0 dies of
-//     it. So is a text beyond 256 bytes, and the second count of a subtree that one
+//     it. So is a text beyond 256 bytes, and the 17th count of a subtree that one
 //     multi asks for: both could hold everybody up. What is used stays over a restart as it was counted.
 //   - Messages are read strictly: a boolean is 0 or 1, a text is never null but
 //     where a client is known to send that, a list's count is not below -1.

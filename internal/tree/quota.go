@@ -40,14 +40,18 @@ func validQuota(path string, data []byte) bool {
 	return ok && data != nil && subtree != ""
 }
 
-// manyStatistics reports whether a request creates the statistics of more than one
-// quota. Each counts all that is below its path: a multi that makes and deletes
-// them a thousand times would take a thousand times as long.
+// maxCounted is how many statistics of quotas one multi may create. Each counts
+// all that is below its path: a multi that makes and deletes them a thousand times
+// would hold everybody up for so long.
+const maxCounted = 16
+
+// manyStatistics notes the path of a node to be created, and reports whether it is
+// that of one more than maxCounted.
 func (p *prep) manyStatistics(path string) bool {
 	if _, name, ok := quotaNode(path); ok && name == statsName {
 		p.statistics++
 	}
-	return p.statistics > 1
+	return p.statistics > maxCounted
 }
 
 // quotaFor is the innermost subtree with a quota that path is in, "" for none.

@@ -230,27 +230,28 @@ func TestQuotaTextIsBounded(t *testing.T) {
 	}
 }
 
-// A multi counts the nodes of a quota once at most.
-func TestOneCountOfQuotasInAMulti(t *testing.T) {
+// A multi counts the nodes of quotas a few times at most.
+func TestCountsOfAMultiAreBounded(t *testing.T) {
 	p := newWorld(t, Config{}).dial()
 	p.mk("/a", 0)
 	p.mk(quotaPath+"/a", 0)
 	stats := quotaPath + "/a/" + statsName
 	create := wire.MultiOp{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: stats, Data: []byte("count=0"), ACL: openACL()}}
 	for _, tt := range []struct {
-		ops  []wire.MultiOp
-		want wire.ErrCode
-	}{
-		{[]wire.MultiOp{create, opDelete(stats, -1), create}, wire.ErrBadArguments},
-		{[]wire.MultiOp{opCreate("/a/b", 0), create}, wire.ErrOK},
-	} {
+		counts int
+		want   wire.ErrCode
+	}{{maxCounted + 1, wire.ErrBadArguments}, {maxCounted, wire.ErrOK}} {
 		var resp wire.MultiResponse
-		p.want(p.ask(wire.OpMulti, &wire.MultiRequest{Ops: tt.ops}, &resp), wire.ErrOK, "multi")
-		if got := resp.Results[len(tt.ops)-1].Err; got != tt.want {
-			t.Errorf("%d operations: %s, want %s", len(tt.ops), got.Name(), tt.want.Name())
+		ops := []wire.MultiOp{create}
+		for range tt.counts - 1 {
+			ops = append(ops, opDelete(stats, -1), create)
+		}
+		p.want(p.ask(wire.OpMulti, &wire.MultiRequest{Ops: ops}, &resp), wire.ErrOK, "multi")
+		if got := resp.Results[len(ops)-1].Err; got != tt.want {
+			t.Errorf("%d counts: %s, want %s", tt.counts, got.Name(), tt.want.Name())
 		}
 	}
-	if got := p.used("/a"); got != "count=2,bytes=1" {
+	if got := p.used("/a"); got != "count=1,bytes=1" {
 		t.Errorf("used %q", got)
 	}
 }

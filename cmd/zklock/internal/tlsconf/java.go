@@ -107,8 +107,9 @@ func (j *Java) protocols(value string) (versions []string, err error) {
 }
 
 // cipherSuites reads a list of names. Those of TLS 1.3 are passed over: they
-// are always on.
+// are always on. With no others the list is empty and not nil.
 func cipherSuites(value string) (ids []uint16, err error) {
+	ids = []uint16{}
 	byName := map[string]*tls.CipherSuite{}
 	for _, s := range tls.CipherSuites() {
 		byName[s.Name] = s
@@ -140,6 +141,11 @@ func (j *Java) Files() (files zkserver.TLSFiles, warnings []string, err error) {
 	files = zkserver.TLSFiles{Cert: j.key.location, ClientAuth: tls.RequireAndVerifyClientCert, CipherSuites: j.suites}
 	if j.given {
 		files.ClientAuth = j.clientAuth
+	}
+	// Without a suite for it TLS 1.2 was not spoken; no suites at all would
+	// mean all of them here.
+	if files.CipherSuites != nil && len(files.CipherSuites) == 0 {
+		files.CipherSuites, files.MinVersion = nil, tls.VersionTLS13
 	}
 	if len(j.versions) > 0 && !strings.Contains(strings.Join(j.versions, ","), "TLSv1.2") {
 		files.MinVersion = tls.VersionTLS13

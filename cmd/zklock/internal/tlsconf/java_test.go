@@ -55,6 +55,8 @@ func TestJavaFiles(t *testing.T) {
 		{stores + "ssl.enabledProtocols=TLSv1, TLSv1.1 ,TLSv1.2", both, 2},
 		{stores + "ssl.ciphersuites=TLS_AES_128_GCM_SHA256,TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
 			with(func(f *zkserver.TLSFiles) { f.CipherSuites = []uint16{tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256} }), 0},
+		{stores + "ssl.ciphersuites=TLS_AES_128_GCM_SHA256",
+			with(func(f *zkserver.TLSFiles) { f.MinVersion = tls.VersionTLS13 }), 0},
 		{stores + "ssl.crl=false\nssl.ocsp=false\nssl.authProvider=x509\nssl.hostnameVerification=true\nssl.handshakeDetectionTimeoutMillis=5", both, 2},
 	} {
 		j, err := read(t, row.text)
