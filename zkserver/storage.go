@@ -54,8 +54,9 @@ func (s *Server) openLog() error {
 	fsys, opts := s.opts.FS, wal.Options{
 		SegmentSize: s.opts.segmentBytes, KeepSnapshots: s.opts.SnapshotsKept, NoSync: s.opts.NoSync,
 	}
-	// The tree promises that no record is longer than that.
-	opts.MaxRecord = max(64<<20, 2*s.opts.MaxFrame)
+	// The tree promises that no record is longer than two requests, of which the
+	// log may have longer ones than are let in now.
+	opts.MaxRecord = 2 * mostFrame
 	if fsys == nil {
 		fsys = wal.OS{}
 	} else {

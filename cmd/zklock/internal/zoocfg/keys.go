@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -52,9 +53,22 @@ func span(least int64) func(string) (time.Duration, error) {
 // text takes a value as it is.
 func text(value string) (string, error) { return value, nil }
 
+// path takes the name of a file or directory. ZooKeeper takes one that is not
+// absolute from where it was started, and warns about it.
+func path(key string, place func(*Config) *string) setter {
+	return func(c *Config, line int, value string) error {
+		full, err := absolute(value)
+		if err == nil && !filepath.IsAbs(value) {
+			c.note(Note{Line: line, Warning: true, Text: key + " is " + shown(value) + ", taken from where the server was started: " + shown(full)})
+		}
+		*place(c) = full
+		return err
+	}
+}
+
 func placeKeys() map[string]setter {
 	return map[string]setter{
-		"dataDir":                 into(absolute, func(c *Config) *string { return &c.Server.DataDir }),
+		"dataDir":                 path("dataDir", func(c *Config) *string { return &c.Server.DataDir }),
 		"clientPort":              into(count(0, 65535), func(c *Config) *int { return &c.ClientPort }),
 		"clientPortAddress":       into(host, func(c *Config) *string { return &c.ClientAddress }),
 		"secureClientPort":        into(count(0, 65535), func(c *Config) *int { return &c.SecurePort }),
@@ -70,8 +84,8 @@ func limitKeys() map[string]setter {
 		"maxSessionTimeout":          into(span(-1), func(c *Config) *time.Duration { return &c.Server.MaxSessionTimeout }),
 		"nio.sessionlessCnxnTimeout": into(span(1), func(c *Config) *time.Duration { return &c.Server.HandshakeTimeout }),
 		"maxClientCnxns":             into(perAddress, func(c *Config) *int { return &c.Server.MaxClientConns }),
-		"maxCnxns":                   into(count(0, most32), func(c *Config) *int { return &c.Server.MaxConns }),
-		"jute.maxbuffer":             into(count(64, most32), func(c *Config) *int { return &c.Server.MaxFrame }),
+		"maxCnxns":                   into(inAll, func(c *Config) *int { return &c.Server.MaxConns }),
+		"jute.maxbuffer":             into(count(64, 256<<20), func(c *Config) *int { return &c.Server.MaxFrame }),
 		"globalOutstandingLimit": func(c *Config, line int, value string) (err error) {
 			c.note(Note{Line: line, Text: "globalOutstandingLimit bounds the requests of each connection here, not of all together"})
 			c.Server.MaxOutstanding, err = count(1, most32)(value)
@@ -80,13 +94,19 @@ func limitKeys() map[string]setter {
 	}
 }
 
-// perAddress reads maxClientCnxns, whose 0 means no limit.
+// perAddress reads maxClientCnxns. Nothing above 0 means no limit.
 func perAddress(value string) (int, error) {
-	n, err := number(value, 0, most32)
-	if n == 0 {
+	n, err := number(value, math.MinInt32, most32)
+	if n <= 0 {
 		n = -1
 	}
 	return int(n), err
+}
+
+// inAll reads maxCnxns. Nothing above 0 means no limit, here written as 0.
+func inAll(value string) (int, error) {
+	n, err := number(value, math.MinInt32, most32)
+	return int(max(n, 0)), err
 }
 
 func storageKeys() map[string]setter {
@@ -101,9 +121,8 @@ func storageKeys() map[string]setter {
 			return err
 		},
 		"dataLogDir": func(c *Config, line int, value string) error {
-			_, err := absolute(value)
 			c.note(Note{Line: line, Warning: true, Text: "dataLogDir has no effect: the log is in dataDir beside the snapshots; put dataDir on the faster disk"})
-			return err
+			return nil
 		},
 		"autopurge.snapRetainCount": func(c *Config, line int, value string) error {
 			n, err := number(value, 0, most32)
@@ -138,7 +157,7 @@ func authKeys() map[string]setter {
 		"superUser":                                into(text, func(c *Config) *string { return &c.Server.SuperUser }),
 		"X509AuthenticationProvider.superUser":     into(text, func(c *Config) *string { return &c.Server.X509SuperUser }),
 		"SASLAuthenticationProvider.superPassword": into(text, func(c *Config) *string { return &c.superSecret }),
-		"java.security.auth.login.config":          into(absolute, func(c *Config) *string { return &c.JAAS }),
+		"java.security.auth.login.config":          path("java.security.auth.login.config", func(c *Config) *string { return &c.JAAS }),
 		"sasl.serverconfig":                        into(text, func(c *Config) *string { return &c.Section }),
 		"sessionRequireClientSASLAuth":             into(boolean, func(c *Config) *bool { return &c.Server.RequireSASL }),
 		"enforce.auth.enabled":                     into(boolean, func(c *Config) *bool { return &c.enforce }),
@@ -216,6 +235,10 @@ func (c *Config) provider(line int, key, value string) error {
 	return nil
 }
 
+// defaultTick is the tick of a file that does not set one, as
+// ZooKeeperServer.DEFAULT_TICK_TIME: longer than that of ZooKeeper's sample.
+const defaultTick = 3 * time.Second
+
 // finish settles what several keys say together.
 func (c *Config) finish() error {
 	if c.enforce {
@@ -223,6 +246,9 @@ func (c *Config) finish() error {
 			return errors.New("enforce.auth.enabled is true and enforce.auth.schemes names no scheme, such as sasl or x509")
 		}
 		c.Server.EnforceAuthSchemes = c.schemes
+	}
+	if c.Server.TickTime == 0 {
+		c.Server.TickTime = defaultTick
 	}
 	if c.ClientAddress != "" && c.ClientPort == 0 && c.SecurePort != 0 {
 		c.note(Note{Warning: true, Text: "clientPortAddress has no effect without clientPort"})
