@@ -10,7 +10,10 @@ import (
 // version is what the four-letter words report. Clients and monitoring read
 // the number to know the dialect, so it is that of the ZooKeeper whose
 // behaviour the server follows.
-const version = "3.8.0-zklock"
+//
+// The date is that release's too, in the form of the releases before it: the one
+// go-zookeeper reads.
+const version = "3.8.0-zklock, built on 02/25/2022 08:49 UTC"
 
 // words are the four-letter words and what answers them, on the goroutine of
 // the connection that asks. See ZooKeeper's package

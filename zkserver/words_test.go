@@ -29,11 +29,11 @@ func TestWords(t *testing.T) {
 	forms := map[string]string{
 		"ruok": `^imok$`,
 		"isro": `^rw$`,
-		"srvr": `^Zookeeper version: \S+\nLatency min/avg/max: \d+/[\d.]+/\d+\nReceived: \d+\nSent: \d+\nConnections: 2\nOutstanding: \d+\nZxid: 0x[0-9a-f]+\nMode: standalone\nNode count: 7\n$`,
-		"stat": `(?s)^Zookeeper version: \S+\nClients:\n /127.0.0.1:\d+\[1\]\(queued=0,recved=4,sent=4\)\n /127.0.0.1:\d+\[0\]\(queued=0,recved=1,sent=0\)\n\nLatency.*Mode: standalone\n`,
-		"mntr": `^(zk_[a-z0-9_]+\t\S+\n)+$`,
+		"srvr": `^Zookeeper version: [\w.-]+, built on \d\d/\d\d/\d{4} \d\d:\d\d \w+\nLatency min/avg/max: \d+/[\d.]+/\d+\nReceived: \d+\nSent: \d+\nConnections: 2\nOutstanding: \d+\nZxid: 0x[0-9a-f]+\nMode: standalone\nNode count: 7\n$`,
+		"stat": `(?s)^Zookeeper version: [\w.-]+, built on \d\d/\d\d/\d{4} \d\d:\d\d \w+\nClients:\n /127.0.0.1:\d+\[1\]\(queued=0,recved=4,sent=4\)\n /127.0.0.1:\d+\[0\]\(queued=0,recved=1,sent=0\)\n\nLatency.*Mode: standalone\n`,
+		"mntr": `^zk_version\t[^\n]+\n(zk_[a-z0-9_]+\t\S+\n)+$`,
 		"conf": `^clientPort=0\nsecureClientPort=-1\ndataDir=\ndataDirSize=0\ndataLogDir=\ndataLogSize=0\ntickTime=2000\nmaxClientCnxns=60\nminSessionTimeout=10\nmaxSessionTimeout=3600000\nclientPortListenBacklog=-1\nserverId=0\n$`,
-		"envi": `^Environment:\nzookeeper.version=\S+\nhost.name=\S+\ngo.version=\S+\nos.name=[A-Z]\w+\nos.arch=\w+\nos.memory.free=\d+MB\nos.memory.max=\d+MB\nos.memory.total=\d+MB\n$`,
+		"envi": `^Environment:\nzookeeper.version=[\w.-]+, built on .*?\nhost.name=\S+\ngo.version=\S+\nos.name=[A-Z]\w+\nos.arch=\w+\nos.memory.free=\d+MB\nos.memory.max=\d+MB\nos.memory.total=\d+MB\n$`,
 		"dirs": `^datadir_size: 0\nlogdir_size: 0\n$`,
 		"cons": `^ /127.0.0.1:\d+\[1\]\(queued=0,recved=\d+,sent=\d+,sid=0x[0-9a-f]+,lop=\S+,est=\d+,to=60000,lcxid=0x[0-9a-f]+,lzxid=0x[0-9a-f]+,lresp=\d+,llat=\d+,minlat=\d+,avglat=\d+,maxlat=\d+\)\n /127.0.0.1:\d+\[0\]\(queued=0,recved=1,sent=0\)\n\n$`,
 		"dump": `^SessionTracker dump:\nSession Sets \(1\)/\(1\):\n1 expire at \w{3} \w{3} \d\d [\d:]{8} \w+ \d{4}:\n\t0x[0-9a-f]+\n` +
