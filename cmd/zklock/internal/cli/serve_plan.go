@@ -27,14 +27,20 @@ type plan struct {
 
 // plan joins the configuration file and the flags, which win.
 func (f *serveFlags) plan(listenGiven bool) (*plan, error) {
+	sockets, err := systemd.Sockets()
+	if err != nil {
+		return nil, err
+	}
+	return f.planWith(sockets, listenGiven)
+}
+
+// planWith does so with sockets that were handed over.
+func (f *serveFlags) planWith(sockets []systemd.Socket, listenGiven bool) (*plan, error) {
 	log, err := f.log.logger(os.Stderr)
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{listen: f.listen, config: f.config, log: log}
-	if p.sockets, err = systemd.Sockets(); err != nil {
-		return nil, err
-	}
+	p := &plan{listen: f.listen, config: f.config, log: log, sockets: sockets}
 	if at := p.handedTLS(); at != "" && !f.tls.unify && f.tls.cert != "" {
 		f.tls.listen = at
 	}
@@ -52,6 +58,9 @@ func (f *serveFlags) plan(listenGiven bool) (*plan, error) {
 		if err := p.take(cfg, listenGiven); err != nil {
 			return nil, err
 		}
+	}
+	if p.handedTLS() != "" && !p.tls.wanted() {
+		return nil, usage("a socket for TLS was handed over and no certificate named: give --tls-cert, or ssl.keyStore.location in the file")
 	}
 	p.opts.Logger = log
 	if err := f.place(p); err != nil {
@@ -97,6 +106,9 @@ func readConfig(name string) (*zoocfg.Config, error) {
 	cfg, err := zoocfg.Parse(name, file)
 	if err != nil {
 		return nil, usage("--config: %w", err)
+	}
+	if info, err := file.Stat(); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o007 != 0 && cfg.Confidential() {
+		cfg.Notes = append(cfg.Notes, zoocfg.Note{Warning: true, Text: "the file holds passwords or digests of them and everybody on this machine may read it: chmod o= it"})
 	}
 	return cfg, nil
 }

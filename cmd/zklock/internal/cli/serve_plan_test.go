@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/cmd/zklock/internal/systemd"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -49,9 +51,9 @@ func TestPlan(t *testing.T) {
 	}{
 		{"--memory", "", "", "127.0.0.1:2181", "", ""},
 		{"--data /d", "", "/d", "127.0.0.1:2181", "", ""},
-		{"", "dataDir=/f", "/f", ":2181", "", ""},
+		{"", "dataDir=/f", "/f", "127.0.0.1:2181", "", ""},
 		{"--data /d", "dataDir=/f\nclientPort=1", "/d", ":1", "", ""},
-		{"--memory", "dataDir=/f", "", ":2181", "", ""},
+		{"--memory", "dataDir=/f", "", "127.0.0.1:2181", "", ""},
 		{"--listen h:9", "dataDir=/f\nclientPort=1", "/f", "h:9", "", ""},
 		{"", "dataDir=/f\nsecureClientPort=2" + tlsKeys, "/f", "", ":2", ""},
 		{"", "dataDir=/f\nclientPort=1\nsecureClientPort=2" + tlsKeys, "/f", ":1", ":2", ""},
@@ -61,8 +63,8 @@ func TestPlan(t *testing.T) {
 		{"--memory --metrics 9", "", "", "127.0.0.1:2181", "", "127.0.0.1:9"},
 		{"--memory --metrics :9", "", "", "127.0.0.1:2181", "", "127.0.0.1:9"},
 		{"--memory --metrics 0.0.0.0:9", "", "", "127.0.0.1:2181", "", "0.0.0.0:9"},
-		{"", "dataDir=/f" + prom, "/f", ":2181", "", "127.0.0.1:7000"},
-		{"--metrics [::1]:8", "dataDir=/f" + prom, "/f", ":2181", "", "[::1]:8"},
+		{"", "dataDir=/f" + prom, "/f", "127.0.0.1:2181", "", "127.0.0.1:7000"},
+		{"--metrics [::1]:8", "dataDir=/f" + prom, "/f", "127.0.0.1:2181", "", "[::1]:8"},
 	} {
 		p, err := planned(t, tt.args, tt.cfg)
 		if err != nil {
@@ -89,6 +91,52 @@ func TestPlanTakesTheOptions(t *testing.T) {
 	}
 	if _, err := planned(t, "--data /d", "SASLAuthenticationProvider.superPassword=c"); code(err) != exitUsage || strings.Contains(err.Error(), "=c") {
 		t.Errorf("a password for nobody: %v", err)
+	}
+}
+
+// TestReadableSecrets: a file with passwords that everybody may read is warned
+// about, others are not.
+func TestReadableSecrets(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		mode os.FileMode
+		want bool
+	}{
+		{"ssl.keyStore.password=hunter2", 0o644, true}, {"ssl.keyStore.password=hunter2", 0o640, false}, {"tickTime=2000", 0o644, false},
+	} {
+		name := filepath.Join(t.TempDir(), "zoo.cfg")
+		if err := os.WriteFile(name, []byte(tt.text), tt.mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(name, tt.mode); err != nil {
+			t.Fatal(err)
+		}
+		cfg, err := readConfig(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := len(cfg.Notes) == 1 && strings.Contains(cfg.Notes[0].Text, "everybody on this machine"); got != tt.want {
+			t.Errorf("%q with mode %v: notes %+v", tt.text, tt.mode, cfg.Notes)
+		}
+	}
+}
+
+// TestHandedTLSWithoutCertificate: such a socket cannot be served.
+func TestHandedTLSWithoutCertificate(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	sockets := []systemd.Socket{{Name: socketTLS, Listener: ln}}
+	f := serveFlags{listen: "127.0.0.1:2181", memory: true, log: logFlags{format: "text", level: "error"}}
+	if _, err := f.planWith(sockets, false); code(err) != exitUsage || !strings.Contains(err.Error(), "--tls-cert") {
+		t.Errorf("%v, want a word on --tls-cert", err)
+	}
+	f.tls.cert = "c.pem"
+	p, err := f.planWith(sockets, false)
+	if err != nil || p.tls.Listen != ln.Addr().String() || p.listen != "" {
+		t.Errorf("%+v, %v", p, err)
 	}
 }
 

@@ -52,8 +52,7 @@ func (p *plan) serve() error {
 	if err != nil {
 		return err
 	}
-	r := &running{plan: p, server: server, signals: make(chan os.Signal, 2)}
-	signal.Notify(r.signals, os.Interrupt, syscall.SIGTERM)
+	r := &running{plan: p, server: server, signals: endSignals()}
 	defer signal.Stop(r.signals)
 	listeners, page, err := p.listeners(config)
 	if err != nil {
@@ -61,6 +60,20 @@ func (p *plan) serve() error {
 	}
 	r.begin(listeners, page)
 	return r.wait()
+}
+
+// endSignals makes the channel of the signals that end a server: also that of a
+// terminal that is gone, unless nohup or the like has it ignored. Who read the
+// log and went away does not end it.
+func endSignals() chan os.Signal {
+	signals := make(chan os.Signal, 2)
+	ignored := signal.Ignored(syscall.SIGHUP)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !ignored {
+		signal.Notify(signals, syscall.SIGHUP)
+	}
+	ignoreBrokenPipes()
+	return signals
 }
 
 // summary logs what the server is to be. None of it is a secret.
@@ -171,10 +184,12 @@ func (r *running) notify(word string) {
 // once with a second signal.
 func (r *running) wait() error {
 	var failed error
+	byItself := false
 	why := "a listener or the server failed"
 	select {
 	case failed = <-r.ended:
 	case <-r.server.Done():
+		byItself = true
 	case s := <-r.signals:
 		why = s.String()
 	}
@@ -197,6 +212,13 @@ func (r *running) wait() error {
 		_ = r.page.Close() // scrapes under way are of no use any more
 	}
 	r.tasks.Wait()
+	if failed == nil && byItself {
+		failed = r.failure()
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		r.plan.log.Warn("clients that did not take their answers were cut off, and no last snapshot was written; what was acknowledged is on disk", "after", controlTime)
+		err = nil
+	}
 	st := r.server.Stats()
 	r.plan.log.Info("stopped", "uptime", st.Uptime.Round(time.Millisecond), "sessions", st.Sessions, "zxid", fmt.Sprintf("%#x", st.Zxid))
 	select {
@@ -205,6 +227,22 @@ func (r *running) wait() error {
 		return &exitError{Code: exitSignal + signalNumber(s)}
 	default:
 		return errors.Join(failed, err)
+	}
+}
+
+// failure is the first error among the ends of the listeners that is none of
+// the server's own end: why it ended by itself. It is called once all have
+// ended.
+func (r *running) failure() error {
+	for {
+		select {
+		case err := <-r.ended:
+			if !errors.Is(err, zkserver.ErrServerClosed) && !errors.Is(err, http.ErrServerClosed) {
+				return err
+			}
+		default:
+			return nil
+		}
 	}
 }
 

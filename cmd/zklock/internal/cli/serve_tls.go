@@ -118,7 +118,7 @@ func (t serveTLS) listeners(plain string, c *tls.Config) (all []net.Listener, er
 // listenAt listens at HOST:PORT or unix:/PATH.
 func listenAt(address string) (net.Listener, error) {
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
-		return net.Listen("unix", path)
+		return listenUnix(path)
 	}
 	return net.Listen("tcp", address)
 }

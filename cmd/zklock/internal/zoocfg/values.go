@@ -44,15 +44,12 @@ func boolean(value string) (bool, error) {
 	return false, fmt.Errorf("%.100q is neither true nor false", value)
 }
 
-// absolute refuses a path that would depend on where the server starts.
+// absolute makes a path one that no longer depends on where the server runs.
 func absolute(value string) (string, error) {
-	if !filepath.IsAbs(value) {
-		return "", fmt.Errorf("%.200q is not an absolute path", value)
-	}
-	if strings.ContainsRune(value, 0) {
+	if value == "" || strings.ContainsRune(value, 0) {
 		return "", fmt.Errorf("%.200q is no path", value)
 	}
-	return filepath.Clean(value), nil
+	return filepath.Abs(value)
 }
 
 // host checks the form of an address to listen at.

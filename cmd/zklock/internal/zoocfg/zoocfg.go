@@ -13,6 +13,7 @@
 package zoocfg
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -58,6 +59,7 @@ type Config struct {
 	schemes      []string
 	sawWhitelist bool
 	superSecret  string
+	confidential bool
 }
 
 // Note is a remark about a line of the file. Its text has nothing in it that a
@@ -69,7 +71,9 @@ type Note struct {
 }
 
 // Listen is the plain address to listen at, host:port: port 2181 where the file
-// names no port at all, empty where it names one for TLS alone.
+// names no port at all, and then only at the loopback unless it names an address,
+// for ZooKeeper itself would listen nowhere; empty where it names a port for TLS
+// alone.
 func (c *Config) Listen() string {
 	switch {
 	case c.ClientPort != 0:
@@ -77,7 +81,7 @@ func (c *Config) Listen() string {
 	case c.SecurePort != 0:
 		return ""
 	}
-	return net.JoinHostPort(c.ClientAddress, "2181")
+	return net.JoinHostPort(cmp.Or(c.ClientAddress, "127.0.0.1"), "2181")
 }
 
 // Secure is the address for TLS, empty for none.
@@ -92,6 +96,10 @@ func (c *Config) Secure() string {
 // from SASLAuthenticationProvider.superPassword; empty for none.
 func (c *Config) SuperPassword() string { return c.superSecret }
 
+// Confidential reports whether the file holds what others must not read: a
+// password, or a digest that passwords can be tried on.
+func (c *Config) Confidential() bool { return c.confidential }
+
 // Parse reads a file. name is for messages only.
 func Parse(name string, r io.Reader) (*Config, error) {
 	fail := func(err error) (*Config, error) {
@@ -104,7 +112,8 @@ func Parse(name string, r io.Reader) (*Config, error) {
 	if len(text) > maxFile {
 		return fail(fmt.Errorf("it is longer than %d bytes", maxFile))
 	}
-	list, err := properties(string(text))
+	// Editors of Windows begin a file with a mark that ZooKeeper trips over.
+	list, err := properties(strings.TrimPrefix(string(text), "\ufeff"))
 	if err != nil {
 		return fail(err)
 	}
@@ -156,6 +165,9 @@ func (c *Config) set(k *known, p property) error {
 	if err := ensembleKey(key, value); err != nil {
 		return err
 	}
+	if isSecret(key) && value != "" {
+		c.confidential = true
+	}
 	if set, ok := k.keys[key]; ok {
 		return set(c, p.line, value)
 	}
@@ -182,6 +194,12 @@ func (c *Config) set(k *known, p property) error {
 	}
 	c.note(Note{Line: p.line, Warning: true, Text: text})
 	return nil
+}
+
+// isSecret reports whether a key's value is one that others must not read.
+func isSecret(key string) bool {
+	lower := strings.ToLower(key)
+	return strings.HasSuffix(lower, "password") || strings.HasSuffix(lower, "superdigest")
 }
 
 // ensembleKey refuses keys that make the server one of several.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -33,6 +34,11 @@ func TestServerOptions(t *testing.T) {
 		"nio.sessionlessCnxnTimeout=5000": {HandshakeTimeout: 5 * time.Second},
 		"maxClientCnxns=7":                {MaxClientConns: 7},
 		"maxClientCnxns=0":                {MaxClientConns: -1},
+		"maxClientCnxns=-1":               {MaxClientConns: -1},
+		"maxCnxns=-1":                     {},
+		"\ufefftickTime=4000\r\n":         {TickTime: 4 * time.Second},
+		"tickTime = 4000\t \r":            {TickTime: 4 * time.Second},
+		"jute.maxbuffer=0X9FFFFF":         {MaxFrame: 0x9fffff},
 		"maxCnxns=1000":                   {MaxConns: 1000},
 		"jute.maxbuffer=0xfffff":          {MaxFrame: 0xfffff},
 		"jute.maxbuffer=4194304":          {MaxFrame: 4 << 20},
@@ -63,6 +69,9 @@ func TestServerOptions(t *testing.T) {
 			AuthProviders: []string{"sasl", "x509"}},
 		"DigestAuthenticationProvider.digestAlg=SHA1": {},
 	} {
+		if want.TickTime == 0 {
+			want.TickTime = 3 * time.Second // that of a file that does not say
+		}
 		if got := parse(t, in).Server; !reflect.DeepEqual(got, want) {
 			t.Errorf("%q:\ngot  %+v\nwant %+v", in, got, want)
 		}
@@ -73,13 +82,13 @@ func TestServerOptions(t *testing.T) {
 func TestAddresses(t *testing.T) {
 	const store = "\nssl.keyStore.location=/k.pem\nssl.trustStore.location=/t.pem"
 	for in, want := range map[string][2]string{
-		"":                                     {":2181", ""},
+		"":                                     {"127.0.0.1:2181", ""},
 		"clientPortAddress=::1\nclientPort=99": {"[::1]:99", ""},
 		"clientPortAddress=[::1]":              {"[::1]:2181", ""},
 		"clientPort=1\nclientPortAddress=a.b":  {"a.b:1", ""},
 		"secureClientPort=2281" + store:        {"", ":2281"},
 		"clientPort=1\nsecureClientPort=2\nsecureClientPortAddress=h" + store: {":1", "h:2"},
-		"secureClientPort=0\nclientPort=0":                                    {":2181", ""},
+		"secureClientPort=0\nclientPort=0":                                    {"127.0.0.1:2181", ""},
 	} {
 		c := parse(t, in)
 		if c.Listen() != want[0] || c.Secure() != want[1] {
@@ -165,6 +174,33 @@ func TestNotes(t *testing.T) {
 	}
 }
 
+// TestRelative: a path that depends on where the server was started is taken, as
+// in ZooKeeper, and shown in full.
+func TestRelative(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	c := parse(t, "dataDir=./data\njava.security.auth.login.config=jaas.conf")
+	if c.Server.DataDir != filepath.Join(dir, "data") || c.JAAS != filepath.Join(dir, "jaas.conf") {
+		t.Errorf("data in %q, users in %q", c.Server.DataDir, c.JAAS)
+	}
+	if len(c.Notes) != 2 || !c.Notes[0].Warning || !strings.Contains(c.Notes[0].Text, filepath.Join(dir, "data")) {
+		t.Errorf("%+v", c.Notes)
+	}
+}
+
+// TestConfidential: which files others must not read.
+func TestConfidential(t *testing.T) {
+	for in, want := range map[string]bool{
+		"tickTime=2000": false, "ssl.keyStore.password=": false, "ssl.keyStore.passwordPath=/p": false,
+		"ssl.keyStore.password=x": true, "zookeeper.ssl.trustStore.password=x": true, "ssl.quorum.keyStore.password=x": true,
+		"DigestAuthenticationProvider.superDigest=super:a=": true, "SASLAuthenticationProvider.superPassword=x": true,
+	} {
+		if got := parse(t, in).Confidential(); got != want {
+			t.Errorf("%q: %v", in, got)
+		}
+	}
+}
+
 func TestParseErrors(t *testing.T) {
 	for _, tt := range []struct{ in, want string }{
 		{"\nserver.1=zk1:2888:3888", "line 2: server.1: this server is one node"},
@@ -178,7 +214,7 @@ func TestParseErrors(t *testing.T) {
 		{"jute.maxbuffer=0x+1", "whole number"},
 		{"clientPort=65536", "from 0 to 65535"},
 		{"clientPortAddress=a b", "no address"},
-		{"dataDir=data", "not an absolute path"},
+		{"dataDir=", "no path"},
 		{"dataDir=/a\\u0000b", "no path"},
 		{"extendedTypesEnabled=maybe", "neither true nor false"},
 		{"DigestAuthenticationProvider.superDigest=hunter2", "super:BASE64"},
