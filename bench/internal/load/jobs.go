@@ -2,6 +2,7 @@ package load
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"strconv"
 
@@ -13,6 +14,8 @@ import (
 // own, with one request under way.
 type Pairs struct {
 	paths   []string
+	creates [][]byte // the requests, each but for its xid
+	deletes [][]byte
 	created []bool  // whether the node is there
 	zxids   []int64 // of each client's last write
 	Writes  int     // that were answered
@@ -20,9 +23,14 @@ type Pairs struct {
 
 // NewPairs makes the job for a number of clients, with nodes below parent.
 func NewPairs(parent string, clients int) *Pairs {
-	p := &Pairs{paths: make([]string, clients), created: make([]bool, clients), zxids: make([]int64, clients)}
+	p := &Pairs{
+		paths: make([]string, clients), creates: make([][]byte, clients), deletes: make([][]byte, clients),
+		created: make([]bool, clients), zxids: make([]int64, clients),
+	}
 	for i := range p.paths {
 		p.paths[i] = parent + "/c" + strconv.Itoa(i)
+		p.creates[i] = wire.AppendRequest(nil, 0, wire.OpCreate, createRequest(p.paths[i], nil))
+		p.deletes[i] = wire.AppendRequest(nil, 0, wire.OpDelete, &wire.DeleteRequest{Path: p.paths[i], Version: -1})
 	}
 	return p
 }
@@ -31,11 +39,20 @@ func NewPairs(parent string, clients int) *Pairs {
 func (p *Pairs) Next(i int, xid int32, last bool, b []byte) ([]byte, bool) {
 	switch {
 	case p.created[i]:
-		return wire.AppendRequest(b, xid, wire.OpDelete, &wire.DeleteRequest{Path: p.paths[i], Version: -1}), true
+		return appendNumbered(b, p.deletes[i], xid), true
 	case last:
 		return b, false
 	}
-	return wire.AppendRequest(b, xid, wire.OpCreate, createRequest(p.paths[i], nil)), true
+	return appendNumbered(b, p.creates[i], xid), true
+}
+
+// appendNumbered appends a request that was encoded before, with its own xid,
+// which is the first thing behind the length.
+func appendNumbered(b, frame []byte, xid int32) []byte {
+	start := len(b)
+	b = append(b, frame...)
+	binary.BigEndian.PutUint32(b[start+4:], uint32(xid))
+	return b
 }
 
 // Check implements [Job]: every write succeeds, and later ones have higher ids.
@@ -55,19 +72,21 @@ func (p *Pairs) Check(i int, h wire.ReplyHeader, _ []byte) error {
 
 // Reads is the job of reading one node's data over and over.
 type Reads struct {
-	path string
-	data []byte
+	frame []byte // the request, but for its xid
+	data  []byte
 }
 
 // NewReads makes the job for a node with the given data.
-func NewReads(path string, data []byte) *Reads { return &Reads{path: path, data: data} }
+func NewReads(path string, data []byte) *Reads {
+	return &Reads{frame: wire.AppendRequest(nil, 0, wire.OpGetData, &wire.GetDataRequest{Path: path}), data: data}
+}
 
 // Next implements [Job].
 func (r *Reads) Next(_ int, xid int32, last bool, b []byte) ([]byte, bool) {
 	if last {
 		return b, false
 	}
-	return wire.AppendRequest(b, xid, wire.OpGetData, &wire.GetDataRequest{Path: r.path}), true
+	return appendNumbered(b, r.frame, xid), true
 }
 
 // Check implements [Job]: every answer has the data.

@@ -34,6 +34,7 @@ type Job interface {
 type Group struct {
 	members []*member
 	epoll   int
+	events  [128]syscall.EpollEvent
 	buf     []byte
 }
 
@@ -197,7 +198,7 @@ func (r *run) next(i int, m *member, last bool) error {
 	m.xid++
 	m.sent = time.Now()
 	// One small request on an empty socket: it always fits.
-	if n, err := syscall.Write(m.fd, m.out); err != nil || n < len(m.out) {
+	if n, err := send(m.fd, m.out); err != nil || n < len(m.out) {
 		return fmt.Errorf("load: %d of %d bytes written: %w", n, len(m.out), err)
 	}
 	return nil
@@ -205,9 +206,8 @@ func (r *run) next(i int, m *member, last bool) error {
 
 // wait reads what has arrived.
 func (r *run) wait() error {
-	var events [128]syscall.EpollEvent
-	n, err := syscall.EpollWait(r.epoll, events[:], int(silence.Milliseconds()))
-	if errors.Is(err, syscall.EINTR) {
+	n, err := await(r.epoll, r.events[:], int(silence.Milliseconds()))
+	if interrupted(err) {
 		return nil
 	}
 	if err != nil {
@@ -216,7 +216,7 @@ func (r *run) wait() error {
 	if n == 0 {
 		return fmt.Errorf("%w: none for %v, %d clients wait", ErrAnswer, silence, r.busy)
 	}
-	for _, e := range events[:n] {
+	for _, e := range r.events[:n] {
 		if err := r.read(int(e.Fd)); err != nil {
 			return err
 		}
@@ -227,7 +227,7 @@ func (r *run) wait() error {
 // read takes what one client was sent.
 func (r *run) read(i int) error {
 	m := r.members[i]
-	n, err := syscall.Read(m.fd, r.buf)
+	n, err := receive(m.fd, r.buf)
 	if errors.Is(err, syscall.EAGAIN) {
 		return nil
 	}
