@@ -265,3 +265,38 @@ func TestLongLists(t *testing.T) {
 	}
 	p.want(p.mkACL("/b", manyACLs(maxACL+1)...), wire.ErrInvalidACL, "a list too long")
 }
+
+// TestLowerLimits opens what was made under higher limits: all of it is there, and
+// can be made less.
+func TestLowerLimits(t *testing.T) {
+	w := newWorld(t, Config{})
+	p := w.dial()
+	for i := range 20 {
+		p.mk(fmt.Sprint("/n", i), wire.ModePersistent)
+		w.dial()
+	}
+	p.want(p.mkACL("/l", append(manyACLs(200), openACL()...)...), wire.ErrOK, "a long list")
+	low := Config{MaxNodes: 1, MaxData: 1, MaxSessions: 1, MaxFrame: 64, MaxWatches: 1}
+	replayed, restored := New(low), New(low)
+	for _, rec := range w.logged {
+		if err := replayed.Replay(rec); err != nil {
+			t.Fatalf("replay: %v", err)
+		}
+	}
+	if err := restored.Restore(w.tree.AppendSnapshot(nil)); err != nil {
+		t.Fatalf("restore: %v", err)
+	}
+	if want := w.tree.Hash(); replayed.Hash() != want || restored.Hash() != want {
+		t.Fatal("another state")
+	}
+	w.tree, w.shadow = replayed, restored
+	w.tree.StartClocks(w.now)
+	p = w.dialRaw(&wire.ConnectRequest{SessionID: p.session, Password: p.password, Timeout: 10_000})
+	if p.session == 0 {
+		t.Fatal("a session that was there can't be resumed")
+	}
+	p.want(p.set("/n0", "", -1), wire.ErrOK, "less data")
+	p.want(p.remove("/n0", -1), wire.ErrOK, "a deletion")
+	p.want(p.set("/n1", "more", -1), wire.ErrQuotaExceeded, "more data")
+	w.check()
+}
