@@ -98,7 +98,9 @@ type Options struct {
 	MaxSessions int
 
 	// MaxReply bounds the bytes of one reply. 0 means 64 MiB. A longer one, such as
-	// the list of millions of children, is replaced by the error QuotaExceeded.
+	// the list of millions of children, is replaced by the error QuotaExceeded;
+	// replies to writes are not. A multi is refused with that error if persistent
+	// watches would hear of its changes in more than eight times as many bytes.
 	MaxReply int
 
 	// KeepAlive is after how long a silence TCP asks a client's machine whether it

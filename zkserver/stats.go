@@ -116,7 +116,7 @@ type ConnectionsCut struct {
 type LimitRefusals struct {
 	Watches, Nodes, Data int64 // Options.MaxWatches and MaxWatchesPerConn, MaxNodes, MaxData
 	Sessions             int64 // Options.MaxSessions: these are connections
-	Replies              int64 // Options.MaxReply
+	Replies              int64 // Options.MaxReply, multis with too many events among them
 }
 
 // Stats returns the counters. It waits for the batch under way, and returns

@@ -102,8 +102,9 @@ type Config struct {
 	// MaxSessions bounds the sessions; below 1 means 1,000,000. A client that
 	// would get one more is closed without an answer.
 	MaxSessions int
-	// MaxReply bounds the bytes of one answer; below 1 means 64 MiB. A longer
-	// one is answered with ErrQuotaExceeded.
+	// MaxReply bounds the bytes of the answer to a read; below 1 means 64 MiB. A
+	// longer one is answered with ErrQuotaExceeded, and so is a multi of whose changes
+	// lasting watches would hear in more than eight times as many.
 	MaxReply int
 	// Rand gives session passwords; nil means crypto/rand. A Rand that fails
 	// makes Connect refuse new sessions.

@@ -232,6 +232,19 @@ func TestMaxReply(t *testing.T) {
 	wantTally(t, "replies", w.tree.Tallies().RefusedReplies, 4)
 }
 
+// What was done is not answered by an error, however long the answer.
+func TestWritesAreAnswered(t *testing.T) {
+	p := newWorld(t, Config{MaxReply: 100}).dial()
+	path := "/" + strings.Repeat("n", 200)
+	if got := p.mk(path, wire.ModePersistent); got != path {
+		t.Errorf("created %q", got)
+	}
+	var resp wire.MultiResponse
+	p.want(p.ask(wire.OpMulti, &wire.MultiRequest{Ops: []wire.MultiOp{opCreate(path+"1", 0), opCreate(path+"2", 0)}}, &resp), wire.ErrOK, "multi")
+	_, err := p.children("/", false)
+	p.want(err, wire.ErrQuotaExceeded, "a read")
+}
+
 func TestIdentitiesAreBounded(t *testing.T) {
 	w := newWorld(t, Config{})
 	p := w.dial()

@@ -24,7 +24,11 @@ func (t *Tree) multi(c *conn, m *wire.MultiRequest, now Now, out *Out) (wire.Rec
 			return failedMulti(len(m.Ops), i, err), wire.ErrOK
 		}
 	}
-	if i, err := t.roomForMulti(x.subs); err != wire.ErrOK {
+	i, err := t.roomForMulti(x.subs)
+	if err == wire.ErrOK {
+		i, err = t.roomForEvents(x.subs)
+	}
+	if err != wire.ErrOK {
 		t.fail(err, now, out)
 		return failedMulti(len(m.Ops), i, err), wire.ErrOK
 	}

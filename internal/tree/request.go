@@ -58,7 +58,7 @@ func (t *Tree) Request(id ConnID, frame []byte, now Now, out *Out) {
 	default:
 		if isWrite(h.Op) {
 			rec, err := t.write(c, h.Op, r, now, out)
-			t.reply(c, h.Xid, err, rec, out)
+			t.answer(c, h.Xid, err, rec, out)
 			return
 		}
 		rec, err := t.read(c, h.Op, r)
@@ -118,20 +118,25 @@ func (t *Tree) read(c *conn, op wire.OpCode, r *jute.Reader) (wire.Record, wire.
 	return nil, errUnknown
 }
 
-// reply answers with the last transaction's id in the header; an answer with an
+// reply is answer for what changed nothing: where that gets too long, an error says
+// so instead. Of a write it would say that it was not done.
+func (t *Tree) reply(c *conn, xid int32, err wire.ErrCode, rec wire.Record, out *Out) {
+	if err == wire.ErrOK && replySize(rec) > t.cfg.MaxReply {
+		t.tallies.RefusedReplies++
+		err = wire.ErrQuotaExceeded
+	}
+	t.answer(c, xid, err, rec, out)
+}
+
+// answer answers with the last transaction's id in the header; an answer with an
 // error has no body. For a write that id is its own. For a read it is what the
 // client has seen with it: no server that knows less may take the client on.
-func (t *Tree) reply(c *conn, xid int32, err wire.ErrCode, rec wire.Record, out *Out) {
-	h := wire.ReplyHeader{Xid: xid, Zxid: t.zxid, Err: err}
+func (t *Tree) answer(c *conn, xid int32, err wire.ErrCode, rec wire.Record, out *Out) {
 	if err != wire.ErrOK {
 		rec = nil
 	}
-	size := replySize(rec)
-	if size > t.cfg.MaxReply {
-		t.tallies.RefusedReplies++
-		h.Err, rec, size = wire.ErrQuotaExceeded, nil, 0
-	}
-	out.frame(c, wire.AppendReply(make([]byte, 0, size), h, rec))
+	h := wire.ReplyHeader{Xid: xid, Zxid: t.zxid, Err: err}
+	out.frame(c, wire.AppendReply(make([]byte, 0, replySize(rec)), h, rec))
 }
 
 // replySize is about how long the frame of an answer gets: enough for one

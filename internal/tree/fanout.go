@@ -1,0 +1,70 @@
+package tree
+
+import (
+	"strings"
+
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// fanOutFactor is how many times Config.MaxReply the events of one multi may take.
+const fanOutFactor = 8
+
+// eventCost is what an event takes besides its path until it is written.
+const eventCost = 100
+
+// roomForEvents is whether the events of a multi stay within bounds. One request
+// may change a node forty thousand times, and as many clients may watch it that
+// the events of it fill the memory. Watches that are used up are not counted:
+// there is an end to them. With an error comes the operation to blame.
+func (t *Tree) roomForEvents(subs []txn) (int, wire.ErrCode) {
+	if t.watches.total == 0 {
+		return 0, wire.ErrOK
+	}
+	size := 0
+	known := make(map[string]int, len(subs))
+	for i := range subs {
+		x := &subs[i]
+		if x.path == "" {
+			continue // of a check
+		}
+		n, ok := known[x.path]
+		if !ok {
+			n = t.watches.audience(x.path)
+			known[x.path] = n
+		}
+		if size += n * (eventCost + len(x.path)); size > fanOutFactor*t.cfg.MaxReply {
+			t.tallies.RefusedReplies++
+			return i, wire.ErrQuotaExceeded
+		}
+	}
+	return 0, wire.ErrOK
+}
+
+// audience is about how many lasting watches hear of a change of the node at path
+// or of its parent's children.
+func (w *watchTable) audience(path string) int {
+	n := w.lasting(path, dataPersistent|dataRecursive)
+	for at := path; at != rootPath; {
+		parent := at[:max(strings.LastIndexByte(at, '/'), 1)]
+		bits := dataRecursive
+		if at == path {
+			bits |= childPersistent
+		}
+		n += w.lasting(parent, bits)
+		if at = parent; w.recursive == 0 {
+			break
+		}
+	}
+	return n
+}
+
+// lasting counts the connections that have one of bits on path.
+func (w *watchTable) lasting(path string, bits watchBits) int {
+	n := 0
+	for _, e := range w.byPath[path] {
+		if e.bits&bits != 0 {
+			n++
+		}
+	}
+	return n
+}

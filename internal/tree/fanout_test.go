@@ -1,0 +1,82 @@
+package tree
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// setOps is a multi that changes a node n times.
+func setOps(path string, n int) *wire.MultiRequest {
+	m := new(wire.MultiRequest)
+	for range n {
+		m.Ops = append(m.Ops, wire.MultiOp{Op: wire.OpSetData, Req: &wire.SetDataRequest{Path: path, Version: -1}})
+	}
+	return m
+}
+
+// A multi is refused if its events would take more room than there is for them,
+// whoever is to hear of it and from where. Nothing of it is done.
+func TestEventsOfAMultiAreBounded(t *testing.T) {
+	const watchers, room = 10, fanOutFactor * 1000 / (eventCost + len("/a/b"))
+	for _, tt := range []struct {
+		name  string
+		watch func(p *peer) wire.ErrCode
+		most  int // changes of /a/b that go at a time
+	}{
+		{"the node", func(p *peer) wire.ErrCode { return p.lasting("/a/b", wire.AddWatchPersistent) }, room / watchers},
+		{"a tree", func(p *peer) wire.ErrCode { return p.lasting("/", wire.AddWatchPersistentRecursive) }, room / watchers},
+		{"once", func(p *peer) wire.ErrCode { _, _, err := p.get("/a/b", true); return err }, 1000},
+		{"elsewhere", func(p *peer) wire.ErrCode { return p.lasting("/c", wire.AddWatchPersistentRecursive) }, 1000},
+	} {
+		w := newWorld(t, Config{MaxReply: 1000})
+		writer := w.dial()
+		writer.mk("/a", 0)
+		writer.mk("/a/b", 0)
+		writer.mk("/c", 0)
+		for range watchers {
+			p := w.dial()
+			p.want(tt.watch(p), wire.ErrOK, tt.name)
+		}
+		for _, n := range []int{tt.most, tt.most + 1} {
+			_, before, _ := w.tree.Get("/a/b")
+			writer.want(writer.ask(wire.OpMulti, setOps("/a/b", n), new(wire.MultiResponse)), wire.ErrOK, "multi")
+			_, after, _ := w.tree.Get("/a/b")
+			done := after.Version != before.Version
+			if want := n <= tt.most || tt.most == 1000; done != want {
+				t.Errorf("%s: %d changes: done is %v", tt.name, n, done)
+			}
+		}
+		w.check()
+	}
+}
+
+// The operation that is one too many is the one with the error, and deletions and
+// creations count for those who watch the parent.
+func TestFanOutIsBlamed(t *testing.T) {
+	w := newWorld(t, Config{MaxReply: 1000})
+	p := w.dial()
+	p.mk("/a", 0)
+	for range 20 {
+		q := w.dial()
+		q.want(q.lasting("/a", wire.AddWatchPersistent), wire.ErrOK, "addWatch")
+	}
+	var ops []wire.MultiOp
+	for i := range 5 {
+		ops = append(ops, opCreate(fmt.Sprint("/a/", i), 0))
+	}
+	var resp wire.MultiResponse
+	p.want(p.ask(wire.OpMulti, &wire.MultiRequest{Ops: ops}, &resp), wire.ErrOK, "multi")
+	for i, r := range resp.Results {
+		want := []wire.ErrCode{0, 0, 0, wire.ErrQuotaExceeded, wire.ErrRuntimeInconsistency}[i]
+		if r.Err != want {
+			t.Errorf("operation %d: %s, want %s", i, r.Err.Name(), want.Name())
+		}
+	}
+	wantTally(t, "replies", w.tree.Tallies().RefusedReplies, 1)
+	p.want(p.ask(wire.OpMulti, &wire.MultiRequest{Ops: ops[:3]}, &resp), wire.ErrOK, "a shorter multi")
+	if _, _, ok := w.tree.Get("/a/2"); !ok {
+		t.Error("a multi within the bounds was refused")
+	}
+}
