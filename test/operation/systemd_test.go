@@ -3,9 +3,12 @@ package operation
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zklock/zklock/internal/testcert"
 	"github.com/zklock/zklock/test/zkreal"
 	"github.com/zklock/zklock/zk"
 )
@@ -67,17 +71,6 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// build builds the command and returns its path.
-func build(t *testing.T) string {
-	t.Helper()
-	bin := filepath.Join(t.TempDir(), "zklock")
-	out, err := exec.Command("go", "build", "-o", bin, "github.com/zklock/zklock/cmd/zklock").CombinedOutput()
-	if err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	return bin
-}
-
 // TestSocketActivation has systemd's own tool hold the port and start the
 // command at the first connection, as the socket unit does.
 func TestSocketActivation(t *testing.T) {
@@ -91,7 +84,7 @@ func TestSocketActivation(t *testing.T) {
 	}
 	start(t, c)
 	waitFor(t, path)
-	hold(t, "unix:"+path)
+	hold(t, "unix:"+path, nil)
 	line, err := bufio.NewReader(words).ReadString('\n')
 	if err != nil || line != "serving at unix:"+path+"\n" {
 		t.Errorf("it said %q, %v: want the socket that was handed over, and no other", line, err)
@@ -102,29 +95,44 @@ func TestSocketActivation(t *testing.T) {
 	}
 }
 
+// handedPort is a port of the loopback that is handed over.
+func handedPort(t *testing.T) (addr string, file *os.File) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	if file, err = ln.(*net.TCPListener).File(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	return ln.Addr().String(), file
+}
+
+// handed is the command with sockets handed over as systemd does, under names
+// that are separated by colons. The shell becomes the command, whose process id
+// it knows.
+func handed(t *testing.T, names string, files []*os.File, args ...string) *exec.Cmd {
+	t.Helper()
+	script := fmt.Sprintf(`LISTEN_PID=$$ LISTEN_FDS=%d LISTEN_FDNAMES=%s exec "$0" serve "$@"`, len(files), names)
+	c := exec.Command("sh", append([]string{"-c", script, build(t)}, args...)...)
+	c.ExtraFiles = files
+	return c
+}
+
 // TestNotifyAndHandedPort hands a port over as systemd does and listens to what
 // is notified.
 func TestNotifyAndHandedPort(t *testing.T) {
-	bin, dir := build(t), t.TempDir()
+	dir := t.TempDir()
 	notify, err := net.ListenPacket("unixgram", filepath.Join(dir, "notify"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer notify.Close()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	file, err := ln.(*net.TCPListener).File()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	// The shell becomes the command, whose process id it knows.
-	c := exec.Command("sh", "-c", `LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=client exec "$0" serve --data "$1"`, bin, filepath.Join(dir, "data"))
+	addr, file := handedPort(t)
+	c := handed(t, "client", []*os.File{file}, "--data", filepath.Join(dir, "data"))
 	c.Env = append(os.Environ(), "NOTIFY_SOCKET="+notify.LocalAddr().String(), "WATCHDOG_USEC=200000")
-	c.ExtraFiles = []*os.File{file}
 	start(t, c)
 	heard := func() string {
 		t.Helper()
@@ -144,7 +152,7 @@ func TestNotifyAndHandedPort(t *testing.T) {
 	if word := heard(); word != "WATCHDOG=1" {
 		t.Errorf("then %q was notified", word)
 	}
-	hold(t, ln.Addr().String())
+	hold(t, addr, nil)
 	if err := c.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -160,31 +168,52 @@ func TestNotifyAndHandedPort(t *testing.T) {
 	}
 }
 
-// TestSecondSignal: the first waits for a client that reads nothing, the second
-// does not.
-func TestSecondSignal(t *testing.T) {
-	bin, dir := build(t), t.TempDir()
-	path := filepath.Join(dir, "s")
-	c := exec.Command(bin, "serve", "--memory", "--listen", "unix:"+path)
+// TestSocketsByName hands three over, of which two have names with a meaning.
+func TestSocketsByName(t *testing.T) {
+	ca := testcert.New(t, "ca")
+	cert := testcert.Write(t, t.TempDir(), "server.pem", ca.Server("127.0.0.1").Both())[0]
+	plain, plainFile := handedPort(t)
+	secure, secureFile := handedPort(t)
+	page, pageFile := handedPort(t)
+	// The metrics go to the socket rather than to the port of the flag.
+	c := handed(t, "metrics:unheard:tls", []*os.File{pageFile, plainFile, secureFile}, "--memory", "--tls-cert", cert, "--metrics", "127.0.0.1:1")
 	start(t, c)
-	waitFor(t, path)
-	hold(t, "unix:"+path)
-	for range 2 {
-		if err := c.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
-			t.Fatal(err)
-		}
+	hold(t, plain, nil)
+	hold(t, secure, &tls.Config{RootCAs: ca.Pool()})
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+page+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
 	}
-	err := c.Wait()
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if body, err := io.ReadAll(resp.Body); err != nil || !strings.Contains(string(body), "\nglobal_sessions 2\n") {
+		t.Errorf("the metrics: %v\n%s", err, body)
+	}
+	end(t, c)
+}
+
+// TestSocketForTLSWithoutCertificate: it is refused rather than left to fail at
+// each client.
+func TestSocketForTLSWithoutCertificate(t *testing.T) {
+	_, file := handedPort(t)
+	out, err := handed(t, "tls", []*os.File{file}, "--memory").CombinedOutput()
 	var exit *exec.ExitError
-	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 128+int(syscall.SIGTERM)) {
-		t.Errorf("it ended with %v, want 0 where it was quick, or %d", err, 128+int(syscall.SIGTERM))
+	if !errors.As(err, &exit) || exit.ExitCode() != 2 || !strings.Contains(string(out), "--tls-cert") {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 
 // start starts a command that the test's end kills if it is still there.
 func start(t *testing.T, c *exec.Cmd) {
 	t.Helper()
-	c.Stderr = t.Output()
+	if c.Stderr == nil {
+		c.Stderr = t.Output()
+	}
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -221,16 +250,16 @@ func waitFor(t *testing.T, path string) {
 }
 
 // hold makes an ephemeral node at a server, as a lock does.
-func hold(t *testing.T, servers string) {
+func hold(t *testing.T, servers string, config *tls.Config) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	c, err := zk.Dial(ctx, servers, nil)
+	c, err := zk.Dial(ctx, servers, &zk.Options{TLS: config})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	if _, _, err := c.Create(ctx, fmt.Sprintf("/held-%d", os.Getpid()), nil, nil, zk.ModeEphemeral); err != nil {
+	if _, _, err := c.Create(ctx, "/held-", nil, nil, zk.ModeEphemeralSequential); err != nil {
 		t.Fatal(err)
 	}
 }

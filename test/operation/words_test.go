@@ -19,7 +19,11 @@ import (
 	"github.com/zklock/zklock/zkserver"
 )
 
-func TestMain(m *testing.M) { os.Exit(zkreal.Main(m)) }
+func TestMain(m *testing.M) {
+	code := zkreal.Main(m)
+	_ = os.RemoveAll(command.dir)
+	os.Exit(code)
+}
 
 // patience bounds what is waited for.
 const patience = time.Minute
