@@ -108,7 +108,8 @@ func (s *Server) reportRecovery(found *wal.Recovered) {
 		s.log.Warn("a damaged snapshot was passed over; the log covers what it held", "error", err)
 	}
 	if found.Torn != nil {
-		s.log.Warn("the log's end was unfinished, as after a crash; nothing acknowledged was in it", "torn", found.Torn.String())
+		s.log.Warn("the log's end was unfinished, as after a crash; nothing acknowledged was in it, unless the disk damaged it since",
+			"torn", found.Torn.String())
 	}
 	if s.opts.NoSync {
 		s.log.Warn("the log is not synced: a loss of power loses what was acknowledged, and locks can be held twice after it; "+

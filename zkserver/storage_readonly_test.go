@@ -82,7 +82,7 @@ func faultyLife(t *testing.T, fault func(memfs.Op) memfs.Fault) (outcome string)
 			t.Errorf("the start: %v", err)
 		}
 	} else {
-		acknowledged, refused, outcome = writeSome(t, s)
+		acknowledged, refused, outcome = writeSome(t, s, "/n")
 		if err := s.Shutdown(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -105,8 +105,8 @@ func faultyLife(t *testing.T, fault func(memfs.Op) memfs.Fault) (outcome string)
 	return outcome
 }
 
-// writeSome writes to a server and says what came of it.
-func writeSome(t *testing.T, s *Server) (acknowledged, refused []string, outcome string) {
+// writeSome makes nodes whose names begin with prefix and says what came of it.
+func writeSome(t *testing.T, s *Server, prefix string) (acknowledged, refused []string, outcome string) {
 	outcome = "unharmed"
 	var c *raw
 	for i := range 40 {
@@ -117,7 +117,7 @@ func writeSome(t *testing.T, s *Server) (acknowledged, refused []string, outcome
 				continue
 			}
 		}
-		path := fmt.Sprintf("/n%d", i)
+		path := fmt.Sprintf("%s%d", prefix, i)
 		switch err := c.attempt(path); {
 		case err == nil && c.session.ReadOnly:
 			t.Errorf("%s was acknowledged by a read-only server", path)

@@ -21,7 +21,8 @@ type Recovered struct {
 	// LastIndex is the index of the last record, 0 if there is none at all.
 	LastIndex uint64
 	// Torn is what a crash left unfinished at the log's end and Open cut
-	// off, nil if nothing. Nothing in it was acknowledged.
+	// off, nil if nothing. Nothing in it was acknowledged, unless it was sound
+	// once and damaged from outside: see the package's comment.
 	Torn *Torn
 	// BadSnapshots says which newer snapshots were damaged and passed over;
 	// the log covers what was in them. They go with the next snapshot.
