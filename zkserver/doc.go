@@ -56,6 +56,28 @@
 // MaxOutstandingBytes, and MaxFrame for each connection that sends a large request
 // slowly; the collector wants as much again unless GOMEMLIMIT bounds it.
 //
+// # Four-letter words
+//
+// The answers are those of ZooKeeper 3.8 line by line, over TLS too where the port
+// speaks it. What differs, and why:
+//
+//   - gtmk, stmk and hash, about Java's tracing and a history of digests, are no
+//     words here: who asks them is closed without an answer.
+//   - An Options.FourLetterWords that is empty and not nil allows none, not even
+//     srvr, which ZooKeeper cannot forbid.
+//   - envi leaves out the user, directories, class path and JVM: whoever can connect
+//     may ask. It has go.version in place of Java's.
+//   - mntr has no figures of ensembles and of the queues inside Java. It has some of
+//     its own, such as zk_log_syncs and zk_slow_readers_cut.
+//   - dump shows when each session ends, to the tick, and no empty buckets: there are
+//     no buckets.
+//   - conf and dirs show one directory twice, as log and snapshots are together.
+//   - wchs, wchp, wchc, dump, stat and cons are written while they are collected,
+//     between batches: a million watches hold up nobody and take no memory to speak
+//     of, but the list is not of one moment. Who does not read is cut off. wchc and
+//     dump, which have to sort, answer one at a time; who waits in vain is told so.
+//   - A server whose storage failed answers all of them, with "Mode: read-only".
+//
 // # How it works
 //
 // Each connection has a goroutine that reads and one that writes. A single

@@ -16,8 +16,8 @@ that, use an ensemble of ZooKeeper.
 
 --config takes the zoo.cfg of a ZooKeeper of one server as it is: keys that mean
 nothing here are named in the log, those of an ensemble are refused. Flags come
-before the file. What Java is told by -D (JVMFLAGS, SERVER_JVMFLAGS) is not read:
-write it into the file, with or without "zookeeper." before it.
+before the file. What Java is told by -D (JVMFLAGS, SERVER_JVMFLAGS) is not
+read: write it into the file, with or without "zookeeper." before it.
 
 SASL: --jaas names a JAAS file whose section Server has the users, as does the
 key java.security.auth.login.config.

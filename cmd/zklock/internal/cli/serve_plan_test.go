@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"errors"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -155,6 +156,47 @@ func TestSummaryHasNoSecret(t *testing.T) {
 	p.summary()
 	if text := b.String(); strings.Contains(text, "hunter2") || !strings.Contains(text, `"super_digest":true`) || !strings.Contains(text, `"sasl_users":1`) {
 		t.Errorf("logged %s", text)
+	}
+}
+
+// TestSummaryHasNoDefaults: a zero stands for a default, or for no limit.
+func TestSummaryHasNoDefaults(t *testing.T) {
+	p, err := planned(t, "--memory", "dataDir=/f\nmaxClientCnxns=7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	p.log = slog.New(slog.NewTextHandler(&b, nil))
+	p.summary()
+	if text := b.String(); !strings.Contains(text, " max_conns_per_address=7") || !strings.Contains(text, " tick=3s") || strings.Contains(text, "=0s") || strings.Contains(text, "max_conns=") {
+		t.Errorf("logged %s", text)
+	}
+}
+
+// TestNothingAnnouncedInVain: without the port of the metrics, none is said to
+// be served, and none is left open.
+func TestNothingAnnouncedInVain(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	path := filepath.Join(t.TempDir(), "s")
+	p := &plan{listen: "unix:" + path, metrics: taken.Addr().String()}
+	if _, _, err := p.listeners(nil); err == nil || !strings.Contains(err.Error(), "name another address") {
+		t.Errorf("%v, want what to do about a port in use", err)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the other address was listened at: %v", err)
+	}
+}
+
+// TestServeHelpFitsATerminal of 80 columns.
+func TestServeHelpFitsATerminal(t *testing.T) {
+	for line := range strings.Lines(serveHelp) {
+		if line = strings.TrimRight(line, "\n"); len(line) > 80 {
+			t.Errorf("a line of %d columns: %s", len(line), line)
+		}
 	}
 }
 

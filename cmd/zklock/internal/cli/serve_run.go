@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"reflect"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -79,11 +81,22 @@ func endSignals() chan os.Signal {
 // summary logs what the server is to be. None of it is a secret.
 func (p *plan) summary() {
 	o := &p.opts
-	p.log.Info("starting", "version", zklock.Version, "pid", os.Getpid(), "config", p.config, "data", o.DataDir,
+	p.log.Info("starting", nonzero("version", zklock.Version, "pid", os.Getpid(), "config", p.config, "data", o.DataDir,
 		"listen", p.listen, "tls_listen", p.tls.Listen, "tls_unify", p.tls.Unify, "tls_cert", p.tls.Files.Cert, "metrics", p.metrics,
 		"tick", o.TickTime, "min_session", o.MinSessionTimeout, "max_session", o.MaxSessionTimeout,
 		"max_conns_per_address", o.MaxClientConns, "max_conns", o.MaxConns, "words", o.FourLetterWords,
-		"sasl_users", len(o.SASLUsers), "super_digest", o.SuperDigest != "", "skip_acl", o.SkipACL, "no_sync", o.NoSync)
+		"sasl_users", len(o.SASLUsers), "super_digest", o.SuperDigest != "", "skip_acl", o.SkipACL, "no_sync", o.NoSync)...)
+}
+
+// nonzero leaves out pairs whose value is zero: a default, which a 0 in the log
+// would misstate.
+func nonzero(pairs ...any) (list []any) {
+	for pair := range slices.Chunk(pairs, 2) {
+		if v := reflect.ValueOf(pair[1]); !v.IsZero() {
+			list = append(list, pair...)
+		}
+	}
+	return list
 }
 
 // listeners takes the sockets that were handed over, and listens where there is
@@ -109,12 +122,18 @@ func (p *plan) listeners(config *tls.Config) (all []net.Listener, page net.Liste
 			plain = ""
 		}
 	}
-	own, err := want.listeners(plain, config)
-	all = append(all, own...)
-	if err == nil && metrics != "" {
-		page, err = net.Listen("tcp", metrics)
+	if metrics != "" {
+		page, err = listenAt(metrics)
+	}
+	if err == nil {
+		var own []net.Listener
+		own, err = want.listeners(plain, config)
+		all = append(all, own...)
 	}
 	if err != nil {
+		if page != nil {
+			all = append(all, page)
+		}
 		for _, ln := range all {
 			_ = ln.Close() // nothing was accepted yet
 		}

@@ -2,9 +2,11 @@ package cli
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/pflag"
 
@@ -14,10 +16,10 @@ import (
 
 const serveTLSHelp = `TLS: --tls-listen serves it at a port of its own, --tls-unify on --listen's port
 beside plain connections. Certificates and keys are files in PEM; when they
-change, new connections get the new ones. With --tls-ca clients need a certificate
-that one of these authorities signed, unless --tls-client-auth says otherwise;
-its subject is their identity in ACLs of the scheme x509. With --tls-listen and
-without --listen there is no plain port.`
+change, new connections get the new ones. With --tls-ca clients need a
+certificate that one of these authorities signed, unless --tls-client-auth says
+otherwise; its subject is their identity in ACLs of the scheme x509. With
+--tls-listen and without --listen there is no plain port.`
 
 const serveTLSExample = `  zklock serve --data /var/lib/zklock --tls-listen :2281 --tls-cert server.pem --tls-key server.key --tls-ca clients.pem
   zklock run --servers db1:2281 --tls-ca ca.pem --tls-cert me.pem --tls-key me.key nightly -- ./backup`
@@ -117,10 +119,15 @@ func (t serveTLS) listeners(plain string, c *tls.Config) (all []net.Listener, er
 
 // listenAt listens at HOST:PORT or unix:/PATH.
 func listenAt(address string) (net.Listener, error) {
+	listen := func(address string) (net.Listener, error) { return net.Listen("tcp", address) }
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
-		return listenUnix(path)
+		address, listen = path, listenUnix
 	}
-	return net.Listen("tcp", address)
+	ln, err := listen(address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("%w: stop the server that is there, or name another address", err)
+	}
+	return ln, err
 }
 
 // announce says where clients can connect.
