@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/systemd"
 	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zkserver"
 )
 
 // planned makes the plan of a command line and a zoo.cfg, "" for none.
@@ -188,6 +190,28 @@ func TestNothingAnnouncedInVain(t *testing.T) {
 	}
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the other address was listened at: %v", err)
+	}
+}
+
+// TestFailureIsToldAtTheEnd: a server that ended by itself does not end well,
+// whichever of its goroutines is heard first.
+func TestFailureIsToldAtTheEnd(t *testing.T) {
+	broken := errors.New("broken")
+	for _, tt := range []struct {
+		ended []error
+		want  error
+	}{
+		{nil, nil},
+		{[]error{zkserver.ErrServerClosed, http.ErrServerClosed}, nil},
+		{[]error{http.ErrServerClosed, broken, zkserver.ErrServerClosed}, broken},
+	} {
+		r := &running{ended: make(chan error, len(tt.ended))}
+		for _, err := range tt.ended {
+			r.ended <- err
+		}
+		if got := r.failure(); got != tt.want {
+			t.Errorf("%v: %v", tt.ended, got)
+		}
 	}
 }
 

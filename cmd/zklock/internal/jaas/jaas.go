@@ -58,7 +58,8 @@ func Read(name, section string) (users map[string]string, warning string, err er
 
 // Users reads the users of a section of the text; name is for messages only.
 func Users(name, text, section string) (map[string]string, error) {
-	p := &parser{name: name, text: text, line: 1}
+	// Editors of Windows begin a file with a mark that is no part of a name.
+	p := &parser{name: name, text: strings.TrimPrefix(text, "\ufeff"), line: 1}
 	p.next()
 	var found []module
 	seen := false

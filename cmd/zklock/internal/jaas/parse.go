@@ -122,6 +122,9 @@ func (p *parser) next() {
 		p.at++
 	case rest[0] == '"':
 		p.quoted()
+	case rest[0] == '\'':
+		// Java refuses it too; taken for a letter it would be part of a password.
+		p.fail("texts stand in quotation marks, not between apostrophes")
 	default:
 		end := strings.IndexFunc(rest, func(r rune) bool { return r <= ' ' || strings.ContainsRune(`{};="`, r) })
 		if end < 0 {
