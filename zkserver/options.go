@@ -100,7 +100,9 @@ type Options struct {
 	// MaxReply bounds the bytes of one reply. 0 means 64 MiB. A longer one, such as
 	// the list of millions of children, is replaced by the error QuotaExceeded;
 	// replies to writes are not. A multi is refused with that error if persistent
-	// watches would hear of its changes in more than eight times as many bytes.
+	// watches would hear of its changes in more than four times as many bytes, and
+	// where nothing can be refused, as when a session with many nodes ends, the
+	// clients beyond twice that are cut: they come back and look for themselves.
 	MaxReply int
 
 	// KeepAlive is after how long a silence TCP asks a client's machine whether it

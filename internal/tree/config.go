@@ -104,7 +104,9 @@ type Config struct {
 	MaxSessions int
 	// MaxReply bounds the bytes of the answer to a read; below 1 means 64 MiB. A
 	// longer one is answered with ErrQuotaExceeded, and so is a multi of whose changes
-	// lasting watches would hear in more than eight times as many.
+	// lasting watches would hear in more than four times as many. If something
+	// that can't be refused has twice as many, as the end of a session with many
+	// nodes, the connections for which there is no room are closed.
 	MaxReply int
 	// Rand gives session passwords; nil means crypto/rand. A Rand that fails
 	// makes Connect refuse new sessions.

@@ -18,6 +18,8 @@ type conn struct {
 	watched map[string]struct{}
 	// fired is the number of the change that it was last told of.
 	fired uint64
+	// behind: it was not told of all, and ends with the call.
+	behind bool
 }
 
 // addIdentity adds what was proved, once.

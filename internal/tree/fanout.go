@@ -6,8 +6,9 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// fanOutFactor is how many times Config.MaxReply the events of one multi may take.
-const fanOutFactor = 8
+// multiFanOut is how many times Config.MaxReply the events of one multi may take,
+// and callFanOut those of one call, whatever it is.
+const multiFanOut, callFanOut = 4, 8
 
 // eventCost is what an event takes besides its path until it is written.
 const eventCost = 100
@@ -32,12 +33,43 @@ func (t *Tree) roomForEvents(subs []txn) (int, wire.ErrCode) {
 			n = t.watches.audience(x.path)
 			known[x.path] = n
 		}
-		if size += n * (eventCost + len(x.path)); size > fanOutFactor*t.cfg.MaxReply {
+		if size += n * (eventCost + len(x.path)); size > multiFanOut*t.cfg.MaxReply {
 			t.tallies.RefusedReplies++
 			return i, wire.ErrQuotaExceeded
 		}
 	}
 	return 0, wire.ErrOK
+}
+
+// tell counts an event for c on its way out, and reports whether it may go: not
+// beyond what the events of one call may take. A session that ends with a hundred
+// thousand nodes can't be refused as a multi can. Who would hear of it is closed
+// instead, and comes back to look for itself: a watch that stays and misses an
+// event without a word would be worse.
+func (t *Tree) tell(c *conn, size int) bool {
+	if c.behind {
+		return false
+	}
+	if t.eventBytes += eventCost + size; t.eventBytes <= callFanOut*t.cfg.MaxReply {
+		return true
+	}
+	c.behind = true
+	t.behind = append(t.behind, c)
+	return false
+}
+
+// closeBehind closes, at the end of a call, the connections that tell could not
+// tell of all.
+func (t *Tree) closeBehind(out *Out) {
+	t.eventBytes = 0
+	for i, c := range t.behind {
+		t.behind[i] = nil
+		if t.conns[c.id] == c {
+			t.tallies.RefusedReplies++
+			t.drop(c, out)
+		}
+	}
+	t.behind = t.behind[:0]
 }
 
 // audience is about how many lasting watches hear of a change of the node at path

@@ -102,7 +102,9 @@ func (f *firing) deliver(c *conn) {
 	if f.frame == nil {
 		f.frame = wire.AppendEvent(nil, eventZxid, &f.event)
 	}
-	f.out.frame(c, f.frame)
+	if f.t.tell(c, len(f.event.Path)) {
+		f.out.frame(c, f.frame)
+	}
 }
 
 // mayWatch reports whether c may hear of a node with the list acl, nil for a

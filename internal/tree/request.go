@@ -20,6 +20,7 @@ func (t *Tree) Request(id ConnID, frame []byte, now Now, out *Out) {
 	if !ok {
 		return
 	}
+	defer t.closeBehind(out)
 	r := jute.NewReader(frame)
 	var h wire.RequestHeader
 	if h.Decode(r); r.Err() != nil || len(frame) > t.cfg.MaxFrame {

@@ -11,6 +11,7 @@ import "time"
 // stopped for a while hands over what has arrived meanwhile first: requests that
 // came in time then save their sessions.
 func (t *Tree) Tick(now Now, out *Out) {
+	defer t.closeBehind(out)
 	// An entry that is too early is put where it belongs; that settles all the
 	// touches since, at once.
 	for s := t.expiry.first(); s != nil && s.queued <= now.Mono; s = t.expiry.first() {

@@ -28,6 +28,10 @@ type Tree struct {
 	// Who is here now. None of it is durable.
 	conns   map[ConnID]*conn
 	watches watchTable
+	// eventBytes is what the events of the present call take, and behind who can't
+	// be told of more of them.
+	eventBytes int
+	behind     []*conn
 
 	zxid         int64
 	nextSweep    time.Duration // when containers and TTL nodes are looked at next
