@@ -71,8 +71,9 @@
 //     quota has left. A container that was asked for as ephemeral ends with the
 //     session there, if that closes before the container is written.
 //   - There is an end to the nodes, data, watches, sessions and identities that
-//     clients can pile up, and to the length of an answer: see Config. In Java
-//     whoever comes last brings the server down.
+//     clients can pile up, to the length of an answer, to what "auth" in lists may
+//     become, and to the events of one request: see Config. In Java whoever comes
+//     last brings the server down.
 //   - Children are listed in the order of their creation, ephemeral nodes of a
 //     session end in theirs, and for "auth" a list has the identities in the order
 //     they were proved. Java has the order of a hash table.
