@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -18,7 +17,6 @@ import (
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/systemd"
-	"github.com/zklock/zklock/zkprom"
 	"github.com/zklock/zklock/zkserver"
 )
 
@@ -154,26 +152,12 @@ func (r *running) begin(listeners []net.Listener, page net.Listener) {
 	}
 	if page != nil {
 		r.page = metricsServer(r.server, r.plan.log)
-		r.tasks.Go(func() { r.ended <- r.page.Serve(page) })
+		r.tasks.Go(func() { r.ended <- r.page.Serve(few(page, maxPageConns)) })
 	}
 	if every := systemd.Watchdog(); every > 0 {
 		r.tasks.Go(func() { r.watch(every) })
 	}
 	r.notify(systemd.Ready)
-}
-
-// metricsServer serves the metrics within times that no scraper needs, so that
-// whoever can reach the page cannot keep the process busy.
-func metricsServer(s *zkserver.Server, log *slog.Logger) *http.Server {
-	return &http.Server{
-		Handler:           zkprom.Handler(s),
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       10 * time.Second,
-		WriteTimeout:      30 * time.Second,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    16 << 10,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-	}
 }
 
 // watch tells the watchdog that the server's loop runs, for as long as it does.
