@@ -44,6 +44,9 @@ func (p *plan) serve() error {
 	if err != nil {
 		return usage("%w", err)
 	}
+	if warning := p.tls.exposed(); warning != "" {
+		p.log.Warn(warning)
+	}
 	p.summary()
 	server, err := zkserver.New(p.opts)
 	if errors.Is(err, zkserver.ErrOptions) {

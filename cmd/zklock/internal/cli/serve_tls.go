@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strings"
 	"syscall"
 
@@ -89,6 +91,20 @@ func (t serveTLS) config() (*tls.Config, error) {
 		return nil, nil
 	}
 	return t.Files.Config()
+}
+
+// exposed is a warning about a key that everybody on the machine may read, ""
+// where there is none.
+func (t serveTLS) exposed() string {
+	name := cmp.Or(t.Files.Key, t.Files.Cert) // the key may stand with the certificate
+	if !t.wanted() || name == "" {
+		return ""
+	}
+	info, err := os.Stat(name)
+	if err != nil || info.Mode().Perm()&0o007 == 0 {
+		return "" // one that is not there is told of when it is read
+	}
+	return fmt.Sprintf("%q holds the TLS key and everybody on this machine may read it: chmod o= it", name)
 }
 
 // listeners listens at the plain address, unless it is empty, and at that of

@@ -3,6 +3,7 @@ package cli
 import (
 	"crypto/tls"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -72,6 +73,34 @@ func TestServeTLSEnvironment(t *testing.T) {
 	}
 	if client.who.tls.CA == "" || client.who.tls.Cert == "" || client.who.tls.Key == "" || client.who.tls.ServerName == "" {
 		t.Errorf("the client took %+v", client.who.tls)
+	}
+}
+
+// TestExposedKey: a key that everybody may read is warned about.
+func TestExposedKey(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"open.pem", "closed.pem"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open, closed := filepath.Join(dir, "open.pem"), filepath.Join(dir, "closed.pem")
+	if err := os.Chmod(open, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		s    serveTLS
+		want bool
+	}{
+		{serveTLS{}, false},
+		{serveTLS{Unify: true, Files: zkserver.TLSFiles{Cert: open, Key: closed}}, false},
+		{serveTLS{Unify: true, Files: zkserver.TLSFiles{Cert: closed, Key: open}}, true},
+		{serveTLS{Listen: ":1", Files: zkserver.TLSFiles{Cert: open}}, true},
+		{serveTLS{Listen: ":1", Files: zkserver.TLSFiles{Cert: dir + "/none"}}, false},
+	} {
+		if got := tt.s.exposed(); (got != "") != tt.want {
+			t.Errorf("%+v: %q", tt.s.Files, got)
+		}
 	}
 }
 

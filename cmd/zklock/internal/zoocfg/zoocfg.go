@@ -57,7 +57,6 @@ type Config struct {
 	metrics      metrics
 	enforce      bool
 	schemes      []string
-	sawWhitelist bool
 	superSecret  string
 	confidential bool
 }
