@@ -4,7 +4,6 @@ import (
 	"flag"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,7 +27,6 @@ type siege struct {
 	s    *Server
 	good *raw
 	base uint64 // heap before
-	peak atomic.Uint64
 	stop chan struct{}
 	done sync.WaitGroup
 
