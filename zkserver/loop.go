@@ -70,6 +70,7 @@ func (s *Server) round() {
 		}
 		size += s.apply(c)
 	}
+	s.hear()
 	s.tick()
 	if err := s.commit(); err != nil {
 		s.loseStorage(err)
@@ -102,6 +103,16 @@ func (s *Server) tick() {
 	}
 	l.tree.Tick(now, &l.out)
 	s.stageSends()
+}
+
+// hear keeps sessions from ending whose clients were heard and have to wait for
+// their turn: that silence is the server's own.
+func (s *Server) hear() {
+	for _, c := range s.loop.again {
+		if c.hasInput() {
+			s.loop.tree.Heard(c.id, s.now())
+		}
+	}
 }
 
 // takeReady returns the connections with input, in the order in which they

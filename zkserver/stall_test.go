@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/zklock/internal/wal/memfs"
 	"github.com/zklock/zklock/internal/wire"
 )
 
@@ -28,6 +29,50 @@ func TestPauseOfTheServerExpiresNobodyAtOnce(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestQueueExpiresNobody has a slow disk and clients that write more than it takes,
+// so that a ping waits for its turn beyond the session's timeout. It came in time:
+// the session stays, until its client is silent.
+func TestQueueExpiresNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts, fs := onMemory(t, 43)
+		opts.Logger, opts.SnapshotBytes = discard(), 1<<40
+		s := start(t, opts)
+		maker := login(t, s, time.Hour)
+		maker.create("/data", wire.ModePersistent)
+		crowd := make([]*raw, 40)
+		for i := range crowd {
+			crowd[i] = login(t, s, time.Hour)
+		}
+		c := login(t, s, 3*time.Second)
+		c.create("/e", wire.ModeEphemeral)
+		fs.SetFault(func(op memfs.Op) memfs.Fault {
+			if op.Kind == memfs.OpSync {
+				time.Sleep(time.Second)
+			}
+			return memfs.Fault{}
+		})
+		var heavy []byte
+		for i := range 2 {
+			heavy = wire.AppendRequest(heavy, int32(i), wire.OpSetData, &wire.SetDataRequest{Path: "/data", Data: make([]byte, 1_000_000), Version: -1})
+		}
+		for _, w := range crowd {
+			go w.nc.Write(heavy) // ends with the connection
+			go w.drain()
+		}
+		for range 8 {
+			c.send(wire.OpPing, nil)
+			time.Sleep(time.Second)
+		}
+		if c.answers(8) != 8 || !c.exists("/e") {
+			t.Error("the session ended although its client was heard")
+		}
+		time.Sleep(time.Minute)
+		if maker.exists("/e") {
+			t.Error("the session of a silent client did not end")
+		}
+	})
 }
 
 // TestIdleServerSleeps lets a server with a silent session and a container run

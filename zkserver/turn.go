@@ -60,6 +60,13 @@ func (c *conn) outlook() (more, end bool) {
 	return !c.parked, false
 }
 
+// hasInput reports whether there are requests that were not applied yet.
+func (c *conn) hasInput() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.next < len(c.work.frames) || len(c.in.frames) > 0
+}
+
 // backlogged reports whether c waits for its writer: then more input, of
 // which the reader tells, must not be applied either.
 func (c *conn) backlogged() bool {

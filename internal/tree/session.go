@@ -67,6 +67,16 @@ func (t *Tree) touch(s *session, now Now) {
 	// heard often between two looks.
 }
 
+// Heard notes that something came from a connection's client that has to wait for
+// Request: its session must not end for that. As with Java, which notes it when a
+// request is read (ZooKeeperServer.submitRequestNow). A connection that the Tree
+// does not know is not an error.
+func (t *Tree) Heard(id ConnID, now Now) {
+	if c, ok := t.conns[id]; ok {
+		t.touch(c.session, now)
+	}
+}
+
 // removeSession deletes the session and everything that ends with it, as part
 // of the transaction zxid.
 func (t *Tree) removeSession(s *session, zxid int64, out *Out) {

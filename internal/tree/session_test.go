@@ -234,3 +234,18 @@ func TestExpiryAgainstPlainSearch(t *testing.T) {
 	}
 	w.check()
 }
+
+// TestHeard: a client that was heard lives, whenever its request is handled.
+func TestHeard(t *testing.T) {
+	w := newWorld(t, Config{MinTimeout: 1000})
+	heard, silent := w.dial(), w.dial()
+	for range 3 {
+		w.advance(time.Duration(heard.timeout) * time.Millisecond * 2 / 3)
+		w.tree.Heard(heard.id, w.now)
+		w.tick()
+	}
+	w.tree.Heard(silent.id, w.now) // nobody by now
+	if heard.closed || !silent.closed || w.tree.SessionCount() != 1 {
+		t.Errorf("heard: closed %v; silent: closed %v; %d sessions", heard.closed, silent.closed, w.tree.SessionCount())
+	}
+}
