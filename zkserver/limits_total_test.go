@@ -173,6 +173,7 @@ func TestSilentClient(t *testing.T) {
 		if d := time.Since(began); d != 4*time.Second {
 			t.Errorf("closed after %v, want the session's 4s", d)
 		}
+		synctest.Wait() // the connection's goroutines may see its end after we do
 		if st := s.Stats(); other.exists("/e") || st.Connections != 1 || st.SessionsExpired != 1 {
 			t.Errorf("the node is there %v, %d connections, %d sessions expired", other.exists("/e"), st.Connections, st.SessionsExpired)
 		}

@@ -177,11 +177,15 @@ func TestSiegeByTheDeaf(t *testing.T) {
 	}
 	// Each has asked for more than all of them may have.
 	big.do(wire.OpPing, nil)
-	for g.s.Stats().ConnectionsCut.SlowReaders < int64(n)/2 {
+	for {
+		// What was cut is held until its goroutines have noticed.
+		st := g.s.Stats()
+		if cut := int(st.ConnectionsCut.SlowReaders); cut >= n/2 && st.Connections <= n+2-cut {
+			break
+		}
 		runtime.Gosched()
 	}
-	// Without a bound it would be more than a megabyte for each. What was cut is
-	// held until its goroutines have noticed.
+	// Without a bound it would be more than a megabyte for each.
 	g.lift(8*most + uint64(n)*200<<10)
 	g.relieve(append(deaf, big))
 }
