@@ -30,6 +30,13 @@ type attempt struct {
 	killed bool   // the client was killed before the attempt was over
 
 	down, release call
+	writes        []write
+}
+
+// write is one question to the resource that the lock guards.
+type write struct {
+	call
+	token int64
 }
 
 // call is an operation on a hold.
@@ -43,7 +50,16 @@ type gathering struct {
 	attempts []*attempt
 	byID     map[int]*attempt
 	expires  map[int]int64 // ids of sessions' ends, and when they were invoked
+	meddling map[int]*meddle
+	order    []*meddle // the same, as they began
+	healed   int64     // when the last fault was over; never if nobody said so
 	problems []string
+}
+
+// meddle is an operator's work on some paths.
+type meddle struct {
+	call
+	claims []Claim
 }
 
 func (g *gathering) problem(format string, args ...any) {
@@ -52,16 +68,20 @@ func (g *gathering) problem(format string, args ...any) {
 
 // gather takes all events in, in the order of the history.
 func gather(events []Event) *gathering {
-	g := &gathering{byID: map[int]*attempt{}, expires: map[int]int64{}}
+	g := &gathering{byID: map[int]*attempt{}, expires: map[int]int64{}, meddling: map[int]*meddle{}, healed: never}
 	for _, e := range events {
 		switch e.Op {
 		case Expire:
 			g.expire(e)
 		case Kill:
 			g.kill(e)
+		case Meddle:
+			g.meddle(e)
+		case Heal:
+			g.healed = e.At
 		case Acquire:
 			g.acquire(e)
-		case Look, Downgrade, Release:
+		case Look, Downgrade, Release, Write:
 			if a := g.byID[e.ID]; a == nil || a.outcome != OK {
 				g.problem("%s of attempt %d, which holds nothing", e.Op, e.ID)
 			} else {
@@ -82,8 +102,44 @@ func gather(events []Event) *gathering {
 			}
 		}
 	}
+	g.meddled()
 	g.unfinished()
 	return g
+}
+
+// meddle takes in what an operator does to paths.
+func (g *gathering) meddle(e Event) {
+	m := g.meddling[e.ID]
+	switch {
+	case e.Kind == Invoke && m == nil && len(e.Claims) > 0:
+		m = &meddle{call: call{invoked: e.At, returned: never}, claims: e.Claims}
+		g.meddling[e.ID], g.order = m, append(g.order, m)
+	case e.Kind == Invoke || m == nil || m.outcome != "":
+		g.problem("the meddling %d: %q came out of turn", e.ID, e.Kind)
+	case e.Kind == OK:
+		m.outcome, m.returned = e.Kind, e.At
+	default: // it may yet be done
+		m.outcome = e.Kind
+	}
+}
+
+// meddled lets everything end early that was there while an operator meddled
+// with one of its paths.
+func (g *gathering) meddled() {
+	for _, m := range g.order {
+		for _, a := range g.attempts {
+			if touch(a.claims, m.claims) && a.invoked < m.returned && a.done() > m.invoked {
+				a.limit = min(a.limit, max(m.invoked, a.invoked))
+			}
+		}
+	}
+}
+
+// touch reports whether two lists of claims have a path in common.
+func touch(a, b []Claim) bool {
+	return slices.ContainsFunc(a, func(c Claim) bool {
+		return slices.ContainsFunc(b, func(d Claim) bool { return c.Path == d.Path })
+	})
 }
 
 // done is when the attempt's hold is known to be over.
@@ -162,18 +218,12 @@ func (g *gathering) claims(a *attempt) {
 }
 
 func (g *gathering) holding(a *attempt, e Event) {
-	if e.Op == Look {
-		switch {
-		// A hold that ends does not come back, in what it says of itself.
-		case e.Kind == OK && a.release.invoked != never:
-			g.problem("attempt %d says that it is held after its release", a.id)
-		case e.Kind == OK && a.lost != never:
-			g.problem("attempt %d is held again after it was lost", a.id)
-		case e.Kind == OK:
-			a.proven = max(a.proven, e.Until)
-		default:
-			a.lose(e)
-		}
+	switch e.Op {
+	case Look:
+		g.look(a, e)
+		return
+	case Write:
+		g.write(a, e)
 		return
 	}
 	c := &a.release
@@ -193,6 +243,37 @@ func (g *gathering) holding(a *attempt, e Event) {
 	}
 	if e.Op == Release && e.Kind == OK && a.lost != never {
 		g.problem("attempt %d was lost, and its release says that it was held", a.id)
+	}
+}
+
+// look takes in what a hold said of itself.
+func (g *gathering) look(a *attempt, e Event) {
+	switch {
+	// A hold that ends does not come back, in what it says of itself.
+	case e.Kind == OK && a.release.invoked != never:
+		g.problem("attempt %d says that it is held after its release", a.id)
+	case e.Kind == OK && a.lost != never:
+		g.problem("attempt %d is held again after it was lost", a.id)
+	case e.Kind == OK:
+		a.proven = max(a.proven, e.Until)
+	default:
+		a.lose(e)
+	}
+}
+
+// write takes in a question to the resource, or its answer.
+func (g *gathering) write(a *attempt, e Event) {
+	var last *write
+	if n := len(a.writes); n > 0 && a.writes[n-1].outcome == "" {
+		last = &a.writes[n-1]
+	}
+	switch {
+	case e.Kind == Invoke && last == nil && a.release.invoked == never:
+		a.writes = append(a.writes, write{call: call{invoked: e.At, returned: never}, token: e.Token})
+	case e.Kind != Invoke && last != nil && last.token == e.Token:
+		last.outcome, last.returned = e.Kind, e.At
+	default:
+		g.problem("attempt %d: the write's %q came out of turn", a.id, e.Kind)
 	}
 }
 

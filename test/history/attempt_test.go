@@ -33,6 +33,13 @@ func TestOutOfTurn(t *testing.T) {
 		{"more permits than there are", `1 call permits 4/3; 1 fail`, "4 permits of 3"},
 		{"entering what does not exist", `1 again 7; 1 fail`, "does not exist"},
 		{"a session ended twice", `9 expire 1; 9 expire 1`, "out of turn"},
+		{"meddling twice", `9 meddle; 9 meddle`, "out of turn"},
+		{"meddling without a call", `9 meddled`, "out of turn"},
+		{"a write that was not asked for", `1 call; 1 got 5; 1 wrote 5; 1 release; 1 released`, "out of turn"},
+		{"a write after the release", `1 call; 1 got 5; 1 release; 1 released; 1 write 5; 1 wrote 5`, "out of turn"},
+		{"two writes at once", `1 call; 1 got 5; 1 write 5; 1 write 5; 1 wrote 5; 1 release; 1 released`, "out of turn"},
+		{"the answer to another write", `1 call; 1 got 5; 1 write 5; 1 wrote 6; 1 release; 1 released`, "out of turn"},
+		{"a write of nobody", `1 write 5`, "holds nothing"},
 		{"a session's end without a call", `9 expired 1`, "out of turn"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

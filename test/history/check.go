@@ -22,6 +22,9 @@ type Rules struct {
 	// that is lost before its deadline, in a session that nobody ended, is then a
 	// violation.
 	Kept bool
+	// Patience is how long, once the history says that no fault is left, an acquire
+	// may wait with nobody in its way. Zero means that waits are not judged.
+	Patience time.Duration
 	// Floor is what must have happened for the history to show anything.
 	Floor Floor
 }
@@ -37,6 +40,10 @@ type Floor struct {
 	Lowered   int // downgrades that were done
 	Reentered int // acquires inside of a hold
 	Expired   int // sessions that an operator ended
+	Meddled   int // times that an operator took something away
+	Written   int // writes that the resource took
+	Stale     int // writes that it refused: each of them one that a resource without a fence takes
+	Waiting   int // acquires that waited when the last fault was over
 }
 
 // Report is a verdict.
@@ -51,6 +58,8 @@ type Report struct {
 	// Margins are the times between the end of a hold and the start of the next
 	// that conflicts with it, sorted. None is below 0 without a violation.
 	Margins []time.Duration
+	// LongestWait is the longest wait with nothing in the way after the last fault.
+	LongestWait time.Duration
 }
 
 // Check judges a history.
@@ -59,9 +68,18 @@ func Check(h *History, rules Rules) *Report {
 	g := gather(h.Events)
 	r.Violations = append(r.Violations, g.problems...)
 	r.count(g)
+	problems, longest, waiting := g.waits(h.Events, int64(rules.Patience))
+	r.LongestWait, r.Done.Waiting = longest, waiting
+	if rules.Patience > 0 {
+		r.Violations = append(r.Violations, problems...)
+		if g.healed == never {
+			r.Violations = append(r.Violations, "nobody says when the faults were over")
+		}
+	}
 	r.floor(rules.Floor)
-	problems, margins := sweep(g.attempts)
-	r.Violations, r.Margins = append(r.Violations, problems...), margins
+	r.Violations = append(r.Violations, fencing(g.attempts)...)
+	problems, r.Margins = sweep(g.attempts)
+	r.Violations = append(r.Violations, problems...)
 	if rules.Linger > 0 {
 		r.Violations = append(r.Violations, unreasonable(g.attempts, int64(rules.Linger))...)
 	}
@@ -105,10 +123,20 @@ func stuck(info porcupine.LinearizationInfo) string {
 
 // count says what happened.
 func (r *Report) count(g *gathering) {
-	r.Done.Expired = len(g.expires)
+	r.Done.Expired, r.Done.Meddled = len(g.expires), len(g.order)
 	for _, a := range g.attempts {
 		for _, c := range []call{a.down, a.release} {
 			if c.invoked != never && (c.outcome == Info || c.outcome == "") {
+				r.Done.Unknown++
+			}
+		}
+		for _, w := range a.writes {
+			switch w.outcome {
+			case OK:
+				r.Done.Written++
+			case Fail:
+				r.Done.Stale++
+			default:
 				r.Done.Unknown++
 			}
 		}
@@ -169,6 +197,10 @@ func (r *Report) floor(f Floor) {
 		{"downgraded", r.Done.Lowered, f.Lowered},
 		{"entered again", r.Done.Reentered, f.Reentered},
 		{"sessions ended", r.Done.Expired, f.Expired},
+		{"taken away by an operator", r.Done.Meddled, f.Meddled},
+		{"written", r.Done.Written, f.Written},
+		{"stale writes", r.Done.Stale, f.Stale},
+		{"waiting at the end of the faults", r.Done.Waiting, f.Waiting},
 	} {
 		if x.have < x.min {
 			r.Violations = append(r.Violations, fmt.Sprintf("too little happened: %d %s, not %d", x.have, x.what, x.min))
@@ -178,14 +210,24 @@ func (r *Report) floor(f Floor) {
 
 // String gives the figures in a line.
 func (r *Report) String() string {
-	quantile := func(part float64) time.Duration {
-		if len(r.Margins) == 0 {
-			return 0
-		}
-		return r.Margins[int(part*float64(len(r.Margins)-1))]
-	}
 	d := r.Done
-	return fmt.Sprintf("%s; %d acquired (%d waited, %d again), %d refused, %d cancelled, %d lost, %d unknown, %d downgraded, %d sessions ended; "+
-		"margin min %v, median %v, 99 %% %v", r.Result, d.Acquired, d.Waited, d.Reentered, d.Refused, d.Cancelled, d.Lost, d.Unknown,
-		d.Lowered, d.Expired, quantile(0), quantile(0.5), quantile(0.99))
+	return fmt.Sprintf("%s; %d acquired (%d waited, %d again), %d refused, %d cancelled, %d lost, %d unknown, %d downgraded, %d sessions ended, "+
+		"%d written, %d stale; %s; longest wait once healed %v", r.Result, d.Acquired, d.Waited, d.Reentered, d.Refused, d.Cancelled, d.Lost,
+		d.Unknown, d.Lowered, d.Expired, d.Written, d.Stale, Distribution(r.Margins), r.LongestWait)
+}
+
+// Distribution tells how sorted margins are spread.
+func Distribution(margins []time.Duration) string {
+	if len(margins) == 0 {
+		return "no margins"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d margins", len(margins))
+	for _, q := range []struct {
+		name string
+		part float64
+	}{{"min", 0}, {"1 %", 0.01}, {"10 %", 0.1}, {"median", 0.5}, {"90 %", 0.9}, {"99 %", 0.99}, {"max", 1}} {
+		fmt.Fprintf(&b, ", %s %v", q.name, margins[int(q.part*float64(len(margins)-1))])
+	}
+	return b.String()
 }

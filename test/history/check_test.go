@@ -14,21 +14,23 @@ import (
 const busy = `
 	1 call; 1 got 5 until 900; 2 call; 3 try; 3 locked; 4 call; 4 fail; 1 release; 2 got 6 until 900; 1 released
 	5 again 2 shared; 5 got 6; 5 release; 5 released; 2 lower; 2 lowered; 6 call; 9 expire 2; 9 expired 2; 6 got 7
-	2 lost; 6 release; 6 unconfirmed`
+	2 lost; 6 release; 6 unconfirmed; 8 meddle on /y; 8 meddled; 7 call on /y; 7 got 8; 7 write 8; 7 wrote 8; 10 call on /y; 1 heal
+	7 release; 7 released; 10 fail; 11 call on /z; 11 got 9; 11 write 9; 12 meddle on /z; 12 meddled; 11 denied 9; 11 release; 11 released`
 
 func TestCounts(t *testing.T) {
 	r := Check(story(t, busy), Rules{Model: ReadWrite(), Linger: time.Nanosecond})
 	if len(r.Violations) > 0 {
 		t.Error(r.Violations)
 	}
-	want := Floor{Acquired: 3, Waited: 2, Refused: 1, Cancelled: 1, Lost: 1, Unknown: 1, Lowered: 1, Reentered: 1, Expired: 1}
+	want := Floor{Acquired: 5, Waited: 2, Refused: 1, Cancelled: 2, Lost: 1, Unknown: 1, Lowered: 1, Reentered: 1, Expired: 1,
+		Meddled: 2, Written: 1, Stale: 1, Waiting: 1}
 	if r.Done != want || r.Result != porcupine.Ok {
 		t.Errorf("%+v, wanted %+v: %s", r.Done, want, r)
 	}
 	if want := []time.Duration{10, 20}; !slices.Equal(r.Margins, want) {
 		t.Errorf("margins %v, wanted %v", r.Margins, want)
 	}
-	if s := r.String(); !strings.Contains(s, "margin min 10ns") || !strings.Contains(s, "3 acquired (2 waited, 1 again)") {
+	if s := r.String(); !strings.Contains(s, "2 margins, min 10ns") || !strings.Contains(s, "5 acquired (2 waited, 1 again)") {
 		t.Error(s)
 	}
 	if s := Check(story(t, ``), Rules{Model: Mutex()}).String(); !strings.Contains(s, "0 acquired") {
@@ -39,7 +41,8 @@ func TestCounts(t *testing.T) {
 // TestFloor: a run that did too little is no run, for each of the counts.
 func TestFloor(t *testing.T) {
 	for _, f := range []Floor{
-		{Acquired: 4}, {Waited: 3}, {Refused: 2}, {Cancelled: 2}, {Lost: 2}, {Unknown: 2}, {Lowered: 2}, {Reentered: 2}, {Expired: 2},
+		{Acquired: 6}, {Waited: 3}, {Refused: 2}, {Cancelled: 3}, {Lost: 2}, {Unknown: 2}, {Lowered: 2}, {Reentered: 2}, {Expired: 2},
+		{Meddled: 3}, {Written: 2}, {Stale: 2}, {Waiting: 2},
 	} {
 		r := Check(story(t, busy), Rules{Model: ReadWrite(), Floor: f})
 		if len(r.Violations) != 1 || !strings.HasPrefix(r.Violations[0], "too little happened") {

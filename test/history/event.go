@@ -19,7 +19,7 @@ type Op string
 
 // The operations. An attempt, which an [Event]'s ID names, is one Acquire and
 // what is done with its hold: at most one Downgrade and one Release, and any
-// number of Looks.
+// number of Looks and of Writes, one after the other.
 const (
 	// Acquire ends with OK (Token, Session, Until), or with Fail, which is
 	// Locked if it was a try that found the lock taken.
@@ -38,6 +38,15 @@ const (
 	// Kill is OK when the process of the Client was killed, no earlier than At.
 	// It is not invoked.
 	Kill Op = "kill"
+	// Meddle is an operator's deleting znodes of the Claims' paths, or taking the
+	// right to use them away: what has a claim on one of them between its invocation
+	// and its outcome may be over from then on.
+	Meddle Op = "meddle"
+	// Write asks the resource that the lock guards to act for the hold's Token: OK
+	// if it did, Fail if it had seen a higher one.
+	Write Op = "write"
+	// Heal is OK when the last fault was over, no later than At. It is not invoked.
+	Heal Op = "heal"
 )
 
 // Mode says how a claim shares its path.
@@ -69,7 +78,7 @@ type Event struct {
 	ID     int    `json:"id,omitempty"` // of the attempt; above 0
 	Client string `json:"client,omitempty"`
 
-	// Of the invocation of an Acquire.
+	// Of the invocation of an Acquire, and of a Meddle.
 	Claims []Claim `json:"claims,omitempty"`
 	Try    bool    `json:"try,omitempty"`
 	// Outer is the attempt whose hold is entered again; 0 of any other.

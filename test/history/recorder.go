@@ -1,6 +1,9 @@
 package history
 
 import (
+	"encoding/json"
+	"errors"
+	"io"
 	"slices"
 	"sync"
 	"time"
@@ -13,20 +16,48 @@ import (
 // testing/synctest, each event is a nanosecond after the one before, so that
 // the order in which things happened is in their times.
 type Recorder struct {
-	begun time.Time
+	now func() int64
+	out io.Writer // nil where events are kept in memory
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards what follows, and orders writes to out
 	history History
 	last    int64
 	ids     int
+	err     error // of out
 }
 
-// NewRecorder begins a history.
+// NewRecorder begins a history in memory.
 func NewRecorder(name string, seed uint64) *Recorder {
-	return &Recorder{begun: time.Now(), history: History{Name: name, Seed: seed}}
+	begun := time.Now()
+	return &Recorder{now: func() int64 { return int64(time.Since(begun)) }, history: History{Name: name, Seed: seed}}
 }
 
-// History returns what was written down until now.
+// RecordTo begins one process's part of a history of several, for [Merge]: on the
+// clock of [Monotonic], with attempts numbered from first on, and with one write
+// to out for each line, so that what was written outlives a SIGKILL.
+func RecordTo(out io.Writer, name string, seed uint64, first int) *Recorder {
+	r := &Recorder{now: Monotonic, out: out, ids: first - 1}
+	r.write(header{Name: name, Seed: seed})
+	return r
+}
+
+// write appends a line to out.
+func (r *Recorder) write(v any) {
+	line, err := json.Marshal(v)
+	if err == nil {
+		_, err = r.out.Write(append(line, '\n'))
+	}
+	r.err = errors.Join(r.err, err)
+}
+
+// Err says what kept events from being written, if anything did.
+func (r *Recorder) Err() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.err
+}
+
+// History returns what was written down until now, of a history in memory.
 func (r *Recorder) History() *History {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -37,8 +68,12 @@ func (r *Recorder) History() *History {
 func (r *Recorder) add(e Event) int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.last = max(r.last+1, int64(time.Since(r.begun)))
+	r.last = max(r.last+1, r.now())
 	e.At = r.last
+	if r.out != nil {
+		r.write(e)
+		return e.At
+	}
 	r.history.Events = append(r.history.Events, e)
 	return e.At
 }
@@ -54,8 +89,8 @@ func (r *Recorder) id() int {
 // until asks a hold how long it holds, and turns that into a time of the clock
 // that is not later than the truth.
 func (r *Recorder) until(remaining func() time.Duration) int64 {
-	before := time.Since(r.begun)
-	return int64(before + remaining())
+	before := r.now()
+	return before + int64(remaining())
 }
 
 // Expire is about to end a session, for an operator. The returned function is
@@ -71,6 +106,26 @@ func (r *Recorder) Expire(session int64) func(error) {
 		r.add(Event{Kind: OK, Op: Expire, ID: id, Session: session})
 	}
 }
+
+// Meddle is about to take something of these claims' paths away, for an operator.
+// The returned function is told how that went.
+func (r *Recorder) Meddle(claims ...Claim) func(error) {
+	id := r.id()
+	r.add(Event{Kind: Invoke, Op: Meddle, ID: id, Claims: slices.Clone(claims)})
+	return func(err error) {
+		if err != nil {
+			r.add(Event{Kind: Info, Op: Meddle, ID: id, Err: err.Error()})
+			return
+		}
+		r.add(Event{Kind: OK, Op: Meddle, ID: id})
+	}
+}
+
+// Killing is called before the process of a client is killed.
+func (r *Recorder) Killing(client string) { r.add(Event{Kind: OK, Op: Kill, Client: client}) }
+
+// Healed is called when no fault is left.
+func (r *Recorder) Healed() { r.add(Event{Kind: OK, Op: Heal}) }
 
 // Acquire is about to be called by the client.
 func (r *Recorder) Acquire(client string, try bool, claims ...Claim) *Attempt {
@@ -125,6 +180,21 @@ func (a *Attempt) Held(err func() error, remaining func() time.Duration) error {
 
 // Lost is called when the hold has said that it is lost.
 func (a *Attempt) Lost(err error) { a.add(Event{Kind: Fail, Op: Look, Err: err.Error()}) }
+
+// Writing is about to ask the resource, with the hold's token. The returned
+// function is told whether the resource acted, or why nobody knows.
+func (a *Attempt) Writing(token int64) func(took bool, err error) {
+	a.add(Event{Kind: Invoke, Op: Write, Token: token})
+	return func(took bool, err error) {
+		e := Event{Kind: Fail, Op: Write, Token: token}
+		if err != nil {
+			e.Kind, e.Err = Info, err.Error()
+		} else if took {
+			e.Kind = OK
+		}
+		a.add(e)
+	}
+}
 
 // Downgrading is about to downgrade. The returned function is told the outcome:
 // Info where it may have been done nevertheless.

@@ -18,7 +18,7 @@ func unreasonable(attempts []*attempt, linger int64) []string {
 		}
 		reason := false
 		for _, o := range attempts {
-			reason = reason || o != a && share(a, o) && o.invoked <= a.returned && o.leaves(linger) >= a.invoked
+			reason = reason || o != a && touch(a.claims, o.claims) && o.invoked <= a.returned && o.leaves(linger) >= a.invoked
 		}
 		if !reason {
 			problems = append(problems, fmt.Sprintf("attempt %d was refused by nobody", a.id))
@@ -38,18 +38,6 @@ func (a *attempt) leaves(linger int64) int64 {
 		return a.lost + linger
 	}
 	return never
-}
-
-// share reports whether two attempts have a path in common.
-func share(a, b *attempt) bool {
-	for _, c := range a.claims {
-		for _, d := range b.claims {
-			if c.Path == d.Path {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // lostForNothing finds holds that were lost before the deadline that they had

@@ -21,6 +21,9 @@ import (
 //	1 lower, lowered | lowered? | refused
 //	9 expire 1, expired | expired?   the end of session 1
 //	1 killed               client c1 was killed
+//	1 write 7, wrote 7 | denied 7 | wrote? 7   it asks the resource
+//	9 meddle, meddled | meddled?     an operator takes something of /x away; paths after "on"
+//	1 heal                 the last fault is over
 func story(t testing.TB, text string) *History {
 	t.Helper()
 	h := &History{Name: t.Name()}
@@ -58,6 +61,8 @@ func outcome(word string) (Op, Kind, bool) {
 		{"held", Look, OK}, {"lost", Look, Fail}, {"killed", Kill, OK},
 		{"release", Release, Invoke}, {"released", Release, OK}, {"unconfirmed", Release, Info}, {"too-late", Release, Fail},
 		{"lower", Downgrade, Invoke}, {"lowered", Downgrade, OK}, {"lowered?", Downgrade, Info}, {"refused", Downgrade, Fail},
+		{"write", Write, Invoke}, {"wrote", Write, OK}, {"denied", Write, Fail}, {"wrote?", Write, Info},
+		{"meddle", Meddle, Invoke}, {"meddled", Meddle, OK}, {"meddled?", Meddle, Info}, {"heal", Heal, OK},
 		{"expire", Expire, Invoke}, {"expired", Expire, OK}, {"expired?", Expire, Info},
 		{"call", Acquire, Invoke}, {"try", Acquire, Invoke}, {"again", Acquire, Invoke},
 	} {
@@ -93,6 +98,8 @@ func tell(words []string) (Event, error) {
 	switch words[1] {
 	case "got":
 		e.Token, e.Session = int64(number()), int64(id)
+	case "write", "wrote", "denied", "wrote?":
+		e.Token = int64(number())
 	case "again":
 		e.Outer = number()
 	case "expire", "expired", "expired?":
@@ -102,7 +109,7 @@ func tell(words []string) (Event, error) {
 		rest = rest[1:]
 		e.Until = int64(number())
 	}
-	if op == Acquire && kind == Invoke {
+	if (op == Acquire || op == Meddle) && kind == Invoke {
 		e.Claims, rest, err = tellClaims(rest)
 	}
 	if err == nil && len(rest) > 0 {
