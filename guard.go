@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/zklock/zklock/internal/plant"
 	"github.com/zklock/zklock/internal/queue"
 	"github.com/zklock/zklock/zk"
 )
@@ -83,7 +84,7 @@ func (h *Hold) Guard(ctx context.Context, ops ...zk.Op) error {
 
 func (h *Hold) guard(ctx context.Context, op string, ops []zk.Op) error {
 	fail := func(err error) error { return &Error{Op: op, Path: h.lock.path, Err: err} }
-	if h.possession.lock.nodeLock() {
+	if h.possession.lock.nodeLock() && !plant.Is(plant.NodeGuard) {
 		return fail(fmt.Errorf("%w: a node lock's znode may have been deleted and made again by another; no check tells", ErrInvalidLock))
 	}
 	if ctx.Err() != nil {

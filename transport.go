@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/zklock/zklock/internal/plant"
 	"github.com/zklock/zklock/internal/queue"
 	"github.com/zklock/zklock/zk"
 )
@@ -40,7 +41,11 @@ func (c *Client) operation(r queue.Request) zk.Op {
 	case queue.Check:
 		return zk.MultiOp(checks(r)...)
 	case queue.Guard:
-		return zk.MultiOp(append(checks(r), c.opsOf(r.Call)...)...)
+		own := checks(r)
+		if plant.Is(plant.GuardByVersion) {
+			own = versions(r)
+		}
+		return zk.MultiOp(append(own, c.opsOf(r.Call)...)...)
 	case queue.Make:
 		mode := zk.ModePersistent
 		if r.Container {

@@ -1,6 +1,10 @@
 package zkserver
 
-import "time"
+import (
+	"time"
+
+	"github.com/zklock/zklock/internal/plant"
+)
 
 const (
 	// turnFrames is how many requests of one connection a round takes, so
@@ -72,6 +76,9 @@ func (s *Server) round() {
 	}
 	s.hear()
 	s.tick()
+	if plant.Is(plant.AckBeforeSync) {
+		s.deliver()
+	}
 	if err := s.commit(); err != nil {
 		s.loseStorage(err)
 	} else {

@@ -15,6 +15,8 @@ package boottime
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/zklock/zklock/internal/plant"
 )
 
 // hysteresis is how far the difference between the two clocks must have moved
@@ -68,6 +70,9 @@ func newClock(boot func() (time.Duration, bool)) *clock {
 
 // now turns package time's reading into this clock's.
 func (c *clock) now(t time.Time) time.Duration {
+	if plant.Is(plant.Boottime) {
+		return t.Sub(c.start)
+	}
 	slept := time.Duration(c.slept.Load())
 	if t == t.Round(0) {
 		// Only a synctest bubble gives times without a monotonic reading. The

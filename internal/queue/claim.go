@@ -3,6 +3,8 @@ package queue
 import (
 	"slices"
 	"time"
+
+	"github.com/zklock/zklock/internal/plant"
 )
 
 // phase is how far a claim has come.
@@ -64,7 +66,7 @@ func (cl *claim) nodes() []*node {
 // joins returns the members of each step that joins queues.
 func (s *Spec) joins() [][]Member {
 	switch {
-	case s.InOrder:
+	case s.InOrder, plant.Is(plant.AllOneByOne):
 		return slices.Collect(slices.Chunk(s.Members, 1))
 	case len(s.Members) > 0:
 		return [][]Member{s.Members}
@@ -119,6 +121,9 @@ func (c *Core) clear(now time.Duration, p *place) {
 	}
 	cl.phase = ready
 	c.dirty = true
+	if plant.Is(plant.EagerGrant) {
+		c.settle(now)
+	}
 }
 
 // proceed picks a claim up where it stands: on a new connection, or when its
@@ -181,6 +186,9 @@ func (c *Core) grant(cl *claim, nodes []*node) {
 	for _, n := range nodes {
 		s.Nodes = append(s.Nodes, n.path())
 		s.Tokens = append(s.Tokens, n.czxid)
+	}
+	if plant.Is(plant.SequenceToken) {
+		s.Token = nodes[0].sequence()
 	}
 	s.Node = s.Nodes[0]
 	if cl.spec.InOrder && cl.spec.steps() > 1 {

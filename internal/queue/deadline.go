@@ -1,6 +1,10 @@
 package queue
 
-import "time"
+import (
+	"time"
+
+	"github.com/zklock/zklock/internal/plant"
+)
 
 // A Deadline computes how long a session is surely alive at the ensemble, from
 // requests that the leader is known to have answered.
@@ -54,12 +58,18 @@ func (d *Deadline) Handshake(sent, timeout time.Duration, drift float64, fresh b
 	if fresh {
 		d.proven, d.timeout = false, 0
 	}
+	if plant.Is(plant.NoDrift) {
+		drift = 0
+	}
 	if t := timeout - time.Duration(float64(timeout)*drift); d.timeout == 0 || t < d.timeout {
 		d.timeout = t
 		// Half a tick is at most a quarter of the smallest session timeout that a
 		// server negotiates; the tick itself is not told to clients. The rest is
 		// for clocks that differ and for a leader that is late with its pings.
 		d.gap = timeout/4 + timeout/32
+		if plant.Is(plant.NoGap) {
+			d.gap = 0
+		}
 	}
 	d.firsts = d.firsts[:0]
 	d.raise(sent)
@@ -74,13 +84,22 @@ func (d *Deadline) Answered(sent, received time.Duration) {
 		if a.hasB && sent >= a.b {
 			newest = i // this request is a c for a; later a's reach further
 		}
-		if !a.hasB && sent >= a.received+d.gap {
+		if !a.hasB && (sent >= a.received+d.gap || plant.Is(plant.SentApart) && sent >= a.sent+d.gap) {
 			a.b, a.hasB = received, true
+			if plant.Is(plant.TwoRequests) {
+				newest = i
+			}
 		}
 	}
 	if newest >= 0 {
 		d.raise(d.firsts[newest].sent)
 		d.firsts = append(d.firsts[:0], d.firsts[newest+1:]...)
+	}
+	if plant.Is(plant.OneReply) {
+		d.raise(sent)
+	}
+	if plant.Is(plant.FromReply) {
+		sent = received
 	}
 	d.remember(proof{sent: sent, received: received})
 }

@@ -3,6 +3,8 @@ package queue
 import (
 	"slices"
 	"time"
+
+	"github.com/zklock/zklock/internal/plant"
 )
 
 // A heartbeat asks a quorum about all of a session's entries, every eighth of
@@ -92,7 +94,11 @@ func (c *Core) beatNow(now time.Duration) {
 func (c *Core) check(nodes []*node) {
 	conn := c.session.Conn
 	c.beat.underWay++
-	c.send(Request{Kind: Check, Paths: paths(nodes)}, func(now time.Duration, r Reply) {
+	ask := Request{Kind: Check, Paths: paths(nodes)}
+	if plant.Is(plant.PingHeartbeat) {
+		ask = Request{Kind: List, Path: "/"}
+	}
+	c.send(ask, func(now time.Duration, r Reply) {
 		if c.session.Conn == conn {
 			c.beat.underWay--
 		}
@@ -104,6 +110,7 @@ func (c *Core) check(nodes []*node) {
 					n.unproven = false
 				}
 			}
+		case plant.Is(plant.DeafHeartbeat):
 		case r.Failed < 0 || r.Failed >= len(nodes): // no entry's fault: the next one will tell
 		case r.Code == NoNode:
 			c.vanished(now, nodes[r.Failed])

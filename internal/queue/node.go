@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/zklock/zklock/internal/plant"
 )
 
 // nodeState is what is known of a znode.
@@ -88,7 +90,7 @@ const deleteRetry = 30 * time.Second
 func (c *Core) disposeAll(now time.Duration, nodes []*node) {
 	for _, records := range []bool{true, false} {
 		for _, n := range nodes {
-			if (n.named == forever) == records {
+			if (n.named == forever) == (records != plant.Is(plant.RecordLast)) {
 				c.dispose(now, n)
 			}
 		}
@@ -125,8 +127,12 @@ func (c *Core) deleted(now time.Duration, n *node, r Reply) {
 	case SessionOver: // the session's own news says whether the znode went with it
 		n.state = alive
 	case Unknown, NotApplied:
+		if plant.Is(plant.ReleaseForgets) {
+			c.finish(n, nil)
+			return
+		}
 		n.state = alive
-		if n.named == byData && r.Code == Unknown {
+		if n.named == byData && r.Code == Unknown && !plant.Is(plant.BlindDelete) {
 			n.state = unknown // the name may be another's by the next time
 		}
 		n.retryAt = now + retryPause
@@ -203,7 +209,7 @@ func (c *Core) probe(parent string) {
 			c.pause(parent, now+deleteRetry)
 			return
 		}
-		proof := p.conn != 0 && p.conn == r.Conn && (r.Code == OK || r.Code == NoNode)
+		proof := (p.conn != 0 && p.conn == r.Conn || plant.Is(plant.NoBarrier)) && (r.Code == OK || r.Code == NoNode)
 		c.probed(now, parent, r.Children, proof)
 	})
 }

@@ -3,6 +3,8 @@ package queue
 import (
 	"cmp"
 	"slices"
+
+	"github.com/zklock/zklock/internal/plant"
 )
 
 // A Listing is a lock's children, sorted out.
@@ -53,6 +55,9 @@ func (l Listing) Ahead(name string) (ahead []Entry, found bool) {
 // nearest exclusive one for a shared one. No blocker means that the lock is
 // held.
 func Blocker(kind Kind, ahead []Entry) (Entry, bool) {
+	if n := len(ahead); n > 0 && (plant.Is(plant.Herd) || plant.Is(plant.BargingReader) && kind == Shared) {
+		ahead = ahead[:1]
+	}
 	for i := len(ahead) - 1; i >= 0; i-- {
 		if kind == Exclusive || ahead[i].Kind == Exclusive {
 			return ahead[i], true

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/zklock/zklock/internal/plant"
 )
 
 // role is what a place is for.
@@ -111,6 +113,12 @@ func (c *Core) listed(now time.Duration, p *place, children []string) {
 	i := slices.IndexFunc(l.Queue, p.owns)
 	p.ahead = slices.Clone(l.Queue[:i])
 	p.relist = p.delay > 0 || p.kind == Exclusive && slices.ContainsFunc(p.ahead, Entry.Writer)
+	if plant.Is(plant.NoRelist) {
+		p.relist = false
+	}
+	if plant.Is(plant.LaterWriters) && p.kind == Shared {
+		p.ahead = slices.DeleteFunc(slices.Clone(l.Queue), p.owns)
+	}
 	if p.kind == Shared && !p.beside && c.vet(now, p, l.Queue) {
 		return
 	}
@@ -279,7 +287,9 @@ func (c *Core) watchBlocker(now time.Duration, p *place) {
 		case OK:
 			c.tell(p, p.parent+"/"+name, len(p.ahead), r.Data)
 		case NoNode:
-			c.strike(now, p, name)
+			if !plant.Is(plant.MissedWakeup) {
+				c.strike(now, p, name)
+			}
 		case Unknown, NotApplied:
 			p.claim.retry(now + retryPause)
 		case SessionOver:
@@ -309,6 +319,10 @@ func (c *Core) lookAgain() time.Duration {
 func (c *Core) strike(now time.Duration, p *place, name string) {
 	p.ahead = slices.DeleteFunc(p.ahead, func(e Entry) bool { return e.Name == name })
 	p.blocker = ""
+	if plant.Is(plant.FirstDeletion) {
+		c.clear(now, p)
+		return
+	}
 	if _, blocked := Blocker(p.kind, p.ahead); !blocked && !p.relist {
 		c.line(now, p)
 		return

@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/zklock/zklock/internal/plant"
 	"github.com/zklock/zklock/internal/wire"
 )
 
@@ -110,7 +111,11 @@ func (c *Core) lose(err error, now time.Duration) {
 		c.finish(Closed, err)
 		return
 	}
-	c.failAll(&c.pending, ErrConnectionLost, Unknown)
+	lost := Unknown
+	if plant.Is(plant.LostIsNotDone) {
+		lost = No
+	}
+	c.failAll(&c.pending, ErrConnectionLost, lost)
 	if wasUp {
 		c.tellState(Disconnected, err)
 		if c.madeReadOnly {
@@ -144,7 +149,7 @@ func (c *Core) greeted(frame []byte, now time.Duration) {
 		c.lose(fmt.Errorf("%w: session password of %d bytes, want %d", ErrProtocol, len(r.Password), passwordSize), now)
 	case r.ReadOnly && !c.cfg.ReadOnly:
 		c.lose(fmt.Errorf("%w: the server is read-only", ErrRefused), now)
-	case resuming && r.SessionID != c.sessionID:
+	case resuming && r.SessionID != c.sessionID && !plant.Is(plant.SwappedSession):
 		c.expire(fmt.Errorf("%w: the server answered with session %#x instead of %#x",
 			ErrSessionExpired, uint64(r.SessionID), uint64(c.sessionID)), now)
 	case !resuming && r.SessionID == c.formerID:
@@ -192,7 +197,9 @@ func (c *Core) up(now time.Duration) {
 	// The order is the promise: rights before anything that needs them, and
 	// watches, whose missed events precede their answer, before any read.
 	c.sendAuths()
-	c.out, c.setWatches = c.watches.frames(c.out, c.lastZxid)
+	if !plant.Is(plant.NoSetWatches) {
+		c.out, c.setWatches = c.watches.frames(c.out, c.lastZxid)
+	}
 	if c.readOnly {
 		c.probe.start(now)
 		c.tellState(ConnectedReadOnly, nil)

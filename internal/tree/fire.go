@@ -3,6 +3,7 @@ package tree
 import (
 	"strings"
 
+	"github.com/zklock/zklock/internal/plant"
 	"github.com/zklock/zklock/internal/wire"
 )
 
@@ -34,7 +35,7 @@ func (t *Tree) fire(path string, typ wire.EventType, acl *aclSet, out *Out) {
 // fireDeleted tells of a deletion: those who watch the node, and those who watch
 // its children unless they were told already.
 func (t *Tree) fireDeleted(path string, acl *aclSet, out *Out) {
-	if t.watches.total == 0 {
+	if t.watches.total == 0 || plant.Is(plant.NoEvent) {
 		return
 	}
 	f := t.newFiring(path, wire.EventNodeDeleted, acl, out)
