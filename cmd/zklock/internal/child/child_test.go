@@ -5,8 +5,10 @@ package child
 import (
 	"bufio"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -110,6 +112,51 @@ func TestSignalReachesTheGroup(t *testing.T) {
 		t.Errorf("the command went on to say %q, %v", rest, err)
 	}
 	c.Kill() // a group that is gone is no trouble
+}
+
+// TestKillReachesBeyondTheGroup: timeout(1) makes a group of its own, and outlives
+// by that a shell that was asked to end, or was killed.
+func TestKillReachesBeyondTheGroup(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("what is outside of the group is found on Linux only")
+	}
+	for name, end := range map[string]func(*Child){
+		"Kill":      (*Child).Kill,
+		"Terminate": (*Child).Terminate,
+		// The shell obeys, timeout's command does not, and has lost its parents.
+		"both": func(c *Child) {
+			c.Terminate()
+			<-c.Exited()
+			c.Kill()
+		},
+	} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		script := `timeout 1000 sh -c 'echo up; exec sleep 1000'; true`
+		if name == "both" {
+			script = `setsid sh -c 'trap "" TERM; echo up; while :; do sleep 1000; done'; true`
+		}
+		stdout := os.Stdout
+		os.Stdout = w
+		c := run(t, script, "PATH="+os.Getenv("PATH"))
+		os.Stdout = stdout
+		w.Close()
+		lines := bufio.NewReader(r)
+		if line, err := lines.ReadString('\n'); line != "up\n" {
+			t.Fatalf("%s: the command said %q, %v", name, line, err)
+		}
+		end(c)
+		if err := r.SetReadDeadline(time.Now().Add(patience)); err != nil {
+			t.Fatal(err)
+		}
+		// The pipe ends when nobody is left who has it.
+		if rest, err := lines.ReadString('\n'); !errors.Is(err, io.EOF) {
+			t.Errorf("%s: somebody is left: %q, %v", name, rest, err)
+		}
+		r.Close()
+	}
 }
 
 func TestStopped(t *testing.T) {

@@ -15,13 +15,16 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zklock/zklock/cmd/zklock/internal/inherit"
+	"github.com/zklock/zklock/cmd/zklock/internal/kin"
 )
 
-// Child is a running command. Its methods may be called from any goroutine.
+// Child is a running command. Its methods may be called from any goroutine, but
+// Terminate and Kill from one at a time.
 type Child struct {
 	pid     int
 	stopped chan int
 	exited  chan Exit
+	kin     kin.Set // who was seen outside of the group when it was told to end
 }
 
 // Start runs cmd with this process's standard files, and with every other file
@@ -199,15 +202,23 @@ func (c *Child) Signal(sig os.Signal) {
 	}
 }
 
-// Terminate asks the whole group to end. CONT goes along: a stopped command
-// could not obey.
+// Terminate asks the whole group to end, and what the command has started
+// outside of it. CONT goes along: a stopped command could not obey.
 func (c *Child) Terminate() {
-	c.Signal(unix.SIGTERM)
-	c.Signal(unix.SIGCONT)
+	c.kin.Look(c.pid) // a parent that obeys first takes the trace with it
+	for _, sig := range []syscall.Signal{unix.SIGTERM, unix.SIGCONT} {
+		c.Signal(sig)
+		c.kin.Signal(sig)
+	}
 }
 
-// Kill ends the whole group at once.
-func (c *Child) Kill() { c.Signal(unix.SIGKILL) }
+// Kill ends the whole group at once, and what the command has started outside of
+// it.
+func (c *Child) Kill() {
+	c.kin.Look(c.pid)
+	c.Signal(unix.SIGKILL)
+	c.kin.Signal(unix.SIGKILL)
+}
 
 // Forwarded are the signals that are meant for the command. One that is
 // ignored at the start stays so: that is what nohup and background jobs of

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/cmd/zklock/internal/front"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -49,9 +50,10 @@ func (e errInterrupted) status() int {
 }
 
 // interruptible returns a context that the first signal of the kind that ends
-// programs ends. Signals that follow later stay in the channel. The goroutine
+// programs ends, or the end of the process that the shell started, if there is
+// one beside this. Signals that follow later stay in the channel. The goroutine
 // ends when stop is called, which must be before anybody else reads signals.
-func interruptible(signals <-chan os.Signal) (ctx context.Context, stop func()) {
+func interruptible(signals <-chan os.Signal, link *front.Link) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -59,6 +61,9 @@ func interruptible(signals <-chan os.Signal) (ctx context.Context, stop func()) 
 		for {
 			select {
 			case <-done:
+				return
+			case <-link.Gone():
+				cancel(errInterrupted{syscall.SIGHUP}) // nobody is left to wait for us
 				return
 			case sig := <-signals:
 				if ends(sig) {

@@ -134,7 +134,7 @@ func (a *app) benchHerd(f herdFlags) error {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
-	ctx, stop := interruptible(signals)
+	ctx, stop := interruptible(signals, nil)
 	defer stop()
 	where, end, err := a.set.herdServers(ctx, &cfg)
 	if err != nil {

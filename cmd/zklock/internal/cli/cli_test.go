@@ -52,7 +52,7 @@ func TestInterruptedStatus(t *testing.T) {
 
 func TestInterruptible(t *testing.T) {
 	signals := make(chan os.Signal)
-	ctx, stop := interruptible(signals)
+	ctx, stop := interruptible(signals, nil)
 	signals <- syscall.SIGPIPE // not one that ends programs
 	if ctx.Err() != nil {
 		t.Fatal("any signal interrupts")
@@ -63,7 +63,7 @@ func TestInterruptible(t *testing.T) {
 		t.Errorf("exit code %d after TERM, want 143", got)
 	}
 	stop()
-	ctx, stop = interruptible(signals)
+	ctx, stop = interruptible(signals, nil)
 	stop()
 	if err := interrupted(ctx, nil); err != nil {
 		t.Errorf("a context that nobody interrupted gives %v", err)

@@ -14,11 +14,13 @@ import (
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/child"
+	"github.com/zklock/zklock/cmd/zklock/internal/front"
 )
 
 const lockHelp = `Lock takes LOCK, prints its fencing token, and holds it until it is interrupted
 (INT, TERM or HUP), which exits 0. It exits 120 when the lock is lost. Nothing
-stops what others do under this hold: zklock run does.
+stops what others do under this hold: zklock run does. On a terminal ^Z stops
+what the shell sees, and the lock is kept.
 
 Of several locks (--lock) it prints a line "TOKEN PATH" for each. If somebody asks
 for the lock back, lock says so; with --on-revoke term it gives it back and
@@ -67,12 +69,25 @@ func (a *app) lockCommand() *cobra.Command {
 	return c
 }
 
-// lock holds until a signal, the loss, or the wish of another.
+// lock holds until a signal, the loss, or the wish of another: in the front's
+// stead if there is a terminal, whose ^Z would stop this process and let its
+// session expire.
 func (a *app) lock(f *lockFlags) error {
+	if !a.keeper && front.Wanted() {
+		exe, err := executable()
+		if err != nil {
+			return err
+		}
+		n, err := front.Run(exe, a.args)
+		if err != nil {
+			return err
+		}
+		return &exitError{Code: n}
+	}
 	signals := make(chan os.Signal, 64)
 	signal.Notify(signals, child.Forwarded()...)
 	outlivePipes()
-	ctx, stop := interruptible(signals)
+	ctx, stop := interruptible(signals, a.link)
 	defer stop()
 	began := time.Now()
 	me := owner("lock") // there is no command to name
@@ -81,7 +96,7 @@ func (a *app) lock(f *lockFlags) error {
 		return interrupted(ctx, err)
 	}
 	defer c.Close()
-	hold, err := a.set.acquire(ctx, c, &f.claim, newWaitLine(nil, me), began)
+	hold, err := a.set.acquire(ctx, c, &f.claim, newWaitLine(a.link, me), began)
 	if err != nil {
 		return err
 	}

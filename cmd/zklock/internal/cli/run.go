@@ -25,7 +25,9 @@ If the lock is lost at once, as when somebody deletes its znode, the command get
 KILL. If it is about to be lost, the command gets TERM, and KILL in time to be
 dead before anybody else can hold the lock. If zklock is killed, the command
 dies with it. The command is in a process group of its own; signals reach all
-of it.
+of it. On Linux, what ends the command for the lock's sake ends as well what it
+has started in other groups and sessions, as timeout and setsid do; but not a
+daemon that has cut itself loose from its parents.
 
 LOCK is exclusive, and granted in order of arrival. It can be of other kinds;
 readers (--shared), writers (--write) and exclusive holders of one name exclude
@@ -220,7 +222,7 @@ func (r *runner) run() error {
 	signals := make(chan os.Signal, 64)
 	signal.Notify(signals, child.Forwarded()...)
 	outlivePipes()
-	ctx, stop := interruptible(signals)
+	ctx, stop := interruptible(signals, r.app.link)
 	set := &r.app.set
 	me := owner(r.cmd.Args[0])
 	began := time.Now()
@@ -271,7 +273,7 @@ func (r *runner) notAcquired(ctx context.Context, err error) {
 // under runs the command while hold is held, then releases it.
 func (r *runner) under(hold *zklock.Hold, signals <-chan os.Signal) error {
 	began := time.Now()
-	s, guard, err := newSupervisor(hold, r.plan, r.cmd, r.exe, r.app.link)
+	s, err := newSupervisor(hold, r.plan, r.cmd, r.exe, r.app.link)
 	if err != nil {
 		return errors.Join(err, r.release(hold))
 	}
@@ -283,12 +285,8 @@ func (r *runner) under(hold *zklock.Hold, signals <-chan os.Signal) error {
 	s.asked = func() { r.asked(s.cmd) }
 	exit, ended := s.run()
 	// The watchdog must know that the command is gone before the deadline passes:
-	// it would kill the process group, whose number may be another's by then. The
-	// supervisor may have replaced the first one.
-	guard.Bye()
-	if other, ok := s.guard.(interface{ Bye() }); ok && s.guard != guarding(guard) {
-		other.Bye()
-	}
+	// it would kill what the command left behind, which may go on.
+	s.guard.Bye()
 	// Before the release, after which it would say released.
 	lost := hold.Err()
 	r.status.Held = seconds(time.Since(began))

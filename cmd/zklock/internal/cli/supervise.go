@@ -34,6 +34,8 @@ type guarding interface {
 	Died() <-chan struct{}
 	Watch(group int) error
 	Until(time.Duration) error
+	Bye()
+	Kill()
 }
 
 // supervisor follows a command until it has ended. It belongs to one goroutine.
@@ -44,9 +46,9 @@ type supervisor struct {
 	signals <-chan os.Signal
 	link    *front.Link
 	guard   guarding
-	again   func() (guarding, error) // starts another watchdog
-	revoked <-chan struct{}          // somebody asks for the lock back; nil if nobody can
-	asked   func()                   // what to do about it
+	again   respawn
+	revoked <-chan struct{} // somebody asks for the lock back; nil if nobody can
+	asked   func()          // what to do about it
 	now     func() time.Duration
 	told    time.Duration // the moment that the watchdog knows
 }
@@ -66,7 +68,7 @@ func (s *supervisor) run() (child.Exit, bool) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		next := s.step(core)
+		next := min(s.step(core), s.respawned())
 		timer.Reset(max(next-s.now(), 0))
 		select {
 		case exit := <-s.cmd.Exited():
@@ -88,7 +90,7 @@ func (s *supervisor) run() (child.Exit, bool) {
 			warn("the process that the shell started is gone: killing the command")
 			s.cmd.Kill()
 		case <-s.guard.Died():
-			s.replace()
+			s.bereft()
 		case <-timer.C:
 		}
 	}
@@ -111,7 +113,9 @@ func (s *supervisor) step(core *deadline.Core) time.Duration {
 	// The watchdog comes after our own KILL and before the deadline.
 	if until := core.Deadline() - s.plan.Margin/2; until != s.told {
 		s.told = until
-		_ = s.guard.Until(until) // one that does not listen shows in Died, or is stopped as we may be
+		if err := s.guard.Until(until); err != nil {
+			s.guard.Kill() // it is stopped, or gone; Died tells
+		}
 	}
 	return next
 }
@@ -124,18 +128,42 @@ func (s *supervisor) danger() string {
 	return "is about to be lost (no answer from the servers)"
 }
 
-// replace starts another watchdog for one that was killed. Without one the
-// command still has the parent-death signal.
-func (s *supervisor) replace() {
-	guard, err := s.again()
+// bereft notes that the watchdog has died.
+func (s *supervisor) bereft() {
+	s.guard.Bye() // closes the pipe
+	s.guard = noGuard{}
+	s.again.died(s.now())
+}
+
+// respawned starts another watchdog for one that was killed, once it is due, and
+// returns when to come back. Without one the command still has the parent-death
+// signal.
+func (s *supervisor) respawned() time.Duration {
+	if _, none := s.guard.(noGuard); !none {
+		return forever
+	}
+	now := s.now()
+	if now < s.again.at {
+		return s.again.at
+	}
+	s.again.tried(now)
+	guard, err := s.again.start()
+	if err == nil {
+		if err = errors.Join(guard.Until(s.told), guard.Watch(s.cmd.Group())); err != nil {
+			guard.Kill()
+			guard.Bye()
+		}
+	}
 	if err != nil {
-		warn("%v; going on without", err)
-		s.guard = noGuard{}
-		return
+		if !s.again.warned {
+			warn("%v; going on without", err)
+		}
+		s.again.warned = true
+		s.again.died(s.now())
+		return s.again.at
 	}
 	s.guard = guard
-	_ = guard.Until(s.told) // one that dies at once shows in Died
-	_ = guard.Watch(s.cmd.Group())
+	return forever
 }
 
 // noGuard stands where no watchdog can be had.
@@ -144,12 +172,14 @@ type noGuard struct{}
 func (noGuard) Died() <-chan struct{}     { return nil }
 func (noGuard) Watch(int) error           { return nil }
 func (noGuard) Until(time.Duration) error { return nil }
+func (noGuard) Bye()                      {}
+func (noGuard) Kill()                     {}
 
 // newSupervisor starts the command under the hold, with a watchdog.
-func newSupervisor(hold holding, plan deadline.Plan, cmd child.Command, exe string, link *front.Link) (*supervisor, *watchdog.Guard, error) {
+func newSupervisor(hold holding, plan deadline.Plan, cmd child.Command, exe string, link *front.Link) (*supervisor, error) {
 	guard, err := watchdog.Start(exe)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	s := &supervisor{hold: hold, plan: plan, guard: guard, link: link, now: boot.Now}
 	started, err := child.Start(cmd, exe, func(group int) error {
@@ -164,9 +194,10 @@ func newSupervisor(hold holding, plan deadline.Plan, cmd child.Command, exe stri
 	})
 	if err != nil {
 		guard.Bye()
-		return nil, nil, err
+		return nil, err
 	}
 	s.cmd = started
-	s.again = func() (guarding, error) { return watchdog.Start(exe) }
-	return s, guard, nil
+	s.again.start = func() (guarding, error) { return watchdog.Start(exe) }
+	s.again.tried(s.now())
+	return s, nil
 }

@@ -100,14 +100,34 @@ func (p *fakeProcess) Kill() {
 
 // fakeGuard keeps what it was told last.
 type fakeGuard struct {
-	died  chan struct{}
-	group int
-	until time.Duration
+	died   chan struct{}
+	group  int
+	until  time.Duration
+	deaf   bool // what it is told fails from now on
+	killed bool
+	closed bool
 }
 
-func (g *fakeGuard) Died() <-chan struct{}       { return g.died }
-func (g *fakeGuard) Watch(n int) error           { g.group = n; return nil }
-func (g *fakeGuard) Until(d time.Duration) error { g.until = d; return nil }
+func newFakeGuard() *fakeGuard { return &fakeGuard{died: make(chan struct{})} }
+
+func (g *fakeGuard) Died() <-chan struct{} { return g.died }
+func (g *fakeGuard) Watch(n int) error     { g.group = n; return nil }
+func (g *fakeGuard) Bye()                  { g.closed = true }
+
+func (g *fakeGuard) Until(d time.Duration) error {
+	if g.deaf {
+		return errors.New("deaf")
+	}
+	g.until = d
+	return nil
+}
+
+func (g *fakeGuard) Kill() {
+	if !g.killed {
+		close(g.died)
+	}
+	g.killed = true
+}
 
 // rig is a supervisor over fakes, for a session of 20 s: TERM is due 2.5 s and
 // KILL 0.5 s before the deadline.
@@ -116,7 +136,7 @@ func rig(t *testing.T, hold *fakeHold, cmd *fakeProcess) (*supervisor, *fakeGuar
 	if err != nil {
 		t.Fatal(err)
 	}
-	guard := &fakeGuard{died: make(chan struct{})}
+	guard := newFakeGuard()
 	signals := make(chan os.Signal)
 	began := time.Now()
 	return &supervisor{hold: hold, cmd: cmd, plan: plan, guard: guard, signals: signals,
@@ -179,29 +199,111 @@ func TestAnotherWatchdogForADeadOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold, cmd := newFakeHold(15*time.Second), newFakeProcess(true)
 		s, first, _ := rig(t, hold, cmd)
-		second := &fakeGuard{died: make(chan struct{})}
+		second := newFakeGuard()
 		calls := 0
-		s.again = func() (guarding, error) {
-			if calls++; calls > 1 {
-				return nil, errors.New("no more")
-			}
+		s.again.start = func() (guarding, error) {
+			calls++
 			return second, nil
 		}
 		go func() {
 			close(first.died)
 			time.Sleep(time.Second)
-			close(second.died)
-			time.Sleep(time.Second)
 			cmd.exited <- child.Exit{}
 		}()
 		s.run()
-		if second.group != 77 || second.until != first.until {
+		if second.group != 77 || second.until != first.until || !first.closed {
 			t.Errorf("the second watchdog knows group %d until %v, the first until %v", second.group, second.until, first.until)
 		}
-		if calls != 2 {
-			t.Errorf("%d watchdogs were started, want 2", calls)
+		if calls != 1 || s.guard != guarding(second) {
+			t.Errorf("%d watchdogs were started, want 1", calls)
 		}
 	})
+}
+
+// TestWatchdogsThatDieAtOnce: the first is replaced at once, the others at
+// growing intervals; the command goes on, and is ended in time all the same.
+func TestWatchdogsThatDieAtOnce(t *testing.T) {
+	for name, start := range map[string]func() (guarding, error){
+		"dead": func() (guarding, error) {
+			g := newFakeGuard()
+			close(g.died)
+			return g, nil
+		},
+		"deaf": func() (guarding, error) {
+			g := newFakeGuard()
+			g.deaf = true
+			return g, nil
+		},
+		"none": func() (guarding, error) { return nil, errors.New("no process to be had") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				hold, cmd := newFakeHold(15*time.Second), newFakeProcess(false)
+				s, first, _ := rig(t, hold, cmd)
+				began := time.Now()
+				var starts []time.Duration
+				s.again.start = func() (guarding, error) {
+					starts = append(starts, time.Since(began))
+					return start()
+				}
+				close(first.died)
+				_, ended := s.run()
+				ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
+				// Pauses of 0.1, 0.2, 0.4, ... seconds.
+				want := []time.Duration{0, ms(100), ms(300), ms(700), ms(1500), ms(3100), ms(6300), ms(12700)}
+				if !slices.Equal(starts, want) {
+					t.Errorf("started at %v, want %v", starts, want)
+				}
+				if log := []string{"TERM@12.5s", "KILL@14.5s", "KILL@14.5s"}; !ended || !slices.Equal(cmd.log, log) {
+					t.Errorf("the command got %q, want %q", cmd.log, log)
+				}
+			})
+		})
+	}
+}
+
+// TestADeafWatchdogIsReplaced: one that was stopped does not read, and would
+// believe in an old deadline when it goes on.
+func TestADeafWatchdogIsReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hold, cmd := newFakeHold(15*time.Second), newFakeProcess(true)
+		s, first, _ := rig(t, hold, cmd)
+		second := newFakeGuard()
+		s.again.start = func() (guarding, error) { return second, nil }
+		go func() {
+			time.Sleep(5 * time.Second)
+			first.deaf = true
+			hold.extend(15 * time.Second)
+			time.Sleep(5 * time.Second)
+			cmd.exited <- child.Exit{}
+		}()
+		s.run()
+		if !first.killed || !first.closed || second.until < 19*time.Second || second.group != 77 {
+			t.Errorf("the deaf one was killed: %v; the second knows group %d until %v", first.killed, second.group, second.until)
+		}
+	})
+}
+
+func TestRespawnForgivesTheLongLived(t *testing.T) {
+	var r respawn
+	now := time.Hour
+	var pauses []time.Duration
+	for _, lived := range []time.Duration{0, 0, 0, 0, respawnWell, 0, 0} {
+		r.tried(now)
+		now += lived
+		r.died(now)
+		pauses = append(pauses, r.at-now)
+		now = r.at
+	}
+	for range 20 {
+		r.tried(now)
+		r.died(now)
+	}
+	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
+	want := []time.Duration{0, ms(100), ms(200), ms(400), 0, ms(100), ms(200)}
+	if !slices.Equal(pauses, want) || r.at-now != respawnMost {
+		t.Errorf("pauses %v, want %v; at most %v, want %v", pauses, want, r.at-now, respawnMost)
+	}
 }
 
 // Somebody asks for the lock back: it is told once, and what then happens to the

@@ -6,7 +6,8 @@
 // standard input: "group N" names the process group, "until N" the moment (in
 // nanoseconds of the boot clock) at which the group must be dead, "bye" that
 // all is well. At that moment, or when the input ends without a good-bye, the
-// watchdog kills the group.
+// watchdog kills the group, and what the command has started outside of it as far
+// as package kin finds it, now or when "until" was last told.
 package watchdog
 
 // Argument is the hidden first argument of the watchdog's process.

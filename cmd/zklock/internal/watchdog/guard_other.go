@@ -22,5 +22,8 @@ func (g *Guard) Watch(int) error { return nil }
 // Until does nothing.
 func (g *Guard) Until(time.Duration) error { return nil }
 
+// Kill does nothing.
+func (g *Guard) Kill() {}
+
 // Bye does nothing.
 func (g *Guard) Bye() {}

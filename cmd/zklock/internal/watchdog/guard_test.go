@@ -3,8 +3,10 @@
 package watchdog
 
 import (
+	"errors"
 	"os"
 	"os/exec"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -157,6 +159,35 @@ func TestSurvivesWhatEndsTheWrapper(t *testing.T) {
 	await(t, "the victim", v.ended)
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("the watchdog ended with %v", err)
+	}
+}
+
+// TestADeafWatchdogIsNoBurden: one that is stopped costs whoever writes to it no
+// time, shows after some messages, and can be ended.
+func TestADeafWatchdogIsNoBurden(t *testing.T) {
+	v := newVictim(t)
+	g := start(t, v)
+	if !ignoring(g.proc.Pid) {
+		t.Fatal("the watchdog does not ignore TERM")
+	}
+	if err := g.proc.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	n := 0
+	for ; err == nil && n < 1<<20; n++ {
+		err = g.Until(boot.Now() + time.Hour)
+	}
+	if !errors.Is(err, ErrDeaf) || !errors.Is(err, syscall.EAGAIN) {
+		t.Fatalf("after %d messages: %v", n, err)
+	}
+	if n > 1000 && runtime.GOOS == "linux" {
+		t.Errorf("it shows after %d messages", n)
+	}
+	g.Kill()
+	await(t, "the watchdog", g.Died())
+	if !v.lives() {
+		t.Error("the command was ended with its watchdog")
 	}
 }
 

@@ -3,22 +3,27 @@
 package watchdog
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Guard is the wrapper's side of a watchdog. Its methods may be called from
 // any goroutine.
 type Guard struct {
 	pipe *os.File // an os.File orders concurrent writes itself
+	proc *os.Process
 	died chan struct{}
 }
 
-// writeTimeout bounds a write to a watchdog that does not read.
-const writeTimeout = 100 * time.Millisecond
+// ErrDeaf says that a watchdog has not read for long, as one does that was
+// stopped. It would learn of new deadlines too late to believe them.
+var ErrDeaf = errors.New("the watchdog does not listen")
 
 // Start starts a watchdog: the program exe with Argument. A goroutine waits for
 // it and ends with it.
@@ -38,7 +43,8 @@ func Start(exe string) (*Guard, error) {
 		_ = w.Close()
 		return nil, fmt.Errorf("the watchdog cannot be started: %w", err)
 	}
-	g := &Guard{pipe: w, died: make(chan struct{})}
+	shorten(w)
+	g := &Guard{pipe: w, proc: cmd.Process, died: make(chan struct{})}
 	go func() {
 		_ = cmd.Wait() // however it ended, it is gone
 		close(g.died)
@@ -61,12 +67,26 @@ func (g *Guard) Bye() {
 	_ = g.pipe.Close()
 }
 
+// Kill ends the watchdog itself, also one that is stopped, and nobody else.
+func (g *Guard) Kill() { _ = g.proc.Kill() } // one that has ended is fine
+
 // write sends one message, shorter than a pipe's atomic size, so whole or not
-// at all.
+// at all. It never waits: whoever calls it has a deadline to keep.
 func (g *Guard) write(line string) error {
-	_ = g.pipe.SetWriteDeadline(time.Now().Add(writeTimeout)) // a pipe always has deadlines
-	if _, err := g.pipe.WriteString(line); err != nil {
-		return fmt.Errorf("the watchdog does not listen: %w", err)
+	conn, err := g.pipe.SyscallConn()
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrDeaf, err)
+	}
+	var failed error
+	err = conn.Write(func(fd uintptr) (done bool) {
+		for {
+			if _, failed = unix.Write(int(fd), []byte(line)); failed != unix.EINTR {
+				return true // a full pipe is not waited for
+			}
+		}
+	})
+	if err = errors.Join(err, failed); err != nil {
+		return fmt.Errorf("%w: %w", ErrDeaf, err)
 	}
 	return nil
 }

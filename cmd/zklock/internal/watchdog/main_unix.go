@@ -10,6 +10,7 @@ import (
 
 	"github.com/zklock/zklock/cmd/zklock/internal/boot"
 	"github.com/zklock/zklock/cmd/zklock/internal/inherit"
+	"github.com/zklock/zklock/cmd/zklock/internal/kin"
 )
 
 // Main is the watchdog's process. It returns when there is nothing more to
@@ -26,17 +27,49 @@ func Main() int {
 	}
 	timer := newAlarm()
 	var c core
+	var w watched
 	for {
 		drain(&c)
+		w.look(&c)
 		switch c.decide(boot.Now()) {
 		case quit:
 			return 0
 		case kill:
-			_ = unix.Kill(-c.group, unix.SIGKILL) // ESRCH: gone already
+			w.kill(c.group)
 			return 0
 		}
 		timer.poll(c.until)
 	}
+}
+
+// watched is whom the watchdog ends.
+type watched struct {
+	leader kin.Process   // of the group; zero where it cannot be known
+	kin    kin.Set       // whom the command has started outside of its group
+	until  time.Duration // as of the last look
+}
+
+// look sees who is there whenever there is news: of a wrapper that is killed
+// the command dies at once, and nobody could be found by their parents any more.
+func (w *watched) look(c *core) {
+	if c.group == 0 || c.bye || c.until == w.until || w.leader.Replaced() {
+		return
+	}
+	if w.until == 0 {
+		w.leader, _ = kin.Of(c.group)
+	}
+	w.until = c.until
+	w.kin.Look(c.group)
+}
+
+// kill ends them all. A wrapper that was stopped when its command ended has not
+// said good-bye: the group's number may be another's by now.
+func (w *watched) kill(group int) {
+	if !w.leader.Replaced() {
+		w.kin.Look(group)
+		_ = unix.Kill(-group, unix.SIGKILL) // ESRCH: gone already
+	}
+	w.kin.Signal(unix.SIGKILL)
 }
 
 // drain reads all that is there.

@@ -1,0 +1,18 @@
+// Package kin finds what a command has started outside of its own process
+// group, so that it can be ended with the command.
+//
+// A signal to the group reaches none of these: timeout(1) puts itself into a
+// group of its own, as a shell does with its jobs under "set -m", and setsid(1)
+// and whatever makes a terminal go as far as a new session. They are found by
+// their parents. A process whose parents have ended has a new one, and is then
+// no kin any more: that is how daemons cut themselves loose (an agent for keys,
+// a compiler's server), which others may have come to use. They are left alone.
+package kin
+
+// Process is one process, told from a later one that has its number by when it
+// started.
+type Process struct {
+	PID   int
+	Group int    // its process group when it was found
+	start uint64 // in the kernel's ticks since the machine started
+}

@@ -1,0 +1,211 @@
+package kin
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// patience bounds what a test waits for.
+const patience = 30 * time.Second
+
+// family runs a script in a process group of its own and reads the n process ids
+// that it writes, a line each.
+func family(t *testing.T, n int, script string) (leader int, pids []int) {
+	t.Helper()
+	cmd := exec.Command("sh", "-c", script+"\nwait\nread x")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, pid := range pids {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = in.Close()
+		_ = cmd.Wait()
+	})
+	lines := bufio.NewScanner(out)
+	for len(pids) < n && lines.Scan() {
+		pid, err := strconv.Atoi(lines.Text())
+		if err != nil {
+			t.Fatal(err)
+		}
+		pids = append(pids, pid)
+	}
+	if len(pids) != n {
+		t.Fatalf("the family is %v, want %d", pids, n)
+	}
+	return cmd.Process.Pid, pids
+}
+
+// await waits until something is so.
+func await(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for end := time.Now().Add(patience); !is(); <-look.C {
+		if time.Now().After(end) {
+			t.Fatalf("it never came true that %s", what)
+		}
+	}
+}
+
+// settled waits until a process is as wanted.
+func settled(t *testing.T, pid int, want func(Process, bool) bool) {
+	t.Helper()
+	await(t, "the process is as wanted", func() bool { return want(Of(pid)) })
+}
+
+func leads(p Process, ok bool) bool { return ok && p.Group == p.PID }
+func gone(_ Process, ok bool) bool  { return !ok }
+
+// numbers are the process ids of what was found.
+func numbers(found []Process) map[int]bool {
+	all := map[int]bool{}
+	for _, p := range found {
+		all[p.PID] = true
+	}
+	return all
+}
+
+func TestOutside(t *testing.T) {
+	// One that stays in the group, one in a session of its own, one in a group of
+	// its own, and one that cut itself loose.
+	leader, pids := family(t, 4, `
+		sleep 1000 & echo $!
+		setsid sleep 1000 & echo $!
+		timeout 1000 sleep 1000 & echo $!
+		(setsid sh -c 'echo $$; exec sleep 1000' &)`)
+	settled(t, pids[1], leads)
+	settled(t, pids[2], leads)
+	// timeout's own child is in timeout's group.
+	await(t, "three are outside", func() bool { return len(Outside(leader, leader)) >= 3 })
+	found := numbers(Outside(leader, leader))
+	if found[pids[0]] || !found[pids[1]] || !found[pids[2]] || found[pids[3]] {
+		t.Errorf("of %v there were found %v; want the second and the third", pids, found)
+	}
+	if other := Outside(leader, -1); len(other) <= len(found) {
+		t.Errorf("%d outside of no group, %d outside of the leader's", len(other), len(found))
+	}
+	if none := Outside(1<<30, 5); none != nil {
+		t.Errorf("nobody's descendants are %v", none)
+	}
+}
+
+func TestSetRemembersOrphans(t *testing.T) {
+	leader, pids := family(t, 2, `sh -c 'setsid sleep 1000 & echo $!; wait' & echo $!`)
+	var orphan, parent int
+	settled(t, pids[0], func(p Process, ok bool) bool { return ok })
+	for _, pid := range pids { // the two lines come in any order
+		if slices.Contains(children(leader), pid) {
+			parent = pid
+		} else {
+			orphan = pid
+		}
+	}
+	settled(t, orphan, leads)
+	var s Set
+	s.Look(leader)
+	if s.Len() != 1 {
+		t.Fatalf("%d found, want 1", s.Len())
+	}
+	if err := syscall.Kill(parent, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	settled(t, parent, gone)
+	if left := Outside(leader, leader); left != nil {
+		t.Fatalf("the orphan is still kin: %v", left)
+	}
+	s.Look(leader)
+	s.Signal(unix.SIGKILL)
+	settled(t, orphan, gone)
+	s.Look(leader)
+	if s.Len() != 0 {
+		t.Errorf("%d remembered who are gone", s.Len())
+	}
+}
+
+// TestSignalSparesASuccessor: a number that has passed to another process does
+// not get what was meant for the first.
+func TestSignalSparesASuccessor(t *testing.T) {
+	_, pids := family(t, 1, `sleep 1000 & echo $!`)
+	p, ok := Of(pids[0])
+	if !ok || !p.Same() {
+		t.Fatalf("%+v, %v", p, ok)
+	}
+	earlier := p
+	earlier.start--
+	if p.Replaced() || !earlier.Replaced() || (Process{PID: p.PID}).Replaced() {
+		t.Error("who has a number is not told apart from who had it")
+	}
+	if earlier.Same() {
+		t.Error("a process is the same as one that began before it")
+	}
+	earlier.Signal(unix.SIGKILL)
+	if !p.Same() {
+		t.Fatal("a signal for an earlier process reached it")
+	}
+	p.Signal(unix.SIGKILL)
+	settled(t, p.PID, gone)
+	p.Signal(unix.SIGKILL) // nobody is there
+	if p.Replaced() {
+		t.Error("nobody has replaced it")
+	}
+}
+
+// TestSignalReachesTheFoundersGroup: who made a group is ended with all of it.
+func TestSignalReachesTheFoundersGroup(t *testing.T) {
+	leader, pids := family(t, 2, `setsid sh -c 'sleep 1000 & echo $!; wait' & echo $!`)
+	for _, p := range Outside(leader, leader) {
+		if p.PID == p.Group {
+			p.Signal(unix.SIGKILL)
+		}
+	}
+	settled(t, pids[0], gone)
+	settled(t, pids[1], gone)
+}
+
+func TestParse(t *testing.T) {
+	rest := " S 1 77 9" + strings.Repeat(" 0", 15) + " 4711 0"
+	tests := []struct {
+		text string
+		want Process
+		ok   bool
+	}{
+		{"5 (sleep)" + rest, Process{5, 77, 4711}, true},
+		{"5 (a) Z 1 (b) )" + rest, Process{5, 77, 4711}, true},
+		{"5 (sleep)" + strings.Replace(rest, "S", "Z", 1), Process{}, false},
+		{"5 (sleep) S 1 77", Process{}, false},
+		{"5 (sleep)" + strings.Replace(rest, "77", "x", 1), Process{}, false},
+		{"5 (sleep)" + strings.Replace(rest, "4711", "-1", 1), Process{}, false},
+		{"5 sleep", Process{}, false},
+		{"", Process{}, false},
+	}
+	for _, tt := range tests {
+		if got, ok := parse(5, []byte(tt.text)); got != tt.want || ok != tt.ok {
+			t.Errorf("%q: %+v, %v; want %+v, %v", tt.text, got, ok, tt.want, tt.ok)
+		}
+	}
+	self, ok := Of(os.Getpid())
+	if !ok || self.start == 0 || self.Group != syscall.Getpgrp() {
+		t.Errorf("this process is %+v, %v", self, ok)
+	}
+}

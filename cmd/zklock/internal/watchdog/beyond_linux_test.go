@@ -1,0 +1,118 @@
+package watchdog
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zklock/zklock/cmd/zklock/internal/boot"
+	"github.com/zklock/zklock/cmd/zklock/internal/kin"
+)
+
+// TestKillsBeyondTheGroup: what the command has started outside of its group is
+// ended as well, also if the command has died before the watchdog can look.
+func TestKillsBeyondTheGroup(t *testing.T) {
+	for _, name := range []string{"at the moment", "at the end"} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command("sh", "-c", "setsid sleep 1000 & setsid sh -c 'echo up; sleep 1000'; true")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		cmd.Stdout = w
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		w.Close()
+		lines := bufio.NewReader(r)
+		if line, err := lines.ReadString('\n'); line != "up\n" {
+			t.Fatalf("the command said %q, %v", line, err)
+		}
+		g, err := Start(os.Args[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := errors.Join(g.Watch(cmd.Process.Pid), g.Until(boot.Now()+time.Hour))
+		switch name {
+		case "at the moment":
+			told = errors.Join(told, g.Until(boot.Now()+50*time.Millisecond))
+		case "at the end":
+			// The watchdog has looked once it ignores signals and has read; the command
+			// then dies as by its parent-death signal, before the pipe's end.
+			empty(t, g)
+			told = errors.Join(told, cmd.Process.Kill(), g.pipe.Close())
+		}
+		if told != nil {
+			t.Fatal(told)
+		}
+		await(t, "the watchdog", g.Died())
+		_ = cmd.Wait()
+		if err := r.SetReadDeadline(time.Now().Add(patience)); err != nil {
+			t.Fatal(err)
+		}
+		if rest, err := lines.ReadString('\n'); !errors.Is(err, io.EOF) {
+			t.Errorf("%s: somebody is left: %q, %v", name, rest, err)
+		}
+		r.Close()
+		g.Bye()
+	}
+}
+
+// empty waits until the watchdog has read all that it was told, and waits for more.
+func empty(t *testing.T, g *Guard) {
+	t.Helper()
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for end := time.Now().Add(patience); ; <-look.C {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", g.proc.Pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		unread := 0
+		conn, err := g.pipe.SyscallConn()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.Control(func(fd uintptr) { unread, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) }); err != nil {
+			t.Fatal(err)
+		}
+		if unread == 0 && strings.Contains(string(stat), ") S ") {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal("the watchdog does not read")
+		}
+	}
+}
+
+// TestSparesASuccessor: the command has ended and its number is another's when
+// the moment comes, as after a stop of the wrapper between the command's end and
+// its good-bye.
+func TestSparesASuccessor(t *testing.T) {
+	first, second := newVictim(t), newVictim(t)
+	var w watched
+	w.look(&core{group: first.group(), until: 5})
+	w.leader.PID = second.group() // as if the second had the number of the first
+	if !w.leader.Replaced() {
+		// Both began within one of the kernel's ticks: they can't be told apart.
+		w.leader, _ = kin.Of(os.Getppid())
+		w.leader.PID = second.group()
+	}
+	w.kill(second.group())
+	w = watched{}
+	w.look(&core{group: first.group(), until: 5})
+	w.kill(first.group())
+	await(t, "the first", first.ended)
+	if !second.lives() {
+		t.Error("the second was killed in the place of the first")
+	}
+}

@@ -1,0 +1,8 @@
+//go:build unix && !linux
+
+package watchdog
+
+import "os"
+
+// shorten leaves a pipe as it is.
+func shorten(*os.File) {}
