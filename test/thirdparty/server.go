@@ -25,8 +25,9 @@ const serveEnv = "ZKLOCK_TEST_ZOOKEEPER"
 // shutdownWait bounds the end of a server that was told to end.
 const shutdownWait = 5 * time.Second
 
-// tick is the tick of both servers: short, for the sessions that must expire.
-const tick = 500 * time.Millisecond
+// tick is the tick of both servers. Twenty of them bound what clients may ask for
+// ([sessionTimeout]).
+const tick = 2 * time.Second
 
 // superDigest is that of super:test, which kazoo's and go-zookeeper's suites use
 // as well.

@@ -27,7 +27,7 @@ const clientTimeout = 3 * time.Minute
 
 // sessionTimeout is what clients ask for. Sessions must live through a machine
 // that stands still for a while.
-const sessionTimeout = 10 * time.Second
+const sessionTimeout = 30 * time.Second
 
 // cliEvent begins the lines that tell of watches, which come from another thread
 // of the shell than the answers: only their order among themselves is told.

@@ -116,8 +116,8 @@ final class Caches {
   }
 
   static void persistentWatcher(Steps s) throws Exception {
-    BlockingQueue<WatchedEvent> q = new LinkedBlockingQueue<>();
     for (boolean recursive : new boolean[] {false, true}) {
+      BlockingQueue<WatchedEvent> q = new LinkedBlockingQueue<>();
       PersistentWatcher watcher = new PersistentWatcher(s.a, "/pw", recursive);
       BlockingQueue<Boolean> ready = new LinkedBlockingQueue<>();
       watcher.getListenable().addListener(q::add);

@@ -3,6 +3,7 @@ import java.util.Collection;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
@@ -121,12 +122,16 @@ final class Leaders {
     barrier.removeBarrier();
     s.say("removed", waits.get());
     List<Future<String>> members = new ArrayList<>();
+    // Curator's barrier never lets in a member that looks only once others have left again.
+    CyclicBarrier inside = new CyclicBarrier(3);
     for (CuratorFramework c : List.of(s.a, s.b, s.client())) {
       members.add(
           pool.submit(
               () -> {
                 DistributedDoubleBarrier d = new DistributedDoubleBarrier(c, "/double", 3);
-                return d.enter(Steps.WAIT, TimeUnit.SECONDS) + " " + d.leave(Steps.WAIT, TimeUnit.SECONDS);
+                boolean entered = d.enter(Steps.WAIT, TimeUnit.SECONDS);
+                inside.await(Steps.WAIT, TimeUnit.SECONDS);
+                return entered + " " + d.leave(Steps.WAIT, TimeUnit.SECONDS);
               }));
     }
     for (Future<String> member : members) {

@@ -71,9 +71,10 @@ final class Queues {
       for (int i = 0; i < 7; i++) {
         s.say("item", s.take(consumer.items));
       }
+      // Before it closes: that would interrupt the removal of the last item.
+      s.until("empty", () -> s.a.getChildren().forPath(path).isEmpty());
       queue.close();
       in.close();
-      s.until("empty", () -> s.a.getChildren().forPath(path).isEmpty());
     }
     ordered(s);
     others(s);
@@ -92,14 +93,19 @@ final class Queues {
     s.say("by priority", List.of(s.take(consumer.items), s.take(consumer.items), s.take(consumer.items)));
     out.close();
     in.close();
-    Consumer late = new Consumer();
-    DistributedDelayQueue<String> delay = builder(s.a, late, "/q-delay").buildDelayQueue();
-    delay.start();
+    DistributedDelayQueue<String> delayed = builder(s.a, null, "/q-delay").buildDelayQueue();
+    delayed.start();
     long now = System.currentTimeMillis();
-    delay.put("later", now + 1500);
-    delay.put("sooner", now + 500);
+    delayed.put("later", now + 1500);
+    delayed.put("sooner", now + 500);
+    delayed.flushPuts(Steps.WAIT, TimeUnit.SECONDS);
+    // Both are there when it begins: else the later could be due before the sooner is.
+    Consumer late = new Consumer();
+    DistributedDelayQueue<String> delay = builder(s.b, late, "/q-delay").buildDelayQueue();
+    delay.start();
     s.say("by time", s.take(late.items) + " " + s.take(late.items) + " " + (System.currentTimeMillis() >= now + 1500));
     delay.close();
+    delayed.close();
   }
 
   private static void others(Steps s) throws Exception {

@@ -20,6 +20,9 @@ final class Steps {
   /** In milliseconds, for what must not come. */
   static final int SHORT = 300;
 
+  /** In milliseconds. Sessions must live through a machine that stands still for a while. */
+  static final int SESSION = 30000;
+
   private final String addr;
   private final List<CuratorFramework> clients = new ArrayList<>();
   final CuratorFramework a;
@@ -34,8 +37,8 @@ final class Steps {
   CuratorFrameworkFactory.Builder builder() {
     return CuratorFrameworkFactory.builder()
         .connectString(addr)
-        .sessionTimeoutMs(10000)
-        .connectionTimeoutMs(10000)
+        .sessionTimeoutMs(SESSION)
+        .connectionTimeoutMs(SESSION)
         .retryPolicy(new RetryNTimes(5, 200));
   }
 
@@ -95,13 +98,21 @@ final class Steps {
     say("FAILED: never came", what);
   }
 
-  /** Ends a client's session as a server does that has not heard of it. */
+  /**
+   * Ends a client's session as a server does that has not heard of it: another handle takes it
+   * over and closes it. The client may take it back first, which leaves the close without effect,
+   * so this goes on until the server does not know the session.
+   */
   void expire(CuratorFramework client) throws Exception {
     ZooKeeper zk = client.getZookeeperClient().getZooKeeper();
-    ZooKeeper heir =
-        new ZooKeeper(addr, 10000, event -> {}, zk.getSessionId(), zk.getSessionPasswd());
-    until("the take-over", () -> heir.getState().isConnected());
-    heir.close();
+    long id = zk.getSessionId();
+    byte[] password = zk.getSessionPasswd();
+    for (boolean over = false; !over; ) {
+      ZooKeeper heir = new ZooKeeper(addr, SESSION, event -> {}, id, password);
+      until("the take-over", () -> heir.getState().isConnected() || !heir.getState().isAlive());
+      over = !heir.getState().isAlive();
+      heir.close();
+    }
   }
 
   static String stat(Stat s) {

@@ -18,6 +18,7 @@ from kazoo.security import (
     ACL, CREATOR_ALL_ACL, Id, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE, make_acl, make_digest_acl)
 
 WAIT = 60  # seconds, for what must come; a busy machine may need them
+SESSION = 30  # seconds; sessions must live through a machine that stands still for a while
 ADDR = sys.argv[1]
 CLIENTS = []
 
@@ -36,8 +37,10 @@ def note(what, call):
 
 
 def client(**options):
-    zk = KazooClient(hosts=ADDR, timeout=10, **options)
+    zk = KazooClient(hosts=ADDR, timeout=SESSION, **options)
     zk.start(timeout=WAIT)
+    # kazoo lets callers go on before it tells of the state that it came to.
+    until("connected", lambda: zk.state == KazooState.CONNECTED)
     CLIENTS.append(zk)
     return zk
 
@@ -336,10 +339,13 @@ def barriers(zk, other):
     note("remove again", b.remove)
     join(t)
     inside = queue.Queue()
+    entered = threading.Barrier(3)
 
     def both(c, name):
         d = c.DoubleBarrier("/double", 3, identifier=name)
         d.enter()
+        # kazoo's barrier never lets in a member that looks only once others have left again.
+        entered.wait(WAIT)
         inside.put(d.participating)
         d.leave()
         inside.put(d.participating)
@@ -508,8 +514,15 @@ def leases(zk, other):
 def sessions(zk):
     states = queue.Queue()
     c = client()
-    c.add_listener(states.put)
     c.create("/session", b"", ephemeral=True)
+    told = []
+
+    def listen(state):
+        # Whether it still hears of the first connection is a matter of threads.
+        if state != KazooState.CONNECTED or told:
+            told.append(state)
+            states.put(state)
+    c.add_listener(listen)
     seen = queue.Queue()
     c.exists("/session2", watch=seen.put)
     before = c.client_id[0]
@@ -520,10 +533,14 @@ def sessions(zk):
     say("its watch ends", (e.type, e.state))  # kazoo does not set it again
     c.exists("/session3", watch=seen.put)
     # Two clients with one session: the newer takes over.
-    heir = client(client_id=c.client_id)
-    say("taken over", (heir.client_id[0] == before, stat(heir.exists("/session"))))
-    heir.stop()
-    heir.close()
+    session = c.client_id
+    heir = client(client_id=session)
+    say("taken over", (heir.client_id[0] == before, stat(heir.retry(heir.exists, "/session"))))
+    # The first may take it back before the newer closes it, which leaves that without effect.
+    while heir.client_id[0] == before:
+        heir.stop()
+        heir.close()
+        heir = client(client_id=session)
     until("expiry", lambda: c.client_id and c.client_id[0] != before)
     until("connected", lambda: c.connected)
     say("expired", (KazooState.LOST in list(states.queue), zk.exists("/session")))
@@ -531,12 +548,12 @@ def sessions(zk):
     while e.state == "CONNECTED":
         e = seen.get(timeout=WAIT)
     say("its watches end", (e.type, e.state))
-    stranger = KazooClient(hosts=ADDR, timeout=10, client_id=(before, b"wrong" + b"\0" * 11))
+    stranger = KazooClient(hosts=ADDR, timeout=SESSION, client_id=(before, b"wrong" + b"\0" * 11))
     stranger.start(timeout=WAIT)
     say("a wrong password", stranger.client_id[0] not in (before, 0))
     stranger.stop()
     stranger.close()
-    chroot = KazooClient(hosts=ADDR + "/chroot/deep", timeout=10)
+    chroot = KazooClient(hosts=ADDR + "/chroot/deep", timeout=SESSION)
     chroot.start(timeout=WAIT)
     note("below a missing root", lambda: chroot.create("/x"))
     note("made", lambda: zk.ensure_path("/chroot/deep"))
