@@ -1,0 +1,232 @@
+package runkill
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock/test/child"
+	"github.com/zklock/zklock/zktest"
+)
+
+// rig is what the trials of a test share.
+type rig struct {
+	dir      string // for what wrappers write
+	zklock   string // the command
+	member   string // what it runs
+	env      []string
+	resource *Resource
+	forever  *child.Process // ends with the test, and not before
+}
+
+// newRig builds the programs, once for all tests, and starts a resource.
+func newRig(t testing.TB) *rig {
+	t.Helper()
+	bin, err := programs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A socket's path has to be short, whatever the test is called.
+	short, err := os.MkdirTemp("", "zkr")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(short) })
+	r := &rig{
+		dir: t.TempDir(), zklock: filepath.Join(bin, "zklock"), member: filepath.Join(bin, "member"),
+		env: []string{"ZKLOCK_HOME=/nonexistent/and/never/used", "GOMAXPROCS=2"},
+	}
+	if r.resource, err = Listen(filepath.Join(short, "s")); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.resource.Close)
+	if r.forever, err = child.Start(exec.Command("sleep", "1000000")); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.forever.Kill)
+	return r
+}
+
+// Campaign is many trials on hosts of one make.
+type Campaign struct {
+	tb       testing.TB
+	rig      *rig
+	make     maker
+	wanted   int // trials in all; each fault has one at least
+	parallel int
+	seed     uint64
+
+	mu       sync.Mutex // guards what follows
+	rng      *rand.Rand
+	numbers  uint32
+	outcomes []Outcome
+}
+
+// newTrial is the next trial of a fault, with the next variant.
+func (c *Campaign) newTrial(h *Host, f *Fault) *Trial {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.numbers++
+	variants := Variants()
+	t := &Trial{
+		Number: c.numbers, Fault: f, Variant: variants[(uint64(c.numbers)+c.seed)%uint64(len(variants))],
+		Timeout: []time.Duration{2 * time.Second, 3 * time.Second}[c.rng.IntN(2)],
+		rig:     c.rig, host: h, rng: rand.New(rand.NewPCG(c.rng.Uint64(), c.rng.Uint64())),
+		proxy: zktest.NewProxy(c.tb, "tcp", h.Addr),
+	}
+	if f.Taken {
+		// By then the old wrapper has heard of it: a heartbeat comes every eighth of
+		// the timeout, and without an answer the deadline is past half of it.
+		t.Delay = t.Timeout
+	}
+	return t
+}
+
+func (c *Campaign) note(t *Trial, o Outcome) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.outcomes = append(c.outcomes, o)
+	for _, v := range o.Violations {
+		c.tb.Errorf("trial %d, %s, %s, session %v: %s", t.Number, o.Fault, t.Variant.Name, t.Timeout, v)
+	}
+	if o.Unknown != nil {
+		c.tb.Errorf("trial %d, %s, %s, session %v: unknown: %v", t.Number, o.Fault, t.Variant.Name, t.Timeout, o.Unknown)
+	}
+}
+
+// Run makes all trials, and returns when their processes are gone.
+func (c *Campaign) Run(ctx context.Context) {
+	c.rng = rand.New(rand.NewPCG(c.seed, 1))
+	faults, serverFaults := Faults(), ServerFaults()
+	kinds := len(faults) + len(serverFaults)
+	each := max((c.wanted+kinds-1)/kinds, 1)
+	var all sync.WaitGroup
+	all.Go(func() { c.batches(ctx, serverFaults, each) }) // ends with its last trial
+	host := c.make(c.tb)
+	slots := make(chan struct{}, c.parallel)
+	for range each {
+		for _, f := range faults {
+			slots <- struct{}{}
+			all.Go(func() { // ends with the trial
+				defer func() { <-slots }()
+				t := c.newTrial(host, f)
+				c.note(t, t.Run(ctx, t.own()))
+			})
+		}
+	}
+	all.Wait()
+}
+
+// batchSize is how many trials a server's fault befalls at once.
+const batchSize = 4
+
+// batches makes so many trials of each server fault, several at a time on a
+// server of their own.
+func (c *Campaign) batches(ctx context.Context, faults []*ServerFault, each int) {
+	host := c.make(c.tb)
+	for left := each; left > 0; left -= batchSize {
+		for _, f := range faults {
+			c.batch(ctx, host, f, min(left, batchSize))
+		}
+	}
+}
+
+// batch has one fault befall n trials once all of them are prepared.
+func (c *Campaign) batch(ctx context.Context, host *Host, f *ServerFault, n int) {
+	var all, prepared sync.WaitGroup
+	struck := make(chan struct{})
+	prepared.Add(n)
+	for range n {
+		t := c.newTrial(host, &Fault{Name: f.Name, Exit: exitLost, Silent: true})
+		all.Go(func() { // ends with the trial
+			c.note(t, t.Run(ctx, Steps{
+				Prepared: prepared.Done,
+				Strike: func(ctx context.Context) error {
+					select {
+					case <-struck:
+						return nil
+					case <-ctx.Done():
+						return ctx.Err()
+					}
+				},
+				Heal: func(context.Context) error { return nil },
+			}))
+		})
+	}
+	prepared.Wait()
+	err := f.Strike(ctx, host)
+	close(struck)
+	if err == nil {
+		// Past every deadline, by up to as much again.
+		c.mu.Lock()
+		away := time.Duration(float64(3*time.Second) * (1.1 + c.rng.Float64()))
+		c.mu.Unlock()
+		rest(ctx, away)
+		err = f.Heal(ctx, host)
+	}
+	if err != nil {
+		c.tb.Errorf("%s: %v", f.Name, err)
+	}
+	all.Wait()
+}
+
+// Totals are the figures of a campaign.
+type Totals struct {
+	Trials, Unprovoked, Violations, Unknown, Acquisitions, Writes, Refused int
+	Kinds                                                                  map[string][]time.Duration // margins, sorted
+}
+
+// Totals adds up the outcomes so far.
+func (c *Campaign) Totals() Totals {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := Totals{Kinds: map[string][]time.Duration{}}
+	for _, o := range c.outcomes {
+		t.Violations += len(o.Violations)
+		t.Writes += o.Writes
+		t.Refused += o.Refused
+		switch {
+		case o.Unknown != nil:
+			t.Unknown++
+			continue
+		case o.Unprovoked:
+			t.Unprovoked++
+		default:
+			t.Trials++
+			t.Kinds[o.Fault] = append(t.Kinds[o.Fault], o.Margin)
+		}
+		t.Acquisitions += 2
+	}
+	for _, margins := range t.Kinds {
+		slices.Sort(margins)
+	}
+	return t
+}
+
+// String gives a line for each fault, and one for all.
+func (t Totals) String() string {
+	var b strings.Builder
+	var least time.Duration
+	for i, name := range slices.Sorted(maps.Keys(t.Kinds)) {
+		m := t.Kinds[name]
+		if i == 0 || m[0] < least {
+			least = m[0]
+		}
+		fmt.Fprintf(&b, "%s: %d trials, margin smallest %v, median %v, largest %v\n", name, len(m), ms(m[0]), ms(m[len(m)/2]), ms(m[len(m)-1]))
+	}
+	fmt.Fprintf(&b, "total: %d faulted trials of %d kinds, %d acquisitions, %d writes, smallest margin %v, %d stale writes refused, %d violations, %d unknown, %d lost before the fault",
+		t.Trials, len(t.Kinds), t.Acquisitions, t.Writes, ms(least), t.Refused, t.Violations, t.Unknown, t.Unprovoked)
+	return b.String()
+}
+
+// ms rounds to a tenth of a millisecond.
+func ms(d time.Duration) time.Duration { return d.Round(100 * time.Microsecond) }

@@ -1,0 +1,139 @@
+package runkill
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/test/child"
+	"github.com/zklock/zklock/test/durable"
+	"github.com/zklock/zklock/test/zkreal"
+	"github.com/zklock/zklock/zk"
+)
+
+// tick is that of all servers here: sessions last 2 of them or more.
+const tick = 500 * time.Millisecond
+
+// Host is a server in a process of its own, with a client that looks at locks.
+type Host struct {
+	Addr    string
+	Restart func(context.Context) error // after Kill, on the same data
+	Kill    func()
+	Stop    func() error // pauses it
+	Cont    func() error
+	zk      *zk.Client
+	locks   *zklock.Client
+}
+
+// maker starts a host for a test, which ends with it.
+type maker func(testing.TB) *Host
+
+// embedded is the embedded server, with its data on disk.
+func embedded(t testing.TB) *Host {
+	t.Helper()
+	port, err := zkreal.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	s, err := durable.Start(durable.Config{Dir: t.TempDir(), Network: "tcp", Address: addr, Tick: tick}, filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Kill)
+	h := &Host{
+		Addr: addr, Kill: s.Kill, Restart: func(context.Context) error { return s.Restart() },
+		Stop: func() error { return s.Signal(syscall.SIGSTOP) },
+		Cont: func() error { return s.Signal(syscall.SIGCONT) },
+	}
+	h.dial(t)
+	return h
+}
+
+// zooKeeper is a server of Apache ZooKeeper.
+func zooKeeper(t testing.TB) *Host {
+	t.Helper()
+	n := zkreal.Standalone(t, zkreal.Config{TickTime: tick})
+	h := &Host{Addr: n.Addr(), Kill: n.Kill, Restart: n.Restart, Stop: n.Stop, Cont: n.Cont}
+	h.dial(t)
+	return h
+}
+
+// dial makes the client. Nothing is wanted of it while its server is away.
+func (h *Host) dial(t testing.TB) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	c, err := zk.Dial(ctx, h.Addr, &zk.Options{SessionTimeout: 10 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.zk, h.locks = c, zklock.New(c, nil)
+	t.Cleanup(func() {
+		_ = h.locks.Close() // its server may be gone
+		_ = c.Close()
+	})
+}
+
+// wrapper is a zklock run.
+type wrapper struct {
+	proc *child.Process
+	base string // of the names of its files
+}
+
+// startWrapper runs the command with what it prints in files, as well as its
+// status line.
+func startWrapper(base, bin string, env []string, args ...string) (*wrapper, error) {
+	cmd := newCommand(bin, env, args...)
+	var files []*os.File
+	for _, suffix := range []string{".out", ".err", ".status"} {
+		f, err := os.Create(base + suffix)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = f.Close() }() // the wrapper has its own
+		files = append(files, f)
+	}
+	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = files[0], files[1], files[2:]
+	proc, err := child.Start(cmd)
+	if err != nil {
+		return nil, err
+	}
+	return &wrapper{proc: proc, base: base}, nil
+}
+
+// text is what it has written so far to one of its files.
+func (w *wrapper) text(suffix string) string {
+	b, err := os.ReadFile(w.base + suffix)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+// exit is the exit code as a shell shows it, once it has ended.
+func (w *wrapper) exit() int {
+	var e interface{ Sys() any }
+	err := w.proc.Wait()
+	if err == nil {
+		return 0
+	}
+	if !errors.As(err, &e) {
+		return -1
+	}
+	status, ok := e.Sys().(syscall.WaitStatus)
+	switch {
+	case !ok:
+		return -1
+	case status.Signaled():
+		return 128 + int(status.Signal())
+	}
+	return status.ExitStatus()
+}

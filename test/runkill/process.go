@@ -1,0 +1,96 @@
+package runkill
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// newCommand is a command with the environment of a shell that knows nothing of
+// zklock.
+func newCommand(bin string, env []string, args ...string) *exec.Cmd {
+	cmd := exec.Command(bin, args...)
+	for _, pair := range os.Environ() {
+		if !strings.HasPrefix(pair, "ZKLOCK_") {
+			cmd.Env = append(cmd.Env, pair)
+		}
+	}
+	cmd.Env = append(cmd.Env, env...)
+	return cmd
+}
+
+// signal sends to processes, or with negative numbers to groups. One that is gone
+// is no error.
+func signal(sig syscall.Signal, pids ...int) error {
+	for _, pid := range pids {
+		if pid == 0 || pid == 1 || pid == -1 {
+			return fmt.Errorf("runkill: %d is no process to signal", pid)
+		}
+		if err := syscall.Kill(pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("runkill: signal %v to %d: %w", sig, pid, err)
+		}
+	}
+	return nil
+}
+
+// watchdogOf is the process id of a wrapper's watchdog, 0 if it has none now.
+func watchdogOf(pid int) int {
+	lists, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children")
+	if err != nil {
+		return 0
+	}
+	for _, list := range lists {
+		b, err := os.ReadFile(list)
+		if err != nil {
+			continue // a thread that has ended
+		}
+		for word := range bytes.FieldsSeq(b) {
+			line, err := os.ReadFile("/proc/" + string(word) + "/cmdline")
+			if err != nil || !bytes.HasSuffix(line, []byte("\x00__watchdog\x00")) {
+				continue
+			}
+			if n, err := strconv.Atoi(string(word)); err == nil {
+				return n
+			}
+		}
+	}
+	return 0
+}
+
+// stopped reports whether each of these processes is stopped with all threads.
+func stopped(pids ...int) bool {
+	for _, pid := range pids {
+		files, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/stat")
+		if err != nil {
+			return false
+		}
+		for _, file := range files {
+			stat, err := os.ReadFile(file)
+			if err != nil {
+				continue // a thread, or all of it, has ended
+			}
+			// The state stands behind the name, which is in parentheses.
+			if end := bytes.LastIndexByte(stat, ')'); end >= 0 && !bytes.HasPrefix(stat[end:], []byte(") T")) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// build compiles the command and the members into a directory.
+func build(dir string) error {
+	for _, pkg := range []string{"github.com/zklock/zklock/cmd/zklock", "github.com/zklock/zklock/test/runkill/member"} {
+		out, err := exec.Command("go", "build", "-o", dir+string(filepath.Separator), pkg).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("runkill: go build %s: %w\n%s", pkg, err, out)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,165 @@
+package runkill
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zklock/zklock/test/runkill/stamp"
+)
+
+// Resource is what commands write to. It keeps a record for each trial. Its
+// methods may be called from any goroutine.
+type Resource struct {
+	ln   *net.UnixListener
+	done sync.WaitGroup // its goroutines
+
+	mu      sync.Mutex // guards what follows, and all records
+	records map[uint32]*Record
+	conns   map[*net.UnixConn]bool
+	closed  bool
+}
+
+// Listen starts a resource at the path of a socket, which Close ends.
+func Listen(path string) (*Resource, error) {
+	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	r := &Resource{ln: ln, records: map[uint32]*Record{}, conns: map[*net.UnixConn]bool{}}
+	r.done.Go(r.accept) // ends when the listener is closed
+	return r, nil
+}
+
+// Path is the socket's.
+func (r *Resource) Path() string { return r.ln.Addr().String() }
+
+// Begin makes the record of a trial whose old command has so many members.
+func (r *Resource) Begin(trial uint32, members int) *Record {
+	rec := &Record{mu: &r.mu, wanted: members, OldReady: make(chan struct{}), NewStarted: make(chan struct{}), oldGone: make(chan struct{})}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.records[trial] = rec
+	return rec
+}
+
+func (r *Resource) accept() {
+	for {
+		conn, err := r.ln.AcceptUnix()
+		if err != nil {
+			return
+		}
+		r.mu.Lock()
+		if r.closed {
+			_ = conn.Close()
+		} else {
+			r.conns[conn] = true
+			r.done.Go(func() { r.serve(conn) }) // ends with the connection
+		}
+		r.mu.Unlock()
+	}
+}
+
+// serve follows one member. The end of its connection is its own end: it has no
+// other reason to close it.
+func (r *Resource) serve(conn *net.UnixConn) {
+	var rec *Record
+	var m *member
+	defer func() {
+		_ = conn.Close()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.conns, conn)
+		if m != nil && !r.closed {
+			rec.ended(m)
+		}
+	}()
+	for {
+		msg, err := stamp.Receive(conn)
+		if err != nil {
+			return
+		}
+		if m == nil {
+			if rec, m, err = r.hello(conn, msg); err != nil {
+				return
+			}
+		}
+		if _, err := conn.Write([]byte{rec.take(m, msg)}); err != nil {
+			return
+		}
+	}
+}
+
+// hello takes in a member.
+func (r *Resource) hello(conn *net.UnixConn, msg stamp.Message) (*Record, *member, error) {
+	pid, fd, err := peer(conn)
+	if err != nil {
+		return nil, nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	rec := r.records[msg.Trial]
+	if rec == nil {
+		_ = unix.Close(fd)
+		return nil, nil, fmt.Errorf("runkill: there is no trial %d", msg.Trial)
+	}
+	m := &member{role: msg.Role, number: msg.Member, pid: pid, fd: fd, first: msg.At, last: msg.At, token: msg.Token}
+	rec.joined(m)
+	return rec, m, nil
+}
+
+// peer asks the kernel who is at the other end: the process, and a descriptor
+// that tells of its end and never means another.
+func peer(conn *net.UnixConn) (pid, fd int, err error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return 0, 0, err
+	}
+	var cred *unix.Ucred
+	var failed error
+	err = raw.Control(func(sock uintptr) {
+		if cred, failed = unix.GetsockoptUcred(int(sock), unix.SOL_SOCKET, unix.SO_PEERCRED); failed != nil {
+			return
+		}
+		fd, failed = unix.PidfdOpen(int(cred.Pid), 0)
+	})
+	if err = errors.Join(err, failed); err != nil {
+		return 0, 0, err
+	}
+	return int(cred.Pid), fd, nil
+}
+
+// lives asks the kernel whether a process has not ended. One that waits for its
+// parent to learn of its end has ended.
+func lives(fd int) bool {
+	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	for {
+		n, err := unix.Poll(fds, 0)
+		if !errors.Is(err, syscall.EINTR) {
+			return n == 0 && err == nil
+		}
+	}
+}
+
+// Close ends the resource and its connections.
+func (r *Resource) Close() {
+	_ = r.ln.Close()
+	r.mu.Lock()
+	r.closed = true
+	for conn := range r.conns {
+		_ = conn.Close()
+	}
+	r.mu.Unlock()
+	r.done.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, rec := range r.records {
+		for _, m := range rec.members {
+			_ = unix.Close(m.fd)
+		}
+	}
+}
