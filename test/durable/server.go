@@ -115,6 +115,12 @@ func (s *Server) Restart() error {
 	return s.run()
 }
 
+// Pid is the process id of the server's last run.
+func (s *Server) Pid() int { return s.process().Pid() }
+
+// Signal sends a signal to the server, which must run.
+func (s *Server) Signal(sig os.Signal) error { return s.process().Signal(sig) }
+
 // Wait waits until the server has ended by itself and returns how.
 func (s *Server) Wait(ctx context.Context) error {
 	proc := s.process()
