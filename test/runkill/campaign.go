@@ -31,7 +31,7 @@ type rig struct {
 // newRig builds the programs, once for all tests, and starts a resource.
 func newRig(t testing.TB) *rig {
 	t.Helper()
-	bin, err := programs()
+	bin, err := programs.get()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 )
 
@@ -82,6 +83,34 @@ func stopped(pids ...int) bool {
 		}
 	}
 	return true
+}
+
+// binaries are the command and its members, built once for all tests.
+type binaries struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+// programs are those of this process.
+var programs binaries
+
+// get returns their directory.
+func (b *binaries) get() (string, error) {
+	b.once.Do(func() {
+		if b.dir, b.err = os.MkdirTemp("", "zkrun"); b.err == nil {
+			b.err = build(b.dir)
+		}
+	})
+	return b.dir, b.err
+}
+
+// remove removes them, if they were built.
+func (b *binaries) remove() {
+	b.once.Do(func() {}) // orders the read below after get's write
+	if b.dir != "" {
+		_ = os.RemoveAll(b.dir) // it is in the system's temporary directory anyway
+	}
 }
 
 // build compiles the command and the members into a directory.

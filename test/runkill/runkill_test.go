@@ -5,7 +5,6 @@ import (
 	"flag"
 	"math/rand/v2"
 	"os"
-	"sync"
 	"testing"
 
 	"github.com/zklock/zklock/test/durable"
@@ -18,27 +17,12 @@ var (
 	seed     = flag.Uint64("runkill.seed", 0, "seed of the choices; 0 picks one")
 )
 
-// programs builds the command and its members once.
-var programs = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "zkrun")
-	if err != nil {
-		return "", err
-	}
-	built = dir
-	return dir, build(dir)
-})
-
-// built is the directory of the programs, which TestMain removes.
-var built string
-
 func TestMain(m *testing.M) {
 	if code, is := durable.Child(); is {
 		os.Exit(code)
 	}
 	code := zkreal.Main(m)
-	if built != "" {
-		_ = os.RemoveAll(built) // in the system's temporary directory anyway
-	}
+	programs.remove()
 	os.Exit(code)
 }
 
