@@ -26,7 +26,7 @@ func TestLocks(t *testing.T) {
 // TestLocksInRealTime does the same with real goroutines racing in real time.
 func TestLocksInRealTime(t *testing.T) {
 	srv := zktest.Start(t)
-	lockconform.Run(t, lockconform.Target{Servers: srv.Servers(), DialContext: srv.DialContext, SessionTimeout: time.Second})
+	lockconform.Run(t, lockconform.Target{Servers: srv.Servers(), DialContext: srv.DialContext, SessionTimeout: 16 * time.Second, Expiry: 6 * time.Second})
 }
 
 // TestKinds holds every other kind of exclusive lock, in every layout, to the

@@ -21,8 +21,12 @@ type Target struct {
 	Servers string
 	// DialContext reaches them; nil means by the network.
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
-	// SessionTimeout is a short one that the servers accept.
+	// SessionTimeout is one that the servers accept. In real time sessions must
+	// live through a machine that stands still for a while.
 	SessionTimeout time.Duration
+	// Expiry is the timeout of a session that a test lets expire, which it waits
+	// for. Zero means SessionTimeout.
+	Expiry time.Duration
 	// Kind is what the tests lock with. The zero Kind is the mutex.
 	Kind Kind
 }
@@ -39,9 +43,12 @@ func InBubbles(t *testing.T, start func(t *testing.T) Target) {
 // busy machine.
 const limit = 60 * time.Second
 
-// Run runs all tests, each on paths of its own.
+// Run runs all tests in real time, side by side, each on paths of its own.
 func Run(t *testing.T, target Target) {
-	run(t, func(t *testing.T, test func(*testing.T, Target)) { test(t, target) })
+	run(t, func(t *testing.T, test func(*testing.T, Target)) {
+		t.Parallel()
+		test(t, target)
+	})
 }
 
 func run(t *testing.T, within func(t *testing.T, test func(*testing.T, Target))) {

@@ -1,6 +1,7 @@
 package lockconform
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path"
@@ -120,7 +121,7 @@ func testSessionClosed(e *env) {
 func testCrash(e *env) {
 	gate := newGate(e.target.DialContext)
 	o := e.options()
-	o.DialContext = gate.dial
+	o.DialContext, o.SessionTimeout = gate.dial, cmp.Or(e.target.Expiry, o.SessionTimeout)
 	dead := e.dialWith(o)
 	h := e.acquire(e.lock(dead, e.name))
 	l := e.lock(e.dial(), e.name)
