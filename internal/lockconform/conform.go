@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -120,6 +121,7 @@ type env struct {
 	ctx    context.Context
 	name   string // a lock name of this test's own
 	waits  atomic.Int64
+	looks  []*zk.Client // one at each server of an ensemble; of the test's own goroutine
 }
 
 func (e *env) options() *zklock.Options {
@@ -217,11 +219,41 @@ func (e *env) acquiring(ctx context.Context, l *zklock.Lock) <-chan *zklock.Hold
 
 func (e *env) entries(l *zklock.Lock) int {
 	e.Helper()
+	return len(e.inspect(l)) / max(1, e.target.Kind.Width)
+}
+
+// inspect returns the entries as of now.
+func (e *env) inspect(l *zklock.Lock) []zklock.Entry {
+	e.Helper()
+	e.catchUp()
 	entries, err := l.Inspect(e.ctx)
 	if err != nil {
 		e.Fatal(err)
 	}
-	return len(entries) / max(1, e.target.Kind.Width)
+	return entries
+}
+
+// catchUp waits until every server of an ensemble has what any client was told
+// that it has done: a client at another server may read what was there before.
+func (e *env) catchUp() {
+	e.Helper()
+	servers := strings.Split(e.target.Servers, ",")
+	if len(servers) == 1 {
+		return
+	}
+	for _, server := range servers[len(e.looks):] {
+		c, err := zk.Dial(e.ctx, server, &zk.Options{SessionTimeout: e.target.SessionTimeout, DialContext: e.target.DialContext})
+		if err != nil {
+			e.Fatal(err)
+		}
+		e.Cleanup(func() { c.Close() })
+		e.looks = append(e.looks, c)
+	}
+	for _, c := range e.looks {
+		if err := c.Sync(e.ctx, "/"); err != nil {
+			e.Fatal(err)
+		}
+	}
 }
 
 // empty waits until nobody holds or waits.

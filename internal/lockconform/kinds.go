@@ -41,8 +41,8 @@ func testReadWrite(e *env) {
 	}
 	r := wait(e, "the reader after the downgrade", late)
 	pending(e, "a writer beside readers", next)
-	if entries, err := a.Reader().Inspect(e.ctx); err != nil || len(entries) != 3 || entries[0].Token != token || entries[0].Node != w.Node() {
-		e.Errorf("%+v, %v", entries, err)
+	if entries := e.inspect(a.Reader()); len(entries) != 3 || entries[0].Token != token || entries[0].Node != w.Node() {
+		e.Errorf("%+v", entries)
 	}
 	e.release(r)
 	if err := w.Verify(e.ctx); err != nil || w.Token() != token {
@@ -152,6 +152,7 @@ func testGuard(e *env) {
 	if err := h.Guard(e.ctx, zk.SetOp(data, []byte("5"), -1)); !errors.Is(err, zklock.ErrLost) {
 		e.Errorf("a hold that is lost: %v", err)
 	}
+	e.catchUp()
 	if got, _, err := op.Get(e.ctx, data); err != nil || string(got) != "2" {
 		e.Errorf("the znode says %q, %v", got, err)
 	}
@@ -170,6 +171,7 @@ func testRevoke(e *env) {
 	} {
 		h := e.acquire(pair[0])
 		pending(e, "a revocation", h.Revoked())
+		e.catchUp()
 		if asked, err := pair[1].Revoke(e.ctx); err != nil || len(asked) != 1 || asked[0].Node != h.Node() {
 			e.Errorf("%+v, %v", asked, err)
 		}

@@ -39,9 +39,9 @@ func testWaiterDeleted(e *env) {
 	l, op := e.lock(e.dial(), e.name), e.operator()
 	h := e.acquire(l)
 	w := e.acquiring(e.ctx, e.lock(e.dial(), e.name))
-	entries, err := l.Inspect(e.ctx)
-	if err != nil || len(entries) != 2 {
-		e.Fatalf("%v, %v", entries, err)
+	entries := e.inspect(l)
+	if len(entries) != 2 {
+		e.Fatalf("%v", entries)
 	}
 	old := entries[1].Name
 	// Both at once: the waiter's znode and what it waits for.
@@ -65,10 +65,7 @@ func testParentDeleted(e *env) {
 	l, op := e.lock(e.dial(), e.name), e.operator()
 	h := e.acquire(l)
 	w := e.acquiring(e.ctx, e.lock(e.dial(), e.name))
-	entries, err := l.Inspect(e.ctx)
-	if err != nil {
-		e.Fatal(err)
-	}
+	entries := e.inspect(l)
 	// From the back: of one multi, the server tells each deletion by itself, and a
 	// waiter that hears of its blocker's first is granted for a moment, as it is
 	// when somebody deletes a new holder's znode.
