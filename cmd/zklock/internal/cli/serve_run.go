@@ -47,6 +47,9 @@ func (p *plan) serve() error {
 	if warning := p.tls.exposed(); warning != "" {
 		p.log.Warn(warning)
 	}
+	for _, warning := range p.exposures() {
+		p.log.Warn(warning)
+	}
 	p.summary()
 	server, err := zkserver.New(p.opts)
 	if errors.Is(err, zkserver.ErrOptions) {

@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"crypto/tls"
+	"net"
+	"strings"
+)
+
+// exposures are warnings about what others than this machine's users can reach:
+// a server of ZooKeeper's protocol lets whoever reaches it do everything that no
+// ACL forbids, and the page of metrics asks nobody who he is.
+func (p *plan) exposures() (warnings []string) {
+	plain, secure, metrics := p.listen, p.tls.Listen, p.metrics
+	for _, s := range p.sockets {
+		at := s.Addr().String()
+		if s.Addr().Network() == "unix" {
+			at = "unix:" + at
+		}
+		switch s.Name {
+		case socketTLS:
+			secure = at
+		case socketMetrics:
+			metrics = at
+		default:
+			plain = ""
+			warnings = append(warnings, p.exposedPlain(at)...)
+		}
+	}
+	warnings = append(warnings, p.exposedPlain(plain)...)
+	if beyond(secure) && !p.asksWho() {
+		warnings = append(warnings, "listening for TLS at "+secure+", beyond this machine, and clients need not prove who they are: whoever reaches it can take and break locks without ACLs; see --tls-ca and --jaas")
+	}
+	if beyond(metrics) {
+		warnings = append(warnings, "serving metrics at "+metrics+", beyond this machine, without a password: keep them on the loopback, or put a proxy before them")
+	}
+	return warnings
+}
+
+// exposedPlain is about an address without TLS, or where TLS is not a must.
+func (p *plan) exposedPlain(at string) []string {
+	if !beyond(at) {
+		return nil
+	}
+	return []string{"listening at " + at + ", beyond this machine, without TLS: whoever is on the way reads everything, passwords of sessions too, and whoever reaches it can take and break locks without ACLs; see --tls-listen, or listen at 127.0.0.1"}
+}
+
+// asksWho reports whether every client has to prove who it is.
+func (p *plan) asksWho() bool {
+	return p.tls.Files.ClientAuth == tls.RequireAndVerifyClientCert || p.opts.RequireSASL || len(p.opts.EnforceAuthSchemes) > 0
+}
+
+// beyond reports whether an address can be reached from other machines: not where
+// it is empty, a unix socket, or of the loopback. A name is taken for what others
+// can reach, unless it is localhost.
+func beyond(at string) bool {
+	if at == "" || strings.HasPrefix(at, "unix:") {
+		return false
+	}
+	host, _, err := net.SplitHostPort(at)
+	if err != nil {
+		return true
+	}
+	host, _, _ = strings.Cut(host, "%")
+	if ip := net.ParseIP(host); ip != nil {
+		return !ip.IsLoopback()
+	}
+	return host != "localhost"
+}
