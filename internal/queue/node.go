@@ -188,7 +188,11 @@ func (c *Core) probe(parent string) {
 		return
 	}
 	c.probes = append(c.probes, probe{parent: parent})
-	c.send(Request{Kind: Check, Paths: []string{parent}}, func(now time.Duration, r Reply) {
+	barrier := Request{Kind: Check, Paths: []string{parent}}
+	if plant.Is(plant.NoBarrier) {
+		barrier = Request{Kind: Get, Path: parent}
+	}
+	c.send(barrier, func(now time.Duration, r Reply) {
 		// That the parent is not there is an answer of the quorum's as well.
 		if r.Code == OK || r.Code == NoNode {
 			for i := range c.probes {
@@ -209,7 +213,7 @@ func (c *Core) probe(parent string) {
 			c.pause(parent, now+deleteRetry)
 			return
 		}
-		proof := (p.conn != 0 && p.conn == r.Conn || plant.Is(plant.NoBarrier)) && (r.Code == OK || r.Code == NoNode)
+		proof := p.conn != 0 && p.conn == r.Conn && (r.Code == OK || r.Code == NoNode)
 		c.probed(now, parent, r.Children, proof)
 	})
 }

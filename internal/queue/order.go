@@ -55,8 +55,8 @@ func (l Listing) Ahead(name string) (ahead []Entry, found bool) {
 // nearest exclusive one for a shared one. No blocker means that the lock is
 // held.
 func Blocker(kind Kind, ahead []Entry) (Entry, bool) {
-	if n := len(ahead); n > 0 && (plant.Is(plant.Herd) || plant.Is(plant.BargingReader) && kind == Shared) {
-		ahead = ahead[:1]
+	if plant.Is(plant.Herd) && kind == Exclusive || plant.Is(plant.BargingReader) && kind == Shared {
+		ahead = ahead[:min(1, len(ahead))]
 	}
 	for i := len(ahead) - 1; i >= 0; i-- {
 		if kind == Exclusive || ahead[i].Kind == Exclusive {
