@@ -213,7 +213,8 @@ func (c *Core) up(now time.Duration) {
 const steadyAfter = time.Second
 
 // The bounds of the delay before a server is dialled: short while the session
-// may be saved, long when nobody has answered for longer than it lasts.
+// may be saved, long when nobody has answered for longer than it lasts, but never
+// more than a quarter of the session timeout.
 const (
 	firstDelay = 20 * time.Millisecond
 	longDelay  = 3 * time.Second
@@ -226,7 +227,7 @@ const (
 func (c *Core) backoff(now time.Duration) time.Duration {
 	limit := min(max(c.Timeout()/16, firstDelay), shortDelay)
 	if now-c.lastRecv > c.Timeout() {
-		limit = longDelay
+		limit = max(min(c.Timeout()/4, longDelay), firstDelay)
 	}
 	bound := min(firstDelay<<min(c.attempt, 10), limit)
 	return time.Duration(c.cfg.Rand.Int64N(int64(bound)))

@@ -231,6 +231,25 @@ func TestReconnectIsQuickWhileTheSessionMayLive(t *testing.T) {
 	}
 }
 
+// TestBackoffHeedsTheTimeout: however long nobody has answered, whoever chose a
+// short session is back soon after all is well again: it must have been granted
+// what it waits for within two timeouts.
+func TestBackoffHeedsTheTimeout(t *testing.T) {
+	for _, timeout := range []time.Duration{100 * time.Millisecond, time.Second, 4 * time.Second, time.Minute} {
+		r := newRig(t, func(c *Config) { c.Timeout = timeout })
+		longest := time.Duration(0)
+		for range 200 {
+			r.dial()
+			r.core.Lost(r.gen, errors.New("refused"), r.now)
+			at, _ := r.core.NextTimer()
+			longest = max(longest, at-r.now)
+		}
+		if longest > max(timeout/4, firstDelay) || longest > longDelay || longest < min(timeout/8, longDelay/2) {
+			t.Errorf("with a timeout of %v a delay of %v", timeout, longest)
+		}
+	}
+}
+
 func TestDroppedAtOnceCountsAsFailure(t *testing.T) {
 	r := newRig(t, nil)
 	for range 8 {
