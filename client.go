@@ -65,6 +65,10 @@ func Dial(ctx context.Context, servers string, opts *Options) (*Client, error) {
 	if err != nil {
 		return nil, &Error{Op: "dial", Err: err}
 	}
+	if err := opts.checkTimeout(c.SessionTimeout()); err != nil {
+		_ = c.Close() // nothing is in the session
+		return nil, &Error{Op: "dial", Err: err}
+	}
 	return newClient(c, true, opts), nil
 }
 
@@ -106,6 +110,8 @@ func newClient(conn *zk.Client, own bool, opts *Options) *Client {
 		Drift:      c.opts.ClockDrift,
 		Ours:       func(data []byte) bool { _, ok := ours(data); return ok },
 		Persistent: opts.PersistentParents || opts.Layout.persistent(),
+		Sync:       opts.SyncHeartbeat,
+		Tick:       opts.ServerTick,
 	})
 	// The timer's function runs on a goroutine of its own and ends by itself;
 	// Close stops the timer.

@@ -68,6 +68,22 @@ type Options struct {
 	// ClockDrift is the largest difference between the rates of this machine's
 	// clock and the servers', as a fraction. Zero means 0.01, 1 %.
 	ClockDrift float64
+	// SyncHeartbeat makes most heartbeats sync requests, for fleets so large that a
+	// quorum write from each client every eighth of its session's timeout is too
+	// much: the leader answers a sync by itself, with nothing written to any log.
+	// An entry that somebody deletes is told of by a watch, as soon as by the writes.
+	//
+	// It gives up safety where a leader is paused or cut off in one direction only:
+	// for a tick and more such a leader answers on for a session that its successor
+	// ends, and two clients may hold one lock until then. Fencing tokens are as good
+	// as ever. A leader that is cut off both ways with its clients stops early enough,
+	// if the session lasts four ticks or more, so ServerTick is needed: a session
+	// that got less from the servers keeps the writes, and Dial refuses it. A right to
+	// read that is taken from an entry before it is deleted hides the deletion.
+	SyncHeartbeat bool
+	// ServerTick is the servers' tickTime, for SyncHeartbeat. Zero means that it is
+	// not known.
+	ServerTick time.Duration
 	// Logger is told of sessions and of holds in danger. Nil means silence. Its
 	// handler must not block: heartbeats would wait for it.
 	Logger *slog.Logger
@@ -98,12 +114,25 @@ func (o *Options) check() error {
 		return fmt.Errorf("%w: SessionTimeout %v is negative", ErrInvalidOptions, o.SessionTimeout)
 	case !(o.ClockDrift >= 0 && o.ClockDrift < 0.5): // and not a number
 		return fmt.Errorf("%w: ClockDrift %v is not between 0 and 0.5", ErrInvalidOptions, o.ClockDrift)
+	case o.ServerTick < 0:
+		return fmt.Errorf("%w: ServerTick %v is negative", ErrInvalidOptions, o.ServerTick)
+	case o.SyncHeartbeat && o.ServerTick == 0:
+		return fmt.Errorf("%w: SyncHeartbeat needs ServerTick, the servers' tickTime", ErrInvalidOptions)
 	case o.LockDelay < 0:
 		return fmt.Errorf("%w: LockDelay %v is negative", ErrInvalidOptions, o.LockDelay)
 	case o.LockDelay > 0 && o.Layout.custom():
 		return fmt.Errorf("%w: LockDelay needs names that say which attempt made them; a layout of one's own has none", ErrInvalidOptions)
 	}
 	return o.Layout.check()
+}
+
+// checkTimeout refuses what a session of this timeout is too short for.
+func (o *Options) checkTimeout(negotiated time.Duration) error {
+	if o.SyncHeartbeat && negotiated < 4*o.ServerTick {
+		return fmt.Errorf("%w: SyncHeartbeat needs a session of four ticks or more, and the servers, with ticks of %v, gave %v; ask for a longer SessionTimeout",
+			ErrInvalidOptions, o.ServerTick, negotiated)
+	}
+	return nil
 }
 
 // client returns the options of the session.

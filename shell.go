@@ -85,6 +85,9 @@ func (c *Client) onState(s zk.StateChange) {
 	switch s.State {
 	case zk.Connected:
 		change.State = queue.Connected
+		if err := c.opts.checkTimeout(s.Timeout); err != nil {
+			c.log.Warn("heartbeats of this session are quorum writes", "error", err)
+		}
 	case zk.Disconnected, zk.ConnectedReadOnly:
 		change.State = queue.Disconnected
 	case zk.Expired:

@@ -46,6 +46,8 @@ func (c *Client) operation(r queue.Request) zk.Op {
 			own = versions(r)
 		}
 		return zk.MultiOp(append(own, c.opsOf(r.Call)...)...)
+	case queue.Sync:
+		return zk.SyncOp(r.Path)
 	case queue.Make:
 		mode := zk.ModePersistent
 		if r.Container {

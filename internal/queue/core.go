@@ -22,6 +22,10 @@ type Config struct {
 	Ours func(data []byte) bool
 	// Persistent makes missing parents persistent znodes instead of containers.
 	Persistent bool
+	// Sync makes heartbeats sync requests while the session's timeout is four times
+	// the servers' Tick, or more.
+	Sync bool
+	Tick time.Duration
 }
 
 // A Core is the lock side of one client. Not safe for concurrent use.
@@ -239,7 +243,6 @@ func (c *Core) Session(now time.Duration, s SessionChange) {
 		c.session = s
 		c.deadline.Handshake(s.Sent, s.Timeout, c.cfg.Drift, former.Session != s.Session)
 		c.beat.restart(now)
-		c.calm()
 		c.resume(now)
 	case Disconnected:
 		s.Session, s.Timeout = former.Session, former.Timeout
@@ -356,7 +359,12 @@ func (c *Core) answered(r Reply) {
 		return
 	}
 	c.deadline.Answered(r.Sent, r.Received)
-	c.beat.answeredAt = r.Received
+	c.alive(r.Received)
+}
+
+// alive takes note of an answer to a heartbeat.
+func (c *Core) alive(received time.Duration) {
+	c.beat.answeredAt = received
 	c.calm()
 	c.dirty = true
 }
@@ -388,6 +396,10 @@ func (c *Core) resume(now time.Duration) {
 	for _, n := range slices.Clone(c.doomed) {
 		n.retryAt = 0
 		c.dispose(now, n)
+	}
+	if slices.ContainsFunc(c.claims, func(cl *claim) bool { return cl.phase == held }) {
+		c.beatNow(now) // what it proves of the handshake keeps the holds
+		return
 	}
 	c.heartbeat(now)
 }

@@ -20,8 +20,16 @@ import (
 // the leader's ping and b's answer share one queue from leader to follower, and
 // the follower's report is ahead of c on the way back.
 //
-// A handshake that succeeded (a new session, or a resumption, which the leader
-// revalidates) proves the same of the moment when it was sent.
+// A handshake that succeeded, and a quorum write that was sent on its connection
+// and answered, prove the same of the moment when the handshake was sent. The
+// handshake alone does not: a leader that was paused or cut off, and has not
+// noticed yet that there is another, resumes sessions as before, without asking a
+// quorum, while the other counts from its election. A write that is answered was
+// taken by a quorum before it elected another.
+//
+// [Deadline.Heard] lets answers to sync count as a, b and c. They come from the
+// leader, but not from a quorum: that is as safe as the conditions of
+// zklock.Options.SyncHeartbeat.
 //
 // All times are readings of one clock that runs through suspend. The zero
 // Deadline proves nothing.
@@ -30,7 +38,9 @@ type Deadline struct {
 	gap     time.Duration // between a's answer and b's sending
 	alive   time.Duration // the leader noted the session's life then, or later
 	proven  bool
-	firsts  []proof // possible a's, oldest first
+	opened  time.Duration // when the connection's handshake was sent
+	open    bool          // that is not proven to have been heard by a leader with a quorum
+	firsts  []proof       // possible a's, oldest first
 }
 
 // proof is an answered request a, and when the first b that qualifies for it
@@ -46,7 +56,7 @@ type proof struct {
 const maxProofs = 64
 
 // Handshake starts over on a new connection, whose ConnectRequest was sent at
-// this time. A resumed session keeps an earlier connection's proof where that
+// this time; it is proven by the first quorum write. A resumed session keeps an earlier connection's proof where that
 // reaches further; fresh says that the session is a new one. drift is the
 // largest difference between the rates of two clocks, as a fraction.
 //
@@ -72,12 +82,22 @@ func (d *Deadline) Handshake(sent, timeout time.Duration, drift float64, fresh b
 		}
 	}
 	d.firsts = d.firsts[:0]
-	d.raise(sent)
+	d.opened, d.open = sent, true
 }
 
 // Answered takes note of a quorum write that the leader answered successfully
 // on the connection of the last Handshake.
 func (d *Deadline) Answered(sent, received time.Duration) {
+	if d.open {
+		d.raise(d.opened)
+		d.open = false
+	}
+	d.Heard(sent, received)
+}
+
+// Heard takes note of a sync that was answered on the connection of the last
+// Handshake.
+func (d *Deadline) Heard(sent, received time.Duration) {
 	newest := -1
 	for i := range d.firsts {
 		a := &d.firsts[i]
@@ -124,7 +144,7 @@ func (d *Deadline) raise(sent time.Duration) {
 
 // Forget drops every proof: the session is over.
 func (d *Deadline) Forget() {
-	d.proven = false
+	d.proven, d.open = false, false
 	d.firsts = d.firsts[:0]
 }
 

@@ -81,6 +81,7 @@ func runReplica(seed uint64, use rule) (worst time.Duration, moved int) {
 	var d Deadline
 	var lines timeline
 	d.Handshake(0, m.timeout, 0.01, true)
+	d.Answered(0, 0)
 	worst = time.Hour
 	before, _ := d.At()
 	end := 40 * time.Second
@@ -220,13 +221,17 @@ func TestShortestTimeoutCounts(t *testing.T) {
 			t.Errorf("%s: %v, %v, want %v", what, at, ok, want)
 		}
 	}
-	d.Handshake(time.Second, 40*time.Second, 0.01, true)
+	shake := func(sent, timeout time.Duration, fresh bool) {
+		d.Handshake(sent, timeout, 0.01, fresh)
+		d.Answered(sent, sent)
+	}
+	shake(time.Second, 40*time.Second, true)
 	check("a long timeout", 40600*time.Millisecond)
-	d.Handshake(2*time.Second, 10*time.Second, 0.01, false)
+	shake(2*time.Second, 10*time.Second, false)
 	check("a shorter one", 11900*time.Millisecond)
-	d.Handshake(3*time.Second, 40*time.Second, 0.01, false)
+	shake(3*time.Second, 40*time.Second, false)
 	check("a longer one", 12900*time.Millisecond)
-	d.Handshake(4*time.Second, 40*time.Second, 0.01, true)
+	shake(4*time.Second, 40*time.Second, true)
 	check("a new session", 43600*time.Millisecond)
 }
 
@@ -237,6 +242,7 @@ func TestLateLeader(t *testing.T) {
 	const half, late, rtt = time.Second, 50 * time.Millisecond, 5 * time.Millisecond
 	var d Deadline
 	d.Handshake(0, 4*half, 0.01, true)
+	d.Answered(0, 0)
 	before, _ := d.At()
 	// The leader pinged just before the first one passed.
 	sent := rtt
@@ -255,16 +261,112 @@ func TestDeadlineZero(t *testing.T) {
 		t.Error("the zero Deadline proves something")
 	}
 	d.Handshake(time.Second, 4*time.Second, 0.01, true)
+	if _, ok := d.At(); ok {
+		t.Error("a handshake alone proves something")
+	}
+	d.Answered(time.Second, time.Second)
 	if at, ok := d.At(); !ok || at != 4960*time.Millisecond {
-		t.Errorf("after a handshake: %v, %v", at, ok)
+		t.Errorf("after a handshake and a write: %v, %v", at, ok)
 	}
 	// A resumption that was sent earlier than what is proven takes nothing back.
 	d.Handshake(0, 4*time.Second, 0.01, false)
+	d.Answered(0, 0)
 	if at, _ := d.At(); at != 4960*time.Millisecond {
 		t.Errorf("after an older handshake: %v", at)
 	}
 	d.Forget()
 	if d.Ahead(0) != 0 {
 		t.Error("a forgotten deadline is ahead")
+	}
+}
+
+// A reign is a model of a leader that is deposed and does not know it: from the
+// election of another on, which begins every session's timeout anew, no quorum
+// takes its writes, and still it resumes sessions until it notices.
+func reign(seed uint64, resumed func(d *Deadline, sent time.Duration)) (worst time.Duration, moved int) {
+	r := rand.New(rand.NewPCG(seed, 2))
+	timeout := time.Duration(4+r.IntN(16)) * time.Second
+	elected := time.Duration(1 + r.Int64N(int64(20*time.Second)))
+	noticed := elected + time.Duration(r.Int64N(int64(20*time.Second)))
+	var d Deadline
+	d.Handshake(0, timeout, 0.01, true)
+	worst = time.Hour
+	for now := time.Duration(0); now < noticed; {
+		sent := now + time.Duration(r.Int64N(int64(time.Second)))
+		taken := sent + time.Duration(r.Int64N(int64(100*time.Millisecond)))
+		now = taken + time.Duration(r.Int64N(int64(100*time.Millisecond)))
+		before, _ := d.At()
+		switch {
+		case r.IntN(8) == 0:
+			d.Handshake(sent, timeout, 0.01, false)
+			resumed(&d, sent)
+		case taken < elected:
+			d.Answered(sent, now)
+		}
+		if at, ok := d.At(); ok && at > before {
+			moved++
+			worst = min(worst, elected+timeout-at)
+		}
+	}
+	return worst, moved
+}
+
+func reigns(resumed func(d *Deadline, sent time.Duration)) (worst time.Duration, moved int) {
+	worst = time.Hour
+	for seed := range histories {
+		margin, steps := reign(uint64(seed), resumed)
+		worst, moved = min(worst, margin), moved+steps
+	}
+	return worst, moved
+}
+
+// TestDeposedLeader: what a deposed leader says moves no deadline beyond what its
+// successor counts to. That a resumption proves the moment of its sending is
+// refuted.
+func TestDeposedLeader(t *testing.T) {
+	worst, moved := reigns(func(*Deadline, time.Duration) {})
+	if worst < 0 || moved < 3*histories {
+		t.Errorf("moved %d times, and lay %v before the expiry", moved, worst)
+	}
+	t.Logf("moved %d times, smallest margin %v", moved, worst)
+	if worst, moved := reigns((*Deadline).raise); worst >= 0 {
+		t.Errorf("a resumption as a proof: not refuted (moved %d times, smallest margin %v)", moved, worst)
+	}
+}
+
+// TestResumption: the first write on the new connection proves the handshake, and
+// a sync does not.
+func TestResumption(t *testing.T) {
+	var d Deadline
+	at := func(what string, want time.Duration) {
+		t.Helper()
+		if got, ok := d.At(); !ok || got != want {
+			t.Errorf("%s: %v, %v, want %v", what, got, ok, want)
+		}
+	}
+	d.Handshake(0, 10*time.Second, 0.01, true)
+	d.Answered(time.Second, 2*time.Second)
+	at("a new session and a write", 9900*time.Millisecond)
+	d.Handshake(4*time.Second, 10*time.Second, 0.01, false)
+	at("resumed", 9900*time.Millisecond)
+	d.Heard(5*time.Second, 6*time.Second)
+	at("a sync", 9900*time.Millisecond)
+	d.Answered(5*time.Second, 6*time.Second)
+	at("a write", 13900*time.Millisecond)
+	d.Answered(7*time.Second, 7*time.Second)
+	at("another write", 13900*time.Millisecond)
+}
+
+// TestHeard: answers to sync count as those to quorum writes, but for the
+// handshake.
+func TestHeard(t *testing.T) {
+	var d Deadline
+	d.Handshake(0, 8*time.Second, 0.01, true)
+	d.Answered(0, 0)
+	d.Heard(time.Second, time.Second)
+	d.Heard(4*time.Second, 4*time.Second)
+	d.Heard(5*time.Second, 5*time.Second)
+	if at, ok := d.At(); !ok || at != 8920*time.Millisecond {
+		t.Errorf("%v, %v, want 8.92s: a at 1 s and 7.92 s", at, ok)
 	}
 }

@@ -13,10 +13,16 @@ import (
 // session, however many locks it holds. It goes on while nothing is held, with
 // an empty multi, so that the next acquire finds a deadline ahead and needs one
 // round trip.
+//
+// With [Config.Sync] most heartbeats are a sync instead, which the leader answers
+// without its log and the other servers. It tells of no entry, so a watch stands on
+// each: what a server tells of watches goes out before a sync's answer, and the
+// leader has told the server of all that it had decided. A quorum is asked where
+// there is something to prove: of a new connection, and for a grant.
 type heartbeat struct {
 	sentAt     time.Duration // when the last one went out; 0 before the first
 	begunAt    time.Duration // when this connection began
-	answeredAt time.Duration // when a leader last answered
+	answeredAt time.Duration // when a quorum last answered, or the leader a sync
 	underWay   int           // how many are unanswered
 	jeopardy   bool
 	hurry      bool // a claim is ready but for the proof
@@ -29,9 +35,13 @@ const maxUnderWay = 4
 // most, a server's limit on frames is 1 MiB.
 const checksPerMulti = 512
 
+// restart is for a new connection. That a session was resumed on it shows no
+// quorum, unlike that one was made.
 func (b *heartbeat) restart(now time.Duration) {
 	b.sentAt, b.begunAt, b.underWay = 0, now, 0
-	b.answeredAt = now // the handshake was answered
+	if b.answeredAt == 0 {
+		b.answeredAt = now
+	}
 }
 
 // nextAt returns when the next heartbeat is due, 0 for never.
@@ -64,7 +74,39 @@ func (c *Core) heartbeat(now time.Duration) {
 	if !c.connected() || at == 0 || now < at {
 		return
 	}
+	if c.cheap() && !c.beat.hurry {
+		c.beat.sentAt = now
+		c.sync()
+		return
+	}
 	c.beatNow(now)
+}
+
+// cheap reports whether a sync does for the next heartbeat.
+func (c *Core) cheap() bool { return c.syncs() && !c.deadline.open }
+
+// syncs reports whether heartbeats are syncs. In a session of less than four ticks
+// a leader that was deposed would answer them for too long.
+func (c *Core) syncs() bool { return c.cfg.Sync && c.session.Timeout >= 4*c.cfg.Tick }
+
+// sync asks the leader, behind a watch on every entry.
+func (c *Core) sync() {
+	for _, cl := range c.claims {
+		if cl.swap == nil {
+			c.watchOwns(cl)
+		}
+	}
+	conn := c.session.Conn
+	c.beat.underWay++
+	c.send(Request{Kind: Sync, Path: "/"}, func(_ time.Duration, r Reply) {
+		if c.session.Conn == conn {
+			c.beat.underWay--
+		}
+		if r.Code == OK && r.Conn == c.session.Conn && c.connected() {
+			c.deadline.Heard(r.Sent, r.Received)
+			c.alive(r.Received)
+		}
+	})
 }
 
 // beatNow sends a heartbeat over all entries that the session is known to have.

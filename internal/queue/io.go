@@ -20,6 +20,7 @@ const (
 	Make                      // create of a parent, a container or else persistent: Path, Container
 	Swap                      // one multi that makes Creates and deletes Paths
 	Guard                     // one multi of a check for each of Paths, and the operations of the Call
+	Sync                      // sync: Path
 )
 
 // A Creation is one znode that Create or Swap makes.

@@ -266,8 +266,9 @@ func (c *Core) watchOwn(n *node) {
 			cl.retry(now + retryPause)
 		case SessionOver:
 		default:
-			if cl.phase != held {
-				c.fail(now, cl, r.Err)
+			// Where heartbeats ask a quorum about the znode, a hold does without.
+			if cl.phase != held || c.syncs() {
+				c.unverifiable(now, n, r.Err)
 			}
 		}
 	})

@@ -120,6 +120,12 @@ func (p *player) input(words []string) []string {
 		p.core.Downgrade(p.now, p.id(args[0]), []byte(`{"reader":1}`), 8)
 	case "watch":
 		p.core.Watch(p.now, p.id(args[0]))
+	case "syncs":
+		p.core.cfg.Sync = true
+		p.core.cfg.Tick, err = time.ParseDuration(values["tick"])
+		if err != nil {
+			p.t.Fatal(err)
+		}
 	case "children":
 		p.core.Event(p.now, Children, args[0])
 	case "shut":
@@ -269,7 +275,7 @@ func (p *player) number(s string) int64 {
 }
 
 func show(r Request) string {
-	kind := [...]string{"create", "list", "get", "set", "delete", "check", "make", "swap", "guard"}[r.Kind]
+	kind := [...]string{"create", "list", "get", "set", "delete", "check", "make", "swap", "guard", "sync"}[r.Kind]
 	switch {
 	case r.Kind == Make && r.Container:
 		kind += " container"
