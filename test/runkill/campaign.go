@@ -6,15 +6,14 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/zklock/zklock/test/child"
 	"github.com/zklock/zklock/zktest"
 )
 
@@ -25,7 +24,6 @@ type rig struct {
 	member   string // what it runs
 	env      []string
 	resource *Resource
-	forever  *child.Process // ends with the test, and not before
 }
 
 // newRig builds the programs, once for all tests, and starts a resource.
@@ -49,10 +47,6 @@ func newRig(t testing.TB) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.resource.Close)
-	if r.forever, err = child.Start(exec.Command("sleep", "1000000")); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(r.forever.Kill)
 	return r
 }
 
@@ -71,6 +65,9 @@ type Campaign struct {
 	outcomes []Outcome
 }
 
+// longest is the longest session timeout of a trial.
+const longest = 3 * time.Second
+
 // newTrial is the next trial of a fault, with the next variant.
 func (c *Campaign) newTrial(h *Host, f *Fault) *Trial {
 	c.mu.Lock()
@@ -79,7 +76,7 @@ func (c *Campaign) newTrial(h *Host, f *Fault) *Trial {
 	variants := Variants()
 	t := &Trial{
 		Number: c.numbers, Fault: f, Variant: variants[(uint64(c.numbers)+c.seed)%uint64(len(variants))],
-		Timeout: []time.Duration{2 * time.Second, 3 * time.Second}[c.rng.IntN(2)],
+		Timeout: []time.Duration{2 * time.Second, longest}[c.rng.IntN(2)],
 		rig:     c.rig, host: h, rng: rand.New(rand.NewPCG(c.rng.Uint64(), c.rng.Uint64())),
 		proxy: zktest.NewProxy(c.tb, "tcp", h.Addr),
 	}
@@ -91,7 +88,8 @@ func (c *Campaign) newTrial(h *Host, f *Fault) *Trial {
 	return t
 }
 
-func (c *Campaign) note(t *Trial, o Outcome) {
+// note takes in what came of a trial, and reports whether it was struck.
+func (c *Campaign) note(t *Trial, o Outcome) (struck bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.outcomes = append(c.outcomes, o)
@@ -101,6 +99,7 @@ func (c *Campaign) note(t *Trial, o Outcome) {
 	if o.Unknown != nil {
 		c.tb.Errorf("trial %d, %s, %s, session %v: unknown: %v", t.Number, o.Fault, t.Variant.Name, t.Timeout, o.Unknown)
 	}
+	return !o.Unprovoked
 }
 
 // Run makes all trials, and returns when their processes are gone.
@@ -116,14 +115,29 @@ func (c *Campaign) Run(ctx context.Context) {
 	for range each {
 		for _, f := range faults {
 			slots <- struct{}{}
-			all.Go(func() { // ends with the trial
+			all.Go(func() { // ends with its trials
 				defer func() { <-slots }()
-				t := c.newTrial(host, f)
-				c.note(t, t.Run(ctx, t.own()))
+				c.until(func() bool {
+					t := c.newTrial(host, f)
+					return c.note(t, t.Run(ctx, t.own()))
+				})
 			})
 		}
 	}
 	all.Wait()
+}
+
+// attempts bounds how often a trial is made whose holder loses the lock before
+// anything was done to it. All of them are judged.
+const attempts = 5
+
+// until makes trials until one was struck by its fault.
+func (c *Campaign) until(struck func() bool) {
+	for range attempts {
+		if struck() {
+			return
+		}
+	}
 }
 
 // batchSize is how many trials a server's fault befalls at once.
@@ -133,33 +147,35 @@ const batchSize = 4
 // server of their own.
 func (c *Campaign) batches(ctx context.Context, faults []*ServerFault, each int) {
 	host := c.make(c.tb)
-	for left := each; left > 0; left -= batchSize {
-		for _, f := range faults {
-			c.batch(ctx, host, f, min(left, batchSize))
+	for _, f := range faults {
+		for left, tries := each, 0; left > 0 && tries < attempts*each; tries++ {
+			left -= c.batch(ctx, host, f, min(left, batchSize))
 		}
 	}
 }
 
-// batch has one fault befall n trials once all of them are prepared.
-func (c *Campaign) batch(ctx context.Context, host *Host, f *ServerFault, n int) {
+// batch has one fault befall n trials once all of them are prepared, and returns
+// how many were struck.
+func (c *Campaign) batch(ctx context.Context, host *Host, f *ServerFault, n int) int {
 	var all, prepared sync.WaitGroup
+	var hit atomic.Int64
 	struck := make(chan struct{})
 	prepared.Add(n)
 	for range n {
-		t := c.newTrial(host, &Fault{Name: f.Name, Exit: exitLost, Silent: true})
+		t := c.newTrial(host, &Fault{Name: f.Name, Exit: exitLost, Silent: true, Strike: func(ctx context.Context, _ *Trial) error {
+			select {
+			case <-struck:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}})
+		steps := t.own()
+		steps.Prepared = prepared.Done
 		all.Go(func() { // ends with the trial
-			c.note(t, t.Run(ctx, Steps{
-				Prepared: prepared.Done,
-				Strike: func(ctx context.Context) error {
-					select {
-					case <-struck:
-						return nil
-					case <-ctx.Done():
-						return ctx.Err()
-					}
-				},
-				Heal: func(context.Context) error { return nil },
-			}))
+			if c.note(t, t.Run(ctx, steps)) {
+				hit.Add(1)
+			}
 		})
 	}
 	prepared.Wait()
@@ -168,7 +184,7 @@ func (c *Campaign) batch(ctx context.Context, host *Host, f *ServerFault, n int)
 	if err == nil {
 		// Past every deadline, by up to as much again.
 		c.mu.Lock()
-		away := time.Duration(float64(3*time.Second) * (1.1 + c.rng.Float64()))
+		away := time.Duration(float64(longest) * (1.1 + c.rng.Float64()))
 		c.mu.Unlock()
 		rest(ctx, away)
 		err = f.Heal(ctx, host)
@@ -177,6 +193,7 @@ func (c *Campaign) batch(ctx context.Context, host *Host, f *ServerFault, n int)
 		c.tb.Errorf("%s: %v", f.Name, err)
 	}
 	all.Wait()
+	return int(hit.Load())
 }
 
 // Totals are the figures of a campaign.
@@ -194,17 +211,16 @@ func (c *Campaign) Totals() Totals {
 		t.Violations += len(o.Violations)
 		t.Writes += o.Writes
 		t.Refused += o.Refused
+		t.Acquisitions += o.Runs
 		switch {
 		case o.Unknown != nil:
 			t.Unknown++
-			continue
 		case o.Unprovoked:
 			t.Unprovoked++
 		default:
 			t.Trials++
-			t.Kinds[o.Fault] = append(t.Kinds[o.Fault], o.Margin)
+			t.Kinds[o.Fault] = append(t.Kinds[o.Fault], o.Margins...)
 		}
-		t.Acquisitions += 2
 	}
 	for _, margins := range t.Kinds {
 		slices.Sort(margins)
@@ -221,7 +237,7 @@ func (t Totals) String() string {
 		if i == 0 || m[0] < least {
 			least = m[0]
 		}
-		fmt.Fprintf(&b, "%s: %d trials, margin smallest %v, median %v, largest %v\n", name, len(m), ms(m[0]), ms(m[len(m)/2]), ms(m[len(m)-1]))
+		fmt.Fprintf(&b, "%s: %d hand-overs, margin smallest %v, median %v, largest %v\n", name, len(m), ms(m[0]), ms(m[len(m)/2]), ms(m[len(m)-1]))
 	}
 	fmt.Fprintf(&b, "total: %d faulted trials of %d kinds, %d acquisitions, %d writes, smallest margin %v, %d stale writes refused, %d violations, %d unknown, %d lost before the fault",
 		t.Trials, len(t.Kinds), t.Acquisitions, t.Writes, ms(least), t.Refused, t.Violations, t.Unknown, t.Unprovoked)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -136,4 +137,10 @@ func (w *wrapper) exit() int {
 		return 128 + int(status.Signal())
 	}
 	return status.ExitStatus()
+}
+
+// lost reports whether it has ended and says that the lock was lost, in all ways
+// that it can.
+func (w *wrapper) lost() bool {
+	return w.exit() == exitLost && strings.Contains(w.text(".status"), `"outcome":"lost","exit":120`)
 }

@@ -1,6 +1,7 @@
 package runkill
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sync"
@@ -11,9 +12,12 @@ import (
 	"github.com/zklock/zklock/test/runkill/stamp"
 )
 
+// oldRun is the number of the command that holds the lock first.
+const oldRun = 1
+
 // member is one process of a command.
 type member struct {
-	role   stamp.Role
+	run    uint16 // the command
 	number uint16
 	pid    int
 	fd     int // of the process, for as long as the resource lives
@@ -24,38 +28,40 @@ type member struct {
 	over   bool
 }
 
-// Record is what the resource knows of a trial.
+// Record is what the resource knows of a trial: of the commands that ran under one
+// lock.
 type Record struct {
-	// OldReady is closed once every member of the old command has written,
-	// NewStarted at the first word of the new one.
+	// OldReady is closed once every member of the first command has written,
+	// NewStarted at the first word of any other.
 	OldReady, NewStarted chan struct{}
 
 	mu      *sync.Mutex // the resource's; guards what follows
-	wanted  int         // members of the old command
+	wanted  int         // members of the first command
 	members []*member
-	oldGone chan struct{} // closed once every member of the old command has ended
-	alive   []string      // who of the old command lived when the new one began
-	started int64         // when the new one began
+	runs    map[uint16]bool // commands that have spoken
+	oldGone chan struct{}   // closed once every member of the first command has ended
+	alive   []string        // who lived when another command began
 	highest int64
 	taken   []int64 // the tokens that the resource acted for, without repetitions
 	writes  int
 	refused int // each a stale write, which the unguarded twin took
 }
 
-// joined takes in a member. Of the new command's first it is asked now who of the
-// old one lives: it began before it spoke, so whoever lives now lived then.
+// joined takes in a member. At the first word of a command it is asked now who of
+// the others lives: it began before it spoke, so whoever lives now lived then.
 func (r *Record) joined(m *member) {
-	r.members = append(r.members, m)
-	if m.role != stamp.New || r.started != 0 {
-		return
-	}
-	r.started = m.first
-	for _, o := range r.members {
-		if o.role == stamp.Old && lives(o.fd) {
-			r.alive = append(r.alive, fmt.Sprintf("member %d", o.number))
+	if !r.runs[m.run] {
+		for _, o := range r.members {
+			if o.run != m.run && lives(o.fd) {
+				r.alive = append(r.alive, fmt.Sprintf("member %d of command %d lived when command %d began", o.number, o.run, m.run))
+			}
 		}
+		r.runs[m.run] = true
 	}
-	close(r.NewStarted)
+	r.members = append(r.members, m)
+	if m.run != oldRun {
+		closeOnce(r.NewStarted)
+	}
 }
 
 // take is a member's message; it returns the resource's answer.
@@ -82,11 +88,11 @@ func (r *Record) take(m *member, msg stamp.Message) byte {
 	return stamp.Took
 }
 
-// ready tells once all members of the old command have written.
+// ready tells once all members of the first command have written.
 func (r *Record) ready() {
 	n := 0
 	for _, m := range r.members {
-		if m.role == stamp.Old && m.wrote {
+		if m.run == oldRun && m.wrote {
 			n++
 		}
 	}
@@ -98,7 +104,7 @@ func (r *Record) ready() {
 // ended notes the end of a member.
 func (r *Record) ended(m *member) {
 	m.over = true
-	if !slices.ContainsFunc(r.members, func(o *member) bool { return o.role == stamp.Old && !o.over }) {
+	if !slices.ContainsFunc(r.members, func(o *member) bool { return o.run == oldRun && !o.over }) {
 		closeOnce(r.oldGone)
 	}
 }
@@ -112,20 +118,34 @@ func closeOnce(c chan struct{}) {
 	}
 }
 
-// Leader is the process that zklock has started as the old command, whose number
+// Spoke reports whether a command has begun.
+func (r *Record) Spoke(run uint16) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.runs[run]
+}
+
+// Stale is how many stale writes were refused so far.
+func (r *Record) Stale() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.refused
+}
+
+// Leader is the process that zklock has started as the first command, whose number
 // is its process group's too; 0 if it is not known.
 func (r *Record) Leader() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, m := range r.members {
-		if m.role == stamp.Old && m.number == 0 {
+		if m.run == oldRun && m.number == 0 {
 			return m.pid
 		}
 	}
 	return 0
 }
 
-// Sweep kills what is left of either command, for which it is told by a process
+// Sweep kills what is left of any command, for which it is told by a process
 // descriptor and so never another.
 func (r *Record) Sweep() {
 	r.mu.Lock()
@@ -138,39 +158,63 @@ func (r *Record) Sweep() {
 // Judgement is what came of a trial as the resource saw it.
 type Judgement struct {
 	Violations []string // promises broken: none, where zklock run keeps its word
-	// Margin is the time from the last sign of life of the old command to the
-	// start of the new one.
-	Margin  time.Duration
+	// Margins are the times from the last sign of life of a command to the start of
+	// the next, in the order of the starts.
+	Margins []time.Duration
 	Refused int // stale writes
 	Writes  int
+	Runs    int // commands that have begun
 }
 
-// Judge judges a trial whose new command has started and whose processes have
-// ended.
+// life is a command's, from its start to its last sign.
+type life struct {
+	run         uint16
+	first, last int64
+	token       int64
+}
+
+// lives are the commands' lives in the order of their starts.
+func (r *Record) lives() []*life {
+	by := map[uint16]*life{}
+	var all []*life
+	for _, m := range r.members {
+		l := by[m.run]
+		if l == nil {
+			l = &life{run: m.run, first: m.first, token: m.token}
+			by[m.run] = l
+			all = append(all, l)
+		}
+		l.first, l.last = min(l.first, m.first), max(l.last, m.last)
+	}
+	slices.SortFunc(all, func(a, b *life) int { return cmp.Compare(a.first, b.first) })
+	return all
+}
+
+// Judge judges a trial whose processes have ended.
 func (r *Record) Judge() Judgement {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	j := Judgement{Refused: r.refused, Writes: r.writes}
-	var last, oldToken, newToken int64
-	for _, m := range r.members {
-		if m.role == stamp.Old {
-			last, oldToken = max(last, m.last), m.token
-		} else {
-			newToken = m.token
+	all := r.lives()
+	j := Judgement{Refused: r.refused, Writes: r.writes, Runs: len(all), Violations: slices.Clone(r.alive)}
+	add := func(format string, args ...any) { j.Violations = append(j.Violations, fmt.Sprintf(format, args...)) }
+	var before *life // the one that lived longest of those that began earlier
+	for _, l := range all {
+		if before != nil {
+			margin := time.Duration(l.first - before.last)
+			j.Margins = append(j.Margins, margin)
+			if margin <= 0 {
+				add("command %d wrote %v after command %d began", before.run, -margin, l.run)
+			}
+			if l.token <= before.token {
+				add("the token of command %d, %#x, is not above that of command %d, %#x", l.run, l.token, before.run, before.token)
+			}
+		}
+		if before == nil || l.last > before.last {
+			before = l
 		}
 	}
-	j.Margin = time.Duration(r.started - last)
-	for _, who := range r.alive {
-		j.Violations = append(j.Violations, who+" of the old command lived when the new one began")
-	}
-	if j.Margin <= 0 {
-		j.Violations = append(j.Violations, fmt.Sprintf("the old command wrote %v after the new one began", -j.Margin))
-	}
-	if newToken <= oldToken {
-		j.Violations = append(j.Violations, fmt.Sprintf("the new token %#x is not above the old one, %#x", newToken, oldToken))
-	}
 	if !slices.IsSorted(r.taken) {
-		j.Violations = append(j.Violations, fmt.Sprintf("a stale write was taken: the tokens were %#x", r.taken))
+		add("a stale write was taken: the tokens were %#x", r.taken)
 	}
 	return j
 }

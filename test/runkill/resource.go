@@ -38,9 +38,9 @@ func Listen(path string) (*Resource, error) {
 // Path is the socket's.
 func (r *Resource) Path() string { return r.ln.Addr().String() }
 
-// Begin makes the record of a trial whose old command has so many members.
+// Begin makes the record of a trial whose first command has so many members.
 func (r *Resource) Begin(trial uint32, members int) *Record {
-	rec := &Record{mu: &r.mu, wanted: members, OldReady: make(chan struct{}), NewStarted: make(chan struct{}), oldGone: make(chan struct{})}
+	rec := &Record{mu: &r.mu, wanted: members, runs: map[uint16]bool{}, OldReady: make(chan struct{}), NewStarted: make(chan struct{}), oldGone: make(chan struct{})}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.records[trial] = rec
@@ -107,7 +107,7 @@ func (r *Resource) hello(conn *net.UnixConn, msg stamp.Message) (*Record, *membe
 		_ = unix.Close(fd)
 		return nil, nil, fmt.Errorf("runkill: there is no trial %d", msg.Trial)
 	}
-	m := &member{role: msg.Role, number: msg.Member, pid: pid, fd: fd, first: msg.At, last: msg.At, token: msg.Token}
+	m := &member{run: msg.Run, number: msg.Member, pid: pid, fd: fd, first: msg.At, last: msg.At, token: msg.Token}
 	rec.joined(m)
 	return rec, m, nil
 }

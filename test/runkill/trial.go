@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/test/runkill/stamp"
 	"github.com/zklock/zklock/zktest"
 )
 
@@ -53,17 +54,20 @@ type Trial struct {
 	proxy    *zktest.Proxy // between the old wrapper and the server
 	rng      *rand.Rand
 	record   *Record
-	old, new *wrapper
+	old, new *wrapper     // new is the last of those that came after
+	runs     uint16       // wrappers that were started
 	holder   zklock.Entry // the old wrapper's
 	watchdog int          // stopped by the fault
+	struck   int64        // when the fault was begun; 0 if it was not
 }
 
 // Outcome is what came of a trial.
 type Outcome struct {
 	Judgement
 	Fault string
-	// Unprovoked says that the old command's lock was lost before anything was done
-	// to it, as on a machine that has no time for it.
+	// Unprovoked says that the old wrapper lost its lock before anything was done to
+	// it, as on a machine that has no time for it: what was to be shown was not, but
+	// it is judged all the same.
 	Unprovoked bool
 	// Unknown is why the trial says nothing: something did not come to an end.
 	Unknown error
@@ -77,28 +81,35 @@ func (t *Trial) base(who string) string {
 	return filepath.Join(t.rig.dir, fmt.Sprintf("%d-%s", t.Number, who))
 }
 
-// start starts a wrapper.
+// start starts the next wrapper.
 func (t *Trial) start(who, servers string, member ...string) (*wrapper, error) {
+	t.runs++
 	args := []string{"run", "--servers", servers, "--session-timeout", t.Timeout.String(), "--connect-timeout", "60s", "--status-fd", "3"}
 	if t.Delay > 0 {
 		args = append(args, "--lock-delay", t.Delay.String())
 	}
-	args = append(args, fmt.Sprintf("trial-%d", t.Number), "--", t.rig.member, "-socket", t.rig.resource.Path(), "-trial", fmt.Sprint(t.Number))
-	return startWrapper(t.base(who), t.rig.zklock, t.rig.env, append(args, member...)...)
+	args = append(args, fmt.Sprintf("trial-%d", t.Number), "--", t.rig.member,
+		"-socket", t.rig.resource.Path(), "-trial", fmt.Sprint(t.Number), "-run", fmt.Sprint(t.runs))
+	return startWrapper(t.base(fmt.Sprintf("%s-%d", who, t.runs)), t.rig.zklock, t.rig.env, append(args, member...)...)
+}
+
+// startNew starts a wrapper to come after the old one.
+func (t *Trial) startNew() (err error) {
+	t.new, err = t.start("new", t.host.Addr, "-writes", fmt.Sprint(newWrites))
+	return err
 }
 
 // Prepare has the old wrapper hold and the new one wait.
 func (t *Trial) Prepare(ctx context.Context) (err error) {
 	t.record = t.rig.resource.Begin(t.Number, t.Variant.Members)
-	t.old, err = t.start("old", t.proxy.Addr(), "-role", "1", "-children", t.Variant.Children, fmt.Sprintf("-stubborn=%t", t.Variant.Stubborn))
+	t.old, err = t.start("old", t.proxy.Addr(), "-children", t.Variant.Children, fmt.Sprintf("-stubborn=%t", t.Variant.Stubborn))
 	if err != nil {
 		return err
 	}
 	if err := t.await(ctx, t.record.OldReady, t.old); err != nil {
 		return fmt.Errorf("the old command does not write: %w", err)
 	}
-	t.new, err = t.start("new", t.host.Addr, "-role", "2", "-writes", fmt.Sprint(newWrites))
-	if err != nil {
+	if err := t.startNew(); err != nil {
 		return err
 	}
 	if err := t.awaitQueue(ctx); err != nil {
@@ -155,10 +166,40 @@ func (t *Trial) await(ctx context.Context, what <-chan struct{}, w *wrapper) err
 		case <-what: // and then it ended
 			return nil
 		default:
-			return fmt.Errorf("%w: exit code %d: %s", ErrNoOutcome, w.exit(), w.text(".err"))
+			return &ended{w}
 		}
 	case <-ctx.Done():
 		return fmt.Errorf("%w: %w: %s", ErrNoOutcome, ctx.Err(), w.text(".err"))
+	}
+}
+
+// ended says that a wrapper has ended before what was waited for.
+type ended struct{ *wrapper }
+
+func (e *ended) Error() string {
+	return fmt.Sprintf("%v: exit code %d: %s", ErrNoOutcome, e.exit(), e.text(".err"))
+}
+
+func (e *ended) Unwrap() error { return ErrNoOutcome }
+
+// lost reports whether err is that a wrapper has ended because it lost its lock.
+func lost(err error) bool {
+	var e *ended
+	return errors.As(err, &e) && e.lost()
+}
+
+// awaitNew waits until a new command has begun. A wrapper that loses the lock
+// itself before that, as when the machine has no time for it, is followed by
+// another.
+func (t *Trial) awaitNew(ctx context.Context) error {
+	for {
+		err := t.await(ctx, t.record.NewStarted, t.new)
+		if !lost(err) {
+			return err
+		}
+		if err := t.startNew(); err != nil {
+			return err
+		}
 	}
 }
 
@@ -172,13 +213,16 @@ type Steps struct {
 func (t *Trial) own() Steps {
 	return Steps{Strike: func(ctx context.Context) error {
 		select {
-		case <-t.record.NewStarted:
+		case <-t.record.NewStarted: // by itself
+			return nil
+		case <-t.old.proc.Done():
 			return nil
 		default:
+			t.struck = stamp.Now()
 			return t.Fault.Strike(ctx, t)
 		}
 	}, Heal: func(ctx context.Context) error {
-		if t.Fault.Heal == nil {
+		if t.Fault.Heal == nil || t.struck == 0 {
 			return nil
 		}
 		return t.Fault.Heal(ctx, t)
@@ -195,40 +239,44 @@ func (t *Trial) Run(ctx context.Context, steps Steps) Outcome {
 	if steps.Prepared != nil {
 		steps.Prepared()
 	}
+	if lost(o.Unknown) { // before it could do anything
+		return Outcome{Fault: t.Fault.Name, Unprovoked: true}
+	}
+	for _, step := range []func(context.Context) error{steps.Strike, t.awaitNew, steps.Heal, t.awaitEnd} {
+		if o.Unknown == nil {
+			o.Unknown = step(ctx)
+		}
+	}
 	if o.Unknown != nil {
 		return o
 	}
-	select {
-	case <-t.record.NewStarted:
-		o.Unprovoked = true
-	default:
-	}
-	if o.Unknown = steps.Strike(ctx); o.Unknown != nil {
-		return o
-	}
-	if o.Unknown = t.await(ctx, t.record.NewStarted, t.new); o.Unknown != nil {
-		return o
-	}
-	if o.Unknown = steps.Heal(ctx); o.Unknown != nil {
-		return o
-	}
-	// The new wrapper ends by itself, and so does the old one.
-	for _, w := range []*wrapper{t.new, t.old} {
-		if o.Unknown = t.await(ctx, w.proc.Done(), w); o.Unknown != nil {
-			return o
-		}
-	}
-	if o.Unknown = t.await(ctx, t.record.oldGone, t.old); o.Unknown != nil && ctx.Err() == nil {
-		// Whoever is left has outlived both wrappers.
-		o.Unknown = nil
-		if err := t.await(ctx, t.record.oldGone, &wrapper{proc: t.rig.forever, base: t.old.base}); err != nil {
-			o.Violations = append(o.Violations, "the old command has outlived its wrapper: "+err.Error())
-		}
-	}
-	said := o.Violations
 	o.Judgement = t.record.Judge()
-	o.Violations = append(append(said, o.Violations...), t.exits(o.Unprovoked)...)
+	if left := t.left(ctx); left != nil {
+		o.Violations = append(o.Violations, "the old command has outlived its wrapper: "+left.Error())
+	}
+	o.Unprovoked = t.struck == 0 || t.Fault.Exit == exitKilled && t.old.lost()
+	o.Violations = append(o.Violations, t.exits(o.Unprovoked)...)
 	return o
+}
+
+// awaitEnd waits until all wrappers have ended, as they do by themselves.
+func (t *Trial) awaitEnd(ctx context.Context) error {
+	for _, w := range []*wrapper{t.new, t.old} {
+		if err := t.await(ctx, w.proc.Done(), w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// left waits for the end of the old command, whose wrapper has ended.
+func (t *Trial) left(ctx context.Context) error {
+	select {
+	case <-t.record.oldGone:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // end leaves nothing of the trial behind.
@@ -252,22 +300,24 @@ func (t *Trial) exits(unprovoked bool) []string {
 			found = append(found, fmt.Sprintf(format, args...))
 		}
 	}
-	wanted := t.Fault.Exit
-	if unprovoked && wanted != exitKilled {
-		wanted = exitLost
+	said, status, got := t.old.text(".err"), t.old.text(".status"), t.old.exit()
+	switch {
+	case unprovoked:
+		add(!t.old.lost(), "the old wrapper has ended by itself, with exit code %d: %s", got, said)
+	case t.Fault.Exit == exitLost:
+		add(!t.old.lost(), "the old wrapper's exit code is %d, want %d; its status is %s and it says:\n%s", got, exitLost, status, said)
+	default:
+		add(got != t.Fault.Exit, "the old wrapper's exit code is %d, want %d; it says:\n%s", got, t.Fault.Exit, said)
 	}
-	said, status := t.old.text(".err"), t.old.text(".status")
-	got := t.old.exit()
-	add(got != wanted && !unprovoked, "the old wrapper's exit code is %d, want %d; it says:\n%s", got, wanted, said)
-	add(wanted == exitLost && !strings.Contains(status, `"outcome":"lost","exit":120`), "the old wrapper's status is %s", status)
-	if got := t.new.exit(); got != 0 || !strings.Contains(t.new.text(".status"), `"outcome":"exited","exit":0`) {
-		add(true, "the new wrapper's exit code is %d; it says:\n%s%s", got, t.new.text(".err"), t.new.text(".status"))
-	}
+	done := t.new.exit() == 0 && strings.Contains(t.new.text(".status"), `"outcome":"exited","exit":0`)
+	add(!done && !t.new.lost(), "the new wrapper's exit code is %d; it says:\n%s%s", t.new.exit(), t.new.text(".err"), t.new.text(".status"))
 	if !t.Fault.Silent || unprovoked {
 		return found
 	}
-	warned := strings.Index(said, "reconnecting: no answer from the servers; the lock is still held")
-	ended := strings.Index(said, "ing the command")
-	add(warned < 0 || ended < warned, "the old wrapper does not first tell of the silence, then end the command; it says:\n%s", said)
+	// The servers' silence is told of before the command is told to end.
+	warned := strings.Index(said, "no answer from the servers")
+	ending := strings.Index(said, "ing the command")
+	add(warned < 0 || ending < 0, "the old wrapper does not say why it ends the command:\n%s", said)
+	add(strings.LastIndex(said, "still held") > ending, "the old wrapper says that the lock is held after it ended the command:\n%s", said)
 	return found
 }

@@ -31,7 +31,7 @@ func main() {
 	var m member
 	flag.StringVar(&m.socket, "socket", "", "the resource's")
 	flag.UintVar(&m.trial, "trial", 0, "number of the trial")
-	flag.UintVar(&m.role, "role", uint(stamp.Old), "of the command")
+	flag.UintVar(&m.nth, "run", 1, "number of the command within the trial")
 	flag.UintVar(&m.number, "member", 0, "number within the command")
 	flag.IntVar(&m.writes, "writes", 0, "how many to make; 0 for ever")
 	flag.BoolVar(&m.stubborn, "stubborn", false, "ignore TERM")
@@ -44,11 +44,11 @@ func main() {
 }
 
 type member struct {
-	socket              string
-	trial, role, number uint
-	writes              int
-	stubborn            bool
-	children            string
+	socket             string
+	trial, nth, number uint
+	writes             int
+	stubborn           bool
+	children           string
 }
 
 func (m *member) run(began int64) error {
@@ -65,7 +65,7 @@ func (m *member) run(began int64) error {
 	}
 	defer conn.Close()
 	msg := stamp.Message{
-		Kind: stamp.Hello, Role: stamp.Role(m.role), Member: uint16(m.number), Trial: uint32(m.trial), Token: token, At: began,
+		Kind: stamp.Hello, Run: uint16(m.nth), Member: uint16(m.number), Trial: uint32(m.trial), Token: token, At: began,
 	}
 	if _, err := msg.Send(conn); err != nil {
 		return err
@@ -95,7 +95,7 @@ func (m *member) bear() error {
 		attrs = []*syscall.SysProcAttr{{Setpgid: true}, {Setsid: true}}
 	}
 	for i, attr := range attrs {
-		c := exec.Command(os.Args[0], "-socket", m.socket, "-trial", fmt.Sprint(m.trial), "-role", fmt.Sprint(m.role),
+		c := exec.Command(os.Args[0], "-socket", m.socket, "-trial", fmt.Sprint(m.trial), "-run", fmt.Sprint(m.nth),
 			"-member", fmt.Sprint(i+1), fmt.Sprintf("-stubborn=%t", m.stubborn))
 		c.SysProcAttr = attr
 		c.Stdout, c.Stderr = os.Stdout, os.Stderr

@@ -26,33 +26,25 @@ const (
 	Took
 )
 
-// Role says which of a trial's two commands a member belongs to.
-type Role byte
-
-// The command that holds the lock first, and the one that comes after it.
-const (
-	Old Role = 1 + iota
-	New
-)
-
 // Message is one sign of life.
 type Message struct {
 	Kind   Kind
-	Role   Role
-	Member uint16 // of the command: 0 is what zklock started, others are its children
 	Trial  uint32
+	Run    uint16 // of the trial: 1 is the holder's command, later numbers those that come after it
+	Member uint16 // of the command: 0 is what zklock started, others are its children
 	Token  int64
 	At     int64 // on Now's clock, when it was made; of a Hello when the member began
 }
 
 // size is that of a message on the wire.
-const size = 24
+const size = 1 + 4 + 2 + 2 + 8 + 8
 
 // Send writes a message and reads the answer.
 func (m Message) Send(conn io.ReadWriter) (answer byte, err error) {
-	b := []byte{byte(m.Kind), byte(m.Role)}
-	b = binary.BigEndian.AppendUint16(b, m.Member)
+	b := append(make([]byte, 0, size), byte(m.Kind))
 	b = binary.BigEndian.AppendUint32(b, m.Trial)
+	b = binary.BigEndian.AppendUint16(b, m.Run)
+	b = binary.BigEndian.AppendUint16(b, m.Member)
 	b = binary.BigEndian.AppendUint64(b, uint64(m.Token))
 	b = binary.BigEndian.AppendUint64(b, uint64(m.At))
 	if _, err := conn.Write(b); err != nil {
@@ -72,8 +64,8 @@ func Receive(r io.Reader) (Message, error) {
 		return Message{}, err
 	}
 	return Message{
-		Kind: Kind(b[0]), Role: Role(b[1]), Member: binary.BigEndian.Uint16(b[2:]), Trial: binary.BigEndian.Uint32(b[4:]),
-		Token: int64(binary.BigEndian.Uint64(b[8:])), At: int64(binary.BigEndian.Uint64(b[16:])),
+		Kind: Kind(b[0]), Trial: binary.BigEndian.Uint32(b[1:]), Run: binary.BigEndian.Uint16(b[5:]), Member: binary.BigEndian.Uint16(b[7:]),
+		Token: int64(binary.BigEndian.Uint64(b[9:])), At: int64(binary.BigEndian.Uint64(b[17:])),
 	}, nil
 }
 

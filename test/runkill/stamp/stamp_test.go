@@ -24,8 +24,8 @@ func (l *line) Read(b []byte) (int, error) {
 
 func TestMessagesPass(t *testing.T) {
 	for _, m := range []Message{
-		{Kind: Hello, Role: Old, Member: 1, Trial: 2, Token: 3, At: 4},
-		{Kind: Write, Role: New, Member: 65535, Trial: 1<<32 - 1, Token: 1<<63 - 1, At: Now()},
+		{Kind: Hello, Run: 5, Member: 1, Trial: 2, Token: 3, At: 4},
+		{Kind: Write, Run: 65534, Member: 65535, Trial: 1<<32 - 1, Token: 1<<63 - 1, At: Now()},
 	} {
 		l := &line{answer: []byte{Took}}
 		if answer, err := m.Send(l); answer != Took || err != nil {

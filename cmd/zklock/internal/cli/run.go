@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -213,6 +214,7 @@ type runner struct {
 	status *statusLine
 	// passAuth leaves the credentials in the command's environment.
 	passAuth bool
+	ending   atomic.Bool // the command was told to end for the lock's sake
 }
 
 // run connects, waits, runs the command, and releases.
@@ -226,7 +228,9 @@ func (r *runner) run() error {
 	set := &r.app.set
 	me := owner(r.cmd.Args[0])
 	began := time.Now()
-	c, t, err := set.locks(ctx, r.claim.options(zklock.Options{Owner: &me, OnJeopardy: jeopardy}))
+	c, t, err := set.locks(ctx, r.claim.options(zklock.Options{
+		Owner: &me, OnJeopardy: func(e zklock.Event) { tellJeopardy(e, &r.ending) },
+	}))
 	if err != nil {
 		defer stop()
 		if ctx.Err() != nil {
@@ -283,6 +287,7 @@ func (r *runner) under(hold *zklock.Hold, signals <-chan os.Signal) error {
 	s.signals = signals
 	s.revoked = hold.Revoked()
 	s.asked = func() { r.asked(s.cmd) }
+	s.ending = &r.ending
 	exit, ended := s.run()
 	// The watchdog must know that the command is gone before the deadline passes:
 	// it would kill what the command left behind, which may go on.
@@ -335,10 +340,18 @@ func (r *runner) release(hold *zklock.Hold) error {
 }
 
 // jeopardy tells of servers that do not answer while a lock is held.
-func jeopardy(e zklock.Event) {
-	if e.Err != nil {
+func jeopardy(e zklock.Event) { tellJeopardy(e, nil) }
+
+// tellJeopardy is jeopardy unless ending says that the command was told to end:
+// why was said with that, and who reads on would think that it need not have been.
+// Both go by clocks of their own, and the command has to end well ahead of the
+// deadline: where answers are late, that comes first.
+func tellJeopardy(e zklock.Event, ending *atomic.Bool) {
+	switch {
+	case ending != nil && ending.Load():
+	case e.Err != nil:
 		warn("reconnecting: no answer from the servers; the lock is still held")
-		return
+	default:
+		warn("the servers answer again; the lock was held throughout")
 	}
-	warn("the servers answer again; the lock was held throughout")
 }

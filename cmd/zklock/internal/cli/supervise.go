@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/zklock/zklock/cmd/zklock/internal/boot"
@@ -51,6 +52,7 @@ type supervisor struct {
 	asked   func()          // what to do about it
 	now     func() time.Duration
 	told    time.Duration // the moment that the watchdog knows
+	ending  *atomic.Bool  // set before the command is told to end; may be nil
 }
 
 // look takes one look at the hold.
@@ -100,6 +102,9 @@ func (s *supervisor) run() (child.Exit, bool) {
 func (s *supervisor) step(core *deadline.Core) time.Duration {
 	told := core.Ending()
 	action, next := core.Step(s.now(), s.look())
+	if action != deadline.Wait && s.ending != nil {
+		s.ending.Store(true)
+	}
 	switch action {
 	case deadline.Term:
 		warn("the lock %s: ending the command", s.danger())

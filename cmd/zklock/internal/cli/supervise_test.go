@@ -2,14 +2,17 @@ package cli
 
 import (
 	"errors"
+	"io"
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/child"
 	"github.com/zklock/zklock/cmd/zklock/internal/deadline"
 )
@@ -304,6 +307,55 @@ func TestRespawnForgivesTheLongLived(t *testing.T) {
 	if !slices.Equal(pauses, want) || r.at-now != respawnMost {
 		t.Errorf("pauses %v, want %v; at most %v, want %v", pauses, want, r.at-now, respawnMost)
 	}
+}
+
+// captureStderr returns what f writes to standard error.
+func captureStderr(t *testing.T, f func()) string {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	old := os.Stderr
+	os.Stderr = w
+	f()
+	os.Stderr = old
+	w.Close()
+	text, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestNoWordOfHoldingOnceItEnds: where answers are late the command is told to end
+// before the library calls the hold endangered.
+func TestNoWordOfHoldingOnceItEnds(t *testing.T) {
+	for _, test := range []struct {
+		ending bool
+		err    error
+		want   string
+	}{
+		{false, errors.New("late"), "zklock: reconnecting: no answer from the servers; the lock is still held\n"},
+		{false, nil, "zklock: the servers answer again; the lock was held throughout\n"},
+		{true, errors.New("late"), ""},
+		{true, nil, ""},
+	} {
+		var ending atomic.Bool
+		ending.Store(test.ending)
+		if got := captureStderr(t, func() { tellJeopardy(zklock.Event{Err: test.err}, &ending) }); got != test.want {
+			t.Errorf("ending %v, %v: %q, want %q", test.ending, test.err, got, test.want)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		hold, cmd := newFakeHold(15*time.Second), newFakeProcess(true)
+		s, _, _ := rig(t, hold, cmd)
+		s.ending = new(atomic.Bool)
+		if s.run(); !s.ending.Load() {
+			t.Error("that the command is ended for the lock's sake is not noted")
+		}
+	})
 }
 
 // Somebody asks for the lock back: it is told once, and what then happens to the
