@@ -127,6 +127,28 @@ func TestCloseGoesOnTrying(t *testing.T) {
 	}
 }
 
+// TestRefusedReleaseIsTriedAgain: once the servers permit again what they refused,
+// who waits is granted within twice the session's timeout.
+func TestRefusedReleaseIsTriedAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		const path = "/stubborn"
+		root := stubborn(t, srv, path)
+		c := dial(t, srv)
+		if err := acquire(t, c.Mutex(path)).Release(t.Context()); !errors.Is(err, zk.ErrNoAuth) {
+			t.Fatalf("a release that is refused: %v", err)
+		}
+		time.Sleep(timeout)
+		if _, err := root.SetACL(t.Context(), path, zk.OpenACL(), -1); err != nil {
+			t.Fatal(err)
+		}
+		healed := time.Now()
+		release(t, acquire(t, dial(t, srv).Mutex(path)))
+		if d := time.Since(healed); d > 2*timeout {
+			t.Errorf("granted %v after the servers would have permitted it", d)
+		}
+	})
+}
+
 // TestReleaseAndCloseWhileCutOff: a release that the servers did not confirm does
 // not claim that the lock is free.
 func TestReleaseAndCloseWhileCutOff(t *testing.T) {

@@ -179,7 +179,7 @@ func (c *Core) settleFixed(now time.Duration, n *node) {
 			c.finish(n, nil)
 		case r.Code == SessionOver:
 		case r.Code == Refused:
-			n.retryAt = now + deleteRetry
+			n.retryAt = now + c.refusedPause()
 		default:
 			n.retryAt = now + retryPause
 		}

@@ -82,8 +82,15 @@ type parting struct {
 	err    error
 }
 
-// deleteRetry paces deletes that the server refuses, as by an ACL.
+// deleteRetry is the longest pause before a delete that the server refused, as by
+// an ACL, is tried again.
 const deleteRetry = 30 * time.Second
+
+// refusedPause paces what the server refuses: no storm while that lasts, and who
+// waits behind is granted within a session timeout once it is permitted.
+func (c *Core) refusedPause() time.Duration {
+	return min(max(c.deadline.timeout, retryPause), deleteRetry)
+}
 
 // disposeAll disposes of what one claim leaves: records go before entries, as an
 // entry that is gone with its record still there tells of a holder that vanished.
@@ -138,7 +145,7 @@ func (c *Core) deleted(now time.Duration, n *node, r Reply) {
 		n.retryAt = now + retryPause
 	default:
 		n.state, n.refused = alive, true
-		n.retryAt = now + deleteRetry
+		n.retryAt = now + c.refusedPause()
 		for _, cl := range c.claims {
 			if cl.spec.Try {
 				cl.retry(now) // it may be waiting for this one
@@ -210,7 +217,7 @@ func (c *Core) probe(parent string) {
 		p := c.probes[i]
 		c.probes = slices.Delete(c.probes, i, i+1)
 		if r.Code == Refused {
-			c.pause(parent, now+deleteRetry)
+			c.pause(parent, now+c.refusedPause())
 			return
 		}
 		proof := p.conn != 0 && p.conn == r.Conn && (r.Code == OK || r.Code == NoNode)
