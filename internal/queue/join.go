@@ -152,6 +152,10 @@ func (c *Core) notMade(now time.Duration, cl *claim, nodes []*node, r Reply) {
 		cl.retry(now + retryPause)
 	case r.Code == NotApplied, r.Code == SessionOver:
 		c.retake(now, cl)
+	case r.Code == NodeExists:
+		// Numbers that have come to their end stick, and where names have no room
+		// for a GUID the next entry's is taken.
+		c.fail(now, cl, ErrExhausted)
 	default:
 		c.fail(now, cl, r.Err)
 	}
