@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/zklock/zklock/internal/queue"
+	"github.com/zklock/zklock/internal/wire"
 )
 
 // actorState is what an actor is about. It is what a caller of package zklock
@@ -16,6 +17,7 @@ const (
 	resting actorState = iota
 	asking
 	holding
+	leaving // it waits for the news that all of its hold is gone
 )
 
 // actor is a goroutine of a client that takes locks again and again.
@@ -70,7 +72,7 @@ func (a *actor) acquire() {
 // cancel is the end of the context: the acquire is given up, even if it was
 // granted just now.
 func (a *actor) cancel() {
-	if a.state == resting || a.state == holding && !a.world().oneIn(3) {
+	if a.state == resting || a.state == leaving || a.state == holding && !a.world().oneIn(3) {
 		return
 	}
 	id := a.id
@@ -116,17 +118,55 @@ func (a *actor) granted(h *hold) {
 }
 
 // release looks at the hold and gives it back. The hold ends for its owner with
-// the call; when its znode goes is the core's affair.
+// the call; when its znodes go is the core's affair, and some wait for that.
 func (a *actor) release() {
 	c := a.client
 	c.tick()
 	if a.state != holding {
 		return
 	}
-	id := a.id
 	a.hold.open = false
-	a.rest()
+	a.giveBack(a.hold)
+}
+
+// giveBack releases a hold, which may have been lost.
+func (a *actor) giveBack(h *hold) {
+	c, id := a.client, a.id
+	c.parting[id] = h
+	if a.world().oneIn(3) {
+		a.state = leaving
+	} else {
+		a.rest()
+	}
 	c.input(func(core *queue.Core) { core.Release(c.now, id) })
+}
+
+// released is the news that a hold's znodes are gone, or can't be deleted now.
+func (c *client) released(a *actor, s queue.Signal) {
+	w := c.world
+	c.note("released %d: %v", s.ID, s.Err)
+	h := c.parting[s.ID]
+	delete(c.parting, s.ID)
+	if h == nil {
+		w.fail("%s: news of the release of %d, which nobody asked for", c.name, s.ID)
+		return
+	}
+	if a != nil && a.state == leaving {
+		a.rest()
+	}
+	if s.Err != nil || w.server.tree == nil {
+		if s.Err != nil && !c.closing && !w.bannedAny(h.parts, h.want.since) {
+			w.fail("%s: release of %s: %v", c.name, h.node(), s.Err)
+		}
+		return
+	}
+	for _, p := range h.parts {
+		for _, n := range p.nodes {
+			if _, stat, ok := w.server.tree.Get(n.path); ok && stat.Czxid == n.czxid {
+				w.fail("%s: %s is said to be released and is there", c.name, n.path)
+			}
+		}
+	}
 }
 
 // signal is what the lock core tells.
@@ -162,8 +202,7 @@ func (c *client) signal(s queue.Signal) {
 		}
 		if a != nil && a.state == holding {
 			w.checkLoss(a.hold, s.Err)
-			a.hold.open = false
-			a.rest()
+			a.lost(a.hold)
 		}
 	case queue.Waiting:
 		if a != nil {
@@ -173,12 +212,23 @@ func (c *client) signal(s queue.Signal) {
 			w.checkWait(c, s.Blocker)
 		}
 	case queue.Released:
-		c.note("released %d: %v", s.ID, s.Err)
+		c.released(a, s)
 	case queue.Downgraded:
 		c.downgraded(c.holdOf(s.ID), s)
 	case queue.Revoked:
 		c.revokedSignal(c.holdOf(s.ID))
 	}
+}
+
+// lost ends a hold that was lost. Some give it back all the same.
+func (a *actor) lost(h *hold) {
+	h.open = false
+	if !a.world().oneIn(3) {
+		a.rest()
+		return
+	}
+	a.state = leaving
+	a.later(a.world().upTo(10*time.Millisecond), func() { a.giveBack(h) })
 }
 
 // granted takes a new hold on.
@@ -215,6 +265,18 @@ func (a *actor) checkFailure(err error) {
 				w.Stats.Quarrels++
 				return
 			}
+		}
+	case errors.Is(err, queue.ErrExhausted):
+		for _, p := range a.wanted.parts {
+			if p.lock.jumped {
+				w.Stats.Exhausted++
+				return
+			}
+		}
+	case errors.Is(err, wire.ErrNoAuth):
+		if w.bannedAny(a.wanted.parts, a.wanted.since) {
+			w.Stats.Forbidden++
+			return
 		}
 	case errors.Is(err, queue.ErrForeign):
 		for _, p := range a.wanted.parts {

@@ -41,6 +41,7 @@ type client struct {
 
 	actors   []*actor
 	holds    []*hold
+	parting  map[queue.ID]*hold // those given back, until all of them is gone
 	calls    uint64
 	verifies []verify
 	made     []string // znodes, as far as answered
@@ -71,7 +72,7 @@ type work struct {
 
 func newClient(m *machine, name string) *client {
 	w := m.world
-	c := &client{world: w, machine: m, name: name, alive: true}
+	c := &client{world: w, machine: m, name: name, alive: true, parting: map[queue.ID]*hold{}}
 	c.clock = clock{born: w.now}
 	if d := w.cfg.Drift; d > 0 {
 		c.clock.ppm = w.rng.Int64N(2*d+1) - d
@@ -248,6 +249,8 @@ func (c *client) knock(k *conn, again time.Duration) {
 	w.transit(k, up, func() {
 		switch {
 		case k.closed:
+		case c.machine.link.refused > w.now:
+			k.hangUp(errRefused)
 		case w.server.accept(k):
 			w.transit(k, down, func() {
 				c.run(netWork, func() {

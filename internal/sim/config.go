@@ -39,6 +39,10 @@ type Config struct {
 	Drift int64
 	// Operators delete znodes and end sessions of others.
 	Operators bool
+	// Jumps lets sequence numbers come near their limit at times.
+	Jumps bool
+	// InitialZxid is the transaction id before the first.
+	InitialZxid int64
 	// Persistent makes the clients make persistent parents, not containers.
 	Persistent bool
 	// Sweep is how often the server collects containers.
@@ -47,15 +51,26 @@ type Config struct {
 	SnapshotEvery int
 	// Calm leaves all faults out but those that a test plans itself.
 	Calm bool
+	// Only are the numbers of those faults of the script that happen; nil for all.
+	Only []int
+	// Salt gives all that is no fault other chances.
+	Salt uint64
 }
 
 // NewConfig draws the world of a seed.
 func NewConfig(seed uint64) Config {
+	c, by := draw(seed)
+	c.stretch(by)
+	return c
+}
+
+// draw draws the world of a seed, and by how much it is to be stretched.
+func draw(seed uint64) (c Config, by int) {
 	r := rand.New(rand.NewPCG(seed, 0x636f6e666967))
 	ms := func(from, to int) time.Duration {
 		return time.Duration(from+r.IntN(to-from+1)) * time.Millisecond
 	}
-	c := Config{
+	c = Config{
 		Seed:          seed,
 		Faults:        ms(200_000, 660_000),
 		Clients:       2 + r.IntN(5),
@@ -83,5 +98,18 @@ func NewConfig(seed uint64) Config {
 		c.LockDelay = ms(50, 1500)
 	}
 	c.Patient = r.IntN(4) == 0
-	return c
+	c.Drift = []int64{10_000, 10_000, 10_000, 50_000, 0}[r.IntN(5)]
+	c.Jumps = r.IntN(6) == 0
+	if r.IntN(4) == 0 {
+		c.InitialZxid = int64(r.IntN(4))<<32 | 1<<32 - 1 - r.Int64N(5000) // the low word is soon used up
+	}
+	return c, r.IntN(5)
+}
+
+// stretch makes all that depends on the session timeout longer, by a power of
+// two: with it the whole history, with no more and no less in it.
+func (c *Config) stretch(by int) {
+	for _, d := range []*time.Duration{&c.Faults, &c.Timeout, &c.Think, &c.LockDelay, &c.Between, &c.Sweep} {
+		*d <<= by
+	}
 }

@@ -39,7 +39,8 @@ type conn struct {
 	heldEnd  bool
 	behind   bool // it keeps something back
 
-	mute bool // the next answer is lost
+	mute  bool // the next answer is lost
+	begun bool // the request for a session was passed on
 }
 
 var (
@@ -52,10 +53,7 @@ var (
 func (c *conn) write(b []byte) {
 	w := c.machine.world
 	for len(b) > 0 {
-		n := len(b)
-		if w.oneIn(16) {
-			n = 1 + w.rng.IntN(n)
-		}
+		n := w.piece(&c.machine.link, len(b))
 		piece := append([]byte(nil), b[:n]...)
 		b = b[n:]
 		w.transit(c, up, func() {
@@ -104,6 +102,10 @@ func (c *conn) pass(frame []byte) {
 	w := c.machine.world
 	xid, op := requestHeader(frame)
 	if !w.isCutOff(&c.machine.link) {
+		if !c.begun {
+			op = wire.OpCreateSession // whose request has no header
+		}
+		c.begun = true
 		if !c.machine.lose(c, op, frame) {
 			w.server.receive(c, frame[4:])
 		}
@@ -134,6 +136,11 @@ func (c *conn) fromServer(b []byte, end bool) {
 	if c.mute {
 		c.cut(true, c.machine.world.oneIn(2))
 		return
+	}
+	if c.machine.garbage != 0 && c.greeted {
+		b = append(garbage(c.machine.garbage), b...)
+		c.machine.garbage = 0
+		c.machine.world.note("%s: garbage", c.client.name)
 	}
 	if c.machine.world.isCutOff(&c.machine.link) {
 		c.heldDown = append(c.heldDown, b...)
@@ -173,10 +180,7 @@ func (c *conn) rejoin(dropped bool) {
 func (c *conn) toClient(b []byte, end bool) {
 	w := c.machine.world
 	for len(b) > 0 {
-		n := len(b)
-		if w.oneIn(16) {
-			n = 1 + w.rng.IntN(n)
-		}
+		n := w.piece(&c.machine.link, len(b))
 		piece := b[:n:n]
 		b = b[n:]
 		w.transit(c, down, func() {

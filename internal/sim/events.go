@@ -62,9 +62,10 @@ func (a *agenda) next() (e event, ok bool) {
 // timer is one alarm that is set again and again. An alarm that is early is
 // left alone: whoever set it finds nothing to do and sets it again.
 type timer struct {
-	set bool
-	at  time.Duration
-	gen uint64
+	set  bool
+	at   time.Duration
+	gen  uint64
+	ring func()
 }
 
 // alarm makes ring run at true time at, or earlier.
@@ -73,15 +74,38 @@ func (w *World) alarm(t *timer, at time.Duration, ring func()) {
 	if t.set && t.at <= at {
 		return
 	}
-	t.set, t.at = true, at
+	t.set, t.at, t.ring = true, at, ring
+	t.plan(w, at)
+}
+
+// plan has the alarm ring at a moment, and at no other.
+func (t *timer) plan(w *World, at time.Duration) {
 	t.gen++
 	gen := t.gen
 	w.agenda.add(at, func() {
 		if t.gen == gen {
 			t.set = false
-			ring()
+			t.ring()
 		}
 	})
+}
+
+// delay has an alarm that is set ring later by d. With known, whoever sets it
+// next knows that it is late.
+func (t *timer) delay(w *World, d time.Duration, known bool) {
+	if !t.set {
+		return
+	}
+	t.plan(w, max(t.at, w.now)+d)
+	if known {
+		t.at += d
+	}
+}
+
+// drop takes an alarm back.
+func (t *timer) drop() {
+	t.set = false
+	t.gen++
 }
 
 // after plans an event.

@@ -15,6 +15,7 @@ func (w *World) checkGrant(h *hold) {
 		w.checkConflict(h, p)
 		w.checkToken(h, p)
 		w.checkDelay(h, p)
+		w.checkNumber(h, p)
 	}
 	if w.server.tree == nil {
 		return

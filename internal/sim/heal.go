@@ -7,6 +7,10 @@ import "time"
 // take.
 const connectWait = 11 * time.Second
 
+// refusedAgain is more than the lock core waits until it asks again for what it
+// had no right to.
+const refusedAgain = 31 * time.Second
+
 // heal ends all faults. From now on nobody wants a lock any more, and those who
 // wait must be served.
 func (w *World) heal() {
@@ -14,6 +18,7 @@ func (w *World) heal() {
 	w.healing, w.healedAt = true, w.now
 	w.disturb()
 	w.server.heal()
+	w.after(0, w.allow)
 	for _, m := range w.machines {
 		w.healMachine(m)
 	}
@@ -24,6 +29,8 @@ func (w *World) heal() {
 func (s *server) heal() {
 	s.stall = 0
 	s.disk.SetFault(nil)
+	s.disk.SetLimit(0)
+	s.fullUntil = 0
 	s.resume()
 	if s.up && s.busy {
 		s.commit()
@@ -35,9 +42,8 @@ func (s *server) heal() {
 // hurt is cut for good: to find that out by silence would take its time, and is
 // tried often enough under faults.
 func (w *World) healMachine(m *machine) {
-	m.loseOp, m.isolate = 0, 0
-	stuck := m.link.blocked[up] > w.now || m.link.blocked[down] > w.now
-	m.link.blocked = [2]time.Duration{}
+	m.loseOp, m.isolate, m.garbage, m.stopIn = 0, 0, 0, 0
+	stuck := m.link.mend(w.now)
 	w.rejoin(m, false)
 	if !m.running() {
 		return
@@ -69,6 +75,12 @@ func (w *World) supervise() {
 		return
 	}
 	limit := w.reached + 2*w.cfg.Timeout + 4*w.cfg.LockDelay + 2*time.Second
+	for _, l := range w.locks {
+		if w.banned(l, w.healedAt) {
+			limit += refusedAgain
+			break
+		}
+	}
 	switch waiting, left := w.unrest(); {
 	case w.closing:
 		w.superviseClose()
@@ -140,7 +152,7 @@ func (w *World) unrest() (waiting, left string) {
 
 // checkFloors fails a history in which too little happened to prove anything.
 func (w *World) checkFloors() {
-	if w.cfg.Calm || w.err != nil {
+	if w.cfg.Calm || w.cfg.Only != nil || w.err != nil {
 		return
 	}
 	if w.Stats.Acquired < 10 || w.Stats.Faults < 10 || w.Stats.Records < 100 {

@@ -61,7 +61,12 @@ func (w *World) Tail() string {
 // fail ends the history with what was broken. The first failure counts.
 func (w *World) fail(format string, args ...any) {
 	if w.err == nil {
+		w.rule = format
 		w.err = fmt.Errorf("sim: seed %d at %.6f s: "+format, append([]any{w.cfg.Seed, w.now.Seconds()}, args...)...)
 		w.note("FAILED %v", w.err)
 	}
 }
+
+// Failure is what was broken, without the names and numbers of this one history;
+// empty if nothing was.
+func (w *World) Failure() string { return w.rule }

@@ -18,6 +18,35 @@ type link struct {
 	// is connected, is cut off from its leader, which is the server. It answers
 	// pings by itself meanwhile, and nothing else.
 	cutOff time.Duration
+	// All takes longer by extra until slow is over; pieces of few bytes come a gap
+	// apart until trickle is; and no connection can be made until refused is.
+	slow, extra  time.Duration
+	trickle, gap time.Duration
+	refused      time.Duration
+}
+
+// sound reports whether nothing is amiss with the link now.
+func (l *link) sound(now time.Duration) bool {
+	return max(l.blocked[up], l.blocked[down], l.cutOff, l.slow, l.trickle, l.refused) < now
+}
+
+// mend ends all that is amiss with the link but a follower's being cut off, and
+// reports whether something was stuck.
+func (l *link) mend(now time.Duration) bool {
+	stuck := max(l.blocked[up], l.blocked[down], l.slow, l.trickle) > now
+	*l = link{delay: l.delay, spread: l.spread, cutOff: l.cutOff}
+	return stuck
+}
+
+// piece draws how much of n bytes goes over the link at once.
+func (w *World) piece(l *link, n int) int {
+	switch {
+	case l.trickle > w.now:
+		return min(n, 1+w.rng.IntN(4))
+	case w.oneIn(16):
+		return 1 + w.rng.IntN(n)
+	}
+	return n
 }
 
 // retransmit is how long TCP waits at most until it tries again.
@@ -30,9 +59,16 @@ func (w *World) transit(c *conn, dir int, arrive func()) {
 	if w.oneIn(100) {
 		d *= time.Duration(2 + w.rng.IntN(19))
 	}
+	if l.slow > w.now {
+		d += l.extra
+	}
 	at := w.now + d
 	if until := l.blocked[dir]; until > w.now {
 		at = until + d + w.upTo(retransmit)
+	}
+	if last := c.arrival[dir]; last+l.gap < l.trickle {
+		last += l.gap
+		at = max(at, last)
 	}
 	at = max(at, c.arrival[dir])
 	c.arrival[dir] = at

@@ -99,10 +99,15 @@ type lock struct {
 	resource string
 	// gateAsked says that somebody who waited at a semaphore's gate was asked for it.
 	gateAsked bool
+	bans      []*ban
+	// jumped says that its numbers were once made to come near their limit; worn
+	// are the queues where they still are, by path, with their czxid.
+	jumped bool
+	worn   map[string]int64
 }
 
 func newLock(cfg LockConfig, n int) *lock {
-	l := &lock{LockConfig: cfg, n: n, dirs: []string{cfg.Path}, resource: resources + "/" + string(rune('0'+n))}
+	l := &lock{LockConfig: cfg, n: n, dirs: []string{cfg.Path}, resource: resources + "/" + string(rune('0'+n)), worn: map[string]int64{}}
 	if l.Family == semaphores {
 		l.dirs = []string{cfg.Path + "/locks", cfg.Path + "/leases"}
 	}

@@ -22,6 +22,9 @@ type machine struct {
 	loseAnswer bool
 	loseWrite  bool // a multi is meant that makes or deletes something
 
+	garbage int // the sort that the next answer begins with; 0: none
+	stopIn  int // after how many more news the process is stopped; 0: never
+
 	// isolate is what comes before the next holder is cut off: 1 a grant, 2 a
 	// grant and another connection; 0: none is.
 	isolate int
@@ -84,7 +87,7 @@ func (w *World) clients(yield func(*client) bool) {
 // lose lets a request, or its answer, get lost on the way if that is planned. It
 // reports whether the request is.
 func (m *machine) lose(k *conn, op wire.OpCode, frame []byte) bool {
-	if m.loseOp == 0 || op != m.loseOp || !k.greeted || m.loseWrite && op == wire.OpMulti && !writes(frame) {
+	if m.loseOp == 0 || op != m.loseOp || m.loseWrite && op == wire.OpMulti && !writes(frame) {
 		return false
 	}
 	m.loseOp = 0
@@ -106,10 +109,10 @@ func (c *client) undisturbed() bool {
 	s, l := c.world.server, &c.machine.link
 	return c.alive && !c.paused && len(c.backlog) == 0 && c.connected() && c.conn != nil &&
 		!c.conn.broken[up] && !c.conn.broken[down] && !c.conn.mute && !c.conn.gone &&
-		l.blocked[up] < c.world.now && l.blocked[down] < c.world.now && l.cutOff < c.world.now &&
+		l.sound(c.world.now) &&
 		// Nor is anything on its way still that a block has held up.
 		max(c.conn.arrival[up], c.conn.arrival[down]) <= c.world.now+c.world.longestDelay() &&
-		s.up && !s.paused && s.stall == 0
+		s.up && !s.paused && s.stall == 0 && s.fullUntil < c.world.now
 }
 
 // grace is more than one round trip takes when nothing is disturbed.

@@ -11,7 +11,7 @@ import (
 func narrow(t *testing.T, n uint64, limit func(cfg *Config)) (total Stats) {
 	t.Helper()
 	for s := uint64(1); s <= n; s++ {
-		cfg := NewConfig(s)
+		cfg, _ := draw(s)
 		limit(&cfg)
 		w, err := run(cfg)
 		total.Add(&w.Stats)

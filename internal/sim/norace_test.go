@@ -7,4 +7,5 @@ package sim
 const (
 	defaultSeeds = 30
 	manyRounds   = 2500
+	shrinkRuns   = 200
 )

@@ -7,4 +7,5 @@ package sim
 const (
 	defaultSeeds = 4
 	manyRounds   = 200
+	shrinkRuns   = 40
 )

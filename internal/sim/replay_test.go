@@ -7,7 +7,7 @@ import "testing"
 func TestReplay(t *testing.T) {
 	seen := map[string]uint64{}
 	for s := uint64(1); s <= 6; s++ {
-		cfg := NewConfig(s)
+		cfg, _ := draw(s)
 		cfg.Faults /= 4
 		a, errA := run(cfg)
 		b, errB := run(cfg)
@@ -26,7 +26,7 @@ func TestReplay(t *testing.T) {
 
 // TestFailureReplays shows that a failure comes again at the same moment.
 func TestFailureReplays(t *testing.T) {
-	cfg := NewConfig(1)
+	cfg, _ := draw(1)
 	cfg.Variant = StandingClock
 	_, first := run(cfg)
 	_, second := run(cfg)
@@ -37,7 +37,7 @@ func TestFailureReplays(t *testing.T) {
 
 // TestFloors shows that a history in which nothing happens is no success.
 func TestFloors(t *testing.T) {
-	cfg := NewConfig(1)
+	cfg, _ := draw(1)
 	cfg.Between, cfg.Think = 1000*cfg.Faults, 1000*cfg.Faults
 	if _, err := run(cfg); err == nil {
 		t.Error("a history without acquires and faults passed")

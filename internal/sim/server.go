@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -12,6 +13,7 @@ import (
 	"github.com/zklock/zklock/internal/tree"
 	"github.com/zklock/zklock/internal/wal"
 	"github.com/zklock/zklock/internal/wal/memfs"
+	"github.com/zklock/zklock/internal/wire"
 )
 
 // server is the one server: its machine, its disk, and the process on it while
@@ -27,6 +29,8 @@ type server struct {
 	paused bool
 	wall   time.Duration // by which the wall clock is off
 	jumped time.Duration // when it was last set
+
+	fullUntil time.Duration // there is no room on the disk
 
 	tree    *tree.Tree
 	log     *wal.Log
@@ -62,7 +66,10 @@ func newServer(w *World) *server {
 	return &server{world: w, disk: memfs.New(rand.New(rand.NewPCG(w.cfg.Seed, 0x6469736b)))}
 }
 
-const dataDir = "/data"
+const (
+	dataDir     = "/data"
+	segmentSize = 32 << 10
+)
 
 // now is the time by the server's clocks. Its monotonic one is true time: what
 // counts is how the clients' differ from it.
@@ -93,11 +100,12 @@ func (s *server) boot() {
 	s.inbox, s.staged = nil, nil
 	s.out = tree.Out{}
 	s.tickers = timer{gen: s.tickers.gen + 1}
-	s.tree = tree.New(tree.Config{
-		Tick: 100, MinTimeout: 100, MaxTimeout: 600_000,
-		ContainerInterval: w.cfg.Sweep, Rand: source{w.rng},
-	})
+	s.tree = tree.New(s.treeConfig(source{w.rng}))
 	if err := s.recover(); err != nil {
+		if errors.Is(err, syscall.ENOSPC) && s.fullUntil > w.now {
+			s.giveUp(err)
+			return
+		}
 		w.fail("the server can't recover: %v", err)
 		return
 	}
@@ -108,12 +116,30 @@ func (s *server) boot() {
 	}
 	w.checkRestart()
 	w.makeResources()
+	w.allow()
 	s.planTick()
+}
+
+// giveUp ends a start for which there is no room, and tries again later.
+func (s *server) giveUp(err error) {
+	s.world.note("server can't start: %v", err)
+	s.up, s.tree, s.log = false, nil, nil
+	s.life++
+	s.disk.Restart()
+	s.world.after(s.world.upTo(s.world.cfg.Timeout), s.boot)
+}
+
+// treeConfig is that of a server with times much shorter than those of a real one.
+func (s *server) treeConfig(chance io.Reader) tree.Config {
+	return tree.Config{
+		Tick: 100, MinTimeout: 100, MaxTimeout: 600_000,
+		ContainerInterval: s.world.cfg.Sweep, InitialZxid: s.world.cfg.InitialZxid, Rand: chance,
+	}
 }
 
 // walOptions makes segments small, so that a history has many.
 func (s *server) walOptions() wal.Options {
-	return wal.Options{SegmentSize: 32 << 10, Preallocate: 8 << 10, KeepSnapshots: 2, Rand: source{s.world.rng}}
+	return wal.Options{SegmentSize: segmentSize, Preallocate: 8 << 10, KeepSnapshots: 2, Rand: source{s.world.rng}}
 }
 
 // recover brings tree and log to where the disk is.
@@ -122,15 +148,8 @@ func (s *server) recover() error {
 	if err != nil {
 		return err
 	}
-	restore := func(r io.Reader) error {
-		b, err := io.ReadAll(r)
-		if err != nil {
-			return err
-		}
-		return s.tree.Restore(b)
-	}
 	s.records = 0
-	err = found.Replay(restore, func(_ uint64, rec []byte) error {
+	err = found.Replay(restoreInto(s.tree), func(_ uint64, rec []byte) error {
 		s.records++
 		return s.tree.Replay(rec)
 	})
@@ -247,6 +266,9 @@ func (s *server) apply(in input) {
 		}
 		s.step(false, func(now tree.Now) { s.tree.Connect(c.id, loopback(), req, now, &s.out) })
 	default:
+		if len(in.frame) > 4 && int32(binary.BigEndian.Uint32(in.frame)) != int32(wire.XidPing) {
+			s.world.Stats.Requests++
+		}
 		s.step(false, func(now tree.Now) { s.tree.Request(c.id, in.frame, now, &s.out) })
 	}
 }

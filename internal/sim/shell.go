@@ -88,8 +88,7 @@ func (c *client) tellAll(batch []session.Notice) {
 		if !c.alive {
 			return
 		}
-		if !w.cfg.Calm && !w.healing && w.oneIn(3000) {
-			w.inject(pauseFault, c.machine)
+		if c.machine.stopAmid() {
 			rest := batch[i:]
 			c.backlog = append([]work{{kind: tellerWork, stale: c.now, do: func() { c.tellAll(rest) }}}, c.backlog...)
 			return
@@ -165,6 +164,7 @@ func (c *client) state(s *session.StateChange) {
 		c.world.Stats.Expired++
 	case session.Closed:
 		change.State, change.Err = queue.Closed, queue.ErrClosed
+		change.Left = s.Err // why the session's end was not confirmed
 	}
 	if !c.world.cfg.Variant.twistState(c, &change) {
 		return

@@ -9,7 +9,7 @@ func TestVariants(t *testing.T) {
 		t.Run(v.String(), func(t *testing.T) {
 			t.Parallel()
 			for s := uint64(1); s <= most; s++ {
-				cfg := NewConfig(s)
+				cfg, _ := draw(s)
 				cfg.Variant = v
 				focus(&cfg)
 				if _, err := run(cfg); err != nil {

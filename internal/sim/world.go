@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"time"
@@ -13,7 +15,9 @@ type World struct {
 	now      time.Duration // true time
 	agenda   agenda
 	hist     history
+	script   []fault
 	err      error
+	rule     string // what the first failure broke
 	done     bool
 	server   *server
 	machines []*machine
@@ -44,9 +48,12 @@ type Stats struct {
 	// the claims that waited for that, Quarrels those that found another number of
 	// permits, Foreign the readers that found entries which do not heed them.
 	Guarded, Downgraded, Revoked, Delayed, KeptOff, Quarrels, Foreign int
-	Simulated                                                         time.Duration
-	ByFault                                                           [faultKinds]int
-	ByKind                                                            [claimKinds]int // of those acquired
+	// Exhausted are the claims refused for want of numbers, Forbidden those for
+	// want of rights, Requests what clients asked of the server.
+	Exhausted, Forbidden, Requests int
+	Simulated                      time.Duration
+	ByFault                        [faultKinds]int
+	ByKind                         [claimKinds]int // of those acquired
 }
 
 // Add adds another world's figures.
@@ -71,6 +78,9 @@ func (s *Stats) Add(o *Stats) {
 	s.KeptOff += o.KeptOff
 	s.Quarrels += o.Quarrels
 	s.Foreign += o.Foreign
+	s.Exhausted += o.Exhausted
+	s.Forbidden += o.Forbidden
+	s.Requests += o.Requests
 	for i := range s.ByKind {
 		s.ByKind[i] += o.ByKind[i]
 	}
@@ -82,12 +92,13 @@ func (s *Stats) Add(o *Stats) {
 // New makes a world.
 func New(cfg Config) *World {
 	w := &World{
-		cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0x776f726c64)), hist: newHistory(),
+		cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0x776f726c64+cfg.Salt<<40)), hist: newHistory(),
 		operated: map[string]bool{}, revoked: map[string]bool{}, records: map[string]*record{},
 	}
 	for i, l := range cfg.Locks {
 		w.locks = append(w.locks, newLock(l, i))
 	}
+	w.script = drawScript(&w.cfg)
 	w.server = newServer(w)
 	for i := range cfg.Clients {
 		w.machines = append(w.machines, newMachine(w, i))
@@ -97,14 +108,14 @@ func New(cfg Config) *World {
 
 // Run lives the whole history and returns what it broke, nil for nothing.
 func (w *World) Run() error {
-	w.note("world %+v", w.cfg)
+	told := w.cfg
+	told.Only, told.Faults = nil, 0 // so that a script and its failing part give one history
+	w.note("world %+v", told)
 	w.server.boot()
 	for _, m := range w.machines {
 		w.after(w.upTo(time.Second), m.start)
 	}
-	if !w.cfg.Calm {
-		w.after(w.around(w.cfg.Between), w.someFault)
-	}
+	w.planScript()
 	// Whatever happens, it ends: first the faults, then what they left.
 	w.agenda.add(w.cfg.Faults, w.heal)
 	w.runUntil(func() bool { return w.done })
@@ -112,6 +123,12 @@ func (w *World) Run() error {
 	w.checkFloors()
 	return w.err
 }
+
+// ErrEndless is the end of a history that came to none by itself, with no verdict.
+var ErrEndless = errors.New("no end in sight")
+
+// mostEvents is far more than any history has.
+const mostEvents = 20_000_000
 
 // runUntil lets events happen until stop says so, or something is broken.
 func (w *World) runUntil(stop func() bool) {
@@ -122,7 +139,10 @@ func (w *World) runUntil(stop func() bool) {
 			return
 		}
 		w.now = e.at
-		w.Stats.Events++
+		if w.Stats.Events++; w.Stats.Events > mostEvents {
+			w.err = fmt.Errorf("sim: seed %d at %.6f s: %w", w.cfg.Seed, w.now.Seconds(), ErrEndless)
+			return
+		}
 		e.run()
 	}
 }

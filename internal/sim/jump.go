@@ -1,0 +1,63 @@
+package sim
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/zklock/zklock/internal/queue"
+	"github.com/zklock/zklock/internal/tree"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// jump makes the sequence numbers of a lock's queues come near the number from
+// which on no entry is granted, or near the one at which they stick and then go
+// below zero. Some time later an operator deletes the queue, which is the only
+// way to have numbers again.
+func (w *World) jump(l *lock) bool {
+	if l.Family == nodeLocks || w.below(l) {
+		return false
+	}
+	next := int32(queue.SequenceLimit - w.rng.IntN(40))
+	if w.oneIn(3) {
+		next = math.MaxInt32 - int32(w.rng.IntN(20))
+	}
+	l.jumped = true
+	w.server.inbox = append(w.server.inbox, input{act: func(now tree.Now) {
+		for _, dir := range l.dirs {
+			if w.server.tree.JumpSequence(dir, next, now, &w.server.out) == wire.ErrOK {
+				_, stat, _ := w.server.tree.Get(dir)
+				l.worn[dir] = stat.Czxid
+			}
+		}
+	}})
+	w.server.kick()
+	w.after(w.upTo(8*w.cfg.Timeout), func() { w.renew(l) })
+	return true
+}
+
+// renew deletes a lock's queues, and tries again until it succeeds.
+func (w *World) renew(l *lock) {
+	if w.healing || len(l.worn) == 0 {
+		return
+	}
+	if w.server.up {
+		for _, dir := range l.dirs {
+			if _, stat, ok := w.server.tree.Get(dir); !ok || stat.Czxid != l.worn[dir] {
+				delete(l.worn, dir)
+			}
+		}
+		w.sweep(l, w.entries())
+	}
+	w.after(w.upTo(4*w.cfg.Timeout), func() { w.renew(l) })
+}
+
+// checkNumber checks that no hold has a number at which others' would not count
+// on.
+func (w *World) checkNumber(h *hold, p *part) {
+	for _, n := range p.nodes {
+		seq, _, ok := p.lock.entry(n.path)
+		if number, err := strconv.ParseInt(seq, 10, 64); ok && seq != "" && (err != nil || number >= queue.SequenceLimit) {
+			w.fail("%s granted, with a number at the limit", n.path)
+		}
+	}
+}

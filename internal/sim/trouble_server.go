@@ -1,0 +1,176 @@
+package sim
+
+import (
+	"errors"
+	"io"
+	"math/rand/v2"
+	"path"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/zklock/zklock/internal/tree"
+	"github.com/zklock/zklock/internal/wal"
+	"github.com/zklock/zklock/internal/wal/memfs"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// injectServer makes a fault of the server, its disk or its clock.
+func (w *World) injectServer(kind faultKind) bool {
+	s := w.server
+	switch kind {
+	case serverKill, serverPower:
+		if !s.up {
+			return false
+		}
+		s.crash(kind == serverPower)
+		w.after(w.upTo(w.cfg.Timeout), s.boot)
+	case serverPause:
+		s.pause(w.aWhile())
+	case diskStall:
+		s.stall = w.aWhile()
+	case diskError:
+		s.failDisk()
+	case diskFull:
+		s.fill(w.aWhile())
+	case bitFlip:
+		return s.flipBit()
+	case wallJump:
+		s.wall += w.upTo(2*time.Hour) - time.Hour
+		s.jumped = w.now
+	case hostileFrames:
+		return s.assail()
+	}
+	return true
+}
+
+// failDisk lets a write or sync fail, now or soon, the write in the middle. The
+// disk stays broken until the server is started again: whether a sync after a
+// failed one says anything must not matter.
+func (s *server) failDisk() {
+	failing := s.world.rng.IntN(4)
+	s.disk.SetFault(func(op memfs.Op) memfs.Fault {
+		if op.Kind != memfs.OpWrite && op.Kind != memfs.OpSync {
+			return memfs.Fault{}
+		}
+		if failing--; failing > 0 {
+			return memfs.Fault{}
+		}
+		return memfs.Fault{Err: syscall.EIO, Keep: op.Len / 2}
+	})
+}
+
+// fill leaves no room on the disk for a while, over restarts as well.
+func (s *server) fill(d time.Duration) {
+	w := s.world
+	s.disk.SetLimit(1)
+	s.fullUntil = max(s.fullUntil, w.now+d)
+	w.after(d, func() {
+		if w.now >= s.fullUntil {
+			s.disk.SetLimit(0)
+		}
+	})
+}
+
+// flipBit looks what the server would make of its disk after a crash if a bit of
+// it were turned over: refuse it, notice that nothing is lost, or lose the last
+// batch, which then looks torn.
+func (s *server) flipBit() bool {
+	w := s.world
+	disk := s.disk.Clone(rand.New(rand.NewPCG(w.rng.Uint64(), 0)))
+	disk.Restart()
+	sound, _, err := s.readDisk(disk.Clone(rand.New(rand.NewPCG(1, 0))))
+	if err != nil {
+		return false // it is down, and its disk has nothing that one could start from
+	}
+	files, err := disk.ReadDir(dataDir)
+	if err != nil || len(files) == 0 {
+		return false
+	}
+	name := path.Join(dataDir, files[w.rng.IntN(len(files))])
+	b, err := disk.ReadFile(name)
+	if err != nil || len(b) == 0 || strings.HasSuffix(name, "lock") {
+		return false
+	}
+	bit := w.rng.Int64N(int64(len(b)) * 8)
+	disk.FlipBit(name, bit)
+	flipped, torn, err := s.readDisk(disk)
+	switch {
+	case errors.Is(err, wal.ErrCorrupt), errors.Is(err, wal.ErrVersion):
+	case err != nil:
+		w.fail("bit %d of %s turned over: %v, which is no word for damage", bit, name, err)
+	case flipped.Hash() == sound.Hash():
+	case !torn || flipped.Zxid() >= sound.Zxid():
+		w.fail("bit %d of %s turned over: the server starts at %#x instead of %#x, torn %t", bit, name, flipped.Zxid(), sound.Zxid(), torn)
+	}
+	return true
+}
+
+// readDisk recovers what a copy of the disk holds.
+func (s *server) readDisk(disk *memfs.FS) (*tree.Tree, bool, error) {
+	t := tree.New(s.treeConfig(source{rand.New(rand.NewPCG(1, 2))}))
+	log, found, err := wal.Open(disk, dataDir, wal.Options{SegmentSize: segmentSize, Rand: source{rand.New(rand.NewPCG(3, 4))}})
+	if err != nil {
+		return nil, false, err
+	}
+	err = found.Replay(restoreInto(t), func(_ uint64, rec []byte) error { return t.Replay(rec) })
+	if end := log.Close(); err == nil {
+		err = end
+	}
+	return t, found.Torn != nil, err
+}
+
+// restoreInto reads a snapshot into a tree.
+func restoreInto(t *tree.Tree) func(r io.Reader) error {
+	return func(r io.Reader) error {
+		b, err := io.ReadAll(r)
+		if err != nil {
+			return err
+		}
+		return t.Restore(b)
+	}
+}
+
+// assail has a client say what no client says: the server is to go on for all
+// others as if nothing had been.
+func (s *server) assail() bool {
+	if !s.up {
+		return false
+	}
+	w := s.world
+	s.lastID++
+	id := s.lastID
+	r := rand.New(rand.NewPCG(w.rng.Uint64(), 0))
+	s.inbox = append(s.inbox, input{act: func(now tree.Now) {
+		if r.IntN(3) > 0 {
+			s.tree.Connect(id, loopback(), &wire.ConnectRequest{Password: make([]byte, r.IntN(20)), Timeout: r.Int32N(1000) - 500,
+				SessionID: r.Int64N(2) * r.Int64(), LastZxidSeen: r.Int64N(3) * r.Int64N(1<<40)}, now, &s.out)
+		}
+		for range 1 + r.IntN(10) {
+			s.tree.Request(id, hostile(r), now, &s.out)
+		}
+		s.tree.Disconnect(id, now)
+	}})
+	s.kick()
+	return true
+}
+
+// hostile is a frame that is no request, or one that is but for a few bytes. None
+// of them names a lock's znode, so that none may change one.
+func hostile(r *rand.Rand) []byte {
+	frames := [][]byte{
+		{}, {0, 0, 0, 1}, request(wire.OpCode(r.Uint32()), nil), request(wire.OpMulti, nil),
+		request(wire.OpDelete, &wire.DeleteRequest{Path: "/" + strings.Repeat("x", r.IntN(9)), Version: -2}),
+		request(wire.OpCreate, &wire.CreateRequest{Path: "//", Data: make([]byte, r.IntN(100)), ACL: anyone()}),
+		request(wire.OpSetWatches, &wire.SetWatches{RelativeZxid: -1, DataWatches: []string{"", "/a//b"}}),
+		request(wire.OpGetChildren2, &wire.GetChildren2Request{Path: "/none", Watch: true}),
+		request(wire.OpCreateSession, &wire.ConnectRequest{Password: make([]byte, 16)}),
+	}
+	f := append([]byte(nil), frames[r.IntN(len(frames))]...)
+	for range r.IntN(3) {
+		if len(f) > 4 {
+			f[4+r.IntN(min(len(f)-4, 12))] ^= byte(1 << r.IntN(8))
+		}
+	}
+	return f[:len(f)-r.IntN(len(f)/4+1)]
+}
