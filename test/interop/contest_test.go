@@ -41,22 +41,22 @@ func newFleet(t *testing.T, s zkreal.SharedServer) *fleet {
 // of returns the clients of a kind, see startKind.
 func (f *fleet) of(kind string) []*Peer {
 	for len(f.peers[kind]) < perSide {
-		f.peers[kind] = append(f.peers[kind], startKind(f.t, kind, f.server.Addr))
+		f.peers[kind] = append(f.peers[kind], startKind(f.t, kind, f.server.Addr, SessionTimeout))
 	}
 	return f.peers[kind]
 }
 
 // startKind starts a client of the kind: curator, kazoo, or zklock, with a colon
-// and the name of a layout or without.
-func startKind(t *testing.T, kind, addr string) *Peer {
+// and the name of a layout or without, in a session of the timeout.
+func startKind(t *testing.T, kind, addr string, session time.Duration) *Peer {
 	t.Helper()
 	switch name, layout, _ := strings.Cut(kind, ":"); name {
 	case "curator":
-		return Curator(t, addr)
+		return curatorFor(t, addr, session)
 	case "kazoo":
-		return Kazoo(t, addr)
+		return kazooFor(t, addr, session)
 	default:
-		return Zklock(t, ZklockOptions{Servers: addr, Layout: layout, Goroutines: goroutines(kind)})
+		return Zklock(t, ZklockOptions{Servers: addr, Layout: layout, Session: session, Goroutines: goroutines(kind)})
 	}
 }
 

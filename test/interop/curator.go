@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/zklock/zklock/test/jvm"
 	"github.com/zklock/zklock/test/zkreal"
@@ -65,6 +66,12 @@ func (c *compiler) remove() {
 // compiler is missing. The package's TestMain must call [Main].
 func Curator(tb testing.TB, addr string) *Peer {
 	tb.Helper()
+	return curatorFor(tb, addr, SessionTimeout)
+}
+
+// curatorFor is the same with a session of another timeout.
+func curatorFor(tb testing.TB, addr string, session time.Duration) *Peer {
+	tb.Helper()
 	err := curator.compile()
 	if errors.Is(err, jvm.ErrNotInstalled) {
 		zkreal.SkipOrFail(tb, err.Error())
@@ -72,7 +79,7 @@ func Curator(tb testing.TB, addr string) *Peer {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	cmd, err := jvm.Command(curator.path, "CuratorPeer", addr, fmt.Sprint(SessionTimeout.Milliseconds()))
+	cmd, err := jvm.Command(curator.path, "CuratorPeer", addr, fmt.Sprint(session.Milliseconds()))
 	if err != nil {
 		tb.Fatal(err)
 	}

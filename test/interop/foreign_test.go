@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/test/zkreal"
@@ -50,7 +49,7 @@ func TestReaderBesideForeignMutex(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, err := c.holder.Acquire(ctx, c.kind, path, time.Second); err != nil {
+				if _, err := c.holder.Acquire(ctx, c.kind, path, patience); err != nil {
 					t.Errorf("%s beside a reader: %v; it has become better, so say so in the documentation", name, err)
 				} else if err := c.holder.Release(ctx); err != nil {
 					t.Error(err)

@@ -11,7 +11,7 @@ import (
 )
 
 // handoverWait bounds one test of who is next.
-const handoverWait = time.Minute
+const handoverWait = 2 * time.Minute
 
 // queueing is clients that come to one lock one after the other, and who is to
 // have it when. The first one gets it at once.
@@ -109,6 +109,10 @@ func (q *queueing) run(t *testing.T, f *fleet) {
 	for i, c := range line {
 		go func() { // ends with the grant, or with ctx
 			_, err := c.peer.Acquire(ctx, c.kind, path, handoverWait)
+			if err != nil && ctx.Err() == nil {
+				t.Errorf("%d (%s): %v", i, q.comers[i], err)
+				cancel() // nobody else need wait
+			}
 			c.granted <- err
 		}()
 		want := i + 1

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+	"time"
 
 	"github.com/zklock/zklock/test/zkreal"
 )
@@ -20,13 +21,19 @@ const systemPython = "/usr/bin/python3"
 // ends it in the test's cleanup. The test is skipped where kazoo is missing.
 func Kazoo(tb testing.TB, addr string) *Peer {
 	tb.Helper()
+	return kazooFor(tb, addr, SessionTimeout)
+}
+
+// kazooFor is the same with a session of another timeout.
+func kazooFor(tb testing.TB, addr string, session time.Duration) *Peer {
+	tb.Helper()
 	if _, err := os.Stat(systemPython); err != nil {
 		zkreal.SkipOrFail(tb, "no "+systemPython)
 	}
 	if out, err := exec.Command(systemPython, "-c", "import kazoo").CombinedOutput(); err != nil {
 		zkreal.SkipOrFail(tb, fmt.Sprintf("no kazoo for %s: %s", systemPython, out))
 	}
-	cmd := exec.Command(systemPython, "-c", kazooPeer, addr, fmt.Sprint(SessionTimeout.Seconds()))
+	cmd := exec.Command(systemPython, "-c", kazooPeer, addr, fmt.Sprint(session.Seconds()))
 	p, err := startPeer("kazoo", cmd)
 	if err != nil {
 		tb.Fatal(err)

@@ -24,7 +24,8 @@ func TestKazooReaderWaitsForLaterWriters(t *testing.T) {
 			t.Fatal(err)
 		}
 		read, wrote := make(chan error, 1), make(chan error, 1)
-		const limit = 2 * time.Second
+		// Longer than the machine stands still: the writer has to come before it ends.
+		const limit = 8 * time.Second
 		go func() { // ends with its limit
 			_, err := reader.Acquire(ctx, "read", path, limit)
 			read <- err

@@ -15,7 +15,7 @@ import (
 const refusal = 200 * time.Millisecond
 
 // patience is how long it tries for one that it must get.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // TestNodeNames holds the layouts that the lock package relies on.
 func TestNodeNames(t *testing.T) {

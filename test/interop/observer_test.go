@@ -80,7 +80,7 @@ func (o observer) await(t *testing.T, ctx context.Context, want int, paths ...st
 // awaitNoEphemerals waits until there is no ephemeral znode below the path.
 func (o observer) awaitNoEphemerals(t *testing.T, path string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), SessionTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	again := time.NewTicker(5 * time.Millisecond)
 	defer again.Stop()

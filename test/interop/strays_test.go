@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/test/zkreal"
@@ -138,7 +137,7 @@ func TestStraysStopCurator(t *testing.T) {
 		if node, err := Curator(t, s.Addr).Acquire(t.Context(), "mutex", path, refusal); !errors.Is(err, ErrTimeout) {
 			t.Errorf("Curator acquired %s, %v, beside strays", node, err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		if hold, err := dialZklock(t, s, "").Mutex(path).Acquire(ctx); err != nil {
 			t.Error(err)

@@ -46,7 +46,7 @@ func targets() []target {
 func embedded(t *testing.T) zkreal.SharedServer {
 	t.Helper()
 	s, err := zkserver.New(zkserver.Options{
-		TickTime: 500 * time.Millisecond, ExtendedTypes: true, MaxClientConns: -1,
+		TickTime: 500 * time.Millisecond, MaxSessionTimeout: time.Minute, ExtendedTypes: true, MaxClientConns: -1,
 		FourLetterWords: []string{"*"}, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	if err != nil {

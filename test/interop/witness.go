@@ -21,6 +21,9 @@ var ErrWitness = errors.New("interop: the witness does not understand")
 // longer than it takes the next one to come, if that need not wait.
 const linger = 3 * time.Millisecond
 
+// lead is how many entries one kind of parties may be ahead of another.
+const lead = 5
+
 // maxConflicts bounds how many conflicts a report describes; it counts all.
 const maxConflicts = 10
 
@@ -29,13 +32,16 @@ const maxConflicts = 10
 // line and waits for the answer:
 //
 //	join NAME             answered when all parties have joined; NAME is KIND-NUMBER
+//	turn                  before it goes for the lock: answered when it may, see below
 //	enter CLAIMS TOKEN    what it uses from now on; TOKEN 0 if it knows none
 //	change CLAIMS         what it uses from now on, after it has entered
 //	leave                 it uses nothing any more
 //
 // CLAIMS is PLACE:HOW, or several with commas. HOW is x, alone; s, shared; or
 // pK/N, K of N permits. What two locks that need not exclude each other guard
-// are two places. As an answer is awaited, the time between enter and leave is
+// are two places. A turn is answered when no other kind that still takes part is
+// more than [lead] entries behind, as a contest shows nothing in which one side is
+// done before the other begins. As an answer is awaited, the time between enter and leave is
 // within the time of the hold, whatever the network does.
 type Witness struct {
 	ln      net.Listener
@@ -48,6 +54,8 @@ type Witness struct {
 	closed bool
 	conns  map[net.Conn]struct{}
 	places map[string]*place
+	here   map[string]int // parties by kind
+	now    func() time.Time
 	report Report
 	moves  int       // entries and leaves
 	last   time.Time // when there was one
@@ -97,7 +105,7 @@ func NewWitness(tb testing.TB, parties int) *Witness {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	w := &Witness{ln: ln, parties: parties, conns: map[net.Conn]struct{}{}, places: map[string]*place{}}
+	w := &Witness{ln: ln, parties: parties, conns: map[net.Conn]struct{}{}, places: map[string]*place{}, here: map[string]int{}, now: time.Now}
 	w.moved = sync.NewCond(&w.mu)
 	w.report.Entries = map[string]int{}
 	w.wg.Go(func() { // ends when close closes the listener
@@ -172,6 +180,7 @@ func (w *Witness) serve(conn net.Conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.conns, conn)
+	w.here[p.kind]--
 	w.moved.Broadcast()
 	if len(p.claims) > 0 && !w.closed {
 		w.report.Abandoned++
@@ -189,8 +198,14 @@ func (w *Witness) hear(p *party, words []string) error {
 		p.name = words[1]
 		p.kind, _, _ = strings.Cut(p.name, "-")
 		w.joined++
+		w.here[p.kind]++
 		w.moved.Broadcast()
 		for w.joined < w.parties && !w.closed {
+			w.moved.Wait()
+		}
+		return nil
+	case len(words) == 1 && words[0] == "turn" && p.name != "" && p.claims == nil:
+		for w.ahead(p.kind) && !w.closed {
 			w.moved.Wait()
 		}
 		return nil
@@ -221,12 +236,23 @@ func (w *Witness) hear(p *party, words []string) error {
 	return fmt.Errorf("%w: %q", ErrWitness, words)
 }
 
+// ahead reports whether a kind has more than lead entries more than another that
+// still takes part. The mutex is held.
+func (w *Witness) ahead(kind string) bool {
+	for other, n := range w.here {
+		if n > 0 && w.report.Entries[kind] > w.report.Entries[other]+lead {
+			return true
+		}
+	}
+	return false
+}
+
 // enter judges a party's claims against everybody's inside, and lets it in either
 // way, as it is in already. The mutex is held.
 func (w *Witness) enter(p *party, claims map[string]claim, token int64) {
 	p.claims = claims
-	w.move(p, "entered")
 	w.report.Entries[p.kind]++
+	w.move(p, "entered")
 	// A party's claims on several places are one entry, however many conflict.
 	conflict, beside, handover, stale := "", false, false, false
 	for name, c := range claims {
@@ -270,7 +296,7 @@ func (r *Report) count(conflict string, beside, handover, stale bool) {
 
 // move notes that a party did something. The mutex is held.
 func (w *Witness) move(p *party, what string) {
-	now := time.Now()
+	now := w.now()
 	what = p.name + " " + what
 	if d := now.Sub(w.last); w.moves > 0 && d > w.report.Stall {
 		w.report.Stall = d
@@ -278,6 +304,7 @@ func (w *Witness) move(p *party, what string) {
 	}
 	w.moves++
 	w.last, w.lastly = now, what
+	w.moved.Broadcast()
 }
 
 // leave forgets the party's claims. The mutex is held.

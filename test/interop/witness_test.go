@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -133,6 +134,58 @@ func TestWitnessWaitsForAll(t *testing.T) {
 	}
 }
 
+// TestWitnessHoldsBackWhoIsAhead: one kind cannot be done before the other has
+// begun, unless the other is gone.
+func TestWitnessHoldsBackWhoIsAhead(t *testing.T) {
+	w := NewWitness(t, 2)
+	a, b := hang(t, w), hang(t, w)
+	for p, name := range map[*talk]string{a: "a-1", b: "b-1"} {
+		if _, err := fmt.Fprintln(p.conn, "join "+name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, p := range []*talk{a, b} {
+		if got, err := p.in.ReadString('\n'); got != "ok\n" {
+			t.Fatalf("told %q, %v", got, err)
+		}
+	}
+	use := func(p *talk) {
+		p.say("ok", "enter p:x 0")
+		p.say("ok", "leave")
+	}
+	for range lead + 1 {
+		a.say("ok", "turn")
+		use(a)
+	}
+	heldBack := func() {
+		t.Helper()
+		if _, err := fmt.Fprintln(a.conn, "turn"); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.conn.SetReadDeadline(time.Now().Add(20 * time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := a.in.ReadString('\n'); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("so far ahead, it was told %q, %v", got, err)
+		}
+		if err := a.conn.SetReadDeadline(time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	heldBack()
+	b.say("ok", "turn")
+	use(b)
+	if got, err := a.in.ReadString('\n'); got != "ok\n" {
+		t.Errorf("when the other had come, it was told %q, %v", got, err)
+	}
+	use(a)
+	heldBack()
+	_ = b.conn.Close()
+	if got, err := a.in.ReadString('\n'); got != "ok\n" {
+		t.Errorf("when the other was gone, it was told %q, %v", got, err)
+	}
+}
+
 // TestWitnessTellsWhoNeverLeft: what a party uses is free when it hangs up.
 func TestWitnessTellsWhoNeverLeft(t *testing.T) {
 	w := NewWitness(t, 1)
@@ -154,15 +207,20 @@ func TestWitnessTellsWhoNeverLeft(t *testing.T) {
 // described by them.
 func TestWitnessMeasuresStalls(t *testing.T) {
 	w := NewWitness(t, 1)
+	var clock atomic.Int64
+	w.moved.L.Lock()
+	w.now = func() time.Time { return time.Unix(clock.Load(), 0) }
+	w.moved.L.Unlock()
 	a, b := join(t, w, "a-1"), join(t, w, "b-1")
 	a.say("ok", "enter p:x 0")
+	clock.Add(1)
 	a.say("ok", "leave")
 	before := w.Report()
-	<-time.After(100 * linger)
+	clock.Add(100)
 	b.say("ok", "enter p:x 0")
 	b.say("ok", "leave")
 	r := w.Report()
-	if before.Stall < linger || r.Stall < 100*linger || r.Stalled != "after move 2, a-1 left, until b-1 entered" {
+	if before.Stall != time.Second || r.Stall != 100*time.Second || r.Stalled != "after move 2, a-1 left, until b-1 entered" {
 		t.Errorf("a stall of %v, then %v %q", before.Stall, r.Stall, r.Stalled)
 	}
 }

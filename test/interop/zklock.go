@@ -2,6 +2,7 @@ package interop
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,6 +28,8 @@ const zklockEnv = "ZKLOCK_TEST_PEER"
 type ZklockOptions struct {
 	Servers string
 	Layout  string // of the locks; see layouts
+	// Session is the session's timeout; zero means SessionTimeout.
+	Session time.Duration
 	// Goroutines is how many contend in one process, over one session. Zero
 	// means 1.
 	Goroutines int
@@ -87,8 +90,9 @@ func (z *zklockPeer) serve(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	opts.SessionTimeout = cmp.Or(z.Session, opts.SessionTimeout)
 	// Many processes start at once, on a machine of few processors.
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	z.client, err = zklock.Dial(ctx, z.Servers, opts)
 	cancel()
 	if err != nil {
@@ -260,6 +264,9 @@ func (c *contender) run() error {
 // round takes a lock, however often it takes, and uses it. A choice with two
 // claims, WRITER>READER, is of a writer that becomes a reader on the way.
 func (c *contender) round(which int, say func(string) error) error {
+	if err := say("turn"); err != nil {
+		return err
+	}
 	h, err := acquire(c.locks[which], c.limit, c.tries[which])
 	for ; errors.Is(err, context.DeadlineExceeded) || errors.Is(err, zklock.ErrLocked); h, err = acquire(c.locks[which], c.limit, c.tries[which]) {
 		c.timeouts++

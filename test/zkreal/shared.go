@@ -66,7 +66,7 @@ func (s *sharedServer) start(ctx context.Context) (*Node, error) {
 	s.once.Do(func() {
 		s.dir, s.err = os.MkdirTemp("", "zkreal-")
 		if s.err == nil {
-			s.node, s.err = startStandalone(ctx, Config{}, s.dir)
+			s.node, s.err = startStandalone(ctx, Config{Extra: map[string]string{"maxSessionTimeout": "60000"}}, s.dir)
 		}
 	})
 	return s.node, s.err

@@ -42,6 +42,7 @@ final class Contention {
       w.say("join " + name);
       for (int i = 0; i < rounds; i++) {
         Recipes.Recipe lock = locks.get(i % locks.size());
+        w.say("turn");
         while (!acquire(lock)) {
           timeouts++;
         }

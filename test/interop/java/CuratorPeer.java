@@ -44,7 +44,7 @@ public final class CuratorPeer {
         CuratorFrameworkFactory.builder()
             .connectString(args[0])
             .sessionTimeoutMs(Integer.parseInt(args[1]))
-            .connectionTimeoutMs(20000)
+            .connectionTimeoutMs(120000)
             .retryPolicy(new RetryOneTime(100))
             .build();
     client.start();

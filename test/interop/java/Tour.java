@@ -47,7 +47,7 @@ final class Tour {
   }
 
   private String event() throws InterruptedException {
-    WatchedEvent event = events.poll(20, TimeUnit.SECONDS);
+    WatchedEvent event = events.poll(60, TimeUnit.SECONDS);
     return event == null
         ? "none came"
         : event.getType() + " " + event.getState() + " " + event.getPath();

@@ -43,7 +43,7 @@ class Tour:
         self.events.put(event)
 
     def event(self):
-        e = self.events.get(timeout=20)
+        e = self.events.get(timeout=60)
         return "%s %s %s" % (e.type, e.state, e.path)
 
     def stat(self, stat):
@@ -212,6 +212,7 @@ def contend(zk, path, rounds, millis, pause, address, name, *choices):
     witness.say("join " + name)
     for i in range(int(rounds)):
         lock, claims = locks[i % len(locks)]
+        witness.say("turn")
         while not take(lock, millis if millis >= 0 else random.randint(1, -millis)):
             timeouts += 1
         witness.say("enter %s 0" % claims)
@@ -224,7 +225,7 @@ def contend(zk, path, rounds, millis, pause, address, name, *choices):
 
 def main():
     zk = KazooClient(hosts=sys.argv[1], timeout=float(sys.argv[2]))
-    zk.start(timeout=30)
+    zk.start(timeout=120)
     held = None
     for line in sys.stdin:
         words = line.split()
