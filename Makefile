@@ -6,10 +6,10 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME   ?= 20000x
 GO         ?= go
 
-.PHONY: check deps lint vet format test race test-command test-bench spec spec-table test-real fuzz simulate bench-server build clean
+.PHONY: check deps lint vet format test race test-command test-bench spec spec-table test-real fuzz simulate simulate-race simulate-more bench-server build clean
 
 ## check: all of the below, over all modules.
-check: deps lint test race test-command test-bench spec test-real fuzz
+check: deps lint test race simulate simulate-race test-command test-bench spec test-real fuzz
 
 ## deps: install what the tests against real ZooKeeper need, where it may.
 deps:
@@ -74,10 +74,23 @@ spec-table: deps
 fuzz:
 	@scripts/fuzz $(FUZZTIME)
 
-## simulate: SEEDS simulated histories of clients, locks, server, network, disk.
+## simulate: SEEDS simulated histories of clients, locks, server, network, disk,
+## from seed FROM on, over all processors; and every twentieth of them once more
+## with the race detector, in simulate-race. A run that did too little fails.
 SEEDS ?= 2000
+FROM  ?= 1
+SIMULATE = ./internal/sim -run 'TestSeeds$$' -count=1 -timeout 2h -v
 simulate:
-	$(GO) test ./internal/sim -run TestSeeds -seeds=$(SEEDS) -timeout 30m -v
+	$(GO) test $(SIMULATE) -seeds=$(SEEDS) -from=$(FROM)
+
+simulate-race:
+	$(GO) test -race $(SIMULATE) -seeds=$$(( ($(SEEDS) + 19) / 20 )) -from=$(FROM)
+
+## simulate-more: SEEDS histories that never were, with a line of their own in
+## docs/simulation-totals.tsv; and the sum of all lines.
+simulate-more:
+	$(GO) test $(SIMULATE) -seeds=$(SEEDS) -from=0 -record=$(CURDIR)/docs/simulation-totals.tsv
+	$(GO) test ./internal/sim -run 'TestRecorded$$' -count=1 -v
 
 clean:
 	rm -rf bin
