@@ -94,7 +94,7 @@ func (c *Campaign) note(t *Trial, o Outcome) (struck bool) {
 	defer c.mu.Unlock()
 	c.outcomes = append(c.outcomes, o)
 	for _, v := range o.Violations {
-		c.tb.Errorf("trial %d, %s, %s, session %v: %s", t.Number, o.Fault, t.Variant.Name, t.Timeout, v)
+		c.tb.Errorf("trial %d, %s, %s, session %v, margins %v: %s\nthe old wrapper says:\n%s", t.Number, o.Fault, t.Variant.Name, t.Timeout, o.Margins, v, t.old.text(".err"))
 	}
 	if o.Unknown != nil {
 		c.tb.Errorf("trial %d, %s, %s, session %v: unknown: %v", t.Number, o.Fault, t.Variant.Name, t.Timeout, o.Unknown)
@@ -198,8 +198,8 @@ func (c *Campaign) batch(ctx context.Context, host *Host, f *ServerFault, n int)
 
 // Totals are the figures of a campaign.
 type Totals struct {
-	Trials, Unprovoked, Violations, Unknown, Acquisitions, Writes, Refused int
-	Kinds                                                                  map[string][]time.Duration // margins, sorted
+	Trials, Unprovoked, Violations, Unknown, Acquisitions, Writes, Refused, Dying int
+	Kinds                                                                         map[string][]time.Duration // margins, sorted
 }
 
 // Totals adds up the outcomes so far.
@@ -211,6 +211,7 @@ func (c *Campaign) Totals() Totals {
 		t.Violations += len(o.Violations)
 		t.Writes += o.Writes
 		t.Refused += o.Refused
+		t.Dying += o.Dying
 		t.Acquisitions += o.Runs
 		switch {
 		case o.Unknown != nil:
@@ -239,8 +240,8 @@ func (t Totals) String() string {
 		}
 		fmt.Fprintf(&b, "%s: %d hand-overs, margin smallest %v, median %v, largest %v\n", name, len(m), ms(m[0]), ms(m[len(m)/2]), ms(m[len(m)-1]))
 	}
-	fmt.Fprintf(&b, "total: %d faulted trials of %d kinds, %d acquisitions, %d writes, smallest margin %v, %d stale writes refused, %d violations, %d unknown, %d lost before the fault",
-		t.Trials, len(t.Kinds), t.Acquisitions, t.Writes, ms(least), t.Refused, t.Violations, t.Unknown, t.Unprovoked)
+	fmt.Fprintf(&b, "total: %d faulted trials of %d kinds, %d acquisitions, %d writes, smallest margin %v, %d stale writes refused, %d violations, %d unknown, %d lost before the fault, %d killed but not yet gone",
+		t.Trials, len(t.Kinds), t.Acquisitions, t.Writes, ms(least), t.Refused, t.Violations, t.Unknown, t.Unprovoked, t.Dying)
 	return b.String()
 }
 

@@ -85,6 +85,37 @@ func stopped(pids ...int) bool {
 	return true
 }
 
+// pfExiting is the kernel's flag of a process that is past its last instruction.
+const pfExiting = 4
+
+// doomed reports whether a process that has not ended has got its KILL: whether
+// that is pending, or the process is on its way out.
+func doomed(pid int) bool {
+	dir := "/proc/" + strconv.Itoa(pid)
+	status, err := os.ReadFile(dir + "/status")
+	if err != nil {
+		return errors.Is(err, os.ErrNotExist)
+	}
+	for _, field := range []string{"\nSigPnd:", "\nShdPnd:"} {
+		_, rest, _ := strings.Cut(string(status), field)
+		line, _, _ := strings.Cut(rest, "\n")
+		if mask, err := strconv.ParseUint(strings.TrimSpace(line), 16, 64); err == nil && mask&(1<<(syscall.SIGKILL-1)) != 0 {
+			return true
+		}
+	}
+	stat, err := os.ReadFile(dir + "/stat")
+	if err != nil {
+		return errors.Is(err, os.ErrNotExist)
+	}
+	// The flags are the seventh field after the name, which is in parentheses.
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	if len(fields) < 7 {
+		return false
+	}
+	flags, err := strconv.ParseUint(string(fields[6]), 10, 64)
+	return err == nil && flags&pfExiting != 0
+}
+
 // binaries are the command and its members, built once for all tests.
 type binaries struct {
 	once sync.Once

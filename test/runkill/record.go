@@ -41,6 +41,7 @@ type Record struct {
 	runs    map[uint16]bool // commands that have spoken
 	oldGone chan struct{}   // closed once every member of the first command has ended
 	alive   []string        // who lived when another command began
+	dying   int             // who did, but had got its KILL
 	highest int64
 	taken   []int64 // the tokens that the resource acted for, without repetitions
 	writes  int
@@ -48,13 +49,20 @@ type Record struct {
 }
 
 // joined takes in a member. At the first word of a command it is asked now who of
-// the others lives: it began before it spoke, so whoever lives now lived then.
+// the others lives: it began before it spoke, so whoever lives now lived then. Who
+// has got its KILL counts as dead: the kernel lets it run no more instruction,
+// however late it gets round to taking it away.
 func (r *Record) joined(m *member) {
 	if !r.runs[m.run] {
 		for _, o := range r.members {
-			if o.run != m.run && lives(o.fd) {
-				r.alive = append(r.alive, fmt.Sprintf("member %d of command %d lived when command %d began", o.number, o.run, m.run))
+			if o.run == m.run || !lives(o.fd) {
+				continue
 			}
+			if doomed(o.pid) || !lives(o.fd) {
+				r.dying++
+				continue
+			}
+			r.alive = append(r.alive, fmt.Sprintf("member %d of command %d lived when command %d began", o.number, o.run, m.run))
 		}
 		r.runs[m.run] = true
 	}
@@ -164,6 +172,7 @@ type Judgement struct {
 	Refused int // stale writes
 	Writes  int
 	Runs    int // commands that have begun
+	Dying   int // members that had got their KILL, and were not gone, when another command began
 }
 
 // life is a command's, from its start to its last sign.
@@ -195,7 +204,7 @@ func (r *Record) Judge() Judgement {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := r.lives()
-	j := Judgement{Refused: r.refused, Writes: r.writes, Runs: len(all), Violations: slices.Clone(r.alive)}
+	j := Judgement{Refused: r.refused, Writes: r.writes, Runs: len(all), Dying: r.dying, Violations: slices.Clone(r.alive)}
 	add := func(format string, args ...any) { j.Violations = append(j.Violations, fmt.Sprintf(format, args...)) }
 	var before *life // the one that lived longest of those that began earlier
 	for _, l := range all {

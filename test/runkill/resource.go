@@ -125,13 +125,16 @@ func peer(conn *net.UnixConn) (pid, fd int, err error) {
 		if cred, failed = unix.GetsockoptUcred(int(sock), unix.SOL_SOCKET, unix.SO_PEERCRED); failed != nil {
 			return
 		}
-		fd, failed = unix.PidfdOpen(int(cred.Pid), 0)
+		fd, failed = pidfd(int(cred.Pid))
 	})
 	if err = errors.Join(err, failed); err != nil {
 		return 0, 0, err
 	}
 	return int(cred.Pid), fd, nil
 }
+
+// pidfd is a descriptor of a process.
+func pidfd(pid int) (int, error) { return unix.PidfdOpen(pid, 0) }
 
 // lives asks the kernel whether a process has not ended. One that waits for its
 // parent to learn of its end has ended.
