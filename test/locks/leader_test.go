@@ -45,7 +45,7 @@ func killLeader(t *testing.T, c *zkreal.Cluster) {
 		}
 		granted <- h
 	}()
-	waitForQueue(t, ctx, holder, 2)
+	waitForQueue(t, ctx, holder, "partition", 2)
 
 	killed := time.Now()
 	leader.Kill()

@@ -3,83 +3,327 @@ package locks
 import (
 	"context"
 	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/test/netns"
 	"github.com/zklock/zklock/test/zkreal"
+	"github.com/zklock/zklock/zk"
 )
 
-// TestFollowerCutOff: a holder's follower is cut off from its leader and goes on
-// answering pings, while the leader expires the session and the lock is granted
-// to a client of the others. The holder must have said lost before that.
-func TestFollowerCutOff(t *testing.T) {
+var cutTrials = flag.Int("locks.trials", 1, "how often each fault of TestCutOff is tried")
+
+// The ensemble of TestCutOff: a server that hears nothing of the others serves on
+// for some cutSync ticks, and the others elect a leader after as long.
+const (
+	cutTick    = 500 * time.Millisecond
+	cutSync    = 6
+	cutTimeout = 5 * time.Second
+	// cutPause is for how long a leader is stopped: longer than the others wait, and
+	// less than the session lasts, pausedTimeout, or it would end the session itself
+	// when it goes on.
+	cutPause      = 6500 * time.Millisecond
+	pausedTimeout = 8 * time.Second
+	// cutFlap is between two cuts of the connections between clients and a leader
+	// that is cut off: it resumes their sessions each time.
+	cutFlap = 400 * time.Millisecond
+)
+
+// isolation is a way to keep a server and its clients from the others.
+type isolation struct {
+	name   string
+	leader bool // it is done to the leader, else to a follower
+	// paused says that the server is stopped for a while first. It then serves for a
+	// moment after the others have another leader, and a heartbeat by sync is no proof.
+	paused bool
+}
+
+// timeout is that of the sessions.
+func (i isolation) timeout() time.Duration {
+	if i.paused {
+		return pausedTimeout
+	}
+	return cutTimeout
+}
+
+// TestCutOff: a server is cut off from the others with its clients, which it goes
+// on answering, while the others end the sessions and grant the locks anew. Whoever
+// counts by pings then holds beside the next; ours have said lost before.
+func TestCutOff(t *testing.T) {
 	n := netns.New(t, 3)
-	const timeout = 4 * time.Second
-	c := zkreal.EnsembleAt(t, n.Places(), zkreal.Config{TickTime: 500 * time.Millisecond, SyncLimit: 20})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	s := &stage{network: n, cluster: zkreal.EnsembleAt(t, n.Places(), zkreal.Config{TickTime: cutTick, SyncLimit: cutSync})}
+	for _, i := range []isolation{
+		{name: "follower"}, {name: "leader", leader: true}, {name: "paused leader", leader: true, paused: true},
+	} {
+		t.Run(i.name, func(t *testing.T) {
+			sum := &tally{smallest: map[string]time.Duration{}, longest: map[string]time.Duration{}, overlap: time.Hour}
+			for k := 0; k < *cutTrials && !t.Failed(); k++ {
+				s.try(t, i, sum)
+			}
+			for _, l := range lines(i, sum) {
+				fmt.Println(l)
+			}
+		})
+	}
+}
+
+// tally is what the trials of one isolation came to.
+type tally struct {
+	trials   int
+	control  int                      // in how many of them the pinger held beside its successor
+	overlap  time.Duration            // for how long at the least
+	smallest map[string]time.Duration // between a hold's deadline and the next grant, by heartbeat
+	longest  map[string]time.Duration // from the fault to the next grant
+}
+
+// lines are the totals, in lines whose numbers can be added up.
+func lines(i isolation, s *tally) (all []string) {
+	for name, margin := range s.smallest {
+		all = append(all, fmt.Sprintf("cut-off totals: fault=%q heartbeat=%q trials=%d double-holds=0 smallest-margin=%v longest-hand-over=%v control-double-holds=%d control-shortest-overlap=%v",
+			i.name, name, s.trials, margin.Round(time.Millisecond), s.longest[name].Round(time.Millisecond), s.control, s.overlap.Round(time.Millisecond)))
+	}
+	return all
+}
+
+// stage is the ensemble on which trials are made, one after another.
+type stage struct {
+	network *netns.Network
+	cluster *zkreal.Cluster
+	trials  int // made so far
+}
+
+// try makes one trial.
+func (s *stage) try(t *testing.T, i isolation, sum *tally) {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	leader, err := c.WaitLeader(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	follower := c.Nodes[leader.ID()%len(c.Nodes)]
+	victim, other := s.servers(t, ctx, i)
+	s.trials++
+	path := fmt.Sprintf("cut/%d", s.trials)
 
-	opts := &zklock.Options{SessionTimeout: timeout}
-	victim, next := dial(t, ctx, follower.Addr(), opts), dial(t, ctx, leader.Addr(), opts)
-	hold, err := victim.Mutex("partition").Acquire(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The control: a session of the same timeout, on the same follower, that only
-	// pings. It would take itself for a holder as long as pings are answered.
-	control, err := zkreal.DialRaw(ctx, follower.Addr(), timeout)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = control.Close() }()
-
-	granted := make(chan *zklock.Hold, 1)
-	go func() { // ends with the grant, or with ctx
-		h, err := next.Mutex("partition").Acquire(ctx)
+	link := &cable{}
+	pair := func(server *zkreal.Node, c *cable) *zk.Client {
+		client, err := zk.Dial(ctx, server.Addr(), &zk.Options{SessionTimeout: i.timeout(), DialContext: c.dial})
 		if err != nil {
-			t.Errorf("the next acquire: %v", err)
+			t.Fatal(err)
 		}
-		granted <- h
-	}()
-	waitForQueue(t, ctx, next, 2)
-	cut := time.Now()
-	if err := n.Hosts[follower.ID()-1].CutQuorum(); err != nil {
+		return client
+	}
+	control, rival := pair(victim, link), pair(other, nil)
+	defer func() { _, _ = control.Close(), rival.Close() }()
+	p := newPinger(t, ctx, control, fmt.Sprintf("/control-%d", s.trials))
+	defer p.stop()
+	holders := []*holder{{name: "write", path: path + "/write"}}
+	if !i.paused {
+		holders = append(holders, &holder{name: "sync", path: path + "/sync", sync: true})
+	}
+	for _, h := range holders {
+		h.begin(t, ctx, i, victim, other, link)
+		defer h.close()
+	}
+	// The fault comes at any time between two heartbeats.
+	rest(ctx, time.Duration(rand.Int64N(int64(i.timeout()/4))))
+
+	begun := time.Now()
+	end := s.isolate(t, ctx, i, victim, link)
+	defer end()
+	taken := make(chan error, 1)
+	go func() { taken <- succeed(ctx, rival, p.path) }() // ends with the lock, or ctx
+	for _, h := range holders {
+		h.judge(t, ctx, i, begun, sum)
+	}
+	if err := <-taken; err != nil {
 		t.Fatal(err)
 	}
+	overlap := p.until(i.timeout()).Sub(time.Now())
+	t.Logf("%s: the pinger counts on for %v after its successor has the lock; told that its session is over: %v", i.name, overlap, p.told())
+	if p.told() || overlap <= 0 && (i.paused || !i.leader) {
+		t.Errorf("%s: who counts by pings does not hold beside the next, so the trial shows nothing", i.name)
+	}
+	sum.trials++
+	sum.overlap = min(sum.overlap, overlap)
+	if overlap > 0 {
+		sum.control++
+	}
+}
 
-	var lostAt time.Time
-	pings := time.NewTicker(50 * time.Millisecond)
-	defer pings.Stop()
-	lost := hold.Done()
-	for {
-		select {
-		case <-lost:
-			lostAt, lost = time.Now(), nil
-		case <-pings.C:
-			if err := control.Ping(); err != nil {
-				t.Fatalf("the follower stopped answering pings before the grant, so the trial shows nothing: %v", err)
-			}
-		case h := <-granted:
-			if h == nil {
-				t.FailNow()
-			}
-			now := time.Now()
-			if lostAt.IsZero() {
-				t.Fatalf("two hold: granted %v after the cut, and the old holder says %v", now.Sub(cut), hold.Err())
-			}
-			if !errors.Is(hold.Err(), zklock.ErrLost) || h.Token() <= hold.Token() {
-				t.Errorf("%v, tokens %d and then %d", hold.Err(), hold.Token(), h.Token())
-			}
-			t.Logf("after the cut: lost at %v, the next granted at %v, pings answered all the while", lostAt.Sub(cut), now.Sub(cut))
-			return
+// servers returns the server that will be cut off, and one of the others, when all
+// serve.
+func (s *stage) servers(t *testing.T, ctx context.Context, i isolation) (victim, other *zkreal.Node) {
+	t.Helper()
+	if err := s.network.Heal(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cluster.WaitServing(ctx); err != nil {
+		t.Fatal(err)
+	}
+	leader, err := s.cluster.WaitLeader(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := s.cluster.Nodes[leader.ID()%len(s.cluster.Nodes)]
+	if i.leader {
+		return leader, next
+	}
+	return next, leader
+}
+
+// isolate cuts the server off. The returned function undoes that.
+func (s *stage) isolate(t *testing.T, ctx context.Context, i isolation, victim *zkreal.Node, c *cable) (end func()) {
+	t.Helper()
+	if err := s.network.Hosts[victim.ID()-1].CutQuorum(); err != nil {
+		t.Fatal(err)
+	}
+	flapping, cancel := context.WithCancel(ctx)
+	over := make(chan struct{})
+	if i.paused {
+		if err := victim.Stop(); err != nil {
+			t.Fatal(err)
 		}
+	}
+	go func() { // ends with flapping
+		defer close(over)
+		if i.paused {
+			rest(flapping, cutPause-cutFlap)
+			c.cut() // clients come back to a server that is silent, and then resumes their sessions
+			rest(flapping, cutFlap)
+			if err := victim.Cont(); err != nil {
+				t.Error(err)
+			}
+		}
+		for i.leader && rest(flapping, cutFlap) {
+			c.cut()
+		}
+	}()
+	return func() {
+		cancel()
+		<-over
+		if err := s.network.Heal(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// cable is the network of the clients that are cut off, which can be made to fail
+// without a word to the server's others.
+type cable struct {
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+func (c *cable) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, network, address)
+	if err == nil && c != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.conns = append(c.conns, conn)
+	}
+	return conn, err
+}
+
+// cut ends all connections.
+func (c *cable) cut() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, conn := range c.conns {
+		_ = conn.Close()
+	}
+	c.conns = nil
+}
+
+// holder is a hold of a client on the server that is cut off, and who waits for
+// the lock on another.
+type holder struct {
+	name string
+	path string
+	sync bool // its heartbeats are syncs
+
+	clients []*zklock.Client
+	hold    *zklock.Hold
+	granted chan *zklock.Hold
+	late    chan time.Time // the latest deadline that the hold has told, once it is lost
+}
+
+// begin takes the lock and queues the next.
+func (h *holder) begin(t *testing.T, ctx context.Context, i isolation, victim, other *zkreal.Node, c *cable) {
+	t.Helper()
+	opts := &zklock.Options{SessionTimeout: i.timeout(), SyncHeartbeat: h.sync, ServerTick: cutTick, DialContext: c.dial}
+	holds := dial(t, ctx, victim.Addr(), opts)
+	opts.DialContext = nil
+	waits := dial(t, ctx, other.Addr(), opts)
+	h.clients = []*zklock.Client{holds, waits}
+	var err error
+	if h.hold, err = holds.Mutex(h.path).Acquire(ctx); err != nil {
+		t.Fatal(err)
+	}
+	h.granted, h.late = make(chan *zklock.Hold, 1), make(chan time.Time, 1)
+	go func() { // ends with the grant, or with ctx
+		next, err := waits.Mutex(h.path).Acquire(ctx)
+		if err != nil {
+			t.Errorf("%s: the next acquire: %v", h.name, err)
+		}
+		h.granted <- next
+	}()
+	waitForQueue(t, ctx, waits, h.path, 2)
+	go h.watch() // ends when the hold does
+}
+
+// watch asks the hold for its deadline until it is lost.
+func (h *holder) watch() {
+	var last time.Time
+	for h.hold.Err() == nil {
+		at := time.Now()
+		if left := h.hold.Remaining(); left > 0 {
+			last = at.Add(left)
+		}
+		select {
+		case <-h.hold.Done():
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	h.late <- last
+}
+
+// judge waits until the next has the lock, and compares.
+func (h *holder) judge(t *testing.T, ctx context.Context, i isolation, begun time.Time, sum *tally) {
+	t.Helper()
+	var next *zklock.Hold
+	select {
+	case next = <-h.granted:
+	case <-ctx.Done():
+		t.Fatal(ctx.Err())
+	}
+	now, err := time.Now(), h.hold.Err()
+	if next == nil {
+		t.FailNow()
+	}
+	if err == nil {
+		t.Fatalf("%s, %s: two hold: granted %v after the fault, and the old holder has %v left", i.name, h.name, now.Sub(begun), h.hold.Remaining())
+	}
+	if !errors.Is(err, zklock.ErrLost) || next.Token() <= h.hold.Token() {
+		t.Errorf("%s, %s: %v, tokens %#x and then %#x", i.name, h.name, err, h.hold.Token(), next.Token())
+	}
+	late := <-h.late
+	margin := now.Sub(late)
+	t.Logf("%s, %s: lost %v and granted to the next %v after the fault: a margin of %v", i.name, h.name, late.Sub(begun), now.Sub(begun), margin)
+	if least, ok := sum.smallest[h.name]; !ok || margin < least {
+		sum.smallest[h.name] = margin
+	}
+	sum.longest[h.name] = max(sum.longest[h.name], now.Sub(begun))
+	// A follower is no part of the quorum: the leader counts as for one that crashed.
+	if limit := cutTimeout + 2*cutTick; !i.leader && now.Sub(begun) > limit {
+		t.Errorf("%s, %s: handed over after %v, more than the timeout and two ticks, %v", i.name, h.name, now.Sub(begun), limit)
+	}
+}
+
+func (h *holder) close() {
+	for _, c := range h.clients {
+		_ = c.Close() // one of them has no server
 	}
 }
 
@@ -94,10 +338,10 @@ func dial(t *testing.T, ctx context.Context, servers string, opts *zklock.Option
 }
 
 // waitForQueue waits until so many are in the queue.
-func waitForQueue(t *testing.T, ctx context.Context, c *zklock.Client, want int) {
+func waitForQueue(t *testing.T, ctx context.Context, c *zklock.Client, path string, want int) {
 	t.Helper()
 	for {
-		entries, err := c.Mutex("partition").Inspect(ctx)
+		entries, err := c.Mutex(path).Inspect(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
