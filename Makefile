@@ -6,7 +6,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME   ?= 20000x
 GO         ?= go
 
-.PHONY: check deps lint vet format test race test-command test-bench spec spec-table test-real fuzz simulate simulate-race simulate-more bench-server build clean
+.PHONY: check deps lint vet format test race test-command test-bench spec spec-table test-real fuzz simulate simulate-race simulate-more bench-server bench bench-quick build clean
 
 ## check: all of the below, over all modules.
 check: deps lint test race simulate simulate-race test-command test-bench spec test-real fuzz
@@ -53,6 +53,17 @@ test-bench:
 ## this disk; some eight minutes. BENCHFLAGS=-quick takes one.
 bench-server:
 	$(GO) run ./bench server $(BENCHFLAGS)
+
+## bench: the locks beside those of Curator, kazoo, go-zookeeper, etcd and redsync;
+## a quarter of an hour. Installs etcd and redis where it may.
+bench:
+	@scripts/install-deps -bench
+	$(GO) run ./bench locks $(BENCHFLAGS)
+
+## bench-quick: a picture of it in a few minutes.
+bench-quick:
+	@scripts/install-deps -bench
+	$(GO) run ./bench locks -quick $(BENCHFLAGS)
 
 ## test-real: against Apache ZooKeeper, Curator and kazoo. Skips loudly what is
 ## not installed; ZKLOCK_REQUIRE_REAL=1 makes that a failure. One package at a

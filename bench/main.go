@@ -1,6 +1,7 @@
 // Command bench compares this project with others on this machine:
 //
 //	bench server   the embedded server with Apache ZooKeeper
+//	bench locks    the locks with those of Curator, kazoo, go-zookeeper, etcd, redsync
 //
 // Everything runs on the loopback interface and on one disk, in turns, and ends
 // in a table of medians with ratios. Only the ratios mean anything on another
@@ -34,13 +35,17 @@ func main() {
 // run does the comparison that the first argument names.
 func run(ctx context.Context, args []string) error {
 	if len(args) == 0 {
-		return errors.New("say what to compare: bench server")
+		return errors.New("say what to compare: bench server, or bench locks")
 	}
 	switch args[0] {
 	case "server":
 		return server(ctx, args[1:])
+	case "locks":
+		return locks(ctx, args[1:])
+	case "contender": // how "bench locks" starts those in Go
+		return contend(ctx, args[1:])
 	}
-	return fmt.Errorf("%q is nothing to compare: bench server", args[0])
+	return fmt.Errorf("%q is nothing to compare: bench server, or bench locks", args[0])
 }
 
 // server is "bench server".
@@ -67,24 +72,32 @@ func server(ctx context.Context, args []string) error {
 		return err
 	}
 	o.Log = os.Stderr
-	if err := os.MkdirAll(*dir, 0o755); err != nil {
+	var remove func()
+	var err error
+	if o.Dir, remove, err = workDir(*dir); err != nil {
 		return err
 	}
-	temp, err := os.MkdirTemp(*dir, "bench-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(temp)
-	// Paths in a configuration file are absolute.
-	if o.Dir, err = filepath.Abs(temp); err != nil {
-		return err
-	}
-	warnOfMemory(temp)
+	defer remove()
 	table, err := serverload.Run(ctx, o)
 	if err != nil {
 		return err
 	}
 	return report(table, *out)
+}
+
+// workDir makes a directory of this run's own below dir, and says how to remove it.
+func workDir(dir string) (path string, remove func(), err error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", nil, err
+	}
+	temp, err := os.MkdirTemp(dir, "bench-")
+	if err != nil {
+		return "", nil, err
+	}
+	warnOfMemory(temp)
+	// Paths in a configuration file are absolute.
+	path, err = filepath.Abs(temp)
+	return path, func() { _ = os.RemoveAll(temp) }, err
 }
 
 // warnOfMemory says when there is no disk below the directory.

@@ -96,10 +96,8 @@ func freePort() (int, error) {
 // Start starts the server and returns how long it took from the start of the
 // process to the answer to a client's handshake.
 func (s *Server) Start() (time.Duration, error) {
-	log := filepath.Join(s.dir, "server.log")
 	begin := time.Now()
-	var err error
-	if s.proc, err = proc.Start(s.Kind.command(s.config()), log); err != nil {
+	if err := s.launch(); err != nil {
 		return 0, err
 	}
 	answered := make(chan time.Duration, startTimeout/probeInterval)
@@ -115,12 +113,20 @@ func (s *Server) Start() (time.Duration, error) {
 		case took := <-answered:
 			return took, nil
 		case <-s.proc.Done():
-			return 0, fmt.Errorf("%w: %s: %w; see %s", ErrStart, s.Kind.Name, s.proc.Err(), log)
+			return 0, fmt.Errorf("%w: %s: %w; see %s", ErrStart, s.Kind.Name, s.proc.Err(), s.log())
 		case <-tick.C:
 		}
 	}
 	s.proc.Kill()
-	return 0, fmt.Errorf("%w: %s: no answer for %v; see %s", ErrStart, s.Kind.Name, startTimeout, log)
+	return 0, fmt.Errorf("%w: %s: no answer for %v; see %s", ErrStart, s.Kind.Name, startTimeout, s.log())
+}
+
+func (s *Server) log() string { return filepath.Join(s.dir, "server.log") }
+
+// launch starts the process.
+func (s *Server) launch() (err error) {
+	s.proc, err = proc.Start(s.Kind.command(s.config()), s.log())
+	return err
 }
 
 // probe tries a handshake once and tells how long after begin it was answered.

@@ -1,0 +1,62 @@
+package contender
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/zklock/zklock/bench/internal/lockwork"
+)
+
+// refusing is a library without servers.
+type refusing struct{ why error }
+
+func (r refusing) Open(context.Context, string) (lockwork.Session, error) { return nil, r.why }
+
+// work is a valid line.
+var work = lockwork.Work{Path: "/p", Kind: lockwork.Mutex, Sessions: 1, Workers: 1, Locks: 1, Time: 1e6}
+
+func TestServe(t *testing.T) {
+	for want, why := range map[string]error{
+		"unsupported ":          lockwork.ErrUnsupported,
+		"error one; and two\n":  errors.New("one\nand two"),
+		"error lockwork: inval": lockwork.ErrWork,
+	} {
+		var out strings.Builder
+		if err := Serve(t.Context(), refusing{why}, strings.NewReader("host:1 "+work.String()+"\n"), &out); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(out.String(), want) || strings.Count(out.String(), "\n") != 1 {
+			t.Errorf("%q, want %q", out.String(), want)
+		}
+	}
+	var out strings.Builder
+	if err := Serve(t.Context(), refusing{}, strings.NewReader("host:1 nonsense\n"), &out); err != nil || !strings.HasPrefix(out.String(), "error ") {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+}
+
+// TestProcess has a shell answer.
+func TestProcess(t *testing.T) {
+	for answer, want := range map[string]error{
+		"ok cycles=3 nanos=1000 ho50=0 ho99=0 violations=0 heap=0": nil,
+		"ok cycles=3 nanos=1000 ho50=0 ho99=0 violations=1 heap=0": ErrViolation,
+		"ok cycles=0 nanos=0":   lockwork.ErrWork,
+		"unsupported semaphore": lockwork.ErrUnsupported,
+	} {
+		p, err := Start(exec.Command("sh", "-c", "while read -r line; do echo '"+answer+"'; done"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := p.Do("host:1", work)
+		if !errors.Is(err, want) || want == nil && (err != nil || m.Cycles != 3) {
+			t.Errorf("%q: %+v, %v", answer, m, err)
+		}
+		p.Stop()
+		if _, err := p.Do("host:1", work); err == nil {
+			t.Errorf("%q: a contender that has ended has done something", answer)
+		}
+	}
+}

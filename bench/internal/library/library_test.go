@@ -1,0 +1,46 @@
+package library
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock/bench/internal/lockwork"
+	"github.com/zklock/zklock/zktest"
+)
+
+// TestLibraries has those that lock with ZooKeeper do a little of everything.
+func TestLibraries(t *testing.T) {
+	s := zktest.Start(t)
+	addr := s.ListenTCP(t)
+	for _, name := range []string{"zklock", "go-zookeeper", "floor"} {
+		l, err := New(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for kind, w := range map[string]lockwork.Work{
+			"free":       {Kind: lockwork.Mutex, Sessions: 1, Workers: 1, Locks: 1, Time: 50 * time.Millisecond},
+			"contended":  {Kind: lockwork.Mutex, Sessions: 3, Workers: 6, Locks: 1, Time: 50 * time.Millisecond},
+			"drained":    {Kind: lockwork.Mutex, Sessions: 5, Workers: 5, Locks: 1},
+			"held":       {Kind: lockwork.Mutex, Sessions: 1, Workers: 1, Locks: 1, Time: 50 * time.Millisecond, Held: 20},
+			"readwrite":  {Kind: lockwork.ReadWrite, Sessions: 2, Workers: 4, Locks: 1, Time: 50 * time.Millisecond, Readers: 90},
+			"semaphore":  {Kind: lockwork.Semaphore, Sessions: 2, Workers: 4, Locks: 1, Time: 50 * time.Millisecond, Permits: 2},
+			"async":      {Kind: lockwork.Mutex, Sessions: 1, Workers: 1, Locks: 1, Time: 50 * time.Millisecond, Async: true},
+			"many locks": {Kind: lockwork.Mutex, Sessions: 2, Workers: 8, Locks: 8, Time: 50 * time.Millisecond},
+		} {
+			t.Run(name+"/"+kind, func(t *testing.T) {
+				w.Path = "/" + name + "-" + kind[:3]
+				r, err := lockwork.Do(t.Context(), l, addr, w)
+				if errors.Is(err, lockwork.ErrUnsupported) && name != "zklock" {
+					t.Skip(err)
+				}
+				if err != nil || r.Cycles == 0 || r.Violations != 0 {
+					t.Errorf("%+v, %v", r, err)
+				}
+			})
+		}
+	}
+	if _, err := New("other"); err == nil {
+		t.Error("a library that nobody knows")
+	}
+}

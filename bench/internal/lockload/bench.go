@@ -1,0 +1,232 @@
+package lockload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	contenders "github.com/zklock/zklock/bench/internal/contender"
+	"github.com/zklock/zklock/bench/internal/lockwork"
+	"github.com/zklock/zklock/bench/internal/rounds"
+)
+
+// floor is the library without locks: create and delete.
+const floor = "floor"
+
+// contender is a library on a server, a column of the table.
+type contender struct {
+	library, server string
+	make            contenders.Make
+	process         *contenders.Process
+	// lacks are the jobs that the library cannot do.
+	lacks map[string]bool
+}
+
+// name is the column's.
+func (c *contender) name() string {
+	if c.server == onJava || c.library == c.server || c.server == onRedis {
+		return c.library
+	}
+	return c.library + ", " + c.server
+}
+
+// measured is what one run gave.
+type measured struct {
+	contenders.Measured
+	requests int64
+}
+
+// bench is one comparison under way.
+type bench struct {
+	opts    Options
+	jobs    []job
+	columns []*contender
+	servers map[string]*server
+	runs    int // how many there were: every run has paths of its own
+}
+
+// Run compares all libraries and returns the table.
+// Errors: one that wraps [ErrOptions], what is not installed, a contender that
+// fails, or, wrapping contender.ErrViolation, one whose locks do not exclude.
+func Run(ctx context.Context, opts Options) (*rounds.Table, error) {
+	if err := opts.check(); err != nil {
+		return nil, err
+	}
+	b := &bench{opts: opts, jobs: opts.jobs(), servers: make(map[string]*server)}
+	defer b.stop()
+	if err := b.start(ctx); err != nil {
+		return nil, err
+	}
+	plan := rounds.Plan{Rounds: opts.Rounds, Quiet: opts.Quiet, Retries: opts.Retries, Log: opts.Log}
+	for _, c := range b.columns {
+		plan.Contenders = append(plan.Contenders, c.name())
+	}
+	table := rounds.NewTable(plan.Contenders, rowsOf(b.jobs)...)
+	if err := b.warm(); err != nil {
+		return nil, err
+	}
+	for round := range opts.Rounds {
+		for i := range b.jobs {
+			j := &b.jobs[i]
+			err := plan.One(j.name, round, b.pids(), func(c int) (rounds.Sample, error) {
+				if err := ctx.Err(); err != nil {
+					return nil, err
+				}
+				return b.trial(b.columns[c], j)
+			}, table)
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	table.Finish()
+	return table, nil
+}
+
+// start starts what takes part.
+func (b *bench) start(ctx context.Context) error {
+	all, err := b.opts.columns(ctx)
+	if err != nil {
+		return err
+	}
+	for _, c := range all {
+		if !chosen(b.opts.Columns, c.name()) {
+			continue
+		}
+		if b.servers[c.server] == nil {
+			if b.servers[c.server], err = b.opts.start(ctx, c.server); err != nil {
+				return err
+			}
+		}
+		if c.process, err = contenders.Start(c.make.Command(), b.opts.Log); err != nil {
+			return err
+		}
+		b.columns = append(b.columns, c)
+	}
+	if len(b.columns) == 0 {
+		return fmt.Errorf("%w: Columns has %q, which no contender's name has", ErrOptions, b.opts.Columns)
+	}
+	return nil
+}
+
+// columns are all contenders.
+func (o *Options) columns(ctx context.Context) ([]*contender, error) {
+	curator, err := contenders.Curator(ctx, filepath.Join(o.Dir, "curator"))
+	if err != nil {
+		return nil, err
+	}
+	kazoo, err := contenders.Kazoo(filepath.Join(o.Dir, "kazoo"))
+	if err != nil {
+		return nil, err
+	}
+	columns := []*contender{{library: curator.Name, server: onJava, make: curator}, {library: kazoo.Name, server: onJava, make: kazoo}}
+	for _, c := range [][2]string{
+		{"zklock", onJava}, {"go-zookeeper", onJava}, {floor, onJava}, {"zklock", onEmbedded},
+		{"zklock", onEnsemble}, {"go-zookeeper", onEnsemble}, {"etcd", onEtcd}, {"redsync", onRedis},
+	} {
+		m, err := contenders.Go(c[0])
+		if err != nil {
+			return nil, err
+		}
+		columns = append(columns, &contender{library: c[0], server: c[1], make: m})
+	}
+	// This project's first: ratios are to it.
+	slices.SortStableFunc(columns, func(a, b *contender) int { return rank(a) - rank(b) })
+	for _, c := range columns {
+		c.lacks = make(map[string]bool)
+	}
+	return columns, nil
+}
+
+// rank is 0 for what others are compared with.
+func rank(c *contender) int {
+	if c.library == "zklock" && c.server == onJava {
+		return 0
+	}
+	return 1
+}
+
+// stop ends everything that was started.
+func (b *bench) stop() {
+	for _, c := range b.columns {
+		c.process.Stop()
+	}
+	for _, s := range b.servers {
+		if s != nil {
+			s.kill()
+		}
+	}
+}
+
+// pids are the processes that take part.
+func (b *bench) pids() []int {
+	var pids []int
+	for _, c := range b.columns {
+		pids = append(pids, c.process.PID())
+	}
+	for _, s := range b.servers {
+		pids = append(pids, s.pids...)
+	}
+	return pids
+}
+
+// warm has each contender work on what counts later.
+func (b *bench) warm() error {
+	for _, c := range b.columns {
+		for _, w := range []lockwork.Work{
+			{Kind: lockwork.Mutex, Sessions: 1, Workers: 64, Locks: 64},
+			{Kind: lockwork.Mutex, Sessions: 10, Workers: 10, Locks: 1},
+		} {
+			if c.library == floor {
+				w.Sessions, w.Workers, w.Locks = 1, 1, 1
+			}
+			w.Time = max(b.opts.Warm/2, time.Millisecond)
+			if _, err := b.do(c, w); err != nil && !errors.Is(err, lockwork.ErrUnsupported) {
+				return fmt.Errorf("%s: %w", c.name(), err)
+			}
+		}
+	}
+	return nil
+}
+
+// trial measures a job with a contender, which gives nothing where it has none.
+func (b *bench) trial(c *contender, j *job) (rounds.Sample, error) {
+	if !j.on(c) || c.lacks[j.name] {
+		return nil, nil
+	}
+	m, err := b.do(c, j.work)
+	if errors.Is(err, lockwork.ErrUnsupported) {
+		c.lacks[j.name] = true
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return j.sample(m), nil
+}
+
+// do has a contender do a work, on paths of its own.
+func (b *bench) do(c *contender, w lockwork.Work) (m measured, err error) {
+	b.runs++
+	w.Path = fmt.Sprintf("/bench-%d", b.runs)
+	s := b.servers[c.server]
+	var before, after int64
+	if s.received != nil {
+		if before, err = s.received(); err != nil {
+			return m, err
+		}
+	}
+	if m.Measured, err = c.process.Do(s.addr, w); err != nil {
+		return m, err
+	}
+	if s.received != nil {
+		if after, err = s.received(); err != nil {
+			return m, err
+		}
+	}
+	m.requests = after - before
+	return m, nil
+}

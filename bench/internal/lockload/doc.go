@@ -1,0 +1,3 @@
+// Package lockload compares lock libraries with each other, on the servers that
+// they are for, and this project's on several.
+package lockload

@@ -1,0 +1,109 @@
+package lockload
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/zklock/zklock/bench/internal/lockwork"
+	"github.com/zklock/zklock/bench/internal/rounds"
+)
+
+// A job is one workload, and which contenders have it.
+type job struct {
+	name string
+	work lockwork.Work
+	// on says on which servers it is measured, and with which libraries.
+	on func(c *contender) bool
+	// handOver says that somebody waits, so that hand-overs can be timed.
+	handOver bool
+}
+
+// everywhere is for every contender that is one of locks.
+func everywhere(c *contender) bool { return c.library != floor }
+
+// single leaves the ensemble out.
+func single(c *contender) bool { return everywhere(c) && c.server != onEnsemble }
+
+// ours is this project's on single servers.
+func ours(c *contender) bool { return c.library == "zklock" && c.server != onEnsemble }
+
+// jobs are all workloads.
+func (o *Options) jobs() []job {
+	w := func(sessions, workers, locks int) lockwork.Work {
+		return lockwork.Work{Kind: lockwork.Mutex, Sessions: sessions, Workers: workers, Locks: locks, Time: o.Turn}
+	}
+	kind := func(k lockwork.Kind, w lockwork.Work) lockwork.Work {
+		w.Kind, w.Readers, w.Permits = k, 90, 8
+		if k == lockwork.Semaphore {
+			w.Readers = 0
+		}
+		return w
+	}
+	held := func(n int, w lockwork.Work) lockwork.Work { w.Held = n; return w }
+	async := w(1, 1, 1)
+	async.Async = true
+	drain := w(o.Many, o.Many, 1)
+	drain.Time = 0
+	all := []job{
+		{"free", w(1, 1, 1), func(*contender) bool { return true }, false},
+		{"free, not awaited", async, ours, false},
+		{"64 locks, 1 session", w(1, 64, 64), everywhere, false},
+		{"64 locks, 64 sessions", w(64, 64, 64), single, false},
+		{"10 wait, 10 sessions", w(10, 10, 1), everywhere, true},
+		{"100 wait, 100 sessions", w(100, 100, 1), everywhere, true},
+		{"10 wait, 1 session", w(1, 10, 1), single, true},
+		{"100 wait, 1 session", w(1, 100, 1), single, true},
+		{fmt.Sprintf("%d drain", o.Many), drain, single, true},
+		{"readers and writers", kind(lockwork.ReadWrite, w(64, 64, 1)), single, false},
+		{"semaphore of 8", kind(lockwork.Semaphore, w(64, 64, 1)), single, false},
+		{"100 held", held(100, w(1, 64, 64)), ours, false},
+		{fmt.Sprintf("%d held", o.Locks), held(o.Locks, w(1, 64, 64)), ours, false},
+	}
+	return slices.DeleteFunc(all, func(j job) bool { return !chosen(o.Rows, j.name) })
+}
+
+// chosen says whether a name has one of some parts in it, or there are none.
+func chosen(parts []string, name string) bool {
+	return len(parts) == 0 || slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(name, p) })
+}
+
+// The names of a job's rows.
+func (j *job) cpu() string      { return j.name + ", client CPU" }
+func (j *job) requests() string { return j.name + ", requests" }
+func (j *job) late() string     { return j.name + ", hand-over p50" }
+func (j *job) heap() string     { return j.name + ", heap" }
+
+// rows are the lines of the table for jobs.
+func rowsOf(jobs []job) []rounds.Row {
+	var rows []rounds.Row
+	for _, j := range jobs {
+		rows = append(rows,
+			rounds.Row{Name: j.name, Unit: "cycles/s", More: true},
+			rounds.Row{Name: j.cpu(), Unit: "us/cycle"},
+			rounds.Row{Name: j.requests(), Unit: "a cycle"})
+		if j.handOver {
+			rows = append(rows, rounds.Row{Name: j.late(), Unit: "us"})
+		}
+		if j.work.Held > 0 {
+			rows = append(rows, rounds.Row{Name: j.heap(), Unit: "B/lock"})
+		}
+	}
+	return rows
+}
+
+// sample turns what was measured into the values of a job's rows.
+func (j *job) sample(m measured) rounds.Sample {
+	cycles := float64(m.Cycles)
+	s := rounds.Sample{j.name: m.Rate(), j.cpu(): float64(m.CPU.Microseconds()) / cycles}
+	if m.requests > 0 {
+		s[j.requests()] = float64(m.requests) / cycles
+	}
+	if j.handOver && m.HandOver50 > 0 {
+		s[j.late()] = float64(m.HandOver50.Nanoseconds()) / 1e3
+	}
+	if j.work.Held > 0 && m.Heap > 0 {
+		s[j.heap()] = float64(m.Heap) / float64(j.work.Held)
+	}
+	return s
+}

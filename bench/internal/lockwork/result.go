@@ -1,0 +1,48 @@
+package lockwork
+
+import (
+	"fmt"
+	"time"
+)
+
+// Result is what came of a work.
+type Result struct {
+	// Cycles is how many acquires were released again within Time.
+	Cycles int64
+	Time   time.Duration
+	// HandOver50 and HandOver99 are how long it took from the call of a release to
+	// the return of the waiting acquire that got the lock next, in the middle
+	// and at 99 of 100. 0 where nobody waited.
+	HandOver50, HandOver99 time.Duration
+	// Violations counts holders who were not alone where they had to be.
+	Violations int64
+	// Heap is by how much the live memory of the process grew by Work.Held locks;
+	// 0 where a library's language does not tell.
+	Heap int64
+}
+
+// String is the line that [ParseResult] reads.
+func (r Result) String() string {
+	return fmt.Sprintf("cycles=%d nanos=%d ho50=%d ho99=%d violations=%d heap=%d",
+		r.Cycles, r.Time.Nanoseconds(), r.HandOver50.Nanoseconds(), r.HandOver99.Nanoseconds(), r.Violations, r.Heap)
+}
+
+// ParseResult reads what [Result.String] gives.
+func ParseResult(line string) (Result, error) {
+	n, err := words(line, nil)
+	if err != nil {
+		return Result{}, err
+	}
+	r := Result{
+		Cycles: n["cycles"], Time: time.Duration(n["nanos"]),
+		HandOver50: time.Duration(n["ho50"]), HandOver99: time.Duration(n["ho99"]),
+		Violations: n["violations"], Heap: n["heap"],
+	}
+	if r.Cycles <= 0 || r.Time <= 0 {
+		return r, fmt.Errorf("%w: %.100q: nothing was done", ErrWork, line)
+	}
+	return r, nil
+}
+
+// Rate is cycles a second.
+func (r Result) Rate() float64 { return float64(r.Cycles) / r.Time.Seconds() }

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/zklock/zklock/bench/internal/contender"
+	"github.com/zklock/zklock/bench/internal/library"
+	"github.com/zklock/zklock/bench/internal/lockload"
+)
+
+// locks is "bench locks".
+func locks(ctx context.Context, args []string) error {
+	o := lockload.Defaults()
+	fs := flag.NewFlagSet("bench locks", flag.ContinueOnError)
+	fs.BoolFunc("quick", "a picture in two minutes; for figures run without. Flags behind it change it", func(string) error {
+		o = o.Quick()
+		return nil
+	})
+	dir := fs.String("dir", "bin", "keep the servers' files below this directory, on the disk to measure")
+	out := fs.String("out", filepath.Join("bin", "bench-locks"), "write everything to this file with .json, and a chart with .svg behind it")
+	fs.StringVar(&o.Zklock, "zklock", "", "run this zklock command as embedded server instead of building it")
+	fs.IntVar(&o.Rounds, "rounds", o.Rounds, "measure so often")
+	fs.DurationVar(&o.Turn, "turn", o.Turn, "measure for this long at a time")
+	fs.DurationVar(&o.Warm, "warm", o.Warm, "warm each contender up for this long")
+	fs.IntVar(&o.Retries, "retries", o.Retries, "repeat a round in which others had the processors so often")
+	fs.Float64Var(&o.Quiet, "quiet", o.Quiet, "share of the processors that others may have in a round")
+	fs.Func("row", "measure only rows in whose names this is; may be given several times", list(&o.Rows))
+	fs.Func("column", "measure only contenders in whose names this is; may be given several times", list(&o.Columns))
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	o.Log = os.Stderr
+	var remove func()
+	var err error
+	if o.Dir, remove, err = workDir(*dir); err != nil {
+		return err
+	}
+	defer remove()
+	table, err := lockload.Run(ctx, o)
+	if err != nil {
+		return err
+	}
+	if err := report(table, *out+".json"); err != nil {
+		return err
+	}
+	fmt.Println()
+	if err := lockload.WriteGoals(os.Stdout, o, table); err != nil {
+		return err
+	}
+	f, err := os.Create(*out + ".svg")
+	if err != nil {
+		return err
+	}
+	return errors.Join(lockload.WriteChart(f, table), f.Close())
+}
+
+// list adds a flag's value to a list.
+func list(values *[]string) func(string) error {
+	return func(v string) error {
+		*values = append(*values, v)
+		return nil
+	}
+}
+
+// contend is "bench contender".
+func contend(ctx context.Context, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("say which library: bench contender %s", strings.Join(library.Names, "|"))
+	}
+	l, err := library.New(args[0])
+	if err != nil {
+		return err
+	}
+	return contender.Serve(ctx, l, os.Stdin, os.Stdout)
+}
