@@ -39,8 +39,9 @@ type conn struct {
 	heldEnd  bool
 	behind   bool // it keeps something back
 
-	mute  bool // the next answer is lost
-	begun bool // the request for a session was passed on
+	mute    bool // the next answer is lost
+	begun   bool // the request for a session was passed on
+	welcome bool // and answered
 }
 
 var (
@@ -137,11 +138,14 @@ func (c *conn) fromServer(b []byte, end bool) {
 		c.cut(true, c.machine.world.oneIn(2))
 		return
 	}
-	if c.machine.garbage != 0 && c.greeted {
+	// Not ahead of the handshake's answer: there it could be read as one, and say
+	// that the session is over.
+	if c.machine.garbage != 0 && c.welcome {
 		b = append(garbage(c.machine.garbage), b...)
 		c.machine.garbage = 0
 		c.machine.world.note("%s: garbage", c.client.name)
 	}
+	c.welcome = true
 	if c.machine.world.isCutOff(&c.machine.link) {
 		c.heldDown = append(c.heldDown, b...)
 		c.heldEnd = c.heldEnd || end

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/zklock/zklock/internal/queue"
+	"github.com/zklock/zklock/internal/wire"
 )
 
 // downgrade makes a writer's hold a reader's.
@@ -48,7 +49,8 @@ func (c *client) downgraded(h *hold, s queue.Signal) {
 	p := h.parts[0]
 	c.note("downgraded %s: %v", h.node(), s.Err)
 	if s.Err != nil {
-		if !errors.Is(s.Err, queue.ErrGone) && !errors.Is(s.Err, queue.ErrNotHeld) {
+		if !errors.Is(s.Err, queue.ErrGone) && !errors.Is(s.Err, queue.ErrNotHeld) &&
+			!(errors.Is(s.Err, wire.ErrNoAuth) && w.banned(p.lock, h.want.since)) {
 			w.fail("%s: downgrade of %s: %v", c.name, h.node(), s.Err)
 		}
 		for _, n := range p.nodes {

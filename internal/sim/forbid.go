@@ -27,7 +27,12 @@ func (w *World) forbid(l *lock) {
 		b.node = entries[w.rng.IntN(len(entries))]
 		dirs, rights = []string{b.node}, wire.PermAdmin|wire.PermWrite
 	}
-	l.bans = append(l.bans, b)
+	for _, o := range w.locks {
+		// Whose parents are below the queue may not be able to make them.
+		if o.dirs[0] == l.dirs[0] || strings.HasPrefix(o.Path, l.Path+"/") {
+			o.bans = append(o.bans, b)
+		}
+	}
 	w.setRights(dirs, rights)
 	if b.node == "" {
 		w.agenda.add(b.till, w.allow)

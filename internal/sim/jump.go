@@ -21,7 +21,9 @@ func (w *World) jump(l *lock) bool {
 	if w.oneIn(3) {
 		next = math.MaxInt32 - int32(w.rng.IntN(20))
 	}
-	l.jumped = true
+	for _, o := range w.locks {
+		o.jumped = o.jumped || o.dirs[0] == l.dirs[0]
+	}
 	w.server.inbox = append(w.server.inbox, input{act: func(now tree.Now) {
 		for _, dir := range l.dirs {
 			if w.server.tree.JumpSequence(dir, next, now, &w.server.out) == wire.ErrOK {
