@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,13 +16,18 @@ import (
 // errCrashed is what a client gets that has no network any more.
 var errCrashed = errors.New("the client has crashed")
 
+// The ensemble's ticks, and the sessions of TestCrashHandsOver.
+const (
+	crashTick    = 500 * time.Millisecond
+	crashTimeout = 2 * time.Second
+)
+
 // TestCrashHandsOver: the lock of a holder that vanishes without a word is granted
 // to the next within the negotiated timeout and two ticks, whichever servers they
 // are on. That the leader learns of the sessions at the followers in time takes
 // its pings, one every half tick (assumption A4).
 func TestCrashHandsOver(t *testing.T) {
-	const tick, timeout = 500 * time.Millisecond, 2 * time.Second
-	c := zkreal.Ensemble(t, 3, zkreal.Config{TickTime: tick})
+	c := zkreal.Ensemble(t, 3, zkreal.Config{TickTime: crashTick})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	leader, err := c.WaitLeader(ctx)
@@ -32,62 +38,79 @@ func TestCrashHandsOver(t *testing.T) {
 	if len(followers) != 2 {
 		t.Fatalf("%d followers", len(followers))
 	}
+	var mu sync.Mutex // guards longest
 	var longest time.Duration
-	for _, pair := range []struct {
-		name         string
-		holds, waits *zkreal.Node
-	}{
-		{"from the leader", leader, followers[0]},
-		{"from a follower to the leader", followers[0], leader},
-		{"from a follower to the other", followers[0], followers[1]},
-		{"on one follower", followers[1], followers[1]},
-	} {
-		link := &cable{}
-		crashed := make(chan struct{})
-		holder := dial(t, ctx, pair.holds.Addr(), &zklock.Options{SessionTimeout: timeout,
-			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-				select {
-				case <-crashed:
-					return nil, errCrashed
-				default:
-					return link.dial(ctx, network, address)
+	t.Run("crash", func(t *testing.T) {
+		for i, pair := range []crash{
+			{"from the leader", leader, followers[0]},
+			{"from a follower to the leader", followers[0], leader},
+			{"from a follower to the other", followers[0], followers[1]},
+			{"on one follower", followers[1], followers[1]},
+		} {
+			t.Run(pair.name, func(t *testing.T) {
+				t.Parallel()
+				late := stalls(ctx)
+				took := pair.play(t, ctx, fmt.Sprintf("crash/%d", i))
+				if limit := crashTimeout + 2*crashTick + late(); took > limit {
+					t.Errorf("handed over after %v, more than %v", took, limit)
 				}
-			}})
-		waiter := dial(t, ctx, pair.waits.Addr(), &zklock.Options{SessionTimeout: timeout})
-		hold, err := holder.Mutex("crash").Acquire(ctx)
-		if err != nil {
-			t.Fatal(err)
+				mu.Lock()
+				defer mu.Unlock()
+				longest = max(longest, took)
+			})
 		}
-		granted := make(chan *zklock.Hold, 1)
-		go func() { // ends with the grant, or with ctx
-			h, err := waiter.Mutex("crash").Acquire(ctx)
-			if err != nil {
-				t.Errorf("%s: %v", pair.name, err)
+	})
+	fmt.Printf("hand-over totals: crashes=4 timeout=%v tick=%v longest=%v\n", crashTimeout, crashTick, longest.Round(time.Millisecond))
+}
+
+// crash is a holder that vanishes from one server while somebody waits on another.
+type crash struct {
+	name         string
+	holds, waits *zkreal.Node
+}
+
+// play returns how long after the crash the next holds the lock.
+func (c crash) play(t *testing.T, ctx context.Context, path string) (took time.Duration) {
+	t.Helper()
+	link := &cable{}
+	crashed := make(chan struct{})
+	holder := dial(t, ctx, c.holds.Addr(), &zklock.Options{SessionTimeout: crashTimeout,
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			select {
+			case <-crashed:
+				return nil, errCrashed
+			default:
+				return link.dial(ctx, network, address)
 			}
-			granted <- h
-		}()
-		waitForQueue(t, ctx, waiter, "crash", 2)
-		close(crashed)
-		late := stalls(ctx)
-		link.cut()
-		begun := time.Now()
-		next := <-granted
-		took := time.Since(begun)
-		limit := timeout + 2*tick + late()
-		longest = max(longest, took)
-		if next == nil {
-			t.FailNow()
-		}
-		if hold.Err() == nil {
-			t.Errorf("%s: two hold", pair.name)
-		}
-		t.Logf("%s: handed over %v after the crash", pair.name, took)
-		if took > limit {
-			t.Errorf("%s: handed over after %v, more than %v", pair.name, took, limit)
-		}
-		if err := next.Release(ctx); err != nil {
+		}})
+	waiter := dial(t, ctx, c.waits.Addr(), &zklock.Options{SessionTimeout: crashTimeout})
+	hold, err := holder.Mutex(path).Acquire(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	granted := make(chan *zklock.Hold, 1)
+	go func() { // ends with the grant, or with ctx
+		h, err := waiter.Mutex(path).Acquire(ctx)
+		if err != nil {
 			t.Error(err)
 		}
+		granted <- h
+	}()
+	waitForQueue(t, ctx, waiter, path, 2)
+	close(crashed)
+	link.cut()
+	begun := time.Now()
+	next := <-granted
+	took = time.Since(begun)
+	if next == nil {
+		t.FailNow()
 	}
-	fmt.Printf("hand-over totals: crashes=4 timeout=%v tick=%v longest=%v\n", timeout, tick, longest.Round(time.Millisecond))
+	if hold.Err() == nil {
+		t.Error("two hold")
+	}
+	t.Logf("handed over %v after the crash", took)
+	if err := next.Release(ctx); err != nil {
+		t.Error(err)
+	}
+	return took
 }
