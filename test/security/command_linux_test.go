@@ -1,0 +1,358 @@
+package security
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock/zk"
+)
+
+// stage has the command, a server with secrets and a client with secrets, as
+// processes.
+type stage struct {
+	*testing.T
+	secrets
+	bin, dir string
+	words    string // the server's own address
+	tap      string // the address by which clients come
+	page     string // of the metrics
+	server   *exec.Cmd
+	log      *log // what the server says
+}
+
+// The secrets of the play. None is a part of another, of a path or of a word.
+const (
+	digestPassword = "Xq7-digest-pw"
+	saslPassword   = "Yw8-sasl-pw"
+	superPassword  = "Zr9-super-pw"
+	superDigest    = "super:Ks1DigestOfSuper0000000000="
+	wrongPassword  = "Vt2-wrong-pw"
+)
+
+func newStage(t *testing.T) *stage {
+	s := &stage{T: t, dir: t.TempDir()}
+	for what, secret := range map[string]string{
+		"the digest password": digestPassword, "the SASL password": saslPassword, "the super user's password": superPassword,
+		"the super user's digest": superDigest, "a wrong password": wrongPassword,
+	} {
+		s.add(what, secret)
+	}
+	s.bin = filepath.Join(s.dir, "zklock")
+	if out, err := exec.Command("go", "build", "-o", s.bin, "github.com/zklock/zklock/cmd/zklock").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	s.file("jaas.conf", fmt.Sprintf("Server {\n  org.apache.zookeeper.server.auth.DigestLoginModule required\n  user_ann=%q;\n};\n", saslPassword))
+	s.file("zoo.cfg", fmt.Sprintf("tickTime=500\n4lw.commands.whitelist=*\ndataDir=%s\nDigestAuthenticationProvider.superDigest=%s\nSASLAuthenticationProvider.superPassword=%s\n",
+		filepath.Join(s.dir, "data"), superDigest, superPassword))
+	s.serve()
+	return s
+}
+
+// file writes a file that nobody else can read.
+func (s *stage) file(name, text string) string {
+	s.Helper()
+	path := filepath.Join(s.dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		s.Fatal(err)
+	}
+	return path
+}
+
+// command is a run of zklock that dies with the test.
+func (s *stage) command(args ...string) *exec.Cmd {
+	ctx, cancel := context.WithTimeout(s.Context(), 2*patience)
+	s.Cleanup(cancel)
+	c := exec.CommandContext(ctx, s.bin, args...)
+	c.Dir = s.dir
+	c.Env = append(os.Environ(), "ZKLOCK_AUTH=digest:ann:"+digestPassword, "ZKLOCK_SASL=ann:"+saslPassword,
+		"ZKLOCK_SERVERS="+s.tap, "ZKLOCK_HOME="+filepath.Join(s.dir, "home"))
+	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	c.WaitDelay = 10 * time.Second
+	return c
+}
+
+// serve starts the server, and a tap before it, which learns the passwords that
+// the server gives to sessions.
+func (s *stage) serve() {
+	s.Helper()
+	s.server = s.command("serve", "--config", "zoo.cfg", "--jaas", "jaas.conf", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--log-level", "debug")
+	s.log = &log{}
+	s.server.Stderr = s.log
+	out, err := s.server.StdoutPipe()
+	if err != nil {
+		s.Fatal(err)
+	}
+	if err := s.server.Start(); err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { s.server.Process.Kill(); s.server.Wait() })
+	said := bufio.NewScanner(out)
+	for (s.words == "" || s.page == "") && said.Scan() {
+		fmt.Fprintln(s.log, said.Text())
+		if at, ok := strings.CutPrefix(said.Text(), "serving at "); ok {
+			s.words = at
+		}
+		if at, ok := strings.CutPrefix(said.Text(), "metrics at "); ok {
+			s.page = at
+		}
+	}
+	if s.words == "" || s.page == "" {
+		s.Fatalf("it does not serve:\n%s", s.log)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.tap = ln.Addr().String()
+	var all sync.WaitGroup
+	s.Cleanup(all.Wait)
+	s.Cleanup(func() { ln.Close() })
+	all.Go(func() { // ends with the listener
+		for {
+			client, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() { s.forward(client) })
+		}
+	})
+}
+
+// forward ends with either of the connections.
+func (s *stage) forward(client net.Conn) {
+	m := &mangler{dial: (&net.Dialer{}).DialContext, at: -1, look: s.learn}
+	server, err := m.dialContext(s.Context(), "tcp", s.words)
+	if err != nil {
+		client.Close()
+		return
+	}
+	back := make(chan struct{})
+	go func() { // ends with the connections
+		io.Copy(client, server)
+		client.Close()
+		close(back)
+	}()
+	io.Copy(server, client)
+	server.Close()
+	<-back
+}
+
+// run runs a command to its end, and returns all that it said.
+func (s *stage) run(c *exec.Cmd) string {
+	s.Helper()
+	out, err := c.CombinedOutput()
+	if c.ProcessState == nil {
+		s.Fatal(err)
+	}
+	return fmt.Sprintf("%s\nexit %d\n", out, c.ProcessState.ExitCode())
+}
+
+// below are the processes that descend from one, itself first.
+func below(t *testing.T, pid int) (pids []int) {
+	t.Helper()
+	pids = []int{pid}
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parents := map[int]int{}
+	for _, name := range stats {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			continue // it has gone
+		}
+		child, _ := strconv.Atoi(strings.Split(name, "/")[2])
+		rest := string(b[strings.LastIndexByte(string(b), ')')+1:])
+		parents[child], _ = strconv.Atoi(strings.Fields(rest)[1])
+	}
+	for i := 0; i < len(pids); i++ {
+		for child, parent := range parents {
+			if parent == pids[i] {
+				pids = append(pids, child)
+			}
+		}
+	}
+	return pids
+}
+
+// proc reads one of a process's files.
+func (s *stage) proc(pid int, name string) string {
+	s.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, name))
+	if err != nil {
+		s.Fatal(err)
+	}
+	return strings.ReplaceAll(string(b), "\x00", " ")
+}
+
+// TestCommandHidesSecrets: server and clients with secrets, as processes at their
+// most talkative, while a lock is held and through failures. No secret is in what
+// they print, in a command line of theirs, in what the command under the lock is
+// given, in the metrics, in the four-letter words, or in the znodes.
+func TestCommandHidesSecrets(t *testing.T) {
+	s := newStage(t)
+	run := s.command("run", "--verbose", "--status-fd", "2", "secret", "--", "sh", "-c", "echo held $$; read line; exit 3")
+	in, err := run.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := run.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := &log{}
+	run.Stderr = said
+	if err := run.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	child, _ := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(line, "held ")))
+	if err != nil || child == 0 {
+		t.Fatalf("the command under the lock said %q, %v\n%s", line, err, said)
+	}
+	s.whileHeld(run.Process.Pid, child)
+	in.Write([]byte("\n"))
+	run.Wait()
+	s.hidden(t, "a run", said.String(), "exited")
+	s.failures()
+	s.server.Process.Signal(syscall.SIGTERM)
+	s.server.Wait()
+	s.hidden(t, "the server's log", s.log.String(), "stopping")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sessions := 0
+	for _, what := range s.forms {
+		if what == "a session's password" {
+			sessions++
+		}
+	}
+	if sessions < 7 {
+		t.Errorf("%d forms of passwords of sessions were learned", sessions)
+	}
+}
+
+// whileHeld looks at all that others can see of a holder.
+func (s *stage) whileHeld(wrapper, child int) {
+	s.Helper()
+	processes := append(below(s.T, wrapper), below(s.T, s.server.Process.Pid)...)
+	if len(processes) < 3 {
+		s.Errorf("only the processes %v", processes)
+	}
+	for _, pid := range processes {
+		s.hidden(s.T, fmt.Sprintf("the command line of process %d", pid), s.proc(pid, "cmdline"), "")
+	}
+	s.hidden(s.T, "the environment of the command under the lock", s.proc(child, "environ"), "ZKLOCK_TOKEN=")
+	for _, pid := range below(s.T, wrapper)[1:] {
+		s.hidden(s.T, fmt.Sprintf("the environment of process %d (%s)", pid, s.proc(pid, "cmdline")), s.proc(pid, "environ"), "")
+	}
+	resp, err := http.Get(s.page)
+	if err != nil {
+		s.Fatal(err)
+	}
+	page, err := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.hidden(s.T, "the metrics", string(page), "znode_count")
+	s.hidden(s.T, "the znodes", s.znodes("/zklock/secret"), "-lock-0000000000")
+	for _, word := range []string{"conf", "cons", "dump", "envi", "mntr", "srvr", "stat", "wchs", "wchc", "wchp"} {
+		s.hidden(s.T, word, s.word(word), "\n")
+	}
+	for _, args := range []string{"show secret", "ls", "show --verbose secret", "ls --verbose", "show --json secret"} {
+		s.hidden(s.T, args, s.run(s.command(strings.Fields(args)...)), "exit 0")
+	}
+}
+
+// znodes are the names and data below a path.
+func (s *stage) znodes(path string) string {
+	s.Helper()
+	c, err := zk.Dial(s.Context(), s.words, nil)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer c.Close()
+	names, _, err := c.Children(s.Context(), path)
+	if err != nil {
+		s.Fatal(err)
+	}
+	var all strings.Builder
+	for _, name := range names {
+		data, stat, err := c.Get(s.Context(), path+"/"+name)
+		fmt.Fprintf(&all, "%s %q %+v %v\n", name, data, stat, err)
+	}
+	return all.String()
+}
+
+// word asks the server by four letters.
+func (s *stage) word(word string) string {
+	s.Helper()
+	c, err := net.Dial("tcp", s.words)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(patience))
+	if _, err := c.Write([]byte(word)); err != nil {
+		s.Fatal(err)
+	}
+	b, err := io.ReadAll(c)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return string(b)
+}
+
+// failures are runs that go wrong over what is secret.
+func (s *stage) failures() {
+	s.Helper()
+	with := func(c *exec.Cmd, env ...string) *exec.Cmd {
+		c.Env = append(c.Env, env...)
+		return c
+	}
+	asRun := func(flags ...string) *exec.Cmd {
+		return s.command(append(append([]string{"run", "--verbose", "--connect-timeout", "5"}, flags...), "secret", "--", "true")...)
+	}
+	bad := s.file("bad.auth", "digest:ann:"+wrongPassword+"\nsasl:"+wrongPassword+"\n")
+	open := s.file("open.auth", "digest:ann:"+wrongPassword+"\n")
+	if err := os.Chmod(open, 0o644); err != nil {
+		s.Fatal(err)
+	}
+	badCfg := s.file("bad.cfg", "dataDir=/nonexistent\nsecureClientPort=1\nssl.keyStore.location=/nonexistent.jks\nssl.keyStore.password="+wrongPassword+"\n")
+	badJAAS := s.file("bad.jaas", "Server {\n  x.DigestLoginModule required user_ann=\""+wrongPassword+"\n")
+	for what, c := range map[string]*exec.Cmd{
+		"a wrong SASL password":  with(asRun(), "ZKLOCK_SASL=ann:"+wrongPassword),
+		"a SASL user without":    with(asRun(), "ZKLOCK_SASL="+wrongPassword),
+		"a scheme of no name":    with(asRun(), "ZKLOCK_AUTH="+wrongPassword),
+		"an unknown scheme":      with(asRun(), "ZKLOCK_AUTH=nonsense:"+wrongPassword),
+		"a password as a flag":   asRun("--auth", "digest:ann:"+wrongPassword),
+		"a password as --sasl":   asRun("--sasl=ann:" + wrongPassword),
+		"a bad credentials file": asRun("--auth-file", bad),
+		"an open one":            asRun("--auth-file", open),
+		"one that is a key":      asRun("--tls-ca", bad),
+		"servers with a user":    asRun("--servers", "ann:"+wrongPassword+"@127.0.0.1:1"),
+		"no server":              asRun("--servers", "127.0.0.1:1", "-w", "0.5"),
+		"a bad zoo.cfg":          s.command("serve", "--config", badCfg, "--log-level", "debug"),
+		"a bad JAAS file":        s.command("serve", "--memory", "--jaas", badJAAS, "--log-level", "debug"),
+		"a doubtful zoo.cfg":     s.command("serve", "--config", open, "--log-level", "debug"),
+	} {
+		text := s.run(c)
+		if s.hidden(s.T, what, text, "zklock"); regexp.MustCompile(`exit 0\n$`).MatchString(text) {
+			s.Errorf("%s was no failure:\n%s", what, text)
+		}
+	}
+}

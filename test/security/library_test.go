@@ -1,0 +1,169 @@
+package security
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/internal/jute"
+	"github.com/zklock/zklock/internal/wire"
+	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zkserver"
+	"github.com/zklock/zklock/zktest"
+)
+
+// log is what was logged or said by several goroutines.
+type log struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// says notes an error, in all forms.
+func (l *log) says(err error) {
+	fmt.Fprintf(l, "%v\n%+v\n%#v\n", err, err, err)
+}
+
+// TestLibraryHidesSecrets: client and server log everything, through failures of
+// every kind, and what they log, the errors they return, what hooks are told and
+// what the znodes hold has no credential in it and no session's password.
+func TestLibraryHidesSecrets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s secrets
+		s.add("the digest password", "correct-horse")
+		s.add("the SASL password", "battery-staple")
+		s.add("the wrong password", "open-sesame")
+		var clients, servers log
+		debug := &slog.HandlerOptions{Level: slog.LevelDebug}
+		srv := zktest.Start(t, func(o *zkserver.Options) {
+			o.SASLUsers = map[string]string{"ann": "battery-staple"}
+			o.Logger = slog.New(slog.NewTextHandler(&servers, debug))
+		})
+		learn := &mangler{dial: srv.DialContext, at: -1, look: func(frame []byte) { s.learn(frame) }}
+		opts := &zklock.Options{
+			SessionTimeout: timeout, DialContext: learn.dialContext,
+			Auth:   []zk.Auth{{Scheme: "digest", Data: []byte("ann:correct-horse")}},
+			SASL:   &zk.SASL{User: "ann", Password: "battery-staple"},
+			ACL:    append(zk.CreatorACL(), zk.ReadACL()...),
+			Logger: slog.New(slog.NewJSONHandler(&clients, debug)),
+		}
+		for _, hook := range []*func(zklock.Event){&opts.OnWait, &opts.OnAcquire, &opts.OnRelease, &opts.OnLost, &opts.OnJeopardy} {
+			*hook = func(e zklock.Event) { fmt.Fprintf(&clients, "%+v\n", e) }
+		}
+		fmt.Fprintf(&clients, "%v %+v %#v\n", opts, *opts, opts)
+		if text, err := json.Marshal(opts.SASL); err == nil {
+			clients.Write(text)
+		}
+		trouble(t, srv, opts, &clients)
+		s.mu.Lock()
+		known := len(s.forms)
+		s.mu.Unlock()
+		if known < 4*6 {
+			t.Errorf("only %d forms of secrets are known: no session's password was learned", known)
+		}
+		s.hidden(t, "the clients", clients.String(), "ann")
+		s.hidden(t, "the server", servers.String(), "level=")
+	})
+}
+
+// learn takes the password of a session from the answer to a handshake.
+func (s *secrets) learn(frame []byte) {
+	var r wire.ConnectResponse
+	if r.Decode(jute.NewReader(frame)); len(r.Password) == 16 && r.SessionID != 0 && len(frame) <= 37 {
+		s.add("a session's password", string(r.Password))
+	}
+}
+
+// trouble takes a client through all that can go wrong.
+func trouble(t *testing.T, srv *zktest.Server, opts *zklock.Options, said *log) {
+	c, err := zklock.Dial(t.Context(), srv.Servers(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := c.Mutex("secret")
+	hold := func() *zklock.Hold {
+		h, err := l.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	h := hold()
+	srv.CutConnections()
+	time.Sleep(timeout)
+	said.says(h.Verify(t.Context()))
+	srv.Partition()
+	closed(t, h.Done()) // by its deadline
+	said.says(h.Err())
+	srv.Heal()
+	h = hold()
+	if err := srv.ExpireSession(h.Session()); err != nil {
+		t.Fatal(err)
+	}
+	closed(t, h.Done())
+	said.says(h.Err())
+	f := srv.DropReply(zktest.Match{Op: "create2"})
+	h = hold()
+	closed(t, f.Done())
+	found, err := l.Inspect(t.Context())
+	fmt.Fprintf(said, "%+v %v\n", found, err)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err = l.Acquire(ctx)
+	said.says(err)
+	srv.Restart(t)
+	said.says(h.Release(t.Context()))
+	said.says(c.Close())
+	_, err = l.Acquire(t.Context())
+	said.says(err)
+	wrongPasswords(t, srv, *opts, said)
+}
+
+// wrongPasswords are dials that fail.
+func wrongPasswords(t *testing.T, srv *zktest.Server, opts zklock.Options, said *log) {
+	for _, change := range []func(o *zklock.Options){
+		func(o *zklock.Options) { o.SASL = &zk.SASL{User: "ann", Password: "open-sesame"} },
+		func(o *zklock.Options) { o.SASL = &zk.SASL{User: "nobody", Password: "open-sesame"} },
+		func(o *zklock.Options) { o.SASL = &zk.SASL{User: "an\x00n", Password: "open-sesame"} },
+		func(o *zklock.Options) { o.SASL = &zk.SASL{Password: "open-sesame"} },
+		func(o *zklock.Options) {
+			o.Auth = []zk.Auth{{Scheme: "no-scheme", Data: []byte("open-sesame")}}
+		},
+		func(o *zklock.Options) { o.Auth = []zk.Auth{{Data: []byte("open-sesame")}} },
+	} {
+		o := opts
+		change(&o)
+		c, err := zklock.Dial(t.Context(), srv.Servers(), &o)
+		if err == nil {
+			c.Close()
+			t.Fatal("dialled with a wrong password")
+		}
+		said.says(err)
+	}
+	for _, servers := range []string{"ann:open-sesame@host:1", "zk://ann:open-sesame@host", "host:1,ann:open-sesame@host"} {
+		_, err := zklock.Dial(t.Context(), servers, &opts)
+		if !errors.Is(err, zk.ErrInvalidServers) {
+			t.Errorf("%v", err)
+		}
+		said.says(err)
+	}
+}
