@@ -42,7 +42,6 @@ func TestScripts(t *testing.T) {
 			"signal":       signalProcess,
 			"deletelock":   deleteLock,
 			"znode":        znode,
-			"baseline":     baseline,
 			"within":       within,
 			"code":         exitCode,
 			"less":         less,
