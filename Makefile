@@ -6,10 +6,10 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME   ?= 20000x
 GO         ?= go
 
-.PHONY: check deps lint vet format test race test-command test-bench spec spec-table test-real fuzz simulate simulate-race simulate-more bench-server bench bench-quick build clean
+.PHONY: check deps lint vet format test race test-command test-bench spec spec-table test-real planted planted-table fuzz simulate simulate-race simulate-more bench-server bench bench-quick build clean
 
 ## check: all of the below, over all modules.
-check: deps lint test race simulate simulate-race test-command test-bench spec test-real fuzz
+check: deps lint test race simulate simulate-race test-command test-bench spec planted test-real fuzz
 
 ## deps: install what the tests against real ZooKeeper need, where it may.
 deps:
@@ -29,6 +29,7 @@ format:
 
 vet:
 	@for m in $(MODULES); do (cd $$m && $(GO) vet ./...) || exit 1; done
+	@$(GO) vet -tags planted ./...
 	@for os in darwin windows; do for m in . ./cmd/zklock ./zkprom; do \
 		(cd $$m && GOOS=$$os $(GO) vet ./...) || exit 1; done; done
 
@@ -80,6 +81,15 @@ spec: deps
 ## spec-table: the same, and writes the results into spec/README.md.
 spec-table: deps
 	cd test && $(GO) test -count=1 ./spec -update
+
+## planted: bugs that are planted into the code that ships, each of which a layer of
+## the tests must notice; see docs/planted-bugs.md. Some two minutes.
+planted: deps
+	$(GO) run ./internal/plant/hunt
+
+## planted-table: the same, and writes what is to notice what into the document.
+planted-table: deps
+	$(GO) run ./internal/plant/hunt -docs docs/planted-bugs.md
 
 ## fuzz: every fuzz target for FUZZTIME each (a duration, or a count such as 20000x).
 fuzz:

@@ -18,9 +18,13 @@ const (
 	OneReply Bug = "OneReply"
 	// FromReply counts the deadline from an answer instead of its request.
 	FromReply Bug = "FromReply"
+	// HandshakeProves takes a resumed session for alive, though the leader that
+	// resumed it may be deposed.
+	HandshakeProves Bug = "HandshakeProves"
 	// NoDrift trusts that all clocks run at one rate.
 	NoDrift Bug = "NoDrift"
-	// PingHeartbeat asks what a follower that is cut off answers by itself.
+	// PingHeartbeat asks what a follower that is cut off answers by itself, and
+	// takes each answer for a proof.
 	PingHeartbeat Bug = "PingHeartbeat"
 	// Boottime has the clock stand still while the machine sleeps.
 	Boottime Bug = "Boottime"

@@ -83,6 +83,9 @@ func (d *Deadline) Handshake(sent, timeout time.Duration, drift float64, fresh b
 	}
 	d.firsts = d.firsts[:0]
 	d.opened, d.open = sent, true
+	if plant.Is(plant.HandshakeProves) {
+		d.raise(sent)
+	}
 }
 
 // Answered takes note of a quorum write that the leader answered successfully
@@ -115,7 +118,7 @@ func (d *Deadline) Heard(sent, received time.Duration) {
 		d.raise(d.firsts[newest].sent)
 		d.firsts = append(d.firsts[:0], d.firsts[newest+1:]...)
 	}
-	if plant.Is(plant.OneReply) {
+	if plant.Is(plant.OneReply) || plant.Is(plant.PingHeartbeat) {
 		d.raise(sent)
 	}
 	if plant.Is(plant.FromReply) {
