@@ -3,9 +3,12 @@ package runkill
 import (
 	"context"
 	"errors"
+	"os"
+	"strconv"
 	"syscall"
 	"time"
 
+	"github.com/zklock/zklock/zk"
 	"github.com/zklock/zklock/zktest"
 )
 
@@ -38,6 +41,7 @@ type Fault struct {
 func Faults() []*Fault {
 	return []*Fault{
 		{Name: "wrapper killed", Exit: exitKilled, Strike: killWrapper, Remembers: true},
+		{Name: "all called zklock killed", Exit: exitKilled, Strike: killByName, Remembers: true},
 		{Name: "wrapper stopped", Exit: exitLost, Strike: stopWrapper, Heal: contWrapper},
 		{Name: "whole job stopped", Exit: exitLost, Strike: stopJob, Heal: contJob},
 		{Name: "watchdog killed, then wrapper stopped", Exit: exitLost, Strike: killWatchdogStopWrapper, Heal: contWrapper},
@@ -72,8 +76,42 @@ func ServerFaults() []*ServerFault {
 	}
 }
 
+// errPassed says that the old wrapper has lost its lock before the fault could be
+// brought about.
+var errPassed = errors.New("runkill: the lock has passed on by itself")
+
+// watchdogNow is the process id of the old wrapper's watchdog. It has none only
+// once its command has ended.
+func (t *Trial) watchdogNow() (int, error) {
+	if n := watchdogOf(t.old.proc.Pid()); n != 0 {
+		return n, nil
+	}
+	return 0, errPassed
+}
+
 func killWrapper(_ context.Context, t *Trial) error {
 	return signal(syscall.SIGKILL, t.old.proc.Pid())
+}
+
+// killByName is "killall -9 zklock", among this trial's processes.
+func killByName(_ context.Context, t *Trial) error {
+	watchdog, err := t.watchdogNow()
+	if err != nil {
+		return err
+	}
+	for _, pid := range []int{t.old.proc.Pid(), watchdog} {
+		name, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
+		if err != nil {
+			return errPassed
+		}
+		if string(name) != "zklock\n" {
+			continue
+		}
+		if err := signal(syscall.SIGKILL, pid); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func stopWrapper(_ context.Context, t *Trial) error {
@@ -93,13 +131,16 @@ func contJob(_ context.Context, t *Trial) error { return signal(syscall.SIGCONT,
 
 // killWatchdogStopWrapper stops the wrapper once it has another watchdog.
 func killWatchdogStopWrapper(ctx context.Context, t *Trial) error {
-	first := watchdogOf(t.old.proc.Pid())
+	first, err := t.watchdogNow()
+	if err != nil {
+		return err
+	}
 	if err := signal(syscall.SIGKILL, first); err != nil {
 		return err
 	}
 	if err := poll(ctx, func() bool {
 		n := watchdogOf(t.old.proc.Pid())
-		return n != 0 && n != first
+		return n != 0 && n != first || t.over()
 	}); err != nil {
 		return err
 	}
@@ -109,7 +150,10 @@ func killWatchdogStopWrapper(ctx context.Context, t *Trial) error {
 }
 
 func stopWatchdogPartition(_ context.Context, t *Trial) error {
-	t.watchdog = watchdogOf(t.old.proc.Pid())
+	var err error
+	if t.watchdog, err = t.watchdogNow(); err != nil {
+		return err
+	}
 	if err := signal(syscall.SIGSTOP, t.watchdog); err != nil {
 		return err
 	}
@@ -151,7 +195,11 @@ func refuse(_ context.Context, t *Trial) error {
 func closeSession(_ context.Context, t *Trial) error { return t.proxy.ExpireSession(t.holder.Session) }
 
 func deleteNode(ctx context.Context, t *Trial) error {
-	return t.host.zk.Delete(ctx, t.holder.Node, -1)
+	err := t.host.zk.Delete(ctx, t.holder.Node, -1)
+	if errors.Is(err, zk.ErrNoNode) {
+		return errPassed
+	}
+	return err
 }
 
 // poll waits until something is so.

@@ -15,7 +15,7 @@ import (
 )
 
 // patience bounds what a trial waits for. It is reached only by what is broken.
-const patience = 90 * time.Second
+const patience = 3 * time.Minute
 
 // newWrites is how often the new command writes before it ends by itself.
 const newWrites = 5
@@ -212,21 +212,33 @@ type Steps struct {
 // own is a trial's own fault, unless the lock has passed on already.
 func (t *Trial) own() Steps {
 	return Steps{Strike: func(ctx context.Context) error {
-		select {
-		case <-t.record.NewStarted: // by itself
+		if t.over() {
 			return nil
-		case <-t.old.proc.Done():
-			return nil
-		default:
-			t.struck = stamp.Now()
-			return t.Fault.Strike(ctx, t)
 		}
+		t.struck = stamp.Now()
+		err := t.Fault.Strike(ctx, t)
+		if errors.Is(err, errPassed) {
+			t.struck, err = 0, nil
+		}
+		return err
 	}, Heal: func(ctx context.Context) error {
 		if t.Fault.Heal == nil || t.struck == 0 {
 			return nil
 		}
 		return t.Fault.Heal(ctx, t)
 	}}
+}
+
+// over reports whether the old wrapper has lost its lock already.
+func (t *Trial) over() bool {
+	select {
+	case <-t.record.NewStarted:
+		return true
+	case <-t.old.proc.Done():
+		return true
+	default:
+		return false
+	}
 }
 
 // Run is a trial from its beginning to its end.

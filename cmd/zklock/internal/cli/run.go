@@ -279,7 +279,7 @@ func (r *runner) under(hold *zklock.Hold, signals <-chan os.Signal) error {
 	began := time.Now()
 	s, err := newSupervisor(hold, r.plan, r.cmd, r.exe, r.app.link)
 	if err != nil {
-		return errors.Join(err, r.release(hold))
+		return r.notStarted(err, r.release(hold))
 	}
 	r.status.Started = true
 	// Who asked between the grant and now is heard too: the wish is in the znode,
@@ -310,6 +310,16 @@ func (r *runner) under(hold *zklock.Hold, signals <-chan os.Signal) error {
 		return nil
 	}
 	return &exitError{Code: exit.Status()}
+}
+
+// notStarted is the error for a command that could not be started, or that was not
+// because its lock was lost by then, which the release says once more.
+func (r *runner) notStarted(err, release error) error {
+	if errors.Is(err, zklock.ErrLost) {
+		r.status.Outcome = outcomeLost
+		return &exitError{exitLost, err}
+	}
+	return errors.Join(err, release)
 }
 
 // asked is what happens when somebody asks for the lock back.

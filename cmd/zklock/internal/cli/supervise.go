@@ -52,6 +52,7 @@ type supervisor struct {
 	asked   func()          // what to do about it
 	now     func() time.Duration
 	told    time.Duration // the moment that the watchdog knows
+	late    bool          // that moment came before this process did anything about it
 	ending  *atomic.Bool  // set before the command is told to end; may be nil
 }
 
@@ -74,10 +75,11 @@ func (s *supervisor) run() (child.Exit, bool) {
 		timer.Reset(max(next-s.now(), 0))
 		select {
 		case exit := <-s.cmd.Exited():
-			if core.Ending() {
+			ended := core.Ending() || exit.Signal == killSignal && (s.late || s.now() >= s.told)
+			if ended {
 				s.cmd.Kill() // what it left behind in its group
 			}
-			return exit, core.Ending()
+			return exit, ended
 		case sig := <-s.signals:
 			s.cmd.Signal(sig)
 		case sig := <-s.cmd.Stopped():
@@ -98,8 +100,14 @@ func (s *supervisor) run() (child.Exit, bool) {
 	}
 }
 
+// killSignal is how a watchdog ends a command: one that ended so when its time was
+// up was ended by that, though this process may find the lock still held when it
+// runs again.
+const killSignal = 9
+
 // step does what the core wants now and returns when to look again.
 func (s *supervisor) step(core *deadline.Core) time.Duration {
+	s.late = s.late || s.told != 0 && s.now() >= s.told
 	told := core.Ending()
 	action, next := core.Step(s.now(), s.look())
 	if action != deadline.Wait && s.ending != nil {

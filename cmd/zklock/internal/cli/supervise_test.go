@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -327,6 +328,64 @@ func captureStderr(t *testing.T, f func()) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// TestKilledByTheWatchdog: this process did not run when its command was due, and
+// the watchdog did its work. That is no signal from elsewhere, whatever the hold
+// has become since.
+func TestKilledByTheWatchdog(t *testing.T) {
+	for name, test := range map[string]struct {
+		sleep  time.Duration // until this process runs again
+		extend bool          // the servers answer before it looks
+		ended  bool
+	}{
+		"killed by somebody":                {time.Second, false, false},
+		"past the moment":                   {14800 * time.Millisecond, false, true},
+		"and the hold goes on all the same": {14800 * time.Millisecond, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				hold, cmd := newFakeHold(15*time.Second), newFakeProcess(true)
+				s, _, _ := rig(t, hold, cmd)
+				stopped := false
+				clock := s.now
+				// The look comes when the process runs again, not when it was due.
+				s.now = func() time.Duration {
+					if now := clock(); now > 0 && !stopped {
+						stopped = true
+						time.Sleep(test.sleep - now)
+						if test.extend {
+							hold.extend(15 * time.Second)
+						}
+						cmd.exited <- child.Exit{Code: -1, Signal: int(syscall.SIGKILL)}
+					}
+					return clock()
+				}
+				s.told = s.now() + 14750*time.Millisecond
+				_, ended := s.run()
+				if ended != test.ended {
+					t.Errorf("ended for the lock's sake: %v, want %v", ended, test.ended)
+				}
+			})
+		})
+	}
+}
+
+// TestLostBeforeTheCommandBegan: the last look before the command runs says lost.
+func TestLostBeforeTheCommandBegan(t *testing.T) {
+	lost := fmt.Errorf("hold x: %w: no answer", zklock.ErrLost)
+	r := &runner{status: &statusLine{}}
+	err := r.notStarted(lost, lost)
+	r.status.finish(err)
+	if code(err) != exitLost || r.status.Outcome != outcomeLost || r.status.Exit != exitLost || err.Error() != lost.Error() {
+		t.Errorf("%v: %+v", err, r.status)
+	}
+	r = &runner{status: &statusLine{}}
+	err = r.notStarted(child.ErrNotExecutable, nil)
+	r.status.finish(err)
+	if code(err) != exitNotExecutable || r.status.Outcome != outcomeNotExecutable {
+		t.Errorf("%v: %+v", err, r.status)
+	}
 }
 
 // TestNoWordOfHoldingOnceItEnds: where answers are late the command is told to end

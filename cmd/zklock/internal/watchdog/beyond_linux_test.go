@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -46,8 +48,7 @@ func TestKillsBeyondTheGroup(t *testing.T) {
 		case "at the moment":
 			told = errors.Join(told, g.Until(boot.Now()+50*time.Millisecond))
 		case "at the end":
-			// The watchdog has looked once it ignores signals and has read; the command
-			// then dies as by its parent-death signal, before the pipe's end.
+			// The command dies as by its parent-death signal, before the pipe's end.
 			empty(t, g)
 			told = errors.Join(told, cmd.Process.Kill(), g.pipe.Close())
 		}
@@ -67,30 +68,55 @@ func TestKillsBeyondTheGroup(t *testing.T) {
 	}
 }
 
-// empty waits until the watchdog has read all that it was told, and waits for more.
+// empty waits until the watchdog has read all that it was told, has seen to it,
+// and waits for more: nothing is left in the pipe, and after that one of its
+// threads is seen in poll.
 func empty(t *testing.T, g *Guard) {
 	t.Helper()
-	look := time.NewTicker(time.Millisecond)
-	defer look.Stop()
-	for end := time.Now().Add(patience); ; <-look.C {
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", g.proc.Pid))
-		if err != nil {
-			t.Fatal(err)
-		}
-		unread := 0
-		conn, err := g.pipe.SyscallConn()
-		if err != nil {
-			t.Fatal(err)
-		}
+	conn, err := g.pipe.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the pipe is read", func() bool {
+		unread := -1
 		if err := conn.Control(func(fd uintptr) { unread, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) }); err != nil {
 			t.Fatal(err)
 		}
-		if unread == 0 && strings.Contains(string(stat), ") S ") {
-			return
+		return unread == 0
+	})
+	poll := fmt.Sprintf("%d ", unix.SYS_PPOLL) // which unix.Poll calls
+	until(t, "the watchdog polls", func() bool {
+		files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/syscall", g.proc.Pid))
+		if err != nil {
+			t.Fatal(err)
 		}
+		return slices.ContainsFunc(files, func(file string) bool {
+			text, err := os.ReadFile(file)
+			return err == nil && strings.HasPrefix(string(text), poll)
+		})
+	})
+}
+
+// until waits until something is so.
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for end := time.Now().Add(patience); !is(); <-look.C {
 		if time.Now().After(end) {
-			t.Fatal("the watchdog does not read")
+			t.Fatalf("it never came true that %s", what)
 		}
+	}
+}
+
+// TestGoesByItsOwnName: who ends all that is called as the wrapper is does not end
+// what guards its command.
+func TestGoesByItsOwnName(t *testing.T) {
+	g := start(t, newVictim(t))
+	empty(t, g)
+	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", g.proc.Pid))
+	if err != nil || strings.TrimSpace(string(name)) != procName || len(procName) > 15 {
+		t.Errorf("the watchdog is called %q, %v, want %s", name, err, procName)
 	}
 }
 
