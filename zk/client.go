@@ -57,6 +57,7 @@ type Client struct {
 	// told is what shown will be or is: a listener that is added begins with it.
 	told     StateChange
 	watchers watchers
+	warned   int64 // the session of whose timeout the log was told
 }
 
 // Dial connects to one of the servers and returns when a session is there and

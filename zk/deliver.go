@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/zklock/zklock/internal/session"
 	"github.com/zklock/zklock/internal/wire"
@@ -149,6 +150,19 @@ func (c *Client) logState(s *StateChange) {
 		args = append(args, slog.Any("err", s.Err))
 	}
 	c.opts.Logger.LogAttrs(context.Background(), level, "zk: session state", args...)
+	c.logTimeout(s)
+}
+
+// logTimeout warns, once a session, when the servers gave another timeout than was
+// asked for: after a crash, locks are free later or sooner than somebody thinks.
+func (c *Client) logTimeout(s *StateChange) {
+	asked := c.opts.SessionTimeout.Truncate(time.Millisecond)
+	if s.Timeout == 0 || s.Timeout == asked || s.SessionID == c.warned {
+		return
+	}
+	c.warned = s.SessionID
+	c.opts.Logger.LogAttrs(context.Background(), slog.LevelWarn, "zk: the servers gave another session timeout than was asked for",
+		slog.Duration("asked", asked), slog.Duration("given", s.Timeout), slog.Int64("session", s.SessionID))
 }
 
 // tellEvent tells of a watch event: first to those who wait for it alone.
