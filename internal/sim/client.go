@@ -92,6 +92,8 @@ func newClient(m *machine, name string) *client {
 		Drift:      drift,
 		Ours:       func(data []byte) bool { return len(data) > 0 && data[0] == '{' },
 		Persistent: w.cfg.Persistent,
+		Sync:       w.cfg.Syncs,
+		Tick:       serverTick,
 	})
 	return c
 }

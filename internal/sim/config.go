@@ -39,6 +39,8 @@ type Config struct {
 	Drift int64
 	// Operators delete znodes and end sessions of others.
 	Operators bool
+	// Syncs has heartbeats be syncs, where sessions are long enough for that.
+	Syncs bool
 	// Jumps lets sequence numbers come near their limit at times.
 	Jumps bool
 	// InitialZxid is the transaction id before the first.
@@ -103,7 +105,9 @@ func draw(seed uint64) (c Config, by int) {
 	if r.IntN(4) == 0 {
 		c.InitialZxid = int64(r.IntN(4))<<32 | 1<<32 - 1 - r.Int64N(5000) // the low word is soon used up
 	}
-	return c, r.IntN(5)
+	by = r.IntN(5)
+	c.Syncs = r.IntN(4) == 0
+	return c, by
 }
 
 // stretch makes all that depends on the session timeout longer, by a power of

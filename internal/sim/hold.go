@@ -186,7 +186,7 @@ func (w *World) checkNodes(operator bool) {
 // an eighth of the timeout and a round trip, if nothing else is amiss.
 func (w *World) expectLoss(h *hold) {
 	c, at := h.client, w.now
-	if !c.undisturbed() || !h.safe() {
+	if !c.undisturbed() || !h.safe() || w.bannedAny(h.parts, w.now) {
 		return
 	}
 	limit := w.cfg.Timeout/8*102/100 + w.grace()

@@ -64,7 +64,7 @@ func (w *World) taint(p string, data []byte) {
 // the lock back does so soon, if nothing is amiss.
 func (w *World) expectRevoked(h *hold) {
 	c, at := h.client, w.now
-	if !c.undisturbed() {
+	if !c.undisturbed() || w.bannedAny(h.parts, w.now) { // who may not read hears nothing
 		return
 	}
 	limit := 3 * w.grace()

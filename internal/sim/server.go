@@ -69,6 +69,7 @@ func newServer(w *World) *server {
 const (
 	dataDir     = "/data"
 	segmentSize = 32 << 10
+	serverTick  = 100 * time.Millisecond
 )
 
 // now is the time by the server's clocks. Its monotonic one is true time: what
@@ -132,7 +133,7 @@ func (s *server) giveUp(err error) {
 // treeConfig is that of a server with times much shorter than those of a real one.
 func (s *server) treeConfig(chance io.Reader) tree.Config {
 	return tree.Config{
-		Tick: 100, MinTimeout: 100, MaxTimeout: 600_000,
+		Tick: int32(serverTick.Milliseconds()), MinTimeout: 100, MaxTimeout: 600_000,
 		ContainerInterval: s.world.cfg.Sweep, InitialZxid: s.world.cfg.InitialZxid, Rand: chance,
 	}
 }
