@@ -63,8 +63,11 @@ func TestCutOff(t *testing.T) {
 	} {
 		t.Run(i.name, func(t *testing.T) {
 			sum := &tally{smallest: map[string]time.Duration{}, longest: map[string]time.Duration{}, overlap: time.Hour}
-			for k := 0; k < *cutTrials && !t.Failed(); k++ {
+			for k := 0; sum.trials < *cutTrials && !t.Failed(); k++ {
 				s.try(t, i, sum)
+				if k > 2**cutTrials+3 {
+					t.Fatal("who counts by pings does not hold beside the next, so the trials show nothing")
+				}
 			}
 			for _, l := range lines(i, sum) {
 				fmt.Println(l)
@@ -76,7 +79,8 @@ func TestCutOff(t *testing.T) {
 // tally is what the trials of one isolation came to.
 type tally struct {
 	trials   int
-	control  int                      // in how many of them the pinger held beside its successor
+	untold   int                      // in how many of them nobody told the pinger that its session is over
+	control  int                      // in how many of them it held beside its successor by its own clock, too
 	overlap  time.Duration            // for how long at the least
 	smallest map[string]time.Duration // between a hold's deadline and the next grant, by heartbeat
 	longest  map[string]time.Duration // from the fault to the next grant
@@ -85,8 +89,8 @@ type tally struct {
 // lines are the totals, in lines whose numbers can be added up.
 func lines(i isolation, s *tally) (all []string) {
 	for name, margin := range s.smallest {
-		all = append(all, fmt.Sprintf("cut-off totals: fault=%q heartbeat=%q trials=%d double-holds=0 smallest-margin=%v longest-hand-over=%v control-double-holds=%d control-shortest-overlap=%v",
-			i.name, name, s.trials, margin.Round(time.Millisecond), s.longest[name].Round(time.Millisecond), s.control, s.overlap.Round(time.Millisecond)))
+		all = append(all, fmt.Sprintf("cut-off totals: fault=%q heartbeat=%q trials=%d double-holds=0 smallest-margin=%v longest-hand-over=%v control-double-holds=%d by-its-clock=%d control-shortest-overlap=%v",
+			i.name, name, s.trials, margin.Round(time.Millisecond), s.longest[name].Round(time.Millisecond), s.untold, s.control, s.overlap.Round(time.Millisecond)))
 	}
 	return all
 }
@@ -149,10 +153,17 @@ func (s *stage) try(t *testing.T, i isolation, sum *tally) {
 	}
 	overlap := p.until(i.timeout()).Sub(time.Now())
 	t.Logf("%s: the pinger counts on for %v after its successor has the lock; told that its session is over: %v", i.name, overlap, p.told())
-	if p.told() || overlap <= 0 && (i.paused || !i.leader) {
-		t.Errorf("%s: who counts by pings does not hold beside the next, so the trial shows nothing", i.name)
+	if p.told() {
+		t.Errorf("%s: the pinger was told that its session is over, by a server that can't know", i.name)
+	}
+	// Between its going on and its noticing that it leads no more, a leader that was
+	// stopped may get too little of a busy processor to answer anybody.
+	if overlap <= 0 && (i.paused || !i.leader) {
+		t.Logf("%s: the pinger does not hold beside the next: another trial", i.name)
+		return
 	}
 	sum.trials++
+	sum.untold++
 	sum.overlap = min(sum.overlap, overlap)
 	if overlap > 0 {
 		sum.control++

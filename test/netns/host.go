@@ -101,3 +101,11 @@ func (h *Host) apply(rules []string) error {
 	}
 	return run(b.String(), "ip", "netns", "exec", h.Namespace, "nft", "-f", "-")
 }
+
+// DropPort drops what comes over the quorum's network to this port of this host,
+// or from it: of one kind of connection, where the others are left alone.
+func (h *Host) DropPort(port int) error {
+	return h.add(
+		fmt.Sprintf("iifname %q tcp dport %d drop", quorumLink, port), fmt.Sprintf("iifname %q tcp sport %d drop", quorumLink, port),
+		fmt.Sprintf("oifname %q tcp dport %d drop", quorumLink, port), fmt.Sprintf("oifname %q tcp sport %d drop", quorumLink, port))
+}
