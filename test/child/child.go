@@ -32,9 +32,10 @@ func Start(cmd *exec.Cmd) (*Process, error) {
 	}
 	cmd.SysProcAttr.Setpgid = true
 	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
-	// A grandchild that keeps the pipe open must not make Wait hang.
+	// A grandchild that keeps the pipe open must not make Wait hang. What the child
+	// has said is read in time even where the machine stands still for a while.
 	if cmd.WaitDelay == 0 {
-		cmd.WaitDelay = 2 * time.Second
+		cmd.WaitDelay = 30 * time.Second
 	}
 	p := &Process{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error, 1)

@@ -160,10 +160,11 @@ func TestSemaphoreWarnings(t *testing.T) {
 	expect(t, "lock delay", s.warnings(), []string{"2 clients with a lock delay vanished"})
 }
 
-// A lock with as many entries as ls reads at most is looked through in no time.
+// A lock with many times as many entries as ls reads at most is looked through in
+// no time: each of them against each other would take many minutes.
 func TestWarningsOfThousands(t *testing.T) {
 	var entries []zklock.Entry
-	for i := range maxReads {
+	for i := range 10 * maxReads {
 		e := znode(fmt.Sprintf("_c_%s-lock-%010d", uuid36, i), "10.0.0.7", i)
 		e.Session = 7 // one client's, as the worst case
 		entries = append(entries, e)
@@ -173,7 +174,7 @@ func TestWarningsOfThousands(t *testing.T) {
 	if got := s.warnings(); len(got) != 0 {
 		t.Errorf("warnings %q", got)
 	}
-	if took := time.Since(began); took > time.Second {
+	if took := time.Since(began); took > time.Minute {
 		t.Errorf("took %v", took)
 	}
 }
