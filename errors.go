@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/internal/queue"
 	"github.com/zklock/zklock/zk"
 )
@@ -53,13 +54,14 @@ type Error struct {
 	Err  error  // why
 }
 
-// Error returns the operation, the path and the reason.
+// Error returns the operation, the path and the reason. A path that can't be read
+// is quoted, and a long one cut.
 func (e *Error) Error() string {
 	why := strings.TrimPrefix(e.Err.Error(), "zklock: ")
 	if e.Path == "" {
 		return "zklock: " + e.Op + ": " + why
 	}
-	return "zklock: " + e.Op + " " + e.Path + ": " + why
+	return "zklock: " + e.Op + " " + legible.Path(e.Path) + ": " + why
 }
 
 // Unwrap returns the reason.

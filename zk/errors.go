@@ -3,6 +3,8 @@ package zk
 import (
 	"errors"
 	"strings"
+
+	"github.com/zklock/zklock/internal/legible"
 )
 
 // Errors of the client. They are found with errors.Is in what methods return.
@@ -51,7 +53,7 @@ func (e *Error) Error() string {
 	b.WriteString("zk: ")
 	b.WriteString(e.Op)
 	if e.Path != "" {
-		b.WriteString(" " + e.Path)
+		b.WriteString(" " + legible.Path(e.Path))
 	}
 	b.WriteString(": ")
 	b.WriteString(strings.TrimPrefix(e.Err.Error(), "zk: "))
