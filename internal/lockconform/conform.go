@@ -98,6 +98,7 @@ func tests() []conformance {
 		{"SequenceLimit", mutex, testMalformed},
 		{"Hooks", queued | turns, testHooks},
 		{"NoPermission", mutex, testNoPermission},
+		{"UnreadableBlocker", mutex, testUnreadableBlocker},
 		{"Contention", anything, testContention},
 		{"ReadWrite", mutex, testReadWrite},
 		{"Semaphore", mutex, testSemaphore},

@@ -308,9 +308,15 @@ func (c *Core) tell(p *place, path string, ahead int, data []byte) {
 	}
 }
 
-// lookAgain returns after how long a waiter looks again, in case a watch was lost.
+// lookAgain returns after how long a waiter looks again, in case a watch was lost,
+// or came to nothing: servers tell nobody of the end of a znode that he may not
+// read. It is at most two session timeouts.
 func (c *Core) lookAgain() time.Duration {
-	return time.Duration(float64(recheckPause) * (0.75 + c.cfg.Jitter()/2))
+	pause := recheckPause
+	if t := c.deadline.timeout; t > 0 {
+		pause = min(pause, t*8/5)
+	}
+	return time.Duration(float64(pause) * (0.75 + c.cfg.Jitter()/2))
 }
 
 // strike takes the watched entry, which is gone, off the place's list. What was
