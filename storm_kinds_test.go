@@ -68,6 +68,40 @@ func (s *kindsStorm) took(kind string, h *zklock.Hold, shares []share) {
 	s.held[h] = shares
 }
 
+// verifies asks a quorum whether the hold is held. It is not, once a conflicting
+// one was granted before the question.
+func (s *kindsStorm) verifies(ctx context.Context, kind string, h *zklock.Hold, thing string) {
+	s.mu.Lock()
+	over := s.tokens[thing] > h.TokenOf(thing)
+	s.mu.Unlock()
+	err := h.Verify(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		s.grants["verified"]++
+		if over {
+			s.t.Errorf("%s: token %d of %s is verified after a later grant", kind, h.TokenOf(thing), thing)
+		}
+	}
+}
+
+// revokes has a hold asked for, by its own words of who holds it, and waits a
+// while for the news.
+func (s *kindsStorm) revokes(ctx context.Context, l *zklock.Lock, h *zklock.Hold) {
+	asked := h.Revoked()
+	if _, err := l.Revoke(ctx); err != nil {
+		return // cut off, or it is held no more
+	}
+	select {
+	case <-asked:
+		s.mu.Lock()
+		s.grants["revoked"]++
+		s.mu.Unlock()
+	case <-h.Done():
+	case <-ctx.Done():
+	}
+}
+
 // leaves notes that a hold is about to be released.
 func (s *kindsStorm) leaves(h *zklock.Hold) {
 	s.mu.Lock()
@@ -107,7 +141,8 @@ func pick(c *zklock.Client, r *rand.Rand) (kind string, l *zklock.Lock, shares [
 	return "all", all, []share{{"thing0", zklock.Exclusive, 0}, {"thing1", zklock.Shared, 0}, {"permits", zklock.Permit, 1}}
 }
 
-// worker acquires, tries, gives up, downgrades, verifies and releases until ctx ends.
+// worker acquires, tries, gives up, verifies, asks for it, downgrades and releases until
+// ctx ends.
 func (s *kindsStorm) worker(ctx context.Context, c *zklock.Client, r *rand.Rand) {
 	for ctx.Err() == nil {
 		kind, l, shares := pick(c, r)
@@ -120,6 +155,12 @@ func (s *kindsStorm) worker(ctx context.Context, c *zklock.Client, r *rand.Rand)
 		if err == nil {
 			s.took(kind, h, shares)
 			time.Sleep(time.Duration(r.Int64N(int64(timeout / 8))))
+			switch {
+			case r.IntN(3) == 0 && shares[0].mode == zklock.Exclusive && kind != "node":
+				s.verifies(wait, kind, h, shares[0].thing)
+			case r.IntN(8) == 0:
+				s.revokes(wait, l, h)
+			}
 			if kind == "writer" && r.IntN(2) == 0 {
 				s.downgraded(h) // from now on readers may come in
 				_ = h.Downgrade(wait)
@@ -156,7 +197,8 @@ func stormOfKinds(t *testing.T, seed uint64) {
 			{Layout: zklock.MixedLayout(), LockDelay: time.Second},
 			{Layout: zklock.Layout{Prefix: "same", Exclusive: "-W-", Shared: "-R-"}},
 			{Layout: zklock.Layout{Exclusive: "_lock_", Shared: "_read_", InParent: true}},
-		}[seed%4]
+			{SyncHeartbeat: true, ServerTick: timeout / 8, PersistentParents: true},
+		}[seed%5]
 		shared := srv.Dial(t, func(o *zk.Options) { o.SessionTimeout = timeout })
 		clients := []*zklock.Client{dialWith(t, srv, o), dialWith(t, srv, o), zklock.New(shared, &o)}
 		ctx, cancel := context.WithTimeout(t.Context(), 60*timeout)
@@ -175,7 +217,7 @@ func stormOfKinds(t *testing.T, seed uint64) {
 		if !t.Failed() {
 			onlyParents(t, srv)
 		}
-		for _, kind := range []string{"mutex", "writer", "reader", "semaphore", "node", "all"} {
+		for _, kind := range []string{"mutex", "writer", "reader", "semaphore", "node", "all", "verified", "revoked"} {
 			if s.grants[kind] < 3 {
 				t.Errorf("%d grants of %s only: the storm shows nothing", s.grants[kind], kind)
 			}
