@@ -4,29 +4,76 @@
 //
 // A [World] drives the real cores: internal/session and internal/queue in each
 // client process, internal/tree over internal/wal in the server, on a disk of
-// internal/wal/memfs. Between them it has links that delay, stall and cut,
-// processes that stop and die, clocks that run at differing rates, a follower
-// that is cut off from its leader, a disk that fails, entries of other libraries,
-// and operators who delete znodes. What the shells of goroutines do in packages
-// zklock, zk and zkserver is done here by steps in a random order that the
-// goroutines could have.
+// internal/wal/memfs. What the shells of goroutines do in packages zklock, zk and
+// zkserver is done here by steps in a random order that the goroutines could
+// have. The shells themselves are stormed by the tests of the root package, in
+// bubbles of testing/synctest (TestStorm, TestStormOfKinds, TestStormOfReentries,
+// TestStormOfGuards), which replay the faults of their seed but not the schedule.
 //
-// The clients take mutexes, read-write locks in every layout, semaphores, node
-// locks, and several at once or in order, with and without a lock-delay. They
-// give up, verify, write under a guard, downgrade, and are asked for their locks.
+// The clients take mutexes, read-write locks in every layout, semaphores with
+// several permits, node locks, and several at once or in order, with and without
+// a lock-delay, under heartbeats that are quorum writes or syncs. They give up,
+// verify, write under a guard, downgrade, are asked for their locks, and wait for
+// a release to be done or do not. Re-entrance is the shell's own: see
+// TestStormOfReentries.
+//
+// # Seeds, faults and failures
+//
+// A seed decides about the world ([NewConfig]), about what goes wrong in it (its
+// script, drawn ahead), and about all other chance. A seed that fails is printed
+// with the command that lives it again, and [Shrink] looks for a script of few
+// faults that breaks the same rule, with the command for that:
+//
+//	go test ./internal/sim -run 'TestSeeds$' -v -seed=241
+//	go test ./internal/sim -run 'TestSeeds$' -v -seed=241 -faults=52,53 -until=5m25s -salt=24
+//
+// with -show for every request, answer and event. A short run is part of the
+// package's tests; `make simulate SEEDS=n FROM=m` lives more of them on all
+// processors, and `make simulate-more SEEDS=n` those that never ran, and adds a
+// line to docs/simulation-totals.tsv, in which the columns are a [Run]'s. A run in
+// which too little happened fails: too little time, too few acquires or faults
+// a seed, or of any kind of lock or fault. So does a history without an end.
+//
+// # Which fault is where
+//
+//	fault                                     injected by
+//	client, machine or server dies            kill, server kill, power loss, outage (all at once)
+//	process stopped, 0 to 3 timeouts          pause, pause amid news (between two things it is told), server pause
+//	machine suspended                         suspend: timers late, clock not
+//	clocks                                    each client's rate within 1 % or 5 %; clock rate (changes), wall clock (server's, +-1 h)
+//	client's wall clock                       no core is ever given one
+//	answer lost after it was carried out      lose answer (create, delete, multi, get, list, set, ping, setWatches, closeSession), lose handshake
+//	request lost                              lose request, lose handshake
+//	connection cut, half-open                 cut (either side may not know), block (one way or both), refuse
+//	link down and up, slow, trickling         flap, slow, trickle (1 to 1000 pieces of a few bytes a second)
+//	follower without its leader               follower cut off, with its clients kept or dropped; isolation of who holds
+//	stale reads of a lagging follower         spec/queue.pml, spec/recovery.pml; test/netns and test/ensemble
+//	minority leader                           spec/deposed.pml; test/netns and test/ensemble
+//	disk: EIO, short write, torn record       disk error, power loss amid a write
+//	disk: what was not synced is lost         power loss, outage; a kill amid recovery
+//	disk: full, slow                          disk full (over restarts), disk stall
+//	disk: bits turned over                    bit flip; internal/wal TestBitFlips turns every one
+//	restart: one by one, all at once          rolling restart, outage; of an ensemble: test/netns and test/ensemble
+//	operators                                 delete, sweep (a lock and its parents), expire, touch, acl, stray, foreign entry
+//	sequence near 2^31                        sequence jump
+//	zxid's low word near its end              a quarter of the worlds begin there
+//	hostile server                            garbage; internal/session's fuzz targets
+//	hostile client                            hostile frames; zkserver's tests of slow, many and greedy clients
+//	starved processor, no file descriptors    to a core no more than any delay, and refuse
 //
 // # What is checked
 //
 // At every grant, for each of its locks: no hold that conflicts is safe by its
 // own client's clock; nothing that has to be waited for is ahead on the server;
-// the token is above all before it that conflict; and a claim with a lock-delay
-// has kept off a lock whose holder vanished, and no other. At every step of the
-// server: the znodes of a hold that is safe by its client's clock are there,
-// unless an operator deleted one, and then the hold is lost in time; and what is
-// written under guards comes in the order of the tokens. At every step of a
-// client: no hold outlives its deadline. At every restart of the server: nothing
-// acknowledged is lost. And once the faults are over: every waiter is served in
-// time, and no znode is left but parents and the records of those who vanished.
+// the token is above all before it that conflict; its number is below the limit;
+// and a claim with a lock-delay has kept off a lock whose holder vanished, and no
+// other. At every step of the server: the znodes of a hold that is safe by its
+// client's clock are there, unless an operator deleted one, and then the hold is
+// lost in time; and what is written under guards comes in the order of the tokens.
+// At every step of a client: no hold outlives its deadline, and what is said to be
+// released is gone. At every restart of the server: nothing acknowledged is lost.
+// And once the faults are over: every waiter is served in time, and no znode is
+// left but parents and the records of those who vanished.
 //
 // A [Variant] breaks one rule in what passes between the cores, not in the
 // cores. Each must be refuted by some seed: it shows that the checks bite.
