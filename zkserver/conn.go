@@ -9,40 +9,44 @@ import (
 	"github.com/zklock/zklock/internal/tree"
 )
 
-// conn is one client's connection. Three goroutines meet in it: its reader
+// conn is one client's connection. Up to three goroutines meet in it: its reader
 // fills the inbox, the server's loop empties that and fills the outbox, its
-// writer empties the outbox.
+// writer empties the outbox. Of a polled one the loop does all.
 type conn struct {
 	srv     *Server
 	id      tree.ConnID
-	nc      net.Conn
-	raw     net.Conn   // below any TLS: closing it never waits
+	nc      net.Conn   // nil once it is polled
+	raw     net.Conn   // below any TLS: closing it never waits; nil once it is polled
 	addr    netip.Addr // zero for unix sockets and connections in the process
 	subject string     // of the client's certificate; set before the first request is read
 	since   time.Duration
+	remote  net.Addr
 	limited bool       // came from a listener: counts for MaxClientConns
 	sock    *socket    // of the loop alone; nil if only the writer can write
 	counts  connCounts // touched by the loop alone
 
 	// Touched by the loop alone.
-	work          inbox  // taken from in; frames from next on are still to be applied
-	next          int    // index into work.frames
-	staged        []byte // frames of the batch that is not yet on disk
-	answered      int    // requests applied since the last deliver
-	answeredBytes int64  // of those requests
-	greeted       bool   // the connect request was handled
-	ended         bool   // the tree closes the connection after what is staged
-	touched       bool   // in the loop's list of connections to deliver to
-	again         bool   // in the loop's list for the next round
-	gone          bool   // the tree was told of the disconnection
+	work    inbox  // taken from in; frames from next on are still to be applied
+	next    int    // index into work.frames
+	staged  output // of the batch that is being filled
+	held    output // of the batch that is being synced
+	greeted bool   // the connect request was handled
+	ended   bool   // the tree closes the connection after what is staged or held
+	touched bool   // staged is part of the batch that is being filled
+	aboard  bool   // held is part of the batch that is being synced
+	revisit bool   // to be looked at when held, or staged, has left
+	again   bool   // in the loop's list for the next round
+	gone    bool   // the tree was told of the disconnection
 
 	queued bool // on the server's ready list; guarded by srv.mu
+
+	polled *polled // nil while it has a goroutine that reads; set under mu
 
 	mu       sync.Mutex
 	room     sync.Cond // the reader waits here while the inbox is full
 	filled   sync.Cond // the writer waits here while the outbox is empty
 	in       inbox
-	held     holding       // what it has in the server's pool
+	pooled   holding       // what it has in the server's pool
 	waiting  int           // requests taken from in and not yet answered
 	out      []byte        // frames that the writer has not taken yet
 	writing  int           // bytes that the writer, or the loop, has taken and not yet written
@@ -90,7 +94,7 @@ func (b *inbox) frame(i int) []byte {
 }
 
 func newConn(s *Server, id tree.ConnID, nc net.Conn, limited bool) *conn {
-	c := &conn{srv: s, id: id, nc: nc, raw: below(nc), addr: remoteIP(nc), since: s.elapsed(), limited: limited}
+	c := &conn{srv: s, id: id, nc: nc, raw: below(nc), addr: remoteIP(nc), remote: nc.RemoteAddr(), since: s.elapsed(), limited: limited}
 	c.counts = newConnCounts()
 	c.sock = newSocket(nc)
 	c.room.L, c.filled.L = &c.mu, &c.mu
@@ -119,13 +123,20 @@ func (c *conn) abort(reason error) {
 	}
 	c.out = nil
 	// Nothing will be written: a loop that waits for that would wait for ever.
-	resume := c.parked
+	resume, raw := c.parked || c.polled != nil, c.raw
 	c.parked = false
+	if p := c.polled; p != nil {
+		if raw = nil; p.fd >= 0 {
+			cutSocket(p.fd) // the loop closes it
+		}
+	}
 	c.room.Broadcast()
 	c.filled.Broadcast()
 	c.mu.Unlock()
 	c.srv.pool.wake()
-	c.raw.Close()
+	if raw != nil {
+		raw.Close()
+	}
 	if resume {
 		c.srv.enqueue(c)
 	}

@@ -80,9 +80,17 @@
 //
 // # How it works
 //
-// Each connection has a goroutine that reads and one that writes. A single
-// loop takes what all of them have read, applies it to the tree, writes one
-// batch to the log, syncs once, and only then hands replies and events to the
-// writers. What arrives during a sync forms the next batch, so the number of
-// syncs falls as the load grows.
+// A single loop takes what the connections have sent, applies it to the tree, and
+// gives the records to the log. While a goroutine syncs one batch the loop fills the
+// next: what arrives during a sync shares the one after it, so the number of syncs
+// falls as the load grows.
+//
+// What leaves is held to one rule: nothing that was made after a change was applied
+// leaves before the sync of that change, be it an answer, to a read as well, an
+// event, the end of a connection or a word about the server. If a sync fails, all of
+// that is dropped.
+//
+// On Linux the loop itself polls, reads and writes the sockets of connections
+// without TLS, once their first request is there; a session then costs no goroutine.
+// All others have one that reads, and one that writes when the client is slow.
 package zkserver

@@ -55,7 +55,7 @@ func (l *limiter) pass(now time.Duration) (skipped int64, ok bool) {
 type limiters struct{ refused, ended limiter }
 
 // tellRefused counts and logs a connection that a limit turned away.
-func (s *Server) tellRefused(nc net.Conn, err error) {
+func (s *Server) tellRefused(peer net.Addr, err error) {
 	switch {
 	case errors.Is(err, errPerAddress):
 		s.count.refusedPerAddress.Add(1)
@@ -64,17 +64,17 @@ func (s *Server) tellRefused(nc net.Conn, err error) {
 	case errors.Is(err, errByOption):
 		s.count.refusedByOption.Add(1)
 	}
-	s.logPeer(&s.limiters.refused, slog.LevelWarn, "connection refused", nc, err)
+	s.logPeer(&s.limiters.refused, slog.LevelWarn, "connection refused", peer, err)
 }
 
 // tellEnded counts and logs a connection that ended with a reason: nil is a
 // client that went away, net.ErrClosed the end of the server.
-func (s *Server) tellEnded(nc net.Conn, reason error) {
+func (s *Server) tellEnded(peer net.Addr, reason error) {
 	if reason == nil || errors.Is(reason, net.ErrClosed) {
 		return
 	}
 	if errors.Is(reason, errByOption) {
-		s.tellRefused(nc, reason)
+		s.tellRefused(peer, reason)
 		return
 	}
 	level := slog.LevelInfo
@@ -92,7 +92,7 @@ func (s *Server) tellEnded(nc net.Conn, reason error) {
 	default:
 		s.count.cutBroken.Add(1)
 	}
-	s.logPeer(&s.limiters.ended, level, "connection closed", nc, reason)
+	s.logPeer(&s.limiters.ended, level, "connection closed", peer, reason)
 }
 
 // badFrame reports whether a connection ended because of what was sent, not
@@ -103,12 +103,12 @@ func badFrame(reason error) bool {
 }
 
 // logPeer logs a line about a peer, unless there were too many.
-func (s *Server) logPeer(l *limiter, level slog.Level, msg string, nc net.Conn, reason error) {
+func (s *Server) logPeer(l *limiter, level slog.Level, msg string, peer net.Addr, reason error) {
 	skipped, ok := l.pass(s.elapsed())
 	if !ok {
 		return
 	}
-	args := []any{"remote", nc.RemoteAddr().String(), "error", reason}
+	args := []any{"remote", peer.String(), "error", reason}
 	if skipped > 0 {
 		args = append(args, "not_logged", skipped)
 	}

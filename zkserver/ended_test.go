@@ -66,7 +66,7 @@ func TestEndsAreCounted(t *testing.T) {
 			s := start(t, opts)
 			log.Reset()
 			client, _ := memnet.Pipe()
-			s.tellEnded(client, test.reason)
+			s.tellEnded(client.RemoteAddr(), test.reason)
 			if got := s.Stats().ConnectionsCut; got != test.want {
 				t.Errorf("%s: %+v, want %+v", test.name, got, test.want)
 			}

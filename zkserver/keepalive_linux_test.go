@@ -30,7 +30,7 @@ func TestKeepAliveOption(t *testing.T) {
 		c.handshake(wire.ConnectRequest{Timeout: 10_000})
 		s.ask(func() {
 			for _, c := range s.loop.conns {
-				idle <- socketOption(t, c.nc.(*net.TCPConn), idleOption)
+				idle <- socketOption(t, c.polled.fd, idleOption)
 			}
 		})
 		if got := <-idle; got != want {
@@ -40,21 +40,14 @@ func TestKeepAliveOption(t *testing.T) {
 }
 
 // socketOption reads an option of TCP, 0 if keepalive is off.
-func socketOption(t *testing.T, nc *net.TCPConn, option int) (value int) {
-	raw, err := nc.SyscallConn()
+func socketOption(t *testing.T, fd, option int) int {
+	on, err := syscall.GetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_KEEPALIVE)
+	if err != nil || on == 0 {
+		return 0
+	}
+	value, err := syscall.GetsockoptInt(fd, syscall.IPPROTO_TCP, option)
 	if err != nil {
 		t.Error(err)
-		return -1
 	}
-	raw.Control(func(fd uintptr) {
-		on, err := syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_KEEPALIVE)
-		if err != nil || on == 0 {
-			return
-		}
-		value, err = syscall.GetsockoptInt(int(fd), syscall.IPPROTO_TCP, option)
-		if err != nil {
-			t.Error(err)
-		}
-	})
 	return value
 }

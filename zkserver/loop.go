@@ -1,10 +1,6 @@
 package zkserver
 
-import (
-	"time"
-
-	"github.com/zklock/zklock/internal/plant"
-)
+import "time"
 
 const (
 	// turnFrames is how many requests of one connection a round takes, so
@@ -33,6 +29,10 @@ func (s *Server) run() {
 	defer timer.Stop()
 	for !cancelled(s.stop) {
 		s.round()
+		if s.loop.polls > 0 {
+			s.sleepPolling()
+			continue
+		}
 		s.setTimer(timer)
 		select {
 		case <-s.stop:
@@ -40,6 +40,8 @@ func (s *Server) run() {
 		case <-timer.C:
 		}
 	}
+	s.drain()
+	s.endPolling()
 	s.closeStorage()
 }
 
@@ -60,15 +62,16 @@ func (s *Server) setTimer(timer *time.Timer) {
 	}
 }
 
-// round applies what has arrived, makes it durable, and only then hands out
-// what the tree had to say about it.
+// round applies what has arrived, makes it durable, and hands out what the tree
+// had to say about it when it is.
 func (s *Server) round() {
 	s.loop.rounds++
+	s.land()
 	conns, calls := s.takeReady()
 	size, began := 0, s.elapsed()
 	for i, c := range conns {
-		if size > roundBytes || s.elapsed()-began > roundTime {
-			s.later(conns[i:])
+		if s.loop.filling.size+size > roundBytes || s.elapsed()-began > roundTime {
+			s.later(conns[i:]...)
 			conns = conns[:i]
 			break
 		}
@@ -76,15 +79,9 @@ func (s *Server) round() {
 	}
 	s.hear()
 	s.tick()
-	if plant.Is(plant.AckBeforeSync) {
-		s.deliver()
-	}
-	if err := s.commit(); err != nil {
-		s.loseStorage(err)
-	} else {
-		s.deliver()
-		s.countAnswers()
-	}
+	s.loop.filling.size += size
+	// A function sees what it likes, so nothing may be on its way.
+	s.commit(len(calls) > 0)
 	for _, c := range conns {
 		s.settle(c)
 	}
@@ -115,9 +112,12 @@ func (s *Server) tick() {
 // hear keeps sessions from ending whose clients were heard and have to wait for
 // their turn: that silence is the server's own.
 func (s *Server) hear() {
-	for _, c := range s.loop.again {
-		if c.hasInput() {
-			s.loop.tree.Heard(c.id, s.now())
+	l := &s.loop
+	for _, list := range [][]*conn{l.again, l.filling.conns, l.flying.conns} {
+		for _, c := range list {
+			if (c.again || c.revisit) && c.hasInput() {
+				l.tree.Heard(c.id, s.now())
+			}
 		}
 	}
 }
@@ -125,6 +125,9 @@ func (s *Server) hear() {
 // takeReady returns the connections with input, in the order in which they
 // got it, and the functions to call.
 func (s *Server) takeReady() ([]*conn, []func()) {
+	for _, c := range s.takeHanded() {
+		s.adopt(c)
+	}
 	conns := s.loop.again
 	s.loop.again = nil
 	for _, c := range conns {
@@ -142,8 +145,17 @@ func (s *Server) takeReady() ([]*conn, []func()) {
 	return conns, calls
 }
 
+// takeHanded returns the connections to be polled from now on.
+func (s *Server) takeHanded() []*conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	conns := s.handed
+	s.handed = nil
+	return conns
+}
+
 // later puts connections on the list of the next round.
-func (s *Server) later(conns []*conn) {
+func (s *Server) later(conns ...*conn) {
 	for _, c := range conns {
 		if !c.again {
 			c.again = true
@@ -155,16 +167,20 @@ func (s *Server) later(conns []*conn) {
 // apply runs a turn of c's requests through the tree and returns how many
 // bytes they and their answers had.
 func (s *Server) apply(c *conn) (size int) {
-	if c.gone || c.backlogged() {
+	if c.gone || c.laden() || c.backlogged() {
 		return 0
 	}
 	s.loop.conns[c.id] = c
-	if c.next == len(c.work.frames) {
+	if c.next < len(c.work.frames) {
+		// The rest of its last turn.
+	} else if c.polled != nil {
+		s.fill(c)
+	} else {
 		c.takeInput()
 	}
 	began := s.elapsed()
 	more := func(n int) bool {
-		return n < turnFrames && c.next < len(c.work.frames) && len(c.staged) < parkBytes && s.elapsed()-began < turnTime
+		return n < turnFrames && c.next < len(c.work.frames) && !c.laden() && s.elapsed()-began < turnTime
 	}
 	for n := 0; more(n); n++ {
 		frame := c.work.frame(c.next)
@@ -172,8 +188,8 @@ func (s *Server) apply(c *conn) (size int) {
 		c.next++
 		records, greeting := len(s.loop.out.Records), !c.greeted
 		size += len(frame) + s.request(c, frame)
-		c.answered++
-		c.answeredBytes += int64(len(frame))
+		c.staged.answered++
+		c.staged.answeredBytes += int64(len(frame))
 		s.countRequest(c, frame, pending{c, arrived, len(s.loop.out.Records) > records}, greeting)
 	}
 	s.touch(c)
@@ -210,8 +226,8 @@ func (s *Server) stageSends() (size int) {
 		if c == nil || c.ended {
 			continue
 		}
-		c.staged = append(c.staged, send.Frame...)
-		c.ended = send.Close
+		c.staged.frames = append(c.staged.frames, send.Frame...)
+		c.ended, c.staged.end = send.Close, send.Close
 		if len(send.Frame) > 0 {
 			s.countSend(c, send.Frame)
 		}
@@ -223,40 +239,36 @@ func (s *Server) stageSends() (size int) {
 	return size
 }
 
-// touch notes that c has something to be handed over at the round's end.
+// touch notes that c has something in the batch that is being filled.
 func (s *Server) touch(c *conn) {
-	if !c.touched {
+	if b := &s.loop.filling; !c.touched {
 		c.touched = true
-		s.loop.touched = append(s.loop.touched, c)
+		b.conns = append(b.conns, c)
 	}
-}
-
-// deliver hands what was staged to the writers.
-func (s *Server) deliver() {
-	for _, c := range s.loop.touched {
-		c.touched = false
-		c.deliver()
-	}
-	clear(s.loop.touched)
-	s.loop.touched = s.loop.touched[:0]
-	s.shed()
-	s.pool.wake()
 }
 
 // settle decides, after a round, when c is looked at again, and ends it if
 // there is no more to come.
 func (s *Server) settle(c *conn) {
 	if c.gone {
+		if c.polled != nil {
+			s.release(c, false)
+		}
 		return
 	}
 	switch more, end := c.outlook(); {
+	case end && (c.touched || c.aboard), more && c.stuck():
+		c.revisit = true
 	case end:
 		c.gone = true
 		s.loop.tree.Disconnect(c.id, s.now())
 		delete(s.loop.conns, c.id)
 		delete(s.loop.slow, c)
 		c.send(nil, true)
+		if c.polled != nil {
+			s.release(c, false)
+		}
 	case more:
-		s.later([]*conn{c})
+		s.later(c)
 	}
 }

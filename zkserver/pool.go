@@ -72,7 +72,7 @@ func (p *pool) wake() {
 func (c *conn) reads() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !c.cut && !c.finish && c.held.requests > 0
+	return !c.cut && !c.finish && c.pooled.requests > 0
 }
 
 // holding is what a connection has in the pool. Guarded by its mu.
@@ -85,9 +85,9 @@ type holding struct {
 // connection has ended: what it had read besides is never applied.
 func (c *conn) giveBack(requests int, bytes int64) {
 	c.mu.Lock()
-	requests, bytes = min(requests, c.held.requests), min(bytes, c.held.bytes)
-	c.held.requests -= requests
-	c.held.bytes -= bytes
+	requests, bytes = min(requests, c.pooled.requests), min(bytes, c.pooled.bytes)
+	c.pooled.requests -= requests
+	c.pooled.bytes -= bytes
 	c.mu.Unlock()
 	c.srv.pool.sub(requests, bytes)
 }

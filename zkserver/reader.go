@@ -24,13 +24,15 @@ const (
 )
 
 // read is the connection's reader. It runs on the goroutine that serves the
-// connection and ends when the connection does.
-func (c *conn) read() {
+// connection and ends when the connection does, or returns false when the loop
+// has taken that over.
+func (c *conn) read() bool {
 	br := bufio.NewReaderSize(c.nc, idleBuffer)
-	if !c.answerWord(br) {
-		c.readFrames(br)
+	if !c.answerWord(br) && c.readFrames(br) {
+		return false
 	}
 	c.endRead()
+	return true
 }
 
 // endRead tells the loop that nothing more will come.
@@ -74,20 +76,24 @@ func (c *conn) answerWord(br *bufio.Reader) bool {
 
 // readFrames reads requests until the connection ends or the server stops
 // reading. The handshake's deadline is lifted with the first frame: from then
-// on the session's timeout ends a client that is silent.
-func (c *conn) readFrames(br *bufio.Reader) {
+// on the session's timeout ends a client that is silent. It reports whether the
+// loop reads on.
+func (c *conn) readFrames(br *bufio.Reader) (handed bool) {
 	var buf []byte
 	for first := true; ; first = false {
 		frame, err := wire.ReadFrame(br, buf, c.srv.opts.MaxFrame)
 		if err != nil {
 			c.failRead(err)
-			return
+			return false
 		}
 		if first && !c.srv.liftDeadline(c.nc) {
-			return
+			return false
+		}
+		if first && c.handOver(frame, br) {
+			return true
 		}
 		if !c.push(frame, frameBuffered(br)) {
-			return
+			return false
 		}
 		if buf = frame[:0]; cap(buf) > keepBuffer {
 			buf = nil
@@ -124,7 +130,7 @@ func (c *conn) push(frame []byte, more bool) bool {
 			c.room.Wait()
 		}
 	}
-	if size := int64(len(frame)); c.held.requests > 0 && !c.srv.pool.fits(size) {
+	if size := int64(len(frame)); c.pooled.requests > 0 && !c.srv.pool.fits(size) {
 		c.mu.Unlock()
 		c.srv.count.throttled.Add(1)
 		c.srv.enqueue(c)
@@ -135,8 +141,8 @@ func (c *conn) push(frame []byte, more bool) bool {
 		c.mu.Unlock()
 		return false
 	}
-	c.held.requests++
-	c.held.bytes += int64(len(frame))
+	c.pooled.requests++
+	c.pooled.bytes += int64(len(frame))
 	c.srv.pool.add(int64(len(frame)))
 	c.in.buf = append(c.in.buf, frame...)
 	c.in.frames = append(c.in.frames, arrival{end: len(c.in.buf), at: at})

@@ -100,7 +100,7 @@ func (s *Server) admit(nc net.Conn, limited bool) (*conn, error) {
 		closed := s.state != serving
 		s.mu.Unlock()
 		if !closed {
-			s.tellRefused(nc, err)
+			s.tellRefused(nc.RemoteAddr(), err)
 		}
 		return nil, err
 	}
@@ -132,10 +132,20 @@ func (s *Server) refusal(addr netip.Addr, limited bool) error {
 	return nil
 }
 
-// handle serves an admitted connection to its end. It waits for the writer's
-// goroutine, if there is one.
+// handle serves an admitted connection to its end, or until the loop has taken
+// it over. It waits for the writer's goroutine, if there is one.
 func (s *Server) handle(c *conn) {
-	defer s.handlers.Done()
+	if !s.converse(c) {
+		return
+	}
+	c.awaitWriter()
+	s.forget(c)
+	s.handlers.Done()
+}
+
+// converse reads a connection to its end, or until the loop has taken it over:
+// then it returns false.
+func (s *Server) converse(c *conn) bool {
 	s.keepAlive(c.raw)
 	s.setHandshakeDeadline(c.nc)
 	if err := s.vet(c); err != nil {
@@ -146,10 +156,9 @@ func (s *Server) handle(c *conn) {
 		c.abort(nil)
 		c.endRead()
 	} else {
-		c.read()
+		return c.read()
 	}
-	c.awaitWriter()
-	s.forget(c)
+	return true
 }
 
 // vet asks the Accept option about a connection.
@@ -174,7 +183,7 @@ func (s *Server) forget(c *conn) {
 	c.mu.Lock()
 	reason := c.reason
 	c.mu.Unlock()
-	s.tellEnded(c.nc, reason)
+	s.tellEnded(c.remote, reason)
 	c.giveBack(math.MaxInt, math.MaxInt64)
 	s.pool.wake()
 	s.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/zklock/zklock/internal/tree"
@@ -26,6 +27,11 @@ type Server struct {
 	drained  chan struct{} // closed when draining and no connection is left
 	handlers sync.WaitGroup
 
+	syncs  chan struct{} // of capacity 1: the syncer's work; closed by the loop at its end
+	synced chan landing  // of capacity 1: what came of it
+
+	poll atomic.Pointer[poller] // nil until there is something to poll; used by the loop
+
 	loop loop // of the loop's goroutine alone
 
 	mu         sync.Mutex
@@ -38,6 +44,8 @@ type Server struct {
 	perIP      map[netip.Addr]int
 	lastID     tree.ConnID
 	ready      []*conn  // have input, or have ended
+	handed     []*conn  // to be polled by the loop
+	ended      bool     // the loop takes nothing more
 	calls      []func() // to be run by the loop
 	stats      Stats
 
@@ -61,13 +69,21 @@ type loop struct {
 	log      *wal.Log // nil without DataDir
 	conns    map[tree.ConnID]*conn
 	out      tree.Out
+	slots    []*conn        // polled connections by their numbers, nil where one is free
+	free     []int          // numbers
+	polls    int            // polled connections
 	again    []*conn        // have more input than one round takes
 	slow     map[*conn]bool // were behind with reading when they were last looked at
 	slowGrew bool           // one of slow was sent more in this round
-	touched  []*conn        // have staged output or answered requests in this round
+	filling  batch          // takes what is applied
+	flying   batch          // is being synced, empty if none is
+	syncing  bool           // the syncer has work whose landing was not taken in
+	crowded  bool           // clients wanted something during the last sync
 	records  int            // since the last snapshot
 	bytes    int64          // since the last snapshot
 	index    uint64         // of the last record in the log
+	overlaps int            // batches that were filled during a sync
+	durable  uint64         // index of the last record that was synced
 	saving   *saving        // the snapshot that is being made, nil if none
 	lost     bool           // the tree has changes that are not on disk, and the server ends
 	figures
@@ -95,6 +111,8 @@ func New(opts Options) (*Server, error) {
 		done:      make(chan struct{}),
 		listing:   make(chan struct{}, 1),
 		drained:   make(chan struct{}),
+		syncs:     make(chan struct{}, 1),
+		synced:    make(chan landing, 1),
 		listeners: make(map[net.Listener]bool),
 		live:      make(map[*conn]bool),
 		perIP:     make(map[netip.Addr]int),
@@ -109,6 +127,10 @@ func New(opts Options) (*Server, error) {
 	s.loop.recovery = s.elapsed()
 	s.noteIdle()
 	s.publish()
+	if s.loop.log != nil {
+		s.handlers.Add(1)
+		go s.syncer()
+	}
 	// The loop ends when stop is closed, by Shutdown, Close or a failure of
 	// the storage; done tells of it.
 	go s.run()
@@ -146,6 +168,9 @@ func (s *Server) wakeLoop() {
 	case s.wake <- struct{}{}:
 	default:
 	}
+	if p := s.poll.Load(); p != nil {
+		p.wake()
+	}
 }
 
 // ask runs f between two batches, when all it can see is durable, and returns
@@ -159,6 +184,13 @@ func (s *Server) ask(f func()) bool {
 	case <-s.done:
 		return false
 	}
+}
+
+// hasReady reports whether there are connections for the loop to look at.
+func (s *Server) hasReady() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.ready) > 0
 }
 
 // call has f run between two batches, unless the server ends before.

@@ -28,8 +28,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	for _, c := range conns {
 		// The reader ends; the loop answers what it has read, and then
 		// closes the connection.
-		c.nc.SetReadDeadline(past)
+		c.stopReading()
 	}
+	s.call(s.stopPolling)
 	select {
 	case <-s.drained:
 		s.end(nil, true)
@@ -41,6 +42,16 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	<-s.done
 	s.handlers.Wait()
 	return nil
+}
+
+// stopReading ends the reading of a connection that has a goroutine for it.
+func (c *conn) stopReading() {
+	c.mu.Lock()
+	nc := c.nc
+	c.mu.Unlock()
+	if nc != nil {
+		nc.SetReadDeadline(past)
+	}
 }
 
 // Close ends the server at once: connections are cut, what was not yet
@@ -75,6 +86,7 @@ func (s *Server) end(err error, graceful bool) {
 	listeners, conns := s.everything()
 	s.mu.Unlock()
 	close(s.stop)
+	s.wakeLoop()
 	for _, ln := range listeners {
 		ln.Close()
 	}

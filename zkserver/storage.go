@@ -82,7 +82,7 @@ func (s *Server) openLog() error {
 		return fmt.Errorf("zkserver: cannot recover from %s: %w; restore the directory from a copy, or move it away to start empty",
 			s.opts.DataDir, err)
 	}
-	s.loop.log, s.loop.index = log, found.LastIndex
+	s.loop.log, s.loop.index, s.loop.durable = log, found.LastIndex, found.LastIndex
 	s.reportRecovery(found)
 	return nil
 }
@@ -119,40 +119,28 @@ func (s *Server) reportRecovery(found *wal.Recovered) {
 		"records", s.loop.records, "zxid", fmt.Sprintf("%#x", s.loop.tree.Zxid()), "took", s.elapsed().Round(time.Millisecond))
 }
 
-// commit makes the round's records durable: one write and one sync for all of
-// them.
-func (s *Server) commit() error {
-	records := s.loop.out.Records
+// record appends the round's records to the log, for the next sync.
+func (s *Server) record() error {
+	l := &s.loop
+	records := l.out.Records
 	if len(records) == 0 {
 		return nil
 	}
-	if s.loop.tree.ReadOnly() {
+	if l.tree.ReadOnly() {
 		return errReadOnlyWrote
 	}
-	if s.loop.log != nil {
-		if err := s.appendSync(records); err != nil {
-			return err
+	if l.log != nil {
+		for _, rec := range records {
+			index, err := l.log.Append(rec)
+			if err != nil {
+				return err
+			}
+			l.index, l.filling.index = index, index
+			l.records++
+			l.bytes += int64(len(rec))
 		}
 	}
 	clear(records)
-	s.loop.out.Records = records[:0]
+	l.out.Records = records[:0]
 	return nil
-}
-
-func (s *Server) appendSync(records [][]byte) error {
-	for _, rec := range records {
-		index, err := s.loop.log.Append(rec)
-		if err != nil {
-			return err
-		}
-		s.loop.index = index
-		s.loop.records++
-		s.loop.bytes += int64(len(rec))
-	}
-	began := s.elapsed()
-	err := s.loop.log.Sync()
-	if now := s.elapsed(); err == nil {
-		s.loop.fsync.add(now-began, now)
-	}
-	return err
 }

@@ -19,6 +19,10 @@ import (
 // options want it so, the server ends.
 func (s *Server) loseStorage(cause error) {
 	l := &s.loop
+	if l.syncing {
+		l.syncing = false
+		<-s.synced // whatever came of it, nobody will hear of it
+	}
 	err := fmt.Errorf("%w in %s, nothing more is acknowledged: %w", ErrStorage, s.opts.DataDir, cause)
 	if s.storageError() != nil {
 		// It ends already, or a read-only tree did what it must not.
@@ -66,16 +70,11 @@ func (s *Server) cutAll() {
 	_, conns := s.everything()
 	s.mu.Unlock()
 	for _, c := range conns {
-		c.ended, c.staged = true, nil
+		c.ended = true
 		c.abort(net.ErrClosed)
 	}
-	for _, c := range l.touched {
-		c.touched, c.staged = false, nil
-	}
-	clear(l.touched)
-	l.touched = l.touched[:0]
-	clear(l.pending)
-	l.pending = l.pending[:0]
+	s.drop(&l.filling)
+	s.drop(&l.flying)
 	l.out.Reset()
 }
 

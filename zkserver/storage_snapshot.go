@@ -39,7 +39,7 @@ func (s *Server) maybeSnapshot() {
 	l.records, l.bytes = 0, 0
 	sv := &saving{cancel: make(chan struct{}), done: make(chan struct{})}
 	l.saving = sv
-	index, log := l.index, l.log
+	index, log := l.durable, l.log
 	s.handlers.Add(1)
 	go func() {
 		defer s.handlers.Done()
@@ -134,7 +134,7 @@ func (s *Server) snapshotLive(log *wal.Log, cancel <-chan struct{}) error {
 // encodeLive is the state after the last record that is durable; nil if there is
 // something in the tree beyond that.
 func (s *Server) encodeLive() []byte {
-	if len(s.loop.out.Records) > 0 || s.loop.tree.ReadOnly() {
+	if l := &s.loop; len(l.out.Records) > 0 || l.durable < l.index || l.lost || l.tree.ReadOnly() {
 		return nil
 	}
 	return s.loop.tree.AppendSnapshot(nil)
@@ -217,6 +217,7 @@ func (s *Server) closeStorage() {
 	if l.log == nil {
 		return
 	}
+	close(s.syncs)
 	records := l.records
 	if l.saving != nil {
 		records = max(records, 1)

@@ -70,11 +70,9 @@ type figures struct {
 	reads, updates    timing
 	fsync, snapshots  timing
 	recovery          time.Duration // of New
-	pending           []pending
 }
 
-// pending is a request that was applied in this round and is answered at its
-// end.
+// pending is a request that was applied and is answered with its batch.
 type pending struct {
 	conn   *conn
 	at     time.Duration // when it was read
@@ -96,7 +94,7 @@ func (s *Server) countRequest(c *conn, frame []byte, p pending, greeting bool) {
 	l := &s.loop
 	l.traffic.received++
 	l.bytesIn += int64(len(frame)) + 4
-	l.pending = append(l.pending, p)
+	l.filling.pending = append(l.filling.pending, p)
 	c.counts.received++
 	if greeting {
 		c.counts.lastXid, c.counts.lastOp = 0, wire.OpCreateSession
@@ -109,11 +107,11 @@ func (s *Server) countRequest(c *conn, frame []byte, p pending, greeting bool) {
 	}
 }
 
-// countAnswers times the requests of a round once their answers may leave.
-func (s *Server) countAnswers() {
+// countAnswers times the requests of a batch once their answers may leave.
+func (s *Server) countAnswers(b *batch) {
 	l, now := &s.loop, s.elapsed()
-	for i := range l.pending {
-		p := &l.pending[i]
+	for i := range b.pending {
+		p := &b.pending[i]
 		d := now - p.at
 		l.traffic.latency.add(d)
 		p.conn.counts.latency.add(d)
@@ -123,8 +121,6 @@ func (s *Server) countAnswers() {
 			l.reads.add(d, now)
 		}
 	}
-	clear(l.pending) // a connection that has ended must not be kept by them
-	l.pending = l.pending[:0]
 }
 
 // countSend counts a reply or an event: a length, then an xid and a zxid.

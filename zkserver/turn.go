@@ -22,29 +22,33 @@ func (c *conn) takeInput() {
 	c.mu.Unlock()
 }
 
-// deliver hands what was staged to the writer, and room for as many requests
-// as were answered to the reader.
+// deliver hands what is held to the writer, and room for as many requests as
+// were answered to the reader.
 func (c *conn) deliver() {
-	sent := len(c.staged) > 0
-	if sent || c.ended {
-		c.send(c.staged, c.ended)
-		if c.staged = c.staged[:0]; cap(c.staged) > keepBuffer {
-			c.staged = nil
-		}
+	o := &c.held
+	sent := len(o.frames) > 0
+	if sent || o.end {
+		c.send(o.frames, o.end)
 	}
 	if sent {
 		c.srv.noteBacklog(c, c.backlog())
 	}
-	if c.answered == 0 {
-		return
+	if o.answered > 0 {
+		c.giveBack(o.answered, o.answeredBytes)
+		c.mu.Lock()
+		c.waiting -= o.answered
+		c.room.Signal()
+		c.mu.Unlock()
 	}
-	c.giveBack(c.answered, c.answeredBytes)
-	c.mu.Lock()
-	c.waiting -= c.answered
-	c.room.Signal()
-	c.mu.Unlock()
-	c.answered, c.answeredBytes = 0, 0
+	o.reset()
 }
+
+// laden reports whether c has as much output waiting for a sync as it may have
+// before more of its requests are applied.
+func (c *conn) laden() bool { return len(c.staged.frames)+len(c.held.frames) >= parkBytes }
+
+// stuck reports whether c has to wait for its answers to leave.
+func (c *conn) stuck() bool { return c.laden() || c.polled != nil && c.polled.choked }
 
 // outlook reports whether c has more input to be taken now, or has come to
 // its end. If neither, whoever changes that will enqueue c: the reader with
@@ -52,7 +56,7 @@ func (c *conn) deliver() {
 func (c *conn) outlook() (more, end bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	left := c.next < len(c.work.frames) || len(c.in.frames) > 0
+	left := c.leftOver()
 	if !left || c.ended {
 		return false, c.readDone
 	}
@@ -64,7 +68,16 @@ func (c *conn) outlook() (more, end bool) {
 func (c *conn) hasInput() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.next < len(c.work.frames) || len(c.in.frames) > 0
+	return c.leftOver()
+}
+
+// leftOver is hasInput for a caller that holds c.mu.
+func (c *conn) leftOver() bool {
+	if c.next < len(c.work.frames) || len(c.in.frames) > 0 {
+		return true
+	}
+	p := c.polled
+	return p != nil && (p.readable || c.srv.whole(p.partial))
 }
 
 // backlogged reports whether c waits for its writer: then more input, of
@@ -83,7 +96,7 @@ func (s *Server) greet(c *conn, frame []byte) {
 	req.Decode(r)
 	// As in Java, what stands behind the record is passed over.
 	if err := r.Err(); err != nil {
-		c.ended = true
+		c.ended, c.staged.end = true, true
 		c.fail(fmt.Errorf("zkserver: bad connect request: %w", err))
 		return
 	}

@@ -45,7 +45,7 @@ func (s *Server) open() []*conn {
 func (s *Server) view(c *conn) connView {
 	wall := func(d int64) int64 { return s.start.UnixMilli() + d }
 	v := connView{
-		remote: remoteName(c.nc), state: 1, queued: c.outstanding(), counts: c.counts,
+		remote: remoteName(c.remote), state: 1, queued: c.outstanding(), counts: c.counts,
 		since: c.since, est: wall(c.since.Milliseconds()), resp: wall(c.counts.responded.Milliseconds()),
 	}
 	if c.asking() {
@@ -75,7 +75,7 @@ func (v *connView) details() string {
 }
 
 // remoteName is the peer as Java writes an address.
-func remoteName(nc net.Conn) string { return "/" + nc.RemoteAddr().String() }
+func remoteName(peer net.Addr) string { return "/" + peer.String() }
 
 // outstanding counts the requests that were read and not yet answered, for the
 // loop.

@@ -85,6 +85,10 @@ func (c *conn) wrote(n int) {
 // connection. It never blocks. A client that has let more than MaxUnread bytes
 // pile up is cut off: replies are bounded by its requests, but events are not.
 func (c *conn) send(b []byte, last bool) {
+	if c.polled != nil {
+		c.srv.sendPolled(c, b, last)
+		return
+	}
 	// Most of the time there is room in the socket. To wake a writer for it
 	// would cost more than to write.
 	if !last && c.sock != nil {

@@ -350,6 +350,13 @@ func (l *Log) Stats() Stats {
 	return s
 }
 
+// Durable is the index of the last record synced, 0 if none.
+func (l *Log) Durable() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.durable
+}
+
 // Err is the sticky error: nil while the log takes records.
 func (l *Log) Err() error {
 	l.mu.Lock()
