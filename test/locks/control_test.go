@@ -86,13 +86,17 @@ func (p *pinger) told() bool {
 // returns two hold, if the pinger still does.
 func succeed(ctx context.Context, client *zk.Client, path string) error {
 	for {
-		_, there, gone, err := client.ExistsW(ctx, path)
-		if err != nil {
+		stat, there, gone, err := client.ExistsW(ctx, path)
+		switch {
+		case errors.Is(err, zk.ErrConnectionLost): // servers that change their leader let clients go
+			continue
+		case err != nil:
 			return err
-		}
-		if !there {
+		case there && stat.EphemeralOwner == client.SessionID():
+			return nil
+		case !there:
 			_, _, err := client.Create(ctx, path, nil, nil, zk.ModeEphemeral)
-			if errors.Is(err, zk.ErrNodeExists) {
+			if errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrConnectionLost) {
 				continue
 			}
 			return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -60,7 +61,7 @@ func (d *dynasty) keep(t *testing.T, ctx context.Context, i int) {
 	for k := range d.cluster.Nodes {
 		servers += "," + d.cluster.Nodes[(i+k)%len(d.cluster.Nodes)].Addr()
 	}
-	opts := &zklock.Options{SessionTimeout: leaderTimeout}
+	opts := &zklock.Options{SessionTimeout: leaderTimeout, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)).With("client", i)}
 	holder, waiter := dial(t, ctx, servers[1:], opts), dial(t, ctx, servers[1:], opts)
 	path := fmt.Sprintf("dynasty/%d", i)
 	hold, err := holder.Mutex(path).Acquire(ctx)
@@ -86,6 +87,9 @@ func (d *dynasty) kill(t *testing.T, ctx context.Context) {
 	leader, err := d.cluster.WaitLeader(ctx)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for i, h := range d.holds {
+		t.Logf("hold %d has %v left", i, h.hold.Remaining())
 	}
 	killed := time.Now()
 	leader.Kill()
