@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"os/signal"
 	"regexp"
 	"sync"
 	"syscall"
@@ -63,7 +64,13 @@ func terminal(ts *testscript.TestScript, neg bool, args []string) {
 		cmd.Env = append(cmd.Env, key+"="+ts.Getenv(key))
 	}
 	cmd.Env = append(cmd.Env, "TERM=dumb", "PS1=ready> ", "HISTFILE=/dev/null")
+	// What a shell ignores from its start its jobs do, too, and whoever runs these
+	// tests in the background may have ^C and ^\ ignored. What is caught is not
+	// inherited.
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, syscall.SIGINT, syscall.SIGQUIT)
 	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: 100})
+	signal.Stop(caught)
 	ts.Check(err)
 	out := &screen{}
 	read := make(chan struct{})

@@ -128,9 +128,12 @@ func (t *Trial) awaitQueue(ctx context.Context) error {
 	lock := t.host.locks.Mutex(fmt.Sprintf("trial-%d", t.Number))
 	var failed error
 	err := poll(ctx, func() bool {
-		select {
-		case <-t.record.NewStarted:
+		if t.over() {
 			return true
+		}
+		select {
+		case <-t.new.proc.Done(): // it has lost its place by itself: another comes later
+			return t.holder.Session != 0
 		default:
 		}
 		entries, err := lock.Inspect(ctx)

@@ -70,9 +70,17 @@ func (m *member) run(began int64) error {
 	if _, err := msg.Send(conn); err != nil {
 		return err
 	}
-	if err := m.bear(); err != nil {
+	children, err := m.bear()
+	if err != nil {
 		return err
 	}
+	// A command that ends by itself may leave children behind; this one does not.
+	defer func() {
+		for _, c := range children {
+			_ = c.Process.Kill() // one that has ended is fine
+			_ = c.Wait()
+		}
+	}()
 	again := time.NewTicker(every)
 	defer again.Stop()
 	for n := 0; m.writes == 0 || n < m.writes; n++ {
@@ -86,7 +94,7 @@ func (m *member) run(began int64) error {
 }
 
 // bear starts the children, who end only by a signal or with the resource.
-func (m *member) bear() error {
+func (m *member) bear() (children []*exec.Cmd, err error) {
 	var attrs []*syscall.SysProcAttr
 	switch m.children {
 	case inGroup:
@@ -100,9 +108,9 @@ func (m *member) bear() error {
 		c.SysProcAttr = attr
 		c.Stdout, c.Stderr = os.Stdout, os.Stderr
 		if err := c.Start(); err != nil {
-			return err
+			return children, err
 		}
-		go func() { _ = c.Wait() }() // ends with the child; how it ended is the resource's to see
+		children = append(children, c)
 	}
-	return nil
+	return children, nil
 }

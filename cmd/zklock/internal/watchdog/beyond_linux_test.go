@@ -113,8 +113,17 @@ func until(t *testing.T, what string, is func() bool) {
 // what guards its command.
 func TestGoesByItsOwnName(t *testing.T) {
 	g := start(t, newVictim(t))
+	comm := fmt.Sprintf("/proc/%d/comm", g.proc.Pid)
+	// From the very beginning.
+	self, err := os.ReadFile("/proc/self/comm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if name, err := os.ReadFile(comm); err != nil || string(name) == string(self) {
+		t.Errorf("the new watchdog is called %q, %v, as the program", name, err)
+	}
 	empty(t, g)
-	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", g.proc.Pid))
+	name, err := os.ReadFile(comm)
 	if err != nil || strings.TrimSpace(string(name)) != procName || len(procName) > 15 {
 		t.Errorf("the watchdog is called %q, %v, want %s", name, err, procName)
 	}

@@ -32,7 +32,8 @@ func Start(exe string) (*Guard, error) {
 	if err != nil {
 		return nil, fmt.Errorf("no pipe for the watchdog: %w", err)
 	}
-	cmd := exec.Command(exe, Argument)
+	cmd := exec.Command(program(exe))
+	cmd.Args = []string{exe, Argument}
 	cmd.Stdin = r
 	cmd.Dir = "/"
 	cmd.Env = []string{}

@@ -21,6 +21,7 @@ import (
 func Main() int {
 	inherit.Close()
 	rename()
+	hurry()
 	// Whoever ends the wrapper by name must not end what guards its command.
 	signal.Ignore(unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGPIPE)
 	if err := unix.SetNonblock(0, true); err != nil {

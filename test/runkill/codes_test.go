@@ -1,0 +1,125 @@
+package runkill
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock/zktest"
+)
+
+// TestCodesInSilence: which exit codes and words a run has whose servers fall
+// silent before it holds. What is wrong with the command line or the command is
+// found out before any of them is asked.
+func TestCodesInSilence(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	host := embedded(t)
+	silent := zktest.NewProxy(t, "tcp", host.Addr)
+	silent.Partition()
+	refusing := zktest.NewProxy(t, "tcp", host.Addr)
+	refusing.Refuse(true)
+	plain := filepath.Join(r.dir, "plain")
+	if err := newCommand("touch", nil, plain).Run(); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name string
+		args []string
+		code int
+		out  string // the outcome
+		says string
+	}{
+		{"silence", []string{"--servers", silent.Addr(), "--connect-timeout", "300ms", "demo", "--", "true"}, 125, "failed", "no server answered within 300ms"},
+		{"silence, and a time to wait", []string{"--servers", silent.Addr(), "-w", "300ms", "demo", "--", "true"}, 125, "failed", "no server answered within 300ms"},
+		{"silence, and no time to wait", []string{"--servers", silent.Addr(), "-n", "--connect-timeout", "300ms", "demo", "--", "true"}, 125, "failed", "no server answered within 300ms"},
+		{"refusal", []string{"--servers", refusing.Addr(), "--connect-timeout", "300ms", "demo", "--", "true"}, 125, "failed", "no server answered within 300ms"},
+		{"no such command", []string{"--servers", silent.Addr(), "demo", "--", "no-such-command"}, 127, "not-found", "command not found"},
+		{"no permission", []string{"--servers", silent.Addr(), "demo", "--", plain}, 126, "not-executable", "no permission"},
+		{"a directory", []string{"--servers", silent.Addr(), "demo", "--", r.dir}, 126, "not-executable", "it is a directory"},
+		{"no name", []string{"--servers", silent.Addr(), "a//b", "--", "true"}, 2, "usage", "it has an empty level"},
+		{"a grace that is too long", []string{"--servers", silent.Addr(), "--session-timeout", "2s", "--kill-after", "1s", "demo", "--", "true"}, 2, "usage", "raise the session timeout"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w, err := startWrapper(filepath.Join(t.TempDir(), "w"), r.zklock, r.env, append([]string{"run", "--status-fd", "3"}, test.args...)...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer w.proc.Kill()
+			code, status, says := w.exit(), w.text(".status"), w.text(".err")
+			if code != test.code || !strings.Contains(status, `"outcome":"`+test.out+`"`) || !strings.Contains(status, `"acquired":false`) || !strings.Contains(says, test.says) {
+				t.Errorf("exit code %d, want %d; status %s; it says: %s", code, test.code, status, says)
+			}
+		})
+	}
+}
+
+// TestSilenceWhileWaiting: the servers fall silent while a run waits: it says so no
+// later than its time to wait is over, and runs nothing.
+func TestSilenceWhileWaiting(t *testing.T) {
+	t.Parallel()
+	r, host := newRig(t), embedded(t)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	lock := host.locks.Mutex("demo")
+	hold, err := lock.Acquire(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := zktest.NewProxy(t, "tcp", host.Addr)
+	ran := filepath.Join(r.dir, "ran")
+	w, err := startWrapper(filepath.Join(r.dir, "w"), r.zklock, r.env,
+		"run", "--servers", proxy.Addr(), "--session-timeout", "2s", "--status-fd", "3", "-w", "8s", "demo", "--", "touch", ran)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.proc.Kill()
+	err = poll(ctx, func() bool {
+		entries, err := lock.Inspect(ctx)
+		return err == nil && len(entries) == 2
+	})
+	if err != nil {
+		t.Fatalf("the wrapper does not wait: %v: %s", err, w.text(".err"))
+	}
+	proxy.Partition()
+	if err := hold.Release(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if code, status := w.exit(), w.text(".status"); code != 124 || !strings.Contains(status, `"outcome":"not-acquired"`) {
+		t.Errorf("exit code %d, status %s; it says: %s", code, status, w.text(".err"))
+	}
+	if err := newCommand("test", nil, "-e", ran).Run(); err == nil {
+		t.Error("its command ran")
+	}
+	// The lock is free for others once the silent one's session is over.
+	hold, err = lock.Acquire(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := hold.Release(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWatchdogEndsInTime: a wrapper that is stopped and goes on says what became
+// of its command: ended for the lock's sake, not by a signal from somewhere.
+func TestWatchdogEndsInTime(t *testing.T) {
+	t.Parallel()
+	var f *Fault
+	for _, g := range Faults() {
+		if g.Name == "wrapper stopped" {
+			f = g
+		}
+	}
+	began := time.Now()
+	trial, o := one(t, f)
+	if len(o.Violations) > 0 {
+		t.Error(o.Violations)
+	}
+	if status := trial.old.text(".status"); !strings.Contains(status, `"outcome":"lost","exit":120`) || !strings.Contains(status, `"signal":9`) {
+		t.Errorf("the status is %s", status)
+	}
+	t.Logf("margin %v, in %v", o.Margins, time.Since(began))
+}
