@@ -152,6 +152,37 @@ func strangerFails(t *testing.T, srv *zktest.Server, user string, h *zklock.Hold
 	}
 }
 
+// TestClosedZnodeOfOpenEntries: where the lock's znode is the team's alone and the
+// entries are open, as the command makes them, strangers can't find any.
+func TestClosedZnodeOfOpenEntries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		if _, _, err := operator(t, srv, "team").Create(t.Context(), "/closed", nil, zk.CreatorACL(), zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+		h := acquire(t, dialAs(t, srv, "team", nil).Mutex("/closed"))
+		if _, err := dialAs(t, srv, "team", nil).Mutex("/closed").TryAcquire(t.Context()); !errors.Is(err, zklock.ErrLocked) {
+			t.Errorf("a colleague: %v", err)
+		}
+		eve, l := operator(t, srv, "eve"), dialAs(t, srv, "eve", nil).Mutex("/closed")
+		for what, do := range map[string]func() error{
+			"list":    func() error { _, _, err := eve.Children(t.Context(), "/closed"); return err },
+			"delete":  func() error { return eve.Delete(t.Context(), h.Node(), -1) },
+			"acquire": func() error { _, err := l.TryAcquire(t.Context()); return err },
+			"inspect": func() error { _, err := l.Inspect(t.Context()); return err },
+			"revoke":  func() error { _, err := l.Revoke(t.Context()); return err },
+		} {
+			if err := do(); !errors.Is(err, zk.ErrNoAuth) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		time.Sleep(timeout)
+		if err := h.Err(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestQueueingIsNoBreaking: whoever may create and not delete can stand in the queue,
 // which holds others up, and can't be granted beside the holder or end his hold.
 func TestQueueingIsNoBreaking(t *testing.T) {
