@@ -62,7 +62,12 @@ func (s *settings) target(ctx context.Context) (*target, error) {
 	if t.first.conn, err = t.dialer.DialContext(ctx, "", ""); err != nil {
 		return nil, err
 	}
-	t.servers = "unix:" + place.Socket()
+	socket := place.Socket()
+	if socket == "" { // there was one just now: the file cannot be read, for want of descriptors say
+		_ = t.first.take().Close()
+		return nil, fmt.Errorf("%w (in %s): its socket's path cannot be read", local.ErrUnavailable, place.Dir)
+	}
+	t.servers = "unix:" + socket
 	return t, nil
 }
 
