@@ -37,6 +37,7 @@ type attempt struct {
 type write struct {
 	call
 	token int64
+	place int64 // in the resource's order; 0 if it did not tell
 }
 
 // call is an operation on a hold.
@@ -271,7 +272,7 @@ func (g *gathering) write(a *attempt, e Event) {
 	case e.Kind == Invoke && last == nil && a.release.invoked == never:
 		a.writes = append(a.writes, write{call: call{invoked: e.At, returned: never}, token: e.Token})
 	case e.Kind != Invoke && last != nil && last.token == e.Token:
-		last.outcome, last.returned = e.Kind, e.At
+		last.outcome, last.returned, last.place = e.Kind, e.At, e.Place
 	default:
 		g.problem("attempt %d: the write's %q came out of turn", a.id, e.Kind)
 	}

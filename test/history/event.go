@@ -88,9 +88,12 @@ type Event struct {
 	Session int64 `json:"session,omitempty"`
 	// Until is the hold's deadline as it was at At, on the same clock: what it
 	// promises to hold for if the servers are not heard of again.
-	Until  int64  `json:"until,omitempty"`
-	Locked bool   `json:"locked,omitempty"`
-	Err    string `json:"err,omitempty"`
+	Until  int64 `json:"until,omitempty"`
+	Locked bool  `json:"locked,omitempty"`
+	// Place is the place of a Write that was OK in the order in which the resource
+	// acted, from 1 on; 0 if the resource does not tell.
+	Place int64  `json:"place,omitempty"`
+	Err   string `json:"err,omitempty"`
 }
 
 // History is all that was written down in a run.

@@ -20,7 +20,7 @@ func TestRecordTo(t *testing.T) {
 
 	killed := a.Acquire("c1", false, x)
 	killed.Granted(5, 1, hour)
-	killed.Writing(5)(true, nil)
+	killed.Writing(5)(1, nil)
 	o.Killing("c1")
 	if err := killed.Held(func() error { return nil }, hour); err != nil { // a last breath
 		t.Error(err)
@@ -29,7 +29,7 @@ func TestRecordTo(t *testing.T) {
 	o.Meddle(x)(nil)
 	o.Meddle(x)(errors.New("perhaps"))
 	next.Granted(6, 2, hour)
-	next.Writing(6)(false, errors.New("the line is dead"))
+	next.Writing(6)(0, errors.New("the line is dead"))
 	o.Healed()
 	next.Releasing()(OK, nil)
 	for _, r := range []*Recorder{a, b, o} {

@@ -31,7 +31,8 @@ type move struct {
 	owner  string // the client
 	claims []Claim
 	token  int64
-	// loose says that the hold may be over already: then the move is in vain.
+	// loose says that the hold may be over already: then the move is in vain. Not
+	// so its end, which would else be tried in vain everywhere.
 	loose bool
 }
 
@@ -39,57 +40,102 @@ type move struct {
 //
 // What failed is left out, since it changed nothing. An acquire of unknown
 // outcome stays: if it took the lock, it may have let go of it at any time since,
-// so that it constrains nothing, and no model may refuse it.
+// so that it constrains nothing, and no model may refuse it. It stands behind all
+// others, where it costs the search nothing.
 func operations(attempts []*attempt) []porcupine.Operation {
-	var ops []porcupine.Operation
-	clients := map[string]int{}
-	groups := map[int][]*attempt{}
+	list := &listing{clients: map[string]int{}, groups: map[int][]*attempt{}}
 	for _, a := range attempts {
-		if _, known := clients[a.client]; !known {
-			clients[a.client] = len(clients)
+		if _, known := list.clients[a.client]; !known {
+			list.clients[a.client] = len(list.clients)
 		}
-		groups[a.outer] = append(groups[a.outer], a)
+		if a.granted() {
+			list.groups[a.outer] = append(list.groups[a.outer], a)
+		}
 	}
 	for _, a := range attempts {
-		loose := slices.ContainsFunc(groups[a.outer], (*attempt).loose)
-		add := func(kind moveKind, from, to int64, token int64) {
-			m := move{kind: kind, hold: a.outer, owner: a.client, claims: a.claims, token: token, loose: loose}
-			ops = append(ops, porcupine.Operation{ClientId: clients[a.client], Input: m, Call: from, Return: to})
-		}
+		group := list.groups[a.outer]
 		switch {
 		case a.outcome == Fail:
-			continue
 		case !a.granted():
-			add(maybe, a.invoked, never, 0)
-			continue
-		case a.outer != a.id:
-			add(reenter, a.invoked, a.returned, a.token)
+			list.add(a, maybe, never-1, never)
+		case slices.ContainsFunc(group, (*attempt).loose):
+			if a.outer == a.id {
+				list.fragile(a, group)
+			}
 		default:
-			add(take, a.invoked, a.returned, a.token)
+			list.lasting(a)
 		}
-		// So may a downgrade, and after the hold's end it is in vain: never, that is.
-		if a.down.outcome == OK {
-			add(lower, a.down.invoked, a.down.returned, a.token)
-		} else if a.down.outcome != Fail && a.down.invoked != never {
-			add(lower, a.down.invoked, never, a.token)
-		}
-		// A release that is not confirmed may be done at any time after its call.
+	}
+	return list.ops
+}
+
+// listing is the operations as they are found.
+type listing struct {
+	ops     []porcupine.Operation
+	clients map[string]int
+	groups  map[int][]*attempt // the granted attempts of each hold, by the outer one
+	loose   bool               // of what is added
+}
+
+func (l *listing) add(a *attempt, kind moveKind, from, to int64) {
+	m := move{kind: kind, hold: a.outer, owner: a.client, claims: a.claims, token: a.token, loose: l.loose}
+	l.ops = append(l.ops, porcupine.Operation{ClientId: l.clients[a.client], Input: m, Call: from, Return: to})
+}
+
+// lasting adds what became of a hold, or of one level of it, that nothing ended
+// but its releases.
+func (l *listing) lasting(a *attempt) {
+	l.loose = false
+	if a.outer != a.id {
+		l.add(a, reenter, a.invoked, a.returned)
+	} else {
+		l.add(a, take, a.invoked, a.returned)
+	}
+	l.lowering(a)
+	// A release that is not confirmed may be done at any time after its call.
+	if a.release.invoked != never && a.release.outcome != Fail {
 		ended := a.release.returned
 		if a.release.outcome != OK {
 			ended = never
 		}
-		alone := len(groups[a.outer]) == 1
-		if a.release.invoked != never && !(loose && alone) && a.release.outcome != Fail {
-			add(give, a.release.invoked, ended, a.token)
-		}
-		if loose && alone {
-			// Whoever ended it, it is over when the release has said so.
-			add(end, earliest(groups[a.id]), ended, a.token)
-		} else if loose && a.outer == a.id {
-			add(end, earliest(groups[a.id]), never, a.token)
-		}
+		l.add(a, give, a.release.invoked, ended)
 	}
-	return ops
+}
+
+// fragile adds what became of a hold that may have ended by itself: its end is
+// pending from the last moment at which any of its levels is certain to have been
+// held. Whoever ended it, it is over when the last release has said so.
+func (l *listing) fragile(a *attempt, group []*attempt) {
+	l.loose = false
+	l.add(a, take, a.invoked, a.returned)
+	ended := int64(0)
+	for _, level := range group {
+		if level.release.outcome != OK {
+			ended = never
+			break
+		}
+		ended = max(ended, level.release.returned)
+	}
+	l.add(a, end, earliest(group), ended)
+	// What is done to it may come too late.
+	l.loose = true
+	for _, level := range group {
+		if level != a {
+			l.add(level, reenter, level.invoked, level.returned)
+		}
+		l.lowering(level)
+	}
+}
+
+// lowering adds the downgrade, if there was one; one of unknown outcome is done at
+// some time, and after the hold's end in vain.
+func (l *listing) lowering(a *attempt) {
+	switch {
+	case a.down.outcome == OK:
+		l.add(a, lower, a.down.invoked, a.down.returned)
+	case a.down.outcome != Fail && a.down.invoked != never:
+		l.add(a, lower, a.down.invoked, never)
+	}
 }
 
 // earliest is the first moment at which a hold may have ended by itself: the

@@ -182,15 +182,16 @@ func (a *Attempt) Held(err func() error, remaining func() time.Duration) error {
 func (a *Attempt) Lost(err error) { a.add(Event{Kind: Fail, Op: Look, Err: err.Error()}) }
 
 // Writing is about to ask the resource, with the hold's token. The returned
-// function is told whether the resource acted, or why nobody knows.
-func (a *Attempt) Writing(token int64) func(took bool, err error) {
+// function is told at which place in the resource's order it acted, 0 if it
+// refused, or why nobody knows.
+func (a *Attempt) Writing(token int64) func(place int64, err error) {
 	a.add(Event{Kind: Invoke, Op: Write, Token: token})
-	return func(took bool, err error) {
+	return func(place int64, err error) {
 		e := Event{Kind: Fail, Op: Write, Token: token}
 		if err != nil {
 			e.Kind, e.Err = Info, err.Error()
-		} else if took {
-			e.Kind = OK
+		} else if place > 0 {
+			e.Kind, e.Place = OK, place
 		}
 		a.add(e)
 	}

@@ -21,7 +21,7 @@ import (
 //	1 lower, lowered | lowered? | refused
 //	9 expire 1, expired | expired?   the end of session 1
 //	1 killed               client c1 was killed
-//	1 write 7, wrote 7 | denied 7 | wrote? 7   it asks the resource
+//	1 write 7, wrote 7 | denied 7 | wrote? 7   it asks the resource, which may tell its place: wrote 7 2
 //	9 meddle, meddled | meddled?     an operator takes something of /x away; paths after "on"
 //	1 heal                 the last fault is over
 func story(t testing.TB, text string) *History {
@@ -99,7 +99,7 @@ func tell(words []string) (Event, error) {
 	case "got":
 		e.Token, e.Session = int64(number()), int64(id)
 	case "write", "wrote", "denied", "wrote?":
-		e.Token = int64(number())
+		e.Token, e.Place = int64(number()), int64(number())
 	case "again":
 		e.Outer = number()
 	case "expire", "expired", "expired?":
