@@ -19,10 +19,11 @@ type Others struct {
 type usage struct {
 	all  time.Duration // processors times time
 	busy time.Duration // user, nice, system and steal of all
-	own  time.Duration // of the pids
+	own  time.Duration // of the pids, and of our children that have ended
 }
 
-// Watch begins to measure; pids and this process are not others.
+// Watch begins to measure. Not others are this process, pids, and children that
+// are started from here on and have been waited for before Share.
 func Watch(pids ...int) (*Others, error) {
 	o := &Others{pids: append([]int{os.Getpid()}, pids...)}
 	var err error
@@ -63,7 +64,9 @@ func (o *Others) usage() (usage, error) {
 		}
 		u.own += t
 	}
-	return u, nil
+	ended, err := childrenTime()
+	u.own += ended
+	return u, err
 }
 
 // parseMachine reads the first line of /proc/stat: user, nice, system, idle,

@@ -27,23 +27,42 @@ func CPUTime(pid int) (time.Duration, error) {
 	return parseCPUTime(string(text))
 }
 
-// parseCPUTime takes utime and stime, fields 14 and 15, from a line of
-// /proc/PID/stat. The name in front is in parentheses and may hold anything.
-func parseCPUTime(line string) (time.Duration, error) {
+// childrenTime is the processor time of this process's children that have ended
+// and were waited for, with that of theirs.
+func childrenTime() (time.Duration, error) {
+	text, err := os.ReadFile("/proc/self/stat")
+	if err != nil {
+		return 0, fmt.Errorf("proc: %w", err)
+	}
+	return parseTimes(string(text), childrenField)
+}
+
+// Where the line of /proc/PID/stat has user and system time behind the name, of a
+// process (fields 14 and 15) and of its children (16 and 17).
+const (
+	ownField      = 11
+	childrenField = 13
+)
+
+// parseCPUTime takes a process's own times.
+func parseCPUTime(line string) (time.Duration, error) { return parseTimes(line, ownField) }
+
+// parseTimes adds two fields of /proc/PID/stat, counted behind the name in front,
+// which is in parentheses and may hold anything.
+func parseTimes(line string, first int) (sum time.Duration, err error) {
 	end := strings.LastIndexByte(line, ')')
 	fields := strings.Fields(line[end+1:])
-	if end < 0 || len(fields) < 13 {
+	if end < 0 || len(fields) < first+2 {
 		return 0, fmt.Errorf("%w: stat %.60q", ErrFormat, line)
 	}
-	user, err := strconv.ParseInt(fields[11], 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("%w: stat: %w", ErrFormat, err)
+	for _, f := range fields[first : first+2] {
+		n, err := strconv.ParseInt(f, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("%w: stat: %w", ErrFormat, err)
+		}
+		sum += time.Duration(n) * tick
 	}
-	system, err := strconv.ParseInt(fields[12], 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("%w: stat: %w", ErrFormat, err)
-	}
-	return time.Duration(user+system) * tick, nil
+	return sum, nil
 }
 
 // RSS is the memory of a process that is resident, in bytes.

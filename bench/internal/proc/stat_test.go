@@ -3,6 +3,7 @@ package proc
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"testing"
 	"time"
 )
@@ -18,6 +19,24 @@ func TestParseCPUTime(t *testing.T) {
 		if _, err := parseCPUTime(bad); !errors.Is(err, ErrFormat) {
 			t.Errorf("%q: %v, want ErrFormat", bad, err)
 		}
+	}
+}
+
+// TestEndedChildrenAreNoOthers has a child work: its time counts once it has ended,
+// whoever it was unknown to when the watch began.
+func TestEndedChildrenAreNoOthers(t *testing.T) {
+	o, err := Watch()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done")
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	end, err := o.usage()
+	worked := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	if own := end.own - o.begin.own; err != nil || worked < 2*tick || own < worked-2*tick {
+		t.Errorf("our own time grew by %v, %v; a child worked for %v", own, err, worked)
 	}
 }
 
