@@ -119,19 +119,19 @@ func work(o *Orders) error {
 	for _, p := range parties {
 		errs = append(errs, p.close())
 	}
-	if left := leftover(before); left > 0 {
+	if left := leftover(before, leakWait); left > 0 {
 		stacks := make([]byte, 1<<20)
 		errs = append(errs, fmt.Errorf("storm: %d goroutines are left\n%s", left, stacks[:runtime.Stack(stacks, true)]))
 	}
 	return errors.Join(errs...)
 }
 
-// leftover waits for the goroutines to be as few as before, and returns how many
-// are too many.
-func leftover(before int) int {
+// leftover waits for the goroutines to be as few as before, for so long at most, and
+// returns how many are too many.
+func leftover(before int, wait time.Duration) int {
 	again := time.NewTicker(5 * time.Millisecond)
 	defer again.Stop()
-	for end := time.Now().Add(leakWait); ; <-again.C {
+	for end := time.Now().Add(wait); ; <-again.C {
 		if n := runtime.NumGoroutine() - before; n <= 0 || time.Now().After(end) {
 			return max(n, 0)
 		}
