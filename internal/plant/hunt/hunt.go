@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -165,13 +166,18 @@ func controls(all []trap) []trap {
 		var tests []string
 		seen := map[string]bool{}
 		for _, t := range all {
-			// A part of a test can't stand in an alternative: the whole test then.
-			test, _, _ := strings.Cut(t.test, "/")
-			if t.layer == l.name && !seen[test] {
-				seen[test] = true
-				tests = append(tests, test)
+			if t.layer == l.name && !seen[t.test] {
+				seen[t.test] = true
+				tests = append(tests, t.test)
 			}
 		}
+		for i := range tests {
+			// A part of a test can't stand in an alternative: the whole test then.
+			if len(tests) > 1 {
+				tests[i], _, _ = strings.Cut(tests[i], "/")
+			}
+		}
+		tests = slices.Compact(slices.Sorted(slices.Values(tests)))
 		if len(tests) > 0 {
 			list = append(list, trap{layer: l.name, rule: "no bug: the control", test: strings.Join(tests, "|")})
 		}

@@ -186,13 +186,13 @@ func TestPattern(t *testing.T) {
 func TestControls(t *testing.T) {
 	list := controls([]trap{
 		{bug: "a", layer: "tree", test: "TestA"}, {bug: "b", layer: "tree", test: "TestB/part"},
-		{bug: "c", layer: "tree", test: "TestA"}, {bug: "d", layer: "session", test: "TestC"},
+		{bug: "c", layer: "tree", test: "TestA"}, {bug: "d", layer: "session", test: "TestC/part"},
 	})
 	var got []string
 	for _, c := range list {
 		got = append(got, c.layer+" "+c.test+string(c.bug))
 	}
-	if want := []string{"session TestC", "tree TestA|TestB"}; !slices.Equal(got, want) {
+	if want := []string{"session TestC/part", "tree TestA|TestB"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
