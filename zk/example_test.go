@@ -23,7 +23,7 @@ func Example() {
 	}
 	defer srv.Close()
 
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	c, err := zk.Dial(ctx, "localhost:2181", &zk.Options{DialContext: srv.DialContext})
 	if err != nil {
@@ -56,7 +56,7 @@ func ExampleClient_Go() {
 		return
 	}
 	defer srv.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	c, err := zk.Dial(ctx, "localhost", &zk.Options{DialContext: srv.DialContext})
 	if err != nil {

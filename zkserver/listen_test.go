@@ -126,7 +126,7 @@ func TestAcceptIsTriedAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nc.SetDeadline(time.Now().Add(10 * time.Second))
+	nc.SetDeadline(time.Now().Add(time.Minute))
 	c := over(t, nc)
 	c.handshake(wire.ConnectRequest{Timeout: 10_000})
 }

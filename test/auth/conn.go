@@ -16,7 +16,7 @@ import (
 )
 
 // patience is how long a server may take for one answer.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // conn is a bare connection with a session: no client in between that could
 // hide a difference.

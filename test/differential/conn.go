@@ -18,7 +18,7 @@ type conn struct {
 }
 
 // patience is how long a server may take for anything before it counts as silent.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // errSilent says that a server neither answered nor closed the connection.
 var errSilent = errors.New("differential: no answer")

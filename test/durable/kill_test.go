@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 const sessionTimeout = 8 * time.Second
 
 // limit bounds each round.
-const limit = 30 * time.Second
+const limit = 2 * time.Minute
 
 // rig is a server on a unix socket, with clients that stay over its restarts.
 type rig struct {

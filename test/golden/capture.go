@@ -20,7 +20,7 @@ import (
 var ErrClient = errors.New("golden: the Java client failed")
 
 // pingTimeout bounds the wait for a ping, which comes within two seconds.
-const pingTimeout = 30 * time.Second
+const pingTimeout = 2 * time.Minute
 
 // Capture compiles the Java client's source file into dir, runs it against the
 // fresh server at addr, and returns the recorded frames by file name without

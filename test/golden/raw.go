@@ -8,7 +8,7 @@ import (
 )
 
 // rawTimeout bounds all raw steps together.
-const rawTimeout = 30 * time.Second
+const rawTimeout = 2 * time.Minute
 
 // rawStep is a frame that the Java client never sends.
 type rawStep struct {

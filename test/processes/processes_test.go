@@ -117,7 +117,7 @@ func TestPausedHolder(t *testing.T) {
 	s := newStorm(t, Target{Proxies: proxies(t, addr), Direct: addr, Timeout: time.Second}, t.TempDir(), 1)
 	l := s.spawn(func(o *Orders) { o.Goroutines, o.PauseSelf = 1, true })
 	s.workers = append(s.workers, l)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for held := false; !held; {
 		if !rest(ctx, 10*time.Millisecond) {
@@ -195,7 +195,7 @@ func weather(t *testing.T, target Target) {
 // others, and what had to wait is granted.
 func calm(t *testing.T, target Target) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	c, err := zklock.Dial(ctx, target.Direct, &zklock.Options{SessionTimeout: target.Timeout})
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// fourLetterTimeout bounds one exchange, for a paused server accepts the
+// fourLetterTimeout bounds one exchange, as a server that is paused accepts the
 // connection and says nothing.
-const fourLetterTimeout = 2 * time.Second
+const fourLetterTimeout = time.Minute
 
 // maxFourLetter bounds an answer; "mntr" and "dump" of a large server stay
 // far below.

@@ -28,6 +28,10 @@ const startTimeout = 90 * time.Second
 // stopTimeout bounds how long threads take to stop once they were told.
 const stopTimeout = 10 * time.Second
 
+// modeTimeout bounds how long a server may take to tell its role. Who looks for a
+// leader asks again and again, with a paused server among those who are asked.
+const modeTimeout = 5 * time.Second
+
 // pollInterval is how often a starting server is asked.
 const pollInterval = 50 * time.Millisecond
 
@@ -231,6 +235,8 @@ func (n *Node) Restart(ctx context.Context) error {
 // Mode asks the server for its role: "standalone", "leader" or "follower". A
 // server that is up without a quorum gives [ErrNotServing].
 func (n *Node) Mode(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, modeTimeout)
+	defer cancel()
 	answer, err := FourLetter(ctx, n.addr, "srvr")
 	if err != nil {
 		return "", err

@@ -16,7 +16,7 @@ import (
 )
 
 // patience bounds what a test waits for.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // TestMain lets the test's binary be the process that becomes the command.
 func TestMain(m *testing.M) {

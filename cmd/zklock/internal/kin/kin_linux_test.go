@@ -15,7 +15,7 @@ import (
 )
 
 // patience bounds what a test waits for.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // family runs a script in a process group of its own and reads the n process ids
 // that it writes, a line each.

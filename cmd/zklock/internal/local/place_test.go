@@ -14,7 +14,7 @@ import (
 )
 
 // patience bounds what a test waits for.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // running is a server in this process.
 type running struct {

@@ -15,7 +15,7 @@ import (
 )
 
 // patience bounds what a test waits for.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // TestMain lets the test's binary be the watchdog.
 func TestMain(m *testing.M) {
