@@ -134,6 +134,12 @@ func (g *gathering) meddled() {
 			}
 		}
 	}
+	// What is entered again is no more certain than what it is entered under.
+	for _, a := range g.attempts {
+		if outer := g.byID[a.outer]; outer != nil {
+			a.limit = min(a.limit, outer.limit)
+		}
+	}
 }
 
 // touch reports whether two lists of claims have a path in common.

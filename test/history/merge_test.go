@@ -85,6 +85,7 @@ func TestMeddled(t *testing.T) {
 		{"perhaps later", `9 meddle; 9 meddled?; 1 call; 1 got 5 until 900; 2 call; 2 got 6; 1 lost; 2 release; 2 released`, true},
 		{"on another path", `1 call; 1 got 5 until 900; 9 meddle on /y; 9 meddled; 2 call; 2 got 6; 1 lost; 2 release; 2 released`, false},
 		{"before it", `1 call; 1 got 5 until 900; 2 call; 2 got 6; 9 meddle; 9 meddled; 1 lost; 2 release; 2 released`, false},
+		{"entered again before anybody noticed", `1 call; 9 meddle; 1 got 5 until 900; 9 meddled; 3 again 1; 3 got 5; 2 call; 2 got 6; 3 release; 3 released; 1 release; 1 released; 2 release; 2 released`, true},
 		{"not lost, by its own word", `1 call; 1 got 5 until 900; 9 meddle; 9 meddled; 1 release; 1 released; 2 call; 2 got 6; 2 release; 2 released`, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {

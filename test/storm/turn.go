@@ -127,10 +127,10 @@ func (t *turn) lowers() bool {
 func (t *turn) linger(h *zklock.Hold) {
 	idle := t.Idle
 	if idle == 0 {
-		idle = 2 * time.Millisecond
+		idle = time.Millisecond
 	}
-	if t.rng.IntN(100) == 0 {
-		idle = t.Timeout / 4
+	if t.rng.IntN(200) == 0 {
+		idle = t.Timeout / 8
 	}
 	timer := time.NewTimer(time.Duration(1 + t.rng.Int64N(int64(idle))))
 	defer timer.Stop()

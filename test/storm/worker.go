@@ -40,7 +40,7 @@ type Orders struct {
 	// Impostor has everybody lock something of their own, and say that it is the
 	// same.
 	Impostor bool
-	// Idle is for how long a holder does nothing, at the most. 0 means 2 ms.
+	// Idle is for how long a holder does nothing, at the most. 0 means 1 ms.
 	Idle time.Duration
 }
 
