@@ -1,0 +1,168 @@
+/*
+ * sync: heartbeats that a leader answers alone.
+ *
+ * A client is connected to the leader, which may be cut off from its follower. The
+ * follower, with others, elects another leader once it has heard nothing for
+ * SILENCE, and that one gives every session a fresh timeout, from then. The old one
+ * looks for its quorum once a tick, and leaves its clients when it has had no
+ * answer for SILENCE, by a count of ticks that stands still while its process does,
+ * or when its follower has hung up. Until then it answers pings and sync by itself.
+ * Writes it answers when the follower has acknowledged them.
+ *
+ * The rule: of three syncs a, b, c, with b sent more than a tick after a was
+ * answered and c after b was answered, the answer to c proves that the session was
+ * alive when a was sent, as long as no leader is ever stopped (and then only cut
+ * off both ways). More than a tick is what the rule of the model deadline asks for in
+ * a session of at least four ticks.
+ *
+ * What must hold: no moment that is proven lies behind the election of another
+ * leader, for that one ends the session a timeout after its election at the
+ * earliest.
+ *
+ * bounds: three requests, 18 eighths of a tick (with a leader that is stopped 12
+ * quarters, with writes 10 halves), SILENCE of a tick, one election; clocks of one
+ * rate. Leader and follower answer each other at once: an election takes longer than
+ * that. A request is at the leader as soon as it was sent: one that takes longer
+ * proves less. What happens within one unit of time may happen in any order.
+ * code: internal/queue/heartbeat.go (cheap, syncs, sync),
+ * internal/queue/deadline.go (Heard).
+ *
+ * sound WRITES: three writes, and the leader may be stopped
+ * sound ONE_WRITE: one write on the leader's own connection, and the leader may be stopped
+ * broken STOPPED, assertion: the leader may be stopped
+ * broken SHORT, assertion: a session of two ticks, so that a and b are only half a tick apart
+ * broken ONE, assertion: one sync proves its own sending
+ * broken TWO, assertion: a proof of b, not of a
+ * reach PROVEN: three syncs prove something
+ * reach DEPOSED: the old leader answers something after the other was elected
+ * reach CARRIED: and it may be a write that was acknowledged before
+ */
+#if defined(WRITES) || defined(ONE_WRITE) || defined(CARRIED)
+#define TICK 2
+#define TIME 10
+#elif defined(STOPPED)
+#define TICK 4
+#define TIME 12
+#else
+#define TICK 8
+#define TIME 18
+#endif
+#define LOOK TICK    /* between two looks of the leader for its quorum */
+#define SILENCE TICK /* after which leader and follower give each other up */
+#ifdef SHORT
+#define GAP (TICK / 2)
+#else
+#define GAP TICK
+#endif
+
+byte now;
+bool cut;        /* leader and follower, for good */
+bool stopped;    /* the old leader's process */
+bool resumed;    /* it was, and goes on */
+bool down;       /* it has left its clients */
+byte unheard;    /* for how long the follower has heard nothing */
+byte unanswered; /* for how long the leader has, by its own count */
+byte looked;     /* how long ago it looked for its quorum, by the same */
+bool elected;    /* there is another leader */
+byte election;   /* since when */
+
+byte asked;      /* how many requests were sent */
+byte answered;   /* how many were answered */
+bool kept;       /* the follower has acknowledged the write under way */
+byte sent[4];    /* of a, b and c, which are 1, 2, 3 */
+byte received;   /* of the last answer */
+bool apart;      /* b was sent long enough after a's answer */
+
+#if defined(WRITES) || defined(ONE_WRITE) || defined(CARRIED)
+#define QUORUM true
+#else
+#define QUORUM false
+#endif
+#if defined(WRITES) || defined(ONE_WRITE) || defined(CARRIED) || defined(STOPPED)
+#define STOPS true
+#else
+#define STOPS false
+#endif
+
+/* prove: the client takes it that its session was alive at that moment. */
+inline prove(moment) {
+	assert(!elected || (moment) <= election)
+}
+
+/* read: the client reads an answer. */
+inline read() {
+	answered++;
+	received = now;
+#if defined(DEPOSED) || defined(CARRIED)
+	assert(!elected || now == election);
+#elif defined(ONE) || defined(ONE_WRITE)
+	prove(sent[answered]);
+#elif defined(TWO)
+	if :: answered == 3 && apart -> prove(sent[2]) :: else fi;
+#else
+	if
+	:: answered == 3 && apart ->
+		prove(sent[1]);
+#ifdef PROVEN
+		assert(sent[1] == 0)
+#endif
+	:: else
+	fi;
+#endif
+}
+
+/* Time goes by. The leader pings if it can, and is late with no look. */
+active proctype Clock() {
+end:	do
+	:: atomic { now < TIME && answered < 3 && !down && (stopped || looked < LOOK) ->
+		now++;
+		if
+		:: stopped -> unheard = (unheard < SILENCE -> unheard + 1 : SILENCE)
+		:: !stopped && !cut && !elected -> looked++; unheard = 0; unanswered = 0
+		:: else ->
+			looked++;
+			unheard = (unheard < SILENCE -> unheard + 1 : SILENCE);
+			unanswered = (unanswered <= SILENCE -> unanswered + 1 : unanswered)
+		fi }
+	od
+}
+
+active proctype Fault() {
+end:	do
+	:: atomic { !cut && answered < 3 -> cut = true }
+	:: atomic { STOPS && !stopped && !resumed && !down && answered < 3 -> stopped = true }
+	:: atomic { stopped -> stopped = false; resumed = true }
+	od
+}
+
+active proctype Follower() {
+end:	do
+	:: atomic { QUORUM && asked > answered && !kept && !cut && !elected && !stopped -> kept = true }
+	:: atomic { unheard >= SILENCE && !elected && !down -> elected = true; election = now }
+	od
+}
+
+active proctype Leader() {
+end:	do
+	/* A request comes in. */
+	:: atomic { !stopped && !down && asked == answered && asked < 3 && (asked == 0 || now > received) ->
+		asked++;
+		sent[asked] = now;
+		if
+		:: asked == 2 -> apart = now > received + GAP
+		:: else
+		fi;
+		if
+		:: !QUORUM -> read()
+		:: else
+		fi }
+	:: atomic { !stopped && !down && kept -> kept = false; read() }
+	/* It looks for its quorum. */
+	:: atomic { !stopped && !down && looked > 0 ->
+		looked = 0;
+		if
+		:: unanswered > SILENCE || elected && !cut -> down = true
+		:: else
+		fi }
+	od
+}
