@@ -159,6 +159,15 @@ func (s *storm) random(n int64) uint64 {
 	return uint64(s.rng.Int64N(n))
 }
 
+// enough reports whether a storm of this length has shown something: the resource
+// saw holders often enough, and there were faults of many kinds.
+func (s *storm) enough(d time.Duration) bool {
+	seconds := int(d / time.Second)
+	took, refused := s.fence.Counts()
+	faults, kinds := s.total()
+	return int(took+refused) >= 4*seconds && faults >= seconds && kinds >= min(seconds, 6)
+}
+
 // span is a random duration between two parts of the session timeout.
 func (s *storm) span(from, to float64) time.Duration {
 	part := from + (to-from)*float64(s.random(1000))/1000
@@ -171,15 +180,17 @@ func (s *storm) count(fault string) {
 	s.faults[fault]++
 }
 
-// rage starts the workers and does harm for this long. When it returns no fault
-// lasts any more, and all workers run.
+// rage starts the workers and does harm for this long, and on where the machine is
+// so busy that too little was done by then. When it returns no fault lasts any more,
+// and all workers run.
 func (s *storm) rage(ctx context.Context, d time.Duration) {
 	s.tb.Helper()
 	for range workerCount {
 		s.workers = append(s.workers, s.spawn(nil))
 	}
-	ctx, cancel := context.WithTimeout(ctx, d)
+	ctx, cancel := context.WithTimeout(ctx, 10*d+time.Minute)
 	defer cancel()
+	begun := time.Now()
 	if s.target.Crash != nil {
 		s.wg.Go(func() { s.crashes(ctx) }) // ends with ctx, and the crash under way
 	}
@@ -188,7 +199,11 @@ func (s *storm) rage(ctx context.Context, d time.Duration) {
 			s.killAny, s.killHolder, s.pauseAny, s.pauseHolder, s.pauseHolder, s.drop, s.drop, s.cut, s.halfOpen, s.blackhole, s.oneWay, s.slow,
 		}
 		kinds[s.random(int64(len(kinds)))]()
+		if time.Since(begun) >= d && s.enough(d) {
+			break
+		}
 	}
+	cancel()
 	s.wg.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()

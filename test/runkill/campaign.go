@@ -68,15 +68,19 @@ type Campaign struct {
 // longest is the longest session timeout of a trial.
 const longest = 3 * time.Second
 
-// newTrial is the next trial of a fault, with the next variant.
-func (c *Campaign) newTrial(h *Host, f *Fault) *Trial {
+// most is the longest session that a server with these ticks gives.
+const most = 20 * tick
+
+// newTrial is the next trial of a fault, with the next variant. Where the machine
+// has had no time for it before, its sessions last longer.
+func (c *Campaign) newTrial(h *Host, f *Fault, before int) *Trial {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.numbers++
 	variants := Variants()
 	t := &Trial{
 		Number: c.numbers, Fault: f, Variant: variants[(uint64(c.numbers)+c.seed)%uint64(len(variants))],
-		Timeout: []time.Duration{2 * time.Second, longest}[c.rng.IntN(2)],
+		Timeout: min([]time.Duration{2 * time.Second, longest}[c.rng.IntN(2)]<<min(before, 3), most),
 		rig:     c.rig, host: h, rng: rand.New(rand.NewPCG(c.rng.Uint64(), c.rng.Uint64())),
 		proxy: zktest.NewProxy(c.tb, "tcp", h.Addr),
 	}
@@ -117,8 +121,8 @@ func (c *Campaign) Run(ctx context.Context) {
 			slots <- struct{}{}
 			all.Go(func() { // ends with its trials
 				defer func() { <-slots }()
-				c.until(func() bool {
-					t := c.newTrial(host, f)
+				c.until(func(before int) bool {
+					t := c.newTrial(host, f, before)
 					return c.note(t, t.Run(ctx, t.own()))
 				})
 			})
@@ -132,9 +136,9 @@ func (c *Campaign) Run(ctx context.Context) {
 const attempts = 5
 
 // until makes trials until one was struck by its fault.
-func (c *Campaign) until(struck func() bool) {
-	for range attempts {
-		if struck() {
+func (c *Campaign) until(struck func(before int) bool) {
+	for before := range attempts {
+		if struck(before) {
 			return
 		}
 	}
@@ -148,18 +152,25 @@ const batchSize = 4
 func (c *Campaign) batches(ctx context.Context, faults []*ServerFault, each int) {
 	host := c.make(c.tb)
 	for _, f := range faults {
-		for left, tries := each, 0; left > 0 && tries < attempts*each; tries++ {
-			left -= c.batch(ctx, host, f, min(left, batchSize))
+		missed := 0
+		for left := each; left > 0 && missed < attempts; {
+			n := min(left, batchSize)
+			struck := c.batch(ctx, host, f, n, missed)
+			left -= struck
+			if struck < n {
+				missed++
+			}
 		}
 	}
 }
 
 // batch has one fault befall n trials once all of them are prepared, and returns
 // how many were struck.
-func (c *Campaign) batch(ctx context.Context, host *Host, f *ServerFault, n int) int {
+func (c *Campaign) batch(ctx context.Context, host *Host, f *ServerFault, n, before int) int {
 	var all, prepared sync.WaitGroup
 	var hit atomic.Int64
 	struck := make(chan struct{})
+	last := time.Duration(0) // the longest session
 	prepared.Add(n)
 	for range n {
 		t := c.newTrial(host, &Fault{Name: f.Name, Exit: exitLost, Silent: true, Strike: func(ctx context.Context, _ *Trial) error {
@@ -169,7 +180,8 @@ func (c *Campaign) batch(ctx context.Context, host *Host, f *ServerFault, n int)
 			case <-ctx.Done():
 				return ctx.Err()
 			}
-		}})
+		}}, before)
+		last = max(last, t.Timeout)
 		steps := t.own()
 		steps.Prepared = prepared.Done
 		all.Go(func() { // ends with the trial
@@ -184,7 +196,7 @@ func (c *Campaign) batch(ctx context.Context, host *Host, f *ServerFault, n int)
 	if err == nil {
 		// Past every deadline, by up to as much again.
 		c.mu.Lock()
-		away := time.Duration(float64(longest) * (1.1 + c.rng.Float64()))
+		away := time.Duration(float64(last) * (1.1 + c.rng.Float64()))
 		c.mu.Unlock()
 		rest(ctx, away)
 		err = f.Heal(ctx, host)

@@ -77,7 +77,7 @@ var errIn = errors.New("on purpose")
 func TestNoOutcomeIsTold(t *testing.T) {
 	t.Parallel()
 	c := &Campaign{tb: t, rig: newRig(t), rng: rand.New(rand.NewPCG(1, 1))}
-	trial := c.newTrial(embedded(t), Faults()[0])
+	trial := c.newTrial(embedded(t), Faults()[0], 0)
 	o := trial.Run(t.Context(), Steps{Strike: func(context.Context) error { return errIn }})
 	if !errors.Is(o.Unknown, errIn) {
 		t.Errorf("a strike that failed gives %+v", o)

@@ -55,7 +55,7 @@ func campaign(t *testing.T, make maker) {
 func one(t *testing.T, f *Fault) (*Trial, Outcome) {
 	t.Helper()
 	c := &Campaign{tb: t, rig: newRig(t), rng: rand.New(rand.NewPCG(1, 1))}
-	trial := c.newTrial(embedded(t), f)
+	trial := c.newTrial(embedded(t), f, 0)
 	trial.Delay, trial.Variant = 0, Variants()[1]
 	steps := trial.own()
 	heal := steps.Heal

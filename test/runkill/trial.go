@@ -329,10 +329,11 @@ func (t *Trial) exits(unprovoked bool) []string {
 	if !t.Fault.Silent || unprovoked {
 		return found
 	}
-	// The servers' silence is told of before the command is told to end.
-	warned := strings.Index(said, "no answer from the servers")
+	// It says that it is the servers' silence, whether it sees that in time to ask the
+	// command to end, or so late that the lock is lost.
+	silent := strings.Contains(said, "no answer from the servers") || strings.Contains(said, "no quorum answered in time")
 	ending := strings.Index(said, "ing the command")
-	add(warned < 0 || ending < 0, "the old wrapper does not say why it ends the command:\n%s", said)
+	add(!silent || ending < 0, "the old wrapper does not say why it ends the command:\n%s", said)
 	add(strings.LastIndex(said, "still held") > ending, "the old wrapper says that the lock is held after it ended the command:\n%s", said)
 	return found
 }
