@@ -11,7 +11,11 @@ import (
 
 // send puts one of the core's requests on the wire, and its answer into the core.
 func (c *Client) send(r queue.Request) {
-	c.zk.GoIn(r.Session, c.operation(r), func(res zk.Result) {
+	op := c.operation(r)
+	if r.Join {
+		op = zk.JoinOp(op)
+	}
+	c.zk.GoIn(r.Session, op, func(res zk.Result) {
 		c.step(func(core *queue.Core, now time.Duration) { core.Reply(now, reply(r, res)) })
 	})
 }
@@ -153,6 +157,8 @@ func code(err error) queue.Code {
 		return queue.NotApplied
 	case zk.Applied(err) == zk.AppliedUnknown:
 		return queue.Unknown
+	case errors.Is(err, zk.ErrRolledBack):
+		return queue.Undone
 	case errors.Is(err, zk.ErrConnectionLost):
 		return queue.NotApplied
 	}

@@ -108,6 +108,25 @@ func MultiOp(ops ...Op) Op {
 	return m
 }
 
+// JoinOp lets op share a request with others of the same moment that permit it
+// too. It is for many goroutines on one client, whose requests a server would
+// otherwise carry out one by one; a request that is alone is sent at once and as it
+// is. Creates and deletes, and multis of them, are joined into one multi, and
+// listings without a watch into one multi that reads; other operations ignore it.
+//
+// It changes three things. A create that was joined has in its Stat only what is
+// known without asking: no times. If another one of those it was joined with
+// fails, it is not done, and fails with [ErrRolledBack], which [Applied] says; it
+// has to be made again then, without JoinOp. And it may go ahead of listings that
+// were asked for before it, though not of those which it would change.
+//
+// No two creates of one parent are ever joined: each has a zxid that no other
+// child of that parent has.
+func JoinOp(op Op) Op {
+	op.op.Join = true
+	return op
+}
+
 // check reports what is wrong with an operation before it is sent.
 func (o *Op) check() error {
 	if o.mixed {

@@ -44,6 +44,10 @@ type Request struct {
 	Watch     bool
 	Container bool
 	Call      uint64 // whose operations Guard carries
+	// Join permits to send it in one transaction with others of the same moment, of
+	// which no two make znodes below one parent. Where another of them fails, so
+	// that it is not done, the answer is Undone.
+	Join bool
 }
 
 // Code is how a request ended.
@@ -56,6 +60,7 @@ const (
 	NodeExists         // the znode is there already
 	Unimplemented      // the server does not know the operation
 	NotApplied         // surely not applied, may be tried again: never sent, throttled, moved
+	Undone             // surely not applied, through the fault of another it was joined with
 	Unknown            // sent, and the connection was lost before the answer: perhaps applied
 	SessionOver        // the session ended
 	Refused            // a permanent error, which Err tells

@@ -1,5 +1,7 @@
 package session
 
+import "github.com/zklock/zklock/internal/wire"
+
 // Call is one request on its way. Whoever submits it fills Op, leaves it alone
 // until the core gives it back in a notice, and may then use it again.
 type Call struct {
@@ -9,6 +11,8 @@ type Call struct {
 	Done func()
 
 	state      callState
+	joins      bool    // it may be joined, or is what was joined
+	members    []*Call // of a batch: the calls that were joined to it
 	xid        int32
 	prev, next *Call
 }
@@ -35,6 +39,7 @@ func (c *Call) Reset() {
 type callList struct {
 	first, last *Call
 	n           int
+	plain       int // how many of them can't be joined
 }
 
 // push appends c.
@@ -47,6 +52,9 @@ func (l *callList) push(c *Call) {
 	}
 	l.last = c
 	l.n++
+	if !c.joins {
+		l.plain++
+	}
 }
 
 // pop removes and returns the first call, nil if there is none.
@@ -72,4 +80,17 @@ func (l *callList) remove(c *Call) {
 	}
 	c.prev, c.next = nil, nil
 	l.n--
+	if !c.joins {
+		l.plain--
+	}
+}
+
+// has reports whether a call with this code is in the list.
+func (l *callList) has(code wire.OpCode) bool {
+	for c := l.first; c != nil; c = c.next {
+		if c.Op.Code == code {
+			return true
+		}
+	}
+	return false
 }

@@ -115,7 +115,9 @@ func (c *Core) lose(err error, now time.Duration) {
 	if plant.Is(plant.LostIsNotDone) {
 		lost = No
 	}
+	c.apart = c.pending.has(wire.OpMultiRead)
 	c.failAll(&c.pending, ErrConnectionLost, lost)
+	c.joining = 0
 	if wasUp {
 		c.tellState(Disconnected, err)
 		if c.madeReadOnly {

@@ -29,6 +29,9 @@ type Config struct {
 	// MaxRequest is the longest frame body to send, in bytes. 0 means
 	// wire.DefaultMaxFrame.
 	MaxRequest int
+	// JoinWindow is how many requests with calls that permit joining may be
+	// unanswered before others of that kind are kept back. 0 means 8.
+	JoinWindow int
 	Auth       []Auth
 	// SASL, if not nil, is who every connection authenticates as.
 	SASL *SASL
@@ -95,6 +98,14 @@ type Core struct {
 
 	queue   callList // not encoded, all of the present session
 	pending callList // encoded, in the order of the wire
+	joiner  joiner
+	joining int    // how many in pending are, or could have been, joined
+	joined  uint64 // counts the calls that were
+	// noMultiRead: a server did not know the request by which listings are joined.
+	noMultiRead bool
+	// apart: none are joined on this connection, as the one before ended without
+	// the answer to such a request. It may have been too long.
+	apart bool
 	// out are the bytes for the present connection that the driver has not
 	// taken: encoded requests, and those without a call, such as pings.
 	out     []byte
@@ -114,6 +125,9 @@ func New(cfg Config, now time.Duration) *Core {
 	cfg.Timeout = max(cfg.Timeout, time.Millisecond)
 	if cfg.MaxRequest <= 0 {
 		cfg.MaxRequest = wire.DefaultMaxFrame
+	}
+	if cfg.JoinWindow <= 0 {
+		cfg.JoinWindow = joinWindow
 	}
 	c := &Core{cfg: cfg, dialAt: now, lastRecv: now}
 	if !cfg.KeepOrder {
@@ -181,6 +195,7 @@ func (c *Core) Submit(call *Call, epoch uint64) {
 		c.submitAuth(call)
 	default:
 		call.state = queued
+		call.joins = c.joins(&call.Op) != notJoined
 		c.queue.push(call)
 	}
 }
@@ -209,16 +224,14 @@ const writeChunk = 64 << 10
 
 // HasOutput reports whether TakeOutput would return any bytes.
 func (c *Core) HasOutput() bool {
-	return len(c.out) > 0 || c.phase == connected && c.queue.first != nil
+	return len(c.out) > 0 || c.sendable()
 }
 
 // TakeOutput encodes calls that wait and returns the bytes to write next on the
 // connection Live; spare becomes the room for the bytes after them.
 func (c *Core) TakeOutput(spare []byte, now time.Duration) []byte {
-	if c.phase == connected {
-		for c.queue.first != nil && len(c.out) < writeChunk {
-			c.send(c.queue.pop(), now)
-		}
+	for len(c.out) < writeChunk && c.sendable() {
+		c.sendNext(now)
 	}
 	out := c.out
 	c.out = spare[:0]
@@ -235,6 +248,9 @@ func (c *Core) send(call *Call, now time.Duration) {
 	call.Result.Sent, call.Result.Conn = now, c.conn
 	c.out = appendRequest(c.out, call.xid, &call.Op)
 	c.pending.push(call)
+	if call.joins {
+		c.joining++
+	}
 }
 
 // nextXid numbers the next request.
@@ -282,7 +298,10 @@ func (c *Core) finish(s State, err error) {
 // failAll fails the calls of a list in order.
 func (c *Core) failAll(l *callList, fault error, applied Outcome) {
 	for call := l.pop(); call != nil; call = l.pop() {
-		if call != &c.closeCall {
+		switch {
+		case len(call.members) > 0:
+			c.failBatch(call, fault, applied)
+		case call != &c.closeCall:
 			c.failCall(call, fault, applied)
 		}
 	}

@@ -113,6 +113,13 @@ func (c *Core) answer(h wire.ReplyHeader, now time.Duration) error {
 	// watches set again relative to it would tell of old changes.
 	c.lastZxid = max(c.lastZxid, h.Zxid)
 	c.pending.remove(call)
+	if call.joins {
+		c.joining--
+	}
+	if len(call.members) > 0 {
+		c.joinedAnswer(call)
+		return nil
+	}
 	if call == &c.closeCall {
 		c.finish(Closed, closeRefusal(res.Code))
 		return nil

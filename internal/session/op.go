@@ -22,6 +22,9 @@ type Op struct {
 	Lasting wire.AddWatchMode
 	// Scheme and Data are the credentials of OpAuth.
 	Scheme string
+	// Join permits to send a create2, a delete or a getChildren2 without a watch
+	// together with others. It is ignored elsewhere.
+	Join bool
 	// Sub are the operations of OpMulti or OpMultiRead. A create among them
 	// has the code OpCreate.
 	Sub []Op

@@ -22,6 +22,9 @@ type Config struct {
 	Ordered bool
 	// Patient has nobody give up: no tries, no contexts that end.
 	Patient bool
+	// JoinWindow is how many requests a client lets go before it keeps others back,
+	// to join them.
+	JoinWindow int
 	// Alone says that there is one actor whose process never ends, so that a lock
 	// is never another's.
 	Alone bool
@@ -107,6 +110,7 @@ func draw(seed uint64) (c Config, by int) {
 	}
 	by = r.IntN(5)
 	c.Syncs = r.IntN(4) == 0
+	c.JoinWindow = 1 + r.IntN(4)
 	return c, by
 }
 

@@ -57,6 +57,7 @@ func (c *client) submit(r queue.Request) {
 // send makes a request.
 func (c *client) send(r queue.Request, done func(q queue.Reply)) {
 	call := &session.Call{Op: c.operation(r)}
+	call.Op.Join = r.Join
 	call.Done = func() { done(reply(r, &call.Result)) }
 	c.sess.Submit(call, c.epoch)
 }
@@ -67,7 +68,10 @@ func (c *client) replied(r queue.Request, q queue.Reply) {
 		return
 	}
 	c.trace("gets %d: code %d made %v czxid %#x owner %#x data %q children %v failed %d", q.ID, q.Code, q.Made, q.Czxid, q.Owner, q.Data, q.Children, q.Failed)
-	if q.Code == queue.OK {
+	switch q.Code {
+	case queue.Undone:
+		c.world.Stats.Undone++
+	case queue.OK:
 		c.made = append(c.made, q.Made...)
 	}
 	c.input(func(core *queue.Core) { core.Reply(c.now, q) })
@@ -307,8 +311,11 @@ func code(res *session.Result) queue.Code {
 	case wire.ErrThrottled, wire.ErrSessionMoved, wire.ErrNotReadOnly:
 		return queue.NotApplied
 	}
-	if res.Applied == session.Unknown {
+	switch {
+	case res.Applied == session.Unknown:
 		return queue.Unknown
+	case res.Code == wire.ErrRuntimeInconsistency:
+		return queue.Undone
 	}
 	return queue.Refused
 }
