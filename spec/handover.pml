@@ -3,13 +3,16 @@
  *
  * A session has several entries in one queue, others have theirs between them.
  * The session keeps a list for each of its waiters of who is ahead. When it
- * releases a hold it strikes that entry from the lists of its later entries at
- * once, and with it all that had to be gone for the hold to be granted; the
- * delete goes out behind. Each of the later entries is then granted if the
- * blocking function over what remains on its list says so, and its own entry is
- * not known to be gone. A cancelled entry is struck out too, but by its name
- * only: nothing follows from it for those ahead of it. A hold that is downgraded
- * is replaced by the reader's entry on the lists.
+ * gives an entry up it strikes that from the lists of its later entries at once;
+ * the delete goes out behind. If the entry was granted as a writer, all that was
+ * ahead of it goes with it, as it was gone when it was granted. Each of the later
+ * entries is then granted if the blocking function over what remains on its list
+ * says so, and its own entry is not known to be gone. Neither a cancelled waiter
+ * nor a reader proves anything of who is ahead of it: of a reader, the writers
+ * ahead are gone, but may have left readers with the same numbers.
+ *
+ * A waiter does not watch its own session's entry for its end: it is told. That
+ * goes for the end by somebody else as well, once the session knows of it.
  *
  * What must hold: nobody holds beside a hold that it must not share with, and
  * nobody passes a live entry ahead that it must not share with, be it a hold or a
@@ -18,15 +21,17 @@
  *
  * bounds: 4 entries, made in order before all else, each the session's or of
  * another client, reader or writer, as it likes; an operator may delete one of
- * the session's waiters. Others, and the session where no hand-over does it,
- * learn of a committed deletion late, one by one.
- * code: a hand-over that internal/queue/leave.go (leave) may do, over the lists of
+ * the session's entries. Others, and the session of others' entries, learn of a
+ * committed deletion late, one by one.
+ * code: internal/queue/handover.go (left, inherit, drop), over the lists of
  * internal/queue/place.go (line, strike) and by internal/queue/order.go (Blocker).
  *
  * broken NEXT, assertion: a release grants the session's next entry: the reader 4 of another client and 5 of this one hold, writer 6 waits; the release of 5 must not grant it
- * broken CANCEL, assertion: a cancel strikes out what a release may
+ * broken CANCEL, assertion: a cancel strikes out what the release of a writer may
+ * broken READER, assertion: the release of a reader strikes out all that was ahead of it
  * broken DOWNGRADE, assertion: a downgrade strikes the writer out like a release, and its reader is no blocker
  * broken OWN_GONE, assertion: an entry that is known to be deleted is granted by a hand-over
+ * broken UNTOLD, deadlock: nobody tells who waits for an entry of the session's own that an operator deleted it
  * reach HANDED_OVER: a hand-over grants before the delete is carried out
  * reach READERS: a hand-over grants two readers at once
  */
@@ -39,6 +44,7 @@ byte live = BIT(N) - 1; /* entries that are neither released, nor cancelled, nor
 byte mine;              /* the session's entries */
 byte writers;
 byte holders;
+byte alone;             /* those that were granted as writers */
 byte gone;              /* the session's entries that it knows to be deleted by somebody */
 byte list[N];           /* who is ahead of an entry, as its client knows */
 bool patient;           /* nobody cancels: all must be granted */
@@ -60,6 +66,7 @@ inline grant(e) {
 		holders = holders | BIT(e)
 	:: else
 	fi;
+	if :: writers & BIT(e) -> alone = alone | BIT(e) :: else fi;
 	list[e] = 0
 }
 
@@ -73,13 +80,20 @@ inline handed(e) {
 	grant(e)
 }
 
-/* handOver: all that would have blocked e was gone when e was granted. */
+/* Whether all that was ahead of e goes with it. */
+#ifdef READER
+#define passes(e) ((alone & BIT(e)) || !(writers & BIT(e)))
+#else
+#define passes(e) (alone & BIT(e))
+#endif
+
+/* handOver: all was gone that was ahead of e when e was granted as a writer. */
 inline handOver(e) {
 	each = e + 1;
 	do
 	:: each < N && (!(mine & BIT(each)) || list[each] == 0) -> each++
 	:: each < N && (mine & BIT(each)) && list[each] != 0 ->
-		list[each] = list[each] & ~BIT(e) & ~blocking(e, AHEAD(e));
+		list[each] = list[each] & ~BIT(e) & ~(passes(e) -> AHEAD(e) : 0);
 		if
 #ifdef NEXT
 		:: !(gone & BIT(each)) -> handed(each); break
@@ -106,17 +120,24 @@ inline strike(e) {
 	od
 }
 
+/* Of whose end by the servers' news e's client hears. */
+#ifdef UNTOLD
+#define told(e) ((mine & BIT(e)) -> ~mine : AHEAD(N))
+#else
+#define told(e) ((mine & BIT(e)) -> (~mine | gone) : AHEAD(N))
+#endif
+
 proctype Entry(byte e) {
 	byte next;
 
 	do
 	/* Its client learns that one ahead is gone. */
-	:: atomic { waits(e) && (list[e] & ~tree) ->
+	:: atomic { waits(e) && (list[e] & ~tree & told(e)) ->
 		next = 0;
 		do
-		:: !(list[e] & ~tree & BIT(next)) -> next++
-		:: list[e] & ~tree & BIT(next) -> break
-		:: list[e] & ~tree & ~(BIT(next + 1) - 1) -> next++
+		:: !(list[e] & ~tree & told(e) & BIT(next)) -> next++
+		:: list[e] & ~tree & told(e) & BIT(next) -> break
+		:: list[e] & ~tree & told(e) & ~(BIT(next + 1) - 1) -> next++
 		od;
 		list[e] = list[e] & ~BIT(next);
 		next = 0 }
@@ -134,7 +155,7 @@ proctype Entry(byte e) {
 		list[e] = 0;
 		if
 #ifdef CANCEL
-		:: mine & BIT(e) -> handOver(e)
+		:: mine & BIT(e) -> alone = alone | BIT(e); handOver(e)
 #else
 		:: mine & BIT(e) -> strike(e)
 #endif
@@ -157,16 +178,16 @@ proctype Entry(byte e) {
 	atomic { tree = tree & ~BIT(e); list[e] = (gone & BIT(e) -> list[e] : 0) }
 }
 
-/* The operator deletes one of the session's waiters, or none. */
+/* The operator deletes one of the session's entries, or none. */
 proctype Operator() {
 end:	atomic {
 	if
-	:: waits(0) && (mine & BIT(0)) -> each = BIT(0)
-	:: waits(1) && (mine & BIT(1)) -> each = BIT(1)
-	:: waits(2) && (mine & BIT(2)) -> each = BIT(2)
-	:: waits(3) && (mine & BIT(3)) -> each = BIT(3)
+	:: live & mine & BIT(0) -> each = BIT(0)
+	:: live & mine & BIT(1) -> each = BIT(1)
+	:: live & mine & BIT(2) -> each = BIT(2)
+	:: live & mine & BIT(3) -> each = BIT(3)
 	fi;
-	live = live & ~each; tree = tree & ~each }
+	live = live & ~each; tree = tree & ~each; holders = holders & ~each }
 }
 
 init {

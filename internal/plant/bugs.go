@@ -41,6 +41,10 @@ const (
 const (
 	// FirstDeletion grants when the entry that was watched is gone.
 	FirstDeletion Bug = "FirstDeletion"
+	// HandToNext grants whoever of this client's waits next for what it releases.
+	HandToNext Bug = "HandToNext"
+	// CancelHandsOver takes what was ahead of a cancelled waiter for gone.
+	CancelHandsOver Bug = "CancelHandsOver"
 	// NoRelist does not look for the reader that a writer may have left behind.
 	NoRelist Bug = "NoRelist"
 	// OwnWatch does not heed the event that the own entry is gone.
@@ -117,10 +121,6 @@ const (
 	LostIsNotDone Bug = "LostIsNotDone"
 	// AnySession sends a request meant for one session in the next.
 	AnySession Bug = "AnySession"
-	// TwoCreates joins two creates of one lock in one transaction.
-	TwoCreates Bug = "TwoCreates"
-	// SharedFailure says of all that were joined that they failed as one of them did.
-	SharedFailure Bug = "SharedFailure"
 )
 
 // The embedded server.

@@ -35,7 +35,6 @@ type claim struct {
 	makeErr error         // why a parent could not be made
 
 	retaking bool // its present step has to be taken again
-	apart    bool // its next create is not to be joined with others', as the last one was undone
 
 	watching bool  // it was asked to tell of a revocation
 	revoked  bool  // it was told of one
@@ -108,7 +107,7 @@ func (c *Core) stand(cl *claim) (places []*place) {
 // stands clear at all its places.
 func (c *Core) clear(now time.Duration, p *place) {
 	cl := p.claim
-	p.clear, p.blocker = true, ""
+	p.clear, p.blocker, p.alone = true, "", p.kind == Exclusive && p.role != leases
 	if cl.phase != working || slices.ContainsFunc(cl.places, func(p *place) bool { return !p.clear }) {
 		return
 	}

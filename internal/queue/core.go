@@ -43,10 +43,13 @@ type Core struct {
 	sights map[string]map[string]time.Duration
 	probes []probe // listings under way that look for doomed znodes
 
+	lanes map[string]*lane // places by the znode whose children are their queue
+
 	pending map[uint64]waiter // requests under way
 	lastReq uint64
 	lastID  ID
 	dirty   bool // a claim may be ready to be granted
+	amid    bool // there is more to come of what one read brought, perhaps
 
 	requests []Request
 	signals  []Signal
@@ -62,7 +65,7 @@ func New(cfg Config) *Core {
 	}
 	return &Core{
 		cfg: cfg, session: SessionChange{State: Disconnected}, pending: map[uint64]waiter{},
-		sights: map[string]map[string]time.Duration{},
+		sights: map[string]map[string]time.Duration{}, lanes: map[string]*lane{},
 	}
 }
 
@@ -124,11 +127,16 @@ func (c *Core) Cancel(now time.Duration, id ID) {
 	}
 }
 
-// Release ends a hold. A Released signal follows when its znodes are gone.
+// Release ends a hold. A Released signal follows when its znodes are gone. What
+// this client has next in line is granted at once, if nothing more is in the way:
+// unless more of what one read brought is to be told, in which case Drained does.
 func (c *Core) Release(now time.Duration, id ID) {
 	c.advance(now)
 	if cl := c.claim(id); cl != nil {
 		c.leave(now, cl, true)
+		if !c.amid {
+			c.settle(now)
+		}
 		return
 	}
 	// A lost hold's znodes may still be on their way out: report when they are gone.
@@ -150,15 +158,26 @@ func (c *Core) Reply(now time.Duration, r Reply) {
 		return
 	}
 	delete(c.pending, r.ID)
+	c.amid = true
 	w(now, r)
 }
 
 // Event takes what a watch told.
 func (c *Core) Event(now time.Duration, kind EventKind, path string) {
 	c.advance(now)
-	// Over copies: a claim whose own znode is gone leaves its places and the list.
-	for _, cl := range slices.Clone(c.claims) {
-		for _, p := range slices.Clone(cl.places) {
+	c.amid = true
+	parents := []string{parentOf(path)}
+	if kind == Children {
+		// A try at a semaphore's gate looks at the permits as well.
+		parents = []string{path, strings.TrimSuffix(path, "/leases") + "/locks"}
+	}
+	for _, parent := range parents {
+		l := c.lanes[parent]
+		if l == nil {
+			continue
+		}
+		// Over a copy: a claim whose own znode is gone leaves its places.
+		for _, p := range slices.Clone(l.places) {
 			if !p.over {
 				c.eventAt(now, p, kind, path)
 			}
@@ -226,6 +245,7 @@ func (c *Core) Shut(now time.Duration) {
 // stand right behind the news that its blocker is.
 func (c *Core) Drained(now time.Duration) {
 	c.advance(now)
+	c.amid = false
 	c.settle(now)
 }
 
@@ -421,7 +441,7 @@ func (c *Core) over(why, left error) {
 	c.beat = heartbeat{}
 	for _, cl := range slices.Clone(c.claims) {
 		for _, p := range cl.places {
-			p.over = true
+			c.quit(p)
 			if p.record != nil && cl.phase != held && c.closed == nil {
 				p.record.state, p.record.owner, p.record.place = alive, nil, nil
 				c.doomed = append(c.doomed, p.record)

@@ -167,5 +167,5 @@ func (c *Core) passGate(now time.Duration, cl *claim) {
 	}
 	p := cl.places[i]
 	cl.places = slices.Delete(cl.places, i, i+1)
-	c.abandon(now, []*place{p}, nil, &parting{}, true)
+	c.abandon(now, []*place{p}, nil, &parting{}, true, true)
 }

@@ -32,14 +32,14 @@ func (c *Core) gone(now time.Duration, n *node) {
 // park gives up all the claim's znodes, and makes it begin anew with the next
 // connection or retry.
 func (c *Core) park(now time.Duration, cl *claim) {
-	c.vacate(now, cl, &parting{}, true)
+	c.vacate(now, cl, &parting{}, true, false)
 	cl.phase, cl.step, cl.retryAt, cl.retaking, cl.revoked = parked, 0, 0, false, false
 }
 
 // lose ends a hold that is no longer safe. Its znodes may well be there still.
 func (c *Core) lose(now time.Duration, cl *claim, why error) {
 	c.remove(cl)
-	c.vacate(now, cl, &parting{id: cl.id}, false)
+	c.vacate(now, cl, &parting{id: cl.id}, false, false)
 	c.signal(Signal{ID: cl.id, Kind: Lost, Err: why})
 }
 
@@ -53,30 +53,34 @@ func (c *Core) fail(now time.Duration, cl *claim, err error) {
 // a Released signal is due when they are gone.
 func (c *Core) leave(now time.Duration, cl *claim, report bool) {
 	c.remove(cl)
-	if left := c.vacate(now, cl, &parting{id: cl.id, report: report}, true); left == 0 && report {
+	if left := c.vacate(now, cl, &parting{id: cl.id, report: report}, true, true); left == 0 && report {
 		c.signal(Signal{ID: cl.id, Kind: Released})
 	}
 }
 
 // vacate dooms the znodes at all of the claim's places, and returns how many
 // there may be. The record of a hold that was lost stays, for others to see;
-// else orderly says that it goes as well, and before the entry.
-func (c *Core) vacate(now time.Duration, cl *claim, why *parting, orderly bool) int {
+// else orderly says that it goes as well, and before the entry. handed says that
+// this client's places behind need not ask the servers; see [Core.left].
+func (c *Core) vacate(now time.Duration, cl *claim, why *parting, orderly, handed bool) int {
 	places, swap := cl.places, cl.swap
 	cl.places, cl.swap = nil, nil
-	return c.abandon(now, places, swap, why, orderly)
+	return c.abandon(now, places, swap, why, orderly, handed)
 }
 
 // abandon dooms the znodes at these places, and those of a downgrade under way.
 // Permits go before their gate: who takes the gate next would find them in its
 // way, and a try fail over nothing.
-func (c *Core) abandon(now time.Duration, places []*place, s *swap, why *parting, orderly bool) int {
+func (c *Core) abandon(now time.Duration, places []*place, s *swap, why *parting, orderly, handed bool) int {
 	if i := slices.IndexFunc(places, func(p *place) bool { return p.role == gate }); i >= 0 {
 		places = append(slices.Delete(slices.Clone(places), i, i+1), places[i])
 	}
 	var nodes []*node
 	for _, p := range places {
-		p.over = true
+		c.quit(p)
+		if handed {
+			c.give(p)
+		}
 		if p.record != nil && orderly {
 			nodes = append(nodes, p.record)
 		}
@@ -96,5 +100,8 @@ func (c *Core) abandon(now time.Duration, places []*place, s *swap, why *parting
 	}
 	c.doomed = append(c.doomed, nodes...)
 	c.disposeAll(now, nodes)
+	for _, p := range places {
+		c.left(now, p, handed)
+	}
 	return len(nodes)
 }

@@ -19,7 +19,9 @@ func (c *Core) makeParents(now time.Duration, cl *claim, nodes []*node) {
 	}
 	kept := cl.places[:0]
 	for _, p := range cl.places {
-		if p.over = len(p.nodes) > 0 && p.nodes[0].state == absent; !p.over {
+		if len(p.nodes) > 0 && p.nodes[0].state == absent {
+			c.quit(p)
+		} else {
 			kept = append(kept, p)
 		}
 	}

@@ -35,10 +35,11 @@ type place struct {
 	sem    *Semaphore // of a gate or leases
 
 	nodes []*node
-	over  bool // the claim has left it
-	clear bool // nothing is ahead that blocks
+	over  bool     // the claim has left it
+	clear bool     // nothing is ahead that blocks
+	alone bool     // nothing at all was when it was cleared, as an exclusive place
+	were  []string // the names of its entries before a downgrade
 
-	apart   bool    // its listings are not to be joined with others
 	listing bool    // a listing is under way, or what has to follow one
 	listed  bool    // the last one was read
 	ahead   []Entry // who was ahead when it listed, less who has gone since
@@ -67,7 +68,7 @@ func (c *Core) look(p *place) {
 	case p.delay > 0:
 		c.lookAtRecords(p)
 	default:
-		c.send(Request{Kind: List, Path: p.parent, Join: !p.apart}, func(now time.Duration, r Reply) {
+		c.send(Request{Kind: List, Path: p.parent}, func(now time.Duration, r Reply) {
 			if c.answers(now, p, r) {
 				c.listed(now, p, r.Children)
 			}
@@ -89,9 +90,6 @@ func (c *Core) answers(now time.Duration, p *place, r Reply) bool {
 		c.gone(now, p.nodes[0])
 	case Unknown, NotApplied:
 		p.claim.retry(now + retryPause)
-	case Undone:
-		p.apart = true
-		c.look(p)
 	case SessionOver: // the session's own news follows, and parks the claim
 	default:
 		c.fail(now, p.claim, r.Err)
@@ -116,10 +114,8 @@ func (c *Core) listed(now time.Duration, p *place, children []string) {
 	// The znodes of one place have numbers in a row.
 	i := slices.IndexFunc(l.Queue, p.owns)
 	p.ahead = slices.Clone(l.Queue[:i])
-	p.relist = p.delay > 0 || p.kind == Exclusive && slices.ContainsFunc(p.ahead, Entry.Writer)
-	if plant.Is(plant.NoRelist) {
-		p.relist = false
-	}
+	c.discount(p)
+	p.reckon()
 	if plant.Is(plant.LaterWriters) && p.kind == Shared {
 		p.ahead = slices.DeleteFunc(slices.Clone(l.Queue), p.owns)
 	}
@@ -200,7 +196,7 @@ func (c *Core) line(now time.Duration, p *place) {
 	default:
 		p.blocker = b.Name
 		c.watchOwns(cl)
-		c.watchBlocker(now, p)
+		c.await(now, p)
 		if cl.spec.Try && !c.leaving(p.parent, b.Name) {
 			cl.retry(now + retryPause) // whose it is will be known in a moment
 		}
@@ -290,7 +286,9 @@ func (c *Core) watchBlocker(now time.Duration, p *place) {
 		}
 		switch r.Code {
 		case OK:
-			c.tell(p, p.parent+"/"+name, len(p.ahead), r.Data)
+			if !p.struck(name) {
+				c.tell(p, p.parent+"/"+name, len(p.ahead), r.Data)
+			}
 		case NoNode:
 			if !plant.Is(plant.MissedWakeup) {
 				c.strike(now, p, name)
@@ -354,7 +352,7 @@ func (c *Core) proceedAt(now time.Duration, p *place) {
 		c.look(p)
 	default:
 		c.watchOwns(p.claim)
-		c.watchBlocker(now, p)
+		c.await(now, p)
 	}
 }
 

@@ -87,7 +87,7 @@ func (c *Core) sendSwap(now time.Duration, cl *claim) {
 				n.czxid = r.Czxid
 			}
 			c.answered(r)
-			c.swapped(cl)
+			c.swapped(now, cl)
 		case Unknown:
 			s.unsure = true
 			for _, n := range s.news {
@@ -158,11 +158,12 @@ func (c *Core) orphaned(now time.Duration, s *swap, r Reply) {
 }
 
 // swapped puts the reader's entry in the writer's stead.
-func (c *Core) swapped(cl *claim) {
+func (c *Core) swapped(now time.Duration, cl *claim) {
 	s, p := cl.swap, cl.places[0]
 	cl.swap = nil
 	for _, n := range s.olds {
 		n.state, n.owner = absent, nil
+		p.were = append(p.were, n.name)
 	}
 	for _, n := range s.news {
 		n.state = alive
@@ -176,6 +177,14 @@ func (c *Core) swapped(cl *claim) {
 		c.watchOwns(cl)
 	}
 	c.signal(Signal{ID: cl.id, Kind: Downgraded, Call: s.call, Node: p.nodes[0].path(), Nodes: paths(p.nodes)})
+	// Those of this client's that wait for the writer's entry do not watch it.
+	if l := c.lanes[p.parent]; l != nil {
+		for _, o := range slices.Clone(l.places) {
+			if !o.over && !o.listing && o != p && p.owned(o.blocker) && c.connected() {
+				c.strike(now, o, o.blocker)
+			}
+		}
+	}
 }
 
 // unswap ends a downgrade that was not done.
@@ -217,7 +226,7 @@ func (c *Core) settleSwap(now time.Duration, cl *claim) {
 		there := func(n *node) bool { return n.named != forever && slices.Contains(r.Children, n.name) }
 		switch proven := r.Code == OK && s.conn != 0 && s.conn == r.Conn; {
 		case proven && slices.ContainsFunc(s.news, there):
-			c.swapped(cl)
+			c.swapped(now, cl)
 			for _, n := range cl.nodes() {
 				if !there(n) {
 					c.gone(now, n)

@@ -22,14 +22,15 @@ const (
 
 // actor is a goroutine of a client that takes locks again and again.
 type actor struct {
-	client *client
-	n      int
-	state  actorState
-	turn   int  // counts acquires
-	behind bool // it was told behind whom it waits
-	id     queue.ID
-	wanted *want
-	hold   *hold
+	client  *client
+	n       int
+	state   actorState
+	turn    int    // counts acquires
+	behind  bool   // it was told behind whom it waits
+	blocker string // that was
+	id      queue.ID
+	wanted  *want
+	hold    *hold
 }
 
 func (a *actor) world() *World { return a.client.world }
@@ -49,7 +50,7 @@ func (a *actor) later(d time.Duration, do func()) {
 // rest thinks for a while and then wants a lock again.
 func (a *actor) rest() {
 	a.turn++
-	a.state, a.hold, a.behind = resting, nil, false
+	a.state, a.hold, a.behind, a.blocker = resting, nil, false, ""
 	a.later(a.world().around(a.world().cfg.Think), a.acquire)
 }
 
@@ -75,7 +76,7 @@ func (a *actor) cancel() {
 	if a.state == resting || a.state == leaving || a.state == holding && !a.world().oneIn(3) {
 		return
 	}
-	id := a.id
+	id, waits := a.id, a.state == asking
 	// The caller got an error, so nothing is held from here on, even before the
 	// core knows.
 	if a.hold != nil {
@@ -83,6 +84,9 @@ func (a *actor) cancel() {
 	}
 	a.rest()
 	a.client.input(func(core *queue.Core) { core.Cancel(a.client.now, id) })
+	if waits {
+		a.world().cfg.Variant.handOver(a, CancelHandsOver)
+	}
 }
 
 // granted is the return of an acquire. Most holds are short, so that much
@@ -138,7 +142,10 @@ func (a *actor) giveBack(h *hold) {
 	} else {
 		a.rest()
 	}
+	c.giving = true
 	c.input(func(core *queue.Core) { core.Release(c.now, id) })
+	c.giving = false
+	c.world.cfg.Variant.handOver(a, NextInLine)
 }
 
 // released is the news that a hold's znodes are gone, or can't be deleted now.
@@ -206,7 +213,7 @@ func (c *client) signal(s queue.Signal) {
 		}
 	case queue.Waiting:
 		if a != nil {
-			a.behind = true
+			a.behind, a.blocker = true, s.Blocker
 		}
 		if s.Ahead == 0 {
 			w.checkWait(c, s.Blocker)

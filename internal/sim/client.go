@@ -42,6 +42,7 @@ type client struct {
 	actors   []*actor
 	holds    []*hold
 	parting  map[queue.ID]*hold // those given back, until all of them is gone
+	giving   bool               // a hold is being given back: what is granted now was handed on
 	calls    uint64
 	verifies []verify
 	made     []string // znodes, as far as answered
@@ -81,7 +82,7 @@ func newClient(m *machine, name string) *client {
 		}
 	}
 	c.now = c.clock.read(w.now)
-	c.sess = session.New(session.Config{Servers: []string{"server"}, Timeout: w.cfg.Timeout, JoinWindow: w.cfg.JoinWindow, Rand: w.rng}, c.now)
+	c.sess = session.New(session.Config{Servers: []string{"server"}, Timeout: w.cfg.Timeout, Rand: w.rng}, c.now)
 	drift := float64(w.cfg.Drift) / million
 	if w.cfg.Variant == NoDrift {
 		drift = 1e-9
@@ -336,9 +337,7 @@ func (c *client) flush() {
 		return
 	}
 	for c.sess.HasOutput() {
-		before := c.sess.Joined()
 		c.conn.write(c.sess.TakeOutput(nil, c.now))
-		c.world.Stats.Joined += int(c.sess.Joined() - before)
 	}
 }
 

@@ -1,5 +1,7 @@
 package sim
 
+import "slices"
+
 // checkGrant checks a new hold against all others, and against the server.
 func (w *World) checkGrant(h *hold) {
 	if w.server.tree != nil && h.missing() != nil {
@@ -127,11 +129,28 @@ func (w *World) checkAhead(h *hold, p *part) {
 			if seq <= last {
 				leases++
 			}
-		case !own[path] && seq <= first && !(p.shared && shared):
+		case !own[path] && seq <= first && !(p.shared && shared) && !h.client.gaveUp(path):
 			w.fail("%s granted while %q is ahead on the server", p.nodes[0].path, path)
 		}
 	}
 	if leases > p.of && p.lock.Family == semaphores {
 		w.fail("%s granted while there are %d leases of %d up to it on the server", p.nodes[0].path, leases, p.of)
 	}
+}
+
+// gaveUp reports whether an entry that is on the server still is one that its
+// client has given up: it is this client's, and none of its claims'. What its
+// client knows to be nobody's need not be waited for.
+func (c *client) gaveUp(path string) bool {
+	_, stat, ok := c.world.server.tree.Get(path)
+	if !ok || stat.EphemeralOwner != c.session {
+		return false
+	}
+	for _, a := range c.actors {
+		if (a.state == asking || a.state == holding) && slices.Contains(c.core.Entries(a.id), path) {
+			return false
+		}
+	}
+	c.world.Stats.Handed++
+	return true
 }

@@ -22,10 +22,6 @@ func (v Variant) twist(c *client, r queue.Request, s asked, q queue.Reply) queue
 		if r.Kind == queue.Delete && q.Code == queue.Unknown {
 			q.Code = queue.NoNode
 		}
-	case UndoneIsDone:
-		if r.Kind == queue.Delete && q.Code == queue.Undone {
-			q.Code = queue.NoNode
-		}
 	case ForgottenCreate:
 		if r.Kind == queue.Create && q.Code == queue.Unknown {
 			q.Code = queue.NotApplied
@@ -37,6 +33,13 @@ func (v Variant) twist(c *client, r queue.Request, s asked, q queue.Reply) queue
 		}
 	case FirstDeletion:
 		if r.Kind == queue.List && !s.probe && !s.joins(r) {
+			q.Children = slices.DeleteFunc(q.Children, func(name string) bool {
+				return !slices.Contains(c.made, r.Path+"/"+name)
+			})
+		}
+	case NextInLine, CancelHandsOver:
+		if r.Kind == queue.List && !s.probe && c.knack.handing[r.Path] {
+			delete(c.knack.handing, r.Path)
 			q.Children = slices.DeleteFunc(q.Children, func(name string) bool {
 				return !slices.Contains(c.made, r.Path+"/"+name)
 			})
@@ -103,4 +106,25 @@ func (h *heldReply) keep(c *client, r queue.Request, q queue.Reply) bool {
 	c.input(func(core *queue.Core) { core.Reply(c.now, h.answer) })
 	c.input(func(core *queue.Core) { core.Reply(c.now, q) })
 	return true
+}
+
+// handOver has a client believe, for the variants NextInLine and CancelHandsOver,
+// that with one of its claims everybody ahead of its next one is gone.
+func (v Variant) handOver(a *actor, on Variant) {
+	if v != on {
+		return
+	}
+	c := a.client
+	for _, b := range c.actors {
+		if b == a || b.state != asking || b.blocker == "" || b.wanted.parts[0].lock != a.wanted.parts[0].lock {
+			continue
+		}
+		if c.knack.handing == nil {
+			c.knack.handing = map[string]bool{}
+		}
+		c.knack.handing[path.Dir(b.blocker)] = true
+		blocker := b.blocker
+		c.input(func(core *queue.Core) { core.Event(c.now, queue.Deleted, blocker) })
+		return
+	}
 }

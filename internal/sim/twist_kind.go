@@ -26,6 +26,7 @@ type knack struct {
 	join    *queue.Request
 	alias   map[string]string // what a znode is called before the lock core, and what it is
 	aliases map[string]string
+	handing map[string]bool // the queues of which the next listing hides others
 	lost    map[string]bool // the node locks of which a create's answer was lost
 	late    []queue.Request // deletes that are kept back
 	split   *split

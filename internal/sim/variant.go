@@ -31,6 +31,11 @@ const (
 	StandingClock
 	// FirstDeletion takes the lock when the first znode ahead is gone.
 	FirstDeletion
+	// NextInLine grants whoever of a client waits next for what it releases.
+	NextInLine
+	// CancelHandsOver takes the end of a waiter for that of a hold: whoever of its
+	// client waits behind it has nobody ahead.
+	CancelHandsOver
 	// AnyEvent takes every event on the znode ahead for its deletion.
 	AnyEvent
 	// Adoption takes a znode of an earlier session for its own.
@@ -78,8 +83,6 @@ const (
 	DelayIgnored
 	// LateRecord deletes an entry's record after the entry.
 	LateRecord
-	// UndoneIsDone takes a delete that another's failure undid for done.
-	UndoneIsDone
 	variants
 )
 
@@ -87,10 +90,9 @@ const (
 func (v Variant) String() string {
 	names := [...]string{"Sound", "DeadlineFromReply", "FollowerProof", "EagerGrant", "TimerGrant", "BlindRecovery",
 		"ForgottenDelete", "ForgottenCreate", "SequenceToken", "NoDrift", "EarlyAnswer", "StandingClock",
-		"FirstDeletion", "AnyEvent", "Adoption", "DeafHeartbeat", "SwappedSession", "LastToken", "DowngradedToken", "GuardedNode",
+		"FirstDeletion", "NextInLine", "CancelHandsOver", "AnyEvent", "Adoption", "DeafHeartbeat", "SwappedSession", "LastToken", "DowngradedToken", "GuardedNode",
 		"BargingReader", "UnlistedReader", "UncountedLeases", "OwnUncounted", "Quarrel", "OpenGate", "LeaseByLease", "FirstClear",
-		"SplitCreate", "SplitJoin", "RandomOrder", "AdoptedNode", "BlindDelete", "GapDowngrade", "DelayIgnored", "LateRecord",
-		"UndoneIsDone"}
+		"SplitCreate", "SplitJoin", "RandomOrder", "AdoptedNode", "BlindDelete", "GapDowngrade", "DelayIgnored", "LateRecord"}
 	if v < 0 || int(v) >= len(names) {
 		return "unknown"
 	}

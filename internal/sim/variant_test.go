@@ -30,6 +30,9 @@ func focus(cfg *Config) {
 	case EagerGrant, TimerGrant, Adoption:
 		cfg.Operators = v != Adoption
 		cfg.Locks, cfg.Several = []LockConfig{{Path: "/locks/a", Mutexes: 1}}, 0
+	case NextInLine, CancelHandsOver:
+		cfg.Actors, cfg.Patient = 3, false
+		cfg.Locks, cfg.Several = []LockConfig{{Path: "/locks/a", Mutexes: 1}}, 0
 	case BargingReader, UnlistedReader, GapDowngrade, DowngradedToken:
 		cfg.Locks, cfg.Several = []LockConfig{{Path: "/locks/a", Writers: 1, Readers: 2}}, 0
 	case UncountedLeases, OwnUncounted, OpenGate, LeaseByLease, Quarrel:
@@ -40,8 +43,6 @@ func focus(cfg *Config) {
 	case AdoptedNode, BlindDelete, GuardedNode:
 		cfg.Operators = v == GuardedNode
 		cfg.Locks, cfg.Several = []LockConfig{{Path: "/locks/a", Family: nodeLocks}}, 0
-	case UndoneIsDone:
-		cfg.Operators, cfg.JoinWindow, cfg.Several = true, 1, 0
 	case DelayIgnored, LateRecord:
 		cfg.Locks, cfg.LockDelay = []LockConfig{{Path: "/locks/a", Mutexes: 1}}, cfg.Timeout/4
 	}

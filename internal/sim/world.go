@@ -46,17 +46,15 @@ type Stats struct {
 	// Guarded are the verifies with something to do, Revoked the holds that were
 	// asked for, Delayed the grants that came after somebody had vanished, KeptOff
 	// the claims that waited for that, Quarrels those that found another number of
-	// permits, Foreign the readers that found entries which do not heed them.
-	Guarded, Downgraded, Revoked, Delayed, KeptOff, Quarrels, Foreign int
+	// permits, Foreign the readers that found entries which do not heed them, Handed
+	// the entries ahead of a grant that its own client had given up.
+	Handed, Guarded, Downgraded, Revoked, Delayed, KeptOff, Quarrels, Foreign int
 	// Exhausted are the claims refused for want of numbers, Forbidden those for
 	// want of rights, Requests what clients asked of the server.
 	Exhausted, Forbidden, Requests int
-	// Joined are the requests that shared a transaction with others, Undone those
-	// that were not done through the fault of another.
-	Joined, Undone int
-	Simulated      time.Duration
-	ByFault        [faultKinds]int
-	ByKind         [claimKinds]int // of those acquired
+	Simulated                      time.Duration
+	ByFault                        [faultKinds]int
+	ByKind                         [claimKinds]int // of those acquired
 }
 
 // Add adds another world's figures.
@@ -74,12 +72,11 @@ func (s *Stats) Add(o *Stats) {
 	s.Records += o.Records
 	s.Snapshots += o.Snapshots
 	s.Simulated += o.Simulated
-	s.Joined += o.Joined
-	s.Undone += o.Undone
 	s.Guarded += o.Guarded
 	s.Downgraded += o.Downgraded
 	s.Revoked += o.Revoked
 	s.Delayed += o.Delayed
+	s.Handed += o.Handed
 	s.KeptOff += o.KeptOff
 	s.Quarrels += o.Quarrels
 	s.Foreign += o.Foreign

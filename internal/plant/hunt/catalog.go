@@ -53,6 +53,8 @@ func deadlineTraps() []trap {
 func queueTraps() []trap {
 	return []trap{
 		{plant.FirstDeletion, "a grant needs nothing ahead, not one entry less", "simulation", "TestPlanted", aheadStill},
+		{plant.HandToNext, "a hand-over grants by who is still ahead, not by the turn", "simulation", "TestPlanted", `granted .* while`},
+		{plant.CancelHandsOver, "a cancelled waiter proves nothing of who is ahead of it", "simulation", "TestPlanted", aheadStill},
 		{plant.NoRelist, "after a writer's entry vanished the queue is listed again", "simulation", "TestPlanted", `granted .* while .* holds .*, safe for`},
 		{plant.OwnWatch, "a waiter whose entry was deleted is not granted by it", "bubble", "TestLocks/WaiterDeleted", `granted by a znode that was deleted`},
 		{plant.EagerGrant, "every event that was read is handled before a grant", "simulation", "TestPlanted", `granted although the same read told that its znode is gone`},
@@ -102,8 +104,6 @@ func sessionTraps() []trap {
 		{plant.SwappedSession, "another session's id in the answer ends the session", "session", "TestHandshakeAnswers/other_session", `the connection is still wanted`},
 		{plant.LostIsNotDone, "a request without an answer may have been done", "simulation", "TestPlanted", notServed},
 		{plant.AnySession, "a request is sent in its own session or not at all", "session", "TestNoRequestRunsInALaterSession", `want session: the session is over`},
-		{plant.TwoCreates, "no two creates of one lock have one zxid", "session", "TestWhatIsNotJoined", `sent .*\+/l/a- \+/l/b-.* want`},
-		{plant.SharedFailure, "one that fails is not the others' failure", "simulation", "TestPlanted", `is said to be released and is there|` + notServed},
 	}
 }
 
