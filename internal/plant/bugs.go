@@ -121,6 +121,10 @@ const (
 	LostIsNotDone Bug = "LostIsNotDone"
 	// AnySession sends a request meant for one session in the next.
 	AnySession Bug = "AnySession"
+	// TwoCreates joins two creates of one lock in one transaction.
+	TwoCreates Bug = "TwoCreates"
+	// SharedFailure says of all that were joined that they failed as one of them did.
+	SharedFailure Bug = "SharedFailure"
 )
 
 // The embedded server.

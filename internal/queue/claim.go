@@ -35,6 +35,7 @@ type claim struct {
 	makeErr error         // why a parent could not be made
 
 	retaking bool // its present step has to be taken again
+	apart    bool // its next create is not to be joined with others', as the last one was undone
 
 	watching bool  // it was asked to tell of a revocation
 	revoked  bool  // it was told of one

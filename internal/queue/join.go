@@ -20,7 +20,8 @@ func (c *Core) join(now time.Duration, cl *claim) {
 		c.enter(p)
 		creates, nodes = c.ask(p, creates, nodes)
 	}
-	c.send(Request{Kind: Create, Creates: creates}, func(now time.Duration, r Reply) {
+	joins := len(creates) == 1 && !nodes[0].fixed && !cl.apart
+	c.send(Request{Kind: Create, Creates: creates, Join: joins}, func(now time.Duration, r Reply) {
 		c.created(now, nodes, r)
 	})
 	for _, p := range places {
@@ -95,7 +96,7 @@ func (c *Core) created(now time.Duration, nodes []*node, r Reply) {
 			c.disposeAll(now, nodes)
 			return
 		}
-		cl.makes, cl.makeErr = 0, nil
+		cl.makes, cl.makeErr, cl.apart = 0, nil, false
 		for _, n := range nodes {
 			if n.named == byData && !n.fixed {
 				// A check of its name does not tell it from one that was made anew
@@ -119,7 +120,7 @@ func (c *Core) created(now time.Duration, nodes []*node, r Reply) {
 			c.disposeAll(now, nodes)
 		case nodes[0].fixed: // its name tells whose it is, so it may be kept
 		default:
-			c.retake(now, cl)
+			c.retake(now, cl, now+retryPause)
 		}
 		return
 	}
@@ -152,7 +153,10 @@ func (c *Core) notMade(now time.Duration, cl *claim, nodes []*node, r Reply) {
 	case perhaps && r.Code == NotApplied:
 		cl.retry(now + retryPause)
 	case r.Code == NotApplied, r.Code == SessionOver:
-		c.retake(now, cl)
+		c.retake(now, cl, now+retryPause)
+	case r.Code == Undone:
+		cl.apart = true
+		c.retake(now, cl, now)
 	case r.Code == NodeExists:
 		// Numbers that have come to their end stick, and where names have no room
 		// for a GUID the next entry's is taken.
@@ -164,9 +168,9 @@ func (c *Core) notMade(now time.Duration, cl *claim, nodes []*node, r Reply) {
 
 // retake gives up the places of the claim's present step, whose create was not
 // done or may not have been, and takes the step again with the next connection or
-// in a moment. It keeps those where it stands clear: a gate, or its queues while
+// at this time. It keeps those where it stands clear: a gate, or its queues while
 // it is about semaphores.
-func (c *Core) retake(now time.Duration, cl *claim) {
+func (c *Core) retake(now time.Duration, cl *claim, at time.Duration) {
 	kept := slices.DeleteFunc(slices.Clone(cl.places), func(p *place) bool { return !p.clear })
 	left := slices.DeleteFunc(cl.places, func(p *place) bool { return p.clear })
 	c.abandon(now, left, nil, &parting{}, true, false)
@@ -175,7 +179,7 @@ func (c *Core) retake(now time.Duration, cl *claim) {
 		cl.phase, cl.step = parked, 0
 	}
 	cl.retaking = len(kept) > 0
-	cl.retry(now + retryPause)
+	cl.retry(at)
 }
 
 // strayed takes the outcome of a create whose session was over before it came.

@@ -52,6 +52,7 @@ type node struct {
 	watched    bool
 
 	parting *parting // of a doomed one: what it is part of
+	apart   bool     // its delete is not to be joined with others, as the last one was undone
 	retryAt time.Duration
 	refused bool // the servers did not let it be deleted
 }
@@ -112,7 +113,9 @@ func (c *Core) dispose(now time.Duration, n *node) {
 	switch {
 	case n.state == alive, n.state == unknown && n.named == forever:
 		n.state = deleting
-		c.send(Request{Kind: Delete, Path: n.path()}, func(now time.Duration, r Reply) { c.deleted(now, n, r) })
+		// What goes in order, records and permits, must not be torn apart by a failure.
+		joins := !n.apart && n.named != forever && n.parting != nil && n.parting.left == 1
+		c.send(Request{Kind: Delete, Path: n.path(), Join: joins}, func(now time.Duration, r Reply) { c.deleted(now, n, r) })
 	case n.state == unknown && n.fixed:
 		c.settleFixed(now, n)
 	case n.state == unknown:
@@ -133,6 +136,9 @@ func (c *Core) deleted(now time.Duration, n *node, r Reply) {
 		c.finish(n, nil)
 	case SessionOver: // the session's own news says whether the znode went with it
 		n.state = alive
+	case Undone:
+		n.state, n.apart = alive, true
+		c.dispose(now, n)
 	case Unknown, NotApplied:
 		if plant.Is(plant.ReleaseForgets) {
 			c.finish(n, nil)

@@ -40,6 +40,7 @@ type place struct {
 	alone bool     // nothing at all was when it was cleared, as an exclusive place
 	were  []string // the names of its entries before a downgrade
 
+	apart   bool    // its listings are not to be joined with others
 	listing bool    // a listing is under way, or what has to follow one
 	listed  bool    // the last one was read
 	ahead   []Entry // who was ahead when it listed, less who has gone since
@@ -68,7 +69,7 @@ func (c *Core) look(p *place) {
 	case p.delay > 0:
 		c.lookAtRecords(p)
 	default:
-		c.send(Request{Kind: List, Path: p.parent}, func(now time.Duration, r Reply) {
+		c.send(Request{Kind: List, Path: p.parent, Join: !p.apart}, func(now time.Duration, r Reply) {
 			if c.answers(now, p, r) {
 				c.listed(now, p, r.Children)
 			}
@@ -90,6 +91,9 @@ func (c *Core) answers(now time.Duration, p *place, r Reply) bool {
 		c.gone(now, p.nodes[0])
 	case Unknown, NotApplied:
 		p.claim.retry(now + retryPause)
+	case Undone:
+		p.apart = true
+		c.look(p)
 	case SessionOver: // the session's own news follows, and parks the claim
 	default:
 		c.fail(now, p.claim, r.Err)

@@ -82,7 +82,7 @@ func newClient(m *machine, name string) *client {
 		}
 	}
 	c.now = c.clock.read(w.now)
-	c.sess = session.New(session.Config{Servers: []string{"server"}, Timeout: w.cfg.Timeout, Rand: w.rng}, c.now)
+	c.sess = session.New(session.Config{Servers: []string{"server"}, Timeout: w.cfg.Timeout, JoinWindow: w.cfg.JoinWindow, Rand: w.rng}, c.now)
 	drift := float64(w.cfg.Drift) / million
 	if w.cfg.Variant == NoDrift {
 		drift = 1e-9
@@ -337,7 +337,9 @@ func (c *client) flush() {
 		return
 	}
 	for c.sess.HasOutput() {
+		before := c.sess.Joined()
 		c.conn.write(c.sess.TakeOutput(nil, c.now))
+		c.world.Stats.Joined += int(c.sess.Joined() - before)
 	}
 }
 

@@ -30,7 +30,7 @@ func TestTotals(t *testing.T) {
 
 // TestTooLittle checks that a run which left something out is no success.
 func TestTooLittle(t *testing.T) {
-	enough := Run{From: 1, To: 200, Stats: Stats{Seeds: 200, Acquired: 1 << 20, Faults: 1 << 20, Requests: 1 << 20, Simulated: time.Hour * 100, Handed: 1 << 20}}
+	enough := Run{From: 1, To: 200, Stats: Stats{Seeds: 200, Acquired: 1 << 20, Faults: 1 << 20, Requests: 1 << 20, Simulated: time.Hour * 100, Handed: 1 << 20, Joined: 1 << 20, Undone: 1 << 20}}
 	for k := range enough.ByKind {
 		enough.ByKind[k] = 1000
 	}
@@ -45,6 +45,8 @@ func TestTooLittle(t *testing.T) {
 		"acquired":      func(r *Run) { r.Acquired = 100 },
 		"faults":        func(r *Run) { r.Faults = 100 },
 		"operations":    func(r *Run) { r.Requests = 100 },
+		"joined":        func(r *Run) { r.Joined = 100 },
+		"undone":        func(r *Run) { r.Undone = 0 },
 		"time":          func(r *Run) { r.Simulated = time.Hour },
 		"hand-overs":    func(r *Run) { r.Handed = 100 },
 		"kind of lock":  func(r *Run) { r.ByKind[aNode] = 0 },

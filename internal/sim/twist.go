@@ -22,6 +22,10 @@ func (v Variant) twist(c *client, r queue.Request, s asked, q queue.Reply) queue
 		if r.Kind == queue.Delete && q.Code == queue.Unknown {
 			q.Code = queue.NoNode
 		}
+	case UndoneIsDone:
+		if r.Kind == queue.Delete && q.Code == queue.Undone {
+			q.Code = queue.NoNode
+		}
 	case ForgottenCreate:
 		if r.Kind == queue.Create && q.Code == queue.Unknown {
 			q.Code = queue.NotApplied

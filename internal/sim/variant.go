@@ -83,6 +83,8 @@ const (
 	DelayIgnored
 	// LateRecord deletes an entry's record after the entry.
 	LateRecord
+	// UndoneIsDone takes a delete that another's failure undid for done.
+	UndoneIsDone
 	variants
 )
 
@@ -92,7 +94,8 @@ func (v Variant) String() string {
 		"ForgottenDelete", "ForgottenCreate", "SequenceToken", "NoDrift", "EarlyAnswer", "StandingClock",
 		"FirstDeletion", "NextInLine", "CancelHandsOver", "AnyEvent", "Adoption", "DeafHeartbeat", "SwappedSession", "LastToken", "DowngradedToken", "GuardedNode",
 		"BargingReader", "UnlistedReader", "UncountedLeases", "OwnUncounted", "Quarrel", "OpenGate", "LeaseByLease", "FirstClear",
-		"SplitCreate", "SplitJoin", "RandomOrder", "AdoptedNode", "BlindDelete", "GapDowngrade", "DelayIgnored", "LateRecord"}
+		"SplitCreate", "SplitJoin", "RandomOrder", "AdoptedNode", "BlindDelete", "GapDowngrade", "DelayIgnored", "LateRecord",
+		"UndoneIsDone"}
 	if v < 0 || int(v) >= len(names) {
 		return "unknown"
 	}

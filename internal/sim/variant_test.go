@@ -43,6 +43,8 @@ func focus(cfg *Config) {
 	case AdoptedNode, BlindDelete, GuardedNode:
 		cfg.Operators = v == GuardedNode
 		cfg.Locks, cfg.Several = []LockConfig{{Path: "/locks/a", Family: nodeLocks}}, 0
+	case UndoneIsDone:
+		cfg.Operators, cfg.JoinWindow, cfg.Several = true, 1, 0
 	case DelayIgnored, LateRecord:
 		cfg.Locks, cfg.LockDelay = []LockConfig{{Path: "/locks/a", Mutexes: 1}}, cfg.Timeout/4
 	}

@@ -52,9 +52,12 @@ type Stats struct {
 	// Exhausted are the claims refused for want of numbers, Forbidden those for
 	// want of rights, Requests what clients asked of the server.
 	Exhausted, Forbidden, Requests int
-	Simulated                      time.Duration
-	ByFault                        [faultKinds]int
-	ByKind                         [claimKinds]int // of those acquired
+	// Joined are the requests that shared a transaction with others, Undone those
+	// that were not done through the fault of another.
+	Joined, Undone int
+	Simulated      time.Duration
+	ByFault        [faultKinds]int
+	ByKind         [claimKinds]int // of those acquired
 }
 
 // Add adds another world's figures.
@@ -72,6 +75,8 @@ func (s *Stats) Add(o *Stats) {
 	s.Records += o.Records
 	s.Snapshots += o.Snapshots
 	s.Simulated += o.Simulated
+	s.Joined += o.Joined
+	s.Undone += o.Undone
 	s.Guarded += o.Guarded
 	s.Downgraded += o.Downgraded
 	s.Revoked += o.Revoked

@@ -104,6 +104,8 @@ func sessionTraps() []trap {
 		{plant.SwappedSession, "another session's id in the answer ends the session", "session", "TestHandshakeAnswers/other_session", `the connection is still wanted`},
 		{plant.LostIsNotDone, "a request without an answer may have been done", "simulation", "TestPlanted", notServed},
 		{plant.AnySession, "a request is sent in its own session or not at all", "session", "TestNoRequestRunsInALaterSession", `want session: the session is over`},
+		{plant.TwoCreates, "no two creates of one lock have one zxid", "session", "TestWhatIsNotJoined", `sent .*\+/l/a- \+/l/b-.* want`},
+		{plant.SharedFailure, "one that fails is not the others' failure", "simulation", "TestPlanted", `is said to be released and is there|` + notServed},
 	}
 }
 
