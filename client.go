@@ -28,6 +28,9 @@ type Client struct {
 	log  *slog.Logger
 	stop func() // ends the listening
 	name Owner
+	form ownerForm // name, ready to be written
+	// flights has the *flight that are not under way.
+	flights sync.Pool
 	// invalid is why no lock can be used: what is wrong with the options.
 	invalid error
 
@@ -40,13 +43,17 @@ type Client struct {
 	asking   map[uint64]*call // what the core has not answered
 	calls    uint64           // how many there were
 	timer    *time.Timer
+	timerAt  time.Duration // when the timer goes off, if armed
+	armed    bool
 	closing  bool       // Close was called
 	over     bool       // Close is done: the timer stays stopped
 	closeErr error      // what it returns
 	changed  *sync.Cond // the core may have become idle, or Close be done
 	outbox   []queue.Request
-	flushing bool     // somebody is sending the outbox
-	after    []func() // what to do once mu is let go
+	sending  []queue.Request // room for the outbox while it is being sent
+	flushing bool            // somebody is sending the outbox
+	told     []queue.Signal  // room for the core's signals
+	after    []deed          // what to do once mu is let go
 	hooks    []func() // what the hooks' goroutine has to do
 	hooking  bool     // there is one
 }
@@ -103,6 +110,9 @@ func newClient(conn *zk.Client, own bool, opts *Options) *Client {
 	if opts.Owner != nil {
 		c.name = *opts.Owner
 		c.name.Token = 0
+	}
+	if !c.opts.Anonymous {
+		c.form = formOf(c.name)
 	}
 	c.core = queue.New(queue.Config{
 		GUID:       newGUID,
@@ -199,6 +209,15 @@ func (c *Client) owner() Owner {
 		o.Since = time.Now().Round(time.Millisecond)
 	}
 	return o
+}
+
+// acquirerData returns what goes into the znodes of an acquire, without the cost
+// of encoding what is always the same.
+func (c *Client) acquirerData(o Owner) ([]byte, error) {
+	if data := c.form.at(o.Since); data != nil {
+		return data, nil
+	}
+	return c.ownerData(o)
 }
 
 // ownerData returns what goes into a znode. Even without an owner it is a JSON

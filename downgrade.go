@@ -77,7 +77,7 @@ func (h *Hold) downgrade() (k *call, err error) {
 func (p *possession) downgraded(s queue.Signal) {
 	changing := p.changing
 	p.changing = nil
-	p.client.after = append(p.client.after, func() { close(changing) })
+	p.client.closeLater(changing)
 	if s.Err != nil {
 		p.reader = false
 		return

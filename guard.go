@@ -38,7 +38,7 @@ func (c *Client) answered(s queue.Signal) {
 	if k.told != nil {
 		k.told(s)
 	}
-	c.after = append(c.after, func() { k.answer <- s })
+	c.afterwards(func() { k.answer <- s })
 }
 
 // opsOf returns the operations of a call that is not answered yet.

@@ -7,11 +7,8 @@ import (
 	"github.com/zklock/zklock/internal/queue"
 )
 
-// hook queues a call of f. The mutex is held.
+// hook queues a call of f, which must not be nil. The mutex is held.
 func (c *Client) hook(f func(Event), e Event) {
-	if f == nil {
-		return
-	}
 	c.hooks = append(c.hooks, func() { f(e) })
 	if !c.hooking {
 		c.hooking = true
@@ -59,5 +56,7 @@ func (c *Client) waits(a *attempt, s queue.Signal) {
 	if !entry {
 		a.place = fmt.Sprintf("first in line%s, while the lock-delay of one that vanished, %s, lasts", which, e.Blocker.Name)
 	}
-	c.hook(c.opts.OnWait, e)
+	if f := c.opts.OnWait; f != nil {
+		c.hook(f, e)
+	}
 }

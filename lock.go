@@ -129,7 +129,7 @@ func (l *Lock) acquire(ctx context.Context, try bool) (*Hold, error) {
 		defer stop()
 	}
 	owner := l.client.owner()
-	data, err := l.client.ownerData(owner)
+	data, err := l.client.acquirerData(owner)
 	if err != nil {
 		return nil, fail(err)
 	}

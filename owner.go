@@ -70,6 +70,34 @@ func (o Owner) data() ([]byte, error) {
 	return b, err
 }
 
+// An ownerForm is an owner's data around the time, which alone differs from one
+// acquire to the next. The zero ownerForm writes nothing.
+type ownerForm struct{ before, behind string }
+
+// formOf takes an owner's data apart.
+func formOf(o Owner) ownerForm {
+	o.Since = time.Unix(0, 0).UTC()
+	data, err := o.data()
+	// No text in an owner can look like this: its quotes would be escaped.
+	before, behind, ok := strings.Cut(string(data), `"since":"1970-01-01T00:00:00Z"`)
+	if err != nil || !ok || len(data) > maxOwner-len(time.RFC3339Nano) {
+		return ownerForm{}
+	}
+	return ownerForm{before: before + `"since":"`, behind: `"` + behind}
+}
+
+// at returns the data with this time in it, as encoding/json would write them, or
+// nil if that has to do it.
+func (f ownerForm) at(since time.Time) []byte {
+	_, offset := since.Zone()
+	if y := since.Year(); f.before == "" || y < 1970 || y > 9999 || offset%60 != 0 || since.IsZero() {
+		return nil
+	}
+	b := make([]byte, 0, len(f.before)+len(time.RFC3339Nano)+len(f.behind))
+	b = since.AppendFormat(append(b, f.before...), time.RFC3339Nano)
+	return append(b, f.behind...)
+}
+
 // parseOwner reads a znode's data. What is not an Owner is another library's
 // text; it is returned without control characters, and cut to a sane length.
 func parseOwner(data []byte) (Owner, string) {

@@ -56,3 +56,29 @@ func FuzzOwnerData(f *testing.F) {
 		}
 	})
 }
+
+func TestOwnerForm(t *testing.T) {
+	for _, o := range []Owner{
+		thisProcess(),
+		{},
+		{Host: `a"since":"1970-01-01T00:00:00Z"`, Command: "<&>\u2028", Version: "v"},
+		{Version: strings.Repeat("x", maxOwner-100)},
+	} {
+		form := formOf(o)
+		for _, at := range []time.Time{
+			time.Now(), time.Now().Round(time.Millisecond), time.Unix(1, 0).UTC(), time.Unix(1e9, 120e6).In(time.FixedZone("", -3600*11-1800)),
+			{}, time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(1960, 1, 1, 0, 0, 0, 0, time.UTC), time.Unix(1, 0).In(time.FixedZone("", 77)),
+		} {
+			o.Since = at
+			want, _ := o.data()
+			if got := form.at(at); got != nil && string(got) != string(want) {
+				t.Errorf("%s, want %s", got, want)
+			} else if got == nil && at.Year() == time.Now().Year() && len(want) < maxOwner/2 {
+				t.Errorf("no form for %s", want)
+			}
+		}
+	}
+	if form := formOf(Owner{Command: strings.Repeat("x", maxOwner)}); form.at(time.Now()) != nil {
+		t.Error("what is too large has a form")
+	}
+}

@@ -8,7 +8,7 @@ import (
 // versions is what checks is not: it asks for entries by the version that they
 // were made with. It serves the planted bug of that name (see internal/plant),
 // and no build without it.
-func versions(r queue.Request) []zk.Op {
+func versions(r *queue.Request) []zk.Op {
 	ops := make([]zk.Op, 0, len(r.Paths))
 	for _, p := range r.Paths {
 		ops = append(ops, zk.CheckOp(p, 0))

@@ -24,6 +24,8 @@ type possession struct {
 	nodes    []string
 	tokens   []int64
 	views    []*Hold       // those that have not ended
+	first    Hold          // one of them, mostly the only one
+	room     [1]*Hold      // for it among the views
 	reader   bool          // a writer's that was downgraded, or is about to be
 	changing chan struct{} // while a downgrade is under way: closed at its end
 	change   uint64        // the call that asked for it
@@ -35,7 +37,13 @@ type possession struct {
 
 // view adds a hold. The mutex is held.
 func (p *possession) view(l *Lock) *Hold {
-	h := &Hold{possession: p, lock: l, done: make(chan struct{})}
+	h := &p.first
+	if h.possession != nil {
+		h = new(Hold)
+	} else {
+		p.views = p.room[:0]
+	}
+	h.possession, h.lock, h.done = p, l, make(chan struct{})
 	p.views = append(p.views, h)
 	return h
 }
@@ -76,12 +84,10 @@ func (c *Client) end(h *Hold, why error) {
 	p.views = slices.DeleteFunc(p.views, func(v *Hold) bool { return v == h })
 	contexts := h.contexts
 	h.contexts = nil
-	c.after = append(c.after, func() {
-		h.closeDone.Do(func() { close(h.done) })
-		for hc := range contexts {
-			hc.cancel(why)
-		}
-	})
+	c.after = append(c.after, deed{ended: h})
+	for hc := range contexts {
+		c.afterwards(func() { hc.cancel(why) })
+	}
 }
 
 // giveUp ends a hold that is held, and with the last one the possession. The
@@ -105,8 +111,15 @@ func (c *Client) lose(p *possession, why error) {
 	for _, h := range slices.Clone(p.views) {
 		c.end(h, lost(h.lock.path, why))
 	}
-	c.hook(c.opts.OnLost, p.event(err))
+	c.tell(c.opts.OnLost, p, err)
 	c.warn("lock lost", "lock", p.lock.path, "token", p.token, "error", why)
+}
+
+// tell queues a call of a hook, if there is one. The mutex is held.
+func (c *Client) tell(f func(Event), p *possession, err error) {
+	if f != nil {
+		c.hook(f, p.event(err))
+	}
 }
 
 func (p *possession) event(err error) Event {

@@ -35,7 +35,7 @@ func (h *Hold) Revoked() (asked <-chan struct{}) {
 func (c *Client) revoke(p *possession) {
 	if !p.asked && p.revoked != nil {
 		p.asked = true
-		c.after = append(c.after, func() { close(p.revoked) })
+		c.closeLater(p.revoked)
 	}
 }
 

@@ -8,57 +8,100 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
+// A deed is what is done once the mutex is let go: one of its fields is set.
+type deed struct {
+	gone  chan struct{} // to be closed
+	ended *Hold         // whose Done is to be closed
+	do    func()
+}
+
+func (d *deed) run() {
+	switch {
+	case d.gone != nil:
+		close(d.gone)
+	case d.ended != nil:
+		d.ended.closeDone.Do(func() { close(d.ended.done) })
+	default:
+		d.do()
+	}
+}
+
+// closeLater closes a channel once the mutex, which is held, is let go.
+func (c *Client) closeLater(ch chan struct{}) { c.after = append(c.after, deed{gone: ch}) }
+
+// afterwards calls f once the mutex, which is held, is let go.
+func (c *Client) afterwards(f func()) { c.after = append(c.after, deed{do: f}) }
+
+// maxKept bounds the room that is kept for what one step sends or tells.
+const maxKept = 256
+
 // step gives the core one input, with the time, and then does what the core
 // wants: requests leave in the core's order, whichever goroutine sends them.
 func (c *Client) step(input func(core *queue.Core, now time.Duration)) {
 	c.mu.Lock()
-	input(c.core, now())
+	at := now()
+	input(c.core, at)
 	c.apply(c.core)
-	c.schedule()
-	after := c.after
-	c.after = nil
+	c.schedule(at)
+	var room [4]deed // a step of one lock has no more to do
+	after := append(room[:0], c.after...)
+	clear(c.after)
+	c.after = c.after[:0]
 	for !c.flushing && len(c.outbox) > 0 {
 		c.flushing = true
 		batch := c.outbox
-		c.outbox = nil
+		c.outbox = c.sending[:0]
 		c.mu.Unlock()
-		for _, r := range batch {
-			c.send(r)
+		for i := range batch {
+			c.send(&batch[i])
 		}
+		clear(batch)
 		c.mu.Lock()
+		if c.sending = nil; cap(batch) <= maxKept {
+			c.sending = batch[:0]
+		}
 		c.flushing = false
 	}
 	c.mu.Unlock()
-	for _, f := range after {
-		f()
+	for i := range after {
+		after[i].run()
 	}
 }
 
 // apply takes the core's output. The mutex is held.
 func (c *Client) apply(core *queue.Core) {
-	requests, signals := core.Take()
-	c.outbox = append(c.outbox, requests...)
-	for _, s := range signals {
-		c.signal(s)
+	c.outbox, c.told = core.TakeInto(c.outbox, c.told)
+	for i := range c.told {
+		c.signal(c.told[i])
+	}
+	clear(c.told)
+	if c.told = c.told[:0]; cap(c.told) > maxKept {
+		c.told = nil
 	}
 	if core.Idle() {
 		c.changed.Broadcast()
 	}
 }
 
-// schedule sets the timer to when the core has something to do. The mutex is held.
-func (c *Client) schedule() {
-	if at, ok := c.core.Next(); ok && !c.over {
-		c.timer.Reset(max(0, at-now()))
-	} else {
-		c.timer.Stop()
+// schedule sets the timer to when the core has something to do. One that is early
+// is left alone: it finds nothing to do and is set again, which is cheaper than
+// moving it with every step. The mutex is held.
+func (c *Client) schedule(now time.Duration) {
+	at, ok := c.core.Next()
+	if !ok || c.over || c.armed && c.timerAt <= at {
+		return
 	}
+	c.armed, c.timerAt = true, at
+	c.timer.Reset(max(0, at-now))
 }
 
 // tick is the timer's. It may come in the middle of what one read brought, so it
 // must not say that all was delivered: what it asks for is answered by a read.
 func (c *Client) tick() {
-	c.step(func(core *queue.Core, now time.Duration) { core.Tick(now) })
+	c.step(func(core *queue.Core, now time.Duration) {
+		c.armed = false
+		core.Tick(now)
+	})
 }
 
 func (c *Client) onDrained() {
@@ -117,7 +160,7 @@ func (c *Client) signal(s queue.Signal) {
 		if a := c.attempts[s.ID]; a != nil {
 			delete(c.attempts, s.ID)
 			a.err = public(s.Err)
-			c.after = append(c.after, func() { close(a.settled) })
+			c.closeLater(a.settled)
 		}
 	case queue.Lost:
 		if p := c.holds[s.ID]; p != nil {
@@ -162,8 +205,8 @@ func (c *Client) granted(s queue.Signal) {
 	}
 	a.hold = p.view(a.lock)
 	c.holds[s.ID] = p
-	c.after = append(c.after, func() { close(a.settled) })
-	c.hook(c.opts.OnAcquire, p.event(nil))
+	c.closeLater(a.settled)
+	c.tell(c.opts.OnAcquire, p, nil)
 }
 
 func (c *Client) released(s queue.Signal) {
@@ -175,8 +218,8 @@ func (c *Client) released(s queue.Signal) {
 	if s.Err != nil {
 		p.released = &Error{Op: "release", Path: p.lock.path, Err: public(s.Err)}
 	}
-	c.after = append(c.after, func() { close(p.gone) })
-	c.hook(c.opts.OnRelease, p.event(p.released))
+	c.closeLater(p.gone)
+	c.tell(c.opts.OnRelease, p, p.released)
 }
 
 // endangered tells of a hold whose heartbeat is overdue, or was answered again.
@@ -186,10 +229,10 @@ func (c *Client) endangered(p *possession, overdue bool) {
 		err = queue.ErrDeadline
 		c.warn("lock in jeopardy: no answer from a quorum", "lock", p.lock.path, "token", p.token)
 	}
-	c.hook(c.opts.OnJeopardy, p.event(err))
+	c.tell(c.opts.OnJeopardy, p, err)
 }
 
 // warn logs once the mutex is let go.
 func (c *Client) warn(msg string, args ...any) {
-	c.after = append(c.after, func() { c.log.Warn(msg, args...) })
+	c.afterwards(func() { c.log.Warn(msg, args...) })
 }

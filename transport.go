@@ -9,19 +9,40 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
+// A flight is one of the core's requests on its way. Flights are used again.
+type flight struct {
+	client *Client
+	r      queue.Request
+	made   [1]string // for the reply
+	land   func(zk.Result)
+}
+
 // send puts one of the core's requests on the wire, and its answer into the core.
-func (c *Client) send(r queue.Request) {
+func (c *Client) send(r *queue.Request) {
+	f, ok := c.flights.Get().(*flight)
+	if !ok {
+		f = &flight{client: c}
+		f.land = f.landed
+	}
+	f.r = *r
 	op := c.operation(r)
 	if r.Join {
 		op = zk.JoinOp(op)
 	}
-	c.zk.GoIn(r.Session, op, func(res zk.Result) {
-		c.step(func(core *queue.Core, now time.Duration) { core.Reply(now, reply(r, res)) })
-	})
+	c.zk.GoIn(r.Session, op, f.land)
+}
+
+// landed puts the answer into the core.
+func (f *flight) landed(res zk.Result) {
+	c := f.client
+	q := f.reply(&res)
+	c.step(func(core *queue.Core, now time.Duration) { core.Reply(now, q) })
+	f.r, f.made = queue.Request{}, [1]string{}
+	c.flights.Put(f)
 }
 
 // operation says a request in the client's terms.
-func (c *Client) operation(r queue.Request) zk.Op {
+func (c *Client) operation(r *queue.Request) zk.Op {
 	switch r.Kind {
 	case queue.Create:
 		if len(r.Creates) == 1 {
@@ -76,7 +97,7 @@ func (c *Client) creation(n queue.Creation) zk.Op {
 	return zk.CreateOp(n.Path, orEmpty(n.Data), c.opts.ACL, mode)
 }
 
-func (c *Client) creations(r queue.Request) []zk.Op {
+func (c *Client) creations(r *queue.Request) []zk.Op {
 	ops := make([]zk.Op, 0, len(r.Creates)+len(r.Paths))
 	for _, n := range r.Creates {
 		ops = append(ops, c.creation(n))
@@ -84,7 +105,7 @@ func (c *Client) creations(r queue.Request) []zk.Op {
 	return ops
 }
 
-func checks(r queue.Request) []zk.Op {
+func checks(r *queue.Request) []zk.Op {
 	ops := make([]zk.Op, 0, len(r.Paths))
 	for _, p := range r.Paths {
 		ops = append(ops, zk.CheckOp(p, -1))
@@ -102,7 +123,8 @@ func orEmpty(data []byte) []byte {
 }
 
 // reply says a result in the core's terms.
-func reply(r queue.Request, res zk.Result) queue.Reply {
+func (f *flight) reply(res *zk.Result) queue.Reply {
+	r := &f.r
 	q := queue.Reply{
 		ID: r.ID, Czxid: res.Stat.Czxid, Owner: res.Stat.EphemeralOwner,
 		Version: res.Stat.Version, Ctime: res.Stat.Ctime, Mtime: res.Stat.Mtime, Mzxid: res.Stat.Mzxid,
@@ -120,7 +142,8 @@ func reply(r queue.Request, res zk.Result) queue.Reply {
 			q.Code = queue.Unknown // even where the session is over
 		}
 	case r.Kind == queue.Create && len(r.Creates) == 1:
-		q.Made = []string{res.Path}
+		f.made[0] = res.Path
+		q.Made = f.made[:]
 	case r.Kind == queue.Create || r.Kind == queue.Swap:
 		q.Czxid = res.Zxid
 		for i := range r.Creates {
@@ -131,7 +154,7 @@ func reply(r queue.Request, res zk.Result) queue.Reply {
 }
 
 // failure finds the operation that made a multi fail.
-func failure(res zk.Result) (int, error) {
+func failure(res *zk.Result) (int, error) {
 	for i, sub := range res.Results {
 		if sub.Err != nil && !errors.Is(sub.Err, zk.ErrRolledBack) {
 			return i, sub.Err

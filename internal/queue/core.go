@@ -71,9 +71,15 @@ func New(cfg Config) *Core {
 
 // Take returns what the inputs since the last Take brought: requests to send in
 // this order, and signals.
-func (c *Core) Take() ([]Request, []Signal) {
-	r, s := c.requests, c.signals
-	c.requests, c.signals = nil, nil
+func (c *Core) Take() ([]Request, []Signal) { return c.TakeInto(nil, nil) }
+
+// TakeInto is Take that appends to the caller's slices, so that neither side
+// allocates any in the long run.
+func (c *Core) TakeInto(r []Request, s []Signal) ([]Request, []Signal) {
+	r, s = append(r, c.requests...), append(s, c.signals...)
+	clear(c.requests)
+	clear(c.signals)
+	c.requests, c.signals = c.requests[:0], c.signals[:0]
 	return r, s
 }
 
