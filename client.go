@@ -54,8 +54,8 @@ type Client struct {
 	flushing bool            // somebody is sending the outbox
 	told     []queue.Signal  // room for the core's signals
 	after    []deed          // what to do once mu is let go
-	hooks    []func() // what the hooks' goroutine has to do
-	hooking  bool     // there is one
+	hooks    []func()        // what the hooks' goroutine has to do
+	hooking  bool            // there is one
 }
 
 // Dial connects to one of the servers, "host:port,host:port/chroot" or

@@ -32,8 +32,9 @@ func (c *Client) closeLater(ch chan struct{}) { c.after = append(c.after, deed{g
 // afterwards calls f once the mutex, which is held, is let go.
 func (c *Client) afterwards(f func()) { c.after = append(c.after, deed{do: f}) }
 
-// maxKept bounds the room that is kept for what one step sends or tells.
-const maxKept = 256
+// maxKept bounds the room that is kept for what one step sends or tells: steps of
+// more are rare, and an idle client should be small.
+const maxKept = 16
 
 // step gives the core one input, with the time, and then does what the core
 // wants: requests leave in the core's order, whichever goroutine sends them.
@@ -46,7 +47,9 @@ func (c *Client) step(input func(core *queue.Core, now time.Duration)) {
 	var room [4]deed // a step of one lock has no more to do
 	after := append(room[:0], c.after...)
 	clear(c.after)
-	c.after = c.after[:0]
+	if c.after = c.after[:0]; cap(c.after) > maxKept {
+		c.after = nil
+	}
 	for !c.flushing && len(c.outbox) > 0 {
 		c.flushing = true
 		batch := c.outbox

@@ -51,6 +51,7 @@ type Client struct {
 	delivering bool // a goroutine is telling
 	// spare is room for notices, used again so that telling allocates nothing.
 	spare []session.Notice
+	room  keeper // of that
 
 	// These belong to the goroutine that is telling.
 	listeners []*listener

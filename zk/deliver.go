@@ -56,7 +56,7 @@ func (c *Client) deliver() {
 		}
 		clear(batch)
 		c.mu.Lock()
-		if cap(batch) <= maxSpare {
+		if c.room.keep(cap(batch), len(batch), smallSpare, maxSpare) {
 			c.spare = batch[:0]
 		}
 	}
@@ -68,8 +68,11 @@ func (c *Client) deliver() {
 // the reader waits for it too.
 const maxUntold = 4096
 
-// maxSpare bounds the room that is kept for notices between deliveries.
-const maxSpare = 256
+// How much room for notices is kept between deliveries: always, and at most.
+const (
+	smallSpare = 16
+	maxSpare   = 256
+)
 
 // tell tells one thing. Only the deliverer runs it.
 func (c *Client) tell(n *session.Notice) {

@@ -10,11 +10,12 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// Sizes of what a client keeps: an idle one should be small.
+// Sizes of what a client keeps, in bytes.
 const (
 	readBuffer   = 8 << 10
 	maxKeptFrame = 64 << 10
 	maxKeptWrite = 256 << 10
+	smallRoom    = 4 << 10
 )
 
 // unlock ends a step of the core: it arranges what the core now wants, releases
@@ -167,6 +168,7 @@ func (c *Client) read(l *link) {
 		return
 	}
 	var frame []byte
+	var room keeper
 	var now time.Duration
 	for {
 		// Frames that came with one read share its time.
@@ -196,7 +198,7 @@ func (c *Client) read(l *link) {
 		if !alive {
 			return
 		}
-		if cap(frame) > maxKeptFrame {
+		if !room.keep(cap(frame), len(frame), smallRoom, maxKeptFrame) {
 			frame = nil
 		}
 	}
@@ -225,6 +227,7 @@ const afterWriteError = time.Second
 // the client's writer goroutine, and ends when the core has ended.
 func (c *Client) write() {
 	var buf []byte
+	var room keeper
 	c.mu.Lock()
 	for {
 		for !c.core.Ended() && (c.link == nil || c.link.writeErr != nil || !c.core.HasOutput()) {
@@ -240,7 +243,7 @@ func (c *Client) write() {
 		c.arm(now)
 		c.mu.Unlock()
 		_, err := l.conn.Write(buf)
-		if cap(buf) > maxKeptWrite {
+		if !room.keep(cap(buf), len(buf), smallRoom, maxKeptWrite) {
 			buf = nil
 		}
 		if err != nil {

@@ -77,10 +77,18 @@ func (c *Core) Take() ([]Request, []Signal) { return c.TakeInto(nil, nil) }
 // allocates any in the long run.
 func (c *Core) TakeInto(r []Request, s []Signal) ([]Request, []Signal) {
 	r, s = append(r, c.requests...), append(s, c.signals...)
-	clear(c.requests)
-	clear(c.signals)
-	c.requests, c.signals = c.requests[:0], c.signals[:0]
+	c.requests, c.signals = emptied(c.requests), emptied(c.signals)
 	return r, s
+}
+
+// emptied returns the room of s, if it is not so much that it is better let go.
+func emptied[T any](s []T) []T {
+	const most = 16 // an ordinary step asks and tells less
+	if cap(s) > most {
+		return nil
+	}
+	clear(s)
+	return s[:0]
 }
 
 // Deadline returns until when holds of this session are surely safe; ok is

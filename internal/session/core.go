@@ -230,6 +230,7 @@ func (c *Core) HasOutput() bool {
 // TakeOutput encodes calls that wait and returns the bytes to write next on the
 // connection Live; spare becomes the room for the bytes after them.
 func (c *Core) TakeOutput(spare []byte, now time.Duration) []byte {
+	c.joiner.rest()
 	for len(c.out) < writeChunk && c.sendable() {
 		c.sendNext(now)
 	}
@@ -246,7 +247,11 @@ func (c *Core) send(call *Call, now time.Duration) {
 	c.nextXid()
 	call.xid, call.state = c.xid, sent
 	call.Result.Sent, call.Result.Conn = now, c.conn
-	c.out = appendRequest(c.out, call.xid, &call.Op)
+	if len(call.members) > 0 {
+		c.out = appendJoined(c.out, call)
+	} else {
+		c.out = appendRequest(c.out, call.xid, &call.Op)
+	}
 	c.pending.push(call)
 	if call.joins {
 		c.joining++

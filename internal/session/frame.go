@@ -99,9 +99,13 @@ func (c *Core) answer(h wire.ReplyHeader, now time.Duration) error {
 	// broken it is still there to fail with the connection.
 	res := &call.Result
 	if h.Err == wire.ErrOK {
-		decodeResult(&c.rd, &call.Op, res)
+		if len(call.members) > 0 {
+			decodeJoined(&c.rd, call)
+		} else {
+			decodeResult(&c.rd, &call.Op, res)
+		}
 		if err := c.rd.Finish(); err != nil {
-			res.forget()
+			call.forget()
 			return fmt.Errorf("%w: answer to %s: %w", ErrProtocol, call.Op.Code, err)
 		}
 	} else {

@@ -32,6 +32,9 @@ import (
 //     a call of another kind waits behind them.
 //   - No two calls that create below one parent are in one multi: their znodes
 //     would have one czxid, and nothing would tell which of them was first.
+//   - No call is in one multi with another on whose outcome its own depends: that of
+//     one znode, or of a znode and its parent. Else it could fail through what is
+//     undone with it.
 //   - A call that is a multi itself is joined whole: all of its operations succeed
 //     or none, and which of them failed is told as if it had been alone.
 //   - An outcome that is unknown is unknown of each.
@@ -116,6 +119,7 @@ type joiner struct {
 	// paths says what the collected calls do to which path.
 	paths map[string]touch
 	free  []*Call // batches for the next time
+	rests int     // how many writes ago it was last of use
 }
 
 // touch is what is done to a path.
@@ -123,6 +127,8 @@ type touch uint8
 
 const (
 	createdBelow touch = 1 << iota
+	written
+	writtenBelow
 	listed
 )
 
@@ -141,9 +147,13 @@ func (j *joiner) take(call *Call, kind joinKind, limit int) bool {
 			return false
 		}
 		for i := range n {
-			if p := o.part(i); p.creates() {
-				j.paths[parentOf(p.Path)] |= createdBelow
+			p := o.part(i)
+			below := writtenBelow
+			if p.creates() {
+				below |= createdBelow
 			}
+			j.paths[p.Path] |= written
+			j.paths[parentOf(p.Path)] |= below
 		}
 		j.writes = append(j.writes, call)
 	}
@@ -157,8 +167,12 @@ func (j *joiner) take(call *Call, kind joinKind, limit int) bool {
 func (j *joiner) collides(o *Op) bool {
 	for i := range o.parts() {
 		p := o.part(i)
-		parent := j.paths[parentOf(p.Path)]
-		if (parent|j.paths[p.Path])&listed != 0 || p.creates() && parent&createdBelow != 0 && !plant.Is(plant.TwoCreates) {
+		own, parent := j.paths[p.Path], j.paths[parentOf(p.Path)]
+		switch {
+		case (own|parent)&listed != 0,
+			// What depends on another may fail through what is then undone.
+			own&(written|writtenBelow) != 0, parent&written != 0,
+			p.creates() && parent&createdBelow != 0 && !plant.Is(plant.TwoCreates):
 			return true
 		}
 	}
@@ -173,8 +187,17 @@ func parentOf(path string) string {
 	return "/"
 }
 
+// rest is called with each write. One that was of no use for many lets its room go.
+func (j *joiner) rest() {
+	const patience = 16
+	if j.rests++; j.rests == patience {
+		*j = joiner{rests: patience + 1}
+	}
+}
+
 // reset forgets what was collected.
 func (j *joiner) reset() {
+	j.rests = 0
 	clear(j.writes)
 	clear(j.reads)
 	clear(j.paths)
@@ -227,19 +250,7 @@ func (c *Core) sendJoined(code wire.OpCode, calls []*Call, now time.Duration) {
 	}
 	b := c.joiner.batch()
 	b.Op.Code = code
-	for _, call := range calls {
-		b.members = append(b.members, call)
-		for i := range call.Op.parts() {
-			o := *call.Op.part(i)
-			switch o.Code {
-			case wire.OpCreate2:
-				o.Code = wire.OpCreate // all servers know it inside a multi
-			case wire.OpGetChildren2:
-				o.Code = wire.OpGetChildren
-			}
-			b.Op.Sub = append(b.Op.Sub, o)
-		}
-	}
+	b.members = append(b.members, calls...)
 	c.send(b, now)
 	c.joined += uint64(len(calls))
 	for _, call := range calls {
@@ -261,10 +272,9 @@ func (j *joiner) batch() *Call {
 // recycle keeps a batch that is over for the next time.
 func (j *joiner) recycle(b *Call) {
 	clear(b.members)
-	clear(b.Op.Sub)
-	b.members, b.Op.Sub = b.members[:0], b.Op.Sub[:0]
+	b.members = b.members[:0]
 	b.Result.reset()
-	if len(j.free) < joinWindow {
+	if len(j.free) < joinWindow && cap(b.members) <= joinedOps/2 {
 		j.free = append(j.free, b)
 	}
 }

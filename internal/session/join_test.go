@@ -156,6 +156,9 @@ func TestWhatIsNotJoined(t *testing.T) {
 		{"inside a call", []Op{joinedCreate("/l/a-"), {Code: wire.OpMulti, Join: true,
 			Sub: []Op{{Code: wire.OpCreate, Path: "/m/a"}, {Code: wire.OpCreate, Path: "/l/b"}}}},
 			[]string{"create2 [+/l/a-]", "multi [+/m/a +/l/b]"}},
+		{"one znode", []Op{joinedDelete("/l/a"), joinedDelete("/l/a")}, []string{"delete [-/l/a]", "delete [-/l/a]"}},
+		{"a child behind its parent", []Op{joinedCreate("/l/a"), joinedDelete("/l/a/b")}, []string{"create2 [+/l/a]", "delete [-/l/a/b]"}},
+		{"a parent behind its child", []Op{joinedDelete("/l/a"), joinedDelete("/l")}, []string{"delete [-/l/a]", "delete [-/l]"}},
 		{"ahead of a listing", []Op{joinedList("/l"), joinedDelete("/m/a"), joinedDelete("/l/a")},
 			[]string{"delete [-/m/a]", "getChildren2 [?/l]", "delete [-/l/a]"}},
 		{"of what is listed", []Op{joinedList("/l"), joinedDelete("/l")}, []string{"getChildren2 [?/l]", "delete [-/l]"}},
@@ -404,4 +407,26 @@ func TestCloseLetsGoWhatIsKeptBack(t *testing.T) {
 	r.submit(joinedDelete("/b/x"))
 	r.core.Close(r.now)
 	r.wantSent("delete [-/b/x]", "closeSession [closeSession]")
+}
+
+func TestRoomForJoiningIsLetGo(t *testing.T) {
+	r := newRig(t, nil)
+	r.connect(7)
+	for i := range 10 {
+		r.submit(joinedDelete(fmt.Sprintf("/l%d/x", i)))
+	}
+	r.requests()
+	if cap(r.core.joiner.writes) == 0 {
+		t.Fatal("nothing was joined")
+	}
+	for range 100 {
+		r.submit(syncA)
+		r.requests()
+	}
+	if j := &r.core.joiner; cap(j.writes) > 0 || j.paths != nil {
+		t.Errorf("room for %d is kept", cap(j.writes))
+	}
+	r.submit(joinedDelete("/a/x"))
+	r.submit(joinedDelete("/b/x"))
+	r.wantSent("multi [-/a/x -/b/x]")
 }

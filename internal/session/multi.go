@@ -43,7 +43,8 @@ func decodeMulti(r *jute.Reader, o *Op, res *Result) {
 			return
 		}
 		res.Sub = append(res.Sub, SubResult{})
-		decodeSub(r, &o.Sub[len(res.Sub)-1], op, code, &res.Sub[len(res.Sub)-1])
+		sub := &o.Sub[len(res.Sub)-1]
+		decodeSub(r, sub, answerKind(sub.Code), op, code, &res.Sub[len(res.Sub)-1])
 	}
 	if len(res.Sub) != len(o.Sub) {
 		r.Failf("%d results for the %d operations of the multi", len(res.Sub), len(o.Sub))
@@ -54,13 +55,14 @@ func decodeMulti(r *jute.Reader, o *Op, res *Result) {
 	}
 }
 
-// decodeSub reads one result behind its header.
-func decodeSub(r *jute.Reader, o *Op, op wire.OpCode, code wire.ErrCode, sub *SubResult) {
+// decodeSub reads one result behind its header, which must be of the kind want or
+// an error.
+func decodeSub(r *jute.Reader, o *Op, want, op wire.OpCode, code wire.ErrCode, sub *SubResult) {
 	if op == wire.OpError {
 		sub.Code, sub.failed = wire.ErrCode(r.Int32()), true
 		return
 	}
-	if code != wire.ErrOK || op != answerKind(o.Code) {
+	if code != wire.ErrOK || op != want {
 		r.Failf("result %s with error %d for %s in a multi", op, int32(code), o.Code)
 		return
 	}

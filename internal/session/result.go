@@ -34,6 +34,8 @@ type Result struct {
 	Sent, Received time.Duration
 	// Conn is the number of the connection it went out on, from 1.
 	Conn uint64
+
+	told bool // of a batch: Failed is what the answer told
 }
 
 // SubResult is the result of one operation of a multi.
@@ -152,8 +154,12 @@ func cloneBuffer(b []byte) []byte {
 }
 
 // forget drops what a broken answer left, and keeps what was known before it.
-func (r *Result) forget() {
+func (c *Call) forget() {
+	r := &c.Result
 	sentAt, conn := r.Sent, r.Conn
 	r.reset()
 	r.Sent, r.Conn = sentAt, conn
+	for _, member := range c.members {
+		member.forget()
+	}
 }

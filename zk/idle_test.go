@@ -1,0 +1,72 @@
+package zk
+
+import (
+	"net"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+)
+
+// used is what the heap's objects and the stacks take, in bytes.
+func used() int64 {
+	runtime.GC()
+	runtime.GC() // a pool's content outlives one
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc + m.StackInuse)
+}
+
+// TestIdleClientIsSmall checks what a client takes that has nothing to do, also
+// after it was busy. What its server here takes is counted with it.
+func TestIdleClientIsSmall(t *testing.T) {
+	const clients, most = 50, 64 << 10
+	socket := filepath.Join(t.TempDir(), "s")
+	ln, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	go func() { // ends when the listener is closed
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go serveQuickly(conn) // ends with the connection
+		}
+	}()
+	before := used()
+	var all []*Client
+	for range clients {
+		c, err := Dial(t.Context(), "unix:"+socket, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		all = append(all, c)
+	}
+	fresh := (used() - before) / clients
+	for _, c := range all {
+		var burst sync.WaitGroup
+		for range 1000 {
+			burst.Add(1)
+			c.Go(SetOp("/a", make([]byte, 500), -1), func(Result) { burst.Done() })
+		}
+		burst.Wait()
+	}
+	busy := (used() - before) / clients
+	for range 2 * patience { // as with heartbeats
+		for _, c := range all {
+			if _, err := c.Set(t.Context(), "/a", nil, -1); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	idle := (used() - before) / clients
+	t.Logf("bytes a client: %d fresh, %d behind a burst, %d idle again", fresh, busy, idle)
+	if fresh > most || idle > most {
+		t.Errorf("%d bytes fresh and %d idle, want at most %d", fresh, idle, most)
+	}
+	runtime.KeepAlive(all)
+}
