@@ -52,6 +52,7 @@ type Client struct {
 	outbox   []queue.Request
 	sending  []queue.Request // room for the outbox while it is being sent
 	flushing bool            // somebody is sending the outbox
+	flushes  bool            // a goroutine is about to flush the core
 	told     []queue.Signal  // room for the core's signals
 	after    []deed          // what to do once mu is let go
 	hooks    []func()        // what the hooks' goroutine has to do
@@ -247,7 +248,7 @@ func (c *Client) abandon(a *attempt) (place string) {
 		place = a.place
 		if h := a.hold; h != nil && h.err == nil {
 			// The hooks were told of it, so it ends for them as well.
-			c.giveUp(core, now, h)
+			c.giveUp(core, now, h, false)
 			return
 		}
 		delete(c.attempts, a.id)

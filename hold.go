@@ -145,7 +145,7 @@ func (h *Hold) Remaining() (d time.Duration) {
 // Where a hold was re-entered, each of the holds is released, in any order, and
 // the last Release deletes the znode.
 func (h *Hold) Release(ctx context.Context) error {
-	last, err := h.release()
+	last, err := h.release(false)
 	if err != nil || !last {
 		return err
 	}
@@ -164,12 +164,29 @@ func (h *Hold) Release(ctx context.Context) error {
 	}
 }
 
-// release ends the hold. It reports whether that gave the possession back, and
+// ReleaseAsync gives the lock back as Release does, and does not wait for the
+// servers to confirm it. It is as sure to be carried out: the znode is deleted, in
+// the background, until it is known to be gone or its session to be over. An
+// acquire by the same client right behind it goes out in one transaction with it,
+// which takes one round trip for both, where Release takes one of its own.
+//
+// Whoever of this client waits next for the lock has it at once, as after Release.
+// The error is nil, or that of the loss if the hold was lost before. A later
+// Release waits for the servers and says what came of it; OnRelease tells as well.
+func (h *Hold) ReleaseAsync() error {
+	last, err := h.release(true)
+	if last {
+		h.possession.client.flushSoon()
+	}
+	return err
+}
+
+// release ends the hold, and leaves the delete to flushSoon if later says so. It reports whether that gave the possession back, and
 // an error if the hold was lost before.
-func (h *Hold) release() (last bool, err error) {
+func (h *Hold) release(later bool) (last bool, err error) {
 	h.look(func(core *queue.Core, now time.Duration) {
 		if h.err == nil {
-			h.possession.client.giveUp(core, now, h)
+			h.possession.client.giveUp(core, now, h, later)
 		}
 		last = h.last
 		if errors.Is(h.err, ErrLost) {

@@ -90,9 +90,9 @@ func (c *Client) end(h *Hold, why error) {
 	}
 }
 
-// giveUp ends a hold that is held, and with the last one the possession. The
-// mutex is held.
-func (c *Client) giveUp(core *queue.Core, now time.Duration, h *Hold) {
+// giveUp ends a hold that is held, and with the last one the possession; later
+// says that its delete may wait for flushSoon. The mutex is held.
+func (c *Client) giveUp(core *queue.Core, now time.Duration, h *Hold, later bool) {
 	p := h.possession
 	c.end(h, &Error{Op: "hold", Path: h.lock.path, Err: ErrReleased})
 	if len(p.views) > 0 {
@@ -100,7 +100,11 @@ func (c *Client) giveUp(core *queue.Core, now time.Duration, h *Hold) {
 	}
 	h.last, p.over = true, true
 	delete(c.asking, p.change) // there will be no answer
-	core.Release(now, p.id)
+	if later {
+		core.ReleaseLater(now, p.id)
+	} else {
+		core.Release(now, p.id)
+	}
 }
 
 // lose ends all holds of a possession. The mutex is held.

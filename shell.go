@@ -2,6 +2,7 @@ package zklock
 
 import (
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/zklock/zklock/internal/queue"
@@ -69,6 +70,25 @@ func (c *Client) step(input func(core *queue.Core, now time.Duration)) {
 	for i := range after {
 		after[i].run()
 	}
+}
+
+// flushSoon has the core send in a moment what it puts off for an acquire to take
+// along. The goroutine ends when it has.
+func (c *Client) flushSoon() {
+	c.mu.Lock()
+	pending := c.flushes
+	c.flushes = true
+	c.mu.Unlock()
+	if pending {
+		return
+	}
+	go func() {
+		runtime.Gosched() // an acquire right behind the release comes first
+		c.step(func(core *queue.Core, now time.Duration) {
+			c.flushes = false
+			core.Flush(now)
+		})
+	}()
 }
 
 // apply takes the core's output. The mutex is held.

@@ -49,7 +49,7 @@ func (c *Client) operation(r *queue.Request) zk.Op {
 			return c.creation(r.Creates[0])
 		}
 		return zk.MultiOp(c.creations(r)...)
-	case queue.Swap:
+	case queue.Swap, queue.Renew:
 		ops := c.creations(r)
 		for _, p := range r.Paths {
 			ops = append(ops, zk.DeleteOp(p, -1))
@@ -126,7 +126,7 @@ func orEmpty(data []byte) []byte {
 func (f *flight) reply(res *zk.Result) queue.Reply {
 	r := &f.r
 	q := queue.Reply{
-		ID: r.ID, Czxid: res.Stat.Czxid, Owner: res.Stat.EphemeralOwner,
+		ID: r.ID, Zxid: res.Zxid, Czxid: res.Stat.Czxid, Owner: res.Stat.EphemeralOwner,
 		Version: res.Stat.Version, Ctime: res.Stat.Ctime, Mtime: res.Stat.Mtime, Mzxid: res.Stat.Mzxid,
 		Data: res.Data, Children: res.Children,
 		Sent: res.Sent, Received: res.Received, Conn: res.Conn,
@@ -144,7 +144,7 @@ func (f *flight) reply(res *zk.Result) queue.Reply {
 	case r.Kind == queue.Create && len(r.Creates) == 1:
 		f.made[0] = res.Path
 		q.Made = f.made[:]
-	case r.Kind == queue.Create || r.Kind == queue.Swap:
+	case r.Kind == queue.Create || r.Kind == queue.Swap || r.Kind == queue.Renew:
 		q.Czxid = res.Zxid
 		for i := range r.Creates {
 			q.Made = append(q.Made, res.Results[i].Path)

@@ -13,8 +13,8 @@
  *
  * bounds: 3 clients with 3 entries each in a row, reader or writer as they like;
  * numbers up to 9. The queue is read as it is: queue.pml has followers that lag.
- * code: a shortcut that internal/queue/join.go (join) may take, by
- * internal/queue/order.go (Blocker).
+ * code: internal/queue/follow.go (follow, renew, fallIn), for exclusive entries
+ * behind exclusive holds.
  *
  * broken TWO_STEPS, assertion: deletes the old entry and makes the new one in two transactions, between which the parent may be collected
  * broken AFTER_READER, assertion: a writer behind its own reader

@@ -45,6 +45,8 @@ const (
 	HandToNext Bug = "HandToNext"
 	// CancelHandsOver takes what was ahead of a cancelled waiter for gone.
 	CancelHandsOver Bug = "CancelHandsOver"
+	// AnyNumber takes any number for the next one.
+	AnyNumber Bug = "AnyNumber"
 	// NoRelist does not look for the reader that a writer may have left behind.
 	NoRelist Bug = "NoRelist"
 	// OwnWatch does not heed the event that the own entry is gone.

@@ -108,7 +108,8 @@ func (c *Core) stand(cl *claim) (places []*place) {
 // stands clear at all its places.
 func (c *Core) clear(now time.Duration, p *place) {
 	cl := p.claim
-	p.clear, p.blocker, p.alone = true, "", p.kind == Exclusive && p.role != leases
+	p.clear, p.blocker, p.behind = true, "", nil
+	p.alone = p.kind == Exclusive && p.role != leases
 	if cl.phase != working || slices.ContainsFunc(cl.places, func(p *place) bool { return !p.clear }) {
 		return
 	}

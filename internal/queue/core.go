@@ -37,6 +37,7 @@ type Core struct {
 	closed   error // why no claim can succeed any more
 
 	claims []*claim // in order of arrival
+	late   []*node  // of those, the ones whose delete a create may take along
 	doomed []*node  // znodes that are, or may be, there and must go
 	// sights are the records that were left over when a queue was last looked at,
 	// by the queue's path, and when they were first seen.
@@ -48,6 +49,7 @@ type Core struct {
 	pending map[uint64]waiter // requests under way
 	lastReq uint64
 	lastID  ID
+	putsOff bool // what is given up now may be deleted a moment later
 	dirty   bool // a claim may be ready to be granted
 	amid    bool // there is more to come of what one read brought, perhaps
 
@@ -245,6 +247,7 @@ func (c *Core) eventAt(now time.Duration, p *place, kind EventKind, path string)
 func (c *Core) Shut(now time.Duration) {
 	c.advance(now)
 	c.closed = ErrClosed
+	c.flush(now)
 	for _, cl := range slices.Clone(c.claims) {
 		if cl.phase == held {
 			c.lose(now, cl, ErrClosed)
@@ -450,7 +453,7 @@ func (c *Core) over(why, left error) {
 			c.finish(n, left)
 		}
 	}
-	c.probes = nil
+	c.probes, c.late = nil, nil
 	c.deadline.Forget()
 	c.beat = heartbeat{}
 	for _, cl := range slices.Clone(c.claims) {

@@ -147,7 +147,7 @@ func (e *ensemble) apply(l *link, r Request, session int64, reads bool) Reply {
 		return q
 	}
 	e.zxid++
-	q.Czxid = e.zxid
+	q.Czxid, q.Zxid = e.zxid, e.zxid
 	switch r.Kind {
 	case Set:
 		n := e.nodes[r.Path]
@@ -175,7 +175,7 @@ func (e *ensemble) apply(l *link, r Request, session int64, reads bool) Reply {
 			return fail(-1, code)
 		}
 		e.made(made)
-	case Create, Swap:
+	case Create, Swap, Renew:
 		return e.change(r, session, q, fail)
 	}
 	return q

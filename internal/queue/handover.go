@@ -26,6 +26,7 @@ import (
 // A lane is what this client has at one queue.
 type lane struct {
 	places []*place          // in the order in which they came
+	latest *place            // that was given up
 	given  map[string]*place // of given up places, by the names of entries that are not known to be gone
 }
 
@@ -41,7 +42,7 @@ func (c *Core) enter(p *place) {
 
 // quit forgets a place.
 func (c *Core) quit(p *place) {
-	p.over = true
+	p.over, p.behind = true, nil
 	if l := c.lanes[p.parent]; l != nil {
 		if i := slices.Index(l.places, p); i >= 0 {
 			l.places = slices.Delete(l.places, i, i+1)
@@ -71,7 +72,7 @@ func (c *Core) give(p *place) {
 		if l.given == nil {
 			l.given = map[string]*place{}
 		}
-		l.given[n.name] = p
+		l.given[n.name], l.latest = p, p
 	}
 }
 
@@ -206,6 +207,9 @@ func (c *Core) await(now time.Duration, p *place) {
 	if own == nil || p.claim.spec.Try {
 		c.watchBlocker(now, p)
 		return
+	}
+	if p.behind != nil {
+		c.watchOwns(own.claim) // which has to be seen; see [Core.follow]
 	}
 	p.claim.retry(now + c.lookAgain())
 	c.tell(p, p.parent+"/"+p.blocker, len(p.ahead), own.claim.spec.Data)

@@ -21,9 +21,10 @@ const (
 	Swap                      // one multi that makes Creates and deletes Paths
 	Guard                     // one multi of a check for each of Paths, and the operations of the Call
 	Sync                      // sync: Path
+	Renew                     // one multi that makes Creates and deletes Paths of former holds
 )
 
-// A Creation is one znode that Create or Swap makes.
+// A Creation is one znode that Create, Swap or Renew makes.
 type Creation struct {
 	Path       string
 	Data       []byte
@@ -72,8 +73,9 @@ type Reply struct {
 	Code     Code
 	Err      error    // what Refused, or a failure to be reported, was
 	Failed   int      // which operation of a multi failed, -1 if none by itself
-	Made     []string // the paths that Create and Swap made
-	Czxid    int64    // of Create and Get; for Create and Swap by multi, the multi's zxid
+	Made     []string // the paths that Create, Swap and Renew made
+	Zxid     int64    // of Delete: the transaction
+	Czxid    int64    // of Create and Get; for Create, Swap and Renew by multi, the multi's zxid
 	Owner    int64    // the ephemeral owner: of Get, and of Create if it told, else 0
 	Version  int32    // of Get
 	Ctime    int64    // of Get: when it was made, by the servers' clock in milliseconds

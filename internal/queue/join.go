@@ -20,12 +20,20 @@ func (c *Core) join(now time.Duration, cl *claim) {
 		c.enter(p)
 		creates, nodes = c.ask(p, creates, nodes)
 	}
-	joins := len(creates) == 1 && !nodes[0].fixed && !cl.apart
-	c.send(Request{Kind: Create, Creates: creates, Join: joins}, func(now time.Duration, r Reply) {
-		c.created(now, nodes, r)
-	})
 	for _, p := range places {
-		c.look(p)
+		c.follow(p)
+	}
+	joins := len(creates) == 1 && !nodes[0].fixed && !cl.apart
+	ask := Request{Kind: Create, Creates: creates, Join: joins}
+	if len(c.late) > 0 && !nodes[0].fixed {
+		c.renew(ask, c.takeLate(), nodes)
+	} else {
+		c.send(ask, func(now time.Duration, r Reply) { c.created(now, nodes, r) })
+	}
+	for _, p := range places {
+		if p.behind == nil {
+			c.look(p)
+		}
 	}
 }
 
@@ -106,6 +114,12 @@ func (c *Core) created(now time.Duration, nodes []*node, r Reply) {
 		}
 		if err := c.inspectOwn(cl, nodes, r); err != nil {
 			c.fail(now, cl, err)
+			return
+		}
+		for _, p := range slices.Clone(cl.places) {
+			if p.behind != nil && !p.over && cl.phase == working {
+				c.fallIn(now, p)
+			}
 		}
 		return
 	case Unknown:

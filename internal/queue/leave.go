@@ -79,6 +79,7 @@ func (c *Core) abandon(now time.Duration, places []*place, s *swap, why *parting
 	for _, p := range places {
 		c.quit(p)
 		if handed {
+			p.handed = true
 			c.give(p)
 		}
 		if p.record != nil && orderly {
@@ -99,7 +100,9 @@ func (c *Core) abandon(now time.Duration, places []*place, s *swap, why *parting
 		n.owner, n.place, n.parting = nil, nil, why
 	}
 	c.doomed = append(c.doomed, nodes...)
-	c.disposeAll(now, nodes)
+	if !c.putOff(nodes) {
+		c.disposeAll(now, nodes)
+	}
 	for _, p := range places {
 		c.left(now, p, handed)
 	}

@@ -50,6 +50,10 @@ type node struct {
 	doubted    uint64 // the last request before that: no earlier one proves anything
 	wantsWatch bool
 	watched    bool
+	seen       bool  // that watch's answer was that the znode is there
+	looking    bool  // that watch's answer has not come
+	wentAt     int64 // the transaction of its delete, if that was this client's
+	late       bool  // its delete waits for a create to take it along
 
 	parting *parting // of a doomed one: what it is part of
 	apart   bool     // its delete is not to be joined with others, as the last one was undone
@@ -128,6 +132,10 @@ func (c *Core) deleted(now time.Duration, n *node, r Reply) {
 	if n.state != deleting {
 		return
 	}
+	if r.Code == OK {
+		n.wentAt = r.Zxid
+	}
+	defer c.proven(now, n)
 	switch r.Code {
 	case OK:
 		c.answered(r)

@@ -34,13 +34,18 @@ type place struct {
 	beside bool
 	sem    *Semaphore // of a gate or leases
 
-	nodes []*node
-	over  bool     // the claim has left it
-	clear bool     // nothing is ahead that blocks
-	alone bool     // nothing at all was when it was cleared, as an exclusive place
-	were  []string // the names of its entries before a downgrade
+	nodes  []*node
+	over   bool     // the claim has left it
+	handed bool     // and its owner had ended with it
+	clear  bool     // nothing is ahead that blocks
+	alone  bool     // nothing at all was when it was cleared, as an exclusive place
+	were   []string // the names of its entries before a downgrade
 
-	apart   bool    // its listings are not to be joined with others
+	apart   bool   // its listings are not to be joined with others
+	behind  *place // the client's own place that it joined behind, instead of a listing
+	pending bool   // what is under way proves that one to have been there
+	waited  bool   // somebody was ahead that blocks
+
 	listing bool    // a listing is under way, or what has to follow one
 	listed  bool    // the last one was read
 	ahead   []Entry // who was ahead when it listed, less who has gone since
@@ -103,7 +108,7 @@ func (c *Core) answers(now time.Duration, p *place, r Reply) bool {
 
 // listed takes a listing that was read after the place's own creates.
 func (c *Core) listed(now time.Duration, p *place, children []string) {
-	p.listed = true
+	p.listed, p.behind = true, nil
 	l := p.names.Sort(children)
 	for _, n := range p.nodes {
 		if !slices.ContainsFunc(l.Queue, func(e Entry) bool { return e.Name == n.name }) {
@@ -190,6 +195,8 @@ func (c *Core) line(now time.Duration, p *place) {
 	cl := p.claim
 	b, blocked := Blocker(p.kind, p.ahead)
 	switch {
+	case !blocked && !p.led():
+		c.prove(p)
 	case !blocked && c.delayed(now, p):
 	case !blocked:
 		c.clear(now, p)
@@ -198,7 +205,7 @@ func (c *Core) line(now time.Duration, p *place) {
 	case cl.spec.Try && c.lockedByOthers(p):
 		c.fail(now, cl, ErrLocked)
 	default:
-		p.blocker = b.Name
+		p.blocker, p.waited = b.Name, true
 		c.watchOwns(cl)
 		c.await(now, p)
 		if cl.spec.Try && !c.leaving(p.parent, b.Name) {
@@ -246,8 +253,10 @@ func (c *Core) watchOwns(cl *claim) {
 }
 
 func (c *Core) watchOwn(n *node) {
-	n.watched, n.wantsWatch = true, true
+	n.watched, n.wantsWatch, n.seen, n.looking = true, true, false, true
 	c.send(Request{Kind: Get, Path: n.path(), Watch: true}, func(now time.Duration, r Reply) {
+		n.seen, n.looking = r.Code == OK, false
+		c.proven(now, n)
 		cl := n.owner
 		if cl == nil || n.state != alive {
 			return

@@ -415,10 +415,7 @@ func (w *storm) act(l *link) {
 	mine := slices.DeleteFunc(slices.Collect(maps.Values(w.claims)), func(c *claimed) bool { return c.link != l })
 	slices.SortFunc(mine, func(a, b *claimed) int { return int(a.id) - int(b.id) })
 	if len(mine) < 4 && !w.calm && w.rng.IntN(2) == 0 {
-		c := &claimed{link: l, spec: w.want(), until: w.now + time.Duration(w.rng.IntN(20000))*time.Millisecond}
-		c.id = l.core.Acquire(w.now, c.spec)
-		w.logf("c%d acquire %d %+v", l.name, c.id, c.spec)
-		w.claims[[2]uint64{uint64(l.name), uint64(c.id)}] = c
+		w.acquire(l)
 		return
 	}
 	if len(mine) == 0 {
@@ -429,7 +426,15 @@ func (w *storm) act(l *link) {
 	case c.held && (n < 2 || w.calm):
 		w.logf("c%d release %d", l.name, c.id)
 		delete(w.claims, [2]uint64{uint64(l.name), uint64(c.id)})
-		l.core.Release(w.now, c.id)
+		if w.rng.IntN(3) > 0 {
+			l.core.Release(w.now, c.id)
+			break
+		}
+		l.core.ReleaseLater(w.now, c.id)
+		if w.rng.IntN(2) == 0 && !w.calm {
+			w.acquire(l)
+		}
+		l.core.Flush(w.now)
 	case c.held && n < 4:
 		w.calls++
 		w.logf("c%d downgrade %d", l.name, c.id)
@@ -444,6 +449,14 @@ func (w *storm) act(l *link) {
 		delete(w.claims, [2]uint64{uint64(l.name), uint64(c.id)})
 		l.core.Cancel(w.now, c.id)
 	}
+}
+
+// acquire makes a claim.
+func (w *storm) acquire(l *link) {
+	c := &claimed{link: l, spec: w.want(), until: w.now + time.Duration(w.rng.IntN(20000))*time.Millisecond}
+	c.id = l.core.Acquire(w.now, c.spec)
+	w.logf("c%d acquire %d %+v", l.name, c.id, c.spec)
+	w.claims[[2]uint64{uint64(l.name), uint64(c.id)}] = c
 }
 
 // want picks what to claim.

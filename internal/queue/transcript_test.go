@@ -114,6 +114,10 @@ func (p *player) input(words []string) []string {
 		p.core.Cancel(p.now, p.id(args[0]))
 	case "release":
 		p.core.Release(p.now, p.id(args[0]))
+	case "release-later":
+		p.core.ReleaseLater(p.now, p.id(args[0]))
+	case "flush":
+		p.core.Flush(p.now)
 	case "verify":
 		p.core.Guard(p.now, p.id(args[0]), 7)
 	case "downgrade":
@@ -225,7 +229,7 @@ func (p *player) session(verb string, values map[string]string) {
 
 func (p *player) reply(args []string, values map[string]string) {
 	codes := map[string]Code{"ok": OK, "nonode": NoNode, "exists": NodeExists, "unimplemented": Unimplemented,
-		"notapplied": NotApplied, "unknown": Unknown, "over": SessionOver, "refused": Refused}
+		"notapplied": NotApplied, "undone": Undone, "unknown": Unknown, "over": SessionOver, "refused": Refused}
 	code, ok := codes[args[1]]
 	if !ok {
 		p.t.Fatalf("unknown code %q", args[1])
@@ -236,7 +240,7 @@ func (p *player) reply(args []string, values map[string]string) {
 		r.Made = strings.Split(v, ",")
 	}
 	r.Version, r.Ctime, r.Mtime = int32(p.number(values["version"])), p.number(values["ctime"]), p.number(values["mtime"])
-	r.Mzxid = p.number(values["mzxid"])
+	r.Mzxid, r.Zxid = p.number(values["mzxid"]), p.number(values["zxid"])
 	r.Czxid, r.Owner, r.Failed = p.number(values["czxid"]), p.number(values["owner"]), int(p.number(values["failed"]))
 	if v := values["sent"]; v != "" {
 		r.Sent, _ = time.ParseDuration(v)
@@ -275,7 +279,7 @@ func (p *player) number(s string) int64 {
 }
 
 func show(r Request) string {
-	kind := [...]string{"create", "list", "get", "set", "delete", "check", "make", "swap", "guard", "sync"}[r.Kind]
+	kind := [...]string{"create", "list", "get", "set", "delete", "check", "make", "swap", "guard", "sync", "renew"}[r.Kind]
 	switch {
 	case r.Kind == Make && r.Container:
 		kind += " container"
@@ -296,7 +300,7 @@ func show(r Request) string {
 			out += " (persistent)"
 		}
 	}
-	if r.Kind == Swap {
+	if r.Kind == Swap || r.Kind == Renew {
 		out += " for"
 	}
 	return strings.TrimRight(out+" "+r.Path+strings.Join(r.Paths, " "), " ")

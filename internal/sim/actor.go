@@ -137,14 +137,32 @@ func (a *actor) release() {
 func (a *actor) giveBack(h *hold) {
 	c, id := a.client, a.id
 	c.parting[id] = h
-	if a.world().oneIn(3) {
+	w := a.world()
+	later := w.oneIn(3)
+	if w.oneIn(3) {
 		a.state = leaving
 	} else {
 		a.rest()
 	}
 	c.giving = true
-	c.input(func(core *queue.Core) { core.Release(c.now, id) })
+	c.input(func(core *queue.Core) {
+		if later {
+			core.ReleaseLater(c.now, id)
+		} else {
+			core.Release(c.now, id)
+		}
+	})
 	c.giving = false
+	if later {
+		// The goroutine that is to send it may be late, and find it sent.
+		w.after(w.upTo(2*time.Millisecond), func() {
+			c.run(flushWork, func() { c.input(func(core *queue.Core) { core.Flush(c.now) }) })
+		})
+		if a.state == resting && w.oneIn(2) {
+			a.turn++
+			a.acquire()
+		}
+	}
 	c.world.cfg.Variant.handOver(a, NextInLine)
 }
 

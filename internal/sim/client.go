@@ -61,6 +61,7 @@ const (
 	coreTimer
 	writerWork
 	tellerWork
+	flushWork
 	actorWork // and above: one for each actor
 )
 

@@ -72,6 +72,9 @@ func (c *client) replied(r queue.Request, q queue.Reply) {
 	case queue.Undone:
 		c.world.Stats.Undone++
 	case queue.OK:
+		if r.Kind == queue.Renew {
+			c.world.Stats.Renewed++
+		}
 		c.made = append(c.made, q.Made...)
 	}
 	c.input(func(core *queue.Core) { core.Reply(c.now, q) })
@@ -201,7 +204,7 @@ func (c *client) operation(r queue.Request) session.Op {
 		op := multi(r)
 		op.Sub = append(op.Sub, c.operations(r.Call)...)
 		return op
-	case queue.Swap, queue.Check:
+	case queue.Swap, queue.Renew, queue.Check:
 		return multi(r)
 	case queue.List:
 		return session.Op{Code: wire.OpGetChildren2, Path: r.Path, Watch: r.Watch}
@@ -241,7 +244,7 @@ func multi(r queue.Request) session.Op {
 		op.Sub = append(op.Sub, creation(made))
 	}
 	code := wire.OpCheck
-	if r.Kind == queue.Swap {
+	if r.Kind == queue.Swap || r.Kind == queue.Renew {
 		code = wire.OpDelete
 	}
 	for _, p := range r.Paths {
@@ -254,7 +257,7 @@ func multi(r queue.Request) session.Op {
 func reply(r queue.Request, res *session.Result) queue.Reply {
 	q := queue.Reply{
 		ID: r.ID, Code: code(res), Err: res.Err(), Failed: -1,
-		Czxid: res.Stat.Czxid, Owner: res.Stat.EphemeralOwner, Version: res.Stat.Version, Ctime: res.Stat.Ctime, Mtime: res.Stat.Mtime, Mzxid: res.Stat.Mzxid,
+		Zxid: res.Zxid, Czxid: res.Stat.Czxid, Owner: res.Stat.EphemeralOwner, Version: res.Stat.Version, Ctime: res.Stat.Ctime, Mtime: res.Stat.Mtime, Mzxid: res.Stat.Mzxid,
 		Data: res.Data, Children: res.Strings,
 		Sent: res.Sent, Received: res.Received, Conn: res.Conn,
 	}
@@ -263,7 +266,7 @@ func reply(r queue.Request, res *session.Result) queue.Reply {
 	}
 	if q.Code == queue.OK {
 		q.Made = made(r, res)
-		if len(r.Creates) > 1 || r.Kind == queue.Swap {
+		if len(r.Creates) > 1 || r.Kind == queue.Swap || r.Kind == queue.Renew {
 			q.Czxid = res.Zxid
 		}
 	}

@@ -45,6 +45,8 @@ func (r *Run) tooLittle() string {
 		return fmt.Sprintf("%d acquired, %d faults, %d operations, %v in %d seeds", r.Acquired, r.Faults, r.Requests, r.Simulated, n)
 	case n < seedsForAll:
 		return ""
+	case r.Handed < n || r.Renewed < n:
+		return fmt.Sprintf("%d handed on, %d renewed in %d seeds", r.Handed, r.Renewed, n)
 	case r.Joined < 10*n || r.Undone < n/10:
 		return fmt.Sprintf("%d joined, %d undone in %d seeds", r.Joined, r.Undone, n)
 	}

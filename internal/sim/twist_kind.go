@@ -37,7 +37,7 @@ func (c *client) place(r queue.Request) (s asked) {
 	s.probe = r.Kind == queue.List && c.former.Kind == queue.Check && len(c.former.Paths) == 1 && c.former.Paths[0] == r.Path
 	c.former = r
 	switch r.Kind {
-	case queue.Create:
+	case queue.Create, queue.Renew:
 		c.knack.join = &r
 	case queue.List, queue.Get:
 		s.join = c.knack.join
@@ -62,6 +62,11 @@ func (v Variant) reroute(c *client, r *queue.Request, s asked) bool {
 		if k := c.knack.split; s.join != nil && k != nil && !k.done {
 			later := *r
 			k.behind = append(k.behind, func() { c.send(later, func(q queue.Reply) { c.replied(later, q) }) })
+			return true
+		}
+	case RenewInTwoSteps:
+		if r.Kind == queue.Renew {
+			c.deleteThenRenew(*r)
 			return true
 		}
 	case GapDowngrade:
@@ -130,6 +135,24 @@ func (c *client) deleteThenCreate(r queue.Request) {
 			return
 		}
 		c.send(queue.Request{ID: r.ID, Kind: queue.Swap, Creates: r.Creates}, func(q queue.Reply) { c.replied(r, q) })
+	})
+}
+
+// deleteThenRenew gives a hold back and takes the next place in two steps.
+func (c *client) deleteThenRenew(r queue.Request) {
+	c.send(queue.Request{Kind: queue.Renew, Paths: r.Paths}, func(q queue.Reply) {
+		again := func() {
+			if !c.alive {
+				return
+			}
+			c.send(queue.Request{ID: r.ID, Kind: queue.Renew, Creates: r.Creates}, func(q queue.Reply) { c.replied(r, q) })
+		}
+		if q.Code != queue.OK {
+			q.ID = r.ID
+			c.replied(r, q)
+			return
+		}
+		c.world.after(c.world.upTo(c.world.cfg.Timeout/4), func() { c.run(writerWork, again) })
 	})
 }
 

@@ -77,6 +77,8 @@ const (
 	AdoptedNode
 	// BlindDelete repeats the delete of a node lock without a look whose it is.
 	BlindDelete
+	// RenewInTwoSteps deletes a hold's entry before it makes the next one.
+	RenewInTwoSteps
 	// GapDowngrade deletes the writer's entry before it makes the reader's.
 	GapDowngrade
 	// DelayIgnored does not look for the records of those that vanished.
@@ -94,7 +96,7 @@ func (v Variant) String() string {
 		"ForgottenDelete", "ForgottenCreate", "SequenceToken", "NoDrift", "EarlyAnswer", "StandingClock",
 		"FirstDeletion", "NextInLine", "CancelHandsOver", "AnyEvent", "Adoption", "DeafHeartbeat", "SwappedSession", "LastToken", "DowngradedToken", "GuardedNode",
 		"BargingReader", "UnlistedReader", "UncountedLeases", "OwnUncounted", "Quarrel", "OpenGate", "LeaseByLease", "FirstClear",
-		"SplitCreate", "SplitJoin", "RandomOrder", "AdoptedNode", "BlindDelete", "GapDowngrade", "DelayIgnored", "LateRecord",
+		"SplitCreate", "SplitJoin", "RandomOrder", "AdoptedNode", "BlindDelete", "RenewInTwoSteps", "GapDowngrade", "DelayIgnored", "LateRecord",
 		"UndoneIsDone"}
 	if v < 0 || int(v) >= len(names) {
 		return "unknown"

@@ -1,6 +1,9 @@
 package sim
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // TestVariants shows that each broken variant is refuted by some seed.
 func TestVariants(t *testing.T) {
@@ -32,6 +35,9 @@ func focus(cfg *Config) {
 		cfg.Locks, cfg.Several = []LockConfig{{Path: "/locks/a", Mutexes: 1}}, 0
 	case NextInLine, CancelHandsOver:
 		cfg.Actors, cfg.Patient = 3, false
+		cfg.Locks, cfg.Several = []LockConfig{{Path: "/locks/a", Mutexes: 1}}, 0
+	case RenewInTwoSteps:
+		cfg.Persistent, cfg.Sweep, cfg.Think = false, 100*time.Millisecond, cfg.Timeout/4
 		cfg.Locks, cfg.Several = []LockConfig{{Path: "/locks/a", Mutexes: 1}}, 0
 	case BargingReader, UnlistedReader, GapDowngrade, DowngradedToken:
 		cfg.Locks, cfg.Several = []LockConfig{{Path: "/locks/a", Writers: 1, Readers: 2}}, 0

@@ -47,8 +47,9 @@ type Stats struct {
 	// asked for, Delayed the grants that came after somebody had vanished, KeptOff
 	// the claims that waited for that, Quarrels those that found another number of
 	// permits, Foreign the readers that found entries which do not heed them, Handed
-	// the entries ahead of a grant that its own client had given up.
-	Handed, Guarded, Downgraded, Revoked, Delayed, KeptOff, Quarrels, Foreign int
+	// the entries ahead of a grant that its own client had given up, Renewed the
+	// transactions that gave one back and made another.
+	Handed, Renewed, Guarded, Downgraded, Revoked, Delayed, KeptOff, Quarrels, Foreign int
 	// Exhausted are the claims refused for want of numbers, Forbidden those for
 	// want of rights, Requests what clients asked of the server.
 	Exhausted, Forbidden, Requests int
@@ -82,6 +83,7 @@ func (s *Stats) Add(o *Stats) {
 	s.Revoked += o.Revoked
 	s.Delayed += o.Delayed
 	s.Handed += o.Handed
+	s.Renewed += o.Renewed
 	s.KeptOff += o.KeptOff
 	s.Quarrels += o.Quarrels
 	s.Foreign += o.Foreign
