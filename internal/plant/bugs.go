@@ -47,6 +47,9 @@ const (
 	CancelHandsOver Bug = "CancelHandsOver"
 	// AnyNumber takes any number for the next one.
 	AnyNumber Bug = "AnyNumber"
+	// GuardPassed hands a lock over while a guarded write of its hold's may yet be
+	// done.
+	GuardPassed Bug = "GuardPassed"
 	// NoRelist does not look for the reader that a writer may have left behind.
 	NoRelist Bug = "NoRelist"
 	// OwnWatch does not heed the event that the own entry is gone.

@@ -37,6 +37,7 @@ type claim struct {
 	retaking bool // its present step has to be taken again
 	apart    bool // its next create is not to be joined with others', as the last one was undone
 
+	guards   int   // how many of its guarded writes are not answered
 	watching bool  // it was asked to tell of a revocation
 	revoked  bool  // it was told of one
 	swap     *swap // the downgrade under way

@@ -20,7 +20,11 @@ func (c *Core) Guard(now time.Duration, id ID, call uint64) {
 		return
 	}
 	nodes := cl.nodes()
+	cl.guards++
 	c.send(Request{Kind: Guard, Paths: paths(nodes), Call: call}, func(now time.Duration, r Reply) {
+		if r.Code != Unknown { // else it may yet be done, on the former connection
+			cl.guards--
+		}
 		switch own := r.Failed >= 0 && r.Failed < len(nodes); {
 		case r.Code == OK:
 			c.answered(r)

@@ -20,6 +20,8 @@ import (
 //   - It is the blocking function over what remains that grants, not the turn.
 //   - Nothing is granted by it while a part of what one read brought is untold
 //     (see [Core.Release]): the news that the heir's own znode is gone may be there.
+//   - Nothing is handed over while a guarded write of the hold's is not answered: it
+//     may be done as long as the hold's znode is there.
 //
 // A waiter does not watch an entry of its own client's for its end, then.
 

@@ -3,6 +3,8 @@ package queue
 import (
 	"slices"
 	"time"
+
+	"github.com/zklock/zklock/internal/plant"
 )
 
 // gone says that a znode was deleted by somebody else.
@@ -53,7 +55,10 @@ func (c *Core) fail(now time.Duration, cl *claim, err error) {
 // a Released signal is due when they are gone.
 func (c *Core) leave(now time.Duration, cl *claim, report bool) {
 	c.remove(cl)
-	if left := c.vacate(now, cl, &parting{id: cl.id, report: report}, true, true); left == 0 && report {
+	// What is guarded by its znodes and not answered may yet be done, so that its
+	// successor has to wait for their end.
+	handed := cl.guards == 0 || plant.Is(plant.GuardPassed)
+	if left := c.vacate(now, cl, &parting{id: cl.id, report: report}, true, handed); left == 0 && report {
 		c.signal(Signal{ID: cl.id, Kind: Released})
 	}
 }

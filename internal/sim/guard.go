@@ -117,7 +117,7 @@ func (h *hold) namesakes() bool {
 }
 
 // checkResources checks that no write under a guard comes after one of a later
-// holder.
+// holder, nor while one holds.
 func (w *World) checkResources() {
 	for _, l := range w.locks {
 		data, _, ok := w.server.tree.Get(l.resource)
@@ -128,6 +128,26 @@ func (w *World) checkResources() {
 		if err != nil || token < l.fenced {
 			w.fail("%s was written by %q after %d", l.resource, data, l.fenced)
 		}
+		if token != l.fenced && l.fenced != 0 {
+			w.checkWritten(l, token)
+		}
 		l.fenced = token
+	}
+}
+
+// checkWritten checks that nobody holds the lock who was granted it later than the
+// one who has just written under a guard.
+func (w *World) checkWritten(l *lock, token int64) {
+	for c := range w.clients {
+		for _, o := range c.holds {
+			if !o.safe() || o.operated() {
+				continue
+			}
+			for _, q := range o.parts {
+				if q.lock == l && l.Family != semaphores && q.token > token {
+					w.fail("%s was written by %#x while %s holds %s, token %#x", l.resource, token, c.name, q.nodes[0].path, q.token)
+				}
+			}
+		}
 	}
 }
