@@ -9,7 +9,7 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// benchClient is connected to a server that answers sets and syncs.
+// benchClient is connected to a server that answers a few kinds of request.
 func benchClient(tb testing.TB, root string) *Client {
 	tb.Helper()
 	n := new(memnet.Network)
@@ -45,7 +45,9 @@ func serveQuickly(conn net.Conn) {
 	}
 	resp := wire.ConnectResponse{Timeout: 20000, SessionID: 7, Password: make([]byte, 16), HasReadOnly: true}
 	out := wire.AppendRecord(nil, &resp)
-	set := &wire.SetDataResponse{}
+	// Records of the server's own, so that answers cost it nothing. The path of a
+	// create is the one asked for: a client then keeps what it has.
+	stat, made := &wire.SetDataResponse{}, &wire.Create2Response{Path: "/a/b-"}
 	var frame []byte
 	for {
 		if !buffered(br) {
@@ -60,8 +62,11 @@ func serveQuickly(conn net.Conn) {
 		}
 		xid := int32(frame[0])<<24 | int32(frame[1])<<16 | int32(frame[2])<<8 | int32(frame[3])
 		var body wire.Record
-		if wire.OpCode(frame[7]) == wire.OpSetData {
-			body = set
+		switch wire.OpCode(frame[7]) {
+		case wire.OpSetData, wire.OpExists:
+			body = stat
+		case wire.OpCreate2:
+			body = made
 		}
 		out = wire.AppendReply(out, wire.ReplyHeader{Xid: xid, Zxid: 1}, body)
 	}
@@ -108,21 +113,42 @@ func BenchmarkGoChroot(b *testing.B) {
 	}
 }
 
+// TestSteadyStateAllocatesNothing counts both ends. What an answer makes anew, such
+// as data or a name with its number, is allocated; nothing else is.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	c := benchClient(t, "")
-	op := SetOp("/a", make([]byte, 100), -1)
 	answered := make(chan error, 1)
 	done := func(r Result) { answered <- r.Err }
-	one := func() {
-		c.Go(op, done)
-		if err := <-answered; err != nil {
-			t.Error(err)
-		}
-	}
-	for range 10 {
-		one()
-	}
-	if n := testing.AllocsPerRun(200, one); n >= 1 {
-		t.Fatalf("%v allocations a request, on both ends", n)
+	data := make([]byte, 100)
+	for name, one := range map[string]func() error{
+		"go": func() error {
+			c.Go(SetOp("/a", data, -1), done)
+			return <-answered
+		},
+		"go joined": func() error {
+			c.Go(JoinOp(DeleteOp("/a/b-0000000001", -1)), done)
+			return <-answered
+		},
+		"set":    func() error { _, err := c.Set(t.Context(), "/a", data, -1); return err },
+		"delete": func() error { return c.Delete(t.Context(), "/a/b-0000000001", -1) },
+		"exists": func() error { _, _, err := c.Exists(t.Context(), "/a"); return err },
+		"create": func() error {
+			_, _, err := c.Create(t.Context(), "/a/b-", data, nil, ModeEphemeralSequential)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run := func() {
+				if err := one(); err != nil {
+					t.Error(err)
+				}
+			}
+			for range 10 {
+				run()
+			}
+			if n := testing.AllocsPerRun(200, run); n >= 1 {
+				t.Fatalf("%v allocations a request, on both ends", n)
+			}
+		})
 	}
 }

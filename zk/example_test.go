@@ -78,3 +78,45 @@ func ExampleClient_Go() {
 	// made /job-0000000000 <nil>
 	// listed 2 <nil>
 }
+
+// Many goroutines that ask at a time share requests. Who was undone through the
+// fault of another asks again by himself.
+func ExampleJoinOp() {
+	srv, err := server()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer srv.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	c, err := zk.Dial(ctx, "localhost:2181", &zk.Options{DialContext: srv.DialContext})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer c.Close()
+
+	answers := make(chan zk.Result, 2)
+	for _, path := range []string{"/a", "/missing/b"} {
+		op := zk.CreateOp(path, nil, nil, zk.ModeEphemeral)
+		c.Go(zk.JoinOp(op), func(r zk.Result) {
+			if errors.Is(r.Err, zk.ErrRolledBack) {
+				c.Go(op, func(r zk.Result) { answers <- r })
+				return
+			}
+			answers <- r
+		})
+	}
+	made, missed := 0, 0
+	for range 2 {
+		switch r := <-answers; {
+		case r.Err == nil:
+			made++
+		case errors.Is(r.Err, zk.ErrNoNode):
+			missed++
+		}
+	}
+	fmt.Println(made, "made,", missed, "without a parent")
+	// Output: 1 made, 1 without a parent
+}

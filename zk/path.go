@@ -23,15 +23,14 @@ func checkPath(path string, sequential bool) error {
 	if at := badChar(path); at >= 0 {
 		return fmt.Errorf("%w: character %q at byte %d", ErrInvalidPath, firstRune(path[at:]), at)
 	}
-	rest := path[1:]
-	if sequential {
-		rest += "0" // as the server will
-	}
-	for name := range strings.SplitSeq(rest, "/") {
-		switch name {
-		case "":
+	for rest, more := path[1:], true; more; {
+		var name string
+		name, rest, more = strings.Cut(rest, "/")
+		switch {
+		case sequential && !more: // whatever it is, digits will be added
+		case name == "":
 			return fmt.Errorf("%w: two slashes in a row", ErrInvalidPath)
-		case ".", "..":
+		case name == ".", name == "..":
 			return fmt.Errorf("%w: relative name %q", ErrInvalidPath, name)
 		}
 	}

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -30,6 +31,7 @@ type claim struct {
 	step    int           // which of its steps is under way
 	places  []*place      // of the steps begun, without the gates that it has passed
 	retryAt time.Duration // when to look at it again; 0 for never
+	agenda  *agenda       // the core's
 	rounds  int           // how often a znode of its was deleted while it waited
 	makes   int           // how often in a row parents had to be made
 	makeErr error         // why a parent could not be made
@@ -54,6 +56,37 @@ func (cl *claim) retry(at time.Duration) {
 	if cl.retryAt == 0 || at < cl.retryAt {
 		cl.retryAt = at
 	}
+	if a := cl.agenda; a.soonest == 0 || at < a.soonest {
+		a.soonest = at
+	}
+}
+
+// rest makes nothing look at the claim for the time being.
+func (cl *claim) rest() {
+	if cl.retryAt != 0 && cl.retryAt <= cl.agenda.soonest {
+		cl.agenda.old = true
+	}
+	cl.retryAt = 0
+}
+
+// An agenda knows when the first of many claims wants to be looked at, without a
+// look at each.
+type agenda struct {
+	soonest time.Duration // 0: none wants to
+	old     bool          // the claim of which that was told rests
+}
+
+// at returns when the first of all the claims wants to be looked at, 0 for never.
+func (a *agenda) at(all []*claim) time.Duration {
+	if a.old {
+		*a = agenda{}
+		for _, cl := range all {
+			if cl.retryAt != 0 && (a.soonest == 0 || cl.retryAt < a.soonest) {
+				a.soonest = cl.retryAt
+			}
+		}
+	}
+	return a.soonest
 }
 
 // nodes returns the claim's znodes, known to be there or not.
@@ -65,16 +98,22 @@ func (cl *claim) nodes() []*node {
 	return all
 }
 
-// joins returns the members of each step that joins queues.
-func (s *Spec) joins() [][]Member {
-	switch {
-	case s.InOrder, plant.Is(plant.AllOneByOne):
-		return slices.Collect(slices.Chunk(s.Members, 1))
-	case len(s.Members) > 0:
-		return [][]Member{s.Members}
+// joins is how many steps join queues, and joined which members the i-th joins.
+func (s *Spec) joins() int {
+	if s.oneByOne() {
+		return len(s.Members)
 	}
-	return nil
+	return min(1, len(s.Members))
 }
+
+func (s *Spec) joined(i int) []Member {
+	if s.oneByOne() {
+		return s.Members[i : i+1]
+	}
+	return s.Members
+}
+
+func (s *Spec) oneByOne() bool { return s.InOrder || plant.Is(plant.AllOneByOne) }
 
 // steps returns how many transactions the claim needs: behind the queues' there
 // are two for each semaphore.
@@ -82,7 +121,7 @@ func (s *Spec) steps() int {
 	if s.Node != "" {
 		return 1
 	}
-	return len(s.joins()) + 2*len(s.Semaphores)
+	return s.joins() + 2*len(s.Semaphores)
 }
 
 // stand returns the places that the claim's present step asks for.
@@ -91,13 +130,13 @@ func (c *Core) stand(cl *claim) (places []*place) {
 	if s.Node != "" {
 		return []*place{{claim: cl, role: fixed, parent: parentOf(s.Node)}}
 	}
-	if cl.step < len(joins) {
-		for _, m := range joins[cl.step] {
+	if cl.step < joins {
+		for _, m := range s.joined(cl.step) {
 			places = append(places, &place{claim: cl, parent: m.Path, names: m.Names, kind: m.Kind, writer: m.Writer, beside: m.Beside, delay: s.Delay})
 		}
 		return places
 	}
-	i := cl.step - len(joins)
+	i := cl.step - joins
 	sem := &s.Semaphores[i/2]
 	if i%2 == 0 {
 		return []*place{{claim: cl, role: gate, parent: sem.Path + "/locks", sem: sem}}
@@ -123,6 +162,7 @@ func (c *Core) clear(now time.Duration, p *place) {
 		return
 	}
 	cl.phase = ready
+	c.ready = append(c.ready, cl)
 	c.dirty = true
 	if plant.Is(plant.EagerGrant) {
 		c.settle(now)
@@ -167,24 +207,29 @@ func (c *Core) settle(now time.Duration) {
 	}
 	c.dirty, c.beat.hurry = false, false
 	margin := c.session.Timeout / 8
-	for _, cl := range c.claims {
+	// In order of arrival, and each once.
+	slices.SortFunc(c.ready, func(a, b *claim) int { return cmp.Compare(a.id, b.id) })
+	c.ready = slices.DeleteFunc(slices.Compact(c.ready), func(cl *claim) bool {
 		if cl.phase != ready {
-			continue
+			return true
 		}
 		nodes := cl.nodes()
 		unproven := slices.ContainsFunc(nodes, func(n *node) bool { return n.unproven })
 		if unproven || c.beat.jeopardy || c.deadline.Ahead(now) < margin {
 			c.beat.hurry = true
-			continue
+			return false
 		}
 		c.grant(cl, nodes)
-	}
+		return true
+	})
 	c.heartbeat(now)
 }
 
 // grant makes the claim a hold.
 func (c *Core) grant(cl *claim, nodes []*node) {
-	cl.phase, cl.retryAt = held, 0
+	cl.rest()
+	cl.phase = held
+	c.holds++
 	s := Signal{ID: cl.id, Kind: Granted, Session: nodes[0].session, Token: nodes[0].czxid}
 	for _, n := range nodes {
 		s.Nodes = append(s.Nodes, n.path())

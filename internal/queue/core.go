@@ -51,6 +51,11 @@ type Core struct {
 	lastID  ID
 	putsOff bool // what is given up now may be deleted a moment later
 	dirty   bool // a claim may be ready to be granted
+	// With thousands of holds no step may look at each: how many there are, which
+	// claims are ready or were, and when the first wants to be looked at.
+	holds  int
+	ready  []*claim
+	agenda agenda
 	amid    bool // there is more to come of what one read brought, perhaps
 
 	requests []Request
@@ -118,7 +123,7 @@ func (c *Core) Acquire(now time.Duration, spec Spec) ID {
 	if plant.Is(plant.PermitsOneByOne) {
 		spec.Semaphores = oneByOne(spec.Semaphores)
 	}
-	cl := &claim{id: c.lastID, spec: spec}
+	cl := &claim{id: c.lastID, spec: spec, agenda: &c.agenda}
 	if c.closed != nil {
 		c.signal(Signal{ID: cl.id, Kind: Failed, Err: c.closed})
 		return cl.id
@@ -306,11 +311,14 @@ func (c *Core) Tick(now time.Duration) {
 	if !c.connected() {
 		return
 	}
-	for _, cl := range slices.Clone(c.claims) {
-		if cl.retryAt != 0 && cl.retryAt <= now {
-			cl.retryAt = 0
-			c.proceed(now, cl)
+	if at := c.agenda.at(c.claims); at != 0 && at <= now {
+		for _, cl := range slices.Clone(c.claims) {
+			if cl.retryAt != 0 && cl.retryAt <= now {
+				cl.rest()
+				c.proceed(now, cl)
+			}
 		}
+		c.agenda.old = true // or what is due no more would be due for ever
 	}
 	for _, n := range slices.Clone(c.doomed) {
 		if n.retryAt != 0 && n.retryAt <= now {
@@ -328,7 +336,7 @@ func (c *Core) Next() (at time.Duration, ok bool) {
 			at, ok = t, true
 		}
 	}
-	if slices.ContainsFunc(c.claims, func(cl *claim) bool { return cl.phase == held }) {
+	if c.holds > 0 {
 		if d, proven := c.deadline.At(); proven && !plant.Is(plant.NoAlarm) {
 			sooner(d)
 		}
@@ -339,9 +347,7 @@ func (c *Core) Next() (at time.Duration, ok bool) {
 	if !c.connected() {
 		return at, ok
 	}
-	for _, cl := range c.claims {
-		sooner(cl.retryAt)
-	}
+	sooner(c.agenda.at(c.claims))
 	for _, n := range c.doomed {
 		sooner(n.retryAt)
 	}
@@ -350,18 +356,27 @@ func (c *Core) Next() (at time.Duration, ok bool) {
 }
 
 func (c *Core) claim(id ID) *claim {
-	if i, ok := slices.BinarySearchFunc(c.claims, id, func(cl *claim, id ID) int {
-		return int(int64(cl.id) - int64(id))
-	}); ok {
+	if i, ok := c.find(id); ok {
 		return c.claims[i]
 	}
 	return nil
 }
 
+// find returns where in the list the claim with this ID is.
+func (c *Core) find(id ID) (int, bool) {
+	return slices.BinarySearchFunc(c.claims, id, func(cl *claim, id ID) int {
+		return int(int64(cl.id) - int64(id))
+	})
+}
+
 // remove takes a claim off the list.
 func (c *Core) remove(cl *claim) {
+	if cl.phase == held {
+		c.holds--
+	}
+	cl.rest()
 	cl.phase = done
-	if i := slices.Index(c.claims, cl); i >= 0 {
+	if i, ok := c.find(cl.id); ok {
 		c.claims = slices.Delete(c.claims, i, i+1)
 	}
 }
@@ -417,7 +432,7 @@ func (c *Core) calm() {
 // resume picks everything up on a new connection, or in a new session.
 func (c *Core) resume(now time.Duration) {
 	for _, cl := range slices.Clone(c.claims) {
-		cl.retryAt = 0
+		cl.rest()
 		if cl.phase == working || cl.phase == ready {
 			for _, p := range cl.places {
 				// What went meanwhile is told in any order, in one read or in several.
@@ -434,7 +449,7 @@ func (c *Core) resume(now time.Duration) {
 		n.retryAt = 0
 		c.dispose(now, n)
 	}
-	if slices.ContainsFunc(c.claims, func(cl *claim) bool { return cl.phase == held }) {
+	if c.holds > 0 {
 		c.beatNow(now) // what it proves of the handshake keeps the holds
 		return
 	}
@@ -481,7 +496,8 @@ func (c *Core) over(why, left error) {
 			c.remove(cl)
 			c.signal(Signal{ID: cl.id, Kind: Failed, Err: why})
 		default:
-			cl.phase, cl.step, cl.retryAt, cl.retaking, cl.revoked = parked, 0, 0, false, false
+			cl.rest()
+			cl.phase, cl.step, cl.retaking, cl.revoked = parked, 0, false, false
 		}
 	}
 }

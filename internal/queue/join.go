@@ -69,9 +69,9 @@ func (c *Core) ask(p *place, creates []Creation, nodes []*node) ([]Creation, []*
 		}
 	default:
 		for _, name := range p.names.Ask(guid, p.kind, p.writer) {
-			n := &node{parent: p.parent, prefix: name, id: FormatGUID(guid)}
+			n := &node{parent: p.parent, prefix: name}
 			if p.names.Layout == Custom {
-				n.named = byData
+				n.named, n.id = byData, FormatGUID(guid)
 			}
 			p.nodes = append(p.nodes, n)
 		}
@@ -188,7 +188,8 @@ func (c *Core) retake(now time.Duration, cl *claim, at time.Duration) {
 	kept := slices.DeleteFunc(slices.Clone(cl.places), func(p *place) bool { return !p.clear })
 	left := slices.DeleteFunc(cl.places, func(p *place) bool { return p.clear })
 	c.abandon(now, left, nil, &parting{}, true, false)
-	cl.places, cl.retryAt = kept, 0
+	cl.places = kept
+	cl.rest()
 	if len(kept) == 0 {
 		cl.phase, cl.step = parked, 0
 	}

@@ -35,7 +35,8 @@ func (c *Core) gone(now time.Duration, n *node) {
 // connection or retry.
 func (c *Core) park(now time.Duration, cl *claim) {
 	c.vacate(now, cl, &parting{}, true, false)
-	cl.phase, cl.step, cl.retryAt, cl.retaking, cl.revoked = parked, 0, 0, false, false
+	cl.rest()
+	cl.phase, cl.step, cl.retaking, cl.revoked = parked, 0, false, false
 }
 
 // lose ends a hold that is no longer safe. Its znodes may well be there still.

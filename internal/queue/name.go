@@ -205,34 +205,39 @@ func (n Names) Ask(guid [16]byte, kind Kind, writer bool) []string {
 	case writer:
 		curator = markWrite
 	}
-	curators := "_c_" + FormatGUID(guid) + curator
-	kazoos := hex.EncodeToString(guid[:]) + kazoo
 	switch n.Layout {
 	case Kazoo:
-		return []string{kazoos}
+		return []string{hex.EncodeToString(guid[:]) + kazoo}
 	case Mixed:
-		return []string{curators, kazoos}
+		return []string{curators(guid, curator), hex.EncodeToString(guid[:]) + kazoo}
 	case Custom:
 		if kind == Shared {
 			return []string{n.Prefix + n.Shared}
 		}
 		return []string{n.Prefix + n.Exclusive}
 	}
-	return []string{curators}
+	return []string{curators(guid, curator)}
 }
 
 // lease is the name that a semaphore's permit asks for.
-func lease(guid [16]byte) string { return "_c_" + FormatGUID(guid) + markLease }
+func lease(guid [16]byte) string { return curators(guid, markLease) }
+
+// curators is a name as Curator makes them.
+func curators(guid [16]byte, mark string) string {
+	b := append(make([]byte, 0, 64), "_c_"...)
+	return string(append(appendGUID(b, guid), mark...))
+}
 
 // FormatGUID writes 16 bytes as Java's UUID.toString does: lower case, with
 // hyphens.
 func FormatGUID(g [16]byte) string {
-	var b [36]byte
-	hex.Encode(b[0:8], g[0:4])
-	hex.Encode(b[9:13], g[4:6])
-	hex.Encode(b[14:18], g[6:8])
-	hex.Encode(b[19:23], g[8:10])
-	hex.Encode(b[24:36], g[10:16])
-	b[8], b[13], b[18], b[23] = '-', '-', '-', '-'
-	return string(b[:])
+	return string(appendGUID(make([]byte, 0, 36), g))
+}
+
+func appendGUID(b []byte, g [16]byte) []byte {
+	b = hex.AppendEncode(b, g[0:4])
+	for _, part := range [][]byte{g[4:6], g[6:8], g[8:10], g[10:16]} {
+		b = hex.AppendEncode(append(b, '-'), part)
+	}
+	return b
 }
