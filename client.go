@@ -40,8 +40,10 @@ type Client struct {
 	core     *queue.Core
 	attempts map[queue.ID]*attempt
 	holds    map[queue.ID]*possession
-	asking   map[uint64]*call // what the core has not answered
-	calls    uint64           // how many there were
+	locals   map[localKey]*local // the Local locks that are wanted or held
+	again    []*local            // those that have neither claim nor hold any more
+	asking   map[uint64]*call    // what the core has not answered
+	calls    uint64              // how many there were
 	timer    *time.Timer
 	timerAt  time.Duration // when the timer goes off, if armed
 	armed    bool
@@ -232,11 +234,14 @@ func (c *Client) ownerData(o Owner) ([]byte, error) {
 
 // begin makes a claim.
 func (c *Client) begin(l *Lock, try bool, owner Owner, data []byte) *attempt {
-	a := &attempt{lock: l, owner: owner, settled: make(chan struct{}), place: "no server answered yet"}
+	a := &attempt{lock: l, try: try, data: data, owner: owner, settled: make(chan struct{}), place: "no server answered yet"}
 	c.step(func(core *queue.Core, now time.Duration) {
 		a.begun = now
-		a.id = core.Acquire(now, l.spec(try, data))
-		c.attempts[a.id] = a
+		if l.turns > 1 {
+			c.joinLocal(core, now, a)
+		} else {
+			c.claim(core, now, a)
+		}
 	})
 	return a
 }
@@ -249,6 +254,12 @@ func (c *Client) abandon(a *attempt) (place string) {
 		if h := a.hold; h != nil && h.err == nil {
 			// The hooks were told of it, so it ends for them as well.
 			c.giveUp(core, now, h, false)
+			return
+		}
+		if a.local != nil {
+			if a.hold == nil && a.err == nil {
+				c.leaveLocal(core, now, a)
+			}
 			return
 		}
 		delete(c.attempts, a.id)

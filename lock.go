@@ -21,6 +21,7 @@ type Lock struct {
 	all       bool
 	inOrder   bool
 	reentrant bool
+	turns     int // how many holds in a row may share a znode; 0 as 1
 }
 
 // Mutex returns the exclusive lock with this name: "demo" means the znode
@@ -102,7 +103,10 @@ func (l *Lock) TryAcquire(ctx context.Context) (*Hold, error) { return l.acquire
 type attempt struct {
 	id      queue.ID
 	lock    *Lock
-	owner   Owner // what its znodes say
+	try     bool
+	data    []byte // what goes into its znodes
+	local   *local // what a Local lock's belongs to
+	owner   Owner  // what its znodes say
 	hold    *Hold
 	err     error
 	settled chan struct{} // closed when hold or err is set

@@ -65,6 +65,8 @@ func (l *Lock) add(member *Lock) error {
 		return refuse("it is another client's than the first one")
 	case member.reentrant:
 		return refuse("it is Reentrant")
+	case member.turns > 1:
+		return refuse("it is Local")
 	case member.nodeLock():
 		return refuse("a node lock can't join a queue")
 	case member.inOrder:

@@ -18,6 +18,7 @@ type possession struct {
 	session int64
 	begun   time.Duration
 	owner   Owner
+	local   *local        // of a Local lock
 	gone    chan struct{} // closed when the release is known to have been carried out, or failed
 
 	// Guarded by the client's mutex.
@@ -99,6 +100,13 @@ func (c *Client) giveUp(core *queue.Core, now time.Duration, h *Hold, later bool
 		return
 	}
 	h.last, p.over = true, true
+	if p.local != nil {
+		if c.pass(core, now, p) {
+			return
+		}
+		c.vacated(p.local)
+		later = true // lead flushes
+	}
 	delete(c.asking, p.change) // there will be no answer
 	if later {
 		core.ReleaseLater(now, p.id)

@@ -33,6 +33,9 @@ func (l *Lock) Reentrant() *Lock {
 		if l.all || l.parts[0].mode == Permit {
 			return fmt.Errorf("%w: a semaphore or an All can't be Reentrant", ErrInvalidLock)
 		}
+		if l.turns > 1 {
+			return fmt.Errorf("%w: a Local lock can't be Reentrant", ErrInvalidLock)
+		}
 		l.reentrant = true
 		return nil
 	})

@@ -44,6 +44,9 @@ func (c *Client) step(input func(core *queue.Core, now time.Duration)) {
 	at := now()
 	input(c.core, at)
 	c.apply(c.core)
+	if len(c.again) > 0 {
+		c.lead(c.core, at)
+	}
 	c.schedule(at)
 	var room [4]deed // a step of one lock has no more to do
 	after := append(room[:0], c.after...)
@@ -184,11 +187,17 @@ func (c *Client) signal(s queue.Signal) {
 			delete(c.attempts, s.ID)
 			a.err = public(s.Err)
 			c.closeLater(a.settled)
+			if a.local != nil {
+				c.vacated(a.local)
+			}
 		}
 	case queue.Lost:
 		if p := c.holds[s.ID]; p != nil {
 			delete(c.holds, s.ID)
 			c.lose(p, s.Err)
+			if p.local != nil && p.local.held == p {
+				c.vacated(p.local)
+			}
 		}
 	case queue.Released:
 		c.released(s)
@@ -225,6 +234,9 @@ func (c *Client) granted(s queue.Signal) {
 	}
 	if a.lock.apart() {
 		p.token = 0
+	}
+	if g := a.local; g != nil {
+		p.local, g.leader, g.held, g.passed = g, nil, p, 1
 	}
 	a.hold = p.view(a.lock)
 	c.holds[s.ID] = p

@@ -232,3 +232,13 @@ func (c *Core) Entries(id ID) []string {
 	}
 	return all
 }
+
+// Passable reports whether a hold may be passed on to another owner as it is: it is
+// held beyond doubt, for a while, and nothing that the former owner began under it
+// is to come.
+func (c *Core) Passable(now time.Duration, id ID) bool {
+	c.advance(now)
+	cl := c.claim(id)
+	return cl != nil && cl.phase == held && cl.swap == nil && !cl.revoked && cl.guards == 0 && !c.amid &&
+		c.connected() && !c.beat.jeopardy && c.deadline.Ahead(now) >= c.session.Timeout/8
+}

@@ -1,0 +1,176 @@
+/*
+ * local: up to K holds in a row share one entry.
+ *
+ * The goroutines of a client that want a lock stand in a line of their own. The
+ * first of them has the client's one entry in the queue. When it is granted and
+ * gives the lock back, the hold is passed on to the next in the line, on the same
+ * entry: up to K holds, and only while the hold is held and nothing that was begun
+ * under it is to come. Else the entry is deleted, and the next in the line makes
+ * another, at the end of the queue. Whoever gives up leaves the line; if he is the
+ * one with the entry, that goes to the next, or away with him.
+ *
+ * What must hold: one holds at a time, and never without an entry at the head of the
+ * queue; no write that was begun under a hold is done under the next one; no entry
+ * has more than K holds; nobody waits for ever.
+ *
+ * bounds: 2 clients of 3 and 2 goroutines, each of which wants the lock twice; K is
+ * 2; only who has the entry gives up. A hold may be lost, as with its session: the deletion of its entry follows later.
+ * code: local.go (joinLocal, pass, leaveLocal, lead).
+ *
+ * broken LOST, assertion: a hold that was lost is passed on
+ * broken NO_LIMIT, assertion: passes the hold on as long as anybody waits
+ * broken UNDONE, assertion: passes the hold on under a guarded write that is to come
+ * broken LEADER_LEAVES, deadlock: who gives up with the entry leaves the others without one
+ * reach PASSED: a hold is passed on
+ * reach HANDED: somebody who gives up leaves his entry to the next
+ */
+#define G 3 /* goroutines of a client */
+#define K 2
+#define NOBODY 15
+
+byte queue[4] = NOBODY; /* entries, by their client */
+byte entries;
+byte line[6];           /* of client c: how many wait, from c * 3 on: who */
+byte waiting[2];
+byte leader[2] = NOBODY;/* who of it has the entry */
+byte holder = NOBODY;   /* who holds: client * 3 + goroutine */
+byte passed[2];
+bool held[2];           /* its entry was granted */
+bool lost[2];           /* that is over for the servers */
+byte writes = NOBODY;   /* whose guarded write is to come */
+
+inline enter(c) {
+	assert(entries < 4);
+	queue[entries] = c; entries++
+}
+
+inline pull(c, g) {
+	g = line[c * G];
+	line[c * G] = line[c * G + 1];
+	line[c * G + 1] = line[c * G + 2];
+	waiting[c]--
+}
+
+/* The client's first entry goes. */
+inline remove(c) {
+	i = 0;
+	do
+	:: i < entries && queue[i] != c -> i++
+	:: else -> break
+	od;
+	do
+	:: i + 1 < entries -> queue[i] = queue[i + 1]; i++
+	:: else -> break
+	od;
+	entries--; queue[entries] = NOBODY; i = 0
+}
+
+/* The next in the line makes an entry. */
+inline lead(c) {
+	if
+	:: waiting[c] > 0 -> pull(c, leader[c]); enter(c)
+	:: else -> leader[c] = NOBODY
+	fi
+}
+
+proctype Goroutine(byte c; byte g) {
+	byte rounds, i;
+	bool leaves;
+
+want:	atomic {
+		rounds++;
+		if
+		:: leader[c] == NOBODY -> leader[c] = g; enter(c)
+		:: else -> line[c * G + waiting[c]] = g; waiting[c]++
+		fi };
+	if
+	/* It is granted, or passed a hold. */
+	:: atomic { leader[c] == g && !held[c] && queue[0] == c ->
+		assert(holder == NOBODY);
+		held[c] = true; passed[c] = 1; holder = c * G + g }
+	:: atomic { held[c] && holder == c * G + g }
+	/* It gives up. */
+	:: atomic { leader[c] == g && !held[c] ->
+#ifdef LEADER_LEAVES
+		remove(c); leader[c] = NOBODY;
+#else
+		if
+		:: waiting[c] > 0 -> pull(c, leader[c]);
+#ifdef HANDED
+			assert(false);
+#endif
+		:: else -> remove(c); leader[c] = NOBODY
+		fi;
+#endif
+		goto next }
+	fi;
+	assert(queue[0] == c || lost[c]);
+	/* It may begin a guarded write, and may lose the hold. */
+	if
+	:: atomic { !lost[c] && writes == NOBODY -> writes = c * G + g }
+	:: true
+	fi;
+	if
+	:: atomic { !lost[c] -> lost[c] = true; holder = NOBODY; goto away }
+	:: true
+	fi;
+	/* It gives the lock back. */
+	atomic {
+		if
+#ifdef NO_LIMIT
+		:: waiting[c] > 0 && writes == NOBODY ->
+#elif defined(UNDONE)
+		:: waiting[c] > 0 && passed[c] < K ->
+#else
+		:: waiting[c] > 0 && passed[c] < K && writes == NOBODY ->
+#endif
+#ifdef PASSED
+			assert(false);
+#endif
+			passed[c]++;
+			assert(passed[c] <= K);
+			pull(c, leader[c]);
+			holder = c * G + leader[c];
+			goto next
+		:: else -> holder = NOBODY
+		fi };
+	/* The deletion, which comes behind the guarded write. */
+away:	atomic { lost[c] || writes == NOBODY || writes / G != c ->
+		if :: writes != NOBODY && writes / G == c -> writes = NOBODY :: else fi;
+#ifdef LOST
+		if
+		:: lost[c] && waiting[c] > 0 ->
+			remove(c);
+			pull(c, leader[c]); holder = c * G + leader[c]; lost[c] = false;
+			assert(queue[0] == c);
+			goto next
+		:: else
+		fi;
+#endif
+		remove(c);
+		held[c] = false; lost[c] = false;
+		lead(c) };
+next:	if
+	:: rounds < 2 -> goto want
+	:: rounds >= 2
+	fi
+}
+
+/* The guarded write is done, under the hold that began it. */
+proctype Writer() {
+end:	do
+	:: atomic { writes != NOBODY ->
+		assert(holder == NOBODY || holder == writes);
+		writes = NOBODY }
+	od
+}
+
+init {
+	atomic {
+		queue[0] = NOBODY; queue[1] = NOBODY; queue[2] = NOBODY; queue[3] = NOBODY;
+		leader[0] = NOBODY; leader[1] = NOBODY;
+		run Goroutine(0, 0); run Goroutine(0, 1); run Goroutine(0, 2);
+		run Goroutine(1, 0); run Goroutine(1, 1);
+		run Writer()
+	}
+}
