@@ -51,12 +51,13 @@ type Core struct {
 	lastID  ID
 	putsOff bool // what is given up now may be deleted a moment later
 	dirty   bool // a claim may be ready to be granted
+	wary    int  // how many creates to come are not joined with others
 	// With thousands of holds no step may look at each: how many there are, which
 	// claims are ready or were, and when the first wants to be looked at.
 	holds  int
 	ready  []*claim
 	agenda agenda
-	amid    bool // there is more to come of what one read brought, perhaps
+	amid   bool // there is more to come of what one read brought, perhaps
 
 	requests []Request
 	signals  []Signal

@@ -23,7 +23,8 @@ func (c *Core) join(now time.Duration, cl *claim) {
 	for _, p := range places {
 		c.follow(p)
 	}
-	joins := len(creates) == 1 && !nodes[0].fixed && !cl.apart
+	joins := len(creates) == 1 && !nodes[0].fixed && !cl.apart && c.wary == 0
+	c.wary = max(0, c.wary-1)
 	ask := Request{Kind: Create, Creates: creates, Join: joins}
 	if len(c.late) > 0 && !nodes[0].fixed {
 		c.renew(ask, c.takeLate(), nodes)
@@ -141,6 +142,11 @@ func (c *Core) created(now time.Duration, nodes []*node, r Reply) {
 	c.notMade(now, cl, nodes, r)
 }
 
+// wariness is how many creates are not joined with others after one had no parent:
+// where many new locks are used, more will be missing, and one undoes all that it is
+// joined with.
+const wariness = 32
+
 // notMade takes the outcome of a create that surely made nothing. With a fixed
 // name an earlier one may have, of which only a Get can tell.
 func (c *Core) notMade(now time.Duration, cl *claim, nodes []*node, r Reply) {
@@ -157,6 +163,9 @@ func (c *Core) notMade(now time.Duration, cl *claim, nodes []*node, r Reply) {
 		default:
 			n.state = absent
 		}
+	}
+	if r.Code == NoNode || r.Code == Undone {
+		c.wary = wariness
 	}
 	switch {
 	case cl == nil:
