@@ -189,3 +189,49 @@ func TestHandOverCancelled(t *testing.T) {
 		all.Wait()
 	})
 }
+
+// TestHandOverGuard: while a guarded write is not answered the lock is not handed
+// over in memory: the write is done as long as the znode is there, and so might be
+// after the next owner has begun.
+func TestHandOverGuard(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		l := c.Mutex("guarded")
+		op := srv.Dial(t)
+		if _, _, err := op.Create(t.Context(), "/written", []byte("first"), nil, zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+		h := acquire(t, l)
+		next := make(chan *zklock.Hold, 1)
+		var all sync.WaitGroup
+		all.Go(func() {
+			h, err := l.Acquire(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			next <- h
+		})
+		time.Sleep(time.Second)
+		srv.Delay(10 * time.Millisecond)
+		all.Go(func() {
+			if err := h.Guard(t.Context(), zk.SetOp("/written", []byte("second"), -1)); err != nil {
+				t.Errorf("guard: %v", err)
+			}
+		})
+		time.Sleep(1) // it is under way
+		begun := time.Now()
+		if err := h.ReleaseAsync(); err != nil {
+			t.Error(err)
+		}
+		mine := <-next
+		if took := time.Since(begun); took < 10*time.Millisecond {
+			t.Errorf("granted %v after the release", took)
+		}
+		if data, _, err := op.Get(t.Context(), "/written"); err != nil || string(data) != "second" {
+			t.Errorf("the next owner finds %q, %v", data, err)
+		}
+		all.Wait()
+		srv.Delay(0)
+		release(t, mine)
+	})
+}

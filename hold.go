@@ -33,8 +33,9 @@ type Hold struct {
 
 // Token returns the hold's fencing token: the czxid of its znode. It is above 0
 // and grows with each grant of the lock, over restarts of clients and servers,
-// even where the lock's znode was deleted in between. A resource that refuses a
-// token lower than the highest it has seen applies no stale write.
+// even where the lock's znode was deleted in between; but see [Lock.Local]. A
+// resource that refuses a token lower than the highest it has seen applies no stale
+// write.
 //
 // The order is between holds that exclude each other: readers, and permits of a
 // semaphore, may come with their tokens in any order. Fence writes by exclusive
