@@ -233,8 +233,8 @@ func (c *Client) ownerData(o Owner) ([]byte, error) {
 }
 
 // begin makes a claim.
-func (c *Client) begin(l *Lock, try bool, owner Owner, data []byte) *attempt {
-	a := &attempt{lock: l, try: try, data: data, owner: owner, settled: make(chan struct{}), place: "no server answered yet"}
+func (c *Client) begin(l *Lock, try bool, since time.Time, data []byte) *attempt {
+	a := &attempt{lock: l, try: try, data: data, since: since, settled: make(chan struct{}), place: "no server answered yet"}
 	c.step(func(core *queue.Core, now time.Duration) {
 		a.begun = now
 		if l.turns > 1 {

@@ -38,7 +38,7 @@ func (h *Hold) Downgrade(ctx context.Context) error {
 			return fail(err)
 		}
 		return nil
-	case <-h.done: // and no answer will come
+	case <-h.ended(): // and no answer will come
 		return fail(h.Err())
 	case <-ctx.Done():
 		return fail(fmt.Errorf("not confirmed yet, and going on in the background: %w", contextError(ctx)))
@@ -49,8 +49,8 @@ func (h *Hold) Downgrade(ctx context.Context) error {
 func (h *Hold) downgrade() (k *call, err error) {
 	p := h.possession
 	c := p.client
-	owner := p.owner
-	owner.Token = p.token
+	owner := c.name
+	owner.Since, owner.Token = p.since, p.token
 	data, err := c.ownerData(owner)
 	if err != nil {
 		return nil, err

@@ -127,7 +127,7 @@ func (h *Hold) ask(ctx context.Context, ops []zk.Op) (k *call, err error) {
 		}
 		select {
 		case <-changing:
-		case <-h.done:
+		case <-h.ended():
 		case <-ctx.Done():
 			return nil, contextError(ctx)
 		}

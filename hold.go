@@ -22,12 +22,12 @@ type Hold struct {
 	possession *possession
 	lock       *Lock
 
-	done      chan struct{}
 	closeDone sync.Once
 
 	// Guarded by the client's mutex.
-	err      error // nil while held
-	last     bool  // its release gave the possession back
+	done     chan struct{} // made when somebody asks for it
+	err      error         // nil while held
+	last     bool          // its release gave the possession back
 	contexts map[*holdContext]struct{}
 }
 
@@ -99,10 +99,23 @@ func (h *Hold) Session() int64 { return h.possession.session }
 // Done returns a channel that is closed when the hold ends, however it ends: by
 // Release, or before the ensemble can give the lock to somebody else.
 func (h *Hold) Done() <-chan struct{} {
-	if h.Err() != nil {
-		h.closeDone.Do(func() { close(h.done) })
+	h.Err() // lets time pass
+	return h.ended()
+}
+
+// ended is Done without a look at the clock.
+func (h *Hold) ended() <-chan struct{} {
+	c := h.possession.client
+	c.mu.Lock()
+	if h.done == nil {
+		h.done = make(chan struct{})
 	}
-	return h.done
+	done, over := h.done, h.err != nil
+	c.mu.Unlock()
+	if over {
+		h.closeDone.Do(func() { close(done) })
+	}
+	return done
 }
 
 // look lets time pass, and calls f with the mutex held.

@@ -131,7 +131,7 @@ func (c *Client) pass(core *queue.Core, now time.Duration, p *possession) bool {
 	}
 	a := g.pop()
 	next := &possession{
-		client: c, lock: a.lock, id: p.id, token: p.token, session: p.session, begun: a.begun, owner: a.owner,
+		client: c, lock: a.lock, id: p.id, token: p.token, session: p.session, begun: a.begun, since: a.since,
 		nodes: p.nodes, tokens: p.tokens, gone: make(chan struct{}), local: g,
 	}
 	a.hold = next.view(a.lock)

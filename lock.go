@@ -104,9 +104,9 @@ type attempt struct {
 	id      queue.ID
 	lock    *Lock
 	try     bool
-	data    []byte // what goes into its znodes
-	local   *local // what a Local lock's belongs to
-	owner   Owner  // what its znodes say
+	data    []byte    // what goes into its znodes
+	local   *local    // what a Local lock's belongs to
+	since   time.Time // when it began, as its znodes say
 	hold    *Hold
 	err     error
 	settled chan struct{} // closed when hold or err is set
@@ -137,7 +137,7 @@ func (l *Lock) acquire(ctx context.Context, try bool) (*Hold, error) {
 	if err != nil {
 		return nil, fail(err)
 	}
-	a := l.client.begin(l, try, owner, data)
+	a := l.client.begin(l, try, owner.Since, data)
 	select {
 	case <-a.settled:
 	case <-ctx.Done():

@@ -17,7 +17,7 @@ type possession struct {
 	token   int64
 	session int64
 	begun   time.Duration
-	owner   Owner
+	since   time.Time     // when its acquire began, as its znodes say
 	local   *local        // of a Local lock
 	gone    chan struct{} // closed when the release is known to have been carried out, or failed
 
@@ -27,12 +27,12 @@ type possession struct {
 	views    []*Hold       // those that have not ended
 	first    Hold          // one of them, mostly the only one
 	room     [1]*Hold      // for it among the views
-	reader   bool          // a writer's that was downgraded, or is about to be
 	changing chan struct{} // while a downgrade is under way: closed at its end
 	change   uint64        // the call that asked for it
-	over     bool
-	released error // why the znodes could not be deleted
+	released error         // why the znodes could not be deleted
 	revoked  chan struct{}
+	reader   bool // a writer's that was downgraded, or is about to be
+	over     bool
 	asked    bool // revoked is closed
 }
 
@@ -44,7 +44,7 @@ func (p *possession) view(l *Lock) *Hold {
 	} else {
 		p.views = p.room[:0]
 	}
-	h.possession, h.lock, h.done = p, l, make(chan struct{})
+	h.possession, h.lock = p, l
 	p.views = append(p.views, h)
 	return h
 }
@@ -85,7 +85,9 @@ func (c *Client) end(h *Hold, why error) {
 	p.views = slices.DeleteFunc(p.views, func(v *Hold) bool { return v == h })
 	contexts := h.contexts
 	h.contexts = nil
-	c.after = append(c.after, deed{ended: h})
+	if h.done != nil {
+		c.after = append(c.after, deed{ended: h})
+	}
 	for hc := range contexts {
 		c.afterwards(func() { hc.cancel(why) })
 	}

@@ -229,7 +229,7 @@ func (c *Client) granted(s queue.Signal) {
 	}
 	delete(c.attempts, s.ID)
 	p := &possession{
-		client: c, lock: a.lock, id: s.ID, token: s.Token, session: s.Session, begun: a.begun, owner: a.owner,
+		client: c, lock: a.lock, id: s.ID, token: s.Token, session: s.Session, begun: a.begun, since: a.since,
 		nodes: s.Nodes, tokens: s.Tokens, gone: make(chan struct{}),
 	}
 	if a.lock.apart() {

@@ -24,7 +24,7 @@ import (
 func (c *Core) count(p *place, watch bool) {
 	p.listing = true
 	if !p.agreed {
-		c.send(Request{Kind: Get, Path: p.parent}, func(_ time.Duration, r Reply) { p.limit = r })
+		c.send(Request{Kind: Get, Path: p.parent}, func(_ time.Duration, r Reply) { p.limit = limit{r.Code, r.Version, r.Data} })
 	}
 	c.send(Request{Kind: List, Path: p.parent, Watch: watch}, func(now time.Duration, r Reply) {
 		if c.answers(now, p, r) {
@@ -52,7 +52,7 @@ func (c *Core) counts(now time.Duration, p *place, children []string, watched bo
 		over -= len(p.nodes)
 	}
 	others := c.others(p.parent, p.ahead)
-	if code := p.limit.Code; !p.agreed && (code == Unknown || code == NotApplied) {
+	if code := p.limit.code; !p.agreed && (code == Unknown || code == NotApplied) {
 		p.claim.retry(now + retryPause) // what was lost is asked again with another listing
 		return
 	}
@@ -88,23 +88,30 @@ func (c *Core) others(parent string, entries []Entry) int {
 	return n
 }
 
+// A limit is what was read of the number of permits.
+type limit struct {
+	code    Code
+	version int32
+	data    []byte
+}
+
 // agree compares the number of permits with what others hold to, and reports
 // whether they agree. The layout has no place for it, so zklock keeps it as a
 // number in the data of the leases' parent: the claim under the gate writes it
 // when nobody else has a lease, or nobody has written one yet.
 func (c *Core) agree(p *place, others int) bool {
-	r := p.limit
-	if r.Code != OK {
+	l := p.limit
+	if l.code != OK {
 		return true // whoever may not read it does without
 	}
 	p.agreed = true
-	n, err := strconv.Atoi(string(r.Data))
+	n, err := strconv.Atoi(string(l.data))
 	switch {
 	case err == nil && n == p.sem.Of:
 	case err == nil && others > 0:
 		return false
-	case err == nil || len(r.Data) == 0:
-		c.note(p, r.Version)
+	case err == nil || len(l.data) == 0:
+		c.note(p, l.version)
 	}
 	return true
 }

@@ -35,6 +35,7 @@ type node struct {
 	parent  string
 	prefix  string // the name asked for
 	name    string // the name made, with its sequence number
+	whole   string // the path made, if it is known
 	named   naming
 	fixed   bool   // a node lock's: the name asked for is the name made
 	id      string // for byData
@@ -61,13 +62,22 @@ type node struct {
 	refused bool // the servers did not let it be deleted
 }
 
-func (n *node) path() string { return n.parent + "/" + n.name }
+func (n *node) path() string {
+	if n.whole != "" && n.whole[len(n.parent)+1:] == n.name {
+		return n.whole
+	}
+	return n.parent + "/" + n.name
+}
 
 // made takes note that a create succeeded, as its i-th.
 func (n *node) made(r Reply, i int) {
 	n.state, n.czxid = alive, r.Czxid
 	if i < len(r.Made) {
 		n.name = path.Base(r.Made[i])
+		// The name is a part of the path, which therefore costs nothing to keep.
+		if whole := r.Made[i]; len(whole) == len(n.parent)+1+len(n.name) && strings.HasPrefix(whole, n.parent) {
+			n.whole = whole
+		}
 	}
 }
 

@@ -26,41 +26,40 @@ const (
 // its own list of who is ahead, since that can only shrink.
 type place struct {
 	claim  *claim
-	role   role
 	parent string // the znode whose children are the queue
 	names  Names
-	kind   Kind
-	writer bool
-	beside bool
 	sem    *Semaphore // of a gate or leases
-
 	nodes  []*node
-	over   bool     // the claim has left it
-	handed bool     // and its owner had ended with it
-	clear  bool     // nothing is ahead that blocks
-	alone  bool     // nothing at all was when it was cleared, as an exclusive place
 	were   []string // the names of its entries before a downgrade
+	behind *place   // the client's own place that it joined behind, instead of a listing
 
-	apart   bool   // its listings are not to be joined with others
-	behind  *place // the client's own place that it joined behind, instead of a listing
-	pending bool   // what is under way proves that one to have been there
-	waited  bool   // somebody was ahead that blocks
-
-	listing bool    // a listing is under way, or what has to follow one
-	listed  bool    // the last one was read
 	ahead   []Entry // who was ahead when it listed, less who has gone since
-	relist  bool    // an event alone grants nothing here
 	blocker string  // whom it watches
 	told    string  // of which blocker it told
 	vetted  map[string]bool
-
-	limit  Reply // of leases: what says how many permits others hold to
-	agreed bool  // it was compared with one's own
+	limit   limit // of leases: what says how many permits others hold to
 
 	delay  time.Duration
 	record *node                    // what others see when this claim vanishes; nil without delay
 	seen   map[string]time.Duration // uncleared records of others, and when they were first seen
-	dated  bool                     // the records were asked since when others have seen them
+
+	// What is small stands together: thousands of locks may be held.
+	role    role
+	kind    Kind
+	writer  bool
+	beside  bool
+	over    bool // the claim has left it
+	handed  bool // and its owner had ended with it
+	clear   bool // nothing is ahead that blocks
+	alone   bool // nothing at all was when it was cleared, as an exclusive place
+	apart   bool // its listings are not to be joined with others
+	pending bool // what is under way proves the place that it is behind to have been there
+	waited  bool // somebody was ahead that blocks
+	listing bool // a listing is under way, or what has to follow one
+	listed  bool // the last one was read
+	relist  bool // an event alone grants nothing here
+	agreed  bool // the limit was compared with one's own
+	dated   bool // the records were asked since when others have seen them
 }
 
 // look asks who is in the queue.
