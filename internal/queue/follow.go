@@ -64,7 +64,12 @@ func (c *Core) fallIn(now time.Duration, p *place) {
 		c.look(p)
 		return
 	default:
-		p.ahead = slices.Clone(q.ahead)
+		// The lists of those in line share their room: each is the one before and one
+		// more, and gets shorter at the front.
+		if p.ahead = q.ahead; q.lent {
+			p.ahead = slices.Clone(q.ahead)
+		}
+		q.lent = true
 		for _, n := range q.nodes {
 			e, _ := p.names.Parse(n.name)
 			p.ahead = append(p.ahead, e)

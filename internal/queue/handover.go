@@ -132,22 +132,29 @@ func (c *Core) inherit(now time.Duration, p, e *place) {
 // drop takes a place that was given up off the list of who is ahead, and reports
 // whether it was there.
 func (p *place) drop(e *place) bool {
-	last := -1
-	for i, a := range p.ahead {
-		if e.owned(a.Name) {
-			last = i
-		}
-	}
+	own := func(a Entry) bool { return e.owned(a.Name) }
+	at := slices.IndexFunc(p.ahead, own) // a hold is the first, mostly
 	switch {
-	case last < 0:
+	case at < 0:
 		return false
 	case e.alone || plant.Is(plant.CancelHandsOver):
-		p.ahead = p.ahead[last+1:]
-		p.reckon()
+		for at < len(p.ahead) && own(p.ahead[at]) {
+			at++
+		}
+		p.ahead = p.ahead[at:]
+		if p.relist { // with fewer ahead nothing else can change
+			p.reckon()
+		}
 	default:
-		p.ahead = slices.DeleteFunc(p.ahead, func(a Entry) bool { return e.owned(a.Name) })
+		p.without(own)
 	}
 	return true
+}
+
+// without takes entries off the list of who is ahead, which may be shared with that
+// of a place that joined behind.
+func (p *place) without(gone func(Entry) bool) {
+	p.ahead = slices.DeleteFunc(slices.Clone(p.ahead), gone)
 }
 
 // discount takes those off a listing that this client has given up.
@@ -176,7 +183,12 @@ func (p *place) reckon() {
 
 // struck reports whether nobody of this name is on the place's list any more.
 func (p *place) struck(name string) bool {
-	return !slices.ContainsFunc(p.ahead, func(a Entry) bool { return a.Name == name })
+	for _, a := range slices.Backward(p.ahead) { // mostly it is the nearest
+		if a.Name == name {
+			return false
+		}
+	}
+	return true
 }
 
 // owned reports whether an entry of this name is the place's, or was before a

@@ -55,6 +55,7 @@ type place struct {
 	apart   bool // its listings are not to be joined with others
 	pending bool // what is under way proves the place that it is behind to have been there
 	waited  bool // somebody was ahead that blocks
+	lent    bool // another's list goes on in the room of this one's
 	listing bool // a listing is under way, or what has to follow one
 	listed  bool // the last one was read
 	relist  bool // an event alone grants nothing here
@@ -338,7 +339,7 @@ func (c *Core) lookAgain() time.Duration {
 // listing: whether others on the list are gone too, and, where a writer was
 // ahead, whether it left a reader with the same sequence number behind.
 func (c *Core) strike(now time.Duration, p *place, name string) {
-	p.ahead = slices.DeleteFunc(p.ahead, func(e Entry) bool { return e.Name == name })
+	p.without(func(e Entry) bool { return e.Name == name })
 	p.blocker = ""
 	if plant.Is(plant.FirstDeletion) {
 		c.clear(now, p)
