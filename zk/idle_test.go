@@ -1,3 +1,5 @@
+//go:build !race
+
 package zk
 
 import (
@@ -17,7 +19,8 @@ func used() int64 {
 	return int64(m.HeapAlloc + m.StackInuse)
 }
 
-// TestIdleClientIsSmall checks what a client takes that has nothing to do, also
+// TestIdleClientIsSmall is not for the race detector, whose own memory it would count.
+// It checks what a client takes that has nothing to do, also
 // after it was busy. What its server here takes is counted with it.
 func TestIdleClientIsSmall(t *testing.T) {
 	const clients, most = 50, 64 << 10
