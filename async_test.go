@@ -133,7 +133,7 @@ func TestHandOverInMemory(t *testing.T) {
 		if err := h.ReleaseAsync(); err != nil {
 			t.Error(err)
 		}
-		time.Sleep(1) // the goroutines have run
+		time.Sleep(time.Nanosecond) // the goroutines have run
 		mu.Lock()
 		if len(order) != 3 {
 			t.Errorf("%v after %v", order, time.Since(begun))
@@ -218,7 +218,7 @@ func TestHandOverGuard(t *testing.T) {
 				t.Errorf("guard: %v", err)
 			}
 		})
-		time.Sleep(1) // it is under way
+		time.Sleep(time.Nanosecond) // it is under way
 		begun := time.Now()
 		if err := h.ReleaseAsync(); err != nil {
 			t.Error(err)
