@@ -121,7 +121,7 @@ func TestTableIsWhole(t *testing.T) {
 }
 
 var (
-	codeFile = regexp.MustCompile(`(internal/[\w/]+\.go) \(([\w, ]+)\)`)
+	codeFile = regexp.MustCompile(`([\w/]+\.go) \(([\w, ]+)\)`)
 	starts   = regexp.MustCompile(`\n \*\s*`)
 )
 
