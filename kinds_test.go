@@ -26,10 +26,17 @@ func tidy(t *testing.T, f func(t *testing.T, srv *zktest.Server)) {
 	})
 }
 
-// onlyParents fails if any znode is left that a claim made.
+// onlyParents fails if any znode is left that a claim made, once what goes on in
+// the background is over.
 func onlyParents(t *testing.T, srv *zktest.Server) {
 	t.Helper()
-	time.Sleep(timeout) // on the bubble's clock: what goes on in the background is over
+	time.Sleep(timeout) // on the bubble's clock
+	onlyParentsNow(t, srv)
+}
+
+// onlyParentsNow is onlyParents at this moment.
+func onlyParentsNow(t *testing.T, srv *zktest.Server) {
+	t.Helper()
 	op := srv.Dial(t)
 	var walk func(dir string)
 	walk = func(dir string) {
@@ -55,6 +62,9 @@ func onlyParents(t *testing.T, srv *zktest.Server) {
 		}
 	}
 	walk("/")
+	if err := op.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
 // dialWith is dial with options of the test's own.
