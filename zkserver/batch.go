@@ -50,10 +50,8 @@ func (s *Server) commit(wait bool) {
 		case wait || !l.crowded || s.opts.NoSync:
 			// Nobody has anything to do for the loop meanwhile, or so it was
 			// the last time: to wake the syncer would only cost time.
-			r := s.sync()
-			crowded := s.glance()
-			s.landed(r)
-			l.crowded = crowded
+			s.landed(s.sync())
+			l.crowded = s.hasReady()
 		default:
 			s.startSync()
 		}
