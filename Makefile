@@ -3,7 +3,7 @@
 
 MODULES    := . ./bench ./cmd/zklock ./test ./zkprom
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
-FUZZTIME   ?= 20000x
+FUZZTIME   ?= 10s
 GO         ?= go
 
 .PHONY: check deps lint vet format test race test-command test-bench spec spec-table test-real planted planted-table fuzz simulate simulate-race simulate-more bench-server bench bench-quick build clean
@@ -91,7 +91,8 @@ planted: deps
 planted-table: deps
 	$(GO) run ./internal/plant/hunt -docs docs/planted-bugs.md
 
-## fuzz: every fuzz target for FUZZTIME each (a duration, or a count such as 20000x).
+## fuzz: every fuzz target for FUZZTIME each (a duration, or a count such as 20000x),
+## one on each processor at a time.
 fuzz:
 	@scripts/fuzz $(FUZZTIME)
 
