@@ -356,6 +356,14 @@ func (s *Server) sleepPolling() {
 	s.tookWake() // what it is about is looked at next
 }
 
+// glance reports whether anything came for the loop to do since it last looked.
+func (s *Server) glance() bool {
+	if s.loop.polls > 0 {
+		s.poll.Load().wait(0, s.socketEvent)
+	}
+	return len(s.loop.again) > 0 || s.hasReady()
+}
+
 // tookWake reports whether the loop was to be woken.
 func (s *Server) tookWake() bool {
 	select {
