@@ -37,9 +37,12 @@ vet:
 test:
 	$(GO) test ./...
 
-## race: the same with the race detector.
+## race: the same with the race detector, and what the command and its metrics are
+## made of.
 race:
 	$(GO) test -race ./...
+	cd cmd/zklock && $(GO) test -race ./internal/...
+	cd zkprom && $(GO) test -race ./...
 
 ## test-command: the command, as typed, and the metrics that it serves.
 test-command:

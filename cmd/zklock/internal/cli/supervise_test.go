@@ -107,7 +107,7 @@ type fakeGuard struct {
 	died   chan struct{}
 	group  int
 	until  time.Duration
-	deaf   bool // what it is told fails from now on
+	deaf   atomic.Bool // what it is told fails from now on
 	killed bool
 	closed bool
 }
@@ -119,7 +119,7 @@ func (g *fakeGuard) Watch(n int) error     { g.group = n; return nil }
 func (g *fakeGuard) Bye()                  { g.closed = true }
 
 func (g *fakeGuard) Until(d time.Duration) error {
-	if g.deaf {
+	if g.deaf.Load() {
 		return errors.New("deaf")
 	}
 	g.until = d
@@ -276,7 +276,7 @@ func TestADeafWatchdogIsReplaced(t *testing.T) {
 		s.again.start = func() (guarding, error) { return second, nil }
 		go func() {
 			time.Sleep(5 * time.Second)
-			first.deaf = true
+			first.deaf.Store(true)
 			hold.extend(15 * time.Second)
 			time.Sleep(5 * time.Second)
 			cmd.exited <- child.Exit{}
