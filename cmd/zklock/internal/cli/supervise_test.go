@@ -235,7 +235,7 @@ func TestWatchdogsThatDieAtOnce(t *testing.T) {
 		},
 		"deaf": func() (guarding, error) {
 			g := newFakeGuard()
-			g.deaf = true
+			g.deaf.Store(true)
 			return g, nil
 		},
 		"none": func() (guarding, error) { return nil, errors.New("no process to be had") },
