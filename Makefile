@@ -37,12 +37,13 @@ vet:
 test:
 	$(GO) test ./...
 
-## race: the same with the race detector, and what the command and its metrics are
-## made of.
+## race: the same with the race detector, what the command and its metrics are made
+## of, and of the module test some that need nothing installed.
 race:
 	$(GO) test -race ./...
 	cd cmd/zklock && $(GO) test -race ./internal/...
 	cd zkprom && $(GO) test -race ./...
+	cd test && $(GO) test -race ./history ./regressions
 
 ## test-command: the command, as typed, and the metrics that it serves.
 test-command:
