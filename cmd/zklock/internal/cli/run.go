@@ -7,7 +7,6 @@ import (
 	"os/signal"
 	"runtime"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -214,7 +213,6 @@ type runner struct {
 	status *statusLine
 	// passAuth leaves the credentials in the command's environment.
 	passAuth bool
-	ending   atomic.Bool // the command was told to end for the lock's sake
 }
 
 // run connects, waits, runs the command, and releases.
@@ -228,9 +226,14 @@ func (r *runner) run() error {
 	set := &r.app.set
 	me := owner(r.cmd.Args[0])
 	began := time.Now()
-	c, t, err := set.locks(ctx, r.claim.options(zklock.Options{
-		Owner: &me, OnJeopardy: func(e zklock.Event) { tellJeopardy(e, &r.ending) },
-	}))
+	// Told by whoever follows the command, who knows what else was said.
+	news := make(chan zklock.Event, 16)
+	c, t, err := set.locks(ctx, r.claim.options(zklock.Options{Owner: &me, OnJeopardy: func(e zklock.Event) {
+		select {
+		case news <- e:
+		default: // nobody has read for long, and the command has other worries
+		}
+	}}))
 	if err != nil {
 		defer stop()
 		if ctx.Err() != nil {
@@ -260,7 +263,7 @@ func (r *runner) run() error {
 		locks: r.status.Locks, mode: r.claim.mode(), session: hold.Session(), servers: t.current(),
 		identity: set.who.forCommand(r.passAuth),
 	}.environ(os.Environ())
-	return r.under(hold, signals)
+	return r.under(hold, signals, news)
 }
 
 // notAcquired notes why there is no lock.
@@ -275,7 +278,7 @@ func (r *runner) notAcquired(ctx context.Context, err error) {
 }
 
 // under runs the command while hold is held, then releases it.
-func (r *runner) under(hold *zklock.Hold, signals <-chan os.Signal) error {
+func (r *runner) under(hold *zklock.Hold, signals <-chan os.Signal, news <-chan zklock.Event) error {
 	began := time.Now()
 	s, err := newSupervisor(hold, r.plan, r.cmd, r.exe, r.app.link)
 	if err != nil {
@@ -287,7 +290,7 @@ func (r *runner) under(hold *zklock.Hold, signals <-chan os.Signal) error {
 	s.signals = signals
 	s.revoked = hold.Revoked()
 	s.asked = func() { r.asked(s.cmd) }
-	s.ending = &r.ending
+	s.news = news
 	exit, ended := s.run()
 	// The watchdog must know that the command is gone before the deadline passes:
 	// it would kill what the command left behind, which may go on.
@@ -350,18 +353,10 @@ func (r *runner) release(hold *zklock.Hold) error {
 }
 
 // jeopardy tells of servers that do not answer while a lock is held.
-func jeopardy(e zklock.Event) { tellJeopardy(e, nil) }
-
-// tellJeopardy is jeopardy unless ending says that the command was told to end:
-// why was said with that, and who reads on would think that it need not have been.
-// Both go by clocks of their own, and the command has to end well ahead of the
-// deadline: where answers are late, that comes first.
-func tellJeopardy(e zklock.Event, ending *atomic.Bool) {
-	switch {
-	case ending != nil && ending.Load():
-	case e.Err != nil:
+func jeopardy(e zklock.Event) {
+	if e.Err != nil {
 		warn("reconnecting: no answer from the servers; the lock is still held")
-	default:
-		warn("the servers answer again; the lock was held throughout")
+		return
 	}
+	warn("the servers answer again; the lock was held throughout")
 }

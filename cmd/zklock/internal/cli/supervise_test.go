@@ -388,31 +388,29 @@ func TestLostBeforeTheCommandBegan(t *testing.T) {
 	}
 }
 
-// TestNoWordOfHoldingOnceItEnds: where answers are late the command is told to end
-// before the library calls the hold endangered.
+// TestNoWordOfHoldingOnceItEnds: that the lock is held in spite of all is said until
+// the command is told to end, and not behind that.
 func TestNoWordOfHoldingOnceItEnds(t *testing.T) {
-	for _, test := range []struct {
-		ending bool
-		err    error
-		want   string
-	}{
-		{false, errors.New("late"), "zklock: reconnecting: no answer from the servers; the lock is still held\n"},
-		{false, nil, "zklock: the servers answer again; the lock was held throughout\n"},
-		{true, errors.New("late"), ""},
-		{true, nil, ""},
-	} {
-		var ending atomic.Bool
-		ending.Store(test.ending)
-		if got := captureStderr(t, func() { tellJeopardy(zklock.Event{Err: test.err}, &ending) }); got != test.want {
-			t.Errorf("ending %v, %v: %q, want %q", test.ending, test.err, got, test.want)
-		}
-	}
 	synctest.Test(t, func(t *testing.T) {
-		hold, cmd := newFakeHold(15*time.Second), newFakeProcess(true)
+		hold, cmd := newFakeHold(15*time.Second), newFakeProcess(false)
 		s, _, _ := rig(t, hold, cmd)
-		s.ending = new(atomic.Bool)
-		if s.run(); !s.ending.Load() {
-			t.Error("that the command is ended for the lock's sake is not noted")
+		news := make(chan zklock.Event, 4)
+		s.news = news
+		go func() {
+			for _, at := range []struct {
+				after time.Duration
+				err   error
+			}{{time.Second, errors.New("late")}, {time.Second, nil}, {10500 * time.Millisecond, errors.New("late")}, {time.Second, nil}} {
+				time.Sleep(at.after) // TERM is due after 12.5 s, and KILL after 14.5 s
+				news <- zklock.Event{Err: at.err}
+			}
+		}()
+		got := captureStderr(t, func() { s.run() })
+		want := "zklock: reconnecting: no answer from the servers; the lock is still held\n" +
+			"zklock: the servers answer again; the lock was held throughout\n" +
+			"zklock: the lock is about to be lost (no answer from the servers): ending the command\n"
+		if got != want {
+			t.Errorf("%s\nwant\n%s", got, want)
 		}
 	})
 }
