@@ -37,8 +37,8 @@ type Link struct {
 // It takes a session for one thread, that releases nothing while it waits. What
 // waits for itself alone is left out: such a session has several threads, or an
 // error that no other takes part in. A semaphore's waiter counts as one who wants
-// one permit: how many it wants is written nowhere, so that a deadlock over a
-// semaphore that has a permit to give is not found.
+// one permit: how many it wants is written nowhere, so that one who waits for more
+// than there are to give is not found.
 //
 // The locks are to be of one moment: see [Steady]. It takes time in proportion to
 // the entries.
@@ -96,22 +96,37 @@ func Steady(first, second []*Lock) []*Lock {
 type wait struct {
 	entry Entry
 	on    []Entry // of other sessions
-	any   bool           // for any one of on, instead of for all of them
-	open  int            // how many of on stand in the way still
+	open  int     // how many of on stand in the way still; at a gate 1 until it is passed
+	gate  *gate   // nil unless it is one at a semaphore's gate
+}
+
+// gate is who waits for a semaphore's permits, in order.
+type gate struct {
+	free    int           // permits that there are to give
+	has     map[int64]int // permits of a session
+	line    []int         // the waits, from the first in line on
+	passed  int           // how many of line were given a permit
+	permits []Entry
 }
 
 // graph is who waits for whom.
 type graph struct {
-	waits []wait
-	of    map[int64][]int // a session's waits
-	on    map[int64][]int // the waits on a session, one for each entry of on
-	left  map[int64]int   // how many waits of a session are open
-	locks map[string]*Lock
+	waits    []wait
+	of       map[int64][]int // a session's waits
+	on       map[int64][]int // the waits on a session, one for each entry of on
+	left     map[int64]int   // how many waits of a session are open
+	gates    map[int64][]*gate
+	attempts map[int64]map[int64]bool // the tokens with which a session waits
+	locks    map[string]*Lock
+	next     []int64 // sessions that can go on, and were not withdrawn yet
 }
 
 // newGraph reads who waits for whom off the locks.
 func newGraph(locks []*Lock) *graph {
-	g := &graph{of: map[int64][]int{}, on: map[int64][]int{}, left: map[int64]int{}, locks: map[string]*Lock{}}
+	g := &graph{
+		of: map[int64][]int{}, on: map[int64][]int{}, left: map[int64]int{}, gates: map[int64][]*gate{},
+		attempts: map[int64]map[int64]bool{}, locks: map[string]*Lock{},
+	}
 	for _, l := range locks {
 		g.locks[l.Path] = l
 		g.queue(l.Entries)
@@ -128,99 +143,149 @@ func (g *graph) queue(entries []Entry) {
 	for _, e := range entries {
 		switch e.Mode {
 		case zklock.Exclusive:
-			g.add(e, ahead, false)
+			g.add(e, ahead)
 			ahead = []Entry{e}
 		case zklock.Shared:
 			if len(ahead) > 0 && ahead[0].Mode == zklock.Exclusive {
-				g.add(e, ahead[:1], false)
+				g.add(e, ahead[:1])
 			}
 			ahead = append(ahead, e)
 		}
 	}
 }
 
-// semaphore adds the waits at a semaphore's gate. The first one there waits for a
-// permit, which anybody's release gives it.
+// semaphore adds the waits at a semaphore's gate.
 func (g *graph) semaphore(l *Lock) {
-	var permits, gate []Entry
+	s := &gate{has: map[int64]int{}}
 	for _, e := range l.Entries {
-		switch {
-		case leased(e.Entry):
-			permits = append(permits, e)
-		case e.Mode == zklock.Permit:
-			gate = append(gate, e)
+		if leased(e.Entry) {
+			s.permits = append(s.permits, e)
+			s.has[e.Session]++
 		}
 	}
-	for i, e := range gate {
-		switch {
-		case i > 0:
-			g.add(e, gate[i-1:i], false)
-		case l.Permits == 0 || len(permits) >= l.Permits:
-			g.add(e, permits, true)
+	s.free = max(0, l.Permits-len(s.permits))
+	for session := range s.has {
+		g.gates[session] = append(g.gates[session], s)
+	}
+	on := slices.Clone(s.permits)
+	for _, e := range l.Entries {
+		if e.Mode != zklock.Permit || leased(e.Entry) {
+			continue
 		}
+		// A session with a permit that wants another has several threads, or harms
+		// itself.
+		if s.has[e.Session] > 0 {
+			g.attempt(e)
+			continue
+		}
+		if n := len(g.waits); g.add(e, on) {
+			g.waits[n].open, g.waits[n].gate = 1, s
+			s.line = append(s.line, n)
+		}
+		on = append(on, e)
 	}
 }
 
-// add adds a wait.
-func (g *graph) add(e Entry, on []Entry, anyOne bool) {
+// add adds a wait for all of on, and reports whether it is one.
+func (g *graph) add(e Entry, on []Entry) bool {
 	if e.Holder || e.Session == 0 {
-		return
+		return false
 	}
-	w := wait{entry: e, any: anyOne}
-	for _, o := range on {
+	g.attempt(e)
+	w := wait{entry: e, on: on}
+	if e.Mode != zklock.Permit {
 		// What belongs to no session is in the way for ever, but in no circle.
-		if o.Session != e.Session && o.Session != 0 {
-			w.on = append(w.on, o)
-		}
+		w.on = slices.DeleteFunc(slices.Clone(on), func(o Entry) bool { return o.Session == e.Session || o.Session == 0 })
 	}
 	if w.open = len(w.on); w.open == 0 {
-		return
+		return false
 	}
 	n := len(g.waits)
 	g.waits = append(g.waits, w)
 	g.of[e.Session] = append(g.of[e.Session], n)
 	g.left[e.Session]++
-	for _, o := range w.on {
-		g.on[o.Session] = append(g.on[o.Session], n)
+	if e.Mode != zklock.Permit {
+		for _, o := range w.on {
+			g.on[o.Session] = append(g.on[o.Session], n)
+		}
 	}
+	return true
+}
+
+// attempt notes that a session waits by an entry, whatever it waits for. Entries
+// that it made at one moment have one token.
+func (g *graph) attempt(e Entry) {
+	if g.attempts[e.Session] == nil {
+		g.attempts[e.Session] = map[int64]bool{}
+	}
+	g.attempts[e.Session][e.Token] = true
 }
 
 // reduce withdraws the sessions that wait for nothing, then those that waited for
 // these alone, and so on. The rest can't go on.
 func (g *graph) reduce() {
-	var next []int64
-	for session := range g.on {
-		if g.left[session] == 0 {
-			next = append(next, session)
+	for _, gates := range g.gates {
+		for _, s := range gates {
+			g.admit(s)
 		}
 	}
-	for len(next) > 0 {
-		session := next[len(next)-1]
-		next = next[:len(next)-1]
-		for _, n := range g.on[session] {
-			w := &g.waits[n]
-			if w.open == 0 {
-				continue
-			}
-			if w.open--; w.any {
-				w.open = 0
-			}
-			if w.open == 0 {
-				if g.left[w.entry.Session]--; g.left[w.entry.Session] == 0 {
-					next = append(next, w.entry.Session)
-				}
-			}
+	waitless := map[int64]bool{}
+	for session := range g.on {
+		waitless[session] = g.left[session] == 0
+	}
+	for session := range g.gates {
+		waitless[session] = g.left[session] == 0
+	}
+	g.next = nil
+	for session, is := range waitless {
+		if is && session != 0 {
+			g.next = append(g.next, session)
 		}
+	}
+	for len(g.next) > 0 {
+		session := g.next[len(g.next)-1]
+		g.next = g.next[:len(g.next)-1]
+		for _, n := range g.on[session] {
+			g.close(n)
+		}
+		for _, s := range g.gates[session] {
+			s.free += s.has[session]
+			delete(s.has, session)
+			g.admit(s)
+		}
+	}
+}
+
+// close takes one entry out of the way of a wait.
+func (g *graph) close(n int) {
+	w := &g.waits[n]
+	if w.open--; w.open > 0 {
+		return
+	}
+	if g.left[w.entry.Session]--; g.left[w.entry.Session] == 0 {
+		g.next = append(g.next, w.entry.Session)
+	}
+}
+
+// admit gives what permits there are to those in line.
+func (g *graph) admit(s *gate) {
+	for ; s.free > 0 && s.passed < len(s.line); s.passed++ {
+		session := g.waits[s.line[s.passed]].entry.Session
+		s.free--
+		if s.has[session]++; s.has[session] == 1 {
+			g.gates[session] = append(g.gates[session], s)
+		}
+		g.close(s.line[s.passed])
 	}
 }
 
 // step is the one wait by which a circle is followed from a session.
 type step struct{ waits, on Entry }
 
-// next chooses a session's step: the first of its waits that is stuck, on who holds
+// step chooses a session's step: the first of its waits that is stuck, on who holds
 // what it waits for if that one is stuck too, else on the nearest one who is. Who
 // holds is whom people know; those between come from patience alone.
-func (g *graph) next(session int64) step {
+func (g *graph) step(session int64) step {
 	for _, n := range g.of[session] {
 		w := g.waits[n]
 		if w.open == 0 {
@@ -251,7 +316,7 @@ func (g *graph) circles() []Deadlock {
 	for session, open := range g.left {
 		if open > 0 {
 			stuck = append(stuck, session)
-			steps[session] = g.next(session)
+			steps[session] = g.step(session)
 		}
 	}
 	slices.Sort(stuck)
@@ -287,10 +352,7 @@ func (g *graph) circle(sessions []int64, steps map[int64]step) Deadlock {
 	for i, session := range sessions {
 		before := sessions[(i+len(sessions)-1)%len(sessions)]
 		d.Circle = append(d.Circle, Link{Session: session, Has: steps[before].on, Waits: steps[session].waits})
-		first := g.waits[g.of[session][0]].entry.Token
-		for _, n := range g.of[session] {
-			d.Plain = d.Plain && g.waits[n].entry.Token == first
-		}
+		d.Plain = d.Plain && len(g.attempts[session]) == 1
 	}
 	return d
 }
