@@ -1,7 +1,7 @@
 # Everything runs from a fresh clone: `make check` is what the README gives for
 # the tests, and what the continuous integration runs.
 
-MODULES    := . ./bench ./cmd/zklock ./test ./zkprom
+MODULES    := . ./bench ./cmd/zklock ./test ./zkotel ./zkprom
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME   ?= 20000x
 GO         ?= go
@@ -30,7 +30,7 @@ format:
 vet:
 	@for m in $(MODULES); do (cd $$m && $(GO) vet ./...) || exit 1; done
 	@$(GO) vet -tags planted ./...
-	@for os in darwin windows; do for m in . ./cmd/zklock ./zkprom; do \
+	@for os in darwin windows; do for m in . ./cmd/zklock ./zkotel ./zkprom; do \
 		(cd $$m && GOOS=$$os $(GO) vet ./...) || exit 1; done; done
 
 ## test: the library, hermetic: no network, no ZooKeeper, nothing installed.
@@ -41,10 +41,11 @@ test:
 race:
 	$(GO) test -race ./...
 
-## test-command: the command, as typed, and the metrics that it serves.
+## test-command: the command, as typed, and metrics and spans.
 test-command:
 	cd cmd/zklock && $(GO) test ./...
 	cd zkprom && $(GO) test ./...
+	cd zkotel && $(GO) test ./...
 
 ## test-bench: the comparisons themselves, with next to no load.
 test-bench:
