@@ -1,7 +1,7 @@
 // Charts of history, as drawings in the page. Times are milliseconds since 1970.
 
 import { el, svg, put, attr } from "./dom.js";
-import { measured, minute, clock, count } from "./format.js";
+import { measured, short, minute, clock, count } from "./format.js";
 
 // PAD is the room around the field of a chart, in pixels.
 const PAD = { left: 46, right: 10, top: 10, bottom: 22 };
@@ -29,7 +29,7 @@ function steps(most) {
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = Math.max(1, [1, 2, 5, 10].map((m) => m * power).find((s) => s >= rough));
   const all = [];
-  for (let v = 0; v < most + step; v += step) all.push(v);
+  for (let v = 0; all.length < 2 || all.at(-1) < most; v += step) all.push(v);
   return all;
 }
 
@@ -45,7 +45,7 @@ function timeScale(values) {
   const place = (v) => (Math.log(Math.max(v, low)) - Math.log(low)) / (Math.log(high) - Math.log(low));
   let ticks = decades.filter((d) => d >= low && d <= high);
   if (ticks.length > 5) ticks = ticks.filter((_, i) => i % 2 === 0);
-  return { place, ticks, write: measured };
+  return { place, ticks, write: short };
 }
 
 // countScale is for numbers of things.
@@ -55,8 +55,9 @@ function countScale(values) {
   return { place: (v) => v / most, ticks, write: count };
 }
 
-// chart makes one. series are { name, class, bars, value(bucket) }; times says that
-// values are times. A value of null or undefined is a gap.
+// chart makes one. series are { name, class, as, value(bucket) }, as "line", "bars",
+// or "marks", which are seen however few they are; times says that values are times.
+// A value of null or undefined is a gap.
 export function chart(title, series, times) {
   const field = svg("svg", { class: "field-of-chart", height: HEIGHT, role: "img", "aria-label": title });
   const tip = el("div", { class: "tip", hidden: true });
@@ -89,7 +90,7 @@ function draw(field, series, times, shown) {
   attr(field, "width", g.width);
   attr(field, "viewBox", `0 0 ${g.width} ${HEIGHT}`);
   const parts = [...axes(g, shown)];
-  for (const s of series) parts.push(...(s.bars ? bars(g, s, shown) : line(g, s, shown)));
+  for (const s of series) parts.push(...drawings[s.as](g, s, shown));
   if (shown.buckets.every((b) => series.every((s) => !s.value(b)))) {
     parts.push(svg("text", { class: "nothing", x: (g.width + PAD.left) / 2, y: HEIGHT / 2, text: "nothing yet" }));
   }
@@ -122,17 +123,31 @@ function* bars(g, s, shown) {
 }
 
 function* line(g, s, shown) {
-  let path = "", pen = false;
-  for (const b of shown.buckets) {
-    const v = s.value(b);
-    if (!Number.isFinite(v)) { pen = false; continue; }
-    const x = g.x(b.t + b.length / 2).toFixed(1), y = g.y(v).toFixed(1);
-    path += `${pen ? "L" : "M"}${x} ${y}`;
-    pen = true;
-    yield svg("circle", { class: s.class, cx: x, cy: y, r: 2 });
+  let path = "", run = [];
+  const at = (b) => [g.x(b.t + b.length / 2).toFixed(1), g.y(s.value(b)).toFixed(1)];
+  const points = shown.buckets.filter((b) => Number.isFinite(s.value(b)));
+  for (const [i, b] of points.entries()) {
+    const next = points[i + 1];
+    run.push(at(b));
+    // A line says that something was there all the way: it does not go over gaps.
+    if (next && next.t - b.t <= 2 * b.length) continue;
+    if (run.length === 1) yield svg("circle", { class: s.class, cx: run[0][0], cy: run[0][1], r: 2.5 });
+    path += "M" + run.map((p) => p.join(" ")).join("L");
+    run = [];
   }
   if (path) yield svg("path", { class: s.class, d: path });
 }
+
+function* marks(g, s, shown) {
+  for (const b of shown.buckets) {
+    if (!s.value(b)) continue;
+    const x = g.x(b.t + b.length / 2);
+    yield svg("line", { class: s.class, x1: x, x2: x, y1: PAD.top, y2: g.base });
+    yield svg("circle", { class: s.class, cx: x, cy: PAD.top, r: 4 });
+  }
+}
+
+const drawings = { bars, line, marks };
 
 // point shows the values under the pointer.
 function point(e, field, tip, series, times, shown) {

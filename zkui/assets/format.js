@@ -30,6 +30,12 @@ export function measured(ms) {
 
 const digits = new Intl.NumberFormat("en-US");
 
+// short writes a round time by its largest unit alone, for an axis.
+export function short(ms) {
+  const [size, unit] = [[DAY, "d"], [HOUR, "h"], [MINUTE, "m"], [SECOND, "s"], [1, "ms"]].find(([size]) => ms >= size) ?? [1, "ms"];
+  return `${Number((ms / size).toPrecision(3))}${unit}`;
+}
+
 // count writes a whole number with commas.
 export const count = (n) => digits.format(n);
 
