@@ -5,7 +5,7 @@ import { measured, short, minute, clock, count } from "./format.js";
 
 // PAD is the room around the field of a chart, in pixels.
 const PAD = { left: 46, right: 10, top: 10, bottom: 22 };
-const HEIGHT = 150;
+
 
 // spark draws a line of numbers without axes, wherever it is to go.
 export function spark() {
@@ -57,9 +57,9 @@ function countScale(values) {
 
 // chart makes one. series are { name, class, as, value(bucket) }, as "line", "bars",
 // or "marks", which are seen however few they are; times says that values are times.
-// A value of null or undefined is a gap.
-export function chart(title, series, times) {
-  const field = svg("svg", { class: "field-of-chart", height: HEIGHT, role: "img", "aria-label": title });
+// A value of null or undefined is a gap. The height is in pixels.
+export function chart(title, series, times, height) {
+  const field = svg("svg", { class: "field-of-chart", height, role: "img", "aria-label": title });
   const tip = el("div", { class: "tip", hidden: true });
   const legend = el("p", { class: "legend" }, series.map((s) => el("span", { class: s.class }, el("i"), s.name)));
   const plot = el("div", { class: "plot" }, field, tip);
@@ -78,21 +78,22 @@ function geometry(field, series, times, shown) {
   const width = Math.max(120, field.parentNode.clientWidth);
   const values = shown.buckets.flatMap((b) => series.map((s) => s.value(b))).filter(Number.isFinite);
   const scale = times ? timeScale(values) : countScale(values);
-  const wide = width - PAD.left - PAD.right, high = HEIGHT - PAD.top - PAD.bottom;
+  const height = Number(field.getAttribute("height"));
+  const wide = width - PAD.left - PAD.right, high = height - PAD.top - PAD.bottom;
   const x = (t) => PAD.left + wide * (t - shown.from) / (shown.to - shown.from);
   const y = (v) => PAD.top + high * (1 - scale.place(v));
-  return { width, scale, x, y, base: PAD.top + high };
+  return { width, height, scale, x, y, base: PAD.top + high };
 }
 
 function draw(field, series, times, shown) {
   if (!field.isConnected) return;
   const g = geometry(field, series, times, shown);
   attr(field, "width", g.width);
-  attr(field, "viewBox", `0 0 ${g.width} ${HEIGHT}`);
+  attr(field, "viewBox", `0 0 ${g.width} ${g.height}`);
   const parts = [...axes(g, shown)];
   for (const s of series) parts.push(...drawings[s.as](g, s, shown));
   if (shown.buckets.every((b) => series.every((s) => !s.value(b)))) {
-    parts.push(svg("text", { class: "nothing", x: (g.width + PAD.left) / 2, y: HEIGHT / 2, text: "nothing yet" }));
+    parts.push(svg("text", { class: "nothing", x: (g.width + PAD.left) / 2, y: g.height / 2, text: "nothing yet" }));
   }
   field.replaceChildren(...parts);
 }
@@ -108,7 +109,7 @@ function* axes(g, shown) {
     const t = shown.from + (shown.to - shown.from) * i / (marks - 1);
     const place = i === 0 ? "start" : i === marks - 1 ? "end" : "middle";
     const write = shown.to - shown.from < 5 * 60_000 ? clock(t) : minute(t);
-    yield svg("text", { class: `tick x ${place}`, x: g.x(t), y: HEIGHT - 5, text: write });
+    yield svg("text", { class: `tick x ${place}`, x: g.x(t), y: g.height - 5, text: write });
   }
 }
 
@@ -116,7 +117,7 @@ function* bars(g, s, shown) {
   for (const b of shown.buckets) {
     const v = s.value(b);
     if (!v) continue;
-    const left = Math.max(PAD.left, g.x(b.t)), right = g.x(b.t + b.length);
+    const left = Math.max(PAD.left, g.x(b.t)), right = g.x(Math.min(shown.to, b.t + b.length));
     const top = g.y(v);
     yield svg("rect", { class: s.class, x: left + 0.5, y: top, width: Math.max(1, right - left - 1), height: Math.max(1, g.base - top), rx: Math.min(2, (right - left) / 4) });
   }

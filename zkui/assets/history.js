@@ -16,12 +16,12 @@ class History {
     this.feed = feed;
     this.title = "History";
     this.figures = { grants: figure("Grants"), wait: figure("Wait p50"), hold: figure("Hold p50"), losses: figure("Losses") };
-    this.charts = charts();
+    this.charts = charts(190);
     this.about = el("p");
     this.cost = el("p", { class: "keys" });
     box.replaceChildren(el("h1", { class: "hidden", text: "History" }),
       el("div", { class: "figures" }, Object.values(this.figures).map((f) => f.node)),
-      el("section", { class: "paper wide" }, el("div", { class: "section" }, el("h2", { text: "All locks" }), this.about), this.charts.node),
+      el("div", { class: "section outside" }, el("h2", { text: "All locks" }), this.about), el("div", { class: "wide" }, this.charts.node),
       this.cost);
   }
 
@@ -34,7 +34,7 @@ class History {
     f.grants.set({ text: count(past.grants), below: `${things(past.releases, "hold")} ended, ${count(past.gaveUp)} gave up waiting` });
     f.wait.set(time(past.wait));
     f.hold.set(time(past.hold));
-    f.losses.set({ text: count(past.losses), below: past.broken ? `${count(past.broken)} of them broken here` : "holds that were not given back", alarm: past.losses > 0 });
+    f.losses.set({ text: count(past.losses), of: past.losses ? "not given back" : "", below: past.losses ? `${count(past.broken)} of them broken here` : "all holds were given back", alarm: past.losses > 0 });
     put(this.about, `seen from here since ${clock(past.since, now)}`);
     this.charts.set(past, now);
   }

@@ -23,7 +23,7 @@ class LockPage {
     this.badges = el("div", { class: "badges" });
     this.warnings = el("div");
     this.holder = el("section", { class: "holder paper", "aria-label": "Holder" });
-    this.charts = charts();
+    this.charts = charts(150);
     this.totals = el("dl", { class: "facts totals" });
     this.queue = new Queue({
       now: () => feed.now(), more: (n) => feed.more(n),
@@ -35,7 +35,7 @@ class LockPage {
       this.warnings,
       el("div", { class: "two" }, el("div", {}, this.holder, this.queue.node),
         el("div", { class: "side" }, el("section", { class: "paper", "aria-label": "History" },
-          el("div", { class: "section" }, el("h2", { text: "History" }), this.since = el("p")), this.totals), this.charts.node)));
+          el("div", { class: "section" }, el("h2", { text: "History" }), this.since = el("p")), this.totals), el("div", { class: "paper" }, this.charts.node))));
     this.holder.append(el("p", { class: "under", text: "Looking at the lock…" }));
   }
 
@@ -65,9 +65,10 @@ class LockPage {
     const holders = this.holders();
     const all = [];
     const badge = (cls, text) => all.push(el("span", { class: `badge ${cls}`, text }));
-    const shared = holders.some((e) => e.mode !== "exclusive");
     if (holders.length === 0) badge("", "not held");
-    else badge(shared ? "share" : "held", shared ? "shared" : "held");
+    else if (lock.kind === "semaphore") badge("share", lock.permits ? `${count(lock.holders)} of ${things(lock.permits, "permit")}` : things(lock.holders, "permit"));
+    else if (holders.some((e) => e.mode === "shared")) badge("share", "shared");
+    else badge("held", "held");
     if (lock.waiting) badge("wait", `${count(lock.waiting)} waiting`);
     if (lock.kind !== "queue") badge("", lock.kind);
     for (const layout of lock.layouts ?? []) badge("", layout);
@@ -104,7 +105,7 @@ class LockPage {
   several(lock, holders) {
     const what = lock.kind === "semaphore" ? "hold permits" : "hold it together";
     const left = lock.permits ? `${count(lock.holders)} of ${things(lock.permits, "permit")} taken` : "Each has a token of its own; choose one in the queue to see it.";
-    return [el("h2", { text: `${count(holders.length)} ${what}` }), el("p", { class: "under", text: left })];
+    return [el("h2", { text: `${count(holders.length)} ${what}` }), el("p", { class: "under", text: left }), lock.permits ? gauge(lock) : null].filter(Boolean);
   }
 
   single(lock, e) {
@@ -151,4 +152,13 @@ class LockPage {
   }
 
   close() { this.queue.close(); }
+}
+
+// MOST is how many permits are drawn one by one.
+const MOST = 60;
+
+// gauge draws a semaphore's permits, those that are taken full.
+function gauge(lock) {
+  const drawn = Math.min(lock.permits, MOST), full = Math.round(drawn * Math.min(1, lock.holders / lock.permits));
+  return el("div", { class: "gauge", "aria-hidden": "true" }, Array.from({ length: drawn }, (_, i) => el("i", { class: i < full ? "full" : null })));
 }

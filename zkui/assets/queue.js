@@ -61,6 +61,9 @@ export class Queue {
     mark(row, "holds", e.holder);
     mark(row, "shared", e.mode === "shared" || e.mode === "permit");
     mark(row, "stray", e.turn === -1);
+    // Readers in a row come in together.
+    mark(row, "with-last", together(items[i - 1], e));
+    mark(row, "with-next", together(e, items[i + 1]));
     this.showKnot(p, e);
     put(p.who, brief(e.who));
     put(p.sub, brief([e.owner?.user, e.owner?.command, recipe(e)].filter(Boolean).join(" · ")));
@@ -101,6 +104,11 @@ export class Queue {
 
   tick() { this.rows.tick(); }
   close() { this.rows.end(); }
+}
+
+// together reports whether two neighbours are readers that wait or hold together.
+function together(a, b) {
+  return a?.mode === "shared" && b?.mode === "shared" && a.holder === b.holder;
 }
 
 // recipe says which library wrote an entry, if it was another.
