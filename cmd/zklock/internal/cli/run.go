@@ -50,6 +50,11 @@ unless --pass-auth is given.
 If somebody asks for the lock back, run says so and goes on; with --on-revoke
 term the command gets TERM, once, and run exits with its code as ever.
 
+With --metrics FILE.prom the node exporter's textfile collector finds in FILE when the
+command last started and last succeeded, whether it runs, how long it waited and
+held, and how many runs ended how. Runs of several locks may share a file. That it
+can't be written is a warning.
+
 ` + identityHelp + `
 
 ` + layoutHelp + `
@@ -75,6 +80,7 @@ type runFlags struct {
 	killAfter span.Value
 	statusFD  int
 	passAuth  bool
+	metrics   runMetrics
 }
 
 // runCommand is zklock run. What kind of lock is meant, and how it is waited for,
@@ -99,6 +105,7 @@ func (a *app) runCommand() *cobra.Command {
 	c.Flags().Var(&f.killAfter, "kill-after", "time from TERM to KILL when the lock is about to be lost, at most an eighth of the session timeout (ZKLOCK_KILL_AFTER); default 2s, or that eighth")
 	c.Flags().BoolVar(&f.passAuth, "pass-auth", false, "leave ZKLOCK_AUTH and ZKLOCK_SASL in the command's environment")
 	c.Flags().IntVar(&f.statusFD, "status-fd", -1, "write one line of JSON about the outcome to this `descriptor`")
+	c.Flags().StringVar(&f.metrics.path, "metrics", "", "keep metrics of the runs in this `file`, for the node exporter's textfile collector; its name ends in .prom")
 	return c
 }
 
@@ -127,6 +134,9 @@ func (a *app) run(c *cobra.Command, f *runFlags, name string, argv []string) err
 	err := a.begin(c)
 	if err == nil {
 		err = f.claim.check(c.Flags(), name)
+	}
+	if err == nil {
+		err = f.metrics.begin(f.claim.paths[0])
 	}
 	status := f.claim.status(name)
 	if err == nil {
@@ -163,11 +173,12 @@ func (a *app) run(c *cobra.Command, f *runFlags, name string, argv []string) err
 	}
 	keep(out, f.statusFD)
 	if err == nil {
-		r := &runner{app: a, claim: &f.claim, revoke: f.revoke, plan: plan, cmd: cmd, exe: exe, status: status, passAuth: f.passAuth}
+		r := &runner{app: a, claim: &f.claim, revoke: f.revoke, plan: plan, cmd: cmd, exe: exe, status: status, metrics: &f.metrics, passAuth: f.passAuth}
 		err = r.run()
 	}
 	status.finish(err)
 	status.write(out)
+	f.metrics.ended(status, time.Now())
 	return err
 }
 
@@ -212,6 +223,8 @@ type runner struct {
 	cmd    child.Command
 	exe    string
 	status *statusLine
+	// metrics are told when the command starts.
+	metrics *runMetrics
 	// passAuth leaves the credentials in the command's environment.
 	passAuth bool
 	ending   atomic.Bool // the command was told to end for the lock's sake
@@ -282,6 +295,7 @@ func (r *runner) under(hold *zklock.Hold, signals <-chan os.Signal) error {
 		return r.notStarted(err, r.release(hold))
 	}
 	r.status.Started = true
+	r.metrics.started(began)
 	// Who asked between the grant and now is heard too: the wish is in the znode,
 	// which the watch reads first.
 	s.signals = signals
