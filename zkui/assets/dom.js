@@ -23,7 +23,7 @@ function fill(node, props, children) {
     else if (typeof value === "function") node.addEventListener(name, value);
     else node.setAttribute(name, value === true ? "" : value);
   }
-  node.append(...children.flat().filter((c) => c !== null && c !== undefined && c !== false));
+  node.append(...children.flat(2).filter((c) => c !== null && c !== undefined && c !== false));
   return node;
 }
 

@@ -128,12 +128,12 @@ export class Feed {
     this.changed("status");
   }
 
-  async onReset(message) {
+  // onReset begins all over: the server is another one, or forgot what we know.
+  onReset(message) {
     this.note(message);
     this.listed = false;
-    if (!this.wish.list) return;
-    this.stop();
-    await this.follow(this.wish);
+    this.rights = undefined;
+    this.follow(this.wish);
   }
 
   onLocks(message) {

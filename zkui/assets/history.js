@@ -18,7 +18,7 @@ class History {
     this.figures = { grants: figure("Grants"), wait: figure("Wait p50"), hold: figure("Hold p50"), losses: figure("Losses") };
     this.charts = charts(190);
     this.about = el("p");
-    this.cost = el("p", { class: "keys" });
+    this.cost = el("p", { class: "cost" });
     box.replaceChildren(el("h1", { class: "hidden", text: "History" }),
       el("div", { class: "figures" }, Object.values(this.figures).map((f) => f.node)),
       el("div", { class: "section outside" }, el("h2", { text: "All locks" }), this.about), el("div", { class: "wide" }, this.charts.node),

@@ -53,12 +53,12 @@ class List {
     this.find = query.get("q") ?? "";
     this.kind = Object.hasOwn(kinds, query.get("only") ?? "") ? query.get("only") : "all";
     this.order = Object.hasOwn(orders, query.get("sort") ?? "") ? query.get("sort") : "path";
-    this.reversed = query.get("reversed") === "1";
+    this.reversed = query.get("desc") === "1";
     this.body = el("div", { class: "rows", role: "rowgroup" });
     this.table = el("div", { class: "table locks paper", role: "table", "aria-label": "Locks" }, this.makeHead(), this.body);
     this.none = el("div", { class: "none", hidden: true });
     this.table.append(this.none);
-    box.replaceChildren(el("h1", { class: "hidden", text: "Locks" }), this.makeFigures(), this.makeTools(), this.table, hints());
+    box.replaceChildren(el("h1", { class: "hidden", text: "Locks" }), this.makeFigures(), this.makeTools(), this.table);
     this.rows = new Rows(this.body, {
       key: (l) => l.path, make: makeRow,
       show: (row, l) => showRow(row, l, this.feed.now()),
@@ -124,13 +124,19 @@ class List {
     e.stopPropagation();
   }
 
+  showAll() {
+    this.find = this.input.value = "";
+    this.kind = "all";
+    this.changed();
+  }
+
   // changed keeps what is looked for in the address, so that it can be shared.
   changed() {
     const q = new URLSearchParams();
     if (this.find) q.set("q", this.find);
     if (this.kind !== "all") q.set("only", this.kind);
     if (this.order !== "path") q.set("sort", this.order);
-    if (this.reversed) q.set("reversed", "1");
+    if (this.reversed) q.set("desc", "1");
     this.page.remember(q);
     this.update();
   }
@@ -192,7 +198,7 @@ class List {
   showNone(items, all) {
     this.none.hidden = items.length > 0;
     if (items.length > 0) return;
-    const [head, more] = all.length > 0 ? ["No lock is like that", "Escape empties the filter."]
+    const [head, more] = all.length > 0 ? ["No lock is like that", "Escape shows all of them again."]
       : this.feed.status?.walked ? ["No lock is taken", `Nobody holds or waits for a lock below ${this.feed.status.prefix}.`]
       : ["Looking for locks", "The first look at the servers is under way."];
     this.none.replaceChildren(el("strong", { text: head }), more);
@@ -206,6 +212,7 @@ class List {
   // key does what a key does here, and reports whether it did something.
   key(e) {
     if (e.key === "/") this.input.focus();
+    else if (e.key === "Escape" && (this.find || this.kind !== "all")) this.showAll();
     else if (e.key === "Enter" && this.keys.item()) this.page.go(lockAddress(this.keys.item().path));
     else return this.keys.key(e);
     return true;
@@ -283,10 +290,4 @@ function tickRow(row, l, now) {
   put(p.oldest, l.oldest ? span(now - l.oldest) : "–");
   mark(p.oldest, "wait-text", l.oldest && now - l.oldest >= LONG);
   mark(p.oldest, "dimmed", !l.oldest);
-}
-
-function hints() {
-  const hint = (keys, what) => el("span", {}, keys.map((k) => el("kbd", { text: k })), what);
-  return el("p", { class: "keys" }, hint(["/"], "filter"), hint(["j", "k"], "down, up"), hint(["Enter"], "open"),
-    hint(["Esc"], "back"), hint(["1", "2", "3"], "pages"), hint(["t"], "colours"));
 }

@@ -19,7 +19,8 @@ class LockPage {
     this.page = page;
     this.path = path;
     this.title = path;
-    const [dir, leaf] = split(path);
+    this.name = el("h1");
+    this.showName();
     this.badges = el("div", { class: "badges" });
     this.warnings = el("div");
     this.holder = el("section", { class: "holder paper", "aria-label": "Holder" });
@@ -31,12 +32,17 @@ class LockPage {
     });
     box.replaceChildren(
       el("nav", { class: "crumbs", "aria-label": "Back" }, el("a", { href: "./", "data-back": true }, icon("back"), "All locks")),
-      el("div", { class: "top" }, el("h1", {}, el("span", { class: "dir", text: dir }), leaf), this.badges),
+      el("div", { class: "top" }, this.name, this.badges),
       this.warnings,
       el("div", { class: "two" }, el("div", {}, this.holder, this.queue.node),
         el("div", { class: "side" }, el("section", { class: "paper", "aria-label": "History" },
           el("div", { class: "section" }, el("h2", { text: "History" }), this.since = el("p")), this.totals), el("div", { class: "paper" }, this.charts.node))));
     this.holder.append(el("p", { class: "under", text: "Looking at the lock…" }));
+  }
+
+  showName() {
+    const [dir, leaf] = split(this.path);
+    this.name.replaceChildren(el("span", { class: "dir", text: dir }), leaf);
   }
 
   // holders are those who hold, each once: a hold of three permits has three entries.
@@ -52,13 +58,15 @@ class LockPage {
 
   update(what) {
     const lock = this.feed.lock;
-    if (!lock || lock.path !== this.path) return;
-    if (what === "lock") {
-      this.showHead(lock);
-      this.showHolder(lock);
-      this.queue.set(lock);
-      this.showPast(lock.past);
+    if (!lock || what !== "lock") return;
+    if (lock.path !== this.path) { // a name without a slash stands for a path
+      this.path = lock.path;
+      this.showName();
     }
+    this.showHead(lock);
+    this.showHolder(lock);
+    this.queue.set(lock);
+    this.showPast(lock.past);
   }
 
   showHead(lock) {

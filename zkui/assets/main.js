@@ -4,6 +4,7 @@ import { el, put, attr, icon } from "./dom.js";
 import { span } from "./format.js";
 import { here } from "./routes.js";
 import { Feed } from "./feed.js";
+import { help } from "./sheet.js";
 import * as theme from "./theme.js";
 import * as list from "./list.js";
 import * as lock from "./lock.js";
@@ -105,6 +106,7 @@ document.addEventListener("keydown", (e) => {
   if (current.key(e)) e.preventDefault();
   else if (tab) page.go(tab);
   else if (e.key === "Escape") back();
+  else if (e.key === "?") help();
   else if (e.key === "t") theme.next(document.getElementById("theme"));
 });
 
@@ -114,5 +116,6 @@ setInterval(() => {
   if (feed.link === "lost" || feed.status?.connected === false) showLink();
 }, 1000);
 window.history.scrollRestoration = "manual";
+document.getElementById("help").addEventListener("click", help);
 theme.start(document.getElementById("theme"));
 open();

@@ -18,6 +18,20 @@ function show(title, ...parts) {
   return dialog;
 }
 
+// keys are what can be done without a mouse.
+const keys = [
+  [["/"], "filter"], [["j", "k"], "down and up; the arrows, Home and End too"], [["Enter"], "open"],
+  [["Esc"], "back, or all again"], [["1", "2", "3"], "locks, sessions, history"], [["t"], "colours: as the system, light, dark"], [["?"], "this"],
+];
+
+// help shows them.
+export function help() {
+  const close = el("button", { class: "button", type: "button", text: "Close", click: () => dialog.close() });
+  const dialog = show("Keys", el("dl", { class: "key-list" }, keys.map(([names, what]) => [
+    el("dt", {}, names.map((k) => el("kbd", { text: k }))), el("dd", { text: what }),
+  ])), el("div", { class: "buttons" }, close));
+}
+
 // fact is a pair of a list of facts.
 export function fact(label, ...values) {
   return el("div", {}, el("dt", { class: "label", text: label }), el("dd", {}, ...values));
