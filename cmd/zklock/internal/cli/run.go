@@ -50,6 +50,10 @@ unless --pass-auth is given.
 If somebody asks for the lock back, run says so and goes on; with --on-revoke
 term the command gets TERM, once, and run exits with its code as ever.
 
+With --hold-at-least 30s the lock is kept for so long even if the command takes less:
+what cron starts on every machine of a fleet then runs once a round, though clocks
+differ by some seconds.
+
 With --metrics FILE.prom the node exporter's textfile collector finds in FILE when the
 command last started and last succeeded, whether it runs, how long it waited and
 held, and how many runs ended how. Runs of several locks may share a file. That it
@@ -65,6 +69,7 @@ found, 2 wrong usage. --status-fd tells the command's codes from these.`
 
 const runExample = `  zklock run nightly -- pg_dump -f /backup/db.sql
   zklock run -n -E 0 nightly -- /usr/local/bin/report     # another machine has it: fine
+  zklock run -n -E 0 --hold-at-least 30s --metrics /var/lib/prometheus/node-exporter/nightly.prom nightly -- report
   zklock run -w 10 deploy -- sh -c './deploy --fence $ZKLOCK_TOKEN'
   zklock run --shared catalog -- ./read-catalog           # beside other readers
   zklock run --count 3 api -- ./call-api                  # 3 at once, over all machines
@@ -81,6 +86,7 @@ type runFlags struct {
 	statusFD  int
 	passAuth  bool
 	metrics   runMetrics
+	atLeast   span.Value
 }
 
 // runCommand is zklock run. What kind of lock is meant, and how it is waited for,
@@ -105,6 +111,7 @@ func (a *app) runCommand() *cobra.Command {
 	c.Flags().Var(&f.killAfter, "kill-after", "time from TERM to KILL when the lock is about to be lost, at most an eighth of the session timeout (ZKLOCK_KILL_AFTER); default 2s, or that eighth")
 	c.Flags().BoolVar(&f.passAuth, "pass-auth", false, "leave ZKLOCK_AUTH and ZKLOCK_SASL in the command's environment")
 	c.Flags().IntVar(&f.statusFD, "status-fd", -1, "write one line of JSON about the outcome to this `descriptor`")
+	c.Flags().Var(&f.atLeast, "hold-at-least", "keep the lock this long even if the command ends sooner, so that machines whose clocks are late find it taken; not on a terminal")
 	c.Flags().StringVar(&f.metrics.path, "metrics", "", "keep metrics of the runs in this `file`, for the node exporter's textfile collector; its name ends in .prom")
 	return c
 }
@@ -173,7 +180,7 @@ func (a *app) run(c *cobra.Command, f *runFlags, name string, argv []string) err
 	}
 	keep(out, f.statusFD)
 	if err == nil {
-		r := &runner{app: a, claim: &f.claim, revoke: f.revoke, plan: plan, cmd: cmd, exe: exe, status: status, metrics: &f.metrics, passAuth: f.passAuth}
+		r := &runner{app: a, claim: &f.claim, revoke: f.revoke, plan: plan, cmd: cmd, exe: exe, status: status, metrics: &f.metrics, atLeast: f.atLeast.D, passAuth: f.passAuth}
 		err = r.run()
 	}
 	status.finish(err)
@@ -225,6 +232,8 @@ type runner struct {
 	status *statusLine
 	// metrics are told when the command starts.
 	metrics *runMetrics
+	// atLeast is for how long the lock is held even if the command ends sooner.
+	atLeast time.Duration
 	// passAuth leaves the credentials in the command's environment.
 	passAuth bool
 	ending   atomic.Bool // the command was told to end for the lock's sake
@@ -308,9 +317,12 @@ func (r *runner) under(hold *zklock.Hold, signals <-chan os.Signal) error {
 	s.guard.Bye()
 	// Before the release, after which it would say released.
 	lost := hold.Err()
+	if lost == nil && !ended {
+		r.linger(hold, began, signals)
+	}
 	r.status.Held = seconds(time.Since(began))
 	r.ended(exit)
-	if err := r.release(hold); err != nil && lost == nil {
+	if err := r.release(hold); err != nil && lost == nil && !errors.Is(err, zklock.ErrLost) {
 		warn("%s; the lock is free within %s at the latest", strings.TrimPrefix(err.Error(), "zklock: "), span.Short(r.app.set.session.D))
 	}
 	switch {
