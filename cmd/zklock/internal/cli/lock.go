@@ -61,10 +61,14 @@ func (a *app) lockCommand() *cobra.Command {
 			return a.lock(&f)
 		},
 	}
-	a.set.serverFlags(c.Flags())
+	a.serverFlags(c)
+	c.ValidArgsFunction = a.completeLocks
 	a.set.waitFlags(c.Flags())
 	f.claim.flags(c.Flags())
-	f.revoke.flag(c.Flags(), "gives it back and exits 0")
+	offer(c, "layout", layoutNames())
+	_ = c.RegisterFlagCompletionFunc("lock", a.completeMore) // the flag is there
+	working(c)
+	f.revoke.flag(c, "gives it back and exits 0")
 	c.Flags().BoolVar(&f.json, "json", false, "print one JSON object instead of the token: mode, session, all locks and tokens")
 	return c
 }

@@ -2,7 +2,7 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -52,7 +52,7 @@ func (a *app) lsCommand() *cobra.Command {
 			if err := a.begin(c); err != nil {
 				return err
 			}
-			if err := a.set.check(c.Flags()); err != nil {
+			if err := errors.Join(a.set.check(c.Flags()), f.check(c)); err != nil {
 				return err
 			}
 			prefix, err := prefixPath(args)
@@ -62,9 +62,10 @@ func (a *app) lsCommand() *cobra.Command {
 			return a.ls(&f, prefix)
 		},
 	}
-	a.set.serverFlags(c.Flags())
-	f.layout.flag(c.Flags())
-	c.Flags().BoolVar(&f.json, "json", false, "print one JSON object a lock")
+	a.serverFlags(c)
+	f.layout.flag(c)
+	f.out.flag(c, "the locks' names")
+	c.ValidArgsFunction = a.completeLocks
 	return c
 }
 
@@ -92,27 +93,36 @@ func (a *app) ls(f *readFlags, prefix string) error {
 	// What was found is printed even if the walk had to stop: on a large ensemble
 	// that is what there is to be had.
 	stopped := w.run(ctx, prefix)
-	if f.json {
-		err = encodeLocks(os.Stdout, w.found)
-	} else {
-		err = printLocks(os.Stdout, w.found, time.Now())
-	}
+	err = f.out.write(os.Stdout, lockList(w.found))
 	if err != nil {
 		return err
 	}
 	return stopped
 }
 
-// encodeLocks writes one JSON object a lock.
-func encodeLocks(out io.Writer, found []survey) error {
-	enc := json.NewEncoder(out)
-	for _, s := range found {
-		if err := enc.Encode(s.view()); err != nil {
-			return err
-		}
+// lockList is locks in all forms.
+func lockList(found []survey) shown {
+	return shown{
+		table: func(out io.Writer) error { return printLocks(out, found, time.Now()) },
+		names: func() []string {
+			var names []string
+			for _, s := range found {
+				names = append(names, nameOf(s.path))
+			}
+			return names
+		},
+		data: func() []any {
+			var all []any
+			for _, s := range found {
+				all = append(all, s.view())
+			}
+			return all
+		},
 	}
-	return nil
 }
+
+// nameOf is the shortest name that means a path.
+func nameOf(path string) string { return strings.TrimPrefix(path, namesRoot+"/") }
 
 // printLocks writes one line a lock.
 func printLocks(out io.Writer, found []survey, now time.Time) error {
@@ -129,7 +139,7 @@ func printLocks(out io.Writer, found []survey, now time.Time) error {
 				holder += fmt.Sprintf(" +%d", others)
 			}
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\n", legible(strings.TrimPrefix(s.path, namesRoot+"/")), s.how(), holder, runs, since, s.waiting())
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\n", legible(nameOf(s.path)), s.how(), holder, runs, since, s.waiting())
 	}
 	return w.Flush()
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -32,11 +31,13 @@ func (a *app) revokeCommand() *cobra.Command {
 		Short:   "Ask the holders of a lock to give it back",
 		Long:    revokeHelp,
 		Example: revokeExample,
-	}, a.revoke)
+	}, "paths of the znodes of those who were asked", a.revoke)
 }
 
 // revoke asks, and prints whom.
 func (a *app) revoke(ctx context.Context, l *oneLock) error {
+	ctx, cancel := a.set.bounded(ctx)
+	defer cancel()
 	s, c, err := lookFor(ctx, l.z, l.own, l.plain, l.layout, l.path)
 	if err != nil {
 		return err
@@ -44,11 +45,11 @@ func (a *app) revoke(ctx context.Context, l *oneLock) error {
 	// Whom it had asked when it failed is printed as well: they may be giving the
 	// lock back by now.
 	asked, failed := s.revoke(ctx, c, l.plain)
-	if l.json {
-		err = json.NewEncoder(os.Stdout).Encode(wish{l.path, entryViews(asked)})
-	} else {
-		err = printAsked(os.Stdout, l.name, asked, failed == nil, time.Now())
-	}
+	err = l.out.write(os.Stdout, shown{
+		table: func(out io.Writer) error { return printAsked(out, l.name, asked, failed == nil, time.Now()) },
+		names: func() []string { return (&survey{entries: asked}).nodes() },
+		data:  func() []any { return []any{wish{l.path, entryViews(asked)}} },
+	})
 	if failed != nil {
 		return failed
 	}

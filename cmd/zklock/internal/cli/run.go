@@ -104,10 +104,14 @@ func (a *app) runCommand() *cobra.Command {
 			return a.run(c, &f, args[0], args[1:])
 		},
 	}
-	a.set.serverFlags(c.Flags())
+	a.serverFlags(c)
+	c.ValidArgsFunction = a.completeRun
 	a.set.waitFlags(c.Flags())
 	f.claim.flags(c.Flags())
-	f.revoke.flag(c.Flags(), "sends the command TERM")
+	offer(c, "layout", layoutNames())
+	_ = c.RegisterFlagCompletionFunc("lock", a.completeMore) // the flag is there
+	working(c)
+	f.revoke.flag(c, "sends the command TERM")
 	c.Flags().Var(&f.killAfter, "kill-after", "time from TERM to KILL when the lock is about to be lost, at most an eighth of the session timeout (ZKLOCK_KILL_AFTER); default 2s, or that eighth")
 	c.Flags().BoolVar(&f.passAuth, "pass-auth", false, "leave ZKLOCK_AUTH and ZKLOCK_SASL in the command's environment")
 	c.Flags().IntVar(&f.statusFD, "status-fd", -1, "write one line of JSON about the outcome to this `descriptor`")

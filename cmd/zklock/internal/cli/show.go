@@ -3,7 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -30,11 +30,14 @@ const showExample = `  zklock show nightly
   zklock show --json /apps/billing | jq .holders
   zklock show --layout custom:exclusive=-W-,shared=-R- /legacy/catalog`
 
-// readFlags are those of commands that look at a lock.
+// readFlags are those of commands that look at locks.
 type readFlags struct {
 	layout layoutValue
-	json   bool
+	out    output
 }
+
+// check refuses what makes no sense.
+func (r *readFlags) check(c *cobra.Command) error { return r.out.check(c.Flags()) }
 
 // showCommand is zklock show.
 func (a *app) showCommand() *cobra.Command {
@@ -43,42 +46,49 @@ func (a *app) showCommand() *cobra.Command {
 		Short:   "Show who holds a lock, and who waits behind whom",
 		Long:    showHelp,
 		Example: showExample,
-	}, a.show)
+	}, "paths of the entries' znodes", a.show)
 }
 
 // lookCommand gives a command what all have that look at one lock: the argument,
-// the flags, and the connection.
-func (a *app) lookCommand(c *cobra.Command, do func(context.Context, *oneLock) error) *cobra.Command {
+// the flags, and the connection. names says what -o name prints.
+func (a *app) lookCommand(c *cobra.Command, names string, do func(context.Context, *oneLock) error) *cobra.Command {
 	var f readFlags
 	c.Args = exactly(1, "one lock")
-	c.RunE = func(c *cobra.Command, args []string) error {
-		if err := a.begin(c); err != nil {
-			return err
-		}
-		if err := a.set.check(c.Flags()); err != nil {
-			return err
-		}
-		path, err := zklock.PathOf(args[0])
-		if err != nil {
-			return err
-		}
-		ctx := context.Background()
-		z, own, err := a.set.reading(ctx, f.layout)
-		if err != nil {
-			return err
-		}
-		defer z.Close()
-		defer own.Close()
-		plain := zklock.New(z, &zklock.Options{Anonymous: true})
-		defer plain.Close()
-		ctx, cancel := a.set.bounded(ctx)
-		defer cancel()
-		return do(ctx, &oneLock{&f, args[0], path, z, own, plain})
-	}
-	a.set.serverFlags(c.Flags())
-	f.layout.flag(c.Flags())
-	c.Flags().BoolVar(&f.json, "json", false, "print one JSON object")
+	c.RunE = func(c *cobra.Command, args []string) error { return a.lookAt(c, &f, args[0], do) }
+	a.lookFlags(c, &f, names)
 	return c
+}
+
+// lookFlags adds what commands have that look at one lock.
+func (a *app) lookFlags(c *cobra.Command, f *readFlags, names string) {
+	a.serverFlags(c)
+	f.layout.flag(c)
+	f.out.flag(c, names)
+	c.ValidArgsFunction = a.completeLocks
+}
+
+// lookAt connects to look at the lock called name.
+func (a *app) lookAt(c *cobra.Command, f *readFlags, name string, do func(context.Context, *oneLock) error) error {
+	if err := a.begin(c); err != nil {
+		return err
+	}
+	if err := errors.Join(a.set.check(c.Flags()), f.check(c)); err != nil {
+		return err
+	}
+	path, err := zklock.PathOf(name)
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	z, own, err := a.set.reading(ctx, f.layout)
+	if err != nil {
+		return err
+	}
+	defer z.Close()
+	defer own.Close()
+	plain := zklock.New(z, &zklock.Options{Anonymous: true})
+	defer plain.Close()
+	return do(ctx, &oneLock{f, name, path, z, own, plain})
 }
 
 // oneLock is what a command that looks at one lock works with.
@@ -91,6 +101,8 @@ type oneLock struct {
 
 // show prints one lock.
 func (a *app) show(ctx context.Context, l *oneLock) error {
+	ctx, cancel := a.set.bounded(ctx)
+	defer cancel()
 	// The records before the entries and after them: see readRecords.
 	before, err := records(ctx, l.z, l.path)
 	if err != nil {
@@ -103,10 +115,20 @@ func (a *app) show(ctx context.Context, l *oneLock) error {
 	if err != nil {
 		return err
 	}
-	if l.json {
-		return json.NewEncoder(os.Stdout).Encode(s.view())
+	return l.out.write(os.Stdout, shown{
+		table: func(out io.Writer) error { return s.print(out, l.name, time.Now()) },
+		names: s.nodes,
+		data:  func() []any { return []any{s.view()} },
+	})
+}
+
+// nodes are the paths of the entries' znodes.
+func (s *survey) nodes() []string {
+	var nodes []string
+	for _, e := range s.entries {
+		nodes = append(nodes, e.Node)
 	}
-	return s.print(os.Stdout, l.name, time.Now())
+	return nodes
 }
 
 // print writes one line an entry, the holders first, and what to know besides. It

@@ -84,7 +84,7 @@ func TestPrintToAFullDisk(t *testing.T) {
 	if err := printLocks(full{}, []survey{s}, now); err == nil {
 		t.Error("what ls could not write is lost in silence")
 	}
-	if err := encodeLocks(full{}, []survey{s}); err == nil {
+	if err := (&output{form: outJSON}).write(full{}, lockList([]survey{s})); err == nil {
 		t.Error("what ls --json could not write is lost in silence")
 	}
 	if err := printAsked(full{}, "demo", s.entries, true, now); err == nil {
