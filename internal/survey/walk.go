@@ -79,14 +79,21 @@ type Walked struct {
 // siblings it and its parents have. So a million znodes in one place use up what is
 // left of the reads after the other places, and not before.
 func (r *Reader) Walk(ctx context.Context, path string, limits Limits) (Walked, error) {
-	return r.walk(ctx, path, limits, nil)
+	return r.walk(ctx, path, walkOptions{Limits: limits})
 }
 
-// walk is Walk, which does not read znodes again that known tells of a lock's path.
-func (r *Reader) walk(ctx context.Context, path string, limits Limits, known func(path string) []zklock.Entry) (Walked, error) {
+// walkOptions are what a survey wants besides of a walk.
+type walkOptions struct {
+	Limits
+	known     func(path string) []zklock.Entry // of a lock, that need not be read again; may be nil
+	semaphore func(path string)                // is told of what may be one; may be nil
+}
+
+// walk is Walk with options.
+func (r *Reader) walk(ctx context.Context, path string, opts walkOptions) (Walked, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	w := &walk{Reader: r, limits: limits.filled(), known: known, todo: spots{{path: path, weight: 1}}}
+	w := &walk{Reader: r, limits: opts.Limits.filled(), opts: opts, todo: spots{{path: path, weight: 1}}}
 	w.changed = sync.NewCond(&w.mu)
 	var all sync.WaitGroup // ended when walk returns
 	for range walkers {
@@ -115,7 +122,7 @@ func (w *walk) outcome() error {
 type walk struct {
 	*Reader
 	limits Limits
-	known  func(path string) []zklock.Entry
+	opts   walkOptions
 
 	mu      sync.Mutex // guards what follows; not held while reading
 	changed *sync.Cond // todo, busy or err
@@ -208,6 +215,9 @@ func (w *walk) visit(ctx context.Context, at spot) error {
 	if err != nil {
 		return err
 	}
+	if w.opts.semaphore != nil && slices.Contains(children, "leases") {
+		w.opts.semaphore(at.path)
+	}
 	mine, err := w.locksIn(ctx, at.path, children)
 	if err != nil && !errors.Is(err, zk.ErrNoAuth) {
 		return err
@@ -247,8 +257,8 @@ func (w *walk) lock(ctx context.Context, c *zklock.Client, path string, n int) (
 		return nil, fmt.Errorf("%w: more than %d of locks", ErrTooMany, w.limits.LockReads)
 	}
 	var before []zklock.Entry
-	if w.known != nil {
-		before = w.known(path)
+	if w.opts.known != nil {
+		before = w.opts.known(path)
 	}
 	l, err := w.look(ctx, c, path, before)
 	switch {
