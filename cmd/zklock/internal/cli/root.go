@@ -91,6 +91,7 @@ func (a *app) groups() []group {
 		{"look", "See who holds what:", []*cobra.Command{
 			a.lsCommand(),
 			a.showCommand(),
+			a.topCommand(),
 			a.verifyCommand(),
 		}},
 		{"take", "Get a lock back:", []*cobra.Command{
@@ -99,6 +100,7 @@ func (a *app) groups() []group {
 		}},
 		{"servers", "Servers:", []*cobra.Command{
 			a.serveCommand(),
+			a.doctorCommand(),
 			a.contextCommand(),
 			a.gcCommand(),
 			a.benchCommand(),
