@@ -32,7 +32,7 @@ func (m *Model) chain(body int) (head screen.Line, lines []screen.Line) {
 	l := m.current()
 	head = screen.Line{{Text: m.short(m.lock), Style: screen.Bold}}
 	if l == nil {
-		return head, []screen.Line{nil, screen.Plain("  nobody holds it or waits for it now; esc goes back to the list", 0)}
+		return head, []screen.Line{nil, m.say("nobody holds it or waits for it now; esc goes back")}
 	}
 	head = append(head, screen.Piece{Text: "  " + m.about(l)})
 	at := max(0, slices.IndexFunc(l.Entries, func(e survey.Entry) bool { return e.Node == m.entry }))
@@ -49,20 +49,25 @@ func (m *Model) chain(body int) (head screen.Line, lines []screen.Line) {
 	return head, append(slices.Clone(lines), m.details(l, l.Entries[min(at, len(l.Entries)-1)])...)
 }
 
-// about says in one line what a lock is, and what happened to it.
+// about says in a few words what a lock is.
 func (m *Model) about(l *survey.Lock) string {
 	text := strings.Join(l.Layouts, ", ")
 	if l.Permits > 0 {
 		text += fmt.Sprintf(", %d of %d permits held", len(l.Holders()), l.Permits)
 	}
-	if m.History == nil {
-		return text
+	return text
+}
+
+// history is what happened to the lock whose chain is shown, since this began.
+func (m *Model) history() screen.Line {
+	if m.lock == "" || m.History == nil || m.help {
+		return nil
 	}
-	h := m.History(l.Path)
+	h := m.History(m.lock)
 	if h.Grants == 0 {
-		return text
+		return nil
 	}
-	text += fmt.Sprintf("; since %s: %s", h.Since.Local().Format("15:04"), count(int(h.Grants), "grant"))
+	text := fmt.Sprintf("since %s: %s", h.Since.Local().Format("15:04"), count(int(h.Grants), "grant"))
 	if h.Wait.Count > 0 {
 		text += fmt.Sprintf(", wait p50 %s p99 %s", short(h.Wait.P50), short(h.Wait.P99))
 	}
@@ -70,9 +75,9 @@ func (m *Model) about(l *survey.Lock) string {
 		text += fmt.Sprintf(", held p50 %s p99 %s", short(h.Hold.P50), short(h.Hold.P99))
 	}
 	if h.Losses > 0 {
-		text += fmt.Sprintf(", lost %d times", h.Losses)
+		text += fmt.Sprintf(", %d lost", h.Losses)
 	}
-	return text
+	return screen.Plain(text, screen.Dim)
 }
 
 // links draws the entries, and says in which row the selected one is.

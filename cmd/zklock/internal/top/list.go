@@ -78,7 +78,7 @@ func (m *Model) title() screen.Line {
 	return screen.Line{{Text: screen.Fit(left, max(0, room), m.dots()), Style: screen.Bold}, {Text: "  " + right}}
 }
 
-// state is the second line: how well that is known, and deadlocks.
+// state is the second line: how well that is known, deadlocks, and a lock's history.
 func (m *Model) state() screen.Line {
 	s := m.status
 	switch {
@@ -101,7 +101,12 @@ func (m *Model) state() screen.Line {
 	case !s.Live:
 		return screen.Plain("the servers do not tell of changes: they are asked now and then", screen.Dim)
 	}
-	return nil
+	return m.history()
+}
+
+// say is a message in the place of what there is not.
+func (m *Model) say(text string) screen.Line {
+	return screen.Plain(strings.TrimRight(screen.Fit("  "+text, m.width-1, m.dots()), " "), 0)
 }
 
 // deadlock tells of the first circle.
@@ -147,9 +152,9 @@ func (m *Model) list(body int) (head screen.Line, lines []screen.Line) {
 	if len(m.rows) == 0 {
 		switch {
 		case m.filter != "":
-			return head, []screen.Line{nil, screen.Plain("  no lock has that in its name or holder; esc shows all", 0)}
+			return head, []screen.Line{nil, m.say("no lock has that in its name or holder; esc shows all")}
 		case m.status.Walked:
-			return head, []screen.Line{nil, screen.Plain("  nobody holds or waits for a lock below "+legible.Path(m.status.Prefix), 0)}
+			return head, []screen.Line{nil, m.say("nobody holds or waits for a lock below " + legible.Path(m.status.Prefix))}
 		}
 		return head, nil
 	}
