@@ -92,6 +92,7 @@ func (a *app) groups() []group {
 			a.lsCommand(),
 			a.showCommand(),
 			a.topCommand(),
+			a.uiCommand(),
 			a.verifyCommand(),
 		}},
 		{"take", "Get a lock back:", []*cobra.Command{
