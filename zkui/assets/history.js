@@ -34,7 +34,7 @@ class History {
     f.grants.set({ text: count(past.grants), below: `${things(past.releases, "hold")} ended, ${count(past.gaveUp)} gave up waiting` });
     f.wait.set(time(past.wait));
     f.hold.set(time(past.hold));
-    f.losses.set({ text: count(past.losses), of: past.losses ? "not given back" : "", below: past.losses ? `${count(past.broken)} of them broken here` : "all holds were given back", alarm: past.losses > 0 });
+    f.losses.set({ text: count(past.losses), of: past.losses ? "not given back" : "", below: past.losses ? `${count(past.broken)} of them broken here` : "none was seen", alarm: past.losses > 0 });
     put(this.about, `seen from here since ${clock(past.since, now)}`);
     this.charts.set(past, now);
   }

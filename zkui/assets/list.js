@@ -72,7 +72,7 @@ class List {
     this.held = figure("Held");
     this.waits = figure("Waiting");
     this.longest = figure("Longest wait");
-    this.grants = figure("Grants, last hour", this.spark.node);
+    this.grants = figure("Grants", this.spark.node);
     this.longest.link = el("a", { class: "figure paper" }, ...this.longest.node.childNodes);
     return el("div", { class: "figures" }, this.held.node, this.waits.node, this.longest.link, this.grants.node);
   }

@@ -1,7 +1,5 @@
 // History as the charts take it: steps of even length, in milliseconds.
 
-// STEP is how long a point of the server's history is.
-const STEP = 10_000;
 const HOUR = 3_600_000;
 
 const ms = (t) => ({ count: t.count, p50: t.p50 * 1000, p99: t.p99 * 1000, max: t.max * 1000 });
@@ -12,6 +10,7 @@ export class Past {
     const { since, grants, releases, losses, broken, gaveUp } = history;
     Object.assign(this, { grants, releases, losses, broken, gaveUp });
     this.since = Date.parse(since);
+    this.step = (history.step || 10) * 1000; // how long a point is
     this.wait = ms(history.wait);
     this.hold = ms(history.hold);
     this.points = (history.points ?? []).map((p) => ({
@@ -39,10 +38,10 @@ export class Past {
   // nothing in them are not there.
   buckets(now, most) {
     const [from, to] = this.range(now);
-    const length = [1, 2, 3, 6, 12, 18, 30, 60].map((n) => n * STEP).find((l) => (to - from) / l <= most) ?? 600_000;
+    const length = [1, 2, 3, 6, 12, 18, 30, 60].map((n) => n * this.step).find((l) => (to - from) / l <= most) ?? HOUR;
     const all = new Map();
     for (const p of this.points) {
-      if (p.t + STEP < from) continue;
+      if (p.t + this.step < from) continue;
       const t = Math.floor(p.t / length) * length;
       all.set(t, [...(all.get(t) ?? []), p]);
     }
