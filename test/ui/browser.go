@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
@@ -175,11 +176,20 @@ func (b *Browser) Type(selector, text string) {
 	b.do("type into "+selector, chromedp.SendKeys(selector, text, chromedp.ByQuery))
 }
 
-// Press presses keys, one after another.
+// Press presses keys, one after another: letters, or those of the driver's package kb.
 func (b *Browser) Press(keys ...string) {
 	b.t.Helper()
 	for _, key := range keys {
-		b.do("press "+key, chromedp.KeyEvent(key))
+		press := chromedp.Action(chromedp.KeyEvent(key))
+		if key >= " " && key <= "~" {
+			// In one event, so that a page that has a use for the key keeps it from
+			// being typed, as at a keyboard; the driver sends two.
+			press = chromedp.Tasks{
+				input.DispatchKeyEvent(input.KeyDown).WithKey(key).WithText(key),
+				input.DispatchKeyEvent(input.KeyUp).WithKey(key),
+			}
+		}
+		b.do("press "+key, press)
 	}
 }
 

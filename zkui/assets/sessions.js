@@ -10,6 +10,10 @@ import { ask, json, lockAddress, sessionAddress } from "./routes.js";
 // locks change.
 const EVERY = 1000;
 
+// STILL is how often, in seconds, when none do: that a circle of waits stays is
+// what makes it a deadlock.
+const STILL = 3;
+
 // TAGS is how many locks' names are in a row.
 const TAGS = 4;
 
@@ -74,7 +78,10 @@ class Sessions {
     this.cycles.replaceChildren(...(this.deadlocks ?? []).map(cycle));
   }
 
-  tick() {}
+  tick() {
+    this.seconds = (this.seconds ?? 0) + 1;
+    if (this.seconds % STILL === 0) this.take();
+  }
 
   key(e) {
     if (e.key === "/") this.input.focus();
