@@ -321,7 +321,7 @@ func (r *runner) under(hold *zklock.Hold, signals <-chan os.Signal) error {
 	s.guard.Bye()
 	// Before the release, after which it would say released.
 	lost := hold.Err()
-	if lost == nil && !ended {
+	if lost == nil && !ended && !s.stopping {
 		r.linger(hold, began, signals)
 	}
 	r.status.Held = seconds(time.Since(began))

@@ -22,12 +22,12 @@ func TestRunMetrics(t *testing.T) {
 		absent []string
 	}{
 		{statusLine{Outcome: outcomeExited, Code: &zero, Acquired: true, Started: true, Waited: 0.5, Held: 2},
-			[]string{`zklock_runs_total{lock="/l",outcome="succeeded"} 1`, `zklock_run_last_success_timestamp_seconds{lock="/l"} 1700000000.5`, `zklock_run_running{lock="/l"} 0`,
+			[]string{`zklock_runs_total{lock="/l",outcome="succeeded"} 1`, `zklock_run_last_success_timestamp_seconds{lock="/l"} 1.7000000005e+09`, `zklock_run_running{lock="/l"} 0`,
 				`zklock_run_last_wait_seconds{lock="/l"} 0.5`, `zklock_run_hold_seconds_sum{lock="/l"} 2`, `zklock_runs_total{lock="/l",outcome="lost"} 0`}, nil},
 		{statusLine{Outcome: outcomeExited, Exit: 1, Code: &one, Acquired: true, Started: true},
 			[]string{`zklock_runs_total{lock="/l",outcome="exited"} 1`, `zklock_run_last_exit_code{lock="/l"} 1`}, []string{"last_success"}},
 		{statusLine{Outcome: outcomeNotAcquired},
-			[]string{`zklock_runs_total{lock="/l",outcome="not_acquired"} 1`, `zklock_run_last_exit_code{lock="/l"} 0`, `zklock_run_last_attempt_timestamp_seconds{lock="/l"} 1700000000.5`},
+			[]string{`zklock_runs_total{lock="/l",outcome="not_acquired"} 1`, `zklock_run_last_exit_code{lock="/l"} 0`, `zklock_run_last_attempt_timestamp_seconds{lock="/l"} 1.7000000005e+09`},
 			[]string{"last_success", "_running", "wait_seconds", "hold_seconds"}},
 		{statusLine{Outcome: outcomeNotFound, Exit: 127}, []string{`zklock_runs_total{lock="/l",outcome="not_found"} 1`}, []string{"_running"}},
 		{statusLine{Outcome: outcomeLost, Exit: 120, Acquired: true, Started: true}, []string{`zklock_runs_total{lock="/l",outcome="lost"} 1`}, []string{"last_success"}},

@@ -53,7 +53,9 @@ type supervisor struct {
 	now     func() time.Duration
 	told    time.Duration // the moment that the watchdog knows
 	late    bool          // that moment came before this process did anything about it
-	ending  *atomic.Bool  // set before the command is told to end; may be nil
+	// stopping: a signal that ends programs was passed on.
+	stopping bool
+	ending   *atomic.Bool // set before the command is told to end; may be nil
 }
 
 // look takes one look at the hold.
@@ -81,6 +83,7 @@ func (s *supervisor) run() (child.Exit, bool) {
 			}
 			return exit, ended
 		case sig := <-s.signals:
+			s.stopping = s.stopping || ends(sig)
 			s.cmd.Signal(sig)
 		case sig := <-s.cmd.Stopped():
 			s.link.Stopped(sig)

@@ -56,7 +56,11 @@ func Update(path string, change func(*Set)) error {
 	if s.locks() > maxLocks {
 		return ErrFull
 	}
-	return replace(path, s.text())
+	text, err := s.text()
+	if err != nil {
+		return err
+	}
+	return replace(path, text)
 }
 
 // read returns what the file says.

@@ -2,31 +2,36 @@ package textfile
 
 import (
 	"cmp"
+	"maps"
 	"slices"
-	"strconv"
 	"strings"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
 )
 
 // family is one metric with its text.
 type family struct {
-	name, kind, help string
-	suffixes         []string // of a summary's series; else one that is empty
+	name     string
+	kind     dto.MetricType
+	help     string
+	suffixes []string // of a summary's series; else one that is empty
 }
 
 // families are all that a file may have, in the order in which it has them.
 func families() []family {
 	one, summary := []string{""}, []string{"_sum", "_count"}
 	return []family{
-		{"zklock_run_running", "gauge", "1 while the command runs under the lock; it stays so if zklock is killed, until the next run.", one},
-		{"zklock_run_last_attempt_timestamp_seconds", "gauge", "When a run last came to its end, whatever became of it.", one},
-		{"zklock_run_last_start_timestamp_seconds", "gauge", "When the command was last started.", one},
-		{"zklock_run_last_success_timestamp_seconds", "gauge", "When the command last exited with 0.", one},
-		{"zklock_run_last_exit_code", "gauge", "What the last run exited with: the command's own code, or zklock's.", one},
-		{"zklock_run_last_wait_seconds", "gauge", "How long the last run that got the lock had waited for it.", one},
-		{"zklock_run_last_hold_seconds", "gauge", "How long the last run that got the lock held it.", one},
-		{"zklock_run_wait_seconds", "summary", "How long the runs waited that got the lock.", summary},
-		{"zklock_run_hold_seconds", "summary", "How long the runs held the lock.", summary},
-		{"zklock_runs_total", "counter", "Runs that came to an end, by what became of them.", one},
+		{"zklock_run_running", dto.MetricType_GAUGE, "1 while the command runs under the lock; it stays so if zklock is killed, until the next run.", one},
+		{"zklock_run_last_attempt_timestamp_seconds", dto.MetricType_GAUGE, "When a run last came to its end, whatever became of it.", one},
+		{"zklock_run_last_start_timestamp_seconds", dto.MetricType_GAUGE, "When the command was last started.", one},
+		{"zklock_run_last_success_timestamp_seconds", dto.MetricType_GAUGE, "When the command last exited with 0.", one},
+		{"zklock_run_last_exit_code", dto.MetricType_GAUGE, "What the last run exited with: the command's own code, or zklock's.", one},
+		{"zklock_run_last_wait_seconds", dto.MetricType_GAUGE, "How long the last run that got the lock had waited for it.", one},
+		{"zklock_run_last_hold_seconds", dto.MetricType_GAUGE, "How long the last run that got the lock held it.", one},
+		{"zklock_run_wait_seconds", dto.MetricType_SUMMARY, "How long the runs waited that got the lock.", summary},
+		{"zklock_run_hold_seconds", dto.MetricType_SUMMARY, "How long the runs held the lock.", summary},
+		{"zklock_runs_total", dto.MetricType_COUNTER, "Runs that came to an end, by what became of them.", one},
 	}
 }
 
@@ -89,41 +94,49 @@ func (s *Set) locks() int {
 }
 
 // text is the set as the exporter reads it.
-func (s *Set) text() string {
-	keys := make([]series, 0, len(s.values))
-	for k := range s.values {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, func(a, b series) int {
+func (s *Set) text() (string, error) {
+	keys := slices.SortedFunc(maps.Keys(s.values), func(a, b series) int {
 		return cmp.Or(cmp.Compare(a.lock, b.lock), cmp.Compare(a.outcome, b.outcome), cmp.Compare(a.name, b.name))
 	})
 	var b strings.Builder
-	b.WriteString(mark)
 	for _, f := range families() {
-		begun := false
+		mf := f.begin()
 		for _, k := range keys {
-			suffix, of := strings.CutPrefix(k.name, f.name)
-			if !of || !slices.Contains(f.suffixes, suffix) {
-				continue
+			if k.name == f.name+f.suffixes[0] {
+				mf.Metric = append(mf.Metric, s.metric(f, k))
 			}
-			if !begun {
-				b.WriteString("# HELP " + f.name + " " + f.help + "\n# TYPE " + f.name + " " + f.kind + "\n")
-				begun = true
-			}
-			b.WriteString(k.text() + " " + strconv.FormatFloat(s.values[k], 'f', -1, 64) + "\n")
+		}
+		if len(mf.Metric) == 0 {
+			continue
+		}
+		if _, err := expfmt.MetricFamilyToText(&b, mf); err != nil {
+			return "", err
 		}
 	}
-	return b.String()
+	return b.String(), nil
 }
 
-// text is the series with its labels.
-func (k series) text() string {
-	t := k.name + `{lock="` + escaper().Replace(k.lock) + `"`
+// begin is the family without its metrics.
+func (f family) begin() *dto.MetricFamily {
+	return &dto.MetricFamily{Name: &f.name, Help: &f.help, Type: &f.kind}
+}
+
+// metric is one of a family's. A summary's is made of two series.
+func (s *Set) metric(f family, k series) *dto.Metric {
+	m, v, lock, outcome := &dto.Metric{}, s.values[k], "lock", "outcome"
+	m.Label = append(m.Label, &dto.LabelPair{Name: &lock, Value: &k.lock})
 	if k.outcome != "" {
-		t += `,outcome="` + escaper().Replace(k.outcome) + `"`
+		m.Label = append(m.Label, &dto.LabelPair{Name: &outcome, Value: &k.outcome})
 	}
-	return t + "}"
+	switch f.kind {
+	case dto.MetricType_GAUGE:
+		m.Gauge = &dto.Gauge{Value: &v}
+	case dto.MetricType_COUNTER:
+		m.Counter = &dto.Counter{Value: &v}
+	case dto.MetricType_SUMMARY:
+		k.name = f.name + "_count"
+		n := uint64(max(0, s.values[k]))
+		m.Summary = &dto.Summary{SampleSum: &v, SampleCount: &n}
+	}
+	return m
 }
-
-// escaper writes a label's value as the format wants it.
-func escaper() *strings.Replacer { return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`) }

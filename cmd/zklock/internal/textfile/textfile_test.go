@@ -29,13 +29,13 @@ func TestUpdate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := mark + `# HELP zklock_run_running 1 while the command runs under the lock; it stays so if zklock is killed, until the next run.
+	want := `# HELP zklock_run_running 1 while the command runs under the lock; it stays so if zklock is killed, until the next run.
 # TYPE zklock_run_running gauge
 zklock_run_running{lock="/a \"b\"\\n\n{lock=\"}"} 1
 # HELP zklock_run_wait_seconds How long the runs waited that got the lock.
 # TYPE zklock_run_wait_seconds summary
-zklock_run_wait_seconds_count{lock="/b"} 3
 zklock_run_wait_seconds_sum{lock="/b"} 0.75
+zklock_run_wait_seconds_count{lock="/b"} 3
 # HELP zklock_runs_total Runs that came to an end, by what became of them.
 # TYPE zklock_runs_total counter
 zklock_runs_total{lock="/b",outcome="lost"} 0
@@ -83,15 +83,16 @@ func TestTurns(t *testing.T) {
 func TestForeign(t *testing.T) {
 	dir := t.TempDir()
 	nothing := func(*Set) {}
+	const gauge = "# TYPE zklock_run_running gauge\n"
 	for name, text := range map[string]string{
 		"another's.prom": "node_load1 1\n",
-		"comment.prom":   "# HELP x y\n",
-		"added.prom":     mark + "zklock_other{lock=\"/a\"} 1\n",
-		"nan.prom":       mark + "zklock_run_running{lock=\"/a\"} NaN\n",
-		"cut.prom":       mark + "zklock_run_running{lock=\"/a",
-		"escape.prom":    mark + "zklock_run_running{lock=\"\\x\"} 1\n",
-		"end.prom":       mark + "zklock_run_running{lock=\"a\\",
-		"large.prom":     mark + strings.Repeat("#\n", maxFile),
+		"added.prom":     gauge + "zklock_run_running{lock=\"/a\"} 1\nzklock_other{lock=\"/a\"} 1\n",
+		"label.prom":     gauge + "zklock_run_running{job=\"/a\"} 1\n",
+		"type.prom":      "zklock_run_running{lock=\"/a\"} 1\n",
+		"nan.prom":       gauge + "zklock_run_running{lock=\"/a\"} NaN\n",
+		"cut.prom":       gauge + "zklock_run_running{lock=\"/a",
+		"escape.prom":    gauge + "zklock_run_running{lock=\"\\x\"} 1\n",
+		"large.prom":     strings.Repeat("#\n", maxFile),
 	} {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -142,17 +143,25 @@ func TestCheck(t *testing.T) {
 
 // FuzzParse: what was read is written and read again as the same.
 func FuzzParse(f *testing.F) {
-	f.Add(mark + "zklock_run_running{lock=\"/a\"} 1\n")
-	f.Add(mark + "zklock_runs_total{lock=\"/a\\n\\\\\\\"\",outcome=\"lost\"} 12\n")
+	f.Add("# TYPE zklock_run_running gauge\nzklock_run_running{lock=\"/a\"} 1\n")
+	f.Add("# TYPE zklock_runs_total counter\nzklock_runs_total{lock=\"/a\\n\\\\\\\"\",outcome=\"lost\"} 12\n")
+	f.Add("# TYPE zklock_run_wait_seconds summary\nzklock_run_wait_seconds_sum{lock=\"/a\"} 2.5\nzklock_run_wait_seconds_count{lock=\"/a\"} 1\n")
 	f.Add("node_load1 1\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		s, err := parse(text)
 		if err != nil {
 			return
 		}
-		again, err := parse(s.text())
-		if err != nil || again.text() != s.text() {
-			t.Errorf("%q became %q: %v", text, s.text(), err)
+		first, err := s.text()
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := parse(first)
+		if err != nil {
+			t.Fatalf("%q became %q: %v", text, first, err)
+		}
+		if second, err := again.text(); err != nil || second != first {
+			t.Errorf("%q became %q, and then %q (%v)", text, first, second, err)
 		}
 	})
 }
