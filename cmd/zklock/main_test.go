@@ -48,6 +48,7 @@ func TestScripts(t *testing.T) {
 			"readvar":      readVar,
 			"waitline":     waitLine,
 			"terminal":     terminal,
+			"screens":      screens,
 			"metrics":      metrics,
 			"certificates": certificates(t),
 			"lockdown":     lockdown,

@@ -9,12 +9,17 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
+// errNobody is why there is nobody to ask: no server gave a session.
+var errNobody = errors.New("no server gives a session")
+
 // Run looks at everything and judges it. It fails in no way but through ctx: servers
 // that do not answer are a finding.
 func Run(ctx context.Context, c Config) (Report, error) {
 	f := &Facts{Config: c.filled(), Now: time.Now()}
 	f.Servers = f.Config.servers(ctx)
-	f.Main = f.ensemble(ctx)
+	if f.Main = errNobody; len(f.reached()) > 0 {
+		f.Main = f.ensemble(ctx)
+	}
 	if err := ctx.Err(); err != nil {
 		return Report{}, err
 	}
