@@ -2,6 +2,7 @@ package survey
 
 import (
 	"path"
+	"slices"
 	"time"
 
 	"github.com/zklock/zklock/zk"
@@ -51,8 +52,9 @@ func (s *Survey) onEvent(e zk.Event) {
 	s.batch = append(s.batch, change{e.Type, e.Path, e.Zxid})
 }
 
-// onDrained works the events off, one transaction after another as far as the servers
-// tell them apart: who holds between two changes of one transaction was never so.
+// onDrained works the events off, one transaction after another: who holds between two
+// changes of one transaction was never so. Where the servers do not tell them apart,
+// as before ZooKeeper 3.9, each change counts as one.
 func (s *Survey) onDrained() {
 	s.mu.Lock()
 	batch := s.batch
@@ -60,7 +62,7 @@ func (s *Survey) onDrained() {
 	now := time.Now()
 	for i := 0; i < len(batch); {
 		n := i + 1
-		for n < len(batch) && batch[n].zxid == batch[i].zxid && (batch[i].zxid > 0 || batch[n].typ == batch[i].typ) {
+		for n < len(batch) && batch[i].zxid > 0 && batch[n].zxid == batch[i].zxid {
 			n++
 		}
 		s.transaction(batch[i:n], now)
@@ -107,7 +109,7 @@ func (s *Survey) transaction(changes []change, now time.Time) {
 		s.soil(about.lock, t)
 	}
 	for path, t := range touched {
-		t.line.settle(now, s.semaphores[path], func(m member) { s.grant(t, m, now) })
+		t.line.settle(now, s.semaphores[path], func(m *member) { s.grant(t, m, now) })
 	}
 	s.losses(ended, changes[0].zxid > 0, now)
 }
@@ -128,7 +130,7 @@ func (s *Survey) entry(t *track, about about, c change, now time.Time) (ending, 
 			came := t.line.atGate()
 			m.came, m.granted = came, now
 			if t.line.add(m, true) {
-				s.grant(t, m, now)
+				s.grant(t, &m, now)
 			}
 			break
 		}
@@ -141,7 +143,8 @@ func (s *Survey) entry(t *track, about about, c change, now time.Time) (ending, 
 		e := ending{track: t, path: about.lock, member: m, node: c.path}
 		twin := false
 		e.session, e.token, twin = t.identity(c.path)
-		if m.holds {
+		if m.holds && !m.twin {
+			t.session, t.token = e.session, e.token
 			held := time.Duration(-1)
 			if !m.granted.IsZero() {
 				held = now.Sub(m.granted)
@@ -150,7 +153,7 @@ func (s *Survey) entry(t *track, about about, c change, now time.Time) (ending, 
 			s.all.released(now, held)
 			return e, true
 		}
-		if !twin && !s.semaphores[about.lock] {
+		if !m.holds && !twin && !s.semaphores[about.lock] {
 			t.gaveUp++
 			s.all.gaveUp++
 		}
@@ -174,8 +177,17 @@ func (t *track) identity(node string) (session, token int64, twin bool) {
 	return 0, 0, false
 }
 
-// grant counts a grant.
-func (s *Survey) grant(t *track, m member, now time.Time) {
+// grant counts a grant. One of the two entries of an attempt in the mixed layout
+// comes first after the other has left, and until it leaves as well.
+func (s *Survey) grant(t *track, m *member, now time.Time) {
+	if t.lock != nil && t.session != 0 {
+		m.twin = slices.ContainsFunc(t.lock.Entries, func(e Entry) bool {
+			return e.Name == m.Name && e.Session == t.session && e.Token == t.token
+		})
+		if m.twin {
+			return
+		}
+	}
 	wait := time.Duration(-1)
 	if !m.came.IsZero() {
 		wait = now.Sub(m.came)

@@ -3,8 +3,10 @@ package survey
 import "time"
 
 // A History is what a [Survey] saw of one lock, or of all, since its start. It is
-// exact where every change was told of in time: what came and went while there was no
-// connection is not in it.
+// exact where every change was told of: what came and went while there was no
+// connection is not in it. Servers before ZooKeeper 3.9 do not say which changes were
+// one transaction: of several entries of one session in one queue, which end with it,
+// each then counts as if it had got the lock in turn.
 type History struct {
 	Since  time.Time `json:"since"`
 	Grants int64     `json:"grants"` // entries that were seen to get a lock

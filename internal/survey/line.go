@@ -25,6 +25,7 @@ type member struct {
 	came    time.Time // zero if that was not seen
 	granted time.Time // zero if that was not seen
 	holds   bool
+	twin    bool  // it stands for a hold that was counted by another entry
 	event   int64 // number of the event that told of it
 }
 
@@ -74,7 +75,7 @@ func (l *line) remove(name string, event int64) (m member, found bool) {
 
 // settle works out who holds, and calls f with those who did not before. Of a
 // semaphore, those in the queue stand at the gate and hold nothing.
-func (l *line) settle(now time.Time, semaphore bool, f func(m member)) {
+func (l *line) settle(now time.Time, semaphore bool, f func(m *member)) {
 	if !l.touched {
 		return
 	}
@@ -92,7 +93,7 @@ func (l *line) settle(now time.Time, semaphore bool, f func(m member)) {
 	for i := range queue.Holders(entries) {
 		if m := &l.queue[i]; !m.holds {
 			m.holds, m.granted = true, now
-			f(*m)
+			f(m)
 		}
 	}
 }

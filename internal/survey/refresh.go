@@ -185,7 +185,7 @@ func (s *Survey) adopt(path string, l *Lock, since int64) {
 	t := s.track(path)
 	now := time.Now()
 	t.line.reconcile(l, s.names(), since)
-	t.line.settle(now, l.Kind == Semaphore, func(m member) { s.grant(t, m, now) })
+	t.line.settle(now, l.Kind == Semaphore, func(m *member) { s.grant(t, m, now) })
 	if len(l.Contenders()) == 0 {
 		l = nil
 	}

@@ -54,6 +54,8 @@ type track struct {
 	dirty time.Time       // since when it is to be read; zero if it is not
 	data  map[string]bool // znodes of it whose data changed
 	fresh bool            // the snapshot has it in another state
+	// whose hold ended last, as far as that is known
+	session, token int64
 	chronicle
 }
 
