@@ -5,7 +5,25 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zktest"
 )
+
+// lookers are two clients of one new server: who holds, with its session, and
+// who looks.
+func lookers(t *testing.T) (holding *zklock.Client, session, z *zk.Client, looking *zklock.Client) {
+	t.Helper()
+	srv := zktest.Start(t)
+	session, z = srv.Dial(t), srv.Dial(t)
+	holding, looking = zklock.New(session, nil), zklock.New(z, nil)
+	t.Cleanup(func() {
+		_ = holding.Close()
+		_ = looking.Close()
+	})
+	return holding, session, z, looking
+}
 
 // The time to wait is that of the whole acquire, whatever went by until a server
 // answered.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -13,7 +14,9 @@ import (
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/span"
+	"github.com/zklock/zklock/internal/survey"
 	"github.com/zklock/zklock/internal/takeaway"
+	"github.com/zklock/zklock/zk"
 )
 
 const breakHelp = `Break takes LOCK away from whoever holds it with the fencing token T, which zklock
@@ -75,29 +78,29 @@ func (a *app) breakCommand() *cobra.Command {
 
 // loot is what break prints as JSON.
 type loot struct {
-	Path   string      `json:"path"`
-	Token  int64       `json:"token"`
-	Broken []entryView `json:"broken"`
+	Path   string             `json:"path"`
+	Token  int64              `json:"token"`
+	Broken []survey.EntryView `json:"broken"`
 }
 
 // breakLock looks, asks, and takes the lock away.
 func (a *app) breakLock(ctx context.Context, l *oneLock, token int64, ask asker) error {
-	s, err := a.set.holdersOf(ctx, l)
+	s, err := a.set.look(ctx, l)
 	if err != nil {
 		return err
 	}
-	victim, err := s.heldBy(l.name, token)
+	victim, err := heldBy(s, l.name, token)
 	if err != nil {
 		return err
 	}
 	about := victim[0]
-	if err := ask.sure(fmt.Sprintf("Take %s from %s, which came %s ago, on %s?", l.name, described(about), span.Short(time.Since(about.Since)), a.set.where())); err != nil {
+	if err := ask.sure(fmt.Sprintf("Take %s from %s, which came %s ago, on %s?", l.name, described(about.Entry), span.Short(time.Since(about.Since)), a.set.where())); err != nil {
 		return err
 	}
 	// The time runs anew: somebody may have thought for long.
 	limited, cancel := a.set.bounded(ctx)
 	defer cancel()
-	broken, err := takeaway.Break(limited, l.z, s.entries, token)
+	broken, err := take(limited, l.z, s, token)
 	if errors.Is(err, takeaway.ErrOther) {
 		return &exitError{exitNo, fmt.Errorf("%s: %w", l.name, err)}
 	}
@@ -106,23 +109,38 @@ func (a *app) breakLock(ctx context.Context, l *oneLock, token int64, ask asker)
 	}
 	return l.out.write(os.Stdout, shown{
 		table: func(out io.Writer) error { return printBroken(out, l.name, broken[0]) },
-		names: (&survey{entries: broken}).nodes,
-		data:  func() []any { return []any{loot{l.path, token, entryViews(broken)}} },
+		names: func() []string { return nodes(broken) },
+		data:  func() []any { return []any{loot{l.path, token, survey.EntryViews(broken)}} },
 	})
 }
 
-// holdersOf reads a lock.
-func (s *settings) holdersOf(ctx context.Context, l *oneLock) (survey, error) {
-	ctx, cancel := s.bounded(ctx)
-	defer cancel()
-	found, _, err := lookFor(ctx, l.z, l.own, l.plain, l.layout, l.path)
-	return found, err
+// take takes the lock away and returns the entries that are gone.
+func take(ctx context.Context, z *zk.Client, s *survey.Lock, token int64) ([]survey.Entry, error) {
+	entries := make([]zklock.Entry, len(s.Entries))
+	for i, e := range s.Entries {
+		entries[i] = e.Entry
+	}
+	gone, err := takeaway.Break(ctx, z, entries, token)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(s.Holders(), func(e survey.Entry) bool {
+		return !slices.ContainsFunc(gone, func(g zklock.Entry) bool { return g.Node == e.Node })
+	}), nil
 }
 
-// heldBy returns the entries that hold with the token, or says who has it instead.
-func (s *survey) heldBy(name string, token int64) ([]zklock.Entry, error) {
-	var held []zklock.Entry
-	for _, e := range s.holders() {
+// look reads a lock.
+func (s *settings) look(ctx context.Context, l *oneLock) (*survey.Lock, error) {
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	return l.r.Look(ctx, l.path)
+}
+
+// heldBy returns the entries of a lock that hold with the token, or says who has it
+// instead.
+func heldBy(s *survey.Lock, name string, token int64) ([]survey.Entry, error) {
+	var held []survey.Entry
+	for _, e := range s.Holders() {
 		if e.Token == token {
 			held = append(held, e)
 		}
@@ -130,21 +148,21 @@ func (s *survey) heldBy(name string, token int64) ([]zklock.Entry, error) {
 	if len(held) > 0 {
 		return held, nil
 	}
-	for _, e := range s.contenders() {
+	for _, e := range s.Contenders() {
 		if e.Token == token {
-			return nil, &exitError{exitNo, fmt.Errorf("%s waits for %s with token %d, and holds nothing that could be taken away", described(e), name, token)}
+			return nil, &exitError{exitNo, fmt.Errorf("%s waits for %s with token %d, and holds nothing", described(e.Entry), name, token)}
 		}
 	}
-	return nil, &exitError{exitNo, fmt.Errorf("nobody holds %s with token %d: %s", name, token, s.whoElse())}
+	return nil, &exitError{exitNo, fmt.Errorf("nobody holds %s with token %d: %s", name, token, whoElse(s))}
 }
 
 // whoElse says who holds, with the tokens.
-func (s *survey) whoElse() string {
-	first := once(s.holders())
+func whoElse(s *survey.Lock) string {
+	first := survey.Once(s.Holders())
 	if len(first) == 0 {
 		return "it is free"
 	}
-	text := fmt.Sprintf("%s holds it with token %d", described(first[0]), first[0].Token)
+	text := fmt.Sprintf("%s holds it with token %d", described(first[0].Entry), first[0].Token)
 	if n := len(first) - 1; n > 0 {
 		text += ", and " + count(n, "other") + " beside"
 	}
@@ -160,12 +178,12 @@ func described(e zklock.Entry) string {
 }
 
 // printBroken tells what was done, and what it does not do.
-func printBroken(out io.Writer, name string, e zklock.Entry) error {
+func printBroken(out io.Writer, name string, e survey.Entry) error {
 	learns := "it learns of that as soon as the servers reach it"
-	if recipeOf(e).Library != libZklock {
+	if e.Recipe.Library != "zklock" {
 		learns = "it goes on as if it held the lock: its library does not look"
 	}
-	_, err := fmt.Fprintf(out, "took %s from %s, token %d; %s\n", name, described(e), e.Token, learns)
+	_, err := fmt.Fprintf(out, "took %s from %s, token %d; %s\n", name, described(e.Entry), e.Token, learns)
 	return err
 }
 
@@ -177,19 +195,19 @@ func (a *app) completeTokens(c *cobra.Command, args []string, _ string) ([]cobra
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), completeTime)
 	defer cancel()
-	z, own, err := a.forCompletion(ctx, c)
+	z, r, err := a.forCompletion(ctx, c)
 	if err != nil {
 		return nil, directive
 	}
 	defer z.Close()
-	defer own.Close()
-	entries, err := own.Inspect(ctx, args[0])
+	defer r.Close()
+	l, err := r.Look(ctx, args[0])
 	if err != nil {
 		return nil, directive
 	}
 	var tokens []cobra.Completion
-	for _, e := range once((&survey{entries: entries}).holders()) {
-		tokens = append(tokens, cobra.CompletionWithDesc(strconv.FormatInt(e.Token, 10), described(e)))
+	for _, e := range survey.Once(l.Holders()) {
+		tokens = append(tokens, cobra.CompletionWithDesc(strconv.FormatInt(e.Token, 10), described(e.Entry)))
 	}
 	return tokens, directive
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/home"
 	"github.com/zklock/zklock/cmd/zklock/internal/local"
+	"github.com/zklock/zklock/internal/survey"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -97,12 +98,12 @@ func (a *app) lockNames(c *cobra.Command, begun string) ([]cobra.Completion, cob
 	const directive = cobra.ShellCompDirectiveNoFileComp
 	ctx, cancel := context.WithTimeout(context.Background(), completeTime)
 	defer cancel()
-	z, own, err := a.forCompletion(ctx, c)
+	z, r, err := a.forCompletion(ctx, c)
 	if err != nil {
 		return nil, directive
 	}
 	defer z.Close()
-	defer own.Close()
+	defer r.Close()
 	names, complete := namesBelow(ctx, z, begun)
 	if !complete {
 		return names, directive | cobra.ShellCompDirectiveNoSpace
@@ -112,7 +113,7 @@ func (a *app) lockNames(c *cobra.Command, begun string) ([]cobra.Completion, cob
 
 // forCompletion connects to the servers that the command line means so far, quickly
 // or not at all.
-func (a *app) forCompletion(ctx context.Context, c *cobra.Command) (*zk.Client, *zklock.Client, error) {
+func (a *app) forCompletion(ctx context.Context, c *cobra.Command) (*zk.Client, *survey.Reader, error) {
 	if err := a.settle(c); err != nil {
 		return nil, nil, err
 	}
@@ -120,7 +121,7 @@ func (a *app) forCompletion(ctx context.Context, c *cobra.Command) (*zk.Client, 
 		return nil, nil, local.ErrNotRunning
 	}
 	a.set.connect.D, a.set.wait.D, a.set.verbose = completeTime, 0, false
-	return a.set.reading(ctx, layoutValue{})
+	return a.set.reader(ctx, layoutValue{})
 }
 
 // namesBelow lists the names that begin so. They are not complete if one of them may
@@ -160,6 +161,16 @@ func nameable(parent, child string) bool {
 		return false
 	}
 	return legible(child) == child && !strings.ContainsAny(child, " \t'\"\\$`:")
+}
+
+// heldSuffix ends the paths of the parents of lock delays' records.
+const heldSuffix = "-held"
+
+// looksLikeEntry reports whether a child may stand in a queue. No lock can have
+// such a name.
+func looksLikeEntry(name string) bool {
+	_, err := zklock.PathOf(name)
+	return err != nil
 }
 
 // goesOn reports whether there are names below a znode, and not a lock's entries.

@@ -19,9 +19,10 @@ import (
 const gcHelp = `Gc removes what locks below PREFIX have left behind: empty parents that nobody has
 used for a time. By default it only lists them; with --delete it asks, and then
 removes them. ZooKeeper's containers, which zklock and Curator make, are removed
-by the servers themselves and left to them.
+by the servers themselves some minutes after their last use; kazoo's parents, and
+those of servers before ZooKeeper 3.5, stay for ever.
 
-What counts is a persistent znode with no data that had children once and has none
+What counts is a znode that is not ephemeral, with no data, that had children once and has none
 now, or none but such ones; and a semaphore with no permits. The PREFIX itself
 stays. Give one below which there are locks and nothing else: an empty queue of
 another program looks the same.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/span"
+	"github.com/zklock/zklock/internal/survey"
 )
 
 // namesRoot is where names without a slash live.
@@ -26,8 +27,9 @@ It reads locks of every kind, whoever wrote them. An ephemeral znode that stands
 in nobody's queue counts as a lock of one znode, so that below other programs'
 paths not all that is listed need be meant as a lock.
 
-It makes 20000 reads at most. If that is not enough it prints what it has found,
-says so, and exits 125: give it a PREFIX. So it does if the servers do not let it
+It looks at 20000 znodes at most, first where there are few beside each other. If
+that is not enough it prints what it has found, says so, and exits 125: give it a
+PREFIX to go deeper. So it does if the servers do not let it
 read everything.`
 
 const lsExample = `  zklock ls
@@ -83,38 +85,36 @@ func prefixPath(args []string) (string, error) {
 // ls prints the locks below prefix.
 func (a *app) ls(f *readFlags, prefix string) error {
 	ctx := context.Background()
-	z, c, err := a.set.reading(ctx, f.layout)
+	z, r, err := a.set.reader(ctx, f.layout)
 	if err != nil {
 		return err
 	}
 	defer z.Close()
-	defer c.Close()
-	w := newWalk(z, c, f.layout, a.set.limit())
+	defer r.Close()
 	// What was found is printed even if the walk had to stop: on a large ensemble
 	// that is what there is to be had.
-	stopped := w.run(ctx, prefix)
-	err = f.out.write(os.Stdout, lockList(w.found))
-	if err != nil {
+	walked, stopped := r.Walk(ctx, prefix, survey.Limits{Each: a.set.limit()})
+	if err := f.out.write(os.Stdout, lockList(walked.Locks)); err != nil {
 		return err
 	}
 	return stopped
 }
 
 // lockList is locks in all forms.
-func lockList(found []survey) shown {
+func lockList(found []*survey.Lock) shown {
 	return shown{
 		table: func(out io.Writer) error { return printLocks(out, found, time.Now()) },
 		names: func() []string {
 			var names []string
 			for _, s := range found {
-				names = append(names, nameOf(s.path))
+				names = append(names, nameOf(s.Path))
 			}
 			return names
 		},
 		data: func() []any {
 			var all []any
 			for _, s := range found {
-				all = append(all, s.view())
+				all = append(all, s.View())
 			}
 			return all
 		},
@@ -125,44 +125,34 @@ func lockList(found []survey) shown {
 func nameOf(path string) string { return strings.TrimPrefix(path, namesRoot+"/") }
 
 // printLocks writes one line a lock.
-func printLocks(out io.Writer, found []survey, now time.Time) error {
+func printLocks(out io.Writer, found []*survey.Lock, now time.Time) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	if len(found) > 0 {
 		fmt.Fprintln(w, "LOCK\tMODE\tHOLDER\tCOMMAND\tSINCE\tWAITING")
 	}
 	for _, s := range found {
 		holder, runs, since := "-", "-", "-"
-		if all := s.holders(); len(all) > 0 {
+		if all := s.Holders(); len(all) > 0 {
 			first := all[0]
-			holder, runs, since = who(first), command(first), span.Short(now.Sub(first.Since))
-			if others := differing(all) - 1; others > 0 {
+			holder, runs, since = who(first.Entry), command(first.Entry), span.Short(now.Sub(first.Since))
+			if others := survey.Differing(all) - 1; others > 0 {
 				holder += fmt.Sprintf(" +%d", others)
 			}
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\n", legible(nameOf(s.path)), s.how(), holder, runs, since, s.waiting())
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\n", legible(nameOf(s.Path)), how(s), holder, runs, since, s.Waiting())
 	}
 	return w.Flush()
 }
 
-// differing counts holders rather than entries: one of several permits, or in the
-// mixed layout, has more than one. It goes by sessions.
-func differing(entries []zklock.Entry) int {
-	sessions := map[int64]bool{}
-	for _, e := range entries {
-		sessions[e.Session] = true
-	}
-	return len(sessions)
-}
-
 // how says how a lock is held, for people.
-func (s *survey) how() string {
-	held := s.holders()
+func how(s *survey.Lock) string {
+	held := s.Holders()
 	switch {
-	case s.shape == shapeNode:
+	case s.Kind == survey.Node:
 		return "node"
-	case s.permits > 0:
-		return fmt.Sprintf("%d of %d", len(held), s.permits)
-	case s.shape == shapeSemaphore:
+	case s.Permits > 0:
+		return fmt.Sprintf("%d of %d", len(held), s.Permits)
+	case s.Kind == survey.Semaphore:
 		return count(len(held), "permit")
 	case len(held) > 0:
 		return string(held[0].Mode)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/child"
@@ -58,6 +59,8 @@ With --metrics FILE.prom the node exporter's textfile collector finds in FILE wh
 command last started and last succeeded, whether it runs, how long it waited and
 held, and how many runs ended how. Runs of several locks may share a file. That it
 can't be written is a warning.
+
+` + whereHelp + `
 
 ` + identityHelp + `
 
@@ -254,6 +257,8 @@ func (r *runner) run() error {
 	set := &r.app.set
 	me := owner(r.cmd.Args[0])
 	began := time.Now()
+	set.sayWhere(term.IsTerminal(2))
+	r.status.Servers = set.where()
 	c, t, err := set.locks(ctx, r.claim.options(zklock.Options{
 		Owner: &me, OnJeopardy: func(e zklock.Event) { tellJeopardy(e, &r.ending) },
 	}))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/span"
+	"github.com/zklock/zklock/internal/survey"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -80,15 +81,13 @@ func (a *app) lookAt(c *cobra.Command, f *readFlags, name string, do func(contex
 		return err
 	}
 	ctx := context.Background()
-	z, own, err := a.set.reading(ctx, f.layout)
+	z, r, err := a.set.reader(ctx, f.layout)
 	if err != nil {
 		return err
 	}
 	defer z.Close()
-	defer own.Close()
-	plain := zklock.New(z, &zklock.Options{Anonymous: true})
-	defer plain.Close()
-	return do(ctx, &oneLock{f, name, path, z, own, plain})
+	defer r.Close()
+	return do(ctx, &oneLock{f, name, path, z, r})
 }
 
 // oneLock is what a command that looks at one lock works with.
@@ -96,60 +95,52 @@ type oneLock struct {
 	*readFlags
 	name, path string
 	z          *zk.Client
-	own, plain *zklock.Client // in the layout that was given, and in the default one
+	r          *survey.Reader
 }
 
 // show prints one lock.
 func (a *app) show(ctx context.Context, l *oneLock) error {
 	ctx, cancel := a.set.bounded(ctx)
 	defer cancel()
-	// The records before the entries and after them: see readRecords.
-	before, err := records(ctx, l.z, l.path)
-	if err != nil {
-		return err
-	}
-	s, _, err := lookFor(ctx, l.z, l.own, l.plain, l.layout, l.path)
-	if err == nil {
-		err = s.readRecords(ctx, l.z, before)
-	}
+	s, err := l.r.LookClosely(ctx, l.path)
 	if err != nil {
 		return err
 	}
 	return l.out.write(os.Stdout, shown{
-		table: func(out io.Writer) error { return s.print(out, l.name, time.Now()) },
-		names: s.nodes,
-		data:  func() []any { return []any{s.view()} },
+		table: func(out io.Writer) error { return printLock(out, s, l.name, time.Now()) },
+		names: func() []string { return nodes(s.Entries) },
+		data:  func() []any { return []any{s.View()} },
 	})
 }
 
-// nodes are the paths of the entries' znodes.
-func (s *survey) nodes() []string {
+// nodes are the paths of entries' znodes.
+func nodes(entries []survey.Entry) []string {
 	var nodes []string
-	for _, e := range s.entries {
+	for _, e := range entries {
 		nodes = append(nodes, e.Node)
 	}
 	return nodes
 }
 
-// print writes one line an entry, the holders first, and what to know besides. It
+// printLock writes one line an entry, the holders first, and what to know besides. It
 // writes all in one go: an error of any line is one of all.
-func (s *survey) print(out io.Writer, name string, now time.Time) error {
+func printLock(out io.Writer, s *survey.Lock, name string, now time.Time) error {
 	var text bytes.Buffer
-	if line := s.headline(name); line != "" {
+	if line := headline(s, name); line != "" {
 		fmt.Fprintln(&text, line)
 	}
-	if len(s.entries) > 0 {
-		if err := printEntries(&text, s.entries, now); err != nil {
+	if len(s.Entries) > 0 {
+		if err := printEntries(&text, s.Entries, now); err != nil {
 			return err
 		}
 	}
 	// A hold of several permits was asked once, for people.
-	for _, e := range once(s.entries) {
+	for _, e := range survey.Once(s.Entries) {
 		if e.Revoked {
-			fmt.Fprintf(&text, "%s was asked to give it back\n", who(e))
+			fmt.Fprintf(&text, "%s was asked to give it back\n", survey.Who(e.Entry))
 		}
 	}
-	for _, w := range s.warnings() {
+	for _, w := range s.Warnings {
 		fmt.Fprintf(&text, "warning: %s\n", w)
 	}
 	_, err := out.Write(text.Bytes())
@@ -157,16 +148,16 @@ func (s *survey) print(out io.Writer, name string, now time.Time) error {
 }
 
 // headline says in one line what the table does not; it may be empty.
-func (s *survey) headline(name string) string {
-	held := len(s.holders())
+func headline(s *survey.Lock, name string) string {
+	held := len(s.Holders())
 	switch {
-	case s.permits > 0:
-		return fmt.Sprintf("%s: %d of %d permits held", name, held, s.permits)
-	case s.shape == shapeSemaphore:
+	case s.Permits > 0:
+		return fmt.Sprintf("%s: %d of %d permits held", name, held, s.Permits)
+	case s.Kind == survey.Semaphore:
 		return fmt.Sprintf("%s: %s held", name, count(held, "permit"))
-	case len(s.contenders()) > 0:
-	case s.kazooPermits() > 0:
-		return fmt.Sprintf("%s: %s of kazoo's Semaphore held", name, count(s.kazooPermits(), "permit"))
+	case len(s.Contenders()) > 0:
+	case s.KazooPermits() > 0:
+		return fmt.Sprintf("%s: %s of kazoo's Semaphore held", name, count(s.KazooPermits(), "permit"))
 	default:
 		return name + " is free"
 	}
@@ -174,29 +165,24 @@ func (s *survey) headline(name string) string {
 }
 
 // printEntries writes the table.
-func printEntries(out io.Writer, entries []zklock.Entry, now time.Time) error {
+func printEntries(out io.Writer, entries []survey.Entry, now time.Time) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "TURN\tWHO\tUSER\tCOMMAND\tMODE\tTOKEN\tSINCE\tRECIPE")
-	waiting := 0
-	for i, e := range entries {
+	for _, e := range entries {
 		turn, token := "stray", "-"
 		switch {
 		case e.Holder:
 			turn, token = "holds", fmt.Sprint(e.Token)
-		case e.Mode != zklock.Stray:
-			// Both entries of an attempt in the mixed layout have one turn.
-			if i == 0 || !together(entries[i-1], e) {
-				waiting++
-			}
-			turn = span.Ordinal(waiting)
+		case e.Turn > 0:
+			turn = span.Ordinal(e.Turn)
 		}
 		// A downgraded writer's token is older than its entry, which looks wrong
 		// to whoever compares them.
-		recipe := recipeOf(e).String()
+		recipe := e.Recipe.String()
 		if e.Mode == zklock.Shared && e.Owner.Token > 0 {
 			recipe += ", was writer"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", turn, who(e), account(e), command(e),
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", turn, who(e.Entry), account(e.Entry), command(e.Entry),
 			e.Mode, token, span.Short(now.Sub(e.Since)), recipe)
 	}
 	return w.Flush()
@@ -208,4 +194,12 @@ func dash(s string) string {
 		return "-"
 	}
 	return s
+}
+
+// count writes a number of things.
+func count(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
 }

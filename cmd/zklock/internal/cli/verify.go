@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/span"
+	"github.com/zklock/zklock/internal/survey"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -66,7 +66,7 @@ type verdict struct {
 	Held  bool   `json:"held"`
 	// Holders are the entries that hold with the token, or if there is none, those
 	// that hold instead.
-	Holders []entryView `json:"holders"`
+	Holders []survey.EntryView `json:"holders"`
 }
 
 // verify asks, and says what came of it.
@@ -76,14 +76,14 @@ func (a *app) verify(ctx context.Context, l *oneLock, token int64) error {
 	if err := agree(limited, l.z, l.path); err != nil {
 		return fmt.Errorf("%s cannot be verified: %w", l.name, err)
 	}
-	s, err := a.set.holdersOf(ctx, l)
+	s, err := a.set.look(ctx, l)
 	if err != nil {
 		return fmt.Errorf("%s cannot be verified: %w", l.name, err)
 	}
-	held, no := s.heldBy(l.name, token)
+	held, no := heldBy(s, l.name, token)
 	holders := held
 	if no != nil {
-		holders = s.holders()
+		holders = s.Holders()
 	}
 	err = l.out.write(os.Stdout, shown{
 		table: func(out io.Writer) error { return printVerdict(out, l.name, held) },
@@ -93,7 +93,7 @@ func (a *app) verify(ctx context.Context, l *oneLock, token int64) error {
 			}
 			return []string{l.path}
 		},
-		data: func() []any { return []any{verdict{l.path, token, no == nil, entryViews(holders)}} },
+		data: func() []any { return []any{verdict{l.path, token, no == nil, survey.EntryViews(holders)}} },
 	})
 	if err != nil {
 		return err
@@ -118,11 +118,11 @@ func agree(ctx context.Context, z *zk.Client, path string) error {
 
 // printVerdict says who holds, if that is the answer. That it is not goes to standard
 // error, as what is wrong does.
-func printVerdict(out io.Writer, name string, held []zklock.Entry) error {
+func printVerdict(out io.Writer, name string, held []survey.Entry) error {
 	if len(held) == 0 {
 		return nil
 	}
 	e := held[0]
-	_, err := fmt.Fprintf(out, "%s is held with token %d by %s, which came %s ago\n", name, e.Token, described(e), span.Short(time.Since(e.Since)))
+	_, err := fmt.Fprintf(out, "%s is held with token %d by %s, which came %s ago\n", name, e.Token, described(e.Entry), span.Short(time.Since(e.Since)))
 	return err
 }

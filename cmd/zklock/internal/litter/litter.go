@@ -209,7 +209,8 @@ func (w *search) collect(n *node, found *[]Parent) bool {
 }
 
 // leftBehind reports whether a znode whose children are all unused is a parent that a
-// lock left: persistent, used before, and with nothing written in it. A semaphore's
+// lock left: not ephemeral (a container looks like a persistent one, ZooKeeper hides
+// its owner), used before, and with nothing written in it. A semaphore's
 // leases have their number written there.
 func leftBehind(n *node) bool {
 	s := n.stat
