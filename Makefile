@@ -6,7 +6,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME   ?= 20000x
 GO         ?= go
 
-.PHONY: check deps lint vet format test race test-command test-bench spec spec-table test-real planted planted-table fuzz simulate simulate-race simulate-more bench-server bench bench-quick build clean
+.PHONY: check deps lint vet format test race test-command test-bench spec spec-table test-real planted planted-table screenshots fuzz simulate simulate-race simulate-more bench-server bench bench-quick build clean
 
 ## check: all of the below, over all modules.
 check: deps lint test race simulate simulate-race test-command test-bench spec planted test-real fuzz
@@ -91,6 +91,11 @@ planted: deps
 ## planted-table: the same, and writes what is to notice what into the document.
 planted-table: deps
 	$(GO) run ./internal/plant/hunt -docs docs/planted-bugs.md
+
+## screenshots: the page after an hour of a fleet, which takes none, as pictures for
+## the README; needs Debian's chromium.
+screenshots: deps
+	cd test && $(GO) test -count=1 ./ui -run 'TestScreenshots$$' -screenshots=$(CURDIR)/docs/screenshots
 
 ## fuzz: every fuzz target for FUZZTIME each (a duration, or a count such as 20000x).
 fuzz:

@@ -38,10 +38,7 @@ type Browser struct {
 // by then fails the test.
 func StartBrowser(t testing.TB) *Browser {
 	t.Helper()
-	path, err := exec.LookPath("chromium")
-	if err != nil {
-		zkreal.SkipOrFail(t, "chromium is not installed")
-	}
+	path := needBrowser(t)
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(path),
 		chromedp.UserDataDir(t.TempDir()),
@@ -68,6 +65,16 @@ func StartBrowser(t testing.TB) *Browser {
 	chromedp.ListenTarget(ctx, b.listen)
 	b.Size(1360, 850)
 	return b
+}
+
+// needBrowser skips the test where there is none, and says where it is.
+func needBrowser(t testing.TB) string {
+	t.Helper()
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		zkreal.SkipOrFail(t, "chromium is not installed")
+	}
+	return path
 }
 
 // listen notes what the browser complains of. It runs on the driver's goroutine,
@@ -198,7 +205,7 @@ func (b *Browser) Picture(file string) {
 	b.t.Helper()
 	var png []byte
 	// A frame, so that what was asked for is drawn.
-	Eval[int](b, "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+	Eval[any](b, "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 	b.do("screenshot", chromedp.ActionFunc(func(ctx context.Context) (err error) {
 		png, err = page.CaptureScreenshot().WithOptimizeForSpeed(false).Do(ctx)
 		return err

@@ -3,6 +3,7 @@ package ui
 import (
 	"context"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -65,7 +66,7 @@ func (f *fleet) live(ctx context.Context, t testing.TB) {
 			number++
 			r := rand.New(rand.NewPCG(number, 7))
 			owner := zklock.Owner{
-				Host: j.host + "-" + string(rune('1'+i)), PID: 1000 + r.IntN(30000),
+				Host: j.host + "-" + strconv.Itoa(i+1), PID: 1000 + r.IntN(30000),
 				User: []string{"deploy", "app", "root"}[r.IntN(3)], Command: j.command, Version: "zklock " + zklock.Version,
 			}
 			f.all.Go(func() { f.process(ctx, t, j, owner, r) })
@@ -73,16 +74,49 @@ func (f *fleet) live(ctx context.Context, t testing.TB) {
 	}
 }
 
+// cross starts two processes that take two locks each, in another order, and so wait
+// for each other: one of them from now on, and the other too as soon as it can. They
+// end with ctx.
+func (f *fleet) cross(ctx context.Context, t testing.TB) {
+	locks := []string{"reports/customers", "reports/invoices"}
+	for i, first := range locks {
+		owner := zklock.Owner{Host: "report-" + strconv.Itoa(i+1), PID: 4242 + i, User: "app", Command: "report", Version: "zklock " + zklock.Version}
+		f.all.Go(func() {
+			c, err := zklock.Dial(ctx, f.srv.Servers(), &zklock.Options{DialContext: f.srv.DialContext, Owner: &owner})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer c.Close()
+			for _, lock := range []string{"reports/lists", first, locks[1-i]} {
+				l := c.Mutex(lock)
+				if lock == "reports/lists" {
+					l = c.RWMutex(lock).Reader()
+				}
+				if _, err := l.Acquire(ctx); err != nil {
+					return // the hour is over
+				}
+				if !pause(ctx, time.Second) {
+					return
+				}
+			}
+		})
+	}
+}
+
 // process takes its job's lock again and again. Now and then it dies with it.
 func (f *fleet) process(ctx context.Context, t testing.TB, j job, owner zklock.Owner, r *rand.Rand) {
 	for ctx.Err() == nil {
-		c, err := zklock.Dial(ctx, f.srv.Servers(), &zklock.Options{DialContext: f.srv.DialContext, Owner: &owner})
+		c, err := zklock.Dial(ctx, f.srv.Servers(), &zklock.Options{
+			DialContext: f.srv.DialContext, Owner: &owner,
+			LockDelay: time.Second, // tells a death from a release
+		})
 		if err != nil {
 			return // the hour is over
 		}
 		f.work(ctx, t, j, c, r)
-		if err := c.Close(); err != nil {
-			t.Error(err)
+		if err := c.Close(); err != nil && ctx.Err() == nil {
+			t.Logf("%s: %v", j.lock, err) // its session had ended before that
 		}
 	}
 }

@@ -72,6 +72,9 @@ export function split(path) {
   return [path.slice(0, at + 1), path.slice(at + 1)];
 }
 
+// named is a path as the command and the library take it: without what they put before it.
+export const named = (path) => (path.startsWith("/zklock/") ? path.slice("/zklock/".length) : path);
+
 // LONGEST is the most of a text that a cell of a table gets. What is cut off can
 // be read on the lock's own page.
 const LONGEST = 300;

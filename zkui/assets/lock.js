@@ -127,7 +127,7 @@ class LockPage {
       el("dl", { class: "facts" },
         fact(e.granted ? "Held for" : "There for", this.heldFor, el("small", { text: e.granted ? `since ${clock(e.granted, this.feed.now())}` : `since ${clock(e.since, this.feed.now())}, its wait included` })),
         fact("Fencing token", ...copyable(e.fence, this.page.say)),
-        fact("Deadline", this.deadline, el("small", { text: e.safe ? "until another can hold, if the servers fall silent" : "only the holder’s own process knows it" })),
+        fact("Deadline", this.deadline, el("small", { text: e.safe ? "until another can hold, if the servers fall silent" : "its holder alone knows it" })),
         fact("Session", e.session === "0x0" ? "none" : el("a", { class: "mono", href: sessionAddress(e.session), "data-go": true, text: e.session })),
         permits,
         e.revoked ? fact("Asked back", "yes", el("small", { text: "its owner was asked to release" })) : null),

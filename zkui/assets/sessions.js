@@ -1,7 +1,7 @@
 // Sessions: who holds and waits for how many locks, and who waits for each other.
 
 import { el, icon, put, attr, mark } from "./dom.js";
-import { count, things, brief, split } from "./format.js";
+import { count, things, brief, named } from "./format.js";
 import { Rows } from "./rows.js";
 import { Keys } from "./keys.js";
 import { ask, json, lockAddress, sessionAddress } from "./routes.js";
@@ -126,7 +126,7 @@ function tags(node, paths, cls) {
   if (node.key === key) return;
   node.key = key;
   mark(node, "dimmed", paths.length === 0);
-  const some = paths.slice(0, TAGS).map((p) => el("span", { class: `badge ${cls}`, title: brief(p), text: brief(split(p)[1]) }));
+  const some = paths.slice(0, TAGS).map((p) => el("span", { class: `badge ${cls}`, title: brief(p), text: brief(named(p)) }));
   if (paths.length > TAGS) some.push(el("span", { class: "dimmed", text: `+${count(paths.length - TAGS)}` }));
   node.replaceChildren(...(some.length ? some : ["–"]));
 }
