@@ -5,14 +5,15 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/zklock/zklock/zk"
 	"github.com/zklock/zklock/zktest"
 	"github.com/zklock/zklock/zkui"
 )
 
-// A Site is the page, served on the loopback, over a server of its own.
+// A Site is the page, served on the loopback.
 type Site struct {
-	Server *zktest.Server
-	URL    string // with a slash at its end
+	Server *zktest.Server // behind it; nil of ServeOver
+	URL    string         // with a slash at its end
 
 	t       testing.TB
 	handler http.Handler
@@ -23,21 +24,30 @@ type Site struct {
 // too absolutely does not work there.
 const mount = "/ops/locks/"
 
-// Serve serves the page until the test ends, with options as edited.
+// Serve serves the page over a server of its own until the test ends, with options
+// as edited.
 func Serve(t testing.TB, edit ...func(*zkui.Options)) *Site {
 	t.Helper()
 	srv := zktest.Start(t)
+	s := ServeOver(t, srv.Dial(t), edit...)
+	s.Server = srv
+	return s
+}
+
+// ServeOver serves the page over the servers that a client knows.
+func ServeOver(t testing.TB, z *zk.Client, edit ...func(*zkui.Options)) *Site {
+	t.Helper()
 	opts := &zkui.Options{Title: "test ensemble"}
 	for _, e := range edit {
 		e(opts)
 	}
-	page, err := zkui.New(srv.Dial(t), opts)
+	page, err := zkui.New(z, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
 	mux.Handle(mount, http.StripPrefix(mount[:len(mount)-1], page))
-	s := &Site{t: t, Server: srv, handler: mux}
+	s := &Site{t: t, handler: mux}
 	s.serve("127.0.0.1:0")
 	t.Cleanup(func() {
 		s.Stop()
