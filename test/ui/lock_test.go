@@ -51,6 +51,28 @@ func TestLockPage(t *testing.T) {
 	}
 }
 
+// TestDeadline: of a hold of the page's own process the page says until when it is
+// safe, that it is in jeopardy while its heartbeats are not answered, and that it is
+// not any more.
+func TestDeadline(t *testing.T) {
+	b, s := StartBrowser(t), Serve(t)
+	p := NewPeer(t, s.Server, named("own", 1, "serve"))
+	hold := p.Hold(p.Mutex("leader"))
+	b.Open(s.URL + "lock?path=/zklock/leader")
+	b.Shows(".holder", "not known here")
+	stop := s.Page.Follow(p.locks)
+	t.Cleanup(stop)
+	b.Open(s.URL + "lock?path=/zklock/leader")
+	b.Until(`/\ds left/.test(document.querySelector(".holder").innerText)`)
+	s.Server.Blackhole(true)
+	b.Shows(".holder.bad", "in jeopardy")
+	s.Server.Blackhole(false)
+	b.Until(`!document.querySelector(".holder").innerText.includes("jeopardy")`)
+	if err := hold.Verify(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestReadersComeInTogether: neighbours that are readers are drawn as one.
 func TestReadersComeInTogether(t *testing.T) {
 	b, s := StartBrowser(t), Serve(t)

@@ -13,7 +13,8 @@ import (
 // A Site is the page, served on the loopback.
 type Site struct {
 	Server *zktest.Server // behind it; nil of ServeOver
-	URL    string         // with a slash at its end
+	Page   *zkui.Handler
+	URL    string // with a slash at its end
 
 	t       testing.TB
 	handler http.Handler
@@ -47,7 +48,7 @@ func ServeOver(t testing.TB, z *zk.Client, edit ...func(*zkui.Options)) *Site {
 	}
 	mux := http.NewServeMux()
 	mux.Handle(mount, http.StripPrefix(mount[:len(mount)-1], page))
-	s := &Site{t: t, handler: mux}
+	s := &Site{Page: page, t: t, handler: mux}
 	s.serve("127.0.0.1:0")
 	t.Cleanup(func() {
 		s.Stop()

@@ -5,7 +5,8 @@ import { span, measured, count, things, split, clock } from "./format.js";
 import { Queue, FIRST } from "./queue.js";
 import { charts } from "./charts.js";
 import { act, details, fact, copyable } from "./sheet.js";
-import { sessionAddress } from "./routes.js";
+import { ask, json, sessionAddress } from "./routes.js";
+import { timed } from "./feed.js";
 
 export { FIRST };
 
@@ -149,17 +150,44 @@ class LockPage {
     const e = this.one, now = this.feed.now();
     if (!e || !this.feed.lock) return;
     put(this.heldFor, span(now - (e.granted ?? e.since)));
-    const left = e.safe && e.safe.until - now;
-    put(this.deadline, !e.safe ? "not known here" : e.safe.jeopardy ? `in jeopardy, ${measured(Math.max(0, left))} left` : `${measured(Math.max(0, left))} left`);
+    this.showDeadline();
+    if (e.safe) this.renew();
+  }
+
+  showDeadline() {
+    const e = this.one, left = e.safe && e.safe.until - this.feed.now();
+    put(this.deadline, !e.safe ? "not known here" : e.safe.jeopardy ? `in jeopardy: ${measured(Math.max(0, left))} left` : `${measured(Math.max(0, left))} left`);
     mark(this.deadline, "bad-text", e.safe?.jeopardy);
     mark(this.deadline, "dimmed", !e.safe);
+  }
+
+  // renew asks until when the hold is safe, where that is known: it moves with
+  // every heartbeat, of which the stream tells nothing.
+  async renew() {
+    if (this.renewing) return;
+    this.renewing = true;
+    try {
+      const answer = await ask(json("lock", { path: this.path, entries: 1 }));
+      const now = (answer.lock?.entries ?? []).map(timed).find((e) => e.node === this.one?.node);
+      if (now && !this.closed) {
+        this.one.safe = now.safe;
+        mark(this.holder, "bad", now.safe?.jeopardy);
+        this.showDeadline();
+      }
+    } catch {
+      // Then the deadline comes nearer, as it does for the holder.
+    }
+    this.renewing = false;
   }
 
   key(e) {
     return this.queue.keys.key(e);
   }
 
-  close() { this.queue.close(); }
+  close() {
+    this.closed = true;
+    this.queue.close();
+  }
 }
 
 // MOST is how many permits are drawn one by one.
