@@ -264,7 +264,7 @@ func (f *Facts) judgeHeld() []Finding {
 		if first.Token == 0 {
 			continue // it may not be read, and its age is not known
 		}
-		if age > oldest {
+		if where == "" || age > oldest {
 			oldest, where = age, l.Path
 		}
 		one := finding(Warning, checkHeld, "see zklock show "+legible.Path(l.Path)+"; ask for it with zklock revoke; if its holder is beyond help, zklock break takes it away", "")
