@@ -2,6 +2,7 @@ package survey
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/zklock/zklock"
 )
@@ -21,6 +22,8 @@ type Deadlock struct {
 
 // A Link is one session of a circle: it waits, for what the next one has.
 type Link struct {
+	// Session is that of the outermost command where one runs inside another; so it
+	// is in the entries.
 	Session int64
 	// Has is what the link before waits for: an entry of this session that holds,
 	// or that stands further ahead in a queue.
@@ -40,12 +43,61 @@ type Link struct {
 // one permit: how many it wants is written nowhere, so that one who waits for more
 // than there are to give is not found.
 //
+// A zklock run inside another one has a session of its own, and counts as the outer
+// one's: see [zklock.Owner].Within.
+//
 // The locks are to be of one moment: see [Steady]. It takes time in proportion to
 // the entries.
 func Deadlocks(locks []*Lock) []Deadlock {
-	g := newGraph(locks)
+	g := newGraph(together(locks))
 	g.reduce()
 	return g.circles()
+}
+
+// mostWithin bounds how many runs inside each other are followed.
+const mostWithin = 16
+
+// together gives the entries of a command that runs inside another one the session of
+// the outermost. What an owner says of itself is anybody's text: it is believed if
+// the other session is there, on the same host.
+func together(locks []*Lock) []*Lock {
+	outer, host, said := map[int64]int64{}, map[int64]string{}, map[int64]string{}
+	for _, l := range locks {
+		for _, e := range l.Entries {
+			if e.Session != 0 && e.Owner.Host != "" {
+				host[e.Session] = e.Owner.Host
+			}
+			if e.Owner.Within != "" {
+				said[e.Session] = e.Owner.Within
+			}
+		}
+	}
+	for session, within := range said {
+		id, err := strconv.ParseUint(within, 0, 64)
+		if in := int64(id); err == nil && in != session && host[in] != "" && host[in] == host[session] {
+			outer[session] = in
+		}
+	}
+	if len(outer) == 0 {
+		return locks
+	}
+	joined := make([]*Lock, len(locks))
+	for i, l := range locks {
+		copied := *l
+		copied.Entries = slices.Clone(l.Entries)
+		for j := range copied.Entries {
+			e := &copied.Entries[j]
+			for range mostWithin {
+				in, is := outer[e.Session]
+				if !is {
+					break
+				}
+				e.Session = in
+			}
+		}
+		joined[i] = &copied
+	}
+	return joined
 }
 
 // Steady keeps of two looks at the same locks, of which the second began when the

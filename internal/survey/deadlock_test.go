@@ -390,6 +390,40 @@ func TestSteadySemaphore(t *testing.T) {
 	}
 }
 
+// TestDeadlocksWithin: a command inside a command waits in a session of its own, and
+// keeps the outer one's locks from being given back.
+func TestDeadlocksWithin(t *testing.T) {
+	a, b := place("/a", 0, "1!", "4"), place("/bb", 0, "2!", "3")
+	if got := Deadlocks([]*Lock{a, b}); len(got) != 0 {
+		t.Errorf("%s of sessions that nothing connects", word(got[0]))
+	}
+	within := func(e *Entry, host, session string) {
+		e.Owner = zklock.Owner{Host: host, Within: session}
+	}
+	within(&a.Entries[0], "h", "")
+	within(&b.Entries[1], "h", "0x1")
+	within(&b.Entries[0], "g", "")
+	within(&a.Entries[1], "g", "0x2")
+	got := Deadlocks([]*Lock{a, b})
+	if len(got) != 1 || word(got[0]) != "[1:/bb>2 2:/a>1]+0 plain" {
+		t.Fatalf("%+v", got)
+	}
+	if a.Entries[1].Session != 4 {
+		t.Error("the locks were changed")
+	}
+	// Whoever says that he is inside another's command, and is on another machine.
+	for _, lie := range []string{"0x1", "0x99", "x", "", "0x3", "-1", "0xfffffffffffffffff"} {
+		within(&b.Entries[1], "elsewhere", lie)
+		if got := Deadlocks([]*Lock{a, b}); len(got) != 0 {
+			t.Errorf("%s: %s", lie, word(got[0]))
+		}
+	}
+	// Two who say it of each other.
+	within(&a.Entries[0], "h", "0x3")
+	within(&b.Entries[1], "h", "0x1")
+	Deadlocks([]*Lock{a, b})
+}
+
 // TestDeadlocksAreFast: a queue of many thousands, all behind one circle, takes no
 // longer than to look through it.
 func TestDeadlocksAreFast(t *testing.T) {

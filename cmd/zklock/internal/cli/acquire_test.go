@@ -46,3 +46,13 @@ func TestAcquireCountsFromItsBeginning(t *testing.T) {
 		t.Errorf("it waited %v more", took)
 	}
 }
+
+// TestOwnerWithin: what an outer run has said is passed on if it is a session's id.
+func TestOwnerWithin(t *testing.T) {
+	for text, want := range map[string]string{"": "", "0x1f": "0x1f", "0xffffffffffffffff": "0xffffffffffffffff", "x": "", "0x1 ": "", strings.Repeat("0", 5000) + "1": ""} {
+		t.Setenv("ZKLOCK_SESSION", text)
+		if got := owner("job").Within; got != want {
+			t.Errorf("%.40q: %q, want %q", text, got, want)
+		}
+	}
+}
