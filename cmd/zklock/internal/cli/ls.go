@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,10 +30,13 @@ paths not all that is listed need be meant as a lock.
 It looks at 20000 znodes at most, first where there are few beside each other. If
 that is not enough it prints what it has found, says so, and exits 125: give it a
 PREFIX to go deeper. So it does if the servers do not let it
-read everything.`
+read everything.
+
+` + watchHelp
 
 const lsExample = `  zklock ls
   zklock ls reports
+  zklock ls --watch -o name          # a name each time that a lock changes
   zklock ls / --json | jq -r 'select(.waiting > 0).path'`
 
 // lsCommand is zklock ls.
@@ -61,12 +64,16 @@ func (a *app) lsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if f.watch {
+				return a.watchList(&f, prefix)
+			}
 			return a.ls(&f, prefix)
 		},
 	}
 	a.serverFlags(c)
 	f.layout.flag(c)
 	f.out.flag(c, "the locks' names")
+	f.watchFlag(c)
 	c.ValidArgsFunction = a.completeLocks
 	return c
 }
@@ -124,24 +131,32 @@ func lockList(found []*survey.Lock) shown {
 // nameOf is the shortest name that means a path.
 func nameOf(path string) string { return strings.TrimPrefix(path, namesRoot+"/") }
 
+// listHeader are the titles of a list of locks.
+func listHeader() []string { return []string{"LOCK", "MODE", "HOLDER", "COMMAND", "SINCE", "WAITING"} }
+
+// listRow is a lock in a list.
+func listRow(s *survey.Lock, now time.Time) []string {
+	holder, runs, since := "-", "-", "-"
+	if all := s.Holders(); len(all) > 0 {
+		first := all[0]
+		holder, runs, since = who(first.Entry), command(first.Entry), span.Short(now.Sub(first.Since))
+		if others := survey.Differing(all) - 1; others > 0 {
+			holder += fmt.Sprintf(" +%d", others)
+		}
+	}
+	return []string{legible(nameOf(s.Path)), how(s), holder, runs, since, strconv.Itoa(s.Waiting())}
+}
+
 // printLocks writes one line a lock.
 func printLocks(out io.Writer, found []*survey.Lock, now time.Time) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	c := lining{}
 	if len(found) > 0 {
-		fmt.Fprintln(w, "LOCK\tMODE\tHOLDER\tCOMMAND\tSINCE\tWAITING")
+		c.add(listHeader())
 	}
 	for _, s := range found {
-		holder, runs, since := "-", "-", "-"
-		if all := s.Holders(); len(all) > 0 {
-			first := all[0]
-			holder, runs, since = who(first.Entry), command(first.Entry), span.Short(now.Sub(first.Since))
-			if others := survey.Differing(all) - 1; others > 0 {
-				holder += fmt.Sprintf(" +%d", others)
-			}
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\n", legible(nameOf(s.Path)), how(s), holder, runs, since, s.Waiting())
+		c.add(listRow(s, now))
 	}
-	return w.Flush()
+	return c.flush(out)
 }
 
 // how says how a lock is held, for people.

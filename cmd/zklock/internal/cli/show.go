@@ -25,9 +25,12 @@ who did; a token is that of a holder. SINCE is how long an entry has been there,
 time that it waited included: nobody writes down when it was granted.
 
 Below come warnings of what does not exclude each other on this path, and of
-strays: znodes that are no entry of a lock.`
+strays: znodes that are no entry of a lock.
+
+` + watchHelp
 
 const showExample = `  zklock show nightly
+  zklock show --watch nightly
   zklock show --json /apps/billing | jq .holders
   zklock show --layout custom:exclusive=-W-,shared=-R- /legacy/catalog`
 
@@ -35,6 +38,7 @@ const showExample = `  zklock show nightly
 type readFlags struct {
 	layout layoutValue
 	out    output
+	watch  bool
 }
 
 // check refuses what makes no sense.
@@ -42,12 +46,27 @@ func (r *readFlags) check(c *cobra.Command) error { return r.out.check(c.Flags()
 
 // showCommand is zklock show.
 func (a *app) showCommand() *cobra.Command {
-	return a.lookCommand(&cobra.Command{
+	var f readFlags
+	c := &cobra.Command{
 		Use:     "show LOCK",
 		Short:   "Show who holds a lock, and who waits behind whom",
 		Long:    showHelp,
 		Example: showExample,
-	}, "paths of the entries' znodes", a.show)
+		Args:    exactly(1, "one lock"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if !f.watch {
+				return a.lookAt(c, &f, args[0], a.show)
+			}
+			path, err := a.accept(c, &f, args[0])
+			if err != nil {
+				return err
+			}
+			return a.watchLock(&f, args[0], path)
+		},
+	}
+	a.lookFlags(c, &f, "paths of the entries' znodes")
+	f.watchFlag(c)
+	return c
 }
 
 // lookCommand gives a command what all have that look at one lock: the argument,
@@ -68,15 +87,21 @@ func (a *app) lookFlags(c *cobra.Command, f *readFlags, names string) {
 	c.ValidArgsFunction = a.completeLocks
 }
 
-// lookAt connects to look at the lock called name.
-func (a *app) lookAt(c *cobra.Command, f *readFlags, name string, do func(context.Context, *oneLock) error) error {
+// accept checks the command line of a command that looks at the lock called name, and
+// returns the lock's path.
+func (a *app) accept(c *cobra.Command, f *readFlags, name string) (string, error) {
 	if err := a.begin(c); err != nil {
-		return err
+		return "", err
 	}
 	if err := errors.Join(a.set.check(c.Flags()), f.check(c)); err != nil {
-		return err
+		return "", err
 	}
-	path, err := zklock.PathOf(name)
+	return zklock.PathOf(name)
+}
+
+// lookAt connects to look at the lock called name.
+func (a *app) lookAt(c *cobra.Command, f *readFlags, name string, do func(context.Context, *oneLock) error) error {
+	path, err := a.accept(c, f, name)
 	if err != nil {
 		return err
 	}
@@ -106,11 +131,16 @@ func (a *app) show(ctx context.Context, l *oneLock) error {
 	if err != nil {
 		return err
 	}
-	return l.out.write(os.Stdout, shown{
-		table: func(out io.Writer) error { return printLock(out, s, l.name, time.Now()) },
+	return l.out.write(os.Stdout, oneLockShown(s, l.name))
+}
+
+// oneLockShown is a lock in all forms.
+func oneLockShown(s *survey.Lock, name string) shown {
+	return shown{
+		table: func(out io.Writer) error { return printLock(out, s, name, time.Now()) },
 		names: func() []string { return nodes(s.Entries) },
 		data:  func() []any { return []any{s.View()} },
-	})
+	}
 }
 
 // nodes are the paths of entries' znodes.

@@ -51,6 +51,7 @@ func write(c *cobra.Command, source string) []byte {
 	name := nameOf(c)
 	// No date: the same program has the same pages, whenever they are made.
 	fmt.Fprintf(p, ".TH %s 1 \"\" %s \"zklock manual\"\n", quote(strings.ToUpper(name)), quote(source))
+	fmt.Fprintln(p, ".nh\n.ad l") // names that are to be typed are not broken
 	p.section("NAME")
 	fmt.Fprintf(p, "%s \\- %s\n", escape(name), escape(lowerFirst(c.Short)))
 	p.section("SYNOPSIS")
