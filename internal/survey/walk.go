@@ -19,16 +19,17 @@ import (
 const (
 	maxDepth  = 17      // below it no lock's name can be
 	maxWidth  = 100_000 // children that are listed: more are an answer of megabytes
-	walkReads = 20_000  // znodes looked at that may be parents of locks
+	walkReads = 20_000  // of znodes that are no locks
 	lockReads = 200_000 // of the locks themselves
 	walkers   = 16      // that read at a time
 )
 
 // Limits are the bounds of a walk; zero values stand for the defaults.
 type Limits struct {
-	// Reads bounds the reads that look for locks; 0 means 20000.
+	// Reads bounds the reads that look for locks and find none; 0 means 20000.
 	Reads int
-	// LockReads bounds the reads of the locks that were found; 0 means 200000.
+	// LockReads bounds the reads of the locks that were found; 0 means 200000. A lock
+	// of two entries takes five.
 	LockReads int
 	// Each bounds the time for looking at one znode, as servers may go away; 0
 	// means 10 s.
@@ -198,7 +199,10 @@ func (w *walk) visit(ctx context.Context, at spot) error {
 	case stat.EphemeralOwner != 0 && w.layout.InParent:
 		return nil // an entry of a lock with another prefix, more likely than a lock
 	case stat.EphemeralOwner != 0:
-		_, err := w.lock(ctx, w.plain, at.path, 0)
+		l, err := w.lock(ctx, w.plain, at.path, 0)
+		if l != nil {
+			w.charge(1)
+		}
 		return err
 	case stat.NumChildren == 0:
 		return nil
@@ -222,8 +226,20 @@ func (w *walk) visit(ctx context.Context, at spot) error {
 	if err != nil && !errors.Is(err, zk.ErrNoAuth) {
 		return err
 	}
+	if len(mine) > 0 {
+		w.charge(2)
+	}
 	w.below(at, children, mine)
 	return err
+}
+
+// charge moves reads that found a lock from what may be spent on looking to what may
+// be spent on locks.
+func (w *walk) charge(reads int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.looked -= reads
+	w.locked += reads
 }
 
 func (w *walk) tooMany() error {
