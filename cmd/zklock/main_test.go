@@ -50,6 +50,7 @@ func TestScripts(t *testing.T) {
 			"terminal":     terminal,
 			"screens":      screens,
 			"metrics":      metrics,
+			"page":         page,
 			"certificates": certificates(t),
 			"lockdown":     lockdown,
 		},

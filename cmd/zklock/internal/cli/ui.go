@@ -85,6 +85,9 @@ func (a *app) uiCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if f.listen, err = loopbackAddress(f.listen); err != nil {
+				return err
+			}
 			return a.ui(&f, prefix, token)
 		},
 	}
@@ -150,10 +153,6 @@ func loopbackAddress(value string) (string, error) {
 
 // ui serves the page until a signal.
 func (a *app) ui(f *uiFlags, prefix, token string) error {
-	at, err := loopbackAddress(f.listen)
-	if err != nil {
-		return err
-	}
 	signals := endSignals()
 	defer signal.Stop(signals)
 	z, own, err := a.set.reading(context.Background(), f.layout)
@@ -170,11 +169,11 @@ func (a *app) ui(f *uiFlags, prefix, token string) error {
 		return err
 	}
 	defer h.Close()
-	ln, err := listenAt(at)
+	ln, err := listenAt(f.listen)
 	if err != nil {
 		return err
 	}
-	if beyond(at) {
+	if beyond(f.listen) {
 		warn("serving at %s, beyond this machine, without TLS and without a password: whoever reaches it sees who holds which lock, and on the way can read tokens; put a proxy before it", ln.Addr())
 	}
 	if f.actions {
