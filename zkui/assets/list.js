@@ -173,7 +173,7 @@ class List {
   showFigures(all) {
     const taken = all.filter((l) => l.holders > 0);
     const queued = all.filter((l) => l.waiting > 0);
-    this.held.set({ text: count(taken.length), of: `of ${things(all.length, "lock")}`, below: `by ${things(new Set(taken.map((l) => l.who)).size, "holder")}` });
+    this.held.set({ text: count(taken.length), of: `of ${things(all.length, "lock")}`, below: this.feed.status ? `below ${this.feed.status.prefix}` : "" });
     this.waits.set({ text: count(queued.reduce((n, l) => n + l.waiting, 0)), of: "in line", below: queued.length ? `for ${things(queued.length, "lock")}` : "nobody waits" });
     this.first = queued.reduce((a, b) => ((b.oldest ?? Infinity) < (a?.oldest ?? Infinity) ? b : a), undefined);
     attr(this.longest.link, "href", this.first ? lockAddress(this.first.path) : null);
