@@ -6,7 +6,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME   ?= 20000x
 GO         ?= go
 
-.PHONY: check deps lint vet format test race test-command test-bench spec spec-table test-real planted planted-table screenshots fuzz simulate simulate-race simulate-more bench-server bench bench-quick build clean
+.PHONY: check deps lint vet format test race test-command test-bench spec spec-table test-real planted planted-table screenshots fuzz simulate simulate-race simulate-more bench-server bench bench-quick build packages clean
 
 ## check: all of the below, over all modules.
 check: deps lint test race simulate simulate-race test-command test-bench spec planted test-real fuzz
@@ -119,5 +119,9 @@ simulate-more:
 	$(GO) test $(SIMULATE) -seeds=$(SEEDS) -from=0 -record=$(CURDIR)/docs/simulation-totals.tsv
 	$(GO) test ./internal/sim -run 'TestRecorded$$' -count=1 -v
 
+## packages: deb and rpm of the command for amd64 and arm64, into dist/.
+packages:
+	packaging/build dist
+
 clean:
-	rm -rf bin
+	rm -rf bin dist
