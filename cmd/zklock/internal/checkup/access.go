@@ -4,8 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"path"
+	"sync"
 	"time"
 
 	"github.com/zklock/zklock/zk"
@@ -79,56 +79,85 @@ func (f *Facts) isLock(path string) bool {
 	return false
 }
 
+// readers is how many znodes are asked for at a time.
+const readers = 16
+
 // parents reads the znodes that entries are in, or were: those of the locks, and
 // the children of the prefix, which may be locks that nobody holds now.
 func (f *Facts) parents(ctx context.Context, z *zk.Client) error {
+	paths, err := f.above(ctx, z)
+	if err != nil {
+		return err
+	}
 	f.Parents = map[string]Parent{}
+	var mu sync.Mutex // guards f.Parents and err
+	var all sync.WaitGroup
+	free := make(chan struct{}, readers)
+	for _, path := range paths {
+		free <- struct{}{}
+		// Each ends with its read; all have when this returns.
+		all.Go(func() {
+			defer func() { <-free }()
+			p, there, failed := readParent(ctx, z, path)
+			mu.Lock()
+			defer mu.Unlock()
+			if there {
+				f.Parents[path] = p
+			}
+			if err == nil {
+				err = failed
+			}
+		})
+	}
+	all.Wait()
+	return err
+}
+
+// above are the paths of those znodes, each once, and no more than are read.
+func (f *Facts) above(ctx context.Context, z *zk.Client) ([]string, error) {
+	seen := map[string]bool{}
+	var paths []string
+	add := func(path string) {
+		if !seen[path] && len(paths) < maxParents {
+			seen[path] = true
+			paths = append(paths, path)
+		}
+	}
 	for _, l := range f.Locks {
 		for _, e := range l.Entries {
 			if e.Node != e.Path {
-				if err := f.parent(ctx, z, path.Dir(e.Node)); err != nil {
-					return err
-				}
+				add(path.Dir(e.Node))
 			}
 		}
 	}
+	if f.Prefix == "/" {
+		return paths, nil // what is there is anybody's
+	}
 	children, _, err := z.Children(ctx, f.Prefix)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zk.ErrNoAuth) {
-		return fmt.Errorf("list %s: %w", f.Prefix, err)
+		return nil, err
 	}
 	for _, child := range children {
-		if f.Prefix == "/" {
-			break // what is there is anybody's
-		}
-		if err := f.parent(ctx, z, path.Join(f.Prefix, child)); err != nil {
-			return err
-		}
+		add(path.Join(f.Prefix, child))
 	}
-	return nil
+	return paths, nil
 }
 
-// parent reads one of them, once.
-func (f *Facts) parent(ctx context.Context, z *zk.Client, path string) error {
-	if _, known := f.Parents[path]; known || len(f.Parents) >= maxParents {
-		return nil
-	}
-	p := Parent{Path: path}
+// readParent reads one of them; false if it is not there, or ephemeral.
+func readParent(ctx context.Context, z *zk.Client, path string) (p Parent, there bool, err error) {
+	p = Parent{Path: path}
 	p.ACL, p.Stat, p.Unread = z.GetACL(ctx, path)
 	switch {
 	case errors.Is(p.Unread, zk.ErrNoNode):
-		return nil
+		return p, false, nil
 	case errors.Is(p.Unread, zk.ErrNoAuth):
 		// Some versions let everybody see this much. Else its Stat stays empty.
-		stat, _, err := z.Exists(ctx, path)
+		p.Stat, _, err = z.Exists(ctx, path)
 		if !answered(err) {
-			return err
+			return p, false, err
 		}
-		p.Stat = stat
 	case p.Unread != nil:
-		return p.Unread
+		return p, false, p.Unread
 	}
-	if p.Stat.EphemeralOwner == 0 {
-		f.Parents[path] = p
-	}
-	return nil
+	return p, p.Stat.EphemeralOwner == 0, nil
 }

@@ -1,12 +1,16 @@
 package checkup
 
 import (
+	"cmp"
+	"crypto/x509"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/zklock/zklock/internal/legible"
+	"github.com/zklock/zklock/zk"
 )
 
 // reached are the servers that gave a session.
@@ -17,6 +21,33 @@ func (f *Facts) reached() []Server {
 // name is a server's address for people.
 func (s Server) name() string { return legible.Path(s.Address) }
 
+// why is the reason why there is no session, without the address that is said anyway.
+func (s Server) why() string {
+	text := strings.TrimPrefix(s.err.Error(), "zk: dial "+s.Address+": ")
+	return strings.TrimPrefix(text, s.Address+": ")
+}
+
+// remedy is what to set where a server answered and did not like us, or we it; empty
+// if that is not why.
+func (s Server) remedy() string {
+	var authority x509.UnknownAuthorityError
+	var host x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	switch {
+	case errors.Is(s.err, zk.ErrTLSRequired):
+		return "use TLS: see --tls-ca"
+	case errors.As(s.err, &authority):
+		return "name the file with its authority with --tls-ca, if it is the right server"
+	case errors.As(s.err, &host):
+		return "if it is the right server, name what its certificate has with --tls-server-name"
+	case errors.As(s.err, &invalid):
+		return "renew its certificate"
+	case errors.Is(s.err, zk.ErrAuthFailed):
+		return "give the right credentials: see --auth-file"
+	}
+	return ""
+}
+
 // judgeServers says which servers answer, and in which role.
 func (f *Facts) judgeServers() []Finding {
 	var found []Finding
@@ -25,13 +56,13 @@ func (f *Facts) judgeServers() []Finding {
 	for _, s := range f.Servers {
 		role := s.Role
 		switch {
-		case s.err != nil && s.Answers:
-			found = append(found, finding(Warning, checkServers, "see its log: it may have no quorum, be full of connections, or want TLS or credentials",
-				"%s answers and gives no session: %v", s.name(), s.err))
+		case s.err != nil && (s.Answers || s.remedy() != ""):
+			do := cmp.Or(s.remedy(), "see its log: it may have no quorum, or be full of connections")
+			found = append(found, finding(Warning, checkServers, do, "%s answers and gives no session: %s", s.name(), s.why()))
 			continue
 		case s.err != nil:
 			found = append(found, finding(Warning, checkServers, "start it, or take it out of the servers that clients are given",
-				"%s does not answer: %v", s.name(), s.err))
+				"%s does not answer: %s", s.name(), s.why()))
 			continue
 		case role == "read-only":
 			found = append(found, finding(Critical, checkServers, "see why it has lost the others: no lock is taken or released through it",

@@ -1,6 +1,7 @@
 package checkup
 
 import (
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"strings"
@@ -62,6 +63,13 @@ func TestJudgements(t *testing.T) {
 			[]string{"critical servers: zk1:2181 has no quorum", "warning quorum: 2 of 3"}},
 		{"one gives no session", func(f *Facts) { down(&f.Servers[0]); f.Servers[0].Answers = true },
 			[]string{"warning servers: zk1:2181 answers and gives no session"}},
+		{"a server of another authority", func(f *Facts) { down(&f.Servers[0]); f.Servers[0].err = x509.UnknownAuthorityError{} },
+			[]string{"warning servers: zk1:2181 answers and gives no session: x509"}},
+		{"a refused user", func(f *Facts) {
+			down(&f.Servers[0])
+			f.Servers[0].err = fmt.Errorf("zk: dial zk1:2181: %w", zk.ErrAuthFailed)
+		},
+			[]string{"warning servers: zk1:2181 answers and gives no session: zk: the server refused the credentials"}},
 		{"four voters", func(f *Facts) { f.Servers = append(f.Servers, member(4, "follower")); f.Servers[1].Synced = 3 },
 			[]string{"note quorum: 4 voting servers bear the failure of 1, as 3 would"}},
 		{"observers do not vote", func(f *Facts) { f.Servers = append(f.Servers, member(4, "observer")) }, nil},
