@@ -10,6 +10,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/zktest"
+	"github.com/zklock/zklock/zkui"
 )
 
 // atOnce is how soon the page shows what happened, median of several times.
@@ -158,4 +160,20 @@ func TestTimePasses(t *testing.T) {
 	held := `document.querySelector(".locks .row .number").innerText`
 	first := Eval[string](b, held)
 	b.Until(fmt.Sprintf("%s !== %q", held, first))
+}
+
+// TestIncomplete: where there is more to read than is read, the page says so, and
+// what to do.
+func TestIncomplete(t *testing.T) {
+	srv := zktest.Start(t)
+	p := NewPeer(t, srv, named("web-1", 101, "job"))
+	for i := range 40 {
+		p.Hold(p.Mutex(fmt.Sprintf("area-%d/job", i)))
+	}
+	b, s := StartBrowser(t), ServeOver(t, srv.Dial(t), func(o *zkui.Options) { o.WalkReads = 10 })
+	b.Open(s.URL)
+	b.Until(`document.querySelector(".notice") !== null`)
+	if text := b.Text(".notice"); !strings.Contains(text, "prefix") {
+		t.Errorf("of what is missing the page says: %s", text)
+	}
 }
