@@ -127,14 +127,10 @@ func (s *Survey) entry(t *track, about about, c change, now time.Time) (ending, 
 	case c.typ == zk.EventNodeCreated:
 		m := member{Entry: about.entry, came: now, event: s.event}
 		if about.part == partLease {
-			came := t.line.atGate()
-			m.came, m.granted = came, now
-			if t.line.add(m, true) {
-				s.grant(t, &m, now)
-			}
-			break
+			head := t.line.atGate()
+			m.came, m.gate = head.came, head.Name
 		}
-		t.line.add(m, false)
+		t.line.add(m, about.part == partLease)
 	case c.typ == zk.EventNodeDeleted:
 		m, found := t.line.remove(name, s.event)
 		if !found {
@@ -229,9 +225,25 @@ func (s *Survey) semaphore(lock string, typ zk.EventType) {
 	} else {
 		s.semaphores[lock] = true
 		if t := s.tracks[lock+"/locks"]; t != nil { // it looked like a lock of its own
-			s.soil(lock+"/locks", t)
+			s.gate(lock, t)
 		}
 	}
+}
+
+// gate makes what was counted as a lock the gate of a semaphore. Curator's and zklock's
+// semaphores have a gate before they have anything else.
+func (s *Survey) gate(lock string, t *track) {
+	s.soil(lock+"/locks", t)
+	semaphore := s.track(lock)
+	for _, m := range t.line.queue {
+		if m.holds && !m.granted.IsZero() && !m.twin {
+			t.retract(m)
+			s.all.retract(m)
+		}
+		m.holds, m.granted = false, time.Time{}
+		semaphore.line.add(m, false)
+	}
+	t.line.queue = nil
 }
 
 // isSemaphore takes note of a semaphore that a walk came by.

@@ -21,7 +21,7 @@ type History struct {
 	GaveUp   int64 `json:"gaveUp"` // entries that left before they got the lock
 	// Wait is the time from an entry's coming to its grant, Hold from the grant to
 	// its leaving, both as they were seen from here, and of those alone whose
-	// beginning was seen. A permit's wait is that of whoever stood first at the gate.
+	// beginning was seen. A permit's wait is that of the place at the gate.
 	Wait Times `json:"wait"`
 	Hold Times `json:"hold"`
 	// Points are the last hour in steps of Step seconds, the oldest first, without
@@ -91,6 +91,18 @@ func (c *chronicle) granted(now time.Time, wait time.Duration) {
 	if wait >= 0 {
 		c.wait.add(wait)
 		p.wait.add(wait)
+	}
+}
+
+// retract takes back a grant that was none.
+func (c *chronicle) retract(m member) {
+	c.grants--
+	p := c.at(m.granted) // or the step after it
+	p.grants = max(0, p.grants-1)
+	if !m.came.IsZero() {
+		wait := m.granted.Sub(m.came)
+		c.wait.remove(wait)
+		p.wait.remove(wait)
 	}
 }
 

@@ -25,19 +25,20 @@ type member struct {
 	came    time.Time // zero if that was not seen
 	granted time.Time // zero if that was not seen
 	holds   bool
-	twin    bool  // it stands for a hold that was counted by another entry
-	event   int64 // number of the event that told of it
+	twin    bool // it stands for a hold that was counted by another entry
+	// gate is the entry that stood first at the gate when a lease came: whose it is,
+	// and who waits for room as long as it stands there. Empty if none did.
+	gate  string
+	event int64 // number of the event that told of it
 }
 
-// add takes in an entry, unless it is there. A lease holds at once.
-func (l *line) add(m member, lease bool) (added bool) {
+// add takes in an entry, unless it is there.
+func (l *line) add(m member, lease bool) {
+	in := &l.queue
 	if lease {
-		m.holds = true
-		return insert(&l.leases, m)
+		in = &l.leases
 	}
-	added = insert(&l.queue, m)
-	l.touched = l.touched || added
-	return added
+	l.touched = insert(in, m) || l.touched
 }
 
 // insert puts an entry in its place, which is almost always at the end.
@@ -74,13 +75,20 @@ func (l *line) remove(name string, event int64) (m member, found bool) {
 }
 
 // settle works out who holds, and calls f with those who did not before. Of a
-// semaphore, those in the queue stand at the gate and hold nothing.
+// semaphore, those in the queue stand at the gate and hold nothing; whose permits are
+// made leaves it when there is room for them.
 func (l *line) settle(now time.Time, semaphore bool, f func(m *member)) {
 	if !l.touched {
 		return
 	}
 	l.touched = false
 	if semaphore {
+		for i := range l.leases {
+			if m := &l.leases[i]; !m.holds && !l.stands(m.gate) {
+				m.holds, m.granted = true, now
+				f(m)
+			}
+		}
 		return
 	}
 	entries := make([]queue.Entry, 0, 8)
@@ -98,12 +106,17 @@ func (l *line) settle(now time.Time, semaphore bool, f func(m *member)) {
 	}
 }
 
-// atGate returns when whoever stands first at a semaphore's gate came there.
-func (l *line) atGate() time.Time {
-	if len(l.queue) == 0 {
-		return time.Time{}
+// stands reports whether an entry of this name is in the queue.
+func (l *line) stands(name string) bool {
+	return name != "" && slices.ContainsFunc(l.queue, func(m member) bool { return m.Name == name })
+}
+
+// atGate returns who stands first at a semaphore's gate; nobody is the zero member.
+func (l *line) atGate() (m member) {
+	if len(l.queue) > 0 {
+		m = l.queue[0]
 	}
-	return l.queue[0].came
+	return m
 }
 
 // find returns the entry with a name.
@@ -132,9 +145,10 @@ func (l *line) reconcile(lock *Lock, names queue.Names, since int64) {
 		}
 		l.add(member{Entry: parsed, holds: e.Holder}, leased(e.Entry))
 	}
-	for _, in := range []*[]member{&l.queue, &l.leases} {
-		*in = slices.DeleteFunc(*in, func(m member) bool { return !there[m.Name] && m.event <= since })
-	}
+	past := func(m member) bool { return !there[m.Name] && m.event <= since }
+	l.queue = slices.DeleteFunc(l.queue, past)
+	// Permits that wait for room are not shown: for them stands the gate's entry.
+	l.leases = slices.DeleteFunc(l.leases, func(m member) bool { return past(m) && (m.holds || !l.stands(m.gate)) })
 	for name, event := range l.removed {
 		if event <= since {
 			delete(l.removed, name)

@@ -28,18 +28,38 @@ type bucket struct {
 
 // add counts a duration.
 func (t *tally) add(d time.Duration) {
-	d = max(d, 0)
-	length := uint8(0)
-	if ms := float64(d) / float64(time.Millisecond); ms >= 1 {
-		length = uint8(min(buckets-1, 1+math.Log2(ms)*bucketsPerDoubling))
-	}
-	i, found := slices.BinarySearchFunc(t.counts, length, func(b bucket, l uint8) int { return int(b.length) - int(l) })
+	i, found := t.find(d)
 	if !found {
-		t.counts = slices.Insert(t.counts, i, bucket{length: length})
+		t.counts = slices.Insert(t.counts, i, bucket{length: length(d)})
 	}
 	t.counts[i].count++
 	t.total++
 	t.max = max(t.max, d)
+}
+
+// remove takes back a duration that was counted, if it was. The longest one stays the
+// longest.
+func (t *tally) remove(d time.Duration) {
+	if i, found := t.find(d); found {
+		t.total--
+		if t.counts[i].count--; t.counts[i].count == 0 {
+			t.counts = slices.Delete(t.counts, i, i+1)
+		}
+	}
+}
+
+// find returns where a duration's bucket is, or belongs.
+func (t *tally) find(d time.Duration) (i int, found bool) {
+	return slices.BinarySearchFunc(t.counts, length(d), func(b bucket, l uint8) int { return int(b.length) - int(l) })
+}
+
+// length is the number of a duration's bucket.
+func length(d time.Duration) uint8 {
+	ms := float64(d) / float64(time.Millisecond)
+	if ms < 1 {
+		return 0
+	}
+	return uint8(min(buckets-1, 1+math.Log2(ms)*bucketsPerDoubling))
 }
 
 // times sums the tally up.
