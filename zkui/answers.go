@@ -1,12 +1,9 @@
 package zkui
 
 import (
-	"cmp"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/zklock/zklock"
@@ -26,9 +23,13 @@ func (h *Handler) stamp(s *survey.Snapshot) stamp { return stamp{s.Version, time
 func (h *Handler) list(r *http.Request) (int, any) {
 	snapshot, q := h.survey.Snapshot(), r.URL.Query()
 	locks := make([]survey.Summary, 0, len(snapshot.Locks))
-	text := strings.ToLower(q.Get("q"))
+	only, known := kindOf(q.Get("only"))
+	if !known {
+		return http.StatusBadRequest, failure{"only is queued, free or warned"}
+	}
 	for _, l := range snapshot.Locks {
-		if s := l.Summary(); text == "" || has(text, s.Path, s.Who, s.Next, s.Command) {
+		s := l.Summary()
+		if only(s) && says(q.Get("q"), s.Path, s.Who, s.Command, s.Next, s.Fence, string(s.Kind), string(s.Mode)) {
 			locks = append(locks, s)
 		}
 	}
@@ -42,52 +43,6 @@ func (h *Handler) list(r *http.Request) (int, any) {
 		Status survey.Status    `json:"status"`
 		Locks  []survey.Summary `json:"locks"`
 	}{h.stamp(snapshot), total, h.survey.Status(), part(locks, q)}
-}
-
-// has reports whether one of the words has the text, which is in lower case.
-func has(text string, words ...string) bool {
-	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(strings.ToLower(word), text) })
-}
-
-// order sorts summaries; what is wrong with the wish comes back.
-func order(locks []survey.Summary, by string, desc bool) (wrong string) {
-	var compare func(a, b survey.Summary) int
-	held := func(s survey.Summary) time.Time {
-		if s.Granted.IsZero() {
-			return s.Since
-		}
-		return s.Granted
-	}
-	switch by {
-	case "", "path":
-		compare = func(a, b survey.Summary) int { return strings.Compare(a.Path, b.Path) }
-	case "held":
-		compare = func(a, b survey.Summary) int { return absent(held(a), held(b)) }
-	case "waiting":
-		compare = func(a, b survey.Summary) int { return cmp.Compare(b.Waiting, a.Waiting) }
-	case "oldest":
-		compare = func(a, b survey.Summary) int { return absent(a.Oldest, b.Oldest) }
-	default:
-		return "sort is path, held, waiting or oldest"
-	}
-	slices.SortStableFunc(locks, func(a, b survey.Summary) int {
-		if desc {
-			return compare(b, a)
-		}
-		return compare(a, b)
-	})
-	return ""
-}
-
-// absent orders times, the earlier first and what is not known last.
-func absent(a, b time.Time) int {
-	switch {
-	case a.IsZero() == b.IsZero():
-		return a.Compare(b)
-	case a.IsZero():
-		return 1
-	}
-	return -1
 }
 
 // part cuts a list as the query says.

@@ -15,8 +15,9 @@
 // deep, so that the page's own links are relative to wherever it is mounted.
 //
 //	.                the list: {"version", "now", "boot", "total", "status": STATUS, "locks": [SUMMARY...]}
-//	                 in the order of the paths. q=TEXT leaves those in whose path,
-//	                 holder or next in line the text is; sort=path|held|waiting|oldest
+//	                 in the order of the paths. q=WORDS leaves those that have all
+//	                 words in their path, holder, command, next in line or token;
+//	                 only=queued|free|warned leaves some; sort=path|who|held|waiting|oldest|next
 //	                 orders, desc=1 turns around; offset=N and limit=N cut, and "total"
 //	                 counts what there was before the cut.
 //	lock?path=PATH   one lock: {"version", "now", "boot", "status", "total", "lock": VIEW, "history": HISTORY}.

@@ -95,9 +95,9 @@ func (h *Handler) deadlocks(now *survey.Snapshot) [][]step {
 func (h *Handler) sessions(r *http.Request) (int, any) {
 	snapshot, q := h.survey.Snapshot(), r.URL.Query()
 	all := sessionsOf(snapshot)
-	if text := strings.ToLower(q.Get("q")); text != "" {
+	if text := q.Get("q"); text != "" {
 		all = slices.DeleteFunc(all, func(o *session) bool {
-			return !has(text, o.ID, o.Who) && !has(text, o.Holds...) && !has(text, o.Waits...)
+			return !says(text, slices.Concat([]string{o.ID, o.Who}, o.Holds, o.Waits)...)
 		})
 	}
 	return http.StatusOK, struct {

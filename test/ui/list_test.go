@@ -104,6 +104,23 @@ func TestDeepLinks(t *testing.T) {
 	b.Shows(".holder", "db-1:303")
 }
 
+// TestListIsItsJSON: an address of the list has the same locks in the same order on
+// the page and in JSON.
+func TestListIsItsJSON(t *testing.T) {
+	b, s := StartBrowser(t), Serve(t)
+	threeLocks(t, s)
+	b.Open(s.URL)
+	listed(t, b, "/zklock/catalog", "/zklock/cron/nightly", "/zklock/db/vacuum")
+	for _, query := range []string{
+		"", "desc=1", "sort=who", "sort=who&desc=1", "sort=held", "sort=waiting", "sort=oldest", "sort=next&desc=1",
+		"only=queued", "only=free", "only=warned", "q=WEB-1", "q=report+cron", "q=web-1&only=queued&sort=waiting", "q=nothing",
+	} {
+		paths := Eval[[]string](b, `fetch("./?`+query+`&format=json").then((r) => r.json()).then((l) => l.locks.map((l) => l.path))`)
+		b.Open(s.URL + "?" + query)
+		listed(t, b, paths...)
+	}
+}
+
 func TestSort(t *testing.T) {
 	b, s := StartBrowser(t), Serve(t)
 	threeLocks(t, s)
