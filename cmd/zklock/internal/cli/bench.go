@@ -2,9 +2,9 @@ package cli
 
 import "github.com/spf13/cobra"
 
-const benchHelp = `Bench measures locks on servers, and what one way of locking costs beside another.
-It never takes the context in use: a load on servers that others work with is what
-somebody has to ask for by name.`
+const benchHelp = `Bench measures locks on servers, and what one way of locking costs beside
+another. It never takes the context in use: a load on servers that others work
+with is what somebody has to ask for by name.`
 
 const benchExample = `  zklock bench herd                                  # on a server in memory
   zklock bench herd --servers zk1:2181 --waiters 10,100 -o json`

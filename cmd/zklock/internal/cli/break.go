@@ -19,19 +19,19 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-const breakHelp = `Break takes LOCK away from whoever holds it with the fencing token T, which zklock
-show tells, and from nobody else: if the lock has another holder by the time that
-the servers are asked, nothing happens. It asks first.
+const breakHelp = `Break takes LOCK away from whoever holds it with the fencing token T, which
+zklock show tells, and from nobody else: if the lock has another holder by the
+time that the servers are asked, nothing happens. It asks first.
 
 Whoever waits next gets the lock at once. The former holder is not stopped by
 that: zklock run kills its command when it learns of it, which is at once if the
 servers reach it; programs with package zklock see it at Hold.Done; those of
-Curator, kazoo and go-zookeeper go on as if nothing had happened. So end the holder
-first if you can, or ask for the lock back (zklock revoke); and let what the lock
-guards refuse old tokens.
+Curator, kazoo and go-zookeeper go on as if nothing had happened. So end the
+holder first if you can, or ask for the lock back (zklock revoke); and let what
+the lock guards refuse old tokens.
 
-It exits 0 when the lock was taken away, 1 when nobody holds it with that token or
-you said no, and 125 when that could not be done.`
+It exits 0 when the lock was taken away, 1 when nobody holds it with that token
+or you said no, and 125 when that could not be done.`
 
 const breakExample = `  zklock break deploy --token 4294967321
   zklock break deploy --token 4294967321 --yes -o json
@@ -94,7 +94,7 @@ func (a *app) breakLock(ctx context.Context, l *oneLock, token int64, ask asker)
 		return err
 	}
 	about := victim[0]
-	if err := ask.sure(fmt.Sprintf("Take %s from %s, which came %s ago, on %s?", l.name, described(about.Entry), span.Short(time.Since(about.Since)), a.set.where())); err != nil {
+	if err := ask.sure(fmt.Sprintf("%s is held by %s, which came %s ago.\nTake it away, on %s?", l.name, described(about.Entry), span.Short(time.Since(about.Since)), a.set.where())); err != nil {
 		return err
 	}
 	// The time runs anew: somebody may have thought for long.

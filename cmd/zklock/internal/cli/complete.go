@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -49,8 +50,28 @@ func (a *app) addCompletion(root *cobra.Command) {
 	for _, sub := range c.Commands() {
 		sub.Short = "Print the script for " + sub.Name()
 		sub.Example = "  zklock completion " + sub.Name()
+		if sub.Name() == "bash" {
+			script := sub.RunE
+			sub.RunE = func(c *cobra.Command, args []string) error {
+				if _, err := io.WriteString(os.Stdout, bashAlone); err != nil {
+					return err
+				}
+				return script(c, args)
+			}
+		}
 	}
 }
+
+// bashAlone is what cobra's script needs of the package bash-completion, for where that
+// is not. Words with = or : in them are not put together again.
+const bashAlone = `# Without the package bash-completion: as much of it as is needed here.
+if ! declare -F _get_comp_words_by_ref >/dev/null; then
+	_get_comp_words_by_ref() {
+		words=("${COMP_WORDS[@]}") cword=$COMP_CWORD
+		cur=${words[cword]} prev=${words[cword - 1]}
+	}
+fi
+`
 
 // offer lets a shell complete a flag with words. The flag is there: the error would
 // be that of another one.

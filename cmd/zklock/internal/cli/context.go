@@ -19,21 +19,22 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-const contextHelp = `Contexts are servers with names, and how to reach them, in one small file that you
-may as well edit. One of them is in use: commands that look take it where neither a
-flag nor ZKLOCK_SERVERS names servers. The context "local" is always there: this
-user's own local server, which is what is in use at first.
+const contextHelp = `Contexts are servers with names, and how to reach them, in one small file that
+you may as well edit. One of them is in use: commands that look take it where
+neither a flag nor ZKLOCK_SERVERS names servers. The context "local" is always
+there: this user's own local server, which is what is in use at first.
 
-run and lock, on which work depends, and bench never take the context in use: what
-you chose for looking around moves no cron job. They take one that --context names.
-A context that --context names comes before the environment: its servers, and how to
-reach them, in place of ZKLOCK_SERVERS and ZKLOCK_TLS_....
+run and lock, on which work depends, and bench never take the context in use:
+what you chose for looking around moves no cron job. They take one that
+--context names. A context that --context names comes before the environment:
+its servers, and how to reach them, in place of ZKLOCK_SERVERS and
+ZKLOCK_TLS_....
 
-The file is ` + "`--config-file`" + `, or what ZKLOCK_CONFIG_FILE names, or zklock/config.yaml in
-XDG_CONFIG_HOME or ~/.config. It has no secrets: credentials are in files that it
-names (auth-file).`
+The file is the one of --config-file, or what ZKLOCK_CONFIG_FILE names, or
+zklock/config.yaml in XDG_CONFIG_HOME or ~/.config. It has no secrets:
+credentials are in files that it names (auth-file).`
 
-const contextExample = `  zklock context add prod --servers zk1:2181,zk2:2181,zk3:2181 --auth-file ~/.zklock-auth
+const contextExample = `  zklock context add prod --servers zk1:2181,zk2:2181 --auth-file ~/.zk-auth
   zklock context use prod
   zklock context ls
   zklock ls                                    # on prod
@@ -45,7 +46,7 @@ func (a *app) contextCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "context",
 		Short:   "Give servers names, and choose among them",
-		Long:    strings.ReplaceAll(contextHelp, "`", ""),
+		Long:    contextHelp,
 		Example: contextExample,
 	}
 	c.Args, c.RunE = subcommand("what to do", "zklock context add, use, ls or rm")

@@ -16,29 +16,31 @@ import (
 	"github.com/zklock/zklock/cmd/zklock/internal/span"
 )
 
-const gcHelp = `Gc removes what locks below PREFIX have left behind: empty parents that nobody has
-used for a time. By default it only lists them; with --delete it asks, and then
-removes them. ZooKeeper's containers, which zklock and Curator make, are removed
-by the servers themselves some minutes after their last use; kazoo's parents, and
-those of servers before ZooKeeper 3.5, stay for ever.
+const gcHelp = `Gc removes what locks below PREFIX have left behind: empty parents that nobody
+has used for a time. By default it only lists them; with --delete it asks, and
+then removes them. ZooKeeper's containers, which zklock and Curator make, are
+removed by the servers themselves some minutes after their last use; kazoo's
+parents, and those of servers before ZooKeeper 3.5, stay for ever.
 
-What counts is a znode that is not ephemeral, with no data, that had children once and has none
-now, or none but such ones; and a semaphore with no permits. The PREFIX itself
-stays. Give one below which there are locks and nothing else: an empty queue of
-another program looks the same.
+What counts is a znode that is not ephemeral, with no data, that had children
+once and has none now, or none but such ones; and a semaphore with no permits.
+The PREFIX itself stays. Give one below which there are locks and nothing else:
+an empty queue of another program looks the same.
 
-A lock that somebody takes meanwhile stays: the servers remove a znode only if it
-has no children at that moment. One who is about to take a lock makes its parent
-again, as zklock, Curator and go-zookeeper do; an object of kazoo's that has used the
-lock before does not, and fails. So choose --unused longer than such programs pause.
+A lock that somebody takes meanwhile stays: the servers remove a znode only if
+it has no children at that moment. One who is about to take a lock makes its
+parent again, as zklock, Curator and go-zookeeper do; an object of kazoo's that
+has used the lock before does not, and fails. So choose --unused longer than
+such programs pause.
 
-Servers note the order of what happens, and not the time. How long a parent was not
-used is known by comparison with znodes that were made since; so that there is one,
-gc --delete leaves a mark in time, /zklock-gc, and goes by the last one. What is not
-known to be unused for so long is left: run it again after that time.
+Servers note the order of what happens, and not the time. How long a parent was
+not used is known by comparison with znodes that were made since; so that there
+is one, gc --delete leaves a mark in time, /zklock-gc, and goes by the last one.
+What is not known to be unused for so long is left: run it again after that
+time.
 
-It makes 20000 reads at most. It exits 0 also if there is nothing to remove, 1 if
-you said no, and 125 if something could not be read or removed.`
+It makes 20000 reads at most. It exits 0 also if there is nothing to remove, 1
+if you said no, and 125 if something could not be read or removed.`
 
 const gcExample = `  zklock gc /zklock                               # what would be removed
   zklock gc /zklock --delete                      # ask, and remove it

@@ -24,8 +24,8 @@ const lockHelp = `Lock takes LOCK, prints its fencing token, and holds it until 
 stops what others do under this hold: zklock run does. On a terminal ^Z stops
 what the shell sees, and the lock is kept.
 
-Of several locks (--lock) it prints a line "TOKEN PATH" for each. If somebody asks
-for the lock back, lock says so; with --on-revoke term it gives it back and
+Of several locks (--lock) it prints a line "TOKEN PATH" for each. If somebody
+asks for the lock back, lock says so; with --on-revoke term it gives it back and
 exits 0.
 
 ` + whereHelp + `

@@ -27,10 +27,10 @@ It reads locks of every kind, whoever wrote them. An ephemeral znode that stands
 in nobody's queue counts as a lock of one znode, so that below other programs'
 paths not all that is listed need be meant as a lock.
 
-It looks at 20000 znodes at most, first where there are few beside each other. If
-that is not enough it prints what it has found, says so, and exits 125: give it a
-PREFIX to go deeper. So it does if the servers do not let it
-read everything.
+It looks at 20000 znodes at most, first where there are few beside each other.
+If that is not enough it prints what it has found, says so, and exits 125: give
+it a PREFIX to go deeper. So it does if the servers do not let it read
+everything.
 
 ` + watchHelp
 

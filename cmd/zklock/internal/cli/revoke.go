@@ -13,10 +13,10 @@ import (
 	"github.com/zklock/zklock/internal/survey"
 )
 
-const revokeHelp = `Revoke asks whoever holds LOCK to give it back, and prints whom it asked. It is a
-wish: zklock run tells its user, or ends the command if it was given --on-revoke
-term; Go programs see it at Hold.Revoked, and Curator's if they made their mutex
-revocable. Nothing is taken away, and those who wait are not asked.
+const revokeHelp = `Revoke asks whoever holds LOCK to give it back, and prints whom it asked. It is
+a wish: zklock run tells its user, or ends the command if it was given
+--on-revoke term; Go programs see it at Hold.Revoked, and Curator's if they made
+their mutex revocable. Nothing is taken away, and those who wait are not asked.
 
 It exits 0 when all holders were asked, or nobody holds, and 125 when that could
 not be done; whom it had asked by then it has printed.`

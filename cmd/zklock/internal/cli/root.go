@@ -17,9 +17,9 @@ const rootHelp = `zklock holds locks of Apache ZooKeeper while commands run, and
 them. Without --servers it uses this user's own local server, which it starts
 when needed.
 
-Settings come from flags, then from ZKLOCK_... variables, then from the context in
-use, which is servers with a name: see zklock context. run and lock, on which work
-depends, take a context only if --context names it.`
+Settings come from flags, then from ZKLOCK_... variables, then from the context
+in use, which is servers with a name: see zklock context. run and lock, on which
+work depends, take a context only if --context names it.`
 
 const rootExample = `  zklock run nightly -- /usr/local/bin/report    # one machine at a time
   zklock ls                                      # what is held, by whom

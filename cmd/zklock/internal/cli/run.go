@@ -23,13 +23,13 @@ import (
 const runHelp = `Run holds LOCK while the command runs, and exits with the command's own code,
 or 128+n if signal n ended it.
 
-If the lock is lost at once, as when somebody deletes its znode, the command gets
-KILL. If it is about to be lost, the command gets TERM, and KILL in time to be
-dead before anybody else can hold the lock. If zklock is killed, the command
-dies with it. The command is in a process group of its own; signals reach all
-of it. On Linux, what ends the command for the lock's sake ends as well what it
-has started in other groups and sessions, as timeout and setsid do; but not a
-daemon that has cut itself loose from its parents.
+If the lock is lost at once, as when somebody deletes its znode, the command
+gets KILL. If it is about to be lost, the command gets TERM, and KILL in time to
+be dead before anybody else can hold the lock. If zklock is killed, the command
+dies with it. The command is in a process group of its own; signals reach all of
+it. On Linux, what ends the command for the lock's sake ends as well what it has
+started in other groups and sessions, as timeout and setsid do; but not a daemon
+that has cut itself loose from its parents.
 
 LOCK is exclusive, and granted in order of arrival. It can be of other kinds;
 readers (--shared), writers (--write) and exclusive holders of one name exclude
@@ -40,25 +40,25 @@ each other as flock -s and flock -x do:
                        are for all of them
   --node               one znode, for programs that lock so
 
-The command finds ZKLOCK_NAME, ZKLOCK_PATH, ZKLOCK_TOKEN, ZKLOCK_MODE (exclusive,
-shared or permit), ZKLOCK_SESSION and ZKLOCK_SERVERS in its environment. The
-token is a number that grows with every grant: give it to what the command
-writes to, so that it can refuse smaller ones. Of several locks these are the
-first one's; ZKLOCK_LOCKS has a line "TOKEN PATH" for each. It finds the names of the
-TLS and credentials files as well, but not ZKLOCK_AUTH and ZKLOCK_SASL themselves,
-unless --pass-auth is given.
+The command finds ZKLOCK_NAME, ZKLOCK_PATH, ZKLOCK_TOKEN, ZKLOCK_MODE
+(exclusive, shared or permit), ZKLOCK_SESSION and ZKLOCK_SERVERS in its
+environment. The token is a number that grows with every grant: give it to what
+the command writes to, so that it can refuse smaller ones. Of several locks
+these are the first one's; ZKLOCK_LOCKS has a line "TOKEN PATH" for each. It
+finds the names of the TLS and credentials files as well, but not ZKLOCK_AUTH
+and ZKLOCK_SASL themselves, unless --pass-auth is given.
 
 If somebody asks for the lock back, run says so and goes on; with --on-revoke
 term the command gets TERM, once, and run exits with its code as ever.
 
-With --hold-at-least 30s the lock is kept for so long even if the command takes less:
-what cron starts on every machine of a fleet then runs once a round, though clocks
-differ by some seconds.
+With --hold-at-least 30s the lock is kept for so long even if the command takes
+less: what cron starts on every machine of a fleet then runs once a round,
+though clocks differ by some seconds.
 
-With --metrics FILE.prom the node exporter's textfile collector finds in FILE when the
-command last started and last succeeded, whether it runs, how long it waited and
-held, and how many runs ended how. Runs of several locks may share a file. That it
-can't be written is a warning.
+With --metrics FILE.prom the node exporter's textfile collector finds in FILE
+when the command last started and last succeeded, whether it runs, how long it
+waited and held, and how many runs ended how. Runs of several locks may share a
+file. That it can't be written is a warning.
 
 ` + whereHelp + `
 

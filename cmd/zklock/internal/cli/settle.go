@@ -13,10 +13,11 @@ import (
 )
 
 // whereHelp is for the commands that do work.
-const whereHelp = `The servers are those of --servers or of --context, else those of ZKLOCK_SERVERS, else
-this user's local server. The context in use (zklock context use) is never taken: it
-is for looking around. On a terminal where one is in use, and with --verbose, it says
-which servers it uses; the lines of --status-fd and --json always have it.`
+const whereHelp = `The servers are those of --servers or of --context, else those of
+ZKLOCK_SERVERS, else this user's local server. The context in use (zklock
+context use) is never taken: it is for looking around. On a terminal where one
+is in use, and with --verbose, it says which servers it uses; the lines of
+--status-fd and --json always have it.`
 
 // envConfig names the file of contexts.
 const envConfig = "ZKLOCK_CONFIG_FILE"
@@ -159,7 +160,7 @@ func (s *settings) sayWhere(terminal bool) {
 		warn("on %s", s.where())
 	case !terminal:
 	case s.from.passed != "":
-		warn("on %s; the context %s, which is in use for looking, is used if --context names it", s.where(), s.from.passed)
+		warn("on %s, not on %s, the context in use", s.where(), s.from.passed)
 	case s.from.context != "":
 		warn("on %s", s.where())
 	}

@@ -18,11 +18,11 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-const showHelp = `Show prints who holds LOCK and who waits behind whom, in order. It reads locks of
-every kind: mutexes, read-write locks, semaphores, single znodes, and leader
+const showHelp = `Show prints who holds LOCK and who waits behind whom, in order. It reads locks
+of every kind: mutexes, read-write locks, semaphores, single znodes, and leader
 latches, whether zklock, Curator, kazoo or go-zookeeper wrote them. RECIPE says
-who did; a token is that of a holder. SINCE is how long an entry has been there, the
-time that it waited included: nobody writes down when it was granted.
+who did; a token is that of a holder. SINCE is how long an entry has been there,
+the time that it waited included: nobody writes down when it was granted.
 
 Below come warnings of what does not exclude each other on this path, and of
 strays: znodes that are no entry of a lock.

@@ -17,16 +17,16 @@ import (
 )
 
 const verifyHelp = `Verify asks whether LOCK is held with the fencing TOKEN, as $ZKLOCK_TOKEN under
-zklock run. The answer is of a moment between the question and the answer: it makes
-the servers agree on a write first, so that none which lags behind is believed.
-What it costs is that write, which changes nothing.
+zklock run. The answer is of a moment between the question and the answer: it
+makes the servers agree on a write first, so that none which lags behind is
+believed. What it costs is that write, which changes nothing.
 
-It says what was, not what will be: the lock may be lost a moment later. A resource
-that refuses old tokens is safe; a script that verifies and then acts has only made
-the gap small.
+It says what was, not what will be: the lock may be lost a moment later. A
+resource that refuses old tokens is safe; a script that verifies and then acts
+has only made the gap small.
 
-It exits 0 when the token holds, 1 when it does not, and 125 when no answer was to
-be had.`
+It exits 0 when the token holds, 1 when it does not, and 125 when no answer was
+to be had.`
 
 const verifyExample = `  zklock verify deploy 4294967321
   zklock run deploy -- sh -c './build && zklock verify deploy $ZKLOCK_TOKEN && ./publish'

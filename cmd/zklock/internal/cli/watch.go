@@ -18,11 +18,12 @@ import (
 )
 
 // watchHelp ends the help of commands that have --watch.
-const watchHelp = `With --watch it goes on, and prints what changes until it is interrupted: with -o
-json or yaml one object for each lock that changed. A lock that is free by then has
-no entries. The servers tell of changes (from ZooKeeper 3.6 on; before, they are
-asked every 10 s): where nothing happens nothing is asked, and otherwise no more
-than 500 times a second. What comes and goes within a moment may be left out.`
+const watchHelp = `With --watch it goes on, and prints what changes until it is interrupted: with
+-o json or yaml one object for each lock that changed. A lock that is free by
+then has no entries. The servers tell of changes (from ZooKeeper 3.6 on; before,
+they are asked every 10 s): where nothing happens nothing is asked, and
+otherwise no more than 500 times a second. What comes and goes within a moment
+may be left out.`
 
 // settleTime is how long changes are gathered, so that a busy lock fills no screen.
 const settleTime = 200 * time.Millisecond
