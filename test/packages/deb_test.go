@@ -44,6 +44,9 @@ echo '# mine' >>/etc/zklock/zoo.cfg
 mkdir -p /etc/zklock/run && echo RUN_COMMAND=true >/etc/zklock/run/billing.conf
 dpkg --force-unsafe-io --force-confold -i /sandbox/*.deb >/dev/null
 tail -n 1 /etc/zklock/zoo.cfg
+echo "== enabled"
+systemctl enable zklock-server.service zklock-run@billing.service zklock-once@report.timer 2>&1 | wc -l
+find /etc/systemd/system -name 'zklock-*' -printf '%f\n' | LC_ALL=C sort
 echo "== removed"
 dpkg --force-unsafe-io -r zklock >/dev/null
 test ! -e /usr/bin/zklock
@@ -54,6 +57,7 @@ ls -d /etc/zklock /usr/share/zklock /usr/share/doc/zklock /usr/lib/systemd/syste
 `, b.deb)
 	for name, want := range map[string]string{
 		"status": "install ok installed\n", "verify": "", "config": "# mine\n", "removed": "# mine\n", "purged": "", "units": "",
+		"enabled": "4\nzklock-once@report.timer\nzklock-run@billing.service\nzklock-server.service\nzklock-server.socket\n",
 	} {
 		if got := section(said, name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)

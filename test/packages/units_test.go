@@ -1,11 +1,13 @@
 package packages
 
 import (
+	"bufio"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -116,5 +118,43 @@ func TestTemplates(t *testing.T) {
 	c.Env = append(c.Env, "ZKLOCK_HOME="+home, "ZKLOCK_IDLE=1s")
 	if b, err := c.CombinedOutput(); err != nil || strings.Contains(string(b), "ZKLOCK_PATH") {
 		t.Errorf("while another machine runs it: %v\n%s", err, b)
+	}
+}
+
+// TestServerSettings: the server takes the settings that the package brings, with
+// nothing to remark on.
+func TestServerSettings(t *testing.T) {
+	u, dir := readUnit(t, "zklock-server.service", ""), t.TempDir()
+	argv := u.argv()
+	config, data := slices.Index(argv, "/etc/zklock/zoo.cfg"), slices.Index(argv, "/var/lib/zklock-server")
+	if config < 0 || data < 0 {
+		t.Fatalf("it starts %q", argv)
+	}
+	argv[config], argv[data] = "../../packaging/etc/zoo.cfg", filepath.Join(dir, "data")
+	c := command(t, build(t), append(argv[1:], "--listen", "unix:"+filepath.Join(dir, "s"), "--log-format", "json")...)
+	var log strings.Builder
+	c.Stderr = &log
+	words, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Process.Kill() })
+	line, err := bufio.NewReader(words).ReadString('\n')
+	if err != nil || !strings.HasPrefix(line, "serving at unix:") {
+		t.Errorf("it says %q, %v", line, err)
+	}
+	if err := c.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Wait(); err != nil {
+		t.Errorf("it ended with %v", err)
+	}
+	for l := range strings.Lines(log.String()) {
+		if !strings.Contains(l, `"level":"INFO"`) || strings.Contains(l, "no effect") {
+			t.Errorf("it remarks: %s", l)
+		}
 	}
 }
