@@ -34,19 +34,19 @@ type site struct {
 // serve starts a page.
 func serve(t *testing.T, opts *zkui.Options) *site {
 	t.Helper()
-	srv := zktest.Start(t)
-	locks := zklock.New(srv.Dial(t), nil)
-	h, err := zkui.New(srv.Dial(t), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(h)
+	return serveOn(t, zktest.Start(t), opts)
+}
+
+// listen answers for the page until the test ends.
+func listen(t *testing.T, s *site) *site {
+	server := httptest.NewServer(s.h)
+	s.url = server.URL
 	t.Cleanup(func() {
-		_ = h.Close()
+		_ = s.h.Close()
 		server.Close()
-		_ = locks.Close()
+		_ = s.locks.Close()
 	})
-	return &site{t, srv, locks, h, server.URL}
+	return s
 }
 
 // ask gets an address as JSON.
