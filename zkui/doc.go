@@ -44,22 +44,22 @@
 //	          "session": "0x1f", "since", "granted"?, "owner": {"host"?, "pid"?, "user"?, "command"?, "since"?,
 //	          "version"?}, "who", "data"?, "revoked"?, "safe"?: SAFE}
 //	SAFE     {"remaining": seconds until the deadline of the hold, "jeopardy": bool, "at"}: of the holds alone
-//	         that this process has itself and that were given to [Handler.Follow]. Of others nobody but their
-//	         owners knows it.
+//	         that this process has itself, by clients that were given to [Handler.Follow]. Of others nobody
+//	         but their owners knows it.
 //	SESSION  {"id", "who", "holds": ["path"...], "waits": ["path"...], "locks": count of both}
 //	STEP     {"session", "who", "waits": PATH, "holder": session, "holderWho"}
-//	STATUS   {"prefix", "connected", "heard", "started", "walked", "complete", "why"?, "live", "behind"?,
-//	          "reads", "events", "walkReads", "readRate"}
+//	STATUS   {"prefix", "connected", "heard", "started", "walked", "walking", "complete", "why"?, "live",
+//	          "behind"?, "reads", "events", "walkReads", "readRate"}
 //	HISTORY  {"since", "grants", "releases", "losses", "broken", "gaveUp", "wait": TIMES, "hold": TIMES,
-//	          "points": [{"at", "grants", "losses", "wait": TIMES, "hold": TIMES}...]}
+//	          "step": seconds, "points": [{"at", "grants", "losses", "wait": TIMES, "hold": TIMES}...]}
 //	TIMES    {"count", "p50", "p99", "max"} in seconds
 //	ERROR    {"error": "what is wrong and what to do"}, with a status from 400 on
 //
 // # Events
 //
 // events is a stream of server-sent events. Its parameters say what to follow:
-// nothing the list's changes, path=PATH with entries=N one lock besides, and
-// history=1 the history every five seconds. Each event of the list has an id,
+// without any the changes of the list; path=PATH with entries=N one lock besides, and
+// history=1 the history besides, every five seconds. Each event of the list has an id,
 // "BOOT-VERSION"; a browser that reconnects gives it back as Last-Event-ID, and
 // since=BOOT-VERSION says the same; then only what changed since is sent.
 //
@@ -77,19 +77,28 @@
 // addresses take a POST of JSON, {"path", "node", "fence"} with Content-Type
 // application/json and the header "Authorization: Bearer TOKEN":
 //
-//	revoke  asks the holder to give the lock back: {"asked": [ENTRY...]}
-//	break   deletes the holder's znode, if it is still the one with that fencing token,
-//	        compared and deleted in one transaction: {"broken": ENTRY}
+//	revoke  asks the lock's holders to give it back: {"asked": [ENTRY...]}
+//	break   deletes the znodes of the hold with that fencing token, all or none, and of
+//	        no other: {"broken": [ENTRY...]}
 //
-// fence is the fencing token of the entry that the user has confirmed by typing or
-// choosing it; 409 says that the lock has another holder by now, or none. What broke
-// a lock does not stop its holder: only a resource that checks tokens keeps it out.
+// fence is the fencing token of the entry that the user has confirmed by typing it,
+// as a string; 409 says that the lock has another holder by now, or none. Breaking a
+// lock does not stop its holder: only a resource that checks tokens keeps it out.
 //
-// Refused with 403: a POST without Token set or with another one; one whose Origin
-// or Sec-Fetch-Site says that another site's page sent it, or which has no Origin at
-// all while it comes from a browser. Refused with 400: a Host header that is none of
-// [Options].Hosts, so that a name which somebody else lets point here reads nothing;
-// a POST that is not JSON. Cookies are never used. Every answer carries a
-// Content-Security-Policy under which the page runs its own scripts and styles and
-// talks to its own origin only; no framing, no sniffing, no referrer.
+// # What it refuses
+//
+// With 400: a Host header that is neither localhost, an address in digits, nor one of
+// [Options].Hosts, so that a name which somebody else lets point here reads nothing; a
+// POST that is not the JSON above. With 403: a POST where there is no Token, or with
+// another one; one whose Origin or Sec-Fetch-Site says that another page than this one
+// sent it, or that comes from a browser and has no Origin; and what another site's page
+// asks for in the background.
+//
+// Cookies are never used. Every answer carries a Content-Security-Policy under which
+// the page runs its own scripts and styles and talks to its own origin only; no
+// framing, no sniffing, no referrer. What owners wrote into their znodes is anybody's
+// text: it leaves here as JSON, and the page shows it as text.
+//
+// Whoever reaches the page sees it: where that is not meant, let something before it
+// ask who comes, and speak TLS.
 package zkui
