@@ -70,7 +70,7 @@ func sequence(b []byte) (Key, int) {
 	if end == len(b) {
 		return Unknown, end
 	}
-	switch number := string(b[2:end]); b[end] {
+	switch b[end] {
 	case 'A':
 		return Up, end + 1
 	case 'B':
@@ -85,7 +85,7 @@ func sequence(b []byte) (Key, int) {
 		return End, end + 1
 	case '~':
 		known := map[string]Key{"1": Home, "7": Home, "3": Delete, "4": End, "8": End, "5": PageUp, "6": PageDown}
-		if key, ok := known[number]; ok {
+		if key, ok := known[string(b[2:end])]; ok {
 			return key, end + 1
 		}
 	}
