@@ -21,6 +21,8 @@ type Survey struct {
 	started time.Time
 	wake    chan struct{} // holds one while there is something for Run to do
 	budget  budget        // Run's alone
+	// watch asks the servers to tell of changes: the client's AddWatch.
+	watch func(ctx context.Context, path string, mode zk.AddWatchMode) error
 
 	mu     sync.Mutex // guards what follows; not held across a call into zk or a channel operation
 	status Status
@@ -83,6 +85,7 @@ func New(z *zk.Client, opts *Options) *Survey {
 		tracks: map[string]*track{}, curious: map[string]time.Time{}, semaphores: map[string]bool{}, records: map[string]bool{}, broken: map[string]bool{},
 		all: chronicle{step: stepOfAll}, changed: make(chan struct{}),
 	}
+	s.watch = z.AddWatch
 	s.budget = budget{rate: float64(s.opts.ReadRate)}
 	s.status = Status{
 		Prefix: s.opts.Prefix, Started: s.started, ReadRate: s.opts.ReadRate,
@@ -259,7 +262,7 @@ func (s *Survey) connected(ctx context.Context) (uint64, error) {
 func (s *Survey) arm(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.Limits.Each)
 	defer cancel()
-	err := s.z.AddWatch(ctx, s.opts.Prefix, zk.WatchRecursive)
+	err := s.watch(ctx, s.opts.Prefix, zk.WatchRecursive)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.status.Live = err == nil
