@@ -18,8 +18,8 @@ import (
 // exitUnknown is what monitoring takes for "it could not be looked at".
 const exitUnknown = 3
 
-const doctorHelp = `Doctor looks at the servers and at the locks below PREFIX, and says what is wrong
-and what to do about it:
+const doctorHelp = `Doctor looks at the servers and at the locks below PREFIX, and says what is
+wrong and what to do about it:
   servers   which answer, in which role; quorum, and whether all are of one
             ensemble; versions; what a read, a sync and a write take
   timeout   the session timeout against the servers' bounds and against

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"os"
 	"os/signal"
 	"slices"
@@ -16,16 +15,17 @@ import (
 	live "github.com/zklock/zklock/internal/survey"
 )
 
-const topHelp = `Top shows the locks below PREFIX live in the terminal: how each is held, by whom
-and for how long, how many wait and since when. By default it shows those whose
-names do not begin with a slash; "/" means everything. Enter shows a lock's queue
-as a chain: who waits behind whom. The keys are in the last line, and all of them
-behind "?".
+const topHelp = `Top shows the locks below PREFIX live in the terminal: how each is held, by
+whom and for how long, how many wait and since when. By default it shows those
+whose names do not begin with a slash; "/" means everything. Enter shows a
+lock's queue as a chain: who waits behind whom. The keys are in the last line,
+and all of them behind "?".
 
-It reads all locks once, with 20000 reads at most, and is then told of changes by
-the servers (from ZooKeeper 3.6 on): where nothing happens nothing is asked, and
-otherwise no more than 500 times a second. It works over ssh and in 80x24; with
-NO_COLOR set there are no colors, and no line-drawing without UTF-8 in LANG.`
+It reads all locks once, with a bounded number of reads, and is then told of
+changes by the servers (from ZooKeeper 3.6 on): where nothing happens nothing is
+asked, and otherwise no more than 500 times a second. It works over ssh and in
+80x24; with NO_COLOR set there are no colors, and no line-drawing without UTF-8
+in LANG.`
 
 const topExample = `  zklock top
   zklock top /apps/billing
@@ -75,7 +75,9 @@ func (a *app) top(layout layoutValue, prefix, order string) error {
 	if os.Getenv("TERM") == "dumb" {
 		return usage("zklock top needs a terminal that can move its cursor, and TERM is dumb; zklock ls --watch does not")
 	}
-	// What is wrong with the terminal is said before anything is connected to.
+	if err := screen.Possible(os.Stdin, os.Stdout); err != nil {
+		return usage("zklock top: %w; for a pipe or a log there is zklock ls --watch", err)
+	}
 	z, c, err := a.set.reading(context.Background(), layout)
 	if err != nil {
 		return err
@@ -85,9 +87,6 @@ func (a *app) top(layout layoutValue, prefix, order string) error {
 	s := live.New(z, &live.Options{Prefix: prefix, Layout: layout.Layout})
 	defer s.Close()
 	scr, err := screen.Open(os.Stdin, os.Stdout, os.Getenv("NO_COLOR") == "")
-	if errors.Is(err, screen.ErrNoTerminal) {
-		return usage("zklock top: %w; for a pipe or a log there is zklock ls --watch", err)
-	}
 	if err != nil {
 		return err
 	}

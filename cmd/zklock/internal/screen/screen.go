@@ -30,12 +30,21 @@ const (
 	leave = "\x1b[?25h\x1b[0m\x1b[?1049l"
 )
 
+// Possible returns [ErrNoTerminal] unless both are a terminal, for those who want to
+// know before they do anything else.
+func Possible(in, out *os.File) error {
+	if !term.IsTerminal(int(in.Fd())) || !term.IsTerminal(int(out.Fd())) {
+		return ErrNoTerminal
+	}
+	return nil
+}
+
 // Open takes over the terminal of in and out. Without color, styles that are colors
 // are left out. It starts a goroutine that reads keys, which ends with the input:
 // nothing else may read in from then on.
 func Open(in, out *os.File, color bool) (*Screen, error) {
-	if !term.IsTerminal(int(in.Fd())) || !term.IsTerminal(int(out.Fd())) {
-		return nil, ErrNoTerminal
+	if err := Possible(in, out); err != nil {
+		return nil, err
 	}
 	s := &Screen{in: in, out: out, color: color, keys: make(chan Key)}
 	if err := s.take(); err != nil {
