@@ -30,6 +30,7 @@ func (s *Survey) onState(c zk.StateChange) {
 	s.status.Connected = c.State == zk.Connected || c.State == zk.ConnectedReadOnly
 	if s.status.Connected {
 		s.conn = c.Conn
+		s.distrust()
 	}
 	s.status.Heard = time.Now()
 	if c.State == zk.Expired {
@@ -38,6 +39,18 @@ func (s *Survey) onState(c zk.StateChange) {
 	s.stale = true
 	s.mu.Unlock()
 	s.rouse()
+}
+
+// distrust lets all locks that are known be read again, as after a time in which
+// changes were missed. What came in that time only a walk finds, which may have to
+// wait. The mutex is held.
+func (s *Survey) distrust() {
+	s.event++
+	for path, t := range s.tracks {
+		if t.lock != nil {
+			s.soil(path, t)
+		}
+	}
 }
 
 // onEvent keeps an event until all that came with it is there.
@@ -255,6 +268,7 @@ func (s *Survey) isSemaphore(path string) {
 
 // soil marks a lock as changed. The mutex is held.
 func (s *Survey) soil(path string, t *track) {
+	t.since = s.event
 	if t.dirty.IsZero() {
 		t.dirty = time.Now()
 		s.dirty = append(s.dirty, path)

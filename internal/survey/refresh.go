@@ -183,6 +183,9 @@ func (s *Survey) adopt(path string, l *Lock, since int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.track(path)
+	if t.since <= since {
+		t.dirty = time.Time{} // what it was to be read for is in this
+	}
 	now := time.Now()
 	t.line.reconcile(l, s.names(), since)
 	t.line.settle(now, l.Kind == Semaphore, func(m *member) { s.grant(t, m, now) })
@@ -218,11 +221,15 @@ func (s *Survey) publish() {
 		return
 	}
 	s.stale = false
+	s.dirty = slices.DeleteFunc(s.dirty, func(path string) bool { t := s.tracks[path]; return t == nil || t.dirty.IsZero() })
 	s.status.Behind = len(s.dirty)
 	if s.status.Connected {
 		s.status.Heard = time.Now()
 	}
 	next := &Snapshot{Version: s.snapshot.Version + 1, At: time.Now(), Locks: s.snapshot.Locks, Status: s.status}
+	if s.status.Walked && s.conn != 0 && s.conn != s.whole {
+		next.Status.Complete, next.Status.Why = false, "the connection was lost for a while: what came meanwhile is looked for soon"
+	}
 	if s.skipped {
 		next.Status.Complete, next.Status.Why = false, "so many znodes come that not all could be looked at; give a prefix with less beside the locks"
 	}

@@ -21,7 +21,8 @@ type Survey struct {
 	started time.Time
 	wake    chan struct{} // holds one while there is something for Run to do
 	budget  budget        // Run's alone
-	// watch asks the servers to tell of changes: the client's AddWatch.
+	armed   int64         // the session in which the servers were asked to tell of changes; Run's alone
+	// watch asks them: the client's AddWatch.
 	watch func(ctx context.Context, path string, mode zk.AddWatchMode) error
 
 	mu     sync.Mutex // guards what follows; not held across a call into zk or a channel operation
@@ -31,8 +32,9 @@ type Survey struct {
 	dirty  []string          // paths of locks that are to be read, in the order of their changes
 	// curious are znodes that came and may be locks of one znode.
 	curious map[string]time.Time
-	skipped bool // there were too many of those
-	walked  bool // the last walk was not interrupted
+	skipped bool   // there were too many of those
+	walked  bool   // the last walk was not interrupted
+	whole   uint64 // the connection on which that began
 	// semaphores are paths that have a child named leases.
 	semaphores map[string]bool
 	records    map[string]bool // paths of the records of lock delays that were seen to come
@@ -54,6 +56,7 @@ type track struct {
 	lock  *Lock // as it was read last; nil while nobody holds or waits, or it was not read yet
 	line  line
 	dirty time.Time       // since when it is to be read; zero if it is not
+	since int64           // number of the last event for which it is to be read
 	data  map[string]bool // znodes of it whose data changed
 	fresh bool            // the snapshot has it in another state
 	// whose hold ended last, as far as that is known
@@ -212,17 +215,12 @@ func (s *Survey) mark(nodes []string, broken bool) {
 func (s *Survey) Run(ctx context.Context) error {
 	stop := s.z.Listen(zk.Listener{State: s.onState, Event: s.onEvent, Drained: s.onDrained})
 	defer stop()
-	var armed int64 // the session that has the watch
 	for {
 		conn, err := s.connected(ctx)
 		if err != nil {
 			return err
 		}
-		if session := s.z.SessionID(); session != armed {
-			if s.arm(ctx) {
-				armed = session
-			}
-		}
+		s.arm(ctx)
 		least := s.opts.Rewalk
 		if !s.walkAll(ctx) {
 			least = min(least, time.Second)
@@ -257,22 +255,27 @@ func (s *Survey) connected(ctx context.Context) (uint64, error) {
 	}
 }
 
-// arm asks the servers to tell of changes, and reports whether that is settled for
-// the session.
-func (s *Survey) arm(ctx context.Context) bool {
+// arm asks the servers to tell of changes, unless they do so in this session or can't.
+func (s *Survey) arm(ctx context.Context) {
+	session := s.z.SessionID()
+	if session == s.armed {
+		return
+	}
 	ctx, cancel := context.WithTimeout(ctx, s.opts.Limits.Each)
 	defer cancel()
 	err := s.watch(ctx, s.opts.Prefix, zk.WatchRecursive)
+	if err == nil || errors.Is(err, zk.ErrUnimplemented) {
+		s.armed = session
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.status.Live = err == nil
-	return err == nil || errors.Is(err, zk.ErrUnimplemented)
+	s.status.Live, s.stale = err == nil, true
 }
 
 // walkAll looks at everything, and reports false if something came in between.
 func (s *Survey) walkAll(ctx context.Context) bool {
 	s.mu.Lock()
-	since := s.event
+	since, conn := s.event, s.conn
 	s.status.Walking, s.stale = true, true
 	s.mu.Unlock()
 	limits := s.opts.Limits
@@ -307,6 +310,9 @@ func (s *Survey) walkAll(ctx context.Context) bool {
 	}
 	s.walked = err == nil || errors.Is(err, ErrTooMany) || errors.Is(err, ErrHidden)
 	done := s.walked
+	if done {
+		s.whole = conn
+	}
 	s.mu.Unlock()
 	s.publish()
 	return done
@@ -332,8 +338,12 @@ func (s *Survey) follow(ctx context.Context, conn uint64, least time.Duration) e
 	walked := time.Now()
 	for {
 		s.mu.Lock()
-		again := s.conn != conn && s.conn != 0 || !s.status.Live || !s.walked
+		other := s.conn != conn && s.conn != 0
+		again := other || !s.status.Live || !s.walked
 		s.mu.Unlock()
+		if other {
+			s.arm(ctx)
+		}
 		if again && time.Since(walked) >= least {
 			return nil
 		}
