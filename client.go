@@ -39,6 +39,8 @@ type Client struct {
 	holds    map[queue.ID]*possession
 	asking   map[uint64]*call // what the core has not answered
 	calls    uint64           // how many there were
+	session  int64            // the last one
+	sessions int              // how many there were
 	timer    *time.Timer
 	closing  bool       // Close was called
 	over     bool       // Close is done: the timer stays stopped
@@ -211,8 +213,8 @@ func (c *Client) ownerData(o Owner) ([]byte, error) {
 }
 
 // begin makes a claim.
-func (c *Client) begin(l *Lock, try bool, owner Owner, data []byte) *attempt {
-	a := &attempt{lock: l, owner: owner, settled: make(chan struct{}), place: "no server answered yet"}
+func (c *Client) begin(ctx context.Context, l *Lock, try bool, owner Owner, data []byte) *attempt {
+	a := &attempt{ctx: ctx, lock: l, owner: owner, settled: make(chan struct{}), place: "no server answered yet"}
 	c.step(func(core *queue.Core, now time.Duration) {
 		a.begun = now
 		a.id = core.Acquire(now, l.spec(try, data))
@@ -223,7 +225,7 @@ func (c *Client) begin(l *Lock, try bool, owner Owner, data []byte) *attempt {
 
 // abandon gives up a claim whose context is done, even if it was granted just
 // now, and returns what is known of its place in the queue.
-func (c *Client) abandon(a *attempt) (place string) {
+func (c *Client) abandon(a *attempt, why error) (place string) {
 	c.step(func(core *queue.Core, now time.Duration) {
 		place = a.place
 		if h := a.hold; h != nil && h.err == nil {
@@ -231,7 +233,10 @@ func (c *Client) abandon(a *attempt) (place string) {
 			c.giveUp(core, now, h)
 			return
 		}
-		delete(c.attempts, a.id)
+		if _, waits := c.attempts[a.id]; waits {
+			delete(c.attempts, a.id)
+			c.hook(c.opts.OnFail, a.event(why))
+		}
 		core.Cancel(now, a.id)
 	})
 	return place

@@ -3,15 +3,19 @@ package zklock
 import (
 	"fmt"
 	"path"
+	"time"
 
 	"github.com/zklock/zklock/internal/queue"
 )
 
-// hook queues a call of f. The mutex is held.
+// hook queues a call of f, if there is one. The mutex is held.
 func (c *Client) hook(f func(Event), e Event) {
-	if f == nil {
-		return
+	if f != nil {
+		c.queueHook(f, e)
 	}
+}
+
+func (c *Client) queueHook(f func(Event), e Event) {
 	c.hooks = append(c.hooks, func() { f(e) })
 	if !c.hooking {
 		c.hooking = true
@@ -37,6 +41,30 @@ func (c *Client) runHooks() {
 	}
 }
 
+// event tells of an acquire.
+func (a *attempt) event(err error) Event {
+	return Event{
+		Path: a.lock.path, Mode: a.lock.mode(), Attempt: uint64(a.id), Duration: now() - a.begun,
+		Time: time.Now(), Err: err, Context: a.ctx,
+	}
+}
+
+// event tells of a hold.
+func (p *possession) event(err error) Event {
+	return Event{
+		Path: p.lock.path, Mode: p.lock.mode(), Attempt: uint64(p.id), Token: p.token, Duration: now() - p.begun,
+		Held: now() - p.granted, Time: time.Now(), Err: err, Context: p.ctx,
+	}
+}
+
+// mode is how the lock, or the first of several, is taken.
+func (l *Lock) mode() Mode {
+	if len(l.parts) == 0 {
+		return ""
+	}
+	return l.parts[0].mode
+}
+
 // waits takes note of a claim's place in the queue.
 func (c *Client) waits(a *attempt, s queue.Signal) {
 	owner, text := parseOwner(s.Data)
@@ -44,12 +72,11 @@ func (c *Client) waits(a *attempt, s queue.Signal) {
 	if !entry {
 		of = a.lock.partWith(s.Blocker)
 	}
-	e := Event{
-		Path: a.lock.path, Ahead: s.Ahead, Duration: now() - a.begun,
-		Blocker: Entry{
-			Path: of.path, Node: s.Blocker, Name: path.Base(s.Blocker), Mode: of.modeOf(s.Blocker),
-			Owner: owner, Data: text, Revoked: queue.Asked(s.Data),
-		},
+	e := a.event(nil)
+	e.Ahead = s.Ahead
+	e.Blocker = Entry{
+		Path: of.path, Node: s.Blocker, Name: path.Base(s.Blocker), Mode: of.modeOf(s.Blocker),
+		Owner: owner, Data: text, Revoked: queue.Asked(s.Data),
 	}
 	which := ""
 	if a.lock.all {

@@ -101,6 +101,7 @@ func (l *Lock) TryAcquire(ctx context.Context) (*Hold, error) { return l.acquire
 // attempt is an Acquire under way. Its fields are guarded by the client's mutex.
 type attempt struct {
 	id      queue.ID
+	ctx     context.Context // of the acquire, for the hooks alone
 	lock    *Lock
 	owner   Owner // what its znodes say
 	hold    *Hold
@@ -133,12 +134,12 @@ func (l *Lock) acquire(ctx context.Context, try bool) (*Hold, error) {
 	if err != nil {
 		return nil, fail(err)
 	}
-	a := l.client.begin(l, try, owner, data)
+	a := l.client.begin(ctx, l, try, owner, data)
 	select {
 	case <-a.settled:
 	case <-ctx.Done():
-		place := l.client.abandon(a)
-		return nil, fail(fmt.Errorf("%w (%s)", contextError(ctx), place))
+		why := contextError(ctx)
+		return nil, fail(fmt.Errorf("%w (%s)", why, l.client.abandon(a, why)))
 	}
 	if a.err != nil {
 		return nil, fail(a.err)

@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -16,7 +17,9 @@ type possession struct {
 	id      queue.ID
 	token   int64
 	session int64
-	begun   time.Duration
+	ctx     context.Context // of the acquire, for the hooks alone
+	begun   time.Duration   // when the acquire was
+	granted time.Duration
 	owner   Owner
 	gone    chan struct{} // closed when the release is known to have been carried out, or failed
 
@@ -107,8 +110,4 @@ func (c *Client) lose(p *possession, why error) {
 	}
 	c.hook(c.opts.OnLost, p.event(err))
 	c.warn("lock lost", "lock", p.lock.path, "token", p.token, "error", why)
-}
-
-func (p *possession) event(err error) Event {
-	return Event{Path: p.lock.path, Token: p.token, Duration: now() - p.begun, Err: err}
 }

@@ -102,7 +102,13 @@ func (c *Client) onState(s zk.StateChange) {
 	default:
 		return
 	}
-	c.step(func(core *queue.Core, now time.Duration) { core.Session(now, change) })
+	c.step(func(core *queue.Core, now time.Duration) {
+		if change.State == queue.Connected && change.Session != c.session {
+			c.session = change.Session
+			c.sessions++
+		}
+		core.Session(now, change)
+	})
 }
 
 // errUnconfirmed is why a release was not confirmed when the client was closed.
@@ -117,6 +123,7 @@ func (c *Client) signal(s queue.Signal) {
 		if a := c.attempts[s.ID]; a != nil {
 			delete(c.attempts, s.ID)
 			a.err = public(s.Err)
+			c.hook(c.opts.OnFail, a.event(a.err))
 			c.after = append(c.after, func() { close(a.settled) })
 		}
 	case queue.Lost:
@@ -154,7 +161,8 @@ func (c *Client) granted(s queue.Signal) {
 	}
 	delete(c.attempts, s.ID)
 	p := &possession{
-		client: c, lock: a.lock, id: s.ID, token: s.Token, session: s.Session, begun: a.begun, owner: a.owner,
+		client: c, lock: a.lock, id: s.ID, token: s.Token, session: s.Session, owner: a.owner,
+		ctx: a.ctx, begun: a.begun, granted: now(),
 		nodes: s.Nodes, tokens: s.Tokens, gone: make(chan struct{}),
 	}
 	if a.lock.apart() {

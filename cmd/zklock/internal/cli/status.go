@@ -39,6 +39,7 @@ type statusLine struct {
 	Held     float64 `json:"held_s,omitempty"`   // seconds
 	Locks    []held  `json:"locks,omitempty"`    // all of them, the first included
 	Revoked  bool    `json:"revoked,omitempty"`  // somebody asked for the lock back
+	Servers  string  `json:"servers,omitempty"`  // that were asked
 	Released bool    `json:"released"`           // confirmed by the servers
 	Error    string  `json:"error,omitempty"`
 }

@@ -54,6 +54,8 @@ type supervisor struct {
 	told    time.Duration       // the moment that the watchdog knows
 	late    bool                // that moment came before this process did anything about it
 	news    <-chan zklock.Event // of servers that do not answer, or do again; may be nil
+	// stopping: a signal that ends programs was passed on.
+	stopping bool
 }
 
 // look takes one look at the hold.
@@ -81,6 +83,7 @@ func (s *supervisor) run() (child.Exit, bool) {
 			}
 			return exit, ended
 		case sig := <-s.signals:
+			s.stopping = s.stopping || ends(sig)
 			s.cmd.Signal(sig)
 		case sig := <-s.cmd.Stopped():
 			s.link.Stopped(sig)
