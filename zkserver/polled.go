@@ -138,6 +138,9 @@ func (s *Server) fill(c *conn) {
 		in = s.receive(c)
 	}
 	taken := s.take(c, in)
+	if taken == 0 && len(p.partial) > 0 {
+		return // in is partial: a large request that comes in crumbs is not moved for each
+	}
 	if p.partial = append(p.partial[:0], in[taken:]...); len(p.partial) == 0 {
 		p.partial = nil // most requests come whole
 	}
