@@ -93,6 +93,9 @@ func (s *Server) acceptHanded(c *conn, p *polled) bool {
 // adopt begins to poll a connection that was handed over.
 func (s *Server) adopt(c *conn) {
 	l, p := &s.loop, c.polled
+	if c.gone {
+		return // it was cut meanwhile, and released
+	}
 	if n := len(l.free); n > 0 {
 		p.slot = l.free[n-1]
 		l.free = l.free[:n-1]

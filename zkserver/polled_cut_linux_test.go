@@ -143,3 +143,49 @@ func TestPingDuringAWaitForTheDiskCounts(t *testing.T) {
 		t.Error("there is a node")
 	}
 }
+
+// TestCutBeforeItIsPolled cuts a connection that was handed over, and the loop sees
+// to that before it takes it over: then there is nothing to be polled any more.
+func TestCutBeforeItIsPolled(t *testing.T) {
+	s, _ := serveTCP(t, nil)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	client, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	nc, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	k, err := s.admit(nc, true)
+	if err != nil || s.thePoller() == nil {
+		t.Fatalf("no connection, or no poller: error %v", err)
+	}
+	fd, err := takeSocket(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	polls := -1
+	s.ask(func() {
+		first := wire.AppendRecord(nil, &wire.ConnectRequest{Timeout: 30_000})
+		s.acceptHanded(k, &polled{fd: fd, partial: first, readable: true})
+		handed := s.takeHanded()
+		k.abort(errTooSlow)
+		s.round()
+		s.round()
+		for _, c := range handed {
+			s.adopt(c)
+		}
+		s.round()
+		polls = s.loop.polls
+	})
+	if n := s.Stats().Connections; polls != 0 || n != 0 {
+		t.Errorf("%d sockets are polled and %d connections open, want none", polls, n)
+	}
+}
