@@ -66,7 +66,8 @@ type Options struct {
 	// kazoo and mixed layouts imply it.
 	PersistentParents bool
 	// ClockDrift is the largest difference between the rates of this machine's
-	// clock and the servers', as a fraction. Zero means 0.01, 1 %.
+	// clock and the servers', as a fraction. Zero means 0.01, 1 %. Beyond 0.25
+	// heartbeats come too late to prolong a hold.
 	ClockDrift float64
 	// SyncHeartbeat makes most heartbeats sync requests, for fleets so large that a
 	// quorum write from each client every eighth of its session's timeout is too

@@ -86,6 +86,7 @@ func (s *Server) land() {
 	l := &s.loop
 	if l.syncing && l.filling.size > roundBytes {
 		s.landed(<-s.synced)
+		s.glance() // a ping that came meanwhile is older than what is due now
 		return
 	}
 	select {
