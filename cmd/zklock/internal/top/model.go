@@ -50,9 +50,10 @@ type Model struct {
 	status        survey.Status
 	rows          []survey.Summary // that are shown, in order
 	circles       []survey.Deadlock
-	stuck         map[string]bool // paths in circles
-	before        *survey.Snapshot
-	failed        string // why nothing changes any more
+	stuck         map[string]bool  // paths in circles
+	before        *survey.Snapshot // that was looked through for deadlocks last
+	judged        *survey.Snapshot // that was looked through by itself
+	failed        string           // why nothing changes any more
 
 	reverse  bool
 	filter   string
@@ -76,14 +77,32 @@ func (m *Model) Look(snap *survey.Snapshot, status survey.Status, now time.Time)
 		m.snap = snap
 		m.arrange()
 	}
-	// Two looks that are apart, as locks are read one after another.
+	m.judge()
+}
+
+// How long nothing must have changed for what is known to be of one moment: where
+// the servers tell of changes, and where they are asked now and then.
+const (
+	quietLive  = time.Second
+	quietAsked = 30 * time.Second
+)
+
+// judge looks for deadlocks: in what has not changed for some time, or in what two
+// snapshots have that are apart, as locks are read one after another.
+func (m *Model) judge() {
+	quiet := quietAsked
+	if m.status.Live {
+		quiet = quietLive
+	}
 	switch {
+	case m.judged == m.snap:
+		return
+	case m.status.Behind == 0 && m.now.Sub(m.snap.At) >= quiet:
+		m.circles = survey.Deadlocks(m.snap.Locks)
+		m.before, m.judged = m.snap, m.snap
 	case m.before == nil:
 		m.before = m.snap
 	case m.snap.At.Sub(m.before.At) >= time.Second:
-		m.circles = survey.Deadlocks(survey.Steady(m.before.Locks, m.snap.Locks))
-		m.before = m.snap
-	case m.now.Sub(m.snap.At) >= time.Second && m.before != m.snap:
 		m.circles = survey.Deadlocks(survey.Steady(m.before.Locks, m.snap.Locks))
 		m.before = m.snap
 	}
