@@ -14,10 +14,8 @@ import (
 	"github.com/zklock/zklock/zkui"
 )
 
-const (
-	manyLocks   = 10_000
-	manyWaiters = 1000
-)
+// manyWaiters wait for one of the many locks.
+const manyWaiters = 1000
 
 // many makes locks that somebody holds, and one for which many wait.
 func many(t *testing.T, z *zk.Client) {

@@ -22,6 +22,9 @@ func (f *Facts) judgeAccess() []Finding {
 	case errors.Is(f.Probe, zk.ErrNoAuth):
 		found = append(found, finding(Warning, checkAccess, "give credentials (see --auth-file), or let an administrator permit CREATE and DELETE there",
 			"you may not make locks below %s", legible.Path(f.At)))
+	case errors.Is(f.Probe, zk.ErrNoNode) && f.At == "/":
+		return []Finding{finding(Critical, checkAccess, "correct the addresses, or create it there: nobody else does, and no lock can be taken below it",
+			"the path behind the servers' addresses, their chroot, is not there")}
 	default:
 		found = append(found, finding(Unknown, checkAccess, "see what the servers' logs say of it", "nothing could be made below %s: %v", legible.Path(f.At), f.Probe))
 	}

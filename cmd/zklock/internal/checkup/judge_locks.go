@@ -216,9 +216,13 @@ func (f *Facts) judgeDeadlocks() []Finding {
 		var locks []string
 		for i, link := range d.Circle {
 			next := d.Circle[(i+1)%len(d.Circle)]
-			step := fmt.Sprintf("%s waits for %s, which %s has", survey.Who(link.Waits.Entry), legible.Path(link.Waits.Path), survey.Who(next.Has.Entry))
+			who := survey.Who(link.Waits.Entry)
+			if outer := survey.Who(link.Has.Entry); link.Waits.Owner.Within != "" && outer != who {
+				who += ", inside " + outer + ","
+			}
+			step := fmt.Sprintf("%s waits for %s, which %s has", who, legible.Path(link.Waits.Path), survey.Who(next.Has.Entry))
 			if !next.Has.Holder {
-				step = fmt.Sprintf("%s waits for %s behind %s", survey.Who(link.Waits.Entry), legible.Path(link.Waits.Path), survey.Who(next.Has.Entry))
+				step = fmt.Sprintf("%s waits for %s behind %s", who, legible.Path(link.Waits.Path), survey.Who(next.Has.Entry))
 			}
 			steps = append(steps, step)
 			locks = append(locks, link.Waits.Path)

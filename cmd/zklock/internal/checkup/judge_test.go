@@ -268,6 +268,10 @@ func TestUnsureDeadlock(t *testing.T) {
 	if len(found) != 1 || found[0].Level != Critical || found[0].What != "h1 waits for /zklock/b, which h2 has; h2 waits for /zklock/a, which h1 has" {
 		t.Errorf("%+v", found)
 	}
+	f.Deadlocks[0].Circle[0].Waits.Owner = zklock.Owner{Host: "h9", Within: "0x2"}
+	if found = f.judgeDeadlocks(); !strings.HasPrefix(found[0].What, "h9, inside h1, waits for /zklock/b, which h2 has; h2 waits") {
+		t.Errorf("%+v", found)
+	}
 	f.Deadlocks[0].Plain = false
 	if found = f.judgeDeadlocks(); found[0].Level != Warning || !strings.Contains(found[0].What, "several things") {
 		t.Errorf("%+v", found)

@@ -37,8 +37,18 @@ func (f *Facts) judgeTimeout() []Finding {
 	if one := f.judgeSyncLimit(reached); one != nil {
 		found = append(found, *one)
 	}
-	s := reached[0]
-	return append(found, finding(OK, checkTimeout, "", "sessions of %v; the servers allow %v to %v", s.Timeout, s.MinTimeout, s.MaxTimeout))
+	return append(found, finding(OK, checkTimeout, "", "sessions of %v%s", reached[0].Timeout, reached[0].bounds()))
+}
+
+// bounds says what sessions a server allows, as far as it is known.
+func (s Server) bounds() string {
+	switch {
+	case s.MinTimeout > 0 && s.MaxTimeout > 0:
+		return fmt.Sprintf("; the servers allow %v to %v", s.MinTimeout, s.MaxTimeout)
+	case s.MaxTimeout > 0:
+		return fmt.Sprintf("; the servers allow up to %v", s.MaxTimeout)
+	}
+	return ""
 }
 
 // differs reports whether two servers have different bounds, where both are known.

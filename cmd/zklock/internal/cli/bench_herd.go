@@ -172,7 +172,7 @@ func (s *settings) herdServers(ctx context.Context, cfg *herd.Config) (where str
 	cfg.Connect = s.connect.D
 	cfg.Options = zk.Options{SessionTimeout: s.session.D, Logger: s.logger()}
 	// Not the user's local server: that one writes to a disk, and others use it.
-	if s.servers == "" {
+	if s.servers == "" && s.from.context == "" {
 		if s.who.tls.Wanted() {
 			return "", nil, errLocalTLS()
 		}

@@ -32,7 +32,8 @@ ZKLOCK_TLS_....
 
 The file is the one of --config-file, or what ZKLOCK_CONFIG_FILE names, or
 zklock/config.yaml in XDG_CONFIG_HOME or ~/.config. It has no secrets:
-credentials are in files that it names (auth-file).`
+credentials are in files that it names (auth-file), which replace ZKLOCK_AUTH and
+ZKLOCK_SASL; a context without one leaves those in force.`
 
 const contextExample = `  zklock context add prod --servers zk1:2181,zk2:2181 --auth-file ~/.zk-auth
   zklock context use prod

@@ -119,6 +119,7 @@ func (a *app) runCommand() *cobra.Command {
 	c.Flags().IntVar(&f.statusFD, "status-fd", -1, "write one line of JSON about the outcome to this `descriptor`")
 	c.Flags().Var(&f.atLeast, "hold-at-least", "keep the lock this long even if the command ends sooner, so that machines whose clocks are late find it taken; not on a terminal")
 	c.Flags().StringVar(&f.metrics.path, "metrics", "", "keep metrics of the runs in this `file`, for the node exporter's textfile collector; its name ends in .prom")
+	_ = c.MarkFlagFilename("metrics", "prom") // the flag is there
 	return c
 }
 

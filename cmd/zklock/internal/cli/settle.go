@@ -81,7 +81,9 @@ func (a *app) settle(c *cobra.Command) error {
 }
 
 // named applies the context that --context names. It says where the servers are and
-// how to reach them: all of it, so that no server is shown another's credentials.
+// how to reach them: a certificate that the environment has for others is not shown
+// to them. Credentials in the environment are, unless the context names a file of its
+// own: some have no other place for them.
 func (s *settings) named(f *pflag.FlagSet) error {
 	if f.Changed("servers") {
 		return usage("--context %s and --servers: both name servers; give one of them", s.context)

@@ -10,6 +10,7 @@
 package litter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path"
@@ -23,7 +24,6 @@ import (
 
 // Bounds of a search.
 const (
-	maxReads = 20000
 	readers  = 16 // at a time
 	maxDepth = 64
 )
@@ -34,8 +34,11 @@ const Mark = "/zklock-gc"
 // markData tells who finds it what it is.
 const markData = "zklock gc leaves this as a mark in time, to know what was not used since"
 
+// DefaultReads is how many znodes a search reads at most unless it says otherwise.
+const DefaultReads = 20000
+
 // ErrTooMany ends a search that would take too long.
-var ErrTooMany = errors.New("more than 20000 znodes to read: give a longer prefix")
+var ErrTooMany = errors.New("too many znodes to read: give a longer prefix")
 
 // A State is what becomes of a parent.
 type State string
@@ -70,6 +73,7 @@ type Search struct {
 	Prefix string
 	Unused time.Duration
 	Now    time.Time
+	Reads  int // at most; 0 means DefaultReads
 }
 
 // node is a znode with what is below it.
@@ -173,7 +177,7 @@ func (w *search) spend() bool {
 	if w.err != nil {
 		return false
 	}
-	if w.reads++; w.reads > maxReads {
+	if w.reads++; w.reads > cmp.Or(w.Reads, DefaultReads) {
 		w.err = ErrTooMany
 		return false
 	}

@@ -304,6 +304,26 @@ func TestWhileLocksAreTaken(t *testing.T) {
 	})
 }
 
+// TestBounds: a search reads no more than it may, and tells what it has found; one that
+// was not read is never taken for empty.
+func TestBounds(t *testing.T) {
+	bubble(t, func(p place) {
+		for n := range 5 {
+			name := "/zklock/" + string(rune('a'+n))
+			p.make(name)
+			p.use(name)
+		}
+		for reads, want := range map[int]int{1: 0, 3: 2, 6: 5} {
+			s := p.search(0)
+			s.Reads = reads
+			found, err := s.Find(p.t.Context())
+			if len(found) != want || errors.Is(err, ErrTooMany) != (reads < 6) {
+				p.t.Errorf("%d reads found %d, %v; want %d", reads, len(found), err, want)
+			}
+		}
+	})
+}
+
 // TestClock: a later transaction with an earlier time tells.
 func TestClock(t *testing.T) {
 	var c clock

@@ -86,9 +86,14 @@ func TestScreen(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
+	// Who reads keys is let go by a line: a terminal that is read is not closed. It is
+	// echoed, perhaps, as by every terminal that was given back.
+	if _, err := master.WriteString("x\n"); err != nil {
+		t.Fatal(err)
+	}
 	want := enter + "\x1b[2J\x1b[1;1H\x1b[2K" + strings.Repeat("x", 20) + "\x1b[2;1H\x1b[2K\x1b[1mtwo\x1b[0m" +
 		"\x1b[2J\x1b[1;1H\x1b[2K" + strings.Repeat("x", 10) + "\x1b[2;1H\x1b[2K\x1b[1mtwo\x1b[0m" + leave
-	if got := text(); got != want {
+	if got := text(); !strings.HasPrefix(got, want) || !strings.HasPrefix("x\r\n", got[len(want):]) {
 		t.Errorf("sent %q\nwant %q", got, want)
 	}
 }

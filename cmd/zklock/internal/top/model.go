@@ -49,10 +49,14 @@ type Model struct {
 	snap          *survey.Snapshot
 	status        survey.Status
 	rows          []survey.Summary // that are shown, in order
-	circles       []survey.Deadlock
-	stuck         map[string]bool // paths in circles
-	before        *survey.Snapshot
-	failed        string // why nothing changes any more
+	// known are the summaries of the snapshot's locks, which never change: of many
+	// thousands few are others in the next one.
+	known   map[*survey.Lock]survey.Summary
+	circles []survey.Deadlock
+	stuck   map[string]bool  // paths in circles
+	before  *survey.Snapshot // that was looked through for deadlocks last
+	judged  *survey.Snapshot // that was looked through by itself
+	failed  string           // why nothing changes any more
 
 	reverse  bool
 	filter   string
@@ -76,14 +80,43 @@ func (m *Model) Look(snap *survey.Snapshot, status survey.Status, now time.Time)
 		m.snap = snap
 		m.arrange()
 	}
-	// Two looks that are apart, as locks are read one after another.
+	m.judge()
+}
+
+// How long nothing must have changed for what is known to be of one moment: where
+// the servers tell of changes, and where they are asked now and then.
+const (
+	quietLive  = time.Second
+	quietAsked = 30 * time.Second
+)
+
+// apart is the time between two looks for deadlocks: of many thousands of entries one
+// takes so long that it is not to be done at every change.
+func (m *Model) apart() time.Duration {
+	const many = 5000 // a second for each so many
+	n := 0
+	for _, l := range m.snap.Locks {
+		n += len(l.Entries)
+	}
+	return time.Second * time.Duration(1+n/many)
+}
+
+// judge looks for deadlocks: in what has not changed for some time, or in what two
+// snapshots have that are apart, as locks are read one after another.
+func (m *Model) judge() {
+	quiet := quietAsked
+	if m.status.Live {
+		quiet = quietLive
+	}
 	switch {
+	case m.judged == m.snap:
+		return
+	case m.status.Behind == 0 && m.now.Sub(m.snap.At) >= quiet:
+		m.circles = survey.Deadlocks(m.snap.Locks)
+		m.before, m.judged = m.snap, m.snap
 	case m.before == nil:
 		m.before = m.snap
-	case m.snap.At.Sub(m.before.At) >= time.Second:
-		m.circles = survey.Deadlocks(survey.Steady(m.before.Locks, m.snap.Locks))
-		m.before = m.snap
-	case m.now.Sub(m.snap.At) >= time.Second && m.before != m.snap:
+	case m.snap.At.Sub(m.before.At) >= m.apart():
 		m.circles = survey.Deadlocks(survey.Steady(m.before.Locks, m.snap.Locks))
 		m.before = m.snap
 	}
@@ -108,8 +141,14 @@ func (m *Model) arrange() {
 		return
 	}
 	want := strings.ToLower(m.filter)
+	known := m.known
+	m.known = make(map[*survey.Lock]survey.Summary, len(m.snap.Locks))
 	for _, l := range m.snap.Locks {
-		s := l.Summary()
+		s, ok := known[l]
+		if !ok {
+			s = l.Summary()
+		}
+		m.known[l] = s
 		if want == "" || strings.Contains(strings.ToLower(s.Path+"\n"+s.Who+"\n"+s.Next+"\n"+s.Command), want) {
 			m.rows = append(m.rows, s)
 		}

@@ -272,6 +272,24 @@ func TestDeadlock(t *testing.T) {
 	if got := m.Lines()[1].String(); got != "" {
 		t.Errorf("at once: %q", got)
 	}
+	// Nothing changes for a while, as it is with deadlocks.
+	quiet := &Model{Strip: "/zklock/"}
+	quiet.Resize(80, 24)
+	quiet.Look(snap, fine(), now)
+	quiet.Look(snap, fine(), now.Add(2*time.Second))
+	if got := quiet.Lines()[1].String(); !strings.HasPrefix(got, "DEADLOCK: ") {
+		t.Errorf("after two seconds: %q", got)
+	}
+	asked := fine()
+	asked.Live = false
+	quiet = &Model{}
+	quiet.Resize(80, 24)
+	for _, ago := range []time.Duration{0, 2 * time.Second, 40 * time.Second} {
+		quiet.Look(snap, asked, now.Add(ago))
+		if got := quiet.Lines()[1].String(); strings.HasPrefix(got, "DEADLOCK: ") != (ago > 30*time.Second) {
+			t.Errorf("where the servers are asked, after %v: %q", ago, got)
+		}
+	}
 	later := *snap
 	later.Version, later.At = 2, now.Add(2*time.Second)
 	m.Look(&later, fine(), later.At)

@@ -62,15 +62,19 @@ func start(t *testing.T, ctx context.Context) *live {
 		_, _ = io.Copy(l, master)
 	}()
 	ctx, cancel := context.WithCancel(ctx)
+	over := make(chan struct{})
 	// Ends when somebody quits, at the latest with the test.
 	go func() {
+		defer close(over)
 		err := Run(ctx, s, scr, &Model{Strip: "/zklock/", History: s.History})
 		l.ended <- errors.Join(err, scr.Close())
 	}()
 	t.Cleanup(func() {
 		cancel()
-		// Who reads keys is let go by one: a terminal that is read is not closed.
-		_, _ = master.WriteString("x")
+		<-over
+		// Who reads keys is let go by a line: a terminal that is read is not closed,
+		// and what it takes now nobody asks for.
+		_, _ = master.WriteString("x\n")
 		_ = slave.Close()
 		_ = master.Close()
 		<-read
