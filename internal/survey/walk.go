@@ -126,12 +126,12 @@ type walk struct {
 	opts   walkOptions
 
 	mu      sync.Mutex // guards what follows; not held while reading
-	changed *sync.Cond // todo, busy or err
+	changed *sync.Cond // todo, doing or err
 	todo    spots
-	busy    int   // walkers that may yet add to todo
-	looked  int   // reads of limits.Reads
-	locked  int   // of limits.LockReads
-	reads   int64 // made, as near as can be told
+	doing   []float64 // the weights of the spots that walkers are at, who may yet add to todo
+	looked  int       // reads of limits.Reads
+	locked  int       // of limits.LockReads
+	reads   int64     // made, as near as can be told
 	found   []*Lock
 	hidden  []string // paths at which something may not be read
 	wide    []string // paths below which there is too much to list
@@ -143,18 +143,19 @@ func (w *walk) work(ctx context.Context) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for {
-		for len(w.todo) == 0 && w.busy > 0 && w.err == nil {
+		for w.err == nil && w.mustWait() {
 			w.changed.Wait()
 		}
 		if len(w.todo) == 0 || w.err != nil {
 			return
 		}
 		at := heap.Pop(&w.todo).(spot)
-		w.busy++
+		w.doing = append(w.doing, at.weight)
 		w.mu.Unlock()
 		err := w.visit(ctx, at)
 		w.mu.Lock()
-		w.busy--
+		i := slices.Index(w.doing, at.weight)
+		w.doing = slices.Delete(w.doing, i, i+1)
 		switch {
 		case errors.Is(err, zk.ErrNoAuth):
 			w.hidden = append(w.hidden, at.path)
@@ -165,6 +166,20 @@ func (w *walk) work(ctx context.Context) {
 		}
 		w.changed.Broadcast()
 	}
+}
+
+// headStart is how much less than another a spot counts that waits for it.
+const headStart = 8
+
+// mustWait reports whether nothing is to be visited yet: more may come, or somebody
+// is at a place that counts for so much more that what is below it goes first. Else
+// many that count for little would use up the reads while one read takes long.
+func (w *walk) mustWait() bool {
+	if len(w.todo) == 0 {
+		return len(w.doing) > 0
+	}
+	next := w.todo[0].weight
+	return slices.ContainsFunc(w.doing, func(weight float64) bool { return weight > headStart*next })
 }
 
 // spend takes n reads off those that are left of one of the bounds, and reports
