@@ -30,7 +30,8 @@ paths not all that is listed need be meant as a lock.
 It looks at 20000 znodes at most, first where there are few beside each other.
 If that is not enough it prints what it has found, says so, and exits 125: give
 it a PREFIX to go deeper. So it does if the servers do not let it read
-everything.
+everything. Where that takes long it prints what it has found twice a second,
+each time in the order of the paths.
 
 ` + watchHelp
 
@@ -98,13 +99,13 @@ func (a *app) ls(f *readFlags, prefix string) error {
 	}
 	defer z.Close()
 	defer r.Close()
-	// What was found is printed even if the walk had to stop: on a large ensemble
-	// that is what there is to be had.
-	walked, stopped := r.Walk(ctx, prefix, survey.Limits{Each: a.set.limit()})
-	if err := f.out.write(os.Stdout, lockList(walked.Locks)); err != nil {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	l := &listing{out: &f.out, to: os.Stdout}
+	return l.run(func(found func(*survey.Lock)) error {
+		_, err := r.Walk(ctx, prefix, survey.Limits{Each: a.set.limit(), Found: found})
 		return err
-	}
-	return stopped
+	}, cancel)
 }
 
 // lockList is locks in all forms.
@@ -149,14 +150,11 @@ func listRow(s *survey.Lock, now time.Time) []string {
 
 // printLocks writes one line a lock.
 func printLocks(out io.Writer, found []*survey.Lock, now time.Time) error {
-	c := lining{}
-	if len(found) > 0 {
-		c.add(listHeader())
+	if len(found) == 0 {
+		return nil
 	}
-	for _, s := range found {
-		c.add(listRow(s, now))
-	}
-	return c.flush(out)
+	var l listing
+	return l.table(out, found, now)
 }
 
 // how says how a lock is held, for people.
