@@ -1,12 +1,12 @@
 # Everything runs from a fresh clone: `make check` is what the README gives for
 # the tests, and what the continuous integration runs.
 
-MODULES    := . ./bench ./cmd/zklock ./test ./zkprom
+MODULES    := . ./bench ./cmd/zklock ./test ./zkotel ./zkprom
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
-FUZZTIME   ?= 20000x
+FUZZTIME   ?= 10s
 GO         ?= go
 
-.PHONY: check deps lint vet format test race test-command test-bench spec spec-table test-real planted planted-table fuzz simulate simulate-race simulate-more bench-server bench bench-quick build clean
+.PHONY: check deps lint vet format test race test-command test-bench spec spec-table test-real planted planted-table screenshots fuzz simulate simulate-race simulate-more bench-server bench bench-quick build packages clean
 
 ## check: all of the below, over all modules.
 check: deps lint test race simulate simulate-race test-command test-bench spec planted test-real fuzz
@@ -30,21 +30,26 @@ format:
 vet:
 	@for m in $(MODULES); do (cd $$m && $(GO) vet ./...) || exit 1; done
 	@$(GO) vet -tags planted ./...
-	@for os in darwin windows; do for m in . ./cmd/zklock ./zkprom; do \
+	@for os in darwin windows; do for m in . ./cmd/zklock ./zkotel ./zkprom; do \
 		(cd $$m && GOOS=$$os $(GO) vet ./...) || exit 1; done; done
 
 ## test: the library, hermetic: no network, no ZooKeeper, nothing installed.
 test:
 	$(GO) test ./...
 
-## race: the same with the race detector.
+## race: the same with the race detector, what the command and its metrics are made
+## of, and of the module test some that need nothing installed.
 race:
 	$(GO) test -race ./...
+	cd cmd/zklock && $(GO) test -race ./internal/...
+	cd zkprom && $(GO) test -race ./...
+	cd test && $(GO) test -race ./history ./regressions
 
-## test-command: the command, as typed, and the metrics that it serves.
+## test-command: the command, as typed, and metrics and spans.
 test-command:
 	cd cmd/zklock && $(GO) test ./...
 	cd zkprom && $(GO) test ./...
+	cd zkotel && $(GO) test ./...
 
 ## test-bench: the comparisons themselves, with next to no load.
 test-bench:
@@ -91,7 +96,13 @@ planted: deps
 planted-table: deps
 	$(GO) run ./internal/plant/hunt -docs docs/planted-bugs.md
 
-## fuzz: every fuzz target for FUZZTIME each (a duration, or a count such as 20000x).
+## screenshots: the page after an hour of a fleet, which takes none, as pictures for
+## the README; needs Debian's chromium.
+screenshots: deps
+	cd test && $(GO) test -count=1 ./ui -run 'TestScreenshots$$' -screenshots=$(CURDIR)/docs/screenshots
+
+## fuzz: every fuzz target for FUZZTIME each (a duration, or a count such as 20000x),
+## one on each processor at a time.
 fuzz:
 	@scripts/fuzz $(FUZZTIME)
 
@@ -113,5 +124,9 @@ simulate-more:
 	$(GO) test $(SIMULATE) -seeds=$(SEEDS) -from=0 -record=$(CURDIR)/docs/simulation-totals.tsv
 	$(GO) test ./internal/sim -run 'TestRecorded$$' -count=1 -v
 
+## packages: deb and rpm of the command for amd64 and arm64, into dist/.
+packages:
+	packaging/build dist
+
 clean:
-	rm -rf bin
+	rm -rf bin dist

@@ -40,10 +40,13 @@ type Client struct {
 	core     *queue.Core
 	attempts map[queue.ID]*attempt
 	holds    map[queue.ID]*possession
+	began    uint64              // how many attempts there were
 	locals   map[localKey]*local // the Local locks that are wanted or held
 	again    []*local            // those that have neither claim nor hold any more
 	asking   map[uint64]*call    // what the core has not answered
 	calls    uint64              // how many there were
+	session  int64               // the last one
+	sessions int                 // how many there were
 	timer    *time.Timer
 	timerAt  time.Duration // when the timer goes off, if armed
 	armed    bool
@@ -233,10 +236,11 @@ func (c *Client) ownerData(o Owner) ([]byte, error) {
 }
 
 // begin makes a claim.
-func (c *Client) begin(l *Lock, try bool, since time.Time, data []byte) *attempt {
-	a := &attempt{lock: l, try: try, data: data, since: since, settled: make(chan struct{}), place: "no server answered yet"}
+func (c *Client) begin(ctx context.Context, l *Lock, try bool, since time.Time, data []byte) *attempt {
+	a := &attempt{ctx: ctx, lock: l, try: try, data: data, since: since, settled: make(chan struct{}), place: "no server answered yet"}
 	c.step(func(core *queue.Core, now time.Duration) {
-		a.begun = now
+		c.began++
+		a.number, a.begun = c.began, now
 		if l.turns > 1 {
 			c.joinLocal(core, now, a)
 		} else {
@@ -248,7 +252,7 @@ func (c *Client) begin(l *Lock, try bool, since time.Time, data []byte) *attempt
 
 // abandon gives up a claim whose context is done, even if it was granted just
 // now, and returns what is known of its place in the queue.
-func (c *Client) abandon(a *attempt) (place string) {
+func (c *Client) abandon(a *attempt, why error) (place string) {
 	c.step(func(core *queue.Core, now time.Duration) {
 		place = a.place
 		if h := a.hold; h != nil && h.err == nil {
@@ -256,14 +260,17 @@ func (c *Client) abandon(a *attempt) (place string) {
 			c.giveUp(core, now, h, false)
 			return
 		}
-		if a.local != nil {
-			if a.hold == nil && a.err == nil {
+		if a.hold == nil && a.err == nil {
+			c.tellFailed(a, why)
+			if a.local != nil {
 				c.leaveLocal(core, now, a)
+				return
 			}
-			return
+			delete(c.attempts, a.id)
 		}
-		delete(c.attempts, a.id)
-		core.Cancel(now, a.id)
+		if a.local == nil {
+			core.Cancel(now, a.id)
+		}
 	})
 	return place
 }

@@ -17,6 +17,12 @@ var (
 	ErrLocked = errors.New("zklock: the lock is held by another")
 	// ErrLost: the hold ended without a Release. Stop what the lock guards.
 	ErrLost = errors.New("zklock: the hold is lost")
+	// ErrDeleted is why a hold was lost: somebody deleted its znode. It stands beside
+	// ErrLost in an Error.
+	ErrDeleted = queue.ErrGone
+	// ErrNoQuorum is why a hold was lost, beside ErrLost, or is in jeopardy: no quorum
+	// of the servers answered in time.
+	ErrNoQuorum = queue.ErrDeadline
 	// ErrReleased: the hold ended by Release.
 	ErrReleased = errors.New("zklock: the hold was released")
 	// ErrClosed: the client is closed.

@@ -124,7 +124,7 @@ func (h *Hold) look(f func(core *queue.Core, now time.Duration)) {
 	c.step(func(core *queue.Core, now time.Duration) {
 		if !plant.Is(plant.NoLook) {
 			core.Tick(now)
-			c.apply(core)
+			c.apply(core, now)
 		}
 		f(core, now)
 	})

@@ -3,6 +3,7 @@ package zklock
 import (
 	"fmt"
 	"path"
+	"time"
 
 	"github.com/zklock/zklock/internal/queue"
 )
@@ -34,6 +35,46 @@ func (c *Client) runHooks() {
 	}
 }
 
+// tell queues a call of a hook about a hold, if there is one. The mutex is held.
+func (c *Client) tell(f func(Event), p *possession, err error) {
+	if f != nil {
+		c.hook(f, p.event(err))
+	}
+}
+
+// tellFailed tells that an acquire failed, if anybody wants to know. The mutex is
+// held.
+func (c *Client) tellFailed(a *attempt, err error) {
+	if f := c.opts.OnFail; f != nil {
+		c.hook(f, a.event(err))
+	}
+}
+
+// event tells of an acquire.
+func (a *attempt) event(err error) Event {
+	return Event{
+		Path: a.lock.path, Mode: a.lock.mode(), Attempt: a.number, Duration: now() - a.begun,
+		Time: time.Now(), Err: err, Context: a.ctx,
+	}
+}
+
+// event tells of a hold.
+func (p *possession) event(err error) Event {
+	at := now()
+	return Event{
+		Path: p.lock.path, Mode: p.lock.mode(), Attempt: p.number, Token: p.token, Duration: at - p.begun,
+		Held: at - p.granted, Time: time.Now(), Err: err, Context: p.ctx,
+	}
+}
+
+// mode is how the lock, or the first of several, is taken.
+func (l *Lock) mode() Mode {
+	if len(l.parts) == 0 {
+		return ""
+	}
+	return l.parts[0].mode
+}
+
 // waits takes note of a claim's place in the queue.
 func (c *Client) waits(a *attempt, s queue.Signal) {
 	owner, text := parseOwner(s.Data)
@@ -41,12 +82,11 @@ func (c *Client) waits(a *attempt, s queue.Signal) {
 	if !entry {
 		of = a.lock.partWith(s.Blocker)
 	}
-	e := Event{
-		Path: a.lock.path, Ahead: s.Ahead, Duration: now() - a.begun,
-		Blocker: Entry{
-			Path: of.path, Node: s.Blocker, Name: path.Base(s.Blocker), Mode: of.modeOf(s.Blocker),
-			Owner: owner, Data: text, Revoked: queue.Asked(s.Data),
-		},
+	e := a.event(nil)
+	e.Ahead = s.Ahead
+	e.Blocker = Entry{
+		Path: of.path, Node: s.Blocker, Name: path.Base(s.Blocker), Mode: of.modeOf(s.Blocker),
+		Owner: owner, Data: text, Revoked: queue.Asked(s.Data),
 	}
 	which := ""
 	if a.lock.all {

@@ -35,12 +35,41 @@ func (l *Lock) Inspect(ctx context.Context) ([]Entry, error) {
 // of the known ones if it is not one's own. A semaphore is a lock that has a znode
 // named leases; if nobody wrote how many permits it has, all that exist count as held.
 func (c *Client) Inspect(ctx context.Context, name string) ([]Entry, error) {
+	return c.Reinspect(ctx, name, nil)
+}
+
+// Reinspect is [Client.Inspect] for one who has looked before: znodes that before
+// has entries of are listed and not read again, so that following a lock costs a
+// read or two and one for each entry that came. What changed inside of a znode,
+// such as Revoked, is then not seen: leave those out of before that are to be read.
+func (c *Client) Reinspect(ctx context.Context, name string, before []Entry) ([]Entry, error) {
 	q := c.queueLock(name, queue.Exclusive, false)
-	found, err := c.recognize(ctx, q)
+	found, err := c.recognize(ctx, q, knowledge(before))
 	if err != nil {
 		return nil, &Error{Op: "inspect", Path: q.path, Err: public(err)}
 	}
 	return entriesOf(found), nil
+}
+
+// known are entries that were read before, by their znodes.
+type known map[string]Entry
+
+func knowledge(before []Entry) known {
+	k := make(known, len(before))
+	for _, e := range before {
+		if !e.Since.IsZero() { // else it could not be read
+			k[e.Node] = e
+		}
+	}
+	return k
+}
+
+// recall is what with would say of an entry whose znode was read before.
+func (k known) recall(e Entry) (finding, bool) {
+	old, ok := k[e.Node]
+	e.Token, e.Session, e.Since = old.Token, old.Session, old.Since
+	e.Owner, e.Data, e.Revoked = old.Owner, old.Data, old.Revoked
+	return finding{Entry: e}, ok
 }
 
 func entriesOf(found []finding) []Entry {
@@ -52,39 +81,37 @@ func entriesOf(found []finding) []Entry {
 }
 
 // recognize finds out what kind of lock q's path has, and its entries.
-func (c *Client) recognize(ctx context.Context, q *Lock) ([]finding, error) {
+func (c *Client) recognize(ctx context.Context, q *Lock, k known) ([]finding, error) {
 	if q.err != nil {
 		return nil, q.err
 	}
 	p := q.parts[0]
 	apart := p.member.Names.Only // its queue is in the parent
-	results, err := c.ask(ctx, zk.GetOp(p.path, false), zk.ChildrenOp(p.path, false))
+	results, err := c.ask(ctx, zk.ChildrenOp(p.path, false))
+	if err == nil {
+		err = missing(results[0].Err)
+	}
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range results {
-		if err := missing(r.Err); err != nil {
-			return nil, err
-		}
-	}
-	children := results[1].Children
+	children := results[0].Children
 	var found []finding
 	switch {
 	case results[0].Stat.EphemeralOwner != 0:
-		found, err = c.findNode(ctx, p)
+		found, err = c.findNode(ctx, p, k)
 	case slices.Contains(children, path.Base(leasesOf(""))):
-		found, err = c.findSemaphore(ctx, p.path, 0)
+		found, err = c.findSemaphore(ctx, p.path, 0, k)
 	}
 	if err != nil {
 		return nil, err
 	}
 	var queued []finding
 	if apart {
-		queued, err = c.findQueue(ctx, p)
+		queued, err = c.findQueue(ctx, p, k)
 	} else {
 		queued, err = c.read(ctx, arrange(p, slices.DeleteFunc(children, func(child string) bool {
 			return child == path.Base(gateOf("")) || child == path.Base(leasesOf(""))
-		})))
+		})), k)
 	}
 	return append(found, queued...), err
 }
@@ -100,11 +127,11 @@ func (l *Lock) find(ctx context.Context) ([]finding, error) {
 		var err error
 		switch {
 		case p.node:
-			found, err = l.client.findNode(ctx, p)
+			found, err = l.client.findNode(ctx, p, nil)
 		case p.mode == Permit:
-			found, err = l.client.findSemaphore(ctx, p.path, p.semaphore.Of)
+			found, err = l.client.findSemaphore(ctx, p.path, p.semaphore.Of, nil)
 		default:
-			found, err = l.client.findQueue(ctx, p)
+			found, err = l.client.findQueue(ctx, p, nil)
 		}
 		if err != nil {
 			return nil, err
@@ -115,9 +142,9 @@ func (l *Lock) find(ctx context.Context) ([]finding, error) {
 }
 
 // findNode returns the one entry of a node lock.
-func (c *Client) findNode(ctx context.Context, p part) ([]finding, error) {
+func (c *Client) findNode(ctx context.Context, p part, k known) ([]finding, error) {
 	e := Entry{Path: p.path, Node: p.path, Name: path.Base(p.path), Mode: Exclusive, Holder: true}
-	found, err := c.read(ctx, []Entry{e})
+	found, err := c.read(ctx, []Entry{e}, k)
 	for i := range found {
 		if found[i].unread != nil {
 			return nil, found[i].unread
@@ -130,12 +157,12 @@ func (c *Client) findNode(ctx context.Context, p part) ([]finding, error) {
 }
 
 // findQueue returns the entries of a queue.
-func (c *Client) findQueue(ctx context.Context, p part) ([]finding, error) {
+func (c *Client) findQueue(ctx context.Context, p part, k known) ([]finding, error) {
 	children, err := c.children(ctx, p.member.Path)
 	if err != nil {
 		return nil, err
 	}
-	return c.read(ctx, arrange(p, children))
+	return c.read(ctx, arrange(p, children), k)
 }
 
 // arrange puts children in the order of Inspect.
@@ -196,18 +223,27 @@ func missing(err error) error {
 const readAtOnce = 256
 
 // read adds what the entries' znodes say. One that left meanwhile is left out.
-func (c *Client) read(ctx context.Context, entries []Entry) ([]finding, error) {
+func (c *Client) read(ctx context.Context, entries []Entry, k known) ([]finding, error) {
 	var found []finding
 	for some := range slices.Chunk(entries, readAtOnce) {
-		reads := make([]zk.Op, len(some))
-		for i, e := range some {
-			reads[i] = zk.GetOp(e.Node, false)
+		reads := make([]zk.Op, 0, len(some))
+		for _, e := range some {
+			if _, ok := k[e.Node]; !ok {
+				reads = append(reads, zk.GetOp(e.Node, false))
+			}
 		}
 		results, err := c.ask(ctx, reads...)
 		if err != nil {
 			return nil, err
 		}
-		for i, res := range results {
+		next := 0 // of results
+		for i := range some {
+			if f, ok := k.recall(some[i]); ok {
+				found = append(found, f.beside(found))
+				continue
+			}
+			res := results[next]
+			next++
 			switch {
 			case errors.Is(res.Err, zk.ErrNoNode):
 			case errors.Is(res.Err, zk.ErrNoAuth): // which says nothing of the others

@@ -1,7 +1,9 @@
 package zklock_test
 
 import (
+	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -166,6 +168,54 @@ func TestWaitEventsNameTheLock(t *testing.T) {
 			release(t, h)
 			release(t, <-w)
 			time.Sleep(time.Second)
+		}
+	})
+}
+
+// TestReinspect reads of a lock that was looked at before only who came since.
+func TestReinspect(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		c, looking := dial(t, srv), srv.Route(t)
+		var reads atomic.Int64
+		looking.DelayFunc(func(f zktest.Frame) time.Duration {
+			if f.Direction == zktest.ToServer && f.Op == "getData" {
+				reads.Add(1)
+			}
+			return 0
+		})
+		watcher := zklock.New(looking.Dial(t), nil)
+		defer watcher.Close()
+		rw := c.RWMutex("known")
+		var holds []*zklock.Hold
+		for range 3 {
+			holds = append(holds, acquire(t, rw.Reader()))
+		}
+		before, err := watcher.Inspect(t.Context(), "known")
+		if err != nil || len(before) != 3 || reads.Load() != 3 {
+			t.Fatalf("%+v, %v, after %d reads", before, err, reads.Load())
+		}
+		holds = append(holds, acquire(t, rw.Reader()))
+		if err := holds[0].Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		reads.Store(0)
+		after, err := watcher.Reinspect(t.Context(), "known", before)
+		if err != nil || len(after) != 3 || reads.Load() != 1 {
+			t.Fatalf("%+v, %v, after %d reads", after, err, reads.Load())
+		}
+		whole, err := watcher.Inspect(t.Context(), "known")
+		if err != nil || !reflect.DeepEqual(after, whole) {
+			t.Errorf("what was known and what is read differ: %+v, %+v, %v", after, whole, err)
+		}
+		// What could not be read is no knowledge.
+		after[0].Since, after[0].Session = time.Time{}, 0
+		if after, err = watcher.Reinspect(t.Context(), "known", after); err != nil || !reflect.DeepEqual(after, whole) {
+			t.Errorf("what was not readable stays so: %+v, %v", after, err)
+		}
+		for _, h := range holds[1:] {
+			if err := h.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
 		}
 	})
 }

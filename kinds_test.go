@@ -26,14 +26,24 @@ func tidy(t *testing.T, f func(t *testing.T, srv *zktest.Server)) {
 	})
 }
 
-// onlyParents fails if any znode is left that a claim made.
+// onlyParents fails if any znode is left that a claim made, once what goes on in
+// the background is over.
 func onlyParents(t *testing.T, srv *zktest.Server) {
 	t.Helper()
-	time.Sleep(timeout) // on the bubble's clock: what goes on in the background is over
+	time.Sleep(timeout) // on the bubble's clock
+	onlyParentsNow(t, srv)
+}
+
+// onlyParentsNow is onlyParents at this moment.
+func onlyParentsNow(t *testing.T, srv *zktest.Server) {
+	t.Helper()
 	op := srv.Dial(t)
 	var walk func(dir string)
 	walk = func(dir string) {
 		children, _, err := op.Children(t.Context(), dir)
+		if errors.Is(err, zk.ErrNoNode) {
+			return // a parent that the server has collected
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,6 +53,9 @@ func onlyParents(t *testing.T, srv *zktest.Server) {
 				continue
 			}
 			_, stat, err := op.Get(t.Context(), at)
+			if errors.Is(err, zk.ErrNoNode) {
+				continue
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -55,6 +68,9 @@ func onlyParents(t *testing.T, srv *zktest.Server) {
 		}
 	}
 	walk("/")
+	if err := op.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
 // dialWith is dial with options of the test's own.

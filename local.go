@@ -90,6 +90,7 @@ func (c *Client) joinLocal(core *queue.Core, now time.Duration, a *attempt) {
 	case a.try:
 		a.err = ErrLocked
 		c.closeLater(a.settled)
+		c.tellFailed(a, a.err)
 	default:
 		g.waiting = append(g.waiting, a)
 		a.place = fmt.Sprintf("number %d of this client's in line", len(g.waiting))
@@ -131,7 +132,8 @@ func (c *Client) pass(core *queue.Core, now time.Duration, p *possession) bool {
 	}
 	a := g.pop()
 	next := &possession{
-		client: c, lock: a.lock, id: p.id, token: p.token, session: p.session, begun: a.begun, since: a.since,
+		client: c, lock: a.lock, id: p.id, token: p.token, session: p.session,
+		number: a.number, ctx: a.ctx, begun: a.begun, granted: now, since: a.since,
 		nodes: p.nodes, tokens: p.tokens, gone: make(chan struct{}), local: g,
 	}
 	a.hold = next.view(a.lock)
@@ -170,6 +172,6 @@ func (c *Client) lead(core *queue.Core, now time.Duration) {
 			c.again = nil
 			core.Flush(now)
 		}
-		c.apply(core)
+		c.apply(core, now)
 	}
 }

@@ -101,7 +101,9 @@ func (l *Lock) TryAcquire(ctx context.Context) (*Hold, error) { return l.acquire
 
 // attempt is an Acquire under way. Its fields are guarded by the client's mutex.
 type attempt struct {
-	id      queue.ID
+	id      queue.ID        // of its claim; a Local lock's has none until it leads
+	number  uint64          // among the client's attempts
+	ctx     context.Context // of the acquire, for the hooks alone
 	lock    *Lock
 	try     bool
 	data    []byte    // what goes into its znodes
@@ -137,12 +139,12 @@ func (l *Lock) acquire(ctx context.Context, try bool) (*Hold, error) {
 	if err != nil {
 		return nil, fail(err)
 	}
-	a := l.client.begin(l, try, owner.Since, data)
+	a := l.client.begin(ctx, l, try, owner.Since, data)
 	select {
 	case <-a.settled:
 	case <-ctx.Done():
-		place := l.client.abandon(a)
-		return nil, fail(fmt.Errorf("%w (%s)", contextError(ctx), place))
+		why := contextError(ctx)
+		return nil, fail(fmt.Errorf("%w (%s)", why, l.client.abandon(a, why)))
 	}
 	if a.err != nil {
 		return nil, fail(a.err)

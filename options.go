@@ -66,7 +66,8 @@ type Options struct {
 	// kazoo and mixed layouts imply it.
 	PersistentParents bool
 	// ClockDrift is the largest difference between the rates of this machine's
-	// clock and the servers', as a fraction. Zero means 0.01, 1 %.
+	// clock and the servers', as a fraction. Zero means 0.01, 1 %. Beyond 0.25
+	// heartbeats come too late to prolong a hold.
 	ClockDrift float64
 	// SyncHeartbeat makes most heartbeats sync requests, for fleets so large that a
 	// quorum write from each client every eighth of its session's timeout is too
@@ -93,6 +94,7 @@ type Options struct {
 	// releasing it while others are left is not told.
 	OnWait     func(Event) // a claim has a place in the queue: Ahead, Blocker
 	OnAcquire  func(Event) // a hold began: Token, Duration of the wait
+	OnFail     func(Event) // an acquire that had begun failed: Err
 	OnRelease  func(Event) // a released hold's znode is gone, or can't be deleted: Err
 	OnLost     func(Event) // a hold was lost: Err
 	OnJeopardy func(Event) // a hold's heartbeat is overdue (Err set), or was answered again (nil)
@@ -101,11 +103,18 @@ type Options struct {
 // An Event is what hooks are told.
 type Event struct {
 	Path     string        // of the lock
-	Token    int64         // of the hold; 0 for OnWait, and where there is none in common
+	Mode     Mode          // how it is held or wanted; of an All, how the first of its locks is
+	Attempt  uint64        // of which acquire: a number that all its events, and its hold's, have in this client
+	Token    int64         // of the hold; 0 for OnWait and OnFail, and where there is none in common
 	Ahead    int           // OnWait: how many entries are ahead in the queue
 	Blocker  Entry         // OnWait: whom the claim waits for; without Holder, Token, Session and Since
 	Duration time.Duration // since the acquire began
+	Held     time.Duration // since the hold began; 0 where there is none yet
+	Time     time.Time     // when it happened, by this machine's clock: a hook may hear of it later
 	Err      error
+	// Context is the one that the acquire was called with. Tracers find the span in
+	// it that the acquire belongs to; it may be done by now.
+	Context context.Context
 }
 
 func (o *Options) check() error {

@@ -37,6 +37,11 @@ type Owner struct {
 	// a new one, and the hold's token is still the writer's. Else 0, whatever
 	// Options.Owner says.
 	Token int64 `json:"token,omitempty"`
+	// Within is the session, as 0x and hexadecimal digits, that has the locks under
+	// which this process was started and that are kept until it ends: what a command
+	// inside a command waits for, the outer one waits for as well. zklock run sets
+	// it. Empty means none.
+	Within string `json:"within,omitempty"`
 }
 
 // String returns host:pid, or what there is of it.
@@ -103,6 +108,7 @@ func (f ownerForm) at(since time.Time) []byte {
 func parseOwner(data []byte) (Owner, string) {
 	if o, ok := ours(data); ok {
 		o.Host, o.User, o.Command, o.Version = printable(o.Host), printable(o.User), printable(o.Command), printable(o.Version)
+		o.Within = printable(o.Within)
 		return o, ""
 	}
 	return Owner{}, printable(string(data[:min(len(data), maxOwner)]))

@@ -11,7 +11,7 @@ import (
 
 // findSemaphore returns the entries of the semaphore at path, which has n
 // permits; 0 means as many as are written beside the permits.
-func (c *Client) findSemaphore(ctx context.Context, at string, n int) ([]finding, error) {
+func (c *Client) findSemaphore(ctx context.Context, at string, n int, k known) ([]finding, error) {
 	// The gate first: who passed it in between is shown twice rather than not at all.
 	results, err := c.ask(ctx, zk.ChildrenOp(gateOf(at), false), zk.ChildrenOp(leasesOf(at), false), zk.GetOp(leasesOf(at), false))
 	if err != nil {
@@ -27,7 +27,7 @@ func (c *Client) findSemaphore(ctx context.Context, at string, n int) ([]finding
 	}
 	permits, strays := sortPermits(at, leasesOf(at), results[1].Children)
 	waiters, other := sortPermits(at, gateOf(at), results[0].Children)
-	found, err := c.read(ctx, append(append(append(permits, waiters...), strays...), other...))
+	found, err := c.read(ctx, append(append(append(permits, waiters...), strays...), other...), k)
 	if err != nil {
 		return nil, err
 	}

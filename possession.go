@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -16,7 +17,10 @@ type possession struct {
 	id      queue.ID
 	token   int64
 	session int64
-	begun   time.Duration
+	number  uint64          // of the attempt, for the hooks alone
+	ctx     context.Context // of the acquire, for the hooks alone
+	begun   time.Duration   // when the acquire was
+	granted time.Duration
 	since   time.Time     // when its acquire began, as its znodes say
 	local   *local        // of a Local lock
 	gone    chan struct{} // closed when the release is known to have been carried out, or failed
@@ -127,15 +131,4 @@ func (c *Client) lose(p *possession, why error) {
 	}
 	c.tell(c.opts.OnLost, p, err)
 	c.warn("lock lost", "lock", p.lock.path, "token", p.token, "error", why)
-}
-
-// tell queues a call of a hook, if there is one. The mutex is held.
-func (c *Client) tell(f func(Event), p *possession, err error) {
-	if f != nil {
-		c.hook(f, p.event(err))
-	}
-}
-
-func (p *possession) event(err error) Event {
-	return Event{Path: p.lock.path, Token: p.token, Duration: now() - p.begun, Err: err}
 }

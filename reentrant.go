@@ -51,7 +51,7 @@ func (l *Lock) enter(ctx context.Context, try bool) (h *Hold, err error) {
 	c := l.client
 	c.step(func(core *queue.Core, now time.Duration) {
 		core.Tick(now)
-		c.apply(core)
+		c.apply(core, now)
 		h, err = l.under(c.carriedBy(ctx), try)
 	})
 	return h, err

@@ -43,7 +43,7 @@ func (c *Client) step(input func(core *queue.Core, now time.Duration)) {
 	c.mu.Lock()
 	at := now()
 	input(c.core, at)
-	c.apply(c.core)
+	c.apply(c.core, at)
 	if len(c.again) > 0 {
 		c.lead(c.core, at)
 	}
@@ -94,11 +94,11 @@ func (c *Client) flushSoon() {
 	}()
 }
 
-// apply takes the core's output. The mutex is held.
-func (c *Client) apply(core *queue.Core) {
+// apply takes the core's output of this moment. The mutex is held.
+func (c *Client) apply(core *queue.Core, at time.Duration) {
 	c.outbox, c.told = core.TakeInto(c.outbox, c.told)
 	for i := range c.told {
-		c.signal(c.told[i])
+		c.signal(c.told[i], at)
 	}
 	clear(c.told)
 	if c.told = c.told[:0]; cap(c.told) > maxKept {
@@ -171,22 +171,29 @@ func (c *Client) onState(s zk.StateChange) {
 	default:
 		return
 	}
-	c.step(func(core *queue.Core, now time.Duration) { core.Session(now, change) })
+	c.step(func(core *queue.Core, now time.Duration) {
+		if change.State == queue.Connected && change.Session != c.session {
+			c.session = change.Session
+			c.sessions++
+		}
+		core.Session(now, change)
+	})
 }
 
 // errUnconfirmed is why a release was not confirmed when the client was closed.
 var errUnconfirmed = fmt.Errorf("%w: %w", ErrClosed, zk.ErrNotConfirmed)
 
 // signal turns a signal of the core's into what callers see. The mutex is held.
-func (c *Client) signal(s queue.Signal) {
+func (c *Client) signal(s queue.Signal, at time.Duration) {
 	switch s.Kind {
 	case queue.Granted:
-		c.granted(s)
+		c.granted(s, at)
 	case queue.Failed:
 		if a := c.attempts[s.ID]; a != nil {
 			delete(c.attempts, s.ID)
 			a.err = public(s.Err)
 			c.closeLater(a.settled)
+			c.tellFailed(a, a.err)
 			if a.local != nil {
 				c.vacated(a.local)
 			}
@@ -222,14 +229,15 @@ func (c *Client) signal(s queue.Signal) {
 	}
 }
 
-func (c *Client) granted(s queue.Signal) {
+func (c *Client) granted(s queue.Signal, at time.Duration) {
 	a := c.attempts[s.ID]
 	if a == nil {
 		return
 	}
 	delete(c.attempts, s.ID)
 	p := &possession{
-		client: c, lock: a.lock, id: s.ID, token: s.Token, session: s.Session, begun: a.begun, since: a.since,
+		client: c, lock: a.lock, id: s.ID, token: s.Token, session: s.Session,
+		number: a.number, ctx: a.ctx, begun: a.begun, granted: at, since: a.since,
 		nodes: s.Nodes, tokens: s.Tokens, gone: make(chan struct{}),
 	}
 	if a.lock.apart() {

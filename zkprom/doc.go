@@ -1,4 +1,16 @@
-// Package zkprom exports what a zkserver.Server counts to Prometheus.
+// Package zkprom exports to Prometheus what a zkserver.Server counts, and what
+// becomes of the locks of a zklock.Client.
+//
+// # Locks
+//
+// [Locks] counts a program's own locks by the client's hooks: how long acquires
+// waited and holds lasted, how many were ahead, how acquires ended and why holds
+// were lost; what is held and waited for at the moment; and how the session does,
+// the age of its last heartbeat above all. All names begin with zklock_lock_ or
+// zklock_client_. Hooks have a goroutine of their own: no acquire waits for the
+// metrics.
+//
+// # The server
 //
 // Where Apache ZooKeeper's own PrometheusMetricsProvider has a metric, it has
 // its name, type and unit here, so that dashboards and alerts for ZooKeeper go

@@ -1,6 +1,10 @@
 package zkserver
 
-import "github.com/zklock/zklock/internal/plant"
+import (
+	"time"
+
+	"github.com/zklock/zklock/internal/plant"
+)
 
 // batch is what the loop applied between two syncs, on its way out. There are
 // two: one is filled while the other one is synced.
@@ -13,6 +17,10 @@ type batch struct {
 	index   uint64    // of its last record in the log, 0 without any
 	size    int       // of its requests, answers, events and records, in bytes
 }
+
+// slowSync is how long a sync takes at the least that is worth a syncer's waking:
+// twice, with a processor that sleeps.
+const slowSync = 200 * time.Microsecond
 
 // output is what a batch has for one connection.
 type output struct {
@@ -49,9 +57,12 @@ func (s *Server) commit(wait bool) {
 			s.deliver()
 		case wait || !l.crowded || s.opts.NoSync:
 			// Nobody has anything to do for the loop meanwhile, or so it was
-			// the last time: to wake the syncer would only cost time.
-			s.landed(s.sync())
-			l.crowded = s.hasReady()
+			// the last time, or it is over soon: to wake the syncer would only
+			// cost time.
+			r := s.sync()
+			crowded := r.took >= slowSync && s.glance()
+			s.landed(r)
+			l.crowded = crowded
 		default:
 			s.startSync()
 		}
@@ -75,6 +86,7 @@ func (s *Server) land() {
 	l := &s.loop
 	if l.syncing && l.filling.size > roundBytes {
 		s.landed(<-s.synced)
+		s.glance() // a ping that came meanwhile is older than what is due now
 		return
 	}
 	select {
@@ -97,6 +109,7 @@ func (s *Server) landed(r landing) {
 	if l.crowded = len(l.filling.conns) > 0; l.crowded {
 		l.overlaps++
 	}
+	l.crowded = l.crowded && r.took >= slowSync
 	// What was appended before the sync began went along with it.
 	more := l.filling.index > r.index
 	if more {

@@ -19,7 +19,7 @@ import (
 )
 
 var (
-	crashCycles = flag.Int("crash.cycles", 120, "how often the server is killed")
+	crashCycles = flag.Int("crash.cycles", 200, "how often the server is killed")
 	crashSeed   = flag.Uint64("crash.seed", 1, "seed of changes, moments and losses")
 )
 

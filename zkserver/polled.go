@@ -93,6 +93,9 @@ func (s *Server) acceptHanded(c *conn, p *polled) bool {
 // adopt begins to poll a connection that was handed over.
 func (s *Server) adopt(c *conn) {
 	l, p := &s.loop, c.polled
+	if c.gone {
+		return // it was cut meanwhile, and released
+	}
 	if n := len(l.free); n > 0 {
 		p.slot = l.free[n-1]
 		l.free = l.free[:n-1]
@@ -138,6 +141,9 @@ func (s *Server) fill(c *conn) {
 		in = s.receive(c)
 	}
 	taken := s.take(c, in)
+	if taken == 0 && len(p.partial) > 0 {
+		return // in is partial: a large request that comes in crumbs is not moved for each
+	}
 	if p.partial = append(p.partial[:0], in[taken:]...); len(p.partial) == 0 {
 		p.partial = nil // most requests come whole
 	}
@@ -354,6 +360,14 @@ func (s *Server) sleepPolling() {
 	p.wait(ms, s.socketEvent)
 	p.sleep(false)
 	s.tookWake() // what it is about is looked at next
+}
+
+// glance reports whether anything came for the loop to do since it last looked.
+func (s *Server) glance() bool {
+	if s.loop.polls > 0 {
+		s.poll.Load().wait(0, s.socketEvent)
+	}
+	return len(s.loop.again) > 0 || s.hasReady()
 }
 
 // tookWake reports whether the loop was to be woken.

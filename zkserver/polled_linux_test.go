@@ -2,12 +2,14 @@ package zkserver
 
 import (
 	"encoding/binary"
+	"fmt"
 	"io"
 	"net"
 	"runtime"
 	"testing"
 	"time"
 
+	"github.com/zklock/zklock/internal/wal/memfs"
 	"github.com/zklock/zklock/internal/wire"
 )
 
@@ -210,5 +212,40 @@ func TestSessionOfASilentPolledClientEnds(t *testing.T) {
 	c.wantClosed()
 	if took := time.Since(began); took < 300*time.Millisecond {
 		t.Errorf("the session ended after %v, want no less than 300ms", took)
+	}
+}
+
+// TestSlowDiskHoldsNobodyUp has sessions with sockets write to a slow disk: what
+// comes in during a sync is applied while the next one is under way.
+func TestSlowDiskHoldsNobodyUp(t *testing.T) {
+	mem, fs := onMemory(t, 62)
+	s, addr := serveTCP(t, func(o *Options) { o.DataDir, o.FS = mem.DataDir, mem.FS })
+	fs.SetFault(func(op memfs.Op) memfs.Fault {
+		if op.Kind == memfs.OpSync {
+			time.Sleep(5 * slowSync) // such is the disk
+		}
+		return memfs.Fault{}
+	})
+	done := make(chan error)
+	const crowd, writes = 8, 50
+	for i := range crowd {
+		c := dialTCP(t, addr)
+		go func() { // ends with its writes, or the connection
+			var err error
+			for n := 0; n < writes && err == nil; n++ {
+				err = c.attempt(fmt.Sprintf("/c%d-%d", i, n))
+			}
+			done <- err
+		}()
+	}
+	for range crowd {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	overlaps := 0
+	s.ask(func() { overlaps = s.loop.overlaps })
+	if overlaps == 0 {
+		t.Errorf("of %d writes none was applied during a sync", crowd*writes)
 	}
 }

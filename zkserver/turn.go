@@ -47,8 +47,11 @@ func (c *conn) deliver() {
 // before more of its requests are applied.
 func (c *conn) laden() bool { return len(c.staged.frames)+len(c.held.frames) >= parkBytes }
 
-// stuck reports whether c has to wait for its answers to leave.
-func (c *conn) stuck() bool { return c.laden() || c.polled != nil && c.polled.choked }
+// stuck reports whether c has to wait for its answers to leave. Those that have
+// left since hold nothing up, and nobody would come back to it for their sake.
+func (c *conn) stuck() bool {
+	return (c.touched || c.aboard) && (c.laden() || c.polled != nil && c.polled.choked)
+}
 
 // outlook reports whether c has more input to be taken now, or has come to
 // its end. If neither, whoever changes that will enqueue c: the reader with
@@ -56,6 +59,11 @@ func (c *conn) stuck() bool { return c.laden() || c.polled != nil && c.polled.ch
 func (c *conn) outlook() (more, end bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if p := c.polled; p != nil && (c.cut || c.ended) {
+		// What stands in its socket is void: to read up to its end, past any
+		// bound, would only keep the connection.
+		p.readable, c.readDone = false, true
+	}
 	left := c.leftOver()
 	if !left || c.ended {
 		return false, c.readDone

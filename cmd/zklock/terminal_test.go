@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"regexp"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -50,8 +51,8 @@ func (s *screen) rest() string {
 }
 
 // terminal runs an interactive shell on a terminal and follows a dialogue: a
-// file whose lines are "> text" to type (with ^C and ^Z for themselves, and
-// ^D), and "< regexp" to wait for.
+// file whose lines are "> text" to type (with ^C, ^Z and ^D for themselves, and ^I
+// within a text), and "< regexp" to wait for.
 //
 //	terminal DIALOGUE
 func terminal(ts *testscript.TestScript, neg bool, args []string) {
@@ -115,7 +116,7 @@ func talk(ts *testscript.TestScript, tty *os.File, out *screen, dialogue string,
 		case text[:2] == "> ":
 			key, ok := keys[text[2:]]
 			if !ok {
-				key = text[2:] + "\n"
+				key = strings.ReplaceAll(text[2:], "^I", "\t") + "\n"
 			}
 			_, err := tty.WriteString(key)
 			ts.Check(err)

@@ -75,8 +75,9 @@ func (d *Deadline) Handshake(sent, timeout time.Duration, drift float64, fresh b
 		d.timeout = t
 		// Half a tick is at most a quarter of the smallest session timeout that a
 		// server negotiates; the tick itself is not told to clients. The rest is
-		// for clocks that differ and for a leader that is late with its pings.
-		d.gap = timeout/4 + timeout/32
+		// for clocks that differ and for a leader that is late with its pings; where
+		// clocks may differ by more than is left of it, the gap is wider.
+		d.gap = max(timeout/4+timeout/32, time.Duration(float64(timeout/4)/(1-drift))+timeout/64)
 		if plant.Is(plant.NoGap) {
 			d.gap = 0
 		}

@@ -68,6 +68,13 @@ func (b *heartbeat) overdue(now, timeout time.Duration) bool {
 	return at != 0 && now >= at
 }
 
+// Heard returns when the servers last answered a heartbeat, or when the session's
+// first connection began if none was answered yet. There is no such time without a
+// session.
+func (c *Core) Heard() (at time.Duration, ok bool) {
+	return c.beat.answeredAt, c.beat.answeredAt != 0
+}
+
 // heartbeat sends one if it is due.
 func (c *Core) heartbeat(now time.Duration) {
 	at := c.beat.nextAt(c.session.Timeout)

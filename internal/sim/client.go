@@ -33,7 +33,8 @@ type client struct {
 	catching bool // a work of the backlog is under way
 
 	sessAlarm, coreAlarm timer
-	telling, writing     bool // planned for later
+	asleep, wakes        time.Duration // when its machine was last suspended, and until when it was to be
+	telling, writing     bool          // planned for later
 	reads                int
 	sessionID            int64 // as the last handshake said
 	session              int64 // as the lock core was told
@@ -164,6 +165,7 @@ func (c *client) resume() {
 		c.clock.lost += w.now - c.slept
 	}
 	c.note("goes on")
+	c.woken()
 	c.catchUp()
 }
 

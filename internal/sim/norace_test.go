@@ -8,4 +8,5 @@ const (
 	defaultSeeds = 30
 	manyRounds   = 2500
 	shrinkRuns   = 200
+	trialEvery   = 1
 )

@@ -8,4 +8,5 @@ const (
 	defaultSeeds = 4
 	manyRounds   = 200
 	shrinkRuns   = 40
+	trialEvery   = 3 // kinds of faults, of which one is tried by itself
 )

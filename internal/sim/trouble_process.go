@@ -105,10 +105,27 @@ func (c *client) suspend(d time.Duration) {
 		l.blocked[dir] = max(l.blocked[dir], w.now+d)
 	}
 	c.pause(d)
+	c.asleep, c.wakes = w.now, w.now+d
 	// The session's timer is left alone if it is early, as its shell believes this
 	// one to be; the lock core's is set again with every step.
 	c.sessAlarm.delay(w, d, false)
 	c.coreAlarm.delay(w, d, true)
+}
+
+// woken sets right the timers of a machine whose sleep was cut short: they are late
+// by as much as it slept.
+func (c *client) woken() {
+	w := c.world
+	left := c.wakes - w.now
+	c.wakes = 0
+	if left <= 0 {
+		return
+	}
+	c.sessAlarm.delay(w, w.now-c.asleep, false)
+	if c.coreAlarm.set {
+		c.coreAlarm.at -= left
+		c.coreAlarm.plan(w, c.coreAlarm.at)
+	}
 }
 
 // slew lets the process's clock run at another rate from now on. What timers it

@@ -12,8 +12,6 @@ import (
 // twist is what a variant makes of an answer.
 func (v Variant) twist(c *client, r queue.Request, s asked, q queue.Reply) queue.Reply {
 	switch v {
-	case DeadlineFromReply:
-		q.Sent = q.Received
 	case BlindRecovery:
 		if s.probe { // the listing that is to prove it absent
 			q.Code, q.Children = queue.OK, nil
@@ -65,8 +63,6 @@ func (v Variant) twist(c *client, r queue.Request, s asked, q queue.Reply) queue
 // twistState is what a variant makes of a state; false: it keeps it to itself.
 func (v Variant) twistState(c *client, s *queue.SessionChange) bool {
 	switch {
-	case v == DeadlineFromReply:
-		s.Sent = c.now
 	// Whatever session there is now is taken for the one of the holds.
 	case v == SwappedSession && s.State == queue.Expired:
 		return false

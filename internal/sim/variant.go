@@ -7,8 +7,6 @@ type Variant int
 // The variants.
 const (
 	Sound Variant = iota
-	// DeadlineFromReply counts the deadline from an answer, not from its request.
-	DeadlineFromReply
 	// FollowerProof takes for a proof what a follower answers by itself.
 	FollowerProof
 	// EagerGrant grants before all that one read brought is known.
@@ -92,7 +90,7 @@ const (
 
 // String names the variant.
 func (v Variant) String() string {
-	names := [...]string{"Sound", "DeadlineFromReply", "FollowerProof", "EagerGrant", "TimerGrant", "BlindRecovery",
+	names := [...]string{"Sound", "FollowerProof", "EagerGrant", "TimerGrant", "BlindRecovery",
 		"ForgottenDelete", "ForgottenCreate", "SequenceToken", "NoDrift", "EarlyAnswer", "StandingClock",
 		"FirstDeletion", "NextInLine", "CancelHandsOver", "AnyEvent", "Adoption", "DeafHeartbeat", "SwappedSession", "LastToken", "DowngradedToken", "GuardedNode",
 		"BargingReader", "UnlistedReader", "UncountedLeases", "OwnUncounted", "Quarrel", "OpenGate", "LeaseByLease", "FirstClear",

@@ -30,8 +30,8 @@ func focus(cfg *Config) {
 	switch v := cfg.Variant; v {
 	case DeafHeartbeat:
 		cfg.Operators = true // who delete znodes
-	case EagerGrant, TimerGrant, Adoption:
-		cfg.Operators = v != Adoption
+	case EagerGrant, TimerGrant, Adoption, StandingClock:
+		cfg.Operators = v == EagerGrant || v == TimerGrant
 		cfg.Locks, cfg.Several = []LockConfig{{Path: "/locks/a", Mutexes: 1}}, 0
 	case NextInLine, CancelHandsOver:
 		cfg.Actors, cfg.Patient = 3, false

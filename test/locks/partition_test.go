@@ -228,8 +228,9 @@ func (s *stage) isolate(t *testing.T, ctx context.Context, i isolation, victim *
 // cable is the network of the clients that are cut off, which can be made to fail
 // without a word to the server's others.
 type cable struct {
-	mu    sync.Mutex
-	conns []net.Conn
+	mu      sync.Mutex
+	conns   []net.Conn
+	refused bool
 }
 
 func (c *cable) dial(ctx context.Context, network, address string) (net.Conn, error) {
@@ -237,9 +238,20 @@ func (c *cable) dial(ctx context.Context, network, address string) (net.Conn, er
 	if err == nil && c != nil {
 		c.mu.Lock()
 		defer c.mu.Unlock()
+		if c.refused {
+			_ = conn.Close()
+			return nil, errCrashed
+		}
 		c.conns = append(c.conns, conn)
 	}
 	return conn, err
+}
+
+// refuse lets nobody connect any more.
+func (c *cable) refuse() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refused = true
 }
 
 // cut ends all connections.
@@ -273,6 +285,12 @@ func (h *holder) begin(t *testing.T, ctx context.Context, i isolation, victim, o
 	opts.DialContext = nil
 	waits := dial(t, ctx, other.Addr(), opts)
 	h.clients = []*zklock.Client{holds, waits}
+	h.take(t, ctx, holds, waits)
+}
+
+// take has one client take the lock and another one wait for it.
+func (h *holder) take(t *testing.T, ctx context.Context, holds, waits *zklock.Client) {
+	t.Helper()
 	var err error
 	if h.hold, err = holds.Mutex(h.path).Acquire(ctx); err != nil {
 		t.Fatal(err)

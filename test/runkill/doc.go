@@ -12,7 +12,8 @@
 // resource counts what it would have taken.
 //
 // A run without flags makes at least one trial of each fault on the embedded
-// server and on Apache ZooKeeper. More are made by
+// server and on Apache ZooKeeper, and cuts the holder's server off from the others of
+// an ensemble, follower and leader. More are made by
 //
 //	go test ./runkill -run 'Test(Embedded|ZooKeeper)$' -trials 500 -parallel-trials 12 -timeout 60m -v
 //

@@ -13,7 +13,7 @@ import (
 )
 
 // operatorWait bounds one of the operator's jobs.
-const operatorWait = 20 * time.Second
+const operatorWait = 2 * time.Minute
 
 // operator is somebody with the right to everything, who reaches the server past
 // the proxies.

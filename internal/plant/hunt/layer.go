@@ -23,7 +23,7 @@ func layers() []layer {
 		{name: "tree", what: "the server's state machine", module: ".", pkg: "internal/tree", budget: 30 * time.Second},
 		{name: "conformance", what: "what clients rely on, of which Apache ZooKeeper passes the same", module: ".", pkg: "internal/zkconform", budget: 30 * time.Second},
 		{name: "property", what: "the lock's core against random ensembles", module: ".", pkg: "internal/queue",
-			args: []string{"-storms=80"}, budget: 60 * time.Second},
+			args: []string{"-storms=240"}, budget: 60 * time.Second},
 		{name: "simulation", what: "client, lock and server in one thread, from seeds", module: ".", pkg: "internal/sim",
 			args: []string{"-seeds=40"}, budget: 90 * time.Second},
 		{name: "bubble", what: "the library against the embedded server, in synctest bubbles", module: ".", pkg: ".", budget: 60 * time.Second},

@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"os/user"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -20,11 +21,21 @@ import (
 // command's arguments stay here: they may hold secrets.
 func owner(command string) zklock.Owner {
 	o := zklock.Owner{PID: os.Getpid(), Command: filepath.Base(command), Version: "zklock " + zklock.Version}
+	// What an outer zklock run has said changes nothing but what others see.
+	if outer := os.Getenv("ZKLOCK_SESSION"); isSession(outer) {
+		o.Within = outer
+	}
 	o.Host, _ = os.Hostname() // an unknown name is left out
 	if u, err := user.Current(); err == nil {
 		o.User = u.Username
 	}
 	return o
+}
+
+// isSession reports whether a text is a session's id.
+func isSession(text string) bool {
+	_, err := strconv.ParseUint(text, 0, 64)
+	return err == nil && len(text) <= len("0x0123456789abcdef")
 }
 
 // outlivePipes lets this process write to a pipe that nobody reads and get an

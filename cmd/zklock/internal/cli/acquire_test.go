@@ -5,7 +5,25 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zktest"
 )
+
+// lookers are two clients of one new server: who holds, with its session, and
+// who looks.
+func lookers(t *testing.T) (holding *zklock.Client, session, z *zk.Client, looking *zklock.Client) {
+	t.Helper()
+	srv := zktest.Start(t)
+	session, z = srv.Dial(t), srv.Dial(t)
+	holding, looking = zklock.New(session, nil), zklock.New(z, nil)
+	t.Cleanup(func() {
+		_ = holding.Close()
+		_ = looking.Close()
+	})
+	return holding, session, z, looking
+}
 
 // The time to wait is that of the whole acquire, whatever went by until a server
 // answered.
@@ -26,5 +44,15 @@ func TestAcquireCountsFromItsBeginning(t *testing.T) {
 	}
 	if took := time.Since(began); took > time.Minute {
 		t.Errorf("it waited %v more", took)
+	}
+}
+
+// TestOwnerWithin: what an outer run has said is passed on if it is a session's id.
+func TestOwnerWithin(t *testing.T) {
+	for text, want := range map[string]string{"": "", "0x1f": "0x1f", "0xffffffffffffffff": "0xffffffffffffffff", "x": "", "0x1 ": "", strings.Repeat("0", 5000) + "1": ""} {
+		t.Setenv("ZKLOCK_SESSION", text)
+		if got := owner("job").Within; got != want {
+			t.Errorf("%.40q: %q, want %q", text, got, want)
+		}
 	}
 }

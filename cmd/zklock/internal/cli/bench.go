@@ -1,22 +1,169 @@
 package cli
 
-import "github.com/spf13/cobra"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
 
-// benchCommand is zklock bench, which does nothing without saying what.
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/zklock/zklock/cmd/zklock/internal/gauge"
+	"github.com/zklock/zklock/cmd/zklock/internal/span"
+	"github.com/zklock/zklock/internal/herd"
+	"github.com/zklock/zklock/zk"
+)
+
+const benchHelp = `Bench measures what servers take for what locks are made of: a read, a read as
+new as the leader, a write, taking and releasing a lock that is free, and the
+hand-over from one session's release to the next one's grant with others in
+line. All of it is one request at a time: what one program sees, not what the
+servers can do for many.
+
+It never takes the context in use: a load on servers that others work with is
+what somebody has to ask for by name. Without --servers and --context it
+measures a server in memory, within this process. It leaves nothing behind.
+
+bench herd shows what a release costs while many wait.`
+
+const benchExample = `  zklock bench                                       # on a server in memory
+  zklock bench --servers zk1:2181,zk2:2181,zk3:2181
+  zklock bench --context prod --budget 30s -o json
+  zklock bench herd`
+
+// benchFlags are those of bench.
+type benchFlags struct {
+	out        output
+	budget     span.Value
+	contenders int
+}
+
+// benchCommand is zklock bench.
 func (a *app) benchCommand() *cobra.Command {
+	f := benchFlags{budget: span.Value{D: 10 * time.Second}}
 	c := &cobra.Command{
-		Use:   "bench",
-		Short: "Measure locks on these servers",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usage("%q is nothing to measure; see zklock bench --help", args[0])
+		Use:     "bench",
+		Short:   "Measure locks on these servers",
+		Long:    benchHelp,
+		Example: benchExample,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := a.begin(c); err != nil {
+				return err
 			}
-			return nil
-		},
-		RunE: func(*cobra.Command, []string) error {
-			return usage("say what to measure: zklock bench herd")
+			if err := errors.Join(a.set.check(c.Flags()), f.check(c)); err != nil {
+				return err
+			}
+			return a.bench(&f)
 		},
 	}
+	c.Args, _ = subcommand("", "")
+	a.serverFlags(c)
+	c.Flags().Lookup("servers").Usage = "ZooKeeper `servers`, host:port,host:port/chroot or unix:/path (ZKLOCK_SERVERS); default: a server in memory, within this process"
+	working(c)
+	c.Flags().Var(&f.budget, "budget", "time for the whole run")
+	c.Flags().IntVar(&f.contenders, "contenders", 3, "how many sessions are in line for the hand-over")
+	f.out.flag(c, "what is measured")
+	offerNothing(c, "budget", "contenders")
 	c.AddCommand(a.benchHerdCommand())
 	return c
+}
+
+// check refuses what makes no sense.
+func (f *benchFlags) check(c *cobra.Command) error {
+	switch {
+	case f.budget.D < 100*time.Millisecond:
+		return usage("--budget is %v: give a time of 100ms at least", f.budget.D)
+	case f.contenders < 2 || f.contenders > politeSessions:
+		return usage("--contenders is %d: give a number from 2 to %d", f.contenders, politeSessions)
+	}
+	return f.out.check(c.Flags())
+}
+
+// bench measures, and shows what it found.
+func (a *app) bench(f *benchFlags) error {
+	// An interrupted run removes its znodes before it ends.
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	ctx, stop := interruptible(signals, nil)
+	defer stop()
+	var cfg herd.Config // for where to run
+	where, end, err := a.set.herdServers(ctx, &cfg)
+	if err != nil {
+		return interrupted(ctx, err)
+	}
+	defer end()
+	progress, quiet := func(string) {}, func() {}
+	if term.IsTerminal(2) {
+		progress = func(name string) { fmt.Fprintf(os.Stderr, "%smeasuring: %s", eraseLine, name) }
+		quiet = func() { fmt.Fprint(os.Stderr, eraseLine) }
+	}
+	rows, err := gauge.Run(ctx, gauge.Config{
+		Dial: func(ctx context.Context) (*zk.Client, error) {
+			ctx, cancel := a.set.bounded(ctx)
+			defer cancel()
+			return zk.Dial(ctx, cfg.Servers, &cfg.Options)
+		},
+		Root: cfg.Root, Each: f.budget.D / 5, Contenders: f.contenders, Progress: progress,
+	})
+	quiet()
+	if err != nil {
+		return interrupted(ctx, a.set.explain(err))
+	}
+	return f.out.write(os.Stdout, benchShown(where, rows))
+}
+
+// rowView is a measurement as JSON.
+type rowView struct {
+	Name   string  `json:"name"`
+	Where  string  `json:"where"`
+	Count  int     `json:"count"`
+	Second float64 `json:"perSecond"`
+	P50    float64 `json:"p50_ms"`
+	P99    float64 `json:"p99_ms"`
+	Max    float64 `json:"max_ms"`
+}
+
+// brief writes a short time for people, in the unit that suits it.
+func brief(d time.Duration) string {
+	if d < time.Millisecond {
+		return fmt.Sprintf("%dµs", d.Microseconds())
+	}
+	return fmt.Sprintf("%.2fms", float64(d.Microseconds())/1000)
+}
+
+// benchShown is measurements in all forms.
+func benchShown(where string, rows []gauge.Row) shown {
+	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+	return shown{
+		table: func(out io.Writer) error {
+			c := lining{}
+			c.add([]string{"WHAT", "TIMES", "A SECOND", "MEDIAN", "P99", "LONGEST"})
+			for _, r := range rows {
+				c.add([]string{r.Name, strconv.Itoa(r.Count), fmt.Sprintf("%.0f", r.Rate()), brief(r.P50), brief(r.P99), brief(r.Max)})
+			}
+			if _, err := fmt.Fprintf(out, "On %s, one request at a time.\n", legible(where)); err != nil {
+				return err
+			}
+			return c.flush(out)
+		},
+		names: func() (names []string) {
+			for _, r := range rows {
+				names = append(names, r.Name)
+			}
+			return names
+		},
+		data: func() (all []any) {
+			for _, r := range rows {
+				all = append(all, rowView{r.Name, where, r.Count, r.Rate(), ms(r.P50), ms(r.P99), ms(r.Max)})
+			}
+			return all
+		},
+	}
 }

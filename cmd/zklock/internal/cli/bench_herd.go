@@ -54,7 +54,7 @@ type herdFlags struct {
 
 // benchHerdCommand is zklock bench herd.
 func (a *app) benchHerdCommand() *cobra.Command {
-	f := herdFlags{budget: span.Value{D: time.Minute}}
+	f := herdFlags{budget: span.Value{D: time.Minute}, output: outTable}
 	c := &cobra.Command{
 		Use:     "herd",
 		Short:   "Show the herd effect: what a release costs while others wait",
@@ -72,14 +72,18 @@ func (a *app) benchHerdCommand() *cobra.Command {
 		},
 	}
 	flags := c.Flags()
-	a.set.serverFlags(flags)
+	a.serverFlags(c)
+	working(c)
 	flags.Lookup("servers").Usage = "ZooKeeper `servers`, host:port,host:port/chroot or unix:/path (ZKLOCK_SERVERS); default: a server in memory, within this process"
 	flags.IntSliceVar(&f.waiters, "waiters", []int{1, 3, 10, 30, 100, 300, 1000}, "how many wait, one experiment each")
 	flags.StringSliceVar(&f.recipes, "recipes", nil, "the `names` of recipes: "+recipeNames()+"; default: all")
 	flags.IntVar(&f.releases, "releases", 20, "how many releases an experiment counts")
 	flags.IntVar(&f.sessions, "sessions", 0, "how many sessions the contenders share; default: one each, on named servers at most 50")
 	flags.Var(&f.budget, "budget", "time for the whole run; experiments that it does not reach are left out")
-	flags.StringVarP(&f.output, "output", "o", "table", "`format`: table or json")
+	flags.VarP(&word{&f.output, "output", []string{outTable, outJSON}}, "output", "o", "print a `form`: table or json")
+	offer(c, "output", []string{outTable, outJSON})
+	offer(c, "recipes", strings.Split(recipeNames(), ", "))
+	offerNothing(c, "waiters", "releases", "sessions", "budget")
 	flags.StringVar(&f.svg, "svg", "", "draw a picture into this `file`")
 	return c
 }
@@ -99,8 +103,6 @@ func (f *herdFlags) config() (herd.Config, error) {
 	switch {
 	case err != nil:
 		return herd.Config{}, usage("--recipes: %s", strings.TrimPrefix(err.Error(), herd.ErrConfig.Error()+": "))
-	case f.output != "table" && f.output != "json":
-		return herd.Config{}, usage("--output is %q: give table or json", f.output)
 	case f.budget.D <= 0:
 		return herd.Config{}, usage("--budget is %v: give a time above 0", f.budget.D)
 	case f.releases < 1 || f.releases > herd.MaxReleases:
@@ -170,7 +172,7 @@ func (s *settings) herdServers(ctx context.Context, cfg *herd.Config) (where str
 	cfg.Connect = s.connect.D
 	cfg.Options = zk.Options{SessionTimeout: s.session.D, Logger: s.logger()}
 	// Not the user's local server: that one writes to a disk, and others use it.
-	if s.servers == "" {
+	if s.servers == "" && s.from.context == "" {
 		if s.who.tls.Wanted() {
 			return "", nil, errLocalTLS()
 		}

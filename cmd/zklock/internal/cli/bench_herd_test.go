@@ -33,7 +33,6 @@ func TestHerdConfig(t *testing.T) {
 		want  string
 	}{
 		{func(f *herdFlags) { f.recipes = []string{"zk"} }, `--recipes: "zk" is no recipe; there are one-node`},
-		{func(f *herdFlags) { f.output = "yaml" }, "--output"},
 		{func(f *herdFlags) { f.budget.D = 0 }, "--budget"},
 		{func(f *herdFlags) { f.releases = 0 }, "--releases"},
 		{func(f *herdFlags) { f.releases = herd.MaxReleases + 1 }, "--releases"},

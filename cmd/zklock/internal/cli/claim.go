@@ -51,7 +51,7 @@ func (k *claim) flags(f *pflag.FlagSet) {
 	f.StringArrayVar(&k.more, "lock", nil, "take the lock `NAME` as well, all or none; may be repeated")
 	f.BoolVar(&k.inOrder, "in-order", false, "take several locks one after another in the order of their paths, as others do, instead of in one transaction")
 	f.Var(&k.delay, "lock-delay", "keep off this long after a holder vanished without a release (ZKLOCK_LOCK_DELAY); default: not at all")
-	k.layout.flag(f)
+	k.layout.add(f)
 	f.BoolVar(&k.beside, "beside-foreign", false, "with --shared: also beside entries of Curator's mutex and kazoo's Lock, which do not see readers (ZKLOCK_BESIDE_FOREIGN)")
 }
 

@@ -18,7 +18,7 @@ func parsed(t *testing.T, env map[string]string, args ...string) (*claim, *setti
 	t.Helper()
 	k, s := &claim{}, &settings{}
 	f := pflag.NewFlagSet("x", pflag.ContinueOnError)
-	s.serverFlags(f)
+	s.connectionFlags(f)
 	s.waitFlags(f)
 	k.flags(f)
 	if err := f.Parse(args); err != nil {

@@ -91,7 +91,7 @@ func TestFromEnvironment(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var s settings
 			f := pflag.NewFlagSet("x", pflag.ContinueOnError)
-			s.serverFlags(f)
+			s.connectionFlags(f)
 			s.waitFlags(f)
 			if err := f.Parse(tt.args); err != nil {
 				t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"github.com/zklock/zklock/cmd/zklock/internal/home"
 	"github.com/zklock/zklock/cmd/zklock/internal/local"
 	"github.com/zklock/zklock/cmd/zklock/internal/span"
+	"github.com/zklock/zklock/internal/survey"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -163,6 +164,16 @@ func (s *settings) reading(ctx context.Context, layout layoutValue) (*zk.Client,
 		return nil, nil, s.explain(err)
 	}
 	return z, zklock.New(z, &zklock.Options{Anonymous: true, Layout: layout.Layout}), nil
+}
+
+// reader connects for looking at locks, of whatever kind.
+func (s *settings) reader(ctx context.Context, layout layoutValue) (*zk.Client, *survey.Reader, error) {
+	z, c, err := s.reading(ctx, layout)
+	if err != nil {
+		return nil, nil, err
+	}
+	_ = c.Close() // the reader has its own
+	return z, survey.NewReader(z, layout.Layout), nil
 }
 
 // explain says what to do about servers that do not answer.

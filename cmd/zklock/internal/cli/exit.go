@@ -8,6 +8,7 @@ import (
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/child"
+	"github.com/zklock/zklock/cmd/zklock/internal/contexts"
 	"github.com/zklock/zklock/cmd/zklock/internal/credentials"
 	"github.com/zklock/zklock/cmd/zklock/internal/tlsconf"
 	"github.com/zklock/zklock/zk"
@@ -15,6 +16,7 @@ import (
 
 // Exit codes of zklock itself. Those from 124 on are those of timeout(1).
 const (
+	exitNo            = 1 // the answer is no: it does not hold, it was not taken away
 	exitUsage         = 2
 	exitLost          = 120 // the lock was lost, or about to be
 	exitConflict      = 124 // not acquired; -E changes it
@@ -56,7 +58,7 @@ func code(err error) int {
 	case errors.As(err, &e):
 		return e.Code
 	case errors.Is(err, zklock.ErrInvalidName), errors.Is(err, zklock.ErrInvalidLock), errors.Is(err, zk.ErrInvalidServers),
-		errors.Is(err, zklock.ErrInvalidOptions), errors.Is(err, zk.ErrInvalidOptions), errors.Is(err, tlsconf.ErrFiles), errors.Is(err, credentials.ErrCredentials):
+		errors.Is(err, zklock.ErrInvalidOptions), errors.Is(err, zk.ErrInvalidOptions), errors.Is(err, tlsconf.ErrFiles), errors.Is(err, credentials.ErrCredentials), errors.Is(err, contexts.ErrFile):
 		return exitUsage
 	case errors.Is(err, child.ErrNotFound):
 		return exitNotFound

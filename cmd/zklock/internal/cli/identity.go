@@ -13,6 +13,7 @@ import (
 
 	"github.com/zklock/zklock/cmd/zklock/internal/credentials"
 	"github.com/zklock/zklock/cmd/zklock/internal/tlsconf"
+	"github.com/zklock/zklock/internal/survey"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -170,7 +171,7 @@ func advice(err error) string {
 	var host x509.HostnameError
 	var remote *net.OpError
 	switch {
-	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, errHidden):
+	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, survey.ErrHidden):
 		return "; credentials go into a file for --auth-file or into ZKLOCK_AUTH, a certificate into --tls-cert"
 	case errors.Is(err, zk.ErrAuthFailed):
 		return "; see --auth-file, ZKLOCK_AUTH and ZKLOCK_SASL"

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/zklock/zklock"
@@ -17,6 +18,9 @@ const (
 	layoutLatch   = "latch"
 	layoutCustom  = "custom"
 )
+
+// layoutNames are those that need nothing further.
+func layoutNames() []string { return []string{layoutCurator, layoutKazoo, layoutMixed, layoutLatch} }
 
 // customSyntax is how a layout of one's own is written.
 const customSyntax = "custom:exclusive=MARKER,shared=MARKER,prefix=TEXT,in-parent"
@@ -43,7 +47,12 @@ type layoutValue struct {
 }
 
 // flag adds --layout.
-func (v *layoutValue) flag(f *pflag.FlagSet) {
+func (v *layoutValue) flag(c *cobra.Command) {
+	v.add(c.Flags())
+	offer(c, "layout", layoutNames())
+}
+
+func (v *layoutValue) add(f *pflag.FlagSet) {
 	f.Var(v, "layout", "how the lock's znodes are named: curator, kazoo, mixed, latch, or custom:... (ZKLOCK_LAYOUT); default: curator")
 }
 
@@ -80,7 +89,7 @@ func (v *layoutValue) Set(s string) error {
 	case s == layoutLatch:
 		got.Layout = zklock.LatchLayout()
 	default:
-		return fmt.Errorf("%q is no layout: give curator, kazoo, mixed, latch, or %s", s, customSyntax)
+		return fmt.Errorf("%q is no layout: give curator, kazoo, mixed, latch, or %s%s", s, customSyntax, didYouMean(s, layoutNames()))
 	}
 	*v = got
 	return nil

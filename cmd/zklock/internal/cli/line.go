@@ -15,6 +15,7 @@ import (
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/front"
 	"github.com/zklock/zklock/cmd/zklock/internal/span"
+	"github.com/zklock/zklock/internal/survey"
 )
 
 // Times of the waiting line. A lock that comes at once is waited for in silence.
@@ -150,7 +151,7 @@ func inLine(queue []zklock.Entry, me zklock.Owner) int {
 		if e.Mode == zklock.Stray || e.Holder {
 			continue
 		}
-		if i == 0 || !together(queue[i-1], e) {
+		if i == 0 || !survey.Together(queue[i-1], e) {
 			place++
 		}
 		if e.Owner.Host == me.Host && e.Owner.PID == me.PID {
@@ -178,26 +179,23 @@ func behind(queue []zklock.Entry, now time.Time) string {
 	return text + " since " + span.Short(now.Sub(holders[0].Since))
 }
 
-// most bounds how much of what an entry says of its maker is shown to people, in
-// characters: anybody may have written a megabyte, and a table would pad every
-// line to that.
-const most = 64
-
 // who names the maker of an entry as well as can be known.
-func who(e zklock.Entry) string {
-	switch {
-	case e.Owner.String() != "":
-		return cut(e.Owner.String(), most)
-	case e.Data != "":
-		return cut(e.Data, 40)
+func who(e zklock.Entry) string { return survey.Who(e) }
+
+// differing counts holders rather than entries: one of several permits, or in the
+// mixed layout, has more than one. It goes by sessions.
+func differing(entries []zklock.Entry) int {
+	sessions := map[int64]bool{}
+	for _, e := range entries {
+		sessions[e.Session] = true
 	}
-	return fmt.Sprintf("session 0x%x", e.Session)
+	return len(sessions)
 }
 
 // account is the maker's user and command what it runs, with a dash for what is not
 // known.
-func account(e zklock.Entry) string { return dash(cut(e.Owner.User, most)) }
-func command(e zklock.Entry) string { return dash(cut(e.Owner.Command, most)) }
+func account(e zklock.Entry) string { return dash(survey.Shorten(e.Owner.User, survey.Most)) }
+func command(e zklock.Entry) string { return dash(survey.Shorten(e.Owner.Command, survey.Most)) }
 
 // legible is a path for people. ZooKeeper lets in characters that hide or turn
 // around the text beside them: with such a one the path is quoted.

@@ -11,10 +11,12 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/child"
 	"github.com/zklock/zklock/cmd/zklock/internal/front"
+	"github.com/zklock/zklock/internal/survey"
 )
 
 const lockHelp = `Lock takes LOCK, prints its fencing token, and holds it until it is interrupted
@@ -22,9 +24,11 @@ const lockHelp = `Lock takes LOCK, prints its fencing token, and holds it until 
 stops what others do under this hold: zklock run does. On a terminal ^Z stops
 what the shell sees, and the lock is kept.
 
-Of several locks (--lock) it prints a line "TOKEN PATH" for each. If somebody asks
-for the lock back, lock says so; with --on-revoke term it gives it back and
+Of several locks (--lock) it prints a line "TOKEN PATH" for each. If somebody
+asks for the lock back, lock says so; with --on-revoke term it gives it back and
 exits 0.
+
+` + whereHelp + `
 
 ` + layoutHelp
 
@@ -61,10 +65,14 @@ func (a *app) lockCommand() *cobra.Command {
 			return a.lock(&f)
 		},
 	}
-	a.set.serverFlags(c.Flags())
+	a.serverFlags(c)
+	c.ValidArgsFunction = a.completeLocks
 	a.set.waitFlags(c.Flags())
 	f.claim.flags(c.Flags())
-	f.revoke.flag(c.Flags(), "gives it back and exits 0")
+	offer(c, "layout", layoutNames())
+	_ = c.RegisterFlagCompletionFunc("lock", a.completeMore) // the flag is there
+	working(c)
+	f.revoke.flag(c, "gives it back and exits 0")
 	c.Flags().BoolVar(&f.json, "json", false, "print one JSON object instead of the token: mode, session, all locks and tokens")
 	return c
 }
@@ -91,6 +99,7 @@ func (a *app) lock(f *lockFlags) error {
 	defer stop()
 	began := time.Now()
 	me := owner("lock") // there is no command to name
+	a.set.sayWhere(term.IsTerminal(2))
 	c, _, err := a.set.locks(ctx, f.claim.options(zklock.Options{Owner: &me, OnJeopardy: jeopardy}))
 	if err != nil {
 		return interrupted(ctx, err)
@@ -102,7 +111,7 @@ func (a *app) lock(f *lockFlags) error {
 	}
 	// A script that reads the token and does not get it would work without a lock
 	// to its name, and this hold would stay for ever with nobody to end it.
-	unread := f.print(os.Stdout, hold)
+	unread := f.print(os.Stdout, hold, a.set.where())
 	if unread == nil {
 		f.keep(ctx, hold)
 	}
@@ -144,14 +153,15 @@ type grant struct {
 	Mode    zklock.Mode `json:"mode"`
 	Session string      `json:"session"`
 	Locks   []held      `json:"locks"`
+	Servers string      `json:"servers"`
 }
 
 // print writes what was granted.
-func (f *lockFlags) print(out io.Writer, hold *zklock.Hold) (err error) {
+func (f *lockFlags) print(out io.Writer, hold *zklock.Hold, servers string) (err error) {
 	locks := f.claim.locks(hold)
 	switch {
 	case f.json:
-		err = json.NewEncoder(out).Encode(grant{f.claim.mode(), sessionID(hold.Session()), locks})
+		err = json.NewEncoder(out).Encode(grant{f.claim.mode(), sessionID(hold.Session()), locks, servers})
 	case len(locks) == 1:
 		_, err = fmt.Fprintln(out, locks[0].Token)
 	default:
@@ -161,4 +171,4 @@ func (f *lockFlags) print(out io.Writer, hold *zklock.Hold) (err error) {
 }
 
 // sessionID writes a session's id as ZooKeeper's own tools do.
-func sessionID(id int64) string { return fmt.Sprintf("0x%x", id) }
+func sessionID(id int64) string { return survey.SessionID(id) }

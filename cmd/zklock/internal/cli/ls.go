@@ -2,18 +2,19 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/span"
+	"github.com/zklock/zklock/internal/survey"
 )
 
 // namesRoot is where names without a slash live.
@@ -26,12 +27,17 @@ It reads locks of every kind, whoever wrote them. An ephemeral znode that stands
 in nobody's queue counts as a lock of one znode, so that below other programs'
 paths not all that is listed need be meant as a lock.
 
-It makes 20000 reads at most. If that is not enough it prints what it has found,
-says so, and exits 125: give it a PREFIX. So it does if the servers do not let it
-read everything.`
+It looks at 20000 znodes at most, first where there are few beside each other.
+If that is not enough it prints what it has found, says so, and exits 125: give
+it a PREFIX to go deeper. So it does if the servers do not let it read
+everything. Where that takes long it prints what it has found twice a second,
+each time in the order of the paths.
+
+` + watchHelp
 
 const lsExample = `  zklock ls
   zklock ls reports
+  zklock ls --watch -o name          # a name each time that a lock changes
   zklock ls / --json | jq -r 'select(.waiting > 0).path'`
 
 // lsCommand is zklock ls.
@@ -52,19 +58,24 @@ func (a *app) lsCommand() *cobra.Command {
 			if err := a.begin(c); err != nil {
 				return err
 			}
-			if err := a.set.check(c.Flags()); err != nil {
+			if err := errors.Join(a.set.check(c.Flags()), f.check(c)); err != nil {
 				return err
 			}
 			prefix, err := prefixPath(args)
 			if err != nil {
 				return err
 			}
+			if f.watch {
+				return a.watchList(&f, prefix)
+			}
 			return a.ls(&f, prefix)
 		},
 	}
-	a.set.serverFlags(c.Flags())
-	f.layout.flag(c.Flags())
-	c.Flags().BoolVar(&f.json, "json", false, "print one JSON object a lock")
+	a.serverFlags(c)
+	f.layout.flag(c)
+	f.out.flag(c, "the locks' names")
+	f.watchFlag(c)
+	c.ValidArgsFunction = a.completeLocks
 	return c
 }
 
@@ -82,77 +93,79 @@ func prefixPath(args []string) (string, error) {
 // ls prints the locks below prefix.
 func (a *app) ls(f *readFlags, prefix string) error {
 	ctx := context.Background()
-	z, c, err := a.set.reading(ctx, f.layout)
+	z, r, err := a.set.reader(ctx, f.layout)
 	if err != nil {
 		return err
 	}
 	defer z.Close()
-	defer c.Close()
-	w := newWalk(z, c, f.layout, a.set.limit())
-	// What was found is printed even if the walk had to stop: on a large ensemble
-	// that is what there is to be had.
-	stopped := w.run(ctx, prefix)
-	if f.json {
-		err = encodeLocks(os.Stdout, w.found)
-	} else {
-		err = printLocks(os.Stdout, w.found, time.Now())
-	}
-	if err != nil {
+	defer r.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	l := &listing{out: &f.out, to: os.Stdout}
+	return l.run(func(found func(*survey.Lock)) error {
+		_, err := r.Walk(ctx, prefix, survey.Limits{Each: a.set.limit(), Found: found})
 		return err
-	}
-	return stopped
+	}, cancel)
 }
 
-// encodeLocks writes one JSON object a lock.
-func encodeLocks(out io.Writer, found []survey) error {
-	enc := json.NewEncoder(out)
-	for _, s := range found {
-		if err := enc.Encode(s.view()); err != nil {
-			return err
+// lockList is locks in all forms.
+func lockList(found []*survey.Lock) shown {
+	return shown{
+		table: func(out io.Writer) error { return printLocks(out, found, time.Now()) },
+		names: func() []string {
+			var names []string
+			for _, s := range found {
+				names = append(names, nameOf(s.Path))
+			}
+			return names
+		},
+		data: func() []any {
+			var all []any
+			for _, s := range found {
+				all = append(all, s.View())
+			}
+			return all
+		},
+	}
+}
+
+// nameOf is the shortest name that means a path.
+func nameOf(path string) string { return strings.TrimPrefix(path, namesRoot+"/") }
+
+// listHeader are the titles of a list of locks.
+func listHeader() []string { return []string{"LOCK", "MODE", "HOLDER", "COMMAND", "SINCE", "WAITING"} }
+
+// listRow is a lock in a list.
+func listRow(s *survey.Lock, now time.Time) []string {
+	holder, runs, since := "-", "-", "-"
+	if all := s.Holders(); len(all) > 0 {
+		first := all[0]
+		holder, runs, since = who(first.Entry), command(first.Entry), span.Short(now.Sub(first.Since))
+		if others := survey.Differing(all) - 1; others > 0 {
+			holder += fmt.Sprintf(" +%d", others)
 		}
 	}
-	return nil
+	return []string{legible(nameOf(s.Path)), how(s), holder, runs, since, strconv.Itoa(s.Waiting())}
 }
 
 // printLocks writes one line a lock.
-func printLocks(out io.Writer, found []survey, now time.Time) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	if len(found) > 0 {
-		fmt.Fprintln(w, "LOCK\tMODE\tHOLDER\tCOMMAND\tSINCE\tWAITING")
+func printLocks(out io.Writer, found []*survey.Lock, now time.Time) error {
+	if len(found) == 0 {
+		return nil
 	}
-	for _, s := range found {
-		holder, runs, since := "-", "-", "-"
-		if all := s.holders(); len(all) > 0 {
-			first := all[0]
-			holder, runs, since = who(first), command(first), span.Short(now.Sub(first.Since))
-			if others := differing(all) - 1; others > 0 {
-				holder += fmt.Sprintf(" +%d", others)
-			}
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\n", legible(strings.TrimPrefix(s.path, namesRoot+"/")), s.how(), holder, runs, since, s.waiting())
-	}
-	return w.Flush()
-}
-
-// differing counts holders rather than entries: one of several permits, or in the
-// mixed layout, has more than one. It goes by sessions.
-func differing(entries []zklock.Entry) int {
-	sessions := map[int64]bool{}
-	for _, e := range entries {
-		sessions[e.Session] = true
-	}
-	return len(sessions)
+	var l listing
+	return l.table(out, found, now)
 }
 
 // how says how a lock is held, for people.
-func (s *survey) how() string {
-	held := s.holders()
+func how(s *survey.Lock) string {
+	held := s.Holders()
 	switch {
-	case s.shape == shapeNode:
+	case s.Kind == survey.Node:
 		return "node"
-	case s.permits > 0:
-		return fmt.Sprintf("%d of %d", len(held), s.permits)
-	case s.shape == shapeSemaphore:
+	case s.Permits > 0:
+		return fmt.Sprintf("%d of %d", len(held), s.Permits)
+	case s.Kind == survey.Semaphore:
 		return count(len(held), "permit")
 	case len(held) > 0:
 		return string(held[0].Mode)

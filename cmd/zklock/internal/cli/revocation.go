@@ -3,7 +3,7 @@ package cli
 import (
 	"fmt"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 )
 
 // What to do when somebody asks for a lock back.
@@ -16,8 +16,9 @@ const (
 type onRevoke struct{ term bool }
 
 // flag adds --on-revoke; what says what term does.
-func (v *onRevoke) flag(f *pflag.FlagSet, what string) {
-	f.Var(v, "on-revoke", "when somebody asks for the lock back (zklock revoke, Curator's Revoker): notice tells so, term "+what+" (ZKLOCK_ON_REVOKE); default: notice")
+func (v *onRevoke) flag(c *cobra.Command, what string) {
+	c.Flags().Var(v, "on-revoke", "when somebody asks for the lock back (zklock revoke, Curator's Revoker): notice tells so, term "+what+" (ZKLOCK_ON_REVOKE); default: notice")
+	offer(c, "on-revoke", []string{onRevokeNotice, onRevokeTerm})
 }
 
 // Type is what help calls the argument.
@@ -34,7 +35,7 @@ func (v *onRevoke) String() string {
 // Set reads the flag's argument.
 func (v *onRevoke) Set(s string) error {
 	if s != onRevokeNotice && s != onRevokeTerm {
-		return fmt.Errorf("%q is neither notice nor term", s)
+		return fmt.Errorf("%q is neither notice nor term%s", s, didYouMean(s, []string{onRevokeNotice, onRevokeTerm}))
 	}
 	v.term = s == onRevokeTerm
 	return nil

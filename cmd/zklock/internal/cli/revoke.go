@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -10,14 +9,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/span"
+	"github.com/zklock/zklock/internal/survey"
 )
 
-const revokeHelp = `Revoke asks whoever holds LOCK to give it back, and prints whom it asked. It is a
-wish: zklock run tells its user, or ends the command if it was given --on-revoke
-term; Go programs see it at Hold.Revoked, and Curator's if they made their mutex
-revocable. Nothing is taken away, and those who wait are not asked.
+const revokeHelp = `Revoke asks whoever holds LOCK to give it back, and prints whom it asked. It is
+a wish: zklock run tells its user, or ends the command if it was given
+--on-revoke term; Go programs see it at Hold.Revoked, and Curator's if they made
+their mutex revocable. Nothing is taken away, and those who wait are not asked.
 
 It exits 0 when all holders were asked, or nobody holds, and 125 when that could
 not be done; whom it had asked by then it has printed.`
@@ -32,77 +31,54 @@ func (a *app) revokeCommand() *cobra.Command {
 		Short:   "Ask the holders of a lock to give it back",
 		Long:    revokeHelp,
 		Example: revokeExample,
-	}, a.revoke)
+	}, "paths of the znodes of those who were asked", a.revoke)
 }
 
 // revoke asks, and prints whom.
 func (a *app) revoke(ctx context.Context, l *oneLock) error {
-	s, c, err := lookFor(ctx, l.z, l.own, l.plain, l.layout, l.path)
+	ctx, cancel := a.set.bounded(ctx)
+	defer cancel()
+	s, err := l.r.Look(ctx, l.path)
 	if err != nil {
 		return err
 	}
 	// Whom it had asked when it failed is printed as well: they may be giving the
 	// lock back by now.
-	asked, failed := s.revoke(ctx, c, l.plain)
-	if l.json {
-		err = json.NewEncoder(os.Stdout).Encode(wish{l.path, entryViews(asked)})
-	} else {
-		err = printAsked(os.Stdout, l.name, asked, failed == nil, time.Now())
-	}
+	asked, failed := l.r.Revoke(ctx, s)
+	err = l.out.write(os.Stdout, shown{
+		table: func(out io.Writer) error { return printAsked(out, l.name, asked, failed == nil, time.Now()) },
+		names: func() []string { return nodes(asked) },
+		data:  func() []any { return []any{wish{l.path, survey.EntryViews(asked)}} },
+	})
 	if failed != nil {
 		return failed
 	}
 	return err
 }
 
-// revoke asks the holders of a lock, of whatever kind. A semaphore is asked for by
-// plain, a client of no special layout: some layouts have none, and the one that
-// stands in the environment need not be this lock's.
-func (s *survey) revoke(ctx context.Context, c, plain *zklock.Client) (asked []zklock.Entry, err error) {
-	// A path may have a queue besides: a warning of show's, but its holders hold.
-	locks := []*zklock.Lock{c.Mutex(s.path)}
-	switch {
-	case s.shape == shapeNode:
-		locks[0] = c.NodeLock(s.path)
-	case s.shape == shapeSemaphore:
-		// All permits that exist may be held where nobody wrote how many there are.
-		// And what somebody wrote there may be no number of permits at all.
-		n := min(max(s.permits, len(s.holders()), 1), maxCount)
-		locks = append(locks, plain.Semaphore(s.path, n))
-	}
-	for _, l := range locks {
-		more, err := l.Revoke(ctx)
-		asked = append(asked, more...)
-		if err != nil {
-			return asked, err
-		}
-	}
-	return asked, nil
-}
-
 // wish is what revoke prints as JSON.
 type wish struct {
-	Path  string      `json:"path"`
-	Asked []entryView `json:"asked"`
+	Path  string             `json:"path"`
+	Asked []survey.EntryView `json:"asked"`
 }
 
 // printAsked writes one line for each holder that was asked.
-func printAsked(out io.Writer, name string, asked []zklock.Entry, all bool, now time.Time) error {
+func printAsked(out io.Writer, name string, asked []survey.Entry, all bool, now time.Time) error {
 	if len(asked) == 0 && all {
 		_, err := fmt.Fprintf(out, "%s is free: nobody to ask\n", name)
 		return err
 	}
-	for _, e := range once(asked) {
-		text := "asked " + who(e)
+	for _, e := range survey.Once(asked) {
+		text := "asked " + who(e.Entry)
 		if e.Owner.Command != "" {
-			text += " (" + command(e) + ")"
+			text += " (" + command(e.Entry) + ")"
 		}
 		// The servers know when an entry was made, and nobody when it was granted.
 		text += ", which came " + span.Short(now.Sub(e.Since)) + " ago"
-		switch recipeOf(e).Library {
-		case libKazoo:
+		switch e.Recipe.Library {
+		case "kazoo":
 			text += "; kazoo does not look for such wishes"
-		case libCurator, libGo:
+		case "Curator", "go-zookeeper":
 			text += "; it sees the wish only if it is Curator's and made revocable"
 		}
 		if _, err := fmt.Fprintln(out, text); err != nil {

@@ -15,7 +15,16 @@ import (
 
 const rootHelp = `zklock holds locks of Apache ZooKeeper while commands run, and shows who holds
 them. Without --servers it uses this user's own local server, which it starts
-when needed.`
+when needed.
+
+Settings come from flags, then from ZKLOCK_... variables, then from the context
+in use, which is servers with a name: see zklock context. run and lock, on which
+work depends, take a context only if --context names it.`
+
+const rootExample = `  zklock run nightly -- /usr/local/bin/report    # one machine at a time
+  zklock ls                                      # what is held, by whom
+  zklock show nightly                            # who waits behind whom
+  zklock help run`
 
 // Main runs the command line args and returns the exit code.
 func Main(args []string) int {
@@ -66,35 +75,72 @@ func isExit(err error) bool {
 	return errors.As(err, &e)
 }
 
+// group is a part of the list of commands.
+type group struct {
+	id, title string
+	commands  []*cobra.Command
+}
+
+// groups are all commands that people look for, in the order of the help.
+func (a *app) groups() []group {
+	return []group{
+		{"hold", "Hold locks:", []*cobra.Command{
+			a.runCommand(),
+			a.lockCommand(),
+		}},
+		{"look", "See who holds what:", []*cobra.Command{
+			a.lsCommand(),
+			a.showCommand(),
+			a.topCommand(),
+			a.uiCommand(),
+			a.verifyCommand(),
+		}},
+		{"take", "Get a lock back:", []*cobra.Command{
+			a.revokeCommand(),
+			a.breakCommand(),
+		}},
+		{"servers", "Servers:", []*cobra.Command{
+			a.serveCommand(),
+			a.doctorCommand(),
+			a.contextCommand(),
+			a.gcCommand(),
+			a.benchCommand(),
+		}},
+	}
+}
+
 // root builds the tree of commands.
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "zklock",
 		Short:         "Distributed locks on Apache ZooKeeper",
 		Long:          rootHelp,
+		Example:       rootExample,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usage("give a command; zklock help lists them")
-			}
-			return usage("%q is no command of zklock; did you mean: zklock run %s -- COMMAND?", args[0], args[0])
-		},
-		RunE: func(*cobra.Command, []string) error { return usage("give a command; zklock help lists them") },
+		Args:          a.noSuchCommand,
+		RunE:          func(*cobra.Command, []string) error { return usage("give a command; zklock help lists them") },
 	}
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usage("%w; see %s --help", err, c.CommandPath())
-	})
+	root.SetFlagErrorFunc(flagError)
 	root.SetOut(os.Stdout)
 	root.SetErr(os.Stderr)
-	root.AddCommand(a.runCommand(), a.lockCommand(), a.showCommand(), a.lsCommand(), a.revokeCommand(), a.serveCommand(), a.benchCommand(), a.versionCommand())
+	for _, g := range a.groups() {
+		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
+		for _, c := range g.commands {
+			c.GroupID = g.id
+			root.AddCommand(c)
+		}
+	}
+	root.AddCommand(a.versionCommand(), a.manCommand())
+	root.SetHelpCommand(a.helpCommand())
+	a.addCompletion(root)
 	return root
 }
 
 // begin marks the command line as accepted once the environment's settings
 // are in place too.
 func (a *app) begin(c *cobra.Command) error {
-	if err := fromEnvironment(c.Flags(), os.LookupEnv); err != nil {
+	if err := a.settle(c); err != nil {
 		return err
 	}
 	a.began = true

@@ -7,10 +7,10 @@ import (
 	"os/signal"
 	"runtime"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/child"
@@ -22,13 +22,13 @@ import (
 const runHelp = `Run holds LOCK while the command runs, and exits with the command's own code,
 or 128+n if signal n ended it.
 
-If the lock is lost at once, as when somebody deletes its znode, the command gets
-KILL. If it is about to be lost, the command gets TERM, and KILL in time to be
-dead before anybody else can hold the lock. If zklock is killed, the command
-dies with it. The command is in a process group of its own; signals reach all
-of it. On Linux, what ends the command for the lock's sake ends as well what it
-has started in other groups and sessions, as timeout and setsid do; but not a
-daemon that has cut itself loose from its parents.
+If the lock is lost at once, as when somebody deletes its znode, the command
+gets KILL. If it is about to be lost, the command gets TERM, and KILL in time to
+be dead before anybody else can hold the lock. If zklock is killed, the command
+dies with it. The command is in a process group of its own; signals reach all of
+it. On Linux, what ends the command for the lock's sake ends as well what it has
+started in other groups and sessions, as timeout and setsid do; but not a daemon
+that has cut itself loose from its parents.
 
 LOCK is exclusive, and granted in order of arrival. It can be of other kinds;
 readers (--shared), writers (--write) and exclusive holders of one name exclude
@@ -39,16 +39,27 @@ each other as flock -s and flock -x do:
                        are for all of them
   --node               one znode, for programs that lock so
 
-The command finds ZKLOCK_NAME, ZKLOCK_PATH, ZKLOCK_TOKEN, ZKLOCK_MODE (exclusive,
-shared or permit), ZKLOCK_SESSION and ZKLOCK_SERVERS in its environment. The
-token is a number that grows with every grant: give it to what the command
-writes to, so that it can refuse smaller ones. Of several locks these are the
-first one's; ZKLOCK_LOCKS has a line "TOKEN PATH" for each. It finds the names of the
-TLS and credentials files as well, but not ZKLOCK_AUTH and ZKLOCK_SASL themselves,
-unless --pass-auth is given.
+The command finds ZKLOCK_NAME, ZKLOCK_PATH, ZKLOCK_TOKEN, ZKLOCK_MODE
+(exclusive, shared or permit), ZKLOCK_SESSION and ZKLOCK_SERVERS in its
+environment. The token is a number that grows with every grant: give it to what
+the command writes to, so that it can refuse smaller ones. Of several locks
+these are the first one's; ZKLOCK_LOCKS has a line "TOKEN PATH" for each. It
+finds the names of the TLS and credentials files as well, but not ZKLOCK_AUTH
+and ZKLOCK_SASL themselves, unless --pass-auth is given.
 
 If somebody asks for the lock back, run says so and goes on; with --on-revoke
 term the command gets TERM, once, and run exits with its code as ever.
+
+With --hold-at-least 30s the lock is kept for so long even if the command takes
+less: what cron starts on every machine of a fleet then runs once a round,
+though clocks differ by some seconds.
+
+With --metrics FILE.prom the node exporter's textfile collector finds in FILE
+when the command last started and last succeeded, whether it runs, how long it
+waited and held, and how many runs ended how. Runs of several locks may share a
+file. That it can't be written is a warning.
+
+` + whereHelp + `
 
 ` + identityHelp + `
 
@@ -60,6 +71,7 @@ found, 2 wrong usage. --status-fd tells the command's codes from these.`
 
 const runExample = `  zklock run nightly -- pg_dump -f /backup/db.sql
   zklock run -n -E 0 nightly -- /usr/local/bin/report     # another machine has it: fine
+  zklock run -n -E 0 --hold-at-least 30s --metrics /var/lib/prometheus/node-exporter/nightly.prom nightly -- report
   zklock run -w 10 deploy -- sh -c './deploy --fence $ZKLOCK_TOKEN'
   zklock run --shared catalog -- ./read-catalog           # beside other readers
   zklock run --count 3 api -- ./call-api                  # 3 at once, over all machines
@@ -75,6 +87,8 @@ type runFlags struct {
 	killAfter span.Value
 	statusFD  int
 	passAuth  bool
+	metrics   runMetrics
+	atLeast   span.Value
 }
 
 // runCommand is zklock run. What kind of lock is meant, and how it is waited for,
@@ -92,13 +106,20 @@ func (a *app) runCommand() *cobra.Command {
 			return a.run(c, &f, args[0], args[1:])
 		},
 	}
-	a.set.serverFlags(c.Flags())
+	a.serverFlags(c)
+	c.ValidArgsFunction = a.completeRun
 	a.set.waitFlags(c.Flags())
 	f.claim.flags(c.Flags())
-	f.revoke.flag(c.Flags(), "sends the command TERM")
+	offer(c, "layout", layoutNames())
+	_ = c.RegisterFlagCompletionFunc("lock", a.completeMore) // the flag is there
+	working(c)
+	f.revoke.flag(c, "sends the command TERM")
 	c.Flags().Var(&f.killAfter, "kill-after", "time from TERM to KILL when the lock is about to be lost, at most an eighth of the session timeout (ZKLOCK_KILL_AFTER); default 2s, or that eighth")
 	c.Flags().BoolVar(&f.passAuth, "pass-auth", false, "leave ZKLOCK_AUTH and ZKLOCK_SASL in the command's environment")
 	c.Flags().IntVar(&f.statusFD, "status-fd", -1, "write one line of JSON about the outcome to this `descriptor`")
+	c.Flags().Var(&f.atLeast, "hold-at-least", "keep the lock this long even if the command ends sooner, so that machines whose clocks are late find it taken; not on a terminal")
+	c.Flags().StringVar(&f.metrics.path, "metrics", "", "keep metrics of the runs in this `file`, for the node exporter's textfile collector; its name ends in .prom")
+	_ = c.MarkFlagFilename("metrics", "prom") // the flag is there
 	return c
 }
 
@@ -127,6 +148,9 @@ func (a *app) run(c *cobra.Command, f *runFlags, name string, argv []string) err
 	err := a.begin(c)
 	if err == nil {
 		err = f.claim.check(c.Flags(), name)
+	}
+	if err == nil {
+		err = f.metrics.begin(f.claim.paths[0])
 	}
 	status := f.claim.status(name)
 	if err == nil {
@@ -163,11 +187,12 @@ func (a *app) run(c *cobra.Command, f *runFlags, name string, argv []string) err
 	}
 	keep(out, f.statusFD)
 	if err == nil {
-		r := &runner{app: a, claim: &f.claim, revoke: f.revoke, plan: plan, cmd: cmd, exe: exe, status: status, passAuth: f.passAuth}
+		r := &runner{app: a, claim: &f.claim, revoke: f.revoke, plan: plan, cmd: cmd, exe: exe, status: status, metrics: &f.metrics, atLeast: f.atLeast.D, passAuth: f.passAuth}
 		err = r.run()
 	}
 	status.finish(err)
 	status.write(out)
+	f.metrics.ended(status, time.Now())
 	return err
 }
 
@@ -212,9 +237,12 @@ type runner struct {
 	cmd    child.Command
 	exe    string
 	status *statusLine
+	// metrics are told when the command starts.
+	metrics *runMetrics
+	// atLeast is for how long the lock is held even if the command ends sooner.
+	atLeast time.Duration
 	// passAuth leaves the credentials in the command's environment.
 	passAuth bool
-	ending   atomic.Bool // the command was told to end for the lock's sake
 }
 
 // run connects, waits, runs the command, and releases.
@@ -228,9 +256,16 @@ func (r *runner) run() error {
 	set := &r.app.set
 	me := owner(r.cmd.Args[0])
 	began := time.Now()
-	c, t, err := set.locks(ctx, r.claim.options(zklock.Options{
-		Owner: &me, OnJeopardy: func(e zklock.Event) { tellJeopardy(e, &r.ending) },
-	}))
+	set.sayWhere(term.IsTerminal(2))
+	r.status.Servers = set.where()
+	// Told by whoever follows the command, who knows what else was said.
+	news := make(chan zklock.Event, 16)
+	c, t, err := set.locks(ctx, r.claim.options(zklock.Options{Owner: &me, OnJeopardy: func(e zklock.Event) {
+		select {
+		case news <- e:
+		default: // nobody has read for long, and the command has other worries
+		}
+	}}))
 	if err != nil {
 		defer stop()
 		if ctx.Err() != nil {
@@ -260,7 +295,7 @@ func (r *runner) run() error {
 		locks: r.status.Locks, mode: r.claim.mode(), session: hold.Session(), servers: t.current(),
 		identity: set.who.forCommand(r.passAuth),
 	}.environ(os.Environ())
-	return r.under(hold, signals)
+	return r.under(hold, signals, news)
 }
 
 // notAcquired notes why there is no lock.
@@ -275,28 +310,32 @@ func (r *runner) notAcquired(ctx context.Context, err error) {
 }
 
 // under runs the command while hold is held, then releases it.
-func (r *runner) under(hold *zklock.Hold, signals <-chan os.Signal) error {
+func (r *runner) under(hold *zklock.Hold, signals <-chan os.Signal, news <-chan zklock.Event) error {
 	began := time.Now()
 	s, err := newSupervisor(hold, r.plan, r.cmd, r.exe, r.app.link)
 	if err != nil {
 		return r.notStarted(err, r.release(hold))
 	}
 	r.status.Started = true
+	r.metrics.started(began)
 	// Who asked between the grant and now is heard too: the wish is in the znode,
 	// which the watch reads first.
 	s.signals = signals
 	s.revoked = hold.Revoked()
 	s.asked = func() { r.asked(s.cmd) }
-	s.ending = &r.ending
+	s.news = news
 	exit, ended := s.run()
 	// The watchdog must know that the command is gone before the deadline passes:
 	// it would kill what the command left behind, which may go on.
 	s.guard.Bye()
 	// Before the release, after which it would say released.
 	lost := hold.Err()
+	if lost == nil && !ended && !s.stopping {
+		r.linger(hold, began, signals)
+	}
 	r.status.Held = seconds(time.Since(began))
 	r.ended(exit)
-	if err := r.release(hold); err != nil && lost == nil {
+	if err := r.release(hold); err != nil && lost == nil && !errors.Is(err, zklock.ErrLost) {
 		warn("%s; the lock is free within %s at the latest", strings.TrimPrefix(err.Error(), "zklock: "), span.Short(r.app.set.session.D))
 	}
 	switch {
@@ -350,18 +389,10 @@ func (r *runner) release(hold *zklock.Hold) error {
 }
 
 // jeopardy tells of servers that do not answer while a lock is held.
-func jeopardy(e zklock.Event) { tellJeopardy(e, nil) }
-
-// tellJeopardy is jeopardy unless ending says that the command was told to end:
-// why was said with that, and who reads on would think that it need not have been.
-// Both go by clocks of their own, and the command has to end well ahead of the
-// deadline: where answers are late, that comes first.
-func tellJeopardy(e zklock.Event, ending *atomic.Bool) {
-	switch {
-	case ending != nil && ending.Load():
-	case e.Err != nil:
+func jeopardy(e zklock.Event) {
+	if e.Err != nil {
 		warn("reconnecting: no answer from the servers; the lock is still held")
-	default:
-		warn("the servers answer again; the lock was held throughout")
+		return
 	}
+	warn("the servers answer again; the lock was held throughout")
 }

@@ -62,7 +62,7 @@ func TestServeTLSEnvironment(t *testing.T) {
 	var client settings
 	f, g := pflag.NewFlagSet("serve", pflag.ContinueOnError), pflag.NewFlagSet("run", pflag.ContinueOnError)
 	server.flags(f)
-	client.serverFlags(g)
+	client.connectionFlags(g)
 	for _, flags := range []*pflag.FlagSet{f, g} {
 		if err := fromEnvironment(flags, env); err != nil {
 			t.Fatal(err)

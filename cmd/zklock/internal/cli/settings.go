@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/zklock/zklock/cmd/zklock/internal/span"
@@ -18,6 +19,9 @@ const (
 // settings are the flags that several commands share.
 type settings struct {
 	servers string
+	context string // that --context names
+	config  string // that --config-file names
+	from    source
 	session span.Value
 	connect span.Value
 	verbose bool
@@ -52,13 +56,21 @@ func environment() map[string]string {
 }
 
 // serverFlags adds what every command that asks servers needs.
-func (s *settings) serverFlags(f *pflag.FlagSet) {
+func (a *app) serverFlags(c *cobra.Command) {
+	a.set.contextFlags(c.Flags())
+	a.set.connectionFlags(c.Flags())
+	c.Flags().BoolVarP(&a.set.verbose, "verbose", "v", false, "tell of connections and sessions")
+	_ = c.RegisterFlagCompletionFunc("context", a.completeContexts) // the flag is there
+	offerNothing(c, "servers", "session-timeout", "connect-timeout", "tls-server-name")
+}
+
+// connectionFlags adds what a connection is: that which a context can say.
+func (s *settings) connectionFlags(f *pflag.FlagSet) {
 	s.session.D, s.connect.D = defaultSession, defaultConnect
 	f.StringVar(&s.servers, "servers", "", "ZooKeeper `servers`, host:port,host:port/chroot or unix:/path (ZKLOCK_SERVERS); default: this user's local server")
 	f.Var(&s.session, "session-timeout", "after a crash the lock is free in this time (ZKLOCK_SESSION_TIMEOUT)")
 	f.Var(&s.connect, "connect-timeout", "give up when no server answers in this time (ZKLOCK_CONNECT_TIMEOUT)")
 	s.who.flags(f)
-	f.BoolVarP(&s.verbose, "verbose", "v", false, "tell of connections and sessions")
 }
 
 // waitFlags adds how to wait for a lock.
@@ -82,7 +94,7 @@ func fromEnvironment(f *pflag.FlagSet, lookup func(string) (string, bool)) error
 		if !ok || value == "" {
 			return
 		}
-		if moot(f, flag.Name) {
+		if moot(f, flag.Name) || replaced(f, flag.Name) {
 			return
 		}
 		if err := f.Set(flag.Name, value); err != nil {

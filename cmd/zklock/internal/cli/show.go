@@ -3,7 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,71 +14,105 @@ import (
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/span"
+	"github.com/zklock/zklock/internal/survey"
 	"github.com/zklock/zklock/zk"
 )
 
-const showHelp = `Show prints who holds LOCK and who waits behind whom, in order. It reads locks of
-every kind: mutexes, read-write locks, semaphores, single znodes, and leader
+const showHelp = `Show prints who holds LOCK and who waits behind whom, in order. It reads locks
+of every kind: mutexes, read-write locks, semaphores, single znodes, and leader
 latches, whether zklock, Curator, kazoo or go-zookeeper wrote them. RECIPE says
-who did; a token is that of a holder. SINCE is how long an entry has been there, the
-time that it waited included: nobody writes down when it was granted.
+who did; a token is that of a holder. SINCE is how long an entry has been there,
+the time that it waited included: nobody writes down when it was granted.
 
 Below come warnings of what does not exclude each other on this path, and of
-strays: znodes that are no entry of a lock.`
+strays: znodes that are no entry of a lock.
+
+` + watchHelp
 
 const showExample = `  zklock show nightly
+  zklock show --watch nightly
   zklock show --json /apps/billing | jq .holders
   zklock show --layout custom:exclusive=-W-,shared=-R- /legacy/catalog`
 
-// readFlags are those of commands that look at a lock.
+// readFlags are those of commands that look at locks.
 type readFlags struct {
 	layout layoutValue
-	json   bool
+	out    output
+	watch  bool
 }
+
+// check refuses what makes no sense.
+func (r *readFlags) check(c *cobra.Command) error { return r.out.check(c.Flags()) }
 
 // showCommand is zklock show.
 func (a *app) showCommand() *cobra.Command {
-	return a.lookCommand(&cobra.Command{
+	var f readFlags
+	c := &cobra.Command{
 		Use:     "show LOCK",
 		Short:   "Show who holds a lock, and who waits behind whom",
 		Long:    showHelp,
 		Example: showExample,
-	}, a.show)
+		Args:    exactly(1, "one lock"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if !f.watch {
+				return a.lookAt(c, &f, args[0], a.show)
+			}
+			path, err := a.accept(c, &f, args[0])
+			if err != nil {
+				return err
+			}
+			return a.watchLock(&f, args[0], path)
+		},
+	}
+	a.lookFlags(c, &f, "paths of the entries' znodes")
+	f.watchFlag(c)
+	return c
 }
 
 // lookCommand gives a command what all have that look at one lock: the argument,
-// the flags, and the connection.
-func (a *app) lookCommand(c *cobra.Command, do func(context.Context, *oneLock) error) *cobra.Command {
+// the flags, and the connection. names says what -o name prints.
+func (a *app) lookCommand(c *cobra.Command, names string, do func(context.Context, *oneLock) error) *cobra.Command {
 	var f readFlags
 	c.Args = exactly(1, "one lock")
-	c.RunE = func(c *cobra.Command, args []string) error {
-		if err := a.begin(c); err != nil {
-			return err
-		}
-		if err := a.set.check(c.Flags()); err != nil {
-			return err
-		}
-		path, err := zklock.PathOf(args[0])
-		if err != nil {
-			return err
-		}
-		ctx := context.Background()
-		z, own, err := a.set.reading(ctx, f.layout)
-		if err != nil {
-			return err
-		}
-		defer z.Close()
-		defer own.Close()
-		plain := zklock.New(z, &zklock.Options{Anonymous: true})
-		defer plain.Close()
-		ctx, cancel := a.set.bounded(ctx)
-		defer cancel()
-		return do(ctx, &oneLock{&f, args[0], path, z, own, plain})
-	}
-	a.set.serverFlags(c.Flags())
-	f.layout.flag(c.Flags())
-	c.Flags().BoolVar(&f.json, "json", false, "print one JSON object")
+	c.RunE = func(c *cobra.Command, args []string) error { return a.lookAt(c, &f, args[0], do) }
+	a.lookFlags(c, &f, names)
 	return c
+}
+
+// lookFlags adds what commands have that look at one lock.
+func (a *app) lookFlags(c *cobra.Command, f *readFlags, names string) {
+	a.serverFlags(c)
+	f.layout.flag(c)
+	f.out.flag(c, names)
+	c.ValidArgsFunction = a.completeLocks
+}
+
+// accept checks the command line of a command that looks at the lock called name, and
+// returns the lock's path.
+func (a *app) accept(c *cobra.Command, f *readFlags, name string) (string, error) {
+	if err := a.begin(c); err != nil {
+		return "", err
+	}
+	if err := errors.Join(a.set.check(c.Flags()), f.check(c)); err != nil {
+		return "", err
+	}
+	return zklock.PathOf(name)
+}
+
+// lookAt connects to look at the lock called name.
+func (a *app) lookAt(c *cobra.Command, f *readFlags, name string, do func(context.Context, *oneLock) error) error {
+	path, err := a.accept(c, f, name)
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	z, r, err := a.set.reader(ctx, f.layout)
+	if err != nil {
+		return err
+	}
+	defer z.Close()
+	defer r.Close()
+	return do(ctx, &oneLock{f, name, path, z, r})
 }
 
 // oneLock is what a command that looks at one lock works with.
@@ -86,48 +120,57 @@ type oneLock struct {
 	*readFlags
 	name, path string
 	z          *zk.Client
-	own, plain *zklock.Client // in the layout that was given, and in the default one
+	r          *survey.Reader
 }
 
 // show prints one lock.
 func (a *app) show(ctx context.Context, l *oneLock) error {
-	// The records before the entries and after them: see readRecords.
-	before, err := records(ctx, l.z, l.path)
+	ctx, cancel := a.set.bounded(ctx)
+	defer cancel()
+	s, err := l.r.LookClosely(ctx, l.path)
 	if err != nil {
 		return err
 	}
-	s, _, err := lookFor(ctx, l.z, l.own, l.plain, l.layout, l.path)
-	if err == nil {
-		err = s.readRecords(ctx, l.z, before)
-	}
-	if err != nil {
-		return err
-	}
-	if l.json {
-		return json.NewEncoder(os.Stdout).Encode(s.view())
-	}
-	return s.print(os.Stdout, l.name, time.Now())
+	return l.out.write(os.Stdout, oneLockShown(s, l.name))
 }
 
-// print writes one line an entry, the holders first, and what to know besides. It
+// oneLockShown is a lock in all forms.
+func oneLockShown(s *survey.Lock, name string) shown {
+	return shown{
+		table: func(out io.Writer) error { return printLock(out, s, name, time.Now()) },
+		names: func() []string { return nodes(s.Entries) },
+		data:  func() []any { return []any{s.View()} },
+	}
+}
+
+// nodes are the paths of entries' znodes.
+func nodes(entries []survey.Entry) []string {
+	var nodes []string
+	for _, e := range entries {
+		nodes = append(nodes, e.Node)
+	}
+	return nodes
+}
+
+// printLock writes one line an entry, the holders first, and what to know besides. It
 // writes all in one go: an error of any line is one of all.
-func (s *survey) print(out io.Writer, name string, now time.Time) error {
+func printLock(out io.Writer, s *survey.Lock, name string, now time.Time) error {
 	var text bytes.Buffer
-	if line := s.headline(name); line != "" {
+	if line := headline(s, name); line != "" {
 		fmt.Fprintln(&text, line)
 	}
-	if len(s.entries) > 0 {
-		if err := printEntries(&text, s.entries, now); err != nil {
+	if len(s.Entries) > 0 {
+		if err := printEntries(&text, s.Entries, now); err != nil {
 			return err
 		}
 	}
 	// A hold of several permits was asked once, for people.
-	for _, e := range once(s.entries) {
+	for _, e := range survey.Once(s.Entries) {
 		if e.Revoked {
-			fmt.Fprintf(&text, "%s was asked to give it back\n", who(e))
+			fmt.Fprintf(&text, "%s was asked to give it back\n", survey.Who(e.Entry))
 		}
 	}
-	for _, w := range s.warnings() {
+	for _, w := range s.Warnings {
 		fmt.Fprintf(&text, "warning: %s\n", w)
 	}
 	_, err := out.Write(text.Bytes())
@@ -135,16 +178,16 @@ func (s *survey) print(out io.Writer, name string, now time.Time) error {
 }
 
 // headline says in one line what the table does not; it may be empty.
-func (s *survey) headline(name string) string {
-	held := len(s.holders())
+func headline(s *survey.Lock, name string) string {
+	held := len(s.Holders())
 	switch {
-	case s.permits > 0:
-		return fmt.Sprintf("%s: %d of %d permits held", name, held, s.permits)
-	case s.shape == shapeSemaphore:
+	case s.Permits > 0:
+		return fmt.Sprintf("%s: %d of %d permits held", name, held, s.Permits)
+	case s.Kind == survey.Semaphore:
 		return fmt.Sprintf("%s: %s held", name, count(held, "permit"))
-	case len(s.contenders()) > 0:
-	case s.kazooPermits() > 0:
-		return fmt.Sprintf("%s: %s of kazoo's Semaphore held", name, count(s.kazooPermits(), "permit"))
+	case len(s.Contenders()) > 0:
+	case s.KazooPermits() > 0:
+		return fmt.Sprintf("%s: %s of kazoo's Semaphore held", name, count(s.KazooPermits(), "permit"))
 	default:
 		return name + " is free"
 	}
@@ -152,29 +195,24 @@ func (s *survey) headline(name string) string {
 }
 
 // printEntries writes the table.
-func printEntries(out io.Writer, entries []zklock.Entry, now time.Time) error {
+func printEntries(out io.Writer, entries []survey.Entry, now time.Time) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "TURN\tWHO\tUSER\tCOMMAND\tMODE\tTOKEN\tSINCE\tRECIPE")
-	waiting := 0
-	for i, e := range entries {
+	for _, e := range entries {
 		turn, token := "stray", "-"
 		switch {
 		case e.Holder:
 			turn, token = "holds", fmt.Sprint(e.Token)
-		case e.Mode != zklock.Stray:
-			// Both entries of an attempt in the mixed layout have one turn.
-			if i == 0 || !together(entries[i-1], e) {
-				waiting++
-			}
-			turn = span.Ordinal(waiting)
+		case e.Turn > 0:
+			turn = span.Ordinal(e.Turn)
 		}
 		// A downgraded writer's token is older than its entry, which looks wrong
 		// to whoever compares them.
-		recipe := recipeOf(e).String()
+		recipe := e.Recipe.String()
 		if e.Mode == zklock.Shared && e.Owner.Token > 0 {
 			recipe += ", was writer"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", turn, who(e), account(e), command(e),
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", turn, who(e.Entry), account(e.Entry), command(e.Entry),
 			e.Mode, token, span.Short(now.Sub(e.Since)), recipe)
 	}
 	return w.Flush()
@@ -186,4 +224,12 @@ func dash(s string) string {
 		return "-"
 	}
 	return s
+}
+
+// count writes a number of things.
+func count(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
 }

@@ -2,14 +2,43 @@ package cli
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/internal/survey"
 )
+
+// hex32 is an id as kazoo writes them.
+const hex32 = "0f8fad5bd9cb469fa16570867728950e"
+
+// lockOf is a lock with these entries, as a reader of package survey gives it.
+func lockOf(kind survey.Kind, permits int, warnings []string, entries ...zklock.Entry) *survey.Lock {
+	l := &survey.Lock{Path: "/zklock/demo", Kind: kind, Permits: permits, Warnings: warnings}
+	turn := 0
+	for i, e := range entries {
+		made := survey.Entry{Entry: e, Recipe: survey.RecipeOf(e)}
+		switch {
+		case e.Mode == zklock.Stray:
+			made.Turn = -1
+		case !e.Holder:
+			if i == 0 || !survey.Together(entries[i-1], e) {
+				turn++
+			}
+			made.Turn = turn
+		}
+		l.Entries = append(l.Entries, made)
+	}
+	return l
+}
+
+// onPath moves a lock.
+func onPath(path string, l *survey.Lock) *survey.Lock {
+	l.Path = path
+	return l
+}
 
 func TestPrintSurvey(t *testing.T) {
 	now := time.Now()
@@ -22,46 +51,46 @@ func TestPrintSurvey(t *testing.T) {
 	twin := entry("w", 2, false, now, time.Second)
 	tests := []struct {
 		name string
-		s    survey
+		s    *survey.Lock
 		want string
 	}{
-		{"free", survey{}, "demo is free\n"},
-		{"a free semaphore", survey{shape: shapeSemaphore, permits: 5}, "demo: 0 of 5 permits held\n"},
-		{"a queue", survey{entries: []zklock.Entry{entry("h", 1, true, now, time.Minute), entry("w", 2, false, now, time.Second)}},
+		{"free", lockOf("", 0, nil), "demo is free\n"},
+		{"a free semaphore", lockOf(survey.Semaphore, 5, nil), "demo: 0 of 5 permits held\n"},
+		{"a queue", lockOf(survey.Queue, 0, nil, entry("h", 1, true, now, time.Minute), entry("w", 2, false, now, time.Second)),
 			`TURN   WHO  USER  COMMAND  MODE       TOKEN  SINCE  RECIPE
 holds  h:1  ann   backup   exclusive  9      1m00s  zklock mutex
 1st    w:2  ann   backup   exclusive  -      1s     zklock mutex
 `},
-		{"one who waits with two entries", survey{entries: []zklock.Entry{entry("h", 1, true, now, time.Minute), twin, twin, entry("x", 3, false, now, 0)}},
+		{"one who waits with two entries", lockOf(survey.Queue, 0, nil, entry("h", 1, true, now, time.Minute), twin, twin, entry("x", 3, false, now, 0)),
 			`TURN   WHO  USER  COMMAND  MODE       TOKEN  SINCE  RECIPE
 holds  h:1  ann   backup   exclusive  9      1m00s  zklock mutex
 1st    w:2  ann   backup   exclusive  -      1s     zklock mutex
 1st    w:2  ann   backup   exclusive  -      1s     zklock mutex
 2nd    x:3  ann   backup   exclusive  -      0ms    zklock mutex
 `},
-		{"a writer that became a reader, and one who was asked", survey{entries: []zklock.Entry{downgraded, asked}},
+		{"a writer that became a reader, and one who was asked", lockOf(survey.Queue, 0, nil, downgraded, asked),
 			`TURN   WHO  USER  COMMAND  MODE       TOKEN  SINCE  RECIPE
 holds  h:1  ann   backup   shared     9      1m00s  zklock reader, was writer
 holds  r:7  ann   backup   exclusive  9      1m00s  zklock mutex
 r:7 was asked to give it back
 `},
-		{"kazoo's semaphore is not free", survey{entries: []zklock.Entry{permit}},
+		{"kazoo's semaphore is not free", lockOf(survey.Queue, 0, []string{"kazoo is another", "1 stray"}, permit),
 			`demo: 1 permit of kazoo's Semaphore held
 TURN   WHO       USER  COMMAND  MODE   TOKEN  SINCE  RECIPE
 stray  worker-3  -     -        stray  -      1s     -
-warning: kazoo's Semaphore is another recipe, which no other's excludes: give it a path of its own
-warning: 1 stray, no entry of a lock: zklock passes over it, Curator may wait for it for ever, and go-zookeeper fails beside it
+warning: kazoo is another
+warning: 1 stray
 `},
-		{"a stray in a free lock", survey{entries: []zklock.Entry{stray}},
+		{"a stray in a free lock", lockOf(survey.Queue, 0, []string{"1 stray"}, stray),
 			`demo is free
 TURN   WHO   USER  COMMAND  MODE   TOKEN  SINCE  RECIPE
 stray  junk  -     -        stray  -      0ms    -
-warning: 1 stray, no entry of a lock: zklock passes over it, Curator may wait for it for ever, and go-zookeeper fails beside it
+warning: 1 stray
 `},
 	}
 	for _, tt := range tests {
 		var out bytes.Buffer
-		if err := tt.s.print(&out, "demo", now); err != nil || out.String() != tt.want {
+		if err := printLock(&out, tt.s, "demo", now); err != nil || out.String() != tt.want {
 			t.Errorf("%s: %v, got\n%swant\n%s", tt.name, err, out.String(), tt.want)
 		}
 	}
@@ -74,20 +103,20 @@ func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 
 func TestPrintToAFullDisk(t *testing.T) {
 	now := time.Now()
-	s := survey{path: "/zklock/demo", entries: []zklock.Entry{entry("h", 1, true, now, 0)}}
-	if err := s.print(full{}, "demo", now); err == nil {
+	s := lockOf(survey.Queue, 0, nil, entry("h", 1, true, now, 0))
+	if err := printLock(full{}, s, "demo", now); err == nil {
 		t.Error("what show could not write is lost in silence")
 	}
-	if err := (&survey{}).print(full{}, "demo", now); err == nil {
+	if err := printLock(full{}, lockOf(survey.Queue, 0, nil), "demo", now); err == nil {
 		t.Error("that a lock is free is lost in silence")
 	}
-	if err := printLocks(full{}, []survey{s}, now); err == nil {
+	if err := printLocks(full{}, []*survey.Lock{s}, now); err == nil {
 		t.Error("what ls could not write is lost in silence")
 	}
-	if err := encodeLocks(full{}, []survey{s}); err == nil {
+	if err := (&output{form: outJSON}).write(full{}, lockList([]*survey.Lock{s})); err == nil {
 		t.Error("what ls --json could not write is lost in silence")
 	}
-	if err := printAsked(full{}, "demo", s.entries, true, now); err == nil {
+	if err := printAsked(full{}, "demo", s.Entries, true, now); err == nil {
 		t.Error("what revoke could not write is lost in silence")
 	}
 }
@@ -98,12 +127,13 @@ func TestPrintWhatOthersWrote(t *testing.T) {
 	big := strings.Repeat("h", 1<<20)
 	e := entry(big, 1, true, now, 0)
 	e.Owner.User, e.Owner.Command = big, big
-	s := survey{path: "/zklock/a\u202eb", entries: []zklock.Entry{e, entry("w", 2, false, now, 0)}}
+	s := lockOf(survey.Queue, 0, nil, e, entry("w", 2, false, now, 0))
+	s.Path = "/zklock/a\u202eb"
 	var shown, listed, asked, waited bytes.Buffer
-	if err := errors.Join(s.print(&shown, "a", now), printLocks(&listed, []survey{s}, now), printAsked(&asked, "a", s.entries, true, now)); err != nil {
+	if err := errors.Join(printLock(&shown, s, "a", now), printLocks(&listed, []*survey.Lock{s}, now), printAsked(&asked, "a", s.Entries, true, now)); err != nil {
 		t.Fatal(err)
 	}
-	waited.WriteString(describe("a", s.entries, zklock.Owner{Host: "w", PID: 2}, now))
+	waited.WriteString(describe("a", []zklock.Entry{e, entry("w", 2, false, now, 0)}, zklock.Owner{Host: "w", PID: 2}, now))
 	for what, out := range map[string]*bytes.Buffer{"show": &shown, "ls": &listed, "revoke": &asked, "the waiting line": &waited} {
 		if n := out.Len(); n == 0 || n > 2000 {
 			t.Errorf("%s writes %d bytes", what, n)
@@ -111,24 +141,6 @@ func TestPrintWhatOthersWrote(t *testing.T) {
 	}
 	if got := listed.String(); !strings.Contains(got, `"a\u202eb"`) || strings.Contains(got, "\u202e") {
 		t.Errorf("the path is not quoted: %q", got)
-	}
-}
-
-func TestView(t *testing.T) {
-	now := time.Now()
-	s := survey{path: "/zklock/demo", shape: shapeQueue}
-	b, err := json.Marshal(s.view())
-	if want := `{"path":"/zklock/demo","kind":"queue","holders":0,"waiting":0,"entries":[]}`; err != nil || string(b) != want {
-		t.Errorf("a free lock is %s, %v, want %s", b, err, want)
-	}
-	asked := entry("h", 1, true, now, 0)
-	asked.Revoked = true
-	s = survey{path: "/zklock/demo", shape: shapeSemaphore, permits: 3, entries: []zklock.Entry{asked, entry("w", 2, false, now, 0)}}
-	b, err = json.Marshal(s.view())
-	for _, want := range []string{`"kind":"semaphore","permits":3,"holders":1,"waiting":1`, `"recipe":{"library":"zklock","kind":"mutex"}`, `"revoked":true`, `"warnings":["a semaphore and other locks`} {
-		if err != nil || !strings.Contains(string(b), want) {
-			t.Errorf("%s, %v: no %s", b, err, want)
-		}
 	}
 }
 
@@ -142,12 +154,12 @@ func TestPrintLocks(t *testing.T) {
 	node := entry("n", 4, true, now, time.Hour)
 	node.Path, node.Node = "/n", "/n"
 	var out bytes.Buffer
-	found := []survey{
-		{path: "/zklock/demo", shape: shapeQueue, entries: []zklock.Entry{entry("h", 1, true, now, time.Minute), entry("w", 2, false, now, time.Second)}},
-		{path: "/zklock/sem", shape: shapeSemaphore, permits: 4, entries: []zklock.Entry{permit("a", 1), permit("a", 1), permit("b", 2)}},
-		{path: "/zklock/curator", shape: shapeSemaphore, entries: []zklock.Entry{permit("a", 1)}},
-		{path: "/n", shape: shapeNode, entries: []zklock.Entry{node}},
-		{path: "/apps/x", shape: shapeQueue, entries: []zklock.Entry{entry("w", 2, false, now, time.Second)}},
+	found := []*survey.Lock{
+		onPath("/zklock/demo", lockOf(survey.Queue, 0, nil, entry("h", 1, true, now, time.Minute), entry("w", 2, false, now, time.Second))),
+		onPath("/zklock/sem", lockOf(survey.Semaphore, 4, nil, permit("a", 1), permit("a", 1), permit("b", 2))),
+		onPath("/zklock/curator", lockOf(survey.Semaphore, 0, nil, permit("a", 1))),
+		onPath("/n", lockOf(survey.Node, 0, nil, node)),
+		onPath("/apps/x", lockOf(survey.Queue, 0, nil, entry("w", 2, false, now, time.Second))),
 	}
 	if err := printLocks(&out, found, now); err != nil {
 		t.Fatal(err)
@@ -171,15 +183,15 @@ func TestPrintAsked(t *testing.T) {
 	kazoo.Owner, kazoo.Data, kazoo.Name = zklock.Owner{}, "kazoo-id", hex32+"__lock__0000000001"
 	curator.Owner, curator.Data = zklock.Owner{}, "10.0.0.7"
 	tests := []struct {
-		asked []zklock.Entry
+		asked []survey.Entry
 		all   bool
 		want  string
 	}{
 		{nil, true, "demo is free: nobody to ask\n"},
 		{nil, false, ""},
-		{[]zklock.Entry{permit, permit}, true, "asked h:1 (backup), which came 1m00s ago\n"},
-		{[]zklock.Entry{kazoo}, true, "asked kazoo-id, which came 1s ago; kazoo does not look for such wishes\n"},
-		{[]zklock.Entry{curator}, true, "asked 10.0.0.7, which came 1s ago; it sees the wish only if it is Curator's and made revocable\n"},
+		{lockOf(survey.Queue, 0, nil, permit, permit).Entries, true, "asked h:1 (backup), which came 1m00s ago\n"},
+		{lockOf(survey.Queue, 0, nil, kazoo).Entries, true, "asked kazoo-id, which came 1s ago; kazoo does not look for such wishes\n"},
+		{lockOf(survey.Queue, 0, nil, curator).Entries, true, "asked 10.0.0.7, which came 1s ago; it sees the wish only if it is Curator's and made revocable\n"},
 	}
 	for _, tt := range tests {
 		var out bytes.Buffer

@@ -38,6 +38,7 @@ type statusLine struct {
 	Waited   float64 `json:"waited_s,omitempty"` // seconds until it was acquired
 	Held     float64 `json:"held_s,omitempty"`   // seconds
 	Locks    []held  `json:"locks,omitempty"`    // all of them, the first included
+	Servers  string  `json:"servers,omitempty"`  // that were asked
 	Revoked  bool    `json:"revoked,omitempty"`  // somebody asked for the lock back
 	Released bool    `json:"released"`           // confirmed by the servers
 	Error    string  `json:"error,omitempty"`

@@ -3,9 +3,9 @@ package cli
 import (
 	"errors"
 	"os"
-	"sync/atomic"
 	"time"
 
+	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/boot"
 	"github.com/zklock/zklock/cmd/zklock/internal/child"
 	"github.com/zklock/zklock/cmd/zklock/internal/deadline"
@@ -51,9 +51,11 @@ type supervisor struct {
 	revoked <-chan struct{} // somebody asks for the lock back; nil if nobody can
 	asked   func()          // what to do about it
 	now     func() time.Duration
-	told    time.Duration // the moment that the watchdog knows
-	late    bool          // that moment came before this process did anything about it
-	ending  *atomic.Bool  // set before the command is told to end; may be nil
+	told    time.Duration       // the moment that the watchdog knows
+	late    bool                // that moment came before this process did anything about it
+	news    <-chan zklock.Event // of servers that do not answer, or do again; may be nil
+	// stopping: a signal that ends programs was passed on.
+	stopping bool
 }
 
 // look takes one look at the hold.
@@ -81,6 +83,7 @@ func (s *supervisor) run() (child.Exit, bool) {
 			}
 			return exit, ended
 		case sig := <-s.signals:
+			s.stopping = s.stopping || ends(sig)
 			s.cmd.Signal(sig)
 		case sig := <-s.cmd.Stopped():
 			s.link.Stopped(sig)
@@ -95,6 +98,13 @@ func (s *supervisor) run() (child.Exit, bool) {
 			s.cmd.Kill()
 		case <-s.guard.Died():
 			s.bereft()
+		case e := <-s.news:
+			// Once the command was told to end, why was said with that, and who reads
+			// on would think that it need not have been. Library and plan go by clocks
+			// of their own: where answers are late, that comes first.
+			if !core.Ending() {
+				jeopardy(e)
+			}
 		case <-timer.C:
 		}
 	}
@@ -110,9 +120,6 @@ func (s *supervisor) step(core *deadline.Core) time.Duration {
 	s.late = s.late || s.told != 0 && s.now() >= s.told
 	told := core.Ending()
 	action, next := core.Step(s.now(), s.look())
-	if action != deadline.Wait && s.ending != nil {
-		s.ending.Store(true)
-	}
 	switch action {
 	case deadline.Term:
 		warn("the lock %s: ending the command", s.danger())

@@ -107,7 +107,7 @@ type fakeGuard struct {
 	died   chan struct{}
 	group  int
 	until  time.Duration
-	deaf   bool // what it is told fails from now on
+	deaf   atomic.Bool // what it is told fails from now on
 	killed bool
 	closed bool
 }
@@ -119,7 +119,7 @@ func (g *fakeGuard) Watch(n int) error     { g.group = n; return nil }
 func (g *fakeGuard) Bye()                  { g.closed = true }
 
 func (g *fakeGuard) Until(d time.Duration) error {
-	if g.deaf {
+	if g.deaf.Load() {
 		return errors.New("deaf")
 	}
 	g.until = d
@@ -235,7 +235,7 @@ func TestWatchdogsThatDieAtOnce(t *testing.T) {
 		},
 		"deaf": func() (guarding, error) {
 			g := newFakeGuard()
-			g.deaf = true
+			g.deaf.Store(true)
 			return g, nil
 		},
 		"none": func() (guarding, error) { return nil, errors.New("no process to be had") },
@@ -276,7 +276,7 @@ func TestADeafWatchdogIsReplaced(t *testing.T) {
 		s.again.start = func() (guarding, error) { return second, nil }
 		go func() {
 			time.Sleep(5 * time.Second)
-			first.deaf = true
+			first.deaf.Store(true)
 			hold.extend(15 * time.Second)
 			time.Sleep(5 * time.Second)
 			cmd.exited <- child.Exit{}
@@ -388,31 +388,29 @@ func TestLostBeforeTheCommandBegan(t *testing.T) {
 	}
 }
 
-// TestNoWordOfHoldingOnceItEnds: where answers are late the command is told to end
-// before the library calls the hold endangered.
+// TestNoWordOfHoldingOnceItEnds: that the lock is held in spite of all is said until
+// the command is told to end, and not behind that.
 func TestNoWordOfHoldingOnceItEnds(t *testing.T) {
-	for _, test := range []struct {
-		ending bool
-		err    error
-		want   string
-	}{
-		{false, errors.New("late"), "zklock: reconnecting: no answer from the servers; the lock is still held\n"},
-		{false, nil, "zklock: the servers answer again; the lock was held throughout\n"},
-		{true, errors.New("late"), ""},
-		{true, nil, ""},
-	} {
-		var ending atomic.Bool
-		ending.Store(test.ending)
-		if got := captureStderr(t, func() { tellJeopardy(zklock.Event{Err: test.err}, &ending) }); got != test.want {
-			t.Errorf("ending %v, %v: %q, want %q", test.ending, test.err, got, test.want)
-		}
-	}
 	synctest.Test(t, func(t *testing.T) {
-		hold, cmd := newFakeHold(15*time.Second), newFakeProcess(true)
+		hold, cmd := newFakeHold(15*time.Second), newFakeProcess(false)
 		s, _, _ := rig(t, hold, cmd)
-		s.ending = new(atomic.Bool)
-		if s.run(); !s.ending.Load() {
-			t.Error("that the command is ended for the lock's sake is not noted")
+		news := make(chan zklock.Event, 4)
+		s.news = news
+		go func() {
+			for _, at := range []struct {
+				after time.Duration
+				err   error
+			}{{time.Second, errors.New("late")}, {time.Second, nil}, {10500 * time.Millisecond, errors.New("late")}, {time.Second, nil}} {
+				time.Sleep(at.after) // TERM is due after 12.5 s, and KILL after 14.5 s
+				news <- zklock.Event{Err: at.err}
+			}
+		}()
+		got := captureStderr(t, func() { s.run() })
+		want := "zklock: reconnecting: no answer from the servers; the lock is still held\n" +
+			"zklock: the servers answer again; the lock was held throughout\n" +
+			"zklock: the lock is about to be lost (no answer from the servers): ending the command\n"
+		if got != want {
+			t.Errorf("%s\nwant\n%s", got, want)
 		}
 	})
 }

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"fmt"
+	"io"
+	"os"
 	"runtime"
 
 	"github.com/spf13/cobra"
@@ -9,16 +11,41 @@ import (
 	"github.com/zklock/zklock"
 )
 
+// versionView is the version as JSON.
+type versionView struct {
+	Version string `json:"version"`
+	Go      string `json:"go"`
+	OS      string `json:"os"`
+	Arch    string `json:"arch"`
+}
+
 // versionCommand is zklock version.
 func (a *app) versionCommand() *cobra.Command {
-	return &cobra.Command{
+	var out output
+	c := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  exactly(0, "no arguments"),
+		Long: `Version prints the version of zklock, of the Go that it was built with, and the
+system that it is for.`,
+		Example: "  zklock version\n  zklock version -o json",
+		Args:    exactly(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			a.began = true
-			_, err := fmt.Fprintf(c.OutOrStdout(), "zklock %s %s %s/%s\n", zklock.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-			return err
+			if err := out.check(c.Flags()); err != nil {
+				return err
+			}
+			v := versionView{zklock.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH}
+			return out.write(os.Stdout, shown{
+				table: func(w io.Writer) error {
+					_, err := fmt.Fprintf(w, "zklock %s %s %s/%s\n", v.Version, v.Go, v.OS, v.Arch)
+					return err
+				},
+				names: func() []string { return []string{v.Version} },
+				data:  func() []any { return []any{v} },
+			})
 		},
+		ValidArgsFunction: cobra.NoFileCompletions,
 	}
+	out.flag(c, "the version alone")
+	return c
 }

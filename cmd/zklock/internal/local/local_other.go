@@ -23,6 +23,9 @@ func (d *Dialer) DialContext(context.Context, string, string) (net.Conn, error) 
 	return nil, errNone()
 }
 
+// Connect refuses.
+func (p Place) Connect(context.Context) (net.Conn, error) { return nil, errNone() }
+
 // Status is what can be known of a local server from outside.
 type Status struct {
 	Dir, Socket string

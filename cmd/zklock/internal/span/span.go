@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -19,9 +20,40 @@ func Parse(s string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil {
+		if meant := meant(s); meant != "" {
+			return 0, fmt.Errorf("%q is no duration; did you mean %s?", s, meant)
+		}
 		return 0, fmt.Errorf("%q is no duration: write 300ms, 10s, 1m30s, or a number of seconds", s)
 	}
 	return d, nil
+}
+
+// meant is what a duration in the words of other programs is here, "" if it is none:
+// 10sec, 5 min, 2 days.
+func meant(s string) string {
+	cut := strings.IndexFunc(s, func(r rune) bool { return (r < '0' || r > '9') && r != '.' })
+	if cut <= 0 {
+		return ""
+	}
+	number, unit := s[:cut], strings.ToLower(strings.TrimSpace(s[cut:]))
+	switch strings.TrimSuffix(unit, "s") {
+	case "", "sec", "second": // "s" alone was cut to nothing
+		return number + "s"
+	case "m", "msec", "milli", "millisecond":
+		if unit == "m" {
+			return number + "m"
+		}
+		return number + "ms"
+	case "min", "minute":
+		return number + "m"
+	case "h", "hr", "hour":
+		return number + "h"
+	case "d", "day":
+		if n, err := strconv.Atoi(number); err == nil && n < 1000 {
+			return strconv.Itoa(24*n) + "h"
+		}
+	}
+	return ""
 }
 
 // isDecimal keeps out what ParseFloat takes beyond plain numbers: inf, 0x1p3.

@@ -22,6 +22,7 @@ import (
 	"strings"
 
 	"github.com/zklock/zklock/cmd/zklock/internal/jaas"
+	"github.com/zklock/zklock/cmd/zklock/internal/similar"
 	"github.com/zklock/zklock/cmd/zklock/internal/tlsconf"
 	"github.com/zklock/zklock/zkserver"
 )
@@ -187,7 +188,7 @@ func (c *Config) set(k *known, p property) error {
 	text := shown(p.key) + " is not known here and has no effect"
 	if k.guesses > 0 {
 		k.guesses--
-		if meant := similar(key, k.names); meant != "" {
+		if meant := similar.To(key, k.names); meant != "" {
 			text += "; is " + meant + " meant?"
 		}
 	}

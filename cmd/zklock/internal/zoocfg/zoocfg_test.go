@@ -259,20 +259,6 @@ func TestSample(t *testing.T) {
 	}
 }
 
-func TestDistance(t *testing.T) {
-	for _, tt := range []struct {
-		a, b string
-		want int
-	}{
-		{"", "", 0}, {"abc", "", 3}, {"", "abc", 3}, {"abc", "abc", 0}, {"abc", "abd", 1}, {"abc", "acb", 1}, {"abc", "ab", 1},
-		{"kitten", "sitting", 3}, {"clientprot", "clientport", 1},
-	} {
-		if got := distance(tt.a, tt.b); got != tt.want {
-			t.Errorf("from %q to %q: %d, want %d", tt.a, tt.b, got, tt.want)
-		}
-	}
-}
-
 // TestEveryKeyIsReached: no key is in two groups, and none with an effect is
 // taken for one without.
 func TestEveryKeyIsReached(t *testing.T) {

@@ -1,0 +1,137 @@
+package checkup
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// A Level says how bad a finding is.
+type Level string
+
+// The levels.
+const (
+	OK       Level = "ok"
+	Note     Level = "note"     // good to know
+	Warning  Level = "warning"  // will do harm, or does some
+	Critical Level = "critical" // does harm now
+	Unknown  Level = "unknown"  // could not be looked at
+)
+
+// Exit is the code that monitoring plugins exit with at this level.
+func (l Level) Exit() int {
+	switch l {
+	case Warning:
+		return 1
+	case Critical:
+		return 2
+	case Unknown:
+		return 3
+	}
+	return 0
+}
+
+// rank orders levels: what is not known is worth less than what is known to be bad.
+func (l Level) rank() int {
+	switch l {
+	case Critical:
+		return 4
+	case Warning:
+		return 3
+	case Unknown:
+		return 2
+	case Note:
+		return 1
+	}
+	return 0
+}
+
+// The subjects that are looked at, in the order in which they are told.
+const (
+	checkServers  = "servers"
+	checkQuorum   = "quorum"
+	checkVersions = "versions"
+	checkLatency  = "latency"
+	checkTimeout  = "timeout"
+	checkClock    = "clock"
+	checkAccess   = "access"
+	checkLocks    = "locks"
+	checkLayouts  = "layouts"
+	checkSequence = "sequence"
+	checkSessions = "sessions"
+	checkDeadlock = "deadlock"
+	checkHeld     = "held"
+)
+
+// A Finding is one thing that was found, good or bad.
+type Finding struct {
+	Level Level  `json:"level"`
+	Check string `json:"check"`        // the subject: servers, quorum, deadlock, ...
+	What  string `json:"what"`         // for people, in one line
+	Do    string `json:"do,omitempty"` // what to do about it; empty if nothing is to be done
+	// Locks are the paths that it is about, as the servers have them. Who shows
+	// them must expect any character.
+	Locks []string `json:"locks,omitempty"`
+}
+
+// A Report is what a checkup comes to.
+type Report struct {
+	Level    Level     `json:"level"` // of the worst finding
+	Exit     int       `json:"exit"`  // code for monitoring: 0 ok, 1 warning, 2 critical, 3 unknown
+	At       time.Time `json:"at"`
+	Prefix   string    `json:"prefix"` // below which locks were looked for
+	Locks    int       `json:"locks"`  // that somebody holds or waits for
+	Servers  []Server  `json:"servers"`
+	Findings []Finding `json:"findings"`
+}
+
+// Worst is the level of the worst of findings, OK of none.
+func Worst(findings []Finding) Level {
+	worst := OK
+	for _, f := range findings {
+		if f.Level.rank() > worst.rank() {
+			worst = f.Level
+		}
+	}
+	if worst == Note {
+		return OK
+	}
+	return worst
+}
+
+// Span is a duration that is a number of seconds in JSON.
+type Span time.Duration
+
+// MarshalJSON writes seconds, to the microsecond.
+func (s Span) MarshalJSON() ([]byte, error) {
+	return json.Marshal(time.Duration(s).Round(time.Microsecond).Seconds())
+}
+
+// String is the duration for people: three digits are enough of a latency.
+func (s Span) String() string {
+	d := time.Duration(s)
+	switch {
+	case d >= 10*time.Second:
+		return d.Round(time.Second).String()
+	case d >= time.Second:
+		return d.Round(100 * time.Millisecond).String()
+	case d >= 10*time.Millisecond:
+		return d.Round(time.Millisecond).String()
+	case d >= time.Millisecond:
+		return d.Round(100 * time.Microsecond).String()
+	}
+	return d.Round(10 * time.Microsecond).String()
+}
+
+// finding makes one; a nil do is nothing to do.
+func finding(level Level, check, do, format string, args ...any) Finding {
+	return Finding{Level: level, Check: check, What: fmt.Sprintf(format, args...), Do: do}
+}
+
+// count writes a number of things.
+func count(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
+}

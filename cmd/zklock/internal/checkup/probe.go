@@ -1,0 +1,171 @@
+package checkup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/zklock/zklock/zk"
+)
+
+// samples is how many requests of a kind are timed.
+const samples = 5
+
+// defaultPort is where ZooKeeper listens.
+const defaultPort = "2181"
+
+// addresses splits a connection string into what leads to each of its servers.
+func addresses(servers string) (network string, hosts []string, chroot string) {
+	if strings.HasPrefix(servers, "unix:") {
+		return "unix", []string{servers}, ""
+	}
+	if i := strings.IndexByte(servers, '/'); i >= 0 {
+		servers, chroot = servers[:i], servers[i:]
+	}
+	for host := range strings.SplitSeq(servers, ",") {
+		if host = strings.TrimSpace(host); host == "" {
+			continue
+		}
+		if _, _, err := net.SplitHostPort(host); err != nil {
+			host = net.JoinHostPort(strings.Trim(host, "[]"), defaultPort)
+		}
+		if !slices.Contains(hosts, host) {
+			hosts = append(hosts, host)
+		}
+	}
+	return "tcp", hosts, chroot
+}
+
+// servers asks all servers, at once.
+func (c Config) servers(ctx context.Context) []Server {
+	network, hosts, chroot := addresses(c.Servers)
+	found := make([]Server, len(hosts))
+	var all sync.WaitGroup // ended when servers returns
+	for i, host := range hosts {
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, c.Limit)
+			defer cancel()
+			s := &found[i]
+			s.Address, s.Synced = host, -1
+			c.words(ctx, s, network)
+			s.err = c.session(ctx, s, host+chroot)
+			if s.err != nil {
+				s.Error = s.err.Error()
+			}
+			s.Answers = s.Answers || s.err == nil
+		})
+	}
+	all.Wait()
+	return found
+}
+
+// words asks a server for what it tells without a session.
+func (c Config) words(ctx context.Context, s *Server, network string) {
+	address := strings.TrimPrefix(s.Address, "unix:")
+	for word, take := range map[string]func(string){"srvr": s.srvr, "conf": s.conf, "mntr": s.mntr} {
+		answer, err := c.ask(ctx, network, address, word)
+		if errors.Is(err, errNotAllowed) {
+			s.Answers = true
+		}
+		if err == nil && answer != "" {
+			s.Answers = true
+			s.Words = append(s.Words, word)
+			take(answer)
+		}
+	}
+	slices.Sort(s.Words)
+}
+
+// session opens sessions on one server, and measures.
+func (c Config) session(ctx context.Context, s *Server, servers string) error {
+	opts := c.Zk
+	opts.ReadOnly = true // one that lost its quorum is to be told from one that is gone
+	z, err := zk.Dial(ctx, servers, &opts)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = z.Close() }() // it ends by its timeout where this fails
+	s.Timeout = Span(z.SessionTimeout())
+	if z.State() == zk.ConnectedReadOnly {
+		s.Role = "read-only"
+		return nil
+	}
+	if err := c.measure(ctx, z, s); err != nil {
+		return err
+	}
+	if data, _, err := z.GetConfig(ctx); err == nil {
+		s.config = string(data)
+	}
+	// What is asked for is clipped to the server's bounds.
+	s.MinTimeout = c.negotiated(ctx, servers, 10*time.Millisecond)
+	s.MaxTimeout = c.negotiated(ctx, servers, 24*time.Hour)
+	return nil
+}
+
+// measure times requests, one at a time.
+func (c Config) measure(ctx context.Context, z *zk.Client, s *Server) error {
+	at := c.Prefix
+	if err := z.Sync(ctx, "/"); err != nil {
+		return fmt.Errorf("sync: %w", err)
+	}
+	for {
+		stat, there, err := z.Exists(ctx, at)
+		if !answered(err) {
+			return err
+		}
+		if there {
+			s.identity = stat.Czxid
+			break
+		}
+		if at == "/" {
+			break
+		}
+		at = parentOf(at)
+	}
+	for _, m := range []struct {
+		into *Latency
+		ask  func() error
+	}{
+		{&s.Read, func() error { _, _, err := z.Exists(ctx, at); return err }},
+		{&s.Sync, func() error { return z.Sync(ctx, at) }},
+		{&s.Write, func() error { _, err := z.Multi(ctx, zk.CheckOp(at, -1)); return err }},
+	} {
+		took := make([]time.Duration, samples)
+		for i := range took {
+			began := time.Now()
+			// There may be nothing at the root: see judgeAccess of a chroot.
+			if err := m.ask(); !answered(err) && !errors.Is(err, zk.ErrNoNode) {
+				return err
+			}
+			took[i] = time.Since(began)
+		}
+		slices.Sort(took)
+		*m.into = Latency{Median: Span(took[samples/2]), Max: Span(took[samples-1])}
+	}
+	return nil
+}
+
+// negotiated is what a server makes of a session timeout; 0 if it does not say. On a
+// slow network the shortest sessions can't be had: they are over when they begin.
+func (c Config) negotiated(ctx context.Context, servers string, ask time.Duration) Span {
+	ctx, cancel := context.WithTimeout(ctx, c.Limit/8)
+	defer cancel()
+	opts := c.Zk
+	opts.SessionTimeout = ask
+	z, err := zk.Dial(ctx, servers, &opts)
+	if err != nil {
+		return 0
+	}
+	defer func() { _ = z.Close() }() // the shortest session there is: it ends by itself as well
+	return Span(z.SessionTimeout())
+}
+
+// parentOf is the path above another.
+func parentOf(path string) string {
+	return path[:max(1, strings.LastIndexByte(path, '/'))]
+}

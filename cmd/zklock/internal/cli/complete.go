@@ -1,0 +1,239 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/cmd/zklock/internal/home"
+	"github.com/zklock/zklock/cmd/zklock/internal/local"
+	"github.com/zklock/zklock/internal/survey"
+	"github.com/zklock/zklock/zk"
+)
+
+// Bounds of completion: somebody has pressed a key and waits.
+const (
+	completeTime = time.Second
+	completeMost = 500 // names
+	completeLook = 64  // of which so many are looked at more closely
+)
+
+// completionHelp is for the command that prints the scripts.
+const completionHelp = `Completion prints a script that lets a shell complete commands, flags, their
+values, the names of contexts, and the names of locks, for which it asks the
+servers that the command line, the environment or the context in use names. It
+waits for them a second at most, and never starts a local server.`
+
+const completionExample = `  source <(zklock completion bash)                    # in this shell
+  zklock completion bash > /etc/bash_completion.d/zklock
+  zklock completion zsh > "${fpath[1]}/_zklock"
+  zklock completion fish > ~/.config/fish/completions/zklock.fish
+  zklock completion powershell | Out-String | Invoke-Expression`
+
+// addCompletion adds the command that prints the scripts. The scripts are cobra's.
+func (a *app) addCompletion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	c, _, err := root.Find([]string{"completion"})
+	if err != nil {
+		return
+	}
+	c.Short, c.Long, c.Example = "Print a script that completes what is typed, for a shell", completionHelp, completionExample
+	c.Args, c.RunE = subcommand("for which shell", "zklock completion bash, zsh, fish or powershell")
+	for _, sub := range c.Commands() {
+		sub.Short = "Print the script for " + sub.Name()
+		sub.Example = "  zklock completion " + sub.Name()
+		if sub.Name() == "bash" {
+			script := sub.RunE
+			sub.RunE = func(c *cobra.Command, args []string) error {
+				if _, err := io.WriteString(os.Stdout, bashAlone); err != nil {
+					return err
+				}
+				return script(c, args)
+			}
+		}
+	}
+}
+
+// bashAlone is what cobra's script needs of the package bash-completion, for where that
+// is not. Words with = or : in them are not put together again.
+const bashAlone = `# Without the package bash-completion: as much of it as is needed here.
+if ! declare -F _get_comp_words_by_ref >/dev/null; then
+	_get_comp_words_by_ref() {
+		words=("${COMP_WORDS[@]}") cword=$COMP_CWORD
+		cur=${words[cword]} prev=${words[cword - 1]}
+	}
+fi
+`
+
+// offer lets a shell complete a flag with words. The flag is there: the error would
+// be that of another one.
+func offer(c *cobra.Command, flag string, words []string) {
+	_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// offerNothing lets a shell complete flags with nothing: file names, which it would
+// take else, are never meant.
+func offerNothing(c *cobra.Command, flags ...string) {
+	for _, flag := range flags {
+		if c.Flags().Lookup(flag) != nil {
+			_ = c.RegisterFlagCompletionFunc(flag, cobra.NoFileCompletions)
+		}
+	}
+}
+
+// completeLocks completes the name of one lock.
+func (a *app) completeLocks(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return a.lockNames(c, begun)
+}
+
+// completeMore completes the name of a lock that a flag takes.
+func (a *app) completeMore(c *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return a.lockNames(c, begun)
+}
+
+// completeRun completes a lock, and after the dashes a command or its files.
+func (a *app) completeRun(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	switch dash := c.ArgsLenAtDash(); {
+	case dash < 0:
+		return a.completeLocks(c, args, begun)
+	case len(args) == dash && !strings.Contains(begun, "/"):
+		return programs(begun, os.Getenv("PATH")), cobra.ShellCompDirectiveNoFileComp
+	}
+	return nil, cobra.ShellCompDirectiveDefault
+}
+
+// lockNames lists what may be the name of a lock that begins so: the znodes one
+// level further down, for names have levels as paths do.
+func (a *app) lockNames(c *cobra.Command, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	const directive = cobra.ShellCompDirectiveNoFileComp
+	ctx, cancel := context.WithTimeout(context.Background(), completeTime)
+	defer cancel()
+	z, r, err := a.forCompletion(ctx, c)
+	if err != nil {
+		return nil, directive
+	}
+	defer z.Close()
+	defer r.Close()
+	names, complete := namesBelow(ctx, z, begun)
+	if !complete {
+		return names, directive | cobra.ShellCompDirectiveNoSpace
+	}
+	return names, directive
+}
+
+// forCompletion connects to the servers that the command line means so far, quickly
+// or not at all.
+func (a *app) forCompletion(ctx context.Context, c *cobra.Command) (*zk.Client, *survey.Reader, error) {
+	if err := a.settle(c); err != nil {
+		return nil, nil, err
+	}
+	if a.set.servers == "" && !localRuns(ctx) {
+		return nil, nil, local.ErrNotRunning
+	}
+	a.set.connect.D, a.set.wait.D, a.set.verbose = completeTime, 0, false
+	return a.set.reader(ctx, layoutValue{})
+}
+
+// namesBelow lists the names that begin so. They are not complete if one of them may
+// go on with another level.
+func namesBelow(ctx context.Context, z *zk.Client, begun string) (names []cobra.Completion, complete bool) {
+	level := begun[:strings.LastIndex(begun, "/")+1]
+	parent := namesRoot + "/" + level
+	if strings.HasPrefix(begun, "/") {
+		parent = level
+	}
+	parent = strings.TrimSuffix(parent, "/") + "/"
+	children, _, err := z.Children(ctx, cmp.Or(strings.TrimSuffix(parent, "/"), "/"))
+	if err != nil {
+		return nil, true
+	}
+	slices.Sort(children)
+	complete = true
+	for _, child := range children {
+		name := level + child
+		if !strings.HasPrefix(name, begun) || !nameable(parent, child) || len(names) == completeMost {
+			continue
+		}
+		if len(names) < completeLook && goesOn(ctx, z, parent+child) {
+			name += "/"
+			complete = false
+		}
+		names = append(names, name)
+	}
+	return names, complete
+}
+
+// nameable reports whether a child of parent can be a lock that somebody would name
+// without quotes.
+func nameable(parent, child string) bool {
+	switch {
+	case parent == "/" && child == "zookeeper", looksLikeEntry(child), strings.HasSuffix(child, heldSuffix):
+		return false
+	}
+	return legible(child) == child && !strings.ContainsAny(child, " \t'\"\\$`:")
+}
+
+// heldSuffix ends the paths of the parents of lock delays' records.
+const heldSuffix = "-held"
+
+// looksLikeEntry reports whether a child may stand in a queue. No lock can have
+// such a name.
+func looksLikeEntry(name string) bool {
+	_, err := zklock.PathOf(name)
+	return err != nil
+}
+
+// goesOn reports whether there are names below a znode, and not a lock's entries.
+func goesOn(ctx context.Context, z *zk.Client, path string) bool {
+	below, _, err := z.Children(ctx, path)
+	return err == nil && len(below) > 0 && !slices.Contains(below, "leases") && !slices.ContainsFunc(below, looksLikeEntry)
+}
+
+// localRuns reports whether this user's local server answers.
+func localRuns(ctx context.Context) bool {
+	dir, err := home.Dir(home.Mine())
+	if err != nil {
+		return false
+	}
+	conn, err := local.Place{Dir: dir}.Connect(ctx)
+	if err != nil {
+		return false
+	}
+	_ = conn.Close() // it was only to see
+	return true
+}
+
+// programs are the executables of PATH that begin so.
+func programs(begun, path string) []cobra.Completion {
+	seen := map[string]bool{}
+	var names []cobra.Completion
+	for _, dir := range filepath.SplitList(path) {
+		files, err := os.ReadDir(dir)
+		if err != nil || begun == "" {
+			continue // of thousands nobody picks one
+		}
+		for _, f := range files {
+			name := f.Name()
+			if !strings.HasPrefix(name, begun) || seen[name] {
+				continue
+			}
+			if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+				seen[name] = true
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,282 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/zklock/zklock/cmd/zklock/internal/contexts"
+	"github.com/zklock/zklock/cmd/zklock/internal/tlsconf"
+	"github.com/zklock/zklock/zk"
+)
+
+const contextHelp = `Contexts are servers with names, and how to reach them, in one small file that
+you may as well edit. One of them is in use: commands that look take it where
+neither a flag nor ZKLOCK_SERVERS names servers. The context "local" is always
+there: this user's own local server, which is what is in use at first.
+
+run and lock, on which work depends, and bench never take the context in use:
+what you chose for looking around moves no cron job. They take one that
+--context names. A context that --context names comes before the environment:
+its servers, and how to reach them, in place of ZKLOCK_SERVERS and
+ZKLOCK_TLS_....
+
+The file is the one of --config-file, or what ZKLOCK_CONFIG_FILE names, or
+zklock/config.yaml in XDG_CONFIG_HOME or ~/.config. It has no secrets:
+credentials are in files that it names (auth-file), which replace ZKLOCK_AUTH and
+ZKLOCK_SASL; a context without one leaves those in force.`
+
+const contextExample = `  zklock context add prod --servers zk1:2181,zk2:2181 --auth-file ~/.zk-auth
+  zklock context use prod
+  zklock context ls
+  zklock ls                                    # on prod
+  zklock run --context prod nightly -- ./report
+  zklock context use local`
+
+// contextCommand is zklock context.
+func (a *app) contextCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:     "context",
+		Short:   "Give servers names, and choose among them",
+		Long:    contextHelp,
+		Example: contextExample,
+	}
+	c.Args, c.RunE = subcommand("what to do", "zklock context add, use, ls or rm")
+	c.AddCommand(a.contextAddCommand(), a.contextUseCommand(), a.contextLsCommand(), a.contextRmCommand())
+	return c
+}
+
+// contextAddCommand is zklock context add.
+func (a *app) contextAddCommand() *cobra.Command {
+	var replace bool
+	c := &cobra.Command{
+		Use:   "add NAME --servers SERVERS",
+		Short: "Add a context",
+		Long: `Add notes servers under a name, and what else is given of how to reach them. It does
+not connect. The names of files are kept with their directories.`,
+		Example: `  zklock context add prod --servers zk1:2181,zk2:2181,zk3:2181/locks
+  zklock context add lab --servers zk:2281 --tls-ca lab.pem --session-timeout 10s
+  zklock context add lab --servers zk:2281 --replace`,
+		Args: exactly(1, "one name"),
+		RunE: func(c *cobra.Command, args []string) error {
+			a.began = true
+			made, err := a.set.newContext(c.Flags(), args[0])
+			if err != nil {
+				return err
+			}
+			file, err := a.set.contexts(false)
+			if err != nil {
+				return err
+			}
+			if _, there := file.Contexts[args[0]]; there && !replace {
+				return usage("there is a context %s already; give --replace to write it anew", args[0])
+			}
+			file.Contexts[args[0]] = made
+			return file.Save()
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	a.set.configFlag(c.Flags())
+	a.set.connectionFlags(c.Flags())
+	offerNothing(c, "servers", "session-timeout", "connect-timeout", "tls-server-name")
+	c.Flags().BoolVar(&replace, "replace", false, "write a context of that name anew")
+	return c
+}
+
+// newContext makes a context of the flags that were given.
+func (s *settings) newContext(f *pflag.FlagSet, name string) (contexts.Context, error) {
+	if err := s.check(f); err != nil {
+		return nil, err
+	}
+	made := contexts.Context{}
+	for _, key := range contexts.Keys() {
+		if flag := f.Lookup(key); flag != nil && flag.Changed {
+			made[key] = flag.Value.String()
+		}
+	}
+	for _, key := range []string{"tls-ca", "tls-cert", "tls-key", "auth-file"} {
+		if name := made[key]; name != "" && name != tlsconf.System {
+			path, err := filepath.Abs(name)
+			if err != nil {
+				return nil, err
+			}
+			made[key] = path
+		}
+	}
+	if s.servers == "" {
+		return nil, usage("give the servers: zklock context add %s --servers host:port,host:port", name)
+	}
+	if err := contexts.Check(name, made); err != nil {
+		return nil, usage("%w", err)
+	}
+	return made, goodServers(s.servers)
+}
+
+// goodServers reports what is wrong with a connection string, without connecting.
+func goodServers(servers string) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	c, err := zk.Dial(ctx, servers, nil)
+	switch {
+	case err == nil:
+		return c.Close()
+	case errors.Is(err, zk.ErrInvalidServers):
+		return err
+	}
+	return nil
+}
+
+// contextUseCommand is zklock context use.
+func (a *app) contextUseCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "use NAME",
+		Short: "Choose the context that commands take which look",
+		Long: `Use chooses the context that commands take which look where neither a flag nor
+ZKLOCK_SERVERS names servers. run and lock never take it.`,
+		Example: "  zklock context use prod\n  zklock context use local      # this user's local server again",
+		Args:    exactly(1, "one name"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			a.began = true
+			file, err := a.set.contexts(false)
+			if err != nil {
+				return err
+			}
+			if _, err := file.Get(args[0]); err != nil {
+				return err
+			}
+			file.Current = args[0]
+			return file.Save()
+		},
+		ValidArgsFunction: a.completeContexts,
+	}
+	a.set.configFlag(c.Flags())
+	return c
+}
+
+// contextRmCommand is zklock context rm.
+func (a *app) contextRmCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:     "rm NAME",
+		Short:   "Forget a context",
+		Long:    "Rm forgets a context. If it is the one in use, local is from then on.",
+		Example: "  zklock context rm lab",
+		Args:    exactly(1, "one name"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			a.began = true
+			file, err := a.set.contexts(true)
+			if err != nil {
+				return err
+			}
+			if args[0] == contexts.Local {
+				return usage("local is this user's local server, and always there")
+			}
+			if _, err := file.Get(args[0]); err != nil {
+				return err
+			}
+			delete(file.Contexts, args[0])
+			if file.Current == args[0] {
+				file.Current = contexts.Local
+			}
+			return file.Save()
+		},
+		ValidArgsFunction: a.completeContexts,
+	}
+	a.set.configFlag(c.Flags())
+	return c
+}
+
+// contextView is a context as JSON.
+type contextView struct {
+	Name     string            `json:"name"`
+	Current  bool              `json:"current"`
+	Servers  string            `json:"servers,omitempty"` // of local there are none to name
+	Settings map[string]string `json:"settings,omitempty"`
+}
+
+// contextLsCommand is zklock context ls.
+func (a *app) contextLsCommand() *cobra.Command {
+	var out output
+	c := &cobra.Command{
+		Use:     "ls",
+		Short:   "List the contexts",
+		Long:    "Ls lists the contexts, with an asterisk at the one in use.",
+		Example: "  zklock context ls\n  zklock context ls -o yaml",
+		Args:    exactly(0, "no arguments"),
+		RunE: func(c *cobra.Command, _ []string) error {
+			a.began = true
+			if err := out.check(c.Flags()); err != nil {
+				return err
+			}
+			file, err := a.set.contexts(true)
+			if err != nil {
+				return err
+			}
+			views := contextViews(file)
+			return out.write(os.Stdout, shown{
+				table: func(w io.Writer) error { return printContexts(w, views) },
+				names: file.Names,
+				data: func() (all []any) {
+					for _, v := range views {
+						all = append(all, v)
+					}
+					return all
+				},
+			})
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	a.set.configFlag(c.Flags())
+	out.flag(c, "the contexts' names")
+	return c
+}
+
+// contextViews are all contexts, local first.
+func contextViews(file *contexts.File) []contextView {
+	var views []contextView
+	for _, name := range file.Names() {
+		v := contextView{Name: name, Current: name == file.Current}
+		for key, value := range file.Contexts[name] {
+			if key == "servers" {
+				v.Servers = value
+				continue
+			}
+			if v.Settings == nil {
+				v.Settings = map[string]string{}
+			}
+			v.Settings[key] = value
+		}
+		views = append(views, v)
+	}
+	return views
+}
+
+// printContexts writes one line a context.
+func printContexts(out io.Writer, views []contextView) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "\tNAME\tSERVERS\tSETTINGS")
+	for _, v := range views {
+		mark, servers := "", v.Servers
+		if v.Current {
+			mark = "*"
+		}
+		if v.Name == contexts.Local {
+			servers = "this user's local server"
+		}
+		var more []string
+		for key, value := range v.Settings {
+			more = append(more, key+"="+value)
+		}
+		slices.Sort(more)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", mark, v.Name, legible(servers), legible(dash(strings.Join(more, " "))))
+	}
+	return w.Flush()
+}

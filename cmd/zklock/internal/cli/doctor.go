@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/zklock/zklock/cmd/zklock/internal/checkup"
+	"github.com/zklock/zklock/cmd/zklock/internal/span"
+	"github.com/zklock/zklock/zk"
+)
+
+// exitUnknown is what monitoring takes for "it could not be looked at".
+const exitUnknown = 3
+
+const doctorHelp = `Doctor looks at the servers and at the locks below PREFIX, and says what is
+wrong and what to do about it:
+  servers   which answer, in which role; quorum, and whether all are of one
+            ensemble; versions; what a read, a sync and a write take
+  timeout   the session timeout against the servers' bounds and against
+            syncLimit x tickTime; the leader's clock
+  access    what the ACLs let you do, and others
+  locks     recipes that share a path and do not exclude each other, strays,
+            entries that nobody will remove, numbers near their end, sessions
+            in many locks, sessions that wait for each other (a deadlock over
+            several locks), and holders long past what is usual for their lock,
+            or past --held
+
+It changes nothing. Where it may, it makes one znode and deletes it in the same
+transaction, which nobody sees: so it learns the leader's clock. Each server is
+asked in a session of its own. More is known if the servers' whitelist of
+four-letter words has conf and mntr.
+
+Exit codes are those of monitoring plugins: 0 nothing is wrong, 1 a warning, 2
+critical, 3 something could not be looked at, or the command line is wrong.`
+
+const doctorExample = `  zklock doctor
+  zklock doctor --servers zk1,zk2,zk3 /apps/billing --held 1h
+  zklock doctor -o json | jq -r '.findings[] | select(.level != "ok") | .what'`
+
+// doctorFlags are those of doctor.
+type doctorFlags struct {
+	layout layoutValue
+	held   span.Value
+	out    output
+}
+
+// doctorCommand is zklock doctor. All that goes wrong before there is a report is
+// "unknown" to monitoring.
+func (a *app) doctorCommand() *cobra.Command {
+	var f doctorFlags
+	c := &cobra.Command{
+		Use:     "doctor [PREFIX]",
+		Short:   "Find out what is wrong with servers and locks",
+		Long:    doctorHelp,
+		Example: doctorExample,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return unknown(usage("zklock doctor takes one prefix, and got %d arguments", len(args)))
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			err := a.checkup(c, &f, args)
+			var e *exitError
+			if err == nil || errors.As(err, &e) && e.Err == nil { // the report has told
+				return err
+			}
+			return unknown(err)
+		},
+	}
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return unknown(flagError(c, err)) })
+	a.serverFlags(c)
+	f.layout.flag(c)
+	c.Flags().Var(&f.held, "held", "warn of locks that are held longer than this; default: than is usual for each")
+	f.out.flag(c, "the subjects that are not in order")
+	c.ValidArgsFunction = a.completeLocks
+	offerNothing(c, "held")
+	return c
+}
+
+// unknown is an error that monitoring takes for "it could not be looked at".
+func unknown(err error) error { return &exitError{exitUnknown, err} }
+
+// checkup checks the command line, looks, and prints.
+func (a *app) checkup(c *cobra.Command, f *doctorFlags, args []string) error {
+	if err := a.begin(c); err != nil {
+		return err
+	}
+	if err := a.set.check(c.Flags()); err != nil {
+		return err
+	}
+	if err := f.out.check(c.Flags()); err != nil {
+		return err
+	}
+	if f.held.D < 0 {
+		return usage("--held is %v: give a time from 0 on", f.held.D)
+	}
+	prefix, err := prefixPath(args)
+	if err != nil {
+		return err
+	}
+	cfg, err := a.set.patient(prefix, f)
+	if err != nil {
+		return err
+	}
+	r, err := checkup.Run(context.Background(), cfg)
+	if err != nil {
+		return err
+	}
+	if err := f.out.write(os.Stdout, shownReport(r)); err != nil {
+		return err
+	}
+	if r.Exit != 0 {
+		return &exitError{Code: r.Exit}
+	}
+	return nil
+}
+
+// patient is what to look at.
+func (s *settings) patient(prefix string, f *doctorFlags) (checkup.Config, error) {
+	ctx, cancel := s.bounded(context.Background())
+	defer cancel()
+	t, err := s.target(ctx)
+	if err != nil {
+		return checkup.Config{}, err
+	}
+	proof, err := s.who.proof()
+	if err != nil {
+		return checkup.Config{}, err
+	}
+	return checkup.Config{
+		Servers: t.servers, Prefix: prefix, Layout: f.layout.Layout, Held: f.held.D, Limit: s.limit(), Apart: time.Second,
+		Zk: zk.Options{
+			SessionTimeout: s.session.D, DialContext: t.dial(), Logger: s.logger(),
+			TLS: proof.tls, Auth: proof.Auth, SASL: proof.SASL,
+		},
+	}, nil
+}
+
+// shownReport is a report in all forms.
+func shownReport(r checkup.Report) shown {
+	return shown{
+		table: func(out io.Writer) error { return r.Write(out, columns(), colored()) },
+		names: func() (subjects []string) {
+			seen := map[string]bool{}
+			for _, f := range r.Findings {
+				if f.Level != checkup.OK && f.Level != checkup.Note && !seen[f.Check] {
+					seen[f.Check] = true
+					subjects = append(subjects, f.Check)
+				}
+			}
+			return subjects
+		},
+		data: func() []any { return []any{r} },
+	}
+}
+
+// columns is how wide standard output is; 80 if it is no terminal.
+func columns() int {
+	if w, _, err := term.GetSize(1); err == nil && w > 0 {
+		return w
+	}
+	return 80
+}
+
+// colored reports whether standard output is to have colors, see no-color.org.
+func colored() bool {
+	return term.IsTerminal(1) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}

@@ -1,0 +1,36 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/cmd/zklock/internal/manual"
+)
+
+// manCommand is zklock man, for those who make packages.
+func (a *app) manCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "man DIRECTORY",
+		Short:   "Write the manual pages into a directory",
+		Long:    "Man writes the manual pages, one a command, into a directory: section 1, not compressed.",
+		Example: "  zklock man /usr/local/share/man/man1",
+		Hidden:  true,
+		Args:    exactly(1, "one directory"),
+		RunE: func(c *cobra.Command, args []string) error {
+			a.began = true
+			if err := os.MkdirAll(args[0], 0o755); err != nil {
+				return err
+			}
+			for _, page := range manual.Pages(c.Root(), "zklock "+zklock.Version) {
+				if err := os.WriteFile(filepath.Join(args[0], page.File), page.Text, 0o644); err != nil {
+					return fmt.Errorf("the manual page of %s: %w", page.Name, err)
+				}
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"reflect"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// thing is something to show.
+type thing struct {
+	Name   string   `json:"name"`
+	Token  int64    `json:"token"`
+	Part   float64  `json:"part"`
+	Yes    bool     `json:"yes"`
+	Many   []string `json:"many"`
+	None   []string `json:"none"`
+	Inside struct {
+		Text string `json:"text"`
+	} `json:"inside"`
+	Null *int `json:"null"`
+}
+
+func show(things ...thing) shown {
+	return shown{
+		table: func(w io.Writer) error { _, err := io.WriteString(w, "a table\n"); return err },
+		names: func() []string {
+			var names []string
+			for _, x := range things {
+				names = append(names, x.Name)
+			}
+			return names
+		},
+		data: func() []any {
+			var all []any
+			for _, x := range things {
+				all = append(all, x)
+			}
+			return all
+		},
+	}
+}
+
+func TestOutputForms(t *testing.T) {
+	one := thing{Name: "/a", Token: 1<<62 + 1, Part: 0.5, Yes: true, Many: []string{"no", "1", "a: b", ""}, None: []string{}}
+	one.Inside.Text = "<&>"
+	two := thing{Name: "/b\x1b[2J"}
+	for form, want := range map[string]string{
+		outTable: "a table\n",
+		outName:  "/a\n\"/b\\x1b[2J\"\n",
+		outJSON: `{"name":"/a","token":4611686018427387905,"part":0.5,"yes":true,"many":["no","1","a: b",""],"none":[],"inside":{"text":"<&>"},"null":null}` + "\n" +
+			`{"name":"/b\u001b[2J","token":0,"part":0,"yes":false,"many":null,"none":null,"inside":{"text":""},"null":null}` + "\n",
+		outYAML: `name: /a
+token: 4611686018427387905
+part: 0.5
+"yes": true
+many:
+  - "no"
+  - "1"
+  - 'a: b'
+  - ""
+none: []
+inside:
+  text: <&>
+"null": null
+---
+name: "/b\e[2J"
+token: 0
+part: 0
+"yes": false
+many: null
+none: null
+inside:
+  text: ""
+"null": null
+`,
+	} {
+		var got bytes.Buffer
+		if err := (&output{form: form}).write(&got, show(one, two)); err != nil {
+			t.Fatal(err)
+		}
+		if got.String() != want {
+			t.Errorf("%s is\n%s\nwant\n%s", form, got.String(), want)
+		}
+	}
+}
+
+// FuzzYAML: what is JSON is YAML of the same content, whatever is in it.
+func FuzzYAML(f *testing.F) {
+	for _, seed := range []string{`{"a":"b"}`, `[1,-2,3.5,1e9,null,true,"x"]`, `{"":{"~":[[],{}]}}`, `"\u0000\u007f\u0085\ud83d\ude00"`, `"- a"`, `"a\n b\n"`, `["yes","0x1f","1_000","=","<<","2026-11-21"]`} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		var want any
+		if json.Unmarshal([]byte(text), &want) != nil {
+			return
+		}
+		canonical, err := json.Marshal(want)
+		if err != nil || strings.ContainsAny(text, "eE") { // a float's text is its own
+			return
+		}
+		node, err := toYAML(canonical)
+		if err != nil {
+			t.Fatalf("%s: %v", canonical, err)
+		}
+		out, err := yaml.Marshal(node)
+		if err != nil {
+			t.Fatalf("%s: %v", canonical, err)
+		}
+		var got any
+		if err := yaml.Unmarshal(out, &got); err != nil {
+			t.Fatalf("%s is written\n%s\nwhich cannot be read: %v", canonical, out, err)
+		}
+		if back := plain(got); !reflect.DeepEqual(back, want) {
+			t.Errorf("%s became\n%s\nand then %#v", canonical, out, back)
+		}
+	})
+}
+
+// plain makes what YAML reads what JSON reads: all numbers are floating point.
+func plain(v any) any {
+	switch v := v.(type) {
+	case int:
+		return float64(v)
+	case int64:
+		return float64(v)
+	case uint64:
+		return float64(v)
+	case []any:
+		all := []any{}
+		for _, x := range v {
+			all = append(all, plain(x))
+		}
+		return all
+	case map[string]any:
+		all := map[string]any{}
+		for key, x := range v {
+			all[key] = plain(x)
+		}
+		return all
+	}
+	return v
+}

@@ -1,0 +1,178 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/zklock/zklock/cmd/zklock/internal/contexts"
+)
+
+// whereHelp is for the commands that do work.
+const whereHelp = `The servers are those of --servers or of --context, else those of
+ZKLOCK_SERVERS, else this user's local server. The context in use (zklock
+context use) is never taken: it is for looking around. On a terminal where one
+is in use, and with --verbose, it says which servers it uses; the lines of
+--status-fd and --json always have it.`
+
+// envConfig names the file of contexts.
+const envConfig = "ZKLOCK_CONFIG_FILE"
+
+// work marks a command on which other work depends: what somebody chose for looking
+// around must not move it to other servers.
+const work = "work"
+
+// working marks a command so.
+func working(c *cobra.Command) {
+	c.Annotations = map[string]string{work: "yes"}
+}
+
+// source is where the servers come from.
+type source struct {
+	context string // that was used; empty if none was
+	passed  string // the context in use that was passed over; empty if there is none
+}
+
+// contextFlags adds how to choose a context.
+func (s *settings) contextFlags(f *pflag.FlagSet) {
+	f.StringVar(&s.context, "context", "", "take servers and how to reach them from the context `NAME`: see zklock context")
+	s.configFlag(f)
+}
+
+// configFlag adds where contexts are kept.
+func (s *settings) configFlag(f *pflag.FlagSet) {
+	f.StringVar(&s.config, "config-file", "", "the `file` with contexts ("+envConfig+"); default: zklock/config.yaml in XDG_CONFIG_HOME, or in ~/.config")
+}
+
+// contexts loads the file with contexts. One that somebody named must be there.
+func (s *settings) contexts(must bool) (*contexts.File, error) {
+	path := s.config
+	if path == "" {
+		path = os.Getenv(envConfig)
+	}
+	if path != "" {
+		return contexts.Load(path, must)
+	}
+	return contexts.Load(contexts.Place(os.Getenv), false)
+}
+
+// settle fills in what was not given by flags: from the context that --context names,
+// which comes before the environment; from the environment; and for those who only
+// look, from the context in use.
+func (a *app) settle(c *cobra.Command) error {
+	f := c.Flags()
+	if f.Lookup("context") == nil {
+		return fromEnvironment(f, os.LookupEnv)
+	}
+	if a.set.context != "" {
+		if err := a.set.named(f); err != nil {
+			return err
+		}
+		return fromEnvironment(f, os.LookupEnv)
+	}
+	if err := fromEnvironment(f, os.LookupEnv); err != nil || a.set.servers != "" {
+		return err
+	}
+	return a.set.inUse(f, c.Annotations[work] != "")
+}
+
+// named applies the context that --context names. It says where the servers are and
+// how to reach them: a certificate that the environment has for others is not shown
+// to them. Credentials in the environment are, unless the context names a file of its
+// own: some have no other place for them.
+func (s *settings) named(f *pflag.FlagSet) error {
+	if f.Changed("servers") {
+		return usage("--context %s and --servers: both name servers; give one of them", s.context)
+	}
+	file, err := s.contexts(true)
+	if err != nil {
+		return err
+	}
+	chosen, err := file.Get(s.context)
+	if err != nil {
+		return err
+	}
+	s.from.context = s.context
+	return apply(f, s.context, chosen)
+}
+
+// inUse applies the context in use, or notes that it was passed over by a command that
+// does work.
+func (s *settings) inUse(f *pflag.FlagSet, works bool) error {
+	file, err := s.contexts(true)
+	if works {
+		if err == nil && file.Current != contexts.Local {
+			s.from.passed = file.Current
+		}
+		return nil // a file that is not used may be as it likes
+	}
+	if err != nil || file.Current == contexts.Local {
+		return err
+	}
+	chosen, err := file.Get(file.Current)
+	if err != nil {
+		return fmt.Errorf("%w, which is the one in use; see zklock context use", err)
+	}
+	s.from.context = file.Current
+	return apply(f, file.Current, chosen)
+}
+
+// apply sets the flags that were not given as a context says.
+func apply(f *pflag.FlagSet, name string, c contexts.Context) error {
+	for _, key := range contexts.Keys() {
+		value, ok := c[key]
+		flag := f.Lookup(key)
+		if !ok || flag == nil || flag.Changed {
+			continue
+		}
+		if err := f.Set(key, value); err != nil {
+			return usage("context %s: %s is %q: %w", name, key, value, err)
+		}
+	}
+	return nil
+}
+
+// replaced reports whether a context that was named on the command line stands in the
+// place of a variable: it is about other servers.
+func replaced(f *pflag.FlagSet, name string) bool {
+	return f.Lookup("context") != nil && f.Changed("context") && (name == "servers" || strings.HasPrefix(name, "tls-"))
+}
+
+// where names the servers for people.
+func (s *settings) where() string {
+	servers := s.servers
+	if servers == "" {
+		servers = "this user's local server"
+	}
+	if s.from.context != "" && s.from.context != contexts.Local {
+		servers += " (context " + s.from.context + ")"
+	}
+	return legible(servers)
+}
+
+// sayWhere tells somebody at a terminal which servers a command that does work uses,
+// where that may be others than he thinks.
+func (s *settings) sayWhere(terminal bool) {
+	switch {
+	case s.verbose:
+		warn("on %s", s.where())
+	case !terminal:
+	case s.from.passed != "":
+		warn("on %s, not on %s, the context in use", s.where(), s.from.passed)
+	case s.from.context != "":
+		warn("on %s", s.where())
+	}
+}
+
+// completeContexts completes the name of a context.
+func (a *app) completeContexts(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	file, err := a.set.contexts(true)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return slices.Clone(file.Names()), cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zklock/zklock/cmd/zklock/internal/screen"
+	"github.com/zklock/zklock/cmd/zklock/internal/top"
+	live "github.com/zklock/zklock/internal/survey"
+)
+
+const topHelp = `Top shows the locks below PREFIX live in the terminal: how each is held, by
+whom and for how long, how many wait and since when. By default it shows those
+whose names do not begin with a slash; "/" means everything. Enter shows a
+lock's queue as a chain: who waits behind whom. The keys are in the last line,
+and all of them behind "?".
+
+It reads all locks once, with a bounded number of reads, and is then told of
+changes by the servers (from ZooKeeper 3.6 on): where nothing happens nothing is
+asked, and otherwise no more than 500 times a second. It works over ssh and in
+80x24; with NO_COLOR set there are no colors, and no line-drawing without UTF-8
+in LANG.`
+
+const topExample = `  zklock top
+  zklock top /apps/billing
+  zklock top / --sort wait      # the longest waits of all first`
+
+// topCommand is zklock top.
+func (a *app) topCommand() *cobra.Command {
+	var layout layoutValue
+	var order string
+	c := &cobra.Command{
+		Use:     "top [PREFIX]",
+		Short:   "Show locks and their queues live",
+		Long:    topHelp,
+		Example: topExample,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usage("zklock top takes one prefix, and got %d arguments", len(args))
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := a.begin(c); err != nil {
+				return err
+			}
+			if err := a.set.check(c.Flags()); err != nil {
+				return err
+			}
+			if !slices.Contains(top.Orders(), order) {
+				return usage("--sort is %q: give one of %s", order, strings.Join(top.Orders(), ", "))
+			}
+			prefix, err := prefixPath(args)
+			if err != nil {
+				return err
+			}
+			return a.top(layout, prefix, order)
+		},
+	}
+	a.serverFlags(c)
+	layout.flag(c)
+	c.Flags().StringVar(&order, "sort", top.Orders()[0], "put first what has most: `path`, held, queue or wait")
+	offer(c, "sort", top.Orders())
+	return c
+}
+
+// top shows the locks until somebody quits.
+func (a *app) top(layout layoutValue, prefix, order string) error {
+	if os.Getenv("TERM") == "dumb" {
+		return usage("zklock top needs a terminal that can move its cursor, and TERM is dumb; zklock ls --watch does not")
+	}
+	if err := screen.Possible(os.Stdin, os.Stdout); err != nil {
+		return usage("zklock top: %w; for a pipe or a log there is zklock ls --watch", err)
+	}
+	z, c, err := a.set.reading(context.Background(), layout)
+	if err != nil {
+		return err
+	}
+	defer z.Close()
+	_ = c.Close() // the survey has one of its own
+	s := live.New(z, &live.Options{Prefix: prefix, Layout: layout.Layout})
+	defer s.Close()
+	scr, err := screen.Open(os.Stdin, os.Stdout, os.Getenv("NO_COLOR") == "")
+	if err != nil {
+		return err
+	}
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
+	defer signal.Stop(signals)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	// Ends with ctx.
+	go func() {
+		select {
+		case sig := <-signals:
+			cancel(&exitError{exitSignal + int(sig.(syscall.Signal)), nil})
+		case <-ctx.Done():
+		}
+	}()
+	m := &top.Model{Sort: order, ASCII: !screen.UTF8(os.Getenv), Strip: namesRoot + "/", History: s.History}
+	err = top.Run(ctx, s, scr, m)
+	if back := scr.Close(); back != nil && err == nil {
+		err = back
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}

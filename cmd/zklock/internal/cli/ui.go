@@ -1,0 +1,210 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zklock/zklock/zkui"
+)
+
+const uiHelp = `Ui serves a web page that shows the locks below PREFIX live: who holds each, who
+waits behind whom and for how long, the sessions, and what happened since the page's
+server was started. By default it shows those whose names do not begin with a slash;
+"/" means everything. The same addresses answer with JSON to those who ask for it:
+curl -H 'Accept: application/json' ADDRESS.
+
+The page only shows. With a token, those who know it can revoke and break locks from
+the page, and have to type the fencing token of the hold that they mean: --actions
+makes one up and prints it, --token-file reads one (or ZKLOCK_UI_TOKEN has it).
+
+It listens on the loopback. Nobody is asked for a password before he sees the page:
+elsewhere put a proxy before it that asks for one and speaks TLS, and name the names
+under which it is reached with --host.
+
+It reads all locks once, looking at 20000 znodes at most, and is then told of changes
+by the servers (from ZooKeeper 3.6 on): where nothing happens nothing is asked, and
+otherwise no more than 500 times a second, however many look at the page.`
+
+const uiExample = `  zklock ui
+  zklock ui --servers zk1:2181,zk2:2181,zk3:2181 /apps/billing
+  zklock ui --listen 10.0.0.5:7181 --host locks.example.org --token-file /etc/zklock/ui-token`
+
+// uiAddress is where the page is served unless it is said.
+const uiAddress = "127.0.0.1:7181"
+
+// envUIToken has the token that lets a page's users break and revoke locks. It is a
+// secret and has no flag.
+const envUIToken = "ZKLOCK_UI_TOKEN"
+
+// uiFlags are those of zklock ui.
+type uiFlags struct {
+	listen    string
+	hosts     []string
+	tokenFile string
+	actions   bool
+	layout    layoutValue
+}
+
+// uiCommand is zklock ui.
+func (a *app) uiCommand() *cobra.Command {
+	var f uiFlags
+	c := &cobra.Command{
+		Use:     "ui [PREFIX]",
+		Short:   "Serve a web page that shows locks live",
+		Long:    uiHelp,
+		Example: uiExample,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usage("zklock ui takes one prefix, and got %d arguments", len(args))
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := a.begin(c); err != nil {
+				return err
+			}
+			if err := a.set.check(c.Flags()); err != nil {
+				return err
+			}
+			prefix, err := prefixPath(args)
+			if err != nil {
+				return err
+			}
+			token, err := f.token()
+			if err != nil {
+				return err
+			}
+			if f.listen, err = loopbackAddress(f.listen); err != nil {
+				return err
+			}
+			return a.ui(&f, prefix, token)
+		},
+	}
+	a.serverFlags(c)
+	f.layout.flag(c)
+	c.Flags().StringVar(&f.listen, "listen", uiAddress, "serve the page at this `address`, host:port; :port is the loopback's")
+	c.Flags().StringSliceVar(&f.hosts, "host", nil, "a `name` under which browsers reach the page, besides localhost; may be repeated")
+	c.Flags().StringVar(&f.tokenFile, "token-file", "", "let those who know the token in this `file`, closed to others, break and revoke locks (ZKLOCK_UI_TOKEN has the token itself)")
+	c.Flags().BoolVar(&f.actions, "actions", false, "the same with a token that is made up and printed")
+	c.MarkFlagsMutuallyExclusive("token-file", "actions")
+	return c
+}
+
+// token is what lets the page's users break locks; empty if nothing does.
+func (f *uiFlags) token() (string, error) {
+	switch {
+	case f.actions:
+		return rand.Text(), nil
+	case f.tokenFile == "":
+		return checkToken(os.Getenv(envUIToken), envUIToken)
+	}
+	info, err := os.Stat(f.tokenFile)
+	if err != nil {
+		return "", usage("--token-file: %w", err)
+	}
+	if info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
+		return "", usage("--token-file: others on this machine may read %s: chmod 600 it", f.tokenFile)
+	}
+	text, err := os.ReadFile(f.tokenFile)
+	if err != nil {
+		return "", usage("--token-file: %w", err)
+	}
+	token := strings.TrimSpace(string(text))
+	if token == "" {
+		return "", usage("--token-file: %s is empty", f.tokenFile)
+	}
+	return checkToken(token, "--token-file")
+}
+
+// checkToken refuses what can be guessed.
+func checkToken(token, from string) (string, error) {
+	if token != "" && (len(token) < 16 || strings.ContainsAny(token, " \t\r\n")) {
+		return "", usage("%s: the token must be one word of at least 16 characters that nobody can guess; openssl rand -hex 16 makes one", from)
+	}
+	return token, nil
+}
+
+// loopbackAddress completes an address: without a host it is of the loopback, for
+// the page asks nobody for a password.
+func loopbackAddress(value string) (string, error) {
+	host, port, err := net.SplitHostPort(value)
+	if err == nil && port == "" {
+		err = errors.New("no port")
+	}
+	if err != nil {
+		return "", usage("--listen is %q: give HOST:PORT, or :PORT", value)
+	}
+	if host == "" {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port), nil
+}
+
+// ui serves the page until a signal.
+func (a *app) ui(f *uiFlags, prefix, token string) error {
+	signals := endSignals()
+	defer signal.Stop(signals)
+	z, own, err := a.set.reading(context.Background(), f.layout)
+	if err != nil {
+		return err
+	}
+	defer z.Close()
+	_ = own.Close() // the page has one of its own
+	h, err := zkui.New(z, &zkui.Options{
+		Title: a.set.servers, Prefix: prefix, Layout: f.layout.Layout, Token: token, Hosts: f.hosts,
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+	})
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	ln, err := listenAt(f.listen)
+	if err != nil {
+		return err
+	}
+	if beyond(f.listen) {
+		warn("serving at %s, beyond this machine, without TLS and without a password: whoever reaches it sees who holds which lock, and on the way can read tokens; put a proxy before it", ln.Addr())
+	}
+	if f.actions {
+		warn("whoever knows this token can break and revoke locks on the page: %s", token)
+	}
+	fmt.Printf("page at http://%s/\n", ln.Addr())
+	return servePage(h, ln, signals)
+}
+
+// servePage answers until a signal.
+func servePage(h *zkui.Handler, ln net.Listener, signals <-chan os.Signal) error {
+	server := &http.Server{
+		Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		WriteTimeout: time.Minute, MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(few(ln, maxUIConns)) }() // ends with the server
+	select {
+	case err := <-ended:
+		return err
+	case <-signals:
+	}
+	_ = h.Close() // streams end, or they would keep the server from it
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	if server.Shutdown(ctx) != nil {
+		_ = server.Close() // who has not got his answer by now does without
+	}
+	<-ended
+	return nil
+}
+
+// maxUIConns bounds the connections to the page. A browser keeps several.
+const maxUIConns = 512

@@ -1,0 +1,342 @@
+package litter
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zktest"
+)
+
+// place is a server with a tree.
+type place struct {
+	t   *testing.T
+	srv *zktest.Server
+	z   *zk.Client
+}
+
+// make makes persistent znodes, the parents first.
+func (p place) make(paths ...string) {
+	p.t.Helper()
+	for _, name := range paths {
+		name, data, _ := strings.Cut(name, "=")
+		for i := 1; i <= len(name); i++ {
+			if i < len(name) && name[i] != '/' {
+				continue
+			}
+			var text []byte
+			if i == len(name) {
+				text = []byte(data)
+			}
+			if _, _, err := p.z.Create(p.t.Context(), name[:i], text, zk.OpenACL(), zk.ModePersistent); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+				p.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// use makes an entry below each path and removes it.
+func (p place) use(paths ...string) {
+	p.t.Helper()
+	for _, name := range paths {
+		entry, _, err := p.z.Create(p.t.Context(), name+"/x-lock-", nil, zk.OpenACL(), zk.ModeEphemeralSequential)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		if err := p.z.Delete(p.t.Context(), entry, -1); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+}
+
+func (p place) search(unused time.Duration) Search {
+	return Search{Z: p.z, Prefix: "/zklock", Unused: unused, Now: time.Now()}
+}
+
+// found lists what a search finds, with the states other than unused.
+func (p place) found(s Search) string {
+	p.t.Helper()
+	all, err := s.Find(p.t.Context())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return words(all)
+}
+
+func words(all []Parent) string {
+	var out []string
+	for _, x := range all {
+		word := strings.TrimPrefix(x.Path, "/zklock/")
+		if x.State != Unused {
+			word += ":" + string(x.State)
+		}
+		out = append(out, word)
+	}
+	return strings.Join(out, " ")
+}
+
+func bubble(t *testing.T, f func(p place)) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		f(place{t, srv, srv.Dial(t)})
+	})
+}
+
+// TestFind: empty parents that were used are found, and nothing else is.
+func TestFind(t *testing.T) {
+	bubble(t, func(p place) {
+		p.make("/zklock/used", "/zklock/never", "/zklock/written=x", "/zklock/busy", "/zklock/team/a", "/zklock/team/b",
+			"/zklock/sem/locks", "/zklock/sem/leases=3", "/zklock/leases=settings of somebody", "/zklock/half/a", "/zklock/half/keep=x", "/elsewhere")
+		p.use("/zklock/used", "/zklock/written", "/zklock/team/a", "/zklock/team/b", "/zklock/sem/locks", "/zklock/sem/leases", "/zklock/leases", "/zklock/half/a", "/elsewhere")
+		if _, _, err := p.z.Create(p.t.Context(), "/zklock/busy/x-lock-", nil, nil, zk.ModeEphemeralSequential); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := p.z.Create(p.t.Context(), "/zklock/node", nil, nil, zk.ModeEphemeral); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := p.z.Create(p.t.Context(), "/zklock/box", nil, nil, zk.ModeContainer); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := p.found(p.search(0)), "half/a sem/leases sem/locks sem team/a team/b team used"; got != want {
+			t.Errorf("found %s, want %s", got, want)
+		}
+		if got := p.found(Search{Z: p.z, Prefix: "/nowhere"}); got != "" {
+			t.Errorf("below nothing: %s", got)
+		}
+	})
+}
+
+// TestTime: only what is known to be unused for so long is, and the mark makes it
+// known.
+func TestTime(t *testing.T) {
+	bubble(t, func(p place) {
+		p.make("/zklock/old", "/zklock/new")
+		p.use("/zklock/old", "/zklock/new")
+		if got := p.found(p.search(time.Hour)); got != "new:recent old:recent" {
+			t.Errorf("at once: %s", got)
+		}
+		time.Sleep(3 * time.Hour)
+		if got := p.found(p.search(time.Hour)); got != "new:recent old:recent" {
+			t.Errorf("without a mark: %s", got)
+		}
+		if err := p.search(time.Hour).Leave(p.t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		p.use("/zklock/new")
+		if got := p.found(p.search(time.Hour)); got != "new:recent old:recent" {
+			t.Errorf("after the mark: %s", got)
+		}
+		time.Sleep(59 * time.Minute)
+		if got := p.found(p.search(time.Hour)); got != "new:recent old:recent" {
+			t.Errorf("a minute early: %s", got)
+		}
+		time.Sleep(2 * time.Minute)
+		if got := p.found(p.search(time.Hour)); got != "new:recent old" {
+			t.Errorf("an hour after the mark: %s", got)
+		}
+		all, err := p.search(time.Hour).Find(p.t.Context())
+		if err != nil || time.Since(all[1].Since) != 61*time.Minute {
+			t.Errorf("unused since %v, %v", all[1].Since, err)
+		}
+		// Another znode that somebody made serves as well.
+		p.make("/zklock/other")
+		time.Sleep(time.Hour)
+		if got := p.found(p.search(time.Hour)); got != "new old" {
+			t.Errorf("another znode is a mark as well: %s", got)
+		}
+	})
+}
+
+// TestLeave: a mark stays until it has served.
+func TestLeave(t *testing.T) {
+	bubble(t, func(p place) {
+		mark := func() time.Duration {
+			if err := p.search(time.Hour).Leave(p.t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			stat, there, err := p.z.Exists(p.t.Context(), Mark)
+			if err != nil || !there {
+				t.Fatal(there, err)
+			}
+			return time.Since(time.UnixMilli(stat.Mtime)).Round(time.Second)
+		}
+		if got := mark(); got != 0 {
+			t.Errorf("the first mark is %v old", got)
+		}
+		time.Sleep(40 * time.Minute)
+		if got := mark(); got != 40*time.Minute {
+			t.Errorf("the mark is %v old, and had not served", got)
+		}
+		time.Sleep(40 * time.Minute)
+		if got := mark(); got != 0 {
+			t.Errorf("the mark is %v old, and had served", got)
+		}
+	})
+}
+
+// TestRemove: what was found is removed, children first, and what somebody uses
+// meanwhile stays with what is above it.
+func TestRemove(t *testing.T) {
+	bubble(t, func(p place) {
+		p.make("/zklock/a", "/zklock/team/b", "/zklock/team/c", "/zklock/used", "/zklock/written", "/zklock/gone")
+		for _, name := range []string{"a", "team/b", "team/c", "used", "written", "gone"} {
+			p.use("/zklock/" + name)
+		}
+		s := p.search(0)
+		all, err := s.Find(p.t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := p.z.Create(p.t.Context(), "/zklock/team/c/x-lock-", nil, nil, zk.ModeEphemeralSequential); err != nil {
+			t.Fatal(err)
+		}
+		p.use("/zklock/used")
+		if _, err := p.z.Set(p.t.Context(), "/zklock/written", []byte("x"), -1); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.z.Delete(p.t.Context(), "/zklock/gone", -1); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Remove(p.t.Context(), all); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := words(all), "a:removed gone:vanished team/b:removed team/c:taken team:taken used:taken written:taken"; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	})
+}
+
+// TestRefused: what the servers protect stays, and the others go.
+func TestRefused(t *testing.T) {
+	bubble(t, func(p place) {
+		p.make("/zklock/closed/a", "/zklock/open")
+		p.use("/zklock/closed/a", "/zklock/open")
+		acl := []zk.ACL{{Perms: zk.PermRead, Scheme: "world", ID: "anyone"}}
+		if _, err := p.z.SetACL(p.t.Context(), "/zklock/closed", acl, -1); err != nil {
+			t.Fatal(err)
+		}
+		s := p.search(0)
+		all, err := s.Find(p.t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Remove(p.t.Context(), all); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := words(all), "closed/a:refused closed:taken open:removed"; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+		if !errors.Is(all[0].Err, zk.ErrNoAuth) {
+			t.Errorf("refused because of %v", all[0].Err)
+		}
+	})
+}
+
+// TestWhileLocksAreTaken collects without end while locks are taken and given back:
+// every acquire succeeds, and no lock has two holders.
+func TestWhileLocksAreTaken(t *testing.T) {
+	bubble(t, func(p place) {
+		ctx, cancel := context.WithCancel(p.t.Context())
+		defer cancel()
+		removed := 0
+		var collector, workers sync.WaitGroup
+		collector.Go(func() {
+			for ctx.Err() == nil {
+				s := p.search(0)
+				all, err := s.Find(ctx)
+				if err == nil {
+					err = s.Remove(ctx, all)
+				}
+				if err != nil && ctx.Err() == nil {
+					t.Errorf("collecting: %v", err)
+				}
+				removed += strings.Count(words(all), ":removed")
+				time.Sleep(time.Millisecond)
+			}
+		})
+		const locks = 3
+		var mu sync.Mutex
+		holders := make([]int, locks)
+		for seed := range uint64(6) {
+			workers.Go(func() {
+				rnd := rand.New(rand.NewPCG(seed, 0))
+				c := zklock.New(p.srv.Dial(p.t), &zklock.Options{Layout: zklock.KazooLayout()})
+				defer c.Close()
+				for range 150 {
+					n := rnd.IntN(locks)
+					hold, err := c.Mutex(path.Join("/zklock", string(rune('a'+n)))).Acquire(ctx)
+					if err != nil {
+						t.Errorf("acquire: %v", err)
+						return
+					}
+					mu.Lock()
+					if holders[n]++; holders[n] > 1 {
+						t.Errorf("lock %d has %d holders", n, holders[n])
+					}
+					mu.Unlock()
+					time.Sleep(time.Duration(rnd.IntN(3)) * time.Millisecond)
+					mu.Lock()
+					holders[n]--
+					mu.Unlock()
+					if err := hold.Release(ctx); err != nil {
+						t.Errorf("release: %v", err)
+					}
+					time.Sleep(time.Duration(rnd.IntN(10)) * time.Millisecond)
+				}
+			})
+		}
+		workers.Wait()
+		cancel()
+		collector.Wait()
+		t.Logf("%d parents were removed", removed)
+		if removed == 0 {
+			t.Error("nothing was ever removed: this tests nothing")
+		}
+	})
+}
+
+// TestBounds: a search reads no more than it may, and tells what it has found; one that
+// was not read is never taken for empty.
+func TestBounds(t *testing.T) {
+	bubble(t, func(p place) {
+		for n := range 5 {
+			name := "/zklock/" + string(rune('a'+n))
+			p.make(name)
+			p.use(name)
+		}
+		for reads, want := range map[int]int{1: 0, 3: 2, 6: 5} {
+			s := p.search(0)
+			s.Reads = reads
+			found, err := s.Find(p.t.Context())
+			if len(found) != want || errors.Is(err, ErrTooMany) != (reads < 6) {
+				p.t.Errorf("%d reads found %d, %v; want %d", reads, len(found), err, want)
+			}
+		}
+	})
+}
+
+// TestClock: a later transaction with an earlier time tells.
+func TestClock(t *testing.T) {
+	var c clock
+	c.see(zk.Stat{Czxid: 10, Ctime: 1000, Mzxid: 30, Mtime: 2500})
+	c.see(zk.Stat{Czxid: 20, Ctime: 3000, Mzxid: 20, Mtime: 3000})
+	c.settle()
+	for zxid, want := range map[int64]int64{1: 1000, 10: 1000, 11: 2500, 20: 2500, 30: 2500, 31: -1} {
+		got, known := c.before(zxid)
+		if known != (want >= 0) || known && got.UnixMilli() != want {
+			t.Errorf("transaction %d was over at %d, %v; want %d", zxid, got.UnixMilli(), known, want)
+		}
+	}
+	if !slices.IsSortedFunc(c.shown, func(a, b moment) int { return int(a.zxid - b.zxid) }) {
+		t.Error("not in order")
+	}
+}

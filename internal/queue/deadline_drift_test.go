@@ -1,0 +1,32 @@
+package queue
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// TestGapOfAFastClock has a client whose clock runs faster than the leader's, by as
+// much as it reckons with: what is half a tick to it is less to the leader, whose
+// ping need not have passed between a and b. In a session of two ticks such
+// requests prove nothing; those with more than half a tick of the leader's between
+// them do.
+func TestGapOfAFastClock(t *testing.T) {
+	const timeout, ms = 4 * time.Second, time.Millisecond
+	for _, drift := range []float64{0, 0.01, 0.1, 0.2, 0.3, 0.45} {
+		half := time.Duration(float64(timeout/4) / (1 - drift)) // of a tick, by the client's clock
+		for apart, proves := range map[time.Duration]bool{half - ms: false, half * 3 / 2: true} {
+			t.Run(fmt.Sprint(drift, " ", apart), func(t *testing.T) {
+				var d Deadline
+				d.Handshake(0, timeout, drift, true)
+				d.Answered(500*ms, 501*ms)
+				before, _ := d.At() // by the handshake
+				d.Answered(501*ms+apart, 502*ms+apart)
+				d.Answered(503*ms+apart, 504*ms+apart)
+				if at, ok := d.At(); !ok || at > before != proves {
+					t.Errorf("the deadline was %v and is %v, half a tick being %v: moved should be %v", before, at, half, proves)
+				}
+			})
+		}
+	}
+}

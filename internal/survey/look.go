@@ -1,0 +1,209 @@
+package survey
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/zk"
+)
+
+// A Reader looks at locks in a session of its user's. It is safe for concurrent
+// use, and must be closed.
+type Reader struct {
+	z      *zk.Client
+	layout zklock.Layout
+	own    *zklock.Client // in that layout
+	plain  *zklock.Client // in the default one, for semaphores and single znodes; it may be the same
+}
+
+// NewReader returns a reader that uses z, which stays the caller's to close, after
+// the reader. The layout is that of the locks, where it is one of the user's own.
+//
+// Its clients ask a quorum now and then whether the session lives, as all of package
+// zklock do: a check without an effect, every eighth of the session's timeout.
+func NewReader(z *zk.Client, layout zklock.Layout) *Reader {
+	r := &Reader{z: z, layout: layout, own: zklock.New(z, &zklock.Options{Anonymous: true, Layout: layout})}
+	r.plain = r.own
+	if layout != (zklock.Layout{}) {
+		r.plain = zklock.New(z, &zklock.Options{Anonymous: true})
+	}
+	return r
+}
+
+// Close ends the reader. Nothing is left on the servers.
+func (r *Reader) Close() error {
+	err := r.own.Close()
+	if r.plain != r.own {
+		err = errors.Join(err, r.plain.Close())
+	}
+	return err
+}
+
+// custom reports whether the layout is one of the user's own.
+func (r *Reader) custom() bool { return r.layout.Exclusive != "" }
+
+// Look reads the lock of this name, of whatever kind; one that nobody holds or
+// waits for has no entries. Where the layout has several locks in one parent, and
+// none of that name, it may be of a kind that knows no layout, as a semaphore, or
+// another program's.
+func (r *Reader) Look(ctx context.Context, name string) (*Lock, error) {
+	path, err := zklock.PathOf(name)
+	if err != nil {
+		return nil, err
+	}
+	l, err := r.look(ctx, r.own, path, nil)
+	if r.layout.InParent && (errors.Is(err, zklock.ErrInvalidName) || err == nil && len(l.Entries) == 0) {
+		l, err = r.look(ctx, r.plain, path, nil)
+	}
+	return l, err
+}
+
+// LookClosely is Look, and reads besides who vanished that had a lock delay.
+func (r *Reader) LookClosely(ctx context.Context, name string) (*Lock, error) {
+	path, err := zklock.PathOf(name)
+	if err != nil {
+		return nil, err
+	}
+	// The records before the entries and after them: who comes or goes meanwhile
+	// has a record in one of the two listings only, and did not vanish.
+	before, err := r.records(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	l, err := r.Look(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	after, err := r.records(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	made := map[string]bool{} // by whom the entries are, as their records are named
+	for _, e := range l.Entries {
+		made[e.Name[:max(0, len(e.Name)-sequenceDigits)]] = true
+	}
+	for _, record := range after {
+		if slices.Contains(before, record) && !made[record] {
+			l.Vanished++
+		}
+	}
+	l.Warnings = l.warnings()
+	return l, nil
+}
+
+// heldSuffix ends the paths of the parents of lock delays' records.
+const heldSuffix = "-held"
+
+// sequenceDigits is how many digits the servers append to a sequential znode's name.
+const sequenceDigits = 10
+
+// records lists the records of lock delays beside the lock at path.
+func (r *Reader) records(ctx context.Context, path string) ([]string, error) {
+	names, _, err := r.z.Children(ctx, path+heldSuffix)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil
+	}
+	return names, err
+}
+
+// look reads the lock at path by one of the clients, without the znodes that before
+// has.
+func (r *Reader) look(ctx context.Context, c *zklock.Client, path string, before []zklock.Entry) (*Lock, error) {
+	entries, err := c.Reinspect(ctx, path, before)
+	if err != nil {
+		return nil, err
+	}
+	l := &Lock{Path: path, Kind: Queue, Entries: make([]Entry, len(entries))}
+	contends := false
+	for i, e := range entries {
+		l.Entries[i] = Entry{Entry: e, Recipe: RecipeOf(e)}
+		contends = contends || e.Mode != zklock.Stray
+		switch {
+		case e.Mode == zklock.Permit:
+			l.Kind = Semaphore
+		case e.Node == e.Path:
+			l.Kind = Node
+		}
+	}
+	if l.Kind == Semaphore || !contends {
+		err = r.readPermits(ctx, l)
+	}
+	l.describe()
+	return l, err
+}
+
+// readPermits reads how many permits there are, if this is a semaphore.
+func (r *Reader) readPermits(ctx context.Context, l *Lock) error {
+	data, _, err := r.z.Get(ctx, l.Path+"/leases")
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil
+	}
+	if n, bad := strconv.Atoi(string(data)); bad == nil && n > 0 {
+		l.Kind, l.Permits = Semaphore, n
+	}
+	return err
+}
+
+// describe sets what follows from the entries.
+func (l *Lock) describe() {
+	turn := 0
+	for i := range l.Entries {
+		e := &l.Entries[i]
+		switch {
+		case e.Mode == zklock.Stray:
+			e.Turn = -1
+		case !e.Holder:
+			// Both entries of an attempt in the mixed layout have one turn.
+			if i == 0 || !Together(l.Entries[i-1].Entry, e.Entry) {
+				turn++
+			}
+			e.Turn = turn
+		}
+		if text := e.Recipe.String(); e.Mode != zklock.Stray && !slices.Contains(l.Layouts, text) {
+			l.Layouts = append(l.Layouts, text)
+		}
+	}
+	slices.Sort(l.Layouts)
+	l.Warnings = l.warnings()
+}
+
+// clientOf is the client whose layout a lock's entries are in.
+func (r *Reader) clientOf(l *Lock) *zklock.Client {
+	if r.plain == r.own || len(l.Entries) == 0 || l.Kind == Queue && l.Entries[0].Recipe.Kind == kindCustom {
+		return r.own
+	}
+	return r.plain
+}
+
+// mostPermits bounds what is believed of a semaphore's number.
+const mostPermits = 1 << 20
+
+// Revoke asks the holders of a lock, of whatever kind, to give it back, and returns
+// whom it asked. With an error come those who were asked before it.
+func (r *Reader) Revoke(ctx context.Context, l *Lock) ([]Entry, error) {
+	// A path may have a queue besides: a warning of show's, but its holders hold.
+	locks := []*zklock.Lock{r.clientOf(l).Mutex(l.Path)}
+	switch l.Kind {
+	case Node:
+		locks[0] = r.plain.NodeLock(l.Path)
+	case Semaphore:
+		// All permits that exist may be held where nobody wrote how many there are.
+		// And what somebody wrote there may be no number of permits at all.
+		locks = append(locks, r.plain.Semaphore(l.Path, min(cmp.Or(max(l.Permits, len(l.Holders())), 1), mostPermits)))
+	}
+	var asked []Entry
+	for _, lock := range locks {
+		more, err := lock.Revoke(ctx)
+		for _, e := range more {
+			asked = append(asked, Entry{Entry: e, Recipe: RecipeOf(e)})
+		}
+		if err != nil {
+			return asked, err
+		}
+	}
+	return asked, nil
+}

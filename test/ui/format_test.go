@@ -1,0 +1,46 @@
+package ui
+
+import (
+	"fmt"
+	"testing"
+)
+
+// TestFormats: how the page writes times and numbers.
+func TestFormats(t *testing.T) {
+	b, s := StartBrowser(t), Serve(t)
+	b.Open(s.URL)
+	for call, want := range map[string]string{
+		"span(-5)":                              "0s",
+		"span(999)":                             "0s",
+		"span(59999)":                           "59s",
+		"span(60000)":                           "1m 00s",
+		"span(3599999)":                         "59m 59s",
+		"span(3 * 3600000 + 7 * 60000)":         "3h 07m",
+		"span(49 * 3600000)":                    "2d 01h",
+		"span(NaN)":                             "–",
+		"measured(0)":                           "0",
+		"measured(0.2)":                         "<1ms",
+		"measured(3.456)":                       "3.5ms",
+		"measured(842.2)":                       "842ms",
+		"measured(1234)":                        "1.2s",
+		"measured(41000)":                       "41s",
+		"measured(undefined)":                   "–",
+		"short(600000)":                         "10m",
+		"short(100)":                            "100ms",
+		"short(36000000)":                       "10h",
+		"count(1234567)":                        "1,234,567",
+		`things(1, "lock")`:                     "1 lock",
+		`things(2, "loss", "losses")`:           "2 losses",
+		"ordinal(1)":                            "1st",
+		"ordinal(2)":                            "2nd",
+		"ordinal(13)":                           "13th",
+		"ordinal(1022)":                         "1,022nd",
+		`split("/zklock/a/b").join("|")`:        "/zklock/a/|b",
+		`String(brief("x".repeat(400)).length)`: "301",
+	} {
+		got := Eval[string](b, fmt.Sprintf(`import("./assets/format.js").then((f) => { const {span, measured, short, count, things, ordinal, split, brief} = f; return %s; })`, call))
+		if got != want {
+			t.Errorf("%s = %q, want %q", call, got, want)
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package ui
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/zk"
+)
+
+// attacks are what somebody may write into a lock's name or an owner's data.
+var attacks = []string{
+	`<img src=x onerror="window.attacked=1">`,
+	`<script>window.attacked=1<` + `/script>`,
+	`"><svg onload=window.attacked=1>`,
+	`javascript:window.attacked=1`,
+	`{{constructor.constructor("window.attacked=1")()}}`,
+	`&lt;b&gt;not bold&lt;/b&gt;`,
+}
+
+// TestHostileOwners: what owners say is shown as they said it, and is no more.
+func TestHostileOwners(t *testing.T) {
+	b, s := StartBrowser(t), Serve(t)
+	for i, attack := range attacks {
+		p := NewPeer(t, s.Server, zklock.Owner{Host: attack, PID: i + 1, User: attack, Command: attack, Version: attack})
+		p.Hold(p.Mutex("owner-" + strconv.Itoa(i)))
+		harmless(t, b, s, "/zklock/owner-"+strconv.Itoa(i), attack)
+	}
+}
+
+// TestHostileNames: the same of a lock's name, which others than its holder may
+// have chosen.
+func TestHostileNames(t *testing.T) {
+	b, s := StartBrowser(t), Serve(t)
+	for _, name := range []string{`<img src=x onerror=window.attacked=1>`, `"><svg onload=window.attacked=1>`, `javascript:window.attacked=1`, `&amp;path=?#%2f`} {
+		p := NewPeer(t, s.Server, named("host", 1, "run"))
+		p.Hold(p.Mutex(name))
+		harmless(t, b, s, "/zklock/"+name, name)
+	}
+}
+
+// TestHostileData: so is what is in a foreign znode. What would hide or turn around
+// text does not come through.
+func TestHostileData(t *testing.T) {
+	b, s := StartBrowser(t), Serve(t)
+	z := s.Server.Dial(t)
+	if _, _, err := z.Create(t.Context(), "/zklock", nil, nil, zk.ModePersistent); err != nil {
+		t.Fatal(err)
+	}
+	for i, data := range attacks {
+		lock := "/zklock/data-" + strconv.Itoa(i)
+		if _, _, err := z.Create(t.Context(), lock, nil, nil, zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := z.Create(t.Context(), lock+"/_c_00000000-0000-0000-0000-000000000000-lock-", []byte(data+"\u202e\x1b[31m\x00"), nil, zk.ModeEphemeralSequential); err != nil {
+			t.Fatal(err)
+		}
+		harmless(t, b, s, lock, data)
+		b.Open(s.URL + "lock?path=" + lock)
+		b.Until(`document.querySelector(".holder pre") !== null`)
+		if text := b.Text(".holder pre"); text != data+"[31m" {
+			t.Errorf("the data are shown as %q, want %q", text, data+"[31m")
+		}
+	}
+}
+
+// harmless looks at all pages on which a lock's names and data are, and then for
+// signs of an attack.
+func harmless(t *testing.T, b *Browser, s *Site, lock, shown string) {
+	t.Helper()
+	b.Open(s.URL)
+	row := "[...document.querySelectorAll('.locks .row')].find((r) => new URLSearchParams(r.getAttribute('href').split('?')[1]).get('path') === " + strconv.QuoteToASCII(lock) + ")"
+	b.Until(row + "?.innerText.length > 0")
+	clean(t, b, "the list")
+	Eval[any](b, row+".click()")
+	b.Until("document.querySelector('h1').innerText === " + strconv.QuoteToASCII(lock))
+	b.Until("document.querySelector('main').innerText.includes(" + strconv.QuoteToASCII(shown[:min(len(shown), 24)]) + ")")
+	b.Until("document.querySelector('.stop') !== null")
+	b.Click(".stop")
+	b.Until("document.querySelector('dialog[open]') !== null")
+	clean(t, b, "the lock's page")
+	b.Click("dialog a[data-go]")
+	b.Until("document.querySelector('h1').innerText.startsWith('Session')")
+	b.Until("document.querySelector('.stop') !== null")
+	clean(t, b, "the session's page")
+	b.Open(s.URL + "sessions")
+	b.Until("document.querySelector('.sessions .row') !== null")
+	clean(t, b, "the sessions")
+}
+
+// clean fails the test for anything that an attack would leave.
+func clean(t *testing.T, b *Browser, where string) {
+	t.Helper()
+	if Eval[bool](b, "window.attacked !== undefined") {
+		t.Errorf("%s ran what a stranger wrote", where)
+	}
+	n := Eval[int](b, `document.querySelectorAll("main img, main script, main b.not, [onerror], [onload], a[href^='javascript:']").length`)
+	if n != 0 {
+		t.Errorf("%s has %d elements of a stranger's making", where, n)
+	}
+}

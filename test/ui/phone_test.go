@@ -1,0 +1,33 @@
+package ui
+
+import (
+	"testing"
+)
+
+// pages are those that there are.
+var pages = []string{"", "lock?path=/zklock/cron/nightly", "sessions", "history"}
+
+// TestPhone: on a phone nothing is wider than the window, and what one touches
+// is not too small for a finger.
+func TestPhone(t *testing.T) {
+	b, s := StartBrowser(t), Serve(t)
+	threeLocks(t, s)
+	long := NewPeer(t, s.Server, named("a-host-with-a-very-long-name.in-a-domain.example.com", 12345, "a-command-that-is-long-as-well"))
+	long.Hold(long.Mutex("a/rather/long/path/to/a/lock-with-a-long-name-that-goes-on-and-on"))
+	for _, width := range []int64{360, 390, 768} {
+		b.Size(width, 800)
+		for _, page := range append(pages, "lock?path=/zklock/a/rather/long/path/to/a/lock-with-a-long-name-that-goes-on-and-on") {
+			b.Open(s.URL + page)
+			b.Until(`document.querySelector(".row, .chart svg text") !== null`)
+			if wide := Eval[int64](b, "document.documentElement.scrollWidth"); wide > width {
+				t.Errorf("at a width of %d, %q is %d wide", width, page, wide)
+			}
+			small := Eval[[]string](b, `[...document.querySelectorAll("main a[href], main button, header a, header button")]
+				.filter((e) => e.checkVisibility() && !e.matches(".skip, .copy, .facts a") && e.getBoundingClientRect().height < 26)
+				.map((e) => e.innerText || e.className)`)
+			if width < 600 && len(small) > 0 {
+				t.Errorf("%q has targets too small for a finger: %q", page, small)
+			}
+		}
+	}
+}

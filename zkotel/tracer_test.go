@@ -1,0 +1,231 @@
+package zkotel
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/zktest"
+)
+
+// traced connects a client with spans.
+func traced(t *testing.T, srv *zktest.Server, opts Options, o zklock.Options) (*zklock.Client, *tracetest.SpanRecorder, *sdk.TracerProvider) {
+	t.Helper()
+	rec := tracetest.NewSpanRecorder()
+	provider := sdk.NewTracerProvider(sdk.WithSpanProcessor(rec))
+	opts.Provider = provider
+	o.SessionTimeout, o.DialContext = 8*time.Second, srv.DialContext
+	Hook(&o, &opts)
+	c, err := zklock.Dial(t.Context(), srv.Servers(), &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c, rec, provider
+}
+
+// attr returns a span's attribute.
+func attr(s sdk.ReadOnlySpan, key string) attribute.Value {
+	i := slices.IndexFunc(s.Attributes(), func(kv attribute.KeyValue) bool { return string(kv.Key) == key })
+	if i < 0 {
+		return attribute.Value{}
+	}
+	return s.Attributes()[i].Value
+}
+
+// took is how long a span was.
+func took(s sdk.ReadOnlySpan) time.Duration { return s.EndTime().Sub(s.StartTime()) }
+
+// TestSpans: a hold of ten seconds, and one that waited for it. Time is virtual:
+// what the spans say is known to the second.
+func TestSpans(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		told := 0
+		c, rec, provider := traced(t, srv, Options{Attributes: []attribute.KeyValue{attribute.String("team", "ops")}}, zklock.Options{OnWait: func(zklock.Event) { told++ }})
+		ctx, request := provider.Tracer("test").Start(t.Context(), "request")
+		first, err := c.Mutex("a").Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error)
+		go func() { // ends with the lock
+			done <- zklock.Do(ctx, c.Mutex("a"), func(context.Context, *zklock.Hold) error { time.Sleep(3 * time.Second); return nil })
+		}()
+		synctest.Wait()
+		time.Sleep(10 * time.Second)
+		if err := first.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		request.End()
+		spans := rec.Ended()
+		if len(spans) != 5 {
+			t.Fatalf("%d spans: %v", len(spans), spans)
+		}
+		free, held, waited, hold := spans[0], spans[1], spans[2], spans[3]
+		if held.Name() != "zklock hold" { // its release and the grant of the next one are of one moment
+			held, waited = waited, held
+		}
+		for _, s := range spans[:4] {
+			if attr(s, "zklock.path").AsString() != "/zklock/a" || attr(s, "zklock.mode").AsString() != "exclusive" || attr(s, "team").AsString() != "ops" {
+				t.Errorf("%s: attributes %v", s.Name(), s.Attributes())
+			}
+			if s.Status().Code == codes.Error {
+				t.Errorf("%s: %v", s.Name(), s.Status())
+			}
+		}
+		if free.Name() != "zklock acquire" || took(free) != 0 || attr(free, "zklock.ahead").AsInt64() != 0 || attr(free, "zklock.outcome").AsString() != "acquired" || free.Parent().IsValid() {
+			t.Errorf("the first acquire: %v %v %v", free.Name(), took(free), free.Attributes())
+		}
+		if held.Name() != "zklock hold" || took(held) != 10*time.Second || attr(held, "zklock.token").AsInt64() != first.Token() {
+			t.Errorf("the first hold: %v %v %v", held.Name(), took(held), held.Attributes())
+		}
+		if waited.Name() != "zklock acquire" || took(waited) != 10*time.Second || attr(waited, "zklock.ahead").AsInt64() != 1 || len(waited.Events()) != 1 {
+			t.Errorf("the second acquire: %v %v %v %v", waited.Name(), took(waited), waited.Attributes(), waited.Events())
+		}
+		if hold.Name() != "zklock hold" || took(hold) != 3*time.Second || len(hold.Links()) != 1 || hold.Links()[0].SpanContext.SpanID() != waited.SpanContext().SpanID() {
+			t.Errorf("the second hold: %v %v %v", hold.Name(), took(hold), hold.Links())
+		}
+		for _, s := range []sdk.ReadOnlySpan{waited, hold} {
+			if s.Parent().SpanID() != request.SpanContext().SpanID() || s.SpanContext().TraceID() != request.SpanContext().TraceID() {
+				t.Errorf("%s is no child of the caller's span", s.Name())
+			}
+		}
+		if told != 1 {
+			t.Errorf("the program's own hook was called %d times", told)
+		}
+	})
+}
+
+// TestTrouble: what goes wrong is an error, and what was asked for is not.
+func TestTrouble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		c, rec, _ := traced(t, srv, Options{}, zklock.Options{})
+		h, err := c.Mutex("a").Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Mutex("a").TryAcquire(t.Context()); !errors.Is(err, zklock.ErrLocked) {
+			t.Error(err)
+		}
+		for _, bounded := range []func() (context.Context, context.CancelFunc){
+			func() (context.Context, context.CancelFunc) { return context.WithTimeout(t.Context(), time.Second) },
+			func() (context.Context, context.CancelFunc) {
+				ctx, cancel := context.WithCancel(t.Context())
+				time.AfterFunc(time.Second, cancel)
+				return ctx, cancel
+			},
+		} {
+			ctx, cancel := bounded()
+			if _, err := c.Mutex("a").Acquire(ctx); err == nil {
+				t.Error("a lock that is held was acquired")
+			}
+			cancel()
+		}
+		srv.Pause()
+		<-h.Done()
+		synctest.Wait()
+		spans := rec.Ended()[1:] // but for the acquire
+		if len(spans) != 4 {
+			t.Fatalf("%d spans: %v", len(spans), spans)
+		}
+		for i, want := range []string{"locked", "timeout", "cancelled"} {
+			if s := spans[i]; s.Name() != "zklock acquire" || attr(s, "zklock.outcome").AsString() != want || s.Status().Code == codes.Error {
+				t.Errorf("%s with outcome %v and status %v, want %s", s.Name(), attr(s, "zklock.outcome"), s.Status(), want)
+			}
+		}
+		hold := spans[3]
+		if hold.Name() != "zklock hold" || hold.Status().Code != codes.Error || len(hold.Events()) != 2 || hold.Events()[0].Name != "heartbeat overdue" {
+			t.Errorf("%s with status %v and events %v", hold.Name(), hold.Status(), hold.Events())
+		}
+		srv.Resume()
+		c.Close()
+		if _, err := c.Mutex("a").Acquire(t.Context()); !errors.Is(err, zklock.ErrClosed) {
+			t.Error(err)
+		}
+		synctest.Wait()
+		last := rec.Ended()[len(rec.Ended())-1]
+		if attr(last, "zklock.outcome").AsString() != "error" || last.Status().Code != codes.Error {
+			t.Errorf("an acquire of a client that is closed: %v %v", last.Attributes(), last.Status())
+		}
+	})
+}
+
+// TestJeopardyThatPasses: a heartbeat that was late is in the hold's span.
+func TestJeopardyThatPasses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		c, rec, _ := traced(t, srv, Options{}, zklock.Options{})
+		h, err := c.Mutex("a").Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Second)
+		srv.Pause()
+		for c.Health().Heartbeat < c.Health().Timeout*3/8 { // after a third, before all is lost
+			time.Sleep(100 * time.Millisecond)
+		}
+		srv.Resume()
+		time.Sleep(5 * time.Second)
+		if err := h.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		var names []string
+		for _, e := range rec.Ended()[1].Events() {
+			names = append(names, e.Name)
+		}
+		if !slices.Equal(names, []string{"heartbeat overdue", "heartbeat answered again"}) {
+			t.Errorf("the hold's events are %q", names)
+		}
+	})
+}
+
+// TestOnlyWithin: acquires that belong to no trace make no span.
+func TestOnlyWithin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		c, rec, provider := traced(t, srv, Options{OnlyWithin: true}, zklock.Options{})
+		nothing := func(context.Context, *zklock.Hold) error { return nil }
+		ctx, span := provider.Tracer("test").Start(t.Context(), "request")
+		for _, ctx := range []context.Context{t.Context(), ctx} {
+			if err := zklock.Do(ctx, c.Mutex("a"), nothing); err != nil {
+				t.Fatal(err)
+			}
+		}
+		span.End()
+		synctest.Wait()
+		if n := len(rec.Ended()); n != 3 {
+			t.Errorf("%d spans, want the caller's, its acquire's and its hold's", n)
+		}
+	})
+}
+
+// TestDefaults: without options spans go to the global provider, and hooks of
+// events without a context do no harm.
+func TestDefaults(t *testing.T) {
+	var o zklock.Options
+	Hook(&o, nil)
+	e := zklock.Event{Path: "/a", Attempt: 1, Time: time.Now()}
+	o.OnWait(e)
+	o.OnAcquire(e)
+	o.OnJeopardy(e)
+	o.OnRelease(e)
+	e.Err = zklock.ErrLost
+	o.OnLost(e) // of a hold that was never heard of
+	o.OnJeopardy(e)
+}

@@ -1,0 +1,149 @@
+package zkprom
+
+import (
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/zk"
+)
+
+// lockMetrics are those that count.
+type lockMetrics struct {
+	wait, hold, queue          *prometheus.HistogramVec
+	acquires, releases, losses *prometheus.CounterVec
+	jeopardies                 *prometheus.CounterVec
+}
+
+func newLockMetrics(buckets []float64) lockMetrics {
+	histogram := func(name, help string, buckets []float64) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, []string{"lock", "mode"})
+	}
+	counter := func(name, help string, more ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, append([]string{"lock", "mode"}, more...))
+	}
+	return lockMetrics{
+		wait:       histogram("zklock_lock_wait_seconds", "How long acquires took that got the lock.", buckets),
+		hold:       histogram("zklock_lock_hold_seconds", "How long holds lasted that were released or lost.", buckets),
+		queue:      histogram("zklock_lock_queue_length", "How many were ahead of an acquire that joined the queue.", []float64{0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000}),
+		acquires:   counter("zklock_lock_acquires_total", "Acquires that ended, by how.", "outcome"),
+		releases:   counter("zklock_lock_releases_total", "Holds that were released, by whether the servers confirmed it.", "result"),
+		losses:     counter("zklock_lock_losses_total", "Holds that were lost, by why.", "reason"),
+		jeopardies: counter("zklock_lock_jeopardies_total", "Times that a hold's heartbeat was overdue."),
+	}
+}
+
+// all are the metrics as collectors.
+func (m *lockMetrics) all() []prometheus.Collector {
+	return []prometheus.Collector{m.wait, m.hold, m.queue, m.acquires, m.releases, m.losses, m.jeopardies}
+}
+
+// show makes a lock's counters begin at 0.
+func (m *lockMetrics) show(lock, mode string) {
+	m.wait.WithLabelValues(lock, mode)
+	m.hold.WithLabelValues(lock, mode)
+	m.queue.WithLabelValues(lock, mode)
+	m.jeopardies.WithLabelValues(lock, mode)
+	for _, o := range outcomes() {
+		m.acquires.WithLabelValues(lock, mode, o)
+	}
+	for _, r := range reasons() {
+		m.losses.WithLabelValues(lock, mode, r)
+	}
+	for _, r := range []string{"confirmed", "failed"} {
+		m.releases.WithLabelValues(lock, mode, r)
+	}
+}
+
+// lockGauge is computed from what is under way when somebody asks.
+type lockGauge struct {
+	desc  *prometheus.Desc
+	held  bool // of holds, rather than of acquires that wait
+	value func(n int, oldest time.Duration) float64
+}
+
+func lockGauges() []lockGauge {
+	desc := func(name, help string) *prometheus.Desc {
+		return prometheus.NewDesc(name, help, []string{"lock", "mode"}, nil)
+	}
+	number := func(n int, _ time.Duration) float64 { return float64(n) }
+	age := func(_ int, oldest time.Duration) float64 { return oldest.Seconds() }
+	return []lockGauge{
+		{desc("zklock_lock_held", "Holds at this moment."), true, number},
+		{desc("zklock_lock_oldest_hold_seconds", "How long the oldest of the holds has lasted; 0 without any."), true, age},
+		{desc("zklock_lock_waiting", "Acquires that wait in the queue at this moment."), false, number},
+		{desc("zklock_lock_oldest_wait_seconds", "How long the oldest of the acquires that wait has lasted; 0 without any."), false, age},
+	}
+}
+
+// collectUnderWay sends the gauges of all locks that were ever heard of: one that
+// vanishes would look like a scrape that failed.
+func (m *Locks) collectUnderWay(ch chan<- prometheus.Metric, now time.Time) {
+	type figure struct {
+		n      int
+		oldest time.Duration
+	}
+	figures := [2]map[lockMode]figure{{}, {}}
+	m.mu.Lock()
+	for seen := range m.seen {
+		figures[0][seen], figures[1][seen] = figure{}, figure{}
+	}
+	for i, those := range []map[key]underWay{m.waiting, m.held} {
+		for _, u := range those {
+			f := figures[i][u.lockMode]
+			f.n++
+			f.oldest = max(f.oldest, now.Sub(u.since))
+			figures[i][u.lockMode] = f
+		}
+	}
+	m.mu.Unlock()
+	for _, g := range lockGauges() {
+		those := figures[0]
+		if g.held {
+			those = figures[1]
+		}
+		for n, f := range those {
+			ch <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, g.value(f.n, f.oldest), n.lock, n.mode)
+		}
+	}
+}
+
+// sessionMetric is made from a client's Health.
+type sessionMetric struct {
+	desc *prometheus.Desc
+	emit func(desc *prometheus.Desc, h *zklock.Health, ch chan<- prometheus.Metric)
+}
+
+func sessionMetrics() []sessionMetric {
+	single := func(kind prometheus.ValueType, name, help string, value func(*zklock.Health) float64) sessionMetric {
+		return sessionMetric{prometheus.NewDesc(name, help, nil, nil), func(desc *prometheus.Desc, h *zklock.Health, ch chan<- prometheus.Metric) {
+			ch <- prometheus.MustNewConstMetric(desc, kind, value(h))
+		}}
+	}
+	state := prometheus.NewDesc("zklock_client_session_state", "1 for the state that the client's session is in, 0 for the others.", []string{"state"}, nil)
+	return []sessionMetric{
+		{state, emitStates},
+		single(prometheus.GaugeValue, "zklock_client_heartbeat_age_seconds", "How long ago the servers last answered a heartbeat, of which one is sent every eighth of the session's timeout.",
+			func(h *zklock.Health) float64 { return h.Heartbeat.Seconds() }),
+		single(prometheus.GaugeValue, "zklock_client_session_timeout_seconds", "The session's timeout, as the servers gave it.",
+			func(h *zklock.Health) float64 { return h.Timeout.Seconds() }),
+		single(prometheus.GaugeValue, "zklock_client_safe_seconds", "How long holds are safe if the servers fall silent now.",
+			func(h *zklock.Health) float64 { return h.Remaining.Seconds() }),
+		single(prometheus.CounterValue, "zklock_client_sessions_total", "Sessions that the client has had.",
+			func(h *zklock.Health) float64 { return float64(h.Sessions) }),
+	}
+}
+
+// emitStates says which of all states a session is in.
+func emitStates(desc *prometheus.Desc, h *zklock.Health, ch chan<- prometheus.Metric) {
+	for s := zk.Disconnected; s <= zk.Closed; s++ {
+		value := 0.0
+		if s == h.State {
+			value = 1
+		}
+		name := strings.NewReplacer(" ", "_", "-", "_").Replace(s.String())
+		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, name)
+	}
+}

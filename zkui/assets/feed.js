@@ -1,0 +1,168 @@
+// What the server tells: the list of locks, kept current by its stream of events,
+// and what one page asks for besides.
+
+import { ask, json } from "./routes.js";
+import { Past } from "./times.js";
+
+// AGAIN is how long to wait before a stream that the browser gave up is tried again.
+const AGAIN = 2000;
+
+// known is a summary with its times as numbers, and all its words for the filter.
+function known(s) {
+  const time = (t) => (t ? Date.parse(t) : undefined);
+  const l = { ...s, since: time(s.since), granted: time(s.granted), oldest: time(s.oldest), warnings: s.warnings ?? 0, others: s.others ?? 0 };
+  l.heldSince = l.granted ?? l.since;
+  l.text = [s.path, s.who, s.command, s.next, s.fence, s.kind, s.mode].filter(Boolean).join("\n").toLowerCase();
+  return l;
+}
+
+export class Feed {
+  // changed is called when something is new: with "locks", "lock", "history",
+  // "status" or "link".
+  constructor(changed) {
+    this.changed = changed;
+    this.locks = new Map();  // by path; all of them once listed
+    this.listed = false;
+    this.link = "opening";   // of the stream: opening, open, lost
+    this.ahead = 0;          // of the server's clock before this browser's
+    this.wish = {};
+  }
+
+  // now is the time by the server's clock.
+  now() { return Date.now() + this.ahead; }
+
+  // follow says what the page wants: list, path with entries, history.
+  async follow(wish) {
+    this.wish = wish;
+    this.lock = undefined;
+    this.stop();
+    try {
+      if (!this.rights) this.note(this.rights = await ask(json("status")));
+      if (wish.list && !this.listed) await this.list();
+      if (wish.history) await this.takeHistory();
+    } catch {
+      this.lost();
+      return;
+    }
+    if (this.wish === wish) this.open();
+  }
+
+  async takeHistory() {
+    const answer = await ask(json("history"));
+    this.history = new Past(answer.history);
+    this.note(answer);
+    this.changed("history");
+  }
+
+  // more asks for more of a lock's entries.
+  more(entries) {
+    this.wish = { ...this.wish, entries };
+    this.stop();
+    this.open();
+  }
+
+  // list gets the whole list.
+  async list() {
+    const answer = await ask(json(""));
+    this.locks = new Map(answer.locks.map((s) => [s.path, known(s)]));
+    this.listed = true;
+    this.boot = answer.boot;
+    this.version = answer.version;
+    this.note(answer);
+    this.changed("locks");
+  }
+
+  // open begins the stream.
+  open() {
+    const { path, entries, history } = this.wish;
+    const q = new URLSearchParams();
+    if (this.listed) q.set("since", `${this.boot}-${this.version}`);
+    if (path) q.set("path", path);
+    if (path && entries) q.set("entries", entries);
+    if (history) q.set("history", "1");
+    const stream = this.stream = new EventSource(`./events?${q}`);
+    const on = (name, f) => stream.addEventListener(name, (e) => { if (stream === this.stream) f.call(this, JSON.parse(e.data)); });
+    stream.addEventListener("open", () => this.linked("open"));
+    stream.addEventListener("error", () => this.failed(stream));
+    on("reset", this.onReset);
+    on("locks", this.onLocks);
+    on("lock", this.onLock);
+    on("history", this.onHistory);
+    on("status", this.note);
+  }
+
+  stop() {
+    this.stream?.close();
+    this.stream = undefined;
+    clearTimeout(this.timer);
+  }
+
+  // failed: the browser tries again by itself, but not after every answer.
+  failed(stream) {
+    if (stream !== this.stream) return;
+    if (stream.readyState === EventSource.CLOSED) this.lost();
+    else this.linked("lost");
+  }
+
+  // lost begins all over, soon: the server may be another one by then.
+  lost() {
+    this.linked("lost");
+    this.stop();
+    this.listed = false;
+    this.rights = undefined;
+    this.timer = setTimeout(() => this.follow(this.wish), AGAIN);
+  }
+
+  linked(link) {
+    if (this.link === link) return;
+    this.link = link;
+    if (link === "lost") this.lostAt = Date.now();
+    this.changed("link");
+  }
+
+  // note takes what every message has.
+  note(message) {
+    if (message.now) this.ahead = Date.parse(message.now) - Date.now();
+    if (!message.status) return;
+    this.status = message.status;
+    this.changed("status");
+  }
+
+  // onReset begins all over: the server is another one, or forgot what we know.
+  onReset(message) {
+    this.note(message);
+    this.listed = false;
+    this.rights = undefined;
+    this.follow(this.wish);
+  }
+
+  onLocks(message) {
+    this.note(message);
+    if (!this.listed) return;
+    this.version = message.version;
+    for (const path of message.gone ?? []) this.locks.delete(path);
+    for (const s of message.changed ?? []) this.locks.set(s.path, known(s));
+    this.changed("locks");
+  }
+
+  onLock(message) {
+    this.note(message);
+    this.lock = { ...message.lock, total: message.total, past: new Past(message.history) };
+    for (const e of this.lock.entries) timed(e);
+    this.changed("lock");
+  }
+
+  onHistory(message) {
+    this.note(message);
+    this.history = new Past(message.history);
+    this.changed("history");
+  }
+}
+
+// timed puts numbers in the place of an entry's times.
+export function timed(e) {
+  e.since = Date.parse(e.since);
+  e.granted = e.granted ? Date.parse(e.granted) : undefined;
+  if (e.safe) e.safe.until = Date.parse(e.safe.at) + e.safe.remaining * 1000;
+  return e;
+}

@@ -1,0 +1,85 @@
+// How times, numbers and names are written.
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+const two = (n) => String(n).padStart(2, "0");
+
+// span writes a time that passes, by its two largest units, whole seconds at most.
+export function span(ms) {
+  if (!Number.isFinite(ms)) return "–";
+  const t = Math.max(0, ms);
+  if (t < MINUTE) return `${Math.floor(t / SECOND)}s`;
+  if (t < HOUR) return `${Math.floor(t / MINUTE)}m ${two(Math.floor((t % MINUTE) / SECOND))}s`;
+  if (t < DAY) return `${Math.floor(t / HOUR)}h ${two(Math.floor((t % HOUR) / MINUTE))}m`;
+  return `${Math.floor(t / DAY)}d ${two(Math.floor((t % DAY) / HOUR))}h`;
+}
+
+// measured writes a time that was measured, with two or three digits.
+export function measured(ms) {
+  if (!Number.isFinite(ms)) return "–";
+  if (ms < 1) return ms <= 0 ? "0" : "<1ms";
+  if (ms < 100) return `${Number(ms.toPrecision(2))}ms`;
+  if (ms < SECOND) return `${Math.round(ms)}ms`;
+  if (ms < 10 * SECOND) return `${(ms / SECOND).toFixed(1)}s`;
+  if (ms < MINUTE) return `${Math.round(ms / SECOND)}s`;
+  return span(ms);
+}
+
+const digits = new Intl.NumberFormat("en-US");
+
+// short writes a round time by its largest unit alone, for an axis.
+export function short(ms) {
+  const [size, unit] = [[DAY, "d"], [HOUR, "h"], [MINUTE, "m"], [SECOND, "s"], [1, "ms"]].find(([size]) => ms >= size) ?? [1, "ms"];
+  return `${Number((ms / size).toPrecision(3))}${unit}`;
+}
+
+// count writes a whole number with commas.
+export const count = (n) => digits.format(n);
+
+// things writes a number of things.
+export const things = (n, one, many = one + "s") => `${count(n)} ${n === 1 ? one : many}`;
+
+// ordinal writes a place in a queue.
+export function ordinal(n) {
+  const tens = n % 100;
+  const end = tens >= 11 && tens <= 13 ? "th" : (["th", "st", "nd", "rd"][n % 10] ?? "th");
+  return `${count(n)}${end}`;
+}
+
+// clock writes the time of day, and the day too if it is another than now's.
+export function clock(ms, now = Date.now()) {
+  const d = new Date(ms);
+  const time = `${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}`;
+  return d.toDateString() === new Date(now).toDateString() ? time : `${day(d)} ${time}`;
+}
+
+function day(d) {
+  return `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())}`;
+}
+
+// minute writes the time of day without seconds.
+export function minute(ms) {
+  const d = new Date(ms);
+  return `${two(d.getHours())}:${two(d.getMinutes())}`;
+}
+
+// split cuts a path into what is before its last level, with the slash, and that level.
+export function split(path) {
+  const at = path.lastIndexOf("/");
+  return [path.slice(0, at + 1), path.slice(at + 1)];
+}
+
+// named is a path as the command and the library take it: without what they put before it.
+export const named = (path) => (path.startsWith("/zklock/") ? path.slice("/zklock/".length) : path);
+
+// LONGEST is the most of a text that a cell of a table gets. What is cut off can
+// be read on the lock's own page.
+const LONGEST = 300;
+
+// brief cuts a text for a cell.
+export function brief(s) {
+  return s.length > LONGEST ? s.slice(0, LONGEST) + "…" : s;
+}

@@ -1,0 +1,293 @@
+// The list of all locks: filter, sort, and one row each.
+
+import { el, icon, put, mark, attr, flash } from "./dom.js";
+import { span, measured, count, things, split, brief } from "./format.js";
+import { Rows } from "./rows.js";
+import { Keys } from "./keys.js";
+import { figure } from "./figures.js";
+import { spark } from "./chart.js";
+import { lockAddress } from "./routes.js";
+
+// LONG is a wait that is worth a colour.
+const LONG = 5 * 60_000;
+
+// kinds are the ways to see a part of the list.
+const kinds = {
+  all: ["All", () => true],
+  queued: ["Queued", (l) => l.waiting > 0],
+  free: ["Unheld", (l) => l.holders === 0],
+  warned: ["Warned", (l) => l.warnings > 0],
+};
+
+const held = (l) => l.heldSince ?? Infinity;
+const by = (value) => (a, b) => value(a) - value(b);
+const text = (value) => (a, b) => (value(a) < value(b) ? -1 : value(a) > value(b) ? 1 : 0);
+
+// orders are the columns, and how each sorts when it is first asked to. What is
+// longest or most comes first, names from a to z.
+const orders = {
+  path: ["Lock", text((l) => l.path)],
+  who: ["Holder", text((l) => l.who ?? "\uffff")],
+  held: ["Held for", by(held)],
+  waiting: ["Queue", by((l) => -l.waiting)],
+  oldest: ["Longest wait", by((l) => l.oldest ?? Infinity)],
+  next: ["Next in line", text((l) => l.next ?? "\uffff")],
+};
+
+// matches reports whether all of the words are somewhere in what a row says.
+export function matches(l, words) {
+  return words.every((w) => l.text.includes(w));
+}
+
+export function open(box, query, feed, page) {
+  const list = new List(box, query, feed, page);
+  list.update();
+  return list;
+}
+
+class List {
+  constructor(box, query, feed, page) {
+    this.feed = feed;
+    this.page = page;
+    this.title = "Locks";
+    this.find = query.get("q") ?? "";
+    this.kind = Object.hasOwn(kinds, query.get("only") ?? "") ? query.get("only") : "all";
+    this.order = Object.hasOwn(orders, query.get("sort") ?? "") ? query.get("sort") : "path";
+    this.reversed = query.get("desc") === "1";
+    this.body = el("div", { class: "rows", role: "rowgroup" });
+    this.table = el("div", { class: "table locks paper", role: "table", "aria-label": "Locks" }, this.makeHead(), this.body);
+    this.none = el("div", { class: "none", hidden: true });
+    this.table.append(this.none);
+    box.replaceChildren(el("h1", { class: "hidden", text: "Locks" }), this.makeFigures(), this.makeTools(), this.table);
+    this.rows = new Rows(this.body, {
+      key: (l) => l.path, make: makeRow,
+      show: (row, l) => showRow(row, l, this.feed.now()),
+      tick: (row, l) => tickRow(row, l, this.feed.now()),
+    });
+    this.keys = new Keys(this.rows, (l) => l.path);
+  }
+
+  makeFigures() {
+    this.spark = spark();
+    this.held = figure("Held");
+    this.waits = figure("Waiting");
+    this.longest = figure("Longest wait");
+    this.grants = figure("Grants", this.spark.node);
+    this.longest.link = el("a", { class: "figure paper" }, ...this.longest.node.childNodes);
+    return el("div", { class: "figures" }, this.held.node, this.waits.node, this.longest.link, this.grants.node);
+  }
+
+  makeTools() {
+    this.input = el("input", {
+      class: "field", id: "filter", type: "search", placeholder: "Filter by lock, holder, command, token",
+      "aria-label": "Filter", autocomplete: "off", spellcheck: "false",
+      input: () => { this.find = this.input.value; this.changed(); },
+      keydown: (e) => this.inField(e),
+    });
+    this.input.value = this.find;
+    this.chips = Object.entries(kinds).map(([id, [label]]) => {
+      const n = el("span", { class: "n" });
+      const chip = el("button", { type: "button", "data-only": id, click: () => { this.kind = id; this.changed(); } }, label, n);
+      return { id, chip, n };
+    });
+    this.select = el("select", { class: "field order", "aria-label": "Sort by", change: () => this.sort(this.select.value, false) },
+      Object.entries(orders).map(([id, [label]]) => el("option", { value: id, text: label })));
+    this.shown = el("span", { class: "shown", role: "status" });
+    return el("div", { class: "tools" },
+      el("div", { class: "seek" }, icon("search"), this.input, el("kbd", { text: "/" })),
+      el("div", { class: "chips", role: "group", "aria-label": "Show" }, this.chips.map((c) => c.chip)), this.select, this.shown);
+  }
+
+  makeHead() {
+    this.heads = Object.entries(orders).map(([id, [label]]) => {
+      const button = el("button", { type: "button", click: () => this.sort(id, this.order === id && !this.reversed) }, label);
+      const cell = el("span", { role: "columnheader", class: id === "held" || id === "oldest" ? "number" : null, "data-sort": id }, button);
+      return { id, cell, button, label };
+    });
+    return el("div", { class: "head", role: "row", "aria-rowindex": 1 }, el("span", { role: "columnheader" }, el("span", { class: "hidden", text: "State" })), this.heads.map((h) => h.cell));
+  }
+
+  sort(order, reversed) {
+    this.order = order;
+    this.reversed = reversed;
+    this.changed();
+  }
+
+  // inField is what keys do in the filter: Escape empties it, then leaves it.
+  inField(e) {
+    if (e.key === "Escape") {
+      if (this.find) { this.find = this.input.value = ""; this.changed(); } else this.input.blur();
+    } else if (e.key === "Enter" || e.key === "ArrowDown") {
+      e.preventDefault();
+      this.keys.move(0);
+    } else return;
+    e.stopPropagation();
+  }
+
+  showAll() {
+    this.find = this.input.value = "";
+    this.kind = "all";
+    this.changed();
+  }
+
+  // changed keeps what is looked for in the address, so that it can be shared.
+  changed() {
+    const q = new URLSearchParams();
+    if (this.find) q.set("q", this.find);
+    if (this.kind !== "all") q.set("only", this.kind);
+    if (this.order !== "path") q.set("sort", this.order);
+    if (this.reversed) q.set("desc", "1");
+    this.page.remember(q);
+    this.update();
+  }
+
+  // update shows the feed's locks as they are now.
+  update() {
+    const all = [...this.feed.locks.values()];
+    const words = this.find.toLowerCase().split(/\s+/).filter(Boolean);
+    const found = words.length ? all.filter((l) => matches(l, words)) : all;
+    const items = found.filter(kinds[this.kind][1]);
+    const order = orders[this.order][1], tie = orders.path[1], turn = this.reversed ? -1 : 1;
+    items.sort((a, b) => turn * order(a, b) || tie(a, b));
+    this.rows.set(items);
+    attr(this.table, "aria-rowcount", items.length + 1);
+    this.showTools(found, items, all);
+    this.showFigures(all);
+    this.showNone(items, all);
+  }
+
+  showTools(found, items, all) {
+    for (const { id, chip, n } of this.chips) {
+      attr(chip, "aria-pressed", id === this.kind);
+      put(n, count(found.filter(kinds[id][1]).length));
+    }
+    for (const { id, cell, button, label } of this.heads) {
+      const on = id === this.order;
+      attr(cell, "aria-sort", on ? (this.reversed ? "descending" : "ascending") : null);
+      button.replaceChildren(label, ...(on ? [icon(this.reversed ? "up" : "down")] : []));
+    }
+    this.select.value = this.order;
+    put(this.shown, items.length === all.length ? "" : `${count(items.length)} of ${things(all.length, "lock")}`);
+  }
+
+  showFigures(all) {
+    const taken = all.filter((l) => l.holders > 0);
+    const queued = all.filter((l) => l.waiting > 0);
+    this.held.set({ text: count(taken.length), of: `of ${things(all.length, "lock")}`, below: this.feed.status ? `below ${this.feed.status.prefix}` : "" });
+    this.waits.set({ text: count(queued.reduce((n, l) => n + l.waiting, 0)), of: "in line", below: queued.length ? `for ${things(queued.length, "lock")}` : "nobody waits" });
+    this.first = queued.reduce((a, b) => ((b.oldest ?? Infinity) < (a?.oldest ?? Infinity) ? b : a), undefined);
+    attr(this.longest.link, "href", this.first ? lockAddress(this.first.path) : null);
+    attr(this.longest.link, "data-go", this.first ? "" : null);
+    this.showGrants();
+    this.showLongest();
+  }
+
+  showGrants() {
+    const h = this.feed.history;
+    if (!h) return;
+    const wait = h.wait.count ? `wait p50 ${measured(h.wait.p50)}, p99 ${measured(h.wait.p99)}` : "no wait seen yet";
+    this.grants.set({ text: count(h.grants), of: h.losses ? things(h.losses, "loss", "losses") : "", below: wait, alarm: h.losses > 0 });
+    this.spark.set(h.perMinute(this.feed.now()));
+  }
+
+  showLongest() {
+    const l = this.first;
+    this.longest.set(l?.oldest ? { text: span(this.feed.now() - l.oldest), below: l.path } : { text: "–", below: "nobody waits" });
+  }
+
+  showNone(items, all) {
+    this.none.hidden = items.length > 0;
+    if (items.length > 0) return;
+    const [head, more] = all.length > 0 ? ["No lock is like that", "Escape shows all of them again."]
+      : this.feed.status?.walked ? ["No lock is taken", `Nobody holds or waits for a lock below ${this.feed.status.prefix}.`]
+      : ["Looking for locks", "The first look at the servers is under way."];
+    this.none.replaceChildren(el("strong", { text: head }), more);
+  }
+
+  tick() {
+    this.rows.tick();
+    this.showLongest();
+  }
+
+  // key does what a key does here, and reports whether it did something.
+  key(e) {
+    if (e.key === "/") this.input.focus();
+    else if (e.key === "Escape" && (this.find || this.kind !== "all")) this.showAll();
+    else if (e.key === "Enter" && this.keys.item()) this.page.go(lockAddress(this.keys.item().path));
+    else return this.keys.key(e);
+    return true;
+  }
+
+  close() { this.rows.end(); }
+}
+
+// PIPS is how many of those who wait are drawn one by one.
+const PIPS = 8;
+
+function makeRow() {
+  const parts = {
+    sign: el("span", { class: "sign" }), dir: el("span", { class: "dir" }), leaf: el("span", { class: "leaf" }), kind: el("span", { class: "sub" }),
+    who: el("span", { class: "who" }), command: el("span", { class: "sub" }),
+    held: el("span"), heldSub: el("span", { class: "sub" }),
+    n: el("span", { class: "n" }), pips: Array.from({ length: PIPS }, () => el("i")), rest: el("span", { class: "rest" }),
+    oldest: el("span"), next: el("span"),
+  };
+  parts.queue = el("span", { class: "pips", role: "cell" }, parts.n, parts.pips, parts.rest);
+  const cell = (...inside) => el("span", { class: "cell", role: "cell" }, ...inside);
+  const row = el("a", { class: "row", role: "row", "data-go": true },
+    el("span", { role: "cell" }, parts.sign),
+    cell(el("span", { class: "name" }, parts.dir, parts.leaf), parts.kind), cell(parts.who, parts.command),
+    el("span", { class: "cell number", role: "cell" }, parts.held, parts.heldSub), parts.queue,
+    el("span", { class: "cell number", role: "cell" }, parts.oldest), cell(parts.next));
+  row.parts = parts;
+  return row;
+}
+
+// kindOf says what a lock is beyond being held alone by one.
+function kindOf(l) {
+  const said = [];
+  if (l.kind === "semaphore") said.push(l.permits ? `semaphore, ${l.holders} of ${l.permits} permits` : `semaphore, ${things(l.holders, "permit")}`);
+  else if (l.kind === "node") said.push("node");
+  else if (l.mode === "shared") said.push(`shared by ${l.others + 1}`);
+  if (l.warnings) said.push(things(l.warnings, "warning"));
+  return said.join(" · ");
+}
+
+function showRow(row, l, now) {
+  const p = row.parts;
+  const [dir, leaf] = split(brief(l.path));
+  attr(row, "href", lockAddress(l.path));
+  put(p.dir, dir);
+  put(p.leaf, leaf);
+  put(p.kind, kindOf(l));
+  mark(p.kind, "wait-text", l.warnings > 0);
+  mark(p.sign, "free", l.holders === 0);
+  mark(p.sign, "shared", l.mode === "shared" || l.mode === "permit");
+  const who = l.holders ? brief(l.who ?? "") + (l.others ? ` and ${things(l.others, "other")}` : "") : "nobody";
+  // A hand-over is worth a glance; that the row is another lock's now is not.
+  if (row.shown === l.path && row.fence !== l.fence && l.fence) flash(row);
+  row.shown = l.path;
+  row.fence = l.fence;
+  put(p.who, who);
+  mark(p.who, "dimmed", l.holders === 0);
+  put(p.command, brief(l.command ?? ""));
+  showQueue(p, l);
+  put(p.next, brief(l.next ?? ""));
+  tickRow(row, l, now);
+}
+
+function showQueue(p, l) {
+  mark(p.queue, "none-waits", l.waiting === 0);
+  put(p.n, count(l.waiting));
+  p.pips.forEach((pip, i) => { pip.hidden = i >= l.waiting; });
+  put(p.rest, l.waiting > PIPS ? `+${count(l.waiting - PIPS)}` : "");
+}
+
+function tickRow(row, l, now) {
+  const p = row.parts;
+  put(p.held, l.holders ? span(now - l.heldSince) : "–");
+  put(p.heldSub, l.holders && !l.granted ? "with its wait" : "");
+  put(p.oldest, l.oldest ? span(now - l.oldest) : "–");
+  mark(p.oldest, "wait-text", l.oldest && now - l.oldest >= LONG);
+  mark(p.oldest, "dimmed", !l.oldest);
+}

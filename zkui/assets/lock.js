@@ -1,0 +1,200 @@
+// One lock: who holds it, the queue behind, and what it was like before.
+
+import { el, icon, put, mark } from "./dom.js";
+import { span, measured, count, things, split, clock } from "./format.js";
+import { Queue, FIRST } from "./queue.js";
+import { charts } from "./charts.js";
+import { act, details, fact, copyable } from "./sheet.js";
+import { ask, json, sessionAddress } from "./routes.js";
+import { timed } from "./feed.js";
+
+export { FIRST };
+
+export function open(box, query, feed, page) {
+  return new LockPage(box, query.get("path") ?? "", feed, page);
+}
+
+class LockPage {
+  constructor(box, path, feed, page) {
+    this.feed = feed;
+    this.page = page;
+    this.path = path;
+    this.title = path;
+    this.name = el("h1");
+    this.showName();
+    this.badges = el("div", { class: "badges" });
+    this.warnings = el("div");
+    this.holder = el("section", { class: "holder paper", "aria-label": "Holder" });
+    this.charts = charts(150);
+    this.totals = el("dl", { class: "facts totals" });
+    this.queue = new Queue({
+      now: () => feed.now(), more: (n) => feed.more(n),
+      open: (e) => details(e, feed.now(), page, () => this.buttons(e)),
+    });
+    box.replaceChildren(
+      el("nav", { class: "crumbs", "aria-label": "Back" }, el("a", { href: "./", "data-back": true }, icon("back"), "All locks")),
+      el("div", { class: "top" }, this.name, this.badges),
+      this.warnings,
+      el("div", { class: "two" }, el("div", {}, this.holder, this.queue.node),
+        el("div", { class: "side" }, el("section", { class: "paper", "aria-label": "History" },
+          el("div", { class: "section" }, el("h2", { text: "History" }), this.since = el("p")), this.totals), el("div", { class: "paper" }, this.charts.node))));
+    this.holder.append(el("p", { class: "under", text: "Looking at the lock…" }));
+  }
+
+  showName() {
+    const [dir, leaf] = split(this.path);
+    this.name.replaceChildren(el("span", { class: "dir", text: dir }), leaf);
+  }
+
+  // holders are those who hold, each once: a hold of three permits has three entries.
+  holders() {
+    const seen = new Set();
+    return this.feed.lock.entries.filter((e) => {
+      const key = `${e.session} ${e.fence}`;
+      const first = e.holder && !seen.has(key);
+      if (e.holder) seen.add(key);
+      return first;
+    });
+  }
+
+  update(what) {
+    const lock = this.feed.lock;
+    if (!lock || what !== "lock") return;
+    if (lock.path !== this.path) { // a name without a slash stands for a path
+      this.path = lock.path;
+      this.showName();
+    }
+    this.showHead(lock);
+    this.showHolder(lock);
+    this.queue.set(lock);
+    this.showPast(lock.past);
+  }
+
+  showHead(lock) {
+    const holders = this.holders();
+    const all = [];
+    const badge = (cls, text) => all.push(el("span", { class: `badge ${cls}`, text }));
+    if (holders.length === 0) badge("", "not held");
+    else if (lock.kind === "semaphore") badge("share", lock.permits ? `${count(lock.holders)} of ${things(lock.permits, "permit")}` : things(lock.holders, "permit"));
+    else if (holders.some((e) => e.mode === "shared")) badge("share", "shared");
+    else badge("held", "held");
+    if (lock.waiting) badge("wait", `${count(lock.waiting)} waiting`);
+    if (lock.kind !== "queue") badge("", lock.kind);
+    for (const layout of lock.layouts ?? []) badge("", layout);
+    this.badges.replaceChildren(...all);
+    this.warnings.replaceChildren(...(lock.warnings ?? []).map((w) => el("p", { class: "notice" }, icon("warn"), el("span", { text: w }))));
+  }
+
+  buttons(e) {
+    const may = this.feed.rights?.actions;
+    const why = may ? null : "This server only shows: it was started without an access token";
+    const button = (name, label, cls) => el("button", {
+      class: `button ${cls}`, type: "button", disabled: !may, title: why, "data-act": name,
+      click: () => act(name, this.feed.lock, e, this.page),
+    }, label);
+    return el("div", { class: "acts" }, button("revoke", "Ask back…", ""), button("break", "Break…", "danger"));
+  }
+
+  showHolder(lock) {
+    const holders = this.holders();
+    const first = holders[0];
+    this.one = holders.length === 1 ? first : undefined;
+    const jeopardy = holders.some((e) => e.safe?.jeopardy);
+    mark(this.holder, "free", !first);
+    mark(this.holder, "shared", first && first.mode !== "exclusive");
+    mark(this.holder, "bad", jeopardy);
+    this.heldFor = el("span");
+    this.deadline = el("span");
+    if (!first) this.holder.replaceChildren(el("h2", { text: "Nobody holds it" }), el("p", { class: "under", text: lock.waiting ? "Somebody waits all the same: see the queue." : "Whoever comes next gets it at once." }));
+    else if (holders.length > 1) this.holder.replaceChildren(...this.several(lock, holders));
+    else this.holder.replaceChildren(...this.single(lock, first));
+    this.tick();
+  }
+
+  several(lock, holders) {
+    const what = lock.kind === "semaphore" ? "hold permits" : "hold it together";
+    const left = lock.permits ? `${count(lock.holders)} of ${things(lock.permits, "permit")} taken` : "Each has a token of its own; choose one in the queue to see it.";
+    return [el("h2", { text: `${count(holders.length)} ${what}` }), el("p", { class: "under", text: left }), lock.permits ? gauge(lock) : null].filter(Boolean);
+  }
+
+  single(lock, e) {
+    const o = e.owner ?? {};
+    const under = [o.user, o.command, e.recipe?.library && `${e.recipe.library} ${e.recipe.kind ?? ""}`.trim()].filter(Boolean);
+    const permits = lock.permits ? fact("Permits", `${count(lock.holders)} of ${count(lock.permits)}`) : null;
+    return [
+      el("div", { class: "upper" },
+        el("div", {}, el("span", { class: "label", text: "Holder" }), el("h2", { text: e.who }), el("p", { class: "under", text: under.join(" · ") })),
+        this.buttons(e)),
+      el("dl", { class: "facts" },
+        fact(e.granted ? "Held for" : "There for", this.heldFor, el("small", { text: e.granted ? `since ${clock(e.granted, this.feed.now())}` : `since ${clock(e.since, this.feed.now())}, its wait included` })),
+        fact("Fencing token", ...copyable(e.fence, this.page.say)),
+        fact("Deadline", this.deadline, el("small", { text: e.safe ? "until another can hold, if the servers fall silent" : "its holder alone knows it" })),
+        fact("Session", e.session === "0x0" ? "none" : el("a", { class: "mono", href: sessionAddress(e.session), "data-go": true, text: e.session })),
+        permits,
+        e.revoked ? fact("Asked back", "yes", el("small", { text: "its owner was asked to release" })) : null),
+      e.data ? el("pre", { class: "raw", text: e.data, "aria-label": "Owner’s data" }) : null,
+    ].filter(Boolean);
+  }
+
+  showPast(past) {
+    const time = (t) => (t.count ? `${measured(t.p50)} · ${measured(t.p99)}` : "–");
+    put(this.since, `since ${clock(past.since, this.feed.now())}`);
+    this.totals.replaceChildren(
+      fact("Grants", count(past.grants)), fact("Losses", el("span", { class: past.losses ? "bad-text" : null, text: count(past.losses) })),
+      fact("Wait p50 · p99", time(past.wait)), fact("Hold p50 · p99", time(past.hold)));
+    this.charts.set(past, this.feed.now());
+  }
+
+  tick() {
+    this.queue.tick();
+    const e = this.one, now = this.feed.now();
+    if (!e || !this.feed.lock) return;
+    put(this.heldFor, span(now - (e.granted ?? e.since)));
+    this.showDeadline();
+    if (e.safe) this.renew();
+  }
+
+  showDeadline() {
+    const e = this.one, left = e.safe && e.safe.until - this.feed.now();
+    put(this.deadline, !e.safe ? "not known here" : e.safe.jeopardy ? `in jeopardy: ${measured(Math.max(0, left))} left` : `${measured(Math.max(0, left))} left`);
+    mark(this.deadline, "bad-text", e.safe?.jeopardy);
+    mark(this.deadline, "dimmed", !e.safe);
+  }
+
+  // renew asks until when the hold is safe, where that is known: it moves with
+  // every heartbeat, of which the stream tells nothing.
+  async renew() {
+    if (this.renewing) return;
+    this.renewing = true;
+    try {
+      const answer = await ask(json("lock", { path: this.path, entries: 1 }));
+      const now = (answer.lock?.entries ?? []).map(timed).find((e) => e.node === this.one?.node);
+      if (now && !this.closed) {
+        this.one.safe = now.safe;
+        mark(this.holder, "bad", now.safe?.jeopardy);
+        this.showDeadline();
+      }
+    } catch {
+      // Then the deadline comes nearer, as it does for the holder.
+    }
+    this.renewing = false;
+  }
+
+  key(e) {
+    return this.queue.keys.key(e);
+  }
+
+  close() {
+    this.closed = true;
+    this.queue.close();
+  }
+}
+
+// MOST is how many permits are drawn one by one.
+const MOST = 60;
+
+// gauge draws a semaphore's permits, those that are taken full.
+function gauge(lock) {
+  const drawn = Math.min(lock.permits, MOST), full = Math.round(drawn * Math.min(1, lock.holders / lock.permits));
+  return el("div", { class: "gauge", "aria-hidden": "true" }, Array.from({ length: drawn }, (_, i) => el("i", { class: i < full ? "full" : null })));
+}

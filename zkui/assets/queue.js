@@ -1,0 +1,127 @@
+// The queue of a lock, drawn in order: a rail with a stop for each entry, those who
+// hold at its upper end.
+
+import { el, icon, put, mark, attr } from "./dom.js";
+import { span, ordinal, brief, things } from "./format.js";
+import { Rows } from "./rows.js";
+import { Keys } from "./keys.js";
+
+// FIRST is how many entries are asked for to begin with; MORE how many times as
+// many when the end of those comes into sight.
+export const FIRST = 200;
+const MORE = 4;
+
+export class Queue {
+  // options has now(), open(entry) and more(entries).
+  constructor(options) {
+    this.options = options;
+    this.body = el("div", { class: "rows", role: "list" });
+    this.about = el("p");
+    this.end = el("p", { class: "queue-end" });
+    this.node = el("section", { class: "queue paper", "aria-label": "Queue" },
+      el("div", { class: "section" }, el("h2", { text: "Queue" }), this.about), this.body, this.end);
+    this.rows = new Rows(this.body, {
+      key: (e) => e.node, make: () => this.make(),
+      show: (row, e, i) => this.show(row, e, i), tick: (row, e) => this.tickRow(row, e),
+    });
+    this.keys = new Keys(this.rows, (e) => e.node);
+  }
+
+  // set shows a lock's entries, and places for those that were not asked for yet.
+  set(lock) {
+    const entries = lock.entries;
+    const missing = Math.max(0, (lock.total ?? entries.length) - entries.length);
+    const items = entries.concat(Array.from({ length: missing }, (_, i) => ({ node: `?${i}`, missing: true })));
+    this.asked = entries.length;
+    this.longest = Math.max(1, ...entries.filter((e) => e.turn > 0).map((e) => this.options.now() - e.since));
+    put(this.about, lock.waiting ? `${things(lock.waiting, "waits", "wait")}, in order of arrival` : lock.holders ? "nobody waits" : "");
+    this.end.hidden = items.length > 0;
+    put(this.end, "Nobody holds this lock or waits for it.");
+    this.rows.set(items);
+  }
+
+  make() {
+    const parts = {
+      knot: el("span", { class: "knot" }), who: el("span", { class: "who" }), sub: el("span", { class: "sub" }),
+      badges: el("span", { class: "badges" }), time: el("span"), unit: el("small"), meter: el("i"),
+    };
+    const row = el("button", { class: "row stop", type: "button", role: "listitem", click: () => { if (!row.item.missing) this.options.open(row.item); } },
+      el("span", { class: "rail" }, parts.knot), el("span", { class: "cell" }, parts.who, parts.sub), parts.badges,
+      el("span", { class: "passing" }, el("span", { class: "since" }, parts.time, " ", parts.unit), el("span", { class: "meter" }, parts.meter)));
+    row.parts = parts;
+    return row;
+  }
+
+  show(row, e, i) {
+    const p = row.parts, items = this.rows.items;
+    mark(row, "first", i === 0);
+    mark(row, "last", i === items.length - 1);
+    mark(row, "missing", e.missing);
+    if (e.missing) { this.showMissing(p); return; }
+    mark(row, "holds", e.holder);
+    mark(row, "shared", e.mode === "shared" || e.mode === "permit");
+    mark(row, "stray", e.turn === -1);
+    // Readers in a row come in together.
+    mark(row, "with-last", together(items[i - 1], e));
+    mark(row, "with-next", together(e, items[i + 1]));
+    this.showKnot(p, e);
+    put(p.who, brief(e.who));
+    put(p.sub, brief([e.owner?.user, e.owner?.command, recipe(e)].filter(Boolean).join(" · ")));
+    p.badges.replaceChildren(...badges(e));
+    attr(row, "aria-label", `${e.holder ? "holds" : e.turn > 0 ? ordinal(e.turn) + " in line" : "stray"}: ${e.who}`);
+    this.tickRow(row, e);
+  }
+
+  showKnot(p, e) {
+    const sign = e.holder ? "key" : e.turn > 0 ? String(e.turn) : "?";
+    if (p.sign === sign) return;
+    p.sign = sign;
+    p.knot.replaceChildren(e.holder ? icon("key") : sign);
+  }
+
+  // showMissing asks for what came into sight and is not there.
+  showMissing(p) {
+    put(p.who, "…");
+    put(p.sub, "");
+    p.badges.replaceChildren();
+    put(p.time, "");
+    put(p.unit, "");
+    p.meter.style.transform = "scaleX(0)";
+    this.showKnot(p, { turn: -1 });
+    if (this.pending === this.asked) return;
+    this.pending = this.asked;
+    this.options.more(this.asked * MORE);
+  }
+
+  tickRow(row, e) {
+    if (e.missing) return;
+    const p = row.parts, now = this.options.now();
+    const since = e.holder ? e.granted ?? e.since : e.since;
+    put(p.time, span(now - since));
+    put(p.unit, e.holder ? (e.granted ? "held" : "here") : e.turn > 0 ? "waiting" : "here");
+    p.meter.style.transform = `scaleX(${e.turn > 0 ? Math.min(1, (now - e.since) / Math.max(this.longest, 1000)).toFixed(3) : 0})`;
+  }
+
+  tick() { this.rows.tick(); }
+  close() { this.rows.end(); }
+}
+
+// together reports whether two neighbours are readers that wait or hold together.
+function together(a, b) {
+  return a?.mode === "shared" && b?.mode === "shared" && a.holder === b.holder;
+}
+
+// recipe says which library wrote an entry, if it was another.
+function recipe(e) {
+  const { library, kind } = e.recipe ?? {};
+  return library && library !== "zklock" ? `${library} ${kind ?? ""}`.trim() : "";
+}
+
+function badges(e) {
+  const all = [];
+  if (e.revoked) all.push(el("span", { class: "badge wait", text: "asked back" }));
+  if (e.mode === "shared") all.push(el("span", { class: "badge share", text: "shared" }));
+  if (e.mode === "permit") all.push(el("span", { class: "badge share", text: "permit" }));
+  if (e.turn === -1) all.push(el("span", { class: "badge", text: "stray" }));
+  return all;
+}

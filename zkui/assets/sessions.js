@@ -1,0 +1,132 @@
+// Sessions: who holds and waits for how many locks, and who waits for each other.
+
+import { el, icon, put, attr, mark } from "./dom.js";
+import { count, things, brief, named } from "./format.js";
+import { Rows } from "./rows.js";
+import { Keys } from "./keys.js";
+import { ask, json, lockAddress, sessionAddress } from "./routes.js";
+
+// EVERY is how often the sessions are asked for at most, in milliseconds, while
+// locks change.
+const EVERY = 1000;
+
+// STILL is how often, in seconds, when none do: that a circle of waits stays is
+// what makes it a deadlock.
+const STILL = 3;
+
+// TAGS is how many locks' names are in a row.
+const TAGS = 4;
+
+export function open(box, query, feed, page) {
+  return new Sessions(box, query, page);
+}
+
+class Sessions {
+  constructor(box, query, page) {
+    this.page = page;
+    this.title = "Sessions";
+    this.all = [];
+    this.find = query.get("q") ?? "";
+    this.cycles = el("div");
+    this.input = el("input", {
+      class: "field", id: "filter", type: "search", placeholder: "Filter by session, owner, lock", "aria-label": "Filter", spellcheck: "false", autocomplete: "off",
+      input: () => { this.find = this.input.value; this.page.remember(new URLSearchParams(this.find ? { q: this.find } : {})); this.show(); },
+      keydown: (e) => { if (e.key === "Escape") { this.input.blur(); e.stopPropagation(); } },
+    });
+    this.input.value = this.find;
+    this.shown = el("span", { class: "shown", role: "status" });
+    this.body = el("div", { class: "rows", role: "rowgroup" });
+    this.none = el("div", { class: "none", hidden: true });
+    const head = ["Owner", "Session", "Holds", "Waits for"].map((h) => el("span", { role: "columnheader", text: h }));
+    box.replaceChildren(el("h1", { class: "hidden", text: "Sessions" }), this.cycles,
+      el("div", { class: "tools" }, el("div", { class: "seek" }, icon("search"), this.input, el("kbd", { text: "/" })), this.shown),
+      el("div", { class: "table sessions paper", role: "table", "aria-label": "Sessions" }, el("div", { class: "head", role: "row" }, head), this.body, this.none));
+    this.rows = new Rows(this.body, { key: (s) => s.id, make, show });
+    this.keys = new Keys(this.rows, (s) => s.id);
+    this.take();
+  }
+
+  // take asks for the sessions; of what changes meanwhile it asks once more.
+  async take() {
+    if (this.asking) { this.again = true; return; }
+    this.asking = true;
+    this.again = false;
+    try {
+      const answer = await ask(json("sessions"));
+      this.all = answer.sessions.map((s) => ({ ...s, holds: s.holds ?? [], waits: s.waits ?? [] }));
+      this.deadlocks = answer.deadlocks ?? [];
+      this.known = true;
+      if (!this.closed) this.show();
+    } catch {
+      this.again = true; // the feed says that the server is away
+    }
+    setTimeout(() => { this.asking = false; if (this.again && !this.closed) this.take(); }, EVERY);
+  }
+
+  update(what) { if (what === "locks") this.take(); }
+
+  show() {
+    const words = this.find.toLowerCase().split(/\s+/).filter(Boolean);
+    const items = this.all.filter((s) => {
+      const text = [s.id, s.who, ...s.holds, ...s.waits].join("\n").toLowerCase();
+      return words.every((w) => text.includes(w));
+    });
+    this.rows.set(items);
+    put(this.shown, items.length === this.all.length ? things(items.length, "session") : `${count(items.length)} of ${things(this.all.length, "session")}`);
+    this.none.hidden = items.length > 0 || !this.known;
+    this.none.replaceChildren(el("strong", { text: this.all.length ? "No session is like that" : "No session has a lock" }));
+    this.cycles.replaceChildren(...(this.deadlocks ?? []).map(cycle));
+  }
+
+  tick() {
+    this.seconds = (this.seconds ?? 0) + 1;
+    if (this.seconds % STILL === 0) this.take();
+  }
+
+  key(e) {
+    if (e.key === "/") this.input.focus();
+    else if (e.key === "Enter" && this.keys.item()) this.page.go(sessionAddress(this.keys.item().id));
+    else return this.keys.key(e);
+    return true;
+  }
+
+  close() {
+    this.closed = true;
+    this.rows.end();
+  }
+}
+
+// cycle tells of sessions that wait for each other.
+function cycle(steps) {
+  const items = steps.map((s) => el("li", {}, el("b", { text: s.who }), " waits for ", el("a", { href: lockAddress(s.waits), "data-go": true, class: "mono", text: s.waits }),
+    ", held by ", el("b", { text: s.holderWho })));
+  return el("div", { class: "notice bad" }, icon("warn"), el("div", { class: "cycle" },
+    el("b", { text: "A deadlock: nobody of these can go on until one gives up" }), el("ol", {}, items)));
+}
+
+function make() {
+  const parts = { who: el("span", { class: "who" }), id: el("span", { class: "cell mono", role: "cell" }), holds: el("span", { class: "tags", role: "cell" }), waits: el("span", { class: "tags", role: "cell" }) };
+  const row = el("a", { class: "row", role: "row", "data-go": true }, el("span", { class: "cell", role: "cell" }, parts.who), parts.id, parts.holds, parts.waits);
+  row.parts = parts;
+  return row;
+}
+
+function show(row, s) {
+  const p = row.parts;
+  attr(row, "href", sessionAddress(s.id));
+  put(p.who, brief(s.who));
+  put(p.id, s.id);
+  tags(p.holds, s.holds, "held");
+  tags(p.waits, s.waits, "wait");
+}
+
+// tags names some locks, and says how many more there are.
+function tags(node, paths, cls) {
+  const key = paths.join("\n");
+  if (node.key === key) return;
+  node.key = key;
+  mark(node, "dimmed", paths.length === 0);
+  const some = paths.slice(0, TAGS).map((p) => el("span", { class: `badge ${cls}`, title: brief(p), text: brief(named(p)) }));
+  if (paths.length > TAGS) some.push(el("span", { class: "dimmed", text: `+${count(paths.length - TAGS)}` }));
+  node.replaceChildren(...(some.length ? some : ["–"]));
+}

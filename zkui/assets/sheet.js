@@ -1,0 +1,134 @@
+// Dialogs: an entry's details, and the two things that can be done to a holder.
+
+import { el, put, icon } from "./dom.js";
+import { ask, sessionAddress } from "./routes.js";
+import { clock } from "./format.js";
+
+// secret is the token that the server wants before it does anything. It is kept
+// while the page is open, and nowhere else.
+let secret = "";
+
+// show opens a dialog with these parts, which closes with Escape.
+function show(title, ...parts) {
+  const dialog = el("dialog", { "aria-label": title }, el("div", { class: "sheet" }, el("h2", { text: title }), ...parts));
+  dialog.addEventListener("close", () => dialog.remove());
+  dialog.addEventListener("click", (e) => { if (e.target === dialog) dialog.close(); });
+  document.body.append(dialog);
+  dialog.showModal();
+  return dialog;
+}
+
+// keys are what can be done without a mouse.
+const keys = [
+  [["/"], "filter"], [["j", "k"], "down and up; the arrows, Home and End too"], [["Enter"], "open"],
+  [["Esc"], "back, or all again"], [["1", "2", "3"], "locks, sessions, history"], [["t"], "colours: as the system, light, dark"], [["?"], "this"],
+];
+
+// help shows them.
+export function help() {
+  const close = el("button", { class: "button", type: "button", text: "Close", click: () => dialog.close() });
+  const dialog = show("Keys", el("dl", { class: "key-list" }, keys.map(([names, what]) => [
+    el("dt", {}, names.map((k) => el("kbd", { text: k }))), el("dd", { text: what }),
+  ])), el("div", { class: "buttons" }, close));
+}
+
+// fact is a pair of a list of facts.
+export function fact(label, ...values) {
+  return el("div", {}, el("dt", { class: "label", text: label }), el("dd", {}, ...values));
+}
+
+// copyable is a text with a button that copies it, where the browser lets it.
+export function copyable(text, say) {
+  const button = navigator.clipboard && el("button", {
+    class: "copy", type: "button", "aria-label": "Copy", title: "Copy",
+    click: () => navigator.clipboard.writeText(text).then(() => say("Copied"), () => say("The browser does not let this page copy")),
+  }, icon("copy"));
+  return [el("span", { class: "mono", text }), button];
+}
+
+// ownerFacts are what an entry's znode says of who made it: anybody's text.
+export function ownerFacts(e, now, say) {
+  const o = e.owner ?? {};
+  const library = [e.recipe?.library, e.recipe?.kind].filter(Boolean).join(" ");
+  return [
+    o.user && fact("User", o.user),
+    o.command && fact("Command", el("span", { class: "mono", text: o.command })),
+    o.host && fact("Host", o.host),
+    o.pid ? fact("Process", String(o.pid)) : null,
+    fact("Came", clock(e.since, now)),
+    e.granted ? fact("Got the lock", clock(e.granted, now)) : null,
+    e.session !== "0x0" ? fact("Session", el("a", { class: "mono", href: sessionAddress(e.session), "data-go": true, text: e.session })) : fact("Session", "none: not ephemeral"),
+    fact(e.holder ? "Fencing token" : "Would-be token", ...copyable(e.fence, say)),
+    library && fact("Written by", library, o.version ? el("small", { text: o.version }) : null),
+  ].filter(Boolean);
+}
+
+// details shows all that is known of an entry.
+export function details(e, now, page, actions) {
+  const place = e.holder ? "holds the lock" : e.turn > 0 ? `number ${e.turn} in line` : "a stray: no entry of the lock";
+  const close = el("button", { class: "button", type: "button", text: "Close", click: () => dialog.close() });
+  const dialog = show(e.who, el("p", { text: place }), el("dl", { class: "facts" }, ownerFacts(e, now, page.say)),
+    el("div", {}, el("span", { class: "label", text: "Znode" }), el("pre", { class: "raw", text: e.node })),
+    e.data ? el("div", {}, el("span", { class: "label", text: "Data, as its owner wrote it" }), el("pre", { class: "raw", text: e.data })) : null,
+    el("div", { class: "buttons" }, e.holder ? actions() : null, close));
+  dialog.addEventListener("click", (event) => { if (event.target.closest("[data-go], [data-act]")) dialog.close(); });
+}
+
+// field is a labelled input.
+function field(label, hint, props) {
+  const input = el("input", { class: "field", autocomplete: "off", spellcheck: "false", ...props });
+  return { input, node: el("label", {}, label, hint ? el("small", { text: hint }) : null, input) };
+}
+
+// deeds are what can be done to a holder.
+const deeds = {
+  revoke: {
+    title: "Ask for the lock back", verb: "Ask for it back", danger: false,
+    about: "The holder is told that somebody wants the lock. Whether and when it gives it back is its own decision.",
+    done: "The holder was asked to give the lock back",
+  },
+  break: {
+    title: "Break the hold", verb: "Break the hold", danger: true,
+    about: "The holder’s znode is deleted, and the next in line gets the lock at once. That does not stop the holder: until it notices, only a resource that checks fencing tokens keeps it out.",
+    done: "The hold was broken",
+  },
+};
+
+// act asks for a confirmation and then does it. The fencing token is to be typed,
+// so that nobody breaks another hold than the one that was looked at.
+export function act(name, lock, e, page) {
+  const deed = deeds[name];
+  const fence = field(`Type the fencing token of ${e.who}`, "", { name: "fence", inputmode: "numeric" });
+  const key = field("Access token of this page’s server", "Kept until the page is closed.", { name: "secret", type: "password", value: secret });
+  const wrong = el("p", { class: "wrong", role: "alert" });
+  const go = el("button", { class: deed.danger ? "button danger full" : "button", type: "submit", text: deed.verb, disabled: true });
+  const ready = () => { go.disabled = fence.input.value.trim() !== e.fence || !key.input.value; };
+  const cancel = el("button", { class: "button", type: "button", text: "Cancel", click: () => dialog.close() });
+  const form = el("form", { class: "sheet-form", input: ready },
+    el("p", { text: deed.about }), el("p", { class: "big-token", text: e.fence }), fence.node, key.node, wrong,
+    el("div", { class: "buttons" }, cancel, go));
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    go.disabled = true;
+    secret = key.input.value;
+    const failed = await send(name, lock, e, fence.input.value.trim());
+    put(wrong, failed ?? "");
+    if (failed === undefined) { dialog.close(); page.say(deed.done); } else ready();
+  });
+  const dialog = show(`${deed.title}: ${lock.path}`, form);
+  fence.input.focus();
+}
+
+// send does it, and returns what went wrong.
+async function send(name, lock, e, fence) {
+  try {
+    await ask(`./${name}`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json", Accept: "application/json", Authorization: `Bearer ${secret}` },
+      body: JSON.stringify({ path: lock.path, node: e.node, fence }),
+    });
+  } catch (err) {
+    return err.message;
+  }
+  return undefined;
+}

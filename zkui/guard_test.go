@@ -1,0 +1,196 @@
+package zkui_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/zkui"
+)
+
+// do sends a request with these headers, and returns the status and the error.
+func (s *site) do(method, address, body string, headers map[string]string) (int, string) {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), method, s.url+"/"+address, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for name, value := range headers {
+		if name == "Host" {
+			r.Host = value
+		} else {
+			r.Header.Set(name, value)
+		}
+	}
+	w, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer w.Body.Close()
+	var answer struct{ Error string }
+	if strings.HasPrefix(w.Header.Get("Content-Type"), "application/json") {
+		if err := json.NewDecoder(w.Body).Decode(&answer); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	if w.Header.Get("Content-Security-Policy") == "" || w.Header.Get("Access-Control-Allow-Origin") != "" {
+		s.t.Errorf("%s %s: the headers are %v", method, address, w.Header)
+	}
+	return w.StatusCode, answer.Error
+}
+
+// TestHosts: a name that somebody lets point here reads nothing.
+func TestHosts(t *testing.T) {
+	s := serve(t, &zkui.Options{Hosts: []string{"locks.example.org"}})
+	for host, want := range map[string]int{
+		"localhost": 200, "localhost:7181": 200, "LOCALHOST": 200, "a.localhost:1": 200, "127.0.0.1:1": 200, "[::1]:7181": 200, "[::1]": 200, "10.1.2.3": 200,
+		"locks.example.org": 200, "Locks.Example.Org:443": 200,
+		"evil.example": 400, "evil.example:7181": 400, "locks.example.org.evil.example": 400, "127.0.0.1.evil.example": 400, "localhost.evil.example": 400, "evillocalhost": 400,
+	} {
+		for _, address := range []string{"", "?format=json", "assets/main.js", "events-none?format=json"} {
+			got, _ := s.do(http.MethodGet, address, "", map[string]string{"Host": host})
+			if got != want && (got != 404 || want != 200) {
+				t.Errorf("%s asked as %s: %d, want %d", address, host, got, want)
+			}
+		}
+	}
+	if got, _ := serve(t, &zkui.Options{Hosts: []string{"*"}}).do(http.MethodGet, "", "", map[string]string{"Host": "evil.example"}); got != 200 {
+		t.Errorf("any name: %d", got)
+	}
+}
+
+// deed is a POST's body.
+func deed(hold *zklock.Hold, fence int64) string {
+	return fmt.Sprintf(`{"path":"/zklock/m","node":%q,"fence":"%d"}`, hold.Node(), fence)
+}
+
+// TestRefusals: nothing is done but what the page itself sends, with the token, for
+// the hold that was confirmed.
+func TestRefusals(t *testing.T) {
+	s := serve(t, &zkui.Options{Token: secret})
+	hold := s.take(s.locks.Mutex("m"))
+	good := map[string]string{"Authorization": "Bearer " + secret, "Content-Type": "application/json", "Origin": s.url, "Sec-Fetch-Site": "same-origin"}
+	type headers map[string]string
+	body := deed(hold, hold.Token())
+	for _, tt := range []struct {
+		name   string
+		change headers // of good; empty values leave out
+		body   string
+		want   int
+	}{
+		{"no token", headers{"Authorization": ""}, body, 403},
+		{"another token", headers{"Authorization": "Bearer " + secret + "x"}, body, 403},
+		{"half of the token", headers{"Authorization": "Bearer " + secret[:8]}, body, 403},
+		{"the token as basic", headers{"Authorization": "Basic " + secret}, body, 403},
+		{"another origin", headers{"Origin": "http://evil.example"}, body, 403},
+		{"another port's origin", headers{"Origin": "http://127.0.0.1:1"}, body, 403},
+		{"no origin of a page", headers{"Origin": "null"}, body, 403},
+		{"a browser without an origin", headers{"Origin": ""}, body, 403},
+		{"another site", headers{"Sec-Fetch-Site": "cross-site"}, body, 403},
+		{"another site of the same owner", headers{"Sec-Fetch-Site": "same-site"}, body, 403},
+		{"an address typed in", headers{"Sec-Fetch-Site": "none"}, body, 403},
+		{"a foreign host", headers{"Host": "evil.example"}, body, 400},
+		{"a foreign host of the same origin", headers{"Host": "evil.example", "Origin": "http://evil.example"}, body, 400},
+		{"a form", headers{"Content-Type": "application/x-www-form-urlencoded"}, body, 400},
+		{"plain text", headers{"Content-Type": "text/plain"}, body, 400},
+		{"no type", headers{"Content-Type": ""}, body, 400},
+		{"no JSON", headers{}, "path=/zklock/m", 400},
+		{"no fencing token", headers{}, fmt.Sprintf(`{"path":"/zklock/m","node":%q}`, hold.Node()), 400},
+		{"a number as a fencing token", headers{}, fmt.Sprintf(`{"path":"/zklock/m","node":%q,"fence":%d}`, hold.Node(), hold.Token()), 400},
+		{"something besides", headers{}, strings.Replace(body, "{", `{"force":true,`, 1), 400},
+		{"a body without end", headers{}, strings.Repeat(" ", 1<<20) + body, 400},
+		{"another fencing token", headers{}, deed(hold, hold.Token()+1), 409},
+		{"another znode", headers{}, strings.Replace(body, "-lock-", "-lock-1", 1), 409},
+		{"a bad name", headers{}, strings.Replace(body, "/zklock/m\"", "/a//b\"", 1), 400},
+	} {
+		send := map[string]string{}
+		for _, from := range []headers{good, tt.change} {
+			for name, value := range from {
+				if send[name] = value; value == "" {
+					delete(send, name)
+				}
+			}
+		}
+		for _, address := range []string{"break", "revoke"} {
+			if got, why := s.do(http.MethodPost, address, tt.body, send); got != tt.want || why == "" || strings.Contains(why, secret) {
+				t.Errorf("%s, %s: %d %q, want %d", address, tt.name, got, why, tt.want)
+			}
+		}
+	}
+	for _, method := range []string{http.MethodPut, http.MethodDelete, http.MethodGet, http.MethodPatch} {
+		if got, _ := s.do(method, "break", body, good); got != 405 {
+			t.Errorf("%s: %d", method, got)
+		}
+	}
+	if got, _ := s.do(http.MethodPost, "", body, good); got != 405 {
+		t.Errorf("a POST of the list: %d", got)
+	}
+	if err := hold.Verify(t.Context()); err != nil {
+		t.Errorf("the hold is not what it was: %v", err)
+	}
+	select {
+	case <-hold.Revoked():
+		t.Error("the holder was asked")
+	default:
+	}
+}
+
+// TestReadOnly: without a token of its own a page lets nobody do anything.
+func TestReadOnly(t *testing.T) {
+	s := serve(t, nil)
+	hold := s.take(s.locks.Mutex("m"))
+	for _, authorization := range []string{"", "Bearer ", "Bearer " + secret} {
+		headers := map[string]string{"Authorization": authorization, "Content-Type": "application/json", "Origin": s.url}
+		for _, address := range []string{"break", "revoke"} {
+			if got, why := s.do(http.MethodPost, address, deed(hold, hold.Token()), headers); got != 403 || !strings.Contains(why, "only shows") {
+				t.Errorf("%s with %q: %d %s", address, authorization, got, why)
+			}
+		}
+	}
+	if err := hold.Verify(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOtherSitesReadNothing: what another site's page asks for in the background.
+func TestOtherSitesReadNothing(t *testing.T) {
+	s := serve(t, nil)
+	for _, site := range []string{"cross-site", "same-site"} {
+		if got, _ := s.do(http.MethodGet, "?format=json", "", map[string]string{"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "no-cors"}); got != 403 {
+			t.Errorf("%s: %d", site, got)
+		}
+		if got, _ := s.do(http.MethodGet, "", "", map[string]string{"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "navigate"}); got != 200 {
+			t.Errorf("a link from %s: %d", site, got)
+		}
+	}
+}
+
+// TestActions: with everything in order, a holder is asked and then loses the lock.
+func TestActions(t *testing.T) {
+	s := serve(t, &zkui.Options{Token: secret})
+	hold := s.take(s.locks.Mutex("m"))
+	asked := hold.Revoked()
+	headers := map[string]string{"Authorization": "Bearer " + secret, "Content-Type": "application/json; charset=utf-8"}
+	if got, why := s.do(http.MethodPost, "revoke", deed(hold, hold.Token()), headers); got != 200 {
+		t.Fatalf("revoke: %d %s", got, why)
+	}
+	<-asked
+	s.await("m", func(l lockJSON) bool { return len(l.Lock.Entries) == 1 && l.Lock.Entries[0].Revoked })
+	headers["Origin"], headers["Sec-Fetch-Site"] = s.url, "same-origin"
+	if got, why := s.do(http.MethodPost, "break", deed(hold, hold.Token()), headers); got != 200 {
+		t.Fatalf("break: %d %s", got, why)
+	}
+	l := s.await("m", func(l lockJSON) bool { return l.Lock.Holders == 0 })
+	if l.History.Broken != 1 || l.History.Losses != 1 {
+		t.Errorf("history %+v", l.History)
+	}
+	if err := hold.Verify(t.Context()); err == nil {
+		t.Error("the hold is still there")
+	}
+	if got, _ := s.do(http.MethodPost, "break", deed(hold, hold.Token()), headers); got != 409 {
+		t.Errorf("again: %d", got)
+	}
+}

@@ -1,0 +1,140 @@
+package zkui_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zktest"
+	"github.com/zklock/zklock/zkui"
+)
+
+// manyWaiters wait for one of the many locks.
+const manyWaiters = 1000
+
+// many makes locks that somebody holds, and one for which many wait.
+func many(t *testing.T, z *zk.Client) {
+	t.Helper()
+	data := []byte(`{"host":"host-17","pid":4711,"user":"app","command":"worker","version":"zklock 0.1.0"}`)
+	results := make(chan error, 2*manyLocks+manyWaiters+1)
+	n := 0
+	make := func(path string, mode zk.CreateMode) {
+		n++
+		z.Go(zk.CreateOp(path, data, nil, mode), func(r zk.Result) { results <- r.Err })
+	}
+	make("/zklock", zk.ModePersistent)
+	for i := range manyLocks {
+		path := fmt.Sprintf("/zklock/lock-%05d", i)
+		make(path, zk.ModePersistent)
+		make(fmt.Sprintf("%s/_c_%08x-0000-0000-0000-000000000000-lock-", path, i), zk.ModeEphemeralSequential)
+	}
+	for i := range manyWaiters {
+		make(fmt.Sprintf("/zklock/lock-00000/_c_%08x-0000-0000-0000-000000000001-lock-", i), zk.ModeEphemeralSequential)
+	}
+	for range n {
+		if err := <-results; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestTenThousand: with the defaults all locks are found, a lock with a thousand
+// waiters among them, and a change is told within a second and in few bytes.
+func TestTenThousand(t *testing.T) {
+	srv := zktest.Start(t, zktest.Volatile)
+	z := srv.Dial(t)
+	many(t, z)
+	s := serveOn(t, srv, &zkui.Options{})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	events := s.follow(ctx, "path=lock-00000&entries=20")
+	begun := time.Now()
+	var list listJSON
+	for !list.Status.Walked { // an event comes with all that is found
+		if _, ok := <-events; !ok {
+			t.Fatal("the stream ended")
+		}
+		list = listJSON{}
+		s.ask("?limit=1", &list)
+	}
+	t.Logf("all was found after %v", time.Since(begun))
+	s.ask("", &list)
+	if list.Total != manyLocks || len(list.Locks) != manyLocks || !list.Status.Complete || list.Locks[0].Waiting != manyWaiters {
+		t.Fatalf("%d locks, %d of them listed, the first with %d who wait; %+v", list.Total, len(list.Locks), list.Locks[0].Waiting, list.Status)
+	}
+	var one lockJSON
+	if status := s.ask("lock?path=lock-00000&entries=20", &one); status != 200 || one.Total != manyWaiters+1 || len(one.Lock.Entries) != 20 || one.Lock.Waiting != manyWaiters {
+		t.Errorf("%d: %d of %d entries", status, len(one.Lock.Entries), one.Total)
+	}
+	begun = time.Now()
+	if err := z.Delete(ctx, one.Lock.Entries[0].Node, -1); err != nil {
+		t.Fatal(err)
+	}
+	listed, followed := false, false
+	for !listed || !followed {
+		e, ok := <-events
+		if !ok {
+			t.Fatal("the stream ended")
+		}
+		switch e.name {
+		case "locks":
+			var change struct{ Changed []struct{ Fence string } }
+			if err := json.Unmarshal([]byte(e.data), &change); err != nil {
+				t.Fatal(err)
+			}
+			for _, l := range change.Changed {
+				listed = listed || l.Fence == one.Lock.Entries[1].Fence
+			}
+			if listed && len(e.data) > 4<<10 {
+				t.Errorf("one lock's change in the list is told in %d bytes", len(e.data))
+			}
+		case "lock":
+			var now lockJSON
+			if err := json.Unmarshal([]byte(e.data), &now); err != nil {
+				t.Fatal(err)
+			}
+			followed = followed || now.Lock.Entries[0].Fence == one.Lock.Entries[1].Fence
+			if len(e.data) > 40<<10 {
+				t.Errorf("20 entries of a lock are told in %d bytes", len(e.data))
+			}
+		}
+	}
+	took := time.Since(begun)
+	t.Logf("the hand-over was told after %v", took)
+	if took > time.Second {
+		t.Errorf("the hand-over was told after %v", took)
+	}
+}
+
+// TestTooManyPages: beyond some hundreds of streams there is an answer that says so.
+func TestTooManyPages(t *testing.T) {
+	s := serve(t, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for range 256 {
+		s.follow(ctx, "")
+	}
+	if status, why := s.do(http.MethodGet, "events", "", nil); status != http.StatusServiceUnavailable || why == "" {
+		t.Errorf("%d %s", status, why)
+	}
+	var list listJSON
+	if status := s.ask("", &list); status != 200 {
+		t.Errorf("the list: %d", status)
+	}
+}
+
+// serveOn starts a page over a server that is there.
+func serveOn(t *testing.T, srv *zktest.Server, opts *zkui.Options) *site {
+	t.Helper()
+	locks := zklock.New(srv.Dial(t), nil)
+	h, err := zkui.New(srv.Dial(t), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return listen(t, &site{t: t, srv: srv, locks: locks, h: h})
+}

@@ -1,0 +1,187 @@
+package zkui_test
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/zkui"
+)
+
+// raw sends a request that decompresses nothing by itself.
+func (s *site) raw(method, address string, headers map[string]string) (*http.Response, string) {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), method, s.url+"/"+address, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for name, value := range headers {
+		r.Header.Set(name, value)
+	}
+	w, err := (&http.Transport{DisableCompression: true, DisableKeepAlives: true}).RoundTrip(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer w.Body.Close()
+	text, err := io.ReadAll(w.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return w, string(text)
+}
+
+// TestSortAndCut: the list in every order, cut as it is asked for.
+func TestSortAndCut(t *testing.T) {
+	s := serve(t, nil)
+	var want []string
+	for i := range 6 {
+		name := fmt.Sprintf("m%d", i)
+		s.take(s.locks.Mutex(name))
+		want = append(want, "/zklock/"+name)
+		if i == 3 {
+			other := zklock.New(s.srv.Dial(t), nil)
+			t.Cleanup(func() { _ = other.Close() })
+			go func() { _, _ = other.Mutex("m3").Acquire(t.Context()) }() // ends with the test
+		}
+	}
+	s.await("m3", func(l lockJSON) bool { return l.Lock.Waiting == 1 })
+	s.await("m5", func(l lockJSON) bool { return l.Lock.Holders == 1 })
+	paths := func(query string) []string {
+		t.Helper()
+		var list listJSON
+		if status := s.ask(query, &list); status != 200 || list.Total != 6 {
+			t.Fatalf("%s: %d %+v", query, status, list)
+		}
+		all := []string{}
+		for _, l := range list.Locks {
+			all = append(all, l.Path)
+		}
+		return all
+	}
+	backwards := slices.Clone(want)
+	slices.Reverse(backwards)
+	for query, want := range map[string][]string{
+		"": want, "?sort=path": want, "?sort=path&desc=1": backwards, "?sort=held": want,
+		"?limit=2": want[:2], "?offset=4": want[4:], "?offset=4&limit=1": want[4:5], "?offset=99": {}, "?limit=-1": want, "?offset=x": want, "?limit=999": want,
+	} {
+		if got := paths(query); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", query, got, want)
+		}
+	}
+	for _, query := range []string{"?sort=waiting", "?sort=oldest"} {
+		if got := paths(query); got[0] != "/zklock/m3" {
+			t.Errorf("%s: %q", query, got)
+		}
+	}
+}
+
+// TestNegotiation: who gets the page, and who JSON.
+func TestNegotiation(t *testing.T) {
+	s := serve(t, nil)
+	for accept, want := range map[string]string{
+		"":                                   "text/html",
+		"*/*":                                "text/html",
+		"text/html":                          "text/html",
+		"text/html, application/json;q=0.9":  "text/html",
+		"application/json":                   "application/json",
+		"application/json, text/plain, */*":  "application/json",
+		"application/json, text/html;q=0.5":  "application/json",
+		"text/event-stream,application/json": "application/json",
+	} {
+		headers := map[string]string{}
+		if accept != "" {
+			headers["Accept"] = accept
+		}
+		if w, _ := s.raw(http.MethodGet, "", headers); !strings.HasPrefix(w.Header.Get("Content-Type"), want) || !strings.Contains(w.Header.Get("Vary"), "Accept") {
+			t.Errorf("%q gets %s", accept, w.Header.Get("Content-Type"))
+		}
+	}
+	w, text := s.raw(http.MethodHead, "?format=json", nil)
+	if w.StatusCode != 200 || text != "" || w.Header.Get("Content-Type") != "application/json; charset=utf-8" {
+		t.Errorf("HEAD: %d %q %v", w.StatusCode, text, w.Header)
+	}
+	if w, text := s.raw(http.MethodHead, "events", nil); w.StatusCode != 200 || text != "" {
+		t.Errorf("HEAD of the stream: %d %q", w.StatusCode, text)
+	}
+}
+
+// TestCompression of what is long, for those who can read it.
+func TestCompression(t *testing.T) {
+	s := serve(t, nil)
+	for i := range 30 {
+		s.take(s.locks.Mutex(fmt.Sprintf("m%d", i)))
+	}
+	s.await("m29", func(l lockJSON) bool { return l.Lock.Holders == 1 })
+	plain, text := s.raw(http.MethodGet, "?format=json", nil)
+	packed, bytes := s.raw(http.MethodGet, "?format=json", map[string]string{"Accept-Encoding": "br, gzip"})
+	if plain.Header.Get("Content-Encoding") != "" || packed.Header.Get("Content-Encoding") != "gzip" || len(bytes) > len(text)/2 {
+		t.Fatalf("%q of %d bytes, %q of %d", plain.Header.Get("Content-Encoding"), len(text), packed.Header.Get("Content-Encoding"), len(bytes))
+	}
+	z, err := gzip.NewReader(strings.NewReader(bytes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list listJSON
+	if err := json.NewDecoder(z).Decode(&list); err != nil || list.Total != 30 {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if w, _ := s.raw(http.MethodGet, "status?format=json", map[string]string{"Accept-Encoding": "gzip"}); w.Header.Get("Content-Encoding") != "" {
+		t.Error("what is short is compressed")
+	}
+}
+
+// TestCloseEndsStreams: a server that is to end is not held up by those who look.
+func TestCloseEndsStreams(t *testing.T) {
+	s := serve(t, &zkui.Options{})
+	events := s.follow(t.Context(), "history=1")
+	if first := <-events; first.name != "status" {
+		t.Errorf("the stream begins with %+v", first)
+	}
+	if err := s.h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	limit := time.NewTimer(10 * time.Second)
+	defer limit.Stop()
+	for {
+		select {
+		case _, ok := <-events:
+			if !ok {
+				return
+			}
+		case <-limit.C:
+			t.Fatal("the stream goes on")
+		}
+	}
+}
+
+// TestWithoutServers: what was known stays to be seen, and that it is old.
+func TestWithoutServers(t *testing.T) {
+	s := serve(t, nil)
+	s.take(s.locks.Mutex("m"))
+	s.await("m", func(l lockJSON) bool { return l.Lock.Holders == 1 })
+	events := s.follow(t.Context(), "")
+	s.srv.Stop()
+	for e := range events {
+		if strings.Contains(e.data, `"connected":false`) {
+			break
+		}
+	}
+	var one lockJSON
+	if status := s.ask("lock?path=m", &one); status != 200 || one.Lock.Holders != 1 {
+		t.Errorf("%d %+v", status, one)
+	}
+	s.srv.Restart(t)
+	for e := range events {
+		if strings.Contains(e.data, `"connected":true`) {
+			return
+		}
+	}
+	t.Error("the stream ended")
+}
