@@ -41,6 +41,9 @@ func (c *Client) Health() Health {
 		h.Remaining = max(0, deadline-at)
 	}
 	h.Sessions, h.Waiting = c.sessions, len(c.attempts)
+	for _, g := range c.locals {
+		h.Waiting += len(g.waiting)
+	}
 	for _, p := range c.holds {
 		if !p.over {
 			h.Holds++

@@ -61,9 +61,13 @@ func (a *attempt) event(err error) Event {
 // event tells of a hold.
 func (p *possession) event(err error) Event {
 	at := now()
+	held := at - p.granted
+	if p.over {
+		held = p.lasted
+	}
 	return Event{
 		Path: p.lock.path, Mode: p.lock.mode(), Attempt: p.number, Token: p.token, Duration: at - p.begun,
-		Held: at - p.granted, Time: time.Now(), Err: err, Context: p.ctx,
+		Held: held, Time: time.Now(), Err: err, Context: p.ctx,
 	}
 }
 
@@ -82,9 +86,7 @@ func (c *Client) waits(a *attempt, s queue.Signal) {
 	if !entry {
 		of = a.lock.partWith(s.Blocker)
 	}
-	e := a.event(nil)
-	e.Ahead = s.Ahead
-	e.Blocker = Entry{
+	blocker := Entry{
 		Path: of.path, Node: s.Blocker, Name: path.Base(s.Blocker), Mode: of.modeOf(s.Blocker),
 		Owner: owner, Data: text, Revoked: queue.Asked(s.Data),
 	}
@@ -92,11 +94,45 @@ func (c *Client) waits(a *attempt, s queue.Signal) {
 	if a.lock.all {
 		which = " for " + of.path
 	}
-	a.place = fmt.Sprintf("number %d in line%s, behind %s", s.Ahead+1, which, e.Blocker.who())
+	a.place = fmt.Sprintf("number %d in line%s, behind %s", s.Ahead+1, which, blocker.who())
 	if !entry {
-		a.place = fmt.Sprintf("first in line%s, while the lock-delay of one that vanished, %s, lasts", which, e.Blocker.Name)
+		a.place = fmt.Sprintf("first in line%s, while the lock-delay of one that vanished, %s, lasts", which, blocker.Name)
 	}
+	if g := a.local; g != nil {
+		g.ahead, g.blocker = s.Ahead, blocker
+	}
+	c.tellWaiting(a, s.Ahead, blocker)
+}
+
+// waitsLocal takes note of the place of an attempt that has come to stand in a Local
+// lock's line: behind the hold that has the znode, or the attempt that asks for one.
+func (c *Client) waitsLocal(a *attempt) {
+	g := a.local
+	a.place = fmt.Sprintf("number %d of this client's in line", len(g.waiting))
+	if c.opts.OnWait == nil {
+		return
+	}
+	ahead, blocker, owner := len(g.waiting), Entry{Path: a.lock.path, Mode: a.lock.mode()}, c.name
+	if p := g.held; p != nil {
+		blocker.Node, blocker.Name = p.nodes[0], path.Base(p.nodes[0])
+		blocker.Mode, blocker.Revoked = p.mode(a.lock.parts[0]), p.asked
+		owner.Since = p.since
+	} else {
+		ahead += g.ahead
+		owner.Since = g.leader.since
+	}
+	if !c.opts.Anonymous {
+		blocker.Owner = owner
+	}
+	c.tellWaiting(a, ahead, blocker)
+}
+
+// tellWaiting tells of an attempt's place, if anybody wants to know. The mutex is
+// held.
+func (c *Client) tellWaiting(a *attempt, ahead int, blocker Entry) {
 	if f := c.opts.OnWait; f != nil {
+		e := a.event(nil)
+		e.Ahead, e.Blocker = ahead, blocker
 		c.hook(f, e)
 	}
 }

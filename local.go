@@ -57,6 +57,10 @@ type local struct {
 	held    *possession // the hold that has the znode
 	passed  int         // how many holds that znode has had
 	waiting []*attempt  // in order of arrival
+
+	// Where the leader's claim stands in the queue, once that is known.
+	ahead   int
+	blocker Entry
 }
 
 // local returns what the client does about the lock.
@@ -75,6 +79,9 @@ func (c *Client) local(l *Lock) *local {
 
 // claim has the core acquire for an attempt. The mutex is held.
 func (c *Client) claim(core *queue.Core, now time.Duration, a *attempt) {
+	if g := a.local; g != nil {
+		g.ahead, g.blocker = 0, Entry{}
+	}
 	a.id = core.Acquire(now, a.lock.spec(a.try, a.data))
 	c.attempts[a.id] = a
 }
@@ -93,7 +100,7 @@ func (c *Client) joinLocal(core *queue.Core, now time.Duration, a *attempt) {
 		c.tellFailed(a, a.err)
 	default:
 		g.waiting = append(g.waiting, a)
-		a.place = fmt.Sprintf("number %d of this client's in line", len(g.waiting))
+		c.waitsLocal(a)
 	}
 }
 
@@ -109,8 +116,11 @@ func (c *Client) leaveLocal(core *queue.Core, now time.Duration, a *attempt) {
 	delete(c.attempts, a.id)
 	if len(g.waiting) > 0 && !a.try {
 		next := g.pop()
-		next.id, g.leader = a.id, next
+		next.id, next.place, g.leader = a.id, a.place, next
 		c.attempts[a.id] = next
+		if g.blocker.Node != "" {
+			c.tellWaiting(next, g.ahead, g.blocker)
+		}
 		return
 	}
 	core.Cancel(now, a.id)

@@ -91,8 +91,10 @@ type Options struct {
 
 	// The hooks are told of what becomes of locks, one call at a time, on a
 	// goroutine of their own. A nil hook is not called. Re-entering a hold and
-	// releasing it while others are left is not told.
-	OnWait     func(Event) // a claim has a place in the queue: Ahead, Blocker
+	// releasing it while others are left is not told. Where a lock goes from one hold
+	// of this client to its next, OnAcquire may come before OnRelease, which waits for
+	// the servers.
+	OnWait     func(Event) // an acquire has a place in the queue, or in a Local lock's line: Ahead, Blocker
 	OnAcquire  func(Event) // a hold began: Token, Duration of the wait
 	OnFail     func(Event) // an acquire that had begun failed: Err
 	OnRelease  func(Event) // a released hold's znode is gone, or can't be deleted: Err
@@ -106,10 +108,10 @@ type Event struct {
 	Mode     Mode          // how it is held or wanted; of an All, how the first of its locks is
 	Attempt  uint64        // of which acquire: a number that all its events, and its hold's, have in this client
 	Token    int64         // of the hold; 0 for OnWait and OnFail, and where there is none in common
-	Ahead    int           // OnWait: how many entries are ahead in the queue
-	Blocker  Entry         // OnWait: whom the claim waits for; without Holder, Token, Session and Since
+	Ahead    int           // OnWait: how many entries are ahead in the queue, with holds and acquires in a Local lock's line
+	Blocker  Entry         // OnWait: whom the acquire waits for; without Holder, Token, Session and Since
 	Duration time.Duration // since the acquire began
-	Held     time.Duration // since the hold began; 0 where there is none yet
+	Held     time.Duration // how long the hold has lasted, until it was released or lost; 0 where there is none yet
 	Time     time.Time     // when it happened, by this machine's clock: a hook may hear of it later
 	Err      error
 	// Context is the one that the acquire was called with. Tracers find the span in

@@ -21,6 +21,7 @@ type possession struct {
 	ctx     context.Context // of the acquire, for the hooks alone
 	begun   time.Duration   // when the acquire was
 	granted time.Duration
+	lasted  time.Duration // from then on, once it is over
 	since   time.Time     // when its acquire began, as its znodes say
 	local   *local        // of a Local lock
 	gone    chan struct{} // closed when the release is known to have been carried out, or failed
@@ -105,7 +106,7 @@ func (c *Client) giveUp(core *queue.Core, now time.Duration, h *Hold, later bool
 	if len(p.views) > 0 {
 		return
 	}
-	h.last, p.over = true, true
+	h.last, p.over, p.lasted = true, true, now-p.granted
 	if p.local != nil {
 		if c.pass(core, now, p) {
 			return
@@ -122,8 +123,8 @@ func (c *Client) giveUp(core *queue.Core, now time.Duration, h *Hold, later bool
 }
 
 // lose ends all holds of a possession. The mutex is held.
-func (c *Client) lose(p *possession, why error) {
-	p.over = true
+func (c *Client) lose(p *possession, why error, at time.Duration) {
+	p.over, p.lasted = true, at-p.granted
 	delete(c.asking, p.change)
 	err := lost(p.lock.path, why)
 	for _, h := range slices.Clone(p.views) {

@@ -201,7 +201,7 @@ func (c *Client) signal(s queue.Signal, at time.Duration) {
 	case queue.Lost:
 		if p := c.holds[s.ID]; p != nil {
 			delete(c.holds, s.ID)
-			c.lose(p, s.Err)
+			c.lose(p, s.Err, at)
 			if p.local != nil && p.local.held == p {
 				c.vacated(p.local)
 			}
