@@ -110,6 +110,52 @@ func TestSpans(t *testing.T) {
 	})
 }
 
+// TestLocal: holds that share a znode, and acquires that wait in the client's own
+// line, have spans of their own.
+func TestLocal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		c, rec, _ := traced(t, srv, Options{}, zklock.Options{Owner: &zklock.Owner{Host: "mine", PID: 7}})
+		l := c.Mutex("a").Local(2)
+		h, err := l.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error)
+		go func() { // ends with the lock
+			done <- zklock.Do(t.Context(), l, func(context.Context, *zklock.Hold) error { time.Sleep(3 * time.Second); return nil })
+		}()
+		synctest.Wait()
+		time.Sleep(10 * time.Second)
+		if err := h.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		spans := rec.Ended()
+		if len(spans) != 4 {
+			t.Fatalf("%d spans: %v", len(spans), spans)
+		}
+		for i, want := range []struct {
+			name string
+			took time.Duration
+		}{{"zklock acquire", 0}, {"zklock hold", 10 * time.Second}, {"zklock acquire", 10 * time.Second}, {"zklock hold", 3 * time.Second}} {
+			if s := spans[i]; s.Name() != want.name || took(s) != want.took || attr(s, "zklock.token").AsInt64() != h.Token() {
+				t.Errorf("%s of %v with %v, want %s of %v", s.Name(), took(s), s.Attributes(), want.name, want.took)
+			}
+		}
+		waited, hold := spans[2], spans[3]
+		if e := waited.Events(); len(e) != 1 || !slices.Contains(e[0].Attributes, attribute.String("zklock.blocker", "mine:7")) || attr(waited, "zklock.ahead").AsInt64() != 1 {
+			t.Errorf("the acquire that waited: %v %v", waited.Attributes(), e)
+		}
+		if hold.Links()[0].SpanContext.SpanID() != waited.SpanContext().SpanID() {
+			t.Error("the hold that was passed on has no link to its acquire")
+		}
+	})
+}
+
 // TestTrouble: what goes wrong is an error, and what was asked for is not.
 func TestTrouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -66,7 +66,7 @@ func TestLibraryHidesSecrets(t *testing.T) {
 			ACL:    append(zk.CreatorACL(), zk.ReadACL()...),
 			Logger: slog.New(slog.NewJSONHandler(&clients, debug)),
 		}
-		for _, hook := range []*func(zklock.Event){&opts.OnWait, &opts.OnAcquire, &opts.OnRelease, &opts.OnLost, &opts.OnJeopardy} {
+		for _, hook := range []*func(zklock.Event){&opts.OnWait, &opts.OnAcquire, &opts.OnFail, &opts.OnRelease, &opts.OnLost, &opts.OnJeopardy} {
 			*hook = func(e zklock.Event) { fmt.Fprintf(&clients, "%+v\n", e) }
 		}
 		fmt.Fprintf(&clients, "%v %+v %#v\n", opts, *opts, opts)
