@@ -194,3 +194,21 @@ func TestActions(t *testing.T) {
 		t.Errorf("again: %d", got)
 	}
 }
+
+// TestOnlyBelowThePrefix: the page's token is for the locks that the page shows.
+func TestOnlyBelowThePrefix(t *testing.T) {
+	s := serve(t, &zkui.Options{Token: secret, Prefix: "/zklock/mine"})
+	headers := map[string]string{"Authorization": "Bearer " + secret, "Content-Type": "application/json", "Origin": s.url}
+	for name, want := range map[string]int{"mine": 200, "mine/a": 200, "minestrone": 403, "other": 403} {
+		hold := s.take(s.locks.Mutex(name))
+		body := fmt.Sprintf(`{"path":"/zklock/%s","node":%q,"fence":"%d"}`, name, hold.Node(), hold.Token())
+		for _, address := range []string{"revoke", "break"} {
+			if got, why := s.do(http.MethodPost, address, body, headers); got != want {
+				t.Errorf("%s %s: %d %s, want %d", address, name, got, why, want)
+			}
+		}
+		if err := hold.Verify(t.Context()); (err == nil) != (want != 200) {
+			t.Errorf("%s is held: %v", name, err)
+		}
+	}
+}
