@@ -215,6 +215,7 @@ func (s *Survey) mark(nodes []string, broken bool) {
 func (s *Survey) Run(ctx context.Context) error {
 	stop := s.z.Listen(zk.Listener{State: s.onState, Event: s.onEvent, Drained: s.onDrained})
 	defer stop()
+	again := firstAgain
 	for {
 		conn, err := s.connected(ctx)
 		if err != nil {
@@ -222,14 +223,21 @@ func (s *Survey) Run(ctx context.Context) error {
 		}
 		s.arm(ctx)
 		least := s.opts.Rewalk
-		if !s.walkAll(ctx) {
-			least = min(least, time.Second)
+		if s.walkAll(ctx) {
+			again = firstAgain
+		} else {
+			least = min(least, again)
+			again = 2 * least
 		}
 		if err := s.follow(ctx, conn, least); err != nil {
 			return err
 		}
 	}
 }
+
+// firstAgain is how long after a walk that was interrupted the next one begins. It is
+// twice as long after each that follows, up to Rewalk.
+const firstAgain = time.Second
 
 // errOver is why a survey can't go on.
 var errOver = errors.New("survey: the client is closed, or its credentials were refused")
