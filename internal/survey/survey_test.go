@@ -329,6 +329,38 @@ func TestReadRate(t *testing.T) {
 	})
 }
 
+// TestReadRateOfSlowLooks: a lock that takes longer to read than a look may last is
+// tried again, and no more is read than was said.
+func TestReadRateOfSlowLooks(t *testing.T) {
+	scenes(t, survey.Options{ReadRate: 20, Limits: survey.Limits{Each: time.Second}}, func(t *testing.T, sc *scene) {
+		sc.way.DelayFunc(func(f zktest.Frame) time.Duration {
+			if f.Direction != zktest.ToServer || f.Op != "exists" && !strings.HasPrefix(f.Op, "get") {
+				return 0
+			}
+			sc.reads.Add(1)
+			return 600 * time.Millisecond
+		})
+		op := sc.srv.Dial(t)
+		const entries = 600
+		if _, _, err := op.Create(t.Context(), "/zklock", nil, zk.OpenACL(), zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := op.Create(t.Context(), "/zklock/long", nil, zk.OpenACL(), zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+		for range entries {
+			if _, _, err := op.Create(t.Context(), "/zklock/long/x-lock-", nil, zk.OpenACL(), zk.ModeEphemeralSequential); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sc.reads.Store(0)
+		time.Sleep(5 * time.Minute)
+		if n, most := sc.reads.Load(), int64(5*60*20+2*entries); n > most {
+			t.Errorf("%d reads in five minutes, want at most %d", n, most)
+		}
+	})
+}
+
 // TestReconnect: what happened meanwhile is found, and who was there before is not
 // counted as a grant.
 func TestReconnect(t *testing.T) {
