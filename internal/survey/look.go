@@ -106,7 +106,7 @@ func (r *Reader) LookClosely(ctx context.Context, name string) (*Lock, error) {
 const maxStrays = 20_000
 
 // ErrCrowded is for a path with too many znodes that are no entries of a lock.
-var ErrCrowded = errors.New("too many znodes there are no entries of a lock: look for locks below it")
+var ErrCrowded = errors.New("too many znodes that are no entries of a lock")
 
 // crowded refuses a path with too many strays. Only where there are many znodes they
 // are listed for it.
@@ -126,7 +126,7 @@ func (r *Reader) crowded(ctx context.Context, path string) error {
 		}
 	}
 	if strays > maxStrays {
-		return fmt.Errorf("%s: %w: %d", legible.Path(path), ErrCrowded, strays)
+		return fmt.Errorf("%s: %w: %d of them; look for locks below it", legible.Path(path), ErrCrowded, strays)
 	}
 	return nil
 }
