@@ -16,8 +16,8 @@ import (
 const whereHelp = `The servers are those of --servers or of --context, else those of
 ZKLOCK_SERVERS, else this user's local server. The context in use (zklock
 context use) is never taken: it is for looking around. On a terminal where one
-is in use, and with --verbose, it says which servers it uses; the lines of
---status-fd and --json always have it.`
+is in use, and with --verbose, it says which servers it uses; what programs read
+always has it: `
 
 // envConfig names the file of contexts.
 const envConfig = "ZKLOCK_CONFIG_FILE"
