@@ -108,7 +108,7 @@ func (h *Handler) breakHold(ctx context.Context, d deed, token int64) (any, erro
 	if err != nil {
 		return nil, err
 	}
-	held, err := h.survey.Break(ctx, l.Path, token)
+	held, err := h.survey.Break(ctx, l.Path, d.Node, token)
 	if errors.Is(err, takeaway.ErrOther) {
 		err = errOther
 	}

@@ -168,20 +168,23 @@ func (s *Survey) History(path string) History {
 }
 
 // Break takes the lock of this name away from the holder with this fencing token,
-// see package takeaway, and returns its entries. The error wraps [takeaway.ErrOther]
-// if nobody holds it with that token.
-func (s *Survey) Break(ctx context.Context, name string, token int64) ([]Entry, error) {
+// see package takeaway, and returns its entries, of which node is one: anybody's data
+// may claim another's token. The error wraps [takeaway.ErrOther] if nobody holds it so.
+func (s *Survey) Break(ctx context.Context, name, node string, token int64) ([]Entry, error) {
 	l, err := s.Look(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	entries := make([]zklock.Entry, len(l.Entries))
-	var nodes []string
 	for i, e := range l.Entries {
 		entries[i] = e.Entry
-		if e.Holder && e.Token == token {
-			nodes = append(nodes, e.Node)
-		}
+	}
+	var nodes []string
+	for _, e := range takeaway.Holds(entries, token) {
+		nodes = append(nodes, e.Node)
+	}
+	if !slices.Contains(nodes, node) {
+		return nil, takeaway.ErrOther
 	}
 	// Before it happens: the events may come before the answer.
 	s.mark(nodes, true)

@@ -252,10 +252,10 @@ func TestLosses(t *testing.T) {
 		}
 		sc.await("the locks", func() bool { return len(sc.s.Snapshot().Locks) == 5 })
 		sc.release(all) // in one transaction, and no loss
-		if _, err := sc.s.Break(t.Context(), "c", broken.Token()+1); err == nil {
+		if _, err := sc.s.Break(t.Context(), "c", broken.Node(), broken.Token()+1); err == nil {
 			t.Error("broke what has another token")
 		}
-		held, err := sc.s.Break(t.Context(), "c", broken.Token())
+		held, err := sc.s.Break(t.Context(), "c", broken.Node(), broken.Token())
 		if err != nil || len(held) != 1 || held[0].Token != broken.Token() {
 			t.Errorf("broke %+v, %v", held, err)
 		}

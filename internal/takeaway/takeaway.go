@@ -44,7 +44,7 @@ const (
 // An error that wraps zk.ErrConnectionLost, or ctx's, says that the znodes may be
 // deleted or may yet be.
 func Break(ctx context.Context, z *zk.Client, entries []zklock.Entry, token int64) ([]zklock.Entry, error) {
-	held := holds(entries, token)
+	held := Holds(entries, token)
 	if len(held) == 0 {
 		return nil, ErrOther
 	}
@@ -76,10 +76,10 @@ func once(ctx context.Context, z *zk.Client, held []zklock.Entry) error {
 	return err
 }
 
-// holds are the entries of the hold with the token. A znode whose czxid it is comes
+// Holds are the entries of the hold with the token, which Break would delete. A znode whose czxid it is comes
 // before one whose data say so, as those of a downgraded writer do: anybody can
 // write data.
-func holds(entries []zklock.Entry, token int64) []zklock.Entry {
+func Holds(entries []zklock.Entry, token int64) []zklock.Entry {
 	var own, claimed []zklock.Entry
 	for _, e := range entries {
 		switch {
