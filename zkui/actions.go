@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/zklock/zklock"
@@ -62,6 +63,9 @@ func (h *Handler) acting(name string, do func(context.Context, deed, int64) (any
 // errOther is for what is not as the user saw it.
 var errOther = errors.New("the lock has another holder by now, or none: nothing was done; look at it again")
 
+// errBeyond is for locks that the page does not show.
+var errBeyond = errors.New("the lock is not below the prefix that this page shows: nothing was done")
+
 // statusOf is the status for an error.
 func statusOf(err error) int {
 	switch {
@@ -69,7 +73,7 @@ func statusOf(err error) int {
 		return http.StatusConflict
 	case errors.Is(err, zklock.ErrInvalidName):
 		return http.StatusBadRequest
-	case errors.Is(err, zk.ErrNoAuth):
+	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, errBeyond):
 		return http.StatusForbidden
 	case errors.Is(err, context.DeadlineExceeded):
 		return http.StatusGatewayTimeout
@@ -79,7 +83,14 @@ func statusOf(err error) int {
 
 // confirm reads the lock anew and reports whether the znode holds it with that token.
 func (h *Handler) confirm(ctx context.Context, d deed, token int64) (*survey.Lock, error) {
-	l, err := h.survey.Look(ctx, d.Path)
+	path, err := zklock.PathOf(d.Path)
+	if err != nil {
+		return nil, err
+	}
+	if prefix := strings.TrimSuffix(h.survey.Status().Prefix, "/"); path != prefix && !strings.HasPrefix(path, prefix+"/") {
+		return nil, errBeyond
+	}
+	l, err := h.survey.Look(ctx, path)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +108,7 @@ func (h *Handler) breakHold(ctx context.Context, d deed, token int64) (any, erro
 	if err != nil {
 		return nil, err
 	}
-	held, err := h.survey.Break(ctx, l.Path, token)
+	held, err := h.survey.Break(ctx, l.Path, d.Node, token)
 	if errors.Is(err, takeaway.ErrOther) {
 		err = errOther
 	}

@@ -81,6 +81,7 @@
 //	break   deletes the znodes of the hold with that fencing token, all or none, and of
 //	        no other: {"broken": [ENTRY...]}
 //
+// Both are for the locks at and below [Options].Prefix alone, and answer 403 for others.
 // fence is the fencing token of the entry that the user has confirmed by typing it,
 // as a string; 409 says that the lock has another holder by now, or none. Breaking a
 // lock does not stop its holder: only a resource that checks tokens keeps it out.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/zk"
 	"github.com/zklock/zklock/zkui"
 )
 
@@ -192,5 +193,49 @@ func TestActions(t *testing.T) {
 	}
 	if got, _ := s.do(http.MethodPost, "break", deed(hold, hold.Token()), headers); got != 409 {
 		t.Errorf("again: %d", got)
+	}
+}
+
+// TestOnlyBelowThePrefix: the page's token is for the locks that the page shows.
+func TestOnlyBelowThePrefix(t *testing.T) {
+	s := serve(t, &zkui.Options{Token: secret, Prefix: "/zklock/mine"})
+	headers := map[string]string{"Authorization": "Bearer " + secret, "Content-Type": "application/json", "Origin": s.url}
+	for name, want := range map[string]int{"mine": 200, "mine/a": 200, "minestrone": 403, "other": 403} {
+		hold := s.take(s.locks.Mutex(name))
+		body := fmt.Sprintf(`{"path":"/zklock/%s","node":%q,"fence":"%d"}`, name, hold.Node(), hold.Token())
+		for _, address := range []string{"revoke", "break"} {
+			if got, why := s.do(http.MethodPost, address, body, headers); got != want {
+				t.Errorf("%s %s: %d %s, want %d", address, name, got, why, want)
+			}
+		}
+		if err := hold.Verify(t.Context()); (err == nil) != (want != 200) {
+			t.Errorf("%s is held: %v", name, err)
+		}
+	}
+}
+
+// TestOtherClaims: a znode whose data claim another's token is shown with it, and who
+// takes that one away does not meet the other.
+func TestOtherClaims(t *testing.T) {
+	s := serve(t, &zkui.Options{Token: secret})
+	hold := s.take(s.locks.RWMutex("m").Reader())
+	liar, _, err := s.srv.Dial(t).Create(t.Context(), "/zklock/m/_c_0f8fad5b-d9cb-469f-a165-70867728950e-__READ__",
+		fmt.Appendf(nil, `{"host":"liar","token":%d}`, hold.Token()), zk.OpenACL(), zk.ModeEphemeralSequential)
+	if err != nil {
+		t.Fatal(err)
+	}
+	headers := map[string]string{"Authorization": "Bearer " + secret, "Content-Type": "application/json", "Origin": s.url}
+	body := fmt.Sprintf(`{"path":"/zklock/m","node":%q,"fence":"%d"}`, liar, hold.Token())
+	if got, why := s.do(http.MethodPost, "break", body, headers); got != 409 {
+		t.Errorf("break: %d %s", got, why)
+	}
+	if err := hold.Verify(t.Context()); err != nil {
+		t.Errorf("the one that it claimed to be: %v", err)
+	}
+	if got, why := s.do(http.MethodPost, "break", deed(hold, hold.Token()), headers); got != 200 {
+		t.Errorf("the one itself: %d %s", got, why)
+	}
+	if got, why := s.do(http.MethodPost, "break", body, headers); got != 200 {
+		t.Errorf("the other, which nobody else's token keeps by now: %d %s", got, why)
 	}
 }

@@ -34,8 +34,8 @@ type Options struct {
 	// Layout is that of the locks, where it is one of the user's own. The zero
 	// Layout knows Curator's, kazoo's, go-zookeeper's and zklock's entries.
 	Layout zklock.Layout
-	// Token lets those who know it break and revoke locks. Empty means that nobody
-	// can. One that is shorter than 16 bytes is refused.
+	// Token lets those who know it break and revoke locks at and below Prefix. Empty
+	// means that nobody can. One that is shorter than 16 bytes is refused.
 	Token string
 	// Hosts are the names under which the page may be asked for, besides localhost
 	// and addresses in digits, without ports; "*" means any name, for where somebody

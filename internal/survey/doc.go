@@ -12,7 +12,8 @@
 // and then stops; what it has found by then stays, and [Status].Complete is false. It
 // goes first where there is little beside, so that a million znodes in one place do
 // not hide locks in another. There is one at the start, and one after a lost
-// connection, but never more than one in [Options].Rewalk.
+// connection, but never more than one in [Options].Rewalk. One that was
+// interrupted is begun anew after a second, the next after two, and so on up to that.
 //
 // Afterwards an ensemble on which nothing happens below the prefix is not read. A
 // change of a lock costs one listing, two more of a semaphore, and one read for each

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 
 	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -62,10 +64,15 @@ func (r *Reader) Look(ctx context.Context, name string) (*Lock, error) {
 	return l, err
 }
 
-// LookClosely is Look, and reads besides who vanished that had a lock delay.
+// LookClosely is Look, and reads besides who vanished that had a lock delay. What has
+// a great many znodes that are no entries, and so is hardly a lock, it does not read:
+// the error wraps [ErrCrowded].
 func (r *Reader) LookClosely(ctx context.Context, name string) (*Lock, error) {
 	path, err := zklock.PathOf(name)
 	if err != nil {
+		return nil, err
+	}
+	if err := r.crowded(ctx, path); err != nil {
 		return nil, err
 	}
 	// The records before the entries and after them: who comes or goes meanwhile
@@ -93,6 +100,35 @@ func (r *Reader) LookClosely(ctx context.Context, name string) (*Lock, error) {
 	}
 	l.Warnings = l.warnings()
 	return l, nil
+}
+
+// maxStrays is how many znodes that are no entries are read of one lock.
+const maxStrays = 20_000
+
+// ErrCrowded is for a path with too many znodes that are no entries of a lock.
+var ErrCrowded = errors.New("too many znodes that are no entries of a lock")
+
+// crowded refuses a path with too many strays. Only where there are many znodes they
+// are listed for it.
+func (r *Reader) crowded(ctx context.Context, path string) error {
+	stat, _, err := r.z.Exists(ctx, path)
+	if err != nil || stat.NumChildren <= maxStrays {
+		return err
+	}
+	names, _, err := r.z.Children(ctx, path)
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return err
+	}
+	strays := 0
+	for _, name := range names {
+		if !r.isEntry(name) {
+			strays++
+		}
+	}
+	if strays > maxStrays {
+		return fmt.Errorf("%s: %w: %d of them; look for locks below it", legible.Path(path), ErrCrowded, strays)
+	}
+	return nil
 }
 
 // heldSuffix ends the paths of the parents of lock delays' records.

@@ -54,3 +54,22 @@ func TestOldServers(t *testing.T) {
 		<-ended
 	})
 }
+
+// TestFailingWalks: walks that come to no end are begun anew, but ever less often. Here
+// they fail as the prefix is no path.
+func TestFailingWalks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(zktest.Start(t).Dial(t), &Options{Prefix: "none", Rewalk: 30 * time.Second})
+		defer s.Close()
+		ctx, cancel := context.WithCancel(context.Background())
+		ended := make(chan error, 1)
+		go func() { ended <- s.Run(ctx) }() // ends with ctx
+		time.Sleep(2*time.Minute + 500*time.Millisecond)
+		// After 0, 1, 3, 7, 15, 31, 61 and 91 seconds.
+		if n := s.Status().Reads; n < 6 || n > 9 {
+			t.Errorf("%d walks of one read", n)
+		}
+		cancel()
+		<-ended
+	})
+}

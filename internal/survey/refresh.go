@@ -82,6 +82,8 @@ func (s *Survey) refresh(ctx context.Context, at string) {
 	since := s.event
 	before := t.before()
 	t.data = nil
+	// Of a look that failed it is not known how far it came.
+	reads := max(1, 1+len(t.line.queue)+len(t.line.leases)-len(before))
 	gate := path.Base(at) == "locks" && s.semaphores[path.Dir(at)]
 	s.mu.Unlock()
 	if gate { // of a semaphore, whose entries these are
@@ -94,7 +96,6 @@ func (s *Survey) refresh(ctx context.Context, at string) {
 	if s.layout != (zklock.Layout{}) && err == nil && len(l.Contenders()) == 0 {
 		l, err = s.look(ctx, s.plain, at, before)
 	}
-	reads := 1
 	if err == nil {
 		reads = cost(l, before)
 	}

@@ -25,7 +25,8 @@ type Options struct {
 	Settle time.Duration
 	// Rewalk is the least time between the beginnings of two walks, which a lost
 	// connection makes necessary; and where the servers have no recursive watches,
-	// as before ZooKeeper 3.6, how often one is made; 0 means 30 s.
+	// as before ZooKeeper 3.6, how often one is made; 0 means 30 s. After walks that
+	// were interrupted it is less at first.
 	Rewalk time.Duration
 }
 

@@ -168,20 +168,23 @@ func (s *Survey) History(path string) History {
 }
 
 // Break takes the lock of this name away from the holder with this fencing token,
-// see package takeaway, and returns its entries. The error wraps [takeaway.ErrOther]
-// if nobody holds it with that token.
-func (s *Survey) Break(ctx context.Context, name string, token int64) ([]Entry, error) {
+// see package takeaway, and returns its entries, of which node is one: anybody's data
+// may claim another's token. The error wraps [takeaway.ErrOther] if nobody holds it so.
+func (s *Survey) Break(ctx context.Context, name, node string, token int64) ([]Entry, error) {
 	l, err := s.Look(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	entries := make([]zklock.Entry, len(l.Entries))
-	var nodes []string
 	for i, e := range l.Entries {
 		entries[i] = e.Entry
-		if e.Holder && e.Token == token {
-			nodes = append(nodes, e.Node)
-		}
+	}
+	var nodes []string
+	for _, e := range takeaway.Holds(entries, token) {
+		nodes = append(nodes, e.Node)
+	}
+	if !slices.Contains(nodes, node) {
+		return nil, takeaway.ErrOther
 	}
 	// Before it happens: the events may come before the answer.
 	s.mark(nodes, true)
@@ -215,6 +218,7 @@ func (s *Survey) mark(nodes []string, broken bool) {
 func (s *Survey) Run(ctx context.Context) error {
 	stop := s.z.Listen(zk.Listener{State: s.onState, Event: s.onEvent, Drained: s.onDrained})
 	defer stop()
+	again := firstAgain
 	for {
 		conn, err := s.connected(ctx)
 		if err != nil {
@@ -222,14 +226,21 @@ func (s *Survey) Run(ctx context.Context) error {
 		}
 		s.arm(ctx)
 		least := s.opts.Rewalk
-		if !s.walkAll(ctx) {
-			least = min(least, time.Second)
+		if s.walkAll(ctx) {
+			again = firstAgain
+		} else {
+			least = min(least, again)
+			again = 2 * least
 		}
 		if err := s.follow(ctx, conn, least); err != nil {
 			return err
 		}
 	}
 }
+
+// firstAgain is how long after a walk that was interrupted the next one begins. It is
+// twice as long after each that follows, up to Rewalk.
+const firstAgain = time.Second
 
 // errOver is why a survey can't go on.
 var errOver = errors.New("survey: the client is closed, or its credentials were refused")

@@ -252,10 +252,10 @@ func TestLosses(t *testing.T) {
 		}
 		sc.await("the locks", func() bool { return len(sc.s.Snapshot().Locks) == 5 })
 		sc.release(all) // in one transaction, and no loss
-		if _, err := sc.s.Break(t.Context(), "c", broken.Token()+1); err == nil {
+		if _, err := sc.s.Break(t.Context(), "c", broken.Node(), broken.Token()+1); err == nil {
 			t.Error("broke what has another token")
 		}
-		held, err := sc.s.Break(t.Context(), "c", broken.Token())
+		held, err := sc.s.Break(t.Context(), "c", broken.Node(), broken.Token())
 		if err != nil || len(held) != 1 || held[0].Token != broken.Token() {
 			t.Errorf("broke %+v, %v", held, err)
 		}
@@ -325,6 +325,38 @@ func TestReadRate(t *testing.T) {
 		sc.shows()
 		if h := sc.s.History(""); h.Grants < 20*250 || h.Grants != h.Releases {
 			t.Errorf("the history needs no reads, and has %+v", h)
+		}
+	})
+}
+
+// TestReadRateOfSlowLooks: a lock that takes longer to read than a look may last is
+// tried again, and no more is read than was said.
+func TestReadRateOfSlowLooks(t *testing.T) {
+	scenes(t, survey.Options{ReadRate: 20, Limits: survey.Limits{Each: time.Second}}, func(t *testing.T, sc *scene) {
+		sc.way.DelayFunc(func(f zktest.Frame) time.Duration {
+			if f.Direction != zktest.ToServer || f.Op != "exists" && !strings.HasPrefix(f.Op, "get") {
+				return 0
+			}
+			sc.reads.Add(1)
+			return 600 * time.Millisecond
+		})
+		op := sc.srv.Dial(t)
+		const entries = 600
+		if _, _, err := op.Create(t.Context(), "/zklock", nil, zk.OpenACL(), zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := op.Create(t.Context(), "/zklock/long", nil, zk.OpenACL(), zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+		for range entries {
+			if _, _, err := op.Create(t.Context(), "/zklock/long/x-lock-", nil, zk.OpenACL(), zk.ModeEphemeralSequential); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sc.reads.Store(0)
+		time.Sleep(5 * time.Minute)
+		if n, most := sc.reads.Load(), int64(5*60*20+2*entries); n > most {
+			t.Errorf("%d reads in five minutes, want at most %d", n, most)
 		}
 	})
 }

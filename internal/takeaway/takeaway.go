@@ -13,6 +13,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
+	"strings"
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/zk"
@@ -42,20 +44,12 @@ const (
 // An error that wraps zk.ErrConnectionLost, or ctx's, says that the znodes may be
 // deleted or may yet be.
 func Break(ctx context.Context, z *zk.Client, entries []zklock.Entry, token int64) ([]zklock.Entry, error) {
-	held := holds(entries, token)
+	held := Holds(entries, token)
 	if len(held) == 0 {
 		return nil, ErrOther
 	}
 	for range rounds {
-		deletes := make([]zk.Op, 0, len(held))
-		for _, e := range held {
-			op, err := comparing(ctx, z, e)
-			if err != nil {
-				return nil, err
-			}
-			deletes = append(deletes, op)
-		}
-		_, err := z.Multi(ctx, deletes...)
+		err := once(ctx, z, held)
 		switch {
 		case err == nil:
 			return held, nil
@@ -68,10 +62,24 @@ func Break(ctx context.Context, z *zk.Client, entries []zklock.Entry, token int6
 	return nil, fmt.Errorf("others write to %s without end: %w", held[0].Node, zk.ErrBadVersion)
 }
 
-// holds are the entries of the hold with the token. A znode whose czxid it is comes
+// once deletes the entries' znodes, unless one of them is written to meanwhile.
+func once(ctx context.Context, z *zk.Client, held []zklock.Entry) error {
+	deletes := make([]zk.Op, 0, len(held))
+	for _, e := range held {
+		op, err := comparing(ctx, z, e)
+		if err != nil {
+			return err
+		}
+		deletes = append(deletes, op)
+	}
+	_, err := z.Multi(ctx, deletes...)
+	return err
+}
+
+// Holds are the entries of the hold with the token, which Break would delete. A znode whose czxid it is comes
 // before one whose data say so, as those of a downgraded writer do: anybody can
 // write data.
-func holds(entries []zklock.Entry, token int64) []zklock.Entry {
+func Holds(entries []zklock.Entry, token int64) []zklock.Entry {
 	var own, claimed []zklock.Entry
 	for _, e := range entries {
 		switch {
@@ -101,7 +109,7 @@ func comparing(ctx context.Context, z *zk.Client, e zklock.Entry) (zk.Op, error)
 		return zk.Op{}, err
 	case !same(e, stat):
 		return zk.Op{}, ErrOther
-	case unique(e.Name):
+	case unique(strings.TrimPrefix(e.Name, path.Base(e.Path))): // the lock's own name is that of all its holders
 		return zk.DeleteOp(e.Node, -1), nil
 	}
 	return pinned(ctx, z, e, data, stat.Version)
@@ -116,7 +124,8 @@ func same(e zklock.Entry, stat zk.Stat) bool {
 }
 
 // pinned drives the version of an entry's znode up and returns the operation that
-// deletes it at that version.
+// deletes it at that version. With zk.ErrBadVersion somebody has written to it, so
+// that it is to be looked at again: the version that it had may be another's by now.
 func pinned(ctx context.Context, z *zk.Client, e zklock.Entry, data []byte, version int32) (zk.Op, error) {
 	sets := make([]zk.Op, leap)
 	if len(data) > large {
@@ -129,8 +138,6 @@ func pinned(ctx context.Context, z *zk.Client, e zklock.Entry, data []byte, vers
 	switch {
 	case errors.Is(err, zk.ErrNoAuth):
 		return zk.DeleteOp(e.Node, version), nil
-	case errors.Is(err, zk.ErrBadVersion):
-		return zk.DeleteOp(e.Node, version), nil // fails as well, and the next round looks again
 	case errors.Is(err, zk.ErrNoNode):
 		return zk.Op{}, fmt.Errorf("%w: it left a moment ago", ErrOther)
 	case err != nil:

@@ -172,12 +172,40 @@ func TestBreakLate(t *testing.T) {
 }
 
 // TestBreakBetween: the znode is made anew between the last look and the delete,
-// which the version tells: others' first version is 0, and this one's is not.
+// which the version tells: others' first version is 0, and this one's is not. The
+// name of a lock that is one znode may look like an id, and is every holder's.
 func TestBreakBetween(t *testing.T) {
+	s := newScene(t)
+	for _, name := range []string{"/one", "/jobs/" + guid} {
+		node, stat := s.create(name, "x", zk.ModeEphemeral)
+		e := s.entries(name)[0]
+		op, err := comparing(t.Context(), s.z, e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.z.Delete(t.Context(), node, -1); err != nil {
+			t.Fatal(err)
+		}
+		_, again := s.create(name, "y", zk.ModeEphemeral)
+		if _, err := s.z.Multi(t.Context(), op); !errors.Is(err, zk.ErrBadVersion) {
+			t.Errorf("%s: the delete meant for %d met %d: %v", name, stat.Czxid, again.Czxid, err)
+		}
+	}
+}
+
+// TestBreakWritten: somebody writes to the znode after it was looked at, and then
+// another one makes it anew: at the version that it had when it was looked at.
+func TestBreakWritten(t *testing.T) {
 	s := newScene(t)
 	node, stat := s.create("/one", "x", zk.ModeEphemeral)
 	e := s.entries("/one")[0]
-	op, err := comparing(t.Context(), s.z, e)
+	if _, err := s.z.Set(t.Context(), node, []byte("__REVOKE__"), -1); err != nil {
+		t.Fatal(err)
+	}
+	op, err := pinned(t.Context(), s.z, e, []byte("x"), stat.Version)
+	if errors.Is(err, zk.ErrBadVersion) {
+		return // to look again
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -127,12 +127,15 @@ func (r report) want(t *testing.T, level, check string, texts ...string) {
 	}
 }
 
-// acquire lets a peer take a lock, which it must get.
-func acquire(t *testing.T, p *interop.Peer, kind, path string) {
+// acquire lets a peer take a lock, which it must get, and returns the znode that the
+// peer says it has.
+func acquire(t *testing.T, p *interop.Peer, kind, path string) string {
 	t.Helper()
-	if _, err := p.Acquire(t.Context(), kind, path, patience); err != nil {
+	node, err := p.Acquire(t.Context(), kind, path, patience)
+	if err != nil {
 		t.Fatal(err)
 	}
+	return node
 }
 
 // wait lets a peer wait for a lock until the test ends it, and returns when it stands
@@ -172,9 +175,9 @@ func TestLookers(t *testing.T) {
 	curator, curator2 := interop.Curator(t, servers), interop.Curator(t, servers)
 	kazoo, kazoo2, kazoo3 := interop.Kazoo(t, servers), interop.Kazoo(t, servers), interop.Kazoo(t, servers)
 
-	acquire(t, curator, "mutex", "/apps/orders")
+	orders := acquire(t, curator, "mutex", "/apps/orders")
 	acquire(t, curator2, "mutex", "/apps/stock")
-	acquire(t, kazoo, "lock", "/apps/index")
+	index := acquire(t, kazoo, "lock", "/apps/index")
 	acquire(t, kazoo2, "lock", "/apps/pages")
 	wait(t, c, kazoo3, "lock", "/apps/index", 1)
 
@@ -207,11 +210,11 @@ func TestLookers(t *testing.T) {
 		c.doctor(t, "--session-timeout", "2s", "/apps").want(t, "warning", "timeout",
 			"sessions of 2s are shorter than syncLimit x tickTime, 2.5s as conf says", "which made 5 of the entries", "for up to 500ms")
 	})
-	t.Run("named", func(t *testing.T) { named(t, c) })
+	wait(t, c, curator2, "mutex", "/apps/orders", 1)
+	t.Run("named", func(t *testing.T) { named(t, c, map[string]string{"/apps/orders": orders, "/apps/index": index}) })
 
 	// Each of two has what the other wants: of Curator, and of kazoo.
 	wait(t, c, curator, "mutex", "/apps/stock", 1)
-	wait(t, c, curator2, "mutex", "/apps/orders", 1)
 	t.Run("deadlock", func(t *testing.T) {
 		r := c.doctor(t, "--session-timeout", "8s", "/apps")
 		r.want(t, "critical", "deadlock", "waits for /apps/orders, which", "waits for /apps/stock, which")
@@ -230,22 +233,30 @@ func TestLookers(t *testing.T) {
 	t.Run("failures", func(t *testing.T) { failures(t, c, cluster) })
 }
 
-// named compares what ls, show and top say of the same locks.
-func named(t *testing.T, c command) {
-	const orders = `(?m)^/apps/orders +exclusive +\S+`
+// named compares what ls, show and top say of the same locks, with these holders and
+// one in line behind each.
+func named(t *testing.T, c command, holders map[string]string) {
+	const orders = `(?m)^/apps/orders +exclusive +\S+.* 1$`
 	for _, tt := range []struct {
 		args []string
 		want []string
 	}{
 		{[]string{"ls", "/apps"}, []string{orders, `(?m)^/apps/index +exclusive +kazoo .* 1$`, `(?m)^/apps/pages +exclusive +kazoo .* 0$`}},
 		{[]string{"show", "/apps/index"}, []string{`(?m)^holds +kazoo .*kazoo lock$`, `(?m)^1st +kazoo .*kazoo lock$`}},
-		{[]string{"show", "/apps/orders"}, []string{`(?m)^holds .*Curator mutex$`}},
+		{[]string{"show", "/apps/orders"}, []string{`(?m)^holds .*Curator mutex$`, `(?m)^1st .*Curator mutex$`}},
 	} {
 		text, code := c.run(t, tt.args...)
 		for _, want := range tt.want {
 			if code != 0 || !regexp.MustCompile(want).MatchString(text) {
 				t.Errorf("%v: exit %d, without %s:\n%s", tt.args, code, want, text)
 			}
+		}
+	}
+	for path, node := range holders {
+		text, _ := c.run(t, "show", "-o", "name", path)
+		nodes := strings.Fields(text)
+		if len(nodes) != 2 || !strings.HasSuffix(nodes[0], node) {
+			t.Errorf("%s is held by %s, and show has the queue %q", path, node, nodes)
 		}
 	}
 	top(t, c)
@@ -272,7 +283,7 @@ func top(t *testing.T, c command) {
 	}
 	for _, step := range []struct{ want, keys string }{
 		{`/apps/index +exclusive +kazoo +≤\S+ +1 +\S+`, ""},
-		{`/apps/orders +exclusive +\S+ +≤\S+ +- +-`, "g\r"},
+		{`/apps/orders +exclusive +\S+ +≤\S+ +1 +\S+`, "g\r"},
 		{`■ (\x1b\[7m)?holds +kazoo +- +exclusive +≤`, ""},
 		{`■ 1st +kazoo +- +exclusive`, ""},
 		{`kazoo lock, came `, "q"},

@@ -113,6 +113,24 @@ func walkAmongThem(t *testing.T, c *crowd) {
 	if reads := c.reads.Load(); err != nil || len(found.Locks) != 1 || reads > 1100 {
 		t.Errorf("below a prefix it finds %d locks with %d reads: %v", len(found.Locks), reads, err)
 	}
+
+	// One of them alone; what is none is not read for all that is in it.
+	for path, holders := range map[string]int{"/tree/7/3/deep": 1, "/apps/report": 1, "/zklock/mine": 1, "/tree": 0, "/wide": -1} {
+		c.reads.Store(0)
+		begun = time.Now()
+		l, err := r.LookClosely(t.Context(), path)
+		took, reads := time.Since(begun), c.reads.Load()
+		t.Logf("a look at %s: %d reads in %v: %v", path, reads, took, err)
+		if took > time.Second || reads > 600 {
+			t.Errorf("a look at %s takes %d reads and %v", path, reads, took)
+		}
+		if holders < 0 && errors.Is(err, survey.ErrCrowded) {
+			continue
+		}
+		if err != nil || len(l.Holders()) != holders {
+			t.Errorf("a look at %s: %+v, %v", path, l, err)
+		}
+	}
 }
 
 // pageOverThem shows the first locks within a second, says that it has not seen

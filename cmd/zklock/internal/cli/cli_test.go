@@ -236,6 +236,26 @@ func TestPrefixPath(t *testing.T) {
 	}
 }
 
+// TestPrefixFlag: it says what the argument says, and one of them is enough.
+func TestPrefixFlag(t *testing.T) {
+	for _, name := range []string{"ls", "top", "ui", "doctor"} {
+		for line, want := range map[string]string{"": "/zklock", "/": "/", "team": "/zklock/team", "--prefix team": "/zklock/team", "--prefix /": "/", "--prefix team other": ""} {
+			a := &app{}
+			c, _, err := a.root().Find([]string{name})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.ParseFlags(strings.Fields(line)); err != nil {
+				t.Fatalf("%s %s: %v", name, line, err)
+			}
+			got, err := prefixOf(c, c.Flags().Args())
+			if got != want || (want == "") != (code(err) == exitUsage) {
+				t.Errorf("%s %s: %q, %v; want %q", name, line, got, err, want)
+			}
+		}
+	}
+}
+
 func TestStatusLineFinish(t *testing.T) {
 	tests := []struct {
 		set  string

@@ -104,10 +104,12 @@ func (a *app) completeMore(c *cobra.Command, _ []string, begun string) ([]cobra.
 
 // completeRun completes a lock, and after the dashes a command or its files.
 func (a *app) completeRun(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	switch dash := c.ArgsLenAtDash(); {
-	case dash < 0:
+	// Package cobra parses the line once with two dashes after it, of which the count
+	// stays: they are looked for in what was typed, before the last word.
+	switch dashes := slices.Contains(a.args[:max(0, len(a.args)-1)], "--"); {
+	case !dashes:
 		return a.completeLocks(c, args, begun)
-	case len(args) == dash && !strings.Contains(begun, "/"):
+	case len(args) == c.ArgsLenAtDash() && !strings.Contains(begun, "/"):
 		return programs(begun, os.Getenv("PATH")), cobra.ShellCompDirectiveNoFileComp
 	}
 	return nil, cobra.ShellCompDirectiveDefault

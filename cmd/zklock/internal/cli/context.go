@@ -69,6 +69,9 @@ not connect. The names of files are kept with their directories.`,
 		Args: exactly(1, "one name"),
 		RunE: func(c *cobra.Command, args []string) error {
 			a.began = true
+			if err := noneEmpty(c); err != nil {
+				return err
+			}
 			made, err := a.set.newContext(c.Flags(), args[0])
 			if err != nil {
 				return err
@@ -144,8 +147,11 @@ func (a *app) contextUseCommand() *cobra.Command {
 ZKLOCK_SERVERS names servers. run and lock never take it.`,
 		Example: "  zklock context use prod\n  zklock context use local      # this user's local server again",
 		Args:    exactly(1, "one name"),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(c *cobra.Command, args []string) error {
 			a.began = true
+			if err := noneEmpty(c); err != nil {
+				return err
+			}
 			file, err := a.set.contexts(false)
 			if err != nil {
 				return err
@@ -170,8 +176,11 @@ func (a *app) contextRmCommand() *cobra.Command {
 		Long:    "Rm forgets a context. If it is the one in use, local is from then on.",
 		Example: "  zklock context rm lab",
 		Args:    exactly(1, "one name"),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(c *cobra.Command, args []string) error {
 			a.began = true
+			if err := noneEmpty(c); err != nil {
+				return err
+			}
 			file, err := a.set.contexts(true)
 			if err != nil {
 				return err
@@ -213,6 +222,9 @@ func (a *app) contextLsCommand() *cobra.Command {
 		Args:    exactly(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			a.began = true
+			if err := noneEmpty(c); err != nil {
+				return err
+			}
 			if err := out.check(c.Flags()); err != nil {
 				return err
 			}

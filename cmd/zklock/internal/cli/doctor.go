@@ -76,6 +76,7 @@ func (a *app) doctorCommand() *cobra.Command {
 	}
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return unknown(flagError(c, err)) })
 	a.serverFlags(c)
+	a.prefixFlag(c)
 	f.layout.flag(c)
 	c.Flags().Var(&f.held, "held", "warn of locks that are held longer than this; default: than is usual for each")
 	f.out.flag(c, "the subjects that are not in order")
@@ -101,7 +102,7 @@ func (a *app) checkup(c *cobra.Command, f *doctorFlags, args []string) error {
 	if f.held.D < 0 {
 		return usage("--held is %v: give a time from 0 on", f.held.D)
 	}
-	prefix, err := prefixPath(args)
+	prefix, err := prefixOf(c, args)
 	if err != nil {
 		return err
 	}

@@ -125,6 +125,20 @@ func TestEnvironmentIsTold(t *testing.T) {
 	}
 }
 
+// TestWhereIsTold: help says by which of a command's own flags programs learn of the
+// servers.
+func TestWhereIsTold(t *testing.T) {
+	for name, want := range map[string][2]string{"run": {"--status-fd", "--json"}, "lock": {"--json", "--status-fd"}} {
+		c, _, err := (&app{}).root().Find([]string{name})
+		if err != nil || c.Flags().Lookup(want[0][2:]) == nil || c.Flags().Lookup(want[1][2:]) != nil {
+			t.Fatalf("%s: %v, or it has other flags by now", name, err)
+		}
+		if !strings.Contains(c.Long, want[0]) || strings.Contains(c.Long, want[1]+" ") {
+			t.Errorf("the help of %s speaks of %s, or not of %s", name, want[1], want[0])
+		}
+	}
+}
+
 // TestWhoTakesTheContextInUse: what does work takes none, and what only looks does.
 func TestWhoTakesTheContextInUse(t *testing.T) {
 	t.Setenv("ZKLOCK_SERVERS", "")

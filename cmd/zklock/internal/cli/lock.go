@@ -28,7 +28,7 @@ Of several locks (--lock) it prints a line "TOKEN PATH" for each. If somebody
 asks for the lock back, lock says so; with --on-revoke term it gives it back and
 exits 0.
 
-` + whereHelp + `
+` + whereHelp + `what --json prints.
 
 ` + layoutHelp
 

@@ -61,7 +61,7 @@ func (a *app) lsCommand() *cobra.Command {
 			if err := errors.Join(a.set.check(c.Flags()), f.check(c)); err != nil {
 				return err
 			}
-			prefix, err := prefixPath(args)
+			prefix, err := prefixOf(c, args)
 			if err != nil {
 				return err
 			}
@@ -72,6 +72,7 @@ func (a *app) lsCommand() *cobra.Command {
 		},
 	}
 	a.serverFlags(c)
+	a.prefixFlag(c)
 	f.layout.flag(c)
 	f.out.flag(c, "the locks' names")
 	f.watchFlag(c)
@@ -88,6 +89,23 @@ func prefixPath(args []string) (string, error) {
 		return "/", nil
 	}
 	return zklock.PathOf(strings.TrimSuffix(args[0], "/"))
+}
+
+// prefixFlag adds the prefix as a flag, for those who look for it there.
+func (a *app) prefixFlag(c *cobra.Command) {
+	c.Flags().String("prefix", "", "look below this `PREFIX`, as with the argument")
+	_ = c.RegisterFlagCompletionFunc("prefix", a.completeMore) // the flag is there
+}
+
+// prefixOf is the path below which to look, by the argument or the flag.
+func prefixOf(c *cobra.Command, args []string) (string, error) {
+	if f := c.Flags().Lookup("prefix"); f.Changed {
+		if len(args) > 0 {
+			return "", usage("--prefix %s and %s: give one of them", f.Value, args[0])
+		}
+		args = []string{f.Value.String()}
+	}
+	return prefixPath(args)
 }
 
 // ls prints the locks below prefix.

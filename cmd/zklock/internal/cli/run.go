@@ -59,7 +59,7 @@ when the command last started and last succeeded, whether it runs, how long it
 waited and held, and how many runs ended how. Runs of several locks may share a
 file. That it can't be written is a warning.
 
-` + whereHelp + `
+` + whereHelp + `the line of --status-fd.
 
 ` + identityHelp + `
 

@@ -16,8 +16,8 @@ import (
 const whereHelp = `The servers are those of --servers or of --context, else those of
 ZKLOCK_SERVERS, else this user's local server. The context in use (zklock
 context use) is never taken: it is for looking around. On a terminal where one
-is in use, and with --verbose, it says which servers it uses; the lines of
---status-fd and --json always have it.`
+is in use, and with --verbose, it says which servers it uses; what programs read
+always has it: `
 
 // envConfig names the file of contexts.
 const envConfig = "ZKLOCK_CONFIG_FILE"
@@ -65,6 +65,9 @@ func (s *settings) contexts(must bool) (*contexts.File, error) {
 // look, from the context in use.
 func (a *app) settle(c *cobra.Command) error {
 	f := c.Flags()
+	if err := noneEmpty(c); err != nil {
+		return err
+	}
 	if f.Lookup("context") == nil {
 		return fromEnvironment(f, os.LookupEnv)
 	}
@@ -78,6 +81,18 @@ func (a *app) settle(c *cobra.Command) error {
 		return err
 	}
 	return a.set.inUse(f, c.Annotations[work] != "")
+}
+
+// noneEmpty refuses flags that were given with nothing: a variable that is not set must
+// not move a command to other servers, or to servers that it believes without proof.
+func noneEmpty(c *cobra.Command) error {
+	var wrong error
+	c.Flags().Visit(func(f *pflag.Flag) {
+		if wrong == nil && f.Value.Type() == "string" && f.DefValue == "" && f.Value.String() == "" {
+			wrong = usage("--%s is empty: give %s, or leave it out; see %s --help", f.Name, argumentOf(f), c.CommandPath())
+		}
+	})
+	return wrong
 }
 
 // named applies the context that --context names. It says where the servers are and

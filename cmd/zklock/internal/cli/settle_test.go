@@ -107,6 +107,25 @@ func TestBadContexts(t *testing.T) {
 	}
 }
 
+// TestGivenAndEmpty: a flag with nothing, as from a variable that is not set, is not as
+// if it had not been given: that would be other servers, or a way to them with no proof.
+func TestGivenAndEmpty(t *testing.T) {
+	for line, about := range map[string]string{
+		"run demo --servers=": "--servers is empty: give servers, or leave it out; see zklock run --help",
+		"run demo --context=": "--context is empty: give NAME,", "lock demo --auth-file=": "--auth-file is empty",
+		"ls --tls-ca=": "--tls-ca is empty", "ls --config-file=": "--config-file is empty", "run demo --metrics=": "--metrics is empty",
+		"serve --data=": "--data is empty", "ui --token-file=": "--token-file is empty", "doctor --prefix=": "--prefix is empty",
+	} {
+		_, _, err := settled(t, map[string]string{"ZKLOCK_SERVERS": "env:1"}, "", strings.Fields(line)...)
+		if code(err) != exitUsage || !strings.Contains(err.Error(), about) {
+			t.Errorf("%s: %v, want %q", line, err, about)
+		}
+	}
+	if _, _, err := settled(t, nil, "", "run", "demo"); err != nil {
+		t.Errorf("nothing given: %v", err)
+	}
+}
+
 // TestWhere: servers are named for people, and nothing in a name is obeyed by a
 // terminal.
 func TestWhere(t *testing.T) {

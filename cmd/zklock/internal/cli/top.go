@@ -56,7 +56,7 @@ func (a *app) topCommand() *cobra.Command {
 			if !slices.Contains(top.Orders(), order) {
 				return usage("--sort is %q: give one of %s", order, strings.Join(top.Orders(), ", "))
 			}
-			prefix, err := prefixPath(args)
+			prefix, err := prefixOf(c, args)
 			if err != nil {
 				return err
 			}
@@ -64,6 +64,8 @@ func (a *app) topCommand() *cobra.Command {
 		},
 	}
 	a.serverFlags(c)
+	a.prefixFlag(c)
+	c.ValidArgsFunction = a.completeLocks
 	layout.flag(c)
 	c.Flags().StringVar(&order, "sort", top.Orders()[0], "put first what has most: `path`, held, queue or wait")
 	offer(c, "sort", top.Orders())

@@ -77,7 +77,7 @@ func (a *app) uiCommand() *cobra.Command {
 			if err := a.set.check(c.Flags()); err != nil {
 				return err
 			}
-			prefix, err := prefixPath(args)
+			prefix, err := prefixOf(c, args)
 			if err != nil {
 				return err
 			}
@@ -92,6 +92,8 @@ func (a *app) uiCommand() *cobra.Command {
 		},
 	}
 	a.serverFlags(c)
+	a.prefixFlag(c)
+	c.ValidArgsFunction = a.completeLocks
 	f.layout.flag(c)
 	c.Flags().StringVar(&f.listen, "listen", uiAddress, "serve the page at this `address`, host:port; :port is the loopback's")
 	c.Flags().StringSliceVar(&f.hosts, "host", nil, "a `name` under which browsers reach the page, besides localhost; may be repeated")

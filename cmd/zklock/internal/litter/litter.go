@@ -62,9 +62,10 @@ type Parent struct {
 	Since time.Time
 	Err   error // why it was refused
 
-	version int32
-	pzxid   int64
-	above   bool // it has children, which are removed before it
+	version  int32
+	pzxid    int64
+	cversion int32 // counts children that came or went
+	above    bool  // it has children, which are removed before it
 }
 
 // A Search is what to look for. Its zero Unused finds all that is empty.
@@ -200,7 +201,7 @@ func (w *search) collect(n *node, found *[]Parent) bool {
 	if !all || !leftBehind(n) {
 		return false
 	}
-	p := Parent{Path: n.path, State: Unused, version: n.stat.Version, pzxid: n.stat.Pzxid, above: n.names > 0}
+	p := Parent{Path: n.path, State: Unused, version: n.stat.Version, pzxid: n.stat.Pzxid, cversion: n.stat.Cversion, above: n.names > 0}
 	since, known := w.clock.before(n.stat.Pzxid)
 	if known {
 		p.Since = since
@@ -227,7 +228,8 @@ func leftBehind(n *node) bool {
 // and makes it again, as he did at first. It ends early with ctx's error, or that of a
 // connection.
 func (s Search) Remove(ctx context.Context, found []Parent) error {
-	kept := map[string]bool{} // paths below which something stays
+	kept := map[string]bool{}  // paths below which something stays
+	gone := map[string]int32{} // how many children of a path went
 	for i := range found {
 		p := &found[i]
 		if p.State != Unused {
@@ -238,9 +240,12 @@ func (s Search) Remove(ctx context.Context, found []Parent) error {
 			kept[path.Dir(p.Path)] = true
 			continue
 		}
-		err := s.remove(ctx, p)
-		if p.State == Taken || p.State == Refused {
+		err := s.remove(ctx, p, gone[p.Path])
+		switch p.State {
+		case Taken, Refused:
 			kept[path.Dir(p.Path)] = true
+		case Removed, Vanished:
+			gone[path.Dir(p.Path)]++
 		}
 		if err != nil {
 			return err
@@ -249,8 +254,9 @@ func (s Search) Remove(ctx context.Context, found []Parent) error {
 	return nil
 }
 
-// remove removes one parent and notes what became of it.
-func (s Search) remove(ctx context.Context, p *Parent) error {
+// remove removes one parent, of which so many children went since it was found, and
+// notes what became of it.
+func (s Search) remove(ctx context.Context, p *Parent, gone int32) error {
 	stat, there, err := s.Z.Exists(ctx, p.Path)
 	switch {
 	case err != nil && !errors.Is(err, zk.ErrNoAuth):
@@ -258,7 +264,7 @@ func (s Search) remove(ctx context.Context, p *Parent) error {
 	case err == nil && !there:
 		p.State = Vanished
 		return nil
-	case err == nil && (stat.NumChildren > 0 || !p.above && stat.Pzxid != p.pzxid):
+	case err == nil && (stat.NumChildren > 0 || stat.Cversion != p.cversion+gone || !p.above && stat.Pzxid != p.pzxid):
 		p.State = Taken
 		return nil
 	}

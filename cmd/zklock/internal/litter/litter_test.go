@@ -215,6 +215,27 @@ func TestRemove(t *testing.T) {
 	})
 }
 
+// TestUsedAbove: a parent with empty children may be a lock's as well, which
+// somebody takes and gives back after they were found.
+func TestUsedAbove(t *testing.T) {
+	bubble(t, func(p place) {
+		p.make("/zklock/team/b", "/zklock/team/c", "/zklock/idle/b")
+		p.use("/zklock/team/b", "/zklock/team/c", "/zklock/idle/b")
+		s := p.search(0)
+		all, err := s.Find(p.t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.use("/zklock/team")
+		if err := s.Remove(p.t.Context(), all); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := words(all), "idle/b:removed idle:removed team/b:removed team/c:removed team:taken"; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	})
+}
+
 // TestRefused: what the servers protect stays, and the others go.
 func TestRefused(t *testing.T) {
 	bubble(t, func(p place) {
