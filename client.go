@@ -40,7 +40,7 @@ type Client struct {
 	core     *queue.Core
 	attempts map[queue.ID]*attempt
 	holds    map[queue.ID]*possession
-	began    uint64              // how many attempts there were
+	began    uint64              // how many attempts have a story
 	locals   map[localKey]*local // the Local locks that are wanted or held
 	again    []*local            // those that have neither claim nor hold any more
 	asking   map[uint64]*call    // what the core has not answered
@@ -237,10 +237,12 @@ func (c *Client) ownerData(o Owner) ([]byte, error) {
 
 // begin makes a claim.
 func (c *Client) begin(ctx context.Context, l *Lock, try bool, since time.Time, data []byte) *attempt {
-	a := &attempt{ctx: ctx, lock: l, try: try, data: data, since: since, settled: make(chan struct{}), place: "no server answered yet"}
+	a := &attempt{lock: l, try: try, data: data, since: since, settled: make(chan struct{}), place: "no server answered yet"}
 	c.step(func(core *queue.Core, now time.Duration) {
-		c.began++
-		a.number, a.begun = c.began, now
+		if c.opts.hooked() {
+			c.began++
+			a.story = &story{number: c.began, ctx: ctx, begun: now}
+		}
 		if l.turns > 1 {
 			c.joinLocal(core, now, a)
 		} else {

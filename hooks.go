@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"context"
 	"fmt"
 	"path"
 	"time"
@@ -50,24 +51,48 @@ func (c *Client) tellFailed(a *attempt, err error) {
 	}
 }
 
-// event tells of an acquire.
-func (a *attempt) event(err error) Event {
-	return Event{
-		Path: a.lock.path, Mode: a.lock.mode(), Attempt: a.number, Duration: now() - a.begun,
-		Time: time.Now(), Err: err, Context: a.ctx,
+// A story is what hooks are told of an acquire and its hold. In a client without
+// hooks there is none. The client's mutex guards it.
+type story struct {
+	number  uint64          // among the client's acquires
+	ctx     context.Context // of the acquire
+	begun   time.Duration   // when the acquire was, by the clock of package boottime
+	granted time.Duration
+	lasted  time.Duration // the hold, once it is over
+}
+
+// hold notes that the hold begins.
+func (s *story) hold(now time.Duration) {
+	if s != nil {
+		s.granted = now
 	}
 }
+
+// end notes that the hold was released or lost.
+func (s *story) end(now time.Duration) {
+	if s != nil {
+		s.lasted = now - s.granted
+	}
+}
+
+// event tells of an acquire.
+func (a *attempt) event(err error) Event { return a.story.event(a.lock, now(), err) }
 
 // event tells of a hold.
 func (p *possession) event(err error) Event {
 	at := now()
-	held := at - p.granted
-	if p.over {
-		held = p.lasted
+	e := p.story.event(p.lock, at, err)
+	e.Token, e.Held = p.token, p.story.lasted
+	if !p.over {
+		e.Held = at - p.story.granted
 	}
+	return e
+}
+
+func (s *story) event(l *Lock, at time.Duration, err error) Event {
 	return Event{
-		Path: p.lock.path, Mode: p.lock.mode(), Attempt: p.number, Token: p.token, Duration: at - p.begun,
-		Held: held, Time: time.Now(), Err: err, Context: p.ctx,
+		Path: l.path, Mode: l.mode(), Attempt: s.number, Duration: at - s.begun,
+		Time: time.Now(), Err: err, Context: s.ctx,
 	}
 }
 

@@ -142,10 +142,10 @@ func (c *Client) pass(core *queue.Core, now time.Duration, p *possession) bool {
 	}
 	a := g.pop()
 	next := &possession{
-		client: c, lock: a.lock, id: p.id, token: p.token, session: p.session,
-		number: a.number, ctx: a.ctx, begun: a.begun, granted: now, since: a.since,
+		client: c, lock: a.lock, id: p.id, token: p.token, session: p.session, story: a.story, since: a.since,
 		nodes: p.nodes, tokens: p.tokens, gone: make(chan struct{}), local: g,
 	}
+	next.story.hold(now)
 	a.hold = next.view(a.lock)
 	c.holds[p.id], g.held = next, next
 	g.passed++

@@ -101,9 +101,7 @@ func (l *Lock) TryAcquire(ctx context.Context) (*Hold, error) { return l.acquire
 
 // attempt is an Acquire under way. Its fields are guarded by the client's mutex.
 type attempt struct {
-	id      queue.ID        // of its claim; a Local lock's has none until it leads
-	number  uint64          // among the client's attempts
-	ctx     context.Context // of the acquire, for the hooks alone
+	id      queue.ID // of its claim; a Local lock's has none until it leads
 	lock    *Lock
 	try     bool
 	data    []byte    // what goes into its znodes
@@ -112,8 +110,8 @@ type attempt struct {
 	hold    *Hold
 	err     error
 	settled chan struct{} // closed when hold or err is set
-	begun   time.Duration // by the clock of package boottime
 	place   string        // where it stands, for the error's text
+	story   *story        // for the hooks, if there are any
 }
 
 func (l *Lock) acquire(ctx context.Context, try bool) (*Hold, error) {

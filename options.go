@@ -119,6 +119,11 @@ type Event struct {
 	Context context.Context
 }
 
+// hooked reports whether there are hooks.
+func (o *Options) hooked() bool {
+	return o.OnWait != nil || o.OnAcquire != nil || o.OnFail != nil || o.OnRelease != nil || o.OnLost != nil || o.OnJeopardy != nil
+}
+
 func (o *Options) check() error {
 	switch {
 	case o.SessionTimeout < 0:

@@ -1,7 +1,6 @@
 package zklock
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -17,11 +16,7 @@ type possession struct {
 	id      queue.ID
 	token   int64
 	session int64
-	number  uint64          // of the attempt, for the hooks alone
-	ctx     context.Context // of the acquire, for the hooks alone
-	begun   time.Duration   // when the acquire was
-	granted time.Duration
-	lasted  time.Duration // from then on, once it is over
+	story   *story        // for the hooks, if there are any
 	since   time.Time     // when its acquire began, as its znodes say
 	local   *local        // of a Local lock
 	gone    chan struct{} // closed when the release is known to have been carried out, or failed
@@ -106,7 +101,8 @@ func (c *Client) giveUp(core *queue.Core, now time.Duration, h *Hold, later bool
 	if len(p.views) > 0 {
 		return
 	}
-	h.last, p.over, p.lasted = true, true, now-p.granted
+	h.last, p.over = true, true
+	p.story.end(now)
 	if p.local != nil {
 		if c.pass(core, now, p) {
 			return
@@ -124,7 +120,8 @@ func (c *Client) giveUp(core *queue.Core, now time.Duration, h *Hold, later bool
 
 // lose ends all holds of a possession. The mutex is held.
 func (c *Client) lose(p *possession, why error, at time.Duration) {
-	p.over, p.lasted = true, at-p.granted
+	p.over = true
+	p.story.end(at)
 	delete(c.asking, p.change)
 	err := lost(p.lock.path, why)
 	for _, h := range slices.Clone(p.views) {

@@ -236,8 +236,7 @@ func (c *Client) granted(s queue.Signal, at time.Duration) {
 	}
 	delete(c.attempts, s.ID)
 	p := &possession{
-		client: c, lock: a.lock, id: s.ID, token: s.Token, session: s.Session,
-		number: a.number, ctx: a.ctx, begun: a.begun, granted: at, since: a.since,
+		client: c, lock: a.lock, id: s.ID, token: s.Token, session: s.Session, story: a.story, since: a.since,
 		nodes: s.Nodes, tokens: s.Tokens, gone: make(chan struct{}),
 	}
 	if a.lock.apart() {
@@ -246,6 +245,7 @@ func (c *Client) granted(s queue.Signal, at time.Duration) {
 	if g := a.local; g != nil {
 		p.local, g.leader, g.held, g.passed = g, nil, p, 1
 	}
+	p.story.hold(at)
 	a.hold = p.view(a.lock)
 	c.holds[s.ID] = p
 	c.closeLater(a.settled)
