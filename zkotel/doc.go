@@ -3,9 +3,9 @@
 //
 // An acquire is a span "zklock acquire", from the call to the grant or the
 // failure, with an event for each place that it had in the queue. Its hold is a
-// span "zklock hold", from the grant until the lock's znode is gone, or until the
-// hold was lost, which is an error; with events for a heartbeat that is overdue,
-// and for its answer. Both are children of the span in the context that Acquire or
+// span "zklock hold", from the grant until the lock's znode is gone or, of a Local
+// lock, passed on, or until the hold was lost, which is an error; with events for a
+// heartbeat that is overdue, and for its answer. Both are children of the span in the context that Acquire or
 // Do was called with, and the hold has a link to its acquire. Nothing at the calls
 // has to change:
 //
