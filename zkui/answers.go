@@ -24,8 +24,11 @@ func (h *Handler) list(r *http.Request) (int, any) {
 	snapshot, q := h.survey.Snapshot(), r.URL.Query()
 	locks := make([]survey.Summary, 0, len(snapshot.Locks))
 	only, known := kindOf(q.Get("only"))
-	if !known {
+	switch {
+	case !known:
 		return http.StatusBadRequest, failure{"only is queued, free or warned"}
+	case len(q.Get("q")) > mostWanted:
+		return http.StatusBadRequest, tooLong
 	}
 	for _, l := range snapshot.Locks {
 		s := l.Summary()

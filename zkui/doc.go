@@ -16,7 +16,7 @@
 //
 //	.                the list: {"version", "now", "boot", "total", "status": STATUS, "locks": [SUMMARY...]}
 //	                 in the order of the paths. q=WORDS leaves those that have all
-//	                 words in their path, holder, command, next in line or token;
+//	                 words, of 1024 bytes at most, in their path, holder, command, next in line or token;
 //	                 only=queued|free|warned leaves some; sort=path|who|held|waiting|oldest|next
 //	                 orders, desc=1 turns around; offset=N and limit=N cut, and "total"
 //	                 counts what there was before the cut.

@@ -185,3 +185,16 @@ func TestWithoutServers(t *testing.T) {
 	}
 	t.Error("the stream ended")
 }
+
+// TestLongFilter: a filter of thousands of words, to be looked for in thousands of
+// locks, is refused.
+func TestLongFilter(t *testing.T) {
+	s := serve(t, nil)
+	for _, address := range []string{"?format=json&q=", "sessions?format=json&q="} {
+		for words, want := range map[int]int{100: 200, 4000: 400} {
+			if got, why := s.do(http.MethodGet, address+strings.Repeat("a+", words), "", nil); got != want {
+				t.Errorf("%s of %d words: %d %s", address, words, got, why)
+			}
+		}
+	}
+}

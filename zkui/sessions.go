@@ -94,6 +94,9 @@ func (h *Handler) deadlocks(now *survey.Snapshot) [][]step {
 // sessions answers with all of them.
 func (h *Handler) sessions(r *http.Request) (int, any) {
 	snapshot, q := h.survey.Snapshot(), r.URL.Query()
+	if len(q.Get("q")) > mostWanted {
+		return http.StatusBadRequest, tooLong
+	}
 	all := sessionsOf(snapshot)
 	if text := q.Get("q"); text != "" {
 		all = slices.DeleteFunc(all, func(o *session) bool {

@@ -9,6 +9,11 @@ import (
 	"github.com/zklock/zklock/internal/survey"
 )
 
+// mostWanted bounds what is looked for, in bytes: each word is looked for in all locks.
+const mostWanted = 1 << 10
+
+var tooLong = failure{"q has more than 1024 bytes"}
+
 // says reports whether every word of what is looked for is in one of the texts, in
 // letters of either case. The page's own filter is the same.
 func says(wanted string, texts ...string) bool {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/internal/legible"
+	"github.com/zklock/zklock/internal/queue"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -29,7 +30,7 @@ type Limits struct {
 	// Reads bounds the reads that look for locks and find none; 0 means 20000.
 	Reads int
 	// LockReads bounds the reads of the locks that were found; 0 means 200000. A lock
-	// of two entries takes five.
+	// of two entries takes five, a semaphore four more.
 	LockReads int
 	// Each bounds the time for looking at one znode, as servers may go away; 0
 	// means 10 s.
@@ -261,11 +262,28 @@ func (w *walk) tooMany() error {
 	return fmt.Errorf("%w: more than %d", ErrTooMany, w.limits.Reads)
 }
 
+func (w *walk) tooManyOfLocks() error {
+	return fmt.Errorf("%w: more than %d of locks", ErrTooMany, w.limits.LockReads)
+}
+
 // locksIn reads the locks at path, and returns the children that are theirs.
 func (w *walk) locksIn(ctx context.Context, path string, children []string) (map[string]bool, error) {
 	mine := map[string]bool{}
 	for _, c := range w.candidates(path, children) {
-		l, err := w.lock(ctx, c.client, c.path, len(children))
+		below := 0
+		if slices.Contains(children, "leases") && !w.layout.InParent {
+			n, used, err := w.permitsBelow(ctx, path)
+			switch {
+			case errors.Is(err, errWide):
+				continue // which the visit to what is wide tells
+			case err != nil:
+				return mine, err
+			case !used && !slices.ContainsFunc(children, w.isEntry):
+				continue
+			}
+			below = n
+		}
+		l, err := w.lock(ctx, c.client, c.path, len(children)+below)
 		if err != nil {
 			return mine, err
 		}
@@ -282,10 +300,40 @@ func (w *walk) locksIn(ctx context.Context, path string, children []string) (map
 	return mine, nil
 }
 
+// permitsBelow counts the znodes that a look at the semaphore at path reads, and reports
+// whether any of them holds or waits: other programs have something called leases as
+// well, and much in it.
+func (w *walk) permitsBelow(ctx context.Context, path string) (n int, used bool, err error) {
+	for _, part := range []string{path + "/leases", path + "/locks"} {
+		if !w.spend(2, &w.locked, w.limits.LockReads) {
+			return 0, false, w.tooManyOfLocks()
+		}
+		stat, there, err := w.z.Exists(ctx, part)
+		switch {
+		case err != nil:
+			return 0, false, err
+		case !there || stat.NumChildren == 0:
+			continue
+		case stat.NumChildren > maxWidth:
+			return 0, false, errWide
+		}
+		children, _, err := w.z.Children(ctx, part)
+		if err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return 0, false, err
+		}
+		n += len(children)
+		used = used || slices.ContainsFunc(children, func(child string) bool {
+			_, class := queue.ParseName(child)
+			return class == queue.Contender
+		})
+	}
+	return n, used, nil
+}
+
 // lock reads one lock, of about n entries, and keeps it if there is one: else nil.
 func (w *walk) lock(ctx context.Context, c *zklock.Client, path string, n int) (*Lock, error) {
 	if !w.spend(2+n, &w.locked, w.limits.LockReads) {
-		return nil, fmt.Errorf("%w: more than %d of locks", ErrTooMany, w.limits.LockReads)
+		return nil, w.tooManyOfLocks()
 	}
 	var before []zklock.Entry
 	if w.opts.known != nil {

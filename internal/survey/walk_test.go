@@ -203,3 +203,30 @@ func TestWalkOfSilentServers(t *testing.T) {
 		t.Error("the walk came to an end")
 	}
 }
+
+// TestLeasesOfOthers: another program's znodes below one that is called as a
+// semaphore's are not read one by one; nor do they hide the locks beside.
+func TestLeasesOfOthers(t *testing.T) {
+	srv := zktest.Start(t, zktest.Volatile)
+	way := srv.Route(t)
+	var reads atomic.Int64
+	way.DelayFunc(func(f zktest.Frame) time.Duration {
+		if f.Direction == zktest.ToServer && (f.Op == "exists" || strings.HasPrefix(f.Op, "get")) {
+			reads.Add(1)
+		}
+		return 0
+	})
+	op := srv.Dial(t)
+	names := []string{"!/dhcp/lock/" + mutexName + "0000000000", "/sem/locks", "!/sem/leases/" + leaseName + "0000000000"}
+	for i := range 3000 {
+		names = append(names, fmt.Sprintf("/dhcp/leases/10.0.%d.%d", i/256, i%256))
+	}
+	plant(t, op, names...)
+	found, err := reader(t, way.Dial(t), zklock.Layout{}).Walk(t.Context(), "/", survey.Limits{Reads: 100, LockReads: 100})
+	if n := reads.Load(); n > 200 {
+		t.Errorf("%d reads, want at most 200", n)
+	}
+	if got := outlines(found.Locks); !slices.Equal(got, []string{"/dhcp/lock queue 1+0", "/sem semaphore 1+0"}) || !errors.Is(err, survey.ErrTooMany) {
+		t.Errorf("found %q, %v", got, err)
+	}
+}

@@ -36,7 +36,7 @@ ZKLOCK_HOME=/tmp/home ZKLOCK_IDLE=1s zklock run demo -- sh -c 'echo "token $ZKLO
 echo "== completion"
 bash -c 'source /usr/share/bash-completion/bash_completion 2>/dev/null; source /usr/share/bash-completion/completions/zklock && complete -p zklock'
 echo "== page"
-zcat /usr/share/man/man1/zklock-run.1.gz 2>/dev/null | head -n 3 || true
+dpkg-deb --fsys-tarfile /sandbox/*.deb | tar -xO ./usr/share/man/man1/zklock-run.1.gz | zcat
 echo "== units"
 systemd-analyze verify --man=no zklock-server.service zklock-server.socket zklock-run@billing.service zklock-once@report.service zklock-once@report.timer
 echo "== config"
@@ -63,7 +63,7 @@ ls -d /etc/zklock /usr/share/zklock /usr/share/doc/zklock /usr/lib/systemd/syste
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
-	for name, want := range map[string]string{"conffiles": "/etc/zklock/zoo.cfg ", "version": "zklock 0.", "run": "token ", "completion": "complete -o ", "page": ""} {
+	for name, want := range map[string]string{"conffiles": "/etc/zklock/zoo.cfg ", "version": "zklock 0.", "run": "token ", "completion": "complete -o ", "page": `.TH "ZKLOCK\-RUN" 1 `} {
 		if got := section(said, name); !strings.Contains(got, want) {
 			t.Errorf("%s: %q has no %q", name, got, want)
 		}

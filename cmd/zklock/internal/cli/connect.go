@@ -183,7 +183,11 @@ func (s *settings) explain(err error) error {
 		err = dial.Err // which says itself that it is about a dial
 	}
 	if errors.Is(err, context.DeadlineExceeded) && s.servers != "" {
-		return fmt.Errorf("no server answered within %s: %w; see --servers and --connect-timeout", span.Short(s.limit()), err)
+		see := "see --servers and --connect-timeout"
+		if s.from.context != "" {
+			see = "these are the servers of the context " + s.from.context + "; see zklock context and --connect-timeout"
+		}
+		return fmt.Errorf("no server answered within %s: %w; %s", span.Short(s.limit()), err, see)
 	}
 	return err
 }

@@ -61,7 +61,11 @@ func (a *app) noSuchCommand(root *cobra.Command, args []string) error {
 func subcommand(what, example string) (cobra.PositionalArgs, func(*cobra.Command, []string) error) {
 	args := func(c *cobra.Command, args []string) error {
 		if len(args) > 0 {
-			return usage("%q is nothing that %s does%s; see %s --help", args[0], c.CommandPath(), didYouMean(args[0], commandNames(c)), c.CommandPath())
+			meant := didYouMean(args[0], commandNames(c))
+			if meant == "" {
+				meant = ": give " + alternatives(commandNames(c))
+			}
+			return usage("%q is nothing that %s does%s; see %s --help", args[0], c.CommandPath(), meant, c.CommandPath())
 		}
 		return nil
 	}

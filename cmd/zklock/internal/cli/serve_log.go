@@ -3,6 +3,8 @@ package cli
 import (
 	"io"
 	"log/slog"
+	"maps"
+	"slices"
 
 	"github.com/spf13/pflag"
 )
@@ -20,7 +22,7 @@ func (l *logFlags) logger(w io.Writer) (*slog.Logger, error) {
 	levels := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
 	level, ok := levels[l.level]
 	if !ok {
-		return nil, usage("--log-level is %q: give debug, info, warn or error", l.level)
+		return nil, usage("--log-level is %q: give debug, info, warn or error%s", l.level, didYouMean(l.level, slices.Sorted(maps.Keys(levels))))
 	}
 	opts := &slog.HandlerOptions{Level: level}
 	switch l.format {
@@ -29,5 +31,5 @@ func (l *logFlags) logger(w io.Writer) (*slog.Logger, error) {
 	case "json":
 		return slog.New(slog.NewJSONHandler(w, opts)), nil
 	}
-	return nil, usage("--log-format is %q: give text or json", l.format)
+	return nil, usage("--log-format is %q: give text or json%s", l.format, didYouMean(l.format, []string{"text", "json"}))
 }

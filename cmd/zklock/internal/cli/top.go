@@ -54,7 +54,7 @@ func (a *app) topCommand() *cobra.Command {
 				return err
 			}
 			if !slices.Contains(top.Orders(), order) {
-				return usage("--sort is %q: give one of %s", order, strings.Join(top.Orders(), ", "))
+				return usage("--sort is %q: give one of %s%s", order, strings.Join(top.Orders(), ", "), didYouMean(order, top.Orders()))
 			}
 			prefix, err := prefixOf(c, args)
 			if err != nil {
