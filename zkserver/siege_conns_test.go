@@ -163,7 +163,7 @@ func TestSiegeByHalfClosed(t *testing.T) {
 
 // TestSiegeByTheDeaf has clients that ask for much and never read.
 func TestSiegeByTheDeaf(t *testing.T) {
-	n := scale(120, 1000)
+	n := scale(240, 1000)
 	const most = 8 << 20
 	g := besiege(t, func(o *Options) { o.MaxUnreadTotal = most })
 	big := login(t, g.s, time.Hour)
@@ -186,6 +186,6 @@ func TestSiegeByTheDeaf(t *testing.T) {
 		runtime.Gosched()
 	}
 	// Without a bound it would be more than a megabyte for each.
-	g.lift(8*most + uint64(n)*200<<10)
+	g.lift(12*most + uint64(n)*200<<10)
 	g.relieve(append(deaf, big))
 }

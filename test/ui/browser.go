@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	goruntime "runtime"
 	"strconv"
 	"sync"
 	"testing"
@@ -41,7 +42,7 @@ func StartBrowser(t testing.TB) *Browser {
 	path := needBrowser(t)
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(path),
-		chromedp.UserDataDir(t.TempDir()),
+		chromedp.UserDataDir(profile(t)),
 		chromedp.Flag("hide-scrollbars", true),
 		chromedp.Flag("force-color-profile", "srgb"), // pictures are the same everywhere
 		chromedp.Env("TZ=UTC"),
@@ -65,6 +66,21 @@ func StartBrowser(t testing.TB) *Browser {
 	chromedp.ListenTarget(ctx, b.listen)
 	b.Size(1360, 850)
 	return b
+}
+
+// profile is a directory for a browser's files. Its helpers write there for a moment
+// after it has ended, so it is removed when they have, and that is no test's affair.
+func profile(t testing.TB) string {
+	dir, err := os.MkdirTemp("", "zklock-browser-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for end := time.Now().Add(patience); os.RemoveAll(dir) != nil && time.Now().Before(end); {
+			goruntime.Gosched()
+		}
+	})
+	return dir
 }
 
 // needBrowser skips the test where there is none, and says where it is.

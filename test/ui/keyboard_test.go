@@ -29,6 +29,7 @@ func TestKeyboard(t *testing.T) {
 	listed(t, b, "/zklock/cron/nightly")
 	b.Press(kb.Enter, kb.Enter) // to the first that was found, and to its page
 	b.Shows("h1", "/zklock/cron/nightly")
+	b.Shows("main", "web-2:202") // the queue comes behind the name
 	b.Press("j", "j")
 	b.Until(focused + `.includes("web-2:202")`)
 	b.Press(kb.Enter)

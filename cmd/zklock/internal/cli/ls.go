@@ -48,12 +48,7 @@ func (a *app) lsCommand() *cobra.Command {
 		Short:   "List the locks that are held or waited for",
 		Long:    lsHelp,
 		Example: lsExample,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usage("zklock ls takes one prefix, and got %d arguments", len(args))
-			}
-			return nil
-		},
+		Args:    atMostOnePrefix,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := a.begin(c); err != nil {
 				return err
@@ -78,6 +73,14 @@ func (a *app) lsCommand() *cobra.Command {
 	f.watchFlag(c)
 	c.ValidArgsFunction = a.completeLocks
 	return c
+}
+
+// atMostOnePrefix refuses more arguments than one.
+func atMostOnePrefix(c *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return usage("zklock %s takes one prefix, and got %d arguments", c.Name(), len(args))
+	}
+	return nil
 }
 
 // prefixPath is the path below which to look.

@@ -159,7 +159,7 @@ func replaced(f *pflag.FlagSet, name string) bool {
 
 // where names the servers for people.
 func (s *settings) where() string {
-	servers := s.servers
+	servers := withoutUser(s.servers)
 	if servers == "" {
 		servers = "this user's local server"
 	}
@@ -167,6 +167,15 @@ func (s *settings) where() string {
 		servers += " (context " + s.from.context + ")"
 	}
 	return legible(servers)
+}
+
+// withoutUser leaves out what stands before an @: it may be a password, which does
+// not belong there and is refused later.
+func withoutUser(servers string) string {
+	if strings.HasPrefix(servers, "unix:") {
+		return servers
+	}
+	return servers[strings.LastIndexByte(servers, '@')+1:]
 }
 
 // sayWhere tells somebody at a terminal which servers a command that does work uses,

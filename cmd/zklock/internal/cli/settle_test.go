@@ -137,6 +137,7 @@ func TestWhere(t *testing.T) {
 		{settings{servers: "zk1:2181"}, "zk1:2181"},
 		{settings{servers: "zk1:2181", from: source{context: "prod"}}, "zk1:2181 (context prod)"},
 		{settings{from: source{context: "local"}}, "this user's local server"},
+		{settings{servers: "zk://ann:secret,x@zk1:2181"}, "zk1:2181"},
 		{settings{servers: "zk\x1b[2J:1"}, `"zk\x1b[2J:1"`},
 	} {
 		if got := tt.set.where(); got != tt.want {

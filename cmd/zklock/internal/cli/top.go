@@ -40,12 +40,7 @@ func (a *app) topCommand() *cobra.Command {
 		Short:   "Show locks and their queues live",
 		Long:    topHelp,
 		Example: topExample,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usage("zklock top takes one prefix, and got %d arguments", len(args))
-			}
-			return nil
-		},
+		Args:    atMostOnePrefix,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := a.begin(c); err != nil {
 				return err

@@ -64,12 +64,7 @@ func (a *app) uiCommand() *cobra.Command {
 		Short:   "Serve a web page that shows locks live",
 		Long:    uiHelp,
 		Example: uiExample,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usage("zklock ui takes one prefix, and got %d arguments", len(args))
-			}
-			return nil
-		},
+		Args:    atMostOnePrefix,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := a.begin(c); err != nil {
 				return err
