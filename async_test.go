@@ -235,3 +235,31 @@ func TestHandOverGuard(t *testing.T) {
 		release(t, mine)
 	})
 }
+
+// TestHandOverBesideReader: a writer behind its own client's reader is not granted by
+// that one's release while the hold that was a writer's before is there: it may be
+// this client's or another's, and the reader need not know of it.
+func TestHandOverBesideReader(t *testing.T) {
+	for _, other := range []bool{false, true} {
+		tidy(t, func(t *testing.T, srv *zktest.Server) {
+			c := dial(t, srv)
+			l, first := c.RWMutex("beside"), c.RWMutex("beside")
+			if other {
+				first = dial(t, srv).RWMutex("beside")
+			}
+			h := acquire(t, first.Writer())
+			reader := waiting(t, t.Context(), l.Reader())
+			pending(t, "behind a writer", reader)
+			if err := h.Downgrade(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			r := got(t, "the reader", reader)
+			writer := waiting(t, t.Context(), l.Writer())
+			pending(t, "the writer behind two readers", writer)
+			release(t, r)
+			pending(t, "the writer behind the downgraded hold", writer)
+			release(t, h)
+			release(t, got(t, "the writer", writer))
+		})
+	}
+}

@@ -14,7 +14,9 @@ import (
 //     other was there when this one was made, so that both numbers are of one
 //     parent. It has to be seen there, by a watch that stands or an answer that
 //     came later: else somebody may have deleted it and the parent, and the
-//     numbers begun anew.
+//     numbers begun anew. And with that one's list goes what that one relies on. (It
+//     may be a reader, whose list lacks the readers that writers ahead have become: a
+//     downgrade makes a znode, and so uses up a number.)
 //   - A place that is made by the transaction that deletes the client's last hold,
 //     which stood alone, and has the next number, has nobody ahead. spec/nolisting.pml
 //     has the rule.
@@ -56,11 +58,13 @@ func (c *Core) fallIn(now time.Duration, p *place) {
 	last := q.nodes[len(q.nodes)-1]
 	switch {
 	case !p.next(last) || !q.listed || q.over && !q.handed:
+		p.behind = nil
 		c.look(p)
 		return
 	case p.renews(last):
 		p.ahead = nil // nobody was ahead of the last hold, and nobody came between
 	case last.state == absent:
+		p.behind = nil
 		c.look(p)
 		return
 	default:
@@ -94,8 +98,32 @@ func (p *place) next(last *node) bool {
 // znode.
 func (p *place) renews(last *node) bool { return last.wentAt != 0 && last.wentAt == p.nodes[0].czxid }
 
-// led reports whether the place's own list may be gone by: the entry that it was
-// made behind was there at that time.
+// founded reports whether the place's own list may be gone by: it was read, or the
+// entry that this one was made behind was there at that time, and so with the list
+// that was taken from there.
+func (p *place) founded() bool {
+	if p.loose || p.behind != nil && !(p.led() && p.behind.founded()) {
+		return false
+	}
+	p.behind = nil // what is proven stays so
+	return true
+}
+
+// loosen has those list the queue before they are granted who took the place's list
+// before it was proven: the place is about to have another.
+func (c *Core) loosen(p *place) {
+	if p.founded() {
+		return
+	}
+	if l := c.lanes[p.parent]; l != nil {
+		for _, o := range l.places {
+			o.loose = o.loose || o.behind == p && o.listed
+		}
+	}
+}
+
+// led reports whether the entry that the place was made behind was there at that
+// time.
 func (p *place) led() bool {
 	q := p.behind
 	if q == nil || len(q.nodes) == 1 && p.renews(q.nodes[0]) {
@@ -108,8 +136,7 @@ func (p *place) led() bool {
 // then. The answer to a look at it tells, or that its own client deleted it since;
 // if neither is under way, a listing tells who is ahead.
 func (c *Core) prove(p *place) {
-	q := p.behind
-	p.pending = !slices.ContainsFunc(q.nodes, func(n *node) bool {
+	p.pending = !p.loose && !p.led() && !slices.ContainsFunc(p.behind.nodes, func(n *node) bool {
 		return !n.seen && n.wentAt == 0 && n.state != deleting && !n.looking && !n.late
 	})
 	p.listing = true

@@ -44,6 +44,7 @@ func (c *Core) enter(p *place) {
 
 // quit forgets a place.
 func (c *Core) quit(p *place) {
+	p.loose = !p.founded()
 	p.over, p.behind = true, nil
 	if l := c.lanes[p.parent]; l != nil {
 		if i := slices.Index(l.places, p); i >= 0 {

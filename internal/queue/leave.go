@@ -15,6 +15,7 @@ func (c *Core) gone(now time.Duration, n *node) {
 	cl := n.owner
 	if cl == nil {
 		c.finish(n, nil)
+		c.proven(now, n)
 		return
 	}
 	n.state = absent

@@ -53,6 +53,7 @@ type place struct {
 	clear   bool // nothing is ahead that blocks
 	alone   bool // nothing at all was when it was cleared, as an exclusive place
 	apart   bool // its listings are not to be joined with others
+	loose   bool // its list was taken from a place that had not proven it, and did not keep it
 	pending bool // what is under way proves the place that it is behind to have been there
 	waited  bool // somebody was ahead that blocks
 	lent    bool // another's list goes on in the room of this one's
@@ -108,7 +109,8 @@ func (c *Core) answers(now time.Duration, p *place, r Reply) bool {
 
 // listed takes a listing that was read after the place's own creates.
 func (c *Core) listed(now time.Duration, p *place, children []string) {
-	p.listed, p.behind = true, nil
+	c.loosen(p)
+	p.listed, p.behind, p.loose = true, nil, false
 	l := p.names.Sort(children)
 	for _, n := range p.nodes {
 		if !slices.ContainsFunc(l.Queue, func(e Entry) bool { return e.Name == n.name }) {
@@ -195,7 +197,7 @@ func (c *Core) line(now time.Duration, p *place) {
 	cl := p.claim
 	b, blocked := Blocker(p.kind, p.ahead)
 	switch {
-	case !blocked && !p.led():
+	case !blocked && !p.founded():
 		c.prove(p)
 	case !blocked && c.delayed(now, p):
 	case !blocked:
