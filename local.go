@@ -153,6 +153,7 @@ func (c *Client) pass(core *queue.Core, now time.Duration, p *possession) bool {
 	c.closeLater(a.settled)
 	c.tell(c.opts.OnRelease, p, nil)
 	c.tell(c.opts.OnAcquire, next, nil)
+	core.Watch(now, p.id) // so that it is not passed on when somebody wants it
 	return true
 }
 

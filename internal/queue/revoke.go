@@ -18,17 +18,19 @@ func Asked(data []byte) bool {
 }
 
 // Watch makes the core tell, by a Revoked signal, when somebody asks for the
-// hold's lock back, or has asked already.
+// hold's lock back, or has asked already: who has it now may not have been told.
 func (c *Core) Watch(now time.Duration, id ID) {
 	c.advance(now)
 	cl := c.claim(id)
-	if cl == nil || cl.watching {
+	if cl == nil {
 		return
 	}
+	before := cl.watching
 	cl.watching = true
 	switch {
 	case cl.revoked:
 		c.signal(Signal{ID: id, Kind: Revoked})
+	case before:
 	case c.connected():
 		c.watchOwns(cl)
 	default:
