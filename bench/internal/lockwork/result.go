@@ -1,6 +1,7 @@
 package lockwork
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
@@ -21,6 +22,9 @@ type Result struct {
 	Heap int64
 }
 
+// ErrNothing says that no cycle was done in the time there was.
+var ErrNothing = errors.New("lockwork: nothing was done")
+
 // String is the line that [ParseResult] reads.
 func (r Result) String() string {
 	return fmt.Sprintf("cycles=%d nanos=%d ho50=%d ho99=%d violations=%d heap=%d",
@@ -39,7 +43,7 @@ func ParseResult(line string) (Result, error) {
 		Violations: n["violations"], Heap: n["heap"],
 	}
 	if r.Cycles <= 0 || r.Time <= 0 {
-		return r, fmt.Errorf("%w: %.100q: nothing was done", ErrWork, line)
+		return r, fmt.Errorf("%w: %.100q", ErrNothing, line)
 	}
 	return r, nil
 }
