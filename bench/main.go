@@ -117,6 +117,9 @@ func report(t *rounds.Table, out string) error {
 	y := t.Tally
 	fmt.Printf("\n%d rounds kept, %d thrown away since other processes had the processors, %d kept although they had (at most %.0f %%).\n",
 		y.Rounds, y.Discarded, y.Disturbed, 100*y.Worst)
+	for _, n := range t.Notes {
+		fmt.Println(n)
+	}
 	f, err := os.Create(out)
 	if err != nil {
 		return err

@@ -23,6 +23,8 @@ type Process struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Reader
+
+	silent bool // it ended, or its pipes broke
 }
 
 // Start starts a contender. It dies with this program, as its input ends then.
@@ -40,11 +42,14 @@ func Start(cmd *exec.Cmd, log io.Writer) (*Process, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("contender: start %s: %w", cmd.Path, err)
 	}
-	return &Process{cmd, in, bufio.NewReader(out)}, nil
+	return &Process{cmd: cmd, in: in, out: bufio.NewReader(out)}, nil
 }
 
 // PID is the process's id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Alive reports whether the process still answers, if only with errors.
+func (p *Process) Alive() bool { return !p.silent }
 
 // Measured is a result, and what it cost the process.
 type Measured struct {
@@ -62,10 +67,12 @@ func (p *Process) Do(servers string, w lockwork.Work) (Measured, error) {
 		return Measured{}, err
 	}
 	if _, err := fmt.Fprintf(p.in, "%s %s\n", servers, w); err != nil {
+		p.silent = true
 		return Measured{}, fmt.Errorf("contender: %w", err)
 	}
 	text, err := p.out.ReadString('\n')
 	if err != nil {
+		p.silent = true
 		return Measured{}, fmt.Errorf("contender: it ended without an answer to %v: %w", w, err)
 	}
 	word, rest, _ := strings.Cut(strings.TrimSpace(text), " ")

@@ -34,6 +34,9 @@ func (s *zklockSession) Lock(path string, w *lockwork.Work, reader bool) (lockwo
 	default:
 		l = s.client.Mutex(name)
 	}
+	if w.Local > 0 {
+		l = l.Local(w.Local)
+	}
 	return &zklockLock{lock: l}, nil
 }
 
@@ -59,11 +62,4 @@ func (l *zklockLock) Acquire(ctx context.Context) (err error) {
 
 func (l *zklockLock) Release(ctx context.Context) error { return l.hold.Release(ctx) }
 
-// ReleaseAsync releases under a context that has ended: the hold is over, the
-// delete is on its way and tried until it is carried out, and nobody waits.
-func (l *zklockLock) ReleaseAsync() {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	// The error says that the answer was not awaited.
-	_ = l.hold.Release(ctx)
-}
+func (l *zklockLock) ReleaseAsync() { _ = l.hold.ReleaseAsync() }

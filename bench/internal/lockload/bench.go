@@ -48,6 +48,7 @@ type bench struct {
 	jobs    []job
 	columns []*contender
 	servers map[string]*server
+	notes   []string
 	runs    int // how many there were: every run has paths of its own
 }
 
@@ -85,6 +86,7 @@ func Run(ctx context.Context, opts Options) (*rounds.Table, error) {
 			}
 		}
 	}
+	table.Notes = b.notes
 	table.Finish()
 	return table, nil
 }
@@ -208,6 +210,12 @@ func (b *bench) trial(c *contender, j *job) (rounds.Sample, error) {
 	}
 	if errors.Is(err, lockwork.ErrUnsupported) {
 		c.lacks[j.name] = true
+		return nil, nil
+	}
+	if err != nil && c.library != "zklock" && !errors.Is(err, contenders.ErrViolation) && c.process.Alive() {
+		// What others can't do is no reason to know nothing of the rest.
+		c.lacks[j.name] = true
+		b.notes = append(b.notes, fmt.Sprintf("%s failed in %q: %v", c.name(), j.name, err))
 		return nil, nil
 	}
 	if err != nil {

@@ -43,6 +43,8 @@ func (o *Options) jobs() []job {
 	held := func(n int, w lockwork.Work) lockwork.Work { w.Held = n; return w }
 	async := w(1, 1, 1)
 	async.Async = true
+	local := w(1, 100, 1)
+	local.Local = 100
 	drain := w(o.Many, o.Many, 1)
 	drain.Time = 0
 	all := []job{
@@ -54,6 +56,7 @@ func (o *Options) jobs() []job {
 		{"100 wait, 100 sessions", w(100, 100, 1), everywhere, true},
 		{"10 wait, 1 session", w(1, 10, 1), single, true},
 		{"100 wait, 1 session", w(1, 100, 1), single, true},
+		{"100 wait, 1 session, local", local, ours, true},
 		{fmt.Sprintf("%d drain", o.Many), drain, single, true},
 		{"readers and writers", kind(lockwork.ReadWrite, w(64, 64, 1)), single, false},
 		{"semaphore of 8", kind(lockwork.Semaphore, w(64, 64, 1)), single, false},

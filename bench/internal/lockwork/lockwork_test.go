@@ -145,7 +145,7 @@ func TestDoFails(t *testing.T) {
 }
 
 func TestLines(t *testing.T) {
-	w := Work{Path: "/a", Kind: ReadWrite, Sessions: 2, Workers: 3, Locks: 4, Time: time.Second, Readers: 90, Permits: 8, Held: 7, Async: true}
+	w := Work{Path: "/a", Kind: ReadWrite, Sessions: 2, Workers: 3, Locks: 4, Time: time.Second, Readers: 90, Permits: 8, Held: 7, Async: true, Local: 9}
 	if got, err := ParseWork(w.String()); err != nil || got != w {
 		t.Errorf("%v, %v", got, err)
 	}

@@ -37,6 +37,9 @@ type Work struct {
 	Held int
 	// Async releases without waiting for the answer, where a library can.
 	Async bool
+	// Local is how many holds in a row may be passed on within a session, where a
+	// library can; 0 is none.
+	Local int
 }
 
 // ErrWork is wrapped by errors about a line that is no work or no result.
@@ -44,8 +47,8 @@ var ErrWork = errors.New("lockwork: invalid line")
 
 // String is the line that [ParseWork] reads.
 func (w Work) String() string {
-	return fmt.Sprintf("path=%s kind=%s sessions=%d workers=%d locks=%d millis=%d readers=%d permits=%d held=%d async=%d",
-		w.Path, w.Kind, w.Sessions, w.Workers, w.Locks, w.Time.Milliseconds(), w.Readers, w.Permits, w.Held, number(w.Async))
+	return fmt.Sprintf("path=%s kind=%s sessions=%d workers=%d locks=%d millis=%d readers=%d permits=%d held=%d async=%d local=%d",
+		w.Path, w.Kind, w.Sessions, w.Workers, w.Locks, w.Time.Milliseconds(), w.Readers, w.Permits, w.Held, number(w.Async), w.Local)
 }
 
 func number(b bool) int {
@@ -88,6 +91,7 @@ func ParseWork(line string) (Work, error) {
 	w.Sessions, w.Workers, w.Locks = int(n["sessions"]), int(n["workers"]), int(n["locks"])
 	w.Time = time.Duration(n["millis"]) * time.Millisecond
 	w.Readers, w.Permits, w.Held, w.Async = int(n["readers"]), int(n["permits"]), int(n["held"]), n["async"] != 0
+	w.Local = int(n["local"])
 	return w, w.check()
 }
 
@@ -99,7 +103,7 @@ func (w *Work) check() error {
 		return fmt.Errorf("%w: kind %.40q", ErrWork, w.Kind)
 	case w.Kind == Semaphore && w.Permits < 1:
 		return fmt.Errorf("%w: %v: a semaphore has at least 1 permit", ErrWork, w)
-	case w.Time < 0 || w.Held < 0:
+	case w.Time < 0 || w.Held < 0 || w.Local < 0:
 		return fmt.Errorf("%w: %v: negative", ErrWork, w)
 	case w.Time == 0 && (w.Locks != 1 || w.Kind != Mutex):
 		return fmt.Errorf("%w: %v: only one mutex is drained", ErrWork, w)

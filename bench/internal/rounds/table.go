@@ -35,6 +35,8 @@ type Table struct {
 	Contenders []string `json:"contenders"`
 	// Rows are in the order in which they were given.
 	Rows []*Row `json:"rows"`
+	// Notes say what a reader should know, such as what a contender could not do.
+	Notes []string `json:"notes,omitempty"`
 	// Tally says how quiet the machine was.
 	Tally Tally `json:"tally"`
 }
