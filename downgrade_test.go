@@ -231,3 +231,29 @@ func TestDowngradeRefused(t *testing.T) {
 		release(t, reader)
 	})
 }
+
+// TestDowngradeBesideWriter: a writer of the same client's that waits, and lists the
+// queue while the answer to a downgrade is lost, goes on waiting for the reader.
+func TestDowngradeBesideWriter(t *testing.T) {
+	for _, reply := range []bool{true, false} {
+		tidy(t, func(t *testing.T, srv *zktest.Server) {
+			l := dial(t, srv).RWMutex("down")
+			h := acquire(t, l.Writer())
+			writer := waiting(t, t.Context(), l.Writer())
+			fault := srv.DropRequest
+			if reply {
+				fault = srv.DropReply
+			}
+			f := fault(zktest.Match{Op: "multi", Path: l.Writer().Path() + "/_c_"})
+			if err := h.Downgrade(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			<-f.Done()
+			time.Sleep(time.Second)
+			pending(t, "behind the downgraded hold", writer)
+			release(t, h)
+			time.Sleep(time.Second)
+			release(t, got(t, "the writer", writer))
+		})
+	}
+}

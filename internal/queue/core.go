@@ -198,6 +198,9 @@ func (c *Core) Event(now time.Duration, kind EventKind, path string) {
 		if l == nil {
 			continue
 		}
+		if kind == Deleted {
+			l.unsee(baseOf(path))
+		}
 		// Over a copy: a claim whose own znode is gone leaves its places.
 		for _, p := range slices.Clone(l.places) {
 			if !p.over {

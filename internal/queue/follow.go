@@ -132,6 +132,16 @@ func (p *place) led() bool {
 	return !slices.ContainsFunc(q.nodes, func(n *node) bool { return !n.seen && n.wentAt == 0 })
 }
 
+// unsee takes it that the entry of a place that was given up is gone. Whether this
+// client deleted it, so that it was there before, the answer to the delete tells.
+func (l *lane) unsee(name string) {
+	if q := l.given[name]; q != nil {
+		for _, n := range q.nodes {
+			n.seen = n.seen && n.name != name
+		}
+	}
+}
+
 // prove has it found out whether the entry that a place was made behind was there
 // then. The answer to a look at it tells, or that its own client deleted it since;
 // if neither is under way, a listing tells who is ahead.

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -73,6 +74,8 @@ type storm struct {
 	granted   int
 	calls     uint64
 	trace     []string
+	chain     func() Spec // what to claim, if not one of everything
+	most      int         // how many claims a client has at a time; 0 means 4
 	err       error
 }
 
@@ -396,6 +399,10 @@ func (w *storm) operate() {
 	p := paths[w.rng.IntN(len(paths))]
 	w.zxid++
 	w.touched = true
+	if w.chain != nil && w.rng.IntN(2) == 0 {
+		w.deleteAll()
+		return
+	}
 	if w.rng.IntN(2) == 0 {
 		w.logf("operator deletes %s", p)
 		w.remove(p)
@@ -414,7 +421,7 @@ func (w *storm) operate() {
 func (w *storm) act(l *link) {
 	mine := slices.DeleteFunc(slices.Collect(maps.Values(w.claims)), func(c *claimed) bool { return c.link != l })
 	slices.SortFunc(mine, func(a, b *claimed) int { return int(a.id) - int(b.id) })
-	if len(mine) < 4 && !w.calm && w.rng.IntN(2) == 0 {
+	if most := cmp.Or(w.most, 4); len(mine) < most && !w.calm && w.rng.IntN(2) == 0 {
 		w.acquire(l)
 		return
 	}
@@ -461,6 +468,9 @@ func (w *storm) acquire(l *link) {
 
 // want picks what to claim.
 func (w *storm) want() Spec {
+	if w.chain != nil {
+		return w.chain()
+	}
 	s := Spec{Try: w.rng.IntN(4) == 0, Data: []byte(`{"me":1}`), Delay: w.delay}
 	member := func(p string) Member {
 		m := Member{Path: p, Names: w.layout}
@@ -510,6 +520,9 @@ func (w *storm) signal(l *link, s Signal) {
 			}
 		}
 		w.permits()
+		if w.chain != nil {
+			w.passes(c)
+		}
 	case Failed:
 		if c.held || !c.spec.Try && errors.Is(s.Err, ErrLocked) {
 			w.failf("c%d.%d failed: %v", l.name, s.ID, s.Err)

@@ -177,10 +177,11 @@ func (c *Core) swapped(now time.Duration, cl *claim) {
 		c.watchOwns(cl)
 	}
 	c.signal(Signal{ID: cl.id, Kind: Downgraded, Call: s.call, Node: p.nodes[0].path(), Nodes: paths(p.nodes)})
-	// Those of this client's that wait for the writer's entry do not watch it.
+	// Those of this client's that wait for the writer's entry do not watch it. (Who
+	// has listed since it went waits for the reader's, or does not mind that.)
 	if l := c.lanes[p.parent]; l != nil {
 		for _, o := range slices.Clone(l.places) {
-			if !o.over && !o.listing && o != p && p.owned(o.blocker) && c.connected() {
+			if !o.over && !o.listing && o != p && slices.Contains(p.were, o.blocker) && c.connected() {
 				c.strike(now, o, o.blocker)
 			}
 		}
