@@ -80,6 +80,10 @@ func (h *hooks) acquired(e zklock.Event) {
 		m.metrics.queue.WithLabelValues(lock, mode).Observe(0)
 	}
 	m.mu.Lock()
+	if e.Mode == zklock.Exclusive {
+		delete(m.held, m.owner[owned{h, e.Path}])
+		m.owner[owned{h, e.Path}] = k
+	}
 	m.held[k] = underWay{lockMode{lock, mode}, e.Time}
 	m.mu.Unlock()
 	m.metrics.wait.WithLabelValues(lock, mode).Observe(e.Duration.Seconds())
@@ -98,6 +102,9 @@ func (h *hooks) ended(e zklock.Event) (lock, mode string) {
 	m := h.locks
 	m.mu.Lock()
 	delete(m.held, h.key(e))
+	if at := (owned{h, e.Path}); m.owner[at] == h.key(e) {
+		delete(m.owner, at)
+	}
 	m.mu.Unlock()
 	m.metrics.hold.WithLabelValues(lock, mode).Observe(e.Held.Seconds())
 	return lock, mode

@@ -94,3 +94,41 @@ func TestHandOver(t *testing.T) {
 		}
 	})
 }
+
+// TestHandedOver: of a lock that goes from one hold of the client to its next before
+// the servers have confirmed the release, there is one hold.
+func TestHandedOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, m := zktest.Start(t), NewLocks(nil)
+		c := dial(t, srv, m, zklock.Options{})
+		h, err := c.Mutex("a").Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		all.Go(func() {
+			next, err := c.Mutex("a").Acquire(t.Context())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			time.Sleep(time.Second)
+			if err := next.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		srv.Delay(100 * time.Millisecond)
+		if err := h.ReleaseAsync(); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Millisecond)
+		wants(t, page(t, m), `zklock_lock_held{lock="/zklock/a",mode="exclusive"} 1`,
+			`zklock_lock_releases_total{lock="/zklock/a",mode="exclusive",result="confirmed"} 0`)
+		all.Wait()
+		synctest.Wait()
+		wants(t, page(t, m), `zklock_lock_held{lock="/zklock/a",mode="exclusive"} 0`,
+			`zklock_lock_releases_total{lock="/zklock/a",mode="exclusive",result="confirmed"} 2`)
+		srv.Delay(0)
+	})
+}

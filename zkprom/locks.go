@@ -51,12 +51,21 @@ type Locks struct {
 	seen    map[lockMode]bool
 	waiting map[key]underWay
 	held    map[key]underWay
+	// owner has whose an exclusive lock is. A client whose hold goes to its next tells
+	// of that one's beginning first; two can't have it.
+	owner map[owned]key
 }
 
 // key is one acquire, or its hold.
 type key struct {
 	hooks   *hooks // of which client: attempts' numbers are each client's own
 	attempt uint64
+}
+
+// owned is a lock of a client's.
+type owned struct {
+	hooks *hooks
+	path  string
 }
 
 // lockMode is a lock, and how it is taken, as the metrics name them.
@@ -71,7 +80,7 @@ type underWay struct {
 // NewLocks returns metrics of which none has counted anything. Nil opts mean the
 // zero LocksOptions.
 func NewLocks(opts *LocksOptions) *Locks {
-	m := &Locks{labels: map[string]bool{}, seen: map[lockMode]bool{}, waiting: map[key]underWay{}, held: map[key]underWay{}}
+	m := &Locks{labels: map[string]bool{}, seen: map[lockMode]bool{}, waiting: map[key]underWay{}, held: map[key]underWay{}, owner: map[owned]key{}}
 	if opts != nil {
 		m.opts = *opts
 	}
