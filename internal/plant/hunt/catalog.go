@@ -18,6 +18,7 @@ const (
 	heldWithout = `holds, but .* are not all there`
 	goneEarly   = `is gone while the hold is safe for`
 	aheadStill  = `granted while .* is ahead on the server`
+	passedBy    = `granted .*while .* (is ahead on the server|holds .*, safe for)`
 	lateLine    = `a deadline lay .* behind the leader's expiry`
 )
 
@@ -52,10 +53,10 @@ func deadlineTraps() []trap {
 // queueTraps are about who is granted, and when.
 func queueTraps() []trap {
 	return []trap{
-		{plant.FirstDeletion, "a grant needs nothing ahead, not one entry less", "simulation", "TestPlanted", aheadStill},
-		{plant.HandToNext, "a hand-over grants by who is still ahead, not by the turn", "simulation", "TestPlanted", `granted .* while`},
-		{plant.CancelHandsOver, "a cancelled waiter proves nothing of who is ahead of it", "simulation", "TestPlanted", aheadStill},
-		{plant.AnyNumber, "a listing is spared only by the very next number", "simulation", "TestPlanted", `granted .* while`},
+		{plant.FirstDeletion, "a grant needs nothing ahead, not one entry less", "simulation", "TestPlanted", passedBy},
+		{plant.HandToNext, "a hand-over grants by who is still ahead, not by the turn", "simulation", "TestPlanted", passedBy},
+		{plant.CancelHandsOver, "a cancelled waiter proves nothing of who is ahead of it", "simulation", "TestPlanted", passedBy},
+		{plant.AnyNumber, "a listing is spared only by the very next number", "simulation", "TestPlanted", passedBy},
 		{plant.GuardPassed, "nothing is handed over under a guarded write that may yet be done", "simulation", "TestPlanted", `was written by .* while .* holds`},
 		{plant.NoRelist, "after a writer's entry vanished the queue is listed again", "simulation", "TestPlanted", `granted .* while .* holds .*, safe for`},
 		{plant.OwnWatch, "a waiter whose entry was deleted is not granted by it", "bubble", "TestLocks/WaiterDeleted", `granted by a znode that was deleted`},
