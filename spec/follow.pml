@@ -10,17 +10,23 @@
  * up to the answer. The client gives the old entry up only after it has asked for
  * the new one. Before the new entry is granted the look is waited for.
  *
- * What must hold: when it is granted, nobody else's entry is ahead of it.
+ * A third may be made behind the second in the same way, and takes the second's list.
+ * Where the look shows that the old entry was not there, that list was wrong: the second
+ * lists the queue, and so has the third to, though the second be cancelled by then.
  *
- * bounds: the client's two entries, two other clients that come and go up to three
+ * What must hold: when one is granted, nobody else's entry is ahead of it.
+ *
+ * bounds: the client's two or three entries, two other clients that come and go up to three
  * times between them; an operator deletes the old entry, or not; a parent that is
  * empty may be collected, and its numbers begin anew with the next entry. The
  * client learns of the deletion and of others' ends by and by.
- * code: internal/queue/follow.go (follow, fallIn, led).
+ * code: internal/queue/follow.go (follow, fallIn, led, founded, unsee).
  *
  * broken GIVEN, assertion: the old entry is given up before the new one is asked for
  * broken UNSEEN, assertion: does without the look
  * broken LOOKED_BEFORE, assertion: a look before the new entry is asked for is enough, without a watch
+ * broken DEAF, assertion: that a watch told of the deletion is not heeded, as the old entry was given up by then
+ * broken LENT, assertion: the third goes by the list that the second lent it, though that was wrong
  * broken NO_GAP_CHECK, assertion: whatever the new number
  * reach FOLLOWED: the new entry is granted without a listing
  * reach ANEW: the numbers begin anew
@@ -28,13 +34,13 @@
 #define OFF 15
 
 byte counter;
-byte first = OFF, second = OFF;  /* the client's entries */
+byte first = OFF, second = OFF, third = OFF; /* the client's entries */
 byte others[2] = OFF;
 byte joins = 3;
 bool deleted;                    /* the operator deleted the client's first */
 bool renumbered;
 
-#define empty (first == OFF && second == OFF && others[0] == OFF && others[1] == OFF)
+#define empty (first == OFF && second == OFF && third == OFF && others[0] == OFF && others[1] == OFF)
 
 inline join(e) { e = counter; counter++ }
 
@@ -78,17 +84,36 @@ proctype Client() {
 	seen = true;
 #endif
 	atomic { join(second); mine = second;
+#ifndef DEAF
 		if :: watch && deleted -> goto over :: else fi;
+#endif
 #ifndef NO_GAP_CHECK
 		if :: mine != was + 1 -> goto over :: else fi;
 #endif
 	};
+	/* Another behind it, or not. */
+	atomic {
+		if
+		:: true
+		:: join(third);
+			if :: third != mine + 1 -> third = OFF :: else fi
+		fi };
 	/* The look: a watch that has told nothing, or a read that comes later. */
 #ifndef UNSEEN
 	atomic {
 		if
 		:: watch || seen
-		:: else -> if :: deleted -> goto over :: else -> seen = true fi
+		:: else ->
+			if
+			:: deleted ->
+#ifdef LENT
+				/* The second is cancelled. */
+				second = OFF;
+				assert(third == OFF || ((others[0] == OFF || others[0] > third) && (others[1] == OFF || others[1] > third)));
+#endif
+				goto over
+			:: else -> seen = true
+			fi
 		fi };
 #endif
 	/* The first is granted when all ahead of it is gone, and given up. */
