@@ -99,13 +99,19 @@ func (c *Core) left(now time.Duration, e *place, handed bool) {
 		if p.over || p.clear || p.claim.phase != working {
 			continue
 		}
-		if handed && p.names == e.names && p.role == e.role {
+		if handed && p.names == e.names && p.role == e.role && e.certain() {
 			c.inherit(now, p, e)
 		}
 		if !p.over && !p.listing && e.owned(p.blocker) && c.connected() {
 			c.watchBlocker(now, p)
 		}
 	}
+}
+
+// certain reports whether the entries that have the place's names are its own. Names
+// without a GUID may have come to be another's, unless a watch would have told.
+func (p *place) certain() bool {
+	return !slices.ContainsFunc(p.nodes, func(n *node) bool { return n.named != byGUID && !n.seen })
 }
 
 // inherit strikes a place that was given up off the list of one behind it.
