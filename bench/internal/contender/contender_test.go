@@ -43,7 +43,7 @@ func TestProcess(t *testing.T) {
 	for answer, want := range map[string]error{
 		"ok cycles=3 nanos=1000 ho50=0 ho99=0 violations=0 heap=0": nil,
 		"ok cycles=3 nanos=1000 ho50=0 ho99=0 violations=1 heap=0": ErrViolation,
-		"ok cycles=0 nanos=0":   lockwork.ErrWork,
+		"ok cycles=0 nanos=0":   lockwork.ErrNothing,
 		"unsupported semaphore": lockwork.ErrUnsupported,
 	} {
 		p, err := Start(exec.Command("sh", "-c", "while read -r line; do echo '"+answer+"'; done"), nil)
