@@ -233,6 +233,10 @@ func (c *Core) eventAt(now time.Duration, p *place, kind EventKind, path string)
 		c.strike(now, p, name)
 	case p.blocker == name:
 		c.watchBlocker(now, p)
+	case p.scout == name && kind == Deleted:
+		c.scouted(now, p)
+	case p.scout == name:
+		c.watchScout(p)
 	default:
 		for _, n := range p.nodes {
 			if n.state != alive || n.name != name {

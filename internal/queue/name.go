@@ -120,6 +120,13 @@ func (n Names) Parse(name string) (Entry, NameClass) {
 	if n.Layout == Custom {
 		return n.parseCustom(name)
 	}
+	if head := len(name) - digits; head > 0 && strings.HasSuffix(name[:head], markLock) {
+		// Most are such, and it is the first of the markers.
+		if seq, ok := sequence(name[head:]); ok {
+			guid := strings.TrimPrefix(name[:head-len(markLock)], "_c_")
+			return Entry{Name: name, GUID: guid, Marker: markLock, Seq: seq, Kind: Exclusive, Layout: Curator}, Contender
+		}
+	}
 	for _, e := range marks() {
 		i := strings.LastIndex(name, e.Marker)
 		if i < 0 {

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/zklock/zklock/internal/plant"
@@ -21,12 +22,18 @@ func Sort(children []string) Listing { return Names{}.Sort(children) }
 // Sort sorts out the children of a lock's znode: contenders by sequence number,
 // then an exclusive one before a shared one (a writer and the reader that it
 // becomes have the same number), then by name.
-func (n Names) Sort(children []string) Listing {
+func (n Names) Sort(children []string) Listing { return n.sortUpTo(children, math.MaxInt64) }
+
+// sortUpTo is Sort without the contenders of a higher number than most: who is behind
+// is nothing to a waiter, and may be many.
+func (n Names) sortUpTo(children []string, most int64) Listing {
 	var l Listing
 	for _, name := range children {
 		switch e, class := n.Parse(name); class {
 		case Contender:
-			l.Queue = append(l.Queue, e)
+			if e.Seq <= most {
+				l.Queue = append(l.Queue, e)
+			}
 		case Malformed:
 			l.Malformed = append(l.Malformed, name)
 		case Foreign:
@@ -34,7 +41,10 @@ func (n Names) Sort(children []string) Listing {
 		}
 	}
 	slices.SortFunc(l.Queue, func(a, b Entry) int {
-		return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+		if a.Seq != b.Seq {
+			return cmp.Compare(a.Seq, b.Seq)
+		}
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	})
 	slices.Sort(l.Foreign)
 	return l

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -35,9 +36,12 @@ type place struct {
 
 	ahead   []Entry // who was ahead when it listed, less who has gone since
 	blocker string  // whom it watches
+	scout   string  // whom it watches beside that; see [Core.post]
 	told    string  // of which blocker it told
 	vetted  map[string]bool
-	limit   limit // of leases: what says how many permits others hold to
+	// struckOut are those whose end was told while ranging.
+	struckOut []string
+	limit     limit // of leases: what says how many permits others hold to
 
 	delay  time.Duration
 	record *node                    // what others see when this claim vanishes; nil without delay
@@ -54,6 +58,7 @@ type place struct {
 	alone   bool // nothing at all was when it was cleared, as an exclusive place
 	apart   bool // its listings are not to be joined with others
 	loose   bool // its list was taken from a place that had not proven it, and did not keep it
+	ranging bool // a listing is under way that the scout's end was the reason for
 	pending bool // what is under way proves the place that it is behind to have been there
 	waited  bool // somebody was ahead that blocks
 	lent    bool // another's list goes on in the room of this one's
@@ -67,6 +72,7 @@ type place struct {
 // look asks who is in the queue.
 func (c *Core) look(p *place) {
 	p.listing, p.listed = true, false
+	p.ranging, p.struckOut = false, nil
 	switch {
 	case p.role == fixed:
 		c.lookFixed(p)
@@ -111,7 +117,7 @@ func (c *Core) answers(now time.Duration, p *place, r Reply) bool {
 func (c *Core) listed(now time.Duration, p *place, children []string) {
 	c.loosen(p)
 	p.listed, p.behind, p.loose = true, nil, false
-	l := p.names.Sort(children)
+	l := p.names.sortUpTo(children, p.last())
 	for _, n := range p.nodes {
 		if !slices.ContainsFunc(l.Queue, func(e Entry) bool { return e.Name == n.name }) {
 			c.gone(now, n)
@@ -126,6 +132,7 @@ func (c *Core) listed(now time.Duration, p *place, children []string) {
 	i := slices.IndexFunc(l.Queue, p.owns)
 	p.ahead = slices.Clone(l.Queue[:i])
 	c.discount(p)
+	p.since()
 	p.reckon()
 	if plant.Is(plant.LaterWriters) && p.kind == Shared {
 		p.ahead = slices.DeleteFunc(slices.Clone(l.Queue), p.owns)
@@ -134,6 +141,15 @@ func (c *Core) listed(now time.Duration, p *place, children []string) {
 		return
 	}
 	c.line(now, p)
+}
+
+// last is the highest number of an entry that a listing has to tell of.
+func (p *place) last() int64 {
+	e, class := p.names.Parse(p.nodes[len(p.nodes)-1].name)
+	if class != Contender || p.kind == Shared { // which has to vet who is behind
+		return math.MaxInt64
+	}
+	return e.Seq
 }
 
 func (p *place) owns(e Entry) bool {
@@ -206,10 +222,13 @@ func (c *Core) line(now time.Duration, p *place) {
 		c.tryGate(p, b.Name)
 	case cl.spec.Try && c.lockedByOthers(p):
 		c.fail(now, cl, ErrLocked)
+	case p.ranging && b.Name == p.blocker:
+		c.post(now, p) // the watch stands
 	default:
 		p.blocker, p.waited = b.Name, true
 		c.watchOwns(cl)
 		c.await(now, p)
+		c.post(now, p)
 		if cl.spec.Try && !c.leaving(p.parent, b.Name) {
 			cl.retry(now + retryPause) // whose it is will be known in a moment
 		}
@@ -347,11 +366,15 @@ func (c *Core) strike(now time.Duration, p *place, name string) {
 		c.clear(now, p)
 		return
 	}
-	if _, blocked := Blocker(p.kind, p.ahead); !blocked && !p.relist {
+	b, blocked := Blocker(p.kind, p.ahead)
+	switch {
+	case !blocked && !p.relist, blocked && b.Name == p.scout:
 		c.line(now, p)
-		return
+	case p.ranging:
+		p.struckOut = append(p.struckOut, name) // what was asked for tells the rest
+	default:
+		c.look(p)
 	}
-	c.look(p)
 }
 
 // proceedAt picks the claim up at one of its places.
@@ -368,6 +391,8 @@ func (c *Core) proceedAt(now time.Duration, p *place) {
 	default:
 		c.watchOwns(p.claim)
 		c.await(now, p)
+		p.scout = ""
+		c.post(now, p)
 	}
 }
 
