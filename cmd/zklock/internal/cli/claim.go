@@ -11,6 +11,7 @@ import (
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/span"
+	"github.com/zklock/zklock/internal/legible"
 )
 
 // allTimeout bounds the wait for several locks where -w does not: somebody who
@@ -150,10 +151,15 @@ func (k *claim) mode() zklock.Mode {
 // title names the locks for people.
 func (k *claim) title() string {
 	const most = 3
-	if n := len(k.names); n > most {
-		return fmt.Sprintf("%s + %d more", strings.Join(k.names[:most-1], " + "), n-most+1)
+	n, more := len(k.names), ""
+	if n > most {
+		n, more = most-1, fmt.Sprintf(" + %d more", n-most+1)
 	}
-	return strings.Join(k.names, " + ")
+	names := make([]string, n)
+	for i := range names {
+		names[i] = legible.Name(k.names[i])
+	}
+	return strings.Join(names, " + ") + more
 }
 
 // options adds what the locks need to a client's options.

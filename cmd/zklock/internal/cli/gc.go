@@ -14,6 +14,7 @@ import (
 
 	"github.com/zklock/zklock/cmd/zklock/internal/litter"
 	"github.com/zklock/zklock/cmd/zklock/internal/span"
+	"github.com/zklock/zklock/internal/legible"
 )
 
 const gcHelp = `Gc removes what locks below PREFIX have left behind: empty parents that nobody
@@ -135,7 +136,7 @@ func (a *app) gc(f *gcFlags, prefix string, ask asker) error {
 				return err
 			}
 		}
-		if err := ask.sure(fmt.Sprintf("Remove %s below %s, on %s?", count(n, "empty parent"), legible(prefix), a.set.where())); err != nil {
+		if err := ask.sure(fmt.Sprintf("Remove %s below %s, on %s?", count(n, "empty parent"), legible.Name(prefix), a.set.where())); err != nil {
 			return err
 		}
 	}
@@ -167,7 +168,7 @@ func refusals(found []litter.Parent) error {
 	if i < 0 {
 		return nil
 	}
-	return fmt.Errorf("%s could not be removed, of which the first is %s: %w", count(tally(found)[litter.Refused], "parent"), legible(found[i].Path), found[i].Err)
+	return fmt.Errorf("%s could not be removed, of which the first is %s: %w", count(tally(found)[litter.Refused], "parent"), legible.Name(found[i].Path), found[i].Err)
 }
 
 // parentView is a parent as JSON.
@@ -219,7 +220,7 @@ func meaning(s litter.State) string {
 // printTable writes one line a parent, and what to do next.
 func (f *gcFlags) printTable(out io.Writer, prefix string, found []litter.Parent) error {
 	if len(found) == 0 {
-		_, err := fmt.Fprintf(out, "there are no empty parents below %s\n", legible(prefix))
+		_, err := fmt.Fprintf(out, "there are no empty parents below %s\n", legible.Name(prefix))
 		return err
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
@@ -229,7 +230,7 @@ func (f *gcFlags) printTable(out io.Writer, prefix string, found []litter.Parent
 		if !p.Since.IsZero() {
 			unused = span.Short(time.Since(p.Since))
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", legible(p.Path), unused, meaning(p.State))
+		fmt.Fprintf(w, "%s\t%s\t%s\n", legible.Name(p.Path), unused, meaning(p.State))
 	}
 	if err := w.Flush(); err != nil {
 		return err

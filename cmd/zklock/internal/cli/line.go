@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"golang.org/x/term"
 
@@ -196,15 +194,6 @@ func differing(entries []zklock.Entry) int {
 // known.
 func account(e zklock.Entry) string { return dash(survey.Shorten(e.Owner.User, survey.Most)) }
 func command(e zklock.Entry) string { return dash(survey.Shorten(e.Owner.Command, survey.Most)) }
-
-// legible is a path for people. ZooKeeper lets in characters that hide or turn
-// around the text beside them: with such a one the path is quoted.
-func legible(path string) string {
-	if strings.ContainsFunc(path, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return strconv.Quote(path)
-	}
-	return path
-}
 
 // cut shortens text to n characters.
 func cut(text string, n int) string {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/span"
+	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/internal/survey"
 )
 
@@ -166,7 +167,7 @@ func listRow(s *survey.Lock, now time.Time) []string {
 			holder += fmt.Sprintf(" +%d", others)
 		}
 	}
-	return []string{legible(nameOf(s.Path)), how(s), holder, runs, since, strconv.Itoa(s.Waiting())}
+	return []string{legible.Name(nameOf(s.Path)), how(s), holder, runs, since, strconv.Itoa(s.Waiting())}
 }
 
 // printLocks writes one line a lock.

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/zklock/zklock/cmd/zklock/internal/contexts"
+	"github.com/zklock/zklock/internal/legible"
 )
 
 // whereHelp is for the commands that do work.
@@ -166,7 +167,7 @@ func (s *settings) where() string {
 	if s.from.context != "" && s.from.context != contexts.Local {
 		servers += " (context " + s.from.context + ")"
 	}
-	return legible(servers)
+	return legible.Name(servers)
 }
 
 // withoutUser leaves out what stands before an @: it may be a password, which does

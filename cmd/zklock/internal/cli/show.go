@@ -14,6 +14,7 @@ import (
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/span"
+	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/internal/survey"
 	"github.com/zklock/zklock/zk"
 )
@@ -113,13 +114,13 @@ func (a *app) lookAt(c *cobra.Command, f *readFlags, name string, do func(contex
 	}
 	defer z.Close()
 	defer r.Close()
-	return do(ctx, &oneLock{f, name, path, z, r})
+	return do(ctx, &oneLock{f, legible.Name(name), path, z, r})
 }
 
 // oneLock is what a command that looks at one lock works with.
 type oneLock struct {
 	*readFlags
-	name, path string
+	name, path string // the name is for people
 	z          *zk.Client
 	r          *survey.Reader
 }
@@ -180,6 +181,7 @@ func printLock(out io.Writer, s *survey.Lock, name string, now time.Time) error 
 
 // headline says in one line what the table does not; it may be empty.
 func headline(s *survey.Lock, name string) string {
+	name = legible.Name(name)
 	held := len(s.Holders())
 	switch {
 	case s.Permits > 0:
