@@ -120,9 +120,9 @@ func (s *settings) acquire(ctx context.Context, c *zklock.Client, k *claim, line
 	case ctx.Err() != nil:
 		return nil, interrupted(ctx, err)
 	case errors.Is(err, zklock.ErrLocked):
-		return nil, &exitError{s.conflict, s.squatted(ctx, l, k, k.taken())}
+		return nil, &exitError{s.conflict, s.squatted(ctx, l, k, k.taken(s.on()))}
 	case wait.Err() != nil:
-		return nil, &exitError{s.conflict, s.squatted(ctx, l, k, k.late(limit))}
+		return nil, &exitError{s.conflict, s.squatted(ctx, l, k, k.late(limit, s.on()))}
 	}
 	return nil, advise(k, err)
 }

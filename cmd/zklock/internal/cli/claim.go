@@ -208,20 +208,20 @@ func (k *claim) limit(s *settings) time.Duration {
 	return s.wait.D
 }
 
-// taken is why the locks were not had without waiting.
-func (k *claim) taken() error {
+// taken is why the locks were not had without waiting; on says where.
+func (k *claim) taken(on string) error {
 	if len(k.paths) == 1 {
-		return fmt.Errorf("%s is held by another", k.title())
+		return fmt.Errorf("%s is held by another%s", k.title(), on)
 	}
-	return fmt.Errorf("%s are not all free", k.title())
+	return fmt.Errorf("%s are not all free%s", k.title(), on)
 }
 
-// late is why the locks were not had in time.
-func (k *claim) late(limit time.Duration) error {
+// late is why the locks were not had in time; on says where.
+func (k *claim) late(limit time.Duration, on string) error {
 	if len(k.paths) == 1 {
-		return fmt.Errorf("%s was not free within %s", k.title(), span.Short(limit))
+		return fmt.Errorf("%s was not free within %s%s", k.title(), span.Short(limit), on)
 	}
-	text := fmt.Sprintf("%s were not free together within %s; -w sets another limit", k.title(), span.Short(limit))
+	text := fmt.Sprintf("%s were not free together within %s%s; -w sets another limit", k.title(), span.Short(limit), on)
 	if !k.inOrder {
 		text += "; where others take these locks one by one, it can be a deadlock: see --in-order"
 	}

@@ -33,12 +33,13 @@ type waitLine struct {
 	width    func() int
 	link     *front.Link
 	me       zklock.Owner
+	on       string // which servers, for a log
 }
 
 // newWaitLine writes to standard error.
-func newWaitLine(link *front.Link, me zklock.Owner) *waitLine {
+func newWaitLine(link *front.Link, me zklock.Owner, on string) *waitLine {
 	return &waitLine{
-		out: os.Stderr, terminal: term.IsTerminal(2), link: link, me: me,
+		out: os.Stderr, terminal: term.IsTerminal(2), link: link, me: me, on: on,
 		width: func() int {
 			if w, _, err := term.GetSize(2); err == nil && w > 0 {
 				return w
@@ -91,7 +92,7 @@ func (w *waitLine) run(ctx context.Context, l *zklock.Lock, name string) {
 		text := describe(name, entries, w.me, time.Now())
 		// A log gets one line, not one a second.
 		if !w.terminal {
-			fmt.Fprintf(w.out, "zklock: %s\n", text)
+			fmt.Fprintf(w.out, "zklock: %s%s\n", text, w.on)
 			return
 		}
 		// In the background the terminal is somebody else's, who may be typing.

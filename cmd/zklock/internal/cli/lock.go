@@ -100,12 +100,12 @@ func (a *app) lock(f *lockFlags) error {
 	began := time.Now()
 	me := owner("lock") // there is no command to name
 	a.set.sayWhere(term.IsTerminal(2))
-	c, _, err := a.set.locks(ctx, f.claim.options(zklock.Options{Owner: &me, OnJeopardy: jeopardy}))
+	c, _, err := a.set.locks(ctx, f.claim.options(zklock.Options{Owner: &me, OnJeopardy: func(e zklock.Event) { jeopardy(e, a.set.on()) }}))
 	if err != nil {
 		return interrupted(ctx, err)
 	}
 	defer c.Close()
-	hold, err := a.set.acquire(ctx, c, &f.claim, newWaitLine(a.link, me), began)
+	hold, err := a.set.acquire(ctx, c, &f.claim, newWaitLine(a.link, me, a.set.on()), began)
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (a *app) lock(f *lockFlags) error {
 	defer cancel()
 	err = hold.Release(end)
 	if errors.Is(lost, zklock.ErrLost) {
-		return &exitError{exitLost, lost}
+		return &exitError{exitLost, fmt.Errorf("%w%s", lost, a.set.on())}
 	}
 	if unread != nil {
 		err = errors.Join(fmt.Errorf("the token cannot be written: %w", unread), err)

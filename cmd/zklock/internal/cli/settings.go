@@ -25,6 +25,7 @@ type settings struct {
 	session span.Value
 	connect span.Value
 	verbose bool
+	said    bool // which servers these are
 	who     identity
 
 	try      bool
