@@ -8,7 +8,6 @@ import (
 	"os/signal"
 	"path"
 	"strings"
-	"syscall"
 	"time"
 	"unicode/utf8"
 
@@ -46,8 +45,7 @@ type watcher struct {
 // follow keeps the locks below prefix current, and lets w print them, until a signal
 // comes.
 func (a *app) follow(f *readFlags, prefix string, w *watcher) error {
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	signals := endSignals()
 	defer signal.Stop(signals)
 	ctx, stop := interruptible(signals, nil)
 	defer stop()
