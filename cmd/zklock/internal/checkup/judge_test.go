@@ -347,14 +347,3 @@ func FuzzWords(f *testing.F) {
 		}
 	})
 }
-
-func TestAhead(t *testing.T) {
-	at := func(ms int) time.Time { return time.UnixMilli(int64(1_000_000 + ms)) }
-	for _, tt := range []struct{ before, after, written, want int }{
-		{0, 10, 5, 0}, {0, 10, 0, 0}, {0, 10, 10, 0}, {0, 10, 60, 50}, {0, 10, -40, -40},
-	} {
-		if got := ahead(at(tt.before), at(tt.after), at(tt.written)); got != time.Duration(tt.want)*time.Millisecond {
-			t.Errorf("%+v: %v", tt, got)
-		}
-	}
-}

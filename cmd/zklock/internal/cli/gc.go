@@ -34,6 +34,11 @@ parent again, as zklock, Curator and go-zookeeper do; an object of kazoo's that
 has used the lock before does not, and fails. So choose --unused longer than
 such programs pause.
 
+All times are the servers': they are asked by a znode that is made and deleted in
+one transaction, which nobody sees. Where that is not permitted the last change that
+it reads counts as now, so that less is known to be unused. How this machine's
+clock is set does not matter.
+
 Servers note the order of what happens, and not the time. How long a parent was
 not used is known by comparison with znodes that were made since; so that there
 is one, gc --delete leaves a mark in time, /zklock-gc, and goes by the last one.
@@ -120,9 +125,15 @@ func (a *app) gc(f *gcFlags, prefix string, ask asker) error {
 	}
 	defer z.Close()
 	defer own.Close()
-	s := litter.Search{Z: z, Prefix: prefix, Unused: f.unused.D, Now: time.Now()}
+	s := litter.Search{Z: z, Prefix: prefix, Unused: f.unused.D}
 	looking, cancel := context.WithTimeout(ctx, gcTime)
 	defer cancel()
+	if err := s.Ask(looking); err != nil {
+		return err
+	}
+	if s.Now.IsZero() {
+		warn("the servers do not tell you their time: what changed last, of what is read, counts as now")
+	}
 	found, stopped := s.Find(looking)
 	if stopped != nil && !errors.Is(stopped, litter.ErrTooMany) {
 		return stopped
@@ -228,7 +239,7 @@ func (f *gcFlags) printTable(out io.Writer, prefix string, found []litter.Parent
 	for _, p := range found {
 		unused := "-"
 		if !p.Since.IsZero() {
-			unused = span.Short(time.Since(p.Since))
+			unused = span.Short(p.For)
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\n", legible.Name(p.Path), unused, meaning(p.State))
 	}
