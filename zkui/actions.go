@@ -117,13 +117,17 @@ func (h *Handler) breakHold(ctx context.Context, d deed, token int64) (any, erro
 	}{survey.EntryViews(held)}, err
 }
 
-// revoke asks for the lock back.
+// revoke asks the one holder whose token was confirmed, and no other, to give the lock
+// back.
 func (h *Handler) revoke(ctx context.Context, d deed, token int64) (any, error) {
 	l, err := h.confirm(ctx, d, token)
 	if err != nil {
 		return nil, err
 	}
-	asked, err := h.survey.Revoke(ctx, l)
+	asked, err := h.survey.Revoke(ctx, l, token)
+	if err == nil && len(asked) == 0 {
+		err = errOther
+	}
 	return struct {
 		Asked []survey.EntryView `json:"asked"`
 	}{survey.EntryViews(asked)}, err

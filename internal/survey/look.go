@@ -219,8 +219,9 @@ func (r *Reader) clientOf(l *Lock) *zklock.Client {
 const mostPermits = 1 << 20
 
 // Revoke asks the holders of a lock, of whatever kind, to give it back, and returns
-// whom it asked. With an error come those who were asked before it.
-func (r *Reader) Revoke(ctx context.Context, l *Lock) ([]Entry, error) {
+// whom it asked; with a token that is not 0 it asks the holder that has it alone. With
+// an error come those who were asked before it.
+func (r *Reader) Revoke(ctx context.Context, l *Lock, token int64) ([]Entry, error) {
 	// A path may have a queue besides: a warning of show's, but its holders hold.
 	locks := []*zklock.Lock{r.clientOf(l).Mutex(l.Path)}
 	switch l.Kind {
@@ -233,7 +234,11 @@ func (r *Reader) Revoke(ctx context.Context, l *Lock) ([]Entry, error) {
 	}
 	var asked []Entry
 	for _, lock := range locks {
-		more, err := lock.Revoke(ctx)
+		ask := lock.Revoke
+		if token != 0 {
+			ask = func(ctx context.Context) ([]zklock.Entry, error) { return lock.RevokeToken(ctx, token) }
+		}
+		more, err := ask(ctx)
 		for _, e := range more {
 			asked = append(asked, Entry{Entry: e, Recipe: RecipeOf(e)})
 		}

@@ -51,7 +51,7 @@ func TestLookAndRevoke(t *testing.T) {
 			!slices.Equal(l.Layouts, []string{tt.layout}) {
 			t.Fatalf("%s: %+v, %v", tt.path, l, err)
 		}
-		asked, err := r.Revoke(t.Context(), l)
+		asked, err := r.Revoke(t.Context(), l, 0)
 		if err != nil || len(asked) != tt.holders {
 			t.Errorf("%s: asked %d, %v, want %d", tt.path, len(asked), err, tt.holders)
 		}
@@ -66,7 +66,7 @@ func TestLookAndRevoke(t *testing.T) {
 		if err != nil || len(l.Contenders()) != 0 || l.Permits != tt.permits {
 			t.Errorf("%s after its release: %+v, %v", tt.path, l, err)
 		}
-		if asked, err := r.Revoke(t.Context(), l); err != nil || len(asked) != 0 {
+		if asked, err := r.Revoke(t.Context(), l, 0); err != nil || len(asked) != 0 {
 			t.Errorf("%s, which is free: asked %d, %v", tt.path, len(asked), err)
 		}
 	}
@@ -90,7 +90,7 @@ func TestLookAtCuratorsSemaphore(t *testing.T) {
 		if l, err = r.Look(t.Context(), "/s"); err != nil || l.Permits != 99999999 {
 			t.Errorf("%v: %+v, %v", layout, l, err)
 		}
-		asked, err := r.Revoke(t.Context(), l)
+		asked, err := r.Revoke(t.Context(), l, 0)
 		if err != nil || len(asked) != 2 {
 			t.Errorf("%v: asked %d, %v, want 2", layout, len(asked), err)
 		}

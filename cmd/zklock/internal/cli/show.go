@@ -71,16 +71,6 @@ func (a *app) showCommand() *cobra.Command {
 	return c
 }
 
-// lookCommand gives a command what all have that look at one lock: the argument,
-// the flags, and the connection. names says what -o name prints.
-func (a *app) lookCommand(c *cobra.Command, names string, do func(context.Context, *oneLock) error) *cobra.Command {
-	var f readFlags
-	c.Args = exactly(1, "one lock")
-	c.RunE = func(c *cobra.Command, args []string) error { return a.lookAt(c, &f, args[0], do) }
-	a.lookFlags(c, &f, names)
-	return c
-}
-
 // lookFlags adds what commands have that look at one lock.
 func (a *app) lookFlags(c *cobra.Command, f *readFlags, names string) {
 	a.serverFlags(c)
