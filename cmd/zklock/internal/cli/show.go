@@ -26,8 +26,9 @@ who did; a token is that of a holder. SINCE is how long an entry has been there,
 the time that it waited included: nobody writes down when it was granted.
 
 Below come warnings of what does not exclude each other on this path, and of
-strays: znodes that are no entry of a lock. Where those are more than 20000 it
-reads none of them, says so, and exits 125.
+strays: znodes that are no entry of a lock. Where those are more than 20000, or
+anything of the lock has more than 100000 children, it is hardly a lock: show
+reads none of it, says so, and exits 125.
 
 ` + watchHelp
 
