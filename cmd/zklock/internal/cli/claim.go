@@ -38,6 +38,7 @@ type claim struct {
 	delay               span.Value
 	layout              layoutValue
 	beside              bool
+	acl                 aclValue
 
 	names, paths []string // of the locks, as given; check settles them
 }
@@ -52,6 +53,7 @@ func (k *claim) flags(f *pflag.FlagSet) {
 	f.StringArrayVar(&k.more, "lock", nil, "take the lock `NAME` as well, all or none; may be repeated")
 	f.BoolVar(&k.inOrder, "in-order", false, "take several locks one after another in the order of their paths, as others do, instead of in one transaction")
 	f.Var(&k.delay, "lock-delay", "keep off this long after a holder vanished without a release (ZKLOCK_LOCK_DELAY); default: not at all")
+	f.Var(&k.acl, "acl", "make znodes with this `ACL`: creator, creator+read, or SCHEME:ID:PERMISSIONS,... (ZKLOCK_ACL); default: open to everybody")
 	k.layout.add(f)
 	f.BoolVar(&k.beside, "beside-foreign", false, "with --shared: also beside entries of Curator's mutex and kazoo's Lock, which do not see readers (ZKLOCK_BESIDE_FOREIGN)")
 }
@@ -165,6 +167,7 @@ func (k *claim) title() string {
 // options adds what the locks need to a client's options.
 func (k *claim) options(o zklock.Options) zklock.Options {
 	o.Layout, o.LockDelay, o.SharedBesideForeign = k.layout.Layout, k.delay.D, k.beside
+	o.ACL = k.acl.list
 	return o
 }
 

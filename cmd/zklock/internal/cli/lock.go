@@ -30,6 +30,8 @@ exits 0.
 
 ` + whereHelp + `what --json and -o yaml print.
 
+` + aclHelp + `
+
 ` + layoutHelp
 
 const lockExample = `  zklock lock maintenance
@@ -70,6 +72,7 @@ func (a *app) lockCommand() *cobra.Command {
 	a.set.waitFlags(c.Flags())
 	f.claim.flags(c.Flags())
 	offer(c, "layout", layoutNames())
+	offer(c, "acl", []string{aclOpen, aclCreator, aclCreatorRead})
 	_ = c.RegisterFlagCompletionFunc("lock", a.completeMore) // the flag is there
 	working(c)
 	f.revoke.flag(c, "gives it back and exits 0")

@@ -64,6 +64,8 @@ file. That it can't be written is a warning.
 
 ` + identityHelp + `
 
+` + aclHelp + `
+
 ` + layoutHelp + `
 
 Other exit codes: 124 the lock was not acquired (-n, -w), 120 the lock was
@@ -112,6 +114,7 @@ func (a *app) runCommand() *cobra.Command {
 	a.set.waitFlags(c.Flags())
 	f.claim.flags(c.Flags())
 	offer(c, "layout", layoutNames())
+	offer(c, "acl", []string{aclOpen, aclCreator, aclCreatorRead})
 	_ = c.RegisterFlagCompletionFunc("lock", a.completeMore) // the flag is there
 	working(c)
 	f.revoke.flag(c, "sends the command TERM")
