@@ -243,6 +243,7 @@ func TestSequences(t *testing.T) {
 		level Level
 		text  string
 	}{
+		{1000, OK, "less than 0.01 % of the numbers"},
 		{1 << 20, OK, "at most 0.049 %"},
 		{lastSequence / 100 * 60, Note, "59 % of its sequence numbers, the rest of which lasts"},
 		{lastSequence / 100 * 90, Warning, "89 %"},

@@ -252,7 +252,7 @@ func (f *gcFlags) printTable(out io.Writer, prefix string, found []litter.Parent
 		_, err := fmt.Fprintf(out, "%s would be removed: add --delete\n", count(n[litter.Unused], "parent"))
 		return err
 	case n[litter.Recent] == len(found) && !f.delete:
-		_, err := fmt.Fprintf(out, "nothing to remove yet; gc --delete leaves a mark, by which more is known in %s\n", span.Short(f.unused.D))
+		_, err := fmt.Fprintf(out, "nothing to remove yet: gc --delete leaves a mark, which tells more in %s\n", span.Short(f.unused.D))
 		return err
 	}
 	return nil

@@ -123,7 +123,7 @@ func (a *app) ls(f *readFlags, prefix string) error {
 	defer r.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	l := &listing{out: &f.out, to: os.Stdout}
+	l := &listing{out: &f.out, to: os.Stdout, lines: newLining(listSoft()...)}
 	return l.run(func(found func(*survey.Lock)) error {
 		_, err := r.Walk(ctx, prefix, survey.Limits{Each: a.set.limit(), Found: found})
 		return err
@@ -156,6 +156,9 @@ func nameOf(path string) string { return strings.TrimPrefix(path, namesRoot+"/")
 
 // listHeader are the titles of a list of locks.
 func listHeader() []string { return []string{"LOCK", "MODE", "HOLDER", "COMMAND", "SINCE", "WAITING"} }
+
+// listSoft are the columns of a list that may be cut: lock, holder and command.
+func listSoft() []int { return []int{0, 2, 3} }
 
 // listRow is a lock in a list.
 func listRow(s *survey.Lock, now time.Time) []string {

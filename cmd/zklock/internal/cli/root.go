@@ -134,6 +134,7 @@ func (a *app) root() *cobra.Command {
 	}
 	root.AddCommand(a.versionCommand(), a.manCommand())
 	root.SetHelpCommand(a.helpCommand())
+	wrapUsage(root)
 	a.addCompletion(root)
 	return root
 }

@@ -83,7 +83,7 @@ func (v localView) print(out io.Writer) error {
 	} else {
 		text += "running:   no; the next command that needs it starts it\n"
 	}
-	_, err := fmt.Fprintln(out, text+"Different users have different local servers; their locks do not exclude each other.")
+	_, err := fmt.Fprintln(out, text+"Different users have different local servers: their locks do not exclude\neach other.")
 	return err
 }
 

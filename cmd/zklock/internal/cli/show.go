@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -190,8 +189,8 @@ func headline(s *survey.Lock, name string) string {
 
 // printEntries writes the table.
 func printEntries(out io.Writer, entries []survey.Entry, now time.Time) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "TURN\tWHO\tUSER\tCOMMAND\tMODE\tTOKEN\tSINCE\tRECIPE")
+	c := newLining(1, 2, 3, 7) // whatever is anybody's word
+	c.add([]string{"TURN", "WHO", "USER", "COMMAND", "MODE", "TOKEN", "SINCE", "RECIPE"})
 	for _, e := range entries {
 		turn, token := "stray", "-"
 		switch {
@@ -206,10 +205,9 @@ func printEntries(out io.Writer, entries []survey.Entry, now time.Time) error {
 		if e.Mode == zklock.Shared && e.Owner.Token > 0 {
 			recipe += ", was writer"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", turn, who(e.Entry), account(e.Entry), command(e.Entry),
-			e.Mode, token, span.Short(now.Sub(e.Since)), recipe)
+		c.add([]string{turn, who(e.Entry), account(e.Entry), command(e.Entry), string(e.Mode), token, span.Short(now.Sub(e.Since)), recipe})
 	}
-	return w.Flush()
+	return c.flush(out)
 }
 
 // dash stands for what is not known.

@@ -7,9 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"path"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -153,7 +151,8 @@ func (l layoutValue) watchPrefix(lock string) string {
 
 // watchList follows the locks below prefix, one line each time that one changes.
 func (a *app) watchList(f *readFlags, prefix string) error {
-	cols := &lining{widths: []int{20, 9, 20, 12, 5}} // what comes later is seldom wider
+	cols := newLining(listSoft()...)
+	cols.widths = []int{20, 9, 16, 12, 5} // what comes later is seldom wider
 	titled := false
 	return a.follow(f, prefix, &watcher{out: os.Stdout, form: &f.out, shown: func(changed []*survey.Lock, now time.Time) shown {
 		s := lockList(changed)
@@ -184,40 +183,4 @@ func (a *app) watchLock(f *readFlags, name, lock string) error {
 		}
 		return s
 	}})
-}
-
-// lining is a table of which more lines come later: a column grows and never
-// shrinks.
-type lining struct {
-	widths  []int
-	pending [][]string
-}
-
-// add takes a line.
-func (c *lining) add(line []string) {
-	for i, cell := range line {
-		if i == len(c.widths) {
-			c.widths = append(c.widths, 0)
-		}
-		c.widths[i] = max(c.widths[i], utf8.RuneCountInString(cell))
-	}
-	c.pending = append(c.pending, line)
-}
-
-// flush writes the lines that were added since.
-func (c *lining) flush(out io.Writer) error {
-	for _, line := range c.pending {
-		var text strings.Builder
-		for i, cell := range line {
-			text.WriteString(cell)
-			if i < len(line)-1 {
-				text.WriteString(strings.Repeat(" ", c.widths[i]-utf8.RuneCountInString(cell)+2))
-			}
-		}
-		if _, err := fmt.Fprintln(out, text.String()); err != nil {
-			return err
-		}
-	}
-	c.pending = nil
-	return nil
 }
