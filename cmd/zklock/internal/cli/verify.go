@@ -64,7 +64,7 @@ func (a *app) verifyCommand() *cobra.Command {
 			}
 			return a.lookAt(c, &f, args[0], func(ctx context.Context, l *oneLock) error {
 				if f.watch {
-					return a.watchVerdict(ctx, l, token)
+					return a.watchVerdict(l, token)
 				}
 				_, err := a.verify(ctx, l, token)
 				return err
@@ -132,7 +132,7 @@ const verifyEvery = 2 * time.Second
 
 // watchVerdict asks until the token does not hold, and says so. As long as the entries
 // that hold with it are there it holds: nobody comes before them.
-func (a *app) watchVerdict(ctx context.Context, l *oneLock, token int64) error {
+func (a *app) watchVerdict(l *oneLock, token int64) error {
 	signals := endSignals()
 	defer signal.Stop(signals)
 	ctx, stop := interruptible(signals, nil)

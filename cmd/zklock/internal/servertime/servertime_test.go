@@ -60,7 +60,7 @@ func TestAsk(t *testing.T) {
 			if _, err := Ask(t.Context(), z, "/nowhere"); !errors.Is(err, zk.ErrNoNode) {
 				t.Errorf("below nothing: %v", err)
 			}
-			if apart := got.At.Sub(time.Now()) - got.Ahead; apart < -time.Second || apart > time.Second || got.Ahead.Abs() < 24*time.Hour {
+			if apart := time.Until(got.At) - got.Ahead; apart < -time.Second || apart > time.Second || got.Ahead.Abs() < 24*time.Hour {
 				t.Errorf("at %v the servers say %v, ahead by %v", time.Now(), got.At, got.Ahead)
 			}
 		})
