@@ -72,11 +72,11 @@ bench-quick:
 	$(GO) run ./bench locks -quick $(BENCHFLAGS)
 
 ## test-real: against Apache ZooKeeper, Curator and kazoo. Skips loudly what is
-## not installed; ZKLOCK_REQUIRE_REAL=1 makes that a failure. One package at a
-## time: two ensembles at once are too much for two processors. The models of
-## test/spec have a target of their own.
+## not installed; ZKLOCK_REQUIRE_REAL=1 makes that a failure. Three packages at a
+## time: most of what they do is wait. The models of test/spec have a target of
+## their own.
 test-real: deps
-	cd test && $(GO) test -count=1 -p 1 -timeout 20m $$($(GO) list ./... | grep -v '/test/spec$$')
+	cd test && $(GO) test -count=1 -p 3 -timeout 20m $$($(GO) list ./... | grep -v '/test/spec$$')
 
 ## spec: spin looks through the models in spec/, of which every broken variant
 ## must be refuted. Skips loudly where spin or gcc is missing, as test-real does.

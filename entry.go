@@ -30,7 +30,7 @@ type Entry struct {
 	Session int64     // the id of the session that it belongs to; 0 if it is not ephemeral
 	Since   time.Time // when it was made, by the servers' clock
 	Owner   Owner     // who made it, if zklock did; else zero
-	Data    string    // what another library stored in it, without control characters
+	Data    string    // what another library stored in it; what cannot be read is escaped, as \u202e
 	Revoked bool      // its owner was asked to give the lock back
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/zk"
 	"github.com/zklock/zklock/zktest"
 )
@@ -46,12 +47,7 @@ func TestInspectForeigners(t *testing.T) {
 				last.Session != op.SessionID() || !strings.HasSuffix(last.Node, last.Name) {
 				t.Errorf("%s is shown as %+v", e.prefix, last)
 			}
-			if clean := strings.Map(func(r rune) rune {
-				if r < ' ' || r == '\ufffd' {
-					return -1
-				}
-				return r
-			}, e.data); last.Data != clean {
+			if last.Data != legible.Text(e.data) {
 				t.Errorf("%q is shown as %q", e.data, last.Data)
 			}
 		}

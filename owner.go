@@ -9,7 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
+
+	"github.com/zklock/zklock/internal/legible"
 )
 
 // Version is this library's version, as it appears in an Owner.
@@ -104,14 +105,14 @@ func (f ownerForm) at(since time.Time) []byte {
 }
 
 // parseOwner reads a znode's data. What is not an Owner is another library's
-// text; it is returned without control characters, and cut to a sane length.
+// text, cut to a sane length. In both what cannot be read is escaped.
 func parseOwner(data []byte) (Owner, string) {
 	if o, ok := ours(data); ok {
-		o.Host, o.User, o.Command, o.Version = printable(o.Host), printable(o.User), printable(o.Command), printable(o.Version)
-		o.Within = printable(o.Within)
+		o.Host, o.User, o.Command, o.Version = legible.Text(o.Host), legible.Text(o.User), legible.Text(o.Command), legible.Text(o.Version)
+		o.Within = legible.Text(o.Within)
 		return o, ""
 	}
-	return Owner{}, printable(string(data[:min(len(data), maxOwner)]))
+	return Owner{}, legible.Text(string(data[:min(len(data), maxOwner)]))
 }
 
 // ours reports whether this package wrote a znode's data, and what they say: a
@@ -134,14 +135,4 @@ func ours(data []byte) (Owner, bool) {
 	var other Owner
 	err := json.Unmarshal(data, &other)
 	return other, err == nil && strings.HasPrefix(other.Version, "zklock ")
-}
-
-// printable drops what could move a terminal's cursor or hide text.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
-			return -1
-		}
-		return r
-	}, s)
 }

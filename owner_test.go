@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode"
 
+	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/internal/queue"
 )
 
@@ -44,7 +44,7 @@ func FuzzOwnerData(f *testing.F) {
 		}
 		o, text := parseOwner(data)
 		for _, s := range []string{o.Host, o.User, o.Command, o.Version, text} {
-			if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			if strings.ContainsFunc(s, func(r rune) bool { return !legible.Rune(r) }) {
 				t.Errorf("%q shows %q", data, s)
 			}
 		}

@@ -50,6 +50,18 @@ func (c *Client) revoke(p *possession) {
 // don't ask those who need them, such as participants of a LeaderLatch, which have
 // their ids there.
 func (l *Lock) Revoke(ctx context.Context) ([]Entry, error) {
+	return l.revoke(ctx, func(Entry) bool { return true })
+}
+
+// RevokeToken is [Lock.Revoke] for the one holder with this fencing token, and nobody
+// beside it: it asks nobody, and returns no entries and no error, if by now no holder
+// has it. One hold of several permits has several entries.
+func (l *Lock) RevokeToken(ctx context.Context, token int64) ([]Entry, error) {
+	return l.revoke(ctx, func(e Entry) bool { return e.Token == token })
+}
+
+// revoke asks those of the holders that are meant.
+func (l *Lock) revoke(ctx context.Context, meant func(Entry) bool) ([]Entry, error) {
 	found, err := l.find(ctx)
 	if err != nil {
 		return nil, &Error{Op: "revoke", Path: l.Path(), Err: public(err)}
@@ -57,7 +69,7 @@ func (l *Lock) Revoke(ctx context.Context) ([]Entry, error) {
 	var asked []Entry
 	var refused error // the first one
 	for _, f := range found {
-		if !f.Holder {
+		if !f.Holder || !meant(f.Entry) {
 			continue
 		}
 		there, err := false, f.unread

@@ -25,6 +25,32 @@ func asked(h *zklock.Hold) bool {
 	}
 }
 
+// TestRevokeToken: of several holders the one with the token is asked, and no other.
+func TestRevokeToken(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		c, asker := dial(t, srv), dial(t, srv)
+		for _, kind := range []struct {
+			mine, others, asks *zklock.Lock
+			znodes             int
+		}{
+			{c.RWMutex("a").Reader(), dial(t, srv).RWMutex("a").Reader(), asker.RWMutex("a").Writer(), 1},
+			{c.Semaphore("s", 3).Permits(2), dial(t, srv).Semaphore("s", 3), asker.Semaphore("s", 3), 2},
+		} {
+			one, other := acquire(t, kind.mine), acquire(t, kind.others)
+			for token, want := range map[int64]int{one.Token(): kind.znodes, one.Token() - 1: 0} {
+				if told, err := kind.asks.RevokeToken(t.Context(), token); err != nil || len(told) != want {
+					t.Errorf("%s: asked %+v, %v, want %d", kind.asks, told, err, want)
+				}
+			}
+			if !asked(one) || asked(other) {
+				t.Errorf("%s: the one who was meant was asked: %v, and the other: %v", kind.asks, asked(one), asked(other))
+			}
+			release(t, one)
+			release(t, other)
+		}
+	})
+}
+
 // TestRevoke: each holder is asked, of every kind of lock, and nothing else
 // happens; the owner's data stay to be read.
 func TestRevoke(t *testing.T) {

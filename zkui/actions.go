@@ -40,9 +40,12 @@ func (h *Handler) acting(name string, do func(context.Context, deed, int64) (any
 			return
 		}
 		var d deed
+		control := http.NewResponseController(w)
+		_ = control.SetReadDeadline(time.Now().Add(bodyTime)) // where the server has deadlines
 		read := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
 		read.DisallowUnknownFields()
 		err := read.Decode(&d)
+		_ = control.SetReadDeadline(time.Time{}) // else what is done would end with it
 		token, bad := strconv.ParseInt(d.Fence, 10, 64)
 		if err != nil || bad != nil || token <= 0 || d.Path == "" || d.Node == "" {
 			h.refuse(w, r, http.StatusBadRequest, `send {"path", "node", "fence"}: the lock, the holder's znode and its fencing token in digits`)
@@ -117,13 +120,17 @@ func (h *Handler) breakHold(ctx context.Context, d deed, token int64) (any, erro
 	}{survey.EntryViews(held)}, err
 }
 
-// revoke asks for the lock back.
+// revoke asks the one holder whose token was confirmed, and no other, to give the lock
+// back.
 func (h *Handler) revoke(ctx context.Context, d deed, token int64) (any, error) {
 	l, err := h.confirm(ctx, d, token)
 	if err != nil {
 		return nil, err
 	}
-	asked, err := h.survey.Revoke(ctx, l)
+	asked, err := h.survey.Revoke(ctx, l, token)
+	if err == nil && len(asked) == 0 {
+		err = errOther
+	}
 	return struct {
 		Asked []survey.EntryView `json:"asked"`
 	}{survey.EntryViews(asked)}, err

@@ -77,7 +77,8 @@
 // addresses take a POST of JSON, {"path", "node", "fence"} with Content-Type
 // application/json and the header "Authorization: Bearer TOKEN":
 //
-//	revoke  asks the lock's holders to give it back: {"asked": [ENTRY...]}
+//	revoke  asks the holder with that fencing token, and no other, to give the lock
+//	        back: {"asked": [ENTRY...]}
 //	break   deletes the znodes of the hold with that fencing token, all or none, and of
 //	        no other: {"broken": [ENTRY...]}
 //
@@ -94,6 +95,11 @@
 // another one; one whose Origin or Sec-Fetch-Site says that another page than this one
 // sent it, or that comes from a browser and has no Origin; and what another site's page
 // asks for in the background.
+//
+// With 503: more than 256 streams, or than 64 answers with figures, at a time. Who does
+// not read an answer within 30 seconds, or an event within 20, or does not send a POST's
+// body within 10, loses the connection, where the server that the handler is mounted in
+// has deadlines, as net/http's has.
 //
 // Cookies are never used. Every answer carries a Content-Security-Policy under which
 // the page runs its own scripts and styles and talks to its own origin only; no

@@ -196,6 +196,31 @@ func TestActions(t *testing.T) {
 	}
 }
 
+// TestOneReaderIsAsked: the token that was confirmed is one holder's, and the others who
+// hold the lock with it are not asked.
+func TestOneReaderIsAsked(t *testing.T) {
+	s := serve(t, &zkui.Options{Token: secret})
+	one, other := s.take(s.locks.RWMutex("m").Reader()), s.take(s.locks.RWMutex("m").Reader())
+	asked, unasked := one.Revoked(), other.Revoked()
+	headers := map[string]string{"Authorization": "Bearer " + secret, "Content-Type": "application/json"}
+	if got, why := s.do(http.MethodPost, "revoke", deed(one, one.Token()), headers); got != 200 {
+		t.Fatalf("revoke: %d %s", got, why)
+	}
+	<-asked
+	l := s.await("m", func(l lockJSON) bool { return len(l.Lock.Entries) == 2 && l.Lock.Entries[0].Revoked })
+	select {
+	case <-unasked:
+		t.Error("the other was asked too")
+	default:
+		if l.Lock.Entries[1].Revoked {
+			t.Errorf("the other was asked: %+v", l.Lock.Entries)
+		}
+	}
+	if got, _ := s.do(http.MethodPost, "revoke", deed(one, other.Token()), headers); got != 409 {
+		t.Errorf("one's znode with the other's token: %d", got)
+	}
+}
+
 // TestOnlyBelowThePrefix: the page's token is for the locks that the page shows.
 func TestOnlyBelowThePrefix(t *testing.T) {
 	s := serve(t, &zkui.Options{Token: secret, Prefix: "/zklock/mine"})

@@ -67,6 +67,8 @@ type Handler struct {
 	stop   context.CancelFunc
 	ended  sync.WaitGroup
 	closed chan struct{}
+	// answers has an element for each answer with figures that is under way.
+	answers chan struct{}
 
 	mu      sync.Mutex // guards what follows; not held across calls
 	own     []*zklock.Client
@@ -91,7 +93,7 @@ func New(z *zk.Client, opts *Options) (*Handler, error) {
 	var boot [8]byte
 	rand.Read(boot[:]) // never fails, says its documentation
 	h := &Handler{
-		opts: *opts, log: opts.Logger, boot: hex.EncodeToString(boot[:]), page: page, closed: make(chan struct{}),
+		opts: *opts, log: opts.Logger, boot: hex.EncodeToString(boot[:]), page: page, closed: make(chan struct{}), answers: make(chan struct{}, mostAnswers),
 		survey: survey.New(z, &survey.Options{
 			Prefix: opts.Prefix, Layout: opts.Layout, ReadRate: opts.ReadRate, Limits: survey.Limits{Reads: opts.WalkReads},
 		}),

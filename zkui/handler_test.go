@@ -208,7 +208,7 @@ func TestAnswers(t *testing.T) {
 		t.Errorf("the lock is %+v", l)
 	}
 	waiter := l.Lock.Entries[1]
-	if waiter.Owner.Host != "<script>alert(1)</script>" || waiter.Owner.Command != "[2Jx" {
+	if waiter.Owner.Host != "<script>alert(1)</script>" || waiter.Owner.Command != `\x1b[2Jx` {
 		t.Errorf("the waiter's owner is %+v", waiter.Owner)
 	}
 	var first lockJSON

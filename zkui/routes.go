@@ -61,6 +61,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.refuse(w, r, status, why)
 		return
 	}
+	begin(w)
 	if r.URL.Path == "" { // mounted by http.StripPrefix without the slash
 		clone := *r
 		address := *r.URL
@@ -70,12 +71,34 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mux.ServeHTTP(w, r)
 }
 
+// Bounds of answers, so that those who read slowly, or not at all, keep neither
+// connections nor memory for long.
+const (
+	answerTime  = 30 * time.Second // for one answer to be read
+	bodyTime    = 10 * time.Second // for what a POST sends
+	mostAnswers = 64               // with figures, at a time: each may be megabytes
+)
+
+// begin bounds how long the answer may take to be read from now on. Where the server
+// has no deadlines there are none.
+func begin(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTime))
+}
+
 // answering answers with the page or, to those who want it, with JSON.
 func (h *Handler) answering(answer func(*http.Request) (int, any)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !wantsJSON(r) {
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")
 			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(h.page))
+			return
+		}
+		select {
+		case h.answers <- struct{}{}:
+			defer func() { <-h.answers }()
+		default:
+			w.Header().Set("Retry-After", "1")
+			write(w, r, http.StatusServiceUnavailable, failure{"too many ask at once; ask again in a second"})
 			return
 		}
 		status, body := answer(r)
@@ -104,6 +127,7 @@ const small = 2 << 10
 
 // write answers with JSON.
 func write(w http.ResponseWriter, r *http.Request, status int, body any) {
+	begin(w) // anew: what was asked for may have taken long
 	text, err := json.Marshal(body)
 	if err != nil { // no type here can do that
 		http.Error(w, "the answer could not be written", http.StatusInternalServerError)

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,10 +17,6 @@ const (
 	helpBound = 20 * time.Millisecond
 	runBound  = 30 * time.Millisecond
 )
-
-// attempts is how often a measurement is made before its bound counts as broken:
-// where other programs have the processors, a median is theirs.
-const attempts = 6
 
 // TestStart measures how long people wait for the command itself: for its help, and
 // with a running server from `zklock run` to the start of what it runs. Each is
@@ -37,54 +32,49 @@ func TestStart(t *testing.T) {
 	home := filepath.Join(t.TempDir(), "home")
 	defer stopServer(home)
 	env := append(os.Environ(), "ZKLOCK_HOME="+home, "ZKLOCK_IDLE=1m", "ZKLOCK_SERVERS=")
-	run := func(args ...string) string {
+	run := func(args ...string) (out string, used time.Duration) {
 		cmd := exec.Command(args[0], args[1:]...)
 		cmd.Env = env
-		out, err := cmd.Output()
+		text, err := cmd.Output()
 		if err != nil {
 			t.Fatalf("%v: %v", args, err)
 		}
-		return string(out)
+		return string(text), cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	}
 	run(bin, "run", "warm", "--", "true") // starts the server
 	// date tells when it ran; what it takes to start is in both.
-	begun := func(args ...string) time.Duration {
+	begun := func(args ...string) taking {
 		before := time.Now()
-		ns, err := strconv.ParseInt(strings.TrimSpace(run(append(args, "date", "+%s%N")...)), 10, 64)
+		out, used := run(append(args, "date", "+%s%N")...)
+		ns, err := strconv.ParseInt(strings.TrimSpace(out), 10, 64)
 		if err != nil {
 			t.Skipf("date does not tell nanoseconds here: %v", err)
 		}
-		return time.Unix(0, ns).Sub(before)
+		return taking{time.Unix(0, ns).Sub(before), used}
 	}
-	whole := func(args ...string) time.Duration {
+	whole := func(args ...string) taking {
 		before := time.Now()
-		run(args...)
-		return time.Since(before)
+		_, used := run(args...)
+		return taking{time.Since(before), used}
 	}
-	help := bounded(t, "help", helpBound, func() time.Duration { return whole("true") }, func() time.Duration { return whole(bin, "help") })
-	// On a machine that has other things to do, all takes longer: run starts three
-	// processes, and its bound is six of the times that one takes for its help.
-	bounded(t, "run", max(runBound, 6*help), func() time.Duration { return begun() }, func() time.Duration { return begun(bin, "run", "start", "--") })
+	bounded(t, "help", helpBound, func() taking { return whole("true") }, func() taking { return whole(bin, "help") })
+	bounded(t, "run", runBound, func() taking { return begun() }, func() taking { return begun(bin, "run", "start", "--") })
 }
 
-// bounded fails if the median of with is more than the bound above that of bare, each
-// time that it is measured. It returns how much it was.
-func bounded(t *testing.T, what string, bound time.Duration, bare, with func() time.Duration) (more time.Duration) {
+// bounded fails if the command takes more than the bound beyond the bare one.
+func bounded(t *testing.T, what string, bound time.Duration, bare, with func() taking) {
 	t.Helper()
-	const samples = 15
-	for n := range attempts {
-		var without, all []time.Duration
+	j := judge{bound: bound}
+	for j.open() {
+		var r round
 		for range samples {
-			without, all = append(without, bare()), append(all, with())
+			r = append(r, pair{bare(), with()})
 		}
-		slices.Sort(without)
-		slices.Sort(all)
-		more = all[samples/2] - without[samples/2]
-		t.Logf("%s: %v more than the bare command's %v, of %v (attempt %d)", what, more.Round(100*time.Microsecond), without[samples/2].Round(100*time.Microsecond), bound.Round(time.Millisecond), n+1)
-		if more <= bound {
-			return more
-		}
+		j.add(r)
+		t.Logf("%s: %v more than the bare command's %v, of %v", what, r.more().Round(100*time.Microsecond), r.bare().Round(100*time.Microsecond), bound)
 	}
-	t.Errorf("%s takes more than %v beyond the bare command, %d times", what, bound, attempts)
-	return more
+	t.Logf("%s: %s", what, j.why)
+	if !j.good {
+		t.Errorf("%s takes more than %v beyond the bare command: %s", what, bound, j.why)
+	}
 }

@@ -1,10 +1,5 @@
 package herd
 
-import (
-	"encoding/json"
-	"io"
-)
-
 // document is a run as JSON. Its names are an interface: programs read them.
 type document struct {
 	Servers string    `json:"servers"`
@@ -31,17 +26,15 @@ type jsonRow struct {
 	Error      string  `json:"error,omitempty"`
 }
 
-// WriteJSON writes the rows as one JSON object, with a word on where they were
-// measured: the connection string, or what else names the servers. Times are in
-// microseconds. The error is that of the writer.
-func WriteJSON(w io.Writer, servers string, rows []Row) error {
+// View is what programs read of rows, for a package that encodes JSON, with a word on
+// where they were measured: the connection string, or what else names the servers.
+// Times are in microseconds.
+func View(servers string, rows []Row) any {
 	doc := document{Servers: servers, Rows: []jsonRow{}}
 	for i := range rows {
 		doc.Rows = append(doc.Rows, rows[i].view())
 	}
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	return enc.Encode(doc)
+	return doc
 }
 
 // view returns the row as it is written.

@@ -18,11 +18,45 @@ func TestPath(t *testing.T) {
 		"/\xff":                   `"/\xff"`,
 		"/a\u202eb":               `"/a\u202eb"`,
 		"/\ue000":                 `"/\ue000"`,
+		"/a\u200bb\u2066\ufeff":   `"/a\u200bb\u2066\ufeff"`,
+		"/\u3164\ufe0f\U000e0101": `"/\u3164\ufe0f\U000e0101"`,
+		"/\"\\\u00a0":             `"/\"\\\u00a0"`,
 		`/with "quotes"`:          `/with "quotes"`,
 		strings.Repeat("x", most): strings.Repeat("x", most),
 	} {
 		if got := Path(in); got != want {
 			t.Errorf("%q is shown as %s, want %s", in, got, want)
+		}
+	}
+}
+
+// TestText: what cannot be read is escaped where it stands, and the rest stays.
+func TestText(t *testing.T) {
+	for in, want := range map[string]string{
+		"": "", "ann@host:12 \"x\" ü 世 \\": "ann@host:12 \"x\" ü 世 \\",
+		"adm\u202enimda": `adm\u202enimda`, "a\u200bb\u200fc\ufeff": `a\u200bb\u200fc\ufeff`,
+		"\u2066x\u2069": `\u2066x\u2069`, "two\nlines\x1b[0m\xff\x00": `two\nlines\x1b[0m\xff\x00`,
+		"\u115fx\ufffd": `\u115fx\ufffd`,
+	} {
+		if got := Text(in); got != want {
+			t.Errorf("%q is shown as %s, want %s", in, got, want)
+		}
+	}
+}
+
+// TestInvisible: of the characters that turn text around or are not seen none is
+// readable, and those of scripts are.
+func TestInvisible(t *testing.T) {
+	for _, span := range [][2]rune{{0, 0x1f}, {0x7f, 0xa0}, {0x200b, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x2069}, {0xfe00, 0xfe0f}, {0xfeff, 0xfeff}, {0xe0000, 0xe01ef}} {
+		for r := span[0]; r <= span[1]; r++ {
+			if Rune(r) {
+				t.Errorf("%U is readable", r)
+			}
+		}
+	}
+	for _, r := range " aß世ב\u0301😀" {
+		if !Rune(r) {
+			t.Errorf("%U is not readable", r)
 		}
 	}
 }
@@ -48,9 +82,14 @@ func FuzzPath(f *testing.F) {
 	f.Add("/\x1b]0;title\a")
 	f.Add(strings.Repeat("世", 300))
 	f.Fuzz(func(t *testing.T, path string) {
-		for _, r := range Path(path) {
-			if r == utf8.RuneError || !strconv.IsPrint(r) {
+		for _, r := range Path(path) + Text(path) + Name(path) {
+			if !Rune(r) {
 				t.Fatalf("%q is shown with %q", path, r)
+			}
+		}
+		if shown := Name(path); strings.HasPrefix(shown, `"`) && shown != path {
+			if back, err := strconv.Unquote(shown); err != nil || utf8.ValidString(path) && back != path {
+				t.Fatalf("%q is shown as %s, which is %q: %v", path, shown, back, err)
 			}
 		}
 	})

@@ -242,11 +242,11 @@ func testInspect(e *env) {
 		e.Fatalf("%v", entries)
 	}
 	first := entries[0]
-	if !first.Holder || first.Token != e.token(h) || first.Session != h.Session() || first.Owner.Host != "here" || first.Owner.Command != "job[31m" || first.Owner.Since.IsZero() || time.Since(first.Since) > time.Hour {
+	if !first.Holder || first.Token != e.token(h) || first.Session != h.Session() || first.Owner.Host != "here" || first.Owner.Command != `job\x1b[31m` || first.Owner.Since.IsZero() || time.Since(first.Since) > time.Hour {
 		e.Errorf("the holder: %+v", first)
 	}
 	modes := []zklock.Mode{first.Mode, entries[1].Mode, entries[2].Mode}
-	if entries[1].Holder || !slices.Equal(modes, []zklock.Mode{zklock.Exclusive, zklock.Exclusive, zklock.Stray}) || entries[2].Data != "whatis this" {
+	if entries[1].Holder || !slices.Equal(modes, []zklock.Mode{zklock.Exclusive, zklock.Exclusive, zklock.Stray}) || entries[2].Data != `what\ais this` {
 		e.Errorf("the others: %+v", entries[1:])
 	}
 	e.release(h)

@@ -74,6 +74,12 @@ func (r *Reader) isEntry(child string) bool {
 	return class != queue.Foreign
 }
 
+// isContender reports whether a child of a semaphore's parents is a permit's or a waiter's.
+func isContender(child string) bool {
+	_, class := queue.ParseName(child)
+	return class == queue.Contender
+}
+
 // isRecord reports whether a child is a lock delay's record.
 func isRecord(parent, child string) bool {
 	if !strings.HasSuffix(parent, heldSuffix) {

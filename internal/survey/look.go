@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/internal/legible"
@@ -20,6 +21,8 @@ type Reader struct {
 	layout zklock.Layout
 	own    *zklock.Client // in that layout
 	plain  *zklock.Client // in the default one, for semaphores and single znodes; it may be the same
+	// wide and strays are maxWidth and maxStrays, but in tests.
+	wide, strays int
 }
 
 // NewReader returns a reader that uses z, which stays the caller's to close, after
@@ -28,7 +31,7 @@ type Reader struct {
 // Its clients ask a quorum now and then whether the session lives, as all of package
 // zklock do: a check without an effect, every eighth of the session's timeout.
 func NewReader(z *zk.Client, layout zklock.Layout) *Reader {
-	r := &Reader{z: z, layout: layout, own: zklock.New(z, &zklock.Options{Anonymous: true, Layout: layout})}
+	r := &Reader{z: z, layout: layout, wide: maxWidth, strays: maxStrays, own: zklock.New(z, &zklock.Options{Anonymous: true, Layout: layout})}
 	r.plain = r.own
 	if layout != (zklock.Layout{}) {
 		r.plain = zklock.New(z, &zklock.Options{Anonymous: true})
@@ -49,7 +52,8 @@ func (r *Reader) Close() error {
 func (r *Reader) custom() bool { return r.layout.Exclusive != "" }
 
 // Look reads the lock of this name, of whatever kind; one that nobody holds or
-// waits for has no entries. Where the layout has several locks in one parent, and
+// waits for has no entries. What has more znodes than are listed, and so is hardly a
+// lock, it does not read: the error wraps [ErrCrowded]. Where the layout has several locks in one parent, and
 // none of that name, it may be of a kind that knows no layout, as a semaphore, or
 // another program's.
 func (r *Reader) Look(ctx context.Context, name string) (*Lock, error) {
@@ -57,6 +61,14 @@ func (r *Reader) Look(ctx context.Context, name string) (*Lock, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := r.crowded(ctx, path, false); err != nil {
+		return nil, err
+	}
+	return r.lookAt(ctx, path)
+}
+
+// lookAt is Look for one who has seen that the path is not crowded.
+func (r *Reader) lookAt(ctx context.Context, path string) (*Lock, error) {
 	l, err := r.look(ctx, r.own, path, nil)
 	if r.layout.InParent && (errors.Is(err, zklock.ErrInvalidName) || err == nil && len(l.Entries) == 0) {
 		l, err = r.look(ctx, r.plain, path, nil)
@@ -72,7 +84,7 @@ func (r *Reader) LookClosely(ctx context.Context, name string) (*Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.crowded(ctx, path); err != nil {
+	if err := r.crowded(ctx, path, true); err != nil {
 		return nil, err
 	}
 	// The records before the entries and after them: who comes or goes meanwhile
@@ -81,7 +93,7 @@ func (r *Reader) LookClosely(ctx context.Context, name string) (*Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := r.Look(ctx, name)
+	l, err := r.lookAt(ctx, path)
 	if err != nil {
 		return nil, err
 	}
@@ -105,28 +117,44 @@ func (r *Reader) LookClosely(ctx context.Context, name string) (*Lock, error) {
 // maxStrays is how many znodes that are no entries are read of one lock.
 const maxStrays = 20_000
 
-// ErrCrowded is for a path with too many znodes that are no entries of a lock.
-var ErrCrowded = errors.New("too many znodes that are no entries of a lock")
+// ErrCrowded is for a path with too many znodes to be read.
+var ErrCrowded = errors.New("too many znodes to be one lock's")
 
-// crowded refuses a path with too many strays. Only where there are many znodes they
-// are listed for it.
-func (r *Reader) crowded(ctx context.Context, path string) error {
-	stat, _, err := r.z.Exists(ctx, path)
-	if err != nil || stat.NumChildren <= maxStrays {
-		return err
+// crowded refuses a path with more children than are listed, in any of the places where
+// a lock has some; and for who looks closely, and so reads what is no entry as well, one
+// with too many of those. Only where there are many znodes they are listed for it.
+func (r *Reader) crowded(ctx context.Context, path string, closely bool) error {
+	places := []struct {
+		path    string
+		isEntry func(child string) bool // nil where all are
+	}{{path, r.isEntry}, {path + "/leases", isContender}, {path + "/locks", isContender}, {path + heldSuffix, nil}}
+	counts, errs := make([]int, len(places)), make([]error, len(places))
+	var all sync.WaitGroup // ended when it returns; the four are asked in one go
+	for i, at := range places {
+		all.Go(func() {
+			stat, _, err := r.z.Exists(ctx, at.path)
+			counts[i], errs[i] = int(stat.NumChildren), err
+		})
 	}
-	names, _, err := r.z.Children(ctx, path)
-	if err != nil && !errors.Is(err, zk.ErrNoNode) {
-		return err
-	}
-	strays := 0
-	for _, name := range names {
-		if !r.isEntry(name) {
-			strays++
+	all.Wait()
+	for i, at := range places {
+		switch n, err := counts[i], errs[i]; {
+		case errors.Is(err, zk.ErrNoAuth) && i > 0:
+			continue
+		case err != nil:
+			return err
+		case n > r.wide:
+			return fmt.Errorf("%s: %w: %d; look for locks below it", legible.Path(at.path), ErrCrowded, n)
+		case !closely || n <= r.strays || at.isEntry == nil:
+			continue
 		}
-	}
-	if strays > maxStrays {
-		return fmt.Errorf("%s: %w: %d of them; look for locks below it", legible.Path(path), ErrCrowded, strays)
+		names, _, err := r.z.Children(ctx, at.path)
+		if err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return err
+		}
+		if strays := len(slices.DeleteFunc(names, at.isEntry)); strays > r.strays {
+			return fmt.Errorf("%s: %w: %d are no entries; look for locks below it", legible.Path(at.path), ErrCrowded, strays)
+		}
 	}
 	return nil
 }
@@ -219,8 +247,9 @@ func (r *Reader) clientOf(l *Lock) *zklock.Client {
 const mostPermits = 1 << 20
 
 // Revoke asks the holders of a lock, of whatever kind, to give it back, and returns
-// whom it asked. With an error come those who were asked before it.
-func (r *Reader) Revoke(ctx context.Context, l *Lock) ([]Entry, error) {
+// whom it asked; with a token that is not 0 it asks the holder that has it alone. With
+// an error come those who were asked before it.
+func (r *Reader) Revoke(ctx context.Context, l *Lock, token int64) ([]Entry, error) {
 	// A path may have a queue besides: a warning of show's, but its holders hold.
 	locks := []*zklock.Lock{r.clientOf(l).Mutex(l.Path)}
 	switch l.Kind {
@@ -233,7 +262,11 @@ func (r *Reader) Revoke(ctx context.Context, l *Lock) ([]Entry, error) {
 	}
 	var asked []Entry
 	for _, lock := range locks {
-		more, err := lock.Revoke(ctx)
+		ask := lock.Revoke
+		if token != 0 {
+			ask = func(ctx context.Context) ([]zklock.Entry, error) { return lock.RevokeToken(ctx, token) }
+		}
+		more, err := ask(ctx)
 		for _, e := range more {
 			asked = append(asked, Entry{Entry: e, Recipe: RecipeOf(e)})
 		}

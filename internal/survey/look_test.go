@@ -1,7 +1,10 @@
 package survey_test
 
 import (
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/zklock/zklock"
@@ -51,7 +54,7 @@ func TestLookAndRevoke(t *testing.T) {
 			!slices.Equal(l.Layouts, []string{tt.layout}) {
 			t.Fatalf("%s: %+v, %v", tt.path, l, err)
 		}
-		asked, err := r.Revoke(t.Context(), l)
+		asked, err := r.Revoke(t.Context(), l, 0)
 		if err != nil || len(asked) != tt.holders {
 			t.Errorf("%s: asked %d, %v, want %d", tt.path, len(asked), err, tt.holders)
 		}
@@ -66,7 +69,7 @@ func TestLookAndRevoke(t *testing.T) {
 		if err != nil || len(l.Contenders()) != 0 || l.Permits != tt.permits {
 			t.Errorf("%s after its release: %+v, %v", tt.path, l, err)
 		}
-		if asked, err := r.Revoke(t.Context(), l); err != nil || len(asked) != 0 {
+		if asked, err := r.Revoke(t.Context(), l, 0); err != nil || len(asked) != 0 {
 			t.Errorf("%s, which is free: asked %d, %v", tt.path, len(asked), err)
 		}
 	}
@@ -90,7 +93,7 @@ func TestLookAtCuratorsSemaphore(t *testing.T) {
 		if l, err = r.Look(t.Context(), "/s"); err != nil || l.Permits != 99999999 {
 			t.Errorf("%v: %+v, %v", layout, l, err)
 		}
-		asked, err := r.Revoke(t.Context(), l)
+		asked, err := r.Revoke(t.Context(), l, 0)
 		if err != nil || len(asked) != 2 {
 			t.Errorf("%v: asked %d, %v, want 2", layout, len(asked), err)
 		}
@@ -142,5 +145,54 @@ func TestLookClosely(t *testing.T) {
 	}
 	if _, err := r.LookClosely(t.Context(), "/a//b"); err == nil {
 		t.Error("a name that is none was looked at")
+	}
+}
+
+// TestCrowds: what has a great many znodes is refused with a few reads, wherever they
+// are, be they entries of a lock by their names or not; what has as many as may be is not.
+func TestCrowds(t *testing.T) {
+	srv := zktest.Start(t, zktest.Volatile)
+	z := srv.Dial(t)
+	r := reader(t, z, zklock.Layout{})
+	const wide, strays = 1000, 200
+	r.Bound(wide, strays)
+	for prefix, n := range map[string]int{
+		"/strays/other": strays + 1, "/permits/leases/other": strays + 1, "/gate/locks/other": strays + 1, "/few/other": strays,
+		"/queue/" + mutexName: wide + 1, "/semaphore/leases/" + leaseName: wide + 1, "/waiters/locks/" + leaseName: wide + 1,
+		"/delays-held/" + mutexName: wide + 1, "/full/leases/" + leaseName: wide,
+	} {
+		for i := range n {
+			plant(t, z, fmt.Sprintf("%s%010d", prefix, i))
+		}
+	}
+	plant(t, z, "/gate/leases", "/waiters/leases", "/delays")
+	for path, tt := range map[string]struct {
+		says           string
+		look, closely  bool // refused
+		reads, entries int
+	}{
+		"/strays":    {"/strays: too many znodes to be one lock's: 201 are no entries", false, true, 8, strays + 1},
+		"/permits":   {"/permits/leases: ", false, true, 8, strays + 1},
+		"/gate":      {"/gate/locks: ", false, true, 8, strays + 1},
+		"/few":       {"", false, false, strays + 20, strays},
+		"/queue":     {"/queue: too many znodes to be one lock's: 1001; look for locks below it", true, true, 8, 0},
+		"/semaphore": {"/semaphore/leases: ", true, true, 8, 0},
+		"/waiters":   {"/waiters/locks: ", true, true, 8, 0},
+		"/delays":    {"/delays-held: ", true, true, 8, 0},
+		"/full":      {"", false, false, wide + 20, wide},
+	} {
+		l, err := r.Look(t.Context(), path)
+		if errors.Is(err, survey.ErrCrowded) != tt.look || !tt.look && (err != nil || len(l.Entries) != tt.entries) {
+			t.Errorf("a look at %s: %v", path, err)
+		}
+		before := srv.Server().Stats()
+		_, err = r.LookClosely(t.Context(), path)
+		after := srv.Server().Stats()
+		if errors.Is(err, survey.ErrCrowded) != tt.closely || tt.closely && !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("a close look at %s: %v, want %q", path, err, tt.says)
+		}
+		if n := int(after.Received - before.Received); n > tt.reads {
+			t.Errorf("a close look at %s took %d requests, want %d", path, n, tt.reads)
+		}
 	}
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/internal/legible"
-	"github.com/zklock/zklock/internal/queue"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -322,10 +321,7 @@ func (w *walk) permitsBelow(ctx context.Context, path string) (n int, used bool,
 			return 0, false, err
 		}
 		n += len(children)
-		used = used || slices.ContainsFunc(children, func(child string) bool {
-			_, class := queue.ParseName(child)
-			return class == queue.Contender
-		})
+		used = used || slices.ContainsFunc(children, isContender)
 	}
 	return n, used, nil
 }

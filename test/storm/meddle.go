@@ -9,14 +9,21 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
+// misses is how often an operator may come too late: what was just listed is often
+// gone, as most holds are short.
+const misses = 20
+
 // operatorFaults are what somebody with the right to everything can do.
 func operatorFaults() []fault {
 	meddling := func(name string, do func(context.Context, *Storm, kinds.Kind, Step) (bool, error)) fault {
-		return fault{name: name, inject: func(ctx context.Context, s *Storm, step Step) (bool, error) {
+		return fault{name: name, inject: func(ctx context.Context, s *Storm, step Step) (happened bool, err error) {
 			kind := s.kinds[step.Who%len(s.kinds)]
 			ctx, cancel := context.WithTimeout(ctx, operatorWait)
 			defer cancel()
-			return do(ctx, s, kind, step)
+			for try := 0; try < misses && !happened && err == nil; try++ {
+				happened, err = do(ctx, s, kind, step)
+			}
+			return happened, err
 		}}
 	}
 	return []fault{

@@ -1,7 +1,9 @@
 package ui
 
 import (
+	"net/url"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/zklock/zklock"
@@ -39,8 +41,31 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
+// TestUnseenInNames: a name that turns text around or hides some of it is shown with
+// escapes, in the list, on its page, in the dialogs and the window's title.
+func TestUnseenInNames(t *testing.T) {
+	const name, shown = "pay\u202eegaf\u200b\ufeff", `pay\u202eegaf\u200b\ufeff`
+	b, s := StartBrowser(t), Serve(t)
+	p := NewPeer(t, s.Server, zklock.Owner{Host: "web\u2066", PID: 1, User: "ad\u200bmin", Command: "run"})
+	p.Hold(p.Mutex(name))
+	for _, at := range []string{"", "sessions", "lock?path=" + url.QueryEscape("/zklock/"+name)} {
+		b.Open(s.URL + at)
+		b.Shows("body", shown)
+		if Eval[bool](b, `/[\u202e\u200b\ufeff\u2066]/.test(document.body.innerText + document.title + [...document.querySelectorAll("[title], [aria-label]")].map((n) => n.title + n.getAttribute("aria-label")).join())`) {
+			t.Errorf("%q shows what is not seen", at)
+		}
+	}
+	b.Shows(".holder h2", `web\u2066:1`)
+	b.Until(`document.querySelector(".stop") !== null`)
+	b.Click(".stop")
+	b.Until(`document.querySelector("dialog") !== null`)
+	if text := b.Text("dialog"); !strings.Contains(text, `ad\u200bmin`) || !strings.Contains(text, shown) {
+		t.Errorf("the dialog says %q", text)
+	}
+}
+
 // TestHostileData: so is what is in a foreign znode. What would hide or turn around
-// text does not come through.
+// text is escaped.
 func TestHostileData(t *testing.T) {
 	b, s := StartBrowser(t), Serve(t)
 	z := s.Server.Dial(t)
@@ -58,8 +83,8 @@ func TestHostileData(t *testing.T) {
 		harmless(t, b, s, lock, data)
 		b.Open(s.URL + "lock?path=" + lock)
 		b.Until(`document.querySelector(".holder pre") !== null`)
-		if text := b.Text(".holder pre"); text != data+"[31m" {
-			t.Errorf("the data are shown as %q, want %q", text, data+"[31m")
+		if text := b.Text(".holder pre"); text != data+`\u202e\x1b[31m\x00` {
+			t.Errorf("the data are shown as %q", text)
 		}
 	}
 }

@@ -1,5 +1,8 @@
 // Building the page's elements. Whatever comes from the servers is put in as text,
-// never as HTML: names and owners' data are anybody's.
+// never as HTML, and with what would turn it around or hide it escaped: names and
+// owners' data are anybody's.
+
+import { legible } from "./format.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -18,19 +21,24 @@ export function svg(tag, props, ...children) {
 function fill(node, props, children) {
   for (const [name, value] of Object.entries(props ?? {})) {
     if (value === false || value === null || value === undefined) continue;
-    if (name === "text") node.textContent = value;
+    if (name === "text") node.textContent = legible(String(value));
     else if (name === "class") node.setAttribute("class", value);
     else if (typeof value === "function") node.addEventListener(name, value);
-    else node.setAttribute(name, value === true ? "" : value);
+    else node.setAttribute(name, value === true ? "" : written(name, value));
   }
-  node.append(...children.flat(2).filter((c) => c !== null && c !== undefined && c !== false));
+  node.append(...children.flat(2).filter((c) => c !== null && c !== undefined && c !== false).map((c) => (typeof c === "string" ? legible(c) : c)));
   return node;
+}
+
+// written is an attribute's value; those that are read by people are escaped.
+function written(name, value) {
+  return name === "title" || name === "aria-label" ? legible(String(value)) : String(value);
 }
 
 // put changes a node's text if it is another. Writing the same text again would
 // cost a layout for each row of a table that ticks.
 export function put(node, text) {
-  const s = String(text);
+  const s = legible(String(text));
   if (node.textContent !== s) node.textContent = s;
 }
 
@@ -42,7 +50,7 @@ export function mark(node, name, on) {
 // attr sets an attribute, or takes it away for null.
 export function attr(node, name, value) {
   if (value === null) node.removeAttribute(name);
-  else if (node.getAttribute(name) !== String(value)) node.setAttribute(name, value);
+  else if (node.getAttribute(name) !== written(name, value)) node.setAttribute(name, written(name, value));
 }
 
 // flash shows for a moment that a node changed.

@@ -83,3 +83,16 @@ const LONGEST = 300;
 export function brief(s) {
   return s.length > LONGEST ? s.slice(0, LONGEST) + "…" : s;
 }
+
+// UNSEEN are the characters that turn text around, hide it, or are not seen: names
+// and owners' data are anybody's. The command's package legible has the same.
+const UNSEEN = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Variation_Selector}\ufffd]/gu;
+
+// legible writes them as the escapes that Go has for them.
+export function legible(s) {
+  return s.replace(UNSEEN, (c) => {
+    const code = c.codePointAt(0), hex = code.toString(16);
+    if (code < 0x80) return `\\x${hex.padStart(2, "0")}`;
+    return code > 0xffff ? `\\U${hex.padStart(8, "0")}` : `\\u${hex.padStart(4, "0")}`;
+  });
+}

@@ -1,7 +1,7 @@
 // One lock: who holds it, the queue behind, and what it was like before.
 
 import { el, icon, put, mark } from "./dom.js";
-import { span, measured, count, things, split, clock } from "./format.js";
+import { span, measured, count, things, split, clock, legible } from "./format.js";
 import { Queue, FIRST } from "./queue.js";
 import { charts } from "./charts.js";
 import { act, details, fact, copyable } from "./sheet.js";
@@ -43,7 +43,7 @@ class LockPage {
 
   showName() {
     const [dir, leaf] = split(this.path);
-    this.name.replaceChildren(el("span", { class: "dir", text: dir }), leaf);
+    this.name.replaceChildren(el("span", { class: "dir", text: dir }), legible(leaf));
   }
 
   // holders are those who hold, each once: a hold of three permits has three entries.

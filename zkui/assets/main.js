@@ -1,7 +1,7 @@
 // The page: which part of it is open, what keys do, and how the servers are.
 
 import { el, put, attr, icon } from "./dom.js";
-import { span } from "./format.js";
+import { span, legible } from "./format.js";
 import { here } from "./routes.js";
 import { Feed } from "./feed.js";
 import { help } from "./sheet.js";
@@ -53,7 +53,7 @@ function open() {
   const part = Object.hasOwn(parts, name) ? parts[name] : parts[""];
   current?.close();
   current = part.open(box, query, feed, page);
-  document.title = `${current.title} – zklock`;
+  document.title = `${legible(current.title)} – zklock`;
   for (const a of document.querySelectorAll("[data-tab]")) attr(a, "aria-current", a.dataset.tab === part.tab ? "page" : null);
   window.scrollTo(0, window.history.state?.top ?? 0);
   feed.follow(part.wish(query));

@@ -84,7 +84,7 @@ function field(label, hint, props) {
 const deeds = {
   revoke: {
     title: "Ask for the lock back", verb: "Ask for it back", danger: false,
-    about: "The holder is told that somebody wants the lock. Whether and when it gives it back is its own decision.",
+    about: "This holder, and no other, is told that somebody wants the lock. Whether and when it gives it back is its own decision.",
     done: "The holder was asked to give the lock back",
   },
   break: {

@@ -15,6 +15,7 @@ import (
 func tiny(t *testing.T) Options {
 	o := Defaults()
 	o.Dir, o.Rounds, o.Turn, o.Warm, o.Clients = t.TempDir(), 2, 20*time.Millisecond, 20*time.Millisecond, []int{1, 4}
+	o.Rest = 0
 	o.Watchers, o.Sessions, o.Nodes, o.Retries = 10, 10, 300, 0
 	return o
 }

@@ -32,6 +32,9 @@ type Options struct {
 	Watchers int
 	// Sessions and Nodes are how many there are when memory is measured.
 	Sessions, Nodes int
+	// Rest is how long a server is left in peace before its memory is measured,
+	// which it may use to give some back.
+	Rest time.Duration
 	// Data is how many bytes each node has.
 	Data int
 	// Quiet is the share of processor time, 0 to 1, that other processes may
@@ -46,7 +49,7 @@ type Options struct {
 func Defaults() Options {
 	return Options{
 		Rounds: 7, Turn: time.Second, Warm: 15 * time.Second, Clients: []int{1, 16, 256},
-		Watchers: 1000, Sessions: 1000, Nodes: 100_000, Data: 16, Quiet: 0.1, Retries: 3,
+		Watchers: 1000, Sessions: 1000, Nodes: 100_000, Rest: 6 * time.Second, Data: 16, Quiet: 0.1, Retries: 3,
 	}
 }
 
@@ -76,8 +79,8 @@ func (o *Options) check() error {
 	if o.Part != "" && o.Part != "load" && o.Part != "start" {
 		return fmt.Errorf("%w: Part is %q, give load or start, or nothing for both", ErrOptions, o.Part)
 	}
-	if o.Turn <= 0 || o.Warm < 0 || o.Data < 0 || o.Retries < 0 {
-		return fmt.Errorf("%w: Turn, Warm, Data or Retries is negative or without length", ErrOptions)
+	if o.Turn <= 0 || o.Warm < 0 || o.Rest < 0 || o.Data < 0 || o.Retries < 0 {
+		return fmt.Errorf("%w: Turn, Warm, Rest, Data or Retries is negative or without length", ErrOptions)
 	}
 	return nil
 }

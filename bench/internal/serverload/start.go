@@ -81,11 +81,11 @@ func (b *bench) life(ctx context.Context, kind *peer.Kind) (sample rounds.Sample
 		return nil, err
 	}
 	sample[startFullRow] = millis(took)
-	rss, err := s.RSS()
+	again, err := b.measure(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	sample[rssRestartRow] = mib(rss)
+	sample[rssRestartRow] = mib(again.rss)
 	return sample, b.complete(s)
 }
 
@@ -97,9 +97,14 @@ type footprint struct {
 	hasLive   bool
 }
 
-// measure takes the footprint: the resident memory first, as finding out the
-// live part may give some back.
-func measure(ctx context.Context, s *peer.Server) (f footprint, err error) {
+// measure takes the footprint after a rest: the resident memory first, as finding
+// out the live part may give some back.
+func (b *bench) measure(ctx context.Context, s *peer.Server) (f footprint, err error) {
+	select {
+	case <-time.After(b.opts.Rest):
+	case <-ctx.Done():
+		return f, ctx.Err()
+	}
 	if f.rss, err = s.RSS(); err != nil {
 		return f, err
 	}
@@ -117,7 +122,7 @@ func per(sample rounds.Sample, rssRow, liveRow string, before, after footprint, 
 
 // grow gives a fresh server sessions, then znodes, and measures its memory.
 func (b *bench) grow(ctx context.Context, s *peer.Server, sample rounds.Sample) error {
-	fresh, err := measure(ctx, s)
+	fresh, err := b.measure(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -125,7 +130,7 @@ func (b *bench) grow(ctx context.Context, s *peer.Server, sample rounds.Sample) 
 	if err != nil {
 		return err
 	}
-	crowded, err := measure(ctx, s)
+	crowded, err := b.measure(ctx, s)
 	if err := errors.Join(err, g.Close()); err != nil {
 		return err
 	}
@@ -133,14 +138,14 @@ func (b *bench) grow(ctx context.Context, s *peer.Server, sample rounds.Sample) 
 	if err != nil {
 		return err
 	}
-	before, err := measure(ctx, s)
+	before, err := b.measure(ctx, s)
 	if err != nil {
 		return err
 	}
 	if err := errors.Join(c.Create(nodesPath, nil), c.Fill(nodesPath, b.opts.Nodes, b.payload)); err != nil {
 		return err
 	}
-	full, err := measure(ctx, s)
+	full, err := b.measure(ctx, s)
 	if err := errors.Join(err, c.Close()); err != nil {
 		return err
 	}

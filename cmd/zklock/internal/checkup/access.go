@@ -2,12 +2,11 @@ package checkup
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"path"
 	"sync"
-	"time"
 
+	"github.com/zklock/zklock/cmd/zklock/internal/servertime"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -33,20 +32,13 @@ func (f *Facts) probe(ctx context.Context, z *zk.Client) error {
 		at = parentOf(at)
 	}
 	f.At = at
-	node := path.Join(at, "zklock-doctor-"+rand.Text())
-	// The times are in whole milliseconds, cut off.
-	before := time.Now().Truncate(time.Millisecond)
-	// Of a container's create the answer has a Stat, also in a transaction.
-	results, err := z.Multi(ctx, zk.CreateOp(node, nil, nil, zk.ModeContainer), zk.DeleteOp(node, -1))
-	after := time.Now()
-	f.Probe = err
-	switch {
-	case err != nil:
+	now, err := servertime.Ask(ctx, z, at)
+	f.Clock = Clock{Ahead: now.Ahead, Err: err}
+	if errors.Is(err, servertime.ErrUntold) {
+		return nil
+	}
+	if f.Probe = err; err != nil {
 		f.Clock.Err = errors.New("nothing may be written there")
-	case len(results) == 0 || results[0].Stat.Ctime == 0:
-		f.Clock.Err = errors.New("the servers do not tell their time")
-	default:
-		f.Clock.Ahead = ahead(before, after, time.UnixMilli(results[0].Stat.Ctime))
 	}
 	if err != nil && zk.Applied(err) == zk.AppliedUnknown {
 		return err
@@ -56,18 +48,6 @@ func (f *Facts) probe(ctx context.Context, z *zk.Client) error {
 
 // answered reports whether a server answered, be it that this is not permitted.
 func answered(err error) bool { return err == nil || errors.Is(err, zk.ErrNoAuth) }
-
-// ahead is how much the time that a server wrote is past the time when it may have
-// written it, or before it if that is negative.
-func ahead(before, after, written time.Time) time.Duration {
-	switch {
-	case written.After(after):
-		return written.Sub(after)
-	case written.Before(before):
-		return written.Sub(before)
-	}
-	return 0
-}
 
 // isLock reports whether there is a lock at a path.
 func (f *Facts) isLock(path string) bool {

@@ -3,6 +3,7 @@ package checkup
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -83,6 +84,14 @@ type Report struct {
 	Locks    int       `json:"locks"`  // that somebody holds or waits for
 	Servers  []Server  `json:"servers"`
 	Findings []Finding `json:"findings"`
+}
+
+// Like reports whether two reports find the same things wrong, in the same locks. What
+// they measured, and how long things have been so, may differ.
+func (r Report) Like(o Report) bool {
+	return slices.EqualFunc(r.Findings, o.Findings, func(a, b Finding) bool {
+		return a.Level == b.Level && a.Check == b.Check && slices.Equal(a.Locks, b.Locks)
+	})
 }
 
 // Worst is the level of the worst of findings, OK of none.

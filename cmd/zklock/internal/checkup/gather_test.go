@@ -137,5 +137,5 @@ func TestHostile(t *testing.T) {
 	if strings.ContainsAny(text.String(), "\x1b\u202e") || !strings.Contains(text.String(), `\u202eevil`) {
 		t.Errorf("%q", text.String())
 	}
-	wantOne(t, r, "held", Warning, `[2Jrootok has had "/zklock/\u202eevil" for`)
+	wantOne(t, r, "held", Warning, `\x1b[2Jroot\nok has had "/zklock/\u202eevil" for`)
 }

@@ -125,7 +125,7 @@ func (f *Facts) judgeSequence() []Finding {
 		found = append(found, one)
 	}
 	if len(found) == 0 && most > 0 {
-		found = append(found, finding(OK, checkSequence, "", "at most %.2g %% of the numbers are used, in %s", float64(most)*100/lastSequence, legible.Path(where)))
+		found = append(found, finding(OK, checkSequence, "", "%s of the numbers are used, in %s", share(most), legible.Path(where)))
 	}
 	return found
 }
@@ -307,4 +307,14 @@ func (f *Facts) usual(l *survey.Lock, holder survey.Entry) (time.Duration, int64
 		return 0, 0
 	}
 	return life / time.Duration(before) * time.Duration(len(l.Holders())), before
+}
+
+// share is how much of the sequence numbers so many are, for people.
+func share(n int64) string {
+	const least = 0.01
+	percent := float64(n) * 100 / lastSequence
+	if percent < least {
+		return fmt.Sprintf("less than %v %%", least)
+	}
+	return fmt.Sprintf("at most %.2g %%", percent)
 }

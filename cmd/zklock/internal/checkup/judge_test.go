@@ -243,6 +243,7 @@ func TestSequences(t *testing.T) {
 		level Level
 		text  string
 	}{
+		{1000, OK, "less than 0.01 % of the numbers"},
 		{1 << 20, OK, "at most 0.049 %"},
 		{lastSequence / 100 * 60, Note, "59 % of its sequence numbers, the rest of which lasts"},
 		{lastSequence / 100 * 90, Warning, "89 %"},
@@ -346,15 +347,4 @@ func FuzzWords(f *testing.F) {
 			t.Fatalf("%+v", s)
 		}
 	})
-}
-
-func TestAhead(t *testing.T) {
-	at := func(ms int) time.Time { return time.UnixMilli(int64(1_000_000 + ms)) }
-	for _, tt := range []struct{ before, after, written, want int }{
-		{0, 10, 5, 0}, {0, 10, 0, 0}, {0, 10, 10, 0}, {0, 10, 60, 50}, {0, 10, -40, -40},
-	} {
-		if got := ahead(at(tt.before), at(tt.after), at(tt.written)); got != time.Duration(tt.want)*time.Millisecond {
-			t.Errorf("%+v: %v", tt, got)
-		}
-	}
 }

@@ -8,6 +8,27 @@ import (
 	"unicode/utf8"
 )
 
+// TestLike: reports are told apart by what is wrong, and not by how long.
+func TestLike(t *testing.T) {
+	base := func() Report {
+		return Report{Findings: []Finding{{OK, "servers", "1 of 1 answer", "", nil}, {Warning, "held", "for 3s", "ask", []string{"/a"}}}}
+	}
+	later := base()
+	later.Findings[1].What, later.Level = "for 9s", Warning
+	if !base().Like(later) {
+		t.Error("time alone makes another report")
+	}
+	for what, change := range map[string]func(*Report){
+		"a level": func(r *Report) { r.Findings[0].Level = Critical }, "a check": func(r *Report) { r.Findings[1].Check = "clock" },
+		"a lock": func(r *Report) { r.Findings[1].Locks = []string{"/b"} }, "one less": func(r *Report) { r.Findings = r.Findings[:1] },
+	} {
+		other := base()
+		if change(&other); base().Like(other) || other.Like(base()) {
+			t.Errorf("another report by %s is taken for the same", what)
+		}
+	}
+}
+
 func TestWrap(t *testing.T) {
 	tests := []struct {
 		text  string

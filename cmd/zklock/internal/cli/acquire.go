@@ -120,9 +120,9 @@ func (s *settings) acquire(ctx context.Context, c *zklock.Client, k *claim, line
 	case ctx.Err() != nil:
 		return nil, interrupted(ctx, err)
 	case errors.Is(err, zklock.ErrLocked):
-		return nil, &exitError{s.conflict, s.squatted(ctx, l, k, k.taken())}
+		return nil, &exitError{s.conflict, s.squatted(ctx, l, k, k.taken(s.on()))}
 	case wait.Err() != nil:
-		return nil, &exitError{s.conflict, s.squatted(ctx, l, k, k.late(limit))}
+		return nil, &exitError{s.conflict, s.squatted(ctx, l, k, k.late(limit, s.on()))}
 	}
 	return nil, advise(k, err)
 }
@@ -152,6 +152,8 @@ func advise(k *claim, err error) error {
 		return &exitError{exitFailed, fmt.Errorf("%s: a mutex of another library on this path does not see readers; let it use its read-write lock, or give --beside-foreign", k.title())}
 	case errors.Is(err, zk.ErrNoChildrenForEphemerals):
 		return &exitError{exitFailed, fmt.Errorf("%s: a znode on its path is ephemeral, and so a lock of one znode (--node) or another program's; give the lock another name", k.title())}
+	case errors.Is(err, zk.ErrInvalidACL):
+		return &exitError{exitFailed, fmt.Errorf("%s: the servers refuse --acl %s: an ACL of the creator, or of auth, needs credentials; see --auth-file and ZKLOCK_AUTH", k.title(), k.acl.text)}
 	case errors.Is(err, zklock.ErrPermits):
 		return &exitError{exitFailed, fmt.Errorf("%s: others use this semaphore with another number of permits; give the --count that zklock show %s says", k.title(), k.names[0])}
 	}

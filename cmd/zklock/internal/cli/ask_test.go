@@ -51,6 +51,20 @@ func TestLining(t *testing.T) {
 	if want := "A  B\nü  1\nlonger  2\nx       3\n"; out.String() != want {
 		t.Errorf("got\n%swant\n%s", out.String(), want)
 	}
+	// In little room the columns move together, and then what may be cut is.
+	for room, want := range map[int]string{
+		0:  "a-long-name-of-a-lock  exclusive  a-host:4711\n",
+		43: "a-long-name-of-a-lock exclusive a-host:4711\n",
+		35: "a-long-name-~ exclusive a-host:4711\n",
+		10: "a-long-~ exclusive a-host:~\n",
+	} {
+		out.Reset()
+		narrow := lining{room: room, soft: []int{0, 2}, mark: "~"}
+		narrow.add([]string{"a-long-name-of-a-lock", "exclusive", "a-host:4711"})
+		if err := narrow.flush(&out); err != nil || out.String() != want {
+			t.Errorf("in %d columns: %q, %v, want %q", room, out.String(), err, want)
+		}
+	}
 	c.add([]string{"y", "4"})
 	if err := c.flush(full{}); err == nil {
 		t.Error("what could not be written is lost in silence")

@@ -17,6 +17,7 @@ import (
 	"github.com/zklock/zklock/cmd/zklock/internal/gauge"
 	"github.com/zklock/zklock/cmd/zklock/internal/span"
 	"github.com/zklock/zklock/internal/herd"
+	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -148,7 +149,7 @@ func benchShown(where string, rows []gauge.Row) shown {
 			for _, r := range rows {
 				c.add([]string{r.Name, strconv.Itoa(r.Count), fmt.Sprintf("%.0f", r.Rate()), brief(r.P50), brief(r.P99), brief(r.Max)})
 			}
-			if _, err := fmt.Fprintf(out, "On %s, one request at a time.\n", legible(where)); err != nil {
+			if _, err := fmt.Fprintf(out, "On %s, one request at a time.\n", legible.Name(where)); err != nil {
 				return err
 			}
 			return c.flush(out)

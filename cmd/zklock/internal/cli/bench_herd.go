@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/zklock/zklock/cmd/zklock/internal/span"
 	"github.com/zklock/zklock/internal/herd"
+	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -48,13 +51,13 @@ type herdFlags struct {
 	releases int
 	sessions int
 	budget   span.Value
-	output   string
+	out      output
 	svg      string
 }
 
 // benchHerdCommand is zklock bench herd.
 func (a *app) benchHerdCommand() *cobra.Command {
-	f := herdFlags{budget: span.Value{D: time.Minute}, output: outTable}
+	f := herdFlags{budget: span.Value{D: time.Minute}}
 	c := &cobra.Command{
 		Use:     "herd",
 		Short:   "Show the herd effect: what a release costs while others wait",
@@ -65,10 +68,10 @@ func (a *app) benchHerdCommand() *cobra.Command {
 			if err := a.begin(c); err != nil {
 				return err
 			}
-			if err := a.set.check(c.Flags()); err != nil {
+			if err := errors.Join(a.set.check(c.Flags()), f.out.check(c.Flags())); err != nil {
 				return err
 			}
-			return a.benchHerd(f)
+			return a.benchHerd(&f)
 		},
 	}
 	flags := c.Flags()
@@ -80,8 +83,7 @@ func (a *app) benchHerdCommand() *cobra.Command {
 	flags.IntVar(&f.releases, "releases", 20, "how many releases an experiment counts")
 	flags.IntVar(&f.sessions, "sessions", 0, "how many sessions the contenders share; default: one each, on named servers at most 50")
 	flags.Var(&f.budget, "budget", "time for the whole run; experiments that it does not reach are left out")
-	flags.VarP(&word{&f.output, "output", []string{outTable, outJSON}}, "output", "o", "print a `form`: table or json")
-	offer(c, "output", []string{outTable, outJSON})
+	f.out.flag(c, "the recipes that were measured")
 	offer(c, "recipes", strings.Split(recipeNames(), ", "))
 	offerNothing(c, "waiters", "releases", "sessions", "budget")
 	flags.StringVar(&f.svg, "svg", "", "draw a picture into this `file`")
@@ -99,6 +101,11 @@ func recipeNames() string {
 
 // config checks the flags, before any I/O.
 func (f *herdFlags) config() (herd.Config, error) {
+	for _, name := range f.recipes {
+		if known := strings.Split(recipeNames(), ", "); !slices.Contains(known, name) {
+			return herd.Config{}, usage("--recipes: %w", oneOf(name, "recipe", known))
+		}
+	}
 	recipes, err := herd.Choose(f.recipes)
 	switch {
 	case err != nil:
@@ -121,7 +128,7 @@ func (f *herdFlags) config() (herd.Config, error) {
 }
 
 // benchHerd runs the experiments and shows what they found.
-func (a *app) benchHerd(f herdFlags) error {
+func (a *app) benchHerd(f *herdFlags) error {
 	cfg, err := f.config()
 	if err != nil {
 		return err
@@ -153,16 +160,29 @@ func (a *app) benchHerd(f herdFlags) error {
 	if err := drawing.write(where, rows); err != nil {
 		return err
 	}
-	if f.output == "json" {
-		err = herd.WriteJSON(os.Stdout, where, rows)
-	} else {
-		fmt.Printf("On %s.\n", where)
-		err = herd.WriteTable(os.Stdout, rows)
-	}
-	if err != nil {
+	if err := f.out.write(os.Stdout, herdShown(where, rows)); err != nil {
 		return err
 	}
 	return failures(rows)
+}
+
+// herdShown is experiments in all forms.
+func herdShown(where string, rows []herd.Row) shown {
+	return shown{
+		table: func(out io.Writer) error {
+			fmt.Fprintf(out, "On %s.\n", legible.Name(where))
+			return herd.WriteTable(out, rows)
+		},
+		names: func() (names []string) {
+			for _, r := range rows {
+				if !slices.Contains(names, r.Recipe.Name) {
+					names = append(names, r.Recipe.Name)
+				}
+			}
+			return names
+		},
+		data: func() []any { return []any{herd.View(where, rows)} },
+	}
 }
 
 // herdServers says in cfg where to run, and for people as well. end must be

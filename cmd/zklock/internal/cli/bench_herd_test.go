@@ -15,7 +15,7 @@ import (
 
 // herdDefaults are the flags as they are when none is given.
 func herdDefaults() herdFlags {
-	return herdFlags{waiters: []int{1, 10}, releases: 20, budget: span.Value{D: time.Minute}, output: "table"}
+	return herdFlags{waiters: []int{1, 10}, releases: 20, budget: span.Value{D: time.Minute}}
 }
 
 func TestHerdConfig(t *testing.T) {
@@ -32,7 +32,7 @@ func TestHerdConfig(t *testing.T) {
 		spoil func(*herdFlags)
 		want  string
 	}{
-		{func(f *herdFlags) { f.recipes = []string{"zk"} }, `--recipes: "zk" is no recipe; there are one-node`},
+		{func(f *herdFlags) { f.recipes = []string{"zk"} }, `--recipes: "zk" is no recipe: give one-node`},
 		{func(f *herdFlags) { f.budget.D = 0 }, "--budget"},
 		{func(f *herdFlags) { f.releases = 0 }, "--releases"},
 		{func(f *herdFlags) { f.releases = herd.MaxReleases + 1 }, "--releases"},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/span"
+	"github.com/zklock/zklock/internal/legible"
 )
 
 // allTimeout bounds the wait for several locks where -w does not: somebody who
@@ -37,6 +38,7 @@ type claim struct {
 	delay               span.Value
 	layout              layoutValue
 	beside              bool
+	acl                 aclValue
 
 	names, paths []string // of the locks, as given; check settles them
 }
@@ -51,6 +53,7 @@ func (k *claim) flags(f *pflag.FlagSet) {
 	f.StringArrayVar(&k.more, "lock", nil, "take the lock `NAME` as well, all or none; may be repeated")
 	f.BoolVar(&k.inOrder, "in-order", false, "take several locks one after another in the order of their paths, as others do, instead of in one transaction")
 	f.Var(&k.delay, "lock-delay", "keep off this long after a holder vanished without a release (ZKLOCK_LOCK_DELAY); default: not at all")
+	f.Var(&k.acl, "acl", "make znodes with this `ACL`: creator, creator+read, or SCHEME:ID:PERMISSIONS,... (ZKLOCK_ACL); default: open to everybody")
 	k.layout.add(f)
 	f.BoolVar(&k.beside, "beside-foreign", false, "with --shared: also beside entries of Curator's mutex and kazoo's Lock, which do not see readers (ZKLOCK_BESIDE_FOREIGN)")
 }
@@ -150,15 +153,21 @@ func (k *claim) mode() zklock.Mode {
 // title names the locks for people.
 func (k *claim) title() string {
 	const most = 3
-	if n := len(k.names); n > most {
-		return fmt.Sprintf("%s + %d more", strings.Join(k.names[:most-1], " + "), n-most+1)
+	n, more := len(k.names), ""
+	if n > most {
+		n, more = most-1, fmt.Sprintf(" + %d more", n-most+1)
 	}
-	return strings.Join(k.names, " + ")
+	names := make([]string, n)
+	for i := range names {
+		names[i] = legible.Name(k.names[i])
+	}
+	return strings.Join(names, " + ") + more
 }
 
 // options adds what the locks need to a client's options.
 func (k *claim) options(o zklock.Options) zklock.Options {
 	o.Layout, o.LockDelay, o.SharedBesideForeign = k.layout.Layout, k.delay.D, k.beside
+	o.ACL = k.acl.list
 	return o
 }
 
@@ -202,20 +211,20 @@ func (k *claim) limit(s *settings) time.Duration {
 	return s.wait.D
 }
 
-// taken is why the locks were not had without waiting.
-func (k *claim) taken() error {
+// taken is why the locks were not had without waiting; on says where.
+func (k *claim) taken(on string) error {
 	if len(k.paths) == 1 {
-		return fmt.Errorf("%s is held by another", k.title())
+		return fmt.Errorf("%s is held by another%s", k.title(), on)
 	}
-	return fmt.Errorf("%s are not all free", k.title())
+	return fmt.Errorf("%s are not all free%s", k.title(), on)
 }
 
-// late is why the locks were not had in time.
-func (k *claim) late(limit time.Duration) error {
+// late is why the locks were not had in time; on says where.
+func (k *claim) late(limit time.Duration, on string) error {
 	if len(k.paths) == 1 {
-		return fmt.Errorf("%s was not free within %s", k.title(), span.Short(limit))
+		return fmt.Errorf("%s was not free within %s%s", k.title(), span.Short(limit), on)
 	}
-	text := fmt.Sprintf("%s were not free together within %s; -w sets another limit", k.title(), span.Short(limit))
+	text := fmt.Sprintf("%s were not free together within %s%s; -w sets another limit", k.title(), span.Short(limit), on)
 	if !k.inOrder {
 		text += "; where others take these locks one by one, it can be a deadlock: see --in-order"
 	}

@@ -182,10 +182,10 @@ func TestClaimLimit(t *testing.T) {
 		want time.Duration
 		late string
 	}{
-		{nil, 0, "demo was not free within 3s"},
-		{[]string{"-w", "3"}, 3 * time.Second, "demo was not free within 3s"},
+		{nil, 0, "demo was not free within 3s, on x:1"},
+		{[]string{"-w", "3"}, 3 * time.Second, "demo was not free within 3s, on x:1"},
 		{[]string{"--lock=b"}, time.Minute, "see --in-order"},
-		{[]string{"--lock=b", "-w", "2h"}, 2 * time.Hour, "demo + b were not free together within 3s"},
+		{[]string{"--lock=b", "-w", "2h"}, 2 * time.Hour, "demo + b were not free together within 3s, on x:1; "},
 	}
 	for _, tt := range tests {
 		k, s, err := parsed(t, nil, tt.args...)
@@ -195,13 +195,13 @@ func TestClaimLimit(t *testing.T) {
 		if got := k.limit(s); got != tt.want {
 			t.Errorf("%q waits %v, want %v", tt.args, got, tt.want)
 		}
-		if got := k.late(3 * time.Second).Error(); !strings.Contains(got, tt.late) {
+		if got := k.late(3*time.Second, ", on x:1").Error(); !strings.Contains(got, tt.late) {
 			t.Errorf("%q: %q, want %q", tt.args, got, tt.late)
 		}
 	}
 	k, _, err := parsed(t, nil, "--lock=b", "--in-order")
-	if err != nil || strings.Contains(k.late(1).Error(), "--in-order") {
-		t.Errorf("one who takes them in order is told to: %v", k.late(1))
+	if err != nil || strings.Contains(k.late(1, "").Error(), "--in-order") {
+		t.Errorf("one who takes them in order is told to: %v", k.late(1, ""))
 	}
 }
 

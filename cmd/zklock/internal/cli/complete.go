@@ -15,6 +15,7 @@ import (
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/home"
 	"github.com/zklock/zklock/cmd/zklock/internal/local"
+	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/internal/survey"
 	"github.com/zklock/zklock/zk"
 )
@@ -183,7 +184,7 @@ func nameable(parent, child string) bool {
 	case parent == "/" && child == "zookeeper", looksLikeEntry(child), strings.HasSuffix(child, heldSuffix):
 		return false
 	}
-	return legible(child) == child && !strings.ContainsAny(child, " \t'\"\\$`:")
+	return legible.Name(child) == child && !strings.ContainsAny(child, " \t'\"\\$`:")
 }
 
 // heldSuffix ends the paths of the parents of lock delays' records.

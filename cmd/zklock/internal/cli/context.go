@@ -16,6 +16,7 @@ import (
 
 	"github.com/zklock/zklock/cmd/zklock/internal/contexts"
 	"github.com/zklock/zklock/cmd/zklock/internal/tlsconf"
+	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -288,7 +289,7 @@ func printContexts(out io.Writer, views []contextView) error {
 			more = append(more, key+"="+value)
 		}
 		slices.Sort(more)
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", mark, v.Name, legible(servers), legible(dash(strings.Join(more, " "))))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", mark, v.Name, legible.Name(servers), legible.Name(dash(strings.Join(more, " "))))
 	}
 	return w.Flush()
 }

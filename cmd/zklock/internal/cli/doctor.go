@@ -3,8 +3,10 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,6 +33,9 @@ wrong and what to do about it:
             several locks), and holders long past what is usual for their lock,
             or past --held
 
+With --watch it looks again every minute, or as --every says, and prints the
+report whenever other things are wrong than before, until it is interrupted.
+
 It changes nothing. Where it may, it makes one znode and deletes it in the same
 transaction, which nobody sees: so it learns the leader's clock. Each server is
 asked in a session of its own. More is known if the servers' whitelist of
@@ -41,6 +46,7 @@ critical, 3 something could not be looked at, or the command line is wrong.`
 
 const doctorExample = `  zklock doctor
   zklock doctor --servers zk1,zk2,zk3 /apps/billing --held 1h
+  zklock doctor --watch --every 10s
   zklock doctor -o json | jq -r '.findings[] | select(.level != "ok") | .what'`
 
 // doctorFlags are those of doctor.
@@ -48,12 +54,14 @@ type doctorFlags struct {
 	layout layoutValue
 	held   span.Value
 	out    output
+	watch  bool
+	every  span.Value
 }
 
 // doctorCommand is zklock doctor. All that goes wrong before there is a report is
 // "unknown" to monitoring.
 func (a *app) doctorCommand() *cobra.Command {
-	var f doctorFlags
+	f := doctorFlags{every: span.Value{D: time.Minute}}
 	c := &cobra.Command{
 		Use:     "doctor [PREFIX]",
 		Short:   "Find out what is wrong with servers and locks",
@@ -80,8 +88,10 @@ func (a *app) doctorCommand() *cobra.Command {
 	f.layout.flag(c)
 	c.Flags().Var(&f.held, "held", "warn of locks that are held longer than this; default: than is usual for each")
 	f.out.flag(c, "the subjects that are not in order")
+	c.Flags().BoolVar(&f.watch, "watch", false, "go on, and print the report whenever other things are wrong, until interrupted")
+	c.Flags().Var(&f.every, "every", "with --watch: how often to look")
 	c.ValidArgsFunction = a.completeLocks
-	offerNothing(c, "held")
+	offerNothing(c, "held", "every")
 	return c
 }
 
@@ -99,8 +109,13 @@ func (a *app) checkup(c *cobra.Command, f *doctorFlags, args []string) error {
 	if err := f.out.check(c.Flags()); err != nil {
 		return err
 	}
-	if f.held.D < 0 {
+	switch {
+	case f.held.D < 0:
 		return usage("--held is %v: give a time from 0 on", f.held.D)
+	case c.Flags().Changed("every") && !f.watch:
+		return usage("--every is about --watch: give both")
+	case f.every.D < time.Second:
+		return usage("--every is %v: give a time of 1s at least, each look is some work for the servers", f.every.D)
 	}
 	prefix, err := prefixOf(c, args)
 	if err != nil {
@@ -109,6 +124,9 @@ func (a *app) checkup(c *cobra.Command, f *doctorFlags, args []string) error {
 	cfg, err := a.set.patient(prefix, f)
 	if err != nil {
 		return err
+	}
+	if f.watch {
+		return watchReports(cfg, f)
 	}
 	r, err := checkup.Run(context.Background(), cfg)
 	if err != nil {
@@ -121,6 +139,41 @@ func (a *app) checkup(c *cobra.Command, f *doctorFlags, args []string) error {
 		return &exitError{Code: r.Exit}
 	}
 	return nil
+}
+
+// watchReports looks again and again, and prints each report that differs from the one
+// before, until a signal.
+func watchReports(cfg checkup.Config, f *doctorFlags) error {
+	signals := endSignals()
+	defer signal.Stop(signals)
+	ctx, stop := interruptible(signals, nil)
+	defer stop()
+	tick := time.NewTicker(f.every.D)
+	defer tick.Stop()
+	for last := (checkup.Report{}); ; {
+		r, err := checkup.Run(ctx, cfg)
+		if err != nil {
+			return interrupted(ctx, err)
+		}
+		if !r.Like(last) {
+			s := shownReport(r)
+			s.table = func(out io.Writer) error {
+				if _, err := fmt.Fprintf(out, "-- %s\n", r.At.Local().Format(time.DateTime)); err != nil {
+					return err
+				}
+				return r.Write(out, columns(), colored())
+			}
+			if err := f.out.write(os.Stdout, s); err != nil {
+				return err
+			}
+		}
+		last = r
+		select {
+		case <-ctx.Done():
+			return interrupted(ctx, ctx.Err())
+		case <-tick.C:
+		}
+	}
 }
 
 // patient is what to look at.

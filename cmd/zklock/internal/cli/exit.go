@@ -70,10 +70,12 @@ func code(err error) int {
 	return exitFailed
 }
 
-// report tells the user of an error, if there is anything to tell.
-func report(err error) {
+// report tells the user of an error, if there is anything to tell. What was to count as
+// no failure (-E 0) is told to somebody who sits there, and not to cron, which makes a
+// mail of every line.
+func report(err error, terminal bool) {
 	var e *exitError
-	if errors.As(err, &e) && e.Err == nil {
+	if errors.As(err, &e) && (e.Err == nil || e.Code == 0 && !terminal) {
 		return
 	}
 	warn("%s%s", strings.TrimPrefix(err.Error(), "zklock: "), advice(err))

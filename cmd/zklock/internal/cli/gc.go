@@ -14,6 +14,7 @@ import (
 
 	"github.com/zklock/zklock/cmd/zklock/internal/litter"
 	"github.com/zklock/zklock/cmd/zklock/internal/span"
+	"github.com/zklock/zklock/internal/legible"
 )
 
 const gcHelp = `Gc removes what locks below PREFIX have left behind: empty parents that nobody
@@ -32,6 +33,11 @@ it has no children at that moment. One who is about to take a lock makes its
 parent again, as zklock, Curator and go-zookeeper do; an object of kazoo's that
 has used the lock before does not, and fails. So choose --unused longer than
 such programs pause.
+
+All times are the servers': they are asked by a znode that is made and deleted in
+one transaction, which nobody sees. Where that is not permitted the last change that
+it reads counts as now, so that less is known to be unused. How this machine's
+clock is set does not matter.
 
 Servers note the order of what happens, and not the time. How long a parent was
 not used is known by comparison with znodes that were made since; so that there
@@ -119,9 +125,15 @@ func (a *app) gc(f *gcFlags, prefix string, ask asker) error {
 	}
 	defer z.Close()
 	defer own.Close()
-	s := litter.Search{Z: z, Prefix: prefix, Unused: f.unused.D, Now: time.Now()}
+	s := litter.Search{Z: z, Prefix: prefix, Unused: f.unused.D}
 	looking, cancel := context.WithTimeout(ctx, gcTime)
 	defer cancel()
+	if err := s.Ask(looking); err != nil {
+		return err
+	}
+	if s.Now.IsZero() {
+		warn("the servers do not tell you their time: what changed last, of what is read, counts as now")
+	}
 	found, stopped := s.Find(looking)
 	if stopped != nil && !errors.Is(stopped, litter.ErrTooMany) {
 		return stopped
@@ -135,7 +147,7 @@ func (a *app) gc(f *gcFlags, prefix string, ask asker) error {
 				return err
 			}
 		}
-		if err := ask.sure(fmt.Sprintf("Remove %s below %s, on %s?", count(n, "empty parent"), legible(prefix), a.set.where())); err != nil {
+		if err := ask.sure(fmt.Sprintf("Remove %s below %s, on %s?", count(n, "empty parent"), legible.Name(prefix), a.set.where())); err != nil {
 			return err
 		}
 	}
@@ -167,7 +179,7 @@ func refusals(found []litter.Parent) error {
 	if i < 0 {
 		return nil
 	}
-	return fmt.Errorf("%s could not be removed, of which the first is %s: %w", count(tally(found)[litter.Refused], "parent"), legible(found[i].Path), found[i].Err)
+	return fmt.Errorf("%s could not be removed, of which the first is %s: %w", count(tally(found)[litter.Refused], "parent"), legible.Name(found[i].Path), found[i].Err)
 }
 
 // parentView is a parent as JSON.
@@ -219,7 +231,7 @@ func meaning(s litter.State) string {
 // printTable writes one line a parent, and what to do next.
 func (f *gcFlags) printTable(out io.Writer, prefix string, found []litter.Parent) error {
 	if len(found) == 0 {
-		_, err := fmt.Fprintf(out, "there are no empty parents below %s\n", legible(prefix))
+		_, err := fmt.Fprintf(out, "there are no empty parents below %s\n", legible.Name(prefix))
 		return err
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
@@ -227,9 +239,9 @@ func (f *gcFlags) printTable(out io.Writer, prefix string, found []litter.Parent
 	for _, p := range found {
 		unused := "-"
 		if !p.Since.IsZero() {
-			unused = span.Short(time.Since(p.Since))
+			unused = span.Short(p.For)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", legible(p.Path), unused, meaning(p.State))
+		fmt.Fprintf(w, "%s\t%s\t%s\n", legible.Name(p.Path), unused, meaning(p.State))
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -240,7 +252,7 @@ func (f *gcFlags) printTable(out io.Writer, prefix string, found []litter.Parent
 		_, err := fmt.Fprintf(out, "%s would be removed: add --delete\n", count(n[litter.Unused], "parent"))
 		return err
 	case n[litter.Recent] == len(found) && !f.delete:
-		_, err := fmt.Fprintf(out, "nothing to remove yet; gc --delete leaves a mark, by which more is known in %s\n", span.Short(f.unused.D))
+		_, err := fmt.Fprintf(out, "nothing to remove yet: gc --delete leaves a mark, which tells more in %s\n", span.Short(f.unused.D))
 		return err
 	}
 	return nil

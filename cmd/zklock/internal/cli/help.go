@@ -1,7 +1,12 @@
 package cli
 
 import (
+	"bytes"
+	"io"
+	"strings"
+
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // helpCommand is zklock help. Cobra's own tells of an unknown command with exit
@@ -41,4 +46,28 @@ func (a *app) helpCommand() *cobra.Command {
 			return names, cobra.ShellCompDirectiveNoFileComp
 		},
 	}
+}
+
+// wrapUsage lets the usage of root and of what is below it have lines that are as wide as
+// the terminal at most: the library's own break in the middle of words there.
+func wrapUsage(root *cobra.Command) {
+	usage := root.UsageFunc()
+	root.SetUsageFunc(func(c *cobra.Command) error {
+		var text bytes.Buffer
+		out := c.OutOrStderr()
+		c.SetOut(&text)
+		err := usage(c)
+		c.SetOut(out)
+		if err != nil {
+			return err
+		}
+		whole := text.String()
+		for _, flags := range []*pflag.FlagSet{c.LocalFlags(), c.InheritedFlags()} {
+			if plain := strings.TrimSpace(flags.FlagUsages()); plain != "" {
+				whole = strings.Replace(whole, plain, strings.TrimSpace(flags.FlagUsagesWrapped(columns())), 1)
+			}
+		}
+		_, err = io.WriteString(out, whole)
+		return err
+	})
 }

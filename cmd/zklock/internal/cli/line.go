@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"golang.org/x/term"
 
@@ -35,12 +33,13 @@ type waitLine struct {
 	width    func() int
 	link     *front.Link
 	me       zklock.Owner
+	on       string // which servers, for a log
 }
 
 // newWaitLine writes to standard error.
-func newWaitLine(link *front.Link, me zklock.Owner) *waitLine {
+func newWaitLine(link *front.Link, me zklock.Owner, on string) *waitLine {
 	return &waitLine{
-		out: os.Stderr, terminal: term.IsTerminal(2), link: link, me: me,
+		out: os.Stderr, terminal: term.IsTerminal(2), link: link, me: me, on: on,
 		width: func() int {
 			if w, _, err := term.GetSize(2); err == nil && w > 0 {
 				return w
@@ -93,7 +92,7 @@ func (w *waitLine) run(ctx context.Context, l *zklock.Lock, name string) {
 		text := describe(name, entries, w.me, time.Now())
 		// A log gets one line, not one a second.
 		if !w.terminal {
-			fmt.Fprintf(w.out, "zklock: %s\n", text)
+			fmt.Fprintf(w.out, "zklock: %s%s\n", text, w.on)
 			return
 		}
 		// In the background the terminal is somebody else's, who may be typing.
@@ -196,15 +195,6 @@ func differing(entries []zklock.Entry) int {
 // known.
 func account(e zklock.Entry) string { return dash(survey.Shorten(e.Owner.User, survey.Most)) }
 func command(e zklock.Entry) string { return dash(survey.Shorten(e.Owner.Command, survey.Most)) }
-
-// legible is a path for people. ZooKeeper lets in characters that hide or turn
-// around the text beside them: with such a one the path is quoted.
-func legible(path string) string {
-	if strings.ContainsFunc(path, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return strconv.Quote(path)
-	}
-	return path
-}
 
 // cut shortens text to n characters.
 func cut(text string, n int) string {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -24,11 +23,14 @@ const lockHelp = `Lock takes LOCK, prints its fencing token, and holds it until 
 stops what others do under this hold: zklock run does. On a terminal ^Z stops
 what the shell sees, and the lock is kept.
 
-Of several locks (--lock) it prints a line "TOKEN PATH" for each. If somebody
+Of several locks (--lock) it prints a line "TOKEN PATH" for each; with -o json or
+yaml one object that has the mode and the session besides. If somebody
 asks for the lock back, lock says so; with --on-revoke term it gives it back and
 exits 0.
 
-` + whereHelp + `what --json prints.
+` + whereHelp + `what --json and -o yaml print.
+
+` + aclHelp + `
 
 ` + layoutHelp
 
@@ -40,7 +42,7 @@ const lockExample = `  zklock lock maintenance
 type lockFlags struct {
 	claim  claim
 	revoke onRevoke
-	json   bool
+	out    output
 }
 
 // lockCommand is zklock lock.
@@ -59,7 +61,7 @@ func (a *app) lockCommand() *cobra.Command {
 			if err := f.claim.check(c.Flags(), args[0]); err != nil {
 				return err
 			}
-			if err := a.set.check(c.Flags()); err != nil {
+			if err := errors.Join(a.set.check(c.Flags()), f.out.check(c.Flags())); err != nil {
 				return err
 			}
 			return a.lock(&f)
@@ -70,10 +72,11 @@ func (a *app) lockCommand() *cobra.Command {
 	a.set.waitFlags(c.Flags())
 	f.claim.flags(c.Flags())
 	offer(c, "layout", layoutNames())
+	offer(c, "acl", []string{aclOpen, aclCreator, aclCreatorRead})
 	_ = c.RegisterFlagCompletionFunc("lock", a.completeMore) // the flag is there
 	working(c)
 	f.revoke.flag(c, "gives it back and exits 0")
-	c.Flags().BoolVar(&f.json, "json", false, "print one JSON object instead of the token: mode, session, all locks and tokens")
+	f.out.flag(c, "the locks' paths")
 	return c
 }
 
@@ -100,12 +103,12 @@ func (a *app) lock(f *lockFlags) error {
 	began := time.Now()
 	me := owner("lock") // there is no command to name
 	a.set.sayWhere(term.IsTerminal(2))
-	c, _, err := a.set.locks(ctx, f.claim.options(zklock.Options{Owner: &me, OnJeopardy: jeopardy}))
+	c, _, err := a.set.locks(ctx, f.claim.options(zklock.Options{Owner: &me, OnJeopardy: func(e zklock.Event) { jeopardy(e, a.set.on()) }}))
 	if err != nil {
 		return interrupted(ctx, err)
 	}
 	defer c.Close()
-	hold, err := a.set.acquire(ctx, c, &f.claim, newWaitLine(a.link, me), began)
+	hold, err := a.set.acquire(ctx, c, &f.claim, newWaitLine(a.link, me, a.set.on()), began)
 	if err != nil {
 		return err
 	}
@@ -121,7 +124,7 @@ func (a *app) lock(f *lockFlags) error {
 	defer cancel()
 	err = hold.Release(end)
 	if errors.Is(lost, zklock.ErrLost) {
-		return &exitError{exitLost, lost}
+		return &exitError{exitLost, fmt.Errorf("%w%s", lost, a.set.on())}
 	}
 	if unread != nil {
 		err = errors.Join(fmt.Errorf("the token cannot be written: %w", unread), err)
@@ -148,7 +151,7 @@ func (f *lockFlags) keep(ctx context.Context, hold *zklock.Hold) {
 	}
 }
 
-// grant is what lock --json prints.
+// grant is what lock -o json prints.
 type grant struct {
 	Mode    zklock.Mode `json:"mode"`
 	Session string      `json:"session"`
@@ -157,17 +160,25 @@ type grant struct {
 }
 
 // print writes what was granted.
-func (f *lockFlags) print(out io.Writer, hold *zklock.Hold, servers string) (err error) {
+func (f *lockFlags) print(out io.Writer, hold *zklock.Hold, servers string) error {
 	locks := f.claim.locks(hold)
-	switch {
-	case f.json:
-		err = json.NewEncoder(out).Encode(grant{f.claim.mode(), sessionID(hold.Session()), locks, servers})
-	case len(locks) == 1:
-		_, err = fmt.Fprintln(out, locks[0].Token)
-	default:
-		_, err = fmt.Fprintln(out, tokenLines(locks))
-	}
-	return err
+	return f.out.write(out, shown{
+		table: func(out io.Writer) (err error) {
+			if len(locks) == 1 {
+				_, err = fmt.Fprintln(out, locks[0].Token)
+			} else {
+				_, err = fmt.Fprintln(out, tokenLines(locks))
+			}
+			return err
+		},
+		names: func() (paths []string) {
+			for _, l := range locks {
+				paths = append(paths, l.Path)
+			}
+			return paths
+		},
+		data: func() []any { return []any{grant{f.claim.mode(), sessionID(hold.Session()), locks, servers}} },
+	})
 }
 
 // sessionID writes a session's id as ZooKeeper's own tools do.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/span"
+	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/internal/survey"
 )
 
@@ -122,7 +123,7 @@ func (a *app) ls(f *readFlags, prefix string) error {
 	defer r.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	l := &listing{out: &f.out, to: os.Stdout}
+	l := &listing{out: &f.out, to: os.Stdout, lines: newLining(listSoft()...)}
 	return l.run(func(found func(*survey.Lock)) error {
 		_, err := r.Walk(ctx, prefix, survey.Limits{Each: a.set.limit(), Found: found})
 		return err
@@ -156,6 +157,9 @@ func nameOf(path string) string { return strings.TrimPrefix(path, namesRoot+"/")
 // listHeader are the titles of a list of locks.
 func listHeader() []string { return []string{"LOCK", "MODE", "HOLDER", "COMMAND", "SINCE", "WAITING"} }
 
+// listSoft are the columns of a list that may be cut: lock, holder and command.
+func listSoft() []int { return []int{0, 2, 3} }
+
 // listRow is a lock in a list.
 func listRow(s *survey.Lock, now time.Time) []string {
 	holder, runs, since := "-", "-", "-"
@@ -166,7 +170,7 @@ func listRow(s *survey.Lock, now time.Time) []string {
 			holder += fmt.Sprintf(" +%d", others)
 		}
 	}
-	return []string{legible(nameOf(s.Path)), how(s), holder, runs, since, strconv.Itoa(s.Waiting())}
+	return []string{legible.Name(nameOf(s.Path)), how(s), holder, runs, since, strconv.Itoa(s.Waiting())}
 }
 
 // printLocks writes one line a lock.

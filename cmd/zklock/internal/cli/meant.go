@@ -128,6 +128,9 @@ func meantFlag(c *cobra.Command, e *pflag.NotExistError) string {
 	if group := e.GetSpecifiedShortnames(); len(group) > 1 {
 		name = group // a long name after a single dash
 	}
+	if other := insteadOf(c, name); other != "" {
+		return "; " + other
+	}
 	known := flagNames(c)
 	if slices.Contains(known, name) || len(name) > 1 {
 		if meant := similar.To(name, known); meant != "" {

@@ -8,9 +8,12 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"github.com/zklock/zklock/internal/legible"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -77,7 +80,7 @@ func (o *output) write(out io.Writer, s shown) (err error) {
 		}
 	case outName:
 		for _, name := range s.names() {
-			fmt.Fprintln(&text, legible(name))
+			fmt.Fprintln(&text, legible.Name(name))
 		}
 	default:
 		err = s.table(&text)
@@ -85,8 +88,36 @@ func (o *output) write(out io.Writer, s shown) (err error) {
 	if err != nil {
 		return err
 	}
-	_, err = out.Write(text.Bytes())
+	shown := text.Bytes()
+	if o.form == outJSON || o.form == outYAML {
+		shown = o.visible(shown)
+	}
+	_, err = out.Write(shown)
 	return err
+}
+
+// visible writes characters that cannot be seen as the escapes that mean the same in
+// the form's strings: a name that turns text around is read by people as well.
+func (o *output) visible(text []byte) []byte {
+	unseen := func(r rune) bool { return r >= utf8.RuneSelf && !legible.Rune(r) }
+	if !bytes.ContainsFunc(text, unseen) {
+		return text
+	}
+	var b []byte
+	for _, r := range string(text) {
+		switch {
+		case !unseen(r):
+			b = utf8.AppendRune(b, r)
+		case r <= 0xffff:
+			b = fmt.Appendf(b, `\u%04x`, r)
+		case o.form == outYAML:
+			b = fmt.Appendf(b, `\U%08x`, r)
+		default:
+			first, second := utf16.EncodeRune(r)
+			b = fmt.Appendf(b, `\u%04x\u%04x`, first, second)
+		}
+	}
+	return b
 }
 
 // document writes one document of YAML, with the names and the order that JSON has.
@@ -128,7 +159,11 @@ func nextYAML(d *json.Decoder) (*yaml.Node, error) {
 		if n, isNumber := token.(json.Number); isNumber {
 			return &yaml.Node{Kind: yaml.ScalarNode, Tag: numberTag(n), Value: n.String()}, nil
 		}
-		return node, node.Encode(token)
+		err := node.Encode(token)
+		if text, is := token.(string); is && legible.Text(text) != text {
+			node.Style = yaml.DoubleQuotedStyle // which has escapes
+		}
+		return node, err
 	}
 	node.Kind = yaml.SequenceNode
 	if open == '{' {

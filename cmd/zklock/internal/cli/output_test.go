@@ -89,9 +89,28 @@ inside:
 	}
 }
 
+// TestOutputUnseen: what turns text around or hides it is escaped in all forms, and
+// means the same.
+func TestOutputUnseen(t *testing.T) {
+	one := thing{Name: "/a\u202eb\U000e0101\ufeff"}
+	for form, want := range map[string]string{
+		outName: `"/a\u202eb\U000e0101\ufeff"`,
+		outJSON: `{"name":"/a\u202eb\udb40\udd01\ufeff",`,
+		outYAML: `name: "/a\u202eb\U000E0101\uFEFF"`,
+	} {
+		var got bytes.Buffer
+		if err := (&output{form: form}).write(&got, show(one)); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(got.String(), want) {
+			t.Errorf("%s is\n%s\nwant\n%s", form, got.String(), want)
+		}
+	}
+}
+
 // FuzzYAML: what is JSON is YAML of the same content, whatever is in it.
 func FuzzYAML(f *testing.F) {
-	for _, seed := range []string{`{"a":"b"}`, `[1,-2,3.5,1e9,null,true,"x"]`, `{"":{"~":[[],{}]}}`, `"\u0000\u007f\u0085\ud83d\ude00"`, `"- a"`, `"a\n b\n"`, `["yes","0x1f","1_000","=","<<","2026-11-21"]`} {
+	for _, seed := range []string{`{"a":"b"}`, `[1,-2,3.5,1e9,null,true,"x"]`, `{"":{"~":[[],{}]}}`, `"\u0000\u007f\u0085\ud83d\ude00"`, `"- a"`, `"a\n b\n"`, `["\u202ea","\ufeff\u2028 \udb40\udd00\ufe0f\n \u200b"]`, `{"\u2066k":1}`, `["yes","0x1f","1_000","=","<<","2026-11-21"]`} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -112,6 +131,12 @@ func FuzzYAML(f *testing.F) {
 			t.Fatalf("%s: %v", canonical, err)
 		}
 		var got any
+		seen := (&output{form: outJSON}).visible(canonical)
+		if err := json.Unmarshal(seen, &got); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s became\n%s\nand then %#v, %v", canonical, seen, got, err)
+		}
+		out = (&output{form: outYAML}).visible(out)
+		got = nil
 		if err := yaml.Unmarshal(out, &got); err != nil {
 			t.Fatalf("%s is written\n%s\nwhich cannot be read: %v", canonical, out, err)
 		}

@@ -13,29 +13,45 @@ import (
 	"github.com/zklock/zklock/internal/survey"
 )
 
-const revokeHelp = `Revoke asks whoever holds LOCK to give it back, and prints whom it asked. It is
+const revokeHelp = `Revoke asks whoever holds LOCK to give it back, and prints whom it asked: all who
+hold it as readers or have permits, and with --token T the one whose fencing token
+that is, which zklock show tells, and nobody else. It does not ask you first. It is
 a wish: zklock run tells its user, or ends the command if it was given
 --on-revoke term; Go programs see it at Hold.Revoked, and Curator's if they made
 their mutex revocable. Nothing is taken away, and those who wait are not asked.
 
-It exits 0 when all holders were asked, or nobody holds, and 125 when that could
-not be done; whom it had asked by then it has printed.`
+It exits 0 when all who were meant were asked, or nobody holds, 1 when nobody holds
+with that token, and 125 when that could not be done; whom it had asked by then it has printed.`
 
 const revokeExample = `  zklock revoke deploy
+  zklock revoke catalog --token 4294967321     # one of several readers
   zklock revoke index && zklock run -w 60 index -- ./rebuild`
 
 // revokeCommand is zklock revoke.
 func (a *app) revokeCommand() *cobra.Command {
-	return a.lookCommand(&cobra.Command{
+	var f readFlags
+	var token int64
+	c := &cobra.Command{
 		Use:     "revoke LOCK",
 		Short:   "Ask the holders of a lock to give it back",
 		Long:    revokeHelp,
 		Example: revokeExample,
-	}, "paths of the znodes of those who were asked", a.revoke)
+		Args:    exactly(1, "one lock"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if c.Flags().Changed("token") && token <= 0 {
+				return usage("--token is %d: tokens are above 0; zklock show %s tells the holders'", token, args[0])
+			}
+			return a.lookAt(c, &f, args[0], func(ctx context.Context, l *oneLock) error { return a.revoke(ctx, l, token) })
+		},
+	}
+	a.lookFlags(c, &f, "paths of the znodes of those who were asked")
+	c.Flags().Int64Var(&token, "token", 0, "ask the holder with the fencing token `T`, and no other; default: all holders")
+	_ = c.RegisterFlagCompletionFunc("token", a.completeTokens) // the flag is there
+	return c
 }
 
 // revoke asks, and prints whom.
-func (a *app) revoke(ctx context.Context, l *oneLock) error {
+func (a *app) revoke(ctx context.Context, l *oneLock, token int64) error {
 	ctx, cancel := a.set.bounded(ctx)
 	defer cancel()
 	s, err := l.r.Look(ctx, l.path)
@@ -44,7 +60,12 @@ func (a *app) revoke(ctx context.Context, l *oneLock) error {
 	}
 	// Whom it had asked when it failed is printed as well: they may be giving the
 	// lock back by now.
-	asked, failed := l.r.Revoke(ctx, s)
+	asked, failed := l.r.Revoke(ctx, s, token)
+	if token != 0 && failed == nil && len(asked) == 0 {
+		if _, failed = heldBy(s, l.name, token); failed == nil { // when it was looked at
+			failed = &exitError{exitNo, fmt.Errorf("nobody holds %s with token %d any longer", l.name, token)}
+		}
+	}
 	err = l.out.write(os.Stdout, shown{
 		table: func(out io.Writer) error { return printAsked(out, l.name, asked, failed == nil, time.Now()) },
 		names: func() []string { return nodes(asked) },

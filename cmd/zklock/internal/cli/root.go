@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/zklock/zklock/cmd/zklock/internal/child"
 	"github.com/zklock/zklock/cmd/zklock/internal/front"
@@ -53,7 +54,7 @@ func Main(args []string) int {
 	if err == nil {
 		return 0
 	}
-	report(err)
+	report(err, term.IsTerminal(2))
 	// What cobra itself finds wrong is always wrong usage.
 	if !app.began && !isExit(err) {
 		return exitUsage
@@ -133,6 +134,7 @@ func (a *app) root() *cobra.Command {
 	}
 	root.AddCommand(a.versionCommand(), a.manCommand())
 	root.SetHelpCommand(a.helpCommand())
+	wrapUsage(root)
 	a.addCompletion(root)
 	return root
 }

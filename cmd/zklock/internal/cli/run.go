@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"runtime"
@@ -63,6 +64,8 @@ file. That it can't be written is a warning.
 
 ` + identityHelp + `
 
+` + aclHelp + `
+
 ` + layoutHelp + `
 
 Other exit codes: 124 the lock was not acquired (-n, -w), 120 the lock was
@@ -111,6 +114,7 @@ func (a *app) runCommand() *cobra.Command {
 	a.set.waitFlags(c.Flags())
 	f.claim.flags(c.Flags())
 	offer(c, "layout", layoutNames())
+	offer(c, "acl", []string{aclOpen, aclCreator, aclCreatorRead})
 	_ = c.RegisterFlagCompletionFunc("lock", a.completeMore) // the flag is there
 	working(c)
 	f.revoke.flag(c, "sends the command TERM")
@@ -274,7 +278,7 @@ func (r *runner) run() error {
 		return interrupted(ctx, err)
 	}
 	defer c.Close()
-	hold, err := set.acquire(ctx, c, r.claim, newWaitLine(r.app.link, me), began)
+	hold, err := set.acquire(ctx, c, r.claim, newWaitLine(r.app.link, me, set.on()), began)
 	if err != nil {
 		defer stop()
 		r.notAcquired(ctx, err)
@@ -323,7 +327,7 @@ func (r *runner) under(hold *zklock.Hold, signals <-chan os.Signal, news <-chan 
 	s.signals = signals
 	s.revoked = hold.Revoked()
 	s.asked = func() { r.asked(s.cmd) }
-	s.news = news
+	s.news, s.on = news, r.app.set.on()
 	exit, ended := s.run()
 	// The watchdog must know that the command is gone before the deadline passes:
 	// it would kill what the command left behind, which may go on.
@@ -341,10 +345,10 @@ func (r *runner) under(hold *zklock.Hold, signals <-chan os.Signal, news <-chan 
 	switch {
 	case lost != nil:
 		r.status.Outcome = outcomeLost
-		return &exitError{exitLost, lost}
+		return &exitError{exitLost, fmt.Errorf("%w%s", lost, r.app.set.on())}
 	case ended:
 		r.status.Outcome = outcomeLost
-		return &exitError{exitLost, errors.New("the command was ended because the lock was about to be lost")}
+		return &exitError{exitLost, fmt.Errorf("the command was ended because the lock was about to be lost%s", r.app.set.on())}
 	case exit.Status() == 0:
 		return nil
 	}
@@ -388,10 +392,10 @@ func (r *runner) release(hold *zklock.Hold) error {
 	return err
 }
 
-// jeopardy tells of servers that do not answer while a lock is held.
-func jeopardy(e zklock.Event) {
+// jeopardy tells of servers that do not answer while a lock is held; on says which.
+func jeopardy(e zklock.Event, on string) {
 	if e.Err != nil {
-		warn("reconnecting: no answer from the servers; the lock is still held")
+		warn("reconnecting: no answer from the servers; the lock is still held%s", on)
 		return
 	}
 	warn("the servers answer again; the lock was held throughout")

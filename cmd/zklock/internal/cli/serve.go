@@ -38,6 +38,7 @@ their locks do not exclude each other.`
 
 const serveExample = `  zklock serve --data /var/lib/zklock
   zklock serve --config /etc/zookeeper/conf/zoo.cfg --data /var/lib/zklock --metrics 9141
+  zklock serve --status -o json
   zklock serve --memory --listen unix:/run/zklock.sock --log-format json
 ` + serveTLSExample
 
@@ -51,6 +52,7 @@ type serveFlags struct {
 	log                  logFlags
 	memory, stop, status bool
 	local                string
+	out                  output // of --status
 	idle                 span.Value
 	tls                  serveTLSFlags
 }
@@ -66,6 +68,12 @@ func (a *app) serveCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := a.begin(c); err != nil {
 				return err
+			}
+			if err := f.out.check(c.Flags()); err != nil {
+				return err
+			}
+			if given := c.Flags().Changed; (given("output") || given("json")) && !f.status {
+				return usage("-o is about --status: give both; for what the server logs see --log-format")
 			}
 			return f.run(c)
 		},
@@ -87,6 +95,7 @@ func (a *app) serveCommand() *cobra.Command {
 	for _, hidden := range []string{"local", "idle"} {
 		flags.Lookup(hidden).Hidden = true
 	}
+	f.out.flag(c, "with --status: the socket, if the server runs")
 	c.MarkFlagsMutuallyExclusive("data", "memory", "status", "stop", "local")
 	return c
 }

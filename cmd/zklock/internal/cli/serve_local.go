@@ -2,8 +2,10 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"strings"
@@ -36,6 +38,15 @@ func place() (local.Place, error) {
 	return local.Place{Dir: dir}, err
 }
 
+// localView is the local server's state as JSON.
+type localView struct {
+	Directory string      `json:"directory"`
+	Running   bool        `json:"running"`
+	PID       int         `json:"pid,omitempty"`
+	Socket    string      `json:"socket,omitempty"`
+	Sessions  json.Number `json:"sessions,omitempty"`
+}
+
 // showLocal prints the state of the local server.
 func (f *serveFlags) showLocal() error {
 	p, err := place()
@@ -48,14 +59,32 @@ func (f *serveFlags) showLocal() error {
 	if err != nil && !errors.Is(err, local.ErrNotRunning) {
 		return err
 	}
-	fmt.Printf("directory: %s\n", st.Dir)
-	if err != nil {
-		fmt.Println("running:   no; the next command that needs it starts it")
-	} else {
-		fmt.Printf("running:   yes, process %d\nsocket:    %s\nsessions:  %s\n", st.PID, st.Socket, st.Sessions)
+	v := localView{Directory: st.Dir}
+	if err == nil {
+		v = localView{st.Dir, true, st.PID, st.Socket, json.Number(st.Sessions)}
 	}
-	fmt.Println("Different users have different local servers; their locks do not exclude each other.")
-	return nil
+	return f.out.write(os.Stdout, shown{
+		table: v.print,
+		names: func() []string {
+			if !v.Running {
+				return nil
+			}
+			return []string{v.Socket}
+		},
+		data: func() []any { return []any{v} },
+	})
+}
+
+// print writes it for people.
+func (v localView) print(out io.Writer) error {
+	text := "directory: " + v.Directory + "\n"
+	if v.Running {
+		text += fmt.Sprintf("running:   yes, process %d\nsocket:    %s\nsessions:  %s\n", v.PID, v.Socket, v.Sessions)
+	} else {
+		text += "running:   no; the next command that needs it starts it\n"
+	}
+	_, err := fmt.Fprintln(out, text+"Different users have different local servers: their locks do not exclude\neach other.")
+	return err
 }
 
 // stopLocal ends the local server.

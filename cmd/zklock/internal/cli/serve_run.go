@@ -17,6 +17,7 @@ import (
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/systemd"
+	"github.com/zklock/zklock/cmd/zklock/internal/trim"
 	"github.com/zklock/zklock/zkserver"
 )
 
@@ -163,6 +164,11 @@ func (r *running) begin(listeners []net.Listener, page net.Listener) {
 	if every := systemd.Watchdog(); every > 0 {
 		r.tasks.Go(func() { r.watch(every) })
 	}
+	r.tasks.Go(func() {
+		// Ends with the server.
+		trimmer := trim.Trimmer{Requests: func() int64 { return r.server.Stats().Received }}
+		trimmer.Run(r.server.Done())
+	})
 	r.notify(systemd.Ready)
 }
 

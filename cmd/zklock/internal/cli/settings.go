@@ -25,6 +25,7 @@ type settings struct {
 	session span.Value
 	connect span.Value
 	verbose bool
+	said    bool // which servers these are
 	who     identity
 
 	try      bool
@@ -46,6 +47,7 @@ func environment() map[string]string {
 		"kill-after":         "ZKLOCK_KILL_AFTER",
 		"lock-delay":         "ZKLOCK_LOCK_DELAY",
 		"layout":             "ZKLOCK_LAYOUT",
+		"acl":                "ZKLOCK_ACL",
 		"beside-foreign":     "ZKLOCK_BESIDE_FOREIGN",
 		"on-revoke":          "ZKLOCK_ON_REVOKE",
 		"tls-ca":             "ZKLOCK_TLS_CA",

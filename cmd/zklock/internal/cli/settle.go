@@ -10,14 +10,17 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/zklock/zklock/cmd/zklock/internal/contexts"
+	"github.com/zklock/zklock/internal/legible"
 )
 
 // whereHelp is for the commands that do work.
 const whereHelp = `The servers are those of --servers or of --context, else those of
 ZKLOCK_SERVERS, else this user's local server. The context in use (zklock
-context use) is never taken: it is for looking around. On a terminal where one
-is in use, and with --verbose, it says which servers it uses; what programs read
-always has it: `
+context use) is never taken: it is for looking around; where there is one, it
+says so and which servers it uses. It names them as well in what else it says of
+the lock, as that it waits, and with --verbose first of all. Where all goes well
+it says nothing, of which cron would make a mail; what programs read always has
+them: `
 
 // envConfig names the file of contexts.
 const envConfig = "ZKLOCK_CONFIG_FILE"
@@ -166,7 +169,7 @@ func (s *settings) where() string {
 	if s.from.context != "" && s.from.context != contexts.Local {
 		servers += " (context " + s.from.context + ")"
 	}
-	return legible(servers)
+	return legible.Name(servers)
 }
 
 // withoutUser leaves out what stands before an @: it may be a password, which does
@@ -178,18 +181,27 @@ func withoutUser(servers string) string {
 	return servers[strings.LastIndexByte(servers, '@')+1:]
 }
 
-// sayWhere tells somebody at a terminal which servers a command that does work uses,
-// where that may be others than he thinks.
+// sayWhere tells which servers a command that does work uses, where they may be others
+// than somebody thinks: where a context is in use that it does not take, and on a
+// terminal where it takes one. What it says otherwise has them besides, see on. That is
+// all, since cron makes a mail of every line, and nobody reads one that comes each time.
 func (s *settings) sayWhere(terminal bool) {
-	switch {
-	case s.verbose:
-		warn("on %s", s.where())
-	case !terminal:
-	case s.from.passed != "":
-		warn("on %s, not on %s, the context in use", s.where(), s.from.passed)
-	case s.from.context != "":
-		warn("on %s", s.where())
+	text := "on " + s.where()
+	if s.from.passed != "" {
+		text += ", not on " + s.from.passed + ", the context in use"
 	}
+	if s.verbose || s.from.passed != "" || terminal && s.from.context != "" {
+		warn("%s", text)
+		s.said = true
+	}
+}
+
+// on ends what is said of a lock with the servers that it is on, unless that was said.
+func (s *settings) on() string {
+	if s.said {
+		return ""
+	}
+	return ", on " + s.where()
 }
 
 // completeContexts completes the name of a context.

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/span"
+	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/internal/survey"
 	"github.com/zklock/zklock/zk"
 )
@@ -25,8 +25,9 @@ who did; a token is that of a holder. SINCE is how long an entry has been there,
 the time that it waited included: nobody writes down when it was granted.
 
 Below come warnings of what does not exclude each other on this path, and of
-strays: znodes that are no entry of a lock. Where those are more than 20000 it
-reads none of them, says so, and exits 125.
+strays: znodes that are no entry of a lock. Where those are more than 20000, or
+anything of the lock has more than 100000 children, it is hardly a lock: show
+reads none of it, says so, and exits 125.
 
 ` + watchHelp
 
@@ -70,16 +71,6 @@ func (a *app) showCommand() *cobra.Command {
 	return c
 }
 
-// lookCommand gives a command what all have that look at one lock: the argument,
-// the flags, and the connection. names says what -o name prints.
-func (a *app) lookCommand(c *cobra.Command, names string, do func(context.Context, *oneLock) error) *cobra.Command {
-	var f readFlags
-	c.Args = exactly(1, "one lock")
-	c.RunE = func(c *cobra.Command, args []string) error { return a.lookAt(c, &f, args[0], do) }
-	a.lookFlags(c, &f, names)
-	return c
-}
-
 // lookFlags adds what commands have that look at one lock.
 func (a *app) lookFlags(c *cobra.Command, f *readFlags, names string) {
 	a.serverFlags(c)
@@ -113,13 +104,13 @@ func (a *app) lookAt(c *cobra.Command, f *readFlags, name string, do func(contex
 	}
 	defer z.Close()
 	defer r.Close()
-	return do(ctx, &oneLock{f, name, path, z, r})
+	return do(ctx, &oneLock{f, legible.Name(name), path, z, r})
 }
 
 // oneLock is what a command that looks at one lock works with.
 type oneLock struct {
 	*readFlags
-	name, path string
+	name, path string // the name is for people
 	z          *zk.Client
 	r          *survey.Reader
 }
@@ -180,6 +171,7 @@ func printLock(out io.Writer, s *survey.Lock, name string, now time.Time) error 
 
 // headline says in one line what the table does not; it may be empty.
 func headline(s *survey.Lock, name string) string {
+	name = legible.Name(name)
 	held := len(s.Holders())
 	switch {
 	case s.Permits > 0:
@@ -197,8 +189,8 @@ func headline(s *survey.Lock, name string) string {
 
 // printEntries writes the table.
 func printEntries(out io.Writer, entries []survey.Entry, now time.Time) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "TURN\tWHO\tUSER\tCOMMAND\tMODE\tTOKEN\tSINCE\tRECIPE")
+	c := newLining(1, 2, 3, 7) // whatever is anybody's word
+	c.add([]string{"TURN", "WHO", "USER", "COMMAND", "MODE", "TOKEN", "SINCE", "RECIPE"})
 	for _, e := range entries {
 		turn, token := "stray", "-"
 		switch {
@@ -213,10 +205,9 @@ func printEntries(out io.Writer, entries []survey.Entry, now time.Time) error {
 		if e.Mode == zklock.Shared && e.Owner.Token > 0 {
 			recipe += ", was writer"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", turn, who(e.Entry), account(e.Entry), command(e.Entry),
-			e.Mode, token, span.Short(now.Sub(e.Since)), recipe)
+		c.add([]string{turn, who(e.Entry), account(e.Entry), command(e.Entry), string(e.Mode), token, span.Short(now.Sub(e.Since)), recipe})
 	}
-	return w.Flush()
+	return c.flush(out)
 }
 
 // dash stands for what is not known.

@@ -54,6 +54,7 @@ type supervisor struct {
 	told    time.Duration       // the moment that the watchdog knows
 	late    bool                // that moment came before this process did anything about it
 	news    <-chan zklock.Event // of servers that do not answer, or do again; may be nil
+	on      string              // which servers these are, for what is said of them
 	// stopping: a signal that ends programs was passed on.
 	stopping bool
 }
@@ -103,7 +104,7 @@ func (s *supervisor) run() (child.Exit, bool) {
 			// on would think that it need not have been. Library and plan go by clocks
 			// of their own: where answers are late, that comes first.
 			if !core.Ending() {
-				jeopardy(e)
+				jeopardy(e, s.on)
 			}
 		case <-timer.C:
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"strconv"
 	"time"
 
@@ -21,16 +22,31 @@ zklock run. The answer is of a moment between the question and the answer: it
 makes the servers agree on a write first, so that none which lags behind is
 believed. What it costs is that write, which changes nothing.
 
-It says what was, not what will be: the lock may be lost a moment later. A
-resource that refuses old tokens is safe; a script that verifies and then acts
-has only made the gap small.
+What it proves: at that moment there was an entry with this token that held the
+lock, and whoever it excludes could not hold it.
 
-It exits 0 when the token holds, 1 when it does not, and 125 when no answer was
-to be had.`
+What it does not prove:
+- that it is so any longer. The lock may be lost a moment later. A resource that
+  refuses old tokens is safe; a script that verifies and then acts has only made
+  the gap small.
+- that whoever shows you a token has the lock. A token is a number and no secret:
+  everybody who may read the locks sees it (zklock show). Believe in what a
+  caller proves otherwise, and take the token for the order of things.
+- that an entry's maker speaks the truth. Whoever may write below LOCK can make
+  entries. Of a writer that became a reader the servers know the new entry only,
+  and what it says was its token before is believed; so is who made an entry.
+  ACLs on the path keep strangers out: see zklock doctor.
+
+With --watch it asks again every two seconds, by one such write and no read, and
+goes on until the token does not hold, or there is no answer, or an interrupt.
+
+It exits 0 when the token holds, 1 when it does not (with --watch: any longer), and
+125 when no answer was to be had.`
 
 const verifyExample = `  zklock verify deploy 4294967321
   zklock run deploy -- sh -c './build && zklock verify deploy $ZKLOCK_TOKEN && ./publish'
-  zklock verify -o json deploy 4294967321 | jq .held`
+  zklock verify -o json deploy 4294967321 | jq .held
+  zklock verify --watch deploy 4294967321 || ./take-over`
 
 // verifyCommand is zklock verify.
 func (a *app) verifyCommand() *cobra.Command {
@@ -46,10 +62,17 @@ func (a *app) verifyCommand() *cobra.Command {
 			if err != nil || token <= 0 {
 				return usage("%q is no token: give the number that zklock run has in ZKLOCK_TOKEN, zklock lock prints, and zklock show tells", args[1])
 			}
-			return a.lookAt(c, &f, args[0], func(ctx context.Context, l *oneLock) error { return a.verify(ctx, l, token) })
+			return a.lookAt(c, &f, args[0], func(ctx context.Context, l *oneLock) error {
+				if f.watch {
+					return a.watchVerdict(l, token)
+				}
+				_, err := a.verify(ctx, l, token)
+				return err
+			})
 		},
 	}
 	a.lookFlags(c, &f, "the lock's path if the token holds, else nothing")
+	c.Flags().BoolVar(&f.watch, "watch", false, "go on until the token does not hold any longer")
 	c.ValidArgsFunction = func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) == 1 {
 			return a.completeTokens(c, args, begun)
@@ -69,16 +92,16 @@ type verdict struct {
 	Holders []survey.EntryView `json:"holders"`
 }
 
-// verify asks, and says what came of it.
-func (a *app) verify(ctx context.Context, l *oneLock, token int64) error {
+// verify asks, says what came of it, and returns the entries that hold with the token.
+func (a *app) verify(ctx context.Context, l *oneLock, token int64) ([]survey.Entry, error) {
 	limited, cancel := a.set.bounded(ctx)
 	defer cancel()
 	if err := agree(limited, l.z, l.path); err != nil {
-		return fmt.Errorf("%s cannot be verified: %w", l.name, err)
+		return nil, fmt.Errorf("%s cannot be verified: %w", l.name, err)
 	}
 	s, err := a.set.look(ctx, l)
 	if err != nil {
-		return fmt.Errorf("%s cannot be verified: %w", l.name, err)
+		return nil, fmt.Errorf("%s cannot be verified: %w", l.name, err)
 	}
 	held, no := heldBy(s, l.name, token)
 	holders := held
@@ -96,12 +119,60 @@ func (a *app) verify(ctx context.Context, l *oneLock, token int64) error {
 		data: func() []any { return []any{verdict{l.path, token, no == nil, survey.EntryViews(holders)}} },
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if no != nil && l.out.form != outTable {
-		return &exitError{Code: exitNo} // the output has said why
+		return nil, &exitError{Code: exitNo} // the output has said why
 	}
-	return no
+	return held, no
+}
+
+// verifyEvery is how often --watch asks.
+const verifyEvery = 2 * time.Second
+
+// watchVerdict asks until the token does not hold, and says so. As long as the entries
+// that hold with it are there it holds: nobody comes before them.
+func (a *app) watchVerdict(l *oneLock, token int64) error {
+	signals := endSignals()
+	defer signal.Stop(signals)
+	ctx, stop := interruptible(signals, nil)
+	defer stop()
+	tick := time.NewTicker(verifyEvery)
+	defer tick.Stop()
+	for {
+		held, err := a.verify(ctx, l, token)
+		for err == nil {
+			select {
+			case <-ctx.Done():
+				return interrupted(ctx, ctx.Err())
+			case <-tick.C:
+			}
+			var there bool
+			if there, err = a.set.there(ctx, l, held); err == nil && !there {
+				break // it may be a writer's that became a reader's
+			}
+		}
+		if err != nil {
+			return interrupted(ctx, err)
+		}
+	}
+}
+
+// there asks a quorum whether all of these entries are there.
+func (s *settings) there(ctx context.Context, l *oneLock, held []survey.Entry) (bool, error) {
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	var checks []zk.Op
+	for _, e := range held {
+		checks = append(checks, zk.CheckOp(e.Node, -1))
+	}
+	switch _, err := l.z.Multi(ctx, checks...); {
+	case errors.Is(err, zk.ErrNoNode):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("%s cannot be verified: %w", l.name, err)
+	}
+	return true, nil
 }
 
 // agree makes the servers agree on a write that changes nothing: a transaction of one

@@ -7,10 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"path"
-	"strings"
-	"syscall"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -46,8 +43,7 @@ type watcher struct {
 // follow keeps the locks below prefix current, and lets w print them, until a signal
 // comes.
 func (a *app) follow(f *readFlags, prefix string, w *watcher) error {
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	signals := endSignals()
 	defer signal.Stop(signals)
 	ctx, stop := interruptible(signals, nil)
 	defer stop()
@@ -155,7 +151,8 @@ func (l layoutValue) watchPrefix(lock string) string {
 
 // watchList follows the locks below prefix, one line each time that one changes.
 func (a *app) watchList(f *readFlags, prefix string) error {
-	cols := &lining{widths: []int{20, 9, 20, 12, 5}} // what comes later is seldom wider
+	cols := newLining(listSoft()...)
+	cols.widths = []int{20, 9, 16, 12, 5} // what comes later is seldom wider
 	titled := false
 	return a.follow(f, prefix, &watcher{out: os.Stdout, form: &f.out, shown: func(changed []*survey.Lock, now time.Time) shown {
 		s := lockList(changed)
@@ -186,40 +183,4 @@ func (a *app) watchLock(f *readFlags, name, lock string) error {
 		}
 		return s
 	}})
-}
-
-// lining is a table of which more lines come later: a column grows and never
-// shrinks.
-type lining struct {
-	widths  []int
-	pending [][]string
-}
-
-// add takes a line.
-func (c *lining) add(line []string) {
-	for i, cell := range line {
-		if i == len(c.widths) {
-			c.widths = append(c.widths, 0)
-		}
-		c.widths[i] = max(c.widths[i], utf8.RuneCountInString(cell))
-	}
-	c.pending = append(c.pending, line)
-}
-
-// flush writes the lines that were added since.
-func (c *lining) flush(out io.Writer) error {
-	for _, line := range c.pending {
-		var text strings.Builder
-		for i, cell := range line {
-			text.WriteString(cell)
-			if i < len(line)-1 {
-				text.WriteString(strings.Repeat(" ", c.widths[i]-utf8.RuneCountInString(cell)+2))
-			}
-		}
-		if _, err := fmt.Fprintln(out, text.String()); err != nil {
-			return err
-		}
-	}
-	c.pending = nil
-	return nil
 }

@@ -1,9 +1,13 @@
 package litter
 
 import (
+	"context"
+	"errors"
+	"path"
 	"slices"
 	"time"
 
+	"github.com/zklock/zklock/cmd/zklock/internal/servertime"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -54,4 +58,29 @@ func (c *clock) before(zxid int64) (time.Time, bool) {
 		return time.Time{}, false
 	}
 	return time.UnixMilli(c.shown[i].at), true
+}
+
+// last is the time of the last transaction that it was shown; zero if of none.
+func (c *clock) last() time.Time {
+	if len(c.shown) == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(c.shown[len(c.shown)-1].at)
+}
+
+// Ask sets Now to the servers' time: of a znode that is made and deleted in one
+// transaction, beside the mark or, where that is not permitted, below the prefix. If
+// neither is, or the servers do not tell, Now stays zero.
+func (s *Search) Ask(ctx context.Context) error {
+	for _, directory := range []string{path.Dir(Mark), s.Prefix} {
+		now, err := servertime.Ask(ctx, s.Z, directory)
+		if err == nil {
+			s.Now = now.At
+			return nil
+		}
+		if ctx.Err() != nil || !errors.Is(err, servertime.ErrUntold) && zk.Applied(err) == zk.AppliedUnknown {
+			return err
+		}
+	}
+	return nil
 }

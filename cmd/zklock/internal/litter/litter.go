@@ -60,7 +60,9 @@ type Parent struct {
 	// Since is when it was used at the latest, by the servers' clocks; zero if that is
 	// not known.
 	Since time.Time
-	Err   error // why it was refused
+	// For is how long that is ago by the same clocks; zero with Since.
+	For time.Duration
+	Err error // why it was refused
 
 	version  int32
 	pzxid    int64
@@ -73,8 +75,11 @@ type Search struct {
 	Z      *zk.Client
 	Prefix string
 	Unused time.Duration
-	Now    time.Time
-	Reads  int // at most; 0 means DefaultReads
+	// Now is the servers' time, see [Search.Ask]: this machine's may be days off. If it
+	// is zero, the time of the last change that Find sees stands for it, which is earlier,
+	// so that less counts as unused.
+	Now   time.Time
+	Reads int // at most; 0 means DefaultReads
 }
 
 // node is a znode with what is below it.
@@ -108,6 +113,9 @@ func (s Search) Find(ctx context.Context) ([]Parent, error) {
 		return nil, err
 	}
 	w.clock.settle()
+	if w.Now.IsZero() {
+		w.Now = w.clock.last()
+	}
 	var found []Parent
 	for _, child := range root.children {
 		w.collect(child, &found)
@@ -204,9 +212,9 @@ func (w *search) collect(n *node, found *[]Parent) bool {
 	p := Parent{Path: n.path, State: Unused, version: n.stat.Version, pzxid: n.stat.Pzxid, cversion: n.stat.Cversion, above: n.names > 0}
 	since, known := w.clock.before(n.stat.Pzxid)
 	if known {
-		p.Since = since
+		p.Since, p.For = since, max(0, w.Now.Sub(since))
 	}
-	if w.Unused > 0 && (!known || w.Now.Sub(since) < w.Unused) {
+	if w.Unused > 0 && (!known || p.For < w.Unused) {
 		p.State = Recent
 	}
 	*found = append(*found, p)
@@ -285,7 +293,7 @@ func (s Search) remove(ctx context.Context, p *Parent, gone int32) error {
 
 // Leave leaves the mark for the next run: anew if there is none, or if the one that
 // is there is older than what is asked for, so that it has served. It is made in the
-// servers' time.
+// servers' time. Without a Now one that is there stays: nobody knows how old it is.
 func (s Search) Leave(ctx context.Context) error {
 	stat, there, err := s.Z.Exists(ctx, Mark)
 	if err != nil {
@@ -298,7 +306,7 @@ func (s Search) Leave(ctx context.Context) error {
 		}
 		return err
 	}
-	if s.Now.Sub(time.UnixMilli(stat.Mtime)) < s.Unused {
+	if s.Now.IsZero() || s.Now.Sub(time.UnixMilli(stat.Mtime)) < s.Unused {
 		return nil
 	}
 	_, err = s.Z.Set(ctx, Mark, []byte(markData), stat.Version)

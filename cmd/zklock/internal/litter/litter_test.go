@@ -156,6 +156,59 @@ func TestTime(t *testing.T) {
 	})
 }
 
+// TestServersTime: what counts is the servers' clock. Where it is not told, no age is
+// taken for more than it is, and a mark stays.
+func TestServersTime(t *testing.T) {
+	bubble(t, func(p place) {
+		p.make("/zklock/old", "/zklock/new")
+		p.use("/zklock/old")
+		if err := p.search(time.Hour).Leave(p.t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Hour)
+		p.use("/zklock/new")
+		s := Search{Z: p.z, Prefix: "/zklock", Unused: time.Hour}
+		if got := p.found(s); got != "new:recent old:recent" {
+			t.Errorf("nothing was written since the mark, which tells no time: %s", got)
+		}
+		if err := s.Leave(p.t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if stat, _, err := p.z.Exists(p.t.Context(), Mark); err != nil || stat.Version != 0 {
+			t.Errorf("a mark of unknown age was made anew: %+v, %v", stat, err)
+		}
+		p.make("/zklock/another")
+		if got := p.found(s); got != "new:recent old" {
+			t.Errorf("something that was made tells the time: %s", got)
+		}
+		if err := s.Ask(p.t.Context()); err != nil || time.Since(s.Now).Abs() > time.Minute {
+			t.Errorf("asked, it is %v, %v", s.Now, err)
+		}
+		all, err := s.Find(p.t.Context())
+		if err != nil || words(all) != "new:recent old" || all[1].For.Round(time.Minute) != 2*time.Hour {
+			t.Errorf("%s, %v, %v", words(all), all, err)
+		}
+	})
+}
+
+// TestAskElsewhere: where nothing may be written beside the mark the prefix serves, and
+// where that is closed too nobody knows the time.
+func TestAskElsewhere(t *testing.T) {
+	bubble(t, func(p place) {
+		p.make("/zklock")
+		read := []zk.ACL{{Perms: zk.PermRead | zk.PermAdmin, Scheme: "world", ID: "anyone"}}
+		for _, closed := range []string{"/", "/zklock"} {
+			if _, err := p.z.SetACL(p.t.Context(), closed, read, -1); err != nil {
+				t.Fatal(err)
+			}
+			s := Search{Z: p.z, Prefix: "/zklock"}
+			if err := s.Ask(p.t.Context()); err != nil || s.Now.IsZero() != (closed == "/zklock") {
+				t.Errorf("with %s closed it is %v, %v", closed, s.Now, err)
+			}
+		}
+	})
+}
+
 // TestLeave: a mark stays until it has served.
 func TestLeave(t *testing.T) {
 	bubble(t, func(p place) {

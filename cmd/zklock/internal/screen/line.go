@@ -3,7 +3,8 @@ package screen
 import (
 	"strings"
 	"unicode"
-	"unicode/utf8"
+
+	"github.com/zklock/zklock/internal/legible"
 )
 
 // A Style is how text looks. Styles are added by or. The colors come last: of two
@@ -63,11 +64,11 @@ func (l Line) String() string {
 }
 
 // render is the line for a terminal, cut to width columns. Nothing in its text can
-// do more than be seen: what is not printable is left out.
+// do more than be seen: what cannot be read is escaped.
 func (l Line) render(width int, color bool) string {
 	var b strings.Builder
 	for _, p := range l {
-		text := Cut(printable(p.Text), width)
+		text := Cut(legible.Text(p.Text), width)
 		if text == "" {
 			continue
 		}
@@ -83,16 +84,6 @@ func (l Line) render(width int, color bool) string {
 		}
 	}
 	return b.String()
-}
-
-// printable drops what a terminal might obey.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r == utf8.RuneError || !unicode.IsPrint(r) {
-			return -1
-		}
-		return r
-	}, text)
 }
 
 // Columns is how wide text is on a terminal, as near as can be told without asking

@@ -94,8 +94,8 @@ func TestRender(t *testing.T) {
 		color bool
 		want  string
 	}{
-		{80, true, "\x1b[1;31mabc\x1b[0mdef\x1b[7mg[2Jh\x1b[0m"},
-		{80, false, "\x1b[1mabc\x1b[0mdef\x1b[7mg[2Jh\x1b[0m"},
+		{80, true, "\x1b[1;31mabc\x1b[0mdef\x1b[7mg\\x1b[2Jh\\u202e\x1b[0m"},
+		{80, false, "\x1b[1mabc\x1b[0mdef\x1b[7mg\\x1b[2Jh\\u202e\x1b[0m"},
 		{4, false, "\x1b[1mabc\x1b[0md"},
 		{0, true, ""},
 	} {

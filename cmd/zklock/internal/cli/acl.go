@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+
+	"github.com/zklock/zklock/zk"
+)
+
+// aclHelp tells of --acl.
+const aclHelp = `The znodes that are made, parents that are missing among them, are open to
+everybody unless --acl says otherwise: creator leaves them to whoever has the
+credentials that made them, creator+read lets all others read besides; or a list
+as ZooKeeper's own tools take it, SCHEME:ID:PERMISSIONS,..., of the permissions c
+(create), d (delete), r (read), w (write), a (admin). All who take the lock need c,
+d and r on its path. What is there already keeps its ACL.`
+
+// Names of lists of permissions.
+const (
+	aclOpen        = "open"
+	aclCreator     = "creator"
+	aclCreatorRead = "creator+read"
+)
+
+// aclValue is the flag --acl. The zero value is open.
+type aclValue struct {
+	list []zk.ACL // nil for open
+	text string
+}
+
+// Type is what help calls the argument.
+func (*aclValue) Type() string { return "ACL" }
+
+// String is the argument.
+func (a *aclValue) String() string { return a.text }
+
+// Set reads the flag's argument.
+func (a *aclValue) Set(text string) error {
+	switch text {
+	case aclOpen:
+		a.list = nil
+	case aclCreator:
+		a.list = zk.CreatorACL()
+	case aclCreatorRead:
+		a.list = append(zk.CreatorACL(), zk.ReadACL()...)
+	default:
+		list, err := parseACL(text)
+		if err != nil {
+			return err
+		}
+		a.list = list
+	}
+	a.text = text
+	return nil
+}
+
+// aclEntry is one entry at the beginning of a list. An ID may have colons and commas in
+// it, as names in certificates do.
+var aclEntry = regexp.MustCompile(`^([a-z0-9]+):(.*?):([cdrwa]+)(?:,|$)`)
+
+// parseACL reads a list as zkCli's setAcl takes it.
+func parseACL(text string) ([]zk.ACL, error) {
+	perms := map[rune]zk.Perm{'c': zk.PermCreate, 'd': zk.PermDelete, 'r': zk.PermRead, 'w': zk.PermWrite, 'a': zk.PermAdmin}
+	var list []zk.ACL
+	for rest := text; rest != "" || len(list) == 0; {
+		m := aclEntry.FindStringSubmatch(rest)
+		if m == nil {
+			return nil, oneOf(text, "ACL", []string{aclOpen, aclCreator, aclCreatorRead, "SCHEME:ID:PERMISSIONS,... with permissions of cdrwa"})
+		}
+		entry := zk.ACL{Scheme: m[1], ID: m[2]}
+		for _, letter := range m[3] {
+			entry.Perms |= perms[letter]
+		}
+		list = append(list, entry)
+		rest = rest[len(m[0]):]
+		if rest == "" && strings.HasSuffix(m[0], ",") {
+			return nil, errors.New("an ACL does not end with a comma")
+		}
+	}
+	return list, nil
+}
