@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 )
 
@@ -101,29 +102,26 @@ func Median(values []float64) float64 {
 	return (s[mid-1] + s[mid]) / 2
 }
 
-// WriteText writes the table as Markdown, which is readable as it is.
+// WriteText writes the table as Markdown, which is readable as it is. Of two
+// contenders it has the ratio, and the goal; of more it would be too wide.
 func (t *Table) WriteText(w io.Writer) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 1, ' ', 0)
-	fmt.Fprint(tw, "| row\t| unit")
-	for _, c := range t.Contenders {
-		fmt.Fprintf(tw, "\t| %s", c)
+	head := append([]string{"row", "unit"}, t.Contenders...)
+	if t.pair() {
+		head = append(head, t.Contenders[1]+"/"+t.Contenders[0], "goal")
 	}
-	for _, c := range t.Contenders[1:] {
-		fmt.Fprintf(tw, "\t| %s/%s", c, t.Contenders[0])
-	}
-	fmt.Fprint(tw, "\t| goal\t|\n|---\t|---")
-	for range 2*len(t.Contenders) - 1 {
-		fmt.Fprint(tw, "\t|---")
-	}
-	fmt.Fprint(tw, "\t|---\t|\n")
+	fmt.Fprintf(tw, "| %s\t|\n|%s\n", strings.Join(head, "\t| "), strings.Repeat("---\t|", len(head)))
 	for _, r := range t.Rows {
-		r.write(tw)
+		r.write(tw, t.pair())
 	}
 	return tw.Flush()
 }
 
+// pair reports whether two are compared.
+func (t *Table) pair() bool { return len(t.Contenders) == 2 }
+
 // write writes a row's line.
-func (r *Row) write(w io.Writer) {
+func (r *Row) write(w io.Writer, pair bool) {
 	fmt.Fprintf(w, "| %s\t| %s", r.Name, r.Unit)
 	for c, m := range r.Medians {
 		if len(r.Values[c]) == 0 {
@@ -132,12 +130,14 @@ func (r *Row) write(w io.Writer) {
 		}
 		fmt.Fprintf(w, "\t| %s", short(m))
 	}
-	for _, q := range r.Ratios[1:] {
-		if q == 0 {
-			fmt.Fprint(w, "\t| -")
-			continue
-		}
+	if !pair {
+		fmt.Fprint(w, "\t|\n")
+		return
+	}
+	if q := r.Ratios[1]; q != 0 {
 		fmt.Fprintf(w, "\t| %.2f", q)
+	} else {
+		fmt.Fprint(w, "\t| -")
 	}
 	switch {
 	case r.Goal == 0:
