@@ -149,6 +149,7 @@ func (c *Core) stand(cl *claim) (places []*place) {
 func (c *Core) clear(now time.Duration, p *place) {
 	cl := p.claim
 	p.clear, p.blocker, p.behind = true, "", nil
+	c.learn(now, p)
 	p.alone = p.kind == Exclusive && p.role != leases
 	if cl.phase != working || slices.ContainsFunc(cl.places, func(p *place) bool { return !p.clear }) {
 		return

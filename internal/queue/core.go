@@ -45,6 +45,7 @@ type Core struct {
 	probes []probe // listings under way that look for doomed znodes
 
 	lanes map[string]*lane // places by the znode whose children are their queue
+	paces map[string]pace  // by the same: how long from one holder to the next
 
 	pending map[uint64]waiter // requests under way
 	lastReq uint64
@@ -233,10 +234,6 @@ func (c *Core) eventAt(now time.Duration, p *place, kind EventKind, path string)
 		c.strike(now, p, name)
 	case p.blocker == name:
 		c.watchBlocker(now, p)
-	case p.scout == name && kind == Deleted:
-		c.scouted(now, p)
-	case p.scout == name:
-		c.watchScout(p)
 	default:
 		for _, n := range p.nodes {
 			if n.state != alive || n.name != name {

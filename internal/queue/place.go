@@ -36,11 +36,14 @@ type place struct {
 
 	ahead   []Entry // who was ahead when it listed, less who has gone since
 	blocker string  // whom it watches
-	scout   string  // whom it watches beside that; see [Core.post]
 	told    string  // of which blocker it told
 	vetted  map[string]bool
-	// struckOut are those whose end was told while ranging.
+	// struckOut are those whose end was told while ranging, which is due at rangeAt.
 	struckOut []string
+	rangeAt   time.Duration
+	// It waits since waitsFrom, with waitsFor ahead at first.
+	waitsFrom time.Duration
+	waitsFor  int
 	limit     limit // of leases: what says how many permits others hold to
 
 	delay  time.Duration
@@ -48,25 +51,26 @@ type place struct {
 	seen   map[string]time.Duration // uncleared records of others, and when they were first seen
 
 	// What is small stands together: thousands of locks may be held.
-	role    role
-	kind    Kind
-	writer  bool
-	beside  bool
-	over    bool // the claim has left it
-	handed  bool // and its owner had ended with it
-	clear   bool // nothing is ahead that blocks
-	alone   bool // nothing at all was when it was cleared, as an exclusive place
-	apart   bool // its listings are not to be joined with others
-	loose   bool // its list was taken from a place that had not proven it, and did not keep it
-	ranging bool // a listing is under way that the scout's end was the reason for
-	pending bool // what is under way proves the place that it is behind to have been there
-	waited  bool // somebody was ahead that blocks
-	lent    bool // another's list goes on in the room of this one's
-	listing bool // a listing is under way, or what has to follow one
-	listed  bool // the last one was read
-	relist  bool // an event alone grants nothing here
-	agreed  bool // the limit was compared with one's own
-	dated   bool // the records were asked since when others have seen them
+	role     role
+	foreseen uint8 // how many such listings there were
+	kind     Kind
+	writer   bool
+	beside   bool
+	over     bool // the claim has left it
+	handed   bool // and its owner had ended with it
+	clear    bool // nothing is ahead that blocks
+	alone    bool // nothing at all was when it was cleared, as an exclusive place
+	apart    bool // its listings are not to be joined with others
+	loose    bool // its list was taken from a place that had not proven it, and did not keep it
+	ranging  bool // a listing is under way though the blocker is watched; see [Core.foresee]
+	pending  bool // what is under way proves the place that it is behind to have been there
+	waited   bool // somebody was ahead that blocks
+	lent     bool // another's list goes on in the room of this one's
+	listing  bool // a listing is under way, or what has to follow one
+	listed   bool // the last one was read
+	relist   bool // an event alone grants nothing here
+	agreed   bool // the limit was compared with one's own
+	dated    bool // the records were asked since when others have seen them
 }
 
 // look asks who is in the queue.
@@ -223,12 +227,13 @@ func (c *Core) line(now time.Duration, p *place) {
 	case cl.spec.Try && c.lockedByOthers(p):
 		c.fail(now, cl, ErrLocked)
 	case p.ranging && b.Name == p.blocker:
-		c.post(now, p) // the watch stands
+		c.foresee(now, p) // the watch stands
 	default:
 		p.blocker, p.waited = b.Name, true
+		p.waits(now)
 		c.watchOwns(cl)
 		c.await(now, p)
-		c.post(now, p)
+		c.foresee(now, p)
 		if cl.spec.Try && !c.leaving(p.parent, b.Name) {
 			cl.retry(now + retryPause) // whose it is will be known in a moment
 		}
@@ -366,9 +371,9 @@ func (c *Core) strike(now time.Duration, p *place, name string) {
 		c.clear(now, p)
 		return
 	}
-	b, blocked := Blocker(p.kind, p.ahead)
+	_, blocked := Blocker(p.kind, p.ahead)
 	switch {
-	case !blocked && !p.relist, blocked && b.Name == p.scout:
+	case !blocked && !p.relist:
 		c.line(now, p)
 	case p.ranging:
 		p.struckOut = append(p.struckOut, name) // what was asked for tells the rest
@@ -385,14 +390,16 @@ func (c *Core) proceedAt(now time.Duration, p *place) {
 		c.proceedFixed(now, p)
 	case p.role == leases:
 		c.count(p, true)
+	case c.ranges(now, p):
 	case p.blocker == "" || p.claim.spec.Try:
 		p.blocker = "" // what a try waits for is about to go, or else it fails
 		c.look(p)
 	default:
 		c.watchOwns(p.claim)
 		c.await(now, p)
-		p.scout = ""
-		c.post(now, p)
+		if p.rangeAt != 0 {
+			p.claim.retry(p.rangeAt)
+		}
 	}
 }
 

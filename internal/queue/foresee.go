@@ -1,0 +1,100 @@
+package queue
+
+import "time"
+
+// Whoever has more than one entry ahead has to know that all of them are gone when
+// the nearest goes, and a listing that finds it out takes a round trip while nobody
+// holds the lock. So it is taken before, where it can be told when: a client that has
+// waited for the lock lately knows its pace, how long it was from one holder to the
+// next, and lists when the nearest should hold the lock by now. If that is so, the
+// nearest is alone on the list, and its end is the grant. To watch the second nearest
+// as well would be surer, but then each release would wake two.
+//
+// Nothing else is granted by it than without: a place is clear when a listing taken
+// after its own creates, less what was since seen to go, has nothing that blocks.
+
+const (
+	// maxForesight bounds the listings that are taken in vain for one wait.
+	maxForesight = 3
+	// maxForeseen is how long a queue may be that is listed so.
+	maxForeseen = 256
+	// maxPaces is of how many queues the pace is remembered.
+	maxPaces = 64
+)
+
+// A pace is what a client remembers of a queue.
+type pace time.Duration
+
+// waits notes that a place begins to wait for all that is ahead of it.
+func (p *place) waits(now time.Duration) {
+	if p.waitsFrom == 0 {
+		p.waitsFrom, p.waitsFor = now, len(p.ahead)
+	}
+}
+
+// learn takes the pace of the queue from a wait that is over.
+func (c *Core) learn(now time.Duration, p *place) {
+	if p.waitsFor < 2 {
+		return
+	}
+	step := pace((now - p.waitsFrom) / time.Duration(p.waitsFor))
+	last, known := c.paces[p.parent]
+	switch {
+	case known:
+		step = (3*last + step) / 4
+	case c.paces == nil || len(c.paces) >= maxPaces:
+		c.paces = map[string]pace{}
+	}
+	c.paces[p.parent] = step
+}
+
+// foresee says when to list before the nearest goes, if that can be told.
+func (c *Core) foresee(now time.Duration, p *place) {
+	p.ranging, p.rangeAt = false, 0
+	step, known := c.paces[p.parent]
+	before := len(p.ahead) - 1
+	if !known || before < 1 || before > maxForeseen || p.foreseen >= maxForesight || !p.foreseeable() || c.standing(p.parent, p.blocker) != nil {
+		return
+	}
+	// Nobody knows for how long the first has held it, half a step on the average: after
+	// as many steps as there are before the nearest, the nearest holds it. Of many
+	// steps some less, as they are not alike: another listing follows then.
+	in := time.Duration(step) * time.Duration(8*before+1) / 9
+	if in < c.lookAgain()/2 {
+		p.rangeAt = now + in
+		p.claim.retry(p.rangeAt)
+	}
+}
+
+// foreseeable reports whether an event can grant the place at all.
+func (p *place) foreseeable() bool {
+	return p.kind == Exclusive && p.role != leases && p.role != fixed && !p.relist && !p.claim.spec.Try && p.founded()
+}
+
+// ranges lists if it is time to.
+func (c *Core) ranges(now time.Duration, p *place) bool {
+	if p.rangeAt == 0 || now < p.rangeAt {
+		return p.ranging
+	}
+	p.rangeAt, p.ranging = 0, true
+	p.foreseen++
+	p.claim.retry(now + c.lookAgain())
+	c.send(Request{Kind: List, Path: p.parent}, func(now time.Duration, r Reply) {
+		if p.clear || !p.ranging {
+			return
+		}
+		if c.answers(now, p, r) {
+			c.listed(now, p, r.Children)
+		}
+		p.ranging, p.struckOut = false, nil
+	})
+	return true
+}
+
+// since takes those off a listing whose end was told while it was under way.
+func (p *place) since() {
+	for _, name := range p.struckOut {
+		p.without(func(e Entry) bool { return e.Name == name })
+	}
+	p.struckOut = nil
+}
