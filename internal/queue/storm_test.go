@@ -73,9 +73,13 @@ type storm struct {
 	lost      int
 	granted   int
 	calls     uint64
+	guids     uint64
 	trace     []string
-	chain     func() Spec // what to claim, if not one of everything
-	most      int         // how many claims a client has at a time; 0 means 4
+	chain     func() Spec     // what to claim, if not one of everything
+	ranges    map[*place]bool // places of TestForesight whose last listing was ahead of time
+	ranged    int             // how many such listings there were
+	after     int             // how many were granted by an event after one
+	most      int             // how many claims a client has at a time; 0 means 4
 	err       error
 }
 
@@ -90,21 +94,25 @@ func newStorm(seed uint64) *storm {
 	if rng.IntN(3) == 0 && w.layout.Layout != Custom {
 		w.delay = time.Second
 	}
-	var guids uint64
-	for i := range 3 {
-		l := &link{name: i + 1, timeout: 8 * time.Second, data: map[string]bool{}, children: map[string]bool{}, known: map[string]bool{}}
-		l.core = New(Config{
-			Ours: func(data []byte) bool { return len(data) > 0 && data[0] == '{' },
-			GUID: func() (g [16]byte) {
-				guids++
-				g[14], g[15] = byte(guids>>8), byte(guids)
-				return g
-			},
-			Jitter: rng.Float64,
-		})
-		w.links = append(w.links, l)
+	for range 3 {
+		w.connects(rng)
 	}
 	return w
+}
+
+// connects adds a client.
+func (w *storm) connects(rng *rand.Rand) {
+	l := &link{name: len(w.links) + 1, timeout: 8 * time.Second, data: map[string]bool{}, children: map[string]bool{}, known: map[string]bool{}}
+	l.core = New(Config{
+		Ours: func(data []byte) bool { return len(data) > 0 && data[0] == '{' },
+		GUID: func() (g [16]byte) {
+			w.guids++
+			g[14], g[15] = byte(w.guids>>8), byte(w.guids)
+			return g
+		},
+		Jitter: rng.Float64,
+	})
+	w.links = append(w.links, l)
 }
 
 func (w *storm) logf(format string, args ...any) {
@@ -226,6 +234,7 @@ func (w *storm) advance(d time.Duration) {
 // collect takes a core's output.
 func (w *storm) collect(l *link) {
 	requests, signals := l.core.Take()
+	w.sightsOf(l, requests)
 	for _, r := range requests {
 		if r.Path != "" && r.Path[len(r.Path)-1] == '/' {
 			w.failf("c%d asks for %s", l.name, show(r))

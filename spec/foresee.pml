@@ -1,0 +1,268 @@
+/*
+ * foresee: listed again while the nearest holds.
+ *
+ * Every client makes an entry, lists the queue behind its own create, and keeps its
+ * own list of who is ahead. It watches the nearest. With more on its list it may list
+ * again at any time, when it believes that the nearest holds by now, and does not wait
+ * for the answer with what else it is told: the nearest may go meanwhile. If nobody is
+ * left on its list it is granted at the nearest's end. If somebody is, the client
+ * lists, or leaves it to the listing under way. Each client reads from a follower of its
+ * own, which lags behind the committed log as far as it likes. Waiters cancel at will.
+ * A connection may break: what was asked is lost, and the next one tells whether
+ * the nearest is gone.
+ *
+ * Own entries' watches, writers, and an operator are in queue.pml.
+ *
+ * What must hold: whoever is granted has nothing ahead of it in the committed queue.
+ * Nobody waits for ever, though no time makes a client look again (no end state but
+ * with all clients done).
+ *
+ * bounds: 4 clients with one entry each, all mutexes, two such listings each, one broken
+ * connection; with FIVE, 5 clients, one such listing and none. Clients are numbered by their place in
+ * the queue.
+ * code: internal/queue/foresee.go (foresee, ranges, since),
+ * internal/queue/place.go (listed, line, watchBlocker, strike, proceedAt).
+ *
+ * sound FIVE: five clients, and no connection breaks
+ * broken UNLISTED, assertion: takes it that only the nearest is left, without a listing
+ * broken UNREAD, assertion: is granted when the nearest goes while the listing is under way, whatever that would tell
+ * broken READ_ALREADY, deadlock: leaves the nearest's end to a listing that was read before
+ * broken LOST, deadlock: leaves the nearest's end to a listing that was lost with the connection
+ * reach BY_EVENT: granted at the nearest's end, after such a listing
+ * reach BY_LISTING: the nearest goes while the listing is under way, whose answer is the grant
+ * reach RESUMED: granted on a new connection, after such a listing was lost
+ */
+#ifdef FIVE
+#define N 5
+#define BREAKS 0
+#define TRIES 1
+#else
+#define N 4
+#define BREAKS 1
+#define TRIES 2
+#endif
+#define BIT(e) (1 << (e))
+#define AHEAD(c) (BIT(c) - 1)
+#define NOBODY 255
+
+byte tree;                          /* the committed queue, as a set */
+byte made;                          /* how many entries were made */
+byte breaks = BREAKS;               /* how many connections may break yet */
+
+/* What client c's follower has not applied yet: deletions of entries ahead of c. An
+ * event is read when it is applied, and an answer when it is made: c does nothing in between. */
+chan log[N] = [N] of { byte };
+byte view[N];                       /* who is ahead, as the follower has it */
+byte watches[N];                    /* what c watches there */
+bool reads[N];                      /* c has joined, and is neither granted nor done */
+
+mtype = { look, range, nearest };
+chan asks[N] = [6] of { mtype, byte }; /* c's requests under way, in order */
+
+/* Scratch of one atomic step, no part of the state. */
+hidden byte e, each, near, next;
+hidden mtype kind;
+
+inline ask(c, what, whom) { assert(nfull(asks[c])); asks[c]!what,whom }
+
+inline commit(gone) {
+	tree = tree & ~BIT(gone);
+	each = gone + 1;
+	do
+	:: each < N -> if :: reads[each] -> log[each]!gone :: else fi; each++
+	:: else -> break
+	od
+}
+
+/* find: the highest of a set, NOBODY of none. */
+inline find(set, below, found) {
+	found = below;
+	do
+	:: found == 0 -> found = NOBODY; break
+	:: else -> found--; if :: set & BIT(found) -> break :: else fi
+	od
+}
+
+/* list: c asks for a listing that it waits for. */
+inline list(c) { listing = true; ranging = false; ask(c, look, 0) }
+
+/* line: c stands where its list says. */
+inline line(c) {
+	find(ahead, c, near);
+	if
+	:: near == NOBODY -> ready = true
+	:: near != NOBODY && ranging && near == blocker
+	:: else -> ask(c, nearest, near); blocker = near
+	fi
+}
+
+/* strike: c was told that the nearest is gone. */
+inline strike(c, whom) {
+	ahead = ahead & ~BIT(whom);
+	blocker = NOBODY;
+	find(ahead, c, near);
+	if
+	:: near == NOBODY -> ready = true
+	:: else ->
+		if
+#ifdef UNREAD
+		:: ranging -> ready = true
+#else
+		:: ranging -> late = true /* what was asked for tells the rest */
+#endif
+		:: else -> list(c)
+		fi
+	fi
+}
+
+/* foresee: c lists, as the nearest should hold by now. */
+inline foresee(c) {
+	tries--;
+#ifdef UNLISTED
+	ahead = BIT(blocker)
+#else
+	ranging = true;
+	ask(c, range, 0)
+#endif
+}
+
+/* gone: c reads the event of an entry's end. */
+inline gone(c, whom) {
+	watches[c] = watches[c] & ~BIT(whom);
+	if
+	:: whom == blocker -> strike(c, whom)
+	:: else
+	fi
+}
+
+/* apply: c's follower carries the next transaction out. */
+inline apply(c) {
+	log[c]?e;
+	view[c] = view[c] & ~BIT(e);
+	if :: watches[c] & BIT(e) -> gone(c, e) :: else fi
+}
+
+/* answer: c's follower carries a request out, and c reads the answer. */
+inline answer(c) {
+	asks[c]?kind,e;
+	if
+	:: kind == look -> listing = false; ahead = view[c]; line(c)
+	:: kind == range ->
+		if
+		:: ranging ->
+			ahead = view[c];
+			ranged = true;
+			line(c);
+#ifndef READ_ALREADY
+			ranging = false;
+#endif
+			if :: ready :: else -> late = false fi
+		:: else
+		fi
+	:: kind == nearest && (view[c] & BIT(e)) -> watches[c] = watches[c] | BIT(e)
+	:: kind == nearest && !(view[c] & BIT(e)) -> if :: blocker == e -> strike(c, e) :: else fi
+	fi
+}
+
+/* reconnect: what c asked is lost, and what it watched is watched on: it is told if it
+ * missed the nearest's end, behind which it has asked anew. */
+inline reconnect(c) {
+	breaks--;
+#ifdef RESUMED
+	resumed = ranging;
+#endif
+	do
+	:: asks[c]?kind,e -> if :: kind == look -> listing = false :: else fi
+	:: empty(asks[c]) -> break
+	od;
+#ifndef LOST
+	ranging = false;
+#endif
+	late = false;
+	do
+	:: nempty(log[c]) -> log[c]?e; view[c] = view[c] & ~BIT(e)
+	:: break
+	od;
+	if
+#ifdef LOST
+	:: blocker == NOBODY && ranging
+#endif
+	:: blocker == NOBODY && !ranging -> list(c)
+	:: blocker != NOBODY -> ask(c, nearest, blocker)
+	fi;
+	told = watches[c] & ~view[c];
+	do
+	:: told == 0 || ready -> break
+	:: told != 0 && !ready ->
+		e = 0;
+		do
+		:: told & BIT(e) -> if :: break :: told & ~(BIT(e + 1) - 1) -> e++ fi
+		:: else -> e++
+		od;
+		told = told & ~BIT(e);
+		gone(c, e)
+	od;
+	told = 0
+}
+
+inline leave(c) {
+	reads[c] = false; watches[c] = 0; view[c] = 0;
+	ahead = 0; blocker = NOBODY; tries = 0;
+	listing = false; ranging = false; late = false; ready = false; ranged = false;
+	do :: log[c]?_ :: empty(log[c]) -> break od;
+	do :: asks[c]?_,_ :: empty(asks[c]) -> break od
+}
+
+proctype Client(byte c) {
+	byte ahead;             /* its list of who is ahead */
+	byte blocker = NOBODY;  /* the nearest, which it waits for */
+	byte tries = TRIES;         /* how many listings there may be before they are needed */
+	bool listing;           /* a listing is under way that it waits for */
+	bool ranging;           /* one is under way that it does not wait for */
+	bool late;              /* the nearest went meanwhile */
+	bool ranged;            /* such a listing was read */
+	bool ready;             /* to be granted */
+	bool patient;           /* it will not cancel */
+	byte told;
+#ifdef RESUMED
+	bool resumed;
+#endif
+
+	atomic { made == c ->
+		if :: patient = true :: true fi;
+		made++;
+		view[c] = tree & AHEAD(c);
+		tree = tree | BIT(c);
+		reads[c] = true;
+		list(c) };
+	do
+	:: atomic { nempty(log[c]) && !ready -> apply(c) }
+	:: atomic { nempty(asks[c]) && !ready -> answer(c) }
+	:: atomic { tries > 0 && !ready && !listing && !ranging && blocker != NOBODY && (ahead & ~BIT(blocker)) -> foresee(c) }
+	:: atomic { breaks > 0 && !ready -> reconnect(c) }
+	:: atomic { !patient && !ready -> break }
+	:: atomic { ready ->
+		assert((tree & AHEAD(c)) == 0);
+#ifdef BY_EVENT
+		assert(!ranged || late);
+#endif
+#ifdef BY_LISTING
+		assert(!ranged || !late);
+#endif
+#ifdef RESUMED
+		assert(!resumed);
+#endif
+		break }
+	od;
+	atomic { commit(c); patient = false; leave(c) }
+}
+
+init {
+	byte c;
+	atomic {
+		do
+		:: c < N -> run Client(c); c++
+		:: else -> break
+		od
+	}
+}
