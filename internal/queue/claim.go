@@ -53,6 +53,7 @@ const (
 
 // retry makes the claim be looked at again at this time, or sooner.
 func (cl *claim) retry(at time.Duration) {
+	at = max(at, 1) // 0 is never, and may be now where a clock begins
 	if cl.retryAt == 0 || at < cl.retryAt {
 		cl.retryAt = at
 	}

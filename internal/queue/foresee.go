@@ -27,7 +27,7 @@ type pace time.Duration
 
 // waits notes that a place begins to wait for all that is ahead of it.
 func (p *place) waits(now time.Duration) {
-	if p.waitsFrom == 0 {
+	if p.waitsFor == 0 {
 		p.waitsFrom, p.waitsFor = now, len(p.ahead)
 	}
 }

@@ -36,7 +36,7 @@ func TestForesight(t *testing.T) {
 		after += w.after
 	}
 	t.Logf("%d granted, %d listings ahead of time, %d grants without another", granted, ranged, after)
-	if n := int(seeds - first); granted < n*20 || ranged < n*5 || after < n {
+	if n := int(seeds - first); granted < n*15 || ranged < n*5 || after < n {
 		t.Errorf("%d claims granted, %d listings ahead of time and %d grants without another, in %d storms: no storms",
 			granted, ranged, after, seeds)
 	}
