@@ -61,7 +61,7 @@ bench-server:
 	$(GO) run ./bench server $(BENCHFLAGS)
 
 ## bench: the locks beside those of Curator, kazoo, go-zookeeper, etcd and redsync;
-## a quarter of an hour. Installs etcd and redis where it may.
+## half an hour. Installs etcd and redis where it may.
 bench:
 	@scripts/install-deps -bench
 	$(GO) run ./bench locks $(BENCHFLAGS)

@@ -33,7 +33,7 @@ type Options struct {
 	Log io.Writer
 }
 
-// Defaults takes about a quarter of an hour.
+// Defaults takes about half an hour.
 func Defaults() Options {
 	return Options{Rounds: 7, Turn: time.Second, Warm: 8 * time.Second, Many: 1000, Locks: 10_000, Quiet: 0.1, Retries: 1}
 }
