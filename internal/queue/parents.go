@@ -28,22 +28,26 @@ func (c *Core) makeParents(now time.Duration, cl *claim, nodes []*node) {
 	cl.places = kept
 	asked := map[string]bool{}
 	for _, n := range nodes {
+		// What is refused above a znode that is there, or can be made, is no matter:
+		// the last answer on the way down counts. Other places' ways are theirs.
+		why := new(error)
 		for i := 1; i <= len(n.parent); i++ {
 			if i < len(n.parent) && n.parent[i] != '/' || asked[n.parent[:i]] {
 				continue
 			}
 			asked[n.parent[:i]] = true
-			c.makeParent(cl, n.parent[:i])
+			c.makeParent(cl, n.parent[:i], why, i == len(n.parent))
 		}
 	}
 	c.join(now, cl)
 }
 
-func (c *Core) makeParent(cl *claim, dir string) {
+// makeParent makes one znode on the way to a place's parent, which is the last.
+func (c *Core) makeParent(cl *claim, dir string, why *error, last bool) {
 	c.send(Request{Kind: Make, Path: dir, Container: !c.cfg.Persistent}, func(now time.Duration, r Reply) {
 		switch r.Code {
 		case OK, NodeExists:
-			cl.makeErr = nil
+			*why = nil
 		case Unimplemented:
 			c.cfg.Persistent = true
 		case NoNode:
@@ -51,10 +55,13 @@ func (c *Core) makeParent(cl *claim, dir string) {
 			// Further down somebody, or the collection of empty containers,
 			// has just deleted the parent again.
 			if strings.LastIndexByte(dir, '/') == 0 {
-				cl.makeErr = r.Err
+				*why = r.Err
 			}
 		case Refused:
-			cl.makeErr = r.Err
+			*why = r.Err
+		}
+		if last && *why != nil {
+			cl.makeErr = *why
 		}
 	})
 }
