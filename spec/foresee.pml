@@ -20,7 +20,7 @@
  * bounds: 4 clients with one entry each, all mutexes, two such listings each, one broken
  * connection; with FIVE, 5 clients, one such listing and none. Clients are numbered by their place in
  * the queue.
- * code: internal/queue/foresee.go (foresee, ranges, since),
+ * code: internal/queue/foresee.go (foresee, ranges),
  * internal/queue/place.go (listed, line, watchBlocker, strike, proceedAt).
  *
  * sound FIVE: five clients, and no connection breaks

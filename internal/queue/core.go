@@ -45,7 +45,8 @@ type Core struct {
 	probes []probe // listings under way that look for doomed znodes
 
 	lanes map[string]*lane // places by the znode whose children are their queue
-	paces map[string]pace  // by the same: how long from one holder to the next
+	// By the same: how long it was from one holder to the next, lately.
+	paces map[string]time.Duration
 
 	pending map[uint64]waiter // requests under way
 	lastReq uint64
@@ -440,6 +441,7 @@ func (c *Core) resume(now time.Duration) {
 		cl.rest()
 		if cl.phase == working || cl.phase == ready {
 			for _, p := range cl.places {
+				p.rangeAt = 0 // the nearest is asked for again, and watched
 				// What went meanwhile is told in any order, in one read or in several.
 				if p.clear || p.listed || p.role == leases {
 					for _, n := range p.nodes {

@@ -22,9 +22,6 @@ const (
 	maxPaces = 64
 )
 
-// A pace is what a client remembers of a queue.
-type pace time.Duration
-
 // waits notes that a place begins to wait for all that is ahead of it.
 func (p *place) waits(now time.Duration) {
 	if p.waitsFor == 0 {
@@ -37,13 +34,13 @@ func (c *Core) learn(now time.Duration, p *place) {
 	if p.waitsFor < 2 {
 		return
 	}
-	step := pace((now - p.waitsFrom) / time.Duration(p.waitsFor))
+	step := (now - p.waitsFrom) / time.Duration(p.waitsFor)
 	last, known := c.paces[p.parent]
 	switch {
 	case known:
 		step = (3*last + step) / 4
 	case c.paces == nil || len(c.paces) >= maxPaces:
-		c.paces = map[string]pace{}
+		c.paces = map[string]time.Duration{}
 	}
 	c.paces[p.parent] = step
 }
@@ -59,7 +56,7 @@ func (c *Core) foresee(now time.Duration, p *place) {
 	// Nobody knows for how long the first has held it, half a step on the average: after
 	// as many steps as there are before the nearest, the nearest holds it. Of many
 	// steps some less, as they are not alike: another listing follows then.
-	in := time.Duration(step) * time.Duration(8*before+1) / 9
+	in := step * time.Duration(8*before+1) / 9
 	if in < c.lookAgain()/2 {
 		p.rangeAt = now + in
 		p.claim.retry(p.rangeAt)
@@ -71,7 +68,8 @@ func (p *place) foreseeable() bool {
 	return p.kind == Exclusive && p.role != leases && p.role != fixed && !p.relist && !p.claim.spec.Try && p.founded()
 }
 
-// ranges lists if it is time to.
+// ranges lists if it is time to, and reports whether such a listing is under way.
+// What is told to be gone meanwhile is not in it: a connection tells in order.
 func (c *Core) ranges(now time.Duration, p *place) bool {
 	if p.rangeAt == 0 || now < p.rangeAt {
 		return p.ranging
@@ -86,15 +84,7 @@ func (c *Core) ranges(now time.Duration, p *place) bool {
 		if c.answers(now, p, r) {
 			c.listed(now, p, r.Children)
 		}
-		p.ranging, p.struckOut = false, nil
+		p.ranging = false
 	})
 	return true
-}
-
-// since takes those off a listing whose end was told while it was under way.
-func (p *place) since() {
-	for _, name := range p.struckOut {
-		p.without(func(e Entry) bool { return e.Name == name })
-	}
-	p.struckOut = nil
 }

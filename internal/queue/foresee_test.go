@@ -56,7 +56,7 @@ func newSights(seed uint64) *storm {
 	}
 	for _, l := range w.links {
 		// Of all kinds of pace: what is learned from this server fits seldom.
-		l.core.paces = map[string]pace{"/q/a": pace(time.Duration(1+rng.IntN(400)) * time.Millisecond)}
+		l.core.paces = map[string]time.Duration{"/q/a": time.Duration(1+rng.IntN(400)) * time.Millisecond}
 	}
 	readers := rng.IntN(3) == 0 && w.layout.Layout != Latch
 	w.chain = func() Spec {

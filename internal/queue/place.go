@@ -38,9 +38,7 @@ type place struct {
 	blocker string  // whom it watches
 	told    string  // of which blocker it told
 	vetted  map[string]bool
-	// struckOut are those whose end was told while ranging, which is due at rangeAt.
-	struckOut []string
-	rangeAt   time.Duration
+	rangeAt time.Duration // when to list ahead of time, 0 for never
 	// It waits since waitsFrom, with waitsFor ahead at first.
 	waitsFrom time.Duration
 	waitsFor  int
@@ -76,7 +74,7 @@ type place struct {
 // look asks who is in the queue.
 func (c *Core) look(p *place) {
 	p.listing, p.listed = true, false
-	p.ranging, p.struckOut = false, nil
+	p.ranging = false
 	switch {
 	case p.role == fixed:
 		c.lookFixed(p)
@@ -136,7 +134,6 @@ func (c *Core) listed(now time.Duration, p *place, children []string) {
 	i := slices.IndexFunc(l.Queue, p.owns)
 	p.ahead = slices.Clone(l.Queue[:i])
 	c.discount(p)
-	p.since()
 	p.reckon()
 	if plant.Is(plant.LaterWriters) && p.kind == Shared {
 		p.ahead = slices.DeleteFunc(slices.Clone(l.Queue), p.owns)
@@ -376,7 +373,7 @@ func (c *Core) strike(now time.Duration, p *place, name string) {
 	case !blocked && !p.relist:
 		c.line(now, p)
 	case p.ranging:
-		p.struckOut = append(p.struckOut, name) // what was asked for tells the rest
+		// What was asked for tells the rest.
 	default:
 		c.look(p)
 	}
