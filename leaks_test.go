@@ -6,6 +6,8 @@ import (
 	"flag"
 	"math/rand/v2"
 	"runtime"
+	"runtime/pprof"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -42,7 +44,7 @@ type quitters struct {
 func TestCancelsLeaveNothing(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		q := newQuitters(t, srv)
-		before := runtime.NumGoroutine()
+		before := countGoroutines()
 		for n := 0; n < *leakTries && !t.Failed(); n += leakBatch {
 			q.batch(leakBatch)
 			time.Sleep(2*leakDelay + // the answer to what was under way
@@ -52,9 +54,8 @@ func TestCancelsLeaveNothing(t *testing.T) {
 			onlyParentsNow(t, srv)
 		}
 		q.enough(*leakTries)
-		synctest.Wait()
-		if after := runtime.NumGoroutine(); after > before {
-			t.Errorf("%d goroutines before, %d after", before, after)
+		if after := countGoroutines(); after > before {
+			t.Errorf("%d goroutines before, %d after:\n%s", before, after, goroutines())
 		}
 	})
 }
@@ -64,7 +65,7 @@ func TestCancelsLeaveNothing(t *testing.T) {
 func TestCancelsLeaveNothingOfLostAnswers(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		q := newQuitters(t, srv)
-		before := runtime.NumGoroutine()
+		before := countGoroutines()
 		lost := 0
 		for n := 0; n < *leakTries/4 && !t.Failed(); n += 50 {
 			faults := []*zktest.Fault{
@@ -84,11 +85,26 @@ func TestCancelsLeaveNothingOfLostAnswers(t *testing.T) {
 		if lost < *leakTries/100 {
 			t.Errorf("only %d answers and requests were lost", lost)
 		}
-		synctest.Wait()
-		if after := runtime.NumGoroutine(); after > before {
-			t.Errorf("%d goroutines before, %d after", before, after)
+		if after := countGoroutines(); after > before {
+			t.Errorf("%d goroutines before, %d after:\n%s", before, after, goroutines())
 		}
 	})
+}
+
+// countGoroutines counts them without those that are just ending: those have ended
+// once the world was stopped.
+func countGoroutines() int {
+	synctest.Wait()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return runtime.NumGoroutine()
+}
+
+// goroutines says where all goroutines are.
+func goroutines() string {
+	var b strings.Builder
+	_ = pprof.Lookup("goroutine").WriteTo(&b, 1)
+	return b.String()
 }
 
 // newQuitters dials three clients through a slow network.
