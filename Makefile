@@ -5,6 +5,8 @@ MODULES    := . ./bench ./cmd/zklock ./test ./zkotel ./zkprom
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME   ?= 10s
 GO         ?= go
+# For a package's tests; some take minutes, and machines are slow or busy.
+PATIENCE   := -timeout 40m
 
 .PHONY: check deps lint vet format test race test-command test-bench spec spec-table test-real planted planted-table screenshots fuzz simulate simulate-race simulate-more bench-server bench bench-quick build packages clean
 
@@ -35,25 +37,25 @@ vet:
 
 ## test: the library, hermetic: no network, no ZooKeeper, nothing installed.
 test:
-	$(GO) test ./...
+	$(GO) test $(PATIENCE) ./...
 
 ## race: the same with the race detector, what the command and its metrics are made
 ## of, and of the module test some that need nothing installed.
 race:
-	$(GO) test -race ./...
-	cd cmd/zklock && $(GO) test -race ./internal/...
-	cd zkprom && $(GO) test -race ./...
-	cd test && $(GO) test -race ./history ./regressions
+	$(GO) test -race $(PATIENCE) ./...
+	cd cmd/zklock && $(GO) test -race $(PATIENCE) ./internal/...
+	cd zkprom && $(GO) test -race $(PATIENCE) ./...
+	cd test && $(GO) test -race $(PATIENCE) ./history ./regressions
 
 ## test-command: the command, as typed, and metrics and spans.
 test-command:
-	cd cmd/zklock && $(GO) test ./...
-	cd zkprom && $(GO) test ./...
-	cd zkotel && $(GO) test ./...
+	cd cmd/zklock && $(GO) test $(PATIENCE) ./...
+	cd zkprom && $(GO) test $(PATIENCE) ./...
+	cd zkotel && $(GO) test $(PATIENCE) ./...
 
 ## test-bench: the comparisons themselves, with next to no load.
 test-bench:
-	cd bench && $(GO) test ./...
+	cd bench && $(GO) test $(PATIENCE) ./...
 
 ## bench-server: the embedded server and Apache ZooKeeper under the same load, on
 ## this disk; some eight minutes. BENCHFLAGS=-quick takes one.
@@ -76,12 +78,12 @@ bench-quick:
 ## time: most of what they do is wait. The models of test/spec have a target of
 ## their own.
 test-real: deps
-	cd test && $(GO) test -count=1 -p 3 -timeout 20m $$($(GO) list ./... | grep -v '/test/spec$$')
+	cd test && $(GO) test -count=1 -p 3 $(PATIENCE) $$($(GO) list ./... | grep -v '/test/spec$$')
 
 ## spec: spin looks through the models in spec/, of which every broken variant
 ## must be refuted. Skips loudly where spin or gcc is missing, as test-real does.
 spec: deps
-	cd test && $(GO) test -count=1 ./spec
+	cd test && $(GO) test -count=1 $(PATIENCE) ./spec
 
 ## spec-table: the same, and writes the results into spec/README.md.
 spec-table: deps

@@ -9,7 +9,8 @@
  * lists, or leaves it to the listing under way. Each client reads from a follower of its
  * own, which lags behind the committed log as far as it likes. Waiters cancel at will.
  * A connection may break: what was asked is lost, and the next one tells whether
- * the nearest is gone.
+ * the nearest is gone. The look that leaves the watch on the nearest may be refused for the
+ * moment: it is asked for anew a little later, once, and not while a listing is under way.
  *
  * Own entries' watches, writers, and an operator are in queue.pml.
  *
@@ -18,7 +19,7 @@
  * with all clients done).
  *
  * bounds: 4 clients with one entry each, all mutexes, two such listings each, one broken
- * connection; with FIVE, 5 clients, one such listing and none. Clients are numbered by their place in
+ * connection, one refusal; with FIVE, 5 clients, one such listing and none of these. Clients are numbered by their place in
  * the queue.
  * code: internal/queue/foresee.go (foresee, ranges),
  * internal/queue/place.go (listed, line, watchBlocker, strike, proceedAt).
@@ -28,6 +29,7 @@
  * broken UNREAD, assertion: is granted when the nearest goes while the listing is under way, whatever that would tell
  * broken READ_ALREADY, deadlock: leaves the nearest's end to a listing that was read before
  * broken LOST, deadlock: leaves the nearest's end to a listing that was lost with the connection
+ * broken UNSEEN, deadlock: takes it that the nearest is watched, though the look at it was refused
  * reach BY_EVENT: granted at the nearest's end, after such a listing
  * reach BY_LISTING: the nearest goes while the listing is under way, whose answer is the grant
  * reach RESUMED: granted on a new connection, after such a listing was lost
@@ -35,10 +37,12 @@
 #ifdef FIVE
 #define N 5
 #define BREAKS 0
+#define REFUSALS 0
 #define TRIES 1
 #else
 #define N 4
 #define BREAKS 1
+#define REFUSALS 1
 #define TRIES 2
 #endif
 #define BIT(e) (1 << (e))
@@ -48,6 +52,7 @@
 byte tree;                          /* the committed queue, as a set */
 byte made;                          /* how many entries were made */
 byte breaks = BREAKS;               /* how many connections may break yet */
+byte refusals = REFUSALS;           /* how many looks at the nearest may be refused yet */
 
 /* What client c's follower has not applied yet: deletions of entries ahead of c. An
  * event is read when it is applied, and an answer when it is made: c does nothing in between. */
@@ -86,13 +91,20 @@ inline find(set, below, found) {
 /* list: c asks for a listing that it waits for. */
 inline list(c) { listing = true; ranging = false; ask(c, look, 0) }
 
+/* watch: c looks at the nearest, and leaves a watch on it. */
+inline watch(c) { ask(c, nearest, blocker); unseen = false; retry = false }
+
 /* line: c stands where its list says. */
 inline line(c) {
 	find(ahead, c, near);
 	if
 	:: near == NOBODY -> ready = true
+#ifdef UNSEEN
 	:: near != NOBODY && ranging && near == blocker
-	:: else -> ask(c, nearest, near); blocker = near
+#else
+	:: near != NOBODY && ranging && near == blocker && !unseen
+#endif
+	:: else -> blocker = near; watch(c)
 	fi
 }
 
@@ -159,6 +171,7 @@ inline answer(c) {
 			if :: ready :: else -> late = false fi
 		:: else
 		fi
+	:: kind == nearest && e == blocker && refusals > 0 -> refusals--; unseen = true; retry = true
 	:: kind == nearest && (view[c] & BIT(e)) -> watches[c] = watches[c] | BIT(e)
 	:: kind == nearest && !(view[c] & BIT(e)) -> if :: blocker == e -> strike(c, e) :: else fi
 	fi
@@ -188,7 +201,7 @@ inline reconnect(c) {
 	:: blocker == NOBODY && ranging
 #endif
 	:: blocker == NOBODY && !ranging -> list(c)
-	:: blocker != NOBODY -> ask(c, nearest, blocker)
+	:: blocker != NOBODY -> watch(c)
 	fi;
 	told = watches[c] & ~view[c];
 	do
@@ -205,10 +218,20 @@ inline reconnect(c) {
 	told = 0
 }
 
+/* again: it is time to look at the nearest anew. */
+inline again(c) {
+	retry = false;
+	if
+	:: listing || ranging || blocker == NOBODY /* what was asked for tells */
+	:: else -> watch(c)
+	fi
+}
+
 inline leave(c) {
 	reads[c] = false; watches[c] = 0; view[c] = 0;
 	ahead = 0; blocker = NOBODY; tries = 0;
 	listing = false; ranging = false; late = false; ready = false; ranged = false;
+	unseen = false; retry = false;
 	do :: log[c]?_ :: empty(log[c]) -> break od;
 	do :: asks[c]?_,_ :: empty(asks[c]) -> break od
 }
@@ -221,6 +244,8 @@ proctype Client(byte c) {
 	bool ranging;           /* one is under way that it does not wait for */
 	bool late;              /* the nearest went meanwhile */
 	bool ranged;            /* such a listing was read */
+	bool unseen;            /* the look at the nearest was refused, so that no watch may stand */
+	bool retry;             /* it will be asked for anew */
 	bool ready;             /* to be granted */
 	bool patient;           /* it will not cancel */
 	byte told;
@@ -240,6 +265,7 @@ proctype Client(byte c) {
 	:: atomic { nempty(asks[c]) && !ready -> answer(c) }
 	:: atomic { tries > 0 && !ready && !listing && !ranging && blocker != NOBODY && (ahead & ~BIT(blocker)) -> foresee(c) }
 	:: atomic { breaks > 0 && !ready -> reconnect(c) }
+	:: atomic { retry && !ready -> again(c) }
 	:: atomic { !patient && !ready -> break }
 	:: atomic { ready ->
 		assert((tree & AHEAD(c)) == 0);

@@ -193,7 +193,9 @@ func TestNothingSeenIsUndone(t *testing.T) {
 		}
 	}
 	t.Logf("%d nodes were seen, %d batches filled during a sync", seen, overlaps)
-	if overlaps == 0 || seen == 0 {
+	// Whether any are is the scheduler's matter: none on one processor, in a bubble. The
+	// tests above hold a sync up and fill a batch meanwhile, on any machine.
+	if seen < 1000 {
 		t.Error("the test did too little")
 	}
 }

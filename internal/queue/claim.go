@@ -28,13 +28,13 @@ type claim struct {
 	spec Spec
 
 	phase   phase
-	step    int           // which of its steps is under way
-	places  []*place      // of the steps begun, without the gates that it has passed
-	retryAt time.Duration // when to look at it again; 0 for never
-	agenda  *agenda       // the core's
-	rounds  int           // how often a znode of its was deleted while it waited
-	makes   int           // how often in a row parents had to be made
-	makeErr error         // why a parent could not be made
+	step    int              // which of its steps is under way
+	places  []*place         // of the steps begun, without the gates that it has passed
+	retryAt time.Duration    // when to look at it again; 0 for never
+	agenda  *agenda          // the core's
+	rounds  int              // how often a znode of its was deleted while it waited
+	makes   int              // how often in a row parents had to be made
+	unmade  map[string]error // why some of them could not be, by their paths
 
 	retaking bool // its present step has to be taken again
 	apart    bool // its next create is not to be joined with others', as the last one was undone

@@ -105,7 +105,7 @@ func (c *Core) created(now time.Duration, nodes []*node, r Reply) {
 			c.disposeAll(now, nodes)
 			return
 		}
-		cl.makes, cl.makeErr, cl.apart = 0, nil, false
+		cl.makes, cl.unmade, cl.apart = 0, nil, false
 		for _, n := range nodes {
 			if n.named == byData && !n.fixed {
 				// A check of its name does not tell it from one that was made anew
@@ -170,7 +170,7 @@ func (c *Core) notMade(now time.Duration, cl *claim, nodes []*node, r Reply) {
 	switch {
 	case cl == nil:
 	case r.Code == NoNode:
-		c.makeParents(now, cl, nodes)
+		c.makeParents(now, cl, nodes, r.Failed)
 	case perhaps && r.Code == NodeExists:
 		nodes[0].tried = r.Conn // the answer behind it tells whose it is
 	case perhaps && r.Code == NotApplied:

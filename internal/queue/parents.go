@@ -5,18 +5,22 @@ import (
 	"time"
 )
 
-// makeParents makes the znodes that a step's create found missing, and what is
-// missing above them, then takes the step again.
-func (c *Core) makeParents(now time.Duration, cl *claim, nodes []*node) {
+// makeParents makes what a step's create found missing, and what is missing above,
+// then takes the step again. It makes the parents of all the create's znodes, as only
+// the first that is missing is told of: the one with this index, or the only one.
+func (c *Core) makeParents(now time.Duration, cl *claim, nodes []*node, missing int) {
 	cl.makes++
+	// What was refused, of another's parent, is no matter: that one may be there.
+	why := cl.unmade[nodes[min(max(missing, 0), len(nodes)-1)].parent]
 	switch {
-	case cl.makeErr != nil:
-		c.fail(now, cl, cl.makeErr)
+	case why != nil:
+		c.fail(now, cl, why)
 		return
 	case cl.makes > maxMakes:
 		c.fail(now, cl, ErrParents)
 		return
 	}
+	cl.unmade = nil
 	kept := cl.places[:0]
 	for _, p := range cl.places {
 		if len(p.nodes) > 0 && p.nodes[0].state == absent {
@@ -61,7 +65,10 @@ func (c *Core) makeParent(cl *claim, dir string, why *error, last bool) {
 			*why = r.Err
 		}
 		if last && *why != nil {
-			cl.makeErr = *why
+			if cl.unmade == nil {
+				cl.unmade = map[string]error{}
+			}
+			cl.unmade[dir] = *why
 		}
 	})
 }

@@ -61,6 +61,7 @@ type place struct {
 	apart    bool // its listings are not to be joined with others
 	loose    bool // its list was taken from a place that had not proven it, and did not keep it
 	ranging  bool // a listing is under way though the blocker is watched; see [Core.foresee]
+	unseen   bool // a look at the blocker was not answered, so that no watch may stand
 	pending  bool // what is under way proves the place that it is behind to have been there
 	waited   bool // somebody was ahead that blocks
 	lent     bool // another's list goes on in the room of this one's
@@ -223,8 +224,9 @@ func (c *Core) line(now time.Duration, p *place) {
 		c.tryGate(p, b.Name)
 	case cl.spec.Try && c.lockedByOthers(p):
 		c.fail(now, cl, ErrLocked)
-	case p.ranging && b.Name == p.blocker:
-		c.foresee(now, p) // the watch stands
+	case p.ranging && b.Name == p.blocker && !p.unseen: // the watch stands
+		cl.retry(now + c.lookAgain())
+		c.foresee(now, p)
 	default:
 		p.blocker, p.waited = b.Name, true
 		p.waits(now)
@@ -315,6 +317,7 @@ func (c *Core) watchOwn(n *node) {
 // watch behind.
 func (c *Core) watchBlocker(now time.Duration, p *place) {
 	name := p.blocker
+	p.unseen = false
 	p.claim.retry(now + c.lookAgain())
 	c.send(Request{Kind: Get, Path: p.parent + "/" + name, Watch: true}, func(now time.Duration, r Reply) {
 		if p.over || p.blocker != name {
@@ -330,6 +333,7 @@ func (c *Core) watchBlocker(now time.Duration, p *place) {
 				c.strike(now, p, name)
 			}
 		case Unknown, NotApplied:
+			p.unseen = true
 			p.claim.retry(now + retryPause)
 		case SessionOver:
 		default:

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -86,12 +87,22 @@ type Report struct {
 	Findings []Finding `json:"findings"`
 }
 
-// Like reports whether two reports find the same things wrong, in the same locks. What
-// they measured, and how long things have been so, may differ.
+// Like reports whether two reports find the same things wrong, in the same locks and at
+// the same servers. What they measured, and how long things have been so, may differ.
 func (r Report) Like(o Report) bool {
 	return slices.EqualFunc(r.Findings, o.Findings, func(a, b Finding) bool {
-		return a.Level == b.Level && a.Check == b.Check && slices.Equal(a.Locks, b.Locks)
+		return a.Level == b.Level && a.Check == b.Check && slices.Equal(a.Locks, b.Locks) && slices.Equal(r.about(a), o.about(b))
 	})
+}
+
+// about are the servers in which a finding sees something wrong.
+func (r Report) about(f Finding) (names []string) {
+	for _, s := range r.Servers {
+		if f.Level != OK && strings.Contains(f.What, s.name()) {
+			names = append(names, s.Address)
+		}
+	}
+	return names
 }
 
 // Worst is the level of the worst of findings, OK of none.

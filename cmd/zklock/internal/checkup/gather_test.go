@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zklock/zklock/zk"
@@ -84,21 +85,24 @@ func TestLockIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestSlowServer: what requests take is measured, and held against the heartbeat.
+// TestSlowServer: what requests take is measured, and held against the heartbeat. It is
+// in a bubble, as a busy machine would let such short sessions expire.
 func TestSlowServer(t *testing.T) {
-	srv := zktest.Start(t)
-	srv.Delay(40 * time.Millisecond) // there and back
-	r := look(t, srv, func(c *Config) {
-		c.Zk.SessionTimeout, c.Limit = 400*time.Millisecond, 8*time.Second
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		srv.Delay(40 * time.Millisecond) // there and back
+		r := look(t, srv, func(c *Config) {
+			c.Zk.SessionTimeout, c.Limit = 400*time.Millisecond, 8*time.Second
+		})
+		f := wantOne(t, r, "latency", Critical, "heartbeats are due every 50ms")
+		s := r.Servers[0]
+		if s.Read.Median != Span(80*time.Millisecond) || s.Write.Median != s.Read.Median || s.Read.Max != s.Read.Median {
+			t.Errorf("%+v, %+v", s, f)
+		}
+		if s.MaxTimeout < Span(time.Hour) {
+			t.Errorf("sessions of at most %v", s.MaxTimeout)
+		}
 	})
-	f := wantOne(t, r, "latency", Critical, "heartbeats are due every 50ms")
-	s := r.Servers[0]
-	if s.Read.Median < Span(80*time.Millisecond) || s.Write.Median < Span(80*time.Millisecond) || s.Read.Max < s.Read.Median {
-		t.Errorf("%+v, %+v", s, f)
-	}
-	if s.MaxTimeout < Span(time.Hour) {
-		t.Errorf("sessions of at most %v", s.MaxTimeout)
-	}
 }
 
 // TestManyParents: as many znodes above entries as are read at a time, and more.

@@ -27,6 +27,15 @@ func TestLike(t *testing.T) {
 			t.Errorf("another report by %s is taken for the same", what)
 		}
 	}
+	// One server comes back while another goes: as many are down, and not the same.
+	down := func(which, why string) Report {
+		return Report{Servers: []Server{{Address: "zk1:2181"}, {Address: "zk2:2181"}}, Findings: []Finding{
+			{Warning, "servers", which + " does not answer: " + why, "start it", nil}, {OK, "servers", "1 of 2 answer", "", nil},
+		}}
+	}
+	if down("zk1:2181", "refused").Like(down("zk2:2181", "refused")) || !down("zk1:2181", "refused").Like(down("zk1:2181", "timeout")) {
+		t.Error("what is wrong with one server is taken for what is wrong with another")
+	}
 }
 
 func TestWrap(t *testing.T) {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -61,7 +63,7 @@ func (f *serveFlags) showLocal() error {
 	}
 	v := localView{Directory: st.Dir}
 	if err == nil {
-		v = localView{st.Dir, true, st.PID, st.Socket, json.Number(st.Sessions)}
+		v = runningView(st)
 	}
 	return f.out.write(os.Stdout, shown{
 		table: v.print,
@@ -75,11 +77,21 @@ func (f *serveFlags) showLocal() error {
 	})
 }
 
+// runningView is that of a running server. One that does not tell how many sessions it
+// has, as another version's may not, has no number of them.
+func runningView(st local.Status) localView {
+	v := localView{Directory: st.Dir, Running: true, PID: st.PID, Socket: st.Socket}
+	if _, err := strconv.ParseUint(st.Sessions, 10, 64); err == nil {
+		v.Sessions = json.Number(st.Sessions)
+	}
+	return v
+}
+
 // print writes it for people.
 func (v localView) print(out io.Writer) error {
 	text := "directory: " + v.Directory + "\n"
 	if v.Running {
-		text += fmt.Sprintf("running:   yes, process %d\nsocket:    %s\nsessions:  %s\n", v.PID, v.Socket, v.Sessions)
+		text += fmt.Sprintf("running:   yes, process %d\nsocket:    %s\nsessions:  %s\n", v.PID, v.Socket, cmp.Or(v.Sessions, "not told"))
 	} else {
 		text += "running:   no; the next command that needs it starts it\n"
 	}

@@ -88,10 +88,10 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// TestRuntime asks the runtime itself.
+// TestRuntime asks the runtime itself. There is one look only: how long the next one
+// would have to wait is the machine's matter.
 func TestRuntime(t *testing.T) {
 	tr := &trim.Trimmer{Requests: func() int64 { return 0 }}
-	tr.Look()
 	garbage := make([]byte, 64*mib)
 	for i := range garbage {
 		garbage[i] = 1
