@@ -1,13 +1,10 @@
 package zkserver
 
 import (
-	"errors"
 	"net"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -18,10 +15,6 @@ const (
 	pollEvents = 256
 	// pollBuffer is what one read takes.
 	pollBuffer = 64 << 10
-	// briefWait is how long a wait keeps the processor, in Go's sense, when the last
-	// one brought something: most of the time the next request is that close. It
-	// bounds by how much goroutines without a processor can be held up.
-	briefWait = 200 * time.Microsecond
 	// pollWake is the slot of what wakes a wait.
 	pollWake = -1
 )
@@ -35,7 +28,6 @@ const (
 type poller struct {
 	epoll    int
 	sleeping atomic.Bool // the loop is in wait, or about to be
-	busy     bool        // the last wait brought something, and others have a processor
 	events   [pollEvents]unix.EpollEvent
 	buf      [pollBuffer]byte
 
@@ -122,33 +114,12 @@ func (p *poller) wait(ms int, tell func(slot int, in, hup, out bool)) {
 	}
 }
 
-// poll waits once. A server with much to do waits for moments only, many thousand
-// times a second: of those Go's scheduler is not told, since its watch over waits
-// would take a fifth of the time that the requests take.
+// poll is one call.
 func (p *poller) poll(ms int) (int, error) {
-	if ms == 0 {
-		return p.pollFor(0)
+	if ms != 0 {
+		return unix.EpollWait(p.epoll, p.events[:], ms)
 	}
-	if p.busy {
-		n, err := p.pollFor(briefWait)
-		if p.busy = n > 0 || errors.Is(err, syscall.EINTR); p.busy {
-			return n, err
-		}
-	}
-	n, err := unix.EpollWait(p.epoll, p.events[:], ms)
-	p.busy = n > 0 && runtime.GOMAXPROCS(0) > 1
-	return n, err
-}
-
-// pollFor waits for d without telling the scheduler. Kernels before 5.11 can't wait
-// for less than a millisecond, which is too long for that: they give an error.
-func (p *poller) pollFor(d time.Duration) (int, error) {
-	call, wait := uintptr(syscall.SYS_EPOLL_PWAIT), unsafe.Pointer(nil)
-	if d > 0 {
-		t := unix.NsecToTimespec(d.Nanoseconds())
-		call, wait = unix.SYS_EPOLL_PWAIT2, unsafe.Pointer(&t)
-	}
-	n, _, errno := syscall.RawSyscall6(call, uintptr(p.epoll), uintptr(unsafe.Pointer(&p.events[0])), pollEvents, uintptr(wait), 0, 0)
+	n, _, errno := syscall.RawSyscall6(syscall.SYS_EPOLL_PWAIT, uintptr(p.epoll), uintptr(unsafe.Pointer(&p.events[0])), pollEvents, 0, 0, 0)
 	if errno != 0 {
 		return 0, errno
 	}
