@@ -103,7 +103,7 @@ func (o Options) withDefaults() Options {
 		o.SegmentSize = 64 << 20
 	}
 	if o.Preallocate == 0 {
-		o.Preallocate = 4 << 20
+		o.Preallocate = 256 << 10
 	}
 	if o.KeepSnapshots <= 0 {
 		o.KeepSnapshots = 3
