@@ -171,6 +171,7 @@ func (s *Server) apply(c *conn) (size int) {
 		return 0
 	}
 	s.loop.conns[c.id] = c
+	s.beginTurn(c)
 	if c.next < len(c.work.frames) {
 		// The rest of its last turn.
 	} else if c.polled != nil {
@@ -226,6 +227,7 @@ func (s *Server) stageSends() (size int) {
 		if c == nil || c.ended {
 			continue
 		}
+		s.beginTurn(c)
 		c.staged.frames = append(c.staged.frames, send.Frame...)
 		c.ended, c.staged.end = send.Close, send.Close
 		if len(send.Frame) > 0 {

@@ -106,7 +106,7 @@ func (s *Server) adopt(c *conn) {
 	}
 	l.polls++
 	c.mu.Lock()
-	c.nc, c.raw, c.sock, c.in = nil, nil, nil, inbox{}
+	c.driven = nil
 	c.mu.Unlock()
 	if err := s.poll.Load().watch(p.fd, p.slot); err != nil {
 		c.fail(fmt.Errorf("zkserver: cannot poll: %w", err))

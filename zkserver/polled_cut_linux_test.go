@@ -115,7 +115,8 @@ func TestCutWithAnswersOnTheirWayIsLetGo(t *testing.T) {
 func (s *Server) only() (c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for c = range s.live {
+	if len(s.live) > 0 {
+		c = s.live[0]
 	}
 	return c
 }

@@ -37,7 +37,9 @@ func (c *conn) deliver() {
 		c.giveBack(o.answered, o.answeredBytes)
 		c.mu.Lock()
 		c.waiting -= o.answered
-		c.room.Signal()
+		if c.driven != nil {
+			c.room.Signal()
+		}
 		c.mu.Unlock()
 	}
 	o.reset()
@@ -45,7 +47,9 @@ func (c *conn) deliver() {
 
 // laden reports whether c has as much output waiting for a sync as it may have
 // before more of its requests are applied.
-func (c *conn) laden() bool { return len(c.staged.frames)+len(c.held.frames) >= parkBytes }
+func (c *conn) laden() bool {
+	return c.turn != nil && len(c.staged.frames)+len(c.held.frames) >= parkBytes
+}
 
 // stuck reports whether c has to wait for its answers to leave. Those that have
 // left since hold nothing up, and nobody would come back to it for their sake.
@@ -81,7 +85,7 @@ func (c *conn) hasInput() bool {
 
 // leftOver is hasInput for a caller that holds c.mu.
 func (c *conn) leftOver() bool {
-	if c.next < len(c.work.frames) || len(c.in.frames) > 0 {
+	if c.turn != nil && c.next < len(c.work.frames) || c.driven != nil && len(c.in.frames) > 0 {
 		return true
 	}
 	p := c.polled
@@ -108,7 +112,11 @@ func (s *Server) greet(c *conn, frame []byte) {
 		c.fail(fmt.Errorf("zkserver: bad connect request: %w", err))
 		return
 	}
-	s.loop.tree.Connect(c.id, tree.Peer{Addr: c.addr, X509: c.subject}, &req, s.now(), &s.loop.out)
+	who := tree.Peer{Addr: c.peer.addr()}
+	if c.driven != nil {
+		who.X509 = c.subject
+	}
+	s.loop.tree.Connect(c.id, who, &req, s.now(), &s.loop.out)
 }
 
 // fail keeps the reason of a connection's end for the log.
