@@ -22,9 +22,9 @@ type conn struct {
 	since  time.Duration
 	counts connCounts // touched by the loop alone
 
-	*driven         // nil once it is polled; changed by the loop, under mu
-	polled  *polled // nil while it has a goroutine that reads; set under mu
-	*turn           // nil while there is nothing to do for it; of the loop alone
+	*driven        // nil once it is polled; changed by the loop, under mu
+	polled  polled // zero while it has a goroutine that reads; set under mu
+	*turn          // nil while there is nothing to do for it; of the loop alone
 
 	mu      sync.Mutex
 	pooled  holding // what it has in the server's pool
@@ -57,7 +57,7 @@ type driven struct {
 	nc      net.Conn
 	raw     net.Conn  // below any TLS: closing it never waits
 	subject string    // of the client's certificate; set before the first request is read
-	sock    *socket   // of the loop alone; nil if only the writer can write
+	sock    *socket   // of the loop alone, once a request came; nil if only the writer can write
 	room    sync.Cond // the reader waits here while the inbox is full
 	filled  sync.Cond // the writer waits here while the outbox is empty
 
@@ -137,7 +137,7 @@ func (b *inbox) frame(i int) []byte {
 
 func newConn(s *Server, id tree.ConnID, nc net.Conn, limited bool) *conn {
 	c := &conn{srv: s, id: id, peer: peerOf(nc), since: s.elapsed(), limited: limited, counts: newConnCounts()}
-	c.driven = &driven{nc: nc, raw: below(nc), sock: newSocket(nc)}
+	c.driven = &driven{nc: nc, raw: below(nc)}
 	c.room.L, c.filled.L = &c.mu, &c.mu
 	return c
 }
@@ -192,15 +192,15 @@ func (c *conn) abort(reason error) {
 	}
 	c.out = nil
 	// Nothing will be written: a loop that waits for that would wait for ever.
-	resume := c.parked || c.polled != nil
+	resume := c.parked || c.polled.on
 	c.parked = false
 	var raw net.Conn
-	if p := c.polled; p == nil {
+	if p := &c.polled; !p.on {
 		raw = c.raw
 		c.room.Broadcast()
 		c.filled.Broadcast()
 	} else if p.fd >= 0 {
-		cutSocket(p.fd) // the loop closes it
+		cutSocket(int(p.fd)) // the loop closes it
 	}
 	c.mu.Unlock()
 	c.srv.pool.wake()

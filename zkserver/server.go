@@ -35,6 +35,8 @@ type Server struct {
 	loop  loop      // of the loop's goroutine alone
 	turns sync.Pool // of those that nobody has, for the loop
 
+	readers sync.Pool // *bufio.Reader of idleBuffer bytes that nobody has
+
 	mu         sync.Mutex
 	state      state
 	graceful   bool  // the loop takes a snapshot at its end
@@ -71,7 +73,7 @@ type loop struct {
 	conns    map[tree.ConnID]*conn
 	out      tree.Out
 	slots    []*conn        // polled connections by their numbers, nil where one is free
-	free     []int          // numbers
+	free     []int32        // numbers
 	polls    int            // polled connections
 	again    []*conn        // have more input than one round takes
 	slow     map[*conn]bool // were behind with reading when they were last looked at

@@ -54,7 +54,7 @@ func (c *conn) laden() bool {
 // stuck reports whether c has to wait for its answers to leave. Those that have
 // left since hold nothing up, and nobody would come back to it for their sake.
 func (c *conn) stuck() bool {
-	return (c.touched || c.aboard) && (c.laden() || c.polled != nil && c.polled.choked)
+	return (c.touched || c.aboard) && (c.laden() || c.polled.choked)
 }
 
 // outlook reports whether c has more input to be taken now, or has come to
@@ -63,7 +63,7 @@ func (c *conn) stuck() bool {
 func (c *conn) outlook() (more, end bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if p := c.polled; p != nil && (c.cut || c.ended) {
+	if p := &c.polled; p.on && (c.cut || c.ended) {
 		// What stands in its socket is void: to read up to its end, past any
 		// bound, would only keep the connection.
 		p.readable, c.readDone = false, true
@@ -88,8 +88,8 @@ func (c *conn) leftOver() bool {
 	if c.turn != nil && c.next < len(c.work.frames) || c.driven != nil && len(c.in.frames) > 0 {
 		return true
 	}
-	p := c.polled
-	return p != nil && (p.readable || c.srv.whole(p.partial))
+	p := &c.polled
+	return p.on && (p.readable || c.srv.whole(p.partial))
 }
 
 // backlogged reports whether c waits for its writer: then more input, of
