@@ -64,23 +64,25 @@ func (t *Tree) data(c *conn, q *wire.GetDataRequest) (wire.Record, wire.ErrCode)
 	if q.Watch {
 		t.addWatch(q.Path, c, dataOnce)
 	}
-	return &dataResponse{GetDataResponse: wire.GetDataResponse{Stat: n.stat()}, data: n.data(), null: n.null()}, wire.ErrOK
+	return &dataResponse{wire.ExistsResponse{Stat: n.stat()}, n.data(), n.null()}, wire.ErrOK
 }
 
-// dataResponse is a wire.GetDataResponse to be sent, with the data as a node has
-// it in place of the record's own.
+// dataResponse is what wire.GetDataResponse is on its way out, with the data as a
+// node has it. It is never decoded.
 type dataResponse struct {
-	wire.GetDataResponse
-	data string
-	null bool
+	wire.ExistsResponse // the Stat behind the data
+	data                string
+	null                bool
 }
 
 // Append implements wire.Record.
 func (p *dataResponse) Append(b []byte) []byte {
 	if p.null {
-		return p.GetDataResponse.Append(b)
+		b = jute.AppendBuffer(b, nil)
+	} else {
+		b = jute.AppendString(b, p.data)
 	}
-	return p.Stat.Append(jute.AppendString(b, p.data))
+	return p.Stat.Append(b)
 }
 
 // getChildren answers with the names of the children.
