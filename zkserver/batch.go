@@ -141,6 +141,7 @@ func (s *Server) deliver() {
 	for _, c := range b.conns {
 		c.aboard = false
 		c.deliver()
+		s.endTurn(c)
 		if c.revisit {
 			c.revisit = false
 			s.later(c)
@@ -163,7 +164,10 @@ func (b *batch) reset() {
 func (s *Server) drop(b *batch) {
 	for _, c := range b.conns {
 		c.touched, c.aboard = false, false
-		c.staged, c.held = output{}, output{}
+		if c.turn != nil {
+			c.staged, c.held = output{}, output{}
+		}
+		s.endTurn(c)
 		if c.revisit {
 			c.revisit = false
 			s.later(c)

@@ -12,51 +12,93 @@ import (
 // conn is one client's connection. Up to three goroutines meet in it: its reader
 // fills the inbox, the server's loop empties that and fills the outbox, its
 // writer empties the outbox. Of a polled one the loop does all.
+//
+// There may be a hundred thousand, most of them idle: what only some need, or all
+// only at times, stands behind a pointer.
 type conn struct {
-	srv     *Server
-	id      tree.ConnID
-	nc      net.Conn   // nil once it is polled
-	raw     net.Conn   // below any TLS: closing it never waits; nil once it is polled
-	addr    netip.Addr // zero for unix sockets and connections in the process
-	subject string     // of the client's certificate; set before the first request is read
-	since   time.Duration
-	remote  net.Addr
-	limited bool       // came from a listener: counts for MaxClientConns
-	sock    *socket    // of the loop alone; nil if only the writer can write
-	counts  connCounts // touched by the loop alone
+	srv    *Server
+	id     tree.ConnID
+	peer   peer
+	since  time.Duration
+	counts connCounts // touched by the loop alone
+
+	*driven        // nil once it is polled; changed by the loop, under mu
+	polled  polled // zero while it has a goroutine that reads; set under mu
+	*turn          // nil while there is nothing to do for it; of the loop alone
+
+	mu      sync.Mutex
+	pooled  holding // what it has in the server's pool
+	waiting int     // requests taken from in and not yet answered
+	out     []byte  // frames that the writer has not taken yet
+	writing int     // bytes that the writer, or the loop, has taken and not yet written
+	reason  error   // why it is cut, for the log; nil for a client that went away
+
+	readDone bool // the reader has ended: nothing more will come
+	parked   bool // the loop waits until the writer has caught up
+	finish   bool // the writer closes the connection after what is in out
+	cut      bool // the connection is closed, out is dropped
 
 	// Touched by the loop alone.
-	work    inbox  // taken from in; frames from next on are still to be applied
-	next    int    // index into work.frames
-	staged  output // of the batch that is being filled
-	held    output // of the batch that is being synced
-	greeted bool   // the connect request was handled
-	ended   bool   // the tree closes the connection after what is staged or held
-	touched bool   // staged is part of the batch that is being filled
-	aboard  bool   // held is part of the batch that is being synced
-	revisit bool   // to be looked at when held, or staged, has left
-	again   bool   // in the loop's list for the next round
-	gone    bool   // the tree was told of the disconnection
+	greeted bool // the connect request was handled
+	ended   bool // the tree closes the connection after what is staged or held
+	touched bool // staged is part of the batch that is being filled
+	aboard  bool // held is part of the batch that is being synced
+	revisit bool // to be looked at when held, or staged, has left
+	again   bool // in the loop's list for the next round
+	gone    bool // the tree was told of the disconnection
 
-	queued bool // on the server's ready list; guarded by srv.mu
+	limited bool  // came from a listener: counts for MaxClientConns
+	queued  bool  // on the server's ready list; guarded by srv.mu
+	place   int32 // in the server's list of all; guarded by srv.mu
+}
 
-	polled *polled // nil while it has a goroutine that reads; set under mu
+// driven is what a connection needs that has goroutines.
+type driven struct {
+	nc      net.Conn
+	raw     net.Conn  // below any TLS: closing it never waits
+	subject string    // of the client's certificate; set before the first request is read
+	sock    *socket   // of the loop alone, once a request came; nil if only the writer can write
+	room    sync.Cond // the reader waits here while the inbox is full
+	filled  sync.Cond // the writer waits here while the outbox is empty
 
-	mu       sync.Mutex
-	room     sync.Cond // the reader waits here while the inbox is full
-	filled   sync.Cond // the writer waits here while the outbox is empty
-	in       inbox
-	pooled   holding       // what it has in the server's pool
-	waiting  int           // requests taken from in and not yet answered
-	out      []byte        // frames that the writer has not taken yet
-	writing  int           // bytes that the writer, or the loop, has taken and not yet written
-	writer   chan struct{} // closed when the writer has ended; nil until one is needed
-	word     bool          // asks a four-letter word, which the reader answers itself
-	readDone bool          // the reader has ended: nothing more will come
-	parked   bool          // the loop waits until the writer has caught up
-	finish   bool          // the writer closes the connection after what is in out
-	cut      bool          // the connection is closed, out is dropped
-	reason   error         // why, for the log; nil for a client that went away
+	// Guarded by the connection's mu.
+	in     inbox
+	writer chan struct{} // closed when the writer has ended; nil until one is needed
+	word   bool          // asks a four-letter word, which the reader answers itself
+}
+
+// turn is what a connection needs from the moment that the loop takes its requests
+// until the answers have left. It goes from one connection to the next, so that
+// there are as many as have something to do at a time.
+type turn struct {
+	work   inbox  // frames from next on are still to be applied
+	next   int    // index into work.frames
+	staged output // of the batch that is being filled
+	held   output // of the batch that is being synced
+}
+
+// beginTurn makes sure that c has a turn.
+func (s *Server) beginTurn(c *conn) {
+	if c.turn != nil {
+		return
+	}
+	if c.turn, _ = s.turns.Get().(*turn); c.turn == nil {
+		c.turn = new(turn)
+	}
+}
+
+// endTurn takes the turn back if there is nothing left in it.
+func (s *Server) endTurn(c *conn) {
+	if c.turn == nil || c.touched || c.aboard || c.next < len(c.work.frames) {
+		return
+	}
+	t := c.turn
+	c.turn = nil
+	t.work.reset()
+	t.next = 0
+	t.staged.reset()
+	t.held.reset()
+	s.turns.Put(t)
 }
 
 // inbox is a run of frames in one buffer, so that a request costs no
@@ -94,19 +136,46 @@ func (b *inbox) frame(i int) []byte {
 }
 
 func newConn(s *Server, id tree.ConnID, nc net.Conn, limited bool) *conn {
-	c := &conn{srv: s, id: id, nc: nc, raw: below(nc), addr: remoteIP(nc), remote: nc.RemoteAddr(), since: s.elapsed(), limited: limited}
-	c.counts = newConnCounts()
-	c.sock = newSocket(nc)
+	c := &conn{srv: s, id: id, peer: peerOf(nc), since: s.elapsed(), limited: limited, counts: newConnCounts()}
+	c.driven = &driven{nc: nc, raw: below(nc)}
 	c.room.L, c.filled.L = &c.mu, &c.mu
 	return c
 }
 
-// remoteIP returns the peer's address, or the zero Addr if it has none.
-func remoteIP(nc net.Conn) netip.Addr {
-	if a, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
-		return a.AddrPort().Addr().Unmap()
+// peer is who is at the other end. It implements net.Addr as what the connection
+// said, in less memory.
+type peer struct {
+	tcp   netip.AddrPort // zero for unix sockets and connections in the process
+	other net.Addr       // nil if tcp is valid
+}
+
+func peerOf(nc net.Conn) peer {
+	remote := nc.RemoteAddr()
+	if a, ok := remote.(*net.TCPAddr); ok {
+		if ap := a.AddrPort(); ap.IsValid() {
+			return peer{tcp: netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())}
+		}
 	}
-	return netip.Addr{}
+	return peer{other: remote}
+}
+
+// addr is the peer's address, or the zero Addr if it has none.
+func (p peer) addr() netip.Addr { return p.tcp.Addr() }
+
+// Network implements net.Addr.
+func (p peer) Network() string {
+	if p.other != nil {
+		return p.other.Network()
+	}
+	return "tcp"
+}
+
+// String implements net.Addr.
+func (p peer) String() string {
+	if p.other != nil {
+		return p.other.String()
+	}
+	return p.tcp.String()
 }
 
 // abort closes the connection at once, whatever is still to be written. The
@@ -123,15 +192,16 @@ func (c *conn) abort(reason error) {
 	}
 	c.out = nil
 	// Nothing will be written: a loop that waits for that would wait for ever.
-	resume, raw := c.parked || c.polled != nil, c.raw
+	resume := c.parked || c.polled.on
 	c.parked = false
-	if p := c.polled; p != nil {
-		if raw = nil; p.fd >= 0 {
-			cutSocket(p.fd) // the loop closes it
-		}
+	var raw net.Conn
+	if p := &c.polled; !p.on {
+		raw = c.raw
+		c.room.Broadcast()
+		c.filled.Broadcast()
+	} else if p.fd >= 0 {
+		cutSocket(int(p.fd)) // the loop closes it
 	}
-	c.room.Broadcast()
-	c.filled.Broadcast()
 	c.mu.Unlock()
 	c.srv.pool.wake()
 	if raw != nil {

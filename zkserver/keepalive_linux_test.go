@@ -30,7 +30,7 @@ func TestKeepAliveOption(t *testing.T) {
 		c.handshake(wire.ConnectRequest{Timeout: 10_000})
 		s.ask(func() {
 			for _, c := range s.loop.conns {
-				idle <- socketOption(t, c.polled.fd, idleOption)
+				idle <- socketOption(t, int(c.polled.fd), idleOption)
 			}
 		})
 		if got := <-idle; got != want {

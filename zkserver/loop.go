@@ -171,9 +171,10 @@ func (s *Server) apply(c *conn) (size int) {
 		return 0
 	}
 	s.loop.conns[c.id] = c
+	s.beginTurn(c)
 	if c.next < len(c.work.frames) {
 		// The rest of its last turn.
-	} else if c.polled != nil {
+	} else if c.polled.on {
 		s.fill(c)
 	} else {
 		c.takeInput()
@@ -226,6 +227,7 @@ func (s *Server) stageSends() (size int) {
 		if c == nil || c.ended {
 			continue
 		}
+		s.beginTurn(c)
 		c.staged.frames = append(c.staged.frames, send.Frame...)
 		c.ended, c.staged.end = send.Close, send.Close
 		if len(send.Frame) > 0 {
@@ -251,7 +253,7 @@ func (s *Server) touch(c *conn) {
 // there is no more to come.
 func (s *Server) settle(c *conn) {
 	if c.gone {
-		if c.polled != nil {
+		if c.polled.on {
 			s.release(c, false)
 		}
 		return
@@ -265,7 +267,7 @@ func (s *Server) settle(c *conn) {
 		delete(s.loop.conns, c.id)
 		delete(s.loop.slow, c)
 		c.send(nil, true)
-		if c.polled != nil {
+		if c.polled.on {
 			s.release(c, false)
 		}
 	case more:

@@ -22,9 +22,10 @@ var errAgain = errors.New("zkserver: the socket is not ready")
 // polled is the loop's part of such a connection. But for fd, which others cut, it
 // belongs to the loop.
 type polled struct {
-	fd       int    // guarded by the connection's mu, changed by the loop; -1 once closed
-	slot     int    // in the loop's table
+	fd       int32  // guarded by the connection's mu, changed by the loop; -1 once closed
+	slot     int32  // in the loop's table
 	partial  []byte // read, and not taken yet
+	on       bool   // the connection is polled; guarded as fd
 	readable bool   // there may be more to read
 	hup      bool   // the peer has sent all
 	broken   bool   // nothing can be written any more
@@ -55,7 +56,7 @@ func (s *Server) thePoller() *poller {
 // to do with it.
 func (c *conn) handOver(first []byte, br *bufio.Reader) bool {
 	// The others wait for the connection's end.
-	if c.sock == nil || !c.limited || c.srv.thePoller() == nil {
+	if plainSocket(c.nc) == nil || !c.limited || c.srv.thePoller() == nil {
 		return false
 	}
 	nc := c.nc // the loop soon takes c
@@ -66,7 +67,7 @@ func (c *conn) handOver(first []byte, br *bufio.Reader) bool {
 	rest, _ := br.Peek(br.Buffered()) // can't fail
 	read := binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(first)+len(rest)), uint32(len(first)))
 	read = append(append(read, first...), rest...)
-	if !c.srv.acceptHanded(c, &polled{fd: fd, partial: read, readable: true}) {
+	if !c.srv.acceptHanded(c, &polled{fd: int32(fd), partial: read, readable: true}) {
 		closeSocket(fd)
 		return false
 	}
@@ -85,14 +86,15 @@ func (s *Server) acceptHanded(c *conn, p *polled) bool {
 	if s.ended || c.cut {
 		return false
 	}
-	c.polled = p
+	c.polled = *p
+	c.polled.on = true
 	s.handed = append(s.handed, c)
 	return true
 }
 
 // adopt begins to poll a connection that was handed over.
 func (s *Server) adopt(c *conn) {
-	l, p := &s.loop, c.polled
+	l, p := &s.loop, &c.polled
 	if c.gone {
 		return // it was cut meanwhile, and released
 	}
@@ -101,14 +103,14 @@ func (s *Server) adopt(c *conn) {
 		l.free = l.free[:n-1]
 		l.slots[p.slot] = c
 	} else {
-		p.slot = len(l.slots)
+		p.slot = int32(len(l.slots))
 		l.slots = append(l.slots, c)
 	}
 	l.polls++
 	c.mu.Lock()
-	c.nc, c.raw, c.sock, c.in = nil, nil, nil, inbox{}
+	c.driven = nil
 	c.mu.Unlock()
-	if err := s.poll.Load().watch(p.fd, p.slot); err != nil {
+	if err := s.poll.Load().watch(int(p.fd), int(p.slot)); err != nil {
 		c.fail(fmt.Errorf("zkserver: cannot poll: %w", err))
 		c.endInput()
 	} else if s.draining() {
@@ -128,7 +130,7 @@ func (c *conn) endInput() {
 // fill reads requests of a polled connection into its empty work list, as far as
 // the limits allow. What they hold back stays in the socket, and the client waits.
 func (s *Server) fill(c *conn) {
-	p := c.polled
+	p := &c.polled
 	c.work.reset()
 	c.next = 0
 	p.choked = c.waiting >= s.opts.MaxOutstanding || c.pooled.requests > 0 && !s.pool.fits(0)
@@ -151,11 +153,11 @@ func (s *Server) fill(c *conn) {
 
 // receive reads once, and returns that behind what was left of the last read.
 func (s *Server) receive(c *conn) []byte {
-	p, size := c.polled, pollBuffer
+	p, size := &c.polled, pollBuffer
 	if !s.pool.fits(0) {
 		size = busyBuffer // it has nothing unanswered and may go on, a bit
 	}
-	b, err := s.poll.Load().read(p.fd, size)
+	b, err := s.poll.Load().read(int(p.fd), size)
 	switch {
 	case errors.Is(err, errAgain):
 		p.readable = false
@@ -237,7 +239,7 @@ func (s *Server) take(c *conn, b []byte) (taken int) {
 
 // sendPolled is send for a polled connection.
 func (s *Server) sendPolled(c *conn, b []byte, last bool) {
-	p := c.polled
+	p := &c.polled
 	c.mu.Lock()
 	over, queued := c.cut || c.finish, len(c.out)
 	c.mu.Unlock()
@@ -245,7 +247,7 @@ func (s *Server) sendPolled(c *conn, b []byte, last bool) {
 		return
 	}
 	if queued == 0 && !p.broken {
-		n, err := s.poll.Load().write(p.fd, b)
+		n, err := s.poll.Load().write(int(p.fd), b)
 		if b = b[n:]; err != nil && !errors.Is(err, errAgain) {
 			// Reading tells why.
 			p.broken, p.hup, p.readable = true, true, true
@@ -276,7 +278,7 @@ func (s *Server) flush(c *conn) {
 	b := c.out
 	c.out, c.writing = nil, len(b)
 	c.mu.Unlock()
-	n, err := s.poll.Load().write(c.polled.fd, b)
+	n, err := s.poll.Load().write(int(c.polled.fd), b)
 	broken := err != nil && !errors.Is(err, errAgain)
 	c.mu.Lock()
 	c.writing = 0
@@ -299,7 +301,7 @@ func (s *Server) flush(c *conn) {
 // release closes a polled connection that has come to its end, if all was written
 // that can be.
 func (s *Server) release(c *conn, anyway bool) {
-	l, p := &s.loop, c.polled
+	l, p := &s.loop, &c.polled
 	c.mu.Lock()
 	fd := p.fd
 	if fd < 0 || !anyway && !c.cut && !p.broken && len(c.out) > 0 {
@@ -308,8 +310,8 @@ func (s *Server) release(c *conn, anyway bool) {
 	}
 	p.fd, c.cut, c.out = -1, true, nil
 	c.mu.Unlock()
-	closeSocket(fd)
-	if p.slot < len(l.slots) && l.slots[p.slot] == c {
+	closeSocket(int(fd))
+	if int(p.slot) < len(l.slots) && l.slots[p.slot] == c {
 		l.slots[p.slot] = nil
 		l.free = append(l.free, p.slot)
 		l.polls--
@@ -336,7 +338,7 @@ func (s *Server) endPolling() {
 	s.mu.Unlock()
 	for _, c := range conns {
 		c.mu.Lock()
-		mine := c.polled != nil
+		mine := c.polled.on
 		c.mu.Unlock()
 		if mine {
 			s.release(c, true)

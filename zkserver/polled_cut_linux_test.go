@@ -115,7 +115,8 @@ func TestCutWithAnswersOnTheirWayIsLetGo(t *testing.T) {
 func (s *Server) only() (c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for c = range s.live {
+	if len(s.live) > 0 {
+		c = s.live[0]
 	}
 	return c
 }
@@ -174,7 +175,7 @@ func TestCutBeforeItIsPolled(t *testing.T) {
 	polls := -1
 	s.ask(func() {
 		first := wire.AppendRecord(nil, &wire.ConnectRequest{Timeout: 30_000})
-		s.acceptHanded(k, &polled{fd: fd, partial: first, readable: true})
+		s.acceptHanded(k, &polled{fd: int32(fd), partial: first, readable: true})
 		handed := s.takeHanded()
 		k.abort(errTooSlow)
 		s.round()

@@ -27,7 +27,16 @@ const (
 // connection and ends when the connection does, or returns false when the loop
 // has taken that over.
 func (c *conn) read() bool {
-	br := bufio.NewReaderSize(c.nc, idleBuffer)
+	// Most are only needed for a handshake.
+	br, _ := c.srv.readers.Get().(*bufio.Reader)
+	if br == nil {
+		br = bufio.NewReaderSize(nil, idleBuffer)
+	}
+	br.Reset(c.nc)
+	defer func() {
+		br.Reset(nil) // or it would keep the connection
+		c.srv.readers.Put(br)
+	}()
 	if !c.answerWord(br) && c.readFrames(br) {
 		return false
 	}
@@ -91,6 +100,9 @@ func (c *conn) readFrames(br *bufio.Reader) (handed bool) {
 		}
 		if first && c.handOver(frame, br) {
 			return true
+		}
+		if first {
+			c.sock = newSocket(c.nc) // the loop has not heard of c yet
 		}
 		if !c.push(frame, frameBuffered(br)) {
 			return false

@@ -93,20 +93,22 @@ func (s *Server) startHandler(nc net.Conn, limited bool) error {
 // admit registers a connection, unless the server has ended or a limit is
 // reached. The caller of a success must call handle.
 func (s *Server) admit(nc net.Conn, limited bool) (*conn, error) {
-	addr := remoteIP(nc)
+	from := peerOf(nc)
+	addr := from.addr()
 	s.mu.Lock()
 	err := s.refusal(addr, limited)
 	if err != nil {
 		closed := s.state != serving
 		s.mu.Unlock()
 		if !closed {
-			s.tellRefused(nc.RemoteAddr(), err)
+			s.tellRefused(from, err)
 		}
 		return nil, err
 	}
 	s.lastID++
 	c := newConn(s, s.lastID, nc, limited)
-	s.live[c] = true
+	c.place = int32(len(s.live))
+	s.live = append(s.live, c)
 	if limited {
 		s.perIP[addr]++
 	}
@@ -183,20 +185,29 @@ func (s *Server) forget(c *conn) {
 	c.mu.Lock()
 	reason := c.reason
 	c.mu.Unlock()
-	s.tellEnded(c.remote, reason)
+	s.tellEnded(c.peer, reason)
 	c.giveBack(math.MaxInt, math.MaxInt64)
 	s.pool.wake()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.live, c)
-	if c.limited {
-		if s.perIP[c.addr]--; s.perIP[c.addr] == 0 {
-			delete(s.perIP, c.addr)
+	s.unlist(c)
+	if addr := c.peer.addr(); c.limited {
+		if s.perIP[addr]--; s.perIP[addr] == 0 {
+			delete(s.perIP, addr)
 		}
 	}
 	if s.state == draining && len(s.live) == 0 {
 		close(s.drained)
 	}
+}
+
+// unlist takes c out of the list of all. The caller holds s.mu.
+func (s *Server) unlist(c *conn) {
+	last := len(s.live) - 1
+	s.live[c.place] = s.live[last]
+	s.live[c.place].place = c.place
+	s.live[last] = nil
+	s.live = s.live[:last]
 }
 
 // addListener registers ln, so that the server's end closes it.

@@ -32,7 +32,10 @@ type Server struct {
 
 	poll atomic.Pointer[poller] // nil until there is something to poll; used by the loop
 
-	loop loop // of the loop's goroutine alone
+	loop  loop      // of the loop's goroutine alone
+	turns sync.Pool // of those that nobody has, for the loop
+
+	readers sync.Pool // *bufio.Reader of idleBuffer bytes that nobody has
 
 	mu         sync.Mutex
 	state      state
@@ -40,7 +43,7 @@ type Server struct {
 	err        error // why the server failed; nil if it was told to end
 	storageErr error // why the server is read-only or has failed; nil while all is well
 	listeners  map[net.Listener]bool
-	live       map[*conn]bool
+	live       []*conn // in no order
 	perIP      map[netip.Addr]int
 	lastID     tree.ConnID
 	ready      []*conn  // have input, or have ended
@@ -70,7 +73,7 @@ type loop struct {
 	conns    map[tree.ConnID]*conn
 	out      tree.Out
 	slots    []*conn        // polled connections by their numbers, nil where one is free
-	free     []int          // numbers
+	free     []int32        // numbers
 	polls    int            // polled connections
 	again    []*conn        // have more input than one round takes
 	slow     map[*conn]bool // were behind with reading when they were last looked at
@@ -114,7 +117,6 @@ func New(opts Options) (*Server, error) {
 		syncs:     make(chan struct{}, 1),
 		synced:    make(chan landing, 1),
 		listeners: make(map[net.Listener]bool),
-		live:      make(map[*conn]bool),
 		perIP:     make(map[netip.Addr]int),
 	}
 	s.loop.conns = make(map[tree.ConnID]*conn)

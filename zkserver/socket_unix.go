@@ -16,16 +16,23 @@ type socket struct {
 	n   int
 }
 
-// newSocket returns the socket of a connection that is nothing but one, and nil
-// for others: what goes through TLS must not go past it.
-func newSocket(nc net.Conn) *socket {
-	var sc syscall.Conn
+// plainSocket returns a connection that is nothing but a socket, and nil for
+// others: what goes through TLS must not go past it.
+func plainSocket(nc net.Conn) syscall.Conn {
 	switch c := nc.(type) {
 	case *net.TCPConn:
-		sc = c
+		return c
 	case *net.UnixConn:
-		sc = c
-	default:
+		return c
+	}
+	return nil
+}
+
+// newSocket returns the socket of a connection that is nothing but one, and nil
+// for others.
+func newSocket(nc net.Conn) *socket {
+	sc := plainSocket(nc)
+	if sc == nil {
 		return nil
 	}
 	raw, err := sc.SyscallConn()

@@ -3,6 +3,7 @@ package zkserver
 import (
 	"context"
 	"net"
+	"slices"
 )
 
 // Shutdown ends the server in good order: it accepts and reads nothing more,
@@ -47,7 +48,10 @@ func (s *Server) Shutdown(ctx context.Context) error {
 // stopReading ends the reading of a connection that has a goroutine for it.
 func (c *conn) stopReading() {
 	c.mu.Lock()
-	nc := c.nc
+	var nc net.Conn
+	if c.driven != nil {
+		nc = c.nc
+	}
 	c.mu.Unlock()
 	if nc != nil {
 		nc.SetReadDeadline(past)
@@ -101,9 +105,5 @@ func (s *Server) everything() ([]net.Listener, []*conn) {
 	for ln := range s.listeners {
 		listeners = append(listeners, ln)
 	}
-	conns := make([]*conn, 0, len(s.live))
-	for c := range s.live {
-		conns = append(conns, c)
-	}
-	return listeners, conns
+	return listeners, slices.Clone(s.live)
 }

@@ -54,13 +54,14 @@ func (l *latency) mean() time.Duration {
 	return l.total / time.Duration(l.count)
 }
 
-// connCounts is one connection's part of traffic, for the word "cons".
+// connCounts is one connection's part of traffic, as far as the word "cons" shows it.
 type connCounts struct {
-	traffic
-	lastOp    wire.OpCode
-	lastXid   int32
-	lastZxid  int64
-	responded time.Duration // when the last reply was made
+	received, sent int64
+	latency        latency
+	lastOp         wire.OpCode
+	lastXid        int32
+	lastZxid       int64
+	responded      time.Duration // when the last reply was made
 }
 
 // figures are what the loop counts, for Stats.
@@ -80,7 +81,7 @@ type pending struct {
 }
 
 // newConnCounts is what a connection starts with, and what crst leaves.
-func newConnCounts() connCounts { return connCounts{traffic: newTraffic(), lastXid: -1, lastZxid: -1} }
+func newConnCounts() connCounts { return connCounts{lastXid: -1, lastZxid: -1} }
 
 // countWord counts a four-letter word, which ZooKeeper takes for a request
 // without an answer.

@@ -37,7 +37,9 @@ func (c *conn) deliver() {
 		c.giveBack(o.answered, o.answeredBytes)
 		c.mu.Lock()
 		c.waiting -= o.answered
-		c.room.Signal()
+		if c.driven != nil {
+			c.room.Signal()
+		}
 		c.mu.Unlock()
 	}
 	o.reset()
@@ -45,12 +47,14 @@ func (c *conn) deliver() {
 
 // laden reports whether c has as much output waiting for a sync as it may have
 // before more of its requests are applied.
-func (c *conn) laden() bool { return len(c.staged.frames)+len(c.held.frames) >= parkBytes }
+func (c *conn) laden() bool {
+	return c.turn != nil && len(c.staged.frames)+len(c.held.frames) >= parkBytes
+}
 
 // stuck reports whether c has to wait for its answers to leave. Those that have
 // left since hold nothing up, and nobody would come back to it for their sake.
 func (c *conn) stuck() bool {
-	return (c.touched || c.aboard) && (c.laden() || c.polled != nil && c.polled.choked)
+	return (c.touched || c.aboard) && (c.laden() || c.polled.choked)
 }
 
 // outlook reports whether c has more input to be taken now, or has come to
@@ -59,7 +63,7 @@ func (c *conn) stuck() bool {
 func (c *conn) outlook() (more, end bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if p := c.polled; p != nil && (c.cut || c.ended) {
+	if p := &c.polled; p.on && (c.cut || c.ended) {
 		// What stands in its socket is void: to read up to its end, past any
 		// bound, would only keep the connection.
 		p.readable, c.readDone = false, true
@@ -81,11 +85,11 @@ func (c *conn) hasInput() bool {
 
 // leftOver is hasInput for a caller that holds c.mu.
 func (c *conn) leftOver() bool {
-	if c.next < len(c.work.frames) || len(c.in.frames) > 0 {
+	if c.turn != nil && c.next < len(c.work.frames) || c.driven != nil && len(c.in.frames) > 0 {
 		return true
 	}
-	p := c.polled
-	return p != nil && (p.readable || c.srv.whole(p.partial))
+	p := &c.polled
+	return p.on && (p.readable || c.srv.whole(p.partial))
 }
 
 // backlogged reports whether c waits for its writer: then more input, of
@@ -108,7 +112,11 @@ func (s *Server) greet(c *conn, frame []byte) {
 		c.fail(fmt.Errorf("zkserver: bad connect request: %w", err))
 		return
 	}
-	s.loop.tree.Connect(c.id, tree.Peer{Addr: c.addr, X509: c.subject}, &req, s.now(), &s.loop.out)
+	who := tree.Peer{Addr: c.peer.addr()}
+	if c.driven != nil {
+		who.X509 = c.subject
+	}
+	s.loop.tree.Connect(c.id, who, &req, s.now(), &s.loop.out)
 }
 
 // fail keeps the reason of a connection's end for the log.

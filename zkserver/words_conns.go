@@ -45,7 +45,7 @@ func (s *Server) open() []*conn {
 func (s *Server) view(c *conn) connView {
 	wall := func(d int64) int64 { return s.start.UnixMilli() + d }
 	v := connView{
-		remote: remoteName(c.remote), state: 1, queued: c.outstanding(), counts: c.counts,
+		remote: remoteName(c.peer), state: 1, queued: c.outstanding(), counts: c.counts,
 		since: c.since, est: wall(c.since.Milliseconds()), resp: wall(c.counts.responded.Milliseconds()),
 	}
 	if c.asking() {
@@ -89,12 +89,16 @@ func (s *Server) outstanding() (n int) {
 func (c *conn) outstanding() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.waiting + len(c.in.frames)
+	n := c.waiting
+	if c.driven != nil {
+		n += len(c.in.frames)
+	}
+	return n
 }
 
 // asking reports whether c asks a four-letter word.
 func (c *conn) asking() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.word
+	return c.driven != nil && c.word
 }

@@ -85,7 +85,7 @@ func (c *conn) wrote(n int) {
 // connection. It never blocks. A client that has let more than MaxUnread bytes
 // pile up is cut off: replies are bounded by its requests, but events are not.
 func (c *conn) send(b []byte, last bool) {
-	if c.polled != nil {
+	if c.polled.on {
 		c.srv.sendPolled(c, b, last)
 		return
 	}

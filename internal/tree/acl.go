@@ -12,18 +12,25 @@ import (
 // why ZooKeeper keeps them apart too (ReferenceCountedACLCache).
 type aclSet struct {
 	list  []wire.ACL
+	place aclNumber // in the table
 	key   string    // the list encoded, by which equal lists are found
 	refs  int       // how many nodes have it
 	index *aclIndex // of a long list, made when it is first asked
 }
+
+// aclNumber stands for a list in a node, where a pointer would take twice as much.
+// It means nothing outside its table.
+type aclNumber uint32
 
 // aclTable keeps one copy of each list, for as long as a node has it.
 // Without the counts, clients that make up identities could fill the memory
 // with lists that no node has any more.
 type aclTable struct {
 	byKey map[string]*aclSet
-	bytes int64  // aclCost of all lists
-	buf   []byte // where a list is encoded to be looked up, used again
+	sets  []*aclSet   // by their numbers, nil where one is free
+	free  []aclNumber // given again before there are higher ones
+	bytes int64       // aclCost of all lists
+	buf   []byte      // where a list is encoded to be looked up, used again
 }
 
 func newACLTable() aclTable {
@@ -36,13 +43,27 @@ func (a *aclTable) intern(list []wire.ACL) *aclSet {
 	a.buf = appendACL(a.buf[:0], list)
 	s, ok := a.byKey[string(a.buf)]
 	if !ok {
-		s = &aclSet{list: list, key: string(a.buf)}
-		a.byKey[s.key] = s
+		s = &aclSet{list: list, key: string(a.buf), place: a.number()}
+		a.byKey[s.key], a.sets[s.place] = s, s
 		a.bytes += aclCost(list)
 	}
 	s.refs++
 	return s
 }
+
+// number takes a free number.
+func (a *aclTable) number() aclNumber {
+	if last := len(a.free) - 1; last >= 0 {
+		n := a.free[last]
+		a.free = a.free[:last]
+		return n
+	}
+	a.sets = append(a.sets, nil)
+	return aclNumber(len(a.sets) - 1)
+}
+
+// of is the list that a node has.
+func (a *aclTable) of(n *node) *aclSet { return a.sets[n.acl] }
 
 // release takes one user away, and with the last one the list. Whoever replaces
 // a node's list takes hold of the new one first: they may be the same.
@@ -50,6 +71,7 @@ func (a *aclTable) release(s *aclSet) {
 	s.refs--
 	if s.refs == 0 {
 		delete(a.byKey, s.key)
+		a.sets[s.place], a.free = nil, append(a.free, s.place)
 		a.bytes -= aclCost(s.list)
 	}
 }

@@ -131,7 +131,7 @@ func TestGetACLMasksHashes(t *testing.T) {
 	read := func(p *peer) []wire.ACL {
 		var resp wire.GetACLResponse
 		p.want(p.ask(wire.OpGetACL, &wire.GetACLRequest{Path: "/n"}, &resp), wire.ErrOK, "getACL")
-		if resp.Stat != w.tree.nodes["/n"].stat() {
+		if resp.Stat != w.tree.nodes.get("/n").stat() {
 			t.Errorf("stat %+v", resp.Stat)
 		}
 		return resp.ACL
@@ -156,7 +156,7 @@ func TestACLsAreShared(t *testing.T) {
 	for _, path := range []string{"/a", "/b", "/c"} {
 		p.want(p.mkACL(path, list...), wire.ErrOK, "create")
 	}
-	if w.tree.nodes["/a"].acl != w.tree.nodes["/c"].acl || len(w.tree.acls.byKey) != before+1 {
+	if w.tree.nodes.get("/a").acl != w.tree.nodes.get("/c").acl || len(w.tree.acls.byKey) != before+1 {
 		t.Error("equal lists are stored twice")
 	}
 	p.remove("/a", -1)
@@ -167,7 +167,7 @@ func TestACLsAreShared(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tr := range []*Tree{w.tree, w.shadow, fresh} {
-		if got := tr.nodes["/c"].acl.refs; got != 1 {
+		if got := tr.acls.of(tr.nodes.get("/c")).refs; got != 1 {
 			t.Errorf("%d users of a list that one node has", got)
 		}
 	}

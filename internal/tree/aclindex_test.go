@@ -61,7 +61,7 @@ func TestLongListPermits(t *testing.T) {
 	p.want(err, wire.ErrNoAuth, "get by the list of others")
 	_, _, err = p.get("/yes", false)
 	p.want(err, wire.ErrOK, "get by its own entry")
-	if w.tree.nodes["/not"].acl.index == nil || w.tree.nodes["/yes"].acl.index == nil {
+	if w.tree.acls.of(w.tree.nodes.get("/not")).index == nil || w.tree.acls.of(w.tree.nodes.get("/yes")).index == nil {
 		t.Error("a long list was looked through")
 	}
 }

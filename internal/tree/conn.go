@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"math"
 	"slices"
 
 	"github.com/zklock/zklock/internal/sasl"
@@ -12,15 +13,18 @@ type conn struct {
 	id      ConnID
 	session *session
 	ids     []identity
+	first   [1]identity  // room for ids: most connections have no more than one
 	sasl    *sasl.Server // made with the first token
 	// watched has the paths on which there is a watch of this connection, so that
 	// its end costs no look at all others'. Made with the first watch.
 	watched map[string]struct{}
-	// fired is the number of the change that it was last told of.
+	// fired is the number of the change that it was last told of, or farBehind.
 	fired uint64
-	// behind: it was not told of all, and ends with the call.
-	behind bool
 }
+
+// farBehind stands in conn.fired if it was not told of all: it is told of nothing
+// more, and ends with the call.
+const farBehind = math.MaxUint64
 
 // addIdentity adds what was proved, once.
 func (c *conn) addIdentity(id identity) {

@@ -30,7 +30,8 @@ func (t *Tree) Connect(id ConnID, peer Peer, req *wire.ConnectRequest, now Now, 
 		out.Sends = append(out.Sends, Send{Conn: id, Close: true})
 		return
 	}
-	c := &conn{id: id, ids: peer.identities(t.cfg.X509SuperUser)}
+	c := &conn{id: id}
+	c.ids = peer.identities(c.first[:0], t.cfg.X509SuperUser)
 	timeout := min(max(req.Timeout, t.cfg.MinTimeout), t.cfg.MaxTimeout)
 	var s *session
 	if req.SessionID == 0 {

@@ -111,7 +111,7 @@ func TestSequenceEnd(t *testing.T) {
 	p := w.dial()
 	p.mk("/q", wire.ModePersistent)
 	for _, tr := range []*Tree{w.tree, w.shadow} {
-		tr.nodes["/q"].own().creates = math.MaxInt32 - 1
+		tr.nodes.get("/q").own().creates = math.MaxInt32 - 1
 	}
 	for i, want := range []string{"/q/a2147483646", "/q/b2147483647", "/q/c2147483647"} {
 		if got := p.mk("/q/"+string(rune('a'+i)), wire.ModePersistentSequential); got != want {
@@ -127,7 +127,7 @@ func TestSequenceEnd(t *testing.T) {
 		t.Error("pzxid moved although the counter stands")
 	}
 	for _, tr := range []*Tree{w.tree, w.shadow} {
-		tr.nodes["/q"].own().creates = math.MinInt32 + 5
+		tr.nodes.get("/q").own().creates = math.MinInt32 + 5
 	}
 	if got := p.mk("/q/", wire.ModePersistentSequential); got != "/q/-2147483643" {
 		t.Errorf("negative number: %q", got)
@@ -177,7 +177,7 @@ func TestCreateKinds(t *testing.T) {
 		if tt.mode.Sequential() != (resp.Path != path) {
 			t.Errorf("%s mode %d made %q", tt.op, tt.mode, resp.Path)
 		}
-		n := w.tree.nodes[resp.Path]
+		n := w.tree.nodes.get(resp.Path)
 		if n.owner != tt.owner {
 			t.Errorf("%s mode %d: stored owner %#x, want %#x", tt.op, tt.mode, n.owner, tt.owner)
 		}

@@ -16,15 +16,15 @@ func (h *expiryHeap) less(i, j int) bool {
 
 func (h *expiryHeap) swap(i, j int) {
 	h.list[i], h.list[j] = h.list[j], h.list[i]
-	h.list[i].index, h.list[j].index = i, j
+	h.list[i].index, h.list[j].index = int32(i), int32(j)
 }
 
 // push adds s at s.queued. A session is in the heap once at most: its index
 // tells.
 func (h *expiryHeap) push(s *session) {
-	s.index = len(h.list)
+	s.index = int32(len(h.list)) // no memory has room for more
 	h.list = append(h.list, s)
-	h.fix(s.index)
+	h.fix(int(s.index))
 }
 
 // fix restores the order after the entry at i changed, in either direction: up

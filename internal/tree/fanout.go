@@ -47,13 +47,13 @@ func (t *Tree) roomForEvents(subs []txn) (int, wire.ErrCode) {
 // instead, and comes back to look for itself: a watch that stays and misses an
 // event without a word would be worse.
 func (t *Tree) tell(c *conn, size int) bool {
-	if c.behind {
+	if c.fired == farBehind {
 		return false
 	}
 	if t.eventBytes += eventCost + size; t.eventBytes <= callFanOut*t.cfg.MaxReply {
 		return true
 	}
-	c.behind = true
+	c.fired = farBehind
 	t.behind = append(t.behind, c)
 	return false
 }

@@ -106,7 +106,7 @@ func TestEventsOfASessionAreBounded(t *testing.T) {
 		} else {
 			owner.sendFrame(wire.AppendRequest(nil, 1, wire.OpCloseSession, nil)[4:])
 		}
-		if got := len(w.tree.nodes); got != 4 {
+		if got := w.tree.nodes.len(); got != 4 {
 			t.Errorf("%d nodes are left, want 4", got)
 		}
 		cut := 0

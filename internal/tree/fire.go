@@ -49,7 +49,7 @@ func (t *Tree) fireChildren(p *node, out *Out) {
 	if t.watches.total == 0 {
 		return
 	}
-	f := t.newFiring(p.path, wire.EventNodeChildrenChanged, p.acl, out)
+	f := t.newFiring(p.path(), wire.EventNodeChildrenChanged, t.acls.of(p), out)
 	f.table(childOnce, childPersistent, 0)
 }
 
@@ -93,7 +93,7 @@ func (f *firing) table(once, lasting, recurse watchBits) {
 
 // deliver tells c, if it was not told of this change yet and may read the node.
 func (f *firing) deliver(c *conn) {
-	if c.fired == f.t.watches.changes {
+	if c.fired == f.t.watches.changes || c.fired == farBehind {
 		return
 	}
 	c.fired = f.t.watches.changes

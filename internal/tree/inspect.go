@@ -1,7 +1,6 @@
 package tree
 
 import (
-	"bytes"
 	"cmp"
 	"slices"
 
@@ -26,7 +25,7 @@ type Counts struct {
 // watch: those are counted as they come and go.
 func (t *Tree) Counts() Counts {
 	c := Counts{
-		Sessions: len(t.sessions), Connections: len(t.conns), Nodes: len(t.nodes),
+		Sessions: len(t.sessions), Connections: len(t.conns), Nodes: t.nodes.len(),
 		Containers: len(t.containers), TTLs: len(t.ttls), DataBytes: t.dataSize,
 		Watches: t.watches.total, WatchedPaths: len(t.watches.byPath),
 	}
@@ -63,7 +62,7 @@ func (t *Tree) Sessions() []SessionInfo {
 			info.Conn, info.Connected = s.conn.id, true
 		}
 		for _, n := range s.ownedNodes() {
-			info.Ephemerals = append(info.Ephemerals, n.path)
+			info.Ephemerals = append(info.Ephemerals, n.path())
 		}
 		list = append(list, info)
 	}
@@ -117,15 +116,18 @@ func (t *Tree) Get(path string) (data []byte, stat wire.Stat, ok bool) {
 	if n == nil {
 		return nil, wire.Stat{}, false
 	}
-	return bytes.Clone(n.data), n.stat(), true
+	if !n.null() {
+		data = []byte(n.data())
+	}
+	return data, n.stat(), true
 }
 
 // Paths lists all nodes, parents before children and those in the order of
 // creation.
 func (t *Tree) Paths() []string {
-	list := make([]string, 0, len(t.nodes))
+	list := make([]string, 0, t.nodes.len())
 	t.root.walk(func(n *node) bool {
-		list = append(list, n.path)
+		list = append(list, n.path())
 		return true
 	})
 	return list

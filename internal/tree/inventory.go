@@ -24,8 +24,8 @@ func (t *Tree) getEphemerals(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode
 	}
 	paths := make([]string, 0, len(c.session.ephemerals))
 	for n := range c.session.ephemerals {
-		if strings.HasPrefix(n.path, prefix) {
-			paths = append(paths, n.path)
+		if strings.HasPrefix(n.path(), prefix) {
+			paths = append(paths, n.path())
 		}
 	}
 	slices.Sort(paths)
@@ -47,7 +47,7 @@ func (t *Tree) allChildrenNumber(c *conn, r *jute.Reader) (wire.Record, wire.Err
 	total := int32(-1)
 	switch {
 	case n == t.root:
-		total += int32(len(t.nodes))
+		total += int32(t.nodes.len())
 		if q.Path == "" {
 			// Java counts the paths that begin with "/", the root's among them.
 			total++

@@ -87,7 +87,7 @@ func (t *Tree) roomForMulti(subs []txn) (int, wire.ErrCode) {
 
 // exceeds reports whether there is no room for g.
 func (t *Tree) exceeds(g growth) bool {
-	return g.nodes > 0 && len(t.nodes)+g.nodes > t.cfg.MaxNodes || g.bytes > 0 && t.used()+g.bytes > t.cfg.MaxData
+	return g.nodes > 0 && t.nodes.len()+g.nodes > t.cfg.MaxNodes || g.bytes > 0 && t.used()+g.bytes > t.cfg.MaxData
 }
 
 // allows answers whether there is room for g, and counts if there is not. What
@@ -96,7 +96,7 @@ func (t *Tree) allows(g growth) wire.ErrCode {
 	switch {
 	case !t.exceeds(g):
 		return wire.ErrOK
-	case g.nodes > 0 && len(t.nodes)+g.nodes > t.cfg.MaxNodes:
+	case g.nodes > 0 && t.nodes.len()+g.nodes > t.cfg.MaxNodes:
 		t.tallies.RefusedNodes++
 	default:
 		t.tallies.RefusedData++
@@ -110,8 +110,8 @@ func (t *Tree) allows(g growth) wire.ErrCode {
 // that this is too much rather than too little.
 func (g *growth) add(t *Tree, x *txn, sizes map[string]int64) {
 	old, known := sizes[x.path]
-	if n := t.nodes[x.path]; !known && n != nil {
-		old = int64(len(n.data))
+	if n := t.nodes.get(x.path); !known && n != nil {
+		old = int64(len(n.data()))
 	}
 	size := int64(len(x.data))
 	switch x.op {
@@ -124,8 +124,8 @@ func (g *growth) add(t *Tree, x *txn, sizes map[string]int64) {
 		g.nodes--
 		g.bytes -= int64(len(x.path)) + old
 	case wire.OpSetACL:
-		if n := t.nodes[x.path]; n != nil {
-			g.bytes += t.acls.growth(n.acl, x.acl)
+		if n := t.nodes.get(x.path); n != nil {
+			g.bytes += t.acls.growth(t.acls.of(n), x.acl)
 		}
 		return
 	default:

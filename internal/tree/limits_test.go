@@ -273,7 +273,7 @@ func TestLongLists(t *testing.T) {
 	w := newWorld(t, Config{})
 	p := w.dial()
 	p.want(p.mkACL("/a", append(manyACLs(20), manyACLs(20)...)...), wire.ErrOK, "each entry twice")
-	if n := len(w.tree.nodes["/a"].acl.list); n != 20 {
+	if n := len(w.tree.acls.of(w.tree.nodes.get("/a")).list); n != 20 {
 		t.Errorf("%d entries are stored, want 20", n)
 	}
 	p.want(p.mkACL("/b", manyACLs(maxACL+1)...), wire.ErrInvalidACL, "a list too long")

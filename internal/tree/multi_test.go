@@ -227,7 +227,7 @@ func TestMultiRead(t *testing.T) {
 	if want := []wire.ErrCode{0, 0, wire.ErrNoNode, wire.ErrNoAuth, 0}; !slices.Equal(codes(resp.Results), want) {
 		t.Errorf("codes %v, want %v", codes(resp.Results), want)
 	}
-	if d := resp.Results[0].Resp.(*wire.GetDataResponse); string(d.Data) != "x" || d.Stat != w.tree.nodes["/a"].stat() {
+	if d := resp.Results[0].Resp.(*wire.GetDataResponse); string(d.Data) != "x" || d.Stat != w.tree.nodes.get("/a").stat() {
 		t.Errorf("first result %+v", d)
 	}
 	if c := resp.Results[1].Resp.(*wire.GetChildrenResponse); !slices.Equal(c.Children, []string{"b"}) {

@@ -43,63 +43,102 @@ func kindOf(owner int64) ownerKind {
 // node is one znode. The siblings form a list in the order of creation: it
 // gives children an order that is the same after a replay, and takes any number
 // of them in and out in constant time without a table for each parent.
+//
+// There may be millions: what it holds is chosen so that it is 80 bytes, one of
+// the sizes that memory comes in.
 type node struct {
-	path string
-	data []byte // never written to; nil is Java's null
-	acl  *aclSet
+	text string // the path, and behind it the data
+	cut  int32  // where the data begins; ^cut if there is none, Java's null
+	acl  aclNumber
 
 	// The place in the tree. Lookups go by path, through Tree.nodes; these serve
 	// listings, walks and the parent's Stat.
 	parent     *node
-	prev, next *node   // siblings
-	kin        *family // nil while it would be what family gives then
+	prev, next *node // siblings
+	more       *rare // nil while it would be what rare gives then
 
-	owner        int64 // as stored, see kindOf
-	czxid, mzxid int64 // transactions that made it and last set its data
-	ctime, mtime int64 // wall clock of czxid and mzxid, ms
-	version      int32
+	owner int64 // as stored, see kindOf
+	czxid int64 // transaction that made it
+	ctime int64 // wall clock of czxid, ms
 }
 
-// family is the part of a node that most nodes do without, as they never have
-// children: it is a fifth of their memory.
-type family struct {
+// rare is the part of a node that most nodes do without: they never have children,
+// and keep the data and the permissions that they were made with.
+type rare struct {
 	first, last *node
 	pzxid       int64 // transaction that last made or deleted a child
+	mzxid       int64 // transaction that last set the data
+	mtime       int64 // wall clock of mzxid, ms
 	children    int32 // length of the list
 	creates     int32 // Java's stored cversion: how many children were ever created
-	aversion    int32 // of the list of permissions, which hardly ever changes
+	version     int32 // of the data
+	aversion    int32 // of the list of permissions
 }
 
-// family is a copy of the node's, or what a new node has.
-func (n *node) family() family {
-	if n.kin == nil {
-		return family{pzxid: n.czxid}
+// rare is a copy of the node's, or what a new node has.
+func (n *node) rare() rare {
+	if n.more == nil {
+		return rare{pzxid: n.czxid, mzxid: n.czxid, mtime: n.ctime}
 	}
-	return *n.kin
+	return *n.more
 }
 
-// own is the node's family, to be changed.
-func (n *node) own() *family {
-	if n.kin == nil {
-		f := n.family()
-		n.kin = &f
+// own is the node's rare part, to be changed.
+func (n *node) own() *rare {
+	if n.more == nil {
+		r := n.rare()
+		n.more = &r
 	}
-	return n.kin
+	return n.more
 }
 
-// name is the node's name within its parent. It shares the path's memory.
+// setText gives the node a path and data; nil is Java's null. The data is copied.
+// What was there before stays as it is for those who refer to it.
+func (n *node) setText(path string, data []byte) {
+	n.text, n.cut = path, int32(len(path))
+	if data == nil {
+		n.cut = ^n.cut
+	}
+	if len(data) > 0 {
+		var b strings.Builder
+		b.Grow(len(path) + len(data))
+		b.WriteString(path)
+		b.Write(data)
+		n.text = b.String()
+	}
+}
+
+// pathLen is how long the path is.
+func (n *node) pathLen() int {
+	if n.cut < 0 {
+		return int(^n.cut)
+	}
+	return int(n.cut)
+}
+
+// path is the node's path. It shares the node's memory.
+func (n *node) path() string { return n.text[:n.pathLen()] }
+
+// data is the node's data, "" where it is null. It shares the node's memory.
+func (n *node) data() string { return n.text[n.pathLen():] }
+
+// null is whether the node has no data, which is not the same as empty data.
+func (n *node) null() bool { return n.cut < 0 }
+
+// name is the node's name within its parent. It shares the node's memory.
 func (n *node) name() string {
-	return n.path[strings.LastIndexByte(n.path, '/')+1:]
+	path := n.path()
+	return path[strings.LastIndexByte(path, '/')+1:]
 }
 
 // stat is the node as clients see it: cversion counts creates and deletes, and
 // the owner of containers and TTL nodes is hidden (DataNode.copyStat).
 func (n *node) stat() wire.Stat {
-	f := n.family()
+	r := n.rare()
 	s := wire.Stat{
-		Czxid: n.czxid, Mzxid: n.mzxid, Ctime: n.ctime, Mtime: n.mtime,
-		Version: n.version, Cversion: f.creates*2 - f.children, Aversion: f.aversion,
-		DataLength: int32(len(n.data)), NumChildren: f.children, Pzxid: f.pzxid,
+		Czxid: n.czxid, Mzxid: r.mzxid, Ctime: n.ctime, Mtime: r.mtime,
+		Version: r.version, Cversion: r.creates*2 - r.children, Aversion: r.aversion,
+		DataLength: int32(len(n.data())), NumChildren: r.children, Pzxid: r.pzxid,
 	}
 	if kindOf(n.owner) == ephemeral {
 		s.EphemeralOwner = n.owner
@@ -109,33 +148,33 @@ func (n *node) stat() wire.Stat {
 
 // attach makes n the last child of p.
 func (p *node) attach(n *node) {
-	f := p.own()
-	n.parent, n.prev = p, f.last
-	if f.last != nil {
-		f.last.next = n
+	r := p.own()
+	n.parent, n.prev = p, r.last
+	if r.last != nil {
+		r.last.next = n
 	} else {
-		f.first = n
+		r.first = n
 	}
-	f.last = n
-	f.children++
+	r.last = n
+	r.children++
 }
 
 // detach takes n out of its parent's children. The parent's create counter stays:
 // sequence numbers never come twice.
 func (n *node) detach() {
-	f := n.parent.kin
+	r := n.parent.more
 	if n.prev != nil {
 		n.prev.next = n.next
 	} else {
-		f.first = n.next
+		r.first = n.next
 	}
 	if n.next != nil {
 		n.next.prev = n.prev
 	} else {
-		f.last = n.prev
+		r.last = n.prev
 	}
 	n.parent, n.prev, n.next = nil, nil, nil
-	f.children--
+	r.children--
 }
 
 // walk calls f for n and everything below it, parents first, until f says no.
@@ -143,7 +182,7 @@ func (n *node) detach() {
 func (n *node) walk(f func(*node) bool) {
 	at := n
 	for f(at) {
-		if first := at.family().first; first != nil {
+		if first := at.rare().first; first != nil {
 			at = first
 			continue
 		}
@@ -159,9 +198,9 @@ func (n *node) walk(f func(*node) bool) {
 
 // childNames lists the children in the order of creation.
 func (n *node) childNames() []string {
-	f := n.family()
-	names := make([]string, 0, f.children)
-	for c := f.first; c != nil; c = c.next {
+	r := n.rare()
+	names := make([]string, 0, r.children)
+	for c := r.first; c != nil; c = c.next {
 		names = append(names, c.name())
 	}
 	return names
@@ -170,5 +209,5 @@ func (n *node) childNames() []string {
 // size is what the node counts for in the approximate size of all data, as in
 // Java: its path and its data.
 func (n *node) size() int64 {
-	return int64(len(n.path)) + int64(len(n.data))
+	return int64(len(n.text))
 }

@@ -14,11 +14,10 @@ type Peer struct {
 	X509 string
 }
 
-// identities are what is proved by the connection itself. superUser is the
+// identities appends what is proved by the connection itself to ids. superUser is the
 // subject of the certificates whose owners may do everything, empty for none
 // (X509AuthenticationProvider.handleAuthentication).
-func (p Peer) identities(superUser string) []identity {
-	var ids []identity
+func (p Peer) identities(ids []identity, superUser string) []identity {
 	if addr := p.Addr.Unmap().WithZone(""); addr.IsValid() {
 		ids = append(ids, identity{schemeIP, addr.String()})
 	}

@@ -44,14 +44,14 @@ func (p *prep) find(path string) (view, bool) {
 	if v, ok := p.over[path]; ok {
 		return v, !v.gone
 	}
-	n, ok := p.t.nodes[path]
-	if !ok {
+	n := p.t.nodes.get(path)
+	if n == nil {
 		return view{}, false
 	}
-	f := n.family()
+	r := n.rare()
 	return view{
-		version: n.version, aversion: f.aversion, creates: f.creates, children: f.children,
-		length: len(n.data), owner: n.owner, acl: n.acl,
+		version: r.version, aversion: r.aversion, creates: r.creates, children: r.children,
+		length: len(n.data()), owner: n.owner, acl: p.t.acls.of(n),
 	}, true
 }
 

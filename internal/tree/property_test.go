@@ -20,31 +20,31 @@ func checkInvariants(tb testing.TB, t *Tree) {
 	t.root.walk(func(n *node) bool {
 		seen++
 		size += n.size()
-		uses[n.acl]++
-		if t.nodes[n.path] != n {
-			tb.Fatalf("%q is not where its path says", n.path)
+		uses[t.acls.of(n)]++
+		if t.nodes.get(n.path()) != n {
+			tb.Fatalf("%q is not where its path says", n.path())
 		}
 		var children int32
-		for c := n.family().first; c != nil; c = c.next {
+		for c := n.rare().first; c != nil; c = c.next {
 			children++
 			if c.parent != n {
-				tb.Fatalf("%q has another parent than the one that lists it", c.path)
+				tb.Fatalf("%q has another parent than the one that lists it", c.path())
 			}
 		}
-		if children != n.family().children {
-			tb.Fatalf("%q counts %d children, has %d", n.path, n.family().children, children)
+		if children != n.rare().children {
+			tb.Fatalf("%q counts %d children, has %d", n.path(), n.rare().children, children)
 		}
 		kind := kindOf(n.owner)
 		if kinds[kind]++; kind != ephemeral {
 			return true
 		}
 		if children > 0 {
-			tb.Fatalf("ephemeral %q has children", n.path)
+			tb.Fatalf("ephemeral %q has children", n.path())
 		}
 		if s := t.sessions[n.owner]; s == nil {
-			tb.Fatalf("%q belongs to no session", n.path)
+			tb.Fatalf("%q belongs to no session", n.path())
 		} else if _, ok := s.ephemerals[n]; !ok {
-			tb.Fatalf("the session of %q does not know it", n.path)
+			tb.Fatalf("the session of %q does not know it", n.path())
 		}
 		return true
 	})
@@ -52,16 +52,16 @@ func checkInvariants(tb testing.TB, t *Tree) {
 	for _, s := range t.sessions {
 		owned += len(s.ephemerals)
 	}
-	if seen != len(t.nodes) || size != t.dataSize || owned != kinds[ephemeral] ||
+	if seen != t.nodes.len() || size != t.dataSize || owned != kinds[ephemeral] ||
 		len(t.containers) != kinds[container] || len(t.ttls) != kinds[ttlNode] {
-		tb.Fatalf("%d nodes of %d, %d bytes of %d, kinds %v", seen, len(t.nodes), size, t.dataSize, kinds)
+		tb.Fatalf("%d nodes of %d, %d bytes of %d, kinds %v", seen, t.nodes.len(), size, t.dataSize, kinds)
 	}
 	for s, n := range uses {
-		if s.refs != n || t.acls.byKey[s.key] != s {
+		if s.refs != n || t.acls.byKey[s.key] != s || t.acls.sets[s.place] != s {
 			tb.Fatalf("a list has %d users, %d counted", n, s.refs)
 		}
 	}
-	if len(uses) != len(t.acls.byKey) {
+	if len(uses) != len(t.acls.byKey) || len(uses) != len(t.acls.sets)-len(t.acls.free) {
 		tb.Fatalf("%d lists in use of %d", len(uses), len(t.acls.byKey))
 	}
 }

@@ -36,7 +36,7 @@ func validQuota(path string, data []byte) bool {
 	if !ok {
 		return true
 	}
-	_, ok = parseQuota(data)
+	_, ok = parseQuota(string(data))
 	return ok && data != nil && subtree != ""
 }
 
@@ -71,7 +71,7 @@ func (t *Tree) quotaFor(path string) string {
 
 // indexQuota notes a quota when its limits come, and forgets it when they go.
 func (t *Tree) indexQuota(n *node, there bool) {
-	subtree, name, ok := quotaNode(n.path)
+	subtree, name, ok := quotaNode(n.path())
 	switch {
 	case !ok || name != limitName || subtree == "":
 	case there:
@@ -84,11 +84,11 @@ func (t *Tree) indexQuota(n *node, there bool) {
 // countCreated counts a node that has come. Statistics that come are made to say
 // what is there (DataTree.updateQuotaForPath), whatever they were created with.
 func (t *Tree) countCreated(n *node) {
-	if subtree, name, ok := quotaNode(n.path); ok && name == statsName && subtree != "" {
+	if subtree, name, ok := quotaNode(n.path()); ok && name == statsName && subtree != "" {
 		var used quota
-		if root := t.nodes[subtree]; root != nil {
+		if root := t.nodes.get(subtree); root != nil {
 			root.walk(func(n *node) bool {
-				used.add(1, int64(len(n.data)))
+				used.add(1, int64(len(n.data())))
 				return true
 			})
 		} else {
@@ -97,7 +97,7 @@ func (t *Tree) countCreated(n *node) {
 		t.setQuota(n, used)
 	}
 	// As in Java, after that: a quota on its own statistics counts them twice.
-	t.count(n.path, 1, int64(len(n.data)))
+	t.count(n.path(), 1, int64(len(n.data())))
 }
 
 // count changes what is used of the quota that path is under, if there is one
@@ -108,12 +108,12 @@ func (t *Tree) count(path string, nodes, bytes int64) {
 	if subtree == "" {
 		return
 	}
-	n := t.nodes[quotaPath+subtree+"/"+statsName]
+	n := t.nodes.get(quotaPath + subtree + "/" + statsName)
 	if n == nil {
 		return
 	}
 	// What can't be read counts from the beginning; requests can't write such.
-	used, _ := parseQuota(n.data)
+	used, _ := parseQuota(n.data())
 	used.change(nodes, bytes)
 	t.setQuota(n, used)
 }
@@ -121,7 +121,7 @@ func (t *Tree) count(path string, nodes, bytes int64) {
 // setQuota replaces the data of statistics.
 func (t *Tree) setQuota(n *node, q quota) {
 	t.dataSize -= n.size()
-	n.data = q.encode()
+	n.setText(n.path(), q.encode())
 	t.dataSize += n.size()
 }
 
@@ -137,12 +137,12 @@ func (t *Tree) checkQuota(path string, nodes, bytes int64) wire.ErrCode {
 	if subtree == "" {
 		return wire.ErrOK
 	}
-	limits, stats := t.nodes[quotaPath+subtree+"/"+limitName], t.nodes[quotaPath+subtree+"/"+statsName]
+	limits, stats := t.nodes.get(quotaPath+subtree+"/"+limitName), t.nodes.get(quotaPath+subtree+"/"+statsName)
 	if limits == nil || stats == nil {
 		return wire.ErrOK
 	}
-	limit, _ := parseQuota(limits.data)
-	used, _ := parseQuota(stats.data)
+	limit, _ := parseQuota(limits.data())
+	used, _ := parseQuota(stats.data())
 	if hard := limit.get("countHardLimit"); nodes != 0 && hard > -1 && used.get("count")+nodes > hard {
 		return wire.ErrQuotaExceeded
 	}

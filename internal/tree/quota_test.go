@@ -199,13 +199,13 @@ func TestQuotaCountsRandomHistories(t *testing.T) {
 			}
 			var want quota
 			want.add(0, 0)
-			if n := w.tree.nodes["/a"]; n != nil {
-				n.walk(func(n *node) bool { want.add(1, int64(len(n.data))); return true })
+			if n := w.tree.nodes.get("/a"); n != nil {
+				n.walk(func(n *node) bool { want.add(1, int64(len(n.data()))); return true })
 			}
 			for _, tree := range []*Tree{w.tree, w.shadow} {
-				n := tree.nodes[quotaPath+"/a/"+statsName]
-				if n != nil && tree.nodes[quotaPath+"/a/"+limitName] != nil && string(n.data) != string(want.encode()) {
-					t.Fatalf("seed %d, step %d: %s, want %s", seed, i, n.data, want.encode())
+				n := tree.nodes.get(quotaPath + "/a/" + statsName)
+				if n != nil && tree.nodes.get(quotaPath+"/a/"+limitName) != nil && n.data() != string(want.encode()) {
+					t.Fatalf("seed %d, step %d: %s, want %s", seed, i, n.data(), want.encode())
 				}
 			}
 		}

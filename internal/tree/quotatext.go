@@ -28,11 +28,11 @@ const maxQuota = 256
 
 // parseQuota reads the text and reports whether all of it was right. Wrong entries
 // are left out, as later releases do.
-func parseQuota(data []byte) (q quota, ok bool) {
+func parseQuota(data string) (q quota, ok bool) {
 	if len(data) > maxQuota {
 		return q, false
 	}
-	text := strings.TrimRight(string(data), ",;")
+	text := strings.TrimRight(data, ",;")
 	if text == "" {
 		return q, true
 	}

@@ -15,7 +15,7 @@ func (t *Tree) readable(c *conn, path string, perm wire.Perm) (*node, wire.ErrCo
 	if n == nil {
 		return nil, wire.ErrNoNode
 	}
-	if !t.may(c, n.acl, perm) {
+	if !t.may(c, t.acls.of(n), perm) {
 		return nil, wire.ErrNoAuth
 	}
 	return n, wire.ErrOK
@@ -33,7 +33,7 @@ func (t *Tree) exists(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
 		return nil, wire.ErrBadArguments
 	}
 	n := t.lookup(q.Path)
-	if n != nil && !t.cfg.Compat38 && !t.may(c, n.acl, wire.PermRead) {
+	if n != nil && !t.cfg.Compat38 && !t.may(c, t.acls.of(n), wire.PermRead) {
 		return nil, wire.ErrNoAuth
 	}
 	if q.Watch {
@@ -55,7 +55,7 @@ func (t *Tree) getData(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
 }
 
 // data is getData for one record, alone or in a multiRead. The answer refers to
-// the node's own bytes: they are never written to, only replaced.
+// the node's own text, which is never written to, only replaced.
 func (t *Tree) data(c *conn, q *wire.GetDataRequest) (wire.Record, wire.ErrCode) {
 	n, err := t.readable(c, q.Path, wire.PermRead)
 	if err != wire.ErrOK {
@@ -64,7 +64,25 @@ func (t *Tree) data(c *conn, q *wire.GetDataRequest) (wire.Record, wire.ErrCode)
 	if q.Watch {
 		t.addWatch(q.Path, c, dataOnce)
 	}
-	return &wire.GetDataResponse{Data: n.data, Stat: n.stat()}, wire.ErrOK
+	return &dataResponse{wire.ExistsResponse{Stat: n.stat()}, n.data(), n.null()}, wire.ErrOK
+}
+
+// dataResponse is what wire.GetDataResponse is on its way out, with the data as a
+// node has it. It is never decoded.
+type dataResponse struct {
+	wire.ExistsResponse // the Stat behind the data
+	data                string
+	null                bool
+}
+
+// Append implements wire.Record.
+func (p *dataResponse) Append(b []byte) []byte {
+	if p.null {
+		b = jute.AppendBuffer(b, nil)
+	} else {
+		b = jute.AppendString(b, p.data)
+	}
+	return p.Stat.Append(b)
 }
 
 // getChildren answers with the names of the children.
@@ -116,8 +134,8 @@ func (t *Tree) getACL(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
 	if err != wire.ErrOK {
 		return nil, err
 	}
-	list := n.acl.list
-	if !t.may(c, n.acl, wire.PermAdmin) {
+	list := t.acls.of(n).list
+	if !t.may(c, t.acls.of(n), wire.PermAdmin) {
 		list = masked(list)
 	}
 	return &wire.GetACLResponse{ACL: list, Stat: n.stat()}, wire.ErrOK

@@ -28,14 +28,20 @@ func (t *Tree) ReadOnly() bool { return t.readOnly }
 // refusedReadOnly reports whether a request is refused while the Tree is
 // read-only (ReadOnlyRequestProcessor). A sync is: it would vouch for being up to
 // date. So is the end of a session that others know of.
-func refusedReadOnly(c *conn, op wire.OpCode) bool {
+func (t *Tree) refusedReadOnly(c *conn, op wire.OpCode) bool {
 	switch op {
 	case wire.OpSync, wire.OpCheck, wire.OpDeleteContainer:
 		return true
 	case wire.OpCloseSession:
-		return !c.session.local
+		return !t.local(c.session)
 	}
 	return isWrite(op)
+}
+
+// local reports whether a session is known to this life of a read-only server alone.
+func (t *Tree) local(s *session) bool {
+	_, ok := t.locals[s.id]
+	return ok
 }
 
 // localSession makes a session that leaves no record, nil if the client does not
@@ -49,6 +55,6 @@ func (t *Tree) localSession(req *wire.ConnectRequest, timeout int32, now Now) *s
 		return nil
 	}
 	s := t.addSession(t.nextSessionID(now.Wall), timeout, password)
-	s.local = true
+	t.locals[s.id] = struct{}{}
 	return s
 }

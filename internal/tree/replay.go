@@ -82,12 +82,12 @@ func (t *Tree) misfit(x *txn) string {
 	case wire.OpCreate:
 		return t.misfitCreate(x)
 	case wire.OpDelete:
-		n := t.nodes[x.path]
-		if n == nil || n.family().children > 0 || isSpecial(x.path) {
+		n := t.nodes.get(x.path)
+		if n == nil || n.rare().children > 0 || isSpecial(x.path) {
 			return "node can't be deleted"
 		}
 	case wire.OpSetData, wire.OpSetACL:
-		if t.nodes[x.path] == nil {
+		if t.nodes.get(x.path) == nil {
 			return "no such node"
 		}
 	case wire.OpCreateSession:
@@ -102,7 +102,7 @@ func (t *Tree) misfit(x *txn) string {
 			return "timeout below 1 ms"
 		}
 	case opJumpSequence:
-		if n := t.nodes[x.path]; n == nil || x.version < n.family().creates {
+		if n := t.nodes.get(x.path); n == nil || x.version < n.rare().creates {
 			return "sequence can't jump"
 		}
 	}
@@ -116,7 +116,7 @@ func (t *Tree) misfitCreate(x *txn) string {
 	if !validPath(x.path) || isSpecial(x.path) {
 		return "path that can't be created"
 	}
-	if t.nodes[x.path] != nil {
+	if t.nodes.get(x.path) != nil {
 		return "node exists"
 	}
 	parentPath, _ := parentOf(x.path)

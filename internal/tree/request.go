@@ -33,7 +33,7 @@ func (t *Tree) Request(id ConnID, frame []byte, now Now, out *Out) {
 	}
 	// Whatever it is, and whether or not it goes well, the client lives.
 	t.touch(c.session, now)
-	if t.readOnly && refusedReadOnly(c, h.Op) {
+	if t.readOnly && t.refusedReadOnly(c, h.Op) {
 		t.reply(c, h.Xid, wire.ErrNotReadOnly, nil, out)
 		return
 	}
@@ -147,8 +147,8 @@ func replySize(rec wire.Record) int {
 	switch p := rec.(type) {
 	case nil:
 		return header
-	case *wire.GetDataResponse:
-		return header + 4 + len(p.Data) + stat
+	case *dataResponse:
+		return header + 4 + len(p.data) + stat
 	case *wire.GetChildrenResponse:
 		return header + childrenSize(p.Children)
 	case *wire.GetChildren2Response:

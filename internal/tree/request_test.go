@@ -147,7 +147,7 @@ func TestGetChildren2(t *testing.T) {
 	}
 	var resp wire.GetChildren2Response
 	p.want(p.ask(wire.OpGetChildren2, &wire.GetChildren2Request{Path: "/a", Watch: true}, &resp), wire.ErrOK, "getChildren2")
-	if got := len(resp.Children); got != 4 || resp.Stat != w.tree.nodes["/a"].stat() {
+	if got := len(resp.Children); got != 4 || resp.Stat != w.tree.nodes.get("/a").stat() {
 		t.Errorf("%q, %+v", resp.Children, resp.Stat)
 	}
 	actor.remove("/a/c", -1)
@@ -171,7 +171,7 @@ func TestInventory(t *testing.T) {
 			t.Errorf("ephemerals under %q: %q", prefix, resp.Ephemerals)
 		}
 	}
-	total := int32(len(w.tree.nodes))
+	total := int32(w.tree.nodes.len())
 	for path, want := range map[string]int32{"/": total - 1, "": total, "/a": 3, "/a/b": 0, "/zookeeper": 2} {
 		var resp wire.GetAllChildrenNumberResponse
 		err := p.ask(wire.OpGetAllChildrenNumber, &wire.GetAllChildrenNumberRequest{Path: path}, &resp)

@@ -72,7 +72,7 @@ func (t *Tree) restoreNodes(r *jute.Reader) {
 		if r.Err() != nil {
 			return
 		}
-		t.nodes[n.path] = n
+		t.nodes.put(n)
 		t.dataSize += n.size()
 		t.index(n)
 	}
@@ -80,7 +80,7 @@ func (t *Tree) restoreNodes(r *jute.Reader) {
 		t.acls.release(s) // the table's own use while reading
 	}
 	for _, path := range []string{rootPath, procPath, quotaPath, configPath} {
-		if r.Err() == nil && t.nodes[path] == nil {
+		if r.Err() == nil && t.nodes.get(path) == nil {
 			r.Failf("node %s is missing", path)
 		}
 	}
@@ -88,24 +88,28 @@ func (t *Tree) restoreNodes(r *jute.Reader) {
 
 // restoreNode reads one node, checks that it fits, and hangs it in its place.
 func (t *Tree) restoreNode(r *jute.Reader, acls *[]*aclSet) *node {
-	n := &node{path: r.String(), data: bytes.Clone(r.Buffer()), acl: t.restoreACL(r, acls)}
-	var f family
-	n.version, f.aversion, f.creates = r.Int32(), r.Int32(), r.Int32()
+	n := new(node)
+	path := r.String()
+	n.setText(path, r.Buffer())
+	acl := t.restoreACL(r, acls)
+	var more rare
+	more.version, more.aversion, more.creates = r.Int32(), r.Int32(), r.Int32()
 	n.owner = r.Int64()
-	n.czxid, n.mzxid, f.pzxid = r.Int64(), r.Int64(), r.Int64()
-	n.ctime, n.mtime = r.Int64(), r.Int64()
-	if f != n.family() {
-		n.kin = &f
+	n.czxid, more.mzxid, more.pzxid = r.Int64(), r.Int64(), r.Int64()
+	n.ctime, more.mtime = r.Int64(), r.Int64()
+	if more != n.rare() {
+		n.more = &more
 	}
 	if r.Err() != nil {
 		return nil
 	}
+	n.acl = acl.place
 	if t.root == nil {
-		if n.path != rootPath || n.owner != 0 {
+		if path != rootPath || n.owner != 0 {
 			r.Failf("first node is not the root")
 			return nil
 		}
-		n.acl.refs++
+		acl.refs++
 		t.root = n
 		return n
 	}
@@ -113,8 +117,8 @@ func (t *Tree) restoreNode(r *jute.Reader, acls *[]*aclSet) *node {
 		r.Failf("node: %s", what)
 		return nil
 	}
-	n.acl.refs++
-	parentPath, _ := parentOf(n.path)
+	acl.refs++
+	parentPath, _ := parentOf(path)
 	t.lookup(parentPath).attach(n)
 	return n
 }
@@ -122,14 +126,15 @@ func (t *Tree) restoreNode(r *jute.Reader, acls *[]*aclSet) *node {
 // misfitNode says why a node can't be in the state, "" if it can. It wants what a
 // create wants, except of the tree's own nodes, which no request can make.
 func (t *Tree) misfitNode(n *node) string {
-	if isSpecial(n.path) && n.path != rootPath {
-		parentPath, _ := parentOf(n.path)
-		if t.nodes[n.path] != nil || t.lookup(parentPath) == nil || n.owner != 0 {
+	path := n.path()
+	if isSpecial(path) && path != rootPath {
+		parentPath, _ := parentOf(path)
+		if t.nodes.get(path) != nil || t.lookup(parentPath) == nil || n.owner != 0 {
 			return "one of the tree's own is out of place"
 		}
 		return ""
 	}
-	return t.misfitCreate(&txn{path: n.path, owner: n.owner})
+	return t.misfitCreate(&txn{path: path, owner: n.owner})
 }
 
 // restoreACL reads a number, and the list behind it when the number is new. The

@@ -78,7 +78,7 @@ func TestSASL(t *testing.T) {
 	for _, path := range []string{"/mine", "/bobs"} {
 		p.want(p.set(path, "", -1), wire.ErrOK, "set")
 		stranger.want(stranger.set(path, "", -1), wire.ErrNoAuth, "a stranger's set")
-		if got := w.tree.nodes[path].acl.list; !slices.Equal(got, []wire.ACL{acl(31, "sasl", "bob")}) {
+		if got := w.tree.acls.of(w.tree.nodes.get(path)).list; !slices.Equal(got, []wire.ACL{acl(31, "sasl", "bob")}) {
 			t.Errorf("list of %s: %v", path, got)
 		}
 	}

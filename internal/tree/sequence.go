@@ -12,7 +12,7 @@ const opJumpSequence wire.OpCode = -13
 // counter has passed next: numbers never come twice.
 func (t *Tree) JumpSequence(path string, next int32, now Now, out *Out) wire.ErrCode {
 	x := txn{op: opJumpSequence, path: path, version: next}
-	switch n := t.nodes[path]; {
+	switch n := t.nodes.get(path); {
 	case t.readOnly:
 		return wire.ErrNotReadOnly
 	case n == nil:

@@ -17,8 +17,8 @@ const passwordLen = 16
 type session struct {
 	id       int64
 	timeout  int32 // ms, as negotiated last
+	index    int32 // place in the expiry heap, -1 outside
 	password [passwordLen]byte
-	local    bool // known to this life of a read-only server alone
 
 	conn       *conn              // nil while nobody is connected
 	ephemerals map[*node]struct{} // made with the first one
@@ -26,7 +26,6 @@ type session struct {
 	// The clock: when it ends unless it is heard, and its entry in the heap.
 	deadline time.Duration // last heard plus timeout
 	queued   time.Duration // where the expiry heap has it, never later than deadline
-	index    int           // place in the heap, -1 outside
 }
 
 // nextSessionID gives an id. Ephemeral nodes are known by their session's id, so
@@ -52,7 +51,7 @@ func (t *Tree) addSession(id int64, timeout int32, password []byte) *session {
 
 // touch notes that the session's client was heard.
 func (t *Tree) touch(s *session, now Now) {
-	if t.readOnly && !s.local {
+	if t.readOnly && !t.local(s) {
 		return // it can't end
 	}
 	s.deadline = now.Mono + time.Duration(s.timeout)*time.Millisecond
@@ -65,7 +64,7 @@ func (t *Tree) touch(s *session, now Now) {
 		t.expiry.push(s)
 	case s.deadline < s.queued:
 		s.queued = s.deadline
-		t.expiry.fix(s.index)
+		t.expiry.fix(int(s.index))
 	}
 	// A later deadline waits until the earlier one comes up: most sessions are
 	// heard often between two looks.
@@ -91,9 +90,10 @@ func (t *Tree) removeSession(s *session, zxid int64, out *Out) {
 		t.removeNode(n, zxid, out)
 	}
 	if s.index >= 0 {
-		t.expiry.remove(s.index)
+		t.expiry.remove(int(s.index))
 	}
 	delete(t.sessions, s.id)
+	delete(t.locals, s.id)
 }
 
 // ownedNodes lists the session's ephemeral nodes, oldest first, and by path those
@@ -108,7 +108,7 @@ func (s *session) ownedNodes() []*node {
 		if c := cmp.Compare(a.czxid, b.czxid); c != 0 {
 			return c
 		}
-		return cmp.Compare(a.path, b.path)
+		return cmp.Compare(a.path(), b.path())
 	})
 	return list
 }
@@ -117,7 +117,7 @@ func (s *session) ownedNodes() []*node {
 // nodes, and returns the transaction's id. The record has no list of the nodes:
 // at its place among the records they are the same again.
 func (t *Tree) endSession(s *session, now Now, out *Out) int64 {
-	if s.local {
+	if t.local(s) {
 		t.removeSession(s, t.zxid, out) // it owns nothing
 		return t.zxid
 	}

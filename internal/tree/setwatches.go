@@ -45,11 +45,11 @@ func (t *Tree) restoreWatch(c *conn, kind int, path string, seen int64, out *Out
 	n := t.lookup(path)
 	switch kind {
 	case 0:
-		t.rearm(c, path, n, n == nil, n != nil && n.mzxid > seen, wire.EventNodeDataChanged, dataOnce, out)
+		t.rearm(c, path, n, n == nil, n != nil && n.rare().mzxid > seen, wire.EventNodeDataChanged, dataOnce, out)
 	case 1:
 		t.rearm(c, path, n, false, n != nil, wire.EventNodeCreated, dataOnce, out)
 	case 2:
-		t.rearm(c, path, n, n == nil, n != nil && n.family().pzxid > seen, wire.EventNodeChildrenChanged, childOnce, out)
+		t.rearm(c, path, n, n == nil, n != nil && n.rare().pzxid > seen, wire.EventNodeChildrenChanged, childOnce, out)
 	// Lasting watches missed events as well, but nothing tells which: a client
 	// that has such watches must look for itself.
 	case 3:
@@ -69,7 +69,7 @@ func (t *Tree) rearm(c *conn, path string, n *node, deleted, missed bool, typ wi
 	}
 	var acl *aclSet
 	if n != nil {
-		acl = n.acl
+		acl = t.acls.of(n)
 	}
 	if deleted {
 		typ = wire.EventNodeDeleted

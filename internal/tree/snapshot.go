@@ -70,9 +70,9 @@ func (t *Tree) encode(b []byte, part func([]byte) []byte) []byte {
 	// Each list of permissions is written where it is first needed; from then
 	// on it goes by its number.
 	acls := make(map[*aclSet]int32, len(t.acls.byKey))
-	b = jute.AppendVectorLen(b, len(t.nodes), false)
+	b = jute.AppendVectorLen(b, t.nodes.len(), false)
 	t.root.walk(func(n *node) bool {
-		b = part(appendNode(b, n, acls))
+		b = part(appendNode(b, n, t.acls.of(n), acls))
 		return true
 	})
 	return b
@@ -80,26 +80,30 @@ func (t *Tree) encode(b []byte, part func([]byte) []byte) []byte {
 
 // appendNode appends one node; its number of children follows from the nodes
 // that come, and whether it is a container or has a time to live from its owner.
-func appendNode(b []byte, n *node, acls map[*aclSet]int32) []byte {
-	b = jute.AppendString(b, n.path)
-	b = jute.AppendBuffer(b, n.data)
-	number, known := acls[n.acl]
+func appendNode(b []byte, n *node, acl *aclSet, acls map[*aclSet]int32) []byte {
+	b = jute.AppendString(b, n.path())
+	if n.null() {
+		b = jute.AppendBuffer(b, nil)
+	} else {
+		b = jute.AppendString(b, n.data())
+	}
+	number, known := acls[acl]
 	if !known {
 		number = int32(len(acls))
-		acls[n.acl] = number
+		acls[acl] = number
 	}
 	b = jute.AppendInt32(b, number)
 	if !known {
-		b = appendACL(b, n.acl.list)
+		b = appendACL(b, acl.list)
 	}
-	f := n.family()
-	b = jute.AppendInt32(b, n.version)
-	b = jute.AppendInt32(b, f.aversion)
-	b = jute.AppendInt32(b, f.creates)
+	r := n.rare()
+	b = jute.AppendInt32(b, r.version)
+	b = jute.AppendInt32(b, r.aversion)
+	b = jute.AppendInt32(b, r.creates)
 	b = jute.AppendInt64(b, n.owner)
 	b = jute.AppendInt64(b, n.czxid)
-	b = jute.AppendInt64(b, n.mzxid)
-	b = jute.AppendInt64(b, f.pzxid)
+	b = jute.AppendInt64(b, r.mzxid)
+	b = jute.AppendInt64(b, r.pzxid)
 	b = jute.AppendInt64(b, n.ctime)
-	return jute.AppendInt64(b, n.mtime)
+	return jute.AppendInt64(b, r.mtime)
 }

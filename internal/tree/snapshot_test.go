@@ -123,20 +123,20 @@ func exercise(tb testing.TB, tr *Tree) {
 func TestRestoreOfImpossibleStates(t *testing.T) {
 	for name, spoil := range map[string]func(*Tree){
 		"no config": func(tr *Tree) {
-			n := tr.nodes[configPath]
+			n := tr.nodes.get(configPath)
 			n.detach()
-			delete(tr.nodes, configPath)
+			tr.nodes.remove(configPath)
 		},
-		"ephemeral without a session": func(tr *Tree) { tr.nodes["/a"].family().first.owner = 99 },
-		"child of an ephemeral":       func(tr *Tree) { tr.nodes["/a"].owner = tr.lastSession },
+		"ephemeral without a session": func(tr *Tree) { tr.nodes.get("/a").rare().first.owner = 99 },
+		"child of an ephemeral":       func(tr *Tree) { tr.nodes.get("/a").owner = tr.lastSession },
 		"ephemeral root":              func(tr *Tree) { tr.root.owner = tr.lastSession },
-		"ephemeral /zookeeper":        func(tr *Tree) { tr.nodes[procPath].owner = containerOwner },
-		"bad path":                    func(tr *Tree) { tr.nodes["/a"].path = "/../a" },
-		"parent missing":              func(tr *Tree) { tr.nodes["/a"].path = "/b" },
-		"node twice":                  func(tr *Tree) { tr.nodes["/a/b"].path = "/a" },
+		"ephemeral /zookeeper":        func(tr *Tree) { tr.nodes.get(procPath).owner = containerOwner },
+		"bad path":                    func(tr *Tree) { tr.nodes.get("/a").setText("/../a", nil) },
+		"parent missing":              func(tr *Tree) { tr.nodes.get("/a").setText("/b", nil) },
+		"node twice":                  func(tr *Tree) { tr.nodes.get("/a/b").setText("/a", nil) },
 		"session above the last":      func(tr *Tree) { tr.lastSession-- },
 		"session without a timeout":   func(tr *Tree) { tr.sessions[tr.lastSession].timeout = 0 },
-		"first node not the root":     func(tr *Tree) { tr.root.path = "/x" },
+		"first node not the root":     func(tr *Tree) { tr.root.setText("/x", nil) },
 	} {
 		w := newWorld(t, Config{})
 		p := w.dial()

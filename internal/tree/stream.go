@@ -50,7 +50,7 @@ func (t *Tree) Ephemerals() iter.Seq2[int64, string] {
 	return func(yield func(int64, string) bool) {
 		for id, s := range t.sessions {
 			for n := range s.ephemerals {
-				if !yield(id, n.path) {
+				if !yield(id, n.path()) {
 					return
 				}
 			}

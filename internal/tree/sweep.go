@@ -24,11 +24,12 @@ func (t *Tree) sweep(now Now, out *Out) {
 		n := t.sweeping[0]
 		t.sweeping[0], t.sweeping = nil, t.sweeping[1:]
 		// It may have got a child since, or be gone and another in its place.
-		if t.nodes[n.path] != n || !n.due(now) {
+		path := n.path()
+		if t.nodes.get(path) != n || !n.due(now) {
 			continue
 		}
-		t.commit(&txn{op: wire.OpDelete, path: n.path}, now, out)
-		size += len(n.path) + 32
+		t.commit(&txn{op: wire.OpDelete, path: path}, now, out)
+		size += len(path) + 32
 	}
 }
 
@@ -43,16 +44,16 @@ func (t *Tree) due(now Now) []*node {
 			}
 		}
 	}
-	slices.SortFunc(list, func(a, b *node) int { return cmp.Compare(a.path, b.path) })
+	slices.SortFunc(list, func(a, b *node) int { return cmp.Compare(a.path(), b.path()) })
 	return list
 }
 
 // due reports whether a container or TTL node is to be swept. A container that
 // never had a child is left alone: its maker is about to use it.
 func (n *node) due(now Now) bool {
-	f := n.family()
+	r := n.rare()
 	if kindOf(n.owner) == container {
-		return f.children == 0 && f.creates > 0
+		return r.children == 0 && r.creates > 0
 	}
-	return f.children == 0 && now.Wall-n.mtime > n.owner&maxTTL
+	return r.children == 0 && now.Wall-r.mtime > n.owner&maxTTL
 }

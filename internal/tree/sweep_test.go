@@ -11,7 +11,7 @@ import (
 
 // lives lists which of the paths exist.
 func (w *world) lives(paths ...string) []string {
-	return slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return w.tree.nodes[p] == nil })
+	return slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return w.tree.nodes.get(p) == nil })
 }
 
 // keep keeps the sessions alive over a longer time and ticks at the end.

@@ -17,7 +17,7 @@ func (t *Tree) Tick(now Now, out *Out) {
 	for s := t.expiry.first(); s != nil && s.queued <= now.Mono; s = t.expiry.first() {
 		if s.deadline > now.Mono {
 			s.queued = s.deadline
-			t.expiry.fix(s.index)
+			t.expiry.fix(int(s.index))
 			continue
 		}
 		t.expire(s, now, out)

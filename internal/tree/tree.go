@@ -8,7 +8,7 @@ type Tree struct {
 	cfg Config
 
 	// The nodes, in one table by path and as a tree by their links.
-	nodes    map[string]*node // the root under "/"
+	nodes    nodeTable // the root under "/"
 	root     *node
 	acls     aclTable
 	dataSize int64 // sum of node.size
@@ -22,7 +22,8 @@ type Tree struct {
 	quotas map[string]struct{}
 
 	sessions    map[int64]*session
-	lastSession int64 // the highest session id ever given
+	locals      map[int64]struct{} // those among them that are of this life alone
+	lastSession int64              // the highest session id ever given
 	expiry      expiryHeap
 
 	// Who is here now. None of it is durable.
@@ -51,8 +52,8 @@ func New(cfg Config) *Tree {
 	proc := t.builtin(procPath, t.root)
 	t.builtin(quotaPath, proc)
 	config := t.builtin(configPath, proc)
-	t.acls.release(config.acl)
-	config.acl = t.acls.intern(readACL())
+	t.acls.release(t.acls.of(config))
+	config.acl = t.acls.intern(readACL()).place
 	// Java sets this ACL by a version of -1.
 	config.own().aversion = -1
 	return t
@@ -62,12 +63,13 @@ func New(cfg Config) *Tree {
 func (t *Tree) reset() {
 	*t = Tree{
 		cfg:        t.cfg,
-		nodes:      make(map[string]*node),
+		nodes:      newNodeTable(),
 		acls:       newACLTable(),
 		containers: make(map[*node]struct{}),
 		ttls:       make(map[*node]struct{}),
 		quotas:     make(map[string]struct{}),
 		sessions:   make(map[int64]*session),
+		locals:     make(map[int64]struct{}),
 		conns:      make(map[ConnID]*conn),
 		watches:    newWatchTable(),
 		nextSweep:  t.cfg.ContainerInterval,
@@ -78,11 +80,12 @@ func (t *Tree) reset() {
 // does not count among the parent's creates, which is why a new ZooKeeper shows
 // a cversion of -1 at its root.
 func (t *Tree) builtin(path string, parent *node) *node {
-	n := &node{path: path, data: []byte{}, acl: t.acls.intern(openACL())}
+	n := &node{acl: t.acls.intern(openACL()).place}
+	n.setText(path, []byte{})
 	if parent != nil {
 		parent.attach(n)
 	}
-	t.nodes[path] = n
+	t.nodes.put(n)
 	t.dataSize += n.size()
 	return n
 }
@@ -93,7 +96,7 @@ func (t *Tree) lookup(path string) *node {
 	if path == "" {
 		return t.root
 	}
-	return t.nodes[path]
+	return t.nodes.get(path)
 }
 
 // Zxid returns the id of the last transaction, the epoch in its upper half.

@@ -1,7 +1,6 @@
 package tree
 
 import (
-	"bytes"
 	"math"
 
 	"github.com/zklock/zklock/internal/wire"
@@ -50,16 +49,16 @@ func (t *Tree) apply(x *txn, zxid, wall int64, out *Out) {
 	case wire.OpCreate:
 		t.applyCreate(x, zxid, wall, out)
 	case wire.OpDelete:
-		t.removeNode(t.nodes[x.path], zxid, out)
+		t.removeNode(t.nodes.get(x.path), zxid, out)
 	case wire.OpSetData:
 		t.applySetData(x, zxid, wall, out)
 	case wire.OpSetACL:
 		// The new list first: releasing the old one could drop it if they are
 		// equal.
-		n := t.nodes[x.path]
+		n := t.nodes.get(x.path)
 		set := t.acls.intern(x.acl)
-		t.acls.release(n.acl)
-		n.acl, n.own().aversion = set, x.version
+		t.acls.release(t.acls.of(n))
+		n.acl, n.own().aversion = set.place, x.version
 		x.stat = n.stat()
 	case wire.OpMulti:
 		for i := range x.subs {
@@ -72,7 +71,7 @@ func (t *Tree) apply(x *txn, zxid, wall int64, out *Out) {
 	case opSessionTimeout:
 		t.sessions[x.session].timeout = x.timeout
 	case opJumpSequence:
-		t.nodes[x.path].own().creates = x.version
+		t.nodes.get(x.path).own().creates = x.version
 	}
 }
 
@@ -81,24 +80,23 @@ func (t *Tree) apply(x *txn, zxid, wall int64, out *Out) {
 func (t *Tree) applyCreate(x *txn, zxid, wall int64, out *Out) {
 	parentPath, _ := parentOf(x.path)
 	p := t.lookup(parentPath)
-	n := &node{
-		path: x.path, data: bytes.Clone(x.data), acl: t.acls.intern(x.acl), owner: x.owner,
-		czxid: zxid, mzxid: zxid, ctime: wall, mtime: wall,
-	}
+	acl := t.acls.intern(x.acl)
+	n := &node{acl: acl.place, owner: x.owner, czxid: zxid, ctime: wall}
+	n.setText(x.path, x.data)
 	// At 2^31-1 the counter stays where it is, as Java's does, and the number
 	// of sequential names with it.
-	if f := p.own(); f.creates < math.MaxInt32 {
-		f.creates++
-		f.pzxid = zxid
+	if r := p.own(); r.creates < math.MaxInt32 {
+		r.creates++
+		r.pzxid = zxid
 	}
 	p.attach(n)
-	t.nodes[n.path] = n
+	t.nodes.put(n)
 	t.dataSize += n.size()
 	t.index(n)
 	// The Stat of this moment: a later operation of a multi may change the node.
 	x.stat = n.stat()
 	t.countCreated(n)
-	t.fire(n.path, wire.EventNodeCreated, n.acl, out)
+	t.fire(x.path, wire.EventNodeCreated, acl, out)
 	t.fireChildren(p, out)
 }
 
@@ -125,10 +123,10 @@ func (t *Tree) index(n *node) {
 func (t *Tree) removeNode(n *node, zxid int64, out *Out) {
 	// Every trace of the node goes before anybody hears of it. Its list of
 	// permissions is needed until the last event went out.
-	p := n.parent
+	p, path, acl := n.parent, n.path(), t.acls.of(n)
 	n.detach()
-	p.kin.pzxid = max(p.kin.pzxid, zxid)
-	delete(t.nodes, n.path)
+	p.more.pzxid = max(p.more.pzxid, zxid)
+	t.nodes.remove(path)
 	t.dataSize -= n.size()
 	switch kindOf(n.owner) {
 	case container:
@@ -139,21 +137,22 @@ func (t *Tree) removeNode(n *node, zxid int64, out *Out) {
 		delete(t.sessions[n.owner].ephemerals, n)
 	}
 	t.indexQuota(n, false)
-	t.count(n.path, -1, -int64(len(n.data)))
-	t.fireDeleted(n.path, n.acl, out)
+	t.count(path, -1, -int64(len(n.data())))
+	t.fireDeleted(path, acl, out)
 	t.fireChildren(p, out)
-	t.acls.release(n.acl)
+	t.acls.release(acl)
 }
 
 // applySetData replaces a node's data (DataTree.setData). The old bytes are left
 // alone: an answer on its way may still refer to them.
 func (t *Tree) applySetData(x *txn, zxid, wall int64, out *Out) {
-	n := t.nodes[x.path]
-	more := int64(len(x.data)) - int64(len(n.data))
+	n := t.nodes.get(x.path)
+	more := int64(len(x.data)) - int64(len(n.data()))
 	t.dataSize += more
-	n.data = bytes.Clone(x.data)
-	n.mzxid, n.mtime, n.version = zxid, wall, x.version
+	n.setText(n.path(), x.data)
+	r := n.own()
+	r.mzxid, r.mtime, r.version = zxid, wall, x.version
 	x.stat = n.stat()
-	t.count(n.path, 0, more)
-	t.fire(n.path, wire.EventNodeDataChanged, n.acl, out)
+	t.count(x.path, 0, more)
+	t.fire(x.path, wire.EventNodeDataChanged, t.acls.of(n), out)
 }

@@ -1,0 +1,138 @@
+package tree
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+)
+
+// named is a node with a path and nothing else.
+func named(path string) *node {
+	n := new(node)
+	n.setText(path, nil)
+	return n
+}
+
+// The table must say what a map says, whatever comes and goes.
+func TestNodeTableIsAMap(t *testing.T) {
+	for seed := range uint64(20) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		table, model := newNodeTable(), make(map[string]*node)
+		// It grows to about as many as the limit says, and shrinks again.
+		for step, limit := range []int{3000, 100, 500, 0} {
+			for range 10_000 {
+				path := fmt.Sprint("/", r.IntN(4000))
+				switch have := model[path]; {
+				case table.get(path) != have:
+					t.Fatalf("seed %d, step %d: get %s differs", seed, step, path)
+				case have == nil && len(model) < limit:
+					model[path] = named(path)
+					table.put(model[path])
+				case have != nil && (len(model) > limit || r.IntN(2) == 0):
+					delete(model, path)
+					table.remove(path)
+				case have == nil:
+					table.remove(path) // changes nothing
+				}
+			}
+			checkTable(t, &table, len(model))
+		}
+	}
+}
+
+// checkTable tries what must hold of a table with so many nodes.
+func checkTable(tb testing.TB, table *nodeTable, count int) {
+	tb.Helper()
+	total := 0
+	for i := range table.parts {
+		p := &table.parts[i]
+		used := 0
+		for place, n := range p.nodes {
+			if (n == nil) != (p.tags[place] == 0) {
+				tb.Fatalf("part %d, place %d: tag %#x and node %v", i, place, p.tags[place], n)
+			}
+			if n == nil {
+				continue
+			}
+			used++
+			if part, tag := table.spot(n.path()); part != p || p.find(tag, n.path()) != place {
+				tb.Fatalf("%s is not found where it is", n.path())
+			}
+		}
+		if used != p.used || used*5 > len(p.tags)*4 {
+			tb.Fatalf("part %d counts %d nodes and has %d in %d places", i, p.used, used, len(p.tags))
+		}
+		if len(p.tags) >= 2*leastPlaces && used < len(p.tags)/5 {
+			tb.Fatalf("part %d has %d nodes in %d places", i, used, len(p.tags))
+		}
+		total += used
+	}
+	if total != count || table.len() != count {
+		tb.Fatalf("%d nodes, want %d, and %d are counted", total, count, table.len())
+	}
+}
+
+// Tags that meet, at the end of the places and around it, are told apart by their
+// paths and found after any of them has gone.
+func TestTablePartWithTagsThatMeet(t *testing.T) {
+	const last = ^uint32(0) // its home is the last place
+	tags := []uint32{last, last, last - 1, last, 1, 2, last}
+	for gone := range tags {
+		var p tablePart
+		p.resize(16)
+		for i, tag := range tags {
+			p.insert(tag, named(fmt.Sprint("/", i)))
+		}
+		p.clear(p.find(tags[gone], fmt.Sprint("/", gone)))
+		for i, tag := range tags {
+			place := p.find(tag, fmt.Sprint("/", i))
+			if (place < 0) != (i == gone) {
+				t.Errorf("without %d: %d is at %d", gone, i, place)
+			}
+		}
+		p.resize(12)
+		for i, tag := range tags {
+			if found := p.find(tag, fmt.Sprint("/", i)) >= 0; found == (i == gone) {
+				t.Errorf("without %d, moved: %d found: %v", gone, i, found)
+			}
+		}
+	}
+}
+
+// What a node takes is the server's memory. The sizes are some that Go's
+// allocator has: a field more costs each node 16 bytes.
+func TestSizes(t *testing.T) {
+	if unsafe.Sizeof(uintptr(0)) != 8 {
+		t.Skip("the sizes are those of 64 bits")
+	}
+	for what, s := range map[string]struct{ size, most uintptr }{
+		"node":       {unsafe.Sizeof(node{}), 80},
+		"rare":       {unsafe.Sizeof(rare{}), 64},
+		"session":    {unsafe.Sizeof(session{}), 64},
+		"connection": {unsafe.Sizeof(conn{}), 96},
+	} {
+		if s.size > s.most {
+			t.Errorf("a %s takes %d bytes, want at most %d", what, s.size, s.most)
+		}
+	}
+}
+
+// A node's text is its path and its data, and a null is not an empty one.
+func TestNodeText(t *testing.T) {
+	n := new(node)
+	for _, data := range [][]byte{nil, {}, []byte("x"), []byte("/y"), nil} {
+		n.setText("/a/b", data)
+		if n.path() != "/a/b" || n.name() != "b" || n.data() != string(data) || n.null() != (data == nil) || n.size() != int64(4+len(data)) {
+			t.Errorf("with %q: path %q, name %q, data %q, null %v, size %d", data, n.path(), n.name(), n.data(), n.null(), n.size())
+		}
+	}
+	buf := []byte("abc")
+	n.setText("/", buf)
+	before := n.data()
+	buf[0] = 'x'
+	n.setText("/", []byte("new"))
+	if before != "abc" || n.path() != "/" || n.data() != "new" {
+		t.Errorf("the old data is %q, the new %q", before, n.data())
+	}
+}
