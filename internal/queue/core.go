@@ -441,7 +441,7 @@ func (c *Core) resume(now time.Duration) {
 		cl.rest()
 		if cl.phase == working || cl.phase == ready {
 			for _, p := range cl.places {
-				p.rangeAt = 0 // the nearest is asked for again, and watched
+				p.notAhead() // the nearest is asked for again, and watched
 				// What went meanwhile is told in any order, in one read or in several.
 				if p.clear || p.listed || p.role == leases {
 					for _, n := range p.nodes {

@@ -24,17 +24,18 @@ const (
 
 // waits notes that a place begins to wait for all that is ahead of it.
 func (p *place) waits(now time.Duration) {
-	if p.waitsFor == 0 {
-		p.waitsFrom, p.waitsFor = now, len(p.ahead)
+	if w := p.waiting(); w.ahead == 0 {
+		w.from, w.ahead = now, len(p.ahead)
 	}
 }
 
 // learn takes the pace of the queue from a wait that is over.
 func (c *Core) learn(now time.Duration, p *place) {
-	if p.waitsFor < 2 {
+	w := p.wait
+	if w == nil || w.ahead < 2 {
 		return
 	}
-	step := (now - p.waitsFrom) / time.Duration(p.waitsFor)
+	step := (now - w.from) / time.Duration(w.ahead)
 	last, known := c.paces[p.parent]
 	switch {
 	case known:
@@ -47,10 +48,11 @@ func (c *Core) learn(now time.Duration, p *place) {
 
 // foresee says when to list before the nearest goes, if that can be told.
 func (c *Core) foresee(now time.Duration, p *place) {
-	p.ranging, p.rangeAt = false, 0
+	w := p.waiting()
+	p.ranging, w.rangeAt = false, 0
 	step, known := c.paces[p.parent]
 	before := len(p.ahead) - 1
-	if !known || before < 1 || before > maxForeseen || p.foreseen >= maxForesight || !p.foreseeable() || c.standing(p.parent, p.blocker) != nil {
+	if !known || before < 1 || before > maxForeseen || w.foreseen >= maxForesight || !p.foreseeable() || c.standing(p.parent, p.blocker) != nil {
 		return
 	}
 	// Nobody knows for how long the first has held it, half a step on the average: after
@@ -58,8 +60,15 @@ func (c *Core) foresee(now time.Duration, p *place) {
 	// steps some less, as they are not alike: another listing follows then.
 	in := step * time.Duration(8*before+1) / 9
 	if in < c.lookAgain()/2 {
-		p.rangeAt = now + in
-		p.claim.retry(p.rangeAt)
+		w.rangeAt = now + in
+		p.claim.retry(w.rangeAt)
+	}
+}
+
+// notAhead drops the intent to list ahead of time.
+func (p *place) notAhead() {
+	if p.wait != nil {
+		p.wait.rangeAt = 0
 	}
 }
 
@@ -71,11 +80,12 @@ func (p *place) foreseeable() bool {
 // ranges lists if it is time to, and reports whether such a listing is under way.
 // What is told to be gone meanwhile is not in it: a connection tells in order.
 func (c *Core) ranges(now time.Duration, p *place) bool {
-	if p.rangeAt == 0 || now < p.rangeAt {
+	w := p.wait
+	if w == nil || w.rangeAt == 0 || now < w.rangeAt {
 		return p.ranging
 	}
-	p.rangeAt, p.ranging = 0, true
-	p.foreseen++
+	w.rangeAt, p.ranging = 0, true
+	w.foreseen++
 	p.claim.retry(now + c.lookAgain())
 	c.send(Request{Kind: List, Path: p.parent}, func(now time.Duration, r Reply) {
 		if p.clear || !p.ranging {

@@ -36,40 +36,53 @@ type place struct {
 
 	ahead   []Entry // who was ahead when it listed, less who has gone since
 	blocker string  // whom it watches
-	told    string  // of which blocker it told
-	vetted  map[string]bool
-	rangeAt time.Duration // when to list ahead of time, 0 for never
-	// It waits since waitsFrom, with waitsFor ahead at first.
-	waitsFrom time.Duration
-	waitsFor  int
-	limit     limit // of leases: what says how many permits others hold to
+	wait    *wait   // nil as long as nobody was in the way
+	limit   *limit  // of leases: what says how many permits others hold to
 
 	delay  time.Duration
 	record *node                    // what others see when this claim vanishes; nil without delay
 	seen   map[string]time.Duration // uncleared records of others, and when they were first seen
 
 	// What is small stands together: thousands of locks may be held.
-	role     role
-	foreseen uint8 // how many such listings there were
-	kind     Kind
-	writer   bool
-	beside   bool
-	over     bool // the claim has left it
-	handed   bool // and its owner had ended with it
-	clear    bool // nothing is ahead that blocks
-	alone    bool // nothing at all was when it was cleared, as an exclusive place
-	apart    bool // its listings are not to be joined with others
-	loose    bool // its list was taken from a place that had not proven it, and did not keep it
-	ranging  bool // a listing is under way though the blocker is watched; see [Core.foresee]
-	unseen   bool // a look at the blocker was not answered, so that no watch may stand
-	pending  bool // what is under way proves the place that it is behind to have been there
-	waited   bool // somebody was ahead that blocks
-	lent     bool // another's list goes on in the room of this one's
-	listing  bool // a listing is under way, or what has to follow one
-	listed   bool // the last one was read
-	relist   bool // an event alone grants nothing here
-	agreed   bool // the limit was compared with one's own
-	dated    bool // the records were asked since when others have seen them
+	role    role
+	kind    Kind
+	writer  bool
+	beside  bool
+	over    bool // the claim has left it
+	handed  bool // and its owner had ended with it
+	clear   bool // nothing is ahead that blocks
+	alone   bool // nothing at all was when it was cleared, as an exclusive place
+	apart   bool // its listings are not to be joined with others
+	loose   bool // its list was taken from a place that had not proven it, and did not keep it
+	ranging bool // a listing is under way though the blocker is watched; see [Core.foresee]
+	unseen  bool // a look at the blocker was not answered, so that no watch may stand
+	pending bool // what is under way proves the place that it is behind to have been there
+	waited  bool // somebody was ahead that blocks
+	lent    bool // another's list goes on in the room of this one's
+	listing bool // a listing is under way, or what has to follow one
+	listed  bool // the last one was read
+	relist  bool // an event alone grants nothing here
+	agreed  bool // the limit was compared with one's own
+	dated   bool // the records were asked since when others have seen them
+}
+
+// A wait is what a place has only because somebody is, or was, in its way.
+type wait struct {
+	told   string          // of which blocker it told
+	vetted map[string]bool // whose data showed that they heed readers
+
+	from     time.Duration // since when it waits
+	ahead    int           // how many were ahead then, 0 if it does not wait yet
+	rangeAt  time.Duration // when to list ahead of time, 0 for never
+	foreseen int           // how many such listings there were
+}
+
+// waiting returns the place's wait, to be changed.
+func (p *place) waiting() *wait {
+	if p.wait == nil {
+		p.wait = &wait{}
+	}
+	return p.wait
 }
 
 // look asks who is in the queue.
@@ -165,7 +178,7 @@ func (p *place) owns(e Entry) bool {
 func (c *Core) vet(now time.Duration, p *place, queue []Entry) bool {
 	left, again := 0, false
 	for _, e := range queue {
-		if !e.Heedless(p.names) || p.vetted[e.Name] {
+		if !e.Heedless(p.names) || p.wait != nil && p.wait.vetted[e.Name] {
 			continue
 		}
 		left++
@@ -180,10 +193,11 @@ func (c *Core) vet(now time.Duration, p *place, queue []Entry) bool {
 					c.fail(now, p.claim, ErrForeign)
 					return
 				}
-				if p.vetted == nil {
-					p.vetted = map[string]bool{}
+				w := p.waiting()
+				if w.vetted == nil {
+					w.vetted = map[string]bool{}
 				}
-				p.vetted[e.Name] = true
+				w.vetted[e.Name] = true
 			case NoNode:
 				again = true // the listing is old by now
 			case Unknown, NotApplied:
@@ -344,8 +358,8 @@ func (c *Core) watchBlocker(now time.Duration, p *place) {
 
 // tell signals once behind which znode the claim waits.
 func (c *Core) tell(p *place, path string, ahead int, data []byte) {
-	if p.told != path {
-		p.told = path
+	if w := p.waiting(); w.told != path {
+		w.told = path
 		c.signal(Signal{ID: p.claim.id, Kind: Waiting, Ahead: ahead, Blocker: path, Data: data})
 	}
 }
@@ -398,8 +412,8 @@ func (c *Core) proceedAt(now time.Duration, p *place) {
 	default:
 		c.watchOwns(p.claim)
 		c.await(now, p)
-		if p.rangeAt != 0 {
-			p.claim.retry(p.rangeAt)
+		if at := p.waiting().rangeAt; at != 0 {
+			p.claim.retry(at)
 		}
 	}
 }
