@@ -83,7 +83,8 @@
 // A single loop takes what the connections have sent, applies it to the tree, and
 // gives the records to the log. While a goroutine syncs one batch the loop fills the
 // next: what arrives during a sync shares the one after it, so the number of syncs
-// falls as the load grows.
+// falls as the load grows. Syncs of a quick disk the loop does itself, after a last
+// look at who else has something to go along.
 //
 // What leaves is held to one rule: nothing that was made after a change was applied
 // leaves before the sync of that change, be it an answer, to a read as well, an

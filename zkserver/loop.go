@@ -67,22 +67,17 @@ func (s *Server) setTimer(timer *time.Timer) {
 func (s *Server) round() {
 	s.loop.rounds++
 	s.land()
-	conns, calls := s.takeReady()
-	size, began := 0, s.elapsed()
-	for i, c := range conns {
-		if s.loop.filling.size+size > roundBytes || s.elapsed()-began > roundTime {
-			s.later(conns[i:]...)
-			conns = conns[:i]
-			break
-		}
-		size += s.apply(c)
+	r := taken{began: s.elapsed()}
+	calls := s.takeTurns(&r)
+	if len(calls) == 0 {
+		calls = s.gather(&r)
 	}
 	s.hear()
 	s.tick()
-	s.loop.filling.size += size
+	s.loop.filling.size += r.size
 	// A function sees what it likes, so nothing may be on its way.
 	s.commit(len(calls) > 0)
-	for _, c := range conns {
+	for _, c := range r.conns {
 		s.settle(c)
 	}
 	s.noteIdle()
