@@ -21,6 +21,12 @@ func TestMulti(t *testing.T) {
 		judged{"permits alone need no token", `
 			1 call permits 1/2 on /s and permits 1/2 on /r; 1 got 0; 2 call permits 1/2 on /s and permits 1/2 on /r; 2 got 0
 			1 release; 1 released; 2 release; 2 released`, true, true},
+		judged{"entries at two locks that were made in one transaction, and a semaphore", `
+			1 call on /x and permits 1/2 on /s; 2 call on /y and permits 2/2 on /s; 1 got 5; 1 release; 2 got 5; 1 released
+			2 release; 2 released`, true, true},
+		judged{"entries at one lock that were made in one transaction, and a semaphore", `
+			1 call on /x and permits 1/2 on /s; 2 call on /x and permits 2/2 on /s; 1 got 5; 1 release; 2 got 5; 1 released
+			2 release; 2 released`, false, false},
 		judged{"too many permits", `
 			1 call on /x and permits 1/2 on /s; 1 got 5; 2 call on /y and permits 2/2 on /s; 2 got 6
 			1 release; 1 released; 2 release; 2 released`, false, false},

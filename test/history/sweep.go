@@ -14,6 +14,11 @@ type span struct {
 	start, end int64
 }
 
+// tokened reports whether the hold's token is that of its znode here. A hold of
+// several locks has the token of the queues among them, and not of the semaphores; the
+// queues of two holds may be joined in one transaction where they have no lock in common.
+func (s span) tokened() bool { return s.claim.Mode != Permit || len(s.a.claims) == 1 }
+
 // spans are the attempt's claims. A downgrade makes two of one: from its call on
 // the hold is certain to be shared only.
 func (a *attempt) spans() []span {
@@ -110,7 +115,7 @@ func (w *sweeper) order(s span) {
 			if o.a.token != s.a.token {
 				w.problem("attempt %d has the token %#x inside of %#x", s.a.id, s.a.token, o.a.token)
 			}
-		case o.a.token == s.a.token && s.a.token != 0:
+		case o.a.token == s.a.token && s.a.token != 0 && o.tokened() && s.tokened():
 			w.problem("attempts %d and %d have one token %#x", o.a.id, s.a.id, s.a.token)
 		case !exclude(o.claim, s.claim): // lawful companions come in any order
 		default:
