@@ -8,12 +8,18 @@ import (
 	"syscall"
 )
 
+// isFull reports whether err says that the disk, or what the user may have of it, is
+// full.
+func isFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
 // advice is what to do about an error of the file system at the start, "" if
 // nothing can be said.
 func advice(err error) string {
 	switch {
 	case errors.Is(err, ErrPoisoned): // says it already
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+	case isFull(err):
 		return "; free space on this disk, then start again: nothing acknowledged is lost"
 	case errors.Is(err, syscall.EROFS):
 		return "; the file system is mounted read-only, often after an error: check the disk"

@@ -171,6 +171,26 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
+// TestDiskWithoutRoomAhead has a disk with room for records and none for what a
+// segment grows by: what fits is taken, and a start needs no more.
+func TestDiskWithoutRoomAhead(t *testing.T) {
+	fsys := memfs.New(seeded(2))
+	opts := smallOptions(2)
+	opts.Preallocate, opts.SegmentSize = 1<<20, 1<<20
+	fsys.SetLimit(20_000)
+	l, _, s := mustOpen(t, fsys, opts)
+	for range 3 {
+		for range 10 {
+			appendAll(t, l, &s, strings.Repeat("x", 100))
+		}
+		fsys.Restart()
+		var got state
+		if l, _, got = mustOpen(t, fsys, opts); got != s {
+			t.Fatalf("%d records, %d acknowledged", got.index, s.index)
+		}
+	}
+}
+
 // TestSnapshotFails leaves the log as it was.
 func TestSnapshotFails(t *testing.T) {
 	fsys := memfs.New(seeded(2))

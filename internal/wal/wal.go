@@ -226,18 +226,28 @@ func (a *active) append(batch []byte, step int64) error {
 	if err := a.write(batch, a.end); err != nil {
 		return err
 	}
-	// Grown by zeros: length and blocks are on disk with this sync, and the next
-	// ones find them there. Zeros are no batch, so recovery knows the end.
-	if step > 0 && end > a.size {
-		size := (end + step - 1) / step * step
-		for at := end; at < size; at += int64(len(zeros)) {
-			if err := a.write(zeros[:min(size-at, int64(len(zeros)))], at); err != nil {
-				return err
-			}
-		}
-		a.size = size
+	a.end = end
+	if step <= 0 || end <= a.size {
+		a.size = max(a.size, end)
+		return nil
 	}
-	a.end, a.size = end, max(a.size, end)
+	return a.grow((end + step - 1) / step * step)
+}
+
+// grow lengthens the file by zeros: length and blocks are on disk with the sync that
+// follows, and later ones find them there. Zeros are no batch, so recovery knows the
+// end. A disk without room for that may have room for records yet.
+func (a *active) grow(size int64) error {
+	for at := a.end; at < size; at += int64(len(zeros)) {
+		err := a.write(zeros[:min(size-at, int64(len(zeros)))], at)
+		if isFull(err) {
+			size, err = a.file.Size()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	a.size = max(size, a.end)
 	return nil
 }
 
