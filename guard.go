@@ -57,7 +57,8 @@ func (c *Client) opsOf(n uint64) []zk.Op {
 // was to be had, not that the lock is lost.
 //
 // A [Client.NodeLock]'s hold fails with ErrInvalidLock: the znode may be there
-// and somebody else's.
+// and somebody else's. With an [Options.Layout] of one's own, whose names are not
+// unique, that is so too once somebody has deleted the whole lock under a hold.
 func (h *Hold) Verify(ctx context.Context) error { return h.guard(ctx, "verify", nil) }
 
 // Guard does operations in ZooKeeper, all or none, and only if the lock is held
@@ -77,7 +78,9 @@ func (h *Hold) Verify(ctx context.Context) error { return h.guard(ctx, "verify",
 // ctx's error, and the operations may have been done, or may yet be.
 //
 // A [Client.NodeLock]'s hold fails with ErrInvalidLock: its znode's name is
-// fixed, so that no check tells whose it is.
+// fixed, so that no check tells whose it is. With an [Options.Layout] of one's own
+// names are not unique either: there Guard protects as long as nobody deletes the
+// whole lock under a hold, with which its numbers begin anew.
 func (h *Hold) Guard(ctx context.Context, ops ...zk.Op) error {
 	return h.guard(ctx, "guard", slices.Clone(ops))
 }
