@@ -92,20 +92,19 @@ func (n *node) own() *rare {
 	return n.more
 }
 
-// setText gives the node a path and data; nil is Java's null. The data is copied.
-// What was there before stays as it is for those who refer to it.
+// setText gives the node a path and data; nil is Java's null. Both are copied: the
+// path may be a part of the text that was there before, which stays as it is for
+// those who refer to it, and is to go with the last of them.
 func (n *node) setText(path string, data []byte) {
-	n.text, n.cut = path, int32(len(path))
+	n.cut = int32(len(path))
 	if data == nil {
 		n.cut = ^n.cut
 	}
-	if len(data) > 0 {
-		var b strings.Builder
-		b.Grow(len(path) + len(data))
-		b.WriteString(path)
-		b.Write(data)
-		n.text = b.String()
-	}
+	var b strings.Builder
+	b.Grow(len(path) + len(data))
+	b.WriteString(path)
+	b.Write(data)
+	n.text = b.String()
 }
 
 // pathLen is how long the path is.

@@ -3,8 +3,11 @@ package tree
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 	"unsafe"
+
+	"github.com/zklock/zklock/internal/wire"
 )
 
 // named is a node with a path and nothing else.
@@ -135,4 +138,32 @@ func TestNodeText(t *testing.T) {
 	if before != "abc" || n.path() != "/" || n.data() != "new" {
 		t.Errorf("the old data is %q, the new %q", before, n.data())
 	}
+}
+
+// TestEmptiedNodesKeepNothing: data that was replaced, by none too, takes no memory,
+// which would be counted nowhere.
+func TestEmptiedNodesKeepNothing(t *testing.T) {
+	const nodes, size = 32, 512 << 10
+	w := newWorld(t, Config{})
+	p := w.dial()
+	var out Out
+	ask := func(op wire.OpCode, rec wire.Record) {
+		w.tree.Request(p.id, wire.AppendRequest(nil, 1, op, rec)[4:], w.now, &out)
+		out.Reset()
+	}
+	before := liveHeap()
+	for i := range nodes {
+		path := fmt.Sprintf("/n%d", i)
+		ask(wire.OpCreate, &wire.CreateRequest{Path: path, ACL: openACL()})
+		for _, data := range [][]byte{make([]byte, size), {}} {
+			ask(wire.OpSetData, &wire.SetDataRequest{Path: path, Data: data, Version: -1})
+		}
+		if _, stat, ok := w.tree.Get(path); !ok || stat.Version != 2 || stat.DataLength != 0 {
+			t.Fatalf("%s: %v, %+v", path, ok, stat)
+		}
+	}
+	if kept := liveHeap() - before; kept > nodes*size/4 {
+		t.Errorf("%d bytes are kept of %d that are gone", kept, nodes*size)
+	}
+	runtime.KeepAlive(w)
 }

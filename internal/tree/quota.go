@@ -75,7 +75,7 @@ func (t *Tree) indexQuota(n *node, there bool) {
 	switch {
 	case !ok || name != limitName || subtree == "":
 	case there:
-		t.quotas[subtree] = struct{}{}
+		t.quotas[strings.Clone(subtree)] = struct{}{} // a part of the node's text, with its data
 	default:
 		delete(t.quotas, subtree)
 	}
