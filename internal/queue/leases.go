@@ -24,7 +24,9 @@ import (
 func (c *Core) count(p *place, watch bool) {
 	p.listing = true
 	if !p.agreed {
-		c.send(Request{Kind: Get, Path: p.parent}, func(_ time.Duration, r Reply) { p.limit = &limit{r.Code, r.Version, r.Data} })
+		l := new(limit)
+		p.limit = l
+		c.send(Request{Kind: Get, Path: p.parent}, func(_ time.Duration, r Reply) { *l = limit{r.Code, r.Version, r.Data} })
 	}
 	c.send(Request{Kind: List, Path: p.parent, Watch: watch}, func(now time.Duration, r Reply) {
 		if c.answers(now, p, r) {
@@ -52,9 +54,6 @@ func (c *Core) counts(now time.Duration, p *place, children []string, watched bo
 		over -= len(p.nodes)
 	}
 	others := c.others(p.parent, p.ahead)
-	if p.limit == nil {
-		p.limit = &limit{}
-	}
 	if code := p.limit.code; !p.agreed && (code == Unknown || code == NotApplied) {
 		p.claim.retry(now + retryPause) // what was lost is asked again with another listing
 		return
