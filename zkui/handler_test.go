@@ -105,10 +105,21 @@ type listJSON struct {
 		Walked, Live, Complete bool
 		Why                    string
 	}
-	Locks []struct {
-		Path, Kind, Who, Next, Fence string
-		Waiting                      int
+	Locks []summaryJSON
+}
+
+type summaryJSON struct {
+	Path, Kind, Who, Next, Fence string
+	Waiting                      int
+	Since, Granted               time.Time
+}
+
+// shown is since when the page says that it is held, in milliseconds.
+func (l summaryJSON) shown() int64 {
+	if l.Granted.IsZero() {
+		return l.Since.UnixMilli()
 	}
+	return l.Granted.UnixMilli()
 }
 
 // await asks for a lock until it is as it should be, for a second at most.

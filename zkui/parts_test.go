@@ -1,6 +1,7 @@
 package zkui_test
 
 import (
+	"cmp"
 	"compress/gzip"
 	"encoding/json"
 	"fmt"
@@ -78,6 +79,28 @@ func TestSortAndCut(t *testing.T) {
 	for _, query := range []string{"?sort=waiting", "?sort=oldest"} {
 		if got := paths(query); got[0] != "/zklock/m3" {
 			t.Errorf("%s: %q", query, got)
+		}
+	}
+}
+
+// TestSortByTime: times count as the page shows them, whose clock knows no less than
+// a millisecond; names decide between two of one.
+func TestSortByTime(t *testing.T) {
+	s := serve(t, nil)
+	for c := 'z'; c >= 'a'; c-- {
+		s.take(s.locks.Mutex(string(c)))
+	}
+	s.await("a", func(l lockJSON) bool { return l.Lock.Holders == 1 })
+	for query, turn := range map[string]int{"?sort=held": 1, "?sort=held&desc=1": -1} {
+		var list listJSON
+		if status := s.ask(query, &list); status != 200 || list.Total != 26 {
+			t.Fatalf("%s: %d %+v", query, status, list)
+		}
+		for i, l := range list.Locks[1:] {
+			before, now := list.Locks[i].shown(), l.shown()
+			if order := turn * cmp.Compare(before, now); order > 0 || order == 0 && list.Locks[i].Path > l.Path {
+				t.Errorf("%s: %s since %d ms before %s since %d ms", query, list.Locks[i].Path, before, l.Path, now)
+			}
 		}
 	}
 }

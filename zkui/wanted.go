@@ -75,11 +75,12 @@ func order(locks []survey.Summary, by string, desc bool) (wrong string) {
 	return ""
 }
 
-// absent orders times, the earlier first and what is not known last.
+// absent orders times, the earlier first and what is not known last. Browsers tell
+// no less than a millisecond, and show the same order.
 func absent(a, b time.Time) int {
 	switch {
 	case a.IsZero() == b.IsZero():
-		return a.Compare(b)
+		return cmp.Compare(a.UnixMilli(), b.UnixMilli())
 	case a.IsZero():
 		return 1
 	}
