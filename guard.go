@@ -56,9 +56,9 @@ func (c *Client) opsOf(n uint64) []zk.Op {
 // write. An error that does not wrap ErrLost or ErrReleased says that no answer
 // was to be had, not that the lock is lost.
 //
-// A [Client.NodeLock]'s hold fails with ErrInvalidLock: the znode may be there
-// and somebody else's. With an [Options.Layout] of one's own, whose names are not
-// unique, that is so too once somebody has deleted the whole lock under a hold.
+// A hold whose znode's name is not unique fails with ErrInvalidLock: that of a
+// [Client.NodeLock], and of a mutex or read-write lock with an [Options.Layout] of
+// one's own. The znode may be there and somebody else's.
 func (h *Hold) Verify(ctx context.Context) error { return h.guard(ctx, "verify", nil) }
 
 // Guard does operations in ZooKeeper, all or none, and only if the lock is held
@@ -77,18 +77,18 @@ func (h *Hold) Verify(ctx context.Context) error { return h.guard(ctx, "verify",
 // is held still. The outcome is unknown: the error wraps zk.ErrConnectionLost, or
 // ctx's error, and the operations may have been done, or may yet be.
 //
-// A [Client.NodeLock]'s hold fails with ErrInvalidLock: its znode's name is
-// fixed, so that no check tells whose it is. With an [Options.Layout] of one's own
-// names are not unique either: there Guard protects as long as nobody deletes the
-// whole lock under a hold, with which its numbers begin anew.
+// A hold whose znode's name is not unique fails with ErrInvalidLock, since no check
+// tells whose the znode is: that of a [Client.NodeLock], and of a mutex or
+// read-write lock with an [Options.Layout] of one's own, whose numbers begin anew
+// where somebody deletes the whole lock. Fence with [Hold.Token] there.
 func (h *Hold) Guard(ctx context.Context, ops ...zk.Op) error {
 	return h.guard(ctx, "guard", slices.Clone(ops))
 }
 
 func (h *Hold) guard(ctx context.Context, op string, ops []zk.Op) error {
 	fail := func(err error) error { return &Error{Op: op, Path: h.lock.path, Err: err} }
-	if h.possession.lock.nodeLock() && !plant.Is(plant.NodeGuard) {
-		return fail(fmt.Errorf("%w: a node lock's znode may have been deleted and made again by another; no check tells", ErrInvalidLock))
+	if h.possession.lock.namesakes() && !plant.Is(plant.NodeGuard) {
+		return fail(fmt.Errorf("%w: its znode's name has no GUID, so that no check tells whether it was deleted and made again by another", ErrInvalidLock))
 	}
 	if ctx.Err() != nil {
 		return fail(contextError(ctx))

@@ -187,6 +187,40 @@ func TestCustomLayoutForeigners(t *testing.T) {
 	})
 }
 
+// TestCustomLayoutNotProven: a znode that is deleted with the whole lock can be
+// followed by another's of the very same name, so that no check is made by it.
+func TestCustomLayoutNotProven(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		o := zklock.Options{Layout: zklock.Layout{Prefix: "same", Exclusive: "-W-", Shared: "-R-"}}
+		a, b, op := dialWith(t, srv, o), dialWith(t, srv, o), srv.Dial(t)
+		read := ledger(t, op)
+		h := acquire(t, a.Mutex("/shared/lock"))
+		remove(t, op, h.Node())
+		remove(t, op, "/shared/lock")
+		other := acquire(t, b.Mutex("/shared/lock"))
+		if other.Node() != h.Node() {
+			t.Fatalf("%s after %s: this shows nothing", other.Node(), h.Node())
+		}
+		wants(t, "guard", h.Guard(t.Context(), write("stale")), zklock.ErrInvalidLock)
+		wants(t, "verify", h.Verify(t.Context()), zklock.ErrInvalidLock)
+		release(t, other)
+		for _, l := range []*zklock.Lock{a.RWMutex("/shared/book").Reader(), zklock.All(a.Mutex("/shared/one"), a.Semaphore("/shared/s", 1))} {
+			h := acquire(t, l)
+			wants(t, l.String(), h.Verify(t.Context()), zklock.ErrInvalidLock)
+			release(t, h)
+		}
+		if got := read(); got == "stale" {
+			t.Error("written under a hold that was lost")
+		}
+		// A semaphore's znodes have GUIDs in any layout.
+		h = acquire(t, a.Semaphore("/shared/s", 1))
+		if err := h.Guard(t.Context(), write("sure")); err != nil || read() != "sure" {
+			t.Errorf("%v, the znode says %q", err, read())
+		}
+		release(t, h)
+	})
+}
+
 // TestCustomLayoutRepliesLost: without a name of its own, an attempt still knows
 // its znodes.
 func TestCustomLayoutRepliesLost(t *testing.T) {

@@ -124,3 +124,11 @@ func (l *Lock) writer() bool {
 
 // nodeLock reports whether the lock is one znode with a fixed name.
 func (l *Lock) nodeLock() bool { return !l.all && l.parts[0].node }
+
+// namesakes reports whether a znode of the lock's may be deleted and another's come
+// to the very same name: fixed names, and those of a layout without GUIDs.
+func (l *Lock) namesakes() bool {
+	return slices.ContainsFunc(l.parts, func(p part) bool {
+		return p.node || p.mode != Permit && p.member.Names.Layout == queue.Custom
+	})
+}

@@ -56,7 +56,7 @@ func Kinds() []Kind {
 		{Name: "kazoo's layout", lacks: mutex, Options: zklock.Options{Layout: zklock.KazooLayout()}},
 		{Name: "mixed layout", Width: 2, lacks: mutex | queued, Options: zklock.Options{Layout: zklock.MixedLayout()}},
 		{Name: "latch layout", lacks: mutex, Options: zklock.Options{Layout: zklock.LatchLayout()}},
-		{Name: "custom layout", lacks: mutex,
+		{Name: "custom layout", lacks: mutex | guarded,
 			Options: zklock.Options{Layout: zklock.Layout{Prefix: "host", Exclusive: "-W-", Shared: "-R-"}}},
 		{Name: "lock-delay", lacks: mutex, Options: zklock.Options{LockDelay: 500 * time.Millisecond}},
 	}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -41,10 +42,10 @@ func anyone() []wire.ACL {
 }
 
 // verify asks whether the hold is held, at times with something to be done under
-// it. A node lock has no name of its own to be asked for.
+// it. A znode whose name can be another's later is not to be asked for.
 func (a *actor) verify() {
 	c, w := a.client, a.world()
-	if a.state != holding || a.hold.parts[0].lock.Family == nodeLocks && w.cfg.Variant != GuardedNode {
+	if a.state != holding || w.cfg.Variant != GuardedNode && slices.ContainsFunc(a.hold.parts, func(p *part) bool { return p.lock.byID() }) {
 		return
 	}
 	c.calls++

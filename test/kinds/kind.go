@@ -78,7 +78,9 @@ func mixed() Kind {
 
 // recipe is the read-write lock as a team of its own may have made it.
 func recipe() Kind {
-	return laid(readWrite(), "recipe", zklock.Layout{Prefix: "host", Exclusive: "-W-", Shared: "-R-"})
+	k := laid(readWrite(), "recipe", zklock.Layout{Prefix: "host", Exclusive: "-W-", Shared: "-R-"})
+	k.Unguarded = true
+	return k
 }
 
 // delayed is a kind with a lock-delay.
