@@ -18,9 +18,26 @@ import (
 func TestMain(m *testing.M) { os.Exit(zkreal.Main(m)) }
 
 // TestRealStorms is TestStorms on Apache ZooKeeper, all kinds at once, with one
-// restart of the server in the midst of it.
+// restart of the server in the midst of it. On a busy machine one storm may come to
+// too little; then there is another one, with other choices.
 func TestRealStorms(t *testing.T) {
 	t.Parallel()
+	const mostStorms = 4
+	var sum history.Floor
+	enough := func() bool {
+		return sum.Waited >= 100 && sum.Cancelled >= 50 && sum.Lost >= 5 && sum.Expired >= 5 && sum.Lowered >= 5 && sum.Reentered >= 20
+	}
+	for n := 0; n < mostStorms && !enough() && !t.Failed(); n++ {
+		realStorm(t, n, &sum)
+		t.Logf("after %d: %+v", n+1, sum)
+	}
+	if !enough() {
+		t.Errorf("too little happened: %+v", sum)
+	}
+}
+
+// realStorm is the n-th of them, and adds what happened to the sum.
+func realStorm(t *testing.T, n int, sum *history.Floor) {
 	const timeout, lasts = 2 * time.Second, 8 * time.Second
 	node := zkreal.Standalone(t, zkreal.Config{})
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -37,7 +54,7 @@ func TestRealStorms(t *testing.T) {
 	for i, kind := range All() {
 		proxy := zktest.NewProxy(t, "tcp", node.Addr())
 		all.Go(func() { // ends with the storm
-			s := &Storm{Kind: kind, Path: "/" + kind.Name + "/x", Clients: 3, Workers: 2, Lasts: lasts, Least: 25, Pace: timeout / 40, Calm: timeout / 4, Seed: uint64(i), Target: Target{
+			s := &Storm{Kind: kind, Path: "/" + kind.Name + "/x", Clients: 3, Workers: 2, Lasts: lasts, Least: 25, Pace: timeout / 40, Calm: timeout / 4, Seed: uint64(100*n + i), Target: Target{
 				Servers: proxy.Addr(), Options: zklock.Options{SessionTimeout: timeout},
 				Relay: &proxy.Relay, Ops: ops, Timeout: timeout,
 			}}
@@ -55,15 +72,11 @@ func TestRealStorms(t *testing.T) {
 		t.Error(err)
 	}
 	all.Wait()
-	var sum history.Floor
 	for _, kind := range All() {
 		t.Run(kind.Name, func(t *testing.T) {
 			emptied(ctx, t, ops, "/"+kind.Name)
-			add(&sum, judge(t, kind, histories[kind.Name], timeout, history.Floor{Acquired: 25, Waited: 1}))
+			add(sum, judge(t, kind, histories[kind.Name], timeout, history.Floor{Acquired: 25, Waited: 1}))
 		})
-	}
-	if t.Logf("%+v", sum); sum.Waited < 100 || sum.Cancelled < 50 || sum.Lost < 5 || sum.Expired < 5 || sum.Lowered < 5 || sum.Reentered < 20 {
-		t.Errorf("too little happened: %+v", sum)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -74,6 +73,9 @@ type Finding struct {
 	// Locks are the paths that it is about, as the servers have them. Who shows
 	// them must expect any character.
 	Locks []string `json:"locks,omitempty"`
+	// Servers are the addresses, as they were given, of those that it is about, if
+	// it is about some of them.
+	Servers []string `json:"servers,omitempty"`
 }
 
 // A Report is what a checkup comes to.
@@ -91,18 +93,8 @@ type Report struct {
 // the same servers. What they measured, and how long things have been so, may differ.
 func (r Report) Like(o Report) bool {
 	return slices.EqualFunc(r.Findings, o.Findings, func(a, b Finding) bool {
-		return a.Level == b.Level && a.Check == b.Check && slices.Equal(a.Locks, b.Locks) && slices.Equal(r.about(a), o.about(b))
+		return a.Level == b.Level && a.Check == b.Check && slices.Equal(a.Locks, b.Locks) && slices.Equal(a.Servers, b.Servers)
 	})
-}
-
-// about are the servers in which a finding sees something wrong.
-func (r Report) about(f Finding) (names []string) {
-	for _, s := range r.Servers {
-		if f.Level != OK && strings.Contains(f.What, s.name()) {
-			names = append(names, s.Address)
-		}
-	}
-	return names
 }
 
 // Worst is the level of the worst of findings, OK of none.
@@ -146,6 +138,14 @@ func (s Span) String() string {
 // finding makes one; a nil do is nothing to do.
 func finding(level Level, check, do, format string, args ...any) Finding {
 	return Finding{Level: level, Check: check, What: fmt.Sprintf(format, args...), Do: do}
+}
+
+// at says which servers the finding is about.
+func (f Finding) at(servers ...Server) Finding {
+	for _, s := range servers {
+		f.Servers = append(f.Servers, s.Address)
+	}
+	return f
 }
 
 // count writes a number of things.

@@ -21,6 +21,15 @@ func (f *Facts) reached() []Server {
 // name is a server's address for people.
 func (s Server) name() string { return legible.Path(s.Address) }
 
+// names are the addresses of several.
+func names(servers []Server) string {
+	var all []string
+	for _, s := range servers {
+		all = append(all, s.name())
+	}
+	return strings.Join(all, ", ")
+}
+
 // why is the reason why there is no session, without the address that is said anyway.
 func (s Server) why() string {
 	text := strings.TrimPrefix(s.err.Error(), "zk: dial "+s.Address+": ")
@@ -58,15 +67,15 @@ func (f *Facts) judgeServers() []Finding {
 		switch {
 		case s.err != nil && (s.Answers || s.remedy() != ""):
 			do := cmp.Or(s.remedy(), "see its log: it may have no quorum, or be full of connections")
-			found = append(found, finding(Warning, checkServers, do, "%s answers and gives no session: %s", s.name(), s.why()))
+			found = append(found, finding(Warning, checkServers, do, "%s answers and gives no session: %s", s.name(), s.why()).at(s))
 			continue
 		case s.err != nil:
 			found = append(found, finding(Warning, checkServers, "start it, or take it out of the servers that clients are given",
-				"%s does not answer: %s", s.name(), s.why()))
+				"%s does not answer: %s", s.name(), s.why()).at(s))
 			continue
 		case role == "read-only":
 			found = append(found, finding(Critical, checkServers, "see why it has lost the others: no lock is taken or released through it",
-				"%s has no quorum, and only lets things be read", s.name()))
+				"%s has no quorum, and only lets things be read", s.name()).at(s))
 		case role == "":
 			role = "role unknown"
 		}
@@ -156,14 +165,14 @@ func (f *Facts) upVoters() int {
 func (f *Facts) judgeOneness() []Finding {
 	const do = "give clients the addresses of one ensemble: through these, two of them can hold one lock"
 	reached := f.reached()
-	var leaders, alone []string
+	var leaders, alone []Server
 	configs, roots := map[string]bool{}, map[int64]bool{}
 	for _, s := range reached {
 		switch s.Role {
 		case "leader":
-			leaders = append(leaders, s.name())
+			leaders = append(leaders, s)
 		case "standalone":
-			alone = append(alone, s.name())
+			alone = append(alone, s)
 		case "read-only":
 			continue // it may be behind
 		}
@@ -171,9 +180,9 @@ func (f *Facts) judgeOneness() []Finding {
 	}
 	switch {
 	case len(alone) > 0 && len(reached) > 1:
-		return []Finding{finding(Critical, checkQuorum, do, "%s is an ensemble of its own", strings.Join(alone, ", "))}
+		return []Finding{finding(Critical, checkQuorum, do, "%s is an ensemble of its own", names(alone)).at(alone...)}
 	case len(leaders) > 1:
-		return []Finding{finding(Critical, checkQuorum, do+"; if they are of one, it has just elected: run this again", "%s all lead", strings.Join(leaders, ", "))}
+		return []Finding{finding(Critical, checkQuorum, do+"; if they are of one, it has just elected: run this again", "%s all lead", names(leaders)).at(leaders...)}
 	case len(roots) > 1:
 		return []Finding{finding(Critical, checkQuorum, do, "the servers do not have the same znodes: %s was not made at one moment", legible.Path(f.Prefix))}
 	case len(configs) > 1:
@@ -184,7 +193,7 @@ func (f *Facts) judgeOneness() []Finding {
 
 // judgeVersions compares the servers' versions.
 func (f *Facts) judgeVersions() []Finding {
-	of := map[string][]string{}
+	of := map[string][]Server{}
 	var versions []string
 	for _, s := range f.reached() {
 		if s.Version == "" {
@@ -193,7 +202,7 @@ func (f *Facts) judgeVersions() []Finding {
 		if of[s.Version] == nil {
 			versions = append(versions, s.Version)
 		}
-		of[s.Version] = append(of[s.Version], s.name())
+		of[s.Version] = append(of[s.Version], s)
 	}
 	slices.SortFunc(versions, compareVersions)
 	if len(versions) == 0 {
@@ -205,17 +214,17 @@ func (f *Facts) judgeVersions() []Finding {
 	var found []Finding
 	if oldest := versions[0]; compareVersions(oldest, "3.5.3") < 0 {
 		found = append(found, finding(Warning, checkVersions, "update them: they have no containers, so that every lock's name stays for ever; see zklock gc",
-			"%s has version %s", strings.Join(of[oldest], ", "), oldest))
+			"%s has version %s", names(of[oldest]), oldest).at(of[oldest]...))
 	} else if compareVersions(oldest, "3.6") < 0 {
 		found = append(found, finding(Note, checkVersions, "update them: they can't tell of changes below a path, so that top and ui ask again and again",
-			"%s has version %s", strings.Join(of[oldest], ", "), oldest))
+			"%s has version %s", names(of[oldest]), oldest).at(of[oldest]...))
 	}
 	if len(versions) > 1 {
 		var parts []string
 		for _, v := range versions {
-			parts = append(parts, v+" on "+strings.Join(of[v], ", "))
+			parts = append(parts, v+" on "+names(of[v]))
 		}
-		return append(found, finding(Warning, checkVersions, "finish the update", "the servers differ: %s", strings.Join(parts, "; ")))
+		return append(found, finding(Warning, checkVersions, "finish the update", "the servers differ: %s", strings.Join(parts, "; ")).at(f.reached()...))
 	}
 	return append(found, finding(OK, checkVersions, "", "%s", versions[0]))
 }
@@ -248,16 +257,16 @@ func (f *Facts) judgeLatency() []Finding {
 		const do = "look at the servers' disks (a dataLogDir of its own), garbage collection and network, or ask for a longer --session-timeout"
 		switch w := time.Duration(s.Write.Median); {
 		case w > heartbeat:
-			found = append(found, finding(Critical, checkLatency, do, "a write through %s takes %v: heartbeats are due every %v, and holds are lost", s.name(), s.Write.Median, heartbeat))
+			found = append(found, finding(Critical, checkLatency, do, "a write through %s takes %v: heartbeats are due every %v, and holds are lost", s.name(), s.Write.Median, heartbeat).at(s))
 		case w > heartbeat/4, time.Duration(s.Write.Max) > heartbeat:
-			found = append(found, finding(Warning, checkLatency, do, "a write through %s takes %v, once %v: heartbeats are due every %v", s.name(), s.Write.Median, s.Write.Max, heartbeat))
+			found = append(found, finding(Warning, checkLatency, do, "a write through %s takes %v, once %v: heartbeats are due every %v", s.name(), s.Write.Median, s.Write.Max, heartbeat).at(s))
 		}
 		if s.Outstanding > 100 {
-			found = append(found, finding(Warning, checkLatency, "find out who asks so much: srvr, mntr and cons tell", "%d requests wait in %s", s.Outstanding, s.name()))
+			found = append(found, finding(Warning, checkLatency, "find out who asks so much: srvr, mntr and cons tell", "%d requests wait in %s", s.Outstanding, s.name()).at(s))
 		}
 		if s.MaxFiles > 0 && s.OpenFiles > s.MaxFiles/10*8 {
 			found = append(found, finding(Warning, checkServers, "raise its limit of open files (LimitNOFILE), or use fewer connections: beyond it nobody gets a session",
-				"%s has %d of %d descriptors open", s.name(), s.OpenFiles, s.MaxFiles))
+				"%s has %d of %d descriptors open", s.name(), s.OpenFiles, s.MaxFiles).at(s))
 		}
 	}
 	where := ""

@@ -136,6 +136,14 @@ func TestJudgements(t *testing.T) {
 			if one.Level != OK {
 				got = append(got, fmt.Sprintf("%s %s: %s", one.Level, one.Check, one.What))
 			}
+			for _, at := range one.Servers {
+				if !strings.Contains(one.What, at) {
+					t.Errorf("%s: about %s, and %q does not say so", tt.name, at, one.What)
+				}
+			}
+			if one.Level != OK && len(one.Servers) == 0 && strings.Contains(one.What, ":2181") {
+				t.Errorf("%s: %q is about no server", tt.name, one.What)
+			}
 			if strings.ContainsAny(one.What+one.Do, "\n\x1b") || one.What == "" {
 				t.Errorf("%s: %q", tt.name, one.What)
 			}

@@ -31,7 +31,7 @@ func (f *Facts) judgeTimeout() []Finding {
 		found = append(found, s.judgeBounds(asked)...)
 		if s.differs(reached[0]) {
 			found = append(found, finding(Warning, checkTimeout, "give all servers the same tickTime, minSessionTimeout and maxSessionTimeout: a session that moves keeps what it has, and who connects gets what he meets",
-				"%s has other bounds than %s: %v to %v, and %v to %v", s.name(), reached[0].name(), s.MinTimeout, s.MaxTimeout, reached[0].MinTimeout, reached[0].MaxTimeout))
+				"%s has other bounds than %s: %v to %v, and %v to %v", s.name(), reached[0].name(), s.MinTimeout, s.MaxTimeout, reached[0].MinTimeout, reached[0].MaxTimeout).at(s))
 		}
 	}
 	if one := f.judgeSyncLimit(reached); one != nil {
@@ -65,13 +65,13 @@ func (s Server) judgeBounds(asked time.Duration) []Finding {
 		if got > asked {
 			do = "ask for what you get with --session-timeout, or change the server's minSessionTimeout: a crashed holder keeps others waiting that long"
 		}
-		found = append(found, finding(Warning, checkTimeout, do, "%s makes %v of the session timeout of %s that is asked for", s.name(), s.Timeout, told(asked)))
+		found = append(found, finding(Warning, checkTimeout, do, "%s makes %v of the session timeout of %s that is asked for", s.name(), s.Timeout, told(asked)).at(s))
 	}
 	if s.Tick > 0 && s.MinTimeout > 0 && s.MinTimeout < minTicks*s.Tick {
 		// The embedded server has no ticks that sessions depend on.
 		if s.Role != "standalone" {
 			found = append(found, finding(Warning, checkTimeout, "set minSessionTimeout to at least two ticks: a leader pings its followers every half tick, and holds are counted on it",
-				"%s allows sessions of %v with a tick of %v", s.name(), s.MinTimeout, s.Tick))
+				"%s allows sessions of %v with a tick of %v", s.name(), s.MinTimeout, s.Tick).at(s))
 		}
 	}
 	return found

@@ -2,6 +2,7 @@ package checkup
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -11,7 +12,7 @@ import (
 // TestLike: reports are told apart by what is wrong, and not by how long.
 func TestLike(t *testing.T) {
 	base := func() Report {
-		return Report{Findings: []Finding{{OK, "servers", "1 of 1 answer", "", nil}, {Warning, "held", "for 3s", "ask", []string{"/a"}}}}
+		return Report{Findings: []Finding{{Level: OK, Check: "servers", What: "1 of 1 answer"}, {Level: Warning, Check: "held", What: "for 3s", Do: "ask", Locks: []string{"/a"}}}}
 	}
 	later := base()
 	later.Findings[1].What, later.Level = "for 9s", Warning
@@ -28,12 +29,14 @@ func TestLike(t *testing.T) {
 		}
 	}
 	// One server comes back while another goes: as many are down, and not the same.
-	down := func(which, why string) Report {
-		return Report{Servers: []Server{{Address: "zk1:2181"}, {Address: "zk2:2181"}}, Findings: []Finding{
-			{Warning, "servers", which + " does not answer: " + why, "start it", nil}, {OK, "servers", "1 of 2 answer", "", nil},
-		}}
+	without := func(n int, why string) Report {
+		f := ensemble()
+		down(&f.Servers[n])
+		f.Servers[n].err = errors.New(why)
+		f.Servers[1].Synced = 1
+		return f.report()
 	}
-	if down("zk1:2181", "refused").Like(down("zk2:2181", "refused")) || !down("zk1:2181", "refused").Like(down("zk1:2181", "timeout")) {
+	if without(0, "refused").Like(without(2, "refused")) || !without(0, "refused").Like(without(0, "timeout")) {
 		t.Error("what is wrong with one server is taken for what is wrong with another")
 	}
 }
