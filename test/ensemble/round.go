@@ -11,6 +11,7 @@ import (
 
 	"github.com/zklock/zklock/test/history"
 	"github.com/zklock/zklock/test/kinds"
+	"github.com/zklock/zklock/test/stall"
 	"github.com/zklock/zklock/test/storm"
 )
 
@@ -101,7 +102,7 @@ func (r *round) finish(ctx context.Context, sum *storm.Totals) {
 	if err := r.ensemble.heal(ctx); err != nil {
 		r.tb.Error(err)
 	}
-	late := storm.Stalls(ctx)
+	late := stall.Watch(ctx)
 	for _, log := range r.logs {
 		log.rec.Healed()
 	}

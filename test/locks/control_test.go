@@ -120,25 +120,3 @@ func rest(ctx context.Context, d time.Duration) bool {
 		return false
 	}
 }
-
-// stalls measures by how much this process is late, which on a busy machine the
-// servers are as well. The returned function ends that and tells the sum.
-func stalls(ctx context.Context) func() time.Duration {
-	const every = 10 * time.Millisecond
-	ctx, cancel := context.WithCancel(ctx)
-	sum := make(chan time.Duration, 1)
-	go func() { // ends with ctx
-		var late time.Duration
-		last := time.Now()
-		for rest(ctx, every) {
-			now := time.Now()
-			late += max(now.Sub(last)-2*every, 0)
-			last = now
-		}
-		sum <- late
-	}()
-	return func() time.Duration {
-		cancel()
-		return <-sum
-	}
-}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/test/stall"
 	"github.com/zklock/zklock/test/zkreal"
 )
 
@@ -49,7 +50,7 @@ func TestCrashHandsOver(t *testing.T) {
 		} {
 			t.Run(pair.name, func(t *testing.T) {
 				t.Parallel()
-				late := stalls(ctx)
+				late := stall.Watch(ctx)
 				took := pair.play(t, ctx, fmt.Sprintf("crash/%d", i))
 				if limit := crashTimeout + 2*crashTick + late(); took > limit {
 					t.Errorf("handed over after %v, more than %v", took, limit)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/test/netns"
+	"github.com/zklock/zklock/test/stall"
 	"github.com/zklock/zklock/test/zkreal"
 	"github.com/zklock/zklock/zk"
 )
@@ -133,7 +134,7 @@ func (s *stage) try(t *testing.T, i isolation, sum *tally) {
 	// The fault comes at any time between two heartbeats.
 	rest(ctx, time.Duration(rand.Int64N(int64(i.timeout()/4))))
 
-	late := stalls(ctx)
+	late := stall.Watch(ctx)
 	begun := time.Now()
 	end := s.isolate(t, ctx, i, victim, link)
 	defer end()

@@ -95,7 +95,3 @@ func LeftBehind(ctx context.Context, servers string, timeout time.Duration, some
 
 // ErrLeft says that clients that rest have left znodes behind.
 var ErrLeft = errLeft
-
-// Stalls measures by how much this process is late, until the returned function
-// is called, which tells the sum.
-func Stalls(ctx context.Context) func() time.Duration { return watchStalls(ctx) }

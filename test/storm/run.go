@@ -11,6 +11,7 @@ import (
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/test/kinds"
+	"github.com/zklock/zklock/test/stall"
 	"github.com/zklock/zklock/zktest"
 )
 
@@ -111,7 +112,7 @@ func (r *Run) round(ctx context.Context, n int) {
 		r.step(ctx, s)
 	}
 	s.heal()
-	stalls := watchStalls(ctx)
+	stalls := stall.Watch(ctx)
 	// Who waits now has to be granted while the others go on, and then without them.
 	rest(ctx, r.server.Timeout/2)
 	s.restAll(ctx)
@@ -215,27 +216,5 @@ func (r *Run) judge(s *Storm, late time.Duration) {
 	}
 	if took, refused, stale := s.resource.Counts(); refused != stale {
 		r.tb.Errorf("%s: the resource took %d, refused %d of %d stale writes", r.server.Name, took, refused, stale)
-	}
-}
-
-// watchStalls measures by how much this process is late, which on a busy machine
-// the others are as well. The returned function ends that and tells the sum.
-func watchStalls(ctx context.Context) func() time.Duration {
-	const every = 10 * time.Millisecond
-	ctx, cancel := context.WithCancel(ctx)
-	sum := make(chan time.Duration, 1)
-	go func() { // ends with ctx
-		var late time.Duration
-		last := time.Now()
-		for rest(ctx, every) {
-			now := time.Now()
-			late += max(now.Sub(last)-2*every, 0)
-			last = now
-		}
-		sum <- late
-	}()
-	return func() time.Duration {
-		cancel()
-		return <-sum
 	}
 }
