@@ -38,6 +38,8 @@ const (
 	kindsOfRound = 3
 	// triesOfFault bounds how often a fault that does not happen comes again.
 	triesOfFault = 4
+	// mostRounds bounds the rounds for what is rare, where no duration is given.
+	mostRounds = 4
 )
 
 // run is the whole storm.
@@ -70,15 +72,17 @@ func TestStorm(t *testing.T) {
 	}
 	r.script = storm.NewScript(seed, deck)
 	end := time.Now().Add(*duration)
-	for n := 0; !t.Failed() && (n == 0 || time.Now().Before(end) || len(r.totals.Faults) < len(deck) && !r.hopeless()); n++ {
-		r.round(t.Context(), n, len(deck))
+	for n := 0; n == 0 || !t.Failed() && (time.Now().Before(end) || n < mostRounds && len(r.lacks(deck)) > 0 && !r.hopeless()); n++ {
+		r.round(t.Context(), n, deck)
 	}
 	if err := r.script.Write(filepath.Join(r.dir, "script.jsonl")); err != nil {
 		t.Error(err)
 	}
 	t.Logf("%s\n%s", history.Distribution(r.totals.Margins), r.totals.Table())
 	fmt.Printf("ensemble totals: seed=%d %s\n", seed, &r.totals)
-	r.enough(deck)
+	for _, lack := range r.lacks(deck) {
+		t.Errorf("too little happened: %s", lack)
+	}
 	if *totals == "" {
 		return
 	}
@@ -118,7 +122,7 @@ func (r *run) hopeless() bool {
 }
 
 // round lets some faults happen, and has what came of it judged.
-func (r *run) round(ctx context.Context, n, want int) {
+func (r *run) round(ctx context.Context, n int, deck []string) {
 	r.t.Helper()
 	dir := filepath.Join(r.dir, fmt.Sprintf("round-%d", n))
 	all := kinds.All()
@@ -127,7 +131,7 @@ func (r *run) round(ctx context.Context, n, want int) {
 		some = append(some, all[(n*kindsOfRound+i)%len(all)])
 	}
 	round := begin(r.t, r.ensemble, some, dir, r.seed+uint64(n), &r.names)
-	for i := 0; i < stepsOfRound && !r.t.Failed() && (i == 0 || !r.script.Dealt() || len(r.totals.Faults) < want || *duration > 0); i++ {
+	for i := 0; i < stepsOfRound && !r.t.Failed() && (i == 0 || !r.script.Dealt() || len(r.lacks(deck)) > 0 || *duration > 0); i++ {
 		r.step(ctx, round)
 	}
 	round.finish(ctx, &r.totals)
@@ -162,12 +166,11 @@ func (r *run) step(ctx context.Context, round *round) {
 	}
 }
 
-// enough checks that the run did enough to show something.
-func (r *run) enough(deck []string) {
-	r.t.Helper()
+// lacks names what the run did too little of to show something.
+func (r *run) lacks(deck []string) (lacks []string) {
 	for _, name := range deck {
 		if r.totals.Faults[name] == 0 {
-			r.t.Errorf("it never happened: %s", name)
+			lacks = append(lacks, "it never happened: "+name)
 		}
 	}
 	d, rounds := r.totals.Done, r.totals.Rounds
@@ -179,9 +182,10 @@ func (r *run) enough(deck []string) {
 		{"tries refused", d.Refused, rounds}, {"holds lost", d.Lost, 1}, {"writes", d.Written, 10 * rounds},
 	} {
 		if x.have < x.min {
-			r.t.Errorf("too little happened: %d %s, not %d", x.have, x.what, x.min)
+			lacks = append(lacks, fmt.Sprintf("%d %s, not %d", x.have, x.what, x.min))
 		}
 	}
+	return lacks
 }
 
 // TestFillLeavesNothing: a small file system takes no byte after it.

@@ -22,6 +22,8 @@ const (
 	kindsOfRound = 4
 	// triesOfFault bounds how often a fault that does not happen comes again.
 	triesOfFault = 4
+	// moreRounds is how many there may be for what is rare.
+	moreRounds = 5
 )
 
 // Run is one server's run.
@@ -63,9 +65,16 @@ func NewRun(tb testing.TB, server *Server, seed uint64, dir string) *Run {
 }
 
 // Go has one round after the other until every fault has happened, and until end.
+// There are some more if what is rare has not happened by then.
 func (r *Run) Go(ctx context.Context, end time.Time) {
 	r.tb.Helper()
-	for n := 0; ctx.Err() == nil && !r.tb.Failed() && (time.Now().Before(end) || len(r.Totals.Faults) < len(r.faults) && !r.hopeless() || r.everyKind(n)); n++ {
+	more := moreRounds
+	for n := 0; ctx.Err() == nil && !r.tb.Failed(); n++ {
+		if !time.Now().Before(end) && (len(r.Totals.Faults) == len(r.faults) || r.hopeless()) && !r.everyKind(n) {
+			if more--; more < 0 || len(r.Lacks()) == 0 {
+				break
+			}
+		}
 		r.round(ctx, n)
 	}
 	if err := r.script.Write(filepath.Join(r.dir, "script.jsonl")); err != nil {
@@ -76,6 +85,26 @@ func (r *Run) Go(ctx context.Context, end time.Time) {
 			r.tb.Errorf("%s: it never happened: %s", r.server.Name, f.name)
 		}
 	}
+}
+
+// Lacks names what a run did too little of to show something.
+func (r *Run) Lacks() (lacks []string) {
+	d, rounds := r.Totals.Done, r.Totals.Rounds
+	for _, x := range []struct {
+		what      string
+		have, min int
+	}{
+		{"locks taken", d.Acquired, 50 * rounds}, {"granted after another's end", d.Waited, 10 * rounds},
+		{"tries refused", d.Refused, rounds}, {"given up", d.Cancelled, 1}, {"holds lost", d.Lost, 1},
+		{"entered again", d.Reentered, 1}, {"downgraded", d.Lowered, 1}, {"writes", d.Written, 10 * rounds},
+		{"stale writes, which a resource without a fence takes", d.Stale, 1}, {"waiting when all was healed", d.Waiting, 1},
+		{"kinds of fault", len(r.Totals.Faults), 20},
+	} {
+		if x.have < x.min {
+			lacks = append(lacks, fmt.Sprintf("%d %s, not %d", x.have, x.what, x.min))
+		}
+	}
+	return lacks
 }
 
 // everyKind reports whether some kind of lock has not had its turn in n rounds.
@@ -128,9 +157,10 @@ func (r *Run) round(ctx context.Context, n int) {
 	}
 }
 
-// done reports whether a deck is dealt and every fault has happened.
+// done reports whether a deck is dealt, every fault has happened, and as much as is
+// to happen had by the end of the last round.
 func (r *Run) done() bool {
-	return r.script.Dealt() && len(r.Totals.Faults) == len(r.faults)
+	return r.script.Dealt() && len(r.Totals.Faults) == len(r.faults) && len(r.Lacks()) == 0
 }
 
 // step lets one fault happen.
