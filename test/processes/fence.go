@@ -32,6 +32,7 @@ type Fence struct {
 	conns   map[net.Conn]bool
 	closed  bool
 	highest int64
+	tokens  int // different ones that it acted on
 	took    int
 	refused int
 }
@@ -151,6 +152,9 @@ func (f *Fence) Submit(token int64) bool {
 		f.refused++
 		return false
 	}
+	if token > f.highest {
+		f.tokens++
+	}
 	f.highest = token
 	f.took++
 	return true
@@ -163,6 +167,13 @@ func (f *Fence) Counts() (took, refused int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.took, f.refused
+}
+
+// Holders returns how many holders the resource acted for.
+func (f *Fence) Holders() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.tokens
 }
 
 // Close ends the resource and its connections.

@@ -70,7 +70,7 @@ type Server struct {
 	Sync  Latency  `json:"sync_s"`
 	Write Latency  `json:"write_s"` // of a check that a quorum commits and that changes nothing
 	// Timeout is what was negotiated when the one in use was asked for; MinTimeout
-	// and MaxTimeout are the server's bounds.
+	// and MaxTimeout are the server's bounds; 0 if they are not known.
 	Timeout    Span `json:"timeout_s"`
 	MinTimeout Span `json:"min_timeout_s"`
 	MaxTimeout Span `json:"max_timeout_s"`

@@ -89,7 +89,9 @@ func TestLockIsLeftAlone(t *testing.T) {
 // in a bubble, as a busy machine would let such short sessions expire.
 func TestSlowServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t)
+		srv := zktest.Start(t, func(o *zkserver.Options) {
+			o.FourLetterWords, o.MinSessionTimeout = []string{"conf"}, 300*time.Millisecond
+		})
 		srv.Delay(40 * time.Millisecond) // there and back
 		r := look(t, srv, func(c *Config) {
 			c.Zk.SessionTimeout, c.Limit = 400*time.Millisecond, 8*time.Second
@@ -101,6 +103,10 @@ func TestSlowServer(t *testing.T) {
 		}
 		if s.MaxTimeout < Span(time.Hour) {
 			t.Errorf("sessions of at most %v", s.MaxTimeout)
+		}
+		// The shortest session there is can't be had: conf has the bound.
+		if s.MinTimeout != Span(300*time.Millisecond) {
+			t.Errorf("sessions of at least %v", s.MinTimeout)
 		}
 	})
 }

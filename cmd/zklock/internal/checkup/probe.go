@@ -1,6 +1,7 @@
 package checkup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -101,9 +102,10 @@ func (c Config) session(ctx context.Context, s *Server, servers string) error {
 	if data, _, err := z.GetConfig(ctx); err == nil {
 		s.config = string(data)
 	}
-	// What is asked for is clipped to the server's bounds.
-	s.MinTimeout = c.negotiated(ctx, servers, 10*time.Millisecond)
-	s.MaxTimeout = c.negotiated(ctx, servers, 24*time.Hour)
+	// What is asked for is clipped to the server's bounds. If that can't be had, there
+	// may be what conf says.
+	s.MinTimeout = cmp.Or(c.negotiated(ctx, servers, 10*time.Millisecond), s.MinTimeout)
+	s.MaxTimeout = cmp.Or(c.negotiated(ctx, servers, 24*time.Hour), s.MaxTimeout)
 	return nil
 }
 

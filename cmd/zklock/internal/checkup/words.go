@@ -74,6 +74,10 @@ func (s *Server) conf(answer string) {
 			s.Tick = Span(time.Duration(number(value)) * time.Millisecond)
 		case "syncLimit":
 			s.SyncLimit = number(value)
+		case "minSessionTimeout":
+			s.MinTimeout = Span(time.Duration(number(value)) * time.Millisecond)
+		case "maxSessionTimeout":
+			s.MaxTimeout = Span(time.Duration(number(value)) * time.Millisecond)
 		}
 	}
 }
