@@ -4,6 +4,7 @@ import (
 	"net"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/zklock/zklock/internal/wire"
 )
@@ -72,4 +73,31 @@ func TestClientThatCannotHearIsLetGo(t *testing.T) {
 	}
 	c.send(wire.OpPing, nil)
 	until(t, "no connection is left", func() bool { return s.Stats().Connections == 0 })
+}
+
+// TestPingBehindALongAnswerCounts sends a ping over a socket behind an answer that its
+// client takes its time for: the session ends later for that.
+func TestPingBehindALongAnswerCounts(t *testing.T) {
+	s, addr := serveTCP(t, func(o *Options) { o.MaxFrame = 32 << 20 })
+	c := dialTCP(t, addr)
+	c.create("/data", wire.ModePersistent)
+	c.do(wire.OpSetData, &wire.SetDataRequest{Path: "/data", Data: make([]byte, 12<<20), Version: -1})
+	end := func() (at time.Duration) {
+		s.ask(func() {
+			for _, at = range s.loop.tree.SessionEnds() {
+			}
+		})
+		return at
+	}
+	for range 3 {
+		c.send(wire.OpGetData, &wire.GetDataRequest{Path: "/data"})
+	}
+	k := s.only()
+	until(t, "requests wait for the client to read", k.backlogged)
+	before := end()
+	c.send(wire.OpPing, nil)
+	until(t, "the ping counts", func() bool { return end() > before })
+	if !k.backlogged() {
+		t.Error("the client was not behind any more")
+	}
 }
