@@ -162,7 +162,12 @@ func (s *Server) later(conns ...*conn) {
 // apply runs a turn of c's requests through the tree and returns how many
 // bytes they and their answers had.
 func (s *Server) apply(c *conn) (size int) {
-	if c.gone || c.laden() || c.backlogged() {
+	if c.gone || c.laden() {
+		return 0
+	}
+	if c.backlogged() {
+		// It is here since something came: its client lives, and takes long to read.
+		s.loop.tree.Heard(c.id, s.now())
 		return 0
 	}
 	s.loop.conns[c.id] = c

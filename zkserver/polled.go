@@ -160,7 +160,9 @@ func (s *Server) receive(c *conn) []byte {
 	b, err := s.poll.Load().read(int(p.fd), size)
 	switch {
 	case errors.Is(err, errAgain):
-		p.readable = false
+		if p.readable = false; p.broken {
+			c.endInput() // of a client that could hear no answer
+		}
 	case err == nil && len(b) > 0:
 		p.readable = len(b) == size || p.hup
 	default:
@@ -249,10 +251,11 @@ func (s *Server) sendPolled(c *conn, b []byte, last bool) {
 	if queued == 0 && !p.broken {
 		n, err := s.poll.Load().write(int(p.fd), b)
 		if b = b[n:]; err != nil && !errors.Is(err, errAgain) {
-			// Reading tells why.
-			p.broken, p.hup, p.readable = true, true, true
-			s.later(c)
+			s.breakOff(c)
 		}
+	}
+	if p.broken {
+		b = nil
 	}
 	if queued > s.opts.MaxUnread {
 		c.abort(errTooSlow)
@@ -282,7 +285,7 @@ func (s *Server) flush(c *conn) {
 	broken := err != nil && !errors.Is(err, errAgain)
 	c.mu.Lock()
 	c.writing = 0
-	if b = b[n:]; len(b) > 0 && !c.cut {
+	if b = b[n:]; len(b) > 0 && !c.cut && !broken {
 		c.out = b
 	}
 	resume := c.parked && len(c.out) < parkBytes || len(c.out) == 0 && c.finish
@@ -291,11 +294,19 @@ func (s *Server) flush(c *conn) {
 	}
 	c.mu.Unlock()
 	if broken {
-		c.polled.broken, c.polled.hup, c.polled.readable = true, true, true
-	}
-	if resume || broken {
+		s.breakOff(c)
+	} else if resume {
 		s.later(c)
 	}
+}
+
+// breakOff notes that nothing can be written any more. Reading tells why, and comes
+// to the end. What is still to be written is dropped: kept, it would have the loop
+// wait for somebody to take it.
+func (s *Server) breakOff(c *conn) {
+	p := &c.polled
+	p.broken, p.hup, p.readable = true, true, true
+	s.later(c)
 }
 
 // release closes a polled connection that has come to its end, if all was written

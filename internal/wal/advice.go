@@ -8,12 +8,6 @@ import (
 	"syscall"
 )
 
-// isFull reports whether err says that the disk, or what the user may have of it, is
-// full.
-func isFull(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
-}
-
 // advice is what to do about an error of the file system at the start, "" if
 // nothing can be said.
 func advice(err error) string {

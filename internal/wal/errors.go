@@ -3,7 +3,6 @@ package wal
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 )
 
 // Errors of a log. Every error of this package that is about one of them
@@ -69,11 +68,6 @@ func (e *CorruptError) Unwrap() []error { return append([]error{ErrCorrupt}, e.C
 // have dropped the data and call the pages clean, so that the next one
 // succeeds and means nothing.
 func poisonError(file string, err error) error {
-	// A segment was opened under the name it had while it was made.
-	var at *fs.PathError
-	if errors.As(err, &at) && at.Path == file+tempSuffix {
-		err = &fs.PathError{Op: at.Op, Path: file, Err: at.Err}
-	}
 	return fmt.Errorf("wal: %s: %w; %w: nothing unacknowledged is kept for sure; "+
 		"free or replace the disk, then restart, which recovers every acknowledged record", file, err, ErrPoisoned)
 }

@@ -325,7 +325,8 @@ func (l *Log) nextSegment(first uint64) (bool, error) {
 	return true, err
 }
 
-// createSegment makes a segment file that is durable when it gets its name.
+// createSegment makes a segment file that is durable when it gets its name. It is
+// closed for that moment: Windows moves no file that is open.
 func createSegment(fsys FS, dir string, h segmentHeader, step int64) (active, error) {
 	path := filepath.Join(dir, fileName(segmentPrefix, h.first))
 	f, err := fsys.Create(path + tempSuffix)
@@ -337,14 +338,19 @@ func createSegment(fsys FS, dir string, h segmentHeader, step int64) (active, er
 	if err == nil {
 		err = f.Sync()
 	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
 	if err == nil {
 		err = fsys.Rename(path+tempSuffix, path)
 	}
 	if err == nil {
 		err = fsys.SyncDir(dir)
 	}
+	if err == nil {
+		a.file, err = fsys.Open(path)
+	}
 	if err != nil {
-		_ = f.Close() // the error that matters is the first
 		return active{}, err
 	}
 	return a, nil
