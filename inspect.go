@@ -197,8 +197,7 @@ func arrange(p part, children []string) []Entry {
 // parent's path less its ending.
 func isRecord(parent, child string) bool {
 	of, ok := strings.CutSuffix(parent, queue.Held(""))
-	_, class := queue.ParseName(child + "0000000000")
-	return ok && of != "" && class == queue.Contender
+	return ok && of != "" && queue.IsRecord(child)
 }
 
 // children returns a znode's children; none if it is not there.
