@@ -318,8 +318,8 @@ func (c *Core) watchOwn(n *node) {
 			cl.retry(now + retryPause)
 		case SessionOver:
 		default:
-			// Where heartbeats ask a quorum about the znode, a hold does without.
-			if cl.phase != held || c.syncs() {
+			// Where heartbeats ask a quorum about the very znode, a hold does without.
+			if cl.phase != held || c.syncs() || n.named == byData {
 				c.unverifiable(now, n, r.Err)
 			}
 		}

@@ -1,0 +1,92 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"path"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zktest"
+)
+
+// A namesake is a lock whose znodes' names are not unique, of two clients.
+type namesake struct {
+	name        string
+	mine, other *zklock.Lock
+}
+
+// namesakes are all kinds of such locks.
+func namesakes(a, b *zklock.Client) []namesake {
+	return []namesake{
+		{"node lock", a.NodeLock("/n/node"), b.NodeLock("/n/node")},
+		{"mutex", a.Mutex("/m/queue"), b.Mutex("/m/queue")},
+		{"writer", a.RWMutex("/w/queue").Writer(), b.RWMutex("/w/queue").Writer()},
+		{"reader", a.RWMutex("/r/queue").Reader(), b.RWMutex("/r/queue").Reader()},
+	}
+}
+
+// unnamed are options with a layout whose names have no GUID.
+func unnamed() zklock.Options {
+	return zklock.Options{Layout: zklock.Layout{Prefix: "same", Exclusive: "-W-", Shared: "-R-"}}
+}
+
+// taken deletes a whole lock and has another take it, whose znode gets the same name.
+func taken(t *testing.T, op *zk.Client, l *zklock.Lock, node string) *zklock.Hold {
+	t.Helper()
+	if err := op.Delete(t.Context(), node, -1); err != nil {
+		t.Fatal(err)
+	}
+	if parent := path.Dir(node); parent == l.Path() {
+		if err := op.Delete(t.Context(), parent, -1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h := acquire(t, l)
+	if h.Node() != node {
+		t.Fatalf("%s after %s: this shows nothing", h.Node(), node)
+	}
+	return h
+}
+
+// TestReleaseSparesNamesakes: a znode that is to be deleted once the connection is
+// there again, whose hold was released or lost while it was not, is looked at first:
+// another may have come to its name.
+func TestReleaseSparesNamesakes(t *testing.T) {
+	for i := range 4 {
+		for _, lost := range []bool{false, true} {
+			tidy(t, func(t *testing.T, srv *zktest.Server) {
+				cut := srv.Route(t)
+				session := cut.Dial(t)
+				o := unnamed()
+				o.ClockDrift = 0.2 // so that a hold is lost long before its session ends
+				a := zklock.New(session, &o)
+				defer a.Close()
+				n := namesakes(a, dialWith(t, srv, unnamed()))[i]
+				op := srv.Dial(t)
+				h := acquire(t, n.mine)
+				cut.Refuse(true)
+				cut.CutConnections()
+				synctest.Wait() // until the client knows
+				if lost {
+					<-h.Done()
+				} else if err := h.ReleaseAsync(); err != nil {
+					t.Fatal(err)
+				}
+				other := taken(t, op, n.other, h.Node())
+				cut.Refuse(false)
+				time.Sleep(2 * timeout)
+				if err := other.Err(); err != nil {
+					t.Errorf("%s, lost %v: another's hold: %v", n.name, lost, err)
+				}
+				_ = other.Release(context.WithoutCancel(t.Context()))
+				if err := h.Release(t.Context()); (err != nil) != lost || lost && !errors.Is(err, zklock.ErrLost) {
+					t.Errorf("%s, lost %v: %v", n.name, lost, err)
+				}
+			})
+		}
+	}
+}
