@@ -90,3 +90,53 @@ func TestReleaseSparesNamesakes(t *testing.T) {
 		}
 	}
 }
+
+// TestRevokeSparesNamesakes: a wish whose answer was lost is not told to the next holder,
+// whose znode has come to the name.
+func TestRevokeSparesNamesakes(t *testing.T) {
+	for i := range 4 {
+		for _, known := range []bool{false, true} {
+			tidy(t, func(t *testing.T, srv *zktest.Server) {
+				asker := srv.Route(t)
+				session := asker.Dial(t)
+				o := unnamed()
+				c := zklock.New(session, &o)
+				defer c.Close()
+				a, b, op := dialWith(t, srv, o), dialWith(t, srv, o), srv.Dial(t)
+				n, look := namesakes(a, b)[i], namesakes(c, c)[i].mine
+				h := acquire(t, n.mine)
+				asker.Refuse(true)
+				f := asker.DropRequest(zktest.Match{Op: "setData"})
+				type answer struct {
+					asked []zklock.Entry
+					err   error
+				}
+				answers := make(chan answer, 1)
+				go func() { // ends with the answer
+					var a answer
+					if known {
+						a.asked, a.err = look.RevokeToken(t.Context(), h.Token())
+					} else {
+						a.asked, a.err = look.Revoke(t.Context())
+					}
+					answers <- a
+				}()
+				<-f.Done()
+				other := taken(t, op, n.other, h.Node())
+				asked := other.Revoked()
+				asker.Refuse(false)
+				if a := <-answers; a.err != nil || len(a.asked) != 0 {
+					t.Errorf("%s: asked %+v, %v", n.name, a.asked, a.err)
+				}
+				synctest.Wait()
+				select {
+				case <-asked:
+					t.Errorf("%s: the next holder was asked", n.name)
+				default:
+				}
+				release(t, other)
+				<-h.Done()
+			})
+		}
+	}
+}
