@@ -3,6 +3,7 @@ package zklock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path"
 	"testing"
 	"testing/synctest"
@@ -139,4 +140,51 @@ func TestRevokeSparesNamesakes(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestKeptBackReleasesSpareNamesakes: many releases at once on a connection that stalls,
+// of which none is sent on the next one by its name.
+func TestKeptBackReleasesSpareNamesakes(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		const many = 20
+		cut := srv.Route(t)
+		session := cut.Dial(t)
+		o := unnamed()
+		a, b := zklock.New(session, &o), dialWith(t, srv, o)
+		defer a.Close()
+		op := srv.Dial(t)
+		var holds, others []*zklock.Hold
+		for i := range many {
+			holds = append(holds, acquire(t, a.Mutex(fmt.Sprintf("/kept/%d", i))))
+		}
+		cut.Blackhole(true)
+		for _, h := range holds {
+			if err := h.ReleaseAsync(); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait() // each by itself
+		}
+		cut.Refuse(true)
+		cut.CutConnections()
+		synctest.Wait()
+		cut.Blackhole(false)
+		for i, h := range holds {
+			others = append(others, taken(t, op, b.Mutex(fmt.Sprintf("/kept/%d", i)), h.Node()))
+		}
+		cut.Refuse(false)
+		time.Sleep(timeout / 2)
+		lost := 0
+		for _, other := range others {
+			if other.Err() != nil {
+				lost++
+			}
+			_ = other.Release(t.Context())
+		}
+		if lost > 0 {
+			t.Errorf("%d of %d holds of another were deleted", lost, many)
+		}
+		for _, h := range holds {
+			release(t, h)
+		}
+	})
 }

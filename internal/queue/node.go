@@ -127,8 +127,9 @@ func (c *Core) dispose(now time.Duration, n *node) {
 	switch {
 	case n.state == alive, n.state == unknown && n.named == forever:
 		n.state = deleting
-		// What goes in order, records and permits, must not be torn apart by a failure.
-		joins := !n.apart && n.named != forever && n.parting != nil && n.parting.left == 1
+		// What goes in order, records and permits, must not be torn apart by a failure. And
+		// what is to be joined may be kept back, until the name is another's.
+		joins := !n.apart && n.named == byGUID && n.parting != nil && n.parting.left == 1
 		c.send(Request{Kind: Delete, Path: n.path(), Join: joins}, func(now time.Duration, r Reply) { c.deleted(now, n, r) })
 	case n.state == unknown && n.fixed:
 		c.settleFixed(now, n)
