@@ -16,6 +16,7 @@ type swap struct {
 	conn       uint64 // of the write that was answered ahead of the listing
 	unsure     bool   // its answer was lost: perhaps done
 	underWay   bool
+	missed     bool // an entry was said not to be there, or another's, meanwhile
 }
 
 // Downgrade makes a writer's hold a reader's. data goes into the new znode. The
@@ -205,6 +206,11 @@ func (c *Core) unswap(cl *claim, why error) {
 	cl.swap = nil
 	for _, n := range s.news {
 		n.state, n.owner = absent, nil
+	}
+	for _, n := range cl.nodes() {
+		if s.missed && n.state == alive && why != ErrGone {
+			c.watchOwn(n) // it was left to the outcome, which does not tell
+		}
 	}
 	c.signal(Signal{ID: cl.id, Kind: Downgraded, Call: s.call, Err: why})
 }
