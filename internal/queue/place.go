@@ -421,7 +421,7 @@ func (c *Core) proceedAt(now time.Duration, p *place) {
 // vanished takes it that a znode of one's own is not there any more.
 func (c *Core) vanished(now time.Duration, n *node) {
 	if n.owner != nil && n.owner.swap != nil {
-		n.owner.swap.missed = true
+		n.owner.swap.missed, n.seen = true, false
 		return // a downgrade is under way: its outcome will tell
 	}
 	c.gone(now, n)
