@@ -50,6 +50,7 @@ type finding struct {
 	Entry
 	data    []byte // or how they begin, if this package can't have written them
 	version int32
+	czxid   int64 // of the znode, by which it is known
 	unread  error // why it could not be read
 }
 
@@ -62,7 +63,7 @@ func (e Entry) with(r zk.Result) finding {
 		e.Token = e.Owner.Token
 	}
 	e.Revoked = queue.Asked(r.Data)
-	f := finding{Entry: e, data: r.Data, version: r.Stat.Version}
+	f := finding{Entry: e, data: r.Data, version: r.Stat.Version, czxid: r.Stat.Czxid}
 	if len(f.data) > maxData {
 		f.data = bytes.Clone(f.data[:maxOwner])
 	}

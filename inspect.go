@@ -3,6 +3,7 @@ package zklock
 import (
 	"context"
 	"errors"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -64,6 +65,12 @@ func knowledge(before []Entry) known {
 	return k
 }
 
+// forget drops what was read of znodes that went with a former parent: the numbers begin
+// anew with the next one, so that another may have come to the same name.
+func (k known) forget(parent zk.Stat) {
+	maps.DeleteFunc(k, func(_ string, e Entry) bool { return e.Token < parent.Czxid })
+}
+
 // recall is what with would say of an entry whose znode was read before.
 func (k known) recall(e Entry) (finding, bool) {
 	old, ok := k[e.Node]
@@ -95,10 +102,11 @@ func (c *Client) recognize(ctx context.Context, q *Lock, k known) ([]finding, er
 		return nil, err
 	}
 	children := results[0].Children
+	k.forget(results[0].Stat)
 	var found []finding
 	switch {
 	case results[0].Stat.EphemeralOwner != 0:
-		found, err = c.findNode(ctx, p, k)
+		found, err = c.findNode(ctx, p)
 	case slices.Contains(children, path.Base(leasesOf(""))):
 		found, err = c.findSemaphore(ctx, p.path, 0, k)
 	}
@@ -127,7 +135,7 @@ func (l *Lock) find(ctx context.Context) ([]finding, error) {
 		var err error
 		switch {
 		case p.node:
-			found, err = l.client.findNode(ctx, p, nil)
+			found, err = l.client.findNode(ctx, p)
 		case p.mode == Permit:
 			found, err = l.client.findSemaphore(ctx, p.path, p.semaphore.Of, nil)
 		default:
@@ -141,10 +149,11 @@ func (l *Lock) find(ctx context.Context) ([]finding, error) {
 	return all, nil
 }
 
-// findNode returns the one entry of a node lock.
-func (c *Client) findNode(ctx context.Context, p part, k known) ([]finding, error) {
+// findNode returns the one entry of a node lock. It is read whatever is known of it: the
+// next holder's has the same name.
+func (c *Client) findNode(ctx context.Context, p part) ([]finding, error) {
 	e := Entry{Path: p.path, Node: p.path, Name: path.Base(p.path), Mode: Exclusive, Holder: true}
-	found, err := c.read(ctx, []Entry{e}, k)
+	found, err := c.read(ctx, []Entry{e}, nil)
 	for i := range found {
 		if found[i].unread != nil {
 			return nil, found[i].unread
@@ -158,11 +167,15 @@ func (c *Client) findNode(ctx context.Context, p part, k known) ([]finding, erro
 
 // findQueue returns the entries of a queue.
 func (c *Client) findQueue(ctx context.Context, p part, k known) ([]finding, error) {
-	children, err := c.children(ctx, p.member.Path)
+	results, err := c.ask(ctx, zk.ChildrenOp(p.member.Path, false))
+	if err == nil {
+		err = missing(results[0].Err)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return c.read(ctx, arrange(p, children), k)
+	k.forget(results[0].Stat)
+	return c.read(ctx, arrange(p, results[0].Children), k)
 }
 
 // arrange puts children in the order of Inspect.
@@ -197,17 +210,7 @@ func arrange(p part, children []string) []Entry {
 // parent's path less its ending.
 func isRecord(parent, child string) bool {
 	of, ok := strings.CutSuffix(parent, queue.Held(""))
-	_, class := queue.ParseName(child + "0000000000")
-	return ok && of != "" && class == queue.Contender
-}
-
-// children returns a znode's children; none if it is not there.
-func (c *Client) children(ctx context.Context, path string) ([]string, error) {
-	results, err := c.ask(ctx, zk.ChildrenOp(path, false))
-	if err != nil {
-		return nil, err
-	}
-	return results[0].Children, missing(results[0].Err)
+	return ok && of != "" && queue.IsRecord(child)
 }
 
 // missing is err, unless it says that a znode is not there.

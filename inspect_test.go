@@ -215,3 +215,44 @@ func TestReinspect(t *testing.T) {
 		}
 	})
 }
+
+// TestReinspectNamesakes: what was read of a znode is not taken for what another of the
+// same name says: that of a node lock's next holder, or one whose numbers began anew.
+func TestReinspectNamesakes(t *testing.T) {
+	for _, parent := range []bool{false, true} {
+		tidy(t, func(t *testing.T, srv *zktest.Server) {
+			o := zklock.Options{Layout: zklock.Layout{Prefix: "host", Exclusive: "-W-", Shared: "-R-", InParent: parent}}
+			a, b, op := dialWith(t, srv, o), dialWith(t, srv, o), srv.Dial(t)
+			for _, locks := range [][2]*zklock.Lock{
+				{a.NodeLock("/dir/node"), b.NodeLock("/dir/node")},
+				{a.Mutex("/queue/same"), b.Mutex("/queue/same")},
+				{a.RWMutex("/book/same").Reader(), b.RWMutex("/book/same").Reader()},
+			} {
+				path := locks[0].Path()
+				h := acquire(t, locks[0])
+				before, err := a.Inspect(t.Context(), path)
+				if err != nil || len(before) != 1 || before[0].Token != h.Token() {
+					t.Fatalf("%s: %+v, %v", path, before, err)
+				}
+				again, err := a.Reinspect(t.Context(), path, before)
+				if err != nil || !reflect.DeepEqual(again, before) {
+					t.Errorf("%s: %+v, %v", path, again, err)
+				}
+				node := h.Node()
+				release(t, h)
+				if dir := node[:strings.LastIndexByte(node, '/')]; dir != "/dir" {
+					remove(t, op, dir)
+				}
+				next := acquire(t, locks[1])
+				if next.Node() != node {
+					t.Fatalf("%s after %s: this shows nothing", next.Node(), node)
+				}
+				after, err := a.Reinspect(t.Context(), path, before)
+				if err != nil || len(after) != 1 || after[0].Token != next.Token() || after[0].Session != next.Session() {
+					t.Errorf("%s: %+v, %v; token %d of session %d holds", path, after, err, next.Token(), next.Session())
+				}
+				release(t, next)
+			}
+		})
+	}
+}

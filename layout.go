@@ -28,7 +28,8 @@ import (
 // Such names don't say by themselves which attempt made them: znodes are known by
 // their session and their data. And when the parent is deleted, its numbers begin
 // anew, so that a hold's znode can be followed by another of its name: there
-// [Hold.Guard] and [Hold.Verify] are refused, and [Options.LockDelay] as well.
+// [Hold.Guard] and [Hold.Verify] are refused, and [Options.LockDelay] as well, and
+// [Hold.Release] and [Hold.Downgrade] rely on nobody but the holders deleting entries.
 type Layout struct {
 	// Prefix is what entries' names begin with. It must contain no marker,
 	// nor make one up with what follows.

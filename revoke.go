@@ -55,7 +55,9 @@ func (l *Lock) Revoke(ctx context.Context) ([]Entry, error) {
 
 // RevokeToken is [Lock.Revoke] for the one holder with this fencing token, and nobody
 // beside it: it asks nobody, and returns no entries and no error, if by now no holder
-// has it. One hold of several permits has several entries.
+// has it. One hold of several permits has several entries. Where a znode's name is not
+// unique, as a node lock's, the next holder may be asked who comes in the moment between
+// the look and the wish.
 func (l *Lock) RevokeToken(ctx context.Context, token int64) ([]Entry, error) {
 	return l.revoke(ctx, func(e Entry) bool { return e.Token == token })
 }
@@ -94,7 +96,8 @@ func (l *Lock) revoke(ctx context.Context, meant func(Entry) bool) ([]Entry, err
 
 // askBack writes the wish into one znode, unless it is there, and reports false
 // if the znode is gone. The data may change under it, by another's wish, and a
-// wish whose answer was lost may have been written: it looks again.
+// wish whose answer was lost may have been written: it looks again. Where a name is not
+// unique another may have come to it, who is not meant.
 func (c *Client) askBack(ctx context.Context, f finding) (there bool, err error) {
 	const rounds = 8
 	known := true // what the data are
@@ -104,15 +107,19 @@ func (c *Client) askBack(ctx context.Context, f finding) (there bool, err error)
 			return true, nil
 		}
 		if known {
-			_, err = c.zk.Set(ctx, f.Node, withRevocation(f.data), f.version)
+			var stat zk.Stat
+			stat, err = c.zk.Set(ctx, f.Node, withRevocation(f.data), f.version)
 			if err == nil {
-				return true, nil
+				return stat.Czxid == f.czxid, nil
 			}
 			why = err
 		} else {
 			var stat zk.Stat
 			f.data, stat, err = c.zk.Get(ctx, f.Node)
 			f.version = stat.Version
+			if err == nil && stat.Czxid != f.czxid {
+				return false, nil
+			}
 		}
 		known = !known && err == nil
 		switch {

@@ -232,6 +232,11 @@ func (c *Core) grant(cl *claim, nodes []*node) {
 	cl.rest()
 	cl.phase = held
 	c.holds++
+	for _, n := range nodes {
+		if n.wantsWatch && !n.watched {
+			c.watchOwn(n) // which the claim was to try again
+		}
+	}
 	s := Signal{ID: cl.id, Kind: Granted, Session: nodes[0].session, Token: nodes[0].czxid}
 	for _, n := range nodes {
 		s.Nodes = append(s.Nodes, n.path())

@@ -454,6 +454,7 @@ func (c *Core) resume(now time.Duration) {
 	}
 	for _, n := range slices.Clone(c.doomed) {
 		n.retryAt = 0
+		n.distrust()
 		c.dispose(now, n)
 	}
 	if c.holds > 0 {

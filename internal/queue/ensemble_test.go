@@ -42,7 +42,7 @@ type link struct {
 	in   []sent // requests on their way
 	late []sent // of a lost connection, still in some server's pipeline
 	out  []news // what is on its way back
-	seen int64  // the last zxid that came
+	seen int64  // the last zxid that came with an answer
 
 	data, children map[string]bool // watches that the servers have
 	known          map[string]bool // those that the client knows of: "d" or "c" before the path
@@ -280,8 +280,7 @@ func (e *ensemble) rewatch(l *link) {
 func (l *link) deliver(now time.Duration) {
 	n := l.out[0]
 	l.out = l.out[1:]
-	l.seen = max(l.seen, n.zxid)
-	if n.reply == nil {
+	if n.reply == nil { // its zxid is not taken as seen, as others of its kind may not have come yet
 		prefix := "d"
 		if n.kind == Children {
 			prefix = "c"
@@ -300,6 +299,7 @@ func (l *link) deliver(now time.Duration) {
 		}
 		l.known[prefix+n.req.Path] = true
 	}
+	l.seen = max(l.seen, n.zxid)
 	n.reply.Received = now
 	l.core.Reply(now, *n.reply)
 }

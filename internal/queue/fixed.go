@@ -44,9 +44,13 @@ func (n *node) mine(r Reply) bool {
 }
 
 // same reports whether what a Get read is the znode n, which was known to be there
-// under its name. Its id may have been overwritten by whoever wants the lock back.
+// under its name. Its id may have been overwritten by whoever wants the lock back; who
+// has another id is another claim.
 func (n *node) same(r Reply) bool {
-	return n.czxid == 0 && r.Owner == n.session || r.Czxid == n.czxid
+	if n.czxid != 0 {
+		return r.Czxid == n.czxid
+	}
+	return r.Owner == n.session && (carries(r.Data, n.id) || !bytes.Contains(r.Data, []byte(`"id":"`)))
 }
 
 // lookFixed reads the node lock's znode, behind the create, and leaves a watch

@@ -94,6 +94,11 @@ func (c *Core) abandon(now time.Duration, places []*place, s *swap, why *parting
 		}
 		nodes = append(nodes, p.nodes...)
 	}
+	if s != nil && s.missed {
+		for _, n := range nodes {
+			n.distrust()
+		}
+	}
 	if s != nil {
 		for _, n := range s.news {
 			if orderly || n.named != forever {

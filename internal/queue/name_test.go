@@ -61,6 +61,28 @@ func TestPrefixParses(t *testing.T) {
 	}
 }
 
+// TestIsRecord: a record has an entry's name without the number, and nothing else is one.
+func TestIsRecord(t *testing.T) {
+	for name, want := range map[string]bool{
+		"_c_" + id36 + "-lock-":               true,
+		"_c_" + id36 + "-__WRIT__":            true,
+		id36 + "__rlock__":                    true,
+		"_c_" + id36 + "-lock-0000000012":     false,
+		id36 + "__lock__0000000012":           false,
+		"_c_" + id36 + "-lock--0000000012":    false,
+		"_c_" + id36:                          false,
+		"host-lock-":                          false,
+		"config":                              false,
+		"":                                    false,
+		"_c_" + id36 + "-lock-" + id36:        false,
+		"_c_" + id36 + "-lock-00000000120000": false,
+	} {
+		if IsRecord(name) != want {
+			t.Errorf("%q: %v", name, !want)
+		}
+	}
+}
+
 func FuzzParseName(f *testing.F) {
 	f.Add("_c_" + id36 + "-lock-0000000012")
 	f.Add("x__rlock__0000000001")

@@ -127,8 +127,9 @@ func (c *Core) dispose(now time.Duration, n *node) {
 	switch {
 	case n.state == alive, n.state == unknown && n.named == forever:
 		n.state = deleting
-		// What goes in order, records and permits, must not be torn apart by a failure.
-		joins := !n.apart && n.named != forever && n.parting != nil && n.parting.left == 1
+		// What goes in order, records and permits, must not be torn apart by a failure. And
+		// what is to be joined may be kept back, until the name is another's.
+		joins := !n.apart && n.named == byGUID && n.parting != nil && n.parting.left == 1
 		c.send(Request{Kind: Delete, Path: n.path(), Join: joins}, func(now time.Duration, r Reply) { c.deleted(now, n, r) })
 	case n.state == unknown && n.fixed:
 		c.settleFixed(now, n)
@@ -163,12 +164,11 @@ func (c *Core) deleted(now time.Duration, n *node, r Reply) {
 			return
 		}
 		n.state = alive
-		if n.named == byData && r.Code == Unknown && !plant.Is(plant.BlindDelete) {
-			n.state = unknown // the name may be another's by the next time
-		}
+		n.distrust()
 		n.retryAt = now + retryPause
 	default:
 		n.state, n.refused = alive, true
+		n.distrust()
 		c.forget(n) // it is in the way like any other
 		n.retryAt = now + c.refusedPause()
 		for _, cl := range c.claims {
@@ -180,6 +180,15 @@ func (c *Core) deleted(now time.Duration, n *node, r Reply) {
 			p.told = true
 			c.signal(Signal{ID: p.id, Kind: Released, Err: r.Err})
 		}
+	}
+}
+
+// distrust has a doomed znode looked at before it is deleted later than at once, where
+// its name may be another's by then: somebody may have deleted the lock, or the servers
+// have collected its parent.
+func (n *node) distrust() {
+	if n.state == alive && n.named == byData && !plant.Is(plant.BlindDelete) {
+		n.state = unknown
 	}
 }
 
@@ -284,7 +293,7 @@ func (c *Core) probed(now time.Duration, parent string, children []string, proof
 	}
 }
 
-// searchData reads every child whose name may be the znode's, to find the one
+// searchData reads every child whose name is, or may be, the znode's, to find the one
 // that has its id. What an incomplete search does not find may be there still.
 func (c *Core) searchData(now time.Duration, n *node, children []string, proof bool) {
 	n.state = searching
@@ -301,7 +310,7 @@ func (c *Core) searchData(now time.Duration, n *node, children []string, proof b
 		}
 	}
 	for _, name := range children {
-		if !strings.HasPrefix(name, n.prefix) {
+		if !strings.HasPrefix(name, n.prefix) || n.name != "" && name != n.name {
 			continue
 		}
 		left++

@@ -318,8 +318,8 @@ func (c *Core) watchOwn(n *node) {
 			cl.retry(now + retryPause)
 		case SessionOver:
 		default:
-			// Where heartbeats ask a quorum about the znode, a hold does without.
-			if cl.phase != held || c.syncs() {
+			// Where heartbeats ask a quorum about the very znode, a hold does without.
+			if cl.phase != held || c.syncs() || n.named == byData {
 				c.unverifiable(now, n, r.Err)
 			}
 		}
@@ -421,6 +421,7 @@ func (c *Core) proceedAt(now time.Duration, p *place) {
 // vanished takes it that a znode of one's own is not there any more.
 func (c *Core) vanished(now time.Duration, n *node) {
 	if n.owner != nil && n.owner.swap != nil {
+		n.owner.swap.missed, n.seen = true, false
 		return // a downgrade is under way: its outcome will tell
 	}
 	c.gone(now, n)

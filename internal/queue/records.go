@@ -25,6 +25,14 @@ import (
 // Held returns the path of the znode below which a queue's records are.
 func Held(path string) string { return path + "-held" }
 
+// IsRecord reports whether a znode of this name, below [Held], is a record: named as an
+// entry without its number. Others' may stand beside, as the entries of a lock that is
+// itself named so.
+func IsRecord(name string) bool {
+	e, class := ParseName(name + "0000000000")
+	return class == Contender && isGUID(e.GUID)
+}
+
 // lookAtRecords lists the queue between two listings of its records. A record
 // in both, of an entry that is not in the queue, is left over: it was there
 // before, so its entry was made before, and an entry that leaves in order takes
@@ -52,7 +60,7 @@ func (c *Core) lookAtRecords(p *place) {
 		}
 		c.sight(now, p, slices.DeleteFunc(before.Children, func(name string) bool {
 			there := slices.ContainsFunc(queue.Children, func(child string) bool { return strings.HasPrefix(child, name) })
-			return there || !slices.Contains(after.Children, name)
+			return there || !IsRecord(name) || !slices.Contains(after.Children, name)
 		}))
 		c.listed(now, p, queue.Children)
 	})

@@ -80,6 +80,10 @@ type storm struct {
 	ranged    int             // how many such listings there were
 	after     int             // how many were granted by an event after one
 	most      int             // how many claims a client has at a time; 0 means 4
+	only      func() Spec     // what to claim, if not this and that
+	sweeps    bool            // operators delete whole locks
+	swept     int             // how many
+	deletes   func(l *link, r Request)
 	err       error
 }
 
@@ -240,6 +244,9 @@ func (w *storm) collect(l *link) {
 			w.failf("c%d asks for %s", l.name, show(r))
 		}
 		w.logf("c%d > %d %s", l.name, r.ID, show(r))
+		if w.deletes != nil {
+			w.deletes(l, r)
+		}
 		if l.up {
 			l.in = append(l.in, sent{r, w.now})
 		} else {
@@ -412,6 +419,10 @@ func (w *storm) operate() {
 		w.deleteAll()
 		return
 	}
+	if w.sweeps && w.rng.IntN(2) == 0 {
+		w.deleteLock(p)
+		return
+	}
 	if w.rng.IntN(2) == 0 {
 		w.logf("operator deletes %s", p)
 		w.remove(p)
@@ -479,6 +490,9 @@ func (w *storm) acquire(l *link) {
 func (w *storm) want() Spec {
 	if w.chain != nil {
 		return w.chain()
+	}
+	if w.only != nil {
+		return w.only()
 	}
 	s := Spec{Try: w.rng.IntN(4) == 0, Data: []byte(`{"me":1}`), Delay: w.delay}
 	member := func(p string) Member {
@@ -601,6 +615,9 @@ func (w *storm) there(c *claimed) bool {
 
 // look checks what must hold at every moment.
 func (w *storm) look() {
+	if w.sweeps {
+		w.deceived()
+	}
 	for _, c := range w.claims {
 		if c.held && !w.there(c) && !w.touched && !c.link.changing(c.id) {
 			w.failf("c%d.%d holds, but %v are not all there", c.link.name, c.id, c.nodes)

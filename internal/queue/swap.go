@@ -16,6 +16,7 @@ type swap struct {
 	conn       uint64 // of the write that was answered ahead of the listing
 	unsure     bool   // its answer was lost: perhaps done
 	underWay   bool
+	missed     bool // an entry was said not to be there, or another's, meanwhile
 }
 
 // Downgrade makes a writer's hold a reader's. data goes into the new znode. The
@@ -40,13 +41,17 @@ func (c *Core) Downgrade(now time.Duration, id ID, data []byte, call uint64) {
 	names := p.names.Ask(guid, Shared, false)
 	for i, n := range p.nodes {
 		name := names[i] + n.name[len(n.name)-digits:]
-		s.news = append(s.news, &node{parent: p.parent, prefix: name, name: name, named: n.named, id: FormatGUID(guid), owner: cl, place: p})
+		s.news = append(s.news, &node{parent: p.parent, prefix: name, name: name, named: n.named, id: FormatGUID(guid), session: n.session, owner: cl, place: p})
 	}
 	if p.record != nil {
 		s.olds = append(slices.Clone(s.olds), p.record)
 		s.news = append(s.news, &node{parent: p.record.parent, prefix: names[0], name: names[0], named: forever, owner: cl, place: p})
 	}
 	cl.swap = s
+	if s.olds[0].named == byData && !c.connected() {
+		s.undone() // the entry may be another's by the time that it could be sent
+		return
+	}
 	c.sendSwap(now, cl)
 }
 
@@ -95,9 +100,7 @@ func (c *Core) sendSwap(now time.Duration, cl *claim) {
 			}
 			cl.retry(now + retryPause)
 		case NotApplied:
-			for _, n := range s.news {
-				n.state = absent
-			}
+			s.undone()
 			cl.retry(now + retryPause)
 		case SessionOver: // the session's own news follows, and ends the hold
 		case NoNode:
@@ -106,6 +109,15 @@ func (c *Core) sendSwap(now time.Duration, cl *claim) {
 			c.unswap(cl, r.Err)
 		}
 	})
+}
+
+// undone takes it that the multi was surely not done. It is sent again, where the
+// entry's name may be another's by then only if it is seen not to be.
+func (s *swap) undone() {
+	for _, n := range s.news {
+		n.state = absent
+	}
+	s.unsure = s.olds[0].named == byData
 }
 
 // swapMissed takes it that a downgrade found a znode missing, in the operation
@@ -195,6 +207,11 @@ func (c *Core) unswap(cl *claim, why error) {
 	for _, n := range s.news {
 		n.state, n.owner = absent, nil
 	}
+	for _, n := range cl.nodes() {
+		if s.missed && n.state == alive && why != ErrGone {
+			c.watchOwn(n) // it was left to the outcome, which does not tell
+		}
+	}
 	c.signal(Signal{ID: cl.id, Kind: Downgraded, Call: s.call, Err: why})
 }
 
@@ -219,32 +236,63 @@ func (c *Core) settleSwap(now time.Duration, cl *claim) {
 			c.answered(r)
 		}
 	})
+	if s.olds[0].named == byData {
+		c.readSwap(cl)
+		return
+	}
 	c.send(Request{Kind: List, Path: parent}, func(now time.Duration, r Reply) {
-		s.underWay = false
-		if cl.swap != s {
-			return
-		}
-		there := func(n *node) bool { return n.named != forever && slices.Contains(r.Children, n.name) }
-		switch proven := r.Code == OK && s.conn != 0 && s.conn == r.Conn; {
-		case proven && slices.ContainsFunc(s.news, there):
-			c.swapped(now, cl)
-			for _, n := range cl.nodes() {
-				if !there(n) {
-					c.gone(now, n)
-				}
-			}
-		case proven && slices.ContainsFunc(s.olds, there):
-			s.unsure = false
-			c.sendSwap(now, cl)
-		case proven, r.Code == NoNode:
-			c.unswap(cl, ErrGone)
-			c.gone(now, s.olds[0])
-		case r.Code == Refused:
-			// Somebody took the right to list away. Without it nothing proves that
-			// either entry is there.
-			c.lose(now, cl, r.Err)
-		case r.Code != SessionOver:
-			cl.retry(now + retryPause)
-		}
+		c.settledSwap(now, cl, s, r, func(n *node) bool { return n.named != forever && slices.Contains(r.Children, n.name) })
 	})
+}
+
+// readSwap finds out which entry is there by what both say, as their names may have come
+// to be another's.
+func (c *Core) readSwap(cl *claim) {
+	s, all := cl.swap, Reply{Code: OK}
+	var found []*node
+	asked := []*node{s.olds[0], s.news[0]}
+	for i, n := range asked {
+		c.send(Request{Kind: Get, Path: n.path()}, func(now time.Duration, r Reply) {
+			switch {
+			case r.Code == OK && n.same(r):
+				n.czxid = r.Czxid
+				found = append(found, n)
+			case r.Code != OK && r.Code != NoNode && all.Code == OK:
+				all.Code, all.Err = r.Code, r.Err
+			}
+			if all.Conn = r.Conn; i == len(asked)-1 {
+				c.settledSwap(now, cl, s, all, func(n *node) bool { return slices.Contains(found, n) })
+			}
+		})
+	}
+}
+
+// settledSwap takes what was read, behind a write, of a downgrade whose outcome was not
+// known: r says how that went, and there which of the entries were seen.
+func (c *Core) settledSwap(now time.Duration, cl *claim, s *swap, r Reply, there func(*node) bool) {
+	s.underWay = false
+	if cl.swap != s {
+		return
+	}
+	switch proven := r.Code == OK && s.conn != 0 && s.conn == r.Conn; {
+	case proven && slices.ContainsFunc(s.news, there):
+		c.swapped(now, cl)
+		for _, n := range cl.nodes() {
+			if !there(n) {
+				c.gone(now, n)
+			}
+		}
+	case proven && slices.ContainsFunc(s.olds, there):
+		s.unsure = false
+		c.sendSwap(now, cl)
+	case proven, r.Code == NoNode:
+		c.unswap(cl, ErrGone)
+		c.gone(now, s.olds[0])
+	case r.Code == Refused:
+		// Somebody took the right to list away. Without it nothing proves that
+		// either entry is there.
+		c.lose(now, cl, r.Err)
+	case r.Code != SessionOver:
+		cl.retry(now + retryPause)
+	}
 }

@@ -27,9 +27,17 @@ type knack struct {
 	alias   map[string]string // what a znode is called before the lock core, and what it is
 	aliases map[string]string
 	handing map[string]bool // the queues of which the next listing hides others
-	lost    map[string]bool // the node locks of which a create's answer was lost
+	lost    map[string]bool // the node locks of which a create's or a delete's answer was lost
 	late    []queue.Request // deletes that are kept back
 	split   *split
+}
+
+// loses takes note of an answer about a znode that was lost.
+func (k *knack) loses(path string) {
+	if k.lost == nil {
+		k.lost = map[string]bool{}
+	}
+	k.lost[path] = true
 }
 
 // place says what a request stands in.
@@ -168,6 +176,10 @@ func (v Variant) twistKind(c *client, r queue.Request, s asked, q queue.Reply) q
 	case v == AdoptedNode && r.Kind == queue.Get && s.join != nil && s.join.Creates[0].Path == r.Path && c.knack.lost[r.Path]:
 		q.Owner, q.Data = c.session, s.join.Creates[0].Data
 	}
+	if v == BlindDelete && r.Kind == queue.Get && !r.Watch && c.knack.lost[r.Path] { // the look whose it is by now
+		delete(c.knack.lost, r.Path)
+		c.send(queue.Request{Kind: queue.Delete, Path: r.Path, Session: r.Session}, func(queue.Reply) {})
+	}
 	if v == LateRecord && r.Kind == queue.Delete && len(c.knack.late) > 0 {
 		late := c.knack.late
 		c.knack.late = nil
@@ -183,13 +195,10 @@ func (v Variant) twistFailure(c *client, r queue.Request, q queue.Reply) queue.R
 	switch {
 	case q.Code != queue.Unknown:
 	case v == AdoptedNode && r.Kind == queue.Create:
-		if c.knack.lost == nil {
-			c.knack.lost = map[string]bool{}
-		}
-		c.knack.lost[r.Creates[0].Path] = true
+		c.knack.loses(r.Creates[0].Path)
 	case v == BlindDelete && r.Kind == queue.Delete:
 		if l := c.world.lockOf(r.Path); l != nil && l.Family == nodeLocks {
-			q.Code = queue.NotApplied
+			c.knack.loses(r.Path)
 		}
 	}
 	if v == DelayIgnored && r.Kind == queue.List && strings.HasSuffix(r.Path, "-held") && q.Code == queue.NoNode {

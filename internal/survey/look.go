@@ -11,6 +11,7 @@ import (
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/internal/legible"
+	"github.com/zklock/zklock/internal/queue"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -171,7 +172,7 @@ func (r *Reader) records(ctx context.Context, path string) ([]string, error) {
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil, nil
 	}
-	return names, err
+	return slices.DeleteFunc(names, func(name string) bool { return !queue.IsRecord(name) }), err
 }
 
 // look reads the lock at path by one of the clients, without the znodes that before

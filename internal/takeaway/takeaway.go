@@ -109,7 +109,7 @@ func comparing(ctx context.Context, z *zk.Client, e zklock.Entry) (zk.Op, error)
 		return zk.Op{}, err
 	case !same(e, stat):
 		return zk.Op{}, ErrOther
-	case unique(strings.TrimPrefix(e.Name, path.Base(e.Path))): // the lock's own name is that of all its holders
+	case named(e):
 		return zk.DeleteOp(e.Node, -1), nil
 	}
 	return pinned(ctx, z, e, data, stat.Version)
@@ -149,6 +149,35 @@ func pinned(ctx context.Context, z *zk.Client, e zklock.Entry, data []byte, vers
 	}
 	return zk.DeleteOp(e.Node, last.Version), nil
 }
+
+// There asks a quorum whether the znodes that entries were read from are all there. Of
+// names that are not unique it then reads whose the znodes are by now: another may have
+// come to the name.
+func There(ctx context.Context, z *zk.Client, entries []zklock.Entry) (bool, error) {
+	checks := make([]zk.Op, 0, len(entries))
+	for _, e := range entries {
+		checks = append(checks, zk.CheckOp(e.Node, -1))
+	}
+	_, err := z.Multi(ctx, checks...)
+	for _, e := range entries {
+		if err != nil || named(e) {
+			continue
+		}
+		// The session has seen the check's transaction, and reads nothing older.
+		var stat zk.Stat
+		if _, stat, err = z.Get(ctx, e.Node); err == nil && !same(e, stat) {
+			return false, nil
+		}
+	}
+	if errors.Is(err, zk.ErrNoNode) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// named reports whether an entry's name is no other's, ever. The lock's own name is that
+// of all its holders.
+func named(e zklock.Entry) bool { return unique(strings.TrimPrefix(e.Name, path.Base(e.Path))) }
 
 // unique reports whether a name has an id of 32 hexadecimal digits, with hyphens or
 // without, which no other attempt has.

@@ -258,3 +258,45 @@ func TestUnique(t *testing.T) {
 		}
 	}
 }
+
+// TestThere: an entry is there as long as its own znode is, and not another's of the same
+// name, as that of a node lock's next holder.
+func TestThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t)
+		other := zklock.New(s.z, &zklock.Options{Layout: zklock.Layout{Prefix: "host", Exclusive: "-W-"}})
+		defer other.Close()
+		for _, l := range []*zklock.Lock{s.holder.NodeLock("one"), s.holder.Semaphore("sem", 3).Permits(2), s.holder.Mutex("queue"), other.Mutex("own")} {
+			h, err := l.Acquire(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			before, err := l.Inspect(t.Context())
+			if err != nil || len(before) == 0 {
+				t.Fatal(before, err)
+			}
+			if there, err := There(t.Context(), s.z, before); !there || err != nil {
+				t.Errorf("%s: while held: %v, %v", l, there, err)
+			}
+			if err := h.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if there, err := There(t.Context(), s.z, before); there || err != nil {
+				t.Errorf("%s: after the release: %v, %v", l, there, err)
+			}
+			// The numbers begin anew with the parent.
+			if err := s.z.Delete(t.Context(), l.Path(), -1); err != nil && !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zk.ErrNotEmpty) {
+				t.Fatal(err)
+			}
+			if h, err = l.Acquire(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if there, err := There(t.Context(), s.z, before); there || err != nil {
+				t.Errorf("%s: while another holds, by %s: %v, %v", l, h.Node(), there, err)
+			}
+			if err := h.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}

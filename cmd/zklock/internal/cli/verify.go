@@ -12,8 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/span"
 	"github.com/zklock/zklock/internal/survey"
+	"github.com/zklock/zklock/internal/takeaway"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -37,8 +39,9 @@ What it does not prove:
   and what it says was its token before is believed; so is who made an entry.
   ACLs on the path keep strangers out: see zklock doctor.
 
-With --watch it asks again every two seconds, by one such write and no read, and
-goes on until the token does not hold, or there is no answer, or an interrupt.
+With --watch it asks again every two seconds, and goes on until the token does not
+hold, or there is no answer, or an interrupt. It does so by one such write and, but
+for a node lock and a layout of one's own, no read.
 
 It exits 0 when the token holds, 1 when it does not (with --watch: any longer), and
 125 when no answer was to be had.`
@@ -162,17 +165,15 @@ func (a *app) watchVerdict(l *oneLock, token int64) error {
 func (s *settings) there(ctx context.Context, l *oneLock, held []survey.Entry) (bool, error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
-	var checks []zk.Op
-	for _, e := range held {
-		checks = append(checks, zk.CheckOp(e.Node, -1))
+	entries := make([]zklock.Entry, len(held))
+	for i, e := range held {
+		entries[i] = e.Entry
 	}
-	switch _, err := l.z.Multi(ctx, checks...); {
-	case errors.Is(err, zk.ErrNoNode):
-		return false, nil
-	case err != nil:
+	there, err := takeaway.There(ctx, l.z, entries)
+	if err != nil {
 		return false, fmt.Errorf("%s cannot be verified: %w", l.name, err)
 	}
-	return true, nil
+	return there, nil
 }
 
 // agree makes the servers agree on a write that changes nothing: a transaction of one
