@@ -90,13 +90,13 @@ func (t *timer) plan(w *World, at time.Duration) {
 	})
 }
 
-// delay has an alarm that is set ring later by d. With known, whoever sets it
-// next knows that it is late.
-func (t *timer) delay(w *World, d time.Duration, known bool) {
+// delay has an alarm that is set ring later by d, since it did not run from a moment
+// on. With known, whoever sets it next knows that it is late.
+func (t *timer) delay(w *World, from, d time.Duration, known bool) {
 	if !t.set {
 		return
 	}
-	t.plan(w, max(t.at, w.now)+d)
+	t.plan(w, max(t.at, from)+d)
 	if known {
 		t.at += d
 	}

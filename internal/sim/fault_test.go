@@ -109,6 +109,24 @@ func TestSuspend(t *testing.T) {
 	}
 }
 
+// TestSleepCutShort checks that a timer which was due in the midst of a sleep is late
+// by what the machine slept, and not by as much again.
+func TestSleepCutShort(t *testing.T) {
+	w := begin(calm(1))
+	var alarm timer
+	var rang time.Duration
+	begun := w.now
+	w.alarm(&alarm, begun+5*time.Second, func() { rang = w.now })
+	alarm.delay(w, begun, time.Minute, false)
+	w.runUntil(func() bool { return w.now >= begun+30*time.Second })
+	slept := w.now - begun
+	alarm.delay(w, begun, slept, false)
+	w.runUntil(func() bool { return rang != 0 })
+	if late := rang - begun - 5*time.Second; late != slept {
+		t.Errorf("late by %v after a sleep of %v", late, slept)
+	}
+}
+
 // TestSlew checks that a clock goes on from where it was when its rate changes.
 func TestSlew(t *testing.T) {
 	c := clock{born: time.Second, ppm: 10_000}

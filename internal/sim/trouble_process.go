@@ -108,8 +108,8 @@ func (c *client) suspend(d time.Duration) {
 	c.asleep, c.wakes = w.now, w.now+d
 	// The session's timer is left alone if it is early, as its shell believes this
 	// one to be; the lock core's is set again with every step.
-	c.sessAlarm.delay(w, d, false)
-	c.coreAlarm.delay(w, d, true)
+	c.sessAlarm.delay(w, w.now, d, false)
+	c.coreAlarm.delay(w, w.now, d, true)
 }
 
 // woken sets right the timers of a machine whose sleep was cut short: they are late
@@ -121,7 +121,7 @@ func (c *client) woken() {
 	if left <= 0 {
 		return
 	}
-	c.sessAlarm.delay(w, w.now-c.asleep, false)
+	c.sessAlarm.delay(w, c.asleep, w.now-c.asleep, false)
 	if c.coreAlarm.set {
 		c.coreAlarm.at -= left
 		c.coreAlarm.plan(w, c.coreAlarm.at)
