@@ -52,8 +52,8 @@ func testWaiterDeleted(e *env) {
 	if strings.HasSuffix(next.Node(), old) {
 		e.Errorf("granted by a znode that was deleted")
 	}
-	if first := e.inspect(l)[0]; !first.Holder || first.Node != next.Node() {
-		e.Errorf("granted by %s, where the first is %+v", next.Node(), first)
+	if found := e.inspect(l); len(found) == 0 || !found[0].Holder || found[0].Node != next.Node() {
+		e.Errorf("granted by %s, and there is %+v", next.Node(), found)
 	}
 	wait(e, "the loss", h.Done())
 	e.release(next)
