@@ -15,6 +15,7 @@ type swap struct {
 	olds, news []*node
 	conn       uint64 // of the write that was answered ahead of the listing
 	unsure     bool   // its answer was lost: perhaps done
+	done       bool   // it was carried out, but perhaps to another's entry: see [Core.lookAbove]
 	underWay   bool
 	missed     bool // an entry was said not to be there, or another's, meanwhile
 }
@@ -50,6 +51,11 @@ func (c *Core) Downgrade(now time.Duration, id ID, data []byte, call uint64) {
 	cl.swap = s
 	if s.olds[0].named == byData && !c.connected() {
 		s.undone() // the entry may be another's by the time that it could be sent
+		return
+	}
+	if s.olds[0].named == byData && s.olds[0].looking {
+		s.undone() // or is by now, as something has happened to it
+		c.settleSwap(now, cl)
 		return
 	}
 	c.sendSwap(now, cl)
@@ -92,6 +98,10 @@ func (c *Core) sendSwap(now time.Duration, cl *claim) {
 				n.czxid = r.Czxid
 			}
 			c.answered(r)
+			if s.olds[0].named == byData {
+				s.carriedOut()
+				return
+			}
 			c.swapped(now, cl)
 		case Unknown:
 			s.unsure = true
@@ -109,6 +119,62 @@ func (c *Core) sendSwap(now time.Duration, cl *claim) {
 			c.unswap(cl, r.Err)
 		}
 	})
+	if s.olds[0].named == byData {
+		c.lookAbove(cl)
+	}
+}
+
+// carriedOut takes it that the multi was done. What is behind it tells whether the
+// entry that it deleted was the hold's.
+func (s *swap) carriedOut() {
+	s.done, s.underWay, s.missed = true, true, true
+	for _, n := range s.olds {
+		n.seen = false
+	}
+	for _, n := range s.news {
+		n.state = alive
+	}
+}
+
+// lookAbove reads the parent behind a multi that knows the entry by its name. Where the
+// lock was deleted and made anew, that may have been another's, and the reader's entry
+// then stands in another queue, where nothing is ahead or behind of it by right. The news
+// that the hold's own was deleted does not tell, since the multi's own delete gives the
+// same; nor can a multi ask for who made an entry.
+func (c *Core) lookAbove(cl *claim) {
+	s := cl.swap
+	c.send(Request{Kind: Get, Path: s.olds[0].parent}, func(now time.Duration, r Reply) {
+		if cl.swap != s || !s.done || s.unsure {
+			return
+		}
+		s.underWay = false
+		switch {
+		case r.Code == OK && s.sameQueue(r):
+			c.swapped(now, cl)
+		case r.Code == OK, r.Code == NoNode:
+			c.misplaced(now, cl)
+		case r.Code == Refused:
+			c.lose(now, cl, r.Err)
+		case r.Code != SessionOver:
+			s.unsure = true
+			cl.retry(now + retryPause)
+		}
+	})
+}
+
+// sameQueue reports, by what its parent says, whether an entry stands where the hold's
+// own was made: numbers begin anew in a parent that was made later only.
+func (s *swap) sameQueue(parent Reply) bool { return parent.Czxid <= s.olds[0].czxid }
+
+// misplaced ends a hold whose queue is gone.
+func (c *Core) misplaced(now time.Duration, cl *claim) {
+	s := cl.swap
+	s.missed = true
+	c.signal(Signal{ID: cl.id, Kind: Downgraded, Call: s.call, Err: ErrGone})
+	for _, n := range s.news {
+		n.distrust()
+	}
+	c.lose(now, cl, ErrGone) // with what the multi made
 }
 
 // undone takes it that the multi was surely not done. It is sent again, where the
@@ -250,21 +316,30 @@ func (c *Core) settleSwap(now time.Duration, cl *claim) {
 func (c *Core) readSwap(cl *claim) {
 	s, all := cl.swap, Reply{Code: OK}
 	var found []*node
-	asked := []*node{s.olds[0], s.news[0]}
-	for i, n := range asked {
-		c.send(Request{Kind: Get, Path: n.path()}, func(now time.Duration, r Reply) {
-			switch {
-			case r.Code == OK && n.same(r):
+	read := func(r Reply) {
+		if r.Code != OK && r.Code != NoNode && all.Code == OK {
+			all.Code, all.Err = r.Code, r.Err
+		}
+		all.Conn = r.Conn
+	}
+	for _, n := range []*node{s.olds[0], s.news[0]} {
+		c.send(Request{Kind: Get, Path: n.path()}, func(_ time.Duration, r Reply) {
+			read(r)
+			if r.Code == OK && n.same(r) {
 				n.czxid = r.Czxid
 				found = append(found, n)
-			case r.Code != OK && r.Code != NoNode && all.Code == OK:
-				all.Code, all.Err = r.Code, r.Err
-			}
-			if all.Conn = r.Conn; i == len(asked)-1 {
-				c.settledSwap(now, cl, s, all, func(n *node) bool { return slices.Contains(found, n) })
 			}
 		})
 	}
+	c.send(Request{Kind: Get, Path: s.olds[0].parent}, func(now time.Duration, r Reply) {
+		read(r)
+		proven := r.Code == OK && all.Code == OK && s.conn != 0 && s.conn == r.Conn
+		if cl.swap == s && proven && !s.sameQueue(r) {
+			c.misplaced(now, cl)
+			return
+		}
+		c.settledSwap(now, cl, s, all, func(n *node) bool { return slices.Contains(found, n) })
+	})
 }
 
 // settledSwap takes what was read, behind a write, of a downgrade whose outcome was not
