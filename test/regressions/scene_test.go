@@ -2,12 +2,15 @@ package regressions
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	gozk "github.com/go-zookeeper/zk"
 
 	"github.com/zklock/zklock/zk"
 	"github.com/zklock/zklock/zktest"
@@ -66,12 +69,22 @@ func regress(t *testing.T, schedule func(s *scene, r recipe) error, sound, broke
 			s.Error(err)
 		}
 	})
-	play(t, broken.name, func(s *scene) {
-		if err := schedule(s, broken); err == nil || !strings.Contains(err.Error(), broken.shows) {
-			s.Errorf("the schedule does not show the bug: %v; want %s", err, broken.shows)
+	var err error
+	for range attempts {
+		play(t, broken.name, func(s *scene) { err = schedule(s, broken) })
+		// go-zookeeper gives a request up that comes in the moment between the end of a
+		// connection and the next try: then it does not come to its bug.
+		if !errors.Is(err, gozk.ErrNoServer) {
+			break
 		}
-	})
+	}
+	if err == nil || !strings.Contains(err.Error(), broken.shows) {
+		t.Errorf("%s: the schedule does not show the bug: %v; want %s", broken.name, err, broken.shows)
+	}
 }
+
+// attempts bounds how often a schedule is played until the bug has its chance.
+const attempts = 10
 
 func play(t *testing.T, name string, f func(s *scene)) {
 	t.Helper()
