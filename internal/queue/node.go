@@ -320,6 +320,11 @@ func (c *Core) searchData(now time.Duration, n *node, children []string, proof b
 			case r.Code == OK && n.mine(r):
 				n.name, n.state = name, alive
 				c.dispose(now, n)
+			case r.Code == Refused && n.name != "":
+				// Who may not read it may delete it, and it is in everybody's way. Only under
+				// A6 it is surely no other's.
+				n.state = alive
+				c.dispose(now, n)
 			case r.Code != OK && r.Code != NoNode:
 				proof = false
 			}
