@@ -182,6 +182,9 @@ func (c *Core) settleFixed(now time.Duration, n *node) {
 		case proven && (r.Code == OK || r.Code == NoNode):
 			c.finish(n, nil)
 		case r.Code == SessionOver:
+		case r.Code == Refused && n.czxid != 0:
+			n.state = alive // it was, and may be deleted though not read: see searchData
+			c.dispose(now, n)
 		case r.Code == Refused:
 			n.retryAt = now + c.refusedPause()
 		default:
