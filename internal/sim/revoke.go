@@ -48,7 +48,7 @@ func (w *World) revoke(p string, h *hold) {
 		w.taint(p, data)
 		if h != nil && h.open {
 			h.asked = true
-			w.expectRevoked(h)
+			w.expectRevoked(h, p, word)
 		}
 	}, request(wire.OpSetData, &wire.SetDataRequest{Path: p, Data: []byte(word), Version: -1}))
 }
@@ -61,15 +61,19 @@ func (w *World) taint(p string, data []byte) {
 }
 
 // expectRevoked checks that a holder that wants to know that it is asked to give
-// the lock back does so soon, if nothing is amiss.
-func (w *World) expectRevoked(h *hold) {
+// the lock back does so soon, if nothing is amiss: the word may have been written
+// over before it could be read.
+func (w *World) expectRevoked(h *hold, p, word string) {
 	c, at := h.client, w.now
 	if !c.undisturbed() || w.bannedAny(h.parts, w.now) { // who may not read hears nothing
 		return
 	}
 	limit := 3 * w.grace()
 	w.after(limit, func() {
-		if h.safe() && h.watching && !h.told && !h.swapped && w.disturbed <= at && c.undisturbed() {
+		if !h.safe() || !h.watching || h.told || h.swapped || w.disturbed > at || !c.undisturbed() {
+			return
+		}
+		if data, _, ok := w.server.tree.Get(p); ok && string(data) == word {
 			w.fail("%s does not know after %v that somebody asks for %s", c.name, limit, h.node())
 		}
 	})
