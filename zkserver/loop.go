@@ -1,6 +1,10 @@
 package zkserver
 
-import "time"
+import (
+	"time"
+
+	"github.com/zklock/zklock/internal/tree"
+)
 
 const (
 	// turnFrames is how many requests of one connection a round takes, so
@@ -67,7 +71,8 @@ func (s *Server) setTimer(timer *time.Timer) {
 func (s *Server) round() {
 	s.loop.rounds++
 	s.land()
-	r := taken{began: s.elapsed()}
+	began := s.elapsed()
+	r := taken{began: began, turn: began}
 	calls := s.takeTurns(&r)
 	if len(calls) == 0 {
 		calls = s.gather(&r)
@@ -101,7 +106,7 @@ func (s *Server) tick() {
 		return
 	}
 	l.tree.Tick(now, &l.out)
-	s.stageSends()
+	s.stageSends(now)
 }
 
 // hear keeps sessions from ending whose clients were heard and have to wait for
@@ -159,47 +164,59 @@ func (s *Server) later(conns ...*conn) {
 	}
 }
 
-// apply runs a turn of c's requests through the tree and returns how many
-// bytes they and their answers had.
-func (s *Server) apply(c *conn) (size int) {
+// apply runs a turn of c's requests through the tree, and adds to r what they and
+// their answers had.
+func (s *Server) apply(c *conn, r *taken) {
 	if c.gone || c.laden() {
-		return 0
+		return
 	}
 	if c.backlogged() {
 		// It is here since something came: its client lives, and takes long to read.
 		s.loop.tree.Heard(c.id, s.now())
-		return 0
+		return
 	}
-	s.loop.conns[c.id] = c
+	if !c.greeted {
+		s.loop.conns[c.id] = c
+	}
 	s.beginTurn(c)
-	if c.next < len(c.work.frames) {
-		// The rest of its last turn.
-	} else if c.polled.on {
-		s.fill(c)
-	} else {
-		c.takeInput()
-	}
-	began := s.elapsed()
-	more := func(n int) bool {
-		return n < turnFrames && c.next < len(c.work.frames) && !c.laden() && s.elapsed()-began < turnTime
-	}
-	for n := 0; more(n); n++ {
+	now := s.intake(c)
+	r.turn = now.Mono
+	for n := 0; n < turnFrames && c.next < len(c.work.frames) && !c.laden(); n++ {
+		if n > 0 {
+			if now = s.now(); now.Mono-r.turn >= turnTime {
+				break
+			}
+		}
 		frame := c.work.frame(c.next)
 		arrived := c.work.frames[c.next].at
 		c.next++
 		records, greeting := len(s.loop.out.Records), !c.greeted
-		size += len(frame) + s.request(c, frame)
+		r.size += len(frame) + s.request(c, frame, now)
 		c.staged.answered++
 		c.staged.answeredBytes += int64(len(frame))
 		s.countRequest(c, frame, pending{c, arrived, len(s.loop.out.Records) > records}, greeting)
 	}
 	s.touch(c)
-	return size
+}
+
+// intake sees that c has requests to work off, if any came, and returns a moment at
+// which they were here: sessions are heard no earlier than their clients spoke, which
+// count from then as well.
+func (s *Server) intake(c *conn) tree.Now {
+	switch {
+	case c.next < len(c.work.frames):
+		// The rest of its last turn.
+	case c.polled.on:
+		return s.fill(c)
+	default:
+		c.takeInput()
+	}
+	return s.now()
 }
 
 // request runs one request through the tree, stages what it says, and returns
 // the bytes of that.
-func (s *Server) request(c *conn, frame []byte) int {
+func (s *Server) request(c *conn, frame []byte, now tree.Now) int {
 	if c.ended {
 		// The tree has closed this connection: what came after is void.
 		return 0
@@ -207,11 +224,11 @@ func (s *Server) request(c *conn, frame []byte) int {
 	out := &s.loop.out
 	before := len(out.Records)
 	if c.greeted {
-		s.loop.tree.Request(c.id, frame, s.now(), out)
+		s.loop.tree.Request(c.id, frame, now, out)
 	} else {
-		s.greet(c, frame)
+		s.greet(c, frame, now)
 	}
-	size := s.stageSends()
+	size := s.stageSends(now)
 	for _, rec := range out.Records[before:] {
 		size += len(rec)
 	}
@@ -220,7 +237,7 @@ func (s *Server) request(c *conn, frame []byte) int {
 
 // stageSends sorts what the tree wants sent by connection, to be handed over
 // when the batch is durable.
-func (s *Server) stageSends() (size int) {
+func (s *Server) stageSends(now tree.Now) (size int) {
 	for i := range s.loop.out.Sends {
 		send := &s.loop.out.Sends[i]
 		c := s.loop.conns[send.Conn]
@@ -231,7 +248,7 @@ func (s *Server) stageSends() (size int) {
 		c.staged.frames = append(c.staged.frames, send.Frame...)
 		c.ended, c.staged.end = send.Close, send.Close
 		if len(send.Frame) > 0 {
-			s.countSend(c, send.Frame)
+			s.countSend(c, send.Frame, now)
 		}
 		size += len(send.Frame)
 		s.touch(c)

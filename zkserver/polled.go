@@ -9,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/zklock/zklock/internal/tree"
 	"github.com/zklock/zklock/internal/wire"
 )
 
@@ -129,26 +130,29 @@ func (c *conn) endInput() {
 
 // fill reads requests of a polled connection into its empty work list, as far as
 // the limits allow. What they hold back stays in the socket, and the client waits.
-func (s *Server) fill(c *conn) {
+// It returns a moment at which they were here.
+func (s *Server) fill(c *conn) tree.Now {
 	p := &c.polled
 	c.work.reset()
 	c.next = 0
 	p.choked = c.waiting >= s.opts.MaxOutstanding || c.pooled.requests > 0 && !s.pool.fits(0)
 	if p.choked {
 		s.count.throttled.Add(1)
-		return
+		return s.now()
 	}
 	in := p.partial
 	if !s.whole(in) && p.readable {
 		in = s.receive(c)
 	}
-	taken := s.take(c, in)
+	now := s.now()
+	taken := s.take(c, in, now.Mono)
 	if taken == 0 && len(p.partial) > 0 {
-		return // in is partial: a large request that comes in crumbs is not moved for each
+		return now // in is partial: a large request that comes in crumbs is not moved for each
 	}
 	if p.partial = append(p.partial[:0], in[taken:]...); len(p.partial) == 0 {
 		p.partial = nil // most requests come whole
 	}
+	return now
 }
 
 // receive reads once, and returns that behind what was left of the last read.
@@ -208,9 +212,10 @@ func (s *Server) whole(b []byte) bool {
 }
 
 // take puts the whole frames at the beginning of b on the connection's work list,
-// as many as it may have unanswered, and returns how many bytes they are.
-func (s *Server) take(c *conn, b []byte) (taken int) {
-	room, bytes, at := s.opts.MaxOutstanding-c.waiting, int64(0), s.elapsed()
+// which was read before the moment at, as many as it may have unanswered, and returns
+// how many bytes they are.
+func (s *Server) take(c *conn, b []byte, at time.Duration) (taken int) {
+	room, bytes := s.opts.MaxOutstanding-c.waiting, int64(0)
 	for len(c.work.frames) < room {
 		size, ok := frameSize(b[taken:])
 		if ok && (size < 4 || size > 4+int64(s.opts.MaxFrame)) {
@@ -256,6 +261,9 @@ func (s *Server) sendPolled(c *conn, b []byte, last bool) {
 	}
 	if p.broken {
 		b = nil
+	}
+	if len(b) == 0 && !last {
+		return // as nearly always
 	}
 	if queued > s.opts.MaxUnread {
 		c.abort(errTooSlow)

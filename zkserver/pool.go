@@ -1,6 +1,7 @@
 package zkserver
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 )
@@ -81,13 +82,19 @@ type holding struct {
 	bytes    int64
 }
 
-// giveBack returns what was answered to the pool, or all that is left if the
-// connection has ended: what it had read besides is never applied.
-func (c *conn) giveBack(requests int, bytes int64) {
+// giveBack returns to the pool what a connection that has ended still has in it: what
+// it had read besides is never applied.
+func (c *conn) giveBack() {
 	c.mu.Lock()
-	requests, bytes = min(requests, c.pooled.requests), min(bytes, c.pooled.bytes)
-	c.pooled.requests -= requests
-	c.pooled.bytes -= bytes
+	requests, bytes := c.pooled.take(math.MaxInt, math.MaxInt64)
 	c.mu.Unlock()
 	c.srv.pool.sub(requests, bytes)
+}
+
+// take takes as much out of h as there is of it, and returns that.
+func (h *holding) take(requests int, bytes int64) (int, int64) {
+	requests, bytes = min(requests, h.requests), min(bytes, h.bytes)
+	h.requests -= requests
+	h.bytes -= bytes
+	return requests, bytes
 }

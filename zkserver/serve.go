@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net"
 	"net/netip"
 	"time"
@@ -186,7 +185,7 @@ func (s *Server) forget(c *conn) {
 	reason := c.reason
 	c.mu.Unlock()
 	s.tellEnded(c.peer, reason)
-	c.giveBack(math.MaxInt, math.MaxInt64)
+	c.giveBack()
 	s.pool.wake()
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"time"
 
+	"github.com/zklock/zklock/internal/tree"
 	"github.com/zklock/zklock/internal/wire"
 )
 
@@ -125,7 +126,7 @@ func (s *Server) countAnswers(b *batch) {
 }
 
 // countSend counts a reply or an event: a length, then an xid and a zxid.
-func (s *Server) countSend(c *conn, frame []byte) {
+func (s *Server) countSend(c *conn, frame []byte, now tree.Now) {
 	l := &s.loop
 	l.traffic.sent++
 	l.bytesOut += int64(len(frame))
@@ -137,6 +138,6 @@ func (s *Server) countSend(c *conn, frame []byte) {
 	if int32(binary.BigEndian.Uint32(frame[4:])) != wire.XidEvent {
 		l.traffic.replies.add(len(frame))
 		c.counts.lastZxid = int64(binary.BigEndian.Uint64(frame[8:]))
-		c.counts.responded = s.elapsed()
+		c.counts.responded = now.Mono
 	}
 }

@@ -30,17 +30,17 @@ func (c *conn) deliver() {
 	if sent || o.end {
 		c.send(o.frames, o.end)
 	}
-	if sent {
-		c.srv.noteBacklog(c, c.backlog())
+	c.mu.Lock()
+	requests, bytes := c.pooled.take(o.answered, o.answeredBytes)
+	c.waiting -= o.answered
+	if c.driven != nil {
+		c.room.Signal()
 	}
-	if o.answered > 0 {
-		c.giveBack(o.answered, o.answeredBytes)
-		c.mu.Lock()
-		c.waiting -= o.answered
-		if c.driven != nil {
-			c.room.Signal()
-		}
-		c.mu.Unlock()
+	unread := c.unread()
+	c.mu.Unlock()
+	c.srv.pool.sub(requests, bytes)
+	if sent {
+		c.srv.noteBacklog(c, unread)
 	}
 	o.reset()
 }
@@ -101,7 +101,7 @@ func (c *conn) backlogged() bool {
 }
 
 // greet handles the first frame of a connection, which has no header.
-func (s *Server) greet(c *conn, frame []byte) {
+func (s *Server) greet(c *conn, frame []byte, now tree.Now) {
 	c.greeted = true
 	var req wire.ConnectRequest
 	r := jute.NewReader(frame)
@@ -116,7 +116,7 @@ func (s *Server) greet(c *conn, frame []byte) {
 	if c.driven != nil {
 		who.X509 = c.subject
 	}
-	s.loop.tree.Connect(c.id, who, &req, s.now(), &s.loop.out)
+	s.loop.tree.Connect(c.id, who, &req, now, &s.loop.out)
 }
 
 // fail keeps the reason of a connection's end for the log.

@@ -64,8 +64,10 @@ func (p *prep) create(op wire.OpCode, q *wire.CreateRequest, ttl int64) (txn, wi
 	}
 	parent.children++
 	// Those behind in a multi see the next number, and the node.
-	p.change(parentPath, parent)
-	p.change(path, view{length: len(q.Data), owner: x.owner, acl: &aclSet{list: acl}})
+	if p.over != nil {
+		p.change(parentPath, parent)
+		p.change(path, view{length: len(q.Data), owner: x.owner, acl: &aclSet{list: acl}})
+	}
 	return x, wire.ErrOK
 }
 

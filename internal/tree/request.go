@@ -21,7 +21,9 @@ func (t *Tree) Request(id ConnID, frame []byte, now Now, out *Out) {
 		return
 	}
 	defer t.closeBehind(out)
-	r := jute.NewReader(frame)
+	r := &t.in
+	r.Reset(frame)
+	defer r.Reset(nil) // the frame is not kept
 	var h wire.RequestHeader
 	if h.Decode(r); r.Err() != nil || len(frame) > t.cfg.MaxFrame {
 		t.drop(c, out)

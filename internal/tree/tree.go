@@ -1,6 +1,10 @@
 package tree
 
-import "time"
+import (
+	"time"
+
+	"github.com/zklock/zklock/internal/jute"
+)
 
 // Tree is the state of one server. Make one with [New]. It is not safe for
 // concurrent use: one apply loop owns it.
@@ -33,6 +37,10 @@ type Tree struct {
 	// be told of more of them.
 	eventBytes int
 	behind     []*conn
+
+	// Room for what the present call reads and records.
+	in     jute.Reader
+	record []byte
 
 	zxid         int64
 	nextSweep    time.Duration // when containers and TTL nodes are looked at next

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"bytes"
 	"math"
 
 	"github.com/zklock/zklock/internal/wire"
@@ -9,6 +10,9 @@ import (
 // opSessionTimeout is the transaction by which a session's timeout changes. It
 // is none of ZooKeeper's.
 const opSessionTimeout wire.OpCode = -12
+
+// keepRecord is the largest room for a record that is kept for the next one.
+const keepRecord = 64 << 10
 
 // txn is what a write changes, decided already: a sequential name has its
 // number, a version is the new one, an access control list the one to store.
@@ -36,7 +40,11 @@ func (t *Tree) commit(x *txn, now Now, out *Out) int64 {
 	if x.op != opSessionTimeout {
 		t.nextZxid()
 	}
-	out.record(appendTxn(nil, t.zxid, now.Wall, x))
+	t.record = appendTxn(t.record[:0], t.zxid, now.Wall, x)
+	out.record(bytes.Clone(t.record))
+	if cap(t.record) > keepRecord {
+		t.record = nil
+	}
 	t.apply(x, t.zxid, now.Wall, out)
 	return t.zxid
 }
