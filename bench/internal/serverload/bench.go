@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 
 	"github.com/zklock/zklock/bench/internal/load"
 	"github.com/zklock/zklock/bench/internal/peer"
@@ -29,6 +30,10 @@ func Run(ctx context.Context, opts Options) (*rounds.Table, error) {
 	if err := opts.check(); err != nil {
 		return nil, err
 	}
+	// The load generator is one goroutine. With more than one processor in Go's sense
+	// it goes from thread to thread every 10 ms, and those that look for something to
+	// do meanwhile take the real ones from the servers.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	base, err := peer.Java()
 	if opts.Base != "" {
 		base, err = peer.Embedded(ctx, "base", opts.Dir, opts.Base)
