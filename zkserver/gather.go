@@ -9,7 +9,6 @@ const gatherTime = 300 * time.Microsecond
 // taken is what a round took from the connections.
 type taken struct {
 	began time.Duration // the round
-	turn  time.Duration // when the last of its turns began
 	conns []*conn       // in the order of their turns
 	size  int           // of the requests and of what came of them, in bytes
 }
@@ -24,7 +23,7 @@ func (s *Server) takeTurns(r *taken) []func() {
 			conns = conns[:i]
 			break
 		}
-		s.apply(c, r)
+		r.size += s.apply(c)
 	}
 	if r.conns == nil {
 		r.conns = conns
@@ -36,7 +35,7 @@ func (s *Server) takeTurns(r *taken) []func() {
 
 // full reports whether the round has taken as much as it may.
 func (s *Server) full(r *taken) bool {
-	return s.loop.filling.size+r.size > roundBytes || r.turn-r.began > roundTime
+	return s.loop.filling.size+r.size > roundBytes || s.elapsed()-r.began > roundTime
 }
 
 // gather takes in what arrived while the round was at work: it goes along with the

@@ -71,8 +71,7 @@ func (s *Server) setTimer(timer *time.Timer) {
 func (s *Server) round() {
 	s.loop.rounds++
 	s.land()
-	began := s.elapsed()
-	r := taken{began: began, turn: began}
+	r := taken{began: s.elapsed()}
 	calls := s.takeTurns(&r)
 	if len(calls) == 0 {
 		calls = s.gather(&r)
@@ -164,26 +163,26 @@ func (s *Server) later(conns ...*conn) {
 	}
 }
 
-// apply runs a turn of c's requests through the tree, and adds to r what they and
-// their answers had.
-func (s *Server) apply(c *conn, r *taken) {
+// apply runs a turn of c's requests through the tree and returns how many
+// bytes they and their answers had.
+func (s *Server) apply(c *conn) (size int) {
 	if c.gone || c.laden() {
-		return
+		return 0
 	}
 	if c.backlogged() {
 		// It is here since something came: its client lives, and takes long to read.
 		s.loop.tree.Heard(c.id, s.now())
-		return
+		return 0
 	}
 	if !c.greeted {
 		s.loop.conns[c.id] = c
 	}
 	s.beginTurn(c)
 	now := s.intake(c)
-	r.turn = now.Mono
+	began := now.Mono
 	for n := 0; n < turnFrames && c.next < len(c.work.frames) && !c.laden(); n++ {
 		if n > 0 {
-			if now = s.now(); now.Mono-r.turn >= turnTime {
+			if now = s.now(); now.Mono-began >= turnTime {
 				break
 			}
 		}
@@ -191,12 +190,13 @@ func (s *Server) apply(c *conn, r *taken) {
 		arrived := c.work.frames[c.next].at
 		c.next++
 		records, greeting := len(s.loop.out.Records), !c.greeted
-		r.size += len(frame) + s.request(c, frame, now)
+		size += len(frame) + s.request(c, frame, now)
 		c.staged.answered++
 		c.staged.answeredBytes += int64(len(frame))
 		s.countRequest(c, frame, pending{c, arrived, len(s.loop.out.Records) > records}, greeting)
 	}
 	s.touch(c)
+	return size
 }
 
 // intake sees that c has requests to work off, if any came, and returns a moment at

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -233,8 +234,10 @@ func TestSlowDiskHoldsNobodyUp(t *testing.T) {
 		}
 		return memfs.Fault{}
 	})
-	stop, done := make(chan int), make(chan error)
-	go func() { // ends with stop, or the connection
+	stop, done := make(chan int), make(chan error, 1)
+	end := sync.OnceFunc(func() { close(stop) })
+	defer end()
+	go func() { // ends with stop, or an attempt that fails
 		for n := 0; ; n++ {
 			select {
 			case <-stop:
@@ -259,7 +262,7 @@ func TestSlowDiskHoldsNobodyUp(t *testing.T) {
 			s.ask(func() { overlaps = s.loop.overlaps })
 		}
 	}
-	close(stop)
+	end()
 	if err := <-done; err != nil {
 		t.Error(err)
 	}

@@ -15,11 +15,6 @@ func (s *Server) noteBacklog(c *conn, bytes int) {
 func (c *conn) backlog() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.unread()
-}
-
-// unread is backlog for a caller that holds c.mu.
-func (c *conn) unread() int {
 	if c.cut {
 		return 0
 	}

@@ -30,17 +30,18 @@ func (c *conn) deliver() {
 	if sent || o.end {
 		c.send(o.frames, o.end)
 	}
-	c.mu.Lock()
-	requests, bytes := c.pooled.take(o.answered, o.answeredBytes)
-	c.waiting -= o.answered
-	if c.driven != nil {
-		c.room.Signal()
-	}
-	unread := c.unread()
-	c.mu.Unlock()
-	c.srv.pool.sub(requests, bytes)
 	if sent {
-		c.srv.noteBacklog(c, unread)
+		c.srv.noteBacklog(c, c.backlog())
+	}
+	if o.answered > 0 {
+		c.mu.Lock()
+		requests, bytes := c.pooled.take(o.answered, o.answeredBytes)
+		c.waiting -= o.answered
+		if c.driven != nil {
+			c.room.Signal()
+		}
+		c.mu.Unlock()
+		c.srv.pool.sub(requests, bytes)
 	}
 	o.reset()
 }

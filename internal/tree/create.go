@@ -63,7 +63,8 @@ func (p *prep) create(op wire.OpCode, q *wire.CreateRequest, ttl int64) (txn, wi
 		parent.creates++
 	}
 	parent.children++
-	// Those behind in a multi see the next number, and the node.
+	// Those behind in a multi see the next number, and the node. Elsewhere the view
+	// would be made for nobody.
 	if p.over != nil {
 		p.change(parentPath, parent)
 		p.change(path, view{length: len(q.Data), owner: x.owner, acl: &aclSet{list: acl}})

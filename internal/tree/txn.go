@@ -41,9 +41,11 @@ func (t *Tree) commit(x *txn, now Now, out *Out) int64 {
 		t.nextZxid()
 	}
 	t.record = appendTxn(t.record[:0], t.zxid, now.Wall, x)
-	out.record(bytes.Clone(t.record))
 	if cap(t.record) > keepRecord {
+		out.record(t.record)
 		t.record = nil
+	} else {
+		out.record(bytes.Clone(t.record))
 	}
 	t.apply(x, t.zxid, now.Wall, out)
 	return t.zxid
