@@ -234,8 +234,19 @@ func (s *Storm) guard(ctx context.Context, l level, claims []history.Claim) {
 }
 
 // Fenced returns how many writes were made under guard, and an error if of two
-// on one path the later one has the smaller token.
+// on one path the later one has the smaller token. It looks again if the servers are
+// not there, until ctx is done.
 func (s *Storm) Fenced(ctx context.Context) (int, error) {
+	for {
+		n, err := s.fenced(ctx)
+		if !errors.Is(err, zk.ErrSessionExpired) && !errors.Is(err, zk.ErrConnectionLost) || ctx.Err() != nil {
+			return n, err
+		}
+	}
+}
+
+// fenced is Fenced, once.
+func (s *Storm) fenced(ctx context.Context) (int, error) {
 	names, _, err := s.Target.Ops.Children(ctx, s.guarded())
 	if err != nil {
 		return 0, err
