@@ -65,7 +65,7 @@ func realStorm(t *testing.T, n int, sum *realSum) {
 				Relay: &proxy.Relay, Ops: ops, Timeout: timeout,
 			}}
 			h := s.Run(t, ctx)
-			made, wanted, err := fenced(t, s)
+			made, wanted, err := fenced(ctx, t, s)
 			if err != nil {
 				t.Errorf("%s: %v", s.Kind.Name, err)
 			}

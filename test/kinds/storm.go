@@ -242,6 +242,7 @@ func (s *Storm) Fenced(ctx context.Context) (int, error) {
 		if !errors.Is(err, zk.ErrSessionExpired) && !errors.Is(err, zk.ErrConnectionLost) || ctx.Err() != nil {
 			return n, err
 		}
+		wait(ctx, s.Target.Timeout/40)
 	}
 }
 

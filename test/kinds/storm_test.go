@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -73,8 +74,10 @@ func rage(t *testing.T, kind Kind, seed uint64) (h *history.History, unfenced er
 			}}
 		h = s.Run(t, t.Context())
 		time.Sleep(3 * bubbleTimeout) // sessions whose end was not confirmed have expired
+		ctx, cancel := context.WithTimeout(t.Context(), 10*bubbleTimeout)
+		defer cancel()
 		var made, wanted int
-		if made, wanted, unfenced = fenced(t, s); unfenced == nil && made < wanted/2 {
+		if made, wanted, unfenced = fenced(ctx, t, s); unfenced == nil && made < wanted/2 {
 			unfenced = fmt.Errorf("%d of %d guarded writes only", made, wanted)
 		}
 		left, err := Left(t.Context(), ops, "/"+kind.Name)
@@ -87,9 +90,9 @@ func rage(t *testing.T, kind Kind, seed uint64) (h *history.History, unfenced er
 
 // fenced checks the order of the guarded writes of a storm that is over, and returns
 // how many were made of those that were to be.
-func fenced(t *testing.T, s *Storm) (made, wanted int, err error) {
+func fenced(ctx context.Context, t *testing.T, s *Storm) (made, wanted int, err error) {
 	t.Helper()
-	made, err = s.Fenced(t.Context())
+	made, err = s.Fenced(ctx)
 	t.Logf("seed %d: %d of %d guarded writes, %v", s.Seed, made, s.guards, err)
 	if s.Kind.Unguarded {
 		return 0, 0, err
