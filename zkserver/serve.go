@@ -93,7 +93,7 @@ func (s *Server) startHandler(nc net.Conn, limited bool) error {
 // reached. The caller of a success must call handle.
 func (s *Server) admit(nc net.Conn, limited bool) (*conn, error) {
 	from := peerOf(nc)
-	addr := from.addr()
+	addr := addressKey(from)
 	s.mu.Lock()
 	err := s.refusal(addr, limited)
 	if err != nil {
@@ -190,7 +190,7 @@ func (s *Server) forget(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unlist(c)
-	if addr := c.peer.addr(); c.limited {
+	if addr := addressKey(c.peer); c.limited {
 		if s.perIP[addr]--; s.perIP[addr] == 0 {
 			delete(s.perIP, addr)
 		}

@@ -1,0 +1,31 @@
+package zkserver
+
+import (
+	"net"
+	"net/netip"
+	"testing"
+)
+
+func TestAddressKey(t *testing.T) {
+	for _, test := range []struct{ addr, want string }{
+		{"10.1.2.3", "10.1.2.3"},
+		{"::ffff:10.1.2.3", "10.1.2.3"},
+		{"127.0.0.1", "127.0.0.1"},
+		{"127.9.8.7", "127.0.0.1"},
+		{"::ffff:127.9.8.7", "127.0.0.1"},
+		{"::1", "127.0.0.1"},
+		{"2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"},
+		{"fe80::1%eth0", "fe80::"},
+	} {
+		a := net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(test.addr), 1234))
+		if got := addressKey(a).String(); got != test.want {
+			t.Errorf("%s is counted as %s, want %s", test.addr, got, test.want)
+		}
+		if got := addressKey(peer{tcp: a.AddrPort()}).String(); got != test.want {
+			t.Errorf("a peer at %s is counted as %s, want %s", test.addr, got, test.want)
+		}
+	}
+	if got := addressKey(&net.UnixAddr{Name: "/run/zklock.sock"}); got.IsValid() {
+		t.Errorf("a unix socket has the address %v", got)
+	}
+}
