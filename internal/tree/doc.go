@@ -43,7 +43,7 @@
 //   - deleteContainer and createSession, which servers say among themselves, are
 //     unknown requests too. Later releases let any client delete containers by it.
 //   - SASL has one mechanism, DIGEST-MD5. Without users it is refused; Java
-//     answers with an empty token, by which its own client fails as well. Who a
+//     answers without an error and without a token, by which clients fail as well. Who a
 //     user acts as is the user's own name, whatever else the client asks for;
 //     Java takes the client's word where Kerberos rules don't fit the name.
 //   - There is no digest algorithm but SHA-1, no way to let SASL users in who

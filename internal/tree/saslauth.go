@@ -23,7 +23,7 @@ func (t *Tree) saslStep(c *conn, h wire.RequestHeader, r *jute.Reader, out *Out)
 		return
 	}
 	if t.cfg.SASLUsers == nil {
-		t.refuse(c, h.Xid, wire.ErrAuthFailed, nil, out)
+		t.refuseSASL(c, h, out)
 		return
 	}
 	if c.sasl == nil {
@@ -31,11 +31,7 @@ func (t *Tree) saslStep(c *conn, h wire.RequestHeader, r *jute.Reader, out *Out)
 	}
 	token, err := c.sasl.Step(q.Token, t.cfg.SASLUsers, t.cfg.Rand)
 	if err != nil {
-		code := wire.ErrAuthFailed
-		if t.demands(schemeSASL) {
-			code = wire.ErrSessionClosedRequireSASL
-		}
-		t.refuse(c, h.Xid, code, new(wire.SetSASLResponse), out)
+		t.refuseSASL(c, h, out)
 		return
 	}
 	if c.sasl.Done() {
@@ -46,6 +42,17 @@ func (t *Tree) saslStep(c *conn, h wire.RequestHeader, r *jute.Reader, out *Out)
 		}
 	}
 	out.frame(c, wire.AppendReply(nil, wire.ReplyHeader{Xid: h.Xid}, &wire.SetSASLResponse{Token: token}))
+}
+
+// refuseSASL answers a token with an error and closes the connection. Java's client
+// reads a token from every answer to a token, whatever its error, so there is one:
+// without it that client takes the answer for broken and connects again for ever.
+func (t *Tree) refuseSASL(c *conn, h wire.RequestHeader, out *Out) {
+	code := wire.ErrAuthFailed
+	if t.demands(schemeSASL) {
+		code = wire.ErrSessionClosedRequireSASL
+	}
+	t.refuse(c, h.Xid, code, new(wire.SetSASLResponse), out)
 }
 
 // refuse answers with an error of authentication and closes the connection. It

@@ -154,8 +154,13 @@ func TestWithoutSASL(t *testing.T) {
 	w := newWorld(t, Config{})
 	p := w.dial()
 	p.want(p.mkACL("/n", acl(31, "sasl", "bob")), wire.ErrInvalidACL, "a list that nobody could satisfy")
-	if got, token := p.token([]byte{}); got.Err != wire.ErrAuthFailed || token != nil || !p.closed {
+	got, token := p.token([]byte{})
+	if got.Err != wire.ErrAuthFailed || token != nil || !p.closed {
 		t.Errorf("%v, %q", got.Err, token)
+	}
+	// Java's client reads a token behind the error too.
+	if !bytes.Equal(got.body, []byte{0xff, 0xff, 0xff, 0xff}) {
+		t.Errorf("body % x, want a null token", got.body)
 	}
 }
 

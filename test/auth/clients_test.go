@@ -29,6 +29,28 @@ func testClients(t *testing.T, p pair) {
 	}
 }
 
+// TestSASLClientsOfAServerWithoutSASL: each client learns that its SASL credentials
+// were refused, rather than connecting again and again.
+func TestSASLClientsOfAServerWithoutSASL(t *testing.T) {
+	p := start(t, config{noSASL: true})
+	javaClient := compileClient(t)
+	section := jaas(t, "Client", `  username="bob" password="builder"`)
+	for i, addr := range p.sides() {
+		t.Run([]string{"Java's server", "our server"}[i], func(t *testing.T) {
+			if c, err := dial(t, addr, "bob", "builder"); !errors.Is(err, zk.ErrAuthFailed) {
+				t.Errorf("our client: %v", err)
+				if err == nil {
+					c.Close()
+				}
+			}
+			if got := runClient(t, javaClient, addr, section); got != "AuthFailed" {
+				t.Errorf("Java's client: %q", got)
+			}
+			runKazoo(t, addr, "builder", "refused")
+		})
+	}
+}
+
 // dial connects our client.
 func dial(t *testing.T, addr, user, password string) (*zk.Client, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -124,17 +146,24 @@ const systemPython = "/usr/bin/python3"
 
 // testKazoo lets kazoo, with a third implementation of the mechanism, in.
 func testKazoo(t *testing.T, addr string) {
+	t.Helper()
+	for password, want := range map[string]string{"builder": "[(31, 'sasl', 'bob')] x", "wrong": "refused"} {
+		runKazoo(t, addr, password, want)
+	}
+}
+
+// runKazoo runs kazoo as bob, and compares what it says.
+func runKazoo(t *testing.T, addr, password, want string) {
+	t.Helper()
 	if out, err := exec.Command(systemPython, "-c", "import kazoo, puresasl").CombinedOutput(); err != nil {
 		zkreal.SkipOrFail(t, "kazoo or puresasl is missing: "+string(out))
 	}
-	for password, want := range map[string]string{"builder": "[(31, 'sasl', 'bob')] x", "wrong": "refused"} {
-		// It ends by itself: every wait in it is bounded.
-		cmd := exec.Command(systemPython, filepath.Join("testdata", "sasl_client.py"), addr, "bob", password)
-		var problems strings.Builder
-		cmd.Stderr = &problems
-		out, err := cmd.Output()
-		if got := strings.TrimSpace(string(out)); err != nil || got != want {
-			t.Errorf("kazoo: %q, %v, want %q\n%s", got, err, want, problems.String())
-		}
+	// It ends by itself: every wait in it is bounded.
+	cmd := exec.Command(systemPython, filepath.Join("testdata", "sasl_client.py"), addr, "bob", password)
+	var problems strings.Builder
+	cmd.Stderr = &problems
+	out, err := cmd.Output()
+	if got := strings.TrimSpace(string(out)); err != nil || got != want {
+		t.Errorf("kazoo: %q, %v, want %q\n%s", got, err, want, problems.String())
 	}
 }

@@ -29,6 +29,7 @@ type config struct {
 	requireSASL bool
 	schemes     []string // that are demanded
 	skipACL     bool
+	noSASL      bool // there are no SASL users
 }
 
 // pair is Apache ZooKeeper and the embedded server, with the same settings.
@@ -53,16 +54,18 @@ func jaas(t *testing.T, section, options string) string {
 // startJava starts Apache ZooKeeper.
 func startJava(t *testing.T, c config) string {
 	t.Helper()
-	var options strings.Builder
-	for user, password := range users() {
-		fmt.Fprintf(&options, "  user_%s=%q\n", user, password)
-	}
 	flags := []string{
 		"-Dfile.encoding=UTF-8",
-		"-Djava.security.auth.login.config=" + jaas(t, "Server", options.String()),
-		"-Dzookeeper.authProvider.sasl=org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
 		"-Dzookeeper.authProvider.x509=org.apache.zookeeper.server.auth.X509AuthenticationProvider",
-		"-Dzookeeper.superUser=root",
+	}
+	if !c.noSASL {
+		var options strings.Builder
+		for user, password := range users() {
+			fmt.Fprintf(&options, "  user_%s=%q\n", user, password)
+		}
+		flags = append(flags, "-Djava.security.auth.login.config="+jaas(t, "Server", options.String()),
+			"-Dzookeeper.authProvider.sasl=org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
+			"-Dzookeeper.superUser=root")
 	}
 	if c.requireSASL {
 		flags = append(flags, "-Dzookeeper.sessionRequireClientSASLAuth=true")
@@ -79,12 +82,16 @@ func startJava(t *testing.T, c config) string {
 // startOurs starts the embedded server on a port of its own.
 func startOurs(t *testing.T, c config) string {
 	t.Helper()
-	srv, err := zkserver.New(zkserver.Options{
+	options := zkserver.Options{
 		Compat38: true, ExtendedTypes: true, TickTime: 500 * time.Millisecond, MaxSessionTimeout: time.Hour, MaxClientConns: -1,
 		SuperDigest: superDigest, SASLUsers: users(), SuperUser: "root", AuthProviders: []string{"sasl", "x509"},
 		RequireSASL: c.requireSASL, EnforceAuthSchemes: c.schemes, SkipACL: c.skipACL,
 		Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
-	})
+	}
+	if c.noSASL {
+		options.SASLUsers, options.SuperUser, options.AuthProviders = nil, "", []string{"x509"}
+	}
+	srv, err := zkserver.New(options)
 	if err != nil {
 		t.Fatal(err)
 	}
