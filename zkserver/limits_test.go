@@ -3,6 +3,7 @@ package zkserver
 import (
 	"errors"
 	"net"
+	"net/netip"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -68,6 +69,79 @@ func TestMaxClientConns(t *testing.T) {
 			if _, ok := dialMem(t, network, "10.0.0.1:2181"); !ok && test.name != "of all" {
 				t.Errorf("%s: a connection that ended still counts", test.name)
 			}
+		})
+	}
+}
+
+// remoteListener hands out connections that seem to come from given addresses.
+type remoteListener struct {
+	net.Listener
+	remotes chan string
+}
+
+// remoteConn is a connection of another address.
+type remoteConn struct {
+	net.Conn
+	remote net.Addr
+}
+
+func (c *remoteConn) RemoteAddr() net.Addr { return c.remote }
+
+func (l *remoteListener) Accept() (net.Conn, error) {
+	nc, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &remoteConn{nc, net.TCPAddrFromAddrPort(netip.MustParseAddrPort(<-l.remotes))}, nil
+}
+
+// TestAddressesOfOneHostCountTogether: a client that has many addresses for the asking
+// has one share of the connections.
+func TestAddressesOfOneHostCountTogether(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		first  string
+		second string
+		one    bool
+	}{
+		{"loopback", "127.0.0.1:1", "127.200.3.4:1", true},
+		{"an IPv6 network", "[2001:db8:1:2::1]:1", "[2001:db8:1:2:ffff:ffff:ffff:ffff]:1", true},
+		{"an IPv4 address in IPv6", "192.0.2.1:1", "[::ffff:192.0.2.1]:1", true},
+		{"loopback in IPv6 notation", "127.0.0.1:1", "[::ffff:127.9.9.9]:1", true},
+		{"a link-local address over two interfaces", "[fe80::1%1]:1", "[fe80::1%2]:1", true},
+		{"IPv4", "192.0.2.1:1", "192.0.2.2:1", false},
+		{"two IPv6 networks", "[2001:db8:1:2::1]:1", "[2001:db8:1:3::1]:1", false},
+		{"IPv4 addresses in IPv6", "[::ffff:192.0.2.1]:1", "[::ffff:192.0.2.2]:1", false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				opts := quiet(t)
+				opts.Logger = discard()
+				opts.MaxClientConns = 1
+				s := start(t, opts)
+				var network memnet.Network
+				ln, err := network.Listen("tcp", "10.0.0.1:2181")
+				if err != nil {
+					t.Fatal(err)
+				}
+				remotes := make(chan string, 1)
+				go s.Serve(&remoteListener{ln, remotes}) // ends with the server
+				remotes <- test.first
+				first, ok := dialMem(t, &network, "10.0.0.1:2181")
+				if !ok {
+					t.Fatal("the first connection was refused")
+				}
+				remotes <- test.second
+				if _, ok := dialMem(t, &network, "10.0.0.1:2181"); ok == test.one {
+					t.Errorf("%s next to %s: served %v", test.second, test.first, ok)
+				}
+				first.nc.Close()
+				synctest.Wait()
+				remotes <- test.first
+				if _, ok := dialMem(t, &network, "10.0.0.1:2181"); !ok {
+					t.Error("a connection that ended still counts")
+				}
+			})
 		})
 	}
 }

@@ -40,7 +40,8 @@ type Options struct {
 	MinSessionTimeout, MaxSessionTimeout time.Duration
 
 	// MaxClientConns bounds the connections from one IP address, as
-	// maxClientCnxns does. 0 means 60, a negative value no limit. Unix sockets
+	// maxClientCnxns does. 0 means 60, a negative value no limit. 127.0.0.0/8
+	// counts as one address, and so does an IPv6 network of 64 bits. Unix sockets
 	// and connections from inside the process have no address and no limit.
 	MaxClientConns int
 
