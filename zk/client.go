@@ -171,7 +171,7 @@ func dialError(why error, failures []session.Failure) error {
 	}
 	for _, f := range failures {
 		if f.Err != nil {
-			all = append(all, fmt.Errorf("%s: %w", f.Server, f.Err))
+			all = append(all, fmt.Errorf("%s: %w", f.Server, stateError(f.Err)))
 		}
 	}
 	if len(all) == 1 {

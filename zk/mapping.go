@@ -65,6 +65,8 @@ func faultError(fault error) error {
 		return ErrTooLarge
 	case session.ErrInvalidOp:
 		return ErrInvalidOp
+	case session.ErrReadOnly:
+		return ErrNotReadOnly
 	}
 	return fault
 }

@@ -101,7 +101,7 @@ func (c *Client) ExistsW(ctx context.Context, path string) (Stat, bool, <-chan E
 
 // ChildrenW is [Client.Children] with a watch, as described at
 // [Client.ExistsW]. The channel tells when a child is created or deleted, or
-// the znode itself is deleted.
+// the znode itself is deleted. See [Client.AddWatch] for a path that has both.
 func (c *Client) ChildrenW(ctx context.Context, path string) ([]string, Stat, <-chan Event, error) {
 	op := ChildrenOp(path, true)
 	res, ch, err := c.doWatch(ctx, &op)
@@ -173,6 +173,12 @@ func (c *Client) SetACL(ctx context.Context, path string, acl []ACL, version int
 // see [Client.Listen]. It survives reconnecting, but changes that happened
 // without a connection are not told: read again what matters when connected
 // again. It ends with the session. Needs servers from 3.6 on.
+//
+// Use one kind of watch on a path. Before ZooKeeper 3.9 a server keeps only the
+// latest kind that a session set on a path (ZOOKEEPER-4466): AddWatch with
+// [WatchRecursive] silences an earlier [Client.ChildrenW] there, and a later
+// one-shot watch ends the AddWatch when it fires. The server reports neither. If
+// you need both kinds on one path, use two clients.
 func (c *Client) AddWatch(ctx context.Context, path string, mode AddWatchMode) error {
 	op := Op{op: session.Op{Code: wire.OpAddWatch, Path: path, Lasting: wire.AddWatchMode(mode)}}
 	_, err := c.do(ctx, &op, nil, nil)

@@ -78,7 +78,8 @@ type Handler struct {
 
 // New returns a handler that looks through z, which stays the caller's to close,
 // after the handler. A nil opts means the zero Options. It begins to look at once,
-// on goroutines that end with [Handler.Close].
+// on goroutines that end with [Handler.Close]. It adds a recursive watch: on servers
+// before 3.9 that silences z's own ChildrenW of Options.Prefix, see [zk.Client.AddWatch].
 func New(z *zk.Client, opts *Options) (*Handler, error) {
 	if opts == nil {
 		opts = &Options{}

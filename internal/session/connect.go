@@ -134,6 +134,10 @@ func (c *Core) lose(err error, now time.Duration) {
 
 // greeted handles the answer to the ConnectRequest.
 func (c *Core) greeted(frame []byte, now time.Duration) {
+	if err := c.errorReply(frame); err != nil {
+		c.lose(err, now)
+		return
+	}
 	var r wire.ConnectResponse
 	c.rd.Reset(frame)
 	r.Decode(&c.rd)
@@ -150,7 +154,7 @@ func (c *Core) greeted(frame []byte, now time.Duration) {
 	case len(r.Password) != passwordSize:
 		c.lose(fmt.Errorf("%w: session password of %d bytes, want %d", ErrProtocol, len(r.Password), passwordSize), now)
 	case r.ReadOnly && !c.cfg.ReadOnly:
-		c.lose(fmt.Errorf("%w: the server is read-only", ErrRefused), now)
+		c.lose(ErrReadOnly, now)
 	case resuming && r.SessionID != c.sessionID && !plant.Is(plant.SwappedSession):
 		c.expire(fmt.Errorf("%w: the server answered with session %#x instead of %#x",
 			ErrSessionExpired, uint64(r.SessionID), uint64(c.sessionID)), now)
@@ -159,6 +163,22 @@ func (c *Core) greeted(frame []byte, now time.Duration) {
 	default:
 		c.accepted(&r, now)
 	}
+}
+
+// errorReply returns the error that a server sent in place of the answer to the
+// connect request, nil if there is none. Java's sends a reply's bare header, for one
+// if it is read-only and keeps no local sessions. Any other answer is longer.
+func (c *Core) errorReply(frame []byte) error {
+	var h wire.ReplyHeader
+	c.rd.Reset(frame)
+	h.Decode(&c.rd)
+	switch {
+	case c.rd.Finish() != nil || h.Err >= wire.ErrOK: // all errors are negative
+		return nil
+	case h.Err == wire.ErrNotReadOnly:
+		return fmt.Errorf("%w and begins no session", ErrReadOnly)
+	}
+	return fmt.Errorf("%w: answer to the connect request: %w", ErrRefused, h.Err)
 }
 
 // expire ends a session that the server did not resume.

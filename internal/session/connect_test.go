@@ -72,13 +72,13 @@ func TestHandshakeAnswers(t *testing.T) {
 		{"resumed with timeout 0", true, func(w *wire.ConnectResponse) { w.Timeout = 0 }, true, ErrSessionExpired},
 		{"resumed with timeout below 0", true, func(w *wire.ConnectResponse) { w.Timeout = -5 }, true, ErrSessionExpired},
 		{"resumed with a short password", true, func(w *wire.ConnectResponse) { w.Password = make([]byte, 15) }, false, ErrProtocol},
-		{"resumed on a read-only server", true, func(w *wire.ConnectResponse) { w.ReadOnly = true }, false, ErrRefused},
+		{"resumed on a read-only server", true, func(w *wire.ConnectResponse) { w.ReadOnly = true }, false, ErrReadOnly},
 		{"no session", false, func(w *wire.ConnectResponse) { w.SessionID, w.Timeout = 0, 0 }, false, ErrRefused},
 		{"timeout 0", false, func(w *wire.ConnectResponse) { w.Timeout = 0 }, false, ErrRefused},
 		{"timeout below 0", false, func(w *wire.ConnectResponse) { w.Timeout = -1 << 31 }, false, ErrRefused},
 		{"no password", false, func(w *wire.ConnectResponse) { w.Password = nil }, false, ErrProtocol},
 		{"long password", false, func(w *wire.ConnectResponse) { w.Password = make([]byte, 17) }, false, ErrProtocol},
-		{"read-only", false, func(w *wire.ConnectResponse) { w.ReadOnly = true }, false, ErrRefused},
+		{"read-only", false, func(w *wire.ConnectResponse) { w.ReadOnly = true }, false, ErrReadOnly},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			r := newRig(t, nil)
@@ -110,6 +110,31 @@ func TestHandshakeAnswers(t *testing.T) {
 				t.Fatalf("%+v", n)
 			}
 		})
+	}
+}
+
+// A server may answer the connect request with an error. It says nothing about the
+// session, so that is kept.
+func TestErrorInPlaceOfTheHandshakeAnswer(t *testing.T) {
+	for _, row := range []struct {
+		code   wire.ErrCode
+		reason error
+	}{
+		{wire.ErrNotReadOnly, ErrReadOnly},
+		{wire.ErrThrottled, ErrRefused},
+		{wire.ErrOK, ErrProtocol},
+	} {
+		r := newRig(t, nil)
+		r.connect(7)
+		r.core.Lost(r.gen, errors.New("cut"), r.now)
+		r.take()
+		r.dial()
+		r.frame(wire.AppendReply(nil, wire.ReplyHeader{Zxid: 9, Err: row.code}, nil)[4:])
+		r.wantLost(row.reason)
+		r.wantStates()
+		if req := r.dial(); req.SessionID != 7 {
+			t.Errorf("%s: asked for session %d", row.code.Name(), req.SessionID)
+		}
 	}
 }
 

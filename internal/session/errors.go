@@ -1,6 +1,9 @@
 package session
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // The reasons why a call has no answer, or why a connection or session ended.
 var (
@@ -16,6 +19,8 @@ var (
 	ErrTimeout = errors.New("session: no answer in time")
 	// ErrRefused: the server did not take the connection as it was asked to.
 	ErrRefused = errors.New("session: refused by the server")
+	// ErrReadOnly: it did not because it is read-only.
+	ErrReadOnly = fmt.Errorf("%w: the server is read-only", ErrRefused)
 	// ErrReadWriteFound: left a read-only server because a full one was found.
 	ErrReadWriteFound = errors.New("session: a read-write server was found")
 )
