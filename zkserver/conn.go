@@ -48,6 +48,7 @@ type conn struct {
 	gone    bool // the tree was told of the disconnection
 
 	limited bool  // came from a listener: counts for MaxClientConns
+	counted bool  // has a place of MaxClientConns and MaxConns; guarded by srv.mu
 	queued  bool  // on the server's ready list; guarded by srv.mu
 	place   int32 // in the server's list of all; guarded by srv.mu
 }
@@ -60,6 +61,7 @@ type driven struct {
 	sock    *socket   // of the loop alone, once a request came; nil if only the writer can write
 	room    sync.Cond // the reader waits here while the inbox is full
 	filled  sync.Cond // the writer waits here while the outbox is empty
+	opening opening
 
 	// Guarded by the connection's mu.
 	in     inbox

@@ -1,6 +1,9 @@
 package zkserver
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // ErrServerClosed is returned by Serve, ServeConn and DialContext after
 // Shutdown or Close.
@@ -19,7 +22,11 @@ var ErrStorage = errors.New("zkserver: storage failed")
 var errReadOnlyWrote = errors.New("zkserver: a read-only tree made a record")
 
 // errHandshake ends a connection that sent no whole connect request in time.
-var errHandshake = errors.New("zkserver: no connect request within the handshake timeout")
+var errHandshake = errors.New("zkserver: no connect request in time")
+
+// errShed ends a connection that sent no connect request when another one needed its
+// place.
+var errShed = fmt.Errorf("%w, and another connection needed its place", errHandshake)
 
 // errTooSlow ends a connection whose client does not read what it is sent.
 var errTooSlow = errors.New("zkserver: client does not read its replies and events")

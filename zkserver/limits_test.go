@@ -146,6 +146,50 @@ func TestAddressesOfOneHostCountTogether(t *testing.T) {
 	}
 }
 
+// TestHalfOpenConnectionsGiveWay has an address use up its connections without a
+// handshake: clients of that address, and of others, still get sessions.
+func TestHalfOpenConnectionsGiveWay(t *testing.T) {
+	for _, opts := range []Options{{MaxClientConns: 60}, {MaxClientConns: -1, MaxConns: 60}} {
+		synctest.Test(t, func(t *testing.T) {
+			opts.Logger = discard()
+			s, network := onNetwork(t, opts)
+			silent := func(n int) {
+				for range n {
+					nc, err := network.DialContext(t.Context(), "tcp", "10.0.0.1:2181")
+					if err != nil {
+						t.Fatal(err)
+					}
+					t.Cleanup(func() { nc.Close() })
+				}
+				synctest.Wait()
+			}
+			silent(60)
+			var clients []*raw
+			for i := range 60 {
+				c, ok := dialMem(t, network, "10.0.0.1:2181")
+				if !ok {
+					t.Fatalf("client %d is shut out by connections without a handshake", i)
+				}
+				clients = append(clients, c)
+				silent(1) // takes the place of another silent one, if any is left
+			}
+			synctest.Wait()
+			st := s.Stats()
+			if st.Connections != 60 || st.ConnectionsCut.HandshakeTimeouts != 119 {
+				t.Errorf("%d connections, want 60; %d without a handshake were cut, want 119", st.Connections, st.ConnectionsCut.HandshakeTimeouts)
+			}
+			for i, c := range clients {
+				if _, err := c.try(wire.OpPing, nil); err != nil {
+					t.Errorf("client %d, with a handshake, was cut: %v", i, err)
+				}
+			}
+			if _, ok := dialMem(t, network, "10.0.0.1:2181"); ok {
+				t.Error("there are more clients than connections may be")
+			}
+		})
+	}
+}
+
 func TestAcceptOption(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts := quiet(t)

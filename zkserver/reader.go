@@ -95,8 +95,11 @@ func (c *conn) readFrames(br *bufio.Reader) (handed bool) {
 			c.failRead(err)
 			return false
 		}
-		if first && !c.srv.liftDeadline(c.nc) {
-			return false
+		if first {
+			c.srv.opened(c)
+			if !c.srv.liftDeadline(c.nc) {
+				return false
+			}
 		}
 		if first && c.handOver(frame, br) {
 			return true

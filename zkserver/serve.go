@@ -96,7 +96,8 @@ func (s *Server) admit(nc net.Conn, limited bool) (*conn, error) {
 	addr := addressKey(from)
 	s.mu.Lock()
 	err := s.refusal(addr, limited)
-	if err != nil {
+	shed := s.makeRoom(addr, err)
+	if err != nil && shed == nil {
 		closed := s.state != serving
 		s.mu.Unlock()
 		if !closed {
@@ -110,9 +111,14 @@ func (s *Server) admit(nc net.Conn, limited bool) (*conn, error) {
 	s.live = append(s.live, c)
 	if limited {
 		s.perIP[addr]++
+		c.counted = true
+		s.noteOpening(c)
 	}
 	s.handlers.Add(1)
 	s.mu.Unlock()
+	if shed != nil {
+		shed.abort(errShed)
+	}
 	s.count.accepted.Add(1)
 	return c, nil
 }
@@ -125,8 +131,8 @@ func (s *Server) refusal(addr netip.Addr, limited bool) error {
 		return ErrServerClosed
 	case !limited:
 		return nil
-	case s.opts.MaxConns > 0 && len(s.live) >= s.opts.MaxConns:
-		return fmt.Errorf("%w: %d are open", errTotal, len(s.live))
+	case s.opts.MaxConns > 0 && len(s.live)-s.leaving >= s.opts.MaxConns:
+		return fmt.Errorf("%w: %d are open", errTotal, len(s.live)-s.leaving)
 	case addr.IsValid() && s.opts.MaxClientConns >= 0 && s.perIP[addr] >= s.opts.MaxClientConns:
 		return fmt.Errorf("%w: %d are open from %v", errPerAddress, s.perIP[addr], addr)
 	}
@@ -190,10 +196,11 @@ func (s *Server) forget(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unlist(c)
-	if addr := addressKey(c.peer); c.limited {
-		if s.perIP[addr]--; s.perIP[addr] == 0 {
-			delete(s.perIP, addr)
-		}
+	if c.counted {
+		s.noteOpened(c)
+		s.uncount(c)
+	} else if c.limited {
+		s.leaving--
 	}
 	if s.state == draining && len(s.live) == 0 {
 		close(s.drained)
@@ -207,6 +214,15 @@ func (s *Server) unlist(c *conn) {
 	s.live[c.place].place = c.place
 	s.live[last] = nil
 	s.live = s.live[:last]
+}
+
+// uncount frees c's place among the connections of its address. The caller holds s.mu.
+func (s *Server) uncount(c *conn) {
+	c.counted = false
+	addr := addressKey(c.peer)
+	if s.perIP[addr]--; s.perIP[addr] == 0 {
+		delete(s.perIP, addr)
+	}
 }
 
 // addListener registers ln, so that the server's end closes it.

@@ -1,6 +1,7 @@
 package zkserver
 
 import (
+	"container/list"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -43,8 +44,11 @@ type Server struct {
 	err        error // why the server failed; nil if it was told to end
 	storageErr error // why the server is read-only or has failed; nil while all is well
 	listeners  map[net.Listener]bool
-	live       []*conn // in no order
-	perIP      map[netip.Addr]int
+	live       []*conn            // in no order
+	perIP      map[netip.Addr]int // counted connections, by addressKey
+	openings   list.List          // half-open connections, the oldest first
+	openingsOf map[netip.Addr]int // how many of them are of one address
+	leaving    int                // connections in live that gave up their place
 	lastID     tree.ConnID
 	ready      []*conn  // have input, or have ended
 	handed     []*conn  // to be polled by the loop
@@ -118,6 +122,8 @@ func New(opts Options) (*Server, error) {
 		synced:    make(chan landing, 1),
 		listeners: make(map[net.Listener]bool),
 		perIP:     make(map[netip.Addr]int),
+
+		openingsOf: make(map[netip.Addr]int),
 	}
 	s.loop.conns = make(map[tree.ConnID]*conn)
 	s.loop.slow = make(map[*conn]bool)

@@ -46,7 +46,8 @@ func TestSiegeByFlood(t *testing.T) {
 	g.lift(uint64(most)*4<<10 + uint64(n)*2<<10)
 }
 
-// TestSiegeByConnectionsOfOneAddress goes through a listener of TCP.
+// TestSiegeByConnectionsOfOneAddress goes through a listener of TCP. Each has sent its
+// connect request, as one that has not gives way to the next.
 func TestSiegeByConnectionsOfOneAddress(t *testing.T) {
 	n := scale(300, 5000)
 	g := besiege(t, func(o *Options) { o.MaxClientConns = 100 })
@@ -62,6 +63,8 @@ func TestSiegeByConnectionsOfOneAddress(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { nc.Close() })
+		nc.Write(wire.AppendRecord(nil, &wire.ConnectRequest{Timeout: 3_600_000}))
+		over(t, nc).frame() // the answer, or the end
 		if refused = g.s.Stats().ConnectionsRefused.TooManyPerAddress; refused > 0 {
 			nc.Close() // or this process runs out of files
 		}

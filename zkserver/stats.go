@@ -106,7 +106,7 @@ type ConnectionsRefused struct {
 // clients did or left undone.
 type ConnectionsCut struct {
 	SlowReaders       int64 // Options.MaxUnread
-	HandshakeTimeouts int64 // Options.HandshakeTimeout
+	HandshakeTimeouts int64 // Options.HandshakeTimeout, or another connection needed the place of a silent one
 	FrameTooLong      int64 // Options.MaxFrame, or no frame at all
 	Broken            int64 // the network failed, or the connect request was none
 }
