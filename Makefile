@@ -8,10 +8,10 @@ GO         ?= go
 # For a package's tests; some take minutes, and machines are slow or busy.
 PATIENCE   := -timeout 40m
 
-.PHONY: check deps lint vet format test race test-command test-bench spec spec-table test-real planted planted-table screenshots fuzz simulate simulate-race simulate-more bench-server bench bench-quick build packages clean
+.PHONY: check deps lint vet format test race test-command test-bench spec spec-table test-real mutants screenshots fuzz simulate simulate-race simulate-more bench-server bench bench-quick build packages clean
 
 ## check: all of the below, over all modules.
-check: deps lint test race simulate simulate-race test-command test-bench spec planted test-real fuzz
+check: deps lint test race simulate simulate-race test-command test-bench spec mutants test-real fuzz
 
 ## deps: install what the tests against real ZooKeeper need, where it may.
 deps:
@@ -31,7 +31,6 @@ format:
 
 vet:
 	@for m in $(MODULES); do (cd $$m && $(GO) vet ./...) || exit 1; done
-	@$(GO) vet -tags planted ./...
 	@for os in darwin windows; do for m in . ./cmd/zklock ./zkotel ./zkprom; do \
 		(cd $$m && GOOS=$$os $(GO) vet ./...) || exit 1; done; done
 
@@ -75,10 +74,10 @@ bench-quick:
 
 ## test-real: against Apache ZooKeeper, Curator and kazoo. Skips loudly what is
 ## not installed; ZKLOCK_REQUIRE_REAL=1 makes that a failure. Three packages at a
-## time: most of what they do is wait. The models of test/spec have a target of
-## their own.
+## time: most of what they do is wait. The models of test/spec and the mutants have
+## targets of their own.
 test-real: deps
-	cd test && $(GO) test -count=1 -p 3 $(PATIENCE) $$($(GO) list ./... | grep -v '/test/spec$$')
+	cd test && $(GO) test -count=1 -p 3 $(PATIENCE) $$($(GO) list ./... | grep -vE '/test/(spec|mutants)$$')
 
 ## spec: spin looks through the models in spec/, of which every broken variant
 ## must be refuted. Skips loudly where spin or gcc is missing, as test-real does.
@@ -89,14 +88,10 @@ spec: deps
 spec-table: deps
 	cd test && $(GO) test -count=1 ./spec -update
 
-## planted: bugs that are planted into the code that ships, each of which a layer of
-## the tests must notice; see docs/planted-bugs.md. Some two minutes.
-planted: deps
-	$(GO) run ./internal/plant/hunt
-
-## planted-table: the same, and writes what is to notice what into the document.
-planted-table: deps
-	$(GO) run ./internal/plant/hunt -docs docs/planted-bugs.md
+## mutants: breaks one rule of the product at a time, by an edit in test/mutants; the
+## test that it names must fail. Some four minutes.
+mutants: deps
+	cd test && $(GO) test -count=1 $(PATIENCE) ./mutants
 
 ## screenshots: the page after an hour of a fleet, which takes none, as pictures for
 ## the README; needs Debian's chromium.

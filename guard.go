@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/zklock/zklock/internal/plant"
 	"github.com/zklock/zklock/internal/queue"
 	"github.com/zklock/zklock/zk"
 )
@@ -87,7 +86,7 @@ func (h *Hold) Guard(ctx context.Context, ops ...zk.Op) error {
 
 func (h *Hold) guard(ctx context.Context, op string, ops []zk.Op) error {
 	fail := func(err error) error { return &Error{Op: op, Path: h.lock.path, Err: err} }
-	if h.possession.lock.namesakes() && !plant.Is(plant.NodeGuard) {
+	if h.possession.lock.namesakes() {
 		return fail(fmt.Errorf("%w: its znode's name has no GUID, so that no check tells whether it was deleted and made again by another", ErrInvalidLock))
 	}
 	if ctx.Err() != nil {

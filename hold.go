@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/zklock/zklock/internal/boottime"
-	"github.com/zklock/zklock/internal/plant"
 	"github.com/zklock/zklock/internal/queue"
 )
 
@@ -122,10 +121,8 @@ func (h *Hold) ended() <-chan struct{} {
 func (h *Hold) look(f func(core *queue.Core, now time.Duration)) {
 	c := h.possession.client
 	c.step(func(core *queue.Core, now time.Duration) {
-		if !plant.Is(plant.NoLook) {
-			core.Tick(now)
-			c.apply(core, now)
-		}
+		core.Tick(now)
+		c.apply(core, now)
 		f(core, now)
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/zklock/zklock/internal/plant"
 	"github.com/zklock/zklock/internal/queue"
 	"github.com/zklock/zklock/zk"
 )
@@ -67,9 +66,6 @@ func (c *Client) operation(r *queue.Request) zk.Op {
 		return zk.MultiOp(checks(r)...)
 	case queue.Guard:
 		own := checks(r)
-		if plant.Is(plant.GuardByVersion) {
-			own = versions(r)
-		}
 		return zk.MultiOp(append(own, c.opsOf(r.Call)...)...)
 	case queue.Sync:
 		return zk.SyncOp(r.Path)

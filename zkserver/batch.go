@@ -2,8 +2,6 @@ package zkserver
 
 import (
 	"time"
-
-	"github.com/zklock/zklock/internal/plant"
 )
 
 // batch is what the loop applied between two syncs, on its way out. There are
@@ -129,9 +127,6 @@ func (s *Server) board() {
 	for _, c := range l.flying.conns {
 		c.touched, c.aboard = false, true
 		c.staged, c.held = c.held, c.staged
-		if plant.Is(plant.AckBeforeSync) {
-			c.deliver()
-		}
 	}
 }
 

@@ -15,8 +15,6 @@ package boottime
 import (
 	"sync/atomic"
 	"time"
-
-	"github.com/zklock/zklock/internal/plant"
 )
 
 // hysteresis is how far the difference between the two clocks must have moved
@@ -71,9 +69,6 @@ func newClock(boot func() (time.Duration, bool)) *clock {
 // now turns package time's reading into this clock's.
 func (c *clock) now(t time.Time) time.Duration {
 	slept := time.Duration(c.slept.Load())
-	if plant.Is(plant.Boottime) {
-		slept = 0
-	}
 	if t == t.Round(0) {
 		// Only a synctest bubble gives times without a monotonic reading. The
 		// system's clocks have no meaning there: reading them would make the
@@ -86,7 +81,7 @@ func (c *clock) now(t time.Time) time.Duration {
 // asleep looks for a suspend since the last look, and returns all of them.
 func (c *clock) asleep() time.Duration {
 	boot, ok := c.boot()
-	if !ok || plant.Is(plant.Boottime) {
+	if !ok {
 		return 0
 	}
 	// The boot clock is read first. Whatever happens between the readings, a

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"time"
-
-	"github.com/zklock/zklock/internal/plant"
 )
 
 // phase is how far a claim has come.
@@ -114,7 +112,7 @@ func (s *Spec) joined(i int) []Member {
 	return s.Members
 }
 
-func (s *Spec) oneByOne() bool { return s.InOrder || plant.Is(plant.AllOneByOne) }
+func (s *Spec) oneByOne() bool { return s.InOrder }
 
 // steps returns how many transactions the claim needs: behind the queues' there
 // are two for each semaphore.
@@ -166,9 +164,6 @@ func (c *Core) clear(now time.Duration, p *place) {
 	cl.phase = ready
 	c.ready = append(c.ready, cl)
 	c.dirty = true
-	if plant.Is(plant.EagerGrant) {
-		c.settle(now)
-	}
 }
 
 // proceed picks a claim up where it stands: on a new connection, or when its
@@ -241,9 +236,6 @@ func (c *Core) grant(cl *claim, nodes []*node) {
 	for _, n := range nodes {
 		s.Nodes = append(s.Nodes, n.path())
 		s.Tokens = append(s.Tokens, n.czxid)
-	}
-	if plant.Is(plant.SequenceToken) {
-		s.Token = nodes[0].sequence()
 	}
 	s.Node = s.Nodes[0]
 	if cl.spec.InOrder && cl.spec.steps() > 1 {

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/zklock/zklock/internal/plant"
 )
 
 // A Config sets a Core up.
@@ -123,9 +121,6 @@ func (c *Core) signal(s Signal) { c.signals = append(c.signals, s) }
 func (c *Core) Acquire(now time.Duration, spec Spec) ID {
 	c.advance(now)
 	c.lastID++
-	if plant.Is(plant.PermitsOneByOne) {
-		spec.Semaphores = oneByOne(spec.Semaphores)
-	}
 	cl := &claim{id: c.lastID, spec: spec, agenda: &c.agenda}
 	if c.closed != nil {
 		c.signal(Signal{ID: cl.id, Kind: Failed, Err: c.closed})
@@ -143,10 +138,6 @@ func (c *Core) Acquire(now time.Duration, spec Spec) ID {
 func (c *Core) Cancel(now time.Duration, id ID) {
 	c.advance(now)
 	if cl := c.claim(id); cl != nil {
-		if plant.Is(plant.CancelLeaves) {
-			c.remove(cl)
-			return
-		}
 		c.leave(now, cl, false)
 	}
 }
@@ -241,9 +232,7 @@ func (c *Core) eventAt(now time.Duration, p *place, kind EventKind, path string)
 				continue
 			}
 			if kind == Deleted {
-				if !plant.Is(plant.OwnWatch) {
-					c.vanished(now, n)
-				}
+				c.vanished(now, n)
 				return
 			}
 			// Until the watch is there again, nothing would tell of a deletion.
@@ -283,7 +272,7 @@ func (c *Core) Session(now time.Duration, s SessionChange) {
 	former := c.session
 	switch s.State {
 	case Connected:
-		if former.Session != s.Session && !plant.Is(plant.HoldsOutliveSession) {
+		if former.Session != s.Session {
 			c.over(ErrExpired, nil)
 		} else {
 			s.Timeout = min(s.Timeout, former.Timeout) // as the deadline, see there
@@ -296,9 +285,6 @@ func (c *Core) Session(now time.Duration, s SessionChange) {
 		s.Session, s.Timeout = former.Session, former.Timeout
 		c.session = s
 	case Expired:
-		if plant.Is(plant.HoldsOutliveSession) {
-			return
-		}
 		c.over(ErrExpired, nil)
 		c.session = SessionChange{State: Disconnected}
 	case Closed:
@@ -343,7 +329,7 @@ func (c *Core) Next() (at time.Duration, ok bool) {
 		}
 	}
 	if c.holds > 0 {
-		if d, proven := c.deadline.At(); proven && !plant.Is(plant.NoAlarm) {
+		if d, proven := c.deadline.At(); proven {
 			sooner(d)
 		}
 		if !c.beat.jeopardy {
@@ -390,7 +376,7 @@ func (c *Core) remove(cl *claim) {
 // advance lets time pass: it comes first in every input, so that nothing that
 // arrives after the deadline revives a hold.
 func (c *Core) advance(now time.Duration) {
-	if c.deadline.Ahead(now) == 0 && !plant.Is(plant.NoDeadline) {
+	if c.deadline.Ahead(now) == 0 {
 		for _, cl := range slices.Clone(c.claims) {
 			if cl.phase == held {
 				c.lose(now, cl, ErrDeadline)

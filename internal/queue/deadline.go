@@ -2,8 +2,6 @@ package queue
 
 import (
 	"time"
-
-	"github.com/zklock/zklock/internal/plant"
 )
 
 // A Deadline computes how long a session is surely alive at the ensemble, from
@@ -68,9 +66,6 @@ func (d *Deadline) Handshake(sent, timeout time.Duration, drift float64, fresh b
 	if fresh {
 		d.proven, d.timeout = false, 0
 	}
-	if plant.Is(plant.NoDrift) {
-		drift = 0
-	}
 	if t := timeout - time.Duration(float64(timeout)*drift); d.timeout == 0 || t < d.timeout {
 		d.timeout = t
 		// Half a tick is at most a quarter of the smallest session timeout that a
@@ -78,15 +73,9 @@ func (d *Deadline) Handshake(sent, timeout time.Duration, drift float64, fresh b
 		// for clocks that differ and for a leader that is late with its pings; where
 		// clocks may differ by more than is left of it, the gap is wider.
 		d.gap = max(timeout/4+timeout/32, time.Duration(float64(timeout/4)/(1-drift))+timeout/64)
-		if plant.Is(plant.NoGap) {
-			d.gap = 0
-		}
 	}
 	d.firsts = d.firsts[:0]
 	d.opened, d.open = sent, true
-	if plant.Is(plant.HandshakeProves) {
-		d.raise(sent)
-	}
 }
 
 // Answered takes note of a quorum write that the leader answered successfully
@@ -108,22 +97,13 @@ func (d *Deadline) Heard(sent, received time.Duration) {
 		if a.hasB && sent >= a.b {
 			newest = i // this request is a c for a; later a's reach further
 		}
-		if !a.hasB && (sent >= a.received+d.gap || plant.Is(plant.SentApart) && sent >= a.sent+d.gap) {
+		if !a.hasB && sent >= a.received+d.gap {
 			a.b, a.hasB = received, true
-			if plant.Is(plant.TwoRequests) {
-				newest = i
-			}
 		}
 	}
 	if newest >= 0 {
 		d.raise(d.firsts[newest].sent)
 		d.firsts = append(d.firsts[:0], d.firsts[newest+1:]...)
-	}
-	if plant.Is(plant.OneReply) || plant.Is(plant.PingHeartbeat) {
-		d.raise(sent)
-	}
-	if plant.Is(plant.FromReply) {
-		sent = received
 	}
 	d.remember(proof{sent: sent, received: received})
 }

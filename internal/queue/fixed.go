@@ -3,8 +3,6 @@ package queue
 import (
 	"bytes"
 	"time"
-
-	"github.com/zklock/zklock/internal/plant"
 )
 
 // A node lock is one ephemeral znode with a fixed name: who could make it holds
@@ -33,12 +31,6 @@ func carries(data []byte, id string) bool {
 func (n *node) mine(r Reply) bool {
 	if n.czxid != 0 {
 		return r.Czxid == n.czxid
-	}
-	if plant.Is(plant.OwnerUnchecked) && n.state == unknown {
-		return true
-	}
-	if plant.Is(plant.SessionIsOwner) {
-		return r.Owner == n.session
 	}
 	return r.Owner == n.session && carries(r.Data, n.id)
 }

@@ -3,8 +3,6 @@ package queue
 import (
 	"slices"
 	"time"
-
-	"github.com/zklock/zklock/internal/plant"
 )
 
 // Two listings can be spared, for mutexes and writers:
@@ -91,7 +89,7 @@ func (c *Core) fallIn(now time.Duration, p *place) {
 func (p *place) next(last *node) bool {
 	mine, _ := p.names.Parse(p.nodes[0].name)
 	theirs, class := p.names.Parse(last.name)
-	return class == Contender && (mine.Seq == theirs.Seq+1 || plant.Is(plant.AnyNumber))
+	return class == Contender && mine.Seq == theirs.Seq+1
 }
 
 // renews reports whether the place was made by the transaction that deleted a

@@ -3,8 +3,6 @@ package queue
 import (
 	"slices"
 	"time"
-
-	"github.com/zklock/zklock/internal/plant"
 )
 
 // Entries of one client stand one behind the other in a queue, and the one behind
@@ -120,10 +118,6 @@ func (c *Core) inherit(now time.Duration, p, e *place) {
 		return
 	}
 	p.blocker = ""
-	if plant.Is(plant.HandToNext) {
-		c.clear(now, p)
-		return
-	}
 	if !c.connected() {
 		return // the next connection begins with a listing
 	}
@@ -144,7 +138,7 @@ func (p *place) drop(e *place) bool {
 	switch {
 	case at < 0:
 		return false
-	case e.alone || plant.Is(plant.CancelHandsOver):
+	case e.alone:
 		for at < len(p.ahead) && own(p.ahead[at]) {
 			at++
 		}
@@ -183,9 +177,6 @@ func (c *Core) discount(p *place) {
 // reckon says whether an event alone grants nothing at the place.
 func (p *place) reckon() {
 	p.relist = p.delay > 0 || p.kind == Exclusive && slices.ContainsFunc(p.ahead, Entry.Writer)
-	if plant.Is(plant.NoRelist) {
-		p.relist = false
-	}
 }
 
 // struck reports whether nobody of this name is on the place's list any more.

@@ -3,8 +3,6 @@ package queue
 import (
 	"slices"
 	"time"
-
-	"github.com/zklock/zklock/internal/plant"
 )
 
 // A heartbeat asks a quorum about all of a session's entries, every eighth of
@@ -144,9 +142,6 @@ func (c *Core) check(nodes []*node) {
 	conn := c.session.Conn
 	c.beat.underWay++
 	ask := Request{Kind: Check, Paths: paths(nodes)}
-	if plant.Is(plant.PingHeartbeat) {
-		ask = Request{Kind: List, Path: "/"}
-	}
 	c.send(ask, func(now time.Duration, r Reply) {
 		if c.session.Conn == conn {
 			c.beat.underWay--
@@ -159,7 +154,6 @@ func (c *Core) check(nodes []*node) {
 					n.unproven = false
 				}
 			}
-		case plant.Is(plant.DeafHeartbeat):
 		case r.Failed < 0 || r.Failed >= len(nodes): // no entry's fault: the next one will tell
 		case r.Code == NoNode:
 			c.vanished(now, nodes[r.Failed])

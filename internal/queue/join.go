@@ -3,8 +3,6 @@ package queue
 import (
 	"slices"
 	"time"
-
-	"github.com/zklock/zklock/internal/plant"
 )
 
 // join takes the claim's present step: it asks for the znodes of its places and
@@ -126,9 +124,6 @@ func (c *Core) created(now time.Duration, nodes []*node, r Reply) {
 	case Unknown:
 		for _, n := range nodes {
 			n.state = unknown
-			if plant.Is(plant.CreateForgotten) {
-				n.state = absent
-			}
 		}
 		switch {
 		case cl == nil:
@@ -240,7 +235,7 @@ func (c *Core) inspectOwn(cl *claim, nodes []*node, r Reply) error {
 		}
 		e, class := n.place.names.Parse(n.name)
 		switch {
-		case class != Contender || e.Seq >= SequenceLimit && !plant.Is(plant.SequenceLimit):
+		case class != Contender || e.Seq >= SequenceLimit:
 			return ErrExhausted
 		case e.Seq >= SequenceWarning:
 			c.signal(Signal{ID: cl.id, Kind: NearLimit, Token: e.Seq})

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strconv"
 	"time"
-
-	"github.com/zklock/zklock/internal/plant"
 )
 
 // A semaphore in Curator's layout (InterProcessSemaphoreV2) is a gate and a set
@@ -50,9 +48,6 @@ func (c *Core) counts(now time.Duration, p *place, children []string, watched bo
 	}
 	p.ahead = slices.DeleteFunc(l.Queue, func(e Entry) bool { return !e.Lease() || p.owns(e) })
 	over := len(p.ahead) + len(p.nodes) - p.sem.Of
-	if plant.Is(plant.OwnUncounted) {
-		over -= len(p.nodes)
-	}
 	others := c.others(p.parent, p.ahead)
 	if code := p.limit.code; !p.agreed && (code == Unknown || code == NotApplied) {
 		p.claim.retry(now + retryPause) // what was lost is asked again with another listing

@@ -3,8 +3,6 @@ package queue
 import (
 	"slices"
 	"time"
-
-	"github.com/zklock/zklock/internal/plant"
 )
 
 // gone says that a znode was deleted by somebody else.
@@ -59,7 +57,7 @@ func (c *Core) leave(now time.Duration, cl *claim, report bool) {
 	c.remove(cl)
 	// What is guarded by its znodes and not answered may yet be done, so that its
 	// successor has to wait for their end.
-	handed := cl.guards == 0 || plant.Is(plant.GuardPassed)
+	handed := cl.guards == 0
 	if left := c.vacate(now, cl, &parting{id: cl.id, report: report}, true, handed); left == 0 && report {
 		c.signal(Signal{ID: cl.id, Kind: Released})
 	}

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/zklock/zklock/internal/plant"
 )
 
 // nodeState is what is known of a znode.
@@ -112,7 +110,7 @@ func (c *Core) refusedPause() time.Duration {
 func (c *Core) disposeAll(now time.Duration, nodes []*node) {
 	for _, records := range []bool{true, false} {
 		for _, n := range nodes {
-			if (n.named == forever) == (records != plant.Is(plant.RecordLast)) {
+			if (n.named == forever) == records {
 				c.dispose(now, n)
 			}
 		}
@@ -159,10 +157,6 @@ func (c *Core) deleted(now time.Duration, n *node, r Reply) {
 		n.state, n.apart = alive, true
 		c.dispose(now, n)
 	case Unknown, NotApplied:
-		if plant.Is(plant.ReleaseForgets) {
-			c.finish(n, nil)
-			return
-		}
 		n.state = alive
 		n.distrust()
 		n.retryAt = now + retryPause
@@ -187,7 +181,7 @@ func (c *Core) deleted(now time.Duration, n *node, r Reply) {
 // its name may be another's by then: somebody may have deleted the lock, or the servers
 // have collected its parent.
 func (n *node) distrust() {
-	if n.state == alive && n.named == byData && !plant.Is(plant.BlindDelete) {
+	if n.state == alive && n.named == byData {
 		n.state = unknown
 	}
 }
@@ -231,9 +225,6 @@ func (c *Core) probe(parent string) {
 	}
 	c.probes = append(c.probes, probe{parent: parent})
 	barrier := Request{Kind: Check, Paths: []string{parent}}
-	if plant.Is(plant.NoBarrier) {
-		barrier = Request{Kind: Get, Path: parent}
-	}
 	c.send(barrier, func(now time.Duration, r Reply) {
 		// That the parent is not there is an answer of the quorum's as well.
 		if r.Code == OK || r.Code == NoNode {

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-
-	"github.com/zklock/zklock/internal/plant"
 )
 
 // A Listing is a lock's children, sorted out.
@@ -65,9 +63,6 @@ func (l Listing) Ahead(name string) (ahead []Entry, found bool) {
 // nearest exclusive one for a shared one. No blocker means that the lock is
 // held.
 func Blocker(kind Kind, ahead []Entry) (Entry, bool) {
-	if plant.Is(plant.Herd) && kind == Exclusive || plant.Is(plant.BargingReader) && kind == Shared {
-		ahead = ahead[:min(1, len(ahead))]
-	}
 	for i := len(ahead) - 1; i >= 0; i-- {
 		if kind == Exclusive || ahead[i].Kind == Exclusive {
 			return ahead[i], true

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/zklock/zklock/internal/plant"
 )
 
 // role is what a place is for.
@@ -149,9 +147,6 @@ func (c *Core) listed(now time.Duration, p *place, children []string) {
 	p.ahead = slices.Clone(l.Queue[:i])
 	c.discount(p)
 	p.reckon()
-	if plant.Is(plant.LaterWriters) && p.kind == Shared {
-		p.ahead = slices.DeleteFunc(slices.Clone(l.Queue), p.owns)
-	}
 	if p.kind == Shared && !p.beside && c.vet(now, p, l.Queue) {
 		return
 	}
@@ -343,9 +338,7 @@ func (c *Core) watchBlocker(now time.Duration, p *place) {
 				c.tell(p, p.parent+"/"+name, len(p.ahead), r.Data)
 			}
 		case NoNode:
-			if !plant.Is(plant.MissedWakeup) {
-				c.strike(now, p, name)
-			}
+			c.strike(now, p, name)
 		case Unknown, NotApplied:
 			p.unseen = true
 			p.claim.retry(now + retryPause)
@@ -382,10 +375,6 @@ func (c *Core) lookAgain() time.Duration {
 func (c *Core) strike(now time.Duration, p *place, name string) {
 	p.without(func(e Entry) bool { return e.Name == name })
 	p.blocker = ""
-	if plant.Is(plant.FirstDeletion) {
-		c.clear(now, p)
-		return
-	}
 	_, blocked := Blocker(p.kind, p.ahead)
 	switch {
 	case !blocked && !p.relist:

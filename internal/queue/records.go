@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/zklock/zklock/internal/plant"
 )
 
 // Lock-delay. With each entry its claim makes a record, a persistent znode
@@ -89,7 +87,7 @@ func (c *Core) sight(now time.Duration, p *place, left []string) {
 // delayed reports whether a place at the head of its queue has to keep off for
 // a while. When that is over it removes the records.
 func (c *Core) delayed(now time.Duration, p *place) bool {
-	if p.delay == 0 || len(p.seen) == 0 || plant.Is(plant.DelayIgnored) {
+	if p.delay == 0 || len(p.seen) == 0 {
 		return false
 	}
 	var until time.Duration

@@ -5,7 +5,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/zklock/zklock/internal/plant"
 	"github.com/zklock/zklock/internal/wire"
 )
 
@@ -112,9 +111,6 @@ func (c *Core) lose(err error, now time.Duration) {
 		return
 	}
 	lost := Unknown
-	if plant.Is(plant.LostIsNotDone) {
-		lost = No
-	}
 	c.apart = c.pending.has(wire.OpMultiRead)
 	c.failAll(&c.pending, ErrConnectionLost, lost)
 	c.joining = 0
@@ -155,7 +151,7 @@ func (c *Core) greeted(frame []byte, now time.Duration) {
 		c.lose(fmt.Errorf("%w: session password of %d bytes, want %d", ErrProtocol, len(r.Password), passwordSize), now)
 	case r.ReadOnly && !c.cfg.ReadOnly:
 		c.lose(ErrReadOnly, now)
-	case resuming && r.SessionID != c.sessionID && !plant.Is(plant.SwappedSession):
+	case resuming && r.SessionID != c.sessionID:
 		c.expire(fmt.Errorf("%w: the server answered with session %#x instead of %#x",
 			ErrSessionExpired, uint64(r.SessionID), uint64(c.sessionID)), now)
 	case !resuming && r.SessionID == c.formerID:
@@ -219,9 +215,7 @@ func (c *Core) up(now time.Duration) {
 	// The order is the promise: rights before anything that needs them, and
 	// watches, whose missed events precede their answer, before any read.
 	c.sendAuths()
-	if !plant.Is(plant.NoSetWatches) {
-		c.out, c.setWatches = c.watches.frames(c.out, c.lastZxid)
-	}
+	c.out, c.setWatches = c.watches.frames(c.out, c.lastZxid)
 	if c.readOnly {
 		c.probe.start(now)
 		c.tellState(ConnectedReadOnly, nil)

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/zklock/zklock/internal/jute"
-	"github.com/zklock/zklock/internal/plant"
 	"github.com/zklock/zklock/internal/wire"
 )
 
@@ -184,7 +183,7 @@ func (c *Core) Submit(call *Call, epoch uint64) {
 		c.failCall(call, ErrAuthFailed, No)
 	case c.phase == ended || c.closing:
 		c.failCall(call, ErrClosed, No)
-	case epoch != c.epoch && !plant.Is(plant.AnySession):
+	case epoch != c.epoch:
 		c.failCall(call, ErrSessionExpired, No)
 	case !call.Op.valid():
 		c.failCall(call, ErrInvalidOp, No)

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zklock/zklock/internal/plant"
 	"github.com/zklock/zklock/internal/wire"
 )
 
@@ -172,7 +171,7 @@ func (j *joiner) collides(o *Op) bool {
 		case (own|parent)&listed != 0,
 			// What depends on another may fail through what is then undone.
 			own&(written|writtenBelow) != 0, parent&written != 0,
-			p.creates() && parent&createdBelow != 0 && !plant.Is(plant.TwoCreates):
+			p.creates() && parent&createdBelow != 0:
 			return true
 		}
 	}

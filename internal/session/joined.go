@@ -2,7 +2,6 @@ package session
 
 import (
 	"github.com/zklock/zklock/internal/jute"
-	"github.com/zklock/zklock/internal/plant"
 	"github.com/zklock/zklock/internal/wire"
 )
 
@@ -107,7 +106,6 @@ func (c *Call) shareFailure(whole *Result, at int) {
 	inside := failed >= 0 && failed < c.Op.parts()
 	r.Code, r.Applied, r.Path = whole.Code, whole.Applied, ""
 	switch {
-	case plant.Is(plant.SharedFailure):
 	case !whole.told && !undoes(whole.Code): // of the session or the server, and of all
 	case !whole.told || !inside:
 		r.Code, r.Applied, r.Sub = wire.ErrRuntimeInconsistency, No, r.Sub[:0]

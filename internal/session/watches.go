@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/zklock/zklock/internal/plant"
 	"github.com/zklock/zklock/internal/wire"
 )
 
@@ -65,8 +64,6 @@ func (w *watches) answered(o *Op, code wire.ErrCode) {
 		w.add(o.Path, existWatch)
 	case code != wire.ErrOK:
 		// No watch is left by a request that failed.
-	case plant.Is(plant.ExistsWatch) && o.Code == wire.OpExists:
-		w.add(o.Path, existWatch)
 	case o.Code == wire.OpExists || o.Code == wire.OpGetData:
 		w.remove(o.Path, existWatch)
 		w.add(o.Path, dataWatch)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/zklock/zklock/internal/plant"
 	"github.com/zklock/zklock/internal/wire"
 )
 
@@ -36,9 +35,6 @@ func (p *prep) create(op wire.OpCode, q *wire.CreateRequest, ttl int64) (txn, wi
 	// can only be known now.
 	path := q.Path
 	if q.Flags.Sequential() {
-		if plant.Is(plant.SequenceReset) {
-			parent.creates = parent.children
-		}
 		path += fmt.Sprintf("%010d", parent.creates)
 	}
 	if !validPath(path) {

@@ -3,7 +3,6 @@ package tree
 import (
 	"strings"
 
-	"github.com/zklock/zklock/internal/plant"
 	"github.com/zklock/zklock/internal/wire"
 )
 
@@ -35,7 +34,7 @@ func (t *Tree) fire(path string, typ wire.EventType, acl *aclSet, out *Out) {
 // fireDeleted tells of a deletion: those who watch the node, and those who watch
 // its children unless they were told already.
 func (t *Tree) fireDeleted(path string, acl *aclSet, out *Out) {
-	if t.watches.total == 0 || plant.Is(plant.NoEvent) {
+	if t.watches.total == 0 {
 		return
 	}
 	f := t.newFiring(path, wire.EventNodeDeleted, acl, out)

@@ -2,7 +2,6 @@ package tree
 
 import (
 	"github.com/zklock/zklock/internal/jute"
-	"github.com/zklock/zklock/internal/plant"
 	"github.com/zklock/zklock/internal/wire"
 )
 
@@ -21,9 +20,6 @@ func (t *Tree) multi(c *conn, m *wire.MultiRequest, now Now, out *Out) (wire.Rec
 		}
 		var err wire.ErrCode
 		if x.subs[i], err = p.prepare(op.Op, op.Req); err != wire.ErrOK {
-			if plant.Is(plant.HalfMulti) {
-				t.commit(&txn{op: wire.OpMulti, subs: x.subs[:i]}, now, out)
-			}
 			t.fail(err, now, out)
 			return failedMulti(len(m.Ops), i, err), wire.ErrOK
 		}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/zklock/zklock/internal/plant"
 	"github.com/zklock/zklock/internal/wire"
 )
 
@@ -55,9 +54,6 @@ func (t *Tree) touch(s *session, now Now) {
 		return // it can't end
 	}
 	s.deadline = now.Mono + time.Duration(s.timeout)*time.Millisecond
-	if plant.Is(plant.EarlyExpiry) {
-		s.deadline -= time.Duration(s.timeout) * time.Millisecond / 4
-	}
 	switch {
 	case s.index < 0:
 		s.queued = s.deadline
@@ -84,9 +80,6 @@ func (t *Tree) Heard(id ConnID, now Now) {
 // of the transaction zxid.
 func (t *Tree) removeSession(s *session, zxid int64, out *Out) {
 	for _, n := range s.ownedNodes() {
-		if plant.Is(plant.ExpiryKeepsNodes) {
-			break
-		}
 		t.removeNode(n, zxid, out)
 	}
 	if s.index >= 0 {

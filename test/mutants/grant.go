@@ -1,0 +1,215 @@
+package mutants
+
+// grantMutants break rules about who is granted, and when.
+func grantMutants() []Mutant {
+	return []Mutant{
+		{
+			Name:   "FirstDeletion",
+			Reason: "A grant needs an empty list of predecessors; the mutant grants when the watched predecessor is deleted.",
+			Edits: []Edit{
+				{File: "internal/queue/place.go",
+					Before: `	p.blocker = ""
+`,
+					After: `	p.blocker = ""
+	c.clear(now, p)
+	return
+`},
+			},
+			Suite: simulation, Test: "TestMutant",
+			Says: passedBy,
+		},
+		{
+			Name:   "HandToNext",
+			Reason: "A hand-over inside the client grants by the list of predecessors; the mutant grants the next waiter of the client.",
+			Edits: []Edit{
+				{File: "internal/queue/handover.go",
+					Before: `	p.blocker = ""`,
+					After: `	p.blocker = ""
+	c.clear(now, p)
+	return`},
+			},
+			Suite: simulation, Test: "TestMutant",
+			Says: passedBy,
+		},
+		{
+			Name:   "CancelHandsOver",
+			Reason: "A cancelled waiter proves nothing about its predecessors; the mutant treats them as gone.",
+			Edits: []Edit{
+				{File: "internal/queue/handover.go",
+					Before: `case e.alone:`,
+					After:  `case true:`},
+			},
+			Suite: simulation, Test: "TestMutant",
+			Says: passedBy,
+		},
+		{
+			Name:   "AnyNumber",
+			Reason: "Only the very next sequence number makes a listing superfluous; the mutant accepts any number.",
+			Edits: []Edit{
+				{File: "internal/queue/follow.go",
+					Before: `return class == Contender && mine.Seq == theirs.Seq+1`,
+					After:  `return class == Contender && mine.Seq != theirs.Seq`},
+			},
+			Suite: simulation, Test: "TestMutant",
+			Says: passedBy,
+		},
+		{
+			Name:   "GuardPassed",
+			Reason: "A lock is not handed over while a guarded write of the hold is unanswered; the mutant hands it over.",
+			Edits: []Edit{
+				{File: "internal/queue/leave.go",
+					Before: `handed := cl.guards == 0`,
+					After:  `handed := true`},
+			},
+			Suite: simulation, Test: "TestMutant",
+			Says: `was written by .* while .* holds`,
+		},
+		{
+			Name:   "NoRelist",
+			Reason: "A waiter lists the queue again after a writer ahead of it is gone, because a downgraded writer leaves a reader; the mutant does not.",
+			Edits: []Edit{
+				{File: "internal/queue/handover.go",
+					Before: `p.relist = p.delay > 0 || p.kind == Exclusive && slices.ContainsFunc(p.ahead, Entry.Writer)`,
+					After:  `p.relist = false`},
+			},
+			Suite: simulation, Test: "TestMutant", Args: []string{"-like=UnlistedReader"},
+			Says: passedBy,
+		},
+		{
+			Name:   "OwnWatch",
+			Reason: "A waiter whose own entry is deleted is not granted by it; the mutant ignores the event on its own entry.",
+			Edits: []Edit{
+				{File: "internal/queue/core.go",
+					Before: `			if kind == Deleted {
+				c.vanished(now, n)`,
+					After: `			if kind == Deleted {`},
+			},
+			Suite: bubble, Test: "TestLocks/WaiterDeleted",
+			Says: `granted by a znode that was deleted`,
+		},
+		{
+			Name:   "EagerGrant",
+			Reason: "Every event that was read is handled before a grant; the mutant grants at once.",
+			Edits: []Edit{
+				{File: "internal/queue/claim.go",
+					Before: `	c.dirty = true`,
+					After: `	c.dirty = true
+	c.settle(now)`},
+			},
+			Suite: simulation, Test: "TestMutant", Args: []string{"-like=EagerGrant"},
+			Says: `granted although the same read told that its znode is gone`,
+		},
+		{
+			Name:   "DeafHeartbeat",
+			Reason: "The heartbeat reports a missing entry; the mutant ignores the answer.",
+			Edits: []Edit{
+				{File: "internal/queue/heartbeat.go",
+					Before: `			}
+		case r.Failed < 0 || r.Failed >= len(nodes): // no entry's fault: the next one will tell`,
+					After: `			}
+		case true:
+		case r.Failed < 0 || r.Failed >= len(nodes): // no entry's fault: the next one will tell`},
+			},
+			Suite: bubble, Test: "TestManyLocks",
+			Says: `hold \d+: <nil>`,
+		},
+		{
+			Name:   "MissedWakeup",
+			Reason: "A predecessor that is gone before it is watched counts as gone; the mutant waits for its event.",
+			Edits: []Edit{
+				{File: "internal/queue/place.go",
+					Before: `		case NoNode:
+			c.strike(now, p, name)`,
+					After: `		case NoNode:`},
+			},
+			Suite: simulation, Test: "TestMutant",
+			Says: notServed,
+		},
+		{
+			Name:   "Herd",
+			Reason: "A release notifies one other session; the mutant has every waiter watch the head of the queue.",
+			Edits: []Edit{
+				{File: "internal/queue/order.go",
+					Before: `func Blocker(kind Kind, ahead []Entry) (Entry, bool) {`,
+					After: `func Blocker(kind Kind, ahead []Entry) (Entry, bool) {
+	if kind == Exclusive {
+		ahead = ahead[:min(1, len(ahead))]
+	}`},
+			},
+			Suite: herd, Test: "TestOneWakesOneOrAll",
+			Says: `sessions woken by a release, want 1`,
+		},
+		{
+			Name:   "BargingReader",
+			Reason: "A reader waits for waiting writers ahead of it; the mutant waits for the head of the queue only.",
+			Edits: []Edit{
+				{File: "internal/queue/order.go",
+					Before: `func Blocker(kind Kind, ahead []Entry) (Entry, bool) {`,
+					After: `func Blocker(kind Kind, ahead []Entry) (Entry, bool) {
+	if kind == Shared {
+		ahead = ahead[:min(1, len(ahead))]
+	}`},
+			},
+			Suite: simulation, Test: "TestMutant",
+			Says: aheadStill,
+		},
+		{
+			Name:   "LaterWriters",
+			Reason: "A reader does not wait for writers behind it; the mutant does.",
+			Edits: []Edit{
+				{File: "internal/queue/place.go",
+					Before: `	p.reckon()`,
+					After: `	p.reckon()
+	if p.kind == Shared {
+		p.ahead = slices.DeleteFunc(slices.Clone(l.Queue), p.owns)
+	}`},
+			},
+			Suite: simulation, Test: "TestMutant",
+			Says: notServed,
+		},
+		{
+			Name:   "SequenceLimit",
+			Reason: "Near the last sequence number no client is granted; the mutant continues.",
+			Edits: []Edit{
+				{File: "internal/queue/join.go",
+					Before: `case class != Contender || e.Seq >= SequenceLimit:`,
+					After:  `case class != Contender:`},
+			},
+			Suite: simulation, Test: "TestMutant",
+			Says: `granted, with a number at the limit`,
+		},
+		{
+			Name:   "HoldsOutliveSession",
+			Reason: "Holds end with their session; the mutant keeps them in the next one.",
+			Edits: []Edit{
+				{File: "internal/queue/core.go",
+					Before: `if former.Session != s.Session {`,
+					After:  `if false {`},
+				{File: "internal/queue/core.go",
+					Before: `	case Expired:
+		c.over(ErrExpired, nil)`,
+					After: `	case Expired:
+		return
+		c.over(ErrExpired, nil)`},
+			},
+			Suite: property, Test: "TestStorms",
+			Says: notSettled,
+		},
+		{
+			Name:   "SequenceToken",
+			Reason: "The fencing token is the czxid; the mutant takes the sequence number.",
+			Edits: []Edit{
+				{File: "internal/queue/claim.go",
+					Before: `	s.Node = s.Nodes[0]`,
+					After: `	s.Token = 0
+	for _, digit := range nodes[0].name[max(0, len(nodes[0].name)-digits):] {
+		s.Token = 10*s.Token + int64(digit-'0')
+	}
+	s.Token++
+	s.Node = s.Nodes[0]`},
+			},
+			Suite: simulation, Test: "TestMutant",
+			Says: `granted with token`,
+		},
+	}
+}

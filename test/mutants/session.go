@@ -1,0 +1,91 @@
+package mutants
+
+// sessionMutants break rules about the session of the client.
+func sessionMutants() []Mutant {
+	return []Mutant{
+		{
+			Name:   "ExistsWatch",
+			Reason: "An exists watch that found its node is set again as a data watch; the mutant sets it as one on a missing node.",
+			Edits: []Edit{
+				{File: "internal/session/watches.go",
+					Before: `		// No watch is left by a request that failed.`,
+					After: `		// No watch is left by a request that failed.
+	case o.Code == wire.OpExists:
+		w.add(o.Path, existWatch)`},
+			},
+			Suite: session, Test: "TestExistsWatchBecomesADataWatch",
+			Says: `want a data watch alone`,
+		},
+		{
+			Name:   "NoSetWatches",
+			Reason: "Watches are set again on a new connection; the mutant sets none.",
+			Edits: []Edit{
+				{File: "internal/session/connect.go",
+					Before: `	c.out, c.setWatches = c.watches.frames(c.out, c.lastZxid)
+`,
+					After: ""},
+			},
+			Suite: simulation, Test: "TestMutant",
+			Says: `does not know after .* that somebody asks|` + notServed,
+		},
+		{
+			Name:   "SwappedSession",
+			Reason: "A session id other than the one asked for ends the session; the mutant continues in it.",
+			Edits: []Edit{
+				{File: "internal/session/connect.go",
+					Before: `case resuming && r.SessionID != c.sessionID:`,
+					After:  `case false:`},
+			},
+			Suite: session, Test: "TestHandshakeAnswers/other_session",
+			Says: `the connection is still wanted`,
+		},
+		{
+			Name:   "LostIsNotDone",
+			Reason: "A request that was sent and not answered may have been applied; the mutant reports that it was not.",
+			Edits: []Edit{
+				{File: "internal/session/connect.go",
+					Before: `lost := Unknown`,
+					After:  `lost := No`},
+			},
+			Suite: simulation, Test: "TestMutant",
+			Says: notServed,
+		},
+		{
+			Name:   "AnySession",
+			Reason: "A request is sent in the session it was made for or not at all; the mutant sends it in the next one.",
+			Edits: []Edit{
+				{File: "internal/session/core.go",
+					Before: `case epoch != c.epoch:`,
+					After:  `case false:`},
+			},
+			Suite: session, Test: "TestNoRequestRunsInALaterSession",
+			Says: `want session: the session is over`,
+		},
+		{
+			Name:   "TwoCreates",
+			Reason: "No batch has two creates of one lock, which would share a token; the mutant batches them.",
+			Edits: []Edit{
+				{File: "internal/session/join.go",
+					Before: `			own&(written|writtenBelow) != 0, parent&written != 0,
+			p.creates() && parent&createdBelow != 0:`,
+					After: `			own&(written|writtenBelow) != 0, parent&written != 0:`},
+			},
+			Suite: session, Test: "TestWhatIsNotJoined",
+			Says: `sent .*\+/l/a- \+/l/b-.* want`,
+		},
+		{
+			Name:   "SharedFailure",
+			Reason: "An operation that failed because of another in its batch was not applied; the mutant reports the error of the other one as its own.",
+			Edits: []Edit{
+				{File: "internal/session/joined.go",
+					Before: `	switch {
+	case !whole.told && !undoes(whole.Code): // of the session or the server, and of all`,
+					After: `	switch {
+	case true:
+	case !whole.told && !undoes(whole.Code): // of the session or the server, and of all`},
+			},
+			Suite: simulation, Test: "TestMutant",
+			Says: `is said to be released and is there|` + notServed,
+		},
+	}
+}

@@ -1,0 +1,115 @@
+package mutants
+
+// unknownMutants break rules about creates and deletes that were given up or never answered.
+func unknownMutants() []Mutant {
+	return []Mutant{
+		{
+			Name:   "CancelLeaves",
+			Reason: "A cancelled acquire deletes its entry; the mutant leaves it.",
+			Edits: []Edit{
+				{File: "internal/queue/core.go",
+					Before: `	if cl := c.claim(id); cl != nil {
+		c.leave(now, cl, false)`,
+					After: `	if cl := c.claim(id); cl != nil {
+		c.remove(cl)`},
+			},
+			Suite: simulation, Test: "TestMutant",
+			Says: notServed,
+		},
+		{
+			Name:   "ReleaseForgets",
+			Reason: "A delete is repeated until the entry is gone; the mutant takes a lost answer for success.",
+			Edits: []Edit{
+				{File: "internal/queue/node.go",
+					Before: `	case Unknown, NotApplied:`,
+					After: `	case Unknown, NotApplied:
+		c.finish(n, nil)
+		return`},
+			},
+			Suite: simulation, Test: "TestMutant",
+			Says: `is said to be released and is there|` + notServed,
+		},
+		{
+			Name:   "CreateForgotten",
+			Reason: "A create without an answer may have been applied; the mutant assumes that it was not.",
+			Edits: []Edit{
+				{File: "internal/queue/join.go",
+					Before: `		for _, n := range nodes {
+			n.state = unknown`,
+					After: `		for _, n := range nodes {
+			n.state = absent`},
+			},
+			Suite: simulation, Test: "TestMutant",
+			Says: notServed,
+		},
+		{
+			Name:   "NoBarrier",
+			Reason: "Only a listing behind an answered write proves that a znode is absent; the mutant uses a read instead of the write.",
+			Edits: []Edit{
+				{File: "internal/queue/node.go",
+					Before: `barrier := Request{Kind: Check, Paths: []string{parent}}`,
+					After:  `barrier := Request{Kind: Get, Path: parent}`},
+			},
+			Suite: property, Test: "TestStorms",
+			Says: notSettled,
+		},
+		{
+			Name:   "BlindDelete",
+			Reason: "A znode with a reusable name is read before its delete is repeated; the mutant repeats the delete at once.",
+			Edits: []Edit{
+				{File: "internal/queue/node.go",
+					Before: `if n.state == alive && n.named == byData {`,
+					After:  `if false {`},
+			},
+			Suite: property, Test: "TestStorms",
+			Says: heldWithout,
+		},
+		{
+			Name:   "OwnerUnchecked",
+			Reason: "A client adopts no node lock of another session; the mutant adopts any after a lost answer.",
+			Edits: []Edit{
+				{File: "internal/queue/fixed.go",
+					Before: `return r.Owner == n.session && carries(r.Data, n.id)`,
+					After:  `return n.state == unknown || r.Owner == n.session && carries(r.Data, n.id)`},
+			},
+			Suite: simulation, Test: "TestMutant",
+			Says: `granted .* while .* holds .*, safe for`,
+		},
+		{
+			Name:   "SessionIsOwner",
+			Reason: "A znode of the same session belongs to an acquire only if it carries its id; the mutant checks the session alone.",
+			Edits: []Edit{
+				{File: "internal/queue/fixed.go",
+					Before: `return r.Owner == n.session && carries(r.Data, n.id)`,
+					After:  `return r.Owner == n.session`},
+			},
+			Suite: property, Test: "TestStorms",
+			Says: `hold /q/n/lock|` + notSettled,
+		},
+		{
+			Name:   "NodeGuard",
+			Reason: "A reusable name is no identity to guard writes by; the mutant guards by it.",
+			Edits: []Edit{
+				{File: "guard.go",
+					Before: `if h.possession.lock.namesakes() {`,
+					After:  `if false && h.possession.lock.namesakes() {`},
+			},
+			Suite: bubble, Test: "TestNodeLockNotProven",
+			Says: `guard: <nil>, want zklock: invalid use of a lock`,
+		},
+		{
+			Name:   "GuardByVersion",
+			Reason: "A guard checks that the entry exists, not its version; the mutant checks version 0, which a release request changes.",
+			Edits: []Edit{
+				{File: "transport.go",
+					Before: `		own := checks(r)`,
+					After: `		var own []zk.Op
+		for _, p := range r.Paths {
+			own = append(own, zk.CheckOp(p, 0))
+		}`},
+			},
+			Suite: bubble, Test: "TestLocks/Revoke",
+			Says: `the znode has another version`,
+		},
+	}
+}
