@@ -37,6 +37,7 @@ type stage struct {
 // The secrets of the play. None is a part of another, of a path or of a word.
 const (
 	digestPassword = "Xq7-digest-pw"
+	uiToken        = "Xq7-token-of-the-page"
 	saslPassword   = "Yw8-sasl-pw"
 	superPassword  = "Zr9-super-pw"
 	superDigest    = "super:Ks1DigestOfSuper0000000000="
@@ -46,7 +47,7 @@ const (
 func newStage(t *testing.T) *stage {
 	s := &stage{T: t, dir: t.TempDir()}
 	for what, secret := range map[string]string{
-		"the digest password": digestPassword, "the SASL password": saslPassword, "the super user's password": superPassword,
+		"the digest password": digestPassword, "the page's token": uiToken, "the SASL password": saslPassword, "the super user's password": superPassword,
 		"the super user's digest": superDigest, "a wrong password": wrongPassword,
 	} {
 		s.add(what, secret)
@@ -79,6 +80,7 @@ func (s *stage) command(args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, s.bin, args...)
 	c.Dir = s.dir
 	c.Env = append(os.Environ(), "ZKLOCK_AUTH=digest:ann:"+digestPassword, "ZKLOCK_SASL=ann:"+saslPassword,
+		"ZKLOCK_UI_TOKEN="+uiToken,
 		"ZKLOCK_SERVERS="+s.tap, "ZKLOCK_HOME="+filepath.Join(s.dir, "home"))
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	c.WaitDelay = 10 * time.Second

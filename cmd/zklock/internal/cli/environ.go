@@ -2,6 +2,7 @@ package cli
 
 import (
 	"maps"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,9 +49,13 @@ func (t told) environ(base []string) []string {
 	return env
 }
 
-// without returns an environment without a variable.
+// without returns an environment without a variable. On Windows, where the case of its
+// name does not matter, it removes the variable in any spelling.
 func without(env []string, key string) []string {
-	return slices.DeleteFunc(env, func(s string) bool { return strings.HasPrefix(s, key+"=") })
+	return slices.DeleteFunc(env, func(s string) bool {
+		name, _, ok := strings.Cut(s, "=")
+		return ok && (name == key || runtime.GOOS == "windows" && strings.EqualFold(name, key))
+	})
 }
 
 // tokenLines has a line for each lock, with its token and its path. A path may
