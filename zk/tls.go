@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/zklock/zklock/internal/tlssuite"
 )
 
 // checkTLS refuses what no server could satisfy.
@@ -38,9 +40,14 @@ const shakeMargin = 20
 func (c *Client) shake(ctx context.Context, a address, raw net.Conn) (net.Conn, error) {
 	// The user's configuration is not changed: it may serve other clients.
 	cfg := c.opts.TLS
-	if cfg.ServerName == "" {
+	if cfg.ServerName == "" || cfg.CipherSuites == nil {
 		cfg = cfg.Clone()
+	}
+	if cfg.ServerName == "" {
 		cfg.ServerName, _, _ = strings.Cut(a.host, "%") // no certificate has a zone
+	}
+	if cfg.CipherSuites == nil {
+		cfg.CipherSuites = tlssuite.AEAD()
 	}
 	// A little before the connection is given up for want of an answer: then the
 	// error can say which one.

@@ -94,6 +94,8 @@ func TestTLSBadInput(t *testing.T) {
 	demand.ClientAuth, demand.ClientCAs = tls.RequireAndVerifyClientCert, ca.Pool()
 	demand12 := demand.Clone()
 	demand12.MaxVersion = tls.VersionTLS12
+	cbc := good.Clone()
+	cbc.MaxVersion, cbc.CipherSuites = tls.VersionTLS12, []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA}
 	says := func(text string) func(*fakeConn) bool {
 		return func(c *fakeConn) bool { c.send([]byte(text)); c.br.Peek(1); return true }
 	}
@@ -107,6 +109,7 @@ func TestTLSBadInput(t *testing.T) {
 		as     any  // for errors.As
 		final  bool // at once, and after one attempt
 	}{
+		{name: "cipher suites with CBC alone", server: cbc, want: "handshake failure", final: true},
 		{name: "unknown authority", server: shown(other.Server("zoo.example")), want: "signed by unknown authority", as: new(x509.UnknownAuthorityError), final: true},
 		{name: "expired", server: shown(ca.Issue(testcert.Request{Hosts: []string{"zoo.example"}, Expired: true})), want: "expired", as: new(x509.CertificateInvalidError), final: true},
 		{name: "a client's", server: shown(ca.Client("zoo.example")), want: "certificate", as: new(x509.HostnameError), final: true},

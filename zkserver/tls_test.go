@@ -278,6 +278,33 @@ func TestOldTLSIsRefused(t *testing.T) {
 	}
 }
 
+// TestSuitesWithCBCAreRefused: a client that speaks TLS 1.2 is served with every cipher
+// suite that authenticates what it encrypts, and with no other one, unless the files'
+// owner names it.
+func TestSuitesWithCBCAreRefused(t *testing.T) {
+	const cbc = tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA
+	for _, row := range []struct {
+		server []uint16
+		client uint16
+		served bool
+	}{
+		{nil, cbc, false}, {nil, tls.TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA, false},
+		{nil, tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, true}, {nil, tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, true},
+		{nil, tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, true},
+		{[]uint16{cbc}, cbc, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newTLSBench(t, tls.NoClientCert)
+			b.files.CipherSuites = row.server
+			b.serve("2281", Secure)
+			cfg := &tls.Config{RootCAs: b.ca.Pool(), ServerName: tlsHost, MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{row.client}}
+			if _, err := b.login(tls.Client(b.dial("2281"), cfg)); (err == nil) != row.served {
+				t.Errorf("%s where the server has %v: %v", tls.CipherSuiteName(row.client), row.server, err)
+			}
+		})
+	}
+}
+
 // TestMonitoringIsSilent has connections that are closed before a byte.
 func TestMonitoringIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -10,6 +10,8 @@ import (
 	"io"
 	"os"
 	"strings"
+
+	"github.com/zklock/zklock/internal/tlssuite"
 )
 
 // TLSFiles names the files, all PEM, that a server's TLS is made from. They are
@@ -37,7 +39,8 @@ type TLSFiles struct {
 	// tls.VersionTLS13. Zero means 1.2.
 	MinVersion uint16
 	// CipherSuites are those of TLS 1.2, of tls.CipherSuites; those of TLS 1.3
-	// cannot be chosen. Nil means the defaults of package crypto/tls.
+	// cannot be chosen. Nil means those with forward secrecy and authenticated
+	// encryption: ECDHE with AES-GCM or ChaCha20-Poly1305, and none with CBC.
 	CipherSuites []uint16
 }
 
@@ -116,9 +119,13 @@ func (f TLSFiles) build(content map[string][]byte) (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s with the key in %s: %w", ErrTLSFiles, f.Cert, key, err)
 	}
+	suites := f.CipherSuites
+	if suites == nil {
+		suites = tlssuite.AEAD()
+	}
 	c := &tls.Config{
 		MinVersion:   cmp.Or(f.MinVersion, tls.VersionTLS12),
-		CipherSuites: f.CipherSuites,
+		CipherSuites: suites,
 		Certificates: []tls.Certificate{pair},
 		ClientAuth:   f.ClientAuth,
 		// A ticket would let a client in whose CA was taken out of the files.
