@@ -206,8 +206,12 @@ func (a *app) completeTokens(c *cobra.Command, args []string, _ string) ([]cobra
 		return nil, directive
 	}
 	var tokens []cobra.Completion
+	seen := map[int64]bool{} // those of one transaction have one token
 	for _, e := range survey.Once(l.Holders()) {
-		tokens = append(tokens, cobra.CompletionWithDesc(strconv.FormatInt(e.Token, 10), described(e.Entry)))
+		if !seen[e.Token] {
+			seen[e.Token] = true
+			tokens = append(tokens, annotated(strconv.FormatInt(e.Token, 10), who(e.Entry)+" "+command(e.Entry)))
+		}
 	}
 	return tokens, directive
 }

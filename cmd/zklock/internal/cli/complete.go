@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,7 +14,6 @@ import (
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/home"
 	"github.com/zklock/zklock/cmd/zklock/internal/local"
-	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/internal/survey"
 	"github.com/zklock/zklock/zk"
 )
@@ -25,54 +23,38 @@ const (
 	completeTime = time.Second
 	completeMost = 500 // names
 	completeLook = 64  // of which so many are looked at more closely
+	completeLong = 256 // bytes of a name
 )
 
-// completionHelp is for the command that prints the scripts.
-const completionHelp = `Completion prints a script that lets a shell complete commands, flags, their
-values, the names of contexts, and the names of locks, for which it asks the
-servers that the command line, the environment or the context in use names. It
-waits for them a second at most, and never starts a local server.`
+// completable are the characters, besides letters and digits, of the words that are
+// completed. A shell may insert a part of a word without quotes, and its script may
+// evaluate what is on the line, so that none of these means anything to any of them.
+const completable = "._/@%+=-"
 
-const completionExample = `  source <(zklock completion bash)                    # in this shell
-  zklock completion bash > /etc/bash_completion.d/zklock
-  zklock completion zsh > "${fpath[1]}/_zklock"
-  zklock completion fish > ~/.config/fish/completions/zklock.fish
-  zklock completion powershell | Out-String | Invoke-Expression`
-
-// addCompletion adds the command that prints the scripts. The scripts are cobra's.
-func (a *app) addCompletion(root *cobra.Command) {
-	root.InitDefaultCompletionCmd()
-	c, _, err := root.Find([]string{"completion"})
-	if err != nil {
-		return
+// offered reports whether a word that is not this program's own may be completed. A
+// name with other characters has to be typed, in quotes.
+func offered(word string) bool {
+	if word == "" || len(word) > completeLong || strings.HasPrefix(word, "-") || strings.HasPrefix(word, "=") {
+		return false // a flag, or the path of a command in zsh
 	}
-	c.Short, c.Long, c.Example = "Print a script that completes what is typed, for a shell", completionHelp, completionExample
-	c.Args, c.RunE = subcommand("for which shell", "zklock completion bash, zsh, fish or powershell")
-	for _, sub := range c.Commands() {
-		sub.Short = "Print the script for " + sub.Name()
-		sub.Example = "  zklock completion " + sub.Name()
-		if sub.Name() == "bash" {
-			script := sub.RunE
-			sub.RunE = func(c *cobra.Command, args []string) error {
-				if _, err := io.WriteString(os.Stdout, bashAlone); err != nil {
-					return err
-				}
-				return script(c, args)
-			}
-		}
-	}
+	return !strings.ContainsFunc(word, func(r rune) bool { return !alphanumeric(r) && !strings.ContainsRune(completable, r) })
 }
 
-// bashAlone is what cobra's script needs of the package bash-completion, for where that
-// is not. Words with = or : in them are not put together again.
-const bashAlone = `# Without the package bash-completion: as much of it as is needed here.
-if ! declare -F _get_comp_words_by_ref >/dev/null; then
-	_get_comp_words_by_ref() {
-		words=("${COMP_WORDS[@]}") cword=$COMP_CWORD
-		cur=${words[cword]} prev=${words[cword - 1]}
-	}
-fi
-`
+// alphanumeric reports whether a character is a letter or a digit of ASCII.
+func alphanumeric(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
+}
+
+// annotated is a word with a description that is not this program's own. Some shells
+// insert what several candidates begin with, descriptions included.
+func annotated(word, description string) cobra.Completion {
+	return cobra.CompletionWithDesc(word, strings.Map(func(r rune) rune {
+		if alphanumeric(r) || strings.ContainsRune(completable+": ", r) {
+			return r
+		}
+		return '_'
+	}, cut(description, completeLong)))
+}
 
 // offer lets a shell complete a flag with words. The flag is there: the error would
 // be that of another one.
@@ -165,7 +147,7 @@ func namesBelow(ctx context.Context, z *zk.Client, begun string) (names []cobra.
 	complete = true
 	for _, child := range children {
 		name := level + child
-		if !strings.HasPrefix(name, begun) || !nameable(parent, child) || len(names) == completeMost {
+		if !strings.HasPrefix(name, begun) || !offered(name) || !nameable(parent, child) || len(names) == completeMost {
 			continue
 		}
 		if len(names) < completeLook && goesOn(ctx, z, parent+child) {
@@ -177,14 +159,9 @@ func namesBelow(ctx context.Context, z *zk.Client, begun string) (names []cobra.
 	return names, complete
 }
 
-// nameable reports whether a child of parent can be a lock that somebody would name
-// without quotes.
+// nameable reports whether a child of parent can be a lock.
 func nameable(parent, child string) bool {
-	switch {
-	case parent == "/" && child == "zookeeper", looksLikeEntry(child), strings.HasSuffix(child, heldSuffix):
-		return false
-	}
-	return legible.Name(child) == child && !strings.ContainsAny(child, " \t'\"\\$`:")
+	return !(parent == "/" && child == "zookeeper" || looksLikeEntry(child) || strings.HasSuffix(child, heldSuffix))
 }
 
 // heldSuffix ends the paths of the parents of lock delays' records.
@@ -228,7 +205,7 @@ func programs(begun, path string) []cobra.Completion {
 		}
 		for _, f := range files {
 			name := f.Name()
-			if !strings.HasPrefix(name, begun) || seen[name] {
+			if !strings.HasPrefix(name, begun) || !offered(name) || seen[name] {
 				continue
 			}
 			if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {

@@ -210,5 +210,5 @@ func (a *app) completeContexts(*cobra.Command, []string, string) ([]cobra.Comple
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return slices.Clone(file.Names()), cobra.ShellCompDirectiveNoFileComp
+	return slices.DeleteFunc(slices.Clone(file.Names()), func(name string) bool { return !offered(name) }), cobra.ShellCompDirectiveNoFileComp
 }

@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestOfferedWords: completion offers a stranger's name only if no shell takes a part of
+// it for anything but text, and no command for a flag.
+func TestOfferedWords(t *testing.T) {
+	for _, good := range []string{"demo", "team/build", "/apps/locks/billing", "a.b_c@d%e+f=g-h", "9", ".hidden", "/", strings.Repeat("x", completeLong)} {
+		if !offered(good) {
+			t.Errorf("%q is not offered", good)
+		}
+	}
+	for _, bad := range []string{"", "-rf", "--servers=evil:2181", "=ls", "~root", strings.Repeat("x", completeLong+1), "naïve", "a\u202eb", "a\u200bb", "\ufeffa", "a\xff"} {
+		if offered(bad) {
+			t.Errorf("%q is offered", bad)
+		}
+	}
+	for c := range rune(0x100) {
+		want := strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/@%+=-", c)
+		if offered("a"+string(c)) != want {
+			t.Errorf("a name with %q: offered is %v", c, !want)
+		}
+	}
+}
+
+// TestAnnotatedWords: a description that an owner wrote keeps nothing that a shell or a
+// terminal obeys, and is bounded.
+func TestAnnotatedWords(t *testing.T) {
+	for in, want := range map[string]string{
+		"web-3:4711 report":               "12\tweb-3:4711 report",
+		"a\tb\nc\x1b[2J\u202e$(x)`y`;{z}": "12\ta_b_c__2J___x__y___z_",
+		strings.Repeat("x", 10000):        "12\t" + strings.Repeat("x", completeLong),
+	} {
+		if got := string(annotated("12", in)); got != want {
+			t.Errorf("%q is described as %q, want %q", in, got, want)
+		}
+	}
+}
