@@ -46,6 +46,7 @@ func ownCounters() []metric {
 		counter("zklock_sessions_opened_total", "Sessions opened.", func(s st) float64 { return float64(s.SessionsOpened) }),
 		counter("zklock_sessions_expired_total", "Sessions that timed out.", func(s st) float64 { return float64(s.SessionsExpired) }),
 		counter("zklock_auth_failures_total", "Proofs of identity that failed.", func(s st) float64 { return float64(s.AuthFailures) }),
+		counter("zklock_auth_delays_total", "Proofs of identity that had to wait, since their address had shown many.", func(s st) float64 { return float64(s.AuthDelays) }),
 		counter("zklock_tls_handshake_failures_total", "TLS handshakes that failed.", func(s st) float64 { return float64(s.TLSHandshakeFailures) }),
 		labelled("zklock_tls_reloads_total", "Changes of certificate files, by whether they could be taken up.", "result", func(s st) map[string]int64 {
 			return map[string]int64{"ok": s.TLSReloads, "failed": s.TLSReloadFailures}

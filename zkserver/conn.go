@@ -73,10 +73,11 @@ type driven struct {
 // until the answers have left. It goes from one connection to the next, so that
 // there are as many as have something to do at a time.
 type turn struct {
-	work   inbox  // frames from next on are still to be applied
-	next   int    // index into work.frames
-	staged output // of the batch that is being filled
-	held   output // of the batch that is being synced
+	work   inbox         // frames from next on are still to be applied
+	next   int           // index into work.frames
+	staged output        // of the batch that is being filled
+	held   output        // of the batch that is being synced
+	until  time.Duration // the next request waits, see holdBack
 }
 
 // beginTurn makes sure that c has a turn.
@@ -97,7 +98,7 @@ func (s *Server) endTurn(c *conn) {
 	t := c.turn
 	c.turn = nil
 	t.work.reset()
-	t.next = 0
+	t.next, t.until = 0, 0
 	t.staged.reset()
 	t.held.reset()
 	s.turns.Put(t)

@@ -11,7 +11,7 @@ type counters struct {
 
 	cutSlow, cutHandshake, cutFrame, cutBroken atomic.Int64
 
-	throttled atomic.Int64
+	throttled, delayedProofs atomic.Int64
 
 	tlsHandshakeFailures, tlsReloads, tlsReloadFailures atomic.Int64
 

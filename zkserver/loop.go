@@ -170,7 +170,8 @@ func (s *Server) apply(c *conn) (size int) {
 		return 0
 	}
 	if c.backlogged() {
-		// It is here since something came: its client lives, and takes long to read.
+		// It is here since something came: its client lives, and takes long to read,
+		// or has to wait.
 		s.loop.tree.Heard(c.id, s.now())
 		return 0
 	}
@@ -187,6 +188,9 @@ func (s *Server) apply(c *conn) (size int) {
 			}
 		}
 		frame := c.work.frame(c.next)
+		if s.holdBack(c, frame, now.Mono) {
+			break
+		}
 		arrived := c.work.frames[c.next].at
 		c.next++
 		records, greeting := len(s.loop.out.Records), !c.greeted
@@ -224,7 +228,9 @@ func (s *Server) request(c *conn, frame []byte, now tree.Now) int {
 	out := &s.loop.out
 	before := len(out.Records)
 	if c.greeted {
+		failures := s.loop.tree.Tallies().AuthFailures
 		s.loop.tree.Request(c.id, frame, now, out)
+		s.noteProof(c, frame, failures, now.Mono)
 	} else {
 		s.greet(c, frame, now)
 	}

@@ -93,6 +93,7 @@ type loop struct {
 	durable  uint64         // index of the last record that was synced
 	saving   *saving        // the snapshot that is being made, nil if none
 	lost     bool           // the tree has changes that are not on disk, and the server ends
+	guesses  guesses        // attempts to authenticate
 	figures
 	idleSince time.Time     // zero while there are sessions
 	tickAfter time.Duration // no session expires before: the process was paused

@@ -52,6 +52,9 @@ type Stats struct {
 	// SessionsOpened, SessionsExpired and AuthFailures count sessions that
 	// were made, sessions that timed out, and proofs of identity that failed.
 	SessionsOpened, SessionsExpired, AuthFailures int64
+	// AuthDelays counts how often an attempt to authenticate had to wait, since its
+	// address had shown many credentials.
+	AuthDelays int64
 	// ConnectionsRefused and ConnectionsCut count by the limit that did it.
 	ConnectionsRefused ConnectionsRefused
 	ConnectionsCut     ConnectionsCut
@@ -140,7 +143,7 @@ func (c *counters) fill(st *Stats) {
 	st.ConnectionsCut = ConnectionsCut{
 		SlowReaders: c.cutSlow.Load(), HandshakeTimeouts: c.cutHandshake.Load(), FrameTooLong: c.cutFrame.Load(), Broken: c.cutBroken.Load(),
 	}
-	st.RequestsThrottled = c.throttled.Load()
+	st.RequestsThrottled, st.AuthDelays = c.throttled.Load(), c.delayedProofs.Load()
 	st.TLSHandshakeFailures, st.TLSReloads, st.TLSReloadFailures = c.tlsHandshakeFailures.Load(), c.tlsReloads.Load(), c.tlsReloadFailures.Load()
 	st.SnapshotsWritten, st.SnapshotsFailed, st.StorageErrors = c.snapshotsWritten.Load(), c.snapshotsFailed.Load(), c.storageErrors.Load()
 }

@@ -74,7 +74,7 @@ func (c *conn) outlook() (more, end bool) {
 		return false, c.readDone
 	}
 	c.parked = !c.cut && len(c.out)+c.writing >= parkBytes
-	return !c.parked, false
+	return !c.parked && !c.heldBack(c.srv.elapsed()), false
 }
 
 // hasInput reports whether there are requests that were not applied yet.
@@ -93,12 +93,13 @@ func (c *conn) leftOver() bool {
 	return p.on && (p.readable || c.srv.whole(p.partial))
 }
 
-// backlogged reports whether c waits for its writer: then more input, of
-// which the reader tells, must not be applied either.
+// backlogged reports whether c waits for its writer, or because too many passwords
+// are guessed at its address: then more input, of which the reader tells, must not be
+// applied either.
 func (c *conn) backlogged() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.parked && !c.cut
+	return c.parked && !c.cut || c.heldBack(c.srv.elapsed())
 }
 
 // greet handles the first frame of a connection, which has no header.
