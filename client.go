@@ -8,6 +8,7 @@ import (
 	mathrand "math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/zklock/zklock/internal/queue"
@@ -31,6 +32,8 @@ type Client struct {
 	form ownerForm // name, ready to be written
 	// flights has the *flight that are not under way.
 	flights sync.Pool
+	// unproven is set when the servers know none of the client's credentials.
+	unproven atomic.Bool
 	// invalid is why no lock can be used: what is wrong with the options.
 	invalid error
 
@@ -126,6 +129,7 @@ func newClient(conn *zk.Client, own bool, opts *Options) *Client {
 		Drift:      c.opts.ClockDrift,
 		Ours:       func(data []byte) bool { _, ok := ours(data); return ok },
 		Persistent: opts.PersistentParents || opts.Layout.persistent(),
+		Inherit:    opts.ACL == nil && conn.Authenticates(),
 		Sync:       opts.SyncHeartbeat,
 		Tick:       opts.ServerTick,
 	})

@@ -30,7 +30,18 @@ type Options struct {
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
 
 	// ACL is what locks' znodes are made with. It must let the client itself
-	// read and delete, and other waiting clients read. Nil means zk.OpenACL.
+	// read and delete, and other waiting clients read.
+	//
+	// Nil means, for a client with credentials, that a znode is as closed as the one
+	// that it is made in: it gets that znode's list, and the client's own identities
+	// get all rights. Of a znode that does not exist yet, the nearest one above it
+	// counts, and whoever may create and read there may delete in it as well. The
+	// first acquire below a znode reads its list, once a session, which costs it a
+	// round trip; a change of the list shows with the next session. If the client may
+	// not read the list, what it makes is its own alone. If it may not change the list,
+	// the servers hide digest users in it, and these are left out: identities that share
+	// a lock in this way have to set ACL. For a client without credentials nil means
+	// zk.OpenACL.
 	ACL []zk.ACL
 	// Layout is how the znodes of mutexes and read-write locks are named. The zero
 	// Layout is Curator's.

@@ -175,6 +175,7 @@ func (c *Client) onState(s zk.StateChange) {
 		if change.State == queue.Connected && change.Session != c.session {
 			c.session = change.Session
 			c.sessions++
+			c.unproven.Store(false)
 		}
 		core.Session(now, change)
 	})

@@ -13,6 +13,7 @@ type flight struct {
 	client *Client
 	r      queue.Request
 	made   [1]string // for the reply
+	named  bool      // what it makes from a parent's list names the creator
 	land   func(zk.Result)
 }
 
@@ -23,7 +24,7 @@ func (c *Client) send(r *queue.Request) {
 		f = &flight{client: c}
 		f.land = f.landed
 	}
-	f.r = *r
+	f.r, f.named = *r, !c.unproven.Load()
 	op := c.operation(r)
 	if r.Join {
 		op = zk.JoinOp(op)
@@ -74,7 +75,9 @@ func (c *Client) operation(r *queue.Request) zk.Op {
 		if r.Container {
 			mode = zk.ModeContainer
 		}
-		return zk.CreateOp(r.Path, orEmpty(r.Data), c.opts.ACL, mode)
+		return zk.CreateOp(r.Path, orEmpty(r.Data), c.listOf(r.Access, lockNode), mode)
+	case queue.ReadAccess:
+		return zk.GetACLOp(r.Path)
 	}
 	return zk.Op{} // invalid, and answered so
 }
@@ -90,7 +93,7 @@ func (c *Client) creation(n queue.Creation) zk.Op {
 	case n.Persistent:
 		mode = zk.ModePersistent
 	}
-	return zk.CreateOp(n.Path, orEmpty(n.Data), c.opts.ACL, mode)
+	return zk.CreateOp(n.Path, orEmpty(n.Data), c.listOf(n.Access, entryNode), mode)
 }
 
 func (c *Client) creations(r *queue.Request) []zk.Op {
@@ -128,6 +131,9 @@ func (f *flight) reply(res *zk.Result) queue.Reply {
 		Sent: res.Sent, Received: res.Received, Conn: res.Conn,
 		Err: res.Err, Code: code(res.Err), Failed: -1,
 	}
+	if r.Kind == queue.ReadAccess {
+		q.Access = accessOf(res.ACL, res.Err)
+	}
 	switch {
 	case res.Err != nil:
 		q.Failed, q.Err = failure(res)
@@ -136,6 +142,9 @@ func (f *flight) reply(res *zk.Result) queue.Reply {
 			q.Code = code(q.Err)
 		case r.Kind == queue.Guard && zk.Applied(res.Err) == zk.AppliedUnknown:
 			q.Code = queue.Unknown // even where the session is over
+		case errors.Is(q.Err, zk.ErrInvalidACL) && f.named && inherits(r):
+			f.client.unproven.Store(true)
+			q.Code = queue.NotApplied // and tried again without
 		}
 	case r.Kind == queue.Create && len(r.Creates) == 1:
 		f.made[0] = res.Path

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/zklock/zklock/internal/boottime"
@@ -25,7 +26,8 @@ type Client struct {
 	root    chroot
 	ctx     context.Context // ends with the client
 	cancel  context.CancelFunc
-	calls   sync.Pool // of *call
+	calls   sync.Pool   // of *call
+	authed  atomic.Bool // AddAuth was called
 
 	// mu guards the fields below. It is never held while waiting for a
 	// connection or while a user's function runs.

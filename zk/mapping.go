@@ -105,6 +105,9 @@ func convert(root chroot, o *session.Op, path string, r *session.Result) Result 
 	if r.Path != "" {
 		res.Path = root.strip(r.Path)
 	}
+	if r.ACL != nil {
+		res.ACL = fromWireACL(r.ACL)
+	}
 	if len(r.Sub) > 0 {
 		res.Results = make([]Result, len(r.Sub))
 		for i := range r.Sub {

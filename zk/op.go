@@ -73,6 +73,11 @@ func ChildrenOp(path string, watch bool) Op {
 	return Op{op: session.Op{Code: wire.OpGetChildren2, Path: path, Watch: watch}}
 }
 
+// GetACLOp reads a znode's access control list and Stat, as [Client.GetACL].
+func GetACLOp(path string) Op {
+	return Op{op: session.Op{Code: wire.OpGetACL, Path: path}}
+}
+
 // SyncOp makes the server catch up with what the leader had committed before
 // later requests of this client are answered.
 func SyncOp(path string) Op {

@@ -151,13 +151,9 @@ func (c *Client) Sync(ctx context.Context, path string) error {
 // GetACL returns a znode's access control list and its Stat. Servers hide the
 // secrets in it from those who may not change it.
 func (c *Client) GetACL(ctx context.Context, path string) ([]ACL, Stat, error) {
-	op := Op{op: session.Op{Code: wire.OpGetACL, Path: path}}
-	var acl []ACL
-	res, err := c.do(ctx, &op, nil, func(k *call) { acl = fromWireACL(k.Result.ACL) })
-	if err != nil {
-		return nil, Stat{}, err
-	}
-	return acl, res.Stat, nil
+	op := GetACLOp(path)
+	res, err := c.do(ctx, &op, nil, nil)
+	return res.ACL, res.Stat, err
 }
 
 // SetACL sets a znode's access control list if the list has this version
@@ -234,8 +230,17 @@ func (c *Client) WhoAmI(ctx context.Context) ([]Identity, error) {
 // password just gives no rights.
 func (c *Client) AddAuth(ctx context.Context, scheme string, data []byte) error {
 	op := Op{op: session.Op{Code: wire.OpAuth, Scheme: scheme, Data: data}}
+	c.authed.Store(true)
 	_, err := c.do(ctx, &op, nil, nil)
 	return err
+}
+
+// Authenticates reports whether the client gives the servers credentials: by its
+// Options, a TLS certificate among them, or by AddAuth.
+func (c *Client) Authenticates() bool {
+	o := c.opts
+	certificate := o.TLS != nil && (len(o.TLS.Certificates) > 0 || o.TLS.GetClientCertificate != nil)
+	return len(o.Auth) > 0 || o.SASL != nil || certificate || c.authed.Load()
 }
 
 // configPath is where servers keep their ensemble's configuration.

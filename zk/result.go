@@ -14,7 +14,7 @@ type Result struct {
 	// Path is the path that a create made, with the sequence number if any.
 	// It is relative to the client's chroot.
 	Path string
-	// Stat is set by create, exists, get, set and children. A create inside a
+	// Stat is set by create, exists, get, set, children and get of an ACL. A create inside a
 	// multi has none, except of containers and znodes with a TTL.
 	Stat Stat
 	// Data is what get read: nil and empty are told apart, as the server does.
@@ -22,6 +22,8 @@ type Result struct {
 	Data []byte
 	// Children are the names that children read, in no particular order.
 	Children []string
+	// ACL is the list that a get of an ACL read.
+	ACL []ACL
 	// Results has one element an operation of a multi. If one failed, its Err
 	// says why, and the others' Err is [ErrRolledBack].
 	Results []Result

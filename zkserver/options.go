@@ -170,7 +170,9 @@ type Options struct {
 	EnforceQuota bool
 
 	// Compat38 brings back the few behaviours of ZooKeeper 3.8.0 that later
-	// releases mended, for comparing the two. False means those of 3.9.
+	// releases mended, for comparing the two, and ZooKeeper's recursive watches. False
+	// means those of 3.9, and recursive watches that tell a client only of znodes that
+	// it could list: on the znodes between the watch and a change it needs READ.
 	Compat38 bool
 
 	// ContainerCheckInterval is how often empty containers and nodes past

@@ -34,6 +34,9 @@ type claim struct {
 	makes   int              // how often in a row parents had to be made
 	unmade  map[string]error // why some of them could not be, by their paths
 
+	inquiry *inquiry          // what it waits for before it makes anything
+	access  map[string]Access // what that found, by the parents' paths
+
 	retaking bool // its present step has to be taken again
 	apart    bool // its next create is not to be joined with others', as the last one was undone
 
@@ -225,7 +228,7 @@ func (c *Core) settle(now time.Duration) {
 // grant makes the claim a hold.
 func (c *Core) grant(cl *claim, nodes []*node) {
 	cl.rest()
-	cl.phase = held
+	cl.phase, cl.access = held, nil
 	c.holds++
 	for _, n := range nodes {
 		if n.wantsWatch && !n.watched {

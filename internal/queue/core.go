@@ -20,6 +20,9 @@ type Config struct {
 	Ours func(data []byte) bool
 	// Persistent makes missing parents persistent znodes instead of containers.
 	Persistent bool
+	// Inherit has the core read, once a session, the Access of each znode below which
+	// it is to make others, and hand it on with what is made there.
+	Inherit bool
 	// Sync makes heartbeats sync requests while the session's timeout is four times
 	// the servers' Tick, or more.
 	Sync bool
@@ -41,6 +44,8 @@ type Core struct {
 	// by the queue's path, and when they were first seen.
 	sights map[string]map[string]time.Duration
 	probes []probe // listings under way that look for doomed znodes
+
+	access map[string]Access // of parents that were read in this session
 
 	lanes map[string]*lane // places by the znode whose children are their queue
 	// By the same: how long it was from one holder to the next, lately.
@@ -462,7 +467,7 @@ func (c *Core) over(why, left error) {
 			c.finish(n, left)
 		}
 	}
-	c.probes, c.late = nil, nil
+	c.probes, c.late, c.access = nil, nil, nil
 	c.deadline.Forget()
 	c.beat = heartbeat{}
 	for _, cl := range slices.Clone(c.claims) {
@@ -482,6 +487,7 @@ func (c *Core) over(why, left error) {
 			}
 		}
 		cl.places, cl.swap = nil, nil
+		cl.inquiry, cl.access = nil, nil
 		switch {
 		case cl.phase == held:
 			c.remove(cl)

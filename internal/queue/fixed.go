@@ -118,7 +118,7 @@ func (c *Core) makeFixed(p *place) {
 	n := p.nodes[0]
 	n.state, n.czxid, n.session = creating, 0, c.session.Session
 	p.blocker, p.wait = "", nil
-	c.send(Request{Kind: Create, Creates: []Creation{{Path: n.path(), Data: withID(p.claim.spec.Data, n.id)}}},
+	c.send(Request{Kind: Create, Creates: []Creation{{Path: n.path(), Data: withID(p.claim.spec.Data, n.id), Access: p.access}}},
 		func(now time.Duration, r Reply) { c.created(now, p.nodes[:1:1], r) })
 	c.lookFixed(p)
 }

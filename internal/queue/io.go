@@ -11,17 +11,18 @@ type RequestKind uint8
 
 // The requests.
 const (
-	Create RequestKind = iota // Creates: one by create2, several in one multi
-	List                      // getChildren: Path, Watch
-	Get                       // getData: Path, Watch
-	Set                       // setData: Path, Data, Version
-	Delete                    // delete of any version: Path
-	Check                     // a multi of one check(path, any version) for each of Paths; none is an empty multi
-	Make                      // create of a parent, a container or else persistent: Path, Container
-	Swap                      // one multi that makes Creates and deletes Paths
-	Guard                     // one multi of a check for each of Paths, and the operations of the Call
-	Sync                      // sync: Path
-	Renew                     // one multi that makes Creates and deletes Paths of former holds
+	Create     RequestKind = iota // Creates: one by create2, several in one multi
+	List                          // getChildren: Path, Watch
+	Get                           // getData: Path, Watch
+	Set                           // setData: Path, Data, Version
+	Delete                        // delete of any version: Path
+	Check                         // a multi of one check(path, any version) for each of Paths; none is an empty multi
+	Make                          // create of a parent, a container or else persistent: Path, Container
+	Swap                          // one multi that makes Creates and deletes Paths
+	Guard                         // one multi of a check for each of Paths, and the operations of the Call
+	Sync                          // sync: Path
+	Renew                         // one multi that makes Creates and deletes Paths of former holds
+	ReadAccess                    // getACL: Path
 )
 
 // A Creation is one znode that Create, Swap or Renew makes.
@@ -30,6 +31,7 @@ type Creation struct {
 	Data       []byte
 	Sequential bool // the server appends a sequence number
 	Persistent bool // else ephemeral
+	Access     Access
 }
 
 // A Request is to be sent in the order of the output.
@@ -44,6 +46,7 @@ type Request struct {
 	Version   int32
 	Watch     bool
 	Container bool
+	Access    Access // of Make
 	Call      uint64 // whose operations Guard carries
 	// Join permits to send it in one transaction with others of the same moment, of
 	// which no two make znodes below one parent. Where another of them fails, so
@@ -83,6 +86,7 @@ type Reply struct {
 	Mzxid    int64    // of Get: the transaction that last set its data
 	Data     []byte   // of Get
 	Children []string // of List
+	Access   Access   // of ReadAccess, also where it was refused
 
 	Sent, Received time.Duration
 	Conn           uint64 // which of the client's connections answered

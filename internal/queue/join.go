@@ -9,8 +9,11 @@ import (
 // for the listings that show who is ahead, in one go: the server carries a
 // session's requests out in order.
 func (c *Core) join(now time.Duration, cl *claim) {
-	cl.phase, cl.retaking = working, false
 	places := c.stand(cl)
+	if c.inquire(cl, places) {
+		return
+	}
+	cl.phase, cl.retaking = working, false
 	cl.places = append(cl.places, places...)
 	var creates []Creation
 	var nodes []*node
@@ -49,7 +52,7 @@ func (c *Core) ask(p *place, creates []Creation, nodes []*node) ([]Creation, []*
 		if !sequential {
 			n.name = n.prefix
 		}
-		creates = append(creates, Creation{Path: n.parent + "/" + n.prefix, Data: data, Sequential: sequential, Persistent: n.named == forever})
+		creates = append(creates, Creation{Path: n.parent + "/" + n.prefix, Data: data, Sequential: sequential, Persistent: n.named == forever, Access: p.access})
 		nodes = append(nodes, n)
 	}
 	guid := c.cfg.GUID()
@@ -161,6 +164,9 @@ func (c *Core) notMade(now time.Duration, cl *claim, nodes []*node, r Reply) {
 	}
 	if r.Code == NoNode || r.Code == Undone {
 		c.wary = wariness
+	}
+	if r.Code == NoNode || r.Code == Refused {
+		c.disown(nodes)
 	}
 	switch {
 	case cl == nil:

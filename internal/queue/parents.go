@@ -40,15 +40,16 @@ func (c *Core) makeParents(now time.Duration, cl *claim, nodes []*node, missing 
 				continue
 			}
 			asked[n.parent[:i]] = true
-			c.makeParent(cl, n.parent[:i], why, i == len(n.parent))
+			c.makeParent(n, n.parent[:i], why)
 		}
 	}
 	c.join(now, cl)
 }
 
-// makeParent makes one znode on the way to a place's parent, which is the last.
-func (c *Core) makeParent(cl *claim, dir string, why *error, last bool) {
-	c.send(Request{Kind: Make, Path: dir, Container: !c.cfg.Persistent}, func(now time.Duration, r Reply) {
+// makeParent makes one znode on the way to a znode's parent, which is the last.
+func (c *Core) makeParent(n *node, dir string, why *error) {
+	cl, last := n.owner, dir == n.parent
+	c.send(Request{Kind: Make, Path: dir, Container: !c.cfg.Persistent, Access: n.place.access}, func(now time.Duration, r Reply) {
 		switch r.Code {
 		case OK, NodeExists:
 			*why = nil

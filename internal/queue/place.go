@@ -35,6 +35,7 @@ type place struct {
 	ahead   []Entry // who was ahead when it listed, less who has gone since
 	blocker string  // whom it watches
 	wait    *wait   // nil as long as nobody was in the way
+	access  Access  // of its parent
 	limit   *limit  // of leases: what says how many permits others hold to
 
 	delay  time.Duration

@@ -80,7 +80,7 @@ func (c *Core) sendSwap(now time.Duration, cl *claim) {
 		if n.named == byData {
 			data = withID(data, n.id)
 		}
-		r.Creates = append(r.Creates, Creation{Path: n.path(), Data: data, Persistent: n.named == forever})
+		r.Creates = append(r.Creates, Creation{Path: n.path(), Data: data, Persistent: n.named == forever, Access: cl.places[0].access})
 	}
 	for _, n := range s.olds {
 		r.Paths = append(r.Paths, n.path())

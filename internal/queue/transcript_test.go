@@ -130,6 +130,8 @@ func (p *player) input(words []string) []string {
 		if err != nil {
 			p.t.Fatal(err)
 		}
+	case "inherits":
+		p.core.cfg.Inherit = true
 	case "children":
 		p.core.Event(p.now, Children, args[0])
 	case "shut":
@@ -248,6 +250,9 @@ func (p *player) reply(args []string, values map[string]string) {
 	if v := values["children"]; v != "" {
 		r.Children = strings.Split(v, ",")
 	}
+	if v := values["access"]; v != "" {
+		r.Access = v
+	}
 	if code == Refused || code == NoNode {
 		r.Err = fmt.Errorf("the server said %s", args[1])
 	}
@@ -279,7 +284,7 @@ func (p *player) number(s string) int64 {
 }
 
 func show(r Request) string {
-	kind := [...]string{"create", "list", "get", "set", "delete", "check", "make", "swap", "guard", "sync", "renew"}[r.Kind]
+	kind := [...]string{"create", "list", "get", "set", "delete", "check", "make", "swap", "guard", "sync", "renew", "access"}[r.Kind]
 	switch {
 	case r.Kind == Make && r.Container:
 		kind += " container"
@@ -299,11 +304,18 @@ func show(r Request) string {
 		if made.Persistent {
 			out += " (persistent)"
 		}
+		if made.Access != nil {
+			out += fmt.Sprintf(" (%s)", made.Access)
+		}
 	}
 	if r.Kind == Swap || r.Kind == Renew {
 		out += " for"
 	}
-	return strings.TrimRight(out+" "+r.Path+strings.Join(r.Paths, " "), " ")
+	out = strings.TrimRight(out+" "+r.Path+strings.Join(r.Paths, " "), " ")
+	if r.Access != nil {
+		out += fmt.Sprintf(" (%s)", r.Access)
+	}
+	return out
 }
 
 func (s Signal) show() string {

@@ -95,6 +95,7 @@ func newClient(m *machine, name string) *client {
 		Drift:      drift,
 		Ours:       func(data []byte) bool { return len(data) > 0 && data[0] == '{' },
 		Persistent: w.cfg.Persistent,
+		Inherit:    w.cfg.Inherits,
 		Sync:       w.cfg.Syncs,
 		Tick:       serverTick,
 	})

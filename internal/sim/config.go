@@ -50,6 +50,8 @@ type Config struct {
 	InitialZxid int64
 	// Persistent makes the clients make persistent parents, not containers.
 	Persistent bool
+	// Inherits has the clients read the lists of parents before they make entries.
+	Inherits bool
 	// Sweep is how often the server collects containers.
 	Sweep time.Duration
 	// SnapshotEvery is after how many records the server takes a snapshot.
@@ -111,6 +113,7 @@ func draw(seed uint64) (c Config, by int) {
 	by = r.IntN(5)
 	c.Syncs = r.IntN(4) == 0
 	c.JoinWindow = 1 + r.IntN(4)
+	c.Inherits = r.IntN(4) == 0
 	return c, by
 }
 

@@ -214,6 +214,8 @@ func (c *client) operation(r queue.Request) session.Op {
 		return session.Op{Code: wire.OpSetData, Path: r.Path, Data: r.Data, Version: r.Version}
 	case queue.Delete:
 		return session.Op{Code: wire.OpDelete, Path: r.Path, Version: -1}
+	case queue.ReadAccess:
+		return session.Op{Code: wire.OpGetACL, Path: r.Path}
 	case queue.Sync:
 		return session.Op{Code: wire.OpSync, Path: r.Path}
 	case queue.Make:

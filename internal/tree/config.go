@@ -114,7 +114,8 @@ type Config struct {
 	// Compat38 brings back what releases after 3.8.0 mended, so that both can
 	// be compared answer by answer: exists needs no READ permission,
 	// a watch replaces another kind of watch of the same connection
-	// on the same path, and checkWatches finds the watches of others.
+	// on the same path, checkWatches finds the watches of others, and a recursive
+	// watch tells of nodes that the client may not list, as in all releases.
 	Compat38 bool
 }
 

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/zklock/zklock/internal/wire"
@@ -10,34 +11,35 @@ import (
 type firing struct {
 	t     *Tree
 	event wire.WatcherEvent
+	above *node // the node's parent, for recursive watches
 	acl   *aclSet
 	frame []byte // made for the first who gets it, shared by all
 	out   *Out
 }
 
 // newFiring begins a change. Within it each connection is told once.
-func (t *Tree) newFiring(path string, typ wire.EventType, acl *aclSet, out *Out) firing {
+func (t *Tree) newFiring(path string, typ wire.EventType, above *node, acl *aclSet, out *Out) firing {
 	t.watches.changes++
-	return firing{t: t, event: nodeEvent(typ, path), acl: acl, out: out}
+	return firing{t: t, event: nodeEvent(typ, path), above: above, acl: acl, out: out}
 }
 
-// fire tells of a node's creation or new data.
-func (t *Tree) fire(path string, typ wire.EventType, acl *aclSet, out *Out) {
+// fire tells of the creation or new data of a node in p.
+func (t *Tree) fire(path string, typ wire.EventType, p *node, acl *aclSet, out *Out) {
 	if t.watches.total == 0 {
 		return
 	}
 	// Nobody watches in most changes of a busy server: they pay one comparison.
-	f := t.newFiring(path, typ, acl, out)
+	f := t.newFiring(path, typ, p, acl, out)
 	f.table(dataOnce, dataPersistent, dataRecursive)
 }
 
-// fireDeleted tells of a deletion: those who watch the node, and those who watch
+// fireDeleted tells of a deletion in p: those who watch the node, and those who watch
 // its children unless they were told already.
-func (t *Tree) fireDeleted(path string, acl *aclSet, out *Out) {
+func (t *Tree) fireDeleted(path string, p *node, acl *aclSet, out *Out) {
 	if t.watches.total == 0 {
 		return
 	}
-	f := t.newFiring(path, wire.EventNodeDeleted, acl, out)
+	f := t.newFiring(path, wire.EventNodeDeleted, p, acl, out)
 	f.table(dataOnce, dataPersistent, dataRecursive)
 	f.table(childOnce, childPersistent, childRecursive)
 }
@@ -48,7 +50,7 @@ func (t *Tree) fireChildren(p *node, out *Out) {
 	if t.watches.total == 0 {
 		return
 	}
-	f := t.newFiring(p.path(), wire.EventNodeChildrenChanged, t.acls.of(p), out)
+	f := t.newFiring(p.path(), wire.EventNodeChildrenChanged, nil, t.acls.of(p), out)
 	f.table(childOnce, childPersistent, 0)
 }
 
@@ -64,7 +66,7 @@ func (f *firing) table(once, lasting, recurse watchBits) {
 		kept := list[:0]
 		for _, e := range list {
 			if e.bits&(once|lasting|recurse) != 0 {
-				f.deliver(e.conn)
+				f.deliver(e.conn, nil)
 			}
 			left := e.bits &^ once
 			w.account(path, e.bits, left)
@@ -80,23 +82,31 @@ func (f *firing) table(once, lasting, recurse watchBits) {
 	if recurse == 0 || w.recursive == 0 {
 		return
 	}
-	for path != rootPath {
+	var room [8]*aclSet
+	above := room[:0] // the lists of the nodes between the watch and the change
+	for n := f.above; path != rootPath; n = n.parent {
 		path = path[:max(strings.LastIndexByte(path, '/'), 1)]
+		if set := f.t.acls.of(n); len(above) == 0 || above[len(above)-1] != set {
+			above = append(above, set)
+		}
 		for _, e := range w.byPath[path] {
 			if e.bits&recurse != 0 {
-				f.deliver(e.conn)
+				f.deliver(e.conn, above)
 			}
 		}
 	}
 }
 
-// deliver tells c, if it was not told of this change yet and may read the node.
-func (f *firing) deliver(c *conn) {
+// deliver tells c, if it was not told of this change yet and may read the node. Where
+// the watch is on a node further up, the path has names in it which c must be allowed
+// to list: above are the lists of the nodes whose children they are. A watch further
+// down has fewer of them and was asked first.
+func (f *firing) deliver(c *conn, above []*aclSet) {
 	if c.fired == f.t.watches.changes || c.fired == farBehind {
 		return
 	}
 	c.fired = f.t.watches.changes
-	if !f.t.mayWatch(c, f.acl) {
+	if !f.t.mayWatch(c, f.acl) || !f.t.mayLearn(c, above) {
 		return
 	}
 	if f.frame == nil {
@@ -112,6 +122,15 @@ func (f *firing) deliver(c *conn) {
 // 3.8.0 has the mend.
 func (t *Tree) mayWatch(c *conn, acl *aclSet) bool {
 	return acl == nil || t.may(c, acl, wire.PermRead)
+}
+
+// mayLearn reports whether c may list the children of all nodes with these lists.
+// ZooKeeper tells a recursive watch of nodes that getChildren would not list.
+func (t *Tree) mayLearn(c *conn, lists []*aclSet) bool {
+	if t.cfg.Compat38 {
+		return true
+	}
+	return !slices.ContainsFunc(lists, func(s *aclSet) bool { return !t.may(c, s, wire.PermRead) })
 }
 
 // eventZxid stands in the header of events, as before 3.9. Later servers put

@@ -106,7 +106,7 @@ func (t *Tree) applyCreate(x *txn, zxid, wall int64, out *Out) {
 	// The Stat of this moment: a later operation of a multi may change the node.
 	x.stat = n.stat()
 	t.countCreated(n)
-	t.fire(x.path, wire.EventNodeCreated, acl, out)
+	t.fire(x.path, wire.EventNodeCreated, p, acl, out)
 	t.fireChildren(p, out)
 }
 
@@ -148,7 +148,7 @@ func (t *Tree) removeNode(n *node, zxid int64, out *Out) {
 	}
 	t.indexQuota(n, false)
 	t.count(path, -1, -int64(len(n.data())))
-	t.fireDeleted(path, acl, out)
+	t.fireDeleted(path, p, acl, out)
 	t.fireChildren(p, out)
 	t.acls.release(acl)
 }
@@ -164,5 +164,5 @@ func (t *Tree) applySetData(x *txn, zxid, wall int64, out *Out) {
 	r.mzxid, r.mtime, r.version = zxid, wall, x.version
 	x.stat = n.stat()
 	t.count(x.path, 0, more)
-	t.fire(x.path, wire.EventNodeDataChanged, t.acls.of(n), out)
+	t.fire(x.path, wire.EventNodeDataChanged, n.parent, t.acls.of(n), out)
 }

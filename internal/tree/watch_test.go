@@ -205,6 +205,35 @@ func TestEventsNeedRead(t *testing.T) {
 	}
 }
 
+// A recursive watch tells of the nodes that the client could list, level by level,
+// from the node with the watch on.
+func TestRecursiveWatchesNeedReadAbove(t *testing.T) {
+	for _, compat := range []bool{false, true} {
+		_, watcher, actor := watchBed(t, Config{Compat38: compat})
+		actor.auth("digest", "ann:secret")
+		list := []wire.ACL{{Perms: 31, Scheme: "auth"}}
+		watcher.lasting("/", wire.AddWatchPersistentRecursive)
+		watcher.lasting("/closed/open", wire.AddWatchPersistentRecursive)
+		watcher.lasting("/closed/named", wire.AddWatchPersistentRecursive)
+		actor.mkACL("/closed", list...)
+		actor.mk("/closed/secret", 0)
+		actor.set("/closed/secret", "x", -1)
+		actor.remove("/closed/secret", -1)
+		for _, dir := range []string{"/closed/named", "/closed/open", "/closed/other"} {
+			actor.mk(dir, 0)
+			actor.mk(dir+"/below", 0)
+		}
+		if compat { // as ZooKeeper, to this day
+			watcher.wantEvents("created /closed/secret", "data /closed/secret", "deleted /closed/secret",
+				"created /closed/named", "created /closed/named/below", "created /closed/open", "created /closed/open/below",
+				"created /closed/other", "created /closed/other/below")
+			continue
+		}
+		// Whoever watches by name knows the name, and may be told of the node.
+		watcher.wantEvents("created /closed/named", "created /closed/named/below", "created /closed/open", "created /closed/open/below")
+	}
+}
+
 // The table against a plain model, under random changes.
 func TestWatchTableAgainstModel(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -263,7 +292,7 @@ func BenchmarkFireHerd(b *testing.B) {
 		for _, p := range herd {
 			w.tree.addWatch("/a", w.tree.conns[p.id], dataOnce)
 		}
-		w.tree.fire("/a", wire.EventNodeDataChanged, nil, &w.out)
+		w.tree.fire("/a", wire.EventNodeDataChanged, nil, nil, &w.out)
 		w.out.Reset()
 	}
 }

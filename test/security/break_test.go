@@ -3,6 +3,7 @@ package security
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,11 +16,17 @@ import (
 // dialAs makes a client with an identity; an empty user has none.
 func dialAs(t *testing.T, srv *zktest.Server, user string, acl []zk.ACL) *zklock.Client {
 	t.Helper()
-	o := &zklock.Options{SessionTimeout: timeout, DialContext: srv.DialContext, ACL: acl}
+	return dialWith(t, srv, user, zklock.Options{ACL: acl})
+}
+
+// dialWith is dialAs with further options.
+func dialWith(t *testing.T, srv *zktest.Server, user string, o zklock.Options) *zklock.Client {
+	t.Helper()
+	o.SessionTimeout, o.DialContext = timeout, srv.DialContext
 	if user != "" {
 		o.Auth = []zk.Auth{{Scheme: "digest", Data: []byte(user + ":password")}}
 	}
-	c, err := zklock.Dial(t.Context(), srv.Servers(), o)
+	c, err := zklock.Dial(t.Context(), srv.Servers(), &o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,19 +159,160 @@ func strangerFails(t *testing.T, srv *zktest.Server, user string, h *zklock.Hold
 	}
 }
 
+// aclOf returns a znode's list as whoever may change it sees it.
+func aclOf(t *testing.T, op *zk.Client, path string) []zk.ACL {
+	t.Helper()
+	acl, _, err := op.GetACL(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return acl
+}
+
+// granted is what a list lets somebody do.
+func granted(acl []zk.ACL, scheme, user string) (perms zk.Perm) {
+	for _, a := range acl {
+		if a.Scheme == scheme && (a.ID == user || strings.HasPrefix(a.ID, user+":")) {
+			perms |= a.Perms
+		}
+	}
+	return perms
+}
+
+// TestEntriesAreAsClosedAsTheirParent: a client with credentials and no Options.ACL
+// makes entries, records, permits, gates and lock znodes that a stranger can't touch
+// even where they know the name.
+func TestEntriesAreAsClosedAsTheirParent(t *testing.T) {
+	for name, lock := range map[string]func(c *zklock.Client) *zklock.Lock{
+		"mutex":           func(c *zklock.Client) *zklock.Lock { return c.Mutex("/closed") },
+		"new mutex":       func(c *zklock.Client) *zklock.Lock { return c.Mutex("/closed/new/one") },
+		"reader":          func(c *zklock.Client) *zklock.Lock { return c.RWMutex("/closed/rw").Reader() },
+		"downgraded":      func(c *zklock.Client) *zklock.Lock { return c.RWMutex("/closed/rw").Writer() },
+		"node lock":       func(c *zklock.Client) *zklock.Lock { return c.NodeLock("/closed/node") },
+		"semaphore":       func(c *zklock.Client) *zklock.Lock { return c.Semaphore("/closed/sem", 2) },
+		"all":             func(c *zklock.Client) *zklock.Lock { return zklock.All(c.Mutex("/closed/a"), c.Mutex("/closed/b")) },
+		"lock with delay": func(c *zklock.Client) *zklock.Lock { return c.Mutex("/closed/delayed") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t)
+				team := operator(t, srv, "team")
+				if _, _, err := team.Create(t.Context(), "/closed", nil, zk.CreatorACL(), zk.ModePersistent); err != nil {
+					t.Fatal(err)
+				}
+				o := zklock.Options{}
+				if name == "lock with delay" {
+					o.LockDelay = time.Second
+				}
+				h := acquire(t, lock(dialWith(t, srv, "team", o)))
+				if name == "downgraded" {
+					if err := h.Downgrade(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				eve := operator(t, srv, "eve")
+				for _, path := range descendants(t, team, "/closed") {
+					if got := aclOf(t, team, path); granted(got, "digest", "team") != zk.PermAll || granted(got, "world", "anyone") != 0 {
+						t.Errorf("%s: %v", path, got)
+					}
+					if _, _, err := eve.Get(t.Context(), path); !errors.Is(err, zk.ErrNoAuth) {
+						t.Errorf("a stranger's read of %s: %v", path, err)
+					}
+					if _, err := eve.Set(t.Context(), path, nil, -1); !errors.Is(err, zk.ErrNoAuth) {
+						t.Errorf("a stranger's write to %s: %v", path, err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// descendants returns the paths of all znodes below one, of which there must be some.
+func descendants(t *testing.T, op *zk.Client, path string) (all []string) {
+	t.Helper()
+	children, _, err := op.Children(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, child := range children {
+		all = append(append(all, path+"/"+child), descendants(t, op, path+"/"+child)...)
+	}
+	if path == "/closed" && len(all) == 0 {
+		t.Fatal("there are no znodes")
+	}
+	return all
+}
+
+// TestIdentitiesShareAnOpenParent: clients with credentials of their own wait for each
+// other below a parent that all may use, as they do without: a release wakes the next
+// one at once, and the owner is shown.
+func TestIdentitiesShareAnOpenParent(t *testing.T) {
+	everybody := []zk.ACL{{Perms: zk.PermRead | zk.PermCreate | zk.PermDelete, Scheme: "world", ID: "anyone"}}
+	for name, acl := range map[string][]zk.ACL{"open": zk.OpenACL(), "open for use": everybody, "missing": nil} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t)
+				path := "/shared"
+				if acl == nil {
+					path = "shared" // below /zklock, which the first one makes
+				} else if _, _, err := operator(t, srv, "").Create(t.Context(), path, nil, acl, zk.ModePersistent); err != nil {
+					t.Fatal(err)
+				}
+				ann, bob := dialWith(t, srv, "ann", zklock.Options{}), dialWith(t, srv, "bob", zklock.Options{})
+				for range 3 { // the first time at the path, and later ones
+					h := acquire(t, ann.Mutex(path))
+					next := make(chan *zklock.Hold, 1)
+					go func() {
+						if h, err := bob.Mutex(path).Acquire(t.Context()); err != nil {
+							t.Error(err)
+							close(next)
+						} else {
+							next <- h
+						}
+					}()
+					synctest.Wait()
+					entries, err := bob.Inspect(t.Context(), path)
+					if err != nil || len(entries) != 2 || entries[0].Owner.Host == "" {
+						t.Fatalf("%v, %v", entries, err)
+					}
+					begun := time.Now()
+					if err := h.Release(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					second := <-next
+					if second == nil || time.Since(begun) > time.Second/10 {
+						t.Fatalf("the next holder came after %v", time.Since(begun))
+					}
+					if err := second.Release(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+			})
+		})
+	}
+}
+
 // TestClosedZnodeOfOpenEntries: where the lock's znode is the team's alone and the
-// entries are open, as the command makes them, strangers can't find any.
+// entries are open, as the team has asked for, strangers can't find any on this server:
+// no listing names them, and no watch.
 func TestClosedZnodeOfOpenEntries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		if _, _, err := operator(t, srv, "team").Create(t.Context(), "/closed", nil, zk.CreatorACL(), zk.ModePersistent); err != nil {
 			t.Fatal(err)
 		}
-		h := acquire(t, dialAs(t, srv, "team", nil).Mutex("/closed"))
-		if _, err := dialAs(t, srv, "team", nil).Mutex("/closed").TryAcquire(t.Context()); !errors.Is(err, zklock.ErrLocked) {
+		eve, told := operator(t, srv, "eve"), make(chan string, 100)
+		defer eve.Listen(zk.Listener{Event: func(e zk.Event) { told <- e.Path }})()
+		for _, path := range []string{"/", "/closed"} {
+			if err := eve.AddWatch(t.Context(), path, zk.WatchRecursive); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h := acquire(t, dialAs(t, srv, "team", zk.OpenACL()).Mutex("/closed"))
+		if _, err := dialAs(t, srv, "team", zk.OpenACL()).Mutex("/closed").TryAcquire(t.Context()); !errors.Is(err, zklock.ErrLocked) {
 			t.Errorf("a colleague: %v", err)
 		}
-		eve, l := operator(t, srv, "eve"), dialAs(t, srv, "eve", nil).Mutex("/closed")
+		l := dialAs(t, srv, "eve", nil).Mutex("/closed")
 		for what, do := range map[string]func() error{
 			"list":    func() error { _, _, err := eve.Children(t.Context(), "/closed"); return err },
 			"delete":  func() error { return eve.Delete(t.Context(), h.Node(), -1) },
@@ -179,6 +327,16 @@ func TestClosedZnodeOfOpenEntries(t *testing.T) {
 		time.Sleep(timeout)
 		if err := h.Err(); err != nil {
 			t.Error(err)
+		}
+		if _, err := operator(t, srv, "").Set(t.Context(), h.Node(), []byte("{}"), -1); err != nil {
+			t.Errorf("the entry is not open: %v", err)
+		}
+		if err := h.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if len(told) > 0 {
+			t.Errorf("a stranger's watch told of %s", <-told)
 		}
 	})
 }

@@ -9,12 +9,16 @@ import (
 )
 
 // aclHelp tells of --acl.
-const aclHelp = `The znodes that are made, parents that are missing among them, are open to
-everybody unless --acl says otherwise: creator leaves them to whoever has the
-credentials that made them, creator+read lets all others read besides; or a list
-as ZooKeeper's own tools take it, SCHEME:ID:PERMISSIONS,..., of the permissions c
-(create), d (delete), r (read), w (write), a (admin). All who take the lock need c,
-d and r on its path. What is there already keeps its ACL.`
+const aclHelp = `Without --acl, a znode that is made with credentials is as closed as the znode
+that it is made in: it gets that one's ACL, and the creator all rights. Digest
+users whom the servers hide, because the credentials do not include the right a,
+are left out: if several of them share a lock, give --acl. Made without
+credentials, a znode is open to everybody. With --acl, that is the ACL of all
+znodes that are made, missing parents included: open is for everybody, creator
+for the credentials that made them, creator+read lets everybody read besides; or
+a list as ZooKeeper's own tools take it, SCHEME:ID:PERMISSIONS,..., of the
+permissions c (create), d (delete), r (read), w (write), a (admin). Every client
+of a lock needs c, d and r on its path. Existing znodes keep their ACL.`
 
 // Names of lists of permissions.
 const (
@@ -23,9 +27,9 @@ const (
 	aclCreatorRead = "creator+read"
 )
 
-// aclValue is the flag --acl. The zero value is open.
+// aclValue is the flag --acl. The zero value leaves the choice to the library.
 type aclValue struct {
-	list []zk.ACL // nil for open
+	list []zk.ACL // nil if the flag is not given
 	text string
 }
 
@@ -39,7 +43,7 @@ func (a *aclValue) String() string { return a.text }
 func (a *aclValue) Set(text string) error {
 	switch text {
 	case aclOpen:
-		a.list = nil
+		a.list = zk.OpenACL()
 	case aclCreator:
 		a.list = zk.CreatorACL()
 	case aclCreatorRead:

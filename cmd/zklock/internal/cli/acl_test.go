@@ -12,7 +12,7 @@ func TestACL(t *testing.T) {
 	read := zk.ACL{Perms: zk.PermRead, Scheme: "world", ID: "anyone"}
 	mine := zk.ACL{Perms: zk.PermAll, Scheme: "auth"}
 	for text, want := range map[string][]zk.ACL{
-		"open": nil, "creator": {mine}, "creator+read": {mine, read}, "world:anyone:r": {read},
+		"open": zk.OpenACL(), "creator": {mine}, "creator+read": {mine, read}, "world:anyone:r": {read},
 		"auth::cdrwa,world:anyone:r": {mine, read},
 		"digest:ann:aBc=:cd,x509:CN=a:b,OU=c,O=d:r": {
 			{Perms: zk.PermCreate | zk.PermDelete, Scheme: "digest", ID: "ann:aBc="}, {Perms: zk.PermRead, Scheme: "x509", ID: "CN=a:b,OU=c,O=d"},

@@ -152,6 +152,8 @@ func advise(k *claim, err error) error {
 		return &exitError{exitFailed, fmt.Errorf("%s: a mutex of another library on this path does not see readers; let it use its read-write lock, or give --beside-foreign", k.title())}
 	case errors.Is(err, zk.ErrNoChildrenForEphemerals):
 		return &exitError{exitFailed, fmt.Errorf("%s: a znode on its path is ephemeral, and so a lock of one znode (--node) or another program's; give the lock another name", k.title())}
+	case errors.Is(err, zk.ErrInvalidACL) && k.acl.text == "":
+		return &exitError{exitFailed, fmt.Errorf("%s: its znode may not be read, and the servers do not know the credentials that were given; see --auth-file and ZKLOCK_AUTH", k.title())}
 	case errors.Is(err, zk.ErrInvalidACL):
 		return &exitError{exitFailed, fmt.Errorf("%s: the servers refuse --acl %s: an ACL of the creator, or of auth, needs credentials; see --auth-file and ZKLOCK_AUTH", k.title(), k.acl.text)}
 	case errors.Is(err, zklock.ErrPermits):

@@ -53,7 +53,7 @@ func (k *claim) flags(f *pflag.FlagSet) {
 	f.StringArrayVar(&k.more, "lock", nil, "take the lock `NAME` as well, all or none; may be repeated")
 	f.BoolVar(&k.inOrder, "in-order", false, "take several locks one after another in the order of their paths, as others do, instead of in one transaction")
 	f.Var(&k.delay, "lock-delay", "keep off this long after a holder vanished without a release (ZKLOCK_LOCK_DELAY); default: not at all")
-	f.Var(&k.acl, "acl", "make znodes with this `ACL`: creator, creator+read, or SCHEME:ID:PERMISSIONS,... (ZKLOCK_ACL); default: open to everybody")
+	f.Var(&k.acl, "acl", "make znodes with this `ACL`: open, creator, creator+read, or SCHEME:ID:PERMISSIONS,... (ZKLOCK_ACL); default: that of the znode above, or open without credentials")
 	k.layout.add(f)
 	f.BoolVar(&k.beside, "beside-foreign", false, "with --shared: also beside entries of Curator's mutex and kazoo's Lock, which do not see readers (ZKLOCK_BESIDE_FOREIGN)")
 }

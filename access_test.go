@@ -1,0 +1,145 @@
+package zklock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zktest"
+)
+
+// identifiedAs are options with a digest user.
+func identifiedAs(user string) zklock.Options {
+	return zklock.Options{Auth: []zk.Auth{{Scheme: "digest", Data: []byte(user + ":password")}}}
+}
+
+// digestOf is a digest user as lists name them.
+func digestOf(t *testing.T, srv *zktest.Server, user string) zk.ACL {
+	t.Helper()
+	z := srv.Dial(t, func(o *zk.Options) { o.Auth = identifiedAs(user).Auth })
+	if _, _, err := z.Create(t.Context(), "/"+user, nil, zk.CreatorACL(), zk.ModePersistent); err != nil {
+		t.Fatal(err)
+	}
+	acl, _, err := z.GetACL(t.Context(), "/"+user)
+	if err != nil || len(acl) != 1 {
+		t.Fatal(acl, err)
+	}
+	remove(t, z, "/"+user)
+	return acl[0]
+}
+
+// listed returns who may do what to a znode, with hidden users as user:x.
+func listed(t *testing.T, z *zk.Client, path string) map[zk.ACL]bool {
+	t.Helper()
+	acl, _, err := z.GetACL(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[zk.ACL]bool{}
+	for _, a := range acl {
+		found[a] = true
+	}
+	return found
+}
+
+// TestEntriesGetTheirParentsList: the list is copied, the creator keeps all rights, and
+// what the servers hide of it is left out.
+func TestEntriesGetTheirParentsList(t *testing.T) {
+	const use = zk.PermCreate | zk.PermRead | zk.PermDelete
+	for name, admin := range map[string]bool{"all of the list is known": true, "digest users are hidden": false} {
+		t.Run(name, func(t *testing.T) {
+			tidy(t, func(t *testing.T, srv *zktest.Server) {
+				ann, bob := digestOf(t, srv, "ann"), digestOf(t, srv, "bob")
+				here := zk.ACL{Perms: use, Scheme: "ip", ID: "10.0.0.0/8"}
+				bob.Perms, ann.Perms = use, use
+				if admin {
+					ann.Perms |= zk.PermAdmin
+				}
+				z := srv.Dial(t, func(o *zk.Options) { o.Auth = identifiedAs("ann").Auth })
+				if _, _, err := z.Create(t.Context(), "/closed", nil, []zk.ACL{ann, bob, here}, zk.ModePersistent); err != nil {
+					t.Fatal(err)
+				}
+				h := acquire(t, dialWith(t, srv, identifiedAs("ann")).Mutex("/closed"))
+				found := listed(t, z, h.Node())
+				ann.Perms = zk.PermAll
+				if !found[ann] || !found[here] || found[bob] != admin {
+					t.Errorf("%v", found)
+				}
+				release(t, h)
+				remove(t, z, "/closed")
+			})
+		})
+	}
+}
+
+// TestLockZnodesBelowAListOfMany: where everybody may make locks and nobody may delete
+// them, a lock that one identity has made is one that others can take and release.
+func TestLockZnodesBelowAListOfMany(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		root := srv.Dial(t)
+		acl := []zk.ACL{{Perms: zk.PermCreate | zk.PermRead, Scheme: "world", ID: "anyone"}}
+		if _, _, err := root.Create(t.Context(), "/locks", nil, acl, zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+		for _, user := range []string{"ann", "bob", "ann"} {
+			release(t, acquire(t, dialWith(t, srv, identifiedAs(user)).Mutex("/locks/of/all")))
+		}
+		if found := listed(t, root, "/locks/of/all"); !found[zk.ACL{Perms: zk.PermCreate | zk.PermRead | zk.PermDelete, Scheme: "world", ID: "anyone"}] {
+			t.Errorf("%v", found)
+		}
+	})
+}
+
+// TestCredentialsThatProveNothing: a client whose credentials are no identity to the
+// servers gets its parent's list without a creator in it.
+func TestCredentialsThatProveNothing(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		acl := []zk.ACL{{Perms: zk.PermCreate | zk.PermRead | zk.PermDelete, Scheme: "world", ID: "anyone"}}
+		if _, _, err := srv.Dial(t).Create(t.Context(), "/locks", nil, acl, zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+		c := dialWith(t, srv, zklock.Options{Auth: []zk.Auth{{Scheme: "ip"}}})
+		for range 2 {
+			begun := time.Now()
+			h := acquire(t, c.Mutex("/locks"))
+			if took := time.Since(begun); took > time.Second {
+				t.Errorf("it took %v", took)
+			}
+			if found := listed(t, srv.Dial(t), h.Node()); len(found) != 1 || !found[acl[0]] {
+				t.Errorf("%v", found)
+			}
+			release(t, h)
+		}
+	})
+}
+
+// TestListIsReadAnewInTheNextSession: a parent that is closed later closes the entries
+// of later sessions.
+func TestListIsReadAnewInTheNextSession(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		z := srv.Dial(t, func(o *zk.Options) { o.Auth = identifiedAs("ann").Auth })
+		if _, _, err := z.Create(t.Context(), "/locks", nil, nil, zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+		c := dialWith(t, srv, identifiedAs("ann"))
+		everybody := zk.ACL{Perms: zk.PermAll, Scheme: "world", ID: "anyone"}
+		h := acquire(t, c.Mutex("/locks"))
+		if found := listed(t, z, h.Node()); !found[everybody] {
+			t.Errorf("below an open znode: %v", found)
+		}
+		if _, err := z.SetACL(t.Context(), "/locks", zk.CreatorACL(), -1); err != nil {
+			t.Fatal(err)
+		}
+		if err := srv.ExpireSession(h.Session()); err != nil {
+			t.Fatal(err)
+		}
+		<-h.Done()
+		h = acquire(t, c.Mutex("/locks"))
+		if found := listed(t, z, h.Node()); found[everybody] || len(found) != 1 {
+			t.Errorf("below a closed znode: %v", found)
+		}
+		release(t, h)
+		remove(t, z, "/locks")
+	})
+}
