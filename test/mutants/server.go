@@ -53,9 +53,9 @@ func serverMutants() []Mutant {
 			Reason: "A deletion notifies its watchers; the mutant sends no event.",
 			Edits: []Edit{
 				{File: "internal/tree/fire.go",
-					Before: `func (t *Tree) fireDeleted(path string, acl *aclSet, out *Out) {
+					Before: `func (t *Tree) fireDeleted(path string, p *node, acl *aclSet, out *Out) {
 	if t.watches.total == 0 {`,
-					After: `func (t *Tree) fireDeleted(path string, acl *aclSet, out *Out) {
+					After: `func (t *Tree) fireDeleted(path string, p *node, acl *aclSet, out *Out) {
 	if t.watches.total >= 0 {`},
 			},
 			Suite: conformance, Test: "TestAgainstOwnServer/WatchData",
