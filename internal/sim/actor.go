@@ -85,7 +85,6 @@ func (a *actor) cancel() {
 	a.rest()
 	a.client.input(func(core *queue.Core) { core.Cancel(a.client.now, id) })
 	if waits {
-		a.world().cfg.Variant.handOver(a, CancelHandsOver)
 	}
 }
 
@@ -163,7 +162,6 @@ func (a *actor) giveBack(h *hold) {
 			a.acquire()
 		}
 	}
-	c.world.cfg.Variant.handOver(a, NextInLine)
 }
 
 // released is the news that a hold's znodes are gone, or can't be deleted now.

@@ -46,10 +46,6 @@ type client struct {
 	giving   bool               // a hold is being given back: what is granted now was handed on
 	calls    uint64
 	verifies []verify
-	made     []string // znodes, as far as answered
-	former   queue.Request
-	held     *heldReply
-	knack    knack
 }
 
 // workKind is which goroutine does a work. Those of one kind are done in order.
@@ -86,9 +82,6 @@ func newClient(m *machine, name string) *client {
 	c.now = c.clock.read(w.now)
 	c.sess = session.New(session.Config{Servers: []string{"server"}, Timeout: w.cfg.Timeout, JoinWindow: w.cfg.JoinWindow, Rand: w.rng}, c.now)
 	drift := float64(w.cfg.Drift) / million
-	if w.cfg.Variant == NoDrift {
-		drift = 1e-9
-	}
 	c.core = queue.New(queue.Config{
 		GUID:       func() (g [16]byte) { _, _ = source{w.rng}.Read(g[:]); return g },
 		Jitter:     w.rng.Float64,
@@ -110,7 +103,7 @@ func (c *client) connected() bool { return c.sess.State() == session.Connected }
 
 // clockNow is what the process's clock shows now.
 func (c *client) clockNow() time.Duration {
-	if c.paused && c.world.cfg.Variant == StandingClock {
+	if c.paused && c.world.cfg.StandingClock {
 		return c.clock.read(c.slept)
 	}
 	return c.clock.read(c.world.now)
@@ -162,7 +155,7 @@ func (c *client) resume() {
 	w := c.world
 	c.paused = false
 	w.disturb()
-	if w.cfg.Variant == StandingClock {
+	if w.cfg.StandingClock {
 		c.clock.lost += w.now - c.slept
 	}
 	c.note("goes on")

@@ -8,7 +8,7 @@ type clock struct {
 	born time.Duration // true time
 	past time.Duration // what it had counted by then
 	ppm  int64         // how many millionths it is fast
-	lost time.Duration // by which it stood still; only a broken variant's does
+	lost time.Duration // by which it stood still; only with Config.StandingClock
 }
 
 const (

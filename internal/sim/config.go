@@ -7,8 +7,7 @@ import (
 
 // Config says what a world is like. [NewConfig] draws one.
 type Config struct {
-	Seed    uint64
-	Variant Variant
+	Seed uint64
 	// Faults is how long faults happen. Then the world heals.
 	Faults time.Duration
 	// Clients is how many machines run a client process each, Actors how many
@@ -20,6 +19,14 @@ type Config struct {
 	// world could deadlock, as the one takes a lock while it has another.
 	Several int
 	Ordered bool
+	// Unordered has them take the locks in any order, which deadlocks.
+	Unordered bool
+	// Ticking lets the timer of the lock core expire after each notice of the
+	// session, not after one in fifty.
+	Ticking bool
+	// StandingClock stops the clock of a process while the process is stopped,
+	// which breaks what is assumed about clocks.
+	StandingClock bool
 	// Patient has nobody give up: no tries, no contexts that end.
 	Patient bool
 	// JoinWindow is how many requests a client lets go before it keeps others back,

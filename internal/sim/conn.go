@@ -115,8 +115,6 @@ func (c *conn) pass(frame []byte) {
 	switch {
 	case xid == int32(wire.XidPing):
 		c.toClient(wire.AppendReply(nil, wire.ReplyHeader{Xid: wire.XidPing}, nil), false)
-	case w.cfg.Variant == FollowerProof && c.greeted && op == wire.OpMulti && len(c.heldUp) == 0:
-		c.toClient(checkAnswer(xid, frame), false)
 	default:
 		c.heldUp = append(c.heldUp, frame)
 		c.keepBack()

@@ -75,6 +75,6 @@
 // And once the faults are over: every waiter is served in time, and no znode is
 // left but parents and the records of those who vanished.
 //
-// A [Variant] breaks one rule in what passes between the cores, not in the
-// cores. Each must be refuted by some seed: it shows that the checks bite.
+// Package test/mutants breaks one rule of the product at a time; TestMutant must
+// then fail, which shows that the checks detect it.
 package sim

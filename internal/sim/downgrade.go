@@ -73,9 +73,6 @@ func (c *client) downgraded(h *hold, s queue.Signal) {
 			n.czxid = stat.Czxid
 		}
 	}
-	if w.cfg.Variant == DowngradedToken {
-		p.token = p.nodes[0].czxid
-	}
 	if h.safe() && p.token > p.lock.maxToken {
 		p.lock.maxToken, p.lock.last = p.token, p.nodes[0].path
 	}

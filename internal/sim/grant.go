@@ -87,12 +87,8 @@ func (w *World) checkToken(h *hold, p *part) {
 	}
 }
 
-// checkOwner checks that the znodes of a new hold are its session's. Which they
-// are not for some variants, but those have to be found out by what they break.
+// checkOwner checks that the znodes of a new hold are its session's.
 func (w *World) checkOwner(h *hold, p *part) {
-	if w.cfg.Variant != Sound {
-		return
-	}
 	for _, n := range p.nodes {
 		if _, stat, _ := w.server.tree.Get(n.path); stat.EphemeralOwner != h.session {
 			w.fail("%s granted to %s, but it is session %#x's", n.path, h.client.name, stat.EphemeralOwner)

@@ -45,7 +45,7 @@ func anyone() []wire.ACL {
 // it. A znode whose name can be another's later is not to be asked for.
 func (a *actor) verify() {
 	c, w := a.client, a.world()
-	if a.state != holding || w.cfg.Variant != GuardedNode && slices.ContainsFunc(a.hold.parts, func(p *part) bool { return p.lock.byID() }) {
+	if a.state != holding || slices.ContainsFunc(a.hold.parts, func(p *part) bool { return p.lock.byID() }) {
 		return
 	}
 	c.calls++

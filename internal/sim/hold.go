@@ -111,19 +111,10 @@ func (a *actor) newHold(s queue.Signal) *hold {
 				return nil
 			}
 			n := &znode{path: s.Nodes[i], czxid: s.Tokens[i]}
-			// A variant has to be found out by what it breaks, not by this.
-			if w.cfg.Variant.twistsTokens() && w.server.tree != nil {
-				if _, stat, ok := w.server.tree.Get(n.path); ok {
-					n.czxid = stat.Czxid
-				}
-			}
 			p.nodes = append(p.nodes, n)
 			i++
 		}
 		p.token = s.Tokens[i-p.size()]
-		if w.cfg.Variant == SplitJoin {
-			p.token = p.nodes[0].czxid
-		}
 	}
 	if i != len(s.Nodes) || s.Node != s.Nodes[0] {
 		w.fail("%s: granted with znodes %v for %+v", c.name, s.Nodes, h.want.spec)
@@ -140,16 +131,11 @@ func (w *World) checkSignal(h *hold, s queue.Signal) {
 		if s.Token != 0 {
 			w.fail("%s granted in order with one token %#x", h.node(), s.Token)
 		}
-		if w.cfg.Variant == LastToken {
-			for _, p := range h.parts {
-				p.token = s.Tokens[len(s.Tokens)-1]
-			}
-		}
 		return
 	}
 	for i, p := range h.parts {
 		// Of a claim with members, the semaphores have tokens of their own.
-		if p.token != s.Token && w.cfg.Variant != SplitJoin && (p.lock.Family != semaphores || i == 0) {
+		if p.token != s.Token && (p.lock.Family != semaphores || i == 0) {
 			w.fail("%s granted with token %#x, but %#x of %s", h.node(), s.Token, p.token, p.lock.Path)
 		}
 	}

@@ -28,10 +28,6 @@ type machine struct {
 	// isolate is what comes before the next holder is cut off: 1 a grant, 2 a
 	// grant and another connection; 0: none is.
 	isolate int
-
-	// left are the znodes of a process that was killed; only a broken variant
-	// looks at them.
-	left []string
 }
 
 func newMachine(w *World, n int) *machine {
@@ -62,7 +58,6 @@ func (m *machine) running() bool { return m.client != nil && m.client.alive }
 // told.
 func (m *machine) kill(power bool) {
 	c := m.client
-	m.left = append(m.left[:0], c.made...)
 	c.die()
 	if k := c.conn; k != nil {
 		c.conn = nil

@@ -45,14 +45,3 @@ func writes(frame []byte) bool {
 	}
 	return false
 }
-
-// checkAnswer makes up the success of a multi of checks.
-func checkAnswer(xid int32, frame []byte) []byte {
-	var req wire.MultiRequest
-	req.Decode(jute.NewReader(frame[12:]))
-	var res wire.MultiResponse
-	for range req.Ops {
-		res.Results = append(res.Results, wire.MultiResult{Op: wire.OpCheck})
-	}
-	return wire.AppendReply(nil, wire.ReplyHeader{Xid: xid}, &res)
-}

@@ -27,7 +27,7 @@ func TestReplay(t *testing.T) {
 // TestFailureReplays shows that a failure comes again at the same moment.
 func TestFailureReplays(t *testing.T) {
 	cfg, _ := draw(1)
-	cfg.Variant = StandingClock
+	cfg.StandingClock = true
 	_, first := run(cfg)
 	_, second := run(cfg)
 	if first == nil || second == nil || first.Error() != second.Error() {

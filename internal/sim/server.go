@@ -232,9 +232,6 @@ func (s *server) turn() {
 	s.step(false, func(now tree.Now) { s.tree.Tick(now, &s.out) })
 	if len(s.out.Records) > 0 {
 		s.busy = true
-		if s.world.cfg.Variant == EarlyAnswer {
-			s.flush()
-		}
 		s.turns++
 		life, turn, wait := s.life, s.turns, s.stall+s.world.upTo(s.world.cfg.Sync)
 		s.stall = 0

@@ -16,7 +16,6 @@ func (c *client) input(in func(core *queue.Core)) {
 		return
 	}
 	in(c.core)
-	c.knack.join = nil
 	requests, signals := c.core.Take()
 	for _, s := range signals {
 		c.signal(s)
@@ -30,12 +29,7 @@ func (c *client) input(in func(core *queue.Core)) {
 // tick is the timer's, and what somebody does who looks at a hold. It must not
 // say that all was delivered: it may come in the middle of what one read brought.
 func (c *client) tick() {
-	c.input(func(core *queue.Core) {
-		core.Tick(c.now)
-		if c.world.cfg.Variant == TimerGrant {
-			core.Drained(c.now)
-		}
-	})
+	c.input(func(core *queue.Core) { core.Tick(c.now) })
 }
 
 // submit puts one of the core's requests on its way. It belongs to the session
@@ -46,12 +40,7 @@ func (c *client) submit(r queue.Request) {
 	if r.Kind == queue.Swap {
 		c.swapping(r)
 	}
-	s := c.place(r)
-	v := c.world.cfg.Variant
-	if v.reroute(c, &r, s) {
-		return
-	}
-	c.send(r, func(q queue.Reply) { c.replied(r, v.twistKind(c, r, s, v.twist(c, r, s, q))) })
+	c.send(r, func(q queue.Reply) { c.replied(r, q) })
 }
 
 // send makes a request.
@@ -64,9 +53,6 @@ func (c *client) send(r queue.Request, done func(q queue.Reply)) {
 
 // replied gives the core an answer.
 func (c *client) replied(r queue.Request, q queue.Reply) {
-	if c.held.keep(c, r, q) {
-		return
-	}
 	c.trace("gets %d: code %d made %v czxid %#x owner %#x data %q children %v failed %d", q.ID, q.Code, q.Made, q.Czxid, q.Owner, q.Data, q.Children, q.Failed)
 	switch q.Code {
 	case queue.Undone:
@@ -75,7 +61,6 @@ func (c *client) replied(r queue.Request, q queue.Reply) {
 		if r.Kind == queue.Renew {
 			c.world.Stats.Renewed++
 		}
-		c.made = append(c.made, q.Made...)
 	}
 	c.input(func(core *queue.Core) { core.Reply(c.now, q) })
 }
@@ -102,7 +87,7 @@ func (c *client) tellAll(batch []session.Notice) {
 		}
 		c.tellOne(&batch[i])
 		c.now, c.stale = c.clock.read(w.now), false
-		if w.oneIn(50) || w.cfg.Variant == TimerGrant {
+		if w.oneIn(50) || w.cfg.Ticking {
 			c.tick()
 		}
 	}
@@ -122,9 +107,6 @@ func (c *client) tellOne(n *session.Notice) {
 		c.input(func(core *queue.Core) { core.Drained(c.now) })
 		return
 	}
-	if c.world.cfg.Variant == EagerGrant {
-		c.input(func(core *queue.Core) { core.Drained(c.now) })
-	}
 }
 
 // event gives the lock core a watch's event.
@@ -139,14 +121,8 @@ func (c *client) event(e *session.Event) {
 	default:
 		return
 	}
-	if c.world.cfg.Variant == AnyEvent && kind != queue.Children {
-		kind = queue.Deleted
-	}
 	c.trace("event %d %s", kind, e.Path)
 	c.input(func(core *queue.Core) { core.Event(c.now, kind, e.Path) })
-	if as, ok := c.knack.aliases[e.Path]; ok {
-		c.input(func(core *queue.Core) { core.Event(c.now, kind, as) })
-	}
 }
 
 // state gives the lock core a state of the session. A closed one is the end of
@@ -172,9 +148,6 @@ func (c *client) state(s *session.StateChange) {
 	case session.Closed:
 		change.State, change.Err = queue.Closed, queue.ErrClosed
 		change.Left = s.Err // why the session's end was not confirmed
-	}
-	if !c.world.cfg.Variant.twistState(c, &change) {
-		return
 	}
 	c.input(func(core *queue.Core) { core.Session(c.now, change) })
 	if s.State == session.Closed {

@@ -99,7 +99,7 @@ func (a *actor) want() *want {
 	}
 	// The members stand first, and the semaphores in the order of their paths.
 	slices.SortStableFunc(q.parts, func(x, y *part) int { return x.after() - y.after() })
-	if q.spec.InOrder && w.cfg.Variant != RandomOrder {
+	if q.spec.InOrder && !w.cfg.Unordered {
 		slices.SortStableFunc(q.parts, func(x, y *part) int {
 			if d := min(x.after(), 1) - min(y.after(), 1); d != 0 {
 				return d
@@ -163,13 +163,7 @@ func (a *actor) specify(s *queue.Spec, p *part) {
 	switch p.lock.Family {
 	case semaphores:
 		sem := queue.Semaphore{Path: p.lock.Path, Permits: p.permits, Of: p.of}
-		times := 1
-		if a.world().cfg.Variant == LeaseByLease {
-			times, sem.Permits = p.permits, 1
-		}
-		for range times {
-			s.Semaphores = append(s.Semaphores, sem)
-		}
+		s.Semaphores = append(s.Semaphores, sem)
 	case nodeLocks:
 		s.Node, s.Delay = p.lock.Path, 0
 	default:

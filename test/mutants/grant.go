@@ -72,7 +72,7 @@ func grantMutants() []Mutant {
 					Before: `p.relist = p.delay > 0 || p.kind == Exclusive && slices.ContainsFunc(p.ahead, Entry.Writer)`,
 					After:  `p.relist = false`},
 			},
-			Suite: simulation, Test: "TestMutant", Args: []string{"-like=UnlistedReader"},
+			Suite: simulation, Test: "TestMutant", Args: []string{"-scenario=read-write"},
 			Says: passedBy,
 		},
 		{
@@ -96,7 +96,7 @@ func grantMutants() []Mutant {
 					After: `	c.dirty = true
 	c.settle(now)`},
 			},
-			Suite: simulation, Test: "TestMutant", Args: []string{"-like=EagerGrant"},
+			Suite: simulation, Test: "TestMutant", Args: []string{"-scenario=deleted"},
 			Says: `granted although the same read told that its znode is gone`,
 		},
 		{
@@ -210,6 +210,31 @@ func grantMutants() []Mutant {
 			},
 			Suite: simulation, Test: "TestMutant",
 			Says: `granted with token`,
+		},
+		{
+			Name:   "TimerGrant",
+			Reason: "A timer grants nothing, because it may expire in the middle of what one read brought; the mutant grants.",
+			Edits: []Edit{
+				{File: "internal/queue/core.go",
+					Before: `func (c *Core) Tick(now time.Duration) {
+	c.advance(now)`,
+					After: `func (c *Core) Tick(now time.Duration) {
+	c.advance(now)
+	c.settle(now)`},
+			},
+			Suite: simulation, Test: "TestMutant", Args: []string{"-scenario=ticking"},
+			Says: `granted although the same read told that its znode is gone`,
+		},
+		{
+			Name:   "AnyEvent",
+			Reason: "Only the deletion of the predecessor may grant; the mutant takes every event on it for its deletion.",
+			Edits: []Edit{
+				{File: "internal/queue/core.go",
+					Before: `	case p.blocker == name && kind == Deleted:`,
+					After:  `	case p.blocker == name:`},
+			},
+			Suite: simulation, Test: "TestMutant",
+			Says: passedBy,
 		},
 	}
 }

@@ -42,7 +42,7 @@ func TestEditsApply(t *testing.T) {
 			t.Errorf("%s: any failure of %s matches %q, %v", m.Name, m.Test, m.Says, err)
 		}
 	}
-	if len(seen) < 56 {
+	if len(seen) < 67 {
 		t.Errorf("%d mutants only", len(seen))
 	}
 }
@@ -88,7 +88,7 @@ func TestControls(t *testing.T) {
 			t.Parallel()
 			var args []string
 			if s.Package == simulation.Package {
-				s.Args, args = nil, []string{"-like=Sound,UnlistedReader,EagerGrant,LateRecord"}
+				s.Args, args = nil, []string{"-scenario=any,mutex,deleted,ticking,read-write,semaphore,size,several,in-order,batch,lock-delay,container"}
 			}
 			if out, failed := run(t, s, t.TempDir(), strings.Join(tests[s.Package], "|"), args); failed {
 				t.Errorf("failed without a mutant:\n%s", tail(out))

@@ -62,8 +62,90 @@ func severalMutants() []Mutant {
 					Before: `if (n.named == forever) == records {`,
 					After:  `if (n.named == forever) == !records {`},
 			},
-			Suite: simulation, Test: "TestMutant", Args: []string{"-like=LateRecord"},
+			Suite: simulation, Test: "TestMutant", Args: []string{"-scenario=lock-delay"},
 			Says: `whose claim has left in order`,
+		},
+		{
+			Name:   "LastToken",
+			Reason: "Each lock of an All in order has its own token; the mutant gives all of them the last one.",
+			Edits: []Edit{
+				{File: "internal/queue/claim.go",
+					Before: `s.Tokens = append(s.Tokens, n.czxid)`,
+					After:  `s.Tokens = append(s.Tokens, nodes[len(nodes)-1].czxid)`},
+			},
+			Suite: simulation, Test: "TestMutant", Args: []string{"-scenario=in-order"},
+			Says: `granted while .* is not on the server`,
+		},
+		{
+			Name:   "FirstClear",
+			Reason: "Several locks are granted when all are clear; the mutant grants them when the first is.",
+			Edits: []Edit{
+				{File: "internal/queue/claim.go",
+					Before: `if cl.phase != working || slices.ContainsFunc(cl.places, func(p *place) bool { return !p.clear }) {`,
+					After:  `if cl.phase != working {`},
+			},
+			Suite: simulation, Test: "TestMutant", Args: []string{"-scenario=several"},
+			Says: passedBy,
+		},
+		{
+			Name:   "AnyOrder",
+			Reason: "All in order takes its locks in the order of their paths; the mutant keeps the order of the caller.",
+			Edits: []Edit{
+				{File: "multi.go",
+					Before: `return strings.Compare(a.path, b.path)`,
+					After:  `return 0`},
+			},
+			Suite: bubble, Test: "TestInOrder",
+			Says: `multi_test.go`,
+		},
+		{
+			Name:   "UncountedLeases",
+			Reason: "A semaphore counts the leases of all clients; the mutant counts its own.",
+			Edits: []Edit{
+				{File: "internal/queue/leases.go",
+					Before: `over := len(p.ahead) + len(p.nodes) - p.sem.Of`,
+					After:  `over := len(p.nodes) - p.sem.Of`},
+			},
+			Suite: simulation, Test: "TestMutant", Args: []string{"-scenario=semaphore"},
+			Says: `permits of \d+ are held`,
+		},
+		{
+			Name:   "AnySize",
+			Reason: "Clients that disagree about the size of a semaphore get an error; the mutant does not compare.",
+			Edits: []Edit{
+				{File: "internal/queue/leases.go",
+					Before: `	case err == nil && others > 0:
+		return false`,
+					After: `	case err == nil && others > 0:
+		return true`},
+			},
+			Suite: simulation, Test: "TestMutant", Args: []string{"-scenario=size"},
+			Says: `granted .*, one of \d, while .* holds .*, one of \d`,
+		},
+		{
+			Name:   "OpenGate",
+			Reason: "One client at a time adds leases, under the gate; the mutant lets all clients through.",
+			Edits: []Edit{
+				{File: "internal/queue/place.go",
+					Before: `	cl := p.claim
+	b, blocked := Blocker(p.kind, p.ahead)`,
+					After: `	cl := p.claim
+	b, blocked := Blocker(p.kind, p.ahead)
+	blocked = blocked && p.role != gate`},
+			},
+			Suite: simulation, Test: "TestMutant", Args: []string{"-scenario=semaphore"},
+			Says: notServed,
+		},
+		{
+			Name:   "DowngradedToken",
+			Reason: "A downgraded hold keeps the token of the writer in the data of the new entry; the mutant leaves it out.",
+			Edits: []Edit{
+				{File: "downgrade.go",
+					Before: `owner.Since, owner.Token = p.since, p.token`,
+					After:  `owner.Since = p.since`},
+			},
+			Suite: bubble, Test: "TestDowngrade",
+			Says: `downgrade_test.go`,
 		},
 	}
 }

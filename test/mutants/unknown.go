@@ -111,5 +111,30 @@ func unknownMutants() []Mutant {
 			Suite: bubble, Test: "TestLocks/Revoke",
 			Says: `the znode has another version`,
 		},
+		{
+			Name:   "BlindRecovery",
+			Reason: "A create without an answer is looked for by a listing; the mutant takes it for absent.",
+			Edits: []Edit{
+				{File: "internal/queue/node.go",
+					Before: `i := slices.IndexFunc(children, func(s string) bool { return strings.HasPrefix(s, n.prefix) })`,
+					After:  `i := -1`},
+			},
+			Suite: simulation, Test: "TestMutant",
+			Says: notServed,
+		},
+		{
+			Name:   "UndoneIsDone",
+			Reason: "A delete that was undone because another operation in its batch failed is sent again; the mutant takes it for done.",
+			Edits: []Edit{
+				{File: "internal/queue/node.go",
+					Before: `	case Undone:
+		n.state, n.apart = alive, true
+		c.dispose(now, n)`,
+					After: `	case Undone:
+		c.finish(n, nil)`},
+			},
+			Suite: simulation, Test: "TestMutant", Args: []string{"-scenario=batch"},
+			Says: `is said to be released and is there|` + notServed,
+		},
 	}
 }
