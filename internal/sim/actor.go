@@ -76,7 +76,7 @@ func (a *actor) cancel() {
 	if a.state == resting || a.state == leaving || a.state == holding && !a.world().oneIn(3) {
 		return
 	}
-	id, waits := a.id, a.state == asking
+	id := a.id
 	// The caller got an error, so nothing is held from here on, even before the
 	// core knows.
 	if a.hold != nil {
@@ -84,8 +84,6 @@ func (a *actor) cancel() {
 	}
 	a.rest()
 	a.client.input(func(core *queue.Core) { core.Cancel(a.client.now, id) })
-	if waits {
-	}
 }
 
 // granted is the return of an acquire. Most holds are short, so that much
