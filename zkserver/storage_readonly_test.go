@@ -78,7 +78,7 @@ func faultyLife(t *testing.T, fault func(memfs.Op) memfs.Fault) (outcome string)
 	s, err := New(opts)
 	if err != nil {
 		outcome = "not started"
-		if !errors.Is(err, syscall.EIO) && !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), opts.DataDir) {
+		if !errors.Is(err, syscall.EIO) && !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EMFILE) || !strings.Contains(err.Error(), opts.DataDir) {
 			t.Errorf("the start: %v", err)
 		}
 	} else {
@@ -266,6 +266,46 @@ func TestReadOnlyIsTold(t *testing.T) {
 					t.Errorf("%s: %q, %v", word, got, err)
 				}
 			}
+		}
+	})
+}
+
+// TestFileSystemTurnsReadOnly: a server goes on with reads when no file can be opened for
+// writing any more, nor written to if it is open. A start is refused.
+func TestFileSystemTurnsReadOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts, fs := onMemory(t, 15)
+		opts.Logger = discard()
+		opts.SnapshotRecords, opts.segmentBytes = 20, 2000
+		s := start(t, opts)
+		c := login(t, s, time.Minute)
+		for i := range 50 {
+			c.create(fmt.Sprintf("/n%d", i), wire.ModePersistent)
+		}
+		synctest.Wait()
+		fs.SetFault(func(op memfs.Op) memfs.Fault {
+			switch op.Kind {
+			case memfs.OpOpen, memfs.OpOpenDir, memfs.OpReadDir, memfs.OpRead, memfs.OpSize, memfs.OpClose, memfs.OpMkdir:
+				return memfs.Fault{}
+			}
+			return memfs.Fault{Err: fmt.Errorf("%s %s: %w", op.Kind, op.Name, syscall.EROFS)}
+		})
+		if err := c.attempt("/lost"); !closedError(err) {
+			t.Fatalf("a write to a read-only file system: %v", err)
+		}
+		c = resume(t, s, c)
+		if !c.session.ReadOnly || !c.exists("/n0") || !c.exists("/n49") || c.exists("/lost") {
+			t.Error("the server does not show what was acknowledged, read-only")
+		}
+		if err := c.attempt("/lost"); !errors.Is(err, wire.ErrNotReadOnly) {
+			t.Errorf("a write to a read-only server: %v", err)
+		}
+		if st := s.Stats(); !st.ReadOnly || !strings.Contains(st.StorageError, "read-only file system") || cancelled(s.Done()) {
+			t.Errorf("%+v", st)
+		}
+		s.Close()
+		if _, err := New(opts); !errors.Is(err, syscall.EROFS) || !strings.Contains(err.Error(), "mounted read-only") {
+			t.Errorf("a start on a read-only file system: %v", err)
 		}
 	})
 }

@@ -17,6 +17,10 @@ func advice(err error) string {
 		return "; free space on this disk, then start again: nothing acknowledged is lost"
 	case errors.Is(err, syscall.EROFS):
 		return "; the file system is mounted read-only, often after an error: check the disk"
+	case errors.Is(err, syscall.ELOOP):
+		return "; no symbolic link to a file is followed here: find out who made it, and remove it"
+	case OutOfDescriptors(err):
+		return "; raise the limit of open files (ulimit -n, or LimitNOFILE= of systemd)"
 	case errors.Is(err, fs.ErrPermission):
 		return "; the user that runs the server must own the directory and every file in it"
 	case errors.Is(err, syscall.EIO):

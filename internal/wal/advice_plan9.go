@@ -5,3 +5,6 @@ func advice(error) string { return "" }
 
 // isFull can't be told either.
 func isFull(error) bool { return false }
+
+// OutOfDescriptors can't be told either.
+func OutOfDescriptors(error) bool { return false }

@@ -28,6 +28,10 @@ var (
 	ErrSnapshotIndex = errors.New("wal: no snapshot possible at this index now")
 )
 
+// errPostponed says that a segment could not begin for want of a descriptor, and that
+// the log can go on in the one before.
+var errPostponed = errors.New("the log's next segment has to wait")
+
 // CorruptError says where a log is damaged in a way that no crash leaves
 // behind, so that going on would lose acknowledged records.
 type CorruptError struct {

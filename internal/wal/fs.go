@@ -8,26 +8,37 @@ import "io"
 // for concurrent use.
 type FS interface {
 	// MkdirAll makes a directory and its parents, durably. One that exists
-	// already is no error.
+	// already is no error, unless another user could change the files in it.
 	MkdirAll(dir string) error
-	// Create makes an empty file, or empties the one that is there.
+	// Create makes an empty file for reading and writing in place of any that is
+	// there. If the process has no descriptor to spare, it fails before it changes
+	// anything: see [OutOfDescriptors].
 	Create(name string) (File, error)
-	// Open opens an existing file for reading and writing.
+	// Open opens an existing file for reading, also where nothing can be written.
 	Open(name string) (File, error)
+	// OpenWrite opens an existing file for reading and writing.
+	OpenWrite(name string) (File, error)
 	// Rename moves a file, replacing the one at the new name. It is durable
-	// after SyncDir, and atomic in a crash before.
+	// after the directory's Sync, and atomic in a crash before.
 	Rename(oldname, newname string) error
-	// Remove removes a file; durable after SyncDir.
+	// Remove removes a file; durable after the directory's Sync.
 	Remove(name string) error
 	// ReadDir lists the names in a directory, in any order.
 	ReadDir(dir string) ([]string, error)
-	// SyncDir makes creations, renames and removals in a directory durable.
-	SyncDir(dir string) error
+	// OpenDir opens a directory, to sync it later without a further descriptor.
+	OpenDir(dir string) (Dir, error)
 	// Lock takes the file as a lock against other processes, creating it if
 	// need be, and never waits: an error that wraps [ErrLocked] says that
 	// another one has it. Closing the result gives it up, and so does the
 	// end of the process.
 	Lock(name string) (Lock, error)
+}
+
+// Dir is an open directory of an [FS].
+type Dir interface {
+	io.Closer
+	// Sync makes creations, renames and removals in the directory durable.
+	Sync() error
 }
 
 // Lock is a lock that is held.

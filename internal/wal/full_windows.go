@@ -14,6 +14,13 @@ const (
 	errQuotaExceeded  = syscall.Errno(1295)
 )
 
+// errTooManyFiles is ERROR_TOO_MANY_OPEN_FILES.
+const errTooManyFiles = syscall.Errno(4)
+
+// OutOfDescriptors reports whether err says that the process has no handle to spare: a
+// file was not opened, and nothing happened to it.
+func OutOfDescriptors(err error) bool { return errors.Is(err, errTooManyFiles) }
+
 // isFull reports whether err says that the disk, or what the user may have of it, is
 // full.
 func isFull(err error) bool {

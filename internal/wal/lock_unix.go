@@ -15,8 +15,12 @@ import (
 // it ends. The file stays: removing it would let two processes each lock a
 // file of their own. It says which process that is, for whoever is refused.
 func lockFile(name string) (Lock, error) {
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|noFollow, 0o600)
 	if err != nil {
+		return nil, err
+	}
+	if err := checkLockFile(f); err != nil {
+		_ = f.Close() // the error that matters is the first
 		return nil, err
 	}
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
@@ -33,6 +37,19 @@ func lockFile(name string) (Lock, error) {
 		return nil, fmt.Errorf("%w, process %d", ErrLocked, pid)
 	}
 	return nil, ErrLocked
+}
+
+// checkLockFile refuses what sign must not write to: a file that another directory has
+// as well, and what is no file.
+func checkLockFile(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); !ok || !info.Mode().IsRegular() || st.Nlink > 1 {
+		return fmt.Errorf("%s is not a file of this directory alone: remove it", f.Name())
+	}
+	return nil
 }
 
 // sign writes the process's number into the lock file. On a full disk it stays

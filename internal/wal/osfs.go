@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -10,35 +11,60 @@ import (
 
 // OS is the file system of the operating system. Files are made with mode
 // 0600 and directories with 0700, since records hold data and credentials
-// of clients. The zero value is ready to use.
+// of clients. On Unix it follows no symbolic link to a file. The zero value is
+// ready to use.
 type OS struct{}
 
 var _ FS = OS{}
 
 // MkdirAll implements [FS].
 func (OS) MkdirAll(dir string) error {
+	if err := checkLinks(dir); err != nil {
+		return err
+	}
+	if err := mkdirAll(dir); err != nil {
+		return err
+	}
+	return checkOwner(dir)
+}
+
+// mkdirAll makes a directory and its parents, durably.
+func mkdirAll(dir string) error {
 	if _, err := os.Stat(dir); err == nil {
 		return nil
 	}
 	parent := filepath.Dir(filepath.Clean(dir))
-	if err := (OS{}).MkdirAll(parent); err != nil {
+	if err := mkdirAll(parent); err != nil {
 		return err
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil && !os.IsExist(err) {
 		return err
 	}
-	return syncDir(parent) // where the new name is
+	d, err := (OS{}).OpenDir(parent) // where the new name is
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }
 
-// Create implements [FS].
+// Create implements [FS]. The file that is there, or the link, is removed and never
+// written to: it may be of a process that ended, or of another user.
 func (OS) Create(name string) (File, error) {
-	return openOS(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
+	f, err := openOS(name, os.O_RDWR|os.O_CREATE|os.O_EXCL)
+	if !errors.Is(err, fs.ErrExist) {
+		return f, err
+	}
+	if err := os.Remove(name); err != nil {
+		return nil, err
+	}
+	return openOS(name, os.O_RDWR|os.O_CREATE|os.O_EXCL)
 }
 
 // Open implements [FS].
-func (OS) Open(name string) (File, error) {
-	return openOS(name, os.O_RDWR)
-}
+func (OS) Open(name string) (File, error) { return openOS(name, os.O_RDONLY) }
+
+// OpenWrite implements [FS].
+func (OS) OpenWrite(name string) (File, error) { return openOS(name, os.O_RDWR) }
 
 // Rename implements [FS].
 func (OS) Rename(oldname, newname string) error { return os.Rename(oldname, newname) }
@@ -59,9 +85,6 @@ func (OS) ReadDir(dir string) ([]string, error) {
 	return names, nil
 }
 
-// SyncDir implements [FS].
-func (OS) SyncDir(dir string) error { return syncDir(dir) }
-
 // Lock implements [FS].
 func (OS) Lock(name string) (Lock, error) {
 	c, err := lockFile(name)
@@ -71,29 +94,31 @@ func (OS) Lock(name string) (Lock, error) {
 	return c, nil
 }
 
-// syncDir makes the names in a directory durable.
-func syncDir(dir string) error {
+// OpenDir implements [FS].
+func (OS) OpenDir(dir string) (Dir, error) {
 	if runtime.GOOS == "windows" || runtime.GOOS == "plan9" {
-		// No way to sync a directory there: NTFS journals names by itself.
-		return nil
+		return unsyncedDir{}, nil
 	}
 	d, err := os.Open(dir)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	err = d.Sync()
-	if cerr := d.Close(); err == nil {
-		err = cerr
-	}
-	return err
+	return d, nil
 }
+
+// unsyncedDir is a directory where there is no way to sync one: NTFS journals names
+// by itself.
+type unsyncedDir struct{}
+
+func (unsyncedDir) Sync() error  { return nil }
+func (unsyncedDir) Close() error { return nil }
 
 // osFile is an open file of the operating system.
 type osFile struct{ *os.File }
 
 // openOS opens a file that nobody but its owner may read: see OS.
 func openOS(name string, flag int) (File, error) {
-	f, err := os.OpenFile(name, flag, 0o600)
+	f, err := os.OpenFile(name, flag|noFollow, 0o600)
 	if err != nil {
 		return nil, err
 	}

@@ -163,9 +163,9 @@ func unexpected(err error) error {
 
 // openSegment opens a segment and reads its header. A header that is not
 // sound is a CorruptError: it was durable before the file got its name.
-func openSegment(fsys FS, dir string, first uint64) (f File, size int64, h segmentHeader, err error) {
+func openSegment(open func(name string) (File, error), dir string, first uint64) (f File, size int64, h segmentHeader, err error) {
 	path := filepath.Join(dir, fileName(segmentPrefix, first))
-	f, err = fsys.Open(path)
+	f, err = open(path)
 	if err != nil {
 		return nil, 0, h, err
 	}

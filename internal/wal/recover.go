@@ -55,6 +55,7 @@ type recovery struct {
 	dir       string
 	opts      Options
 	lock      Lock
+	open      Dir
 	rec       *Recovered
 	segments  []segment
 	snapshots []uint64
@@ -91,6 +92,9 @@ func Open(fsys FS, dir string, opts Options) (*Log, *Recovered, error) {
 		}
 		if r.active.file != nil {
 			err = errors.Join(err, r.active.file.Close())
+		}
+		if r.open != nil {
+			err = errors.Join(err, r.open.Close())
 		}
 		return nil, nil, errors.Join(err, lock.Close())
 	}
@@ -138,6 +142,9 @@ func (r *recovery) run() (*Log, error) {
 			return nil, err
 		}
 	}
+	if r.open, err = r.fs.OpenDir(r.dir); err != nil {
+		return nil, fmt.Errorf("wal: %w", err)
+	}
 	for _, name := range temps {
 		if err := r.fs.Remove(filepath.Join(r.dir, name)); err != nil {
 			return nil, fmt.Errorf("wal: cannot remove an unfinished file: %w", err)
@@ -150,7 +157,7 @@ func (r *recovery) run() (*Log, error) {
 	}
 	// Names that an earlier process saw but never synced become durable
 	// before anything is built on them.
-	if err := r.fs.SyncDir(r.dir); err != nil {
+	if err := r.open.Sync(); err != nil {
 		return nil, fmt.Errorf("wal: %s: %w", r.dir, err)
 	}
 	r.rec.LastIndex = r.next - 1
@@ -188,7 +195,7 @@ func (r *recovery) begin() error {
 		return fmt.Errorf("wal: no random bytes for a new log: %w", err)
 	}
 	r.header = segmentHeader{salt: binary.LittleEndian.Uint64(salt[:]), first: 1}
-	a, err := createSegment(r.fs, r.dir, r.header, r.opts.Preallocate)
+	a, err := createSegment(r.fs, r.open, r.dir, r.header, r.opts)
 	if err != nil {
 		return fmt.Errorf("wal: cannot begin a log: %w", err)
 	}
@@ -289,7 +296,13 @@ func (r *recovery) scanSegment(i int) error {
 		return &CorruptError{File: path, Lost: lost(r.next, first-1),
 			Reason: fmt.Sprintf("records %d to %d before this segment are missing", r.next, first-1)}
 	}
-	f, size, h, err := openSegment(r.fs, r.dir, first)
+	// The last one is written to.
+	isLast := i == len(r.segments)-1
+	open := r.fs.Open
+	if isLast {
+		open = r.fs.OpenWrite
+	}
+	f, size, h, err := openSegment(open, r.dir, first)
 	if err != nil {
 		return err
 	}
@@ -299,10 +312,10 @@ func (r *recovery) scanSegment(i int) error {
 	}
 	r.header = h
 	if err == nil {
-		err = r.readSegment(f, path, size, i == len(r.segments)-1)
+		err = r.readSegment(f, path, size, isLast)
 	}
 	r.segments[i].bytes = r.active.end
-	if i == len(r.segments)-1 {
+	if isLast {
 		r.active.file = f
 		return err
 	}
@@ -313,7 +326,7 @@ func (r *recovery) scanSegment(i int) error {
 // a crash may leave is only in the last segment, with nothing sound behind.
 func (r *recovery) readSegment(f File, path string, size int64, isLast bool) error {
 	br := newBatchReader(f, size, r.header)
-	r.active, r.lastAt = active{path: path, first: r.header.first, size: size}, 0
+	r.active, r.lastAt = active{path: path, first: r.header.first, size: size, full: r.opts.SegmentSize}, 0
 	for {
 		at := br.offset
 		h, _, d, err := br.read()
@@ -360,7 +373,7 @@ func (r *recovery) judge(f File, path string, size int64, p place, d *damage, is
 // finish makes what was found durable and the log ready to append.
 func (r *recovery) finish() (*Log, error) {
 	l := &Log{
-		fs: r.fs, dir: r.dir, opts: r.opts, lock: r.lock,
+		fs: r.fs, dir: r.dir, opts: r.opts, lock: r.lock, open: r.open,
 		salt: r.header.salt, seed: saltSeed(r.header.salt),
 		active: r.active, next: r.next, durable: r.next - 1,
 		segments: r.segments, snapshots: r.snapshots, unsound: r.unsound,
@@ -437,7 +450,7 @@ func (r *Recovered) Replay(restore func(snapshot io.Reader) error, record func(i
 // after the last. It was checked already when the log was opened, or written
 // since, so anything wrong now is the disk's doing.
 func (r *Recovered) replaySegment(first uint64, record func(uint64, []byte) error) (next uint64, err error) {
-	f, size, h, err := openSegment(r.fs, r.dir, first)
+	f, size, h, err := openSegment(r.fs.Open, r.dir, first)
 	if err != nil {
 		return 0, err
 	}

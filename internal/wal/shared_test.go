@@ -45,6 +45,11 @@ func (u *unsharing) Open(name string) (wal.File, error) {
 	return u.hold(f, name, err)
 }
 
+func (u *unsharing) OpenWrite(name string) (wal.File, error) {
+	f, err := u.FS.OpenWrite(name)
+	return u.hold(f, name, err)
+}
+
 func (f unshared) Close() error {
 	f.fs.mu.Lock()
 	defer f.fs.mu.Unlock()

@@ -182,7 +182,7 @@ func snapshotBody(f io.ReaderAt, size int64) io.Reader {
 // syncDir syncs the directory. A failure poisons the log: whether the names
 // in it are durable cannot be found out by trying again.
 func (l *Log) syncDir() error {
-	err := l.fs.SyncDir(l.dir)
+	err := l.open.Sync()
 	if err == nil {
 		return nil
 	}

@@ -53,6 +53,7 @@ type Log struct {
 	dir  string
 	opts Options
 	lock Lock
+	open Dir // dir, to sync it
 	seed uint32
 	salt uint64
 
@@ -87,6 +88,7 @@ type active struct {
 	first uint64 // index of the first record
 	end   int64  // of the last batch
 	size  int64  // of the file, at least end
+	full  int64  // a batch that begins here or beyond belongs into the next segment
 	data  bool   // there is a batch with records after the last seal
 }
 
@@ -263,15 +265,21 @@ func (a *active) write(b []byte, at int64) error {
 func (l *Log) rotate(first uint64) (bool, error) {
 	// A batch may go beyond the limit: it is never split over two segments, so
 	// that what is torn is always in the last one.
-	if l.active.end < l.opts.SegmentSize {
+	if l.active.end < l.active.full {
 		return false, nil
 	}
-	return l.nextSegment(first)
+	fresh, err := l.nextSegment(first)
+	if errors.Is(err, errPostponed) {
+		l.active.full = l.active.end + l.opts.SegmentSize/16 // not a try for each batch
+		return false, nil
+	}
+	return fresh, err
 }
 
 // Rotate makes everything appended durable and begins a new segment behind it:
 // recovery then reads nothing before that, if there is a snapshot of the last
-// record. Any error is the sticky one of the log.
+// record. Any error is the sticky one of the log, unless there is no descriptor for a
+// segment: that changes nothing, and is one of [OutOfDescriptors].
 func (l *Log) Rotate() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -295,6 +303,9 @@ func (l *Log) Rotate() error {
 	if fresh {
 		l.segments = append(l.segments, segment{first: first, bytes: segmentHeaderSize})
 	}
+	if errors.Is(err, errPostponed) {
+		return errors.Join(l.err, err)
+	}
 	if err != nil {
 		l.poison(l.dir, err)
 	}
@@ -302,7 +313,7 @@ func (l *Log) Rotate() error {
 }
 
 // nextSegment begins a new segment, and reports whether it did. All in the one
-// before is synced by then, or will be.
+// before is synced by then, or will be. After errPostponed nothing has changed.
 func (l *Log) nextSegment(first uint64) (bool, error) {
 	// A new file in a directory that is another server's by now would be the
 	// end of both.
@@ -314,7 +325,7 @@ func (l *Log) nextSegment(first uint64) (bool, error) {
 			return false, err
 		}
 	}
-	a, err := createSegment(l.fs, l.dir, segmentHeader{salt: l.salt, first: first}, l.opts.Preallocate)
+	a, err := createSegment(l.fs, l.open, l.dir, segmentHeader{salt: l.salt, first: first}, l.opts)
 	if err != nil {
 		return false, err
 	}
@@ -324,15 +335,19 @@ func (l *Log) nextSegment(first uint64) (bool, error) {
 }
 
 // createSegment makes a segment file that is durable when it gets its name. It is
-// closed for that moment: Windows moves no file that is open.
-func createSegment(fsys FS, dir string, h segmentHeader, step int64) (active, error) {
+// closed for that moment: Windows moves no file that is open. If there is no descriptor
+// for it, the error is errPostponed, and the directory is as it was.
+func createSegment(fsys FS, open Dir, dir string, h segmentHeader, opts Options) (active, error) {
 	path := filepath.Join(dir, fileName(segmentPrefix, h.first))
 	f, err := fsys.Create(path + tempSuffix)
+	if OutOfDescriptors(err) {
+		return active{}, fmt.Errorf("%w: %w", errPostponed, err)
+	}
 	if err != nil {
 		return active{}, err
 	}
-	a := active{file: f, path: path, first: h.first}
-	err = a.append(appendSegmentHeader(nil, h), step)
+	a := active{file: f, path: path, first: h.first, full: opts.SegmentSize}
+	err = a.append(appendSegmentHeader(nil, h), opts.Preallocate)
 	if err == nil {
 		err = f.Sync()
 	}
@@ -343,15 +358,20 @@ func createSegment(fsys FS, dir string, h segmentHeader, step int64) (active, er
 		err = fsys.Rename(path+tempSuffix, path)
 	}
 	if err == nil {
-		err = fsys.SyncDir(dir)
-	}
-	if err == nil {
-		a.file, err = fsys.Open(path)
+		err = open.Sync()
 	}
 	if err != nil {
 		return active{}, err
 	}
-	return a, nil
+	a.file, err = fsys.OpenWrite(path)
+	if OutOfDescriptors(err) {
+		// A log goes on in this segment or in the one before, never in both.
+		if undone := errors.Join(fsys.Remove(path), open.Sync()); undone != nil {
+			return active{}, errors.Join(err, undone)
+		}
+		return active{}, fmt.Errorf("%w: %w", errPostponed, err)
+	}
+	return a, err
 }
 
 // poison makes err the sticky error, unless there is one. Called with mu held.
@@ -415,7 +435,7 @@ func (l *Log) Close() error {
 	l.err = ErrClosed
 	l.cond.Broadcast()
 	l.mu.Unlock()
-	cerr := errors.Join(l.active.file.Close(), l.lock.Close())
+	cerr := errors.Join(l.active.file.Close(), l.open.Close(), l.lock.Close())
 	if err == nil {
 		err = cerr
 	}

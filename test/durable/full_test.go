@@ -93,6 +93,91 @@ func TestDiskFull(t *testing.T) {
 	t.Logf("%d changes acknowledged until the disk was full", r.books.Acknowledged())
 }
 
+// TestFileSystemTurnsReadOnly: when no file can be opened for writing any more, as after
+// an error of the disk below ext4, the server goes on read-only with all that was
+// acknowledged. A start is refused, with the reason, until the file system takes writes.
+func TestFileSystemTurnsReadOnly(t *testing.T) {
+	data := filepath.Join(smallDisk(t, "300m"), "data")
+	r := newRig(t, data)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	reader, readOnly := r.reader(ctx)
+	_, writers := r.writers(ctx, 1, 1, 1)
+	for range 100 {
+		if err := writers[0].change(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	restore := makeReadOnly(t, data)
+	r.rollOver(ctx, readOnly)
+	wantText(t, r.server.LogTail(), data+"/", "read-only file system", "read-only from now on")
+	for _, err := range AuditReadOnly(ctx, reader, r.books) {
+		t.Error(err)
+	}
+	if _, _, err := reader.Create(ctx, "/never", nil, nil, zk.ModePersistent); !errors.Is(err, zk.ErrNotReadOnly) {
+		t.Errorf("a write to a read-only server: %v", err)
+	}
+	if err := r.server.Restart(); err == nil {
+		t.Error("a server started on a read-only file system")
+	} else {
+		wantText(t, err.Error(), data, "read-only file system", "mounted read-only", "check the disk")
+	}
+	restore()
+	if err := r.server.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range Audit(ctx, r.dial(ctx), r.books) {
+		t.Error(err)
+	}
+}
+
+// makeReadOnly mounts a directory read-only over itself. Files that are open for writing
+// stay so: the kernel lets no mount turn read-only below them. restore ends it.
+func makeReadOnly(t *testing.T, dir string) (restore func()) {
+	t.Helper()
+	if err := syscall.Mount(dir, dir, "", syscall.MS_BIND, ""); err != nil {
+		t.Fatal(err)
+	}
+	restore = sync.OnceFunc(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(restore)
+	if err := syscall.Mount("", dir, "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
+		t.Fatal(err)
+	}
+	return restore
+}
+
+// rollOver writes until the log needs a new segment and the server is read-only.
+func (r *rig) rollOver(ctx context.Context, readOnly <-chan struct{}) {
+	r.Helper()
+	c := r.dial(ctx)
+	if _, _, err := c.Create(ctx, "/large", nil, nil, zk.ModePersistent); err != nil {
+		r.Fatal(err)
+	}
+	var err error
+	for range 100 {
+		writing, stop := context.WithTimeout(ctx, sessionTimeout)
+		_, err = c.Set(writing, "/large", make([]byte, 1_000_000), -1)
+		stop()
+		if err != nil {
+			break
+		}
+	}
+	if err == nil {
+		r.Fatal("100 MB of changes needed no new segment")
+	}
+	select {
+	case <-readOnly:
+		return
+	case <-r.server.process().Done():
+	case <-ctx.Done():
+	}
+	r.Fatalf("the server is not read-only after %v; its log ends:\n%s", err, r.server.LogTail())
+}
+
 // reader is a client that takes a read-only server; the channel is closed once it
 // is connected to one.
 func (r *rig) reader(ctx context.Context) (*zk.Client, <-chan struct{}) {

@@ -25,12 +25,14 @@ const (
 	OpTruncate
 	OpSync
 	OpClose
+	OpOpenWrite
+	OpOpenDir
 )
 
 // String is the kind's name.
 func (k Kind) String() string {
 	names := [...]string{"mkdir", "create", "open", "rename", "remove", "readdir", "syncdir",
-		"lock", "read", "write", "size", "truncate", "sync", "close"}
+		"lock", "read", "write", "size", "truncate", "sync", "close", "openwrite", "opendir"}
 	if k < 0 || int(k) >= len(names) {
 		return "unknown"
 	}

@@ -107,6 +107,8 @@ type file struct {
 	node   *node
 	epoch  int
 	closed bool
+
+	readOnly bool // opened by Open
 }
 
 var _ wal.File = (*file)(nil)
@@ -119,6 +121,8 @@ func (f *file) begin(op Op) Fault {
 		return Fault{Err: pathError(op.Kind.String(), f.name, fs.ErrClosed)}
 	case f.epoch != f.fs.epoch:
 		return Fault{Err: pathError(op.Kind.String(), f.name, ErrCrashed)}
+	case f.readOnly && (op.Kind == OpWrite || op.Kind == OpTruncate):
+		return Fault{Err: pathError(op.Kind.String(), f.name, fs.ErrPermission)}
 	}
 	return f.fs.begin(op)
 }

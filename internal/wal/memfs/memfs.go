@@ -35,7 +35,7 @@ type FS struct {
 	limit int64 // bytes on disk, 0 for none
 }
 
-// change is an operation on names that waits for SyncDir.
+// change is an operation on names that waits for the sync of its directory.
 type change struct {
 	dir      string
 	from, to string // create: to; rename: both; remove: from
@@ -91,10 +91,29 @@ func (m *FS) Create(name string) (wal.File, error) {
 
 // Open implements wal.FS.
 func (m *FS) Open(name string) (wal.File, error) {
+	f, err := m.open(OpOpen, name)
+	if err != nil {
+		return nil, err
+	}
+	f.readOnly = true
+	return f, nil
+}
+
+// OpenWrite implements wal.FS.
+func (m *FS) OpenWrite(name string) (wal.File, error) {
+	f, err := m.open(OpOpenWrite, name)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// open opens a file that is there.
+func (m *FS) open(kind Kind, name string) (*file, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	name = filepath.Clean(name)
-	if f := m.begin(Op{Kind: OpOpen, Name: name}); f.Err != nil {
+	if f := m.begin(Op{Kind: kind, Name: name}); f.Err != nil {
 		return nil, f.Err
 	}
 	n := m.names[name]
@@ -163,11 +182,38 @@ func (m *FS) ReadDir(dir string) ([]string, error) {
 	return names, nil
 }
 
-// SyncDir implements wal.FS. When it fails, the changes stay unsynced.
-func (m *FS) SyncDir(dir string) error {
+// OpenDir implements wal.FS.
+func (m *FS) OpenDir(dir string) (wal.Dir, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	dir = filepath.Clean(dir)
+	if f := m.begin(Op{Kind: OpOpenDir, Name: dir}); f.Err != nil {
+		return nil, f.Err
+	}
+	if !m.dirs[dir] {
+		return nil, pathError("open", dir, fs.ErrNotExist)
+	}
+	return &openDir{fs: m, name: dir, epoch: m.epoch}, nil
+}
+
+// openDir is an open directory.
+type openDir struct {
+	fs    *FS
+	name  string
+	epoch int
+}
+
+// Close implements wal.Dir.
+func (d *openDir) Close() error { return nil }
+
+// Sync implements wal.Dir. When it fails, the changes stay unsynced.
+func (d *openDir) Sync() error {
+	m, dir := d.fs, d.name
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if d.epoch != m.epoch {
+		return pathError("sync", dir, ErrCrashed)
+	}
 	if f := m.begin(Op{Kind: OpSyncDir, Name: dir}); f.Err != nil {
 		return f.Err
 	}
