@@ -2,6 +2,13 @@
 
 package zkserver
 
+import "net"
+
+// takesReserved and outOfMemory can't be told here.
+func takesReserved(net.Conn) bool { return false }
+
+func outOfMemory(error) bool { return false }
+
 // openDescriptors and maxDescriptors are unknown here.
 func openDescriptors() int { return -1 }
 

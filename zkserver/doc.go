@@ -43,6 +43,7 @@
 //	a request's length               MaxFrame                               closed
 //	a reply's length                 MaxReply                               QuotaExceeded
 //	connections, per address         MaxClientConns, MaxConns               closed at once
+//	descriptors                      the process's limit                    closed at once
 //	sessions                         MaxSessions                            closed in the handshake
 //	requests read, not answered      MaxOutstanding, -Total, -Bytes         not read on until caught up
 //	replies and events, not read     MaxUnread, MaxUnreadTotal              closed; the session stays

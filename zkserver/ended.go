@@ -52,14 +52,14 @@ func (l *limiter) pass(now time.Duration) (skipped int64, ok bool) {
 }
 
 // limiters are one for each kind of line that a peer can provoke.
-type limiters struct{ refused, ended limiter }
+type limiters struct{ refused, ended, accept limiter }
 
 // tellRefused counts and logs a connection that a limit turned away.
 func (s *Server) tellRefused(peer net.Addr, err error) {
 	switch {
 	case errors.Is(err, errPerAddress):
 		s.count.refusedPerAddress.Add(1)
-	case errors.Is(err, errTotal):
+	case errors.Is(err, errTotal), errors.Is(err, errDescriptors):
 		s.count.refusedTotal.Add(1)
 	case errors.Is(err, errByOption):
 		s.count.refusedByOption.Add(1)

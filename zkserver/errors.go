@@ -36,4 +36,6 @@ var (
 	errPerAddress = errors.New("zkserver: too many connections from one address, the limit is MaxClientConns")
 	errTotal      = errors.New("zkserver: too many connections, the limit is MaxConns")
 	errByOption   = errors.New("zkserver: refused by the Accept option")
+
+	errDescriptors = errors.New("zkserver: too many connections for the process's limit of open files; raise it (ulimit -n, or LimitNOFILE= of systemd)")
 )

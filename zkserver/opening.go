@@ -52,7 +52,7 @@ func (s *Server) makeRoom(addr netip.Addr, err error) *conn {
 		if s.openingsOf[addr] == 0 {
 			return nil
 		}
-	case !errors.Is(err, errTotal):
+	case !errors.Is(err, errTotal) && !errors.Is(err, errDescriptors):
 		return nil
 	}
 	for e := s.openings.Front(); e != nil; e = e.Next() {

@@ -45,7 +45,9 @@ type Options struct {
 	// and connections from inside the process have no address and no limit.
 	MaxClientConns int
 
-	// MaxConns bounds all connections, as maxCnxns does. 0 means no limit.
+	// MaxConns bounds all connections, as maxCnxns does. 0 means no limit but the
+	// one that holds in any case on Unix: an eighth of the descriptors that the process
+	// may have open, 8 at least and 128 at most, is not for connections.
 	MaxConns int
 
 	// MaxFrame is the largest request in bytes, as jute.maxbuffer. 0 means

@@ -182,6 +182,12 @@ func takeSocket(nc net.Conn) (int, error) {
 	if err := raw.Control(func(fd uintptr) { taken, derr = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) }); err != nil {
 		return -1, err
 	}
+	if derr == nil && reserved(taken) {
+		// The connection keeps the one that it has, or the next ones would be accepted
+		// with the numbers that these give up until there is no other.
+		closeSocket(taken)
+		return -1, syscall.EMFILE
+	}
 	if addr, ok := nc.RemoteAddr().(*net.TCPAddr); ok && derr == nil && addr.IP.IsLoopback() {
 		_ = unix.SetsockoptString(taken, unix.IPPROTO_TCP, unix.TCP_CONGESTION, plainCongestion) // any other does as well
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"time"
@@ -34,19 +35,24 @@ func (s *Server) Serve(ln net.Listener) error {
 		if s.draining() {
 			return s.endError()
 		}
-		var temporary interface{ Temporary() bool }
-		// net.Error's Temporary is deprecated for want of a clear meaning; for
-		// Accept it has one, which net/http relies on as well: no descriptors left.
-		if !errors.As(err, &temporary) || !temporary.Temporary() {
+		if !passing(err) {
 			return fmt.Errorf("zkserver: accept on %v: %w", ln.Addr(), err)
 		}
 		delay = min(max(2*delay, 5*time.Millisecond), time.Second)
-		s.log.Warn("cannot accept, will try again; raise the limit of open files if this stays",
-			"error", err, "delay", delay)
+		s.logPeer(&s.limiters.accept, slog.LevelWarn, "cannot accept, will try again; raise the limit of open files if this stays",
+			ln.Addr(), err)
 		if !s.sleep(delay) {
 			return s.endError()
 		}
 	}
+}
+
+// passing reports whether Accept failed for want of descriptors or memory.
+func passing(err error) bool {
+	var temporary interface{ Temporary() bool }
+	// net.Error's Temporary is deprecated for want of a clear meaning; for
+	// Accept it has one, which net/http relies on as well: no descriptors left.
+	return errors.As(err, &temporary) && temporary.Temporary() || outOfMemory(err)
 }
 
 // ServeConn serves one connection and returns when it has ended. The limits
@@ -92,10 +98,13 @@ func (s *Server) startHandler(nc net.Conn, limited bool) error {
 // admit registers a connection, unless the server has ended or a limit is
 // reached. The caller of a success must call handle.
 func (s *Server) admit(nc net.Conn, limited bool) (*conn, error) {
-	from := peerOf(nc)
+	from, last := peerOf(nc), limited && takesReserved(nc)
 	addr := addressKey(from)
 	s.mu.Lock()
 	err := s.refusal(addr, limited)
+	if err == nil && last {
+		err = errDescriptors
+	}
 	shed := s.makeRoom(addr, err)
 	if err != nil && shed == nil {
 		closed := s.state != serving

@@ -92,6 +92,7 @@ type loop struct {
 	overlaps int            // batches that were filled during a sync
 	durable  uint64         // index of the last record that was synced
 	saving   *saving        // the snapshot that is being made, nil if none
+	saveAt   time.Duration  // no snapshot begins before
 	lost     bool           // the tree has changes that are not on disk, and the server ends
 	guesses  guesses        // attempts to authenticate
 	figures

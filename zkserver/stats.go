@@ -101,7 +101,7 @@ type Stats struct {
 // read from them.
 type ConnectionsRefused struct {
 	TooManyPerAddress int64 // Options.MaxClientConns
-	TooManyConns      int64 // Options.MaxConns
+	TooManyConns      int64 // Options.MaxConns, or the process's limit of open files
 	ByAccept          int64 // Options.Accept
 }
 

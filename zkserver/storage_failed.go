@@ -4,10 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"time"
 
 	"github.com/zklock/zklock/internal/tree"
 	"github.com/zklock/zklock/internal/wal"
 )
+
+// mostWait bounds the wait for descriptors with which the files can be read back.
+const mostWait = 10 * time.Second
 
 // loseStorage is what becomes of a server whose log takes no more. Nothing of
 // the round was handed out, and nobody can know what of it a restart finds: every
@@ -40,6 +44,9 @@ func (s *Server) loseStorage(cause error) {
 		return
 	}
 	t, rerr := s.rebuild()
+	for wait := 10 * time.Millisecond; wal.OutOfDescriptors(rerr) && wait < mostWait && s.sleep(wait); wait *= 2 {
+		t, rerr = s.rebuild()
+	}
 	if rerr != nil {
 		s.fail(fmt.Errorf("%w; what is on disk could not be read back either: %w", err, rerr))
 		return

@@ -14,9 +14,14 @@ import (
 
 // saving is a snapshot that is being made.
 type saving struct {
-	cancel chan struct{} // closed when it is not wanted any more
-	done   chan struct{} // closed when nothing of it runs
+	cancel  chan struct{} // closed when it is not wanted any more
+	done    chan struct{} // closed when nothing of it runs
+	records int           // in the log since the one before
+	bytes   int64         // in the log since the one before
 }
+
+// saveAgain is how long a snapshot waits that had no descriptor.
+const saveAgain = 10 * time.Second
 
 // errCancelled ends a snapshot that is not wanted any more.
 var errCancelled = errors.New("zkserver: given up because the server ends or its storage failed")
@@ -36,8 +41,11 @@ func (s *Server) maybeSnapshot() {
 	if l.log == nil || l.saving != nil || l.tree.ReadOnly() || l.records < s.opts.SnapshotRecords && l.bytes < s.opts.SnapshotBytes {
 		return
 	}
+	if s.elapsed() < l.saveAt {
+		return
+	}
+	sv := &saving{cancel: make(chan struct{}), done: make(chan struct{}), records: l.records, bytes: l.bytes}
 	l.records, l.bytes = 0, 0
-	sv := &saving{cancel: make(chan struct{}), done: make(chan struct{})}
 	l.saving = sv
 	index, log := l.durable, l.log
 	s.handlers.Add(1)
@@ -45,24 +53,29 @@ func (s *Server) maybeSnapshot() {
 		defer s.handlers.Done()
 		began := s.elapsed()
 		err := s.snapshotPast(log, index, sv.cancel)
-		if errors.As(err, new(filesError)) {
+		if errors.As(err, new(filesError)) && !wal.OutOfDescriptors(err) {
 			s.log.Error("the log on disk cannot be read back; a snapshot of what is in memory shall save it: check the disk",
 				"dir", s.opts.DataDir, "error", err)
 			err = s.snapshotLive(log, sv.cancel)
 		}
 		close(sv.done)
-		s.ask(func() { s.saved(began, err) })
+		s.ask(func() { s.saved(sv, began, err) })
 	}()
 }
 
 // saved takes in, on the loop's goroutine, what came of a snapshot.
-func (s *Server) saved(began time.Duration, err error) {
+func (s *Server) saved(sv *saving, began time.Duration, err error) {
 	l, now := &s.loop, s.elapsed()
 	l.saving = nil
 	switch {
 	case err == nil:
 		s.count.snapshotsWritten.Add(1)
 		l.snapshots.add(now-began, now)
+	case wal.OutOfDescriptors(err):
+		s.count.snapshotsFailed.Add(1)
+		l.saveAt, l.records, l.bytes = now+saveAgain, l.records+sv.records, l.bytes+sv.bytes
+		s.log.Warn("no snapshot could be written for want of file descriptors, will try again; raise the limit of open files if this stays",
+			"dir", s.opts.DataDir, "error", err, "delay", saveAgain)
 	case !errors.Is(err, errCancelled):
 		s.count.snapshotsFailed.Add(1)
 		s.log.Warn("no snapshot could be written; the log grows until one can", "dir", s.opts.DataDir, "error", err)

@@ -1,0 +1,124 @@
+package zkserver
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock/internal/wal/memfs"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// opens reports whether an operation of the disk needs a descriptor.
+func opens(op memfs.Op) bool {
+	switch op.Kind {
+	case memfs.OpCreate, memfs.OpOpen, memfs.OpOpenWrite, memfs.OpOpenDir, memfs.OpLock:
+		return true
+	}
+	return false
+}
+
+// withoutDescriptors fails what needs a descriptor.
+func withoutDescriptors(op memfs.Op) memfs.Fault {
+	if !opens(op) {
+		return memfs.Fault{}
+	}
+	return memfs.Fault{Err: fmt.Errorf("%s %s: %w", op.Kind, op.Name, syscall.EMFILE)}
+}
+
+// TestLogOutlastsWantOfDescriptors: a server without a descriptor to spare serves writes
+// all the same, begins no segment and no snapshot, and makes up for both later.
+func TestLogOutlastsWantOfDescriptors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts, fs := onMemory(t, 16)
+		var log strings.Builder
+		opts.Logger = logTo(&log)
+		opts.SnapshotRecords, opts.segmentBytes = 100, 4000
+		s := start(t, opts)
+		c := login(t, s, time.Hour)
+		fs.SetFault(withoutDescriptors)
+		c.fill("/a", 500)
+		synctest.Wait()
+		st := s.loop.log.Stats()
+		if st.Segments != 1 || st.SnapshotIndex != 0 || s.Stats().ReadOnly {
+			t.Errorf("without descriptors: %+v, %+v", st, s.Stats())
+		}
+		if failed := s.Stats().SnapshotsFailed; failed != 1 {
+			t.Errorf("%d snapshots were tried in no time", failed)
+		}
+		fs.SetFault(nil)
+		time.Sleep(saveAgain)
+		c.fill("/b", 100)
+		synctest.Wait()
+		if st := s.loop.log.Stats(); st.Segments < 2 || st.SnapshotIndex < 500 {
+			t.Errorf("with descriptors: %+v", st)
+		}
+		s.Close()
+		if !strings.Contains(log.String(), "raise the limit of open files") {
+			t.Errorf("the log does not say what to do: %s", log.String())
+		}
+	})
+}
+
+// TestNoDescriptorAtAnyOpen lets each single opening of a file fail, once or for good:
+// it costs no server that runs anything, and no start more than the start.
+func TestNoDescriptorAtAnyOpen(t *testing.T) {
+	for _, lasts := range []bool{false, true} {
+		sum := make(map[string]int)
+		for k, hit := 0, true; hit; k++ {
+			hit = false
+			seen := 0
+			fault := func(op memfs.Op) memfs.Fault {
+				if !opens(op) {
+					return memfs.Fault{}
+				}
+				if seen++; seen-1 < k || seen-1 > k && !lasts {
+					return memfs.Fault{}
+				}
+				hit = true
+				return memfs.Fault{Err: fmt.Errorf("%s %s: %w", op.Kind, op.Name, syscall.EMFILE)}
+			}
+			var outcome string
+			synctest.Test(t, func(t *testing.T) { outcome = faultyLife(t, fault) })
+			if sum[outcome]++; t.Failed() {
+				t.Fatalf("opening %d, lasting %v: %s", k, lasts, outcome)
+			}
+		}
+		t.Logf("lasting %v: %v", lasts, sum)
+		if sum["read-only"] > 0 || sum["not started"] < 3 || sum["unharmed"] < 10 {
+			t.Errorf("lasting %v: %v", lasts, sum)
+		}
+	}
+}
+
+// TestReadOnlyWaitsForDescriptors: a server whose disk fails while there is no
+// descriptor reads its files when there is one.
+func TestReadOnlyWaitsForDescriptors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts, fs := onMemory(t, 17)
+		opts.Logger = discard()
+		s := start(t, opts)
+		c := login(t, s, time.Hour)
+		c.create("/x", wire.ModePersistent)
+		fs.SetFault(func(op memfs.Op) memfs.Fault {
+			if op.Kind == memfs.OpSync {
+				return memfs.Fault{Err: syscall.EIO}
+			}
+			return withoutDescriptors(op)
+		})
+		time.AfterFunc(3*time.Second, func() { breakDisk(fs, memfs.OpSync, syscall.EIO) })
+		if err := c.attempt("/lost"); !closedError(err) {
+			t.Fatalf("a write to a sick disk: %v", err)
+		}
+		if c = resume(t, s, c); !c.session.ReadOnly || !c.exists("/x") {
+			t.Error("the server does not show what was acknowledged, read-only")
+		}
+		if err := c.attempt("/lost"); !errors.Is(err, wire.ErrNotReadOnly) {
+			t.Errorf("a write to a read-only server: %v", err)
+		}
+	})
+}
