@@ -78,7 +78,9 @@ type Options struct {
 	PersistentParents bool
 	// ClockDrift is the largest difference between the rates of this machine's
 	// clock and the servers', as a fraction. Zero means 0.01, 1 %. Beyond 0.25
-	// heartbeats come too late to prolong a hold.
+	// heartbeats come too late to prolong a hold. A time daemon may slew each of the
+	// clocks by half of this at most; chrony slews by up to 0.083 unless its
+	// maxslewrate is set.
 	ClockDrift float64
 	// SyncHeartbeat makes most heartbeats sync requests, for fleets so large that a
 	// quorum write from each client every eighth of its session's timeout is too

@@ -125,6 +125,7 @@ type Facts struct {
 	Now     time.Time // by this machine's clock
 	Servers []Server
 	Clock   Clock
+	Rate    *Rate // nil if it is not known
 	// Probe is why a znode could not be made and deleted in the place At, nil if it
 	// could.
 	Probe   error

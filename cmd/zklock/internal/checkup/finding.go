@@ -55,6 +55,7 @@ const (
 	checkLatency  = "latency"
 	checkTimeout  = "timeout"
 	checkClock    = "clock"
+	checkRate     = "rate"
 	checkAccess   = "access"
 	checkLocks    = "locks"
 	checkLayouts  = "layouts"

@@ -16,10 +16,12 @@ var errNobody = errors.New("no server gives a session")
 // that do not answer are a finding.
 func Run(ctx context.Context, c Config) (Report, error) {
 	f := &Facts{Config: c.filled(), Now: time.Now()}
+	rate := measureRate()
 	f.Servers = f.Config.servers(ctx)
 	if f.Main = errNobody; len(f.reached()) > 0 {
 		f.Main = f.ensemble(ctx)
 	}
+	f.Rate = rate(ctx)
 	if err := ctx.Err(); err != nil {
 		return Report{}, err
 	}
@@ -82,7 +84,7 @@ func (f *Facts) walk(ctx context.Context, r *survey.Reader) ([]*survey.Lock, err
 func (f *Facts) report() Report {
 	r := Report{At: f.Now, Prefix: f.Prefix, Locks: len(f.Locks), Servers: f.Servers}
 	for _, judge := range []func() []Finding{
-		f.judgeServers, f.judgeQuorum, f.judgeVersions, f.judgeLatency, f.judgeTimeout, f.judgeClock,
+		f.judgeServers, f.judgeQuorum, f.judgeVersions, f.judgeLatency, f.judgeTimeout, f.judgeClock, f.judgeRate,
 		f.judgeAccess, f.judgeLocks, f.judgeLayouts, f.judgeSequence, f.judgeSessions, f.judgeDeadlocks, f.judgeHeld,
 	} {
 		r.Findings = append(r.Findings, judge()...)

@@ -26,6 +26,8 @@ wrong and what to do about it:
             ensemble; versions; what a read, a sync and a write take
   timeout   the session timeout against the servers' bounds and against
             syncLimit x tickTime; the leader's clock
+  rate      whether this machine's clock is slewed, or chrony may slew it, by
+            more than locks assume; the servers' clocks cannot be seen from here
   access    what the ACLs let you do, and others
   locks     recipes that share a path and do not exclude each other, strays,
             entries that nobody will remove, numbers near their end, sessions
