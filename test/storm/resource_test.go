@@ -56,8 +56,9 @@ func TestResource(t *testing.T) {
 	}
 }
 
-// TestCatch: a write that is held up comes late.
-func TestCatch(t *testing.T) {
+// TestFenceCatches checks that a write that arrives after that of a later holder is
+// refused.
+func TestFenceCatches(t *testing.T) {
 	r, conn := open(t, false)
 	if c := r.Catch(time.Millisecond); c != nil {
 		t.Fatalf("caught %+v, of nobody", c)

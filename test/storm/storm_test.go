@@ -98,10 +98,11 @@ func TestStorm(t *testing.T) {
 	}
 }
 
-// TestUnfencedBites: without a fence, a holder that is stopped between its look
-// and its write writes after the next one has: the history that is fine otherwise
-// is refused. With the fence the same is fine.
-func TestUnfencedBites(t *testing.T) {
+// TestPausedHolder stops a holder by SIGSTOP after it checked its hold and before
+// its write arrives. With a fence the late write is refused and the history passes.
+// Without one it is applied after the write of the next holder, which the check of
+// the history detects.
+func TestPausedHolder(t *testing.T) {
 	for _, unfenced := range []bool{false, true} {
 		t.Run(fmt.Sprintf("unfenced %v", unfenced), func(t *testing.T) {
 			r := NewRun(t, Embedded(t), 1, t.TempDir())
