@@ -1,9 +1,26 @@
 package zkserver
 
 import (
+	"encoding/binary"
 	"net"
 	"net/netip"
+
+	"github.com/zklock/zklock/internal/tree"
 )
+
+// shareOf returns what stands for a key of addressKey in the tree: the address of IPv4,
+// or the prefix of IPv6, as a number. No prefix in use is as small as an address.
+func shareOf(key netip.Addr) tree.Share {
+	switch {
+	case key.Is4():
+		b := key.As4()
+		return tree.Share(binary.BigEndian.Uint32(b[:]))
+	case key.Is6():
+		b := key.As16()
+		return tree.Share(binary.BigEndian.Uint64(b[:8]))
+	}
+	return 0
+}
 
 // addressKey returns the address by which connections are counted: one key for all
 // loopback addresses, since one machine has them all, and one for each /64 of IPv6,

@@ -91,13 +91,18 @@ type Options struct {
 	MaxData int64
 
 	// MaxWatches bounds the watches of all connections, and MaxWatchesPerConn the
-	// paths that one connection watches. 0 means 2,000,000, and half of MaxWatches.
+	// paths that one connection watches. 0 means 2,000,000, and as many as are free
+	// for all, so that one connection takes no more than half. The same holds for each
+	// address, whatever MaxWatchesPerConn is. The last eighth of all is for connections
+	// with few, an eight-thousandth of all at most, whatever others of their address
+	// have.
 	// A client that comes back and restores more is closed, since it would wait
 	// for watches that are not there.
 	MaxWatches, MaxWatchesPerConn int
 
-	// MaxSessions bounds the sessions. 0 means 1,000,000. One more is closed in its
-	// handshake.
+	// MaxSessions bounds the sessions. 0 means 1,000,000. An address may have as many
+	// as are free for all, half of them where it is alone; the last eighth is for
+	// addresses with few. One more is closed in its handshake.
 	MaxSessions int
 
 	// MaxReply bounds the bytes of one reply. 0 means 64 MiB. A longer one, such as

@@ -97,10 +97,12 @@ type Config struct {
 	// next closes its connection: watches must not be lost without a word.
 	MaxWatches int
 	// MaxWatchesPerConn bounds the paths that one connection watches; below 1
-	// means half of MaxWatches.
+	// means as many as are free for all. That bounds each address in any case. The
+	// last eighth is for connections with few.
 	MaxWatchesPerConn int
-	// MaxSessions bounds the sessions; below 1 means 1,000,000. A client that
-	// would get one more is closed without an answer.
+	// MaxSessions bounds the sessions; below 1 means 1,000,000. An address may have
+	// as many as are free for all, and the last eighth is for addresses with few. A
+	// client that would get one more is closed without an answer.
 	MaxSessions int
 	// MaxReply bounds the bytes of the answer to a read; below 1 means 64 MiB. A
 	// longer one is answered with ErrQuotaExceeded, and so is a multi of whose changes

@@ -15,6 +15,7 @@ type conn struct {
 	ids     []identity
 	first   [1]identity  // room for ids: most connections have no more than one
 	sasl    *sasl.Server // made with the first token
+	share   Share        // see shares
 	// watched has the paths on which there is a watch of this connection, so that
 	// its end costs no look at all others'. Made with the first watch.
 	watched map[string]struct{}

@@ -30,12 +30,12 @@ func (t *Tree) Connect(id ConnID, peer Peer, req *wire.ConnectRequest, now Now, 
 		out.Sends = append(out.Sends, Send{Conn: id, Close: true})
 		return
 	}
-	c := &conn{id: id}
+	c := &conn{id: id, share: peer.Share}
 	c.ids = peer.identities(c.first[:0], t.cfg.X509SuperUser)
 	timeout := min(max(req.Timeout, t.cfg.MinTimeout), t.cfg.MaxTimeout)
 	var s *session
 	if req.SessionID == 0 {
-		if len(t.sessions) >= t.cfg.MaxSessions {
+		if !t.sessionShares.allow(peer.Share, t.cfg.MaxSessions-len(t.sessions), t.cfg.MaxSessions) {
 			t.tallies.RefusedSessions++
 		} else if t.readOnly {
 			s = t.localSession(req, timeout, now)
@@ -53,6 +53,10 @@ func (t *Tree) Connect(id ConnID, peer Peer, req *wire.ConnectRequest, now Now, 
 	}
 	t.conns[id] = c
 	c.session, s.conn = s, c
+	if s.share == 0 { // it is new, or was recovered
+		s.share = peer.Share
+		t.sessionShares.add(s.share, 1)
+	}
 	t.touch(s, now)
 	out.frame(c, connectFrame(s, req, t.readOnly))
 }

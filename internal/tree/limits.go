@@ -33,9 +33,6 @@ func (c *Config) withDefaultLimits() {
 	if c.MaxWatches < 1 {
 		c.MaxWatches = defaultMaxWatches
 	}
-	if c.MaxWatchesPerConn < 1 {
-		c.MaxWatchesPerConn = max(c.MaxWatches/2, 1)
-	}
 	if c.MaxSessions < 1 {
 		c.MaxSessions = defaultMaxSessions
 	}
@@ -158,11 +155,27 @@ func (t *Tree) roomForWatch(path string, c *conn, had, want watchBits) bool {
 	}
 	w := &t.watches
 	if w.total+want.count()-had.count() <= t.cfg.MaxWatches &&
-		(had != 0 || len(c.watched) < t.cfg.MaxWatchesPerConn && t.used()+int64(len(path)) <= t.cfg.MaxData) {
+		(had != 0 || t.watchShare(c) && t.used()+int64(len(path)) <= t.cfg.MaxData) {
 		return true
 	}
 	t.watchRefused = true
 	return false
+}
+
+// watchShare reports whether c may watch one more path. A connection with few watches
+// is not held up by others of its address. See shares.
+func (t *Tree) watchShare(c *conn) bool {
+	all, each, has := t.cfg.MaxWatches, t.cfg.MaxWatchesPerConn, len(c.watched)
+	free := all - t.watches.total
+	switch {
+	case each > 0 && has >= each:
+		return false
+	case has < all/fewPart:
+		return true
+	case each < 1 && has >= free-all/reservedPart:
+		return false
+	}
+	return t.watches.shares.allow(c.share, free, all)
 }
 
 // takeRefusal reports whether a watch was refused since it was last called. A

@@ -313,3 +313,69 @@ func TestLowerLimits(t *testing.T) {
 	p.want(p.set("/n1", "more", -1), wire.ErrQuotaExceeded, "more data")
 	w.check()
 }
+
+// TestSharesOfWatches: connections and addresses that take all the watches they can
+// get leave some for those that need few, unless the limit of one connection is given.
+func TestSharesOfWatches(t *testing.T) {
+	const most, few, reserved = 16_384, 16_384 / fewPart, 16_384 / reservedPart
+	take := func(p *peer, want int) (n int) {
+		for ; n < want; n++ {
+			if _, err := p.exists(fmt.Sprint("/", p.id, "-", n), true); err == wire.ErrQuotaExceeded {
+				return n
+			}
+		}
+		return n
+	}
+	w := newWorld(t, Config{MaxWatches: most})
+	for i := range 40 {
+		// Two connections of each address: they share what it may have.
+		w.peer = Peer{Share: Share(1 + i/2)}
+		if n := take(w.dial(), most); i == 0 && n != (most-reserved)/2 {
+			t.Errorf("the only connection got %d watches, want half of what is not reserved", n)
+		} else if i == 1 && n != few {
+			t.Errorf("the second connection of a greedy address got %d watches, want %d", n, few)
+		}
+	}
+	if left := most - w.tree.Counts().Watches; left < reserved-40*few {
+		t.Errorf("greedy connections left %d watches, want the %d that are reserved", left, reserved)
+	}
+	for i := range 100 {
+		w.peer = Peer{Share: Share(1 + i%3)}
+		if n := take(w.dial(), few); n != few {
+			t.Fatalf("modest client %d got %d watches, want %d", i, n, few)
+		}
+	}
+
+	w = newWorld(t, Config{MaxWatches: 100, MaxWatchesPerConn: 100})
+	if n := take(w.dial(), 200); n != 100 {
+		t.Errorf("a connection without an address got %d watches, its limit is 100", n)
+	}
+}
+
+// TestSharesOfSessions: an address gets no more sessions than are free for others. What
+// ends makes room again.
+func TestSharesOfSessions(t *testing.T) {
+	const most = 80
+	w := newWorld(t, Config{MaxSessions: most})
+	dial := func(share Share) *peer {
+		w.peer = Peer{Share: share}
+		return w.dialRaw(&wire.ConnectRequest{Timeout: 10_000})
+	}
+	var got []*peer
+	for range most {
+		if p := dial(1); p.session != 0 {
+			got = append(got, p)
+		}
+	}
+	if want := (most - most/reservedPart) / 2; len(got) != want {
+		t.Fatalf("one address has %d sessions of %d, want %d", len(got), most, want)
+	}
+	if p := dial(2); p.session == 0 {
+		t.Error("another address got no session")
+	}
+	got[0].call(wire.OpCloseSession, nil)
+	got[1].call(wire.OpCloseSession, nil)
+	if p := dial(1); p.session == 0 {
+		t.Error("a session that ended still counts")
+	}
+}

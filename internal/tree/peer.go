@@ -8,6 +8,8 @@ type Peer struct {
 	// Addr is the address that the connection came from; the zero Addr for a
 	// peer without one, such as on a unix socket.
 	Addr netip.Addr
+	// Share is the address for whose share of the limits it counts.
+	Share Share
 	// X509 is the subject of the client certificate that the transport has
 	// verified, in the form of RFC 2253 as Java's
 	// getSubjectX500Principal().getName() gives it; empty without one.

@@ -18,6 +18,7 @@ type session struct {
 	timeout  int32 // ms, as negotiated last
 	index    int32 // place in the expiry heap, -1 outside
 	password [passwordLen]byte
+	share    Share // for whose share it counts, see shares
 
 	conn       *conn              // nil while nobody is connected
 	ephemerals map[*node]struct{} // made with the first one
@@ -85,6 +86,7 @@ func (t *Tree) removeSession(s *session, zxid int64, out *Out) {
 	if s.index >= 0 {
 		t.expiry.remove(int(s.index))
 	}
+	t.sessionShares.add(s.share, -1)
 	delete(t.sessions, s.id)
 	delete(t.locals, s.id)
 }

@@ -28,7 +28,9 @@ type Tree struct {
 	sessions    map[int64]*session
 	locals      map[int64]struct{} // those among them that are of this life alone
 	lastSession int64              // the highest session id ever given
-	expiry      expiryHeap
+
+	sessionShares shares // of those whose address is known
+	expiry        expiryHeap
 
 	// Who is here now. None of it is durable.
 	conns   map[ConnID]*conn
@@ -80,7 +82,9 @@ func (t *Tree) reset() {
 		locals:     make(map[int64]struct{}),
 		conns:      make(map[ConnID]*conn),
 		watches:    newWatchTable(),
-		nextSweep:  t.cfg.ContainerInterval,
+
+		sessionShares: make(shares),
+		nextSweep:     t.cfg.ContainerInterval,
 	}
 }
 

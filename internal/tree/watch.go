@@ -49,11 +49,12 @@ type watchTable struct {
 	total     int    // as ZooKeeper counts
 	recursive int    // entries with a recursive watch; without any, ancestors need no look
 	bytes     int64  // length of the paths, once for each connection that watches one
+	shares    shares // the paths watched by each address, once for each connection
 	changes   uint64 // numbers the changes that fire, so that each is told once
 }
 
 func newWatchTable() watchTable {
-	return watchTable{byPath: make(map[string][]watch)}
+	return watchTable{byPath: make(map[string][]watch), shares: make(shares)}
 }
 
 // find returns the place of c among the watches on path, -1 if it has none. It
@@ -86,6 +87,7 @@ func (w *watchTable) set(path string, c *conn, bits watchBits) {
 			c.watched = make(map[string]struct{})
 		}
 		c.watched[path] = struct{}{}
+		w.shares.add(c.share, 1)
 		w.byPath[path] = append(w.byPath[path], watch{c, bits})
 		w.account(path, 0, bits)
 		return
@@ -95,6 +97,7 @@ func (w *watchTable) set(path string, c *conn, bits watchBits) {
 	list[i].bits = bits
 	if bits == 0 {
 		delete(c.watched, path)
+		w.shares.add(c.share, -1)
 		w.store(path, slices.Delete(list, i, i+1))
 	}
 }
