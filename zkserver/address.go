@@ -8,6 +8,15 @@ import (
 	"github.com/zklock/zklock/internal/tree"
 )
 
+// bound returns the address by whose bounds the connection is held. It is the zero Addr
+// for one from inside the process, which no bound by address is for.
+func (c *conn) bound() netip.Addr {
+	if !c.limited {
+		return netip.Addr{}
+	}
+	return addressKey(c.peer)
+}
+
 // shareOf returns what stands for a key of addressKey in the tree: the address of IPv4,
 // or the prefix of IPv6, as a number. No prefix in use is as small as an address.
 func shareOf(key netip.Addr) tree.Share {

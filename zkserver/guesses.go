@@ -144,7 +144,7 @@ func (s *Server) holdBack(c *conn, frame []byte, now time.Duration) bool {
 	if !c.greeted || !isProof(frame) || s.draining() {
 		return false
 	}
-	addr := addressKey(c.peer)
+	addr := c.bound()
 	if !addr.IsValid() {
 		return false
 	}
@@ -161,7 +161,7 @@ func (s *Server) holdBack(c *conn, frame []byte, now time.Duration) bool {
 // noteProof counts the request if it was an attempt to authenticate. failures is how
 // many of all clients had failed before.
 func (s *Server) noteProof(c *conn, frame []byte, failures int64, now time.Duration) {
-	if addr := addressKey(c.peer); addr.IsValid() && isProof(frame) {
+	if addr := c.bound(); addr.IsValid() && isProof(frame) {
 		s.loop.guesses.note(addr, frame, s.loop.tree.Tallies().AuthFailures > failures, now)
 	}
 }

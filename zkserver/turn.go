@@ -114,7 +114,7 @@ func (s *Server) greet(c *conn, frame []byte, now tree.Now) {
 		c.fail(fmt.Errorf("zkserver: bad connect request: %w", err))
 		return
 	}
-	who := tree.Peer{Addr: c.peer.addr(), Share: shareOf(addressKey(c.peer))}
+	who := tree.Peer{Addr: c.peer.addr(), Share: shareOf(c.bound())}
 	if c.driven != nil {
 		who.X509 = c.subject
 	}
