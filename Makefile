@@ -116,9 +116,9 @@ simulate-race:
 	$(GO) test -race $(SIMULATE) -seeds=$$(( ($(SEEDS) + 19) / 20 )) -from=$(FROM)
 
 ## simulate-more: SEEDS histories that never were, with a line of their own in
-## docs/simulation-totals.tsv; and the sum of all lines.
+## internal/sim/testdata/totals.tsv; and the sum of all lines.
 simulate-more:
-	$(GO) test $(SIMULATE) -seeds=$(SEEDS) -from=0 -record=$(CURDIR)/docs/simulation-totals.tsv
+	$(GO) test $(SIMULATE) -seeds=$(SEEDS) -from=0 -record=$(CURDIR)/internal/sim/testdata/totals.tsv
 	$(GO) test ./internal/sim -run 'TestRecorded$$' -count=1 -v
 
 ## packages: deb and rpm of the command for amd64 and arm64, into dist/.

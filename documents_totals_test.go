@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// TestTotalsCanGoOn: the commands that docs/totals.md gives for going on with a count
-// are of tests and flags that there are.
-func TestTotalsCanGoOn(t *testing.T) {
-	text, err := os.ReadFile("docs/totals.md")
+// TestCommandsOfLongRunsExist checks that the commands in docs/how-zklock-is-tested.md
+// name tests and flags that exist.
+func TestCommandsOfLongRunsExist(t *testing.T) {
+	text, err := os.ReadFile("docs/how-zklock-is-tested.md")
 	if err != nil {
 		t.Fatal(err)
 	}

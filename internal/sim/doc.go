@@ -30,7 +30,7 @@
 // with -show for every request, answer and event. A short run is part of the
 // package's tests; `make simulate SEEDS=n FROM=m` lives more of them on all
 // processors, and `make simulate-more SEEDS=n` those that never ran, and adds a
-// line to docs/simulation-totals.tsv, in which the columns are a [Run]'s. A run in
+// line to internal/sim/testdata/totals.tsv, in which the columns are a [Run]'s. A run in
 // which too little happened fails: too little time, too few acquires or faults
 // a seed, or of any kind of lock or fault. So does a history without an end.
 //
