@@ -1,66 +1,31 @@
-// Package similar finds what was probably meant by a word that means nothing.
+// Package similar suggests a known word for a misspelled one.
 package similar
 
-import "strings"
+import (
+	"slices"
 
-// To finds the known word that was probably meant by key, "" if none is near: a
-// third of the letters may be wrong and three at most, and their case does not
-// matter. A known word of which key is a good beginning is near as well.
-func To(key string, known []string) (best string) {
-	const longest = 64
-	if len(key) > longest {
+	"github.com/spf13/cobra"
+)
+
+// To returns the known word that is most like key by cobra's measure, or "" if
+// none is: at most two letters differ, one in a short word, or key begins the word.
+func To(key string, known []string) string {
+	const longest, short = 64, 4
+	if len(key) < 2 || len(key) > longest {
 		return ""
 	}
-	nearest := min(len(key)/3, 3) + 1
+	parent := &cobra.Command{Use: "known"}
 	for _, word := range known {
-		d := distance(strings.ToLower(key), strings.ToLower(word))
-		// Of two that are as near, the first by name: the list has no order.
-		if d < nearest || d == nearest && best != "" && word < best {
-			best, nearest = word, d
+		parent.AddCommand(&cobra.Command{Use: word, Run: func(*cobra.Command, []string) {}})
+	}
+	for _, distance := range []int{1, 2} {
+		parent.SuggestionsMinimumDistance = distance
+		if found := parent.SuggestionsFor(key); len(found) > 0 {
+			return slices.Min(found)
+		}
+		if len(key) < short {
+			break
 		}
 	}
-	if best == "" {
-		best = begun(strings.ToLower(key), known)
-	}
-	return best
-}
-
-// begun finds the one known word that begins with key, which must be long enough
-// to be no accident.
-func begun(key string, known []string) (best string) {
-	const enough = 3
-	for _, word := range known {
-		if len(key) < enough || !strings.HasPrefix(strings.ToLower(word), key) {
-			continue
-		}
-		if best != "" {
-			return "" // of two nobody knows which
-		}
-		best = word
-	}
-	return best
-}
-
-// distance is the number of letters to put in, take out, change or swap with
-// the next, to make b of a (the restricted distance of Damerau and Levenshtein).
-func distance(a, b string) int {
-	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range row {
-		last[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], before[j-2]+1)
-			}
-		}
-		before, last, row = last, row, before
-	}
-	return last[len(b)]
+	return ""
 }
