@@ -94,7 +94,7 @@ func public(err error) error {
 	return err
 }
 
-// lost is the error of a hold that ended without a release.
-func lost(path string, why error) error {
-	return &Error{Op: "hold", Path: path, Err: fmt.Errorf("%w: %w", ErrLost, public(why))}
+// lost is the error of a hold that ended without a release, or before it.
+func lost(op, path string, why error) error {
+	return &Error{Op: op, Path: path, Err: fmt.Errorf("%w: %w", ErrLost, public(why))}
 }

@@ -145,7 +145,7 @@ func (h *Hold) outcome(s queue.Signal) error {
 		if ended := h.Err(); ended != nil {
 			return ended
 		}
-		return lost(h.lock.path, err)
+		return lost("hold", h.lock.path, err)
 	case s.Kind == queue.Verified && s.Failed >= 0:
 		return fmt.Errorf("operation %d: %w", s.Failed, err)
 	default:

@@ -151,7 +151,10 @@ func (h *Hold) Remaining() (d time.Duration) {
 // it is known to be gone or its session to be over, in the background if ctx
 // ends first, in which case an error says so. Releasing again returns what the
 // first Release did. Releasing a hold that was lost returns the error of the
-// loss: the work was not guarded to its end.
+// loss: the work was not guarded to its end. That includes a hold that did not know of
+// its loss: if the release finds the znode gone, the error wraps ErrLost and
+// ErrDeleted. After a connection that was lost during the release, the client can't
+// tell who deleted the znode, and Release returns nil.
 //
 // Where a hold was re-entered, each of the holds is released, in any order, and
 // the last Release deletes the znode.
@@ -182,8 +185,9 @@ func (h *Hold) Release(ctx context.Context) error {
 // which takes one round trip for both, where Release takes one of its own.
 //
 // Whoever of this client waits next for the lock has it at once, as after Release.
-// The error is nil, or that of the loss if the hold was lost before. A later
-// Release waits for the servers and says what came of it; OnRelease tells as well.
+// The error is nil, or that of the loss if the client knows that the hold was lost. A
+// later Release waits for the servers and returns what came of it, such as a loss that
+// the release found; OnRelease or OnLost reports it as well.
 func (h *Hold) ReleaseAsync() error {
 	last, err := h.release(true)
 	if last {

@@ -162,9 +162,10 @@ func contextError(ctx context.Context) error {
 // Do acquires the lock, calls f, and releases the lock. f's context is done when
 // ctx is, and when the hold is lost, with ErrLost as its cause; f should then
 // return. Do returns f's error, joined with the loss of the hold if it was lost
-// before f returned, whatever f returned. A release that the servers do not
-// confirm within some seconds is no error of Do's, since f's work is done; it goes
-// on in the background, and OnRelease tells of it.
+// before the release, whatever f returned; the release itself finds out that somebody
+// deleted the hold's znode. A release that the servers do not confirm within some
+// seconds is no error of Do's, since f's work is done; it goes on in the background,
+// and OnRelease or OnLost reports what came of it.
 func Do(ctx context.Context, l *Lock, f func(ctx context.Context, h *Hold) error) error {
 	h, err := l.Acquire(ctx)
 	if err != nil {

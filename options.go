@@ -111,7 +111,7 @@ type Options struct {
 	OnAcquire  func(Event) // a hold began: Token, Duration of the wait
 	OnFail     func(Event) // an acquire that had begun failed: Err
 	OnRelease  func(Event) // a released hold's znode is gone, or can't be deleted: Err
-	OnLost     func(Event) // a hold was lost: Err
+	OnLost     func(Event) // a hold was lost, or its release found that it was: Err
 	OnJeopardy func(Event) // a hold's heartbeat is overdue (Err set), or was answered again (nil)
 }
 

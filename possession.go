@@ -123,9 +123,9 @@ func (c *Client) lose(p *possession, why error, at time.Duration) {
 	p.over = true
 	p.story.end(at)
 	delete(c.asking, p.change)
-	err := lost(p.lock.path, why)
+	err := lost("hold", p.lock.path, why)
 	for _, h := range slices.Clone(p.views) {
-		c.end(h, lost(h.lock.path, why))
+		c.end(h, lost("hold", h.lock.path, why))
 	}
 	c.tell(c.opts.OnLost, p, err)
 	c.warn("lock lost", "lock", p.lock.path, "token", p.token, "error", why)

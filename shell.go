@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"time"
@@ -259,11 +260,16 @@ func (c *Client) released(s queue.Signal) {
 		return
 	}
 	delete(c.holds, s.ID)
-	if s.Err != nil {
+	tell := c.opts.OnRelease
+	switch {
+	case errors.Is(s.Err, queue.ErrGone):
+		p.released, tell = lost("release", p.lock.path, s.Err), c.opts.OnLost
+		c.warn("lock was lost before its release", "lock", p.lock.path, "token", p.token, "error", s.Err)
+	case s.Err != nil:
 		p.released = &Error{Op: "release", Path: p.lock.path, Err: public(s.Err)}
 	}
 	c.closeLater(p.gone)
-	c.tell(c.opts.OnRelease, p, p.released)
+	c.tell(tell, p, p.released)
 }
 
 // endangered tells of a hold whose heartbeat is overdue, or was answered again.

@@ -86,6 +86,7 @@ func tests() []conformance {
 		{"Context", anything, testContext},
 		{"Verify", guarded, testVerify},
 		{"HolderDeleted", anything, testHolderDeleted},
+		{"BrokenHold", anything, testBrokenHold},
 		{"WaiterDeleted", queued, testWaiterDeleted},
 		{"ParentDeleted", queued, testParentDeleted},
 		{"SessionClosed", turns, testSessionClosed},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -14,15 +15,24 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// testHolderDeleted: a holder learns within an eighth of the session's timeout
-// and a round trip that somebody deleted its znode.
+// testHolderDeleted: a holder is told that somebody deleted its znode: within a round
+// trip if the hold is older than a moment. A heartbeat is too slow for the limit here.
 func testHolderDeleted(e *env) {
 	l, op := e.lock(e.dial(), e.name), e.operator()
 	h := e.acquire(l)
+	select {
+	case <-h.Done():
+		e.Fatal(h.Err())
+	case <-time.After(e.target.SessionTimeout / 32):
+	}
+	begun := time.Now()
 	if err := op.Delete(e.ctx, h.Node(), -1); err != nil {
 		e.Fatal(err)
 	}
 	wait(e, "the loss", h.Done())
+	if took := time.Since(begun); took > e.target.SessionTimeout/16 {
+		e.Errorf("told after %v", took)
+	}
 	if !errors.Is(h.Err(), zklock.ErrLost) {
 		e.Errorf("%v", h.Err())
 	}
@@ -31,6 +41,76 @@ func testHolderDeleted(e *env) {
 		e.Errorf("token %d after %d", e.token(next), e.token(h))
 	}
 	e.release(next)
+}
+
+// testBrokenHold: another client deletes one of a hold's znodes, and takes and releases
+// the lock, before the holder knows. However the hold is released, that reports the loss.
+func testBrokenHold(e *env) {
+	c, op := e.dial(), e.operator()
+	l, other := e.lock(c, e.name), e.lock(e.dial(), e.name)
+	broken := func(h *zklock.Hold) *zklock.Hold {
+		nodes := h.Nodes()
+		for _, node := range []string{nodes[len(nodes)-1], nodes[0]} {
+			// Of an All, the lock is free when both are gone.
+			if err := op.Delete(e.ctx, node, -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
+				e.Fatal(err)
+			}
+		}
+		if len(nodes) < 3 {
+			e.release(e.acquire(other))
+		}
+		return h
+	}
+	lost := func(what string, err error) {
+		e.Helper()
+		if !errors.Is(err, zklock.ErrLost) || !errors.Is(err, zklock.ErrDeleted) {
+			e.Errorf("%s a broken hold: %v", what, err)
+		}
+	}
+	h := broken(e.acquire(l))
+	lost("released", h.Release(e.ctx))
+	lost("released again", h.Release(e.ctx))
+
+	own := errors.New("from the function")
+	err := zklock.Do(e.ctx, l, func(_ context.Context, h *zklock.Hold) error {
+		broken(h)
+		return own
+	})
+	lost("did work under", err)
+	if !errors.Is(err, own) {
+		e.Errorf("without the function's own error: %v", err)
+	}
+
+	h = broken(e.acquire(l))
+	if err := h.ReleaseAsync(); err != nil { // it has been told by now
+		lost("released later", err)
+	}
+	next := e.acquire(l) // which may be one transaction with the release
+	lost("released later", h.Release(e.ctx))
+	e.release(next)
+
+	// Many releases at one moment share a multi.
+	var all []*zklock.Hold
+	for i := range 16 {
+		all = append(all, e.acquire(e.lock(c, fmt.Sprint(e.name, "-", i))))
+	}
+	if err := op.Delete(e.ctx, all[7].Node(), -1); err != nil {
+		e.Fatal(err)
+	}
+	errs := make([]error, len(all))
+	var done sync.WaitGroup
+	for i, h := range all {
+		done.Go(func() { errs[i] = h.Release(e.ctx) })
+	}
+	done.Wait()
+	for i, err := range errs {
+		if i == 7 {
+			lost("released with others", err)
+		} else if err != nil {
+			e.Errorf("released with a broken hold: %v", err)
+		}
+	}
+	e.empty(l)
 }
 
 // testWaiterDeleted: a waiter whose znode is deleted queues again, and is not

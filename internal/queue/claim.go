@@ -219,14 +219,14 @@ func (c *Core) settle(now time.Duration) {
 			c.beat.hurry = true
 			return false
 		}
-		c.grant(cl, nodes)
+		c.grant(now, cl, nodes)
 		return true
 	})
 	c.heartbeat(now)
 }
 
 // grant makes the claim a hold.
-func (c *Core) grant(cl *claim, nodes []*node) {
+func (c *Core) grant(now time.Duration, cl *claim, nodes []*node) {
 	cl.rest()
 	cl.phase, cl.access = held, nil
 	c.holds++
@@ -234,6 +234,9 @@ func (c *Core) grant(cl *claim, nodes []*node) {
 		if n.wantsWatch && !n.watched {
 			c.watchOwn(n) // which the claim was to try again
 		}
+	}
+	if slices.ContainsFunc(nodes, func(n *node) bool { return !n.watched }) {
+		c.watchLater(now, cl.id)
 	}
 	s := Signal{ID: cl.id, Kind: Granted, Session: nodes[0].session, Token: nodes[0].czxid}
 	for _, n := range nodes {

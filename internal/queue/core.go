@@ -59,10 +59,11 @@ type Core struct {
 	wary    int  // how many creates to come are not joined with others
 	// With thousands of holds no step may look at each: how many there are, which
 	// claims are ready or were, and when the first wants to be looked at.
-	holds  int
-	ready  []*claim
-	agenda agenda
-	amid   bool // there is more to come of what one read brought, perhaps
+	holds     int
+	ready     []*claim
+	agenda    agenda
+	unwatched []unwatched // holds whose znodes are to be watched, in order of time
+	amid      bool        // there is more to come of what one read brought, perhaps
 
 	requests []Request
 	signals  []Signal
@@ -317,6 +318,7 @@ func (c *Core) Tick(now time.Duration) {
 		}
 		c.agenda.old = true // or what is due no more would be due for ever
 	}
+	c.watchDue(now)
 	for _, n := range slices.Clone(c.doomed) {
 		if n.retryAt != 0 && n.retryAt <= now {
 			n.retryAt = 0
@@ -345,6 +347,7 @@ func (c *Core) Next() (at time.Duration, ok bool) {
 		return at, ok
 	}
 	sooner(c.agenda.at(c.claims))
+	sooner(c.watchAt())
 	for _, n := range c.doomed {
 		sooner(n.retryAt)
 	}

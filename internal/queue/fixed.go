@@ -172,7 +172,7 @@ func (c *Core) settleFixed(now time.Duration, n *node) {
 			n.state = alive
 			c.dispose(now, n)
 		case proven && (r.Code == OK || r.Code == NoNode):
-			c.finish(n, nil)
+			c.missing(n)
 		case r.Code == SessionOver:
 		case r.Code == Refused && n.czxid != 0:
 			n.state = alive // it was, and may be deleted though not read: see searchData

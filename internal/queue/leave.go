@@ -12,7 +12,7 @@ func (c *Core) gone(now time.Duration, n *node) {
 	}
 	cl := n.owner
 	if cl == nil {
-		c.finish(n, nil)
+		c.missing(n)
 		c.proven(now, n)
 		return
 	}
@@ -108,6 +108,8 @@ func (c *Core) abandon(now time.Duration, places []*place, s *swap, why *parting
 	why.left = len(nodes)
 	for _, n := range nodes {
 		n.owner, n.place, n.parting = nil, nil, why
+		// A downgrade under way may delete the entry itself; its outcome tells.
+		n.due = why.report && n.state == alive && n.named != forever && (s == nil || slices.Contains(s.news, n))
 	}
 	c.doomed = append(c.doomed, nodes...)
 	if !c.putOff(nodes) {

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -53,6 +54,7 @@ type node struct {
 	looking    bool  // that watch's answer has not come
 	wentAt     int64 // the transaction of its delete, if that was this client's
 	late       bool  // its delete waits for a create to take it along
+	due        bool  // it was a hold's when that was released, and nothing of this client's has deleted it: see [Core.missing]
 
 	parting *parting // of a doomed one: what it is part of
 	apart   bool     // its delete is not to be joined with others, as the last one was undone
@@ -150,14 +152,14 @@ func (c *Core) deleted(now time.Duration, n *node, r Reply) {
 		c.answered(r)
 		c.finish(n, nil)
 	case NoNode:
-		c.finish(n, nil)
+		c.missing(n)
 	case SessionOver: // the session's own news says whether the znode went with it
 		n.state = alive
 	case Undone:
 		n.state, n.apart = alive, true
 		c.dispose(now, n)
 	case Unknown, NotApplied:
-		n.state = alive
+		n.state, n.due = alive, n.due && r.Code == NotApplied
 		n.distrust()
 		n.retryAt = now + retryPause
 	default:
@@ -172,9 +174,20 @@ func (c *Core) deleted(now time.Duration, n *node, r Reply) {
 		}
 		if p := n.parting; p != nil && p.report && !p.told {
 			p.told = true
-			c.signal(Signal{ID: p.id, Kind: Released, Err: r.Err})
+			c.signal(Signal{ID: p.id, Kind: Released, Err: cmp.Or(p.err, r.Err)})
 		}
 	}
+}
+
+// missing forgets a doomed znode that was found not to be there. If it was there for
+// sure as long as nobody else deleted it, its hold was broken before the release, and
+// another client may have held the lock meanwhile: the release reports that.
+func (c *Core) missing(n *node) {
+	if n.due {
+		c.finish(n, ErrGone)
+		return
+	}
+	c.finish(n, nil)
 }
 
 // distrust has a doomed znode looked at before it is deleted later than at once, where
@@ -199,9 +212,7 @@ func (c *Core) finish(n *node, err error) {
 		return
 	}
 	p.left--
-	if err != nil {
-		p.err = err
-	}
+	p.err = cmp.Or(p.err, err)
 	if p.left == 0 && p.report && !p.told {
 		p.told = true
 		c.signal(Signal{ID: p.id, Kind: Released, Err: p.err})
@@ -277,7 +288,7 @@ func (c *Core) probed(now time.Duration, parent string, children []string, proof
 			n.name, n.state = children[i], alive
 			c.dispose(now, n)
 		case proof:
-			c.finish(n, nil)
+			c.missing(n)
 		default:
 			n.retryAt = now + retryPause
 		}
@@ -295,7 +306,7 @@ func (c *Core) searchData(now time.Duration, n *node, children []string, proof b
 		}
 		n.state = unknown
 		if proof {
-			c.finish(n, nil)
+			c.missing(n)
 		} else {
 			n.retryAt = now + retryPause
 		}

@@ -277,51 +277,6 @@ func (c *Core) leaving(parent, name string) bool {
 	})
 }
 
-// watchOwns leaves watches on the claim's own znodes, so that a waiter learns at
-// once when somebody deletes one, and in the order of the wire.
-func (c *Core) watchOwns(cl *claim) {
-	for _, n := range cl.nodes() {
-		if n.state == alive && !n.watched {
-			c.watchOwn(n)
-		}
-	}
-}
-
-func (c *Core) watchOwn(n *node) {
-	n.watched, n.wantsWatch, n.seen, n.looking = true, true, false, true
-	c.send(Request{Kind: Get, Path: n.path(), Watch: true}, func(now time.Duration, r Reply) {
-		n.seen, n.looking = r.Code == OK, false
-		c.proven(now, n)
-		cl := n.owner
-		if cl == nil || n.state != alive {
-			return
-		}
-		switch r.Code {
-		case OK:
-			switch {
-			case n.named != byData:
-			case n.same(r):
-				n.czxid = r.Czxid
-			default:
-				c.vanished(now, n) // another has taken the name
-				return
-			}
-			c.heed(cl, r.Data)
-		case NoNode:
-			c.vanished(now, n)
-		case Unknown, NotApplied:
-			n.watched = false
-			cl.retry(now + retryPause)
-		case SessionOver:
-		default:
-			// Where heartbeats ask a quorum about the very znode, a hold does without.
-			if cl.phase != held || c.syncs() || n.named == byData {
-				c.unverifiable(now, n, r.Err)
-			}
-		}
-	})
-}
-
 // watchBlocker leaves a watch on the entry that is waited for. It reads the
 // znode rather than asking whether it exists: of a missing znode that leaves no
 // watch behind.

@@ -216,6 +216,12 @@ func (c *Core) swapMissed(now time.Duration, cl *claim, failed int) {
 // orphaned takes the outcome of a downgrade whose hold has ended: both its
 // entries are doomed, and this tells which of them is there.
 func (c *Core) orphaned(now time.Duration, s *swap, r Reply) {
+	reports := func(n *node) bool { return n.parting != nil && n.parting.report && n.named != forever }
+	if r.Code != OK && r.Code != Unknown && !s.unsure {
+		for _, n := range s.olds {
+			n.due = reports(n)
+		}
+	}
 	var made []*node
 	for _, n := range s.news {
 		if n.owner != nil || n.state != creating {
@@ -223,7 +229,7 @@ func (c *Core) orphaned(now time.Duration, s *swap, r Reply) {
 		}
 		switch r.Code {
 		case OK:
-			n.state = alive
+			n.state, n.due = alive, reports(n)
 		case Unknown:
 			n.state = unknown
 		default:

@@ -135,6 +135,9 @@ func (a *actor) giveBack(h *hold) {
 	c, id := a.client, a.id
 	c.parting[id] = h
 	w := a.world()
+	if a.state == holding && w.server.tree != nil && !h.swapped && h.operated() && h.missing() != nil && c.undisturbed() {
+		h.brokenAt = w.now
+	}
 	later := w.oneIn(3)
 	if w.oneIn(3) {
 		a.state = leaving
@@ -174,6 +177,15 @@ func (c *client) released(a *actor, s queue.Signal) {
 	}
 	if a != nil && a.state == leaving {
 		a.rest()
+	}
+	if errors.Is(s.Err, queue.ErrGone) {
+		if !h.operated() {
+			w.fail("%s: release of %s: %v, which nobody did", c.name, h.node(), s.Err)
+		}
+		return
+	}
+	if s.Err == nil && h.brokenAt != 0 && w.disturbed <= h.brokenAt && c.undisturbed() {
+		w.fail("%s: %s is said to be released, and was taken away before that", c.name, h.node())
 	}
 	if s.Err != nil || w.server.tree == nil {
 		if s.Err != nil && !c.closing && !w.bannedAny(h.parts, h.want.since) {

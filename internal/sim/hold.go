@@ -21,9 +21,11 @@ type hold struct {
 	open    bool
 	read    int  // of the client, in which it was granted
 	handed  bool // by one of its client's own, whatever was read meanwhile
+	since   time.Duration
 
-	gone   bool // one of its znodes is
-	goneAt time.Duration
+	gone     bool // one of its znodes is
+	goneAt   time.Duration
+	brokenAt time.Duration // when it was released, if an operator had taken a znode away by then; else 0
 
 	downgrade uint64 // the call under way
 	swapped   bool   // it was downgraded, or that was tried
@@ -101,7 +103,7 @@ func (h *hold) safe() bool { return h.open && h.remaining() > 0 }
 // newHold is a grant in the world's terms.
 func (a *actor) newHold(s queue.Signal) *hold {
 	w, c := a.world(), a.client
-	h := &hold{client: c, id: s.ID, want: a.wanted, parts: a.wanted.parts, session: s.Session, open: true, read: c.reads, handed: c.giving}
+	h := &hold{client: c, id: s.ID, want: a.wanted, parts: a.wanted.parts, session: s.Session, open: true, read: c.reads, handed: c.giving, since: w.now}
 	i := 0
 	for _, p := range h.parts {
 		p.nodes = nil
@@ -169,14 +171,18 @@ func (w *World) checkNodes(operator bool) {
 	}
 }
 
-// expectLoss checks that a hold whose znode an operator took away is lost within
-// an eighth of the timeout and a round trip, if nothing else is amiss.
+// expectLoss checks that a hold whose znode an operator took away is lost in time, if
+// nothing else is amiss: within a round trip once its znodes are watched, and within an
+// eighth of the timeout and a round trip before that.
 func (w *World) expectLoss(h *hold) {
 	c, at := h.client, w.now
 	if !c.undisturbed() || !h.safe() || w.bannedAny(h.parts, w.now) {
 		return
 	}
-	limit := w.cfg.Timeout/8*102/100 + w.grace()
+	const watched = 110 * time.Millisecond // after the grant, by a clock that may be slow
+	// A request for a watch that was lost is sent again after as long.
+	watchedBy := max(h.since+watched, w.disturbed+2*watched) + w.grace()
+	limit := min(max(0, watchedBy-at), w.cfg.Timeout/8*102/100) + w.grace()
 	w.after(limit, func() {
 		if h.safe() && w.disturbed <= at && c.undisturbed() {
 			w.fail("%s did not notice within %v that %s is gone", c.name, limit, h.node())
