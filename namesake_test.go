@@ -84,7 +84,8 @@ func TestReleaseSparesNamesakes(t *testing.T) {
 					t.Errorf("%s, lost %v: another's hold: %v", n.name, lost, err)
 				}
 				_ = other.Release(context.WithoutCancel(t.Context()))
-				if err := h.Release(t.Context()); (err != nil) != lost || lost && !errors.Is(err, zklock.ErrLost) {
+				// The release can't tell whether the znode went before it or after.
+				if err := h.Release(t.Context()); !errors.Is(err, zklock.ErrLost) {
 					t.Errorf("%s, lost %v: %v", n.name, lost, err)
 				}
 			})

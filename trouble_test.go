@@ -7,6 +7,7 @@ import (
 	"math"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zklock/zklock"
@@ -262,8 +263,8 @@ func TestUnreadableEntry(t *testing.T) {
 	})
 }
 
-// TestManyDeleted: entries that are deleted all at once are found out in a few
-// round trips, not in one each.
+// TestManyDeleted: holders whose entries are deleted all at once are told within a
+// round trip.
 func TestManyDeleted(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		c, op := dial(t, srv), srv.Dial(t)
@@ -279,10 +280,126 @@ func TestManyDeleted(t *testing.T) {
 			}
 		}
 		const roundTrip = 20 * time.Millisecond
-		time.Sleep(timeout/8 + 10*roundTrip)
+		time.Sleep(roundTrip + time.Millisecond)
 		for i, h := range holds {
 			if (h.Err() != nil) != (i%5 > 0) {
 				t.Fatalf("hold %d: %v", i, h.Err())
+			}
+		}
+	})
+}
+
+// TestDeletionIsToldInTime: a holder that did not wait, and has no other request under
+// way, is told that its entry was deleted: within a round trip from when the hold is
+// 100 ms old, and by then if it is younger.
+func TestDeletionIsToldInTime(t *testing.T) {
+	for _, age := range []time.Duration{0, 40 * time.Millisecond, 99 * time.Millisecond, 130 * time.Millisecond, 2 * timeout} {
+		bubble(t, func(t *testing.T, srv *zktest.Server) {
+			c, op := dial(t, srv), srv.Dial(t)
+			const oneWay = 10 * time.Millisecond
+			srv.Delay(oneWay)
+			h := acquire(t, c.Mutex("told"))
+			held := time.Now()
+			time.Sleep(age)
+			op.Go(zk.DeleteOp(h.Node(), -1), nil)
+			deleted := time.Now().Add(oneWay)
+			<-h.Done()
+			by := deleted.Add(2 * oneWay)
+			if watched := held.Add(100*time.Millisecond + 2*oneWay); by.Before(watched) {
+				by = watched
+			}
+			if late := time.Since(by); late > time.Millisecond || !errors.Is(h.Err(), zklock.ErrDeleted) {
+				t.Errorf("after %v: told %v too late: %v", age, late, h.Err())
+			}
+		})
+	}
+}
+
+// TestBrokenHoldIsNotHandedOver: the next waiter of the same client gets the lock in
+// memory only where no other client is ahead of it, although the hold was broken.
+func TestBrokenHoldIsNotHandedOver(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		a, b, op := dial(t, srv), dial(t, srv), srv.Dial(t)
+		h := acquire(t, a.Mutex("broken"))
+		other := waiting(t, t.Context(), b.Mutex("broken"))
+		next := waiting(t, t.Context(), a.Mutex("broken"))
+		if err := op.Delete(t.Context(), h.Node(), -1); err != nil {
+			t.Fatal(err)
+		}
+		between := got(t, "the other client's", other)
+		if err := h.Release(t.Context()); !errors.Is(err, zklock.ErrLost) {
+			t.Errorf("released: %v", err)
+		}
+		pending(t, "a second hold", next)
+		release(t, between)
+		release(t, got(t, "the next", next))
+	})
+}
+
+// TestBrokenLocalHold: the hold that a broken one was passed on to is told within a
+// round trip, and the release that deletes the znode reports the loss.
+func TestBrokenLocalHold(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c, op := dial(t, srv), srv.Dial(t)
+		l := c.Mutex("broken-local").Local(2)
+		h := acquire(t, l)
+		waiter := waiting(t, t.Context(), l)
+		if err := op.Delete(t.Context(), h.Node(), -1); err != nil {
+			t.Fatal(err)
+		}
+		release(t, h) // passes it on, and does not ask the servers
+		next := got(t, "the next", waiter)
+		synctest.Wait()
+		if !errors.Is(next.Err(), zklock.ErrDeleted) {
+			t.Errorf("passed on: %v", next.Err())
+		}
+		h = acquire(t, l)
+		if err := op.Delete(t.Context(), h.Node(), -1); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Release(t.Context()); !errors.Is(err, zklock.ErrDeleted) {
+			t.Errorf("released: %v", err)
+		}
+	})
+}
+
+// TestBrokenHoldsThatChanged: the last release of a hold that was shared, downgraded, or
+// re-entered reports that somebody had deleted its znode, and no other hold's does.
+func TestBrokenHoldsThatChanged(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c, op := dial(t, srv), srv.Dial(t)
+		broken := func(h *zklock.Hold) {
+			t.Helper()
+			if err := op.Delete(t.Context(), h.Node(), -1); err != nil {
+				t.Fatal(err)
+			}
+			if err := h.Release(t.Context()); !errors.Is(err, zklock.ErrDeleted) {
+				t.Errorf("released: %v", err)
+			}
+		}
+		rw := c.RWMutex("changed")
+		first, second := acquire(t, rw.Reader()), acquire(t, rw.Reader())
+		broken(first)
+		release(t, second)
+
+		writer := acquire(t, rw.Writer())
+		if err := writer.Downgrade(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		broken(writer)
+
+		outer := acquire(t, c.Mutex("changed").Reentrant())
+		release(t, again(t, outer, c.Mutex("changed").Reentrant()))
+		broken(outer)
+
+		// A verification before the release finds it out as well.
+		h := acquire(t, c.Mutex("changed"))
+		if err := op.Delete(t.Context(), h.Node(), -1); err != nil {
+			t.Fatal(err)
+		}
+		for what, err := range map[string]error{"verified": h.Verify(t.Context()), "released": h.Release(t.Context())} {
+			if !errors.Is(err, zklock.ErrDeleted) {
+				t.Errorf("%s: %v", what, err)
 			}
 		}
 	})

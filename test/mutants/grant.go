@@ -101,8 +101,16 @@ func grantMutants() []Mutant {
 		},
 		{
 			Name:   "DeafHeartbeat",
-			Reason: "The heartbeat reports a missing entry; the mutant ignores the answer.",
+			Reason: "A holder learns that its entry is missing; the mutant sets no watch and ignores the heartbeat's answer.",
 			Edits: []Edit{
+				{File: "internal/queue/ownwatch.go",
+					Before: `			c.watchOwns(cl)
+		}
+	}
+}`,
+					After: `		}
+	}
+}`},
 				{File: "internal/queue/heartbeat.go",
 					Before: `			}
 		case r.Failed < 0 || r.Failed >= len(nodes): // no entry's fault: the next one will tell`,
@@ -112,6 +120,22 @@ func grantMutants() []Mutant {
 			},
 			Suite: bubble, Test: "TestManyLocks",
 			Says: `hold \d+: <nil>`,
+		},
+		{
+			Name:   "UnwatchedHold",
+			Reason: "The entry of a hold that lasts is watched; the mutant leaves it to the heartbeat.",
+			Edits: []Edit{
+				{File: "internal/queue/ownwatch.go",
+					Before: `			c.watchOwns(cl)
+		}
+	}
+}`,
+					After: `		}
+	}
+}`},
+			},
+			Suite: simulation, Test: "TestMutant",
+			Says: `did not notice within`,
 		},
 		{
 			Name:   "MissedWakeup",

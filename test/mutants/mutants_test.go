@@ -42,7 +42,7 @@ func TestEditsApply(t *testing.T) {
 			t.Errorf("%s: any failure of %s matches %q, %v", m.Name, m.Test, m.Says, err)
 		}
 	}
-	if len(seen) < 67 {
+	if len(seen) < 69 {
 		t.Errorf("%d mutants only", len(seen))
 	}
 }

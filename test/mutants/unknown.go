@@ -30,6 +30,17 @@ func unknownMutants() []Mutant {
 			Says: `is said to be released and is there|` + notServed,
 		},
 		{
+			Name:   "BrokenIsReleased",
+			Reason: "A release that finds its entry gone reports the loss; the mutant reports success.",
+			Edits: []Edit{
+				{File: "internal/queue/node.go",
+					Before: `	if n.due {`,
+					After:  `	if false {`},
+			},
+			Suite: bubble, Test: "TestLocks/BrokenHold",
+			Says: `released a broken hold: <nil>`,
+		},
+		{
 			Name:   "CreateForgotten",
 			Reason: "A create without an answer may have been applied; the mutant assumes that it was not.",
 			Edits: []Edit{

@@ -4,9 +4,11 @@ import (
 	"context"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/zktest"
 )
 
@@ -122,4 +124,61 @@ func TestWatchdogEndsInTime(t *testing.T) {
 		t.Errorf("the status is %s", status)
 	}
 	t.Logf("margin %v, in %v", o.Margins, time.Since(began))
+}
+
+// TestBrokenBeforeRelease: another client deletes the entry while the command ends, so
+// that only the release finds out: run and lock exit with 120.
+func TestBrokenBeforeRelease(t *testing.T) {
+	t.Parallel()
+	r, host := newRig(t), embedded(t)
+	for _, verb := range []string{"run", "lock"} {
+		t.Run(verb, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			proxy := zktest.NewProxy(t, "tcp", host.Addr)
+			goOn := filepath.Join(t.TempDir(), "go-on")
+			args := []string{verb, "--servers", proxy.Addr()}
+			if verb == "run" {
+				args = append(args, "--status-fd", "3", "demo", "--", "sh", "-c", "while [ ! -e "+goOn+" ]; do sleep 0.02; done")
+			} else {
+				args = append(args, "demo")
+			}
+			w, err := startWrapper(filepath.Join(t.TempDir(), "w"), r.zklock, r.env, args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer w.proc.Kill()
+			var entries []zklock.Entry
+			if err := poll(ctx, func() bool {
+				entries, err = host.locks.Mutex("demo").Inspect(ctx)
+				return err == nil && len(entries) == 1 && (verb == "run" || w.text(".out") != "")
+			}); err != nil {
+				t.Fatalf("it does not hold: %v: %s", err, w.text(".err"))
+			}
+			// The event and the heartbeats' answers come after the delete was sent.
+			proxy.DelayFunc(func(f zktest.Frame) time.Duration {
+				if f.Direction == zktest.ToClient {
+					return 3 * time.Second
+				}
+				return 0
+			})
+			if err := host.zk.Delete(ctx, entries[0].Node, -1); err != nil {
+				t.Fatal(err)
+			}
+			if verb == "run" {
+				err = newCommand("touch", nil, goOn).Run()
+			} else {
+				err = w.proc.Signal(syscall.SIGTERM)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if code, says := w.exit(), w.text(".err"); code != 120 || !strings.Contains(says, "the hold is lost: the lock's znode was deleted") {
+				t.Errorf("exit code %d; it says: %s", code, says)
+			}
+			if status := w.text(".status"); verb == "run" && (!strings.Contains(status, `"outcome":"lost"`) || strings.Contains(status, `"signal"`)) {
+				t.Errorf("the status is %s", status)
+			}
+		})
+	}
 }

@@ -123,6 +123,9 @@ func (a *app) lock(f *lockFlags) error {
 	end, cancel := context.WithTimeout(context.Background(), a.set.releaseTime())
 	defer cancel()
 	err = hold.Release(end)
+	if lost == nil {
+		lost = err // the release finds out that the znode is gone
+	}
 	if errors.Is(lost, zklock.ErrLost) {
 		return &exitError{exitLost, fmt.Errorf("%w%s", lost, a.set.on())}
 	}

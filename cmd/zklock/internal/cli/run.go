@@ -339,7 +339,12 @@ func (r *runner) under(hold *zklock.Hold, signals <-chan os.Signal, news <-chan 
 	}
 	r.status.Held = seconds(time.Since(began))
 	r.ended(exit)
-	if err := r.release(hold); err != nil && lost == nil && !errors.Is(err, zklock.ErrLost) {
+	err = r.release(hold)
+	switch {
+	case err == nil || lost != nil:
+	case errors.Is(err, zklock.ErrLost): // the release found that the znode is gone
+		lost = err
+	default:
 		warn("%s; the lock is free within %s at the latest", strings.TrimPrefix(err.Error(), "zklock: "), span.Short(r.app.set.session.D))
 	}
 	switch {
