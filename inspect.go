@@ -225,13 +225,19 @@ func missing(err error) error {
 // is not kept, but has to pass through memory.
 const readAtOnce = 256
 
+// readFirst is how many entries are read first: the more of them are small, the more
+// are read at once.
+const readFirst = 8
+
 // read adds what the entries' znodes say. One that left meanwhile is left out.
 func (c *Client) read(ctx context.Context, entries []Entry, k known) ([]finding, error) {
 	var found []finding
-	for some := range slices.Chunk(entries, readAtOnce) {
+	for size := readFirst; len(entries) > 0; size = min(2*size, readAtOnce) {
+		some := entries[:min(size, len(entries))]
+		entries = entries[len(some):]
 		reads := make([]zk.Op, 0, len(some))
 		for _, e := range some {
-			if _, ok := k[e.Node]; !ok {
+			if _, ok := k[e.Node]; !ok && !impossible(e.Name) {
 				reads = append(reads, zk.GetOp(e.Node, false))
 			}
 		}
@@ -245,6 +251,10 @@ func (c *Client) read(ctx context.Context, entries []Entry, k known) ([]finding,
 				found = append(found, f.beside(found))
 				continue
 			}
+			if impossible(some[i].Name) { // a server that lists it lies
+				found = append(found, finding{Entry: some[i], unread: zk.ErrInvalidPath})
+				continue
+			}
 			res := results[next]
 			next++
 			switch {
@@ -254,11 +264,19 @@ func (c *Client) read(ctx context.Context, entries []Entry, k known) ([]finding,
 			case res.Err != nil:
 				return nil, res.Err
 			default:
+				if len(res.Data) > maxData { // nothing that a lock needs
+					size = 1
+				}
 				found = append(found, some[i].with(res).beside(found))
 			}
 		}
 	}
 	return found, nil
+}
+
+// impossible reports whether no znode can have this name.
+func impossible(name string) bool {
+	return name == "" || name == "." || name == ".." || strings.Contains(name, "/") || strings.ContainsFunc(name, forbidden)
 }
 
 // beside makes a finding hold as the one before it does, if the two are one

@@ -121,3 +121,14 @@ func Differing(entries []Entry) int {
 	}
 	return len(sessions)
 }
+
+// bytes is about what the lock takes in memory.
+func (l *Lock) bytes() int {
+	const entry = 512
+	n := entry + len(l.Path)
+	for i := range l.Entries {
+		e := &l.Entries[i]
+		n += entry + len(e.Node) + len(e.Name) + len(e.Data) + len(e.Owner.Host) + len(e.Owner.User) + len(e.Owner.Command)
+	}
+	return n
+}

@@ -319,7 +319,7 @@ func (s *Survey) walkAll(ctx context.Context) bool {
 			s.soil(path, t)
 		}
 	}
-	s.walked = err == nil || errors.Is(err, ErrTooMany) || errors.Is(err, ErrHidden)
+	s.walked = err == nil || errors.Is(err, ErrTooMany) || errors.Is(err, ErrHidden) || errors.Is(err, ErrInvalid)
 	done := s.walked
 	if done {
 		s.whole = conn

@@ -1,6 +1,7 @@
 package survey
 
 import (
+	"cmp"
 	"container/heap"
 	"context"
 	"errors"
@@ -22,6 +23,10 @@ const (
 	walkReads = 20_000  // of znodes that are no locks
 	lockReads = 200_000 // of the locks themselves
 	walkers   = 16      // that read at a time
+	// todoBytes bounds the paths that are to be visited, and foundBytes the locks
+	// that were found: servers may lie about what they have.
+	todoBytes  = 16 << 20
+	foundBytes = 64 << 20
 )
 
 // Limits are the bounds of a walk; zero values stand for the defaults.
@@ -62,6 +67,9 @@ var (
 	// ErrHidden is why a walk that came to its end is not complete.
 	ErrHidden = errors.New("the servers do not let everything be read")
 
+	// ErrInvalid is why a walk that came to its end left out what it was told of.
+	ErrInvalid = errors.New("the servers list names that no znode can have")
+
 	errWide = errors.New("more children than are listed")
 )
 
@@ -72,8 +80,8 @@ type Walked struct {
 }
 
 // Walk finds the locks at and below a path that somebody holds or waits for. With an
-// error that wraps [ErrTooMany] or [ErrHidden] it has found some; what may not be
-// read is passed over, as servers that many share have such places, and the locks
+// error that wraps [ErrTooMany], [ErrHidden] or [ErrInvalid] it has found some; what may
+// not be read is passed over, as servers that many share have such places, and the locks
 // beside them are there all the same.
 //
 // It goes first to places with few others beside: a child counts the less, the more
@@ -113,6 +121,12 @@ func (w *walk) outcome() error {
 	if len(w.wide) > 0 {
 		return fmt.Errorf("%w: below %s there are more than %d", ErrTooMany, legible.Path(slices.Min(w.wide)), maxWidth)
 	}
+	if w.dropped > 0 {
+		return fmt.Errorf("%w: %s that were listed were not looked at", ErrTooMany, count(w.dropped, "znode"))
+	}
+	if n := len(w.invalid); n > 0 {
+		return fmt.Errorf("%w, %s, of which the first is %s; they are left out", ErrInvalid, count(n, "time"), legible.Path(slices.Min(w.invalid)))
+	}
 	if n := len(w.hidden); n > 0 {
 		return fmt.Errorf("%w, at %s, of which the first is %s; what is there is not listed", ErrHidden, count(n, "path"), legible.Path(slices.Min(w.hidden)))
 	}
@@ -128,11 +142,15 @@ type walk struct {
 	mu      sync.Mutex // guards what follows; not held while reading
 	changed *sync.Cond // todo, doing or err
 	todo    spots
+	bytes   int       // of the paths in todo
+	dropped int       // spots that were not visited, since there were too many
 	doing   []float64 // the weights of the spots that walkers are at, who may yet add to todo
 	looked  int       // reads of limits.Reads
 	locked  int       // of limits.LockReads
 	reads   int64     // made, as near as can be told
 	found   []*Lock
+	size    int      // of found, about
+	invalid []string // paths that no znode can have
 	hidden  []string // paths at which something may not be read
 	wide    []string // paths below which there is too much to list
 	err     error
@@ -150,6 +168,7 @@ func (w *walk) work(ctx context.Context) {
 			return
 		}
 		at := heap.Pop(&w.todo).(spot)
+		w.bytes -= len(at.path)
 		w.doing = append(w.doing, at.weight)
 		w.mu.Unlock()
 		err := w.visit(ctx, at)
@@ -159,6 +178,8 @@ func (w *walk) work(ctx context.Context) {
 		switch {
 		case errors.Is(err, zk.ErrNoAuth):
 			w.hidden = append(w.hidden, at.path)
+		case errors.Is(err, zk.ErrInvalidPath):
+			w.invalid = append(w.invalid, at.path)
 		case errors.Is(err, errWide):
 			w.wide = append(w.wide, at.path)
 		case err != nil && w.err == nil:
@@ -233,6 +254,9 @@ func (w *walk) visit(ctx context.Context, at spot) error {
 	}
 	if err != nil {
 		return err
+	}
+	if len(children) > maxWidth { // whatever its Stat said
+		return errWide
 	}
 	if w.opts.semaphore != nil && slices.Contains(children, "leases") {
 		w.opts.semaphore(at.path)
@@ -349,6 +373,9 @@ func (w *walk) lock(ctx context.Context, c *zklock.Client, path string, n int) (
 	defer w.mu.Unlock()
 	w.locked += max(0, len(l.Entries)-n) // a semaphore's are a level below
 	w.reads += int64(max(0, len(l.Entries)-n))
+	if w.size += l.bytes(); w.size > foundBytes {
+		return l, fmt.Errorf("%w: they take more than %d MiB", ErrTooMany, foundBytes>>20)
+	}
 	w.found = append(w.found, l)
 	return l, nil
 }
@@ -361,9 +388,28 @@ func (w *walk) below(at spot, children []string, mine map[string]bool) {
 	for _, child := range children {
 		if !mine[child] && !isRecord(at.path, child) {
 			path := strings.TrimSuffix(at.path, "/") + "/" + child
+			w.bytes += len(path)
 			heap.Push(&w.todo, spot{path: path, depth: at.depth + 1, weight: weight})
+			if w.bytes > 2*todoBytes || len(w.todo) > 2*w.limits.Reads {
+				w.prune()
+			}
 		}
 	}
+}
+
+// prune drops spots that count for least, of which there are more than will ever be
+// visited. The mutex is held.
+func (w *walk) prune() {
+	slices.SortFunc(w.todo, func(a, b spot) int { return cmp.Compare(b.weight, a.weight) }) // a heap as well
+	kept := 0
+	w.bytes = 0
+	for kept < min(len(w.todo), w.limits.Reads) && w.bytes+len(w.todo[kept].path) <= todoBytes {
+		w.bytes += len(w.todo[kept].path)
+		kept++
+	}
+	w.dropped += len(w.todo) - kept
+	clear(w.todo[kept:])
+	w.todo = w.todo[:kept]
 }
 
 // spot is a znode that is to be visited.

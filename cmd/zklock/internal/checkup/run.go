@@ -74,7 +74,7 @@ func (f *Facts) locks(ctx context.Context, r *survey.Reader) error {
 // walk finds the locks. That it may not see all of them is a finding.
 func (f *Facts) walk(ctx context.Context, r *survey.Reader) ([]*survey.Lock, error) {
 	found, err := r.Walk(ctx, f.Prefix, survey.Limits{Each: f.Limit})
-	if errors.Is(err, survey.ErrTooMany) || errors.Is(err, survey.ErrHidden) {
+	if errors.Is(err, survey.ErrTooMany) || errors.Is(err, survey.ErrHidden) || errors.Is(err, survey.ErrInvalid) {
 		f.Walk, err = err, nil
 	}
 	return found.Locks, err

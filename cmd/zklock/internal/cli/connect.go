@@ -146,6 +146,10 @@ func (s *settings) locks(ctx context.Context, opts zklock.Options) (*zklock.Clie
 	return c, t, nil
 }
 
+// readReply bounds an answer to a command that reads locks, of which many are under way
+// at a time. A list of children that such a command reads is not as long.
+const readReply = 8 << 20
+
 // reading connects for looking only.
 func (s *settings) reading(ctx context.Context, layout layoutValue) (*zk.Client, *zklock.Client, error) {
 	ctx, cancel := s.bounded(ctx)
@@ -159,7 +163,7 @@ func (s *settings) reading(ctx context.Context, layout layoutValue) (*zk.Client,
 		return nil, nil, err
 	}
 	z, err := zk.Dial(ctx, t.servers, &zk.Options{SessionTimeout: s.session.D, DialContext: t.dial(), Logger: s.logger(),
-		TLS: proof.tls, Auth: proof.Auth, SASL: proof.SASL})
+		TLS: proof.tls, Auth: proof.Auth, SASL: proof.SASL, MaxReply: readReply})
 	if err != nil {
 		return nil, nil, s.explain(err)
 	}

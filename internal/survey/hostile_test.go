@@ -1,0 +1,143 @@
+package survey_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/internal/jute"
+	"github.com/zklock/zklock/internal/memnet"
+	"github.com/zklock/zklock/internal/survey"
+	"github.com/zklock/zklock/internal/wire"
+	"github.com/zklock/zklock/zk"
+)
+
+// liar is a server that says of every znode that it has a few children, and lists
+// those that children returns.
+func liar(t *testing.T, children func(path string) []string) *zk.Client {
+	var network memnet.Network
+	ln, err := network.Listen("tcp", "127.0.0.1:2181")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	go func() { // ends when the listener is closed
+		for {
+			nc, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go lie(nc, children) // ends with the connection
+		}
+	}()
+	z, err := zk.Dial(t.Context(), "127.0.0.1", &zk.Options{DialContext: network.DialContext})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { z.Close() })
+	return z
+}
+
+// lie answers the requests of one connection.
+func lie(nc net.Conn, children func(path string) []string) {
+	defer nc.Close()
+	br := bufio.NewReader(nc)
+	if _, err := wire.ReadFrame(br, nil, 1<<20); err != nil {
+		return
+	}
+	nc.Write(wire.AppendRecord(nil, &wire.ConnectResponse{Timeout: 30_000, SessionID: 1, Password: make([]byte, 16)}))
+	for {
+		frame, err := wire.ReadFrame(br, nil, 1<<20)
+		if err != nil {
+			return
+		}
+		r := jute.NewReader(frame)
+		var h wire.RequestHeader
+		h.Decode(r)
+		var answer wire.Record
+		code := wire.ErrOK
+		switch h.Op {
+		case wire.OpExists:
+			answer = &wire.ExistsResponse{Stat: wire.Stat{NumChildren: 5}}
+		case wire.OpGetChildren, wire.OpGetChildren2:
+			var q wire.GetChildrenRequest
+			q.Decode(r)
+			if names := children(q.Path); h.Op == wire.OpGetChildren {
+				answer = &wire.GetChildrenResponse{Children: names}
+			} else {
+				answer = &wire.GetChildren2Response{Children: names, Stat: wire.Stat{NumChildren: 5}}
+			}
+		case wire.OpPing:
+		case wire.OpGetData:
+			answer = &wire.GetDataResponse{Stat: wire.Stat{Czxid: 7, Ctime: 1, EphemeralOwner: 5}}
+		default:
+			code = wire.ErrNoNode
+		}
+		nc.Write(wire.AppendReply(nil, wire.ReplyHeader{Xid: h.Xid, Zxid: 1, Err: code}, answer))
+	}
+}
+
+// TestWalkOfALiarIsBounded: a server that lists ever more names below each of them makes
+// a walk take no more than a bounded amount of memory, and the walk says that it was cut.
+func TestWalkOfALiarIsBounded(t *testing.T) {
+	names := make([]string, 5000)
+	for i := range names {
+		names[i] = fmt.Sprintf("%s%d", strings.Repeat("x", 100), i)
+	}
+	z := liar(t, func(string) []string { return names })
+	var most atomic.Uint64
+	done := make(chan struct{})
+	sampled := make(chan struct{})
+	go func() { // ends when done is closed
+		defer close(sampled)
+		for {
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			most.Store(max(most.Load(), m.HeapAlloc))
+			select {
+			case <-done:
+				return
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	}()
+	walked, err := reader(t, z, zklock.Layout{}).Walk(t.Context(), "/zklock", survey.Limits{Reads: 500})
+	close(done)
+	<-sampled
+	if !errors.Is(err, survey.ErrTooMany) || len(walked.Locks) != 0 {
+		t.Errorf("%d locks, %v, want a walk that was cut", len(walked.Locks), err)
+	}
+	if n := most.Load(); n > 80<<20 {
+		t.Errorf("the walk took %d MiB", n>>20)
+	} else {
+		t.Logf("the walk took %d MiB", n>>20)
+	}
+}
+
+// TestWalkLeavesOutInvalidNames: a name that no znode can have costs neither the locks
+// next to it nor the walk, which reports it.
+func TestWalkLeavesOutInvalidNames(t *testing.T) {
+	z := liar(t, func(path string) []string {
+		switch path {
+		case "/zklock":
+			return []string{"good", "bad\x1b[2J", "..", ""}
+		case "/zklock/good":
+			return []string{mutexName + "0000000001", "also-\x00bad"}
+		}
+		return []string{}
+	})
+	walked, err := reader(t, z, zklock.Layout{}).Walk(t.Context(), "/zklock", survey.Limits{})
+	if got := outlines(walked.Locks); len(got) != 1 || got[0] != "/zklock/good queue 1+0" {
+		t.Errorf("found %q, want the good lock", got)
+	}
+	if !errors.Is(err, survey.ErrInvalid) || strings.ContainsAny(err.Error(), "\x1b\x00") {
+		t.Errorf("%q, want invalid names, legible", err)
+	}
+}
