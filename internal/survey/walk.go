@@ -178,7 +178,7 @@ func (w *walk) work(ctx context.Context) {
 		switch {
 		case errors.Is(err, zk.ErrNoAuth):
 			w.hidden = append(w.hidden, at.path)
-		case errors.Is(err, zk.ErrInvalidPath):
+		case errors.Is(err, zk.ErrInvalidPath) && at.depth > 0:
 			w.invalid = append(w.invalid, at.path)
 		case errors.Is(err, errWide):
 			w.wide = append(w.wide, at.path)
