@@ -3,7 +3,6 @@ package zk
 import (
 	"context"
 	crand "crypto/rand"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -227,7 +226,7 @@ func (c *Client) Close() error {
 		c.changed.Wait()
 	}
 	if c.shown.State == Closed && c.shown.Err != nil {
-		return &Error{Op: "close", Err: errors.Join(ErrNotConfirmed, c.shown.Err)}
+		return &Error{Op: "close", Err: fmt.Errorf("%w: %w", ErrNotConfirmed, c.shown.Err)}
 	}
 	return nil
 }

@@ -47,7 +47,8 @@ type Error struct {
 	applied Outcome // AppliedUnknown unless known
 }
 
-// Error returns the operation, the path and the reason.
+// Error returns the operation, the path and the reason, in one line. What servers wrote
+// into it, as into a certificate, is escaped where a terminal would obey it.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString("zk: ")
@@ -56,7 +57,7 @@ func (e *Error) Error() string {
 		b.WriteString(" " + legible.Path(e.Path))
 	}
 	b.WriteString(": ")
-	b.WriteString(strings.TrimPrefix(e.Err.Error(), "zk: "))
+	b.WriteString(legible.Text(strings.TrimPrefix(e.Err.Error(), "zk: ")))
 	return b.String()
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/internal/testcert"
 )
 
@@ -212,6 +213,27 @@ func TestTLSServerName(t *testing.T) {
 			}
 			if cfg.ServerName != row.name {
 				t.Errorf("%s: the caller's configuration was changed", row.servers)
+			}
+		})
+	}
+}
+
+// TestTLSErrorIsOneLegibleLine: what a server writes into its certificate reaches no
+// terminal and no log as it is.
+func TestTLSErrorIsOneLegibleLine(t *testing.T) {
+	ca := testcert.New(t, "ca")
+	for _, name := range []string{"a\x1b]0;title\a", "a\nzklock: acquired", "a\x7f\r"} {
+		synctest.Test(t, func(t *testing.T) {
+			s := serveTLS(t, &tlsServer{}, shown(ca.Server(name)))
+			dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
+				return s.dial(ctx, "tcp", addr)
+			}
+			_, err := Dial(within(t, 10*time.Second), "a.example", &Options{TLS: &tls.Config{RootCAs: ca.Pool()}, DialContext: dial})
+			if err == nil {
+				t.Fatalf("%q: connected", name)
+			}
+			if strings.ContainsFunc(err.Error(), func(r rune) bool { return !legible.Rune(r) }) {
+				t.Errorf("%q: the error is %q", name, err)
 			}
 		})
 	}

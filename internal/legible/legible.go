@@ -46,6 +46,18 @@ func Name(path string) string {
 	return path
 }
 
+// Word is Path for a command that a reader may copy into a shell: a path with a character
+// that may mean something there is in single quotes.
+func Word(path string) string {
+	shown := Path(path)
+	if shown != "" && !strings.ContainsFunc(shown, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._/@%+=-", r))
+	}) {
+		return shown
+	}
+	return "'" + strings.ReplaceAll(shown, "'", `'\''`) + "'"
+}
+
 // Text returns the text with an escape, as in a Go string literal, in the place of each
 // character that cannot be read. What can be read stays as it is, so that a backslash
 // may be the text's own.

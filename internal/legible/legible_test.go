@@ -30,6 +30,19 @@ func TestPath(t *testing.T) {
 	}
 }
 
+// TestWord: a shell takes a path in a command for that path, and for nothing else.
+func TestWord(t *testing.T) {
+	for in, want := range map[string]string{
+		"": "''", "/apps/a-b_c.d@1%+=": "/apps/a-b_c.d@1%+=", "/odd name": "'/odd name'",
+		"/a;{touch,x}": "'/a;{touch,x}'", "/it's $(x)": `'/it'\''s $(x)'`, "/ü": "'/ü'", "/~": "'/~'",
+		"/\x1b$(x)": `'"/\x1b$(x)"'`, "/\n`x`'": "'\"/\\n`x`'\\''\"'",
+	} {
+		if got := Word(in); got != want {
+			t.Errorf("%q in a command is %s, want %s", in, got, want)
+		}
+	}
+}
+
 // TestText: what cannot be read is escaped where it stands, and the rest stays.
 func TestText(t *testing.T) {
 	for in, want := range map[string]string{

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/zklock/zklock/internal/legible"
 )
 
 // A Level says how bad a finding is.
@@ -138,7 +140,7 @@ func (s Span) String() string {
 
 // finding makes one; a nil do is nothing to do.
 func finding(level Level, check, do, format string, args ...any) Finding {
-	return Finding{Level: level, Check: check, What: fmt.Sprintf(format, args...), Do: do}
+	return Finding{Level: level, Check: check, What: legible.Text(fmt.Sprintf(format, args...)), Do: do}
 }
 
 // at says which servers the finding is about.

@@ -119,7 +119,7 @@ func (f *Facts) judgeSequence() []Finding {
 		default:
 			continue
 		}
-		one := finding(level, checkSequence, "stop those who use it, delete "+legible.Path(at)+" while it is empty, and start them: a new znode counts from 0. At the end of the numbers every acquire fails",
+		one := finding(level, checkSequence, "stop those who use it, delete "+legible.Word(at)+" while it is empty, and start them: a new znode counts from 0. At the end of the numbers every acquire fails",
 			"%s has used %d %% of its sequence numbers%s", legible.Path(at), n*100/lastSequence, f.lasts(at, n))
 		one.Locks = []string{at}
 		found = append(found, one)
@@ -271,7 +271,7 @@ func (f *Facts) judgeHeld() []Finding {
 		if where == "" || age > oldest {
 			oldest, where = age, l.Path
 		}
-		one := finding(Warning, checkHeld, "see zklock show "+legible.Path(l.Path)+"; ask for it with zklock revoke; if its holder is beyond help, zklock break takes it away", "")
+		one := finding(Warning, checkHeld, "see zklock show "+legible.Word(l.Path)+"; ask for it with zklock revoke; if its holder is beyond help, zklock break takes it away", "")
 		usual, n := f.usual(l, first)
 		switch {
 		case f.Held > 0 && age > f.Held:

@@ -264,6 +264,12 @@ func TestSequences(t *testing.T) {
 			t.Errorf("%d: %+v, want %s, %q", tt.used, found, tt.level, tt.text)
 		}
 	}
+	// What is to be done may be copied into a shell.
+	f := ensemble()
+	f.Parents["/zklock/a;reboot"] = Parent{Path: "/zklock/a;reboot", Stat: zk.Stat{Ctime: f.Now.UnixMilli(), Cversion: lastSequence - 1, NumChildren: lastSequence - 1}}
+	if found := f.judgeSequence(); len(found) != 1 || !strings.Contains(found[0].Do, "delete '/zklock/a;reboot' while") {
+		t.Errorf("a shell would run a part of the path: %+v", found)
+	}
 }
 
 // TestOneWhoWaitsForMore tells less surely of a deadlock in which somebody waits for

@@ -11,6 +11,7 @@ import (
 	"github.com/zklock/zklock/cmd/zklock/internal/contexts"
 	"github.com/zklock/zklock/cmd/zklock/internal/credentials"
 	"github.com/zklock/zklock/cmd/zklock/internal/tlsconf"
+	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -83,5 +84,11 @@ func report(err error, terminal bool) {
 
 // warn writes one line for the user.
 func warn(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, "zklock: "+format+"\n", args...)
+	_, _ = os.Stderr.WriteString(warning(format, args...))
+}
+
+// warning is a line for the user. What servers wrote may be in an error's text.
+func warning(format string, args ...any) string {
+	text := strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "; ") // of several errors
+	return "zklock: " + legible.Text(text) + "\n"
 }

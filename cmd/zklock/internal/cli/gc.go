@@ -241,7 +241,7 @@ func (f *gcFlags) printTable(out io.Writer, prefix string, found []litter.Parent
 		if !p.Since.IsZero() {
 			unused = span.Short(p.For)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", legible.Name(p.Path), unused, meaning(p.State))
+		fmt.Fprintf(w, "%s\t%s\t%s\n", oneCell(legible.Name(p.Path)), unused, meaning(p.State))
 	}
 	if err := w.Flush(); err != nil {
 		return err

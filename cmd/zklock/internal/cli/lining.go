@@ -40,14 +40,19 @@ const narrow = 8
 
 // add takes a line.
 func (c *lining) add(line []string) {
-	for i, cell := range line {
+	cells := make([]string, len(line))
+	for i, text := range line {
 		if i == len(c.widths) {
 			c.widths = append(c.widths, 0)
 		}
-		c.widths[i] = max(c.widths[i], screen.Columns(cell))
+		cells[i] = oneCell(text)
+		c.widths[i] = max(c.widths[i], screen.Columns(cells[i]))
 	}
-	c.pending = append(c.pending, line)
+	c.pending = append(c.pending, cells)
 }
+
+// oneCell is a text in which no gap between columns is seen: two spaces are one.
+func oneCell(text string) string { return strings.ReplaceAll(text, "  ", ` \x20`) }
 
 // fit returns how wide the columns and the gaps between them are to be.
 func (c *lining) fit() (widths []int, gap int) {

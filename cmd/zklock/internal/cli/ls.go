@@ -152,7 +152,13 @@ func lockList(found []*survey.Lock) shown {
 }
 
 // nameOf is the shortest name that means a path.
-func nameOf(path string) string { return strings.TrimPrefix(path, namesRoot+"/") }
+func nameOf(path string) string {
+	name := strings.TrimPrefix(path, namesRoot+"/")
+	if strings.HasPrefix(name, "-") {
+		return path // the name would be a flag of the command that it is given to
+	}
+	return name
+}
 
 // listHeader are the titles of a list of locks.
 func listHeader() []string { return []string{"LOCK", "MODE", "HOLDER", "COMMAND", "SINCE", "WAITING"} }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/cmd/zklock/internal/litter"
 	"github.com/zklock/zklock/internal/survey"
 )
 
@@ -141,6 +142,34 @@ func TestPrintWhatOthersWrote(t *testing.T) {
 	}
 	if got := listed.String(); !strings.Contains(got, `"a\u202eb"`) || strings.Contains(got, "\u202e") {
 		t.Errorf("the path is not quoted: %q", got)
+	}
+	var named, forged, gone bytes.Buffer
+	e = entry("h", 1, true, now, 0)
+	e.Owner.Command = "x  shared  1  0s"
+	odd := []*survey.Lock{onPath("/zklock/--yes", lockOf(survey.Queue, 0, nil, e)), onPath("/zklock/a  exclusive  root:1", lockOf(survey.Queue, 0, nil, e))}
+	parents := []litter.Parent{{Path: "/zklock/a  3d  in use"}}
+	if err := errors.Join((&output{form: outName}).write(&named, lockList(odd)), printLocks(&forged, odd, now), new(gcFlags).printTable(&gone, "/", parents)); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := named.String(), "/zklock/--yes\na  exclusive  root:1\n"; got != want {
+		t.Errorf("-o name writes %q, want %q: no name may be a flag", got, want)
+	}
+	for _, text := range []string{`a \x20exclusive \x20root:1`, `x \x20shared \x201 \x200s`} {
+		if !strings.Contains(forged.String(), text) {
+			t.Errorf("ls shows other columns than it has:\n%s", forged.String())
+		}
+	}
+	if !strings.Contains(gone.String(), `/zklock/a \x203d \x20in use`) {
+		t.Errorf("gc shows other columns than it has:\n%s", gone.String())
+	}
+}
+
+// TestWarningIsOneLegibleLine: an error with what a server wrote in it stays one line
+// that no terminal obeys.
+func TestWarningIsOneLegibleLine(t *testing.T) {
+	err := errors.Join(errors.New("dial zk1: certificate is valid for \x1b]0;x\a\u202e"), errors.New("closed"))
+	if got, want := warning("%v", err), `zklock: dial zk1: certificate is valid for \x1b]0;x\a\u202e; closed`+"\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
