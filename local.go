@@ -22,7 +22,8 @@ import (
 // A hold is not passed on, but given back, when somebody asks for the lock back,
 // when its deadline is near or a heartbeat overdue, when it was downgraded, and
 // while a [Hold.Guard] of it is not answered. Releasing a hold that was passed on
-// returns at once. A TryAcquire fails while others of this client hold or wait.
+// returns at once, and reports no loss that the client does not know of. A TryAcquire
+// fails while others of this client hold or wait.
 //
 // Mutexes and writers can be Local, all with the same lock; k is at least 1, and of
 // several each goes by its own. Other locks, Reentrant ones and members of an [All]
