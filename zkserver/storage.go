@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/zklock/zklock/internal/ownership"
 	"github.com/zklock/zklock/internal/tree"
 	"github.com/zklock/zklock/internal/wal"
 )
@@ -110,6 +111,10 @@ func (s *Server) reportRecovery(found *wal.Recovered) {
 	if found.Torn != nil {
 		s.log.Warn("the log's end was unfinished, as after a crash; nothing acknowledged was in it, unless the disk damaged it since",
 			"torn", found.Torn.String())
+	}
+	if s.opts.FS == nil && ownership.GroupWritable(s.opts.DataDir) {
+		s.log.Warn("the members of the data directory's group can replace its files, and so take every lock; "+
+			"chmod g-w it unless they may", "dir", s.opts.DataDir)
 	}
 	if s.opts.NoSync {
 		s.log.Warn("the log is not synced: a loss of power loses what was acknowledged, and locks can be held twice after it; "+

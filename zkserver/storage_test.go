@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -201,6 +203,24 @@ func TestDirectoryIsLocked(t *testing.T) {
 	}
 	s.Close()
 	start(t, opts).Close()
+}
+
+// TestDirectoryOfAGroupIsWarnedAbout: its members may be meant to write there, or not.
+func TestDirectoryOfAGroupIsWarnedAbout(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("modes say nothing there")
+	}
+	for mode, warned := range map[os.FileMode]bool{0o700: false, 0o755: false, 0o770: true} {
+		var log strings.Builder
+		opts := Options{DataDir: t.TempDir(), Logger: logTo(&log)}
+		if err := os.Chmod(opts.DataDir, mode); err != nil {
+			t.Fatal(err)
+		}
+		start(t, opts).Close()
+		if strings.Contains(log.String(), "data directory's group") != warned {
+			t.Errorf("mode %04o: %s", mode, log.String())
+		}
+	}
 }
 
 func TestDamagedDirectoryIsRefused(t *testing.T) {

@@ -9,13 +9,15 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/zklock/zklock/internal/ownership"
 )
 
 // lockFile takes an exclusive flock(2), which ends with the process however
 // it ends. The file stays: removing it would let two processes each lock a
 // file of their own. It says which process that is, for whoever is refused.
 func lockFile(name string) (Lock, error) {
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|noFollow, 0o600)
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|ownership.NoFollow, 0o600)
 	if err != nil {
 		return nil, err
 	}

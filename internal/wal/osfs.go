@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+
+	"github.com/zklock/zklock/internal/ownership"
 )
 
 // OS is the file system of the operating system. Files are made with mode
@@ -19,13 +21,13 @@ var _ FS = OS{}
 
 // MkdirAll implements [FS].
 func (OS) MkdirAll(dir string) error {
-	if err := checkLinks(dir); err != nil {
+	if err := ownership.CheckLinks(dir); err != nil {
 		return err
 	}
 	if err := mkdirAll(dir); err != nil {
 		return err
 	}
-	return checkOwner(dir)
+	return ownership.CheckDir(dir)
 }
 
 // mkdirAll makes a directory and its parents, durably.
@@ -118,7 +120,7 @@ type osFile struct{ *os.File }
 
 // openOS opens a file that nobody but its owner may read: see OS.
 func openOS(name string, flag int) (File, error) {
-	f, err := os.OpenFile(name, flag|noFollow, 0o600)
+	f, err := os.OpenFile(name, flag|ownership.NoFollow, 0o600)
 	if err != nil {
 		return nil, err
 	}

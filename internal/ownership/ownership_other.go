@@ -1,0 +1,23 @@
+//go:build !unix
+
+package ownership
+
+import "io/fs"
+
+// NoFollow is nothing: links are followed here.
+const NoFollow = 0
+
+// NoWait is nothing: there are no pipes with names in directories here.
+const NoWait = 0
+
+// CheckLinks refuses nothing here.
+func CheckLinks(string) error { return nil }
+
+// CheckDir refuses nothing here.
+func CheckDir(string) error { return nil }
+
+// GroupWritable can't be told here.
+func GroupWritable(string) bool { return false }
+
+// Other can't be told here.
+func Other(fs.FileInfo) (uid int, other bool) { return -1, false }

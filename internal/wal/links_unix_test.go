@@ -1,0 +1,159 @@
+//go:build unix
+
+package wal_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/zklock/zklock/internal/wal"
+)
+
+// precious is what a file says that no log may touch.
+const precious = "not of the log"
+
+// preciousFile makes one in a directory of its own.
+func preciousFile(t *testing.T) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "precious")
+	if err := os.WriteFile(name, []byte(precious), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// wantPrecious checks that it is as it was.
+func wantPrecious(t *testing.T, name string) {
+	t.Helper()
+	if got, err := os.ReadFile(name); err != nil || string(got) != precious {
+		t.Errorf("the file says %q, %v", got, err)
+	}
+}
+
+// TestLinksInTheDirectoryAreNotFollowed has a link in place of a file of a log, to a
+// file elsewhere: a start is refused with its name, and the file stays as it is.
+func TestLinksInTheDirectoryAreNotFollowed(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		link func(oldname, newname string) error
+		file string
+		says string
+	}{
+		{"lock", os.Symlink, "lock", "symbolic link"},
+		{"hard link of the lock", os.Link, "lock", "not a file of this directory alone"},
+		{"segment", os.Symlink, "log-00000000000000000001", "symbolic link"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			path, target := t.TempDir(), preciousFile(t)
+			if err := test.link(target, filepath.Join(path, test.file)); err != nil {
+				t.Fatal(err)
+			}
+			l, _, err := wal.Open(wal.OS{}, path, wal.Options{})
+			if err == nil {
+				l.Close()
+				t.Error("the link was taken for a file of the log")
+			} else if !strings.Contains(err.Error(), filepath.Join(path, test.file)) || !strings.Contains(err.Error(), test.says) {
+				t.Error(err)
+			}
+			wantPrecious(t, target)
+		})
+	}
+}
+
+// TestLinksGiveWayToNewFiles has links under the names of files that are written before
+// they get their own: the log replaces them.
+func TestLinksGiveWayToNewFiles(t *testing.T) {
+	path, target := t.TempDir(), preciousFile(t)
+	l, _, s := openOS(t, path, wal.Options{SegmentSize: 100, Preallocate: -1})
+	for _, name := range []string{"snapshot-00000000000000000002.tmp", "log-00000000000000000003.tmp", "snapshot-00000000000000000003"} {
+		if err := os.Symlink(target, filepath.Join(path, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	appendAll(t, l, &s, strings.Repeat("x", 100), "two")
+	if err := l.Snapshot(s.index, s.snapshot); err != nil {
+		t.Error(err)
+	}
+	appendAll(t, l, &s, strings.Repeat("x", 100))
+	if err := l.Snapshot(s.index, s.snapshot); err != nil {
+		t.Error(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	wantPrecious(t, target)
+	l, rec, got := openOS(t, path, wal.Options{})
+	if got != s || rec.SnapshotIndex != 3 {
+		t.Errorf("%+v, %+v", got, rec)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOwnerOfTheDirectory: a log is kept only where no other user could replace it.
+func TestOwnerOfTheDirectory(t *testing.T) {
+	const other = 12345
+	root := os.Geteuid() == 0
+	chmod := func(mode os.FileMode) func(string) (string, error) {
+		return func(dir string) (string, error) { return dir, os.Chmod(dir, mode) }
+	}
+	linked := func(uid int) func(string) (string, error) {
+		return func(dir string) (string, error) {
+			link := filepath.Join(filepath.Dir(dir), "link")
+			if err := os.Symlink(dir, link); err != nil {
+				return "", err
+			}
+			return link, os.Lchown(link, uid, -1)
+		}
+	}
+	for _, test := range []struct {
+		name  string
+		apply func(dir string) (path string, err error)
+		root  bool // only root can make it
+		says  string
+	}{
+		{"as made", chmod(0o700), false, ""},
+		{"readable by all", chmod(0o755), false, ""},
+		{"writable by the group", chmod(0o770), false, ""},
+		{"writable by all", chmod(0o777), false, "every user could replace"},
+		{"sticky", chmod(0o777 | os.ModeSticky), false, "every user could replace"},
+		{"of another user", func(dir string) (string, error) { return dir, os.Chown(dir, other, -1) }, true, "belongs to user 12345"},
+		{"through a link", linked(os.Geteuid()), false, ""},
+		{"through a link of another user", linked(other), true, "symbolic link of user 12345"},
+		{"below a link of another user", func(dir string) (string, error) {
+			link, err := linked(other)(dir)
+			return filepath.Join(link, "data"), err
+		}, true, "symbolic link of user 12345"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if test.root && !root {
+				t.Skip("needs root to make a file another user's")
+			}
+			dir := filepath.Join(t.TempDir(), "dir")
+			if err := os.Mkdir(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			path, err := test.apply(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l, _, err := wal.Open(wal.OS{}, path, wal.Options{})
+			switch {
+			case err == nil && test.says != "":
+				t.Error("it was taken")
+			case err != nil && (test.says == "" || !strings.Contains(err.Error(), test.says)):
+				t.Error(err)
+			}
+			if err == nil {
+				if err := l.Close(); err != nil {
+					t.Error(err)
+				}
+			} else if names, _ := os.ReadDir(dir); len(names) > 0 {
+				t.Errorf("a refused directory has %v", names)
+			}
+		})
+	}
+}
