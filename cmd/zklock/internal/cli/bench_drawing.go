@@ -9,6 +9,7 @@ import (
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/internal/herd"
+	"github.com/zklock/zklock/internal/ownership"
 )
 
 // drawing is a picture to be. It is found out before a long run whether its file
@@ -27,7 +28,10 @@ func newDrawing(name string) (*drawing, error) {
 		return nil, nil
 	}
 	d := &drawing{name: name}
-	var err error
+	err := ownership.CheckLinks(name)
+	if err != nil {
+		return nil, fmt.Errorf("--svg: %w", err)
+	}
 	if there, statErr := os.Stat(name); statErr == nil {
 		// A link stays, and its file is replaced. /dev/stdout and its like can be
 		// opened even where they can't be resolved.

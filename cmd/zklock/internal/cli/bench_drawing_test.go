@@ -44,6 +44,28 @@ func TestDrawingIntoAPipe(t *testing.T) {
 	}
 }
 
+// A link of another user replaces no file of this one.
+func TestDrawingThroughALinkOfAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to make a link another user's")
+	}
+	dir := t.TempDir()
+	link := filepath.Join(dir, "link.svg")
+	if err := os.WriteFile(filepath.Join(dir, "file"), []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("file", link); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Lchown(link, 12345, -1); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := newDrawing(link); err == nil || !strings.Contains(err.Error(), "symbolic link of user 12345") {
+		d.discard()
+		t.Errorf("the link was followed: %v", err)
+	}
+}
+
 // A symbolic link stays one, and the file that it means is replaced.
 func TestDrawingThroughALink(t *testing.T) {
 	dir := t.TempDir()

@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -25,8 +24,14 @@ func (a *app) manCommand() *cobra.Command {
 			if err := os.MkdirAll(args[0], 0o755); err != nil {
 				return err
 			}
+			// The pages stay in the directory, whatever links are in it.
+			dir, err := os.OpenRoot(args[0])
+			if err != nil {
+				return err
+			}
+			defer dir.Close()
 			for _, page := range manual.Pages(c.Root(), "zklock "+zklock.Version) {
-				if err := os.WriteFile(filepath.Join(args[0], page.File), page.Text, 0o644); err != nil {
+				if err := dir.WriteFile(page.File, page.Text, 0o644); err != nil {
 					return fmt.Errorf("the manual page of %s: %w", page.Name, err)
 				}
 			}

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"crypto/tls"
+	"fmt"
 	"net"
+	"os"
 	"strings"
 )
 
@@ -14,6 +16,7 @@ func (p *plan) exposures() (warnings []string) {
 	for _, s := range p.sockets {
 		at := s.Addr().String()
 		if s.Addr().Network() == "unix" {
+			warnings = append(warnings, p.exposedSocket(at)...)
 			at = "unix:" + at
 		}
 		switch s.Name {
@@ -34,6 +37,17 @@ func (p *plan) exposures() (warnings []string) {
 		warnings = append(warnings, "serving metrics at "+metrics+", beyond this machine, without a password: keep them on the loopback, or put a proxy before them")
 	}
 	return warnings
+}
+
+// exposedSocket is about a unix socket that was handed over. One that this process makes
+// is closed to others.
+func (p *plan) exposedSocket(path string) []string {
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm()&0o002 == 0 || p.asksWho() {
+		return nil
+	}
+	return []string{fmt.Sprintf("listening at unix:%s, to which every user of this machine may connect (mode %04o): set SocketMode=0660 in its unit, unless its directory keeps them out",
+		path, info.Mode().Perm())}
 }
 
 // exposedPlain is about an address without TLS, or where TLS is not a must.

@@ -6,8 +6,46 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
+
+	"github.com/zklock/zklock/cmd/zklock/internal/systemd"
 )
+
+// TestListenUnixIsClosedToOthers whatever the umask: who may connect to a socket needs
+// the right to write to its file.
+func TestListenUnixIsClosedToOthers(t *testing.T) {
+	for umask, want := range map[int]os.FileMode{0: 0o660, 0o002: 0o660, 0o022: 0o640, 0o077: 0o600} {
+		path := filepath.Join(t.TempDir(), "s")
+		old := syscall.Umask(umask)
+		ln, err := listenAt("unix:" + path)
+		syscall.Umask(old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Lstat(path); err != nil || info.Mode().Perm() != want {
+			t.Errorf("umask %04o: mode %v, %v, want %v", umask, info.Mode(), err, want)
+		}
+		ln.Close()
+	}
+}
+
+// TestExposureOfOpenSockets: a socket that every user may connect to is warned about.
+func TestExposureOfOpenSockets(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	ln, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	p := &plan{sockets: []systemd.Socket{{Name: "unknown", Listener: ln}}}
+	for mode, want := range map[os.FileMode][]string{0o666: {"SocketMode=0660"}, 0o660: nil} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		wantWarnings(t, mode.String(), p.exposures(), want)
+	}
+}
 
 // TestListenUnixAfterAKill: a socket that nobody serves any more is no reason
 // not to start; one that is served is, and so is any other file.

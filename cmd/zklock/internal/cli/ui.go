@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -106,14 +107,19 @@ func (f *uiFlags) token() (string, error) {
 	case f.tokenFile == "":
 		return checkToken(os.Getenv(envUIToken), envUIToken)
 	}
-	info, err := os.Stat(f.tokenFile)
+	file, err := os.Open(f.tokenFile)
+	if err != nil {
+		return "", usage("--token-file: %w", err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
 	if err != nil {
 		return "", usage("--token-file: %w", err)
 	}
 	if info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
 		return "", usage("--token-file: others on this machine may read %s: chmod 600 it", f.tokenFile)
 	}
-	text, err := os.ReadFile(f.tokenFile)
+	text, err := io.ReadAll(io.LimitReader(file, 4096))
 	if err != nil {
 		return "", usage("--token-file: %w", err)
 	}

@@ -28,6 +28,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/zklock/zklock/internal/ownership"
+
 	"github.com/zklock/zklock/cmd/zklock/internal/similar"
 )
 
@@ -116,6 +118,9 @@ func read(path string) ([]byte, error) {
 	}
 	if mode := info.Mode().Perm(); mode&0o022 != 0 && permissions {
 		return nil, fmt.Errorf("%w: %s has mode %04o: others could change where it leads: chmod go-w %s", ErrFile, path, mode, path)
+	}
+	if uid, other := ownership.Other(info); other {
+		return nil, fmt.Errorf("%w: %s belongs to user %d, who could change where it leads: give it to this user or root", ErrFile, path, uid)
 	}
 	text, err := io.ReadAll(io.LimitReader(file, maxFile+1))
 	if err == nil && len(text) > maxFile {
@@ -217,6 +222,9 @@ func (f *File) Save() (err error) {
 		return err
 	}
 	path := f.Path
+	if err := ownership.CheckLinks(path); err != nil {
+		return fmt.Errorf("%w: %w", ErrFile, err)
+	}
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real // a link to where somebody keeps such files stays one
 	}

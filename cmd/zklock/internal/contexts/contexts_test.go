@@ -130,6 +130,38 @@ func TestWritable(t *testing.T) {
 	}
 }
 
+// TestOtherUser: a file of another user leads nowhere, and a link of another user
+// replaces no file of this one.
+func TestOtherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to make a file another user's")
+	}
+	dir := t.TempDir()
+	path, link := filepath.Join(dir, "c.yaml"), filepath.Join(dir, "link.yaml")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Lchown(link, 12345, -1); err != nil {
+		t.Fatal(err)
+	}
+	f := &File{Path: link, Current: Local, Contexts: map[string]Context{"a": {"servers": "h:1"}}}
+	if err := f.Save(); !errors.Is(err, ErrFile) || !strings.Contains(err.Error(), "symbolic link of user 12345") {
+		t.Errorf("a link: %v", err)
+	}
+	if text, err := os.ReadFile(path); err != nil || len(text) > 0 {
+		t.Errorf("what the link leads to says %q, %v", text, err)
+	}
+	if err := os.Chown(path, 12345, -1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(path, true); !errors.Is(err, ErrFile) || !strings.Contains(err.Error(), "belongs to user 12345") {
+		t.Errorf("a file: %v", err)
+	}
+}
+
 func TestGet(t *testing.T) {
 	f := &File{Path: "/f", Contexts: map[string]Context{"prod": {"servers": "a:1"}}}
 	if c, err := f.Get("prod"); err != nil || c["servers"] != "a:1" {

@@ -50,6 +50,35 @@ func TestDir(t *testing.T) {
 	}
 }
 
+// TestPrepareFollowsNoLinkOfAnotherUser: what the link leads to is private and this
+// user's, and not meant for a server.
+func TestPrepareFollowsNoLinkOfAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to make a link another user's")
+	}
+	private, link := filepath.Join(t.TempDir(), "private"), filepath.Join(t.TempDir(), "link")
+	if err := os.Mkdir(private, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(private, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := Prepare(link); err != nil {
+		t.Errorf("a link of this user: %v", err)
+	}
+	if err := os.Lchown(link, 12345, -1); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{link, filepath.Join(link, "below")} {
+		if err := Prepare(dir); !errors.Is(err, ErrNone) || !strings.Contains(err.Error(), "symbolic link of user 12345") {
+			t.Errorf("%s: %v", dir, err)
+		}
+	}
+	if names, err := os.ReadDir(private); err != nil || len(names) > 0 {
+		t.Errorf("the directory has %v, %v", names, err)
+	}
+}
+
 func TestPrepare(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b", "zklock")
 	for range 2 {

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/zklock/zklock/internal/ownership"
 )
 
 // Mine is the Who of this process.
@@ -27,6 +29,9 @@ func Mine() Who {
 func Prepare(dir string) error {
 	if strings.ContainsRune(dir, '\n') { // the socket's path is kept as one line
 		return fmt.Errorf("%w: there is a line break in the name %q; %s", ErrNone, dir, Advice)
+	}
+	if err := ownership.CheckLinks(dir); err != nil {
+		return fmt.Errorf("%w: %w; %s", ErrNone, err, Advice)
 	}
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return fmt.Errorf("%w: %w; %s", ErrNone, err, Advice)

@@ -126,7 +126,7 @@ func (p Place) tell(ctx context.Context) (int, error) {
 
 // running asks the flock, which no crash can leave behind.
 func (p Place) running() (bool, error) {
-	f, err := os.OpenFile(p.lockFile(), os.O_RDWR, 0)
+	f, err := os.Open(p.lockFile())
 	if os.IsNotExist(err) {
 		return false, nil
 	}

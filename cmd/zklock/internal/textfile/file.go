@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/zklock/zklock/internal/ownership"
 )
 
 const (
@@ -65,7 +67,9 @@ func Update(path string, change func(*Set)) error {
 
 // read returns what the file says.
 func read(path string) (*Set, error) {
-	f, err := os.Open(path)
+	// The directory may be open to others: no link of theirs is followed, and no pipe
+	// waited for.
+	f, err := os.OpenFile(path, os.O_RDONLY|ownership.NoFollow|ownership.NoWait, 0)
 	if errors.Is(err, os.ErrNotExist) {
 		return &Set{}, nil
 	}
