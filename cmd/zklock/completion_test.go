@@ -174,6 +174,11 @@ func (s *shell) attack() {
 		}
 	}
 	lines = append(lines, "break benign-lock --token \t\t", "break benign-lock --token \t\t\t", "show -\t\t", "run benign-lock -- sort >redirected \t\t")
+	// A file of a stranger, whose name the shell completes itself, in quotes.
+	if err := os.WriteFile(filepath.Join(s.dir, ".zz;{touch,file}"), nil, 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	lines = append(lines, "run benign-lock -- cat .zz\t \t\t")
 	for i, line := range lines {
 		s.press("zklock " + line + clear)
 		if i%4 == 0 {
