@@ -18,7 +18,8 @@ import (
 type Options struct {
 	// DataDir is the directory of the log and the snapshots. It is made if it
 	// is missing and locked while the server lives. Empty keeps everything in
-	// memory: nothing survives the Server.
+	// memory: nothing survives the Server. Transaction ids, and with them fencing
+	// tokens, begin at 0 in a new directory and at the wall clock in memory.
 	DataDir string
 
 	// FS is where DataDir lives, for the tests of this module, which put it in

@@ -168,6 +168,33 @@ func TestMemoryServerStartsAboveTheLastOne(t *testing.T) {
 	})
 }
 
+// TestFirstTransactionIDs: a new data directory begins in epoch 0, below every
+// ensemble. A server in memory begins at the clock and below 2^53, also at the last
+// moment for which that is promised.
+func TestFirstTransactionIDs(t *testing.T) {
+	for name, durable := range map[string]bool{"durable": true, "in memory": false} {
+		for _, at := range []time.Time{{}, time.Date(2248, 1, 1, 0, 0, 0, 0, time.UTC)} {
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					time.Sleep(time.Until(at)) // the bubble's clock stands at 2000
+					opts := quiet(t)
+					if durable {
+						opts.DataDir, opts.FS = "/data", memfs.New(rand.New(rand.NewPCG(1, 1)))
+					}
+					c := login(t, start(t, opts), time.Second)
+					c.create("/a", wire.ModePersistent)
+					switch got := c.lastZxid; {
+					case durable && got != 2: // after the session
+						t.Errorf("the first create is transaction %d", got)
+					case !durable && (got < time.Now().UnixMilli()<<10 || got >= 1<<53):
+						t.Errorf("the first create is transaction %d at %v", got, time.Now())
+					}
+				})
+			})
+		}
+	}
+}
+
 func TestShutdownAnswersWhatWasRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts := quiet(t)

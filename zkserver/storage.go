@@ -24,12 +24,25 @@ func (s *Server) recoverTree() error {
 	return nil
 }
 
-// treeConfig translates the options. A tree that begins empty takes its first
-// transaction id from the wall clock, in units of a 2^20th of a millisecond,
-// each about a nanosecond:
-// more than any server before it can have used up. So tokens do not go back
-// with a server in memory, or with a data directory that was lost, and clients
-// that knew the old server are let in again. The units suffice until 2248.
+// firstZxid returns the last transaction id of a tree that begins empty.
+//
+// With a data directory that is 0, as in a new ZooKeeper: the log keeps ids growing.
+// An ensemble's ids begin at 2^32, so fencing tokens still grow when locks move from
+// here to an ensemble, until this server has made four billion transactions.
+//
+// In memory it is the wall clock in units of a 1024th of a millisecond. So tokens
+// grow across restarts, and clients that knew the earlier server may come back,
+// unless that server made more than 1,024,000 transactions a second or the clock was
+// set back. Until the year 2248 the ids stay below 2^53, so programs that read
+// numbers as floating point, as JavaScript does, do not round them.
+func (s *Server) firstZxid() int64 {
+	if s.opts.DataDir != "" {
+		return 0
+	}
+	return s.start.UnixMilli()<<10 + int64(s.start.Nanosecond())%1e6<<10/1e6
+}
+
+// treeConfig translates the options.
 func (s *Server) treeConfig() tree.Config {
 	o := &s.opts
 	c := tree.Config{
@@ -37,7 +50,7 @@ func (s *Server) treeConfig() tree.Config {
 		MinTimeout:        int32(o.MinSessionTimeout.Milliseconds()),
 		MaxTimeout:        int32(o.MaxSessionTimeout.Milliseconds()),
 		MaxFrame:          o.MaxFrame,
-		InitialZxid:       s.start.UnixMilli()<<20 + int64(s.start.Nanosecond())%1e6<<20/1e6,
+		InitialZxid:       s.firstZxid(),
 		SuperDigest:       o.SuperDigest,
 		ExtendedTypes:     o.ExtendedTypes,
 		ReconfigEnabled:   o.ReconfigEnabled,

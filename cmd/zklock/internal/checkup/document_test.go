@@ -19,7 +19,7 @@ func TestDocumented(t *testing.T) {
 			rows[name] = true
 		}
 	}
-	for _, name := range []string{checkServers, checkQuorum, checkVersions, checkLatency, checkTimeout, checkClock, checkRate, checkAccess,
+	for _, name := range []string{checkServers, checkQuorum, checkVersions, checkLatency, checkTimeout, checkClock, checkRate, checkTokens, checkAccess,
 		checkLocks, checkLayouts, checkSequence, checkSessions, checkDeadlock, checkHeld} {
 		if !rows[name] {
 			t.Errorf("docs/doctor.md has no row for %s", name)

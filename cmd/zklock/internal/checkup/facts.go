@@ -25,6 +25,10 @@ type Config struct {
 	// Held is how long a lock may be held; longer is worth a warning. Zero means
 	// no bound besides what is usual for each lock.
 	Held time.Duration
+	// LastZxid is the highest transaction id that an earlier look saw; 0 if there was
+	// none. ZxidFile is where it is kept, for messages.
+	LastZxid int64
+	ZxidFile string
 	// Limit bounds what is asked of one server; 0 means 10 s.
 	Limit time.Duration
 	// Apart is the time between two looks at what may be a deadlock; 0 means 1 s.
@@ -131,6 +135,8 @@ type Facts struct {
 	Probe   error
 	At      string
 	Missing bool // there is nothing at the prefix
+
+	Zxid int64 // of the last transaction, by a server that is up to date; 0 if not known
 
 	Locks     []*survey.Lock
 	Walk      error             // why Locks are not all

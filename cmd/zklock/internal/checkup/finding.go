@@ -58,6 +58,7 @@ const (
 	checkTimeout  = "timeout"
 	checkClock    = "clock"
 	checkRate     = "rate"
+	checkTokens   = "tokens"
 	checkAccess   = "access"
 	checkLocks    = "locks"
 	checkLayouts  = "layouts"
@@ -90,6 +91,7 @@ type Report struct {
 	Locks    int       `json:"locks"`  // that somebody holds or waits for
 	Servers  []Server  `json:"servers"`
 	Findings []Finding `json:"findings"`
+	Zxid     int64     `json:"-"` // of the last transaction, 0 if it is not known; for the next look
 }
 
 // Like reports whether two reports find the same things wrong, in the same locks and at

@@ -46,6 +46,9 @@ func TestJudgements(t *testing.T) {
 		want []string
 	}{
 		{"a good ensemble", func(*Facts) {}, nil},
+		{"transactions went on", func(f *Facts) { f.Zxid, f.LastZxid = 1<<32+5, 1<<32+5 }, nil},
+		{"transactions went back", func(f *Facts) { f.Zxid, f.LastZxid, f.ZxidFile = 1<<32+5, 1<<60, "/state/zxid-prod" },
+			[]string{"warning tokens: the last transaction is 4294967301, and was 1152921504606846976 before"}},
 		{"one server is down", func(f *Facts) { down(&f.Servers[0]); f.Servers[1].Synced = 1 },
 			[]string{"warning servers: zk1:2181 does not answer", "warning quorum: 2 of 3 voting servers take part: if one more fails"}},
 		{"one of five is down", func(f *Facts) {

@@ -168,5 +168,19 @@ func (f *Facts) judgeClock() []Finding {
 // ageOf is how long something has been there, by the servers' clock.
 func (f *Facts) ageOf(made time.Time) time.Duration { return max(0, f.serverNow().Sub(made)) }
 
+// judgeTokens holds the last transaction id against what an earlier look saw. Fencing
+// tokens are transaction ids: where these go back, so do tokens.
+func (f *Facts) judgeTokens() []Finding {
+	switch {
+	case f.Zxid == 0:
+		return nil
+	case f.Zxid < f.LastZxid:
+		return []Finding{finding(Warning, checkTokens, "give each fence a new era, as docs/guides/fencing.md says, or find the servers' data; then remove "+f.ZxidFile,
+			"the last transaction is %d, and was %d before: these are other servers, or their data were lost or restored; fences that saw a larger token refuse those from here",
+			f.Zxid, f.LastZxid)}
+	}
+	return []Finding{finding(OK, checkTokens, "", "they grow from transaction %d on", f.Zxid)}
+}
+
 // madeAt is when a znode was made.
 func madeAt(s zk.Stat) time.Time { return time.UnixMilli(s.Ctime) }

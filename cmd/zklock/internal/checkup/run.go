@@ -47,10 +47,26 @@ func (f *Facts) ensemble(ctx context.Context) error {
 	if f.Who, err = z.WhoAmI(asking); err != nil && zk.Applied(err) == zk.AppliedUnknown {
 		return err // else the servers are older than 3.7
 	}
+	if f.Zxid, err = lastZxid(asking, z); err != nil {
+		return err
+	}
 	if err := f.probe(asking, z); err != nil {
 		return err
 	}
 	return f.parents(asking, z)
+}
+
+// lastZxid asks for the ensemble's last transaction id. Every answer has its server's;
+// behind a sync it is not older than the leader's was.
+func lastZxid(ctx context.Context, z *zk.Client) (int64, error) {
+	answer := make(chan zk.Result, 1)
+	z.Go(zk.SyncOp("/"), func(r zk.Result) { answer <- r })
+	select {
+	case r := <-answer:
+		return r.Zxid, r.Err
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
 }
 
 // locks looks at the locks, and once more if there seems to be a deadlock.
@@ -82,10 +98,10 @@ func (f *Facts) walk(ctx context.Context, r *survey.Reader) ([]*survey.Lock, err
 
 // report judges the facts.
 func (f *Facts) report() Report {
-	r := Report{At: f.Now, Prefix: f.Prefix, Locks: len(f.Locks), Servers: f.Servers}
+	r := Report{At: f.Now, Prefix: f.Prefix, Locks: len(f.Locks), Servers: f.Servers, Zxid: f.Zxid}
 	for _, judge := range []func() []Finding{
 		f.judgeServers, f.judgeQuorum, f.judgeVersions, f.judgeLatency, f.judgeTimeout, f.judgeClock, f.judgeRate,
-		f.judgeAccess, f.judgeLocks, f.judgeLayouts, f.judgeSequence, f.judgeSessions, f.judgeDeadlocks, f.judgeHeld,
+		f.judgeTokens, f.judgeAccess, f.judgeLocks, f.judgeLayouts, f.judgeSequence, f.judgeSessions, f.judgeDeadlocks, f.judgeHeld,
 	} {
 		r.Findings = append(r.Findings, judge()...)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/zklock/zklock/cmd/zklock/internal/contexts"
+	"github.com/zklock/zklock/cmd/zklock/internal/home"
 	"github.com/zklock/zklock/cmd/zklock/internal/tlsconf"
 	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/zk"
@@ -196,12 +198,28 @@ func (a *app) contextRmCommand() *cobra.Command {
 			if file.Current == args[0] {
 				file.Current = contexts.Local
 			}
-			return file.Save()
+			if err := file.Save(); err != nil {
+				return err
+			}
+			return forgetZxid(args[0])
 		},
 		ValidArgsFunction: a.completeContexts,
 	}
 	a.set.configFlag(c.Flags())
 	return c
+}
+
+// forgetZxid removes what doctor kept of a context: another one of its name has other
+// servers.
+func forgetZxid(name string) error {
+	dir, err := home.Dir(home.Mine())
+	if err != nil {
+		return nil // there is no place where it could be
+	}
+	if err := os.Remove(contexts.ZxidFile(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // contextView is a context as JSON.

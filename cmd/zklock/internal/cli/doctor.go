@@ -13,6 +13,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/zklock/zklock/cmd/zklock/internal/checkup"
+	"github.com/zklock/zklock/cmd/zklock/internal/contexts"
+	"github.com/zklock/zklock/cmd/zklock/internal/home"
 	"github.com/zklock/zklock/cmd/zklock/internal/span"
 	"github.com/zklock/zklock/zk"
 )
@@ -28,6 +30,8 @@ wrong and what to do about it:
             syncLimit x tickTime; the leader's clock
   rate      whether this machine's clock is slewed, or chrony may slew it, by
             more than locks assume; the servers' clocks cannot be seen from here
+  tokens    whether the last transaction id, from which fencing tokens come, is
+            smaller than one that doctor saw of this context before
   access    what the ACLs let you do, and others
   locks     recipes that share a path and do not exclude each other, strays,
             entries that nobody will remove, numbers near their end, sessions
@@ -40,7 +44,8 @@ report whenever other things are wrong than before, until it is interrupted.
 
 It changes nothing. Where it may, it makes one znode and deletes it in the same
 transaction, which nobody sees: so it learns the leader's clock. Each server is
-asked in a session of its own. More is known if the servers' whitelist of
+asked in a session of its own. The highest transaction id of a context is kept in
+zxid-CONTEXT in the directory of the local server (ZKLOCK_HOME). More is known if the servers' whitelist of
 four-letter words has conf and mntr.
 
 Exit codes are those of monitoring plugins: 0 nothing is wrong, 1 a warning, 2
@@ -128,9 +133,9 @@ func (a *app) checkup(c *cobra.Command, f *doctorFlags, args []string) error {
 		return err
 	}
 	if f.watch {
-		return watchReports(cfg, f)
+		return a.set.watchReports(cfg, f)
 	}
-	r, err := checkup.Run(context.Background(), cfg)
+	r, err := a.set.examine(context.Background(), cfg)
 	if err != nil {
 		return err
 	}
@@ -145,7 +150,7 @@ func (a *app) checkup(c *cobra.Command, f *doctorFlags, args []string) error {
 
 // watchReports looks again and again, and prints each report that differs from the one
 // before, until a signal.
-func watchReports(cfg checkup.Config, f *doctorFlags) error {
+func (s *settings) watchReports(cfg checkup.Config, f *doctorFlags) error {
 	signals := endSignals()
 	defer signal.Stop(signals)
 	ctx, stop := interruptible(signals, nil)
@@ -153,19 +158,19 @@ func watchReports(cfg checkup.Config, f *doctorFlags) error {
 	tick := time.NewTicker(f.every.D)
 	defer tick.Stop()
 	for last := (checkup.Report{}); ; {
-		r, err := checkup.Run(ctx, cfg)
+		r, err := s.examine(ctx, cfg)
 		if err != nil {
 			return interrupted(ctx, err)
 		}
 		if !r.Like(last) {
-			s := shownReport(r)
-			s.table = func(out io.Writer) error {
+			shows := shownReport(r)
+			shows.table = func(out io.Writer) error {
 				if _, err := fmt.Fprintf(out, "-- %s\n", r.At.Local().Format(time.DateTime)); err != nil {
 					return err
 				}
 				return r.Write(out, columns(), colored())
 			}
-			if err := f.out.write(os.Stdout, s); err != nil {
+			if err := f.out.write(os.Stdout, shows); err != nil {
 				return err
 			}
 		}
@@ -176,6 +181,36 @@ func watchReports(cfg checkup.Config, f *doctorFlags) error {
 		case <-tick.C:
 		}
 	}
+}
+
+// examine runs a checkup, and keeps the highest transaction id for the next one.
+func (s *settings) examine(ctx context.Context, cfg checkup.Config) (checkup.Report, error) {
+	if cfg.ZxidFile != "" {
+		cfg.LastZxid = contexts.LastZxid(cfg.ZxidFile)
+	}
+	r, err := checkup.Run(ctx, cfg)
+	if err == nil && cfg.ZxidFile != "" && r.Zxid > cfg.LastZxid {
+		// What can't be kept is not compared; monitoring may run without a home.
+		if err := contexts.RaiseZxid(cfg.ZxidFile, r.Zxid); err != nil && s.verbose {
+			warn("%v", err)
+		}
+	}
+	return r, err
+}
+
+// zxidFile returns where the highest transaction id of the context in use is kept, ""
+// if there is none: servers that were named by their addresses have no name to keep it
+// under, and some systems and users have no private directory.
+func (s *settings) zxidFile() string {
+	name := s.from.context
+	if name == "" && s.servers == "" {
+		name = contexts.Local
+	}
+	dir, err := home.Dir(home.Mine())
+	if name == "" || err != nil || home.Prepare(dir) != nil {
+		return ""
+	}
+	return contexts.ZxidFile(dir, name)
 }
 
 // patient is what to look at.
@@ -191,7 +226,7 @@ func (s *settings) patient(prefix string, f *doctorFlags) (checkup.Config, error
 		return checkup.Config{}, err
 	}
 	return checkup.Config{
-		Servers: t.servers, Prefix: prefix, Layout: f.layout.Layout, Held: f.held.D, Limit: s.limit(), Apart: time.Second,
+		Servers: t.servers, Prefix: prefix, ZxidFile: s.zxidFile(), Layout: f.layout.Layout, Held: f.held.D, Limit: s.limit(), Apart: time.Second,
 		Zk: zk.Options{
 			SessionTimeout: s.session.D, DialContext: t.dial(), Logger: s.logger(),
 			TLS: proof.tls, Auth: proof.Auth, SASL: proof.SASL,

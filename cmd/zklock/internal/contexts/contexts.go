@@ -209,7 +209,7 @@ func (f *File) Names() []string {
 }
 
 // Save writes the file: as a whole, or not at all.
-func (f *File) Save() (err error) {
+func (f *File) Save() error {
 	if f.Path == "" {
 		return fmt.Errorf("%w: no place for the file: there is no HOME; name one with --config-file", ErrFile)
 	}
@@ -231,17 +231,22 @@ func (f *File) Save() (err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("%w: %w", ErrFile, err)
 	}
-	temp, err := os.CreateTemp(filepath.Dir(path), ".config-*")
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrFile, err)
-	}
-	defer os.Remove(temp.Name()) // it is gone if all went well
-	_, err = temp.Write(text)
-	if err = errors.Join(err, temp.Sync(), temp.Close()); err == nil {
-		err = os.Rename(temp.Name(), path)
-	}
-	if err != nil {
+	if err := replace(path, text); err != nil {
 		return fmt.Errorf("%w: %w", ErrFile, err)
 	}
 	return nil
+}
+
+// replace writes a file of this user's alone: as a whole, or not at all.
+func replace(path string, text []byte) error {
+	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temp.Name()) // it is gone if all went well
+	_, err = temp.Write(text)
+	if err = errors.Join(err, temp.Sync(), temp.Close()); err != nil {
+		return err
+	}
+	return os.Rename(temp.Name(), path)
 }
