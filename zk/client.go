@@ -70,14 +70,20 @@ type Client struct {
 //
 // Dial tries the servers in turn until ctx ends, without a deadline in ctx for
 // one session timeout; it returns earlier if none of them can ever work,
-// because it is no ZooKeeper server or its certificate is not trusted. The
-// error says what became of each server. ctx bounds Dial only, not the client.
+// because it is no ZooKeeper server, its certificate is not trusted, or its name ends
+// in .invalid, where no host has a name. The error says what became of each server. ctx bounds Dial only, not the client.
 func Dial(ctx context.Context, servers string, opts *Options) (*Client, error) {
 	o, err := opts.check()
 	if err != nil {
 		return nil, &Error{Op: "dial", Err: err, applied: AppliedNo}
 	}
 	list, root, err := parseServers(servers)
+	if err != nil {
+		return nil, &Error{Op: "dial", Err: err, applied: AppliedNo}
+	}
+	if opts == nil || opts.DialContext == nil {
+		err = checkNames(list)
+	}
 	if err != nil {
 		return nil, &Error{Op: "dial", Err: err, applied: AppliedNo}
 	}

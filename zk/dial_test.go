@@ -56,6 +56,27 @@ func TestDialNamesWhatAnswered(t *testing.T) {
 	}
 }
 
+// TestDialRefusesInvalidDomain: names in the domain that has none fail before any
+// lookup, unless a DialContext may know them.
+func TestDialRefusesInvalidDomain(t *testing.T) {
+	for _, servers := range []string{"zk.example.invalid:2181", "zk1.INVALID.", "127.0.0.1,x.invalid:2181/apps"} {
+		_, err := Dial(t.Context(), servers, nil)
+		if !errors.Is(err, ErrInvalidServers) || !strings.Contains(err.Error(), "no host has a name that ends in .invalid") {
+			t.Errorf("%s: %v", servers, err)
+		}
+	}
+	asked := errors.New("asked")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	_, err := Dial(ctx, "zk.example.invalid:2181", &Options{DialContext: func(context.Context, string, string) (net.Conn, error) {
+		cancel()
+		return nil, asked
+	}})
+	if !errors.Is(err, asked) {
+		t.Errorf("with a DialContext: %v", err)
+	}
+}
+
 func TestDialFailures(t *testing.T) {
 	refused := func(context.Context, string, string) (net.Conn, error) { return nil, syscall.ECONNREFUSED }
 	unknown := func(context.Context, string, string) (net.Conn, error) {

@@ -133,3 +133,14 @@ func checkHost(host string) (why string) {
 	}
 	return ""
 }
+
+// checkNames refuses names that no resolver knows: the domain invalid is reserved for
+// names that do not exist (RFC 6761).
+func checkNames(list []address) error {
+	for _, a := range list {
+		if strings.HasSuffix(strings.ToLower(strings.TrimSuffix(a.host, ".")), ".invalid") {
+			return fmt.Errorf("%w: %s: no host has a name that ends in .invalid; set Options.DialContext if it knows the name", ErrInvalidServers, a.host)
+		}
+	}
+	return nil
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -11,13 +12,20 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// placeholder is what Servers returns: an address reserved for documentation,
-// so that a test that forgets DialContext reaches nobody.
-const placeholder = "192.0.2.1:2181"
+// placeholder is the address of a relay without a TCP port. It names no host, so that
+// a test that forgets DialContext fails at once, with these words in the error.
+const placeholder = "set-Options-DialContext.zktest.invalid:2181"
 
-// Servers is a connection string to go with DialContext. It leads nowhere
-// without that.
-func (r *Relay) Servers() string { return placeholder }
+// Servers returns a connection string for the relay. The relay of a [Proxy], and any
+// relay after ListenTCP, has a TCP port, which is its address. Other relays are
+// reached by DialContext alone, which ignores the address: without DialContext, a Dial
+// of package zk or zklock to it fails at once.
+func (r *Relay) Servers() string {
+	if addr := r.port.address(); addr != "" {
+		return addr
+	}
+	return placeholder
+}
 
 // DialContext connects through the relay within the process, without a port,
 // also in a testing/synctest bubble if the server is there too. It has the
@@ -66,34 +74,45 @@ func (r *Relay) ListenTCP(t testing.TB) string {
 // address.
 func (r *Relay) Listen() (addr string, err error) { return r.port.open(r) }
 
-// Addr is the address of ListenTCP, and what Servers returns before.
-func (r *Relay) Addr() string {
-	if r.port.addr == "" {
-		return placeholder
-	}
-	return r.port.addr
-}
+// Addr returns the same address as Servers.
+func (r *Relay) Addr() string { return r.Servers() }
 
 // port is the TCP side of a relay.
 type port struct {
+	mu   sync.Mutex   // guards what follows
 	ln   net.Listener // nil until open
 	addr string
 	done chan struct{}
 }
 
+// address returns the port's address, or "" if it is not open.
+func (p *port) address() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.addr
+}
+
 // open accepts connections for r on a loopback port. Its goroutine ends at
 // close.
 func (p *port) open(r *Relay) (string, error) {
-	if p.ln != nil {
-		return p.addr, nil
+	if addr := p.address(); addr != "" {
+		return addr, nil
 	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", fmt.Errorf("zktest: no loopback port: %w", err)
 	}
-	p.ln, p.addr, p.done = ln, ln.Addr().String(), make(chan struct{})
+	p.mu.Lock()
+	if p.ln != nil { // another goroutine was faster
+		defer ln.Close()
+		defer p.mu.Unlock()
+		return p.addr, nil
+	}
+	done := make(chan struct{})
+	p.ln, p.addr, p.done = ln, ln.Addr().String(), done
+	p.mu.Unlock()
 	go func() {
-		defer close(p.done)
+		defer close(done)
 		for {
 			c, err := ln.Accept()
 			if err != nil {
@@ -103,12 +122,15 @@ func (p *port) open(r *Relay) (string, error) {
 			_ = r.connect(context.Background(), c)
 		}
 	}()
-	return p.addr, nil
+	return ln.Addr().String(), nil
 }
 
 func (p *port) close() {
-	if p.ln != nil {
-		p.ln.Close()
-		<-p.done
+	p.mu.Lock()
+	ln, done := p.ln, p.done
+	p.mu.Unlock()
+	if ln != nil {
+		ln.Close()
+		<-done
 	}
 }

@@ -18,7 +18,8 @@
 //     port. Tests run side by side, and in testing/synctest bubbles, where a
 //     session timeout of half a minute passes in no time.
 //   - [Relay.ListenTCP]: a loopback port, for programs in other processes and
-//     languages, which take it for a ZooKeeper of one server.
+//     languages, which take it for a ZooKeeper of one server. Servers then returns
+//     its address.
 //   - [NewProxy]: before a ZooKeeper that somebody else started, an ensemble of
 //     one's own say, with the same faults.
 //

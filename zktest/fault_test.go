@@ -194,7 +194,7 @@ func TestDelayAndTrickle(t *testing.T) {
 func TestProxy(t *testing.T) {
 	srv := Start(t)
 	p := NewProxy(t, "tcp", srv.ListenTCP(t))
-	c, err := zk.Dial(t.Context(), p.Addr(), nil)
+	c, err := zk.Dial(t.Context(), p.Servers(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package zktest
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -73,6 +74,31 @@ func TestStartAndDial(t *testing.T) {
 			t.Errorf("%d connections, want 2", n)
 		}
 	})
+}
+
+// TestServersWithoutDialContext: the connection string works by itself once there is a
+// TCP port, and before that a Dial fails at once and says what is missing.
+func TestServersWithoutDialContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, began := Start(t), time.Now()
+		for _, servers := range []string{srv.Servers(), srv.Servers() + "/chroot", srv.Route(t).Servers()} {
+			_, err := zk.Dial(t.Context(), servers, nil)
+			if !errors.Is(err, zk.ErrInvalidServers) || !strings.Contains(err.Error(), "DialContext") {
+				t.Errorf("%s: %v", servers, err)
+			}
+		}
+		if d := time.Since(began); d != 0 {
+			t.Errorf("failed after %v", d)
+		}
+	})
+	srv := Start(t)
+	srv.ListenTCP(t)
+	c, err := zk.Dial(t.Context(), srv.Servers(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	mustCreate(t, c, "/x", zk.ModeEphemeral)
 }
 
 func TestRestartKeepsTheData(t *testing.T) {
