@@ -45,9 +45,9 @@
 // # With others
 //
 // Locks are written in the layouts of Apache Curator's recipes, so that Java's
-// Curator, go-zookeeper, and kazoo's Lock made with
+// Curator, go-zookeeper, ZooKeeper's own WriteLock, and kazoo's Lock made with
 // extra_lock_patterns=["-lock-"] exclude each other with this package's. Waiting
 // is in order of arrival. [Options].Layout has other names: kazoo's, both at once,
-// or one's own. [Lock.Inspect] shows all of them, and [Lock.Revoke] asks holders of
+// WriteLock's, or one's own. [Lock.Inspect] shows all of them, and [Lock.Revoke] asks holders of
 // this package and of Curator's revocable mutex for the lock back.
 package zklock

@@ -42,9 +42,12 @@ var (
 	ErrUpgrade = errors.New("zklock: the caller holds the lock as a reader, which can't become a writer's hold; release it first")
 	// ErrPermits: others use the semaphore with another number of permits.
 	ErrPermits = errors.New("zklock: others use this semaphore with another number of permits; all must use the same")
-	// ErrForeignMutex: a reader found entries of Curator's InterProcessMutex or of
-	// kazoo's Lock on its path, which do not heed readers.
+	// ErrForeignMutex: a reader found entries of Curator's InterProcessMutex, of kazoo's
+	// Lock or of ZooKeeper's WriteLock on its path, which do not wait for readers.
 	ErrForeignMutex = errors.New("zklock: a mutex of another library on this path does not heed readers; use its read-write lock, or set SharedBesideForeign")
+	// ErrWriteLock: a writer, or a mutex in kazoo's layout, found entries of ZooKeeper's
+	// WriteLock on its path. These wait only for names that end in a hyphen and a number.
+	ErrWriteLock = errors.New("zklock: ZooKeeper's WriteLock on this path does not wait for entries with these names; use Mutex, in WriteLockLayout or Curator's")
 	// ErrTooLarge: the owner's data are more than 4 KiB.
 	ErrTooLarge = errors.New("zklock: the owner's data are larger than 4 KiB")
 	// ErrSequenceExhausted: the sequence numbers below the lock's znode are used
@@ -84,6 +87,8 @@ func public(err error) error {
 		return ErrPermits
 	case errors.Is(err, queue.ErrForeign):
 		return ErrForeignMutex
+	case errors.Is(err, queue.ErrWriteLock):
+		return ErrWriteLock
 	case errors.Is(err, queue.ErrExpired):
 		return zk.ErrSessionExpired
 	case errors.Is(err, queue.ErrClosed), errors.Is(err, zk.ErrClosed):

@@ -78,8 +78,8 @@ func (h *Hold) Verify(ctx context.Context) error { return h.guard(ctx, "verify",
 //
 // A hold whose znode's name is not unique fails with ErrInvalidLock, since no check
 // tells whose the znode is: that of a [Client.NodeLock], and of a mutex or
-// read-write lock with an [Options.Layout] of one's own, whose numbers begin anew
-// where somebody deletes the whole lock. Fence with [Hold.Token] there.
+// read-write lock with [WriteLockLayout] or an [Options.Layout] of one's own, whose
+// numbers begin anew where somebody deletes the whole lock. Fence with [Hold.Token] there.
 func (h *Hold) Guard(ctx context.Context, ops ...zk.Op) error {
 	return h.guard(ctx, "guard", slices.Clone(ops))
 }

@@ -15,9 +15,9 @@ import (
 
 // Inspect returns the lock's entries as the servers show them: first the holders,
 // then the waiters in turn, then strays; of an [All], one lock after another.
-// Entries of Curator, kazoo and go-zookeeper are understood. A lock that nobody
-// has taken has no entries. What it says may be out of date when it returns. Of a
-// znode that may not be read it says only the name and the place.
+// Entries of Curator, kazoo, go-zookeeper and ZooKeeper's WriteLock are understood. A
+// lock that nobody has taken has no entries. What it says may be out of date when it
+// returns. Of a znode that may not be read it says only the name and the place.
 //
 // A semaphore's entries are the permits that are held, one by one, and then those
 // who wait at its gate. While the first of these has its permits made and waits

@@ -11,11 +11,12 @@ import (
 // A Layout says how the znodes of mutexes and read-write locks are named, and so
 // with which other programs they exclude. The zero Layout is Curator's:
 // _c_GUID-lock-SEQUENCE, and __READ__ and __WRIT__ for a read-write lock.
-// [KazooLayout], [MixedLayout] and [LatchLayout] are the others that are known.
+// [KazooLayout], [MixedLayout], [LatchLayout] and [WriteLockLayout] are the others that
+// are known.
 // Everybody on a path should use the same one.
 //
-// Layouts differ in what is written. Entries of Curator, kazoo and go-zookeeper
-// are waited for in all of the known ones.
+// Layouts differ in what is written. Entries of Curator, kazoo, go-zookeeper and
+// ZooKeeper's WriteLock are waited for in all of the known ones.
 //
 // With its fields set, a Layout is one of your own, for sharing locks with
 // programs that have a recipe of their own: an entry is named Prefix, a marker,
@@ -65,6 +66,15 @@ func MixedLayout() Layout { return Layout{kind: queue.Mixed} }
 // elections. It has no readers.
 func LatchLayout() Layout { return Layout{kind: queue.Latch} }
 
+// WriteLockLayout writes the names of WriteLock, the recipe in ZooKeeper's own source:
+// x-SESSION-SEQUENCE. Mutexes in Curator's layout exclude with WriteLock as well, since
+// it waits for every name that ends in a hyphen and a number; this one is for programs
+// that know its names. It has no readers, and its names have no room for a GUID: what a
+// Layout of one's own says of that holds here, too. Curator, kazoo and go-zookeeper do
+// not wait for such names. WriteLock orders by the number from ZooKeeper 3.5.4 on;
+// before, it ordered by the session, and excluded nobody.
+func WriteLockLayout() Layout { return Layout{kind: queue.WriteLock} }
+
 // String names the layout.
 func (l Layout) String() string {
 	switch {
@@ -76,6 +86,8 @@ func (l Layout) String() string {
 		return "the mixed layout"
 	case l.kind == queue.Latch:
 		return "LeaderLatch's layout"
+	case l.kind == queue.WriteLock:
+		return "WriteLock's layout"
 	}
 	return "Curator's layout"
 }
@@ -84,7 +96,9 @@ func (l Layout) String() string {
 func (l Layout) custom() bool { return l != Layout{kind: l.kind} }
 
 // readers reports whether shared entries can be written.
-func (l Layout) readers() bool { return l.kind != queue.Latch && (!l.custom() || l.Shared != "") }
+func (l Layout) readers() bool {
+	return l.kind != queue.Latch && l.kind != queue.WriteLock && (!l.custom() || l.Shared != "")
+}
 
 // persistent reports whether parents must not be containers.
 func (l Layout) persistent() bool { return l.kind == queue.Kazoo || l.kind == queue.Mixed }

@@ -38,7 +38,7 @@ func TestLayoutsTellEntriesApart(t *testing.T) {
 				if marker == "" {
 					continue
 				}
-				name := p.member.Names.Ask([16]byte{}, kind, false)[0] + "0000000007"
+				name := p.member.Names.Ask([16]byte{}, 1, kind, false)[0] + "0000000007"
 				if e, class := p.member.Names.Parse(name); class != queue.Contender || e.Kind != kind || e.Seq != 7 {
 					t.Fatalf("%+v: %s of %s is read as %+v, class %d", l, name, p.path, e, class)
 				}

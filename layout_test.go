@@ -31,6 +31,7 @@ func TestLayoutNames(t *testing.T) {
 		{zklock.MixedLayout(), []string{javaGUID + "-lock-", pythonGUID + "__lock__"},
 			[]string{javaGUID + "-__READ__", pythonGUID + "__rlock__"}, []string{javaGUID + "-__WRIT__", pythonGUID + "__lock__"}},
 		{zklock.LatchLayout(), []string{javaGUID + "-latch-"}, nil, []string{javaGUID + "-latch-"}},
+		{zklock.WriteLockLayout(), []string{"x--?[0-9]+-"}, nil, []string{"x--?[0-9]+-"}},
 		{zklock.Layout{Prefix: "host", Exclusive: "-W-", Shared: "-R-"}, []string{"host-W-"}, []string{"host-R-"}, []string{"host-W-"}},
 		{zklock.Layout{Exclusive: "lock"}, []string{"lock"}, nil, []string{"lock"}},
 		{zklock.Layout{Exclusive: "_lock_", Shared: "_read_", InParent: true}, []string{"printer_lock_"}, []string{"printer_read_"}, []string{"printer_lock_"}},
@@ -87,7 +88,7 @@ func TestLayoutNames(t *testing.T) {
 // for them.
 func TestLayoutsTogether(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
-		layouts := []zklock.Layout{{}, zklock.KazooLayout(), zklock.MixedLayout(), zklock.LatchLayout()}
+		layouts := []zklock.Layout{{}, zklock.KazooLayout(), zklock.MixedLayout(), zklock.LatchLayout(), zklock.WriteLockLayout()}
 		var clients []*zklock.Client
 		for _, layout := range layouts {
 			clients = append(clients, dialWith(t, srv, zklock.Options{Layout: layout}))
@@ -264,6 +265,7 @@ func TestBadLayouts(t *testing.T) {
 		"too long":               {Layout: zklock.Layout{Exclusive: strings.Repeat("x", 513)}},
 		"kazoo's, changed":       {Layout: broken},
 		"a negative delay":       {LockDelay: -1},
+		"a delay and WriteLock":  {LockDelay: time.Second, Layout: zklock.WriteLockLayout()},
 		"a delay without GUIDs":  {LockDelay: time.Second, Layout: zklock.Layout{Exclusive: "-W-"}},
 	} {
 		_, err := zklock.Dial(t.Context(), "127.0.0.1:1", &o)
@@ -277,6 +279,49 @@ func TestBadLayouts(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// TestWriteLock: what ZooKeeper's own recipe wrote is waited for in every known layout,
+// and what that recipe would not wait for is refused beside it.
+func TestWriteLock(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		c, op := dial(t, srv), srv.Dial(t)
+		kazoo := dialWith(t, srv, zklock.Options{Layout: zklock.KazooLayout()})
+		path := c.Mutex("beside").Path()
+		free(t, c.Mutex("beside"))
+		for _, session := range []string{"72057594037927936", "-5764607523034234880", "0100a1b2c3d4e5f6"} {
+			theirs := strange(t, op, path+"/x-"+session+"-", "\x124")
+			var waits []<-chan *zklock.Hold
+			for _, layout := range []zklock.Layout{{}, zklock.MixedLayout(), zklock.LatchLayout(), zklock.WriteLockLayout()} {
+				w := waiting(t, t.Context(), dialWith(t, srv, zklock.Options{Layout: layout}).Mutex("beside"))
+				pending(t, layout.String(), w)
+				waits = append(waits, w)
+			}
+			for what, l := range map[string]*zklock.Lock{"a writer": c.RWMutex("beside").Writer(), "kazoo's mutex": kazoo.Mutex("beside")} {
+				_, err := l.Acquire(t.Context())
+				wants(t, what, err, zklock.ErrWriteLock)
+			}
+			_, err := c.RWMutex("beside").Reader().Acquire(t.Context())
+			wants(t, "a reader", err, zklock.ErrForeignMutex)
+			found := inspect(t, c.Mutex("beside"))
+			if len(found) != 6 || !found[0].Holder || found[0].Node != theirs || found[0].Mode != zklock.Exclusive {
+				t.Errorf("%+v", found)
+			}
+			remove(t, op, theirs)
+			for _, w := range waits {
+				release(t, got(t, "the next one", w))
+			}
+		}
+		// Ours in that layout wait for readers and writers, which are let in.
+		own := dialWith(t, srv, zklock.Options{Layout: zklock.WriteLockLayout()})
+		h := acquire(t, own.Mutex("beside"))
+		w := waiting(t, t.Context(), c.RWMutex("beside").Reader())
+		pending(t, "a reader behind ours", w)
+		release(t, h)
+		h = got(t, "the reader", w)
+		locked(t, own.Mutex("beside"))
+		release(t, h)
+	})
 }
 
 // TestLeaderLatch: whoever holds in this layout is the leader that Curator's

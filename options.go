@@ -53,7 +53,7 @@ type Options struct {
 	// It is for mutexes and read-write locks; everybody on a path
 	// should use the same. Other libraries neither cause nor heed it. It costs a
 	// persistent record beside each entry, at the lock's path with "-held" behind.
-	// Zero means no delay. Not with layouts of one's own.
+	// Zero means no delay. Not with WriteLockLayout and layouts of one's own.
 	LockDelay time.Duration
 	// SharedBesideForeign lets readers in beside entries of Curator's mutex and of
 	// kazoo's Lock, which do not heed them, instead of failing with
@@ -149,8 +149,8 @@ func (o *Options) check() error {
 		return fmt.Errorf("%w: SyncHeartbeat needs ServerTick, the servers' tickTime", ErrInvalidOptions)
 	case o.LockDelay < 0:
 		return fmt.Errorf("%w: LockDelay %v is negative", ErrInvalidOptions, o.LockDelay)
-	case o.LockDelay > 0 && o.Layout.custom():
-		return fmt.Errorf("%w: LockDelay needs names that say which attempt made them; a layout of one's own has none", ErrInvalidOptions)
+	case o.LockDelay > 0 && o.Layout.names("").Nameless():
+		return fmt.Errorf("%w: LockDelay needs names that say which attempt made them; %s has none", ErrInvalidOptions, o.Layout)
 	}
 	return o.Layout.check()
 }

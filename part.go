@@ -129,6 +129,6 @@ func (l *Lock) nodeLock() bool { return !l.all && l.parts[0].node }
 // to the very same name: fixed names, and those of a layout without GUIDs.
 func (l *Lock) namesakes() bool {
 	return slices.ContainsFunc(l.parts, func(p part) bool {
-		return p.node || p.mode != Permit && p.member.Names.Layout == queue.Custom
+		return p.node || p.mode != Permit && p.member.Names.Nameless()
 	})
 }

@@ -17,5 +17,6 @@ var (
 	ErrNotWriter = errors.New("not a writer's hold")
 	ErrPermits   = errors.New("others use this semaphore with another number of permits")
 	ErrForeign   = errors.New("the queue has another library's exclusive entries, which do not heed readers")
+	ErrWriteLock = errors.New("the queue has entries of ZooKeeper's WriteLock, which do not wait for this layout's")
 	ErrNotHeld   = errors.New("not held")
 )

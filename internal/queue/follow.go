@@ -28,7 +28,7 @@ import (
 // listing.
 func (c *Core) follow(p *place) {
 	l := c.lanes[p.parent]
-	if p.role != member || p.kind != Exclusive || p.delay > 0 || p.claim.spec.Try || p.names.Layout == Custom {
+	if p.role != member || p.kind != Exclusive || p.delay > 0 || p.claim.spec.Try || p.names.Nameless() {
 		return
 	}
 	alike := func(q *place) bool {

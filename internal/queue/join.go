@@ -70,9 +70,9 @@ func (c *Core) ask(p *place, creates []Creation, nodes []*node) ([]Creation, []*
 			p.nodes = append(p.nodes, &node{parent: p.parent, prefix: lease(guid)})
 		}
 	default:
-		for _, name := range p.names.Ask(guid, p.kind, p.writer) {
+		for _, name := range p.names.Ask(guid, c.session.Session, p.kind, p.writer) {
 			n := &node{parent: p.parent, prefix: name}
-			if p.names.Layout == Custom {
+			if p.names.Nameless() {
 				n.named, n.id = byData, FormatGUID(guid)
 			}
 			p.nodes = append(p.nodes, n)

@@ -19,14 +19,15 @@ const (
 // recipe wrote its name.
 type Layout uint8
 
-// The layouts. Curator's, kazoo's and mixed queues count the entries of all
-// three alike; they differ in what is written.
+// The layouts. All but Custom count the entries of all others alike; they differ in
+// what is written.
 const (
-	Curator Layout = iota // Curator, go-zookeeper and zklock: _c_GUID-MARKERsequence
-	Kazoo                 // kazoo: GUID, marker, sequence
-	Mixed                 // both names at once, for fleets of both
-	Latch                 // Curator's LeaderLatch
-	Custom                // prefix and markers of one's own, and no others
+	Curator   Layout = iota // Curator, go-zookeeper and zklock: _c_GUID-MARKERsequence
+	Kazoo                   // kazoo: GUID, marker, sequence
+	Mixed                   // both names at once, for fleets of both
+	Latch                   // Curator's LeaderLatch
+	WriteLock               // ZooKeeper's own recipe: x-SESSION-sequence
+	Custom                  // prefix and markers of one's own, and no others
 )
 
 // The markers between a name's GUID and its sequence number.
@@ -38,6 +39,8 @@ const (
 	markLatch = "-latch-"   // Curator's LeaderLatch
 	kazooLock = "__lock__"  // kazoo's Lock, WriteLock, Election
 	kazooRead = "__rlock__" // kazoo's ReadLock
+	// ZooKeeper's WriteLock, in Java and in C, writes its session between the two.
+	writePrefix, writeMark = "x-", "-"
 )
 
 // digits is the length of ZooKeeper's sequence suffix, "%010d" of an int32.
@@ -65,16 +68,26 @@ type Entry struct {
 // with the same sequence number behind when it downgrades. A layout of one's own
 // has one marker for mutexes and writers, whatever it means to others.
 func (e Entry) Writer() bool {
-	return e.Kind == Exclusive && (e.Layout == Custom || e.Marker != markLock && e.Marker != markLatch && e.Marker != markLease)
+	return e.Kind == Exclusive && (e.Layout == Custom || e.Marker == markWrite || e.Marker == kazooLock)
 }
 
 // Lease reports whether the entry is a semaphore's permit.
 func (e Entry) Lease() bool { return e.Marker == markLease }
 
-// Heedless reports whether the entry may be of a recipe that does not see
-// readers: Curator's mutex or, in a queue with these names, kazoo's Lock, whose
-// entries are named as kazoo's writers'.
-func (e Entry) Heedless(n Names) bool {
+// Overlooks reports whether the entry may be of a recipe that does not wait for what
+// a claim of this kind writes with these names. For readers that is Curator's mutex,
+// ZooKeeper's WriteLock and, but for kazoo's own layouts, kazoo's Lock, whose entries
+// are named as kazoo's writers'. For exclusive entries it is WriteLock, which waits only
+// for names that end in a hyphen and a number.
+func (e Entry) Overlooks(n Names, kind Kind, writer bool) bool {
+	switch {
+	case e.Layout == WriteLock && kind == Exclusive:
+		return n.Layout == Kazoo || writer && (n.Layout == Curator || n.Layout == Mixed)
+	case e.Layout == WriteLock:
+		return true
+	case kind == Exclusive:
+		return false
+	}
 	switch n.Layout {
 	case Curator, Latch:
 		return e.Marker == markLock || e.Marker == markLatch || e.Marker == kazooLock
@@ -144,7 +157,42 @@ func (n Names) Parse(name string) (Entry, NameClass) {
 		}
 		return Entry{Name: name}, Foreign
 	}
+	return parseWriteLock(name)
+}
+
+// parseWriteLock takes the name of an entry of ZooKeeper's WriteLock apart: x-, the id
+// of the session, a hyphen, the number. Java writes the id as a signed decimal number,
+// C as 16 hexadecimal digits.
+func parseWriteLock(name string) (Entry, NameClass) {
+	rest, ok := strings.CutPrefix(name, writePrefix)
+	i := strings.LastIndex(rest, writeMark)
+	if !ok || i < 1 {
+		return Entry{Name: name}, Foreign
+	}
+	e := Entry{Name: name, GUID: rest[:i], Marker: writeMark, Kind: Exclusive, Layout: WriteLock}
+	suffix := rest[i+1:]
+	if strings.HasSuffix(e.GUID, "-") { // the hyphen before it is the number's sign
+		e.GUID, suffix = e.GUID[:i-1], rest[i:]
+	}
+	if !isSession(e.GUID) {
+		return Entry{Name: name}, Foreign
+	}
+	if seq, ok := sequence(suffix); ok {
+		e.Seq = seq
+		return e, Contender
+	}
+	if negative(suffix) {
+		return e, Malformed
+	}
 	return Entry{Name: name}, Foreign
+}
+
+// isSession reports whether s is the id of a session as WriteLock writes it.
+func isSession(s string) bool {
+	if _, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return s[0] != '+'
+	}
+	return len(s) == 16 && strings.Trim(s, "0123456789abcdef") == ""
 }
 
 // parseCustom does the same for names that have no GUID. A negative number is
@@ -202,7 +250,7 @@ func isGUID(s string) bool {
 // Ask returns the names that an entry of this kind asks for, which the server
 // appends the sequence number to. There are two in a mixed queue. writer says
 // that an exclusive entry is a read-write lock's.
-func (n Names) Ask(guid [16]byte, kind Kind, writer bool) []string {
+func (n Names) Ask(guid [16]byte, session int64, kind Kind, writer bool) []string {
 	curator, kazoo := markLock, kazooLock
 	switch {
 	case kind == Shared:
@@ -215,6 +263,8 @@ func (n Names) Ask(guid [16]byte, kind Kind, writer bool) []string {
 	switch n.Layout {
 	case Kazoo:
 		return []string{hex.EncodeToString(guid[:]) + kazoo}
+	case WriteLock:
+		return []string{writePrefix + strconv.FormatInt(session, 10) + writeMark}
 	case Mixed:
 		return []string{curators(guid, curator), hex.EncodeToString(guid[:]) + kazoo}
 	case Custom:

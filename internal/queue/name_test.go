@@ -29,6 +29,17 @@ func TestParseName(t *testing.T) {
 		{"anything-lock-0000000001", Contender, Exclusive, 1},
 		{"x-lock-y-lock-0000000001", Contender, Exclusive, 1}, // the last marker counts
 		{"_c_" + id36 + "-lock--2147483648", Malformed, 0, 0},
+		{"x-72057594037927936-0000000004", Contender, Exclusive, 4}, // ZooKeeper's WriteLock
+		{"x--5764607523034234880-0000000004", Contender, Exclusive, 4},
+		{"x-0100a1b2c3d4e5f6-0000000004", Contender, Exclusive, 4}, // the same recipe in C
+		{"x-72057594037927936--2147483648", Malformed, 0, 0},
+		{"x--5764607523034234880--000000001", Malformed, 0, 0},
+		{"x-7-12", Foreign, 0, 0},
+		{"x-+7-0000000004", Foreign, 0, 0},
+		{"x-99999999999999999999-0000000004", Foreign, 0, 0},
+		{"x--0000000004", Foreign, 0, 0},
+		{"x-host-0000000004", Foreign, 0, 0},
+		{"y-7-0000000004", Foreign, 0, 0},
 		{"_c_" + id36 + "-lock-99999999999", Foreign, 0, 0},
 		{"_c_" + id36 + "-lock-1", Foreign, 0, 0},
 		{hex + "__lock__-000000001", Malformed, 0, 0},
@@ -54,7 +65,7 @@ func TestParseName(t *testing.T) {
 }
 
 func TestPrefixParses(t *testing.T) {
-	name := Names{}.Ask([16]byte{0x01, 0x23, 0xab, 0xcd, 15: 0xff}, Exclusive, false)[0] + "0000000042"
+	name := Names{}.Ask([16]byte{0x01, 0x23, 0xab, 0xcd, 15: 0xff}, 1, Exclusive, false)[0] + "0000000042"
 	e, class := ParseName(name)
 	if class != Contender || e.GUID != "0123abcd-0000-0000-0000-0000000000ff" || e.Seq != 42 || e.Layout != Curator {
 		t.Errorf("%q: %v %+v", name, class, e)

@@ -148,7 +148,7 @@ func (c *Core) listed(now time.Duration, p *place, children []string) {
 	p.ahead = slices.Clone(l.Queue[:i])
 	c.discount(p)
 	p.reckon()
-	if p.kind == Shared && !p.beside && c.vet(now, p, l.Queue) {
+	if p.vets() && c.vet(now, p, l.Queue) {
 		return
 	}
 	c.line(now, p)
@@ -157,7 +157,7 @@ func (c *Core) listed(now time.Duration, p *place, children []string) {
 // last is the highest number of an entry that a listing has to tell of.
 func (p *place) last() int64 {
 	e, class := p.names.Parse(p.nodes[len(p.nodes)-1].name)
-	if class != Contender || p.kind == Shared { // which has to vet who is behind
+	if class != Contender || p.vets() { // who is behind as well
 		return math.MaxInt64
 	}
 	return e.Seq
@@ -167,14 +167,23 @@ func (p *place) owns(e Entry) bool {
 	return slices.ContainsFunc(p.nodes, func(n *node) bool { return n.name == e.Name })
 }
 
-// vet looks at entries which may be of a recipe that does not see readers: their
-// data tell, but for those that ask for a lock back, which tell nothing of who
+// vets reports whether there are recipes that do not wait for the place's entries, so
+// that it is not to be granted beside theirs.
+func (p *place) vets() bool {
+	if p.kind == Shared {
+		return !p.beside
+	}
+	return Entry{Layout: WriteLock}.Overlooks(p.names, p.kind, p.writer)
+}
+
+// vet looks at entries which may be of a recipe that does not wait for the place's:
+// their data tell, but for those that ask for a lock back, which tell nothing of who
 // holds it. Nothing is granted beside such, whether they are ahead or behind.
 // It reports whether it has to wait for answers.
 func (c *Core) vet(now time.Duration, p *place, queue []Entry) bool {
 	left, again := 0, false
 	for _, e := range queue {
-		if !e.Heedless(p.names) || p.wait != nil && p.wait.vetted[e.Name] {
+		if !e.Overlooks(p.names, p.kind, p.writer) || p.wait != nil && p.wait.vetted[e.Name] {
 			continue
 		}
 		left++
@@ -186,7 +195,7 @@ func (c *Core) vet(now time.Duration, p *place, queue []Entry) bool {
 			switch r.Code {
 			case OK:
 				if c.cfg.Ours == nil || !c.cfg.Ours(r.Data) {
-					c.fail(now, p.claim, ErrForeign)
+					c.fail(now, p.claim, p.overlooked())
 					return
 				}
 				w := p.waiting()
@@ -218,6 +227,14 @@ func (c *Core) vet(now time.Duration, p *place, queue []Entry) bool {
 	}
 	p.listing = left > 0
 	return p.listing
+}
+
+// overlooked is why a place is not granted beside another library's entries.
+func (p *place) overlooked() error {
+	if p.kind == Exclusive {
+		return ErrWriteLock
+	}
+	return ErrForeign
 }
 
 // line puts the claim where the place's list of who is ahead says.

@@ -60,3 +60,12 @@ type Names struct {
 	// locks share one parent.
 	Only bool
 }
+
+// Nameless reports whether entries' names have no GUID in them, so that an entry may
+// come to the name of an earlier one.
+func (n Names) Nameless() bool { return n.Layout == Custom || n.Layout == WriteLock }
+
+// shared reports whether there is a name for readers.
+func (n Names) shared() bool {
+	return n.Layout != Latch && n.Layout != WriteLock && (n.Layout != Custom || n.Shared != "")
+}

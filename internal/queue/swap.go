@@ -39,7 +39,7 @@ func (c *Core) Downgrade(now time.Duration, id ID, data []byte, call uint64) {
 	p := cl.places[0]
 	s := &swap{call: call, data: data, olds: p.nodes}
 	guid := c.cfg.GUID()
-	names := p.names.Ask(guid, Shared, false)
+	names := p.names.Ask(guid, c.session.Session, Shared, false)
 	for i, n := range p.nodes {
 		name := names[i] + n.name[len(n.name)-digits:]
 		s.news = append(s.news, &node{parent: p.parent, prefix: name, name: name, named: n.named, id: FormatGUID(guid), session: n.session, owner: cl, place: p})
@@ -67,8 +67,7 @@ func (cl *claim) downgradable() bool {
 		return false
 	}
 	p := cl.places[0]
-	readers := p.names.Layout != Latch && (p.names.Layout != Custom || p.names.Shared != "")
-	return p.role == member && p.writer && p.kind == Exclusive && readers
+	return p.role == member && p.writer && p.kind == Exclusive && p.names.shared()
 }
 
 func (c *Core) sendSwap(now time.Duration, cl *claim) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/internal/queue"
 )
 
 // The libraries whose entries can be told apart.
@@ -13,6 +14,7 @@ const (
 	libCurator = "Curator"
 	libKazoo   = "kazoo"
 	libGo      = "go-zookeeper"
+	libApache  = "ZooKeeper" // the recipes in its source
 )
 
 // What an entry is in its library's terms.
@@ -25,6 +27,7 @@ const (
 	kindLatch  = "latch"
 	kindLock   = "lock"      // kazoo's Lock, WriteLock or Election
 	kindRead   = "read lock" // kazoo's
+	kindWrite  = "WriteLock" // ZooKeeper's
 	kindNode   = "node"      // the lock is this znode
 	kindCustom = "entry"     // of a Recipe of somebody's own
 )
@@ -91,6 +94,9 @@ func named(name string) Recipe {
 			r.Library = libGo
 		}
 		return r
+	}
+	if e, class := queue.ParseName(name); class != queue.Foreign && e.Layout == queue.WriteLock {
+		return Recipe{Library: libApache, Kind: kindWrite}
 	}
 	return Recipe{Kind: kindCustom}
 }

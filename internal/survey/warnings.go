@@ -27,6 +27,10 @@ func (l *Lock) warnings() []string {
 		"kazoo's Lock does not wait for readers; its WriteLock does")
 	add(all.any(isLatch) && all.any(byCurator) && all.any(notLatch),
 		"Curator's LeaderLatch does not exclude other recipes; zklock takes part with --layout latch")
+	add(all.any(isWrite) && (all.any(byCurator) || all.any(byKazoo) || all.any(byGo)),
+		"Curator, kazoo and go-zookeeper do not wait for entries of ZooKeeper's WriteLock: both can hold at once; give each a path of its own")
+	add(all.any(byApache, isWrite) && (all.any(byZklock, Recipe.readWrite) || all.alone(zklockAsKazoo)),
+		"ZooKeeper's WriteLock does not wait for readers, for writers, and for entries with kazoo's names: both can hold at once; zklock excludes with it in --layout curator or writelock, without --shared and --write")
 	found = append(found, l.semaphoreWarnings(all)...)
 	add(l.Vanished > 0, "%s with a lock delay vanished without a release: who comes next keeps off for its --lock-delay", count(l.Vanished, "client"))
 	strays := len(l.Entries) - len(l.Contenders())
@@ -116,9 +120,14 @@ func (c census) alone(is func(Recipe) bool) bool {
 	return slices.ContainsFunc(c, func(e counted) bool { return !e.twin && is(e.Recipe) })
 }
 
-func byKazoo(r Recipe) bool   { return r.Library == libKazoo }
-func byCurator(r Recipe) bool { return r.Library == libCurator }
-func isMutex(r Recipe) bool   { return r.Kind == kindMutex }
-func isLock(r Recipe) bool    { return r.Kind == kindLock }
-func isLatch(r Recipe) bool   { return r.Kind == kindLatch }
-func notLatch(r Recipe) bool  { return r.Kind != kindLatch }
+func byKazoo(r Recipe) bool       { return r.Library == libKazoo }
+func byCurator(r Recipe) bool     { return r.Library == libCurator }
+func byGo(r Recipe) bool          { return r.Library == libGo }
+func byApache(r Recipe) bool      { return r.Library == libApache }
+func byZklock(r Recipe) bool      { return r.Library == libZklock }
+func isWrite(r Recipe) bool       { return r.Kind == kindWrite }
+func zklockAsKazoo(r Recipe) bool { return byZklock(r) && r.kazooName() }
+func isMutex(r Recipe) bool       { return r.Kind == kindMutex }
+func isLock(r Recipe) bool        { return r.Kind == kindLock }
+func isLatch(r Recipe) bool       { return r.Kind == kindLatch }
+func notLatch(r Recipe) bool      { return r.Kind != kindLatch }

@@ -79,6 +79,8 @@ func TestRecipeOf(t *testing.T) {
 		{znode(hex32+"__rlock__0000000001", "x", 0), "kazoo read lock"},
 		{znode(hex32+"__lock__0000000001", "", 0), "zklock lock"},
 		{znode("x-lock-0000000001", "x", 0), "mutex"},
+		{znode("x--7-0000000001", "\x12\x34", 0), "ZooKeeper WriteLock"},
+		{znode("x-72057594037927936-0000000001", "", 0), "zklock WriteLock"},
 		{znode("host-W-0000000001", "x", 0), "entry"},
 		{znode("stray", "x", 0), "-"},
 		{gate, "zklock gate"},
@@ -95,7 +97,9 @@ func TestWarnings(t *testing.T) {
 	const (
 		mutex, reader, writer, latch, lease = "_c_" + uuid36 + "-lock-", "_c_" + uuid36 + "-__READ__", "_c_" + uuid36 + "-__WRIT__", "_c_" + uuid36 + "-latch-", "_c_" + uuid36 + "-lease-"
 		goMutex, kazoo, kazooRead           = "_c_" + hex32 + "-lock-", hex32 + "__lock__", hex32 + "__rlock__"
+		apache                              = "x-72057594037927936-"
 		curatorKazoo, kazooCurator          = "Curator does not wait for entries with kazoo's names", "kazoo does not wait for entries with Curator's names"
+		notForApache, apacheNotFor          = "Curator, kazoo and go-zookeeper do not wait for entries of ZooKeeper's WriteLock", "ZooKeeper's WriteLock does not wait for readers"
 		bothKinds                           = "Curator's mutex and its read-write lock do not see each other's"
 	)
 	theirs := func(names ...string) (all []zklock.Entry) {
@@ -138,6 +142,16 @@ func TestWarnings(t *testing.T) {
 		{"a latch alone", theirs(latch, latch), nil},
 		{"a latch beside a mutex", theirs(latch, mutex), []string{"Curator's LeaderLatch does not exclude"}},
 		{"our latch beside Curator's", append(theirs(latch), ours(latch)...), nil},
+		{"ZooKeeper's WriteLock alone", theirs(apache, apache), nil},
+		{"ZooKeeper's WriteLock beside our mutex", append(theirs(apache), ours(mutex)...), nil},
+		{"ZooKeeper's WriteLock beside ours with its names", append(theirs(apache), ours(apache)...), nil},
+		{"ZooKeeper's WriteLock beside our mixed layout", append(theirs(apache), mixed...), nil},
+		{"ZooKeeper's WriteLock beside our reader", append(theirs(apache), ours(reader)...), []string{apacheNotFor}},
+		{"ZooKeeper's WriteLock beside our writer", append(theirs(apache), ours(writer)...), []string{apacheNotFor}},
+		{"ZooKeeper's WriteLock beside ours with kazoo's names", append(theirs(apache), ours(kazoo)...), []string{apacheNotFor}},
+		{"ZooKeeper's WriteLock beside Curator's mutex", theirs(apache, mutex), []string{notForApache}},
+		{"ZooKeeper's WriteLock beside kazoo's lock", theirs(apache, kazoo), []string{notForApache}},
+		{"ours with WriteLock's names beside Curator's", append(theirs(mutex), ours(apache)...), []string{notForApache}},
 		{"a stray", append(ours(mutex), znode("stray", "", 9)), []string{"1 stray, no entry of a lock"}},
 		{"kazoo's semaphore", append(ours(mutex), kazoosPermit), []string{"kazoo's Semaphore is another recipe", "1 stray"}},
 	}

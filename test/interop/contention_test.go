@@ -64,6 +64,12 @@ func TestContention(t *testing.T) {
 			{name: "leader latch", sides: map[string][]string{"zklock:latch": {"mutex=a:x"}, "curator": {"latch=a:x"}}},
 			{name: "leader selector", sides: map[string][]string{"zklock": {"mutex=a:x"}, "curator": {"selector=a:x"}}},
 
+			{name: "WriteLock", sides: map[string][]string{"zklock": {"mutex=a:x"}, "curator": {"writelock=a:x"}}},
+			{name: "WriteLock layout", sides: map[string][]string{
+				"zklock:writelock": {"mutex=a:x"}, "zklock": {"mutex=a:x"}, "curator": {"writelock=a:x"}}},
+			{name: "WriteLock with the mixed layout and a latch", sides: map[string][]string{
+				"zklock:mixed": {"mutex=a:x"}, "zklock:latch": {"mutex=a:x"}, "curator": {"writelock=a:x"}}},
+
 			{name: "kazoo told of us", sides: map[string][]string{"zklock": {"mutex=a:x"}, "kazoo": {"lock-shared=a:x"}}},
 			{name: "hasty kazoo", limit: hasty, hasty: true,
 				sides: map[string][]string{"zklock": {"mutex=a:x"}, "kazoo": {"lock-shared=a:x"}}},

@@ -36,7 +36,7 @@ func (c *compiler) compile() error {
 			return
 		}
 		c.path, c.err = jvm.Classpath("curator-recipes", "curator-framework", "curator-client", "zookeeper",
-			"zookeeper-jute", "guava", "slf4j-api", "slf4j-nop", "jackson-databind", "jackson-core",
+			"zookeeper-jute", "zookeeper-recipes-lock", "guava", "slf4j-api", "slf4j-nop", "jackson-databind", "jackson-core",
 			"jackson-annotations", c.dir)
 		if c.err != nil {
 			return

@@ -9,7 +9,7 @@ import (
 )
 
 // clientOptions are the options of a client with the layout: curator (or
-// nothing), kazoo, mixed, latch, or containers, which is Curator's with parents
+// nothing), kazoo, mixed, latch, writelock, or containers, which is Curator's with parents
 // that the servers may remove.
 func clientOptions(layout string) (*zklock.Options, error) {
 	// kazoo's clients fail when a container goes.
@@ -24,6 +24,8 @@ func clientOptions(layout string) (*zklock.Options, error) {
 		opts.Layout = zklock.MixedLayout()
 	case "latch":
 		opts.Layout = zklock.LatchLayout()
+	case "writelock":
+		opts.Layout = zklock.WriteLockLayout()
 	default:
 		return nil, fmt.Errorf("unknown layout %q", layout)
 	}

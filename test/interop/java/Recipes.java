@@ -15,12 +15,15 @@ import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
 import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
 import org.apache.curator.framework.recipes.locks.Lease;
+import org.apache.zookeeper.recipes.lock.LockListener;
+import org.apache.zookeeper.recipes.lock.WriteLock;
 
 /**
  * Curator's recipes behind one interface, by kind: none (guards nothing), mutex, revocable (a mutex
  * that can be asked for), read, write, semaphore:N and semaphore:N:K (K of N leases),
  * semaphoremutex, multi and multi:KIND (the path is several, with commas; locks of that kind, or
- * mutexes), latch, selector.
+ * mutexes), latch, selector; and writelock, which is the recipe in ZooKeeper's own source, in the
+ * session of Curator's client.
  */
 final class Recipes {
   /** One lock, for one thread; it may be acquired again after its release. */
@@ -70,6 +73,8 @@ final class Recipes {
         return new Latch(client, path);
       case "selector":
         return new Selector(client, path);
+      case "writelock":
+        return new ApacheLock(client, path);
       default:
         throw new IllegalArgumentException("unknown kind " + kind);
     }
@@ -115,6 +120,58 @@ final class Recipes {
 
     @Override
     public void release() {}
+  }
+
+  /** ZooKeeper's WriteLock, anew for each acquire: one that gave up may lock again by itself. */
+  private static final class ApacheLock implements Recipe {
+    private static final long ASK_AGAIN_MILLIS = 200;
+
+    private final CuratorFramework client;
+    private final String path;
+    private WriteLock lock;
+
+    ApacheLock(CuratorFramework client, String path) {
+      this.client = client;
+      this.path = path;
+    }
+
+    @Override
+    public boolean acquire(long millis) throws Exception {
+      client.createContainers(path);
+      CountDownLatch acquired = new CountDownLatch(1);
+      lock = new WriteLock(client.getZookeeperClient().getZooKeeper(), path, null);
+      lock.setLockListener(
+          new LockListener() {
+            @Override
+            public void lockAcquired() {
+              acquired.countDown();
+            }
+
+            @Override
+            public void lockReleased() {}
+          });
+      // If its predecessor goes between its listing and its watch, WriteLock waits for ever: ask
+      // it again now and then.
+      for (long left = millis; left > 0; left -= ASK_AGAIN_MILLIS) {
+        lock.lock();
+        if (acquired.await(Math.min(left, ASK_AGAIN_MILLIS), TimeUnit.MILLISECONDS)) {
+          return true;
+        }
+      }
+      release();
+      return false;
+    }
+
+    @Override
+    public void release() {
+      lock.unlock();
+      lock.close();
+    }
+
+    @Override
+    public String node() {
+      return lock.getId();
+    }
   }
 
   /** A lock of Curator's common interface. */

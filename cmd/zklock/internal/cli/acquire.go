@@ -150,6 +150,8 @@ func advise(k *claim, err error) error {
 	switch {
 	case errors.Is(err, zklock.ErrForeignMutex):
 		return &exitError{exitFailed, fmt.Errorf("%s: a mutex of another library on this path does not see readers; let it use its read-write lock, or give --beside-foreign", k.title())}
+	case errors.Is(err, zklock.ErrWriteLock):
+		return &exitError{exitFailed, fmt.Errorf("%s: ZooKeeper's WriteLock has entries on this path, and would not wait for this one; leave --write out, and give --layout curator or writelock", k.title())}
 	case errors.Is(err, zk.ErrNoChildrenForEphemerals):
 		return &exitError{exitFailed, fmt.Errorf("%s: a znode on its path is ephemeral, and so a lock of one znode (--node) or another program's; give the lock another name", k.title())}
 	case errors.Is(err, zk.ErrInvalidACL) && k.acl.text == "":

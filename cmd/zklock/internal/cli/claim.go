@@ -109,12 +109,12 @@ func (k *claim) check(f *pflag.FlagSet, first string) error {
 		return usage("--beside-foreign is about readers; give it with --shared")
 	case k.delay.D < 0:
 		return usage("--lock-delay is %v: give a time from 0 on", k.delay.D)
-	case k.delay.D > 0 && k.layout.custom():
-		return usage("--lock-delay needs names that tell one attempt from another, and a custom layout has none; give one of them")
+	case k.delay.D > 0 && (k.layout.custom() || k.layout.kind == layoutWrite):
+		return usage("--lock-delay needs names that tell one attempt from another, and the layout %s has none; leave one of them out", k.layout.kind)
 	case k.shared && !k.layout.readers():
 		return usage("--shared: there are no readers in the layout %q", k.layout.String())
-	case k.write && k.layout.kind == layoutLatch:
-		return usage("--write: the layout latch has no writers; leave --write out")
+	case k.write && (k.layout.kind == layoutLatch || k.layout.kind == layoutWrite):
+		return usage("--write: the layout %s has no writers; leave --write out", k.layout.kind)
 	}
 	return nil
 }

@@ -16,21 +16,27 @@ const (
 	layoutKazoo   = "kazoo"
 	layoutMixed   = "mixed"
 	layoutLatch   = "latch"
+	layoutWrite   = "writelock"
 	layoutCustom  = "custom"
 )
 
 // layoutNames are those that need nothing further.
-func layoutNames() []string { return []string{layoutCurator, layoutKazoo, layoutMixed, layoutLatch} }
+func layoutNames() []string {
+	return []string{layoutCurator, layoutKazoo, layoutMixed, layoutLatch, layoutWrite}
+}
 
 // customSyntax is how a layout of one's own is written.
 const customSyntax = "custom:exclusive=MARKER,shared=MARKER,prefix=TEXT,in-parent"
 
 // layoutHelp is for the commands that write entries.
 const layoutHelp = `Layouts say how the lock's znodes are named, and so with whom it excludes:
-  curator  Curator, go-zookeeper, and kazoo made with extra_lock_patterns=["-lock-"]
+  curator  Curator, go-zookeeper, ZooKeeper's WriteLock, and kazoo made with
+           extra_lock_patterns=["-lock-"]
   kazoo    kazoo
   mixed    all of them: two znodes, one of either name, in one transaction
   latch    Curator's LeaderLatch
+  writelock
+           ZooKeeper's WriteLock, with its own names
   ` + customSyntax + `
            a recipe of your own: an entry is the prefix, a marker, and the ten
            digits that the servers append. Only exclusive must be given. With
@@ -53,7 +59,7 @@ func (v *layoutValue) flag(c *cobra.Command) {
 }
 
 func (v *layoutValue) add(f *pflag.FlagSet) {
-	f.Var(v, "layout", "how the lock's znodes are named: curator, kazoo, mixed, latch, or custom:... (ZKLOCK_LAYOUT); default: curator")
+	f.Var(v, "layout", "how the lock's znodes are named: curator, kazoo, mixed, latch, writelock, or custom:... (ZKLOCK_LAYOUT); default: curator")
 }
 
 // Type is what help calls the argument.
@@ -67,7 +73,7 @@ func (v *layoutValue) custom() bool { return v.kind == layoutCustom }
 
 // readers reports whether the layout has a name for them.
 func (v *layoutValue) readers() bool {
-	return v.kind != layoutLatch && (!v.custom() || v.Shared != "")
+	return v.kind != layoutLatch && v.kind != layoutWrite && (!v.custom() || v.Shared != "")
 }
 
 // Set reads the flag's argument.
@@ -88,8 +94,10 @@ func (v *layoutValue) Set(s string) error {
 		got.Layout = zklock.MixedLayout()
 	case s == layoutLatch:
 		got.Layout = zklock.LatchLayout()
+	case s == layoutWrite:
+		got.Layout = zklock.WriteLockLayout()
 	default:
-		return fmt.Errorf("%q is no layout: give curator, kazoo, mixed, latch, or %s%s", s, customSyntax, didYouMean(s, layoutNames()))
+		return fmt.Errorf("%q is no layout: give curator, kazoo, mixed, latch, writelock, or %s%s", s, customSyntax, didYouMean(s, layoutNames()))
 	}
 	*v = got
 	return nil

@@ -17,6 +17,7 @@ func TestLayoutSet(t *testing.T) {
 		{"kazoo", zklock.KazooLayout(), true},
 		{"mixed", zklock.MixedLayout(), true},
 		{"latch", zklock.LatchLayout(), false},
+		{"writelock", zklock.WriteLockLayout(), false},
 		{"custom:exclusive=-W-", zklock.Layout{Exclusive: "-W-"}, false},
 		{"custom:prefix=host,exclusive=-W-,shared=-R-", zklock.Layout{Prefix: "host", Exclusive: "-W-", Shared: "-R-"}, true},
 		{"custom:in-parent,exclusive=_lock_", zklock.Layout{Exclusive: "_lock_", InParent: true}, false},

@@ -99,6 +99,8 @@ func printAsked(out io.Writer, name string, asked []survey.Entry, all bool, now 
 		switch e.Recipe.Library {
 		case "kazoo":
 			text += "; kazoo does not look for such wishes"
+		case "ZooKeeper":
+			text += "; WriteLock does not look for release requests"
 		case "Curator", "go-zookeeper":
 			text += "; it sees the wish only if it is Curator's and made revocable"
 		}

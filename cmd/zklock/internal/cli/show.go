@@ -20,9 +20,10 @@ import (
 
 const showHelp = `Show prints who holds LOCK and who waits behind whom, in order. It reads locks
 of every kind: mutexes, read-write locks, semaphores, single znodes, and leader
-latches, whether zklock, Curator, kazoo or go-zookeeper wrote them. RECIPE says
-who did; a token is that of a holder. SINCE is how long an entry has been there,
-the time that it waited included: nobody writes down when it was granted.
+latches, whether zklock, Curator, kazoo, go-zookeeper or the recipes in
+ZooKeeper's source wrote them. RECIPE says who did; a token is that of a
+holder. SINCE is how long an entry has been there, the time that it waited
+included: nobody writes down when it was granted.
 
 Below come warnings of what does not exclude each other on this path, and of
 strays: znodes that are no entry of a lock. Where those are more than 20000, or
