@@ -96,16 +96,22 @@
 // sent it, or that comes from a browser and has no Origin; and what another site's page
 // asks for in the background.
 //
-// With 503: more than 256 streams, or than 64 answers with figures, at a time. Who does
+// With 503: more than 64 answers with figures at a time, or more than 16 of one address
+// once there are 32. Of more than 256 streams, the oldest of the address that has most
+// is ended. Who does
 // not read an answer within 30 seconds, or an event within 20, or does not send a POST's
 // body within 10, loses the connection, where the server that the handler is mounted in
 // has deadlines, as net/http's has.
+//
+// With 401: what asks for locks, where there is an [Options].ReadToken, without the header
+// "Authorization: Bearer TOKEN" with that token or with Token. The page itself, which has
+// no locks in it, asks its user for the token and keeps it until its tab is closed.
 //
 // Cookies are never used. Every answer carries a Content-Security-Policy under which
 // the page runs its own scripts and styles and talks to its own origin only; no
 // framing, no sniffing, no referrer. What owners wrote into their znodes is anybody's
 // text: it leaves here as JSON, and the page shows it as text.
 //
-// Whoever reaches the page sees it: where that is not meant, let something before it
-// ask who comes, and speak TLS.
+// Without a ReadToken, everybody who reaches the page sees it: where that is not meant,
+// give one, or let a proxy ask for a password. Either needs TLS before it.
 package zkui

@@ -2,6 +2,7 @@ package zkui
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/internal/netkey"
 	"github.com/zklock/zklock/internal/survey"
 )
 
@@ -22,6 +24,9 @@ const (
 	mostStreams  = 256
 )
 
+// errCut ends a stream whose place another one needed.
+var errCut = errors.New("another page needed the place")
+
 // stream is what one browser follows.
 type stream struct {
 	h       *Handler
@@ -30,6 +35,7 @@ type stream struct {
 	path    string // of one lock besides; may be empty
 	entries int    // of it, at most; all if below 0
 	history bool
+	place   *place
 
 	version uint64 // of the snapshot that was told last
 	lock    *survey.Lock
@@ -50,11 +56,8 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 		}
 		s.path = path
 	}
-	if !h.enter() {
-		write(w, r, http.StatusServiceUnavailable, failure{"too many pages are open; close some"})
-		return
-	}
-	defer h.leave()
+	s.place = h.streams.take(netkey.OfText(r.RemoteAddr))
+	defer h.streams.leave(s.place)
 	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	w.Header().Set("X-Accel-Buffering", "no") // of proxies: events are to come at once
 	w.WriteHeader(http.StatusOK)
@@ -67,23 +70,6 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 	}
 	s.begin(since)
 	s.follow(r)
-}
-
-// enter takes one of the places for streams.
-func (h *Handler) enter() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.streams >= mostStreams {
-		return false
-	}
-	h.streams++
-	return true
-}
-
-func (h *Handler) leave() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.streams--
 }
 
 // begin says what the browser does not know, which is at version since.
@@ -126,6 +112,8 @@ func (s *stream) follow(r *http.Request) {
 			s.err = r.Context().Err()
 		case <-s.h.closed:
 			s.err = http.ErrServerClosed
+		case <-s.place.cut:
+			s.err = errCut
 		case <-changed:
 		case <-wait.C:
 			if time.Since(s.told) >= statusEvery {

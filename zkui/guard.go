@@ -82,13 +82,34 @@ func isJSON(r *http.Request) bool {
 	return err == nil && kind == "application/json"
 }
 
-// knowsToken reports whether a request has the token. How long that takes says
-// nothing of how near it comes.
-func (h *Handler) knowsToken(r *http.Request) bool {
+// knowsToken reports whether a request has the token that lets it act.
+func (h *Handler) knowsToken(r *http.Request) bool { return bears(r, h.opts.Token) }
+
+// mayRead reports whether a request may see the locks.
+func (h *Handler) mayRead(r *http.Request) bool {
+	return h.opts.ReadToken == "" || bears(r, h.opts.ReadToken) || bears(r, h.opts.Token)
+}
+
+// bears reports whether a request has a token, which is not empty. How long that takes
+// says nothing of how near it comes.
+func bears(r *http.Request, token string) bool {
 	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !ok || h.opts.Token == "" {
+	if !ok || token == "" {
 		return false
 	}
-	want, got := sha256.Sum256([]byte(h.opts.Token)), sha256.Sum256([]byte(given))
+	want, got := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(given))
 	return subtle.ConstantTimeCompare(want[:], got[:]) == 1
+}
+
+// reading answers only those who may see the locks.
+func (h *Handler) reading(answer http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !h.mayRead(r) {
+			// Of the scheme Bearer browsers ask nobody: the page does.
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			write(w, r, http.StatusUnauthorized, failure{"this page is shown to those who know its token: send it as the header Authorization: Bearer TOKEN"})
+			return
+		}
+		answer(w, r)
+	}
 }

@@ -37,6 +37,9 @@ type Options struct {
 	// Token lets those who know it break and revoke locks at and below Prefix. Empty
 	// means that nobody can. One that is shorter than 16 bytes is refused.
 	Token string
+	// ReadToken lets those who know it, or Token, see the locks, and nobody else. Empty
+	// means everybody who reaches the page. One that is shorter than 16 bytes is refused.
+	ReadToken string
 	// Hosts are the names under which the page may be asked for, besides localhost
 	// and addresses in digits, without ports; "*" means any name, for where somebody
 	// before it looks at them.
@@ -58,22 +61,21 @@ var ErrInvalidOptions = errors.New("zkui: invalid options")
 // A Handler answers for the page. It is made by [New], safe for concurrent use, and
 // must be closed.
 type Handler struct {
-	opts   Options
-	log    *slog.Logger
-	survey *survey.Survey
-	boot   string // tells one handler's versions from another's
-	mux    *http.ServeMux
-	page   []byte
-	stop   context.CancelFunc
-	ended  sync.WaitGroup
-	closed chan struct{}
-	// answers has an element for each answer with figures that is under way.
-	answers chan struct{}
+	opts    Options
+	log     *slog.Logger
+	survey  *survey.Survey
+	boot    string // tells one handler's versions from another's
+	mux     *http.ServeMux
+	page    []byte
+	stop    context.CancelFunc
+	ended   sync.WaitGroup
+	closed  chan struct{}
+	answers places // of answers with figures that are under way
+	streams places
 
-	mu      sync.Mutex // guards what follows; not held across calls
-	own     []*zklock.Client
-	old     []*survey.Snapshot // two, that are some time apart, the older first
-	streams int
+	mu  sync.Mutex // guards what follows; not held across calls
+	own []*zklock.Client
+	old []*survey.Snapshot // two, that are some time apart, the older first
 }
 
 // New returns a handler that looks through z, which stays the caller's to close,
@@ -87,6 +89,9 @@ func New(z *zk.Client, opts *Options) (*Handler, error) {
 	if opts.Token != "" && len(opts.Token) < minToken {
 		return nil, fmt.Errorf("%w: Token has %d bytes: give at least %d, that nobody can guess", ErrInvalidOptions, len(opts.Token), minToken)
 	}
+	if opts.ReadToken != "" && len(opts.ReadToken) < minToken {
+		return nil, fmt.Errorf("%w: ReadToken has %d bytes: give at least %d, that nobody can guess", ErrInvalidOptions, len(opts.ReadToken), minToken)
+	}
 	page, err := fs.ReadFile(assets, "assets/index.html")
 	if err != nil {
 		return nil, err
@@ -94,7 +99,7 @@ func New(z *zk.Client, opts *Options) (*Handler, error) {
 	var boot [8]byte
 	rand.Read(boot[:]) // never fails, says its documentation
 	h := &Handler{
-		opts: *opts, log: opts.Logger, boot: hex.EncodeToString(boot[:]), page: page, closed: make(chan struct{}), answers: make(chan struct{}, mostAnswers),
+		opts: *opts, log: opts.Logger, boot: hex.EncodeToString(boot[:]), page: page, closed: make(chan struct{}), answers: places{most: mostAnswers}, streams: places{most: mostStreams},
 		survey: survey.New(z, &survey.Options{
 			Prefix: opts.Prefix, Layout: opts.Layout, ReadRate: opts.ReadRate, Limits: survey.Limits{Reads: opts.WalkReads},
 		}),

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"testing"
 	"time"
@@ -148,16 +149,44 @@ func changedFences(t *testing.T, e sent) (fences []string) {
 	return fences
 }
 
-// TestTooManyPages: beyond some hundreds of streams there is an answer that says so.
-func TestTooManyPages(t *testing.T) {
+// TestStreamsOfOneAddressGiveWay: whoever opens all streams that there may be keeps
+// nobody from the page: the oldest of the address with most streams ends.
+func TestStreamsOfOneAddressGiveWay(t *testing.T) {
 	s := serve(t, nil)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.RemoteAddr = r.URL.Query().Get("from") + ":1234"
+		s.h.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	s.url = server.URL
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	for range 256 {
-		s.follow(ctx, "")
+	drained := func(events <-chan sent) <-chan struct{} {
+		ended := make(chan struct{})
+		go func() { // ends with the stream
+			defer close(ended)
+			for range events {
+			}
+		}()
+		return ended
 	}
-	if status, why := s.do(http.MethodGet, "events", "", nil); status != http.StatusServiceUnavailable || why == "" {
-		t.Errorf("%d %s", status, why)
+	modest := drained(s.follow(ctx, "from=192.0.2.8"))
+	greedy := make([]<-chan struct{}, 300)
+	for i := range greedy {
+		greedy[i] = drained(s.follow(ctx, "from=192.0.2.66"))
+	}
+	latest := drained(s.follow(ctx, "from=192.0.2.9"))
+	for _, ended := range greedy[:46] {
+		<-ended // or the test takes too long
+	}
+	for name, ended := range map[string]<-chan struct{}{
+		"the first address's": modest, "the last address's": latest, "the greedy address's newest": greedy[299], "its oldest that is left": greedy[46],
+	} {
+		select {
+		case <-ended:
+			t.Errorf("%s stream was ended", name)
+		default:
+		}
 	}
 	var list listJSON
 	if status := s.ask("", &list); status != 200 {

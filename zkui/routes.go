@@ -9,6 +9,8 @@ import (
 	"path"
 	"strings"
 	"time"
+
+	"github.com/zklock/zklock/internal/netkey"
 )
 
 // policy is the Content-Security-Policy of every answer: the page's own scripts,
@@ -29,7 +31,7 @@ func (h *Handler) routes() {
 	} {
 		h.mux.HandleFunc("GET "+address, h.answering(answer))
 	}
-	h.mux.HandleFunc("GET /events", h.events)
+	h.mux.HandleFunc("GET /events", h.reading(h.events))
 	h.mux.HandleFunc("GET /assets/", h.asset)
 	h.mux.HandleFunc("POST /break", h.acting("break", h.breakHold))
 	h.mux.HandleFunc("POST /revoke", h.acting("revoke", h.revoke))
@@ -93,14 +95,20 @@ func (h *Handler) answering(answer func(*http.Request) (int, any)) http.HandlerF
 			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(h.page))
 			return
 		}
-		select {
-		case h.answers <- struct{}{}:
-			defer func() { <-h.answers }()
-		default:
+		h.reading(h.figures(answer))(w, r)
+	}
+}
+
+// figures answers with JSON, where not too many ask for it.
+func (h *Handler) figures(answer func(*http.Request) (int, any)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		mine := h.answers.tryTake(netkey.OfText(r.RemoteAddr))
+		if mine == nil {
 			w.Header().Set("Retry-After", "1")
 			write(w, r, http.StatusServiceUnavailable, failure{"too many ask at once; ask again in a second"})
 			return
 		}
+		defer h.answers.leave(mine)
 		status, body := answer(r)
 		write(w, r, status, body)
 	}

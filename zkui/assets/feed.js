@@ -2,9 +2,10 @@
 // and what one page asks for besides.
 
 import { ask, json } from "./routes.js";
+import { Stream } from "./stream.js";
 import { Past } from "./times.js";
 
-// AGAIN is how long to wait before a stream that the browser gave up is tried again.
+// AGAIN is how long to wait before a stream that ended is tried again.
 const AGAIN = 2000;
 
 // known is a summary with its times as numbers, and all its words for the filter.
@@ -80,15 +81,12 @@ export class Feed {
     if (path) q.set("path", path);
     if (path && entries) q.set("entries", entries);
     if (history) q.set("history", "1");
-    const stream = this.stream = new EventSource(`./events?${q}`);
-    const on = (name, f) => stream.addEventListener(name, (e) => { if (stream === this.stream) f.call(this, JSON.parse(e.data)); });
-    stream.addEventListener("open", () => this.linked("open"));
-    stream.addEventListener("error", () => this.failed(stream));
-    on("reset", this.onReset);
-    on("locks", this.onLocks);
-    on("lock", this.onLock);
-    on("history", this.onHistory);
-    on("status", this.note);
+    const on = { reset: this.onReset, locks: this.onLocks, lock: this.onLock, history: this.onHistory, status: this.note };
+    const stream = this.stream = new Stream(`./events?${q}`, {
+      on: (name, message) => { if (stream === this.stream && Object.hasOwn(on, name)) on[name].call(this, message); },
+      opened: () => { if (stream === this.stream) this.linked("open"); },
+      ended: (status) => this.failed(stream, status),
+    });
   }
 
   stop() {
@@ -97,11 +95,17 @@ export class Feed {
     clearTimeout(this.timer);
   }
 
-  // failed: the browser tries again by itself, but not after every answer.
-  failed(stream) {
+  // failed tries again, soon. Where the server answered with something else, that is
+  // from the beginning: it may be another one by then.
+  failed(stream, status) {
     if (stream !== this.stream) return;
-    if (stream.readyState === EventSource.CLOSED) this.lost();
-    else this.linked("lost");
+    if (status) {
+      this.lost();
+      return;
+    }
+    this.linked("lost");
+    this.stop();
+    this.timer = setTimeout(() => this.open(), AGAIN);
   }
 
   // lost begins all over, soon: the server may be another one by then.

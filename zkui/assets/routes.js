@@ -1,6 +1,8 @@
 // The page's addresses. All are one level deep and relative, so that they work
 // wherever the page is mounted.
 
+import { headers, login } from "./token.js";
+
 const query = (v) => encodeURIComponent(v).replaceAll("%2F", "/");
 
 export const lockAddress = (path) => `lock?path=${query(path)}`;
@@ -14,8 +16,13 @@ export function here() {
 
 // ask gets an address's JSON. What the server says is wrong is the error's message.
 // An answer of 404 that says as much in the usual shape is an answer.
-export async function ask(address, options) {
-  const response = await fetch(address, { headers: { Accept: "application/json" }, cache: "no-store", ...options });
+// One of 401 has the user asked for the token, and then the server once more.
+export async function ask(address, options = {}) {
+  const response = await fetch(address, { cache: "no-store", ...options, headers: headers(options.headers) });
+  if (response.status === 401) {
+    await login();
+    return ask(address, options);
+  }
   const answer = await response.json().catch(() => ({}));
   if (answer.error || (!response.ok && response.status !== 404)) {
     throw new Error(answer.error ?? `the server answered ${response.status}`);

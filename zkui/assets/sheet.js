@@ -2,6 +2,7 @@
 
 import { el, put, icon } from "./dom.js";
 import { ask, sessionAddress } from "./routes.js";
+import { token } from "./token.js";
 import { clock } from "./format.js";
 
 // secret is the token that the server wants before it does anything. It is kept
@@ -99,7 +100,7 @@ const deeds = {
 export function act(name, lock, e, page) {
   const deed = deeds[name];
   const fence = field(`Type the fencing token of ${e.who}`, "", { name: "fence", inputmode: "numeric" });
-  const key = field("Access token of this page’s server", "Kept until the page is closed.", { name: "secret", type: "password", value: secret });
+  const key = field("Access token of this page’s server", "Kept until the page is closed.", { name: "secret", type: "password", value: secret || token() });
   const wrong = el("p", { class: "wrong", role: "alert" });
   const go = el("button", { class: deed.danger ? "button danger full" : "button", type: "submit", text: deed.verb, disabled: true });
   const ready = () => { go.disabled = fence.input.value.trim() !== e.fence || !key.input.value; };

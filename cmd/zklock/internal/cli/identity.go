@@ -139,7 +139,7 @@ func (i *identity) forCommand(secrets bool) map[string]string {
 	if i.tls.ServerName != "" {
 		env["ZKLOCK_TLS_SERVER_NAME"] = i.tls.ServerName
 	}
-	env[envUIToken] = "" // it is for the page, whatever the command is
+	env[envUIToken], env[envUIReadToken] = "", "" // they are for the page, whatever the command is
 	if i.authFile != "" {
 		env[envAuthFile] = fromAnywhere(i.authFile)
 		// The file has replaced them.

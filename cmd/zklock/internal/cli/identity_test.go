@@ -98,13 +98,13 @@ func TestIdentityForACommand(t *testing.T) {
 		secrets  bool
 		want     map[string]string
 	}{
-		{"nothing", identity{}, false, map[string]string{envAuth: "", envSASL: "", envUIToken: ""}},
-		{"nothing, secrets wanted", identity{}, true, map[string]string{envUIToken: ""}},
+		{"nothing", identity{}, false, map[string]string{envAuth: "", envSASL: "", envUIToken: "", envUIReadToken: ""}},
+		{"nothing, secrets wanted", identity{}, true, map[string]string{envUIToken: "", envUIReadToken: ""}},
 		{"TLS", identity{tls: tlsconf.Client{CA: "system", Cert: "c.pem", Key: "/k.pem", ServerName: "zoo"}}, true,
-			map[string]string{envUIToken: "", "ZKLOCK_TLS_CA": "system", "ZKLOCK_TLS_CERT": filepath.Join(here, "c.pem"), "ZKLOCK_TLS_KEY": "/k.pem", "ZKLOCK_TLS_SERVER_NAME": "zoo"}},
+			map[string]string{envUIToken: "", envUIReadToken: "", "ZKLOCK_TLS_CA": "system", "ZKLOCK_TLS_CERT": filepath.Join(here, "c.pem"), "ZKLOCK_TLS_KEY": "/k.pem", "ZKLOCK_TLS_SERVER_NAME": "zoo"}},
 		{"a file replaces the variables", identity{authFile: "mine"}, true,
-			map[string]string{envAuth: "", envSASL: "", envUIToken: "", envAuthFile: filepath.Join(here, "mine")}},
-		{"a descriptor of ours", identity{authFile: "/dev/fd/63"}, false, map[string]string{envAuth: "", envSASL: "", envUIToken: "", envAuthFile: ""}},
+			map[string]string{envAuth: "", envSASL: "", envUIToken: "", envUIReadToken: "", envAuthFile: filepath.Join(here, "mine")}},
+		{"a descriptor of ours", identity{authFile: "/dev/fd/63"}, false, map[string]string{envAuth: "", envSASL: "", envUIToken: "", envUIReadToken: "", envAuthFile: ""}},
 	} {
 		if got := row.identity.forCommand(row.secrets); !maps.Equal(got, row.want) {
 			t.Errorf("%s: %v, want %v", row.name, got, row.want)

@@ -29,9 +29,11 @@ The page only shows. With a token, those who know it can revoke and break locks 
 the page, and have to type the fencing token of the hold that they mean: --actions
 makes one up and prints it, --token-file reads one (or ZKLOCK_UI_TOKEN has it).
 
-It listens on the loopback. Nobody is asked for a password before he sees the page:
-elsewhere put a proxy before it that asks for one and speaks TLS, and name the names
-under which it is reached with --host.
+It listens on the loopback, where it shows the locks to every user of this machine.
+At another address it asks for a token: the one in --read-token-file, or the one that
+lets its users break locks. With --open it shows the locks to everybody there, as behind
+a proxy that asks for a password. The page has no TLS: let a proxy speak it, and name
+the names under which the page is reached with --host.
 
 It reads all locks once, looking at 20000 znodes at most, and is then told of changes
 by the servers (from ZooKeeper 3.6 on): where nothing happens nothing is asked, and
@@ -39,7 +41,7 @@ otherwise no more than 500 times a second, however many look at the page.`
 
 const uiExample = `  zklock ui
   zklock ui --servers zk1:2181,zk2:2181,zk3:2181 /apps/billing
-  zklock ui --listen 10.0.0.5:7181 --host locks.example.org --token-file /etc/zklock/ui-token`
+  zklock ui --listen 10.0.0.5:7181 --host locks.example.org --read-token-file /etc/zklock/ui-read`
 
 // uiAddress is where the page is served unless it is said.
 const uiAddress = "127.0.0.1:7181"
@@ -48,11 +50,16 @@ const uiAddress = "127.0.0.1:7181"
 // secret and has no flag.
 const envUIToken = "ZKLOCK_UI_TOKEN"
 
+// envUIReadToken has the token that lets the page's users see locks.
+const envUIReadToken = "ZKLOCK_UI_READ_TOKEN"
+
 // uiFlags are those of zklock ui.
 type uiFlags struct {
 	listen    string
 	hosts     []string
 	tokenFile string
+	readFile  string
+	open      bool
 	actions   bool
 	layout    layoutValue
 }
@@ -84,7 +91,11 @@ func (a *app) uiCommand() *cobra.Command {
 			if f.listen, err = loopbackAddress(f.listen); err != nil {
 				return err
 			}
-			return a.ui(&f, prefix, token)
+			read, err := f.readToken(token)
+			if err != nil {
+				return err
+			}
+			return a.ui(&f, prefix, token, read)
 		},
 	}
 	a.serverFlags(c)
@@ -94,8 +105,11 @@ func (a *app) uiCommand() *cobra.Command {
 	c.Flags().StringVar(&f.listen, "listen", uiAddress, "serve the page at this `address`, host:port; :port is the loopback's")
 	c.Flags().StringSliceVar(&f.hosts, "host", nil, "a `name` under which browsers reach the page, besides localhost; may be repeated")
 	c.Flags().StringVar(&f.tokenFile, "token-file", "", "let those who know the token in this `file`, closed to others, break and revoke locks (ZKLOCK_UI_TOKEN has the token itself)")
+	c.Flags().StringVar(&f.readFile, "read-token-file", "", "show the locks to those alone who know the token in this `file`, closed to others ("+envUIReadToken+" has the token itself)")
+	c.Flags().BoolVar(&f.open, "open", false, "show the locks to everybody who reaches the page, also beyond this machine")
 	c.Flags().BoolVar(&f.actions, "actions", false, "the same with a token that is made up and printed")
 	c.MarkFlagsMutuallyExclusive("token-file", "actions")
+	c.MarkFlagsMutuallyExclusive("read-token-file", "open")
 	return c
 }
 
@@ -107,27 +121,51 @@ func (f *uiFlags) token() (string, error) {
 	case f.tokenFile == "":
 		return checkToken(os.Getenv(envUIToken), envUIToken)
 	}
-	file, err := os.Open(f.tokenFile)
-	if err != nil {
-		return "", usage("--token-file: %w", err)
+	return tokenIn(f.tokenFile, "--token-file")
+}
+
+// readToken is what lets the page's users see locks; empty if everybody may. Beyond this
+// machine somebody has to say so.
+func (f *uiFlags) readToken(token string) (string, error) {
+	if f.open {
+		return "", nil
 	}
-	defer file.Close()
-	info, err := file.Stat()
+	if f.readFile != "" {
+		return tokenIn(f.readFile, "--read-token-file")
+	}
+	read, err := checkToken(os.Getenv(envUIReadToken), envUIReadToken)
+	if err != nil || read != "" || !beyond(f.listen) {
+		return read, err
+	}
+	if token != "" {
+		return token, nil
+	}
+	return "", usage("--listen %s is beyond this machine, where everybody would see who holds which lock: give --read-token-file, or --open if that is meant or a proxy asks for a password", f.listen)
+}
+
+// tokenIn reads a token from a file that nobody else may read.
+func tokenIn(file, flag string) (string, error) {
+	opened, err := os.Open(file)
 	if err != nil {
-		return "", usage("--token-file: %w", err)
+		return "", usage("%s: %w", flag, err)
+	}
+	defer opened.Close()
+	info, err := opened.Stat()
+	if err != nil {
+		return "", usage("%s: %w", flag, err)
 	}
 	if info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
-		return "", usage("--token-file: others on this machine may read %s: chmod 600 it", f.tokenFile)
+		return "", usage("%s: others on this machine may read %s: chmod 600 it", flag, file)
 	}
-	text, err := io.ReadAll(io.LimitReader(file, 4096))
+	text, err := io.ReadAll(io.LimitReader(opened, 4096))
 	if err != nil {
-		return "", usage("--token-file: %w", err)
+		return "", usage("%s: %w", flag, err)
 	}
 	token := strings.TrimSpace(string(text))
 	if token == "" {
-		return "", usage("--token-file: %s is empty", f.tokenFile)
+		return "", usage("%s: %s is empty", flag, file)
 	}
-	return checkToken(token, "--token-file")
+	return checkToken(token, flag)
 }
 
 // checkToken refuses what can be guessed.
@@ -155,7 +193,7 @@ func loopbackAddress(value string) (string, error) {
 }
 
 // ui serves the page until a signal.
-func (a *app) ui(f *uiFlags, prefix, token string) error {
+func (a *app) ui(f *uiFlags, prefix, token, read string) error {
 	signals := endSignals()
 	defer signal.Stop(signals)
 	z, own, err := a.set.reading(context.Background(), f.layout)
@@ -165,7 +203,7 @@ func (a *app) ui(f *uiFlags, prefix, token string) error {
 	defer z.Close()
 	_ = own.Close() // the page has one of its own
 	h, err := zkui.New(z, &zkui.Options{
-		Title: a.set.servers, Prefix: prefix, Layout: f.layout.Layout, Token: token, Hosts: f.hosts,
+		Title: a.set.servers, Prefix: prefix, Layout: f.layout.Layout, Token: token, ReadToken: read, Hosts: f.hosts,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 	if err != nil {
@@ -176,8 +214,12 @@ func (a *app) ui(f *uiFlags, prefix, token string) error {
 	if err != nil {
 		return err
 	}
-	if beyond(f.listen) {
-		warn("serving at %s, beyond this machine, without TLS and without a password: whoever reaches it sees who holds which lock, and on the way can read tokens; put a proxy before it", ln.Addr())
+	switch {
+	case !beyond(f.listen):
+	case read == "":
+		warn("serving at %s, beyond this machine, without TLS and without a token: whoever reaches it sees who holds which lock, and on the way can read tokens; put a proxy before it", ln.Addr())
+	default:
+		warn("serving at %s, beyond this machine, without TLS: on the way others can read what is shown, and the tokens; put a proxy before it", ln.Addr())
 	}
 	if f.actions {
 		warn("whoever knows this token can break and revoke locks on the page: %s", token)

@@ -1,0 +1,64 @@
+// The token that the server may want before it shows anything. It is kept for as long
+// as the tab is open, and sent in a header: no other site's page can make a browser do so.
+
+import { el, put } from "./dom.js";
+
+const KEY = "zklock-token";
+
+let kept;
+
+// token returns it, or an empty text.
+export function token() {
+  if (kept !== undefined) return kept;
+  try {
+    kept = sessionStorage.getItem(KEY) ?? "";
+  } catch {
+    kept = "";
+  }
+  return kept;
+}
+
+function keep(text) {
+  kept = text;
+  try {
+    sessionStorage.setItem(KEY, text);
+  } catch {
+    // It holds until the page is loaded again.
+  }
+}
+
+// headers returns those of a request, with the token if there is one.
+export function headers(more = {}) {
+  const all = { Accept: "application/json", ...more };
+  if (token() && !all.Authorization) all.Authorization = `Bearer ${token()}`;
+  return all;
+}
+
+let asking;
+
+// login asks the user for the token, once at a time, and returns when there is one.
+export function login() {
+  asking ??= new Promise((resolve) => {
+    const input = el("input", { class: "field", type: "password", name: "token", autocomplete: "off", spellcheck: "false" });
+    const wrong = el("p", { class: "wrong", role: "alert" });
+    const go = el("button", { class: "button", type: "submit", text: "Show the locks", disabled: true });
+    const form = el("form", { class: "sheet-form", input: () => { go.disabled = !input.value.trim(); } },
+      el("p", { text: "This page is shown to those who know its access token." }),
+      el("label", {}, "Access token", el("small", { text: "Kept until this tab is closed." }), input), wrong,
+      el("div", { class: "buttons" }, go));
+    const dialog = el("dialog", { "aria-label": "Access token", id: "login" }, el("div", { class: "sheet" }, el("h2", { text: "Access token" }), form));
+    dialog.addEventListener("cancel", (e) => e.preventDefault()); // there is nothing behind it
+    if (token()) put(wrong, "The server does not know the token that was given before.");
+    form.addEventListener("submit", (e) => {
+      e.preventDefault();
+      keep(input.value.trim());
+      dialog.remove();
+      asking = undefined;
+      resolve();
+    });
+    document.body.append(dialog);
+    dialog.showModal();
+    input.focus();
+  });
+  return asking;
+}
