@@ -95,6 +95,48 @@ func TestNoDescriptorAtAnyOpen(t *testing.T) {
 	}
 }
 
+// TestStartWithoutDescriptors: whichever file cannot be opened, a start is refused with
+// what to do, and the directory is not called damaged.
+func TestStartWithoutDescriptors(t *testing.T) {
+	opts, fs := onMemory(t, 18)
+	opts.Logger, opts.SnapshotRecords, opts.segmentBytes = discard(), 1000, 2000
+	s := start(t, opts)
+	login(t, s, time.Minute).fill("/n", 30)
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	refused := 0
+	for hit := true; hit; refused++ {
+		hit = false
+		seen := 0
+		fs.SetFault(func(op memfs.Op) memfs.Fault {
+			if !opens(op) {
+				return memfs.Fault{}
+			}
+			if seen++; seen-1 < refused {
+				return memfs.Fault{}
+			}
+			hit = true
+			return withoutDescriptors(op)
+		})
+		s, err := New(opts)
+		if err == nil {
+			s.Close()
+			continue
+		}
+		if !hit || !errors.Is(err, syscall.EMFILE) || !strings.Contains(err.Error(), "raise the limit of open files") || strings.Contains(err.Error(), "move it away") {
+			t.Errorf("without descriptors from opening %d on: %v", refused, err)
+		}
+	}
+	if refused < 6 {
+		t.Errorf("%d starts", refused)
+	}
+	fs.SetFault(nil)
+	if !login(t, start(t, opts), time.Minute).exists("/n29") {
+		t.Error("lost")
+	}
+}
+
 // TestReadOnlyWaitsForDescriptors: a server whose disk fails while there is no
 // descriptor reads its files when there is one.
 func TestReadOnlyWaitsForDescriptors(t *testing.T) {

@@ -90,6 +90,9 @@ func (s *Server) openLog() error {
 	}
 	if err := replay(s.loop.tree, found, nil, count); err != nil {
 		log.Close()
+		if wal.OutOfDescriptors(err) {
+			return fmt.Errorf("zkserver: cannot recover from %s: %w; raise the limit of open files", s.opts.DataDir, err)
+		}
 		if errors.Is(err, tree.ErrVersion) {
 			return fmt.Errorf("zkserver: cannot recover from %s: %w", s.opts.DataDir, err)
 		}

@@ -330,20 +330,22 @@ func fails(kind memfs.Kind, err error) func(*testing.T, *memfs.FS) {
 	}
 }
 
-// TestUnreadableSnapshot: one that may not be read is not damaged, and must not
+// TestUnreadableSnapshot: one that cannot be opened is not damaged, and must not
 // be passed over, since those are removed later.
 func TestUnreadableSnapshot(t *testing.T) {
-	fsys, l, _ := newMem(t, 40, smallOptions(40), 9, 4)
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	fsys.SetFault(func(op memfs.Op) memfs.Fault {
-		if op.Kind == memfs.OpOpen && strings.Contains(op.Name, "snapshot-") {
-			return memfs.Fault{Err: &fs.PathError{Op: "open", Path: op.Name, Err: fs.ErrPermission}}
+	for _, cause := range []error{fs.ErrPermission, syscall.EMFILE} {
+		fsys, l, _ := newMem(t, 40, smallOptions(40), 9, 4)
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
 		}
-		return memfs.Fault{}
-	})
-	if _, _, err := wal.Open(fsys, dir, smallOptions(40)); !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "snapshot-") {
-		t.Errorf("a snapshot that may not be read: %v", err)
+		fsys.SetFault(func(op memfs.Op) memfs.Fault {
+			if op.Kind == memfs.OpOpen && strings.Contains(op.Name, "snapshot-") {
+				return memfs.Fault{Err: &fs.PathError{Op: "open", Path: op.Name, Err: cause}}
+			}
+			return memfs.Fault{}
+		})
+		if _, _, err := wal.Open(fsys, dir, smallOptions(40)); !errors.Is(err, cause) || !strings.Contains(err.Error(), "snapshot-") {
+			t.Errorf("a snapshot that cannot be read for %v: %v", cause, err)
+		}
 	}
 }

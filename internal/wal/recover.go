@@ -219,9 +219,9 @@ func (r *recovery) chooseSnapshot() error {
 		if errors.Is(err, ErrVersion) {
 			return fmt.Errorf("%w: use the version of the program that wrote it, or a newer one", err)
 		}
-		// Nor is one that may not be read: what was not seen must not be
+		// Nor is one that cannot be opened: what was not seen must not be
 		// removed as damaged.
-		if errors.Is(err, fs.ErrPermission) {
+		if errors.Is(err, fs.ErrPermission) || OutOfDescriptors(err) {
 			return err
 		}
 		r.rec.BadSnapshots = append(r.rec.BadSnapshots, err)
