@@ -65,7 +65,7 @@ func breakHold(t *testing.T, s *shell) {
 	if err := syscall.Mkfifo(filepath.Join(s.dir, "on"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.expect(1, `zklock break taken --token 5 --yes`)
+	s.expect(1, `zklock break taken --token 1 --yes`)
 	if out := s.expect(0, `zklock break taken --token `+old+` --yes -o name`); strings.Count(out, "/leases/") != 2 {
 		t.Errorf("broken: %s", out)
 	}
