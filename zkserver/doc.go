@@ -66,8 +66,8 @@
 //     words here: who asks them is closed without an answer.
 //   - An Options.FourLetterWords that is empty and not nil allows none, not even
 //     srvr, which ZooKeeper cannot forbid.
-//   - envi leaves out the user, directories, class path and JVM: whoever can connect
-//     may ask. It has go.version in place of Java's.
+//   - envi has ZooKeeper's keys, and <not available> for the user, directories, class
+//     path and JVM: anybody who can connect may ask. It has go.version too.
 //   - mntr has no figures of ensembles and of the queues inside Java. It has some of
 //     its own, such as zk_log_syncs and zk_slow_readers_cut.
 //   - dump shows when each session ends, to the tick, and no empty buckets: there are

@@ -7,13 +7,18 @@ import (
 	"strings"
 )
 
-// version is what the four-letter words report. Clients and monitoring read
-// the number to know the dialect, so it is that of the ZooKeeper whose
-// behaviour the server follows.
+// version returns what the four-letter words report. Clients and monitoring read the
+// number to know the dialect, so it is that of the ZooKeeper whose behavior the server
+// has: docs/compatibility.md lists which release changed what.
 //
-// The date is that release's too, in the form of the releases before it: the one
+// The date is that release's too, in the form of the releases before 3.8: the one that
 // go-zookeeper reads.
-const version = "3.8.0-zklock, built on 02/25/2022 08:49 UTC"
+func (o *Options) version() string {
+	if o.Compat38 {
+		return "3.8.0-zklock, built on 02/25/2022 08:49 UTC"
+	}
+	return "3.9.4-zklock, built on 08/19/2025 19:53 UTC"
+}
 
 // words are the four-letter words and what answers them, on the goroutine of
 // the connection that asks. See ZooKeeper's package
@@ -68,7 +73,7 @@ func (s *Server) wordIsro(a *answer) {
 }
 
 func (s *Server) wordSrvr(a *answer) {
-	a.text("Zookeeper version: " + version + "\n" + summary(s.Stats()))
+	a.text("Zookeeper version: " + s.opts.version() + "\n" + summary(s.Stats()))
 }
 
 // mode is the role of a server of one node.
@@ -94,7 +99,7 @@ func summary(st Stats) string {
 }
 
 func (s *Server) wordStat(a *answer) {
-	a.text("Zookeeper version: " + version + "\nClients:\n")
+	a.text("Zookeeper version: " + s.opts.version() + "\nClients:\n")
 	s.eachConn(a, func(v connView) { a.text(v.brief() + ")\n") })
 	a.text("\n" + summary(s.Stats()))
 }

@@ -20,7 +20,7 @@ type row struct {
 
 func (s *Server) wordMntr(a *answer) {
 	st := s.Stats()
-	for _, rows := range [][]row{gauges(st), tallies(st), timings(st), ownRows(st)} {
+	for _, rows := range [][]row{gauges(s.opts.version(), st), tallies(st), timings(st), ownRows(st)} {
 		for _, r := range rows {
 			a.text(fmt.Sprintf("zk_%s\t%v\n", r.key, r.value))
 		}
@@ -29,7 +29,7 @@ func (s *Server) wordMntr(a *answer) {
 
 // gauges are those that every ZooKeeper server has, under its names
 // (ZooKeeperServer.registerMetrics).
-func gauges(st Stats) []row {
+func gauges(version string, st Stats) []row {
 	return []row{
 		{"version", version},
 		{"server_state", mode(st)},
@@ -170,18 +170,31 @@ func (s *Server) dirSize() (size int64) {
 	return size
 }
 
-// wordEnvi leaves out what ZooKeeper tells about the user, the directories and
-// the class path: anybody who can connect may ask. The environment's variables
-// are in neither.
+// notTold is Java's word for a property that it does not have.
+const notTold = "<not available>"
+
+// wordEnvi has the keys of ZooKeeper in their order, since clients read them by name.
+// It does not tell about the user and the directories, since anybody who can connect
+// may ask, and there is nothing to tell about Java. ZooKeeper does not show variables of
+// the environment either.
 func (s *Server) wordEnvi(a *answer) {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "<NA>"
 	}
 	in, limit := memory()
-	a.text(fmt.Sprintf("Environment:\nzookeeper.version=%s\nhost.name=%s\ngo.version=%s\nos.name=%s\nos.arch=%s\n",
-		version, host, runtime.Version(), strings.ToUpper(runtime.GOOS[:1])+runtime.GOOS[1:], runtime.GOARCH))
-	a.text(fmt.Sprintf("os.memory.free=%dMB\nos.memory.max=%dMB\nos.memory.total=%dMB\n", in[1]>>20, limit>>20, (in[0]-in[1])>>20))
+	a.text("Environment:\n")
+	for _, e := range [][2]string{
+		{"zookeeper.version", s.opts.version()}, {"host.name", host}, {"go.version", runtime.Version()},
+		{"java.version", notTold}, {"java.vendor", notTold}, {"java.home", notTold}, {"java.class.path", notTold},
+		{"java.library.path", notTold}, {"java.io.tmpdir", notTold}, {"java.compiler", notTold},
+		{"os.name", strings.ToUpper(runtime.GOOS[:1]) + runtime.GOOS[1:]}, {"os.arch", runtime.GOARCH}, {"os.version", notTold},
+		{"user.name", notTold}, {"user.home", notTold}, {"user.dir", notTold},
+		{"os.memory.free", fmt.Sprintf("%dMB", in[1]>>20)}, {"os.memory.max", fmt.Sprintf("%dMB", limit>>20)},
+		{"os.memory.total", fmt.Sprintf("%dMB", (in[0]-in[1])>>20)},
+	} {
+		a.text(e[0] + "=" + e[1] + "\n")
+	}
 }
 
 // memory is what the runtime has from the system in all, the part of it that

@@ -1,6 +1,7 @@
 package zkserver
 
 import (
+	"fmt"
 	"io"
 	"regexp"
 	"strings"
@@ -23,6 +24,31 @@ func word(t testing.TB, s *Server, name string) string {
 	return string(answer)
 }
 
+// TestVersionIsThatOfTheBehavior: clients read the version to know what a server does.
+func TestVersionIsThatOfTheBehavior(t *testing.T) {
+	for compat, want := range map[bool]string{false: "3.9.4-zklock, built on 08/19/2025 19:53 UTC", true: "3.8.0-zklock, built on 02/25/2022 08:49 UTC"} {
+		synctest.Test(t, func(t *testing.T) {
+			opts := quiet(t)
+			opts.FourLetterWords, opts.Compat38 = []string{"*"}, compat
+			s := start(t, opts)
+			for name, form := range map[string]string{
+				"srvr": "Zookeeper version: %s\n", "stat": "Zookeeper version: %s\n", "mntr": "zk_version\t%s\n", "envi": "zookeeper.version=%s\n",
+			} {
+				if answer := word(t, s, name); !strings.Contains(answer, fmt.Sprintf(form, want)) {
+					t.Errorf("compat %v: %s answers %.100q, want %s", compat, name, answer, want)
+				}
+			}
+			c := login(t, s, time.Minute)
+			c.do(wire.OpCreate, &wire.CreateRequest{Path: "/x", ACL: []wire.ACL{{Perms: wire.PermAdmin, Scheme: "world", ID: "anyone"}}})
+			c.send(wire.OpExists, &wire.ExistsRequest{Path: "/x"})
+			h, _, err := c.next()
+			if err != nil || (h.Err == wire.ErrNoAuth) == compat {
+				t.Errorf("compat %v: exists without READ: %v, %v", compat, h.Err, err)
+			}
+		})
+	}
+}
+
 // TestWords holds every answer to the form that ZooKeeper's own has, which
 // monitoring takes apart.
 func TestWords(t *testing.T) {
@@ -33,7 +59,7 @@ func TestWords(t *testing.T) {
 		"stat": `(?s)^Zookeeper version: [\w.-]+, built on \d\d/\d\d/\d{4} \d\d:\d\d \w+\nClients:\n /127.0.0.1:\d+\[1\]\(queued=0,recved=4,sent=4\)\n /127.0.0.1:\d+\[0\]\(queued=0,recved=1,sent=0\)\n\nLatency.*Mode: standalone\n`,
 		"mntr": `^zk_version\t[^\n]+\n(zk_[a-z0-9_]+\t\S+\n)+$`,
 		"conf": `^clientPort=0\nsecureClientPort=-1\ndataDir=\ndataDirSize=0\ndataLogDir=\ndataLogSize=0\ntickTime=2000\nmaxClientCnxns=60\nminSessionTimeout=10\nmaxSessionTimeout=3600000\nclientPortListenBacklog=-1\nserverId=0\n$`,
-		"envi": `^Environment:\nzookeeper.version=[\w.-]+, built on .*?\nhost.name=\S+\ngo.version=\S+\nos.name=[A-Z]\w+\nos.arch=\w+\nos.memory.free=\d+MB\nos.memory.max=\d+MB\nos.memory.total=\d+MB\n$`,
+		"envi": `^Environment:\nzookeeper.version=[\w.-]+, built on .*?\nhost.name=\S+\ngo.version=\S+\n(java\.\w+(\.\w+)*=<not available>\n){7}os.name=[A-Z]\w+\nos.arch=\w+\nos.version=<not available>\n(user\.\w+=<not available>\n){3}os.memory.free=\d+MB\nos.memory.max=\d+MB\nos.memory.total=\d+MB\n$`,
 		"dirs": `^datadir_size: 0\nlogdir_size: 0\n$`,
 		"cons": `^ /127.0.0.1:\d+\[1\]\(queued=0,recved=\d+,sent=\d+,sid=0x[0-9a-f]+,lop=\S+,est=\d+,to=60000,lcxid=0x[0-9a-f]+,lzxid=0x[0-9a-f]+,lresp=\d+,llat=\d+,minlat=\d+,avglat=\d+,maxlat=\d+\)\n /127.0.0.1:\d+\[0\]\(queued=0,recved=1,sent=0\)\n\n$`,
 		"dump": `^SessionTracker dump:\nSession Sets \(1\)/\(1\):\n1 expire at \w{3} \w{3} \d\d [\d:]{8} \w+ \d{4}:\n\t0x[0-9a-f]+\n` +

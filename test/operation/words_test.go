@@ -261,3 +261,26 @@ func TestRefusalAgainstZooKeeper(t *testing.T) {
 		}
 	}
 }
+
+// TestEnviHasTheKeysOfZooKeeper: clients read envi by its keys.
+func TestEnviHasTheKeysOfZooKeeper(t *testing.T) {
+	keys := func(addr string) (list []string) {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		answer, err := zkreal.FourLetter(ctx, addr, "envi")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(answer) {
+			if key, _, ok := strings.Cut(line, "="); ok {
+				list = append(list, key)
+			}
+		}
+		return list
+	}
+	want := keys(zkreal.Standalone(t, zkreal.Config{}).Addr())
+	got := slices.DeleteFunc(keys(embedded(t)), func(key string) bool { return key == "go.version" })
+	if len(want) < 10 || !slices.Equal(got, want) {
+		t.Errorf("keys %q, ZooKeeper has %q", got, want)
+	}
+}

@@ -123,7 +123,7 @@ func TestNothingIsWrong(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	s := r.Servers[0]
-	if s.Role != "standalone" || s.Version != "3.8.0" || len(s.Words) != 3 || s.Timeout != Span(20*time.Second) || s.Read.Median <= 0 || s.Write.Max < s.Write.Median ||
+	if s.Role != "standalone" || s.Version != "3.9.4" || len(s.Words) != 3 || s.Timeout != Span(20*time.Second) || s.Read.Median <= 0 || s.Write.Max < s.Write.Median ||
 		s.MinTimeout >= s.MaxTimeout || s.Tick == 0 {
 		t.Errorf("%+v", s)
 	}
