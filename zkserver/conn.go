@@ -39,13 +39,14 @@ type conn struct {
 	cut      bool // the connection is closed, out is dropped
 
 	// Touched by the loop alone.
-	greeted bool // the connect request was handled
-	ended   bool // the tree closes the connection after what is staged or held
-	touched bool // staged is part of the batch that is being filled
-	aboard  bool // held is part of the batch that is being synced
-	revisit bool // to be looked at when held, or staged, has left
-	again   bool // in the loop's list for the next round
-	gone    bool // the tree was told of the disconnection
+	greeted    bool // the connect request was handled
+	ended      bool // the tree closes the connection after what is staged or held
+	touched    bool // staged is part of the batch that is being filled
+	aboard     bool // held is part of the batch that is being synced
+	revisit    bool // to be looked at when held, or staged, has left
+	again      bool // in the loop's list for the next round
+	gone       bool // the tree was told of the disconnection
+	unfinished bool // its last request goes on in the next turn
 
 	limited bool  // came from a listener: counts for MaxClientConns
 	counted bool  // has a place of MaxClientConns and MaxConns; guarded by srv.mu

@@ -17,13 +17,19 @@ type taken struct {
 // room, and returns the functions to call.
 func (s *Server) takeTurns(r *taken) []func() {
 	conns, calls := s.takeReady()
+	at := s.elapsed()
+	free := s.byDebt(conns, at)
 	for i, c := range conns {
-		if s.full(r) {
+		// Of those in debt one has its turn whatever the time, or none might ever.
+		if s.full(r, at) || i > free && at-r.began > turnTime {
 			s.later(conns[i:]...)
 			conns = conns[:i]
 			break
 		}
 		r.size += s.apply(c)
+		began := at
+		at = s.elapsed()
+		s.owe(c, at-began, at)
 	}
 	if r.conns == nil {
 		r.conns = conns
@@ -33,9 +39,9 @@ func (s *Server) takeTurns(r *taken) []func() {
 	return calls
 }
 
-// full reports whether the round has taken as much as it may.
-func (s *Server) full(r *taken) bool {
-	return s.loop.filling.size+r.size > roundBytes || s.elapsed()-r.began > roundTime
+// full reports whether the round has taken as much as it may at the moment at.
+func (s *Server) full(r *taken, at time.Duration) bool {
+	return s.loop.filling.size+r.size > roundBytes || at-r.began > roundTime
 }
 
 // gather takes in what arrived while the round was at work: it goes along with the
@@ -44,7 +50,10 @@ func (s *Server) full(r *taken) bool {
 // go on at once upon an answer most are back by then. Nobody is waited for: without
 // anything new the sync begins. Functions to call end it.
 func (s *Server) gather(r *taken) (calls []func()) {
-	for len(calls) == 0 && s.syncDue() && !s.full(r) && s.elapsed()-r.began < gatherTime && s.glance() {
+	for len(calls) == 0 && s.syncDue() {
+		if at := s.elapsed(); s.full(r, at) || at-r.began >= gatherTime || !s.glance() {
+			break
+		}
 		calls = s.takeTurns(r)
 	}
 	return calls

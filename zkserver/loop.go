@@ -1,6 +1,7 @@
 package zkserver
 
 import (
+	"slices"
 	"time"
 
 	"github.com/zklock/zklock/internal/tree"
@@ -106,6 +107,7 @@ func (s *Server) tick() {
 	}
 	l.tree.Tick(now, &l.out)
 	s.stageSends(now)
+	l.longestTurn = max(l.longestTurn, s.elapsed()-now.Mono)
 }
 
 // hear keeps sessions from ending whose clients were heard and have to wait for
@@ -181,11 +183,15 @@ func (s *Server) apply(c *conn) (size int) {
 	s.beginTurn(c)
 	now := s.intake(c)
 	began := now.Mono
-	for n := 0; n < turnFrames && c.next < len(c.work.frames) && !c.laden(); n++ {
+	for n := 0; n < turnFrames && (c.unfinished || c.next < len(c.work.frames)) && !c.laden(); n++ {
 		if n > 0 {
 			if now = s.now(); now.Mono-began >= turnTime {
 				break
 			}
+		}
+		if c.unfinished {
+			size += s.request(c, nil, now)
+			continue
 		}
 		frame := c.work.frame(c.next)
 		if s.holdBack(c, frame, now.Mono) {
@@ -208,7 +214,7 @@ func (s *Server) apply(c *conn) (size int) {
 // count from then as well.
 func (s *Server) intake(c *conn) tree.Now {
 	switch {
-	case c.next < len(c.work.frames):
+	case c.unfinished || c.next < len(c.work.frames):
 		// The rest of its last turn.
 	case c.polled.on:
 		return s.fill(c)
@@ -218,20 +224,24 @@ func (s *Server) intake(c *conn) tree.Now {
 	return s.now()
 }
 
-// request runs one request through the tree, stages what it says, and returns
-// the bytes of that.
+// request runs one request through the tree, or the rest of the last one, stages what
+// it says, and returns the bytes of that.
 func (s *Server) request(c *conn, frame []byte, now tree.Now) int {
 	if c.ended {
 		// The tree has closed this connection: what came after is void.
+		c.unfinished = false
 		return 0
 	}
 	out := &s.loop.out
 	before := len(out.Records)
-	if c.greeted {
-		failures := s.loop.tree.Tallies().AuthFailures
-		s.loop.tree.Request(c.id, frame, now, out)
+	failures := s.loop.tree.Tallies().AuthFailures
+	switch {
+	case c.unfinished:
+		c.unfinished = s.loop.tree.Continue(c.id, now, out)
+	case c.greeted:
+		c.unfinished = s.loop.tree.Request(c.id, frame, now, out)
 		s.noteProof(c, frame, failures, now.Mono)
-	} else {
+	default:
 		s.greet(c, frame, now)
 	}
 	size := s.stageSends(now)
@@ -251,7 +261,11 @@ func (s *Server) stageSends(now tree.Now) (size int) {
 			continue
 		}
 		s.beginTurn(c)
-		c.staged.frames = append(c.staged.frames, send.Frame...)
+		if len(c.staged.frames) == 0 && len(send.Frame) > keepBuffer {
+			c.staged.frames = slices.Clip(send.Frame) // to copy a long answer takes long
+		} else {
+			c.staged.frames = append(c.staged.frames, send.Frame...)
+		}
 		c.ended, c.staged.end = send.Close, send.Close
 		if len(send.Frame) > 0 {
 			s.countSend(c, send.Frame, now)

@@ -96,9 +96,11 @@ type loop struct {
 	lost     bool           // the tree has changes that are not on disk, and the server ends
 	guesses  guesses        // attempts to authenticate
 	figures
-	idleSince time.Time     // zero while there are sessions
-	tickAfter time.Duration // no session expires before: the process was paused
-	rounds    int64         // batches so far
+	longestTurn time.Duration            // see Stats.LongestTurn
+	debts       map[debtor]time.Duration // until when they are in debt
+	idleSince   time.Time                // zero while there are sessions
+	tickAfter   time.Duration            // no session expires before: the process was paused
+	rounds      int64                    // batches so far
 }
 
 // New makes a server and recovers what its data directory holds, which takes
@@ -129,6 +131,7 @@ func New(opts Options) (*Server, error) {
 	}
 	s.loop.conns = make(map[tree.ConnID]*conn)
 	s.loop.slow = make(map[*conn]bool)
+	s.loop.debts = make(map[debtor]time.Duration)
 	s.pool.open(opts.MaxOutstandingTotal, opts.MaxOutstandingBytes)
 	s.loop.traffic = newTraffic()
 	if err := s.recoverTree(); err != nil {

@@ -30,8 +30,24 @@ type siege struct {
 	stop chan struct{}
 	done sync.WaitGroup
 
+	mu      sync.Mutex
 	rounds  int
 	slowest time.Duration
+}
+
+// takeSlowest returns how long the slowest round took since it was last called, the
+// one that is under way included.
+func (g *siege) takeSlowest() time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for last := g.rounds + 1; g.rounds < last; {
+		g.mu.Unlock()
+		time.Sleep(time.Millisecond)
+		g.mu.Lock()
+	}
+	d := g.slowest
+	g.slowest = 0
+	return d
 }
 
 // besiege starts a server. Until lift is called a session writes and reads there,
@@ -66,8 +82,10 @@ func (g *siege) pulse() {
 		g.good.do(wire.OpCreate, &wire.CreateRequest{Path: "/pulse", ACL: openACL(), Flags: wire.ModeEphemeral})
 		g.good.do(wire.OpDelete, &wire.DeleteRequest{Path: "/pulse", Version: -1})
 		g.good.do(wire.OpExists, &wire.ExistsRequest{Path: "/zookeeper"})
+		g.mu.Lock()
 		g.rounds++
 		g.slowest = max(g.slowest, time.Since(began))
+		g.mu.Unlock()
 		select {
 		case <-g.stop:
 			return

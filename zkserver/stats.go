@@ -71,6 +71,9 @@ type Stats struct {
 	// Reads and Updates time requests by whether they change the tree, from
 	// the read of a request until its answer is ready to leave.
 	Reads, Updates Timing
+	// LongestTurn is the longest time since the start for which the server served one
+	// connection, or did what was due, before any other had its turn.
+	LongestTurn time.Duration
 	// Batches counts the batches of requests; the records of one share a sync.
 	Batches int64
 	// Syncs is how often the log was synced, 0 without DataDir, and Fsync how
@@ -161,6 +164,7 @@ func (s *Server) publish() {
 	st.LatencyMin, st.LatencyMax, st.LatencyAverage = t.latency.min, t.latency.max, t.latency.mean()
 	st.ReplyLast, st.ReplyMin, st.ReplyMax = t.replies.last, t.replies.least, t.replies.most
 	st.Reads, st.Updates, st.Batches = l.reads.show(at), l.updates.show(at), l.rounds
+	st.LongestTurn = l.longestTurn
 	st.Fsync, st.Recovery, st.Snapshots = l.fsync.show(at), l.recovery, l.snapshots.show(at)
 	if l.log != nil {
 		log := l.log.Stats()

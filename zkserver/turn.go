@@ -86,7 +86,7 @@ func (c *conn) hasInput() bool {
 
 // leftOver is hasInput for a caller that holds c.mu.
 func (c *conn) leftOver() bool {
-	if c.turn != nil && c.next < len(c.work.frames) || c.driven != nil && len(c.in.frames) > 0 {
+	if c.unfinished || c.turn != nil && c.next < len(c.work.frames) || c.driven != nil && len(c.in.frames) > 0 {
 		return true
 	}
 	p := &c.polled

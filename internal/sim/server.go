@@ -267,7 +267,11 @@ func (s *server) apply(in input) {
 		if len(in.frame) > 4 && int32(binary.BigEndian.Uint32(in.frame)) != int32(wire.XidPing) {
 			s.world.Stats.Requests++
 		}
-		s.step(false, func(now tree.Now) { s.tree.Request(c.id, in.frame, now, &s.out) })
+		s.step(false, func(now tree.Now) {
+			for more := s.tree.Request(c.id, in.frame, now, &s.out); more; {
+				more = s.tree.Continue(c.id, now, &s.out)
+			}
+		})
 	}
 }
 

@@ -155,7 +155,37 @@ func (p *prep) fixACL(list []wire.ACL) ([]wire.ACL, wire.ErrCode) {
 
 // may reports whether c has one of the permissions in perm by a list.
 func (t *Tree) may(c *conn, s *aclSet, perm wire.Perm) bool {
-	return t.cfg.SkipACL || s.permits(perm, c.ids)
+	if t.cfg.SkipACL {
+		return true
+	}
+	if t.asker != c || len(s.list)*len(c.ids) <= fewMatches {
+		return s.permits(perm, c.ids)
+	}
+	q := question{s, perm}
+	yes, known := t.answers[q]
+	if !known {
+		yes = s.permits(perm, c.ids)
+		t.answers[q] = yes
+		t.steps += len(c.ids)
+	}
+	return yes
+}
+
+// fewMatches is how many comparisons of entries with identities cost less than to
+// keep the answer.
+const fewMatches = 16
+
+// question is whether the asker has a permission by a list.
+type question struct {
+	acl  *aclSet
+	perm wire.Perm
+}
+
+// keepAnswers has may keep its answers for c until the returned function is called: a
+// request of many parts may ask for the same fifty thousand times.
+func (t *Tree) keepAnswers(c *conn) func() {
+	t.asker, t.answers = c, make(map[question]bool)
+	return func() { t.asker, t.answers = nil, nil }
 }
 
 // permits reports whether one of ids has one of the permissions in perm

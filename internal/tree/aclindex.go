@@ -2,12 +2,13 @@ package tree
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/zklock/zklock/internal/wire"
 )
 
 // shortACL is how many entries are looked through one by one.
-const shortACL = 16
+const shortACL = 4
 
 // aclIndex answers for a long list what looking through it would, at a cost that
 // does not grow with it: a multi may ask for the permissions of such a list fifty
@@ -18,6 +19,8 @@ type aclIndex struct {
 	sasl  wire.Perm
 	exact map[identity]wire.Perm
 	nets  map[netip.Prefix]wire.Perm
+	// lengths are those that nets has, so that not all are tried.
+	lengths []int
 }
 
 func newACLIndex(list []wire.ACL) *aclIndex {
@@ -32,6 +35,9 @@ func newACLIndex(list []wire.ACL) *aclIndex {
 			if addr, bits, ok := splitIP(a.ID); ok {
 				if net, err := addr.Prefix(bits); err == nil {
 					x.nets[net] |= a.Perms
+					if !slices.Contains(x.lengths, bits) {
+						x.lengths = append(x.lengths, bits)
+					}
 				}
 			}
 		case schemeSASL:
@@ -60,7 +66,7 @@ func (x *aclIndex) granted(id identity) wire.Perm {
 			return 0
 		}
 		var perms wire.Perm
-		for bits := 0; bits <= addr.BitLen() && len(x.nets) > 0; bits++ {
+		for _, bits := range x.lengths {
 			if net, err := addr.Prefix(bits); err == nil {
 				perms |= x.nets[net]
 			}

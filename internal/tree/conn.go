@@ -43,10 +43,15 @@ func (c *conn) identityBytes() int {
 	return n
 }
 
-// forget removes the connection and its watches; its session lives on, unless
+// forget removes the connection and its watches, of which the backlog gets what one
+// call has no time for; its session lives on, unless
 // another connection has taken it over: then it is none of this one's business.
 func (t *Tree) forget(c *conn) {
-	t.watches.removeConn(c)
+	c.fired = farBehind // or it would be told of watches that are still to be removed
+	delete(t.restoring, c)
+	if !t.unwatch(c) {
+		t.backlog.leaving = append(t.backlog.leaving, c)
+	}
 	if c.session != nil && c.session.conn == c {
 		c.session.conn = nil
 	}
@@ -69,6 +74,7 @@ func (t *Tree) drop(c *conn, out *Out) {
 // no more, is not an error.
 func (t *Tree) Disconnect(id ConnID, now Now) {
 	if c, ok := t.conns[id]; ok {
+		t.begin(now)
 		t.forget(c)
 	}
 }

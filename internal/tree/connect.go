@@ -21,6 +21,7 @@ import (
 //
 // A session that is resumed leaves its former connection, which is closed.
 func (t *Tree) Connect(id ConnID, peer Peer, req *wire.ConnectRequest, now Now, out *Out) {
+	t.begin(now)
 	if c, ok := t.conns[id]; ok {
 		// A second handshake on one connection is no message of the protocol.
 		t.drop(c, out)
@@ -80,7 +81,7 @@ func (t *Tree) newSession(timeout int32, now Now, out *Out) *session {
 // constant time: it is all that keeps strangers off.
 func (t *Tree) resume(req *wire.ConnectRequest, timeout int32, now Now, out *Out) *session {
 	s, ok := t.sessions[req.SessionID]
-	if !ok || subtle.ConstantTimeCompare(s.password[:], req.Password) != 1 {
+	if !ok || s.ending() || subtle.ConstantTimeCompare(s.password[:], req.Password) != 1 {
 		return nil
 	}
 	if s.conn != nil {

@@ -37,7 +37,7 @@ func (p *prep) create(op wire.OpCode, q *wire.CreateRequest, ttl int64) (txn, wi
 	if q.Flags.Sequential() {
 		path += fmt.Sprintf("%010d", parent.creates)
 	}
-	if !validPath(path) {
+	if !validPath(path) || tooDeep(path) {
 		return txn{}, wire.ErrBadArguments
 	}
 	if _, ok := p.find(path); ok {
@@ -48,7 +48,7 @@ func (p *prep) create(op wire.OpCode, q *wire.CreateRequest, ttl int64) (txn, wi
 	if kindOf(parent.owner) == ephemeral {
 		return txn{}, wire.ErrNoChildrenForEphemerals
 	}
-	if !validQuota(path, q.Data) || p.manyStatistics(path) {
+	if !validQuota(path, q.Data) {
 		return txn{}, wire.ErrBadArguments
 	}
 	if err := p.t.checkQuota(path, 1, int64(len(q.Data))); err != wire.ErrOK {

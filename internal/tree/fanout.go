@@ -6,9 +6,13 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// multiFanOut is how many times Config.MaxReply the events of one multi may take,
-// and callFanOut those of one call, whatever it is.
-const multiFanOut, callFanOut = 4, 8
+// multiFanOut is how many times Config.MaxReply the events of one multi may take, and
+// callFanOut those of one call, whatever it is. maxEvents is how many events the
+// changes of one multi may make, whatever they take.
+const (
+	multiFanOut, callFanOut = 4, 8
+	maxEvents               = 50_000
+)
 
 // eventCost is what an event takes besides its path until it is written.
 const eventCost = 100
@@ -21,7 +25,7 @@ func (t *Tree) roomForEvents(subs []txn) (int, wire.ErrCode) {
 	if t.watches.total == 0 {
 		return 0, wire.ErrOK
 	}
-	size := 0
+	size, events := 0, 0
 	known := make(map[string]int, len(subs))
 	for i := range subs {
 		x := &subs[i]
@@ -30,15 +34,34 @@ func (t *Tree) roomForEvents(subs []txn) (int, wire.ErrCode) {
 		}
 		n, ok := known[x.path]
 		if !ok {
-			n = t.watches.audience(x.path)
+			n = t.audience(x.path)
 			known[x.path] = n
 		}
-		if size += n * (eventCost + len(x.path)); size > multiFanOut*t.cfg.MaxReply {
+		events += n * t.eventWeight(x)
+		if size += n * (eventCost + len(x.path)); size > multiFanOut*t.cfg.MaxReply || events > maxEvents {
 			t.tallies.RefusedReplies++
 			return i, wire.ErrQuotaExceeded
 		}
 	}
 	return 0, wire.ErrOK
+}
+
+// eventWeight is how many events an event of x counts for. Whether a connection may
+// hear of it is looked up in the list of the node, which takes longer if that is long,
+// and for a recursive watch in those of the nodes above.
+func (t *Tree) eventWeight(x *txn) int {
+	const usualDepth = 16
+	list, weight := x.acl, 1
+	if n := t.nodes.get(x.path); n != nil {
+		list = t.acls.of(n).list
+	}
+	if len(list) > shortACL {
+		weight = 5
+	}
+	if t.watches.recursive > 0 && len(x.path) > usualDepth {
+		weight += strings.Count(x.path, "/") / usualDepth
+	}
+	return weight
 }
 
 // tell counts an event for c on its way out, and reports whether it may go: not
@@ -73,21 +96,35 @@ func (t *Tree) closeBehind(out *Out) {
 }
 
 // audience is about how many lasting watches hear of a change of the node at path
-// or of its parent's children.
-func (w *watchTable) audience(path string) int {
+// or of its parent's children. The node need not exist.
+func (t *Tree) audience(path string) int {
+	w := &t.watches
 	n := w.lasting(path, dataPersistent|dataRecursive)
-	for at := path; at != rootPath; {
-		parent := at[:max(strings.LastIndexByte(at, '/'), 1)]
-		bits := dataRecursive
-		if at == path {
-			bits |= childPersistent
+	bits := dataRecursive | childPersistent
+	for at := path; at != rootPath; bits = dataRecursive {
+		at = at[:max(strings.LastIndexByte(at, '/'), 1)]
+		n += w.lasting(at, bits)
+		if w.recursive == 0 {
+			break
 		}
-		n += w.lasting(parent, bits)
-		if at = parent; w.recursive == 0 {
+		if p := t.nodes.get(at); p != nil {
+			n += t.audienceAbove(p)
 			break
 		}
 	}
 	return n
+}
+
+// audienceAbove counts the recursive watches above a node.
+func (t *Tree) audienceAbove(n *node) (count int) {
+	looked := 0
+	for p := n.parent; p != nil; p = p.parent {
+		if looked++; p.more.hears {
+			count += t.watches.lasting(p.path(), dataRecursive)
+		}
+	}
+	t.steps += looked / ancestorsPerStep
+	return count
 }
 
 // lasting counts the connections that have one of bits on path.

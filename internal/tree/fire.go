@@ -2,7 +2,6 @@ package tree
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/zklock/zklock/internal/wire"
 )
@@ -11,7 +10,7 @@ import (
 type firing struct {
 	t     *Tree
 	event wire.WatcherEvent
-	above *node // the node's parent, for recursive watches
+	above *node // the node's parent, nil above the root
 	acl   *aclSet
 	frame []byte // made for the first who gets it, shared by all
 	out   *Out
@@ -23,13 +22,13 @@ func (t *Tree) newFiring(path string, typ wire.EventType, above *node, acl *aclS
 	return firing{t: t, event: nodeEvent(typ, path), above: above, acl: acl, out: out}
 }
 
-// fire tells of the creation or new data of a node in p.
-func (t *Tree) fire(path string, typ wire.EventType, p *node, acl *aclSet, out *Out) {
+// fire tells of a node's creation or new data.
+func (t *Tree) fire(n *node, typ wire.EventType, acl *aclSet, out *Out) {
 	if t.watches.total == 0 {
 		return
 	}
 	// Nobody watches in most changes of a busy server: they pay one comparison.
-	f := t.newFiring(path, typ, p, acl, out)
+	f := t.newFiring(n.path(), typ, n.parent, acl, out)
 	f.table(dataOnce, dataPersistent, dataRecursive)
 }
 
@@ -50,7 +49,7 @@ func (t *Tree) fireChildren(p *node, out *Out) {
 	if t.watches.total == 0 {
 		return
 	}
-	f := t.newFiring(p.path(), wire.EventNodeChildrenChanged, nil, t.acls.of(p), out)
+	f := t.newFiring(p.path(), wire.EventNodeChildrenChanged, p.parent, t.acls.of(p), out)
 	f.table(childOnce, childPersistent, 0)
 }
 
@@ -71,7 +70,7 @@ func (f *firing) table(once, lasting, recurse watchBits) {
 			left := e.bits &^ once
 			w.account(path, e.bits, left)
 			if e.bits = left; left == 0 {
-				delete(e.conn.watched, path)
+				w.dropPath(path, e.conn)
 				continue
 			}
 			kept = append(kept, e)
@@ -82,19 +81,31 @@ func (f *firing) table(once, lasting, recurse watchBits) {
 	if recurse == 0 || w.recursive == 0 {
 		return
 	}
+	looked := 0
 	var room [8]*aclSet
-	above := room[:0] // the lists of the nodes between the watch and the change
-	for n := f.above; path != rootPath; n = n.parent {
-		path = path[:max(strings.LastIndexByte(path, '/'), 1)]
-		if set := f.t.acls.of(n); len(above) == 0 || above[len(above)-1] != set {
-			above = append(above, set)
+	above, last := room[:0], f.above // the lists of the nodes between the watch and the change
+	for n := f.above; n != nil; n = n.parent {
+		if looked++; len(above) == 0 || n.acl != last.acl {
+			above, last = append(above, f.t.acls.of(n)), n
 		}
-		for _, e := range w.byPath[path] {
-			if e.bits&recurse != 0 {
-				f.deliver(e.conn, above)
-			}
+		if n.more.hears {
+			n.more.hears = f.tell(n.path(), recurse, above)
 		}
 	}
+	f.t.steps += looked / ancestorsPerStep
+}
+
+// tell tells those with a recursive watch on the path of a node above, and reports
+// whether there is any such watch.
+func (f *firing) tell(path string, recurse watchBits, above []*aclSet) (any bool) {
+	f.t.steps += 1 + len(path)/textPerStep + len(f.t.watches.byPath[path])/lookedPerStep
+	for _, e := range f.t.watches.byPath[path] {
+		any = any || e.bits&recursive != 0
+		if e.bits&recurse != 0 {
+			f.deliver(e.conn, above)
+		}
+	}
+	return any
 }
 
 // deliver tells c, if it was not told of this change yet and may read the node. Where
@@ -106,6 +117,7 @@ func (f *firing) deliver(c *conn, above []*aclSet) {
 		return
 	}
 	c.fired = f.t.watches.changes
+	f.t.steps += eventSteps + len(above)
 	if !f.t.mayWatch(c, f.acl) || !f.t.mayLearn(c, above) {
 		return
 	}

@@ -21,23 +21,13 @@ type Counts struct {
 	WatchedPaths int
 }
 
-// Counts counts. It looks at every connection and session, but at no node and no
-// watch: those are counted as they come and go.
+// Counts returns what is counted as it comes and goes: it looks at nothing.
 func (t *Tree) Counts() Counts {
-	c := Counts{
+	return Counts{
 		Sessions: len(t.sessions), Connections: len(t.conns), Nodes: t.nodes.len(),
-		Containers: len(t.containers), TTLs: len(t.ttls), DataBytes: t.dataSize,
-		Watches: t.watches.total, WatchedPaths: len(t.watches.byPath),
+		Containers: t.containers.live, TTLs: t.ttls.live, DataBytes: t.dataSize, Ephemerals: t.ephemerals,
+		Watches: t.watches.total, Watchers: t.watches.watchers, WatchedPaths: len(t.watches.byPath),
 	}
-	for _, s := range t.sessions {
-		c.Ephemerals += len(s.ephemerals)
-	}
-	for _, x := range t.conns {
-		if len(x.watched) > 0 {
-			c.Watchers++
-		}
-	}
-	return c
 }
 
 // SessionCount is the number of sessions. Unlike Counts it costs nothing.

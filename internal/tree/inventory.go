@@ -10,7 +10,8 @@ import (
 
 // getEphemerals lists the session's own ephemeral nodes whose paths begin with
 // a text; a blank one, or the root, means all. The text is no path: "/a" also
-// finds "/ab". No permission is asked for: a session knows what it made.
+// finds "/ab". No permission is asked for: a session knows what it made. A session
+// with more nodes than maxListed is refused: to look at all takes too long.
 func (t *Tree) getEphemerals(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
 	var q wire.GetEphemeralsRequest
 	if q.Decode(r); r.Err() != nil {
@@ -22,8 +23,13 @@ func (t *Tree) getEphemerals(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode
 	} else if text == "" {
 		prefix = text
 	}
-	paths := make([]string, 0, len(c.session.ephemerals))
-	for n := range c.session.ephemerals {
+	list := c.session.nodes()
+	if list.live > maxListed {
+		t.tallies.RefusedReplies++
+		return nil, wire.ErrQuotaExceeded
+	}
+	paths := make([]string, 0, list.live)
+	for n := range list.all() {
 		if strings.HasPrefix(n.path(), prefix) {
 			paths = append(paths, n.path())
 		}
@@ -33,8 +39,7 @@ func (t *Tree) getEphemerals(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode
 }
 
 // allChildrenNumber counts everything below a node. READ on the node itself is
-// enough, as in Java. It takes time in proportion to what it counts, except at
-// the root, where the answer is known.
+// enough, as in Java.
 func (t *Tree) allChildrenNumber(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
 	var q wire.GetAllChildrenNumberRequest
 	if q.Decode(r); r.Err() != nil {
@@ -44,16 +49,10 @@ func (t *Tree) allChildrenNumber(c *conn, r *jute.Reader) (wire.Record, wire.Err
 	if err != wire.ErrOK {
 		return nil, err
 	}
-	total := int32(-1)
-	switch {
-	case n == t.root:
-		total += int32(t.nodes.len())
-		if q.Path == "" {
-			// Java counts the paths that begin with "/", the root's among them.
-			total++
-		}
-	default:
-		n.walk(func(*node) bool { total++; return true })
+	total := n.rare().below
+	if q.Path == "" {
+		// Java counts the paths that begin with "/", the root's among them.
+		total++
 	}
 	return &wire.GetAllChildrenNumberResponse{TotalNumber: total}, wire.ErrOK
 }

@@ -12,6 +12,7 @@ func (t *Tree) multi(c *conn, m *wire.MultiRequest, now Now, out *Out) (wire.Rec
 	// All are checked before any is applied. There is nothing to undo when one
 	// fails, and no watcher hears of a change that did not stay.
 	p := prep{t: t, c: c, over: make(map[string]view)}
+	defer t.keepAnswers(c)()
 	x := txn{op: wire.OpMulti, subs: make([]txn, len(m.Ops))}
 	for i := range m.Ops {
 		op := &m.Ops[i]
@@ -89,6 +90,7 @@ func (t *Tree) multiRead(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
 		return nil, wire.ErrMarshalling
 	}
 	resp := &wire.MultiResponse{Results: make([]wire.MultiResult, len(m.Ops))}
+	defer t.keepAnswers(c)()
 	size := 0
 	for i, op := range m.Ops {
 		res := &resp.Results[i]
@@ -105,7 +107,7 @@ func (t *Tree) multiRead(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
 			res.Op, res.Resp = wire.OpError, nil
 		}
 		// A short request can ask for the same long answer many times.
-		if size += replySize(res.Resp); size > t.cfg.MaxReply {
+		if size += replySize(res.Resp); size > t.cfg.MaxReply || t.exhausted() {
 			t.tallies.RefusedReplies++
 			return nil, wire.ErrQuotaExceeded
 		}

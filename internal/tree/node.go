@@ -69,10 +69,16 @@ type rare struct {
 	pzxid       int64 // transaction that last made or deleted a child
 	mzxid       int64 // transaction that last set the data
 	mtime       int64 // wall clock of mzxid, ms
-	children    int32 // length of the list
-	creates     int32 // Java's stored cversion: how many children were ever created
-	version     int32 // of the data
-	aversion    int32 // of the list of permissions
+	// What requests ask of many nodes at once is counted as they come and go.
+	belowBytes int64 // of the data of all nodes below this one
+	nameBytes  int64 // of the children's names
+	below      int32 // how many nodes are below this one
+	children   int32 // length of the list
+	creates    int32 // Java's stored cversion: how many children were ever created
+	version    int32 // of the data
+	aversion   int32 // of the list of permissions
+	hears      bool  // there may be a recursive watch on the path
+	limited    bool  // there may be a quota for the path
 }
 
 // rare is a copy of the node's, or what a new node has.
@@ -130,14 +136,24 @@ func (n *node) name() string {
 	return path[strings.LastIndexByte(path, '/')+1:]
 }
 
+// nameLen is how long the name is of a node that has a parent, at less cost than name.
+func (n *node) nameLen() int64 {
+	if p := n.parent; p.parent != nil {
+		return int64(n.pathLen() - p.pathLen() - 1)
+	}
+	return int64(n.pathLen() - 1)
+}
+
 // stat is the node as clients see it: cversion counts creates and deletes, and
 // the owner of containers and TTL nodes is hidden (DataNode.copyStat).
 func (n *node) stat() wire.Stat {
-	r := n.rare()
 	s := wire.Stat{
-		Czxid: n.czxid, Mzxid: r.mzxid, Ctime: n.ctime, Mtime: r.mtime,
-		Version: r.version, Cversion: r.creates*2 - r.children, Aversion: r.aversion,
-		DataLength: int32(len(n.data())), NumChildren: r.children, Pzxid: r.pzxid,
+		Czxid: n.czxid, Mzxid: n.czxid, Pzxid: n.czxid, Ctime: n.ctime, Mtime: n.ctime,
+		DataLength: int32(len(n.data())),
+	}
+	if r := n.more; r != nil {
+		s.Mzxid, s.Mtime, s.Pzxid, s.NumChildren = r.mzxid, r.mtime, r.pzxid, r.children
+		s.Version, s.Cversion, s.Aversion = r.version, r.creates*2-r.children, r.aversion
 	}
 	if kindOf(n.owner) == ephemeral {
 		s.EphemeralOwner = n.owner
@@ -145,7 +161,7 @@ func (n *node) stat() wire.Stat {
 	return s
 }
 
-// attach makes n the last child of p.
+// attach makes n, which has no children, the last child of p.
 func (p *node) attach(n *node) {
 	r := p.own()
 	n.parent, n.prev = p, r.last
@@ -156,12 +172,25 @@ func (p *node) attach(n *node) {
 	}
 	r.last = n
 	r.children++
+	r.nameBytes += n.nameLen()
+	n.countAbove(1, int64(len(n.data())))
+}
+
+// countAbove counts nodes and bytes of data into everything above n. The depth of a
+// path is bounded, see maxDepth.
+func (n *node) countAbove(nodes int32, bytes int64) {
+	for p := n.parent; p != nil; p = p.parent {
+		p.more.below += nodes
+		p.more.belowBytes += bytes
+	}
 }
 
 // detach takes n out of its parent's children. The parent's create counter stays:
 // sequence numbers never come twice.
 func (n *node) detach() {
 	r := n.parent.more
+	r.nameBytes -= n.nameLen()
+	n.countAbove(-1, -int64(len(n.data())))
 	if n.prev != nil {
 		n.prev.next = n.next
 	} else {
@@ -193,16 +222,6 @@ func (n *node) walk(f func(*node) bool) {
 		}
 		at = at.next
 	}
-}
-
-// childNames lists the children in the order of creation.
-func (n *node) childNames() []string {
-	r := n.rare()
-	names := make([]string, 0, r.children)
-	for c := r.first; c != nil; c = c.next {
-		names = append(names, c.name())
-	}
-	return names
 }
 
 // size is what the node counts for in the approximate size of all data, as in

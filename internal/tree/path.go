@@ -13,6 +13,16 @@ const (
 	configPath = "/zookeeper/config"
 )
 
+// maxDepth is how many names a path may have in a create. A change costs a step for
+// each of them: it is counted in every node above, and every node above may have a
+// recursive watch.
+const maxDepth = 512
+
+// tooDeep reports whether a path has more names than maxDepth.
+func tooDeep(path string) bool {
+	return len(path) > 2*maxDepth && strings.Count(path, "/") > maxDepth
+}
+
 // isSpecial reports whether path is one of the tree's own nodes.
 func isSpecial(path string) bool {
 	switch path {

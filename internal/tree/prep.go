@@ -17,8 +17,6 @@ type prep struct {
 	// expanded is how many bytes the identities take that stand for "auth" in the
 	// lists of this request.
 	expanded int
-	// statistics is how many statistics of quotas this request creates.
-	statistics int
 }
 
 // view is of a node what a check needs. It is a copy: changing one changes what
@@ -48,11 +46,11 @@ func (p *prep) find(path string) (view, bool) {
 	if n == nil {
 		return view{}, false
 	}
-	r := n.rare()
-	return view{
-		version: r.version, aversion: r.aversion, creates: r.creates, children: r.children,
-		length: len(n.data()), owner: n.owner, acl: p.t.acls.of(n),
-	}, true
+	v := view{length: len(n.data()), owner: n.owner, acl: p.t.acls.of(n)}
+	if r := n.more; r != nil {
+		v.version, v.aversion, v.creates, v.children = r.version, r.aversion, r.creates, r.children
+	}
+	return v, true
 }
 
 // change notes what an operation does, for those behind it. Outside a multi the

@@ -17,6 +17,12 @@ func checkInvariants(tb testing.TB, t *Tree) {
 	var size int64
 	uses := make(map[*aclSet]int)
 	kinds := make(map[ownerKind]int)
+	ownerOf := make(map[*node]*session)
+	for _, s := range t.sessions {
+		for _, n := range s.ownedNodes() {
+			ownerOf[n] = s
+		}
+	}
 	t.root.walk(func(n *node) bool {
 		seen++
 		size += n.size()
@@ -24,15 +30,29 @@ func checkInvariants(tb testing.TB, t *Tree) {
 		if t.nodes.get(n.path()) != n {
 			tb.Fatalf("%q is not where its path says", n.path())
 		}
-		var children int32
+		var children, below int32
+		var names, bytes int64
 		for c := n.rare().first; c != nil; c = c.next {
 			children++
+			names += int64(len(c.name()))
+			below += 1 + c.rare().below
+			bytes += int64(len(c.data())) + c.rare().belowBytes
 			if c.parent != n {
 				tb.Fatalf("%q has another parent than the one that lists it", c.path())
 			}
 		}
 		if children != n.rare().children {
 			tb.Fatalf("%q counts %d children, has %d", n.path(), n.rare().children, children)
+		}
+		if r := n.rare(); r.below != below || r.belowBytes != bytes || r.nameBytes != names {
+			tb.Fatalf("%q counts %d nodes and %d bytes below it and %d of names, has %d, %d and %d",
+				n.path(), r.below, r.belowBytes, r.nameBytes, below, bytes, names)
+		}
+		if _, ok := t.quotas[n.path()]; ok && !n.rare().limited {
+			tb.Fatalf("%q does not know of its quota", n.path())
+		}
+		if t.watches.lasting(n.path(), recursive) > 0 && !n.rare().hears {
+			tb.Fatalf("%q does not know of its recursive watches", n.path())
 		}
 		kind := kindOf(n.owner)
 		if kinds[kind]++; kind != ephemeral {
@@ -43,17 +63,26 @@ func checkInvariants(tb testing.TB, t *Tree) {
 		}
 		if s := t.sessions[n.owner]; s == nil {
 			tb.Fatalf("%q belongs to no session", n.path())
-		} else if _, ok := s.ephemerals[n]; !ok {
+		} else if ownerOf[n] != s {
 			tb.Fatalf("the session of %q does not know it", n.path())
 		}
 		return true
 	})
 	owned := 0
 	for _, s := range t.sessions {
-		owned += len(s.ephemerals)
+		owned += s.nodes().live
+	}
+	watchers := 0
+	for _, c := range t.conns {
+		if len(c.watched) > 0 {
+			watchers++
+		}
+	}
+	if watchers += len(t.backlog.leaving); watchers != t.watches.watchers || owned != t.ephemerals {
+		tb.Fatalf("%d watchers and %d ephemeral nodes are counted, there are %d and %d", t.watches.watchers, t.ephemerals, watchers, owned)
 	}
 	if seen != t.nodes.len() || size != t.dataSize || owned != kinds[ephemeral] ||
-		len(t.containers) != kinds[container] || len(t.ttls) != kinds[ttlNode] {
+		t.containers.live != kinds[container] || t.ttls.live != kinds[ttlNode] {
 		tb.Fatalf("%d nodes of %d, %d bytes of %d, kinds %v", seen, t.nodes.len(), size, t.dataSize, kinds)
 	}
 	for s, n := range uses {

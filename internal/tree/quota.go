@@ -40,20 +40,6 @@ func validQuota(path string, data []byte) bool {
 	return ok && data != nil && subtree != ""
 }
 
-// maxCounted is how many statistics of quotas one multi may create. Each counts
-// all that is below its path: a multi that makes and deletes them a thousand times
-// would hold everybody up for so long.
-const maxCounted = 16
-
-// manyStatistics notes the path of a node to be created, and reports whether it is
-// that of one more than maxCounted.
-func (p *prep) manyStatistics(path string) bool {
-	if _, name, ok := quotaNode(path); ok && name == statsName {
-		p.statistics++
-	}
-	return p.statistics > maxCounted
-}
-
 // quotaFor is the innermost subtree with a quota that path is in, "" for none.
 func (t *Tree) quotaFor(path string) string {
 	// Most servers have no quotas: their writes pay this comparison.
@@ -61,10 +47,28 @@ func (t *Tree) quotaFor(path string) string {
 		return ""
 	}
 	for path != "" {
+		if n := t.nodes.get(path); n != nil {
+			return t.quotaAbove(n)
+		}
 		if _, ok := t.quotas[path]; ok {
 			return path
 		}
 		path = path[:strings.LastIndexByte(path, '/')]
+	}
+	return ""
+}
+
+// quotaAbove is quotaFor for a node. It asks the nodes rather than the table, since
+// to hash every part of a deep path takes long.
+func (t *Tree) quotaAbove(n *node) string {
+	for ; n != nil; n = n.parent {
+		if n.more == nil || !n.more.limited {
+			continue
+		}
+		if _, ok := t.quotas[n.path()]; ok {
+			return n.path()
+		}
+		n.more.limited = false
 	}
 	return ""
 }
@@ -75,6 +79,9 @@ func (t *Tree) indexQuota(n *node, there bool) {
 	switch {
 	case !ok || name != limitName || subtree == "":
 	case there:
+		if root := t.nodes.get(subtree); root != nil {
+			root.own().limited = true
+		}
 		t.quotas[strings.Clone(subtree)] = struct{}{} // a part of the node's text, with its data
 	default:
 		delete(t.quotas, subtree)
@@ -86,13 +93,10 @@ func (t *Tree) indexQuota(n *node, there bool) {
 func (t *Tree) countCreated(n *node) {
 	if subtree, name, ok := quotaNode(n.path()); ok && name == statsName && subtree != "" {
 		var used quota
+		used.add(0, 0)
 		if root := t.nodes.get(subtree); root != nil {
-			root.walk(func(n *node) bool {
-				used.add(1, int64(len(n.data())))
-				return true
-			})
-		} else {
-			used.add(0, 0)
+			r := root.rare()
+			used.add(1+int64(r.below), int64(len(root.data()))+r.belowBytes)
 		}
 		t.setQuota(n, used)
 	}
@@ -120,9 +124,7 @@ func (t *Tree) count(path string, nodes, bytes int64) {
 
 // setQuota replaces the data of statistics.
 func (t *Tree) setQuota(n *node, q quota) {
-	t.dataSize -= n.size()
-	n.setText(n.path(), q.encode())
-	t.dataSize += n.size()
+	t.setText(n, q.encode())
 }
 
 // checkQuota refuses what a hard limit forbids (ZooKeeperServer.checkQuota): so

@@ -104,7 +104,41 @@ func (t *Tree) children(c *conn, q *wire.GetChildrenRequest) (wire.Record, wire.
 	if q.Watch {
 		t.addWatch(q.Path, c, childOnce)
 	}
-	return &wire.GetChildrenResponse{Children: n.childNames()}, wire.ErrOK
+	return &childrenResponse{of: n}, wire.ErrOK
+}
+
+// childrenResponse is what wire.GetChildrenResponse and wire.GetChildren2Response
+// are on their way out, with the names as the nodes have them. It is never decoded,
+// and written before anything changes.
+type childrenResponse struct {
+	wire.Empty
+	of   *node
+	stat bool // the Stat follows
+}
+
+// size is how long the response gets. It costs no look at the children.
+func (p *childrenResponse) size() int {
+	if r := p.of.more; r != nil {
+		return 4 + 4*int(r.children) + int(r.nameBytes)
+	}
+	return 4
+}
+
+// Append implements wire.Record.
+func (p *childrenResponse) Append(b []byte) []byte {
+	if r := p.of.more; r != nil {
+		b = jute.AppendVectorLen(b, int(r.children), false)
+		for c := r.first; c != nil; c = c.next {
+			b = jute.AppendString(b, c.name())
+		}
+	} else {
+		b = jute.AppendVectorLen(b, 0, false)
+	}
+	if p.stat {
+		s := p.of.stat()
+		b = s.Append(b)
+	}
+	return b
 }
 
 // getChildren2 answers with the names and the Stat.
@@ -120,7 +154,7 @@ func (t *Tree) getChildren2(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode)
 	if q.Watch {
 		t.addWatch(q.Path, c, childOnce)
 	}
-	return &wire.GetChildren2Response{Children: n.childNames(), Stat: n.stat()}, wire.ErrOK
+	return &childrenResponse{of: n, stat: true}, wire.ErrOK
 }
 
 // getACL answers with the list to who may read or administer the node. Only the

@@ -94,7 +94,7 @@ func (t *Tree) misfit(x *txn) string {
 		if x.session <= 0 || t.sessions[x.session] != nil || x.timeout < 1 || len(x.data) != passwordLen {
 			return "session can't be made"
 		}
-	case wire.OpCloseSession, opSessionTimeout:
+	case wire.OpCloseSession, opSessionTimeout, opEndSession:
 		if t.sessions[x.session] == nil {
 			return "no such session"
 		}

@@ -15,11 +15,16 @@ const unknownZxid = -1
 // a frame that is too long or too short for a header, which closes the
 // connection. The frame is not kept. As in Java, bytes behind a request's record
 // are ignored.
-func (t *Tree) Request(id ConnID, frame []byte, now Now, out *Out) {
+//
+// If it reports that there is more, the request took its share of time and is not
+// answered. Requests of other connections may come first, but before the next one of
+// this connection [Tree.Continue] has to report that it is done.
+func (t *Tree) Request(id ConnID, frame []byte, now Now, out *Out) (more bool) {
 	c, ok := t.conns[id]
-	if !ok {
-		return
+	if !ok || c.session.ending() {
+		return false
 	}
+	t.begin(now)
 	defer t.closeBehind(out)
 	r := &t.in
 	r.Reset(frame)
@@ -27,17 +32,17 @@ func (t *Tree) Request(id ConnID, frame []byte, now Now, out *Out) {
 	var h wire.RequestHeader
 	if h.Decode(r); r.Err() != nil || len(frame) > t.cfg.MaxFrame {
 		t.drop(c, out)
-		return
+		return false
 	}
 	if h.Op != wire.OpAuth && h.Op != wire.OpSASL && !t.admitted(c) {
 		t.refuse(c, h.Xid, wire.ErrSessionClosedRequireSASL, nil, out)
-		return
+		return false
 	}
 	// Whatever it is, and whether or not it goes well, the client lives.
 	t.touch(c.session, now)
 	if t.readOnly && t.refusedReadOnly(c, h.Op) {
 		t.reply(c, h.Xid, wire.ErrNotReadOnly, nil, out)
-		return
+		return false
 	}
 	switch h.Op {
 	case wire.OpPing:
@@ -48,33 +53,33 @@ func (t *Tree) Request(id ConnID, frame []byte, now Now, out *Out) {
 	case wire.OpSASL:
 		t.saslStep(c, h, r, out)
 	case wire.OpCloseSession:
-		t.endSession(c.session, now, out)
+		if s := c.session; !t.endSession(s, now, out) {
+			s.owned.closer, s.owned.closeXid = c, h.Xid
+			return false
+		}
 		t.reply(c, h.Xid, wire.ErrOK, nil, out)
 		t.drop(c, out)
 	case wire.OpSetWatches, wire.OpSetWatches2:
-		rec, err := t.setWatches(c, h.Op, r, out)
-		if t.takeRefusal() {
-			t.drop(c, out)
-			return
-		}
-		t.reply(c, h.Xid, err, rec, out)
+		t.setWatches(c, h, r, out)
+		return t.restoring[c] != nil
 	default:
 		if isWrite(h.Op) {
 			rec, err := t.write(c, h.Op, r, now, out)
 			t.answer(c, h.Xid, err, rec, out)
-			return
+			return false
 		}
 		rec, err := t.read(c, h.Op, r)
 		if err == errUnknown {
 			out.frame(c, wire.AppendReply(nil, wire.ReplyHeader{Xid: h.Xid, Zxid: unknownZxid, Err: wire.ErrUnimplemented}, nil))
 			t.drop(c, out)
-			return
+			return false
 		}
 		if t.takeRefusal() {
 			err = wire.ErrQuotaExceeded
 		}
 		t.reply(c, h.Xid, err, rec, out)
 	}
+	return false
 }
 
 // errUnknown is read's word for a request that does not exist. It is no code of
@@ -151,10 +156,8 @@ func replySize(rec wire.Record) int {
 		return header
 	case *dataResponse:
 		return header + 4 + len(p.data) + stat
-	case *wire.GetChildrenResponse:
-		return header + childrenSize(p.Children)
-	case *wire.GetChildren2Response:
-		return header + childrenSize(p.Children) + stat
+	case *childrenResponse:
+		return header + p.size() + stat
 	case *wire.CreateResponse:
 		return header + 4 + len(p.Path)
 	case *wire.Create2Response:

@@ -3,6 +3,7 @@ package tree
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"github.com/zklock/zklock/internal/jute"
 	"github.com/zklock/zklock/internal/wire"
@@ -49,6 +50,10 @@ func (t *Tree) restoreSessions(r *jute.Reader) {
 		for i := 0; i < passwordLen; i += 8 {
 			copy(password[i:], jute.AppendInt64(nil, r.Int64()))
 		}
+		ending := timeout < 0
+		if ending {
+			timeout = -timeout
+		}
 		x := txn{op: wire.OpCreateSession, session: id, timeout: timeout, data: password[:]}
 		if what := t.misfit(&x); what != "" {
 			r.Failf("%s", what)
@@ -58,7 +63,10 @@ func (t *Tree) restoreSessions(r *jute.Reader) {
 		if r.Err() != nil {
 			return
 		}
-		t.addSession(id, timeout, password[:])
+		s := t.addSession(id, timeout, password[:])
+		if ending {
+			s.own().ending = true
+		}
 	}
 }
 
@@ -78,6 +86,12 @@ func (t *Tree) restoreNodes(r *jute.Reader) {
 	}
 	for _, s := range acls {
 		t.acls.release(s) // the table's own use while reading
+	}
+	// The nodes came in the order of the tree.
+	slices.SortFunc(t.containers.nodes, byCreation)
+	slices.SortFunc(t.ttls.nodes, byCreation)
+	for _, s := range t.sessions {
+		slices.SortFunc(s.nodes().nodes, byCreation)
 	}
 	for _, path := range []string{rootPath, procPath, quotaPath, configPath} {
 		if r.Err() == nil && t.nodes.get(path) == nil {

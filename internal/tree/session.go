@@ -20,13 +20,44 @@ type session struct {
 	password [passwordLen]byte
 	share    Share // for whose share it counts, see shares
 
-	conn       *conn              // nil while nobody is connected
-	ephemerals map[*node]struct{} // made with the first one
+	conn  *conn  // nil while no client is connected
+	owned *owned // made with the first ephemeral node
 
 	// The clock: when it ends unless it is heard, and its entry in the heap.
 	deadline time.Duration // last heard plus timeout
 	queued   time.Duration // where the expiry heap has it, never later than deadline
 }
+
+// owned is what most sessions do without: ephemeral nodes, and an end that takes
+// more than one transaction.
+type owned struct {
+	nodeList
+
+	// ending is set once the session has begun to end: no client can use it.
+	ending    bool
+	remaining []*node // what the backlog has not deleted yet, some gone already
+	closer    *conn   // waits for the answer to its request to end the session
+	closeXid  int32   // of that request
+}
+
+// own is what the session has of that, to be changed.
+func (s *session) own() *owned {
+	if s.owned == nil {
+		s.owned = new(owned)
+	}
+	return s.owned
+}
+
+// nodes is the session's ephemeral nodes, not to be changed.
+func (s *session) nodes() nodeList {
+	if s.owned == nil {
+		return nodeList{}
+	}
+	return s.owned.nodeList
+}
+
+// ending reports whether the session has begun to end.
+func (s *session) ending() bool { return s.owned != nil && s.owned.ending }
 
 // nextSessionID gives an id. Ephemeral nodes are known by their session's id, so
 // one that came twice would give a stranger another's locks. It is higher than
@@ -51,8 +82,8 @@ func (t *Tree) addSession(id int64, timeout int32, password []byte) *session {
 
 // touch notes that the session's client was heard.
 func (t *Tree) touch(s *session, now Now) {
-	if t.readOnly && !t.local(s) {
-		return // it can't end
+	if s.ending() || t.readOnly && !t.local(s) {
+		return // it ends whatever its client says, or can't end
 	}
 	s.deadline = now.Mono + time.Duration(s.timeout)*time.Millisecond
 	switch {
@@ -83,39 +114,48 @@ func (t *Tree) removeSession(s *session, zxid int64, out *Out) {
 	for _, n := range s.ownedNodes() {
 		t.removeNode(n, zxid, out)
 	}
-	if s.index >= 0 {
-		t.expiry.remove(int(s.index))
-	}
+	t.unclock(s)
 	t.sessionShares.add(s.share, -1)
 	delete(t.sessions, s.id)
 	delete(t.locals, s.id)
 }
 
-// ownedNodes lists the session's ephemeral nodes, oldest first, and by path those
-// of one multi. Java's order is that of a hash table. The set itself is one too,
-// since most sessions have few nodes and most nodes leave one by one.
-func (s *session) ownedNodes() []*node {
-	list := make([]*node, 0, len(s.ephemerals))
-	for n := range s.ephemerals {
-		list = append(list, n)
+// unclock takes a session out of the expiry heap.
+func (t *Tree) unclock(s *session) {
+	if s.index >= 0 {
+		t.expiry.remove(int(s.index))
 	}
-	slices.SortFunc(list, func(a, b *node) int {
-		if c := cmp.Compare(a.czxid, b.czxid); c != 0 {
-			return c
-		}
-		return cmp.Compare(a.path(), b.path())
-	})
-	return list
 }
 
-// endSession closes the session in a transaction of its own, one for all its
-// nodes, and returns the transaction's id. The record has no list of the nodes:
-// at its place among the records they are the same again.
-func (t *Tree) endSession(s *session, now Now, out *Out) int64 {
-	if t.local(s) {
-		t.removeSession(s, t.zxid, out) // it owns nothing
-		return t.zxid
+// ownedNodes lists the session's ephemeral nodes, oldest first, and by path those
+// of one multi. Java's order is that of a hash table.
+func (s *session) ownedNodes() []*node {
+	list := s.nodes()
+	return slices.SortedFunc(list.all(), byCreation)
+}
+
+// byCreation orders nodes by the transactions that made them, and those of one by
+// their paths.
+func byCreation(a, b *node) int {
+	if c := cmp.Compare(a.czxid, b.czxid); c != 0 {
+		return c
 	}
-	x := txn{op: wire.OpCloseSession, session: s.id}
-	return t.commit(&x, now, out)
+	return cmp.Compare(a.path(), b.path())
+}
+
+// endSession closes the session, and reports whether that is done: the end of one
+// with many nodes is left to the backlog. Otherwise it is one transaction for the
+// session and all its nodes. The record has no list of the nodes: at its place among
+// the records they are the same again.
+func (t *Tree) endSession(s *session, now Now, out *Out) bool {
+	switch {
+	case t.local(s):
+		t.removeSession(s, t.zxid, out) // it owns nothing
+	case !t.endsAtOnce(s):
+		t.beginEnd(s, now, out)
+		return false
+	default:
+		t.commit(&txn{op: wire.OpCloseSession, session: s.id}, now, out)
+	}
+	return true
 }

@@ -64,7 +64,11 @@ func (t *Tree) encode(b []byte, part func([]byte) []byte) []byte {
 	b = jute.AppendVectorLen(b, len(sessions), false)
 	for _, s := range sessions {
 		b = jute.AppendInt64(b, s.id)
-		b = jute.AppendInt32(b, s.timeout)
+		timeout := s.timeout
+		if s.ending() {
+			timeout = -timeout // a session that lives has a timeout above zero
+		}
+		b = jute.AppendInt32(b, timeout)
 		b = part(append(b, s.password[:]...))
 	}
 	// Each list of permissions is written where it is first needed; from then

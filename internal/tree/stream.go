@@ -49,8 +49,8 @@ func (t *Tree) SessionEnds() iter.Seq2[int64, time.Duration] {
 func (t *Tree) Ephemerals() iter.Seq2[int64, string] {
 	return func(yield func(int64, string) bool) {
 		for id, s := range t.sessions {
-			for n := range s.ephemerals {
-				if !yield(id, n.path()) {
+			for _, n := range s.nodes().copy() {
+				if n.parent != nil && !yield(id, n.path()) {
 					return
 				}
 			}

@@ -1,9 +1,6 @@
 package tree
 
 import (
-	"cmp"
-	"slices"
-
 	"github.com/zklock/zklock/internal/wire"
 )
 
@@ -14,38 +11,24 @@ const sweepBytes = 4 << 20
 
 // sweep removes containers that had children and have none, and TTL nodes
 // without children whose data is older than their time to live, each in a
-// transaction of its own (ContainerManager.checkContainers). What one call has no
-// time for is left in t.sweeping for the next.
+// transaction of its own (ContainerManager.checkContainers), in the order of their
+// creation. What one call has no time for is left in t.sweeping for the next.
 func (t *Tree) sweep(now Now, out *Out) {
 	if len(t.sweeping) == 0 {
-		t.sweeping = t.due(now)
+		t.sweeping = append(t.containers.copy(), t.ttls.copy()...)
 	}
-	for size := 0; len(t.sweeping) > 0 && size < sweepBytes; {
+	for size := 0; len(t.sweeping) > 0 && size < sweepBytes && !t.exhausted(); {
 		n := t.sweeping[0]
 		t.sweeping[0], t.sweeping = nil, t.sweeping[1:]
+		t.steps++
 		// It may have got a child since, or be gone and another in its place.
-		path := n.path()
-		if t.nodes.get(path) != n || !n.due(now) {
+		if n.parent == nil || !n.due(now) {
 			continue
 		}
+		path := n.path()
 		t.commit(&txn{op: wire.OpDelete, path: path}, now, out)
 		size += len(path) + 32
 	}
-}
-
-// due lists what is to be swept, by path. What is found is not changed by removing
-// the others: none of them has children, so none is another's parent.
-func (t *Tree) due(now Now) []*node {
-	var list []*node
-	for _, kind := range []map[*node]struct{}{t.containers, t.ttls} {
-		for n := range kind {
-			if n.due(now) {
-				list = append(list, n)
-			}
-		}
-	}
-	slices.SortFunc(list, func(a, b *node) int { return cmp.Compare(a.path(), b.path()) })
-	return list
 }
 
 // due reports whether a container or TTL node is to be swept. A container that

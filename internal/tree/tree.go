@@ -18,14 +18,15 @@ type Tree struct {
 	dataSize int64 // sum of node.size
 
 	// What the sweep looks at, so that it need not look at all nodes.
-	containers map[*node]struct{}
-	ttls       map[*node]struct{}
-	sweeping   []*node // what the sweep found and has not removed yet
+	containers nodeList
+	ttls       nodeList
+	sweeping   []*node // what the sweep has not looked at yet, some gone already
 
 	// quotas are the subtrees that have one, by path.
 	quotas map[string]struct{}
 
 	sessions    map[int64]*session
+	ephemerals  int                // nodes of all sessions
 	locals      map[int64]struct{} // those among them that are of this life alone
 	lastSession int64              // the highest session id ever given
 
@@ -35,10 +36,18 @@ type Tree struct {
 	// Who is here now. None of it is durable.
 	conns   map[ConnID]*conn
 	watches watchTable
+	// restoring has the connections whose request to restore watches is not done.
+	restoring map[*conn]*restoring
 	// eventBytes is what the events of the present call take, and behind who can't
 	// be told of more of them.
 	eventBytes int
 	behind     []*conn
+	steps      int // what the present call has taken so far, see partSteps
+	backlog    backlog
+
+	// asker is whose permissions the present call asks for again and again.
+	asker   *conn
+	answers map[question]bool
 
 	// Room for what the present call reads and records.
 	in     jute.Reader
@@ -72,16 +81,15 @@ func New(cfg Config) *Tree {
 // reset empties all state but the configuration.
 func (t *Tree) reset() {
 	*t = Tree{
-		cfg:        t.cfg,
-		nodes:      newNodeTable(),
-		acls:       newACLTable(),
-		containers: make(map[*node]struct{}),
-		ttls:       make(map[*node]struct{}),
-		quotas:     make(map[string]struct{}),
-		sessions:   make(map[int64]*session),
-		locals:     make(map[int64]struct{}),
-		conns:      make(map[ConnID]*conn),
-		watches:    newWatchTable(),
+		cfg:       t.cfg,
+		nodes:     newNodeTable(),
+		acls:      newACLTable(),
+		quotas:    make(map[string]struct{}),
+		sessions:  make(map[int64]*session),
+		locals:    make(map[int64]struct{}),
+		conns:     make(map[ConnID]*conn),
+		restoring: make(map[*conn]*restoring),
+		watches:   newWatchTable(),
 
 		sessionShares: make(shares),
 		nextSweep:     t.cfg.ContainerInterval,

@@ -11,6 +11,10 @@ import (
 // is none of ZooKeeper's.
 const opSessionTimeout wire.OpCode = -12
 
+// opEndSession is the transaction by which a session with many nodes begins to end.
+// It is none of ZooKeeper's.
+const opEndSession wire.OpCode = -14
+
 // keepRecord is the largest room for a record that is kept for the next one.
 const keepRecord = 64 << 10
 
@@ -24,7 +28,7 @@ type txn struct {
 	acl     []wire.ACL
 	owner   int64 // create: the ephemeral owner as stored
 	version int32 // setData, setACL; the number that jumpSequence gives
-	session int64 // createSession, closeSession, sessionTimeout
+	session int64 // createSession, closeSession, endSession, sessionTimeout
 	timeout int32 // createSession, sessionTimeout, ms
 	err     wire.ErrCode
 	subs    []txn // multi
@@ -78,6 +82,10 @@ func (t *Tree) apply(x *txn, zxid, wall int64, out *Out) {
 		t.addSession(x.session, x.timeout, x.data)
 	case wire.OpCloseSession:
 		t.removeSession(t.sessions[x.session], zxid, out)
+	case opEndSession:
+		s := t.sessions[x.session]
+		s.own().ending = true
+		t.unclock(s)
 	case opSessionTimeout:
 		t.sessions[x.session].timeout = x.timeout
 	case opJumpSequence:
@@ -106,7 +114,10 @@ func (t *Tree) applyCreate(x *txn, zxid, wall int64, out *Out) {
 	// The Stat of this moment: a later operation of a multi may change the node.
 	x.stat = n.stat()
 	t.countCreated(n)
-	t.fire(x.path, wire.EventNodeCreated, p, acl, out)
+	if t.watches.recursive > 0 && len(t.watches.byPath[x.path]) > 0 {
+		n.own().hears = true
+	}
+	t.fire(n, wire.EventNodeCreated, acl, out)
 	t.fireChildren(p, out)
 }
 
@@ -114,17 +125,19 @@ func (t *Tree) applyCreate(x *txn, zxid, wall int64, out *Out) {
 // the end of its session, or as a quota.
 func (t *Tree) index(n *node) {
 	t.indexQuota(n, true)
+	if len(t.quotas) > 0 {
+		if _, ok := t.quotas[n.path()]; ok {
+			n.own().limited = true
+		}
+	}
 	switch kindOf(n.owner) {
 	case container:
-		t.containers[n] = struct{}{}
+		t.containers.add(n)
 	case ttlNode:
-		t.ttls[n] = struct{}{}
+		t.ttls.add(n)
 	case ephemeral:
-		s := t.sessions[n.owner]
-		if s.ephemerals == nil {
-			s.ephemerals = make(map[*node]struct{})
-		}
-		s.ephemerals[n] = struct{}{}
+		t.sessions[n.owner].own().add(n)
+		t.ephemerals++
 	}
 }
 
@@ -140,29 +153,40 @@ func (t *Tree) removeNode(n *node, zxid int64, out *Out) {
 	t.dataSize -= n.size()
 	switch kindOf(n.owner) {
 	case container:
-		delete(t.containers, n)
+		t.containers.removed()
 	case ttlNode:
-		delete(t.ttls, n)
+		t.ttls.removed()
 	case ephemeral:
-		delete(t.sessions[n.owner].ephemerals, n)
+		t.sessions[n.owner].owned.removed()
+		t.ephemerals--
 	}
 	t.indexQuota(n, false)
 	t.count(path, -1, -int64(len(n.data())))
 	t.fireDeleted(path, p, acl, out)
 	t.fireChildren(p, out)
 	t.acls.release(acl)
+	// A list may have the node a while longer, and is not to keep its data.
+	n.text, n.cut, n.more = "", 0, nil
+	t.steps += removalSteps + len(path)/textPerStep
 }
 
 // applySetData replaces a node's data (DataTree.setData). The old bytes are left
 // alone: an answer on its way may still refer to them.
 func (t *Tree) applySetData(x *txn, zxid, wall int64, out *Out) {
 	n := t.nodes.get(x.path)
-	more := int64(len(x.data)) - int64(len(n.data()))
-	t.dataSize += more
-	n.setText(n.path(), x.data)
+	more := t.setText(n, x.data)
 	r := n.own()
 	r.mzxid, r.mtime, r.version = zxid, wall, x.version
 	x.stat = n.stat()
 	t.count(x.path, 0, more)
-	t.fire(x.path, wire.EventNodeDataChanged, n.parent, t.acls.of(n), out)
+	t.fire(n, wire.EventNodeDataChanged, t.acls.of(n), out)
+}
+
+// setText replaces a node's data and returns how many bytes more it has.
+func (t *Tree) setText(n *node, data []byte) int64 {
+	more := int64(len(data)) - int64(len(n.data()))
+	n.setText(n.path(), data)
+	n.countAbove(0, more)
+	t.dataSize += more
+	return more
 }

@@ -47,7 +47,7 @@ func appendOp(b []byte, x *txn) []byte {
 		b = jute.AppendInt64(b, x.session)
 		b = jute.AppendInt32(b, x.timeout)
 		b = jute.AppendBuffer(b, x.data)
-	case wire.OpCloseSession:
+	case wire.OpCloseSession, opEndSession:
 		b = jute.AppendInt64(b, x.session)
 	case opSessionTimeout:
 		b = jute.AppendInt64(b, x.session)
@@ -120,7 +120,7 @@ func decodeTopOp(r *jute.Reader, x *txn) {
 		x.session = r.Int64()
 		x.timeout = r.Int32()
 		x.data = r.Buffer()
-	case wire.OpCloseSession:
+	case wire.OpCloseSession, opEndSession:
 		x.session = r.Int64()
 	case opSessionTimeout:
 		x.session = r.Int64()

@@ -47,6 +47,7 @@ type watch struct {
 type watchTable struct {
 	byPath    map[string][]watch
 	total     int    // as ZooKeeper counts
+	watchers  int    // connections that have any
 	recursive int    // entries with a recursive watch; without any, ancestors need no look
 	bytes     int64  // length of the paths, once for each connection that watches one
 	shares    shares // the paths watched by each address, once for each connection
@@ -86,6 +87,9 @@ func (w *watchTable) set(path string, c *conn, bits watchBits) {
 		if c.watched == nil {
 			c.watched = make(map[string]struct{})
 		}
+		if len(c.watched) == 0 {
+			w.watchers++
+		}
 		c.watched[path] = struct{}{}
 		w.shares.add(c.share, 1)
 		w.byPath[path] = append(w.byPath[path], watch{c, bits})
@@ -96,10 +100,17 @@ func (w *watchTable) set(path string, c *conn, bits watchBits) {
 	w.account(path, list[i].bits, bits)
 	list[i].bits = bits
 	if bits == 0 {
-		delete(c.watched, path)
-		w.shares.add(c.share, -1)
+		w.dropPath(path, c)
 		w.store(path, slices.Delete(list, i, i+1))
 	}
+}
+
+// dropPath takes a path out of c's own set.
+func (w *watchTable) dropPath(path string, c *conn) {
+	if delete(c.watched, path); len(c.watched) == 0 {
+		w.watchers--
+	}
+	w.shares.add(c.share, -1)
 }
 
 // store puts the list of a path back, or the path out of the table.
@@ -128,14 +139,6 @@ func (w *watchTable) account(path string, old, bits watchBits) {
 	}
 }
 
-// removeConn removes all watches of c. The order in which the paths come does not
-// show: each is in a list of its own.
-func (w *watchTable) removeConn(c *conn) {
-	for path := range c.watched {
-		w.set(path, c, 0)
-	}
-}
-
 // addWatch gives c a watch beside those it has on path; with Compat38 it takes
 // the place of another kind in the same of ZooKeeper's two tables.
 func (t *Tree) addWatch(path string, c *conn, bits watchBits) {
@@ -151,4 +154,10 @@ func (t *Tree) addWatch(path string, c *conn, bits watchBits) {
 		}
 	}
 	t.watches.set(path, c, had|bits)
+	if bits&recursive != 0 {
+		if n := t.nodes.get(path); n != nil {
+			n.own().hears = true
+		}
+	}
+	t.steps += watchSteps + len(path)/textPerStep
 }

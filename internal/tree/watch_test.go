@@ -247,7 +247,9 @@ func TestWatchTableAgainstModel(t *testing.T) {
 		k := key{"/" + string(rune('a'+rng.IntN(5))), conns[rng.IntN(3)]}
 		switch rng.IntN(10) {
 		case 0:
-			table.removeConn(k.c)
+			for path := range k.c.watched {
+				table.set(path, k.c, 0)
+			}
 			for m := range model {
 				if m.c == k.c {
 					delete(model, m)
@@ -292,7 +294,7 @@ func BenchmarkFireHerd(b *testing.B) {
 		for _, p := range herd {
 			w.tree.addWatch("/a", w.tree.conns[p.id], dataOnce)
 		}
-		w.tree.fire("/a", wire.EventNodeDataChanged, nil, nil, &w.out)
+		w.tree.fire(w.tree.nodes.get("/a"), wire.EventNodeDataChanged, nil, &w.out)
 		w.out.Reset()
 	}
 }

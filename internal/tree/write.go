@@ -48,8 +48,13 @@ func (t *Tree) fail(err wire.ErrCode, now Now, out *Out) wire.ErrCode {
 	return err
 }
 
-// prepare checks one write of any kind but a multi, alone or as a part of one.
+// prepare checks one write of any kind but a multi, alone or as a part of one. A multi
+// is refused if to look up permissions for it takes too long.
 func (p *prep) prepare(op wire.OpCode, req wire.Record) (txn, wire.ErrCode) {
+	if p.t.exhausted() {
+		p.t.tallies.RefusedReplies++
+		return txn{}, wire.ErrQuotaExceeded
+	}
 	switch q := req.(type) {
 	case *wire.CreateRequest:
 		return p.create(op, q, -1)

@@ -1,0 +1,376 @@
+package zkserver
+
+import (
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// turnBound is how long one request may keep the server from all others. A busy
+// machine may stretch that: at short size the bound has room for it.
+const turnBound = 50 * time.Millisecond
+
+// dear is a request at its worst. It is prepared by requests that are cheap.
+type dear struct {
+	name    string
+	options func(*Options)
+	// prepare returns the attack, which ends when the server has done all of it.
+	prepare func(g *siege, c *raw, n int) (attack func())
+}
+
+// TestSiegeByDearRequests sends each operation at its worst next to a client that
+// creates, deletes, and reads. No turn of the server is longer than turnBound. A
+// machine that is busy with something else may stretch a turn, but hardly the shortest
+// of five.
+func TestSiegeByDearRequests(t *testing.T) {
+	n := scale(200_000, 1_000_000)
+	bound := time.Duration(scale(4, 1)) * turnBound
+	if raceDetector() {
+		bound *= 10
+	}
+	for _, d := range dearRequests() {
+		t.Run(d.name, func(t *testing.T) {
+			turn, stall := time.Hour, time.Hour
+			for range 5 {
+				a, b := d.run(t, n)
+				if turn, stall = min(turn, a), min(stall, b); turn <= bound/2 {
+					break
+				}
+			}
+			t.Logf("longest turn %v, longest stall %v", turn.Round(10*time.Microsecond), stall.Round(10*time.Microsecond))
+			if turn > bound {
+				t.Errorf("a turn of %v, want at most %v", turn, bound)
+			}
+		})
+	}
+}
+
+// raceDetector reports whether the test runs with the race detector.
+func raceDetector() bool {
+	info, _ := debug.ReadBuildInfo()
+	return info != nil && slices.ContainsFunc(info.Settings, func(s debug.BuildSetting) bool { return s.Key == "-race" && s.Value == "true" })
+}
+
+// run returns the longest turn of an attack, and the longest that a client next to it
+// waited for an answer.
+func (d *dear) run(t *testing.T, n int) (turn, stall time.Duration) {
+	g := besiege(t, func(o *Options) {
+		if d.options != nil {
+			d.options(o)
+		}
+	})
+	c := login(t, g.s, time.Hour)
+	attack := d.prepare(g, c, n)
+	g.takeSlowest()
+	g.s.ask(func() { g.s.loop.longestTurn = 0 })
+	attack()
+	stall = g.takeSlowest()
+	turn = g.s.Stats().LongestTurn
+	close(g.stop)
+	g.done.Wait()
+	g.s.Close()
+	return turn, stall
+}
+
+// bulk creates nodes by multis that are short.
+func (c *raw) bulk(n int, mode wire.CreateMode, path func(i int) string) {
+	c.t.Helper()
+	most := 200_000 / (len(path(0)) + 100)
+	for i := 0; i < n; i += most {
+		var m wire.MultiRequest
+		for k := i; k < min(i+most, n); k++ {
+			req := &wire.CreateRequest{Path: path(k), ACL: openACL(), Flags: mode}
+			m.Ops = append(m.Ops, wire.MultiOp{Op: wire.OpCreate, Req: req})
+		}
+		res := c.do(wire.OpMulti, &m).(*wire.MultiResponse).Results
+		if last := res[len(res)-1]; last.Op == wire.OpError {
+			c.t.Fatalf("create %s: %v", path(i), res[0].Err)
+		}
+	}
+}
+
+// fill appends operations as long as they fit into a frame.
+func fill(op func(i int) wire.MultiOp) *wire.MultiRequest {
+	m := new(wire.MultiRequest)
+	for size := 0; ; {
+		o := op(len(m.Ops))
+		if size += 9 + len(o.Req.Append(nil)); size > 1_000_000 {
+			return m
+		}
+		m.Ops = append(m.Ops, o)
+	}
+}
+
+// deep is a path of so many names that are one byte long.
+func deep(names int) string { return strings.Repeat("/d", names) }
+
+// mkdirs makes a node and all above it.
+func (c *raw) mkdirs(path string) {
+	for i := 1; i <= len(path); i++ {
+		if i == len(path) || path[i] == '/' {
+			c.do(wire.OpCreate, &wire.CreateRequest{Path: path[:i], ACL: openACL()}, wire.ErrNodeExists)
+		}
+	}
+}
+
+// listenEverywhere sets recursive watches on a path and on all above it.
+func (c *raw) listenEverywhere(path string) {
+	for i := 1; i <= len(path); i++ {
+		if i == len(path) || path[i] == '/' {
+			c.do(wire.OpAddWatch, &wire.AddWatchRequest{Path: path[:i], Mode: wire.AddWatchPersistentRecursive})
+		}
+	}
+}
+
+// crowd has n clients that read all they are told.
+func (g *siege) crowd(n int, each func(c *raw)) {
+	for range n {
+		c := login(g.t, g.s, time.Hour)
+		each(c)
+		go c.drain() // ends with the connection
+	}
+}
+
+func dearRequests() []dear {
+	return slices.Concat(dearReads(), dearEnds(), dearWatches(), dearMultis())
+}
+
+func dearReads() []dear {
+	family := func(c *raw, n int) { // of n children that have short names
+		c.create("/many", wire.ModePersistent)
+		c.bulk(n, wire.ModePersistent, func(i int) string { return fmt.Sprint("/many/", i) })
+	}
+	ask := func(c *raw, op wire.OpCode, req wire.Record) func() {
+		return func() { c.do(op, req, wire.ErrQuotaExceeded) }
+	}
+	return []dear{
+		{"getAllChildrenNumber", nil, func(g *siege, c *raw, n int) func() {
+			family(c, n)
+			return ask(c, wire.OpGetAllChildrenNumber, &wire.GetAllChildrenNumberRequest{Path: "/many"})
+		}},
+		{"getChildren", nil, func(g *siege, c *raw, n int) func() {
+			family(c, n)
+			return ask(c, wire.OpGetChildren, &wire.GetChildrenRequest{Path: "/many"})
+		}},
+		{"getChildren of many clients", nil, func(g *siege, c *raw, n int) func() {
+			family(c, n)
+			return func() {
+				g.crowd(20, func(c *raw) { c.send(wire.OpGetChildren2, &wire.GetChildren2Request{Path: "/many"}) })
+				c.do(wire.OpGetChildren2, &wire.GetChildren2Request{Path: "/many"}, wire.ErrQuotaExceeded)
+			}
+		}},
+		{"multiRead of children", nil, func(g *siege, c *raw, n int) func() {
+			family(c, n)
+			return ask(c, wire.OpMultiRead, (*wire.MultiReadRequest)(fill(func(int) wire.MultiOp {
+				return wire.MultiOp{Op: wire.OpGetChildren, Req: &wire.GetChildrenRequest{Path: "/many"}}
+			})))
+		}},
+		{"multiRead of data", nil, func(g *siege, c *raw, n int) func() {
+			family(c, n)
+			return ask(c, wire.OpMultiRead, (*wire.MultiReadRequest)(fill(func(i int) wire.MultiOp {
+				return wire.MultiOp{Op: wire.OpGetData, Req: &wire.GetDataRequest{Path: fmt.Sprint("/many/", i%n)}}
+			})))
+		}},
+		{"multiRead of large data", nil, func(g *siege, c *raw, n int) func() {
+			c.do(wire.OpCreate, &wire.CreateRequest{Path: "/large", Data: make([]byte, 1_000_000), ACL: openACL()})
+			return ask(c, wire.OpMultiRead, (*wire.MultiReadRequest)(fill(func(int) wire.MultiOp {
+				return wire.MultiOp{Op: wire.OpGetData, Req: &wire.GetDataRequest{Path: "/large"}}
+			})))
+		}},
+		{"getEphemerals", nil, func(g *siege, c *raw, n int) func() {
+			c.bulk(n, wire.ModeEphemeral, func(i int) string { return fmt.Sprint("/e", i) })
+			return ask(c, wire.OpGetEphemerals, &wire.GetEphemeralsRequest{PrefixPath: "/e"})
+		}},
+		{"getACL", nil, func(g *siege, c *raw, n int) func() {
+			list := openACL()
+			for i := range 9999 {
+				list = append(list, wire.ACL{Perms: 1, Scheme: "digest", ID: fmt.Sprintf("user%d:%020d", i, i)})
+			}
+			c.do(wire.OpCreate, &wire.CreateRequest{Path: "/list", ACL: list})
+			return ask(c, wire.OpGetACL, &wire.GetACLRequest{Path: "/list"})
+		}},
+		{"words", func(o *Options) { o.FourLetterWords = []string{"*"} }, func(g *siege, c *raw, n int) func() {
+			c.bulk(n, wire.ModeEphemeral, func(i int) string { return fmt.Sprint("/e", i) })
+			setWatchesOn(c, n)
+			return func() {
+				for _, w := range []string{"mntr", "srvr", "stat", "cons", "dump", "wchs", "wchp", "wchc"} {
+					word(g.t, g.s, w)
+				}
+			}
+		}},
+	}
+}
+
+func dearEnds() []dear {
+	// children of a deep node that are of the session, with recursive watches above.
+	deepEphemerals := func(g *siege, c *raw, n int) {
+		top := login(g.t, g.s, time.Hour)
+		top.mkdirs(deep(500))
+		c.bulk(n, wire.ModeEphemeral, func(i int) string { return fmt.Sprint(deep(500), "/", i) })
+		g.crowd(3, func(c *raw) { c.listenEverywhere(deep(500)) })
+	}
+	gone := func(g *siege, nodes int) {
+		for g.s.Stats().Nodes > nodes {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	return []dear{
+		{"closeSession", nil, func(g *siege, c *raw, n int) func() {
+			c.bulk(n, wire.ModeEphemeral, func(i int) string { return fmt.Sprint("/e", i) })
+			return func() { c.do(wire.OpCloseSession, nil) }
+		}},
+		{"closeSession with deep nodes", nil, func(g *siege, c *raw, n int) func() {
+			deepEphemerals(g, c, min(n, 12_000))
+			return func() { c.do(wire.OpCloseSession, nil) }
+		}},
+		{"expiry with deep nodes", nil, func(g *siege, _ *raw, n int) func() {
+			c := login(g.t, g.s, 3*time.Second)
+			deepEphemerals(g, c, min(n, 12_000))
+			return func() {
+				c.nc.Close()
+				gone(g, 600)
+			}
+		}},
+		{"expiry of many sessions", nil, func(g *siege, _ *raw, n int) func() {
+			n = min(n, 100_000) / 5
+			for i := range n {
+				c := login(g.t, g.s, 3*time.Second)
+				c.create(fmt.Sprint("/e", i), wire.ModeEphemeral)
+				c.nc.Close()
+			}
+			return func() { gone(g, 10) }
+		}},
+		{"disconnection with watches", nil, func(g *siege, c *raw, n int) func() {
+			setWatchesOn(c, n)
+			return func() {
+				c.nc.Close()
+				for g.s.Stats().Watches > 0 {
+					time.Sleep(time.Millisecond)
+				}
+			}
+		}},
+		{"sweep of containers", func(o *Options) { o.ContainerCheckInterval = 100 * time.Millisecond }, func(g *siege, c *raw, n int) func() {
+			c.create("/c", wire.ModePersistent)
+			for i := range n / 50 {
+				path := fmt.Sprint("/c/", i)
+				c.do(wire.OpCreateContainer, &wire.CreateRequest{Path: path, ACL: openACL(), Flags: wire.ModeContainer})
+				c.create(path+"/x", wire.ModePersistent)
+			}
+			return func() {
+				for i := range n / 50 {
+					c.do(wire.OpDelete, &wire.DeleteRequest{Path: fmt.Sprint("/c/", i, "/x"), Version: -1})
+				}
+				gone(g, 10)
+			}
+		}},
+	}
+}
+
+func dearWatches() []dear {
+	// As many paths as fit into a frame.
+	short := func() (paths []string) {
+		for size := 0; size < 1_000_000; size += 4 + len(paths[len(paths)-1]) {
+			paths = append(paths, fmt.Sprintf("/%x", len(paths)))
+		}
+		return paths
+	}
+	none := []string{}
+	return []dear{
+		{"setWatches that stay", nil, func(g *siege, c *raw, n int) func() {
+			req := &wire.SetWatches{DataWatches: none, ExistWatches: short(), ChildWatches: none}
+			return func() { c.do(wire.OpSetWatches, req) }
+		}},
+		{"setWatches that fire", nil, func(g *siege, c *raw, n int) func() {
+			req := &wire.SetWatches{DataWatches: short(), ExistWatches: none, ChildWatches: none}
+			return func() { c.do(wire.OpSetWatches, req) }
+		}},
+		{"setData with many watchers", nil, func(g *siege, c *raw, n int) func() {
+			c.create("/w", wire.ModePersistent)
+			g.crowd(1000, func(c *raw) {
+				c.do(wire.OpAddWatch, &wire.AddWatchRequest{Path: "/w", Mode: wire.AddWatchPersistent})
+			})
+			return func() { c.do(wire.OpSetData, &wire.SetDataRequest{Path: "/w", Version: -1}) }
+		}},
+		{"multi of changes with watchers", nil, func(g *siege, c *raw, n int) func() {
+			c.create("/w", wire.ModePersistent)
+			g.crowd(60, func(c *raw) {
+				c.do(wire.OpAddWatch, &wire.AddWatchRequest{Path: "/w", Mode: wire.AddWatchPersistent})
+			})
+			m := fill(func(int) wire.MultiOp {
+				return wire.MultiOp{Op: wire.OpSetData, Req: &wire.SetDataRequest{Path: "/w", Version: -1}}
+			})
+			return func() {
+				for len(m.Ops) > 0 {
+					c.do(wire.OpMulti, m)
+					m.Ops = m.Ops[:len(m.Ops)/2]
+				}
+			}
+		}},
+		{"deep multi with recursive watches", nil, func(g *siege, c *raw, n int) func() {
+			c.mkdirs(deep(500))
+			g.crowd(1, func(c *raw) { c.listenEverywhere(deep(500)) })
+			m := fill(func(i int) wire.MultiOp {
+				return wire.MultiOp{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: fmt.Sprint(deep(500), "/", i), ACL: openACL()}}
+			})
+			return func() { c.do(wire.OpMulti, m) }
+		}},
+	}
+}
+
+func dearMultis() []dear {
+	multi := func(op func(i int) wire.MultiOp) func(*siege, *raw, int) func() {
+		return func(g *siege, c *raw, n int) func() {
+			c.create("/m", wire.ModePersistent)
+			m := fill(op)
+			return func() { c.do(wire.OpMulti, m) }
+		}
+	}
+	return []dear{
+		{"quotas of a large subtree", nil, func(g *siege, c *raw, n int) func() {
+			c.create("/many", wire.ModePersistent)
+			c.bulk(n, wire.ModePersistent, func(i int) string { return fmt.Sprint("/many/", i) })
+			c.create("/zookeeper/quota/many", wire.ModePersistent)
+			stats := "/zookeeper/quota/many/zookeeper_stats"
+			m := new(wire.MultiRequest)
+			for range 16 {
+				m.Ops = append(m.Ops,
+					wire.MultiOp{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: stats, Data: []byte("count=0"), ACL: openACL()}},
+					wire.MultiOp{Op: wire.OpDelete, Req: &wire.DeleteRequest{Path: stats, Version: -1}})
+			}
+			return func() { c.do(wire.OpMulti, m) }
+		}},
+		{"multi of creates", nil, multi(func(i int) wire.MultiOp {
+			return wire.MultiOp{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: fmt.Sprintf("/%x", i), ACL: openACL()}}
+		})},
+		{"multi of sequential creates", nil, multi(func(i int) wire.MultiOp {
+			return wire.MultiOp{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: "/", ACL: openACL(), Flags: wire.ModeEphemeralSequential}}
+		})},
+		{"multi of checks", nil, multi(func(int) wire.MultiOp {
+			return wire.MultiOp{Op: wire.OpCheck, Req: &wire.CheckVersionRequest{Path: "/m", Version: -1}}
+		})},
+		{"multi of changes", nil, multi(func(int) wire.MultiOp {
+			return wire.MultiOp{Op: wire.OpSetData, Req: &wire.SetDataRequest{Path: "/m", Version: -1}}
+		})},
+		{"multi that asks for permissions", nil, func(g *siege, c *raw, n int) func() {
+			for i := range 63 {
+				c.do(wire.OpAuth, &wire.AuthPacket{Scheme: "digest", Auth: fmt.Appendf(nil, "u%02d:x", i)})
+			}
+			for i := range 1000 {
+				var list []wire.ACL
+				for k := range 15 {
+					list = append(list, wire.ACL{Perms: wire.PermAll, Scheme: "digest", ID: fmt.Sprintf("v%02d:%024d%04d", k, k, i)})
+				}
+				c.do(wire.OpCreate, &wire.CreateRequest{Path: fmt.Sprint("/p", i), ACL: append(list, openACL()...)})
+			}
+			m := fill(func(i int) wire.MultiOp {
+				return wire.MultiOp{Op: wire.OpCheck, Req: &wire.CheckVersionRequest{Path: fmt.Sprint("/p", i%1000), Version: -1}}
+			})
+			return func() { c.do(wire.OpMulti, m) }
+		}},
+	}
+}
