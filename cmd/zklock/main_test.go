@@ -10,14 +10,14 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock/zklock/cmd/zklock/internal/watchdog"
 )
 
 // TestMain lets the test's own binary be the command: its local servers,
 // watchdogs and keepers are then this code as well.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
-		"zklock": func() { os.Exit(cli.Main(os.Args[1:])) },
-	})
+	command := func() { os.Exit(cli.Main(os.Args[1:])) }
+	testscript.Main(m, map[string]func(){"zklock": command, watchdog.Name: command})
 }
 
 // TestScripts runs testdata/script, which show the command as people use it.

@@ -84,6 +84,9 @@ func (c *Campaign) newTrial(h *Host, f *Fault, before int) *Trial {
 		rig:     c.rig, host: h, rng: rand.New(rand.NewPCG(c.rng.Uint64(), c.rng.Uint64())),
 		proxy: zktest.NewProxy(c.tb, "tcp", h.Addr),
 	}
+	for f.Asks && t.Variant.Stubborn { // its first process would not end
+		t.Variant = variants[c.rng.IntN(len(variants))]
+	}
 	if f.Taken {
 		// By then the old wrapper has heard of it: a heartbeat comes every eighth of
 		// the timeout, and without an answer the deadline is past half of it.

@@ -2,6 +2,7 @@ package runkill
 
 import (
 	"context"
+	"math/rand/v2"
 	"strings"
 	"syscall"
 	"testing"
@@ -24,4 +25,41 @@ func TestCommandKilled(t *testing.T) {
 		t.Errorf("the old wrapper's status is %s", status)
 	}
 	t.Logf("margin %v", o.Margins)
+}
+
+// TestCommandEndsWithItsDescendants: a command is ended, or what guards it is, and
+// its first process ends before the others: these are dead as well before the next
+// command starts, in whatever group or session they are.
+func TestCommandEndsWithItsDescendants(t *testing.T) {
+	t.Parallel()
+	c := &Campaign{tb: t, rig: newRig(t), rng: rand.New(rand.NewPCG(1, 1))}
+	host := embedded(t)
+	for _, f := range Faults() {
+		if !f.Asks && f.Exit != exitKilled {
+			continue
+		}
+		for _, v := range Variants() {
+			if !v.StubbornChildren {
+				continue
+			}
+			t.Run(f.Name+", "+v.Name, func(t *testing.T) {
+				t.Parallel()
+				for attempt := range attempts {
+					trial := c.newTrial(host, f, attempt)
+					trial.Variant = v
+					o := trial.Run(t.Context(), trial.own())
+					for _, violation := range o.Violations {
+						t.Errorf("margins %v: %s", o.Margins, violation)
+					}
+					if o.Unknown != nil {
+						t.Fatal(o.Unknown)
+					}
+					if !o.Unprovoked {
+						return
+					}
+				}
+				t.Error("the lock was lost before anything was done")
+			})
+		}
+	}
 }

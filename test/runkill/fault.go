@@ -1,8 +1,10 @@
 package runkill
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strconv"
 	"syscall"
@@ -16,6 +18,7 @@ import (
 const (
 	exitLost   = 120
 	exitKilled = 128 + int(syscall.SIGKILL)
+	exitTerm   = 128 + int(syscall.SIGTERM)
 )
 
 // Fault is what happens to the holder of a trial.
@@ -26,6 +29,10 @@ type Fault struct {
 	Strike, Heal func(context.Context, *Trial) error
 	// Exit is the old wrapper's exit code.
 	Exit int
+	// Flags are more flags of the old wrapper.
+	Flags []string
+	// Asks says that the command is asked to end: its first process has to obey.
+	Asks bool
 	// Silent says that the wrapper runs on and hears nothing from its servers: it
 	// has to say so, and to ask the command to end before it kills it.
 	Silent bool
@@ -42,6 +49,10 @@ func Faults() []*Fault {
 	return []*Fault{
 		{Name: "wrapper killed", Exit: exitKilled, Strike: killWrapper, Remembers: true},
 		{Name: "all called zklock killed", Exit: exitKilled, Strike: killByName, Remembers: true},
+		{Name: "all with zklock in their command line killed", Exit: exitKilled, Strike: killByCommandLine, Remembers: true},
+		{Name: "TERM to the wrapper", Exit: exitTerm, Strike: termWrapper, Asks: true},
+		{Name: "lock asked for", Exit: exitTerm, Strike: revoke, Flags: []string{"--on-revoke", "term"}, Asks: true},
+		{Name: "command's first process killed", Exit: exitKilled, Strike: killLeader},
 		{Name: "wrapper stopped", Exit: exitLost, Strike: stopWrapper, Heal: contWrapper},
 		{Name: "whole job stopped", Exit: exitLost, Strike: stopJob, Heal: contJob},
 		{Name: "watchdog killed, then wrapper stopped", Exit: exitLost, Strike: killWatchdogStopWrapper, Heal: contWrapper},
@@ -95,16 +106,27 @@ func killWrapper(_ context.Context, t *Trial) error {
 
 // killByName is "killall -9 zklock", among this trial's processes.
 func killByName(_ context.Context, t *Trial) error {
+	return t.killWhere("comm", func(name []byte) bool { return string(name) == "zklock\n" })
+}
+
+// killByCommandLine is "pkill -9 -f zklock", among this trial's processes.
+func killByCommandLine(_ context.Context, t *Trial) error {
+	return t.killWhere("cmdline", func(line []byte) bool { return bytes.Contains(line, []byte("zklock")) })
+}
+
+// killWhere kills what guards the old command, the watchdog first, if a file of the
+// process is so.
+func (t *Trial) killWhere(file string, is func([]byte) bool) error {
 	watchdog, err := t.watchdogNow()
 	if err != nil {
 		return err
 	}
-	for _, pid := range []int{t.old.proc.Pid(), watchdog} {
-		name, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
+	for _, pid := range []int{watchdog, t.old.proc.Pid()} {
+		text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/" + file)
 		if err != nil {
 			return errPassed
 		}
-		if string(name) != "zklock\n" {
+		if !is(text) {
 			continue
 		}
 		if err := signal(syscall.SIGKILL, pid); err != nil {
@@ -112,6 +134,22 @@ func killByName(_ context.Context, t *Trial) error {
 		}
 	}
 	return nil
+}
+
+func termWrapper(_ context.Context, t *Trial) error {
+	return signal(syscall.SIGTERM, t.old.proc.Pid())
+}
+
+// revoke asks for the lock.
+func revoke(ctx context.Context, t *Trial) error {
+	_, err := t.host.locks.Mutex(fmt.Sprintf("trial-%d", t.Number)).Revoke(ctx)
+	return err
+}
+
+// killLeader kills the command's first process, as the kernel does when memory is
+// short, and none of its children.
+func killLeader(_ context.Context, t *Trial) error {
+	return signal(syscall.SIGKILL, t.record.Leader())
 }
 
 func stopWrapper(_ context.Context, t *Trial) error {

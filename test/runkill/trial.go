@@ -26,7 +26,9 @@ type Variant struct {
 	Members  int
 	Outside  bool // some are outside of the command's process group
 	Stubborn bool // all ignore TERM
-	Children string
+	// StubbornChildren ignore TERM, and the command's first process obeys it.
+	StubbornChildren bool
+	Children         string
 }
 
 // Variants are those that trials go through in turn.
@@ -38,6 +40,9 @@ func Variants() []Variant {
 		{Name: "children that ignore TERM", Members: 3, Stubborn: true, Children: "group"},
 		{Name: "children in other groups and sessions", Members: 3, Outside: true, Children: "outside"},
 		{Name: "stubborn children in other groups and sessions", Members: 3, Outside: true, Stubborn: true, Children: "outside"},
+		{Name: "obedient, with stubborn children", Members: 3, StubbornChildren: true, Children: "group"},
+		{Name: "obedient, with stubborn children in other groups and sessions", Members: 3, Outside: true, StubbornChildren: true, Children: "outside"},
+		{Name: "obedient, with stubborn daemons", Members: 3, Outside: true, StubbornChildren: true, Children: "daemons"},
 	}
 }
 
@@ -88,6 +93,9 @@ func (t *Trial) start(who, servers string, member ...string) (*wrapper, error) {
 	if t.Delay > 0 {
 		args = append(args, "--lock-delay", t.Delay.String())
 	}
+	if who == "old" {
+		args = append(args, t.Fault.Flags...)
+	}
 	args = append(args, fmt.Sprintf("trial-%d", t.Number), "--", t.rig.member,
 		"-socket", t.rig.resource.Path(), "-trial", fmt.Sprint(t.Number), "-run", fmt.Sprint(t.runs))
 	return startWrapper(t.base(fmt.Sprintf("%s-%d", who, t.runs)), t.rig.zklock, t.rig.env, append(args, member...)...)
@@ -102,7 +110,8 @@ func (t *Trial) startNew() (err error) {
 // Prepare has the old wrapper hold and the new one wait.
 func (t *Trial) Prepare(ctx context.Context) (err error) {
 	t.record = t.rig.resource.Begin(t.Number, t.Variant.Members)
-	t.old, err = t.start("old", t.proxy.Addr(), "-children", t.Variant.Children, fmt.Sprintf("-stubborn=%t", t.Variant.Stubborn))
+	t.old, err = t.start("old", t.proxy.Addr(), "-children", t.Variant.Children, fmt.Sprintf("-stubborn=%t", t.Variant.Stubborn),
+		fmt.Sprintf("-stubborn-children=%t", t.Variant.StubbornChildren))
 	if err != nil {
 		return err
 	}
@@ -269,7 +278,7 @@ func (t *Trial) Run(ctx context.Context, steps Steps) Outcome {
 	if left := t.left(ctx); left != nil {
 		o.Violations = append(o.Violations, "the old command has outlived its wrapper: "+left.Error())
 	}
-	o.Unprovoked = t.struck == 0 || t.Fault.Exit == exitKilled && t.old.lost()
+	o.Unprovoked = t.struck == 0 || t.Fault.Exit != exitLost && t.old.lost()
 	o.Violations = append(o.Violations, t.exits(o.Unprovoked)...)
 	return o
 }

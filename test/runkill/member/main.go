@@ -24,6 +24,7 @@ const every = 3 * time.Millisecond
 const (
 	inGroup   = "group"   // two in its own process group
 	elsewhere = "outside" // one in a group of its own, one in a session of its own
+	daemons   = "daemons" // two in sessions of their own, whose parents have ended
 )
 
 func main() {
@@ -35,7 +36,8 @@ func main() {
 	flag.UintVar(&m.number, "member", 0, "number within the command")
 	flag.IntVar(&m.writes, "writes", 0, "how many to make; 0 for ever")
 	flag.BoolVar(&m.stubborn, "stubborn", false, "ignore TERM")
-	flag.StringVar(&m.children, "children", "", "what children to have: group or outside")
+	flag.StringVar(&m.children, "children", "", "what children to have: group, outside or daemons")
+	flag.BoolVar(&m.stubbornChildren, "stubborn-children", false, "the children ignore TERM")
 	flag.Parse()
 	if err := m.run(began); err != nil {
 		fmt.Fprintln(os.Stderr, "member:", err)
@@ -49,6 +51,7 @@ type member struct {
 	writes             int
 	stubborn           bool
 	children           string
+	stubbornChildren   bool
 }
 
 func (m *member) run(began int64) error {
@@ -101,10 +104,16 @@ func (m *member) bear() (children []*exec.Cmd, err error) {
 		attrs = []*syscall.SysProcAttr{nil, nil}
 	case elsewhere:
 		attrs = []*syscall.SysProcAttr{{Setpgid: true}, {Setsid: true}}
+	case daemons:
+		attrs = []*syscall.SysProcAttr{{Setsid: true}, {Setsid: true}}
 	}
 	for i, attr := range attrs {
-		c := exec.Command(os.Args[0], "-socket", m.socket, "-trial", fmt.Sprint(m.trial), "-run", fmt.Sprint(m.nth),
-			"-member", fmt.Sprint(i+1), fmt.Sprintf("-stubborn=%t", m.stubborn))
+		args := []string{os.Args[0], "-socket", m.socket, "-trial", fmt.Sprint(m.trial), "-run", fmt.Sprint(m.nth),
+			"-member", fmt.Sprint(i + 1), fmt.Sprintf("-stubborn=%t", m.stubborn || m.stubbornChildren)}
+		if m.children == daemons {
+			args = append([]string{"sh", "-c", `"$@" &`, "sh"}, args...) // the shell ends at once
+		}
+		c := exec.Command(args[0], args[1:]...)
 		c.SysProcAttr = attr
 		c.Stdout, c.Stderr = os.Stdout, os.Stderr
 		if err := c.Start(); err != nil {

@@ -12,6 +12,13 @@ func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
+// adopt makes this process the one that the kernel gives orphans to: a descendant
+// whose parents have ended, as a daemon's have, becomes its child, and is still to
+// be found. It reports whether that is so.
+func adopt() bool {
+	return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == nil
+}
+
 // dieWithParent sets the same for the calling thread. A parent that is dead
 // already shows at the gate.
 func dieWithParent() {

@@ -10,5 +10,8 @@ func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
 
+// adopt does nothing here: orphans go to the system's first process.
+func adopt() bool { return false }
+
 // dieWithParent does nothing here.
 func dieWithParent() {}

@@ -60,6 +60,12 @@ func (c *Child) Signal(sig os.Signal) {
 // Terminate ends the command: it cannot be asked.
 func (c *Child) Terminate() { c.Kill() }
 
+// TerminateLeft does nothing: what the command has started cannot be found.
+func (c *Child) TerminateLeft() {}
+
+// Left is always false, for the same reason.
+func (c *Child) Left() bool { return false }
+
 // Kill ends the command.
 func (c *Child) Kill() { _ = c.proc.Kill() } // an ended one is fine
 

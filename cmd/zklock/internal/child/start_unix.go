@@ -22,9 +22,11 @@ import (
 // Terminate and Kill from one at a time.
 type Child struct {
 	pid     int
+	adopts  bool // orphans of the command become children of this process
 	stopped chan int
 	exited  chan Exit
-	kin     kin.Set // who was seen outside of the group when it was told to end
+	kin     kin.Set // the command's processes outside of its group
+	empty   bool    // the group has ended: its number may belong to another one
 }
 
 // Start runs cmd with this process's standard files, and with every other file
@@ -36,8 +38,11 @@ type Child struct {
 // A goroutine waits for the command; it ends when the command has ended. It
 // keeps its thread, since the kernel sends the parent-death signal when the
 // thread that started a child ends, not when the process does.
+//
+// On Linux this process adopts what loses its parents below it, so that Left finds
+// it. A goroutine reaps those; it ends with the command as well.
 func Start(cmd Command, exe string, ready func(group int) error) (*Child, error) {
-	c := &Child{stopped: make(chan int, 16), exited: make(chan Exit, 1)}
+	c := &Child{adopts: adopt(), stopped: make(chan int, 16), exited: make(chan Exit, 1)}
 	mine, theirs, err := gate()
 	if err != nil {
 		return nil, err
@@ -54,7 +59,12 @@ func Start(cmd Command, exe string, ready func(group int) error) (*Child, error)
 		}
 		c.pid = proc.Pid
 		started <- nil
+		over := make(chan struct{})
+		if c.adopts {
+			go c.reapUntil(over)
+		}
 		c.wait()
+		close(over)
 		_ = proc.Release() // the wait above has reaped it
 	}()
 	if err := <-started; err != nil {
@@ -186,6 +196,32 @@ func (c *Child) wait() {
 	}
 }
 
+// reapUntil reaps orphans whenever a child of this process has ended, until over is
+// closed.
+func (c *Child) reapUntil(over <-chan struct{}) {
+	news := make(chan os.Signal, 1)
+	signal.Notify(news, unix.SIGCHLD)
+	defer signal.Stop(news)
+	for {
+		c.reap()
+		select {
+		case <-news:
+		case <-over:
+			return
+		}
+	}
+}
+
+// reap takes away the orphans that have ended. It may do so with a watchdog or local
+// server of this process as well: nobody asks how those ended.
+func (c *Child) reap() {
+	for _, pid := range kin.Children(os.Getpid()) {
+		if pid != c.pid {
+			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil) // most have not ended
+		}
+	}
+}
+
 // Group is the command's process group, which is its process id too.
 func (c *Child) Group() int { return c.pid }
 
@@ -195,29 +231,69 @@ func (c *Child) Exited() <-chan Exit { return c.exited }
 // Stopped gives the signal of each stop of the command, such as SIGTSTP.
 func (c *Child) Stopped() <-chan int { return c.stopped }
 
-// Signal sends to the whole process group. A group that is gone is no error.
+// Signal sends to the whole process group. A group that is gone is no error. CONT
+// goes along with a signal that asks to end: a stopped command could not obey.
 func (c *Child) Signal(sig os.Signal) {
-	if s, ok := sig.(syscall.Signal); ok {
-		_ = unix.Kill(-c.pid, s) // ESRCH: it is gone, which is fine
+	s, ok := sig.(syscall.Signal)
+	if !ok || c.empty {
+		return
+	}
+	_ = unix.Kill(-c.pid, s) // ESRCH: it is gone, which is fine
+	switch s {
+	case unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT:
+		_ = unix.Kill(-c.pid, unix.SIGCONT)
 	}
 }
 
 // Terminate asks the whole group to end, and what the command has started
-// outside of it. CONT goes along: a stopped command could not obey.
+// outside of it.
 func (c *Child) Terminate() {
-	c.kin.Look(c.pid) // a parent that obeys first takes the trace with it
-	for _, sig := range []syscall.Signal{unix.SIGTERM, unix.SIGCONT} {
-		c.Signal(sig)
-		c.kin.Signal(sig)
-	}
+	c.find() // a parent that obeys first takes the trace with it
+	c.Signal(unix.SIGTERM)
+	c.kin.Terminate()
+}
+
+// TerminateLeft asks the processes to end that have not been asked yet: those
+// outside of the group that Terminate has not found, and lets those of the group,
+// which were sent a signal before, run to obey it.
+func (c *Child) TerminateLeft() {
+	c.find()
+	c.Signal(unix.SIGCONT)
+	c.kin.Terminate()
 }
 
 // Kill ends the whole group at once, and what the command has started outside of
 // it.
 func (c *Child) Kill() {
-	c.kin.Look(c.pid)
+	c.find()
 	c.Signal(unix.SIGKILL)
-	c.kin.Signal(unix.SIGKILL)
+	c.kin.Kill()
+}
+
+// Left reports whether any process is left of what the command was and has
+// started: of its group, and on Linux of all its descendants. It is for a command
+// that has ended.
+func (c *Child) Left() bool {
+	if c.adopts {
+		c.reap() // a zombie would count as one of the group
+	}
+	// EPERM is a process of another user.
+	c.empty = c.empty || unix.Kill(-c.pid, 0) == unix.ESRCH
+	for range 2 { // a process may lose its parent, and be adopted, during a look
+		if c.find(); !c.empty || c.kin.Len() > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// find looks for the command's processes outside of its group.
+func (c *Child) find() {
+	root := c.pid
+	if c.adopts {
+		root = os.Getpid()
+	}
+	c.kin.Look(root, c.pid)
 }
 
 // Forwarded are the signals that are meant for the command. One that is

@@ -326,7 +326,7 @@ func (r *runner) under(hold *zklock.Hold, signals <-chan os.Signal, news <-chan 
 	// which the watch reads first.
 	s.signals = signals
 	s.revoked = hold.Revoked()
-	s.asked = func() { r.asked(s.cmd) }
+	s.asked = func() bool { return r.asked(s.cmd) }
 	s.news, s.on = news, r.app.set.on()
 	exit, ended := s.run()
 	// The watchdog must know that the command is gone before the deadline passes:
@@ -370,13 +370,15 @@ func (r *runner) notStarted(err, release error) error {
 	return errors.Join(err, release)
 }
 
-// asked is what happens when somebody asks for the lock back.
-func (r *runner) asked(cmd process) {
+// asked is what happens when somebody asks for the lock back. It reports whether the
+// command was told to end.
+func (r *runner) asked(cmd process) bool {
 	r.status.Revoked = true
 	r.revoke.tell(r.claim.title(), "ending the command", "the command goes on")
 	if r.revoke.term {
 		cmd.Terminate()
 	}
+	return r.revoke.term
 }
 
 // ended notes how the command ended.

@@ -26,7 +26,9 @@ type process interface {
 	Stopped() <-chan int
 	Signal(os.Signal)
 	Terminate()
+	TerminateLeft()
 	Kill()
+	Left() bool
 	Group() int
 }
 
@@ -41,22 +43,22 @@ type guarding interface {
 
 // supervisor follows a command until it has ended. It belongs to one goroutine.
 type supervisor struct {
-	hold    holding
-	cmd     process
-	plan    deadline.Plan
-	signals <-chan os.Signal
-	link    *front.Link
-	guard   guarding
-	again   respawn
-	revoked <-chan struct{} // somebody asks for the lock back; nil if nobody can
-	asked   func()          // what to do about it
-	now     func() time.Duration
-	told    time.Duration       // the moment that the watchdog knows
-	late    bool                // that moment came before this process did anything about it
-	news    <-chan zklock.Event // of servers that do not answer, or do again; may be nil
-	on      string              // which servers these are, for what is said of them
-	// stopping: a signal that ends programs was passed on.
-	stopping bool
+	hold     holding
+	cmd      process
+	plan     deadline.Plan
+	signals  <-chan os.Signal
+	link     *front.Link
+	guard    guarding
+	again    respawn
+	revoked  <-chan struct{} // somebody asks for the lock back; nil if nobody can
+	asked    func() bool     // what to do about it; reports whether the command was told to end
+	now      func() time.Duration
+	told     time.Duration       // the moment that the watchdog knows
+	late     bool                // that moment came before this process did anything about it
+	news     <-chan zklock.Event // of servers that do not answer, or do again; may be nil
+	on       string              // which servers these are, for what is said of them
+	stopping bool                // the command was sent a signal that ends programs, not for the lock's sake
+	remains  *remains            // of the command; nil unless it was ended
 }
 
 // look takes one look at the hold.
@@ -73,16 +75,22 @@ func (s *supervisor) run() (child.Exit, bool) {
 	done := s.hold.Done()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	var exit child.Exit
+	ended := false
 	for {
 		next := min(s.step(core), s.respawned())
-		timer.Reset(max(next-s.now(), 0))
-		select {
-		case exit := <-s.cmd.Exited():
-			ended := core.Ending() || exit.Signal == killSignal && (s.late || s.now() >= s.told)
-			if ended {
-				s.cmd.Kill() // what it left behind in its group
-			}
+		cleared, again := s.clear(core)
+		if cleared {
 			return exit, ended
+		}
+		timer.Reset(max(min(next, again)-s.now(), 0))
+		select {
+		case exit = <-s.cmd.Exited(): // once
+			ended = core.Ending() || exit.Signal == killSignal && s.passed()
+			if !ended && !s.stopping && !wasEnded(exit) {
+				return exit, false
+			}
+			s.left(core, exit)
 		case sig := <-s.signals:
 			s.stopping = s.stopping || ends(sig)
 			s.cmd.Signal(sig)
@@ -92,7 +100,7 @@ func (s *supervisor) run() (child.Exit, bool) {
 			done = nil
 		case <-s.revoked:
 			s.revoked = nil
-			s.asked()
+			s.stopping = s.asked() || s.stopping
 		case <-s.link.Gone():
 			s.link = nil
 			warn("the process that the shell started is gone: killing the command")
@@ -110,6 +118,9 @@ func (s *supervisor) run() (child.Exit, bool) {
 		}
 	}
 }
+
+// passed reports whether the moment that the watchdog knows has come.
+func (s *supervisor) passed() bool { return s.late || s.now() >= s.told }
 
 // killSignal is how a watchdog ends a command: one that ended so when its time was
 // up was ended by that, though this process may find the lock still held when it

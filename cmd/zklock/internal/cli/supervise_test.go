@@ -69,7 +69,42 @@ type fakeProcess struct {
 	stopped chan int
 	mu      sync.Mutex
 	log     []string
-	obeys   bool // ends at TERM
+	obeys   bool          // ends at TERM
+	left    int           // processes that do not end with it: 0 none, else what ends them, see below
+	lasts   time.Duration // how long those that obey take
+}
+
+// What ends the processes that are left of a command.
+const (
+	leftObey   = 1 + iota // TERM
+	leftIgnore            // KILL
+	leftBeyond            // nothing
+)
+
+// asked has those obey that do. The test's bubble ends after that.
+func (p *fakeProcess) asked() {
+	if p.remaining() == leftObey {
+		time.AfterFunc(p.lasts, p.gone)
+	}
+}
+
+func (p *fakeProcess) gone() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.left = 0
+}
+
+func (p *fakeProcess) remaining() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.left
+}
+
+func (p *fakeProcess) Left() bool { return p.remaining() != 0 }
+
+func (p *fakeProcess) TerminateLeft() {
+	p.note("TERM to what is left")
+	p.asked()
 }
 
 func newFakeProcess(obeys bool) *fakeProcess {
@@ -89,16 +124,23 @@ func (p *fakeProcess) Signal(s os.Signal)        { p.note(s.String()) }
 
 func (p *fakeProcess) Terminate() {
 	p.note("TERM")
+	p.asked()
 	if p.obeys {
 		p.exited <- child.Exit{Code: 0}
+		p.obeys = false
 	}
 }
 
 func (p *fakeProcess) Kill() {
 	p.note("KILL")
-	select {
-	case p.exited <- child.Exit{Code: -1, Signal: 9}:
-	default:
+	switch p.remaining() {
+	case leftIgnore:
+		p.gone()
+	case 0: // of the others the command itself has ended before
+		select {
+		case p.exited <- child.Exit{Code: -1, Signal: 9}:
+		default:
+		}
 	}
 }
 
@@ -160,9 +202,9 @@ func TestSupervise(t *testing.T) {
 			p.exited <- child.Exit{Code: 7}
 		}, nil, false},
 		{"silence: TERM, then KILL before the deadline", false, func(*fakeHold, *fakeProcess, chan os.Signal) {
-		}, []string{"TERM@12.5s", "KILL@14.5s", "KILL@14.5s"}, true},
-		{"silence, and a command that obeys: its group is killed all the same", true, func(*fakeHold, *fakeProcess, chan os.Signal) {
-		}, []string{"TERM@12.5s", "KILL@12.5s"}, true},
+		}, []string{"TERM@12.5s", "KILL@14.5s"}, true},
+		{"silence, and a command that obeys", true, func(*fakeHold, *fakeProcess, chan os.Signal) {
+		}, []string{"TERM@12.5s"}, true},
 		{"heartbeats keep it going", true, func(h *fakeHold, p *fakeProcess, _ chan os.Signal) {
 			for range 20 {
 				time.Sleep(10 * time.Second)
@@ -173,7 +215,7 @@ func TestSupervise(t *testing.T) {
 		{"lost at once", false, func(h *fakeHold, _ *fakeProcess, _ chan os.Signal) {
 			time.Sleep(1500 * time.Millisecond)
 			h.lose(gone)
-		}, []string{"KILL@1.5s", "KILL@1.5s"}, true},
+		}, []string{"KILL@1.5s"}, true},
 		{"signals pass", true, func(_ *fakeHold, p *fakeProcess, c chan os.Signal) {
 			c <- syscall.SIGHUP
 			c <- syscall.SIGTERM
@@ -258,7 +300,7 @@ func TestWatchdogsThatDieAtOnce(t *testing.T) {
 				if !slices.Equal(starts, want) {
 					t.Errorf("started at %v, want %v", starts, want)
 				}
-				if log := []string{"TERM@12.5s", "KILL@14.5s", "KILL@14.5s"}; !ended || !slices.Equal(cmd.log, log) {
+				if log := []string{"TERM@12.5s", "KILL@14.5s"}; !ended || !slices.Equal(cmd.log, log) {
 					t.Errorf("the command got %q, want %q", cmd.log, log)
 				}
 			})
@@ -426,9 +468,9 @@ func TestSuperviseRevocation(t *testing.T) {
 			s.revoked = revoked
 			r := &runner{claim: &claim{names: []string{"demo"}}, revoke: onRevoke{term}, status: &statusLine{}}
 			asked := 0
-			s.asked = func() {
+			s.asked = func() bool {
 				asked++
-				r.asked(cmd)
+				return r.asked(cmd)
 			}
 			go func() {
 				time.Sleep(time.Second)

@@ -99,6 +99,9 @@ func (c *Core) Deadline() time.Duration { return c.deadline }
 // Ending reports whether TERM or KILL was asked for.
 func (c *Core) Ending() bool { return c.phase != Wait }
 
+// Killing reports whether KILL was asked for.
+func (c *Core) Killing() bool { return c.phase == Kill }
+
 // Step takes one look and says what to do, and when to look again at the
 // latest. Each of Term and Kill is asked for once. A deadline that moves on
 // after Term does not take the Term back: the command was already told.

@@ -13,7 +13,8 @@ import (
 const maxFound = 4096
 
 // Outside returns those descendants of pid that are not in the process group
-// group, as far as can be seen: none, where the kernel lists no children.
+// group, as far as can be seen: none, where the kernel lists no children. It leaves
+// out zklock's own helpers.
 //
 // It reads the children of each process in turn, and not the whole of /proc: it
 // is called when time is short, and on a large machine all would take too long.
@@ -21,9 +22,14 @@ func Outside(pid, group int) []Process {
 	var found []Process
 	queue := []int{pid}
 	for i := 0; i < len(queue) && i < maxFound; i++ {
-		for _, child := range children(queue[i]) {
+		for _, child := range Children(queue[i]) {
+			p, ok := stat(child)
+			outside := ok && p.Group != group
+			if outside && helper(child) {
+				continue
+			}
 			queue = append(queue, child)
-			if p, ok := stat(child); ok && p.Group != group {
+			if outside {
 				found = append(found, p)
 			}
 		}
@@ -31,9 +37,21 @@ func Outside(pid, group int) []Process {
 	return found
 }
 
-// children lists the processes that any thread of pid has started and that have
+// helper reports whether a process is a watchdog of zklock, which ends by itself, or
+// a user's local server, which other commands use as well.
+func helper(pid int) bool {
+	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+	if err != nil {
+		return false
+	}
+	args := bytes.SplitN(line, []byte{0}, 4)
+	return len(args) > 1 && string(args[1]) == WatchdogArgument ||
+		len(args) > 2 && string(args[1]) == "serve" && string(args[2]) == "--local"
+}
+
+// Children lists the processes that any thread of pid has started and that have
 // not been waited for.
-func children(pid int) []int {
+func Children(pid int) []int {
 	var all []int
 	files, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children")
 	if err != nil {

@@ -115,7 +115,7 @@ func TestSetRemembersOrphans(t *testing.T) {
 	var orphan, parent int
 	settled(t, pids[0], func(p Process, ok bool) bool { return ok })
 	for _, pid := range pids { // the two lines come in any order
-		if slices.Contains(children(leader), pid) {
+		if slices.Contains(Children(leader), pid) {
 			parent = pid
 		} else {
 			orphan = pid
@@ -123,7 +123,7 @@ func TestSetRemembersOrphans(t *testing.T) {
 	}
 	settled(t, orphan, leads)
 	var s Set
-	s.Look(leader)
+	s.Look(leader, leader)
 	if s.Len() != 1 {
 		t.Fatalf("%d found, want 1", s.Len())
 	}
@@ -134,10 +134,10 @@ func TestSetRemembersOrphans(t *testing.T) {
 	if left := Outside(leader, leader); left != nil {
 		t.Fatalf("the orphan is still kin: %v", left)
 	}
-	s.Look(leader)
-	s.Signal(unix.SIGKILL)
+	s.Look(leader, leader)
+	s.Kill()
 	settled(t, orphan, gone)
-	s.Look(leader)
+	s.Look(leader, leader)
 	if s.Len() != 0 {
 		t.Errorf("%d remembered who are gone", s.Len())
 	}

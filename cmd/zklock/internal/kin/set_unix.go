@@ -4,29 +4,31 @@ package kin
 
 import "golang.org/x/sys/unix"
 
-// Set remembers who was found, since whoever has lost its parent to a signal
-// cannot be found again. The zero value is empty. For one goroutine at a time.
+// Set remembers the processes that were found, since a process whose parents have
+// ended may not be found again. The zero value is empty. For one goroutine at a
+// time.
 type Set struct {
-	known map[Process]bool
+	known map[Process]bool // whether it was asked to end
 }
 
-// Look adds who is to be found now: the command's descendants outside of its
-// group, and theirs. Who has ended is forgotten.
-func (s *Set) Look(leader int) {
-	roots := []Process{{PID: leader}}
+// Look adds the processes that can be found now: the descendants of root outside of
+// the process group, and those of the processes that are known. It forgets
+// processes that have ended.
+func (s *Set) Look(root, group int) {
+	roots := []int{root}
 	for p := range s.known {
 		if p.Same() {
-			roots = append(roots, p)
+			roots = append(roots, p.PID)
 		} else {
 			delete(s.known, p)
 		}
 	}
 	for _, root := range roots {
-		for _, p := range Outside(root.PID, leader) {
+		for _, p := range Outside(root, group) {
 			if s.known == nil {
 				s.known = map[Process]bool{}
 			}
-			s.known[p] = true
+			s.known[p] = s.known[p]
 		}
 	}
 }
@@ -34,9 +36,21 @@ func (s *Set) Look(leader int) {
 // Len is how many are remembered.
 func (s *Set) Len() int { return len(s.known) }
 
-// Signal sends to all that are remembered.
-func (s *Set) Signal(sig unix.Signal) {
+// Terminate asks the remembered processes to end, each once. CONT goes along: a
+// stopped process could not obey.
+func (s *Set) Terminate() {
+	for p, asked := range s.known {
+		if !asked {
+			p.Signal(unix.SIGTERM)
+			p.Signal(unix.SIGCONT)
+			s.known[p] = true
+		}
+	}
+}
+
+// Kill ends the remembered processes.
+func (s *Set) Kill() {
 	for p := range s.known {
-		p.Signal(sig)
+		p.Signal(unix.SIGKILL)
 	}
 }

@@ -124,8 +124,12 @@ func TestGoesByItsOwnName(t *testing.T) {
 	}
 	empty(t, g)
 	name, err := os.ReadFile(comm)
-	if err != nil || strings.TrimSpace(string(name)) != procName || len(procName) > 15 {
-		t.Errorf("the watchdog is called %q, %v, want %s", name, err, procName)
+	if err != nil || strings.TrimSpace(string(name)) != Name || len(Name) > 15 {
+		t.Errorf("the watchdog is called %q, %v, want %s", name, err, Name)
+	}
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", g.proc.Pid))
+	if err != nil || strings.Contains(string(line), "zklock") {
+		t.Errorf("the watchdog's command line is %q, %v: it names the program", line, err)
 	}
 }
 
@@ -142,10 +146,10 @@ func TestSparesASuccessor(t *testing.T) {
 		w.leader, _ = kin.Of(os.Getppid())
 		w.leader.PID = second.group()
 	}
-	w.kill(second.group())
+	w.kill(&core{group: second.group()})
 	w = watched{}
 	w.look(&core{group: first.group(), until: 5})
-	w.kill(first.group())
+	w.kill(&core{group: first.group()})
 	await(t, "the first", first.ended)
 	if !second.lives() {
 		t.Error("the second was killed in the place of the first")

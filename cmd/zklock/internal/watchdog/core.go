@@ -13,6 +13,7 @@ const maxLine = 128
 // decision out.
 type core struct {
 	partial []byte
+	wrapper int           // 0: not told
 	group   int           // 0: not told yet
 	until   time.Duration // 0: not told yet
 	bye     bool
@@ -57,6 +58,8 @@ func (c *core) line(line string) {
 		return
 	}
 	switch {
+	case string(word) == "wrapper" && n > 1 && n < 1<<31:
+		c.wrapper = int(n)
 	case string(word) == "group" && n > 1 && n < 1<<31:
 		c.group = int(n) // never 0, 1 or -1, which mean other processes
 	case string(word) == "until" && n > 0:

@@ -26,6 +26,7 @@ func TestDecide(t *testing.T) {
 		{"half a good-bye", "group 77\nuntil 100\nby", true, 1, kill},
 		{"groups that mean everybody", "group 1\ngroup 0\ngroup -1\n", true, 1, quit},
 		{"malformed lines change nothing", "group 77\nuntil 100\nuntil x\nuntil -5\nuntil\ngroup\n\n", false, 99, wait},
+		{"a wrapper alone is nothing to guard", "wrapper 5\n", true, 1, quit},
 		{"a group past any process id", "group 4294967296\n", true, 1, quit},
 	}
 	for _, tt := range tests {

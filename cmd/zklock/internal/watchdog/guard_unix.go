@@ -33,7 +33,7 @@ func Start(exe string) (*Guard, error) {
 		return nil, fmt.Errorf("no pipe for the watchdog: %w", err)
 	}
 	cmd := exec.Command(program(exe))
-	cmd.Args = []string{exe, Argument}
+	cmd.Args = []string{Name, Argument}
 	cmd.Stdin = r
 	cmd.Dir = "/"
 	cmd.Env = []string{}
@@ -56,8 +56,10 @@ func Start(exe string) (*Guard, error) {
 // Died is closed when the watchdog's process has ended.
 func (g *Guard) Died() <-chan struct{} { return g.died }
 
-// Watch tells of the process group to guard.
-func (g *Guard) Watch(group int) error { return g.write(fmt.Sprintf("group %d\n", group)) }
+// Watch tells of the process group to guard, which this process has started.
+func (g *Guard) Watch(group int) error {
+	return g.write(fmt.Sprintf("wrapper %d\ngroup %d\n", os.Getpid(), group))
+}
 
 // Until tells when the group has to be dead, on the boot clock.
 func (g *Guard) Until(t time.Duration) error { return g.write(fmt.Sprintf("until %d\n", int64(t))) }

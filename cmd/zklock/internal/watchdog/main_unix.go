@@ -37,7 +37,7 @@ func Main() int {
 		case quit:
 			return 0
 		case kill:
-			w.kill(c.group)
+			w.kill(&c)
 			return 0
 		}
 		timer.poll(c.until)
@@ -47,31 +47,52 @@ func Main() int {
 // watched is whom the watchdog ends.
 type watched struct {
 	leader kin.Process   // of the group; zero where it cannot be known
-	kin    kin.Set       // whom the command has started outside of its group
+	kin    kin.Set       // what the command has started outside of its group
 	until  time.Duration // as of the last look
 }
 
 // look sees who is there whenever there is news: of a wrapper that is killed
 // the command dies at once, and nobody could be found by their parents any more.
 func (w *watched) look(c *core) {
-	if c.group == 0 || c.bye || c.until == w.until || w.leader.Replaced() {
+	if c.group == 0 || c.bye || c.until == w.until {
 		return
 	}
 	if w.until == 0 {
 		w.leader, _ = kin.Of(c.group)
 	}
 	w.until = c.until
-	w.kin.Look(c.group)
+	w.find(c)
 }
+
+// find looks below the wrapper, which adopts the command's orphans, as long as it
+// lives: a process that is this one's parent still is the one that started it. If
+// the wrapper has ended, find looks below the command.
+func (w *watched) find(c *core) {
+	switch {
+	case c.wrapper == unix.Getppid():
+		w.kin.Look(c.wrapper, c.group)
+	case !w.leader.Replaced():
+		w.kin.Look(c.group, c.group)
+	}
+}
+
+// sweeps bounds how often the watchdog looks for what was started while it killed.
+const sweeps = 10
 
 // kill ends them all. A wrapper that was stopped when its command ended has not
 // said good-bye: the group's number may be another's by now.
-func (w *watched) kill(group int) {
-	if !w.leader.Replaced() {
-		w.kin.Look(group)
-		_ = unix.Kill(-group, unix.SIGKILL) // ESRCH: gone already
+func (w *watched) kill(c *core) {
+	for range sweeps {
+		w.find(c)
+		if !w.leader.Replaced() {
+			_ = unix.Kill(-c.group, unix.SIGKILL) // ESRCH: gone already
+		}
+		if w.kin.Len() == 0 {
+			return
+		}
+		w.kin.Kill()
+		time.Sleep(time.Millisecond)
 	}
-	w.kin.Signal(unix.SIGKILL)
 }
 
 // drain reads all that is there.

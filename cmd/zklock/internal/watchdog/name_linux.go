@@ -2,9 +2,6 @@ package watchdog
 
 import "os"
 
-// procName is what the watchdog is called, 15 bytes at most.
-const procName = "zkl-watchdog"
-
 // program is how the program exe is to be started: by a path whose last part,
 // which a process goes by until it says otherwise, is not the program's.
 func program(exe string) string {
@@ -24,5 +21,5 @@ func program(exe string) string {
 // nobody would be left to end any of it.
 func rename() {
 	// The file is that of the process's first thread, by whose name it goes.
-	_ = os.WriteFile("/proc/self/comm", []byte(procName), 0) // without, it goes by the program's
+	_ = os.WriteFile("/proc/self/comm", []byte(Name), 0) // without, it goes by the program's
 }
