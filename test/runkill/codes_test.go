@@ -116,7 +116,7 @@ func TestWatchdogEndsInTime(t *testing.T) {
 		}
 	}
 	began := time.Now()
-	trial, o := one(t, f)
+	trial, o := one(t, f, Variants()[1])
 	if len(o.Violations) > 0 {
 		t.Error(o.Violations)
 	}

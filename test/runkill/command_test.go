@@ -14,7 +14,7 @@ func TestCommandKilled(t *testing.T) {
 	t.Parallel()
 	trial, o := one(t, &Fault{Name: "command killed", Exit: exitKilled, Strike: func(_ context.Context, trial *Trial) error {
 		return signal(syscall.SIGKILL, -trial.record.Leader())
-	}})
+	}}, Variants()[1])
 	for _, v := range o.Violations {
 		t.Error(v)
 	}

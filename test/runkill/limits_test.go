@@ -3,6 +3,7 @@ package runkill
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"syscall"
@@ -32,7 +33,7 @@ func TestEverythingStopped(t *testing.T) {
 			return poll(ctx, func() bool { return stopped(trial.watchdog, trial.old.proc.Pid()) })
 		}
 	}
-	_, o := one(t, &Fault{Name: "everything stopped", Exit: exitLost, Strike: guards(syscall.SIGSTOP), Heal: guards(syscall.SIGCONT)})
+	_, o := one(t, &Fault{Name: "everything stopped", Exit: exitLost, Strike: guards(syscall.SIGSTOP), Heal: guards(syscall.SIGCONT)}, Variants()[1])
 	all := strings.Join(o.Violations, "\n")
 	if !strings.Contains(all, "member 0 of command 1 lived when command 2 began") {
 		t.Errorf("two commands at a time are not noticed: %q", all)
@@ -47,6 +48,33 @@ func TestEverythingStopped(t *testing.T) {
 	t.Logf("the old command wrote until %v after the new one began: %d writes refused, which an unguarded resource would have taken", -o.Margins[0], o.Refused)
 }
 
+// TestBothKilled: wrapper and watchdog are killed by their numbers at one moment. The
+// command dies, and its children write on, until somebody ends them: the resource
+// refuses it.
+func TestBothKilled(t *testing.T) {
+	t.Parallel()
+	_, o := one(t, &Fault{Name: "both killed", Exit: exitKilled, Strike: func(_ context.Context, trial *Trial) error {
+		watchdog, err := trial.watchdogNow()
+		if err != nil {
+			return err
+		}
+		return signal(syscall.SIGKILL, watchdog, trial.old.proc.Pid())
+	}, Heal: func(ctx context.Context, trial *Trial) error {
+		err := poll(ctx, func() bool { return trial.record.Stale() > 0 })
+		trial.record.Sweep()
+		return err
+	}}, Variant{Name: "children", Members: 3, Children: "group"})
+	all := strings.Join(o.Violations, "\n")
+	for member, lives := range []bool{false, true, true} {
+		if strings.Contains(all, fmt.Sprintf("member %d of command 1 lived when command 2 began", member)) != lives {
+			t.Errorf("member %d lives on: want %v: %q", member, lives, all)
+		}
+	}
+	if strings.Contains(all, "a stale write was taken") || o.Refused == 0 {
+		t.Errorf("the resource refused %d stale writes: %q", o.Refused, all)
+	}
+}
+
 // TestTakenAway: without a lock delay a lock that somebody takes away may be
 // granted before its holder knows. The holder's command gets KILL, the wrapper
 // says so, and the resource takes no stale write.
@@ -57,7 +85,7 @@ func TestTakenAway(t *testing.T) {
 		}
 		t.Run(f.Name, func(t *testing.T) {
 			t.Parallel()
-			_, o := one(t, f)
+			_, o := one(t, f, Variants()[1])
 			for _, v := range o.Violations {
 				switch {
 				case strings.Contains(v, " lived when command "), strings.Contains(v, " wrote "):

@@ -52,11 +52,11 @@ func campaign(t *testing.T, make maker) {
 }
 
 // one is a single trial of a fault on the embedded server.
-func one(t *testing.T, f *Fault) (*Trial, Outcome) {
+func one(t *testing.T, f *Fault, v Variant) (*Trial, Outcome) {
 	t.Helper()
 	c := &Campaign{tb: t, rig: newRig(t), rng: rand.New(rand.NewPCG(1, 1))}
 	trial := c.newTrial(embedded(t), f, 0)
-	trial.Delay, trial.Variant = 0, Variants()[1]
+	trial.Delay, trial.Variant = 0, v
 	steps := trial.own()
 	heal := steps.Heal
 	steps.Heal = func(ctx context.Context) error {

@@ -27,9 +27,14 @@ If the lock is lost at once, as when somebody deletes its znode, the command
 gets KILL. If it is about to be lost, the command gets TERM, and KILL in time to
 be dead before anybody else can hold the lock. If zklock is killed, the command
 dies with it. The command is in a process group of its own; signals reach all of
-it. On Linux, what ends the command for the lock's sake ends as well what it has
-started in other groups and sessions, as timeout and setsid do; but not a daemon
-that has cut itself loose from its parents.
+it.
+
+If the command exits by itself, run releases the lock, and what the command left
+in the background goes on. If the command was ended by a signal (to zklock, to the
+command, or for the lock's sake) or by --on-revoke term, run first ends the other
+processes of its group, and on Linux all its descendants, also daemons: they get
+TERM, and KILL after --kill-after. To start a daemon that outlives a command that
+is ended, start it from outside, as systemd-run does.
 
 LOCK is exclusive, and granted in order of arrival. It can be of other kinds;
 readers (--shared), writers (--write) and exclusive holders of one name exclude
@@ -49,7 +54,8 @@ finds the names of the TLS and credentials files as well, but not ZKLOCK_AUTH
 and ZKLOCK_SASL themselves, unless --pass-auth is given.
 
 If somebody asks for the lock back, run says so and goes on; with --on-revoke
-term the command gets TERM, once, and run exits with its code as ever.
+term the command gets TERM, once, and run exits with its code as ever. The
+command may take its time; what it leaves gets KILL after --kill-after.
 
 With --hold-at-least 30s the lock is kept for so long even if the command takes
 less: what cron starts on every machine of a fleet then runs once a round,
@@ -118,7 +124,7 @@ func (a *app) runCommand() *cobra.Command {
 	_ = c.RegisterFlagCompletionFunc("lock", a.completeMore) // the flag is there
 	working(c)
 	f.revoke.flag(c, "sends the command TERM")
-	c.Flags().Var(&f.killAfter, "kill-after", "time from TERM to KILL when the lock is about to be lost, at most an eighth of the session timeout (ZKLOCK_KILL_AFTER); default 2s, or that eighth")
+	c.Flags().Var(&f.killAfter, "kill-after", "time from TERM to KILL when the lock is about to be lost, and for what is left of a command that was ended: at most an eighth of the session timeout (ZKLOCK_KILL_AFTER); default 2s, or that eighth")
 	c.Flags().BoolVar(&f.passAuth, "pass-auth", false, "leave ZKLOCK_AUTH and ZKLOCK_SASL in the command's environment")
 	c.Flags().IntVar(&f.statusFD, "status-fd", -1, "write one line of JSON about the outcome to this `descriptor`")
 	c.Flags().Var(&f.atLeast, "hold-at-least", "keep the lock this long even if the command ends sooner, so that machines whose clocks are late find it taken; not on a terminal")
