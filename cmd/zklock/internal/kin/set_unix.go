@@ -28,7 +28,9 @@ func (s *Set) Look(root, group int) {
 			if s.known == nil {
 				s.known = map[Process]bool{}
 			}
-			s.known[p] = s.known[p]
+			if _, known := s.known[p]; !known {
+				s.known[p] = false
+			}
 		}
 	}
 }
