@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/zklock/internal/jute"
 	"github.com/zklock/zklock/internal/memnet"
 	"github.com/zklock/zklock/internal/wire"
 )
@@ -23,7 +24,10 @@ func dialMem(t testing.TB, network *memnet.Network, addr string) (*raw, bool) {
 	}
 	c := over(t, nc)
 	c.nc.Write(wire.AppendRecord(nil, &wire.ConnectRequest{Timeout: 10_000}))
-	_, err = c.frame()
+	frame, err := c.frame()
+	if err == nil {
+		c.session.Decode(jute.NewReader(frame))
+	}
 	return c, err == nil
 }
 

@@ -47,6 +47,7 @@ func (s *Server) run() {
 	}
 	s.drain()
 	s.endPolling()
+	s.endAudit()
 	s.closeStorage()
 }
 
@@ -234,15 +235,19 @@ func (s *Server) request(c *conn, frame []byte, now tree.Now) int {
 	}
 	out := &s.loop.out
 	before := len(out.Records)
-	failures := s.loop.tree.Tallies().AuthFailures
+	failures, greeted := s.loop.tree.Tallies().AuthFailures, c.greeted
+	who, sends := s.auditor(c), len(out.Sends)
 	switch {
 	case c.unfinished:
 		c.unfinished = s.loop.tree.Continue(c.id, now, out)
-	case c.greeted:
+	case greeted:
 		c.unfinished = s.loop.tree.Request(c.id, frame, now, out)
 		s.noteProof(c, frame, failures, now.Mono)
 	default:
 		s.greet(c, frame, now)
+	}
+	if greeted && s.audit != nil {
+		s.auditStep(c, who, frame, sends)
 	}
 	size := s.stageSends(now)
 	for _, rec := range out.Records[before:] {
@@ -302,6 +307,9 @@ func (s *Server) settle(c *conn) {
 		c.gone = true
 		s.loop.tree.Disconnect(c.id, s.now())
 		delete(s.loop.conns, c.id)
+		if s.audit != nil {
+			delete(s.audit.unfinished, c.id)
+		}
 		delete(s.loop.slow, c)
 		c.send(nil, true)
 		if c.polled.on {

@@ -189,6 +189,14 @@ type Options struct {
 	// means one minute.
 	ContainerCheckInterval time.Duration
 
+	// Audit has a line logged for each operation that changes something, for each that
+	// was denied, and for each proof of identity, as audit.enable: at the level of
+	// slog.LevelInfo, with the message "audit" and ZooKeeper's fields session, user, ip,
+	// operation, znode, znode_type, acl and result. No line has a password, a digest or
+	// data. A thousand lines are logged in a second at most; the next line says how many
+	// were not. False, ZooKeeper's default, logs none.
+	Audit bool
+
 	// FourLetterWords are the commands that a connection may ask instead of a
 	// handshake, as 4lw.commands.whitelist. Nil means "srvr" alone, as in
 	// ZooKeeper; "*" means all; a slice that is empty and not nil means none.

@@ -33,6 +33,7 @@ type Server struct {
 
 	poll atomic.Pointer[poller] // nil until there is something to poll; used by the loop
 
+	audit *audit    // nil without Options.Audit
 	loop  loop      // of the loop's goroutine alone
 	turns sync.Pool // of those that nobody has, for the loop
 
@@ -144,6 +145,7 @@ func New(opts Options) (*Server, error) {
 		s.handlers.Add(1)
 		go s.syncer()
 	}
+	s.startAudit()
 	// The loop ends when stop is closed, by Shutdown, Close or a failure of
 	// the storage; done tells of it.
 	go s.run()

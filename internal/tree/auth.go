@@ -55,6 +55,23 @@ func (t *Tree) prove(c *conn, q *wire.AuthPacket) wire.ErrCode {
 	return wire.ErrAuthFailed
 }
 
+// Who returns the session of a connection and the names of its users, without their
+// proofs; 0 for one that the Tree does not know.
+func (t *Tree) Who(id ConnID) (session int64, users []string) {
+	c, ok := t.conns[id]
+	if !ok {
+		return 0, nil
+	}
+	for _, i := range c.ids {
+		name := i.user()
+		if i.scheme == schemeSuper {
+			name = schemeSuper
+		}
+		users = append(users, name)
+	}
+	return c.session.id, users
+}
+
 // whoAmI lists the connection's identities without their proofs, in the order
 // in which they were proved.
 func whoAmI(c *conn) *wire.WhoAmIResponse {

@@ -192,6 +192,7 @@ func otherKeys() map[string]setter {
 		"znode.container.checkIntervalMs": into(span(1), func(c *Config) *time.Duration { return &c.Server.ContainerCheckInterval }),
 		"reconfigEnabled":                 into(boolean, func(c *Config) *bool { return &c.Server.ReconfigEnabled }),
 		"enforceQuota":                    into(boolean, func(c *Config) *bool { return &c.Server.EnforceQuota }),
+		"audit.enable":                    into(boolean, func(c *Config) *bool { return &c.Server.Audit }),
 	}
 }
 

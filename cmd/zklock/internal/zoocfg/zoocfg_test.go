@@ -65,6 +65,7 @@ func TestServerOptions(t *testing.T) {
 		"znode.container.checkIntervalMs=500":      {ContainerCheckInterval: 500 * time.Millisecond},
 		"reconfigEnabled=true":                     {ReconfigEnabled: true},
 		"enforceQuota=true":                        {EnforceQuota: true},
+		"audit.enable=true":                        {Audit: true},
 		"authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider\nauthProvider.x509=org.apache.zookeeper.server.auth.X509AuthenticationProvider": {
 			AuthProviders: []string{"sasl", "x509"}},
 		"DigestAuthenticationProvider.digestAlg=SHA1": {},

@@ -1,0 +1,124 @@
+package zkserver
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// auditLines are the lines of the audit in a log.
+func auditLines(log string) []string {
+	var lines []string
+	for line := range strings.Lines(log) {
+		if _, line, ok := strings.Cut(strings.TrimSpace(line), " msg=audit "); ok {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// TestAudit: what changes something, what is denied, and who proves to be whom has a
+// line, with ZooKeeper's fields, and without secrets.
+func TestAudit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts := quiet(t)
+		opts.Audit = true
+		var log lines
+		opts.Logger = logTo(&log)
+		s, network := onNetwork(t, opts)
+		c, ok := dialMem(t, network, "10.0.0.1:2181")
+		if !ok {
+			t.Fatal("no session")
+		}
+		stranger, _ := dialMem(t, network, "10.0.0.1:2181")
+		c.do(wire.OpAuth, &wire.AuthPacket{Scheme: "digest", Auth: []byte("ann:top-secret")})
+		c.do(wire.OpCreate, &wire.CreateRequest{Path: "/a", Data: []byte("the-data"), ACL: []wire.ACL{{Perms: wire.PermAll, Scheme: "auth"}}})
+		c.do(wire.OpCreate, &wire.CreateRequest{Path: "/a", ACL: openACL()}, wire.ErrNodeExists)
+		c.do(wire.OpSetData, &wire.SetDataRequest{Path: "/a", Version: -1})
+		c.do(wire.OpSetACL, &wire.SetACLRequest{Path: "/a", Version: -1, ACL: []wire.ACL{{Perms: wire.PermRead | wire.PermAdmin, Scheme: "digest", ID: "ann:thehashofthepassword"}}})
+		stranger.do(wire.OpGetData, &wire.GetDataRequest{Path: "/a"}, wire.ErrNoAuth)
+		stranger.do(wire.OpExists, &wire.ExistsRequest{Path: "/"})
+		stranger.do(wire.OpDelete, &wire.DeleteRequest{Path: "/no\n\x1b[2Jsuch", Version: -1}, wire.ErrNoNode, wire.ErrBadArguments)
+		stranger.do(wire.OpMulti, &wire.MultiRequest{Ops: []wire.MultiOp{
+			{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: "/e-", ACL: openACL(), Flags: wire.ModeEphemeralSequential}},
+			{Op: wire.OpSetData, Req: &wire.SetDataRequest{Path: "/a", Version: -1}},
+		}})
+		stranger.do(wire.OpAuth, &wire.AuthPacket{Scheme: "nonsense", Auth: []byte("top-secret")}, wire.ErrAuthFailed)
+		c.do(wire.OpCloseSession, nil)
+		s.Close()
+		text := log.String()
+		got := auditLines(text)
+		want := []string{
+			`operation=serverStart result=success`,
+			`operation=auth result=success`,
+			`operation=create znode=/a znode_type=persistent result=success`,
+			`operation=create znode=/a znode_type=persistent result=failure error=-110`,
+			`operation=setData znode=/a result=success`,
+			`operation=setAcl znode=/a acl=digest:ann:x:ra result=success`,
+			`operation=getData znode=/a result=failure error=-102`,
+			`operation=delete znode=`,
+			`operation=create znode=/e- znode_type=ephemeral_sequential result=failure`,
+			`operation=setData znode=/a result=failure error=-102`,
+			`operation=auth result=failure error=-115`,
+			`operation=closeSession result=success`,
+			`operation=serverStop result=invoked`,
+		}
+		if len(got) != len(want) {
+			t.Errorf("%d lines, want %d", len(got), len(want))
+		}
+		for i := range min(len(got), len(want)) {
+			if !strings.Contains(got[i], want[i]) {
+				t.Errorf("line %d is %q, want %q in it", i, got[i], want[i])
+			}
+		}
+		if len(got) > 2 && (!strings.Contains(got[2], fmt.Sprintf("session=0x%x ", c.session.SessionID)) || !strings.Contains(got[2], ",ann ") || !strings.Contains(got[2], " ip=")) {
+			t.Errorf("%q does not name the session, the users and the address", got[2])
+		}
+		for _, secret := range []string{"top-secret", "the-data", "thehash", "\x1b"} {
+			if strings.Contains(text, secret) {
+				t.Errorf("the log has %q:\n%s", secret, text)
+			}
+		}
+	})
+}
+
+// TestAFloodIsAuditedInPart: a client that does much fills no disk, and the audit says
+// how much it left out.
+func TestAFloodIsAuditedInPart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts := quiet(t)
+		opts.Audit = true
+		var log lines
+		opts.Logger = logTo(&log)
+		s, network := onNetwork(t, opts)
+		c, ok := dialMem(t, network, "10.0.0.1:2181")
+		if !ok {
+			t.Fatal("no session")
+		}
+		for range 3000 {
+			c.do(wire.OpSetData, &wire.SetDataRequest{Path: "/none", Version: -1}, wire.ErrNoNode)
+		}
+		time.Sleep(time.Second)
+		c.do(wire.OpSetData, &wire.SetDataRequest{Path: "/none", Version: -1}, wire.ErrNoNode)
+		s.Close()
+		got, left := auditLines(log.String()), 0
+		for _, line := range got {
+			if _, n, ok := strings.Cut(line, "not_logged="); ok {
+				n, err := strconv.Atoi(n)
+				if err != nil {
+					t.Fatalf("%q: %v", line, err)
+				}
+				left += n
+			}
+		}
+		// The first and the last line are the server's own.
+		if len(got) > auditRate+3 || len(got)-2+left != 3001 {
+			t.Errorf("%d lines, and %d left out, of 3001 operations", len(got)-2, left)
+		}
+	})
+}
