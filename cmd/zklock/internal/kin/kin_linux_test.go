@@ -110,6 +110,27 @@ func TestOutside(t *testing.T) {
 	}
 }
 
+// TestOutsideSparesHelpers: a local server that the command has started serves other
+// commands too, and a watchdog ends by itself. Both are known by their arguments.
+func TestOutsideSparesHelpers(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, name := range []string{"serve", WatchdogArgument} {
+		if err := os.WriteFile(name, []byte("echo $$; read x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	leader, pids := family(t, 3, `
+		mkfifo never
+		setsid sh serve --local /x <never &
+		setsid sh __watchdog <never &
+		setsid sh serve --listen :0 <never &
+		exec 3>never`)
+	found := numbers(Outside(leader, leader))
+	if len(found) != 1 {
+		t.Errorf("of %v there were found %v; want the one that is no helper", pids, found)
+	}
+}
+
 func TestSetRemembersOrphans(t *testing.T) {
 	leader, pids := family(t, 2, `sh -c 'setsid sleep 1000 & echo $!; wait' & echo $!`)
 	var orphan, parent int
