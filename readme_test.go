@@ -6,25 +6,27 @@ import (
 	"testing"
 )
 
-// TestReadmeExample: the README's Go code stands, as it is, in an Example that is
-// compiled and run.
-func TestReadmeExample(t *testing.T) {
-	readme, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+// TestDocumentedGoCodeIsCompiled checks that the Go code of the documents below is, as
+// it stands there, part of an example that is compiled and run.
+func TestDocumentedGoCodeIsCompiled(t *testing.T) {
 	examples, err := os.ReadFile("example_test.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	blocks := strings.Split(string(readme), "```go\n")[1:]
-	if len(blocks) == 0 {
-		t.Fatal("the README has no Go code")
-	}
-	for _, block := range blocks {
-		code, _, _ := strings.Cut(block, "```")
-		if !strings.Contains(string(examples), code) {
-			t.Errorf("not in example_test.go:\n%s", code)
+	for _, name := range []string{"README.md", "docs/embedded-server.md"} {
+		document, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		blocks := strings.Split(string(document), "```go\n")[1:]
+		if len(blocks) == 0 {
+			t.Errorf("%s has no Go code", name)
+		}
+		for _, block := range blocks {
+			code, _, _ := strings.Cut(block, "```")
+			if !strings.Contains(string(examples), code) {
+				t.Errorf("%s: not in example_test.go:\n%s", name, code)
+			}
 		}
 	}
 }
