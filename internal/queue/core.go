@@ -62,8 +62,8 @@ type Core struct {
 	holds     int
 	ready     []*claim
 	agenda    agenda
-	unwatched []unwatched // holds whose znodes are to be watched, in order of time
-	amid      bool        // there is more to come of what one read brought, perhaps
+	unwatched unwatched // holds whose znodes are to be watched
+	amid      bool      // there is more to come of what one read brought, perhaps
 
 	requests []Request
 	signals  []Signal
@@ -347,7 +347,8 @@ func (c *Core) Next() (at time.Duration, ok bool) {
 		return at, ok
 	}
 	sooner(c.agenda.at(c.claims))
-	sooner(c.watchAt())
+	watch, _ := c.watchAt()
+	sooner(watch)
 	for _, n := range c.doomed {
 		sooner(n.retryAt)
 	}

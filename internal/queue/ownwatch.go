@@ -12,36 +12,46 @@ import "time"
 // watchAfter is how long a hold lasts before its znodes are watched.
 const watchAfter = 100 * time.Millisecond
 
-// An unwatched hold gets its watches at a time.
+// unwatched is a list of holds with the times at which their znodes are to be watched.
+// All holds wait for equally long, so it is in order.
 type unwatched struct {
+	holds []unwatchedHold
+	head  int // how many of them are over or watched
+}
+
+type unwatchedHold struct {
 	id ID
 	at time.Duration
 }
 
-// watchLater has a hold's znodes watched if it lasts. All holds wait for equally long,
-// so the list is in order.
-func (c *Core) watchLater(now time.Duration, id ID) {
-	c.unwatched = append(c.unwatched, unwatched{id: id, at: now + watchAfter})
+// add appends a hold, in the room of those that are over where there is enough.
+func (u *unwatched) add(id ID, at time.Duration) {
+	if u.head > len(u.holds)/2 {
+		u.holds = u.holds[:copy(u.holds, u.holds[u.head:])]
+		u.head = 0
+	}
+	u.holds = append(u.holds, unwatchedHold{id: id, at: at})
 }
 
-// watchAt returns when the znodes of a hold are to be watched, 0 for never. It drops
-// holds that have ended from the head of the list.
-func (c *Core) watchAt() time.Duration {
-	for len(c.unwatched) > 0 && c.claim(c.unwatched[0].id) == nil {
-		c.unwatched = c.unwatched[1:]
+// watchAt returns when the znodes of a hold are to be watched, 0 for never, and whose.
+func (c *Core) watchAt() (at time.Duration, cl *claim) {
+	for u := &c.unwatched; u.head < len(u.holds); u.head++ {
+		next := u.holds[u.head]
+		if cl := c.claim(next.id); cl != nil {
+			return next.at, cl
+		}
 	}
-	if len(c.unwatched) == 0 {
-		return 0
-	}
-	return c.unwatched[0].at
+	return 0, nil
 }
+
+// watchLater has a hold's znodes watched if it lasts.
+func (c *Core) watchLater(now time.Duration, id ID) { c.unwatched.add(id, now+watchAfter) }
 
 // watchDue watches the znodes of the holds that have lasted for watchAfter. During a
 // downgrade it is not known which znodes those are, so that hold waits once more.
 func (c *Core) watchDue(now time.Duration) {
-	for at := c.watchAt(); at != 0 && at <= now; at = c.watchAt() {
-		cl := c.claim(c.unwatched[0].id)
-		c.unwatched = c.unwatched[1:]
+	for at, cl := c.watchAt(); at != 0 && at <= now; at, cl = c.watchAt() {
+		c.unwatched.head++
 		if cl.swap != nil {
 			c.watchLater(now, cl.id)
 		} else {
