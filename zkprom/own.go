@@ -22,6 +22,7 @@ func ownGauges() []metric {
 		gauge("zklock_watching_connections", "Connections that watch anything.", func(s st) float64 { return float64(s.Watchers) }),
 		gauge("zklock_watched_paths", "Paths that are watched.", func(s st) float64 { return float64(s.WatchedPaths) }),
 		gauge("zklock_log_bytes", "Size of the log on disk.", func(s st) float64 { return float64(s.LogBytes) }),
+		gauge("zklock_longest_turn_seconds", "Longest time for which one connection kept the server from all others.", func(s st) float64 { return s.LongestTurn.Seconds() }),
 		gauge("zklock_recovery_seconds", "How long the start took to read the data directory.", func(s st) float64 { return s.Recovery.Seconds() }),
 	}
 }

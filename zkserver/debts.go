@@ -28,7 +28,7 @@ func (s *Server) owe(c *conn, took, at time.Duration) {
 	if took < dearTurn {
 		return
 	}
-	debtors := []debtor{{conn: c}, {addr: addressKey(c.peer)}}
+	debtors := []debtor{{conn: c}, {addr: c.bound()}}
 	if !debtors[1].addr.IsValid() {
 		debtors = debtors[:1]
 	}
@@ -70,7 +70,7 @@ func (s *Server) debt(c *conn) int {
 	if _, ok := l.debts[debtor{conn: c}]; ok {
 		return ownDebt
 	}
-	if _, ok := l.debts[debtor{addr: addressKey(c.peer)}]; ok {
+	if _, ok := l.debts[debtor{addr: c.bound()}]; ok {
 		return sharedDebt
 	}
 	return noDebt

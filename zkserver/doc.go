@@ -51,6 +51,21 @@
 //	watches                          MaxWatches, MaxWatchesPerConn          QuotaExceeded
 //	time until the first request     HandshakeTimeout                       closed
 //	silence                          the session's timeout, KeepAlive       expired and closed
+//	names in a path                  512                                    BadArguments
+//	ephemerals that are listed       50,000 in the session                  QuotaExceeded
+//	events of a multi                50,000, and by MaxReply                QuotaExceeded
+//	permissions that a multi needs   about 10 ms to look up                 QuotaExceeded
+//
+// No request keeps the server from all others for more than about 50 ms, however much
+// there is: what a request asks about many nodes is counted as they come and go. The
+// server does what takes longer in parts, and serves other clients in between: the end
+// of a session with many nodes, or of a connection with many watches, a long list of
+// watches to restore, the sessions that expire together. The first two are exact where
+// there are fewer than about 5,000 nodes: beyond that a session that ends can no longer
+// be resumed, its nodes go one transaction at a time, and its client has the answer
+// after the last of them. A connection whose requests took long is served after the
+// others, and so are those of its address, for as long as they took.
+// [Stats].LongestTurn says what was the longest.
 //
 // A connection ends with its session, however that ends. In the worst case the
 // process needs MaxData and about 300 bytes a node or watch, MaxUnreadTotal,

@@ -113,6 +113,7 @@ func ownRows(st Stats) []row {
 		{"batches", st.Batches},
 		{"log_syncs", st.Syncs},
 		{"log_bytes", st.LogBytes},
+		{"max_turn_time", st.LongestTurn.Milliseconds()},
 		{"goroutines", runtime.NumGoroutine()},
 		{"slow_readers_cut", st.ConnectionsCut.SlowReaders},
 		{"bad_frames_cut", st.ConnectionsCut.FrameTooLong},

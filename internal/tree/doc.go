@@ -56,8 +56,15 @@
 //     what they have seen would lose the second of two events of one change.
 //   - The nodes of a quota hold what can be counted with, and belong to a path:
 //     anything else is a bad argument, as in the latest releases. A 3.8.0 dies of
-//     it. So is a text beyond 256 bytes, and the 17th count of a subtree that one
-//     multi asks for: both could hold everybody up. What is used stays over a restart as it was counted.
+//     it. So is a text beyond 256 bytes, which could hold up all other clients. What is
+//     used stays over a restart as it was counted.
+//   - A path has at most 512 names: a create of a longer one is a bad argument. Each
+//     change is counted in all nodes above it.
+//   - The end of a session with more nodes than one call may remove takes several
+//     transactions: one by which no client can use the session any more, one for each
+//     node, and the last for the session. Java has one, and all others wait for it.
+//   - getEphemerals of a session with more than 50,000 is refused, and so is a multi
+//     with more than 50,000 events or one whose permissions take too long to look up.
 //   - Messages are read strictly: a boolean is 0 or 1, a text is never null but
 //     where a client is known to send that, a list's count is not below -1.
 //   - Texts are the bytes that came. Java decodes and encodes them, by which what
