@@ -64,6 +64,16 @@ func Differences() []Difference {
 			Documented: "The nodes of a quota hold what can be counted with",
 		},
 		{
+			Name:       "deep paths",
+			Reason:     "a change is counted in every node above it, and others wait for that",
+			Documented: "A path has at most 512 names",
+		},
+		{
+			Name:       "long ends of sessions",
+			Reason:     "one that ends with a million nodes holds up nobody",
+			Documented: "The end of a session with more nodes than one call may remove takes several transactions",
+		},
+		{
 			Name:       "strict messages",
 			Reason:     "no client sends such, and what is read strictly is written back the same",
 			Documented: "Messages are read strictly",

@@ -39,7 +39,12 @@ func probes() []probe {
 		return wire.MultiOp{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: path, Data: []byte(data), ACL: open}}
 	}
 	noTTL := &wire.CreateTTLRequest{Path: "/ttl", ACL: open, Flags: wire.ModePersistent, TTL: -1}
+	var deep []wire.MultiOp
+	for n := 1; n <= 513; n++ {
+		deep = append(deep, mk(strings.Repeat("/d", n), ""))
+	}
 	return []probe{
+		{"deep paths", deep, "OK", "BadArguments"},
 		{"commands among servers", []wire.MultiOp{
 			{Op: wire.OpCreateContainer, Req: &wire.CreateRequest{Path: "/c", ACL: open, Flags: wire.ModeContainer}},
 			{Op: wire.OpDeleteContainer, Req: text("/c")},
