@@ -204,7 +204,7 @@ func dearReads() []dear {
 		}},
 		{"words", func(o *Options) { o.FourLetterWords = []string{"*"} }, func(g *siege, c *raw, n int) func() {
 			c.bulk(n, wire.ModeEphemeral, func(i int) string { return fmt.Sprint("/e", i) })
-			setWatchesOn(c, n)
+			setWatchesOn(c, n/2)
 			return func() {
 				for _, w := range []string{"mntr", "srvr", "stat", "cons", "dump", "wchs", "wchp", "wchc"} {
 					word(g.t, g.s, w)
@@ -287,7 +287,7 @@ func dearEnds() []dear {
 			return func() { gone(g, 10) }
 		}},
 		{"disconnection with watches", nil, func(g *siege, c *raw, n int) func() {
-			setWatchesOn(c, n)
+			setWatchesOn(c, n/2)
 			return func() {
 				c.nc.Close()
 				for g.s.Stats().Watches > 0 {
