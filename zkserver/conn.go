@@ -63,6 +63,7 @@ type driven struct {
 	room    sync.Cond // the reader waits here while the inbox is full
 	filled  sync.Cond // the writer waits here while the outbox is empty
 	opening opening
+	proven  *proven // guarded by the connection's mu; nil unless TLSFiles.CutClients is set
 
 	// Guarded by the connection's mu.
 	in     inbox

@@ -198,6 +198,9 @@ func (s *Server) setHandshakeDeadline(nc net.Conn) {
 func (s *Server) forget(c *conn) {
 	c.mu.Lock()
 	reason := c.reason
+	if c.driven != nil && c.proven != nil {
+		c.proven.ends.Stop()
+	}
 	c.mu.Unlock()
 	s.tellEnded(c.peer, reason)
 	c.giveBack()

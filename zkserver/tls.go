@@ -48,7 +48,8 @@ func (s *Server) secure(c *conn) error {
 	}
 	// The context carries a value and never ends: the deadline is enough, and
 	// a context that can end would cost a goroutine.
-	ctx := context.WithValue(context.Background(), tlsWatcherKey{}, tlsWatcher{log: s.log, counts: &s.count})
+	var files *tlsReloader
+	ctx := context.WithValue(context.Background(), tlsWatcherKey{}, tlsWatcher{log: s.log, counts: &s.count, used: &files, recheck: s.recheck})
 	if err := h.HandshakeContext(ctx); err != nil {
 		return s.handshakeError(err)
 	}
@@ -58,7 +59,7 @@ func (s *Server) secure(c *conn) error {
 		return err
 	}
 	c.subject = subject
-	return nil
+	return c.remember(files, h.ConnectionState())
 }
 
 // handshakeError counts a failed handshake and says what it means.

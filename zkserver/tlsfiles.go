@@ -35,6 +35,11 @@ type TLSFiles struct {
 	// must be made for the authentication of clients, or for all purposes; its
 	// subject is the client's identity of the scheme x509.
 	ClientAuth tls.ClientAuthType
+	// CutClients closes the connections of clients whose certificates would no longer
+	// be accepted: when a changed CA is taken over, at the next handshake of any client,
+	// and when the certificate expires. False keeps a connection as it was accepted. A
+	// session that was cut lives until its timeout, and its client can't resume it.
+	CutClients bool
 	// MinVersion is the lowest version of TLS, tls.VersionTLS12 or
 	// tls.VersionTLS13. Zero means 1.2.
 	MinVersion uint16

@@ -37,6 +37,9 @@ const unsettled = 2 * time.Second
 
 // config is tls.Config's GetConfigForClient.
 func (r *tlsReloader) config(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+	if w := watcherOf(hello); w.used != nil {
+		*w.used = r
+	}
 	if r.busy.CompareAndSwap(false, true) {
 		if r.changed() {
 			r.reload(watcherOf(hello))
@@ -112,6 +115,9 @@ func (r *tlsReloader) reload(w tlsWatcher) {
 		r.current.Store(c)
 		w.counts.tlsReloads.Add(1)
 		w.log.Info("TLS files reloaded", "certificate", r.files.Cert)
+		if w.recheck != nil && r.files.CutClients {
+			w.recheck(r)
+		}
 	}
 }
 
@@ -119,6 +125,10 @@ func (r *tlsReloader) reload(w tlsWatcher) {
 type tlsWatcher struct {
 	log    *slog.Logger
 	counts *counters
+	// used, unless it is nil, is set to the reloader of the handshake, and recheck called
+	// when the files have changed.
+	used    **tlsReloader
+	recheck func(*tlsReloader)
 }
 
 // tlsWatcherKey is the key of the tlsWatcher in the context of a handshake: a

@@ -1,7 +1,9 @@
 package zkserver
 
 import (
+	"bytes"
 	"crypto/tls"
+	"crypto/x509/pkix"
 	"errors"
 	"net"
 	"os"
@@ -13,6 +15,7 @@ import (
 	"time"
 
 	"github.com/zklock/zklock/internal/testcert"
+	"github.com/zklock/zklock/internal/wire"
 )
 
 // serving returns the serial number of the certificate that a new connection
@@ -221,6 +224,35 @@ func TestTLSReloadOfTheCA(t *testing.T) {
 			t.Errorf("bob is not served: %v", err)
 		}
 		b.reloads(1, 0)
+	})
+}
+
+// TestTLSRecheck: where the files ask for it, a connection ends with the trust in its
+// client's certificate, and no other one does.
+func TestTLSRecheck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTLSBench(t, tls.RequireAndVerifyClientCert)
+		b.serve("2281", Secure) // these stay
+		stays := b.must(b.session("2281", b.ca.Client("ann")))
+		b.files.CutClients = true
+		b.serve("2282", Secure)
+		other := testcert.New(t, "other")
+		put(t, b.files.CA, append(bytes.Clone(b.ca.PEM), other.PEM...))
+		ann, bob := b.must(b.session("2282", b.ca.Client("ann"))), b.must(b.session("2282", other.Client("bob")))
+		put(t, b.files.CA, other.PEM)
+		carl := b.must(b.session("2282", other.Client("carl")))
+		ann.wantClosed()
+		for name, c := range map[string]*raw{"bob": bob, "carl": carl, "ann at the other port": stays} {
+			if _, err := c.try(wire.OpPing, nil); err != nil {
+				t.Errorf("%s was cut: %v", name, err)
+			}
+		}
+		brief := b.must(b.session("2282", other.Issue(testcert.Request{Subject: pkix.Name{CommonName: "brief"}, Expires: time.Now().Add(20 * time.Minute)})))
+		time.Sleep(21 * time.Minute) // less than the sessions' timeout
+		brief.wantClosed()
+		if _, err := bob.try(wire.OpPing, nil); err != nil {
+			t.Errorf("bob was cut with a certificate that has not expired: %v", err)
+		}
 	})
 }
 

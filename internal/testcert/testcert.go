@@ -39,6 +39,8 @@ type Request struct {
 	Usage []x509.ExtKeyUsage
 	// Expired makes it valid in the past only.
 	Expired bool
+	// Expires is when it stops being valid. Zero means never, as far as tests go.
+	Expires time.Time
 }
 
 // Pair is a certificate with its key.
@@ -139,6 +141,9 @@ func template(tb testing.TB, r Request) *x509.Certificate {
 	c := &x509.Certificate{SerialNumber: serial, Subject: r.Subject, RawSubject: r.RawSubject, BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: r.Usage}
 	c.NotBefore, c.NotAfter = validity(r.Expired)
+	if !r.Expires.IsZero() {
+		c.NotAfter = r.Expires
+	}
 	for _, h := range r.Hosts {
 		if ip := net.ParseIP(h); ip != nil {
 			c.IPAddresses = append(c.IPAddresses, ip)

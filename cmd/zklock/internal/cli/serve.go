@@ -51,6 +51,7 @@ type serveFlags struct {
 	jaas, metrics        string
 	log                  logFlags
 	memory, stop, status bool
+	audit                bool
 	local                string
 	out                  output // of --status
 	idle                 span.Value
@@ -86,6 +87,7 @@ func (a *app) serveCommand() *cobra.Command {
 	flags.StringVar(&f.config, "config", "", "take settings from this `zoo.cfg`; flags come first")
 	flags.StringVar(&f.jaas, "jaas", "", "take the users of SASL from this JAAS `file`")
 	flags.StringVar(&f.metrics, "metrics", "", "serve metrics for Prometheus at this `address`, PORT or HOST:PORT")
+	flags.BoolVar(&f.audit, "audit", false, "log who does what to which znode, as audit.enable in zoo.cfg")
 	f.log.flags(flags)
 	f.tls.flags(flags)
 	flags.BoolVar(&f.status, "status", false, "show this user's local server")

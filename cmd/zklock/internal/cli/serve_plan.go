@@ -63,6 +63,7 @@ func (f *serveFlags) planWith(sockets []systemd.Socket, listenGiven bool) (*plan
 		return nil, usage("a socket for TLS was handed over and no certificate named: give --tls-cert, or ssl.keyStore.location in the file")
 	}
 	p.opts.Logger = log
+	p.opts.Audit = p.opts.Audit || f.audit
 	if err := f.place(p); err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ const serveTLSExample = `  zklock serve --data /var/lib/zklock --tls-listen :228
 // serveTLSFlags are the flags of serve about TLS.
 type serveTLSFlags struct {
 	listen, cert, key, ca, clientAuth string
-	unify                             bool
+	unify, cut                        bool
 }
 
 func (t *serveTLSFlags) flags(f *pflag.FlagSet) {
@@ -38,6 +38,7 @@ func (t *serveTLSFlags) flags(f *pflag.FlagSet) {
 	f.StringVar(&t.cert, "tls-cert", "", "the server's certificate, and those between it and its authority: a `file` in PEM")
 	f.StringVar(&t.key, "tls-key", "", "its key: a `file` in PEM; default: in --tls-cert")
 	f.StringVar(&t.ca, "tls-ca", "", "the authorities of clients' certificates: a `file` in PEM")
+	f.BoolVar(&t.cut, "tls-cut", false, "also cut clients whose authority was removed from --tls-ca, or whose certificate expired")
 	f.StringVar(&t.clientAuth, "tls-client-auth", "", "`none`, want or need: whether clients show a certificate; default: need with --tls-ca, else none")
 }
 
@@ -54,7 +55,7 @@ func (t serveTLS) wanted() bool { return t.Listen != "" || t.Unify }
 
 // settings checks the flags and says the same in the server's terms.
 func (t *serveTLSFlags) settings() (serveTLS, error) {
-	s := serveTLS{Listen: t.listen, Unify: t.unify, Files: zkserver.TLSFiles{Cert: t.cert, Key: t.key, CA: t.ca}}
+	s := serveTLS{Listen: t.listen, Unify: t.unify, Files: zkserver.TLSFiles{Cert: t.cert, Key: t.key, CA: t.ca, CutClients: t.cut}}
 	if !s.wanted() {
 		if t.cert != "" || t.key != "" || t.ca != "" || t.clientAuth != "" {
 			return s, usage("say where to serve TLS: --tls-listen ADDRESS, or --tls-unify for the address of --listen")
