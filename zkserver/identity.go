@@ -28,8 +28,8 @@ func (o *Options) checkAuth() error {
 		}
 	}
 	for _, scheme := range o.AuthProviders {
-		if !slices.Contains(schemes[2:], scheme) {
-			return fmt.Errorf("%w: AuthProviders has %q: use some of %q", ErrOptions, scheme, schemes[2:])
+		if providers := []string{"sasl", "x509", "ensemble"}; !slices.Contains(providers, scheme) {
+			return fmt.Errorf("%w: AuthProviders has %q: use some of %q", ErrOptions, scheme, providers)
 		}
 	}
 	if len(o.SASLUsers) > 0 {
@@ -67,7 +67,8 @@ func (o *Options) setAuth(c *tree.Config) {
 	if len(o.SASLUsers) > 0 {
 		c.SASLUsers = maps.Clone(o.SASLUsers)
 	}
-	c.SuperUser, c.X509SuperUser = o.SuperUser, o.X509SuperUser
+	c.SuperUsers, c.X509SuperUser = slices.Clone(o.SuperUsers), o.X509SuperUser
+	c.EnsembleNames = slices.Clone(o.EnsembleNames)
 	c.AuthProviders = slices.Clone(o.AuthProviders)
 	c.EnforceAuthSchemes = slices.Clone(o.EnforceAuthSchemes)
 	c.RequireSASL, c.SkipACL = o.RequireSASL, o.SkipACL

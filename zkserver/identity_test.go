@@ -75,7 +75,7 @@ func prove(t *testing.T, c *raw, user, password string) wire.ErrCode {
 // All options about identities reach the tree, and refusals are counted.
 func TestAuthOptions(t *testing.T) {
 	users := map[string]string{"ann": "1", "root": "2"}
-	s := start(t, Options{SASLUsers: users, SuperUser: "root", RequireSASL: true})
+	s := start(t, Options{SASLUsers: users, SuperUsers: []string{"root"}, RequireSASL: true})
 	users["ann"] = "changed later" // the server has its own copy
 	ann, root := login(t, s, 10*time.Second), login(t, s, 10*time.Second)
 	if err := prove(t, ann, "ann", "1"); err != wire.ErrOK {

@@ -136,9 +136,9 @@ type Options struct {
 	// empty means that SASL is refused. Names and passwords must not be empty.
 	SASLUsers map[string]string
 
-	// SuperUser is the SASL user who may do everything, as
-	// zookeeper.superUser. Empty means nobody.
-	SuperUser string
+	// SuperUsers are the SASL users who may do everything, as zookeeper.superUser and
+	// zookeeper.superUser.*. Nil or empty means nobody.
+	SuperUsers []string
 
 	// X509SuperUser is the subject of the client certificates whose owners may
 	// do everything, as zookeeper.X509AuthenticationProvider.superUser: in the
@@ -146,10 +146,17 @@ type Options struct {
 	X509SuperUser string
 
 	// AuthProviders are the schemes that access control lists may name besides
-	// world, auth, ip and digest, as the keys authProvider.*: "sasl" and "x509".
+	// world, auth, ip and digest, as the keys authProvider.*: "sasl" and "x509", and
+	// "ensemble", which no list may name: see EnsembleNames.
 	// Nil means sasl if there are SASLUsers and x509 if there is an
 	// X509SuperUser. A client with a certificate may name x509 in any case.
 	AuthProviders []string
+
+	// EnsembleNames are the names of the ensemble that this server takes itself for, as
+	// zookeeper.ensembleAuthName. With "ensemble" among the AuthProviders, a client that
+	// names another one by the scheme ensemble is cut off. Nil or empty accepts all
+	// names.
+	EnsembleNames []string
 
 	// EnforceAuthSchemes demands of each client an identity of one of these
 	// schemes ("sasl", "digest", "x509", "ip") before it does anything else, as
@@ -178,10 +185,12 @@ type Options struct {
 	// zookeeper.enforceQuota. False, ZooKeeper's default, only counts.
 	EnforceQuota bool
 
-	// Compat38 brings back the few behaviours of ZooKeeper 3.8.0 that later
-	// releases mended, for comparing the two, and ZooKeeper's recursive watches. False
-	// means those of 3.9, and recursive watches that tell a client only of znodes that
-	// it could list: on the znodes between the watch and a change it needs READ.
+	// Compat38 brings back the few behaviors of ZooKeeper 3.8.0 that later releases
+	// changed, for comparing the two, and reports that version; docs/compatibility.md
+	// lists them. It also brings back ZooKeeper's recursive watches. False means the
+	// behavior and the version of 3.9.4, and recursive watches that tell a client only of
+	// znodes that it could list: on the znodes between the watch and a change it needs
+	// READ.
 	Compat38 bool
 
 	// ContainerCheckInterval is how often empty containers and nodes past
@@ -196,6 +205,11 @@ type Options struct {
 	// data. A thousand lines are logged in a second at most; the next line says how many
 	// were not. False, ZooKeeper's default, logs none.
 	Audit bool
+
+	// ContainerNeverUsed is how long a container that never had a child stays after its
+	// last change, as znode.container.maxNeverUsedIntervalMs. 0, ZooKeeper's default,
+	// means for ever.
+	ContainerNeverUsed time.Duration
 
 	// FourLetterWords are the commands that a connection may ask instead of a
 	// handshake, as 4lw.commands.whitelist. Nil means "srvr" alone, as in
@@ -287,6 +301,9 @@ func (o *Options) check() error {
 		if d.value < time.Millisecond || d.value > (1<<31-1)*time.Millisecond {
 			return fmt.Errorf("%w: %s is %v: give at least 1ms and at most 596h, or 0 for the default", ErrOptions, d.name, d.value)
 		}
+	}
+	if o.ContainerNeverUsed < 0 {
+		return fmt.Errorf("%w: ContainerNeverUsed is %v: give a time, or 0 for ever", ErrOptions, o.ContainerNeverUsed)
 	}
 	if o.MinSessionTimeout > o.MaxSessionTimeout {
 		return fmt.Errorf("%w: MinSessionTimeout %v is above MaxSessionTimeout %v: swap them or leave one 0",

@@ -56,6 +56,7 @@ func (s *Server) treeConfig() tree.Config {
 		ReconfigEnabled:   o.ReconfigEnabled,
 		EnforceQuota:      o.EnforceQuota,
 		ContainerInterval: o.ContainerCheckInterval,
+		NeverUsed:         o.ContainerNeverUsed.Milliseconds(),
 		Compat38:          o.Compat38,
 	}
 	o.setAuth(&c)

@@ -1,6 +1,8 @@
 package tree
 
 import (
+	"slices"
+
 	"github.com/zklock/zklock/internal/jute"
 	"github.com/zklock/zklock/internal/wire"
 )
@@ -13,6 +15,11 @@ func (t *Tree) authenticate(c *conn, h wire.RequestHeader, r *jute.Reader, out *
 	var q wire.AuthPacket
 	if q.Decode(r); r.Err() != nil {
 		// Java has no answer to a malformed one either.
+		t.drop(c, out)
+		return
+	}
+	if t.anotherEnsemble(&q) {
+		// Without an answer, so that the client tries its next server.
 		t.drop(c, out)
 		return
 	}
@@ -36,6 +43,10 @@ func (t *Tree) prove(c *conn, q *wire.AuthPacket) wire.ErrCode {
 			if id.scheme == schemeX509 {
 				return wire.ErrOK
 			}
+		}
+	case schemeEnsemble:
+		if t.provides(schemeEnsemble, nil) {
+			return wire.ErrOK
 		}
 	case schemeDigest:
 		if q.Auth == nil {
@@ -70,6 +81,13 @@ func (t *Tree) Who(id ConnID) (session int64, users []string) {
 		users = append(users, name)
 	}
 	return c.session.id, users
+}
+
+// anotherEnsemble reports whether a client means another ensemble than this
+// (EnsembleAuthenticationProvider).
+func (t *Tree) anotherEnsemble(q *wire.AuthPacket) bool {
+	return q.Scheme == schemeEnsemble && t.provides(schemeEnsemble, nil) && len(q.Auth) > 0 &&
+		len(t.cfg.EnsembleNames) > 0 && !slices.Contains(t.cfg.EnsembleNames, string(q.Auth))
 }
 
 // whoAmI lists the connection's identities without their proofs, in the order

@@ -44,9 +44,12 @@ type Config struct {
 	// DIGEST-MD5, by user: what Java reads from the Server section of a JAAS
 	// file. Nil refuses SASL. The map is kept and must not be changed.
 	SASLUsers map[string]string
-	// SuperUser is the SASL user who bypasses all access control
-	// (zookeeper.superUser). Empty means nobody.
-	SuperUser string
+	// SuperUsers are the SASL users who bypass all access control
+	// (zookeeper.superUser and zookeeper.superUser.*). Empty means that nobody does.
+	SuperUsers []string
+	// EnsembleNames are the names that the scheme ensemble accepts
+	// (zookeeper.ensembleAuthName), if AuthProviders has it. Empty accepts all.
+	EnsembleNames []string
 	// X509SuperUser is the subject of client certificates whose owners bypass
 	// all access control (zookeeper.X509AuthenticationProvider.superUser), in
 	// the form of Peer.X509. Empty means nobody.
@@ -110,6 +113,10 @@ type Config struct {
 	// that can't be refused has twice as many, as the end of a session with many
 	// nodes, the connections for which there is no room are closed.
 	MaxReply int
+	// NeverUsed is how long, in milliseconds, a container that never had a child stays
+	// after its last change (znode.container.maxNeverUsedIntervalMs); below 1 means
+	// for ever.
+	NeverUsed int64
 	// Rand gives session passwords; nil means crypto/rand. A Rand that fails
 	// makes Connect refuse new sessions.
 	Rand io.Reader

@@ -20,7 +20,7 @@ func FuzzRequests(f *testing.F) {
 		f.Add(randomStream(seed))
 	}
 	f.Fuzz(func(t *testing.T, stream []byte) {
-		w := newWorld(t, Config{ExtendedTypes: true, SASLUsers: saslUsers(), SuperUser: "bob", X509SuperUser: "CN=root"})
+		w := newWorld(t, Config{ExtendedTypes: true, SASLUsers: saslUsers(), SuperUsers: []string{"bob"}, X509SuperUser: "CN=root"})
 		w.dial()
 		w.dial()
 		for len(stream) >= 3 {

@@ -99,6 +99,37 @@ func TestAuthAnswers(t *testing.T) {
 	}
 }
 
+// TestEnsembleNames: a client that means another ensemble is cut off without an answer,
+// so that it tries its next server. The scheme gives no identity, and no list may name it.
+func TestEnsembleNames(t *testing.T) {
+	both := []string{"blue", "green"}
+	for _, tt := range []struct {
+		providers, names []string
+		secret           string
+		answered, ok     bool
+	}{
+		{nil, nil, "blue", true, false},
+		{[]string{"ensemble"}, nil, "blue", true, true},
+		{[]string{"ensemble"}, both, "", true, true},
+		{[]string{"ensemble"}, both, "green", true, true},
+		{[]string{"ensemble"}, both, "red", false, false},
+		{[]string{"ensemble"}, both, "gree", false, false},
+	} {
+		p := newWorld(t, Config{AuthProviders: tt.providers, EnsembleNames: tt.names}).dial()
+		p.sendFrame(wire.AppendRequest(nil, 5, wire.OpAuth, &wire.AuthPacket{Scheme: "ensemble", Auth: []byte(tt.secret)})[4:])
+		if (len(p.replies) == 1) != tt.answered || p.closed == tt.ok || tt.answered && (p.replies[0].Err == wire.ErrOK) != tt.ok {
+			t.Errorf("%q of %q: %+v, closed %v", tt.secret, tt.names, p.replies, p.closed)
+		}
+		if tt.ok {
+			p.replies = nil
+			if got := p.who(); got != "ip:10.1.2.3" {
+				t.Errorf("who: %s", got)
+			}
+			p.want(p.mkACL("/n", acl(31, "ensemble", "blue")), wire.ErrInvalidACL, "a list with the scheme")
+		}
+	}
+}
+
 // Identities are the connection's, not the session's.
 func TestIdentitiesEndWithTheConnection(t *testing.T) {
 	w := newWorld(t, Config{})

@@ -1,6 +1,8 @@
 package tree
 
 import (
+	"slices"
+
 	"github.com/zklock/zklock/internal/jute"
 	"github.com/zklock/zklock/internal/sasl"
 	"github.com/zklock/zklock/internal/wire"
@@ -37,7 +39,7 @@ func (t *Tree) saslStep(c *conn, h wire.RequestHeader, r *jute.Reader, out *Out)
 	if c.sasl.Done() {
 		user := c.sasl.User()
 		c.addIdentity(identity{schemeSASL, user})
-		if user == t.cfg.SuperUser {
+		if slices.Contains(t.cfg.SuperUsers, user) {
 			c.addIdentity(identity{schemeSuper, ""})
 		}
 	}

@@ -165,7 +165,7 @@ func TestWithoutSASL(t *testing.T) {
 }
 
 func TestSASLSuper(t *testing.T) {
-	w := newWorld(t, Config{SASLUsers: saslUsers(), SuperUser: "bob"})
+	w := newWorld(t, Config{SASLUsers: saslUsers(), SuperUsers: []string{"root", "bob"}})
 	p, eve, named := w.dial(), w.dial(), w.dial()
 	p.want(p.sasl("bob", "builder"), wire.ErrOK, "sasl")
 	if got := p.who(); got != "ip:10.1.2.3 sasl:bob super:" {

@@ -18,7 +18,10 @@ const (
 	schemeSASL   = "sasl"
 	schemeX509   = "x509"
 	schemeSuper  = "super"
-	anyone       = "anyone"
+	// schemeEnsemble proves nothing about a client: with it a client says which ensemble
+	// it means.
+	schemeEnsemble = "ensemble"
+	anyone         = "anyone"
 )
 
 // provides reports whether there is somebody to prove identities of a scheme
@@ -39,6 +42,7 @@ func (t *Tree) provides(scheme string, ids []identity) bool {
 		if t.cfg.AuthProviders == nil {
 			return t.cfg.X509SuperUser != ""
 		}
+	case schemeEnsemble:
 	default:
 		return false
 	}

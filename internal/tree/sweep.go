@@ -9,8 +9,8 @@ import (
 // room for those of a million long paths.
 const sweepBytes = 4 << 20
 
-// sweep removes containers that had children and have none, and TTL nodes
-// without children whose data is older than their time to live, each in a
+// sweep removes containers that had children and have none, or were never used for too
+// long, and TTL nodes without children whose data is older than their time to live, each in a
 // transaction of its own (ContainerManager.checkContainers), in the order of their
 // creation. What one call has no time for is left in t.sweeping for the next.
 func (t *Tree) sweep(now Now, out *Out) {
@@ -22,7 +22,7 @@ func (t *Tree) sweep(now Now, out *Out) {
 		t.sweeping[0], t.sweeping = nil, t.sweeping[1:]
 		t.steps++
 		// It may have got a child since, or be gone and another in its place.
-		if n.parent == nil || !n.due(now) {
+		if n.parent == nil || !t.isDue(n, now) {
 			continue
 		}
 		path := n.path()
@@ -31,12 +31,17 @@ func (t *Tree) sweep(now Now, out *Out) {
 	}
 }
 
-// due reports whether a container or TTL node is to be swept. A container that
-// never had a child is left alone: its maker is about to use it.
-func (n *node) due(now Now) bool {
+// isDue reports whether a container or TTL node is to be swept. A container that never
+// had a child is left alone for as long as Config.NeverUsed says: its maker is about to
+// use it.
+func (t *Tree) isDue(n *node, now Now) bool {
 	r := n.rare()
-	if kindOf(n.owner) == container {
-		return r.children == 0 && r.creates > 0
+	if r.children > 0 {
+		return false
 	}
-	return r.children == 0 && now.Wall-r.mtime > n.owner&maxTTL
+	unchanged := now.Wall - r.mtime
+	if kindOf(n.owner) == container {
+		return r.creates > 0 || t.cfg.NeverUsed > 0 && unchanged > t.cfg.NeverUsed
+	}
+	return unchanged > n.owner&maxTTL
 }

@@ -25,6 +25,36 @@ func (w *world) keep(d time.Duration, peers ...*peer) {
 	w.tick()
 }
 
+// TestContainersNeverUsed: a container that never had a child stays for as long as the
+// configuration says after its last change, and for ever without it.
+func TestContainersNeverUsed(t *testing.T) {
+	for _, limit := range []time.Duration{0, 150 * time.Second} {
+		w := newWorld(t, Config{NeverUsed: limit.Milliseconds()})
+		p := w.dial()
+		for _, path := range []string{"/old", "/changed"} {
+			p.want(p.call(wire.OpCreateContainer, &wire.CreateRequest{Path: path, ACL: openACL(), Flags: wire.ModeContainer}).Err, wire.ErrOK, path)
+		}
+		w.keep(2*time.Minute, p)
+		p.set("/changed", "x", -1)
+		if got := w.lives("/old", "/changed"); len(got) != 2 {
+			t.Errorf("limit %v, after 2m: %q are there", limit, got)
+		}
+		w.keep(time.Minute, p)
+		want := []string{"/old", "/changed"}
+		if limit > 0 {
+			want = want[1:]
+		}
+		if got := w.lives("/old", "/changed"); !slices.Equal(got, want) {
+			t.Errorf("limit %v, after 3m: %q are there, want %q", limit, got, want)
+		}
+		w.keep(3*time.Minute, p)
+		if got := w.lives("/old", "/changed"); (len(got) == 0) != (limit > 0) {
+			t.Errorf("limit %v, after 6m: %q are there", limit, got)
+		}
+		w.check()
+	}
+}
+
 func TestContainers(t *testing.T) {
 	w := newWorld(t, Config{})
 	p := w.dial()

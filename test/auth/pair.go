@@ -84,12 +84,12 @@ func startOurs(t *testing.T, c config) string {
 	t.Helper()
 	options := zkserver.Options{
 		Compat38: true, ExtendedTypes: true, TickTime: 500 * time.Millisecond, MaxSessionTimeout: time.Hour, MaxClientConns: -1,
-		SuperDigest: superDigest, SASLUsers: users(), SuperUser: "root", AuthProviders: []string{"sasl", "x509"},
+		SuperDigest: superDigest, SASLUsers: users(), SuperUsers: []string{"root"}, AuthProviders: []string{"sasl", "x509"},
 		RequireSASL: c.requireSASL, EnforceAuthSchemes: c.schemes, SkipACL: c.skipACL,
 		Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 	if c.noSASL {
-		options.SASLUsers, options.SuperUser, options.AuthProviders = nil, "", []string{"x509"}
+		options.SASLUsers, options.SuperUsers, options.AuthProviders = nil, nil, []string{"x509"}
 	}
 	srv, err := zkserver.New(options)
 	if err != nil {

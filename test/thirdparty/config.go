@@ -72,8 +72,10 @@ func (l launch) options() (zkserver.Options, error) {
 		ExtendedTypes:   l["extendedTypesEnabled"] == "true",
 		ReconfigEnabled: l["reconfigEnabled"] == "true",
 		EnforceQuota:    l["enforceQuota"] == "true",
-		SuperUser:       l["superUser"],
 		FourLetterWords: []string{"*"}, MaxClientConns: -1,
+	}
+	if user := l["superUser"]; user != "" {
+		opts.SuperUsers = []string{user}
 	}
 	if text := l["jute.maxbuffer"]; text != "" {
 		n, err := strconv.Atoi(text)

@@ -9,6 +9,7 @@ const (
 	noAdmin     = "there is no admin server; --metrics and four-letter words tell the same"
 	notNeeded   = "this server does it in any case, or needs no setting for it"
 	noKerberos  = "Kerberos is not spoken here"
+	forClients  = "clients read it, not servers"
 )
 
 // idle are keys of ZooKeeper 3.8 and 3.9 that mean nothing to a server of one
@@ -36,22 +37,26 @@ func idleKeys() idle {
 		"quorum.": oneServer, "ssl.quorum.": oneServer, "multiAddress.": oneServer, "learner.": oneServer, "leader.": oneServer,
 		"observer.": oneServer, "fastleader.": oneServer,
 		"commitProcessor.": otherInside, "nio.": otherInside, "netty.": otherInside, "jvm.pause.": otherInside,
-		"request_throttle": otherInside, "connection_throttle_": otherInside, "watcherCleaner": otherInside, "pathStats": otherInside, "requestStale": otherInside,
+		"request_throttle": otherInside, "requestThrottle": otherInside, "request_stale": otherInside, "connection_throttle_": otherInside, "watcherClean": otherInside, "pathStats": otherInside, "requestStale": otherInside,
 		"messageTracker.": otherInside, "snapshot.": otherInside, "digest.": otherInside,
+		"jmx.": otherInside, "follower.": oneServer, "observerMaster.": oneServer, "sasl.client": forClients,
 		"admin.": noAdmin, "kerberos.": noKerberos, "audit.": notNeeded,
 	}}
 	for why, list := range map[string]string{
 		oneServer: "initLimit syncLimit electionAlg peerType leaderServes cnxTimeout quorumListenOnAllIPs quorumCnxnTimeoutMs " +
 			"standaloneEnabled connectToLearnerMasterLimit observerMasterPort localSessionsEnabled localSessionsUpgradingEnabled " +
 			"syncEnabled sslQuorum portUnification sslQuorumReloadCertFiles oraclePath electionPortBindRetry tcpKeepAlive " +
-			"leaderConnectDelayDuringRetryMs commitLogCount " +
+			"leaderConnectDelayDuringRetryMs commitLogCount commitLogSize controllerPort " +
+			"forward_learner_requests_to_commit_processor_disabled " +
 			"follower.nodelay leader.nodelay " +
 			"readonlymode.enabled closeSessionTxn.enabled enableEagerACLCheck",
 		otherInside: "preAllocSize fsync.warningthresholdms maxResponseCacheSize maxGetChildrenResponseCacheSize serverCnxnFactory " +
 			"flushDelay maxWriteQueuePollTime maxBatchSize intBufferStartingSizeBytes watchManagerName bitHashCacheSize fastFormat " +
-			"throttledOpWaitTime largeRequestMaxBytes largeRequestThreshold serializeLastProcessedZxid.enabled txnLogSizeLimitInKb " +
-			"clientPortListenBacklog znode.container.maxPerMinute znode.container.maxNeverUsedIntervalMs  jute.maxbuffer.extrasize",
-		notNeeded: "client.certReload IPAuthenticationProvider.usexforwardedfor",
+			"maxInProcessingDeadWatchers snapshotSizeFactor fips-mode throttledOpWaitTime throttled_op_wait_time largeRequestMaxBytes largeRequestThreshold serializeLastProcessedZxid.enabled txnLogSizeLimitInKb " +
+			"clientPortListenBacklog znode.container.maxPerMinute jute.maxbuffer.extrasize",
+		noKerberos: "kinit requireKerberosConfig security.auth_to_local",
+		forClients: "client.secure clientCnxnSocket clientTcpKeepAlive disableAutoWatchReset request.timeout server.principal server.realm",
+		notNeeded:  "forceSnapshotSync client.certReload IPAuthenticationProvider.usexforwardedfor",
 	} {
 		for key := range strings.FieldsSeq(list) {
 			i.exact[key] = why

@@ -154,7 +154,7 @@ func authKeys() map[string]setter {
 		"DigestAuthenticationProvider.superDigest": into(digest, func(c *Config) *string { return &c.Server.SuperDigest }),
 		"DigestAuthenticationProvider.digestAlg":   only("SHA1", "digests of identities are of SHA1 here"),
 		"DigestAuthenticationProvider.enabled":     only("true", "the scheme digest cannot be turned off here"),
-		"superUser":                                into(text, func(c *Config) *string { return &c.Server.SuperUser }),
+		"superUser":                                (*Config).superUser,
 		"X509AuthenticationProvider.superUser":     into(text, func(c *Config) *string { return &c.Server.X509SuperUser }),
 		"SASLAuthenticationProvider.superPassword": into(text, func(c *Config) *string { return &c.superSecret }),
 		"java.security.auth.login.config":          path("java.security.auth.login.config", func(c *Config) *string { return &c.JAAS }),
@@ -171,8 +171,23 @@ func authKeys() map[string]setter {
 			}
 			return err
 		},
+		"ensembleAuthName": func(c *Config, _ int, value string) error {
+			c.Server.EnsembleNames = words(value)
+			return nil
+		},
+		"letAnySaslUserDoX": func(*Config, int, string) error {
+			return errors.New("no name stands for every SASL user here: name the users in the ACLs, and take the line out")
+		},
 		"allowSaslFailedClients": only("false", "a client whose SASL fails is cut off here"),
 	}
+}
+
+// superUser takes superUser, and each superUser.*.
+func (c *Config) superUser(_ int, value string) error {
+	if value != "" {
+		c.Server.SuperUsers = append(c.Server.SuperUsers, value)
+	}
+	return nil
 }
 
 // only takes the one value that holds here.
@@ -187,12 +202,17 @@ func only(want, why string) setter {
 
 func otherKeys() map[string]setter {
 	return map[string]setter{
-		"4lw.commands.whitelist":          (*Config).whitelist,
-		"extendedTypesEnabled":            into(boolean, func(c *Config) *bool { return &c.Server.ExtendedTypes }),
-		"znode.container.checkIntervalMs": into(span(1), func(c *Config) *time.Duration { return &c.Server.ContainerCheckInterval }),
-		"reconfigEnabled":                 into(boolean, func(c *Config) *bool { return &c.Server.ReconfigEnabled }),
-		"enforceQuota":                    into(boolean, func(c *Config) *bool { return &c.Server.EnforceQuota }),
-		"audit.enable":                    into(boolean, func(c *Config) *bool { return &c.Server.Audit }),
+		"4lw.commands.whitelist":                 (*Config).whitelist,
+		"extendedTypesEnabled":                   into(boolean, func(c *Config) *bool { return &c.Server.ExtendedTypes }),
+		"znode.container.checkIntervalMs":        into(span(1), func(c *Config) *time.Duration { return &c.Server.ContainerCheckInterval }),
+		"znode.container.maxNeverUsedIntervalMs": into(span(0), func(c *Config) *time.Duration { return &c.Server.ContainerNeverUsed }),
+		"datadir.autocreate":                     only("true", "a missing data directory is created; take the line out"),
+		"db.autocreate":                          only("true", "a data directory without data begins empty; take the line out"),
+		"emulate353TTLNodes":                     only("false", "nodes with a time to live are those of ZooKeeper 3.5.4 and later"),
+		"testingonly.initialZxid":                only("0", "a new data directory begins at transaction 0"),
+		"reconfigEnabled":                        into(boolean, func(c *Config) *bool { return &c.Server.ReconfigEnabled }),
+		"enforceQuota":                           into(boolean, func(c *Config) *bool { return &c.Server.EnforceQuota }),
+		"audit.enable":                           into(boolean, func(c *Config) *bool { return &c.Server.Audit }),
 	}
 }
 
@@ -217,6 +237,7 @@ func knownPrefixes() map[string]prefixSetter {
 	return map[string]prefixSetter{
 		"authProvider.":    (*Config).provider,
 		"metricsProvider.": (*Config).metricsKey,
+		"superUser.":       func(c *Config, line int, _, value string) error { return c.superUser(line, value) },
 	}
 }
 
@@ -228,8 +249,10 @@ func (c *Config) provider(line int, key, value string) error {
 		c.Server.AuthProviders = append(c.Server.AuthProviders, "sasl")
 	case "X509AuthenticationProvider":
 		c.Server.AuthProviders = append(c.Server.AuthProviders, "x509")
-	case "DigestAuthenticationProvider", "IPAuthenticationProvider", "EnsembleAuthenticationProvider":
-		c.note(Note{Line: line, Text: shown(key) + " has no effect: " + class + " is there anyway, or means nothing here"})
+	case "EnsembleAuthenticationProvider":
+		c.Server.AuthProviders = append(c.Server.AuthProviders, "ensemble")
+	case "DigestAuthenticationProvider", "IPAuthenticationProvider":
+		c.note(Note{Line: line, Text: shown(key) + " has no effect: " + class + " is there anyway"})
 	default:
 		c.note(Note{Line: line, Warning: true, Text: shown(key) + ": the class " + shown(value) + " of Java cannot be loaded here, so nobody can have identities of its scheme"})
 	}

@@ -207,7 +207,7 @@ func ensembleKey(key, value string) error {
 	const advice = "this server is one node and cannot join an ensemble: run Apache ZooKeeper for that, and name its servers with --servers; " +
 		"if it is the only server, take the line out"
 	for _, prefix := range []string{"server.", "group.", "weight."} {
-		if strings.HasPrefix(key, prefix) {
+		if strings.HasPrefix(key, prefix) && key != "server.principal" && key != "server.realm" {
 			return errors.New(advice)
 		}
 	}

@@ -51,7 +51,12 @@ func TestServerOptions(t *testing.T) {
 		"forceSync=no":                    {NoSync: true},
 		"forceSync=yes":                   {},
 		"DigestAuthenticationProvider.superDigest=super:a=": {SuperDigest: "super:a="},
-		"superUser=bob": {SuperUser: "bob"},
+		"superUser=bob": {SuperUsers: []string{"bob"}},
+		"zookeeper.superUser=bob\nsuperUser.1=eve\nzookeeper.superUser.two=ann\nsuperUser.3=": {SuperUsers: []string{"bob", "eve", "ann"}},
+		"authProvider.1=org.apache.zookeeper.server.auth.EnsembleAuthenticationProvider\nzookeeper.ensembleAuthName=blue, green": {
+			AuthProviders: []string{"ensemble"}, EnsembleNames: []string{"blue", "green"}},
+		"znode.container.maxNeverUsedIntervalMs=5000":                {ContainerNeverUsed: 5 * time.Second},
+		"znode.container.maxNeverUsedIntervalMs=0":                   {},
 		"X509AuthenticationProvider.superUser=CN=a,O=b":              {X509SuperUser: "CN=a,O=b"},
 		"sessionRequireClientSASLAuth=true":                          {RequireSASL: true},
 		"enforce.auth.enabled=true\nenforce.auth.schemes=sasl, x509": {EnforceAuthSchemes: []string{"sasl", "x509"}},
