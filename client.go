@@ -120,6 +120,14 @@ func newClient(conn *zk.Client, own bool, opts *Options) *Client {
 		c.name = *opts.Owner
 		c.name.Token = 0
 	}
+	c.name.Layout = Layout{}
+	if opts.Layout.custom() && c.invalid == nil {
+		named := c.name
+		named.Layout = opts.Layout
+		if data, err := named.data(); err == nil && len(data) <= maxOwner-len(time.RFC3339Nano) {
+			c.name = named
+		}
+	}
 	if !c.opts.Anonymous {
 		c.form = formOf(c.name)
 	}

@@ -17,7 +17,8 @@ import (
 // then the waiters in turn, then strays; of an [All], one lock after another.
 // Entries of Curator, kazoo, go-zookeeper and ZooKeeper's WriteLock are understood. A
 // lock that nobody has taken has no entries. What it says may be out of date when it
-// returns. Of a znode that may not be read it says only the name and the place.
+// returns. Of a znode that may not be read it says only the name and the place. Entries
+// in another custom layout than the client's are strays; Owner.Layout tells that layout.
 //
 // A semaphore's entries are the permits that are held, one by one, and then those
 // who wait at its gate. While the first of these has its permits made and waits

@@ -34,18 +34,18 @@ import (
 type Layout struct {
 	// Prefix is what entries' names begin with. It must contain no marker,
 	// nor make one up with what follows.
-	Prefix string
+	Prefix string `json:"prefix,omitempty"`
 	// Exclusive is the marker of mutexes and writers, with something besides
 	// digits in it. It must be set if any field is.
-	Exclusive string
+	Exclusive string `json:"exclusive,omitempty"`
 	// Shared is the marker of readers. Empty means that there are none.
-	Shared string
+	Shared string `json:"shared,omitempty"`
 	// InParent puts several locks under one parent, told apart by the last level
 	// of their names, which follows Prefix: with the marker "_lock_", the mutex
 	// "/parent/printer" has the entries /parent/printer_lock_0000000001 and so on.
 	// The last level must contain no marker, nor make one up with what follows.
 	// Prefix is then a part of the lock's name: who has another one has other locks.
-	InParent bool
+	InParent bool `json:"in_parent,omitempty"`
 
 	kind queue.Layout
 }

@@ -43,6 +43,10 @@ type Owner struct {
 	// inside a command waits for, the outer one waits for as well. zklock run sets
 	// it. Empty means none.
 	Within string `json:"within,omitempty"`
+	// Layout is the client's layout, if it is one of its user's own: by it people's
+	// tools know the entry, and nobody decides who holds. Else zero, whatever
+	// Options.Owner says.
+	Layout Layout `json:"layout,omitzero"`
 }
 
 // String returns host:pid, or what there is of it.
@@ -110,6 +114,9 @@ func parseOwner(data []byte) (Owner, string) {
 	if o, ok := ours(data); ok {
 		o.Host, o.User, o.Command, o.Version = legible.Text(o.Host), legible.Text(o.User), legible.Text(o.Command), legible.Text(o.Version)
 		o.Within = legible.Text(o.Within)
+		if !o.Layout.custom() || o.Layout.check() != nil {
+			o.Layout = Layout{}
+		}
 		return o, ""
 	}
 	return Owner{}, legible.Text(string(data[:min(len(data), maxOwner)]))

@@ -97,6 +97,9 @@ func (h *Handler) confirm(ctx context.Context, d deed, token int64) (*survey.Loc
 	if err != nil {
 		return nil, err
 	}
+	if err := l.Certain(); err != nil {
+		return nil, err
+	}
 	for _, e := range l.Holders() {
 		if e.Node == d.Node && e.Token == token {
 			return l, nil

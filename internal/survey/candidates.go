@@ -65,7 +65,7 @@ func (r *Reader) names() queue.Names {
 	if !r.custom() {
 		return queue.Names{}
 	}
-	return queue.Names{Layout: queue.Custom, Exclusive: r.layout.Exclusive, Shared: r.layout.Shared}
+	return namesOf(r.layout)
 }
 
 // isEntry reports whether a child may stand in a queue.

@@ -22,9 +22,10 @@ const (
 type Lock struct {
 	Path    string
 	Kind    Kind
-	Layouts []string // recipes of its entries, as "Curator mutex", sorted
-	Permits int      // that a semaphore has; 0 if nobody wrote it
-	Entries []Entry  // the holders, the waiters in turn, then strays
+	Layout  zklock.Layout // of its entries, where only their owners tell it, as in [ErrLayout]
+	Layouts []string      // recipes of its entries, as "Curator mutex", sorted
+	Permits int           // that a semaphore has; 0 if nobody wrote it
+	Entries []Entry       // the holders, the waiters in turn, then strays
 	// Vanished counts the holders and waiters with a lock delay that left without
 	// a release. Only [LookClosely] looks for them.
 	Vanished int
@@ -46,6 +47,15 @@ type Entry struct {
 	// zero if it held when it was first seen, or does not hold. Outside of a
 	// [Survey] it is zero.
 	Granted time.Time
+}
+
+// Certain returns ErrLayout if the lock's entries are arranged as their owners say, which
+// is no ground to act on.
+func (l *Lock) Certain() error {
+	if l.Layout != (zklock.Layout{}) {
+		return ErrLayout
+	}
+	return nil
 }
 
 // Contenders are the entries without the strays.

@@ -182,15 +182,19 @@ func (r *Reader) look(ctx context.Context, c *zklock.Client, path string, before
 	if err != nil {
 		return nil, err
 	}
-	l := &Lock{Path: path, Kind: Queue, Entries: make([]Entry, len(entries))}
+	entries, layout := adopt(entries)
+	l := &Lock{Path: path, Kind: Queue, Layout: layout, Entries: make([]Entry, len(entries))}
 	contends := false
 	for i, e := range entries {
+		if e.Node == e.Path && claimed(e) { // an entry of a lock above
+			e.Mode, e.Holder = zklock.Stray, false
+		}
 		l.Entries[i] = Entry{Entry: e, Recipe: RecipeOf(e)}
 		contends = contends || e.Mode != zklock.Stray
 		switch {
 		case e.Mode == zklock.Permit:
 			l.Kind = Semaphore
-		case e.Node == e.Path:
+		case e.Node == e.Path && e.Mode != zklock.Stray:
 			l.Kind = Node
 		}
 	}
@@ -251,6 +255,9 @@ const mostPermits = 1 << 20
 // whom it asked; with a token that is not 0 it asks the holder that has it alone. With
 // an error come those who were asked before it.
 func (r *Reader) Revoke(ctx context.Context, l *Lock, token int64) ([]Entry, error) {
+	if err := l.Certain(); err != nil {
+		return nil, err
+	}
 	// A path may have a queue besides: a warning of show's, but its holders hold.
 	locks := []*zklock.Lock{r.clientOf(l).Mutex(l.Path)}
 	switch l.Kind {

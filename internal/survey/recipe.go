@@ -60,6 +60,8 @@ func markers() [7][2]string {
 func RecipeOf(e zklock.Entry) Recipe {
 	r := Recipe{}
 	switch {
+	case e.Mode == zklock.Stray && claimed(e):
+		r.Kind = kindCustom
 	case e.Mode == zklock.Stray:
 		return r
 	case e.Node == e.Path:

@@ -172,6 +172,9 @@ func (s *Survey) History(path string) History {
 // may claim another's token. The error wraps [takeaway.ErrOther] if nobody holds it so.
 func (s *Survey) Break(ctx context.Context, name, node string, token int64) ([]Entry, error) {
 	l, err := s.Look(ctx, name)
+	if err == nil {
+		err = l.Certain()
+	}
 	if err != nil {
 		return nil, err
 	}

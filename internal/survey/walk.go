@@ -292,7 +292,17 @@ func (w *walk) tooManyOfLocks() error {
 // locksIn reads the locks at path, and returns the children that are theirs.
 func (w *walk) locksIn(ctx context.Context, path string, children []string) (map[string]bool, error) {
 	mine := map[string]bool{}
-	for _, c := range w.candidates(path, children) {
+	candidates := w.candidates(path, children)
+	if len(candidates) == 0 {
+		other, err := w.otherLayout(ctx, path, children)
+		if err != nil {
+			return mine, err
+		}
+		if other {
+			candidates = []candidate{{path, w.own}}
+		}
+	}
+	for _, c := range candidates {
 		below := 0
 		if slices.Contains(children, "leases") && !w.layout.InParent {
 			n, used, err := w.permitsBelow(ctx, path)
@@ -321,6 +331,23 @@ func (w *walk) locksIn(ctx context.Context, path string, children []string) (map
 		}
 	}
 	return mine, nil
+}
+
+// otherLayout reports whether one of the children says that it is an entry in a layout of
+// its owner's own. It reads one of them.
+func (w *walk) otherLayout(ctx context.Context, path string, children []string) (bool, error) {
+	child, ok := w.sequential(children)
+	if !ok || path == "/" || w.layout.InParent {
+		return false, nil
+	}
+	if !w.spend(2, &w.looked, w.limits.Reads) {
+		return false, w.tooMany()
+	}
+	found, err := w.plain.Inspect(ctx, path+"/"+child)
+	if errors.Is(err, zklock.ErrInvalidName) || errors.Is(err, zk.ErrNoAuth) {
+		return false, nil
+	}
+	return len(found) == 1 && claimed(found[0]) && !found[0].Owner.Layout.InParent, err
 }
 
 // permitsBelow counts the znodes that a look at the semaphore at path reads, and reports

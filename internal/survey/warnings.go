@@ -33,7 +33,9 @@ func (l *Lock) warnings() []string {
 		"ZooKeeper's WriteLock does not wait for readers, for writers, and for entries with kazoo's names: both can hold at once; zklock excludes with it in --layout curator or writelock, without --shared and --write")
 	found = append(found, l.semaphoreWarnings(all)...)
 	add(l.Vanished > 0, "%s with a lock delay vanished without a release: who comes next keeps off for its --lock-delay", count(l.Vanished, "client"))
-	strays := len(l.Entries) - len(l.Contenders())
+	others := len(l.which(func(e Entry) bool { return e.Turn < 0 && claimed(e.Entry) }))
+	add(others > 0, "%s in a layout of their owners' own, as their data say: only clients with that layout exclude with them", countOf(others, "entry", "entries"))
+	strays := len(l.Entries) - len(l.Contenders()) - others
 	add(strays > 0, "%s, no entry of a lock: zklock passes over it, Curator may wait for it for ever, and go-zookeeper fails beside it", count(strays, "stray"))
 	return found
 }
@@ -65,6 +67,14 @@ func (l *Lock) semaphoreWarnings(all census) []string {
 		found = append(found, fmt.Sprintf("Curator keeps its number of permits to itself: make sure that it is %d there too", l.Permits))
 	}
 	return found
+}
+
+// countOf is count for what has a plural of its own.
+func countOf(n int, one, more string) string {
+	if n != 1 {
+		one = more
+	}
+	return fmt.Sprintf("%d %s", n, one)
 }
 
 // count writes a number of things.

@@ -89,6 +89,9 @@ func (a *app) breakLock(ctx context.Context, l *oneLock, token int64, ask asker)
 	if err != nil {
 		return err
 	}
+	if err := s.Certain(); err != nil {
+		return fmt.Errorf("%s: %w", l.name, err)
+	}
 	victim, err := heldBy(s, l.name, token)
 	if err != nil {
 		return err

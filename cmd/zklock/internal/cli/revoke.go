@@ -58,6 +58,9 @@ func (a *app) revoke(ctx context.Context, l *oneLock, token int64) error {
 	if err != nil {
 		return err
 	}
+	if err := s.Certain(); err != nil {
+		return fmt.Errorf("%s: %w", l.name, err)
+	}
 	// Whom it had asked when it failed is printed as well: they may be giving the
 	// lock back by now.
 	asked, failed := l.r.Revoke(ctx, s, token)

@@ -195,6 +195,8 @@ func printEntries(out io.Writer, entries []survey.Entry, now time.Time) error {
 	for _, e := range entries {
 		turn, token := "stray", "-"
 		switch {
+		case e.Mode == zklock.Stray && e.Recipe.Kind != "":
+			turn = "other"
 		case e.Holder:
 			turn, token = "holds", fmt.Sprint(e.Token)
 		case e.Turn > 0:
