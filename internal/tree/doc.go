@@ -65,6 +65,8 @@
 //     node, and the last for the session. Java has one, and all others wait for it.
 //   - getEphemerals of a session with more than 50,000 is refused, and so is a multi
 //     with more than 50,000 events or one whose permissions take too long to look up.
+//   - A recursive watch tells a client only of nodes that it could list: it needs READ
+//     on the nodes between the watch and the change as well as on the changed node.
 //   - Messages are read strictly: a boolean is 0 or 1, a text is never null but
 //     where a client is known to send that, a list's count is not below -1.
 //   - Texts are the bytes that came. Java decodes and encodes them, by which what
