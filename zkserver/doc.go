@@ -21,14 +21,19 @@
 // each session then gets its full timeout again. A session ends at its timeout
 // and not up to a tick later.
 //
-// If the disk is full or fails, nothing more is acknowledged: every connection is
-// cut, so that outcomes are unknown, and the server goes on read-only with what
-// was acknowledged, as Java's ReadOnlyZooKeeperServer does. Reads are answered,
+// If the disk is full, fails, or turns read-only, nothing more is acknowledged: every
+// connection is cut, so that outcomes are unknown, and the server goes on read-only
+// with what was acknowledged, as Java's ReadOnlyZooKeeperServer does. Reads are answered,
 // writes refused; no session ends; a known session may be resumed, a new one is
 // for clients that take a read-only server. A restart recovers: every session then
 // gets its full timeout, and a change whose outcome was unknown may turn out to
-// have been made. A start on a full disk is refused with a word on what to do, as
-// what is there can't be told from what was never durable. See [ErrStorage].
+// have been made. A start on a full or read-only disk is refused with a word on what to do,
+// as what is there can't be told from what was never durable. See [ErrStorage].
+//
+// On Unix a data directory is refused if it belongs to a user other than the process's
+// and root, if every user may write to it, or if its path leads through another user's
+// symbolic link. Such a user could replace the log. If the directory's group may write
+// to it, that is logged as a warning.
 //
 // Without DataDir nothing survives, but a new server starts with transaction
 // ids above those of the last one, by the wall clock, so that fencing tokens

@@ -17,8 +17,9 @@ import (
 // the struct: changing it afterwards has no effect.
 type Options struct {
 	// DataDir is the directory of the log and the snapshots. It is made if it
-	// is missing and locked while the server lives. Empty keeps everything in
-	// memory: nothing survives the Server. Transaction ids, and with them fencing
+	// is missing and locked while the server lives. On Unix no other user but
+	// root may own it or write to it, save members of its group. Empty keeps
+	// everything in memory: nothing survives the Server. Transaction ids, and with them fencing
 	// tokens, begin at 0 in a new directory and at the wall clock in memory.
 	DataDir string
 
@@ -41,7 +42,7 @@ type Options struct {
 	MinSessionTimeout, MaxSessionTimeout time.Duration
 
 	// MaxClientConns bounds the connections from one IP address, as
-	// maxClientCnxns does. 0 means 60, a negative value no limit. 127.0.0.0/8
+	// maxClientCnxns does. 0 means 60, a negative value no limit. The loopback
 	// counts as one address, and so does an IPv6 network of 64 bits. Unix sockets
 	// and connections from inside the process have no address and no limit.
 	MaxClientConns int

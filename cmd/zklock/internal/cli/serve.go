@@ -81,8 +81,8 @@ func (a *app) serveCommand() *cobra.Command {
 	}
 	f.idle.D = local.DefaultIdle
 	flags := c.Flags()
-	flags.StringVar(&f.listen, "listen", "127.0.0.1:2181", "listen at this `address`, HOST:PORT or unix:/PATH")
-	flags.StringVar(&f.data, "data", "", "keep everything in this `directory`")
+	flags.StringVar(&f.listen, "listen", "127.0.0.1:2181", "listen at this `address`, HOST:PORT, or unix:/PATH for this user and group alone")
+	flags.StringVar(&f.data, "data", "", "keep everything in this `directory`, which no other user may write to")
 	flags.BoolVar(&f.memory, "memory", false, "keep everything in memory: nothing survives the server")
 	flags.StringVar(&f.config, "config", "", "take settings from this `zoo.cfg`; flags come first")
 	flags.StringVar(&f.jaas, "jaas", "", "take the users of SASL from this JAAS `file`")
