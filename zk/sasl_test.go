@@ -16,7 +16,7 @@ import (
 // saslOnly makes a server that lets only these two in.
 func saslOnly(o *zkserver.Options) {
 	o.SASLUsers = map[string]string{"ann": "open sesame", "root": "2"}
-	o.SuperUser, o.RequireSASL = "root", true
+	o.SuperUsers, o.RequireSASL = []string{"root"}, true
 }
 
 // as are the options of a user.
