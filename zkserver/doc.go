@@ -47,13 +47,14 @@
 //	of what                          option                                 beyond it
 //	a request's length               MaxFrame                               closed
 //	a reply's length                 MaxReply                               QuotaExceeded
-//	connections, per address         MaxClientConns, MaxConns               closed at once
+//	connections, per address         MaxClientConns, MaxConns               closed at once, or the oldest half-open one is
 //	descriptors                      the process's limit                    closed at once
-//	sessions                         MaxSessions                            closed in the handshake
+//	sessions, and an address's       MaxSessions                            closed in the handshake
 //	requests read, not answered      MaxOutstanding, -Total, -Bytes         not read on until caught up
 //	replies and events, not read     MaxUnread, MaxUnreadTotal              closed; the session stays
 //	nodes, data                      MaxNodes, MaxData                      QuotaExceeded
-//	watches                          MaxWatches, MaxWatchesPerConn          QuotaExceeded
+//	watches, and an address's        MaxWatches, MaxWatchesPerConn          QuotaExceeded
+//	passwords that an address shows  64, and one a second                   wait up to 0.1 s each
 //	time until the first request     HandshakeTimeout                       closed
 //	silence                          the session's timeout, KeepAlive       expired and closed
 //	names in a path                  512                                    BadArguments

@@ -2,6 +2,7 @@ package checkup
 
 import (
 	"errors"
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -31,13 +32,40 @@ func (f *Facts) judgeAccess() []Finding {
 	found = append(found, f.judgeParents()...)
 	found = append(found, f.judgeUnread()...)
 	if Worst(found) != OK {
-		return found
+		return append(found, f.judgePlain()...)
 	}
 	what := "you may make, wait for and release locks below " + legible.Path(f.At)
 	if f.Missing && f.At != f.Prefix {
 		what += "; " + legible.Path(f.Prefix) + " is not there yet"
 	}
-	return append(found, finding(OK, checkAccess, "", "%s", what))
+	return append(append(found, finding(OK, checkAccess, "", "%s", what)), f.judgePlain()...)
+}
+
+// judgePlain tells of passwords that go to another machine as they are.
+func (f *Facts) judgePlain() []Finding {
+	if o := &f.Config.Zk; o.TLS != nil || o.DialContext != nil || len(o.Auth) == 0 {
+		return nil
+	}
+	plain := slices.DeleteFunc(f.reached(), func(s Server) bool { return !remote(s.Address) })
+	if len(plain) == 0 {
+		return nil
+	}
+	one := finding(Warning, checkAccess, "use TLS (see --tls-ca): whoever sees a connection on its way knows the password",
+		"a digest password is sent without TLS to %s", names(plain))
+	for _, s := range plain {
+		one.Servers = append(one.Servers, s.Address)
+	}
+	return []Finding{one}
+}
+
+// remote reports whether an address is beyond this machine.
+func remote(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil || host == "localhost" {
+		return false // a unix socket
+	}
+	ip, err := netip.ParseAddr(host)
+	return err != nil || !ip.IsLoopback()
 }
 
 // judgeParents looks at the ACLs of the znodes that entries are in.

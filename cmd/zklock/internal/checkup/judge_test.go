@@ -1,6 +1,7 @@
 package checkup
 
 import (
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -127,6 +128,13 @@ func TestJudgements(t *testing.T) {
 		{"a clock that is ahead", func(f *Facts) { f.Clock.Ahead = time.Minute }, []string{"warning clock: the leader's clock is 1m0s ahead of"}},
 		{"a clock that is a little behind", func(f *Facts) { f.Clock.Ahead = -2 * time.Second }, []string{"note clock: the leader's clock is 2s behind"}},
 		{"a clock that is not known", func(f *Facts) { f.Clock.Err = errors.New("x") }, []string{"note clock: the servers' clock is not known: x"}},
+		{"a password without TLS", func(f *Facts) {
+			f.Zk.Auth = []zk.Auth{{Scheme: "digest", Data: []byte("ann:secret")}}
+			f.Servers[1].Address = "127.0.0.1:2181"
+		}, []string{"warning access: a digest password is sent without TLS to zk1:2181, zk3:2181"}},
+		{"a password with TLS", func(f *Facts) {
+			f.Zk.Auth, f.Zk.TLS = []zk.Auth{{Scheme: "digest", Data: []byte("ann:secret")}}, &tls.Config{}
+		}, nil},
 		{"nothing can be made", func(f *Facts) { f.Probe = zk.ErrQuotaExceeded }, []string{"unknown access: nothing could be made below /zklock"}},
 		{"a walk that was too long", func(f *Facts) { f.Walk = survey.ErrTooMany }, []string{"unknown locks: not all locks were looked at"}},
 		{"they stopped answering", func(f *Facts) { f.Main = errors.New("gone") }, []string{"unknown servers: the servers stopped answering: gone"}},
