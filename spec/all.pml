@@ -16,12 +16,12 @@
  * internal/queue/spec.go (Spec).
  *
  * sound THREE_LOCKS: three locks and no semaphore
- * sound SEMAPHORES_FIRST: all clients take their semaphores before they join the queues; what counts is that all do the same
- * broken ONE_BY_ONE, deadlock: joins the queues by one create each, in any order
+ * sound SEMAPHORES_FIRST: all clients take their semaphores before they enqueue; the order only has to be the same for all
+ * broken ONE_BY_ONE, deadlock: enqueues for its locks by one create each, in any order
  * broken ANY_ORDER, deadlock: takes its semaphores in any order
- * broken MIXED, deadlock: some take their semaphores before they join the queues, others after
- * broken IN_TURN, deadlock: a program that waits for one lock while it holds another, in any order, beside others that join all at once
- * reach CONTENDED: somebody is granted all of it while another waits
+ * broken MIXED, deadlock: some clients take their semaphores before they enqueue, other clients after
+ * broken IN_TURN, deadlock: a program waits for one lock while it holds another, in any order, next to clients that enqueue for all at once
+ * reach CONTENDED: a client is granted all its locks while another client waits
  */
 #define N 3
 #ifdef THREE_LOCKS

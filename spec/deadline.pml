@@ -1,5 +1,5 @@
 /*
- * deadline: how long a session is surely alive.
+ * deadline: how long a session is certainly alive.
  *
  * A client sends quorum writes through its follower to the leader. The follower
  * takes note of the client's life when a request comes in (its touch table), and
@@ -27,13 +27,13 @@
  * internal/queue/heartbeat.go (heartbeat, check).
  *
  * broken SENT_APART, assertion: counts from a when b, sent more than PING after a was sent, is answered: both can arrive together
- * broken PINGS, assertion: counts from plain pings, which a follower that is cut off answers by itself
- * broken REPLY, assertion: counts from when a was answered instead of from when it was sent
- * broken ONE_REPLY, assertion: counts from when any quorum write was answered
- * broken TWO, assertion: does without c: b's answer is ahead of the follower's news on its way to the leader
- * broken NO_GAP, assertion: does not wait between a's answer and b
- * broken NO_SLACK, assertion: waits just PING between a's answer and b
- * broken REQUEST, assertion: takes it that the leader notes the client's life by its requests
+ * broken PINGS, assertion: counts from plain pings, which a follower that is cut off answers without the leader
+ * broken REPLY, assertion: counts from the answer to a instead of from the sending of a
+ * broken ONE_REPLY, assertion: counts from the time when any quorum write was answered
+ * broken TWO, assertion: does without c: the answer to b is faster than the news from the follower to the leader
+ * broken NO_GAP, assertion: does not wait between the answer to a and the sending of b
+ * broken NO_SLACK, assertion: waits exactly PING between the answer to a and the sending of b
+ * broken REQUEST, assertion: assumes that the leader notes the client's life by its requests
  * reach PROVEN: three requests prove something
  */
 #define PING 2

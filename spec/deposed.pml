@@ -1,5 +1,5 @@
 /*
- * deposed: what a resumption proves, where the leader may have been deposed.
+ * deposed: what a resumption proves if the leader may have been deposed.
  *
  * A leader that was paused or cut off does not know that the others have elected
  * another. It resumes sessions on new connections by itself, as it did before. A
@@ -20,11 +20,11 @@
  * code: internal/queue/deadline.go (Handshake, Answered, Heard),
  * internal/queue/core.go (resume).
  *
- * broken RESUMED, assertion: a resumption that is answered proves the moment at which it was sent
- * broken SYNC, assertion: a sync behind it that is answered does
- * broken ANSWER, assertion: counts from when the resumption was answered, though the write behind it was sent earlier
+ * broken RESUMED, assertion: a resumption that is answered proves the time when it was sent
+ * broken SYNC, assertion: a sync after the resumption that is answered proves that time
+ * broken ANSWER, assertion: counts from the resumption's answer, although the write after it was sent earlier
  * reach PROVEN: the write is answered
- * reach BEFORE: the election comes between the resumption and the write's answer
+ * reach BEFORE: the election happens between the resumption and the write's answer
  */
 #define TIME 5
 

@@ -1,5 +1,5 @@
 /*
- * follow: placed by its number, behind an entry of one's own.
+ * follow: a new entry right after an own entry needs no listing.
  *
  * A client that has an entry in the queue, or a hold, makes another. If the new
  * number is the one behind that entry's, nobody came between: the client takes it
@@ -22,14 +22,14 @@
  * client learns of the deletion and of others' ends by and by.
  * code: internal/queue/follow.go (follow, fallIn, led, founded, unsee).
  *
- * broken GIVEN, assertion: the old entry is given up before the new one is asked for
- * broken UNSEEN, assertion: does without the look
- * broken LOOKED_BEFORE, assertion: a look before the new entry is asked for is enough, without a watch
- * broken DEAF, assertion: that a watch told of the deletion is not heeded, as the old entry was given up by then
- * broken LENT, assertion: the third goes by the list that the second lent it, though that was wrong
- * broken NO_GAP_CHECK, assertion: whatever the new number
+ * broken GIVEN, assertion: releases the old entry before it asks for the new one
+ * broken UNSEEN, assertion: does not read the old entry
+ * broken LOOKED_BEFORE, assertion: reads the old entry only before it asks for the new one, without a watch
+ * broken DEAF, assertion: ignores a watch event of the deletion because the old entry was already released
+ * broken LENT, assertion: the third entry uses the list that it got from the second, although that list was wrong
+ * broken NO_GAP_CHECK, assertion: does not check that the new number is the next one
  * reach FOLLOWED: the new entry is granted without a listing
- * reach ANEW: the numbers begin anew
+ * reach ANEW: the sequence numbers start again
  */
 #define OFF 15
 

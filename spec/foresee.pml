@@ -1,5 +1,5 @@
 /*
- * foresee: listed again while the nearest holds.
+ * foresee: a waiter lists again while its predecessor holds.
  *
  * Every client makes an entry, lists the queue behind its own create, and keeps its
  * own list of who is ahead. It watches the nearest. With more on its list it may list
@@ -25,13 +25,13 @@
  * internal/queue/place.go (listed, line, watchBlocker, strike, proceedAt).
  *
  * sound FIVE: five clients, and no connection breaks
- * broken UNLISTED, assertion: takes it that only the nearest is left, without a listing
- * broken UNREAD, assertion: is granted when the nearest goes while the listing is under way, whatever that would tell
- * broken READ_ALREADY, deadlock: leaves the nearest's end to a listing that was read before
- * broken LOST, deadlock: leaves the nearest's end to a listing that was lost with the connection
- * broken UNSEEN, deadlock: takes it that the nearest is watched, though the look at it was refused
- * reach BY_EVENT: granted at the nearest's end, after such a listing
- * reach BY_LISTING: the nearest goes while the listing is under way, whose answer is the grant
+ * broken UNLISTED, assertion: assumes without a listing that only the predecessor is left
+ * broken UNREAD, assertion: is granted when the predecessor is deleted during a listing, whatever the listing shows
+ * broken READ_ALREADY, deadlock: leaves the predecessor's deletion to a listing that was read before
+ * broken LOST, deadlock: leaves the predecessor's deletion to a listing that was lost with the connection
+ * broken UNSEEN, deadlock: assumes that it watches the predecessor, although the watch was refused
+ * reach BY_EVENT: granted when the predecessor is deleted, after such a listing
+ * reach BY_LISTING: the predecessor is deleted during the listing, and the answer of the listing grants
  * reach RESUMED: granted on a new connection, after such a listing was lost
  */
 #ifdef FIVE

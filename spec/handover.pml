@@ -26,13 +26,13 @@
  * code: internal/queue/handover.go (left, inherit, drop), over the lists of
  * internal/queue/place.go (line, strike) and by internal/queue/order.go (Blocker).
  *
- * broken NEXT, assertion: a release grants the session's next entry: the reader 4 of another client and 5 of this one hold, writer 6 waits; the release of 5 must not grant it
- * broken CANCEL, assertion: a cancel strikes out what the release of a writer may
- * broken READER, assertion: the release of a reader strikes out all that was ahead of it
- * broken DOWNGRADE, assertion: a downgrade strikes the writer out like a release, and its reader is no blocker
- * broken OWN_GONE, assertion: an entry that is known to be deleted is granted by a hand-over
- * broken UNTOLD, deadlock: nobody tells who waits for an entry of the session's own that an operator deleted it
- * reach HANDED_OVER: a hand-over grants before the delete is carried out
+ * broken NEXT, assertion: a release grants the session's next entry: reader 4 of another client and reader 5 of this client hold, writer 6 waits; the release of 5 must not grant 6
+ * broken CANCEL, assertion: a cancelled waiter removes from the lists what only a writer's release may remove
+ * broken READER, assertion: the release of a reader removes all entries ahead of it from the lists
+ * broken DOWNGRADE, assertion: a downgrade removes the writer from the lists as a release does, and its reader does not block
+ * broken OWN_GONE, assertion: a hand-over grants an entry that the session knows to be deleted
+ * broken UNTOLD, deadlock: the session does not tell its waiters that an operator deleted the entry they wait for
+ * reach HANDED_OVER: a hand-over grants before the server carries out the delete
  * reach READERS: a hand-over grants two readers at once
  */
 #define N 4

@@ -18,12 +18,12 @@
  * code: internal/session/join.go (take, collides), internal/session/joined.go (joinedAnswer, shareFailure),
  * internal/queue/join.go (notMade).
  *
- * broken SHARED_FAILURE, assertion: all that were joined fail as the one did
- * broken TWO_CREATES, assertion: two creates of one lock are joined
- * broken REPEATED, assertion: the session repeats what was undone, behind the listings
- * broken OLD_LISTING, assertion: the listing behind an undone create counts for the next
- * reach UNDONE: a claim that was undone is granted
- * reach JOINED: two claims are granted by one transaction
+ * broken SHARED_FAILURE, assertion: if one operation fails, all claims of the transaction fail
+ * broken TWO_CREATES, assertion: two creates of one lock share a transaction
+ * broken REPEATED, assertion: the session repeats the undone operations, after the listings
+ * broken OLD_LISTING, assertion: the listing after an undone create counts for the next create
+ * reach UNDONE: a claim whose operations were undone is granted
+ * reach JOINED: one transaction grants two claims
  */
 #define CLAIMS 3
 #define BIT(c) (1 << (c))

@@ -17,12 +17,12 @@
  * 2; only who has the entry gives up. A hold may be lost, as with its session: the deletion of its entry follows later.
  * code: local.go (joinLocal, pass, leaveLocal, lead).
  *
- * broken LOST, assertion: a hold that was lost is passed on
- * broken NO_LIMIT, assertion: passes the hold on as long as anybody waits
- * broken UNDONE, assertion: passes the hold on under a guarded write that is to come
- * broken LEADER_LEAVES, deadlock: who gives up with the entry leaves the others without one
- * reach PASSED: a hold is passed on
- * reach HANDED: somebody who gives up leaves his entry to the next
+ * broken LOST, assertion: hands over a hold that was lost
+ * broken NO_LIMIT, assertion: hands the hold over as long as any goroutine waits
+ * broken UNDONE, assertion: hands the hold over while a guarded write under it is in flight
+ * broken LEADER_LEAVES, deadlock: if the goroutine that has the entry gives up, the others have no entry
+ * reach PASSED: a hold is handed over
+ * reach HANDED: a goroutine that gives up leaves its entry to the next
  */
 #define G 3 /* goroutines of a client */
 #define K 2

@@ -1,5 +1,5 @@
 /*
- * lockdelay: who finds that a holder has vanished.
+ * lockdelay: how a waiter finds that a holder crashed.
  *
  * With its entry a client makes a record, which outlives its session, in one
  * transaction. To release, it deletes the record first and then the entry; it
@@ -21,13 +21,13 @@
  * code: internal/queue/records.go (lookAtRecords, sight, delayed),
  * internal/queue/leave.go (vacate).
  *
- * broken RECORDS_FIRST, assertion: lists the records only before the queue: one that leaves in order in between counts as vanished
- * broken RECORDS_LAST, assertion: lists the records only after the queue: one that joins in between counts as vanished
- * broken LIVE_RECORD, assertion: RECORDS_LAST, judged by what follows: the record of a live client is deleted, and when it vanishes as a holder nobody sees it
+ * broken RECORDS_FIRST, assertion: lists the records only before the queue: a client that releases in between counts as crashed
+ * broken RECORDS_LAST, assertion: lists the records only after the queue: a client that enqueues in between counts as crashed
+ * broken LIVE_RECORD, assertion: RECORDS_LAST, judged by its consequence: the record of a live client is deleted; if that client later crashes as a holder, no waiter notices
  * broken ENTRY_FIRST, assertion: deletes the entry before the record, in two transactions
- * broken RECORD_LATER, assertion: makes the record when it is granted, after it began to act
- * reach DELAYED: somebody waits the delay
- * reach CRASHED: somebody vanishes between the two deletes
+ * broken RECORD_LATER, assertion: creates the record after the grant, when the holder already acts
+ * reach DELAYED: a client waits for the delay
+ * reach CRASHED: a client crashes between the two deletes
  */
 #define N 4
 #define BIT(e) (1 << (e))

@@ -1,5 +1,5 @@
 /*
- * nodelock: the lock is one node of a fixed name.
+ * nodelock: the lock is one znode with a fixed name.
  *
  * Who could make the node holds the lock. Its data carry the id of the claim,
  * its owner is the claim's session. A write's answer may be lost with the
@@ -20,14 +20,14 @@
  * settleFixed), internal/queue/node.go (dispose, deleted),
  * internal/queue/join.go (notMade). Guard is refused on such a lock.
  *
- * broken DELETE_AGAIN, assertion: repeats a delete without looking
- * broken NO_BARRIER, assertion: looks after a lost delete, but not behind a write
- * broken BY_SESSION, assertion: takes every node of its session for its own
- * broken BY_ID, assertion: takes a lost create for done, as nobody else uses the id, without reading
- * broken FORGET, deadlock: takes a lost create for not done, and waits for its own node
- * broken GUARD_BY_VERSION, assertion: guards a write by the node's version, which is 0 of any node
- * reach FOUND: a lost create is found to have been done
- * reach DELETED: a lost delete is found to have been done
+ * broken DELETE_AGAIN, assertion: repeats a delete without reading
+ * broken NO_BARRIER, assertion: after a lost delete, reads without a write before the read
+ * broken BY_SESSION, assertion: takes every znode of its session for its own
+ * broken BY_ID, assertion: takes a lost create for done without reading, because no other claim uses the id
+ * broken FORGET, deadlock: takes a lost create for not done, and waits for its own znode
+ * broken GUARD_BY_VERSION, assertion: guards a write by the znode's version, which is 0 for every znode
+ * reach FOUND: a lost create turns out to be done
+ * reach DELETED: a lost delete turns out to be done
  */
 #define NONE 0
 #define SESSION(c) ((c) / 2) /* claim 1 is alone in session 0, claims 2 and 3 share session 1 */

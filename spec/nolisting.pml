@@ -16,11 +16,11 @@
  * code: internal/queue/follow.go (follow, renew, fallIn), for exclusive entries
  * behind exclusive holds.
  *
- * broken TWO_STEPS, assertion: deletes the old entry and makes the new one in two transactions, between which the parent may be collected
- * broken AFTER_READER, assertion: a writer behind its own reader
- * broken NO_GAP_CHECK, assertion: whatever the new number
+ * broken TWO_STEPS, assertion: deletes the old entry and creates the new one in two transactions; in between, the parent may be collected
+ * broken AFTER_READER, assertion: a writer after a reader of the same client
+ * broken NO_GAP_CHECK, assertion: does not check that the new number is the next one
  * reach SHORT: a client is granted by its number alone
- * reach COLLECTED: the numbers begin anew
+ * reach COLLECTED: the sequence numbers start again
  */
 #define N 3
 #define BIT(e) (1 << (e))

@@ -19,18 +19,19 @@
  * mutexes, and no operator. Clients are alike, so they are
  * numbered by their place in the queue.
  * code: internal/queue/claim.go (settle, grant), internal/queue/leave.go (gone),
- * internal/queue/place.go (listed, line, watchOwns, watchBlocker, strike),
+ * internal/queue/place.go (listed, line, watchBlocker, strike),
+ * internal/queue/ownwatch.go (watchOwns),
  * internal/queue/order.go (Blocker), internal/queue/swap.go (sendSwap).
  *
- * sound FOUR: four clients, without writers and operator
- * broken FIRST_DELETION, assertion: is granted when the entry that it watches is gone, though more were ahead
- * broken NO_RELIST, assertion: strikes out a writer and is granted without listing again, beside the reader that the writer became
- * broken NO_OWN_WATCH, assertion: does not watch its own entry, and is granted on its old event after its entry was deleted
- * broken EAGER, assertion: is granted at the event, while the news of its own entry's deletion stands unhandled in what was read
- * broken LATE_OWN_WATCH, assertion: watches its own entry only after the blocker's watch was answered, in another write, and does not look at the answer
- * broken NO_ANSWER, deadlock: a watch on an entry that is gone already counts as left
- * reach LAST: the last in the queue is granted after all before it were
- * reach DOWNGRADED: somebody is granted after a writer became a reader
+ * sound FOUR: four clients, without writers and without an operator
+ * broken FIRST_DELETION, assertion: is granted when the entry that it watches is deleted, although more entries were ahead
+ * broken NO_RELIST, assertion: removes a writer from its list and is granted without a new listing, next to the reader that the writer became
+ * broken NO_OWN_WATCH, assertion: does not watch its own entry, and is granted by an old event after its entry was deleted
+ * broken EAGER, assertion: is granted by the event, although the unhandled rest of what was read reports that its own entry is deleted
+ * broken LATE_OWN_WATCH, assertion: watches its own entry only after the answer to the blocker's watch, in another write, and ignores the answer
+ * broken NO_ANSWER, deadlock: treats a watch on a deleted entry as set
+ * reach LAST: the last client in the queue is granted after all before it were
+ * reach DOWNGRADED: a client is granted after a writer became a reader
  */
 #ifdef FOUR
 #define N 4

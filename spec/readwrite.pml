@@ -18,14 +18,14 @@
  * code: internal/queue/order.go (Blocker), internal/queue/place.go (listed, line,
  * strike), internal/queue/swap.go (Downgrade, sendSwap).
  *
- * broken FIRST_WRITER, assertion: a reader watches the first writer ahead, and is granted when that is gone, though a nearer one was there
- * broken PASS_WAITING, assertion: a reader heeds only a writer that holds, and passes those that wait
- * broken TWO_STEPS, assertion: a downgrade deletes the writer's entry before it makes the reader's
- * broken NO_RELIST, assertion: a writer that strikes out a writer is granted without listing again
- * broken NEW_NUMBER, assertion: a downgrade makes a reader's entry with a number of its own, at the end of the queue
- * broken NO_ANSWER, deadlock: a watch on an entry that is gone already counts as left
+ * broken FIRST_WRITER, assertion: a reader watches the first writer ahead, and is granted when it is deleted, although a nearer writer was there
+ * broken PASS_WAITING, assertion: a reader waits only for a writer that holds, and passes writers that wait
+ * broken TWO_STEPS, assertion: a downgrade deletes the writer's entry before it creates the reader's
+ * broken NO_RELIST, assertion: a writer that removes a writer from its list is granted without a new listing
+ * broken NEW_NUMBER, assertion: a downgrade creates a reader's entry with a new number, at the end of the queue
+ * broken NO_ANSWER, deadlock: treats a watch on a deleted entry as set
  * reach SHARED: readers hold together
- * reach BEFORE_WRITER: a reader is granted beside a reader that was a writer
+ * reach BEFORE_WRITER: a reader is granted next to a reader that was a writer
  */
 #define N 4
 #define BIT(e) (1 << (e))

@@ -26,12 +26,12 @@
  * (park), internal/queue/node.go (dispose, probe, probed),
  * internal/queue/core.go (resume, over).
  *
- * sound WRITE_FIRST: after the reconnection it makes a write that changes nothing, lists, and takes the old entry for its own if it is there, else makes a new one and forgets the old
- * broken SYNC, assertion: after the reconnection it syncs, lists, and if the old entry is not there makes a new one and forgets the old
+ * sound WRITE_FIRST: after the reconnection, sends a write that changes nothing and lists; takes the old entry for its own if it is there, else creates a new one and forgets the old one
+ * broken SYNC, assertion: after the reconnection, syncs and lists; if the old entry is not there, creates a new one and forgets the old one
  * broken ADOPT, assertion: adopts the entry with its GUID, whatever session owns it
- * broken FORGET, assertion: forgets the old entry and makes a new one
- * broken LIST_BEFORE, assertion: makes a new entry, but lists before that write was answered
- * reach BOTH: the old entry is found behind the new create's answer, and is deleted
+ * broken FORGET, assertion: forgets the old entry and creates a new one
+ * broken LIST_BEFORE, assertion: creates a new entry, but lists before that write was answered
+ * reach BOTH: the client finds the old entry after the new create's answer, and deletes it
  * reach NEVER: it is proven that the old create was never carried out
  * reach MOVED: the leader refuses a request because the session has moved
  */

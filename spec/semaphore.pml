@@ -18,13 +18,13 @@
  * internal/queue/claim.go (stand, clear).
  *
  * broken ONE_BY_ONE, deadlock: takes several permits one after another, each through the gate
- * broken NO_GATE, deadlock: makes leases without the gate, and waits until there are few enough
- * broken GATE_PASSED, deadlock: gives the gate back as soon as its leases are made
- * broken WITHOUT_OWN, assertion: counts the others' leases only
- * broken NOT_COUNTED, assertion: is granted when its leases are made
- * broken COUNTED_BEFORE, assertion: counts before its leases are made, without the gate
- * reach TOGETHER: two hold at once
- * reach FULL: somebody waits under the gate
+ * broken NO_GATE, deadlock: creates leases without the gate, and waits until there are few enough
+ * broken GATE_PASSED, deadlock: releases the gate as soon as its leases are created
+ * broken WITHOUT_OWN, assertion: does not count its own leases
+ * broken NOT_COUNTED, assertion: is granted when its leases are created, without counting
+ * broken COUNTED_BEFORE, assertion: counts before its leases are created, without the gate
+ * reach TOGETHER: two clients hold at once
+ * reach FULL: a client waits while it has the gate
  */
 #define N 4
 #define LIMIT 2

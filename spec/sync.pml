@@ -30,12 +30,12 @@
  * sound WRITES: three writes, and the leader may be stopped
  * sound ONE_WRITE: one write on the leader's own connection, and the leader may be stopped
  * broken STOPPED, assertion: the leader may be stopped
- * broken SHORT, assertion: a session of two ticks, so that a and b are only half a tick apart
- * broken ONE, assertion: one sync proves its own sending
- * broken TWO, assertion: a proof of b, not of a
+ * broken SHORT, assertion: a session of two ticks, so a and b are only half a tick apart
+ * broken ONE, assertion: one sync proves the time of its own sending
+ * broken TWO, assertion: counts from b instead of from a
  * reach PROVEN: three syncs prove something
- * reach DEPOSED: the old leader answers something after the other was elected
- * reach CARRIED: and it may be a write that was acknowledged before
+ * reach DEPOSED: the old leader answers something after the other leader was elected
+ * reach CARRIED: the old leader may answer a write that was acknowledged before
  */
 #if defined(WRITES) || defined(ONE_WRITE) || defined(CARRIED)
 #define TICK 2
