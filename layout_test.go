@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zklock/zklock"
@@ -303,6 +304,7 @@ func TestWriteLock(t *testing.T) {
 			}
 			_, err := c.RWMutex("beside").Reader().Acquire(t.Context())
 			wants(t, "a reader", err, zklock.ErrForeignMutex)
+			synctest.Wait() // until the entries of the refused acquires are deleted
 			found := inspect(t, c.Mutex("beside"))
 			if len(found) != 6 || !found[0].Holder || found[0].Node != theirs || found[0].Mode != zklock.Exclusive {
 				t.Errorf("%+v", found)
