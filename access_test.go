@@ -1,7 +1,9 @@
 package zklock_test
 
 import (
+	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zklock/zklock"
@@ -142,4 +144,61 @@ func TestListIsReadAnewInTheNextSession(t *testing.T) {
 		release(t, h)
 		remove(t, z, "/locks")
 	})
+}
+
+// TestParentsMadeAnew: where the znode above a lock was deleted and made closed, clients
+// that have used the lock before make it closed as well, in the same session.
+func TestParentsMadeAnew(t *testing.T) {
+	for name, waits := range map[string]bool{"between two acquires": false, "under a waiter": true} {
+		t.Run(name, func(t *testing.T) {
+			tidy(t, func(t *testing.T, srv *zktest.Server) {
+				z := srv.Dial(t, func(o *zk.Options) { o.Auth = identifiedAs("ann").Auth })
+				if _, _, err := z.Create(t.Context(), "/locks", nil, zk.OpenACL(), zk.ModePersistent); err != nil {
+					t.Fatal(err)
+				}
+				c, m := dialWith(t, srv, identifiedAs("ann")), "/locks/job"
+				for range 2 { // the first finds no lock, and the second its list
+					release(t, acquire(t, c.Mutex(m)))
+				}
+				first := acquire(t, dialWith(t, srv, identifiedAs("ann")).Mutex(m))
+				ops := []zk.Op{zk.DeleteOp(first.Node(), -1)}
+				var next *zklock.Hold
+				var err error
+				done := make(chan struct{}) // closed when next is there
+				take := func() { next, err = c.Mutex(m).Acquire(t.Context()); close(done) }
+				if waits {
+					go take()
+					synctest.Wait()
+					queue, _, err := z.Children(t.Context(), m)
+					if err != nil || len(queue) != 2 {
+						t.Fatal(queue, err)
+					}
+					ops = []zk.Op{zk.DeleteOp(m+"/"+queue[0], -1), zk.DeleteOp(m+"/"+queue[1], -1)}
+				}
+				ops = append(ops, zk.DeleteOp(m, -1), zk.DeleteOp("/locks", -1), zk.CreateOp("/locks", nil, zk.CreatorACL(), zk.ModePersistent))
+				if _, err := z.Multi(t.Context(), ops...); err != nil {
+					t.Fatal(err)
+				}
+				if !waits {
+					go take()
+				}
+				<-done
+				if err != nil {
+					t.Fatal(err)
+				}
+				everybody := zk.ACL{Perms: zk.PermAll, Scheme: "world", ID: "anyone"}
+				for _, path := range []string{m, next.Node()} {
+					if found := listed(t, z, path); found[everybody] {
+						t.Errorf("%s: %v", path, found)
+					}
+				}
+				release(t, next)
+				if err := first.Release(t.Context()); !errors.Is(err, zklock.ErrDeleted) {
+					t.Errorf("%v", err)
+				}
+				remove(t, z, m)
+				remove(t, z, "/locks")
+			})
+		})
+	}
 }

@@ -1,6 +1,9 @@
 package queue
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Access says who may use the znodes that are made below some znode. Only the driver
 // knows what is in it; nil is what znodes are made with where nothing is known.
@@ -125,6 +128,19 @@ func (c *Core) disown(nodes []*node) {
 			delete(c.access, n.place.parent)
 		}
 	}
+}
+
+// outdated reports whether a create found a parent missing whose Access the claim did
+// not read for this create. The znodes above may be others by now, or may have other
+// lists, so that it must not make the parent with what it knew of the former one.
+func (c *Core) outdated(cl *claim, nodes []*node) bool {
+	return c.cfg.Inherit && slices.ContainsFunc(nodes, func(n *node) bool {
+		if n.place == nil {
+			return false
+		}
+		_, read := cl.access[n.place.parent]
+		return !read
+	})
 }
 
 // parents are the znodes below which the claim makes its entries. Records are made

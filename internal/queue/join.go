@@ -108,6 +108,7 @@ func (c *Core) created(now time.Duration, nodes []*node, r Reply) {
 		}
 		cl.makes, cl.unmade, cl.apart = 0, nil, false
 		for _, n := range nodes {
+			delete(cl.access, n.place.parent)
 			if n.named == byData && !n.fixed {
 				// A check of its name does not tell it from one that was made anew
 				// after the parent was: only a watch and the czxid do.
@@ -170,6 +171,9 @@ func (c *Core) notMade(now time.Duration, cl *claim, nodes []*node, r Reply) {
 	}
 	switch {
 	case cl == nil:
+	case r.Code == NoNode && c.outdated(cl, nodes):
+		cl.quitUnmade(c)
+		c.join(now, cl) // which reads who may use what is above now
 	case r.Code == NoNode:
 		c.makeParents(now, cl, nodes, r.Failed)
 	case perhaps && r.Code == NodeExists:

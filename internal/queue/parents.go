@@ -21,15 +21,7 @@ func (c *Core) makeParents(now time.Duration, cl *claim, nodes []*node, missing 
 		return
 	}
 	cl.unmade = nil
-	kept := cl.places[:0]
-	for _, p := range cl.places {
-		if len(p.nodes) > 0 && p.nodes[0].state == absent {
-			c.quit(p)
-		} else {
-			kept = append(kept, p)
-		}
-	}
-	cl.places = kept
+	cl.quitUnmade(c)
 	asked := map[string]bool{}
 	for _, n := range nodes {
 		// What is refused above a znode that is there, or can be made, is no matter:
@@ -44,6 +36,19 @@ func (c *Core) makeParents(now time.Duration, cl *claim, nodes []*node, missing 
 		}
 	}
 	c.join(now, cl)
+}
+
+// quitUnmade gives up the places for which nothing was made.
+func (cl *claim) quitUnmade(c *Core) {
+	kept := cl.places[:0]
+	for _, p := range cl.places {
+		if len(p.nodes) > 0 && p.nodes[0].state == absent {
+			c.quit(p)
+		} else {
+			kept = append(kept, p)
+		}
+	}
+	cl.places = kept
 }
 
 // makeParent makes one znode on the way to a znode's parent, which is the last.
