@@ -153,6 +153,9 @@ func (s *Server) holdBack(c *conn, frame []byte, now time.Duration) bool {
 		return false
 	}
 	s.count.delayedProofs.Add(1)
+	// The client waits for the server, and need not say anything until it is answered:
+	// its session must not end for that.
+	s.loop.tree.Heard(c.id, s.now())
 	c.until = now + wait
 	time.AfterFunc(wait, func() { s.enqueue(c) })
 	return true

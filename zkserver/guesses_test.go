@@ -3,6 +3,7 @@ package zkserver
 import (
 	"fmt"
 	"net"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -131,6 +132,34 @@ func TestSASLGuessesAreDelayed(t *testing.T) {
 		})
 		if d < 15*time.Second {
 			t.Errorf("300 failures of SASL took %v", d)
+		}
+	})
+}
+
+// TestDelayedClientsKeepTheirSessions has a fleet of one address, each client with
+// credentials of its own, wait for longer than its sessions last.
+func TestDelayedClientsKeepTheirSessions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGuessed(t)
+		g.guess("192.0.2.7", "ann", 200)
+		fleet := make([]*raw, 300)
+		for i := range fleet {
+			fleet[i] = g.client("192.0.2.7")
+			fleet[i].send(wire.OpAuth, &wire.AuthPacket{Scheme: "digest", Auth: fmt.Appendf(nil, "user%d:pw", i)})
+		}
+		var answered sync.WaitGroup
+		d := took(func() {
+			for i, c := range fleet {
+				answered.Go(func() { // ends with the answer, or with the connection
+					if h, _, err := c.next(); err != nil || h.Err != wire.ErrOK {
+						t.Errorf("client %d: %v, %v", i, h.Err, err)
+					}
+				})
+			}
+			answered.Wait()
+		})
+		if timeout := 10 * time.Second; d < 2*timeout {
+			t.Errorf("the last client waited %v, not much longer than its session lasts", d)
 		}
 	})
 }
