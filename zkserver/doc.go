@@ -54,7 +54,7 @@
 //	replies and events, not read     MaxUnread, MaxUnreadTotal              closed; the session stays
 //	nodes, data                      MaxNodes, MaxData                      QuotaExceeded
 //	watches, and an address's        MaxWatches, MaxWatchesPerConn          QuotaExceeded
-//	passwords that an address shows  64, and one a second                   wait up to 0.1 s each
+//	passwords that an address shows  64, and one a second                   one each 0.1 s
 //	time until the first request     HandshakeTimeout                       closed
 //	silence                          the session's timeout, KeepAlive       expired and closed
 //	names in a path                  512                                    BadArguments

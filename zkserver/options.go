@@ -107,13 +107,14 @@ type Options struct {
 	// addresses with few. One more is closed in its handshake.
 	MaxSessions int
 
-	// MaxReply bounds the bytes of one reply. 0 means 16 MiB. A longer one, such as
-	// the list of a million children, is replaced by the error QuotaExceeded;
+	// MaxReply bounds the bytes of one reply. 0 means 32 MiB. In a list of children
+	// each name counts 12 bytes more than it has. A longer reply, such as the list of a
+	// million children with long names, is replaced by the error QuotaExceeded;
 	// replies to writes are not. A multi is refused with that error if persistent
-	// watches would hear of its changes in more than four times as many bytes or more than 50,000
-	// times, and
-	// where nothing can be refused, as when a session with many nodes ends, the
-	// clients beyond twice that are cut: they come back and look for themselves.
+	// watches would hear of its changes in more than twice as many bytes or more than
+	// 50,000 times, and where nothing can be refused, as when a session with many
+	// nodes ends, the clients beyond twice that are cut: they come back and look for
+	// themselves.
 	MaxReply int
 
 	// KeepAlive is after how long a silence TCP asks a client's machine whether it

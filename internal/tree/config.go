@@ -107,9 +107,10 @@ type Config struct {
 	// as many as are free for all, and the last eighth is for addresses with few. A
 	// client that would get one more is closed without an answer.
 	MaxSessions int
-	// MaxReply bounds the bytes of the answer to a read; below 1 means 16 MiB. A
+	// MaxReply bounds the bytes of the answer to a read; below 1 means 32 MiB, and
+	// each name in a list of children counts 12 bytes more than it has. A
 	// longer one is answered with ErrQuotaExceeded, and so is a multi of whose changes
-	// lasting watches would hear in more than four times as many. If something
+	// lasting watches would hear in more than twice as many. If something
 	// that can't be refused has twice as many, as the end of a session with many
 	// nodes, the connections for which there is no room are closed.
 	MaxReply int

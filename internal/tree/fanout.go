@@ -10,7 +10,7 @@ import (
 // callFanOut those of one call, whatever it is. maxEvents is how many events the
 // changes of one multi may make, whatever they take.
 const (
-	multiFanOut, callFanOut = 4, 8
+	multiFanOut, callFanOut = 2, 4
 	maxEvents               = 50_000
 )
 

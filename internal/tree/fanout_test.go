@@ -56,7 +56,7 @@ func TestEventsOfAMultiAreBounded(t *testing.T) {
 // The operation that is one too many is the one with the error, and deletions and
 // creations count for those who watch the parent.
 func TestFanOutIsBlamed(t *testing.T) {
-	w := newWorld(t, Config{MaxReply: 1000})
+	w := newWorld(t, Config{MaxReply: 2000})
 	p := w.dial()
 	p.mk("/a", 0)
 	for range 20 {

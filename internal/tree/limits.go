@@ -11,7 +11,7 @@ const (
 	defaultMaxData     = 4 << 30
 	defaultMaxWatches  = 2_000_000
 	defaultMaxSessions = 1_000_000
-	defaultMaxReply    = 16 << 20
+	defaultMaxReply    = 32 << 20
 
 	// maxIdentities is how many identities one connection may prove, and
 	// maxIdentityBytes how long all of them together may be: nobody need have a
@@ -20,6 +20,9 @@ const (
 	maxIdentityBytes = 64 << 10
 	// maxACL is how many entries the list of one node may have.
 	maxACL = 10_000
+	// listedCost is what a name in a list of children counts against MaxReply besides
+	// its bytes: to look it up takes longer than to copy it.
+	listedCost = 12
 	// maxListed is how many ephemeral nodes a session may have that asks for a list of
 	// them.
 	maxListed = 50_000

@@ -232,6 +232,27 @@ func TestMaxReply(t *testing.T) {
 	wantTally(t, "replies", w.tree.Tallies().RefusedReplies, 4)
 }
 
+// TestTenThousandLongNamesAreListed: other clients' own tests ask for that much. Names
+// count for more than their bytes, since many short ones take longer.
+func TestTenThousandLongNamesAreListed(t *testing.T) {
+	const n = 10_000
+	p := newWorld(t, Config{}).dial()
+	p.mk("/a", wire.ModePersistent)
+	for i := range n {
+		p.mk(fmt.Sprintf("/a/%s%d", strings.Repeat("c", 2000), i), wire.ModePersistent)
+	}
+	names, err := p.children("/a", false)
+	if p.want(err, wire.ErrOK, "a list of 20 MB"); len(names) != n {
+		t.Errorf("%d names", len(names))
+	}
+	q := newWorld(t, Config{MaxReply: 1000}).dial()
+	for i := range 60 {
+		q.mk(fmt.Sprint("/", i), wire.ModePersistent)
+	}
+	_, err = q.children("/", false)
+	q.want(err, wire.ErrQuotaExceeded, "sixty short names where a thousand bytes may be answered")
+}
+
 // What was done is not answered by an error, however long the answer.
 func TestWritesAreAnswered(t *testing.T) {
 	p := newWorld(t, Config{MaxReply: 100}).dial()

@@ -107,7 +107,7 @@ func (t *Tree) multiRead(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
 			res.Op, res.Resp = wire.OpError, nil
 		}
 		// A short request can ask for the same long answer many times.
-		if size += replySize(res.Resp); size > t.cfg.MaxReply || t.exhausted() {
+		if size += replyCost(res.Resp); size > t.cfg.MaxReply || t.exhausted() {
 			t.tallies.RefusedReplies++
 			return nil, wire.ErrQuotaExceeded
 		}

@@ -129,7 +129,7 @@ func (t *Tree) read(c *conn, op wire.OpCode, r *jute.Reader) (wire.Record, wire.
 // reply is answer for what changed nothing: where that gets too long, an error says
 // so instead. Of a write it would say that it was not done.
 func (t *Tree) reply(c *conn, xid int32, err wire.ErrCode, rec wire.Record, out *Out) {
-	if err == wire.ErrOK && replySize(rec) > t.cfg.MaxReply {
+	if err == wire.ErrOK && replyCost(rec) > t.cfg.MaxReply {
 		t.tallies.RefusedReplies++
 		err = wire.ErrQuotaExceeded
 	}
@@ -145,6 +145,15 @@ func (t *Tree) answer(c *conn, xid int32, err wire.ErrCode, rec wire.Record, out
 	}
 	h := wire.ReplyHeader{Xid: xid, Zxid: t.zxid, Err: err}
 	out.frame(c, wire.AppendReply(make([]byte, 0, replySize(rec)), h, rec))
+}
+
+// replyCost is what an answer counts against Config.MaxReply.
+func replyCost(rec wire.Record) int {
+	cost := replySize(rec)
+	if p, ok := rec.(*childrenResponse); ok && p.of.more != nil {
+		cost += listedCost * int(p.of.more.children)
+	}
+	return cost
 }
 
 // replySize is about how long the frame of an answer gets: enough for one
