@@ -80,6 +80,38 @@ func TestDowngradeRepliesLost(t *testing.T) {
 	}
 }
 
+// TestDowngradeWithoutLock: a downgrade that was not carried out, of a lock that was
+// deleted meanwhile, ends with the loss of the hold.
+func TestDowngradeWithoutLock(t *testing.T) {
+	for _, layout := range []zklock.Layout{{}, zklock.MixedLayout(), {Prefix: "host", Exclusive: "-W-", Shared: "-R-"}} {
+		tidy(t, func(t *testing.T, srv *zktest.Server) {
+			z := srv.Dial(t)
+			h := acquire(t, dialWith(t, srv, zklock.Options{Layout: layout}).RWMutex("/down").Writer())
+			ops := []zk.Op{}
+			for _, node := range h.Nodes() {
+				ops = append(ops, zk.DeleteOp(node, -1))
+			}
+			lost := srv.DropRequest(zktest.Match{Op: "multi", Path: "/down/"})
+			srv.Refuse(true)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			downgraded := make(chan error, 1)
+			go func() { downgraded <- h.Downgrade(ctx) }()
+			<-lost.Done()
+			if _, err := z.Multi(t.Context(), append(ops, zk.DeleteOp("/down", -1))...); err != nil {
+				t.Fatal(err)
+			}
+			srv.Refuse(false)
+			if err := <-downgraded; !errors.Is(err, zklock.ErrLost) || !errors.Is(err, zklock.ErrDeleted) {
+				t.Errorf("%s: %v", layout, err)
+			}
+			if err := h.Err(); !errors.Is(err, zklock.ErrDeleted) {
+				t.Errorf("%s: the hold: %v", layout, err)
+			}
+		})
+	}
+}
+
 // TestDowngradeErrors: what is no writer's hold can't be downgraded.
 func TestDowngradeErrors(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {

@@ -302,9 +302,12 @@ func (c *Core) settleSwap(now time.Duration, cl *claim) {
 	parent := cl.places[0].parent
 	c.send(Request{Kind: Check, Paths: []string{parent}}, func(now time.Duration, r Reply) {
 		s.conn = 0
-		if r.Code == OK {
+		switch r.Code {
+		case OK:
 			s.conn = r.Conn
 			c.answered(r)
+		case NoNode: // which is an answer of the quorum's as well
+			s.conn = r.Conn
 		}
 	})
 	if s.olds[0].named == byData {
