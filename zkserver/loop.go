@@ -172,7 +172,7 @@ func (s *Server) apply(c *conn) (size int) {
 	if c.gone || c.laden() {
 		return 0
 	}
-	if c.backlogged() {
+	if c.waits() {
 		// It is here since something came: its client lives, and takes long to read,
 		// or has to wait.
 		s.loop.tree.Heard(c.id, s.now())

@@ -93,10 +93,17 @@ func (c *conn) leftOver() bool {
 	return p.on && (p.readable || c.srv.whole(p.partial))
 }
 
-// backlogged reports whether c waits for its writer, or because too many passwords
-// are guessed at its address: then more input, of which the reader tells, must not be
-// applied either.
+// backlogged reports whether c waits for its writer: then more input, of
+// which the reader tells, must not be applied either.
 func (c *conn) backlogged() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.parked && !c.cut
+}
+
+// waits reports whether the loop must not apply more input of c yet: c is backlogged,
+// or too many passwords are guessed at its address. Only the loop calls it.
+func (c *conn) waits() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.parked && !c.cut || c.heldBack(c.srv.elapsed())
