@@ -66,7 +66,7 @@ func TestShrink(t *testing.T) {
 	}
 	left := len(least.Config.Only)
 	t.Logf("%d of %d faults are left after %d histories: %v\n%s%s", left, all, least.Runs, least.Err, least.Script, least.Flags())
-	if left > 4 || least.Runs > 1+shrinkRuns {
+	if left > all/8 || least.Runs > 1+shrinkRuns {
 		t.Errorf("%d of %d faults are left after %d histories", left, all, least.Runs)
 	}
 	w, again := run(least.Config)
