@@ -4,6 +4,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zklock/zklock/cmd/zklock/internal/kin"
 )
 
 // attributes: a group of its own, and KILL when the thread that started it
@@ -14,9 +16,10 @@ func attributes() *syscall.SysProcAttr {
 
 // adopt makes this process the one that the kernel gives orphans to: a descendant
 // whose parents have ended, as a daemon's have, becomes its child, and is still to
-// be found. It reports whether that is so.
+// be found. It reports whether that is so. What cannot be found could not be reaped
+// either, and is left to the system.
 func adopt() bool {
-	return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == nil
+	return kin.Lists() && unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == nil
 }
 
 // dieWithParent sets the same for the calling thread. A parent that is dead

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"io"
 	"os"
+	"os/exec"
 	"slices"
 	"syscall"
 	"testing"
@@ -99,6 +100,31 @@ func TestTerminateLeftReachesStopped(t *testing.T) {
 				t.Errorf("the processes said %q, %v, want that one was told to end", rest, err)
 			}
 		})
+	}
+}
+
+// TestEarlierChildrenAreSpared: a script that starts a process and then becomes the
+// wrapper, by exec, has a child that is not the command's: it gets no signal, and is
+// not waited for.
+func TestEarlierChildrenAreSpared(t *testing.T) {
+	earlier := exec.Command("sleep", "1000")
+	earlier.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := earlier.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = earlier.Process.Kill(); _ = earlier.Wait() })
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for start := time.Now(); time.Since(start) < 50*time.Millisecond; { // the kernel counts starts in ticks of 10 ms
+		<-look.C
+	}
+	c, _, _ := leave(t, `(setsid sleep 1000 &); echo up; exec sleep 1000`)
+	c.Terminate()
+	exit(t, c)
+	c.TerminateLeft()
+	nobody(t, c, c.Kill)
+	if p, ok := kin.Of(earlier.Process.Pid); !ok || p.Group != p.PID {
+		t.Errorf("the earlier child is %+v, %v, want that it runs", p, ok)
 	}
 }
 

@@ -58,6 +58,7 @@ func Start(cmd Command, exe string, ready func(group int) error) (*Child, error)
 			return
 		}
 		c.pid = proc.Pid
+		c.kin.Command, _ = kin.Of(c.pid) // it waits at the gate
 		started <- nil
 		over := make(chan struct{})
 		if c.adopts {
@@ -274,8 +275,8 @@ func (c *Child) Kill() {
 // started: of its group, and on Linux of all its descendants. It is for a command
 // that has ended.
 func (c *Child) Left() bool {
-	if c.adopts {
-		c.reap() // a zombie would count as one of the group
+	for reaped := 1; reaped > 0; { // a zombie would count as one of the group
+		reaped, _ = unix.Wait4(-c.pid, nil, unix.WNOHANG, nil) // none is left to reap
 	}
 	// EPERM is a process of another user.
 	c.empty = c.empty || unix.Kill(-c.pid, 0) == unix.ESRCH

@@ -4,28 +4,63 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
 
-// maxFound bounds what is looked at, however fast a command forks.
+// maxFound bounds how many processes are looked at besides those that are known.
 const maxFound = 4096
 
-// Outside returns those descendants of pid that are not in the process group
+// own reports whether /proc shows the process ids that system calls take here. In a
+// PID namespace in which nobody has mounted a /proc it shows those of another
+// namespace, where other processes have the same numbers.
+var own = sync.OnceValue(func() bool {
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(text)) {
+		// One number for each namespace, from that of /proc to that of the process.
+		if ids, found := strings.CutPrefix(line, "NSpid:"); found {
+			return strings.TrimSpace(ids) == strconv.Itoa(os.Getpid())
+		}
+	}
+	self, err := os.Readlink("/proc/self") // a kernel without namespaces
+	return err == nil && self == strconv.Itoa(os.Getpid())
+})
+
+// Lists reports whether the children of a process can be found here.
+func Lists() bool {
+	_, err := os.Stat("/proc/thread-self/children")
+	return err == nil && own()
+}
+
+// Outside returns those descendants of the roots that are not in the process group
 // group, as far as can be seen: none, where the kernel lists no children. It leaves
-// out zklock's own helpers.
+// out zklock's own helpers, and what started before the process since: what a script
+// started before it became the wrapper, by exec, is no descendant of the command.
 //
 // It reads the children of each process in turn, and not the whole of /proc: it
 // is called when time is short, and on a large machine all would take too long.
-func Outside(pid, group int) []Process {
+func Outside(roots []int, group int, since Process) []Process {
 	var found []Process
-	queue := []int{pid}
-	for i := 0; i < len(queue) && i < maxFound; i++ {
+	queue, seen := slices.Clone(roots), map[int]bool{}
+	for _, pid := range roots {
+		seen[pid] = true
+	}
+	for i := 0; i < len(queue) && i < len(roots)+maxFound; i++ {
 		for _, child := range Children(queue[i]) {
+			if seen[child] {
+				continue
+			}
+			seen[child] = true
 			p, ok := stat(child)
 			outside := ok && p.Group != group
-			if outside && helper(child) {
+			if outside && (p.start < since.start || helper(child)) {
 				continue
 			}
 			queue = append(queue, child)
@@ -52,6 +87,9 @@ func helper(pid int) bool {
 // Children lists the processes that any thread of pid has started and that have
 // not been waited for.
 func Children(pid int) []int {
+	if !own() {
+		return nil
+	}
 	var all []int
 	files, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children")
 	if err != nil {
@@ -76,6 +114,9 @@ func Of(pid int) (Process, bool) { return stat(pid) }
 
 // stat reads what the kernel tells of a process. A zombie is none.
 func stat(pid int) (Process, bool) {
+	if !own() {
+		return Process{}, false
+	}
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return Process{}, false
@@ -130,7 +171,7 @@ func (p Process) Replaced() bool {
 // gone gets nothing, nor does another that has its number by now.
 func (p Process) Signal(sig unix.Signal) {
 	fd, err := unix.PidfdOpen(p.PID, 0)
-	if err != nil && err != unix.ENOSYS {
+	if err == unix.ESRCH {
 		return // it is gone
 	}
 	// The descriptor is one process's for good: if it is the right one after it was
@@ -146,7 +187,7 @@ func (p Process) Signal(sig unix.Signal) {
 		return
 	}
 	if err != nil {
-		_ = unix.Kill(p.PID, sig) // a kernel before 5.3
+		_ = unix.Kill(p.PID, sig) // a kernel before 5.3, or a filter that refuses the call
 		return
 	}
 	_ = unix.PidfdSendSignal(fd, sig, nil, 0) // gone meanwhile

@@ -2,14 +2,17 @@ package kin
 
 import (
 	"bufio"
+	"errors"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -97,15 +100,15 @@ func TestOutside(t *testing.T) {
 	settled(t, pids[1], leads)
 	settled(t, pids[2], leads)
 	// timeout's own child is in timeout's group.
-	await(t, "three are outside", func() bool { return len(Outside(leader, leader)) >= 3 })
-	found := numbers(Outside(leader, leader))
+	await(t, "three are outside", func() bool { return len(Outside([]int{leader}, leader, Process{})) >= 3 })
+	found := numbers(Outside([]int{leader}, leader, Process{}))
 	if found[pids[0]] || !found[pids[1]] || !found[pids[2]] || found[pids[3]] {
 		t.Errorf("of %v there were found %v; want the second and the third", pids, found)
 	}
-	if other := Outside(leader, -1); len(other) <= len(found) {
+	if other := Outside([]int{leader}, -1, Process{}); len(other) <= len(found) {
 		t.Errorf("%d outside of no group, %d outside of the leader's", len(other), len(found))
 	}
-	if none := Outside(1<<30, 5); none != nil {
+	if none := Outside([]int{1 << 30}, 5, Process{}); none != nil {
 		t.Errorf("nobody's descendants are %v", none)
 	}
 }
@@ -125,10 +128,106 @@ func TestOutsideSparesHelpers(t *testing.T) {
 		setsid sh __watchdog <never &
 		setsid sh serve --listen :0 <never &
 		exec 3>never`)
-	found := numbers(Outside(leader, leader))
+	found := numbers(Outside([]int{leader}, leader, Process{}))
 	if len(found) != 1 {
 		t.Errorf("of %v there were found %v; want the one that is no helper", pids, found)
 	}
+}
+
+// TestOutsideSparesWhatIsOlder: a process that started before the command is none of
+// its descendants, nor is what it has started itself.
+func TestOutsideSparesWhatIsOlder(t *testing.T) {
+	leader, pids := family(t, 2, `setsid sh -c 'sleep 1000 & echo $!; wait' & echo $!`)
+	await(t, "two are outside", func() bool { return len(Outside([]int{leader}, leader, Process{})) == 2 })
+	for _, p := range Outside([]int{leader, pids[0], pids[1]}, leader, Process{}) {
+		if p.PID == p.Group {
+			if found := Outside([]int{leader}, leader, p); len(found) != 2 {
+				t.Errorf("since the process itself there were found %v, want two", found)
+			}
+			p.start++
+			if found := Outside([]int{leader}, leader, p); found != nil {
+				t.Errorf("of what is older there were found %v", found)
+			}
+		}
+	}
+}
+
+// TestForeignProc: where /proc shows the processes of another PID namespace, nothing
+// is read from it: the numbers are those of other processes.
+func TestForeignProc(t *testing.T) {
+	if os.Getenv("KIN_FOREIGN") != "" {
+		_, self := Of(os.Getpid())
+		if Lists() || self || Children(os.Getpid()) != nil || Outside([]int{1}, -1, Process{}) != nil {
+			t.Error("the processes of another namespace are taken for those of this one")
+		}
+		return
+	}
+	if !Lists() {
+		t.Error("children cannot be found here")
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^TestForeignProc$", "-test.count=1")
+	cmd.Env = append(os.Environ(), "KIN_FOREIGN=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
+	if os.Geteuid() != 0 {
+		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+	}
+	var exit *exec.ExitError
+	if out, err := cmd.CombinedOutput(); errors.As(err, &exit) {
+		t.Errorf("%v\n%s", err, out)
+	} else if err != nil {
+		t.Skip("no PID namespace can be had:", err)
+	}
+}
+
+// TestSignalWithoutDescriptor: a filter of system calls that is older than
+// pidfd_open refuses it with EPERM, and the signal arrives all the same.
+func TestSignalWithoutDescriptor(t *testing.T) {
+	_, pids := family(t, 1, `sleep 1000 & echo $!`)
+	p, ok := Of(pids[0])
+	refused := make(chan error)
+	go func() { // ends, and with it its thread, which alone has the filter
+		runtime.LockOSThread()
+		program := []unix.SockFilter{
+			{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS}, // the call's number
+			{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 1, K: unix.SYS_PIDFD_OPEN},
+			{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)},
+			{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+		}
+		filter := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
+		err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+		if err == nil {
+			err = unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&filter)), 0, 0)
+		}
+		if err == nil {
+			p.Signal(unix.SIGKILL)
+		}
+		refused <- err
+	}()
+	if err := <-refused; err != nil {
+		t.Skip("no filter can be had:", err)
+	}
+	if !ok {
+		t.Fatal("there is no process")
+	}
+	settled(t, p.PID, gone)
+}
+
+// TestSetForgetsHelpers: a helper that was found before it could be told from its
+// parent, between fork and exec, is spared once it can.
+func TestSetForgetsHelpers(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile(WatchdogArgument, []byte("read x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	leader, _ := family(t, 1, `
+		mkfifo now never
+		setsid sh -c 'echo $$; read x <now; exec sh __watchdog <never' & exec 3>never`)
+	var s Set
+	await(t, "one is found", func() bool { s.Look(leader, leader); return s.Len() == 1 })
+	if err := os.WriteFile("now", []byte("\n"), 0); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the helper is spared", func() bool { s.Look(leader, leader); return s.Len() == 0 })
 }
 
 func TestSetRemembersOrphans(t *testing.T) {
@@ -152,7 +251,7 @@ func TestSetRemembersOrphans(t *testing.T) {
 		t.Fatal(err)
 	}
 	settled(t, parent, gone)
-	if left := Outside(leader, leader); left != nil {
+	if left := Outside([]int{leader}, leader, Process{}); left != nil {
 		t.Fatalf("the orphan is still kin: %v", left)
 	}
 	s.Look(leader, leader)
@@ -195,7 +294,7 @@ func TestSignalSparesASuccessor(t *testing.T) {
 // TestSignalReachesTheFoundersGroup: who made a group is ended with all of it.
 func TestSignalReachesTheFoundersGroup(t *testing.T) {
 	leader, pids := family(t, 2, `setsid sh -c 'sleep 1000 & echo $!; wait' & echo $!`)
-	for _, p := range Outside(leader, leader) {
+	for _, p := range Outside([]int{leader}, leader, Process{}) {
 		if p.PID == p.Group {
 			p.Signal(unix.SIGKILL)
 		}

@@ -8,29 +8,29 @@ import "golang.org/x/sys/unix"
 // ended may not be found again. The zero value is empty. For one goroutine at a
 // time.
 type Set struct {
-	known map[Process]bool // whether it was asked to end
+	Command Process          // whose descendants are looked for: nothing older is remembered
+	known   map[Process]bool // whether it was asked to end
 }
 
 // Look adds the processes that can be found now: the descendants of root outside of
 // the process group, and those of the processes that are known. It forgets
-// processes that have ended.
+// processes that have ended, and those that have become helpers: between fork and exec
+// a helper looks like its parent.
 func (s *Set) Look(root, group int) {
 	roots := []int{root}
 	for p := range s.known {
-		if p.Same() {
+		if p.Same() && !helper(p.PID) {
 			roots = append(roots, p.PID)
 		} else {
 			delete(s.known, p)
 		}
 	}
-	for _, root := range roots {
-		for _, p := range Outside(root, group) {
-			if s.known == nil {
-				s.known = map[Process]bool{}
-			}
-			if _, known := s.known[p]; !known {
-				s.known[p] = false
-			}
+	for _, p := range Outside(roots, group, s.Command) {
+		if s.known == nil {
+			s.known = map[Process]bool{}
+		}
+		if _, known := s.known[p]; !known {
+			s.known[p] = false
 		}
 	}
 }

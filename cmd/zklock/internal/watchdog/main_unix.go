@@ -59,6 +59,7 @@ func (w *watched) look(c *core) {
 	}
 	if w.until == 0 {
 		w.leader, _ = kin.Of(c.group)
+		w.kin.Command = w.leader
 	}
 	w.until = c.until
 	w.find(c)
