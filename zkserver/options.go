@@ -112,7 +112,7 @@ type Options struct {
 	// million children with long names, is replaced by the error QuotaExceeded;
 	// replies to writes are not. A multi is refused with that error if persistent
 	// watches would hear of its changes in more than twice as many bytes or more than
-	// 50,000 times, and where nothing can be refused, as when a session with many
+	// 50,000 times, or of paths longer than 1024 bytes in more than 8 MiB, and where nothing can be refused, as when a session with many
 	// nodes ends, the clients beyond twice that are cut: they come back and look for
 	// themselves.
 	MaxReply int

@@ -2,6 +2,7 @@ package zkserver
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"runtime/debug"
 	"slices"
@@ -194,12 +195,13 @@ func dearReads() []dear {
 			c.bulk(n, wire.ModeEphemeral, func(i int) string { return fmt.Sprint("/e", i) })
 			return ask(c, wire.OpGetEphemerals, &wire.GetEphemeralsRequest{PrefixPath: "/e"})
 		}},
+		{"getEphemerals of long paths", nil, func(g *siege, c *raw, n int) func() {
+			long, order := "/"+strings.Repeat("x", 4000), rand.Perm(45_000)
+			c.bulk(len(order), wire.ModeEphemeral, func(i int) string { return fmt.Sprint(long, order[i]) })
+			return ask(c, wire.OpGetEphemerals, &wire.GetEphemeralsRequest{PrefixPath: "/"})
+		}},
 		{"getACL", nil, func(g *siege, c *raw, n int) func() {
-			list := openACL()
-			for i := range 9999 {
-				list = append(list, wire.ACL{Perms: 1, Scheme: "digest", ID: fmt.Sprintf("user%d:%020d", i, i)})
-			}
-			c.do(wire.OpCreate, &wire.CreateRequest{Path: "/list", ACL: list})
+			c.do(wire.OpCreate, &wire.CreateRequest{Path: "/list", ACL: append(strangers(9999, 0), openACL()...)})
 			return ask(c, wire.OpGetACL, &wire.GetACLRequest{Path: "/list"})
 		}},
 		{"words", func(o *Options) { o.FourLetterWords = []string{"*"} }, func(g *siege, c *raw, n int) func() {
@@ -212,6 +214,27 @@ func dearReads() []dear {
 			}
 		}},
 	}
+}
+
+// strangers is a list of permissions for n users that nobody is. Lists with different
+// numbers are different.
+func strangers(n, number int) (list []wire.ACL) {
+	for i := range n {
+		list = append(list, wire.ACL{Perms: wire.PermAll, Scheme: "digest", ID: fmt.Sprintf("user%d:%020d", i, number)})
+	}
+	return list
+}
+
+// manyIdentities proves as many identities as a connection may have, and returns the
+// list of permissions for the last one.
+func (c *raw) manyIdentities() []wire.ACL {
+	for i := range 62 {
+		c.do(wire.OpAuth, &wire.AuthPacket{Scheme: "digest", Auth: fmt.Appendf(nil, "u%02d:x", i)})
+	}
+	const path = "/identities"
+	c.do(wire.OpCreate, &wire.CreateRequest{Path: path, ACL: []wire.ACL{{Perms: wire.PermAll, Scheme: "auth"}}}, wire.ErrNodeExists)
+	list := c.do(wire.OpGetACL, &wire.GetACLRequest{Path: path}).(*wire.GetACLResponse).ACL
+	return list[len(list)-1:]
 }
 
 // listen has the server listen on the loopback, which the client in the siege does not
@@ -267,6 +290,15 @@ func dearEnds() []dear {
 		}},
 		{"closeSession with deep nodes", nil, func(g *siege, c *raw, n int) func() {
 			deepEphemerals(g, c, min(n, 12_000))
+			return func() { c.do(wire.OpCloseSession, nil) }
+		}},
+		{"closeSession with long paths", nil, func(g *siege, c *raw, n int) func() {
+			for i := range 16 {
+				c.create(fmt.Sprint("/", strings.Repeat("x", 130_000), i), wire.ModeEphemeral)
+			}
+			g.crowd(60, func(c *raw) {
+				c.do(wire.OpAddWatch, &wire.AddWatchRequest{Path: "/", Mode: wire.AddWatchPersistentRecursive})
+			})
 			return func() { c.do(wire.OpCloseSession, nil) }
 		}},
 		{"expiry with deep nodes", nil, func(g *siege, _ *raw, n int) func() {
@@ -352,6 +384,22 @@ func dearWatches() []dear {
 				}
 			}
 		}},
+		{"multi of changes below many lists of permissions", nil, func(g *siege, c *raw, n int) func() {
+			own, path := c.manyIdentities(), ""
+			for i := range 500 {
+				path += "/d"
+				c.do(wire.OpCreate, &wire.CreateRequest{Path: path, ACL: append(strangers(5, i), own...)})
+			}
+			g.crowd(60, func(c *raw) {
+				c.manyIdentities()
+				c.do(wire.OpAddWatch, &wire.AddWatchRequest{Path: "/", Mode: wire.AddWatchPersistentRecursive})
+			})
+			m := new(wire.MultiRequest)
+			for range 20 {
+				m.Ops = append(m.Ops, wire.MultiOp{Op: wire.OpSetData, Req: &wire.SetDataRequest{Path: path, Version: -1}})
+			}
+			return func() { c.do(wire.OpMulti, m) }
+		}},
 		{"deep multi with recursive watches", nil, func(g *siege, c *raw, n int) func() {
 			c.mkdirs(deep(500))
 			g.crowd(1, func(c *raw) { c.listenEverywhere(deep(500)) })
@@ -397,6 +445,28 @@ func dearMultis() []dear {
 		{"multi of changes", nil, multi(func(int) wire.MultiOp {
 			return wire.MultiOp{Op: wire.OpSetData, Req: &wire.SetDataRequest{Path: "/m", Version: -1}}
 		})},
+		{"multi of nodes without ancestors", func(o *Options) { o.EnforceQuota = true }, func(g *siege, c *raw, n int) func() {
+			c.create("/zookeeper/quota/q", wire.ModePersistent)
+			c.do(wire.OpCreate, &wire.CreateRequest{Path: "/zookeeper/quota/q/zookeeper_limits", Data: []byte("count=1,bytes=1"), ACL: openACL()})
+			c.do(wire.OpAddWatch, &wire.AddWatchRequest{Path: "/w", Mode: wire.AddWatchPersistentRecursive})
+			m := fill(func(i int) wire.MultiOp {
+				path := deep(min(i+1, 500))
+				if i >= 500 {
+					path += fmt.Sprint("/", i)
+				}
+				return wire.MultiOp{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: path, ACL: openACL()}}
+			})
+			return func() { c.do(wire.OpMulti, m) }
+		}},
+		{"multi that asks for long lists of permissions", nil, func(g *siege, c *raw, n int) func() {
+			m := new(wire.MultiRequest)
+			for i := range 100 {
+				path := fmt.Sprint("/p", i)
+				c.do(wire.OpCreate, &wire.CreateRequest{Path: path, ACL: append(strangers(9999, i), openACL()...)})
+				m.Ops = append(m.Ops, wire.MultiOp{Op: wire.OpCheck, Req: &wire.CheckVersionRequest{Path: path, Version: -1}})
+			}
+			return func() { c.do(wire.OpMulti, m) }
+		}},
 		{"multi that asks for permissions", nil, func(g *siege, c *raw, n int) func() {
 			for i := range 63 {
 				c.do(wire.OpAuth, &wire.AuthPacket{Scheme: "digest", Auth: fmt.Appendf(nil, "u%02d:x", i)})

@@ -59,14 +59,21 @@ func dumpSets(a *answer, what string, list []ending) {
 func (s *Server) dumpEphemerals(a *answer) {
 	holders, last := 0, int64(0)
 	nodes := paired(func() iter.Seq2[int64, string] { return s.loop.tree.Ephemerals() })
-	inPieces(s, a, nodes, func(e pair[int64, string]) {
+	each := func(use func(pair[int64, string])) {
+		inPieces(s, a, nodes, func(e pair[int64, string]) {
+			if e.a != 0 {
+				use(e)
+			}
+		})
+	}
+	each(func(e pair[int64, string]) {
 		if e.a != last {
 			holders, last = holders+1, e.a
 		}
 	})
 	a.text(fmt.Sprintf("ephemeral nodes dump:\nSessions with Ephemerals (%d):\n", holders))
 	last = 0
-	inPieces(s, a, nodes, func(e pair[int64, string]) {
+	each(func(e pair[int64, string]) {
 		if e.a != last {
 			a.text(hex(e.a) + ":\n")
 			last = e.a

@@ -11,15 +11,20 @@ import (
 // while mntr's zk_watch_count has the child watches too. A list is taken piece
 // by piece between batches: it is exact where nothing changes meanwhile.
 
-// dataWatches are the watches as path and session.
-func (s *Server) dataWatches() iter.Seq[pair[string, int64]] {
-	return paired(func() iter.Seq2[string, int64] { return s.loop.tree.DataWatches() })
+// eachDataWatch gives the data watches to use, as path and session.
+func (s *Server) eachDataWatch(a *answer, use func(pair[string, int64])) {
+	all := paired(func() iter.Seq2[string, int64] { return s.loop.tree.DataWatches() })
+	inPieces(s, a, all, func(w pair[string, int64]) {
+		if w.b != 0 {
+			use(w)
+		}
+	})
 }
 
 func (s *Server) wordWchs(a *answer) {
 	paths, total, last := 0, 0, ""
 	sessions := map[int64]struct{}{}
-	inPieces(s, a, s.dataWatches(), func(w pair[string, int64]) {
+	s.eachDataWatch(a, func(w pair[string, int64]) {
 		if w.a != last || total == 0 {
 			paths, last = paths+1, w.a
 		}
@@ -32,7 +37,7 @@ func (s *Server) wordWchs(a *answer) {
 // wordWchp lists the watches by path. It keeps none of them.
 func (s *Server) wordWchp(a *answer) {
 	last, first := "", true
-	inPieces(s, a, s.dataWatches(), func(w pair[string, int64]) {
+	s.eachDataWatch(a, func(w pair[string, int64]) {
 		if w.a != last || first {
 			a.text(w.a + "\n")
 			last, first = w.a, false
@@ -52,7 +57,7 @@ func (s *Server) wordWchc(a *answer) {
 	}
 	defer leave()
 	var all []pair[string, int64]
-	inPieces(s, a, s.dataWatches(), func(w pair[string, int64]) { all = append(all, w) })
+	s.eachDataWatch(a, func(w pair[string, int64]) { all = append(all, w) })
 	slices.SortFunc(all, func(x, y pair[string, int64]) int {
 		return cmp.Or(cmp.Compare(uint64(x.b), uint64(y.b)), cmp.Compare(x.a, y.a))
 	})

@@ -1,6 +1,7 @@
 package zkserver
 
 import (
+	"slices"
 	"time"
 )
 
@@ -106,7 +107,11 @@ func (c *conn) send(b []byte, last bool) {
 		c.abort(errTooSlow)
 		return
 	}
-	c.out = append(c.out, b...)
+	if len(c.out) == 0 && len(b) > keepBuffer {
+		c.out = slices.Clip(b) // to copy a long answer takes long, and its room is not used again
+	} else {
+		c.out = append(c.out, b...)
+	}
 	c.finish = last
 	if last {
 		c.room.Broadcast()

@@ -15,7 +15,7 @@ type aclSet struct {
 	place aclNumber // in the table
 	key   string    // the list encoded, by which equal lists are found
 	refs  int       // how many nodes have it
-	index *aclIndex // of a long list, made when it is first asked
+	index *aclIndex // of a long list; intern makes it, or one request could need thousands
 }
 
 // aclNumber stands for a list in a node, where a pointer would take twice as much.
@@ -44,6 +44,9 @@ func (a *aclTable) intern(list []wire.ACL) *aclSet {
 	s, ok := a.byKey[string(a.buf)]
 	if !ok {
 		s = &aclSet{list: list, key: string(a.buf), place: a.number()}
+		if len(list) > shortACL {
+			s.index = newACLIndex(list)
+		}
 		a.byKey[s.key], a.sets[s.place] = s, s
 		a.bytes += aclCost(list)
 	}

@@ -28,6 +28,8 @@ const (
 	// textPerStep is how many bytes of a path, ancestorsPerStep how many nodes above
 	// a change, and lookedPerStep how many entries of a list are one step.
 	textPerStep, ancestorsPerStep, lookedPerStep = 512, 16, 4
+	// lookupsPerStep is how many lookups of permissions are one step.
+	lookupsPerStep = 6
 )
 
 // begin begins a call.

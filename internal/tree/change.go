@@ -47,7 +47,7 @@ func (p *prep) setData(q *wire.SetDataRequest) (txn, wire.ErrCode) {
 	if !validQuota(q.Path, q.Data) {
 		return txn{}, wire.ErrBadArguments
 	}
-	if err := p.t.checkQuota(q.Path, 0, int64(len(q.Data)-v.length)); err != wire.ErrOK {
+	if err := p.t.checkQuota(q.Path, 0, int64(len(q.Data)-v.length), p.subtrees); err != wire.ErrOK {
 		return txn{}, err
 	}
 	if v.version, err = nextVersion(v.version, q.Version); err != wire.ErrOK {

@@ -51,7 +51,7 @@ func (p *prep) create(op wire.OpCode, q *wire.CreateRequest, ttl int64) (txn, wi
 	if !validQuota(path, q.Data) {
 		return txn{}, wire.ErrBadArguments
 	}
-	if err := p.t.checkQuota(path, 1, int64(len(q.Data))); err != wire.ErrOK {
+	if err := p.t.checkQuota(path, 1, int64(len(q.Data)), p.subtrees); err != wire.ErrOK {
 		return txn{}, err
 	}
 	x := txn{op: wire.OpCreate, path: path, data: q.Data, acl: acl, owner: p.ownerFor(op, q.Flags, ttl)}

@@ -65,6 +65,9 @@
 //     node, and the last for the session. Java has one, and all others wait for it.
 //   - getEphemerals of a session with more than 50,000 is refused, and so is a multi
 //     with more than 50,000 events or one whose permissions take too long to look up.
+//     Paths of more than 1024 bytes may take 8 MiB in the events of a multi. Where
+//     nothing can be refused, the server closes the watchers beyond that, and watchers
+//     whose permissions to learn of one change take a million lookups.
 //   - A recursive watch tells a client only of nodes that it could list: it needs READ
 //     on the nodes between the watch and the change as well as on the changed node.
 //   - Messages are read strictly: a boolean is 0 or 1, a text is never null but
@@ -83,8 +86,8 @@
 //     clients can pile up, to the length of an answer, to what "auth" in lists may
 //     become, and to the events of one request: see Config. In Java whoever comes
 //     last brings the server down.
-//   - Children are listed in the order of their creation, ephemeral nodes of a
-//     session end in theirs, and for "auth" a list has the identities in the order
+//   - Children and ephemeral nodes are listed in the order of their creation, ephemeral
+//     nodes of a session end in theirs, and for "auth" a list has the identities in the order
 //     they were proved. Java has the order of a hash table.
 //
 // # What was a vulnerability in Java

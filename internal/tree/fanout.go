@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/zklock/zklock/internal/wire"
@@ -25,8 +26,9 @@ func (t *Tree) roomForEvents(subs []txn) (int, wire.ErrCode) {
 	if t.watches.total == 0 {
 		return 0, wire.ErrOK
 	}
-	size, events := 0, 0
+	size, events, long := 0, 0, 0
 	known := make(map[string]int, len(subs))
+	above := make(map[string]int)
 	for i := range subs {
 		x := &subs[i]
 		if x.path == "" {
@@ -34,11 +36,15 @@ func (t *Tree) roomForEvents(subs []txn) (int, wire.ErrCode) {
 		}
 		n, ok := known[x.path]
 		if !ok {
-			n = t.audience(x.path)
+			n = t.audience(x.path, above)
 			known[x.path] = n
 		}
+		if len(x.path) > longPath {
+			long += n * len(x.path)
+		}
 		events += n * t.eventWeight(x)
-		if size += n * (eventCost + len(x.path)); size > multiFanOut*t.cfg.MaxReply || events > maxEvents {
+		size += n * (eventCost + len(x.path))
+		if size > multiFanOut*t.cfg.MaxReply || events > maxEvents || long > longPaths {
 			t.tallies.RefusedReplies++
 			return i, wire.ErrQuotaExceeded
 		}
@@ -64,6 +70,16 @@ func (t *Tree) eventWeight(x *txn) int {
 	return weight
 }
 
+const (
+	// longPath is the length from which on the time to copy a path counts, and
+	// longPaths how many bytes of such paths the events of one call, or of one multi,
+	// may have.
+	longPath, longPaths = 1024, 8 << 20
+	// fewLookups is how many permissions are looked up for an event at no more cost than
+	// the event has. maxLookups bounds those of events that need more, in one call.
+	fewLookups, maxLookups = 32, 1_000_000
+)
+
 // tell counts an event for c on its way out, and reports whether it may go: not
 // beyond what the events of one call may take. A session that ends with a hundred
 // thousand nodes can't be refused as a multi can. Who would hear of it is closed
@@ -73,18 +89,40 @@ func (t *Tree) tell(c *conn, size int) bool {
 	if c.fired == farBehind {
 		return false
 	}
-	if t.eventBytes += eventCost + size; t.eventBytes <= callFanOut*t.cfg.MaxReply {
+	if size > longPath {
+		t.longPaths += size
+	}
+	if t.eventBytes += eventCost + size; t.eventBytes <= callFanOut*t.cfg.MaxReply && t.longPaths <= longPaths {
 		return true
 	}
+	t.leaveBehind(c)
+	return false
+}
+
+// lookUp counts n lookups of permissions for an event of c, and reports whether the call
+// has time for them. If not, c is closed as in tell.
+func (t *Tree) lookUp(c *conn, n int) bool {
+	if n <= fewLookups {
+		return true
+	}
+	t.steps += n / lookupsPerStep
+	if t.lookups += n; t.lookups <= maxLookups {
+		return true
+	}
+	t.leaveBehind(c)
+	return false
+}
+
+// leaveBehind marks c: it gets no more events, and closeBehind closes it.
+func (t *Tree) leaveBehind(c *conn) {
 	c.fired = farBehind
 	t.behind = append(t.behind, c)
-	return false
 }
 
 // closeBehind closes, at the end of a call, the connections that tell could not
 // tell of all.
 func (t *Tree) closeBehind(out *Out) {
-	t.eventBytes = 0
+	t.eventBytes, t.longPaths, t.lookups = 0, 0, 0
 	for i, c := range t.behind {
 		t.behind[i] = nil
 		if t.conns[c.id] == c {
@@ -96,21 +134,42 @@ func (t *Tree) closeBehind(out *Out) {
 }
 
 // audience is about how many lasting watches hear of a change of the node at path
-// or of its parent's children. The node need not exist.
-func (t *Tree) audience(path string) int {
+// or of its parent's children. The node need not exist. above keeps, by path, what
+// audienceOver returned for the other operations of a multi.
+func (t *Tree) audience(path string, above map[string]int) int {
 	w := &t.watches
 	n := w.lasting(path, dataPersistent|dataRecursive)
-	bits := dataRecursive | childPersistent
-	for at := path; at != rootPath; bits = dataRecursive {
-		at = at[:max(strings.LastIndexByte(at, '/'), 1)]
-		n += w.lasting(at, bits)
-		if w.recursive == 0 {
+	if path == rootPath {
+		return n
+	}
+	parent := path[:max(strings.LastIndexByte(path, '/'), 1)]
+	return n + w.lasting(parent, dataRecursive|childPersistent) + t.audienceOver(parent, above)
+}
+
+// audienceOver counts the recursive watches above path. If the nodes above path do not
+// exist, each of their paths is looked up, once a multi.
+func (t *Tree) audienceOver(path string, above map[string]int) int {
+	w := &t.watches
+	if w.recursive == 0 {
+		return 0
+	}
+	var missing []string // from path on upwards
+	n := 0
+	for at := path; at != rootPath; at = at[:max(strings.LastIndexByte(at, '/'), 1)] {
+		if known, ok := above[at]; ok {
+			n = known
 			break
 		}
 		if p := t.nodes.get(at); p != nil {
-			n += t.audienceAbove(p)
+			n = t.audienceAbove(p)
+			above[at] = n
 			break
 		}
+		missing = append(missing, at)
+	}
+	for _, at := range slices.Backward(missing) {
+		n += w.lasting(at[:max(strings.LastIndexByte(at, '/'), 1)], dataRecursive)
+		above[at] = n
 	}
 	return n
 }

@@ -142,7 +142,7 @@ func (t *Tree) mayLearn(c *conn, lists []*aclSet) bool {
 	if t.cfg.Compat38 {
 		return true
 	}
-	return !slices.ContainsFunc(lists, func(s *aclSet) bool { return !t.may(c, s, wire.PermRead) })
+	return t.lookUp(c, len(lists)*len(c.ids)) && !slices.ContainsFunc(lists, func(s *aclSet) bool { return !t.may(c, s, wire.PermRead) })
 }
 
 // eventZxid stands in the header of events, as before 3.9. Later servers put

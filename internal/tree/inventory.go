@@ -1,7 +1,6 @@
 package tree
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/zklock/zklock/internal/jute"
@@ -11,7 +10,9 @@ import (
 // getEphemerals lists the session's own ephemeral nodes whose paths begin with
 // a text; a blank one, or the root, means all. The text is no path: "/a" also
 // finds "/ab". No permission is asked for: a session knows what it made. A session
-// with more nodes than maxListed is refused: to look at all takes too long.
+// with more nodes than maxListed is refused: to look at all takes too long. The paths
+// are in the order of creation, because sorting long paths takes too long; Java's are in
+// no order.
 func (t *Tree) getEphemerals(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
 	var q wire.GetEphemeralsRequest
 	if q.Decode(r); r.Err() != nil {
@@ -34,7 +35,6 @@ func (t *Tree) getEphemerals(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode
 			paths = append(paths, n.path())
 		}
 	}
-	slices.Sort(paths)
 	return &wire.GetEphemeralsResponse{Ephemerals: paths}, wire.ErrOK
 }
 

@@ -11,7 +11,7 @@ import (
 func (t *Tree) multi(c *conn, m *wire.MultiRequest, now Now, out *Out) (wire.Record, wire.ErrCode) {
 	// All are checked before any is applied. There is nothing to undo when one
 	// fails, and no watcher hears of a change that did not stay.
-	p := prep{t: t, c: c, over: make(map[string]view)}
+	p := prep{t: t, c: c, over: make(map[string]view), subtrees: make(map[string]string)}
 	defer t.keepAnswers(c)()
 	x := txn{op: wire.OpMulti, subs: make([]txn, len(m.Ops))}
 	for i := range m.Ops {

@@ -14,6 +14,8 @@ type prep struct {
 	// over is what earlier operations of a multi leave behind, by path; nil
 	// outside a multi, where there is nothing earlier.
 	over map[string]view
+	// subtrees is for quotaFor; nil outside a multi.
+	subtrees map[string]string
 	// expanded is how many bytes the identities take that stand for "auth" in the
 	// lists of this request.
 	expanded int

@@ -40,22 +40,33 @@ func validQuota(path string, data []byte) bool {
 	return ok && data != nil && subtree != ""
 }
 
-// quotaFor is the innermost subtree with a quota that path is in, "" for none.
-func (t *Tree) quotaFor(path string) string {
+// quotaFor is the innermost subtree with a quota that path is in, "" for none. If the
+// nodes above path do not exist, each of their paths is looked up. A multi does that
+// once: known has what was found for its other operations, by path. It may be nil.
+func (t *Tree) quotaFor(path string, known map[string]string) string {
 	// Most servers have no quotas: their writes pay this comparison.
 	if len(t.quotas) == 0 {
 		return ""
 	}
-	for path != "" {
-		if n := t.nodes.get(path); n != nil {
-			return t.quotaAbove(n)
+	subtree, at := "", path
+	for ; at != ""; at = at[:strings.LastIndexByte(at, '/')] {
+		if n := t.nodes.get(at); n != nil {
+			subtree = t.quotaAbove(n)
+			break
 		}
-		if _, ok := t.quotas[path]; ok {
-			return path
+		if _, ok := t.quotas[at]; ok {
+			subtree = at
+			break
 		}
-		path = path[:strings.LastIndexByte(path, '/')]
+		if found, ok := known[at]; ok {
+			subtree = found
+			break
+		}
 	}
-	return ""
+	for ; known != nil && len(path) > len(at); path = path[:strings.LastIndexByte(path, '/')] {
+		known[path] = subtree
+	}
+	return subtree
 }
 
 // quotaAbove is quotaFor for a node. It asks the nodes rather than the table, since
@@ -108,7 +119,7 @@ func (t *Tree) countCreated(n *node) {
 // (DataTree.updateQuotaStat). It is no change of data to anybody else: version,
 // mzxid and mtime of the statistics stay, and no watch fires.
 func (t *Tree) count(path string, nodes, bytes int64) {
-	subtree := t.quotaFor(path)
+	subtree := t.quotaFor(path, nil)
 	if subtree == "" {
 		return
 	}
@@ -130,12 +141,12 @@ func (t *Tree) setQuota(n *node, q quota) {
 // checkQuota refuses what a hard limit forbids (ZooKeeperServer.checkQuota): so
 // many nodes and bytes more in the subtree that path is in. Soft limits forbid
 // nothing. As in Java each operation of a multi is compared with what was used
-// before the multi.
-func (t *Tree) checkQuota(path string, nodes, bytes int64) wire.ErrCode {
+// before the multi. known is for quotaFor.
+func (t *Tree) checkQuota(path string, nodes, bytes int64, known map[string]string) wire.ErrCode {
 	if !t.cfg.EnforceQuota {
 		return wire.ErrOK
 	}
-	subtree := t.quotaFor(path)
+	subtree := t.quotaFor(path, known)
 	if subtree == "" {
 		return wire.ErrOK
 	}

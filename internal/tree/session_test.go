@@ -249,3 +249,27 @@ func TestHeard(t *testing.T) {
 		t.Errorf("heard: closed %v; silent: closed %v; %d sessions", heard.closed, silent.closed, w.tree.SessionCount())
 	}
 }
+
+// TestHeardSessionsAreLookedAtInParts: the deadlines of many sessions that were heard come
+// up at the same moment.
+func TestHeardSessionsAreLookedAtInParts(t *testing.T) {
+	w := newWorld(t, Config{})
+	s := w.dial().session
+	for i := range partSteps {
+		w.tree.addSession(s+int64(i)+1, 10_000, nil)
+	}
+	w.tree.StartClocks(w.now)
+	due := w.now
+	for _, x := range w.tree.sessions {
+		w.tree.touch(x, Now{Mono: due.Mono + time.Second})
+	}
+	due.Mono += 10 * time.Second
+	parts := 0
+	for at, ok := w.tree.NextTick(); ok && at <= due.Mono; at, ok = w.tree.NextTick() {
+		w.tree.Tick(due, &w.out)
+		parts++
+	}
+	if got := w.tree.Counts().Sessions; got != partSteps+1 || parts < 2 {
+		t.Errorf("%d sessions after %d parts, want all of %d after at least 2", got, parts, partSteps+1)
+	}
+}

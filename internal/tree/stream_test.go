@@ -63,6 +63,31 @@ func TestStreams(t *testing.T) {
 	}
 }
 
+// TestStreamsYieldAmongOthers: a caller gets control while a stream passes over entries
+// that it does not list.
+func TestStreamsYieldAmongOthers(t *testing.T) {
+	w := newWorld(t, Config{})
+	for i := range 2 * passedOver {
+		p := w.dial()
+		p.mk(fmt.Sprint("/", i), wire.ModePersistent)
+		p.children(fmt.Sprint("/", i), true)
+	}
+	watches, owners := 0, 0
+	for _, session := range w.tree.DataWatches() {
+		if watches++; session != 0 {
+			t.Errorf("a data watch of session %#x", session)
+		}
+	}
+	for session := range w.tree.Ephemerals() {
+		if owners++; session != 0 {
+			t.Errorf("an ephemeral node of session %#x", session)
+		}
+	}
+	if watches != 2 || owners != 2 {
+		t.Errorf("%d and %d values, want 2 and 2", watches, owners)
+	}
+}
+
 // TestStreamsStop: each may be left after any value.
 func TestStreamsStop(t *testing.T) {
 	tr, _ := streamed(3)

@@ -19,6 +19,7 @@ func (t *Tree) Tick(now Now, out *Out) {
 	// touches since, at once.
 	for s := t.expiry.first(); s != nil && s.queued <= now.Mono && !t.exhausted(); s = t.expiry.first() {
 		if s.deadline > now.Mono {
+			t.steps += 2
 			s.queued = s.deadline
 			t.expiry.fix(int(s.index))
 			continue

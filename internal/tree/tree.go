@@ -41,6 +41,8 @@ type Tree struct {
 	// eventBytes is what the events of the present call take, and behind who can't
 	// be told of more of them.
 	eventBytes int
+	longPaths  int // bytes of long paths in them
+	lookups    int // of permissions for events in this call, see lookUp
 	behind     []*conn
 	steps      int // what the present call has taken so far, see partSteps
 	backlog    backlog
