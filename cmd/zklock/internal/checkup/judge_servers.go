@@ -136,7 +136,7 @@ func (f *Facts) judgeQuorum() []Finding {
 		found = append(found, finding(Warning, checkQuorum, "start the others before one more fails",
 			"%d of %d voting servers take part: if one more fails, no lock is taken or released", up, voters))
 	default:
-		found = append(found, finding(OK, checkQuorum, "", "%d of %d voting servers take part: %s may fail", up, voters, count(spare, "more of them")))
+		found = append(found, finding(OK, checkQuorum, "", "%d of %d voting servers take part: %d more may fail", up, voters, spare))
 	}
 	if voters%2 == 0 {
 		found = append(found, finding(Note, checkQuorum, fmt.Sprintf("%d are as safe, %d safer", voters-1, voters+1),

@@ -373,3 +373,22 @@ func FuzzWords(f *testing.F) {
 		}
 	})
 }
+
+// TestQuorumSaysHowManyMoreMayFail is about ensembles that are in order.
+func TestQuorumSaysHowManyMoreMayFail(t *testing.T) {
+	three, five := ensemble(), ensemble()
+	five.Servers = append(five.Servers, member(4, "follower"), member(5, "follower"))
+	five.Servers[1].Synced = 4
+	for f, want := range map[*Facts]string{
+		three: "3 of 3 voting servers take part: 1 more may fail",
+		five:  "5 of 5 voting servers take part: 2 more may fail",
+	} {
+		said := false
+		for _, one := range f.report().Findings {
+			said = said || one.Check == checkQuorum && one.What == want
+		}
+		if !said {
+			t.Errorf("not said: %s", want)
+		}
+	}
+}
