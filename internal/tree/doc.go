@@ -86,9 +86,10 @@
 //     clients can pile up, to the length of an answer, to what "auth" in lists may
 //     become, and to the events of one request: see Config. In Java whoever comes
 //     last brings the server down.
-//   - Children and ephemeral nodes are listed in the order of their creation, ephemeral
-//     nodes of a session end in theirs, and for "auth" a list has the identities in the order
-//     they were proved. Java has the order of a hash table.
+//   - Children are listed in the order of their creation, and so are the nodes that
+//     getEphemerals lists. The ephemeral nodes of a session end in that order, and for
+//     "auth" a list has the identities in the order they were proved. Java has the order
+//     of a hash table.
 //
 // # What was a vulnerability in Java
 //
