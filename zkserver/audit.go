@@ -47,7 +47,7 @@ func (s *Server) startAudit() {
 		defer s.handlers.Done()
 		s.audit.write()
 	}()
-	s.auditLine(slog.String("operation", "serverStart"), slog.String("result", auditDone))
+	s.audit.enqueue([]slog.Attr{slog.String("operation", "serverStart"), slog.String("result", auditDone)})
 }
 
 // endAudit writes the last line and ends the audit. The loop calls it at its end.
@@ -55,7 +55,7 @@ func (s *Server) endAudit() {
 	if s.audit == nil {
 		return
 	}
-	s.auditLine(slog.String("operation", "serverStop"), slog.String("result", "invoked"))
+	s.audit.enqueue([]slog.Attr{slog.String("operation", "serverStop"), slog.String("result", "invoked")})
 	close(s.audit.lines)
 }
 
@@ -70,7 +70,9 @@ func (a *audit) write() {
 	}
 }
 
-// auditLine has a line written, unless there were too many.
+// auditLine adds a line to the batch that is being filled, unless there were too many.
+// It is written when the answers of the batch leave, and not at all if the log could
+// not be synced.
 func (s *Server) auditLine(line ...slog.Attr) {
 	a, now := s.audit, s.elapsed()
 	a.tokens = min(auditRate, a.tokens+auditRate*(now-a.filled).Seconds())
@@ -80,6 +82,12 @@ func (s *Server) auditLine(line ...slog.Attr) {
 		return
 	}
 	a.tokens--
+	b := &s.loop.filling
+	b.audits = append(b.audits, line)
+}
+
+// enqueue has a line written, unless the log is too slow for it.
+func (a *audit) enqueue(line []slog.Attr) {
 	select {
 	case a.lines <- line:
 	default:

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/zklock/internal/wal/memfs"
 	"github.com/zklock/zklock/internal/wire"
 )
 
@@ -83,6 +85,34 @@ func TestAudit(t *testing.T) {
 			if strings.Contains(text, secret) {
 				t.Errorf("the log has %q:\n%s", secret, text)
 			}
+		}
+	})
+}
+
+// TestAuditLeavesOutWhatWasNotSynced checks that a change whose sync failed, and which
+// no client was told of, has no line.
+func TestAuditLeavesOutWhatWasNotSynced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts, fs := onMemory(t, 3)
+		opts.Audit = true
+		var log lines
+		opts.Logger = logTo(&log)
+		s := start(t, opts)
+		c := login(t, s, time.Minute)
+		c.create("/kept", wire.ModePersistent)
+		fs.SetFault(func(op memfs.Op) memfs.Fault {
+			if op.Kind == memfs.OpSync {
+				return memfs.Fault{Err: syscall.EIO}
+			}
+			return memfs.Fault{}
+		})
+		if err := c.attempt("/lost"); !closedError(err) {
+			t.Errorf("a create whose sync failed: %v", err)
+		}
+		s.Close()
+		got := strings.Join(auditLines(log.String()), "\n")
+		if !strings.Contains(got, "znode=/kept ") || strings.Contains(got, "znode=/lost ") {
+			t.Errorf("the audit is\n%s", got)
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package zkserver
 
 import (
+	"log/slog"
 	"time"
 )
 
@@ -10,10 +11,11 @@ import (
 // Whatever may tell of a change leaves behind its sync: answers, to reads as
 // well, events, the end of connections and what functions for the loop see.
 type batch struct {
-	conns   []*conn   // have output in it
-	pending []pending // the requests that it answers
-	index   uint64    // of its last record in the log, 0 without any
-	size    int       // of its requests, answers, events and records, in bytes
+	conns   []*conn       // have output in it
+	pending []pending     // the requests that it answers
+	index   uint64        // of its last record in the log, 0 without any
+	size    int           // of its requests, answers, events and records, in bytes
+	audits  [][]slog.Attr // lines of the audit, written when the answers leave
 }
 
 // slowSync is how long a sync takes at the least that is worth a syncer's waking:
@@ -143,6 +145,9 @@ func (s *Server) deliver() {
 		}
 	}
 	s.countAnswers(b)
+	for _, line := range b.audits {
+		s.audit.enqueue(line)
+	}
 	b.reset()
 	s.shed()
 	s.pool.wake()
@@ -152,7 +157,8 @@ func (s *Server) deliver() {
 func (b *batch) reset() {
 	clear(b.conns)
 	clear(b.pending)
-	*b = batch{conns: b.conns[:0], pending: b.pending[:0]}
+	clear(b.audits)
+	*b = batch{conns: b.conns[:0], pending: b.pending[:0], audits: b.audits[:0]}
 }
 
 // drop forgets what b would have said.

@@ -108,13 +108,13 @@ type Options struct {
 	MaxSessions int
 
 	// MaxReply bounds the bytes of one reply. 0 means 32 MiB. In a list of children
-	// each name counts 12 bytes more than it has. A longer reply, such as the list of a
-	// million children with long names, is replaced by the error QuotaExceeded;
+	// each name counts 96 bytes more than it has. A longer reply, such as the list of a
+	// million children, is replaced by the error QuotaExceeded;
 	// replies to writes are not. A multi is refused with that error if persistent
 	// watches would hear of its changes in more than twice as many bytes or more than
-	// 50,000 times, or of paths longer than 1024 bytes in more than 8 MiB, and where nothing can be refused, as when a session with many
-	// nodes ends, the clients beyond twice that are cut: they come back and look for
-	// themselves.
+	// 50,000 times, or of paths longer than 1024 bytes in more than 8 MiB. Where nothing
+	// can be refused, as when a session with many nodes ends, the clients beyond twice
+	// that are cut: they reconnect and read again.
 	MaxReply int
 
 	// KeepAlive is after how long a silence TCP asks a client's machine whether it

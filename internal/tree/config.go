@@ -108,7 +108,7 @@ type Config struct {
 	// client that would get one more is closed without an answer.
 	MaxSessions int
 	// MaxReply bounds the bytes of the answer to a read; below 1 means 32 MiB, and
-	// each name in a list of children counts 12 bytes more than it has. A
+	// each name in a list of children counts 96 bytes more than it has. A
 	// longer one is answered with ErrQuotaExceeded, and so is a multi of whose changes
 	// lasting watches would hear in more than twice as many. If something
 	// that can't be refused has twice as many, as the end of a session with many
