@@ -118,24 +118,33 @@ func TestSiegeBySetWatches(t *testing.T) {
 	g.relieve([]*raw{c})
 }
 
-// TestSiegeByMultis sends transactions of a hundred thousand operations.
+// TestSiegeByMultis sends transactions of as many operations as there may be.
 func TestSiegeByMultis(t *testing.T) {
+	const most = 10_000
 	n := scale(20_000, 100_000)
 	g := besiege(t, func(o *Options) { o.MaxFrame = 64 << 20 })
 	c := login(t, g.s, time.Hour)
-	var creates, deletes wire.MultiRequest
-	for i := range n {
-		path := fmt.Sprint("/m", i)
-		creates.Ops = append(creates.Ops, wire.MultiOp{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: path, ACL: openACL()}})
-		deletes.Ops = append(deletes.Ops, wire.MultiOp{Op: wire.OpDelete, Req: &wire.DeleteRequest{Path: path, Version: -1}})
+	var multis []*wire.MultiRequest
+	for from := 0; from < n; from += most {
+		creates, deletes := new(wire.MultiRequest), new(wire.MultiRequest)
+		for i := from; i < from+most; i++ {
+			path := fmt.Sprint("/m", i)
+			creates.Ops = append(creates.Ops, wire.MultiOp{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: path, ACL: openACL()}})
+			deletes.Ops = append(deletes.Ops, wire.MultiOp{Op: wire.OpDelete, Req: &wire.DeleteRequest{Path: path, Version: -1}})
+		}
+		multis = append(multis, creates, deletes)
 	}
 	for range 3 {
-		if got := c.do(wire.OpMulti, &creates).(*wire.MultiResponse); len(got.Results) != n || got.Results[n-1].Err != wire.ErrOK {
-			t.Errorf("%d results", len(got.Results))
+		for _, m := range multis {
+			if got := c.do(wire.OpMulti, m).(*wire.MultiResponse); len(got.Results) != most || got.Results[most-1].Err != wire.ErrOK {
+				t.Errorf("%d results", len(got.Results))
+			}
 		}
-		c.do(wire.OpMulti, &deletes)
 	}
-	g.lift(64<<20 + uint64(n)*1500)
+	if _, err := c.try(wire.OpMulti, &wire.MultiRequest{Ops: append(multis[0].Ops, multis[1].Ops[0])}); err != wire.ErrBadArguments {
+		t.Errorf("a multi of one operation more: %v", err)
+	}
+	g.lift(64<<20 + most*1500)
 	g.relieve([]*raw{c})
 }
 

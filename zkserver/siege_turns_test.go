@@ -101,7 +101,7 @@ func fill(op func(i int) wire.MultiOp) *wire.MultiRequest {
 	m := new(wire.MultiRequest)
 	for size := 0; ; {
 		o := op(len(m.Ops))
-		if size += 9 + len(o.Req.Append(nil)); size > 1_000_000 {
+		if size += 9 + len(o.Req.Append(nil)); size > 1_000_000 || len(m.Ops) == 10_000 {
 			return m
 		}
 		m.Ops = append(m.Ops, o)

@@ -198,6 +198,12 @@ func TestDearMultisAreRefused(t *testing.T) {
 	if at := slices.Index(got, wire.ErrQuotaExceeded); at < len(got)/4 {
 		t.Errorf("a multi that asks for so many permissions is refused at %d of %d", at, len(got))
 	}
+	most := slices.Repeat([]wire.MultiOp{opCheck("/", -1)}, maxOps)
+	if got := codes(p.multi(most...)); slices.Min(got) != wire.ErrOK {
+		t.Errorf("a multi of %d checks is refused", maxOps)
+	}
+	var resp wire.MultiResponse
+	p.want(p.ask(wire.OpMulti, &wire.MultiRequest{Ops: append(most, opCheck("/", -1))}, &resp), wire.ErrBadArguments, "a multi of one more")
 	w.check()
 }
 

@@ -58,6 +58,7 @@
 //     anything else is a bad argument, as in the latest releases. A 3.8.0 dies of
 //     it. So is a text beyond 256 bytes, which could hold up all other clients. What is
 //     used stays over a restart as it was counted.
+//   - A multi has at most 10,000 operations: one with more is a bad argument.
 //   - A path has at most 512 names: a create of a longer one is a bad argument. Each
 //     change is counted in all nodes above it.
 //   - The end of a session with more nodes than one call may remove takes several

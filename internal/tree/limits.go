@@ -25,6 +25,9 @@ const (
 	// nodes are scattered in memory. With the default, a list of 300,000 short names
 	// is answered, which takes some 40 ms.
 	listedCost = 96
+	// maxOps is how many operations a multi may have: it is applied in one step, for
+	// which all other clients wait.
+	maxOps = 10_000
 	// maxListed is how many ephemeral nodes a session may have that asks for a list of
 	// them.
 	maxListed = 50_000

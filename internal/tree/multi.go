@@ -9,6 +9,9 @@ import (
 // error in the header: the results tell. Only what can't be understood fails it
 // as a whole.
 func (t *Tree) multi(c *conn, m *wire.MultiRequest, now Now, out *Out) (wire.Record, wire.ErrCode) {
+	if len(m.Ops) > maxOps {
+		return nil, t.fail(wire.ErrBadArguments, now, out)
+	}
 	// All are checked before any is applied. There is nothing to undo when one
 	// fails, and no watcher hears of a change that did not stay.
 	p := prep{t: t, c: c, over: make(map[string]view), subtrees: make(map[string]string)}

@@ -69,6 +69,11 @@ func Differences() []Difference {
 			Documented: "A path has at most 512 names",
 		},
 		{
+			Name:       "long multis",
+			Reason:     "a multi is applied in one step, and others wait for that",
+			Documented: "A multi has at most 10,000 operations",
+		},
+		{
 			Name:       "long ends of sessions",
 			Reason:     "one that ends with a million nodes holds up nobody",
 			Documented: "The end of a session with more nodes than one call may remove takes several transactions",
