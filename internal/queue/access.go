@@ -26,6 +26,7 @@ func (c *Core) inquire(cl *claim, places []*place) bool {
 	if !c.cfg.Inherit {
 		return false
 	}
+	cl.inquiry = nil // an older one must not make the places once more
 	known := true
 	for _, p := range places {
 		access, ok := c.accessTo(cl, p.parent)
