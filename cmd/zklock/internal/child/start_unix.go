@@ -285,6 +285,9 @@ func (c *Child) Left() bool {
 			return true
 		}
 	}
+	if c.adopts {
+		c.reap() // what was ended outside the group leaves no zombie to the next parent
+	}
 	return false
 }
 
