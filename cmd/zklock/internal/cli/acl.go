@@ -9,16 +9,20 @@ import (
 )
 
 // aclHelp tells of --acl.
-const aclHelp = `Without --acl, a znode that is made with credentials is as closed as the znode
-that it is made in: it gets that one's ACL, and the creator all rights. Digest
-users whom the servers hide, because the credentials do not include the right a,
-are left out: if several of them share a lock, give --acl. Made without
-credentials, a znode is open to everybody. With --acl, that is the ACL of all
-znodes that are made, missing parents included: open is for everybody, creator
-for the credentials that made them, creator+read lets everybody read besides; or
-a list as ZooKeeper's own tools take it, SCHEME:ID:PERMISSIONS,..., of the
-permissions c (create), d (delete), r (read), w (write), a (admin). Every client
-of a lock needs c, d and r on its path. Existing znodes keep their ACL.`
+const aclHelp = `ACLs: --acl sets the ACL of all new znodes, including missing parents. Existing
+znodes keep their ACL. Every client of a lock needs c, d, and r on its path.
+  open          everyone has all permissions
+  creator       the credentials that create the znode have all permissions
+  creator+read  like creator, and everyone can read
+  SCHEME:ID:PERMISSIONS,...
+                a list in the syntax of ZooKeeper's setAcl command, with the
+                permissions c (create), d (delete), r (read), w (write), and
+                a (admin)
+Without --acl and without credentials, a new znode is open. Without --acl and
+with credentials, a new znode gets the ACL of its parent, plus all permissions
+for its creator. If the credentials lack the permission a, the servers hide the
+digest users of that ACL, and the new znode's ACL omits them. If several of
+those users share a lock, set --acl.`
 
 // Names of lists of permissions.
 const (

@@ -21,22 +21,25 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-const benchHelp = `Bench measures what servers take for what locks are made of: a read, a read as
-new as the leader, a write, taking and releasing a lock that is free, and the
-hand-over from one session's release to the next one's grant with others in
-line. All of it is one request at a time: what one program sees, not what the
-servers can do for many.
+const benchHelp = `Bench measures the latency of the operations that locks consist of: a read, a
+linearizable read (sync and read), a write, acquiring and releasing a free
+lock, and the handover from one session's release to the next session's grant
+with waiters in the queue. It sends one request at a time, so it shows what one
+program sees, not the maximum throughput of the servers.
 
-It never takes the context in use: a load on servers that others work with is
-what somebody has to ask for by name. Without --servers and --context it
-measures a server in memory, within this process. It leaves nothing behind.
+It never uses the current context: name the servers that you want to load.
+Without --servers and --context it measures an in-memory server in its own
+process. It removes all its znodes.
 
-bench herd shows what a release costs while many wait.`
+With -o name it prints the names of the measurements.`
 
-const benchExample = `  zklock bench                                       # on a server in memory
+const benchExample = `  zklock bench                                       # an in-memory server
   zklock bench --servers zk1:2181,zk2:2181,zk3:2181
   zklock bench --context prod --budget 30s -o json
   zklock bench herd`
+
+// inMemoryServers is the usage of --servers for commands that measure.
+const inMemoryServers = "comma-separated `servers`; default: in memory"
 
 // benchFlags are those of bench.
 type benchFlags struct {
@@ -50,7 +53,7 @@ func (a *app) benchCommand() *cobra.Command {
 	f := benchFlags{budget: span.Value{D: 10 * time.Second}}
 	c := &cobra.Command{
 		Use:     "bench",
-		Short:   "Measure locks on these servers",
+		Short:   "Measure the latency of lock operations",
 		Long:    benchHelp,
 		Example: benchExample,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -65,11 +68,11 @@ func (a *app) benchCommand() *cobra.Command {
 	}
 	c.Args, _ = subcommand("", "")
 	a.serverFlags(c)
-	c.Flags().Lookup("servers").Usage = "ZooKeeper `servers`, host:port,host:port/chroot or unix:/path (ZKLOCK_SERVERS); default: a server in memory, within this process"
+	c.Flags().Lookup("servers").Usage = inMemoryServers
 	working(c)
-	c.Flags().Var(&f.budget, "budget", "time for the whole run")
-	c.Flags().IntVar(&f.contenders, "contenders", 3, "how many sessions are in line for the hand-over")
-	f.out.flag(c, "what is measured")
+	c.Flags().Var(&f.budget, "budget", "time limit for the whole run")
+	c.Flags().IntVar(&f.contenders, "contenders", 3, "`number` of sessions in the queue")
+	f.out.flag(c)
 	offerNothing(c, "budget", "contenders")
 	c.AddCommand(a.benchHerdCommand())
 	return c

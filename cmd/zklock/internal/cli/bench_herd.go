@@ -21,21 +21,24 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-const herdHelp = `Herd shows the herd effect: it lets a number of contenders wait for one lock,
-releases it again and again, and counts what each release costs: the sessions
-that are woken, requests, bytes both ways, and the time to the next grant. It
-does so with the textbook's first versions of locks, where one release wakes
-everybody, with the textbook's improved versions, and with zklock's own locks.
+const herdHelp = `Herd measures the herd effect: many contenders wait for one lock, and herd
+counts what each release costs: sessions that wake up, requests, bytes in both
+directions, and the time until the next grant. It compares textbook recipes in
+which one release wakes all waiters, improved textbook recipes, and zklock's
+locks. --recipes selects some of them; -o name prints their names.
 
-Each contender has a session of its own. ZooKeeper lets in 60 connections from
-one address unless told otherwise, so on servers that were named the contenders
-share 50 sessions if there are more of them, and the table says so: within a
-session the watches of one znode are one. --sessions overrules that.
+Each contender has its own session. ZooKeeper accepts 60 connections per address
+by default. On named servers the contenders therefore share at most 50 sessions,
+and the table says so, because the watches of one session on one znode count
+once. --sessions sets another number.
 
-The run needs no more time than --budget, and leaves nothing on the servers. It
-is a load: 1000 waiters make a herd list 20 MB at every release.`
+The numbers of waiters (--waiters) are 1, 3, 10, 30, 100, 300, and 1000 by
+default, with one experiment each.
+Experiments that do not fit into --budget are skipped. Herd removes all its
+znodes. It is a load on the servers: with 1000 waiters, a herd reads lists of
+20 MB at every release.`
 
-const herdExample = `  zklock bench herd                                  # on a server in memory
+const herdExample = `  zklock bench herd                                  # an in-memory server
   zklock bench herd --waiters 10,100 --svg herd.svg
   zklock bench herd --servers zk1:2181 --recipes one-node,zklock-mutex -o json`
 
@@ -60,7 +63,7 @@ func (a *app) benchHerdCommand() *cobra.Command {
 	f := herdFlags{budget: span.Value{D: time.Minute}}
 	c := &cobra.Command{
 		Use:     "herd",
-		Short:   "Show the herd effect: what a release costs while others wait",
+		Short:   "Measure the cost of a release while many clients wait",
 		Long:    herdHelp,
 		Example: herdExample,
 		Args:    exactly(0, "no argument"),
@@ -77,16 +80,16 @@ func (a *app) benchHerdCommand() *cobra.Command {
 	flags := c.Flags()
 	a.serverFlags(c)
 	working(c)
-	flags.Lookup("servers").Usage = "ZooKeeper `servers`, host:port,host:port/chroot or unix:/path (ZKLOCK_SERVERS); default: a server in memory, within this process"
-	flags.IntSliceVar(&f.waiters, "waiters", []int{1, 3, 10, 30, 100, 300, 1000}, "how many wait, one experiment each")
-	flags.StringSliceVar(&f.recipes, "recipes", nil, "the `names` of recipes: "+recipeNames()+"; default: all")
-	flags.IntVar(&f.releases, "releases", 20, "how many releases an experiment counts")
-	flags.IntVar(&f.sessions, "sessions", 0, "how many sessions the contenders share; default: one each, on named servers at most 50")
-	flags.Var(&f.budget, "budget", "time for the whole run; experiments that it does not reach are left out")
-	f.out.flag(c, "the recipes that were measured")
+	flags.Lookup("servers").Usage = inMemoryServers
+	flags.IntSliceVar(&f.waiters, "waiters", []int{1, 3, 10, 30, 100, 300, 1000}, "`numbers` of waiters; default: 1 to 1000")
+	flags.StringSliceVar(&f.recipes, "recipes", nil, "`names` of the recipes to measure; default: all")
+	flags.IntVar(&f.releases, "releases", 20, "number of releases per experiment")
+	flags.IntVar(&f.sessions, "sessions", 0, "`number` of sessions that the contenders share")
+	flags.Var(&f.budget, "budget", "time limit for the whole run")
+	f.out.flag(c)
 	offer(c, "recipes", strings.Split(recipeNames(), ", "))
 	offerNothing(c, "waiters", "releases", "sessions", "budget")
-	flags.StringVar(&f.svg, "svg", "", "draw a picture into this `file`")
+	flags.StringVar(&f.svg, "svg", "", "write a chart to this SVG `file`")
 	return c
 }
 

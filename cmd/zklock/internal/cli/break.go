@@ -19,23 +19,27 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-const breakHelp = `Break takes LOCK away from whoever holds it with the fencing token T, which
-zklock show tells, and from nobody else: if the lock has another holder by the
-time that the servers are asked, nothing happens. It asks first.
+const breakHelp = `Break takes LOCK from the holder with the fencing token of --token (zklock
+show). If another client holds the lock by then, nothing changes. It asks for
+confirmation first.
 
-Whoever waits next gets the lock at once. The former holder is not stopped by
-that: zklock run kills its command when it learns of it, which is at once if the
-servers reach it; programs with package zklock see it at Hold.Done; those of
-Curator, kazoo and go-zookeeper go on as if nothing had happened. So end the
-holder first if you can, or ask for the lock back (zklock revoke); and let what
-the lock guards refuse old tokens.
+The next waiter gets the lock at once, but the former holder is not stopped.
+zklock run kills its command as soon as it learns of the loss, which is at once
+if its connection works. Go programs see the loss at Hold.Done. Programs with
+Curator, kazoo, or go-zookeeper do not notice it. End the holder first if you
+can, or send a release request (zklock revoke), and let the resource reject old
+tokens.
 
-It exits 0 when the lock was taken away, 1 when nobody holds it with that token
-or you said no, and 125 when that could not be done.`
+With -o name it prints the paths of the deleted znodes.
+
+Exit codes:
+  0    the lock was taken away
+  1    no holder has that token, or you answered no
+  125  the lock could not be taken away`
 
 const breakExample = `  zklock break deploy --token 4294967321
   zklock break deploy --token 4294967321 --yes -o json
-  zklock show deploy && zklock break deploy --token 4294967321   # look first`
+  zklock show deploy && zklock break deploy --token 4294967321`
 
 // breakFlags are those of break.
 type breakFlags struct {
@@ -69,9 +73,9 @@ func (a *app) breakCommand() *cobra.Command {
 			})
 		},
 	}
-	a.lookFlags(c, &f.readFlags, "paths of the deleted znodes")
-	c.Flags().Int64Var(&f.token, "token", 0, "the fencing token `T` of the hold to take away")
-	c.Flags().BoolVarP(&f.yes, "yes", "y", false, "do not ask")
+	a.lookFlags(c, &f.readFlags)
+	c.Flags().Int64Var(&f.token, "token", 0, "fencing token `T` of the hold to break; required")
+	c.Flags().BoolVarP(&f.yes, "yes", "y", false, "do not ask for confirmation")
 	_ = c.RegisterFlagCompletionFunc("token", a.completeTokens) // the flag is there
 	return c
 }

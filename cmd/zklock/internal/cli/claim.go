@@ -45,17 +45,17 @@ type claim struct {
 
 // flags adds the kinds of locks.
 func (k *claim) flags(f *pflag.FlagSet) {
-	f.BoolVar(&k.shared, "shared", false, "hold as a reader, beside other readers")
-	f.BoolVar(&k.write, "write", false, "hold as a writer of Curator's read-write locks, which do not see mutexes")
-	f.IntVar(&k.count, "count", 0, "the lock is a semaphore of `N` permits; everybody must give the same N")
-	f.IntVar(&k.permits, "permits", 1, "take `K` of the semaphore's permits at once; with --count")
-	f.BoolVar(&k.node, "node", false, "the lock is one ephemeral znode at its path, for programs that lock this way; in no order")
-	f.StringArrayVar(&k.more, "lock", nil, "take the lock `NAME` as well, all or none; may be repeated")
-	f.BoolVar(&k.inOrder, "in-order", false, "take several locks one after another in the order of their paths, as others do, instead of in one transaction")
-	f.Var(&k.delay, "lock-delay", "keep off this long after a holder vanished without a release (ZKLOCK_LOCK_DELAY); default: not at all")
-	f.Var(&k.acl, "acl", "make znodes with this `ACL`: open, creator, creator+read, or SCHEME:ID:PERMISSIONS,... (ZKLOCK_ACL); default: that of the znode above, or open without credentials")
+	f.BoolVar(&k.shared, "shared", false, "acquire a shared lock, for readers")
+	f.BoolVar(&k.write, "write", false, "acquire the write lock of a read-write lock")
+	f.IntVar(&k.count, "count", 0, "acquire a semaphore that has `N` permits")
+	f.IntVar(&k.permits, "permits", 1, "with --count: acquire `K` permits")
+	f.BoolVar(&k.node, "node", false, "use one ephemeral znode, without a queue")
+	f.StringArrayVar(&k.more, "lock", nil, "also acquire `NAME`, all or none; repeatable")
+	f.BoolVar(&k.inOrder, "in-order", false, "acquire several locks one by one in path order")
+	f.Var(&k.delay, "lock-delay", "wait this long after a holder crashed")
+	f.Var(&k.acl, "acl", "`ACL` of new znodes, such as open or creator")
 	k.layout.add(f)
-	f.BoolVar(&k.beside, "beside-foreign", false, "with --shared: also beside entries of Curator's mutex and kazoo's Lock, which do not see readers (ZKLOCK_BESIDE_FOREIGN)")
+	f.BoolVar(&k.beside, "beside-foreign", false, "for --shared: ignore Curator and kazoo mutexes")
 }
 
 // given reports whether a flag was set, and not to false.

@@ -10,13 +10,14 @@ import (
 )
 
 // completionHelp is for the command that prints the scripts.
-const completionHelp = `Completion prints a script that lets a shell complete commands, flags, their
-values, the names of contexts, and the names of locks, for which it asks the
-servers that the command line, the environment or the context in use names. It
-waits for them a second at most, and never starts a local server.
+const completionHelp = `Completion generates a script for a shell. The script completes commands,
+flags, their values, and the names of contexts and locks. For lock names it
+asks the servers of the command line, the environment, or the current context.
+It waits at most one second and never starts a local server.
 
-Only names of letters, digits and . _ / @ % + = - are completed, since anybody
-who may create a znode chooses its name. Type other names, in quotes.`
+It completes only names that consist of letters, digits, and . _ / @ % + = -,
+because every client that can create a znode chooses its name. Type other names
+in quotes.`
 
 const completionExample = `  source <(zklock completion bash)                    # in this shell
   zklock completion bash > /etc/bash_completion.d/zklock
@@ -35,10 +36,11 @@ func (a *app) addCompletion(root *cobra.Command) {
 	if err != nil {
 		return
 	}
-	c.Short, c.Long, c.Example = "Print a script that completes what is typed, for a shell", completionHelp, completionExample
+	c.Short, c.Long, c.Example = "Generate a shell completion script", completionHelp, completionExample
 	c.Args, c.RunE = subcommand("for which shell", "zklock completion bash, zsh, fish or powershell")
 	for _, sub := range c.Commands() {
-		sub.Short = "Print the script for " + sub.Name()
+		sub.Short = "Generate the completion script for " + sub.Name()
+		sub.Long = "Prints the completion script for " + sub.Name() + ".\nThe help of zklock completion shows how to load it."
 		sub.Example = "  zklock completion " + sub.Name()
 		generate := sub.RunE
 		sub.RunE = func(c *cobra.Command, args []string) error {

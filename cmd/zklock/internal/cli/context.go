@@ -22,21 +22,20 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-const contextHelp = `Contexts are servers with names, and how to reach them, in one small file that
-you may as well edit. One of them is in use: commands that look take it where
-neither a flag nor ZKLOCK_SERVERS names servers. The context "local" is always
-there: this user's own local server, which is what is in use at first.
+const contextHelp = `A context is a set of servers with a name, and the settings for connecting to
+them. Contexts are in one small file, which you can also edit. One of them is
+the current context: read-only commands use it if no flag and no ZKLOCK_SERVERS
+names servers. The context "local" always exists: it is this user's local
+server, and the initial current context.
 
-run and lock, on which work depends, and bench never take the context in use:
-what you chose for looking around moves no cron job. They take one that
---context names. A context that --context names comes before the environment:
-its servers, and how to reach them, in place of ZKLOCK_SERVERS and
-ZKLOCK_TLS_....
+run, lock, and bench never use the current context, so switching contexts never
+redirects a job. They use the context that --context names. Such a context
+overrides the environment, including ZKLOCK_SERVERS and ZKLOCK_TLS_....
 
-The file is the one of --config-file, or what ZKLOCK_CONFIG_FILE names, or
-zklock/config.yaml in XDG_CONFIG_HOME or ~/.config. It has no secrets:
-credentials are in files that it names (auth-file), which replace ZKLOCK_AUTH and
-ZKLOCK_SASL; a context without one leaves those in force.`
+The file is the one of --config-file or ZKLOCK_CONFIG_FILE, otherwise
+zklock/config.yaml in XDG_CONFIG_HOME or ~/.config. It contains no secrets,
+only the names of files with credentials (auth-file). Such a file replaces
+ZKLOCK_AUTH and ZKLOCK_SASL; a context without one leaves them in effect.`
 
 const contextExample = `  zklock context add prod --servers zk1:2181,zk2:2181 --auth-file ~/.zk-auth
   zklock context use prod
@@ -49,7 +48,7 @@ const contextExample = `  zklock context add prod --servers zk1:2181,zk2:2181 --
 func (a *app) contextCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "context",
-		Short:   "Give servers names, and choose among them",
+		Short:   "Manage named sets of servers",
 		Long:    contextHelp,
 		Example: contextExample,
 	}
@@ -64,10 +63,12 @@ func (a *app) contextAddCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "add NAME --servers SERVERS",
 		Short: "Add a context",
-		Long: `Add notes servers under a name, and what else is given of how to reach them. It does
-not connect. The names of files are kept with their directories.`,
+		Long: `Add stores servers under a name, with the other settings on the command line. It
+does not connect. File names are stored as absolute paths.
+
+` + connectionHelp,
 		Example: `  zklock context add prod --servers zk1:2181,zk2:2181,zk3:2181/locks
-  zklock context add lab --servers zk:2281 --tls-ca lab.pem --session-timeout 10s
+  zklock context add lab --servers zk:2281 --tls-ca ca.pem --session-timeout 10s
   zklock context add lab --servers zk:2281 --replace`,
 		Args: exactly(1, "one name"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -93,8 +94,9 @@ not connect. The names of files are kept with their directories.`,
 	}
 	a.set.configFlag(c.Flags())
 	a.set.connectionFlags(c.Flags())
+	c.Flags().Lookup("servers").Usage = "comma-separated `servers`; required"
 	offerNothing(c, "servers", "session-timeout", "connect-timeout", "tls-server-name")
-	c.Flags().BoolVar(&replace, "replace", false, "write a context of that name anew")
+	c.Flags().BoolVar(&replace, "replace", false, "replace an existing context of that name")
 	return c
 }
 
@@ -145,9 +147,9 @@ func goodServers(servers string) error {
 func (a *app) contextUseCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "use NAME",
-		Short: "Choose the context that commands take which look",
-		Long: `Use chooses the context that commands take which look where neither a flag nor
-ZKLOCK_SERVERS names servers. run and lock never take it.`,
+		Short: "Set the current context",
+		Long: `Use sets the current context. Read-only commands use it if no flag and no
+ZKLOCK_SERVERS names servers. run, lock, and bench never use it.`,
 		Example: "  zklock context use prod\n  zklock context use local      # this user's local server again",
 		Args:    exactly(1, "one name"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -175,8 +177,8 @@ ZKLOCK_SERVERS names servers. run and lock never take it.`,
 func (a *app) contextRmCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "rm NAME",
-		Short:   "Forget a context",
-		Long:    "Rm forgets a context. If it is the one in use, local is from then on.",
+		Short:   "Delete a context",
+		Long:    "Rm deletes a context. If it is the current context, local becomes current.",
 		Example: "  zklock context rm lab",
 		Args:    exactly(1, "one name"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -236,7 +238,7 @@ func (a *app) contextLsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "ls",
 		Short:   "List the contexts",
-		Long:    "Ls lists the contexts, with an asterisk at the one in use.",
+		Long:    "Ls lists the contexts. An asterisk marks the current context. With -o name it\nprints their names.",
 		Example: "  zklock context ls\n  zklock context ls -o yaml",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -266,7 +268,7 @@ func (a *app) contextLsCommand() *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	a.set.configFlag(c.Flags())
-	out.flag(c, "the contexts' names")
+	out.flag(c)
 	return c
 }
 

@@ -22,39 +22,44 @@ import (
 // exitUnknown is what monitoring takes for "it could not be looked at".
 const exitUnknown = 3
 
-const doctorHelp = `Doctor looks at the servers and at the locks below PREFIX, and says what is
-wrong and what to do about it:
-  servers   which answer, in which role; quorum, and whether all are of one
-            ensemble; versions; what a read, a sync and a write take
-  timeout   the session timeout against the servers' bounds and against
+const doctorHelp = `Doctor checks the servers and the locks below PREFIX, and reports each problem
+with its solution. The default prefix is /zklock; --prefix is the same as the
+argument.
+  servers   which servers answer, and their roles; quorum, and whether all are
+            of one ensemble; versions; the latency of reads, syncs, and writes
+  timeout   the session timeout compared with the servers' bounds and with
             syncLimit x tickTime; the leader's clock
   rate      whether this machine's clock is slewed, or chrony may slew it, by
-            more than locks assume; the servers' clocks cannot be seen from here
-  tokens    whether the last transaction id, from which fencing tokens come, is
-            smaller than one that doctor saw of this context before
-  access    what the ACLs let you do, and others
-  locks     recipes that share a path and do not exclude each other, strays,
-            entries that nobody will remove, numbers near their end, sessions
-            in many locks, sessions that wait for each other (a deadlock over
-            several locks), and holders long past what is usual for their lock,
-            or past --held
+            more than locks assume; doctor cannot see the servers' clocks
+  tokens    whether the last transaction ID, from which fencing tokens come, is
+            smaller than the one that doctor last saw for this context
+  access    what the ACLs permit to you and to others
+  locks     recipes on one path that do not exclude each other, strays, entries
+            that no client will remove, sequence numbers near their end,
+            sessions with many locks, sessions that wait for each other (a
+            deadlock over several locks), and locks that are held much longer
+            than usual, or longer than --held
 
-With --watch it looks again every minute, or as --every says, and prints the
-report whenever other things are wrong than before, until it is interrupted.
+With --watch it repeats the check every minute, or at the interval of --every,
+and prints the report when the problems have changed, until it is interrupted.
+With -o name it prints the subjects that have problems.
 
-It changes nothing. Where it may, it makes one znode and deletes it in the same
-transaction, which nobody sees: so it learns the leader's clock. Each server is
-asked in a session of its own. The highest transaction id of a context is kept in
-zxid-CONTEXT in the directory of the local server (ZKLOCK_HOME). More is known if the servers' whitelist of
-four-letter words has conf and mntr.
+Doctor changes nothing. If permitted, it creates one znode and deletes it in the
+same transaction, which no client sees, to read the leader's clock. It opens one
+session per server. It keeps the highest transaction ID of a context in the file
+zxid-CONTEXT in the directory of the local server (ZKLOCK_HOME). It finds more
+problems if the servers' whitelist of four-letter words contains conf and mntr.
 
-Exit codes are those of monitoring plugins: 0 nothing is wrong, 1 a warning, 2
-critical, 3 something could not be looked at, or the command line is wrong.`
+Exit codes, as for monitoring plugins:
+  0    no problem
+  1    a warning
+  2    critical
+  3    a check failed, or wrong usage`
 
 const doctorExample = `  zklock doctor
   zklock doctor --servers zk1,zk2,zk3 /apps/billing --held 1h
   zklock doctor --watch --every 10s
-  zklock doctor -o json | jq -r '.findings[] | select(.level != "ok") | .what'`
+  zklock doctor -o json | jq -r '.findings[] | select(.level != "ok").what'`
 
 // doctorFlags are those of doctor.
 type doctorFlags struct {
@@ -71,7 +76,7 @@ func (a *app) doctorCommand() *cobra.Command {
 	f := doctorFlags{every: span.Value{D: time.Minute}}
 	c := &cobra.Command{
 		Use:     "doctor [PREFIX]",
-		Short:   "Find out what is wrong with servers and locks",
+		Short:   "Diagnose servers and locks",
 		Long:    doctorHelp,
 		Example: doctorExample,
 		Args: func(c *cobra.Command, args []string) error {
@@ -93,10 +98,10 @@ func (a *app) doctorCommand() *cobra.Command {
 	a.serverFlags(c)
 	a.prefixFlag(c)
 	f.layout.flag(c)
-	c.Flags().Var(&f.held, "held", "warn of locks that are held longer than this; default: than is usual for each")
-	f.out.flag(c, "the subjects that are not in order")
-	c.Flags().BoolVar(&f.watch, "watch", false, "go on, and print the report whenever other things are wrong, until interrupted")
-	c.Flags().Var(&f.every, "every", "with --watch: how often to look")
+	c.Flags().Var(&f.held, "held", "warn of locks held longer than this")
+	f.out.flag(c)
+	c.Flags().BoolVar(&f.watch, "watch", false, "repeat, and print the report when it changes")
+	c.Flags().Var(&f.every, "every", "with --watch: time between checks")
 	c.ValidArgsFunction = a.completeLocks
 	offerNothing(c, "held", "every")
 	return c

@@ -17,39 +17,43 @@ import (
 	"github.com/zklock/zklock/internal/legible"
 )
 
-const gcHelp = `Gc removes what locks below PREFIX have left behind: empty parents that nobody
-has used for a time. By default it only lists them; with --delete it asks, and
-then removes them. ZooKeeper's containers, which zklock and Curator make, are
-removed by the servers themselves some minutes after their last use; kazoo's
-parents, and those of servers before ZooKeeper 3.5, stay for ever.
+const gcHelp = `Gc removes empty parent znodes that locks left below PREFIX and that no client
+has used for some time (--unused; 0 means any empty one). Without --delete it
+only lists them; with --delete it asks for confirmation and then removes them.
+The servers themselves remove ZooKeeper's containers, which zklock and Curator
+create, some minutes after their last use. The parents of kazoo, and those on
+servers before ZooKeeper 3.5, stay until gc removes them.
 
-What counts is a znode that is not ephemeral, with no data, that had children
-once and has none now, or none but such ones; and a semaphore with no permits.
-The PREFIX itself stays. Give one below which there are locks and nothing else:
-an empty queue of another program looks the same.
+Gc removes a persistent znode without data that once had children and now has
+none, or only such children, and a semaphore without permits. It never removes
+PREFIX itself. Give a prefix that contains only locks: an empty queue of another
+program looks the same.
 
-A lock that somebody takes meanwhile stays: the servers remove a znode only if
-it has no children at that moment. One who is about to take a lock makes its
-parent again, as zklock, Curator and go-zookeeper do; an object of kazoo's that
-has used the lock before does not, and fails. So choose --unused longer than
-such programs pause.
+A lock that a client acquires meanwhile stays, because the servers remove a
+znode only while it has no children. Clients of zklock, Curator, and
+go-zookeeper create a missing parent again. A kazoo lock object that was used
+before does not, and fails: make --unused longer than the pauses of such
+programs.
 
-All times are the servers': they are asked by a znode that is made and deleted in
-one transaction, which nobody sees. Where that is not permitted the last change that
-it reads counts as now, so that less is known to be unused. How this machine's
-clock is set does not matter.
+All times are server times. Gc reads the time from a znode that it creates and
+deletes in one transaction, which no client sees. If that is not permitted, the
+last change that it reads counts as the present, so fewer parents count as
+unused. The clock of this machine does not matter.
 
-Servers note the order of what happens, and not the time. How long a parent was
-not used is known by comparison with znodes that were made since; so that there
-is one, gc --delete leaves a mark in time, /zklock-gc, and goes by the last one.
-What is not known to be unused for so long is left: run it again after that
-time.
+The servers record the order of changes, but not the time. Gc estimates when a
+parent was last used by comparing it with newer znodes. For this purpose, gc
+--delete writes the mark /zklock-gc and uses the previous one. Gc keeps a parent
+that it does not know to be unused for that long: run it again after that time.
 
-It makes 20000 reads at most. It exits 0 also if there is nothing to remove, 1
-if you said no, and 125 if something could not be read or removed.`
+It makes at most 20000 reads. With -o name it prints the paths.
 
-const gcExample = `  zklock gc /zklock                               # what would be removed
-  zklock gc /zklock --delete                      # ask, and remove it
+Exit codes:
+  0    done, also if there was nothing to remove
+  1    you answered no
+  125  a znode could not be read or removed`
+
+const gcExample = `  zklock gc /zklock                         # list what would be removed
+  zklock gc /zklock --delete                # ask, then remove it
   zklock gc /apps/locks --unused 720h --delete --yes -o json`
 
 // gcFlags are those of gc.
@@ -65,7 +69,7 @@ func (a *app) gcCommand() *cobra.Command {
 	f := gcFlags{unused: span.Value{D: 24 * time.Hour}}
 	c := &cobra.Command{
 		Use:     "gc PREFIX",
-		Short:   "Remove empty parents that locks left behind",
+		Short:   "Remove empty parent znodes that locks left",
 		Long:    gcHelp,
 		Example: gcExample,
 		Args:    exactly(1, "one prefix"),
@@ -92,10 +96,10 @@ func (a *app) gcCommand() *cobra.Command {
 		ValidArgsFunction: a.completeLocks,
 	}
 	a.serverFlags(c)
-	f.out.flag(c, "the parents' paths")
-	c.Flags().Var(&f.unused, "unused", "leave what may have been used within this time; 0 takes all that is empty")
-	c.Flags().BoolVar(&f.delete, "delete", false, "remove them, and do not only list them")
-	c.Flags().BoolVarP(&f.yes, "yes", "y", false, "with --delete: do not ask")
+	f.out.flag(c)
+	c.Flags().Var(&f.unused, "unused", "keep what was used in this time")
+	c.Flags().BoolVar(&f.delete, "delete", false, "remove the znodes instead of listing them")
+	c.Flags().BoolVarP(&f.yes, "yes", "y", false, "with --delete: do not ask for confirmation")
 	offerNothing(c, "unused")
 	return c
 }

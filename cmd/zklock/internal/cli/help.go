@@ -1,22 +1,26 @@
 package cli
 
 import (
-	"bytes"
+	"fmt"
 	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
+
+	"github.com/zklock/zklock/cmd/zklock/internal/manual"
 )
 
-// helpCommand is zklock help. Cobra's own tells of an unknown command with exit
-// code 0, which a script takes for success.
+// helpCommand is zklock help. Cobra's own exits with 0 for an unknown command, which a
+// script takes for success.
 func (a *app) helpCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "help [COMMAND]",
-		Short:   "Tell what a command does, with examples",
-		Long:    "Help tells what a command does: its flags, its exit codes, and examples.",
-		Example: "  zklock help\n  zklock help run\n  zklock help bench herd",
+	long := false
+	c := &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Show help for a command",
+		Long: `Help shows the purpose, the usage, examples, and the flags of a command. With
+--long it also shows the full description, the exit codes, and the environment
+variables, as in the manual page.`,
+		Example: "  zklock help\n  zklock help run\n  zklock help run --long\n  zklock help bench herd",
 		RunE: func(c *cobra.Command, args []string) error {
 			a.began = true
 			of, rest, err := c.Root().Find(args)
@@ -29,8 +33,7 @@ func (a *app) helpCommand() *cobra.Command {
 				}
 				return usage("there is no command %q to tell about%s", rest[0], didYouMean(rest[0], commandNames(of)))
 			}
-			of.InitDefaultHelpFlag() // so that it is in the list of flags
-			return of.Help()
+			return writeHelp(c.OutOrStdout(), of, long)
 		},
 		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			of, _, err := c.Root().Find(args)
@@ -46,28 +49,76 @@ func (a *app) helpCommand() *cobra.Command {
 			return names, cobra.ShellCompDirectiveNoFileComp
 		},
 	}
+	c.Flags().BoolVar(&long, "long", false, "show the full description")
+	return c
 }
 
-// wrapUsage lets the usage of root and of what is below it have lines that are as wide as
-// the terminal at most: the library's own break in the middle of words there.
-func wrapUsage(root *cobra.Command) {
-	usage := root.UsageFunc()
-	root.SetUsageFunc(func(c *cobra.Command) error {
-		var text bytes.Buffer
-		out := c.OutOrStderr()
-		c.SetOut(&text)
-		err := usage(c)
-		c.SetOut(out)
-		if err != nil {
-			return err
+// setHelp sets the help screen of root and all commands below it.
+func setHelp(root *cobra.Command) {
+	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
+		_ = writeHelp(c.OutOrStdout(), c, false) // there is no one to report it to
+	})
+}
+
+// writeHelp writes the help screen of c, or its full description.
+func writeHelp(out io.Writer, c *cobra.Command, long bool) error {
+	var b strings.Builder
+	groups := groupsOf(c)
+	fmt.Fprintf(&b, "%s.\n\nUsage:\n", c.Short)
+	for _, line := range manual.Usage(c, groups) {
+		fmt.Fprintf(&b, "  %s\n", line)
+	}
+	if long {
+		fmt.Fprintf(&b, "\n%s\n", c.Long)
+	}
+	fmt.Fprintf(&b, "\nExamples:\n%s\n", c.Example)
+	writeCommands(&b, c)
+	writeFlags(&b, groups, long)
+	if !long {
+		fmt.Fprintf(&b, "\nFull description: zklock help%s --long\n", strings.TrimPrefix(c.CommandPath(), "zklock"))
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// writeCommands lists the commands below c, in their groups.
+func writeCommands(b *strings.Builder, c *cobra.Command) {
+	for _, g := range manual.Commands(c) {
+		fmt.Fprintf(b, "\n%s:\n", g.Title)
+		for _, sub := range g.Commands {
+			fmt.Fprintf(b, "  %-*s  %s\n", sub.NamePadding(), sub.Name(), sub.Short)
 		}
-		whole := text.String()
-		for _, flags := range []*pflag.FlagSet{c.LocalFlags(), c.InheritedFlags()} {
-			if plain := strings.TrimSpace(flags.FlagUsages()); plain != "" {
-				whole = strings.Replace(whole, plain, strings.TrimSpace(flags.FlagUsagesWrapped(columns())), 1)
+	}
+}
+
+// writeFlags lists flags in their groups, one line each, or with their environment
+// variables below them.
+func writeFlags(b *strings.Builder, groups []manual.Group, variables bool) {
+	width := 0
+	for _, g := range groups {
+		for _, f := range g.Flags {
+			width = max(width, len(spelledWithArgument(f)))
+		}
+	}
+	for _, g := range groups {
+		fmt.Fprintf(b, "\n%s flags:\n", g.Title)
+		for _, f := range g.Flags {
+			fmt.Fprintf(b, "  %-*s  %s\n", width, spelledWithArgument(f), f.Text())
+			if variables && f.Variable != "" {
+				fmt.Fprintf(b, "  %*s  environment: %s\n", width, "", f.Variable)
 			}
 		}
-		_, err = io.WriteString(out, whole)
-		return err
-	})
+	}
+}
+
+// spelledWithArgument is a flag in a list: "-w, --timeout duration".
+func spelledWithArgument(f manual.Flag) string {
+	text := "    --" + f.Name
+	if f.Shorthand != "" {
+		text = "-" + f.Shorthand + ", --" + f.Name
+	}
+	if argument := f.Argument(); argument != "" {
+		text += " " + argument
+	}
+	return text
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -9,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// everyCommand calls f with each command, those below others included.
+// everyCommand calls f with each command and each subcommand.
 func everyCommand(f func(c *cobra.Command)) {
 	var walk func(c *cobra.Command)
 	walk = func(c *cobra.Command) {
@@ -18,12 +19,24 @@ func everyCommand(f func(c *cobra.Command)) {
 			walk(sub)
 		}
 	}
-	walk((&app{}).root())
+	root := (&app{}).root()
+	root.InitDefaultHelpCmd()
+	walk(root)
 }
 
-// TestEveryHelp: each command says what it does in a line and in full, has examples,
-// and no line is much wider than terminals are.
-func TestEveryHelp(t *testing.T) {
+// helpOf returns the help screen of c, or its full description.
+func helpOf(t *testing.T, c *cobra.Command, long bool) string {
+	t.Helper()
+	var b strings.Builder
+	if err := writeHelp(&b, c, long); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// TestHelpFitsScreen: a help screen has at most 60 lines of 80 columns and 6 examples,
+// and the full description has lines of 80 columns too.
+func TestHelpFitsScreen(t *testing.T) {
 	everyCommand(func(c *cobra.Command) {
 		if c.Short == "" || c.Long == "" || c.Example == "" {
 			t.Errorf("%s lacks one of its texts", c.CommandPath())
@@ -31,15 +44,46 @@ func TestEveryHelp(t *testing.T) {
 		if strings.HasSuffix(c.Short, ".") {
 			t.Errorf("%s: %q ends with a full stop", c.CommandPath(), c.Short)
 		}
-		if c.Parent() != nil && c.Parent().Name() == "completion" {
-			return // cobra's text
+		if n := strings.Count(strings.TrimSpace(c.Example), "\n") + 1; n > 6 {
+			t.Errorf("%s has %d examples", c.CommandPath(), n)
 		}
-		for line := range strings.SplitSeq(c.Long+"\n"+c.Example, "\n") {
-			if len([]rune(line)) > 120 {
-				t.Errorf("%s: a line of %d: %s", c.CommandPath(), len([]rune(line)), line)
+		if n := strings.Count(helpOf(t, c, false), "\n"); n > 60 {
+			t.Errorf("%s --help has %d lines", c.CommandPath(), n)
+		}
+		for line := range strings.SplitSeq(helpOf(t, c, false)+helpOf(t, c, true), "\n") {
+			if n := len([]rune(line)); n > 80 {
+				t.Errorf("%s: a line of %d columns: %s", c.CommandPath(), n, line)
 			}
 		}
 	})
+}
+
+// TestHelpGroupsEveryFlag: each visible flag is in one group of the help, on one line,
+// and hidden flags are not.
+func TestHelpGroupsEveryFlag(t *testing.T) {
+	known := map[string]bool{} // flags that a command has
+	everyCommand(func(c *cobra.Command) {
+		screen := helpOf(t, c, false)
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			known[f.Name] = true
+			want := 1
+			if f.Hidden {
+				want = 0
+			}
+			listed := regexp.MustCompile(`(?m)^  (-.,|   ) --` + f.Name + ` `)
+			if n := len(listed.FindAllString(screen, -1)); n != want {
+				t.Errorf("%s --help lists --%s %d times, want %d", c.CommandPath(), f.Name, n, want)
+			}
+		})
+	})
+	for _, g := range flagGroups() {
+		for _, name := range g.flags {
+			if !known[name] {
+				t.Errorf("the group %q has --%s, which no command has", g.title, name)
+			}
+			known[name] = false
+		}
+	}
 }
 
 // TestExamplesParse: what help shows can be typed: the command is there, and so are
@@ -66,7 +110,7 @@ func TestExamplesParse(t *testing.T) {
 			}
 		}
 	})
-	if seen < 40 {
+	if seen < 60 {
 		t.Errorf("only %d examples were looked at", seen)
 	}
 }
@@ -102,25 +146,29 @@ func indexOf(words []string, word string) int {
 	return -1
 }
 
-// TestEnvironmentIsTold: each variable that stands for a flag is named in that flag's
-// help, wherever the flag is.
-func TestEnvironmentIsTold(t *testing.T) {
+// TestHelpNamesVariables: the full description names the environment variable of each
+// flag that has one, and the variable has the name of the flag.
+func TestHelpNamesVariables(t *testing.T) {
 	told := map[string]bool{}
 	everyCommand(func(c *cobra.Command) {
-		if c.Name() == "serve" {
-			return // there --tls-cert and the like are a server's
-		}
+		text := helpOf(t, c, true)
 		c.Flags().VisitAll(func(f *pflag.Flag) {
-			key := environment()[f.Name]
-			told[key] = told[key] || key != "" && strings.Contains(f.Usage, key)
-			if key != "" && !strings.Contains(f.Usage, key) && c.Name() != "herd" {
-				t.Errorf("%s --%s does not tell of %s", c.CommandPath(), f.Name, key)
+			key := variableOf(c, f)
+			if key == "" {
+				return
+			}
+			told[key] = true
+			if !strings.Contains(text, "environment: "+key+"\n") {
+				t.Errorf("the help of %s --%s does not name %s", c.CommandPath(), f.Name, key)
+			}
+			if want := "ZKLOCK_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_")); key != want {
+				t.Errorf("--%s is set by %s, want %s", f.Name, key, want)
 			}
 		})
 	})
 	for _, key := range environment() {
 		if !told[key] {
-			t.Errorf("no flag tells of %s", key)
+			t.Errorf("no flag names %s", key)
 		}
 	}
 }

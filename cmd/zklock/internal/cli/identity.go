@@ -17,13 +17,14 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-const identityHelp = `Servers that want to know who asks are told by a certificate (--tls-cert, with its
-key) or by credentials. Those have no flag, since everybody on a machine can read
-command lines: they are in ZKLOCK_AUTH or in a file that nobody else can read
-(--auth-file), a line each:
-  digest:USER:PASSWORD    for ACLs of the scheme digest
-  sasl:USER:PASSWORD      for SASL (DIGEST-MD5); also ZKLOCK_SASL=USER:PASSWORD
-A credentials file on the command line replaces all three variables.`
+const identityHelp = `Authentication: a client proves its identity with a TLS certificate (--tls-cert
+and --tls-key) or with credentials. Credentials have no flag, because every user
+of a machine can read command lines. Put them into ZKLOCK_AUTH or into a file
+that no other user can read (--auth-file), one per line:
+  digest:USER:PASSWORD    for ACLs of the digest scheme
+  sasl:USER:PASSWORD      for SASL (DIGEST-MD5); or set
+                          ZKLOCK_SASL=USER:PASSWORD
+--auth-file replaces ZKLOCK_AUTH, ZKLOCK_SASL, and ZKLOCK_AUTH_FILE.`
 
 // Variables that have no flag: their values are secrets.
 const (
@@ -49,11 +50,11 @@ func (*refusedSecret) Type() string         { return "" }
 func (r *refusedSecret) Set(_ string) error { r.given = true; return nil }
 
 func (i *identity) flags(f *pflag.FlagSet) {
-	f.StringVar(&i.tls.CA, "tls-ca", "", "use TLS, and trust servers that these authorities signed for: a `file` in PEM, or \"system\" (ZKLOCK_TLS_CA)")
-	f.StringVar(&i.tls.Cert, "tls-cert", "", "use TLS, and show the servers this certificate: a `file` in PEM (ZKLOCK_TLS_CERT)")
-	f.StringVar(&i.tls.Key, "tls-key", "", "the key of --tls-cert: a `file` in PEM (ZKLOCK_TLS_KEY); default: in --tls-cert")
-	f.StringVar(&i.tls.ServerName, "tls-server-name", "", "use TLS, and expect this `name` in the servers' certificates (ZKLOCK_TLS_SERVER_NAME); default: the host")
-	f.StringVar(&i.authFile, "auth-file", "", "a `file` with credentials, closed to others (ZKLOCK_AUTH_FILE; or the credentials themselves in ZKLOCK_AUTH)")
+	f.StringVar(&i.tls.CA, "tls-ca", "", "PEM `file` with CAs, or system; enables TLS")
+	f.StringVar(&i.tls.Cert, "tls-cert", "", "PEM `file` with the certificate; enables TLS")
+	f.StringVar(&i.tls.Key, "tls-key", "", "PEM `file` with its key; default: --tls-cert")
+	f.StringVar(&i.tls.ServerName, "tls-server-name", "", "`name` in server certificates; enables TLS")
+	f.StringVar(&i.authFile, "auth-file", "", "private `file` with credentials")
 	for n, name := range []string{"auth", "sasl"} {
 		f.Var(&i.refused[n], name, "refused: see --auth-file")
 		f.Lookup(name).Hidden = true

@@ -29,21 +29,21 @@ func layoutNames() []string {
 const customSyntax = "custom:exclusive=MARKER,shared=MARKER,prefix=TEXT,in-parent"
 
 // layoutHelp is for the commands that write entries.
-const layoutHelp = `Layouts say how the lock's znodes are named, and so with whom it excludes:
-  curator  Curator, go-zookeeper, ZooKeeper's WriteLock, and kazoo made with
-           extra_lock_patterns=["-lock-"]
-  kazoo    kazoo
-  mixed    all of them: two znodes, one of either name, in one transaction
-  latch    Curator's LeaderLatch
-  writelock
-           ZooKeeper's WriteLock, with its own names
+const layoutHelp = `Layouts: --layout sets the names of the lock's znodes. A lock excludes only the
+programs that use the same layout.
+  curator    the default: Curator, go-zookeeper, ZooKeeper's WriteLock, and
+             kazoo with extra_lock_patterns=["-lock-"]
+  kazoo      kazoo
+  mixed      all of these: two znodes, one per naming, in one transaction
+  latch      Curator's LeaderLatch
+  writelock  ZooKeeper's WriteLock, with its own names
   ` + customSyntax + `
-           a recipe of your own: an entry is the prefix, a marker, and the ten
-           digits that the servers append. Only exclusive must be given. With
-           in-parent the last level of LOCK comes after the prefix, and tells
-           several locks in one parent apart: /jobs/printer with exclusive=_lock_
-           is /jobs/printer_lock_0000000001. The prefix is then part of the name:
-           with one of its own, each machine would have a lock of its own.`
+             a custom recipe. A znode name is the prefix, a marker, and the ten
+             digits that the servers append. Only exclusive is required. With
+             in-parent, the last level of LOCK follows the prefix, so several
+             locks share one parent: with exclusive=_lock_, the lock
+             /jobs/printer creates /jobs/printer_lock_0000000001. The prefix is
+             then part of the lock's name: use the same one on every machine.`
 
 // layoutValue is a layout as a flag. The zero value is Curator's.
 type layoutValue struct {
@@ -59,7 +59,7 @@ func (v *layoutValue) flag(c *cobra.Command) {
 }
 
 func (v *layoutValue) add(f *pflag.FlagSet) {
-	f.Var(v, "layout", "how the lock's znodes are named: curator, kazoo, mixed, latch, writelock, or custom:... (ZKLOCK_LAYOUT); default: curator")
+	f.Var(v, "layout", "znode names: curator, kazoo, mixed, latch, ...")
 }
 
 // Type is what help calls the argument.

@@ -18,17 +18,22 @@ import (
 	"github.com/zklock/zklock/internal/survey"
 )
 
-const lockHelp = `Lock takes LOCK, prints its fencing token, and holds it until it is interrupted
-(INT, TERM or HUP), which exits 0. It exits 120 when the lock is lost. Nothing
-stops what others do under this hold: zklock run does. On a terminal ^Z stops
-what the shell sees, and the lock is kept.
+const lockHelp = `Lock acquires LOCK, prints its fencing token, and holds it until INT, TERM, or
+HUP arrives; then it exits with 0. If the lock is lost, it exits with 120. No
+process is stopped when the lock is lost; zklock run stops its command. On a
+terminal, ^Z suspends the foreground process only, and the lock stays held.
 
-Of several locks (--lock) it prints a line "TOKEN PATH" for each; with -o json or
-yaml one object that has the mode and the session besides. If somebody
-asks for the lock back, lock says so; with --on-revoke term it gives it back and
-exits 0.
+With several locks (--lock), it prints one line "TOKEN PATH" per lock, or with
+-o json or yaml one object with the mode, the session, and the locks. -o name
+prints the paths of the locks.
 
-` + whereHelp + `what --json and -o yaml print.
+On a release request (zklock revoke, Curator's Revoker), lock prints a notice
+and keeps the lock. With --on-revoke term it releases the lock and exits with
+0.
+
+` + waitHelp + `
+
+` + whereHelp + `the output of --json and -o yaml.
 
 ` + aclHelp + `
 
@@ -75,8 +80,8 @@ func (a *app) lockCommand() *cobra.Command {
 	offer(c, "acl", []string{aclOpen, aclCreator, aclCreatorRead})
 	_ = c.RegisterFlagCompletionFunc("lock", a.completeMore) // the flag is there
 	working(c)
-	f.revoke.flag(c, "gives it back and exits 0")
-	f.out.flag(c, "the locks' paths")
+	f.revoke.flag(c)
+	f.out.flag(c)
 	return c
 }
 

@@ -21,18 +21,20 @@ import (
 // namesRoot is where names without a slash live.
 const namesRoot = "/zklock"
 
-const lsHelp = `Ls lists the locks below PREFIX that somebody holds or waits for: by default
-all those whose names do not begin with a slash. "/" means everything.
+const lsHelp = `Ls lists the locks below PREFIX that a client holds or waits for. The default
+prefix is /zklock, which contains all locks whose names do not begin with a
+slash. "/" lists all locks on the servers. --prefix is the same as the argument.
 
-It reads locks of every kind, whoever wrote them. An ephemeral znode that stands
-in nobody's queue counts as a lock of one znode, so that below other programs'
-paths not all that is listed need be meant as a lock.
+It reads locks of every kind and of every library. An ephemeral znode that is
+not part of a queue counts as a lock of one znode, so the list can contain
+znodes that other programs do not use as locks.
 
-It looks at 20000 znodes at most, first where there are few beside each other.
-If that is not enough it prints what it has found, says so, and exits 125: give
-it a PREFIX to go deeper. So it does if the servers do not let it read
-everything. Where that takes long it prints what it has found twice a second,
-each time in the order of the paths.
+It reads at most 20000 znodes, beginning with the smallest directories. If there
+are more, or if the servers deny access to some, it prints the locks that it
+found, says so, and exits with 125: give a longer PREFIX. During a long read it
+prints new results twice a second, each time in path order.
+
+With -o name it prints the names of the locks.
 
 ` + watchHelp
 
@@ -46,7 +48,7 @@ func (a *app) lsCommand() *cobra.Command {
 	var f readFlags
 	c := &cobra.Command{
 		Use:     "ls [PREFIX]",
-		Short:   "List the locks that are held or waited for",
+		Short:   "List the locks that have holders or waiters",
 		Long:    lsHelp,
 		Example: lsExample,
 		Args:    atMostOnePrefix,
@@ -70,7 +72,7 @@ func (a *app) lsCommand() *cobra.Command {
 	a.serverFlags(c)
 	a.prefixFlag(c)
 	f.layout.flag(c)
-	f.out.flag(c, "the locks' names")
+	f.out.flag(c)
 	f.watchFlag(c)
 	c.ValidArgsFunction = a.completeLocks
 	return c
@@ -97,7 +99,7 @@ func prefixPath(args []string) (string, error) {
 
 // prefixFlag adds the prefix as a flag, for those who look for it there.
 func (a *app) prefixFlag(c *cobra.Command) {
-	c.Flags().String("prefix", "", "look below this `PREFIX`, as with the argument")
+	c.Flags().String("prefix", "", "the same as the argument `PREFIX`")
 	_ = c.RegisterFlagCompletionFunc("prefix", a.completeMore) // the flag is there
 }
 

@@ -10,12 +10,12 @@ import (
 	"github.com/zklock/zklock/cmd/zklock/internal/manual"
 )
 
-// manCommand is zklock man, for those who make packages.
+// manCommand is zklock man, for building packages.
 func (a *app) manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "man DIRECTORY",
-		Short:   "Write the manual pages into a directory",
-		Long:    "Man writes the manual pages, one a command, into a directory: section 1, not compressed.",
+		Short:   "Write the manual pages to a directory",
+		Long:    "Man writes the manual pages to a directory: section 1, one file per command, not\ncompressed.",
 		Example: "  zklock man /usr/local/share/man/man1",
 		Hidden:  true,
 		Args:    exactly(1, "one directory"),
@@ -30,7 +30,7 @@ func (a *app) manCommand() *cobra.Command {
 				return err
 			}
 			defer dir.Close()
-			for _, page := range manual.Pages(c.Root(), "zklock "+zklock.Version) {
+			for _, page := range manual.Pages(c.Root(), "zklock "+zklock.Version, groupsOf) {
 				if err := dir.WriteFile(page.File, page.Text, 0o644); err != nil {
 					return fmt.Errorf("the manual page of %s: %w", page.Name, err)
 				}

@@ -32,12 +32,12 @@ type output struct {
 	some bool // a document of YAML was written
 }
 
-// flag adds -o and --json; names says what -o name prints.
-func (o *output) flag(c *cobra.Command, names string) {
+// flag adds -o and --json. The long help says what -o name prints.
+func (o *output) flag(c *cobra.Command) {
 	o.form = outTable
 	v := &word{&o.form, "output", []string{outTable, outJSON, outYAML, outName}}
-	c.Flags().VarP(v, "output", "o", "print a `form`: table, json, yaml, or name: "+names)
-	c.Flags().BoolVar(&o.json, "json", false, "the same as -o json: one JSON object a line")
+	c.Flags().VarP(v, "output", "o", "`format`: table (default), json, yaml, or name")
+	c.Flags().BoolVar(&o.json, "json", false, "the same as -o json: one object per line")
 	offer(c, "output", v.known)
 }
 

@@ -15,9 +15,9 @@ const (
 // onRevoke is --on-revoke. The zero value is a notice.
 type onRevoke struct{ term bool }
 
-// flag adds --on-revoke; what says what term does.
-func (v *onRevoke) flag(c *cobra.Command, what string) {
-	c.Flags().Var(v, "on-revoke", "when somebody asks for the lock back (zklock revoke, Curator's Revoker): notice tells so, term "+what+" (ZKLOCK_ON_REVOKE); default: notice")
+// flag adds --on-revoke.
+func (v *onRevoke) flag(c *cobra.Command) {
+	c.Flags().Var(v, "on-revoke", "on a release request: notice (default) or end")
 	offer(c, "on-revoke", []string{onRevokeNotice, onRevokeTerm})
 }
 

@@ -13,15 +13,21 @@ import (
 	"github.com/zklock/zklock/internal/survey"
 )
 
-const revokeHelp = `Revoke asks whoever holds LOCK to give it back, and prints whom it asked: all who
-hold it as readers or have permits, and with --token T the one whose fencing token
-that is, which zklock show tells, and nobody else. It does not ask you first. It is
-a wish: zklock run tells its user, or ends the command if it was given
---on-revoke term; Go programs see it at Hold.Revoked, and Curator's if they made
-their mutex revocable. Nothing is taken away, and those who wait are not asked.
+const revokeHelp = `Revoke sends a release request to the holders of LOCK and prints them. It asks
+all holders of a shared lock or a semaphore; with --token, only the holder with
+that fencing token (zklock show). It does not ask for confirmation.
 
-It exits 0 when all who were meant were asked, or nobody holds, 1 when nobody holds
-with that token, and 125 when that could not be done; whom it had asked by then it has printed.`
+The request takes nothing away, and waiters do not get it. zklock run prints a
+notice, or with --on-revoke term ends its command. Go programs see the request
+at Hold.Revoked, and Curator programs see it if they made their mutex
+revocable.
+
+With -o name it prints the paths of the holders' znodes.
+
+Exit codes:
+  0    all these holders were asked, or the lock has no holder
+  1    no holder has that token
+  125  a request failed; the holders asked before that are printed`
 
 const revokeExample = `  zklock revoke deploy
   zklock revoke catalog --token 4294967321     # one of several readers
@@ -33,7 +39,7 @@ func (a *app) revokeCommand() *cobra.Command {
 	var token int64
 	c := &cobra.Command{
 		Use:     "revoke LOCK",
-		Short:   "Ask the holders of a lock to give it back",
+		Short:   "Ask the holders of a lock to release it",
 		Long:    revokeHelp,
 		Example: revokeExample,
 		Args:    exactly(1, "one lock"),
@@ -44,8 +50,8 @@ func (a *app) revokeCommand() *cobra.Command {
 			return a.lookAt(c, &f, args[0], func(ctx context.Context, l *oneLock) error { return a.revoke(ctx, l, token) })
 		},
 	}
-	a.lookFlags(c, &f, "paths of the znodes of those who were asked")
-	c.Flags().Int64Var(&token, "token", 0, "ask the holder with the fencing token `T`, and no other; default: all holders")
+	a.lookFlags(c, &f)
+	c.Flags().Int64Var(&token, "token", 0, "ask only the holder with fencing token `T`")
 	_ = c.RegisterFlagCompletionFunc("token", a.completeTokens) // the flag is there
 	return c
 }

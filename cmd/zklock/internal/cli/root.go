@@ -14,18 +14,23 @@ import (
 	"github.com/zklock/zklock/cmd/zklock/internal/watchdog"
 )
 
-const rootHelp = `zklock holds locks of Apache ZooKeeper while commands run, and shows who holds
-them. Without --servers it uses this user's own local server, which it starts
-when needed.
+const rootHelp = `Zklock manages distributed locks on Apache ZooKeeper. It runs commands under a
+lock, shows holders and waiters, and takes locks back.
 
-Settings come from flags, then from ZKLOCK_... variables, then from the context
-in use, which is servers with a name: see zklock context. run and lock, on which
-work depends, take a context only if --context names it.`
+Each setting comes from the first of these sources that has it: a flag, an
+environment variable, and the current context. The variable for --some-flag is
+ZKLOCK_SOME_FLAG; zklock help COMMAND --long lists the variables of a command.
+A context is a set of servers with a name: see zklock help context --long. run,
+lock, and bench use a context only if --context names it.
 
-const rootExample = `  zklock run nightly -- /usr/local/bin/report    # one machine at a time
-  zklock ls                                      # what is held, by whom
-  zklock show nightly                            # who waits behind whom
-  zklock help run`
+If no setting names servers, the commands use this user's own local server and
+start it when needed.`
+
+const rootExample = `  zklock run nightly -- /usr/local/bin/report    # on one machine at a time
+  zklock ls                                      # which locks are held, by whom
+  zklock show nightly                            # the holder and the queue
+  zklock help run                                # usage and flags of run
+  zklock help run --long                         # all about run`
 
 // Main runs the command line args and returns the exit code.
 func Main(args []string) int {
@@ -82,21 +87,21 @@ type group struct {
 	commands  []*cobra.Command
 }
 
-// groups are all commands that people look for, in the order of the help.
+// groups returns the groups of commands, in the order of the help.
 func (a *app) groups() []group {
 	return []group{
 		{"hold", "Hold locks:", []*cobra.Command{
 			a.runCommand(),
 			a.lockCommand(),
 		}},
-		{"look", "See who holds what:", []*cobra.Command{
+		{"look", "Inspect locks:", []*cobra.Command{
 			a.lsCommand(),
 			a.showCommand(),
 			a.topCommand(),
 			a.uiCommand(),
 			a.verifyCommand(),
 		}},
-		{"take", "Get a lock back:", []*cobra.Command{
+		{"take", "Take locks back:", []*cobra.Command{
 			a.revokeCommand(),
 			a.breakCommand(),
 		}},
@@ -134,7 +139,7 @@ func (a *app) root() *cobra.Command {
 	}
 	root.AddCommand(a.versionCommand(), a.manCommand())
 	root.SetHelpCommand(a.helpCommand())
-	wrapUsage(root)
+	setHelp(root)
 	a.addCompletion(root)
 	return root
 }

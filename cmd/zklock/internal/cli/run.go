@@ -20,74 +20,92 @@ import (
 	"github.com/zklock/zklock/cmd/zklock/internal/span"
 )
 
-const runHelp = `Run holds LOCK while the command runs, and exits with the command's own code,
-or 128+n if signal n ended it.
+const runHelp = `Run acquires LOCK, runs the command, and releases the lock when the command
+exits. It exits with the command's exit code, or with 128+n if signal n ended
+the command.
 
-If the lock is lost at once, as when somebody deletes its znode, the command
-gets KILL. If it is about to be lost, the command gets TERM, and KILL in time to
-be dead before anybody else can hold the lock. If zklock is killed, the command
-dies with it. The command is in a process group of its own; signals reach all of
-it.
+Loss of the lock: if the lock is lost at once, for example because a client
+deletes its znode, run sends KILL to the command. If the lock is about to be
+lost, run sends TERM, and then KILL early enough that the command is dead
+before another client can hold the lock. If zklock is killed, the command is
+killed too. The command has its own process group, and signals go to the whole
+group.
 
-If the command exits by itself, run releases the lock, and what the command left
-in the background goes on. If the command was ended by a signal (to zklock, to the
-command, or for the lock's sake) or by --on-revoke term, run first ends the other
-processes of its group, and on Linux all its descendants, also daemons: they get
-TERM, and KILL after --kill-after. To start a daemon that outlives a command that
-is ended, start it from outside, as systemd-run does.
+Background processes: if the command exits by itself, run releases the lock, and
+the command's background processes keep running. If a signal or --on-revoke term
+ends the command, run first ends the remaining processes of its group, and on
+Linux all its descendants, including daemons: it sends TERM, and KILL after
+--kill-after. To start a daemon that survives, use a service manager, such as
+systemd-run. --kill-after is at most an eighth of the session timeout; the
+default is 2s or that eighth, whichever is shorter.
 
-LOCK is exclusive, and granted in order of arrival. It can be of other kinds;
-readers (--shared), writers (--write) and exclusive holders of one name exclude
-each other as flock -s and flock -x do:
-  --shared             beside other readers
-  --count N            a semaphore: N at once, each with --permits K of the N
-  --lock NAME          several locks, all or none; --shared, --write and --count
-                       are for all of them
-  --node               one znode, for programs that lock so
+Kinds of locks: LOCK is exclusive and granted in order of arrival. Shared locks
+(--shared), write locks (--write), and exclusive locks of the same name exclude
+each other like flock -s and flock -x.
+  --shared     a shared lock, held by any number of readers
+  --count N    a semaphore with N permits; --permits K acquires K of them
+  --lock NAME  another lock: run holds all of them or none. --shared, --write,
+               and --count apply to all of them.
+  --node       a single ephemeral znode, without a queue
 
-The command finds ZKLOCK_NAME, ZKLOCK_PATH, ZKLOCK_TOKEN, ZKLOCK_MODE
-(exclusive, shared or permit), ZKLOCK_SESSION and ZKLOCK_SERVERS in its
-environment. The token is a number that grows with every grant: give it to what
-the command writes to, so that it can refuse smaller ones. Of several locks
-these are the first one's; ZKLOCK_LOCKS has a line "TOKEN PATH" for each. It
-finds the names of the TLS and credentials files as well, but not ZKLOCK_AUTH
-and ZKLOCK_SASL themselves, unless --pass-auth is given.
+` + waitHelp + `
 
-If somebody asks for the lock back, run says so and goes on; with --on-revoke
-term the command gets TERM, once, and run exits with its code as ever. The
-command may take its time; what it leaves gets KILL after --kill-after.
+Environment of the command: run sets ZKLOCK_NAME, ZKLOCK_PATH, ZKLOCK_TOKEN,
+ZKLOCK_MODE (exclusive, shared, or permit), ZKLOCK_SESSION, and ZKLOCK_SERVERS.
+The fencing token grows with every grant: pass it to the resource that the
+command writes to, and let the resource reject any smaller number. With several
+locks these variables describe the first lock, and ZKLOCK_LOCKS has one line
+"TOKEN PATH" per lock. The names of the TLS and credentials files are set too.
+ZKLOCK_AUTH and ZKLOCK_SASL are removed unless --pass-auth is set.
 
-With --hold-at-least 30s the lock is kept for so long even if the command takes
-less: what cron starts on every machine of a fleet then runs once a round,
-though clocks differ by some seconds.
+Release requests: on a release request (zklock revoke, Curator's Revoker), run
+prints a notice and continues. With --on-revoke term, run sends TERM to the
+command once and exits with the command's exit code. The command can take its
+time; processes that it leaves get KILL after --kill-after.
 
-With --metrics FILE.prom the node exporter's textfile collector finds in FILE
-when the command last started and last succeeded, whether it runs, how long it
-waited and held, and how many runs ended how. Runs of several locks may share a
-file. That it can't be written is a warning.
+Jobs on a fleet: with --hold-at-least 30s, run holds the lock for at least 30
+seconds even if the command exits sooner. A cron job that starts on every
+machine then runs once per round although the clocks differ by some seconds. On
+a terminal, --hold-at-least has no effect.
+
+Metrics: with --metrics FILE.prom, run writes metrics for the node exporter's
+textfile collector: when the command last started and last succeeded, whether it
+is running, how long it waited for and held the lock, and how many runs ended in
+each way. Runs with different locks can share a file. If the file cannot be
+written, run prints a warning.
 
 ` + whereHelp + `the line of --status-fd.
-
-` + identityHelp + `
 
 ` + aclHelp + `
 
 ` + layoutHelp + `
 
-Other exit codes: 124 the lock was not acquired (-n, -w), 120 the lock was
-lost, 125 zklock failed, 126 the command cannot be executed, 127 it was not
-found, 2 wrong usage. --status-fd tells the command's codes from these.`
+Exit codes: the command's exit code, or one of these. The line of --status-fd
+tells them apart.
+  2    wrong usage
+  120  the lock was lost
+  124  the lock was not acquired (--try, --timeout); --conflict-exit-code sets
+       another code
+  125  zklock failed
+  126  the command cannot be executed
+  127  the command was not found`
+
+// waitHelp is the part of the long help about the flags for waiting.
+const waitHelp = `Waiting: --timeout limits the wait; 0 means --try. The default is no limit, or
+1m for several locks (--lock), which can deadlock with clients that acquire the
+same locks one by one: see --in-order. --session-timeout is the time in which
+the servers free the lock after its holder crashed. --lock-delay makes an
+acquire wait longer than that, so that the effects of the crashed holder can
+end; all clients of the lock need the same delay. --beside-foreign lets a
+shared lock ignore entries of Curator's mutex and kazoo's Lock, which do not
+see readers.`
 
 const runExample = `  zklock run nightly -- pg_dump -f /backup/db.sql
-  zklock run -n -E 0 nightly -- /usr/local/bin/report     # another machine has it: fine
-  zklock run -n -E 0 --hold-at-least 30s --metrics /var/lib/prometheus/node-exporter/nightly.prom nightly -- report
+  zklock run -n -E 0 nightly -- /usr/local/bin/report   # skip if it is held
   zklock run -w 10 deploy -- sh -c './deploy --fence $ZKLOCK_TOKEN'
-  zklock run --shared catalog -- ./read-catalog           # beside other readers
-  zklock run --count 3 api -- ./call-api                  # 3 at once, over all machines
-  zklock run stock --lock orders -- ./book                # both, or neither
-  ZKLOCK_AUTH=digest:ann:secret zklock run --servers zk1:2181 nightly -- ./report
-  zklock run --servers zk1:2281 --tls-ca ca.pem --auth-file ~/.zklock-auth nightly -- ./report
-  zklock run --on-revoke term index -- ./rebuild          # gives way to zklock revoke index`
+  zklock run --count 3 api -- ./call-api                # 3 at once, fleet-wide
+  zklock run stock --lock orders -- ./book              # both locks or neither
+  zklock run --servers zk1:2281 --tls-ca ca.pem nightly -- ./report`
 
 // runFlags are the flags of run alone.
 type runFlags struct {
@@ -123,12 +141,12 @@ func (a *app) runCommand() *cobra.Command {
 	offer(c, "acl", []string{aclOpen, aclCreator, aclCreatorRead})
 	_ = c.RegisterFlagCompletionFunc("lock", a.completeMore) // the flag is there
 	working(c)
-	f.revoke.flag(c, "sends the command TERM")
-	c.Flags().Var(&f.killAfter, "kill-after", "time from TERM to KILL when the lock is about to be lost, and for what is left of a command that was ended: at most an eighth of the session timeout (ZKLOCK_KILL_AFTER); default 2s, or that eighth")
-	c.Flags().BoolVar(&f.passAuth, "pass-auth", false, "leave ZKLOCK_AUTH and ZKLOCK_SASL in the command's environment")
-	c.Flags().IntVar(&f.statusFD, "status-fd", -1, "write one line of JSON about the outcome to this `descriptor`")
-	c.Flags().Var(&f.atLeast, "hold-at-least", "keep the lock this long even if the command ends sooner, so that machines whose clocks are late find it taken; not on a terminal")
-	c.Flags().StringVar(&f.metrics.path, "metrics", "", "keep metrics of the runs in this `file`, for the node exporter's textfile collector; its name ends in .prom")
+	f.revoke.flag(c)
+	c.Flags().Var(&f.killAfter, "kill-after", "time from TERM to KILL; default: 2s or less")
+	c.Flags().BoolVar(&f.passAuth, "pass-auth", false, "pass ZKLOCK_AUTH, ZKLOCK_SASL to the command")
+	c.Flags().IntVar(&f.statusFD, "status-fd", -1, "write the outcome as JSON to this `descriptor`")
+	c.Flags().Var(&f.atLeast, "hold-at-least", "hold the lock for at least this long")
+	c.Flags().StringVar(&f.metrics.path, "metrics", "", "write metrics to this .prom `file`")
 	_ = c.MarkFlagFilename("metrics", "prom") // the flag is there
 	return c
 }

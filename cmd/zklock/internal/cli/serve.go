@@ -9,37 +9,46 @@ import (
 	"github.com/zklock/zklock/cmd/zklock/internal/span"
 )
 
-const serveHelp = `Serve runs a server of one node that speaks ZooKeeper's protocol, until it is
-interrupted; a second interrupt ends it at once. It is for one machine, and for
-sharing locks between machines that can do without when that one fails; past
-that, use an ensemble of ZooKeeper.
+const serveHelp = `Serve runs the embedded server: a single server that speaks the ZooKeeper
+protocol. An interrupt stops it; a second interrupt stops it at once. It is for
+one machine, or for locks between machines that tolerate its failure. For high
+availability, use a ZooKeeper ensemble.
 
---config takes the zoo.cfg of a ZooKeeper of one server as it is: keys that mean
-nothing here are named in the log, those of an ensemble are refused. Flags come
-before the file. What Java is told by -D (JVMFLAGS, SERVER_JVMFLAGS) is not
-read: write it into the file, with or without "zookeeper." before it.
+Configuration: --config reads the zoo.cfg of a standalone ZooKeeper. The log
+names the keys that have no effect, and keys of an ensemble are refused. Flags
+override the file. Java system properties (-D in JVMFLAGS or SERVER_JVMFLAGS)
+are not read: write them into the file, with or without the prefix
+"zookeeper.".
 
-SASL: --jaas names a JAAS file whose section Server has the users, as does the
-key java.security.auth.login.config.
+Address: --listen takes HOST:PORT, or unix:/PATH for a socket that only this
+user and group can use.
+
+Storage: --data or --memory is required, unless --config names a data directory.
+No other user may have write access to the directory.
+
+SASL: --jaas names a JAAS file with the users in its section Server. The key
+java.security.auth.login.config does the same.
 
 ` + serveTLSHelp + `
 
---metrics serves figures for Prometheus at /metrics, without a password. A port
-alone, or an address without a host, is of the loopback; so is the key
-metricsProvider.httpPort without metricsProvider.httpHost.
+Metrics: --metrics serves Prometheus metrics at /metrics, without
+authentication. It takes PORT or HOST:PORT. A port, or an address without a
+host, is on the loopback interface, and so is the key metricsProvider.httpPort
+without metricsProvider.httpHost.
 
-Sockets that systemd hands over take the place of addresses: one whose
-FileDescriptorName is "tls" that of TLS, "metrics" that of the metrics, and all
-others that of --listen.
+Socket activation: sockets from systemd replace the addresses. The
+FileDescriptorName "tls" replaces --tls-listen, "metrics" replaces --metrics,
+and all others replace --listen.
 
---status and --stop are about this user's local server, which the other
-commands start by themselves. Different users have different local servers, and
-their locks do not exclude each other.`
+Local server: --status and --stop control this user's local server, which the
+other commands start when needed. Each user has a separate local server, and
+locks on different local servers do not exclude each other. With --status, -o
+name prints the socket if the server is running.`
 
 const serveExample = `  zklock serve --data /var/lib/zklock
-  zklock serve --config /etc/zookeeper/conf/zoo.cfg --data /var/lib/zklock --metrics 9141
-  zklock serve --status -o json
+  zklock serve --config /etc/zookeeper/conf/zoo.cfg --metrics 9141
   zklock serve --memory --listen unix:/run/zklock.sock --log-format json
+  zklock serve --status -o json
 ` + serveTLSExample
 
 // controlTime bounds --status and --stop, and the end of a server.
@@ -62,7 +71,7 @@ func (a *app) serveCommand() *cobra.Command {
 	var f serveFlags
 	c := &cobra.Command{
 		Use:     "serve",
-		Short:   "Run a server, or see after the local one",
+		Short:   "Run the embedded server",
 		Long:    serveHelp,
 		Example: serveExample,
 		Args:    exactly(0, "no arguments"),
@@ -81,23 +90,23 @@ func (a *app) serveCommand() *cobra.Command {
 	}
 	f.idle.D = local.DefaultIdle
 	flags := c.Flags()
-	flags.StringVar(&f.listen, "listen", "127.0.0.1:2181", "listen at this `address`, HOST:PORT, or unix:/PATH for this user and group alone")
-	flags.StringVar(&f.data, "data", "", "keep everything in this `directory`, which no other user may write to")
-	flags.BoolVar(&f.memory, "memory", false, "keep everything in memory: nothing survives the server")
-	flags.StringVar(&f.config, "config", "", "take settings from this `zoo.cfg`; flags come first")
-	flags.StringVar(&f.jaas, "jaas", "", "take the users of SASL from this JAAS `file`")
-	flags.StringVar(&f.metrics, "metrics", "", "serve metrics for Prometheus at this `address`, PORT or HOST:PORT")
-	flags.BoolVar(&f.audit, "audit", false, "log who does what to which znode, as audit.enable in zoo.cfg")
+	flags.StringVar(&f.listen, "listen", "127.0.0.1:2181", "listen at this `address`")
+	flags.StringVar(&f.data, "data", "", "keep the data in this `directory`")
+	flags.BoolVar(&f.memory, "memory", false, "keep the data in memory only")
+	flags.StringVar(&f.config, "config", "", "read settings from this `zoo.cfg`")
+	flags.StringVar(&f.jaas, "jaas", "", "read the SASL users from this JAAS `file`")
+	flags.StringVar(&f.metrics, "metrics", "", "serve Prometheus metrics at this `address`")
+	flags.BoolVar(&f.audit, "audit", false, "write an audit log (audit.enable in zoo.cfg)")
 	f.log.flags(flags)
 	f.tls.flags(flags)
 	flags.BoolVar(&f.status, "status", false, "show this user's local server")
-	flags.BoolVar(&f.stop, "stop", false, "stop this user's local server; it keeps its data")
-	flags.StringVar(&f.local, "local", "", "serve a user's local server in this directory")
-	flags.Var(&f.idle, "idle", "with --local: leave when there was no session for this time")
+	flags.BoolVar(&f.stop, "stop", false, "stop this user's local server, keep its data")
+	flags.StringVar(&f.local, "local", "", "run a user's local server in this directory")
+	flags.Var(&f.idle, "idle", "with --local: exit after this time without a session")
 	for _, hidden := range []string{"local", "idle"} {
 		flags.Lookup(hidden).Hidden = true
 	}
-	f.out.flag(c, "with --status: the socket, if the server runs")
+	f.out.flag(c)
 	c.MarkFlagsMutuallyExclusive("data", "memory", "status", "stop", "local")
 	return c
 }

@@ -13,8 +13,8 @@ import (
 type logFlags struct{ format, level string }
 
 func (l *logFlags) flags(f *pflag.FlagSet) {
-	f.StringVar(&l.format, "log-format", "text", "log lines of key=value, `text`, or json")
-	f.StringVar(&l.level, "log-level", "info", "log `debug`, info, warn or error, and what is worse")
+	f.StringVar(&l.format, "log-format", "text", "`format`: text (default) or json")
+	f.StringVar(&l.level, "log-level", "info", "`level`: debug, info (default), warn, error")
 }
 
 // logger makes the logger. Both handlers quote what a terminal would obey.

@@ -16,15 +16,17 @@ import (
 	"github.com/zklock/zklock/zkserver"
 )
 
-const serveTLSHelp = `TLS: --tls-listen serves it at a port of its own, --tls-unify on --listen's port
-beside plain connections. Certificates and keys are files in PEM; when they
-change, new connections get the new ones. With --tls-ca clients need a
-certificate that one of these authorities signed, unless --tls-client-auth says
-otherwise; its subject is their identity in ACLs of the scheme x509. With
---tls-listen and without --listen there is no plain port.`
+const serveTLSHelp = `TLS: --tls-listen serves TLS on its own port. --tls-unify serves TLS and plain
+connections on the port of --listen. Certificates and keys are PEM files; when
+a file changes, new connections use the new one. --tls-key defaults to the file
+of --tls-cert. With --tls-ca, clients need a certificate that one of these CAs
+signed, unless --tls-client-auth says otherwise; the certificate's subject is
+the client's identity in ACLs of the x509 scheme. With --tls-cut, the server
+also closes connections whose certificate expired or whose CA was removed from
+--tls-ca. With --tls-listen and without --listen there is no plain port.`
 
-const serveTLSExample = `  zklock serve --data /var/lib/zklock --tls-listen :2281 --tls-cert server.pem --tls-key server.key --tls-ca clients.pem
-  zklock run --servers db1:2281 --tls-ca ca.pem --tls-cert me.pem --tls-key me.key nightly -- ./backup`
+const serveTLSExample = `  zklock serve --memory --tls-listen :2281 --tls-cert server.pem
+  zklock run --servers db1:2281 --tls-ca ca.pem nightly -- ./backup`
 
 // serveTLSFlags are the flags of serve about TLS.
 type serveTLSFlags struct {
@@ -33,13 +35,13 @@ type serveTLSFlags struct {
 }
 
 func (t *serveTLSFlags) flags(f *pflag.FlagSet) {
-	f.StringVar(&t.listen, "tls-listen", "", "listen for TLS at this `address`, and without --listen at no other")
-	f.BoolVar(&t.unify, "tls-unify", false, "serve TLS beside plain connections at the address of --listen")
-	f.StringVar(&t.cert, "tls-cert", "", "the server's certificate, and those between it and its authority: a `file` in PEM")
-	f.StringVar(&t.key, "tls-key", "", "its key: a `file` in PEM; default: in --tls-cert")
-	f.StringVar(&t.ca, "tls-ca", "", "the authorities of clients' certificates: a `file` in PEM")
-	f.BoolVar(&t.cut, "tls-cut", false, "also cut clients whose authority was removed from --tls-ca, or whose certificate expired")
-	f.StringVar(&t.clientAuth, "tls-client-auth", "", "`none`, want or need: whether clients show a certificate; default: need with --tls-ca, else none")
+	f.StringVar(&t.listen, "tls-listen", "", "listen for TLS at this `address`")
+	f.BoolVar(&t.unify, "tls-unify", false, "serve TLS and plain connections at --listen")
+	f.StringVar(&t.cert, "tls-cert", "", "PEM `file` with the certificate chain")
+	f.StringVar(&t.key, "tls-key", "", "PEM `file` with its key; default: --tls-cert")
+	f.StringVar(&t.ca, "tls-ca", "", "PEM `file` with the CAs of client certificates")
+	f.BoolVar(&t.cut, "tls-cut", false, "close connections with outdated certificates")
+	f.StringVar(&t.clientAuth, "tls-client-auth", "", "`mode` for client certificates: none, want, need")
 }
 
 // serveTLS is what serve does about TLS; the zero serveTLS does nothing. It is

@@ -57,11 +57,27 @@ func environment() map[string]string {
 	}
 }
 
-// serverFlags adds what every command that asks servers needs.
+// connectionHelp is the part of the long help about the flags for connecting.
+const connectionHelp = `Connection: --servers takes a list with an optional path,
+host:port,host:port/path, or a socket, unix:/path. --connect-timeout limits the
+time until the first server answers. --session-timeout is the time after which
+the servers end the session of a crashed client and free its locks.
+--config-file is the file with the contexts; the default is zklock/config.yaml
+in XDG_CONFIG_HOME or ~/.config.
+
+TLS: --tls-ca, --tls-cert, and --tls-server-name enable TLS. --tls-ca is a PEM
+file with the CAs that sign the servers' certificates, or "system" for the
+system's CAs. --tls-key defaults to the file of --tls-cert. --tls-server-name is
+the expected name in the servers' certificates; the default is the host.
+
+` + identityHelp
+
+// serverFlags adds the flags and the long help for connecting to servers.
 func (a *app) serverFlags(c *cobra.Command) {
 	a.set.contextFlags(c.Flags())
 	a.set.connectionFlags(c.Flags())
-	c.Flags().BoolVarP(&a.set.verbose, "verbose", "v", false, "tell of connections and sessions")
+	c.Flags().BoolVarP(&a.set.verbose, "verbose", "v", false, "log connections and sessions")
+	c.Long += "\n\n" + connectionHelp
 	_ = c.RegisterFlagCompletionFunc("context", a.completeContexts) // the flag is there
 	offerNothing(c, "servers", "session-timeout", "connect-timeout", "tls-server-name")
 }
@@ -69,17 +85,17 @@ func (a *app) serverFlags(c *cobra.Command) {
 // connectionFlags adds what a connection is: that which a context can say.
 func (s *settings) connectionFlags(f *pflag.FlagSet) {
 	s.session.D, s.connect.D = defaultSession, defaultConnect
-	f.StringVar(&s.servers, "servers", "", "ZooKeeper `servers`, host:port,host:port/chroot or unix:/path (ZKLOCK_SERVERS); default: this user's local server")
-	f.Var(&s.session, "session-timeout", "after a crash the lock is free in this time (ZKLOCK_SESSION_TIMEOUT)")
-	f.Var(&s.connect, "connect-timeout", "give up when no server answers in this time (ZKLOCK_CONNECT_TIMEOUT)")
+	f.StringVar(&s.servers, "servers", "", "comma-separated `servers`; default: local server")
+	f.Var(&s.session, "session-timeout", "session timeout")
+	f.Var(&s.connect, "connect-timeout", "give up connecting after this")
 	s.who.flags(f)
 }
 
 // waitFlags adds how to wait for a lock.
 func (s *settings) waitFlags(f *pflag.FlagSet) {
-	f.BoolVarP(&s.try, "try", "n", false, "do not wait: exit 124 if the lock is not free")
-	f.VarP(&s.wait, "timeout", "w", "wait for the lock no longer than this, 0 as --try (ZKLOCK_TIMEOUT); default: for ever, for several locks 1m")
-	f.IntVarP(&s.conflict, "conflict-exit-code", "E", exitConflict, "exit `code` when the lock was not acquired (ZKLOCK_CONFLICT_EXIT_CODE)")
+	f.BoolVarP(&s.try, "try", "n", false, "do not wait: exit with 124 if the lock is held")
+	f.VarP(&s.wait, "timeout", "w", "maximum time to wait; default: no limit")
+	f.IntVarP(&s.conflict, "conflict-exit-code", "E", exitConflict, "exit `code` if not acquired")
 }
 
 // fromEnvironment sets the flags that were not given from the environment. An

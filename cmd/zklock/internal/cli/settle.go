@@ -14,13 +14,14 @@ import (
 )
 
 // whereHelp is for the commands that do work.
-const whereHelp = `The servers are those of --servers or of --context, else those of
-ZKLOCK_SERVERS, else this user's local server. The context in use (zklock
-context use) is never taken: it is for looking around; where there is one, it
-says so and which servers it uses. It names them as well in what else it says of
-the lock, as that it waits, and with --verbose first of all. Where all goes well
-it says nothing, of which cron would make a mail; what programs read always has
-them: `
+const whereHelp = `Servers: the command uses the servers of --servers or --context, otherwise
+ZKLOCK_SERVERS, otherwise this user's local server. It never uses the current
+context (zklock context use), so switching contexts never redirects a job. If a
+current context is set, the command says which servers it uses instead; with
+--verbose it always says so. Messages about the lock, such as that the command
+waits, also name the servers. A command that acquires its lock at once prints no
+message, so cron sends no mail.
+Programs find the servers in `
 
 // envConfig names the file of contexts.
 const envConfig = "ZKLOCK_CONFIG_FILE"
@@ -42,13 +43,13 @@ type source struct {
 
 // contextFlags adds how to choose a context.
 func (s *settings) contextFlags(f *pflag.FlagSet) {
-	f.StringVar(&s.context, "context", "", "take servers and how to reach them from the context `NAME`: see zklock context")
+	f.StringVar(&s.context, "context", "", "use the servers of the context `NAME`")
 	s.configFlag(f)
 }
 
 // configFlag adds where contexts are kept.
 func (s *settings) configFlag(f *pflag.FlagSet) {
-	f.StringVar(&s.config, "config-file", "", "the `file` with contexts ("+envConfig+"); default: zklock/config.yaml in XDG_CONFIG_HOME, or in ~/.config")
+	f.StringVar(&s.config, "config-file", "", "`file` with the contexts")
 }
 
 // contexts loads the file with contexts. One that somebody named must be there.

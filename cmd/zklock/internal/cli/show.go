@@ -18,17 +18,19 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-const showHelp = `Show prints who holds LOCK and who waits behind whom, in order. It reads locks
-of every kind: mutexes, read-write locks, semaphores, single znodes, and leader
-latches, whether zklock, Curator, kazoo, go-zookeeper or the recipes in
-ZooKeeper's source wrote them. RECIPE says who did; a token is that of a
-holder. SINCE is how long an entry has been there, the time that it waited
-included: nobody writes down when it was granted.
+const showHelp = `Show prints the holders of LOCK and its queue, in order. It reads locks of
+every kind: mutexes, read-write locks, semaphores, single znodes, and leader
+latches of zklock, Curator, kazoo, go-zookeeper, and the recipes in ZooKeeper's
+source. The column RECIPE names the recipe. TOKEN is the fencing token of a
+holder. SINCE is the age of an entry, including its time in the queue, because
+the servers do not record the time of the grant.
 
-Below come warnings of what does not exclude each other on this path, and of
-strays: znodes that are no entry of a lock. Where those are more than 20000, or
-anything of the lock has more than 100000 children, it is hardly a lock: show
-reads none of it, says so, and exits 125.
+Warnings follow if recipes on this path do not exclude each other, or if there
+are strays: znodes that are not entries of a lock. If there are more than 20000
+strays, or a znode of the lock has more than 100000 children, the path is
+probably not a lock: show reads no entries, says so, and exits with 125.
+
+With -o name it prints the paths of the entries' znodes.
 
 ` + watchHelp
 
@@ -52,7 +54,7 @@ func (a *app) showCommand() *cobra.Command {
 	var f readFlags
 	c := &cobra.Command{
 		Use:     "show LOCK",
-		Short:   "Show who holds a lock, and who waits behind whom",
+		Short:   "Show the holder and the queue of a lock",
 		Long:    showHelp,
 		Example: showExample,
 		Args:    exactly(1, "one lock"),
@@ -67,16 +69,16 @@ func (a *app) showCommand() *cobra.Command {
 			return a.watchLock(&f, args[0], path)
 		},
 	}
-	a.lookFlags(c, &f, "paths of the entries' znodes")
+	a.lookFlags(c, &f)
 	f.watchFlag(c)
 	return c
 }
 
 // lookFlags adds what commands have that look at one lock.
-func (a *app) lookFlags(c *cobra.Command, f *readFlags, names string) {
+func (a *app) lookFlags(c *cobra.Command, f *readFlags) {
 	a.serverFlags(c)
 	f.layout.flag(c)
-	f.out.flag(c, names)
+	f.out.flag(c)
 	c.ValidArgsFunction = a.completeLocks
 }
 

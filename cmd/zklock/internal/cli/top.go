@@ -15,17 +15,18 @@ import (
 	live "github.com/zklock/zklock/internal/survey"
 )
 
-const topHelp = `Top shows the locks below PREFIX live in the terminal: how each is held, by
-whom and for how long, how many wait and since when. By default it shows those
-whose names do not begin with a slash; "/" means everything. Enter shows a
-lock's queue as a chain: who waits behind whom. The keys are in the last line,
-and all of them behind "?".
+const topHelp = `Top shows the locks below PREFIX live in the terminal: their modes, holders,
+hold times, and numbers of waiters. The default prefix is /zklock, which
+contains all locks whose names do not begin with a slash; "/" shows all locks.
+--prefix is the same as the argument. Enter shows the queue of a lock as a
+chain, in which each waiter follows its predecessor. The last line shows the
+most used keys, and "?" shows all keys.
 
-It reads all locks once, with a bounded number of reads, and is then told of
-changes by the servers (from ZooKeeper 3.6 on): where nothing happens nothing is
-asked, and otherwise no more than 500 times a second. It works over ssh and in
-80x24; with NO_COLOR set there are no colors, and no line-drawing without UTF-8
-in LANG.`
+It reads all locks once, with a bounded number of reads. From ZooKeeper 3.6,
+the servers then report changes, so idle locks cause no requests; the limit is
+500 requests per second. It works over ssh and on a terminal of 80x24. If
+NO_COLOR is set, it uses no colors. If LANG does not name UTF-8, it draws with
+ASCII.`
 
 const topExample = `  zklock top
   zklock top /apps/billing
@@ -62,7 +63,7 @@ func (a *app) topCommand() *cobra.Command {
 	a.prefixFlag(c)
 	c.ValidArgsFunction = a.completeLocks
 	layout.flag(c)
-	c.Flags().StringVar(&order, "sort", top.Orders()[0], "put first what has most: `path`, held, queue or wait")
+	c.Flags().StringVar(&order, "sort", top.Orders()[0], "`order`: path (default), held, queue, wait")
 	offer(c, "sort", top.Orders())
 	return c
 }

@@ -19,29 +19,34 @@ import (
 	"github.com/zklock/zklock/zkui"
 )
 
-const uiHelp = `Ui serves a web page that shows the locks below PREFIX live: who holds each, who
-waits behind whom and for how long, the sessions, and what happened since the page's
-server was started. By default it shows those whose names do not begin with a slash;
-"/" means everything. The same addresses answer with JSON to those who ask for it:
+const uiHelp = `Ui serves a web page that shows the locks below PREFIX live: holders, queues,
+waiting times, sessions, and the events since the page's server was started.
+The default prefix is /zklock, which contains all locks whose names do not
+begin with a slash; "/" shows all locks. --prefix is the same as the argument.
+The same addresses return JSON on request:
 curl -H 'Accept: application/json' ADDRESS.
 
-The page only shows. With a token, those who know it can revoke and break locks from
-the page, and have to type the fencing token of the hold that they mean: --actions
-makes one up and prints it, --token-file reads one (or ZKLOCK_UI_TOKEN has it).
+By default the page is read-only. A user who knows the action token can revoke
+and break locks on the page, and confirms each action with the fencing token of
+the hold. --actions generates an action token and prints it; --token-file or
+ZKLOCK_UI_TOKEN provides one.
 
-It listens on the loopback, where it shows the locks to every user of this machine.
-At another address it asks for a token: the one in --read-token-file, or the one that
-lets its users break locks. With --open it shows the locks to everybody there, as behind
-a proxy that asks for a password. The page has no TLS: let a proxy speak it, and name
-the names under which the page is reached with --host.
+--listen takes HOST:PORT; without HOST it means the loopback interface, where
+every user of this machine can see the locks. At another address, a token is
+required: the one of --read-token-file or ZKLOCK_UI_READ_TOKEN, or the action
+token. With --open, the page shows the locks to everyone who can reach it; use
+that with a proxy that authenticates users. Token files must not be readable by
+other users. The page has no TLS: use a proxy for TLS, and list the proxy's
+host names with --host.
 
-It reads all locks once, looking at 20000 znodes at most, and is then told of changes
-by the servers (from ZooKeeper 3.6 on): where nothing happens nothing is asked, and
-otherwise no more than 500 times a second, however many look at the page.`
+It reads all locks once, and at most 20000 znodes. From ZooKeeper 3.6, the
+servers then report changes, so idle locks cause no requests. The limit is 500
+requests per second, for any number of open pages.`
 
 const uiExample = `  zklock ui
   zklock ui --servers zk1:2181,zk2:2181,zk3:2181 /apps/billing
-  zklock ui --listen 10.0.0.5:7181 --host locks.example.org --read-token-file /etc/zklock/ui-read`
+  zklock ui --actions
+  zklock ui --listen :8080 --host locks.example.org --read-token-file ui-token`
 
 // uiAddress is where the page is served unless it is said.
 const uiAddress = "127.0.0.1:7181"
@@ -102,12 +107,12 @@ func (a *app) uiCommand() *cobra.Command {
 	a.prefixFlag(c)
 	c.ValidArgsFunction = a.completeLocks
 	f.layout.flag(c)
-	c.Flags().StringVar(&f.listen, "listen", uiAddress, "serve the page at this `address`, host:port; :port is the loopback's")
-	c.Flags().StringSliceVar(&f.hosts, "host", nil, "a `name` under which browsers reach the page, besides localhost; may be repeated")
-	c.Flags().StringVar(&f.tokenFile, "token-file", "", "let those who know the token in this `file`, closed to others, break and revoke locks (ZKLOCK_UI_TOKEN has the token itself)")
-	c.Flags().StringVar(&f.readFile, "read-token-file", "", "show the locks to those alone who know the token in this `file`, closed to others ("+envUIReadToken+" has the token itself)")
-	c.Flags().BoolVar(&f.open, "open", false, "show the locks to everybody who reaches the page, also beyond this machine")
-	c.Flags().BoolVar(&f.actions, "actions", false, "the same with a token that is made up and printed")
+	c.Flags().StringVar(&f.listen, "listen", uiAddress, "`address`; default: "+uiAddress)
+	c.Flags().StringSliceVar(&f.hosts, "host", nil, "host `name` of the page; repeatable")
+	c.Flags().StringVar(&f.tokenFile, "token-file", "", "private `file` with the action token")
+	c.Flags().StringVar(&f.readFile, "read-token-file", "", "private `file` with the read token")
+	c.Flags().BoolVar(&f.open, "open", false, "show the locks to every visitor")
+	c.Flags().BoolVar(&f.actions, "actions", false, "generate an action token and print it")
 	c.MarkFlagsMutuallyExclusive("token-file", "actions")
 	c.MarkFlagsMutuallyExclusive("read-token-file", "open")
 	return c

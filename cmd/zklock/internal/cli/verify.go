@@ -19,35 +19,39 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-const verifyHelp = `Verify asks whether LOCK is held with the fencing TOKEN, as $ZKLOCK_TOKEN under
-zklock run. The answer is of a moment between the question and the answer: it
-makes the servers agree on a write first, so that none which lags behind is
-believed. What it costs is that write, which changes nothing.
+const verifyHelp = `Verify checks whether LOCK is held with the fencing TOKEN, which zklock run
+passes to its command as $ZKLOCK_TOKEN. It makes the servers commit a write
+that changes nothing before it reads, so a server that lags behind cannot give
+a wrong answer.
 
-What it proves: at that moment there was an entry with this token that held the
-lock, and whoever it excludes could not hold it.
+What it proves: at one moment between the question and the answer, an entry with
+this token held the lock, and no client that this entry excludes held it.
 
 What it does not prove:
-- that it is so any longer. The lock may be lost a moment later. A resource that
-  refuses old tokens is safe; a script that verifies and then acts has only made
-  the gap small.
-- that whoever shows you a token has the lock. A token is a number and no secret:
-  everybody who may read the locks sees it (zklock show). Believe in what a
-  caller proves otherwise, and take the token for the order of things.
-- that an entry's maker speaks the truth. Whoever may write below LOCK can make
-  entries. Of a writer that became a reader the servers know the new entry only,
-  and what it says was its token before is believed; so is who made an entry.
-  ACLs on the path keep strangers out: see zklock doctor.
+- that the lock is still held. It can be lost right after the answer. A resource
+  that rejects old tokens is safe; a script that verifies and then acts only
+  makes the gap smaller.
+- that the caller who presents a token holds the lock. A token is not a secret:
+  every client that can read the locks sees it. Authenticate callers by other
+  means.
+- that the entry is genuine. Every client that can write below LOCK can create
+  entries, with any owner. For a downgraded lock, the token of the former
+  exclusive lock is what the new entry claims. Use ACLs to keep other clients
+  out: see zklock doctor.
 
-With --watch it asks again every two seconds, and goes on until the token does not
-hold, or there is no answer, or an interrupt. It does so by one such write and, but
-for a node lock and a layout of one's own, no read.
+With --watch it verifies the token every two seconds, until the token no longer
+holds, the check fails, or it is interrupted. Each check costs one such write; a
+node lock and a custom layout need reads too.
 
-It exits 0 when the token holds, 1 when it does not (with --watch: any longer), and
-125 when no answer was to be had.`
+With -o name it prints the lock's path if the token holds, otherwise nothing.
+
+Exit codes:
+  0    the token holds
+  1    the token does not hold, or with --watch, no longer holds
+  125  the check failed`
 
 const verifyExample = `  zklock verify deploy 4294967321
-  zklock run deploy -- sh -c './build && zklock verify deploy $ZKLOCK_TOKEN && ./publish'
+  zklock run deploy -- sh -c 'zklock verify deploy $ZKLOCK_TOKEN && ./publish'
   zklock verify -o json deploy 4294967321 | jq .held
   zklock verify --watch deploy 4294967321 || ./take-over`
 
@@ -56,7 +60,7 @@ func (a *app) verifyCommand() *cobra.Command {
 	var f readFlags
 	c := &cobra.Command{
 		Use:     "verify LOCK TOKEN",
-		Short:   "Ask whether a token still holds its lock",
+		Short:   "Verify that a fencing token still holds its lock",
 		Long:    verifyHelp,
 		Example: verifyExample,
 		Args:    exactly(2, "a lock and a token"),
@@ -74,8 +78,8 @@ func (a *app) verifyCommand() *cobra.Command {
 			})
 		},
 	}
-	a.lookFlags(c, &f, "the lock's path if the token holds, else nothing")
-	c.Flags().BoolVar(&f.watch, "watch", false, "go on until the token does not hold any longer")
+	a.lookFlags(c, &f)
+	c.Flags().BoolVar(&f.watch, "watch", false, "repeat until the token no longer holds")
 	c.ValidArgsFunction = func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) == 1 {
 			return a.completeTokens(c, args, begun)

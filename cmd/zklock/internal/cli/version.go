@@ -25,8 +25,8 @@ func (a *app) versionCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Long: `Version prints the version of zklock, of the Go that it was built with, and the
-system that it is for.`,
+		Long: `Version prints the versions of zklock and of the Go release that built it, the
+operating system, and the architecture. With -o name it prints only the version.`,
 		Example: "  zklock version\n  zklock version -o json",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -46,6 +46,6 @@ system that it is for.`,
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	out.flag(c, "the version alone")
+	out.flag(c)
 	return c
 }

@@ -15,19 +15,19 @@ import (
 )
 
 // watchHelp ends the help of commands that have --watch.
-const watchHelp = `With --watch it goes on, and prints what changes until it is interrupted: with
--o json or yaml one object for each lock that changed. A lock that is free by
-then has no entries. The servers tell of changes (from ZooKeeper 3.6 on; before,
-they are asked every 10 s): where nothing happens nothing is asked, and
-otherwise no more than 500 times a second. What comes and goes within a moment
-may be left out.`
+const watchHelp = `With --watch, the command keeps running and prints each change until it is
+interrupted. With -o json or yaml, it prints one object for each lock that
+changed; a lock that is now free has no entries. From ZooKeeper 3.6, the servers
+report changes, so an idle lock causes no requests. Earlier servers are polled
+every 10 s. The limit is 500 requests per second. Changes that cancel each other
+out within a moment can be omitted.`
 
 // settleTime is how long changes are gathered, so that a busy lock fills no screen.
 const settleTime = 200 * time.Millisecond
 
 // watchFlag adds --watch.
 func (r *readFlags) watchFlag(c *cobra.Command) {
-	c.Flags().BoolVar(&r.watch, "watch", false, "go on, and print what changes until interrupted")
+	c.Flags().BoolVar(&r.watch, "watch", false, "print changes until interrupted")
 }
 
 // watcher prints the locks that change.

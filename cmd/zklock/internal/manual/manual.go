@@ -1,10 +1,16 @@
-// Package manual writes manual pages from a tree of commands: what --help says, in
-// the form that man(1) takes.
+// Package manual writes manual pages from a tree of commands: the full help, in the form
+// that man(1) takes.
+//
+// It does not use github.com/spf13/cobra/doc, which reads the texts as Markdown: that
+// drops words in angle brackets and the characters * and _ around words, prints
+// switches as --try[=false], and lists all flags in one group, without their
+// environment variables. It also needs two more modules.
 package manual
 
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,9 +24,85 @@ type Page struct {
 	Text []byte
 }
 
-// Pages are those of root and all commands below that are not hidden. source is the
-// program with its version.
-func Pages(root *cobra.Command, source string) []Page {
+// A Flag is a flag of a command.
+type Flag struct {
+	*pflag.Flag
+	Variable string // the environment variable that sets it; empty if there is none
+}
+
+// Argument returns the name of the flag's argument, or "" for a switch.
+func (f Flag) Argument() string {
+	argument, _ := pflag.UnquoteUsage(f.Flag)
+	return argument
+}
+
+// Text returns what the flag does, with its default value.
+func (f Flag) Text() string {
+	_, text := pflag.UnquoteUsage(f.Flag)
+	value := strings.Trim(f.DefValue, "[]")
+	if value == "" || value == "false" || value == "0" || value == "-1" || strings.Contains(text, "default") {
+		return text
+	}
+	for _, zero := range []string{"0s", "0m"} { // 24h0m0s is 24h
+		if short := strings.TrimSuffix(value, zero); strings.HasSuffix(short, "m") || strings.HasSuffix(short, "h") {
+			value = short
+		}
+	}
+	return fmt.Sprintf("%s (default %s)", text, value)
+}
+
+// A Group is a titled list of flags.
+type Group struct {
+	Title string
+	Flags []Flag
+}
+
+// Commands returns the visible commands below c, in their groups.
+func Commands(c *cobra.Command) []CommandGroup {
+	groups := make([]CommandGroup, 0, len(c.Groups())+1)
+	for _, g := range c.Groups() {
+		groups = append(groups, CommandGroup{ID: g.ID, Title: strings.TrimSuffix(g.Title, ":")})
+	}
+	title := "Commands"
+	if len(groups) > 0 {
+		title = "Other commands"
+	}
+	groups = append(groups, CommandGroup{Title: title})
+	for _, sub := range c.Commands() {
+		if !sub.IsAvailableCommand() && sub.Name() != "help" {
+			continue
+		}
+		i := slices.IndexFunc(groups, func(g CommandGroup) bool { return g.ID == sub.GroupID })
+		groups[i].Commands = append(groups[i].Commands, sub)
+	}
+	return slices.DeleteFunc(groups, func(g CommandGroup) bool { return len(g.Commands) == 0 })
+}
+
+// A CommandGroup is a titled list of commands.
+type CommandGroup struct {
+	ID, Title string
+	Commands  []*cobra.Command
+}
+
+// Usage returns the lines of usage of c, which has these flags. A command that has
+// commands below it and only the flag --help does nothing by itself.
+func Usage(c *cobra.Command, groups []Group) []string {
+	below := c.CommandPath() + " COMMAND"
+	alone := slices.ContainsFunc(groups, func(g Group) bool {
+		return slices.ContainsFunc(g.Flags, func(f Flag) bool { return f.Name != "help" })
+	})
+	switch {
+	case !c.HasAvailableSubCommands():
+		return []string{c.UseLine()}
+	case alone:
+		return []string{c.UseLine(), below}
+	}
+	return []string{below}
+}
+
+// Pages returns the pages of root and all commands below it that are not hidden. source
+// is the program with its version. groups returns the flags of a command.
+func Pages(root *cobra.Command, source string, groups func(*cobra.Command) []Group) []Page {
 	root.InitDefaultHelpCmd()
 	var pages []Page
 	var walk func(c *cobra.Command)
@@ -30,7 +112,7 @@ func Pages(root *cobra.Command, source string) []Page {
 		}
 		c.InitDefaultHelpFlag()
 		name := nameOf(c)
-		pages = append(pages, Page{Name: name, File: name + ".1", Text: write(c, source)})
+		pages = append(pages, Page{Name: name, File: name + ".1", Text: write(c, source, groups(c))})
 		for _, sub := range c.Commands() {
 			walk(sub)
 		}
@@ -46,7 +128,7 @@ func nameOf(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath()
 type page struct{ bytes.Buffer }
 
 // write writes the page of one command.
-func write(c *cobra.Command, source string) []byte {
+func write(c *cobra.Command, source string, groups []Group) []byte {
 	p := &page{}
 	name := nameOf(c)
 	// No date: the same program has the same pages, whenever they are made.
@@ -55,11 +137,11 @@ func write(c *cobra.Command, source string) []byte {
 	p.section("NAME")
 	fmt.Fprintf(p, "%s \\- %s\n", escape(name), escape(lowerFirst(c.Short)))
 	p.section("SYNOPSIS")
-	p.synopsis(c)
+	p.synopsis(c, groups)
 	p.section("DESCRIPTION")
 	p.prose(c.Long)
 	p.commands(c)
-	p.options(c)
+	p.options(groups)
 	if c.Example != "" {
 		p.section("EXAMPLES")
 		p.literal(strings.Split(strings.TrimRight(c.Example, "\n"), "\n"))
@@ -71,17 +153,15 @@ func write(c *cobra.Command, source string) []byte {
 // section begins a section.
 func (p *page) section(title string) { fmt.Fprintf(p, ".SH %s\n", title) }
 
-// synopsis is the line of usage, the names in bold.
-func (p *page) synopsis(c *cobra.Command) {
-	line := c.UseLine()
-	if c.HasAvailableSubCommands() && c.HasParent() {
-		line = c.CommandPath() + " COMMAND"
+// synopsis writes the lines of usage, the names in bold.
+func (p *page) synopsis(c *cobra.Command, groups []Group) {
+	for i, line := range Usage(c, groups) {
+		if i > 0 {
+			fmt.Fprintln(p, ".br")
+		}
+		rest := strings.TrimPrefix(line, c.CommandPath())
+		fmt.Fprintf(p, ".B %s\n%s\n", escape(c.CommandPath()), guard(escape(strings.TrimSpace(rest))))
 	}
-	if !c.HasParent() {
-		line = "zklock COMMAND [flags]"
-	}
-	rest := strings.TrimPrefix(line, c.CommandPath())
-	fmt.Fprintf(p, ".B %s\n%s\n", escape(c.CommandPath()), guard(escape(strings.TrimSpace(rest))))
 }
 
 // prose writes a text in paragraphs. Lines that are indented are a table or a list,
@@ -119,57 +199,49 @@ func (p *page) literal(lines []string) {
 
 // commands lists the commands below c, in their groups.
 func (p *page) commands(c *cobra.Command) {
-	if !c.HasAvailableSubCommands() {
+	groups := Commands(c)
+	if len(groups) == 0 {
 		return
 	}
 	p.section("COMMANDS")
-	list := func(group string) {
-		for _, sub := range c.Commands() {
-			if sub.GroupID == group && (sub.IsAvailableCommand() || sub.Name() == "help") {
-				fmt.Fprintf(p, ".TP\n.BR %s (1)\n%s\n", escape(nameOf(sub)), guard(escape(sub.Short)))
-			}
+	for _, g := range groups {
+		if len(groups) > 1 {
+			fmt.Fprintf(p, ".SS %s\n", quote(g.Title))
+		}
+		for _, sub := range g.Commands {
+			fmt.Fprintf(p, ".TP\n.BR %s (1)\n%s\n", escape(nameOf(sub)), guard(escape(sub.Short)))
 		}
 	}
-	for _, g := range c.Groups() {
-		fmt.Fprintf(p, ".SS %s\n", quote(strings.TrimSuffix(g.Title, ":")))
-		list(g.ID)
-	}
-	if len(c.Groups()) > 0 {
-		fmt.Fprintln(p, ".SS Others")
-	}
-	list("")
 }
 
-// options lists the flags.
-func (p *page) options(c *cobra.Command) {
-	if !c.Flags().HasAvailableFlags() {
+// options lists the flags, in their groups.
+func (p *page) options(groups []Group) {
+	if len(groups) == 0 {
 		return
 	}
 	p.section("OPTIONS")
-	c.Flags().VisitAll(func(f *pflag.Flag) {
-		if f.Hidden {
-			return
+	for _, g := range groups {
+		fmt.Fprintf(p, ".SS %s\n", quote(g.Title))
+		for _, f := range g.Flags {
+			p.option(f)
 		}
-		argument, usage := pflag.UnquoteUsage(f)
-		fmt.Fprint(p, ".TP\n\\fB")
-		if f.Shorthand != "" {
-			fmt.Fprintf(p, "%s\\fR, \\fB", escape("-"+f.Shorthand))
-		}
-		fmt.Fprintf(p, "%s\\fR", escape("--"+f.Name))
-		if argument != "" {
-			fmt.Fprintf(p, " \\fI%s\\fR", escape(argument))
-		}
-		fmt.Fprintf(p, "\n%s", guard(escape(usage)))
-		if value := f.DefValue; shows(value) && !strings.Contains(usage, "default") {
-			fmt.Fprintf(p, " (default: %s)", escape(value))
-		}
-		fmt.Fprintln(p)
-	})
+	}
 }
 
-// shows reports whether a default is worth telling.
-func shows(value string) bool {
-	return value != "" && value != "false" && value != "[]" && value != "0" && value != "-1"
+// option writes one flag.
+func (p *page) option(f Flag) {
+	fmt.Fprint(p, ".TP\n\\fB")
+	if f.Shorthand != "" {
+		fmt.Fprintf(p, "%s\\fR, \\fB", escape("-"+f.Shorthand))
+	}
+	fmt.Fprintf(p, "%s\\fR", escape("--"+f.Name))
+	if argument := f.Argument(); argument != "" {
+		fmt.Fprintf(p, " \\fI%s\\fR", escape(argument))
+	}
+	fmt.Fprintf(p, "\n%s\n", guard(escape(f.Text())))
+	if f.Variable != "" {
+		fmt.Fprintf(p, ".br\nEnvironment: %s\n", escape(f.Variable))
+	}
 }
 
 // seeAlso names the pages around.

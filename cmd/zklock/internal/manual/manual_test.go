@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // tree is a program with what is hard to write.
@@ -23,9 +24,20 @@ func tree() *cobra.Command {
 	return root
 }
 
+// groups is all flags of a command in one group, the first with a variable.
+func groups(c *cobra.Command) []Group {
+	g := Group{Title: "Lock"}
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			g.Flags = append(g.Flags, Flag{Flag: f, Variable: map[string]string{"file": "TOOL_FILE"}[f.Name]})
+		}
+	})
+	return []Group{g}
+}
+
 func TestPages(t *testing.T) {
 	pages := map[string]string{}
-	for _, p := range Pages(tree(), "tool 1") {
+	for _, p := range Pages(tree(), "tool 1", groups) {
 		pages[p.File] = string(p.Text)
 	}
 	if len(pages) != 4 || pages["tool-hide.1"] != "" {
@@ -34,7 +46,7 @@ func TestPages(t *testing.T) {
 	for file, parts := range map[string][]string{
 		"tool.1": {".TH \"TOOL\" 1 \"\" \"tool 1\"", "tool \\- does things", "\\&.It begins", "\\&\\(aqthis", ".nf\n.ft CW\n  a\\-b   one\n  c\\ed   two\n.ft R\n.fi\nand after it.",
 			".SS \"Main\"\n.TP\n.BR tool\\-run (1)\nRuns \\- at once", "EXAMPLES"},
-		"tool-run.1": {".B tool run\nNAME [flags]", "\\fB\\-f\\fR, \\fB\\-\\-file\\fR \\fIfile\\fR\nread this file; \\(ti and \\(ha mean themselves (default: a\\eb)", "\\-\\-all\\fR\ntake all\n", "SEE ALSO\n.BR tool (1),\n.BR tool\\-stop (1)"},
+		"tool-run.1": {".B tool run\nNAME [flags]", "\\fB\\-f\\fR, \\fB\\-\\-file\\fR \\fIfile\\fR\nread this file; \\(ti and \\(ha mean themselves (default a\\eb)\n.br\nEnvironment: TOOL_FILE\n", ".SS \"Lock\"\n.TP\n", "\\-\\-all\\fR\ntake all\n", "SEE ALSO\n.BR tool (1),\n.BR tool\\-stop (1)"},
 	} {
 		for _, part := range parts {
 			if !strings.Contains(pages[file], part) {
@@ -53,7 +65,7 @@ func TestReadable(t *testing.T) {
 	if err != nil {
 		t.Skip("no groff here")
 	}
-	for _, p := range Pages(tree(), "tool 1") {
+	for _, p := range Pages(tree(), "tool 1", groups) {
 		cmd := exec.Command(groff, "-man", "-Tutf8", "-ww", "-z")
 		cmd.Stdin = bytes.NewReader(p.Text)
 		if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
