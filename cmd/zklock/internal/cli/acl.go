@@ -12,12 +12,12 @@ import (
 const aclHelp = `ACLs: --acl sets the ACL of all new znodes, including missing parents. Existing
 znodes keep their ACL. Every client of a lock needs c, d, and r on its path.
   open          everyone has all permissions
-  creator       the credentials that create the znode have all permissions
+  creator       the credentials of the creator have all permissions
   creator+read  like creator, and everyone can read
   SCHEME:ID:PERMISSIONS,...
-                a list in the syntax of ZooKeeper's setAcl command, with the
-                permissions c (create), d (delete), r (read), w (write), and
-                a (admin)
+                a list in the syntax of ZooKeeper's setAcl command, with
+                the permissions c (create), d (delete), r (read),
+                w (write), and a (admin)
 Without --acl and without credentials, a new znode is open. Without --acl and
 with credentials, a new znode gets the ACL of its parent, plus all permissions
 for its creator. If the credentials lack the permission a, the servers hide the

@@ -33,7 +33,7 @@ process. It removes all its znodes.
 
 With -o name it prints the names of the measurements.`
 
-const benchExample = `  zklock bench                                       # an in-memory server
+const benchExample = `  zklock bench                                      # an in-memory server
   zklock bench --servers zk1:2181,zk2:2181,zk3:2181
   zklock bench --context prod --budget 30s -o json
   zklock bench herd`

@@ -38,9 +38,9 @@ Experiments that do not fit into --budget are skipped. Herd removes all its
 znodes. It is a load on the servers: with 1000 waiters, a herd reads lists of
 20 MB at every release.`
 
-const herdExample = `  zklock bench herd                                  # an in-memory server
+const herdExample = `  zklock bench herd                           # an in-memory server
   zklock bench herd --waiters 10,100 --svg herd.svg
-  zklock bench herd --servers zk1:2181 --recipes one-node,zklock-mutex -o json`
+  zklock bench herd --servers zk1:2181 --recipes one-node -o json`
 
 // politeSessions is how many sessions a run on named servers takes unless told
 // otherwise: fewer than the 60 connections that ZooKeeper grants an address

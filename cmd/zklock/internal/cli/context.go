@@ -37,7 +37,7 @@ zklock/config.yaml in XDG_CONFIG_HOME or ~/.config. It contains no secrets,
 only the names of files with credentials (auth-file). Such a file replaces
 ZKLOCK_AUTH and ZKLOCK_SASL; a context without one leaves them in effect.`
 
-const contextExample = `  zklock context add prod --servers zk1:2181,zk2:2181 --auth-file ~/.zk-auth
+const contextExample = `  zklock context add prod --servers zk1:2181,zk2:2181 --auth-file ~/.zk
   zklock context use prod
   zklock context ls
   zklock ls                                    # on prod
@@ -68,7 +68,7 @@ does not connect. File names are stored as absolute paths.
 
 ` + connectionHelp,
 		Example: `  zklock context add prod --servers zk1:2181,zk2:2181,zk3:2181/locks
-  zklock context add lab --servers zk:2281 --tls-ca ca.pem --session-timeout 10s
+  zklock context add lab --servers zk:2281 --tls-ca ca.pem
   zklock context add lab --servers zk:2281 --replace`,
 		Args: exactly(1, "one name"),
 		RunE: func(c *cobra.Command, args []string) error {

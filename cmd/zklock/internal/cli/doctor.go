@@ -25,20 +25,23 @@ const exitUnknown = 3
 const doctorHelp = `Doctor checks the servers and the locks below PREFIX, and reports each problem
 with its solution. The default prefix is /zklock; --prefix is the same as the
 argument.
-  servers   which servers answer, and their roles; quorum, and whether all are
-            of one ensemble; versions; the latency of reads, syncs, and writes
-  timeout   the session timeout compared with the servers' bounds and with
-            syncLimit x tickTime; the leader's clock
-  rate      whether this machine's clock is slewed, or chrony may slew it, by
-            more than locks assume; doctor cannot see the servers' clocks
-  tokens    whether the last transaction ID, from which fencing tokens come, is
-            smaller than the one that doctor last saw for this context
+  servers   which servers answer, and their roles; quorum, and whether
+            all are of one ensemble; versions; the latency of reads,
+            syncs, and writes
+  timeout   the session timeout compared with the servers' bounds and
+            with syncLimit x tickTime; the leader's clock
+  rate      whether this machine's clock is slewed, or chrony may slew
+            it, by more than locks assume; doctor cannot see the servers'
+            clocks
+  tokens    whether the last transaction ID, from which fencing tokens
+            come, is smaller than the one that doctor last saw for this
+            context
   access    what the ACLs permit to you and to others
-  locks     recipes on one path that do not exclude each other, strays, entries
-            that no client will remove, sequence numbers near their end,
-            sessions with many locks, sessions that wait for each other (a
-            deadlock over several locks), and locks that are held much longer
-            than usual, or longer than --held
+  locks     recipes on one path that do not exclude each other, strays,
+            entries that no client will remove, sequence numbers near
+            their end, sessions with many locks, sessions that wait for
+            each other (a deadlock over several locks), and locks that
+            are held much longer than usual, or longer than --held
 
 With --watch it repeats the check every minute, or at the interval of --every,
 and prints the report when the problems have changed, until it is interrupted.
@@ -59,7 +62,7 @@ Exit codes, as for monitoring plugins:
 const doctorExample = `  zklock doctor
   zklock doctor --servers zk1,zk2,zk3 /apps/billing --held 1h
   zklock doctor --watch --every 10s
-  zklock doctor -o json | jq -r '.findings[] | select(.level != "ok").what'`
+  zklock doctor -o json | jq -r '.findings[] | select(.level!="ok").what'`
 
 // doctorFlags are those of doctor.
 type doctorFlags struct {

@@ -35,7 +35,8 @@ func helpOf(t *testing.T, c *cobra.Command, long bool) string {
 }
 
 // TestHelpFitsScreen: a help screen has at most 60 lines of 80 columns and 6 examples,
-// and the full description has lines of 80 columns too.
+// and the full description has lines of 80 columns too. Tables and examples have 73, so
+// that they fit into the manual page, which indents them by 7.
 func TestHelpFitsScreen(t *testing.T) {
 	everyCommand(func(c *cobra.Command) {
 		if c.Short == "" || c.Long == "" || c.Example == "" {
@@ -53,6 +54,11 @@ func TestHelpFitsScreen(t *testing.T) {
 		for line := range strings.SplitSeq(helpOf(t, c, false)+helpOf(t, c, true), "\n") {
 			if n := len([]rune(line)); n > 80 {
 				t.Errorf("%s: a line of %d columns: %s", c.CommandPath(), n, line)
+			}
+		}
+		for line := range strings.SplitSeq(c.Long+"\n"+c.Example, "\n") {
+			if n := len([]rune(line)); strings.HasPrefix(line, "  ") && n > 73 {
+				t.Errorf("%s: an indented line of %d columns: %s", c.CommandPath(), n, line)
 			}
 		}
 	})

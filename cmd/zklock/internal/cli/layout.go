@@ -31,19 +31,20 @@ const customSyntax = "custom:exclusive=MARKER,shared=MARKER,prefix=TEXT,in-paren
 // layoutHelp is for the commands that write entries.
 const layoutHelp = `Layouts: --layout sets the names of the lock's znodes. A lock excludes only the
 programs that use the same layout.
-  curator    the default: Curator, go-zookeeper, ZooKeeper's WriteLock, and
-             kazoo with extra_lock_patterns=["-lock-"]
+  curator    the default: Curator, go-zookeeper, ZooKeeper's WriteLock,
+             and kazoo with extra_lock_patterns=["-lock-"]
   kazoo      kazoo
   mixed      all of these: two znodes, one per naming, in one transaction
   latch      Curator's LeaderLatch
   writelock  ZooKeeper's WriteLock, with its own names
   ` + customSyntax + `
-             a custom recipe. A znode name is the prefix, a marker, and the ten
-             digits that the servers append. Only exclusive is required. With
-             in-parent, the last level of LOCK follows the prefix, so several
-             locks share one parent: with exclusive=_lock_, the lock
-             /jobs/printer creates /jobs/printer_lock_0000000001. The prefix is
-             then part of the lock's name: use the same one on every machine.`
+             a custom recipe. A znode name is the prefix, a marker, and
+             the ten digits that the servers append. Only exclusive is
+             required. With in-parent, the last level of LOCK follows
+             the prefix, so several locks share one parent: with
+             exclusive=_lock_, the lock /jobs/printer creates
+             /jobs/printer_lock_0000000001. The prefix is then part of
+             the lock's name: use the same one on every machine.`
 
 // layoutValue is a layout as a flag. The zero value is Curator's.
 type layoutValue struct {

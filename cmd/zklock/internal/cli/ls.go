@@ -29,10 +29,11 @@ It reads locks of every kind and of every library. An ephemeral znode that is
 not part of a queue counts as a lock of one znode, so the list can contain
 znodes that other programs do not use as locks.
 
-It reads at most 20000 znodes, beginning with the smallest directories. If there
-are more, or if the servers deny access to some, it prints the locks that it
-found, says so, and exits with 125: give a longer PREFIX. During a long read it
-prints new results twice a second, each time in path order.
+It reads at most 20000 znodes, beginning with the parents that have the fewest
+children. If there are more, or if the servers deny access to some, it prints
+the locks that it found, says so, and exits with 125: give a longer PREFIX.
+During a long read it prints new results twice a second, each time in path
+order.
 
 With -o name it prints the names of the locks.
 
@@ -40,7 +41,7 @@ With -o name it prints the names of the locks.
 
 const lsExample = `  zklock ls
   zklock ls reports
-  zklock ls --watch -o name          # a name each time that a lock changes
+  zklock ls --watch -o name        # a name each time that a lock changes
   zklock ls / --json | jq -r 'select(.waiting > 0).path'`
 
 // lsCommand is zklock ls.

@@ -17,7 +17,7 @@ type onRevoke struct{ term bool }
 
 // flag adds --on-revoke.
 func (v *onRevoke) flag(c *cobra.Command) {
-	c.Flags().Var(v, "on-revoke", "on a release request: notice (default) or end")
+	c.Flags().Var(v, "on-revoke", "on a release request: notice (default) or term")
 	offer(c, "on-revoke", []string{onRevokeNotice, onRevokeTerm})
 }
 

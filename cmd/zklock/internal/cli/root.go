@@ -26,11 +26,11 @@ lock, and bench use a context only if --context names it.
 If no setting names servers, the commands use this user's own local server and
 start it when needed.`
 
-const rootExample = `  zklock run nightly -- /usr/local/bin/report    # on one machine at a time
-  zklock ls                                      # which locks are held, by whom
-  zklock show nightly                            # the holder and the queue
-  zklock help run                                # usage and flags of run
-  zklock help run --long                         # all about run`
+const rootExample = `  zklock run nightly -- ./report    # on one machine at a time
+  zklock ls                         # which locks are held, and by whom
+  zklock show nightly               # the holder and the queue
+  zklock help run                   # usage and flags of run
+  zklock help run --long            # all about run`
 
 // Main runs the command line args and returns the exit code.
 func Main(args []string) int {

@@ -44,8 +44,8 @@ Kinds of locks: LOCK is exclusive and granted in order of arrival. Shared locks
 each other like flock -s and flock -x.
   --shared     a shared lock, held by any number of readers
   --count N    a semaphore with N permits; --permits K acquires K of them
-  --lock NAME  another lock: run holds all of them or none. --shared, --write,
-               and --count apply to all of them.
+  --lock NAME  another lock: run holds all of them or none. --shared,
+               --write, and --count apply to all of them.
   --node       a single ephemeral znode, without a queue
 
 ` + waitHelp + `
@@ -84,8 +84,8 @@ Exit codes: the command's exit code, or one of these. The line of --status-fd
 tells them apart.
   2    wrong usage
   120  the lock was lost
-  124  the lock was not acquired (--try, --timeout); --conflict-exit-code sets
-       another code
+  124  the lock was not acquired (--try, --timeout); --conflict-exit-code
+       sets another code
   125  zklock failed
   126  the command cannot be executed
   127  the command was not found`
@@ -101,10 +101,10 @@ shared lock ignore entries of Curator's mutex and kazoo's Lock, which do not
 see readers.`
 
 const runExample = `  zklock run nightly -- pg_dump -f /backup/db.sql
-  zklock run -n -E 0 nightly -- /usr/local/bin/report   # skip if it is held
+  zklock run -n -E 0 nightly -- ./report       # skip if it is held
   zklock run -w 10 deploy -- sh -c './deploy --fence $ZKLOCK_TOKEN'
-  zklock run --count 3 api -- ./call-api                # 3 at once, fleet-wide
-  zklock run stock --lock orders -- ./book              # both locks or neither
+  zklock run --count 3 api -- ./call-api         # 3 at once, fleet-wide
+  zklock run stock --lock orders -- ./book       # both locks or neither
   zklock run --servers zk1:2281 --tls-ca ca.pem nightly -- ./report`
 
 // runFlags are the flags of run alone.

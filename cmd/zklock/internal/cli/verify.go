@@ -28,16 +28,16 @@ What it proves: at one moment between the question and the answer, an entry with
 this token held the lock, and no client that this entry excludes held it.
 
 What it does not prove:
-- that the lock is still held. It can be lost right after the answer. A resource
-  that rejects old tokens is safe; a script that verifies and then acts only
-  makes the gap smaller.
-- that the caller who presents a token holds the lock. A token is not a secret:
-  every client that can read the locks sees it. Authenticate callers by other
-  means.
-- that the entry is genuine. Every client that can write below LOCK can create
-  entries, with any owner. For a downgraded lock, the token of the former
-  exclusive lock is what the new entry claims. Use ACLs to keep other clients
-  out: see zklock doctor.
+  - that the lock is still held. It can be lost right after the answer. A
+    resource that rejects old tokens is safe; a script that verifies and
+    then acts only makes the gap smaller.
+  - that the caller who presents a token holds the lock. A token is not a
+    secret: every client that can read the locks sees it. Authenticate
+    callers by other means.
+  - that the entry is genuine. Every client that can write below LOCK can
+    create entries, with any owner. For a downgraded lock, the token of
+    the former exclusive lock is what the new entry claims. Use ACLs to
+    keep other clients out: see zklock doctor.
 
 With --watch it verifies the token every two seconds, until the token no longer
 holds, the check fails, or it is interrupted. Each check costs one such write; a
@@ -51,7 +51,7 @@ Exit codes:
   125  the check failed`
 
 const verifyExample = `  zklock verify deploy 4294967321
-  zklock run deploy -- sh -c 'zklock verify deploy $ZKLOCK_TOKEN && ./publish'
+  zklock verify deploy $ZKLOCK_TOKEN && ./publish    # in zklock run
   zklock verify -o json deploy 4294967321 | jq .held
   zklock verify --watch deploy 4294967321 || ./take-over`
 
