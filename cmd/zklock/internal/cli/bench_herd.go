@@ -33,10 +33,9 @@ and the table says so, because the watches of one session on one znode count
 once. --sessions sets another number.
 
 The numbers of waiters (--waiters) are 1, 3, 10, 30, 100, 300, and 1000 by
-default, with one experiment each.
-Experiments that do not fit into --budget are skipped. Herd removes all its
-znodes. It is a load on the servers: with 1000 waiters, a herd reads lists of
-20 MB at every release.`
+default, with one experiment each. Experiments that do not fit into --budget are
+skipped. Herd removes all its znodes. It is a load on the servers: with 1000
+waiters, a herd reads lists of 20 MB at every release.`
 
 const herdExample = `  zklock bench herd                           # an in-memory server
   zklock bench herd --waiters 10,100 --svg herd.svg

@@ -31,13 +31,14 @@ before another client can hold the lock. If zklock is killed, the command is
 killed too. The command has its own process group, and signals go to the whole
 group.
 
-Background processes: if the command exits by itself, run releases the lock, and
-the command's background processes keep running. If a signal or --on-revoke term
-ends the command, run first ends the remaining processes of its group, and on
-Linux all its descendants, including daemons: it sends TERM, and KILL after
---kill-after. To start a daemon that survives, use a service manager, such as
-systemd-run. --kill-after is at most an eighth of the session timeout; the
-default is 2s or that eighth, whichever is shorter.
+Background processes: if the command exits by itself, run releases the lock,
+and the command's background processes keep running. If a signal or --on-revoke
+term ends the command, run first ends the remaining processes of its group, and
+on Linux all its descendants, including daemons: it sends TERM, and KILL after
+--kill-after. Processes that a script started before it replaced itself with
+zklock (exec) are not included. To start a daemon that survives, use a service
+manager, such as systemd-run. --kill-after is at most an eighth of the session
+timeout; the default is 2s or that eighth, whichever is shorter.
 
 Kinds of locks: LOCK is exclusive and granted in order of arrival. Shared locks
 (--shared), write locks (--write), and exclusive locks of the same name exclude
