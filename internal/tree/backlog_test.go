@@ -21,8 +21,10 @@ func (w *world) owner() *peer {
 	for i := range many {
 		ops = append(ops, opCreate(fmt.Sprint("/e", i), wire.ModeEphemeral))
 	}
-	if got := codes(p.multi(ops...)); slices.Min(got) != wire.ErrOK {
-		w.tb.Fatal("the nodes could not be created")
+	for part := range slices.Chunk(ops, maxOps) {
+		if got := codes(p.multi(part...)); slices.Min(got) != wire.ErrOK {
+			w.tb.Fatal("the nodes could not be created")
+		}
 	}
 	return p
 }
