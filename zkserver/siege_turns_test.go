@@ -301,6 +301,23 @@ func dearEnds() []dear {
 			})
 			return func() { c.do(wire.OpCloseSession, nil) }
 		}},
+		{"closeSession with few nodes whose paths are deep and long", nil, func(g *siege, _ *raw, _ int) func() {
+			top, path := login(g.t, g.s, time.Hour), ""
+			for range 500 { // or as many as the server takes
+				next := path + "/" + strings.Repeat("d", 1990)
+				if _, err := top.try(wire.OpCreate, &wire.CreateRequest{Path: next, ACL: openACL()}); err != nil {
+					break
+				}
+				path = next
+			}
+			top.listenEverywhere(path)
+			go top.drain() // ends with the connection
+			c := login(g.t, g.s, time.Hour)
+			for i := range 16 {
+				c.create(fmt.Sprint(path[:len(path)-1], i), wire.ModeEphemeral)
+			}
+			return func() { c.do(wire.OpCloseSession, nil) }
+		}},
 		{"expiry with deep nodes", nil, func(g *siege, _ *raw, n int) func() {
 			c := login(g.t, g.s, 3*time.Second)
 			deepEphemerals(g, c, min(n, 12_000))

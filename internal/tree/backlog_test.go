@@ -256,6 +256,21 @@ func TestDepthIsBounded(t *testing.T) {
 	w.check()
 }
 
+// A path of long names has fewer of them: a change looks up the path of each node above.
+func TestDepthOfLongPathsIsBounded(t *testing.T) {
+	w := newWorld(t, Config{})
+	p := w.dial()
+	name := "/" + strings.Repeat("n", 1<<16-1)
+	const most = 11 // 11 names of 64 KiB: 11*11*64 KiB are below 8 MiB, 12*12*64 KiB are not
+	for i := 1; i <= most; i++ {
+		p.mk(strings.Repeat(name, i), wire.ModePersistent)
+	}
+	_, err := p.create(strings.Repeat(name, most+1), wire.ModePersistent)
+	p.want(err, wire.ErrBadArguments, "a name too many for the length")
+	p.mk("/"+strings.Repeat("n", 1_000_000), wire.ModePersistent)
+	w.check()
+}
+
 // A session with too many nodes to look at them all is refused the list.
 func TestGetEphemeralsOfManyIsRefused(t *testing.T) {
 	w := newWorld(t, Config{})

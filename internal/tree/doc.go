@@ -60,7 +60,8 @@
 //     used stays over a restart as it was counted.
 //   - A multi has at most 10,000 operations: one with more is a bad argument.
 //   - A path has at most 512 names: a create of a longer one is a bad argument. Each
-//     change is counted in all nodes above it.
+//     change is counted in all nodes above it. The number of names times the length of
+//     the path is at most 8 MiB: each node above may have a watch that hears of it.
 //   - The end of a session with more nodes than one call may remove takes several
 //     transactions: one by which no client can use the session any more, one for each
 //     node, and the last for the session. Java has one, and all others wait for it.

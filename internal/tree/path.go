@@ -16,11 +16,23 @@ const (
 // maxDepth is how many names a path may have in a create. A change costs a step for
 // each of them: it is counted in every node above, and every node above may have a
 // recursive watch.
-const maxDepth = 512
+//
+// Each of these watches is looked up by its path. maxPathCost bounds the length of all
+// these paths together: it is the most that the number of names times the length of the
+// path may be.
+const (
+	maxDepth    = 512
+	maxPathCost = 8 << 20
+)
 
-// tooDeep reports whether a path has more names than maxDepth.
+// tooDeep reports whether a path has more names than maxDepth, or too many for its
+// length.
 func tooDeep(path string) bool {
-	return len(path) > 2*maxDepth && strings.Count(path, "/") > maxDepth
+	if len(path) <= 2*maxDepth {
+		return false
+	}
+	names := strings.Count(path, "/")
+	return names > maxDepth || names*len(path) > maxPathCost
 }
 
 // isSpecial reports whether path is one of the tree's own nodes.
