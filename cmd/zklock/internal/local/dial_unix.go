@@ -10,11 +10,13 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/zklock/zklock/cmd/zklock/internal/home"
+	"github.com/zklock/zklock/internal/ownership"
 )
 
 // retryEvery is how often a server is looked for that another process is
@@ -68,6 +70,9 @@ func (p Place) Connect(ctx context.Context) (net.Conn, error) {
 	if socket == "" {
 		return nil, ErrNotRunning
 	}
+	if err := p.guarded(socket); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotRunning, err)
+	}
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", socket)
 	if err != nil {
@@ -78,6 +83,20 @@ func (p Place) Connect(ctx context.Context) (net.Conn, error) {
 		return nil, p.wrap(err)
 	}
 	return conn, nil
+}
+
+// guarded checks the directory of a socket that is not in the place. In a directory for
+// temporary files, ours may have been cleaned away: then any user could make another one
+// of that name, or a link to the directory of another server of this user.
+func (p Place) guarded(socket string) error {
+	dir := filepath.Dir(socket)
+	if dir == filepath.Clean(p.Dir) {
+		return nil
+	}
+	if err := ownership.CheckLinks(dir); err != nil {
+		return err
+	}
+	return home.Private(dir)
 }
 
 // samePeer refuses a peer of another user.

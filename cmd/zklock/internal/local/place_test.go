@@ -151,6 +151,39 @@ func TestLongPath(t *testing.T) {
 	t.Cleanup(func() { os.RemoveAll(filepath.Dir(socket)) })
 }
 
+// TestLongPathFollowsNoLinkOfAnotherUser: where the socket's directory was cleaned away,
+// another user makes a link of its name to the directory of another server of this user.
+func TestLongPathFollowsNoLinkOfAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to make a link another user's")
+	}
+	long := serve(t, filepath.Join(home700(t), strings.Repeat("x", 120)), time.Hour)
+	socket := long.place.Socket()
+	long.stop()
+	long.wait(t)
+	other := serve(t, home700(t), time.Hour)
+	before, err := os.Stat(other.place.Socket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.RemoveAll(filepath.Dir(socket)),
+		os.Symlink(other.place.Dir, filepath.Dir(socket)), os.Lchown(filepath.Dir(socket), 12345, -1)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.Remove(filepath.Dir(socket)) })
+	if conn, err := long.place.Connect(t.Context()); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("connecting gave %v, %v", conn, err)
+	}
+	again := serve(t, long.place.Dir, time.Hour)
+	t.Cleanup(func() { os.RemoveAll(filepath.Dir(again.place.Socket())) })
+	if now := again.place.Socket(); now == socket {
+		t.Errorf("the socket is at %s again", now)
+	}
+	if after, err := os.Stat(other.place.Socket()); err != nil || !os.SameFile(before, after) {
+		t.Errorf("the other server's socket was replaced: %v", err)
+	}
+}
+
 func TestForeignFiles(t *testing.T) {
 	p := Place{Dir: home700(t)}
 	if p.PID() != 0 || p.Socket() != "" || p.Owns("unix:") {

@@ -148,7 +148,7 @@ func (s *serving) choose() (string, error) {
 	if len(socket) <= maxSocket {
 		return socket, nil
 	}
-	if last := s.place.Socket(); last != "" && len(last) <= maxSocket && home.Private(filepath.Dir(last)) == nil {
+	if last := s.place.Socket(); last != "" && len(last) <= maxSocket && s.place.guarded(last) == nil {
 		return last, nil
 	}
 	for _, temp := range []string{os.TempDir(), "/tmp"} {
@@ -212,21 +212,34 @@ func (s *serving) stillMine() bool {
 
 // rebind makes the socket again where somebody has cleaned it away.
 func (s *serving) rebind() error {
-	there, err := os.Stat(s.socket)
-	if err == nil && os.SameFile(there, s.bound) && s.place.Socket() == s.socket {
+	ours := s.atSocket()
+	if ours && s.place.Socket() == s.socket {
 		return nil
 	}
+	s.unlink(ours)
 	_ = s.ln.Close() // nobody can reach it
 	return s.bind()
+}
+
+// atSocket reports whether our socket is at its path, where clients trust it.
+func (s *serving) atSocket() bool {
+	there, err := os.Stat(s.socket)
+	return err == nil && os.SameFile(there, s.bound) && s.place.guarded(s.socket) == nil
+}
+
+// unlink says whether the end of the listener removes what is at the socket's path.
+func (s *serving) unlink(ours bool) {
+	if ln, ok := s.ln.(*net.UnixListener); ok {
+		ln.SetUnlinkOnClose(ours)
+	}
 }
 
 // close ends the server in good order, then gives the place up. In a directory
 // that has become another server's, nothing is written or unlinked.
 func (s *serving) close() error {
-	if !s.stillMine() {
-		if ln, ok := s.ln.(*net.UnixListener); ok {
-			ln.SetUnlinkOnClose(false)
-		}
+	mine := s.stillMine()
+	s.unlink(mine && s.atSocket())
+	if !mine {
 		return errors.Join(s.server.Close(), s.lock.Close())
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTime)
