@@ -6,7 +6,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/zklock/zklock/internal/wal"
 )
@@ -59,6 +61,40 @@ func TestLinksInTheDirectoryAreNotFollowed(t *testing.T) {
 			}
 			wantPrecious(t, target)
 		})
+	}
+}
+
+// TestPipesInTheDirectoryAreRefused has pipes in place of files: to wait for their other
+// end would keep the server from its start.
+func TestPipesInTheDirectoryAreRefused(t *testing.T) {
+	for _, file := range []string{"lock", "log-00000000000000000001", "snapshot-00000000000000000001"} {
+		path := t.TempDir()
+		l, _, err := wal.Open(wal.OS{}, path, wal.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Close()
+		name := filepath.Join(path, file)
+		os.Remove(name)
+		if err := syscall.Mkfifo(name, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() { // ends with Open, or with the process if Open waits for the pipe
+			l, _, err := wal.Open(wal.OS{}, path, wal.Options{})
+			if err == nil {
+				l.Close()
+			}
+			done <- err
+		}()
+		select {
+		case err := <-done:
+			if err == nil || !strings.Contains(err.Error(), name) {
+				t.Errorf("%s: %v", file, err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Errorf("%s: the log waits for the pipe", file)
+		}
 	}
 }
 

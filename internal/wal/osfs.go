@@ -118,14 +118,18 @@ func (unsyncedDir) Close() error { return nil }
 // osFile is an open file of the operating system.
 type osFile struct{ *os.File }
 
-// openOS opens a file that nobody but its owner may read: see OS.
+// openOS opens a file that nobody but its owner may read: see OS. It does not wait for
+// the other end of a pipe in place of the file.
 func openOS(name string, flag int) (File, error) {
-	f, err := os.OpenFile(name, flag|ownership.NoFollow, 0o600)
+	f, err := os.OpenFile(name, flag|ownership.NoFollow|ownership.NoWait, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	return osFile{f}, nil
 }
+
+// errNotRegular is why a directory, a pipe, or a device in place of a file is refused.
+var errNotRegular = errors.New("not a regular file: find out who made it, and remove it")
 
 // Size implements [File].
 func (f osFile) Size() (int64, error) {
@@ -134,7 +138,7 @@ func (f osFile) Size() (int64, error) {
 		return 0, err
 	}
 	if !info.Mode().IsRegular() {
-		return 0, &fs.PathError{Op: "size", Path: f.Name(), Err: fs.ErrInvalid}
+		return 0, &fs.PathError{Op: "size", Path: f.Name(), Err: errNotRegular}
 	}
 	return info.Size(), nil
 }
