@@ -197,7 +197,7 @@ func TestLookers(t *testing.T) {
 			t.Errorf("%v, %d locks", roles, r.Locks)
 		}
 		r.want(t, "ok", "servers", "3 of 3 answer")
-		r.want(t, "ok", "quorum", "3 of 3 voting servers take part: 1 more of them may fail")
+		r.want(t, "ok", "quorum", "3 of 3 voting servers take part: 1 more may fail")
 		r.want(t, "ok", "timeout", "sessions of 8s; the servers allow 1s to 10s")
 		r.want(t, "ok", "clock")
 		r.want(t, "ok", "deadlock")
