@@ -43,7 +43,7 @@ var (
 	simulation  = Suite{Module: ".", Package: "./internal/sim", Args: []string{"-histories=40"}, Budget: 8 * time.Minute}
 	bubble      = Suite{Module: ".", Package: ".", Budget: 6 * time.Minute}
 	herd        = Suite{Module: ".", Package: "./internal/herd", Budget: 6 * time.Minute}
-	durability  = Suite{Module: ".", Package: "./zkserver", Budget: 6 * time.Minute}
+	durability  = Suite{Module: ".", Package: "./zkserver", Args: []string{"-crash.cycles=2000"}, Budget: 6 * time.Minute}
 	ensemble    = Suite{Module: "test", Package: "./locks", Budget: 8 * time.Minute}
 )
 

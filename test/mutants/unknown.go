@@ -95,7 +95,7 @@ func unknownMutants() []Mutant {
 					After:  `return r.Owner == n.session`},
 			},
 			Suite: property, Test: "TestStorms",
-			Says: `hold /q/n/lock|` + notSettled,
+			Says: `hold /q/n/lock|` + heldWithout + `|` + notSettled,
 		},
 		{
 			Name:   "NodeGuard",
