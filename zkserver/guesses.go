@@ -157,6 +157,8 @@ func (s *Server) holdBack(c *conn, frame []byte, now time.Duration) bool {
 	// its session must not end for that.
 	s.loop.tree.Heard(c.id, s.now())
 	c.until = now + wait
+	// It runs once, at most guessPause later. A connection or server that has ended
+	// ignores it.
 	time.AfterFunc(wait, func() { s.enqueue(c) })
 	return true
 }

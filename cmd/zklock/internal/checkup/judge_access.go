@@ -50,7 +50,7 @@ func (f *Facts) judgePlain() []Finding {
 	if len(plain) == 0 {
 		return nil
 	}
-	one := finding(Warning, checkAccess, "use TLS (see --tls-ca): whoever sees a connection on its way knows the password",
+	one := finding(Warning, checkAccess, "use TLS (see --tls-ca): without it, anyone who can read the traffic learns the password",
 		"a digest password is sent without TLS to %s", names(plain))
 	for _, s := range plain {
 		one.Servers = append(one.Servers, s.Address)

@@ -222,9 +222,9 @@ func (a *app) ui(f *uiFlags, prefix, token, read string) error {
 	switch {
 	case !beyond(f.listen):
 	case read == "":
-		warn("serving at %s, beyond this machine, without TLS and without a token: whoever reaches it sees who holds which lock, and on the way can read tokens; put a proxy before it", ln.Addr())
+		warn("serving at %s, beyond this machine, without TLS and without a token: anyone who reaches it sees all locks, and anyone who can read the traffic learns the tokens; put a proxy with TLS before it", ln.Addr())
 	default:
-		warn("serving at %s, beyond this machine, without TLS: on the way others can read what is shown, and the tokens; put a proxy before it", ln.Addr())
+		warn("serving at %s, beyond this machine, without TLS: anyone who can read the traffic learns what is shown, and the tokens; put a proxy with TLS before it", ln.Addr())
 	}
 	if f.actions {
 		warn("whoever knows this token can break and revoke locks on the page: %s", token)
