@@ -1,18 +1,18 @@
 /*
  * all: several locks at once.
  *
- * A client joins the queues of all its locks in one transaction, waits until it
- * is the first in each, and then takes its semaphores one after another in the
- * order of their paths: joins the gate, waits, has it. It gives up at will, and
- * leaves its places one by one in any order.
+ * A client enqueues for all its locks in one transaction, and waits until it is the
+ * first in each queue. Then it takes its semaphores one after another, in the order of
+ * their paths: it enqueues at the gate, waits, and holds the gate. It may give up at
+ * any time, and then deletes its entries one by one, in any order.
  *
- * What must hold: two clients that want the same lock or semaphore do not hold
- * at once, and nobody waits for ever.
+ * What must hold: two clients that want the same lock or semaphore never hold at the
+ * same time. No client waits forever.
  *
- * bounds: 3 clients that want any of 2 locks and any of 2 semaphores of one
- * permit, at least one of all; semaphore.pml has the rest of semaphores. With
- * THREE_LOCKS, 3 clients, 3 locks and no semaphore.
- * code: internal/queue/claim.go (steps, stand, clear), internal/queue/join.go (join),
+ * bounds: 3 clients, each of which wants any of 2 locks and of 2 semaphores with one
+ * permit, at least one in total. semaphore.pml models the rest of a semaphore. With
+ * THREE_LOCKS: 3 clients, 3 locks, and no semaphore.
+ * code: internal/queue/acquire.go (steps, newPositions, clear), internal/queue/enqueue.go (enqueue),
  * internal/queue/spec.go (Spec).
  *
  * sound THREE_LOCKS: three locks and no semaphore

@@ -1,30 +1,32 @@
 /*
- * deposed: what a resumption proves if the leader may have been deposed.
+ * deposed: what a resumption and a sync prove if the leader may have been deposed.
  *
- * A leader that was paused or cut off does not know that the others have elected
- * another. It resumes sessions on new connections by itself, as it did before. A
- * write needs a voter, who takes none of a leader after the election of another.
- * The new leader counts every session's timeout anew from its election on.
+ * A leader that was paused or cut off does not know that the other servers have
+ * elected another leader. It resumes sessions on new connections and answers syncs by
+ * itself, as before. A write needs the acknowledgment of a voter. A voter acknowledges
+ * nothing to a leader after the election of another one. The new leader counts every
+ * session's timeout from its election.
  *
- * The rule: a resumption proves the moment at which it was sent once a write is
- * answered that was sent on the same connection after the resumption's answer.
+ * The rule: a resumption, or a sync after it, proves the moment at which it was sent
+ * as soon as a write is answered that was sent on the same connection after its
+ * answer.
  *
- * What must hold: what the client takes for proven is true of whoever may end the
- * session: of the old leader, that it has noted the client's life then or later;
- * of the new one, that it was elected then or later.
+ * What must hold: what the client takes for proven is true of the leader that may end
+ * the session. The old leader has recorded the client as alive at that moment or
+ * later. The new leader was elected at that moment or later.
  *
- * bounds: one resumption and one request behind it, 5 ticks, one voter, whose word
- * decides, one election; clocks of one rate. The client is on the old leader's own
- * connection: a follower that goes with it only makes what comes later. What
- * happens within one tick may happen in any order.
- * code: internal/queue/deadline.go (Handshake, Answered, Heard),
+ * bounds: one resumption, one sync, and one request after it; 5 ticks; one voter,
+ * which decides; one election; clocks of one rate. The client is connected to the old
+ * leader itself: a follower between them would only delay everything. Events within
+ * one tick may happen in any order.
+ * code: internal/queue/deadline.go (Handshake, Begin, Continue, Answered),
  * internal/queue/core.go (resume).
  *
  * broken RESUMED, assertion: a resumption that is answered proves the time when it was sent
- * broken SYNC, assertion: a sync after the resumption that is answered proves that time
- * broken ANSWER, assertion: counts from the resumption's answer, although the write after it was sent earlier
+ * broken SYNC, assertion: a second sync takes the place of the write
+ * broken ANSWER, assertion: counts from the sync's answer, although the write after it was sent earlier
  * reach PROVEN: the write is answered
- * reach BEFORE: the election happens between the resumption and the write's answer
+ * reach BEFORE: the election happens while the write is in flight
  */
 #define TIME 5
 
@@ -32,8 +34,8 @@ byte tick;
 byte noted;       /* when the old leader last noted the client's life */
 bool elected;     /* there is another leader */
 byte fresh;       /* since when it counts */
-byte asked, answered; /* how many requests: 1 is the resumption, 2 what is behind it */
-byte sent[3], received[3];
+byte asked, answered; /* how many requests: 1 is the resumption, 2 the sync, 3 what is sent after it */
+byte sent[4], received[4];
 bool overtaken;   /* the election came when the write was under way */
 
 chan toLeader = [2] of { byte };
@@ -56,17 +58,18 @@ inline prove(moment) {
 
 active proctype Clock() {
 end:	do
-	:: atomic { answered < 2 && tick < TIME -> tick++ }
+	:: atomic { answered < 3 && tick < TIME -> tick++ }
 	od
 }
 
 active proctype Client() {
 end:	do
 	:: atomic { asked == 0 -> asked = 1; sent[1] = tick; toLeader!1 }
-#ifdef ANSWER
-	:: atomic { asked == 1 -> asked = 2; sent[2] = tick; toLeader!2 }
-#else
 	:: atomic { asked == 1 && answered == 1 -> asked = 2; sent[2] = tick; toLeader!2 }
+#ifdef ANSWER
+	:: atomic { asked == 2 -> asked = 3; sent[3] = tick; toLeader!3 }
+#else
+	:: atomic { asked == 2 && answered == 2 -> asked = 3; sent[3] = tick; toLeader!3 }
 #endif
 	:: atomic { nempty(fromLeader) ->
 		fromLeader?number;
@@ -75,9 +78,9 @@ end:	do
 #ifdef RESUMED
 		if :: number == 1 -> prove(sent[1]) :: else fi
 #elif defined(ANSWER)
-		if :: number == 2 -> prove(received[1]) :: else fi
+		if :: number == 3 -> prove(received[2]) :: else fi
 #else
-		if :: number == 2 -> prove(sent[1]) :: else fi
+		if :: number == 3 -> prove(sent[2]) :: else fi
 #endif
 		}
 	od
@@ -91,16 +94,16 @@ end:	do
 #ifdef SYNC
 		fromLeader!number
 #else
-		if :: number == 1 -> fromLeader!1 :: else -> toVoter!2 fi
+		if :: number < 3 -> fromLeader!number :: else -> toVoter!3 fi
 #endif
 		}
-	:: atomic { nempty(fromVoter) -> fromVoter?number; fromLeader!2 }
+	:: atomic { nempty(fromVoter) -> fromVoter?number; fromLeader!3 }
 	od
 }
 
 active proctype Voter() {
 end:	do
-	:: atomic { nempty(toVoter) -> toVoter?number; if :: elected :: else -> fromVoter!2 fi }
-	:: atomic { !elected && answered < 2 -> elected = true; fresh = tick; overtaken = asked == 2 }
+	:: atomic { nempty(toVoter) -> toVoter?number; if :: elected :: else -> fromVoter!3 fi }
+	:: atomic { !elected && answered < 3 -> elected = true; fresh = tick; overtaken = asked == 3 }
 	od
 }

@@ -1,26 +1,28 @@
 /*
  * follow: a new entry right after an own entry needs no listing.
  *
- * A client that has an entry in the queue, or a hold, makes another. If the new
- * number is the one behind that entry's, nobody came between: the client takes it
- * that ahead of the new entry are the old one and whoever is ahead of that, and
- * lists nothing. The numbers must be of one parent for that. They are if the old
- * entry was there when the new one was made: which is known by a look at the old one
- * that came later, or by a watch on it that was left before and has told nothing
- * up to the answer. The client gives the old entry up only after it has asked for
- * the new one. Before the new entry is granted the look is waited for.
+ * A client that has an entry in the queue, or a hold, creates another entry. If the
+ * new number is the next one after that entry's, no other client enqueued in between.
+ * Then the predecessors of the new entry are the old entry and its predecessors, and
+ * the client needs no listing. Both numbers must be of one parent. They are if the old
+ * entry existed when the new one was created. Two things prove that: a later read of
+ * the old entry, or a watch on it that was set before and had not fired when the
+ * create was answered. The client deletes the old entry only after it has sent the
+ * create of the new one. Before the new entry is granted, the client waits for the
+ * answer to the read.
  *
- * A third may be made behind the second in the same way, and takes the second's list.
- * Where the look shows that the old entry was not there, that list was wrong: the second
- * lists the queue, and so has the third to, though the second be cancelled by then.
+ * A third entry may follow the second in the same way, and takes over the second's
+ * list. If the read shows that the old entry did not exist, that list was wrong. Then
+ * the client lists the queue for the second and for the third, even if the second has
+ * been cancelled by then.
  *
- * What must hold: when one is granted, nobody else's entry is ahead of it.
+ * What must hold: when an entry is granted, no entry of another client is ahead of it.
  *
- * bounds: the client's two or three entries, two other clients that come and go up to three
- * times between them; an operator deletes the old entry, or not; a parent that is
- * empty may be collected, and its numbers begin anew with the next entry. The
- * client learns of the deletion and of others' ends by and by.
- * code: internal/queue/follow.go (follow, fallIn, led, founded, unsee).
+ * bounds: two or three entries of the client. Two other clients enqueue and leave up
+ * to three times between them. An operator may delete the old entry. A parent that is
+ * empty may be collected, and its numbers start again with the next entry. The client
+ * learns late, and in any order, of the deletion and of the ends of the other clients.
+ * code: internal/queue/follow.go (follow, followCreated, predecessorExisted, listProven, entryDeleted).
  *
  * broken GIVEN, assertion: releases the old entry before it asks for the new one
  * broken UNSEEN, assertion: does not read the old entry

@@ -1,30 +1,30 @@
 /*
  * handover: a release hands over inside the session, before the server knows.
  *
- * A session has several entries in one queue, others have theirs between them.
- * The session keeps a list for each of its waiters of who is ahead. When it
- * gives an entry up it strikes that from the lists of its later entries at once;
- * the delete goes out behind. If the entry was granted as a writer, all that was
- * ahead of it goes with it, as it was gone when it was granted. Each of the later
- * entries is then granted if the blocking function over what remains on its list
- * says so, and its own entry is not known to be gone. Neither a cancelled waiter
- * nor a reader proves anything of who is ahead of it: of a reader, the writers
- * ahead are gone, but may have left readers with the same numbers.
+ * A session has several entries in one queue, with entries of other clients between
+ * them. For each of its waiters, the session keeps a list of the waiter's
+ * predecessors. When the session releases an entry, it removes that entry from the
+ * lists of its later entries at once, and sends the delete after that. If the entry
+ * was granted as a writer, the session also removes all predecessors of the entry,
+ * because they were gone when it was granted. Then each later entry is granted if the
+ * blocking function over the rest of its list permits it, and if the session does not
+ * know that the entry itself was deleted. A cancelled waiter or a reader proves
+ * nothing about its predecessors: the writers ahead of a reader are gone, but may have
+ * left readers with the same numbers.
  *
- * A waiter does not watch its own session's entry for its end: it is told. That
- * goes for the end by somebody else as well, once the session knows of it.
+ * A waiter does not watch an entry of its own session. The session notifies it when it
+ * releases the entry, and also when it learns that another client deleted the entry.
  *
- * What must hold: nobody holds beside a hold that it must not share with, and
- * nobody passes a live entry ahead that it must not share with, be it a hold or a
- * waiter. (A released entry is not live, though its delete may be under way.)
- * Nobody waits for ever.
+ * What must hold: no entry holds next to a hold that excludes it. No entry passes a
+ * live predecessor that excludes it, whether that one holds or waits. (A released
+ * entry is not live, even while its delete is in flight.) No entry waits forever.
  *
- * bounds: 4 entries, made in order before all else, each the session's or of
- * another client, reader or writer, as it likes; an operator may delete one of
- * the session's entries. Others, and the session of others' entries, learn of a
- * committed deletion late, one by one.
+ * bounds: 4 entries, created in order before everything else. Each is the session's or
+ * another client's, a reader or a writer. An operator may delete one of the session's
+ * entries. Other clients, and the session for other clients' entries, learn late of
+ * committed deletions, one by one.
  * code: internal/queue/handover.go (left, inherit, drop), over the lists of
- * internal/queue/place.go (line, strike) and by internal/queue/order.go (Blocker).
+ * internal/queue/position.go (decide, removeBlocker) and by internal/queue/order.go (Blocker).
  *
  * broken NEXT, assertion: a release grants the session's next entry: reader 4 of another client and reader 5 of this client hold, writer 6 waits; the release of 5 must not grant 6
  * broken CANCEL, assertion: a cancelled waiter removes from the lists what only a writer's release may remove

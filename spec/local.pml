@@ -1,21 +1,22 @@
 /*
  * local: up to K holds in a row share one entry.
  *
- * The goroutines of a client that want a lock stand in a line of their own. The
- * first of them has the client's one entry in the queue. When it is granted and
- * gives the lock back, the hold is passed on to the next in the line, on the same
- * entry: up to K holds, and only while the hold is held and nothing that was begun
- * under it is to come. Else the entry is deleted, and the next in the line makes
- * another, at the end of the queue. Whoever gives up leaves the line; if he is the
- * one with the entry, that goes to the next, or away with him.
+ * The goroutines of a client that want a lock wait in a queue of their own. The first
+ * of them has the client's one entry in the lock's queue. When it is granted and
+ * released, the hold passes to the next goroutine, on the same entry: up to K holds,
+ * only while the hold lasts, and only if no operation that began under it is
+ * unfinished. Otherwise the client deletes the entry, and the next goroutine creates
+ * another one at the end of the queue. A goroutine that gives up leaves the queue. If
+ * it has the entry, the entry passes to the next goroutine, or is deleted.
  *
- * What must hold: one holds at a time, and never without an entry at the head of the
- * queue; no write that was begun under a hold is done under the next one; no entry
- * has more than K holds; nobody waits for ever.
+ * What must hold: at most one goroutine holds at a time, and never without an entry at
+ * the head of the queue. No write that began under one hold is done under the next. No
+ * entry has more than K holds. No goroutine waits forever.
  *
- * bounds: 2 clients of 3 and 2 goroutines, each of which wants the lock twice; K is
- * 2; only who has the entry gives up. A hold may be lost, as with its session: the deletion of its entry follows later.
- * code: local.go (joinLocal, pass, leaveLocal, lead).
+ * bounds: 2 clients with 3 and 2 goroutines, each of which acquires twice; K is 2.
+ * Only the goroutine with the entry gives up. A hold may be lost, for example with its
+ * session: the deletion of its entry follows later.
+ * code: handoff.go (enqueueLocal, handOff, cancelLocal, enqueueLeader).
  *
  * broken LOST, assertion: hands over a hold that was lost
  * broken NO_LIMIT, assertion: hands the hold over as long as any goroutine waits

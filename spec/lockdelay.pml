@@ -1,24 +1,24 @@
 /*
  * lockdelay: how a waiter finds that a holder crashed.
  *
- * With its entry a client makes a record, which outlives its session, in one
- * transaction. To release, it deletes the record first and then the entry; it
- * may vanish at any time, also between the two, and then its entry goes and its
- * record stays. Whoever is at the head of the queue lists the records, the
- * queue, and the records again. A record in both listings without its entry in
- * the queue is left over: the client waits the delay and then deletes it. It is
- * granted when there is none.
+ * A client creates its entry and a record, which outlives its session, in one
+ * transaction. To release, it deletes the record first and then the entry. It may
+ * crash at any time, also between the two deletes. Then its entry is deleted and its
+ * record stays. The client at the head of the queue lists the records, the queue, and
+ * the records again. A record that is in both listings, and whose entry is not in the
+ * queue, is left over: the client waits for the delay and then deletes it. The client
+ * is granted when no record is left over.
  *
- * What must hold: nobody is granted before the delay has passed since a holder
- * ahead vanished, unless that had begun to release; and nothing is taken for
- * left over whose client has not vanished.
+ * What must hold: after a holder crashed, no successor is granted before the delay has
+ * passed, unless the holder had begun to release. A record is taken as left over only
+ * if its client has crashed.
  *
- * bounds: 4 clients with one entry each, which may all vanish, as waiters or as
- * holders; they are numbered by their place in the queue. The three listings
- * are of what is committed at three moments in a row: those of a follower that
- * lags are of earlier moments in a row, all behind the client's own create. A
- * delay is one step, whose clock it goes by is left out.
- * code: internal/queue/records.go (lookAtRecords, sight, delayed),
+ * bounds: 4 clients with one entry each, which may all crash, as waiters or as
+ * holders; they are numbered by their places in the queue. The three listings show
+ * what is committed at three successive moments. The listings of a lagging follower
+ * are of earlier successive moments, all after the client's own create. A delay is one
+ * step; the clock that measures it is left out.
+ * code: internal/queue/records.go (listRecords, sight, delayed),
  * internal/queue/leave.go (vacate).
  *
  * broken RECORDS_FIRST, assertion: lists the records only before the queue: a client that releases in between counts as crashed

@@ -1,24 +1,24 @@
 /*
  * nodelock: the lock is one znode with a fixed name.
  *
- * Who could make the node holds the lock. Its data carry the id of the claim,
- * its owner is the claim's session. A write's answer may be lost with the
- * connection; the write itself is then carried out at any time before the next
- * write of that session on another connection, or never. So after a lost create
- * the claim creates again, and reads the node behind that: a node of its session
- * with its id is its own. After a lost delete it sends a write that changes
- * nothing, reads behind that, and deletes again only what is its own still.
+ * The client that created the znode holds the lock. The znode's data have the id of
+ * the acquire, and its owner is the acquire's session. The answer to a write may be
+ * lost with the connection. The write is then carried out at any time before the next
+ * write of that session on another connection, or never. So after a lost create, the
+ * client creates again, and then reads the znode: if it has the client's session and
+ * id, it is its own. After a lost delete, the client sends a write that changes
+ * nothing, reads the znode, and deletes it again only if it is still its own.
  *
- * What must hold: no two claims hold at once; a delete only ever hits the
- * claim's own node; a guarded write is carried out only while the claim's own
- * node is there; in the end the node is gone and nobody waits for ever.
+ * What must hold: two acquires never hold at the same time. A delete only deletes the
+ * acquire's own znode. A guarded write is carried out only while the acquire's own
+ * znode exists. At the end the znode is deleted, and no client waits forever.
  *
- * bounds: two claims in one session, which share its connection, and one in
- * another; each session loses its connection twice at most. Nobody else deletes
- * the node, but with GUARD_BY_VERSION an operator does so once.
- * code: internal/queue/fixed.go (mine, lookFixed, foundFixed, makeFixed,
- * settleFixed), internal/queue/node.go (dispose, deleted),
- * internal/queue/join.go (notMade). Guard is refused on such a lock.
+ * bounds: two acquires in one session, which share its connection, and one in another.
+ * Each session loses its connection at most twice. No other client deletes the znode,
+ * except that with GUARD_BY_VERSION an operator does so once.
+ * code: internal/queue/fixed.go (mine, readFixed, foundFixed, makeFixed,
+ * probeFixed), internal/queue/node.go (dispose, deleted),
+ * internal/queue/enqueue.go (createFailed). Guard is refused on such a lock.
  *
  * broken DELETE_AGAIN, assertion: repeats a delete without reading
  * broken NO_BARRIER, assertion: after a lost delete, reads without a write before the read

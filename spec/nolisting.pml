@@ -1,19 +1,19 @@
 /*
  * nolisting: granted by its number alone.
  *
- * A client that holds entry s gives it back and joins again by one transaction
- * that deletes s and makes a new entry. If the new number is s+1 then nobody
- * joined in between, and the client is granted without a listing, provided that
- * the hold it gave back was exclusive, or both are readers. Otherwise it waits
- * by the queue, as it did at first. A parent that is empty may be collected at
- * any time; whoever joins next makes it again, and its numbers begin anew.
+ * A client that holds entry s releases it and enqueues again with one transaction,
+ * which deletes s and creates a new entry. If the new number is s+1, no other client
+ * enqueued in between. Then the client is granted without a listing, provided that the
+ * released hold was exclusive, or that both are readers. Otherwise the client waits in
+ * the queue as usual. A parent that is empty may be collected at any time. The next
+ * client that enqueues creates it again, and its numbers start again.
  *
- * What must hold: whoever is granted has nothing ahead of it that it must not
- * share with, and nobody else holds that it must not share with.
+ * What must hold: an entry that is granted has no predecessor that excludes it, and no
+ * other client has a hold that excludes it.
  *
- * bounds: 3 clients with 3 entries each in a row, reader or writer as they like;
- * numbers up to 9. The queue is read as it is: queue.pml has followers that lag.
- * code: internal/queue/follow.go (follow, renew, fallIn), for exclusive entries
+ * bounds: 3 clients with 3 successive entries each, readers or writers; numbers up to
+ * 9. Clients read the queue as it is: queue.pml models lagging followers.
+ * code: internal/queue/follow.go (follow, renew, followCreated), for exclusive entries
  * behind exclusive holds.
  *
  * broken TWO_STEPS, assertion: deletes the old entry and creates the new one in two transactions; in between, the parent may be collected

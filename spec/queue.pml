@@ -1,26 +1,25 @@
 /*
  * queue: one lock's queue, listed once.
  *
- * Every client makes an entry, lists the queue once behind its own create, and
- * from then on keeps its own list of who is ahead. It watches the nearest of
- * them and its own entry, strikes out what is gone, and is granted when its
- * list is empty, after it has dealt with everything that one read brought. Each
- * client reads from a follower of its own, which lags behind the committed log
- * as far as it likes; the connection delivers in order, as late as it likes. A
- * waiter cancels at will; a writer that holds may become a reader with its own
- * sequence number in one transaction; an operator deletes one entry.
+ * Every client creates an entry, lists the queue once after its own create, and from
+ * then on keeps its own list of its predecessors. It watches the nearest of them and
+ * its own entry, and removes deleted entries from the list. It is granted when its
+ * list is empty, after it has handled everything that one read brought. Each client
+ * reads from a follower of its own, which lags behind the committed log by any number
+ * of changes. The connection delivers in order, after any delay. A waiter cancels at
+ * any time. A writer that holds may become a reader with its own sequence number in
+ * one transaction. An operator deletes one entry.
  *
- * What must hold: whoever is granted has nothing ahead of it in the committed
- * queue, and had not read that its own entry is gone. Nobody waits for ever
- * (no end state but with all clients done).
+ * What must hold: an entry that is granted has no predecessor in the committed queue,
+ * and its client had not read that the entry was deleted. No client waits forever (the
+ * only end state is that all clients are done).
  *
- * bounds: 3 clients with one entry each, all exclusive, each of them a writer or
- * a mutex as it likes; one deletion by the operator. With FOUR, 4 clients, all
- * mutexes, and no operator. Clients are alike, so they are
- * numbered by their place in the queue.
- * code: internal/queue/claim.go (settle, grant), internal/queue/leave.go (gone),
- * internal/queue/place.go (listed, line, watchBlocker, strike),
- * internal/queue/ownwatch.go (watchOwns),
+ * bounds: 3 clients with one entry each, all exclusive, each a writer or a mutex; one
+ * deletion by the operator. With FOUR: 4 clients, all mutexes, and no operator.
+ * Clients are alike, so they are numbered by their places in the queue.
+ * code: internal/queue/acquire.go (grantReady, grant), internal/queue/leave.go (gone),
+ * internal/queue/position.go (listed, decide, watchBlocker, removeBlocker),
+ * internal/queue/ownwatch.go (watchOwnNodes),
  * internal/queue/order.go (Blocker), internal/queue/swap.go (sendSwap).
  *
  * sound FOUR: four clients, without writers and without an operator

@@ -1,22 +1,21 @@
 /*
  * readwrite: readers and writers in order of arrival.
  *
- * A writer waits for the nearest entry ahead, a reader for the nearest writer
- * ahead; each lists the queue once behind its own create and keeps its own list
- * from then on. A writer that holds becomes a reader by one transaction that
- * makes the reader's entry, with the writer's sequence number, and deletes the
- * writer's. Waiters read the news of deletions late, each at its own pace, but
- * the queue itself as it is: queue.pml has the followers that lag.
+ * A writer waits for the nearest entry ahead, and a reader for the nearest writer
+ * ahead. Each client lists the queue once after its own create, and from then on keeps
+ * its own list. A writer that holds becomes a reader with one transaction, which
+ * creates the reader's entry with the writer's sequence number and deletes the
+ * writer's. Waiters learn of deletions late, each at its own pace, but they read the
+ * queue as it is: queue.pml models lagging followers.
  *
- * What must hold: whoever is granted has nothing ahead of it in the queue that
- * it must not share with, which is both the exclusion and the order; nor does
- * anybody else hold that it must not share with. Nobody waits for ever. Readers
- * do hold together.
+ * What must hold: an entry that is granted has no predecessor that excludes it, which
+ * gives both exclusion and order, and no other client has a hold that excludes it. No
+ * client waits forever. Readers do hold together.
  *
- * bounds: 4 clients with one entry each, reader or writer as they like; clients
- * are alike, so they are numbered by their place in the queue.
- * code: internal/queue/order.go (Blocker), internal/queue/place.go (listed, line,
- * strike), internal/queue/swap.go (Downgrade, sendSwap).
+ * bounds: 4 clients with one entry each, readers or writers. Clients are alike, so
+ * they are numbered by their places in the queue.
+ * code: internal/queue/order.go (Blocker), internal/queue/position.go (listed, decide,
+ * removeBlocker), internal/queue/swap.go (Downgrade, sendSwap).
  *
  * broken FIRST_WRITER, assertion: a reader watches the first writer ahead, and is granted when it is deleted, although a nearer writer was there
  * broken PASS_WAITING, assertion: a reader waits only for a writer that holds, and passes writers that wait

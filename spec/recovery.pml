@@ -1,28 +1,29 @@
 /*
  * recovery: a create whose answer was lost.
  *
- * A client's create goes through the server that it is connected to, to the
- * leader, and once it is committed, back. The connection may break anywhere on
- * the way, and the client reconnects to the same server, to another follower or
- * to the leader itself, in the same session or, when it has given that up, in a
- * new one. The leader refuses a session's requests from any but the server that
- * revalidated it last, but what it proposed before is carried out. On its own
- * connections it answers reads and sync without waiting for its proposals.
+ * A client's create goes through its server to the leader and, when it is committed,
+ * the answer comes back. The connection may break anywhere on the way. The client then
+ * reconnects to the same server, to another follower, or to the leader, in the same
+ * session or, if it has given that up, in a new one. The leader refuses a session's
+ * requests from any server except the one that revalidated the session last, but what
+ * it has proposed before is carried out. On its own connections, the leader answers
+ * reads and syncs without waiting for its proposals.
  *
- * The rule: the entry whose create was not answered is put on a list of what
- * must go; a new create goes out on the new connection, with a GUID of its own;
- * a listing behind that write's answer tells whether the old entry is there, for
- * by then the old create has been carried out or never will be. An entry of a
- * former session is left to that session's end.
+ * The rule: an entry whose create was not answered becomes a pending delete. The
+ * client sends a new create, with a new GUID, on the new connection. A listing after
+ * that write's answer shows whether the old entry exists, because by then the old
+ * create has been carried out or never will be. An entry of an earlier session stays
+ * until that session ends.
  *
  * What must hold: the client never waits for an entry of its own that it has
- * forgotten; no two hold at once; in the end nothing of it is left in the queue.
+ * forgotten. Two clients never hold at the same time. At the end, no entry of the
+ * client is left in the queue.
  *
- * bounds: one client with up to two lost connections, hence three entries, and
- * one end of its session; one competitor; a leader and two followers that lag.
- * The servers are not checked for being as far as the client has seen: that
- * only allows more.
- * code: internal/queue/join.go (join, created, strayed), internal/queue/leave.go
+ * bounds: one client that loses its connection up to twice, so it has up to three
+ * entries, and whose session ends once; one competitor; a leader and two lagging
+ * followers. The model does not check that a server is as recent as what the client
+ * has seen: that only allows more.
+ * code: internal/queue/enqueue.go (enqueue, created, createdAfterSession), internal/queue/leave.go
  * (park), internal/queue/node.go (dispose, probe, probed),
  * internal/queue/core.go (resume, over).
  *

@@ -1,21 +1,21 @@
 /*
  * semaphore: a gate and leases.
  *
- * Whoever takes permits joins the gate's queue; under the gate it makes all its
- * leases in one transaction, lists the leases, and keeps the gate until there
- * are at most LIMIT of them, its own included. A waiter gives up at will; a
- * holder that crashes loses its leases at once, as one that releases.
+ * A client that takes permits enqueues at the gate. While it holds the gate, it
+ * creates all its leases in one transaction, lists the leases, and keeps the gate
+ * until there are at most LIMIT of them, its own included. A waiter gives up at any
+ * time. A holder that crashes loses its leases at once, like one that releases.
  *
- * What must hold: those who hold have at most LIMIT permits together. Nobody
- * waits for ever, however many permits each takes.
+ * What must hold: the holders together have at most LIMIT permits. No client waits
+ * forever, however many permits each takes.
  *
- * bounds: 4 clients, each twice in a row, of which two take 1 permit and two
- * take 2; LIMIT of 2. The gate is a mutex in order of arrival: queue.pml has
- * that. Listings show what is committed: one from a follower that lags, but not
- * behind the client's own leases, shows the same leases and some more that are
- * gone, as nobody else makes any meanwhile.
+ * bounds: 4 clients, each of which acquires twice; two take 1 permit and two take 2;
+ * LIMIT of 2. The gate is a mutex that grants in order of arrival, which queue.pml
+ * models. Listings show what is committed. A listing from a lagging follower that has
+ * the client's own leases shows the same leases and some that are gone, because no
+ * other client creates any meanwhile.
  * code: internal/queue/leases.go (count, counts, passGate),
- * internal/queue/claim.go (stand, clear).
+ * internal/queue/acquire.go (newPositions, clear).
  *
  * broken ONE_BY_ONE, deadlock: takes several permits one after another, each through the gate
  * broken NO_GATE, deadlock: creates leases without the gate, and waits until there are few enough

@@ -2,28 +2,28 @@
  * sync: heartbeats that a leader answers alone.
  *
  * A client is connected to the leader, which may be cut off from its follower. The
- * follower, with others, elects another leader once it has heard nothing for
- * SILENCE, and that one gives every session a fresh timeout, from then. The old one
- * looks for its quorum once a tick, and leaves its clients when it has had no
- * answer for SILENCE, by a count of ticks that stands still while its process does,
- * or when its follower has hung up. Until then it answers pings and sync by itself.
- * Writes it answers when the follower has acknowledged them.
+ * follower, with other servers, elects another leader when it has heard nothing for
+ * SILENCE. The new leader gives every session a fresh timeout from then on. The old
+ * leader checks its quorum once a tick. It closes its client connections when it has
+ * had no answer for SILENCE, by a count of ticks that stands still while its process
+ * does, or when its follower has closed the connection. Until then, it answers pings
+ * and syncs by itself. It answers writes when the follower has acknowledged them.
  *
- * The rule: of three syncs a, b, c, with b sent more than a tick after a was
- * answered and c after b was answered, the answer to c proves that the session was
- * alive when a was sent, as long as no leader is ever stopped (and then only cut
- * off both ways). More than a tick is what the rule of the model deadline asks for in
- * a session of at least four ticks.
+ * The rule: of three syncs a, b, c, b is sent more than a tick after a was answered,
+ * and c after b was answered. Then the answer to c proves that the session was alive
+ * when a was sent, as long as no leader is ever stopped (a leader may be cut off in
+ * both directions). In a session of at least four ticks, the rule of the model
+ * deadline also asks for more than a tick.
  *
- * What must hold: no moment that is proven lies behind the election of another
- * leader, for that one ends the session a timeout after its election at the
+ * What must hold: no moment that is proven is later than the election of another
+ * leader, because that leader ends the session a timeout after its election at the
  * earliest.
  *
- * bounds: three requests, 18 eighths of a tick (with a leader that is stopped 12
- * quarters, with writes 10 halves), SILENCE of a tick, one election; clocks of one
+ * bounds: three requests; 18 eighths of a tick (with a leader that is stopped 12
+ * quarters, with writes 10 halves); SILENCE of a tick; one election; clocks of one
  * rate. Leader and follower answer each other at once: an election takes longer than
- * that. A request is at the leader as soon as it was sent: one that takes longer
- * proves less. What happens within one unit of time may happen in any order.
+ * that. A request reaches the leader as soon as it was sent: one that takes longer
+ * proves less. Events within one unit of time may happen in any order.
  * code: internal/queue/heartbeat.go (cheap, syncs, sync),
  * internal/queue/deadline.go (Heard).
  *

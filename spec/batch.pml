@@ -1,29 +1,30 @@
 /*
- * joining: creates and deletes of several claims in one transaction.
+ * batch: creates and deletes of several acquires in one transaction.
  *
- * A client's session sends the creates and deletes of one moment as one multi, and
- * behind it the listings that belong to the creates. A multi is done as a whole or
- * not at all. If one operation fails, its claim is told so, and the others that
- * nothing was done: their claims ask again, each by itself. A listing that was
- * sent behind a create which was undone is answered all the same, and is not taken
- * for one of the create that follows. No two creates of one lock are joined.
+ * A session sends the creates and deletes of one moment as one multi, and after it the
+ * listings that belong to the creates. A multi is done as a whole or not at all. If
+ * one operation fails, its acquire receives the error. The other acquires learn that
+ * nothing was done, and each sends its request again by itself. A listing that was
+ * sent after an undone create is answered all the same. It does not count for the next
+ * create. Two creates of one lock never share a multi.
  *
- * What must hold: one holder a lock; tokens of a lock rise from grant to grant;
- * what is told to be given back is not there; everybody gets through.
+ * What must hold: each lock has one holder. The tokens of a lock grow from grant to
+ * grant. An entry that is reported as deleted does not exist. Every acquire ends.
  *
- * bounds: one client with 2 claims, of one lock or of two, and another's claim of
- * the first lock; the second lock's parent is missing at first, so that creates
- * fail; somebody may remove what is about to be given back, so that deletes do. A
- * connection that is lost is in recovery.pml: what is unknown is unknown of each.
- * code: internal/session/join.go (take, collides), internal/session/joined.go (joinedAnswer, shareFailure),
- * internal/queue/join.go (notMade).
+ * bounds: one client with 2 acquires, of one lock or of two, and another client's
+ * acquire of the first lock. The parent of the second lock is missing at first, so
+ * that creates fail. An operator may delete an entry that is about to be released, so
+ * that deletes fail. recovery.pml models a lost connection, which leaves the outcome
+ * of every operation unknown.
+ * code: internal/session/batch.go (add, conflicts), internal/session/batch_reply.go (batchAnswered, failWithBatch),
+ * internal/queue/enqueue.go (createFailed).
  *
- * broken SHARED_FAILURE, assertion: if one operation fails, all claims of the transaction fail
+ * broken SHARED_FAILURE, assertion: if one operation fails, all acquires of the transaction fail
  * broken TWO_CREATES, assertion: two creates of one lock share a transaction
  * broken REPEATED, assertion: the session repeats the undone operations, after the listings
  * broken OLD_LISTING, assertion: the listing after an undone create counts for the next create
- * reach UNDONE: a claim whose operations were undone is granted
- * reach JOINED: one transaction grants two claims
+ * reach UNDONE: an acquire whose operations were undone is granted
+ * reach SHARED: one transaction grants two acquires
  */
 #define CLAIMS 3
 #define BIT(c) (1 << (c))
@@ -219,7 +220,7 @@ active proctype Client() {
 #ifdef UNDONE
 		; assert(!was[0])
 #endif
-#ifdef JOINED
+#ifdef SHARED
 		; assert(!(st[1] == held && token[0] == token[1]))
 #endif
 		}

@@ -1,28 +1,29 @@
 /*
- * foresee: a waiter lists again while its predecessor holds.
+ * prefetch: a waiter lists again while its predecessor holds.
  *
- * Every client makes an entry, lists the queue behind its own create, and keeps its
- * own list of who is ahead. It watches the nearest. With more on its list it may list
- * again at any time, when it believes that the nearest holds by now, and does not wait
- * for the answer with what else it is told: the nearest may go meanwhile. If nobody is
- * left on its list it is granted at the nearest's end. If somebody is, the client
- * lists, or leaves it to the listing under way. Each client reads from a follower of its
- * own, which lags behind the committed log as far as it likes. Waiters cancel at will.
- * A connection may break: what was asked is lost, and the next one tells whether
- * the nearest is gone. The look that leaves the watch on the nearest may be refused for the
- * moment: it is asked for anew a little later, once, and not while a listing is under way.
+ * Every client creates an entry, lists the queue after its own create, and keeps its
+ * own list of its predecessors. It watches the nearest. If more are on its list, it
+ * may list again at any time, when it estimates that the nearest holds. It does not
+ * delay other events until the answer arrives: the nearest may be deleted meanwhile.
+ * If no predecessor is left on its list, the client is granted when the nearest is
+ * deleted. If some are left, it lists, or waits for the listing in flight. Each client
+ * reads from a follower of its own, which lags behind the committed log by any number
+ * of changes. Waiters cancel at any time. A connection may break: requests in flight
+ * are lost, and the next connection tells whether the nearest is gone. The server may
+ * refuse the request that sets the watch on the nearest. The client then repeats it a
+ * little later, once, and not while a listing is in flight.
  *
- * Own entries' watches, writers, and an operator are in queue.pml.
+ * queue.pml models watches on own entries, writers, and an operator.
  *
- * What must hold: whoever is granted has nothing ahead of it in the committed queue.
- * Nobody waits for ever, though no time makes a client look again (no end state but
- * with all clients done).
+ * What must hold: an entry that is granted has no predecessor in the committed queue.
+ * No client waits forever, although no timer makes a client read again (the only end
+ * state is that all clients are done).
  *
- * bounds: 4 clients with one entry each, all mutexes, two such listings each, one broken
- * connection, one refusal; with FIVE, 5 clients, one such listing and none of these. Clients are numbered by their place in
- * the queue.
- * code: internal/queue/foresee.go (foresee, ranges),
- * internal/queue/place.go (listed, line, watchBlocker, strike, proceedAt).
+ * bounds: 4 clients with one entry each, all mutexes, two such listings each, one
+ * broken connection, and one refusal. With FIVE: 5 clients, one such listing each, and
+ * no broken connection or refusal. Clients are numbered by their places in the queue.
+ * code: internal/queue/prefetch.go (prefetch, prefetchDue),
+ * internal/queue/position.go (listed, decide, watchBlocker, removeBlocker, proceedAt).
  *
  * sound FIVE: five clients, and no connection breaks
  * broken UNLISTED, assertion: assumes without a listing that only the predecessor is left
@@ -127,8 +128,8 @@ inline strike(c, whom) {
 	fi
 }
 
-/* foresee: c lists, as the nearest should hold by now. */
-inline foresee(c) {
+/* prefetch: c lists, as the nearest should hold by now. */
+inline prefetch(c) {
 	tries--;
 #ifdef UNLISTED
 	ahead = BIT(blocker)
@@ -263,7 +264,7 @@ proctype Client(byte c) {
 	do
 	:: atomic { nempty(log[c]) && !ready -> apply(c) }
 	:: atomic { nempty(asks[c]) && !ready -> answer(c) }
-	:: atomic { tries > 0 && !ready && !listing && !ranging && blocker != NOBODY && (ahead & ~BIT(blocker)) -> foresee(c) }
+	:: atomic { tries > 0 && !ready && !listing && !ranging && blocker != NOBODY && (ahead & ~BIT(blocker)) -> prefetch(c) }
 	:: atomic { breaks > 0 && !ready -> reconnect(c) }
 	:: atomic { retry && !ready -> again(c) }
 	:: atomic { !patient && !ready -> break }
