@@ -1,27 +1,27 @@
-# Everything runs from a fresh clone: `make check` is what the README gives for
-# the tests, and what the continuous integration runs.
+# All targets work in a fresh clone. `make check` runs every test, also in continuous
+# integration.
 
 MODULES    := . ./bench ./cmd/zklock ./test ./zkotel ./zkprom
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME   ?= 10s
 GO         ?= go
-# For a package's tests; some take minutes, and machines are slow or busy.
-PATIENCE   := -timeout 40m
+# The time limit for the tests of one package. Some take minutes, more on a busy machine.
+TIMEOUT    := -timeout 40m
 
 .PHONY: check deps lint vet format test race test-command test-bench spec spec-table test-real mutants screenshots fuzz simulate simulate-race simulate-more bench-server bench bench-quick build packages clean
 
-## check: all of the below, over all modules.
+## check: every check, over all modules.
 check: deps lint test race simulate simulate-race test-command test-bench spec mutants test-real fuzz
 
-## deps: install what the tests against real ZooKeeper need, where it may.
+## deps: install what the tests against real ZooKeeper need, as root on Debian or Ubuntu.
 deps:
 	@scripts/install-deps
 
-## build: the command, into bin/.
+## build: build the command into bin/.
 build:
 	$(GO) build -o bin/zklock ./cmd/zklock
 
-## lint: formatting, vet for three systems, staticcheck.
+## lint: check formatting, and run go vet for three systems and staticcheck.
 lint: format vet
 	@for m in $(MODULES); do (cd $$m && $(GO) run $(STATICCHECK) ./...) || exit 1; done
 
@@ -34,94 +34,109 @@ vet:
 	@for os in darwin windows; do for m in . ./cmd/zklock ./zkotel ./zkprom; do \
 		(cd $$m && GOOS=$$os $(GO) vet ./...) || exit 1; done; done
 
-## test: the library, hermetic: no network, no ZooKeeper, nothing installed.
+# Tests of locks and clients that run against the embedded server, including tests that
+# reproduce bugs of other libraries.
+REGRESSION := Adopted|Container|Grant|Missed|Orphan|Permits|Readers|Regression|Release|Sequence|Stale|Swapped|TwoNodes|Waiter|WakeUp|WatchOn
+EMBEDDED   := ^Test(Client|Locks|LockDelay|Cancels|.*ReusedName|$(REGRESSION))
+
+# Tests of locks on a simulated network.
+SIMULATED  := ^Test(Simulat|GuardAnswers)
+
+## test: test the library, with conformance tests and the simulation. It needs no network,
+## no ZooKeeper, and nothing installed.
 test:
-	$(GO) test $(PATIENCE) ./...
+	$(GO) test $(TIMEOUT) ./...
+	cd test && $(GO) test $(TIMEOUT) ./sim
+	cd test && $(GO) test $(TIMEOUT) -run '$(EMBEDDED)' ./locktest
+	cd test && $(GO) test $(TIMEOUT) -run '$(SIMULATED)' ./faults
 
-## race: the same with the race detector, what the command and its metrics are made
-## of, and of the module test some that need nothing installed.
+## race: run the same tests with the race detector, and also those of the command's
+## packages, of zkprom, and some of the module test that need nothing installed.
 race:
-	$(GO) test -race $(PATIENCE) ./...
-	cd cmd/zklock && $(GO) test -race $(PATIENCE) ./internal/...
-	cd zkprom && $(GO) test -race $(PATIENCE) ./...
-	cd test && $(GO) test -race $(PATIENCE) ./history ./regressions
+	$(GO) test -race $(TIMEOUT) ./...
+	cd cmd/zklock && $(GO) test -race $(TIMEOUT) ./internal/...
+	cd zkprom && $(GO) test -race $(TIMEOUT) ./...
+	cd test && $(GO) test -race $(TIMEOUT) -skip TestModels ./model
+	cd test && $(GO) test -race $(TIMEOUT) ./sim
+	cd test && $(GO) test -race $(TIMEOUT) -run '$(EMBEDDED)' ./locktest
+	cd test && $(GO) test -race $(TIMEOUT) -run '$(SIMULATED)' ./faults -faults.simulations=1
 
-## test-command: the command, as typed, and metrics and spans.
+## test-command: test the command with scripts, and the modules for metrics and spans.
 test-command:
-	cd cmd/zklock && $(GO) test $(PATIENCE) ./...
-	cd zkprom && $(GO) test $(PATIENCE) ./...
-	cd zkotel && $(GO) test $(PATIENCE) ./...
+	cd cmd/zklock && $(GO) test $(TIMEOUT) ./...
+	cd zkprom && $(GO) test $(TIMEOUT) ./...
+	cd zkotel && $(GO) test $(TIMEOUT) ./...
 
-## test-bench: the comparisons themselves, with next to no load.
+## test-bench: test the benchmarks themselves, with almost no load.
 test-bench:
-	cd bench && $(GO) test $(PATIENCE) ./...
+	cd bench && $(GO) test $(TIMEOUT) ./...
 
-## bench-server: the embedded server and Apache ZooKeeper under the same load, on
-## this disk; some eight minutes. BENCHFLAGS=-quick takes one.
+## bench-server: compare the embedded server and Apache ZooKeeper under the same load, on
+## this disk. It takes about eight minutes, or one with BENCHFLAGS=-quick.
 bench-server:
 	$(GO) run ./bench server $(BENCHFLAGS)
 
-## bench: the locks beside those of Curator, kazoo, go-zookeeper, etcd and redsync;
-## half an hour. Installs etcd and redis where it may.
+## bench: compare the locks with those of Curator, kazoo, go-zookeeper, etcd, and redsync.
+## It takes half an hour, and as root on Debian or Ubuntu it installs etcd and redis.
 bench:
 	@scripts/install-deps -bench
 	$(GO) run ./bench locks $(BENCHFLAGS)
 
-## bench-quick: a picture of it in a few minutes.
+## bench-quick: the same comparison in a few minutes, with less precision.
 bench-quick:
 	@scripts/install-deps -bench
 	$(GO) run ./bench locks -quick $(BENCHFLAGS)
 
-## test-real: against Apache ZooKeeper, Curator and kazoo. Skips loudly what is
-## not installed; ZKLOCK_REQUIRE_REAL=1 makes that a failure. Three packages at a
-## time: most of what they do is wait. The models of test/spec and the mutants have
-## targets of their own.
+## test-real: test against Apache ZooKeeper, Curator, and kazoo. It reports what is not
+## installed and skips it, or fails if ZKLOCK_REQUIRE_REAL=1. It runs three packages at a
+## time, because they wait most of the time. The simulation, the models of test/model, and
+## the mutants have their own targets.
 test-real: deps
-	cd test && $(GO) test -count=1 -p 3 $(PATIENCE) $$($(GO) list ./... | grep -vE '/test/(spec|mutants)$$')
+	cd test && $(GO) test -count=1 -p 3 $(TIMEOUT) $$($(GO) list ./... | grep -vE '/test/(model|mutants|sim)$$')
 
-## spec: spin looks through the models in spec/, of which every broken variant
-## must be refuted. Skips loudly where spin or gcc is missing, as test-real does.
+## spec: check the models in spec/ with spin, which must refute every broken version. It
+## skips the models, and says so, if spin or gcc is missing.
 spec: deps
-	cd test && $(GO) test -count=1 $(PATIENCE) ./spec
+	cd test && $(GO) test -count=1 $(TIMEOUT) ./model
 
-## spec-table: the same, and writes the results into spec/README.md.
+## spec-table: run spec, and write the results into spec/README.md.
 spec-table: deps
-	cd test && $(GO) test -count=1 ./spec -update
+	cd test && $(GO) test -count=1 $(TIMEOUT) ./model -run TestModels -update
 
-## mutants: breaks one rule of the product at a time, by an edit in test/mutants; the
-## test that it names must fail. Some four minutes.
+## mutants: break one rule of the product at a time, by an edit in test/mutants. The test
+## that the mutant names must fail. It takes about four minutes.
 mutants: deps
-	cd test && $(GO) test -count=1 $(PATIENCE) ./mutants
+	cd test && $(GO) test -count=1 $(TIMEOUT) ./mutants
 
-## screenshots: the page after an hour of a fleet, which takes none, as pictures for
-## the README; needs Debian's chromium.
+## screenshots: write screenshots of the page after an hour of virtual time, for the
+## README. It needs Debian's chromium.
 screenshots: deps
-	cd test && $(GO) test -count=1 ./ui -run 'TestScreenshots$$' -screenshots=$(CURDIR)/docs/screenshots
+	cd test && $(GO) test -count=1 ./delivery/ui -run 'TestScreenshots$$' -screenshots=$(CURDIR)/docs/screenshots
 
-## fuzz: every fuzz target for FUZZTIME each (a duration, or a count such as 20000x),
-## one on each processor at a time.
+## fuzz: run every fuzz target for FUZZTIME (a duration, or a count such as 20000x), one
+## per processor at a time.
 fuzz:
 	@scripts/fuzz $(FUZZTIME)
 
-## simulate: SEEDS simulated histories of clients, locks, server, network, disk,
-## from seed FROM on, over all processors; and every twentieth of them once more
-## with the race detector, in simulate-race. A run that did too little fails.
+## simulate: run SEEDS simulated histories of clients, locks, servers, network, and disk,
+## from seed FROM on, on all processors. simulate-race runs every twentieth of them with the
+## race detector. A run that exercises too little fails.
 SEEDS ?= 2000
 FROM  ?= 1
-SIMULATE = ./internal/sim -run 'TestSeeds$$' -count=1 -timeout 2h -v
+SIMULATE = ./test/sim -run 'TestSeeds$$' -count=1 -timeout 2h -v
 simulate:
 	$(GO) test $(SIMULATE) -seeds=$(SEEDS) -from=$(FROM)
 
 simulate-race:
 	$(GO) test -race $(SIMULATE) -seeds=$$(( ($(SEEDS) + 19) / 20 )) -from=$(FROM)
 
-## simulate-more: SEEDS histories that never were, with a line of their own in
-## internal/sim/testdata/totals.tsv; and the sum of all lines.
+## simulate-more: run SEEDS histories with new seeds, add a line with their totals to
+## test/sim/testdata/totals.tsv, and print the sum of all lines.
 simulate-more:
-	$(GO) test $(SIMULATE) -seeds=$(SEEDS) -from=0 -record=$(CURDIR)/internal/sim/testdata/totals.tsv
-	$(GO) test ./internal/sim -run 'TestRecorded$$' -count=1 -v
+	$(GO) test $(SIMULATE) -seeds=$(SEEDS) -from=0 -record=$(CURDIR)/test/sim/testdata/totals.tsv
+	$(GO) test ./test/sim -run 'TestRecorded$$' -count=1 -v
 
-## packages: deb and rpm of the command for amd64 and arm64, into dist/.
+## packages: build deb and rpm packages of the command for amd64 and arm64 into dist/.
 packages:
 	packaging/build dist
 

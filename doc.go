@@ -1,7 +1,7 @@
-// Package zklock is distributed locks on Apache ZooKeeper.
+// Package zklock provides distributed locks on Apache ZooKeeper.
 //
-// A [Lock] is a name; a [Hold] is possession of it. Dial a client, name a lock,
-// acquire a hold, and look at the hold before acting:
+// A [Lock] names a lock; a [Hold] is an acquired lock. Dial a client, name a lock,
+// acquire it, and check the hold before you act:
 //
 //	c, err := zklock.Dial(ctx, "zk1:2181,zk2:2181,zk3:2181", nil)
 //	...
@@ -10,44 +10,43 @@
 //	defer hold.Release(ctx)
 //	work(hold.Token())
 //
-// or let [Do] do all of it.
+// [Do] does all of this in one call.
 //
 // # Kinds of locks
 //
-//   - [Client.Mutex]: one holds, in order of arrival.
+//   - [Client.Mutex]: one holder, in order of arrival.
 //   - [Client.RWMutex]: readers share, a writer holds alone; [Hold.Downgrade].
-//   - [Client.Semaphore]: n hold, and one hold may have several permits.
+//   - [Client.Semaphore]: n holders, and a hold can have several permits.
 //   - [All]: several locks at once, without deadlocks among Alls.
-//   - [Client.NodeLock]: one znode, for sharing with programs that lock so.
-//   - [Lock.Reentrant]: for callers who may hold the lock already.
+//   - [Client.NodeLock]: one znode, for sharing with programs that lock this way.
+//   - [Lock.Reentrant]: for callers that may already hold the lock.
 //
-// All are a [Lock] and give a [Hold]. A leader election is a mutex that is held
-// while one leads.
+// Each of them is a [Lock] and returns a [Hold]. For a leader election, use a mutex that
+// the leader holds while it leads.
 //
-// # The promise
+// # The guarantee
 //
-// While a hold's [Hold.Err] returns nil, no other client's hold is in conflict with
-// it: the hold says that it is lost before the ensemble can give the lock to somebody
-// else, by a deadline that the client counts on its own clock, from requests
-// that a quorum of the servers is known to have answered. After a pause of the
-// process or a suspend of the machine, the first look already says lost.
+// While [Hold.Err] returns nil, no hold of another client conflicts with it. The
+// hold reports its loss before the ensemble can grant the lock to another client. It does
+// so by a deadline on the client's own clock, which the client derives from requests that a
+// quorum of the servers answered. After a pause of the process or a suspend of the machine,
+// the first call to Err reports the loss.
 //
-// # The promise's limit
+// # The limit of the guarantee
 //
-// A process can be paused between its look at the hold and its act. No lock
-// service can prevent that. [Hold.Token] covers it: a number that grows with
-// every grant of the lock, for the resource to refuse whoever comes with a
-// smaller one than it has seen.
+// A process can be paused between checking the hold and acting on it. No lock service can
+// prevent that. Use [Hold.Token] as a fencing token: the token grows with each grant of the
+// lock, and the resource rejects any smaller token than the largest it has seen.
 //
-// Where the resource is in ZooKeeper itself, [Hold.Guard] makes the write depend on
-// the lock in one transaction.
+// If the resource is in ZooKeeper itself, [Hold.Guard] makes the write depend on the lock in
+// one transaction.
 //
-// # With others
+// # Interoperability
 //
-// Locks are written in the layouts of Apache Curator's recipes, so that Java's
-// Curator, go-zookeeper, ZooKeeper's own WriteLock, and kazoo's Lock made with
-// extra_lock_patterns=["-lock-"] exclude each other with this package's. Waiting
-// is in order of arrival. [Options].Layout has other names: kazoo's, both at once,
-// WriteLock's, or one's own. [Lock.Inspect] shows all of them, and [Lock.Revoke] asks holders of
-// this package and of Curator's revocable mutex for the lock back.
+// Locks use the layouts of Apache Curator's recipes. So these libraries and this package
+// exclude each other: Curator for Java, go-zookeeper, ZooKeeper's own WriteLock, and kazoo's
+// Lock created with extra_lock_patterns=["-lock-"]. Locks are granted in order of arrival.
+// [Options].Layout selects other layouts: kazoo's, Curator's and kazoo's at once, WriteLock's,
+// or a custom one. [Lock.Inspect] shows the entries of all of them. [Lock.Revoke] requests a
+// release from holders of this package and of Curator's revocable mutex.
 package zklock

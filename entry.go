@@ -2,40 +2,47 @@ package zklock
 
 import (
 	"bytes"
+	"encoding/json"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
+	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/internal/queue"
 	"github.com/zklock/zklock/zk"
 )
 
-// A Mode says what an entry of a lock is.
+// A Mode is the role of an entry.
 type Mode string
 
 // The modes of entries.
 const (
 	Exclusive Mode = "exclusive" // holds alone: a mutex, a writer, a node lock
-	Shared    Mode = "shared"    // holds beside others of its mode: a reader
-	Permit    Mode = "permit"    // one of a semaphore's permits, or a waiter for some
-	Stray     Mode = "stray"     // not a contender: it has no place in the order
+	Shared    Mode = "shared"    // holds together with others of its mode: a reader
+	Permit    Mode = "permit"    // a permit of a semaphore, or a waiter for permits
+	Stray     Mode = "stray"     // not a contender: it has no position in the order
 )
 
-// An Entry is one znode of a lock: a holder's, a waiter's, or a stray.
+// An Entry is one znode of a lock: of a holder, of a waiter, or a stray.
 type Entry struct {
-	Path    string    // the lock's path, see Lock.Path
-	Node    string    // the znode's path
+	Path    string    // the path of the lock, see Lock.Path
+	Node    string    // the path of the znode
 	Name    string    // the last level of Node
-	Mode    Mode      // what it is
+	Mode    Mode      // its role
 	Holder  bool      // it holds the lock
-	Token   int64     // its czxid, or what its owner says was its czxid as a writer: the fencing token if it holds
-	Session int64     // the id of the session that it belongs to; 0 if it is not ephemeral
-	Since   time.Time // when it was made, by the servers' clock
-	Owner   Owner     // who made it, if zklock did; else zero
-	Data    string    // what another library stored in it; what cannot be read is escaped, as \u202e
-	Revoked bool      // its owner was asked to give the lock back
+	Token   int64     // its czxid, or the token that it kept from when it was a writer; the fencing token if it holds
+	Session int64     // the id of the session that owns it; 0 if it is not ephemeral
+	Since   time.Time // when it was created, by the clock of the servers
+	Owner   Owner     // the client that created it, if that was zklock; otherwise zero
+	Data    string    // what another library stored in it; unreadable characters are escaped, as \u202e
+	Revoked bool      // a client requested its release
 }
 
-// who names the entry's owner as well as can be.
-func (e Entry) who() string {
+// ownerName returns the best available name of the owner.
+func (e Entry) ownerName() string {
 	switch {
 	case e.Owner.Host != "" || e.Owner.PID != 0:
 		return e.Owner.String()
@@ -45,27 +52,158 @@ func (e Entry) who() string {
 	return e.Name
 }
 
-// A finding is an entry with what was read of its znode.
-type finding struct {
+// A znodeEntry is an entry with what was read of its znode.
+type znodeEntry struct {
 	Entry
-	data    []byte // or how they begin, if this package can't have written them
+	data    []byte // or only their beginning, if this package cannot have written them
 	version int32
-	czxid   int64 // of the znode, by which it is known
-	unread  error // why it could not be read
+	czxid   int64 // of the znode, which identifies it
+	readErr error // why the znode could not be read
 }
 
-// with adds what was read of the entry's znode.
-func (e Entry) with(r zk.Result) finding {
+// decode adds what was read of the znode of the entry.
+func (e Entry) decode(r zk.Result) znodeEntry {
 	e.Token, e.Session = r.Stat.Czxid, r.Stat.EphemeralOwner
 	e.Since = time.UnixMilli(r.Stat.Ctime)
 	e.Owner, e.Data = parseOwner(r.Data)
-	if e.Mode == Shared && e.Owner.Token > 0 && e.Owner.Token < r.Stat.Czxid { // else it is made up
+	if e.Mode == Shared && e.Owner.Token > 0 && e.Owner.Token < r.Stat.Czxid { // otherwise the token is false
 		e.Token = e.Owner.Token
 	}
-	e.Revoked = queue.Asked(r.Data)
-	f := finding{Entry: e, data: r.Data, version: r.Stat.Version, czxid: r.Stat.Czxid}
-	if len(f.data) > maxData {
-		f.data = bytes.Clone(f.data[:maxOwner])
+	e.Revoked = queue.ReleaseRequested(r.Data)
+	f := znodeEntry{Entry: e, data: r.Data, version: r.Stat.Version, czxid: r.Stat.Czxid}
+	if len(f.data) > maxDataSize {
+		f.data = bytes.Clone(f.data[:maxOwnerSize])
 	}
 	return f
+}
+
+// Version is the version of this library, as it appears in an Owner.
+const Version = "0.1.0"
+
+const (
+	// maxOwnerSize bounds the size in bytes of an owner's data, and of the data of
+	// other libraries that are shown.
+	maxOwnerSize = 4 << 10
+	// maxDataSize is more than this package writes to a znode: the owner's data with
+	// an id, a token, and a release request.
+	maxDataSize = 2 * maxOwnerSize
+)
+
+// An Owner tells people which program created the znode of a lock. The znode contains it
+// as one line of JSON; other clients ignore it.
+type Owner struct {
+	Host    string    `json:"host,omitempty"`
+	PID     int       `json:"pid,omitempty"`
+	User    string    `json:"user,omitempty"`
+	Command string    `json:"command,omitempty"`
+	Since   time.Time `json:"since,omitzero"` // when the acquire began, by the owner's clock
+	Version string    `json:"version,omitempty"`
+	// Token is the fencing token of a reader that was a writer before: its znode is
+	// new, and the hold still has the token of the writer. Otherwise it is 0, and
+	// Options.Owner cannot set it.
+	Token int64 `json:"token,omitempty"`
+	// ParentSession is a session, as 0x and hexadecimal digits. Its holds are those
+	// under which this process was started, and are kept until this process ends:
+	// while this process waits for a lock, that session waits too. zklock run sets
+	// it. Empty means none.
+	ParentSession string `json:"within,omitempty"`
+	// Layout is the layout of the client, if it is a custom one. Tools recognize the
+	// entry by it; it does not affect which client holds. Otherwise it is zero, and
+	// Options.Owner cannot set it.
+	Layout Layout `json:"layout,omitzero"`
+}
+
+// String returns host:pid, or the part of it that is known.
+func (o Owner) String() string {
+	if o.PID == 0 {
+		return o.Host
+	}
+	return o.Host + ":" + strconv.Itoa(o.PID)
+}
+
+// currentProcess describes this process, without its arguments, which can contain
+// secrets.
+func currentProcess() Owner {
+	o := Owner{PID: os.Getpid(), Version: "zklock " + Version}
+	o.Host, _ = os.Hostname() // an unknown name is left out
+	if u, err := user.Current(); err == nil {
+		o.User = u.Username
+	}
+	if len(os.Args) > 0 {
+		o.Command = filepath.Base(os.Args[0])
+	}
+	return o
+}
+
+// encode encodes the owner for a znode.
+func (o Owner) encode() ([]byte, error) {
+	b, err := json.Marshal(o)
+	if err == nil && len(b) > maxOwnerSize && o.Token == 0 {
+		err = ErrTooLarge
+	}
+	return b, err
+}
+
+// An ownerTemplate is the encoded owner without its time, which alone differs between
+// acquires. The zero ownerTemplate encodes nothing.
+type ownerTemplate struct{ prefix, suffix string }
+
+// newOwnerTemplate splits the encoded owner at its time.
+func newOwnerTemplate(o Owner) ownerTemplate {
+	o.Since = time.Unix(0, 0).UTC()
+	data, err := o.encode()
+	// No text in an owner can contain this, because its quotes would be escaped.
+	before, behind, ok := strings.Cut(string(data), `"since":"1970-01-01T00:00:00Z"`)
+	if err != nil || !ok || len(data) > maxOwnerSize-len(time.RFC3339Nano) {
+		return ownerTemplate{}
+	}
+	return ownerTemplate{prefix: before + `"since":"`, suffix: `"` + behind}
+}
+
+// encode returns the data with this time, exactly as encoding/json would encode them, or
+// nil if only encoding/json can.
+func (f ownerTemplate) encode(since time.Time) []byte {
+	_, offset := since.Zone()
+	if y := since.Year(); f.prefix == "" || y < 1970 || y > 9999 || offset%60 != 0 || since.IsZero() {
+		return nil
+	}
+	b := make([]byte, 0, len(f.prefix)+len(time.RFC3339Nano)+len(f.suffix))
+	b = since.AppendFormat(append(b, f.prefix...), time.RFC3339Nano)
+	return append(b, f.suffix...)
+}
+
+// parseOwner parses the data of a znode. Data that are not an Owner are text of another
+// library, which is cut to a limited length. Unreadable characters are escaped in both.
+func parseOwner(data []byte) (Owner, string) {
+	if o, ok := decodeOwner(data); ok {
+		o.Host, o.User, o.Command, o.Version = legible.Text(o.Host), legible.Text(o.User), legible.Text(o.Command), legible.Text(o.Version)
+		o.ParentSession = legible.Text(o.ParentSession)
+		if !o.Layout.isCustom() || o.Layout.check() != nil {
+			o.Layout = Layout{}
+		}
+		return o, ""
+	}
+	return Owner{}, legible.Text(string(data[:min(len(data), maxOwnerSize)]))
+}
+
+// decodeOwner reports whether this package wrote the data of a znode, and returns the
+// owner. Such data are a JSON object with only the fields of this package, or one that
+// names another version of it.
+func decodeOwner(data []byte) (Owner, bool) {
+	if len(data) == 0 || len(data) > maxDataSize || data[0] != '{' || !json.Valid(data) {
+		return Owner{}, false
+	}
+	var o struct {
+		Owner
+		ID     string `json:"id"`     // of the attempt, where the znode's name has no room for it
+		Revoke bool   `json:"revoke"` // somebody asked for the lock back
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if d.Decode(&o) == nil {
+		return o.Owner, true
+	}
+	var other Owner
+	err := json.Unmarshal(data, &other)
+	return other, err == nil && strings.HasPrefix(other.Version, "zklock ")
 }

@@ -4,67 +4,75 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/internal/queue"
 	"github.com/zklock/zklock/zk"
 )
 
-// Errors of this package. They are found with errors.Is in what its functions
-// return; so are the errors of package zk and of package context beneath them.
+// Errors of this package. Use errors.Is to find them in the errors that its functions
+// return, together with errors of packages zk and context.
 var (
-	// ErrLocked: TryAcquire found the lock held or waited for.
-	ErrLocked = errors.New("zklock: the lock is held by another")
-	// ErrLost: the hold ended without a Release. Stop what the lock guards.
+	// ErrLocked means that TryAcquire found the lock held or waited for.
+	ErrLocked = errors.New("zklock: the lock is held or waited for")
+	// ErrLost means that the hold ended without a Release. Stop the work that the
+	// lock guards.
 	ErrLost = errors.New("zklock: the hold is lost")
-	// ErrDeleted is why a hold was lost: somebody deleted its znode. It stands beside
-	// ErrLost in an Error.
+	// ErrDeleted means that a hold was lost because another client deleted its znode.
+	// An Error wraps it together with ErrLost.
 	ErrDeleted = queue.ErrGone
-	// ErrNoQuorum is why a hold was lost, beside ErrLost, or is in jeopardy: no quorum
-	// of the servers answered in time.
+	// ErrNoQuorum means that no quorum of the servers answered in time, so that a
+	// hold is lost or in jeopardy. If the hold is lost, an Error wraps it together
+	// with ErrLost.
 	ErrNoQuorum = queue.ErrDeadline
-	// ErrReleased: the hold ended by Release.
+	// ErrReleased means that the hold ended by Release.
 	ErrReleased = errors.New("zklock: the hold was released")
-	// ErrClosed: the client is closed.
+	// ErrClosed means that the client is closed.
 	ErrClosed = errors.New("zklock: the client is closed")
-	// ErrInvalidName: no lock can have this name.
+	// ErrInvalidName means that no lock can have this name.
 	ErrInvalidName = errors.New("zklock: invalid lock name")
-	// ErrInvalidOptions: a field of Options has an impossible value.
+	// ErrInvalidOptions means that a field of Options has an impossible value.
 	ErrInvalidOptions = errors.New("zklock: invalid options")
-	// ErrInvalidLock: the lock can't be what it was asked to be: a semaphore of no
-	// permits, an All of one path twice, a Downgrade of no writer, ...
+	// ErrInvalidLock means that the lock does not support the operation, or that its
+	// parameters are invalid: a semaphore of no permits, an All of one path twice, a
+	// Downgrade of a hold that is not a writer's, and so on.
 	ErrInvalidLock = errors.New("zklock: invalid use of a lock")
-	// ErrReentry: a lock that is not Reentrant was acquired under the context of
-	// its own hold. It would wait for itself for ever.
-	ErrReentry = errors.New("zklock: the caller holds the lock already, and would wait for itself; use Reentrant")
-	// ErrUpgrade: an exclusive hold was asked for under the caller's own shared
-	// one. It could never be granted.
-	ErrUpgrade = errors.New("zklock: the caller holds the lock as a reader, which can't become a writer's hold; release it first")
-	// ErrPermits: others use the semaphore with another number of permits.
-	ErrPermits = errors.New("zklock: others use this semaphore with another number of permits; all must use the same")
-	// ErrForeignMutex: a reader found entries of Curator's InterProcessMutex, of kazoo's
-	// Lock or of ZooKeeper's WriteLock on its path, which do not wait for readers.
-	ErrForeignMutex = errors.New("zklock: a mutex of another library on this path does not heed readers; use its read-write lock, or set SharedBesideForeign")
-	// ErrWriteLock: a writer, or a mutex in kazoo's layout, found entries of ZooKeeper's
-	// WriteLock on its path. These wait only for names that end in a hyphen and a number.
+	// ErrReentry means that a lock that is not Reentrant was acquired with the
+	// context of its own hold. It would wait for itself for ever.
+	ErrReentry = errors.New("zklock: the caller already holds the lock and would wait for itself; use Reentrant")
+	// ErrUpgrade means that an exclusive hold was requested under the caller's own
+	// shared hold. It could never be granted.
+	ErrUpgrade = errors.New("zklock: the caller holds the lock as a reader and cannot become a writer; release it first")
+	// ErrPermits means that other clients use the semaphore with another number of
+	// permits.
+	ErrPermits = errors.New("zklock: other clients use this semaphore with another number of permits; all must use the same")
+	// ErrForeignMutex means that a reader found entries of Curator's
+	// InterProcessMutex, of kazoo's Lock, or of ZooKeeper's WriteLock on its path.
+	// These do not wait for readers.
+	ErrForeignMutex = errors.New("zklock: a mutex of another library on this path does not wait for readers; use its read-write lock, or set AllowForeignMutex")
+	// ErrWriteLock means that a writer, or a mutex in kazoo's layout, found entries
+	// of ZooKeeper's WriteLock on its path. These wait only for names that end in a
+	// hyphen and a number.
 	ErrWriteLock = errors.New("zklock: ZooKeeper's WriteLock on this path does not wait for entries with these names; use Mutex, in WriteLockLayout or Curator's")
-	// ErrTooLarge: the owner's data are more than 4 KiB.
+	// ErrTooLarge means that the owner's data are larger than 4 KiB.
 	ErrTooLarge = errors.New("zklock: the owner's data are larger than 4 KiB")
-	// ErrSequenceExhausted: the sequence numbers below the lock's znode are used
-	// up, or a child has an impossible one. Past the limit two clients could hold
-	// the lock, so nobody gets it: delete the lock's znode while nobody uses it.
+	// ErrSequenceExhausted means that the sequence numbers below the znode of the
+	// lock are used up, or that a child has an impossible one. Beyond the limit, two
+	// clients could hold the lock, so no client gets it: delete the znode of the lock
+	// while no client uses it.
 	ErrSequenceExhausted = errors.New("zklock: the sequence numbers of this lock are used up or damaged; delete its znode while nobody uses it")
 )
 
-// An Error is what the functions and methods of this package return.
+// An Error is the type of the errors that this package returns.
 type Error struct {
 	Op   string // what was tried: "acquire", "release", "verify", "guard", "inspect", "dial", "hold", ...
-	Path string // the lock's path; may be empty
-	Err  error  // why
+	Path string // the path of the lock; may be empty
+	Err  error  // the reason
 }
 
-// Error returns the operation, the path and the reason. A path that can't be read
-// is quoted, and a long one cut.
+// Error returns the operation, the path, and the reason. An unreadable path is quoted,
+// and a long one is cut.
 func (e *Error) Error() string {
 	why := strings.TrimPrefix(e.Err.Error(), "zklock: ")
 	if e.Path == "" {
@@ -76,8 +84,27 @@ func (e *Error) Error() string {
 // Unwrap returns the reason.
 func (e *Error) Unwrap() error { return e.Err }
 
-// public turns a reason of the lock's core into what users can look for.
-func public(err error) error {
+// A lockedError is ErrLocked with the name of the holder.
+type lockedError struct {
+	holder string
+	age    time.Duration // of the holder's entry
+}
+
+func (e *lockedError) Error() string {
+	text := "zklock: held by " + e.holder
+	switch {
+	case e.age >= time.Second:
+		text += " for " + e.age.Truncate(time.Second).String()
+	case e.age >= 0:
+		text += " for less than a second"
+	}
+	return text
+}
+
+func (e *lockedError) Is(target error) bool { return target == ErrLocked }
+
+// publicError translates an error of the core into one that users can find.
+func publicError(err error) error {
 	switch {
 	case errors.Is(err, queue.ErrLocked):
 		return ErrLocked
@@ -99,7 +126,7 @@ func public(err error) error {
 	return err
 }
 
-// lost is the error of a hold that ended without a release, or before it.
-func lost(op, path string, why error) error {
-	return &Error{Op: op, Path: path, Err: fmt.Errorf("%w: %w", ErrLost, public(why))}
+// lostError returns the error of a hold that ended without a release, or before it.
+func lostError(op, path string, why error) error {
+	return &Error{Op: op, Path: path, Err: fmt.Errorf("%w: %w", ErrLost, publicError(why))}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -14,8 +13,8 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// journal writes down what a client's hooks are told, by the names in the contexts
-// of the acquires.
+// journal records what a client's hooks receive, by the names in the contexts of the
+// acquires.
 type journal struct {
 	t       *testing.T
 	mu      sync.Mutex // guards what follows
@@ -26,9 +25,9 @@ type journal struct {
 
 type acquirer struct{}
 
-// as is a context for an acquire with a name.
-func as(ctx context.Context, who string) context.Context {
-	return context.WithValue(ctx, acquirer{}, who)
+// as returns a context for an acquire with a name.
+func as(ctx context.Context, name string) context.Context {
+	return context.WithValue(ctx, acquirer{}, name)
 }
 
 func newJournal(t *testing.T) *journal { return &journal{t: t, numbers: map[string]uint64{}} }
@@ -57,7 +56,7 @@ func (j *journal) note(what string) func(zklock.Event) {
 		j.numbers[who] = e.Attempt
 		line := what + " " + who
 		if what == "wait" {
-			line += fmt.Sprintf(" behind %d", e.Ahead)
+			line += fmt.Sprintf(" after %d", e.Ahead)
 		}
 		if e.Held != 0 {
 			line += fmt.Sprintf(" held %v", e.Held)
@@ -69,8 +68,8 @@ func (j *journal) note(what string) func(zklock.Event) {
 	}
 }
 
-// told waits until all goroutines are, and returns what was told since it was asked
-// before, which has to be this.
+// told waits until all goroutines are blocked, and returns the events since its last call,
+// which must be these.
 func (j *journal) told(want ...string) []zklock.Event {
 	j.t.Helper()
 	synctest.Wait()
@@ -87,30 +86,30 @@ func (j *journal) told(want ...string) []zklock.Event {
 	return events
 }
 
-// TestEventsOfLocals: each acquire of a Local lock is told of like any other: that
-// it waits, in its client's own line as well, that it holds, though the znode was
-// another's, and how it ended.
+// TestEventsOfLocals checks that the hooks report each acquire of a local handoff like
+// any other: that it waits, also in the queue of its own client, that it holds,
+// although another acquire created the znode, and how it ended.
 func TestEventsOfLocals(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		j := newJournal(t)
 		o := j.hooks()
 		o.Owner = &zklock.Owner{Host: "mine", PID: 7}
 		c := dialWith(t, srv, o)
-		l := c.Mutex("local").Local(2)
+		l := c.Mutex("local").LocalHandoff(2)
 		strange := acquire(t, dial(t, srv).Mutex("local"))
 
-		// first stands in the queue, and who comes behind it in the client's line.
+		// first is in the lock's queue, and the next acquires are after it in the client's.
 		ctx, cancel := context.WithCancel(as(t.Context(), "first"))
 		defer cancel()
 		waiting(t, ctx, l)
-		e := j.told("wait first behind 1")[0]
+		e := j.told("wait first after 1")[0]
 		if e.Blocker.Node != strange.Node() {
 			t.Errorf("first waits for %+v", e.Blocker)
 		}
 		time.Sleep(time.Second)
 		second := waiting(t, as(t.Context(), "second"), l)
 		third := waiting(t, as(t.Context(), "third"), l)
-		for _, e := range j.told("wait second behind 2", "wait third behind 3") {
+		for _, e := range j.told("wait second after 2", "wait third after 3") {
 			if b := e.Blocker; b.Path != l.Path() || b.Owner.String() != "mine:7" || b.Owner.Since.IsZero() || b.Node != "" || b.Mode != zklock.Exclusive || e.Duration != 0 || e.Mode != zklock.Exclusive {
 				t.Errorf("in line: %+v", e)
 			}
@@ -121,7 +120,7 @@ func TestEventsOfLocals(t *testing.T) {
 
 		// Its place in the queue goes to second.
 		cancel()
-		e = j.told("fail first", "wait second behind 1")[1]
+		e = j.told("fail first", "wait second after 1")[1]
 		if e.Blocker.Node != strange.Node() || e.Duration != 0 {
 			t.Errorf("second waits for %+v since %v", e.Blocker, e.Duration)
 		}
@@ -137,7 +136,7 @@ func TestEventsOfLocals(t *testing.T) {
 			t.Error(err)
 		}
 		fourth := waiting(t, as(t.Context(), "fourth"), l)
-		events := j.told("fail try", "wait fourth behind 2")
+		events := j.told("fail try", "wait fourth after 2")
 		if !errors.Is(events[0].Err, zklock.ErrLocked) {
 			t.Errorf("the try: %v", events[0].Err)
 		}
@@ -175,7 +174,7 @@ func TestEventsOfLocals(t *testing.T) {
 		// A loss is the holder's, and the line begins anew.
 		last.Revoked() // by a watch, which tells of a deletion at once
 		fifth := waiting(t, as(t.Context(), "fifth"), l)
-		j.told("wait fifth behind 1")
+		j.told("wait fifth after 1")
 		time.Sleep(time.Second)
 		if err := srv.Dial(t).Delete(t.Context(), last.Node(), -1); err != nil {
 			t.Fatal(err)
@@ -187,19 +186,20 @@ func TestEventsOfLocals(t *testing.T) {
 			t.Errorf("fourth was lost: %v", events[0].Err)
 		}
 		if got := c.Health(); got.Waiting != 0 || got.Holds != 0 {
-			t.Errorf("nobody holds or waits: %+v", got)
+			t.Errorf("the lock is free: %+v", got)
 		}
 	})
 }
 
-// TestEventsOfClosedLocals: who stands in line when the client is closed fails.
+// TestEventsOfClosedLocals checks that the waiters of a local handoff fail when the
+// client is closed.
 func TestEventsOfClosedLocals(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		j := newJournal(t)
 		o := j.hooks()
 		o.Anonymous = true
 		c := dialWith(t, srv, o)
-		l := c.Mutex("local").Local(5)
+		l := c.Mutex("local").LocalHandoff(5)
 		if _, err := l.Acquire(as(t.Context(), "holder")); err != nil {
 			t.Fatal(err)
 		}
@@ -212,7 +212,7 @@ func TestEventsOfClosedLocals(t *testing.T) {
 			})
 			synctest.Wait()
 		}
-		for _, e := range j.told("acquire holder", "wait waiter0 behind 1", "wait waiter1 behind 2") {
+		for _, e := range j.told("acquire holder", "wait waiter0 after 1", "wait waiter1 after 2") {
 			if e.Blocker.Owner != (zklock.Owner{}) {
 				t.Errorf("an anonymous client says %+v", e.Blocker)
 			}
@@ -230,9 +230,9 @@ func TestEventsOfClosedLocals(t *testing.T) {
 	})
 }
 
-// TestEventsOfHandOver: a hold that its client hands over in memory begins at once;
-// the one before it lasted until its ReleaseAsync, and is told as released when the
-// servers have confirmed it.
+// TestEventsOfHandOver checks that a hold that its client hands over in memory begins
+// at once. The hold before it lasted until its ReleaseAsync, and is reported as
+// released when the servers have confirmed it.
 func TestEventsOfHandOver(t *testing.T) {
 	const way = 10 * time.Millisecond
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
@@ -245,7 +245,7 @@ func TestEventsOfHandOver(t *testing.T) {
 		}
 		second := waiting(t, as(t.Context(), "second"), l)
 		third := waiting(t, as(t.Context(), "third"), l)
-		events := j.told("acquire first", "wait second behind 1", "wait third behind 2")
+		events := j.told("acquire first", "wait second after 1", "wait third after 2")
 		if e := events[1]; e.Blocker.Node != first.Node() || e.Blocker.Owner.PID == 0 {
 			t.Errorf("second waits for %+v", e.Blocker)
 		}
@@ -271,8 +271,9 @@ func TestEventsOfHandOver(t *testing.T) {
 	})
 }
 
-// TestEventsOfReleaseAsync: one that goes out with the next acquire is told of as
-// released when that is granted, and one that is not followed by any, all the same.
+// TestEventsOfReleaseAsync checks that a release that is sent with the next acquire is
+// reported when that acquire is granted, and that a release without a next acquire is
+// reported as well.
 func TestEventsOfReleaseAsync(t *testing.T) {
 	const way = 10 * time.Millisecond
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
@@ -305,75 +306,130 @@ func TestEventsOfReleaseAsync(t *testing.T) {
 	})
 }
 
-// books are kept by hooks of every attempt's life.
-type books struct {
-	t                     *testing.T
-	mu                    sync.Mutex // guards what follows
-	life                  map[uint64]string
-	granted, over, failed int
+// TestHooksOfAbandonedGrants checks that each OnAcquire is followed by an OnRelease,
+// also if the context ended at the moment of the grant.
+func TestHooksOfAbandonedGrants(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		var mu sync.Mutex // guards held and most
+		held, grants := 0, 0
+		c, err := zklock.Dial(t.Context(), srv.Servers(), &zklock.Options{
+			SessionTimeout: timeout, DialContext: srv.DialContext,
+			OnAcquire: func(zklock.Event) { mu.Lock(); held++; grants++; mu.Unlock() },
+			OnRelease: func(zklock.Event) { mu.Lock(); held--; mu.Unlock() },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		l := c.Mutex("abandoned")
+		release(t, acquire(t, l))
+		// The relay's delay puts the grant at the same instant as the context's end:
+		// either may be seen first.
+		srv.Delay(10 * time.Millisecond)
+		abandoned := 0
+		for range 200 {
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			h, err := l.Acquire(ctx)
+			cancel()
+			if err == nil {
+				release(t, h)
+			} else {
+				abandoned++
+			}
+		}
+		srv.Delay(0)
+		time.Sleep(timeout)
+		mu.Lock()
+		defer mu.Unlock()
+		t.Logf("%d grants, %d of 200 acquires abandoned", grants, abandoned)
+		if held != 0 {
+			t.Errorf("%d of %d grants were not followed by a release", held, grants)
+		}
+	})
 }
 
-func (b *books) note(from, to string) func(zklock.Event) {
-	return func(e zklock.Event) {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		switch was := b.life[e.Attempt]; {
-		case from == "" && (was == "" || was == "waits"), was == from:
-		default:
-			b.t.Errorf("attempt %d %s, and was %q before", e.Attempt, to, was)
-		}
-		b.life[e.Attempt] = to
-		switch to {
-		case "holds":
-			b.granted++
-		case "is over":
-			b.over++
-		case "failed":
-			b.failed++
-		}
-	}
-}
-
-// TestStormOfLocalEvents: whatever breaks, every attempt at a Local lock is told of
-// until it fails, or holds and is released or lost, and once.
-func TestStormOfLocalEvents(t *testing.T) {
-	for seed := range uint64(2) {
-		bubble(t, func(t *testing.T, srv *zktest.Server) {
-			b := &books{t: t, life: map[uint64]string{}}
-			o := zklock.Options{
-				OnWait: b.note("", "waits"), OnAcquire: b.note("", "holds"), OnFail: b.note("", "failed"),
-				OnRelease: b.note("holds", "is over"), OnLost: b.note("holds", "is over"),
-			}
-			r := func(n uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 7000+n)) }
-			c, other := dialWith(t, srv, o), dial(t, srv)
-			ctx, cancel := context.WithTimeout(t.Context(), 30*timeout)
-			defer cancel()
-			s := &localStorm{t: t}
-			var all sync.WaitGroup
-			for i := range uint64(6) {
-				all.Go(func() { s.worker(ctx, c.Mutex("storm").Local(3), r(i)) })
-				all.Go(func() { s.worker(ctx, other.Mutex("storm").Local(2), r(50+i)) })
-			}
-			breaker := &storm{t: t}
-			all.Go(func() { breaker.trouble(ctx, srv, r(99)) })
-			all.Wait()
-			srv.Delay(0)
-			time.Sleep(30 * time.Second)
-			synctest.Wait()
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			for n, at := range b.life {
-				if at != "is over" && at != "failed" {
-					t.Errorf("seed %d: attempt %d %s, after all ended", seed, n, at)
+// TestEventsOfOneAttempt checks that all events of an acquire and its hold have one
+// number, and the context of the acquire.
+func TestEventsOfOneAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		type key struct{}
+		var events []string
+		told := func(name string) func(zklock.Event) {
+			return func(e zklock.Event) { // one at a time
+				who, _ := e.Context.Value(key{}).(string)
+				events = append(events, name+" "+who+" "+string(e.Mode)+" "+e.Held.String())
+				if e.Time.IsZero() || time.Since(e.Time) > time.Minute {
+					t.Errorf("%s happened at %v", name, e.Time)
 				}
 			}
-			if b.granted != b.over || b.granted < 50 || b.failed < 20 {
-				t.Errorf("seed %d: %d holds began and %d ended, %d acquires failed", seed, b.granted, b.over, b.failed)
-			}
-			if h := c.Health(); h.Waiting != 0 || h.Holds != 0 {
-				t.Errorf("seed %d: in the end: %+v", seed, h)
-			}
-			t.Logf("seed %d: %d holds, %d failures", seed, b.granted, b.failed)
+		}
+		numbers := map[string]uint64{}
+		c := dialWith(t, srv, zklock.Options{
+			OnWait: told("wait"), OnRelease: told("release"), OnLost: told("lost"),
+			OnAcquire: func(e zklock.Event) { told("acquire")(e); numbers[e.Context.Value(key{}).(string)] = e.Attempt },
+			OnFail:    func(e zklock.Event) { told("fail")(e); numbers[e.Context.Value(key{}).(string)] = e.Attempt },
 		})
-	}
+		as := func(who string) context.Context { return context.WithValue(t.Context(), key{}, who) }
+		first, err := c.RWMutex("a").Reader().Acquire(as("first"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Mutex("a").TryAcquire(as("second")); !errors.Is(err, zklock.ErrLocked) {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute)
+		ctx, cancel := context.WithTimeout(as("third"), time.Second)
+		defer cancel()
+		if _, err := c.Mutex("a").Acquire(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		if err := first.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		want := []string{"acquire first shared 0s", "fail second exclusive 0s", "wait third exclusive 0s", "fail third exclusive 0s", "release first shared 1m1s"}
+		if len(events) != len(want) {
+			t.Fatalf("told %q", events)
+		}
+		for i, w := range want {
+			if events[i] != w {
+				t.Errorf("told %q, want %q", events[i], w)
+			}
+		}
+		if numbers["first"] == numbers["second"] || numbers["second"] == numbers["third"] {
+			t.Errorf("attempts share numbers: %v", numbers)
+		}
+	})
+}
+
+// TestHooksMayCall checks that a hook may use the client, and close it.
+func TestHooksMayCall(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		var c *zklock.Client
+		closed := make(chan error)
+		c = dialWith(t, srv, zklock.Options{
+			OnAcquire: func(e zklock.Event) {
+				if e.Path == "/zklock/first" {
+					h, err := c.Mutex("second").Acquire(t.Context())
+					if err == nil {
+						err = h.Release(t.Context())
+					}
+					if err != nil {
+						t.Error(err)
+					}
+				}
+			},
+			OnLost: func(zklock.Event) { t.Error("lost") },
+			OnRelease: func(e zklock.Event) {
+				if e.Path == "/zklock/first" {
+					closed <- c.Close()
+				}
+			},
+		})
+		release(t, acquire(t, c.Mutex("first")))
+		if err := <-closed; err != nil {
+			t.Error(err)
+		}
+	})
 }

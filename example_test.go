@@ -2,12 +2,16 @@ package zklock_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"log"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/zk"
 	"github.com/zklock/zklock/zkserver"
 	"github.com/zklock/zklock/zktest"
 )
@@ -153,4 +157,385 @@ func TestStopsWithItsLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-hold.Done() // does your program stop here?
+}
+
+func ExampleRWMutex() {
+	c, stop := open(nil)
+	defer stop()
+	ctx := context.Background()
+	catalog := c.RWMutex("catalog")
+
+	one := must(catalog.Reader().Acquire(ctx))
+	two := must(catalog.Reader().Acquire(ctx))
+	_, err := catalog.Writer().TryAcquire(ctx)
+	fmt.Println("readers share:", one.Err() == nil && two.Err() == nil)
+	fmt.Println("a writer waits:", errors.Is(err, zklock.ErrLocked))
+	_ = one.Release(ctx)
+	_ = two.Release(ctx)
+
+	writer := must(catalog.Writer().Acquire(ctx))
+	_, err = catalog.Reader().TryAcquire(ctx)
+	fmt.Println("and then holds alone:", errors.Is(err, zklock.ErrLocked))
+	_ = writer.Release(ctx)
+	// Output:
+	// readers share: true
+	// a writer waits: true
+	// and then holds alone: true
+}
+
+// A writer that goes on reading what it wrote lets other readers in at once, and
+// no writer in between.
+func ExampleHold_Downgrade() {
+	c, stop := open(nil)
+	defer stop()
+	ctx := context.Background()
+	catalog := c.RWMutex("catalog")
+
+	hold := must(catalog.Writer().Acquire(ctx))
+	token := hold.Token()
+	fmt.Println(hold.Downgrade(ctx))
+	reader := must(catalog.Reader().TryAcquire(ctx))
+	fmt.Println("both read:", hold.Err() == nil && reader.Err() == nil, "with the writer's token:", hold.Token() == token)
+	_ = reader.Release(ctx)
+	_ = hold.Release(ctx)
+	// Output:
+	// <nil>
+	// both read: true with the writer's token: true
+}
+
+// At most three downloads at a time, across all machines; a large one counts for
+// two.
+func ExampleClient_Semaphore() {
+	c, stop := open(nil)
+	defer stop()
+	ctx := context.Background()
+	downloads := c.Semaphore("downloads", 3)
+
+	small := must(downloads.Acquire(ctx))
+	large := must(downloads.Permits(2).Acquire(ctx))
+	_, err := downloads.TryAcquire(ctx)
+	fmt.Println("none is left:", errors.Is(err, zklock.ErrLocked))
+	_ = large.Release(ctx)
+	next, err := downloads.TryAcquire(ctx)
+	fmt.Println("now there is:", err)
+	_ = next.Release(ctx)
+	_ = small.Release(ctx)
+	// Output:
+	// none is left: true
+	// now there is: <nil>
+}
+
+// A transfer between two accounts takes both, in whatever order they are named:
+// two transfers in opposite directions can't deadlock.
+func ExampleAll() {
+	c, stop := open(nil)
+	defer stop()
+	ctx := context.Background()
+
+	hold := must(zklock.All(c.Mutex("account/7"), c.Mutex("account/3")).Acquire(ctx))
+	_, err := c.Mutex("account/3").TryAcquire(ctx)
+	fmt.Println("both are held:", errors.Is(err, zklock.ErrLocked))
+	fmt.Println("with one token:", hold.TokenOf("account/3") == hold.Token())
+	fmt.Println(hold.Release(ctx))
+	// Output:
+	// both are held: true
+	// with one token: true
+	// <nil>
+}
+
+// A function that locks for itself is called by one that has the lock: the context
+// says so.
+func ExampleLock_Reentrant() {
+	c, stop := open(nil)
+	defer stop()
+	ctx := context.Background()
+	lock := c.Mutex("stock").Reentrant()
+
+	count := func(ctx context.Context) error {
+		return zklock.Do(ctx, lock, func(ctx context.Context, h *zklock.Hold) error {
+			fmt.Println("counting")
+			return nil
+		})
+	}
+	err := zklock.Do(ctx, lock, func(ctx context.Context, h *zklock.Hold) error {
+		return count(ctx) // ctx, not context.Background()
+	})
+	fmt.Println(err)
+
+	// Without Reentrant it would wait for itself, and fails instead.
+	err = zklock.Do(ctx, c.Mutex("stock"), func(ctx context.Context, h *zklock.Hold) error {
+		_, err := c.Mutex("stock").Acquire(ctx)
+		return err
+	})
+	fmt.Println(errors.Is(err, zklock.ErrReentry))
+	// Output:
+	// counting
+	// <nil>
+	// true
+}
+
+// A holder that releases the lock when it receives a release request.
+func ExampleHold_Revoked() {
+	c, stop := open(nil)
+	defer stop()
+	ctx := context.Background()
+	hold := must(c.Mutex("gpu").Acquire(ctx))
+	done := make(chan struct{})
+	go func() { // ends when it was asked
+		defer close(done)
+		select {
+		case <-hold.Revoked():
+			fmt.Println("asked; finishing and releasing")
+			_ = hold.Release(ctx)
+		case <-hold.Done(): // the work is done, or the hold lost
+		}
+	}()
+
+	// Another program, with its own client, `zklock revoke gpu`, or Curator.
+	entries, err := c.Mutex("gpu").Revoke(ctx)
+	fmt.Println("asked", len(entries), "holder:", err)
+	<-done
+	// Unordered output:
+	// asked 1 holder: <nil>
+	// asked; finishing and releasing
+}
+
+// The textbook's read-write lock, <host>-R-<sequence> and <host>-W-<sequence>
+// under one parent, shared with programs that implement it themselves.
+func ExampleLayout() {
+	c, stop := open(func(o *zklock.Options) {
+		o.Layout = zklock.Layout{Prefix: "web1", Exclusive: "-W-", Shared: "-R-"}
+	})
+	defer stop()
+	ctx := context.Background()
+	hold := must(c.RWMutex("/textbook").Writer().Acquire(ctx))
+	fmt.Println(hold.Node())
+	fmt.Println(hold.Release(ctx))
+	// Output:
+	// /textbook/web1-W-0000000000
+	// <nil>
+}
+
+// open returns a client of an embedded server, for examples that run anywhere.
+func open(edit func(*zklock.Options)) (c *zklock.Client, stop func()) {
+	servers, opts, stopServer := embedded()
+	if edit != nil {
+		edit(opts)
+	}
+	c, err := zklock.Dial(context.Background(), servers, opts)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return c, func() {
+		c.Close()
+		stopServer()
+	}
+}
+
+// must is for examples, which have no better use for an error.
+func must[T any](v T, err error) T {
+	if err != nil {
+		log.Fatal(err)
+	}
+	return v
+}
+
+// A write in ZooKeeper that happens only while the lock is held: the check and
+// the write are one transaction, so that not even a pause of this process can
+// come between them.
+func ExampleHold_Guard() {
+	c, stop := open(nil)
+	defer stop()
+	ctx := context.Background()
+	hold := must(c.Mutex("config").Acquire(ctx))
+
+	err := hold.Guard(ctx, zk.CreateOp("/current", []byte("version 1"), nil, zk.ModePersistent))
+	fmt.Println("held:", err)
+
+	// Optimistic versions and locks go together: another's write is seen.
+	err = hold.Guard(ctx, zk.SetOp("/current", []byte("version 3"), 2))
+	fmt.Println("another version:", errors.Is(err, zk.ErrBadVersion), "held still:", hold.Err() == nil)
+
+	_ = hold.Release(ctx)
+	err = hold.Guard(ctx, zk.SetOp("/current", []byte("stale"), -1))
+	fmt.Println("not held:", errors.Is(err, zklock.ErrReleased))
+	// Output:
+	// held: <nil>
+	// another version: true held still: true
+	// not held: true
+}
+
+// fenced is a write that a stale holder of the lock can't do. The row remembers
+// the highest token that wrote it. A holder that was paused between its look at
+// the hold and its write comes with a smaller one than its successor, matches no
+// row, and learns so from the number of rows. Equal is allowed, as one hold may
+// write many times. (The number must be that of the rows that matched, not of those
+// that changed: MySQL's driver has clientFoundRows for it.)
+//
+// A holder that has read something and writes what follows from it should fence
+// its first read too, by `UPDATE jobs SET fence = $1 WHERE id = $2 AND fence <= $1`:
+// then a stale write cannot follow the read.
+const fenced = `UPDATE jobs SET state = $3, fence = $1 WHERE id = $2 AND fence <= $1`
+
+// An execer is a *sql.DB, *sql.Conn or *sql.Tx.
+type execer interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
+// finish marks a job under a lock.
+func finish(ctx context.Context, db execer, hold *zklock.Hold, job int, state string) error {
+	result, err := db.ExecContext(ctx, fenced, hold.Token(), job, state)
+	if err != nil {
+		return err
+	}
+	n, err := result.RowsAffected()
+	if err == nil && n == 0 {
+		err = errors.New("a later holder has been here")
+	}
+	return err
+}
+
+// A fenced write in SQL: see the statement fenced above.
+func ExampleHold_Token_sql() {
+	c, stop := open(nil)
+	defer stop()
+	ctx := context.Background()
+	var db execer = &table{1: {}} // a *sql.DB, in a program
+
+	first := must(c.Mutex("job-1").Acquire(ctx))
+	_ = first.Release(ctx) // or lost, while its process was paused
+	second := must(c.Mutex("job-1").Acquire(ctx))
+
+	fmt.Println(finish(ctx, db, second, 1, "done"))
+	fmt.Println(finish(ctx, db, first, 1, "stale"))
+	// Output:
+	// <nil>
+	// a later holder has been here
+}
+
+// table does what a database does with the statement fenced.
+type table map[int]struct {
+	fence int64
+	state string
+}
+
+func (t *table) ExecContext(_ context.Context, query string, args ...any) (sql.Result, error) {
+	if query != fenced {
+		return nil, errors.New("another statement")
+	}
+	token, id, state := args[0].(int64), args[1].(int), args[2].(string)
+	row, found := (*t)[id]
+	if !found || row.fence > token {
+		return rows(0), nil
+	}
+	row.fence, row.state = token, state
+	(*t)[id] = row
+	return rows(1), nil
+}
+
+type rows int64
+
+func (r rows) LastInsertId() (int64, error) { return 0, errors.New("none") }
+
+func (r rows) RowsAffected() (int64, error) { return int64(r), nil }
+
+func TestExamplesTable(t *testing.T) {
+	db := &table{1: {fence: 5}}
+	for token, want := range map[int64]rows{4: 0, 5: 1, 9: 1} {
+		got, err := (&table{1: (*db)[1]}).ExecContext(t.Context(), fenced, token, 1, "x")
+		if err != nil || got != want {
+			t.Errorf("token %d: %v rows, %v", token, got, err)
+		}
+	}
+	if got, err := db.ExecContext(t.Context(), fenced, int64(9), 2, "x"); err != nil || got != rows(0) {
+		t.Errorf("another row: %v, %v", got, err)
+	}
+}
+
+// A leader election is a mutex that is held for as long as one leads: whoever
+// holds is the leader, those who wait follow in turn, and Inspect names them. On a
+// path of Curator's LeaderSelector it takes part as it is, on one of its
+// LeaderLatch with LatchLayout.
+func Example_leaderElection() {
+	c, stop := open(func(o *zklock.Options) { o.Owner = &zklock.Owner{Host: "node1", PID: 1} })
+	defer stop()
+	election := c.Mutex("scheduler/leader")
+
+	// lead is what each candidate runs, all its life. It leads until it resigns by
+	// ending lead, or until the hold is lost, and then is a candidate again.
+	candidate := func(ctx context.Context, lead func(ctx context.Context, term int64) error) error {
+		for {
+			err := zklock.Do(ctx, election, func(ctx context.Context, h *zklock.Hold) error {
+				return lead(ctx, h.Token()) // terms grow: fence what the leader writes
+			})
+			if ctx.Err() != nil || !errors.Is(err, zklock.ErrLost) {
+				return err
+			}
+		}
+	}
+
+	// leader returns the name of the current leader.
+	leader := func(ctx context.Context) string {
+		entries, err := election.Inspect(ctx)
+		if err != nil || len(entries) == 0 || !entries[0].Holder {
+			return "nobody"
+		}
+		return entries[0].Owner.String()
+	}
+
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	fmt.Println("leader:", leader(ctx))
+	err := candidate(ctx, func(ctx context.Context, term int64) error {
+		fmt.Println("leader:", leader(ctx), "in a term:", term > 0)
+		return nil // resigns
+	})
+	fmt.Println("resigned:", err)
+	fmt.Println("leader:", leader(ctx))
+	// Output:
+	// leader: nobody
+	// leader: node1:1 in a term: true
+	// resigned: <nil>
+	// leader: nobody
+}
+
+// Many goroutines that want one lock often pass it on among themselves, a few holds
+// at a time.
+func ExampleLock_LocalHandoff() {
+	c, stop := open(nil)
+	defer stop()
+	ctx := context.Background()
+	counter := c.Mutex("counter").LocalHandoff(100)
+
+	sum := 0
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() {
+			_ = zklock.Do(ctx, counter, func(context.Context, *zklock.Hold) error {
+				sum++ // one at a time
+				return nil
+			})
+		})
+	}
+	all.Wait()
+	fmt.Println(sum)
+	// Output: 50
+}
+
+// A program that takes one lock after another need not wait for its releases: each
+// goes out with the next acquire.
+func ExampleHold_ReleaseAsync() {
+	c, stop := open(nil)
+	defer stop()
+	ctx := context.Background()
+
+	for _, job := range []string{"first", "second", "third"} {
+		hold := must(c.Mutex("job-" + job).Acquire(ctx))
+		fmt.Println(job, hold.Err() == nil)
+		_ = hold.ReleaseAsync() // an error says that the lock was lost
+	}
+	// Output:
+	// first true
+	// second true
+	// third true
 }

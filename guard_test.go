@@ -30,8 +30,8 @@ func ledger(t *testing.T, op *zk.Client) (read func() string) {
 
 func write(value string) zk.Op { return zk.SetOp("/ledger", []byte(value), -1) }
 
-// TestGuard: operations are done while the lock is held, by any kind of hold, and
-// not after.
+// TestGuard checks that operations are done while the lock is held, by any kind of
+// hold, and not after.
 func TestGuard(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c, op := dial(t, srv), srv.Dial(t)
@@ -67,8 +67,9 @@ func TestGuard(t *testing.T) {
 	})
 }
 
-// TestGuardFailures: an operation that fails is named, undoes the others, and
-// leaves the hold alone; what can't stand in a multi is not sent.
+// TestGuardFailures checks that the error names an operation that fails, that the
+// failure undoes the others and keeps the hold, and that operations that cannot be part
+// of a multi are not sent.
 func TestGuardFailures(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c, op := dial(t, srv), srv.Dial(t)
@@ -105,9 +106,9 @@ func TestGuardFailures(t *testing.T) {
 	})
 }
 
-// TestGuardUnknown: when the answer is lost nobody knows, and the error says so;
-// Verify may simply be asked again.
-func TestGuardUnknown(t *testing.T) {
+// TestGuardWithLostReply checks that the error says that the outcome is unknown if the
+// reply is lost, and that Verify can be repeated.
+func TestGuardWithLostReply(t *testing.T) {
 	for _, reply := range []bool{true, false} {
 		tidy(t, func(t *testing.T, srv *zktest.Server) {
 			c, op := dial(t, srv), srv.Dial(t)
@@ -132,8 +133,8 @@ func TestGuardUnknown(t *testing.T) {
 	}
 }
 
-// TestGuardContext: a guard whose context ends does not know either; one whose
-// context had ended did nothing.
+// TestGuardContext checks that the outcome of a guard whose context ends is unknown,
+// and that a guard whose context had ended does nothing.
 func TestGuardContext(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c, op := dial(t, srv), srv.Dial(t)
@@ -161,8 +162,8 @@ func TestGuardContext(t *testing.T) {
 	})
 }
 
-// TestGuardWhileClosing: that the client was closed does not say that nothing was
-// done.
+// TestGuardWhileClosing checks that the error of a guard on a closed client does not
+// claim that nothing was done.
 func TestGuardWhileClosing(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv)
@@ -181,8 +182,8 @@ func TestGuardWhileClosing(t *testing.T) {
 	})
 }
 
-// TestGuardInSilence: a guard that nobody answers ends with the connection, and
-// the hold at its deadline.
+// TestGuardInSilence checks that a guard without an answer ends with the connection,
+// and the hold at its deadline.
 func TestGuardInSilence(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		h := acquire(t, dial(t, srv).Mutex("a"))

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -13,74 +14,77 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// Inspect returns the lock's entries as the servers show them: first the holders,
-// then the waiters in turn, then strays; of an [All], one lock after another.
-// Entries of Curator, kazoo, go-zookeeper and ZooKeeper's WriteLock are understood. A
-// lock that nobody has taken has no entries. What it says may be out of date when it
-// returns. Of a znode that may not be read it says only the name and the place. Entries
-// in another custom layout than the client's are strays; Owner.Layout tells that layout.
+// Inspect returns the entries of the lock as the servers have them: first the holders,
+// then the waiters in order, then strays; for an [All], one lock after another. It
+// understands entries of Curator, kazoo, go-zookeeper, and ZooKeeper's WriteLock. A lock
+// that no client has acquired has no entries. The result can be out of date when Inspect
+// returns. Of a znode that the client may not read, Inspect returns only the name and the
+// position. Entries in a custom layout that is not the client's are strays; Owner.Layout
+// has their layout.
 //
-// A semaphore's entries are the permits that are held, one by one, and then those
-// who wait at its gate. While the first of these has its permits made and waits
-// for room, they are not shown besides.
+// The entries of a semaphore are the permits that are held, one by one, and then the
+// waiters at its gate. If the first waiter has already created its permits and waits for
+// room, these permits are not shown.
 func (l *Lock) Inspect(ctx context.Context) ([]Entry, error) {
-	found, err := l.find(ctx)
+	found, err := l.inspect(ctx)
 	if err != nil {
-		return nil, &Error{Op: "inspect", Path: l.Path(), Err: public(err)}
+		return nil, &Error{Op: "inspect", Path: l.Path(), Err: publicError(err)}
 	}
-	return entriesOf(found), nil
+	return publicEntries(found), nil
 }
 
-// Inspect returns the entries of whatever lock has this name, see [Client.Mutex]
-// for names and [Lock.Inspect] for the order. It goes by what is there: a node
-// lock's znode, a semaphore's, or a queue in the client's layout, which may be any
-// of the known ones if it is not one's own. A semaphore is a lock that has a znode
-// named leases; if nobody wrote how many permits it has, all that exist count as held.
+// Inspect returns the entries of the lock with this name, of any kind; see [Client.Mutex]
+// for names and [Lock.Inspect] for the order. It recognizes the kind by the znodes: the
+// znode of a node lock, of a semaphore, or a queue in the layout of the client, or in any
+// known layout if the client has no custom one. A semaphore is a lock with a child named
+// leases; if the number of its permits is not written there, all existing permits count
+// as held.
 func (c *Client) Inspect(ctx context.Context, name string) ([]Entry, error) {
-	return c.Reinspect(ctx, name, nil)
+	return c.InspectCached(ctx, name, nil)
 }
 
-// Reinspect is [Client.Inspect] for one who has looked before: znodes that before
-// has entries of are listed and not read again, so that following a lock costs a
-// read or two and one for each entry that came. What changed inside of a znode,
-// such as Revoked, is then not seen: leave those out of before that are to be read.
-func (c *Client) Reinspect(ctx context.Context, name string, before []Entry) ([]Entry, error) {
+// InspectCached is [Client.Inspect] for a caller that has inspected the lock before: it
+// lists znodes that before has entries of, and does not read them again. Following a lock
+// then costs one or two reads, and one for each new entry. InspectCached does not see
+// changes inside a known znode, such as Revoked: leave entries that are to be read again
+// out of before.
+func (c *Client) InspectCached(ctx context.Context, name string, before []Entry) ([]Entry, error) {
 	q := c.queueLock(name, queue.Exclusive, false)
-	found, err := c.recognize(ctx, q, knowledge(before))
+	found, err := c.inspectPath(ctx, q, newEntryCache(before))
 	if err != nil {
-		return nil, &Error{Op: "inspect", Path: q.path, Err: public(err)}
+		return nil, &Error{Op: "inspect", Path: q.path, Err: publicError(err)}
 	}
-	return entriesOf(found), nil
+	return publicEntries(found), nil
 }
 
-// known are entries that were read before, by their znodes.
-type known map[string]Entry
+// An entryCache has entries that were read before, by their znodes.
+type entryCache map[string]Entry
 
-func knowledge(before []Entry) known {
-	k := make(known, len(before))
+func newEntryCache(before []Entry) entryCache {
+	k := make(entryCache, len(before))
 	for _, e := range before {
-		if !e.Since.IsZero() { // else it could not be read
+		if !e.Since.IsZero() { // otherwise it could not be read
 			k[e.Node] = e
 		}
 	}
 	return k
 }
 
-// forget drops what was read of znodes that went with a former parent: the numbers begin
-// anew with the next one, so that another may have come to the same name.
-func (k known) forget(parent zk.Stat) {
+// dropOlder drops what was read of znodes that were deleted with a former parent. The
+// sequence numbers restart with the next parent, so another entry can have the same name.
+func (k entryCache) dropOlder(parent zk.Stat) {
 	maps.DeleteFunc(k, func(_ string, e Entry) bool { return e.Token < parent.Czxid })
 }
 
-// recall is what with would say of an entry whose znode was read before.
-func (k known) recall(e Entry) (finding, bool) {
+// lookup returns what decode would return for an entry whose znode was read before.
+func (k entryCache) lookup(e Entry) (znodeEntry, bool) {
 	old, ok := k[e.Node]
 	e.Token, e.Session, e.Since = old.Token, old.Session, old.Since
 	e.Owner, e.Data, e.Revoked = old.Owner, old.Data, old.Revoked
-	return finding{Entry: e}, ok
+	return znodeEntry{Entry: e}, ok
 }
 
-func entriesOf(found []finding) []Entry {
+func publicEntries(found []znodeEntry) []Entry {
 	var entries []Entry
 	for _, f := range found {
 		entries = append(entries, f.Entry)
@@ -88,59 +92,59 @@ func entriesOf(found []finding) []Entry {
 	return entries
 }
 
-// recognize finds out what kind of lock q's path has, and its entries.
-func (c *Client) recognize(ctx context.Context, q *Lock, k known) ([]finding, error) {
+// inspectPath detects the kind of the lock at the path of q, and returns its entries.
+func (c *Client) inspectPath(ctx context.Context, q *Lock, k entryCache) ([]znodeEntry, error) {
 	if q.err != nil {
 		return nil, q.err
 	}
-	p := q.parts[0]
-	apart := p.member.Names.Only // its queue is in the parent
-	results, err := c.ask(ctx, zk.ChildrenOp(p.path, false))
+	p := q.components[0]
+	apart := p.member.Names.Only // the queue is in the parent
+	results, err := c.doAll(ctx, zk.ChildrenOp(p.path, false))
 	if err == nil {
-		err = missing(results[0].Err)
+		err = ignoreNoNode(results[0].Err)
 	}
 	if err != nil {
 		return nil, err
 	}
 	children := results[0].Children
-	k.forget(results[0].Stat)
-	var found []finding
+	k.dropOlder(results[0].Stat)
+	var found []znodeEntry
 	switch {
 	case results[0].Stat.EphemeralOwner != 0:
-		found, err = c.findNode(ctx, p)
+		found, err = c.inspectNodeLock(ctx, p)
 	case slices.Contains(children, path.Base(leasesOf(""))):
-		found, err = c.findSemaphore(ctx, p.path, 0, k)
+		found, err = c.inspectSemaphore(ctx, p.path, 0, k)
 	}
 	if err != nil {
 		return nil, err
 	}
-	var queued []finding
+	var queued []znodeEntry
 	if apart {
-		queued, err = c.findQueue(ctx, p, k)
+		queued, err = c.inspectQueue(ctx, p, k)
 	} else {
-		queued, err = c.read(ctx, arrange(p, slices.DeleteFunc(children, func(child string) bool {
+		queued, err = c.readEntries(ctx, queueEntries(p, slices.DeleteFunc(children, func(child string) bool {
 			return child == path.Base(gateOf("")) || child == path.Base(leasesOf(""))
 		})), k)
 	}
 	return append(found, queued...), err
 }
 
-// find returns the entries of a lock of a known kind.
-func (l *Lock) find(ctx context.Context) ([]finding, error) {
-	if err := l.usable(); err != nil {
+// inspect returns the entries of a lock of a known kind.
+func (l *Lock) inspect(ctx context.Context) ([]znodeEntry, error) {
+	if err := l.validate(); err != nil {
 		return nil, err
 	}
-	var all []finding
-	for _, p := range l.parts {
-		var found []finding
+	var all []znodeEntry
+	for _, p := range l.components {
+		var found []znodeEntry
 		var err error
 		switch {
 		case p.node:
-			found, err = l.client.findNode(ctx, p)
+			found, err = l.client.inspectNodeLock(ctx, p)
 		case p.mode == Permit:
-			found, err = l.client.findSemaphore(ctx, p.path, p.semaphore.Of, nil)
+			found, err = l.client.inspectSemaphore(ctx, p.path, p.semaphore.Of, nil)
 		default:
-			found, err = l.client.findQueue(ctx, p, nil)
+			found, err = l.client.inspectQueue(ctx, p, nil)
 		}
 		if err != nil {
 			return nil, err
@@ -150,37 +154,37 @@ func (l *Lock) find(ctx context.Context) ([]finding, error) {
 	return all, nil
 }
 
-// findNode returns the one entry of a node lock. It is read whatever is known of it: the
-// next holder's has the same name.
-func (c *Client) findNode(ctx context.Context, p part) ([]finding, error) {
+// inspectNodeLock returns the one entry of a node lock. It always reads the znode,
+// because the znode of the next holder has the same name.
+func (c *Client) inspectNodeLock(ctx context.Context, p component) ([]znodeEntry, error) {
 	e := Entry{Path: p.path, Node: p.path, Name: path.Base(p.path), Mode: Exclusive, Holder: true}
-	found, err := c.read(ctx, []Entry{e}, nil)
+	found, err := c.readEntries(ctx, []Entry{e}, nil)
 	for i := range found {
-		if found[i].unread != nil {
-			return nil, found[i].unread
+		if found[i].readErr != nil {
+			return nil, found[i].readErr
 		}
-		if found[i].Session == 0 { // nobody's, and in everybody's way
+		if found[i].Session == 0 { // it belongs to no client, and blocks all clients
 			found[i].Mode, found[i].Holder = Stray, false
 		}
 	}
 	return found, err
 }
 
-// findQueue returns the entries of a queue.
-func (c *Client) findQueue(ctx context.Context, p part, k known) ([]finding, error) {
-	results, err := c.ask(ctx, zk.ChildrenOp(p.member.Path, false))
+// inspectQueue returns the entries of a queue.
+func (c *Client) inspectQueue(ctx context.Context, p component, k entryCache) ([]znodeEntry, error) {
+	results, err := c.doAll(ctx, zk.ChildrenOp(p.member.Path, false))
 	if err == nil {
-		err = missing(results[0].Err)
+		err = ignoreNoNode(results[0].Err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	k.forget(results[0].Stat)
-	return c.read(ctx, arrange(p, results[0].Children), k)
+	k.dropOlder(results[0].Stat)
+	return c.readEntries(ctx, queueEntries(p, results[0].Children), k)
 }
 
-// arrange puts children in the order of Inspect.
-func arrange(p part, children []string) []Entry {
+// queueEntries sorts children in the order of Inspect.
+func queueEntries(p component, children []string) []Entry {
 	l := p.member.Names.Sort(children)
 	entries := make([]Entry, 0, len(children))
 	add := func(name string, mode Mode, holder bool) {
@@ -199,7 +203,7 @@ func arrange(p part, children []string) []Entry {
 		add(name, Stray, false)
 	}
 	for _, name := range l.Foreign {
-		// Other names in a parent of several locks are those locks'.
+		// In a parent of several locks, other names belong to the other locks.
 		if !p.member.Names.Only && !isRecord(p.path, name) {
 			add(name, Stray, false)
 		}
@@ -207,82 +211,83 @@ func arrange(p part, children []string) []Entry {
 	return entries
 }
 
-// isRecord reports whether a child is a lock-delay's record: of the lock with the
-// parent's path less its ending.
+// isRecord reports whether a child is a record of the lock-delay. Its parent's path is
+// the path of the lock and a suffix.
 func isRecord(parent, child string) bool {
 	of, ok := strings.CutSuffix(parent, queue.Held(""))
 	return ok && of != "" && queue.IsRecord(child)
 }
 
-// missing is err, unless it says that a znode is not there.
-func missing(err error) error {
+// ignoreNoNode returns err, or nil if err means that a znode does not exist.
+func ignoreNoNode(err error) error {
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil
 	}
 	return err
 }
 
-// readAtOnce is how many znodes are read at a time: what strangers store in them
-// is not kept, but has to pass through memory.
+// readAtOnce is how many znodes are read at a time. Data that other libraries store in
+// them are not kept, but have to pass through memory.
 const readAtOnce = 256
 
-// readFirst is how many entries are read first: the more of them are small, the more
-// are read at once.
+// readFirst is how many entries are read first. The number doubles as long as they are
+// small.
 const readFirst = 8
 
-// read adds what the entries' znodes say. One that left meanwhile is left out.
-func (c *Client) read(ctx context.Context, entries []Entry, k known) ([]finding, error) {
-	var found []finding
+// readEntries adds what the znodes of the entries contain. It omits entries that were
+// deleted in the meantime.
+func (c *Client) readEntries(ctx context.Context, entries []Entry, k entryCache) ([]znodeEntry, error) {
+	var found []znodeEntry
 	for size := readFirst; len(entries) > 0; size = min(2*size, readAtOnce) {
 		some := entries[:min(size, len(entries))]
 		entries = entries[len(some):]
 		reads := make([]zk.Op, 0, len(some))
 		for _, e := range some {
-			if _, ok := k[e.Node]; !ok && !impossible(e.Name) {
+			if _, ok := k[e.Node]; !ok && !isImpossibleName(e.Name) {
 				reads = append(reads, zk.GetOp(e.Node, false))
 			}
 		}
-		results, err := c.ask(ctx, reads...)
+		results, err := c.doAll(ctx, reads...)
 		if err != nil {
 			return nil, err
 		}
-		next := 0 // of results
+		next := 0 // index in results
 		for i := range some {
-			if f, ok := k.recall(some[i]); ok {
-				found = append(found, f.beside(found))
+			if f, ok := k.lookup(some[i]); ok {
+				found = append(found, f.matchMixedEntry(found))
 				continue
 			}
-			if impossible(some[i].Name) { // a server that lists it lies
-				found = append(found, finding{Entry: some[i], unread: zk.ErrInvalidPath})
+			if isImpossibleName(some[i].Name) { // the server that lists it is faulty
+				found = append(found, znodeEntry{Entry: some[i], readErr: zk.ErrInvalidPath})
 				continue
 			}
 			res := results[next]
 			next++
 			switch {
 			case errors.Is(res.Err, zk.ErrNoNode):
-			case errors.Is(res.Err, zk.ErrNoAuth): // which says nothing of the others
-				found = append(found, finding{Entry: some[i], unread: res.Err})
+			case errors.Is(res.Err, zk.ErrNoAuth): // which tells nothing about the others
+				found = append(found, znodeEntry{Entry: some[i], readErr: res.Err})
 			case res.Err != nil:
 				return nil, res.Err
 			default:
-				if len(res.Data) > maxData { // nothing that a lock needs
+				if len(res.Data) > maxDataSize { // more than a lock needs
 					size = 1
 				}
-				found = append(found, some[i].with(res).beside(found))
+				found = append(found, some[i].decode(res).matchMixedEntry(found))
 			}
 		}
 	}
 	return found, nil
 }
 
-// impossible reports whether no znode can have this name.
-func impossible(name string) bool {
+// isImpossibleName reports whether no znode can have this name.
+func isImpossibleName(name string) bool {
 	return name == "" || name == "." || name == ".." || strings.Contains(name, "/") || strings.ContainsFunc(name, forbidden)
 }
 
-// beside makes a finding hold as the one before it does, if the two are one
-// attempt's in the mixed layout.
-func (f finding) beside(before []finding) finding {
+// matchMixedEntry gives an entry the same Holder as the entry before it, if both belong
+// to one acquire in the mixed layout.
+func (f znodeEntry) matchMixedEntry(before []znodeEntry) znodeEntry {
 	if n := len(before); n > 0 && f.Mode == Exclusive && before[n-1].Mode == Exclusive &&
 		f.Session != 0 && f.Session == before[n-1].Session && f.Token == before[n-1].Token {
 		f.Holder = before[n-1].Holder
@@ -290,8 +295,8 @@ func (f finding) beside(before []finding) finding {
 	return f
 }
 
-// ask sends operations in one go and returns their results, or ctx's error.
-func (c *Client) ask(ctx context.Context, ops ...zk.Op) ([]zk.Result, error) {
+// doAll sends operations together and returns their results, or the error of ctx.
+func (c *Client) doAll(ctx context.Context, ops ...zk.Op) ([]zk.Result, error) {
 	var mu sync.Mutex // guards left
 	left := len(ops)
 	results := make([]zk.Result, len(ops))
@@ -317,4 +322,98 @@ func (c *Client) ask(ctx context.Context, ops ...zk.Op) ([]zk.Result, error) {
 	case <-ctx.Done():
 		return nil, contextError(ctx)
 	}
+}
+
+// inspectSemaphore returns the entries of the semaphore at this path, which has n
+// permits. If n is 0, the number is read from the servers.
+func (c *Client) inspectSemaphore(ctx context.Context, at string, n int, k entryCache) ([]znodeEntry, error) {
+	// The gate is read first: an acquire that passes it in between is then shown
+	// twice instead of not at all.
+	results, err := c.doAll(ctx, zk.ChildrenOp(gateOf(at), false), zk.ChildrenOp(leasesOf(at), false), zk.GetOp(leasesOf(at), false))
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range results {
+		if err := ignoreNoNode(r.Err); err != nil {
+			return nil, err
+		}
+	}
+	if n == 0 {
+		n = parsePermits(results[2].Data)
+	}
+	permits, strays := semaphoreEntries(at, leasesOf(at), results[1].Children)
+	waiters, other := semaphoreEntries(at, gateOf(at), results[0].Children)
+	found, err := c.readEntries(ctx, append(append(append(permits, waiters...), strays...), other...), k)
+	if err != nil {
+		return nil, err
+	}
+	return markPermitHolders(found, at, n), nil
+}
+
+// semaphoreEntries sorts the children of one of the two parents of a semaphore.
+func semaphoreEntries(at, parent string, children []string) (contenders, strays []Entry) {
+	l := queue.Sort(children)
+	for _, e := range l.Queue {
+		if parent == leasesOf(at) && !e.Lease() { // no client counts it
+			l.Foreign = append(l.Foreign, e.Name)
+			continue
+		}
+		contenders = append(contenders, Entry{Path: at, Node: path.Join(parent, e.Name), Name: e.Name, Mode: Permit})
+	}
+	for _, name := range append(l.Malformed, l.Foreign...) {
+		strays = append(strays, Entry{Path: at, Node: path.Join(parent, name), Name: name, Mode: Stray})
+	}
+	return contenders, strays
+}
+
+// parsePermits returns the number of permits that the data contain; 0 if there is none.
+func parsePermits(data []byte) int {
+	n, err := strconv.Atoi(string(data))
+	if err != nil || n < 1 {
+		return 0
+	}
+	return n
+}
+
+// markPermitHolders marks the permits that are held: the first n, or all if n is unknown.
+// The permits of one acquire were created in one transaction, and are held together or
+// not at all. Permits that are not held and belong to the session at the head of the gate
+// are those of its waiting acquire, which the entry at the gate represents.
+func markPermitHolders(found []znodeEntry, at string, n int) []znodeEntry {
+	type attempt struct {
+		session, token int64
+		node           string // if nothing else is known
+	}
+	of := func(f znodeEntry) attempt {
+		if f.readErr != nil {
+			return attempt{node: f.Node}
+		}
+		return attempt{session: f.Session, token: f.Token}
+	}
+	leased := func(f znodeEntry) bool { return f.Mode == Permit && path.Dir(f.Node) == leasesOf(at) }
+	head := int64(0)
+	beyond := map[attempt]bool{}
+	taken := 0
+	for _, f := range found {
+		switch {
+		case leased(f):
+			taken++
+			if n > 0 && taken > n {
+				beyond[of(f)] = true
+			}
+		case f.Mode == Permit && head == 0:
+			head = f.Session
+		}
+	}
+	left := found[:0]
+	for _, f := range found {
+		if leased(f) {
+			f.Holder = !beyond[of(f)]
+			if !f.Holder && head != 0 && f.Session == head {
+				continue
+			}
+		}
+		left = append(left, f)
+	}
+	return left
 }

@@ -1,6 +1,7 @@
 package zklock_test
 
 import (
+	"errors"
 	"reflect"
 	"strings"
 	"sync/atomic"
@@ -14,9 +15,9 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// TestInspectForeigners: the entries of every known library are shown in the one
-// order that there is, with their data as text, and strays last.
-func TestInspectForeigners(t *testing.T) {
+// TestInspectForeignEntries checks that the entries of every known library are shown in
+// the one order of the queue, with their data as text, and strays last.
+func TestInspectForeignEntries(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c, op := dial(t, srv), srv.Dial(t)
 		l := c.Mutex("/mixed")
@@ -37,7 +38,7 @@ func TestInspectForeigners(t *testing.T) {
 			{"config", "\xff\x00settings", zklock.Stray, false},
 			{"lock-", "", zklock.Stray, false},
 		} {
-			nodes = append(nodes, strange(t, op, "/mixed/"+e.prefix, e.data))
+			nodes = append(nodes, foreign(t, op, "/mixed/"+e.prefix, e.data))
 			found, err := c.Inspect(t.Context(), "/mixed")
 			if err != nil || len(found) != len(nodes) {
 				t.Fatalf("%+v, %v", found, err)
@@ -57,7 +58,7 @@ func TestInspectForeigners(t *testing.T) {
 	})
 }
 
-// TestInspectByName finds out what kind of lock there is.
+// TestInspectByName checks that Inspect finds the kind of a lock.
 func TestInspectByName(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c, other := dial(t, srv), dial(t, srv)
@@ -95,7 +96,8 @@ func TestInspectByName(t *testing.T) {
 	})
 }
 
-// TestInspectAll shows each lock's entries, with its path.
+// TestInspectAll checks that the entries of each lock of an All are shown with its
+// path.
 func TestInspectAll(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv)
@@ -115,7 +117,8 @@ func TestInspectAll(t *testing.T) {
 	})
 }
 
-// TestInspectWithoutPermission is an error, and so is a closed client.
+// TestInspectWithoutPermission checks that Inspect returns an error without permission,
+// and on a closed client.
 func TestInspectWithoutPermission(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c, op := dial(t, srv), srv.Dial(t)
@@ -143,7 +146,8 @@ func TestInspectWithoutPermission(t *testing.T) {
 	})
 }
 
-// TestWaitEventsNameTheLock: whoever waits for one of an All's locks is told which.
+// TestWaitEventsNameTheLock checks that the event names the lock of an All that the
+// acquire waits for.
 func TestWaitEventsNameTheLock(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		told := make(chan zklock.Event, 10)
@@ -168,8 +172,8 @@ func TestWaitEventsNameTheLock(t *testing.T) {
 	})
 }
 
-// TestReinspect reads of a lock that was looked at before only who came since.
-func TestReinspect(t *testing.T) {
+// TestInspectCached checks that a repeated Inspect reads only new entries.
+func TestInspectCached(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c, looking := dial(t, srv), srv.Route(t)
 		var reads atomic.Int64
@@ -195,7 +199,7 @@ func TestReinspect(t *testing.T) {
 			t.Fatal(err)
 		}
 		reads.Store(0)
-		after, err := watcher.Reinspect(t.Context(), "known", before)
+		after, err := watcher.InspectCached(t.Context(), "known", before)
 		if err != nil || len(after) != 3 || reads.Load() != 1 {
 			t.Fatalf("%+v, %v, after %d reads", after, err, reads.Load())
 		}
@@ -205,7 +209,7 @@ func TestReinspect(t *testing.T) {
 		}
 		// What could not be read is no knowledge.
 		after[0].Since, after[0].Session = time.Time{}, 0
-		if after, err = watcher.Reinspect(t.Context(), "known", after); err != nil || !reflect.DeepEqual(after, whole) {
+		if after, err = watcher.InspectCached(t.Context(), "known", after); err != nil || !reflect.DeepEqual(after, whole) {
 			t.Errorf("what was not readable stays so: %+v, %v", after, err)
 		}
 		for _, h := range holds[1:] {
@@ -216,9 +220,10 @@ func TestReinspect(t *testing.T) {
 	})
 }
 
-// TestReinspectNamesakes: what was read of a znode is not taken for what another of the
-// same name says: that of a node lock's next holder, or one whose numbers began anew.
-func TestReinspectNamesakes(t *testing.T) {
+// TestInspectCachedOfReusedNames checks that the data of a znode are not taken for
+// those of another znode that reused the name: the next holder of a node lock, or an
+// entry in a queue whose numbers started again.
+func TestInspectCachedOfReusedNames(t *testing.T) {
 	for _, parent := range []bool{false, true} {
 		tidy(t, func(t *testing.T, srv *zktest.Server) {
 			o := zklock.Options{Layout: zklock.Layout{Prefix: "host", Exclusive: "-W-", Shared: "-R-", InParent: parent}}
@@ -234,7 +239,7 @@ func TestReinspectNamesakes(t *testing.T) {
 				if err != nil || len(before) != 1 || before[0].Token != h.Token() {
 					t.Fatalf("%s: %+v, %v", path, before, err)
 				}
-				again, err := a.Reinspect(t.Context(), path, before)
+				again, err := a.InspectCached(t.Context(), path, before)
 				if err != nil || !reflect.DeepEqual(again, before) {
 					t.Errorf("%s: %+v, %v", path, again, err)
 				}
@@ -247,12 +252,208 @@ func TestReinspectNamesakes(t *testing.T) {
 				if next.Node() != node {
 					t.Fatalf("%s after %s: this shows nothing", next.Node(), node)
 				}
-				after, err := a.Reinspect(t.Context(), path, before)
+				after, err := a.InspectCached(t.Context(), path, before)
 				if err != nil || len(after) != 1 || after[0].Token != next.Token() || after[0].Session != next.Session() {
 					t.Errorf("%s: %+v, %v; token %d of session %d holds", path, after, err, next.Token(), next.Session())
 				}
 				release(t, next)
 			}
 		})
+	}
+}
+
+const anyLock = "_c_01234567-89ab-cdef-0123-456789abcdef-lock-"
+
+// TestInspectOddNames checks that locks with the names of a semaphore's znodes are not
+// taken for a semaphore, and that a znode among permits that is none holds nothing.
+func TestInspectOddNames(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		c, op := dial(t, srv), srv.Dial(t)
+		app, below := acquire(t, c.Mutex("app")), acquire(t, c.Mutex("app/locks"))
+		found, err := c.Inspect(t.Context(), "app")
+		if err != nil || len(found) != 1 || found[0].Node != app.Node() || !found[0].Holder || found[0].Mode != zklock.Exclusive {
+			t.Errorf("a mutex above one called locks: %+v, %v", found, err)
+		}
+		release(t, app)
+		release(t, below)
+		permit := acquire(t, c.Semaphore("s", 2))
+		odd := foreign(t, op, "/zklock/s/leases/"+anyLock, "odd")
+		for _, look := range []func() ([]zklock.Entry, error){
+			func() ([]zklock.Entry, error) { return c.Semaphore("s", 2).Inspect(t.Context()) },
+			func() ([]zklock.Entry, error) { return c.Inspect(t.Context(), "s") },
+		} {
+			found, err := look()
+			if err != nil || len(found) != 2 || found[0].Node != permit.Node() || !found[0].Holder || found[1].Mode != zklock.Stray || found[1].Holder {
+				t.Errorf("a mutex's entry among permits: %+v, %v", found, err)
+			}
+		}
+		if asked, err := c.Semaphore("s", 2).Revoke(t.Context()); err != nil || len(asked) != 1 {
+			t.Errorf("asked %+v, %v", asked, err)
+		}
+		two := acquire(t, c.Semaphore("s", 2)) // because no client counts the odd one
+		remove(t, op, odd)
+		release(t, permit)
+		release(t, two)
+	})
+}
+
+// TestInspectInParent checks that, next to the queues in one parent, other kinds of
+// locks are found by their names.
+func TestInspectInParent(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		c := dialWith(t, srv, zklock.Options{Layout: zklock.Layout{Exclusive: "_lock_", InParent: true}})
+		for _, l := range []*zklock.Lock{c.Mutex("/office/mutex"), c.Semaphore("/office/sem", 3), c.NodeLock("/office/node")} {
+			if found, err := c.Inspect(t.Context(), l.Path()); err != nil || len(found) != 0 {
+				t.Errorf("%s before it is used: %+v, %v", l, found, err)
+			}
+			h := acquire(t, l)
+			found, err := c.Inspect(t.Context(), l.Path())
+			if err != nil || len(found) != 1 || found[0].Node != h.Node() || !found[0].Holder || found[0].Path != l.Path() {
+				t.Errorf("%s: %+v, %v", l, found, err)
+			}
+			release(t, h)
+		}
+	})
+}
+
+// TestInspectUnreadable checks that an unreadable znode hides no others, and that a
+// release request needs a readable holder.
+func TestInspectUnreadable(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		c, op := dial(t, srv), srv.Dial(t)
+		secret := []zk.ACL{{Perms: zk.PermWrite, Scheme: "world", ID: "anyone"}}
+		hidden := func(prefix string) string {
+			node, _, err := op.Create(t.Context(), prefix, []byte("unseen"), secret, zk.ModeEphemeralSequential)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return node
+		}
+		l := c.Mutex("a")
+		h := acquire(t, l)
+		waiter, stray := hidden("/zklock/a/"+anyLock), hidden("/zklock/a/config")
+		for name, look := range map[string]func() ([]zklock.Entry, error){
+			"by the lock": func() ([]zklock.Entry, error) { return l.Inspect(t.Context()) },
+			"by the name": func() ([]zklock.Entry, error) { return c.Inspect(t.Context(), "a") },
+		} {
+			found, err := look()
+			if err != nil || len(found) != 3 || found[0].Token != h.Token() || found[1].Node != waiter || found[1].Data != "" || found[2].Node != stray {
+				t.Errorf("%s: %+v, %v", name, found, err)
+			}
+		}
+		if asked, err := l.Revoke(t.Context()); err != nil || len(asked) != 1 || asked[0].Node != h.Node() {
+			t.Errorf("asked %+v, %v", asked, err)
+		}
+		release(t, h)
+		asked, err := l.Revoke(t.Context())
+		wants(t, "a release request to an unreadable holder", err, zk.ErrNoAuth)
+		if len(asked) != 0 {
+			t.Errorf("asked %+v", asked)
+		}
+		remove(t, op, waiter)
+		remove(t, op, stray)
+		permit := acquire(t, c.Semaphore("s", 2))
+		const lease = "/zklock/s/leases/_c_01234567-89ab-cdef-0123-456789abcdef-lease-"
+		others := []string{hidden(lease), hidden(lease)} // one more than there may be
+		for i, e := range inspect(t, c.Semaphore("s", 2)) {
+			if e.Mode != zklock.Permit || e.Holder != (i < 2) {
+				t.Errorf("%d: %+v", i, e)
+			}
+		}
+		release(t, permit)
+		remove(t, op, others[0])
+		remove(t, op, others[1])
+		node := hidden("/node")
+		_, err = c.NodeLock(node).Inspect(t.Context())
+		wants(t, "a node lock that can't be seen", err, zk.ErrNoAuth)
+		remove(t, op, node)
+	})
+}
+
+// TestOwnerOfOthers checks that data that other clients write in place of an owner are
+// neither believed nor shown at full length.
+func TestOwnerOfOthers(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		c, op := dial(t, srv), srv.Dial(t)
+		free(t, c.Mutex("a"))
+		for data, want := range map[string]zklock.Owner{
+			`{"host":"x","pid":3,"token":9223372036854775807}`:                       {Host: "x", PID: 3, Token: 1<<63 - 1},
+			`{"host":"` + strings.Repeat("h", 100_000) + `"}`:                        {},
+			`{"version":"zklock 9","future":"` + strings.Repeat("h", 100_000) + `"}`: {},
+			strings.Repeat("h", 100_000):                                             {},
+		} {
+			node := foreign(t, op, "/zklock/a/_c_01234567-89ab-cdef-0123-456789abcdef-__READ__", data)
+			_, stat, err := op.Get(t.Context(), node)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := inspect(t, c.Mutex("a"))
+			if len(found) != 1 || found[0].Owner != want || len(found[0].Data) > 5000 || found[0].Token != stat.Czxid {
+				t.Errorf("%.50s is shown as %+.200v", data, found)
+			}
+			if asked, err := c.Mutex("a").Revoke(t.Context()); err != nil || len(asked) != 1 {
+				t.Errorf("%.50s: asked %+.200v, %v", data, asked, err)
+			}
+			if found := inspect(t, c.Mutex("a")); !found[0].Revoked || len(found[0].Data) > 20 {
+				t.Errorf("%.50s has become %+.200v", data, found)
+			}
+			remove(t, op, node)
+		}
+	})
+}
+
+// TestOwnersToken checks that options cannot set the token of an owner, and that it
+// does not raise the limit of its size.
+func TestOwnersToken(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		owner := zklock.Owner{Host: "here", Token: 7}
+		c := dialWith(t, srv, zklock.Options{Owner: &owner})
+		h := acquire(t, c.RWMutex("a").Reader())
+		if e := inspect(t, c.Mutex("a"))[0]; e.Token != h.Token() || e.Owner.Token != 0 {
+			t.Errorf("token %d is shown as %+v", h.Token(), e)
+		}
+		release(t, h)
+		owner.Command = strings.Repeat("c", 5000)
+		_, err := dialWith(t, srv, zklock.Options{Owner: &owner}).Mutex("a").Acquire(t.Context())
+		wants(t, "an owner of 5000 bytes", err, zklock.ErrTooLarge)
+	})
+}
+
+// TestOwnerTooLarge checks that metadata over 4 KiB are refused before any I/O.
+func TestOwnerTooLarge(t *testing.T) {
+	srv := zktest.Start(t)
+	c, err := zklock.Dial(t.Context(), srv.Servers(), &zklock.Options{
+		DialContext: srv.DialContext, Owner: &zklock.Owner{Command: strings.Repeat("x", 5000)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Mutex("large").Acquire(t.Context()); !errors.Is(err, zklock.ErrTooLarge) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestAnonymous checks that Anonymous leaves out the owner's data.
+func TestAnonymous(t *testing.T) {
+	srv := zktest.Start(t)
+	c, err := zklock.Dial(t.Context(), srv.Servers(), &zklock.Options{DialContext: srv.DialContext, Anonymous: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	l := c.Mutex("anonymous")
+	defer release(t, acquire(t, l))
+	found, err := l.Inspect(t.Context())
+	if err != nil || len(found) != 1 || found[0].Owner != (zklock.Owner{}) || found[0].Data != "" {
+		t.Errorf("%+v, %v", found, err)
+	}
+}
+
+func TestOwnerString(t *testing.T) {
+	for want, o := range map[string]zklock.Owner{"h:7": {Host: "h", PID: 7}, "h": {Host: "h"}, "": {}} {
+		if o.String() != want {
+			t.Errorf("%q, want %q", o.String(), want)
+		}
 	}
 }

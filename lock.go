@@ -3,57 +3,76 @@ package zklock
 import (
 	"context"
 	"fmt"
+	"path"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/zklock/zklock/internal/queue"
+	"github.com/zklock/zklock/zk"
 )
 
-// A Lock is the name of a lock, of whatever kind, and how to take it. It is
-// immutable, costs nothing to make, and is safe for concurrent use: possession
-// is a [Hold]. Locks are made by a Client's methods and by [All]; the zero Lock,
-// and a nil one, fail with ErrInvalidLock.
+// A Lock names a lock of any kind, and how to acquire it. It is immutable, costs nothing
+// to make, and is safe for concurrent use; an acquired lock is a [Hold]. Methods of a
+// Client and [All] make Locks. The zero Lock and a nil Lock fail with ErrInvalidLock.
 type Lock struct {
-	client *Client
-	path   string
-	parts  []part
-	err    error // why no acquire can succeed
+	client     *Client
+	path       string
+	components []component
+	err        error // why every acquire fails
 
-	all       bool
-	inOrder   bool
-	reentrant bool
-	turns     int // how many holds in a row may share a znode; 0 as 1
+	all         bool
+	inOrder     bool
+	reentrant   bool
+	maxHandoffs int // how many holds in a row may share a znode; 0 means 1
 }
 
-// Mutex returns the exclusive lock with this name: "demo" means the znode
-// /zklock/demo, and a name that begins with a slash is the znode's path, both
-// under the chroot of the connection string. A name that can't be one shows as
-// ErrInvalidName when the lock is used.
+// Mutex returns the exclusive lock with this name. The name "demo" means the znode
+// /zklock/demo. A name that begins with a slash is the path of the znode. Both are below
+// the chroot of the connection string. If the name is invalid, uses of the lock fail with
+// ErrInvalidName.
 //
-// On ZooKeeper it is the queue of ephemeral sequential znodes of Curator's
-// InterProcessMutex: it is granted in order of arrival, waits for whoever is
-// ahead whatever library wrote their znodes, and is not re-entrant, but see
-// [Lock.Reentrant]. [Options].Layout changes the znodes' names.
+// On ZooKeeper, the lock is the queue of ephemeral sequential znodes of Curator's
+// InterProcessMutex. The lock is granted in order of arrival, and waits for every entry
+// ahead, whichever library created it. It is not re-entrant, but see [Lock.Reentrant].
+// [Options].Layout changes the names of the znodes.
 func (c *Client) Mutex(name string) *Lock {
 	return c.queueLock(name, queue.Exclusive, false)
 }
 
-// queueLock returns the lock on one queue.
-func (c *Client) queueLock(name string, kind queue.Kind, writer bool) *Lock {
-	p, err := c.queuePart(name, kind, writer)
-	return c.lock(p, err)
+// NodeLock returns the lock that is one ephemeral znode: the client that creates the
+// znode at the path of this name holds the lock. Use it to share a lock with programs
+// that already lock this way. See [Client.Mutex] for names. A znode at the path that is
+// not ephemeral belongs to no client, and blocks all clients until it is deleted.
+//
+// A node lock is weaker than the other kinds. It has no order: when the znode is deleted,
+// all waiters are notified and race. Its name is fixed, so no check tells the znode of
+// one holder from that of the next. Therefore [Hold.Verify] and [Hold.Guard] fail with
+// ErrInvalidLock, [Lock.Revoke] may ask the next holder instead, and a release assumes
+// that only holders delete the znode. The token of a hold is the czxid of its znode.
+func (c *Client) NodeLock(name string) *Lock {
+	path, err := parseName(name, c.opts.Layout)
+	return c.newLock(component{path: path, mode: Exclusive, node: true}, err)
 }
 
-// lock returns the lock of one part. What is wrong with the client comes first.
-func (c *Client) lock(p part, err error) *Lock {
+// queueLock returns the lock of one queue.
+func (c *Client) queueLock(name string, kind queue.Kind, writer bool) *Lock {
+	p, err := c.queueComponent(name, kind, writer)
+	return c.newLock(p, err)
+}
+
+// newLock returns the lock of one component. An error of the client takes precedence over
+// err.
+func (c *Client) newLock(p component, err error) *Lock {
 	if c.invalid != nil {
 		err = c.invalid
 	}
-	return &Lock{client: c, path: p.path, parts: []part{p}, err: err}
+	return &Lock{client: c, path: p.path, components: []component{p}, err: err}
 }
 
-// Path returns the path that the lock's name means, below the client's chroot:
-// of the znode whose children are the queue, of a semaphore's znode, of a node
-// lock's znode itself. Of an [All] it is a text for people that names its locks.
+// Path returns the path of the lock, below the chroot of the client: the path of the
+// znode whose children are the queue, of the znode of a semaphore, or of the znode of a
+// node lock. For an [All], Path is a human-readable list of its locks.
 func (l *Lock) Path() string {
 	if l == nil {
 		return ""
@@ -64,85 +83,91 @@ func (l *Lock) Path() string {
 // String returns the path.
 func (l *Lock) String() string { return l.Path() }
 
-// usable returns why the lock can't be used.
-func (l *Lock) usable() error {
+// validate returns why the lock cannot be used, or nil.
+func (l *Lock) validate() error {
 	if l == nil || l.err == nil && l.client == nil {
-		return fmt.Errorf("%w: it was not made by a client", ErrInvalidLock)
+		return fmt.Errorf("%w: no client created it", ErrInvalidLock)
 	}
 	return l.err
 }
 
-// with returns a copy of the lock that edit has changed.
-func (l *Lock) with(edit func(*Lock) error) *Lock {
+// derive returns a copy of the lock with the changes that edit makes.
+func (l *Lock) derive(edit func(*Lock) error) *Lock {
 	var changed Lock
 	if l != nil {
 		changed = *l
 	}
-	if changed.err = l.usable(); changed.err == nil {
+	if changed.err = l.validate(); changed.err == nil {
 		changed.err = edit(&changed)
 	}
 	return &changed
 }
 
-// Acquire waits its turn and returns a hold. ctx bounds the wait, not the hold.
+// Acquire waits until the lock is granted and returns a hold. ctx bounds the wait, not
+// the hold.
 //
-// If Acquire fails, nothing is held, and what it left on the servers is removed
-// in the background whatever becomes of ctx. When the session expires while it
-// waits, it queues again at the back, in the next session.
+// If Acquire fails, the caller holds nothing. The client deletes what it created on the
+// servers in the background, even if ctx is done. If the session expires while Acquire
+// waits, Acquire enqueues again at the end of the queue, in the next session.
 //
-// A ctx that comes from [Hold.Context] carries that hold: an acquire that would
-// have to wait for it fails at once, with ErrReentry or ErrUpgrade, or re-enters;
+// If ctx comes from [Hold.Context], it carries that hold. An acquire that would wait for
+// a hold in its own context fails at once with ErrReentry or ErrUpgrade, or re-enters;
 // see [Lock.Reentrant].
 func (l *Lock) Acquire(ctx context.Context) (*Hold, error) { return l.acquire(ctx, false) }
 
-// TryAcquire is Acquire, but fails with ErrLocked where Acquire would have to
-// wait for another holder, or for whoever waits ahead.
+// TryAcquire acquires the lock like Acquire, but fails with ErrLocked where Acquire would
+// wait for a holder or for a waiter ahead. If a holder is the reason and one read of its
+// entry succeeds, the text of the error names the holder and the age of its entry.
 func (l *Lock) TryAcquire(ctx context.Context) (*Hold, error) { return l.acquire(ctx, true) }
 
-// attempt is an Acquire under way. Its fields are guarded by the client's mutex.
-type attempt struct {
-	id      queue.ID // of its claim; a Local lock's has none until it leads
-	lock    *Lock
-	try     bool
-	data    []byte    // what goes into its znodes
-	local   *local    // what a Local lock's belongs to
-	since   time.Time // when it began, as its znodes say
-	hold    *Hold
-	err     error
-	settled chan struct{} // closed when hold or err is set
-	place   string        // where it stands, for the error's text
-	story   *story        // for the hooks, if there are any
+// An acquisition is one Acquire in progress. The mutex of the client guards its fields.
+type acquisition struct {
+	id       queue.ID // of the acquire in the core; an acquisition that waits for a handoff has none
+	lock     *Lock
+	try      bool
+	data     []byte    // what its znodes contain
+	handoff  *handoff  // the handoff that it belongs to; nil if the lock has none
+	started  time.Time // when the acquire began, as its znodes say
+	hold     *Hold
+	err      error
+	done     chan struct{} // closed when hold or err is set
+	position string        // its position in the queue, for the text of an error
+	blocker  string        // the znode of the holder because of which a try failed, if known
+	timeline *timeline     // what the hooks are told; nil if there are no hooks
 }
 
 func (l *Lock) acquire(ctx context.Context, try bool) (*Hold, error) {
 	fail := func(err error) error { return &Error{Op: "acquire", Path: l.Path(), Err: err} }
-	if err := l.usable(); err != nil {
+	if err := l.validate(); err != nil {
 		return nil, fail(err)
 	}
 	if ctx.Err() != nil {
 		return nil, fail(contextError(ctx))
 	}
-	if h, err := l.enter(ctx, try); err != nil {
+	if h, err := l.reenter(ctx, try); err != nil {
 		return nil, fail(err)
 	} else if h != nil {
 		return h, nil
 	}
 	if !try {
 		var stop context.CancelFunc
-		ctx, stop = l.limit(ctx)
+		ctx, stop = l.withAllTimeout(ctx)
 		defer stop()
 	}
-	owner := l.client.owner()
-	data, err := l.client.acquirerData(owner)
+	owner := l.client.newOwner()
+	data, err := l.client.encodeOwnerFast(owner)
 	if err != nil {
 		return nil, fail(err)
 	}
-	a := l.client.begin(ctx, l, try, owner.Since, data)
+	a := l.client.start(ctx, l, try, owner.Since, data)
 	select {
-	case <-a.settled:
+	case <-a.done:
 	case <-ctx.Done():
 		why := contextError(ctx)
-		return nil, fail(fmt.Errorf("%w (%s)", why, l.client.abandon(a, why)))
+		return nil, fail(fmt.Errorf("%w (%s)", why, l.client.cancel(a, why)))
+	}
+	if a.blocker != "" {
+		return nil, fail(l.holderError(ctx, a.blocker))
 	}
 	if a.err != nil {
 		return nil, fail(a.err)
@@ -150,7 +175,117 @@ func (l *Lock) acquire(ctx context.Context, try bool) (*Hold, error) {
 	return a.hold, nil
 }
 
-// contextError says why ctx is done: its error, and its cause where that says more.
+// start starts an acquire. Locks with a handoff go through handoff.go; all others
+// directly to the core.
+func (c *Client) start(ctx context.Context, l *Lock, try bool, since time.Time, data []byte) *acquisition {
+	a := &acquisition{lock: l, try: try, data: data, started: since, done: make(chan struct{}), position: "no answer from a server yet"}
+	c.step(func(core *queue.Core, now time.Duration) {
+		if c.opts.hasHooks() {
+			c.acquireCount++
+			a.timeline = &timeline{number: c.acquireCount, ctx: ctx, started: now}
+		}
+		if l.maxHandoffs > 1 {
+			c.enqueueLocal(core, now, a)
+		} else {
+			c.enqueue(core, now, a)
+		}
+	})
+	return a
+}
+
+// enqueue passes the acquire to the core, whose requests send puts on the wire. The mutex
+// is held.
+func (c *Client) enqueue(core *queue.Core, now time.Duration, a *acquisition) {
+	a.id = core.Acquire(now, a.lock.spec(a.try, a.data))
+	c.acquisitions[a.id] = a
+}
+
+// cancel cancels an acquire whose context is done, even if it has just been granted. It
+// returns its last known position in the queue.
+func (c *Client) cancel(a *acquisition, why error) (place string) {
+	c.step(func(core *queue.Core, now time.Duration) {
+		place = a.position
+		if h := a.hold; h != nil && h.err == nil {
+			// The hooks were told of the grant, so the hold ends for them
+			// too.
+			c.releaseHold(core, now, h, false)
+			return
+		}
+		if a.hold == nil && a.err == nil {
+			c.notifyFailed(a, why)
+			if a.handoff != nil {
+				c.cancelLocal(core, now, a)
+				return
+			}
+			delete(c.acquisitions, a.id)
+		}
+		if a.handoff == nil {
+			core.Cancel(now, a.id)
+		}
+	})
+	return place
+}
+
+// setPosition records the position of an acquire in the queue.
+func (c *Client) setPosition(a *acquisition, s queue.Signal) {
+	owner, text := parseOwner(s.Data)
+	of, entry := a.lock.componentOf(s.Blocker)
+	if !entry {
+		of = a.lock.componentOfRecord(s.Blocker)
+	}
+	blocker := Entry{
+		Path: of.path, Node: s.Blocker, Name: path.Base(s.Blocker), Mode: of.modeOf(s.Blocker),
+		Owner: owner, Data: text, Revoked: queue.ReleaseRequested(s.Data),
+	}
+	which := ""
+	if a.lock.all {
+		which = " for " + of.path
+	}
+	switch {
+	case !entry:
+		a.position = fmt.Sprintf("next in the queue%s, after the lock-delay of the lost holder %s", which, blocker.Name)
+	case s.Ahead == 1 && of.mode != Permit:
+		a.position = fmt.Sprintf("next in the queue%s, held by %s", which, blocker.ownerName())
+	default:
+		a.position = fmt.Sprintf("position %d in the queue%s, after %s", s.Ahead+1, which, blocker.ownerName())
+	}
+	if g := a.handoff; g != nil {
+		g.ahead, g.blocker = s.Ahead, blocker
+	}
+	c.notifyWaiting(a, s.Ahead, blocker)
+}
+
+// holderTimeout bounds the read by which a failed TryAcquire names the holder.
+const holderTimeout = time.Second
+
+// maxHolderName bounds the name of a holder in an error, in bytes.
+const maxHolderName = 100
+
+// holderError returns the error of a try that failed because of the holder with this
+// znode: ErrLocked, with the name of the holder if one read returns it.
+func (l *Lock) holderError(ctx context.Context, node string) error {
+	of, ok := l.componentOf(node)
+	if !ok {
+		return ErrLocked
+	}
+	ctx, cancel := context.WithTimeout(ctx, holderTimeout)
+	defer cancel()
+	results, err := l.client.doAll(ctx, zk.GetOp(node, false))
+	if err != nil || results[0].Err != nil {
+		return ErrLocked
+	}
+	e := Entry{Path: of.path, Node: node, Name: path.Base(node), Mode: of.modeOf(node), Holder: true}.decode(results[0]).Entry
+	if e.Session == 0 {
+		return ErrLocked
+	}
+	holder := e.ownerName()
+	if holder == e.Name || len(holder) > maxHolderName {
+		holder = fmt.Sprintf("session %#x", e.Session)
+	}
+	return &lockedError{holder: holder, age: time.Since(e.Since)}
+}
+
+// contextError returns why ctx is done: its error, and its cause if that is different.
 func contextError(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if cause != nil && cause != err {
@@ -159,17 +294,140 @@ func contextError(ctx context.Context) error {
 	return err
 }
 
-// Do acquires the lock, calls f, and releases the lock. f's context is done when
-// ctx is, and when the hold is lost, with ErrLost as its cause; f should then
-// return. Do returns f's error, joined with the loss of the hold if it was lost
-// before the release, whatever f returned; the release itself finds out that somebody
-// deleted the hold's znode. A release that the servers do not confirm within some
-// seconds is no error of Do's, since f's work is done; it goes on in the background,
-// and OnRelease or OnLost reports what came of it.
+// Do acquires the lock, calls f, and releases the lock. The context of f is done when ctx
+// is done or the hold is lost; if the hold is lost, its cause is ErrLost. f should then
+// return. Do returns the error of f. If the hold was lost before the release, Do joins
+// the loss to it; the release itself detects that another client deleted the znode of the
+// hold. If the servers do not confirm the release within a few seconds, Do does not
+// report an error, because the work of f is done. The release continues in the
+// background, and OnRelease or OnLost reports its outcome.
 func Do(ctx context.Context, l *Lock, f func(ctx context.Context, h *Hold) error) error {
 	h, err := l.Acquire(ctx)
 	if err != nil {
 		return err
 	}
 	return h.do(ctx, f)
+}
+
+// A component is one lock as the servers have it: a queue, a semaphore, or a node lock.
+// An All has several components, every other Lock has one.
+type component struct {
+	path      string // what Lock.Path returns for it
+	mode      Mode
+	member    queue.Member    // for a queue
+	semaphore queue.Semaphore // for mode Permit
+	node      bool            // the component is a node lock; its znode is path
+}
+
+// key identifies what a component contends for: components with the same key exclude each
+// other.
+func (p component) key() string {
+	switch {
+	case p.mode == Permit:
+		return "semaphore " + p.semaphore.Path
+	case p.node:
+		return "node " + p.path
+	}
+	return "queue " + p.queue()
+}
+
+// queue returns the path of the queue. If a parent has several queues, the name of the
+// queue is added.
+func (p component) queue() string {
+	if p.member.Names.Only {
+		return path.Join(p.member.Path, p.member.Names.Prefix)
+	}
+	return p.member.Path
+}
+
+// paths returns the paths that the component uses. If two components of one lock shared a
+// path, the lock would wait for itself.
+func (p component) paths() []string {
+	if p.mode == Permit {
+		return []string{p.path, gateOf(p.path), leasesOf(p.path)}
+	}
+	return []string{p.path}
+}
+
+// owns reports whether the znode with this path is an entry of the component.
+func (p component) owns(node string) bool {
+	dir, base := path.Dir(node), path.Base(node)
+	switch {
+	case p.node:
+		return node == p.path
+	case p.mode == Permit:
+		return dir == leasesOf(p.path) || dir == gateOf(p.path)
+	case dir != p.member.Path:
+		return false
+	}
+	_, class := p.member.Names.Parse(base)
+	return class == queue.Contender
+}
+
+// spec returns what the core acquires.
+func (l *Lock) spec(try bool, data []byte) queue.Spec {
+	s := queue.Spec{InOrder: l.inOrder, Try: try, Data: data, Delay: l.client.opts.LockDelay}
+	for _, p := range l.components {
+		switch {
+		case p.node:
+			s.Node = p.path
+		case p.mode == Permit:
+			s.Semaphores = append(s.Semaphores, p.semaphore)
+		default:
+			s.Members = append(s.Members, p.member)
+		}
+	}
+	// All clients use the same order, so that no two of them wait for each other.
+	slices.SortFunc(s.Semaphores, func(a, b queue.Semaphore) int { return strings.Compare(a.Path, b.Path) })
+	return s
+}
+
+// onlySemaphores reports whether the lock consists of several semaphores: each is
+// acquired in a transaction of its own, and there is no common queue.
+func (l *Lock) onlySemaphores() bool {
+	return len(l.components) > 1 && !slices.ContainsFunc(l.components, func(p component) bool { return p.mode != Permit })
+}
+
+// componentOf returns the component that has this znode as an entry.
+func (l *Lock) componentOf(node string) (component, bool) {
+	i := slices.IndexFunc(l.components, func(p component) bool { return p.owns(node) })
+	if i < 0 {
+		return component{}, false
+	}
+	return l.components[i], true
+}
+
+// componentOfRecord returns the component that a lock-delay's record belongs to.
+func (l *Lock) componentOfRecord(record string) component {
+	i := slices.IndexFunc(l.components, func(p component) bool { return queue.Held(p.path) == path.Dir(record) })
+	if i < 0 {
+		return component{}
+	}
+	return l.components[i]
+}
+
+// modeOf returns the mode of the entry with this path; a record is a stray.
+func (p component) modeOf(node string) Mode {
+	switch {
+	case !p.owns(node):
+		return Stray
+	case p.node || p.mode == Permit:
+		return p.mode
+	}
+	if e, _ := p.member.Names.Parse(path.Base(node)); e.Kind == queue.Shared {
+		return Shared
+	}
+	return Exclusive
+}
+
+// isNodeLock reports whether the lock is one znode with a fixed name.
+func (l *Lock) isNodeLock() bool { return !l.all && l.components[0].node }
+
+// hasReusableNames reports whether the name of a deleted znode of the lock can be used
+// again for the znode of another client. That holds for fixed names, and for layouts
+// without GUIDs.
+func (l *Lock) hasReusableNames() bool {
+	return slices.ContainsFunc(l.components, func(p component) bool {
+		return p.node || p.mode != Permit && p.member.Names.HasReusableNames()
+	})
 }

@@ -20,8 +20,8 @@ func again(t *testing.T, h *zklock.Hold, l *zklock.Lock) *zklock.Hold {
 	return inner
 }
 
-// TestReentry: re-entering needs no request, keeps znode and token, and the last
-// release, in whatever order, gives the lock back.
+// TestReentry checks that re-entering sends no request and keeps znode and token, and
+// that the last release, in any order, releases the lock.
 func TestReentry(t *testing.T) {
 	for _, first := range []int{0, 1, 2} {
 		tidy(t, func(t *testing.T, srv *zktest.Server) {
@@ -52,7 +52,7 @@ func TestReentry(t *testing.T) {
 	}
 }
 
-// TestReentryLost: a loss ends all holds of the znode.
+// TestReentryLost checks that a loss ends all holds of the znode.
 func TestReentryLost(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		l, op := dial(t, srv).RWMutex("re").Writer().Reentrant(), srv.Dial(t)
@@ -84,7 +84,8 @@ func again2(t *testing.T, ctx context.Context, l *zklock.Lock) *zklock.Hold {
 	return h
 }
 
-// TestReentryModes: what can be had under what, Reentrant or not, at once.
+// TestReentryModes checks which acquires succeed at once under which holds, with and
+// without Reentrant.
 func TestReentryModes(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv)
@@ -137,8 +138,8 @@ func TestReentryModes(t *testing.T) {
 	})
 }
 
-// TestReaderKeepsWriter: a reader's hold under a writer's keeps the lock exclusive
-// until it is released too.
+// TestReaderKeepsWriter checks that a reader's hold under a writer's keeps the lock
+// exclusive until both are released.
 func TestReaderKeepsWriter(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		a, b := dial(t, srv).RWMutex("rw"), dial(t, srv).RWMutex("rw")
@@ -153,8 +154,8 @@ func TestReaderKeepsWriter(t *testing.T) {
 	})
 }
 
-// TestReentryIsTheClientsOwn: another client's hold in the context, or another
-// path's, is none of this lock's.
+// TestReentryIsTheClientsOwn checks that a hold of another client, or of another path,
+// in the context does not count as a hold of this lock.
 func TestReentryIsTheClientsOwn(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		a, b := dial(t, srv), dial(t, srv)
@@ -182,8 +183,8 @@ func TestReentryIsTheClientsOwn(t *testing.T) {
 	})
 }
 
-// TestReentryOfMembers: the locks of an All, a node lock, and the permits of a
-// semaphore are found in the context as well.
+// TestReentryOfMembers checks that the context also provides the locks of an All, a
+// node lock, and the permits of a semaphore.
 func TestReentryOfMembers(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv)
@@ -228,8 +229,8 @@ func TestReentryOfMembers(t *testing.T) {
 	})
 }
 
-// TestDoReenters: Do within Do, as a function that locks for itself is called by
-// one that has the lock.
+// TestDoReenters checks Do within Do, as when a function that locks is called by one
+// that holds the lock.
 func TestDoReenters(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		l, other := dial(t, srv).Mutex("do").Reentrant(), dial(t, srv).Mutex("do")
@@ -249,8 +250,9 @@ func TestDoReenters(t *testing.T) {
 	})
 }
 
-// TestReentryOnlyTellsHooksOnce: hooks are told of possessions.
-func TestReentryOnlyTellsHooksOnce(t *testing.T) {
+// TestReentryCallsHooksOnce checks that hooks are called once for all holds of one
+// znode.
+func TestReentryCallsHooksOnce(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		told := make(chan string, 10)
 		c := dialWith(t, srv, zklock.Options{

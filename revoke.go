@@ -11,15 +11,15 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// Revoked returns a channel that is closed when somebody asks for the lock back:
-// by [Lock.Revoke], Curator's Revoker, or ZooKeeper's recipe. It is a wish: the
-// holder should finish what it does and Release; nothing happens if it does not.
-// Each call returns the same channel, which is never closed if nobody asks.
+// Revoked returns a channel that is closed when a client requests the release of the
+// lock: by [Lock.Revoke], Curator's Revoker, or ZooKeeper's recipe. The request does not
+// end the hold: the holder should finish its work and call Release. Each call returns the
+// same channel. It is never closed if no client requests a release.
 //
-// The first call makes the client watch the hold's znodes.
+// The first call makes the client watch the znodes of the hold.
 func (h *Hold) Revoked() (asked <-chan struct{}) {
-	h.look(func(core *queue.Core, now time.Duration) {
-		p := h.possession
+	h.update(func(core *queue.Core, now time.Duration) {
+		p := h.grant
 		if p.revoked == nil {
 			p.revoked = make(chan struct{})
 			if !p.over {
@@ -31,42 +31,41 @@ func (h *Hold) Revoked() (asked <-chan struct{}) {
 	return asked
 }
 
-// revoke tells a possession that somebody asked. The mutex is held.
-func (c *Client) revoke(p *possession) {
-	if !p.asked && p.revoked != nil {
-		p.asked = true
-		c.closeLater(p.revoked)
+// markRevoked records that a client requested the release. The mutex is held.
+func (c *Client) markRevoked(p *grant) {
+	if !p.revokeSeen && p.revoked != nil {
+		p.revokeSeen = true
+		c.deferClose(p.revoked)
 	}
 }
 
-// Revoke asks whoever holds the lock to give it back, and returns whom it asked:
-// the holders of this moment, with those who had been asked before. Holders of
-// this package see it by [Hold.Revoked]; Curator's must have made their mutex
-// revocable; kazoo's do not look. It needs the right to set the data of the
-// holders' znodes; where that is missing the others are asked all the same. With
-// an error come those who were asked.
+// Revoke requests the release of the lock, and returns the holders that it asked: the
+// present holders, including those that were asked before. Holders of this package see
+// the request in [Hold.Revoked]. Holders of Curator must have made their mutex revocable.
+// kazoo's holders ignore it. Revoke needs the permission to set the data of the holders'
+// znodes; if it is missing for some, Revoke still asks the others. With an error, Revoke
+// returns the holders that it asked.
 //
-// In the znodes of other libraries Curator's word takes the place of their data:
-// don't ask those who need them, such as participants of a LeaderLatch, which have
-// their ids there.
+// In znodes of other libraries, Curator's keyword replaces the data. Do not ask holders
+// that need their data, such as participants of a LeaderLatch, whose ids are there.
 func (l *Lock) Revoke(ctx context.Context) ([]Entry, error) {
 	return l.revoke(ctx, func(Entry) bool { return true })
 }
 
-// RevokeToken is [Lock.Revoke] for the one holder with this fencing token, and nobody
-// beside it: it asks nobody, and returns no entries and no error, if by now no holder
-// has it. One hold of several permits has several entries. Where a znode's name is not
-// unique, as a node lock's, the next holder may be asked who comes in the moment between
-// the look and the wish.
+// RevokeToken is [Lock.Revoke] for the one holder with this fencing token. If no holder
+// has the token any more, RevokeToken asks no holder, and returns no entries and no
+// error. One hold of several permits has several entries. If the name of a znode is not
+// unique, as for a node lock, the next holder may be asked if it arrives between the read
+// and the write of the znode.
 func (l *Lock) RevokeToken(ctx context.Context, token int64) ([]Entry, error) {
 	return l.revoke(ctx, func(e Entry) bool { return e.Token == token })
 }
 
-// revoke asks those of the holders that are meant.
+// revoke requests a release of those holders for which meant returns true.
 func (l *Lock) revoke(ctx context.Context, meant func(Entry) bool) ([]Entry, error) {
-	found, err := l.find(ctx)
+	found, err := l.inspect(ctx)
 	if err != nil {
-		return nil, &Error{Op: "revoke", Path: l.Path(), Err: public(err)}
+		return nil, &Error{Op: "revoke", Path: l.Path(), Err: publicError(err)}
 	}
 	var asked []Entry
 	var refused error // the first one
@@ -74,15 +73,15 @@ func (l *Lock) revoke(ctx context.Context, meant func(Entry) bool) ([]Entry, err
 		if !f.Holder || !meant(f.Entry) {
 			continue
 		}
-		there, err := false, f.unread
+		there, err := false, f.readErr
 		if err == nil {
-			there, err = l.client.askBack(ctx, f)
+			there, err = l.client.requestRelease(ctx, f)
 		}
 		switch {
 		case errors.Is(err, zk.ErrNoAuth):
 			refused = cmp.Or(refused, err)
 		case err != nil:
-			return asked, &Error{Op: "revoke", Path: l.path, Err: public(err)}
+			return asked, &Error{Op: "revoke", Path: l.path, Err: publicError(err)}
 		case there:
 			f.Revoked = true
 			asked = append(asked, f.Entry)
@@ -94,21 +93,22 @@ func (l *Lock) revoke(ctx context.Context, meant func(Entry) bool) ([]Entry, err
 	return asked, nil
 }
 
-// askBack writes the wish into one znode, unless it is there, and reports false
-// if the znode is gone. The data may change under it, by another's wish, and a
-// wish whose answer was lost may have been written: it looks again. Where a name is not
-// unique another may have come to it, who is not meant.
-func (c *Client) askBack(ctx context.Context, f finding) (there bool, err error) {
+// requestRelease writes the request into one znode, unless it is there already. It
+// reports false if the znode is gone. The data can change in the meantime by the request
+// of another client, and a write whose answer was lost may have been applied, so
+// requestRelease reads again. If the name is not unique, the znode can have become
+// another client's, which is not asked.
+func (c *Client) requestRelease(ctx context.Context, f znodeEntry) (there bool, err error) {
 	const rounds = 8
-	known := true // what the data are
-	var why error // the last wish failed
+	known := true // whether f.data are the data of the znode
+	var why error // why the last write failed
 	for range rounds {
-		if known && queue.Asked(f.data) {
+		if known && queue.ReleaseRequested(f.data) {
 			return true, nil
 		}
 		if known {
 			var stat zk.Stat
-			stat, err = c.zk.Set(ctx, f.Node, withRevocation(f.data), f.version)
+			stat, err = c.zk.Set(ctx, f.Node, addReleaseRequest(f.data), f.version)
 			if err == nil {
 				return stat.Czxid == f.czxid, nil
 			}
@@ -132,14 +132,15 @@ func (c *Client) askBack(ctx context.Context, f finding) (there bool, err error)
 	return false, why
 }
 
-// withRevocation returns a znode's data with the wish in it: before the rest of
-// what this package wrote, which stays to be read, else Curator's word.
-func withRevocation(data []byte) []byte {
-	if _, ok := ours(data); !ok {
-		return []byte(queue.CuratorWish)
+// addReleaseRequest returns the data of a znode with the request in it. Data that this
+// package wrote stay readable after the request; other data are replaced by Curator's
+// keyword.
+func addReleaseRequest(data []byte) []byte {
+	if _, ok := decodeOwner(data); !ok {
+		return []byte(queue.CuratorRequest)
 	}
 	rest := bytes.TrimLeft(data[1:], " \t\r\n")
-	wish := []byte(queue.OwnWish)
+	wish := []byte(queue.OwnRequest)
 	if rest[0] != '}' {
 		wish = append(wish, ',')
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// asked reports whether the hold was asked back.
+// asked reports whether the hold has received a release request.
 func asked(h *zklock.Hold) bool {
 	revoked := h.Revoked() // the first call asks the servers
 	synctest.Wait()
@@ -25,7 +25,8 @@ func asked(h *zklock.Hold) bool {
 	}
 }
 
-// TestRevokeToken: of several holders the one with the token is asked, and no other.
+// TestRevokeToken checks that, of several holders, only the one with the token receives
+// the release request.
 func TestRevokeToken(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c, asker := dial(t, srv), dial(t, srv)
@@ -43,7 +44,7 @@ func TestRevokeToken(t *testing.T) {
 				}
 			}
 			if !asked(one) || asked(other) {
-				t.Errorf("%s: the one who was meant was asked: %v, and the other: %v", kind.asks, asked(one), asked(other))
+				t.Errorf("%s: the holder with the token was asked: %v, and the other: %v", kind.asks, asked(one), asked(other))
 			}
 			release(t, one)
 			release(t, other)
@@ -51,8 +52,8 @@ func TestRevokeToken(t *testing.T) {
 	})
 }
 
-// TestRevoke: each holder is asked, of every kind of lock, and nothing else
-// happens; the owner's data stay to be read.
+// TestRevoke checks that each holder receives the release request, of every kind of
+// lock, that nothing else happens, and that the owner's data stay readable.
 func TestRevoke(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c, asker := dialWith(t, srv, zklock.Options{Owner: &zklock.Owner{Host: "here", PID: 7}}), dial(t, srv)
@@ -88,7 +89,7 @@ func TestRevoke(t *testing.T) {
 			}
 			for _, h := range holds {
 				if !asked(h) || h.Err() != nil {
-					t.Errorf("%s: after it was asked back: %v", h.Node(), h.Err())
+					t.Errorf("%s: after the release request: %v", h.Node(), h.Err())
 				}
 				release(t, h)
 			}
@@ -99,8 +100,8 @@ func TestRevoke(t *testing.T) {
 	})
 }
 
-// TestRevokedBefore: who looks late learns of it all the same; waiters are not
-// asked, and learn of it when they were while they waited.
+// TestRevokedBefore checks that a holder that watches late still receives the release
+// request, and that a waiter receives it only after it is granted.
 func TestRevokedBefore(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c, asker := dial(t, srv), dial(t, srv)
@@ -134,8 +135,8 @@ func TestRevokedBefore(t *testing.T) {
 	})
 }
 
-// TestRevokeWords: Curator's word and the recipe's are understood, in whatever
-// connection they come; other changes of the data are not.
+// TestRevokeWords checks that the marks of Curator and of the recipe are understood, on
+// any connection, and that other changes of the data are not taken for them.
 func TestRevokeWords(t *testing.T) {
 	for word, means := range map[string]bool{
 		"__REVOKE__": true, "unlock": true, `{"revoke":true}`: true, `{"revoke":true,"host":"x"}`: true,
@@ -169,8 +170,8 @@ func TestRevokeWords(t *testing.T) {
 	}
 }
 
-// TestRevokeOthers: another library's holder gets Curator's word, ours keeps its
-// data behind the wish, whatever they are.
+// TestRevokeOthers checks that another library's holder gets Curator's mark, and that a
+// zklock holder keeps its data after the mark.
 func TestRevokeOthers(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c, op := dial(t, srv), srv.Dial(t)
@@ -188,7 +189,7 @@ func TestRevokeOthers(t *testing.T) {
 			"unlock":               "unlock",
 			"__REVOKE__":           "__REVOKE__",
 		} {
-			node := strange(t, op, l.Path()+"/_c_01234567-89ab-cdef-0123-456789abcdef-lock-", data)
+			node := foreign(t, op, l.Path()+"/_c_01234567-89ab-cdef-0123-456789abcdef-lock-", data)
 			told, err := l.Revoke(t.Context())
 			if err != nil || len(told) != 1 {
 				t.Fatalf("%q: %+v, %v", data, told, err)
@@ -202,7 +203,8 @@ func TestRevokeOthers(t *testing.T) {
 	})
 }
 
-// TestRevokeForbidden: who may not set the data can't ask.
+// TestRevokeForbidden checks that a client that may not set the data cannot request a
+// release.
 func TestRevokeForbidden(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		acl := []zk.ACL{{Perms: zk.PermAll &^ zk.PermWrite, Scheme: "world", ID: "anyone"}}
@@ -222,7 +224,7 @@ func TestRevokeForbidden(t *testing.T) {
 	})
 }
 
-// TestRevokedAnonymous: a holder that does not say who it is can be asked as well.
+// TestRevokedAnonymous checks that an anonymous holder can receive a release request.
 func TestRevokedAnonymous(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		h := acquire(t, dialWith(t, srv, zklock.Options{Anonymous: true}).Mutex("a"))
@@ -240,7 +242,8 @@ func TestRevokedAnonymous(t *testing.T) {
 	})
 }
 
-// TestRevokedDowngraded: the wish reaches a hold whose znode has changed.
+// TestRevokedDowngraded checks that the release request reaches a hold whose znode has
+// changed.
 func TestRevokedDowngraded(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		l := dial(t, srv).RWMutex("a")
@@ -261,8 +264,8 @@ func TestRevokedDowngraded(t *testing.T) {
 	})
 }
 
-// TestRevokeRaces: askers who meet both succeed, and one who comes as the holder
-// leaves asks nobody.
+// TestRevokeRaces checks that simultaneous release requests all succeed, and that a
+// request that meets a release reaches no holder.
 func TestRevokeRaces(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		l, askers := dial(t, srv).Mutex("a"), []*zklock.Lock{dial(t, srv).Mutex("a"), dial(t, srv).Mutex("a"), dial(t, srv).Mutex("a")}
@@ -278,7 +281,7 @@ func TestRevokeRaces(t *testing.T) {
 		}
 		all.Wait()
 		release(t, h)
-		nobody := 0
+		none := 0
 		for after := range 12 {
 			h := acquire(t, l)
 			all.Go(func() {
@@ -287,21 +290,21 @@ func TestRevokeRaces(t *testing.T) {
 					t.Error(err)
 				}
 				if len(told) == 0 {
-					nobody++
+					none++
 				}
 			})
 			time.Sleep(time.Duration(after) * 7 * time.Millisecond)
 			release(t, h)
 			all.Wait()
 		}
-		if nobody == 0 || nobody == 12 {
-			t.Errorf("%d of 12 releases were before the wish: this shows nothing", nobody)
+		if none == 0 || none == 12 {
+			t.Errorf("%d of 12 releases were before the request: this shows nothing", none)
 		}
 		srv.Delay(0)
 	})
 }
 
-// TestRevokeRepliesLost: a wish whose answer is lost is made all the same, once.
+// TestRevokeRepliesLost checks that a release request whose reply is lost is made once.
 func TestRevokeRepliesLost(t *testing.T) {
 	for _, reply := range []bool{true, false} {
 		tidy(t, func(t *testing.T, srv *zktest.Server) {

@@ -13,7 +13,8 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// TestSemaphore: n hold, the next one waits, in order of arrival.
+// TestSemaphore checks that n clients hold, that the next one waits, and that waiters
+// are granted in order of arrival.
 func TestSemaphore(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		a, b := dial(t, srv).Semaphore("sem", 3), dial(t, srv).Semaphore("sem", 3)
@@ -38,8 +39,8 @@ func TestSemaphore(t *testing.T) {
 	})
 }
 
-// TestPermits: several at once, all or none, and no deadlock among those who want
-// several.
+// TestPermits checks that several permits are granted together or not at all, without a
+// deadlock between acquires of several.
 func TestPermits(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		a, b := dial(t, srv).Semaphore("sem", 5), dial(t, srv).Semaphore("sem", 5)
@@ -60,8 +61,8 @@ func TestPermits(t *testing.T) {
 	})
 }
 
-// TestPermitsDontDeadlock: many who want most of the permits, and give up at
-// random, all get through.
+// TestPermitsDontDeadlock checks that many acquires of most of the permits, some of
+// which are cancelled, all end.
 func TestPermitsDontDeadlock(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		clients := []*zklock.Client{dial(t, srv), dial(t, srv), dial(t, srv)}
@@ -101,8 +102,8 @@ func TestPermitsDontDeadlock(t *testing.T) {
 	})
 }
 
-// TestTriesAtTheGate: tries that meet others at the gate all get their permits, as
-// there are enough.
+// TestTriesAtTheGate checks that tries that meet others at the gate get their permits,
+// because there are enough.
 func TestTriesAtTheGate(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		clients := []*zklock.Client{dial(t, srv), dial(t, srv), dial(t, srv)}
@@ -134,8 +135,8 @@ func TestTriesAtTheGate(t *testing.T) {
 	})
 }
 
-// TestPermitsDisagree: peers with another n are refused while anybody holds; the
-// number changes when nobody does.
+// TestPermitsDisagree checks that clients with another n are refused while a permit is
+// held, and that the number changes when none is.
 func TestPermitsDisagree(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		a, b := dial(t, srv), dial(t, srv)
@@ -149,7 +150,8 @@ func TestPermitsDisagree(t *testing.T) {
 	})
 }
 
-// TestSemaphoreErrors: what can't be a semaphore says so when it is used.
+// TestSemaphoreErrors checks that an invalid semaphore returns an error when it is
+// used.
 func TestSemaphoreErrors(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c := dial(t, srv)
@@ -181,13 +183,14 @@ func TestSemaphoreErrors(t *testing.T) {
 	})
 }
 
-// TestSemaphoreShown: holders are permits, waiters stand at the gate.
+// TestSemaphoreShown checks that Inspect shows holders as permits, and waiters at the
+// gate.
 func TestSemaphoreShown(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		a, b := dial(t, srv), dial(t, srv)
 		l := a.Semaphore("shown", 2)
 		if n := entries(t, l); n != 0 {
-			t.Errorf("%d entries of a semaphore that nobody used", n)
+			t.Errorf("%d entries of an unused semaphore", n)
 		}
 		one, two := acquire(t, l), acquire(t, b.Semaphore("shown", 2))
 		next, last := waiting(t, t.Context(), b.Semaphore("shown", 2)), waiting(t, t.Context(), l)
@@ -260,7 +263,7 @@ func TestPermitsShown(t *testing.T) {
 }
 
 // TestSemaphoreOfCurator: permits that Curator's wrote count, and without a number
-// beside them all are shown as held.
+// next to them, are all shown as held.
 func TestSemaphoreOfCurator(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
 		c, op := dial(t, srv), srv.Dial(t)
@@ -270,14 +273,14 @@ func TestSemaphoreOfCurator(t *testing.T) {
 			}
 		}
 		lease := "/cur/leases/_c_01234567-89ab-cdef-0123-456789abcdef-lease-"
-		one, two := strange(t, op, lease, "10.0.0.1"), strange(t, op, lease, "10.0.0.2")
+		one, two := foreign(t, op, lease, "10.0.0.1"), foreign(t, op, lease, "10.0.0.2")
 		found, err := c.Inspect(t.Context(), "/cur")
 		if err != nil || len(found) != 2 || !found[0].Holder || !found[1].Holder || found[1].Data != "10.0.0.2" {
 			t.Errorf("%+v, %v", found, err)
 		}
 		locked(t, c.Semaphore("/cur", 2))
 		w := waiting(t, t.Context(), c.Semaphore("/cur", 2))
-		pending(t, "behind Curator's", w)
+		pending(t, "after Curator's", w)
 		remove(t, op, one)
 		release(t, got(t, "a permit", w))
 		remove(t, op, two)

@@ -9,7 +9,7 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// benchClient is connected to a server that answers a few kinds of request.
+// benchClient returns a client of a server that answers a few kinds of requests.
 func benchClient(tb testing.TB, root string) *Client {
 	tb.Helper()
 	n := new(memnet.Network)
@@ -35,8 +35,7 @@ func benchClient(tb testing.TB, root string) *Client {
 	return c
 }
 
-// serveQuickly answers with as few writes as there are reads, and without
-// allocations of its own.
+// serveQuickly answers all requests of one read in one write, and does not allocate.
 func serveQuickly(conn net.Conn) {
 	defer conn.Close()
 	br := bufio.NewReader(conn)
@@ -45,8 +44,8 @@ func serveQuickly(conn net.Conn) {
 	}
 	resp := wire.ConnectResponse{Timeout: 20000, SessionID: 7, Password: make([]byte, 16), HasReadOnly: true}
 	out := wire.AppendRecord(nil, &resp)
-	// Records of the server's own, so that answers cost it nothing. The path of a
-	// create is the one asked for: a client then keeps what it has.
+	// The server has its own records, so answers do not allocate. The path of a
+	// create is the requested one, so the client reuses its string.
 	stat, made := &wire.SetDataResponse{}, &wire.Create2Response{Path: "/a/b-"}
 	var frame []byte
 	for {
@@ -113,8 +112,8 @@ func BenchmarkGoChroot(b *testing.B) {
 	}
 }
 
-// TestSteadyStateAllocatesNothing counts both ends. What an answer makes anew, such
-// as data or a name with its number, is allocated; nothing else is.
+// TestSteadyStateAllocatesNothing counts allocations on both ends. Only new values in
+// an answer, such as data or a name with its number, are allocated.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	if raced {
 		t.Skip("SKIPPED under the race detector, for which a sync.Pool forgets at random")
@@ -129,7 +128,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 			return <-answered
 		},
 		"go joined": func() error {
-			c.Go(JoinOp(DeleteOp("/a/b-0000000001", -1)), done)
+			c.Go(BatchableOp(DeleteOp("/a/b-0000000001", -1)), done)
 			return <-answered
 		},
 		"set":    func() error { _, err := c.Set(t.Context(), "/a", data, -1); return err },

@@ -8,33 +8,33 @@ import (
 	"github.com/zklock/zklock/internal/session"
 )
 
-// call is one request of this client with what is to be done at its end. Calls
-// are used again: a request in the steady state allocates none.
+// call is one request of this client and the action at its end. Calls are reused, so
+// a request in the steady state does not allocate one.
 type call struct {
 	session.Call
 	client *Client
 	path   string       // as the user gave it
-	done   func(Result) // of Go; nil if somebody waits
-	// inOrder, if not nil, runs in the order of the wire before the waiter is
-	// woken: the place to register a watch.
+	done   func(Result) // of Go; nil if do waits for the result
+	// inOrder, if not nil, runs in wire order before do is woken up. It registers
+	// watches.
 	inOrder func(*call)
 
-	ready  chan struct{} // gets one value when the waiter's result is there
+	ready  chan struct{} // receives one value when the result is available
 	waiter atomic.Int32
 	result Result
 	watch  <-chan Event
 }
 
-// What a call's waiter is about.
+// The states of the caller of do, which waits for the result.
 const (
 	waiterNone int32 = iota // of Go
 	waiterWaits
-	waiterGone // gave up; the call is dropped at its end
-	waiterDone // the result is there
+	waiterGone // do gave up; finish releases the call
+	waiterDone // the result is available
 )
 
-// newCall takes a call from the client's store. The store is the client's own:
-// a channel must not move between the bubbles of tests.
+// newCall takes a call from the client's pool. Each client has its own pool, because
+// a channel must not move between the synctest bubbles of tests.
 func (c *Client) newCall() *call {
 	if k, ok := c.calls.Get().(*call); ok {
 		return k
@@ -44,8 +44,8 @@ func (c *Client) newCall() *call {
 	return k
 }
 
-// drop gives a call back to the store.
-func (k *call) drop() {
+// release returns a call to the pool.
+func (k *call) release() {
 	k.Reset()
 	k.path, k.done, k.inOrder, k.watch = "", nil, nil, nil
 	k.result = Result{}
@@ -53,7 +53,7 @@ func (k *call) drop() {
 	k.client.calls.Put(k)
 }
 
-// prepare checks op and fills the call with it. Nothing of a failing op is kept.
+// prepare checks op and copies it into the call.
 func (k *call) prepare(op *Op) error {
 	k.path = op.op.Path
 	k.Op = op.op
@@ -68,7 +68,7 @@ func (k *call) prepare(op *Op) error {
 		k.Op.Path = root.add(k.path)
 	}
 	if len(op.op.Sub) > 0 {
-		// A copy: the user may use the same Op again.
+		// A copy: the user may reuse the same Op.
 		k.Op.Sub = append([]session.Op(nil), op.op.Sub...)
 		for i := range k.Op.Sub {
 			k.Op.Sub[i].Path = root.add(k.Op.Sub[i].Path)
@@ -77,28 +77,29 @@ func (k *call) prepare(op *Op) error {
 	return nil
 }
 
-// refused fails a call that is not to be sent, in order with what is told.
-func (k *call) refused(err error) {
+// refuse fails a call that must not be sent. It delivers the failure in order with
+// the other results.
+func (k *call) refuse(err error) {
 	res := Result{Err: &Error{Op: opName(k.Op.Code), Path: k.path, Err: err, applied: AppliedNo}}
 	c, done := k.client, k.done
-	k.drop()
+	k.release()
 	if done != nil {
 		c.mark(func() { done(res) })
 	}
 }
 
-// mark puts something to be told behind what is there.
+// mark appends m to the items to deliver.
 func (c *Client) mark(m any) {
 	c.mu.Lock()
 	c.core.Mark(m)
 	spawn := !c.delivering
 	c.mu.Unlock()
 	if spawn {
-		go c.deliver() // ends when nothing is left to tell
+		go c.deliver() // ends when nothing is left to deliver
 	}
 }
 
-// finish is called by the deliverer, in order, when the call is over.
+// finish is called by the delivering goroutine, in order, when the call is done.
 func (k *call) finish() {
 	if k.waiter.Load() != waiterNone {
 		k.finishWaiter()
@@ -106,29 +107,29 @@ func (k *call) finish() {
 	}
 	done := k.done
 	if done == nil {
-		k.drop()
+		k.release()
 		return
 	}
 	res := convert(k.client.root, &k.Op, k.path, &k.Result)
-	k.drop() // before done, which may need a call
+	k.release() // before done, which may need a call
 	done(res)
 }
 
-// finishWaiter hands the result to the one who waits, if he still does.
+// finishWaiter passes the result to do, if it still waits.
 func (k *call) finishWaiter() {
 	k.result = convert(k.client.root, &k.Op, k.path, &k.Result)
 	if k.waiter.Load() == waiterWaits && k.inOrder != nil {
 		k.inOrder(k)
 	}
 	if k.waiter.CompareAndSwap(waiterWaits, waiterDone) {
-		k.ready <- struct{}{} // has room: one value a call
+		k.ready <- struct{}{} // does not block: one value per call
 		return
 	}
-	k.drop()
+	k.release()
 }
 
-// do sends op and waits for its answer or the end of ctx. use is given the call
-// while it still holds the result; it may be nil.
+// do sends op and waits for its answer or the end of ctx. use, if not nil, is called
+// while the call still holds the result.
 func (c *Client) do(ctx context.Context, op *Op, inOrder func(*call), use func(*call)) (Result, error) {
 	fail := func(err error, applied Outcome) (Result, error) {
 		return Result{}, &Error{Op: opName(op.op.Code), Path: op.op.Path, Err: err, applied: applied}
@@ -138,23 +139,23 @@ func (c *Client) do(ctx context.Context, op *Op, inOrder func(*call), use func(*
 	}
 	k := c.newCall()
 	if err := k.prepare(op); err != nil {
-		k.drop()
+		k.release()
 		return fail(err, AppliedNo)
 	}
 	k.inOrder = inOrder
-	// From submit on the call is shared with the deliverer; waiter says whose
-	// it is at the end: the one who comes second drops it.
+	// After submit, the call is shared with the delivering goroutine. waiter decides
+	// which of the two releases the call: the one that finishes last.
 	k.waiter.Store(waiterWaits)
 	c.submit(k, 0)
 	select {
 	case <-k.ready:
 	case <-ctx.Done():
 		if c.withdraw(k) {
-			k.drop()
+			k.release()
 			return fail(ctx.Err(), AppliedNo)
 		}
 		if k.waiter.CompareAndSwap(waiterWaits, waiterGone) {
-			return fail(ctx.Err(), AppliedUnknown) // finish will drop it
+			return fail(ctx.Err(), AppliedUnknown) // finish releases the call
 		}
 		<-k.ready // the result came first
 	}
@@ -162,19 +163,19 @@ func (c *Client) do(ctx context.Context, op *Op, inOrder func(*call), use func(*
 	if use != nil {
 		use(k)
 	}
-	k.drop()
+	k.release()
 	return res, res.Err
 }
 
-// noEpoch is the epoch of no session: they count up.
+// noEpoch is the epoch of no session, because epochs count up from 0.
 const noEpoch = math.MaxUint64
 
-// submit queues a call for the session last told of, which must be the one with
-// this id unless that is 0.
+// submit queues a call for the session that was last reported. If session is not 0,
+// that must be its ID.
 func (c *Client) submit(k *call, session int64) {
 	c.mu.Lock()
 	epoch := c.epoch
-	if session != 0 && (c.shown.SessionID != session || c.shown.State == Expired) {
+	if session != 0 && (c.lastState.SessionID != session || c.lastState.State == Expired) {
 		epoch = noEpoch
 	}
 	c.core.Submit(&k.Call, epoch)
@@ -184,11 +185,11 @@ func (c *Client) submit(k *call, session int64) {
 	spawn := c.core.HasNotices() && !c.delivering
 	c.mu.Unlock()
 	if spawn {
-		go c.deliver() // ends when nothing is left to tell
+		go c.deliver() // ends when nothing is left to deliver
 	}
 }
 
-// withdraw takes back a call that was not sent.
+// withdraw removes a call that was not sent. It reports whether it did.
 func (c *Client) withdraw(k *call) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	crand "crypto/rand"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,11 +14,11 @@ import (
 	"github.com/zklock/zklock/internal/session"
 )
 
-// Client is one ZooKeeper session after another, with its connection. It is
-// made by [Dial], safe for concurrent use, and must be closed.
+// Client manages one ZooKeeper session after another, and the connection. [Dial]
+// returns a Client. It is safe for concurrent use and must be closed.
 //
-// A client runs two goroutines, a reader and a writer, and for moments a third
-// for a timer. They end with [Client.Close], or when authentication has failed.
+// A client runs two goroutines, a reader and a writer, and at times a third one for a
+// timer. They end after [Client.Close], or when authentication has failed.
 type Client struct {
 	opts    *Options
 	servers map[string]address
@@ -28,50 +29,55 @@ type Client struct {
 	calls   sync.Pool   // of *call
 	authed  atomic.Bool // AddAuth was called
 
-	// mu guards the fields below. It is never held while waiting for a
+	// mu guards the fields below. It is never held while the client waits for a
 	// connection or while a user's function runs.
 	mu   sync.Mutex
 	core *session.Core
 	link *link // the connection that the core wants; nil if there is none yet
-	// epoch is that of the session last told of: what requests are for.
-	epoch    uint64
-	shown    StateChange // the last one told
-	writable *sync.Cond  // the writer waits on it
-	wake     *sync.Cond  // the reader waits on it for a dial to make
-	changed  *sync.Cond  // Dial and Close wait on it
-	wasReady bool        // Dial has returned
-	running  int         // goroutines to wait for in Close
-	// dialGen and stopDial are those of the dial under way or the last one.
+	// epoch is the epoch of the session that was last reported. Requests are made for
+	// it.
+	epoch        uint64
+	lastState    StateChange // the state that was last reported
+	writable     *sync.Cond  // the writer waits on it
+	wake         *sync.Cond  // the reader waits on it for a dial to make
+	changed      *sync.Cond  // Dial and Close wait on it
+	dialReturned bool        // Dial has returned
+	running      int         // goroutines to wait for in Close
+	// dialGen and stopDial belong to the dial in progress, or to the last one.
 	dialGen  uint64
 	stopDial context.CancelFunc
 	timer    *time.Timer
-	// The timer is set for timerAt if armed; see arm.
+	// If armed, the timer is set for timerAt; see arm.
 	armed   bool
 	timerAt time.Duration
 
-	delivering bool // a goroutine is telling
-	// spare is room for notices, used again so that telling allocates nothing.
-	spare []session.Notice
-	room  keeper // of that
+	delivering bool // a goroutine is in deliver
+	// spareNotices is a buffer for notices. Reusing it avoids an allocation per
+	// delivery.
+	spareNotices []session.Notice
+	spareBuffer  bufferPolicy // for spareNotices
 
-	// These belong to the goroutine that is telling.
+	// Only the delivering goroutine uses the fields below.
 	listeners []*listener
-	// told is what shown will be or is: a listener that is added begins with it.
-	told     StateChange
-	watchers watchers
-	warned   int64 // the session of whose timeout the log was told
+	// deliveringState is the state that lastState becomes or is. A listener that is
+	// added starts with it.
+	deliveringState StateChange
+	watchers        watchers
+	timeoutWarned   int64 // the session whose timeout was logged
 }
 
-// Dial connects to one of the servers and returns when a session is there and
-// the server has taken all credentials. The connection string is
-// "host:port,host:port/chroot": a missing port means 2181, an IPv6 address with
-// a port is written [::1]:2181, and with a chroot all paths are below it, which
-// must exist. Or it is "unix:/path" for one local server, without a chroot.
+// Dial connects to one of the servers. It returns when a session exists and the
+// server has accepted all credentials. The connection string is
+// "host:port,host:port/chroot". A missing port means 2181. An IPv6 address with a
+// port is written [::1]:2181. With a chroot, all paths are relative to it, and it
+// must exist. Alternatively, the connection string is "unix:/path" for one local
+// server, without a chroot.
 //
-// Dial tries the servers in turn until ctx ends, without a deadline in ctx for
-// one session timeout; it returns earlier if none of them can ever work,
-// because it is no ZooKeeper server, its certificate is not trusted, or its name ends
-// in .invalid, where no host has a name. The error says what became of each server. ctx bounds Dial only, not the client.
+// Dial tries the servers in turn until ctx ends. If ctx has no deadline, Dial tries
+// for one session timeout. It returns earlier if no server can ever work: because it
+// is not a ZooKeeper server, its certificate is not trusted, or its name ends in
+// .invalid. The error has the failure of each server. ctx bounds only Dial, not the
+// client.
 func Dial(ctx context.Context, servers string, opts *Options) (*Client, error) {
 	o, err := opts.check()
 	if err != nil {
@@ -98,15 +104,15 @@ func Dial(ctx context.Context, servers string, opts *Options) (*Client, error) {
 	}
 	c.running = 2
 	go c.run()   // ends when the core ends, see Close
-	go c.write() // likewise
+	go c.write() // ends when the core ends
 	if err := c.awaitReady(ctx); err != nil {
-		_ = c.Close() // what failed is in err
+		_ = c.Close() // err has the reason
 		return nil, &Error{Op: "dial", Path: c.name, Err: err, applied: AppliedNo}
 	}
 	return c, nil
 }
 
-// newClient makes a client that does nothing yet.
+// newClient returns a client that has not started.
 func newClient(list []address, root chroot, o *Options) *Client {
 	c := &Client{opts: o, root: root, servers: make(map[string]address)}
 	cfg := session.Config{Timeout: o.SessionTimeout, ReadOnly: o.ReadOnly, KeepOrder: o.KeepOrder,
@@ -145,23 +151,23 @@ func (c *Client) awaitReady(ctx context.Context) error {
 	defer c.mu.Unlock()
 	for {
 		switch {
-		case c.core.Ready() && c.shown.Conn > 0:
-			c.wasReady = true
+		case c.core.Ready() && c.lastState.Conn > 0:
+			c.dialReturned = true
 			return nil
 		case c.core.Ended():
 			return fmt.Errorf("%w (%w)", ErrAuthFailed, stateError(c.core.Reason()))
 		case ctx.Err() != nil:
 			return dialError(ctx.Err(), c.core.Failures())
-		// A server that speaks another protocol will not learn ours.
-		case hopeless(c.core.Failures()):
+		// A server that speaks another protocol will not change.
+		case allPermanent(c.core.Failures()):
 			return dialError(nil, c.core.Failures())
 		}
 		c.changed.Wait()
 	}
 }
 
-// hopeless reports whether each server failed in a way that does not mend.
-func hopeless(failures []session.Failure) bool {
+// allPermanent reports whether every server failed with a permanent error.
+func allPermanent(failures []session.Failure) bool {
 	for _, f := range failures {
 		if f.Err == nil || !permanent(f.Err) {
 			return false
@@ -170,7 +176,7 @@ func hopeless(failures []session.Failure) bool {
 	return true
 }
 
-// dialError joins why a Dial ended with what became of the servers.
+// dialError combines the reason why Dial ended with the failures of the servers.
 func dialError(why error, failures []session.Failure) error {
 	var all []error
 	if why != nil {
@@ -178,7 +184,7 @@ func dialError(why error, failures []session.Failure) error {
 	}
 	for _, f := range failures {
 		if f.Err != nil {
-			all = append(all, fmt.Errorf("%s: %w", f.Server, stateError(f.Err)))
+			all = append(all, newServerError(f, len(failures) > 1))
 		}
 	}
 	if len(all) == 1 {
@@ -187,10 +193,35 @@ func dialError(why error, failures []session.Failure) error {
 	return &dialErrors{all}
 }
 
-// dialErrors is a list of errors in one line.
+// serverError is what became of one server.
+type serverError struct {
+	text string
+	err  error
+}
+
+// newServerError names the server once, if there are several: the error of Dial names all.
+func newServerError(f session.Failure, several bool) error {
+	err := stateError(f.Err)
+	text := err.Error()
+	for _, network := range []string{"tcp", "unix"} {
+		text = strings.TrimPrefix(text, "dial "+network+" "+f.Server+": ")
+	}
+	if several {
+		text = f.Server + ": " + text
+	}
+	return &serverError{text, err}
+}
+
+// Error returns the text.
+func (e *serverError) Error() string { return e.text }
+
+// Unwrap returns the session's error.
+func (e *serverError) Unwrap() error { return e.err }
+
+// dialErrors is a list of errors that prints as one line.
 type dialErrors struct{ all []error }
 
-// Error joins the texts by semicolons: servers are told apart by their names.
+// Error joins the texts with semicolons. The server names tell the failures apart.
 func (d *dialErrors) Error() string {
 	s := ""
 	for i, err := range d.all {
@@ -202,16 +233,15 @@ func (d *dialErrors) Error() string {
 	return s
 }
 
-// Unwrap lets errors.Is find each of them.
+// Unwrap returns the errors, for errors.Is.
 func (d *dialErrors) Unwrap() []error { return d.all }
 
-// Close ends the session: requests already made are still answered, then the
-// server deletes the session's ephemeral znodes. It waits for the server's word
-// for 5 s or the session timeout, whichever is less, and then for the listeners
-// to be told. Without a connection it does not wait for one: the session then
-// ends by its timeout, and the error says so. A second Close does nothing but
-// wait for the first. It must not be called by the functions of a [Listener]
-// or of [Client.Go].
+// Close ends the session. The server first answers the requests already made, and
+// then deletes the session's ephemeral znodes. Close waits for the server's
+// confirmation for 5 s or the session timeout, whichever is less, and then until the
+// listeners have been called. Without a connection it does not wait for one: the
+// session then ends by its timeout, and the error says so. A second Close only waits
+// for the first. The functions of a [Listener] or of [Client.Go] must not call Close.
 func (c *Client) Close() error {
 	now := boottime.Now()
 	c.mu.Lock()
@@ -222,8 +252,8 @@ func (c *Client) Close() error {
 		c.changed.Wait()
 	}
 	c.mu.Unlock()
-	// The core has let go of its connection, so reader and writer end by
-	// themselves; a probe under way ends with the context.
+	// The core has dropped its connection, so the reader and the writer end by
+	// themselves. A probe in progress ends with the context.
 	c.cancel()
 	c.timer.Stop()
 	c.mu.Lock()
@@ -231,62 +261,62 @@ func (c *Client) Close() error {
 	for c.running > 0 || c.delivering || c.core.HasNotices() {
 		c.changed.Wait()
 	}
-	if c.shown.State == Closed && c.shown.Err != nil {
-		return &Error{Op: "close", Err: fmt.Errorf("%w: %w", ErrNotConfirmed, c.shown.Err)}
+	if c.lastState.State == Closed && c.lastState.Err != nil {
+		return &Error{Op: "close", Err: fmt.Errorf("%w: %w", ErrNotConfirmed, c.lastState.Err)}
 	}
 	return nil
 }
 
-// Go queues op and returns at once. done, if not nil, is called with the result
-// when it is known: in the order of the wire, one at a time with the functions
-// of listeners, on a goroutine of the client with no lock held. It must not
-// block and may call Go. Requests leave in the order of the calls, those of one
-// moment in one write.
+// Go queues op and returns immediately. done, if not nil, is called with the result.
+// The client calls it in wire order, never concurrently with the functions of
+// listeners, and on its own goroutine with no lock held. done must not block, and may
+// call Go. Requests are sent in the order of the calls. Requests that are queued at
+// the same time are sent in one write.
 //
-// The request belongs to the session of which the last [StateChange] told, and
-// fails with [ErrSessionExpired] if that is over. Without a connection it waits
-// for one. If the connection is lost between sending and answer, it fails with
-// [ErrConnectionLost], and [Applied] says unknown. After [ErrClosed] and
-// [ErrAuthFailed] every further request fails at once: a done that repeats its
-// request must not do so then.
+// The request belongs to the session of the last [StateChange], and fails with
+// [ErrSessionExpired] if that session is over. Without a connection, the request
+// waits for one. If the connection is lost between sending and answer, the request
+// fails with [ErrConnectionLost], and [Applied] returns [AppliedUnknown]. After
+// [ErrClosed] and [ErrAuthFailed], every further request fails immediately: a done
+// that repeats its request must not do so then.
 func (c *Client) Go(op Op, done func(Result)) { c.GoIn(0, op, done) }
 
-// GoIn is Go for the session with this id: the request fails with
-// ErrSessionExpired, and is not sent, if the last StateChange told of another or
-// of the end of this one. It is for what was decided on in one session and would
-// do harm in the next, such as deleting a znode by a name that others use. Id 0
-// means whichever session it is, as with Go.
+// GoIn is like Go, but only for the session with this ID. If the last StateChange
+// reported another session or the end of this one, the request is not sent and fails
+// with ErrSessionExpired. Use it for a decision that was made in one session and
+// would do harm in the next one, such as deleting a znode by a name that others
+// reuse. ID 0 means any session, as with Go.
 func (c *Client) GoIn(session int64, op Op, done func(Result)) {
 	k := c.newCall()
 	k.done = done
 	if err := k.prepare(&op); err != nil {
-		k.refused(err)
+		k.refuse(err)
 		return
 	}
 	c.submit(k, session)
 }
 
-// SessionID is the id of the session that was last told of, see [StateChange];
-// 0 after it has expired.
+// SessionID returns the ID of the session that was last reported, see [StateChange],
+// or 0 after the session has expired.
 func (c *Client) SessionID() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.shown.State == Expired {
+	if c.lastState.State == Expired {
 		return 0
 	}
-	return c.shown.SessionID
+	return c.lastState.SessionID
 }
 
-// SessionTimeout is the session timeout that was last negotiated.
+// SessionTimeout returns the session timeout that was last negotiated.
 func (c *Client) SessionTimeout() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.shown.Timeout
+	return c.lastState.Timeout
 }
 
-// State is the state that was last told of.
+// State returns the state that was last reported.
 func (c *Client) State() State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.shown.State
+	return c.lastState.State
 }

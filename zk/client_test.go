@@ -31,7 +31,7 @@ func TestUnsentRequestIsWithdrawn(t *testing.T) {
 				if r.Op == wire.OpSetData {
 					got.Add(1)
 				}
-				c.oblige(r)
+				c.answer(r)
 			}
 		})
 		c, err := f.dial(t.Context(), nil)
@@ -61,7 +61,7 @@ func TestUnsentRequestIsWithdrawn(t *testing.T) {
 	})
 }
 
-func TestAbandonedRequestKeepsTheOrder(t *testing.T) {
+func TestAbandonedRequestKeepsOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t)
 		f.serve(func(c *fakeConn) {
@@ -69,7 +69,7 @@ func TestAbandonedRequestKeepsTheOrder(t *testing.T) {
 			r, _ := c.read()
 			time.Sleep(3 * time.Second) // in the bubble: longer than the first waits
 			c.reply(r, 0, &wire.GetDataResponse{Data: []byte("late")})
-			c.obliging()
+			c.serveRequests()
 		})
 		c, err := f.dial(t.Context(), nil)
 		if err != nil {
@@ -89,7 +89,7 @@ func TestAbandonedRequestKeepsTheOrder(t *testing.T) {
 func TestEndedContextSendsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t)
-		f.serve(func(c *fakeConn) { c.greet(7); c.obliging() })
+		f.serve(func(c *fakeConn) { c.greet(7); c.serveRequests() })
 		c, err := f.dial(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -104,10 +104,10 @@ func TestEndedContextSendsNothing(t *testing.T) {
 	})
 }
 
-func TestInvalidRequestsFailHere(t *testing.T) {
+func TestInvalidRequestsAreNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t)
-		f.serve(func(c *fakeConn) { c.greet(7); c.obliging() })
+		f.serve(func(c *fakeConn) { c.greet(7); c.serveRequests() })
 		c, err := f.dial(t.Context(), &Options{MaxRequest: 500})
 		if err != nil {
 			t.Fatal(err)
@@ -146,7 +146,7 @@ func TestInvalidRequestsFailHere(t *testing.T) {
 func TestFunctionsMayCallGoAndListen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t)
-		f.serve(func(c *fakeConn) { c.greet(7); c.obliging() })
+		f.serve(func(c *fakeConn) { c.greet(7); c.serveRequests() })
 		c, err := f.dial(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -165,7 +165,7 @@ func TestFunctionsMayCallGoAndListen(t *testing.T) {
 	})
 }
 
-func TestDrainedAfterEverythingOfOneRead(t *testing.T) {
+func TestDrainedIsCalledAfterEachRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t)
 		f.serve(func(c *fakeConn) {
@@ -177,7 +177,7 @@ func TestDrainedAfterEverythingOfOneRead(t *testing.T) {
 				out = wire.AppendReply(out, wire.ReplyHeader{Xid: r.Xid, Zxid: 1}, &wire.SyncResponse{Path: "/"})
 			}
 			c.send(out)
-			c.obliging()
+			c.serveRequests()
 		})
 		c, err := f.dial(t.Context(), nil)
 		if err != nil {
@@ -270,7 +270,7 @@ func TestPingsKeepAnIdleClientConnected(t *testing.T) {
 				if r.Op == wire.OpPing {
 					pings.Add(1)
 				}
-				c.oblige(r)
+				c.answer(r)
 			}
 		})
 		c, err := f.dial(t.Context(), nil)
@@ -291,10 +291,10 @@ func TestPingsKeepAnIdleClientConnected(t *testing.T) {
 	})
 }
 
-func TestSuspendIsNoticed(t *testing.T) {
+func TestSuspendIsDetected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t)
-		f.serve(func(c *fakeConn) { c.greet(7); c.obliging() })
+		f.serve(func(c *fakeConn) { c.greet(7); c.serveRequests() })
 		c, err := f.dial(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -312,8 +312,8 @@ func TestSuspendIsNoticed(t *testing.T) {
 	})
 }
 
-// A client that writes much while the server writes much must not come to a
-// stop: neither waits for the other's room.
+// A client and a server that both write much must not deadlock by waiting for each
+// other's buffers.
 func TestNoDeadlockWithFullBuffers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t)
@@ -325,7 +325,7 @@ func TestNoDeadlockWithFullBuffers(t *testing.T) {
 					return
 				}
 				if r.Op != wire.OpGetData {
-					c.oblige(r)
+					c.answer(r)
 				} else if !c.reply(r, 0, &wire.GetDataResponse{Data: make([]byte, 100<<10)}) {
 					return
 				}
@@ -348,7 +348,7 @@ func TestNoDeadlockWithFullBuffers(t *testing.T) {
 	})
 }
 
-func TestHostileFramesCostTheConnectionOnly(t *testing.T) {
+func TestHostileFramesEndOnlyTheConnection(t *testing.T) {
 	frames := map[string][]byte{
 		"length -1":     {0xff, 0xff, 0xff, 0xff},
 		"length 0":      {0, 0, 0, 0},
@@ -370,7 +370,7 @@ func TestHostileFramesCostTheConnectionOnly(t *testing.T) {
 						c.read()
 						c.send(bad)
 					}
-					c.obliging()
+					c.serveRequests()
 				})
 				c, err := f.dial(t.Context(), nil)
 				if err != nil {

@@ -17,83 +17,84 @@ type listener struct {
 	stopped atomic.Bool
 }
 
-// drained marks the end of what one read brought.
+// drained marks the end of the frames of one read.
 type drained struct{}
 
-// Listen calls l's functions, beginning with the present state, until stop is
-// called. After stop has returned, no further call begins. Listen itself does
-// not wait for any of them.
+// Listen registers l. The client calls its functions, beginning with the present
+// state, until stop is called. After stop has returned, no further call begins.
+// Listen itself does not wait for any of the calls.
 func (c *Client) Listen(l Listener) (stop func()) {
 	added := &listener{Listener: l}
 	c.mark(added)
 	return func() { added.stopped.Store(true) }
 }
 
-// deliver tells what there is to tell. At most one goroutine does so at a time,
-// mostly the reader; whoever finds another at it leaves its part to that one.
-// So users see one order, and no lock is held while they are told.
+// deliver delivers the pending notices. At most one goroutine does so at a time,
+// usually the reader. A goroutine that finds another one delivering leaves its
+// notices to that one. So users see one order, and no lock is held while their
+// functions run.
 func (c *Client) deliver() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for c.delivering {
-		// A reader that went on while another tells slowly would let the server
-		// decide how much memory that takes.
-		if c.core.Untold() <= maxUntold {
+		// If the reader continued while another goroutine delivers slowly, the server
+		// would decide how much memory the notices take.
+		if c.core.PendingNotices() <= maxPendingNotices {
 			return
 		}
 		c.changed.Wait()
 	}
 	c.delivering = true
 	for c.core.HasNotices() {
-		batch := c.core.TakeNotices(c.spare)
-		c.spare = nil
-		if len(batch) > maxUntold {
+		batch := c.core.TakeNotices(c.spareNotices)
+		c.spareNotices = nil
+		if len(batch) > maxPendingNotices {
 			c.changed.Broadcast() // the reader may wait for this
 		}
 		c.mu.Unlock()
 		for i := range batch {
-			c.tell(&batch[i])
+			c.deliverNotice(&batch[i])
 		}
 		clear(batch)
 		c.mu.Lock()
-		if c.room.keep(cap(batch), len(batch), smallSpare, maxSpare) {
-			c.spare = batch[:0]
+		if c.spareBuffer.keep(cap(batch), len(batch), minSpare, maxSpare) {
+			c.spareNotices = batch[:0]
 		}
 	}
 	c.delivering = false
 	c.changed.Broadcast()
 }
 
-// maxUntold is how many notices may wait for a goroutine that is telling before
-// the reader waits for it too.
-const maxUntold = 4096
+// maxPendingNotices is how many notices may be pending before the reader waits for
+// their delivery.
+const maxPendingNotices = 4096
 
-// How much room for notices is kept between deliveries: always, and at most.
+// Sizes of the notice buffer between deliveries: kept always, and kept at most.
 const (
-	smallSpare = 16
-	maxSpare   = 256
+	minSpare = 16
+	maxSpare = 256
 )
 
-// tell tells one thing. Only the deliverer runs it.
-func (c *Client) tell(n *session.Notice) {
+// deliverNotice delivers one notice. Only the delivering goroutine calls it.
+func (c *Client) deliverNotice(n *session.Notice) {
 	switch n.Kind {
 	case session.NoticeReply:
 		n.Call.Done()
 	case session.NoticeState:
-		c.tellState(&n.State)
+		c.deliverState(&n.State)
 	case session.NoticeEvent:
-		c.tellEvent(&n.Event)
+		c.deliverEvent(&n.Event)
 	case session.NoticeMark:
 		switch m := n.Mark.(type) {
 		case *listener:
 			c.listeners = append(c.listeners, m)
 			if m.State != nil && !m.stopped.Load() {
-				m.State(c.told)
+				m.State(c.deliveringState)
 			}
 		case func():
 			m()
 		case drained:
-			for l := range c.live() {
+			for l := range c.activeListeners() {
 				if l.Drained != nil {
 					l.Drained()
 				}
@@ -102,8 +103,8 @@ func (c *Client) tell(n *session.Notice) {
 	}
 }
 
-// live yields the listeners that were not stopped, and forgets the others.
-func (c *Client) live() func(yield func(*listener) bool) {
+// activeListeners yields the listeners that are not stopped, and removes the others.
+func (c *Client) activeListeners() func(yield func(*listener) bool) {
 	return func(yield func(*listener) bool) {
 		stopped := false
 		for _, l := range c.listeners {
@@ -119,22 +120,22 @@ func (c *Client) live() func(yield func(*listener) bool) {
 	}
 }
 
-// tellState tells of a change of state. Requests made from here on belong to
-// the session that it is about: what a user asks for in the belief that one
-// session lives must not run in the next.
-func (c *Client) tellState(s *session.StateChange) {
-	c.told = convertState(*s)
+// deliverState reports a change of state. Requests made from here on belong to the
+// session that the change is about. A request that a user makes while one session
+// lives must not run in the next one.
+func (c *Client) deliverState(s *session.StateChange) {
+	c.deliveringState = convertState(*s)
 	c.mu.Lock()
 	c.epoch = s.Epoch
-	c.shown = c.told
+	c.lastState = c.deliveringState
 	c.mu.Unlock()
-	c.logState(&c.told)
+	c.logState(&c.deliveringState)
 	if s.State == session.Expired || s.State == session.Closed || s.State == session.AuthFailed {
 		c.watchers.closeAll()
 	}
-	for l := range c.live() {
+	for l := range c.activeListeners() {
 		if l.State != nil {
-			l.State(c.told)
+			l.State(c.deliveringState)
 		}
 	}
 }
@@ -156,23 +157,25 @@ func (c *Client) logState(s *StateChange) {
 	c.logTimeout(s)
 }
 
-// logTimeout warns, once a session, when the servers gave another timeout than was
-// asked for: after a crash, locks are free later or sooner than somebody thinks.
+// logTimeout warns once per session if the servers granted another timeout than
+// requested. After a crash, locks then become free earlier or later than the user
+// expects.
 func (c *Client) logTimeout(s *StateChange) {
 	asked := c.opts.SessionTimeout.Truncate(time.Millisecond)
-	if s.Timeout == 0 || s.Timeout == asked || s.SessionID == c.warned {
+	if s.Timeout == 0 || s.Timeout == asked || s.SessionID == c.timeoutWarned {
 		return
 	}
-	c.warned = s.SessionID
-	c.opts.Logger.LogAttrs(context.Background(), slog.LevelWarn, "zk: the servers gave another session timeout than was asked for",
+	c.timeoutWarned = s.SessionID
+	c.opts.Logger.LogAttrs(context.Background(), slog.LevelWarn, "zk: the servers granted another session timeout than requested",
 		slog.Duration("asked", asked), slog.Duration("given", s.Timeout), slog.Int64("session", s.SessionID))
 }
 
-// tellEvent tells of a watch event: first to those who wait for it alone.
-func (c *Client) tellEvent(e *session.Event) {
+// deliverEvent reports a watch event: first to the channels that wait for it, then to
+// the listeners.
+func (c *Client) deliverEvent(e *session.Event) {
 	ev := Event{Type: EventType(e.Type), Path: c.root.strip(e.Path), Zxid: e.Zxid, Received: e.Received, Conn: e.Conn}
 	c.watchers.fire(wire.EventType(ev.Type), e.Path, ev)
-	for l := range c.live() {
+	for l := range c.activeListeners() {
 		if l.Event != nil {
 			l.Event(ev)
 		}

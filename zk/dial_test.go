@@ -17,7 +17,7 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-func TestDialNamesWhatAnswered(t *testing.T) {
+func TestDialErrorNamesPeer(t *testing.T) {
 	for _, row := range []struct {
 		name   string
 		answer func(*fakeConn)
@@ -29,6 +29,7 @@ func TestDialNamesWhatAnswered(t *testing.T) {
 		{"TLS", func(c *fakeConn) { c.read(); c.send([]byte{0x15, 3, 1, 0, 2, 2, 0x46}) }, "speaks TLS", true},
 		{"text", func(c *fakeConn) { c.send([]byte("220 mail\r\n")); c.read() }, "text", true},
 		{"nothing", func(c *fakeConn) { c.read() }, "closed the connection without an answer", false},
+		{"nothing, at once", func(*fakeConn) {}, "maxClientCnxns", false},
 		{"silence", func(c *fakeConn) { c.read(); c.read() }, "did not answer the connect request", false},
 		{"four bytes", func(c *fakeConn) { c.read(); c.send([]byte{0, 0, 0, 37}); c.read() }, "did not answer", false},
 		{"no session", func(c *fakeConn) {
@@ -56,8 +57,8 @@ func TestDialNamesWhatAnswered(t *testing.T) {
 	}
 }
 
-// TestDialRefusesInvalidDomain: names in the domain that has none fail before any
-// lookup, unless a DialContext may know them.
+// TestDialRefusesInvalidDomain: names that end in .invalid fail before any lookup,
+// unless a DialContext may resolve them.
 func TestDialRefusesInvalidDomain(t *testing.T) {
 	for _, servers := range []string{"zk.example.invalid:2181", "zk1.INVALID.", "127.0.0.1,x.invalid:2181/apps"} {
 		_, err := Dial(t.Context(), servers, nil)
@@ -65,14 +66,15 @@ func TestDialRefusesInvalidDomain(t *testing.T) {
 			t.Errorf("%s: %v", servers, err)
 		}
 	}
-	asked := errors.New("asked")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	_, err := Dial(ctx, "zk.example.invalid:2181", &Options{DialContext: func(context.Context, string, string) (net.Conn, error) {
+	called := make(chan string, 1)
+	_, err := Dial(ctx, "zk.example.invalid:2181", &Options{DialContext: func(_ context.Context, _, address string) (net.Conn, error) {
+		called <- address
 		cancel()
-		return nil, asked
+		return nil, ctx.Err()
 	}})
-	if !errors.Is(err, asked) {
+	if errors.Is(err, ErrInvalidServers) || len(called) != 1 || <-called != "zk.example.invalid:2181" {
 		t.Errorf("with a DialContext: %v", err)
 	}
 }
@@ -93,7 +95,8 @@ func TestDialFailures(t *testing.T) {
 				if err == nil || !strings.Contains(err.Error(), name) || !errors.Is(err, context.DeadlineExceeded) {
 					t.Fatalf("%v", err)
 				}
-				// Without a deadline in the context it is the session timeout.
+				// Without a deadline in the context, the limit is the session
+				// timeout.
 				if d := time.Since(before); d != 4*time.Second {
 					t.Fatalf("after %v", d)
 				}
@@ -107,10 +110,34 @@ func TestDialFailures(t *testing.T) {
 	}
 }
 
+// TestDialNamesEachServerOnce: with one server, the error names it already.
+func TestDialNamesEachServerOnce(t *testing.T) {
+	refuse := func(_ context.Context, network, addr string) (net.Conn, error) {
+		ip := strings.Replace(addr, "db", "10.0.0.1", 1)
+		to, err := net.ResolveTCPAddr(network, ip)
+		if err != nil {
+			return nil, err
+		}
+		return nil, &net.OpError{Op: "dial", Net: network, Addr: to, Err: syscall.ECONNREFUSED}
+	}
+	for servers, want := range map[string]string{
+		"127.0.0.1:7":      "zk: dial 127.0.0.1:7: context deadline exceeded; connection refused",
+		"db:7":             "zk: dial db:7: context deadline exceeded; dial tcp 10.0.0.1:7: connection refused",
+		"127.0.0.1:7,db:8": "zk: dial 127.0.0.1:7,db:8: context deadline exceeded; 127.0.0.1:7: connection refused; db:8: dial tcp 10.0.0.1:8: connection refused",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			_, err := Dial(t.Context(), servers, &Options{DialContext: refuse, KeepOrder: true, SessionTimeout: 4 * time.Second})
+			if err == nil || err.Error() != want || !errors.Is(err, syscall.ECONNREFUSED) {
+				t.Errorf("%v, want %s", err, want)
+			}
+		})
+	}
+}
+
 func TestDialTriesServersInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t)
-		f.serve(func(c *fakeConn) { c.greet(7); c.obliging() })
+		f.serve(func(c *fakeConn) { c.greet(7); c.serveRequests() })
 		var asked []string
 		dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
 			asked = append(asked, network+" "+addr)
@@ -155,7 +182,7 @@ func TestUnixSocket(t *testing.T) {
 		defer conn.Close()
 		c := &fakeConn{Conn: conn, t: t, br: bufio.NewReader(conn)}
 		c.greet(7)
-		c.obliging()
+		c.serveRequests()
 	}()
 	c, err := Dial(within(t, 10*time.Second), "unix:"+path, nil)
 	if err != nil {
@@ -169,7 +196,7 @@ func TestUnixSocket(t *testing.T) {
 	}
 }
 
-func TestReadOnlyServerIsLeftForABetterOne(t *testing.T) {
+func TestClientLeavesReadOnlyServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t)
 		var better atomic.Bool
@@ -191,7 +218,7 @@ func TestReadOnlyServerIsLeftForABetterOne(t *testing.T) {
 				resp.SessionID, resp.ReadOnly = 8, false
 			}
 			c.send(wire.AppendRecord(nil, &resp))
-			c.obliging()
+			c.serveRequests()
 		})
 		dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return f.net.DialContext(ctx, network, "127.0.0.1:2181")

@@ -7,7 +7,7 @@ import (
 	"github.com/zklock/zklock/internal/legible"
 )
 
-// Errors of the client. They are found with errors.Is in what methods return.
+// Errors of the client. Use errors.Is to find them in the errors that methods return.
 var (
 	ErrNoNode                  = errors.New("zk: no such znode")
 	ErrNodeExists              = errors.New("zk: the znode exists already")
@@ -16,8 +16,8 @@ var (
 	ErrNoAuth                  = errors.New("zk: the ACL does not permit this; add credentials")
 	ErrNoChildrenForEphemerals = errors.New("zk: an ephemeral znode cannot have children")
 	ErrInvalidACL              = errors.New("zk: the ACL is empty, malformed, or refers to credentials that were not added")
-	ErrAuthFailed              = errors.New("zk: the server refused the credentials; make a new client with others")
-	ErrSessionExpired          = errors.New("zk: the session has expired; what depended on it must be made again")
+	ErrAuthFailed              = errors.New("zk: the server refused the credentials; create a new client with other credentials")
+	ErrSessionExpired          = errors.New("zk: the session has expired; its ephemeral znodes and watches are gone")
 	ErrSessionMoved            = errors.New("zk: the session has moved to another server; try again")
 	ErrConnectionLost          = errors.New("zk: connection lost before the answer came; the request may have been applied")
 	ErrClosed                  = errors.New("zk: the client is closed")
@@ -29,26 +29,26 @@ var (
 	ErrInvalidOp               = errors.New("zk: invalid operation")
 	ErrTooLarge                = errors.New("zk: the request is larger than servers accept; store less in the znode")
 	ErrNoWatcher               = errors.New("zk: there is no such watch")
-	ErrRolledBack              = errors.New("zk: not done, because another operation of the same multi failed")
+	ErrRolledBack              = errors.New("zk: not executed, because another operation of the same multi failed")
 	ErrQuotaExceeded           = errors.New("zk: a quota would be exceeded")
-	ErrThrottled               = errors.New("zk: the server is overloaded and refused the request; try later")
+	ErrThrottled               = errors.New("zk: the server is overloaded and refused the request; try again later")
 	ErrReconfigDisabled        = errors.New("zk: the server does not permit reconfiguration")
 	ErrNotConfirmed            = errors.New("zk: the server has not confirmed the end of the session; it ends by its timeout")
 	ErrTLSRequired             = errors.New("zk: the port speaks TLS: set the TLS option")
-	ErrServer                  = errors.New("zk: the server failed to carry out the request")
+	ErrServer                  = errors.New("zk: the server failed to execute the request")
 )
 
-// Error is what every failing method of this package returns.
+// Error is the error type of every method of this package.
 type Error struct {
-	Op   string // what was tried: "create", "dial", ...
+	Op   string // the operation: "create", "dial", ...
 	Path string // the znode, or the servers of a dial; may be empty
-	Err  error  // why, see the Err variables and the errors of package context
+	Err  error  // the cause: one of the Err variables, or an error of package context
 
 	applied Outcome // AppliedUnknown unless known
 }
 
-// Error returns the operation, the path and the reason, in one line. What servers wrote
-// into it, as into a certificate, is escaped where a terminal would obey it.
+// Error returns the operation, the path, and the cause in one line. Text from
+// servers, such as from a certificate, is escaped if a terminal would interpret it.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString("zk: ")
@@ -61,17 +61,17 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Unwrap returns the reason.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Outcome says whether a request was applied by the servers.
+// Outcome says whether the servers applied a request.
 type Outcome int
 
-// What can be known of a request.
+// The outcomes of a request.
 const (
-	AppliedUnknown Outcome = iota // it was sent and its answer never came
-	AppliedNo                     // it was not applied and never will be
-	AppliedYes                    // it was applied
+	AppliedUnknown Outcome = iota // the request was sent and its answer never arrived
+	AppliedNo                     // the request was not applied and never will be
+	AppliedYes                    // the request was applied
 )
 
 // String returns "unknown", "no" or "yes".
@@ -85,9 +85,9 @@ func (o Outcome) String() string {
 	return "unknown"
 }
 
-// Applied reports whether the request that returned err was applied: AppliedYes
-// for nil, AppliedNo where the server refused it or it never left this
-// process, else AppliedUnknown. Errors of other packages are unknown.
+// Applied returns whether the request that returned err was applied. It returns
+// AppliedYes for nil, AppliedNo if the server refused the request or it was never
+// sent, and AppliedUnknown otherwise, also for errors of other packages.
 func Applied(err error) Outcome {
 	if err == nil {
 		return AppliedYes

@@ -47,8 +47,8 @@ func Example() {
 	// true no
 }
 
-// Requests made with Go leave together and are answered in their order: here a
-// znode is made and the listing that shows it is read in one round trip.
+// Requests of Go are sent together and answered in order. Here one round trip creates
+// a znode and reads the listing that shows it.
 func ExampleClient_Go() {
 	srv, err := server()
 	if err != nil {
@@ -79,9 +79,9 @@ func ExampleClient_Go() {
 	// listed 2 <nil>
 }
 
-// Many goroutines that ask at a time share requests. Who was undone through the
-// fault of another asks again by himself.
-func ExampleJoinOp() {
+// Requests of many goroutines are sent in batches. A request that was rolled back
+// because another one failed is repeated without a batch.
+func ExampleBatchableOp() {
 	srv, err := server()
 	if err != nil {
 		fmt.Println(err)
@@ -100,7 +100,7 @@ func ExampleJoinOp() {
 	answers := make(chan zk.Result, 2)
 	for _, path := range []string{"/a", "/missing/b"} {
 		op := zk.CreateOp(path, nil, nil, zk.ModeEphemeral)
-		c.Go(zk.JoinOp(op), func(r zk.Result) {
+		c.Go(zk.BatchableOp(op), func(r zk.Result) {
 			if errors.Is(r.Err, zk.ErrRolledBack) {
 				c.Go(op, func(r zk.Result) { answers <- r })
 				return

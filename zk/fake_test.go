@@ -12,7 +12,7 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// fake is a server that does what a test tells it, over a network in memory.
+// fake is a server whose behavior the test defines, on a network in memory.
 type fake struct {
 	t     *testing.T
 	net   *memnet.Network
@@ -20,7 +20,7 @@ type fake struct {
 	conns chan *fakeConn
 }
 
-// newFake listens, and takes connections until the test ends.
+// newFake starts a server that accepts connections until the test ends.
 func newFake(t *testing.T) *fake {
 	t.Helper()
 	f := &fake{t: t, net: new(memnet.Network), conns: make(chan *fakeConn, 100)}
@@ -57,7 +57,7 @@ func (f *fake) dial(ctx context.Context, opts *Options) (*Client, error) {
 	return c, err
 }
 
-// serve answers connections one after the other with what handle says.
+// serve passes the connections to handle, one after the other.
 func (f *fake) serve(handle func(*fakeConn)) {
 	go func() { // ends when the listener is closed
 		for c := range f.conns {
@@ -67,7 +67,7 @@ func (f *fake) serve(handle func(*fakeConn)) {
 	}()
 }
 
-// serveAll answers each connection on a goroutine of its own.
+// serveAll passes each connection to handle on its own goroutine.
 func (f *fake) serveAll(handle func(*fakeConn)) {
 	go func() { // ends when the listener is closed
 		for c := range f.conns {
@@ -79,7 +79,7 @@ func (f *fake) serveAll(handle func(*fakeConn)) {
 	}()
 }
 
-// fakeConn is a connection as the server sees it.
+// fakeConn is the server end of a connection.
 type fakeConn struct {
 	net.Conn
 	t  *testing.T
@@ -125,18 +125,18 @@ func (c *fakeConn) reply(r request, code wire.ErrCode, body wire.Record) bool {
 	return c.send(wire.AppendReply(nil, wire.ReplyHeader{Xid: r.Xid, Zxid: 1, Err: code}, body))
 }
 
-// obliging answers syncs, sets, pings and the end of the session.
-func (c *fakeConn) obliging() {
+// serveRequests answers sync, set, ping, and closeSession requests.
+func (c *fakeConn) serveRequests() {
 	for {
 		r, ok := c.read()
-		if !ok || !c.oblige(r) {
+		if !ok || !c.answer(r) {
 			return
 		}
 	}
 }
 
-// oblige answers one request as a good server would.
-func (c *fakeConn) oblige(r request) bool {
+// answer answers one request as a correct server does.
+func (c *fakeConn) answer(r request) bool {
 	var body wire.Record
 	switch r.Op {
 	case wire.OpSync:
@@ -149,7 +149,7 @@ func (c *fakeConn) oblige(r request) bool {
 	return c.reply(r, 0, body)
 }
 
-// within is a context that ends with the test or after d.
+// within returns a context that ends with the test or after d.
 func within(t *testing.T, d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	t.Cleanup(cancel)

@@ -14,7 +14,7 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// states follows a client's states.
+// states receives a client's states.
 func states(t *testing.T, c *zk.Client) <-chan zk.StateChange {
 	ch := make(chan zk.StateChange, 1000)
 	t.Cleanup(c.Listen(zk.Listener{State: func(s zk.StateChange) { ch <- s }}))
@@ -54,7 +54,7 @@ func TestLostReplyAndLostRequestAreUnknown(t *testing.T) {
 	}
 }
 
-// cutOff is how a client may be cut from its server.
+// cutOff is a way to disconnect a client from its server.
 func cutOffs() map[string]func(*zktest.Server) {
 	return map[string]func(*zktest.Server){
 		"cut":       func(s *zktest.Server) { s.CutConnections() },
@@ -109,7 +109,7 @@ func TestSessionSurvivesFaultsShorterThanItsTimeout(t *testing.T) {
 	}
 }
 
-func TestExpiredByTheServer(t *testing.T) {
+func TestExpiryByServerStartsNewSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		c := srv.Dial(t)
@@ -135,7 +135,7 @@ func TestExpiredByTheServer(t *testing.T) {
 	})
 }
 
-func TestRequestsForOneSessionOnly(t *testing.T) {
+func TestGoInRefusesOtherSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		c := srv.Dial(t)
@@ -160,7 +160,7 @@ func TestRequestsForOneSessionOnly(t *testing.T) {
 		refused(ask(former, zk.CreateOp("/a", nil, nil, zk.ModePersistent)))
 		present := next(t, seen, zk.Connected).SessionID
 		refused(ask(former, zk.CreateOp("/a", nil, nil, zk.ModePersistent)))
-		// Had one of them been sent, this would fail.
+		// If one of them had been sent, this would fail.
 		if err := ask(present, zk.CreateOp("/a", nil, nil, zk.ModePersistent)); err != nil {
 			t.Error(err)
 		}
@@ -212,8 +212,8 @@ func TestSlowNetwork(t *testing.T) {
 	})
 }
 
-// storm makes requests from several goroutines while connections are cut and
-// sessions expire, and notes what each was said to have done.
+// storm makes requests from several goroutines while connections are cut and sessions
+// expire, and records the reported outcomes.
 type storm struct {
 	t   *testing.T
 	srv *zktest.Server
@@ -260,14 +260,15 @@ func (s *storm) faults(seed uint64, end <-chan struct{}) {
 			time.Sleep(time.Duration(rnd.IntN(500)) * time.Millisecond) // in the bubble
 			s.srv.Refuse(false)
 		case 4:
-			// The session may be over already: then there is nothing to end.
+			// The session may be over already.
 			_ = s.srv.ExpireSession(s.c.SessionID())
 		}
 	}
 }
 
-// What a failing request says of itself is true: "no" was not applied, nil was.
-func TestOutcomesAreTrue(t *testing.T) {
+// The reported outcome of a request is correct: AppliedNo was not applied, and nil
+// was applied.
+func TestReportedOutcomesAreTrue(t *testing.T) {
 	unknown := 0
 	for seed := range uint64(10) {
 		synctest.Test(t, func(t *testing.T) {
@@ -309,7 +310,7 @@ func TestOutcomesAreTrue(t *testing.T) {
 	}
 }
 
-// Close may come at any moment and from several goroutines.
+// Close may be called at any moment and by several goroutines.
 func TestCloseAtAnyMoment(t *testing.T) {
 	for seed := range uint64(30) {
 		synctest.Test(t, func(t *testing.T) {
@@ -360,7 +361,7 @@ func TestManyWatchesSurviveReconnecting(t *testing.T) {
 		if err := c.Sync(t.Context(), "/"); err != nil {
 			t.Fatal(err)
 		}
-		// The creates wait for the next connection, behind the watches.
+		// The creates wait for the next connection, after the watches.
 		var once sync.Once
 		t.Cleanup(c.Listen(zk.Listener{State: func(s zk.StateChange) {
 			if s.State != zk.Disconnected {

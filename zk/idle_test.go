@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// used is what the heap's objects and the stacks take, in bytes.
+// used returns the size of heap objects and stacks, in bytes.
 func used() int64 {
 	runtime.GC()
 	runtime.GC() // a pool's content outlives one
@@ -19,9 +19,9 @@ func used() int64 {
 	return int64(m.HeapAlloc + m.StackInuse)
 }
 
-// TestIdleClientIsSmall is not for the race detector, whose own memory it would count.
-// It checks what a client takes that has nothing to do, also
-// after it was busy. What its server here takes is counted with it.
+// TestIdleClientIsSmall checks the memory of an idle client, before and after it was
+// busy, including that of its server in this process. It does not run with the race
+// detector, whose own memory it would count.
 func TestIdleClientIsSmall(t *testing.T) {
 	const clients, most = 50, 64 << 10
 	socket := filepath.Join(t.TempDir(), "s")
@@ -59,7 +59,7 @@ func TestIdleClientIsSmall(t *testing.T) {
 		burst.Wait()
 	}
 	busy := (used() - before) / clients
-	for range 2 * patience { // as with heartbeats
+	for range 2 * idleUses { // as with heartbeats
 		for _, c := range all {
 			if _, err := c.Set(t.Context(), "/a", nil, -1); err != nil {
 				t.Fatal(err)

@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"strings"
 	"time"
@@ -15,23 +14,24 @@ import (
 	"github.com/zklock/zklock/internal/boottime"
 )
 
-// errWrongPeer: what answered is no ZooKeeper server, or not in plain text.
+// errWrongPeer: the peer is not a ZooKeeper server, or not one without TLS.
 var errWrongPeer = errors.New("zk: not a ZooKeeper server")
 
 // link is one connection to a server.
 type link struct {
-	gen  uint64
-	conn net.Conn // what is read and written
-	raw  net.Conn // below any TLS: closing it never waits
-	// writeErr is why writing failed, guarded by the client's mutex. The link
-	// is read on until it fails as well: answers may have arrived.
+	gen    uint64
+	server string   // as in Client.servers
+	conn   net.Conn // for reads and writes
+	raw    net.Conn // below any TLS: closing it never waits
+	// writeErr is the error of the failed write, guarded by the client's mutex. The
+	// reader continues until reading fails too, because answers may have arrived.
 	writeErr error
 }
 
-// close ends the connection and wakes those who use it.
+// close closes the connection, which unblocks its reader and writer.
 func (l *link) close() { l.raw.Close() }
 
-// connect makes a connection within the deadline, TLS included.
+// connect makes a connection, including TLS, within the deadline.
 func (c *Client) connect(ctx context.Context, server string, deadline time.Duration) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, deadline-boottime.Now())
 	defer cancel()
@@ -40,37 +40,41 @@ func (c *Client) connect(ctx context.Context, server string, deadline time.Durat
 	if err != nil {
 		return nil, err
 	}
-	l := &link{conn: raw, raw: raw}
+	l := &link{server: server, conn: raw, raw: raw}
 	if c.opts.TLS == nil {
 		return l, nil
 	}
-	if l.conn, err = c.shake(ctx, a, raw); err != nil {
+	if l.conn, err = c.handshakeTLS(ctx, a, raw); err != nil {
 		return nil, err
 	}
 	return l, nil
 }
 
-// lengthSize is what stands before a frame.
+// lengthSize is the size of the length before a frame.
 const lengthSize = 4
 
-// greet waits for the first bytes of a server's answer and finds out whether it
-// is one, to name what else is there.
-func greet(br *bufio.Reader) error {
+// errNoAnswer lists the usual reasons why a server closes a connection without an answer.
+var errNoAnswer = errors.New("the server closed the connection without an answer: this address may have as many connections as " +
+	"the server's maxClientCnxns permits (60 by default), or the server may be starting, have no quorum, accept only TLS, " +
+	"or have older data than this client has seen")
+
+// checkPeer waits for the first bytes of the answer, and returns an error that names
+// the peer if it is not a ZooKeeper server.
+func checkPeer(br *bufio.Reader) error {
 	head, err := br.Peek(lengthSize)
 	if err != nil {
-		if errors.Is(err, io.EOF) {
-			return errors.New("the server closed the connection without an answer: it may be starting, without " +
-				"a quorum, full for this address, for TLS alone, or its data are older than what this client has seen")
+		if closedByPeer(err) {
+			return errNoAnswer
 		}
 		return refusal(err)
 	}
-	return stranger(head)
+	return identifyPeer(head)
 }
 
-// stranger names what begins to speak with these bytes, at least four, or
-// returns nil. A frame's length in the bytes of each would be above 300 MB: no
-// answer of a ZooKeeper server can be mistaken for one.
-func stranger(head []byte) error {
+// identifyPeer returns an error that names the protocol that begins with these bytes,
+// at least four, or nil. As the length of a frame, the bytes of each protocol would
+// be above 300 MB. So no answer of a ZooKeeper server is mistaken for one of them.
+func identifyPeer(head []byte) error {
 	switch {
 	case bytes.HasPrefix(head, []byte("HTTP")):
 		return fmt.Errorf("%w: an HTTP server answered", errWrongPeer)
@@ -79,7 +83,7 @@ func stranger(head []byte) error {
 	case (head[0] == 0x15 || head[0] == 0x16) && head[1] == 3:
 		return ErrTLSRequired
 	case printable(head):
-		return fmt.Errorf("%w: something that speaks text answered, with %q", errWrongPeer, head)
+		return fmt.Errorf("%w: a text protocol answered with %q", errWrongPeer, head)
 	}
 	return nil
 }
@@ -94,8 +98,8 @@ func printable(b []byte) bool {
 	return true
 }
 
-// buffered reports whether br holds a whole frame, so that it can be read
-// without waiting.
+// buffered reports whether br holds a complete frame, which can be read without
+// waiting.
 func buffered(br *bufio.Reader) bool {
 	n := br.Buffered()
 	if n < lengthSize {
@@ -109,23 +113,9 @@ func buffered(br *bufio.Reader) bool {
 	return length >= 0 && n-lengthSize >= int(length)
 }
 
-// askReadWrite asks a server, over a connection of its own, whether it has a
-// quorum.
+// askReadWrite reports whether a server has a quorum. It asks over a separate
+// connection.
 func (c *Client) askReadWrite(ctx context.Context, server string, deadline time.Duration) bool {
-	l, err := c.connect(ctx, server, deadline)
-	if err != nil {
-		return false
-	}
-	defer l.close()
-	stop := context.AfterFunc(ctx, l.close)
-	defer stop()
-	// The deadline of the connection itself is package time's.
-	if err := l.conn.SetDeadline(time.Now().Add(deadline - boottime.Now())); err != nil {
-		return false
-	}
-	if _, err := io.WriteString(l.conn, "isro"); err != nil {
-		return false
-	}
-	answer, err := io.ReadAll(io.LimitReader(l.conn, 16))
+	answer, err := c.askWord(ctx, server, "isro", 16, deadline)
 	return err == nil && strings.TrimSpace(string(answer)) == "rw"
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// Whoever repeats a request from its own done, until it succeeds, is told the
-// end of the session once for each and goes on in the next; nothing is lost,
-// sent twice, or kept going without an end.
-func TestRepeatingFromDoneAcrossExpiry(t *testing.T) {
+// A caller that repeats a failed request from its own done learns of the end of the
+// session once per request, and continues in the next session. No request is lost,
+// sent twice, or repeated forever.
+func TestRepeatingFromDoneContinuesAfterExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t)
 		var session, sets atomic.Int64
@@ -35,7 +35,7 @@ func TestRepeatingFromDoneAcrossExpiry(t *testing.T) {
 				if r.Op == wire.OpSetData {
 					sets.Add(1)
 				}
-				c.oblige(r)
+				c.answer(r)
 			}
 		})
 		c, err := f.dial(t.Context(), nil)
@@ -83,9 +83,9 @@ func TestRepeatingFromDoneAcrossExpiry(t *testing.T) {
 	})
 }
 
-// A client whose user is slow in a callback still bounds what a server makes
-// it keep: nothing is read while nothing is told.
-func TestSlowListenerHoldsTheReader(t *testing.T) {
+// A slow callback limits how much the server can make the client keep: the client
+// reads nothing while it delivers nothing.
+func TestSlowListenerBlocksReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t)
 		var sent atomic.Int64
@@ -102,14 +102,14 @@ func TestSlowListenerHoldsTheReader(t *testing.T) {
 				}
 				sent.Add(1000)
 			}
-			c.obliging()
+			c.serveRequests()
 		})
 		c, err := f.dial(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		hold := make(chan struct{})
-		// The listener is told on a goroutine of its own, not the reader's.
+		// The listener is called on its own goroutine, not the reader's.
 		c.Listen(Listener{State: func(StateChange) { <-hold }})
 		time.Sleep(time.Second) // in the bubble
 		if n := sent.Load(); n == 100_000 {

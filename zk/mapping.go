@@ -7,7 +7,7 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// codeError is the error that stands for a server's answer.
+// codeError returns the error for a server's error code.
 func codeError(code wire.ErrCode) error {
 	switch code {
 	case wire.ErrNoNode:
@@ -50,7 +50,7 @@ func codeError(code wire.ErrCode) error {
 	return fmt.Errorf("%w: %s (%d)", ErrServer, code.Name(), int32(code))
 }
 
-// faultError is the error that stands for a request without an answer.
+// faultError returns the error for a request without an answer.
 func faultError(fault error) error {
 	switch fault {
 	case session.ErrConnectionLost:
@@ -71,7 +71,7 @@ func faultError(fault error) error {
 	return fault
 }
 
-// outcome converts what is known.
+// outcome converts an outcome.
 func outcome(o session.Outcome) Outcome {
 	switch o {
 	case session.No:
@@ -82,8 +82,8 @@ func outcome(o session.Outcome) Outcome {
 	return AppliedUnknown
 }
 
-// resultError is nil or the *Error of a finished call.
-func resultError(o *session.Op, path string, r *session.Result) error {
+// callError returns the *Error of a finished call, or nil.
+func callError(o *session.Op, path string, r *session.Result) error {
 	if r.Fault == nil && r.Code == wire.ErrOK {
 		return nil
 	}
@@ -96,10 +96,10 @@ func resultError(o *session.Op, path string, r *session.Result) error {
 	return e
 }
 
-// convert makes the user's result of a finished call.
+// convert returns the user's form of the result of a finished call.
 func convert(root chroot, o *session.Op, path string, r *session.Result) Result {
 	res := Result{
-		Err: resultError(o, path, r), Zxid: r.Zxid, Stat: Stat(r.Stat), Data: r.Data,
+		Err: callError(o, path, r), Zxid: r.Zxid, Stat: Stat(r.Stat), Data: r.Data,
 		Children: r.Strings, Sent: r.Sent, Received: r.Received, Conn: r.Conn,
 	}
 	if r.Path != "" {
@@ -113,7 +113,7 @@ func convert(root chroot, o *session.Op, path string, r *session.Result) Result 
 		for i := range r.Sub {
 			convertSub(&res.Results[i], root, &o.Sub[i], &r.Sub[i])
 		}
-		// The error names the znode that failed, not the multi, which has none.
+		// The error names the znode that failed, because the multi has no path.
 		if res.Err != nil {
 			e := res.Err.(*Error)
 			e.Path = root.strip(o.Sub[r.Failed].Path)
@@ -122,7 +122,7 @@ func convert(root chroot, o *session.Op, path string, r *session.Result) Result 
 	return res
 }
 
-// convertSub makes the user's result of one operation of a multi.
+// convertSub converts the result of one operation of a multi.
 func convertSub(res *Result, root chroot, o *session.Op, r *session.SubResult) {
 	res.Stat, res.Data, res.Children = Stat(r.Stat), r.Data, r.Children
 	if r.Path != "" {
@@ -133,13 +133,13 @@ func convertSub(res *Result, root chroot, o *session.Op, r *session.SubResult) {
 	}
 }
 
-// convertState makes the user's form of a change of state.
+// convertState returns the user's form of a state change.
 func convertState(s session.StateChange) StateChange {
 	return StateChange{State: convertStateName(s.State), SessionID: s.SessionID, Timeout: s.Timeout,
 		Sent: s.Sent, Conn: s.Conn, Err: stateError(s.Err)}
 }
 
-// convertStateName makes the user's form of a state.
+// convertStateName returns the user's form of a state.
 func convertStateName(s session.State) State {
 	switch s {
 	case session.Connected:
@@ -156,25 +156,28 @@ func convertStateName(s session.State) State {
 	return Disconnected
 }
 
-// stateError lets errors.Is find this package's errors in a reason.
+// stateError wraps an error of a session, so that errors.Is finds this package's
+// errors in it.
 func stateError(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &reason{err}
+	return &sessionError{err}
 }
 
-// reason is a session's error seen from this package.
-type reason struct{ err error }
+// sessionError is an error of package session that matches the errors of this
+// package.
+type sessionError struct{ err error }
 
-// Error is the session's text: what a log should show.
-func (r *reason) Error() string { return r.err.Error() }
+// Error returns the text of the session's error, which a log should show.
+func (r *sessionError) Error() string { return r.err.Error() }
 
-// Unwrap leads to what the network or the server said.
-func (r *reason) Unwrap() error { return r.err }
+// Unwrap returns the session's error, which may wrap an error of the network or the
+// server.
+func (r *sessionError) Unwrap() error { return r.err }
 
-// Is matches the errors of this package that stand for the session's.
-func (r *reason) Is(target error) bool {
+// Is reports whether target is this package's error for the session's error.
+func (r *sessionError) Is(target error) bool {
 	for err := r.err; err != nil; {
 		if faultError(err) == target {
 			return true
@@ -183,7 +186,7 @@ func (r *reason) Is(target error) bool {
 		case interface{ Unwrap() error }:
 			err = e.Unwrap()
 		case interface{ Unwrap() []error }:
-			err = e.Unwrap()[0] // the session's own comes first
+			err = e.Unwrap()[0] // the session's own error comes first
 		default:
 			return false
 		}

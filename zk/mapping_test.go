@@ -25,7 +25,7 @@ func TestEveryCodeHasAnError(t *testing.T) {
 			t.Errorf("%v becomes %v, want %v", code, got, want)
 		}
 	}
-	// An unnamed code is told by its number, to be searched for.
+	// An unknown code is reported by its number.
 	if text := codeError(-9999).Error(); !strings.Contains(text, "-9999") {
 		t.Error(text)
 	}
@@ -37,7 +37,7 @@ func TestEveryFaultHasAnError(t *testing.T) {
 		session.ErrAuthFailed: ErrAuthFailed, session.ErrTooLarge: ErrTooLarge, session.ErrInvalidOp: ErrInvalidOp,
 	} {
 		r := session.Result{Fault: fault, Applied: session.No}
-		err := resultError(&session.Op{Code: wire.OpGetData}, "/a", &r)
+		err := callError(&session.Op{Code: wire.OpGetData}, "/a", &r)
 		if !errors.Is(err, want) || Applied(err) != AppliedNo || !strings.HasPrefix(err.Error(), "zk: get /a: ") {
 			t.Errorf("%v becomes %v, want %v", fault, err, want)
 		}
@@ -69,7 +69,7 @@ func TestStatesAreConverted(t *testing.T) {
 	}
 }
 
-func TestOpenListTakesNoRoom(t *testing.T) {
+func TestOpenACLIsEncodedAsNil(t *testing.T) {
 	if wireACL(nil) != nil || wireACL(OpenACL()) != nil {
 		t.Error("the open list is spelled out")
 	}

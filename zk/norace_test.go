@@ -2,5 +2,5 @@
 
 package zk
 
-// raced says whether the race detector is on.
+// raced reports whether the race detector is enabled.
 const raced = false

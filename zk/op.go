@@ -7,20 +7,20 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// Op is one operation for [Client.Go] or [MultiOp], made by the functions whose
-// names end in Op. The zero Op is invalid. An Op refers to the slices it was
-// made from: don't change them before it is done.
+// Op is one operation for [Client.Go] or [MultiOp]. The functions whose names end in
+// Op return one. The zero Op is invalid. An Op refers to the slices that it was made
+// from: do not change them before it is done.
 type Op struct {
 	op session.Op
-	// absolute paths are the server's, outside any chroot.
+	// absolute: the path is a server path, outside any chroot.
 	absolute bool
-	// mixed marks a multi that contains what a multi cannot.
+	// mixed: the multi contains an operation that it must not contain.
 	mixed bool
 }
 
 // CreateOp creates a znode, and sets the result's Path and Stat. A nil acl means
-// [OpenACL]. A nil data is kept apart from an empty one. The modes with a TTL
-// are invalid here, see [CreateTTLOp].
+// [OpenACL]. Nil and empty data are different. The modes with a TTL are invalid here,
+// see [CreateTTLOp].
 func CreateOp(path string, data []byte, acl []ACL, mode CreateMode) Op {
 	code := wire.OpCreate2
 	if mode == ModeContainer {
@@ -29,9 +29,9 @@ func CreateOp(path string, data []byte, acl []ACL, mode CreateMode) Op {
 	return Op{op: session.Op{Code: code, Path: path, Data: data, ACL: wireACL(acl), Mode: wire.CreateMode(mode)}}
 }
 
-// CreateTTLOp creates a znode that the server deletes once it was unchanged
-// and without children for ttl, which counts in milliseconds and must be at
-// least one. The mode must be one with a TTL.
+// CreateTTLOp creates a znode that the server deletes when it has had no change and
+// no children for ttl. ttl has millisecond precision and must be at least one
+// millisecond. The mode must be one with a TTL.
 func CreateTTLOp(path string, data []byte, acl []ACL, mode CreateMode, ttl time.Duration) Op {
 	return Op{op: session.Op{Code: wire.OpCreateTTL, Path: path, Data: data, ACL: wireACL(acl),
 		Mode: wire.CreateMode(mode), TTL: ttl.Milliseconds()}}
@@ -48,47 +48,48 @@ func SetOp(path string, data []byte, version int32) Op {
 	return Op{op: session.Op{Code: wire.OpSetData, Path: path, Data: data, Version: version}}
 }
 
-// CheckOp, inside a multi, fails it unless the znode exists with this version;
-// -1 means any. It is invalid by itself: servers of the 3.8 series are harmed
-// by it (ZOOKEEPER-2623).
+// CheckOp makes a multi fail unless the znode exists with this version; -1 means any.
+// It is invalid outside a multi, because it harms servers of the 3.8 series
+// (ZOOKEEPER-2623).
 func CheckOp(path string, version int32) Op {
 	return Op{op: session.Op{Code: wire.OpCheck, Path: path, Version: version}}
 }
 
-// GetOp reads a znode's data and Stat; with watch, one event tells of its next
-// change. A missing znode is [ErrNoNode] and sets no watch.
+// GetOp reads a znode's data and Stat. With watch, one event reports its next change.
+// If the znode is missing, the operation fails with [ErrNoNode] and sets no watch.
 func GetOp(path string, watch bool) Op {
 	return Op{op: session.Op{Code: wire.OpGetData, Path: path, Watch: watch}}
 }
 
-// ExistsOp reads a znode's Stat; with watch, one event tells of its next
-// change, or of its creation if it is missing. A missing znode is [ErrNoNode].
+// ExistsOp reads a znode's Stat. With watch, one event reports its next change, or
+// its creation if it is missing. If the znode is missing, the operation fails with
+// [ErrNoNode].
 func ExistsOp(path string, watch bool) Op {
 	return Op{op: session.Op{Code: wire.OpExists, Path: path, Watch: watch}}
 }
 
-// ChildrenOp lists a znode's children and reads its Stat; with watch, one event
-// tells of the next change of the list, or that the znode was deleted.
+// ChildrenOp lists a znode's children and reads its Stat. With watch, one event
+// reports the next change of the list, or the deletion of the znode.
 func ChildrenOp(path string, watch bool) Op {
 	return Op{op: session.Op{Code: wire.OpGetChildren2, Path: path, Watch: watch}}
 }
 
-// GetACLOp reads a znode's access control list and Stat, as [Client.GetACL].
+// GetACLOp reads a znode's access control list and Stat, like [Client.GetACL].
 func GetACLOp(path string) Op {
 	return Op{op: session.Op{Code: wire.OpGetACL, Path: path}}
 }
 
-// SyncOp makes the server catch up with what the leader had committed before
-// later requests of this client are answered.
+// SyncOp makes the server apply everything that the leader had committed, before it
+// answers later requests of this client.
 func SyncOp(path string) Op {
 	return Op{op: session.Op{Code: wire.OpSync, Path: path}}
 }
 
-// MultiOp does all of ops or none: creates, deletes, sets and checks. Or it
-// reads at one moment: gets and children operations without a watch, of which
-// each has a result of its own (from servers 3.6 on; the results of children
-// have no Stat). Other mixtures are invalid. Without ops it does nothing, by a
-// round trip.
+// MultiOp executes all of ops or none of them: creates, deletes, sets, and checks.
+// Alternatively, it reads at one moment: gets and children operations without a
+// watch. Each read has a result of its own. (Reading needs servers 3.6 or later, and
+// results of children have no Stat.) Other combinations are invalid. Without ops,
+// MultiOp only makes a round trip.
 func MultiOp(ops ...Op) Op {
 	m := Op{op: session.Op{Code: wire.OpMulti, Sub: make([]session.Op, len(ops))}}
 	reads := 0
@@ -96,7 +97,7 @@ func MultiOp(ops ...Op) Op {
 		sub := ops[i].op
 		switch sub.Code {
 		case wire.OpCreate2:
-			// The older code: all servers know it inside a multi.
+			// The older code, which all servers know inside a multi.
 			sub.Code = wire.OpCreate
 		case wire.OpGetChildren2:
 			sub.Code = wire.OpGetChildren
@@ -113,26 +114,27 @@ func MultiOp(ops ...Op) Op {
 	return m
 }
 
-// JoinOp lets op share a request with others of the same moment that permit it
-// too. It is for many goroutines on one client, whose requests a server would
-// otherwise carry out one by one; a request that is alone is sent at once and as it
-// is. Creates and deletes, and multis of them, are joined into one multi, and
-// listings without a watch into one multi that reads; other operations ignore it.
+// BatchableOp permits the client to send op in one request with other batchable
+// operations that are queued at the same time. It is for many goroutines that share
+// one client, because a server executes the requests of a session one by one. A
+// single queued request is sent at once and unchanged. Creates, deletes, and multis
+// of them are batched into one multi. Listings without a watch are batched into one
+// reading multi. Other operations ignore it.
 //
-// It changes three things. A create that was joined has in its Stat only what is
-// known without asking: no times. If another one of those it was joined with
-// fails, it is not done, and fails with [ErrRolledBack], which [Applied] says; it
-// has to be made again then, without JoinOp. And it may go ahead of listings that
-// were asked for before it, though not of those which it would change.
+// Batching changes three things. The Stat of a batched create contains only what the
+// client knows without asking, and no times. If another operation of the batch fails,
+// op is not executed and fails with [ErrRolledBack], for which [Applied] returns
+// [AppliedNo]; repeat it then without BatchableOp. And a batched write may overtake
+// listings that were requested earlier, but not those that it would change.
 //
-// No two creates of one parent are ever joined: each has a zxid that no other
-// child of that parent has.
-func JoinOp(op Op) Op {
-	op.op.Join = true
+// Two creates with the same parent are never in one batch. So each child of a parent
+// has its own zxid.
+func BatchableOp(op Op) Op {
+	op.op.Batchable = true
 	return op
 }
 
-// check reports what is wrong with an operation before it is sent.
+// check returns an error if the operation must not be sent.
 func (o *Op) check() error {
 	if o.mixed {
 		return ErrInvalidOp
@@ -148,7 +150,7 @@ func (o *Op) check() error {
 	return checkOne(&o.op)
 }
 
-// checkOne checks the path, and the mode of a create.
+// checkOne checks the path of one operation, and the mode of a create.
 func checkOne(o *session.Op) error {
 	switch o.Code {
 	case wire.OpWhoAmI, wire.OpAuth:
@@ -165,7 +167,7 @@ func checkOne(o *session.Op) error {
 	return checkPath(o.Path, o.Mode.Sequential())
 }
 
-// name is what errors call the operation.
+// opName returns the name of an operation for errors.
 func opName(code wire.OpCode) string {
 	switch code {
 	case wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL:
@@ -196,4 +198,39 @@ func opName(code wire.OpCode) string {
 		return "who am I"
 	}
 	return code.String()
+}
+
+// Result is the answer to one operation. The operation determines which fields are
+// set; the others are zero.
+type Result struct {
+	// Err is nil if the operation succeeded, else an *[Error].
+	Err error
+	// Zxid is the zxid in the header of the answer: for a change its own, for a read
+	// the last one that the server had applied. Zero if there was no answer.
+	Zxid int64
+	// Path is the path of the created znode, with the sequence number if any. It is
+	// relative to the client's chroot.
+	Path string
+	// Stat is set by create, exists, get, set, children, and get of an ACL. A create
+	// inside a multi has none, except for containers and znodes with a TTL.
+	Stat Stat
+	// Data is the data that get read. Nil and empty are different, as on the server.
+	// It belongs to the receiver.
+	Data []byte
+	// Children holds the names that children read, in no particular order.
+	Children []string
+	// ACL is the access control list that was read.
+	ACL []ACL
+	// Results has one element per operation of a multi. If one operation failed, its
+	// Err has the cause, and the Err of the others is [ErrRolledBack].
+	Results []Result
+	// Sent is when the request was encoded for its connection, never later than its
+	// write. Received is when its answer was read. Both are valid only if Conn is not
+	// 0, and Received only if there was an answer. They count from an arbitrary
+	// moment in this process, and continue while the machine is suspended.
+	Sent, Received time.Duration
+	// Conn is the number of the connection on which the request was sent. Each
+	// successful handshake of a client counts, from 1. Zero if the request was never
+	// sent.
+	Conn uint64
 }

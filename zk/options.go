@@ -1,9 +1,11 @@
 package zk
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"fmt"
+	"io"
 	"log/slog"
 	"math"
 	"net"
@@ -12,46 +14,45 @@ import (
 	"github.com/zklock/zklock/internal/sasl"
 )
 
-// Options change how a [Client] behaves. The zero value, and a nil pointer,
-// work; each field says what zero means. Dial copies what it needs.
+// Options configure a [Client]. The zero value and a nil pointer are valid; each
+// field says what zero means. Dial copies the options.
 type Options struct {
-	// SessionTimeout is what is asked for; the server has the last word, by
-	// default between 2 and 20 of its ticks. Zero means 20 seconds. Less than
-	// 10 milliseconds or more than 24 hours is an error.
+	// SessionTimeout is the requested session timeout. The server decides, by default
+	// within 2 to 20 of its ticks. Zero means 20 seconds. Less than 10 milliseconds
+	// or more than 24 hours is an error.
 	SessionTimeout time.Duration
-	// Auth are the credentials that each connection begins with, as those of
+	// Auth holds the credentials that are sent at the start of each connection, as by
 	// [Client.AddAuth]. Nil means none.
 	Auth []Auth
 	// SASL, if not nil, is the user as whom each connection authenticates by
-	// DIGEST-MD5, before anything else is sent. A server that refuses the user,
-	// or can't prove that it knows the password, ends the client for good, see
-	// [AuthFailed]: no other attempt is made. Nil means no SASL.
+	// DIGEST-MD5, before anything else is sent. If a server refuses the user, or
+	// cannot prove that it knows the password, the client ends permanently without
+	// another attempt, see [AuthFailed]. Nil means no SASL.
 	SASL *SASL
-	// TLS, if not nil, makes the connections TLS connections. An empty
-	// ServerName means the host in the connection string; a unix socket has
-	// none, and needs it. For a client certificate that is renewed while the
-	// program runs set GetClientCertificate, which is asked at each connection.
-	// What is wrong with a certificate is found in Dial's error by errors.As:
-	// x509.UnknownAuthorityError, x509.CertificateInvalidError,
-	// x509.HostnameError.
+	// TLS, if not nil, enables TLS for the connections. An empty ServerName means the
+	// host in the connection string. A unix socket has no host, so it needs a
+	// ServerName. For a client certificate that is renewed while the program runs,
+	// set GetClientCertificate, which is called for each connection. Use errors.As to
+	// find certificate errors in the error of Dial: x509.UnknownAuthorityError,
+	// x509.CertificateInvalidError, and x509.HostnameError.
 	TLS *tls.Config
-	// DialContext makes connections; network is "tcp" or "unix". Nil means
-	// that of a net.Dialer. It is called anew for each connection, with the
-	// host's name as in the connection string.
+	// DialContext makes connections. network is "tcp" or "unix". Nil means that of a
+	// net.Dialer. It is called for each connection with the host name from the
+	// connection string.
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
-	// ReadOnly accepts servers that have lost their quorum, see
-	// [ConnectedReadOnly]. False means to go on looking for another.
+	// ReadOnly accepts servers that have lost their quorum, see [ConnectedReadOnly].
+	// False means that the client continues to look for another server.
 	ReadOnly bool
-	// KeepOrder tries the servers in the order given. False means that each
-	// client shuffles them, so that clients spread.
+	// KeepOrder tries the servers in the order given. False means that each client
+	// shuffles them, so that clients are distributed over the servers.
 	KeepOrder bool
-	// MaxRequest is the largest request in bytes that the servers accept
-	// (jute.maxbuffer there). Zero means 1048575, their default.
+	// MaxRequest is the largest request, in bytes, that the servers accept (their
+	// jute.maxbuffer). Zero means 1048575, their default.
 	MaxRequest int
-	// MaxReply is the largest answer in bytes that the client accepts. Zero
-	// means 64 MiB: a listing of some 1,000,000 children.
+	// MaxReply is the largest answer, in bytes, that the client accepts. Zero means
+	// 64 MiB: a listing of about 1,000,000 children.
 	MaxReply int
-	// Logger is told of connections and sessions. Nil means silence.
+	// Logger logs connections and sessions. Nil means no logging.
 	Logger *slog.Logger
 }
 
@@ -63,7 +64,7 @@ const (
 	defaultMaxReply = 64 << 20
 )
 
-// check returns a copy with the zero values filled in, or what is wrong.
+// check returns a copy with defaults for zero values, or an error.
 func (o *Options) check() (*Options, error) {
 	filled := Options{}
 	if o != nil {
@@ -104,17 +105,48 @@ func (o *Options) check() (*Options, error) {
 	return &filled, nil
 }
 
-// SASL is a user of the servers' SASL (the Client section of a JAAS file in
-// Java), with identities ("sasl", User) in access control lists. Neither field
-// may be empty. The password itself never travels; somebody in between can
-// nevertheless take over a connection without TLS.
+// SASL is a user of the servers' SASL (in Java, of the Client section of a JAAS
+// file). In access control lists the user has the identity ("sasl", User). Neither
+// field may be empty. The password itself is never sent. Nevertheless, without TLS an
+// attacker on the path can take over a connection.
 type SASL struct {
 	User     string
 	Password string
 }
 
-// Auth is one credential, as the arguments of ZooKeeper.addAuthInfo.
+// Auth is one credential, with the arguments of ZooKeeper.addAuthInfo.
 type Auth struct {
-	Scheme string // "digest", or what the servers have a provider for
-	Data   []byte // for digest "user:password"
+	Scheme string // "digest", or another scheme that the servers support
+	Data   []byte // for digest, "user:password"
+}
+
+// hiddenSecret replaces a secret where credentials are printed.
+const hiddenSecret = "(hidden)"
+
+// Format implements fmt.Formatter. Options end up in logs and test output, so every
+// verb prints the user and hides the password.
+func (s SASL) Format(f fmt.State, _ rune) { _, _ = f.Write(s.withoutSecret()) }
+
+// MarshalText implements encoding.TextMarshaler, for JSON and package slog. It hides
+// the password like Format. The password cannot be recovered from the text.
+func (s SASL) MarshalText() ([]byte, error) { return s.withoutSecret(), nil }
+
+func (s SASL) withoutSecret() []byte { return fmt.Appendf(nil, "sasl:%q:%s", s.User, hiddenSecret) }
+
+// Format implements fmt.Formatter. Every verb prints the scheme, and for the scheme
+// digest also the user, and hides the rest.
+func (a Auth) Format(f fmt.State, _ rune) { _, _ = f.Write(a.withoutSecret()) }
+
+// MarshalText implements encoding.TextMarshaler, for JSON and package slog. It hides
+// the secret like Format. The secret cannot be recovered from the text.
+func (a Auth) MarshalText() ([]byte, error) { return a.withoutSecret(), nil }
+
+func (a Auth) withoutSecret() []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%q:", a.Scheme)
+	if user, _, paired := bytes.Cut(a.Data, []byte(":")); paired && a.Scheme == "digest" {
+		fmt.Fprintf(&b, "%q:", user)
+	}
+	_, _ = io.WriteString(&b, hiddenSecret)
+	return b.Bytes()
 }

@@ -80,7 +80,7 @@ func FuzzParseServers(f *testing.F) {
 		if len(list) == 0 || root != "" && checkPath(string(root), false) != nil {
 			t.Fatalf("%v %q", list, root)
 		}
-		// What was parsed, written again, parses to the same.
+		// A parsed string that is printed again parses to the same result.
 		var names []string
 		for _, a := range list {
 			names = append(names, a.String())

@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// checkPath reports why a path can't be that of a znode, by the rules of
-// org.apache.zookeeper.common.PathUtils. The name of a sequential znode gets its
-// digits from the server: what is given may end with a slash.
+// checkPath returns an error if path is not a valid znode path by the rules of
+// org.apache.zookeeper.common.PathUtils. The server appends digits to the name of a
+// sequential znode, so a sequential path may end with a slash.
 func checkPath(path string, sequential bool) error {
 	switch {
 	case path == "":
@@ -27,7 +27,7 @@ func checkPath(path string, sequential bool) error {
 		var name string
 		name, rest, more = strings.Cut(rest, "/")
 		switch {
-		case sequential && !more: // whatever it is, digits will be added
+		case sequential && !more: // any name is valid, because digits are appended
 		case name == "":
 			return fmt.Errorf("%w: two slashes in a row", ErrInvalidPath)
 		case name == ".", name == "..":
@@ -37,29 +37,30 @@ func checkPath(path string, sequential bool) error {
 	return nil
 }
 
-// firstRune is the first character of s, or its first byte if that is none.
+// firstRune returns the first character of s, or its first byte if s is invalid
+// UTF-8.
 func firstRune(s string) string {
 	_, n := utf8.DecodeRuneInString(s)
 	return s[:n]
 }
 
-// badChar returns where the first character stands that no path may contain,
-// or -1. Java counts in UTF-16, where characters above U+FFFF are two of the
-// forbidden surrogates.
+// badChar returns the index of the first character that no path may contain, or -1.
+// Java checks UTF-16, in which characters above U+FFFF consist of two forbidden
+// surrogates.
 func badChar(path string) int {
 	for i, r := range path {
 		switch {
 		case r <= 0x1f, r >= 0x7f && r <= 0x9f, r >= 0xd800 && r <= 0xf8ff, r >= 0xfff0:
-			return i // U+FFFD, which stands for invalid UTF-8, among them
+			return i // includes U+FFFD, which stands for invalid UTF-8
 		}
 	}
 	return -1
 }
 
-// chroot is the path under which all of a client's paths are, or "".
+// chroot is the path that is prepended to all of a client's paths, or "".
 type chroot string
 
-// add turns a client's path into the server's.
+// add converts a client's path to the server's.
 func (c chroot) add(path string) string {
 	if c == "" {
 		return path
@@ -70,8 +71,8 @@ func (c chroot) add(path string) string {
 	return string(c) + path
 }
 
-// strip turns a server's path into the client's. A path outside the chroot,
-// such as that of the configuration, stays what it is.
+// strip converts a server's path to the client's. A path outside the chroot, such as
+// that of the configuration, stays unchanged.
 func (c chroot) strip(path string) string {
 	if c == "" {
 		return path

@@ -3,6 +3,7 @@ package zk
 import (
 	"bufio"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/zklock/zklock/internal/boottime"
@@ -10,20 +11,21 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// Sizes of what a client keeps, in bytes.
+// Sizes of the buffers that a client keeps, in bytes.
 const (
-	readBuffer   = 8 << 10
-	maxKeptFrame = 64 << 10
-	maxKeptWrite = 256 << 10
-	smallRoom    = 4 << 10
+	readBufferSize = 8 << 10
+	maxKeptFrame   = 64 << 10
+	maxKeptWrite   = 256 << 10
+	minKept        = 4 << 10
 )
 
-// unlock ends a step of the core: it arranges what the core now wants, releases
-// the mutex, and does what must not be done under it. If tell is set, what
-// there is to tell gets a goroutine, unless somebody is telling already.
-func (c *Client) unlock(now time.Duration, tell bool) {
-	// What the core no longer wants is taken out here and closed below: closing
-	// may take a moment, and wakes others.
+// unlock ends a step of the core. It arranges what the core now wants, releases the
+// mutex, and then does what must not be done under the mutex. If deliverNotices is set and
+// notices are pending, it starts a goroutine that delivers them, unless one is
+// delivering already.
+func (c *Client) unlock(now time.Duration, deliverNotices bool) {
+	// The link that the core no longer wants is taken here and closed below, because
+	// closing may block and wakes up other goroutines.
 	live := c.core.Live()
 	var old *link
 	if c.link != nil && c.link.gen != live {
@@ -36,11 +38,11 @@ func (c *Client) unlock(now time.Duration, tell bool) {
 	if c.link != nil && c.core.HasOutput() || c.core.Ended() {
 		c.writable.Signal()
 	}
-	if !c.wasReady || c.core.Ended() {
+	if !c.dialReturned || c.core.Ended() {
 		c.changed.Broadcast() // Dial or Close waits
 	}
 	c.arm(now)
-	spawn := tell && c.core.HasNotices() && !c.delivering
+	spawn := deliverNotices && c.core.HasNotices() && !c.delivering
 	c.mu.Unlock()
 	if old != nil {
 		old.close()
@@ -49,13 +51,13 @@ func (c *Client) unlock(now time.Duration, tell bool) {
 		stopDial()
 	}
 	if spawn {
-		go c.deliver() // ends when nothing is left to tell
+		go c.deliver() // ends when nothing is left to deliverNotices
 	}
 }
 
-// arm sets the timer for the core's next moment. A timer that is early is left
-// alone: it finds nothing to do and is set again, which is cheaper than moving
-// it with every request.
+// arm sets the timer for the core's next deadline. A timer that fires too early is
+// not moved: it finds nothing to do and is set again. That is cheaper than moving it
+// with every request.
 func (c *Client) arm(now time.Duration) {
 	if c.core.Ended() || c.core.DialDue(now) {
 		c.wake.Broadcast()
@@ -69,7 +71,7 @@ func (c *Client) arm(now time.Duration) {
 	c.timer.Reset(max(at-now, 0))
 }
 
-// tick runs when the timer fires, on a goroutine of its own.
+// tick runs when the timer fires, in a separate goroutine.
 func (c *Client) tick() {
 	now := boottime.Now()
 	c.mu.Lock()
@@ -82,7 +84,7 @@ func (c *Client) tick() {
 	c.unlock(now, true)
 }
 
-// probe asks one server whether it is a better one.
+// probe asks one server whether it has a quorum.
 func (c *Client) probe(p session.Probe) {
 	rw := c.askReadWrite(c.ctx, p.Server, p.Deadline)
 	now := boottime.Now()
@@ -93,8 +95,8 @@ func (c *Client) probe(p session.Probe) {
 	c.unlock(now, true)
 }
 
-// run makes connections and reads from them, one after the other. It is the
-// client's reader goroutine, and ends when the core has ended.
+// run makes connections and reads from them, one after the other. It is the client's
+// reader goroutine, and ends when the core has ended.
 func (c *Client) run() {
 	for {
 		d, ctx, ok := c.awaitDial()
@@ -113,7 +115,8 @@ func (c *Client) run() {
 	c.mu.Unlock()
 }
 
-// awaitDial waits until the core wants a connection; false if it never will.
+// awaitDial waits until the core wants a connection. It returns false if the core has
+// ended.
 func (c *Client) awaitDial() (session.Dial, context.Context, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -133,14 +136,15 @@ func (c *Client) awaitDial() (session.Dial, context.Context, bool) {
 	}
 }
 
-// dialed tells the core what came of a dial and reports whether the connection
-// is wanted.
+// dialed reports the outcome of a dial to the core, and returns whether the
+// connection is wanted.
 func (c *Client) dialed(d session.Dial, l *link, err error) bool {
 	now := boottime.Now()
 	c.mu.Lock()
 	stop := c.stopDial
 	c.stopDial = nil
-	// While dialling, the deadline may have passed or the client been closed.
+	// During the dial, the deadline may have passed or the client may have been
+	// closed.
 	wanted := err == nil && c.core.Live() == d.Gen
 	switch {
 	case err != nil:
@@ -160,18 +164,18 @@ func (c *Client) dialed(d session.Dial, l *link, err error) bool {
 	return wanted
 }
 
-// read puts in what arrives on a connection until it ends.
+// read passes the frames of a connection to the core until the connection ends.
 func (c *Client) read(l *link) {
-	br := bufio.NewReaderSize(l.conn, readBuffer)
-	if err := greet(br); err != nil {
+	br := bufio.NewReaderSize(l.conn, readBufferSize)
+	if err := checkPeer(br); err != nil {
 		c.lost(l, err)
 		return
 	}
 	var frame []byte
-	var room keeper
+	var policy bufferPolicy
 	var now time.Duration
 	for {
-		// Frames that came with one read share its time.
+		// Frames of one read have the same time.
 		whole := now != 0 && buffered(br)
 		var err error
 		frame, err = wire.ReadFrame(br, frame, c.opts.MaxReply)
@@ -182,8 +186,8 @@ func (c *Client) read(l *link) {
 		if !whole {
 			now = boottime.Now()
 		}
-		// Frames behind this one are put in before anything is told: one wake-up
-		// then serves them all.
+		// Further frames are processed before anything is delivered, so one wake-up
+		// serves all of them.
 		more := buffered(br)
 		c.mu.Lock()
 		c.core.Frame(l.gen, frame, now)
@@ -198,19 +202,19 @@ func (c *Client) read(l *link) {
 		if !alive {
 			return
 		}
-		if !room.keep(cap(frame), len(frame), smallRoom, maxKeptFrame) {
+		if !policy.keep(cap(frame), len(frame), minKept, maxKeptFrame) {
 			frame = nil
 		}
 	}
 }
 
-// lost tells the core that a connection has ended, for the reason that came
+// lost reports to the core that a connection has ended, with the reason that occurred
 // first.
 func (c *Client) lost(l *link, err error) {
 	now := boottime.Now()
 	c.mu.Lock()
-	// An alert says why writing failed, and is read after that.
-	if l.writeErr != nil && !permanent(err) {
+	// Some errors of reading explain why writing failed, such as a TLS alert.
+	if l.writeErr != nil && !permanent(err) && !errors.Is(err, errNoAnswer) {
 		err = l.writeErr
 	}
 	c.core.Lost(l.gen, err, now)
@@ -219,15 +223,15 @@ func (c *Client) lost(l *link, err error) {
 	c.deliver()
 }
 
-// afterWriteError is how long answers are still read from a connection that
-// can't be written any more.
+// afterWriteError is how long the reader still reads answers after a write has
+// failed.
 const afterWriteError = time.Second
 
-// write writes what the core has to say, in one Write for all there is. It is
-// the client's writer goroutine, and ends when the core has ended.
+// write writes the core's output, with one Write for all that is pending. It is the
+// client's writer goroutine, and ends when the core has ended.
 func (c *Client) write() {
 	var buf []byte
-	var room keeper
+	var policy bufferPolicy
 	c.mu.Lock()
 	for {
 		for !c.core.Ended() && (c.link == nil || c.link.writeErr != nil || !c.core.HasOutput()) {
@@ -236,18 +240,19 @@ func (c *Client) write() {
 		if c.core.Ended() {
 			break
 		}
-		// Everything that was queued since the last write goes out in this one.
+		// This write contains everything that was queued since the last one.
 		l := c.link
-		now := boottime.Now() // before anything is encoded: Sent must not be late
+		now := boottime.Now() // before encoding: Sent must not be late
 		buf = c.core.TakeOutput(buf, now)
 		c.arm(now)
 		c.mu.Unlock()
 		_, err := l.conn.Write(buf)
-		if !room.keep(cap(buf), len(buf), smallRoom, maxKeptWrite) {
+		if !policy.keep(cap(buf), len(buf), minKept, maxKeptWrite) {
 			buf = nil
 		}
 		if err != nil {
-			// The reader finds out in time, and first reads what is there.
+			// The reader ends by this deadline, and first reads the answers that have
+			// arrived.
 			_ = l.conn.SetReadDeadline(time.Now().Add(afterWriteError))
 		}
 		c.mu.Lock()
@@ -258,4 +263,27 @@ func (c *Client) write() {
 	c.running--
 	c.changed.Broadcast()
 	c.mu.Unlock()
+}
+
+// bufferPolicy decides how long a buffer is kept for reuse. Allocating it anew each
+// time would be wasteful while much of it is used. But a client that was busy once
+// and is mostly idle since should be as small as one that never was busy.
+type bufferPolicy struct {
+	smallUses int // consecutive uses of at most the small size
+}
+
+// idleUses is the number of small uses after which the buffer is freed. A client that
+// holds locks writes and reads a little with each heartbeat.
+const idleUses = 16
+
+// keep reports whether to keep a buffer of this size, of which used bytes were just
+// used. A buffer up to small is always kept, one above most never.
+func (k *bufferPolicy) keep(size, used, small, most int) bool {
+	switch {
+	case used > small:
+		k.smallUses = 0
+	case k.smallUses < idleUses:
+		k.smallUses++
+	}
+	return size <= small || size <= most && k.smallUses < idleUses
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
-// saslOnly makes a server that lets only these two in.
+// saslOnly starts a server that admits only these two users.
 func saslOnly(o *zkserver.Options) {
 	o.SASLUsers = map[string]string{"ann": "open sesame", "root": "2"}
 	o.SuperUsers, o.RequireSASL = []string{"root"}, true
@@ -24,7 +24,7 @@ func as(srv *zktest.Server, user, password string) *zk.Options {
 	return &zk.Options{DialContext: srv.DialContext, SessionTimeout: 10 * time.Second, SASL: &zk.SASL{User: user, Password: password}}
 }
 
-// Each connection authenticates anew, and what waits goes out behind it.
+// Each connection authenticates again, and queued requests are sent after that.
 func TestSASL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, saslOnly)
@@ -68,7 +68,7 @@ func TestSASL(t *testing.T) {
 	})
 }
 
-// A refusal ends the client with one attempt, and no log or error has the
+// A refusal ends the client after one attempt, and no log or error contains the
 // password.
 func TestSASLRefusal(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -103,9 +103,9 @@ func TestSASLRefusal(t *testing.T) {
 	}
 }
 
-// A client without SASL learns at its first request that it has no business
-// here, and goes away.
-func TestDemandedSASL(t *testing.T) {
+// A client without SASL learns from the answer to its first request that it is not
+// admitted, and ends.
+func TestRequiredSASLIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, saslOnly)
 		c, err := zk.Dial(t.Context(), srv.Addr(), &zk.Options{DialContext: srv.DialContext, SessionTimeout: 10 * time.Second})
@@ -131,7 +131,7 @@ func TestDemandedSASL(t *testing.T) {
 	})
 }
 
-// The password changes while a client is connected: it ends at its next
+// If the password changes while a client is connected, the client ends at its next
 // connection.
 func TestSASLRefusalLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

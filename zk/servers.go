@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// defaultPort is where ZooKeeper listens for clients.
+// defaultPort is ZooKeeper's default client port.
 const defaultPort = "2181"
 
 // address is one server of a connection string.
 type address struct {
 	network string // "tcp" or "unix"
-	addr    string // for a dialer
-	host    string // for TLS; empty for unix
+	addr    string // address for the dialer
+	host    string // host name for TLS; empty for unix
 }
 
-// String is the address in the form of a connection string.
+// String returns the address in the form of a connection string.
 func (a address) String() string {
 	if a.network == "unix" {
 		return "unix:" + a.addr
@@ -25,9 +25,9 @@ func (a address) String() string {
 	return a.addr
 }
 
-// parseServers reads a connection string: servers joined by commas, then a
-// chroot if there is one. The error says at which byte it failed, but quotes
-// nothing: people put passwords where none belong.
+// parseServers parses a connection string: servers separated by commas, then an
+// optional chroot. The error has the byte offset but quotes nothing, because users
+// put passwords in the wrong place.
 func parseServers(s string) ([]address, chroot, error) {
 	fail := func(at int, why string) ([]address, chroot, error) {
 		return nil, "", fmt.Errorf("%w: %s, at byte %d", ErrInvalidServers, why, at)
@@ -39,7 +39,7 @@ func parseServers(s string) ([]address, chroot, error) {
 		return fail(at, "it is not a URL; write host:port,host:port/chroot")
 	}
 	if at := strings.IndexByte(s, '@'); at >= 0 && !strings.HasPrefix(s, "unix:") {
-		return fail(at, "credentials don't belong here; add them in the options")
+		return fail(at, "it contains credentials; set them in the options")
 	}
 	if strings.HasPrefix(s, "unix:") {
 		return parseUnix(s)
@@ -70,7 +70,7 @@ func parseServers(s string) ([]address, chroot, error) {
 	return list, root, nil
 }
 
-// parseUnix reads the address of one local server. All behind the colon is its
+// parseUnix parses the address of one local server. Everything after the colon is the
 // path, so there is neither a list nor a chroot.
 func parseUnix(s string) ([]address, chroot, error) {
 	path := strings.TrimPrefix(s, "unix:")
@@ -80,8 +80,8 @@ func parseUnix(s string) ([]address, chroot, error) {
 	return []address{{network: "unix", addr: path}}, "", nil
 }
 
-// parseHost reads one of "host", "host:port", "1.2.3.4:port", "[::1]:port",
-// "[::1]" and "::1". It returns what is wrong, or nothing.
+// parseHost parses one of "host", "host:port", "1.2.3.4:port", "[::1]:port", "[::1]",
+// and "::1". It returns what is wrong, or "".
 func parseHost(s string) (a address, why string) {
 	host, port := s, defaultPort
 	switch {
@@ -95,11 +95,11 @@ func parseHost(s string) (a address, why string) {
 		rest := s[end+1:]
 		host = s[1:end]
 		if zoneless, _, _ := strings.Cut(host, "%"); net.ParseIP(zoneless) == nil {
-			return a, "what is in brackets is no IPv6 address"
+			return a, "the text in brackets is not an IPv6 address"
 		}
 		if rest != "" {
 			if rest[0] != ':' {
-				return a, "a port is expected behind the bracket"
+				return a, "a port is expected after the bracket"
 			}
 			port = rest[1:]
 		}
@@ -120,22 +120,22 @@ func parseHost(s string) (a address, why string) {
 	return address{network: "tcp", addr: net.JoinHostPort(host, strconv.FormatUint(n, 10)), host: host}, ""
 }
 
-// checkHost refuses what can't be a name or an address, before a resolver is
-// asked for it.
+// checkHost returns what is wrong if host cannot be a name or an address. It is
+// called before a resolver is asked.
 func checkHost(host string) (why string) {
 	if host == "" {
 		return "the host is missing"
 	}
 	for _, r := range host {
 		if r <= ' ' || r == 0x7f || strings.ContainsRune(`"'\<>|;?#&=`, r) {
-			return "the host contains a character that no host has"
+			return "the host contains an invalid character"
 		}
 	}
 	return ""
 }
 
-// checkNames refuses names that no resolver knows: the domain invalid is reserved for
-// names that do not exist (RFC 6761).
+// checkNames returns an error for names that no resolver knows: the domain invalid is
+// reserved for names that do not exist (RFC 6761).
 func checkNames(list []address) error {
 	for _, a := range list {
 		if strings.HasSuffix(strings.ToLower(strings.TrimSuffix(a.host, ".")), ".invalid") {

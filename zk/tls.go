@@ -15,10 +15,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/zklock/zklock/internal/tlssuite"
+	"github.com/zklock/zklock/internal/netutil"
 )
 
-// checkTLS refuses what no server could satisfy.
+// checkTLS returns an error for a configuration that no server can satisfy.
 func checkTLS(c *tls.Config, list []address) error {
 	if c == nil || c.ServerName != "" || c.InsecureSkipVerify {
 		return nil
@@ -31,30 +31,30 @@ func checkTLS(c *tls.Config, list []address) error {
 	return nil
 }
 
-// shakeMargin is the part of the time for a connection that the TLS handshake
-// does not get.
-const shakeMargin = 20
+// tlsMargin is the divisor for the part of the connection deadline that is not
+// available to the TLS handshake.
+const tlsMargin = 20
 
-// shake does the TLS handshake over a connection to a, which it closes if that
-// fails. The error names what answered.
-func (c *Client) shake(ctx context.Context, a address, raw net.Conn) (net.Conn, error) {
-	// The user's configuration is not changed: it may serve other clients.
+// handshakeTLS performs the TLS handshake over a connection to a, which it closes if
+// the handshake fails. The error names the peer.
+func (c *Client) handshakeTLS(ctx context.Context, a address, raw net.Conn) (net.Conn, error) {
+	// The user's configuration is not modified, because other clients may use it.
 	cfg := c.opts.TLS
 	if cfg.ServerName == "" || cfg.CipherSuites == nil {
 		cfg = cfg.Clone()
 	}
 	if cfg.ServerName == "" {
-		cfg.ServerName, _, _ = strings.Cut(a.host, "%") // no certificate has a zone
+		cfg.ServerName, _, _ = strings.Cut(a.host, "%") // certificates have no zone
 	}
 	if cfg.CipherSuites == nil {
-		cfg.CipherSuites = tlssuite.AEAD()
+		cfg.CipherSuites = netutil.CipherSuites()
 	}
-	// A little before the connection is given up for want of an answer: then the
-	// error can say which one.
+	// The handshake ends slightly before the deadline of the connection, so that the
+	// error says which step had no answer.
 	if at, ok := ctx.Deadline(); ok {
 		left := time.Until(at)
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, left-left/shakeMargin)
+		ctx, cancel = context.WithTimeout(ctx, left-left/tlsMargin)
 		defer cancel()
 	}
 	conn := tls.Client(raw, cfg)
@@ -66,13 +66,13 @@ func (c *Client) shake(ctx context.Context, a address, raw net.Conn) (net.Conn, 
 	var record tls.RecordHeaderError
 	switch {
 	case errors.As(err, &record):
-		if named := stranger(record.RecordHeader[:]); named != nil {
+		if named := identifyPeer(record.RecordHeader[:]); named != nil {
 			return nil, named
 		}
 		return nil, fmt.Errorf("%w: the port does not speak TLS: %w", errWrongPeer, err)
-	case hungUp(err):
-		if c.speaksPlain(ctx, a) {
-			return nil, fmt.Errorf("%w with TLS: the port is a plain one; leave the TLS option out, or use the server's secure port", errWrongPeer)
+	case closedByPeer(err):
+		if c.isPlainPort(ctx, a) {
+			return nil, fmt.Errorf("%w with TLS: the port is a plain one; remove the TLS option, or use the server's secure port", errWrongPeer)
 		}
 		return nil, fmt.Errorf("TLS handshake failed: the server closed the connection; it may be starting, or the port a plain one: %w", err)
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
@@ -81,55 +81,55 @@ func (c *Client) shake(ctx context.Context, a address, raw net.Conn) (net.Conn, 
 	return nil, fmt.Errorf("TLS handshake failed: %w", err)
 }
 
-// hungUp reports whether the peer closed the connection without a word.
-func hungUp(err error) bool {
+// closedByPeer reports whether the peer closed the connection without an answer.
+func closedByPeer(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// plainProbe bounds the question whether a port is a plain one.
-const plainProbe = time.Second
+// plainPortTimeout bounds the check whether a port is a plain one.
+const plainPortTimeout = time.Second
 
-// speaksPlain asks, over a connection of its own, whether a server that hung up
-// on TLS is a ZooKeeper server without: those say nothing to a hello. It is
-// asked before the first session only, when the options may be wrong.
-func (c *Client) speaksPlain(ctx context.Context, a address) bool {
+// isPlainPort reports whether a server that closed a TLS connection is a ZooKeeper
+// server without TLS, which answers nothing to a TLS hello. It asks over a separate
+// connection, and only before the first session, when the options may be wrong.
+func (c *Client) isPlainPort(ctx context.Context, a address) bool {
 	c.mu.Lock()
-	late := c.wasReady
+	late := c.dialReturned
 	c.mu.Unlock()
 	if late {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(ctx, plainProbe)
+	ctx, cancel := context.WithTimeout(ctx, plainPortTimeout)
 	defer cancel()
 	conn, err := c.opts.DialContext(ctx, a.network, a.addr)
 	if err != nil {
 		return false
 	}
 	defer conn.Close()
-	// Closing also ends what is under way when ctx ends, by its deadline or
-	// since the client is closed.
+	// Closing ends the exchange when ctx ends, at its deadline or because the client
+	// is closed.
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
 	if _, err := io.WriteString(conn, "srvr"); err != nil {
 		return false
 	}
 	head := make([]byte, len("Zookeeper"))
-	n, _ := io.ReadFull(conn, head) // what came will do
+	n, _ := io.ReadFull(conn, head) // a partial answer is sufficient
 	return bytes.EqualFold(head[:n], []byte("Zookeeper")) || bytes.HasPrefix(head[:n], []byte("srvr is"))
 }
 
-// refusal explains the end of a TLS connection by the server's alert. With TLS
-// 1.3 it comes after the handshake, which for the client is over before the
-// server has seen its certificate.
+// refusal explains the end of a TLS connection by the server's alert. With TLS 1.3
+// the alert arrives after the handshake, which for the client is complete before the
+// server has checked its certificate.
 func refusal(err error) error {
 	if _, ok := alert(err); ok {
-		return fmt.Errorf("the server refused the TLS connection, perhaps for this client's certificate or the want of one: %w", err)
+		return fmt.Errorf("the server refused the TLS connection, perhaps because of this client's certificate or because there is none: %w", err)
 	}
 	return err
 }
 
-// alert returns the number of the TLS alert that the server sent. Its type is
-// private to crypto/tls.
+// alert returns the number of the TLS alert that the server sent. The type of the
+// alert is private to crypto/tls.
 func alert(err error) (uint8, bool) {
 	var op *net.OpError
 	if !errors.As(err, &op) || op.Op != "remote error" {
@@ -142,14 +142,15 @@ func alert(err error) (uint8, bool) {
 	return uint8(v.Uint()), true
 }
 
-// Alerts that do not mean that the next attempt ends alike.
+// Alerts after which the next attempt may succeed.
 const (
 	alertCloseNotify   = 0
 	alertInternalError = 80
 	alertUserCanceled  = 90
 )
 
-// permanent reports whether a failure to connect will not mend itself.
+// permanent reports whether a failure to connect will recur until the configuration
+// changes.
 func permanent(err error) bool {
 	var cert *tls.CertificateVerificationError
 	var host x509.HostnameError

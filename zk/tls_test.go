@@ -17,7 +17,7 @@ import (
 	"github.com/zklock/zklock/internal/testcert"
 )
 
-// tlsServer is a fake that speaks TLS.
+// tlsServer is a fake server with TLS.
 type tlsServer struct {
 	*fake
 	config atomic.Pointer[tls.Config]
@@ -29,10 +29,10 @@ type tlsServer struct {
 	dial   func(context.Context, string, string) (net.Conn, error)
 }
 
-// shownCert is what a client has shown.
+// shownCert is the certificate that a client presented.
 type shownCert struct{ serial string }
 
-// serveTLS begins to serve.
+// serveTLS starts to serve.
 func serveTLS(t *testing.T, s *tlsServer, cfg *tls.Config) *tlsServer {
 	t.Helper()
 	s.fake = newFake(t)
@@ -65,11 +65,11 @@ func (s *tlsServer) handshake(c *fakeConn) {
 	if s.over != nil {
 		s.over(over)
 	} else if over.greet(7) {
-		over.obliging()
+		over.serveRequests()
 	}
 }
 
-// peeked is a connection of which something may have been looked at.
+// peeked is a connection whose first bytes may have been read ahead.
 type peeked struct {
 	net.Conn
 	br *bufio.Reader
@@ -77,8 +77,10 @@ type peeked struct {
 
 func (p *peeked) Read(b []byte) (int, error) { return p.br.Read(b) }
 
-// shown returns a configuration that shows a certificate.
-func shown(p testcert.Pair) *tls.Config { return &tls.Config{Certificates: []tls.Certificate{p.TLS}} }
+// presenting returns a configuration that presents a certificate.
+func presenting(p testcert.Pair) *tls.Config {
+	return &tls.Config{Certificates: []tls.Certificate{p.TLS}}
+}
 
 // hello reports whether a connection begins with a TLS handshake.
 func hello(c *fakeConn) bool {
@@ -86,11 +88,11 @@ func hello(c *fakeConn) bool {
 	return err == nil && b[0] == 0x16
 }
 
-// TestTLSBadInput has every way in which a TLS client and what answers do not
-// fit: the error names it, is final where it will stay so, and comes in time.
-func TestTLSBadInput(t *testing.T) {
+// TestTLSMismatchIsReported covers every mismatch between a TLS client and its peer:
+// the error names it, is permanent where it will recur, and is returned in time.
+func TestTLSMismatchIsReported(t *testing.T) {
 	ca, other := testcert.New(t, "ca"), testcert.New(t, "other")
-	good := shown(ca.Server("zoo.example"))
+	good := presenting(ca.Server("zoo.example"))
 	demand := good.Clone()
 	demand.ClientAuth, demand.ClientCAs = tls.RequireAndVerifyClientCert, ca.Pool()
 	demand12 := demand.Clone()
@@ -111,11 +113,11 @@ func TestTLSBadInput(t *testing.T) {
 		final  bool // at once, and after one attempt
 	}{
 		{name: "cipher suites with CBC alone", server: cbc, want: "handshake failure", final: true},
-		{name: "unknown authority", server: shown(other.Server("zoo.example")), want: "signed by unknown authority", as: new(x509.UnknownAuthorityError), final: true},
-		{name: "expired", server: shown(ca.Issue(testcert.Request{Hosts: []string{"zoo.example"}, Expired: true})), want: "expired", as: new(x509.CertificateInvalidError), final: true},
-		{name: "a client's", server: shown(ca.Client("zoo.example")), want: "certificate", as: new(x509.HostnameError), final: true},
-		{name: "another host", server: shown(ca.Server("ark.example")), want: "not zoo.example", as: new(x509.HostnameError), final: true},
-		{name: "an address", server: shown(ca.Server("127.0.0.1")), want: "zoo.example", as: new(x509.HostnameError), final: true},
+		{name: "unknown authority", server: presenting(other.Server("zoo.example")), want: "signed by unknown authority", as: new(x509.UnknownAuthorityError), final: true},
+		{name: "expired", server: presenting(ca.Issue(testcert.Request{Hosts: []string{"zoo.example"}, Expired: true})), want: "expired", as: new(x509.CertificateInvalidError), final: true},
+		{name: "a client's", server: presenting(ca.Client("zoo.example")), want: "certificate", as: new(x509.HostnameError), final: true},
+		{name: "another host", server: presenting(ca.Server("ark.example")), want: "not zoo.example", as: new(x509.HostnameError), final: true},
+		{name: "an address", server: presenting(ca.Server("127.0.0.1")), want: "zoo.example", as: new(x509.HostnameError), final: true},
 		{name: "no certificate shown", server: demand, want: "certificate required", final: true},
 		{name: "no certificate shown, TLS 1.2", server: demand12, want: "TLS handshake failed: remote error", final: true},
 		{name: "certificate of another", server: demand, client: always(other.Client("ann")), want: "unknown certificate authority", final: true},
@@ -123,7 +125,7 @@ func TestTLSBadInput(t *testing.T) {
 		{name: "old versions alone", server: &tls.Config{Certificates: good.Certificates, MaxVersion: tls.VersionTLS11}, want: "protocol version", final: true},
 		{name: "HTTP", plain: says("HTTP/1.0 400 Bad Request\r\n\r\n"), want: "an HTTP server answered", final: true},
 		{name: "SSH", plain: says("SSH-2.0-OpenSSH_9.2\r\n"), want: "an SSH server answered", final: true},
-		{name: "mail", plain: says("220 mail.example ESMTP\r\n"), want: `something that speaks text answered, with "220 m"`, final: true},
+		{name: "mail", plain: says("220 mail.example ESMTP\r\n"), want: `a text protocol answered with "220 m"`, final: true},
 		{name: "bytes", plain: says("\x00\x00\x00\x00\x00\x00\x00"), want: "does not speak TLS", final: true},
 		{name: "HTTPS", server: good, over: func(c *fakeConn) { c.read(); c.send([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) }, want: "an HTTP server answered", final: true},
 		{name: "plain ZooKeeper", plain: func(c *fakeConn) bool {
@@ -166,7 +168,7 @@ func TestTLSBadInput(t *testing.T) {
 				if got := took < time.Second; got != row.final || row.final == errors.Is(err, context.DeadlineExceeded) || took > 30*time.Second {
 					t.Errorf("%v after %v, final: want %v", err, took, row.final)
 				}
-				// One attempt, and the question whether the port is a plain one.
+				// One attempt, and the check whether the port is a plain one.
 				if n := s.dials.Load(); row.final && n > 2 || n > 200 {
 					t.Errorf("%d connections: a storm", n)
 				}
@@ -178,12 +180,13 @@ func TestTLSBadInput(t *testing.T) {
 	}
 }
 
-// always shows a certificate even if the server does not ask for its authority.
+// always presents a certificate, even if the server does not request one of its
+// authority.
 func always(p testcert.Pair) *tls.Config {
 	return &tls.Config{GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &p.TLS, nil }}
 }
 
-// TestTLSServerName has each server verified by its own name, or all by one.
+// TestTLSServerName verifies each server by its own name, or all by one.
 func TestTLSServerName(t *testing.T) {
 	ca := testcert.New(t, "ca")
 	for _, row := range []struct{ servers, name, cert, asked string }{
@@ -197,7 +200,7 @@ func TestTLSServerName(t *testing.T) {
 		{"unix:/x", "zoo", "zoo", "zoo"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := serveTLS(t, &tlsServer{}, shown(ca.Server(row.cert)))
+			s := serveTLS(t, &tlsServer{}, presenting(ca.Server(row.cert)))
 			dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
 				return s.dial(ctx, "tcp", addr)
 			}
@@ -218,13 +221,13 @@ func TestTLSServerName(t *testing.T) {
 	}
 }
 
-// TestTLSErrorIsOneLegibleLine: what a server writes into its certificate reaches no
-// terminal and no log as it is.
+// TestTLSErrorIsOneLegibleLine: text in a server's certificate is escaped before it
+// reaches a terminal or a log.
 func TestTLSErrorIsOneLegibleLine(t *testing.T) {
 	ca := testcert.New(t, "ca")
 	for _, name := range []string{"a\x1b]0;title\a", "a\nzklock: acquired", "a\x7f\r"} {
 		synctest.Test(t, func(t *testing.T) {
-			s := serveTLS(t, &tlsServer{}, shown(ca.Server(name)))
+			s := serveTLS(t, &tlsServer{}, presenting(ca.Server(name)))
 			dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
 				return s.dial(ctx, "tcp", addr)
 			}
@@ -249,12 +252,12 @@ func TestTLSOverUnixNeedsAName(t *testing.T) {
 	}
 }
 
-// TestTLSCertificateRenewed has the client's certificate asked for anew at
+// TestTLSCertificateRenewed checks that the client's certificate is requested for
 // each connection.
 func TestTLSCertificateRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ca := testcert.New(t, "ca")
-		cfg := shown(ca.Server("zoo.example"))
+		cfg := presenting(ca.Server("zoo.example"))
 		cfg.ClientAuth, cfg.ClientCAs = tls.RequireAndVerifyClientCert, ca.Pool()
 		var mine atomic.Pointer[tls.Certificate]
 		renew := func() string {
@@ -287,19 +290,19 @@ func TestTLSCertificateRenewed(t *testing.T) {
 	})
 }
 
-// TestTLSNoStormAfterTheSession has the server's certificate expire under a
-// client that was connected: it goes on trying, slowly, and comes back.
-func TestTLSNoStormAfterTheSession(t *testing.T) {
+// TestTLSRetriesSlowlyWhileCertificateIsExpired lets the server's certificate expire
+// during a connection: the client retries slowly, and reconnects when it is renewed.
+func TestTLSRetriesSlowlyWhileCertificateIsExpired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ca := testcert.New(t, "ca")
-		good := shown(ca.Server("zoo.example"))
+		good := presenting(ca.Server("zoo.example"))
 		s := serveTLS(t, &tlsServer{}, good)
 		c, err := Dial(within(t, time.Minute), "zoo.example", &Options{DialContext: s.dial, TLS: &tls.Config{RootCAs: ca.Pool()}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		s.config.Store(shown(ca.Issue(testcert.Request{Hosts: []string{"zoo.example"}, Expired: true})))
+		s.config.Store(presenting(ca.Issue(testcert.Request{Hosts: []string{"zoo.example"}, Expired: true})))
 		before := s.dials.Load()
 		for _, conn := range s.ln.Conns() {
 			conn.Close()

@@ -2,16 +2,16 @@ package zk
 
 import "github.com/zklock/zklock/internal/wire"
 
-// Stat is what a server keeps about a znode, as org.apache.zookeeper.data.Stat.
+// Stat is the metadata of a znode, as org.apache.zookeeper.data.Stat.
 type Stat struct {
 	Czxid          int64 // zxid of the change that created the znode
 	Mzxid          int64 // zxid of the last change of its data
 	Ctime          int64 // creation time by the leader's clock, milliseconds since 1970
 	Mtime          int64 // time of the last change of its data, milliseconds since 1970
-	Version        int32 // how often the data changed
-	Cversion       int32 // how often the list of children changed
-	Aversion       int32 // how often the ACL changed
-	EphemeralOwner int64 // id of the session that owns an ephemeral znode, else 0
+	Version        int32 // number of changes of the data
+	Cversion       int32 // number of changes of the list of children
+	Aversion       int32 // number of changes of the ACL
+	EphemeralOwner int64 // ID of the session that owns an ephemeral znode, else 0
 	DataLength     int32 // bytes of data
 	NumChildren    int32 // number of children
 	Pzxid          int64 // zxid of the last change of the list of children
@@ -35,70 +35,71 @@ const (
 type ACL struct {
 	Perms  Perm
 	Scheme string // "world", "auth", "digest", "ip", "x509", ...
-	ID     string // in the form that the scheme wants; "anyone" for world
+	ID     string // in the form that the scheme requires; "anyone" for world
 }
 
-// OpenACL is the list that lets everybody do everything. Each call returns a
-// slice of its own.
+// OpenACL returns the list that gives all permissions to everyone. Each call returns
+// a new slice.
 func OpenACL() []ACL { return []ACL{{PermAll, "world", "anyone"}} }
 
-// CreatorACL is the list that gives every right to the identities that the
-// creating session has added with [Client.AddAuth] or [Options].Auth, and none
-// to others. A server refuses it with [ErrInvalidACL] if there is no such identity.
+// CreatorACL returns the list that gives all permissions to the identities that the
+// creating session has added with [Client.AddAuth] or [Options].Auth, and none to
+// anyone else. If there is no such identity, the server refuses the list with
+// [ErrInvalidACL].
 func CreatorACL() []ACL { return []ACL{{PermAll, "auth", ""}} }
 
-// ReadACL is the list that lets everybody read and nobody change.
+// ReadACL returns the list that lets everyone read and no one change the znode.
 func ReadACL() []ACL { return []ACL{{PermRead, "world", "anyone"}} }
 
-// CreateMode says what kind of znode a create makes, as
+// CreateMode is the kind of znode that a create makes, as
 // org.apache.zookeeper.CreateMode.
 type CreateMode int32
 
-// The kinds of znode. The two with a TTL need [Client.CreateTTL] or [CreateTTLOp].
+// The kinds of znodes. The two with a TTL need [Client.CreateTTL] or [CreateTTLOp].
 const (
 	ModePersistent              CreateMode = 0
 	ModeEphemeral               CreateMode = 1 // deleted when its session ends
 	ModePersistentSequential    CreateMode = 2 // ten digits are appended to the name
 	ModeEphemeralSequential     CreateMode = 3
 	ModeContainer               CreateMode = 4 // deleted by the server some time after its last child
-	ModePersistentTTL           CreateMode = 5 // deleted when unchanged and childless for its TTL
+	ModePersistentTTL           CreateMode = 5 // deleted after its TTL without changes and children
 	ModePersistentSequentialTTL CreateMode = 6
 )
 
-// AddWatchMode says how far a lasting watch reaches, as
+// AddWatchMode is the scope of a watch that stays when it fires, as
 // org.apache.zookeeper.AddWatchMode.
 type AddWatchMode int32
 
-// The lasting watches, which stay when they fire.
+// The modes of watches that stay when they fire.
 const (
-	// WatchPersistent tells of changes of one znode and of its list of children.
+	// WatchPersistent reports changes of one znode and of its list of children.
 	WatchPersistent AddWatchMode = 0
-	// WatchRecursive tells of changes of a znode and of all below it, but not
-	// of lists of children.
+	// WatchRecursive reports changes of a znode and all its descendants, but not of
+	// lists of children.
 	WatchRecursive AddWatchMode = 1
 )
 
-// WatchKind says which watches [Client.RemoveWatches] removes, as
+// WatchKind selects the watches that [Client.RemoveWatches] removes, as
 // Watcher.WatcherType.
 type WatchKind int32
 
-// The kinds of watch.
+// The kinds of watches.
 const (
 	WatchKindChildren   WatchKind = 1
-	WatchKindData       WatchKind = 2 // those of get and exists
+	WatchKindData       WatchKind = 2 // watches of get and exists
 	WatchKindAny        WatchKind = 3
 	WatchKindPersistent WatchKind = 4 // servers from 3.9 on
 	WatchKindRecursive  WatchKind = 5 // servers from 3.9 on
 )
 
-// Identity is one identity of a session as a server sees it: a scheme and a
-// user without any secret.
+// Identity is one identity of a session as a server sees it: a scheme and a user,
+// without any secret.
 type Identity struct {
 	Scheme, User string
 }
 
-// wireACL converts a list for sending. The open list becomes nil, which stands
-// for it and takes no room; an empty one stays, for the server to refuse.
+// wireACL converts a list for sending. The open list becomes nil, which stands for it
+// and needs no memory. An empty list stays empty, so that the server refuses it.
 func wireACL(acl []ACL) []wire.ACL {
 	if acl == nil || len(acl) == 1 && acl[0] == (ACL{PermAll, "world", "anyone"}) {
 		return nil

@@ -2,15 +2,15 @@ package zk
 
 import "github.com/zklock/zklock/internal/wire"
 
-// watchers are the channels that wait for one event each, by the server's
-// path. Only the deliverer uses them, so they need no lock and see answers and
-// events in the order of the wire.
+// watchers holds the channels that wait for one event each, by server path. Only the
+// delivering goroutine uses them. So they need no lock, and see answers and events in
+// wire order.
 type watchers struct {
 	data     map[string][]chan Event // of get and exists
 	children map[string][]chan Event
 }
 
-// add returns a channel for the next event about a path.
+// add returns a channel for the next event on a path.
 func (w *watchers) add(table *map[string][]chan Event, path string) <-chan Event {
 	if *table == nil {
 		*table = make(map[string][]chan Event)
@@ -33,16 +33,16 @@ func (w *watchers) fire(t wire.EventType, path string, e Event) {
 	}
 }
 
-// fire tells the channels of one table and forgets them.
+// fire sends an event to the channels of one table and removes them.
 func fire(table map[string][]chan Event, path string, e Event) {
 	for _, ch := range table[path] {
-		ch <- e // has room: one event a channel
+		ch <- e // does not block: one event per channel
 		close(ch)
 	}
 	delete(table, path)
 }
 
-// closeAll closes all channels: the session is over and its watches with it.
+// closeAll closes all channels, because the session and its watches are over.
 func (w *watchers) closeAll() {
 	for _, table := range []map[string][]chan Event{w.data, w.children} {
 		for _, list := range table {

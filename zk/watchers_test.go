@@ -6,7 +6,7 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// state of a channel: "open", "closed", or the type of its event.
+// state returns the state of a channel: "open", "closed", or the type of its event.
 func watchState(ch <-chan Event) any {
 	select {
 	case e, ok := <-ch:
@@ -19,7 +19,7 @@ func watchState(ch <-chan Event) any {
 	}
 }
 
-func TestWhichEventsAChannelIsFor(t *testing.T) {
+func TestChannelsReceiveMatchingEvents(t *testing.T) {
 	for _, row := range []struct {
 		event          wire.EventType
 		data, children bool
@@ -43,7 +43,7 @@ func TestWhichEventsAChannelIsFor(t *testing.T) {
 				t.Errorf("event %d: %v, want an event: %t", row.event, got, want)
 			}
 			if want && watchState(ch) != "closed" {
-				t.Errorf("event %d: not closed behind its event", row.event)
+				t.Errorf("event %d: not closed after its event", row.event)
 			}
 		}
 	}

@@ -12,24 +12,22 @@ import (
 	"github.com/zklock/zklock"
 )
 
-// scope is the instrumentation's name.
+// scope is the name of the instrumentation.
 const scope = "github.com/zklock/zklock/zkotel"
 
-// Options change what [Hook] does. The zero value works.
+// Options configure [Hook]. The zero value works.
 type Options struct {
-	// Provider makes the tracer. Nil means OpenTelemetry's global one, as it is when
-	// Hook is called.
+	// Provider creates the tracer. Nil means the global one of OpenTelemetry at the time of
+	// the call to Hook.
 	Provider trace.TracerProvider
-	// Attributes are put on every span, beside those that the package documents.
+	// Attributes are added to every span, in addition to the documented ones.
 	Attributes []attribute.KeyValue
-	// OnlyWithin leaves out the spans of acquires that belong to no trace: whose
-	// context has no span.
+	// OnlyWithin omits spans of acquires whose context has no span.
 	OnlyWithin bool
 }
 
-// Hook puts hooks that make spans into o, for Dial or New. Hooks that are there are
-// called as well. Nil opts mean the zero Options. It is called once for each
-// client.
+// Hook adds hooks that create spans to o, for Dial or New. Hooks that are already in o are
+// also called. A nil opts means the zero Options. Call Hook once for each client.
 func Hook(o *zklock.Options, opts *Options) {
 	t := &tracer{acquires: map[uint64]trace.Span{}, holds: map[uint64]trace.Span{}}
 	if opts != nil {
@@ -47,7 +45,7 @@ func Hook(o *zklock.Options, opts *Options) {
 	o.OnJeopardy = both(t.endangered, o.OnJeopardy)
 }
 
-// both calls two hooks, of which the second may be nil.
+// both returns a hook that calls first and second. second may be nil.
 func both(first, second func(zklock.Event)) func(zklock.Event) {
 	if second == nil {
 		return first
@@ -58,17 +56,16 @@ func both(first, second func(zklock.Event)) func(zklock.Event) {
 	}
 }
 
-// tracer makes the spans of one client. Its methods are the client's hooks, which
-// are called one at a time: nothing needs a mutex.
+// tracer creates the spans of one client. The client calls its hooks one at a time, so
+// tracer needs no mutex.
 type tracer struct {
 	opts     Options
 	tracer   trace.Tracer
-	acquires map[uint64]trace.Span // that wait in a queue, by their attempts
+	acquires map[uint64]trace.Span // acquires in progress, by attempt
 	holds    map[uint64]trace.Span
 }
 
-// start begins a span that belongs to an event's acquire. It reports false if
-// there is to be none.
+// start starts a span for an event. It reports false if the options omit the span.
 func (t *tracer) start(e zklock.Event, name string, opts ...trace.SpanStartOption) (trace.Span, bool) {
 	ctx := e.Context
 	if ctx == nil {
@@ -83,7 +80,7 @@ func (t *tracer) start(e zklock.Event, name string, opts ...trace.SpanStartOptio
 	return span, true
 }
 
-// acquire returns the span of an event's acquire, which begins if there is none.
+// acquire returns the span of an event's acquire, and starts it if there is none.
 func (t *tracer) acquire(e zklock.Event, ahead int) (trace.Span, bool) {
 	if span := t.acquires[e.Attempt]; span != nil {
 		return span, true
@@ -133,14 +130,14 @@ func (t *tracer) failed(e zklock.Event) {
 	delete(t.acquires, e.Attempt)
 	how := outcome(e.Err)
 	span.SetAttributes(attribute.String("zklock.outcome", how))
-	if how == "error" { // the others are how it was meant
+	if how == "error" { // the other outcomes are not errors
 		span.RecordError(e.Err, trace.WithTimestamp(e.Time))
 		span.SetStatus(codes.Error, e.Err.Error())
 	}
 	span.End(trace.WithTimestamp(e.Time))
 }
 
-// outcome is how an acquire failed.
+// outcome returns how an acquire failed.
 func outcome(err error) string {
 	switch {
 	case errors.Is(err, zklock.ErrLocked):
@@ -157,7 +154,7 @@ func (t *tracer) released(e zklock.Event) { t.ended(e) }
 
 func (t *tracer) lost(e zklock.Event) { t.ended(e) }
 
-// ended ends a hold's span.
+// ended ends the span of a hold.
 func (t *tracer) ended(e zklock.Event) {
 	span := t.holds[e.Attempt]
 	if span == nil {

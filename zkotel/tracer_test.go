@@ -116,7 +116,7 @@ func TestLocal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
 		c, rec, _ := traced(t, srv, Options{}, zklock.Options{Owner: &zklock.Owner{Host: "mine", PID: 7}})
-		l := c.Mutex("a").Local(2)
+		l := c.Mutex("a").LocalHandoff(2)
 		h, err := l.Acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)

@@ -6,23 +6,21 @@ import (
 	"github.com/zklock/zklock/zkserver"
 )
 
-// metric is one that is made from Stats.
+// metric is a metric from Stats.
 type metric struct {
 	desc *prometheus.Desc
 	emit func(desc *prometheus.Desc, st *zkserver.Stats, ch chan<- prometheus.Metric)
 }
 
-// collector makes metrics of a server's Stats.
+// collector collects the metrics of a server's Stats.
 type collector struct {
 	stats   func() zkserver.Stats
 	metrics []metric
 }
 
-// NewCollector returns a collector of the server's metrics. It may be
-// registered once in each registry, and used from any goroutine. After the end
-// of the server it shows the last figures. The names have no labels that tell
-// servers apart: for several in one process, wrap the registerer by
-// prometheus.WrapRegistererWith.
+// NewCollector returns a collector of the server's metrics. It is safe for concurrent use.
+// After the end of the server, it keeps the last values. The metrics have no label for the
+// server: with several servers in one process, use prometheus.WrapRegistererWith.
 func NewCollector(s *zkserver.Server) prometheus.Collector { return newCollector(s.Stats) }
 
 func newCollector(stats func() zkserver.Stats) *collector {
@@ -40,7 +38,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. All metrics are of one moment.
+// Collect implements prometheus.Collector. All values are from one moment.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	st := c.stats()
 	for i := range c.metrics {
@@ -48,7 +46,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// single is a metric of one value.
+// single returns a metric with one value.
 func single(kind prometheus.ValueType, name, help string, value func(*zkserver.Stats) float64) metric {
 	return metric{
 		desc: prometheus.NewDesc(name, help, nil, nil),
@@ -66,7 +64,7 @@ func counter(name, help string, value func(*zkserver.Stats) float64) metric {
 	return single(prometheus.CounterValue, name, help, value)
 }
 
-// labelled is a counter with a value for each value of one label.
+// labelled returns a counter with one value for each value of a label.
 func labelled(name, help, label string, values func(*zkserver.Stats) map[string]int64) metric {
 	return metric{
 		desc: prometheus.NewDesc(name, help, []string{label}, nil),

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// maxScrapes bounds the scrapes at a time, and scrapeTime the time of one.
+	// maxScrapes limits the concurrent scrapes, and scrapeTime the time of each.
 	maxScrapes = 4
 	scrapeTime = 10 * time.Second
 )
 
-// Handler serves the metrics of the server, of Go's runtime and of the process
-// at /metrics, from a registry of its own, and nothing else. It asks for no
-// password: let it listen where only those come who may see the figures.
+// Handler serves the metrics of the server, the Go runtime, and the process at /metrics,
+// from its own registry. It has no authentication: listen only where all clients may see
+// the metrics.
 func Handler(s *zkserver.Server) http.Handler {
 	r := prometheus.NewRegistry()
 	r.MustRegister(NewCollector(s), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

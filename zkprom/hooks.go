@@ -8,8 +8,8 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// Hook puts the metrics' hooks into o, for Dial or New. Hooks that are there are
-// called as well, after the metrics have counted.
+// Hook adds the metrics' hooks to o, for Dial or New. Hooks that are already in o are
+// called after them.
 func (m *Locks) Hook(o *zklock.Options) {
 	h := &hooks{locks: m}
 	o.OnWait = both(h.waits, o.OnWait)
@@ -20,7 +20,7 @@ func (m *Locks) Hook(o *zklock.Options) {
 	o.OnJeopardy = both(h.endangered, o.OnJeopardy)
 }
 
-// both calls two hooks, of which the second may be nil.
+// both returns a hook that calls first and second. second may be nil.
 func both(first, second func(zklock.Event)) func(zklock.Event) {
 	if second == nil {
 		return first
@@ -31,14 +31,14 @@ func both(first, second func(zklock.Event)) func(zklock.Event) {
 	}
 }
 
-// hooks are those of one client, which calls them one at a time.
+// hooks are the hooks of one client, which calls them one at a time.
 type hooks struct{ locks *Locks }
 
-// key tells an acquire from those of other clients.
+// key distinguishes an acquire from those of other clients.
 func (h *hooks) key(e zklock.Event) key { return key{h, e.Attempt} }
 
-// begin returns an event's lock and mode as the metrics say them, which are all
-// there from then on: a rate can only be seen of what was once 0.
+// begin returns the labels for an event's lock and mode. It creates all their series,
+// because a rate needs a first value of 0.
 func (h *hooks) begin(e zklock.Event) (lock, mode string) {
 	m := h.locks
 	lock, mode = m.label(e.Path), string(e.Mode)
@@ -59,12 +59,12 @@ func (h *hooks) waits(e zklock.Event) {
 	_, known := m.waiting[k]
 	m.waiting[k] = underWay{lockMode{lock, mode}, e.Time.Add(-e.Duration)}
 	m.mu.Unlock()
-	if !known { // it moves up later, which is not told apart
+	if !known { // only the position at the start counts
 		m.metrics.queue.WithLabelValues(lock, mode).Observe(float64(e.Ahead))
 	}
 }
 
-// over ends an acquire's wait and reports whether it had a place in the queue.
+// over ends the wait of an acquire, and reports whether it was in the queue.
 func (m *Locks) over(k key) (waited bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -96,7 +96,7 @@ func (h *hooks) failed(e zklock.Event) {
 	h.locks.metrics.acquires.WithLabelValues(lock, mode, outcome(e.Err)).Inc()
 }
 
-// ended takes note of a hold's end and returns how the metrics name it.
+// ended records the end of a hold and returns its labels.
 func (h *hooks) ended(e zklock.Event) (lock, mode string) {
 	lock, mode = h.begin(e)
 	m := h.locks
@@ -126,18 +126,18 @@ func (h *hooks) lost(e zklock.Event) {
 
 func (h *hooks) endangered(e zklock.Event) {
 	if e.Err == nil {
-		return // it is over
+		return // the heartbeat was answered
 	}
 	lock, mode := h.begin(e)
 	h.locks.metrics.jeopardies.WithLabelValues(lock, mode).Inc()
 }
 
-// outcomes are how acquires end.
+// outcomes returns how acquires can end.
 func outcomes() []string {
 	return []string{"acquired", "locked", "timeout", "cancelled", "closed", "error"}
 }
 
-// outcome is how an acquire failed.
+// outcome returns how an acquire failed.
 func outcome(err error) string {
 	switch {
 	case errors.Is(err, zklock.ErrLocked):
@@ -152,12 +152,12 @@ func outcome(err error) string {
 	return "error"
 }
 
-// reasons are why holds are lost.
+// reasons returns why holds can be lost.
 func reasons() []string {
 	return []string{"expired", "deleted", "no_quorum", "closed", "auth_failed", "other"}
 }
 
-// reason is why a hold was lost.
+// reason returns why a hold was lost.
 func reason(err error) string {
 	switch {
 	case errors.Is(err, zk.ErrSessionExpired):

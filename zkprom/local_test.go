@@ -16,7 +16,7 @@ func TestLocal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, m := zktest.Start(t), NewLocks(nil)
 		c := dial(t, srv, m, zklock.Options{})
-		l := c.Mutex("a").Local(3)
+		l := c.Mutex("a").LocalHandoff(3)
 		h, err := l.Acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// lockMetrics are those that count.
+// lockMetrics are the metrics that the hooks update.
 type lockMetrics struct {
 	wait, hold, queue          *prometheus.HistogramVec
 	acquires, releases, losses *prometheus.CounterVec
@@ -25,22 +25,22 @@ func newLockMetrics(buckets []float64) lockMetrics {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, append([]string{"lock", "mode"}, more...))
 	}
 	return lockMetrics{
-		wait:       histogram("zklock_lock_wait_seconds", "How long acquires took that got the lock.", buckets),
-		hold:       histogram("zklock_lock_hold_seconds", "How long holds lasted that were released or lost.", buckets),
-		queue:      histogram("zklock_lock_queue_length", "How many were ahead of an acquire that joined the queue.", []float64{0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000}),
-		acquires:   counter("zklock_lock_acquires_total", "Acquires that ended, by how.", "outcome"),
-		releases:   counter("zklock_lock_releases_total", "Holds that were released, by whether the servers confirmed it.", "result"),
-		losses:     counter("zklock_lock_losses_total", "Holds that were lost, by why.", "reason"),
-		jeopardies: counter("zklock_lock_jeopardies_total", "Times that a hold's heartbeat was overdue."),
+		wait:       histogram("zklock_lock_wait_seconds", "Duration of successful acquires.", buckets),
+		hold:       histogram("zklock_lock_hold_seconds", "Duration of holds that ended.", buckets),
+		queue:      histogram("zklock_lock_queue_length", "Number of entries ahead of an acquire when it entered the queue.", []float64{0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000}),
+		acquires:   counter("zklock_lock_acquires_total", "Acquires that ended, by outcome.", "outcome"),
+		releases:   counter("zklock_lock_releases_total", "Holds that were released, by the result of the release.", "result"),
+		losses:     counter("zklock_lock_losses_total", "Holds that were lost, by reason.", "reason"),
+		jeopardies: counter("zklock_lock_jeopardies_total", "Number of times that a hold's heartbeat was overdue."),
 	}
 }
 
-// all are the metrics as collectors.
+// all returns the metrics as collectors.
 func (m *lockMetrics) all() []prometheus.Collector {
 	return []prometheus.Collector{m.wait, m.hold, m.queue, m.acquires, m.releases, m.losses, m.jeopardies}
 }
 
-// show makes a lock's counters begin at 0.
+// show creates a lock's series with the value 0.
 func (m *lockMetrics) show(lock, mode string) {
 	m.wait.WithLabelValues(lock, mode)
 	m.hold.WithLabelValues(lock, mode)
@@ -57,10 +57,10 @@ func (m *lockMetrics) show(lock, mode string) {
 	}
 }
 
-// lockGauge is computed from what is under way when somebody asks.
+// lockGauge is computed from the current holds or waits at each scrape.
 type lockGauge struct {
 	desc  *prometheus.Desc
-	held  bool // of holds, rather than of acquires that wait
+	held  bool // counts holds; otherwise acquires that wait
 	value func(n int, oldest time.Duration) float64
 }
 
@@ -71,15 +71,15 @@ func lockGauges() []lockGauge {
 	number := func(n int, _ time.Duration) float64 { return float64(n) }
 	age := func(_ int, oldest time.Duration) float64 { return oldest.Seconds() }
 	return []lockGauge{
-		{desc("zklock_lock_held", "Holds at this moment."), true, number},
-		{desc("zklock_lock_oldest_hold_seconds", "How long the oldest of the holds has lasted; 0 without any."), true, age},
-		{desc("zklock_lock_waiting", "Acquires that wait in the queue at this moment."), false, number},
-		{desc("zklock_lock_oldest_wait_seconds", "How long the oldest of the acquires that wait has lasted; 0 without any."), false, age},
+		{desc("zklock_lock_held", "Current holds."), true, number},
+		{desc("zklock_lock_oldest_hold_seconds", "Age of the oldest current hold; 0 if there is none."), true, age},
+		{desc("zklock_lock_waiting", "Acquires that currently wait in the queue."), false, number},
+		{desc("zklock_lock_oldest_wait_seconds", "Age of the oldest acquire that waits; 0 if there is none."), false, age},
 	}
 }
 
-// collectUnderWay sends the gauges of all locks that were ever heard of: one that
-// vanishes would look like a scrape that failed.
+// collectUnderWay sends the gauges of all known locks, also of those without holds, because
+// a missing series looks like a failed scrape.
 func (m *Locks) collectUnderWay(ch chan<- prometheus.Metric, now time.Time) {
 	type figure struct {
 		n      int
@@ -110,7 +110,7 @@ func (m *Locks) collectUnderWay(ch chan<- prometheus.Metric, now time.Time) {
 	}
 }
 
-// sessionMetric is made from a client's Health.
+// sessionMetric is a metric from a client's Health.
 type sessionMetric struct {
 	desc *prometheus.Desc
 	emit func(desc *prometheus.Desc, h *zklock.Health, ch chan<- prometheus.Metric)
@@ -122,21 +122,21 @@ func sessionMetrics() []sessionMetric {
 			ch <- prometheus.MustNewConstMetric(desc, kind, value(h))
 		}}
 	}
-	state := prometheus.NewDesc("zklock_client_session_state", "1 for the state that the client's session is in, 0 for the others.", []string{"state"}, nil)
+	state := prometheus.NewDesc("zklock_client_session_state", "1 for the current state of the client's session, 0 for the others.", []string{"state"}, nil)
 	return []sessionMetric{
 		{state, emitStates},
-		single(prometheus.GaugeValue, "zklock_client_heartbeat_age_seconds", "How long ago the servers last answered a heartbeat, of which one is sent every eighth of the session's timeout.",
+		single(prometheus.GaugeValue, "zklock_client_heartbeat_age_seconds", "Time since the servers last answered a heartbeat. The client sends one every eighth of the session timeout.",
 			func(h *zklock.Health) float64 { return h.Heartbeat.Seconds() }),
-		single(prometheus.GaugeValue, "zklock_client_session_timeout_seconds", "The session's timeout, as the servers gave it.",
+		single(prometheus.GaugeValue, "zklock_client_session_timeout_seconds", "Negotiated session timeout.",
 			func(h *zklock.Health) float64 { return h.Timeout.Seconds() }),
-		single(prometheus.GaugeValue, "zklock_client_safe_seconds", "How long holds are safe if the servers fall silent now.",
+		single(prometheus.GaugeValue, "zklock_client_safe_seconds", "Time until holds are lost if the servers stop answering now.",
 			func(h *zklock.Health) float64 { return h.Remaining.Seconds() }),
-		single(prometheus.CounterValue, "zklock_client_sessions_total", "Sessions that the client has had.",
+		single(prometheus.CounterValue, "zklock_client_sessions_total", "Sessions that the client has opened.",
 			func(h *zklock.Health) float64 { return float64(h.Sessions) }),
 	}
 }
 
-// emitStates says which of all states a session is in.
+// emitStates sends the state of a session.
 func emitStates(desc *prometheus.Desc, h *zklock.Health, ch chan<- prometheus.Metric) {
 	for s := zk.Disconnected; s <= zk.Closed; s++ {
 		value := 0.0

@@ -10,26 +10,25 @@ import (
 	"github.com/zklock/zklock"
 )
 
-// LocksOptions change how a [Locks] counts. The zero value works.
+// LocksOptions configure a [Locks]. The zero value works.
 type LocksOptions struct {
-	// Label returns what the metrics' label "lock" says of a lock's path. Programs
-	// whose locks are many, one for each customer say, name the kind of lock here.
-	// It is called from hooks and must not block. Nil means the path.
+	// Label returns the value of the label "lock" for a lock's path. A program with many
+	// locks, for example one per customer, returns the kind of the lock. Hooks call Label,
+	// so it must not block. Nil means the path.
 	Label func(path string) string
-	// MaxLocks is how many different labels there may be; locks that come later are
-	// counted together, as "other". Zero means 100.
+	// MaxLocks limits the number of label values. Further locks count as "other". Zero
+	// means 100.
 	MaxLocks int
-	// Buckets are the upper bounds in seconds of the histograms of waits and holds.
-	// Nil means thirteen from one millisecond to four hours.
+	// Buckets are the upper bounds, in seconds, of the histograms of waits and holds. Nil
+	// means thirteen from one millisecond to four hours.
 	Buckets []float64
 }
 
-// maxLabel bounds a label's length in bytes; ZooKeeper's paths may be longer.
+// maxLabel limits a label's length in bytes, because paths in ZooKeeper may be longer.
 const maxLabel = 200
 
-// Locks collects what becomes of a client's locks, by the client's hooks, and
-// how its session does. It is safe for concurrent use, and implements
-// prometheus.Collector:
+// Locks collects metrics of a client's locks and session. It implements
+// prometheus.Collector and is safe for concurrent use:
 //
 //	m := zkprom.NewLocks(nil)
 //	prometheus.MustRegister(m)
@@ -39,8 +38,8 @@ const maxLabel = 200
 //	...
 //	m.Watch(c)
 //
-// One Locks is for one client at a time. A program with several registers each
-// under a label of its own, by prometheus.WrapRegistererWith.
+// Use one Locks for each client. A program with several clients registers each Locks with
+// prometheus.WrapRegistererWith.
 type Locks struct {
 	opts    LocksOptions
 	metrics lockMetrics
@@ -51,34 +50,34 @@ type Locks struct {
 	seen    map[lockMode]bool
 	waiting map[key]underWay
 	held    map[key]underWay
-	// owner has whose an exclusive lock is. A client whose hold goes to its next tells
-	// of that one's beginning first; two can't have it.
+	// owner has the current hold of each exclusive lock. In a handover, the client
+	// announces the next hold before the end of the last one, and only one of them can hold
+	// the lock.
 	owner map[owned]key
 }
 
 // key is one acquire, or its hold.
 type key struct {
-	hooks   *hooks // of which client: attempts' numbers are each client's own
+	hooks   *hooks // identifies the client, because each client numbers its attempts
 	attempt uint64
 }
 
-// owned is a lock of a client's.
+// owned is a lock of a client.
 type owned struct {
 	hooks *hooks
 	path  string
 }
 
-// lockMode is a lock, and how it is taken, as the metrics name them.
+// lockMode has the labels of a lock and its mode.
 type lockMode struct{ lock, mode string }
 
-// underWay is an acquire that waits, or a hold, since when.
+// underWay is an acquire that waits, or a hold, and its start.
 type underWay struct {
 	lockMode
 	since time.Time
 }
 
-// NewLocks returns metrics of which none has counted anything. Nil opts mean the
-// zero LocksOptions.
+// NewLocks returns empty metrics. A nil opts means the zero LocksOptions.
 func NewLocks(opts *LocksOptions) *Locks {
 	m := &Locks{labels: map[string]bool{}, seen: map[lockMode]bool{}, waiting: map[key]underWay{}, held: map[key]underWay{}, owner: map[owned]key{}}
 	if opts != nil {
@@ -94,15 +93,14 @@ func NewLocks(opts *LocksOptions) *Locks {
 	return m
 }
 
-// Watch takes the metrics of the session from c from now on. A nil c ends that:
-// there are no such metrics then.
+// Watch makes c the source of the session metrics. A nil c removes these metrics.
 func (m *Locks) Watch(c *zklock.Client) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.client = c
 }
 
-// label is what the metrics say of a lock.
+// label returns the label of a lock.
 func (m *Locks) label(path string) string {
 	if m.opts.Label != nil {
 		path = m.opts.Label(path)

@@ -8,13 +8,13 @@ import (
 	"github.com/zklock/zklock/zkserver"
 )
 
-// The metrics of this file have ZooKeeper's names.
+// The metrics in this file have ZooKeeper's names.
 
-// millis is a duration as ZooKeeper's metrics have it.
+// millis returns a duration in milliseconds, as in ZooKeeper's metrics.
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// gauges are those of ZooKeeperServer.registerMetrics. packets_received and the
-// like are gauges there too: "srst" resets them.
+// gauges returns the metrics of ZooKeeperServer.registerMetrics. There, packets_received
+// and similar ones are gauges too, because "srst" resets them.
 func gauges() []metric {
 	type st = *zkserver.Stats
 	return []metric{
@@ -36,33 +36,34 @@ func gauges() []metric {
 		gauge("last_client_response_size", "Size of the last reply in bytes, -1 for none.", func(s st) float64 { return float64(s.ReplyLast) }),
 		gauge("max_client_response_size", "Size of the largest reply in bytes, -1 for none.", func(s st) float64 { return float64(s.ReplyMax) }),
 		gauge("min_client_response_size", "Size of the smallest reply in bytes, -1 for none.", func(s st) float64 { return float64(s.ReplyMin) }),
-		gauge("auth_failed_count", "Proofs of identity that failed.", func(s st) float64 { return float64(s.AuthFailures) }),
+		gauge("auth_failed_count", "Failed authentications.", func(s st) float64 { return float64(s.AuthFailures) }),
 	}
 }
 
-// counters are those of ServerMetrics that mean something here.
+// counters returns the metrics of ServerMetrics that apply here.
 func counters() []metric {
 	type st = *zkserver.Stats
 	return []metric{
-		counter("connection_rejected", "Connections refused for their number.", func(s st) float64 {
+		counter("connection_rejected", "Connections refused because of a limit.", func(s st) float64 {
 			return float64(s.ConnectionsRefused.TooManyPerAddress + s.ConnectionsRefused.TooManyConns)
 		}),
-		counter("connection_drop_count", "Connections that the server cut.", func(s st) float64 {
+		counter("connection_drop_count", "Connections that the server closed.", func(s st) float64 {
 			c := &s.ConnectionsCut
 			return float64(c.SlowReaders + c.HandshakeTimeouts + c.FrameTooLong + c.Broken)
 		}),
 		counter("connection_request_count", "Sessions opened.", func(s st) float64 { return float64(s.SessionsOpened) }),
-		counter("sessionless_connections_expired", "Connections cut for want of a connect request.", func(s st) float64 { return float64(s.ConnectionsCut.HandshakeTimeouts) }),
+		counter("sessionless_connections_expired", "Connections closed because they sent no connect request.", func(s st) float64 { return float64(s.ConnectionsCut.HandshakeTimeouts) }),
 		counter("stale_sessions_expired", "Sessions that timed out.", func(s st) float64 { return float64(s.SessionsExpired) }),
 		counter("bytes_received_count", "Bytes of requests.", func(s st) float64 { return float64(s.BytesReceived) }),
 		counter("response_bytes", "Bytes of replies and events.", func(s st) float64 { return float64(s.BytesSent) }),
-		counter("request_throttle_wait_count", "Times that reading from a connection paused.", func(s st) float64 { return float64(s.RequestsThrottled) }),
-		counter("unrecoverable_error_count", "Failures of the storage.", func(s st) float64 { return float64(s.StorageErrors) }),
+		counter("request_throttle_wait_count", "Number of times that the server paused reading from a connection.", func(s st) float64 { return float64(s.RequestsThrottled) }),
+		counter("unrecoverable_error_count", "Storage failures.", func(s st) float64 { return float64(s.StorageErrors) }),
 		counter("unsuccessful_handshake", "TLS handshakes that failed.", func(s st) float64 { return float64(s.TLSHandshakeFailures) }),
 	}
 }
 
-// summaries are in ms; the basic ones have the median alone, as in ZooKeeper.
+// summaries returns the metrics in ms. As in ZooKeeper, the basic ones have only the
+// median.
 func summaries() []metric {
 	type st = *zkserver.Stats
 	return []metric{

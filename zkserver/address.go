@@ -5,22 +5,22 @@ import (
 	"net"
 	"net/netip"
 
-	"github.com/zklock/zklock/internal/netkey"
+	"github.com/zklock/zklock/internal/netutil"
 	"github.com/zklock/zklock/internal/tree"
 )
 
-// bound returns the address by whose bounds the connection is held. It is the zero Addr
-// for one from inside the process, which no bound by address is for.
-func (c *conn) bound() netip.Addr {
+// limitAddr returns the address whose limits apply to the connection. It returns the zero
+// Addr for a connection from inside the process, to which no limit by address applies.
+func (c *conn) limitAddr() netip.Addr {
 	if !c.limited {
 		return netip.Addr{}
 	}
 	return addressKey(c.peer)
 }
 
-// shareOf returns what stands for a key of addressKey in the tree: the address of IPv4,
-// or the prefix of IPv6, as a number. No prefix in use is as small as an address.
-func shareOf(key netip.Addr) tree.Share {
+// shareKey returns the tree's number for a key of addressKey: the IPv4 address, or the
+// prefix of the IPv6 address. No IPv6 prefix in use is as small as an IPv4 address.
+func shareKey(key netip.Addr) tree.Share {
 	switch {
 	case key.Is4():
 		b := key.As4()
@@ -32,8 +32,8 @@ func shareOf(key netip.Addr) tree.Share {
 	return 0
 }
 
-// addressKey returns the address by which connections are counted, see netkey.Of. It is
-// the zero Addr for a peer without an address, as on a unix socket.
+// addressKey returns the address by which the server counts connections, see netutil.PeerKey. It
+// returns the zero Addr for a peer without an address, as on a unix socket.
 func addressKey(a net.Addr) netip.Addr {
 	var addr netip.Addr
 	switch a := a.(type) {
@@ -42,5 +42,41 @@ func addressKey(a net.Addr) netip.Addr {
 	case *net.TCPAddr:
 		addr = a.AddrPort().Addr()
 	}
-	return netkey.Of(addr)
+	return netutil.PeerKey(addr)
+}
+
+// peer is the client's end of a connection. It implements net.Addr like the connection's
+// RemoteAddr, in less memory.
+type peer struct {
+	tcp   netip.AddrPort // zero for unix sockets and connections in the process
+	other net.Addr       // nil if tcp is valid
+}
+
+func peerOf(nc net.Conn) peer {
+	remote := nc.RemoteAddr()
+	if a, ok := remote.(*net.TCPAddr); ok {
+		if ap := a.AddrPort(); ap.IsValid() {
+			return peer{tcp: netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())}
+		}
+	}
+	return peer{other: remote}
+}
+
+// addr returns the peer's address, or the zero Addr if it has none.
+func (p peer) addr() netip.Addr { return p.tcp.Addr() }
+
+// Network implements net.Addr.
+func (p peer) Network() string {
+	if p.other != nil {
+		return p.other.Network()
+	}
+	return "tcp"
+}
+
+// String implements net.Addr.
+func (p peer) String() string {
+	if p.other != nil {
+		return p.other.String()
+	}
+	return p.tcp.String()
 }

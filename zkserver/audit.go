@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -15,33 +17,36 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// Bounds of the audit: what clients do must not fill the disk, nor hold up the loop.
+// Limits of the audit log: clients must not fill the disk or delay the loop.
 const (
-	auditRate   = 1000 // lines in a second, on the average; a burst has as many
+	auditRate   = 1000 // lines a second on average, and lines in a burst
 	auditQueue  = 4096 // lines that wait to be written
-	auditValue  = 1024 // bytes of a path, a list of users or an ACL
+	auditValue  = 1024 // bytes of a path, a list of users, or an ACL
+	auditUser   = 128  // bytes of the name of a user
+	auditUsers  = 16   // users of a line; of more, the first and the last ones
 	auditFailed = "failure"
 	auditDone   = "success"
 )
 
-// audit writes a line for each operation that changes something, for each that an ACL
-// denied, and for each proof of identity, with the fields of ZooKeeper's audit log.
+// audit logs a line for each operation that changes something, for each operation that an
+// ACL denied, and for each authentication, with the fields of ZooKeeper's audit log.
 type audit struct {
 	log    *slog.Logger
 	lines  chan []slog.Attr // of capacity auditQueue; closed by the loop at its end
-	tokens float64          // of the loop alone, as filled
+	tokens float64          // used only by the loop, as filled is
 	filled time.Duration
-	// unfinished has who made requests that take several steps. It is the loop's alone.
-	unfinished map[tree.ConnID]auditor
-	skipped    atomic.Int64 // lines that were not written, and not told of yet
+	// pending maps connections to the requesters of requests that take several steps. Only
+	// the loop uses it.
+	pending map[tree.ConnID]requester
+	skipped atomic.Int64 // lines that were dropped and not yet reported
 }
 
-// startAudit begins the audit if the options ask for it.
+// startAudit starts the audit log if the options enable it.
 func (s *Server) startAudit() {
 	if !s.opts.Audit {
 		return
 	}
-	s.audit = &audit{log: s.log, lines: make(chan []slog.Attr, auditQueue), tokens: auditRate, unfinished: make(map[tree.ConnID]auditor)}
+	s.audit = &audit{log: s.log, lines: make(chan []slog.Attr, auditQueue), tokens: auditRate, pending: make(map[tree.ConnID]requester)}
 	s.handlers.Add(1)
 	go func() { // ends with endAudit; Shutdown and Close wait for it
 		defer s.handlers.Done()
@@ -50,7 +55,7 @@ func (s *Server) startAudit() {
 	s.audit.enqueue([]slog.Attr{slog.String("operation", "serverStart"), slog.String("result", auditDone)})
 }
 
-// endAudit writes the last line and ends the audit. The loop calls it at its end.
+// endAudit writes the last line and ends the audit log. The loop calls it at its end.
 func (s *Server) endAudit() {
 	if s.audit == nil {
 		return
@@ -59,8 +64,7 @@ func (s *Server) endAudit() {
 	close(s.audit.lines)
 }
 
-// write writes lines until there are no more to come. The loop does not wait for a log
-// that is slow.
+// write writes lines until the channel is closed. The loop does not wait for a slow log.
 func (a *audit) write() {
 	for line := range a.lines {
 		if n := a.skipped.Swap(0); n > 0 {
@@ -70,10 +74,10 @@ func (a *audit) write() {
 	}
 }
 
-// auditLine adds a line to the batch that is being filled, unless there were too many.
-// It is written when the answers of the batch leave, and not at all if the log could
-// not be synced.
-func (s *Server) auditLine(line ...slog.Attr) {
+// auditLine adds the line that build returns to the batch being filled, unless there were
+// too many. It is written when the answers of the batch leave, and dropped if the log
+// cannot be synced.
+func (s *Server) auditLine(build func() []slog.Attr) {
 	a, now := s.audit, s.elapsed()
 	a.tokens = min(auditRate, a.tokens+auditRate*(now-a.filled).Seconds())
 	a.filled = now
@@ -83,10 +87,10 @@ func (s *Server) auditLine(line ...slog.Attr) {
 	}
 	a.tokens--
 	b := &s.loop.filling
-	b.audits = append(b.audits, line)
+	b.audits = append(b.audits, build())
 }
 
-// enqueue has a line written, unless the log is too slow for it.
+// enqueue passes a line to the writer, and drops it if the log is too slow.
 func (a *audit) enqueue(line []slog.Attr) {
 	select {
 	case a.lines <- line:
@@ -95,53 +99,56 @@ func (a *audit) enqueue(line []slog.Attr) {
 	}
 }
 
-// auditor is who made a request, as it was before: one that is refused may lose its
-// connection.
-type auditor struct {
+// requester identifies the client that made a request, as it was before the request: a
+// refused request may end the connection.
+type requester struct {
 	session int64
-	users   []string
+	users   []wire.ClientInfo
+	text    string // of the users, once a line was built
 	frame   []byte // of a request that is not finished
 }
 
 // auditStep is auditRequest for a request that may take several steps: the answer comes
-// with the last one, which has no frame.
-func (s *Server) auditStep(c *conn, who auditor, frame []byte, sends int) {
+// with the last step, which has no frame.
+func (s *Server) auditStep(c *conn, by requester, frame []byte, sends int) {
 	switch {
-	case c.unfinished && frame != nil:
-		who.frame = bytes.Clone(frame)
-		s.audit.unfinished[c.id] = who
-	case c.unfinished:
+	case c.phase == connContinuing && frame != nil:
+		by.frame = bytes.Clone(frame)
+		s.audit.pending[c.id] = by
+	case c.phase == connContinuing:
 	case frame == nil:
-		who = s.audit.unfinished[c.id]
-		delete(s.audit.unfinished, c.id)
-		s.auditRequest(c, who, who.frame, sends)
+		by = s.audit.pending[c.id]
+		delete(s.audit.pending, c.id)
+		s.auditRequest(c, by, by.frame, sends)
 	default:
-		s.auditRequest(c, who, frame, sends)
+		s.auditRequest(c, by, frame, sends)
 	}
 }
 
-// auditor returns who is behind c.
-func (s *Server) auditor(c *conn) (who auditor) {
+// requesterOf returns the session and the users of c.
+func (s *Server) requesterOf(c *conn) (by requester) {
 	if s.audit != nil {
-		who.session, who.users = s.loop.tree.Who(c.id)
+		by.session, by.users = s.loop.tree.Identities(c.id)
 	}
-	return who
+	return by
 }
 
-// auditRequest has lines written for a request of c that was applied; sends is how many
-// frames there were before.
-func (s *Server) auditRequest(c *conn, who auditor, frame []byte, sends int) {
+// auditRequest logs a request of c that was applied. sends is the number of frames in the
+// output before it.
+func (s *Server) auditRequest(c *conn, by requester, frame []byte, sends int) {
 	r := jute.NewReader(frame)
 	var h wire.RequestHeader
 	if h.Decode(r); r.Err() != nil {
 		return
 	}
-	answer, ok := s.lastAnswer(c, sends)
-	if !ok {
+	answer, ok := s.lastAnswer(c, h.Xid, sends)
+	switch {
+	case !ok && h.Op == wire.OpCloseSession:
+		// The end of a session with many ephemeral znodes is answered later, and certain.
+	case !ok:
 		return
-	}
-	if h.Op == wire.OpAuth || h.Op == wire.OpSASL {
-		s.auditProof(c, who, h.Op, answer.Err)
+	case h.Op == wire.OpAuth || h.Op == wire.OpSASL:
+		s.auditAuth(c, &by, h.Op, answer.Err)
 		return
 	}
 	req := wire.NewRequest(h.Op)
@@ -152,10 +159,10 @@ func (s *Server) auditRequest(c *conn, who auditor, frame []byte, sends int) {
 		return
 	}
 	if m, ok := req.(*wire.MultiRequest); ok {
-		s.auditMulti(c, who, m, answer)
+		s.auditMulti(c, &by, m, answer)
 		return
 	}
-	s.auditOperation(c, who, h.Op, req, answer.Err)
+	s.auditOperation(c, &by, h.Op, req, answer.Err)
 }
 
 // answered is the answer to a request.
@@ -164,23 +171,24 @@ type answered struct {
 	body *jute.Reader
 }
 
-// lastAnswer finds the answer to the request of c that was applied last.
-func (s *Server) lastAnswer(c *conn, sends int) (a answered, ok bool) {
+// lastAnswer returns the answer to the last request of c that was applied, which had this
+// xid. If that is the xid of events, the answer comes after the events of the request.
+func (s *Server) lastAnswer(c *conn, xid int32, sends int) (a answered, ok bool) {
 	for _, send := range s.loop.out.Sends[min(sends, len(s.loop.out.Sends)):] {
 		if send.Conn != c.id || len(send.Frame) < 4 {
 			continue
 		}
 		r := jute.NewReader(send.Frame[4:])
 		var h wire.ReplyHeader
-		if h.Decode(r); r.Err() == nil && h.Xid != wire.XidEvent {
+		if h.Decode(r); r.Err() == nil && h.Xid == xid {
 			a, ok = answered{h, r}, true
 		}
 	}
 	return a, ok
 }
 
-// auditMulti has a line written for each operation of a transaction.
-func (s *Server) auditMulti(c *conn, who auditor, m *wire.MultiRequest, a answered) {
+// auditMulti logs each operation of a transaction.
+func (s *Server) auditMulti(c *conn, by *requester, m *wire.MultiRequest, a answered) {
 	var resp wire.MultiResponse
 	if a.Err == wire.ErrOK {
 		resp.Decode(a.body)
@@ -194,16 +202,16 @@ func (s *Server) auditMulti(c *conn, who auditor, m *wire.MultiRequest, a answer
 		if i < len(resp.Results) {
 			code = resp.Results[i].Err
 		}
-		if failed && code == wire.ErrOK { // it would have succeeded, but for another one
+		if failed && code == wire.ErrOK { // it would have succeeded without the failed one
 			code = wire.ErrRuntimeInconsistency
 		}
-		s.auditOperation(c, who, op.Op, op.Req, code)
+		s.auditOperation(c, by, op.Op, op.Req, code)
 	}
 }
 
-// auditOperation has a line written for an operation if it changes something or was denied.
-func (s *Server) auditOperation(c *conn, who auditor, op wire.OpCode, req wire.Record, code wire.ErrCode) {
-	name, more := auditName(op, req)
+// auditOperation logs an operation that changes something or was denied.
+func (s *Server) auditOperation(c *conn, by *requester, op wire.OpCode, req wire.Record, code wire.ErrCode) {
+	name := auditName(op, req)
 	switch {
 	case name != "":
 	case code == wire.ErrNoAuth:
@@ -211,33 +219,73 @@ func (s *Server) auditOperation(c *conn, who auditor, op wire.OpCode, req wire.R
 	default:
 		return
 	}
-	line := s.auditHead(c, who, name)
-	if path, ok := pathOf(req); ok {
-		line = append(line, slog.String("znode", bounded(legible.Path(path[:min(len(path), auditValue)]))))
-	}
-	line = append(line, more...)
-	s.auditLine(append(line, auditResult(code)...)...)
+	s.auditLine(func() []slog.Attr {
+		line := s.auditHead(c, by, name)
+		if path, ok := pathOf(req); ok {
+			line = append(line, slog.String("znode", truncateText(legible.Path(path[:min(len(path), auditValue)]))))
+		}
+		line = append(line, auditDetails(op, req)...)
+		return append(line, auditResult(code)...)
+	})
 }
 
-// auditProof has a line written for a proof of identity, without what was proved by.
-func (s *Server) auditProof(c *conn, who auditor, op wire.OpCode, code wire.ErrCode) {
-	if session, users := s.loop.tree.Who(c.id); session != 0 {
-		who.users = users // with the one that was proved
-	}
-	line := s.auditHead(c, who, op.String())
-	s.auditLine(append(line, auditResult(code)...)...)
+// auditAuth logs an authentication, without its credentials. The line names the new
+// identity first.
+func (s *Server) auditAuth(c *conn, by *requester, op wire.OpCode, code wire.ErrCode) {
+	s.auditLine(func() []slog.Attr {
+		if session, users := s.loop.tree.Identities(c.id); session != 0 {
+			before := len(by.users)
+			if by.users = users; len(users) > before {
+				by.users = slices.Concat(users[before:], users[:before])
+			}
+		}
+		return append(s.auditHead(c, by, op.String()), auditResult(code)...)
+	})
 }
 
-// auditHead is how a line begins.
-func (s *Server) auditHead(c *conn, who auditor, operation string) []slog.Attr {
-	line := []slog.Attr{slog.String("session", fmt.Sprintf("0x%x", who.session)), slog.String("user", bounded(strings.Join(who.users, ",")))}
+// auditHead returns the start of a line.
+func (s *Server) auditHead(c *conn, by *requester, operation string) []slog.Attr {
+	if by.text == "" {
+		by.text = usersText(by.users)
+	}
+	line := []slog.Attr{slog.String("session", fmt.Sprintf("0x%x", by.session)), slog.String("user", by.text)}
 	if addr := c.peer.addr(); addr.IsValid() {
 		line = append(line, slog.String("ip", addr.String()))
 	}
 	return append(line, slog.String("operation", operation))
 }
 
-// auditResult is how a line ends.
+// usersText lists identities as scheme:name, because a name alone can look like that of
+// another scheme. A name with a comma, for example, is quoted, so that it does not look
+// like two.
+func usersText(users []wire.ClientInfo) string {
+	var all []string
+	for i, u := range users {
+		if len(users) > auditUsers && i >= auditUsers/2 && i < len(users)-auditUsers/2 {
+			if i == auditUsers/2 {
+				all = append(all, fmt.Sprintf("...%d more...", len(users)-auditUsers))
+			}
+			continue
+		}
+		all = append(all, strings.TrimSuffix(u.AuthScheme+":"+quoteName(u.User, auditUser), ":")) // the super user has no name
+	}
+	return strings.Join(all, ",")
+}
+
+// quoteName returns up to limit bytes of a name, quoted if it could look like something
+// else in a list.
+func quoteName(name string, limit int) string {
+	short := name[:min(len(name), limit)]
+	if strings.ContainsAny(short, `, "\`) || legible.Text(short) != short {
+		short = strconv.Quote(short)
+	}
+	if len(name) > limit {
+		short += "..."
+	}
+	return short
+}
+
+// auditResult returns the end of a line.
 func auditResult(code wire.ErrCode) []slog.Attr {
 	if code == wire.ErrOK {
 		return []slog.Attr{slog.String("result", auditDone)}
@@ -245,31 +293,42 @@ func auditResult(code wire.ErrCode) []slog.Attr {
 	return []slog.Attr{slog.String("result", auditFailed), slog.Int("error", int(code))}
 }
 
-// auditName is ZooKeeper's name for an operation that changes something, and what a line
-// says of it besides; "" for others.
-func auditName(op wire.OpCode, req wire.Record) (string, []slog.Attr) {
-	switch q := req.(type) {
-	case *wire.CreateRequest:
-		return "create", []slog.Attr{slog.String("znode_type", znodeType(op, q.Flags))}
-	case *wire.CreateTTLRequest:
-		return "create", []slog.Attr{slog.String("znode_type", znodeType(op, q.Flags))}
+// auditName returns ZooKeeper's name for an operation that changes something; "" for other
+// operations.
+func auditName(op wire.OpCode, req wire.Record) string {
+	switch req.(type) {
+	case *wire.CreateRequest, *wire.CreateTTLRequest:
+		return "create"
 	case *wire.DeleteRequest:
-		return "delete", nil
+		return "delete"
 	case *wire.SetDataRequest:
-		return "setData", nil
+		return "setData"
 	case *wire.SetACLRequest:
-		return "setAcl", []slog.Attr{slog.String("acl", aclText(q.ACL))}
+		return "setAcl"
 	}
 	if op == wire.OpReconfig {
-		return "reconfig", nil
+		return "reconfig"
 	}
 	if op == wire.OpCloseSession {
-		return "closeSession", nil
+		return "closeSession"
 	}
-	return "", nil
+	return ""
 }
 
-// znodeType is ZooKeeper's name for a kind of znode.
+// auditDetails returns the additional fields of an operation.
+func auditDetails(op wire.OpCode, req wire.Record) []slog.Attr {
+	switch q := req.(type) {
+	case *wire.CreateRequest:
+		return []slog.Attr{slog.String("znode_type", znodeType(op, q.Flags))}
+	case *wire.CreateTTLRequest:
+		return []slog.Attr{slog.String("znode_type", znodeType(op, q.Flags))}
+	case *wire.SetACLRequest:
+		return []slog.Attr{slog.String("acl", formatACL(q.ACL))}
+	}
+	return nil
+}
+
+// znodeType returns ZooKeeper's name for a type of znode.
 func znodeType(op wire.OpCode, mode wire.CreateMode) string {
 	kind := "persistent"
 	switch {
@@ -286,8 +345,8 @@ func znodeType(op wire.OpCode, mode wire.CreateMode) string {
 	return kind
 }
 
-// aclText is a list of permissions with its digests hidden.
-func aclText(list []wire.ACL) string {
+// formatACL returns the text of an access control list, with digests hidden.
+func formatACL(list []wire.ACL) string {
 	var all []string
 	size := 0
 	for _, a := range list {
@@ -299,15 +358,15 @@ func aclText(list []wire.ACL) string {
 			user, _, _ := strings.Cut(id, ":")
 			id = user + ":x"
 		}
-		text := fmt.Sprintf("%s:%s:%s", a.Scheme, id[:min(len(id), auditValue)], permText(a.Perms))
+		text := fmt.Sprintf("%s:%s:%s", quoteName(a.Scheme, auditUser), quoteName(id, auditValue), formatPerms(a.Perms))
 		size += len(text)
 		all = append(all, text)
 	}
-	return bounded(strings.Join(all, ","))
+	return truncateText(strings.Join(all, ","))
 }
 
-// permText is ZooKeeper's text for permissions.
-func permText(perms wire.Perm) string {
+// formatPerms returns ZooKeeper's text for permissions.
+func formatPerms(perms wire.Perm) string {
 	var b strings.Builder
 	for _, p := range []struct {
 		bit  wire.Perm
@@ -320,15 +379,15 @@ func permText(perms wire.Perm) string {
 	return b.String()
 }
 
-// bounded cuts a value that is long, and makes it legible.
-func bounded(text string) string {
+// truncateText cuts a long value and makes it printable.
+func truncateText(text string) string {
 	if len(text) > auditValue {
 		text = text[:auditValue] + "..."
 	}
 	return legible.Text(text)
 }
 
-// pathOf is the path that a request is about.
+// pathOf returns the path of a request.
 func pathOf(req wire.Record) (string, bool) {
 	switch q := req.(type) {
 	case *wire.CreateRequest:

@@ -24,9 +24,9 @@ func auditLines(log string) []string {
 	return lines
 }
 
-// TestAudit: what changes something, what is denied, and who proves to be whom has a
-// line, with ZooKeeper's fields, and without secrets.
-func TestAudit(t *testing.T) {
+// TestAuditLogsChangesDenialsAndAuthentications: each change, denial, and authentication
+// has a line with ZooKeeper's fields and without secrets.
+func TestAuditLogsChangesDenialsAndAuthentications(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts := quiet(t)
 		opts.Audit = true
@@ -78,7 +78,7 @@ func TestAudit(t *testing.T) {
 				t.Errorf("line %d is %q, want %q in it", i, got[i], want[i])
 			}
 		}
-		if len(got) > 2 && (!strings.Contains(got[2], fmt.Sprintf("session=0x%x ", c.session.SessionID)) || !strings.Contains(got[2], ",ann ") || !strings.Contains(got[2], " ip=")) {
+		if len(got) > 2 && (!strings.Contains(got[2], fmt.Sprintf("session=0x%x ", c.session.SessionID)) || !strings.Contains(got[2], ",digest:ann ") || !strings.Contains(got[2], " ip=")) {
 			t.Errorf("%q does not name the session, the users and the address", got[2])
 		}
 		for _, secret := range []string{"top-secret", "the-data", "thehash", "\x1b"} {
@@ -89,9 +89,33 @@ func TestAudit(t *testing.T) {
 	})
 }
 
-// TestAuditLeavesOutWhatWasNotSynced checks that a change whose sync failed, and which
-// no client was told of, has no line.
-func TestAuditLeavesOutWhatWasNotSynced(t *testing.T) {
+// TestAuditDistinguishesSchemes: a user chooses the name of a digest identity, which must
+// look neither like an identity of another scheme nor like two identities.
+func TestAuditDistinguishesSchemes(t *testing.T) {
+	long := strings.Repeat("x", 1000)
+	for _, test := range []struct {
+		users []wire.ClientInfo
+		want  string
+	}{
+		{[]wire.ClientInfo{{AuthScheme: "ip", User: "10.0.0.1"}, {AuthScheme: "digest", User: "ann"}}, "ip:10.0.0.1,digest:ann"},
+		{[]wire.ClientInfo{{AuthScheme: "digest", User: "CN=admin"}}, "digest:CN=admin"},
+		{[]wire.ClientInfo{{AuthScheme: "x509", User: "CN=admin,O=ops"}}, `x509:"CN=admin,O=ops"`},
+		{[]wire.ClientInfo{{AuthScheme: "digest", User: "a,x509:CN=admin"}}, `digest:"a,x509:CN=admin"`},
+		{[]wire.ClientInfo{{AuthScheme: "digest", User: "a\",x509:b"}}, `digest:"a\",x509:b"`},
+		{[]wire.ClientInfo{{AuthScheme: "digest", User: "a operation=delete"}}, `digest:"a operation=delete"`},
+		{[]wire.ClientInfo{{AuthScheme: "digest", User: "a\n\u202eb\u200b"}}, `digest:"a\n\u202eb\u200b"`},
+		{[]wire.ClientInfo{{AuthScheme: "digest", User: long}, {AuthScheme: "sasl", User: "bob"}}, "digest:" + long[:auditUser] + "...,sasl:bob"},
+		{[]wire.ClientInfo{{AuthScheme: "super"}, {AuthScheme: "digest", User: "root"}}, "super,digest:root"},
+	} {
+		if got := usersText(test.users); got != test.want {
+			t.Errorf("%q: %s, want %s", test.users, got, test.want)
+		}
+	}
+}
+
+// TestAuditOmitsUnsyncedChanges: a change whose sync failed, and that no client saw, has no
+// line.
+func TestAuditOmitsUnsyncedChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts, fs := onMemory(t, 3)
 		opts.Audit = true
@@ -117,9 +141,9 @@ func TestAuditLeavesOutWhatWasNotSynced(t *testing.T) {
 	})
 }
 
-// TestAFloodIsAuditedInPart: a client that does much fills no disk, and the audit says
-// how much it left out.
-func TestAFloodIsAuditedInPart(t *testing.T) {
+// TestAuditIsRateLimited: a busy client does not fill the disk, and the log says how many
+// lines were omitted.
+func TestAuditIsRateLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts := quiet(t)
 		opts.Audit = true
@@ -149,6 +173,79 @@ func TestAFloodIsAuditedInPart(t *testing.T) {
 		// The first and the last line are the server's own.
 		if len(got) > auditRate+3 || len(got)-2+left != 3001 {
 			t.Errorf("%d lines, and %d left out, of 3001 operations", len(got)-2, left)
+		}
+	})
+}
+
+// TestAuditSeesEveryRequest: neither the xid of events nor a session that takes long to
+// close hides a change from the audit log.
+func TestAuditSeesEveryRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts := quiet(t)
+		opts.Audit = true
+		var log lines
+		opts.Logger = logTo(&log)
+		s, network := onNetwork(t, opts)
+		c, ok := dialMem(t, network, "10.0.0.1:2181")
+		if !ok {
+			t.Fatal("no session")
+		}
+		c.do(wire.OpExists, &wire.ExistsRequest{Path: "/hidden", Watch: true}, wire.ErrNoNode)
+		c.write(wire.AppendRequest(nil, wire.XidEvent, wire.OpCreate, &wire.CreateRequest{Path: "/hidden", ACL: openACL()}))
+		for range 2 { // the event and the answer
+			if _, err := c.frame(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		const many = 6000
+		c.bulk(many, wire.ModeEphemeral, func(i int) string { return fmt.Sprint("/e", i) })
+		for range 8 { // the lines of bulk used up the rate, and the session must live
+			time.Sleep(time.Second)
+			c.exists("/")
+		}
+		c.do(wire.OpCloseSession, nil)
+		s.Close()
+		text := strings.Join(auditLines(log.String()), "\n")
+		for _, want := range []string{"operation=create znode=/hidden ", "operation=closeSession result=success"} {
+			if strings.Count(text, want) != 1 {
+				t.Errorf("the audit has %d lines with %q, want 1", strings.Count(text, want), want)
+			}
+		}
+	})
+}
+
+// TestAuditNamesNewIdentity: however many identities a client has, the line about an
+// authentication names the new one, and lists of identities and permissions stay short
+// and unambiguous.
+func TestAuditNamesNewIdentity(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts := quiet(t)
+		opts.Audit = true
+		var log lines
+		opts.Logger = logTo(&log)
+		s, network := onNetwork(t, opts)
+		c, ok := dialMem(t, network, "10.0.0.1:2181")
+		if !ok {
+			t.Fatal("no session")
+		}
+		for i := range 40 {
+			c.do(wire.OpAuth, &wire.AuthPacket{Scheme: "digest", Auth: []byte(strings.Repeat("\x01", 250) + fmt.Sprint(i) + ":secret")})
+		}
+		c.do(wire.OpAuth, &wire.AuthPacket{Scheme: "digest", Auth: []byte("alice:secret")})
+		c.create("/a", wire.ModePersistent)
+		c.do(wire.OpSetACL, &wire.SetACLRequest{Path: "/a", Version: -1, ACL: []wire.ACL{{Perms: wire.PermRead, Scheme: "digest", ID: "q,world=x:hash"}}})
+		s.Close()
+		got := auditLines(log.String())
+		if line := got[41]; !strings.Contains(line, "user=\"digest:alice,") && !strings.Contains(line, "user=digest:alice,") {
+			t.Errorf("the line of an authentication does not begin with the identity: %.200q", line)
+		}
+		if line := got[43]; !strings.Contains(line, `digest:\"q,world=x:x\":r`) {
+			t.Errorf("the list of permissions is ambiguous: %q", line[max(0, len(line)-120):])
+		}
+		for _, line := range got {
+			if len(line) > 64<<10 {
+				t.Errorf("a line has %d bytes", len(line))
+			}
 		}
 	})
 }

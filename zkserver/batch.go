@@ -5,33 +5,34 @@ import (
 	"time"
 )
 
-// batch is what the loop applied between two syncs, on its way out. There are
-// two: one is filled while the other one is synced.
+// batch is what the loop applied between two syncs, and the output of it. There are two
+// batches: the loop fills one while the syncer syncs the other.
 //
-// Whatever may tell of a change leaves behind its sync: answers, to reads as
-// well, events, the end of connections and what functions for the loop see.
+// Everything that may reveal a change leaves after its sync: answers, also to reads,
+// events, the end of connections, and what functions on the loop see.
 type batch struct {
-	conns   []*conn       // have output in it
-	pending []pending     // the requests that it answers
-	index   uint64        // of its last record in the log, 0 without any
-	size    int           // of its requests, answers, events and records, in bytes
-	audits  [][]slog.Attr // lines of the audit, written when the answers leave
+	conns   []*conn       // with output in the batch
+	pending []pending     // the requests that the batch answers
+	index   uint64        // of the batch's last record in the log, 0 without records
+	size    int           // of requests, answers, events, and records, in bytes
+	audits  [][]slog.Attr // lines of the audit log, written when the answers leave
 }
 
-// slowSync is how long a sync takes at the least that is worth a syncer's waking:
-// that costs a tenth of it, twice, and halves the batches of clients that wait for
+// minAsyncSync is the shortest sync that is worth the syncer's goroutine. To wake the
+// goroutine costs a tenth of this, twice, and halves the batches of clients that wait for
 // their answers.
-const slowSync = time.Millisecond
+const minAsyncSync = time.Millisecond
 
-// output is what a batch has for one connection.
+// output is the part of a batch for one connection.
 type output struct {
 	frames        []byte
 	answered      int   // requests
 	answeredBytes int64 // of those requests
-	end           bool  // the connection is closed after the frames
+	end           bool  // close the connection after the frames
+	listed        bool  // the batch's list contains the connection
 }
 
-// reset empties o and keeps its room, unless that is large.
+// reset empties o. It keeps the buffer unless that is large.
 func (o *output) reset() {
 	frames := o.frames[:0]
 	if cap(frames) > keepBuffer {
@@ -40,30 +41,28 @@ func (o *output) reset() {
 	*o = output{frames: frames}
 }
 
-// commit gives the round's records to the log, and begins a sync unless one is
-// under way: then what came meanwhile goes with the next. Without records there
-// is nothing to wait for but that one. With wait it returns when everything is
-// durable and has left.
+// commit appends the round's records to the log and starts a sync. If a sync is running,
+// the records wait for the next sync. A batch without records waits only for the running
+// sync. With wait, commit returns when everything is durable and has left.
 func (s *Server) commit(wait bool) {
 	l := &s.loop
-	err := s.record()
+	err := s.appendRecords()
 	if err != nil {
-		s.loseStorage(err)
+		s.storageFailed(err)
 		return
 	}
 	if !l.syncing {
-		s.board()
+		s.swapBatches()
 		switch {
-		case l.flying.index == 0:
+		case l.inFlight.index == 0:
 			s.deliver()
-		case wait || !l.crowded || s.opts.NoSync:
-			// Nobody has anything to do for the loop meanwhile, or so it was
-			// the last time, or it is over soon: to wake the syncer would only
-			// cost time.
+		case wait || !l.busyDuringSync || s.opts.NoSync:
+			// The last sync ended before any client sent a request, or this sync is short:
+			// waking the syncer would only cost time.
 			r := s.sync()
-			crowded := r.took >= slowSync && s.glance()
-			s.landed(r)
-			l.crowded = crowded
+			busy := r.took >= minAsyncSync && s.checkForWork()
+			s.syncDone(r)
+			l.busyDuringSync = busy
 		default:
 			s.startSync()
 		}
@@ -73,87 +72,93 @@ func (s *Server) commit(wait bool) {
 	}
 }
 
-// drain returns when everything that was applied is durable and has left, or the
-// storage is lost.
+// drain returns when everything that was applied is durable and has left, or when the
+// storage has failed.
 func (s *Server) drain() {
 	for s.loop.syncing {
-		s.landed(<-s.synced)
+		s.syncDone(<-s.synced)
 	}
 }
 
-// land takes in a sync that has ended. A batch that is large waits for that: the
-// log is slower than the clients, who shall not fill the memory.
-func (s *Server) land() {
+// collectSync processes the result of a sync that has ended. If the batch being filled is
+// large, it waits for the sync: the log is slower than the clients, and their requests must
+// not fill the memory.
+func (s *Server) collectSync() {
 	l := &s.loop
 	if l.syncing && l.filling.size > roundBytes {
-		s.landed(<-s.synced)
-		s.glance() // a ping that came meanwhile is older than what is due now
+		s.syncDone(<-s.synced)
+		s.checkForWork() // a ping that arrived during the sync is older than the deadlines that are due now
 		return
 	}
 	select {
 	case r := <-s.synced:
-		s.landed(r)
+		s.syncDone(r)
 	default:
 	}
 }
 
-// landed lets the batch leave that was synced, and sees to the one behind it.
-func (s *Server) landed(r landing) {
+// syncDone delivers the batch that was synced, and starts the sync of the next batch.
+func (s *Server) syncDone(r syncResult) {
 	l := &s.loop
 	l.syncing = false
 	if r.err != nil {
-		s.loseStorage(r.err)
+		s.storageFailed(r.err)
 		return
 	}
 	l.fsync.add(r.took, r.at)
-	l.durable = r.index
-	if l.crowded = len(l.filling.conns) > 0; l.crowded {
+	l.durableIndex = r.index
+	if l.busyDuringSync = len(l.filling.conns) > 0; l.busyDuringSync {
 		l.overlaps++
 	}
-	l.crowded = l.crowded && r.took >= slowSync
-	// What was appended before the sync began went along with it.
+	l.busyDuringSync = l.busyDuringSync && r.took >= minAsyncSync
+	// The sync included everything that was appended before it began.
 	more := l.filling.index > r.index
 	if more {
-		s.startSync() // beside the writes to the sockets
+		s.startSync() // concurrent with the writes to the sockets
 	}
 	s.deliver()
-	if s.board(); !more {
+	if s.swapBatches(); !more {
 		s.deliver()
 	}
 }
 
-// board makes the batch that was filled the one to leave next.
-func (s *Server) board() {
+// swapBatches makes the filled batch the one in flight.
+func (s *Server) swapBatches() {
 	l := &s.loop
-	l.filling, l.flying = l.flying, l.filling
-	for _, c := range l.flying.conns {
-		c.touched, c.aboard = false, true
-		c.staged, c.held = c.held, c.staged
+	l.filling, l.inFlight = l.inFlight, l.filling
+	for _, c := range l.inFlight.conns {
+		c.filling, c.inFlight = c.inFlight, c.filling
 	}
 }
 
-// deliver hands out what is in the batch that may leave.
+// deliver sends the output of the batch in flight.
 func (s *Server) deliver() {
-	b := &s.loop.flying
+	b := &s.loop.inFlight
 	for _, c := range b.conns {
-		c.aboard = false
 		c.deliver()
-		s.endTurn(c)
-		if c.revisit {
-			c.revisit = false
-			s.later(c)
-		}
+		s.afterDelivery(c)
 	}
 	s.countAnswers(b)
 	for _, line := range b.audits {
 		s.audit.enqueue(line)
 	}
 	b.reset()
-	s.shed()
-	s.pool.wake()
+	s.cutSlowReaders()
+	s.requestLimit.wake()
 }
 
-// reset empties b and keeps its room, but no connection alive.
+// afterDelivery ends c's exchange if it is empty, and makes c runnable if it waited for the
+// delivery.
+func (s *Server) afterDelivery(c *conn) {
+	requeue := c.requeueOnDelivery
+	c.requeueOnDelivery = false
+	s.endExchange(c)
+	if requeue {
+		s.requeue(c)
+	}
+}
+
+// reset empties b. It keeps the slices' capacity, but no reference to a connection.
 func (b *batch) reset() {
 	clear(b.conns)
 	clear(b.pending)
@@ -161,18 +166,46 @@ func (b *batch) reset() {
 	*b = batch{conns: b.conns[:0], pending: b.pending[:0], audits: b.audits[:0]}
 }
 
-// drop forgets what b would have said.
-func (s *Server) drop(b *batch) {
+// discard drops the output of b.
+func (s *Server) discard(b *batch) {
 	for _, c := range b.conns {
-		c.touched, c.aboard = false, false
-		if c.turn != nil {
-			c.staged, c.held = output{}, output{}
-		}
-		s.endTurn(c)
-		if c.revisit {
-			c.revisit = false
-			s.later(c)
+		if c.exchange != nil {
+			c.filling, c.inFlight = output{}, output{}
+			s.afterDelivery(c)
 		}
 	}
 	b.reset()
+}
+
+// syncResult is the result of a sync.
+type syncResult struct {
+	err   error
+	index uint64 // of the last record that is durable
+	took  time.Duration
+	at    time.Duration // when it ended
+}
+
+// startSync lets the syncer sync what was appended to the log.
+func (s *Server) startSync() {
+	s.loop.syncing = true
+	s.syncs <- struct{}{}
+}
+
+// syncer syncs the log, so that the loop does not wait for the disk. New starts it. The
+// loop ends it by closing syncs, and Close waits for its end. One sync runs at a time; the
+// loop processes its result before the next one starts.
+func (s *Server) syncer() {
+	defer s.handlers.Done()
+	for range s.syncs {
+		s.synced <- s.sync()
+		s.wakeLoop()
+	}
+}
+
+// sync makes durable what was appended to the log, with one write and one sync.
+func (s *Server) sync() syncResult {
+	began := s.elapsed()
+	err := s.loop.log.Sync()
+	at := s.elapsed()
+	return syncResult{err: err, index: s.loop.log.Durable(), took: at - began, at: at}
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// gated is a server, and a writer and a reader, who watches the root's children,
-// on a disk whose syncs wait for gate and give what comes through it. The loop
-// leaves syncs to the syncer, as with a crowd of clients.
+// gated is a server with a writer, and a reader that watches the root's children, on a disk
+// whose syncs wait for gate and return what is sent through it. The loop leaves syncs to
+// the syncer, as with many clients.
 type gated struct {
 	*Server
 	fs             *memfs.FS
 	gate           chan error
-	writer, reader *raw
+	writer, reader *rawClient
 }
 
 func behindGate(t *testing.T) *gated {
@@ -34,9 +34,9 @@ func behindGate(t *testing.T) *gated {
 	return g
 }
 
-// shut has syncs wait from now on.
+// shut makes syncs wait from now on.
 func (g *gated) shut() {
-	g.ask(func() { g.loop.crowded = true })
+	g.runOnLoop(func() { g.loop.busyDuringSync = true })
 	g.fs.SetFault(func(op memfs.Op) memfs.Fault {
 		if op.Kind == memfs.OpSync {
 			return memfs.Fault{Err: <-g.gate}
@@ -49,7 +49,7 @@ func (g *gated) shut() {
 func (g *gated) open() { close(g.gate) }
 
 // wantSilence fails if c gets anything, or is closed.
-func wantSilence(t *testing.T, c *raw, who string) {
+func wantSilence(t *testing.T, c *rawClient, who string) {
 	t.Helper()
 	synctest.Wait()
 	c.nc.SetReadDeadline(time.Now().Add(time.Millisecond)) // of the bubble
@@ -59,18 +59,18 @@ func wantSilence(t *testing.T, c *raw, who string) {
 	}
 }
 
-// wantAnswer takes an answer without an error, or fails.
-func wantAnswer(t *testing.T, c *raw) {
+// wantAnswer reads an answer and fails if it has an error.
+func wantAnswer(t *testing.T, c *rawClient) {
 	t.Helper()
 	if h, _, err := c.next(); err != nil || h.Err != 0 {
 		t.Fatalf("answer %v, error %v", h, err)
 	}
 }
 
-// TestNothingLeavesBeforeItsSync holds a sync up: the answer to the write, the
-// event that tells of it, the answer to a read that saw it, and what the server
-// says of itself have to wait. A write behind it waits for a sync of its own.
-func TestNothingLeavesBeforeItsSync(t *testing.T) {
+// TestNoOutputBeforeItsSync blocks a sync. Until it ends, no output leaves: the answer to
+// the write, the event about it, the answer to a read that saw it, and the server's
+// figures. A later write waits for its own sync.
+func TestNoOutputBeforeItsSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := behindGate(t)
 		g.writer.send(wire.OpCreate, &wire.CreateRequest{Path: "/a", ACL: openACL()})
@@ -99,8 +99,8 @@ func TestNothingLeavesBeforeItsSync(t *testing.T) {
 	})
 }
 
-// TestReadsWaitForNobodyAtRest has no sync under way: reads cost none.
-func TestReadsWaitForNobodyAtRest(t *testing.T) {
+// TestReadsDoNotSyncWhenIdle: while no sync runs, reads cause none.
+func TestReadsDoNotSyncWhenIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := behindGate(t)
 		before := g.fs.Syncs()
@@ -111,9 +111,9 @@ func TestReadsWaitForNobodyAtRest(t *testing.T) {
 	})
 }
 
-// TestFailedSyncTakesBackWhatWasBehindIt fails the first of two syncs: nothing of
-// either batch leaves, and what is read afterwards has neither.
-func TestFailedSyncTakesBackWhatWasBehindIt(t *testing.T) {
+// TestFailedSyncDropsTheNextBatch fails the first of two syncs: nothing of either batch
+// leaves, and later reads see neither.
+func TestFailedSyncDropsTheNextBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := behindGate(t)
 		g.writer.send(wire.OpCreate, &wire.CreateRequest{Path: "/a", ACL: openACL()})
@@ -131,9 +131,9 @@ func TestFailedSyncTakesBackWhatWasBehindIt(t *testing.T) {
 	})
 }
 
-// TestEndsWaitForTheirSync ends a session, and a connection by its client, while
-// a sync is held up: neither closes before what it was to be told has left.
-func TestEndsWaitForTheirSync(t *testing.T) {
+// TestConnectionEndsWaitForTheirSync ends a session, and a connection by its client, during
+// a blocked sync: neither closes before its output has left.
+func TestConnectionEndsWaitForTheirSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := behindGate(t)
 		g.writer.send(wire.OpCreate, &wire.CreateRequest{Path: "/a", ACL: openACL()})
@@ -150,13 +150,13 @@ func TestEndsWaitForTheirSync(t *testing.T) {
 	})
 }
 
-// TestSlowDiskHoldsWritersBack sends more than a batch may have while a sync is
-// held up: the server takes no more than that.
-func TestSlowDiskHoldsWritersBack(t *testing.T) {
+// TestSlowDiskThrottlesWriters sends more than a batch may contain during a blocked sync:
+// the server takes no more than that.
+func TestSlowDiskThrottlesWriters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := behindGate(t)
 		const each, all = 500_000, 40
-		writers := make([]*raw, all)
+		writers := make([]*rawClient, all)
 		g.fs.SetFault(nil)
 		for i := range writers {
 			writers[i] = login(t, g.Server, time.Hour)
@@ -166,7 +166,7 @@ func TestSlowDiskHoldsWritersBack(t *testing.T) {
 			go c.send(wire.OpCreate, &wire.CreateRequest{Path: fmt.Sprintf("/n%d", i), Data: make([]byte, each), ACL: openACL()})
 		}
 		synctest.Wait()
-		// The loop waits for the disk: nobody else looks at what is its own.
+		// The loop waits for the disk: no other goroutine uses its state.
 		if held := g.loop.filling.size; held > roundBytes+3*each {
 			t.Errorf("%d bytes wait for a sync, want no more than %d and a request's", held, roundBytes)
 		}
@@ -177,10 +177,10 @@ func TestSlowDiskHoldsWritersBack(t *testing.T) {
 	})
 }
 
-// TestNothingSeenIsUndone has clients that write and others that read, at the same
-// time, on a disk that fails at some moment and forgets what was not synced. Not
-// only what was acknowledged is there afterwards, but also what anybody saw.
-func TestNothingSeenIsUndone(t *testing.T) {
+// TestObservedChangesSurviveCrashes has clients that write and clients that read at the
+// same time, on a disk that fails at some point and forgets what was not synced. Afterwards
+// everything that was acknowledged or read is there.
+func TestObservedChangesSurviveCrashes(t *testing.T) {
 	overlaps, seen := 0, 0
 	for seed := range scale(400, 40) {
 		synctest.Test(t, func(t *testing.T) {
@@ -193,15 +193,15 @@ func TestNothingSeenIsUndone(t *testing.T) {
 		}
 	}
 	t.Logf("%d nodes were seen, %d batches filled during a sync", seen, overlaps)
-	// Whether any are is the scheduler's matter: none on one processor, in a bubble. The
-	// tests above hold a sync up and fill a batch meanwhile, on any machine.
+	// Whether any are depends on the scheduler: none on one processor, in a bubble. The
+	// tests above block a sync and fill a batch meanwhile, on any machine.
 	if seen < 1000 {
 		t.Error("the test did too little")
 	}
 }
 
-// seeAndCrash is one such life. It returns how often a batch was filled while
-// another was synced, and how many nodes were acknowledged or seen.
+// seeAndCrash runs one such server. It returns how often a batch was filled during a sync,
+// and how many nodes were acknowledged or read.
 func seeAndCrash(t *testing.T, seed uint64) (overlaps, nodes int) {
 	opts, fs := onMemory(t, seed)
 	opts.Logger = discard()
@@ -209,7 +209,7 @@ func seeAndCrash(t *testing.T, seed uint64) (overlaps, nodes int) {
 	random := rand.New(rand.NewPCG(seed, 5))
 	s := start(t, opts)
 	const crowd = 6
-	clients := make([]*raw, crowd)
+	clients := make([]*rawClient, crowd)
 	for i := range clients {
 		clients[i] = login(t, s, time.Hour)
 	}
@@ -233,7 +233,7 @@ func seeAndCrash(t *testing.T, seed uint64) (overlaps, nodes int) {
 			must[path] = true
 		}
 	}
-	s.ask(func() { overlaps = s.loop.overlaps })
+	s.runOnLoop(func() { overlaps = s.loop.overlaps })
 	fs.SetFault(nil)
 	s.Close()
 	fs.Crash()
@@ -243,7 +243,7 @@ func seeAndCrash(t *testing.T, seed uint64) (overlaps, nodes int) {
 
 // writeAndLook creates nodes, or lists them, until the connection ends, and
 // returns those it knows to be there.
-func (c *raw) writeAndLook(i int) (known []string) {
+func (c *rawClient) writeAndLook(i int) (known []string) {
 	for n := 0; ; n++ {
 		if i%2 == 0 {
 			path := fmt.Sprintf("/c%d-%d", i, n)
@@ -270,5 +270,81 @@ func (c *raw) writeAndLook(i int) (known []string) {
 			}
 		}
 		time.Sleep(100 * time.Microsecond)
+	}
+}
+
+// TestAbortedSlowReaderIsUnregistered: a client does not read, sends an incomplete frame,
+// and disconnects. The server unregisters it, although the loop waited for the client to
+// read and the connection's reader had already ended.
+func TestAbortedSlowReaderIsUnregistered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts := quiet(t)
+		opts.Logger = discard()
+		s := start(t, opts)
+		maker := login(t, s, time.Hour)
+		for path, size := range map[string]int{"/some": 200_000, "/much": 900_000} {
+			maker.do(wire.OpCreate, &wire.CreateRequest{Path: path, Data: make([]byte, size), ACL: openACL()})
+		}
+		c := login(t, s, time.Hour)
+		// The writer is stuck with little enough for the loop to go on.
+		c.send(wire.OpGetData, &wire.GetDataRequest{Path: "/some", Watch: true})
+		synctest.Wait()
+		for range 3 {
+			c.send(wire.OpGetData, &wire.GetDataRequest{Path: "/much", Watch: true})
+		}
+		c.write([]byte{0xff, 0xff, 0xff, 0xff})
+		synctest.Wait()
+		if parked, conns := s.parkedAndRead(); parked != 1 || conns != 2 {
+			t.Fatalf("the loop waits for %d of %d connections to read what they asked for", parked, conns)
+		}
+		c.nc.Close()
+		synctest.Wait()
+		if _, conns := s.parkedAndRead(); conns != 1 || s.Stats().Watches != 0 {
+			t.Errorf("%d connections and %d watches are left", conns, s.Stats().Watches)
+		}
+	})
+}
+
+// parkedAndRead is how many connections the loop has, and how many of them wait
+// for their clients to read and have read all that these sent.
+func (s *Server) parkedAndRead() (parked, conns int) {
+	s.runOnLoop(func() {
+		for _, c := range s.loop.conns {
+			c.mu.Lock()
+			if c.output == outputBlocked && c.readDone {
+				parked++
+			}
+			c.mu.Unlock()
+		}
+		conns = len(s.loop.conns)
+	})
+	return parked, conns
+}
+
+// TestStatsOmitLostBatch: the figures do not contain changes of a batch that could not be
+// written, also the last figures of a server that ends at once.
+func TestStatsOmitLostBatch(t *testing.T) {
+	for _, ends := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			opts, fs := onMemory(t, 41)
+			opts.Logger, opts.EndOnStorageError = discard(), ends
+			s := start(t, opts)
+			c := login(t, s, time.Hour)
+			c.create("/kept", wire.ModePersistent)
+			before := s.Stats()
+			breakDisk(fs, memfs.OpSync, syscall.EIO)
+			if err := c.attempt("/lost"); !closedError(err) {
+				t.Fatalf("a write to a sick disk: %v", err)
+			}
+			synctest.Wait()
+			after := s.Stats()
+			if after.Zxid != before.Zxid || after.Nodes != before.Nodes || after.StorageError == "" {
+				t.Errorf("ends %v: zxid %#x and %d nodes, before it was %#x and %d; %q",
+					ends, after.Zxid, after.Nodes, before.Zxid, before.Nodes, after.StorageError)
+			}
+			if ended := cancelled(s.Done()); ended != ends {
+				t.Errorf("ended: %v, want %v", ended, ends)
+			}
+		})
 	}
 }

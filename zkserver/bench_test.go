@@ -8,8 +8,8 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// BenchmarkCreateDelete is the floor under a lock on an otherwise idle server:
-// a create and a delete, each awaited. With a directory each is a sync.
+// BenchmarkCreateDelete measures the lower bound of a lock's latency on an idle server: a
+// create and a delete, each awaited. With a directory each needs a sync.
 func BenchmarkCreateDelete(b *testing.B) {
 	for _, kind := range []string{"memory", "disk"} {
 		b.Run(kind, func(b *testing.B) {
@@ -23,7 +23,7 @@ func BenchmarkCreateDelete(b *testing.B) {
 	}
 }
 
-// BenchmarkPipelined is one request of many under way, over loopback TCP.
+// BenchmarkPipelined measures one of many requests in flight, over loopback TCP.
 func BenchmarkPipelined(b *testing.B) {
 	for _, kind := range []string{"memory", "disk"} {
 		b.Run(kind, func(b *testing.B) {
@@ -57,7 +57,7 @@ func BenchmarkPipelined(b *testing.B) {
 }
 
 // benchClient is a client over loopback TCP of a server of its own.
-func benchClient(b *testing.B, durable bool) *raw {
+func benchClient(b *testing.B, durable bool) *rawClient {
 	opts := quiet(b)
 	opts.Logger = discard()
 	if durable {

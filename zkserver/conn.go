@@ -1,126 +1,144 @@
 package zkserver
 
 import (
+	"fmt"
 	"net"
-	"net/netip"
 	"sync"
 	"time"
 
+	"github.com/zklock/zklock/internal/jute"
 	"github.com/zklock/zklock/internal/tree"
+	"github.com/zklock/zklock/internal/wire"
 )
 
-// conn is one client's connection. Up to three goroutines meet in it: its reader
-// fills the inbox, the server's loop empties that and fills the outbox, its
-// writer empties the outbox. Of a polled one the loop does all.
+// conn is one client's connection. Up to three goroutines use it: the reader fills the
+// inbox, the server's loop empties the inbox and fills the outbox, and the writer empties
+// the outbox. For a polled connection the loop does all three.
 //
-// There may be a hundred thousand, most of them idle: what only some need, or all
-// only at times, stands behind a pointer.
+// There may be a hundred thousand connections, most of them idle. State that only some
+// need, or that all need only at times, is behind a pointer.
 type conn struct {
-	srv    *Server
-	id     tree.ConnID
-	peer   peer
-	since  time.Duration
-	counts connCounts // touched by the loop alone
+	srv        *Server
+	id         tree.ConnID
+	peer       peer
+	acceptedAt time.Duration
+	counts     connCounts // used only by the loop
 
-	*driven        // nil once it is polled; changed by the loop, under mu
-	polled  polled // zero while it has a goroutine that reads; set under mu
-	*turn          // nil while there is nothing to do for it; of the loop alone
+	*blockingIO          // nil once the connection is polled; changed by the loop, under mu
+	polled      polledIO // zero while a goroutine reads the connection; set under mu
+	*exchange            // nil while the connection is idle; used only by the loop
 
-	mu      sync.Mutex
-	pooled  holding // what it has in the server's pool
-	waiting int     // requests taken from in and not yet answered
-	out     []byte  // frames that the writer has not taken yet
-	writing int     // bytes that the writer, or the loop, has taken and not yet written
-	reason  error   // why it is cut, for the log; nil for a client that went away
+	mu          sync.Mutex
+	usage       requestUsage // its part of the server's outstanding requests
+	unanswered  int          // requests taken from the inbox and not yet answered
+	out         []byte       // outbox: frames that the writer has not taken yet
+	writing     int          // bytes that the writer or the loop has taken and not yet written
+	closeReason error        // why the connection ended, for the log; nil if the client closed it
 
-	readDone bool // the reader has ended: nothing more will come
-	parked   bool // the loop waits until the writer has caught up
-	finish   bool // the writer closes the connection after what is in out
-	cut      bool // the connection is closed, out is dropped
+	output   outputState
+	readDone bool // the reader has ended: no more input arrives
 
-	// Touched by the loop alone.
-	greeted    bool // the connect request was handled
-	ended      bool // the tree closes the connection after what is staged or held
-	touched    bool // staged is part of the batch that is being filled
-	aboard     bool // held is part of the batch that is being synced
-	revisit    bool // to be looked at when held, or staged, has left
-	again      bool // in the loop's list for the next round
-	gone       bool // the tree was told of the disconnection
-	unfinished bool // its last request goes on in the next turn
+	// Used only by the loop.
+	phase    connPhase
+	runnable bool // on the loop's list for the next round
 
-	limited bool  // came from a listener: counts for MaxClientConns
-	counted bool  // has a place of MaxClientConns and MaxConns; guarded by srv.mu
-	queued  bool  // on the server's ready list; guarded by srv.mu
-	place   int32 // in the server's list of all; guarded by srv.mu
+	limited     bool  // accepted by a listener: subject to MaxClientConns and MaxConns
+	onReadyList bool  // in srv.ready; guarded by srv.mu
+	liveIndex   int32 // its index in srv.live; guarded by srv.mu
 }
 
-// driven is what a connection needs that has goroutines.
-type driven struct {
-	nc      net.Conn
-	raw     net.Conn  // below any TLS: closing it never waits
-	subject string    // of the client's certificate; set before the first request is read
-	sock    *socket   // of the loop alone, once a request came; nil if only the writer can write
-	room    sync.Cond // the reader waits here while the inbox is full
-	filled  sync.Cond // the writer waits here while the outbox is empty
-	opening opening
-	proven  *proven // guarded by the connection's mu; nil unless TLSFiles.CutClients is set
+// outputState is the state of a connection's output. Guarded by the connection's mu. A
+// connection moves between outputOpen and outputBlocked; otherwise the state only increases.
+type outputState uint8
+
+const (
+	outputOpen    outputState = iota
+	outputBlocked             // the loop applies no requests until the writer has caught up
+	outputClosing             // the connection is closed once the outbox is written
+	outputAborted             // the connection is closed and its outbox dropped
+)
+
+// connPhase is the phase of a connection in the loop. A connection moves between
+// connServing and connContinuing; otherwise the phase only increases.
+type connPhase uint8
+
+const (
+	connNew          connPhase = iota // the connect request was not applied yet
+	connServing                       // the next frame is a request
+	connContinuing                    // the last request continues in the next turn
+	connClosing                       // the tree closes the connection after the output in both batches
+	connDisconnected                  // the tree knows of the disconnection
+)
+
+// blockingIO is the state of a connection that has its own goroutines.
+type blockingIO struct {
+	nc         net.Conn
+	raw        net.Conn  // below TLS: closing it never blocks
+	subject    string    // of the client's certificate; set before the first request is read
+	sock       *socket   // used only by the loop, from the first request on; nil if only the writer can write
+	notFull    sync.Cond // the reader waits for this while the inbox is full
+	notEmpty   sync.Cond // the writer waits for this while the outbox is empty
+	halfOpen   halfOpen
+	clientCert *clientCert // guarded by the connection's mu; nil unless TLSFiles.CutClients is set
 
 	// Guarded by the connection's mu.
-	in     inbox
-	writer chan struct{} // closed when the writer has ended; nil until one is needed
-	word   bool          // asks a four-letter word, which the reader answers itself
+	handshakeAborted chan struct{} // closed by abort; nil except during a TLS handshake
+	in               inbox
+	writerDone       chan struct{} // closed when the writer has ended; nil before it starts
+	fourLetter       bool          // the client sent a four-letter word, which the reader answers itself
 }
 
-// turn is what a connection needs from the moment that the loop takes its requests
-// until the answers have left. It goes from one connection to the next, so that
-// there are as many as have something to do at a time.
-type turn struct {
-	work   inbox         // frames from next on are still to be applied
-	next   int           // index into work.frames
-	staged output        // of the batch that is being filled
-	held   output        // of the batch that is being synced
-	until  time.Duration // the next request waits, see holdBack
+// exchange holds a connection's requests and answers, from the moment that the loop takes
+// the requests until the answers have left. Connections reuse exchanges, so that there are
+// only as many as there are busy connections.
+type exchange struct {
+	requeueOnDelivery bool          // make the connection runnable when output of it has left
+	work              inbox         // the frames from next on are not applied yet
+	next              int           // index into work.frames
+	filling           output        // in the batch being filled
+	inFlight          output        // in the batch in flight
+	notBefore         time.Duration // the next request waits until then, see delayAuth
 }
 
-// beginTurn makes sure that c has a turn.
-func (s *Server) beginTurn(c *conn) {
-	if c.turn != nil {
+// beginExchange ensures that c has an exchange.
+func (s *Server) beginExchange(c *conn) {
+	if c.exchange != nil {
 		return
 	}
-	if c.turn, _ = s.turns.Get().(*turn); c.turn == nil {
-		c.turn = new(turn)
+	if c.exchange, _ = s.exchanges.Get().(*exchange); c.exchange == nil {
+		c.exchange = new(exchange)
 	}
 }
 
-// endTurn takes the turn back if there is nothing left in it.
-func (s *Server) endTurn(c *conn) {
-	if c.turn == nil || c.touched || c.aboard || c.next < len(c.work.frames) {
+// endExchange takes the exchange back if it is empty.
+func (s *Server) endExchange(c *conn) {
+	if c.exchange == nil || c.inBatch() || c.next < len(c.work.frames) {
 		return
 	}
-	t := c.turn
-	c.turn = nil
+	t := c.exchange
+	c.exchange = nil
 	t.work.reset()
-	t.next, t.until = 0, 0
-	t.staged.reset()
-	t.held.reset()
-	s.turns.Put(t)
+	t.next, t.notBefore = 0, 0
+	t.filling.reset()
+	t.inFlight.reset()
+	s.exchanges.Put(t)
 }
 
-// inbox is a run of frames in one buffer, so that a request costs no
-// allocation once the buffers have grown.
+// inbox is a sequence of frames in one buffer. A request costs no allocation once the
+// buffers have grown.
 type inbox struct {
 	buf    []byte
 	frames []arrival
 }
 
-// arrival is one frame of an inbox: where it ends and when it was read.
+// arrival is one frame of an inbox: where it ends, and when the server read it.
 type arrival struct {
 	end int
 	at  time.Duration
 }
 
-// keepBuffer is the largest buffer that is kept for the next use; one large
-// frame must not hold its memory for the life of a connection.
+// keepBuffer is the size of the largest buffer that is kept for the next use. One large
+// frame must not occupy memory for the life of a connection.
 const keepBuffer = 64 << 10
 
 // reset empties b for the next use.
@@ -141,78 +159,175 @@ func (b *inbox) frame(i int) []byte {
 }
 
 func newConn(s *Server, id tree.ConnID, nc net.Conn, limited bool) *conn {
-	c := &conn{srv: s, id: id, peer: peerOf(nc), since: s.elapsed(), limited: limited, counts: newConnCounts()}
-	c.driven = &driven{nc: nc, raw: below(nc)}
-	c.room.L, c.filled.L = &c.mu, &c.mu
+	c := &conn{srv: s, id: id, peer: peerOf(nc), acceptedAt: s.elapsed(), limited: limited, counts: newConnCounts()}
+	c.blockingIO = &blockingIO{nc: nc, raw: rawConn(nc)}
+	c.notFull.L, c.notEmpty.L = &c.mu, &c.mu
 	return c
 }
 
-// peer is who is at the other end. It implements net.Addr as what the connection
-// said, in less memory.
-type peer struct {
-	tcp   netip.AddrPort // zero for unix sockets and connections in the process
-	other net.Addr       // nil if tcp is valid
-}
-
-func peerOf(nc net.Conn) peer {
-	remote := nc.RemoteAddr()
-	if a, ok := remote.(*net.TCPAddr); ok {
-		if ap := a.AddrPort(); ap.IsValid() {
-			return peer{tcp: netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())}
-		}
-	}
-	return peer{other: remote}
-}
-
-// addr is the peer's address, or the zero Addr if it has none.
-func (p peer) addr() netip.Addr { return p.tcp.Addr() }
-
-// Network implements net.Addr.
-func (p peer) Network() string {
-	if p.other != nil {
-		return p.other.Network()
-	}
-	return "tcp"
-}
-
-// String implements net.Addr.
-func (p peer) String() string {
-	if p.other != nil {
-		return p.other.String()
-	}
-	return p.tcp.String()
-}
-
-// abort closes the connection at once, whatever is still to be written. The
-// first reason is kept. It may be called from any goroutine, more than once.
+// abort closes the connection at once and drops unwritten output. The first reason is kept.
+// Any goroutine may call it, more than once.
 func (c *conn) abort(reason error) {
 	c.mu.Lock()
-	if c.cut {
+	before := c.output
+	if before == outputAborted {
 		c.mu.Unlock()
 		return
 	}
-	c.cut = true
-	if c.reason == nil {
-		c.reason = reason
+	c.output = outputAborted
+	if c.closeReason == nil {
+		c.closeReason = reason
 	}
 	c.out = nil
-	// Nothing will be written: a loop that waits for that would wait for ever.
-	resume := c.parked || c.polled.on
-	c.parked = false
+	// Nothing more is written. Let the loop continue if it waits for the writer.
+	resume := before != outputOpen || c.polled.active
 	var raw net.Conn
-	if p := &c.polled; !p.on {
+	if p := &c.polled; !p.active {
 		raw = c.raw
-		c.room.Broadcast()
-		c.filled.Broadcast()
+		if c.handshakeAborted != nil {
+			close(c.handshakeAborted)
+		}
+		c.notFull.Broadcast()
+		c.notEmpty.Broadcast()
 	} else if p.fd >= 0 {
-		cutSocket(int(p.fd)) // the loop closes it
+		cutSocket(int(p.fd)) // the loop closes the descriptor
 	}
 	c.mu.Unlock()
-	c.srv.pool.wake()
+	c.srv.requestLimit.wake()
 	if raw != nil {
 		raw.Close()
 	}
 	if resume {
-		c.srv.enqueue(c)
+		c.srv.markReady(c)
 	}
+}
+
+// The loop's side of a connection. Everything below runs on the loop's goroutine.
+
+// takeInput exchanges the inbox for the work list, which is empty.
+func (c *conn) takeInput() {
+	c.work.reset()
+	c.next = 0
+	c.mu.Lock()
+	c.work, c.in = c.in, c.work
+	c.unanswered += len(c.work.frames)
+	c.notFull.Signal()
+	c.mu.Unlock()
+}
+
+// deliver passes the output in flight to the writer, and lets the reader read as many
+// requests as were answered.
+func (c *conn) deliver() {
+	o := &c.inFlight
+	sent := len(o.frames) > 0
+	if sent || o.end {
+		c.send(o.frames, o.end)
+	}
+	if sent {
+		c.srv.noteSlowReader(c, c.unread())
+	}
+	if o.answered > 0 {
+		c.mu.Lock()
+		requests, bytes := c.usage.take(o.answered, o.answeredBytes)
+		c.unanswered -= o.answered
+		if c.blockingIO != nil {
+			c.notFull.Signal()
+		}
+		c.mu.Unlock()
+		c.srv.requestLimit.sub(requests, bytes)
+	}
+	o.reset()
+}
+
+// outputFull reports whether so much output of c waits for a sync that no more of its
+// requests are applied.
+func (c *conn) outputFull() bool {
+	return c.exchange != nil && len(c.filling.frames)+len(c.inFlight.frames) >= maxPending
+}
+
+// waitsForDelivery reports whether c waits for its answers to leave. If all answers have
+// left, it does not wait: nothing would make it runnable again.
+func (c *conn) waitsForDelivery() bool {
+	return c.inBatch() && (c.outputFull() || c.polled.throttled)
+}
+
+// inBatch reports whether a batch has output for c.
+func (c *conn) inBatch() bool {
+	return c.exchange != nil && (c.filling.listed || c.inFlight.listed)
+}
+
+// inputState reports whether c has input to apply now, and whether c has come to its end.
+// If neither, another goroutine calls markReady later: the reader when input arrives, or
+// the writer when a slow client has caught up.
+func (c *conn) inputState() (more, end bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p := &c.polled; p.active && (c.output == outputAborted || c.phase >= connClosing) {
+		// Input after the close is ignored. Reading it to its end, beyond any limit, would
+		// only keep the connection.
+		p.readable, c.readDone = false, true
+	}
+	left := c.hasInputLocked()
+	if !left || c.phase >= connClosing {
+		return false, c.readDone
+	}
+	if c.output <= outputBlocked {
+		c.output = outputOpen
+		if len(c.out)+c.writing >= maxPending {
+			c.output = outputBlocked
+		}
+	}
+	return c.output != outputBlocked && !c.authDelayed(c.srv.elapsed()), false
+}
+
+// hasInput reports whether c has requests that are not applied yet.
+func (c *conn) hasInput() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.hasInputLocked()
+}
+
+// hasInputLocked is hasInput for a caller that holds c.mu.
+func (c *conn) hasInputLocked() bool {
+	if c.phase == connContinuing || c.exchange != nil && c.next < len(c.work.frames) || c.blockingIO != nil && len(c.in.frames) > 0 {
+		return true
+	}
+	p := &c.polled
+	return p.active && (p.readable || c.srv.hasWholeFrame(p.partial))
+}
+
+// mustWait reports whether the loop must not apply more input of c yet: c waits for its
+// writer, or its address guesses passwords. Only the loop calls it.
+func (c *conn) mustWait() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.output == outputBlocked || c.authDelayed(c.srv.elapsed())
+}
+
+// connect applies the first frame of a connection, which has no header.
+func (s *Server) connect(c *conn, frame []byte, now tree.Now) {
+	c.phase = connServing
+	var req wire.ConnectRequest
+	r := jute.NewReader(frame)
+	req.Decode(r)
+	// As in Java, bytes after the record are ignored.
+	if err := r.Err(); err != nil {
+		c.phase, c.filling.end = connClosing, true
+		c.fail(fmt.Errorf("zkserver: bad connect request: %w", err))
+		return
+	}
+	peer := tree.Peer{Addr: c.peer.addr(), Share: shareKey(c.limitAddr())}
+	if c.blockingIO != nil {
+		peer.X509 = c.subject
+	}
+	s.loop.tree.Connect(c.id, peer, &req, now, &s.loop.out)
+}
+
+// fail records why a connection ends, for the log. The first reason is kept.
+func (c *conn) fail(reason error) {
+	c.mu.Lock()
+	if c.closeReason == nil {
+		c.closeReason = reason
+	}
+	c.mu.Unlock()
 }

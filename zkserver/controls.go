@@ -8,50 +8,49 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// fillControls gives a test its hold on the server.
+// fillControls gives a test control over the server.
 func (s *Server) fillControls(c *servertest.Controls) {
 	if c != nil {
 		*c = servertest.Controls{Pause: s.pause, JumpSequence: s.jumpSequence}
 	}
 }
 
-// pause keeps the loop in a call until the function that it returns is called,
-// or the server ends.
+// pause blocks the loop until the returned function is called or the server ends.
 func (s *Server) pause() (resume func()) {
-	held, release := make(chan struct{}), make(chan struct{})
+	paused, resumed := make(chan struct{}), make(chan struct{})
 	s.mu.Lock()
 	s.calls = append(s.calls, func() {
-		close(held)
+		close(paused)
 		select {
-		case <-release:
+		case <-resumed:
 		case <-s.stop:
 		}
 	})
 	s.mu.Unlock()
 	s.wakeLoop()
 	select {
-	case <-held:
+	case <-paused:
 	case <-s.done:
 	}
-	return sync.OnceFunc(func() { close(release) })
+	return sync.OnceFunc(func() { close(resumed) })
 }
 
 // jumpSequence returns when the jump is durable.
 func (s *Server) jumpSequence(path string, next int32) error {
 	var code wire.ErrCode
-	ran := s.ask(func() {
+	ran := s.runOnLoop(func() {
 		code = s.loop.tree.JumpSequence(path, next, s.now(), &s.loop.out)
 		s.wakeLoop()
 	})
-	// Calls run at the end of a round, behind its sync: the next one's is behind
-	// the record's.
+	// Functions run at the end of a round, after its sync. The second one runs after the
+	// sync of the record.
 	switch {
-	case !ran || !s.ask(func() {}):
-		return s.endError()
+	case !ran || !s.runOnLoop(func() {}):
+		return s.serveError()
 	case code == wire.ErrBadArguments:
-		return fmt.Errorf("zkserver: children of %s have had the number %d or a higher one: %w", path, next, code)
+		return fmt.Errorf("zkserver: set sequence of %s to %d: a child has that number or a higher one: %w", path, next, code)
 	case code != wire.ErrOK:
-		return fmt.Errorf("zkserver: no sequence of %s: %w", path, code)
+		return fmt.Errorf("zkserver: set sequence of %s to %d: %w", path, next, code)
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-func TestPauseHoldsTheServerUp(t *testing.T) {
+func TestPauseBlocksRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts := quiet(t)
 		opts.Controls = new(servertest.Controls)

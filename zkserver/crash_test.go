@@ -23,17 +23,17 @@ var (
 	crashSeed   = flag.Uint64("crash.seed", 1, "seed of changes, moments and losses")
 )
 
-// crashes is a server that dies again and again, and its clients.
+// crashes is a server that crashes repeatedly, and its clients.
 type crashes struct {
 	t     *testing.T
 	rng   *rand.Rand
 	fs    *memfs.FS
 	opts  Options
-	books *books
+	books *ledger
 	over  atomic.Bool // the clients stop
 
 	started time.Time // when the server of this cycle began to serve
-	clients []*survivor
+	clients []*crashClient
 	named   int
 
 	mu    sync.Mutex
@@ -63,9 +63,9 @@ func TestCrashCycles(t *testing.T) {
 	})
 }
 
-// TestCrashCyclesBite runs the same with a server that does not sync: the books
-// must find what it loses.
-func TestCrashCyclesBite(t *testing.T) {
+// TestCrashCyclesDetectMissingSync runs the same with a server that does not sync: the
+// ledger must detect the losses.
+func TestCrashCyclesDetectMissingSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newCrashes(t, 3, func(o *Options) { o.NoSync = true })
 		for range 100 {
@@ -79,14 +79,14 @@ func TestCrashCyclesBite(t *testing.T) {
 }
 
 func newCrashes(t *testing.T, seed uint64, edit func(*Options)) *crashes {
-	w := &crashes{t: t, rng: rand.New(rand.NewPCG(seed, 1)), books: newBooks()}
+	w := &crashes{t: t, rng: rand.New(rand.NewPCG(seed, 1)), books: newLedger()}
 	w.opts, w.fs = onMemory(t, seed)
 	w.opts.Logger = discard()
 	w.opts.SnapshotRecords, w.opts.SnapshotsKept = 60, 2
 	w.opts.segmentBytes = 4096
 	edit(&w.opts)
 	s := w.start()
-	c := &survivor{w: w, rng: w.rng, name: "first"}
+	c := &crashClient{w: w, rng: w.rng, name: "first"}
 	if err := c.connect(s); err != nil {
 		t.Fatal(err)
 	}
@@ -100,21 +100,21 @@ func newCrashes(t *testing.T, seed uint64, edit func(*Options)) *crashes {
 	return w
 }
 
-// failf takes note of a broken promise.
+// failf records a violation.
 func (w *crashes) failf(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.wrong = append(w.wrong, fmt.Sprintf(format, args...))
 }
 
-// note does something under the books' lock.
+// note runs f under the ledger's lock.
 func (w *crashes) note(f func()) {
 	w.books.mu.Lock()
 	defer w.books.mu.Unlock()
 	f()
 }
 
-// start starts a server. At times it is killed while it recovers, again and again.
+// start starts a server. Sometimes it is killed repeatedly while it recovers.
 func (w *crashes) start() *Server {
 	for w.rng.IntN(4) == 0 {
 		w.fs.FailAt(w.rng.IntN(60), errors.New("power lost"), w.rng.IntN(600))
@@ -122,7 +122,7 @@ func (w *crashes) start() *Server {
 			s.Close()
 		}
 		w.recovering++
-		w.lose()
+		w.loseProcess()
 	}
 	s, err := New(w.opts)
 	if err != nil {
@@ -133,8 +133,8 @@ func (w *crashes) start() *Server {
 	return s
 }
 
-// lose is what becomes of the disk when the process or the machine dies.
-func (w *crashes) lose() {
+// loseProcess changes the disk as the death of the process or a power loss does.
+func (w *crashes) loseProcess() {
 	w.fs.SetFault(nil)
 	if w.rng.IntN(3) == 0 {
 		w.kills++
@@ -145,7 +145,7 @@ func (w *crashes) lose() {
 	w.fs.Crash()
 }
 
-// cycle is one life of the server, from its start to its end.
+// cycle runs the server once, from its start to its end.
 func (w *crashes) cycle() {
 	s := w.start()
 	if s == nil {
@@ -155,7 +155,7 @@ func (w *crashes) cycle() {
 		s.Close()
 		return
 	}
-	w.people()
+	w.replaceClients()
 	w.over.Store(false)
 	var all sync.WaitGroup
 	for _, c := range w.clients {
@@ -168,21 +168,20 @@ func (w *crashes) cycle() {
 	if w.rng.IntN(8) == 0 {
 		w.quiet(s)
 	}
-	dead, gentle := w.doom()
+	dead, gentle := w.scheduleFault()
 	select {
 	case <-dead:
 	case <-time.After(time.Duration(w.rng.IntN(2000)) * time.Millisecond):
 	}
 	if gentle {
-		// The disk fails for writes alone: clients come back, and find a server
-		// that only reads.
+		// Only writes fail: clients reconnect and find a read-only server.
 		synctest.Wait()
 		// Who came late is a guest of a read-only server already, and would stay.
 		w.over.Store(true)
 		all.Wait()
 		if s.Stats().ReadOnly {
 			w.readOnly++
-			w.again(s)
+			w.resumeClients(s)
 		}
 	}
 	w.over.Store(true)
@@ -198,8 +197,8 @@ func (w *crashes) cycle() {
 	st := s.Stats()
 	w.snapshots += st.SnapshotsWritten
 	w.failed += st.SnapshotsFailed
-	w.timesUp(time.Now())
-	w.lose()
+	w.markExpirable(time.Now())
+	w.loseProcess()
 	if w.rng.IntN(4) == 0 {
 		time.Sleep(time.Duration(w.rng.IntN(10_000)) * time.Millisecond)
 	}
@@ -207,8 +206,8 @@ func (w *crashes) cycle() {
 
 // people makes up for clients that left, and lets some leave: their sessions are
 // to end by their time.
-func (w *crashes) people() {
-	w.clients = slices.DeleteFunc(w.clients, func(c *survivor) bool {
+func (w *crashes) replaceClients() {
+	w.clients = slices.DeleteFunc(w.clients, func(c *crashClient) bool {
 		if c.ticket != nil && !c.ticket.left && w.rng.IntN(12) == 0 {
 			c.ticket.left = true
 		}
@@ -216,13 +215,13 @@ func (w *crashes) people() {
 	})
 	for len(w.clients) < 4 {
 		w.named++
-		w.clients = append(w.clients, &survivor{w: w, rng: rand.New(rand.NewPCG(*crashSeed, uint64(w.named))), name: fmt.Sprintf("c%d", w.named)})
+		w.clients = append(w.clients, &crashClient{w: w, rng: rand.New(rand.NewPCG(*crashSeed, uint64(w.named))), name: fmt.Sprintf("c%d", w.named)})
 	}
 }
 
-// doom chooses the operation of the disk from which on nothing works any more,
-// or, gently, no write does. dead is closed when it comes.
-func (w *crashes) doom() (dead chan struct{}, gentle bool) {
+// scheduleFault chooses the disk operation from which on all operations fail, or, gently,
+// all writes. dead is closed at that operation.
+func (w *crashes) scheduleFault() (dead chan struct{}, gentle bool) {
 	dead = make(chan struct{})
 	gentle = w.rng.IntN(6) == 0
 	at, keep := w.fs.Ops()+w.rng.IntN(1+w.rng.IntN(300)), w.rng.IntN(700)
@@ -246,8 +245,8 @@ func (w *crashes) doom() (dead chan struct{}, gentle bool) {
 	return dead, gentle
 }
 
-// again lets the clients come back to a server that has become read-only.
-func (w *crashes) again(s *Server) {
+// resumeClients lets the clients reconnect to a server that has become read-only.
+func (w *crashes) resumeClients(s *Server) {
 	var all sync.WaitGroup
 	w.over.Store(false)
 	for _, c := range w.clients {
@@ -272,7 +271,7 @@ func (w *crashes) quiet(s *Server) {
 	w.idle++
 	time.Sleep(7500 * time.Millisecond)
 	late := w.overdue()
-	c := &survivor{w: w, rng: w.rng, name: "observer"}
+	c := &crashClient{w: w, rng: w.rng, name: "observer"}
 	if err := c.connect(s); err != nil {
 		w.failf("observer: %v", err)
 		return
@@ -292,11 +291,11 @@ func (w *crashes) quiet(s *Server) {
 
 // overdue lists the ephemeral nodes of sessions that must be over by now, and
 // takes note of that.
-func (w *crashes) overdue() map[string]*ticket {
+func (w *crashes) overdue() map[string]*sessionRecord {
 	b := w.books
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	late := make(map[string]*ticket)
+	late := make(map[string]*sessionRecord)
 	for _, t := range b.sessions {
 		if t.left && !t.over && time.Since(later(w.started, t.sent)) > t.timeout+100*time.Millisecond {
 			t.closed, t.over = deletes, true
@@ -313,7 +312,7 @@ func (w *crashes) overdue() map[string]*ticket {
 
 // timesUp notes which sessions may be over at the server's end: all others must
 // be there at the next start.
-func (w *crashes) timesUp(now time.Time) {
+func (w *crashes) markExpirable(now time.Time) {
 	b := w.books
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -331,10 +330,10 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// audit compares all books with a server that nobody works with.
+// audit compares the ledger with a server that has no other clients.
 func (w *crashes) audit(s *Server) {
 	w.fs.SetFault(nil)
-	c := &survivor{w: w, rng: w.rng, name: "auditor"}
+	c := &crashClient{w: w, rng: w.rng, name: "auditor"}
 	if err := c.connect(s); err != nil {
 		w.failf("audit: %v", err)
 		return
@@ -364,7 +363,7 @@ func (w *crashes) audit(s *Server) {
 			}
 		}
 		for path, f := range seen {
-			if err := w.books.settle(path, f); err != nil {
+			if err := w.books.observed(path, f); err != nil {
 				w.failf("audit: %v", err)
 			}
 		}
@@ -395,7 +394,7 @@ func (w *crashes) forgetSessions() {
 
 // clean deletes what clients that left have left behind, but for ephemeral nodes:
 // those are their sessions' to end.
-func (c *survivor) clean() error {
+func (c *crashClient) clean() error {
 	here := make(map[string]bool)
 	for _, other := range c.w.clients {
 		here[other.name] = true
@@ -418,8 +417,8 @@ func (c *survivor) clean() error {
 	return nil
 }
 
-// inventory reads all nodes of clients.
-func (c *survivor) inventory() (map[string]found, error) {
+// inventory reads all nodes of the clients.
+func (c *crashClient) inventory() (map[string]found, error) {
 	var resp wire.GetChildrenResponse
 	if _, err := c.ask(wire.OpGetChildren, &wire.GetChildrenRequest{Path: "/n"}, &resp); err != nil {
 		return nil, err
@@ -437,7 +436,7 @@ func (c *survivor) inventory() (map[string]found, error) {
 
 // clearQueue takes note of the sequential nodes whose creator had no answer, and
 // removes them.
-func (c *survivor) clearQueue() error {
+func (c *crashClient) clearQueue() error {
 	var resp wire.GetChildrenResponse
 	if _, err := c.ask(wire.OpGetChildren, &wire.GetChildrenRequest{Path: "/q"}, &resp); err != nil {
 		return err
@@ -465,7 +464,7 @@ func (w *crashes) numberOf(path string) (err error) {
 	return err
 }
 
-// report says what was done, and fails if that was too little.
+// report logs what was done, and fails if that was too little.
 func (w *crashes) report(cycles int) {
 	b := w.books
 	w.t.Logf("%d cycles: %d losses of power, %d kills, %d of them in recovery, %d disks failing for writes (%d served read-only), %d regular ends",

@@ -4,12 +4,12 @@ package zkserver
 
 import "net"
 
-// takesReserved and outOfMemory can't be told here.
+// takesReserved and outOfMemory always report false: this system has no way to know.
 func takesReserved(net.Conn) bool { return false }
 
 func outOfMemory(error) bool { return false }
 
-// openDescriptors and maxDescriptors are unknown here.
+// openDescriptors and maxDescriptors return -1 for unknown.
 func openDescriptors() int { return -1 }
 
 func maxDescriptors() int64 { return -1 }

@@ -30,9 +30,9 @@ func withoutDescriptors(op memfs.Op) memfs.Fault {
 	return memfs.Fault{Err: fmt.Errorf("%s %s: %w", op.Kind, op.Name, syscall.EMFILE)}
 }
 
-// TestLogOutlastsWantOfDescriptors: a server without a descriptor to spare serves writes
-// all the same, begins no segment and no snapshot, and makes up for both later.
-func TestLogOutlastsWantOfDescriptors(t *testing.T) {
+// TestWritesContinueWithoutFreeDescriptors: a server without a free descriptor still
+// acknowledges writes, starts no segment or snapshot, and catches up later.
+func TestWritesContinueWithoutFreeDescriptors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts, fs := onMemory(t, 16)
 		var log strings.Builder
@@ -51,7 +51,7 @@ func TestLogOutlastsWantOfDescriptors(t *testing.T) {
 			t.Errorf("%d snapshots were tried in no time", failed)
 		}
 		fs.SetFault(nil)
-		time.Sleep(saveAgain)
+		time.Sleep(snapshotRetry)
 		c.fill("/b", 100)
 		synctest.Wait()
 		if st := s.loop.log.Stats(); st.Segments < 2 || st.SnapshotIndex < 500 {
@@ -64,9 +64,9 @@ func TestLogOutlastsWantOfDescriptors(t *testing.T) {
 	})
 }
 
-// TestNoDescriptorAtAnyOpen lets each single opening of a file fail, once or for good:
+// TestFailedOpenAtEveryOperation lets each single opening of a file fail, once or for good:
 // it costs no server that runs anything, and no start more than the start.
-func TestNoDescriptorAtAnyOpen(t *testing.T) {
+func TestFailedOpenAtEveryOperation(t *testing.T) {
 	for _, lasts := range []bool{false, true} {
 		sum := make(map[string]int)
 		for k, hit := 0, true; hit; k++ {
@@ -83,7 +83,7 @@ func TestNoDescriptorAtAnyOpen(t *testing.T) {
 				return memfs.Fault{Err: fmt.Errorf("%s %s: %w", op.Kind, op.Name, syscall.EMFILE)}
 			}
 			var outcome string
-			synctest.Test(t, func(t *testing.T) { outcome = faultyLife(t, fault) })
+			synctest.Test(t, func(t *testing.T) { outcome = runWithFault(t, fault) })
 			if sum[outcome]++; t.Failed() {
 				t.Fatalf("opening %d, lasting %v: %s", k, lasts, outcome)
 			}
@@ -95,9 +95,9 @@ func TestNoDescriptorAtAnyOpen(t *testing.T) {
 	}
 }
 
-// TestStartWithoutDescriptors: whichever file cannot be opened, a start is refused with
-// what to do, and the directory is not called damaged.
-func TestStartWithoutDescriptors(t *testing.T) {
+// TestStartWithoutDescriptorsSaysWhatToDo: whichever file cannot be opened, the error says
+// what to do and does not call the directory damaged.
+func TestStartWithoutDescriptorsSaysWhatToDo(t *testing.T) {
 	opts, fs := onMemory(t, 18)
 	opts.Logger, opts.SnapshotRecords, opts.segmentBytes = discard(), 1000, 2000
 	s := start(t, opts)

@@ -9,24 +9,23 @@ import (
 	"syscall"
 )
 
-// leastReserved and mostReserved bound the descriptors that connections leave to the
-// log, its snapshots, the certificates, the metrics, and the rest of the program.
+// minReserved and maxReserved bound the descriptors that connections leave for the log, its
+// snapshots, the certificates, the metrics, and the rest of the program.
 const (
-	leastReserved = 8
-	mostReserved  = 128
+	minReserved = 8
+	maxReserved = 128
 )
 
-// reserved reports whether a new descriptor is one of the last that the process may
-// have: a new one is the lowest that is free, so all below it are in use.
+// reserved reports whether a new descriptor is one of the last that the process may open.
+// The system assigns the lowest free number, so all numbers below fd are in use.
 func reserved(fd int) bool {
 	limit := maxDescriptors()
-	return limit >= 0 && int64(fd) >= limit-max(leastReserved, min(limit/8, mostReserved))
+	return limit >= 0 && int64(fd) >= limit-max(minReserved, min(limit/8, maxReserved))
 }
 
-// takesReserved reports whether the descriptor of a connection that was just accepted
-// is a reserved one.
+// takesReserved reports whether the descriptor of a newly accepted connection is reserved.
 func takesReserved(nc net.Conn) bool {
-	sc, ok := below(nc).(syscall.Conn)
+	sc, ok := rawConn(nc).(syscall.Conn)
 	if !ok {
 		return false
 	}
@@ -39,24 +38,25 @@ func takesReserved(nc net.Conn) bool {
 	return last
 }
 
-// outOfMemory reports whether a call to the system failed because the kernel has no
-// memory for a socket at the moment.
+// outOfMemory reports whether a system call failed because the kernel has no memory for a
+// socket now.
 func outOfMemory(err error) bool {
 	return errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.ENOMEM)
 }
 
-// openDescriptors is how many files and sockets the process has open, -1 where
-// the system has no list of them.
+// openDescriptors returns how many files and sockets the process has open, or -1 if the
+// system does not list them.
 func openDescriptors() int {
 	for _, dir := range []string{"/proc/self/fd", "/dev/fd"} {
 		if names, err := os.ReadDir(dir); err == nil {
-			return len(names) - 1 // the directory itself
+			return len(names) - 1 // minus the directory itself
 		}
 	}
 	return -1
 }
 
-// maxDescriptors is how many it may have, -1 if that is unknown.
+// maxDescriptors returns how many descriptors the process may open, or -1 if that is
+// unknown.
 func maxDescriptors() int64 {
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {

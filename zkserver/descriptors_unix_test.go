@@ -121,7 +121,7 @@ func startFew(t *testing.T) *fewServer {
 	return f
 }
 
-// word reads the next line that the process says.
+// word reads the next line of the process's output.
 func (f *fewServer) word() string {
 	f.t.Helper()
 	if !f.words.Scan() {
@@ -130,7 +130,7 @@ func (f *fewServer) word() string {
 	return f.words.Text()
 }
 
-// tell has the process do something.
+// tell sends a command to the process.
 func (f *fewServer) tell(order string) {
 	f.t.Helper()
 	fmt.Fprintln(f.orders, order)
@@ -140,7 +140,7 @@ func (f *fewServer) tell(order string) {
 }
 
 // dial connects from the nth address of the loopback.
-func (f *fewServer) dial(n int) *raw {
+func (f *fewServer) dial(n int) *rawClient {
 	f.t.Helper()
 	var d net.Dialer
 	if runtime.GOOS == "linux" { // which has all of them
@@ -164,13 +164,13 @@ func (f *fewServer) files(prefix string) int {
 	return len(names)
 }
 
-// TestConnectionsLeaveDescriptorsToTheLog: sessions that do nothing take no more
+// TestConnectionsLeaveDescriptorsForTheLog: sessions that do nothing take no more
 // descriptors than the log can spare for its segments and snapshots.
-func TestConnectionsLeaveDescriptorsToTheLog(t *testing.T) {
+func TestConnectionsLeaveDescriptorsForTheLog(t *testing.T) {
 	f := startFew(t)
 	writer := f.dial(0)
 	writer.handshake(wire.ConnectRequest{Timeout: 3_600_000})
-	var idle []*raw
+	var idle []*rawClient
 	refused := 0
 	for i := range 2 * fewDescriptors {
 		c := f.dial(i)
@@ -213,9 +213,9 @@ func TestConnectionsLeaveDescriptorsToTheLog(t *testing.T) {
 	}
 }
 
-// TestNoDescriptorToAccept: a server in a program that has used up its descriptors
+// TestAcceptResumesWhenDescriptorsAreFree: a server in a program that has used up its descriptors
 // serves the connections that it has, and accepts again when there are some.
-func TestNoDescriptorToAccept(t *testing.T) {
+func TestAcceptResumesWhenDescriptorsAreFree(t *testing.T) {
 	f := startFew(t)
 	writer := f.dial(0)
 	writer.handshake(wire.ConnectRequest{Timeout: 3_600_000})

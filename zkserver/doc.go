@@ -1,6 +1,6 @@
-// Package zkserver is a ZooKeeper server inside a Go process: one node that
-// speaks ZooKeeper's protocol to any client, durable in a directory or in
-// memory, in the shape of net/http's Server.
+// Package zkserver is a ZooKeeper server inside a Go process: a single node that
+// speaks ZooKeeper's protocol to any client and stores its state in a directory or
+// in memory. Its API resembles net/http's Server.
 //
 //	srv, err := zkserver.New(zkserver.Options{DataDir: "/var/lib/demo"})
 //	...
@@ -10,110 +10,115 @@
 //	...
 //	srv.Shutdown(ctx)
 //
-// It is for tests, for one machine, and for what may be away while that
-// machine is. A service that must outlive a machine needs an ensemble of
-// Apache ZooKeeper; the clients stay the same.
+// Use it for tests, for a single machine, and for services that may be unavailable
+// while that machine is down. A service that must survive the loss of a machine needs an
+// ensemble of Apache ZooKeeper. The clients need no change.
 //
 // # What it promises
 //
-// A change is acknowledged, and seen by anybody, only after the log that holds
-// it was synced to disk. Sessions and their ephemeral nodes survive a restart;
-// each session then gets its full timeout again. A session ends at its timeout
-// and not up to a tick later.
+// The server acknowledges a change, and shows it to any client, only after it has
+// synced the log with that change to disk. Sessions and their ephemeral nodes survive
+// a restart; each session then gets its full timeout again. A session ends at its
+// timeout, not up to a tick later.
 //
-// If the disk is full, fails, or turns read-only, nothing more is acknowledged: every
-// connection is cut, so that outcomes are unknown, and the server goes on read-only
-// with what was acknowledged, as Java's ReadOnlyZooKeeperServer does. Reads are answered,
-// writes refused; no session ends; a known session may be resumed, a new one is
-// for clients that take a read-only server. A restart recovers: every session then
-// gets its full timeout, and a change whose outcome was unknown may turn out to
-// have been made. A start on a full or read-only disk is refused with a word on what to do,
-// as what is there can't be told from what was never durable. See [ErrStorage].
+// If the disk is full, fails, or turns read-only, the server acknowledges nothing
+// more. It closes every connection, so that the clients know that outcomes are
+// unknown, and becomes read-only with the acknowledged state, as Java's
+// ReadOnlyZooKeeperServer does. It answers reads and refuses writes. No session ends.
+// A client may resume its session; it may open a new one only if it accepts a
+// read-only server. A restart recovers: every session then gets its full timeout, and a
+// change with an unknown outcome may turn out to have been made. On a full or
+// read-only disk, New fails, and the error says what to do: New cannot tell which data
+// is durable. See [ErrStorage].
 //
-// On Unix a data directory is refused if it belongs to a user other than the process's
-// and root, if every user may write to it, or if its path leads through another user's
-// symbolic link. Such a user could replace the log. If the directory's group may write
-// to it, that is logged as a warning.
+// On Unix, the server refuses a data directory if it belongs to a user other than root
+// and the process's user, if every user may write to it, or if its path leads through
+// another user's symbolic link. In these cases, another user could replace the log. If the directory's
+// group may write to it, the server logs a warning.
 //
-// Without DataDir nothing survives, but a new server starts with transaction
-// ids above those of the last one, by the wall clock, so that fencing tokens
-// do not go back unless that clock does.
+// Without DataDir nothing survives. A new server starts with transaction ids above
+// those of the last one, by the wall clock, so that fencing tokens do not decrease
+// unless that clock is set back.
 //
 // # Limits
 //
-// Nobody can fill the memory or keep the others from being served: each limit is
-// a field of [Options] whose zero is safe, and a counter in [Stats].
+// No client can fill the memory or stop the server from serving other clients. Each limit is a
+// field of [Options] with a safe default, and has a counter in [Stats]:
 //
-//	of what                          option                                 beyond it
-//	a request's length               MaxFrame                               closed
-//	a reply's length                 MaxReply                               QuotaExceeded
-//	connections, per address         MaxClientConns, MaxConns               closed at once, or the oldest half-open one is
-//	descriptors                      the process's limit                    closed at once
-//	sessions, and an address's       MaxSessions                            closed in the handshake
-//	requests read, not answered      MaxOutstanding, -Total, -Bytes         not read on until caught up
-//	replies and events, not read     MaxUnread, MaxUnreadTotal              closed; the session stays
+//	limit on                         option                                 beyond it
+//	length of a request              MaxFrame                               connection closed
+//	length of a reply                MaxReply                               QuotaExceeded
+//	connections, also per address    MaxClientConns, MaxConns               closed at once, or replaces the oldest half-open one
+//	descriptors                      the process's limit                    connection closed at once
+//	sessions, also per address       MaxSessions                            closed in the handshake
+//	requests read, not answered      MaxOutstanding, -Total, -Bytes         not read until the server has caught up
+//	replies and events not read      MaxUnread, MaxUnreadTotal              connection closed; the session stays
 //	nodes, data                      MaxNodes, MaxData                      QuotaExceeded
-//	watches, and an address's        MaxWatches, MaxWatchesPerConn          QuotaExceeded
-//	passwords that an address shows  64, and one a second                   one each 0.1 s
-//	time until the first request     HandshakeTimeout                       closed
-//	silence                          the session's timeout, KeepAlive       expired and closed
+//	watches, also per address        MaxWatches, MaxWatchesPerConn          QuotaExceeded
+//	passwords sent by an address     256, and one a second                  one each 0.1 s
+//	TLS handshakes that compute      half of GOMAXPROCS                     wait for their turn
+//	bytes of a TLS handshake         32 KiB                                 connection closed
+//	time until the first request     HandshakeTimeout                       connection closed
+//	silence                          the session timeout, KeepAlive         session expired, connection closed
 //	names in a path                  512                                    BadArguments
-//	ephemerals that are listed       50,000 in the session                  QuotaExceeded
-//	events of a multi                50,000, and by MaxReply                QuotaExceeded
-//	permissions that a multi needs   about 10 ms to look up                 QuotaExceeded
+//	ephemeral nodes in a list        50,000 in the session                  QuotaExceeded
+//	events of a multi                50,000, and MaxReply                   QuotaExceeded
+//	permission checks of a multi     about 10 ms                            QuotaExceeded
 //
-// No request keeps the server from all others for more than about 50 ms, however much
-// there is: what a request asks about many nodes is counted as they come and go. The
-// server does what takes longer in parts, and serves other clients in between: the end
-// of a session with many nodes, or of a connection with many watches, a long list of
-// watches to restore, the sessions that expire together. The first two are exact where
-// there are fewer than about 5,000 nodes: beyond that a session that ends can no longer
-// be resumed, its nodes go one transaction at a time, and its client has the answer
-// after the last of them. A connection whose requests took long is served after the
-// others, and so are those of its address, for as long as they took.
-// [Stats].LongestTurn says what was the longest.
+// No request delays other requests for more than about 50 ms, however large the state is. The server keeps counts about many nodes up to date, instead of
+// counting on request. It does longer work in parts and serves other clients in between:
+// the end of a session with many nodes, the end of a connection with many watches, the
+// restoration of a long list of watches, and the expiration of many sessions at once.
 //
-// A connection ends with its session, however that ends. In the worst case the
-// process needs MaxData and about 300 bytes a node or watch, MaxUnreadTotal,
-// MaxOutstandingBytes, and MaxFrame for each connection that sends a large request
-// slowly; the collector wants as much again unless GOMEMLIMIT bounds it.
+// The ends of a session and of a connection are single steps up to about 5,000 nodes.
+// Beyond that, a client can no longer resume a session that is ending, each node is
+// deleted in its own transaction, and the client gets its answer after the last one. If
+// the requests of a connection take long, the loop serves that connection, and others of
+// its address, after all other connections, for as long as the requests took.
+// [Stats].LongestTurn is the longest time that one connection took.
+//
+// A connection ends with its session, in every case. In the worst case the process needs
+// MaxData, about 300 bytes for each node and watch, MaxUnreadTotal, MaxOutstandingBytes,
+// and MaxFrame for each connection that sends a large request slowly. The garbage
+// collector may need the same amount again unless GOMEMLIMIT limits it.
 //
 // # Four-letter words
 //
-// The answers are those of ZooKeeper 3.8 line by line, over TLS too where the port
-// speaks it. What differs, and why:
+// The answers equal those of ZooKeeper 3.8 line by line, also over TLS if the port
+// speaks it. The differences, and their reasons:
 //
-//   - gtmk, stmk and hash, about Java's tracing and a history of digests, are no
-//     words here: who asks them is closed without an answer.
-//   - An Options.FourLetterWords that is empty and not nil allows none, not even
-//     srvr, which ZooKeeper cannot forbid.
+//   - gtmk, stmk, and hash are about Java's tracing and a history of digests. The server
+//     does not know them, and closes the connection without an answer.
+//   - An empty, non-nil Options.FourLetterWords allows none, not even srvr, which
+//     ZooKeeper always allows.
 //   - envi has ZooKeeper's keys, and <not available> for the user, directories, class
-//     path and JVM: anybody who can connect may ask. It has go.version too.
-//   - mntr has no figures of ensembles and of the queues inside Java. It has some of
-//     its own, such as zk_log_syncs and zk_slow_readers_cut.
-//   - dump shows when each session ends, to the tick, and no empty buckets: there are
-//     no buckets.
-//   - conf and dirs show one directory twice, as log and snapshots are together.
-//   - wchs, wchp, wchc, dump, stat and cons are written while they are collected,
-//     between batches: a million watches hold up nobody and take no memory to speak
-//     of, but the list is not of one moment. Who does not read is cut off. wchc and
-//     dump, which have to sort, answer one at a time; who waits in vain is told so.
-//   - A server whose storage failed answers all of them, with "Mode: read-only".
+//     path, and JVM, because any client that can connect may ask. It also has go.version.
+//   - mntr has no figures about ensembles and Java's internal queues. It has some of its
+//     own, such as zk_log_syncs and zk_slow_readers_cut.
+//   - dump shows when each session ends, to the tick, and no empty buckets, because the
+//     server has no buckets.
+//   - conf and dirs show the same directory twice: it contains both log and snapshots.
+//   - The answers of wchs, wchp, wchc, dump, stat, and cons are collected between batches
+//     and written meanwhile. A million watches delay no client and take little memory,
+//     but the list does not show a single moment. The server closes the connection of a
+//     client that does not read. wchc and dump, which sort, answer one client at a time;
+//     a client that waits too long gets a message.
+//   - A server whose storage failed still answers all these words, with "Mode: read-only".
 //
 // # How it works
 //
-// A single loop takes what the connections have sent, applies it to the tree, and
-// gives the records to the log. While a goroutine syncs one batch the loop fills the
-// next: what arrives during a sync shares the one after it, so the number of syncs
-// falls as the load grows. Syncs of a quick disk the loop does itself, after a last
-// look at who else has something to go along.
+// A single loop takes requests from the connections, applies them to the tree, and gives
+// the records to the log. While a goroutine syncs one batch, the loop fills the next:
+// requests that arrive during a sync share the next sync, so the number of syncs per
+// request falls as the load grows. If the disk is fast, the loop itself syncs, after it
+// has checked once more for requests that can share the sync.
 //
-// What leaves is held to one rule: nothing that was made after a change was applied
-// leaves before the sync of that change, be it an answer, to a read as well, an
-// event, the end of a connection or a word about the server. If a sync fails, all of
-// that is dropped.
+// One rule governs all output: nothing that the server produces after it applied a change
+// leaves before the sync of that change. This includes answers, also to reads, events,
+// the end of connections, and four-letter words. If a sync fails, the server drops all of
+// that output.
 //
-// On Linux the loop itself polls, reads and writes the sockets of connections
-// without TLS, once their first request is there; a session then costs no goroutine.
-// All others have one that reads, and one that writes when the client is slow.
+// On Linux the loop itself polls, reads, and writes the sockets of connections without
+// TLS after their first request; such a session needs no goroutine. Each other connection
+// has a goroutine that reads, and another that writes if the client is slow.
 package zkserver

@@ -5,33 +5,32 @@ import (
 	"fmt"
 )
 
-// ErrServerClosed is returned by Serve, ServeConn and DialContext after
-// Shutdown or Close.
+// ErrServerClosed is returned by Serve, ServeConn, and DialContext after Shutdown or Close.
 var ErrServerClosed = errors.New("zkserver: server closed")
 
-// ErrStorage is wrapped by the errors that tell of a failed write or sync of the
-// log. Nothing that was not on disk was acknowledged, and nothing is any more:
-// the server answers reads alone, see [Stats].ReadOnly, and Serve returns the
-// error when it is shut down. If the files could not be read either, if their lock
-// was lost, or with Options.EndOnStorageError, the server has ended by itself,
-// which Done tells, and Serve returns at once. Mend the disk, then start a new
-// server on the directory.
+// ErrStorage is wrapped by errors about a failed write or sync of the log. The server has
+// acknowledged nothing that was not on disk, and acknowledges nothing more. It becomes
+// read-only, see [Stats].ReadOnly, and Serve returns the error when the server is shut
+// down.
+//
+// The server ends by itself, Done is closed, and Serve returns at once in three cases: the
+// files cannot be read either, the lock on the directory was lost, or
+// Options.EndOnStorageError is set. Fix the disk, then start a new server on the directory.
 var ErrStorage = errors.New("zkserver: storage failed")
 
-// errReadOnlyWrote can't happen: a read-only tree makes no records.
+// errReadOnlyWrote cannot happen: a read-only tree makes no records.
 var errReadOnlyWrote = errors.New("zkserver: a read-only tree made a record")
 
-// errHandshake ends a connection that sent no whole connect request in time.
+// errHandshake ends a connection that sent no complete connect request in time.
 var errHandshake = errors.New("zkserver: no connect request in time")
 
-// errShed ends a connection that sent no connect request when another one needed its
-// place.
-var errShed = fmt.Errorf("%w, and another connection needed its place", errHandshake)
+// errEvicted ends a half-open connection that a new connection replaces.
+var errEvicted = fmt.Errorf("%w, and a new connection replaced this one", errHandshake)
 
-// errTooSlow ends a connection whose client does not read what it is sent.
-var errTooSlow = errors.New("zkserver: client does not read its replies and events")
+// errTooSlow ends a connection whose client does not read its output.
+var errTooSlow = errors.New("zkserver: the client does not read its replies and events")
 
-// Why a connection is refused before anything is read from it.
+// Reasons to refuse a connection before reading from it.
 var (
 	errPerAddress = errors.New("zkserver: too many connections from one address, the limit is MaxClientConns")
 	errTotal      = errors.New("zkserver: too many connections, the limit is MaxConns")
@@ -39,3 +38,6 @@ var (
 
 	errDescriptors = errors.New("zkserver: too many connections for the process's limit of open files; raise it (ulimit -n, or LimitNOFILE= of systemd)")
 )
+
+// ErrOptions is wrapped by errors of New about a field of Options.
+var ErrOptions = errors.New("zkserver: invalid option")

@@ -2,7 +2,9 @@ package zkserver_test
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
+	"log"
 	"log/slog"
 	"net"
 	"os"
@@ -10,7 +12,7 @@ import (
 	"github.com/zklock/zklock/zkserver"
 )
 
-// A durable server on a port, ended in good order.
+// A durable server on a port, shut down gracefully.
 func Example() {
 	dir, err := os.MkdirTemp("", "zkserver")
 	if err != nil {
@@ -35,4 +37,27 @@ func Example() {
 	}
 	fmt.Println(<-served)
 	// Output: zkserver: server closed
+}
+
+// A server whose clients need certificates. When the files change, the next connection uses
+// their new content.
+func ExampleTLSFiles() {
+	cfg, err := zkserver.TLSFiles{
+		Cert:       "/etc/zklock/tls.crt",
+		Key:        "/etc/zklock/tls.key",
+		CA:         "/etc/zklock/clients.crt",
+		ClientAuth: tls.RequireAndVerifyClientCert,
+	}.Config()
+	if err != nil {
+		log.Fatal(err)
+	}
+	srv, err := zkserver.New(zkserver.Options{DataDir: "/var/lib/zklock"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ln, err := net.Listen("tcp", ":2281")
+	if err != nil {
+		log.Fatal(err)
+	}
+	log.Print(srv.Serve(zkserver.Secure(ln, cfg)))
 }

@@ -8,25 +8,24 @@ import (
 )
 
 const (
-	// turnFrames is how many requests of one connection a round takes, so
-	// that one client's pipeline does not hold up the others.
+	// turnFrames is how many requests of one connection a round takes, so that one client's
+	// pipeline does not delay other clients.
 	turnFrames = 128
-	// roundBytes ends a round early: a batch larger than this gains nothing
-	// from sharing a sync.
+	// roundBytes ends a round early: a larger batch gains nothing from sharing a sync.
 	roundBytes = 4 << 20
-	// stall is how late the loop must be for its next deadline to take that
-	// for a pause of the whole process, and stallGrace what clients then get.
-	stall      = 50 * time.Millisecond
-	stallGrace = 50 * time.Millisecond
-	// turnTime is how long a connection's turn may take before the next one has
-	// its own, and roundTime how long a round: requests that take long, such as
-	// counting a million nodes, hold others up one at a time.
+	// pauseThreshold is how late the loop must be for a deadline to conclude that the
+	// process was paused. pauseGrace is the time that clients then get.
+	pauseThreshold = 50 * time.Millisecond
+	pauseGrace     = 50 * time.Millisecond
+	// turnTime is how long a connection's turn may take before the next connection's turn.
+	// roundTime is how long a round may take. So requests that take long, such as counting
+	// a million nodes, delay other clients one at a time.
 	turnTime  = 5 * time.Millisecond
 	roundTime = 20 * time.Millisecond
 )
 
-// run is the server's loop: the one goroutine that touches the tree and the
-// log. New starts it; it ends when stop is closed, and closes done.
+// run is the server's loop, the only goroutine that uses the tree and the log. New starts
+// it. It ends when stop is closed, and closes done.
 func (s *Server) run() {
 	defer close(s.done)
 	defer s.publish()
@@ -35,7 +34,7 @@ func (s *Server) run() {
 	for !cancelled(s.stop) {
 		s.round()
 		if s.loop.polls > 0 {
-			s.sleepPolling()
+			s.waitForEvents()
 			continue
 		}
 		s.setTimer(timer)
@@ -46,64 +45,63 @@ func (s *Server) run() {
 		}
 	}
 	s.drain()
-	s.endPolling()
+	s.closeAllPolled()
 	s.endAudit()
 	s.closeStorage()
 }
 
-// setTimer sets the timer to the tree's next deadline, or to now if input was
-// left over. Without either it is stopped: a server with nothing to wait for
-// must not keep the clock of a synctest bubble going, or a test that hangs
-// would spin through the years instead of being told of its deadlock.
+// setTimer sets the timer to the tree's next deadline, or to now if input is left. Without
+// either it stops the timer: an idle server must not advance the clock of a synctest
+// bubble. Otherwise a test that hangs would run through years of that clock instead of
+// reporting a deadlock.
 func (s *Server) setTimer(timer *time.Timer) {
 	next, ok := s.loop.tree.NextTick()
 	switch {
-	case len(s.loop.again) > 0:
+	case len(s.loop.runnable) > 0:
 		timer.Reset(0)
 	case ok:
-		// A deadline that has passed since the round is for the next one.
-		timer.Reset(max(max(next, s.loop.tickAfter)-s.elapsed(), time.Microsecond))
+		// A deadline that passed since the last round belongs to the next round.
+		timer.Reset(max(max(next, s.loop.tickNotBefore)-s.elapsed(), time.Microsecond))
 	default:
 		timer.Stop()
 	}
 }
 
-// round applies what has arrived, makes it durable, and hands out what the tree
-// had to say about it when it is.
+// round applies the requests that have arrived, starts to make them durable, and sends the
+// output of batches that are durable.
 func (s *Server) round() {
-	s.loop.rounds++
-	s.land()
-	r := taken{began: s.elapsed()}
-	calls := s.takeTurns(&r)
+	l := &s.loop
+	l.rounds++
+	s.collectSync()
+	r := roundInput{began: s.elapsed()}
+	calls := s.takeTurns(&r, s.applyRequests)
 	if len(calls) == 0 {
-		calls = s.gather(&r)
+		calls = s.extendRound(&r)
 	}
-	s.hear()
+	s.keepWaitingSessions()
 	s.tick()
-	s.loop.filling.size += r.size
-	// A function sees what it likes, so nothing may be on its way.
+	l.filling.size += r.size
+	// A function may read any state, so all of it must be durable first.
 	s.commit(len(calls) > 0)
-	for _, c := range r.conns {
-		s.settle(c)
-	}
-	s.noteIdle()
+	s.rescheduleAll(r.conns)
+	s.updateIdleSince()
 	for _, f := range calls {
 		f()
 	}
 	s.maybeSnapshot()
 }
 
-// tick lets the tree do what is due. After a pause of the process, by SIGSTOP
-// or a machine without time to spare, the deadlines of sessions have passed
-// whose pings wait in the sockets: the readers get a moment to bring them
-// before anybody is expired. A session that ends later harms no lock.
+// tick lets the tree act on passed deadlines. After a pause of the process, by SIGSTOP or
+// on an overloaded machine, sessions are past their deadlines although their pings wait in
+// the sockets. The readers get a moment to read these pings before any session expires. A
+// session that ends later harms no lock.
 func (s *Server) tick() {
 	l, now := &s.loop, s.now()
 	due, ok := l.tree.NextTick()
-	if ok && now.Mono-due > stall && l.tickAfter <= due {
-		l.tickAfter = now.Mono + stallGrace
+	if ok && now.Mono-due > pauseThreshold && l.tickNotBefore <= due {
+		l.tickNotBefore = now.Mono + pauseGrace
 	}
-	if now.Mono < l.tickAfter {
+	if now.Mono < l.tickNotBefore {
 		return
 	}
 	l.tree.Tick(now, &l.out)
@@ -111,34 +109,34 @@ func (s *Server) tick() {
 	l.longestTurn = max(l.longestTurn, s.elapsed()-now.Mono)
 }
 
-// hear keeps sessions from ending whose clients were heard and have to wait for
-// their turn: that silence is the server's own.
-func (s *Server) hear() {
+// keepWaitingSessions extends the sessions of clients whose requests have arrived and wait
+// for their turn. They are not silent; the server is slow.
+func (s *Server) keepWaitingSessions() {
 	l := &s.loop
-	for _, list := range [][]*conn{l.again, l.filling.conns, l.flying.conns} {
+	for _, list := range [][]*conn{l.runnable, l.filling.conns, l.inFlight.conns} {
 		for _, c := range list {
-			if (c.again || c.revisit) && c.hasInput() {
-				l.tree.Heard(c.id, s.now())
+			if (c.runnable || c.exchange != nil && c.requeueOnDelivery) && c.hasInput() {
+				l.tree.KeepAlive(c.id, s.now())
 			}
 		}
 	}
 }
 
-// takeReady returns the connections with input, in the order in which they
-// got it, and the functions to call.
+// takeReady returns the connections with input, in the order of arrival, and the functions
+// to call.
 func (s *Server) takeReady() ([]*conn, []func()) {
-	for _, c := range s.takeHanded() {
-		s.adopt(c)
+	for _, c := range s.takeHandedOver() {
+		s.startPolling(c)
 	}
-	conns := s.loop.again
-	s.loop.again = nil
+	conns := s.loop.runnable
+	s.loop.runnable = nil
 	for _, c := range conns {
-		c.again = false
+		c.runnable = false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.ready {
-		c.queued = false
+		c.onReadyList = false
 		conns = append(conns, c)
 	}
 	s.ready = s.ready[:0]
@@ -147,107 +145,105 @@ func (s *Server) takeReady() ([]*conn, []func()) {
 	return conns, calls
 }
 
-// takeHanded returns the connections to be polled from now on.
-func (s *Server) takeHanded() []*conn {
+// takeHandedOver returns the connections that the loop polls from now on.
+func (s *Server) takeHandedOver() []*conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	conns := s.handed
-	s.handed = nil
+	conns := s.handedOver
+	s.handedOver = nil
 	return conns
 }
 
-// later puts connections on the list of the next round.
-func (s *Server) later(conns ...*conn) {
+// requeue puts connections on the list of the next round.
+func (s *Server) requeue(conns ...*conn) {
 	for _, c := range conns {
-		if !c.again {
-			c.again = true
-			s.loop.again = append(s.loop.again, c)
+		if !c.runnable {
+			c.runnable = true
+			s.loop.runnable = append(s.loop.runnable, c)
 		}
 	}
 }
 
-// apply runs a turn of c's requests through the tree and returns how many
-// bytes they and their answers had.
-func (s *Server) apply(c *conn) (size int) {
-	if c.gone || c.laden() {
+// applyRequests gives c its turn: it applies c's requests to the tree. It returns the size
+// of the requests and their answers in bytes.
+func (s *Server) applyRequests(c *conn) (size int) {
+	if c.phase == connDisconnected || c.outputFull() {
 		return 0
 	}
-	if c.waits() {
-		// It is here since something came: its client lives, and takes long to read,
-		// or has to wait.
-		s.loop.tree.Heard(c.id, s.now())
+	if c.mustWait() {
+		// Input made c ready, so its client is alive. It reads slowly, or must wait.
+		s.loop.tree.KeepAlive(c.id, s.now())
 		return 0
 	}
-	if !c.greeted {
+	if c.phase == connNew {
 		s.loop.conns[c.id] = c
 	}
-	s.beginTurn(c)
-	now := s.intake(c)
+	s.beginExchange(c)
+	now := s.takeRequests(c)
 	began := now.Mono
-	for n := 0; n < turnFrames && (c.unfinished || c.next < len(c.work.frames)) && !c.laden(); n++ {
+	for n := 0; n < turnFrames && (c.phase == connContinuing || c.next < len(c.work.frames)) && !c.outputFull(); n++ {
 		if n > 0 {
 			if now = s.now(); now.Mono-began >= turnTime {
 				break
 			}
 		}
-		if c.unfinished {
-			size += s.request(c, nil, now)
+		if c.phase == connContinuing {
+			size += s.applyRequest(c, nil, now)
 			continue
 		}
 		frame := c.work.frame(c.next)
-		if s.holdBack(c, frame, now.Mono) {
+		if s.delayAuth(c, frame, now.Mono) {
 			break
 		}
 		arrived := c.work.frames[c.next].at
 		c.next++
-		records, greeting := len(s.loop.out.Records), !c.greeted
-		size += len(frame) + s.request(c, frame, now)
-		c.staged.answered++
-		c.staged.answeredBytes += int64(len(frame))
+		records, greeting := len(s.loop.out.Records), c.phase == connNew
+		size += len(frame) + s.applyRequest(c, frame, now)
+		c.filling.answered++
+		c.filling.answeredBytes += int64(len(frame))
 		s.countRequest(c, frame, pending{c, arrived, len(s.loop.out.Records) > records}, greeting)
 	}
-	s.touch(c)
+	s.addToBatch(c)
 	return size
 }
 
-// intake sees that c has requests to work off, if any came, and returns a moment at
-// which they were here: sessions are heard no earlier than their clients spoke, which
-// count from then as well.
-func (s *Server) intake(c *conn) tree.Now {
+// takeRequests fills c's work list if it is empty and input has arrived. It returns a time
+// at which these requests were here: the tree extends a session from that time, which must
+// not be earlier than the client's message.
+func (s *Server) takeRequests(c *conn) tree.Now {
 	switch {
-	case c.unfinished || c.next < len(c.work.frames):
-		// The rest of its last turn.
-	case c.polled.on:
-		return s.fill(c)
+	case c.phase == connContinuing || c.next < len(c.work.frames):
+		// Requests of the last turn are left.
+	case c.polled.active:
+		return s.readRequests(c)
 	default:
 		c.takeInput()
 	}
 	return s.now()
 }
 
-// request runs one request through the tree, or the rest of the last one, stages what
-// it says, and returns the bytes of that.
-func (s *Server) request(c *conn, frame []byte, now tree.Now) int {
-	if c.ended {
-		// The tree has closed this connection: what came after is void.
-		c.unfinished = false
+// applyRequest applies one request to the tree, or continues the last one, and stages its
+// output. It returns the size of that output in bytes.
+func (s *Server) applyRequest(c *conn, frame []byte, now tree.Now) int {
+	if c.phase >= connClosing {
+		// The tree has closed this connection: requests after that are ignored.
 		return 0
 	}
 	out := &s.loop.out
 	before := len(out.Records)
-	failures, greeted := s.loop.tree.Tallies().AuthFailures, c.greeted
-	who, sends := s.auditor(c), len(out.Sends)
-	switch {
-	case c.unfinished:
-		c.unfinished = s.loop.tree.Continue(c.id, now, out)
-	case greeted:
-		c.unfinished = s.loop.tree.Request(c.id, frame, now, out)
-		s.noteProof(c, frame, failures, now.Mono)
+	failures, phase := s.loop.tree.Counters().AuthFailures, c.phase
+	by, sends := s.requesterOf(c), len(out.Sends)
+	switch phase {
+	case connContinuing:
+		c.setContinuing(s.loop.tree.Continue(c.id, now, out))
+	case connServing:
+		c.setContinuing(s.loop.tree.Request(c.id, frame, now, out))
+		s.countAuth(c, frame, failures, now.Mono)
 	default:
-		s.greet(c, frame, now)
+		s.connect(c, frame, now)
 	}
-	if greeted && s.audit != nil {
-		s.auditStep(c, who, frame, sends)
+	if phase != connNew && s.audit != nil {
+		s.auditStep(c, by, frame, sends)
 	}
 	size := s.stageSends(now)
 	for _, rec := range out.Records[before:] {
@@ -256,66 +252,167 @@ func (s *Server) request(c *conn, frame []byte, now tree.Now) int {
 	return size
 }
 
-// stageSends sorts what the tree wants sent by connection, to be handed over
-// when the batch is durable.
+// setContinuing records whether the last request continues in the next turn.
+func (c *conn) setContinuing(more bool) {
+	c.phase = connServing
+	if more {
+		c.phase = connContinuing
+	}
+}
+
+// stageSends distributes the tree's output to the connections. It leaves when the batch is
+// durable.
 func (s *Server) stageSends(now tree.Now) (size int) {
 	for i := range s.loop.out.Sends {
 		send := &s.loop.out.Sends[i]
 		c := s.loop.conns[send.Conn]
-		if c == nil || c.ended {
+		if c == nil || c.phase >= connClosing {
 			continue
 		}
-		s.beginTurn(c)
-		if len(c.staged.frames) == 0 && len(send.Frame) > keepBuffer {
-			c.staged.frames = slices.Clip(send.Frame) // to copy a long answer takes long
+		s.beginExchange(c)
+		if len(c.filling.frames) == 0 && len(send.Frame) > keepBuffer {
+			c.filling.frames = slices.Clip(send.Frame) // copying a long answer takes long
 		} else {
-			c.staged.frames = append(c.staged.frames, send.Frame...)
+			c.filling.frames = append(c.filling.frames, send.Frame...)
 		}
-		c.ended, c.staged.end = send.Close, send.Close
+		if send.Close {
+			c.phase, c.filling.end = connClosing, true
+		}
 		if len(send.Frame) > 0 {
 			s.countSend(c, send.Frame, now)
 		}
 		size += len(send.Frame)
-		s.touch(c)
+		s.addToBatch(c)
 	}
 	clear(s.loop.out.Sends)
 	s.loop.out.Sends = s.loop.out.Sends[:0]
 	return size
 }
 
-// touch notes that c has something in the batch that is being filled.
-func (s *Server) touch(c *conn) {
-	if b := &s.loop.filling; !c.touched {
-		c.touched = true
+// addToBatch records that c has output in the batch being filled.
+func (s *Server) addToBatch(c *conn) {
+	if b := &s.loop.filling; !c.filling.listed {
+		c.filling.listed = true
 		b.conns = append(b.conns, c)
 	}
 }
 
-// settle decides, after a round, when c is looked at again, and ends it if
-// there is no more to come.
-func (s *Server) settle(c *conn) {
-	if c.gone {
-		if c.polled.on {
-			s.release(c, false)
+// rescheduleAll reschedules the connections of a round. Many may have come to their end: it
+// ends as many as the time of a turn permits, but at least one, and leaves the others to
+// the next rounds.
+func (s *Server) rescheduleAll(conns []*conn) {
+	began, spent := s.elapsed(), time.Duration(0)
+	for _, c := range conns {
+		if s.reschedule(c, spent < turnTime) {
+			spent = s.elapsed() - began
 		}
-		return
 	}
-	switch more, end := c.outlook(); {
-	case end && (c.touched || c.aboard), more && c.stuck():
-		c.revisit = true
+	s.loop.longestTurn = max(s.loop.longestTurn, spent)
+}
+
+// reschedule decides, after a round, when c has its next turn. If no more input comes, it
+// ends c, or puts the end off to the next round if there is no time for it now. It reports
+// whether it ended c.
+func (s *Server) reschedule(c *conn, timeLeft bool) (ended bool) {
+	if c.phase == connDisconnected {
+		if c.polled.active {
+			s.closePolled(c, false)
+		}
+		return false
+	}
+	switch more, end := c.inputState(); {
+	case end && c.inBatch(), more && c.waitsForDelivery():
+		c.requeueOnDelivery = true
+	case more, end && !timeLeft:
+		s.requeue(c)
 	case end:
-		c.gone = true
+		c.phase = connDisconnected
 		s.loop.tree.Disconnect(c.id, s.now())
 		delete(s.loop.conns, c.id)
 		if s.audit != nil {
-			delete(s.audit.unfinished, c.id)
+			delete(s.audit.pending, c.id)
 		}
-		delete(s.loop.slow, c)
+		delete(s.loop.slowReaders, c)
 		c.send(nil, true)
-		if c.polled.on {
-			s.release(c, false)
+		if c.polled.active {
+			s.closePolled(c, false)
 		}
-	case more:
-		s.later(c)
+		return true
 	}
+	return false
+}
+
+// extendTime is how long after its start a round still takes requests: about as long as a
+// sync of a good disk. The first requests of the round wait for the later ones.
+const extendTime = 300 * time.Microsecond
+
+// roundInput is what a round took from the connections.
+type roundInput struct {
+	began    time.Duration // start of the round
+	conns    []*conn       // in the order of their turns
+	size     int           // of the requests and their output, in bytes
+	slowTurn bool          // one of the turns took turnTime or longer
+}
+
+// takeTurns gives each connection with input its turn until the round is full, and returns
+// the functions to call.
+func (s *Server) takeTurns(r *roundInput, apply func(*conn) int) []func() {
+	conns, calls := s.takeReady()
+	at := s.elapsed()
+	free := s.orderByCharge(conns, at)
+	reversed := 0
+	if s.loop.newFirst {
+		reversed = s.uncharged(conns)
+		slices.Reverse(conns[:reversed])
+	}
+	for i, c := range conns {
+		// One charged connection has its turn in any case, or none might ever have one.
+		if s.roundFull(r, at) || i > free && at-r.began > turnTime {
+			slices.Reverse(conns[min(i, reversed):reversed])
+			s.requeue(conns[i:]...)
+			conns = conns[:i]
+			break
+		}
+		r.size += apply(c)
+		began := at
+		at = s.elapsed()
+		s.charge(c, at-began, at)
+		r.slowTurn = r.slowTurn || at-began >= turnTime
+	}
+	// Many clients may send expensive requests at once. Other clients need not wait for all
+	// of these. Every second round goes by the order of arrival, so that no connection
+	// waits for all that come later.
+	s.loop.newFirst = r.slowTurn && !s.loop.newFirst
+	if r.conns == nil {
+		r.conns = conns
+	} else {
+		r.conns = append(r.conns, conns...)
+	}
+	return calls
+}
+
+// roundFull reports whether the round, at the time at, has taken as much as it may.
+func (s *Server) roundFull(r *roundInput, at time.Duration) bool {
+	return r.slowTurn || s.loop.filling.size+r.size > roundBytes || at-r.began > roundTime
+}
+
+// extendRound takes requests that arrived during the round, so that they share the sync
+// that is due now. Otherwise they would wait for the end of that sync and for another one.
+// A sync costs the processor as much as several requests do. Of clients that send again
+// upon an answer, most have sent by then. The round waits for no client: without new
+// requests the sync begins. A function to call ends the round.
+func (s *Server) extendRound(r *roundInput) (calls []func()) {
+	for len(calls) == 0 && s.syncDue() {
+		if at := s.elapsed(); s.roundFull(r, at) || at-r.began >= extendTime || !s.checkForWork() {
+			break
+		}
+		calls = s.takeTurns(r, s.applyRequests)
+	}
+	return calls
+}
+
+// syncDue reports whether the round ends in a sync that begins at once.
+func (s *Server) syncDue() bool {
+	l := &s.loop
+	return l.log != nil && !s.opts.NoSync && !l.syncing && len(l.out.Records) > 0
 }

@@ -13,35 +13,35 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// Connections without goroutines. The loop itself reads and writes the sockets of
-// plain connections that have sent their first request; what comes before that,
-// TLS, and what is no socket has goroutines.
+// Connections without goroutines. The loop itself reads and writes the sockets of plain
+// connections once they have sent their first request. Until then, and for TLS and
+// connections that are not sockets, there are goroutines.
 
-// errAgain says that a socket has nothing to read at the moment, or no room.
+// errAgain reports that a socket has nothing to read now, or no room.
 var errAgain = errors.New("zkserver: the socket is not ready")
 
-// polled is the loop's part of such a connection. But for fd, which others cut, it
-// belongs to the loop.
-type polled struct {
-	fd       int32  // guarded by the connection's mu, changed by the loop; -1 once closed
-	slot     int32  // in the loop's table
-	partial  []byte // read, and not taken yet
-	on       bool   // the connection is polled; guarded as fd
-	readable bool   // there may be more to read
-	hup      bool   // the peer has sent all
-	broken   bool   // nothing can be written any more
-	choked   bool   // was not read since too much is unanswered
+// polledIO is the state of a polled connection. Only the loop uses it, except fd, which
+// other goroutines shut down.
+type polledIO struct {
+	fd        int32  // guarded by the connection's mu, changed by the loop; -1 once closed
+	slot      int32  // index in the loop's slots
+	partial   []byte // bytes read, and not taken as frames yet
+	active    bool   // the connection is polled; guarded as fd
+	readable  bool   // the socket may have more to read
+	hup       bool   // the client sends nothing more
+	broken    bool   // writing has failed
+	throttled bool   // not read, because too many requests are unanswered
 }
 
-// thePoller returns the poller, made when it is first needed, or nil if there is
-// none.
-func (s *Server) thePoller() *poller {
+// openPoller returns the poller and creates it at the first call. It returns nil if there
+// is none.
+func (s *Server) openPoller() *poller {
 	if p := s.poll.Load(); p != nil {
 		return p
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p := s.poll.Load(); p != nil || s.ended {
+	if p := s.poll.Load(); p != nil || s.loopEnded {
 		return p
 	}
 	p, err := newPoller()
@@ -52,52 +52,52 @@ func (s *Server) thePoller() *poller {
 	return p
 }
 
-// handOver gives the connection to the loop, with the first request and what was
-// read behind it, and reports whether that was done: the goroutine then has no more
-// to do with it.
+// handOver gives the connection to the loop, with the first request and the bytes read
+// after it. It reports whether it did: then the goroutine must not use the connection any
+// more.
 func (c *conn) handOver(first []byte, br *bufio.Reader) bool {
-	// The others wait for the connection's end.
-	if plainSocket(c.nc) == nil || !c.limited || c.srv.thePoller() == nil {
+	// In the other cases a goroutine serves the connection to its end.
+	if plainSocket(c.nc) == nil || !c.limited || c.srv.openPoller() == nil {
 		return false
 	}
-	nc := c.nc // the loop soon takes c
+	nc := c.nc // the loop is about to own c
 	fd, err := takeSocket(nc)
 	if err != nil {
-		return false // no descriptor is left, say
+		return false // such as when no descriptor is left
 	}
-	rest, _ := br.Peek(br.Buffered()) // can't fail
+	rest, _ := br.Peek(br.Buffered()) // cannot fail
 	read := binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(first)+len(rest)), uint32(len(first)))
 	read = append(append(read, first...), rest...)
-	if !c.srv.acceptHanded(c, &polled{fd: int32(fd), partial: read, readable: true}) {
+	if !c.srv.registerHandOver(c, &polledIO{fd: int32(fd), partial: read, readable: true}) {
 		closeSocket(fd)
 		return false
 	}
-	nc.Close() // Go's poller lets go of the socket
+	nc.Close() // removes the socket from Go's poller
 	c.srv.wakeLoop()
 	return true
 }
 
-// acceptHanded puts c on the list of those that the loop takes over, unless it is
-// too late for that.
-func (s *Server) acceptHanded(c *conn, p *polled) bool {
+// registerHandOver puts c on the list of connections that the loop takes over, unless the
+// connection or the loop has ended.
+func (s *Server) registerHandOver(c *conn, p *polledIO) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s.ended || c.cut {
+	if s.loopEnded || c.output == outputAborted {
 		return false
 	}
 	c.polled = *p
-	c.polled.on = true
-	s.handed = append(s.handed, c)
+	c.polled.active = true
+	s.handedOver = append(s.handedOver, c)
 	return true
 }
 
-// adopt begins to poll a connection that was handed over.
-func (s *Server) adopt(c *conn) {
+// startPolling starts to poll a connection that was handed over.
+func (s *Server) startPolling(c *conn) {
 	l, p := &s.loop, &c.polled
-	if c.gone {
-		return // it was cut meanwhile, and released
+	if c.phase == connDisconnected {
+		return // it was aborted and closed meanwhile
 	}
 	if n := len(l.free); n > 0 {
 		p.slot = l.free[n-1]
@@ -109,7 +109,7 @@ func (s *Server) adopt(c *conn) {
 	}
 	l.polls++
 	c.mu.Lock()
-	c.driven = nil
+	c.blockingIO = nil
 	c.mu.Unlock()
 	if err := s.poll.Load().watch(int(p.fd), int(p.slot)); err != nil {
 		c.fail(fmt.Errorf("zkserver: cannot poll: %w", err))
@@ -117,10 +117,10 @@ func (s *Server) adopt(c *conn) {
 	} else if s.draining() {
 		c.endInput()
 	}
-	s.later(c)
+	s.requeue(c)
 }
 
-// endInput notes that nothing more is to be read.
+// endInput records that no more input is read.
 func (c *conn) endInput() {
 	c.polled.readable = false
 	c.mu.Lock()
@@ -128,44 +128,44 @@ func (c *conn) endInput() {
 	c.mu.Unlock()
 }
 
-// fill reads requests of a polled connection into its empty work list, as far as
-// the limits allow. What they hold back stays in the socket, and the client waits.
-// It returns a moment at which they were here.
-func (s *Server) fill(c *conn) tree.Now {
+// readRequests reads requests of a polled connection into its empty work list, within the
+// limits. Input beyond them stays in the socket, and the client waits. It returns a time at
+// which the requests were here.
+func (s *Server) readRequests(c *conn) tree.Now {
 	p := &c.polled
 	c.work.reset()
 	c.next = 0
-	p.choked = c.waiting >= s.opts.MaxOutstanding || c.pooled.requests > 0 && !s.pool.fits(0)
-	if p.choked {
+	p.throttled = c.unanswered >= s.opts.MaxOutstanding || c.usage.requests > 0 && !s.requestLimit.fits(0)
+	if p.throttled {
 		s.count.throttled.Add(1)
 		return s.now()
 	}
 	in := p.partial
-	if !s.whole(in) && p.readable {
-		in = s.receive(c)
+	if !s.hasWholeFrame(in) && p.readable {
+		in = s.readSocket(c)
 	}
 	now := s.now()
-	taken := s.take(c, in, now.Mono)
+	taken := s.takeFrames(c, in, now.Mono)
 	if taken == 0 && len(p.partial) > 0 {
-		return now // in is partial: a large request that comes in crumbs is not moved for each
+		return now // in is partial: a large request that arrives in small pieces is not copied for each piece
 	}
 	if p.partial = append(p.partial[:0], in[taken:]...); len(p.partial) == 0 {
-		p.partial = nil // most requests come whole
+		p.partial = nil // most requests arrive whole
 	}
 	return now
 }
 
-// receive reads once, and returns that behind what was left of the last read.
-func (s *Server) receive(c *conn) []byte {
+// readSocket reads once. It returns the rest of the last read and the new bytes.
+func (s *Server) readSocket(c *conn) []byte {
 	p, size := &c.polled, pollBuffer
-	if !s.pool.fits(0) {
-		size = busyBuffer // it has nothing unanswered and may go on, a bit
+	if !s.requestLimit.fits(0) {
+		size = busyBuffer // it has no unanswered requests and may read a little
 	}
 	b, err := s.poll.Load().read(int(p.fd), size)
 	switch {
 	case errors.Is(err, errAgain):
 		if p.readable = false; p.broken {
-			c.endInput() // of a client that could hear no answer
+			c.endInput() // the client could not receive an answer
 		}
 	case err == nil && len(b) > 0:
 		p.readable = len(b) == size || p.hup
@@ -176,7 +176,7 @@ func (s *Server) receive(c *conn) []byte {
 			err = os.NewSyscallError("read", err)
 		}
 		if len(p.partial) > 0 {
-			err = cutShort(err)
+			err = truncated(err)
 		}
 		c.failRead(err)
 		c.endInput()
@@ -188,16 +188,16 @@ func (s *Server) receive(c *conn) []byte {
 	return p.partial
 }
 
-// cutShort is the error of a request whose rest does not come.
-func cutShort(err error) error {
+// truncated returns the error for a request whose rest does not arrive.
+func truncated(err error) error {
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
 	}
 	return fmt.Errorf("%w: cut short: %w", wire.ErrFrame, err)
 }
 
-// frameSize is the length of the frame that b begins with, its own four bytes
-// included, and whether it can be told.
+// frameSize returns the length of the frame at the start of b, including its four length
+// bytes, and whether b has these bytes.
 func frameSize(b []byte) (int64, bool) {
 	if len(b) < 4 {
 		return 0, false
@@ -205,17 +205,18 @@ func frameSize(b []byte) (int64, bool) {
 	return 4 + int64(int32(binary.BigEndian.Uint32(b))), true
 }
 
-// whole reports whether b begins with a frame, or with what can't be one.
-func (s *Server) whole(b []byte) bool {
+// hasWholeFrame reports whether b begins with a whole frame, or with bytes that cannot be
+// one.
+func (s *Server) hasWholeFrame(b []byte) bool {
 	size, ok := frameSize(b)
 	return ok && (size <= int64(len(b)) || size > 4+int64(s.opts.MaxFrame))
 }
 
-// take puts the whole frames at the beginning of b on the connection's work list,
-// which was read before the moment at, as many as it may have unanswered, and returns
-// how many bytes they are.
-func (s *Server) take(c *conn, b []byte, at time.Duration) (taken int) {
-	room, bytes := s.opts.MaxOutstanding-c.waiting, int64(0)
+// takeFrames puts the whole frames at the start of b on the connection's work list, up to
+// MaxOutstanding. The server read them before the time at. It returns the number of bytes
+// taken.
+func (s *Server) takeFrames(c *conn, b []byte, at time.Duration) (taken int) {
+	room, bytes := s.opts.MaxOutstanding-c.unanswered, int64(0)
 	for len(c.work.frames) < room {
 		size, ok := frameSize(b[taken:])
 		if ok && (size < 4 || size > 4+int64(s.opts.MaxFrame)) {
@@ -234,12 +235,12 @@ func (s *Server) take(c *conn, b []byte, at time.Duration) (taken int) {
 	}
 	if n := len(c.work.frames); n > 0 {
 		c.mu.Lock()
-		c.waiting += n
-		c.pooled.requests += n
-		c.pooled.bytes += bytes
+		c.unanswered += n
+		c.usage.requests += n
+		c.usage.bytes += bytes
 		c.mu.Unlock()
-		s.pool.requests.Add(int64(n))
-		s.pool.bytes.Add(bytes)
+		s.requestLimit.requests.Add(int64(n))
+		s.requestLimit.bytes.Add(bytes)
 	}
 	return taken
 }
@@ -248,7 +249,7 @@ func (s *Server) take(c *conn, b []byte, at time.Duration) (taken int) {
 func (s *Server) sendPolled(c *conn, b []byte, last bool) {
 	p := &c.polled
 	c.mu.Lock()
-	over, queued := c.cut || c.finish, len(c.out)
+	over, queued := c.output >= outputClosing, len(c.out)
 	c.mu.Unlock()
 	if over {
 		return
@@ -256,14 +257,14 @@ func (s *Server) sendPolled(c *conn, b []byte, last bool) {
 	if queued == 0 && !p.broken {
 		n, err := s.poll.Load().write(int(p.fd), b)
 		if b = b[n:]; err != nil && !errors.Is(err, errAgain) {
-			s.breakOff(c)
+			s.writeFailed(c)
 		}
 	}
 	if p.broken {
 		b = nil
 	}
 	if len(b) == 0 && !last {
-		return // as nearly always
+		return // the usual case
 	}
 	if queued > s.opts.MaxUnread {
 		c.abort(errTooSlow)
@@ -271,20 +272,22 @@ func (s *Server) sendPolled(c *conn, b []byte, last bool) {
 	}
 	c.mu.Lock()
 	c.out = append(c.out, b...)
-	c.finish = last
+	if last && c.output < outputClosing {
+		c.output = outputClosing
+	}
 	waits := last && len(c.out) > 0
 	c.mu.Unlock()
 	if last {
 		c.endInput()
-		s.later(c)
+		s.requeue(c)
 	}
 	if waits {
 		time.AfterFunc(closeGrace, func() { c.abort(nil) })
 	}
 }
 
-// flush writes what a client did not take before.
-func (s *Server) flush(c *conn) {
+// flushPolled writes output that the socket did not take before.
+func (s *Server) flushPolled(c *conn) {
 	c.mu.Lock()
 	b := c.out
 	c.out, c.writing = nil, len(b)
@@ -293,41 +296,39 @@ func (s *Server) flush(c *conn) {
 	broken := err != nil && !errors.Is(err, errAgain)
 	c.mu.Lock()
 	c.writing = 0
-	if b = b[n:]; len(b) > 0 && !c.cut && !broken {
+	if b = b[n:]; len(b) > 0 && c.output != outputAborted && !broken {
 		c.out = b
 	}
-	resume := c.parked && len(c.out) < parkBytes || len(c.out) == 0 && c.finish
-	if resume {
-		c.parked = false
-	}
+	unblocked := c.unblock()
+	resume := unblocked || len(c.out) == 0 && c.output == outputClosing
 	c.mu.Unlock()
 	if broken {
-		s.breakOff(c)
+		s.writeFailed(c)
 	} else if resume {
-		s.later(c)
+		s.requeue(c)
 	}
 }
 
-// breakOff notes that nothing can be written any more. Reading tells why, and comes
-// to the end. What is still to be written is dropped: kept, it would have the loop
-// wait for somebody to take it.
-func (s *Server) breakOff(c *conn) {
+// writeFailed records that nothing can be written any more. Reading reports the cause and
+// reaches the end of the input. Unwritten output is dropped: the loop would wait forever
+// for the client to read it.
+func (s *Server) writeFailed(c *conn) {
 	p := &c.polled
 	p.broken, p.hup, p.readable = true, true, true
-	s.later(c)
+	s.requeue(c)
 }
 
-// release closes a polled connection that has come to its end, if all was written
-// that can be.
-func (s *Server) release(c *conn, anyway bool) {
+// closePolled closes a polled connection that has ended, if its output is written or cannot
+// be, or anyway is set.
+func (s *Server) closePolled(c *conn, anyway bool) {
 	l, p := &s.loop, &c.polled
 	c.mu.Lock()
 	fd := p.fd
-	if fd < 0 || !anyway && !c.cut && !p.broken && len(c.out) > 0 {
+	if fd < 0 || !anyway && c.output != outputAborted && !p.broken && len(c.out) > 0 {
 		c.mu.Unlock()
 		return
 	}
-	p.fd, c.cut, c.out = -1, true, nil
+	p.fd, c.output, c.out = -1, outputAborted, nil
 	c.mu.Unlock()
 	closeSocket(int(fd))
 	if int(p.slot) < len(l.slots) && l.slots[p.slot] == c {
@@ -335,32 +336,32 @@ func (s *Server) release(c *conn, anyway bool) {
 		l.free = append(l.free, p.slot)
 		l.polls--
 	}
-	s.forget(c)
+	s.unregister(c)
 	s.handlers.Done()
 }
 
-// stopPolling ends the reading of all polled connections, for Shutdown.
-func (s *Server) stopPolling() {
+// stopReadingPolled stops reading all polled connections, for Shutdown.
+func (s *Server) stopReadingPolled() {
 	for _, c := range s.loop.slots {
 		if c != nil {
 			c.endInput()
-			s.later(c)
+			s.requeue(c)
 		}
 	}
 }
 
-// endPolling closes what is left at the loop's end, and the poller.
-func (s *Server) endPolling() {
+// closeAllPolled closes the remaining polled connections at the loop's end, and the poller.
+func (s *Server) closeAllPolled() {
 	s.mu.Lock()
-	s.ended, s.handed = true, nil
-	_, conns := s.everything()
+	s.loopEnded, s.handedOver = true, nil
+	_, conns := s.allOpen()
 	s.mu.Unlock()
 	for _, c := range conns {
 		c.mu.Lock()
-		mine := c.polled.on
+		active := c.polled.active
 		c.mu.Unlock()
-		if mine {
-			s.release(c, true)
+		if active {
+			s.closePolled(c, true)
 		}
 	}
 	if p := s.poll.Load(); p != nil {
@@ -368,31 +369,31 @@ func (s *Server) endPolling() {
 	}
 }
 
-// sleepPolling waits until there is something to do, with sockets to look at.
-func (s *Server) sleepPolling() {
-	p, ms := s.poll.Load(), s.patience()
+// waitForEvents waits until the loop has work, and processes socket events.
+func (s *Server) waitForEvents() {
+	p, ms := s.poll.Load(), s.waitMillis()
 	if ms != 0 {
-		p.sleep(true)
+		p.setSleeping(true)
 	}
-	// Whoever comes from here on sees that the loop sleeps.
-	if s.tookWake() || cancelled(s.stop) {
+	// From here on, wakeLoop sees that the loop sleeps.
+	if s.consumeWake() || cancelled(s.stop) {
 		ms = 0
 	}
-	p.wait(ms, s.socketEvent)
-	p.sleep(false)
-	s.tookWake() // what it is about is looked at next
+	p.wait(ms, s.onSocketEvent)
+	p.setSleeping(false)
+	s.consumeWake() // the next round does the work
 }
 
-// glance reports whether anything came for the loop to do since it last looked.
-func (s *Server) glance() bool {
+// checkForWork reports whether the loop has new work since its last check.
+func (s *Server) checkForWork() bool {
 	if s.loop.polls > 0 {
-		s.poll.Load().wait(0, s.socketEvent)
+		s.poll.Load().wait(0, s.onSocketEvent)
 	}
-	return len(s.loop.again) > 0 || s.hasReady()
+	return len(s.loop.runnable) > 0 || s.hasReady()
 }
 
-// tookWake reports whether the loop was to be woken.
-func (s *Server) tookWake() bool {
+// consumeWake reports whether the loop was woken.
+func (s *Server) consumeWake() bool {
 	select {
 	case <-s.wake:
 		return true
@@ -401,32 +402,32 @@ func (s *Server) tookWake() bool {
 	}
 }
 
-// patience is how many milliseconds the loop may sleep, -1 for without end.
-func (s *Server) patience() int {
+// waitMillis returns how many milliseconds the loop may sleep, -1 for no limit.
+func (s *Server) waitMillis() int {
 	l := &s.loop
 	next, ok := l.tree.NextTick()
 	switch {
-	case len(l.again) > 0:
+	case len(l.runnable) > 0:
 		return 0
 	case ok:
-		left := max(next, l.tickAfter) - s.elapsed()
+		left := max(next, l.tickNotBefore) - s.elapsed()
 		return int(min(max((left+time.Millisecond-1)/time.Millisecond, 0), 1<<30))
 	}
 	return -1
 }
 
-// socketEvent takes in what the poller tells.
-func (s *Server) socketEvent(slot int, in, hup, out bool) {
+// onSocketEvent processes an event of the poller.
+func (s *Server) onSocketEvent(slot int, in, hup, out bool) {
 	c := s.loop.slots[slot]
 	if c == nil {
 		return
 	}
-	if out && c.backlog() > 0 {
-		s.flush(c)
+	if out && c.unread() > 0 {
+		s.flushPolled(c)
 	}
 	if in && !c.readDone {
 		c.polled.readable = true
 		c.polled.hup = c.polled.hup || hup
-		s.later(c)
+		s.requeue(c)
 	}
 }

@@ -5,17 +5,20 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"path/filepath"
 	"runtime"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/zklock/zklock/internal/wal/memfs"
 	"github.com/zklock/zklock/internal/wire"
+	"golang.org/x/sys/unix"
 )
 
 // dialTCP opens a session through a socket.
-func dialTCP(t *testing.T, addr string) *raw {
+func dialTCP(t *testing.T, addr string) *rawClient {
 	t.Helper()
 	nc, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -44,11 +47,11 @@ func serveTCP(t *testing.T, change func(*Options)) (*Server, string) {
 	return s, ln.Addr().String()
 }
 
-// TestSessionsNeedNoGoroutine opens many sessions: the loop reads all of them.
-func TestSessionsNeedNoGoroutine(t *testing.T) {
+// TestPolledSessionsNeedNoGoroutine opens many sessions: the loop reads all of them.
+func TestPolledSessionsNeedNoGoroutine(t *testing.T) {
 	s, addr := serveTCP(t, func(o *Options) { o.MaxClientConns = -1 })
 	first := dialTCP(t, addr)
-	before, crowd := runtime.NumGoroutine(), make([]*raw, 100)
+	before, crowd := runtime.NumGoroutine(), make([]*rawClient, 100)
 	for i := range crowd {
 		crowd[i] = dialTCP(t, addr)
 	}
@@ -59,7 +62,7 @@ func TestSessionsNeedNoGoroutine(t *testing.T) {
 		t.Errorf("%d goroutines for %d more sessions", n, len(crowd))
 	}
 	polls := 0
-	s.ask(func() { polls = s.loop.polls })
+	s.runOnLoop(func() { polls = s.loop.polls })
 	if polls != len(crowd)+1 {
 		t.Errorf("%d connections are polled, want %d", polls, len(crowd)+1)
 	}
@@ -68,15 +71,15 @@ func TestSessionsNeedNoGoroutine(t *testing.T) {
 		c.wantClosed()
 	}
 	first.create("/x", wire.ModePersistent)
-	s.ask(func() { polls = len(s.loop.slots) - len(s.loop.free) })
+	s.runOnLoop(func() { polls = len(s.loop.slots) - len(s.loop.free) })
 	if polls != 1 || s.Stats().Connections != 1 {
 		t.Errorf("%d slots and %d connections are left, want one", polls, s.Stats().Connections)
 	}
 }
 
-// TestRequestsInPieces sends requests byte by byte, in one piece with others, and
+// TestPolledRequestsInPieces sends requests byte by byte, in one piece with others, and
 // one that is larger than what a read takes.
-func TestRequestsInPieces(t *testing.T) {
+func TestPolledRequestsInPieces(t *testing.T) {
 	_, addr := serveTCP(t, nil)
 	c := dialTCP(t, addr)
 	create := func(path string, size int) []byte {
@@ -98,9 +101,9 @@ func TestRequestsInPieces(t *testing.T) {
 	}
 }
 
-// TestPipelineBeyondTheLimit writes many more requests than may be unanswered: all
+// TestPipelineBeyondMaxOutstanding writes many more requests than may be unanswered: all
 // are answered in their order, also those that stand in the socket at its end.
-func TestPipelineBeyondTheLimit(t *testing.T) {
+func TestPipelineBeyondMaxOutstanding(t *testing.T) {
 	s, addr := serveTCP(t, func(o *Options) { o.MaxOutstanding = 7 })
 	c := dialTCP(t, addr)
 	const n = 20_000
@@ -135,9 +138,9 @@ func TestSlowReaderCatchesUp(t *testing.T) {
 		c.send(wire.OpGetData, &wire.GetDataRequest{Path: "/data"})
 	}
 	parked := func() (yes bool) {
-		s.ask(func() {
+		s.runOnLoop(func() {
 			for _, k := range s.loop.conns {
-				yes = yes || k.backlogged()
+				yes = yes || isBlocked(k)
 			}
 		})
 		return yes
@@ -156,8 +159,8 @@ func TestSlowReaderCatchesUp(t *testing.T) {
 	}
 }
 
-// TestBadLengthEndsAPolledConnection sends what is no request, after a good one.
-func TestBadLengthEndsAPolledConnection(t *testing.T) {
+// TestBadLengthEndsPolledConnection sends what is no request, after a good one.
+func TestBadLengthEndsPolledConnection(t *testing.T) {
 	s, addr := serveTCP(t, nil)
 	for _, length := range []uint32{1 << 31, 1<<31 - 1, uint32(s.opts.MaxFrame) + 1} {
 		c := dialTCP(t, addr)
@@ -170,9 +173,9 @@ func TestBadLengthEndsAPolledConnection(t *testing.T) {
 	}
 }
 
-// TestServerEndsPolledConnections ends servers in either way, with clients that
+// TestShutdownEndsPolledConnections ends servers in either way, with clients that
 // have nothing under way and one that does not read, or only now.
-func TestServerEndsPolledConnections(t *testing.T) {
+func TestShutdownEndsPolledConnections(t *testing.T) {
 	for name, end := range map[string]func(*Server) error{
 		"shutdown": func(s *Server) error { return s.Shutdown(t.Context()) },
 		"close":    (*Server).Close,
@@ -200,9 +203,9 @@ func TestServerEndsPolledConnections(t *testing.T) {
 	}
 }
 
-// TestSessionOfASilentPolledClientEnds at its timeout, though the loop has nothing
+// TestSilentPolledClientExpires at its timeout, though the loop has nothing
 // to wait for but the clock.
-func TestSessionOfASilentPolledClientEnds(t *testing.T) {
+func TestSilentPolledClientExpires(t *testing.T) {
 	_, addr := serveTCP(t, nil)
 	nc, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -216,10 +219,10 @@ func TestSessionOfASilentPolledClientEnds(t *testing.T) {
 	}
 }
 
-// TestSlowDiskHoldsNobodyUp has two sessions with sockets write to a slow disk, one of
+// TestRequestsAreAppliedDuringSync has two sessions with sockets write to a slow disk, one of
 // them at the beginning of each sync that finds it idle: what comes in during a sync is
 // applied while the next one is under way.
-func TestSlowDiskHoldsNobodyUp(t *testing.T) {
+func TestRequestsAreAppliedDuringSync(t *testing.T) {
 	mem, fs := onMemory(t, 62)
 	s, addr := serveTCP(t, func(o *Options) { o.DataDir, o.FS = mem.DataDir, mem.FS })
 	a, b := dialTCP(t, addr), dialTCP(t, addr)
@@ -230,7 +233,7 @@ func TestSlowDiskHoldsNobodyUp(t *testing.T) {
 			case syncing <- 1:
 			default:
 			}
-			time.Sleep(5 * slowSync) // such is the disk
+			time.Sleep(5 * minAsyncSync) // such is the disk
 		}
 		return memfs.Fault{}
 	})
@@ -259,7 +262,7 @@ func TestSlowDiskHoldsNobodyUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n%10 == 9 {
-			s.ask(func() { overlaps = s.loop.overlaps })
+			s.runOnLoop(func() { overlaps = s.loop.overlaps })
 		}
 	}
 	end()
@@ -269,4 +272,334 @@ func TestSlowDiskHoldsNobodyUp(t *testing.T) {
 	if overlaps == 0 {
 		t.Errorf("of %d writes none was applied during a sync", most)
 	}
+}
+
+// TestResetSlowReaderIsUnregistered: a client requests far more than it reads, and is
+// killed, so its kernel resets the connection. The connection ends then, and not with its
+// session an hour later: the rest of the answers is never read.
+func TestResetSlowReaderIsUnregistered(t *testing.T) {
+	for name, requests := range map[string]int{"one long answer": 1, "more requests behind": 20} {
+		t.Run(name, func(t *testing.T) {
+			s, addr := serveTCP(t, func(o *Options) { o.MaxFrame = 32 << 20 })
+			c := dialTCP(t, addr)
+			c.create("/data", wire.ModePersistent)
+			c.do(wire.OpSetData, &wire.SetDataRequest{Path: "/data", Data: make([]byte, 12<<20), Version: -1})
+			for range requests {
+				c.send(wire.OpGetData, &wire.GetDataRequest{Path: "/data"})
+			}
+			k := s.only()
+			until(t, "the answers pile up", func() bool { return k.unread() >= maxPending })
+			c.nc.(*net.TCPConn).SetLinger(0)
+			c.nc.Close()
+			until(t, "no connection is left", func() bool { return s.Stats().Connections == 0 })
+			if st := s.Stats(); st.Sessions != 1 || st.ConnectionsCut.SlowReaders != 0 {
+				t.Errorf("%d sessions, %d connections cut as slow; want one, which goes on, and none", st.Sessions, st.ConnectionsCut.SlowReaders)
+			}
+		})
+	}
+}
+
+// TestResetDuringCloseIsUnregistered resets a connection that the server is about to
+// close, with an answer that was not read.
+func TestResetDuringCloseIsUnregistered(t *testing.T) {
+	s, addr := serveTCP(t, func(o *Options) { o.MaxFrame = 32 << 20 })
+	c := dialTCP(t, addr)
+	c.create("/data", wire.ModePersistent)
+	c.do(wire.OpSetData, &wire.SetDataRequest{Path: "/data", Data: make([]byte, 12<<20), Version: -1})
+	c.send(wire.OpGetData, &wire.GetDataRequest{Path: "/data"})
+	c.send(wire.OpCloseSession, nil)
+	k := s.only()
+	until(t, "the answers pile up", func() bool { return k.unread() >= maxPending })
+	c.nc.(*net.TCPConn).SetLinger(0)
+	c.nc.Close()
+	until(t, "no connection is left", func() bool { return s.Stats().Connections == 0 })
+	if n := s.Stats().Sessions; n != 0 {
+		t.Errorf("%d sessions are left, want none: the end of it was read", n)
+	}
+}
+
+// TestClientWithClosedReadSideIsClosed: a client on a unix socket closes its reading side
+// and continues to send. The server closes the connection.
+func TestClientWithClosedReadSideIsClosed(t *testing.T) {
+	s := start(t, quiet(t))
+	ln, err := net.Listen("unix", filepath.Join(t.TempDir(), "socket"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	go s.Serve(ln)
+	nc, err := net.Dial("unix", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := over(t, nc)
+	c.handshake(wire.ConnectRequest{Timeout: 3_600_000})
+	if err := nc.(*net.UnixConn).CloseRead(); err != nil {
+		t.Fatal(err)
+	}
+	c.send(wire.OpPing, nil)
+	until(t, "no connection is left", func() bool { return s.Stats().Connections == 0 })
+}
+
+// TestPingAfterLongAnswerExtendsSession: a ping arrives while the client slowly reads a
+// long answer, and extends the session.
+func TestPingAfterLongAnswerExtendsSession(t *testing.T) {
+	s, addr := serveTCP(t, func(o *Options) { o.MaxFrame = 32 << 20 })
+	c := dialTCP(t, addr)
+	c.create("/data", wire.ModePersistent)
+	c.do(wire.OpSetData, &wire.SetDataRequest{Path: "/data", Data: make([]byte, 12<<20), Version: -1})
+	end := func() (at time.Duration) {
+		s.runOnLoop(func() {
+			for _, at = range s.loop.tree.SessionEnds() {
+			}
+		})
+		return at
+	}
+	for range 3 {
+		c.send(wire.OpGetData, &wire.GetDataRequest{Path: "/data"})
+	}
+	k := s.only()
+	until(t, "requests wait for the client to read", func() bool { return isBlocked(k) })
+	before := end()
+	c.send(wire.OpPing, nil)
+	until(t, "the ping counts", func() bool { return end() > before })
+	if !isBlocked(k) {
+		t.Error("the client was not behind any more")
+	}
+}
+
+// TestLargeRequestInSmallPieces: most of a large request arrives at once, the rest byte by
+// byte, and its last byte together with the start of the next request.
+func TestLargeRequestInSmallPieces(t *testing.T) {
+	s, addr := serveTCP(t, nil)
+	c := dialTCP(t, addr)
+	all := pipeline(2, 500_000)
+	one := len(all) / 2
+	c.write(all[:one-60])
+	k := s.only()
+	held := func(n int) func() bool {
+		return func() (yes bool) {
+			s.runOnLoop(func() { yes = len(k.polled.partial) == n })
+			return yes
+		}
+	}
+	until(t, "the first part is read", held(one-60))
+	for i := one - 60; i < one-1; i++ {
+		c.write(all[i : i+1])
+		until(t, "a byte is read", held(i+1))
+	}
+	c.write(all[one-1 : one+30])
+	wantAnswer(t, c)
+	until(t, "the next one has begun", held(30))
+	c.write(all[one+30:])
+	wantAnswer(t, c)
+	until(t, "nothing is left", held(0))
+	if !c.exists("/n0") || !c.exists("/n1") {
+		t.Error("a node is missing")
+	}
+}
+
+// gatedTCP is a server with a port whose syncs wait for the gate and give what
+// comes through it; the loop leaves them to the syncer.
+func gatedTCP(t *testing.T, outstanding int) (g *gated, c *rawClient, open func()) {
+	mem, fs := onMemory(t, 63)
+	s, addr := serveTCP(t, func(o *Options) { o.DataDir, o.FS, o.MaxOutstanding = mem.DataDir, mem.FS, outstanding })
+	g = &gated{Server: s, fs: fs, gate: make(chan error)}
+	let := sync.OnceFunc(func() { close(g.gate) })
+	t.Cleanup(let) // or the server's end would wait
+	c = dialTCP(t, addr)
+	c.nc.SetDeadline(time.Now().Add(20 * time.Second))
+	g.shut()
+	return g, c, let
+}
+
+// until waits for what another goroutine brings about.
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); !ok(); runtime.Gosched() {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
+// pipeline is n creates, of nodes with data of this size.
+func pipeline(n, size int) (all []byte) {
+	for i := range n {
+		all = wire.AppendRequest(all, int32(i+1), wire.OpCreate,
+			&wire.CreateRequest{Path: fmt.Sprintf("/n%d", i), Data: make([]byte, size), ACL: openACL()})
+	}
+	return all
+}
+
+// TestThrottledConnectionContinuesAfterStats has a client with as many requests
+// unanswered as it may have, and more in the socket. In the very round that finds
+// this somebody asks for the figures, which wait for the sync: the rest is answered
+// all the same, without another byte of the client's.
+func TestThrottledConnectionContinuesAfterStats(t *testing.T) {
+	g, c, open := gatedTCP(t, 2)
+	held, written, asked := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go g.runOnLoop(func() { // the rounds of the loop, which does not look up meanwhile
+		close(held)
+		<-written
+		g.checkForWork()
+		g.round()
+		g.postToLoop(func() { close(asked) })
+		g.round()
+	})
+	<-held
+	c.write(pipeline(5, 10))
+	close(written)
+	until(t, "the connection is held back", func() bool { return g.count.throttled.Load() > 0 })
+	open()
+	<-asked
+	for range 5 {
+		wantAnswer(t, c)
+	}
+}
+
+// TestStorageFailureClosesPolledSockets fails a sync while clients have sent the maximum,
+// or far more: the server closes and unregisters their sockets.
+func TestStorageFailureClosesPolledSockets(t *testing.T) {
+	for name, of := range map[string]struct{ outstanding, requests, size int }{
+		"all taken":             {1, 1, 10},
+		"more in the socket":    {3, 40, 10_000},
+		"no bound, and a flood": {1000, 40, 100_000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, c, open := gatedTCP(t, of.outstanding)
+			go c.nc.Write(pipeline(of.requests, of.size)) // ends with the connection
+			g.gate <- syscall.EIO
+			open()
+			until(t, "no connection is left", func() bool { return g.Stats().Connections == 0 })
+			if n := g.Stats().Outstanding; n != 0 {
+				t.Errorf("%d requests are outstanding without a connection", n)
+			}
+		})
+	}
+}
+
+// TestAbortWithAnswersInFlightIsUnregistered closes a session after as many answers as may
+// wait for a sync, and aborts the connection before they have left.
+func TestAbortWithAnswersInFlightIsUnregistered(t *testing.T) {
+	g, c, open := gatedTCP(t, 1000)
+	g.fs.SetFault(nil)
+	c.create("/data", wire.ModePersistent)
+	c.do(wire.OpSetData, &wire.SetDataRequest{Path: "/data", Data: make([]byte, maxPending-130), Version: -1})
+	g.shut()
+	all := wire.AppendRequest(pipeline(1, 10), 2, wire.OpGetData, &wire.GetDataRequest{Path: "/data"})
+	all = wire.AppendRequest(all, 3, wire.OpCloseSession, nil)
+	c.write(all)
+	k := g.only()
+	until(t, "all is applied", func() bool { return g.requestLimit.requests.Load() == 3 })
+	k.abort(errTooSlow)
+	until(t, "the loop has looked", func() bool { return !g.hasReady() })
+	open()
+	until(t, "no connection is left", func() bool { return g.Stats().Connections == 0 })
+}
+
+// only is the one connection.
+func (s *Server) only() (c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.live) > 0 {
+		c = s.live[0]
+	}
+	return c
+}
+
+// TestPingDuringSyncExtendsSession: the loop waits for a sync, because of a large batch,
+// until just after a session's deadline. The session's ping arrived in time and is in the
+// socket.
+func TestPingDuringSyncExtendsSession(t *testing.T) {
+	s, addr := serveTCP(t, nil)
+	nc, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := over(t, nc)
+	c.handshake(wire.ConnectRequest{Timeout: 1000})
+	s.runOnLoop(func() {
+		due, _ := s.loop.tree.NextTick()
+		s.loop.syncing, s.loop.filling.size = true, roundBytes+1
+		c.send(wire.OpPing, nil)
+		time.AfterFunc(due+pauseThreshold/10-s.elapsed(), func() { s.synced <- syncResult{index: s.loop.durableIndex} })
+		s.round()
+	})
+	wantAnswer(t, c)
+	if c.exists("/a") {
+		t.Error("there is a node")
+	}
+}
+
+// TestAbortBeforeHandOverIsUnregistered aborts a connection that was handed over, and the
+// loop sees the abort before it starts to poll the connection.
+func TestAbortBeforeHandOverIsUnregistered(t *testing.T) {
+	s, _ := serveTCP(t, nil)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	client, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	nc, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	k, err := s.admit(nc, true)
+	if err != nil || s.openPoller() == nil {
+		t.Fatalf("no connection, or no poller: error %v", err)
+	}
+	fd, err := takeSocket(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	polls := -1
+	s.runOnLoop(func() {
+		first := wire.AppendRecord(nil, &wire.ConnectRequest{Timeout: 30_000})
+		s.registerHandOver(k, &polledIO{fd: int32(fd), partial: first, readable: true})
+		handed := s.takeHandedOver()
+		k.abort(errTooSlow)
+		s.round()
+		s.round()
+		for _, c := range handed {
+			s.startPolling(c)
+		}
+		s.round()
+		polls = s.loop.polls
+	})
+	if n := s.Stats().Connections; polls != 0 || n != 0 {
+		t.Errorf("%d sockets are polled and %d connections open, want none", polls, n)
+	}
+}
+
+// TestLoopbackUsesRenoCongestionControl: a connection within the machine has the simplest
+// congestion control, whatever the machine's default is.
+func TestLoopbackUsesRenoCongestionControl(t *testing.T) {
+	s, addr := serveTCP(t, nil)
+	dialTCP(t, addr)
+	has := make(chan string, 1)
+	s.runOnLoop(func() {
+		for _, c := range s.loop.conns {
+			name, err := unix.GetsockoptString(int(c.polled.fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION)
+			if err != nil {
+				t.Error(err)
+			}
+			has <- name
+		}
+	})
+	if name := <-has; name != plainCongestion {
+		t.Errorf("%s", name)
+	}
+}
+
+// isBlocked reports whether the output of c is blocked.
+func isBlocked(c *conn) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.output == outputBlocked
 }

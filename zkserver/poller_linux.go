@@ -11,28 +11,27 @@ import (
 )
 
 const (
-	// pollEvents is how many sockets one call tells of.
+	// pollEvents is how many events one call returns.
 	pollEvents = 256
-	// pollBuffer is what one read takes.
+	// pollBuffer is the size of one read.
 	pollBuffer = 64 << 10
-	// pollWake is the slot of what wakes a wait.
-	pollWake = -1
+	// wakeSlot is the slot of the eventfd that ends a wait.
+	wakeSlot = -1
 )
 
-// poller waits for many sockets at once, so that a connection needs no goroutine.
-// It is for the loop, but for wake.
+// poller waits for many sockets at once, so that a connection needs no goroutine. Only the
+// loop uses it, except wake.
 //
-// The sockets are not those of Go's own poller, which would be woken for every
-// packet beside this one. Its calls that can't wait are not announced to Go's
-// scheduler.
+// The sockets are not in Go's own poller, which would also wake for every packet. Calls
+// that cannot block are not announced to Go's scheduler.
 type poller struct {
 	epoll    int
-	sleeping atomic.Bool // the loop is in wait, or about to be
+	sleeping atomic.Bool // the loop is in wait, or about to call it
 	events   [pollEvents]unix.EpollEvent
 	buf      [pollBuffer]byte
 
 	mu    sync.Mutex
-	event int // the eventfd that wakes a wait, -1 once closed
+	event int // the eventfd that ends a wait, -1 once closed
 }
 
 // newPoller returns a poller that must be closed.
@@ -47,7 +46,7 @@ func newPoller() (*poller, error) {
 		return nil, err
 	}
 	p := &poller{epoll: epoll, event: event}
-	if err := p.add(event, pollWake, unix.EPOLLIN); err != nil {
+	if err := p.add(event, wakeSlot, unix.EPOLLIN); err != nil {
 		p.close()
 		return nil, err
 	}
@@ -62,8 +61,7 @@ func (p *poller) close() {
 	p.event = -1
 }
 
-// wake ends a wait, from any goroutine. Whoever calls it has left word before of
-// what there is to do.
+// wake ends a wait. Any goroutine may call it, after it has recorded the work for the loop.
 func (p *poller) wake() {
 	if !p.sleeping.Load() {
 		return
@@ -72,36 +70,36 @@ func (p *poller) wake() {
 	defer p.mu.Unlock()
 	if p.event >= 0 {
 		one := [8]byte{1}
-		// An error is one of a counter that is full: it wakes as well.
+		// It fails only if the counter is full: then the wait ends as well.
 		_, _ = unix.Write(p.event, one[:])
 	}
 }
 
-// sleep says that the loop is about to wait, or no longer does.
-func (p *poller) sleep(on bool) { p.sleeping.Store(on) }
+// setSleeping records that the loop is about to wait, or no longer waits.
+func (p *poller) setSleeping(on bool) { p.sleeping.Store(on) }
 
 func (p *poller) add(fd, slot int, events uint32) error {
 	return unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events, Fd: int32(slot)})
 }
 
-// watch has wait tell of a socket under the number slot, each time that something
-// changes. Closing the socket ends that.
+// watch lets wait report each change of a socket, with the number slot. Closing the socket
+// ends this.
 func (p *poller) watch(fd, slot int) error {
 	return p.add(fd, slot, unix.EPOLLIN|unix.EPOLLOUT|unix.EPOLLRDHUP|unix.EPOLLET)
 }
 
-// wait waits for up to ms milliseconds, without end below 0, and tells of the
-// sockets that can be read, have come to their end, or can be written.
+// wait waits for up to ms milliseconds, or without limit if ms is negative. It calls tell
+// for each socket that is readable, has ended, or is writable.
 func (p *poller) wait(ms int, tell func(slot int, in, hup, out bool)) {
 	for {
 		n, err := p.poll(ms)
 		if err != nil {
-			return // a signal: the loop comes back
+			return // a signal: the loop waits again
 		}
 		for _, e := range p.events[:n] {
-			if e.Fd == pollWake {
+			if e.Fd == wakeSlot {
 				var count [8]byte
-				_, _ = unix.Read(p.event, count[:]) // nothing to read is what is wanted
+				_, _ = unix.Read(p.event, count[:]) // it may be empty already
 				continue
 			}
 			const end = unix.EPOLLRDHUP | unix.EPOLLHUP | unix.EPOLLERR
@@ -114,7 +112,7 @@ func (p *poller) wait(ms int, tell func(slot int, in, hup, out bool)) {
 	}
 }
 
-// poll is one call.
+// poll calls epoll once.
 func (p *poller) poll(ms int) (int, error) {
 	if ms != 0 {
 		return unix.EpollWait(p.epoll, p.events[:], ms)
@@ -126,8 +124,8 @@ func (p *poller) poll(ms int) (int, error) {
 	return int(n), nil
 }
 
-// read reads what is there, up to size bytes, into a buffer of the poller's. Less
-// than that means that there is no more at the moment.
+// read reads up to size available bytes into a buffer of the poller. Fewer bytes mean that
+// no more are available now.
 func (p *poller) read(fd, size int) ([]byte, error) {
 	n, err := transfer(syscall.SYS_RECVFROM, fd, p.buf[:min(size, len(p.buf))])
 	return p.buf[:n], err
@@ -138,8 +136,8 @@ func (p *poller) write(fd int, b []byte) (int, error) {
 	return transfer(syscall.SYS_SENDTO, fd, b)
 }
 
-// transfer reads or writes without ever waiting. That nothing can be done at the
-// moment is errAgain.
+// transfer reads or writes without blocking. If nothing can be transferred now, it returns
+// errAgain.
 func transfer(call uintptr, fd int, b []byte) (int, error) {
 	if len(b) == 0 {
 		return 0, nil
@@ -162,12 +160,11 @@ func transfer(call uintptr, fd int, b []byte) (int, error) {
 // plainCongestion is the congestion control that every kernel has.
 const plainCongestion = "reno"
 
-// takeSocket returns a second descriptor of a connection's socket, which lives on
-// when the connection is closed.
+// takeSocket returns a second descriptor of a connection's socket, which stays open when
+// the connection is closed.
 //
-// Within this machine there is no path that could be congested: the plainest control
-// spares the rates and timers that others keep, of which BBR's take a tenth of a
-// request's time.
+// Within this machine no path can be congested. The simplest congestion control avoids the
+// rates and timers of others; BBR's take a tenth of a request's time.
 func takeSocket(nc net.Conn) (int, error) {
 	sc, ok := nc.(syscall.Conn)
 	if !ok {
@@ -177,26 +174,26 @@ func takeSocket(nc net.Conn) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	taken := -1
+	dup := -1
 	var derr error
-	if err := raw.Control(func(fd uintptr) { taken, derr = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) }); err != nil {
+	if err := raw.Control(func(fd uintptr) { dup, derr = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) }); err != nil {
 		return -1, err
 	}
-	if derr == nil && reserved(taken) {
-		// The connection keeps the one that it has, or the next ones would be accepted
-		// with the numbers that these give up until there is no other.
-		closeSocket(taken)
+	if derr == nil && reserved(dup) {
+		// The connection keeps its own descriptor. Otherwise new connections would be
+		// accepted with the numbers freed here, until no descriptor is left.
+		closeSocket(dup)
 		return -1, syscall.EMFILE
 	}
 	if addr, ok := nc.RemoteAddr().(*net.TCPAddr); ok && derr == nil && addr.IP.IsLoopback() {
-		_ = unix.SetsockoptString(taken, unix.IPPROTO_TCP, unix.TCP_CONGESTION, plainCongestion) // any other does as well
+		_ = unix.SetsockoptString(dup, unix.IPPROTO_TCP, unix.TCP_CONGESTION, plainCongestion) // any other control works as well
 	}
-	return taken, derr
+	return dup, derr
 }
 
-// cutSocket ends a connection in both directions and leaves its descriptor open.
+// cutSocket shuts a connection down in both directions and leaves its descriptor open.
 func cutSocket(fd int) {
-	_ = unix.Shutdown(fd, unix.SHUT_RDWR) // the peer may have done so
+	_ = unix.Shutdown(fd, unix.SHUT_RDWR) // the client may have done so
 }
 
 func closeSocket(fd int) { _ = unix.Close(fd) }

@@ -7,17 +7,17 @@ import (
 	"net"
 )
 
-// poller is for Linux: elsewhere there is a goroutine for each connection.
+// poller exists only on Linux. Elsewhere each connection has a goroutine.
 type poller struct{}
 
 const pollBuffer = 0
 
-var errNoPoller = errors.New("zkserver: there is no poller on this system")
+var errNoPoller = errors.New("zkserver: this system has no poller")
 
 func newPoller() (*poller, error)                     { return nil, errNoPoller }
 func (*poller) close()                                {}
 func (*poller) wake()                                 {}
-func (*poller) sleep(bool)                            {}
+func (*poller) setSleeping(bool)                      {}
 func (*poller) watch(int, int) error                  { return errNoPoller }
 func (*poller) wait(int, func(int, bool, bool, bool)) {}
 func (*poller) read(int, int) ([]byte, error)         { return nil, errNoPoller }

@@ -12,29 +12,29 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// inboxBytes bounds the bytes of requests that wait for the loop on one
-// connection. One frame may exceed it, whatever its size.
+// inboxBytes bounds the bytes of requests that wait for the loop on one connection. One
+// frame may exceed it.
 const inboxBytes = 256 << 10
 
-// idleBuffer is the room for input that every connection has, enough for the
-// requests of most; busyBuffer is what those get that send several at a time.
+// idleBuffer is the size of every connection's read buffer, enough for the requests of
+// most. busyBuffer is the size for connections that send several requests at a time.
 const (
 	idleBuffer = 512
 	busyBuffer = 4096
 )
 
-// read is the connection's reader. It runs on the goroutine that serves the
-// connection and ends when the connection does, or returns false when the loop
-// has taken that over.
+// read is the connection's reader. It runs on the goroutine that serves the connection and
+// returns true when the connection ends, or false when the loop has taken the connection
+// over.
 func (c *conn) read() bool {
-	// Most are only needed for a handshake.
+	// Most connections need the buffer only for the handshake.
 	br, _ := c.srv.readers.Get().(*bufio.Reader)
 	if br == nil {
 		br = bufio.NewReaderSize(nil, idleBuffer)
 	}
 	br.Reset(c.nc)
 	defer func() {
-		br.Reset(nil) // or it would keep the connection
+		br.Reset(nil) // otherwise it would keep the connection in memory
 		c.srv.readers.Put(br)
 	}()
 	if !c.answerWord(br) && c.readFrames(br) {
@@ -44,17 +44,17 @@ func (c *conn) read() bool {
 	return true
 }
 
-// endRead tells the loop that nothing more will come.
+// endRead tells the loop that no more input arrives.
 func (c *conn) endRead() {
 	c.mu.Lock()
 	c.readDone = true
 	c.mu.Unlock()
-	c.srv.enqueue(c)
+	c.srv.markReady(c)
 }
 
-// answerWord answers a four-letter word if the connection begins with one,
-// and reports whether it did. The words read as lengths beyond any limit, so
-// that no frame is mistaken for one.
+// answerWord answers a four-letter word if the connection begins with one, and reports
+// whether it did. Read as lengths, the words are above any limit, so no frame is mistaken
+// for one.
 func (c *conn) answerWord(br *bufio.Reader) bool {
 	head, err := br.Peek(4)
 	if err != nil {
@@ -62,20 +62,20 @@ func (c *conn) answerWord(br *bufio.Reader) bool {
 		return true
 	}
 	if head[0] == tlsRecord && head[1] == 3 {
-		c.failRead(errHello)
+		c.failRead(errUnexpectedTLS)
 		c.abort(nil)
 		return true
 	}
 	name := string(head)
-	if _, ok := words[name]; !ok {
+	if _, ok := fourLetterWords[name]; !ok {
 		return false
 	}
 	c.mu.Lock()
-	c.word = true
+	c.fourLetter = true
 	c.mu.Unlock()
 	c.srv.countWord()
 	a := &answer{nc: c.nc, timeout: c.srv.opts.HandshakeTimeout}
-	c.srv.answerTo(name, a)
+	c.srv.answerFourLetter(name, a)
 	if errors.Is(a.err, os.ErrDeadlineExceeded) {
 		c.fail(errTooSlow)
 	}
@@ -83,10 +83,9 @@ func (c *conn) answerWord(br *bufio.Reader) bool {
 	return true
 }
 
-// readFrames reads requests until the connection ends or the server stops
-// reading. The handshake's deadline is lifted with the first frame: from then
-// on the session's timeout ends a client that is silent. It reports whether the
-// loop reads on.
+// readFrames reads requests until the connection ends or the server stops reading. The
+// first frame lifts the handshake's deadline: from then on the session timeout ends a
+// silent client. It reports whether the loop reads on.
 func (c *conn) readFrames(br *bufio.Reader) (handed bool) {
 	var buf []byte
 	for first := true; ; first = false {
@@ -96,7 +95,7 @@ func (c *conn) readFrames(br *bufio.Reader) (handed bool) {
 			return false
 		}
 		if first {
-			c.srv.opened(c)
+			c.srv.handshakeReceived(c)
 			if !c.srv.liftDeadline(c.nc) {
 				return false
 			}
@@ -105,7 +104,7 @@ func (c *conn) readFrames(br *bufio.Reader) (handed bool) {
 			return true
 		}
 		if first {
-			c.sock = newSocket(c.nc) // the loop has not heard of c yet
+			c.sock = newSocket(c.nc) // the loop does not know c yet
 		}
 		if !c.push(frame, frameBuffered(br)) {
 			return false
@@ -114,13 +113,13 @@ func (c *conn) readFrames(br *bufio.Reader) (handed bool) {
 			buf = nil
 		}
 		if br.Buffered() > br.Size()/2 {
-			br = bufio.NewReaderSize(br, busyBuffer) // itself, once it has as much
+			br = bufio.NewReaderSize(br, busyBuffer) // returns br if that is large enough
 		}
 	}
 }
 
-// frameBuffered reports whether another whole frame can be read without
-// waiting. Frames that came in one packet then reach the loop as one batch.
+// frameBuffered reports whether another whole frame can be read without waiting. Frames of
+// one packet then reach the loop as one batch.
 func frameBuffered(br *bufio.Reader) bool {
 	if br.Buffered() < 4 {
 		return false
@@ -129,53 +128,52 @@ func frameBuffered(br *bufio.Reader) bool {
 	return err == nil && uint64(binary.BigEndian.Uint32(head)) <= uint64(br.Buffered()-4)
 }
 
-// push hands a frame to the loop, after waiting for room. It reports whether
-// the reader shall go on.
+// push passes a frame to the loop, after waiting for room. It reports whether the reader
+// continues.
 func (c *conn) push(frame []byte, more bool) bool {
 	at := c.srv.elapsed()
 	c.mu.Lock()
-	if c.full() {
+	if c.inboxFull() {
 		c.srv.count.throttled.Add(1)
 	}
-	for c.full() {
+	for c.inboxFull() {
 		c.mu.Unlock()
-		c.srv.enqueue(c)
+		c.srv.markReady(c)
 		c.mu.Lock()
-		for c.full() {
-			c.room.Wait()
+		for c.inboxFull() {
+			c.notFull.Wait()
 		}
 	}
-	if size := int64(len(frame)); c.pooled.requests > 0 && !c.srv.pool.fits(size) {
+	if size := int64(len(frame)); c.usage.requests > 0 && !c.srv.requestLimit.fits(size) {
 		c.mu.Unlock()
 		c.srv.count.throttled.Add(1)
-		c.srv.enqueue(c)
-		c.srv.pool.await(c, size)
+		c.srv.markReady(c)
+		c.srv.requestLimit.await(c, size)
 		c.mu.Lock()
 	}
-	if c.cut || c.finish {
+	if c.output >= outputClosing {
 		c.mu.Unlock()
 		return false
 	}
-	c.pooled.requests++
-	c.pooled.bytes += int64(len(frame))
-	c.srv.pool.add(int64(len(frame)))
+	c.usage.requests++
+	c.usage.bytes += int64(len(frame))
+	c.srv.requestLimit.add(int64(len(frame)))
 	c.in.buf = append(c.in.buf, frame...)
 	c.in.frames = append(c.in.frames, arrival{end: len(c.in.buf), at: at})
 	c.mu.Unlock()
 	if !more {
-		c.srv.enqueue(c)
+		c.srv.markReady(c)
 	}
 	return true
 }
 
-// full reports whether the reader must wait. The caller holds c.mu.
-func (c *conn) full() bool {
-	return !c.cut && !c.finish &&
-		(c.waiting+len(c.in.frames) >= c.srv.opts.MaxOutstanding || len(c.in.buf) >= inboxBytes)
+// inboxFull reports whether the reader must wait. The caller holds c.mu.
+func (c *conn) inboxFull() bool {
+	return c.output < outputClosing &&
+		(c.unanswered+len(c.in.frames) >= c.srv.opts.MaxOutstanding || len(c.in.buf) >= inboxBytes)
 }
 
-// failRead notes why reading ended, if it is worth a word: a client that
-// closes its connection is not.
+// failRead records why reading ended, unless the client closed its connection.
 func (c *conn) failRead(err error) {
 	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || c.srv.draining() {
 		return
@@ -184,15 +182,15 @@ func (c *conn) failRead(err error) {
 		err = errHandshake
 	}
 	c.mu.Lock()
-	if c.reason == nil {
-		c.reason = err
+	if c.closeReason == nil {
+		c.closeReason = err
 	}
 	c.mu.Unlock()
 }
 
-// liftDeadline ends the handshake's deadline on nc. It returns false when the
-// server is shutting down, which stops readers by a deadline in the past: the
-// two must not overwrite each other.
+// liftDeadline removes the handshake's deadline from nc. It returns false if the server is
+// shutting down: that stops readers by a deadline in the past, which liftDeadline must not
+// overwrite.
 func (s *Server) liftDeadline(nc net.Conn) bool {
 	nc.SetDeadline(time.Time{})
 	if s.draining() {
@@ -202,5 +200,5 @@ func (s *Server) liftDeadline(nc net.Conn) bool {
 	return true
 }
 
-// past is a deadline that has passed, by any clock.
+// past is a deadline that has passed on every clock.
 var past = time.Unix(1, 0)

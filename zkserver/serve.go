@@ -1,6 +1,7 @@
 package zkserver
 
 import (
+	"container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -12,13 +13,12 @@ import (
 	"github.com/zklock/zklock/internal/memnet"
 )
 
-// Serve accepts connections from ln until the server ends, and closes ln. It
-// may be called for several listeners at a time, of TCP, unix sockets or
-// anything else that gives a net.Conn. For TLS, give it a listener made by
-// [Secure], [Unify] or tls.NewListener: the handshake is done on the
-// connection's goroutine and within the handshake timeout. It returns
-// ErrServerClosed after Shutdown or Close, an error that wraps ErrStorage
-// after a failure of the disk, or what a broken listener says.
+// Serve accepts connections from ln until the server ends, and closes ln. It may run for
+// several listeners at once: TCP, unix sockets, or anything else that provides a net.Conn.
+// For TLS, pass a listener made by [Secure], [Unify], or tls.NewListener. The TLS handshake
+// runs on the connection's goroutine, within the handshake timeout. Serve returns
+// ErrServerClosed after Shutdown or Close, an error that wraps ErrStorage after a disk
+// failure, or the error of a listener that fails.
 func (s *Server) Serve(ln net.Listener) error {
 	if err := s.addListener(ln); err != nil {
 		return err
@@ -33,31 +33,32 @@ func (s *Server) Serve(ln net.Listener) error {
 			continue
 		}
 		if s.draining() {
-			return s.endError()
+			return s.serveError()
 		}
-		if !passing(err) {
+		if !temporaryAcceptError(err) {
 			return fmt.Errorf("zkserver: accept on %v: %w", ln.Addr(), err)
 		}
 		delay = min(max(2*delay, 5*time.Millisecond), time.Second)
-		s.logPeer(&s.limiters.accept, slog.LevelWarn, "cannot accept, will try again; raise the limit of open files if this stays",
+		s.logPeer(&s.logLimits.accept, slog.LevelWarn, "cannot accept, will retry; if this continues, raise the limit of open files",
 			ln.Addr(), err)
-		if !s.sleep(delay) {
-			return s.endError()
+		if !s.sleepUnlessStopped(delay) {
+			return s.serveError()
 		}
 	}
 }
 
-// passing reports whether Accept failed for want of descriptors or memory.
-func passing(err error) bool {
+// temporaryAcceptError reports whether Accept failed because of missing descriptors or
+// memory.
+func temporaryAcceptError(err error) bool {
 	var temporary interface{ Temporary() bool }
-	// net.Error's Temporary is deprecated for want of a clear meaning; for
-	// Accept it has one, which net/http relies on as well: no descriptors left.
+	// net.Error's Temporary is deprecated because its meaning is unclear. For Accept it is
+	// clear, and net/http relies on it as well: no descriptors are left.
 	return errors.As(err, &temporary) && temporary.Temporary() || outOfMemory(err)
 }
 
-// ServeConn serves one connection and returns when it has ended. The limits
-// on the number of connections and the Accept option do not apply. It returns
-// ErrServerClosed, having closed nc, if the server has ended already.
+// ServeConn serves one connection and returns when it has ended. The limits on the number
+// of connections and the Accept option do not apply. If the server has ended, it closes nc
+// and returns ErrServerClosed.
 func (s *Server) ServeConn(nc net.Conn) error {
 	c, err := s.admit(nc, false)
 	if err != nil {
@@ -68,9 +69,8 @@ func (s *Server) ServeConn(nc net.Conn) error {
 	return nil
 }
 
-// DialContext connects from inside the process, without a listener; it has
-// the signature of net.Dialer's method so that it can stand in for it.
-// network and addr are ignored.
+// DialContext connects from inside the process, without a listener. It has the signature of
+// net.Dialer's method, so it can replace that. It ignores network and addr.
 func (s *Server) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -83,8 +83,8 @@ func (s *Server) DialContext(ctx context.Context, network, addr string) (net.Con
 	return client, nil
 }
 
-// startHandler serves nc on a goroutine of its own, which ends with the
-// connection; Shutdown and Close wait for it.
+// startHandler serves nc on a new goroutine, which ends with the connection. Shutdown and
+// Close wait for it.
 func (s *Server) startHandler(nc net.Conn, limited bool) error {
 	c, err := s.admit(nc, limited)
 	if err != nil {
@@ -95,79 +95,78 @@ func (s *Server) startHandler(nc net.Conn, limited bool) error {
 	return nil
 }
 
-// admit registers a connection, unless the server has ended or a limit is
-// reached. The caller of a success must call handle.
+// admit registers a connection, unless the server has ended or a limit is reached. After
+// success the caller must call handle.
 func (s *Server) admit(nc net.Conn, limited bool) (*conn, error) {
 	from, last := peerOf(nc), limited && takesReserved(nc)
 	addr := addressKey(from)
 	s.mu.Lock()
-	err := s.refusal(addr, limited)
+	err := s.admissionError(addr, limited)
 	if err == nil && last {
 		err = errDescriptors
 	}
-	shed := s.makeRoom(addr, err)
-	if err != nil && shed == nil {
+	evicted := s.evictHalfOpen(addr, err)
+	if err != nil && evicted == nil {
 		closed := s.state != serving
 		s.mu.Unlock()
 		if !closed {
-			s.tellRefused(from, err)
+			s.logRefused(from, err)
 		}
 		return nil, err
 	}
 	s.lastID++
 	c := newConn(s, s.lastID, nc, limited)
-	c.place = int32(len(s.live))
+	c.liveIndex = int32(len(s.live))
 	s.live = append(s.live, c)
 	if limited {
 		s.perIP[addr]++
-		c.counted = true
-		s.noteOpening(c)
+		s.addHalfOpen(c)
 	}
 	s.handlers.Add(1)
 	s.mu.Unlock()
-	if shed != nil {
-		shed.abort(errShed)
+	if evicted != nil {
+		evicted.abort(errEvicted)
 	}
 	s.count.accepted.Add(1)
 	return c, nil
 }
 
-// refusal says why a connection from addr cannot be taken. The caller holds
-// s.mu.
-func (s *Server) refusal(addr netip.Addr, limited bool) error {
+// admissionError returns why the server cannot take a connection from addr, or nil. The
+// caller holds s.mu.
+func (s *Server) admissionError(addr netip.Addr, limited bool) error {
 	switch {
 	case s.state != serving:
 		return ErrServerClosed
 	case !limited:
 		return nil
-	case s.opts.MaxConns > 0 && len(s.live)-s.leaving >= s.opts.MaxConns:
-		return fmt.Errorf("%w: %d are open", errTotal, len(s.live)-s.leaving)
+	case s.opts.MaxConns > 0 && len(s.live)-len(s.evicted) >= s.opts.MaxConns:
+		return fmt.Errorf("%w: %d are open", errTotal, len(s.live)-len(s.evicted))
 	case addr.IsValid() && s.opts.MaxClientConns >= 0 && s.perIP[addr] >= s.opts.MaxClientConns:
 		return fmt.Errorf("%w: %d are open from %v", errPerAddress, s.perIP[addr], addr)
 	}
 	return nil
 }
 
-// handle serves an admitted connection to its end, or until the loop has taken
-// it over. It waits for the writer's goroutine, if there is one.
+// handle serves an admitted connection until it ends or the loop takes it over. It waits
+// for the writer's goroutine, if there is one.
 func (s *Server) handle(c *conn) {
-	if !s.converse(c) {
+	if !s.readConn(c) {
 		return
 	}
 	c.awaitWriter()
-	s.forget(c)
+	s.unregister(c)
 	s.handlers.Done()
 }
 
-// converse reads a connection to its end, or until the loop has taken it over:
-// then it returns false.
-func (s *Server) converse(c *conn) bool {
-	s.keepAlive(c.raw)
+// readConn reads a connection until it ends. It returns false if the loop takes the
+// connection over.
+func (s *Server) readConn(c *conn) bool {
+	s.setKeepAlive(c.raw)
 	s.setHandshakeDeadline(c.nc)
-	if err := s.vet(c); err != nil {
+	if err := s.checkAccept(c); err != nil {
 		c.abort(fmt.Errorf("%w: %w", errByOption, err))
 		c.endRead()
-	} else if err := s.secure(c); err != nil {
+	} else if err := s.handshakeTLS(c); err != nil {
 		c.failRead(err)
 		c.abort(nil)
 		c.endRead()
@@ -177,16 +176,16 @@ func (s *Server) converse(c *conn) bool {
 	return true
 }
 
-// vet asks the Accept option about a connection.
-func (s *Server) vet(c *conn) error {
+// checkAccept calls the Accept option for a connection.
+func (s *Server) checkAccept(c *conn) error {
 	if !c.limited || s.opts.Accept == nil {
 		return nil
 	}
 	return s.opts.Accept(c.raw)
 }
 
-// setHandshakeDeadline bounds the time until the first request. A server that
-// began to drain has set a deadline in the past, which must stay.
+// setHandshakeDeadline bounds the time until the first request. A server that drains has
+// set a deadline in the past, which must stay.
 func (s *Server) setHandshakeDeadline(nc net.Conn) {
 	nc.SetDeadline(time.Now().Add(s.opts.HandshakeTimeout))
 	if s.draining() {
@@ -194,50 +193,49 @@ func (s *Server) setHandshakeDeadline(nc net.Conn) {
 	}
 }
 
-// forget removes an ended connection from the server's books.
-func (s *Server) forget(c *conn) {
+// unregister removes an ended connection from the server's lists and counts.
+func (s *Server) unregister(c *conn) {
 	c.mu.Lock()
-	reason := c.reason
-	if c.driven != nil && c.proven != nil {
-		c.proven.ends.Stop()
+	reason := c.closeReason
+	if c.blockingIO != nil && c.clientCert != nil {
+		c.clientCert.expiry.Stop()
 	}
 	c.mu.Unlock()
-	s.tellEnded(c.peer, reason)
-	c.giveBack()
-	s.pool.wake()
+	s.logClosed(c.peer, reason)
+	c.releaseUsage()
+	s.requestLimit.wake()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.unlist(c)
-	if c.counted {
-		s.noteOpened(c)
-		s.uncount(c)
+	s.removeLive(c)
+	if s.evicted[c] {
+		delete(s.evicted, c)
 	} else if c.limited {
-		s.leaving--
+		s.removeHalfOpen(c)
+		s.releaseSlot(c)
 	}
 	if s.state == draining && len(s.live) == 0 {
 		close(s.drained)
 	}
 }
 
-// unlist takes c out of the list of all. The caller holds s.mu.
-func (s *Server) unlist(c *conn) {
+// removeLive removes c from s.live. The caller holds s.mu.
+func (s *Server) removeLive(c *conn) {
 	last := len(s.live) - 1
-	s.live[c.place] = s.live[last]
-	s.live[c.place].place = c.place
+	s.live[c.liveIndex] = s.live[last]
+	s.live[c.liveIndex].liveIndex = c.liveIndex
 	s.live[last] = nil
 	s.live = s.live[:last]
 }
 
-// uncount frees c's place among the connections of its address. The caller holds s.mu.
-func (s *Server) uncount(c *conn) {
-	c.counted = false
+// releaseSlot frees c's slot among the connections of its address. The caller holds s.mu.
+func (s *Server) releaseSlot(c *conn) {
 	addr := addressKey(c.peer)
 	if s.perIP[addr]--; s.perIP[addr] == 0 {
 		delete(s.perIP, addr)
 	}
 }
 
-// addListener registers ln, so that the server's end closes it.
+// addListener registers ln, so that the server closes it at its end.
 func (s *Server) addListener(ln net.Listener) error {
 	s.mu.Lock()
 	ok := s.state == serving
@@ -247,7 +245,7 @@ func (s *Server) addListener(ln net.Listener) error {
 	s.mu.Unlock()
 	if !ok {
 		ln.Close()
-		return s.endError()
+		return s.serveError()
 	}
 	return nil
 }
@@ -259,21 +257,21 @@ func (s *Server) removeListener(ln net.Listener) {
 	s.mu.Unlock()
 }
 
-// endError is what Serve returns once the server has ended.
-func (s *Server) endError() error {
+// serveError returns the error that Serve returns once the server has ended.
+func (s *Server) serveError() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.err != nil:
 		return s.err
 	case s.storageErr != nil:
-		return s.storageErr // a read-only server that drains, say
+		return s.storageErr // such as a read-only server that drains
 	}
 	return ErrServerClosed
 }
 
-// sleep waits for d, or until the server ends, which it reports as false.
-func (s *Server) sleep(d time.Duration) bool {
+// sleepUnlessStopped waits for d. It returns false if the server ends first.
+func (s *Server) sleepUnlessStopped(d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -282,4 +280,77 @@ func (s *Server) sleep(d time.Duration) bool {
 	case <-s.stop:
 		return false
 	}
+}
+
+// Connections that have not sent their connect request are half-open. They count for
+// MaxClientConns and MaxConns. When a limit is reached, a new connection replaces the
+// oldest half-open one, so a client that sends nothing keeps no other client out.
+
+// halfOpen is the entry of a half-open connection in the server's list.
+type halfOpen struct {
+	addr    netip.Addr
+	element *list.Element // nil once the connect request has arrived; guarded by srv.mu
+}
+
+// addHalfOpen lists c as half-open. The caller holds s.mu.
+func (s *Server) addHalfOpen(c *conn) {
+	c.halfOpen = halfOpen{addr: addressKey(c.peer)}
+	c.halfOpen.element = s.halfOpen.PushBack(c)
+	s.halfOpenByAddr[c.halfOpen.addr]++
+}
+
+// removeHalfOpen removes c from the list of half-open connections. The caller holds s.mu.
+func (s *Server) removeHalfOpen(c *conn) {
+	if c.blockingIO == nil || c.halfOpen.element == nil {
+		return
+	}
+	s.halfOpen.Remove(c.halfOpen.element)
+	c.halfOpen.element = nil
+	if s.halfOpenByAddr[c.halfOpen.addr]--; s.halfOpenByAddr[c.halfOpen.addr] == 0 {
+		delete(s.halfOpenByAddr, c.halfOpen.addr)
+	}
+}
+
+// handshakeReceived records that c has sent its connect request.
+func (s *Server) handshakeReceived(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.removeHalfOpen(c)
+}
+
+// evictHalfOpen finds a half-open connection that a new connection from addr may replace,
+// and frees its slot. The limit that err names has refused the new one. It returns nil if
+// there is none. The caller holds s.mu, and aborts the returned connection.
+func (s *Server) evictHalfOpen(addr netip.Addr, err error) *conn {
+	switch {
+	case errors.Is(err, errPerAddress):
+		if s.halfOpenByAddr[addr] == 0 {
+			return nil
+		}
+	case !errors.Is(err, errTotal) && !errors.Is(err, errDescriptors):
+		return nil
+	}
+	for e := s.halfOpen.Front(); e != nil; e = e.Next() {
+		c := e.Value.(*conn)
+		if errors.Is(err, errPerAddress) && c.halfOpen.addr != addr {
+			continue
+		}
+		s.removeHalfOpen(c)
+		s.releaseSlot(c)
+		s.evicted[c] = true
+		return c
+	}
+	return nil
+}
+
+// setKeepAlive turns on TCP keep-alive probes, if the options say so.
+func (s *Server) setKeepAlive(nc net.Conn) {
+	tc, ok := nc.(*net.TCPConn)
+	if !ok || s.opts.KeepAlive == 0 {
+		return
+	}
+	d := s.opts.KeepAlive
+	// Three unanswered probes end the connection. An error means that the connection has
+	// already ended.
+	_ = tc.SetKeepAliveConfig(net.KeepAliveConfig{Enable: d > 0, Idle: max(d, 0), Interval: max(d, 0), Count: 3})
 }

@@ -2,9 +2,11 @@ package zkserver
 
 import (
 	"container/list"
+	"context"
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,171 +15,174 @@ import (
 	"github.com/zklock/zklock/internal/wal"
 )
 
-// Server is a ZooKeeper server of one node. Make one with New, give it
-// listeners with Serve, end it with Shutdown or Close. Its methods may be
-// called from any goroutine.
+// Server is a ZooKeeper server of one node. Create it with New, give it listeners with
+// Serve, and end it with Shutdown or Close. Its methods are safe for concurrent use.
 type Server struct {
 	opts  Options
 	log   *slog.Logger
 	start time.Time
 
-	wake     chan struct{} // of capacity 1: the loop has something to do
-	stop     chan struct{} // closed by end: the loop ends
+	wake     chan struct{} // of capacity 1: the loop has work
+	stop     chan struct{} // closed by end; ends the loop
 	done     chan struct{} // closed when the loop has ended and the log is closed
-	listing  chan struct{} // of capacity 1: held by a word that keeps a list
-	drained  chan struct{} // closed when draining and no connection is left
+	listSlot chan struct{} // of capacity 1: held by the four-letter word that builds a list
+	drained  chan struct{} // closed when the server drains and no connection is left
 	handlers sync.WaitGroup
 
-	syncs  chan struct{} // of capacity 1: the syncer's work; closed by the loop at its end
-	synced chan landing  // of capacity 1: what came of it
+	syncs  chan struct{}   // of capacity 1: tells the syncer to sync; closed by the loop at its end
+	synced chan syncResult // of capacity 1: the result of the sync
 
-	poll atomic.Pointer[poller] // nil until there is something to poll; used by the loop
+	handshakes chan struct{} // see handshakeContext.slots
 
-	audit *audit    // nil without Options.Audit
-	loop  loop      // of the loop's goroutine alone
-	turns sync.Pool // of those that nobody has, for the loop
+	poll atomic.Pointer[poller] // nil until a connection is polled; used by the loop
 
-	readers sync.Pool // *bufio.Reader of idleBuffer bytes that nobody has
+	audit     *audit    // nil without Options.Audit
+	loop      loop      // used only by the loop
+	exchanges sync.Pool // unused *exchange values
 
-	mu         sync.Mutex
-	state      state
-	graceful   bool  // the loop takes a snapshot at its end
-	err        error // why the server failed; nil if it was told to end
-	storageErr error // why the server is read-only or has failed; nil while all is well
-	listeners  map[net.Listener]bool
-	live       []*conn            // in no order
-	perIP      map[netip.Addr]int // counted connections, by addressKey
-	openings   list.List          // half-open connections, the oldest first
-	openingsOf map[netip.Addr]int // how many of them are of one address
-	leaving    int                // connections in live that gave up their place
-	lastID     tree.ConnID
-	ready      []*conn  // have input, or have ended
-	handed     []*conn  // to be polled by the loop
-	ended      bool     // the loop takes nothing more
-	calls      []func() // to be run by the loop
-	stats      Stats
+	readers sync.Pool // unused *bufio.Reader values of idleBuffer bytes
 
-	count    counters
-	pool     pool
-	limiters limiters
+	mu             sync.Mutex
+	state          state
+	graceful       bool  // the loop writes a snapshot at its end
+	err            error // why the server failed; nil if Shutdown or Close ended it
+	storageErr     error // why the server is read-only or has failed; nil if its storage works
+	listeners      map[net.Listener]bool
+	live           []*conn            // all connections, unordered
+	perIP          map[netip.Addr]int // counted connections by addressKey
+	halfOpen       list.List          // half-open connections, oldest first
+	halfOpenByAddr map[netip.Addr]int // half-open connections by addressKey
+	evicted        map[*conn]bool     // connections in live that no longer count for the limits
+	lastID         tree.ConnID
+	ready          []*conn  // connections with input, or that have ended
+	handedOver     []*conn  // connections that the loop takes over
+	loopEnded      bool     // the loop takes over no more connections
+	calls          []func() // functions for the loop to run
+	stats          Stats
+
+	count        counters
+	requestLimit requestLimit
+	logLimits    logLimiters
 }
 
-// state is where a Server is in its life; it only grows.
+// state is the phase of a Server. It only increases.
 type state int
 
 const (
 	serving  state = iota
-	draining       // answers what was read, reads and accepts nothing more
+	draining       // answers the requests that were read; reads and accepts nothing more
 	closed
 )
 
-// loop is what only the loop's goroutine touches.
+// loop is the state that only the loop's goroutine uses.
 type loop struct {
-	tree     *tree.Tree
-	log      *wal.Log // nil without DataDir
-	conns    map[tree.ConnID]*conn
-	out      tree.Out
-	slots    []*conn        // polled connections by their numbers, nil where one is free
-	free     []int32        // numbers
-	polls    int            // polled connections
-	again    []*conn        // have more input than one round takes
-	slow     map[*conn]bool // were behind with reading when they were last looked at
-	slowGrew bool           // one of slow was sent more in this round
-	filling  batch          // takes what is applied
-	flying   batch          // is being synced, empty if none is
-	syncing  bool           // the syncer has work whose landing was not taken in
-	crowded  bool           // clients wanted something during the last sync
-	records  int            // since the last snapshot
-	bytes    int64          // since the last snapshot
-	index    uint64         // of the last record in the log
-	overlaps int            // batches that were filled during a sync
-	durable  uint64         // index of the last record that was synced
-	saving   *saving        // the snapshot that is being made, nil if none
-	saveAt   time.Duration  // no snapshot begins before
-	lost     bool           // the tree has changes that are not on disk, and the server ends
-	guesses  guesses        // attempts to authenticate
-	figures
-	longestTurn time.Duration            // see Stats.LongestTurn
-	debts       map[debtor]time.Duration // until when they are in debt
-	idleSince   time.Time                // zero while there are sessions
-	tickAfter   time.Duration            // no session expires before: the process was paused
-	rounds      int64                    // batches so far
+	tree              *tree.Tree
+	log               *wal.Log // nil without DataDir
+	conns             map[tree.ConnID]*conn
+	out               tree.Out
+	slots             []*conn        // polled connections by slot, nil if the slot is free
+	free              []int32        // free slots
+	polls             int            // number of polled connections
+	runnable          []*conn        // connections with more input than one round takes
+	newFirst          bool           // the next round takes uncharged connections in the reverse order of arrival
+	slowReaders       map[*conn]bool // connections with much unread output, at the last check
+	slowReadersGrew   bool           // a slow reader was sent more in this round
+	filling           batch          // the batch that takes the output of this round
+	inFlight          batch          // the batch that is being synced; empty if none is
+	syncing           bool           // the syncer has work, or its result is not collected yet
+	busyDuringSync    bool           // clients sent requests during the last sync
+	snapshotRecords   int            // since the last snapshot
+	snapshotBytes     int64          // since the last snapshot
+	lastIndex         uint64         // of the last record in the log
+	overlaps          int            // number of batches filled during a sync
+	durableIndex      uint64         // of the last record that was synced
+	snapshot          *snapshotJob   // the running snapshot; nil if none
+	snapshotNotBefore time.Duration  // no snapshot begins earlier
+	diverged          bool           // the tree has changes that are not on disk, and the server ends
+	authDelays        authDelays     // delays of attempts to authenticate
+	loopStats
+	longestTurn   time.Duration             // see Stats.LongestTurn
+	charges       map[account]time.Duration // until when an account is charged
+	idleSince     time.Time                 // zero while there are sessions
+	tickNotBefore time.Duration             // no session expires earlier: the process was paused
+	rounds        int64                     // number of rounds
 }
 
-// New makes a server and recovers what its data directory holds, which takes
-// about as long as reading the files. Errors: one that wraps [ErrOptions]; a
-// directory that is in use by another server, or damaged, named in the error
-// with what to do. The server runs from here on, sessions expire, and
-// Shutdown or Close must end it.
+// New creates a server and recovers the state in its data directory, which takes about as
+// long as reading the files. The error wraps [ErrOptions], or says that another server uses
+// the directory or that the directory is damaged, and what to do. From then on the server
+// runs and sessions expire. The caller must end it with Shutdown or Close.
 func New(opts Options) (*Server, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {
 		return nil, err
 	}
 	s := &Server{
-		opts:      opts,
-		log:       opts.Logger,
-		start:     time.Now(),
-		wake:      make(chan struct{}, 1),
-		stop:      make(chan struct{}),
-		done:      make(chan struct{}),
-		listing:   make(chan struct{}, 1),
-		drained:   make(chan struct{}),
-		syncs:     make(chan struct{}, 1),
-		synced:    make(chan landing, 1),
-		listeners: make(map[net.Listener]bool),
-		perIP:     make(map[netip.Addr]int),
+		opts:       opts,
+		log:        opts.Logger,
+		start:      time.Now(),
+		wake:       make(chan struct{}, 1),
+		stop:       make(chan struct{}),
+		done:       make(chan struct{}),
+		listSlot:   make(chan struct{}, 1),
+		drained:    make(chan struct{}),
+		syncs:      make(chan struct{}, 1),
+		synced:     make(chan syncResult, 1),
+		handshakes: make(chan struct{}, handshakeSlots()),
+		listeners:  make(map[net.Listener]bool),
+		perIP:      make(map[netip.Addr]int),
 
-		openingsOf: make(map[netip.Addr]int),
+		halfOpenByAddr: make(map[netip.Addr]int),
+		evicted:        make(map[*conn]bool),
 	}
 	s.loop.conns = make(map[tree.ConnID]*conn)
-	s.loop.slow = make(map[*conn]bool)
-	s.loop.debts = make(map[debtor]time.Duration)
-	s.pool.open(opts.MaxOutstandingTotal, opts.MaxOutstandingBytes)
+	s.loop.slowReaders = make(map[*conn]bool)
+	s.loop.charges = make(map[account]time.Duration)
+	s.requestLimit.setLimits(opts.MaxOutstandingTotal, opts.MaxOutstandingBytes)
 	s.loop.traffic = newTraffic()
 	if err := s.recoverTree(); err != nil {
 		return nil, err
 	}
 	s.loop.recovery = s.elapsed()
-	s.noteIdle()
+	s.updateIdleSince()
 	s.publish()
 	if s.loop.log != nil {
 		s.handlers.Add(1)
 		go s.syncer()
 	}
 	s.startAudit()
-	// The loop ends when stop is closed, by Shutdown, Close or a failure of
-	// the storage; done tells of it.
+	// Shutdown, Close, or a storage failure closes stop, which ends the loop. The loop then
+	// closes done.
 	go s.run()
 	s.fillControls(opts.Controls)
 	return s, nil
 }
 
-// elapsed is the monotonic clock of the server: sessions expire by it.
+// elapsed returns the time on the server's monotonic clock, by which sessions expire.
 func (s *Server) elapsed() time.Duration { return time.Since(s.start) }
 
-// now is the moment as the tree wants it.
+// now returns the current time in the tree's form.
 func (s *Server) now() tree.Now {
 	t := time.Now()
 	return tree.Now{Wall: t.UnixMilli(), Mono: t.Sub(s.start)}
 }
 
-// enqueue puts c on the list of connections for the loop to look at.
-func (s *Server) enqueue(c *conn) {
+// markReady puts c on the list of connections for the loop to serve.
+func (s *Server) markReady(c *conn) {
 	s.mu.Lock()
-	fresh := !c.queued
-	if fresh {
-		c.queued = true
+	added := !c.onReadyList
+	if added {
+		c.onReadyList = true
 		s.ready = append(s.ready, c)
 	}
 	s.mu.Unlock()
-	if fresh {
+	if added {
 		s.wakeLoop()
 	}
 }
 
-// wakeLoop makes the loop look at the ready list. A token that is there
-// already will do: the loop takes it before it looks.
+// wakeLoop wakes the loop. If a token is in the channel already, the loop takes it before
+// it reads the ready list, so one token is enough.
 func (s *Server) wakeLoop() {
 	select {
 	case s.wake <- struct{}{}:
@@ -188,11 +193,11 @@ func (s *Server) wakeLoop() {
 	}
 }
 
-// ask runs f between two batches, when all it can see is durable, and returns
-// when it has run. It reports false if the server ended instead.
-func (s *Server) ask(f func()) bool {
+// runOnLoop runs f on the loop between two batches, when everything that f can see is
+// durable, and returns after f. It returns false if the server ends first.
+func (s *Server) runOnLoop(f func()) bool {
 	ran := make(chan struct{})
-	s.call(func() { f(); close(ran) })
+	s.postToLoop(func() { f(); close(ran) })
 	select {
 	case <-ran:
 		return true
@@ -201,24 +206,124 @@ func (s *Server) ask(f func()) bool {
 	}
 }
 
-// hasReady reports whether there are connections for the loop to look at.
+// hasReady reports whether connections are on the ready list.
 func (s *Server) hasReady() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.ready) > 0
 }
 
-// call has f run between two batches, unless the server ends before.
-func (s *Server) call(f func()) {
+// postToLoop lets the loop run f between two batches, unless the server ends first.
+func (s *Server) postToLoop(f func()) {
 	s.mu.Lock()
 	s.calls = append(s.calls, f)
 	s.mu.Unlock()
 	s.wakeLoop()
 }
 
-// draining reports whether the server reads no more.
+// draining reports whether the server has stopped reading requests.
 func (s *Server) draining() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.state != serving
+}
+
+// Shutdown ends the server gracefully: it accepts and reads nothing more, answers the
+// requests that it has read, closes every connection, writes a snapshot, and releases the
+// data directory. Sessions do not end: with a data directory they continue when a server
+// starts on it again. If ctx ends first, Shutdown closes the server as Close does and
+// returns ctx's error. It returns nil if the server has already ended. The Accept option
+// must not call it.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.mu.Lock()
+	if s.state == serving {
+		s.state = draining
+		if len(s.live) == 0 {
+			close(s.drained)
+		}
+	}
+	listeners, conns := s.allOpen()
+	s.mu.Unlock()
+	for _, ln := range listeners {
+		ln.Close()
+	}
+	for _, c := range conns {
+		// The reader ends. The loop answers the requests that were read, then closes the
+		// connection.
+		c.stopReading()
+	}
+	s.postToLoop(s.stopReadingPolled)
+	select {
+	case <-s.drained:
+		s.end(nil, true)
+	case <-s.done:
+	case <-ctx.Done():
+		s.Close()
+		return ctx.Err()
+	}
+	<-s.done
+	s.handlers.Wait()
+	return nil
+}
+
+// stopReading ends the reader of a connection that is not polled.
+func (c *conn) stopReading() {
+	c.mu.Lock()
+	var nc net.Conn
+	if c.blockingIO != nil {
+		nc = c.nc
+	}
+	c.mu.Unlock()
+	if nc != nil {
+		nc.SetReadDeadline(past)
+	}
+}
+
+// Close ends the server at once: it closes connections and writes no snapshot. Changes that
+// were not acknowledged may be lost. Acknowledged changes are in the data directory, if
+// there is one. Close returns nil when every goroutine of the server has ended. The Accept
+// option must not call it.
+func (s *Server) Close() error {
+	s.end(nil, false)
+	<-s.done
+	s.handlers.Wait()
+	return nil
+}
+
+// Done returns a channel that is closed when the server has ended, by Shutdown or Close, or
+// because its storage failed and left nothing to read; see [ErrStorage]. A server that has
+// become read-only has not ended.
+func (s *Server) Done() <-chan struct{} { return s.done }
+
+// end closes listeners and connections and ends the loop. Only the first call has an
+// effect. Serve returns err.
+func (s *Server) end(err error, graceful bool) {
+	s.mu.Lock()
+	if s.state == closed {
+		s.mu.Unlock()
+		return
+	}
+	if err == nil {
+		err = s.storageErr // a read-only server reports why it became read-only
+	}
+	s.state, s.err, s.graceful = closed, err, graceful
+	listeners, conns := s.allOpen()
+	s.mu.Unlock()
+	close(s.stop)
+	s.wakeLoop()
+	for _, ln := range listeners {
+		ln.Close()
+	}
+	for _, c := range conns {
+		c.abort(net.ErrClosed)
+	}
+}
+
+// allOpen returns the open listeners and connections. The caller holds s.mu.
+func (s *Server) allOpen() ([]net.Listener, []*conn) {
+	listeners := make([]net.Listener, 0, len(s.listeners))
+	for ln := range s.listeners {
+		listeners = append(listeners, ln)
+	}
+	return listeners, slices.Clone(s.live)
 }

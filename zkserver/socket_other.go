@@ -4,7 +4,7 @@ package zkserver
 
 import "net"
 
-// socket is for systems whose sockets can be written to without waiting.
+// socket is unused on this system, where a socket cannot be written to without blocking.
 type socket struct{}
 
 func plainSocket(net.Conn) any { return nil }

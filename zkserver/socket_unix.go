@@ -7,17 +7,17 @@ import (
 	"syscall"
 )
 
-// socket writes to a connection's socket without ever waiting. It is for one
-// goroutine at a time, and not while another one is in the connection's Write.
+// socket writes to a connection's socket without blocking. One goroutine at a time may use
+// it, and none may be in the connection's Write meanwhile.
 type socket struct {
 	raw syscall.RawConn
-	try func(fd uintptr) bool // write's inner part, made once: a write costs no allocation
+	try func(fd uintptr) bool // the function that write passes to raw.Write, created once: a write costs no allocation
 	buf []byte
 	n   int
 }
 
-// plainSocket returns a connection that is nothing but a socket, and nil for
-// others: what goes through TLS must not go past it.
+// plainSocket returns nc if it is a plain socket, and nil otherwise: data for TLS must not
+// bypass it.
 func plainSocket(nc net.Conn) syscall.Conn {
 	switch c := nc.(type) {
 	case *net.TCPConn:
@@ -28,8 +28,7 @@ func plainSocket(nc net.Conn) syscall.Conn {
 	return nil
 }
 
-// newSocket returns the socket of a connection that is nothing but one, and nil
-// for others.
+// newSocket returns the socket of a plain connection, and nil for others.
 func newSocket(nc net.Conn) *socket {
 	sc := plainSocket(nc)
 	if sc == nil {
@@ -52,11 +51,11 @@ func newSocket(nc net.Conn) *socket {
 	return s
 }
 
-// write writes as much of b as fits and returns how much that is. What is wrong
-// with the connection is found out by whoever writes the rest.
+// write writes as much of b as fits and returns how many bytes that is. The writer finds
+// and reports an error when it writes the rest.
 func (s *socket) write(b []byte) int {
 	s.buf, s.n = b, 0
-	// An error is one of the deadline or of a closed connection, with n at 0.
+	// It fails because of a deadline or a closed connection, with n at 0.
 	_ = s.raw.Write(s.try)
 	s.buf = nil
 	return s.n

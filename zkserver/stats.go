@@ -6,14 +6,14 @@ import (
 	"github.com/zklock/zklock/internal/tree"
 )
 
-// Stats is what a server counts. Taken at one moment, between two batches; what
-// other goroutines count may be a moment younger. Counters begin with the server
-// and never go back, except where "srst" is named.
+// Stats are the figures of a server, taken between two batches. Figures that other
+// goroutines count may be slightly newer. Counters begin at zero when the server starts and
+// never decrease, except where "srst" is named.
 type Stats struct {
 	// Sessions is the number of sessions that have not ended, connected or not.
 	Sessions int
-	// IdleSince is when the last session ended, or when the server started if
-	// there never was one. It is the zero Time while there are sessions.
+	// IdleSince is when the last session ended, or when the server started if there was
+	// none. It is the zero Time while there are sessions.
 	IdleSince time.Time
 	// Uptime is the time since New.
 	Uptime time.Duration
@@ -21,114 +21,109 @@ type Stats struct {
 	Connections int
 	// Outstanding is the number of requests that were read and not yet answered.
 	Outstanding int
-	// Zxid is the last transaction.
+	// Zxid is the id of the last transaction.
 	Zxid int64
 
-	// Nodes and Watches count what the tree holds; Ephemerals, Containers and
-	// TTLs are the nodes of those kinds among them. DataBytes is about the size
-	// of all paths and data.
+	// Nodes and Watches count those in the tree. Ephemerals, Containers, and TTLs are the
+	// nodes of these kinds among them. DataBytes is about the size of all paths and data.
 	Nodes, Watches, Ephemerals, Containers, TTLs int
 	DataBytes                                    int64
-	// Watchers is the number of connections that watch anything, WatchedPaths
-	// that of the paths watched.
+	// Watchers is the number of connections with watches, WatchedPaths the number of
+	// watched paths.
 	Watchers, WatchedPaths int
 
 	// Received and Sent count requests read, and replies and events handed to
 	// connections, since the start or the last "srst".
 	Received, Sent int64
-	// LatencyMin, LatencyMax and LatencyAverage are of requests since the start
-	// or the last "srst", from the read of a request to its answer.
+	// LatencyMin, LatencyMax, and LatencyAverage are of requests since the start or the
+	// last "srst", from the read of a request to its answer.
 	LatencyMin, LatencyMax, LatencyAverage time.Duration
-	// ReplyLast, ReplyMin and ReplyMax are sizes of replies in bytes, -1 before
-	// the first, as ZooKeeper's client response sizes; since the last "srst".
+	// ReplyLast, ReplyMin, and ReplyMax are sizes of replies in bytes, -1 before the first,
+	// as ZooKeeper's client response sizes, since the last "srst".
 	ReplyLast, ReplyMin, ReplyMax int
 
-	// BytesReceived and BytesSent count requests, replies and events, with
-	// their lengths, before encryption.
+	// BytesReceived and BytesSent count the bytes of requests, replies, and events,
+	// including their length fields, before encryption.
 	BytesReceived, BytesSent int64
-	// ConnectionsAccepted counts connections that were admitted, those from
-	// inside the process among them.
+	// ConnectionsAccepted counts admitted connections, including those from inside the
+	// process.
 	ConnectionsAccepted int64
-	// SessionsOpened, SessionsExpired and AuthFailures count sessions that
-	// were made, sessions that timed out, and proofs of identity that failed.
+	// SessionsOpened, SessionsExpired, and AuthFailures count created sessions, sessions
+	// that timed out, and failed authentications.
 	SessionsOpened, SessionsExpired, AuthFailures int64
-	// AuthDelays counts how often an attempt to authenticate had to wait, since its
-	// address had shown many credentials.
+	// AuthDelays counts how often an attempt to authenticate had to wait because its
+	// address had sent many credentials.
 	AuthDelays int64
-	// ConnectionsRefused and ConnectionsCut count by the limit that did it.
+	// ConnectionsRefused and ConnectionsCut count connections by the limit that applied.
 	ConnectionsRefused ConnectionsRefused
 	ConnectionsCut     ConnectionsCut
-	// RequestsThrottled counts how often the server stopped reading from a
-	// connection because of MaxOutstanding or unread answers.
+	// RequestsThrottled counts how often the server stopped reading from a connection
+	// because of MaxOutstanding or unread answers.
 	RequestsThrottled int64
-	// LimitRefusals counts requests refused for the size of everything.
+	// LimitRefusals counts requests refused because of a limit on the whole state.
 	LimitRefusals LimitRefusals
-	// TLSHandshakeFailures counts connections that did not get through their
-	// TLS handshake; TLSReloads and TLSReloadFailures how often changed
-	// certificate files were taken up or, being bad, left alone.
+	// TLSHandshakeFailures counts connections whose TLS handshake failed. TLSReloads and
+	// TLSReloadFailures count how often changed certificate files were loaded, or were
+	// invalid and not used.
 	TLSHandshakeFailures, TLSReloads, TLSReloadFailures int64
 
-	// Reads and Updates time requests by whether they change the tree, from
-	// the read of a request until its answer is ready to leave.
+	// Reads and Updates time the requests that read and that change the tree, from the read
+	// of a request until its answer may leave.
 	Reads, Updates Timing
-	// LongestTurn is the longest time since the start for which the server served one
-	// connection, or did what was due, before any other had its turn.
+	// LongestTurn is the longest time, since the start, for which the server served one
+	// connection or handled deadlines before it served another connection.
 	LongestTurn time.Duration
-	// Batches counts the batches of requests; the records of one share a sync.
+	// Batches counts the batches of requests. The records of a batch share a sync.
 	Batches int64
-	// Syncs is how often the log was synced, 0 without DataDir, and Fsync how
-	// long that took, the write included.
+	// Syncs is how often the log was synced, 0 without DataDir. Fsync times the syncs,
+	// including the write.
 	Syncs uint64
 	Fsync Timing
-	// LogBytes is the size of the log on disk, LogWritten what was written to
+	// LogBytes is the size of the log on disk. LogWritten is the number of bytes written to
 	// it since the start.
 	LogBytes, LogWritten int64
 	// Recovery is how long New took to read the data directory.
 	Recovery time.Duration
-	// SnapshotsWritten and SnapshotsFailed count snapshots, Snapshots times
-	// them.
+	// SnapshotsWritten and SnapshotsFailed count snapshots, and Snapshots times them.
 	SnapshotsWritten, SnapshotsFailed int64
 	Snapshots                         Timing
 
-	// ReadOnly says that the storage failed and that the server answers reads
-	// alone; StorageError is why, "" while nothing is wrong. StorageErrors
-	// counts failures.
+	// ReadOnly reports that the storage failed and that the server only answers reads.
+	// StorageError is the reason, "" without a failure. StorageErrors counts failures.
 	ReadOnly      bool
 	StorageError  string
 	StorageErrors int64
-	// NoSync says that what is acknowledged may be lost, see Options.NoSync.
+	// NoSync reports that acknowledged changes may be lost, see Options.NoSync.
 	NoSync bool
 }
 
-// ConnectionsRefused counts connections that were closed before a byte was
-// read from them.
+// ConnectionsRefused counts connections that the server closed before reading from them.
 type ConnectionsRefused struct {
 	TooManyPerAddress int64 // Options.MaxClientConns
 	TooManyConns      int64 // Options.MaxConns, or the process's limit of open files
 	ByAccept          int64 // Options.Accept
 }
 
-// ConnectionsCut counts connections that the server ended for what their
-// clients did or left undone.
+// ConnectionsCut counts connections that the server closed because of what their clients
+// did or did not do.
 type ConnectionsCut struct {
 	SlowReaders       int64 // Options.MaxUnread
-	HandshakeTimeouts int64 // Options.HandshakeTimeout, or another connection needed the place of a silent one
-	FrameTooLong      int64 // Options.MaxFrame, or no frame at all
-	Broken            int64 // the network failed, or the connect request was none
+	HandshakeTimeouts int64 // Options.HandshakeTimeout, or a new connection replaced a half-open one
+	FrameTooLong      int64 // Options.MaxFrame, or not a frame
+	Broken            int64 // the network failed, or the connect request was malformed
 }
 
-// LimitRefusals counts requests that were refused because the server holds as
-// much as it may.
+// LimitRefusals counts requests that were refused because the server has reached a limit.
 type LimitRefusals struct {
 	Watches, Nodes, Data int64 // Options.MaxWatches and MaxWatchesPerConn, MaxNodes, MaxData
-	Sessions             int64 // Options.MaxSessions: these are connections
-	Replies              int64 // Options.MaxReply, multis with too many events among them
+	Sessions             int64 // Options.MaxSessions: counts connections
+	Replies              int64 // Options.MaxReply, including multis with too many events
 }
 
-// Stats returns the counters. It waits for the batch under way, and returns
-// what was last once the server has ended.
+// Stats returns the server's figures. It waits for the running batch. Once the server has
+// ended, it returns the last figures.
 func (s *Server) Stats() Stats {
-	s.ask(s.publish)
+	s.runOnLoop(s.publish)
 	s.mu.Lock()
 	st := s.stats
 	st.Connections = len(s.live)
@@ -137,7 +132,7 @@ func (s *Server) Stats() Stats {
 	return st
 }
 
-// fill adds what other goroutines than the loop count.
+// fill adds the counters that goroutines other than the loop update.
 func (c *counters) fill(st *Stats) {
 	st.ConnectionsAccepted = c.accepted.Load()
 	st.ConnectionsRefused = ConnectionsRefused{
@@ -146,26 +141,26 @@ func (c *counters) fill(st *Stats) {
 	st.ConnectionsCut = ConnectionsCut{
 		SlowReaders: c.cutSlow.Load(), HandshakeTimeouts: c.cutHandshake.Load(), FrameTooLong: c.cutFrame.Load(), Broken: c.cutBroken.Load(),
 	}
-	st.RequestsThrottled, st.AuthDelays = c.throttled.Load(), c.delayedProofs.Load()
+	st.RequestsThrottled, st.AuthDelays = c.throttled.Load(), c.delayedAuths.Load()
 	st.TLSHandshakeFailures, st.TLSReloads, st.TLSReloadFailures = c.tlsHandshakeFailures.Load(), c.tlsReloads.Load(), c.tlsReloadFailures.Load()
 	st.SnapshotsWritten, st.SnapshotsFailed, st.StorageErrors = c.snapshotsWritten.Load(), c.snapshotsFailed.Load(), c.storageErrors.Load()
 }
 
-// publish counts what belongs to the loop, on its goroutine.
+// publish updates the figures of the loop. It runs on the loop's goroutine.
 func (s *Server) publish() {
 	l, at := &s.loop, s.elapsed()
-	st := s.stats // nobody else writes it
-	if !l.lost {
+	st := s.stats // only publish writes it
+	if !l.diverged {
 		st.ofTree(l.tree)
 	}
 	t := &l.traffic
 	st.IdleSince, st.Uptime, st.Outstanding = l.idleSince, at, s.outstanding()
 	st.Received, st.Sent, st.BytesReceived, st.BytesSent = t.received, t.sent, l.bytesIn, l.bytesOut
 	st.LatencyMin, st.LatencyMax, st.LatencyAverage = t.latency.min, t.latency.max, t.latency.mean()
-	st.ReplyLast, st.ReplyMin, st.ReplyMax = t.replies.last, t.replies.least, t.replies.most
-	st.Reads, st.Updates, st.Batches = l.reads.show(at), l.updates.show(at), l.rounds
+	st.ReplyLast, st.ReplyMin, st.ReplyMax = t.replies.last, t.replies.min, t.replies.max
+	st.Reads, st.Updates, st.Batches = l.reads.report(at), l.updates.report(at), l.rounds
 	st.LongestTurn = l.longestTurn
-	st.Fsync, st.Recovery, st.Snapshots = l.fsync.show(at), l.recovery, l.snapshots.show(at)
+	st.Fsync, st.Recovery, st.Snapshots = l.fsync.report(at), l.recovery, l.snapshots.report(at)
 	if l.log != nil {
 		log := l.log.Stats()
 		st.Syncs, st.LogBytes, st.LogWritten = log.Syncs, log.Bytes, int64(log.Written)
@@ -179,23 +174,31 @@ func (s *Server) publish() {
 	s.stats = st
 }
 
-// ofTree takes the figures that the tree has.
+// ofTree copies the figures of the tree.
 func (st *Stats) ofTree(t *tree.Tree) {
-	c, tallies := t.Counts(), t.Tallies()
+	c, events := t.Counts(), t.Counters()
 	st.Sessions, st.Zxid, st.ReadOnly = c.Sessions, t.Zxid(), t.ReadOnly()
 	st.Nodes, st.Ephemerals, st.Containers, st.TTLs, st.DataBytes = c.Nodes, c.Ephemerals, c.Containers, c.TTLs, c.DataBytes
 	st.Watches, st.Watchers, st.WatchedPaths = c.Watches, c.Watchers, c.WatchedPaths
-	st.SessionsOpened, st.SessionsExpired, st.AuthFailures = tallies.Opened, tallies.Expired, tallies.AuthFailures
-	st.LimitRefusals = refusals(tallies)
+	st.SessionsOpened, st.SessionsExpired, st.AuthFailures = events.Opened, events.Expired, events.AuthFailures
+	st.LimitRefusals = limitRefusals(events)
 }
 
-// noteIdle keeps the time since which there is no session.
-func (s *Server) noteIdle() {
+// updateIdleSince records since when there is no session.
+func (s *Server) updateIdleSince() {
 	l := &s.loop
 	switch idle := l.tree.SessionCount() == 0; {
 	case !idle:
 		l.idleSince = time.Time{}
 	case l.idleSince.IsZero():
 		l.idleSince = time.Now()
+	}
+}
+
+// limitRefusals returns how many requests the tree refused because of limits.
+func limitRefusals(t tree.Counters) LimitRefusals {
+	return LimitRefusals{
+		Watches: t.RefusedWatches, Nodes: t.RefusedNodes, Data: t.RefusedData,
+		Sessions: t.RefusedSessions, Replies: t.RefusedReplies,
 	}
 }

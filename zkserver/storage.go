@@ -3,6 +3,7 @@ package zkserver
 import (
 	"errors"
 	"fmt"
+	"net"
 	"path/filepath"
 	"slices"
 	"time"
@@ -12,7 +13,7 @@ import (
 	"github.com/zklock/zklock/internal/wal"
 )
 
-// recoverTree makes the tree: a fresh one, or what the data directory holds.
+// recoverTree creates the tree: empty, or with the state in the data directory.
 func (s *Server) recoverTree() error {
 	s.loop.tree = tree.New(s.treeConfig())
 	if s.opts.DataDir != "" {
@@ -26,15 +27,15 @@ func (s *Server) recoverTree() error {
 
 // firstZxid returns the last transaction id of a tree that begins empty.
 //
-// With a data directory that is 0, as in a new ZooKeeper: the log keeps ids growing.
-// An ensemble's ids begin at 2^32, so fencing tokens still grow when locks move from
-// here to an ensemble, until this server has made four billion transactions.
+// With a data directory it returns 0, as in a new ZooKeeper: the log keeps ids increasing.
+// An ensemble's ids begin at 2^32, so fencing tokens still increase when locks move from
+// this server to an ensemble, until it has made four billion transactions.
 //
-// In memory it is the wall clock in units of a 1024th of a millisecond. So tokens
-// grow across restarts, and clients that knew the earlier server may come back,
-// unless that server made more than 1,024,000 transactions a second or the clock was
-// set back. Until the year 2248 the ids stay below 2^53, so programs that read
-// numbers as floating point, as JavaScript does, do not round them.
+// In memory it returns the wall clock in units of 1/1024 of a millisecond. So tokens
+// increase across restarts, and clients of the earlier server may reconnect, unless that
+// server made more than 1,024,000 transactions a second or the clock was set back. Until
+// the year 2248 the ids stay below 2^53, so programs that read numbers as floating point,
+// such as those in JavaScript, do not round them.
 func (s *Server) firstZxid() int64 {
 	if s.opts.DataDir != "" {
 		return 0
@@ -42,7 +43,7 @@ func (s *Server) firstZxid() int64 {
 	return s.start.UnixMilli()<<10 + int64(s.start.Nanosecond())%1e6<<10/1e6
 }
 
-// treeConfig translates the options.
+// treeConfig returns the tree's configuration.
 func (s *Server) treeConfig() tree.Config {
 	o := &s.opts
 	c := tree.Config{
@@ -64,85 +65,91 @@ func (s *Server) treeConfig() tree.Config {
 	return c
 }
 
-// openLog opens the data directory and brings the tree to the state in it.
+// openLog opens the data directory and replays its state into the tree.
 func (s *Server) openLog() error {
 	fsys, opts := s.opts.FS, wal.Options{
 		SegmentSize: s.opts.segmentBytes, KeepSnapshots: s.opts.SnapshotsKept, NoSync: s.opts.NoSync,
 	}
-	// The tree promises that no record is longer than two requests, of which the
-	// log may have longer ones than are let in now.
-	opts.MaxRecord = 2 * mostFrame
+	// The tree's records are at most twice as long as a request. The log may contain longer
+	// ones than the current MaxFrame permits.
+	opts.MaxRecord = 2 * largestMaxFrame
 	if fsys == nil {
 		fsys = wal.OS{}
 	} else {
-		// Growing ahead is for disks; in memory it would cost megabytes.
+		// Preallocation helps on disks. In memory it would cost megabytes.
 		opts.Preallocate = -1
 	}
-	if err := foreign(fsys, s.opts.DataDir); err != nil {
+	if err := refuseZooKeeperDir(fsys, s.opts.DataDir); err != nil {
 		return err
 	}
 	log, found, err := wal.Open(fsys, s.opts.DataDir, opts)
 	if err != nil {
-		return fmt.Errorf("zkserver: cannot use the data directory: %w", err)
+		return fmt.Errorf("zkserver: open the data directory: %w", err)
 	}
 	count := func(size int) {
-		s.loop.records++
-		s.loop.bytes += int64(size)
+		s.loop.snapshotRecords++
+		s.loop.snapshotBytes += int64(size)
 	}
 	if err := replay(s.loop.tree, found, nil, count); err != nil {
 		log.Close()
 		if wal.OutOfDescriptors(err) {
-			return fmt.Errorf("zkserver: cannot recover from %s: %w; raise the limit of open files", s.opts.DataDir, err)
+			return fmt.Errorf("zkserver: recover from %s: %w; raise the limit of open files", s.opts.DataDir, err)
 		}
 		if errors.Is(err, tree.ErrVersion) {
-			return fmt.Errorf("zkserver: cannot recover from %s: %w", s.opts.DataDir, err)
+			return fmt.Errorf("zkserver: recover from %s: %w", s.opts.DataDir, err)
 		}
-		return fmt.Errorf("zkserver: cannot recover from %s: %w; restore the directory from a copy, or move it away to start empty",
+		return fmt.Errorf("zkserver: recover from %s: %w; restore the directory from a copy, or move it away to start empty",
 			s.opts.DataDir, err)
 	}
-	s.loop.log, s.loop.index, s.loop.durable = log, found.LastIndex, found.LastIndex
+	s.loop.log, s.loop.lastIndex, s.loop.durableIndex = log, found.LastIndex, found.LastIndex
 	s.reportRecovery(found)
 	return nil
 }
 
-// foreign refuses a directory with the data of an Apache ZooKeeper and none of
-// this server's: to start empty there would look as if every lock were free.
-func foreign(fsys wal.FS, dir string) error {
-	const theirs = "version-2"
+// refuseZooKeeperDir rejects a directory with the data of an Apache ZooKeeper and without
+// this server's: to start empty there would make every lock look free.
+func refuseZooKeeperDir(fsys wal.FS, dir string) error {
+	const zooKeeperData = "version-2"
 	names, err := fsys.ReadDir(dir)
-	if err != nil || !slices.Contains(names, theirs) {
-		return nil // one that is missing or can't be read is for Open to judge
+	if err != nil || !slices.Contains(names, zooKeeperData) {
+		return nil // Open handles a directory that is missing or cannot be read
 	}
 	if slices.ContainsFunc(names, func(n string) bool { return len(n) > 4 && n[:4] == "log-" }) {
 		return nil
 	}
-	return fmt.Errorf("zkserver: %s holds the data of an Apache ZooKeeper, which this server cannot read: "+
-		"give it a directory of its own, and bring the nodes over as a client if they are needed", filepath.Join(dir, theirs))
+	return fmt.Errorf("zkserver: %s contains the data of an Apache ZooKeeper, which this server cannot read: "+
+		"use another directory, and copy the nodes with a client if you need them", filepath.Join(dir, zooKeeperData))
 }
 
-// reportRecovery logs what an operator should know about a start.
+// reportRecovery logs what the operator should know about a start.
 func (s *Server) reportRecovery(found *wal.Recovered) {
 	for _, err := range found.BadSnapshots {
-		s.log.Warn("a damaged snapshot was passed over; the log covers what it held", "error", err)
+		s.log.Warn("a damaged snapshot was skipped; the log contains its state", "error", err)
 	}
 	if found.Torn != nil {
-		s.log.Warn("the log's end was unfinished, as after a crash; nothing acknowledged was in it, unless the disk damaged it since",
+		s.log.Warn("the end of the log is incomplete, as after a crash; it contained nothing acknowledged, unless the disk damaged it since",
 			"torn", found.Torn.String())
 	}
 	if s.opts.FS == nil && ownership.GroupWritable(s.opts.DataDir) {
-		s.log.Warn("the members of the data directory's group can replace its files, and so take every lock; "+
-			"chmod g-w it unless they may", "dir", s.opts.DataDir)
+		s.log.Warn("members of the data directory's group can replace its files, and thus take every lock; "+
+			"run chmod g-w on it unless this is intended", "dir", s.opts.DataDir)
+	}
+	if s.opts.FS == nil {
+		if err := ownership.CheckParents(s.opts.DataDir); err != nil {
+			s.log.Warn("another user could replace the data directory before the next start, and so reset all locks and fencing tokens",
+				"dir", s.opts.DataDir, "error", err)
+		}
 	}
 	if s.opts.NoSync {
-		s.log.Warn("the log is not synced: a loss of power loses what was acknowledged, and locks can be held twice after it; "+
-			"leave the NoSync option (forceSync=no) out unless the data may be lost", "dir", s.opts.DataDir)
+		s.log.Warn("the log is not synced: a power loss loses acknowledged changes, after which two clients can hold a lock; "+
+			"remove the NoSync option (forceSync=no) unless the data may be lost", "dir", s.opts.DataDir)
 	}
 	s.log.Info("data directory opened", "dir", s.opts.DataDir, "snapshot", found.SnapshotIndex,
-		"records", s.loop.records, "zxid", fmt.Sprintf("%#x", s.loop.tree.Zxid()), "took", s.elapsed().Round(time.Millisecond))
+		"records", s.loop.snapshotRecords, "zxid", fmt.Sprintf("%#x", s.loop.tree.Zxid()), "took", s.elapsed().Round(time.Millisecond))
 }
 
-// record appends the round's records to the log, for the next sync.
-func (s *Server) record() error {
+// appendRecords appends the round's records to the log, for the next sync.
+func (s *Server) appendRecords() error {
 	l := &s.loop
 	records := l.out.Records
 	if len(records) == 0 {
@@ -157,12 +164,107 @@ func (s *Server) record() error {
 			if err != nil {
 				return err
 			}
-			l.index, l.filling.index = index, index
-			l.records++
-			l.bytes += int64(len(rec))
+			l.lastIndex, l.filling.index = index, index
+			l.snapshotRecords++
+			l.snapshotBytes += int64(len(rec))
 		}
 	}
 	clear(records)
 	l.out.Records = records[:0]
 	return nil
+}
+
+// maxDescriptorWait bounds the wait for descriptors to read the files back.
+const maxDescriptorWait = 10 * time.Second
+
+// storageFailed makes the server read-only, or ends it, after its log has failed. No output
+// of the round has left, and it is unknown which of its changes a restart finds. So the
+// server closes every connection, which tells the clients that outcomes are unknown. The
+// tree returns to the durable state, up to the last acknowledged record, and answers reads
+// from it.
+//
+// The server never retries a failed sync: the kernel may have dropped the data and report
+// the next sync as a success. If the files cannot be read, if another server may be writing
+// to them, or if the options say so, the server ends.
+func (s *Server) storageFailed(cause error) {
+	l := &s.loop
+	if l.syncing {
+		l.syncing = false
+		<-s.synced // no client learns of the result
+	}
+	err := fmt.Errorf("%w in %s, no more changes are acknowledged: %w", ErrStorage, s.opts.DataDir, cause)
+	if s.storageError() != nil {
+		// The server is ending already, or a read-only tree made a record.
+		s.endAfterStorageFailure(err)
+		return
+	}
+	s.count.storageErrors.Add(1)
+	s.mu.Lock()
+	s.storageErr = err
+	s.mu.Unlock()
+	s.abortAll()
+	s.cancelSnapshot()
+	if s.opts.EndOnStorageError || errors.Is(cause, wal.ErrLockLost) {
+		s.endAfterStorageFailure(err)
+		return
+	}
+	t, rerr := s.rebuildReadOnly()
+	for wait := 10 * time.Millisecond; wal.OutOfDescriptors(rerr) && wait < maxDescriptorWait && s.sleepUnlessStopped(wait); wait *= 2 {
+		t, rerr = s.rebuildReadOnly()
+	}
+	if rerr != nil {
+		s.endAfterStorageFailure(fmt.Errorf("%w; the files could not be read back either: %w", err, rerr))
+		return
+	}
+	l.tree = t
+	s.log.Error("the log cannot be written: the server is read-only from now on, with the acknowledged state; "+
+		"check the disk of the data directory, free space on it or replace it, then restart the server",
+		"dir", s.opts.DataDir, "error", err, "zxid", fmt.Sprintf("%#x", t.Zxid()))
+}
+
+// endAfterStorageFailure ends the server because of its storage. Its figures stay as they
+// were: the tree may contain changes that no client will see.
+func (s *Server) endAfterStorageFailure(err error) {
+	s.loop.diverged = true
+	if cancelled(s.stop) {
+		return
+	}
+	s.log.Error("the log cannot be written: the server ends; check the disk of the data directory, "+
+		"then start the server again, which recovers all acknowledged changes", "dir", s.opts.DataDir, "error", err)
+	s.end(err, false)
+}
+
+// abortAll closes every connection and drops all output. New connections are accepted.
+func (s *Server) abortAll() {
+	l := &s.loop
+	s.mu.Lock()
+	_, conns := s.allOpen()
+	s.mu.Unlock()
+	for _, c := range conns {
+		c.phase = max(c.phase, connClosing)
+		c.abort(net.ErrClosed)
+	}
+	s.discard(&l.filling)
+	s.discard(&l.inFlight)
+	l.out.Reset()
+}
+
+// rebuildReadOnly makes a read-only tree from the files, up to the last durable record.
+func (s *Server) rebuildReadOnly() (*tree.Tree, error) {
+	t := tree.New(s.treeConfig())
+	err := s.loop.log.View(s.loop.log.Stats().DurableIndex, func(past *wal.Recovered) error {
+		return replay(t, past, nil, nil)
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.SetReadOnly(s.loop.tree.Counters())
+	return t, nil
+}
+
+// storageError returns why the server is read-only, or nil if it is not.
+func (s *Server) storageError() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.storageErr
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
@@ -63,7 +64,7 @@ func TestAcknowledgedWritesSurviveCrashes(t *testing.T) {
 }
 
 // attempt creates a node, whatever comes of it.
-func (c *raw) attempt(path string) error {
+func (c *rawClient) attempt(path string) error {
 	c.xid++
 	req := &wire.CreateRequest{Path: path, ACL: openACL()}
 	if _, err := c.nc.Write(wire.AppendRequest(nil, c.xid, wire.OpCreate, req)); err != nil {
@@ -77,7 +78,7 @@ func (c *raw) attempt(path string) error {
 }
 
 // missing fails if a node that was acknowledged is not there.
-func missing(t *testing.T, c *raw, acknowledged map[string]bool, round int) {
+func missing(t *testing.T, c *rawClient, acknowledged map[string]bool, round int) {
 	t.Helper()
 	there := make(map[string]bool)
 	resp := c.do(wire.OpGetChildren, &wire.GetChildrenRequest{Path: "/"}).(*wire.GetChildrenResponse)
@@ -172,7 +173,7 @@ func TestSnapshotsBoundTheLog(t *testing.T) {
 	})
 }
 
-func TestFailedSnapshotHarmsNobody(t *testing.T) {
+func TestFailedSnapshotLosesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts, fs := onMemory(t, 6)
 		opts.SnapshotRecords = 20
@@ -205,8 +206,8 @@ func TestDirectoryIsLocked(t *testing.T) {
 	start(t, opts).Close()
 }
 
-// TestDirectoryOfAGroupIsWarnedAbout: its members may be meant to write there, or not.
-func TestDirectoryOfAGroupIsWarnedAbout(t *testing.T) {
+// TestGroupWritableDirectoryIsWarnedAbout: its members may be meant to write there, or not.
+func TestGroupWritableDirectoryIsWarnedAbout(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("modes say nothing there")
 	}
@@ -219,6 +220,25 @@ func TestDirectoryOfAGroupIsWarnedAbout(t *testing.T) {
 		start(t, opts).Close()
 		if strings.Contains(log.String(), "data directory's group") != warned {
 			t.Errorf("mode %04o: %s", mode, log.String())
+		}
+	}
+}
+
+// TestWorldWritableParentIsWarnedAbout: a user who may write to the parent of the data directory
+// can put another directory in its place.
+func TestWorldWritableParentIsWarnedAbout(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("modes say nothing there")
+	}
+	for mode, warned := range map[os.FileMode]bool{0o755: false, 0o777: true, 0o777 | os.ModeSticky: false} {
+		var log strings.Builder
+		parent := t.TempDir()
+		if err := os.Chmod(parent, mode); err != nil {
+			t.Fatal(err)
+		}
+		start(t, Options{DataDir: filepath.Join(parent, "data"), Logger: logTo(&log)}).Close()
+		if strings.Contains(log.String(), "another user could replace the data directory") != warned {
+			t.Errorf("mode %v: %s", mode, log.String())
 		}
 	}
 }
@@ -269,4 +289,42 @@ func TestSyncsAreShared(t *testing.T) {
 			t.Errorf("%d pipelined creates took %d syncs", n, syncs)
 		}
 	})
+}
+
+// TestNoSyncSkipsSyncsAndWarns: nothing is synced for a write, and everybody is told.
+func TestNoSyncSkipsSyncsAndWarns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts, fs := onMemory(t, 26)
+		var log strings.Builder
+		opts.NoSync, opts.Logger = true, logTo(&log)
+		s := start(t, opts)
+		c := login(t, s, time.Hour)
+		before := fs.Syncs()
+		c.fill("/a", 20)
+		if n := fs.Syncs() - before; n != 0 || !s.Stats().NoSync || !strings.Contains(log.String(), "not synced") {
+			t.Errorf("%d syncs; log: %s", n, log.String())
+		}
+		s.Close()
+		fs.Restart() // not a loss of power
+		opts.Logger = discard()
+		if !login(t, start(t, opts), time.Hour).exists("/a19") {
+			t.Error("the end of the process lost something")
+		}
+	})
+}
+
+func TestZooKeeperDirectoryIsRefused(t *testing.T) {
+	opts, fs := onMemory(t, 27)
+	if err := fs.MkdirAll(opts.DataDir); err != nil {
+		t.Fatal(err)
+	}
+	fs.WriteFile(opts.DataDir+"/version-2", nil)
+	if _, err := New(opts); err == nil || !strings.Contains(err.Error(), "Apache ZooKeeper") || !strings.Contains(err.Error(), opts.DataDir) {
+		t.Errorf("a directory of another kind of server: %v", err)
+	}
+	fs.Delete(opts.DataDir + "/version-2")
+	fs.WriteFile(opts.DataDir+"/README", []byte("?"))
+	start(t, opts).Close()
+	fs.WriteFile(opts.DataDir+"/version-2", nil)
+	start(t, opts) // it has been this server's before
 }

@@ -6,28 +6,27 @@ import (
 )
 
 const (
-	// timingBuckets is the number of buckets of a Timing: 16 µs, twice that,
-	// and so on up to 16.8 s, and one for all that took longer.
+	// timingBuckets is the number of buckets of a Timing: 16 µs, each next bound twice
+	// that, up to 16.8 s, and one bucket for longer times.
 	timingBuckets = 22
 	// firstBucketBits is the width of the first bucket: 1<<4 µs.
 	firstBucketBits = 4
-	// window is how long the quantiles of a Timing look back, once to twice.
+	// window is the period of a Timing's quantiles, which cover one to two windows.
 	window = time.Minute
 )
 
-// Timing is how long something took, over all times that it was done.
+// Timing summarizes the durations of an operation.
 type Timing struct {
-	// Count is how often it was done since the start of the server.
+	// Count is the number of operations since the start of the server.
 	Count uint64
-	// Sum is the total of the durations, Min and Max the shortest and the
-	// longest; all 0 where Count is.
+	// Sum is the total of the durations. Min and Max are the shortest and the longest. All
+	// are 0 if Count is.
 	Sum, Min, Max time.Duration
-	// Buckets is a histogram since the start: each counts what took no longer
-	// than its bound and longer than the bound before. Count has those beyond
-	// the last bound too.
+	// Buckets is a histogram since the start: each bucket counts the durations up to its
+	// bound and above the previous bound. Count also includes those above the last bound.
 	Buckets []TimingBucket
-	// P50, P95, P99 and P999 are quantiles of the last one to two minutes,
-	// interpolated inside buckets that double in width, 0 if nothing was done.
+	// P50, P95, P99, and P999 are quantiles of the last one to two minutes, interpolated
+	// inside buckets that double in width; 0 without operations.
 	P50, P95, P99, P999 time.Duration
 }
 
@@ -37,19 +36,19 @@ type TimingBucket struct {
 	Count uint64
 }
 
-// timing collects a Timing at the cost of a few additions. Not safe for
-// concurrent use.
+// timing collects a Timing at the cost of a few additions. It is not safe for concurrent
+// use.
 type timing struct {
 	count         uint64
 	sum, min, max time.Duration
 	total         buckets
-	now, before   buckets       // this window and the last
-	turned        time.Duration // when the window began
+	now, before   buckets       // the current window and the previous one
+	windowStart   time.Duration // when the window began
 }
 
 type buckets [timingBuckets]uint64
 
-// add counts a duration that ended at the moment at, on any steady clock.
+// add counts a duration that ended at the time at, on any monotonic clock.
 func (t *timing) add(d, at time.Duration) {
 	d = max(d, 0)
 	if t.count == 0 || d < t.min {
@@ -58,15 +57,15 @@ func (t *timing) add(d, at time.Duration) {
 	t.max = max(t.max, d)
 	t.sum += d
 	t.count++
-	t.turn(at)
+	t.rotate(at)
 	i := bucketOf(d)
 	t.total[i]++
 	t.now[i]++
 }
 
-// turn begins a new window where the old one is over.
-func (t *timing) turn(at time.Duration) {
-	switch age := at - t.turned; {
+// rotate starts a new window if the current one is over.
+func (t *timing) rotate(at time.Duration) {
+	switch age := at - t.windowStart; {
 	case age < window:
 		return
 	case age < 2*window:
@@ -74,10 +73,10 @@ func (t *timing) turn(at time.Duration) {
 	default:
 		t.before = buckets{}
 	}
-	t.now, t.turned = buckets{}, at
+	t.now, t.windowStart = buckets{}, at
 }
 
-// bucketOf is the bucket that takes d: the first whose bound is not below it.
+// bucketOf returns the bucket of d: the first whose bound is at least d.
 func bucketOf(d time.Duration) int {
 	us := uint64((d + time.Microsecond - 1) / time.Microsecond)
 	if us == 0 {
@@ -86,12 +85,12 @@ func bucketOf(d time.Duration) int {
 	return min(max(bits.Len64(us-1)-firstBucketBits, 0), timingBuckets-1)
 }
 
-// bound is the longest duration that bucket i takes.
+// bound returns the longest duration in bucket i.
 func bound(i int) time.Duration { return time.Microsecond << (i + firstBucketBits) }
 
-// show is what was collected until at.
-func (t *timing) show(at time.Duration) Timing {
-	t.turn(at)
+// report returns what was collected until at.
+func (t *timing) report(at time.Duration) Timing {
+	t.rotate(at)
 	out := Timing{Count: t.count, Sum: t.sum, Min: t.min, Max: t.max, Buckets: make([]TimingBucket, timingBuckets-1)}
 	for i := range out.Buckets {
 		out.Buckets[i] = TimingBucket{bound(i), t.total[i]}
@@ -105,8 +104,8 @@ func (t *timing) show(at time.Duration) Timing {
 	return out
 }
 
-// quantile interpolates inside the bucket that holds the q-th part; longest is
-// the end of the last, which has no bound.
+// quantile returns the quantile q, interpolated inside its bucket. longest is the end of
+// the last bucket, which has no bound.
 func (b *buckets) quantile(q float64, longest time.Duration) time.Duration {
 	total := uint64(0)
 	for _, n := range b {

@@ -23,9 +23,9 @@ func TestTimingBuckets(t *testing.T) {
 	}
 }
 
-func TestTimingShows(t *testing.T) {
+func TestTimingQuantiles(t *testing.T) {
 	var tm timing
-	if empty := tm.show(0); empty.Count != 0 || empty.P999 != 0 || len(empty.Buckets) != timingBuckets-1 {
+	if empty := tm.report(0); empty.Count != 0 || empty.P999 != 0 || len(empty.Buckets) != timingBuckets-1 {
 		t.Errorf("an empty one shows %+v", empty)
 	}
 	for range 99 {
@@ -33,7 +33,7 @@ func TestTimingShows(t *testing.T) {
 	}
 	tm.add(3*time.Second, time.Second)
 	tm.add(-time.Second, time.Second) // a clock that went back counts as nothing
-	got := tm.show(time.Second)
+	got := tm.report(time.Second)
 	if got.Count != 101 || got.Min != 0 || got.Max != 3*time.Second || got.Sum != 3*time.Second+99*time.Millisecond {
 		t.Errorf("%+v", got)
 	}
@@ -52,18 +52,19 @@ func TestTimingShows(t *testing.T) {
 	}
 }
 
-// TestTimingForgets: quantiles are of the last minutes, the rest for ever.
-func TestTimingForgets(t *testing.T) {
+// TestTimingQuantilesForgetOldWindows: quantiles are of the last minutes, the other figures
+// of the whole time.
+func TestTimingQuantilesForgetOldWindows(t *testing.T) {
 	var tm timing
 	tm.add(time.Second, 0)
-	if got := tm.show(window + window/2).P50; got == 0 {
+	if got := tm.report(window + window/2).P50; got == 0 {
 		t.Error("forgotten before two windows were over")
 	}
-	if got := tm.show(3 * window); got.P50 != 0 || got.Count != 1 || got.Max != time.Second {
+	if got := tm.report(3 * window); got.P50 != 0 || got.Count != 1 || got.Max != time.Second {
 		t.Errorf("after three windows: %+v", got)
 	}
 	tm.add(time.Millisecond, 10*window)
-	if got := tm.show(10 * window).P999; got > 2*time.Millisecond {
+	if got := tm.report(10 * window).P999; got > 2*time.Millisecond {
 		t.Errorf("the old second still counts: %v", got)
 	}
 }

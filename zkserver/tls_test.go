@@ -2,6 +2,7 @@ package zkserver
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -10,6 +11,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,7 +32,7 @@ func TestTLSListeners(t *testing.T) {
 	for name, wrap := range wrappers() {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newTLSBench(t, tls.VerifyClientCertIfGiven)
+				b := newTLSFixture(t, tls.VerifyClientCertIfGiven)
 				b.serve("2281", wrap)
 				b.serve("2181", nil)
 				ann := b.must(b.session("2281", b.ca.Client("ann")))
@@ -42,7 +44,7 @@ func TestTLSListeners(t *testing.T) {
 					t.Errorf("subjects %q", got)
 				}
 				ann.create("/x", wire.ModeEphemeral)
-				for _, c := range []*raw{nobody, plain} {
+				for _, c := range []*rawClient{nobody, plain} {
 					if !c.exists("/x") {
 						t.Error("the listeners lead to different trees")
 					}
@@ -55,12 +57,12 @@ func TestTLSListeners(t *testing.T) {
 	}
 }
 
-// TestGoodbye has a client told that an answer is whole: without, it would have
-// to take the end for an attack.
-func TestGoodbye(t *testing.T) {
+// TestServerSendsCloseNotify: a TLS client learns that an answer is complete. Otherwise it
+// would have to treat the end as an attack.
+func TestServerSendsCloseNotify(t *testing.T) {
 	for name, wrap := range wrappers() {
 		synctest.Test(t, func(t *testing.T) {
-			b := newTLSBench(t, tls.NoClientCert)
+			b := newTLSFixture(t, tls.NoClientCert)
 			b.serve("2281", wrap)
 			word := b.over(b.dial("2281"))
 			io.WriteString(word, "ruok")
@@ -78,7 +80,7 @@ func TestGoodbye(t *testing.T) {
 
 func TestUnifyServesBothOnOnePort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newTLSBench(t, tls.RequireAndVerifyClientCert)
+		b := newTLSFixture(t, tls.RequireAndVerifyClientCert)
 		b.serve("2181", Unify)
 		b.must(b.session("2181", b.ca.Client("ann")))
 		b.must(b.login(b.dial("2181")))
@@ -97,9 +99,9 @@ func TestUnifyServesBothOnOnePort(t *testing.T) {
 	})
 }
 
-// TestWrongPort has clients at the port of the other protocol: they are closed
-// at once, and the log says what happened.
-func TestWrongPort(t *testing.T) {
+// TestWrongPortIsReported: clients at the port of the other protocol are disconnected at
+// once, and the log explains why.
+func TestWrongPortIsReported(t *testing.T) {
 	connect := wire.AppendRecord(nil, &wire.ConnectRequest{Timeout: 1000})
 	var hello bytes.Buffer
 	tls.Client(pipeTo(&hello), &tls.Config{ServerName: "x"}).Handshake()
@@ -111,14 +113,14 @@ func TestWrongPort(t *testing.T) {
 		alert bool   // a TLS alert is the answer
 		fails int64
 	}{
-		{"plain at Secure", Secure, connect, errPlain.Error(), true, 1},
-		{"a word at Secure", Secure, []byte("ruok"), errPlain.Error(), true, 1},
-		{"HTTP at Secure", Secure, []byte("GET / HTTP/1.1\r\n\r\n"), errPlain.Error(), true, 1},
-		{"plain at tls.NewListener", tls.NewListener, connect, errPlain.Error(), false, 1},
-		{"TLS at plain", nil, hello.Bytes(), errHello.Error(), false, 0},
+		{"plain at Secure", Secure, connect, errNotTLS.Error(), true, 1},
+		{"a word at Secure", Secure, []byte("ruok"), errNotTLS.Error(), true, 1},
+		{"HTTP at Secure", Secure, []byte("GET / HTTP/1.1\r\n\r\n"), errNotTLS.Error(), true, 1},
+		{"plain at tls.NewListener", tls.NewListener, connect, errNotTLS.Error(), false, 1},
+		{"TLS at plain", nil, hello.Bytes(), errUnexpectedTLS.Error(), false, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			b := newTLSBench(t, tls.NoClientCert)
+			b := newTLSFixture(t, tls.NoClientCert)
 			b.serve("2181", row.wrap)
 			nc := b.dial("2181")
 			if _, err := nc.Write(row.send); err != nil {
@@ -153,15 +155,15 @@ type recorded struct {
 
 func (r *recorded) Write(p []byte) (int, error) { return r.w.Write(p) }
 
-// TestHandshakeIsBounded has clients that never end their handshake; others
-// are served meanwhile.
-func TestHandshakeIsBounded(t *testing.T) {
+// TestTLSHandshakeTimeout has clients that never finish their handshake; other clients are
+// served meanwhile.
+func TestTLSHandshakeTimeout(t *testing.T) {
 	for name, wrap := range wrappers() {
 		for begun, first := range map[string][]byte{
 			"silent": nil, "one byte": {tlsRecord}, "half a hello": {tlsRecord, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3},
 		} {
 			synctest.Test(t, func(t *testing.T) {
-				b := newTLSBench(t, tls.NoClientCert)
+				b := newTLSFixture(t, tls.NoClientCert)
 				b.serve("2281", wrap)
 				slow := b.dial("2281")
 				slow.Write(first)
@@ -177,7 +179,7 @@ func TestHandshakeIsBounded(t *testing.T) {
 	}
 }
 
-// TestClientCertificates has who gets in, and as whom.
+// TestClientCertificates checks which certificates are accepted, and as which identity.
 func TestClientCertificates(t *testing.T) {
 	for _, row := range []struct {
 		name    string
@@ -200,7 +202,7 @@ func TestClientCertificates(t *testing.T) {
 			tls.NoClientCert: true, tls.VerifyClientCertIfGiven: row.want, tls.RequireAndVerifyClientCert: row.need,
 		} {
 			synctest.Test(t, func(t *testing.T) {
-				b := newTLSBench(t, auth)
+				b := newTLSFixture(t, auth)
 				b.serve("2281", Secure)
 				_, err := b.session("2281", row.cert(b.ca)...)
 				if (err == nil) != served {
@@ -222,11 +224,11 @@ func TestClientCertificates(t *testing.T) {
 	}
 }
 
-// TestForeignCertificate has one of an authority that the server does not
-// know, sent although the server named those it takes.
-func TestForeignCertificate(t *testing.T) {
+// TestUnknownAuthorityIsRefused: a client sends a certificate of an unknown authority,
+// although the server named the ones it accepts.
+func TestUnknownAuthorityIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newTLSBench(t, tls.VerifyClientCertIfGiven)
+		b := newTLSFixture(t, tls.VerifyClientCertIfGiven)
 		b.serve("2281", Secure)
 		foreign := testcert.New(t, "other").Client("ann")
 		cfg := &tls.Config{RootCAs: b.ca.Pool(), ServerName: tlsHost, GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
@@ -242,11 +244,11 @@ func TestForeignCertificate(t *testing.T) {
 	})
 }
 
-// TestUnverifiedCertificateIsNobody has a configuration that asks for any
-// certificate and verifies none.
-func TestUnverifiedCertificateIsNobody(t *testing.T) {
+// TestUnverifiedCertificateIsNoIdentity uses a configuration that requests any certificate
+// and verifies none.
+func TestUnverifiedCertificateIsNoIdentity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newTLSBench(t, tls.NoClientCert)
+		b := newTLSFixture(t, tls.NoClientCert)
 		pair := b.ca.Server(tlsHost)
 		b.serve("2281", func(ln net.Listener, _ *tls.Config) net.Listener {
 			return tls.NewListener(ln, &tls.Config{Certificates: []tls.Certificate{pair.TLS}, ClientAuth: tls.RequireAnyClientCert})
@@ -267,7 +269,7 @@ func TestOldTLSIsRefused(t *testing.T) {
 		{tls.VersionTLS13, tls.VersionTLS12, false}, {tls.VersionTLS13, tls.VersionTLS13, true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			b := newTLSBench(t, tls.NoClientCert)
+			b := newTLSFixture(t, tls.NoClientCert)
 			b.files.MinVersion = row.least
 			b.serve("2281", Secure)
 			cfg := &tls.Config{RootCAs: b.ca.Pool(), ServerName: tlsHost, MinVersion: tls.VersionTLS10, MaxVersion: row.client}
@@ -294,7 +296,7 @@ func TestSuitesWithCBCAreRefused(t *testing.T) {
 		{[]uint16{cbc}, cbc, true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			b := newTLSBench(t, tls.NoClientCert)
+			b := newTLSFixture(t, tls.NoClientCert)
 			b.files.CipherSuites = row.server
 			b.serve("2281", Secure)
 			cfg := &tls.Config{RootCAs: b.ca.Pool(), ServerName: tlsHost, MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{row.client}}
@@ -305,10 +307,11 @@ func TestSuitesWithCBCAreRefused(t *testing.T) {
 	}
 }
 
-// TestMonitoringIsSilent has connections that are closed before a byte.
-func TestMonitoringIsSilent(t *testing.T) {
+// TestMonitoringConnectionIsNotLogged opens connections and closes them before the first
+// byte.
+func TestMonitoringConnectionIsNotLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newTLSBench(t, tls.NoClientCert)
+		b := newTLSFixture(t, tls.NoClientCert)
 		b.serve("2281", Secure)
 		b.dial("2281").Close()
 		synctest.Wait()
@@ -318,13 +321,13 @@ func TestMonitoringIsSilent(t *testing.T) {
 	})
 }
 
-// TestEndDuringHandshake ends the server while clients are in their handshake,
+// TestCloseDuringTLSHandshake ends the server while clients are in their handshake,
 // and while one does not read.
-func TestEndDuringHandshake(t *testing.T) {
+func TestCloseDuringTLSHandshake(t *testing.T) {
 	for name, wrap := range wrappers() {
 		for _, graceful := range []bool{true, false} {
 			synctest.Test(t, func(t *testing.T) {
-				b := newTLSBench(t, tls.NoClientCert)
+				b := newTLSFixture(t, tls.NoClientCert)
 				b.serve("2281", wrap)
 				b.dial("2281")
 				b.dial("2281").Write([]byte{tlsRecord, 3})
@@ -352,10 +355,10 @@ func TestEndDuringHandshake(t *testing.T) {
 	}
 }
 
-// TestListenerOutsideAServer uses the connections of Unify without Serve.
-func TestListenerOutsideAServer(t *testing.T) {
+// TestUnifyWithoutServer uses the connections of Unify without Serve.
+func TestUnifyWithoutServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newTLSBench(t, tls.NoClientCert)
+		b := newTLSFixture(t, tls.NoClientCert)
 		ln, err := b.network.Listen("tcp", tlsHost+":1")
 		if err != nil {
 			t.Fatal(err)
@@ -388,12 +391,12 @@ func TestListenerOutsideAServer(t *testing.T) {
 	})
 }
 
-// TestAcceptOptionSeesTheSocket: who looks at a peer's credentials needs the
-// socket, not what TLS makes of it.
+// TestAcceptOptionSeesTheSocket: checking a peer's credentials needs the socket, not the
+// TLS connection.
 func TestAcceptOptionSeesTheSocket(t *testing.T) {
 	for name, wrap := range wrappers() {
 		synctest.Test(t, func(t *testing.T) {
-			b := newTLSBench(t, tls.NoClientCert)
+			b := newTLSFixture(t, tls.NoClientCert)
 			var seen net.Conn
 			opts := quiet(t)
 			opts.Accept = func(nc net.Conn) error { seen = nc; return nil }
@@ -405,4 +408,151 @@ func TestAcceptOptionSeesTheSocket(t *testing.T) {
 			}
 		})
 	}
+}
+
+// tlsHost is the address of the servers of TLS tests.
+const tlsHost = "10.0.0.1"
+
+// lines is a log that tests read while it is written.
+type lines struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// tlsFixture is a server with TLS on a network in memory.
+type tlsFixture struct {
+	t       testing.TB
+	ca      *testcert.Authority
+	files   TLSFiles
+	srv     *Server
+	log     *lines
+	network memnet.Network
+}
+
+// newTLSFixture creates files and a server that does not listen yet.
+func newTLSFixture(t testing.TB, auth tls.ClientAuthType) *tlsFixture {
+	t.Helper()
+	b := &tlsFixture{t: t, ca: testcert.New(t, "ca"), log: &lines{}}
+	pair := b.ca.Server(tlsHost)
+	paths := testcert.Write(t, t.TempDir(), "cert.pem", pair.Cert, "key.pem", pair.Key, "ca.pem", b.ca.PEM)
+	b.files = TLSFiles{Cert: paths[0], Key: paths[1], CA: paths[2], ClientAuth: auth}
+	opts := quiet(t)
+	opts.Logger = logTo(b.log)
+	opts.FourLetterWords = []string{"*"}
+	b.srv = start(t, opts)
+	return b
+}
+
+// config is that of the files.
+func (b *tlsFixture) config() *tls.Config {
+	b.t.Helper()
+	c, err := b.files.Config()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return c
+}
+
+// serve serves at a port, over what wrap makes of the listener.
+func (b *tlsFixture) serve(port string, wrap func(net.Listener, *tls.Config) net.Listener) {
+	b.t.Helper()
+	ln, err := b.network.Listen("tcp", tlsHost+":"+port)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if wrap != nil {
+		ln2 := wrap(ln, b.config())
+		go b.srv.Serve(ln2) // ends with the server
+		return
+	}
+	go b.srv.Serve(ln) // ends with the server
+}
+
+// dial connects to a port.
+func (b *tlsFixture) dial(port string) net.Conn {
+	b.t.Helper()
+	nc, err := b.network.DialContext(context.Background(), "tcp", tlsHost+":"+port)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { nc.Close() })
+	return nc
+}
+
+// over does a client's handshake, with a certificate if there is one.
+func (b *tlsFixture) over(nc net.Conn, certs ...testcert.Pair) *tls.Conn {
+	cfg := &tls.Config{RootCAs: b.ca.Pool(), ServerName: tlsHost}
+	for _, c := range certs {
+		cfg.Certificates = append(cfg.Certificates, c.TLS)
+	}
+	return tls.Client(nc, cfg)
+}
+
+// session opens a connection with TLS and a session, or says why it could not.
+func (b *tlsFixture) session(port string, certs ...testcert.Pair) (*rawClient, error) {
+	b.t.Helper()
+	return b.login(b.over(b.dial(port), certs...))
+}
+
+// login asks for a session over a connection.
+func (b *tlsFixture) login(nc net.Conn) (*rawClient, error) {
+	c := over(b.t, nc)
+	if _, err := c.nc.Write(wire.AppendRecord(nil, &wire.ConnectRequest{Timeout: 3_600_000})); err != nil {
+		return nil, err
+	}
+	if _, err := c.frame(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// must is a session that there has to be.
+func (b *tlsFixture) must(c *rawClient, err error) *rawClient {
+	b.t.Helper()
+	if err != nil {
+		b.t.Fatalf("no session: %v; the log:\n%s", err, b.log)
+	}
+	return c
+}
+
+// subjects are those of the connections with a session.
+func (b *tlsFixture) subjects() (names []string) {
+	b.srv.runOnLoop(func() {
+		for _, c := range b.srv.loop.conns {
+			names = append(names, c.subject)
+		}
+	})
+	return names
+}
+
+// wantEnd reads until the server closes, which it must do within a time.
+func wantEnd(t testing.TB, nc net.Conn, within time.Duration) []byte {
+	t.Helper()
+	began := time.Now()
+	nc.SetReadDeadline(began.Add(within + time.Hour))
+	var got []byte
+	buf := make([]byte, 100)
+	for {
+		n, err := nc.Read(buf)
+		got = append(got, buf[:n]...)
+		if err != nil {
+			break
+		}
+	}
+	if d := time.Since(began); d > within {
+		t.Errorf("closed after %v, want %v", d, within)
+	}
+	return got
 }

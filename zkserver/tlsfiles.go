@@ -7,64 +7,61 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 
-	"github.com/zklock/zklock/internal/tlssuite"
+	"github.com/zklock/zklock/internal/inputfile"
+	"github.com/zklock/zklock/internal/netutil"
 )
 
-// TLSFiles names the files, all PEM, that a server's TLS is made from. They are
-// looked at again at every handshake: a certificate that was renewed is used
-// without a restart, and so is another CA. Copies may be used from any
-// goroutine.
+// TLSFiles names the files of a server's TLS configuration, all in PEM. The server checks
+// them at every handshake: it uses a renewed certificate, or another CA, without a restart.
+// Copies may be used from any goroutine.
 type TLSFiles struct {
-	// Cert is the server's certificate, followed by those that lead up to, and
-	// need not include, the one that clients trust. It must be given.
+	// Cert is the server's certificate, followed by the intermediate certificates up to the
+	// one that clients trust, which may be omitted. It is required.
 	Cert string
-	// Key is the private key of Cert, unencrypted. Empty means that Cert holds
-	// it as well, as ZooKeeper's key stores of type PEM do.
+	// Key is the private key of Cert, unencrypted. Empty means that Cert also contains the
+	// key, as ZooKeeper's key stores of type PEM do.
 	Key string
-	// CA holds the certificates that clients' certificates must lead to. It is
-	// needed, and used, only if ClientAuth asks for certificates: those of the
-	// operating system vouch for web sites, not for clients of this server.
+	// CA contains the authorities of client certificates. It is required, and used, only if
+	// ClientAuth requests certificates: the operating system's authorities certify web
+	// sites, not clients of this server.
 	CA string
 	// ClientAuth is one of tls.NoClientCert (ssl.clientAuth=none in ZooKeeper),
-	// tls.VerifyClientCertIfGiven (want) and tls.RequireAndVerifyClientCert
-	// (need, ZooKeeper's default). Zero means none. A client's certificate
-	// must be made for the authentication of clients, or for all purposes; its
-	// subject is the client's identity of the scheme x509.
+	// tls.VerifyClientCertIfGiven (want), and tls.RequireAndVerifyClientCert (need,
+	// ZooKeeper's default). Zero means none. A client's certificate must permit client
+	// authentication, or all purposes. Its subject is the client's identity of the scheme
+	// x509. A client may send at most 8 certificates of 16 KiB in all, with RSA keys of at
+	// most 8192 bits and exponents of at most 65537.
 	ClientAuth tls.ClientAuthType
-	// CutClients closes the connections of clients whose certificates would no longer
-	// be accepted: when a changed CA is taken over, at the next handshake of any client,
-	// and when the certificate expires. False keeps a connection as it was accepted. A
-	// session that was cut lives until its timeout, and its client can't resume it.
+	// CutClients closes the connections of clients whose certificates would no longer be
+	// accepted: when a changed CA is loaded, at the next handshake of any client, and when
+	// the certificate expires. False keeps accepted connections. The session of a closed
+	// connection lives until its timeout, and its client cannot resume it.
 	CutClients bool
-	// MinVersion is the lowest version of TLS, tls.VersionTLS12 or
-	// tls.VersionTLS13. Zero means 1.2.
+	// MinVersion is the lowest version of TLS, tls.VersionTLS12 or tls.VersionTLS13. Zero
+	// means 1.2.
 	MinVersion uint16
-	// CipherSuites are those of TLS 1.2, of tls.CipherSuites; those of TLS 1.3
-	// cannot be chosen. Nil means those with forward secrecy and authenticated
-	// encryption: ECDHE with AES-GCM or ChaCha20-Poly1305, and none with CBC.
+	// CipherSuites are those of TLS 1.2, from tls.CipherSuites; those of TLS 1.3 cannot be
+	// chosen. Nil means those with forward secrecy and authenticated encryption: ECDHE with
+	// AES-GCM or ChaCha20-Poly1305, and none with CBC.
 	CipherSuites []uint16
 }
 
-// ErrTLSFiles is wrapped by the errors about what TLSFiles names.
+// ErrTLSFiles is wrapped by errors about the files in TLSFiles.
 var ErrTLSFiles = errors.New("zkserver: TLS files")
 
-// maxPEM bounds a file of certificates. The CAs of an operating system take a
-// quarter of a megabyte.
+// maxPEM is the maximum size of a certificate file. The authorities of an operating system
+// take a quarter of a megabyte.
 const maxPEM = 4 << 20
 
-// Config returns a configuration for [Secure], [Unify] or tls.NewListener, with
-// TLS 1.2 at least. The error wraps ErrTLSFiles and says which file has what
-// wrong with it.
+// Config returns a configuration for [Secure], [Unify], or tls.NewListener, with TLS 1.2 or
+// later. An error wraps ErrTLSFiles and names the file and its defect.
 //
-// Later, files that changed are taken over at the next handshake. If they are
-// bad, as while a certificate is new and its key not yet, the former ones stay
-// in use, which the log of the server tells once for each reason. The server's
-// Stats count both. Since each handshake is offered what the files say, changes
-// to what is returned have no effect.
+// Later, the next handshake loads files that changed. If they are invalid, as while the
+// certificate is new and its key is not yet, the previous ones stay in use, and the server
+// logs each reason once. The server's Stats count both cases. Each handshake uses a
+// configuration made from the files, so changes to the returned one have no effect.
 func (f TLSFiles) Config() (*tls.Config, error) {
 	if err := f.check(); err != nil {
 		return nil, err
@@ -74,32 +71,32 @@ func (f TLSFiles) Config() (*tls.Config, error) {
 		return nil, err
 	}
 	return &tls.Config{
-		MinVersion:         tls.VersionTLS12, // of the handshake until the files' word
+		MinVersion:         tls.VersionTLS12, // until the handshake uses the configuration from the files
 		GetConfigForClient: r.config,
 	}, nil
 }
 
-// check refuses what no content of the files could mend.
+// check rejects fields that are invalid for any content of the files.
 func (f TLSFiles) check() error {
 	switch f.ClientAuth {
 	case tls.NoClientCert, tls.VerifyClientCertIfGiven, tls.RequireAndVerifyClientCert:
 	default:
-		return fmt.Errorf("%w: ClientAuth is %v: give NoClientCert, VerifyClientCertIfGiven or RequireAndVerifyClientCert; "+
-			"a certificate that nobody verifies proves nothing", ErrTLSFiles, f.ClientAuth)
+		return fmt.Errorf("%w: ClientAuth is %v: use NoClientCert, VerifyClientCertIfGiven, or RequireAndVerifyClientCert; "+
+			"a certificate that is not verified proves nothing", ErrTLSFiles, f.ClientAuth)
 	}
 	if f.MinVersion != 0 && f.MinVersion != tls.VersionTLS12 && f.MinVersion != tls.VersionTLS13 {
-		return fmt.Errorf("%w: MinVersion is %s: give TLS 1.2 or 1.3, or 0 for 1.2", ErrTLSFiles, tls.VersionName(f.MinVersion))
+		return fmt.Errorf("%w: MinVersion is %s: use TLS 1.2 or 1.3, or 0 for 1.2", ErrTLSFiles, tls.VersionName(f.MinVersion))
 	}
 	if f.Cert == "" {
 		return fmt.Errorf("%w: Cert is empty: name the file with the server's certificate", ErrTLSFiles)
 	}
 	if f.CA == "" && f.ClientAuth != tls.NoClientCert {
-		return fmt.Errorf("%w: CA is empty: name the file with the certificates that those of clients must lead to", ErrTLSFiles)
+		return fmt.Errorf("%w: CA is empty: name the file with the authorities of client certificates", ErrTLSFiles)
 	}
 	return nil
 }
 
-// names lists the files to read, each once.
+// names returns the files to read, each once.
 func (f TLSFiles) names() []string {
 	names := []string{f.Cert}
 	if f.Key != "" && f.Key != f.Cert {
@@ -111,13 +108,13 @@ func (f TLSFiles) names() []string {
 	return names
 }
 
-// build makes a configuration of the content of the files.
+// build returns a configuration made from the content of the files.
 func (f TLSFiles) build(content map[string][]byte) (*tls.Config, error) {
 	key := f.Key
 	if key == "" {
 		key = f.Cert
 	}
-	if err := plainKey(key, content[key]); err != nil {
+	if err := checkKeyReadable(key, content[key]); err != nil {
 		return nil, err
 	}
 	pair, err := tls.X509KeyPair(content[f.Cert], content[key])
@@ -126,49 +123,45 @@ func (f TLSFiles) build(content map[string][]byte) (*tls.Config, error) {
 	}
 	suites := f.CipherSuites
 	if suites == nil {
-		suites = tlssuite.AEAD()
+		suites = netutil.CipherSuites()
 	}
 	c := &tls.Config{
 		MinVersion:   cmp.Or(f.MinVersion, tls.VersionTLS12),
 		CipherSuites: suites,
 		Certificates: []tls.Certificate{pair},
-		ClientAuth:   f.ClientAuth,
-		// A ticket would let a client in whose CA was taken out of the files.
+		// A ticket would admit a client whose CA was removed from the files.
 		SessionTicketsDisabled: true,
 	}
 	if f.ClientAuth != tls.NoClientCert {
+		// VerifyConnection verifies what the client sends.
+		if c.ClientAuth = tls.RequestClientCert; f.ClientAuth == tls.RequireAndVerifyClientCert {
+			c.ClientAuth = tls.RequireAnyClientCert
+		}
 		c.ClientCAs = x509.NewCertPool()
 		if !c.ClientCAs.AppendCertsFromPEM(content[f.CA]) {
-			return nil, fmt.Errorf("%w: %s holds no certificate in PEM", ErrTLSFiles, f.CA)
+			return nil, fmt.Errorf("%w: %s contains no certificate in PEM", ErrTLSFiles, f.CA)
 		}
+		c.VerifyConnection = verifyClientCerts(c.ClientCAs)
 	}
 	return c, nil
 }
 
-// plainKey says what to do with a key that is there and cannot be read.
-func plainKey(name string, content []byte) error {
+// checkKeyReadable returns an error with instructions if the key is encrypted.
+func checkKeyReadable(name string, content []byte) error {
 	for block, rest := pem.Decode(content); block != nil; block, rest = pem.Decode(rest) {
 		if block.Type == "ENCRYPTED PRIVATE KEY" || strings.Contains(block.Headers["Proc-Type"], "ENCRYPTED") {
-			return fmt.Errorf("%w: the key in %s is encrypted: decrypt it into a file that only the server's user may read, "+
-				"by openssl pkey -in %s -out plain.pem", ErrTLSFiles, name, name)
+			return fmt.Errorf("%w: the key in %s is encrypted: decrypt it to a file that only the server's user may read, "+
+				"with openssl pkey -in %s -out plain.pem", ErrTLSFiles, name, name)
 		}
 	}
 	return nil
 }
 
-// readPEM reads a file of a bounded size.
+// readPEM reads a file of at most maxPEM bytes.
 func readPEM(name string) ([]byte, error) {
-	file, err := os.Open(name)
+	b, _, err := inputfile.Read(name, maxPEM)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrTLSFiles, err)
-	}
-	defer file.Close()
-	b, err := io.ReadAll(io.LimitReader(file, maxPEM+1))
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrTLSFiles, err)
-	}
-	if len(b) > maxPEM {
-		return nil, fmt.Errorf("%w: %s has more than %d bytes", ErrTLSFiles, name, maxPEM)
 	}
 	return b, nil
 }

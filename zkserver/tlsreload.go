@@ -3,7 +3,9 @@ package zkserver
 import (
 	"bytes"
 	"crypto/tls"
-	"log/slog"
+	"crypto/x509"
+	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"sync/atomic"
@@ -13,38 +15,38 @@ import (
 // tlsReloader keeps a configuration up to date with its files.
 type tlsReloader struct {
 	files   TLSFiles
-	current atomic.Pointer[tls.Config] // the last good one
-	// busy is set by the goroutine that looks at the files, and guards what
-	// follows. Others do not wait for it: the configuration that is there
-	// will do for them.
-	busy    atomic.Bool
-	seen    []fileState       // when content was read
-	content map[string][]byte // nil if it could not be read
-	failure string            // why content is not in use; empty if it is
+	current atomic.Pointer[tls.Config] // the last valid one
+	// checking is set by the goroutine that checks the files, and guards the fields below.
+	// Other goroutines do not wait for it: they use the current configuration.
+	checking atomic.Bool
+	seen     []fileState       // state of the files when content was read
+	content  map[string][]byte // nil if it could not be read
+	failure  string            // why content is not in use; empty if it is
 }
 
-// fileState is what tells, without reading a file, that it is another.
+// fileState identifies a version of a file without reading it.
 type fileState struct {
-	info os.FileInfo // nil if the file could not be looked at
-	// settled is false for a file that was written so shortly before it was
-	// read that a further write may show the same time.
-	settled bool
+	info os.FileInfo // nil if os.Stat failed
+	// stable is false for a file that was written so shortly before it was read that a
+	// later write may have the same modification time.
+	stable bool
 }
 
-// unsettled is how long after a write a file is read again at each look. File
-// systems keep times in steps of up to two seconds.
-const unsettled = 2 * time.Second
+// unstableTime is how long after a write each check reads the file again. File systems
+// store times in steps of up to two seconds.
+const unstableTime = 2 * time.Second
 
 // config is tls.Config's GetConfigForClient.
 func (r *tlsReloader) config(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-	if w := watcherOf(hello); w.used != nil {
-		*w.used = r
+	w := handshakeContextOf(hello.Context())
+	if w.reloader != nil {
+		*w.reloader = r
 	}
-	if r.busy.CompareAndSwap(false, true) {
+	if r.checking.CompareAndSwap(false, true) {
 		if r.changed() {
-			r.reload(watcherOf(hello))
+			r.reload(w)
 		}
-		r.busy.Store(false)
+		r.checking.Store(false)
 	}
 	return r.current.Load(), nil
 }
@@ -59,31 +61,31 @@ func (r *tlsReloader) load() error {
 	return nil
 }
 
-// changed reports whether the files may have changed since they were read.
-// os.Stat follows links: an exchanged link shows as another file.
+// changed reports whether the files may have changed since they were read. os.Stat follows
+// links, so a replaced link shows as another file.
 func (r *tlsReloader) changed() bool {
 	for i, name := range r.files.names() {
 		old := r.seen[i]
 		info, err := os.Stat(name)
 		switch {
 		case err != nil || old.info == nil:
-			// What cannot be looked at is read, for the reason why.
+			// Read the file to get the reason.
 			return true
-		case !old.settled, !os.SameFile(old.info, info), info.Size() != old.info.Size(), !info.ModTime().Equal(old.info.ModTime()):
+		case !old.stable, !os.SameFile(old.info, info), info.Size() != old.info.Size(), !info.ModTime().Equal(old.info.ModTime()):
 			return true
 		}
 	}
 	return false
 }
 
-// read reads the files and notes their state as it was before.
+// read reads the files and records their state before that.
 func (r *tlsReloader) read() (*tls.Config, error) {
 	names := r.files.names()
 	r.seen, r.content = make([]fileState, len(names)), nil
 	content := make(map[string][]byte)
 	for i, name := range names {
 		if info, err := os.Stat(name); err == nil {
-			r.seen[i] = fileState{info: info, settled: time.Since(info.ModTime()) > unsettled}
+			r.seen[i] = fileState{info: info, stable: time.Since(info.ModTime()) > unstableTime}
 		}
 		b, err := readPEM(name)
 		if err != nil {
@@ -95,21 +97,20 @@ func (r *tlsReloader) read() (*tls.Config, error) {
 	return r.files.build(content)
 }
 
-// reload takes over what the files hold now, if it is another content and a
-// good one.
-func (r *tlsReloader) reload(w tlsWatcher) {
+// reload loads the files if their content has changed and is valid.
+func (r *tlsReloader) reload(w handshakeContext) {
 	before := r.content
 	c, err := r.read()
 	same := before != nil && maps.EqualFunc(before, r.content, bytes.Equal)
 	switch {
 	case err != nil && same, err != nil && err.Error() == r.failure:
-		// Told already.
+		// Logged already.
 	case err != nil:
 		r.failure = err.Error()
 		w.counts.tlsReloadFailures.Add(1)
-		w.log.Warn("changed TLS files are not used, those from before stay in use; if this stays, mend them", "error", err)
+		w.log.Warn("changed TLS files are invalid, the previous ones stay in use; if this continues, fix the files", "error", err)
 	case same && r.failure == "":
-		// Written anew with what it held.
+		// The files were written again with the same content.
 	default:
 		r.failure = ""
 		r.current.Store(c)
@@ -121,25 +122,62 @@ func (r *tlsReloader) reload(w tlsWatcher) {
 	}
 }
 
-// tlsWatcher is who is told what becomes of the files.
-type tlsWatcher struct {
-	log    *slog.Logger
-	counts *counters
-	// used, unless it is nil, is set to the reloader of the handshake, and recheck called
-	// when the files have changed.
-	used    **tlsReloader
-	recheck func(*tlsReloader)
+// errUntrusted ends a connection whose client certificate would no longer be accepted.
+var errUntrusted = errors.New("zkserver: the client's certificate is no longer valid")
+
+// clientCert is a client's certificate that is checked again later.
+type clientCert struct {
+	files  *tlsReloader        // the reloader of its handshake
+	chain  []*x509.Certificate // the client's own certificate first
+	expiry *time.Timer         // closes the connection when the certificate expires
 }
 
-// tlsWatcherKey is the key of the tlsWatcher in the context of a handshake: a
-// configuration is made without a server, and may be used by several.
-type tlsWatcherKey struct{}
-
-// watcherOf returns the server whose handshake this is, or one that keeps all
-// to itself for a handshake of anybody else's.
-func watcherOf(hello *tls.ClientHelloInfo) tlsWatcher {
-	if w, ok := hello.Context().Value(tlsWatcherKey{}).(tlsWatcher); ok {
-		return w
+// keepCertificate keeps the client's certificate, if the files say so, and checks it again:
+// the authorities may have changed since its handshake began.
+func (c *conn) keepCertificate(files *tlsReloader, state tls.ConnectionState) error {
+	if files == nil || !files.files.CutClients || len(state.PeerCertificates) == 0 {
+		return nil
 	}
-	return tlsWatcher{log: slog.Default(), counts: &counters{}}
+	p := &clientCert{files: files, chain: state.PeerCertificates}
+	p.expiry = time.AfterFunc(time.Until(p.chain[0].NotAfter)+time.Second, func() { c.recheck(files) })
+	c.mu.Lock()
+	c.clientCert = p
+	c.mu.Unlock()
+	return p.check()
+}
+
+// check verifies the certificate against the current authorities.
+func (p *clientCert) check() error {
+	if err := verifyClientChain(p.chain, p.files.current.Load().ClientCAs); err != nil {
+		return fmt.Errorf("%w: %w", errUntrusted, err)
+	}
+	return nil
+}
+
+// recheck aborts the connection if its client's certificate was verified by files and is no
+// longer valid.
+func (c *conn) recheck(files *tlsReloader) {
+	c.mu.Lock()
+	var p *clientCert
+	if c.blockingIO != nil {
+		p = c.clientCert
+	}
+	c.mu.Unlock()
+	if p == nil || p.files != files {
+		return
+	}
+	if err := p.check(); err != nil {
+		c.abort(err)
+	}
+}
+
+// recheck aborts the connections whose certificates were verified by files and are no
+// longer valid.
+func (s *Server) recheck(files *tlsReloader) {
+	s.mu.Lock()
+	_, conns := s.allOpen()
+	s.mu.Unlock()
+	for _, c := range conns {
+		c.recheck(files)
+	}
 }

@@ -20,7 +20,7 @@ import (
 
 // serving returns the serial number of the certificate that a new connection
 // is shown, and ends the test if there is no handshake.
-func (b *tlsBench) serving(certs ...testcert.Pair) string {
+func (b *tlsFixture) serving(certs ...testcert.Pair) string {
 	b.t.Helper()
 	c := b.over(b.dial("2281"), certs...)
 	if err := c.Handshake(); err != nil {
@@ -34,7 +34,7 @@ func (b *tlsBench) serving(certs ...testcert.Pair) string {
 func serial(p testcert.Pair) string { return p.TLS.Leaf.SerialNumber.String() }
 
 // reloads checks the counters.
-func (b *tlsBench) reloads(good, bad int64) {
+func (b *tlsFixture) reloads(good, bad int64) {
 	b.t.Helper()
 	if st := b.srv.Stats(); st.TLSReloads != good || st.TLSReloadFailures != bad {
 		b.t.Errorf("%d reloads and %d failures, want %d and %d; the log:\n%s", st.TLSReloads, st.TLSReloadFailures, good, bad, b.log)
@@ -63,7 +63,7 @@ func overwrite(t testing.TB, path string, content []byte) {
 func TestTLSReload(t *testing.T) {
 	for name, replace := range map[string]func(testing.TB, string, []byte){"renamed": put, "in place": overwrite} {
 		synctest.Test(t, func(t *testing.T) {
-			b := newTLSBench(t, tls.NoClientCert)
+			b := newTLSFixture(t, tls.NoClientCert)
 			b.serve("2281", Secure)
 			first := b.serving()
 			old := b.must(b.session("2281"))
@@ -94,7 +94,7 @@ func TestTLSReload(t *testing.T) {
 // Kubernetes does with the volumes of secrets.
 func TestTLSReloadThroughLinks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newTLSBench(t, tls.NoClientCert)
+		b := newTLSFixture(t, tls.NoClientCert)
 		dir := t.TempDir()
 		exchange := func(version string, p testcert.Pair) {
 			if err := os.Mkdir(filepath.Join(dir, version), 0o700); err != nil {
@@ -128,10 +128,10 @@ func TestTLSReloadThroughLinks(t *testing.T) {
 	})
 }
 
-// TestTLSReloadOfNothingNew touches the files, and writes what they had.
-func TestTLSReloadOfNothingNew(t *testing.T) {
+// TestTLSReloadIgnoresUnchangedContent touches the files, and writes what they had.
+func TestTLSReloadIgnoresUnchangedContent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newTLSBench(t, tls.NoClientCert)
+		b := newTLSFixture(t, tls.NoClientCert)
 		b.serve("2281", Secure)
 		first := b.serving()
 		content, err := os.ReadFile(b.files.Cert)
@@ -146,21 +146,21 @@ func TestTLSReloadOfNothingNew(t *testing.T) {
 	})
 }
 
-func TestTLSReloadOfBadFiles(t *testing.T) {
+func TestTLSReloadKeepsFilesAfterError(t *testing.T) {
 	for _, row := range []struct {
 		name string
-		harm func(*testing.T, *tlsBench)
+		harm func(*testing.T, *tlsFixture)
 		want string
 	}{
-		{"no file", func(t *testing.T, b *tlsBench) { os.Remove(b.files.Key) }, "no such file"},
-		{"emptied", func(t *testing.T, b *tlsBench) { put(t, b.files.Cert, nil) }, "failed to find any PEM data"},
-		{"cut off", func(t *testing.T, b *tlsBench) { put(t, b.files.Key, b.ca.Server("x").Key[:50]) }, "key.pem"},
-		{"no CA", func(t *testing.T, b *tlsBench) { put(t, b.files.CA, []byte("oops")) }, "ca.pem holds no certificate"},
-		{"encrypted", func(t *testing.T, b *tlsBench) { put(t, b.files.Key, encryptedKey()) }, "openssl pkey"},
-		{"a directory", func(t *testing.T, b *tlsBench) { os.Remove(b.files.Key); os.Mkdir(b.files.Key, 0o700) }, "key.pem"},
+		{"no file", func(t *testing.T, b *tlsFixture) { os.Remove(b.files.Key) }, "no such file"},
+		{"emptied", func(t *testing.T, b *tlsFixture) { put(t, b.files.Cert, nil) }, "failed to find any PEM data"},
+		{"cut off", func(t *testing.T, b *tlsFixture) { put(t, b.files.Key, b.ca.Server("x").Key[:50]) }, "key.pem"},
+		{"no CA", func(t *testing.T, b *tlsFixture) { put(t, b.files.CA, []byte("oops")) }, "ca.pem contains no certificate"},
+		{"encrypted", func(t *testing.T, b *tlsFixture) { put(t, b.files.Key, encryptedKey()) }, "openssl pkey"},
+		{"a directory", func(t *testing.T, b *tlsFixture) { os.Remove(b.files.Key); os.Mkdir(b.files.Key, 0o700) }, "key.pem"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			b := newTLSBench(t, tls.RequireAndVerifyClientCert)
+			b := newTLSFixture(t, tls.RequireAndVerifyClientCert)
 			b.serve("2281", Secure)
 			ann := b.ca.Client("ann")
 			first := b.serving(ann)
@@ -196,11 +196,11 @@ func encryptedKey() []byte {
 	return []byte("-----BEGIN ENCRYPTED PRIVATE KEY-----\nMIH0MF8GCSqGSIb3DQEFDTBSMDEGCSqG\n-----END ENCRYPTED PRIVATE KEY-----\n")
 }
 
-// TestTLSReloadOfTheCA lets nobody in any more whose CA was taken out, even
-// with a session from before that could be resumed.
-func TestTLSReloadOfTheCA(t *testing.T) {
+// TestTLSReloadAppliesRemovedCA: no client is accepted whose CA was removed, not even by
+// resuming an earlier TLS session.
+func TestTLSReloadAppliesRemovedCA(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newTLSBench(t, tls.RequireAndVerifyClientCert)
+		b := newTLSFixture(t, tls.RequireAndVerifyClientCert)
 		b.serve("2281", Secure)
 		other := testcert.New(t, "other")
 		ann, bob := b.ca.Client("ann"), other.Client("bob")
@@ -227,11 +227,11 @@ func TestTLSReloadOfTheCA(t *testing.T) {
 	})
 }
 
-// TestTLSRecheck: where the files ask for it, a connection ends with the trust in its
-// client's certificate, and no other one does.
-func TestTLSRecheck(t *testing.T) {
+// TestCutClientsAfterCAChange: with CutClients, a connection ends when its client's
+// certificate is no longer trusted, and no other connection does.
+func TestCutClientsAfterCAChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newTLSBench(t, tls.RequireAndVerifyClientCert)
+		b := newTLSFixture(t, tls.RequireAndVerifyClientCert)
 		b.serve("2281", Secure) // these stay
 		stays := b.must(b.session("2281", b.ca.Client("ann")))
 		b.files.CutClients = true
@@ -242,7 +242,7 @@ func TestTLSRecheck(t *testing.T) {
 		put(t, b.files.CA, other.PEM)
 		carl := b.must(b.session("2282", other.Client("carl")))
 		ann.wantClosed()
-		for name, c := range map[string]*raw{"bob": bob, "carl": carl, "ann at the other port": stays} {
+		for name, c := range map[string]*rawClient{"bob": bob, "carl": carl, "ann at the other port": stays} {
 			if _, err := c.try(wire.OpPing, nil); err != nil {
 				t.Errorf("%s was cut: %v", name, err)
 			}
@@ -259,7 +259,7 @@ func TestTLSRecheck(t *testing.T) {
 // TestTLSReloadUnderLoad replaces the files while clients connect, with real
 // sockets and time: no handshake fails, and all see one pair or another.
 func TestTLSReloadUnderLoad(t *testing.T) {
-	b := newTLSBench(t, tls.NoClientCert)
+	b := newTLSFixture(t, tls.NoClientCert)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -347,10 +347,10 @@ func TestTLSFilesErrors(t *testing.T) {
 		{"key of another", TLSFiles{Cert: cert, Key: other}, "does not match"},
 		{"no key", TLSFiles{Cert: cert}, "the key in " + cert},
 		{"text", TLSFiles{Cert: text, Key: key}, text},
-		{"CA of text", TLSFiles{Cert: both, CA: text, ClientAuth: need}, text + " holds no certificate"},
+		{"CA of text", TLSFiles{Cert: both, CA: text, ClientAuth: need}, text + " contains no certificate"},
 		{"encrypted key", TLSFiles{Cert: cert, Key: enc}, "openssl pkey -in " + enc},
 		{"encrypted key of old", TLSFiles{Cert: cert, Key: legacy}, "openssl pkey -in " + legacy},
-		{"too large", TLSFiles{Cert: large, Key: key}, "more than 4194304 bytes"},
+		{"too large", TLSFiles{Cert: large, Key: key}, "larger than 4194304 bytes"},
 	} {
 		c, err := row.files.Config()
 		switch {
@@ -367,7 +367,7 @@ func TestTLSFilesErrors(t *testing.T) {
 // TestTLSFilesAreReadWhenTheyChange looks at what is taken for a change. The
 // clock of a bubble would take every file for one that was just written.
 func TestTLSFilesAreReadWhenTheyChange(t *testing.T) {
-	b := newTLSBench(t, tls.NoClientCert)
+	b := newTLSFixture(t, tls.NoClientCert)
 	age := func(name string, d time.Duration) {
 		t.Helper()
 		at := time.Now().Add(-d)
@@ -404,14 +404,14 @@ func TestTLSFilesAreReadWhenTheyChange(t *testing.T) {
 			os.Chtimes(b.files.Cert, info.ModTime(), info.ModTime())
 		},
 	} {
-		b.files = newTLSBench(t, tls.NoClientCert).files
+		b.files = newTLSFixture(t, tls.NoClientCert).files
 		r.files = b.files
 		settle(r)
 		if change(); !r.changed() {
 			t.Errorf("%s: not seen", name)
 		}
 	}
-	b.files = newTLSBench(t, tls.NoClientCert).files
+	b.files = newTLSFixture(t, tls.NoClientCert).files
 	r.files = b.files
 	if err := r.load(); err != nil {
 		t.Fatal(err)

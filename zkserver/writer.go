@@ -6,18 +6,17 @@ import (
 )
 
 const (
-	// parkBytes is how much may wait to be written before the loop leaves a
-	// connection's further requests alone.
-	parkBytes = 256 << 10
-	// closeGrace is how long a closing connection may take to accept its last
-	// bytes.
+	// maxPending is how many bytes may wait to be written before the loop stops applying a
+	// connection's requests.
+	maxPending = 256 << 10
+	// closeGrace is how long a closing connection may take to accept its last bytes.
 	closeGrace = time.Second
 )
 
-// write is the connection's writer: it takes everything that is queued and
-// writes it in one call. It runs on a goroutine of its own, started by send with
-// the first bytes that the loop can't write itself and awaited by handle, or on
-// handle's once the reader has ended. It ends after closing the connection.
+// write is the connection's writer: it takes everything in the outbox and writes it in one
+// call. It runs on its own goroutine, which send starts with the first bytes that the loop
+// cannot write itself and handle waits for. Without one it runs on handle's goroutine after
+// the reader has ended. It closes the connection at its end.
 func (c *conn) write() {
 	var buf []byte
 	for {
@@ -35,28 +34,26 @@ func (c *conn) write() {
 	c.abort(nil)
 }
 
-// farewell tells a TLS client that what it got was all, so that it can tell
-// this end from an attacker's cut. A client that does not read holds this up
-// for five seconds at most.
+// farewell tells a TLS client that the output is complete, so that it can distinguish this
+// end from an attacker's. A client that does not read delays it by at most five seconds.
 func (c *conn) farewell() {
 	c.mu.Lock()
-	orderly := c.finish && !c.cut
+	orderly := c.output == outputClosing
 	c.mu.Unlock()
 	if h, ok := c.nc.(handshaker); ok && orderly {
-		_ = h.CloseWrite() // the client may be gone
+		_ = h.CloseWrite() // the client may have disconnected
 	}
 }
 
-// takeOutput waits for output and exchanges the outbox for the spare buffer.
-// It returns nil when the connection is to be closed, and last when it is to
-// be closed after this.
+// takeOutput waits for output and exchanges the outbox for the spare buffer. It returns nil
+// if the connection is to be closed now, and last if it is to be closed after this output.
 func (c *conn) takeOutput(spare []byte) (buf []byte, last bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for len(c.out) == 0 && !c.finish && !c.cut {
-		c.filled.Wait()
+	for len(c.out) == 0 && c.output < outputClosing {
+		c.notEmpty.Wait()
 	}
-	if c.cut || len(c.out) == 0 {
+	if c.output == outputAborted || len(c.out) == 0 {
 		return nil, true
 	}
 	if cap(spare) > keepBuffer {
@@ -64,41 +61,48 @@ func (c *conn) takeOutput(spare []byte) (buf []byte, last bool) {
 	}
 	buf, c.out = c.out, spare[:0]
 	c.writing = len(buf)
-	return buf, c.finish
+	return buf, c.output == outputClosing
 }
 
-// wrote notes that n bytes left, and calls the loop back if it was waiting.
+// wrote records that n bytes were written, and makes the connection ready if the loop waits
+// for that.
 func (c *conn) wrote(n int) {
 	c.mu.Lock()
 	c.writing -= n
-	resume := c.parked && len(c.out)+c.writing < parkBytes
-	if resume {
-		c.parked = false
-	}
+	resume := c.unblock()
 	c.mu.Unlock()
 	if resume {
-		c.srv.enqueue(c)
+		c.srv.markReady(c)
 	}
 }
 
-// send writes bytes, or queues them for the writer if the client is slow or has
-// a connection that is more than a socket, and with last the end of the
-// connection. It never blocks. A client that has let more than MaxUnread bytes
-// pile up is cut off: replies are bounded by its requests, but events are not.
+// unblock opens the output if it is blocked and the writer has caught up, and reports
+// whether it did. The caller holds c.mu.
+func (c *conn) unblock() bool {
+	if c.output != outputBlocked || len(c.out)+c.writing >= maxPending {
+		return false
+	}
+	c.output = outputOpen
+	return true
+}
+
+// send writes b to the client. If the client is slow, or the connection is more than a
+// socket, it passes b to the writer. With last it closes the connection afterwards. It
+// never blocks. It aborts the connection of a client with more than MaxUnread unread bytes:
+// the number of a client's requests bounds the replies, but not the events.
 func (c *conn) send(b []byte, last bool) {
-	if c.polled.on {
+	if c.polled.active {
 		c.srv.sendPolled(c, b, last)
 		return
 	}
-	// Most of the time there is room in the socket. To wake a writer for it
-	// would cost more than to write.
+	// Usually the socket has room. Waking a writer would cost more than the write.
 	if !last && c.sock != nil {
 		if b = b[c.writeNow(b):]; len(b) == 0 {
 			return
 		}
 	}
 	c.mu.Lock()
-	if c.cut || c.finish {
+	if c.output >= outputClosing {
 		c.mu.Unlock()
 		return
 	}
@@ -108,28 +112,28 @@ func (c *conn) send(b []byte, last bool) {
 		return
 	}
 	if len(c.out) == 0 && len(b) > keepBuffer {
-		c.out = slices.Clip(b) // to copy a long answer takes long, and its room is not used again
+		c.out = slices.Clip(b) // copying a long answer takes long, and its buffer is not reused
 	} else {
 		c.out = append(c.out, b...)
 	}
-	c.finish = last
 	if last {
-		c.room.Broadcast()
+		c.output = outputClosing
+		c.notFull.Broadcast()
 	}
 	c.needWriter()
 	c.mu.Unlock()
 	if last {
-		c.srv.pool.wake()
-		// Also ends a write that is under way and stuck.
+		c.srv.requestLimit.wake()
+		// This also ends a write that is blocked.
 		c.nc.SetWriteDeadline(time.Now().Add(closeGrace))
 	}
 }
 
-// writeNow writes as much of b as the socket takes at once, unless there is
-// something to be written before it. It belongs to the loop.
+// writeNow writes as much of b as the socket takes at once, unless other output is waiting.
+// Only the loop calls it.
 func (c *conn) writeNow(b []byte) int {
 	c.mu.Lock()
-	free := len(c.out) == 0 && c.writing == 0 && !c.finish && !c.cut
+	free := len(c.out) == 0 && c.writing == 0 && c.output < outputClosing
 	if free {
 		c.writing = len(b)
 	}
@@ -144,28 +148,27 @@ func (c *conn) writeNow(b []byte) int {
 	return n
 }
 
-// needWriter wakes the writer, and starts it the first time. The caller holds
-// c.mu.
+// needWriter wakes the writer, and starts it the first time. The caller holds c.mu.
 func (c *conn) needWriter() {
-	c.filled.Signal()
-	if c.writer != nil {
+	c.notEmpty.Signal()
+	if c.writerDone != nil {
 		return
 	}
 	done := make(chan struct{})
-	c.writer = done
+	c.writerDone = done
 	go func() {
 		defer close(done)
 		c.write()
 	}()
 }
 
-// awaitWriter returns when the writer has closed the connection. Without one the
-// caller, who reads no more, becomes it.
+// awaitWriter returns when the writer has closed the connection. Without a writer, the
+// calling goroutine becomes it.
 func (c *conn) awaitWriter() {
 	c.mu.Lock()
-	done := c.writer
+	done := c.writerDone
 	if done == nil {
-		c.writer = make(chan struct{})
+		c.writerDone = make(chan struct{})
 	}
 	c.mu.Unlock()
 	if done != nil {
@@ -173,4 +176,70 @@ func (c *conn) awaitWriter() {
 		return
 	}
 	c.write()
+}
+
+// noteSlowReader adds c to the slow readers if its client has many bytes to read. Only the
+// loop calls it, as everything below.
+func (s *Server) noteSlowReader(c *conn, bytes int) {
+	if bytes > keepBuffer {
+		s.loop.slowReaders[c] = true
+		s.loop.slowReadersGrew = true
+	}
+}
+
+// unread returns how many bytes the client has not read yet.
+func (c *conn) unread() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.output == outputAborted {
+		return 0
+	}
+	return len(c.out) + c.writing
+}
+
+// cutSlowReaders aborts the connections with the most unread bytes if all slow readers
+// together have more than MaxUnreadTotal. Each is within MaxUnread, but there may be
+// thousands.
+func (s *Server) cutSlowReaders() {
+	l := &s.loop
+	if !l.slowReadersGrew {
+		return
+	}
+	l.slowReadersGrew = false
+	type slowReader struct {
+		c     *conn
+		bytes int
+	}
+	var total int64
+	slow := make([]slowReader, 0, len(l.slowReaders))
+	for c := range l.slowReaders {
+		n := c.unread()
+		if n == 0 {
+			delete(l.slowReaders, c)
+			continue
+		}
+		total += int64(n)
+		slow = append(slow, slowReader{c, n})
+	}
+	most := s.opts.MaxUnreadTotal
+	if total <= most {
+		return
+	}
+	// Equal ones are in the order of their ids, so that the order of the map has no effect.
+	slices.SortFunc(slow, func(a, b slowReader) int {
+		if a.bytes != b.bytes {
+			return b.bytes - a.bytes
+		}
+		return int(a.c.id - b.c.id)
+	})
+	// Abort a quarter more than necessary. Otherwise the next reply would exceed the limit
+	// again.
+	for _, d := range slow {
+		if total <= most*3/4 {
+			return
+		}
+		d.c.abort(errTooSlow)
+		delete(l.slowReaders, d.c)
+		total -= int64(d.bytes)
+	}
 }

@@ -14,7 +14,7 @@ import (
 func (s *Server) FS() *memfs.FS { return s.fs }
 
 // FillDisk makes every write to the disk fail as on a full one, with ENOSPC,
-// until MendDisk. It takes data in memory, as by default; elsewhere the test
+// until RepairDisk. It takes data in memory, as by default; elsewhere the test
 // fails.
 func (s *Server) FillDisk(t testing.TB) {
 	t.Helper()
@@ -22,7 +22,7 @@ func (s *Server) FillDisk(t testing.TB) {
 }
 
 // FailDisk makes every write to the disk, and every sync, fail with err until
-// MendDisk; a nil err is EIO. The server acknowledges nothing from then on that
+// RepairDisk; a nil err is EIO. The server acknowledges nothing from then on that
 // is not on disk: see package zkserver for what it does instead, and that it
 // takes a Restart to end that. It takes data in memory, as by default;
 // elsewhere the test fails.
@@ -40,8 +40,8 @@ func (s *Server) FailDisk(t testing.TB, err error) {
 	})
 }
 
-// MendDisk ends FillDisk and FailDisk.
-func (s *Server) MendDisk(t testing.TB) {
+// RepairDisk ends FillDisk and FailDisk.
+func (s *Server) RepairDisk(t testing.TB) {
 	t.Helper()
 	s.breakDisk(t, nil)
 }

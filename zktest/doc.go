@@ -1,6 +1,6 @@
-// Package zktest is to ZooKeeper what net/http/httptest is to HTTP: a real
-// server in the test's own process, started in one line and gone with the
-// test, and faults on request.
+// Package zktest provides a ZooKeeper server for tests, as net/http/httptest provides an
+// HTTP server. The server runs in the test's own process, starts in one line, ends with the
+// test, and injects faults.
 //
 //	func TestJobs(t *testing.T) {
 //		srv := zktest.Start(t)
@@ -14,61 +14,59 @@
 //
 // # Ways to reach the server
 //
-//   - [Relay.Dial] and [Relay.DialContext]: within the process and without a
-//     port. Tests run side by side, and in testing/synctest bubbles, where a
-//     session timeout of half a minute passes in no time.
-//   - [Relay.ListenTCP]: a loopback port, for programs in other processes and
-//     languages, which take it for a ZooKeeper of one server. Servers then returns
-//     its address.
-//   - [NewProxy]: before a ZooKeeper that somebody else started, an ensemble of
-//     one's own say, with the same faults.
+//   - [Relay.Dial] and [Relay.DialContext]: within the process, without a port. Tests can
+//     run in parallel, and in testing/synctest bubbles, where a session timeout of half a
+//     minute takes no real time.
+//   - [Relay.ListenTCP]: a loopback port, for programs in other processes and languages.
+//     To these programs, it is a ZooKeeper ensemble of one server. Servers then returns its
+//     address.
+//   - [NewProxy]: in front of another ZooKeeper, for example your own ensemble, with the
+//     same faults.
 //
 // # Faults
 //
-// A [Server], a [Proxy] and a [Route] each have a [Relay], which reads what
-// passes between clients and server:
+// A [Server], a [Proxy], and a [Route] each have a [Relay] between clients and server:
 //
-//	what happens                                       how
-//	a session ends, its ephemeral nodes go             ExpireClient, ExpireSession
+//	fault                                              call
+//	a session ends, with its ephemeral nodes           ExpireClient, ExpireSession
 //	the reply is lost, the request was applied         DropReply
 //	the request is lost, nothing was applied           DropRequest
-//	the connection ends behind a reply                 CutAfter
+//	the connection ends after a reply                  CutAfter
 //	all connections end                                CutConnections
-//	nobody listens                                     Refuse
+//	connections are refused                            Refuse
 //	a partition, both ways or one                      Partition, Heal
-//	the server's end is gone, nobody tells the client  HalfOpen
+//	the server's end is closed without notice          HalfOpen
 //	latency, fixed or by direction and operation       Delay, DelayFunc
-//	a line of some bytes a second                      Trickle
+//	a slow link, in bytes per second                   Trickle
 //
-// DropReply, DropRequest and CutAfter take a [Match], which counts requests of
-// one operation and path. With a [Route] a fault concerns some clients, so that
-// one of several loses its lock. What only a server of one's own can do is with
-// [Server]:
+// DropReply, DropRequest, and CutAfter take a [Match], which selects requests by operation
+// and path. With a [Route], a fault applies to some clients only, so that one of several
+// loses its lock. [Server] has the faults of the server itself:
 //
 //	the server is killed, loses power, comes back      Stop, Crash, Restart
-//	the server stands still                            Pause, Resume
-//	its disk is full, or fails                         FillDisk, FailDisk, MendDisk
-//	the sequence numbers near their end                JumpSequence
+//	the server pauses                                  Pause, Resume
+//	its disk is full, or fails                         FillDisk, FailDisk, RepairDisk
+//	the sequence numbers come near their limit         JumpSequence
 //
 // # What to test
 //
-// A program that holds a lock must stop working when the lock is lost, before
-// somebody else gets it. There are two ways to lose one, and a test for each:
+// A program that holds a lock must stop its work when it loses the lock, before another
+// client acquires it. There are two ways to lose a lock, and a test for each:
 //
-//   - The session ends at the server: [Relay.ExpireSession]. The client learns
-//     it at once, and the program must stop: see the example LostLock.
-//   - The network is cut: [Relay.Partition]. Nobody tells the client anything;
-//     the hold ends by the client's own clock, before the server gives the lock
-//     away. In a bubble such a test takes no time: see the example Bubble.
+//   - The session ends at the server: [Relay.ExpireSession]. The client learns of it at
+//     once, and the program must stop: see the example LostLock.
+//   - The network is cut: [Relay.Partition]. The client receives nothing, and its own clock
+//     ends the hold before the server grants the lock to another client. In a bubble, such
+//     a test takes no real time: see the example Bubble.
 //
-// Then, what it makes of a reply that is lost: [Relay.DropReply] with "create2",
-// the create by which an acquire queues up, and with "delete", a release.
+// Also test a lost reply: [Relay.DropReply] with "create2", the create of an acquire, and
+// with "delete", the delete of a release.
 //
 // # In a bubble
 //
-// Start the server, dial and close within the bubble that synctest.Test makes;
-// only ListenTCP and NewProxy are not for bubbles. Clients that ping keep the
-// clock going as real ones do; it stands still while the server is thinking.
+// Start the server, dial, and close within the bubble that synctest.Test creates. ListenTCP
+// and NewProxy do not work in bubbles. The pings of clients advance the bubble's clock. The
+// clock stands still while the server processes requests.
 //
-// Without a *testing.T, in TestMain or an example, [New] makes a server.
+// Without a *testing.T, in TestMain or an example, use [New].
 package zktest

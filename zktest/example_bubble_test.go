@@ -26,7 +26,7 @@ func testStopsInTime(t *testing.T) {
 		began, stopped := make(chan struct{}), make(chan time.Time, 1)
 		go zklock.Do(ctx, lonely.Mutex("nightly"), func(ctx context.Context, h *zklock.Hold) error {
 			close(began)
-			<-ctx.Done() // stands for work that heeds its context
+			<-ctx.Done() // stands for work that stops when its context is done
 			stopped <- time.Now()
 			if cause := context.Cause(ctx); !errors.Is(cause, zklock.ErrLost) {
 				t.Errorf("stopped because of %v", cause)

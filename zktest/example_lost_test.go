@@ -14,7 +14,7 @@ import (
 func nightly(ctx context.Context, locks *zklock.Client, began chan<- *zklock.Hold) error {
 	return zklock.Do(ctx, locks.Mutex("nightly"), func(ctx context.Context, h *zklock.Hold) error {
 		began <- h
-		<-ctx.Done() // stands for work that heeds its context
+		<-ctx.Done() // stands for work that stops when its context is done
 		return context.Cause(ctx)
 	})
 }

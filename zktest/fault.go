@@ -7,38 +7,36 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// Match says which requests a fault is about. The zero Match is the next
+// A Match selects the requests that a fault applies to. The zero Match selects the next
 // request of any client.
 type Match struct {
-	// Op is the operation by the name that ZooKeeper's ZooDefs.OpCode gives
-	// it, such as "create2", "delete", "multi", "getChildren2", "ping" or
-	// "closeSession", and "connect" for the handshake. Empty means any but
-	// ping and connect.
+	// Op is the operation, by its name in ZooKeeper's ZooDefs.OpCode, such as "create2",
+	// "delete", "multi", "getChildren2", "ping", or "closeSession", and "connect" for the
+	// handshake. Empty means any except ping and connect.
 	Op string
-	// Path is how the request's path begins; of a multi, the path of its first
+	// Path is a prefix of the request's path; for a multi, of the path of its first
 	// operation. Empty means any.
 	Path string
-	// Skip is how many requests that match are let through before.
+	// Skip is the number of matching requests that pass before the fault.
 	Skip int
-	// Times is to how many requests in a row it happens. Zero means one, a
-	// negative number all until the fault is stopped.
+	// Times is the number of requests that the fault applies to. Zero means one, and a
+	// negative number all until Stop.
 	Times int
 }
 
-// Fault is something that happens to requests. Its methods may be called from
-// any goroutine.
+// A Fault applies to requests. It is safe for concurrent use.
 type Fault struct {
 	relay *Relay
 	kind  faultKind
-	done  chan struct{} // closed when it has happened for the last time
+	done  chan struct{} // closed after the last time
 
 	// Guarded by relay.mu.
 	match Match
-	left  int // requests that it will still fall on; negative for no end
-	count int // how often it has happened
+	left  int // remaining requests; negative means no limit
+	count int // number of times that the fault occurred
 }
 
-// faultKind is what becomes of a request.
+// faultKind is the effect on a request.
 type faultKind int
 
 const (
@@ -47,35 +45,34 @@ const (
 	cutAfter
 )
 
-// Done is closed when the fault has happened, of several Times the last one.
+// Done returns a channel that is closed when the fault has occurred for the last time.
 func (f *Fault) Done() <-chan struct{} { return f.done }
 
-// Count is how often the fault has happened.
+// Count returns how often the fault has occurred.
 func (f *Fault) Count() int {
 	f.relay.mu.Lock()
 	defer f.relay.mu.Unlock()
 	return f.count
 }
 
-// Stop takes the fault back as far as it has not found its requests yet.
+// Stop ends the fault. Requests that it has already selected are still affected.
 func (f *Fault) Stop() {
 	f.relay.mu.Lock()
 	defer f.relay.mu.Unlock()
 	f.relay.rules = slices.DeleteFunc(f.relay.rules, func(g *Fault) bool { return g == f })
 }
 
-// DropReply lets a request that matches through to the server, swallows the
-// reply, and cuts the connection: the client cannot know that the request was
-// applied.
+// DropReply lets a matching request pass to the server, drops the reply, and closes the
+// connection. The client cannot know that the request was applied.
 func (r *Relay) DropReply(m Match) *Fault { return r.addFault(m, loseReply) }
 
-// DropRequest swallows a request that matches and cuts the connection: the
-// client cannot know that the request was not applied.
+// DropRequest drops a matching request and closes the connection. The client cannot know
+// that the request was not applied.
 func (r *Relay) DropRequest(m Match) *Fault { return r.addFault(m, loseRequest) }
 
-// CutAfter closes the connection behind the reply to a request that matches:
-// the client has the reply, and loses whatever it has under way besides.
-// CutAfter(Match{Op: "create2", Skip: 2}) is the end after the third create.
+// CutAfter closes the connection after the reply to a matching request. The client has the
+// reply, and loses its other requests in flight. CutAfter(Match{Op: "create2", Skip: 2})
+// closes the connection after the third create.
 func (r *Relay) CutAfter(m Match) *Fault { return r.addFault(m, cutAfter) }
 
 func (r *Relay) addFault(m Match, kind faultKind) *Fault {
@@ -89,8 +86,8 @@ func (r *Relay) addFault(m Match, kind faultKind) *Fault {
 	return f
 }
 
-// hit returns the fault that the request op on path falls to, if any. One that
-// has found its last request leaves the list.
+// hit returns the fault that applies to the request op on path, if any. It removes a fault
+// after its last request.
 func (r *Relay) hit(op, path string) *Fault {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -113,7 +110,7 @@ func (r *Relay) hit(op, path string) *Fault {
 	return nil
 }
 
-// happened counts, and tells whoever waits for the last time.
+// happened counts an occurrence, and closes done after the last one.
 func (f *Fault) happened() {
 	f.relay.mu.Lock()
 	defer f.relay.mu.Unlock()
@@ -134,26 +131,26 @@ func (m *Match) matches(op, path string) bool {
 type pending struct {
 	xid      int32
 	op, path string
-	fault    *Fault // is about the reply; nil for most
+	fault    *Fault // applies to the reply; usually nil
 }
 
-// verdict is what shall become of a frame and its link.
+// verdict is what happens to a frame and its link.
 type verdict int
 
 const (
 	passOn     verdict = iota
-	cutBefore          // swallow it, and cut the link
-	hangBehind         // let it through, and close the link behind it
+	cutBefore          // drop the frame, and close the link
+	hangBehind         // pass the frame, and then close the link
 )
 
-// inspection is what is known of a frame, and what shall become of it.
+// inspection is the result of the inspection of a frame.
 type inspection struct {
 	frame   Frame
 	verdict verdict
-	fault   *Fault // that happens once the verdict is carried out; nil for none
+	fault   *Fault // occurs with the verdict; may be nil
 }
 
-// inspect looks at a frame on its way.
+// inspect decides about a frame.
 func (l *link) inspect(d Direction, frame []byte) inspection {
 	l.mu.Lock()
 	first := !l.greeted[d]

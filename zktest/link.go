@@ -45,9 +45,9 @@ type flow struct {
 
 // parcel is what arrives at one moment. No data is the end of the stream.
 type parcel struct {
-	data   []byte
-	due    time.Time
-	behind *Fault // happens behind this, and ends the link; nil for most
+	data  []byte
+	due   time.Time
+	after *Fault // happens after this, and ends the link; nil for most
 }
 
 func newLink(r *Relay, client, server net.Conn) *link {
@@ -85,8 +85,8 @@ func (l *link) pull(d Direction, f *flow) {
 		}
 	}
 	f.add(parcel{due: time.Now().Add(l.relay.lag(Frame{Direction: d}))})
-	// Whoever waits for a block to be lifted must look again if this is how
-	// the link learns that its client is gone.
+	// A goroutine that waits for the end of a block must check again if the link learns
+	// here that its client is gone.
 	l.relay.wake()
 }
 
@@ -105,7 +105,7 @@ func (l *link) consider(d Direction, data []byte) (parcel, bool) {
 		seen.fault.happened()
 		return p, false
 	case hangBehind:
-		p.behind = seen.fault
+		p.after = seen.fault
 	}
 	return p, true
 }
@@ -156,9 +156,9 @@ func (l *link) push(d Direction, f *flow) {
 			l.hangUp()
 			return
 		}
-		if p.behind != nil {
+		if p.after != nil {
 			l.leave()
-			p.behind.happened()
+			p.after.happened()
 			<-l.done
 			return
 		}

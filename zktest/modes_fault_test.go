@@ -20,7 +20,7 @@ func lostCreate(t *testing.T, c *zk.Client, path string) {
 }
 
 func TestModesDropReply(t *testing.T) {
-	modes(t, func(t *testing.T, s stage) {
+	modes(t, func(t *testing.T, s setup) {
 		c := s.dial(t)
 		f := s.DropReply(Match{Op: "create2", Path: "/x"})
 		lostCreate(t, c, "/x")
@@ -33,7 +33,7 @@ func TestModesDropReply(t *testing.T) {
 }
 
 func TestModesDropRequest(t *testing.T) {
-	modes(t, func(t *testing.T, s stage) {
+	modes(t, func(t *testing.T, s setup) {
 		c := s.dial(t)
 		f := s.DropRequest(Match{Op: "create2", Times: 3})
 		for range 3 {
@@ -46,7 +46,7 @@ func TestModesDropRequest(t *testing.T) {
 }
 
 func TestModesCutAfter(t *testing.T) {
-	modes(t, func(t *testing.T, s stage) {
+	modes(t, func(t *testing.T, s setup) {
 		c := s.dial(t)
 		st := watch(t, c)
 		f := s.CutAfter(Match{Op: "create2", Skip: 2})
@@ -61,7 +61,7 @@ func TestModesCutAfter(t *testing.T) {
 }
 
 func TestModesWithoutEnd(t *testing.T) {
-	modes(t, func(t *testing.T, s stage) {
+	modes(t, func(t *testing.T, s setup) {
 		c := s.dial(t)
 		f := s.DropReply(Match{Op: "create2", Times: -1})
 		lostCreate(t, c, "/a")
@@ -80,7 +80,7 @@ func TestModesWithoutEnd(t *testing.T) {
 }
 
 func TestModesExpire(t *testing.T) {
-	modes(t, func(t *testing.T, s stage) {
+	modes(t, func(t *testing.T, s setup) {
 		c := s.dial(t)
 		other := s.srv.Dial(t)
 		mustCreate(t, c, "/e", zk.ModeEphemeral)
@@ -96,10 +96,10 @@ func TestModesExpire(t *testing.T) {
 	})
 }
 
-// TestModesExpireBehindPartition ends the session of a client that nobody can
+// TestModesExpireDuringPartition ends the session of a client that no server can
 // reach, as its timeout would.
-func TestModesExpireBehindPartition(t *testing.T) {
-	modes(t, func(t *testing.T, s stage) {
+func TestModesExpireDuringPartition(t *testing.T) {
+	modes(t, func(t *testing.T, s setup) {
 		c := s.dial(t, session(time.Hour))
 		mustCreate(t, c, "/e", zk.ModeEphemeral)
 		s.Partition()
@@ -114,7 +114,7 @@ func TestModesExpireBehindPartition(t *testing.T) {
 }
 
 func TestModesPartition(t *testing.T) {
-	modes(t, func(t *testing.T, s stage) {
+	modes(t, func(t *testing.T, s setup) {
 		c := s.dial(t, session(time.Second))
 		mustCreate(t, c, "/e", zk.ModeEphemeral)
 		st := watch(t, c)
@@ -127,7 +127,7 @@ func TestModesPartition(t *testing.T) {
 }
 
 func TestModesPartitionOneWay(t *testing.T) {
-	modes(t, func(t *testing.T, s stage) {
+	modes(t, func(t *testing.T, s setup) {
 		c := s.dial(t, session(time.Hour))
 		s.Partition(ToClient)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -168,7 +168,7 @@ func awaitNode(t *testing.T, c *zk.Client, path string) {
 }
 
 func TestModesRefuse(t *testing.T) {
-	modes(t, func(t *testing.T, s stage) {
+	modes(t, func(t *testing.T, s setup) {
 		c := s.dial(t)
 		st := watch(t, c)
 		s.Refuse(true)
@@ -183,7 +183,7 @@ func TestModesRefuse(t *testing.T) {
 }
 
 func TestModesHalfOpen(t *testing.T) {
-	modes(t, func(t *testing.T, s stage) {
+	modes(t, func(t *testing.T, s setup) {
 		c := s.dial(t, session(time.Second))
 		st := watch(t, c)
 		st.await(t, zk.Connected)
@@ -196,7 +196,7 @@ func TestModesHalfOpen(t *testing.T) {
 // TestModesLatency has a delay for one direction and one operation.
 func TestModesLatency(t *testing.T) {
 	const late = 50 * time.Millisecond
-	modes(t, func(t *testing.T, s stage) {
+	modes(t, func(t *testing.T, s setup) {
 		c := s.dial(t, session(time.Hour))
 		s.Delay(late)
 		began := time.Now()
@@ -231,7 +231,7 @@ func TestModesLatency(t *testing.T) {
 }
 
 func TestModesTrickle(t *testing.T) {
-	modes(t, func(t *testing.T, s stage) {
+	modes(t, func(t *testing.T, s setup) {
 		c := s.dial(t, session(time.Hour))
 		s.Trickle(100 * time.Microsecond)
 		began := time.Now()

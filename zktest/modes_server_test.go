@@ -13,7 +13,7 @@ import (
 
 func TestModesPause(t *testing.T) {
 	const pause = 150 * time.Millisecond
-	modes(t, func(t *testing.T, s stage) {
+	modes(t, func(t *testing.T, s setup) {
 		c := s.dial(t, session(time.Hour))
 		s.srv.Pause()
 		s.srv.Pause() // it is paused already
@@ -28,7 +28,7 @@ func TestModesPause(t *testing.T) {
 }
 
 func TestModesRestart(t *testing.T) {
-	modes(t, func(t *testing.T, s stage) {
+	modes(t, func(t *testing.T, s setup) {
 		c := s.dial(t, session(time.Hour))
 		mustCreate(t, c, "/e", zk.ModeEphemeral)
 		id := c.SessionID()
@@ -44,7 +44,7 @@ func TestModesRestart(t *testing.T) {
 }
 
 func TestModesJumpSequence(t *testing.T) {
-	modes(t, func(t *testing.T, s stage) {
+	modes(t, func(t *testing.T, s setup) {
 		c := s.dial(t)
 		mustCreate(t, c, "/q", zk.ModePersistent)
 		if err := s.srv.JumpSequence("/q", 1<<31-2); err != nil {
@@ -78,7 +78,7 @@ func TestModesDisk(t *testing.T) {
 		"other": func(s *Server, t testing.TB) { s.FailDisk(t, syscall.EROFS) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			modes(t, func(t *testing.T, s stage) {
+			modes(t, func(t *testing.T, s setup) {
 				c := s.dial(t, session(time.Hour))
 				mustCreate(t, c, "/kept", zk.ModePersistent)
 				fail(s.srv, t)
@@ -88,7 +88,7 @@ func TestModesDisk(t *testing.T) {
 				if _, _, err := c.Create(ctx, "/lost", nil, zk.OpenACL(), zk.ModePersistent); err == nil {
 					t.Error("a create was acknowledged that the disk refused")
 				}
-				s.srv.MendDisk(t)
+				s.srv.RepairDisk(t)
 				s.srv.Restart(t)
 				wantNode(t, c, "/kept", true)
 			})
@@ -158,7 +158,7 @@ func TestNewWithoutTest(t *testing.T) {
 		t.Fatal(err)
 	}
 	if again := srv.ListenTCP(t); again != addr {
-		t.Errorf("a second port %s beside %s", again, addr)
+		t.Errorf("a second port %s next to %s", again, addr)
 	}
 	mustCreate(t, dialTCP(t, addr), "/x", zk.ModePersistent)
 	if _, err := New(OnDisk("/dev/null/none")); err == nil {

@@ -7,35 +7,35 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// stage is a server behind a relay, in one of the modes in which tests use one.
-type stage struct {
+// setup is a server behind a relay, in one of the modes in which tests use one.
+type setup struct {
 	*Relay         // faults go here
-	srv    *Server // the server behind it
+	srv    *Server // the server behind the relay
 	dial   func(t testing.TB, edit ...func(*zk.Options)) *zk.Client
 }
 
 // modes runs a test of a fault in every mode: in a bubble with virtual time, on
 // TCP sockets, by a proxy before a server that zktest knows only by its
 // address, and on a route of its own.
-func modes(t *testing.T, test func(t *testing.T, s stage)) {
+func modes(t *testing.T, test func(t *testing.T, s setup)) {
 	t.Run("bubble", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			srv := Start(t)
-			test(t, stage{&srv.Relay, srv, srv.Dial})
+			test(t, setup{&srv.Relay, srv, srv.Dial})
 		})
 	})
 	t.Run("route", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			srv := Start(t)
 			way := srv.Route(t)
-			test(t, stage{&way.Relay, srv, way.Dial})
+			test(t, setup{&way.Relay, srv, way.Dial})
 		})
 	})
 	t.Run("tcp", func(t *testing.T) {
 		t.Parallel()
 		srv := Start(t)
 		addr := srv.ListenTCP(t)
-		test(t, stage{&srv.Relay, srv, func(t testing.TB, edit ...func(*zk.Options)) *zk.Client {
+		test(t, setup{&srv.Relay, srv, func(t testing.TB, edit ...func(*zk.Options)) *zk.Client {
 			return dialTCP(t, addr, edit...)
 		}})
 	})
@@ -43,7 +43,7 @@ func modes(t *testing.T, test func(t *testing.T, s stage)) {
 		t.Parallel()
 		srv := Start(t)
 		p := NewProxy(t, "tcp", srv.ListenTCP(t))
-		test(t, stage{&p.Relay, srv, func(t testing.TB, edit ...func(*zk.Options)) *zk.Client {
+		test(t, setup{&p.Relay, srv, func(t testing.TB, edit ...func(*zk.Options)) *zk.Client {
 			return dialTCP(t, p.Addr(), edit...)
 		}})
 	})

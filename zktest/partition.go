@@ -1,11 +1,11 @@
 package zktest
 
-// Partition cuts the network: every byte in the directions given stays under
-// way, those of new connections too. Without a direction it is both. Nobody is
-// told: clients notice the silence, and the server expires the sessions that it
-// does not hear. It adds to the partition that there is; Heal ends it.
+// Partition cuts the network: every byte in the given directions stays in flight, also on
+// new connections. Without a direction, it cuts both. Clients and servers are not
+// notified: clients notice the silence, and the server expires the sessions that are
+// silent. Partition adds to an existing partition. Heal ends it.
 //
-// To cut off one client of several, give that one a [Route] of its own.
+// To cut off one client of several, give that client a [Route] of its own.
 func (r *Relay) Partition(ways ...Direction) {
 	if len(ways) == 0 {
 		ways = []Direction{ToServer, ToClient}
@@ -43,7 +43,7 @@ func (r *Relay) pass(d Direction, l *link) bool {
 	return r.links[l]
 }
 
-// wake makes whoever waits for a block to be lifted look again.
+// wake makes all goroutines that wait for the end of a block check again.
 func (r *Relay) wake() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

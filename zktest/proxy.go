@@ -7,10 +7,9 @@ import (
 )
 
 // Proxy is a [Relay] on a loopback TCP port in front of a server elsewhere,
-// of any make: a real ZooKeeper as well as a zkserver in another process. In
-// front of an ensemble each server gets a proxy of its own, and clients the
-// addresses of all of them. It reads what passes; behind TLS it cannot, and
-// faults by operation have no effect.
+// of any kind: a real ZooKeeper, or a zkserver in another process. For an ensemble, each
+// server gets a proxy of its own, and clients get the addresses of all proxies. A proxy
+// reads the frames that pass. With TLS it cannot, and faults by operation have no effect.
 type Proxy struct{ Relay }
 
 // NewProxy starts a proxy for the server at target, an address for net.Dial:

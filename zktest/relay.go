@@ -57,7 +57,7 @@ func (r *Relay) init(dial, bypass func(context.Context) (net.Conn, error), known
 	r.links = make(map[*link]bool)
 }
 
-// Refuse makes new connections fail as if nobody listened. Those that exist
+// Refuse makes new connections fail as if no server listened. Those that exist
 // go on; see CutConnections.
 func (r *Relay) Refuse(on bool) {
 	r.mu.Lock()

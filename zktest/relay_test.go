@@ -56,8 +56,8 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// TestEndWhileBlocked ends a test in the middle of every fault that holds
-// something back: nothing may be left behind, which the bubble checks.
+// TestEndWhileBlocked ends a test during every fault that holds data back. The bubble
+// checks that no goroutine is left.
 func TestEndWhileBlocked(t *testing.T) {
 	for name, fault := range map[string]func(*Relay){
 		"blackhole": func(r *Relay) { r.Blackhole(true) },

@@ -50,7 +50,7 @@ func (s *Server) Pause() {
 	s.mu.Lock()
 	pause, skip := s.controls.Pause, s.srv == nil || s.resume != nil
 	if !skip {
-		// Until the real one is there, for whoever pauses at the same time.
+		// This is for concurrent calls of Pause, until the real function is there.
 		s.resume = func() {}
 	}
 	srv := s.srv

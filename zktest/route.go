@@ -6,10 +6,9 @@ import (
 	"testing"
 )
 
-// Route is a [Relay] before another one: the cable of some of the clients,
-// where that of the [Server] or [Proxy] is everybody's. What is done to a route
-// concerns only who dials through it, such as the one holder of a lock of
-// several clients.
+// Route is a [Relay] in front of another one: the network of some of the clients, while the
+// relay of the [Server] or [Proxy] is that of all clients. Faults of a route affect only
+// clients that dial through it, such as one holder of a lock among several clients.
 type Route struct{ Relay }
 
 // Route makes a route that ends with the test. Faults of r concern its clients

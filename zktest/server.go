@@ -16,8 +16,8 @@ import (
 	"github.com/zklock/zklock/zkserver"
 )
 
-// Server is a ZooKeeper server in the test's process, with a [Relay] before it.
-// Its methods may be called from any goroutine.
+// A Server is a ZooKeeper server in the test's process, with a [Relay] in front of it. It
+// is safe for concurrent use.
 type Server struct {
 	Relay
 	opts zkserver.Options
@@ -37,14 +37,14 @@ func OnDisk(dir string) Option {
 	return func(o *zkserver.Options) { o.DataDir, o.FS = dir, nil }
 }
 
-// Volatile keeps nothing at all: after Restart the server is empty.
+// Volatile stores nothing: after Restart, the server is empty.
 func Volatile(o *zkserver.Options) { o.DataDir, o.FS = "", nil }
 
-// Start starts a server that ends with the test. Unless options say otherwise
-// its data directory is in memory, so that Restart keeps the data; sessions
-// may have any timeout from 10ms to an hour; any number of connections, all
-// four-letter words and TTL nodes are allowed; warnings go to the test's log. It
-// does no I/O and works in testing/synctest bubbles.
+// Start starts a server that ends with the test. By default, its data directory is in
+// memory, so that Restart keeps the data. Sessions may have any timeout from 10ms to an
+// hour. Any number of connections, all four-letter words, and TTL nodes are allowed.
+// Warnings go to the test's log. The server does no I/O and works in testing/synctest
+// bubbles.
 func Start(t testing.TB, opts ...Option) *Server {
 	t.Helper()
 	log := func(o *zkserver.Options) {
@@ -58,8 +58,8 @@ func Start(t testing.TB, opts ...Option) *Server {
 	return s
 }
 
-// New is Start where there is no test, as in TestMain: Close must end the
-// server. It logs nothing unless an option sets a Logger.
+// New is Start without a test, as in TestMain. The caller must call Close. The server logs
+// nothing unless an option sets a Logger.
 func New(opts ...Option) (*Server, error) {
 	fs := memfs.New(rand.New(rand.NewPCG(1, 2)))
 	s := &Server{opts: zkserver.Options{
@@ -86,25 +86,25 @@ func New(opts ...Option) (*Server, error) {
 	return s, nil
 }
 
-// Close ends the server and every connection to it. The end of the test that
-// was given to Start calls it.
+// Close ends the server and all its connections. The end of the test that was passed to
+// Start calls it.
 func (s *Server) Close() {
 	s.Relay.close()
 	s.Stop()
 }
 
-// Server returns the server itself, nil while it is stopped: for its Stats, or
-// to serve listeners of one's own.
+// Server returns the server itself, for its Stats or to serve other listeners. It returns
+// nil while the server is stopped.
 func (s *Server) Server() *zkserver.Server {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.srv
 }
 
-// JumpSequence makes next the number of the next sequential child of the node
-// at path, as if so many had come and gone: 1<<31 - 3 is two creates before the
-// end of the numbers. Numbers never come twice, so that it fails when they have
-// passed next. It survives a Restart.
+// JumpSequence sets the number of the next sequential child of the node at path, as if that
+// many children had been created and deleted. 1<<31 - 3 is two creates before the last
+// number. JumpSequence fails if next was already used, because numbers never repeat. It
+// survives a Restart.
 func (s *Server) JumpSequence(path string, next int32) error {
 	s.mu.Lock()
 	jump, stopped := s.controls.JumpSequence, s.srv == nil
@@ -115,10 +115,10 @@ func (s *Server) JumpSequence(path string, next int32) error {
 	return jump(path, next)
 }
 
-// errStopped is what a server that does not run answers.
+// errStopped is the error of calls to a stopped server.
 var errStopped = errors.New("the server is stopped; Restart it first")
 
-// boot starts a server on the data there is.
+// boot starts a server on the existing data.
 func (s *Server) boot() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +127,7 @@ func (s *Server) boot() error {
 	return err
 }
 
-// dialServer connects the relay to the server of the moment.
+// dialServer connects the relay to the running server.
 func (s *Server) dialServer(ctx context.Context) (net.Conn, error) {
 	srv := s.Server()
 	if srv == nil {

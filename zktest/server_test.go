@@ -130,7 +130,7 @@ func TestStopRefusesUntilRestart(t *testing.T) {
 		if _, err := srv.DialContext(t.Context(), "", ""); err == nil {
 			t.Error("a stopped server accepted a connection")
 		}
-		time.Sleep(time.Hour) // a session does not expire while nobody counts
+		time.Sleep(time.Hour) // a session does not expire while no server counts its timeout
 		srv.Restart(t)
 		// The client has long given the session up for lost, or resumes it:
 		// that is its affair. The server must know it still.
@@ -168,7 +168,7 @@ func TestExpireSession(t *testing.T) {
 			t.Error("the client has its old session again")
 		}
 		if err := srv.ExpireSession(12345); err == nil {
-			t.Error("a session that nobody has was expired")
+			t.Error("a session that does not exist was expired")
 		}
 	})
 }

@@ -11,55 +11,55 @@ import (
 	"time"
 
 	"github.com/zklock/zklock"
-	"github.com/zklock/zklock/internal/netkey"
-	"github.com/zklock/zklock/internal/survey"
+	"github.com/zklock/zklock/inspect"
+	"github.com/zklock/zklock/internal/netutil"
 )
 
-// Times of streams.
+// Times and limits of streams.
 const (
-	gather       = 200 * time.Millisecond // changes between two events of one kind
-	historyEvery = 5 * time.Second
-	statusEvery  = 10 * time.Second
-	writeTime    = 20 * time.Second // for one event: browsers that do not read are let go
-	mostStreams  = 256
+	eventInterval   = 200 * time.Millisecond // minimum time between two events of one kind
+	historyInterval = 5 * time.Second
+	statusInterval  = 10 * time.Second
+	writeTimeout    = 20 * time.Second // for one event; a browser that does not read is disconnected
+	maxStreams      = 256
 )
 
-// errCut ends a stream whose place another one needed.
-var errCut = errors.New("another page needed the place")
+// errEvicted ends a stream whose slot another one needs.
+var errEvicted = errors.New("another page needed the slot")
 
-// stream is what one browser follows.
+// stream is the event stream of one browser.
 type stream struct {
 	h       *Handler
 	w       http.ResponseWriter
 	flush   *http.ResponseController
-	path    string // of one lock besides; may be empty
-	entries int    // of it, at most; all if below 0
+	path    string // lock to send in addition; may be empty
+	entries int    // maximum of its entries; all if negative
 	history bool
-	place   *place
+	slot    *slot
 
-	version uint64 // of the snapshot that was told last
-	lock    *survey.Lock
-	told    time.Time // when something was sent last
-	at      time.Time // when the history was sent last
-	err     error
+	version     uint64 // of the last snapshot sent
+	lock        *inspect.Lock
+	lastSent    time.Time // time of the last event
+	lastHistory time.Time // time of the last history event
+	err         error
 }
 
-// events answers with a stream, until the browser or the handler goes.
+// events serves a stream until the browser disconnects or the handler ends.
 func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	s := &stream{h: h, w: w, flush: http.NewResponseController(w), entries: number(q, "entries", -1), history: q.Get("history") == "1"}
 	if name := q.Get("path"); name != "" {
 		path, err := zklock.PathOf(name)
 		if err != nil {
-			write(w, r, http.StatusBadRequest, failure{"path is no lock's: " + err.Error()})
+			write(w, r, http.StatusBadRequest, errorResponse{"path is not a lock name: " + err.Error()})
 			return
 		}
 		s.path = path
 	}
-	s.place = h.streams.take(netkey.OfText(r.RemoteAddr))
-	defer h.streams.leave(s.place)
+	s.slot = h.streams.acquire(netutil.ParsePeerKey(r.RemoteAddr))
+	defer h.streams.release(s.slot)
 	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
-	w.Header().Set("X-Accel-Buffering", "no") // of proxies: events are to come at once
+	w.Header().Set("X-Accel-Buffering", "no") // tells proxies to pass events on at once
 	w.WriteHeader(http.StatusOK)
 	if r.Method == http.MethodHead {
 		return
@@ -68,92 +68,92 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 	if last := r.Header.Get("Last-Event-ID"); last != "" {
 		since = last
 	}
-	s.begin(since)
+	s.start(since)
 	s.follow(r)
 }
 
-// begin says what the browser does not know, which is at version since.
-func (s *stream) begin(since string) {
-	snapshot := s.h.survey.Snapshot()
+// start sends what a browser with version since does not know.
+func (s *stream) start(since string) {
+	snapshot := s.h.watcher.Snapshot()
 	s.version = snapshot.Version
 	boot, version, _ := strings.Cut(since, "-")
 	known, err := strconv.ParseUint(version, 10, 64)
-	_, there := s.h.survey.Gone(known)
+	_, there := s.h.watcher.Removed(known)
 	switch {
 	case since == "":
-		s.status(snapshot)
+		s.sendStatus(snapshot)
 	case err != nil || boot != s.h.boot || !there || known > snapshot.Version:
 		s.send("reset", snapshot.Version, struct {
 			stamp
-			Status survey.Status `json:"status"`
-		}{s.h.stamp(snapshot), s.h.survey.Status()})
+			Status inspect.Status `json:"status"`
+		}{s.h.stamp(snapshot), s.h.watcher.Status()})
 	default:
 		s.version = known
-		s.status(snapshot)
-		s.locks(snapshot)
+		s.sendStatus(snapshot)
+		s.sendLocks(snapshot)
 	}
-	s.one(snapshot, true)
-	s.past()
+	s.sendLock(snapshot, true)
+	s.sendHistory()
 }
 
-// follow tells what changes, gathered.
+// follow sends changes.
 func (s *stream) follow(r *http.Request) {
 	for s.err == nil {
-		changed := s.h.survey.Changed()
-		snapshot := s.h.survey.Snapshot()
+		changed := s.h.watcher.Changed()
+		snapshot := s.h.watcher.Snapshot()
 		if snapshot.Version != s.version {
-			s.locks(snapshot)
-			s.one(snapshot, false)
-			changed = nil // after a while
+			s.sendLocks(snapshot)
+			s.sendLock(snapshot, false)
+			changed = nil // wait for the interval first
 		}
-		wait := time.NewTimer(s.next(changed == nil))
+		wait := time.NewTimer(s.nextWait(changed == nil))
 		select {
 		case <-r.Context().Done():
 			s.err = r.Context().Err()
 		case <-s.h.closed:
 			s.err = http.ErrServerClosed
-		case <-s.place.cut:
-			s.err = errCut
+		case <-s.slot.evicted:
+			s.err = errEvicted
 		case <-changed:
 		case <-wait.C:
-			if time.Since(s.told) >= statusEvery {
-				s.status(snapshot)
+			if time.Since(s.lastSent) >= statusInterval {
+				s.sendStatus(snapshot)
 			}
-			if s.history && time.Since(s.at) >= historyEvery {
-				s.past()
+			if s.history && time.Since(s.lastHistory) >= historyInterval {
+				s.sendHistory()
 			}
 		}
 		wait.Stop()
 	}
 }
 
-// next is how long to wait at most.
-func (s *stream) next(gathering bool) time.Duration {
-	wait := statusEvery - time.Since(s.told)
+// nextWait returns the maximum wait until the next event.
+func (s *stream) nextWait(gathering bool) time.Duration {
+	wait := statusInterval - time.Since(s.lastSent)
 	if s.history {
-		wait = min(wait, historyEvery-time.Since(s.at))
+		wait = min(wait, historyInterval-time.Since(s.lastHistory))
 	}
 	if gathering {
-		wait = min(wait, gather)
+		wait = min(wait, eventInterval)
 	}
 	return max(wait, time.Millisecond)
 }
 
-// locks tells which locks have changed since the version that is known.
-func (s *stream) locks(snapshot *survey.Snapshot) {
-	changed := []survey.Summary{}
+// sendLocks sends the locks that changed since the version that the browser knows.
+func (s *stream) sendLocks(snapshot *inspect.Snapshot) {
+	changed := []inspect.Summary{}
 	for _, l := range snapshot.Locks {
 		if l.Version > s.version {
 			changed = append(changed, l.Summary())
 		}
 	}
-	gone, there := s.h.survey.Gone(s.version)
+	gone, there := s.h.watcher.Removed(s.version)
 	if !there {
 		s.version = snapshot.Version
 		s.send("reset", s.version, struct {
 			stamp
-			Status survey.Status `json:"status"`
-		}{s.h.stamp(snapshot), s.h.survey.Status()})
+			Status inspect.Status `json:"status"`
+		}{s.h.stamp(snapshot), s.h.watcher.Status()})
 		return
 	}
 	slices.Sort(gone)
@@ -161,51 +161,51 @@ func (s *stream) locks(snapshot *survey.Snapshot) {
 	s.version = snapshot.Version
 	s.send("locks", snapshot.Version, struct {
 		stamp
-		Status  survey.Status    `json:"status"`
-		Changed []survey.Summary `json:"changed"`
-		Gone    []string         `json:"gone"`
-	}{s.h.stamp(snapshot), s.h.survey.Status(), changed, append([]string{}, gone...)})
+		Status  inspect.Status    `json:"status"`
+		Changed []inspect.Summary `json:"changed"`
+		Gone    []string          `json:"gone"`
+	}{s.h.stamp(snapshot), s.h.watcher.Status(), changed, append([]string{}, gone...)})
 }
 
-// one tells of the lock that is followed, if it changed.
-func (s *stream) one(snapshot *survey.Snapshot, always bool) {
+// sendLock sends the lock of the stream if it changed.
+func (s *stream) sendLock(snapshot *inspect.Snapshot, always bool) {
 	if s.path == "" {
 		return
 	}
 	if l := snapshot.Lock(s.path); always || l != s.lock {
 		s.lock = l
-		s.send("lock", 0, s.h.lockAt(snapshot, s.path, s.entries))
+		s.send("lock", 0, s.h.lockResponse(snapshot, s.path, s.entries))
 	}
 }
 
-// status tells how the survey does.
-func (s *stream) status(snapshot *survey.Snapshot) {
+// sendStatus sends the status of the watcher.
+func (s *stream) sendStatus(snapshot *inspect.Snapshot) {
 	s.send("status", 0, struct {
 		stamp
-		Status survey.Status `json:"status"`
-	}{s.h.stamp(snapshot), s.h.survey.Status()})
+		Status inspect.Status `json:"status"`
+	}{s.h.stamp(snapshot), s.h.watcher.Status()})
 }
 
-// past tells the history, if it is followed.
-func (s *stream) past() {
+// sendHistory sends the history if the stream includes it.
+func (s *stream) sendHistory() {
 	if s.history {
-		s.at = time.Now()
+		s.lastHistory = time.Now()
 		s.send("history", 0, s.h.historyNow())
 	}
 }
 
-// send writes one event; with a version, it is one that a browser can come back to.
+// send writes one event. With a version, a browser can resume after it.
 func (s *stream) send(name string, version uint64, data any) {
 	if s.err != nil {
 		return
 	}
 	text, err := json.Marshal(data)
-	if err != nil { // no type here can do that
+	if err != nil { // impossible with these types
 		s.err = err
 		return
 	}
-	// Where the server has no deadlines there are none.
-	_ = s.flush.SetWriteDeadline(time.Now().Add(writeTime))
+	// The error means that the server has no deadlines.
+	_ = s.flush.SetWriteDeadline(time.Now().Add(writeTimeout))
 	id := ""
 	if version != 0 {
 		id = fmt.Sprintf("id: %s-%d\n", s.h.boot, version)
@@ -213,5 +213,5 @@ func (s *stream) send(name string, version uint64, data any) {
 	if _, s.err = fmt.Fprintf(s.w, "event: %s\n%sdata: %s\n\n", name, id, text); s.err == nil {
 		s.err = s.flush.Flush()
 	}
-	s.told = time.Now()
+	s.lastSent = time.Now()
 }

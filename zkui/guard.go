@@ -12,32 +12,32 @@ import (
 	"strings"
 )
 
-// refusal says why a request is not answered at all; a status of 0 means that it is.
+// refusal returns why the handler refuses a request; a status of 0 means that it does not.
 func (h *Handler) refusal(r *http.Request) (status int, why string) {
 	switch {
-	case !h.mayBe(r.Host):
-		return http.StatusBadRequest, "this page is not served under that name: somebody may let one of his own point here; name it among the hosts (zklock ui --host) if it is yours"
+	case !h.knownHost(r.Host):
+		return http.StatusBadRequest, "unknown host name: if the name is yours, add it to the hosts (zklock ui --host)"
 	case r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") != "navigate",
 		r.Header.Get("Sec-Fetch-Site") == "same-site" && r.Header.Get("Sec-Fetch-Mode") != "navigate":
-		return http.StatusForbidden, "another site's page asked"
+		return http.StatusForbidden, "request from a page of another site"
 	case r.Method == http.MethodGet || r.Method == http.MethodHead:
 		return 0, ""
 	case !sameOrigin(r):
-		return http.StatusForbidden, "another site's page sent this"
+		return http.StatusForbidden, "request from a page of another site"
 	}
 	return 0, ""
 }
 
-// refuse answers so, and tells the log.
+// refuse sends an error response and logs the request.
 func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, status int, why string) {
 	h.log.Warn("refused", "why", why, "method", r.Method, "path", r.URL.Path, "host", r.Host, "origin", r.Header.Get("Origin"), "from", r.RemoteAddr)
-	write(w, r, status, failure{why})
+	write(w, r, status, errorResponse{why})
 }
 
-// mayBe reports whether the page may be asked for under a Host header. A name of
-// somebody else's can be made to point here, and his page's scripts would then be of
-// the same origin. An address in digits can't, and localhost is nobody's.
-func (h *Handler) mayBe(host string) bool {
+// knownHost reports whether the page is served under a Host header. An attacker can point a
+// name of their own at this server; the scripts of the attacker's page would then have the
+// same origin. This is impossible with an IP address or localhost.
+func (h *Handler) knownHost(host string) bool {
 	name := strings.ToLower(hostname(host))
 	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
 		return true
@@ -50,7 +50,7 @@ func (h *Handler) mayBe(host string) bool {
 	})
 }
 
-// hostname is a Host header without its port, and without the brackets of IPv6.
+// hostname returns a Host header without its port and without the brackets of IPv6.
 func hostname(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		return name
@@ -58,8 +58,8 @@ func hostname(host string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
 }
 
-// sameOrigin reports whether the page itself sent a request that changes something,
-// or no page did. All browsers say where such a request comes from.
+// sameOrigin reports whether this page, or no page, sent a request that changes something.
+// All browsers send the origin with such a request.
 func sameOrigin(r *http.Request) bool {
 	origin, site := r.Header.Get("Origin"), r.Header.Get("Sec-Fetch-Site")
 	if site != "" && site != "same-origin" {
@@ -72,27 +72,27 @@ func sameOrigin(r *http.Request) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && strings.EqualFold(u.Host, r.Host)
 }
 
-// maxBody bounds what is sent here, in bytes.
+// maxBody limits the body of a request, in bytes.
 const maxBody = 8 << 10
 
-// isJSON reports whether a request says that its body is JSON: no form of another
-// site's can.
+// isJSON reports whether a request declares its body as JSON. A form of another site
+// cannot.
 func isJSON(r *http.Request) bool {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	return err == nil && kind == "application/json"
 }
 
-// knowsToken reports whether a request has the token that lets it act.
-func (h *Handler) knowsToken(r *http.Request) bool { return bears(r, h.opts.Token) }
+// mayAct reports whether a request has the token that permits changes.
+func (h *Handler) mayAct(r *http.Request) bool { return hasToken(r, h.opts.Token) }
 
 // mayRead reports whether a request may see the locks.
 func (h *Handler) mayRead(r *http.Request) bool {
-	return h.opts.ReadToken == "" || bears(r, h.opts.ReadToken) || bears(r, h.opts.Token)
+	return h.opts.ReadToken == "" || hasToken(r, h.opts.ReadToken) || hasToken(r, h.opts.Token)
 }
 
-// bears reports whether a request has a token, which is not empty. How long that takes
-// says nothing of how near it comes.
-func bears(r *http.Request, token string) bool {
+// hasToken reports whether a request has a token that is not empty. The time that it takes
+// does not depend on how similar the tokens are.
+func hasToken(r *http.Request, token string) bool {
 	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok || token == "" {
 		return false
@@ -101,13 +101,13 @@ func bears(r *http.Request, token string) bool {
 	return subtle.ConstantTimeCompare(want[:], got[:]) == 1
 }
 
-// reading answers only those who may see the locks.
-func (h *Handler) reading(answer http.HandlerFunc) http.HandlerFunc {
+// authorize answers only requests that may see the locks.
+func (h *Handler) authorize(answer http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !h.mayRead(r) {
-			// Of the scheme Bearer browsers ask nobody: the page does.
+			// Browsers do not prompt for the scheme Bearer. The page does.
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			write(w, r, http.StatusUnauthorized, failure{"this page is shown to those who know its token: send it as the header Authorization: Bearer TOKEN"})
+			write(w, r, http.StatusUnauthorized, errorResponse{"a token is required: send the header Authorization: Bearer TOKEN"})
 			return
 		}
 		answer(w, r)

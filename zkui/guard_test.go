@@ -65,7 +65,7 @@ func TestHosts(t *testing.T) {
 }
 
 // deed is a POST's body.
-func deed(hold *zklock.Hold, fence int64) string {
+func actionRequest(hold *zklock.Hold, fence int64) string {
 	return fmt.Sprintf(`{"path":"/zklock/m","node":%q,"fence":"%d"}`, hold.Node(), fence)
 }
 
@@ -76,7 +76,7 @@ func TestRefusals(t *testing.T) {
 	hold := s.take(s.locks.Mutex("m"))
 	good := map[string]string{"Authorization": "Bearer " + secret, "Content-Type": "application/json", "Origin": s.url, "Sec-Fetch-Site": "same-origin"}
 	type headers map[string]string
-	body := deed(hold, hold.Token())
+	body := actionRequest(hold, hold.Token())
 	for _, tt := range []struct {
 		name   string
 		change headers // of good; empty values leave out
@@ -104,7 +104,7 @@ func TestRefusals(t *testing.T) {
 		{"a number as a fencing token", headers{}, fmt.Sprintf(`{"path":"/zklock/m","node":%q,"fence":%d}`, hold.Node(), hold.Token()), 400},
 		{"something besides", headers{}, strings.Replace(body, "{", `{"force":true,`, 1), 400},
 		{"a body without end", headers{}, strings.Repeat(" ", 1<<20) + body, 400},
-		{"another fencing token", headers{}, deed(hold, hold.Token()+1), 409},
+		{"another fencing token", headers{}, actionRequest(hold, hold.Token()+1), 409},
 		{"another znode", headers{}, strings.Replace(body, "-lock-", "-lock-1", 1), 409},
 		{"a bad name", headers{}, strings.Replace(body, "/zklock/m\"", "/a//b\"", 1), 400},
 	} {
@@ -147,7 +147,7 @@ func TestReadOnly(t *testing.T) {
 	for _, authorization := range []string{"", "Bearer ", "Bearer " + secret} {
 		headers := map[string]string{"Authorization": authorization, "Content-Type": "application/json", "Origin": s.url}
 		for _, address := range []string{"break", "revoke"} {
-			if got, why := s.do(http.MethodPost, address, deed(hold, hold.Token()), headers); got != 403 || !strings.Contains(why, "only shows") {
+			if got, why := s.do(http.MethodPost, address, actionRequest(hold, hold.Token()), headers); got != 403 || !strings.Contains(why, "read-only") {
 				t.Errorf("%s with %q: %d %s", address, authorization, got, why)
 			}
 		}
@@ -176,13 +176,13 @@ func TestActions(t *testing.T) {
 	hold := s.take(s.locks.Mutex("m"))
 	asked := hold.Revoked()
 	headers := map[string]string{"Authorization": "Bearer " + secret, "Content-Type": "application/json; charset=utf-8"}
-	if got, why := s.do(http.MethodPost, "revoke", deed(hold, hold.Token()), headers); got != 200 {
+	if got, why := s.do(http.MethodPost, "revoke", actionRequest(hold, hold.Token()), headers); got != 200 {
 		t.Fatalf("revoke: %d %s", got, why)
 	}
 	<-asked
 	s.await("m", func(l lockJSON) bool { return len(l.Lock.Entries) == 1 && l.Lock.Entries[0].Revoked })
 	headers["Origin"], headers["Sec-Fetch-Site"] = s.url, "same-origin"
-	if got, why := s.do(http.MethodPost, "break", deed(hold, hold.Token()), headers); got != 200 {
+	if got, why := s.do(http.MethodPost, "break", actionRequest(hold, hold.Token()), headers); got != 200 {
 		t.Fatalf("break: %d %s", got, why)
 	}
 	l := s.await("m", func(l lockJSON) bool { return l.Lock.Holders == 0 })
@@ -192,7 +192,7 @@ func TestActions(t *testing.T) {
 	if err := hold.Verify(t.Context()); err == nil {
 		t.Error("the hold is still there")
 	}
-	if got, _ := s.do(http.MethodPost, "break", deed(hold, hold.Token()), headers); got != 409 {
+	if got, _ := s.do(http.MethodPost, "break", actionRequest(hold, hold.Token()), headers); got != 409 {
 		t.Errorf("again: %d", got)
 	}
 }
@@ -204,7 +204,7 @@ func TestOneReaderIsAsked(t *testing.T) {
 	one, other := s.take(s.locks.RWMutex("m").Reader()), s.take(s.locks.RWMutex("m").Reader())
 	asked, unasked := one.Revoked(), other.Revoked()
 	headers := map[string]string{"Authorization": "Bearer " + secret, "Content-Type": "application/json"}
-	if got, why := s.do(http.MethodPost, "revoke", deed(one, one.Token()), headers); got != 200 {
+	if got, why := s.do(http.MethodPost, "revoke", actionRequest(one, one.Token()), headers); got != 200 {
 		t.Fatalf("revoke: %d %s", got, why)
 	}
 	<-asked
@@ -217,7 +217,7 @@ func TestOneReaderIsAsked(t *testing.T) {
 			t.Errorf("the other was asked: %+v", l.Lock.Entries)
 		}
 	}
-	if got, _ := s.do(http.MethodPost, "revoke", deed(one, other.Token()), headers); got != 409 {
+	if got, _ := s.do(http.MethodPost, "revoke", actionRequest(one, other.Token()), headers); got != 409 {
 		t.Errorf("one's znode with the other's token: %d", got)
 	}
 }
@@ -258,7 +258,7 @@ func TestOtherClaims(t *testing.T) {
 	if err := hold.Verify(t.Context()); err != nil {
 		t.Errorf("the one that it claimed to be: %v", err)
 	}
-	if got, why := s.do(http.MethodPost, "break", deed(hold, hold.Token()), headers); got != 200 {
+	if got, why := s.do(http.MethodPost, "break", actionRequest(hold, hold.Token()), headers); got != 200 {
 		t.Errorf("the one itself: %d %s", got, why)
 	}
 	if got, why := s.do(http.MethodPost, "break", body, headers); got != 200 {
@@ -298,7 +298,7 @@ func TestReadToken(t *testing.T) {
 		}
 	}
 	headers := map[string]string{"Authorization": "Bearer " + reading, "Content-Type": "application/json", "Origin": s.url}
-	if got, _ := s.do(http.MethodPost, "break", deed(hold, hold.Token()), headers); got != 403 || hold.Err() != nil {
+	if got, _ := s.do(http.MethodPost, "break", actionRequest(hold, hold.Token()), headers); got != 403 || hold.Err() != nil {
 		t.Errorf("the token to read with breaks locks: %d, %v", got, hold.Err())
 	}
 }

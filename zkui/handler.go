@@ -15,93 +15,91 @@ import (
 	"time"
 
 	"github.com/zklock/zklock"
-	"github.com/zklock/zklock/internal/survey"
+	"github.com/zklock/zklock/inspect"
 	"github.com/zklock/zklock/zk"
 )
 
 //go:embed assets
 var assets embed.FS
 
-// Options say what a [Handler] shows and lets do. The zero value shows the locks
-// below /zklock to whoever asks on this machine, and lets nobody do anything.
+// Options configure a [Handler]. The zero value shows the locks below /zklock to requests
+// from this machine, and allows no changes.
 type Options struct {
-	// Title is shown beside the name, as for which servers these are. It may be
+	// Title is shown next to the name, for example to tell ensembles apart. It may be
 	// empty.
 	Title string
-	// Prefix is the path below which locks are looked for; "/" means everything.
-	// Empty means /zklock, where names without a slash are.
+	// Prefix is the path below which the page shows locks; "/" means the whole tree. Empty
+	// means /zklock, where locks are whose names have no slash.
 	Prefix string
-	// Layout is that of the locks, where it is one of the user's own. The zero
-	// Layout knows Curator's, kazoo's, go-zookeeper's and zklock's entries.
+	// Layout is the custom layout of the locks. The zero Layout knows the entries of
+	// Curator, kazoo, go-zookeeper, and zklock.
 	Layout zklock.Layout
-	// Token lets those who know it break and revoke locks at and below Prefix. Empty
-	// means that nobody can. One that is shorter than 16 bytes is refused.
+	// Token lets clients that send it break and revoke locks at and below Prefix. Empty
+	// means that no client can. It must have at least 16 bytes.
 	Token string
-	// ReadToken lets those who know it, or Token, see the locks, and nobody else. Empty
-	// means everybody who reaches the page. One that is shorter than 16 bytes is refused.
+	// ReadToken limits reading to clients that send it or Token. Empty means that every
+	// client that reaches the page can read. It must have at least 16 bytes.
 	ReadToken string
-	// Hosts are the names under which the page may be asked for, besides localhost
-	// and addresses in digits, without ports; "*" means any name, for where somebody
-	// before it looks at them.
+	// Hosts are the host names, without ports, under which the page is served, in addition
+	// to localhost and IP addresses; "*" means any name, if a proxy checks them.
 	Hosts []string
-	// Logger is told of what is done to locks, and of refusals. Nil means nobody.
+	// Logger logs changes of locks and refused requests. Nil means no log.
 	Logger *slog.Logger
-	// ReadRate bounds the reads in a second while all is found, WalkReads those of a
-	// look for locks: see package internal/survey, whose defaults, 500 and 20000,
-	// 0 stands for.
-	ReadRate, WalkReads int
+	// MaxReadRate and MaxListReads limit the reads from the servers, as MaxReadRate and
+	// List.MaxReads of [inspect.WatchOptions] do. 0 means 500 and 20000.
+	MaxReadRate, MaxListReads int
 }
 
-// minToken is the shortest token, in bytes.
-const minToken = 16
+// minTokenLength is the minimum length of a token, in bytes.
+const minTokenLength = 16
 
-// ErrInvalidOptions is why [New] refuses.
+// ErrInvalidOptions means that [New] refused its options.
 var ErrInvalidOptions = errors.New("zkui: invalid options")
 
-// A Handler answers for the page. It is made by [New], safe for concurrent use, and
-// must be closed.
+// A Handler serves the page. [New] creates it. It is safe for concurrent use. Close it
+// after use.
 type Handler struct {
-	opts    Options
-	log     *slog.Logger
-	survey  *survey.Survey
-	boot    string // tells one handler's versions from another's
-	mux     *http.ServeMux
-	page    []byte
-	stop    context.CancelFunc
-	ended   sync.WaitGroup
-	closed  chan struct{}
-	answers places // of answers with figures that are under way
-	streams places
+	opts      Options
+	log       *slog.Logger
+	watcher   *inspect.Watcher
+	boot      string // distinguishes the versions of this handler from those of others
+	mux       *http.ServeMux
+	page      []byte
+	stop      context.CancelFunc
+	ended     sync.WaitGroup
+	closed    chan struct{}
+	responses slots // JSON responses in progress
+	streams   slots
 
-	mu  sync.Mutex // guards what follows; not held across calls
-	own []*zklock.Client
-	old []*survey.Snapshot // two, that are some time apart, the older first
+	mu        sync.Mutex // guards what follows; not held across calls
+	clients   []*zklock.Client
+	snapshots []*inspect.Snapshot // two snapshots, deadlockInterval apart, the older first
 }
 
-// New returns a handler that looks through z, which stays the caller's to close,
-// after the handler. A nil opts means the zero Options. It begins to look at once,
-// on goroutines that end with [Handler.Close]. It adds a recursive watch: on servers
-// before 3.9 that silences z's own ChildrenW of Options.Prefix, see [zk.Client.AddWatch].
+// New returns a handler that reads with z. The caller closes z after the handler. A nil
+// opts means the zero Options. The handler starts to read at once, in goroutines that end
+// with [Handler.Close]. It adds a recursive watch. On servers before 3.9, that silences z's
+// own ChildrenW of Options.Prefix: see [zk.Client.AddWatch].
 func New(z *zk.Client, opts *Options) (*Handler, error) {
 	if opts == nil {
 		opts = &Options{}
 	}
-	if opts.Token != "" && len(opts.Token) < minToken {
-		return nil, fmt.Errorf("%w: Token has %d bytes: give at least %d, that nobody can guess", ErrInvalidOptions, len(opts.Token), minToken)
+	if opts.Token != "" && len(opts.Token) < minTokenLength {
+		return nil, fmt.Errorf("%w: Token has %d bytes: use a random token of at least %d", ErrInvalidOptions, len(opts.Token), minTokenLength)
 	}
-	if opts.ReadToken != "" && len(opts.ReadToken) < minToken {
-		return nil, fmt.Errorf("%w: ReadToken has %d bytes: give at least %d, that nobody can guess", ErrInvalidOptions, len(opts.ReadToken), minToken)
+	if opts.ReadToken != "" && len(opts.ReadToken) < minTokenLength {
+		return nil, fmt.Errorf("%w: ReadToken has %d bytes: use a random token of at least %d", ErrInvalidOptions, len(opts.ReadToken), minTokenLength)
 	}
 	page, err := fs.ReadFile(assets, "assets/index.html")
 	if err != nil {
 		return nil, err
 	}
 	var boot [8]byte
-	rand.Read(boot[:]) // never fails, says its documentation
+	rand.Read(boot[:]) // never fails
 	h := &Handler{
-		opts: *opts, log: opts.Logger, boot: hex.EncodeToString(boot[:]), page: page, closed: make(chan struct{}), answers: places{most: mostAnswers}, streams: places{most: mostStreams},
-		survey: survey.New(z, &survey.Options{
-			Prefix: opts.Prefix, Layout: opts.Layout, ReadRate: opts.ReadRate, Limits: survey.Limits{Reads: opts.WalkReads},
+		opts: *opts, log: opts.Logger, boot: hex.EncodeToString(boot[:]), page: page, closed: make(chan struct{}), responses: slots{max: maxResponses}, streams: slots{max: maxStreams},
+		watcher: inspect.NewWatcher(z, &inspect.WatchOptions{
+			Prefix: opts.Prefix, Layout: opts.Layout, MaxReadRate: opts.MaxReadRate, List: inspect.ListOptions{MaxReads: opts.MaxListReads},
 		}),
 	}
 	h.opts.Hosts = slices.Clone(opts.Hosts)
@@ -112,16 +110,16 @@ func New(z *zk.Client, opts *Options) (*Handler, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	h.stop = cancel
 	h.ended.Go(func() {
-		if err := h.survey.Run(ctx); ctx.Err() == nil {
-			h.log.Error("the page stands still", "error", err)
+		if err := h.watcher.Run(ctx); ctx.Err() == nil {
+			h.log.Error("the page no longer updates", "error", err)
 		}
 	})
-	h.ended.Go(h.age)
+	h.ended.Go(h.keepSnapshots)
 	return h, nil
 }
 
-// Close ends the handler: streams end, and what it shows stands still. It closes
-// nothing of the client's.
+// Close ends the handler. Its streams end, and later responses show its last state. It does
+// not close the client.
 func (h *Handler) Close() error {
 	h.mu.Lock()
 	first := h.stop != nil
@@ -134,30 +132,30 @@ func (h *Handler) Close() error {
 	stop()
 	close(h.closed)
 	h.ended.Wait()
-	return h.survey.Close()
+	return h.watcher.Close()
 }
 
-// Follow lets the page say until when the holds of c are safe, which only their own
-// process knows: give it the clients of the process that the handler is mounted in.
-// It is to be called before c is closed; stop forgets c.
+// Follow makes the page show the deadlines of c's holds. Only the process that has a hold
+// knows its deadline, so pass the lock clients of the process in which the handler runs.
+// Call Follow before c is closed. The function stop ends it.
 func (h *Handler) Follow(c *zklock.Client) (stop func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.own = append(h.own, c)
+	h.clients = append(h.clients, c)
 	return sync.OnceFunc(func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		h.own = slices.DeleteFunc(slices.Clone(h.own), func(o *zklock.Client) bool { return o == c })
+		h.clients = slices.DeleteFunc(slices.Clone(h.clients), func(o *zklock.Client) bool { return o == c })
 	})
 }
 
-// steady is how far apart two looks are by which a deadlock is told from locks that
-// were read one after another.
-const steady = 2 * time.Second
+// deadlockInterval is the time between the two snapshots that confirm a deadlock. A single
+// listing reads locks one after another and may show a cycle that never existed.
+const deadlockInterval = 2 * time.Second
 
-// age keeps a snapshot of a while ago.
-func (h *Handler) age() {
-	tick := time.NewTicker(steady)
+// keepSnapshots keeps an earlier snapshot for the detection of deadlocks.
+func (h *Handler) keepSnapshots() {
+	tick := time.NewTicker(deadlockInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -165,9 +163,9 @@ func (h *Handler) age() {
 			return
 		case <-tick.C:
 		}
-		now := h.survey.Snapshot()
+		now := h.watcher.Snapshot()
 		h.mu.Lock()
-		h.old = append(h.old[max(0, len(h.old)-1):], now)
+		h.snapshots = append(h.snapshots[max(0, len(h.snapshots)-1):], now)
 		h.mu.Unlock()
 	}
 }

@@ -10,15 +10,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zklock/zklock/internal/netkey"
+	"github.com/zklock/zklock/internal/netutil"
 )
 
-// policy is the Content-Security-Policy of every answer: the page's own scripts,
-// styles, pictures and addresses, and nothing else. No text becomes HTML.
+// policy is the Content-Security-Policy of every response. It permits the page's own
+// scripts, styles, images, and addresses, and nothing else. No text becomes HTML.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 
-// routes sets up the addresses.
+// routes registers the addresses.
 func (h *Handler) routes() {
 	h.mux = http.NewServeMux()
 	for address, answer := range map[string]func(*http.Request) (int, any){
@@ -29,19 +29,19 @@ func (h *Handler) routes() {
 		"/history":  h.history,
 		"/status":   h.status,
 	} {
-		h.mux.HandleFunc("GET "+address, h.answering(answer))
+		h.mux.HandleFunc("GET "+address, h.answer(answer))
 	}
-	h.mux.HandleFunc("GET /events", h.reading(h.events))
+	h.mux.HandleFunc("GET /events", h.authorize(h.events))
 	h.mux.HandleFunc("GET /assets/", h.asset)
-	h.mux.HandleFunc("POST /break", h.acting("break", h.breakHold))
-	h.mux.HandleFunc("POST /revoke", h.acting("revoke", h.revoke))
+	h.mux.HandleFunc("POST /break", h.action("break", h.breakHold))
+	h.mux.HandleFunc("POST /revoke", h.action("revoke", h.revoke))
 	h.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		status, text := http.StatusNotFound, "there is no such address; see the documentation of package zkui"
+		status, text := http.StatusNotFound, "unknown address; see the documentation of package zkui"
 		if _, known := h.mux.Handler(&http.Request{Method: http.MethodGet, URL: r.URL, Host: r.Host}); r.Method != http.MethodGet && r.Method != http.MethodHead && known != "/" ||
 			r.URL.Path == "/break" || r.URL.Path == "/revoke" {
-			status, text = http.StatusMethodNotAllowed, "this address takes another method"
+			status, text = http.StatusMethodNotAllowed, "this address requires another method"
 		}
-		write(w, r, status, failure{text})
+		write(w, r, status, errorResponse{text})
 	})
 }
 
@@ -63,7 +63,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.refuse(w, r, status, why)
 		return
 	}
-	begin(w)
+	setWriteDeadline(w)
 	if r.URL.Path == "" { // mounted by http.StripPrefix without the slash
 		clone := *r
 		address := *r.URL
@@ -73,42 +73,42 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mux.ServeHTTP(w, r)
 }
 
-// Bounds of answers, so that those who read slowly, or not at all, keep neither
-// connections nor memory for long.
+// Limits of responses, so that a client that reads slowly or not at all cannot hold
+// connections and memory for long.
 const (
-	answerTime  = 30 * time.Second // for one answer to be read
-	bodyTime    = 10 * time.Second // for what a POST sends
-	mostAnswers = 64               // with figures, at a time: each may be megabytes
+	responseTimeout = 30 * time.Second // for the client to read a response
+	bodyTimeout     = 10 * time.Second // for the body of a POST
+	maxResponses    = 64               // concurrent JSON responses: each may be megabytes
 )
 
-// begin bounds how long the answer may take to be read from now on. Where the server
-// has no deadlines there are none.
-func begin(w http.ResponseWriter) {
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTime))
+// setWriteDeadline limits the time to write the response from now on. It has no effect if
+// the server has no deadlines.
+func setWriteDeadline(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(responseTimeout))
 }
 
-// answering answers with the page or, to those who want it, with JSON.
-func (h *Handler) answering(answer func(*http.Request) (int, any)) http.HandlerFunc {
+// answer responds with the page, or with JSON if the request asks for it.
+func (h *Handler) answer(answer func(*http.Request) (int, any)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !wantsJSON(r) {
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")
 			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(h.page))
 			return
 		}
-		h.reading(h.figures(answer))(w, r)
+		h.authorize(h.limitJSON(answer))(w, r)
 	}
 }
 
-// figures answers with JSON, where not too many ask for it.
-func (h *Handler) figures(answer func(*http.Request) (int, any)) http.HandlerFunc {
+// limitJSON responds with JSON, unless too many such responses are in progress.
+func (h *Handler) limitJSON(answer func(*http.Request) (int, any)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		mine := h.answers.tryTake(netkey.OfText(r.RemoteAddr))
+		mine := h.responses.tryAcquire(netutil.ParsePeerKey(r.RemoteAddr))
 		if mine == nil {
 			w.Header().Set("Retry-After", "1")
-			write(w, r, http.StatusServiceUnavailable, failure{"too many ask at once; ask again in a second"})
+			write(w, r, http.StatusServiceUnavailable, errorResponse{"too many concurrent requests; try again in a second"})
 			return
 		}
-		defer h.answers.leave(mine)
+		defer h.responses.release(mine)
 		status, body := answer(r)
 		write(w, r, status, body)
 	}
@@ -125,24 +125,24 @@ func wantsJSON(r *http.Request) bool {
 	return as >= 0 && (html < 0 || as < html)
 }
 
-// failure is an error as JSON.
-type failure struct {
+// errorResponse is the JSON form of an error.
+type errorResponse struct {
 	Error string `json:"error"`
 }
 
-// small is how long a body is at least that is worth compressing, in bytes.
-const small = 2 << 10
+// minGzip is the minimum size of a body that is compressed, in bytes.
+const minGzip = 2 << 10
 
-// write answers with JSON.
+// write responds with JSON.
 func write(w http.ResponseWriter, r *http.Request, status int, body any) {
-	begin(w) // anew: what was asked for may have taken long
+	setWriteDeadline(w) // again, because the response may have taken long
 	text, err := json.Marshal(body)
-	if err != nil { // no type here can do that
-		http.Error(w, "the answer could not be written", http.StatusInternalServerError)
+	if err != nil { // impossible with these types
+		http.Error(w, "cannot encode the response", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	if len(text) < small || !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+	if len(text) < minGzip || !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		w.WriteHeader(status)
 		send(w, r, append(text, '\n'))
 		return
@@ -154,32 +154,32 @@ func write(w http.ResponseWriter, r *http.Request, status int, body any) {
 	if err == nil {
 		_, err = z.Write(text)
 	}
-	if err == nil && z.Close() == nil { // a buffer takes all
+	if err == nil && z.Close() == nil { // a buffer never fails
 		send(w, r, packed.Bytes())
 	}
 }
 
-// send writes a body, but to HEAD.
+// send writes a body, except for HEAD.
 func send(w http.ResponseWriter, r *http.Request, body []byte) {
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // whoever asked may have gone
+		_, _ = w.Write(body) // the client may have disconnected
 	}
 }
 
-// asset answers with a part of the page.
+// asset serves a file of the page.
 func (h *Handler) asset(w http.ResponseWriter, r *http.Request) {
 	name := strings.TrimPrefix(path.Clean(r.URL.Path), "/")
 	text, err := fs.ReadFile(assets, name)
 	if err != nil {
-		write(w, r, http.StatusNotFound, failure{"there is no such asset"})
+		write(w, r, http.StatusNotFound, errorResponse{"unknown asset"})
 		return
 	}
-	// No cache keeps an older page's scripts beside a newer page.
+	// No cache: a newer page must not run with older scripts.
 	w.Header().Set("Content-Type", mediaType(name))
 	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(text))
 }
 
-// mediaType is that of an asset, whatever the machine's own tables say.
+// mediaType returns the media type of an asset, independent of the machine's tables.
 func mediaType(name string) string {
 	switch path.Ext(name) {
 	case ".js":

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/zklock/zklock/internal/survey"
+	"github.com/zklock/zklock/inspect"
 )
 
-// session is a session that holds or waits, as JSON.
+// session is the JSON form of a session that holds or waits.
 type session struct {
 	ID    string   `json:"id"`
 	Who   string   `json:"who"`
@@ -18,47 +18,47 @@ type session struct {
 	Locks int      `json:"locks"` // count of both
 }
 
-// placed is an entry with its lock.
-type placed struct {
+// sessionEntry is an entry with its lock.
+type sessionEntry struct {
 	Path string `json:"path"`
 	entry
 }
 
-// sessionsOf are the sessions of a snapshot, those with most locks first.
-func sessionsOf(s *survey.Snapshot) []*session {
+// sessionsOf returns the sessions of a snapshot, those with the most locks first.
+func sessionsOf(s *inspect.Snapshot) []*session {
 	known := map[int64]*session{}
 	var all []*session
 	for _, l := range s.Locks {
 		for _, e := range l.Entries {
-			if e.Session == 0 || e.Turn < 0 {
+			if e.Session == 0 || e.Position < 0 {
 				continue
 			}
 			o := known[e.Session]
 			if o == nil {
-				o = &session{ID: survey.SessionID(e.Session), Who: survey.Who(e.Entry), Holds: []string{}, Waits: []string{}}
+				o = &session{ID: inspect.FormatSession(e.Session), Who: inspect.OwnerName(e.Entry), Holds: []string{}, Waits: []string{}}
 				known[e.Session] = o
 				all = append(all, o)
 			}
-			o.note(l.Path, e.Holder)
+			o.addLock(l.Path, e.Holder)
 		}
 	}
 	slices.SortFunc(all, func(a, b *session) int { return cmp.Or(cmp.Compare(b.Locks, a.Locks), strings.Compare(a.ID, b.ID)) })
 	return all
 }
 
-// note adds a lock once: a session may have several permits of one.
-func (o *session) note(path string, holds bool) {
+// addLock adds a lock once, because a session may have several permits of one semaphore.
+func (o *session) addLock(path string, holds bool) {
 	list := &o.Waits
 	if holds {
 		list = &o.Holds
 	}
-	if n := len(*list); n == 0 || (*list)[n-1] != path { // locks come one after another
+	if n := len(*list); n == 0 || (*list)[n-1] != path { // the entries of a lock come one after another
 		*list = append(*list, path)
 		o.Locks++
 	}
 }
 
-// step is one of a deadlock, as JSON.
+// step is the JSON form of one session of a deadlock.
 type step struct {
 	Session   string `json:"session"`
 	Who       string `json:"who"`
@@ -67,23 +67,23 @@ type step struct {
 	HolderWho string `json:"holderWho"`
 }
 
-// deadlocks are the circles in which sessions wait for each other: those that were
-// there a while ago as well.
-func (h *Handler) deadlocks(now *survey.Snapshot) [][]step {
+// deadlocks returns the cycles of sessions that wait for each other and that an earlier
+// snapshot has too.
+func (h *Handler) deadlocks(now *inspect.Snapshot) [][]step {
 	h.mu.Lock()
-	old := h.old
+	old := h.snapshots
 	h.mu.Unlock()
 	circles := [][]step{}
 	if len(old) == 0 {
 		return circles
 	}
-	for _, d := range survey.Deadlocks(survey.Steady(old[0].Locks, now.Locks)) {
+	for _, d := range inspect.Deadlocks(inspect.Unchanged(old[0].Locks, now.Locks)) {
 		var steps []step
-		for i, link := range d.Circle {
-			next := d.Circle[(i+1)%len(d.Circle)]
+		for i, link := range d.Cycle {
+			next := d.Cycle[(i+1)%len(d.Cycle)]
 			steps = append(steps, step{
-				Session: survey.SessionID(link.Session), Who: survey.Who(link.Waits.Entry), Waits: link.Waits.Path,
-				Holder: survey.SessionID(next.Session), HolderWho: survey.Who(next.Has.Entry),
+				Session: inspect.FormatSession(link.Session), Who: inspect.OwnerName(link.Waits.Entry), Waits: link.Waits.Path,
+				Holder: inspect.FormatSession(next.Session), HolderWho: inspect.OwnerName(next.Holds.Entry),
 			})
 		}
 		circles = append(circles, steps)
@@ -91,16 +91,16 @@ func (h *Handler) deadlocks(now *survey.Snapshot) [][]step {
 	return circles
 }
 
-// sessions answers with all of them.
+// sessions returns all sessions.
 func (h *Handler) sessions(r *http.Request) (int, any) {
-	snapshot, q := h.survey.Snapshot(), r.URL.Query()
-	if len(q.Get("q")) > mostWanted {
-		return http.StatusBadRequest, tooLong
+	snapshot, q := h.watcher.Snapshot(), r.URL.Query()
+	if len(q.Get("q")) > maxQuery {
+		return http.StatusBadRequest, queryTooLong
 	}
 	all := sessionsOf(snapshot)
 	if text := q.Get("q"); text != "" {
 		all = slices.DeleteFunc(all, func(o *session) bool {
-			return !says(text, slices.Concat([]string{o.ID, o.Who}, o.Holds, o.Waits)...)
+			return !matches(text, slices.Concat([]string{o.ID, o.Who}, o.Holds, o.Waits)...)
 		})
 	}
 	return http.StatusOK, struct {
@@ -108,28 +108,28 @@ func (h *Handler) sessions(r *http.Request) (int, any) {
 		Total     int        `json:"total"`
 		Sessions  []*session `json:"sessions"`
 		Deadlocks [][]step   `json:"deadlocks"`
-	}{h.stamp(snapshot), len(all), part(append([]*session{}, all...), q), h.deadlocks(snapshot)}
+	}{h.stamp(snapshot), len(all), page(append([]*session{}, all...), q), h.deadlocks(snapshot)}
 }
 
-// session answers with one session, and its entries.
+// session returns one session and its entries.
 func (h *Handler) session(r *http.Request) (int, any) {
-	snapshot, id := h.survey.Snapshot(), r.URL.Query().Get("id")
+	snapshot, id := h.watcher.Snapshot(), r.URL.Query().Get("id")
 	answer := struct {
 		stamp
-		Session session  `json:"session"`
-		Entries []placed `json:"entries"`
-	}{h.stamp(snapshot), session{ID: id, Holds: []string{}, Waits: []string{}}, []placed{}}
-	var views []survey.EntryView
+		Session session        `json:"session"`
+		Entries []sessionEntry `json:"entries"`
+	}{h.stamp(snapshot), session{ID: id, Holds: []string{}, Waits: []string{}}, []sessionEntry{}}
+	var views []inspect.EntryView
 	for _, l := range snapshot.Locks {
 		for _, e := range l.Entries {
-			if e.Session == 0 || survey.SessionID(e.Session) != id {
+			if e.Session == 0 || inspect.FormatSession(e.Session) != id {
 				continue
 			}
-			if e.Turn >= 0 {
-				answer.Session.note(l.Path, e.Holder)
+			if e.Position >= 0 {
+				answer.Session.addLock(l.Path, e.Holder)
 			}
-			answer.Session.Who = survey.Who(e.Entry)
-			answer.Entries = append(answer.Entries, placed{Path: l.Path})
+			answer.Session.Who = inspect.OwnerName(e.Entry)
+			answer.Entries = append(answer.Entries, sessionEntry{Path: l.Path})
 			views = append(views, e.View())
 		}
 	}

@@ -1,5 +1,5 @@
-// Command zklock holds locks of Apache ZooKeeper while commands run, and shows
-// who holds them. See `zklock help`.
+// Command zklock runs commands under locks on Apache ZooKeeper, and shows the holders and
+// waiters of locks. See `zklock help`.
 package main
 
 import (
@@ -8,4 +8,4 @@ import (
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
 )
 
-func main() { os.Exit(cli.Main(os.Args[1:])) }
+func main() { os.Exit(cli.Main(os.Args[1:], commands)) }

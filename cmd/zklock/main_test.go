@@ -10,14 +10,14 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
-	"github.com/zklock/zklock/cmd/zklock/internal/watchdog"
+	"github.com/zklock/zklock/cmd/zklock/internal/process"
 )
 
 // TestMain lets the test's own binary be the command: its local servers,
 // watchdogs and keepers are then this code as well.
 func TestMain(m *testing.M) {
-	command := func() { os.Exit(cli.Main(os.Args[1:])) }
-	testscript.Main(m, map[string]func(){"zklock": command, watchdog.Name: command})
+	command := func() { os.Exit(cli.Main(os.Args[1:], commands)) }
+	testscript.Main(m, map[string]func(){"zklock": command, process.WatchdogName: command})
 }
 
 // TestScripts runs testdata/script, which show the command as people use it.

@@ -18,7 +18,7 @@ import (
 	"github.com/creack/pty"
 	"github.com/rogpeppe/go-internal/testscript"
 
-	look "github.com/zklock/zklock/cmd/zklock/internal/screen"
+	"github.com/zklock/zklock/cmd/zklock/internal/cli"
 )
 
 // A vt is as much of a terminal as zklock top and a shell need: what is on the screen
@@ -114,7 +114,7 @@ func (v *vt) take(b []byte) int {
 
 // put shows a character.
 func (v *vt) put(r rune) {
-	n := look.Columns(string(r))
+	n := cli.Columns(string(r))
 	if v.x+n > v.width {
 		if v.main != nil && v.overflown == "" {
 			v.overflown = string(v.rows[v.y]) + string(r)

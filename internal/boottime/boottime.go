@@ -1,15 +1,15 @@
-// Package boottime reads a clock that goes on while the machine sleeps.
+// Package boottime reads a clock that keeps running while the machine is suspended.
 //
-// A session's deadline is a promise about real time: the server counts on while
-// a laptop is suspended or a virtual machine is paused. Go's monotonic clock
-// stands still during a suspend (on Linux it is CLOCK_MONOTONIC), so a deadline
-// measured with it would be believed for hours too long. Linux also has
-// CLOCK_BOOTTIME, the same clock with the time asleep added. This package gives
-// package time's monotonic reading plus that difference. On systems without
-// such a clock the reading is package time's alone.
+// A session's deadline is about real time: the server keeps counting while a laptop
+// is suspended or a virtual machine is paused. Go's monotonic clock stops during a
+// suspend (on Linux it is CLOCK_MONOTONIC), so a deadline measured with it would be
+// believed for hours too long. Linux also has CLOCK_BOOTTIME, the same clock plus the
+// suspended time. This package returns package time's monotonic reading plus that
+// difference. On systems without such a clock it returns package time's reading
+// alone.
 //
-// Timers stay with package time: one that fires late because of a suspend is
-// caught by whoever looks at this clock first.
+// Timers remain those of package time. A timer that fires late because of a suspend
+// does no harm, because its user reads this clock before acting.
 package boottime
 
 import (
@@ -17,91 +17,93 @@ import (
 	"time"
 )
 
-// hysteresis is how far the difference between the two clocks must have moved
-// to be believed. Two clocks can't be read at one instant, so the difference
-// jitters by the time between the readings; no suspend that matters to a
-// session is this short.
+// hysteresis is the smallest change of the difference between the two clocks that
+// counts as a suspend. Two clocks cannot be read at the same instant, so the
+// difference jitters by the time between the readings. A suspend shorter than this
+// does not matter to a session.
 const hysteresis = 10 * time.Millisecond
 
-// system is the process's clock.
+// system is the clock of the process.
 var system = newClock(bootReading)
 
-// Now returns the time since the process started, suspends included. It never
-// goes back. In a testing/synctest bubble it is the time since the bubble's own
-// beginning, on the bubble's clock; readings from inside and outside a bubble
-// must not be compared. It may be called from any goroutine.
+// Now returns the time since the process started, including suspends. It never
+// decreases. In a testing/synctest bubble it is the time since the start of the
+// bubble, on the bubble's clock. Readings from inside and outside a bubble must not
+// be compared. Now is safe for concurrent use.
 func Now() time.Duration {
 	return system.now(time.Now())
 }
 
-// Suspend moves the clock ahead of package time by d for the rest of the
-// process, as if the machine had slept that long; every clock user in the
-// process sees it. It is there for tests and simulations of a suspend. A d
-// below zero counts as zero, because the clock never goes back.
+// Suspend advances the clock by d relative to package time for the rest of the
+// process, as if the machine had been suspended that long. It affects every user of
+// the clock in the process, and exists for tests and simulations. A negative d counts
+// as zero, because the clock never decreases.
 func Suspend(d time.Duration) {
-	system.slept.Add(int64(max(d, 0)))
+	system.simulated.Add(int64(max(d, 0)))
 }
 
-// clock adds the time asleep to package time's readings.
+// clock adds the suspended time to package time's readings.
 type clock struct {
 	start time.Time
-	// boot reads the clock that counts through a suspend; false if the system
-	// has none. It is the one seam between this package and the system.
+	// boot reads the clock that runs during a suspend. It returns false if the system
+	// has none. It is the only connection between this package and the system.
 	boot func() (time.Duration, bool)
-	// base is boot's lead over package time when the clock was made.
+	// base is boot's lead over package time when the clock was created.
 	base time.Duration
-	// ahead is the time asleep since then, in nanoseconds, as far as believed.
-	ahead atomic.Int64
-	// slept is what Suspend added, in nanoseconds.
-	slept atomic.Int64
+	// suspended is the time suspended since then, in nanoseconds.
+	suspended atomic.Int64
+	// simulated is the time that Suspend added, in nanoseconds.
+	simulated atomic.Int64
 }
 
-// newClock returns a clock that begins at zero.
+// newClock returns a clock that starts at zero.
 func newClock(boot func() (time.Duration, bool)) *clock {
 	c := &clock{start: time.Now(), boot: boot}
-	// Boot first, as in asleep: a pause between the readings makes the base too
-	// small, and the clock a little fast later, which only ends promises early.
+	// The boot clock is read first, as in readSuspended. A pause between the readings
+	// makes base too small, and later readings slightly too large, which only ends
+	// deadlines early.
 	lead, _ := boot()
 	c.base = lead - time.Since(c.start)
 	return c
 }
 
-// now turns package time's reading into this clock's.
+// now converts package time's reading to this clock's.
 func (c *clock) now(t time.Time) time.Duration {
-	slept := time.Duration(c.slept.Load())
+	simulated := time.Duration(c.simulated.Load())
 	if t == t.Round(0) {
-		// Only a synctest bubble gives times without a monotonic reading. The
-		// system's clocks have no meaning there: reading them would make the
-		// bubble depend on the machine.
-		return t.Sub(bubbleStart()) + slept
+		// Only a synctest bubble returns times without a monotonic reading. The
+		// system's clocks have no meaning there: reading them would make the bubble
+		// depend on the machine.
+		return t.Sub(bubbleStart()) + simulated
 	}
-	return c.asleep() + time.Since(c.start) + slept
+	return c.readSuspended() + time.Since(c.start) + simulated
 }
 
-// asleep looks for a suspend since the last look, and returns all of them.
-func (c *clock) asleep() time.Duration {
+// readSuspended detects a suspend since the last call, and returns the total
+// suspended time.
+func (c *clock) readSuspended() time.Duration {
 	boot, ok := c.boot()
 	if !ok {
 		return 0
 	}
-	// The boot clock is read first. Whatever happens between the readings, a
-	// preemption or a SIGSTOP, makes the difference too small, never too large:
-	// it is a lower bound of the true one, which only grows. So the largest is
-	// kept, and a reading gone astray needs no repair.
+	// The boot clock is read first. If the process is delayed between the readings,
+	// by preemption or SIGSTOP, the difference is too small, never too large. It is a
+	// lower bound of the true value, which only grows. So the maximum is kept, and a
+	// wrong reading needs no correction.
 	seen := int64(boot - c.base - time.Since(c.start))
 	for {
-		old := c.ahead.Load()
+		old := c.suspended.Load()
 		if seen <= old+int64(hysteresis) {
 			return time.Duration(old)
 		}
-		if c.ahead.CompareAndSwap(old, seen) {
+		if c.suspended.CompareAndSwap(old, seen) {
 			return time.Duration(seen)
 		}
 	}
 }
 
-// bubbleStart is where the clock of every synctest bubble begins, by the
-// documentation of testing/synctest.
+// bubbleStart returns the initial time of every synctest bubble, as documented in
+// testing/synctest.
 func bubbleStart() time.Time {
 	return time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
 }

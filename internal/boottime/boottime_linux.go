@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bootReading reads CLOCK_BOOTTIME (clock_gettime(2)). Kernels without it are
-// older than any that Go supports, but a sandbox may refuse the call.
+// bootReading reads CLOCK_BOOTTIME (clock_gettime(2)). All kernels that Go supports
+// have it, but a sandbox may refuse the call.
 func bootReading() (time.Duration, bool) {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {

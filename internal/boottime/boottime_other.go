@@ -4,8 +4,8 @@ package boottime
 
 import "time"
 
-// bootReading says that the system has no clock that is known to count through
-// a suspend and to agree with package time otherwise.
+// bootReading returns false: this system has no clock that is known to run during a
+// suspend and otherwise to agree with package time.
 func bootReading() (time.Duration, bool) {
 	return 0, false
 }

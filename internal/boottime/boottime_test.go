@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// fakeBoot is a boot clock that leads package time by ahead. In a bubble both
-// stand still together, so that differences are exact.
+// fakeBoot is a boot clock that leads package time by lead. In a bubble both clocks
+// stop together, so differences are exact.
 type fakeBoot struct {
 	start  time.Time
-	ahead  time.Duration
+	lead   time.Duration
 	absent bool
 }
 
 func (f *fakeBoot) read() (time.Duration, bool) {
-	return time.Since(f.start) + f.ahead, !f.absent
+	return time.Since(f.start) + f.lead, !f.absent
 }
 
-// TestAsleep follows the difference between the clocks through a script.
-func TestAsleep(t *testing.T) {
+// TestSuspendIsDetected changes the difference between the clocks by a script.
+func TestSuspendIsDetected(t *testing.T) {
 	steps := []struct {
-		name  string
-		ahead time.Duration
-		want  time.Duration
+		name string
+		lead time.Duration
+		want time.Duration
 	}{
 		{"no suspend", 0, 0},
 		{"jitter up", 9 * time.Millisecond, 0},
@@ -38,35 +38,35 @@ func TestAsleep(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		// The lead at the start belongs to suspends before the process.
-		boot := &fakeBoot{start: time.Now(), ahead: 1000 * time.Hour}
-		base := boot.ahead
+		boot := &fakeBoot{start: time.Now(), lead: 1000 * time.Hour}
+		base := boot.lead
 		c := newClock(boot.read)
 		for _, step := range steps {
-			boot.ahead = base + step.ahead
-			if got := c.asleep(); got != step.want {
-				t.Errorf("%s: asleep %v, want %v", step.name, got, step.want)
+			boot.lead = base + step.lead
+			if got := c.readSuspended(); got != step.want {
+				t.Errorf("%s: suspended %v, want %v", step.name, got, step.want)
 			}
 			time.Sleep(time.Minute)
 		}
 	})
 }
 
-// TestAsleepWithoutBootClock checks the fallback.
-func TestAsleepWithoutBootClock(t *testing.T) {
-	boot := &fakeBoot{start: time.Now(), ahead: time.Hour, absent: true}
+// TestNoSuspendIsDetectedWithoutBootClock checks the fallback.
+func TestNoSuspendIsDetectedWithoutBootClock(t *testing.T) {
+	boot := &fakeBoot{start: time.Now(), lead: time.Hour, absent: true}
 	c := newClock(boot.read)
-	boot.ahead = 2 * time.Hour
-	if got := c.asleep(); got != 0 {
-		t.Errorf("asleep %v without a boot clock, want 0", got)
+	boot.lead = 2 * time.Hour
+	if got := c.readSuspended(); got != 0 {
+		t.Errorf("suspended %v without a boot clock, want 0", got)
 	}
 }
 
-// TestNowAddsSuspend checks the whole reading outside a bubble.
+// TestNowAddsSuspend checks the reading outside a bubble.
 func TestNowAddsSuspend(t *testing.T) {
 	boot := &fakeBoot{start: time.Now()}
 	c := newClock(boot.read)
 	before := c.now(time.Now())
-	boot.ahead = time.Hour
+	boot.lead = time.Hour
 	after := c.now(time.Now())
 	if d := after - before; d < time.Hour-time.Second || d > 2*time.Hour {
 		t.Errorf("an hour's suspend moved the clock by %v", d)
@@ -76,7 +76,7 @@ func TestNowAddsSuspend(t *testing.T) {
 	}
 }
 
-// TestSuspendMovesNow injects a suspend, and one that is none.
+// TestSuspendMovesNow injects a suspend, and a negative one.
 func TestSuspendMovesNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before := Now()
@@ -91,8 +91,8 @@ func TestSuspendMovesNow(t *testing.T) {
 	})
 }
 
-// TestNowInBubble checks that a bubble's readings come from the bubble alone:
-// exact, and the same whenever the bubble runs.
+// TestNowInBubble checks that readings in a bubble depend only on the bubble: they
+// are exact, and the same in every run.
 func TestNowInBubble(t *testing.T) {
 	var first [2]time.Duration
 	for i := range first {
@@ -109,8 +109,8 @@ func TestNowInBubble(t *testing.T) {
 	}
 }
 
-// TestNowNeverGoesBack reads the real clock from several goroutines.
-func TestNowNeverGoesBack(t *testing.T) {
+// TestNowNeverDecreases reads the real clock from several goroutines.
+func TestNowNeverDecreases(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
@@ -128,8 +128,8 @@ func TestNowNeverGoesBack(t *testing.T) {
 	wg.Wait()
 }
 
-// TestNowAgreesWithPackageTime compares the two over a stretch of work. The
-// bounds only exclude a wrong unit or base: a busy machine stretches anything.
+// TestNowAgreesWithPackageTime compares both clocks over some work. The bounds only
+// exclude a wrong unit or base, because a busy machine delays everything.
 func TestNowAgreesWithPackageTime(t *testing.T) {
 	outer := time.Now()
 	from := Now()
@@ -144,7 +144,7 @@ func TestNowAgreesWithPackageTime(t *testing.T) {
 	}
 }
 
-// TestConcurrentSuspends checks that none is lost.
+// TestConcurrentSuspends checks that no suspend is lost.
 func TestConcurrentSuspends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before := Now()
@@ -159,7 +159,7 @@ func TestConcurrentSuspends(t *testing.T) {
 	})
 }
 
-// BenchmarkNow is the cost of a look at the clock.
+// BenchmarkNow measures one reading of the clock.
 func BenchmarkNow(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {

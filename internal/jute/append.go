@@ -2,7 +2,7 @@ package jute
 
 import "encoding/binary"
 
-// null is the length or count that stands for Java's null.
+// null is the length or count that encodes Java's null.
 const null = -1
 
 // AppendBool appends v as one byte, 0 or 1.
@@ -23,9 +23,9 @@ func AppendInt64(b []byte, v int64) []byte {
 	return binary.BigEndian.AppendUint64(b, uint64(v))
 }
 
-// AppendBuffer appends v behind its length. A nil v becomes the length -1,
-// Java's null, and an empty one the length 0: the two stay distinct because
-// ZooKeeper keeps a node without data apart from a node with empty data.
+// AppendBuffer appends the length of v, then v. A nil v has the length -1, Java's
+// null, and an empty v the length 0. The two stay different, because ZooKeeper
+// distinguishes a znode without data from a znode with empty data.
 func AppendBuffer(b, v []byte) []byte {
 	if v == nil {
 		return AppendInt32(b, null)
@@ -34,15 +34,15 @@ func AppendBuffer(b, v []byte) []byte {
 	return append(b, v...)
 }
 
-// AppendString appends the bytes of v behind their number. There is no null
-// string; where Java may send one, the field is read and written as a buffer.
+// AppendString appends the length of v, then its bytes. There is no null string. A
+// field in which Java may send null is read and written as a buffer.
 func AppendString(b []byte, v string) []byte {
 	b = AppendInt32(b, int32(len(v)))
 	return append(b, v...)
 }
 
-// AppendStrings appends the strings of v behind their count. A nil v becomes
-// the count -1, Java's null; an empty one the count 0.
+// AppendStrings appends the count of v, then its strings. A nil v has the count -1,
+// Java's null, and an empty v the count 0.
 func AppendStrings(b []byte, v []string) []byte {
 	b = AppendVectorLen(b, len(v), v == nil)
 	for _, s := range v {
@@ -51,8 +51,8 @@ func AppendStrings(b []byte, v []string) []byte {
 	return b
 }
 
-// AppendVectorLen appends the count of a vector whose n elements the caller
-// appends next, or the count -1 if isNull.
+// AppendVectorLen appends the count n of a vector, or -1 if isNull. The caller
+// appends the elements.
 func AppendVectorLen(b []byte, n int, isNull bool) []byte {
 	if isNull {
 		return AppendInt32(b, null)

@@ -9,8 +9,7 @@ import (
 	"github.com/zklock/zklock/internal/jute"
 )
 
-// TestAppend holds every primitive to its bytes, behind bytes that were there
-// before.
+// TestAppend checks the bytes of every primitive, after bytes that were there before.
 func TestAppend(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -49,7 +48,7 @@ func TestAppend(t *testing.T) {
 	}
 }
 
-// TestAppendAllocatesNothing keeps encoding into a buffer with room free.
+// TestAppendAllocatesNothing encodes into a large enough buffer.
 func TestAppendAllocatesNothing(t *testing.T) {
 	buf := make([]byte, 0, 256)
 	data, list := []byte("data"), []string{"one", "two"}

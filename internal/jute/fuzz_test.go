@@ -8,8 +8,8 @@ import (
 	"github.com/zklock/zklock/internal/jute"
 )
 
-// FuzzReader reads bytes by a script that is fuzzed too, one primitive a script
-// byte, and writes what it read. What was taken must come out unchanged.
+// FuzzReader reads bytes by a fuzzed script, one primitive per script byte, and
+// encodes what it read. Accepted input must be unchanged.
 func FuzzReader(f *testing.F) {
 	f.Add([]byte{0, 1, 2}, []byte{1, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 8})
 	f.Add([]byte{3, 4}, []byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 1, 'a'})

@@ -6,41 +6,41 @@ import (
 	"fmt"
 )
 
-// ErrMalformed is what every decoding error of this package and of the records
-// built on it wraps: the bytes are not what the protocol says. The stream they
-// came from can't be trusted any more; close the connection.
+// ErrMalformed is wrapped by every decoding error of this package and of the records
+// built on it: the bytes violate the protocol. The stream cannot be trusted after
+// that; close the connection.
 var ErrMalformed = errors.New("jute: malformed message, close the connection")
 
-// stringMin is the room the smallest string takes, its length; it bounds the
-// count of a vector of strings.
-const stringMin = 4
+// minStringSize is the size of the smallest string, its length. It bounds the count
+// of a vector of strings.
+const minStringSize = 4
 
-// Reader decodes primitives from a byte slice, one after the other. It keeps
-// its first error: from then on every method returns the zero value (a vector's
-// count: -1) and consumes nothing, so that a caller may read a whole record and
-// ask [Reader.Err] or [Reader.Finish] once.
+// Reader decodes primitives from a byte slice, one after the other. It keeps its
+// first error. After an error every method returns the zero value (VectorLen: -1) and
+// consumes nothing, so a caller may read a whole record and call [Reader.Err] or
+// [Reader.Finish] once.
 //
-// The zero value reads from no bytes. A Reader is for one goroutine at a time.
+// The zero value reads from no bytes. A Reader is not safe for concurrent use.
 type Reader struct {
 	buf []byte
 	off int
 	err error
 }
 
-// NewReader returns a Reader at the first byte of b. The Reader never writes
-// to b, but what [Reader.Buffer] returns aliases it.
+// NewReader returns a Reader at the first byte of b. The Reader never writes to b,
+// but the result of [Reader.Buffer] aliases it.
 func NewReader(b []byte) *Reader {
 	return &Reader{buf: b}
 }
 
-// Reset makes r read b from its first byte and forgets its error, so that one
-// Reader serves all messages of a connection without an allocation each.
+// Reset makes r read b from its first byte and clears its error. So one Reader serves
+// all messages of a connection without allocating.
 func (r *Reader) Reset(b []byte) {
 	*r = Reader{buf: b}
 }
 
-// Remaining returns how many bytes have not been read. After an error that is
-// the number of bytes behind the place where decoding stopped.
+// Remaining returns how many bytes have not been read. After an error, these are the
+// bytes after the position where decoding stopped.
 func (r *Reader) Remaining() int {
 	return len(r.buf) - r.off
 }
@@ -50,26 +50,26 @@ func (r *Reader) Err() error {
 	return r.err
 }
 
-// Finish returns the first error. If there is none but bytes are left, that is
-// an error too: a message that is longer than its record hides something.
+// Finish returns the first error. If there is none but bytes remain, it returns an
+// error for them.
 func (r *Reader) Finish() error {
 	if r.err == nil && r.Remaining() > 0 {
-		r.Failf("%d bytes trail the record", r.Remaining())
+		r.Failf("%d bytes after the record", r.Remaining())
 	}
 	return r.err
 }
 
-// Failf makes the Reader fail at its place for a reason that only the record
-// knows, such as an operation that must not stand inside a multi. A Reader
-// that already failed keeps its first error.
+// Failf makes the Reader fail at its position for a reason that only the record
+// knows, such as an operation that is not permitted inside a multi. A Reader that has
+// already failed keeps its first error.
 func (r *Reader) Failf(format string, args ...any) {
 	if r.err == nil {
 		r.err = fmt.Errorf("%w: at byte %d: %s", ErrMalformed, r.off, fmt.Sprintf(format, args...))
 	}
 }
 
-// take consumes n bytes, which must not be negative. It returns nil once the
-// Reader has failed, and fails it when fewer than n bytes remain.
+// take consumes n bytes; n must not be negative. It returns nil if the Reader has
+// failed, and fails it if fewer than n bytes remain.
 func (r *Reader) take(n int, what string) []byte {
 	if r.err != nil {
 		return nil
@@ -78,8 +78,8 @@ func (r *Reader) take(n int, what string) []byte {
 		r.Failf("%s of %d bytes, but %d remain", what, n, r.Remaining())
 		return nil
 	}
-	// The capacity ends with the value: an append by whoever holds it must not
-	// write over the fields behind.
+	// The capacity ends with the value, so that an append to it cannot overwrite the
+	// fields after it.
 	b := r.buf[r.off : r.off+n : r.off+n]
 	r.off += n
 	return b
@@ -92,8 +92,8 @@ func (r *Reader) Bool() bool {
 		return false
 	}
 	if b[0] > 1 {
-		// Java takes any other byte for true; then what was read could not be
-		// written again unchanged.
+		// Java accepts any other byte as true. Then the decoded value would not
+		// encode to the same bytes.
 		r.off--
 		r.Failf("boolean byte is %d, want 0 or 1", b[0])
 		return false
@@ -119,9 +119,9 @@ func (r *Reader) Int64() int64 {
 	return int64(binary.BigEndian.Uint64(b))
 }
 
-// Buffer reads a length and as many bytes. The length -1 is Java's null and
-// gives nil; the length 0 gives an empty slice that is not nil. The result
-// aliases the Reader's input: copy it to keep it longer than that.
+// Buffer reads a length and that many bytes. The length -1, Java's null, gives nil.
+// The length 0 gives an empty slice that is not nil. The result aliases the Reader's
+// input: copy it to keep it longer.
 func (r *Reader) Buffer() []byte {
 	n := r.Int32()
 	if r.err != nil || n == null {
@@ -134,8 +134,8 @@ func (r *Reader) Buffer() []byte {
 	return r.take(int(n), "buffer")
 }
 
-// String reads a length and as many bytes. A negative length is an error; the
-// bytes are not checked to be UTF-8.
+// String reads a length and that many bytes. A negative length is an error. String
+// does not check that the bytes are UTF-8.
 func (r *Reader) String() string {
 	n := r.Int32()
 	if n < 0 {
@@ -145,8 +145,7 @@ func (r *Reader) String() string {
 	return string(r.take(int(n), "string"))
 }
 
-// StringOrNull is String that takes Java's null, the length -1, for an empty
-// string.
+// StringOrNull is like String, but returns "" for Java's null, the length -1.
 func (r *Reader) StringOrNull() string {
 	n := r.Int32()
 	if n < null {
@@ -155,9 +154,9 @@ func (r *Reader) StringOrNull() string {
 	return string(r.take(max(0, int(n)), "string"))
 }
 
-// Strings reads a vector of strings; the count -1 is Java's null and gives nil.
+// Strings reads a vector of strings. The count -1, Java's null, gives nil.
 func (r *Reader) Strings() []string {
-	n := r.VectorLen(stringMin)
+	n := r.VectorLen(minStringSize)
 	if n < 0 {
 		return nil
 	}
@@ -171,10 +170,10 @@ func (r *Reader) Strings() []string {
 	return v
 }
 
-// VectorLen reads the count of a vector: -1 for Java's null and after an error,
-// otherwise a number of elements that the remaining bytes can hold if each
-// takes at least minElemSize bytes (below 1 means 1). The caller may therefore
-// allocate room for them all.
+// VectorLen reads the count of a vector. It returns -1 for Java's null and after an
+// error. Otherwise the remaining bytes can hold that many elements of at least
+// minElemSize bytes each (below 1 means 1). So the caller may allocate memory for all
+// of them.
 func (r *Reader) VectorLen(minElemSize int) int {
 	n := r.Int32()
 	if r.err != nil || n == null {
@@ -184,7 +183,7 @@ func (r *Reader) VectorLen(minElemSize int) int {
 		r.Failf("vector count is %d", n)
 		return null
 	}
-	if room := r.Remaining() / max(minElemSize, 1); int(n) > room {
+	if limit := r.Remaining() / max(minElemSize, 1); int(n) > limit {
 		r.Failf("vector of %d elements, but %d bytes remain", n, r.Remaining())
 		return null
 	}

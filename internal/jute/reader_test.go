@@ -11,7 +11,7 @@ import (
 	"github.com/zklock/zklock/internal/jute"
 )
 
-// unhex turns a hexadecimal literal of a table into bytes.
+// unhex decodes a hexadecimal literal of a table.
 func unhex(t *testing.T, s string) []byte {
 	t.Helper()
 	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
@@ -60,8 +60,8 @@ func TestReaderReads(t *testing.T) {
 	}
 }
 
-// TestReaderRefuses gives every primitive what it must not take. The value is
-// zero then, and the error says what is wrong.
+// TestReaderRefuses reads invalid input for every primitive. The value is zero, and
+// the error says what is wrong.
 func TestReaderRefuses(t *testing.T) {
 	tests := []struct {
 		name string
@@ -106,8 +106,8 @@ func TestReaderRefuses(t *testing.T) {
 	}
 }
 
-// TestReaderKeepsFirstError checks that a failed Reader reads nothing more and
-// changes its mind about nothing.
+// TestReaderKeepsFirstError checks that a failed Reader reads nothing more and keeps
+// its error.
 func TestReaderKeepsFirstError(t *testing.T) {
 	r := jute.NewReader(unhex(t, "02 00000000 0000000000000000 00000001 61"))
 	r.Bool()
@@ -130,13 +130,13 @@ func TestReaderKeepsFirstError(t *testing.T) {
 	}
 }
 
-// TestReaderFinish checks the error about bytes that trail.
+// TestReaderFinish checks the error for remaining bytes.
 func TestReaderFinish(t *testing.T) {
 	r := jute.NewReader([]byte{0, 0, 0, 9, 1})
 	if r.Int32() != 9 || r.Err() != nil {
 		t.Fatal("the int was not read")
 	}
-	if err := r.Finish(); !errors.Is(err, jute.ErrMalformed) || !strings.Contains(err.Error(), "1 bytes trail") {
+	if err := r.Finish(); !errors.Is(err, jute.ErrMalformed) || !strings.Contains(err.Error(), "1 bytes after") {
 		t.Errorf("Finish: %v, want an error about 1 byte", err)
 	}
 	var zero jute.Reader
@@ -145,7 +145,7 @@ func TestReaderFinish(t *testing.T) {
 	}
 }
 
-// TestReaderFailf checks the error a record makes itself.
+// TestReaderFailf checks an error that a record reports.
 func TestReaderFailf(t *testing.T) {
 	r := jute.NewReader([]byte{1, 2})
 	r.Bool()
@@ -165,8 +165,8 @@ func TestReaderReset(t *testing.T) {
 	}
 }
 
-// TestBufferAliasesWithinBounds checks that a buffer shares the input's memory
-// and that an append to it does not reach the fields behind.
+// TestBufferAliasesWithinBounds checks that a buffer shares the input's memory, and
+// that an append to it does not overwrite later fields.
 func TestBufferAliasesWithinBounds(t *testing.T) {
 	in := []byte{0, 0, 0, 1, 'a', 'b'}
 	got := jute.NewReader(in).Buffer()
@@ -179,7 +179,7 @@ func TestBufferAliasesWithinBounds(t *testing.T) {
 	}
 }
 
-// TestHostileLengthsAllocateLittle decodes lengths that promise gigabytes.
+// TestHostileLengthsAllocateLittle decodes lengths of gigabytes.
 func TestHostileLengthsAllocateLittle(t *testing.T) {
 	in := unhex(t, "7ffffff0 00000000 00000000")
 	for name, read := range map[string]func(r *jute.Reader){

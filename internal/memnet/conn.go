@@ -7,28 +7,28 @@ import (
 	"time"
 )
 
-// Conn is one end of a connection in memory. Its methods are safe for
-// concurrent use. Writes do not wait for the peer to read until 64 KiB are
-// under way. Errors but io.EOF are *net.OpError and wrap net.ErrClosed,
-// os.ErrDeadlineExceeded, syscall.ECONNRESET or syscall.EPIPE as TCP's do.
+// Conn is one end of a connection in memory. Its methods are safe for concurrent use.
+// Writes wait for the peer to read only when 64 KiB are in flight. Errors other than
+// io.EOF are *net.OpError and wrap net.ErrClosed, os.ErrDeadlineExceeded,
+// syscall.ECONNRESET, or syscall.EPIPE, as those of TCP do.
 type Conn struct {
 	link    *link
-	end     int // 0 or 1: link.flows[end] is what it sends
+	end     int // 0 or 1: link.flows[end] is the direction in which it sends
 	local   net.Addr
 	remote  net.Addr
 	peer    *Conn
-	onClose func() // of the listener; nil if there is none
+	onClose func() // set by the listener; nil if there is none
 }
 
 var _ net.Conn = (*Conn)(nil)
 
-// Pipe makes a connection with no listener. Its ends have the addresses
-// 127.0.0.1:1 and 127.0.0.1:2.
+// Pipe returns the two ends of a connection without a listener. The ends have the
+// addresses 127.0.0.1:1 and 127.0.0.1:2.
 func Pipe() (*Conn, *Conn) {
 	return newConns(loopback(1), loopback(2))
 }
 
-// newConns makes both ends of a connection between two addresses.
+// newConns returns both ends of a connection between two addresses.
 func newConns(a, b net.Addr) (*Conn, *Conn) {
 	l := newLink()
 	c0 := &Conn{link: l, end: 0, local: a, remote: b}
@@ -37,8 +37,8 @@ func newConns(a, b net.Addr) (*Conn, *Conn) {
 	return c0, c1
 }
 
-// Read implements net.Conn. After the peer's Close it gives what the peer
-// had sent, then io.EOF.
+// Read implements net.Conn. After the peer's Close it returns what the peer had sent,
+// then io.EOF.
 func (c *Conn) Read(p []byte) (int, error) {
 	n, err := c.link.read(1-c.end, p)
 	return n, c.opError("read", err)
@@ -58,37 +58,37 @@ func (c *Conn) Close() error {
 	return c.opError("close", err)
 }
 
-// CloseWrite ends what this end sends, as TCPConn's does; reading goes on.
+// CloseWrite closes the sending direction, as TCPConn's does. Reading continues.
 func (c *Conn) CloseWrite() error {
 	return c.opError("close", c.link.closeWrite(c.end))
 }
 
-// CloseAbrupt resets the connection: every call of both ends fails with
-// syscall.ECONNRESET from now on, what is under way is lost. Both ends are
-// still to be closed.
+// CloseAbrupt resets the connection: every call on both ends fails with
+// syscall.ECONNRESET from now on, and the bytes in flight are lost. Both ends still
+// have to be closed.
 func (c *Conn) CloseAbrupt() {
 	c.link.abort()
 	c.closed()
 	c.peer.closed()
 }
 
-// closed tells the listener, if this end is one that it made.
+// closed removes this end from its listener, if it has one.
 func (c *Conn) closed() {
 	if c.onClose != nil {
 		c.onClose()
 	}
 }
 
-// SetPaused swallows what this end sends (out) and what it is sent (in), or
-// lets it go again. Bytes, and the news of a Close, stay under way while
-// their direction is paused; writes succeed until the buffer is full. A
-// reset comes through. The zero state is that nothing is paused.
+// SetPaused holds back what this end sends (out) and what it receives (in), or
+// releases it. While a direction is paused, its bytes and the end of its stream stay
+// in flight, and writes succeed until the buffer is full. A reset is not held back.
+// Initially nothing is paused.
 func (c *Conn) SetPaused(out, in bool) {
 	c.link.pause(c.end, out)
 	c.link.pause(1-c.end, in)
 }
 
-// Peer is the other end, for tests that hold only one.
+// Peer returns the other end, for tests that hold only one.
 func (c *Conn) Peer() *Conn { return c.peer }
 
 // LocalAddr implements net.Conn; it is a *net.TCPAddr.

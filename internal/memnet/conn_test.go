@@ -16,7 +16,7 @@ import (
 	"github.com/zklock/zklock/internal/memnet"
 )
 
-// window is how much one direction takes before a write waits.
+// window is how much one direction accepts before a write waits.
 const window = 64 << 10
 
 func write(t *testing.T, c net.Conn, s string) {
@@ -34,8 +34,8 @@ func expect(t *testing.T, c net.Conn, want string) {
 	}
 }
 
-// start runs a call in the bubble and gives a function that says whether it
-// has returned, and its error.
+// start runs a call in the bubble. The returned function reports whether it has
+// returned, and its error.
 func start(f func() error) func() (bool, error) {
 	result := make(chan error, 1)
 	go func() { result <- f() }() // ends with the call
@@ -65,8 +65,8 @@ func bubble(t *testing.T, f func(t *testing.T, a, b *memnet.Conn)) {
 	})
 }
 
-// TestBuffered writes without a reader, both ways.
-func TestBuffered(t *testing.T) {
+// TestWritesAreBuffered writes in both directions without a reader.
+func TestWritesAreBuffered(t *testing.T) {
 	bubble(t, func(t *testing.T, a, b *memnet.Conn) {
 		write(t, a, "one ")
 		write(t, a, "two")
@@ -76,7 +76,7 @@ func TestBuffered(t *testing.T) {
 	})
 }
 
-// TestShortReads gives what there is, in pieces as large as asked for.
+// TestShortReads reads available bytes in pieces of the requested size.
 func TestShortReads(t *testing.T) {
 	bubble(t, func(t *testing.T, a, b *memnet.Conn) {
 		write(t, a, "hello")
@@ -95,8 +95,8 @@ func TestShortReads(t *testing.T) {
 	})
 }
 
-// TestWriteWaits for room, and goes on as the peer reads.
-func TestWriteWaits(t *testing.T) {
+// TestWriteWaitsForFullBuffer: a write waits until the peer reads.
+func TestWriteWaitsForFullBuffer(t *testing.T) {
 	bubble(t, func(t *testing.T, a, b *memnet.Conn) {
 		data := bytes.Repeat([]byte("0123456789abcdef"), window/16*3)
 		done := start(func() error {
@@ -119,8 +119,8 @@ func TestWriteWaits(t *testing.T) {
 	})
 }
 
-// TestClose has every call after a Close of this end or of the peer.
-func TestClose(t *testing.T) {
+// TestCallsAfterClose makes every call after a Close of this end or of the peer.
+func TestCallsAfterClose(t *testing.T) {
 	bubble(t, func(t *testing.T, a, b *memnet.Conn) {
 		write(t, a, "last words")
 		if err := a.Close(); err != nil {
@@ -145,8 +145,7 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// TestCloseWakes whoever waits, on both ends.
-func TestCloseWakes(t *testing.T) {
+func TestCloseWakesWaitingCalls(t *testing.T) {
 	full := strings.Repeat("x", window)
 	for name, c := range map[string]struct {
 		end         func(a *memnet.Conn)
@@ -189,8 +188,8 @@ func TestCloseWakes(t *testing.T) {
 	}
 }
 
-// TestReset loses what is under way, at both ends at once.
-func TestReset(t *testing.T) {
+// TestCloseAbruptResetsBothEnds loses the bytes in flight at both ends at once.
+func TestCloseAbruptResetsBothEnds(t *testing.T) {
 	bubble(t, func(t *testing.T, a, b *memnet.Conn) {
 		write(t, a, "lost")
 		b.CloseAbrupt()
@@ -209,8 +208,7 @@ func TestReset(t *testing.T) {
 	})
 }
 
-// TestCloseWrite ends one direction only.
-func TestCloseWrite(t *testing.T) {
+func TestCloseWriteEndsOneDirection(t *testing.T) {
 	bubble(t, func(t *testing.T, a, b *memnet.Conn) {
 		write(t, a, "question")
 		if err := a.CloseWrite(); err != nil {
@@ -233,7 +231,7 @@ func TestCloseWrite(t *testing.T) {
 	})
 }
 
-// TestReadDeadline has the ways to set one.
+// TestReadDeadline covers the ways to set one.
 func TestReadDeadline(t *testing.T) {
 	bubble(t, func(t *testing.T, a, b *memnet.Conn) {
 		set := func(d time.Duration) {
@@ -284,8 +282,7 @@ func TestReadDeadline(t *testing.T) {
 	})
 }
 
-// TestDeadlineMoved lets only the last one set count.
-func TestDeadlineMoved(t *testing.T) {
+func TestLastDeadlineCounts(t *testing.T) {
 	bubble(t, func(t *testing.T, a, b *memnet.Conn) {
 		begin := time.Now()
 		for _, d := range []time.Duration{time.Second, time.Hour, 3 * time.Second} {
@@ -299,7 +296,7 @@ func TestDeadlineMoved(t *testing.T) {
 	})
 }
 
-// TestWriteDeadline says how much was written before.
+// TestWriteDeadline checks how much was written before the deadline.
 func TestWriteDeadline(t *testing.T) {
 	bubble(t, func(t *testing.T, a, b *memnet.Conn) {
 		if err := a.SetWriteDeadline(time.Now().Add(time.Second)); err != nil {
@@ -322,8 +319,7 @@ func TestWriteDeadline(t *testing.T) {
 	})
 }
 
-// TestPause swallows one direction at a time.
-func TestPause(t *testing.T) {
+func TestPauseHoldsBackOneDirection(t *testing.T) {
 	bubble(t, func(t *testing.T, a, b *memnet.Conn) {
 		a.SetPaused(true, false)
 		write(t, a, "later")
@@ -341,8 +337,9 @@ func TestPause(t *testing.T) {
 	})
 }
 
-// TestPauseIsFull after the bound, as a peer's window is.
-func TestPauseIsFull(t *testing.T) {
+// TestWriteToPausedConnWaitsForFullBuffer: the limit is the buffer size, like a
+// peer's window.
+func TestWriteToPausedConnWaitsForFullBuffer(t *testing.T) {
 	bubble(t, func(t *testing.T, a, b *memnet.Conn) {
 		b.SetPaused(false, true)
 		write(t, a, strings.Repeat("x", window))
@@ -358,9 +355,9 @@ func TestPauseIsFull(t *testing.T) {
 	})
 }
 
-// TestPauseHidesClose until it is lifted: the end is under way as bytes are,
-// and so is the news that writes are in vain. A reset comes through.
-func TestPauseHidesClose(t *testing.T) {
+// TestPauseHoldsBackClose: a pause holds back the end of the stream and the
+// information that writes are useless, but not a reset.
+func TestPauseHoldsBackClose(t *testing.T) {
 	bubble(t, func(t *testing.T, a, b *memnet.Conn) {
 		a.SetPaused(true, true)
 		write(t, a, "bye")
@@ -396,8 +393,7 @@ func TestPauseHidesClose(t *testing.T) {
 	})
 }
 
-// TestErrors names the ends.
-func TestErrors(t *testing.T) {
+func TestErrorsNameBothAddresses(t *testing.T) {
 	a, b := memnet.Pipe()
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
@@ -412,8 +408,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestConcurrentUse lets many goroutines write, read, set deadlines and
-// close: nothing hangs, and every byte that was read had been written.
+// TestConcurrentUse lets many goroutines write, read, set deadlines, and close: no
+// call hangs, and every byte that was read had been written.
 func TestConcurrentUse(t *testing.T) {
 	a, b := memnet.Pipe()
 	var written, seen int64
@@ -464,7 +460,7 @@ func TestConcurrentUse(t *testing.T) {
 	}
 }
 
-// BenchmarkRoundTrip is a small message there and back.
+// BenchmarkRoundTrip sends a small message and an answer.
 func BenchmarkRoundTrip(b *testing.B) {
 	c, s := memnet.Pipe()
 	go func() { // ends when c is closed

@@ -1,13 +1,13 @@
-// Package memnet is a network in memory: listeners, and connections that are
-// buffered in both directions as TCP's are, with faults on request. It makes
-// tests of client and server fast, and possible inside testing/synctest
-// bubbles: all waiting is on sync.Cond or on channels made by the caller's
-// goroutine, all time is package time's.
+// Package memnet implements a network in memory: listeners, and connections that are
+// buffered in both directions like TCP's, with fault injection. It makes tests of
+// client and server fast, and possible inside testing/synctest bubbles: all waiting
+// is on sync.Cond or on channels that the caller's goroutine created, and all time is
+// package time's.
 //
-// A [Network] maps addresses to listeners. [Pipe] makes a single connection
-// without one.
+// A [Network] maps addresses to listeners. [Pipe] returns a single connection without
+// a listener.
 //
-// Faults: [Conn.CloseAbrupt] resets a connection, [Conn.SetPaused] swallows
-// what is sent in one direction or both until it is lifted, as a network
-// that is cut does, and [Network.SetUnreachable] does so to new connections.
+// Faults: [Conn.CloseAbrupt] resets a connection. [Conn.SetPaused] holds back one
+// direction or both, as a partitioned network does. [Network.SetUnreachable] does so
+// for new connections.
 package memnet

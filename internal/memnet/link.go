@@ -9,34 +9,34 @@ import (
 	"time"
 )
 
-// bufferSize is how many bytes of one direction may be under way before a
-// write waits: about what a socket's buffer takes.
+// bufferSize is how many bytes may be in flight in one direction before a write
+// waits: about the size of a socket buffer.
 const bufferSize = 64 << 10
 
-// link is what the two ends of a connection share: one mutex over both
-// directions, since an end that closes ends both.
+// link is the shared state of the two ends of a connection. One mutex guards both
+// directions, because closing one end closes both.
 type link struct {
 	mu    sync.Mutex
-	flows [2]flow // flows[i] is what end i sends
+	flows [2]flow // flows[i] is the direction in which end i sends
 	reset bool
 }
 
-// flow is one direction. All fields are guarded by the link's mutex.
+// flow is one direction. The link's mutex guards all fields.
 type flow struct {
-	buf      []byte // sent and not yet read, from off on
+	buf      []byte // bytes sent and not yet read, from off
 	off      int
-	paused   bool // what is in buf, and the end, does not arrive
-	sendDone bool // the sender closed: the end after buf
-	readDone bool // the receiver closed: writes fail once it is known
+	paused   bool // neither buf nor the end of the stream is delivered
+	sendDone bool // the sender closed: the stream ends after buf
+	readDone bool // the receiver closed: writes fail once the sender learns it
 
-	readable sync.Cond // the reader may find something new
-	writable sync.Cond // the writer may
+	readable sync.Cond // signaled when the reader may continue
+	writable sync.Cond // signaled when the writer may continue
 	readBy   deadline
 	writeBy  deadline
 }
 
-// newLink makes a connection with nothing under way. The conditions belong to
-// the synctest bubble that waits on them, whoever makes them.
+// newLink returns a link with nothing in flight. Its conditions belong to the
+// synctest bubble that waits on them.
 func newLink() *link {
 	l := &link{}
 	for i := range l.flows {
@@ -46,21 +46,21 @@ func newLink() *link {
 	return l
 }
 
-// wake lets everybody who waits on the flow look again.
+// wake wakes all goroutines that wait on the flow.
 func (f *flow) wake() {
 	f.readable.Broadcast()
 	f.writable.Broadcast()
 }
 
-// read takes bytes that end from has sent.
+// read reads bytes that end from has sent.
 func (l *link) read(from int, p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f := &l.flows[from]
 	for {
 		switch {
-		// The order is TCP's: this end's own close, then a reset, then the
-		// deadline, which goes before data, then data before the end.
+		// The order is TCP's: this end's own close, then a reset, then the deadline,
+		// then data, then the end of the stream.
 		case f.readDone:
 			return 0, net.ErrClosed
 		case l.reset:
@@ -89,13 +89,14 @@ func (f *flow) consume(n int) {
 	f.writable.Broadcast()
 }
 
-// room is how many more bytes the buffer takes.
-func (f *flow) room() int { return bufferSize - (len(f.buf) - f.off) }
+// free returns how many more bytes the buffer accepts.
+func (f *flow) free() int { return bufferSize - (len(f.buf) - f.off) }
 
-// push adds as much of p as there is room for.
+// push appends as much of p as fits.
 func (f *flow) push(p []byte) int {
-	n := min(len(p), f.room())
-	// Moved down rather than grown: the buffer stays within its bound.
+	n := min(len(p), f.free())
+	// The bytes are moved down instead of growing the buffer, which stays within its
+	// limit.
 	if f.off > 0 && len(f.buf)+n > cap(f.buf) {
 		f.buf = f.buf[:copy(f.buf, f.buf[f.off:])]
 		f.off = 0
@@ -117,7 +118,7 @@ func (l *link) write(from int, p []byte) (n int, err error) {
 		case l.reset:
 			return n, syscall.ECONNRESET
 		case f.readDone && !back.paused:
-			// The news that the peer closed comes on the way back.
+			// The information that the peer closed arrives by the opposite direction.
 			return n, syscall.EPIPE
 		case f.writeBy.passed:
 			return n, os.ErrDeadlineExceeded
@@ -130,7 +131,7 @@ func (l *link) write(from int, p []byte) (n int, err error) {
 	}
 }
 
-// close closes end i: its peer reads what was sent, then the end.
+// close closes end i: its peer reads what was sent, then the end of the stream.
 func (l *link) close(i int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -139,7 +140,7 @@ func (l *link) close(i int) error {
 		return net.ErrClosed
 	}
 	out.sendDone, in.readDone = true, true
-	// Timers of a closed end would keep a synctest bubble's clock going.
+	// Timers of a closed end would keep the clock of a synctest bubble running.
 	out.writeBy.stop()
 	in.readBy.stop()
 	out.wake()
@@ -147,7 +148,7 @@ func (l *link) close(i int) error {
 	return nil
 }
 
-// closeWrite ends what end i sends.
+// closeWrite closes the direction in which end i sends.
 func (l *link) closeWrite(i int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -160,8 +161,8 @@ func (l *link) closeWrite(i int) error {
 	return nil
 }
 
-// abort resets the connection: both ends fail at once, what is under way is
-// lost, pauses do not matter.
+// abort resets the connection: both ends fail at once, the bytes in flight are lost,
+// and pauses do not matter.
 func (l *link) abort() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -175,24 +176,24 @@ func (l *link) abort() {
 	}
 }
 
-// pause stops or lets go what end i sends.
+// pause holds back or releases what end i sends.
 func (l *link) pause(i int, paused bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.flows[i].paused = paused
-	// The other flow's writer may learn of a close by this one.
+	// The writer of the other flow may learn of a close by this flow.
 	l.flows[i].wake()
 	l.flows[1-i].wake()
 }
 
-// deadline is a point in time after which one kind of call fails.
+// deadline is the time after which one kind of call fails.
 type deadline struct {
 	passed bool
 	timer  *time.Timer
 }
 
-// stop ends the timer. A function of it that is on its way finds that it is
-// no longer the flow's.
+// stop stops the timer. If its function is already running, it finds that the timer
+// was replaced.
 func (d *deadline) stop() {
 	if d.timer != nil {
 		d.timer.Stop()
@@ -200,9 +201,8 @@ func (d *deadline) stop() {
 	}
 }
 
-// setDeadline sets one deadline of a flow; cond is whom it concerns, done
-// whether that end is closed. The zero time means none. The timer's function
-// ends by itself.
+// setDeadline sets one deadline of a flow. cond is signaled when the deadline passes,
+// and done says whether that end is closed. The zero time means no deadline.
 func (l *link) setDeadline(d *deadline, cond *sync.Cond, done *bool, t time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

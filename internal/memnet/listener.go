@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// backlog is how many connections may wait to be accepted before a dial
-// waits, as listen(2)'s.
+// backlog is how many connections may wait to be accepted before a dial waits, as in
+// listen(2).
 const backlog = 128
 
 // Listener accepts connections of a [Network]. Its methods are safe for
@@ -18,9 +18,9 @@ const backlog = 128
 type Listener struct {
 	network *Network
 	addr    netip.AddrPort
-	queue   chan *Conn    // dialled, not yet accepted
+	queue   chan *Conn    // dialed, not yet accepted
 	done    chan struct{} // closed by Close
-	once    sync.Once     // of Close
+	once    sync.Once     // for Close
 
 	mu    sync.Mutex
 	conns []*Conn // accepted and open, oldest first
@@ -28,8 +28,8 @@ type Listener struct {
 
 var _ net.Listener = (*Listener)(nil)
 
-// newListener makes a listener; its channels belong to the synctest bubble of
-// the caller, if there is one.
+// newListener returns a listener. Its channels belong to the synctest bubble of the
+// caller, if there is one.
 func newListener(n *Network, addr netip.AddrPort) *Listener {
 	return &Listener{network: n, addr: addr, queue: make(chan *Conn, backlog), done: make(chan struct{})}
 }
@@ -38,7 +38,7 @@ func newListener(n *Network, addr netip.AddrPort) *Listener {
 // fails with net.ErrClosed.
 func (l *Listener) Accept() (net.Conn, error) {
 	select {
-	case <-l.done: // rather than one of the queue, which Close resets
+	case <-l.done: // not a connection of the queue, which Close resets
 		return nil, l.closedError("accept")
 	default:
 	}
@@ -50,8 +50,8 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close implements net.Listener: connections not yet accepted are reset,
-// accepted ones go on.
+// Close implements net.Listener. It resets connections that were not yet accepted;
+// accepted ones continue.
 func (l *Listener) Close() error {
 	err := l.closedError("close")
 	l.once.Do(func() {
@@ -66,8 +66,8 @@ func (l *Listener) Close() error {
 // Addr implements net.Listener; it is a *net.TCPAddr.
 func (l *Listener) Addr() net.Addr { return net.TCPAddrFromAddrPort(l.addr) }
 
-// Conns gives the listener's ends of all connections that are open, oldest
-// first, those not yet accepted included: for faults.
+// Conns returns the listener's ends of all open connections, oldest first, including
+// those not yet accepted, for fault injection.
 func (l *Listener) Conns() []*Conn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,7 +85,7 @@ func (l *Listener) dial(ctx context.Context, port uint16) (*Conn, error) {
 	select {
 	case l.queue <- server:
 		select {
-		case <-l.done: // Close may have emptied the queue before
+		case <-l.done: // Close may already have emptied the queue
 			l.drain()
 		default:
 		}
@@ -99,7 +99,7 @@ func (l *Listener) dial(ctx context.Context, port uint16) (*Conn, error) {
 	}
 }
 
-// drain resets what waits to be accepted.
+// drain resets the connections that wait to be accepted.
 func (l *Listener) drain() {
 	for {
 		select {
@@ -111,21 +111,21 @@ func (l *Listener) drain() {
 	}
 }
 
-// add and remove keep the list of connections that Conns gives.
+// add adds a connection to the list that Conns returns.
 func (l *Listener) add(c *Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.conns = append(l.conns, c)
 }
 
-// remove does nothing for one that is gone already: both ends may close.
+// remove removes a connection, if it is still in the list: both ends may close.
 func (l *Listener) remove(c *Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.conns = slices.DeleteFunc(l.conns, func(o *Conn) bool { return o == c })
 }
 
-// closedError is what calls after Close give.
+// closedError returns the error of calls after Close.
 func (l *Listener) closedError(op string) error {
 	return &net.OpError{Op: op, Net: "tcp", Addr: l.Addr(), Err: net.ErrClosed}
 }

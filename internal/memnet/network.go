@@ -9,21 +9,21 @@ import (
 	"syscall"
 )
 
-// firstPort is where ports that nobody chose begin, as the system's do.
+// firstPort is the first port to assign, like the ephemeral ports of the system.
 const firstPort = 49152
 
-// Network maps addresses to listeners, all in memory. The zero value is
-// ready to use. Its methods are safe for concurrent use.
+// Network maps addresses to listeners in memory. The zero value is ready to use. Its
+// methods are safe for concurrent use.
 type Network struct {
 	mu          sync.Mutex
 	listeners   map[netip.AddrPort]*Listener
-	unreachable map[netip.AddrPort]chan struct{} // closed when lifted
-	lastPort    uint16                           // given out, 0 if none yet
+	unreachable map[netip.AddrPort]chan struct{} // closed when reachable again
+	lastPort    uint16                           // last assigned, 0 if none
 }
 
-// Listen makes a listener at an address like "127.0.0.1:2181" or
-// "[::1]:2181"; port 0 means one of its own. An address is free again when
-// its listener is closed. network must be "tcp".
+// Listen returns a listener at an address like "127.0.0.1:2181" or "[::1]:2181". Port
+// 0 means an unused port. The address is free again when the listener is closed.
+// network must be "tcp".
 func (n *Network) Listen(network, address string) (*Listener, error) {
 	addr, err := netip.ParseAddrPort(address)
 	if err != nil || network != "tcp" {
@@ -45,8 +45,7 @@ func (n *Network) Listen(network, address string) (*Listener, error) {
 	return l, nil
 }
 
-// port gives the next port of its own to a listener or a dial. Called with mu
-// held.
+// port assigns the next port to a listener or a dial. mu must be held.
 func (n *Network) port() uint16 {
 	n.lastPort++
 	if n.lastPort < firstPort {
@@ -55,9 +54,9 @@ func (n *Network) port() uint16 {
 	return n.lastPort
 }
 
-// DialContext connects to a listener; it has the shape that clients take as
-// an option. Where nobody listens it fails with syscall.ECONNREFUSED, and
-// where the address is unreachable it waits. ctx bounds the connecting only.
+// DialContext connects to a listener. It has the signature of clients' dial options.
+// If there is no listener, it fails with syscall.ECONNREFUSED. If the address is
+// unreachable, it waits. ctx bounds only the connecting.
 func (n *Network) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	addr, err := netip.ParseAddrPort(address)
 	if err != nil || network != "tcp" {
@@ -87,17 +86,17 @@ func (n *Network) DialContext(ctx context.Context, network, address string) (net
 	}
 }
 
-// route finds the listener at addr, or else the channel that is closed when
-// addr is reachable again, and a port for a client.
+// route returns the listener at addr, or the channel that is closed when addr is
+// reachable again, and a port for a client.
 func (n *Network) route(addr netip.AddrPort) (l *Listener, lifted chan struct{}, port uint16) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.listeners[addr], n.unreachable[addr], n.port()
 }
 
-// SetUnreachable makes new connections to an address wait, as if nothing
-// answered there, until it is called again with false. Connections that
-// exist go on: see [Conn.SetPaused].
+// SetUnreachable makes new connections to an address wait, as if nothing answered
+// there, until it is called again with false. Existing connections continue: see
+// [Conn.SetPaused].
 func (n *Network) SetUnreachable(address string, unreachable bool) error {
 	addr, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -114,7 +113,7 @@ func (n *Network) SetUnreachable(address string, unreachable bool) error {
 		n.unreachable[addr] = make(chan struct{})
 	case !unreachable && lifted != nil:
 		delete(n.unreachable, addr)
-		close(lifted) // nobody receives but dials, which never hold mu
+		close(lifted) // only dials receive from it, and they never hold mu
 	}
 	return nil
 }
@@ -128,7 +127,7 @@ func (n *Network) forget(l *Listener) {
 	}
 }
 
-// loopback is an address on 127.0.0.1.
+// loopback returns an address on 127.0.0.1.
 func loopback(port uint16) net.Addr {
 	return net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port))
 }

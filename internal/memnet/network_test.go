@@ -32,7 +32,7 @@ func dial(t *testing.T, n *memnet.Network, address string) net.Conn {
 	return c
 }
 
-// TestDial connects, before and after somebody accepts.
+// TestDial connects before and after an Accept.
 func TestDial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n memnet.Network
@@ -63,7 +63,8 @@ func TestDial(t *testing.T) {
 	})
 }
 
-// TestListenerClose resets who waits, refuses who comes, keeps who is there.
+// TestListenerClose: Close resets waiting connections, refuses new ones, and keeps
+// accepted ones.
 func TestListenerClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n memnet.Network
@@ -103,7 +104,7 @@ func TestListenerClose(t *testing.T) {
 	})
 }
 
-// TestListenErrors has addresses that cannot be listened on.
+// TestListenErrors uses invalid addresses.
 func TestListenErrors(t *testing.T) {
 	var n memnet.Network
 	listen(t, &n, address)
@@ -125,8 +126,9 @@ func TestListenErrors(t *testing.T) {
 	}
 }
 
-// TestUnreachable makes dials wait for their context, or until it is lifted.
-func TestUnreachable(t *testing.T) {
+// TestDialOfUnreachableAddressWaits: a dial waits for its context, or until the
+// address is reachable.
+func TestDialOfUnreachableAddressWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n memnet.Network
 		l := listen(t, &n, address)
@@ -158,9 +160,9 @@ func TestUnreachable(t *testing.T) {
 	})
 }
 
-// TestBacklog makes dials wait when nobody accepts, and ends them with their
-// context or with the listener.
-func TestBacklog(t *testing.T) {
+// TestDialWaitsForFullBacklog: if no connection is accepted, dials wait until their
+// context or the listener ends.
+func TestDialWaitsForFullBacklog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n memnet.Network
 		l := listen(t, &n, address)
@@ -201,8 +203,7 @@ func TestBacklog(t *testing.T) {
 	})
 }
 
-// TestConns lists what is open, for faults.
-func TestConns(t *testing.T) {
+func TestConnsListsOpenConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n memnet.Network
 		l := listen(t, &n, address)

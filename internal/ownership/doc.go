@@ -1,4 +1,4 @@
-// Package ownership finds out who could change what a path leads to, before a file is
-// made or written there: in a directory of another user, a link may lead to any file of
-// this one. Where files have no owners as on Unix, nothing is refused.
+// Package ownership checks whether another user could change where a path leads, before a
+// file is made or written there. In a directory of another user, a link may lead to any
+// file of this user. On systems other than Unix, the package refuses nothing.
 package ownership

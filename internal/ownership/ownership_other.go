@@ -13,6 +13,12 @@ const NoWait = 0
 // CheckLinks refuses nothing here.
 func CheckLinks(string) error { return nil }
 
+// CheckParents refuses nothing here.
+func CheckParents(string) error { return nil }
+
+// checkOpened refuses nothing here.
+func checkOpened(string, fs.FileInfo) error { return nil }
+
 // CheckDir refuses nothing here.
 func CheckDir(string) error { return nil }
 

@@ -3,38 +3,58 @@
 package ownership
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"os/user"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 )
 
 // NoFollow is a flag for os.OpenFile that refuses a symbolic link in place of the file.
 const NoFollow = syscall.O_NOFOLLOW
 
-// NoWait is a flag for os.OpenFile that waits for nobody at the other end of a pipe.
+// NoWait is a flag for os.OpenFile that opens a pipe without waiting for its other end.
 const NoWait = syscall.O_NONBLOCK
 
-// CheckLinks refuses a path through a symbolic link of another user, who could turn it
-// to any file or directory of this one. It trusts root's links and this user's. What is
-// missing is no error.
+// CheckLinks refuses a path through a symbolic link of another user, who could change
+// where it leads. It trusts the links of root and of this user. A missing directory, or
+// one that this user cannot read, is no error.
 func CheckLinks(path string) error {
-	path, err := filepath.Abs(path)
+	path, err := absolute(path)
 	if err != nil {
 		return err
 	}
-	for ; path != filepath.Dir(path); path = filepath.Dir(path) {
-		info, err := os.Lstat(path)
-		if err != nil || info.Mode().Type() != fs.ModeSymlink {
-			continue // what cannot be read fails where it is used
-		}
-		if uid, other := Other(info); other {
-			return fmt.Errorf("%s is a symbolic link of user %d, who could turn it elsewhere, and this is user %d: "+
-				"name what it leads to, or give the link to this user or root", path, uid, os.Geteuid())
-		}
+	_, err = resolve(path, nil)
+	var refused *linkError
+	if errors.As(err, &refused) {
+		return err
 	}
 	return nil
+}
+
+// A linkError says that another user could change where a symbolic link leads.
+type linkError struct {
+	link string
+	uid  int
+}
+
+func (e *linkError) Error() string {
+	return fmt.Sprintf("%s is a symbolic link of user %d, who could turn it elsewhere, and this is user %d: "+
+		"name what it leads to, or give the link to this user or root", e.link, e.uid, os.Geteuid())
+}
+
+// checkLink refuses a symbolic link of another user. The owner of a link may be unmapped
+// if only the owner of its directory could have put it there.
+func checkLink(path string, link, dir fs.FileInfo) error {
+	uid, other := Other(link)
+	if !other || uid == unmapped() && dir.Mode().Perm()&0o022 == 0 {
+		return nil
+	}
+	return &linkError{path, uid}
 }
 
 // CheckDir refuses a directory in which any user, or a user other than this one and
@@ -53,6 +73,141 @@ func CheckDir(dir string) error {
 		return fmt.Errorf("every user could replace the files in %s (mode %04o): chmod 700 it", dir, info.Mode().Perm())
 	}
 	return nil
+}
+
+// CheckParents refuses a path if a user other than this one and root could replace a
+// directory or a link on the way to it: each parent directory must belong to root or this
+// user, and others may not write to it. There are two exceptions. In a directory with the
+// sticky bit, such as /tmp, users cannot replace the files of others. The members of this
+// user's own group may write, because home directories are often made so. CheckParents
+// checks the directories of links as well, and refuses links as [CheckLinks] does. It
+// ends at the first directory that is missing. In a user namespace in which root has no
+// number, a directory of an unmapped user may be root's, and counts as root's.
+func CheckParents(path string) error {
+	path, err := absolute(path)
+	if err != nil {
+		return err
+	}
+	_, err = resolve(path, checkParent)
+	return unlessMissing(err)
+}
+
+// absolute makes a path absolute. Unlike filepath.Abs it keeps each "..", which leads
+// elsewhere after a link.
+func absolute(path string) (string, error) {
+	if filepath.IsAbs(path) {
+		return path, nil
+	}
+	wd, err := os.Getwd()
+	return wd + "/" + path, err
+}
+
+// resolve follows an absolute path as the kernel does, and returns what it leads to. It
+// refuses links as [CheckLinks] does. It calls check, if not nil, for each directory
+// before it looks for a name there.
+func resolve(path string, check func(dir string, info fs.FileInfo) error) (fs.FileInfo, error) {
+	at, rest := "/", names(path)
+	dir, err := os.Lstat(at)
+	if err != nil {
+		return nil, err
+	}
+	for links := 0; len(rest) > 0; {
+		if check != nil {
+			if err := check(at, dir); err != nil {
+				return nil, err
+			}
+		}
+		next := filepath.Join(at, rest[0])
+		rest = rest[1:]
+		info, err := os.Lstat(next)
+		if err != nil {
+			return nil, err
+		}
+		if info.Mode().Type() != fs.ModeSymlink {
+			at, dir = next, info
+			continue
+		}
+		if err := checkLink(next, info, dir); err != nil {
+			return nil, err
+		}
+		if links++; links > maxLinks {
+			return nil, fmt.Errorf("%s: too many symbolic links", path)
+		}
+		to, err := os.Readlink(next)
+		if err != nil {
+			return nil, err
+		}
+		if filepath.IsAbs(to) {
+			at = "/"
+			if dir, err = os.Lstat(at); err != nil {
+				return nil, err
+			}
+		}
+		// A ".." is taken after the names before it were followed, as the kernel does.
+		rest = append(names(to), rest...)
+	}
+	return dir, nil
+}
+
+// checkOpened refuses an opened directory if its path, without links of other users, does
+// not lead to it. Another user cannot move a directory of this one to that place, so the
+// path did not pass through such a link when the directory was opened.
+func checkOpened(path string, opened fs.FileInfo) error {
+	path, err := absolute(path)
+	if err != nil {
+		return err
+	}
+	info, err := resolve(path, nil)
+	if err == nil && !os.SameFile(info, opened) {
+		err = fmt.Errorf("%s led to another directory while it was opened: name a directory below those of this user and root", path)
+	}
+	return err
+}
+
+// maxLinks is how many links the kernel follows in one path.
+const maxLinks = 40
+
+// names returns the names that a path consists of.
+func names(path string) []string {
+	return strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
+}
+
+// unlessMissing makes no error of a file that is not there.
+func unlessMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// checkParent refuses a directory in which other users could replace an entry.
+func checkParent(dir string, info fs.FileInfo) error {
+	uid, other := Other(info)
+	writable := info.Mode().Perm() & 0o022
+	switch {
+	case other && uid != unmapped():
+		return fmt.Errorf("the directory %s belongs to user %d, who could replace what is in it, and this is user %d: "+
+			"choose a path below directories of this user and root", dir, uid, os.Geteuid())
+	case writable == 0, info.Mode()&fs.ModeSticky != 0, writable == 0o020 && ownGroup(info):
+		return nil
+	}
+	return fmt.Errorf("other users could replace what is in the directory %s (mode %04o): chmod go-w it, or choose another path",
+		dir, info.Mode().Perm())
+}
+
+// ownGroup reports whether a file's group is the private group of this process's user:
+// the user's primary group, of the user's name.
+func ownGroup(info fs.FileInfo) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return false
+	}
+	u, err := user.LookupId(strconv.Itoa(os.Geteuid()))
+	if err != nil || u.Gid != strconv.FormatUint(uint64(st.Gid), 10) {
+		return false
+	}
+	g, err := user.LookupGroupId(u.Gid)
+	return err == nil && g.Name == u.Username
 }
 
 // GroupWritable reports whether the members of a directory's group could replace the

@@ -5,49 +5,48 @@ import (
 	"time"
 )
 
-// Access says who may use the znodes that are made below some znode. Only the driver
-// knows what is in it; nil is what znodes are made with where nothing is known.
+// Access is the access control for znodes created below a parent. Only the driver knows
+// its content; nil is the default.
 type Access any
 
-// maxAccess bounds for how many znodes the core remembers the Access.
+// maxAccess is the number of znodes whose Access the core remembers.
 const maxAccess = 1024
 
-// An inquiry reads who may use the znodes that a claim is about to make others below.
+// An inquiry reads the Access of the parents of the znodes that an acquire creates.
 type inquiry struct {
-	left   int // requests that are not answered
+	left   int // requests without an answer
 	failed bool
 	found  map[string]Access // of the znodes that exist, by path
 }
 
-// inquire reports whether the claim has to wait for the Access of its parents. The
-// core remembers what it has read in this session, so that only the first claim below
-// a znode waits.
-func (c *Core) inquire(cl *claim, places []*place) bool {
+// inquire reports whether the acquire has to wait for the Access of its parents. The core
+// remembers what it reads in a session, so only the first acquire below a znode waits.
+func (c *Core) inquire(acq *acquire, positions []*position) bool {
 	if !c.cfg.Inherit {
 		return false
 	}
-	cl.inquiry = nil // an older one must not make the places once more
+	acq.inquiry = nil // an older one must not create the positions again
 	known := true
-	for _, p := range places {
-		access, ok := c.accessTo(cl, p.parent)
+	for _, p := range positions {
+		access, ok := c.accessTo(acq, p.parent)
 		p.access = access
 		known = known && ok
 	}
 	if known {
 		return false
 	}
-	if len(cl.places) == 0 {
-		cl.phase = parked
+	if len(acq.positions) == 0 {
+		acq.phase = parked
 	}
-	cl.retaking = len(cl.places) > 0
+	acq.retryingStep = len(acq.positions) > 0
 	q := &inquiry{found: map[string]Access{}}
-	cl.inquiry = q
+	acq.inquiry = q
 	asked := map[string]bool{}
-	for _, dir := range cl.spec.parents() {
+	for _, dir := range acq.spec.parents() {
 		for at := dir; ; at = parentOf(at) {
 			if !asked[at] {
 				asked[at] = true
-				c.askAccess(cl, q, at)
+				c.askAccess(acq, q, at)
 			}
 			if at == "" {
 				break
@@ -57,8 +56,8 @@ func (c *Core) inquire(cl *claim, places []*place) bool {
 	return true
 }
 
-// askAccess asks for the Access below one znode; the empty path is the root's.
-func (c *Core) askAccess(cl *claim, q *inquiry, dir string) {
+// askAccess requests the Access of one znode; the empty path is the root.
+func (c *Core) askAccess(acq *acquire, q *inquiry, dir string) {
 	q.left++
 	path := dir
 	if dir == "" {
@@ -72,39 +71,39 @@ func (c *Core) askAccess(cl *claim, q *inquiry, dir string) {
 		default:
 			q.failed = true
 		}
-		if q.left--; q.left > 0 || cl.inquiry != q || cl.phase == done {
+		if q.left--; q.left > 0 || acq.inquiry != q || acq.phase == done {
 			return
 		}
-		cl.inquiry = nil
+		acq.inquiry = nil
 		switch {
 		case q.failed:
-			cl.retry(now + retryPause)
-		case c.connected(): // else the next connection goes on
-			c.learned(cl, q)
-			c.join(now, cl)
+			acq.retry(now + retryPause)
+		case c.connected(): // otherwise the next connection continues
+			c.learned(acq, q)
+			c.enqueue(now, acq)
 		}
 	})
 }
 
-// learned takes what an inquiry found. Below a znode that does not exist yet, the
-// nearest one above it counts, for this claim alone: somebody else may make it.
-func (c *Core) learned(cl *claim, q *inquiry) {
-	cl.access = map[string]Access{}
-	for _, dir := range cl.spec.parents() {
+// learned stores the result of an inquiry. For a znode that does not exist yet, the nearest
+// existing ancestor counts, but only for this acquire: another client may create the znode.
+func (c *Core) learned(acq *acquire, q *inquiry) {
+	acq.access = map[string]Access{}
+	for _, dir := range acq.spec.parents() {
 		at := dir
 		access, ok := q.found[at]
 		for !ok && at != "" {
 			at = parentOf(at)
 			access, ok = q.found[at]
 		}
-		cl.access[dir] = access
+		acq.access[dir] = access
 		if ok && at == dir {
 			c.remember(dir, access)
 		}
 	}
 }
 
-// remember keeps the Access below a znode for later claims of this session.
+// remember keeps the Access of a znode for later acquires of this session.
 func (c *Core) remember(dir string, access Access) {
 	if c.access == nil || len(c.access) >= maxAccess {
 		c.access = map[string]Access{}
@@ -112,40 +111,40 @@ func (c *Core) remember(dir string, access Access) {
 	c.access[dir] = access
 }
 
-// accessTo returns the Access below a znode, and whether it is known.
-func (c *Core) accessTo(cl *claim, dir string) (Access, bool) {
+// accessTo returns the Access of a znode, and whether it is known.
+func (c *Core) accessTo(acq *acquire, dir string) (Access, bool) {
 	if access, ok := c.access[dir]; ok {
 		return access, true
 	}
-	access, ok := cl.access[dir]
+	access, ok := acq.access[dir]
 	return access, ok
 }
 
-// disown forgets the Access below the parents of znodes that could not be made: they
-// are gone, or their lists have changed.
+// disown forgets the Access of the parents of znodes that could not be created. The
+// parents are gone, or their ACLs have changed.
 func (c *Core) disown(nodes []*node) {
 	for _, n := range nodes {
-		if n.place != nil {
-			delete(c.access, n.place.parent)
+		if n.position != nil {
+			delete(c.access, n.position.parent)
 		}
 	}
 }
 
-// outdated reports whether a create found a parent missing whose Access the claim did
-// not read for this create. The znodes above may be others by now, or may have other
-// lists, so that it must not make the parent with what it knew of the former one.
-func (c *Core) outdated(cl *claim, nodes []*node) bool {
+// outdated reports whether a create found a parent missing whose Access the acquire did
+// not read for this create. The ancestors may have been replaced or have other ACLs, so
+// the acquire must not create the parent with the Access of the former one.
+func (c *Core) outdated(acq *acquire, nodes []*node) bool {
 	return c.cfg.Inherit && slices.ContainsFunc(nodes, func(n *node) bool {
-		if n.place == nil {
+		if n.position == nil {
 			return false
 		}
-		_, read := cl.access[n.place.parent]
+		_, read := acq.access[n.position.parent]
 		return !read
 	})
 }
 
-// parents are the znodes below which the claim makes its entries. Records are made
-// beside the lock's znode, and are for those who may use the lock.
+// parents returns the parents of the acquire's entries. Records are created next to the
+// lock's znode, with the lock's Access.
 func (s *Spec) parents() []string {
 	if s.Node != "" {
 		return []string{parentOf(s.Node)}

@@ -17,15 +17,16 @@ func TestRequestsThatArriveTogether(t *testing.T) {
 	d.Answered(0, 1*ms)
 	before, _ := d.At()
 	for sent := 9 * s; sent < 12*s; sent += 500 * ms {
+		d.Begin(sent, 12*s)
 		d.Answered(sent, 12*s) // all of them answered at once
 	}
-	d.Answered(12*s+1*ms, 12*s+2*ms)
+	d.Answered(12*s+100*ms, 12*s+101*ms)
 	if at, ok := d.At(); !ok || at != before {
 		t.Errorf("the deadline moved from %v to %v by requests that were only sent apart", before, at)
 	}
 	// A ping interval later it is proven.
 	d.Answered(13*s+200*ms, 13*s+201*ms)
-	d.Answered(13*s+202*ms, 13*s+203*ms)
+	d.Answered(13*s+264*ms, 13*s+265*ms)
 	if at, _ := d.At(); at <= before {
 		t.Errorf("the deadline is still %v after three requests apart", at)
 	}

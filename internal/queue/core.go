@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// A Config sets a Core up.
+// A Config configures a Core.
 type Config struct {
-	// GUID returns 16 bytes that were never returned before, anywhere.
+	// GUID returns 16 bytes that are unique across all clients and time.
 	GUID func() [16]byte
-	// Jitter returns a number in [0,1) to spread timers with.
+	// Jitter returns a number in [0,1), which spreads timers.
 	Jitter func() float64
 	// Drift is the largest difference between the rates of two clocks, as a
 	// fraction; 0 means 1 %.
 	Drift float64
-	// Ours reports whether a znode's data are a zklock client's, whose mutexes heed
-	// readers. Nil means that none are.
+	// Ours reports whether a znode's data were written by zklock, whose mutexes wait for
+	// readers. Nil means that none were.
 	Ours func(data []byte) bool
-	// Persistent makes missing parents persistent znodes instead of containers.
+	// Persistent creates missing parents as persistent znodes instead of containers.
 	Persistent bool
-	// Inherit has the core read, once a session, the Access of each znode below which
-	// it is to make others, and hand it on with what is made there.
+	// Inherit makes the core read the Access of each parent once a session, and pass it on
+	// with the znodes that it creates there.
 	Inherit bool
-	// Sync makes heartbeats sync requests while the session's timeout is four times
-	// the servers' Tick, or more.
+	// Sync uses sync requests as heartbeats if the session timeout is at least four times
+	// the servers' Tick.
 	Sync bool
 	Tick time.Duration
 }
@@ -35,41 +35,42 @@ type Core struct {
 	session  SessionChange // the last one, whatever its state
 	deadline Deadline
 	beat     heartbeat
-	closed   error // why no claim can succeed any more
+	closed   error // why no acquire can succeed any more
 
-	claims []*claim // in order of arrival
-	late   []*node  // of those, the ones whose delete a create may take along
-	doomed []*node  // znodes that are, or may be, there and must go
-	// sights are the records that were left over when a queue was last looked at,
-	// by the queue's path, and when they were first seen.
+	acquires       []*acquire // in order of arrival
+	late           []*node    // those whose delete the next create may include
+	pendingDeletes []*node    // znodes that exist, or may, and must be deleted
+	// sights holds when each leftover record of the last listing of a queue was first
+	// seen, by the queue's path.
 	sights map[string]map[string]time.Duration
-	probes []probe // listings under way that look for doomed znodes
+	probes []probe // listings in flight that search for pending deletes
 
-	access map[string]Access // of parents that were read in this session
+	access map[string]Access // of parents, as read in this session
 
-	lanes map[string]*lane // places by the znode whose children are their queue
-	// By the same: how long it was from one holder to the next, lately.
+	queues map[string]*clientQueue // positions by the znode whose children are their queue
+	// The recent time from one holder to the next, by the same path.
 	paces map[string]time.Duration
 
-	pending map[uint64]waiter // requests under way
-	lastReq uint64
-	lastID  ID
-	putsOff bool // what is given up now may be deleted a moment later
-	dirty   bool // a claim may be ready to be granted
-	wary    int  // how many creates to come are not joined with others
-	// With thousands of holds no step may look at each: how many there are, which
-	// claims are ready or were, and when the first wants to be looked at.
+	pending   map[uint64]waiter // requests in flight
+	lastReq   uint64
+	lastID    ID
+	putsOff   bool // the deletes of this call may wait for the next create
+	dirty     bool // an acquire may be ready to be granted
+	unbatched int  // how many of the next creates are not batched
+	// A client may have thousands of holds, so no step may visit each of them. These
+	// count the holds, list the acquires that are or were ready, and hold the earliest
+	// scheduled check.
 	holds     int
-	ready     []*claim
+	ready     []*acquire
 	agenda    agenda
-	unwatched unwatched // holds whose znodes are to be watched
-	amid      bool      // there is more to come of what one read brought, perhaps
+	unwatched unwatched // holds whose znodes get a watch later
+	undrained bool      // one read of the connection may have brought more that is not delivered yet
 
 	requests []Request
 	signals  []Signal
 }
 
-// waiter is who gets a reply.
+// waiter handles a reply.
 type waiter func(now time.Duration, r Reply)
 
 // New returns a Core that waits for its session.
@@ -77,27 +78,29 @@ func New(cfg Config) *Core {
 	if cfg.Drift == 0 {
 		cfg.Drift = 0.01
 	}
-	return &Core{
+	c := &Core{
 		cfg: cfg, session: SessionChange{State: Disconnected}, pending: map[uint64]waiter{},
-		sights: map[string]map[string]time.Duration{}, lanes: map[string]*lane{},
+		sights: map[string]map[string]time.Duration{}, queues: map[string]*clientQueue{},
 	}
+	c.deadline.SetTick(cfg.Tick)
+	return c
 }
 
-// Take returns what the inputs since the last Take brought: requests to send in
-// this order, and signals.
+// Take returns the outputs of the inputs since the last Take: requests to send in this
+// order, and signals.
 func (c *Core) Take() ([]Request, []Signal) { return c.TakeInto(nil, nil) }
 
-// TakeInto is Take that appends to the caller's slices, so that neither side
-// allocates any in the long run.
+// TakeInto is Take that appends to the caller's slices, so that neither side allocates
+// in the long run.
 func (c *Core) TakeInto(r []Request, s []Signal) ([]Request, []Signal) {
 	r, s = append(r, c.requests...), append(s, c.signals...)
 	c.requests, c.signals = emptied(c.requests), emptied(c.signals)
 	return r, s
 }
 
-// emptied returns the room of s, if it is not so much that it is better let go.
+// emptied returns s with length 0 for reuse, or nil if its capacity is too large to keep.
 func emptied[T any](s []T) []T {
-	const most = 16 // an ordinary step asks and tells less
+	const most = 16 // more than an ordinary step needs
 	if cap(s) > most {
 		return nil
 	}
@@ -105,12 +108,12 @@ func emptied[T any](s []T) []T {
 	return s[:0]
 }
 
-// Deadline returns until when holds of this session are surely safe; ok is
-// false when nothing is proven.
+// Deadline returns the time until which holds of this session are certainly safe; ok is
+// false if nothing is proven.
 func (c *Core) Deadline() (at time.Duration, ok bool) { return c.deadline.At() }
 
-// Idle reports whether no znode of this core's is left, nor may be.
-func (c *Core) Idle() bool { return len(c.claims) == 0 && len(c.doomed) == 0 }
+// Idle reports whether no znode of this core exists or may exist.
+func (c *Core) Idle() bool { return len(c.acquires) == 0 && len(c.pendingDeletes) == 0 }
 
 func (c *Core) connected() bool { return c.session.State == Connected }
 
@@ -123,45 +126,45 @@ func (c *Core) send(r Request, w waiter) {
 
 func (c *Core) signal(s Signal) { c.signals = append(c.signals, s) }
 
-// Acquire begins a claim.
+// Acquire starts an acquire.
 func (c *Core) Acquire(now time.Duration, spec Spec) ID {
 	c.advance(now)
 	c.lastID++
-	cl := &claim{id: c.lastID, spec: spec, agenda: &c.agenda}
+	acq := &acquire{id: c.lastID, spec: spec, agenda: &c.agenda}
 	if c.closed != nil {
-		c.signal(Signal{ID: cl.id, Kind: Failed, Err: c.closed})
-		return cl.id
+		c.signal(Signal{ID: acq.id, Kind: Failed, Err: c.closed})
+		return acq.id
 	}
-	c.claims = append(c.claims, cl)
+	c.acquires = append(c.acquires, acq)
 	if c.connected() {
-		c.join(now, cl)
+		c.enqueue(now, acq)
 	}
-	return cl.id
+	return acq.id
 }
 
-// Cancel gives a claim up, whether it waits or has been granted meanwhile. Its
-// znodes are deleted in the background.
+// Cancel ends an acquire, whether it waits or has been granted. Its znodes are deleted
+// in the background.
 func (c *Core) Cancel(now time.Duration, id ID) {
 	c.advance(now)
-	if cl := c.claim(id); cl != nil {
-		c.leave(now, cl, false)
+	if acq := c.acquireByID(id); acq != nil {
+		c.leave(now, acq, false)
 	}
 }
 
-// Release ends a hold. A Released signal follows when its znodes are gone. What
-// this client has next in line is granted at once, if nothing more is in the way:
-// unless more of what one read brought is to be told, in which case Drained does.
+// Release ends a hold. A Released signal follows when its znodes are gone. If this
+// client's successor is not blocked, it is granted at once, or by Drained if inputs from
+// the same read are still to be delivered.
 func (c *Core) Release(now time.Duration, id ID) {
 	c.advance(now)
-	if cl := c.claim(id); cl != nil {
-		c.leave(now, cl, true)
-		if !c.amid {
-			c.settle(now)
+	if acq := c.acquireByID(id); acq != nil {
+		c.leave(now, acq, true)
+		if !c.undrained {
+			c.grantReady(now)
 		}
 		return
 	}
-	// A lost hold's znodes may still be on their way out: report when they are gone.
-	for _, n := range c.doomed {
+	// The znodes of a lost hold may still be pending deletes: report when they are gone.
+	for _, n := range c.pendingDeletes {
 		if n.parting != nil && n.parting.id == id {
 			n.parting.report = true
 			return
@@ -170,8 +173,8 @@ func (c *Core) Release(now time.Duration, id ID) {
 	c.signal(Signal{ID: id, Kind: Released})
 }
 
-// Reply takes the outcome of a request. Replies come in the order of the wire,
-// between the events that were read before and after them.
+// Reply handles the outcome of a request. The caller delivers replies and events in the
+// order in which the connection brought them.
 func (c *Core) Reply(now time.Duration, r Reply) {
 	c.advance(now)
 	w := c.pending[r.ID]
@@ -179,45 +182,45 @@ func (c *Core) Reply(now time.Duration, r Reply) {
 		return
 	}
 	delete(c.pending, r.ID)
-	c.amid = true
+	c.undrained = true
 	w(now, r)
 }
 
-// Event takes what a watch told.
+// Event handles a watch event.
 func (c *Core) Event(now time.Duration, kind EventKind, path string) {
 	c.advance(now)
-	c.amid = true
+	c.undrained = true
 	parents := []string{parentOf(path)}
 	if kind == Children {
-		// A try at a semaphore's gate looks at the permits as well.
+		// A try at a semaphore's gate also watches the permits.
 		parents = []string{path, strings.TrimSuffix(path, "/leases") + "/locks"}
 	}
 	for _, parent := range parents {
-		l := c.lanes[parent]
+		l := c.queues[parent]
 		if l == nil {
 			continue
 		}
 		if kind == Deleted {
-			l.unsee(baseOf(path))
+			l.entryDeleted(baseOf(path))
 		}
-		// Over a copy: a claim whose own znode is gone leaves its places.
-		for _, p := range slices.Clone(l.places) {
-			if !p.over {
+		// Iterate over a copy: an acquire whose own znode is gone leaves its positions.
+		for _, p := range slices.Clone(l.positions) {
+			if p.membership == present {
 				c.eventAt(now, p, kind, path)
 			}
 		}
 	}
 }
 
-// eventAt takes an event for one of a claim's places.
-func (c *Core) eventAt(now time.Duration, p *place, kind EventKind, path string) {
+// eventAt handles an event for one position.
+func (c *Core) eventAt(now time.Duration, p *position, kind EventKind, path string) {
 	if kind == Children {
 		switch {
-		case p.clear || p.listing || p.nodes[0].state != alive:
+		case p.clearance != notCleared || p.query != idle || p.nodes[0].state != alive:
 		case p.role == leases && p.parent == path:
 			c.count(p, false)
-		case p.role == gate && p.blocker != "" && p.claim.spec.Try && p.sem.Path+"/leases" == path:
-			c.tryGate(p, p.blocker)
+		case p.role == gate && p.blocker.name != "" && p.acquire.spec.Try && p.sem.Path+"/leases" == path:
+			c.tryGate(p, p.blocker.name)
 		}
 		return
 	}
@@ -228,9 +231,9 @@ func (c *Core) eventAt(now time.Duration, p *place, kind EventKind, path string)
 		if name == p.nodes[0].name {
 			c.eventFixed(now, p, kind)
 		}
-	case p.blocker == name && kind == Deleted:
-		c.strike(now, p, name)
-	case p.blocker == name:
+	case p.blocker.name == name && kind == Deleted:
+		c.removeBlocker(now, p, name)
+	case p.blocker.name == name:
 		c.watchBlocker(now, p)
 	default:
 		for _, n := range p.nodes {
@@ -241,38 +244,38 @@ func (c *Core) eventAt(now time.Duration, p *place, kind EventKind, path string)
 				c.vanished(now, n)
 				return
 			}
-			// Until the watch is there again, nothing would tell of a deletion.
+			// A deletion before the new watch is set triggers no event.
 			c.doubt(n)
 			c.watchOwn(n)
 		}
 	}
 }
 
-// Shut ends every claim, as the client is being closed: holds are lost, waiters
-// fail, and all znodes are deleted as far as the session lasts.
+// Shut ends every acquire because the client is closing: holds are lost, waiters fail,
+// and all znodes are deleted while the session lasts.
 func (c *Core) Shut(now time.Duration) {
 	c.advance(now)
 	c.closed = ErrClosed
 	c.flush(now)
-	for _, cl := range slices.Clone(c.claims) {
-		if cl.phase == held {
-			c.lose(now, cl, ErrClosed)
+	for _, acq := range slices.Clone(c.acquires) {
+		if acq.phase == held {
+			c.lose(now, acq, ErrClosed)
 		} else {
-			c.fail(now, cl, ErrClosed)
+			c.fail(now, acq, ErrClosed)
 		}
 	}
 }
 
-// Drained says that everything the connection had brought was delivered. Only
-// now may claims be granted: the news that a waiter's own znode is gone may
-// stand right behind the news that its blocker is.
+// Drained says that everything that one read of the connection brought was delivered.
+// Only then may acquires be granted: the event that a waiter's own znode was deleted may
+// directly follow the event that its blocker was.
 func (c *Core) Drained(now time.Duration) {
 	c.advance(now)
-	c.amid = false
-	c.settle(now)
+	c.undrained = false
+	c.grantReady(now)
 }
 
-// Session takes a change of the session's state.
+// Session handles a change of the session's state.
 func (c *Core) Session(now time.Duration, s SessionChange) {
 	c.advance(now)
 	former := c.session
@@ -281,7 +284,7 @@ func (c *Core) Session(now time.Duration, s SessionChange) {
 		if former.Session != s.Session {
 			c.over(ErrExpired, nil)
 		} else {
-			s.Timeout = min(s.Timeout, former.Timeout) // as the deadline, see there
+			s.Timeout = min(s.Timeout, former.Timeout) // as in Deadline.Handshake
 		}
 		c.session = s
 		c.deadline.Handshake(s.Sent, s.Timeout, c.cfg.Drift, former.Session != s.Session)
@@ -309,17 +312,17 @@ func (c *Core) Tick(now time.Duration) {
 	if !c.connected() {
 		return
 	}
-	if at := c.agenda.at(c.claims); at != 0 && at <= now {
-		for _, cl := range slices.Clone(c.claims) {
-			if cl.retryAt != 0 && cl.retryAt <= now {
-				cl.rest()
-				c.proceed(now, cl)
+	if at := c.agenda.at(c.acquires); at != 0 && at <= now {
+		for _, acq := range slices.Clone(c.acquires) {
+			if acq.retryAt != 0 && acq.retryAt <= now {
+				acq.cancelRetry()
+				c.proceed(now, acq)
 			}
 		}
-		c.agenda.old = true // or what is due no more would be due for ever
+		c.agenda.old = true // otherwise a check that has run would stay due
 	}
 	c.watchDue(now)
-	for _, n := range slices.Clone(c.doomed) {
+	for _, n := range slices.Clone(c.pendingDeletes) {
 		if n.retryAt != 0 && n.retryAt <= now {
 			n.retryAt = 0
 			c.dispose(now, n)
@@ -328,7 +331,7 @@ func (c *Core) Tick(now time.Duration) {
 	c.heartbeat(now)
 }
 
-// Next returns when Tick has something to do; ok is false when nothing is due.
+// Next returns when Tick is next due; ok is false if nothing is scheduled.
 func (c *Core) Next() (at time.Duration, ok bool) {
 	sooner := func(t time.Duration) {
 		if t != 0 && (!ok || t < at) {
@@ -346,49 +349,49 @@ func (c *Core) Next() (at time.Duration, ok bool) {
 	if !c.connected() {
 		return at, ok
 	}
-	sooner(c.agenda.at(c.claims))
+	sooner(c.agenda.at(c.acquires))
 	watch, _ := c.watchAt()
 	sooner(watch)
-	for _, n := range c.doomed {
+	for _, n := range c.pendingDeletes {
 		sooner(n.retryAt)
 	}
-	sooner(c.beat.nextAt(c.session.Timeout))
+	sooner(c.nextBeat())
 	return at, ok
 }
 
-func (c *Core) claim(id ID) *claim {
+func (c *Core) acquireByID(id ID) *acquire {
 	if i, ok := c.find(id); ok {
-		return c.claims[i]
+		return c.acquires[i]
 	}
 	return nil
 }
 
-// find returns where in the list the claim with this ID is.
+// find returns the index of the acquire with this ID.
 func (c *Core) find(id ID) (int, bool) {
-	return slices.BinarySearchFunc(c.claims, id, func(cl *claim, id ID) int {
-		return int(int64(cl.id) - int64(id))
+	return slices.BinarySearchFunc(c.acquires, id, func(acq *acquire, id ID) int {
+		return int(int64(acq.id) - int64(id))
 	})
 }
 
-// remove takes a claim off the list.
-func (c *Core) remove(cl *claim) {
-	if cl.phase == held {
+// remove removes an acquire from the list.
+func (c *Core) remove(acq *acquire) {
+	if acq.phase == held {
 		c.holds--
 	}
-	cl.rest()
-	cl.phase = done
-	if i, ok := c.find(cl.id); ok {
-		c.claims = slices.Delete(c.claims, i, i+1)
+	acq.cancelRetry()
+	acq.phase = done
+	if i, ok := c.find(acq.id); ok {
+		c.acquires = slices.Delete(c.acquires, i, i+1)
 	}
 }
 
-// advance lets time pass: it comes first in every input, so that nothing that
+// advance handles the passing of time. Every input calls it first, so that nothing that
 // arrives after the deadline revives a hold.
 func (c *Core) advance(now time.Duration) {
 	if c.deadline.Ahead(now) == 0 {
-		for _, cl := range slices.Clone(c.claims) {
-			if cl.phase == held {
-				c.lose(now, cl, ErrDeadline)
+		for _, acq := range slices.Clone(c.acquires) {
+			if acq.phase == held {
+				c.lose(now, acq, ErrDeadline)
 			}
 		}
 	}
@@ -399,14 +402,14 @@ func (c *Core) advance(now time.Duration) {
 }
 
 func (c *Core) tellHolders(kind SignalKind) {
-	for _, cl := range c.claims {
-		if cl.phase == held {
-			c.signal(Signal{ID: cl.id, Kind: kind})
+	for _, acq := range c.acquires {
+		if acq.phase == held {
+			c.signal(Signal{ID: acq.id, Kind: kind})
 		}
 	}
 }
 
-// answered takes note of a quorum write that succeeded.
+// answered records a quorum write that succeeded.
 func (c *Core) answered(r Reply) {
 	if r.Conn != c.session.Conn || !c.connected() {
 		return
@@ -415,7 +418,7 @@ func (c *Core) answered(r Reply) {
 	c.alive(r.Received)
 }
 
-// alive takes note of an answer to a heartbeat.
+// alive records an answer to a heartbeat.
 func (c *Core) alive(received time.Duration) {
 	c.beat.answeredAt = received
 	c.calm()
@@ -430,41 +433,42 @@ func (c *Core) calm() {
 	}
 }
 
-// resume picks everything up on a new connection, or in a new session.
+// resume continues everything on a new connection or in a new session.
 func (c *Core) resume(now time.Duration) {
-	for _, cl := range slices.Clone(c.claims) {
-		cl.rest()
-		if cl.phase == working || cl.phase == ready {
-			for _, p := range cl.places {
-				p.notAhead() // the nearest is asked for again, and watched
-				// What went meanwhile is told in any order, in one read or in several.
-				if p.clear || p.listed || p.role == leases {
+	for _, acq := range slices.Clone(c.acquires) {
+		acq.cancelRetry()
+		if acq.phase == working || acq.phase == ready {
+			for _, p := range acq.positions {
+				p.cancelPrefetch() // the blocker is read and watched again
+				// The servers report deletions since then in any order, over several reads.
+				if p.clearance != notCleared || p.listed || p.role == leases {
 					for _, n := range p.nodes {
 						c.doubt(n)
 					}
 				}
 			}
 		}
-		c.proceed(now, cl)
+		c.proceed(now, acq)
 	}
-	for _, n := range slices.Clone(c.doomed) {
+	for _, n := range slices.Clone(c.pendingDeletes) {
 		n.retryAt = 0
 		n.distrust()
 		c.dispose(now, n)
 	}
 	if c.holds > 0 {
-		c.beatNow(now) // what it proves of the handshake keeps the holds
+		c.sendFirst()
+		c.beatNow(now) // its answer proves the handshake, which keeps the holds
 		return
 	}
 	c.heartbeat(now)
 }
 
-// over ends everything that belonged to the session: holds are lost, waiters
-// will queue again in the next session, doomed znodes are gone with it, unless
-// left says why they may not be. Only the records of claims that left in order
-// are there still, and have to go.
+// over ends everything that belonged to the session. Holds are lost, and waiters enqueue
+// again in the next session. Pending deletes are gone with the session, unless left says
+// why they may still exist. The records of acquires that were not lost are persistent, so
+// they are still to be deleted.
 func (c *Core) over(why, left error) {
-	for _, n := range slices.Clone(c.doomed) {
+	for _, n := range slices.Clone(c.pendingDeletes) {
 		if n.named == forever && c.closed == nil {
 			n.state = alive
 		} else {
@@ -474,34 +478,34 @@ func (c *Core) over(why, left error) {
 	c.probes, c.late, c.access = nil, nil, nil
 	c.deadline.Forget()
 	c.beat = heartbeat{}
-	for _, cl := range slices.Clone(c.claims) {
-		for _, p := range cl.places {
-			c.quit(p)
-			if p.record != nil && cl.phase != held && c.closed == nil {
-				p.record.state, p.record.owner, p.record.place = alive, nil, nil
-				c.doomed = append(c.doomed, p.record)
+	for _, acq := range slices.Clone(c.acquires) {
+		for _, p := range acq.positions {
+			c.leaveQueue(p)
+			if p.record != nil && acq.phase != held && c.closed == nil {
+				p.record.state, p.record.owner, p.record.position = alive, nil, nil
+				c.pendingDeletes = append(c.pendingDeletes, p.record)
 			}
 			for _, n := range p.nodes {
 				n.state = absent
 			}
 		}
-		if cl.swap != nil {
-			for _, n := range cl.swap.news {
+		if acq.swap != nil {
+			for _, n := range acq.swap.news {
 				n.state = absent
 			}
 		}
-		cl.places, cl.swap = nil, nil
-		cl.inquiry, cl.access = nil, nil
+		acq.positions, acq.swap = nil, nil
+		acq.inquiry, acq.access = nil, nil
 		switch {
-		case cl.phase == held:
-			c.remove(cl)
-			c.signal(Signal{ID: cl.id, Kind: Lost, Err: why})
+		case acq.phase == held:
+			c.remove(acq)
+			c.signal(Signal{ID: acq.id, Kind: Lost, Err: why})
 		case c.closed != nil:
-			c.remove(cl)
-			c.signal(Signal{ID: cl.id, Kind: Failed, Err: why})
+			c.remove(acq)
+			c.signal(Signal{ID: acq.id, Kind: Failed, Err: why})
 		default:
-			cl.rest()
-			cl.phase, cl.step, cl.retaking, cl.revoked = parked, 0, false, false
+			acq.cancelRetry()
+			acq.phase, acq.step, acq.retryingStep, acq.revoked = parked, 0, false, false
 		}
 	}
 }

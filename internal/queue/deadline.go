@@ -7,38 +7,49 @@ import (
 // A Deadline computes how long a session is surely alive at the ensemble, from
 // requests that the leader is known to have answered.
 //
-// Plain answers are no proof: a follower that is cut off from its leader goes
-// on answering pings and reads for syncLimit ticks, while the leader expires
-// the session. A quorum write is answered only by a leader, but the leader
-// hears of the session's liveness through its own pings to the follower, every
-// half tick. So the rule takes three quorum writes a, b, c on one connection,
-// where b was sent at least half a tick (and some) after a was answered, and c
-// was sent after b was answered. Once c is answered, the leader has taken note
-// of the client's life at or after the moment at which a was sent: a's answer,
-// the leader's ping and b's answer share one queue from leader to follower, and
-// the follower's report is ahead of c on the way back.
+// Plain answers prove nothing: a follower that is cut off from its leader goes on
+// answering pings and reads for syncLimit ticks, while the leader expires the
+// session. The leader answers syncs and writes, but it learns that the session
+// lives only from its own pings to the follower, one every half tick. So a proof
+// takes three requests a, b, c on one connection:
 //
-// A handshake that succeeded, and a quorum write that was sent on its connection
-// and answered, prove the same of the moment when the handshake was sent. The
-// handshake alone does not: a leader that was paused or cut off, and has not
-// noticed yet that there is another, resumes sessions as before, without asking a
-// quorum, while the other counts from its election. A write that is answered was
-// taken by a quorum before it elected another.
+//   - a is a sync. Another request, which the follower answers, goes out right after
+//     it, because ZooKeeper's LearnerSessionTracker can lose one touch of a session.
+//   - b is a sync or a write. The client sends it at least half a tick and a slack
+//     after the answers to both.
+//   - c is a write. The client sends it at least a slack after the answer to b.
 //
-// [Deadline.Heard] lets answers to sync count as a, b and c. They come from the
-// leader, but not from a quorum: that is as safe as the conditions of
+// Once c is answered, the leader has noted the client's life at or after the moment
+// at which a was sent. The answer to a, the leader's ping, and the answer to b share
+// one queue from the leader to the follower, and one thread of the follower handles
+// them in order, so the follower reports a to the leader before it forwards c. The
+// first slack is for a leader whose ping is late. A leader that is paused for longer
+// pings when it continues, which the second slack waits for. c is a write because a
+// quorum takes it: a leader that was deposed and has not noticed answers syncs.
+//
+// A handshake that succeeded, and a write that was sent on its connection and
+// answered, prove the same of the moment at which the handshake was sent. The
+// handshake alone does not, because a deposed leader also resumes sessions.
+//
+// [Deadline.Heard] accepts a sync as c. That is as safe as the conditions of
 // zklock.Options.SyncHeartbeat.
 //
 // All times are readings of one clock that runs through suspend. The zero
-// Deadline proves nothing.
+// Deadline proves nothing. See spec/deadline.pml and spec/deposed.pml.
 type Deadline struct {
-	timeout time.Duration // what the ensemble expires after, less clock drift
-	gap     time.Duration // between a's answer and b's sending
-	alive   time.Duration // the leader noted the session's life then, or later
-	proven  bool
-	opened  time.Duration // when the connection's handshake was sent
-	open    bool          // that is not proven to have been heard by a leader with a quorum
-	firsts  []proof       // possible a's, oldest first
+	timeout  time.Duration // the session timeout, less clock drift
+	longest  time.Duration // the gap if nothing is known of the tick
+	late     time.Duration // by how much the leader's pings may be late
+	slack    time.Duration // between b's answer and the sending of c
+	drift    float64
+	tick     time.Duration // the servers' tick, if the caller stated it; 0 if not
+	halfTick time.Duration // the largest bound that any connection told; 0 for none
+	told     bool          // the connection of the last Handshake told a bound
+	alive    time.Duration // the leader noted the session's life then, or later
+	proven   bool
+	opened   time.Duration // when the connection's handshake was sent
+	open     bool          // the handshake is not proven yet
+	firsts   []proof       // possible a's, oldest first
 }
 
 // proof is an answered request a, and when the first b that qualifies for it
@@ -54,32 +65,85 @@ type proof struct {
 const maxProofs = 64
 
 // Handshake starts over on a new connection, whose ConnectRequest was sent at
-// this time; it is proven by the first quorum write. A resumed session keeps an earlier connection's proof where that
-// reaches further; fresh says that the session is a new one. drift is the
-// largest difference between the rates of two clocks, as a fraction.
+// this time. The first answered write proves it. A resumed session keeps an earlier
+// connection's proof if that reaches further; fresh says that the session is a new
+// one. drift is the largest difference between the rates of two clocks, as a
+// fraction.
 //
 // Servers with different limits may grant one session different timeouts. Every
-// note of its life makes the leader count anew with the timeout of the server
-// that reports it, late reports of a server that was left included, so the
-// shortest one counts, for what was proven before as well.
+// note of its life makes the leader count anew with the timeout of the server that
+// reports it, which can be a server that the client has left. So the shortest
+// timeout counts, also for earlier proofs.
 func (d *Deadline) Handshake(sent, timeout time.Duration, drift float64, fresh bool) {
 	if fresh {
 		d.proven, d.timeout = false, 0
 	}
 	if t := timeout - time.Duration(float64(timeout)*drift); d.timeout == 0 || t < d.timeout {
-		d.timeout = t
+		d.timeout, d.drift = t, drift
 		// Half a tick is at most a quarter of the smallest session timeout that a
-		// server negotiates; the tick itself is not told to clients. The rest is
-		// for clocks that differ and for a leader that is late with its pings; where
-		// clocks may differ by more than is left of it, the gap is wider.
-		d.gap = max(timeout/4+timeout/32, time.Duration(float64(timeout/4)/(1-drift))+timeout/64)
+		// server negotiates. The rest is for clocks that differ, and for a leader that
+		// is late with its pings.
+		d.longest = max(timeout/4+timeout/32, time.Duration(float64(timeout/4)/(1-drift))+timeout/64)
+		d.late, d.slack = timeout/32, timeout/64
 	}
 	d.firsts = d.firsts[:0]
-	d.opened, d.open = sent, true
+	d.opened, d.open, d.told = sent, true, false
 }
 
-// Answered takes note of a quorum write that the leader answered successfully
-// on the connection of the last Handshake.
+// HalfTick sets an upper bound of half the tick of the servers behind the
+// connection of the last Handshake. The largest bound of all connections counts,
+// and none before the present connection has told one.
+func (d *Deadline) HalfTick(bound time.Duration) {
+	d.halfTick, d.told = max(d.halfTick, bound), true
+}
+
+// SetTick sets the servers' tick. Unlike a bound, it also counts where the session is
+// shorter than two ticks.
+func (d *Deadline) SetTick(tick time.Duration) { d.tick = tick }
+
+// Gap returns how long after the answers to a the client sends b.
+func (d *Deadline) Gap() time.Duration {
+	switch {
+	case d.tick > 0:
+		return d.gap(d.tick / 2)
+	case d.told:
+		return min(d.longest, d.gap(d.halfTick))
+	default:
+		return d.longest
+	}
+}
+
+// gap returns the gap for half a tick.
+func (d *Deadline) gap(halfTick time.Duration) time.Duration {
+	return time.Duration(float64(halfTick)/(1-d.drift)) + d.late
+}
+
+// Begin records an a: a sync that was answered successfully on the connection of
+// the last Handshake, with a request after it that was answered, too. received is
+// when the later of the two answers arrived.
+func (d *Deadline) Begin(sent, received time.Duration) {
+	if n := len(d.firsts); n > 0 && sent < d.firsts[n-1].sent+d.Gap()/16 {
+		return // the one before is nearly as new
+	}
+	if len(d.firsts) == maxProofs {
+		d.firsts = append(d.firsts[:0], d.firsts[1:]...)
+	}
+	d.firsts = append(d.firsts, proof{sent: sent, received: received})
+}
+
+// Continue records a b: a sync or write that was answered successfully on the
+// connection of the last Handshake.
+func (d *Deadline) Continue(sent, received time.Duration) {
+	gap := d.Gap()
+	for i := range d.firsts {
+		if a := &d.firsts[i]; !a.hasB && sent >= a.received+gap {
+			a.b, a.hasB = received, true
+		}
+	}
+}
+
+// Answered records a write that was answered successfully on the connection of the
+// last Handshake: a c, and a b.
 func (d *Deadline) Answered(sent, received time.Duration) {
 	if d.open {
 		d.raise(d.opened)
@@ -88,35 +152,19 @@ func (d *Deadline) Answered(sent, received time.Duration) {
 	d.Heard(sent, received)
 }
 
-// Heard takes note of a sync that was answered on the connection of the last
-// Handshake.
+// Heard records a sync that was answered successfully as a c, and as a b.
 func (d *Deadline) Heard(sent, received time.Duration) {
 	newest := -1
 	for i := range d.firsts {
-		a := &d.firsts[i]
-		if a.hasB && sent >= a.b {
-			newest = i // this request is a c for a; later a's reach further
-		}
-		if !a.hasB && sent >= a.received+d.gap {
-			a.b, a.hasB = received, true
+		if a := &d.firsts[i]; a.hasB && sent >= a.b+d.slack {
+			newest = i // later a's reach further
 		}
 	}
 	if newest >= 0 {
 		d.raise(d.firsts[newest].sent)
 		d.firsts = append(d.firsts[:0], d.firsts[newest+1:]...)
 	}
-	d.remember(proof{sent: sent, received: received})
-}
-
-// remember keeps a as a first of three, unless the one before is nearly as new.
-func (d *Deadline) remember(a proof) {
-	if n := len(d.firsts); n > 0 && a.sent < d.firsts[n-1].sent+d.gap/16 {
-		return
-	}
-	if len(d.firsts) == maxProofs {
-		d.firsts = append(d.firsts[:0], d.firsts[1:]...)
-	}
-	d.firsts = append(d.firsts, a)
+	d.Continue(sent, received)
 }
 
 // raise moves the deadline to what a request sent at this time proves.
@@ -128,7 +176,7 @@ func (d *Deadline) raise(sent time.Duration) {
 
 // Forget drops every proof: the session is over.
 func (d *Deadline) Forget() {
-	d.proven, d.open = false, false
+	d.proven, d.open, d.told = false, false, false
 	d.firsts = d.firsts[:0]
 }
 

@@ -146,6 +146,9 @@ func (e *ensemble) apply(l *link, r Request, session int64, reads bool) Reply {
 		}
 		return q
 	}
+	if r.Kind == Sync || r.Kind == Ping {
+		return q
+	}
 	e.zxid++
 	q.Czxid, q.Zxid = e.zxid, e.zxid
 	switch r.Kind {

@@ -5,11 +5,10 @@ import (
 	"time"
 )
 
-// A node lock is one ephemeral znode with a fixed name: who could make it holds
-// the lock, everybody else watches it and tries again when it is gone, in no
-// order. As the name tells nothing, the claim's own id stands in the data, and
-// an answer that was lost is made up for by reading: a znode of this session
-// with this claim's id is its own.
+// A node lock is one ephemeral znode with a fixed name. The client that creates it holds
+// the lock. The other clients watch it and try again when it is deleted, in no order. The
+// name does not identify the acquire, so the data contain the acquire's id. After a lost
+// answer the client reads the znode: one of this session with this id is its own.
 
 // withID puts an id in front of a znode's data, a JSON object or nothing.
 func withID(data []byte, id string) []byte {
@@ -21,13 +20,13 @@ func withID(data []byte, id string) []byte {
 	return append(append(out, ','), rest...)
 }
 
-// carries reports whether a znode's data have this id, perhaps behind the words
-// that ask for the lock back.
+// carries reports whether a znode's data contain this id, perhaps after a release
+// request.
 func carries(data []byte, id string) bool {
 	return bytes.Contains(data, []byte(`"id":"`+id+`"`))
 }
 
-// mine reports whether what a Get read is the very znode that n stands for.
+// mine reports whether a Get read this very znode.
 func (n *node) mine(r Reply) bool {
 	if n.czxid != 0 {
 		return r.Czxid == n.czxid
@@ -35,9 +34,8 @@ func (n *node) mine(r Reply) bool {
 	return r.Owner == n.session && carries(r.Data, n.id)
 }
 
-// same reports whether what a Get read is the znode n, which was known to be there
-// under its name. Its id may have been overwritten by whoever wants the lock back; who
-// has another id is another claim.
+// same reports whether a Get read the znode n, which was known to exist under its name. A
+// release request may have overwritten its id. Another id means another acquire.
 func (n *node) same(r Reply) bool {
 	if n.czxid != 0 {
 		return r.Czxid == n.czxid
@@ -45,19 +43,19 @@ func (n *node) same(r Reply) bool {
 	return r.Owner == n.session && (carries(r.Data, n.id) || !bytes.Contains(r.Data, []byte(`"id":"`)))
 }
 
-// lookFixed reads the node lock's znode, behind the create, and leaves a watch
-// on it, be it the claim's own or another's.
-func (c *Core) lookFixed(p *place) {
+// readFixed reads the node lock's znode after the create, and sets a watch on it whether
+// or not it is the acquire's own.
+func (c *Core) readFixed(p *position) {
 	n := p.nodes[0]
-	p.listing = true
+	p.query = reading
 	c.send(Request{Kind: Get, Path: n.path(), Watch: true}, func(now time.Duration, r Reply) {
-		if p.over || p.claim.phase != working {
+		if p.membership != present || p.acquire.phase != working {
 			if n.owner != nil && n.state == alive && r.Code == OK && !n.mine(r) {
 				c.gone(now, n)
 			}
 			return
 		}
-		p.listing = false
+		p.query = idle
 		switch r.Code {
 		case OK:
 			c.foundFixed(now, p, r)
@@ -69,22 +67,22 @@ func (c *Core) lookFixed(p *place) {
 			}
 		case Unknown, NotApplied:
 			n.watched = false
-			p.claim.retry(now + retryPause)
+			p.acquire.retry(now + retryPause)
 		case SessionOver:
 		default:
-			c.fail(now, p.claim, r.Err)
+			c.fail(now, p.acquire, r.Err)
 		}
 	})
 }
 
-// foundFixed takes what was read of the znode.
-func (c *Core) foundFixed(now time.Duration, p *place, r Reply) {
+// foundFixed handles a successful read of the znode.
+func (c *Core) foundFixed(now time.Duration, p *position, r Reply) {
 	n := p.nodes[0]
 	switch {
 	case n.mine(r):
 		n.state, n.czxid = alive, r.Czxid
 		n.watched, n.wantsWatch = true, true
-		c.heed(p.claim, r.Data)
+		c.checkRevocation(p.acquire, r.Data)
 		c.clear(now, p)
 		return
 	case n.state == alive:
@@ -92,20 +90,20 @@ func (c *Core) foundFixed(now time.Duration, p *place, r Reply) {
 		return
 	}
 	if r.Conn == n.tried {
-		n.state = absent // whatever became of earlier creates: another has the name
+		n.state = absent // no earlier create succeeded: another client has the name
 	}
-	if p.claim.spec.Try && !c.leavingFixed(p.parent, r) {
-		c.fail(now, p.claim, ErrLocked)
+	if p.acquire.spec.Try && !c.isPendingDeleteFixed(p.parent, r) {
+		c.failLocked(now, p.acquire, n.path())
 		return
 	}
-	p.blocker = n.name
-	p.claim.retry(now + c.lookAgain())
-	c.tell(p, n.path(), 1, r.Data)
+	p.blocker = blocker{name: n.name, watch: watchRequested}
+	p.acquire.retry(now + c.recheckDelay())
+	c.signalWaiting(p, n.path(), 1, r.Data)
 }
 
-// leavingFixed reports whether what was read is a doomed znode of this client's.
-func (c *Core) leavingFixed(parent string, r Reply) bool {
-	for _, n := range c.doomed {
+// isPendingDeleteFixed reports whether a Get read one of this client's pending deletes.
+func (c *Core) isPendingDeleteFixed(parent string, r Reply) bool {
+	for _, n := range c.pendingDeletes {
 		if n.fixed && n.parent == parent && !n.refused && n.mine(r) {
 			return true
 		}
@@ -113,28 +111,28 @@ func (c *Core) leavingFixed(parent string, r Reply) bool {
 	return false
 }
 
-// makeFixed tries again to make the znode.
-func (c *Core) makeFixed(p *place) {
+// makeFixed tries again to create the znode.
+func (c *Core) makeFixed(p *position) {
 	n := p.nodes[0]
 	n.state, n.czxid, n.session = creating, 0, c.session.Session
-	p.blocker, p.wait = "", nil
-	c.send(Request{Kind: Create, Creates: []Creation{{Path: n.path(), Data: withID(p.claim.spec.Data, n.id), Access: p.access}}},
+	p.blocker, p.wait = blocker{}, nil
+	c.send(Request{Kind: Create, Creates: []Creation{{Path: n.path(), Data: withID(p.acquire.spec.Data, n.id), Access: p.access}}},
 		func(now time.Duration, r Reply) { c.created(now, p.nodes[:1:1], r) })
-	c.lookFixed(p)
+	c.readFixed(p)
 }
 
 // proceedFixed looks again: at its own znode, or else by a create, which is also
 // the write behind which a lost one has either been done or never will be.
-func (c *Core) proceedFixed(now time.Duration, p *place) {
-	if s := p.nodes[0].state; s == alive || s == absent && p.blocker != "" {
-		c.lookFixed(p)
+func (c *Core) proceedFixed(now time.Duration, p *position) {
+	if s := p.nodes[0].state; s == alive || s == absent && p.blocker.name != "" {
+		c.readFixed(p)
 		return
 	}
 	c.makeFixed(p)
 }
 
 // eventFixed takes what a watch on the znode told.
-func (c *Core) eventFixed(now time.Duration, p *place, kind EventKind) {
+func (c *Core) eventFixed(now time.Duration, p *position, kind EventKind) {
 	n := p.nodes[0]
 	switch {
 	case n.state == alive && kind == Deleted:
@@ -142,18 +140,18 @@ func (c *Core) eventFixed(now time.Duration, p *place, kind EventKind) {
 	case n.state == alive:
 		c.doubt(n)
 		c.watchOwn(n)
-	case p.listing || n.state == creating:
+	case p.query != idle || n.state == creating:
 	case kind == Deleted:
 		c.makeFixed(p)
 	default:
-		c.lookFixed(p)
+		c.readFixed(p)
 	}
 }
 
-// settleFixed finds out whether a doomed znode with a fixed name is there, and
-// deletes it if it is this client's. The check is a write, behind which what
-// this session sent before has been done or never will be.
-func (c *Core) settleFixed(now time.Duration, n *node) {
+// probeFixed finds out whether a pending delete with a fixed name exists, and deletes it
+// if it is this client's. The check is a write: after it, earlier requests of this session
+// are either applied or never will be.
+func (c *Core) probeFixed(now time.Duration, n *node) {
 	n.state = searching
 	var conn uint64
 	c.send(Request{Kind: Check, Paths: []string{n.path()}}, func(now time.Duration, r Reply) {
@@ -175,7 +173,7 @@ func (c *Core) settleFixed(now time.Duration, n *node) {
 			c.missing(n)
 		case r.Code == SessionOver:
 		case r.Code == Refused && n.czxid != 0:
-			n.state = alive // it was, and may be deleted though not read: see searchData
+			n.state = alive // it was created, and the client may be allowed to delete it but not to read it: see searchData
 			c.dispose(now, n)
 		case r.Code == Refused:
 			n.retryAt = now + c.refusedPause()

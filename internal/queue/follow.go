@@ -5,134 +5,136 @@ import (
 	"time"
 )
 
-// Two listings can be spared, for mutexes and writers:
+// Mutexes and writers need no listing in two cases:
 //
-//   - A place that joins right behind another of its own client's, by its number,
-//     has that one ahead and whoever that one has. spec/follow.pml has the rule: the
-//     other was there when this one was made, so that both numbers are of one
-//     parent. It has to be seen there, by a watch that stands or an answer that
-//     came later: else somebody may have deleted it and the parent, and the
-//     numbers begun anew. And with that one's list goes what that one relies on. (It
-//     may be a reader, whose list lacks the readers that writers ahead have become: a
-//     downgrade makes a znode, and so uses up a number.)
-//   - A place that is made by the transaction that deletes the client's last hold,
-//     which stood alone, and has the next number, has nobody ahead. spec/nolisting.pml
-//     has the rule.
+//   - If a position's number directly follows that of another position of the same
+//     client, its predecessor, then the entries ahead of it are the predecessor's
+//     entries and the entries ahead of those. See spec/follow.pml. The predecessor's
+//     entry must have existed when this one was created, so that both numbers come
+//     from one parent. A watch that is set, or a later answer, proves that. Otherwise
+//     another client may have deleted the entry and the parent, so that the numbers
+//     began anew. The position also depends on whatever the predecessor's list depends
+//     on. (The predecessor may be a reader, whose list lacks the readers that writers
+//     ahead have become: a downgrade creates a znode, and so uses up a number.)
+//   - If one transaction deletes the client's last hold, which had no entry ahead, and
+//     creates the position with the next number, no entry is ahead. See
+//     spec/nolisting.pml.
 //
-// Whether the number is the next one shows with the create's answer; if it is not
-// the queue is listed then. The first kind of place would have waited anyway. The
-// second bets on a lock that nobody else wants: that the last hold had not to wait
-// for anybody is what it goes by.
+// The create's answer shows whether the number is the next one. If not, the client
+// lists the queue then. In the first case the position would have waited anyway. The
+// second case assumes that no other client wants the lock, because the last hold did
+// not wait for any.
 
-// follow says behind which place one that is about to be made does without a
-// listing.
-func (c *Core) follow(p *place) {
-	l := c.lanes[p.parent]
-	if p.role != member || p.kind != Exclusive || p.delay > 0 || p.claim.spec.Try || p.names.Nameless() {
+// follow chooses the predecessor of a position that is about to be created, if it needs
+// no listing.
+func (c *Core) follow(p *position) {
+	l := c.queues[p.parent]
+	if p.role != member || p.kind() != Exclusive || p.delay > 0 || p.acquire.spec.Try || p.names.HasReusableNames() {
 		return
 	}
-	alike := func(q *place) bool {
-		return q.names == p.names && q.role == p.role && q.delay == 0 && q.claim != p.claim
+	alike := func(q *position) bool {
+		return q.names == p.names && q.role == p.role && q.delay == 0 && q.acquire != p.acquire
 	}
-	if n := len(l.places); n > 1 {
-		if q := l.places[n-2]; alike(q) && q.coming() {
-			p.behind = q
+	if n := len(l.positions); n > 1 {
+		if q := l.positions[n-2]; alike(q) && q.coming() {
+			p.predecessor = q
 		}
-	} else if e := l.latest; e != nil && alike(e) && e.alone && !e.waited && len(e.nodes) == 1 && e.nodes[0].late {
-		p.behind = e
+	} else if e := l.latest; e != nil && alike(e) && e.clearance == clearedAlone && !e.waited() && len(e.nodes) == 1 && e.nodes[0].late {
+		p.predecessor = e
 	}
-	p.listing = p.behind != nil
+	if p.predecessor != nil {
+		p.query = following
+	}
 }
 
-// coming reports whether the place's entries are there, or were asked for.
-func (p *place) coming() bool {
+// coming reports whether the position's entries exist or their create is in flight.
+func (p *position) coming() bool {
 	return !slices.ContainsFunc(p.nodes, func(n *node) bool { return n.state != alive && n.state != creating })
 }
 
-// fallIn takes the number of a place that was made without a listing.
-func (c *Core) fallIn(now time.Duration, p *place) {
-	q := p.behind
-	p.listing = false
+// followCreated handles the create's answer for a position that has a predecessor in
+// place of a listing.
+func (c *Core) followCreated(now time.Duration, p *position) {
+	q := p.predecessor
+	p.query = idle
 	last := q.nodes[len(q.nodes)-1]
 	switch {
-	case !p.next(last) || !q.listed || q.over && !q.handed:
-		p.behind = nil
-		c.look(p)
+	case !p.next(last) || !q.listed || q.membership == abandoned:
+		p.predecessor = nil
+		c.list(p)
 		return
 	case p.renews(last):
-		p.ahead = nil // nobody was ahead of the last hold, and nobody came between
+		p.ahead = nil // no entry was ahead of the last hold, and none came between
 	case last.state == absent:
-		p.behind = nil
-		c.look(p)
+		p.predecessor = nil
+		c.list(p)
 		return
 	default:
-		// The lists of those in line share their room: each is the one before and one
-		// more, and gets shorter at the front.
-		if p.ahead = q.ahead; q.lent {
-			p.ahead = slices.Clone(q.ahead)
-		}
-		q.lent = true
+		// The list is the predecessor's list and the predecessor. It grows in the spare
+		// capacity of that list, which only one successor may use.
+		p.ahead, q.ahead = q.ahead, slices.Clip(q.ahead)
 		for _, n := range q.nodes {
 			e, _ := p.names.Parse(n.name)
 			p.ahead = append(p.ahead, e)
 		}
-		if q.over {
+		if q.membership != present {
 			p.drop(q)
 		}
 	}
 	p.listed = true
-	p.reckon()
-	c.line(now, p)
+	p.setRelist()
+	c.decide(now, p)
 }
 
-// next reports whether the place has the number behind a znode's.
-func (p *place) next(last *node) bool {
+// next reports whether the position's number directly follows a znode's number.
+func (p *position) next(last *node) bool {
 	mine, _ := p.names.Parse(p.nodes[0].name)
 	theirs, class := p.names.Parse(last.name)
 	return class == Contender && mine.Seq == theirs.Seq+1
 }
 
-// renews reports whether the place was made by the transaction that deleted a
-// znode.
-func (p *place) renews(last *node) bool { return last.wentAt != 0 && last.wentAt == p.nodes[0].czxid }
+// renews reports whether the transaction that deleted a znode created the position.
+func (p *position) renews(last *node) bool {
+	return last.wentAt != 0 && last.wentAt == p.nodes[0].czxid
+}
 
-// founded reports whether the place's own list may be gone by: it was read, or the
-// entry that this one was made behind was there at that time, and so with the list
-// that was taken from there.
-func (p *place) founded() bool {
-	if p.loose || p.behind != nil && !(p.led() && p.behind.founded()) {
+// listProven reports whether the position's list is proven: it was read from the servers,
+// or the predecessor's entry existed when this one was created and the predecessor's
+// list is proven.
+func (p *position) listProven() bool {
+	if p.discredited || p.predecessor != nil && !(p.predecessorExisted() && p.predecessor.listProven()) {
 		return false
 	}
-	p.behind = nil // what is proven stays so
+	p.predecessor = nil // a proof stays valid
 	return true
 }
 
-// loosen has those list the queue before they are granted who took the place's list
-// before it was proven: the place is about to have another.
-func (c *Core) loosen(p *place) {
-	if p.founded() {
+// discreditFollowers makes successors list the queue before a grant if they took the
+// position's list before it was proven. The caller is about to replace that list.
+func (c *Core) discreditFollowers(p *position) {
+	if p.listProven() {
 		return
 	}
-	if l := c.lanes[p.parent]; l != nil {
-		for _, o := range l.places {
-			o.loose = o.loose || o.behind == p && o.listed
+	if l := c.queues[p.parent]; l != nil {
+		for _, o := range l.positions {
+			o.discredited = o.discredited || o.predecessor == p && o.listed
 		}
 	}
 }
 
-// led reports whether the entry that the place was made behind was there at that
-// time.
-func (p *place) led() bool {
-	q := p.behind
+// predecessorExisted reports whether the predecessor's entry is known to have existed when the
+// position was created.
+func (p *position) predecessorExisted() bool {
+	q := p.predecessor
 	if q == nil || len(q.nodes) == 1 && p.renews(q.nodes[0]) {
 		return true
 	}
 	return !slices.ContainsFunc(q.nodes, func(n *node) bool { return !n.seen && n.wentAt == 0 })
 }
 
-// unsee takes it that the entry of a place that was given up is gone. Whether this
-// client deleted it, so that it was there before, the answer to the delete tells.
-func (l *lane) unsee(name string) {
+// entryDeleted records that the entry of a position that was left is gone. The answer to
+// the delete shows whether this client deleted it, and so whether it existed until then.
+func (l *clientQueue) entryDeleted(name string) {
 	if q := l.given[name]; q != nil {
 		for _, n := range q.nodes {
 			n.seen = n.seen && n.name != name
@@ -140,47 +142,47 @@ func (l *lane) unsee(name string) {
 	}
 }
 
-// prove has it found out whether the entry that a place was made behind was there
-// then. The answer to a look at it tells, or that its own client deleted it since;
-// if neither is under way, a listing tells who is ahead.
-func (c *Core) prove(p *place) {
-	p.pending = !p.loose && !p.led() && !slices.ContainsFunc(p.behind.nodes, func(n *node) bool {
+// prove finds out whether the predecessor's entry existed when the position was created.
+// The answer to a read of that entry tells, or to its delete by this client. If neither
+// is in flight, prove lists the queue.
+func (c *Core) prove(p *position) {
+	provable := !p.discredited && !p.predecessorExisted() && !slices.ContainsFunc(p.predecessor.nodes, func(n *node) bool {
 		return !n.seen && n.wentAt == 0 && n.state != deleting && !n.looking && !n.late
 	})
-	p.listing = true
-	if !p.pending {
-		c.look(p)
+	if provable {
+		p.query = proving
+	} else {
+		c.list(p)
 	}
 }
 
-// proven has those go on that waited for an answer about a znode.
+// proven resumes the position that waits for an answer about a znode.
 func (c *Core) proven(now time.Duration, n *node) {
-	l := c.lanes[n.parent]
+	l := c.queues[n.parent]
 	if l == nil {
 		return
 	}
-	for _, p := range l.places {
-		if !p.pending || !slices.Contains(p.behind.nodes, n) {
+	for _, p := range l.positions {
+		if p.query != proving || !slices.Contains(p.predecessor.nodes, n) {
 			continue
 		}
-		p.pending, p.listing = false, false
-		if c.connected() { // else the next connection begins with a listing
-			c.line(now, p)
+		p.query = idle
+		if c.connected() { // otherwise the next connection begins with a listing
+			c.decide(now, p)
 		}
-		return // there is one at the most: it came right behind
+		return // at most one position directly follows
 	}
 }
 
-// ReleaseLater is Release, but the delete is not asked for before the next create
-// of this client's, which takes it along in its transaction, or Flush, which has to
-// follow in a moment.
+// ReleaseLater is Release, except that the delete waits for this client's next create,
+// which includes it in its transaction, or for Flush. The caller must call Flush soon.
 func (c *Core) ReleaseLater(now time.Duration, id ID) {
 	c.putsOff = true
 	c.Release(now, id)
 	c.putsOff = false
 }
 
-// Flush has deleted what waits for a create to take it along.
+// Flush deletes the znodes that wait for a create to include their delete.
 func (c *Core) Flush(now time.Duration) {
 	c.advance(now)
 	c.flush(now)
@@ -188,7 +190,8 @@ func (c *Core) Flush(now time.Duration) {
 
 func (c *Core) flush(now time.Duration) { c.disposeAll(now, c.takeLate()) }
 
-// takeLate returns the znodes that wait for a create to take them along.
+// takeLate returns the znodes that wait for a create to include their delete, and
+// clears the list.
 func (c *Core) takeLate() []*node {
 	late := slices.DeleteFunc(c.late, func(n *node) bool { return !n.late || n.state != alive })
 	for _, n := range late {
@@ -198,10 +201,10 @@ func (c *Core) takeLate() []*node {
 	return late
 }
 
-// maxLate bounds the transaction of a create and those that it takes along.
+// maxLate bounds the number of deletes that a create includes.
 const maxLate = 16
 
-// putOff reports whether the delete of what was given up waits.
+// putOff reports whether the delete of these znodes waits for the next create.
 func (c *Core) putOff(nodes []*node) bool {
 	if !c.putsOff || len(nodes) != 1 || nodes[0].state != alive || nodes[0].named != byGUID || len(c.late) >= maxLate {
 		return false
@@ -211,8 +214,8 @@ func (c *Core) putOff(nodes []*node) bool {
 	return true
 }
 
-// renew makes znodes and deletes others in one transaction. If one can't be
-// deleted, or made, none is, and each is asked for by itself.
+// renew creates znodes and deletes others in one transaction. If one operation fails,
+// none is applied, and each is then sent by itself.
 func (c *Core) renew(ask Request, late, nodes []*node) {
 	ask.Kind, ask.Paths = Renew, paths(late)
 	for _, n := range late {
@@ -222,7 +225,7 @@ func (c *Core) renew(ask Request, late, nodes []*node) {
 		made, failed := r, r.Failed-len(nodes)
 		switch {
 		case r.Code == OK:
-			made.Owner = nodes[0].session // a multi tells of no owner
+			made.Owner = nodes[0].session // the answer to a multi names no owner
 		case r.Code == Undone, r.Code != Unknown && r.Code != SessionOver && r.Code != NotApplied && (r.Failed < 0 || failed >= 0):
 			made.Code = Undone
 		}

@@ -2,28 +2,28 @@ package queue
 
 import "time"
 
-// Guard asks a quorum whether the hold's znodes are there, and has it carry out
-// the operations of the call in the same transaction, of which the core knows
-// nothing. call comes back in the Verified signal.
+// Guard checks the hold's znodes at a quorum and applies the operations of the call in the
+// same transaction. The core does not know these operations. The Verified signal carries
+// call.
 func (c *Core) Guard(now time.Duration, id ID, call uint64) {
 	c.advance(now)
 	answer := Signal{ID: id, Kind: Verified, Call: call, Failed: -1}
-	cl := c.claim(id)
+	acq := c.acquireByID(id)
 	switch {
-	case cl == nil || cl.phase != held:
+	case acq == nil || acq.phase != held:
 		answer.Err = ErrNotHeld
-	case cl.swap != nil: // which of its znodes is there will be known in a moment
+	case acq.swap != nil: // it is not known yet which of its znodes exists
 		answer.Err = ErrUnproven
 	}
 	if answer.Err != nil {
 		c.signal(answer)
 		return
 	}
-	nodes := cl.nodes()
-	cl.guards++
+	nodes := acq.nodes()
+	acq.guards++
 	c.send(Request{Kind: Guard, Paths: paths(nodes), Call: call}, func(now time.Duration, r Reply) {
-		if r.Code != Unknown { // else it may yet be done, on the former connection
-			cl.guards--
+		if r.Code != Unknown { // otherwise it may still be applied, from the former connection
+			acq.guards--
 		}
 		switch own := r.Failed >= 0 && r.Failed < len(nodes); {
 		case r.Code == OK:

@@ -5,73 +5,74 @@ import (
 	"time"
 )
 
-// Entries of one client stand one behind the other in a queue, and the one behind
-// need not hear from the servers that the one ahead is given up: its client does
-// it. So whoever gives a place up strikes it off the lists of the client's own
-// places behind it, at once; its delete goes out behind. Order and tokens stay as
-// they are. spec/handover.pml has the rule, and what breaks without each part:
+// Several entries of one client may be in one queue. If the client leaves a position,
+// it knows that without an event from the servers. So it removes the position from the
+// lists of its own successors at once, and sends the delete afterwards. The order and
+// the tokens do not change. spec/handover.pml has the rule, and shows what breaks
+// without each part:
 //
-//   - A place that stood alone, clear and exclusive, takes all with it that was
-//     ahead of it, since that was gone when it was cleared. Any other goes by
-//     itself: a cancelled waiter proves nothing of who is ahead of it, and a
-//     reader nothing of the readers that were writers.
-//   - It is the blocking function over what remains that grants, not the turn.
-//   - Nothing is granted by it while a part of what one read brought is untold
-//     (see [Core.Release]): the news that the heir's own znode is gone may be there.
-//   - Nothing is handed over while a guarded write of the hold's is not answered: it
-//     may be done as long as the hold's znode is there.
+//   - If the position was exclusive and was cleared, the entries that were ahead of it
+//     are removed as well, because they were gone when it was cleared. In any other
+//     case only the position is removed: a cancelled waiter proves nothing about the
+//     entries ahead of it, and a reader proves nothing about readers that were writers.
+//   - [Blocker] decides about the remaining entries. The turn itself grants nothing.
+//   - Nothing is granted until all events of one read were delivered (see
+//     [Core.Release]): the deletion of the successor's own znode may be among them.
+//   - Nothing is handed over while a guarded write of the hold is unanswered, because
+//     the servers may apply it as long as the hold's znode exists.
 //
-// A waiter does not watch an entry of its own client's for its end, then.
+// So a waiter does not watch an entry of its own client for its deletion.
 
-// A lane is what this client has at one queue.
-type lane struct {
-	places []*place          // in the order in which they came
-	latest *place            // that was given up
-	given  map[string]*place // of given up places, by the names of entries that are not known to be gone
+// A clientQueue is this client's part in one queue.
+type clientQueue struct {
+	positions []*position          // in order of arrival
+	latest    *position            // the last position that was left
+	given     map[string]*position // positions that were left, by the names of their entries that may still exist
 }
 
-// enter notes a place.
-func (c *Core) enter(p *place) {
-	l := c.lanes[p.parent]
+// enterQueue adds a position to its queue.
+func (c *Core) enterQueue(p *position) {
+	l := c.queues[p.parent]
 	if l == nil {
-		l = &lane{}
-		c.lanes[p.parent] = l
+		l = &clientQueue{}
+		c.queues[p.parent] = l
 	}
-	l.places = append(l.places, p)
+	l.positions = append(l.positions, p)
 }
 
-// quit forgets a place.
-func (c *Core) quit(p *place) {
-	p.loose = !p.founded()
-	p.over, p.behind = true, nil
-	if l := c.lanes[p.parent]; l != nil {
-		if i := slices.Index(l.places, p); i >= 0 {
-			l.places = slices.Delete(l.places, i, i+1)
+// leaveQueue removes a position from its queue.
+func (c *Core) leaveQueue(p *position) {
+	p.discredited = !p.listProven()
+	p.membership, p.predecessor = abandoned, nil
+	if l := c.queues[p.parent]; l != nil {
+		if i := slices.Index(l.positions, p); i >= 0 {
+			l.positions = slices.Delete(l.positions, i, i+1)
 		}
 		c.close(p.parent, l)
 	}
 }
 
-func (c *Core) close(parent string, l *lane) {
-	if len(l.places)+len(l.given) == 0 {
-		delete(c.lanes, parent)
+// close forgets a queue in which this client has nothing.
+func (c *Core) close(parent string, l *clientQueue) {
+	if len(l.positions)+len(l.given) == 0 {
+		delete(c.queues, parent)
 	}
 }
 
-// give keeps the names of a place that is given up, for listings that still show
-// them. It keeps no names that may come to be another's.
-func (c *Core) give(p *place) {
+// give keeps the entry names of a position that is left, for listings that still show
+// them. It keeps no reusable names.
+func (c *Core) give(p *position) {
 	for _, n := range p.nodes {
 		if n.name == "" || n.named != byGUID || n.state == absent {
 			continue
 		}
-		l := c.lanes[p.parent]
+		l := c.queues[p.parent]
 		if l == nil {
-			l = &lane{}
-			c.lanes[p.parent] = l
+			l = &clientQueue{}
+			c.queues[p.parent] = l
 		}
 		if l.given == nil {
-			l.given = map[string]*place{}
+			l.given = map[string]*position{}
 		}
 		l.given[n.name], l.latest = p, p
 	}
@@ -79,72 +80,72 @@ func (c *Core) give(p *place) {
 
 // forget drops the name of a znode that is gone.
 func (c *Core) forget(n *node) {
-	if l := c.lanes[n.parent]; l != nil {
+	if l := c.queues[n.parent]; l != nil {
 		delete(l.given, n.name)
 		c.close(n.parent, l)
 	}
 }
 
-// left tells this client's places behind one that was given up. handed says that
-// its owner has ended with it: if not, as when a hold was lost, those behind ask
-// the servers.
-func (c *Core) left(now time.Duration, e *place, handed bool) {
-	l := c.lanes[e.parent]
+// left updates this client's successors of a position that was left. handed says that
+// its owner has finished with it. If not, as after a lost hold, the successors ask the
+// servers.
+func (c *Core) left(now time.Duration, e *position, handed bool) {
+	l := c.queues[e.parent]
 	if l == nil || e.role == leases || e.role == fixed || c.closed != nil {
 		return
 	}
-	for _, p := range slices.Clone(l.places) {
-		if p.over || p.clear || p.claim.phase != working {
+	for _, p := range slices.Clone(l.positions) {
+		if p.membership != present || p.clearance != notCleared || p.acquire.phase != working {
 			continue
 		}
 		if handed && p.names == e.names && p.role == e.role && e.certain() {
 			c.inherit(now, p, e)
 		}
-		if !p.over && !p.listing && e.owned(p.blocker) && c.connected() {
+		if p.membership == present && p.query == idle && e.owned(p.blocker.name) && c.connected() {
 			c.watchBlocker(now, p)
 		}
 	}
 }
 
-// certain reports whether the entries that have the place's names are its own. Names
-// without a GUID may have come to be another's, unless a watch would have told.
-func (p *place) certain() bool {
+// certain reports whether the entries with the position's names are its own. A reusable
+// name may belong to another entry by now, unless a watch is set on it.
+func (p *position) certain() bool {
 	return !slices.ContainsFunc(p.nodes, func(n *node) bool { return n.named != byGUID && !n.seen })
 }
 
-// inherit strikes a place that was given up off the list of one behind it.
-func (c *Core) inherit(now time.Duration, p, e *place) {
-	if !p.drop(e) || p.listing || p.blocker == "" || !p.struck(p.blocker) {
+// inherit removes a position that was left from the list of a successor.
+func (c *Core) inherit(now time.Duration, p, e *position) {
+	if !p.drop(e) || p.query != idle || p.blocker.name == "" || !p.struck(p.blocker.name) {
 		return
 	}
-	p.blocker = ""
+	p.blocker = blocker{}
 	if !c.connected() {
 		return // the next connection begins with a listing
 	}
-	b, blocked := Blocker(p.kind, p.ahead)
+	b, blocked := Blocker(p.kind(), p.ahead)
 	switch {
 	case !blocked && !p.relist, blocked && c.standing(p.parent, b.Name) != nil:
-		c.line(now, p)
+		c.decide(now, p)
 	default:
-		c.look(p)
+		c.list(p)
 	}
 }
 
-// drop takes a place that was given up off the list of who is ahead, and reports
-// whether it was there.
-func (p *place) drop(e *place) bool {
+// drop removes a position that was left from the list of entries ahead, and reports
+// whether it was on the list.
+func (p *position) drop(e *position) bool {
 	own := func(a Entry) bool { return e.owned(a.Name) }
-	at := slices.IndexFunc(p.ahead, own) // a hold is the first, mostly
+	at := slices.IndexFunc(p.ahead, own) // usually a hold, which is first
 	switch {
 	case at < 0:
 		return false
-	case e.alone:
+	case e.clearance == clearedAlone:
 		for at < len(p.ahead) && own(p.ahead[at]) {
 			at++
 		}
 		p.ahead = p.ahead[at:]
-		if p.relist { // with fewer ahead nothing else can change
-			p.reckon()
+		if p.relist { // removing entries can only clear it
+			p.setRelist()
 		}
 	default:
 		p.without(own)
@@ -152,15 +153,15 @@ func (p *place) drop(e *place) bool {
 	return true
 }
 
-// without takes entries off the list of who is ahead, which may be shared with that
-// of a place that joined behind.
-func (p *place) without(gone func(Entry) bool) {
+// without removes entries from the list of entries ahead. It copies the list, which may
+// share memory with a successor's list.
+func (p *position) without(gone func(Entry) bool) {
 	p.ahead = slices.DeleteFunc(slices.Clone(p.ahead), gone)
 }
 
-// discount takes those off a listing that this client has given up.
-func (c *Core) discount(p *place) {
-	l := c.lanes[p.parent]
+// discount removes the entries that this client has left from a new listing.
+func (c *Core) discount(p *position) {
+	l := c.queues[p.parent]
 	if l == nil || len(l.given) == 0 {
 		return
 	}
@@ -174,14 +175,14 @@ func (c *Core) discount(p *place) {
 	}
 }
 
-// reckon says whether an event alone grants nothing at the place.
-func (p *place) reckon() {
-	p.relist = p.delay > 0 || p.kind == Exclusive && slices.ContainsFunc(p.ahead, Entry.Writer)
+// setRelist sets relist for the present list.
+func (p *position) setRelist() {
+	p.relist = p.delay > 0 || p.kind() == Exclusive && slices.ContainsFunc(p.ahead, Entry.Writer)
 }
 
-// struck reports whether nobody of this name is on the place's list any more.
-func (p *place) struck(name string) bool {
-	for _, a := range slices.Backward(p.ahead) { // mostly it is the nearest
+// struck reports whether no entry of this name is on the position's list any more.
+func (p *position) struck(name string) bool {
+	for _, a := range slices.Backward(p.ahead) { // usually the last one
 		if a.Name == name {
 			return false
 		}
@@ -189,20 +190,20 @@ func (p *place) struck(name string) bool {
 	return true
 }
 
-// owned reports whether an entry of this name is the place's, or was before a
+// owned reports whether an entry of this name is the position's, or was before a
 // downgrade.
-func (p *place) owned(name string) bool {
+func (p *position) owned(name string) bool {
 	return name != "" && (slices.ContainsFunc(p.nodes, func(n *node) bool { return n.name == name }) || slices.Contains(p.were, name))
 }
 
-// standing returns the place of this client's that an entry is of, if it is known
-// to be there.
-func (c *Core) standing(parent, name string) *place {
-	l := c.lanes[parent]
+// standing returns this client's position that an entry belongs to, if the entry is
+// known to exist.
+func (c *Core) standing(parent, name string) *position {
+	l := c.queues[parent]
 	if l == nil {
 		return nil
 	}
-	for _, p := range slices.Backward(l.places) {
+	for _, p := range slices.Backward(l.positions) {
 		for _, n := range p.nodes {
 			if n.name == name && n.state == alive {
 				return p
@@ -212,30 +213,30 @@ func (c *Core) standing(parent, name string) *place {
 	return nil
 }
 
-// await leaves a watch on the entry that is waited for, unless it is this client's
-// own, of whose end it will know.
-func (c *Core) await(now time.Duration, p *place) {
-	own := c.standing(p.parent, p.blocker)
-	if own == nil || p.claim.spec.Try {
+// awaitBlocker sets a watch on the blocker, unless it is an entry of this client, which
+// then knows of its deletion.
+func (c *Core) awaitBlocker(now time.Duration, p *position) {
+	own := c.standing(p.parent, p.blocker.name)
+	if own == nil || p.acquire.spec.Try {
 		c.watchBlocker(now, p)
 		return
 	}
-	if p.behind != nil {
-		c.watchOwns(own.claim) // which has to be seen; see [Core.follow]
+	if p.predecessor != nil {
+		c.watchOwnNodes(own.acquire) // to prove that it exists; see [Core.follow]
 	}
-	p.claim.retry(now + c.lookAgain())
-	c.tell(p, p.parent+"/"+p.blocker, len(p.ahead), own.claim.spec.Data)
+	p.acquire.retry(now + c.recheckDelay())
+	c.signalWaiting(p, p.parent+"/"+p.blocker.name, len(p.ahead), own.acquire.spec.Data)
 }
 
-// Entries returns the paths of the znodes that a claim has in queues, as far as
-// they are known to have been made. It is for tests.
+// Entries returns the paths of an acquire's znodes whose names are known. It is for
+// tests.
 func (c *Core) Entries(id ID) []string {
-	cl := c.claim(id)
-	if cl == nil {
+	acq := c.acquireByID(id)
+	if acq == nil {
 		return nil
 	}
 	var all []string
-	for _, n := range cl.nodes() {
+	for _, n := range acq.nodes() {
 		if n.name != "" {
 			all = append(all, n.path())
 		}
@@ -243,12 +244,12 @@ func (c *Core) Entries(id ID) []string {
 	return all
 }
 
-// Passable reports whether a hold may be passed on to another owner as it is: it is
-// held beyond doubt, for a while, and nothing that the former owner began under it
-// is to come.
+// Passable reports whether a hold may be passed on to another owner unchanged. It must
+// be held with some margin before the deadline, and the former owner must have no
+// operation in flight that depends on it.
 func (c *Core) Passable(now time.Duration, id ID) bool {
 	c.advance(now)
-	cl := c.claim(id)
-	return cl != nil && cl.phase == held && cl.swap == nil && !cl.revoked && cl.guards == 0 && !c.amid &&
+	acq := c.acquireByID(id)
+	return acq != nil && acq.phase == held && acq.swap == nil && !acq.revoked && acq.guards == 0 && !c.undrained &&
 		c.connected() && !c.beat.jeopardy && c.deadline.Ahead(now) >= c.session.Timeout/8
 }

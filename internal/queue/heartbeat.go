@@ -5,29 +5,45 @@ import (
 	"time"
 )
 
-// A heartbeat asks a quorum about all of a session's entries, every eighth of
-// the session's timeout. It proves the session alive to the leader (see
-// Deadline), and it tells of an entry that somebody deleted. There is one a
-// session, however many locks it holds. It goes on while nothing is held, with
-// an empty multi, so that the next acquire finds a deadline ahead and needs one
-// round trip.
+// A heartbeat sends what proves that the session lives (see Deadline): in each
+// eighth of the session timeout a sync with a ping after it (a), a sync (b), and a
+// write (c) that asks a quorum about all of the session's entries. The write also
+// tells of an entry that another client deleted. There is one heartbeat a session,
+// however many locks it holds. If the client neither holds nor waits, the write is
+// omitted: the create of the next acquire takes its place, so that the acquire finds
+// a proof that it completes, and needs one round trip.
 //
-// With [Config.Sync] most heartbeats are a sync instead, which the leader answers
-// without its log and the other servers. It tells of no entry, so a watch stands on
-// each: what a server tells of watches goes out before a sync's answer, and the
-// leader has told the server of all that it had decided. A quorum is asked where
+// a and b go out as late as c permits, so that c proves a moment that is as young
+// as possible.
+//
+// With [Config.Sync] the third request is a sync, too, which the leader answers
+// without its log and the other servers. A sync tells of no entry, so the client
+// watches each: what a server tells of watches goes out before a sync's answer, and
+// the leader has told the server of all that it had decided. A quorum is asked where
 // there is something to prove: of a new connection, and for a grant.
 type heartbeat struct {
-	sentAt     time.Duration // when the last one went out; 0 before the first
+	sentAt     time.Duration // when the last c, or what an idle client sends in its place, was due; 0 before the first
 	begunAt    time.Duration // when this connection began
-	answeredAt time.Duration // when a quorum last answered, or the leader a sync
-	underWay   int           // how many are unanswered
+	answeredAt time.Duration // when the servers last answered
+	roundTrip  time.Duration // how long syncs take, lately
+	first      bool          // a of this eighth was sent
+	second     bool          // b of this eighth was sent
+	secondAt   time.Duration // when the last b was answered, or unanswered
+	underWay   int           // how many c's are unanswered
+	syncs      int           // how many a's and b's are unanswered
 	jeopardy   bool
-	hurry      bool // a claim is ready but for the proof
+	hurry      bool // an acquire is ready but for the proof
 }
 
-// maxUnderWay bounds the heartbeats without an answer on a stalled connection.
-const maxUnderWay = 4
+// maxUnderWay bounds the writes without an answer on a stalled connection, and
+// maxSyncs the syncs.
+const (
+	maxUnderWay = 4
+	maxSyncs    = 2 * maxUnderWay
+)
+
+// unanswered is later than any moment.
+const unanswered = time.Duration(1 << 62)
 
 // checksPerMulti bounds one heartbeat's frame: paths are some 600 bytes at the
 // most, a server's limit on frames is 1 MiB.
@@ -36,21 +52,57 @@ const checksPerMulti = 512
 // restart is for a new connection. That a session was resumed on it shows no
 // quorum, unlike that one was made.
 func (b *heartbeat) restart(now time.Duration) {
-	b.sentAt, b.begunAt, b.underWay = 0, now, 0
+	answered := b.answeredAt
+	*b = heartbeat{begunAt: now, answeredAt: answered, roundTrip: b.roundTrip, jeopardy: b.jeopardy, hurry: b.hurry}
 	if b.answeredAt == 0 {
 		b.answeredAt = now
 	}
 }
 
-// nextAt returns when the next heartbeat is due, 0 for never.
-func (b *heartbeat) nextAt(timeout time.Duration) time.Duration {
+// begin starts the next eighth of the timeout.
+func (b *heartbeat) begin(now time.Duration) { b.sentAt, b.first, b.second = now, false, false }
+
+// plan returns when a, b, and c of this eighth of the timeout are due; 0 for never.
+func (b *heartbeat) plan(timeout, gap time.Duration) (first, second, third time.Duration) {
+	period := timeout / 8
+	start := max(b.sentAt, b.begunAt)
+	trip := min(b.roundTrip, timeout/32) + timeout/512
+	lead := timeout/64 + trip // from b to c
+	if !b.second {
+		second = start + period - lead
+	}
+	if !b.first {
+		// The a that this b continues went out in this eighth of the timeout, or some earlier.
+		first = start + period - (lead+gap+trip)%period
+	}
+	// c waits for the answer to b, but not for long.
+	third = start + period
+	if b.second {
+		third = max(third, min(b.secondAt+timeout/64, third+timeout/64))
+	}
+	if b.syncs >= maxSyncs {
+		first, second = 0, 0
+	}
 	switch {
 	case b.underWay >= maxUnderWay:
-		return 0
+		third = 0
 	case b.hurry:
-		return b.sentAt + timeout/32
+		third = b.sentAt + timeout/32
+		first, second = 0, 0 // each c has an a before it
 	}
-	return max(b.sentAt, b.begunAt) + timeout/8
+	return first, second, third
+}
+
+// nextBeat returns when the next request of the heartbeat is due, 0 for never.
+func (c *Core) nextBeat() time.Duration {
+	var at time.Duration
+	first, second, third := c.beat.plan(c.session.Timeout, c.deadline.Gap())
+	for _, t := range []time.Duration{first, second, third} {
+		if t != 0 && (at == 0 || t < at) {
+			at = t
+		}
+	}
+	return at
 }
 
 // overdueAt returns when holds come into jeopardy, 0 for never.
@@ -73,32 +125,114 @@ func (c *Core) Heard() (at time.Duration, ok bool) {
 	return c.beat.answeredAt, c.beat.answeredAt != 0
 }
 
-// heartbeat sends one if it is due.
-func (c *Core) heartbeat(now time.Duration) {
-	at := c.beat.nextAt(c.session.Timeout)
-	if !c.connected() || at == 0 || now < at {
-		return
+// HalfTick takes an upper bound of half the tick of the servers behind connection
+// conn. Without one, the proof of the deadline takes longer.
+func (c *Core) HalfTick(now time.Duration, conn uint64, bound time.Duration) {
+	c.advance(now)
+	if c.connected() && c.session.Conn == conn {
+		c.deadline.HalfTick(bound)
 	}
-	if c.cheap() && !c.beat.hurry {
-		c.beat.sentAt = now
-		c.sync()
-		return
-	}
-	c.beatNow(now)
 }
 
-// cheap reports whether a sync does for the next heartbeat.
+// heartbeat sends what is due.
+func (c *Core) heartbeat(now time.Duration) {
+	if !c.connected() {
+		return
+	}
+	due := func(at time.Duration) bool { return at != 0 && now >= at }
+	first, second, third := c.beat.plan(c.session.Timeout, c.deadline.Gap())
+	if due(first) {
+		c.beat.first = true
+		c.sendFirst()
+	}
+	if due(second) {
+		c.beat.second = true
+		c.sendSecond()
+	}
+	if !due(third) {
+		return
+	}
+	switch {
+	case c.beat.hurry:
+		c.sendFirst()
+		c.beatNow(now)
+	case len(c.acquires) == 0:
+		c.beat.begin(now)
+	case c.cheap():
+		c.beat.begin(now)
+		c.sync()
+	default:
+		c.beatNow(now)
+	}
+}
+
+// cheap reports whether a sync does for the next heartbeat's c.
 func (c *Core) cheap() bool { return c.syncs() && !c.deadline.open }
 
-// syncs reports whether heartbeats are syncs. In a session of less than four ticks
-// a leader that was deposed would answer them for too long.
+// syncs reports whether heartbeats have no writes. In a session of less than four
+// ticks a leader that was deposed would answer syncs for too long.
 func (c *Core) syncs() bool { return c.cfg.Sync && c.session.Timeout >= 4*c.cfg.Tick }
 
-// sync asks the leader, behind a watch on every entry.
+// sendFirst sends an a: a sync, and a ping after it.
+func (c *Core) sendFirst() {
+	var sent, received time.Duration
+	answers := 0
+	answered := func(r Reply) {
+		received = max(received, r.Received)
+		if answers++; answers == 2 {
+			c.deadline.Begin(sent, received)
+		}
+	}
+	c.sendSync(func(r Reply) {
+		sent = r.Sent
+		c.deadline.Continue(r.Sent, r.Received)
+		answered(r)
+	})
+	conn := c.session.Conn
+	c.send(Request{Kind: Ping, Path: "/"}, func(_ time.Duration, r Reply) {
+		// An error is an answer, too: the server has seen the request.
+		if conn == c.session.Conn && r.Conn == conn && c.connected() && (r.Code == OK || r.Code == NoNode || r.Code == Refused) {
+			answered(r)
+		}
+	})
+}
+
+// sendSecond sends a b.
+func (c *Core) sendSecond() {
+	c.beat.secondAt = unanswered
+	c.sendSync(func(r Reply) {
+		c.deadline.Continue(r.Sent, r.Received)
+		c.beat.secondAt = r.Received
+	})
+}
+
+// sendSync sends a sync, and calls answered with a successful answer that came on
+// the same connection.
+func (c *Core) sendSync(answered func(r Reply)) {
+	conn := c.session.Conn
+	c.beat.syncs++
+	c.send(Request{Kind: Sync, Path: "/"}, func(_ time.Duration, r Reply) {
+		if c.session.Conn != conn {
+			return
+		}
+		c.beat.syncs--
+		if r.Code != OK || r.Conn != conn || !c.connected() {
+			return
+		}
+		trip := r.Received - r.Sent
+		c.beat.roundTrip = max(trip, c.beat.roundTrip-c.beat.roundTrip/8)
+		answered(r)
+		if len(c.acquires) == 0 {
+			c.alive(r.Received)
+		}
+	})
+}
+
+// sync asks the leader, and watches every entry.
 func (c *Core) sync() {
-	for _, cl := range c.claims {
-		if cl.swap == nil {
-			c.watchOwns(cl)
+	for _, acq := range c.acquires {
+		if acq.swap == nil {
+			c.watchOwnNodes(acq)
 		}
 	}
 	conn := c.session.Conn
@@ -116,13 +250,13 @@ func (c *Core) sync() {
 
 // beatNow sends a heartbeat over all entries that the session is known to have.
 func (c *Core) beatNow(now time.Duration) {
-	c.beat.sentAt = now
+	c.beat.begin(now)
 	var nodes []*node
-	for _, cl := range c.claims {
-		if cl.swap != nil {
+	for _, acq := range c.acquires {
+		if acq.swap != nil {
 			continue // which of its entries is there is not known
 		}
-		for _, p := range cl.places {
+		for _, p := range acq.positions {
 			for _, n := range p.nodes {
 				if n.state == alive {
 					nodes = append(nodes, n)
@@ -159,8 +293,8 @@ func (c *Core) check(nodes []*node) {
 			c.vanished(now, nodes[r.Failed])
 			c.recheck(nodes, r.Failed)
 		case r.Code == Refused:
-			// Somebody took the right to read the znode away. Without it nothing
-			// proves that it is there; the others must not suffer.
+			// The client has lost the permission to read the znode. Nothing can prove now
+			// that it exists. The other entries must not be affected.
 			c.unverifiable(now, nodes[r.Failed], r.Err)
 			c.recheck(nodes, r.Failed)
 		}
@@ -175,9 +309,9 @@ func paths(nodes []*node) []string {
 	return all
 }
 
-// recheck asks again at once about the entries of a multi that failed at one of
-// them. Those before it will pass; any of those behind it may fail as well, and
-// in halves all that do are found within a few round trips.
+// recheck repeats the check at once for the other entries of a multi that failed at one.
+// The entries before it will pass. Any of the entries after it may also fail; checks of
+// halves find all of those within a few round trips.
 func (c *Core) recheck(nodes []*node, failed int) {
 	if !c.connected() {
 		return
@@ -195,13 +329,13 @@ func (c *Core) recheck(nodes []*node, failed int) {
 	}
 }
 
-// unverifiable ends the claim on an entry that can't be asked for any more.
+// unverifiable ends the acquire of an entry that can no longer be checked.
 func (c *Core) unverifiable(now time.Duration, n *node, why error) {
-	switch cl := n.owner; {
-	case cl == nil:
-	case cl.phase == held:
-		c.lose(now, cl, why)
+	switch acq := n.owner; {
+	case acq == nil:
+	case acq.phase == held:
+		c.lose(now, acq, why)
 	default:
-		c.fail(now, cl, why)
+		c.fail(now, acq, why)
 	}
 }

@@ -2,8 +2,8 @@ package queue
 
 import "time"
 
-// ID names one Acquire, and the hold that comes of it. IDs count up from 1 and
-// are never used again.
+// ID identifies one Acquire and the hold that it becomes. IDs count up from 1 and are
+// never reused.
 type ID uint64
 
 // RequestKind is what a Request asks of ZooKeeper.
@@ -17,27 +17,28 @@ const (
 	Set                           // setData: Path, Data, Version
 	Delete                        // delete of any version: Path
 	Check                         // a multi of one check(path, any version) for each of Paths; none is an empty multi
-	Make                          // create of a parent, a container or else persistent: Path, Container
-	Swap                          // one multi that makes Creates and deletes Paths
+	Make                          // create of a parent, as a container or persistent: Path, Container
+	Swap                          // one multi that creates Creates and deletes Paths
 	Guard                         // one multi of a check for each of Paths, and the operations of the Call
 	Sync                          // sync: Path
-	Renew                         // one multi that makes Creates and deletes Paths of former holds
+	Renew                         // one multi that creates Creates and deletes Paths of former holds
 	ReadAccess                    // getACL: Path
+	Ping                          // exists: Path, whose answer does not matter
 )
 
-// A Creation is one znode that Create, Swap or Renew makes.
+// A Creation is one znode that Create, Swap or Renew creates.
 type Creation struct {
 	Path       string
 	Data       []byte
 	Sequential bool // the server appends a sequence number
-	Persistent bool // else ephemeral
+	Persistent bool // otherwise ephemeral
 	Access     Access
 }
 
-// A Request is to be sent in the order of the output.
+// A Request is one request to ZooKeeper. Requests are sent in the order of the output.
 type Request struct {
 	ID        uint64
-	Session   int64 // it is meant for, and must not be sent in another; 0 if there is none
+	Session   int64 // the only session in which it may be sent; 0 if there is none
 	Kind      RequestKind
 	Path      string
 	Paths     []string
@@ -48,10 +49,10 @@ type Request struct {
 	Container bool
 	Access    Access // of Make
 	Call      uint64 // whose operations Guard carries
-	// Join permits to send it in one transaction with others of the same moment, of
-	// which no two make znodes below one parent. Where another of them fails, so
-	// that it is not done, the answer is Undone.
-	Join bool
+	// Batchable permits a batch: one transaction with other requests of the same moment,
+	// no two of which create znodes below one parent. If another request of the batch
+	// fails, the answer is Undone.
+	Batchable bool
 }
 
 // Code is how a request ended.
@@ -60,60 +61,60 @@ type Code uint8
 // The outcomes of a request.
 const (
 	OK            Code = iota
-	NoNode             // the znode, or a create's parent, is not there
-	NodeExists         // the znode is there already
+	NoNode             // the znode, or a create's parent, does not exist
+	NodeExists         // the znode already exists
 	Unimplemented      // the server does not know the operation
-	NotApplied         // surely not applied, may be tried again: never sent, throttled, moved
-	Undone             // surely not applied, through the fault of another it was joined with
-	Unknown            // sent, and the connection was lost before the answer: perhaps applied
+	NotApplied         // certainly not applied, may be retried: never sent, throttled, moved
+	Undone             // certainly not applied, because another request of the batch failed
+	Unknown            // sent, and the connection was lost before the answer: may have been applied
 	SessionOver        // the session ended
-	Refused            // a permanent error, which Err tells
+	Refused            // a permanent error, see Err
 )
 
 // A Reply is the outcome of the Request with its ID.
 type Reply struct {
 	ID       uint64
 	Code     Code
-	Err      error    // what Refused, or a failure to be reported, was
-	Failed   int      // which operation of a multi failed, -1 if none by itself
-	Made     []string // the paths that Create, Swap and Renew made
+	Err      error    // the error of Refused, or of a failure to report
+	Failed   int      // the index of the operation that failed in a multi, -1 if none by itself
+	Made     []string // the paths that Create, Swap and Renew created
 	Zxid     int64    // of Delete: the transaction
 	Czxid    int64    // of Create and Get; for Create, Swap and Renew by multi, the multi's zxid
-	Owner    int64    // the ephemeral owner: of Get, and of Create if it told, else 0
+	Owner    int64    // the ephemeral owner: of Get, and of Create if the answer has it, else 0
 	Version  int32    // of Get
-	Ctime    int64    // of Get: when it was made, by the servers' clock in milliseconds
+	Ctime    int64    // of Get: when it was created, by the servers' clock in milliseconds
 	Mtime    int64    // of Get: when its data were last set, by the same clock
 	Mzxid    int64    // of Get: the transaction that last set its data
 	Data     []byte   // of Get
 	Children []string // of List
-	Access   Access   // of ReadAccess, also where it was refused
+	Access   Access   // of ReadAccess, also if it was refused
 
 	Sent, Received time.Duration
 	Conn           uint64 // which of the client's connections answered
 }
 
-// EventKind is what a watch told of a znode.
+// EventKind is the kind of a watch event.
 type EventKind uint8
 
 // The events.
 const (
 	Deleted  EventKind = iota
-	Changed            // data changed, or created: a one-shot watch has to be left again
-	Children           // a child was made or deleted: a one-shot watch has to be left again
+	Changed            // data changed, or created: a one-shot watch has to be set again
+	Children           // a child was created or deleted: a one-shot watch has to be set again
 )
 
-// SessionState is what became of the session.
+// SessionState is the state of the session.
 type SessionState uint8
 
 // The states of a session.
 const (
-	Connected    SessionState = iota // to a server that takes writes
+	Connected    SessionState = iota // to a server that accepts writes
 	Disconnected                     // or connected to a read-only server
-	Expired                          // the session is over; another will follow
-	Closed                           // the client is closed, or refused for ever; no other session follows
+	Expired                          // the session has ended; another will follow
+	Closed                           // the client is closed or permanently refused; no other session follows
 )
 
-// A SessionChange tells of the session's state.
+// A SessionChange reports the session's state.
 type SessionChange struct {
 	State   SessionState
 	Session int64
@@ -121,28 +122,28 @@ type SessionChange struct {
 	Sent    time.Duration // when the ConnectRequest was sent
 	Conn    uint64
 	Err     error // why, for Closed
-	Left    error // for Closed: why the session's znodes may be there still; nil if they are gone
+	Left    error // for Closed: why the session's znodes may still exist; nil if they are gone
 }
 
-// SignalKind is what a Signal tells.
+// SignalKind is the kind of a Signal.
 type SignalKind uint8
 
 // The signals.
 const (
-	Granted    SignalKind = iota // the claim holds the lock: Token, Node, Session
-	Failed                       // the claim is over and nothing is held: Err
-	Lost                         // the hold is over: Err
-	Released                     // a released hold's znode is gone (Err nil), or can't be deleted now (Err)
-	Waiting                      // the claim has a place in the queue: Ahead, Blocker, Data
+	Granted    SignalKind = iota // the acquire holds the lock: Token, Node, Session
+	Failed                       // the acquire has ended and holds nothing: Err
+	Lost                         // the hold has ended: Err
+	Released                     // a released hold's znode is gone (Err nil), or cannot be deleted now (Err)
+	Waiting                      // the acquire has a position in the queue: Ahead, Blocker, Data
 	Jeopardy                     // the hold's heartbeat is overdue
 	Recovered                    // the heartbeat was answered again
-	Verified                     // a Guard's answer: Err nil says that the hold was held at that moment, and its operations done
-	NearLimit                    // the path's sequence numbers come near their limit: Token is the number
-	Downgraded                   // a Downgrade's answer: Err nil says that the hold is a reader's now, at Node
-	Revoked                      // somebody asks for the lock back
+	Verified                     // a Guard's answer: if Err is nil, the hold was held at that moment and the operations were applied
+	NearLimit                    // the path's sequence numbers are near their limit: Token is the number
+	Downgraded                   // a Downgrade's answer: if Err is nil, the hold is a reader's now, at Node
+	Revoked                      // another client requests the release of the lock
 )
 
-// A Signal goes to whoever made the claim.
+// A Signal is a message to the caller that started the acquire.
 type Signal struct {
 	ID      ID
 	Kind    SignalKind
@@ -153,8 +154,8 @@ type Signal struct {
 	Session int64
 	Err     error
 	Ahead   int    // how many entries are ahead
-	Blocker string // the znode that is waited for
+	Blocker string // the znode that the acquire waits for; of Failed with ErrLocked, the holder's, if known
 	Data    []byte // that znode's data
 	Call    uint64 // which Guard or Downgrade
-	Failed  int    // of Verified: which of the call's own operations Err is about, -1 if none by itself
+	Failed  int    // of Verified: which of the call's operations failed, -1 if none by itself
 }

@@ -6,25 +6,23 @@ import (
 	"time"
 )
 
-// A semaphore in Curator's layout (InterProcessSemaphoreV2) is a gate and a set
-// of leases. Whoever holds the gate adds its leases, and keeps the gate until
-// there are no more of them than the semaphore has permits. So they are granted
-// in the order of the gate's queue, and whoever takes several can't be stuck
-// half-way beside another.
+// A semaphore in Curator's layout (InterProcessSemaphoreV2) is a gate and a set of
+// leases. An acquire takes the gate, adds its leases, and keeps the gate until there are
+// no more leases than permits. So acquires are granted in the order of the gate's queue,
+// and two acquires of several permits cannot block each other half-way.
 //
-// What makes it safe is not the gate but the count: a claim is granted on a
-// listing, read after its own leases were made, in which there are not too many.
-// Of the leases that exist and are granted, take the one made last: the listing
-// it was granted on held all the others.
+// The count makes it safe, not the gate: an acquire is granted if a listing, read after
+// its own leases were created, shows no more leases than permits. The listing that granted
+// the newest of all granted leases included all the others.
 
-// count lists the leases. Only a claim that has to wait leaves a watch, as one
-// left behind by a holder would tell it of every other holder's release.
-func (c *Core) count(p *place, watch bool) {
-	p.listing = true
-	if !p.agreed {
+// count lists the leases. Only an acquire that has to wait sets a watch. A holder's watch
+// would report every release of the other holders.
+func (c *Core) count(p *position, watch bool) {
+	p.query = reading
+	if !p.agreed() {
 		l := new(limit)
 		p.limit = l
-		c.send(Request{Kind: Get, Path: p.parent}, func(_ time.Duration, r Reply) { *l = limit{r.Code, r.Version, r.Data} })
+		c.send(Request{Kind: Get, Path: p.parent}, func(_ time.Duration, r Reply) { l.code, l.version, l.data = r.Code, r.Version, r.Data })
 	}
 	c.send(Request{Kind: List, Path: p.parent, Watch: watch}, func(now time.Duration, r Reply) {
 		if c.answers(now, p, r) {
@@ -33,8 +31,8 @@ func (c *Core) count(p *place, watch bool) {
 	})
 }
 
-// counts takes a listing of the leases.
-func (c *Core) counts(now time.Duration, p *place, children []string, watched bool) {
+// counts handles a listing of the leases.
+func (c *Core) counts(now time.Duration, p *position, children []string, watched bool) {
 	l := Sort(children)
 	for _, n := range p.nodes {
 		if !slices.Contains(children, n.name) {
@@ -43,65 +41,67 @@ func (c *Core) counts(now time.Duration, p *place, children []string, watched bo
 		}
 	}
 	if len(l.Malformed) > 0 {
-		c.fail(now, p.claim, ErrExhausted)
+		c.fail(now, p.acquire, ErrExhausted)
 		return
 	}
 	p.ahead = slices.DeleteFunc(l.Queue, func(e Entry) bool { return !e.Lease() || p.owns(e) })
 	over := len(p.ahead) + len(p.nodes) - p.sem.Of
 	others := c.others(p.parent, p.ahead)
-	if code := p.limit.code; !p.agreed && (code == Unknown || code == NotApplied) {
-		p.claim.retry(now + retryPause) // what was lost is asked again with another listing
+	if code := p.limit.code; !p.agreed() && (code == Unknown || code == NotApplied) {
+		p.acquire.retry(now + retryPause) // the next listing repeats the lost request
 		return
 	}
-	if !p.agreed && !c.agree(p, others) {
-		c.fail(now, p.claim, ErrPermits)
+	if !p.agreed() && !c.agree(p, others) {
+		c.fail(now, p.acquire, ErrPermits)
 		return
 	}
 	switch {
 	case over <= 0:
 		c.clear(now, p)
-	case p.claim.spec.Try && others+len(p.nodes) > p.sem.Of:
-		c.fail(now, p.claim, ErrLocked)
+	case p.acquire.spec.Try && others+len(p.nodes) > p.sem.Of:
+		c.failLocked(now, p.acquire, "")
 	case !watched:
-		c.watchOwns(p.claim)
+		c.watchOwnNodes(p.acquire)
 		c.count(p, true)
 	default:
-		p.claim.retry(now + c.lookAgain())
+		p.acquire.retry(now + c.recheckDelay())
 		if len(p.ahead) > 0 {
-			c.tell(p, p.parent+"/"+p.ahead[0].Name, over, nil)
+			c.signalWaiting(p, p.parent+"/"+p.ahead[0].Name, over, nil)
 		}
 	}
 }
 
-// others returns how many of these leases are not this client's own on their
-// way out.
+// others returns how many of these leases are not pending deletes of this client.
 func (c *Core) others(parent string, entries []Entry) int {
 	n := 0
 	for _, e := range entries {
-		if !c.leaving(parent, e.Name) {
+		if !c.isPendingDelete(parent, e.Name) {
 			n++
 		}
 	}
 	return n
 }
 
-// A limit is what was read of the number of permits.
+// A limit is the stored number of permits, as read.
 type limit struct {
 	code    Code
 	version int32
 	data    []byte
+	agreed  bool // it was compared with the permits of this acquire
 }
 
-// agree compares the number of permits with what others hold to, and reports
-// whether they agree. The layout has no place for it, so zklock keeps it as a
-// number in the data of the leases' parent: the claim under the gate writes it
-// when nobody else has a lease, or nobody has written one yet.
-func (c *Core) agree(p *place, others int) bool {
+// agreed reports whether the limit was read and compared.
+func (p *position) agreed() bool { return p.limit != nil && p.limit.agreed }
+
+// agree reports whether the stored number of permits equals the acquire's. The layout does
+// not define where to store it, so zklock writes it to the data of the leases' parent. The
+// acquire that holds the gate writes it if no other lease exists or none is stored yet.
+func (c *Core) agree(p *position, others int) bool {
 	l := p.limit
 	if l.code != OK {
-		return true // whoever may not read it does without
+		return true // without permission to read it, there is nothing to compare
 	}
-	p.agreed = true
+	l.agreed = true
 	n, err := strconv.Atoi(string(l.data))
 	switch {
 	case err == nil && n == p.sem.Of:
@@ -113,63 +113,62 @@ func (c *Core) agree(p *place, others int) bool {
 	return true
 }
 
-// note writes the number of permits down. Whoever may not write it, or is too
-// late, does without. After a lost answer it is written again: if it was written
-// at first, the version has moved.
-func (c *Core) note(p *place, version int32) {
+// note stores the number of permits. It ignores a refusal and a version that has changed.
+// After a lost answer it writes again: if the first write was applied, the version has
+// changed.
+func (c *Core) note(p *position, version int32) {
 	c.send(Request{Kind: Set, Path: p.parent, Data: strconv.AppendInt(nil, int64(p.sem.Of), 10), Version: version},
 		func(_ time.Duration, r Reply) {
-			if !p.over && (r.Code == Unknown || r.Code == NotApplied) {
+			if p.membership == present && (r.Code == Unknown || r.Code == NotApplied) {
 				c.note(p, version)
 			}
 		})
 }
 
-// tryGate decides what a try does at a gate that another has: it may only be
-// passing through. With too few permits left it would have to wait; else the
-// gate will be free in a moment. Only then is the one ahead waited for: if the
-// listing fails the try begins with the gate again. And since the one ahead may
-// be about to make permits of its own and then wait, keeping the gate, the try
-// goes on looking at the permits.
-func (c *Core) tryGate(p *place, ahead string) {
+// tryGate decides whether a try waits at a gate that another acquire holds, perhaps only
+// briefly. If too few permits are left, the try fails. Otherwise the gate will soon be
+// free, and the try waits for the entry ahead. If the listing fails, the try starts with
+// the gate again. The acquire ahead may create leases and then wait with the gate, so the
+// try also watches the leases.
+func (c *Core) tryGate(p *position, ahead string) {
 	dir := p.sem.Path + "/leases"
-	was := p.blocker
-	p.listing = true
+	was := p.blocker.name
+	p.query = reading
 	c.send(Request{Kind: List, Path: dir, Watch: true}, func(now time.Duration, r Reply) {
-		if p.over || p.clear || p.blocker != was || p.claim.phase != working {
+		if p.membership != present || p.clearance != notCleared || p.blocker.name != was || p.acquire.phase != working {
 			return
 		}
-		p.listing = false
+		p.query = idle
 		switch r.Code {
 		case OK, NoNode:
 			held := slices.DeleteFunc(Sort(r.Children).Queue, func(e Entry) bool { return !e.Lease() })
 			if c.others(dir, held)+p.sem.Permits > p.sem.Of {
-				c.fail(now, p.claim, ErrLocked)
+				c.failLocked(now, p.acquire, "")
 				return
 			}
-			if r.Code == NoNode { // which leaves no watch
-				p.claim.retry(now + retryPause)
+			if r.Code == NoNode { // a listing of a missing znode sets no watch
+				p.acquire.retry(now + retryPause)
 			}
-			// Again, for the answer to an earlier watch may be lost.
-			p.blocker = ahead
-			c.watchOwns(p.claim)
+			// Repeated, because the answer to an earlier watch may be lost.
+			p.blocker = blocker{name: ahead}
+			c.watchOwnNodes(p.acquire)
 			c.watchBlocker(now, p)
 		case Unknown, NotApplied:
-			p.claim.retry(now + retryPause)
+			p.acquire.retry(now + retryPause)
 		case SessionOver:
 		default:
-			c.fail(now, p.claim, r.Err)
+			c.fail(now, p.acquire, r.Err)
 		}
 	})
 }
 
-// passGate gives the gate to the next one, now that the leases are counted.
-func (c *Core) passGate(now time.Duration, cl *claim) {
-	i := slices.IndexFunc(cl.places, func(p *place) bool { return p.role == gate })
+// passGate releases the gate after the leases were counted.
+func (c *Core) passGate(now time.Duration, acq *acquire) {
+	i := slices.IndexFunc(acq.positions, func(p *position) bool { return p.role == gate })
 	if i < 0 {
 		return
 	}
-	p := cl.places[i]
-	cl.places = slices.Delete(cl.places, i, i+1)
-	c.abandon(now, []*place{p}, nil, &parting{}, true, true)
+	p := acq.positions[i]
+	acq.positions = slices.Delete(acq.positions, i, i+1)
+	c.abandon(now, []*position{p}, nil, &pendingRelease{}, true, true)
 }

@@ -5,86 +5,93 @@ import (
 	"time"
 )
 
-// gone says that a znode was deleted by somebody else.
+// gone handles a znode that another client deleted.
 func (c *Core) gone(now time.Duration, n *node) {
 	if n.state == absent {
 		return
 	}
-	cl := n.owner
-	if cl == nil {
+	acq := n.owner
+	if acq == nil {
 		c.missing(n)
 		c.proven(now, n)
 		return
 	}
 	n.state = absent
-	if cl.phase == held {
-		c.lose(now, cl, ErrGone)
+	if acq.phase == held {
+		c.lose(now, acq, ErrGone)
 		return
 	}
-	c.park(now, cl)
-	cl.rounds++
-	if cl.rounds <= 2 && c.connected() {
-		c.join(now, cl)
+	c.park(now, acq)
+	acq.rounds++
+	if acq.rounds <= 2 && c.connected() {
+		c.enqueue(now, acq)
 	} else {
-		cl.retry(now + retryPause)
+		acq.retry(now + retryPause)
 	}
 }
 
-// park gives up all the claim's znodes, and makes it begin anew with the next
+// park leaves all the acquire's positions. The acquire starts again on the next
 // connection or retry.
-func (c *Core) park(now time.Duration, cl *claim) {
-	c.vacate(now, cl, &parting{}, true, false)
-	cl.rest()
-	cl.phase, cl.step, cl.retaking, cl.revoked = parked, 0, false, false
+func (c *Core) park(now time.Duration, acq *acquire) {
+	c.vacate(now, acq, &pendingRelease{}, true, false)
+	acq.cancelRetry()
+	acq.phase, acq.step, acq.retryingStep, acq.revoked = parked, 0, false, false
 }
 
-// lose ends a hold that is no longer safe. Its znodes may well be there still.
-func (c *Core) lose(now time.Duration, cl *claim, why error) {
-	c.remove(cl)
-	c.vacate(now, cl, &parting{id: cl.id}, false, false)
-	c.signal(Signal{ID: cl.id, Kind: Lost, Err: why})
+// lose ends a hold that is no longer safe. Its znodes may still exist.
+func (c *Core) lose(now time.Duration, acq *acquire, why error) {
+	c.remove(acq)
+	c.vacate(now, acq, &pendingRelease{id: acq.id}, false, false)
+	c.signal(Signal{ID: acq.id, Kind: Lost, Err: why})
 }
 
-// fail ends a claim that can't be granted.
-func (c *Core) fail(now time.Duration, cl *claim, err error) {
-	c.leave(now, cl, false)
-	c.signal(Signal{ID: cl.id, Kind: Failed, Err: err})
+// fail ends an acquire that cannot be granted.
+func (c *Core) fail(now time.Duration, acq *acquire, err error) {
+	c.leave(now, acq, false)
+	c.signal(Signal{ID: acq.id, Kind: Failed, Err: err})
 }
 
-// leave takes the claim off the list and gives its znodes up. report says that
-// a Released signal is due when they are gone.
-func (c *Core) leave(now time.Duration, cl *claim, report bool) {
-	c.remove(cl)
-	// What is guarded by its znodes and not answered may yet be done, so that its
-	// successor has to wait for their end.
-	handed := cl.guards == 0
-	if left := c.vacate(now, cl, &parting{id: cl.id, report: report}, true, handed); left == 0 && report {
-		c.signal(Signal{ID: cl.id, Kind: Released})
+// failLocked fails a try because of the holder whose znode is at path; path may be
+// empty.
+func (c *Core) failLocked(now time.Duration, acq *acquire, path string) {
+	c.leave(now, acq, false)
+	c.signal(Signal{ID: acq.id, Kind: Failed, Err: ErrLocked, Blocker: path})
+}
+
+// leave removes the acquire and deletes its znodes. If report is set, a Released signal
+// follows when they are gone.
+func (c *Core) leave(now time.Duration, acq *acquire, report bool) {
+	c.remove(acq)
+	// The servers may still apply an unanswered guarded write, so the successor has to
+	// wait until the znodes are deleted.
+	handed := acq.guards == 0
+	if left := c.vacate(now, acq, &pendingRelease{id: acq.id, report: report}, true, handed); left == 0 && report {
+		c.signal(Signal{ID: acq.id, Kind: Released})
 	}
 }
 
-// vacate dooms the znodes at all of the claim's places, and returns how many
-// there may be. The record of a hold that was lost stays, for others to see;
-// else orderly says that it goes as well, and before the entry. handed says that
-// this client's places behind need not ask the servers; see [Core.left].
-func (c *Core) vacate(now time.Duration, cl *claim, why *parting, orderly, handed bool) int {
-	places, swap := cl.places, cl.swap
-	cl.places, cl.swap = nil, nil
-	return c.abandon(now, places, swap, why, orderly, handed)
+// vacate makes the znodes at all of the acquire's positions pending deletes, and returns
+// how many may exist. If orderly is set, the record is deleted too, before the entry. The
+// record of a lost hold stays for other clients to find. If handed is set, this client's
+// successors need not ask the servers; see [Core.left].
+func (c *Core) vacate(now time.Duration, acq *acquire, why *pendingRelease, orderly, handed bool) int {
+	positions, swap := acq.positions, acq.swap
+	acq.positions, acq.swap = nil, nil
+	return c.abandon(now, positions, swap, why, orderly, handed)
 }
 
-// abandon dooms the znodes at these places, and those of a downgrade under way.
-// Permits go before their gate: who takes the gate next would find them in its
-// way, and a try fail over nothing.
-func (c *Core) abandon(now time.Duration, places []*place, s *swap, why *parting, orderly, handed bool) int {
-	if i := slices.IndexFunc(places, func(p *place) bool { return p.role == gate }); i >= 0 {
-		places = append(slices.Delete(slices.Clone(places), i, i+1), places[i])
+// abandon makes the znodes at these positions pending deletes, and those of a downgrade
+// in progress. Permits are deleted before their gate. Otherwise the next acquire at the
+// gate would find them, and a try would fail without need.
+func (c *Core) abandon(now time.Duration, positions []*position, s *swap, why *pendingRelease, orderly, handed bool) int {
+	if i := slices.IndexFunc(positions, func(p *position) bool { return p.role == gate }); i >= 0 {
+		positions = append(slices.Delete(slices.Clone(positions), i, i+1), positions[i])
 	}
 	var nodes []*node
-	for _, p := range places {
-		c.quit(p)
+	for _, p := range positions {
+		c.leaveQueue(p)
 		if handed {
-			p.handed = true
+			p.membership = handedOver
 			c.give(p)
 		}
 		if p.record != nil && orderly {
@@ -107,15 +114,15 @@ func (c *Core) abandon(now time.Duration, places []*place, s *swap, why *parting
 	nodes = slices.DeleteFunc(nodes, func(n *node) bool { return n.state == absent })
 	why.left = len(nodes)
 	for _, n := range nodes {
-		n.owner, n.place, n.parting = nil, nil, why
-		// A downgrade under way may delete the entry itself; its outcome tells.
+		n.owner, n.position, n.parting = nil, nil, why
+		// A downgrade in progress may delete the entry itself; its outcome shows that.
 		n.due = why.report && n.state == alive && n.named != forever && (s == nil || slices.Contains(s.news, n))
 	}
-	c.doomed = append(c.doomed, nodes...)
+	c.pendingDeletes = append(c.pendingDeletes, nodes...)
 	if !c.putOff(nodes) {
 		c.disposeAll(now, nodes)
 	}
-	for _, p := range places {
+	for _, p := range positions {
 		c.left(now, p, handed)
 	}
 	return len(nodes)

@@ -12,22 +12,22 @@ type Kind uint8
 // The kinds of entries.
 const (
 	Exclusive Kind = iota // a mutex or a writer: holds alone
-	Shared                // a reader: holds beside other readers
+	Shared                // a reader: holds together with other readers
 )
 
-// Layout says how a queue's entries are named; of an entry, which library's
-// recipe wrote its name.
+// Layout says how a queue's entries are named. For an entry, it is the library whose
+// recipe wrote the name.
 type Layout uint8
 
-// The layouts. All but Custom count the entries of all others alike; they differ in
-// what is written.
+// The layouts. All except Custom read the entries of all the others; they differ in the
+// names that they write.
 const (
 	Curator   Layout = iota // Curator, go-zookeeper and zklock: _c_GUID-MARKERsequence
 	Kazoo                   // kazoo: GUID, marker, sequence
 	Mixed                   // both names at once, for fleets of both
 	Latch                   // Curator's LeaderLatch
 	WriteLock               // ZooKeeper's own recipe: x-SESSION-sequence
-	Custom                  // prefix and markers of one's own, and no others
+	Custom                  // the caller's prefix and markers, and no others
 )
 
 // The markers between a name's GUID and its sequence number.
@@ -46,27 +46,27 @@ const (
 // digits is the length of ZooKeeper's sequence suffix, "%010d" of an int32.
 const digits = 10
 
-// Sequence numbers stick at the largest int32. Long before, an acquire is
-// refused; earlier still, it is warned about. (Curator, kazoo and go-zookeeper
-// give a lock to two holders there.)
+// Sequence numbers stay at the largest int32. The core refuses acquires well before that,
+// and warns earlier still. (Curator, kazoo and go-zookeeper grant a lock to two holders
+// there.)
 const (
 	SequenceLimit   = 1<<31 - 1<<20
 	SequenceWarning = 1<<31 - 1<<24
 )
 
-// An Entry is the name of one contender, taken apart.
+// An Entry is the parsed name of one contender.
 type Entry struct {
 	Name   string // the child's whole name
-	GUID   string // what stands before the marker, without Curator's "_c_"
+	GUID   string // the part before the marker, without Curator's "_c_"
 	Marker string
 	Seq    int64
 	Kind   Kind
 	Layout Layout
 }
 
-// Writer reports whether the entry may be a writer's, which may leave a reader
-// with the same sequence number behind when it downgrades. A layout of one's own
-// has one marker for mutexes and writers, whatever it means to others.
+// Writer reports whether the entry may be a writer's. A writer that downgrades leaves a
+// reader with the same sequence number. A custom layout has one marker for mutexes and
+// writers.
 func (e Entry) Writer() bool {
 	return e.Kind == Exclusive && (e.Layout == Custom || e.Marker == markWrite || e.Marker == kazooLock)
 }
@@ -75,7 +75,7 @@ func (e Entry) Writer() bool {
 func (e Entry) Lease() bool { return e.Marker == markLease }
 
 // Overlooks reports whether the entry may be of a recipe that does not wait for what
-// a claim of this kind writes with these names. For readers that is Curator's mutex,
+// an acquire of this kind writes with these names. For readers that is Curator's mutex,
 // ZooKeeper's WriteLock and, but for kazoo's own layouts, kazoo's Lock, whose entries
 // are named as kazoo's writers'. For exclusive entries it is WriteLock, which waits only
 // for names that end in a hyphen and a number.
@@ -102,13 +102,13 @@ type NameClass uint8
 
 // The classes of children.
 const (
-	Foreign   NameClass = iota // not a contender: no place in the order
+	Foreign   NameClass = iota // not a contender: no position in the order
 	Contender                  // a well-formed entry
-	Malformed                  // a contender's shape with an impossible sequence: nobody may be granted beside it
+	Malformed                  // the form of a contender with an impossible sequence number: no grant is safe next to it
 )
 
-// marks lists the markers with what they mean. The order matters where one is
-// part of another: kazoo's reader before kazoo's lock.
+// marks lists the markers and their meaning. The order matters if one marker is part of
+// another: kazoo's reader is before kazoo's lock.
 func marks() [7]Entry {
 	return [7]Entry{
 		{Marker: markLock, Kind: Exclusive, Layout: Curator},
@@ -121,20 +121,19 @@ func marks() [7]Entry {
 	}
 }
 
-// ParseName takes a child's name apart, as [Names.Parse] of the zero Names.
+// ParseName is [Names.Parse] of the zero Names.
 func ParseName(name string) (Entry, NameClass) { return Names{}.Parse(name) }
 
-// Parse takes a child's name apart. A contender has a known marker and ten
-// digits after the last one; the rest is foreign and takes no place in the
-// queue. A name of a recipe's own shape with a negative number comes from a
-// sequence that ran over, and is Malformed. (Eleven digits come from no server:
-// "%010d" of an int32 never has them.)
+// Parse parses a child's name. A contender has a known marker and ten digits after the
+// last one. Other names are foreign and have no position in the queue. A recipe's name
+// with a negative number comes from a sequence that overflowed, and is Malformed. (No
+// server writes eleven digits: "%010d" of an int32 never has them.)
 func (n Names) Parse(name string) (Entry, NameClass) {
 	if n.Layout == Custom {
 		return n.parseCustom(name)
 	}
 	if head := len(name) - digits; head > 0 && strings.HasSuffix(name[:head], markLock) {
-		// Most are such, and it is the first of the markers.
+		// The most frequent case, and the first of the markers.
 		if seq, ok := sequence(name[head:]); ok {
 			guid := strings.TrimPrefix(name[:head-len(markLock)], "_c_")
 			return Entry{Name: name, GUID: guid, Marker: markLock, Seq: seq, Kind: Exclusive, Layout: Curator}, Contender
@@ -160,9 +159,9 @@ func (n Names) Parse(name string) (Entry, NameClass) {
 	return parseWriteLock(name)
 }
 
-// parseWriteLock takes the name of an entry of ZooKeeper's WriteLock apart: x-, the id
-// of the session, a hyphen, the number. Java writes the id as a signed decimal number,
-// C as 16 hexadecimal digits.
+// parseWriteLock parses the name of an entry of ZooKeeper's WriteLock: x-, the id of the
+// session, a hyphen, the number. Java writes the id as a signed decimal number, C as 16
+// hexadecimal digits.
 func parseWriteLock(name string) (Entry, NameClass) {
 	rest, ok := strings.CutPrefix(name, writePrefix)
 	i := strings.LastIndex(rest, writeMark)
@@ -195,8 +194,8 @@ func isSession(s string) bool {
 	return len(s) == 16 && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// parseCustom does the same for names that have no GUID. A negative number is
-// what an overrun sequence leaves.
+// parseCustom parses a name of a custom layout, which has no GUID. A negative number comes
+// from a sequence that overflowed.
 func (n Names) parseCustom(name string) (Entry, NameClass) {
 	if n.Only && !strings.HasPrefix(name, n.Prefix) {
 		return Entry{Name: name}, Foreign
@@ -222,7 +221,7 @@ func (n Names) parseCustom(name string) (Entry, NameClass) {
 	return Entry{Name: name}, Foreign
 }
 
-// sequence reads ten digits; ok is false for anything else.
+// sequence parses ten digits; ok is false for anything else.
 func sequence(s string) (int64, bool) {
 	if len(s) != digits || s[0] == '-' || s[0] == '+' {
 		return 0, false
@@ -247,9 +246,9 @@ func isGUID(s string) bool {
 	return strings.Trim(s, "0123456789abcdefABCDEF") == ""
 }
 
-// Ask returns the names that an entry of this kind asks for, which the server
-// appends the sequence number to. There are two in a mixed queue. writer says
-// that an exclusive entry is a read-write lock's.
+// Ask returns the names with which an entry of this kind is created. The server appends
+// the sequence number. A mixed queue has two. writer says that an exclusive entry belongs
+// to a read-write lock.
 func (n Names) Ask(guid [16]byte, session int64, kind Kind, writer bool) []string {
 	curator, kazoo := markLock, kazooLock
 	switch {
@@ -276,10 +275,10 @@ func (n Names) Ask(guid [16]byte, session int64, kind Kind, writer bool) []strin
 	return []string{curators(guid, curator)}
 }
 
-// lease is the name that a semaphore's permit asks for.
+// lease returns the name with which a semaphore's permit is created.
 func lease(guid [16]byte) string { return curators(guid, markLease) }
 
-// curators is a name as Curator makes them.
+// curators returns a name in Curator's layout.
 func curators(guid [16]byte, mark string) string {
 	b := append(make([]byte, 0, 64), "_c_"...)
 	return string(append(appendGUID(b, guid), mark...))

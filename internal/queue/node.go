@@ -8,58 +8,58 @@ import (
 	"time"
 )
 
-// nodeState is what is known of a znode.
+// nodeState is what the core knows about a znode.
 type nodeState uint8
 
 const (
-	creating  nodeState = iota // asked for, not answered
-	unknown                    // asked for, and the answer was lost: perhaps there
-	alive                      // known to have been made
-	deleting                   // a delete is under way
-	searching                  // a read is under way that tells whether it is there
-	absent                     // gone for sure, or never made
+	creating  nodeState = iota // its create is in flight
+	unknown                    // the answer to its create was lost: it may exist
+	alive                      // known to have been created
+	deleting                   // its delete is in flight
+	searching                  // a read in flight shows whether it exists
+	absent                     // certainly gone, or never created
 )
 
-// naming is by what a znode is known as this client's own.
+// naming is what identifies a znode as this client's own.
 type naming uint8
 
 const (
-	byGUID  naming = iota // in its name, made for one create and never used again
-	byData                // by the id in its data, as its name has no room for it
-	forever               // its name is all of it, and it outlives its session: a record
+	byGUID  naming = iota // the GUID in its name, which is used for one create only
+	byData                // the id in its data, because its name has no room for one
+	forever               // only its name; it is persistent: a record
 )
 
-// A node is one znode that a claim asked for.
+// A node is one znode of an acquire.
 type node struct {
 	parent  string
-	prefix  string // the name asked for
-	name    string // the name made, with its sequence number
-	whole   string // the path made, if it is known
+	prefix  string // the name in the create
+	name    string // the created name, with its sequence number
+	whole   string // the created path, if it is known
 	named   naming
-	fixed   bool   // a node lock's: the name asked for is the name made
+	fixed   bool   // of a node lock: the name has no sequence number
 	id      string // for byData
-	tried   uint64 // fixed: on which connection a create was last refused
+	tried   uint64 // of a fixed node: the connection on which a create was last refused
 	state   nodeState
 	czxid   int64
 	session int64
 
-	owner *claim // nil once doomed
-	place *place
+	owner    *acquire // nil once it is a pending delete
+	position *position
 
-	unproven   bool   // it may have been deleted without a word; ask before a grant
-	doubted    uint64 // the last request before that: no earlier one proves anything
+	unproven   bool   // it may have been deleted without an event; check it before a grant
+	doubted    uint64 // the last request sent before that: answers up to it prove nothing
 	wantsWatch bool
 	watched    bool
-	seen       bool  // that watch's answer was that the znode is there
-	looking    bool  // that watch's answer has not come
-	wentAt     int64 // the transaction of its delete, if that was this client's
-	late       bool  // its delete waits for a create to take it along
-	due        bool  // it was a hold's when that was released, and nothing of this client's has deleted it: see [Core.missing]
+	seen       bool  // the answer to that watch's request was that the znode exists
+	looking    bool  // the answer to that watch's request is outstanding
+	wentAt     int64 // the zxid of its delete, if this client deleted it
+	late       bool  // its delete waits for the next create to include it
+	due        bool  // its hold was released, and this client has not deleted it: see [Core.missing]
 
-	parting *parting // of a doomed one: what it is part of
-	apart   bool     // its delete is not to be joined with others, as the last one was undone
+	parting *pendingRelease // of a pending delete: the release that it belongs to
+	apart   bool            // its delete is not batched, because the last one was undone
 	retryAt time.Duration
-	refused bool // the servers did not let it be deleted
+	refused bool // the servers refused to delete it
 }
 
 func (n *node) path() string {
@@ -69,46 +69,47 @@ func (n *node) path() string {
 	return n.parent + "/" + n.name
 }
 
-// made takes note that a create succeeded, as its i-th.
+// made records the success of a create whose i-th znode is n.
 func (n *node) made(r Reply, i int) {
 	n.state, n.czxid = alive, r.Czxid
 	if i < len(r.Made) {
 		n.name = path.Base(r.Made[i])
-		// The name is a part of the path, which therefore costs nothing to keep.
+		// The name shares the memory of the path, so keeping the path costs nothing.
 		if whole := r.Made[i]; len(whole) == len(n.parent)+1+len(n.name) && strings.HasPrefix(whole, n.parent) {
 			n.whole = whole
 		}
 	}
 }
 
-// doubt takes it that a waiter's znode may be deleted without a word.
+// doubt records that a waiter's znode may be deleted without an event.
 func (c *Core) doubt(n *node) {
 	if n.owner.phase != held {
 		n.unproven, n.doubted = true, c.lastReq
 	}
 }
 
-// A parting is all that a claim leaves behind at once.
-type parting struct {
+// A pendingRelease is the group of znodes that one release or abandonment deletes.
+type pendingRelease struct {
 	id     ID
-	left   int  // how many znodes may be there still
-	report bool // a Released signal is due
-	told   bool // it was given
+	left   int  // how many znodes may still exist
+	report bool // a Released signal is to follow
+	told   bool // the signal was sent
 	err    error
 }
 
-// deleteRetry is the longest pause before a delete that the server refused, as by
-// an ACL, is tried again.
+// deleteRetry is the longest pause before the retry of a delete that the server refused,
+// for example because of an ACL.
 const deleteRetry = 30 * time.Second
 
-// refusedPause paces what the server refuses: no storm while that lasts, and who
-// waits behind is granted within a session timeout once it is permitted.
+// refusedPause returns the pause before a refused request is retried. Refusals cause no
+// storm, and once the request is permitted, a successor is granted within a session
+// timeout.
 func (c *Core) refusedPause() time.Duration {
 	return min(max(c.deadline.timeout, retryPause), deleteRetry)
 }
 
-// disposeAll disposes of what one claim leaves: records go before entries, as an
-// entry that is gone with its record still there tells of a holder that vanished.
+// disposeAll deletes the znodes that an acquire leaves. Records are deleted before
+// entries, because a record without its entry means that a holder crashed.
 func (c *Core) disposeAll(now time.Duration, nodes []*node) {
 	for _, records := range []bool{true, false} {
 		for _, n := range nodes {
@@ -119,7 +120,7 @@ func (c *Core) disposeAll(now time.Duration, nodes []*node) {
 	}
 }
 
-// dispose takes the next step towards a doomed znode's end.
+// dispose takes the next step in deleting a pending delete.
 func (c *Core) dispose(now time.Duration, n *node) {
 	if !c.connected() {
 		return
@@ -127,18 +128,19 @@ func (c *Core) dispose(now time.Duration, n *node) {
 	switch {
 	case n.state == alive, n.state == unknown && n.named == forever:
 		n.state = deleting
-		// What goes in order, records and permits, must not be torn apart by a failure. And
-		// what is to be joined may be kept back, until the name is another's.
-		joins := !n.apart && n.named == byGUID && n.parting != nil && n.parting.left == 1
-		c.send(Request{Kind: Delete, Path: n.path(), Join: joins}, func(now time.Duration, r Reply) { c.deleted(now, n, r) })
+		// Deletes whose order matters, of records and permits, are not batched: a failure
+		// would separate them. Neither are deletes of reusable names: a batch may wait
+		// until the name belongs to another znode.
+		batchable := !n.apart && n.named == byGUID && n.parting != nil && n.parting.left == 1
+		c.send(Request{Kind: Delete, Path: n.path(), Batchable: batchable}, func(now time.Duration, r Reply) { c.deleted(now, n, r) })
 	case n.state == unknown && n.fixed:
-		c.settleFixed(now, n)
+		c.probeFixed(now, n)
 	case n.state == unknown:
 		c.probe(n.parent)
 	}
 }
 
-// deleted takes a delete's outcome.
+// deleted handles the outcome of a delete.
 func (c *Core) deleted(now time.Duration, n *node, r Reply) {
 	if n.state != deleting {
 		return
@@ -153,7 +155,7 @@ func (c *Core) deleted(now time.Duration, n *node, r Reply) {
 		c.finish(n, nil)
 	case NoNode:
 		c.missing(n)
-	case SessionOver: // the session's own news says whether the znode went with it
+	case SessionOver: // the session change says whether the znode is gone with the session
 		n.state = alive
 	case Undone:
 		n.state, n.apart = alive, true
@@ -165,11 +167,11 @@ func (c *Core) deleted(now time.Duration, n *node, r Reply) {
 	default:
 		n.state, n.refused = alive, true
 		n.distrust()
-		c.forget(n) // it is in the way like any other
+		c.forget(n) // it blocks like any other entry
 		n.retryAt = now + c.refusedPause()
-		for _, cl := range c.claims {
-			if cl.spec.Try {
-				cl.retry(now) // it may be waiting for this one
+		for _, acq := range c.acquires {
+			if acq.spec.Try {
+				acq.retry(now) // it may be waiting for this one
 			}
 		}
 		if p := n.parting; p != nil && p.report && !p.told {
@@ -179,9 +181,9 @@ func (c *Core) deleted(now time.Duration, n *node, r Reply) {
 	}
 }
 
-// missing forgets a doomed znode that was found not to be there. If it was there for
-// sure as long as nobody else deleted it, its hold was broken before the release, and
-// another client may have held the lock meanwhile: the release reports that.
+// missing finishes a pending delete whose znode does not exist. If only another client
+// can have deleted it, its hold was broken before the release, and another client may
+// have held the lock since. The release reports that.
 func (c *Core) missing(n *node) {
 	if n.due {
 		c.finish(n, ErrGone)
@@ -190,21 +192,21 @@ func (c *Core) missing(n *node) {
 	c.finish(n, nil)
 }
 
-// distrust has a doomed znode looked at before it is deleted later than at once, where
-// its name may be another's by then: somebody may have deleted the lock, or the servers
-// have collected its parent.
+// distrust makes the core read a pending delete with a reusable name before it deletes
+// it, because the name may belong to another znode by then: another client may have
+// deleted the lock, or the servers may have deleted an empty parent.
 func (n *node) distrust() {
 	if n.state == alive && n.named == byData {
 		n.state = unknown
 	}
 }
 
-// finish forgets a znode that is gone.
+// finish removes a pending delete whose znode is gone.
 func (c *Core) finish(n *node, err error) {
 	n.state = absent
 	c.forget(n)
-	if i := slices.Index(c.doomed, n); i >= 0 {
-		c.doomed = slices.Delete(c.doomed, i, i+1)
+	if i := slices.Index(c.pendingDeletes, n); i >= 0 {
+		c.pendingDeletes = slices.Delete(c.pendingDeletes, i, i+1)
 	}
 	p := n.parting
 	n.parting = nil
@@ -219,17 +221,18 @@ func (c *Core) finish(n *node, err error) {
 	}
 }
 
-// A probe looks in one parent for doomed znodes whose create was not answered.
-// A listing alone proves nothing: on another server, or on a leader that still
-// has the old connection's create in its pipeline, it may be answered first. So
-// a write of this session goes ahead of it on the same connection: the session's
-// requests are carried out in order, and the old create is then done or never
-// will be.
+// A probe searches one parent for pending deletes whose create was not answered. A
+// listing alone proves nothing: another server, or a leader that still has the old
+// connection's create in its pipeline, may answer it before the create is applied. So
+// the probe sends a write of this session before it on the same connection. The session's
+// requests are executed in order, so after the write the old create is either applied or
+// never will be.
 type probe struct {
 	parent string
-	conn   uint64 // of the write that was answered; 0: not yet
+	conn   uint64 // on which the write was answered; 0 if it was not
 }
 
+// probe starts a probe of a parent, unless one is in flight.
 func (c *Core) probe(parent string) {
 	if slices.ContainsFunc(c.probes, func(p probe) bool { return p.parent == parent }) {
 		return
@@ -237,7 +240,7 @@ func (c *Core) probe(parent string) {
 	c.probes = append(c.probes, probe{parent: parent})
 	barrier := Request{Kind: Check, Paths: []string{parent}}
 	c.send(barrier, func(now time.Duration, r Reply) {
-		// That the parent is not there is an answer of the quorum's as well.
+		// A missing parent is also an answer from the quorum.
 		if r.Code == OK || r.Code == NoNode {
 			for i := range c.probes {
 				if c.probes[i].parent == parent {
@@ -262,19 +265,19 @@ func (c *Core) probe(parent string) {
 	})
 }
 
-// pause puts off the search for a parent's unknown znodes.
+// pause delays the search for a parent's unknown znodes.
 func (c *Core) pause(parent string, until time.Duration) {
-	for _, n := range c.doomed {
+	for _, n := range c.pendingDeletes {
 		if n.parent == parent && n.state == unknown {
 			n.retryAt = until
 		}
 	}
 }
 
-// probed settles the unknown znodes of a parent: found ones are deleted, others
-// are gone if the listing proves it.
+// probed resolves the unknown znodes of a parent. It deletes those that the listing shows.
+// The others are gone if the listing proves it.
 func (c *Core) probed(now time.Duration, parent string, children []string, proof bool) {
-	for _, n := range slices.Clone(c.doomed) {
+	for _, n := range slices.Clone(c.pendingDeletes) {
 		if n.parent != parent || n.state != unknown || n.fixed || n.named == forever {
 			continue
 		}
@@ -295,8 +298,8 @@ func (c *Core) probed(now time.Duration, parent string, children []string, proof
 	}
 }
 
-// searchData reads every child whose name is, or may be, the znode's, to find the one
-// that has its id. What an incomplete search does not find may be there still.
+// searchData reads every child whose name is or may be the znode's, to find the one with
+// its id. If the search is incomplete, a znode that it does not find may still exist.
 func (c *Core) searchData(now time.Duration, n *node, children []string, proof bool) {
 	n.state = searching
 	left := 1
@@ -323,8 +326,8 @@ func (c *Core) searchData(now time.Duration, n *node, children []string, proof b
 				n.name, n.state = name, alive
 				c.dispose(now, n)
 			case r.Code == Refused && n.name != "":
-				// Who may not read it may delete it, and it is in everybody's way. Only under
-				// A6 it is surely no other's.
+				// A client that may not read the znode may still be able to delete it, and the
+				// znode blocks the queue. Only assumption A6 excludes that it is another znode.
 				n.state = alive
 				c.dispose(now, n)
 			case r.Code != OK && r.Code != NoNode:

@@ -6,24 +6,23 @@ import (
 	"slices"
 )
 
-// A Listing is a lock's children, sorted out.
+// A Listing is a lock's children by class.
 type Listing struct {
 	Queue     []Entry  // contenders in order
-	Foreign   []string // children without a place in the order
-	Malformed []string // contenders whose sequence can't be: nobody may be granted
+	Foreign   []string // children without a position in the order
+	Malformed []string // contenders with an impossible sequence number: no grant is safe
 }
 
-// Sort sorts out the children of a lock's znode, as [Names.Sort] of the zero
-// Names.
+// Sort is [Names.Sort] of the zero Names.
 func Sort(children []string) Listing { return Names{}.Sort(children) }
 
-// Sort sorts out the children of a lock's znode: contenders by sequence number,
-// then an exclusive one before a shared one (a writer and the reader that it
-// becomes have the same number), then by name.
+// Sort classifies the children of a lock's znode. It sorts contenders by sequence number,
+// then exclusive before shared (a writer and the reader that it becomes have the same
+// number), then by name.
 func (n Names) Sort(children []string) Listing { return n.sortUpTo(children, math.MaxInt64) }
 
-// sortUpTo is Sort without the contenders of a higher number than most: who is behind
-// is nothing to a waiter, and may be many.
+// sortUpTo is Sort without the contenders whose number is above most: entries after a
+// waiter do not matter to it, and there may be many.
 func (n Names) sortUpTo(children []string, most int64) Listing {
 	var l Listing
 	for _, name := range children {
@@ -48,8 +47,7 @@ func (n Names) sortUpTo(children []string, most int64) Listing {
 	return l
 }
 
-// Ahead returns the entries before the one with this name, and whether it is
-// there at all.
+// Ahead returns the entries before the one with this name, and whether that one exists.
 func (l Listing) Ahead(name string) (ahead []Entry, found bool) {
 	i := slices.IndexFunc(l.Queue, func(e Entry) bool { return e.Name == name })
 	if i < 0 {
@@ -58,10 +56,9 @@ func (l Listing) Ahead(name string) (ahead []Entry, found bool) {
 	return l.Queue[:i], true
 }
 
-// Blocker returns the entry that one of this kind has to wait for, given those
-// ahead of it in order: the nearest of any kind for an exclusive one, the
-// nearest exclusive one for a shared one. No blocker means that the lock is
-// held.
+// Blocker returns the entry that an entry of this kind has to wait for, given the entries
+// ahead in order: for an exclusive entry the last one, for a shared entry the last
+// exclusive one. If there is no blocker, the entry holds the lock.
 func Blocker(kind Kind, ahead []Entry) (Entry, bool) {
 	for i := len(ahead) - 1; i >= 0; i-- {
 		if kind == Exclusive || ahead[i].Kind == Exclusive {

@@ -2,21 +2,21 @@ package queue
 
 import "time"
 
-// A watch on the claim's own znode tells at once when somebody deletes it. A waiter
-// sets one when it begins to wait, and keeps it when it is granted. A claim that did
-// not wait has none at its grant: setting one takes a request, and most holds are
+// A watch on the acquire's own znode reports at once if another client deletes it. A
+// waiter sets one when it begins to wait, and keeps it when it is granted. An acquire
+// that did not wait has none at its grant: a watch takes a request, and most holds are
 // short. So the core sets it when the hold has lasted for watchAfter. If the znode is
-// gone by then, the answer tells, and the release of a shorter hold finds it out by
-// its delete; see [Core.missing].
+// gone by then, the answer shows that. The release of a shorter hold learns it from the
+// answer to its delete; see [Core.missing].
 
 // watchAfter is how long a hold lasts before its znodes are watched.
 const watchAfter = 100 * time.Millisecond
 
-// unwatched is a list of holds with the times at which their znodes are to be watched.
-// All holds wait for equally long, so it is in order.
+// unwatched is a list of holds and the times at which the core watches their znodes.
+// The delay is the same for all holds, so the list is in order.
 type unwatched struct {
 	holds []unwatchedHold
-	head  int // how many of them are over or watched
+	head  int // how many of them have ended or are watched
 }
 
 type unwatchedHold struct {
@@ -24,7 +24,7 @@ type unwatchedHold struct {
 	at time.Duration
 }
 
-// add appends a hold, in the room of those that are over where there is enough.
+// add appends a hold. It reuses the space of earlier holds if more than half is free.
 func (u *unwatched) add(id ID, at time.Duration) {
 	if u.head > len(u.holds)/2 {
 		u.holds = u.holds[:copy(u.holds, u.holds[u.head:])]
@@ -33,50 +33,51 @@ func (u *unwatched) add(id ID, at time.Duration) {
 	u.holds = append(u.holds, unwatchedHold{id: id, at: at})
 }
 
-// watchAt returns when the znodes of a hold are to be watched, 0 for never, and whose.
-func (c *Core) watchAt() (at time.Duration, cl *claim) {
+// watchAt returns the next hold whose znodes the core has to watch, and when; 0 is never.
+func (c *Core) watchAt() (at time.Duration, acq *acquire) {
 	for u := &c.unwatched; u.head < len(u.holds); u.head++ {
 		next := u.holds[u.head]
-		if cl := c.claim(next.id); cl != nil {
-			return next.at, cl
+		if acq := c.acquireByID(next.id); acq != nil {
+			return next.at, acq
 		}
 	}
 	return 0, nil
 }
 
-// watchLater has a hold's znodes watched if it lasts.
+// watchLater plans a watch on a hold's znodes.
 func (c *Core) watchLater(now time.Duration, id ID) { c.unwatched.add(id, now+watchAfter) }
 
-// watchDue watches the znodes of the holds that have lasted for watchAfter. During a
-// downgrade it is not known which znodes those are, so that hold waits once more.
+// watchDue watches the znodes of holds that have lasted for watchAfter. During a
+// downgrade it is unknown which znodes those are, so that hold waits again.
 func (c *Core) watchDue(now time.Duration) {
-	for at, cl := c.watchAt(); at != 0 && at <= now; at, cl = c.watchAt() {
+	for at, acq := c.watchAt(); at != 0 && at <= now; at, acq = c.watchAt() {
 		c.unwatched.head++
-		if cl.swap != nil {
-			c.watchLater(now, cl.id)
+		if acq.swap != nil {
+			c.watchLater(now, acq.id)
 		} else {
-			c.watchOwns(cl)
+			c.watchOwnNodes(acq)
 		}
 	}
 }
 
-// watchOwns leaves watches on the claim's own znodes, so that a waiter learns at
-// once when somebody deletes one, and in the order of the wire.
-func (c *Core) watchOwns(cl *claim) {
-	for _, n := range cl.nodes() {
+// watchOwnNodes sets watches on the acquire's own znodes. A waiter then learns at once if
+// another client deletes one, in order with the other events.
+func (c *Core) watchOwnNodes(acq *acquire) {
+	for _, n := range acq.nodes() {
 		if n.state == alive && !n.watched {
 			c.watchOwn(n)
 		}
 	}
 }
 
+// watchOwn sets a watch on one of the client's own znodes.
 func (c *Core) watchOwn(n *node) {
 	n.watched, n.wantsWatch, n.seen, n.looking = true, true, false, true
 	c.send(Request{Kind: Get, Path: n.path(), Watch: true}, func(now time.Duration, r Reply) {
 		n.seen, n.looking = r.Code == OK, false
 		c.proven(now, n)
-		cl := n.owner
-		if cl == nil || n.state != alive {
+		acq := n.owner
+		if acq == nil || n.state != alive {
 			return
 		}
 		switch r.Code {
@@ -86,19 +87,19 @@ func (c *Core) watchOwn(n *node) {
 			case n.same(r):
 				n.czxid = r.Czxid
 			default:
-				c.vanished(now, n) // another has taken the name
+				c.vanished(now, n) // another znode has the name
 				return
 			}
-			c.heed(cl, r.Data)
+			c.checkRevocation(acq, r.Data)
 		case NoNode:
 			c.vanished(now, n)
 		case Unknown, NotApplied:
 			n.watched = false
-			cl.retry(now + retryPause)
+			acq.retry(now + retryPause)
 		case SessionOver:
 		default:
-			// Where heartbeats ask a quorum about the very znode, a hold does without.
-			if cl.phase != held || c.syncs() || n.named == byData {
+			// A hold needs no watch if heartbeats check this very znode at a quorum.
+			if acq.phase != held || c.syncs() || n.named == byData {
 				c.unverifiable(now, n, r.Err)
 			}
 		}

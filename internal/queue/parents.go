@@ -5,27 +5,28 @@ import (
 	"time"
 )
 
-// makeParents makes what a step's create found missing, and what is missing above,
-// then takes the step again. It makes the parents of all the create's znodes, as only
-// the first that is missing is told of: the one with this index, or the only one.
-func (c *Core) makeParents(now time.Duration, cl *claim, nodes []*node, missing int) {
-	cl.makes++
-	// What was refused, of another's parent, is no matter: that one may be there.
-	why := cl.unmade[nodes[min(max(missing, 0), len(nodes)-1)].parent]
+// makeParents creates the parents that a step's create found missing, with their
+// ancestors, and repeats the step. The answer names only the first missing parent: that of
+// the operation with this index, or of the only one. So it creates the parents of all
+// the create's znodes.
+func (c *Core) makeParents(now time.Duration, acq *acquire, nodes []*node, missing int) {
+	acq.makes++
+	// A refusal for another parent does not matter: that parent may exist.
+	why := acq.unmade[nodes[min(max(missing, 0), len(nodes)-1)].parent]
 	switch {
 	case why != nil:
-		c.fail(now, cl, why)
+		c.fail(now, acq, why)
 		return
-	case cl.makes > maxMakes:
-		c.fail(now, cl, ErrParents)
+	case acq.makes > maxMakes:
+		c.fail(now, acq, ErrParents)
 		return
 	}
-	cl.unmade = nil
-	cl.quitUnmade(c)
+	acq.unmade = nil
+	acq.quitUnmade(c)
 	asked := map[string]bool{}
 	for _, n := range nodes {
-		// What is refused above a znode that is there, or can be made, is no matter:
-		// the last answer on the way down counts. Other places' ways are theirs.
+		// A refusal above a znode that exists or can be created does not matter: the last
+		// answer on the path counts. Each position has a path of its own.
 		why := new(error)
 		for i := 1; i <= len(n.parent); i++ {
 			if i < len(n.parent) && n.parent[i] != '/' || asked[n.parent[:i]] {
@@ -35,35 +36,35 @@ func (c *Core) makeParents(now time.Duration, cl *claim, nodes []*node, missing 
 			c.makeParent(n, n.parent[:i], why)
 		}
 	}
-	c.join(now, cl)
+	c.enqueue(now, acq)
 }
 
-// quitUnmade gives up the places for which nothing was made.
-func (cl *claim) quitUnmade(c *Core) {
-	kept := cl.places[:0]
-	for _, p := range cl.places {
+// quitUnmade leaves the positions whose znodes were not created.
+func (acq *acquire) quitUnmade(c *Core) {
+	kept := acq.positions[:0]
+	for _, p := range acq.positions {
 		if len(p.nodes) > 0 && p.nodes[0].state == absent {
-			c.quit(p)
+			c.leaveQueue(p)
 		} else {
 			kept = append(kept, p)
 		}
 	}
-	cl.places = kept
+	acq.positions = kept
 }
 
-// makeParent makes one znode on the way to a znode's parent, which is the last.
+// makeParent creates one ancestor of a znode; its parent is the last.
 func (c *Core) makeParent(n *node, dir string, why *error) {
-	cl, last := n.owner, dir == n.parent
-	c.send(Request{Kind: Make, Path: dir, Container: !c.cfg.Persistent, Access: n.place.access}, func(now time.Duration, r Reply) {
+	acq, last := n.owner, dir == n.parent
+	c.send(Request{Kind: Make, Path: dir, Container: !c.cfg.Persistent, Access: n.position.access}, func(now time.Duration, r Reply) {
 		switch r.Code {
 		case OK, NodeExists:
 			*why = nil
 		case Unimplemented:
 			c.cfg.Persistent = true
 		case NoNode:
-			// Only what the first is to stand in, a chroot, is not ours to make.
-			// Further down somebody, or the collection of empty containers,
-			// has just deleted the parent again.
+			// The parent of the first one is the chroot, which zklock does not create. Further
+			// down, another client has just deleted the parent again, or the servers have,
+			// because it was an empty container.
 			if strings.LastIndexByte(dir, '/') == 0 {
 				*why = r.Err
 			}
@@ -71,15 +72,15 @@ func (c *Core) makeParent(n *node, dir string, why *error) {
 			*why = r.Err
 		}
 		if last && *why != nil {
-			if cl.unmade == nil {
-				cl.unmade = map[string]error{}
+			if acq.unmade == nil {
+				acq.unmade = map[string]error{}
 			}
-			cl.unmade[dir] = *why
+			acq.unmade[dir] = *why
 		}
 	})
 }
 
-// parentOf returns the path of the znode above, empty for the root.
+// parentOf returns the path of the parent, empty for the root.
 func parentOf(path string) string { return path[:max(0, strings.LastIndexByte(path, '/'))] }
 
 // baseOf returns the last level of a path.

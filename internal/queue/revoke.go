@@ -5,48 +5,49 @@ import (
 	"time"
 )
 
-// What a znode's data say when its owner is asked to give the lock back.
+// The data of a znode whose owner is asked to release the lock.
 const (
-	CuratorWish = "__REVOKE__"     // Curator's Revoker
-	RecipeWish  = "unlock"         // ZooKeeper's recipe of a revocable lock
-	OwnWish     = `{"revoke":true` // zklock's, before the rest of the owner's JSON
+	CuratorRequest = "__REVOKE__"     // Curator's Revoker
+	RecipeRequest  = "unlock"         // ZooKeeper's recipe of a revocable lock
+	OwnRequest     = `{"revoke":true` // zklock's, before the rest of the owner's JSON
 )
 
-// Asked reports whether data ask the znode's owner to give the lock back.
-func Asked(data []byte) bool {
-	return string(data) == CuratorWish || string(data) == RecipeWish || bytes.HasPrefix(data, []byte(OwnWish))
+// ReleaseRequested reports whether data are a release request.
+func ReleaseRequested(data []byte) bool {
+	return string(data) == CuratorRequest || string(data) == RecipeRequest || bytes.HasPrefix(data, []byte(OwnRequest))
 }
 
-// Watch makes the core tell, by a Revoked signal, when somebody asks for the
-// hold's lock back, or has asked already: who has it now may not have been told.
+// Watch makes the core send a Revoked signal if another client requests the release of
+// the hold. If that has already happened, it sends the signal again, because the present
+// owner may not know.
 func (c *Core) Watch(now time.Duration, id ID) {
 	c.advance(now)
-	cl := c.claim(id)
-	if cl == nil {
+	acq := c.acquireByID(id)
+	if acq == nil {
 		return
 	}
-	before := cl.watching
-	cl.watching = true
+	before := acq.watching
+	acq.watching = true
 	switch {
-	case cl.revoked:
+	case acq.revoked:
 		c.signal(Signal{ID: id, Kind: Revoked})
 	case before:
 	case c.connected():
-		c.watchOwns(cl)
+		c.watchOwnNodes(acq)
 	default:
-		for _, n := range cl.nodes() {
+		for _, n := range acq.nodes() {
 			n.wantsWatch = true
 		}
 	}
 }
 
-// heed looks at the data of a claim's znode for a wish.
-func (c *Core) heed(cl *claim, data []byte) {
-	if cl.revoked || !Asked(data) {
+// checkRevocation checks the data of an acquire's znode for a release request.
+func (c *Core) checkRevocation(acq *acquire, data []byte) {
+	if acq.revoked || !ReleaseRequested(data) {
 		return
 	}
-	cl.revoked = true
-	if cl.phase == held && cl.watching {
-		c.signal(Signal{ID: cl.id, Kind: Revoked})
+	acq.revoked = true
+	if acq.phase == held && acq.watching {
+		c.signal(Signal{ID: acq.id, Kind: Revoked})
 	}
 }

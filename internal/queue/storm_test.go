@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// TestStorms drives a few cores with claims of every kind against a model of
+// TestStorms drives a few cores with acquires of every kind against a model of
 // ZooKeeper, with lost connections, answers that are lost though the connection
 // stays, requests that are throttled, creates that are carried out after the
 // client came back, sessions that expire, and in some of the storms operators who
 // delete and overwrite znodes. Nobody may hold beside another, and when the storm
-// is over every claim comes to its end and leaves nothing behind.
+// is over every acquire comes to its end and leaves nothing behind.
 func TestStorms(t *testing.T) {
 	seeds := uint64(*manyStorms)
 	if histories < 100 {
@@ -45,9 +45,9 @@ func TestStorms(t *testing.T) {
 }
 
 var manyStorms = flag.Uint64("storms", 400, "how many storms there are")
-var storms = flag.Uint64("storm", 0, "run only the storm with this seed, and tell its story")
+var storms = flag.Uint64("storm", 0, "run only the storm with this seed, and print its trace")
 
-// claimed is a claim as its maker sees it.
+// claimed is an acquire as its maker sees it.
 type claimed struct {
 	link  *link
 	id    ID
@@ -75,14 +75,14 @@ type storm struct {
 	calls     uint64
 	guids     uint64
 	trace     []string
-	chain     func() Spec     // what to claim, if not one of everything
-	ranges    map[*place]bool // places of TestForesight whose last listing was ahead of time
-	ranged    int             // how many such listings there were
-	after     int             // how many were granted by an event after one
-	most      int             // how many claims a client has at a time; 0 means 4
-	only      func() Spec     // what to claim, if not this and that
-	sweeps    bool            // operators delete whole locks
-	swept     int             // how many
+	chain     func() Spec        // what to acquire, if not one of everything
+	ranges    map[*position]bool // positions of TestPrefetchStorm whose last listing was ahead of time
+	ranged    int                // how many such listings there were
+	after     int                // how many were granted by an event after one
+	most      int                // how many acquires a client has at a time; 0 means 4
+	only      func() Spec        // what to acquire, if not this and that
+	sweeps    bool               // operators delete whole locks
+	swept     int                // how many
 	deletes   func(l *link, r Request)
 	err       error
 }
@@ -143,10 +143,10 @@ func (w *storm) run() error {
 	}
 	if w.err == nil && !w.settled() {
 		for _, c := range w.claims {
-			w.failf("c%d.%d %+v is not settled: held %v, core %+v", c.link.name, c.id, c.spec, c.held, c.link.core.claim(c.id))
+			w.failf("c%d.%d %+v is not settled: held %v, core %+v", c.link.name, c.id, c.spec, c.held, c.link.core.acquireByID(c.id))
 		}
 		for _, l := range w.links {
-			for _, n := range l.core.doomed {
+			for _, n := range l.core.pendingDeletes {
 				w.failf("c%d does not come to an end with %+v", l.name, *n)
 			}
 		}
@@ -238,9 +238,9 @@ func (w *storm) advance(d time.Duration) {
 // collect takes a core's output.
 func (w *storm) collect(l *link) {
 	requests, signals := l.core.Take()
-	w.sightsOf(l, requests)
+	w.prefetchesOf(l, requests)
 	for _, r := range requests {
-		if r.Path != "" && r.Path[len(r.Path)-1] == '/' {
+		if len(r.Path) > 1 && r.Path[len(r.Path)-1] == '/' {
 			w.failf("c%d asks for %s", l.name, show(r))
 		}
 		w.logf("c%d > %d %s", l.name, r.ID, show(r))
@@ -437,7 +437,7 @@ func (w *storm) operate() {
 	}
 }
 
-// act makes a claim, or moves one on.
+// act makes an acquire, or moves one on.
 func (w *storm) act(l *link) {
 	mine := slices.DeleteFunc(slices.Collect(maps.Values(w.claims)), func(c *claimed) bool { return c.link != l })
 	slices.SortFunc(mine, func(a, b *claimed) int { return int(a.id) - int(b.id) })
@@ -478,7 +478,7 @@ func (w *storm) act(l *link) {
 	}
 }
 
-// acquire makes a claim.
+// acquire makes an acquire.
 func (w *storm) acquire(l *link) {
 	c := &claimed{link: l, spec: w.want(), until: w.now + time.Duration(w.rng.IntN(20000))*time.Millisecond}
 	c.id = l.core.Acquire(w.now, c.spec)
@@ -486,7 +486,7 @@ func (w *storm) acquire(l *link) {
 	w.claims[[2]uint64{uint64(l.name), uint64(c.id)}] = c
 }
 
-// want picks what to claim.
+// want picks what to acquire.
 func (w *storm) want() Spec {
 	if w.chain != nil {
 		return w.chain()
@@ -523,7 +523,7 @@ func (w *storm) want() Spec {
 	return s
 }
 
-// signal takes a signal to whoever made the claim.
+// signal takes a signal to whoever made the acquire.
 func (w *storm) signal(l *link, s Signal) {
 	key := [2]uint64{uint64(l.name), uint64(s.ID)}
 	c := w.claims[key]
@@ -627,6 +627,6 @@ func (w *storm) look() {
 
 // changing reports whether a downgrade is under way.
 func (l *link) changing(id ID) bool {
-	cl := l.core.claim(id)
-	return cl != nil && cl.swap != nil
+	acq := l.core.acquireByID(id)
+	return acq != nil && acq.swap != nil
 }

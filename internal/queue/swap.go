@@ -5,73 +5,72 @@ import (
 	"time"
 )
 
-// A swap is a writer's downgrade: one multi makes a reader's entry with the
-// writer's own sequence number and deletes the writer's. So no other writer can
-// come between, and every waiter that sees the writer's entry go and lists again
-// finds the reader's.
+// A swap is a writer's downgrade: one multi creates a reader's entry with the writer's
+// sequence number and deletes the writer's entry. So no other writer can come between,
+// and a waiter that lists again after the writer's entry is deleted finds the reader's.
 type swap struct {
 	call       uint64
 	data       []byte
 	olds, news []*node
-	conn       uint64 // of the write that was answered ahead of the listing
-	unsure     bool   // its answer was lost: perhaps done
-	done       bool   // it was carried out, but perhaps to another's entry: see [Core.lookAbove]
+	conn       uint64 // on which the write before the listing was answered
+	unsure     bool   // its answer was lost: it may have been applied
+	done       bool   // it was applied, but perhaps to another client's entry: see [Core.lookAbove]
 	underWay   bool
-	missed     bool // an entry was said not to be there, or another's, meanwhile
+	missed     bool // an entry was reported missing or replaced meanwhile
 }
 
-// Downgrade makes a writer's hold a reader's. data goes into the new znode. The
-// Downgraded signal follows, unless the hold ends before.
+// Downgrade turns a writer's hold into a reader's. data goes into the new znode. A
+// Downgraded signal follows unless the hold ends first.
 func (c *Core) Downgrade(now time.Duration, id ID, data []byte, call uint64) {
 	c.advance(now)
-	cl := c.claim(id)
+	acq := c.acquireByID(id)
 	answer := Signal{ID: id, Kind: Downgraded, Call: call}
 	switch {
-	case cl == nil || cl.phase != held:
+	case acq == nil || acq.phase != held:
 		answer.Err = ErrNotHeld
-	case !cl.downgradable() || cl.swap != nil:
+	case !acq.downgradable() || acq.swap != nil:
 		answer.Err = ErrNotWriter
 	}
 	if answer.Err != nil {
 		c.signal(answer)
 		return
 	}
-	p := cl.places[0]
+	p := acq.positions[0]
 	s := &swap{call: call, data: data, olds: p.nodes}
 	guid := c.cfg.GUID()
 	names := p.names.Ask(guid, c.session.Session, Shared, false)
 	for i, n := range p.nodes {
 		name := names[i] + n.name[len(n.name)-digits:]
-		s.news = append(s.news, &node{parent: p.parent, prefix: name, name: name, named: n.named, id: FormatGUID(guid), session: n.session, owner: cl, place: p})
+		s.news = append(s.news, &node{parent: p.parent, prefix: name, name: name, named: n.named, id: FormatGUID(guid), session: n.session, owner: acq, position: p})
 	}
 	if p.record != nil {
 		s.olds = append(slices.Clone(s.olds), p.record)
-		s.news = append(s.news, &node{parent: p.record.parent, prefix: names[0], name: names[0], named: forever, owner: cl, place: p})
+		s.news = append(s.news, &node{parent: p.record.parent, prefix: names[0], name: names[0], named: forever, owner: acq, position: p})
 	}
-	cl.swap = s
+	acq.swap = s
 	if s.olds[0].named == byData && !c.connected() {
-		s.undone() // the entry may be another's by the time that it could be sent
+		s.undone() // the name may belong to another entry by the time it can be sent
 		return
 	}
 	if s.olds[0].named == byData && s.olds[0].looking {
-		s.undone() // or is by now, as something has happened to it
-		c.settleSwap(now, cl)
+		s.undone() // or already does: an event has reported a change
+		c.advanceSwap(now, acq)
 		return
 	}
-	c.sendSwap(now, cl)
+	c.sendSwap(now, acq)
 }
 
-// downgradable reports whether the hold is one writer's.
-func (cl *claim) downgradable() bool {
-	if len(cl.places) != 1 {
+// downgradable reports whether the hold is a single writer's.
+func (acq *acquire) downgradable() bool {
+	if len(acq.positions) != 1 {
 		return false
 	}
-	p := cl.places[0]
-	return p.role == member && p.writer && p.kind == Exclusive && p.names.shared()
+	p := acq.positions[0]
+	return p.role == member && p.form == writerEntry && p.names.shared()
 }
 
-func (c *Core) sendSwap(now time.Duration, cl *claim) {
-	s := cl.swap
+func (c *Core) sendSwap(now time.Duration, acq *acquire) {
+	s := acq.swap
 	r := Request{Kind: Swap}
 	for _, n := range s.news {
 		n.state, n.session = creating, c.session.Session
@@ -79,7 +78,7 @@ func (c *Core) sendSwap(now time.Duration, cl *claim) {
 		if n.named == byData {
 			data = withID(data, n.id)
 		}
-		r.Creates = append(r.Creates, Creation{Path: n.path(), Data: data, Persistent: n.named == forever, Access: cl.places[0].access})
+		r.Creates = append(r.Creates, Creation{Path: n.path(), Data: data, Persistent: n.named == forever, Access: acq.positions[0].access})
 	}
 	for _, n := range s.olds {
 		r.Paths = append(r.Paths, n.path())
@@ -87,7 +86,7 @@ func (c *Core) sendSwap(now time.Duration, cl *claim) {
 	s.underWay = true
 	c.send(r, func(now time.Duration, r Reply) {
 		s.underWay = false
-		if cl.swap != s {
+		if acq.swap != s {
 			c.orphaned(now, s, r)
 			return
 		}
@@ -101,30 +100,30 @@ func (c *Core) sendSwap(now time.Duration, cl *claim) {
 				s.carriedOut()
 				return
 			}
-			c.swapped(now, cl)
+			c.swapped(now, acq)
 		case Unknown:
 			s.unsure = true
 			for _, n := range s.news {
 				n.state = unknown
 			}
-			cl.retry(now + retryPause)
+			acq.retry(now + retryPause)
 		case NotApplied:
 			s.undone()
-			cl.retry(now + retryPause)
-		case SessionOver: // the session's own news follows, and ends the hold
+			acq.retry(now + retryPause)
+		case SessionOver: // the session change follows, and ends the hold
 		case NoNode:
-			c.swapMissed(now, cl, r.Failed)
+			c.swapMissed(now, acq, r.Failed)
 		default:
-			c.unswap(cl, r.Err)
+			c.unswap(acq, r.Err)
 		}
 	})
 	if s.olds[0].named == byData {
-		c.lookAbove(cl)
+		c.lookAbove(acq)
 	}
 }
 
-// carriedOut takes it that the multi was done. What is behind it tells whether the
-// entry that it deleted was the hold's.
+// carriedOut records that the multi was applied. The read after it shows whether the
+// deleted entry was the hold's.
 func (s *swap) carriedOut() {
 	s.done, s.underWay, s.missed = true, true, true
 	for _, n := range s.olds {
@@ -135,49 +134,49 @@ func (s *swap) carriedOut() {
 	}
 }
 
-// lookAbove reads the parent behind a multi that knows the entry by its name. Where the
-// lock was deleted and made anew, that may have been another's, and the reader's entry
-// then stands in another queue, where nothing is ahead or behind of it by right. The news
-// that the hold's own was deleted does not tell, since the multi's own delete gives the
-// same; nor can a multi ask for who made an entry.
-func (c *Core) lookAbove(cl *claim) {
-	s := cl.swap
+// lookAbove reads the parent after a multi that identifies the entry by a reusable name.
+// If the lock was deleted and created again, the deleted entry may have been another
+// client's, and the reader's entry is in another queue, where its position means nothing.
+// A deletion event for the hold's entry does not show this, because the multi's own delete
+// triggers the same event. A multi cannot check the creator of an entry either.
+func (c *Core) lookAbove(acq *acquire) {
+	s := acq.swap
 	c.send(Request{Kind: Get, Path: s.olds[0].parent}, func(now time.Duration, r Reply) {
-		if cl.swap != s || !s.done || s.unsure {
+		if acq.swap != s || !s.done || s.unsure {
 			return
 		}
 		s.underWay = false
 		switch {
 		case r.Code == OK && s.sameQueue(r):
-			c.swapped(now, cl)
+			c.swapped(now, acq)
 		case r.Code == OK, r.Code == NoNode:
-			c.misplaced(now, cl)
+			c.misplaced(now, acq)
 		case r.Code == Refused:
-			c.lose(now, cl, r.Err)
+			c.lose(now, acq, r.Err)
 		case r.Code != SessionOver:
 			s.unsure = true
-			cl.retry(now + retryPause)
+			acq.retry(now + retryPause)
 		}
 	})
 }
 
-// sameQueue reports, by what its parent says, whether an entry stands where the hold's
-// own was made: numbers begin anew in a parent that was made later only.
+// sameQueue reports whether the parent is the one in which the hold's entry was created.
+// Numbers begin again only in a parent that was created later.
 func (s *swap) sameQueue(parent Reply) bool { return parent.Czxid <= s.olds[0].czxid }
 
 // misplaced ends a hold whose queue is gone.
-func (c *Core) misplaced(now time.Duration, cl *claim) {
-	s := cl.swap
+func (c *Core) misplaced(now time.Duration, acq *acquire) {
+	s := acq.swap
 	s.missed = true
-	c.signal(Signal{ID: cl.id, Kind: Downgraded, Call: s.call, Err: ErrGone})
+	c.signal(Signal{ID: acq.id, Kind: Downgraded, Call: s.call, Err: ErrGone})
 	for _, n := range s.news {
 		n.distrust()
 	}
-	c.lose(now, cl, ErrGone) // with what the multi made
+	c.lose(now, acq, ErrGone) // and deletes what the multi created
 }
 
-// undone takes it that the multi was surely not done. It is sent again, where the
-// entry's name may be another's by then only if it is seen not to be.
+// undone records that the multi was certainly not applied, so that it is sent again. If
+// the entry's name is reusable, the entry is read first.
 func (s *swap) undone() {
 	for _, n := range s.news {
 		n.state = absent
@@ -185,15 +184,15 @@ func (s *swap) undone() {
 	s.unsure = s.olds[0].named == byData
 }
 
-// swapMissed takes it that a downgrade found a znode missing, in the operation
-// with this index. Somebody may have removed a record, or the parent of the
-// records: then it does without. Else the entry is gone.
-func (c *Core) swapMissed(now time.Duration, cl *claim, failed int) {
-	s, p := cl.swap, cl.places[0]
+// swapMissed handles a downgrade that found a znode missing in the operation with this
+// index. If it is a record or the parent of the records, the downgrade is repeated without
+// it. Otherwise the entry is gone.
+func (c *Core) swapMissed(now time.Duration, acq *acquire, failed int) {
+	s, p := acq.swap, acq.positions[0]
 	old := failed - len(s.news)
 	switch {
 	case old >= 0 && old < len(s.olds) && s.olds[old] != p.record:
-		c.unswap(cl, ErrGone)
+		c.unswap(acq, ErrGone)
 		c.gone(now, s.olds[old])
 		return
 	case old >= 0 && old < len(s.olds):
@@ -201,19 +200,19 @@ func (c *Core) swapMissed(now time.Duration, cl *claim, failed int) {
 	case failed >= len(p.nodes) && failed < len(s.news):
 		p.record.state = absent
 		p.record, s.olds, s.news = nil, p.nodes, s.news[:len(p.nodes):len(p.nodes)]
-	default: // so that a listing tells
+	default: // a listing then decides
 		s.unsure = true
 		for _, n := range s.news {
 			n.state = unknown
 		}
-		cl.retry(now + retryPause)
+		acq.retry(now + retryPause)
 		return
 	}
-	c.sendSwap(now, cl)
+	c.sendSwap(now, acq)
 }
 
-// orphaned takes the outcome of a downgrade whose hold has ended: both its
-// entries are doomed, and this tells which of them is there.
+// orphaned handles the outcome of a downgrade whose hold has ended. Both entries are
+// pending deletes, and the outcome shows which of them exists.
 func (c *Core) orphaned(now time.Duration, s *swap, r Reply) {
 	reports := func(n *node) bool { return n.parting != nil && n.parting.report && n.named != forever }
 	if r.Code != OK && r.Code != Unknown && !s.unsure {
@@ -240,10 +239,10 @@ func (c *Core) orphaned(now time.Duration, s *swap, r Reply) {
 	c.disposeAll(now, made)
 }
 
-// swapped puts the reader's entry in the writer's stead.
-func (c *Core) swapped(now time.Duration, cl *claim) {
-	s, p := cl.swap, cl.places[0]
-	cl.swap = nil
+// swapped replaces the writer's entry with the reader's.
+func (c *Core) swapped(now time.Duration, acq *acquire) {
+	s, p := acq.swap, acq.positions[0]
+	acq.swap = nil
 	for _, n := range s.olds {
 		n.state, n.owner = absent, nil
 		p.were = append(p.were, n.name)
@@ -251,78 +250,78 @@ func (c *Core) swapped(now time.Duration, cl *claim) {
 	for _, n := range s.news {
 		n.state = alive
 	}
-	p.nodes, p.kind = s.news, Shared
+	p.nodes, p.form = s.news, readerEntry
 	if p.record != nil {
 		last := len(s.news) - 1
 		p.nodes, p.record = s.news[:last:last], s.news[last]
 	}
-	if cl.watching || s.olds[0].wantsWatch {
-		c.watchOwns(cl)
+	if acq.watching || s.olds[0].wantsWatch {
+		c.watchOwnNodes(acq)
 	}
-	c.signal(Signal{ID: cl.id, Kind: Downgraded, Call: s.call, Node: p.nodes[0].path(), Nodes: paths(p.nodes)})
-	// Those of this client's that wait for the writer's entry do not watch it. (Who
-	// has listed since it went waits for the reader's, or does not mind that.)
-	if l := c.lanes[p.parent]; l != nil {
-		for _, o := range slices.Clone(l.places) {
-			if !o.over && !o.listing && o != p && slices.Contains(p.were, o.blocker) && c.connected() {
-				c.strike(now, o, o.blocker)
+	c.signal(Signal{ID: acq.id, Kind: Downgraded, Call: s.call, Node: p.nodes[0].path(), Nodes: paths(p.nodes)})
+	// This client's waiters for the writer's entry do not watch it. (A waiter that has
+	// listed since waits for the reader's entry, or is not blocked by it.)
+	if l := c.queues[p.parent]; l != nil {
+		for _, o := range slices.Clone(l.positions) {
+			if o.membership == present && o.query == idle && o != p && slices.Contains(p.were, o.blocker.name) && c.connected() {
+				c.removeBlocker(now, o, o.blocker.name)
 			}
 		}
 	}
 }
 
-// unswap ends a downgrade that was not done.
-func (c *Core) unswap(cl *claim, why error) {
-	s := cl.swap
-	cl.swap = nil
+// unswap ends a downgrade that was not applied.
+func (c *Core) unswap(acq *acquire, why error) {
+	s := acq.swap
+	acq.swap = nil
 	for _, n := range s.news {
 		n.state, n.owner = absent, nil
 	}
-	for _, n := range cl.nodes() {
+	for _, n := range acq.nodes() {
 		if s.missed && n.state == alive && why != ErrGone {
-			c.watchOwn(n) // it was left to the outcome, which does not tell
+			c.watchOwn(n) // the outcome was to show whether it exists, and does not
 		}
 	}
-	c.signal(Signal{ID: cl.id, Kind: Downgraded, Call: s.call, Err: why})
+	c.signal(Signal{ID: acq.id, Kind: Downgraded, Call: s.call, Err: why})
 }
 
-// settleSwap takes up a downgrade again: one that was surely not done is sent
-// again; after a lost answer a listing tells, behind a write of this session on
-// the same connection.
-func (c *Core) settleSwap(now time.Duration, cl *claim) {
-	s := cl.swap
+// advanceSwap resumes a downgrade. If it was certainly not applied, it is sent again.
+// After a lost answer, a listing decides, which follows a write of this session on the
+// same connection.
+func (c *Core) advanceSwap(now time.Duration, acq *acquire) {
+	s := acq.swap
 	if s.underWay {
 		return
 	}
 	if !s.unsure {
-		c.sendSwap(now, cl)
+		c.sendSwap(now, acq)
 		return
 	}
 	s.underWay = true
-	parent := cl.places[0].parent
+	parent := acq.positions[0].parent
 	c.send(Request{Kind: Check, Paths: []string{parent}}, func(now time.Duration, r Reply) {
 		s.conn = 0
 		switch r.Code {
 		case OK:
 			s.conn = r.Conn
 			c.answered(r)
-		case NoNode: // which is an answer of the quorum's as well
+		case NoNode: // which is also an answer from the quorum
 			s.conn = r.Conn
 		}
 	})
 	if s.olds[0].named == byData {
-		c.readSwap(cl)
+		c.readSwap(acq)
 		return
 	}
 	c.send(Request{Kind: List, Path: parent}, func(now time.Duration, r Reply) {
-		c.settledSwap(now, cl, s, r, func(n *node) bool { return n.named != forever && slices.Contains(r.Children, n.name) })
+		c.settledSwap(now, acq, s, r, func(n *node) bool { return n.named != forever && slices.Contains(r.Children, n.name) })
 	})
 }
 
-// readSwap finds out which entry is there by what both say, as their names may have come
-// to be another's.
-func (c *Core) readSwap(cl *claim) {
-	s, all := cl.swap, Reply{Code: OK}
+// readSwap finds out which entry exists by the data of both, because their names are
+// reusable.
+func (c *Core) readSwap(acq *acquire) {
+	s, all := acq.swap, Reply{Code: OK}
 	var found []*node
 	read := func(r Reply) {
 		if r.Code != OK && r.Code != NoNode && all.Code == OK {
@@ -342,40 +341,39 @@ func (c *Core) readSwap(cl *claim) {
 	c.send(Request{Kind: Get, Path: s.olds[0].parent}, func(now time.Duration, r Reply) {
 		read(r)
 		proven := r.Code == OK && all.Code == OK && s.conn != 0 && s.conn == r.Conn
-		if cl.swap == s && proven && !s.sameQueue(r) {
-			c.misplaced(now, cl)
+		if acq.swap == s && proven && !s.sameQueue(r) {
+			c.misplaced(now, acq)
 			return
 		}
-		c.settledSwap(now, cl, s, all, func(n *node) bool { return slices.Contains(found, n) })
+		c.settledSwap(now, acq, s, all, func(n *node) bool { return slices.Contains(found, n) })
 	})
 }
 
-// settledSwap takes what was read, behind a write, of a downgrade whose outcome was not
-// known: r says how that went, and there which of the entries were seen.
-func (c *Core) settledSwap(now time.Duration, cl *claim, s *swap, r Reply, there func(*node) bool) {
+// settledSwap resolves a downgrade whose outcome was unknown, by a read that followed a
+// write. r is the outcome of the read, and there reports which entries it showed.
+func (c *Core) settledSwap(now time.Duration, acq *acquire, s *swap, r Reply, there func(*node) bool) {
 	s.underWay = false
-	if cl.swap != s {
+	if acq.swap != s {
 		return
 	}
 	switch proven := r.Code == OK && s.conn != 0 && s.conn == r.Conn; {
 	case proven && slices.ContainsFunc(s.news, there):
-		c.swapped(now, cl)
-		for _, n := range cl.nodes() {
+		c.swapped(now, acq)
+		for _, n := range acq.nodes() {
 			if !there(n) {
 				c.gone(now, n)
 			}
 		}
 	case proven && slices.ContainsFunc(s.olds, there):
 		s.unsure = false
-		c.sendSwap(now, cl)
+		c.sendSwap(now, acq)
 	case proven, r.Code == NoNode:
-		c.unswap(cl, ErrGone)
+		c.unswap(acq, ErrGone)
 		c.gone(now, s.olds[0])
 	case r.Code == Refused:
-		// Somebody took the right to list away. Without it nothing proves that
-		// either entry is there.
-		c.lose(now, cl, r.Err)
+		// Without the permission to list, nothing proves that either entry exists.
+		c.lose(now, acq, r.Err)
 	case r.Code != SessionOver:
-		cl.retry(now + retryPause)
+		acq.retry(now + retryPause)
 	}
 }

@@ -47,6 +47,9 @@ type player struct {
 	core *Core
 	now  time.Duration
 	conn uint64
+	// proofs shows the heartbeat's syncs and pings as well, which have no numbers else.
+	proofs bool
+	ids    []uint64 // of the requests that were shown
 }
 
 func play(t *testing.T, script string) string {
@@ -130,6 +133,14 @@ func (p *player) input(words []string) []string {
 		if err != nil {
 			p.t.Fatal(err)
 		}
+	case "proofs":
+		p.proofs = true
+	case "half-tick":
+		d, err := time.ParseDuration(args[0])
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		p.core.HalfTick(p.now, p.conn, d)
 	case "inherits":
 		p.core.cfg.Inherit = true
 	case "children":
@@ -153,7 +164,11 @@ func (p *player) input(words []string) []string {
 	}
 	requests, signals := p.core.Take()
 	for _, r := range requests {
-		extra = append(extra, strings.TrimRight(fmt.Sprintf("request %d %s", r.ID, show(r)), " "))
+		if !p.proofs && (r.Kind == Ping || r.Kind == Sync && !p.core.cfg.Sync) {
+			continue
+		}
+		p.ids = append(p.ids, r.ID)
+		extra = append(extra, strings.TrimRight(fmt.Sprintf("request %d %s", len(p.ids), show(r)), " "))
 	}
 	for _, s := range signals {
 		extra = append(extra, strings.TrimRight("signal "+s.show(), " "))
@@ -161,7 +176,7 @@ func (p *player) input(words []string) []string {
 	return extra
 }
 
-// spec reads what a claim asks for: a path is a mutex, and words change what
+// spec reads what an acquire asks for: a path is a mutex, and words change what
 // follows.
 func spec(t *testing.T, try bool, args []string) Spec {
 	s := Spec{Try: try, Data: []byte(`{"me":1}`)}
@@ -174,7 +189,7 @@ func spec(t *testing.T, try bool, args []string) Spec {
 		case "writer":
 			m.Writer = true
 		case "beside":
-			m.Beside = true
+			m.AllowForeign = true
 		case "mixed":
 			m.Names = Names{Layout: Mixed}
 		case "latch":
@@ -236,7 +251,7 @@ func (p *player) reply(args []string, values map[string]string) {
 	if !ok {
 		p.t.Fatalf("unknown code %q", args[1])
 	}
-	r := Reply{ID: uint64(p.number(args[0])), Code: code, Conn: p.conn, Sent: p.now, Received: p.now,
+	r := Reply{ID: p.requested(p.number(args[0])), Code: code, Conn: p.conn, Sent: p.now, Received: p.now,
 		Data: []byte(values["data"])}
 	if v := values["path"]; v != "" {
 		r.Made = strings.Split(v, ",")
@@ -272,6 +287,14 @@ func (p *player) state() []string {
 
 func (p *player) id(s string) ID { return ID(p.number(s)) }
 
+// requested returns the ID of the request that was shown with this number.
+func (p *player) requested(n int64) uint64 {
+	if n < 1 || n > int64(len(p.ids)) {
+		return 1 << 62 // of a request that was never made
+	}
+	return p.ids[n-1]
+}
+
 func (p *player) number(s string) int64 {
 	if s == "" {
 		return 0
@@ -284,7 +307,7 @@ func (p *player) number(s string) int64 {
 }
 
 func show(r Request) string {
-	kind := [...]string{"create", "list", "get", "set", "delete", "check", "make", "swap", "guard", "sync", "renew", "access"}[r.Kind]
+	kind := [...]string{"create", "list", "get", "set", "delete", "check", "make", "swap", "guard", "sync", "renew", "access", "ping"}[r.Kind]
 	switch {
 	case r.Kind == Make && r.Container:
 		kind += " container"

@@ -9,9 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Client is the client's side of one exchange. Make one with [NewClient]; the
-// exchange begins with an empty token to the server. It is not safe for
-// concurrent use.
+// Client is the client side of one exchange. [NewClient] returns one. The exchange
+// begins with an empty token to the server. A Client is not safe for concurrent use.
 type Client struct {
 	user, password string
 	state          clientState
@@ -27,15 +26,15 @@ const (
 	clientFailed
 )
 
-// NewClient returns the client's side for a user, both in UTF-8.
+// NewClient returns the client side for a user. Both arguments are UTF-8.
 func NewClient(user, password string) *Client {
 	return &Client{user: user, password: password}
 }
 
-// Step takes the server's next token and returns the answer to it, nil if there
-// is nothing more to send: then the server has proved itself, and
-// [Client.Done]. rand gives the client's nonce. After an error the exchange is
-// over.
+// Step processes the server's next token and returns the answer. It returns nil if
+// nothing more is to be sent: then the server has proved its identity, and
+// [Client.Done] is true. rand provides the client's nonce. After an error the
+// exchange is over.
 func (c *Client) Step(token []byte, rand io.Reader) ([]byte, error) {
 	state := c.state
 	c.state = clientFailed
@@ -51,8 +50,8 @@ func (c *Client) Step(token []byte, rand io.Reader) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		// A server that has let us in without this proof has not asked for our
-		// password at all: it would let anybody in.
+		// A server that accepts the client without this proof may not have checked
+		// the password at all, and may accept anyone.
 		if subtle.ConstantTimeCompare([]byte(d["rspauth"]), []byte(c.expect)) != 1 {
 			return nil, ErrServerProof
 		}
@@ -62,7 +61,7 @@ func (c *Client) Step(token []byte, rand io.Reader) ([]byte, error) {
 	return nil, ErrStep
 }
 
-// Done reports whether both sides have proved themselves.
+// Done reports whether both sides have proved their identities.
 func (c *Client) Done() bool { return c.state == clientDone }
 
 // respond answers a challenge.
@@ -83,7 +82,7 @@ func (c *Client) respond(challenge string, rand io.Reader) ([]byte, error) {
 	encode := func(s string) string { return s }
 	if _, ok := d["charset"]; !ok {
 		if encode = narrow; slices.ContainsFunc([]rune(c.user), func(r rune) bool { return r > 0xff }) {
-			return nil, fmt.Errorf("%w: the user's name can't be written in ISO 8859-1, and the server takes nothing else", ErrUnsupported)
+			return nil, fmt.Errorf("%w: the user's name cannot be written in ISO 8859-1, and the server accepts nothing else", ErrUnsupported)
 		}
 	}
 	e := exchange{user: c.user, realm: d["realm"], nonce: d["nonce"], uri: digestURI}
@@ -98,7 +97,7 @@ func (c *Client) respond(challenge string, rand io.Reader) ([]byte, error) {
 	return []byte(msg), nil
 }
 
-// message writes the response as Java does, order and quotes included.
+// message returns the response as Java writes it, with the same order and quotes.
 func (c *Client) message(e *exchange, d directives, encode func(string) string) string {
 	var b strings.Builder
 	if _, ok := d["charset"]; ok {
@@ -114,8 +113,8 @@ func (c *Client) message(e *exchange, d directives, encode func(string) string) 
 	return b.String()
 }
 
-// CheckUser says why a name can't be that of a user, or nil: ZooKeeper's names
-// are texts without control characters, and the empty one stands for nobody.
+// CheckUser returns an error if a name cannot be a user's: ZooKeeper's names are
+// texts without control characters and not empty.
 func CheckUser(name string) error {
 	switch {
 	case name == "":

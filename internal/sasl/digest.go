@@ -4,12 +4,13 @@ import (
 	"crypto/md5"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"unicode/utf8"
 )
 
-// What both sides know beforehand: ZooKeeper's names instead of a host's
+// Values that both sides know. ZooKeeper uses these names instead of a host's
 // (ZooKeeperSaslServer, ZooKeeperSaslClient).
 const (
 	realm     = "zk-sasl-md5"
@@ -17,24 +18,38 @@ const (
 	qopAuth   = "auth"
 	algorithm = "md5-sess"
 	charset   = "utf-8"
-	// onlyCount is the count of uses of a nonce: each is used once.
+	// onlyCount is the use count of a nonce: each nonce is used once.
 	onlyCount = "00000001"
 )
 
-// nonceSize is how many random bytes a nonce has before it becomes text: as
-// many as Java's.
+// The reasons why an exchange fails. A failed exchange cannot be continued.
+var (
+	// ErrMalformed: the peer sent something that is not a message of the mechanism.
+	ErrMalformed = errors.New("sasl: malformed message")
+	// ErrUnsupported: the peer requires something that this side does not support.
+	ErrUnsupported = errors.New("sasl: the other side requires something other than DIGEST-MD5 with authentication only")
+	// ErrCredentials: the client's proof is wrong, or its user is unknown. Neither
+	// the error nor the time tells which.
+	ErrCredentials = errors.New("sasl: wrong user or password")
+	// ErrServerProof: the server has not proved that it knows the password.
+	ErrServerProof = errors.New("sasl: the server does not know the password; it may be an impostor")
+	// ErrStep: the exchange is over, or the message was not expected now.
+	ErrStep = errors.New("sasl: unexpected message")
+)
+
+// nonceSize is the number of random bytes in a nonce, as in Java.
 const nonceSize = 30
 
-// newNonce reads a nonce.
+// newNonce returns a nonce with random bytes from rand.
 func newNonce(rand io.Reader) (string, error) {
 	var b [nonceSize]byte
 	if _, err := io.ReadFull(rand, b[:]); err != nil {
-		return "", fmt.Errorf("sasl: no random numbers: %w", err)
+		return "", fmt.Errorf("sasl: read random bytes: %w", err)
 	}
 	return base64.StdEncoding.EncodeToString(b[:]), nil
 }
 
-// exchange is what a proof is made of, apart from the password.
+// exchange holds the inputs of a proof, except the password.
 type exchange struct {
 	user, realm   string
 	nonce, cnonce string
@@ -43,8 +58,8 @@ type exchange struct {
 	hasAuthzid    bool
 }
 
-// proof is the value of response or rspauth (RFC 2831, 2.1.2.1 and 2.1.3):
-// method is AUTHENTICATE for what the client proves, and empty for the server.
+// proof returns the value of response or rspauth (RFC 2831, 2.1.2.1 and 2.1.3).
+// method is AUTHENTICATE for the client's proof and empty for the server's.
 func (e *exchange) proof(method, password string) string {
 	secret := md5.Sum([]byte(narrow(e.user) + ":" + narrow(e.realm) + ":" + narrow(password)))
 	a1 := string(secret[:]) + ":" + e.nonce + ":" + e.cnonce
@@ -55,14 +70,14 @@ func (e *exchange) proof(method, password string) string {
 	return hexSum(hexSum(a1) + ":" + e.nonce + ":" + onlyCount + ":" + e.cnonce + ":" + qopAuth + ":" + hexSum(a2))
 }
 
-// hexSum is the MD5 of s in lower-case digits.
+// hexSum returns the MD5 of s in lower-case hexadecimal digits.
 func hexSum(s string) string {
 	sum := md5.Sum([]byte(s))
 	return hex.EncodeToString(sum[:])
 }
 
-// narrow gives the text in ISO 8859-1 if all of it can be written so, else as it
-// is, in UTF-8: RFC 2831 has it so for what is hashed with the password.
+// narrow returns the text in ISO 8859-1 if possible, otherwise unchanged in UTF-8.
+// RFC 2831 requires this for the values that are hashed with the password.
 func narrow(s string) string {
 	out := make([]byte, 0, len(s))
 	for i := 0; i < len(s); {

@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// Bounds on messages, those of Java's implementation.
+// Limits of messages, as in Java's implementation.
 const (
 	maxChallenge = 2048
 	maxResponse  = 4096
 )
 
-// directives are the values of a message by their lower-case keys. A realm may
-// stand in a challenge several times: the first counts.
+// directives holds the values of a message by their lower-case keys. A challenge may
+// contain several realms: the first one counts.
 type directives map[string]string
 
-// parseDirectives takes a message apart: key=value or key="value", separated by
-// commas or white space, as liberally as Java does. Keys that nobody knows are
-// kept and ignored later, as RFC 2831 asks for; the same one twice is an error,
-// for two readers could take different ones.
+// parseDirectives parses a message: key=value or key="value", separated by commas or
+// white space, as liberally as Java. Unknown keys are kept and ignored later, as RFC
+// 2831 requires. A duplicate key is an error, because two readers could use different
+// values.
 func parseDirectives(msg string, limit int) (directives, error) {
 	if len(msg) > limit {
 		return nil, fmt.Errorf("%w: %d bytes, more than %d", ErrMalformed, len(msg), limit)
@@ -39,7 +39,7 @@ func parseDirectives(msg string, limit int) (directives, error) {
 			return nil, err
 		}
 		if _, twice := d[key]; twice && key != "realm" {
-			return nil, fmt.Errorf("%w: two directives of one name", ErrMalformed)
+			return nil, fmt.Errorf("%w: duplicate directive", ErrMalformed)
 		} else if !twice {
 			d[key] = value
 		}
@@ -47,8 +47,8 @@ func parseDirectives(msg string, limit int) (directives, error) {
 	}
 }
 
-// cutValue splits off the value at the beginning of s: a token, or a text in
-// quotes in which a backslash takes the next byte as it is.
+// cutValue splits off the value at the beginning of s: a token, or a quoted text in
+// which a backslash escapes the next byte.
 func cutValue(s string) (value, rest string, err error) {
 	if s == "" {
 		return "", "", fmt.Errorf("%w: key without a value", ErrMalformed)
@@ -66,7 +66,7 @@ func cutValue(s string) (value, rest string, err error) {
 		case '"':
 			rest = s[i+1:]
 			if rest != "" && !strings.ContainsRune(", \t\r\n", rune(rest[0])) {
-				return "", "", fmt.Errorf("%w: no separator behind a quoted value", ErrMalformed)
+				return "", "", fmt.Errorf("%w: no separator after a quoted value", ErrMalformed)
 			}
 			return b.String(), rest, nil
 		case '\\':
@@ -79,8 +79,8 @@ func cutValue(s string) (value, rest string, err error) {
 	return "", "", fmt.Errorf("%w: open quote", ErrMalformed)
 }
 
-// quote puts s in quotes. As in Java control characters are escaped too, but
-// for those that count as white space.
+// quote returns s in quotes. As in Java, control characters are escaped too, except
+// white space.
 func quote(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')

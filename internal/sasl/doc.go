@@ -1,7 +1,7 @@
-// Package sasl is the DIGEST-MD5 mechanism of SASL (RFC 2831) as ZooKeeper uses
-// it: both sides as step functions without I/O, for one realm, one round, and
-// authentication only, without a security layer. Messages are those of Java's
-// com.sun.security.sasl.digest, which real clients and servers run.
+// Package sasl implements the DIGEST-MD5 mechanism of SASL (RFC 2831) as ZooKeeper
+// uses it. Both sides are step functions without I/O, for one realm and one round,
+// with authentication only and no security layer. Messages are those of Java's
+// com.sun.security.sasl.digest, which real clients and servers use.
 //
 //	client                           server
 //	        empty token       ->
@@ -9,11 +9,11 @@
 //	        response: proof   ->
 //	                          <-     rspauth: the server's own proof
 //
-// The password itself never travels, and each side proves to the other that it
-// knows it. MD5 is the mechanism's choice. Somebody who reads the exchange can
-// try passwords against it, and somebody who sits in between can take over the
-// connection after it: over networks that are not trusted it needs TLS.
+// The password itself is never sent, and each side proves to the other that it knows
+// it. The mechanism prescribes MD5. An attacker who reads the exchange can test
+// passwords against it. An attacker on the path can take over the connection after
+// it. So the mechanism needs TLS on networks that are not trusted.
 //
-// What a peer sends is bounded before it is looked at, costs at most its own
-// size and never panics; no error or message has a password in it.
+// Input from a peer is bounded before it is parsed, costs at most its own size, and
+// never causes a panic. No error or message contains a password.
 package sasl

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzServer sends anything as a response: nobody gets in without the password.
+// FuzzServer sends arbitrary responses: no client succeeds without the password.
 func FuzzServer(f *testing.F) {
 	for _, v := range javaVectors(f) {
 		f.Add([]byte{}, []byte(v.response))
@@ -23,7 +23,7 @@ func FuzzServer(f *testing.F) {
 	})
 }
 
-// FuzzClient sends anything as a challenge and as the server's proof.
+// FuzzClient sends arbitrary challenges and proofs of the server.
 func FuzzClient(f *testing.F) {
 	for _, v := range javaVectors(f) {
 		f.Add([]byte(v.challenge), []byte(v.rspauth))
@@ -48,7 +48,7 @@ func FuzzClient(f *testing.F) {
 	})
 }
 
-// FuzzQuote writes a value and reads it back.
+// FuzzQuote quotes a value and parses it.
 func FuzzQuote(f *testing.F) {
 	f.Add(`a"b\c`)
 	f.Add("\x00\x7f\r\n")

@@ -43,7 +43,7 @@ func javaVectors(t testing.TB) []vector {
 	return list
 }
 
-// nonceOf is the nonce in a message.
+// nonceOf returns the nonce in a message.
 func nonceOf(t testing.TB, msg, key string) string {
 	t.Helper()
 	d, err := parseDirectives(msg, maxResponse)
@@ -53,7 +53,7 @@ func nonceOf(t testing.TB, msg, key string) string {
 	return d[key]
 }
 
-// raw are the bytes that newNonce makes a nonce of.
+// raw returns the bytes from which newNonce makes a nonce.
 func raw(t testing.TB, nonce string) []byte {
 	t.Helper()
 	b := make([]byte, nonceSize)
@@ -63,8 +63,8 @@ func raw(t testing.TB, nonce string) []byte {
 	return b
 }
 
-// With Java's random numbers our server says what Java's said, to the byte.
-func TestServerAgainstJava(t *testing.T) {
+// With Java's random numbers our server sends exactly what Java's sent.
+func TestServerAgreesWithJava(t *testing.T) {
 	for _, v := range javaVectors(t) {
 		var s Server
 		challenge, err := s.Step(nil, nil, bytes.NewReader(raw(t, nonceOf(t, v.challenge, "nonce"))))
@@ -78,8 +78,8 @@ func TestServerAgainstJava(t *testing.T) {
 	}
 }
 
-// Our client says what Java's says, but for the authzid that it never sends.
-func TestClientAgainstJava(t *testing.T) {
+// Our client sends what Java's sends, except the authzid, which it never sends.
+func TestClientAgreesWithJava(t *testing.T) {
 	for _, v := range javaVectors(t) {
 		if strings.Contains(v.response, "authzid") {
 			continue
@@ -97,7 +97,7 @@ func TestClientAgainstJava(t *testing.T) {
 }
 
 // The example of RFC 2831, section 4.
-func TestProofOfTheRFC(t *testing.T) {
+func TestProofOfRFC2831Example(t *testing.T) {
 	e := exchange{user: "chris", realm: "elwood.innosoft.com", nonce: "OA6MG9tEQGm2hh", cnonce: "OA6MHXh6VqTrRk",
 		uri: "imap/elwood.innosoft.com"}
 	if got := e.proof("AUTHENTICATE", "secret"); got != "d388dad90d4bbd760a152321f2143af7" {

@@ -13,10 +13,10 @@ func decodeBase64(dst []byte, s string) (int, error) {
 	return base64.StdEncoding.Decode(dst, []byte(s))
 }
 
-// chance is a source of nonces that is the same in every run.
+// chance returns a source of nonces that is the same in every run.
 func chance(seed byte) *rand.ChaCha8 { return rand.NewChaCha8([32]byte{seed}) }
 
-// talk lets both sides talk until one fails or nothing is left to say.
+// talk runs an exchange until one side fails or no message is left.
 func talk(c *Client, s *Server, users map[string]string) (client, server error) {
 	token := []byte{}
 	for {
@@ -63,7 +63,7 @@ func TestWrongCredentials(t *testing.T) {
 	}
 }
 
-// What one exchange proved must not let anybody in a second time.
+// The messages of one exchange must not authenticate a second time.
 func TestResponsesCannotBeReplayed(t *testing.T) {
 	users := map[string]string{"ann": "1"}
 	var first, second Server
@@ -86,7 +86,7 @@ func TestResponsesCannotBeReplayed(t *testing.T) {
 	}
 }
 
-// A server that lets everybody in, without knowing the password, is found out.
+// A server that accepts everyone without knowing the password is detected.
 func TestServerMustProveItself(t *testing.T) {
 	for _, last := range []string{"", "rspauth=", "rspauth=00000000000000000000000000000000", "nonsense", "ok=1"} {
 		var s Server
@@ -194,7 +194,7 @@ func TestChallenges(t *testing.T) {
 }
 
 // Without utf-8 a name is sent in ISO 8859-1, or not at all.
-func TestOldCharset(t *testing.T) {
+func TestNamesWithoutUTF8(t *testing.T) {
 	const challenge = `nonce="n",algorithm=md5-sess`
 	response, err := NewClient("jürgen", "1").Step([]byte(challenge), chance(1))
 	if err != nil || !bytes.Contains(response, []byte("username=\"j\xfcrgen\"")) || bytes.Contains(response, []byte("charset")) {
@@ -205,7 +205,7 @@ func TestOldCharset(t *testing.T) {
 	}
 }
 
-func TestWithoutRandomNumbers(t *testing.T) {
+func TestFailingRandomSource(t *testing.T) {
 	var s Server
 	if _, err := s.Step(nil, nil, strings.NewReader("few")); err == nil {
 		t.Error("a challenge without random numbers")
@@ -215,8 +215,8 @@ func TestWithoutRandomNumbers(t *testing.T) {
 	}
 }
 
-// A token that may be ignored must not be too long all the same.
-func TestTooLongToRead(t *testing.T) {
+// A token that may be ignored must not be too long either.
+func TestTooLongTokensAreRefused(t *testing.T) {
 	var s Server
 	if _, err := s.Step(make([]byte, maxResponse+1), nil, chance(1)); !errors.Is(err, ErrMalformed) {
 		t.Errorf("%v", err)
@@ -226,7 +226,7 @@ func TestTooLongToRead(t *testing.T) {
 	}
 }
 
-func TestTooLongToSend(t *testing.T) {
+func TestTooLongResponseIsNotSent(t *testing.T) {
 	_, err := NewClient(strings.Repeat("u", maxResponse), "b").Step([]byte(`nonce="n",algorithm=md5-sess`), chance(1))
 	if !errors.Is(err, ErrUnsupported) {
 		t.Errorf("%v", err)
@@ -244,7 +244,7 @@ func TestCheckUser(t *testing.T) {
 	}
 }
 
-// No error says what must stay secret.
+// No error contains a secret.
 func TestErrorsHaveNoSecrets(t *testing.T) {
 	const secret = "tops3cret"
 	users := map[string]string{"ann": secret + "x"}

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Server is the server's side of one exchange. The zero value is at its
-// beginning. It is not safe for concurrent use.
+// Server is the server side of one exchange. The zero value is ready to use. It is
+// not safe for concurrent use.
 type Server struct {
 	state serverState
 	nonce string
@@ -26,13 +26,12 @@ const (
 	serverFailed
 )
 
-// Step takes the client's next token and returns the one to answer with. users
-// are the passwords by user; rand gives the nonce. After an error the exchange
-// is over; [Server.Done] says when it has succeeded.
+// Step processes the client's next token and returns the answer. users has the
+// password of each user. rand provides the nonce. After an error the exchange is
+// over. [Server.Done] reports whether it has succeeded.
 //
-// A first token that is not empty is ignored, as in Java: the mechanism has
-// none, but clients may want to resume an earlier exchange, which no server is
-// obliged to do.
+// A first token that is not empty is ignored, as in Java. The mechanism has none, but
+// clients may use it to resume an earlier exchange, which servers need not support.
 func (s *Server) Step(token []byte, users map[string]string, rand io.Reader) ([]byte, error) {
 	state := s.state
 	s.state = serverFailed
@@ -52,7 +51,7 @@ func (s *Server) Step(token []byte, users map[string]string, rand io.Reader) ([]
 		if err != nil {
 			return nil, err
 		}
-		// An unknown user costs the same time as a wrong password.
+		// An unknown user takes the same time as a wrong password.
 		password, known := users[e.user]
 		right := subtle.ConstantTimeCompare([]byte(e.proof("AUTHENTICATE", password)), []byte(response)) == 1
 		if !right || !known {
@@ -64,15 +63,15 @@ func (s *Server) Step(token []byte, users map[string]string, rand io.Reader) ([]
 	return nil, ErrStep
 }
 
-// Done reports whether the client has proved who it is.
+// Done reports whether the client has proved its identity.
 func (s *Server) Done() bool { return s.state == serverDone }
 
-// User is who the client has proved to be, empty before. A client may name
-// somebody else as whom it wants to act (authzid); like ZooKeeper's callback
-// for simple names, nobody may do that, and the wish is ignored.
+// User returns the user that the client has proved to be, or "" before that. A client
+// may request to act as another user (authzid). Like ZooKeeper's callback for simple
+// names, the server permits that to no one and ignores the request.
 func (s *Server) User() string { return s.user }
 
-// parse checks a response in all but its proof.
+// parse checks everything in a response except its proof.
 func (s *Server) parse(msg string) (e exchange, response string, err error) {
 	d, err := parseDirectives(msg, maxResponse)
 	if err != nil {
@@ -107,20 +106,19 @@ func (s *Server) parse(msg string) (e exchange, response string, err error) {
 	return e, d["response"], nil
 }
 
-// absentOr reports whether a directive is missing or its value is right.
+// absentOr reports whether a directive is missing or its value is valid.
 func (d directives) absentOr(key string, right func(string) bool) bool {
 	v, ok := d[key]
 	return !ok || right(v)
 }
 
-// isFirst reports whether a count of uses is one: a nonce is used once.
+// isFirst reports whether a use count is one: a nonce is used once.
 func isFirst(v string) bool {
 	n, err := strconv.ParseUint(v, 16, 32)
 	return err == nil && n == 1
 }
 
-// isNumber reports whether v is a number of bytes; which one only matters to a
-// security layer.
+// isNumber reports whether v is a number. Only a security layer would use its value.
 func isNumber(v string) bool {
 	_, err := strconv.ParseInt(v, 10, 32)
 	return err == nil

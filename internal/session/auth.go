@@ -6,22 +6,23 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// authEntry is one credential, and the call that added it until it is answered.
+// authEntry is one credential. It has the call that added it until the server
+// answers.
 type authEntry struct {
 	auth Auth
 	call *Call
 }
 
-// authList are the credentials in the order in which they were added. Each
-// connection sends all again; their answers come in that order, ahead of other
-// answers or not.
+// authList holds the credentials in the order in which they were added. Each
+// connection sends all of them again. Their answers arrive in that order, possibly
+// before answers to earlier requests.
 type authList struct {
 	all            []authEntry
 	sent, answered int // on the present connection
 }
 
-// submitAuth adds a credential. It is kept when the connection is lost, and
-// sent again on the next, so that it does not depend on luck.
+// submitAuth adds a credential. The core keeps it when the connection is lost and
+// sends it again on the next one.
 func (c *Core) submitAuth(call *Call) {
 	call.state = queued
 	auth := Auth{Scheme: call.Op.Scheme, Data: append([]byte(nil), call.Op.Data...)}
@@ -40,9 +41,9 @@ func (c *Core) sendAuths() {
 	}
 }
 
-// authAnswered handles the answer to the oldest unanswered credential. A
-// refusal is final: with the same credentials the next server would say the
-// same, and without them later requests would run with less than was asked for.
+// authAnswered handles the answer to the oldest unanswered credential. A refusal is
+// final: the next server would refuse the same credentials, and without them later
+// requests would run with fewer permissions than requested.
 func (c *Core) authAnswered(code wire.ErrCode) error {
 	if c.auths.answered == c.auths.sent {
 		return fmt.Errorf("%w: answer to credentials that were not sent", ErrProtocol)

@@ -44,12 +44,12 @@ func TestRefusedCredentialsAreFinal(t *testing.T) {
 	r.wantFail(waiting, ErrAuthFailed, No)
 	r.wantStates(AuthFailed)
 	r.wantFail(r.submit(getA), ErrAuthFailed, No)
-	if _, ok := r.core.WantDial(r.now + longDelay); ok || !r.core.Ended() {
+	if _, ok := r.core.WantDial(r.now + maxBackoff); ok || !r.core.Ended() {
 		t.Fatal("goes on after refused credentials")
 	}
 }
 
-func TestAddedCredentialsOutliveTheConnection(t *testing.T) {
+func TestAddedCredentialsAreSentOnEachConnection(t *testing.T) {
 	r := newRig(t, nil)
 	r.connect(7)
 	r.take()
@@ -74,7 +74,7 @@ func TestAddedCredentialsOutliveTheConnection(t *testing.T) {
 	}
 }
 
-func TestUnansweredCredentialsFailAtTheEnd(t *testing.T) {
+func TestUnansweredCredentialsFailOnClose(t *testing.T) {
 	r := newRig(t, nil)
 	call := r.submit(Op{Code: wire.OpAuth, Scheme: "digest", Data: []byte("u:p")})
 	r.core.Close(r.now)

@@ -2,44 +2,43 @@ package session
 
 import "github.com/zklock/zklock/internal/wire"
 
-// Call is one request on its way. Whoever submits it fills Op, leaves it alone
-// until the core gives it back in a notice, and may then use it again.
+// Call is one request. The submitter fills Op and does not touch the call until the
+// core returns it in a notice. Then the call may be used again.
 type Call struct {
 	Op     Op
 	Result Result
-	// Done is for the driver: the core never calls it. It saves a lookup.
+	// Done is for the driver, which it saves a lookup. The core never calls it.
 	Done func()
 
 	state      callState
-	joins      bool    // it may be joined, or is what was joined
-	members    []*Call // of a batch: the calls that were joined to it
+	batchable  bool    // the call may be sent in a batch, or is a batch
+	members    []*Call // of a batch: its calls
 	xid        int32
 	prev, next *Call
 }
 
-// callState is how far a call has come.
+// callState is the progress of a call.
 type callState uint8
 
 const (
-	idle   callState = iota // the submitter's
+	idle   callState = iota // owned by the submitter
 	queued                  // not yet encoded
-	sent                    // encoded, its answer awaited
+	sent                    // encoded, waiting for its answer
 )
 
-// Reset makes c ready for another request. It must not be on its way.
+// Reset prepares c for another request. The call must not be queued or sent.
 func (c *Call) Reset() {
 	c.Op = Op{}
 	c.Result.reset()
 	c.state = idle
 }
 
-// callList is a doubly linked list of calls, first in first out; a call is in
-// one list at most. Linking the calls themselves makes both pushing and
-// withdrawing free of allocation and of searching.
+// callList is a doubly linked queue of calls. A call is in at most one list. Because
+// the calls themselves are linked, push and remove neither allocate nor search.
 type callList struct {
 	first, last *Call
 	n           int
-	plain       int // how many of them can't be joined
+	unbatchable int // how many of them are not batchable
 }
 
 // push appends c.
@@ -52,12 +51,12 @@ func (l *callList) push(c *Call) {
 	}
 	l.last = c
 	l.n++
-	if !c.joins {
-		l.plain++
+	if !c.batchable {
+		l.unbatchable++
 	}
 }
 
-// pop removes and returns the first call, nil if there is none.
+// pop removes and returns the first call, or nil if the list is empty.
 func (l *callList) pop() *Call {
 	c := l.first
 	if c != nil {
@@ -66,7 +65,7 @@ func (l *callList) pop() *Call {
 	return c
 }
 
-// remove takes c out, which must be in the list.
+// remove removes c, which must be in the list.
 func (l *callList) remove(c *Call) {
 	if c.prev == nil {
 		l.first = c.next
@@ -80,8 +79,8 @@ func (l *callList) remove(c *Call) {
 	}
 	c.prev, c.next = nil, nil
 	l.n--
-	if !c.joins {
-		l.plain--
+	if !c.batchable {
+		l.unbatchable--
 	}
 }
 

@@ -8,15 +8,16 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// Dial asks the driver for a connection.
+// Dial is a request to the driver to make a connection.
 type Dial struct {
-	Gen      uint64        // names the connection in what the driver puts in
+	Gen      uint64        // identifies the connection in later inputs
 	Server   string        // one of Config.Servers
 	Deadline time.Duration // for connecting and the handshake together
 }
 
-// Live is the generation of the connection that is wanted, 0 if none is. The
-// driver gives up any other: a dial under way as well as an open connection.
+// Live returns the generation of the connection that the core wants, or 0 if it wants
+// none. The driver abandons any other: a dial in progress and an open connection
+// alike.
 func (c *Core) Live() uint64 {
 	if c.phase == waiting || c.phase == ended {
 		return 0
@@ -24,8 +25,8 @@ func (c *Core) Live() uint64 {
 	return c.gen
 }
 
-// WantDial returns the connection to make now, if one is due. Each is asked for
-// once; its outcome goes to Dialed or Lost.
+// WantDial returns the connection to make now, if one is due. Each one is returned
+// once. The driver reports its outcome with Dialed or Lost.
 func (c *Core) WantDial(now time.Duration) (Dial, bool) {
 	if c.phase != waiting || now < c.dialAt {
 		return Dial{}, false
@@ -34,45 +35,46 @@ func (c *Core) WantDial(now time.Duration) (Dial, bool) {
 	c.next = (c.next + 1) % len(c.cfg.Servers)
 	c.gen++
 	c.phase = dialing
-	c.deadline = now + c.budget()
+	c.deadline = now + c.dialTimeout()
 	return Dial{Gen: c.gen, Server: c.cfg.Servers[c.current], Deadline: c.deadline}, true
 }
 
 // DialDue reports whether WantDial would return a connection to make.
 func (c *Core) DialDue(now time.Duration) bool { return c.phase == waiting && now >= c.dialAt }
 
-// Failure is why a server could not be used when it was last tried.
+// Failure is the reason why a server could not be used when it was last tried.
 type Failure struct {
 	Server string
-	Err    error // nil if it was not tried, or worked
+	Err    error // nil if the server was not tried, or worked
 }
 
-// Failures returns the last failure of each server, in the order in which they
-// are tried. The slice is the core's: read it before the next step.
+// Failures returns the last failure of each server, in the order in which they are
+// tried. The slice belongs to the core: read it before the next step.
 func (c *Core) Failures() []Failure { return c.failures }
 
-// minBudget keeps a long list of servers from leaving no time for any.
-const minBudget = 100 * time.Millisecond
+// minDialTimeout is the minimum time for one server, however long the list is.
+const minDialTimeout = 100 * time.Millisecond
 
-// budget is the time for one server: within a session timeout each gets a turn.
-func (c *Core) budget() time.Duration {
+// dialTimeout returns the time for one server. Within a session timeout, each server
+// gets a turn.
+func (c *Core) dialTimeout() time.Duration {
 	t := c.Timeout()
 	if c.sessionID == 0 {
-		t = c.cfg.Timeout // what another server granted was for another session
+		t = c.cfg.Timeout // the negotiated timeout belonged to another session
 	}
-	return max(t/time.Duration(len(c.cfg.Servers)), min(t, minBudget))
+	return max(t/time.Duration(len(c.cfg.Servers)), min(t, minDialTimeout))
 }
 
-// Dialed tells that the connection gen is open, and begins the handshake.
+// Dialed reports that the connection gen is open. It begins the handshake.
 func (c *Core) Dialed(gen uint64, now time.Duration) {
 	if gen != c.Live() || c.phase != dialing {
 		return
 	}
-	c.phase = greeting
+	c.phase = handshaking
 	c.connectSent, c.lastSend = now, now
 	req := wire.ConnectRequest{
 		LastZxidSeen: c.lastZxid,
-		// What was asked for, not what was got: another server of the
+		// The requested timeout, not the negotiated one: another server of the
 		// ensemble may grant more.
 		Timeout:     int32(min(c.cfg.Timeout.Milliseconds(), math.MaxInt32)),
 		SessionID:   c.sessionID,
@@ -83,27 +85,27 @@ func (c *Core) Dialed(gen uint64, now time.Duration) {
 	c.out = wire.AppendRecord(c.out[:0], &req)
 }
 
-// Lost tells that the connection gen could not be made or has ended, with the
+// Lost reports that the connection gen could not be made or has ended, with the
 // reason.
 func (c *Core) Lost(gen uint64, err error, now time.Duration) {
 	if gen != 0 && gen == c.Live() {
-		c.lose(err, now)
+		c.dropConnection(err, now)
 	}
 }
 
-// lose gives the present connection up.
-func (c *Core) lose(err error, now time.Duration) {
+// dropConnection gives up the present connection.
+func (c *Core) dropConnection(err error, now time.Duration) {
 	c.failures[c.current].Err = err
-	// A connection that was up for a while was a success: what follows it is a
-	// first failure, with a short delay.
+	// A connection that was up for a while counts as a success. The failure after it
+	// counts as the first, with a short delay.
 	wasUp := c.phase == connected
-	if wasUp && now-c.upSince >= steadyAfter {
-		c.attempt = 0
+	if wasUp && now-c.upSince >= stableAfter {
+		c.failedAttempts = 0
 	}
 	c.phase = waiting
 	c.out = c.out[:0]
 	c.pings, c.setWatches = 0, 0
-	// Nothing of this connection counts for the next one.
+	// Nothing of this connection carries over to the next one.
 	c.auths.sent, c.auths.answered = 0, 0
 	c.probe, c.sasl = prober{}, saslExchange{}
 	if c.closing {
@@ -111,27 +113,27 @@ func (c *Core) lose(err error, now time.Duration) {
 		return
 	}
 	lost := Unknown
-	c.apart = c.pending.has(wire.OpMultiRead)
+	c.noReadBatches = c.pending.has(wire.OpMultiRead)
 	c.failAll(&c.pending, ErrConnectionLost, lost)
-	c.joining = 0
+	c.batchableSent = 0
 	if wasUp {
-		c.tellState(Disconnected, err)
-		if c.madeReadOnly {
-			// A server without a quorum made this session up: no other
-			// server knows it.
+		c.notifyState(Disconnected, err)
+		if c.readOnlySession {
+			// A server without a quorum created this session: no other server knows
+			// it.
 			c.endSession(err)
 		}
-	} else if c.madeReadOnly && c.untold {
-		c.forgetSession() // as above, and nobody knows of it
+	} else if c.readOnlySession && c.unreported {
+		c.forgetSession() // as above, and no notice has reported it
 	}
 	c.dialAt = now + c.backoff(now)
-	c.attempt++
+	c.failedAttempts++
 }
 
-// greeted handles the answer to the ConnectRequest.
-func (c *Core) greeted(frame []byte, now time.Duration) {
+// connectAnswered handles the answer to the ConnectRequest.
+func (c *Core) connectAnswered(frame []byte, now time.Duration) {
 	if err := c.errorReply(frame); err != nil {
-		c.lose(err, now)
+		c.dropConnection(err, now)
 		return
 	}
 	var r wire.ConnectResponse
@@ -139,31 +141,31 @@ func (c *Core) greeted(frame []byte, now time.Duration) {
 	r.Decode(&c.rd)
 	resuming := c.sessionID != 0
 	switch {
-	// Each refusal below is of one kind: "expired" only where a server has
-	// spoken about the session itself, else the next server may know better.
+	// Only a server that answered about the session itself can expire it. After any
+	// other refusal, the next server may know better.
 	case c.rd.Finish() != nil:
-		c.lose(fmt.Errorf("%w: answer to the connect request: %w", ErrProtocol, c.rd.Finish()), now)
+		c.dropConnection(fmt.Errorf("%w: answer to the connect request: %w", ErrProtocol, c.rd.Finish()), now)
 	case (r.SessionID == 0 || r.Timeout <= 0) && resuming:
 		c.expire(ErrSessionExpired, now)
 	case r.SessionID == 0 || r.Timeout <= 0:
-		c.lose(fmt.Errorf("%w: no session given", ErrRefused), now)
+		c.dropConnection(fmt.Errorf("%w: the server gave no session", ErrRefused), now)
 	case len(r.Password) != passwordSize:
-		c.lose(fmt.Errorf("%w: session password of %d bytes, want %d", ErrProtocol, len(r.Password), passwordSize), now)
+		c.dropConnection(fmt.Errorf("%w: session password of %d bytes, want %d", ErrProtocol, len(r.Password), passwordSize), now)
 	case r.ReadOnly && !c.cfg.ReadOnly:
-		c.lose(ErrReadOnly, now)
+		c.dropConnection(ErrReadOnly, now)
 	case resuming && r.SessionID != c.sessionID:
 		c.expire(fmt.Errorf("%w: the server answered with session %#x instead of %#x",
 			ErrSessionExpired, uint64(r.SessionID), uint64(c.sessionID)), now)
-	case !resuming && r.SessionID == c.formerID:
-		c.lose(fmt.Errorf("%w: the new session has the id of the one before", ErrProtocol), now)
+	case !resuming && r.SessionID == c.previousID:
+		c.dropConnection(fmt.Errorf("%w: the new session has the ID of the previous one", ErrProtocol), now)
 	default:
-		c.accepted(&r, now)
+		c.acceptSession(&r, now)
 	}
 }
 
-// errorReply returns the error that a server sent in place of the answer to the
-// connect request, nil if there is none. Java's sends a reply's bare header, for one
-// if it is read-only and keeps no local sessions. Any other answer is longer.
+// errorReply returns the error that a server sent instead of an answer to the connect
+// request, or nil. Java's server sends a bare reply header, for example if it is
+// read-only and keeps no local sessions. Any other answer is longer.
 func (c *Core) errorReply(frame []byte) error {
 	var h wire.ReplyHeader
 	c.rd.Reset(frame)
@@ -179,72 +181,75 @@ func (c *Core) errorReply(frame []byte) error {
 
 // expire ends a session that the server did not resume.
 func (c *Core) expire(err error, now time.Duration) {
-	c.lose(err, now)
+	c.dropConnection(err, now)
 	switch {
 	case c.phase == ended:
-	case c.untold:
-		// It ended while its first connection authenticated: no call was made in it.
+	case c.unreported:
+		// It ended while its first connection authenticated, so no call was made in
+		// it.
 		c.forgetSession()
 	default:
 		c.endSession(err)
 	}
 }
 
-// accepted takes the session that a server gave or resumed.
-func (c *Core) accepted(r *wire.ConnectResponse, now time.Duration) {
+// acceptSession stores the session that a server created or resumed.
+func (c *Core) acceptSession(r *wire.ConnectResponse, now time.Duration) {
 	resumed := c.sessionID != 0
-	c.untold = c.untold || !resumed
+	c.unreported = c.unreported || !resumed
 	c.sessionID = r.SessionID
 	copy(c.password[:], r.Password)
 	c.negotiated = time.Duration(r.Timeout) * time.Millisecond
 	c.lastRecv = now
 	c.readOnly = r.ReadOnly
-	c.madeReadOnly = c.readOnly && !resumed
+	c.readOnlySession = c.readOnly && !resumed
 	if c.cfg.SASL != nil {
 		c.beginSASL()
 		return
 	}
-	c.up(now)
+	c.startConnected(now)
 }
 
-// up begins work on a connection: credentials, watches, then what waits.
-func (c *Core) up(now time.Duration) {
+// startConnected begins the work on a connection: credentials, watches, then queued
+// calls.
+func (c *Core) startConnected(now time.Duration) {
 	c.phase, c.conn = connected, c.conn+1
-	c.upSince, c.lastRecv, c.untold = now, now, false
+	c.upSince, c.lastRecv, c.unreported = now, now, false
 	c.failures[c.current].Err = nil
-	// The order is the promise: rights before anything that needs them, and
-	// watches, whose missed events precede their answer, before any read.
+	// This order is guaranteed: credentials before anything that needs them, and
+	// watches before any read. The events that were missed precede the answer that
+	// sets the watches.
 	c.sendAuths()
 	c.out, c.setWatches = c.watches.frames(c.out, c.lastZxid)
 	if c.readOnly {
 		c.probe.start(now)
-		c.tellState(ConnectedReadOnly, nil)
+		c.notifyState(ConnectedReadOnly, nil)
 		return
 	}
-	c.tellState(Connected, nil)
+	c.notifyState(Connected, nil)
 }
 
-// steadyAfter is how long a connection must have lasted to count as success:
-// one that a server drops at once must not be made again without delay.
-const steadyAfter = time.Second
+// stableAfter is how long a connection must last to count as a success. Otherwise a
+// server that closes each connection at once would be dialed again without delay.
+const stableAfter = time.Second
 
-// The bounds of the delay before a server is dialled: short while the session
-// may be saved, long when nobody has answered for longer than it lasts, but never
-// more than a quarter of the session timeout.
+// Limits of the delay before a dial. The limit is low while the session may still be
+// saved. It is high when no server has answered for longer than the session timeout,
+// but at most a quarter of that timeout.
 const (
-	firstDelay = 20 * time.Millisecond
-	longDelay  = 3 * time.Second
-	shortDelay = time.Second
+	minBackoff        = 20 * time.Millisecond
+	maxBackoff        = 3 * time.Second
+	maxSessionBackoff = time.Second
 )
 
-// backoff is the delay before the next dial: anything from nothing to a bound
-// that doubles with each failure (full jitter), so that clients cut off together
-// don't come back together.
+// backoff returns the delay before the next dial: a random time up to a limit that
+// doubles with each failure (full jitter). So clients that lost their connections at
+// the same time do not reconnect at the same time.
 func (c *Core) backoff(now time.Duration) time.Duration {
-	limit := min(max(c.Timeout()/16, firstDelay), shortDelay)
+	limit := min(max(c.Timeout()/16, minBackoff), maxSessionBackoff)
 	if now-c.lastRecv > c.Timeout() {
-		limit = max(min(c.Timeout()/4, longDelay), firstDelay)
+		limit = max(min(c.Timeout()/4, maxBackoff), minBackoff)
 	}
-	bound := min(firstDelay<<min(c.attempt, 10), limit)
+	bound := min(minBackoff<<min(c.failedAttempts, 10), limit)
 	return time.Duration(c.cfg.Rand.Int64N(int64(bound)))
 }

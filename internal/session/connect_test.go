@@ -34,7 +34,7 @@ func TestFirstConnectRequest(t *testing.T) {
 	}
 }
 
-func TestResumeSendsWhatWasGiven(t *testing.T) {
+func TestResumeSendsSessionIDAndPassword(t *testing.T) {
 	r := newRig(t, nil)
 	r.dial()
 	w := r.welcome(7)
@@ -56,8 +56,8 @@ func TestResumeSendsWhatWasGiven(t *testing.T) {
 	}
 }
 
-// Each row is an answer to the connect request of a resumption or a first
-// session that a server should not have given.
+// Each row is an invalid answer to the connect request of a resumed or a first
+// session.
 func TestHandshakeAnswers(t *testing.T) {
 	const good = 7
 	for _, row := range []struct {
@@ -104,7 +104,7 @@ func TestHandshakeAnswers(t *testing.T) {
 				t.Fatalf("asked for session %d after it expired", req.SessionID)
 			}
 			r.greet(r.welcome(good))
-			r.wantLost(ErrProtocol) // the old id again
+			r.wantLost(ErrProtocol) // the old ID again
 			r.connect(good + 1)
 			if n := r.take(); n[len(n)-1].State.SessionID != good+1 {
 				t.Fatalf("%+v", n)
@@ -114,8 +114,8 @@ func TestHandshakeAnswers(t *testing.T) {
 }
 
 // A server may answer the connect request with an error. It says nothing about the
-// session, so that is kept.
-func TestErrorInPlaceOfTheHandshakeAnswer(t *testing.T) {
+// session, which is kept.
+func TestErrorReplyToConnectKeepsSession(t *testing.T) {
 	for _, row := range []struct {
 		code   wire.ErrCode
 		reason error
@@ -162,14 +162,14 @@ func TestServerSpeaksFirst(t *testing.T) {
 	r.wantLost(ErrProtocol)
 }
 
-func TestBudgetCoversDialAndHandshake(t *testing.T) {
+func TestDialTimeoutCoversDialAndHandshake(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Servers, c.KeepOrder = []string{"a:1", "b:1", "c:1"}, true })
 	d, _ := r.core.WantDial(r.now)
 	if d.Server != "a:1" || d.Deadline != r.now+2*time.Second {
 		t.Fatalf("%+v", d)
 	}
 	if _, again := r.core.WantDial(r.now); again {
-		t.Fatal("one dial asked for twice")
+		t.Fatal("one dial requested twice")
 	}
 	r.core.Dialed(d.Gen, r.now+1999*time.Millisecond)
 	at, _ := r.core.NextTimer()
@@ -182,13 +182,13 @@ func TestBudgetCoversDialAndHandshake(t *testing.T) {
 	for _, want := range []string{"b:1", "c:1", "a:1"} {
 		r.dial()
 		if r.server != want {
-			t.Fatalf("dialled %s, want %s", r.server, want)
+			t.Fatalf("dialed %s, want %s", r.server, want)
 		}
 		r.core.Lost(r.gen, errors.New("refused"), r.now)
 	}
 }
 
-func TestManyServersHaveTimeEach(t *testing.T) {
+func TestEachOfManyServersGetsMinimumDialTimeout(t *testing.T) {
 	r := newRig(t, func(c *Config) {
 		c.Servers = nil
 		for i := range 1000 {
@@ -196,7 +196,7 @@ func TestManyServersHaveTimeEach(t *testing.T) {
 		}
 	})
 	d, _ := r.core.WantDial(r.now)
-	if d.Deadline != r.now+minBudget {
+	if d.Deadline != r.now+minDialTimeout {
 		t.Fatalf("budget %v", d.Deadline-r.now)
 	}
 }
@@ -235,12 +235,12 @@ func TestBackoffGrowsWithJitter(t *testing.T) {
 	if !slices.Equal(a, delays(1)) {
 		t.Fatal("not the same from the same seed")
 	}
-	if a[0] >= firstDelay || slices.Max(a) > longDelay || slices.Max(a) < time.Second {
+	if a[0] >= minBackoff || slices.Max(a) > maxBackoff || slices.Max(a) < time.Second {
 		t.Fatalf("delays %v", a)
 	}
 }
 
-func TestReconnectIsQuickWhileTheSessionMayLive(t *testing.T) {
+func TestBackoffIsShortBeforeSessionTimeout(t *testing.T) {
 	r := newRig(t, nil)
 	r.connect(7)
 	lost := r.now
@@ -256,10 +256,10 @@ func TestReconnectIsQuickWhileTheSessionMayLive(t *testing.T) {
 	}
 }
 
-// TestBackoffHeedsTheTimeout: however long nobody has answered, whoever chose a
-// short session is back soon after all is well again: it must have been granted
-// what it waits for within two timeouts.
-func TestBackoffHeedsTheTimeout(t *testing.T) {
+// TestBackoffIsLimitedBySessionTimeout: a client with a short session timeout
+// reconnects soon after servers answer again, however long they were silent. Its
+// waiting requests must succeed within two timeouts.
+func TestBackoffIsLimitedBySessionTimeout(t *testing.T) {
 	for _, timeout := range []time.Duration{100 * time.Millisecond, time.Second, 4 * time.Second, time.Minute} {
 		r := newRig(t, func(c *Config) { c.Timeout = timeout })
 		longest := time.Duration(0)
@@ -269,30 +269,30 @@ func TestBackoffHeedsTheTimeout(t *testing.T) {
 			at, _ := r.core.NextTimer()
 			longest = max(longest, at-r.now)
 		}
-		if longest > max(timeout/4, firstDelay) || longest > longDelay || longest < min(timeout/8, longDelay/2) {
+		if longest > max(timeout/4, minBackoff) || longest > maxBackoff || longest < min(timeout/8, maxBackoff/2) {
 			t.Errorf("with a timeout of %v a delay of %v", timeout, longest)
 		}
 	}
 }
 
-func TestDroppedAtOnceCountsAsFailure(t *testing.T) {
+func TestShortConnectionCountsAsFailure(t *testing.T) {
 	r := newRig(t, nil)
 	for range 8 {
 		r.connect(7)
 		r.core.Lost(r.gen, errors.New("cut"), r.now)
 	}
-	if r.core.attempt < 8 {
-		t.Fatalf("attempt %d", r.core.attempt)
+	if r.core.failedAttempts < 8 {
+		t.Fatalf("attempt %d", r.core.failedAttempts)
 	}
 	r.connect(7)
-	r.now += steadyAfter
+	r.now += stableAfter
 	r.core.Lost(r.gen, errors.New("cut"), r.now)
-	if r.core.attempt != 1 {
-		t.Fatalf("attempt %d after a steady connection", r.core.attempt)
+	if r.core.failedAttempts != 1 {
+		t.Fatalf("attempt %d after a steady connection", r.core.failedAttempts)
 	}
 }
 
-func TestOldConnectionIsIgnored(t *testing.T) {
+func TestInputOfOldConnectionIsIgnored(t *testing.T) {
 	r := newRig(t, nil)
 	r.connect(7)
 	old := r.gen
@@ -307,6 +307,6 @@ func TestOldConnectionIsIgnored(t *testing.T) {
 	r.core.Frame(old, []byte("junk"), r.now)
 	r.core.Lost(old, errors.New("late"), r.now)
 	if r.core.State() != Connected {
-		t.Fatal("the new connection suffered from the old")
+		t.Fatal("input of the old connection affected the new one")
 	}
 }

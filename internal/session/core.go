@@ -8,70 +8,70 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// Auth is a credential that every connection begins with.
+// Auth is a credential that is sent at the start of every connection.
 type Auth struct {
 	Scheme string
 	Data   []byte
 }
 
-// Config is what a core is made from.
+// Config configures a core.
 type Config struct {
-	// Servers are the addresses, in whatever form the driver dials; at least
-	// one.
+	// Servers are the addresses, in the form that the driver dials. At least one is
+	// required.
 	Servers []string
-	// Timeout is the session timeout to ask for. Below 1 ms counts as 1 ms.
+	// Timeout is the session timeout to request. Values below 1 ms count as 1 ms.
 	Timeout time.Duration
-	// ReadOnly takes servers that have lost their quorum.
+	// ReadOnly accepts servers that have lost their quorum.
 	ReadOnly bool
-	// KeepOrder keeps the servers' order, else they are shuffled.
+	// KeepOrder keeps the order of the servers. Otherwise they are shuffled.
 	KeepOrder bool
-	// MaxRequest is the longest frame body to send, in bytes. 0 means
+	// MaxRequest is the maximum size of a frame body to send, in bytes. 0 means
 	// wire.DefaultMaxFrame.
 	MaxRequest int
-	// JoinWindow is how many requests with calls that permit joining may be
-	// unanswered before others of that kind are kept back. 0 means 8.
-	JoinWindow int
-	Auth       []Auth
-	// SASL, if not nil, is who every connection authenticates as.
+	// BatchWindow is how many requests with batchable calls may be unanswered before
+	// the core keeps further batchable calls back. 0 means 8.
+	BatchWindow int
+	Auth        []Auth
+	// SASL, if not nil, is the user as whom every connection authenticates.
 	SASL *SASL
-	// Rand is the source of all chance: shuffle and backoff.
+	// Rand is the only source of randomness, for the shuffle and the backoff.
 	Rand *rand.Rand
 }
 
-// phase is what the core is about.
+// phase is the phase of the present connection.
 type phase uint8
 
 const (
 	waiting        phase = iota // until dialAt
-	dialing                     // the driver makes a connection
-	greeting                    // ConnectRequest sent, its answer awaited
-	authenticating              // a SASL token sent, its answer awaited
+	dialing                     // the driver is connecting
+	handshaking                 // ConnectRequest sent, waiting for its answer
+	authenticating              // SASL token sent, waiting for its answer
 	connected                   // requests go out
-	ended                       // for good
+	ended                       // final
 )
 
 // passwordSize is the length of a session password on the wire.
 const passwordSize = 16
 
-// Core is one session after another. It is not safe for concurrent use.
+// Core manages one session after another. It is not safe for concurrent use.
 type Core struct {
 	cfg   Config
 	phase phase
-	state State // as last told
+	state State // as last reported
 
 	// The connection.
 	current int // index of the server in use or last tried
-	// failures has one entry a server: what a dial that never succeeds tells.
-	failures []Failure
-	next     int    // index of the server to dial next
-	gen      uint64 // counts dials
-	conn     uint64 // counts successful handshakes
-	attempt  int    // failures in a row
-	dialAt   time.Duration
-	deadline time.Duration // for dial, handshake and SASL together
-	sasl     saslExchange
-	// connectSent is when the connect request was encoded: the earliest moment
-	// from which the server may count the session timeout.
+	// failures has one entry per server. A failing Dial reports them.
+	failures       []Failure
+	next           int    // index of the server to dial next
+	gen            uint64 // counts dials
+	conn           uint64 // counts successful handshakes
+	failedAttempts int    // consecutive failed connections
+	dialAt         time.Duration
+	deadline       time.Duration // for dial, handshake and SASL together
+	sasl           saslExchange
+	// connectSent is when the connect request was encoded. The server starts to count
+	// the session timeout at this moment or later.
 	connectSent time.Duration
 	upSince     time.Duration // when the handshake succeeded
 	lastSend    time.Duration
@@ -82,51 +82,54 @@ type Core struct {
 	probe       prober
 
 	// The session.
-	sessionID int64
-	password  [passwordSize]byte
-	formerID  int64 // of the session before
-	untold    bool  // nobody was told of this session yet
-	// madeReadOnly: a server without a quorum made the session up.
-	madeReadOnly bool
-	negotiated   time.Duration // 0 before the first session
-	epoch        uint64
-	lastZxid     int64
-	xid          int32
-	watches      watches
-	auths        authList
+	sessionID  int64
+	password   [passwordSize]byte
+	previousID int64 // of the previous session
+	unreported bool  // no notice has reported this session yet
+	// readOnlySession: a server without a quorum created the session.
+	readOnlySession bool
+	negotiated      time.Duration // 0 before the first session
+	epoch           uint64
+	lastZxid        int64
+	xid             int32
+	watches         watches
+	auths           authList
 
-	queue   callList // not encoded, all of the present session
-	pending callList // encoded, in the order of the wire
-	joiner  joiner
-	joining int    // how many in pending are, or could have been, joined
-	joined  uint64 // counts the calls that were
-	// noMultiRead: a server did not know the request by which listings are joined.
+	queue         callList // not encoded; all belong to the present session
+	pending       callList // encoded, in wire order
+	batcher       batcher
+	batchableSent int    // how many calls in pending are batches or batchable
+	batchedCalls  uint64 // counts the calls that were sent in batches
+	// noMultiRead: a server did not know multiRead, the request for a batch of
+	// listings.
 	noMultiRead bool
-	// apart: none are joined on this connection, as the one before ended without
-	// the answer to such a request. It may have been too long.
-	apart bool
-	// out are the bytes for the present connection that the driver has not
-	// taken: encoded requests, and those without a call, such as pings.
+	// noReadBatches: this connection sends no batch of listings, because the one
+	// before ended without an answer to such a request. That answer may have been too
+	// long.
+	noReadBatches bool
+	// out holds the bytes for the present connection that the driver has not taken:
+	// encoded calls, and requests without a call, such as pings.
 	out     []byte
 	reason  error // why the core ended
 	notices []Notice
 	rd      jute.Reader
 
-	// closing: no more calls are taken, and closeCall is the last in the queue.
+	// closing: no more calls are accepted, and closeCall is the last one in the
+	// queue.
 	closing   bool
 	closeAt   time.Duration
 	closeCall Call
 }
 
-// New returns a core that wants to dial at once.
+// New returns a core that dials immediately.
 func New(cfg Config, now time.Duration) *Core {
 	cfg.Servers = append([]string(nil), cfg.Servers...)
 	cfg.Timeout = max(cfg.Timeout, time.Millisecond)
 	if cfg.MaxRequest <= 0 {
 		cfg.MaxRequest = wire.DefaultMaxFrame
 	}
-	if cfg.JoinWindow <= 0 {
-		cfg.JoinWindow = joinWindow
+	if cfg.BatchWindow <= 0 {
+		cfg.BatchWindow = defaultBatchWindow
 	}
 	c := &Core{cfg: cfg, dialAt: now, lastRecv: now}
 	if !cfg.KeepOrder {
@@ -134,7 +137,7 @@ func New(cfg Config, now time.Duration) *Core {
 			cfg.Servers[i], cfg.Servers[j] = cfg.Servers[j], cfg.Servers[i]
 		})
 	}
-	// Credentials and failures keep the order given and that of the servers.
+	// Credentials keep the order given, and failures the order of the servers.
 	for _, s := range cfg.Servers {
 		c.failures = append(c.failures, Failure{Server: s})
 	}
@@ -144,14 +147,14 @@ func New(cfg Config, now time.Duration) *Core {
 	return c
 }
 
-// State is the state as last told.
+// State returns the state as last reported.
 func (c *Core) State() State { return c.state }
 
-// SessionID is the id of the present session, 0 if there is none.
+// SessionID returns the ID of the present session, or 0 if there is none.
 func (c *Core) SessionID() int64 { return c.sessionID }
 
-// Timeout is the negotiated session timeout, before the first session the one
-// that is asked for.
+// Timeout returns the negotiated session timeout, or the requested one before the
+// first session.
 func (c *Core) Timeout() time.Duration {
 	if c.negotiated > 0 {
 		return c.negotiated
@@ -159,23 +162,23 @@ func (c *Core) Timeout() time.Duration {
 	return c.cfg.Timeout
 }
 
-// Epoch counts the sessions that have ended: what calls are submitted with.
+// Epoch returns the number of sessions that have ended. Calls are submitted with it.
 func (c *Core) Epoch() uint64 { return c.epoch }
 
-// Ready reports whether the core is connected and the server has taken all
+// Ready reports whether the core is connected and the server has accepted all
 // credentials.
 func (c *Core) Ready() bool {
 	return c.phase == connected && c.auths.answered == c.auths.sent
 }
 
-// Ended reports whether the core is closed or failed for good.
+// Ended reports whether the core has ended: closed, or failed permanently.
 func (c *Core) Ended() bool { return c.phase == ended }
 
-// Reason is why the core has ended, nil before and after Close.
+// Reason returns why the core ended. It is nil if the core runs or Close ended it.
 func (c *Core) Reason() error { return c.reason }
 
-// Submit queues a call for the session of an epoch. It comes back in a notice,
-// at once if it can't be sent.
+// Submit queues a call for the session of an epoch. The call comes back in a notice,
+// immediately if it cannot be sent.
 func (c *Core) Submit(call *Call, epoch uint64) {
 	call.Result.reset()
 	switch {
@@ -187,26 +190,27 @@ func (c *Core) Submit(call *Call, epoch uint64) {
 		c.failCall(call, ErrSessionExpired, No)
 	case !call.Op.valid():
 		c.failCall(call, ErrInvalidOp, No)
-	// The estimate is never below the truth: most calls need no more than it.
+	// The estimate is never below the exact size, so most calls need no exact
+	// measurement.
 	case headerSize+call.Op.size() > c.cfg.MaxRequest && c.tooLarge(&call.Op):
 		c.failCall(call, ErrTooLarge, No)
 	case call.Op.Code == wire.OpAuth:
 		c.submitAuth(call)
 	default:
 		call.state = queued
-		call.joins = c.joins(&call.Op) != notJoined
+		call.batchable = c.batchKindOf(&call.Op) != notBatched
 		c.queue.push(call)
 	}
 }
 
-// tooLarge measures a request exactly, by encoding it: for the few whose
-// estimated size is not clearly below the limit.
+// tooLarge measures a request exactly, by encoding it. It is used only for requests
+// whose estimated size is close to the limit.
 func (c *Core) tooLarge(o *Op) bool {
 	return headerSize+len(o.appendTo(nil)) > c.cfg.MaxRequest
 }
 
-// Withdraw takes back a call that was not encoded yet. It reports whether it
-// did; then the call is the submitter's again and is in no notice.
+// Withdraw removes a call that has not been encoded. It reports whether it did. If
+// so, the call belongs to the submitter again and appears in no notice.
 func (c *Core) Withdraw(call *Call) bool {
 	if call.state != queued || call.Op.Code == wire.OpAuth {
 		return false
@@ -216,21 +220,21 @@ func (c *Core) Withdraw(call *Call) bool {
 	return true
 }
 
-// writeChunk is how many bytes are collected into one write: enough to make the
-// number of writes immaterial, and few enough that a call which waits for its
-// turn can still be withdrawn.
-const writeChunk = 64 << 10
+// maxWrite is how many bytes are collected into one write. That is enough to make the
+// number of writes irrelevant, and few enough that a queued call can still be
+// withdrawn.
+const maxWrite = 64 << 10
 
 // HasOutput reports whether TakeOutput would return any bytes.
 func (c *Core) HasOutput() bool {
 	return len(c.out) > 0 || c.sendable()
 }
 
-// TakeOutput encodes calls that wait and returns the bytes to write next on the
-// connection Live; spare becomes the room for the bytes after them.
+// TakeOutput encodes queued calls and returns the bytes to write next on the
+// connection Live. The core reuses spare for the bytes after them.
 func (c *Core) TakeOutput(spare []byte, now time.Duration) []byte {
-	c.joiner.rest()
-	for len(c.out) < writeChunk && c.sendable() {
+	c.batcher.shrinkIfIdle()
+	for len(c.out) < maxWrite && c.sendable() {
 		c.sendNext(now)
 	}
 	out := c.out
@@ -241,37 +245,37 @@ func (c *Core) TakeOutput(spare []byte, now time.Duration) []byte {
 	return out
 }
 
-// send encodes a call and awaits its answer.
+// send encodes a call and adds it to the pending calls.
 func (c *Core) send(call *Call, now time.Duration) {
 	c.nextXid()
 	call.xid, call.state = c.xid, sent
 	call.Result.Sent, call.Result.Conn = now, c.conn
 	if len(call.members) > 0 {
-		c.out = appendJoined(c.out, call)
+		c.out = appendBatch(c.out, call)
 	} else {
 		c.out = appendRequest(c.out, call.xid, &call.Op)
 	}
 	c.pending.push(call)
-	if call.joins {
-		c.joining++
+	if call.batchable {
+		c.batchableSent++
 	}
 }
 
-// nextXid numbers the next request.
+// nextXid advances the number of the next request.
 func (c *Core) nextXid() {
 	c.xid++
-	if c.xid <= 0 { // past the last number; those below zero mean other things
+	if c.xid <= 0 { // wrap around: numbers below zero have other meanings
 		c.xid = 1
 	}
 }
 
-// closeWait bounds how long Close waits for the server's word.
+// closeWait bounds how long Close waits for the server's answer.
 const closeWait = 5 * time.Second
 
-// Close ends the session: calls already submitted are still answered, then the
-// server is asked to close it. Without a connection, and when no answer comes
-// within 5 s or the session timeout, the server is left to expire it, and the
-// Err of the state Closed says why.
+// Close ends the session. The server first answers the calls already submitted and is
+// then asked to close the session. If there is no connection, or no answer arrives
+// within 5 s or the session timeout, the session ends by its timeout. Err of the
+// state Closed then says why.
 func (c *Core) Close(now time.Duration) {
 	if c.phase == ended || c.closing {
 		return
@@ -286,7 +290,7 @@ func (c *Core) Close(now time.Duration) {
 	c.closeAt = now + min(closeWait, c.negotiated)
 }
 
-// finish ends the core: every call fails.
+// finish ends the core. Every call fails.
 func (c *Core) finish(s State, err error) {
 	fault := ErrClosed
 	if s == AuthFailed {
@@ -296,10 +300,10 @@ func (c *Core) finish(s State, err error) {
 	c.failAll(&c.pending, fault, Unknown)
 	c.failAll(&c.queue, fault, No)
 	c.failAuths(fault)
-	c.tellState(s, err)
+	c.notifyState(s, err)
 }
 
-// failAll fails the calls of a list in order.
+// failAll fails the calls of a list, in order.
 func (c *Core) failAll(l *callList, fault error, applied Outcome) {
 	for call := l.pop(); call != nil; call = l.pop() {
 		switch {
@@ -311,13 +315,13 @@ func (c *Core) failAll(l *callList, fault error, applied Outcome) {
 	}
 }
 
-// endSession tells that the session is over; the next connection begins a new
-// one. What waits in it fails: it must not run in another.
+// endSession reports that the session has expired. The next connection begins a new
+// one. Queued calls fail, because they must not run in another session.
 func (c *Core) endSession(err error) {
 	c.failAll(&c.queue, ErrSessionExpired, No)
-	c.formerID = c.sessionID
+	c.previousID = c.sessionID
 	c.epoch++
-	c.tellState(Expired, err)
+	c.notifyState(Expired, err)
 	c.forgetSession()
 }
 
@@ -325,5 +329,5 @@ func (c *Core) endSession(err error) {
 func (c *Core) forgetSession() {
 	c.sessionID, c.password = 0, [passwordSize]byte{}
 	c.watches = watches{}
-	c.madeReadOnly, c.untold = false, false
+	c.readOnlySession, c.unreported = false, false
 }

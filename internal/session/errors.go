@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// The reasons why a call has no answer, or why a connection or session ended.
+// Reasons why a call has no answer, or why a connection or session ended.
 var (
 	ErrConnectionLost = errors.New("session: connection lost before the answer came")
 	ErrSessionExpired = errors.New("session: the session is over")
@@ -13,14 +13,15 @@ var (
 	ErrAuthFailed     = errors.New("session: the server refused the credentials")
 	ErrTooLarge       = errors.New("session: request larger than servers accept")
 	ErrInvalidOp      = errors.New("session: operation that must not be sent")
-	// ErrProtocol: the peer does not speak the protocol or broke its rules.
+	// ErrProtocol: the peer does not speak the protocol, or violated it.
 	ErrProtocol = errors.New("session: protocol error")
 	// ErrTimeout: the peer did not answer in time.
 	ErrTimeout = errors.New("session: no answer in time")
-	// ErrRefused: the server did not take the connection as it was asked to.
+	// ErrRefused: the server did not accept the connection as requested.
 	ErrRefused = errors.New("session: refused by the server")
-	// ErrReadOnly: it did not because it is read-only.
+	// ErrReadOnly: the server refused because it is read-only.
 	ErrReadOnly = fmt.Errorf("%w: the server is read-only", ErrRefused)
-	// ErrReadWriteFound: left a read-only server because a full one was found.
+	// ErrReadWriteFound: the client left a read-only server because it found a
+	// read-write one.
 	ErrReadWriteFound = errors.New("session: a read-write server was found")
 )

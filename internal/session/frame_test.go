@@ -7,7 +7,7 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-func TestAnswersThatCostTheConnection(t *testing.T) {
+func TestMalformedAnswersEndTheConnection(t *testing.T) {
 	for name, send := range map[string]func(*rig){
 		"no request":           func(r *rig) { r.reply(1, 5, wire.ErrNoNode, nil); r.reply(2, 5, wire.ErrNoNode, nil) },
 		"later request":        func(r *rig) { r.reply(2, 5, wire.ErrNoNode, nil) },
@@ -46,12 +46,12 @@ func TestAnswersThatCostTheConnection(t *testing.T) {
 				r.wantFail(call, ErrConnectionLost, Unknown)
 			}
 			r.wantStates(Disconnected)
-			r.connect(7) // life goes on
+			r.connect(7) // the core continues
 		})
 	}
 }
 
-func TestZxidNeverGoesBack(t *testing.T) {
+func TestLastZxidNeverDecreases(t *testing.T) {
 	r := newRig(t, nil)
 	r.connect(7)
 	for i, zxid := range []int64{100, 90, -1, 0} {
@@ -65,7 +65,7 @@ func TestZxidNeverGoesBack(t *testing.T) {
 	}
 }
 
-func TestZxidOfEventsAndPingsIsNotTaken(t *testing.T) {
+func TestEventsAndPingsDoNotChangeLastZxid(t *testing.T) {
 	r := newRig(t, nil)
 	r.connect(7)
 	r.submit(getA)
@@ -100,9 +100,8 @@ func TestErrorsNeedNoBody(t *testing.T) {
 	}
 }
 
-// FuzzFrames throws bytes at a session in the middle of its work. Whatever they
-// are, it neither panics nor stops working with the next connection, and each
-// call comes back once.
+// FuzzFrames passes arbitrary frames to a working session. The core must neither
+// panic nor fail with the next connection, and each call must be returned once.
 func FuzzFrames(f *testing.F) {
 	ok := wire.ReplyHeader{Xid: 1, Zxid: 5}
 	f.Add(byte(0), ok.Append(nil))

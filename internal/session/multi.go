@@ -5,12 +5,12 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// multiHeaderSize is what stands before each operation and result of a multi.
+// multiHeaderSize is the size of the header of each operation and result in a multi.
 const multiHeaderSize = 9
 
-// appendMulti appends the operations of a multi and the end mark. It does what
-// wire.MultiRequest does without a record an operation: a multi of many locks
-// must not cost an allocation each.
+// appendMulti appends the operations of a multi and the end marker. Unlike
+// wire.MultiRequest, it needs no record per operation, so a multi of many locks does
+// not allocate for each.
 func appendMulti(b []byte, ops []Op) []byte {
 	for i := range ops {
 		b = appendMultiHeader(b, ops[i].Code, false)
@@ -19,15 +19,15 @@ func appendMulti(b []byte, ops []Op) []byte {
 	return appendMultiHeader(b, wire.OpError, true)
 }
 
-// appendMultiHeader appends a header without a result.
+// appendMultiHeader appends a multi header with error code -1, as requests have it.
 func appendMultiHeader(b []byte, op wire.OpCode, done bool) []byte {
 	b = jute.AppendInt32(b, int32(op))
 	b = jute.AppendBool(b, done)
 	return jute.AppendInt32(b, -1)
 }
 
-// decodeMulti reads the results of o's operations into res.Sub, whose room it
-// uses again. There must be one for each, of its kind or an error.
+// decodeMulti reads the results of o's operations into res.Sub and reuses its memory.
+// There must be one result per operation: of its kind, or an error.
 func decodeMulti(r *jute.Reader, o *Op, res *Result) {
 	res.Sub = res.Sub[:0]
 	for {
@@ -44,18 +44,18 @@ func decodeMulti(r *jute.Reader, o *Op, res *Result) {
 		}
 		res.Sub = append(res.Sub, SubResult{})
 		sub := &o.Sub[len(res.Sub)-1]
-		decodeSub(r, sub, answerKind(sub.Code), op, code, &res.Sub[len(res.Sub)-1])
+		decodeSub(r, sub, resultCode(sub.Code), op, code, &res.Sub[len(res.Sub)-1])
 	}
 	if len(res.Sub) != len(o.Sub) {
 		r.Failf("%d results for the %d operations of the multi", len(res.Sub), len(o.Sub))
 		return
 	}
-	if o.Code == wire.OpMulti && !settleMulti(res) {
-		r.Failf("failures without a code in a multi")
+	if o.Code == wire.OpMulti && !resolveMultiFailure(res) {
+		r.Failf("failures without an error code in a multi")
 	}
 }
 
-// decodeSub reads one result behind its header, which must be of the kind want or
+// decodeSub reads one result after its header. The result must be of the kind want or
 // an error.
 func decodeSub(r *jute.Reader, o *Op, want, op wire.OpCode, code wire.ErrCode, sub *SubResult) {
 	if op == wire.OpError {
@@ -75,25 +75,26 @@ func decodeSub(r *jute.Reader, o *Op, want, op wire.OpCode, code wire.ErrCode, s
 	case wire.OpSetData:
 		sub.Stat.Decode(r)
 	case wire.OpGetData:
-		sub.Data = cloneBuffer(r.Buffer())
+		sub.Data = cloneBytes(r.Buffer())
 		sub.Stat.Decode(r)
 	case wire.OpGetChildren:
 		sub.Children = r.Strings()
 	}
 }
 
-// answerKind is the code that a successful result has for the operation code.
-func answerKind(code wire.OpCode) wire.OpCode {
+// resultCode returns the code of a successful result of an operation.
+func resultCode(code wire.OpCode) wire.OpCode {
 	if code == wire.OpCreateContainer || code == wire.OpCreateTTL {
 		return wire.OpCreate2
 	}
 	return code
 }
 
-// settleMulti finds out which operation made a multi fail. Before it servers
-// put 0, behind it -2; both become ErrRuntimeInconsistency here: not done. It
-// reports false if some failed and none says why: then nothing is known.
-func settleMulti(res *Result) bool {
+// resolveMultiFailure finds the operation that made a multi fail. Servers answer 0
+// for the operations before it and -2 for those after it. Both become
+// ErrRuntimeInconsistency here: not executed. It returns false if operations failed
+// and none has an error code: then the outcome is unknown.
+func resolveMultiFailure(res *Result) bool {
 	failed := false
 	for i := range res.Sub {
 		failed = failed || res.Sub[i].failed

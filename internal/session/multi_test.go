@@ -24,7 +24,7 @@ var (
 	}}
 )
 
-// answerMulti sends one multi and gives it an answer.
+// answerMulti sends one multi and answers it.
 func answerMulti(t *testing.T, op Op, resp wire.Record) (*rig, *Call) {
 	t.Helper()
 	r := newRig(t, nil)
@@ -38,7 +38,7 @@ func answerMulti(t *testing.T, op Op, resp wire.Record) (*rig, *Call) {
 	return r, call
 }
 
-func TestMultiIsEncodedAsTheWireDoes(t *testing.T) {
+func TestMultiIsEncodedAsByPackageWire(t *testing.T) {
 	var got wire.MultiRequest
 	rd := jute.NewReader((&Op{Code: wire.OpMulti, Sub: multiOps}).appendTo(nil))
 	got.Decode(rd)
@@ -99,7 +99,7 @@ func TestEmptyMulti(t *testing.T) {
 	}
 }
 
-func TestMultiAnswersThatDontFit(t *testing.T) {
+func TestMismatchedMultiAnswersAreRefused(t *testing.T) {
 	for name, results := range map[string][]wire.MultiResult{
 		"too few":    multiOK.Results[:4],
 		"too many":   append(append([]wire.MultiResult(nil), multiOK.Results...), wire.MultiResult{Op: wire.OpDelete}),

@@ -19,16 +19,16 @@ const (
 	Closed
 )
 
-// StateChange tells of a new state.
+// StateChange reports a new state.
 type StateChange struct {
 	State     State
-	SessionID int64         // the session it is about
+	SessionID int64         // the session that the change is about
 	Timeout   time.Duration // negotiated; 0 before the first session
-	Sent      time.Duration // when the ConnectRequest was encoded, for the connected states
+	Sent      time.Duration // when the ConnectRequest was encoded; set for the connected states
 	Conn      uint64        // number of the connection, from 1
-	Err       error         // why; nil for the connected states
-	// Epoch counts the sessions that ended. Calls submitted with it belong to
-	// the session that the change is about; after Expired, to the next one.
+	Err       error         // the reason; nil for the connected states
+	// Epoch is the number of sessions that have ended. Calls submitted with it belong
+	// to the session that the change is about, and after Expired to the next one.
 	Epoch uint64
 }
 
@@ -36,7 +36,7 @@ type StateChange struct {
 type Event struct {
 	Type     wire.EventType
 	Path     string
-	Zxid     int64 // the change's, or -1 where the server does not tell
+	Zxid     int64 // zxid of the change, or -1 if the server does not send it
 	Received time.Duration
 	Conn     uint64
 }
@@ -52,7 +52,7 @@ const (
 	NoticeMark // see Core.Mark
 )
 
-// Notice is what a user is to be told next.
+// Notice is one item to deliver to the user.
 type Notice struct {
 	Kind  NoticeKind
 	Call  *Call
@@ -61,38 +61,38 @@ type Notice struct {
 	Mark  any
 }
 
-// Mark puts a notice of the driver's own behind those that are there, so that
-// what it does keeps its place in the order.
+// Mark appends a notice of the driver's own, so that it is delivered in order with
+// the others.
 func (c *Core) Mark(m any) { c.notices = append(c.notices, Notice{Kind: NoticeMark, Mark: m}) }
 
 // HasNotices reports whether TakeNotices would return any.
 func (c *Core) HasNotices() bool { return len(c.notices) > 0 }
 
-// Untold is how many notices TakeNotices would return.
-func (c *Core) Untold() int { return len(c.notices) }
+// PendingNotices returns how many notices TakeNotices would return.
+func (c *Core) PendingNotices() int { return len(c.notices) }
 
-// TakeNotices returns what is to be told, in order, and keeps spare as room for
-// the next. The calls in it are the submitter's again.
+// TakeNotices returns the notices in order. The core reuses spare for the next ones.
+// The calls in the notices belong to the submitter again.
 func (c *Core) TakeNotices(spare []Notice) []Notice {
 	out := c.notices
 	c.notices = spare[:0]
 	return out
 }
 
-// finishCall hands a call back.
+// finishCall returns a call to its submitter.
 func (c *Core) finishCall(call *Call) {
 	call.state = idle
 	c.notices = append(c.notices, Notice{Kind: NoticeReply, Call: call})
 }
 
-// failCall hands a call back that has no answer.
+// failCall returns a call that has no answer.
 func (c *Core) failCall(call *Call, fault error, applied Outcome) {
 	call.Result.Fault, call.Result.Applied = fault, applied
 	c.finishCall(call)
 }
 
-// tellState enters a state and tells of it.
-func (c *Core) tellState(s State, err error) {
+// notifyState enters a state and reports it.
+func (c *Core) notifyState(s State, err error) {
 	change := StateChange{State: s, SessionID: c.sessionID, Timeout: c.negotiated, Conn: c.conn, Err: err, Epoch: c.epoch}
 	if s == Connected || s == ConnectedReadOnly {
 		change.Sent = c.connectSent
@@ -101,8 +101,8 @@ func (c *Core) tellState(s State, err error) {
 	c.notices = append(c.notices, Notice{Kind: NoticeState, State: change})
 }
 
-// tellEvent tells of a watch event.
-func (c *Core) tellEvent(t wire.EventType, path string, zxid int64, now time.Duration) {
+// notifyEvent reports a watch event.
+func (c *Core) notifyEvent(t wire.EventType, path string, zxid int64, now time.Duration) {
 	e := Event{Type: t, Path: path, Zxid: zxid, Received: now, Conn: c.conn}
 	c.notices = append(c.notices, Notice{Kind: NoticeEvent, Event: e})
 }

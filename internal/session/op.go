@@ -5,33 +5,33 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// Op is one operation: its code and the arguments that the code takes. The
-// other fields are ignored. Paths are the server's, with any chroot.
+// Op is one operation: its code, and the arguments that the code takes. The other
+// fields are ignored. Paths are server paths, with any chroot.
 type Op struct {
 	Code    wire.OpCode
 	Path    string
 	Data    []byte
-	ACL     []wire.ACL // nil means everything for everybody
+	ACL     []wire.ACL // nil means all permissions for everyone
 	Mode    wire.CreateMode
 	TTL     int64 // milliseconds
 	Version int32 // -1 means any
 	Watch   bool
-	// Type says which watches OpRemoveWatches and OpCheckWatches mean.
+	// Type selects the watches for OpRemoveWatches and OpCheckWatches.
 	Type wire.WatcherType
-	// Lasting says what OpAddWatch adds.
-	Lasting wire.AddWatchMode
+	// WatchMode is the kind of watch that OpAddWatch adds.
+	WatchMode wire.AddWatchMode
 	// Scheme and Data are the credentials of OpAuth.
 	Scheme string
-	// Join permits to send a create2, a delete or a getChildren2 without a watch
-	// together with others. It is ignored elsewhere.
-	Join bool
-	// Sub are the operations of OpMulti or OpMultiRead. A create among them
-	// has the code OpCreate.
+	// Batchable permits the core to send a create2, a delete, or a getChildren2
+	// without a watch in a batch with other calls. Other operations ignore it.
+	Batchable bool
+	// Sub holds the operations of OpMulti or OpMultiRead. A create among them has the
+	// code OpCreate.
 	Sub []Op
 }
 
-// sendable reports whether a client may send the operation by itself. A check
-// may not be: outside a multi it harms servers of the 3.8 series.
+// sendable reports whether a client may send the operation by itself. OpCheck is
+// excluded: outside a multi it harms servers of the 3.8 series.
 func sendable(code wire.OpCode) bool {
 	switch code {
 	case wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL,
@@ -45,8 +45,8 @@ func sendable(code wire.OpCode) bool {
 	return false
 }
 
-// inMulti reports whether the operation may stand in a multi (or, if read, in
-// a multiRead).
+// inMulti reports whether the operation may be part of a multi, or of a multiRead if
+// read is set.
 func inMulti(code wire.OpCode, read bool) bool {
 	switch code {
 	case wire.OpCreate, wire.OpCreateContainer, wire.OpCreateTTL, wire.OpDelete,
@@ -58,7 +58,7 @@ func inMulti(code wire.OpCode, read bool) bool {
 	return false
 }
 
-// valid reports whether the operation and what it contains may be sent.
+// valid reports whether the operation, with the operations in it, may be sent.
 func (o *Op) valid() bool {
 	if !sendable(o.Code) {
 		return false
@@ -74,15 +74,15 @@ func (o *Op) valid() bool {
 	return true
 }
 
-// headerSize is what stands before a request's body.
+// headerSize is the size of a request header.
 const headerSize = 8
 
-// size is the length of the operation's body on the wire, or a little more. It
-// is known before encoding so that a request which is too large is refused
-// before anything is written.
+// size returns the length of the operation's body on the wire, or slightly more. It
+// is computed before encoding, so that a request that is too large is refused before
+// anything is written.
 func (o *Op) size() int {
-	// Path, data and scheme with their lengths, and 24 bytes for the numbers
-	// that any operation has; too much for some is good enough.
+	// Path, data, and scheme with their lengths, and 24 bytes for the numbers that
+	// any operation has. An estimate that is too high does no harm.
 	n := 4 + len(o.Path) + 4 + len(o.Data) + len(o.Scheme) + 24
 	for i := range o.ACL {
 		n += 12 + len(o.ACL[i].Scheme) + len(o.ACL[i].ID)
@@ -96,8 +96,8 @@ func (o *Op) size() int {
 	return n
 }
 
-// appendTo appends the operation's body. The records are values of this
-// function, which never escape: encoding allocates nothing.
+// appendTo appends the operation's body. The records are local values that never
+// escape, so encoding does not allocate.
 func (o *Op) appendTo(b []byte) []byte {
 	switch o.Code {
 	case wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer:
@@ -129,7 +129,7 @@ func (o *Op) appendTo(b []byte) []byte {
 		r := wire.RemoveWatchesRequest{Path: o.Path, Type: o.Type}
 		return r.Append(b)
 	case wire.OpAddWatch:
-		r := wire.AddWatchRequest{Path: o.Path, Mode: o.Lasting}
+		r := wire.AddWatchRequest{Path: o.Path, Mode: o.WatchMode}
 		return r.Append(b)
 	case wire.OpAuth:
 		r := wire.AuthPacket{Scheme: o.Scheme, Auth: o.Data}
@@ -138,12 +138,12 @@ func (o *Op) appendTo(b []byte) []byte {
 	return b // whoAmI, ping and closeSession have no body
 }
 
-// openACL is everything for everybody.
+// openACL returns the ACL that gives all permissions to everyone.
 func openACL() [1]wire.ACL {
 	return [1]wire.ACL{{Perms: wire.PermAll, Scheme: "world", ID: "anyone"}}
 }
 
-// orOpen is acl, or open where there is none.
+// orOpen returns acl, or open if acl is nil.
 func orOpen(acl, open []wire.ACL) []wire.ACL {
 	if acl == nil {
 		return open

@@ -2,74 +2,75 @@ package session
 
 import "time"
 
-// The bounds of the time between two looks for a server with a quorum, as in
-// Java's ClientCnxn.
+// Limits of the interval between two probes for a server with a quorum, as in Java's
+// ClientCnxn.
 const (
-	firstProbe = 100 * time.Millisecond
-	lastProbe  = time.Minute
+	minProbeInterval = 100 * time.Millisecond
+	maxProbeInterval = time.Minute
 )
 
-// prober looks for a full server while the connection is to a read-only one.
+// prober searches for a server with a quorum while the connection is to a read-only
+// one.
 type prober struct {
-	at     time.Duration
-	wait   time.Duration
-	under  bool // the driver is asking a server
-	server int
+	at       time.Duration
+	interval time.Duration
+	asking   bool // the driver is asking a server
+	server   int
 }
 
-// start begins looking.
+// start begins the search.
 func (p *prober) start(now time.Duration) {
-	*p = prober{at: now + firstProbe, wait: firstProbe}
+	*p = prober{at: now + minProbeInterval, interval: minProbeInterval}
 }
 
-// next is when a server is to be asked.
+// next returns when to ask the next server. ok is false if none is due.
 func (p *prober) next(c *Core) (time.Duration, bool) {
-	return p.at, c.looking() && !p.under
+	return p.at, c.wantsReadWrite() && !p.asking
 }
 
-// looking reports whether another server would be better. With one server there
-// is no other: it closes the connection when it finds its quorum.
-func (c *Core) looking() bool {
+// wantsReadWrite reports whether another server would be better. With one server
+// there is no other: it closes the connection itself when it regains its quorum.
+func (c *Core) wantsReadWrite() bool {
 	return c.phase == connected && c.readOnly && !c.closing && len(c.cfg.Servers) > 1
 }
 
-// Probe asks the driver to find out, over a connection of its own, whether a
-// server has a quorum: it answers the word "isro" with "rw".
+// Probe is a request to the driver to find out, over a separate connection, whether a
+// server has a quorum. Such a server answers the word "isro" with "rw".
 type Probe struct {
-	Gen      uint64 // the connection that would be left
+	Gen      uint64 // the connection to give up if it has
 	Server   string
 	Deadline time.Duration
 }
 
-// WantProbe returns the server to ask now, if one is due. Its outcome goes to
-// Probed.
+// WantProbe returns the server to ask now, if one is due. The driver reports the
+// outcome with Probed.
 func (c *Core) WantProbe(now time.Duration) (Probe, bool) {
 	p := &c.probe
-	if !c.looking() || p.under || now < p.at {
+	if !c.wantsReadWrite() || p.asking || now < p.at {
 		return Probe{}, false
 	}
 	p.server = (p.server + 1) % len(c.cfg.Servers)
-	if p.server == c.current { // the one in use needs no asking
+	if p.server == c.current { // skip the server in use
 		p.server = (p.server + 1) % len(c.cfg.Servers)
 	}
-	p.under = true
-	return Probe{Gen: c.gen, Server: c.cfg.Servers[p.server], Deadline: now + c.budget()}, true
+	p.asking = true
+	return Probe{Gen: c.gen, Server: c.cfg.Servers[p.server], Deadline: now + c.dialTimeout()}, true
 }
 
-// Probed tells what came of a probe. A server with a quorum is connected to at
-// once, at the cost of the present connection.
+// Probed reports the result of a probe. If the server has a quorum, the core drops
+// the present connection and connects to that server at once.
 func (c *Core) Probed(gen uint64, readWrite bool, now time.Duration) {
 	p := &c.probe
-	if gen != c.Live() || !c.looking() || !p.under {
+	if gen != c.Live() || !c.wantsReadWrite() || !p.asking {
 		return
 	}
-	p.under = false
+	p.asking = false
 	if !readWrite {
-		p.wait = min(2*p.wait, lastProbe)
-		p.at = now + p.wait
+		p.interval = min(2*p.interval, maxProbeInterval)
+		p.at = now + p.interval
 		return
 	}
 	server := p.server
-	c.lose(ErrReadWriteFound, now)
+	c.dropConnection(ErrReadWriteFound, now)
 	c.next, c.dialAt = server, now
 }

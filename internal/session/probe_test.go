@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// readOnlyRig is connected to the first of two servers, which is read-only.
+// readOnlyRig returns a rig that is connected to the first of two servers, which is
+// read-only.
 func readOnlyRig(t *testing.T) *rig {
 	t.Helper()
 	r := newRig(t, func(c *Config) { c.Servers, c.KeepOrder, c.ReadOnly = []string{"a:1", "b:1"}, true, true })
@@ -19,12 +20,12 @@ func readOnlyRig(t *testing.T) *rig {
 	return r
 }
 
-func TestReadOnlySearchesOn(t *testing.T) {
+func TestReadOnlyConnectionProbesOtherServers(t *testing.T) {
 	r := readOnlyRig(t)
 	if _, ok := r.core.WantProbe(r.now); ok {
 		t.Fatal("probes at once")
 	}
-	wait := firstProbe
+	wait := minProbeInterval
 	for range 4 {
 		at, _ := r.core.NextTimer()
 		if at != r.now+wait {
@@ -43,26 +44,26 @@ func TestReadOnlySearchesOn(t *testing.T) {
 	}
 }
 
-func TestReadWriteServerIsTaken(t *testing.T) {
+func TestClientMovesToReadWriteServer(t *testing.T) {
 	r := readOnlyRig(t)
 	waiting := r.submit(getA)
-	r.now += firstProbe
+	r.now += minProbeInterval
 	p, _ := r.core.WantProbe(r.now)
 	r.core.Probed(p.Gen+1, true, r.now) // of another connection
 	if r.core.Live() == 0 {
-		t.Fatal("left for a stranger's word")
+		t.Fatal("connection dropped because of a probe for another one")
 	}
 	r.core.Probed(p.Gen, true, r.now)
-	// The read-only server had made the session up.
+	// The read-only server had created the session.
 	r.wantStates(Disconnected, Expired)
 	r.wantFail(waiting, ErrSessionExpired, No)
 	before := r.now
 	if req := r.dial(); r.server != "b:1" || req.SessionID != 0 || r.now != before {
-		t.Fatalf("dialled %s after %v for session %d", r.server, r.now-before, req.SessionID)
+		t.Fatalf("dialed %s after %v for session %d", r.server, r.now-before, req.SessionID)
 	}
 }
 
-func TestSessionLivesThroughAReadOnlyServer(t *testing.T) {
+func TestSessionSurvivesReadOnlyServer(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.ReadOnly = true })
 	r.connect(7)
 	r.core.Lost(r.gen, ErrTimeout, r.now)

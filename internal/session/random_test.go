@@ -12,16 +12,16 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// journey drives a core with random inputs from a seed, and returns a record of
-// everything that came out.
-func journey(t *testing.T, seed uint64) string {
+// randomRun drives a core with random inputs from a seed, and returns a log of all
+// outputs.
+func randomRun(t *testing.T, seed uint64) string {
 	rnd := rand.New(rand.NewPCG(seed, 77))
 	r := newRig(t, func(c *Config) {
 		c.Servers = []string{"a:1", "b:1", "c:1"}
 		c.Rand = rand.New(rand.NewPCG(seed, 1))
 		c.Auth = []Auth{{"digest", []byte("u:p")}}
 		if seed%2 == 1 {
-			c.SASL = &SASL{User: "ann", Password: "1", Rand: chance(byte(seed))}
+			c.SASL = &SASL{User: "ann", Password: "1", Rand: nonces(byte(seed))}
 		}
 	})
 	var exchange sasl.Server
@@ -75,31 +75,31 @@ func journey(t *testing.T, seed uint64) string {
 			r.reply(wait[0].Xid, zxid, 0, body)
 			wait = wait[1:]
 		}
-		log += r.told(open)
+		log += r.takeLog(open)
 	}
 	r.core.Close(r.now)
 	r.core.Lost(r.gen, errors.New("cut"), r.now)
-	log += r.told(open)
+	log += r.takeLog(open)
 	if len(open) != 0 || !r.core.Ended() {
 		t.Fatalf("seed %d: %d calls never came back", seed, len(open))
 	}
 	return log
 }
 
-// answerFor is the server's next token.
+// answerFor returns the server's next token.
 func (r *rig) answerFor(s *sasl.Server, body []byte) wire.Record {
 	r.t.Helper()
 	var q wire.GetSASLRequest
 	q.Decode(jute.NewReader(body))
-	token, err := s.Step(q.Token, map[string]string{"ann": "1"}, chance(2))
+	token, err := s.Step(q.Token, map[string]string{"ann": "1"}, nonces(2))
 	if err != nil {
 		r.t.Fatalf("exchange: %v", err)
 	}
 	return &wire.SetSASLResponse{Token: token}
 }
 
-// told takes the notices, strikes the finished calls out and describes all.
-func (r *rig) told(open map[*Call]bool) (log string) {
+// takeLog takes the notices, removes the finished calls from open, and describes all.
+func (r *rig) takeLog(open map[*Call]bool) (log string) {
 	for _, n := range r.take() {
 		switch n.Kind {
 		case NoticeReply:
@@ -120,18 +120,18 @@ func (r *rig) told(open map[*Call]bool) (log string) {
 func TestReplaysExactlyFromItsSeed(t *testing.T) {
 	differ := false
 	for seed := range uint64(60) {
-		a := journey(t, seed)
-		if b := journey(t, seed); a != b {
+		a := randomRun(t, seed)
+		if b := randomRun(t, seed); a != b {
 			t.Fatalf("seed %d gave two histories", seed)
 		}
-		differ = differ || a != journey(t, seed+1)
+		differ = differ || a != randomRun(t, seed+1)
 	}
 	if !differ {
 		t.Fatal("all seeds gave one history")
 	}
 }
 
-// step is one request, sent and answered.
+// step sends one request and answers it.
 func (r *rig) step(call *Call, reply []byte, out []byte, notices []Notice) ([]byte, []Notice) {
 	r.core.Submit(call, 0)
 	out = r.core.TakeOutput(out, r.now)

@@ -7,13 +7,13 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// Result is the answer to a call. Which fields an operation sets is its own.
+// Result is the answer to a call. Each operation sets its own fields.
 type Result struct {
-	// Code is the server's answer; wire.ErrOK also where there was none.
+	// Code is the server's answer. It is wire.ErrOK also if there was no answer.
 	Code wire.ErrCode
-	// Fault is why there is no answer: one of this package's errors.
+	// Fault says why there is no answer. It is one of this package's errors.
 	Fault error
-	// Applied says what is known of the request if it failed.
+	// Applied says whether a failed request was applied, as far as is known.
 	Applied Outcome
 	// Failed is the index of the operation that made a multi fail.
 	Failed int
@@ -26,16 +26,16 @@ type Result struct {
 	Strings []string
 	Count   int32
 	Users   []wire.ClientInfo
-	// Sub is one result an operation of a multi. It is used again by the
-	// next call that this Call makes.
+	// Sub has one result per operation of a multi. The next use of the Call reuses
+	// it.
 	Sub []SubResult
-	// Sent is the time given when the request was encoded, Received that of
-	// the answer's frame. Both are zero if it did not happen.
+	// Sent is the time when the request was encoded, and Received the time when the
+	// answer was read. They are zero if that did not happen.
 	Sent, Received time.Duration
-	// Conn is the number of the connection it went out on, from 1.
+	// Conn is the number of the connection that the request was sent on, from 1.
 	Conn uint64
 
-	told bool // of a batch: Failed is what the answer told
+	failedKnown bool // of a batch: the answer had the value of Failed
 }
 
 // SubResult is the result of one operation of a multi.
@@ -49,7 +49,7 @@ type SubResult struct {
 	failed bool
 }
 
-// Err is nil for success, else Fault or the server's code.
+// Err returns nil for success, otherwise Fault or the server's code.
 func (r *Result) Err() error {
 	if r.Fault != nil {
 		return r.Fault
@@ -60,7 +60,7 @@ func (r *Result) Err() error {
 	return nil
 }
 
-// reset makes r ready for another call and keeps its room.
+// reset prepares r for another call and keeps its memory.
 func (r *Result) reset() {
 	sub := r.Sub
 	clear(sub)
@@ -70,15 +70,15 @@ func (r *Result) reset() {
 // Outcome says whether a request was applied.
 type Outcome uint8
 
-// What can be known.
+// The outcomes of a request.
 const (
-	Unknown Outcome = iota // sent, and no answer that settles it
+	Unknown Outcome = iota // sent, and no answer says whether it was applied
 	No                     // not applied, and it never will be
 	Yes
 )
 
-// outcomeOf is what an answer's code tells. The system's own errors are no
-// proof that nothing was written, except where the request was not understood.
+// outcomeOf returns what an answer's code proves. A system error does not prove that
+// nothing was written, except if the server did not understand the request.
 func outcomeOf(code wire.ErrCode) Outcome {
 	switch code {
 	case wire.ErrOK:
@@ -106,7 +106,7 @@ func decodeResult(r *jute.Reader, o *Op, res *Result) {
 	case wire.OpExists, wire.OpSetData, wire.OpSetACL:
 		res.Stat.Decode(r)
 	case wire.OpGetData:
-		res.Data = cloneBuffer(r.Buffer())
+		res.Data = cloneBytes(r.Buffer())
 		res.Stat.Decode(r)
 	case wire.OpGetACL:
 		var a wire.GetACLResponse
@@ -132,7 +132,8 @@ func decodeResult(r *jute.Reader, o *Op, res *Result) {
 	}
 }
 
-// decodePath reads a string that mostly equals want, and then allocates nothing.
+// decodePath reads a string that usually equals want. In that case it does not
+// allocate.
 func decodePath(r *jute.Reader, want string) string {
 	b := r.Buffer()
 	if b == nil {
@@ -145,21 +146,22 @@ func decodePath(r *jute.Reader, want string) string {
 	return string(b)
 }
 
-// cloneBuffer copies what aliases a frame; nil stays nil and empty stays empty.
-func cloneBuffer(b []byte) []byte {
+// cloneBytes copies bytes that alias a frame. Nil stays nil and empty stays empty.
+func cloneBytes(b []byte) []byte {
 	if b == nil {
 		return nil
 	}
 	return append(make([]byte, 0, len(b)), b...)
 }
 
-// forget drops what a broken answer left, and keeps what was known before it.
-func (c *Call) forget() {
+// discardAnswer drops the contents of a malformed answer and keeps what was set
+// before.
+func (c *Call) discardAnswer() {
 	r := &c.Result
 	sentAt, conn := r.Sent, r.Conn
 	r.reset()
 	r.Sent, r.Conn = sentAt, conn
 	for _, member := range c.members {
-		member.forget()
+		member.discardAnswer()
 	}
 }

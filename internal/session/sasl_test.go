@@ -12,16 +12,15 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// chance is a source of nonces.
-func chance(seed byte) *rand.ChaCha8 { return rand.NewChaCha8([32]byte{seed}) }
+// nonces returns a source of nonces.
+func nonces(seed byte) *rand.ChaCha8 { return rand.NewChaCha8([32]byte{seed}) }
 
 func withSASL(c *Config) {
 	withAuth(c)
-	c.SASL = &SASL{User: "ann", Password: "1", Rand: chance(1)}
+	c.SASL = &SASL{User: "ann", Password: "1", Rand: nonces(1)}
 }
 
-// wantToken takes the core's output, which must be one SASL token and nothing
-// else.
+// wantToken takes the core's output, which must be exactly one SASL token.
 func (r *rig) wantToken() sentFrame {
 	r.t.Helper()
 	reqs := r.requests()
@@ -31,14 +30,14 @@ func (r *rig) wantToken() sentFrame {
 	return reqs[0]
 }
 
-// answerToken lets the server's side of an exchange answer the next token, and
-// reports whether it took it.
+// answerToken answers the next token with the server side of an exchange, and reports
+// whether that accepted it.
 func (r *rig) answerToken(s *sasl.Server) bool {
 	r.t.Helper()
 	req := r.wantToken()
 	var q wire.GetSASLRequest
 	q.Decode(jute.NewReader(req.body))
-	token, err := s.Step(q.Token, map[string]string{"ann": "1"}, chance(2))
+	token, err := s.Step(q.Token, map[string]string{"ann": "1"}, nonces(2))
 	if err != nil {
 		r.reply(req.Xid, 0, wire.ErrAuthFailed, &wire.SetSASLResponse{})
 		return false
@@ -47,13 +46,13 @@ func (r *rig) answerToken(s *sasl.Server) bool {
 	return true
 }
 
-// meet dials, greets with a session and authenticates.
-func (r *rig) meet(id int64) []sentFrame {
+// login dials, answers with a session, and authenticates.
+func (r *rig) login(id int64) []sentFrame {
 	r.t.Helper()
 	r.dial()
 	r.greet(r.welcome(id))
 	var s sasl.Server
-	for range 2 { // the user's answer, and the client's word on the server's proof
+	for range 2 { // the client's response, and its empty token after the server's proof
 		if !r.answerToken(&s) {
 			r.t.Fatal("the exchange failed")
 		}
@@ -64,8 +63,8 @@ func (r *rig) meet(id int64) []sentFrame {
 	return r.requests()
 }
 
-// Until both sides have proved themselves nothing else leaves, and nobody is
-// told of a session.
+// Until both sides have proved their identity, nothing else is sent, and no session
+// is reported.
 func TestConnectionBeginsWithSASL(t *testing.T) {
 	r := newRig(t, withSASL)
 	call := r.submit(getA)
@@ -74,7 +73,7 @@ func TestConnectionBeginsWithSASL(t *testing.T) {
 	var s sasl.Server
 	for range 2 {
 		if r.core.Ready() || r.core.HasNotices() || r.core.State() == Connected {
-			t.Fatal("told before the exchange is over")
+			t.Fatal("reported before the exchange is over")
 		}
 		if !r.answerToken(&s) {
 			t.Fatal("refused")
@@ -89,25 +88,25 @@ func TestConnectionBeginsWithSASL(t *testing.T) {
 	if call.Result.Applied != Yes {
 		t.Fatalf("%+v", call.Result)
 	}
-	// The next connection does it all again.
+	// The next connection repeats everything.
 	r.core.Lost(r.gen, ErrTimeout, r.now)
 	r.wantStates(Disconnected)
-	if reqs := r.meet(7); len(reqs) != 2 {
+	if reqs := r.login(7); len(reqs) != 2 {
 		t.Fatalf("%+v", reqs)
 	}
 	r.wantStates(Connected)
 }
 
-func TestSASLWatchesAreSetAgainBehindIt(t *testing.T) {
+func TestWatchesAreSetAgainAfterSASL(t *testing.T) {
 	r := newRig(t, func(c *Config) { withSASL(c); c.Auth = nil })
-	r.meet(7)
+	r.login(7)
 	op := getA
 	op.Watch = true
 	r.submit(op)
 	r.reply(r.requests()[0].Xid, 5, 0, &wire.GetDataResponse{})
 	r.core.Lost(r.gen, ErrTimeout, r.now)
 	r.submit(getA)
-	reqs := r.meet(7)
+	reqs := r.login(7)
 	if len(reqs) != 2 || reqs[0].Op != wire.OpSetWatches && reqs[0].Op != wire.OpSetWatches2 || reqs[1].Op != wire.OpGetData {
 		t.Fatalf("%+v", reqs)
 	}
@@ -153,8 +152,8 @@ func TestSASLRefusalIsFinal(t *testing.T) {
 	}
 }
 
-// What breaks the protocol, or the connection, is tried again elsewhere.
-func TestSASLIsTriedAgain(t *testing.T) {
+// After a protocol error or a lost connection, the client tries the next server.
+func TestSASLProtocolErrorIsRetried(t *testing.T) {
 	for name, tt := range map[string]struct {
 		do   func(r *rig)
 		want error
@@ -171,7 +170,7 @@ func TestSASLIsTriedAgain(t *testing.T) {
 		"no nonce ours": {func(r *rig) {
 			r.core.cfg.SASL.Rand = strings.NewReader("")
 			r.answerToken(new(sasl.Server))
-			r.core.cfg.SASL.Rand = chance(1)
+			r.core.cfg.SASL.Rand = nonces(1)
 		}, nil},
 	} {
 		r := newRig(t, func(c *Config) { withSASL(c); c.Auth = nil })
@@ -182,11 +181,11 @@ func TestSASLIsTriedAgain(t *testing.T) {
 		if tt.want != nil {
 			r.wantLost(tt.want)
 		}
-		r.wantStates() // nobody was told of anything
+		r.wantStates() // nothing was reported
 		if r.core.SessionID() != 7 {
 			t.Errorf("%s: the session is forgotten", name)
 		}
-		if reqs := r.meet(7); len(reqs) != 1 {
+		if reqs := r.login(7); len(reqs) != 1 {
 			t.Errorf("%s: %+v", name, reqs)
 		}
 		r.wantStates(Connected)
@@ -196,8 +195,8 @@ func TestSASLIsTriedAgain(t *testing.T) {
 	}
 }
 
-// A session of which nobody was told ends without a word.
-func TestUntoldSessionEnds(t *testing.T) {
+// An unreported session ends without a notice.
+func TestUnreportedSessionExpiresSilently(t *testing.T) {
 	r := newRig(t, func(c *Config) { withSASL(c); c.Auth = nil })
 	call := r.submit(getA)
 	r.dial()
@@ -208,11 +207,12 @@ func TestUntoldSessionEnds(t *testing.T) {
 	}
 	r.greet(wire.ConnectResponse{Password: make([]byte, 16)})
 	r.wantStates()
-	if reqs := r.meet(8); len(reqs) != 1 || r.core.Epoch() != 0 || call.Result.Fault != nil {
+	if reqs := r.login(8); len(reqs) != 1 || r.core.Epoch() != 0 || call.Result.Fault != nil {
 		t.Fatalf("%+v, epoch %d, %v", reqs, r.core.Epoch(), call.Result.Fault)
 	}
 	r.wantStates(Connected)
-	// Once told, its end is told too, though it comes during authentication.
+	// Once a session is reported, its end is reported too, even during
+	// authentication.
 	r.core.Lost(r.gen, ErrConnectionLost, r.now)
 	r.dial()
 	r.greet(r.welcome(8))
@@ -222,8 +222,8 @@ func TestUntoldSessionEnds(t *testing.T) {
 	r.wantStates(Disconnected, Expired)
 }
 
-// A read-only server makes sessions up that no other server knows.
-func TestUntoldReadOnlySession(t *testing.T) {
+// A read-only server creates sessions that no other server knows.
+func TestUnreportedReadOnlySessionIsNotResumed(t *testing.T) {
 	r := newRig(t, func(c *Config) { withSASL(c); c.Auth, c.ReadOnly = nil, true })
 	r.dial()
 	w := r.welcome(7)
@@ -249,7 +249,7 @@ func TestCloseWhileAuthenticating(t *testing.T) {
 	}
 }
 
-// A server that demands what the client has not is not asked again.
+// A server that requires an identity that the client lacks is not asked again.
 func TestDemandedIdentityIsFinal(t *testing.T) {
 	for name, xid := range map[string]func(r *rig) int32{
 		"request": func(r *rig) int32 { return r.requests()[0].Xid },
@@ -273,7 +273,7 @@ func TestDemandedIdentityIsFinal(t *testing.T) {
 			t.Errorf("%s: %+v", name, second.Result)
 		}
 	}
-	// Closing a session that way is over too.
+	// Closing a session in this state is complete too.
 	r := newRig(t, nil)
 	r.connect(7)
 	r.core.Close(r.now)

@@ -7,13 +7,13 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// NextTimer is when Tick or WantDial is to be called next, if nothing happens
-// before.
+// NextTimer returns when to call Tick or WantDial next, if nothing else happens
+// first.
 func (c *Core) NextTimer() (time.Duration, bool) {
 	switch c.phase {
 	case waiting:
 		return c.dialAt, true
-	case dialing, greeting, authenticating:
+	case dialing, handshaking, authenticating:
 		return c.deadline, true
 	case connected:
 		t := min(c.pingAt(), c.silentAt())
@@ -28,44 +28,45 @@ func (c *Core) NextTimer() (time.Duration, bool) {
 	return 0, false
 }
 
-// pingAt is when a ping is due: after a third of the session timeout without
-// anything sent.
+// pingAt returns when a ping is due: after a third of the session timeout in which
+// nothing was sent.
 func (c *Core) pingAt() time.Duration { return c.lastSend + c.negotiated/3 }
 
-// silentAt is when a connection counts as dead: after two thirds of the session
-// timeout without anything received. A third is left to find another server.
+// silentAt returns when the connection counts as dead: after two thirds of the
+// session timeout in which nothing was received. The last third is left to find
+// another server.
 func (c *Core) silentAt() time.Duration { return c.lastRecv + c.negotiated*2/3 }
 
-// Tick does what the time asks for.
+// Tick performs what is due at now.
 func (c *Core) Tick(now time.Duration) {
 	switch c.phase {
-	case dialing, greeting, authenticating:
+	case dialing, handshaking, authenticating:
 		if now >= c.deadline {
 			what := "connect"
 			switch c.phase {
-			case greeting:
+			case handshaking:
 				what = "answer the connect request"
 			case authenticating:
 				what = "authenticate by SASL"
 			}
-			c.lose(fmt.Errorf("%w: the server did not %s within %v", ErrTimeout, what, c.budget()), now)
+			c.dropConnection(fmt.Errorf("%w: the server did not %s within %v", ErrTimeout, what, c.dialTimeout()), now)
 		}
 	case connected:
 		c.tickConnected(now)
 	}
 }
 
-// tickConnected closes, hangs up or pings.
+// tickConnected finishes closing, drops a silent connection, or sends a ping.
 func (c *Core) tickConnected(now time.Duration) {
 	switch {
 	case c.closing && now >= c.closeAt:
 		c.finish(Closed, fmt.Errorf("%w to the request to close the session", ErrTimeout))
 	case now >= c.silentAt():
-		c.lose(fmt.Errorf("%w: silent for %v", ErrTimeout, now-c.lastRecv), now)
+		c.dropConnection(fmt.Errorf("%w: silent for %v", ErrTimeout, now-c.lastRecv), now)
 	case now >= c.pingAt():
 		c.out = wire.AppendRequest(c.out, wire.XidPing, wire.OpPing, nil)
-		// A ping that the driver can't write, because the network takes nothing,
-		// waits in out; before the next is due the silence ends the connection.
+		// A ping that the driver cannot write, because the network accepts nothing,
+		// stays in out. Before the next ping is due, the silence ends the connection.
 		c.pings++
 		c.lastSend = now
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// pass lets time go by, ticking as a driver does.
+// pass advances the time, and ticks as a driver does.
 func (r *rig) pass(d time.Duration) {
 	r.t.Helper()
 	end := r.now + d
@@ -26,7 +26,7 @@ func (r *rig) pass(d time.Duration) {
 	r.now = end
 }
 
-func TestPingAfterAThirdOfSilence(t *testing.T) {
+func TestPingAfterThirdOfSessionTimeout(t *testing.T) {
 	r := newRig(t, nil)
 	r.connect(7)
 	r.pass(2*time.Second - 1)
@@ -44,11 +44,11 @@ func TestPingAfterAThirdOfSilence(t *testing.T) {
 	r.reply(1, 1, wire.ErrNoNode, nil)
 	r.pass(2*time.Second - 1)
 	if r.core.HasOutput() {
-		t.Fatal("pinged in spite of a request")
+		t.Fatal("pinged although a request was sent")
 	}
 }
 
-func TestSilentServerIsLeftAfterTwoThirds(t *testing.T) {
+func TestSilentConnectionIsDroppedAfterTwoThirds(t *testing.T) {
 	r := newRig(t, nil)
 	r.connect(7)
 	call := r.submit(getA)
@@ -78,7 +78,7 @@ func TestPingsKeepAConnection(t *testing.T) {
 	}
 }
 
-func TestTinyTimeoutDoesNotSpin(t *testing.T) {
+func TestTinySessionTimeoutDoesNotSpin(t *testing.T) {
 	r := newRig(t, nil)
 	r.timeout = 1
 	r.connect(7)
@@ -147,7 +147,7 @@ func TestCloseWithoutConnection(t *testing.T) {
 	if r.core.Live() == d.Gen || !r.core.Ended() {
 		t.Fatal("still dialling")
 	}
-	r.core.Dialed(d.Gen, r.now) // comes too late
+	r.core.Dialed(d.Gen, r.now) // too late
 	r.core.Frame(d.Gen, nil, r.now)
 	if r.core.HasOutput() {
 		t.Fatal("output after close")

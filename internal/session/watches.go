@@ -7,33 +7,33 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// kinds is a set of kinds of watch on one path.
-type kinds uint8
+// watchKinds is a set of kinds of watches on one path.
+type watchKinds uint8
 
 const (
-	dataWatch       kinds = 1 << iota // one-shot, on an existing znode
-	existWatch                        // one-shot, on a missing znode
-	childWatch                        // one-shot, on the list of children
-	persistentWatch                   // lasting
-	recursiveWatch                    // lasting, with everything below
+	dataWatch       watchKinds = 1 << iota // one-shot, on an existing znode
+	existWatch                             // one-shot, on a missing znode
+	childWatch                             // one-shot, on the list of children
+	persistentWatch                        // persistent
+	recursiveWatch                         // persistent, with all descendants
 )
 
-// watches are the watches that the server has for this session, as far as its
-// answers tell: what must be set again on the next connection.
+// watches records the watches that the server holds for this session, as far as its
+// answers tell. They must be set again on the next connection.
 type watches struct {
-	paths map[string]kinds
+	paths map[string]watchKinds
 }
 
-// add notes a watch.
-func (w *watches) add(path string, k kinds) {
+// add records a watch.
+func (w *watches) add(path string, k watchKinds) {
 	if w.paths == nil {
-		w.paths = make(map[string]kinds)
+		w.paths = make(map[string]watchKinds)
 	}
 	w.paths[path] |= k
 }
 
-// remove forgets watches and returns those that there were.
-func (w *watches) remove(path string, k kinds) kinds {
+// remove deletes watches and returns those that existed.
+func (w *watches) remove(path string, k watchKinds) watchKinds {
 	had := w.paths[path]
 	if had&^k == 0 {
 		delete(w.paths, path)
@@ -43,13 +43,13 @@ func (w *watches) remove(path string, k kinds) kinds {
 	return had & k
 }
 
-// answered notes what watch the server has set for an answered request. An
-// exists watch that found a znode is a data watch: set again as an exists
-// watch it would stay silent if the znode was deleted meanwhile.
+// answered records the watch that the server has set for an answered request. An
+// exists watch that found a znode is a data watch. If it were set again as an exists
+// watch, the client would not learn that the znode was deleted in between.
 func (w *watches) answered(o *Op, code wire.ErrCode) {
 	if o.Code == wire.OpAddWatch {
 		if code == wire.ErrOK {
-			w.add(o.Path, lastingKind(o.Lasting))
+			w.add(o.Path, addedKind(o.WatchMode))
 		}
 		return
 	}
@@ -57,13 +57,13 @@ func (w *watches) answered(o *Op, code wire.ErrCode) {
 		return
 	}
 	switch {
-	// Servers have one watch for both: an answer tells what has become of it,
-	// also where the event of the change was kept back by an ACL.
+	// Servers keep one watch for both. The answer tells which one it is now, even if
+	// an ACL suppressed the event of the change.
 	case o.Code == wire.OpExists && code == wire.ErrNoNode:
 		w.remove(o.Path, dataWatch)
 		w.add(o.Path, existWatch)
 	case code != wire.ErrOK:
-		// No watch is left by a request that failed.
+		// A failed request leaves no watch.
 	case o.Code == wire.OpExists || o.Code == wire.OpGetData:
 		w.remove(o.Path, existWatch)
 		w.add(o.Path, dataWatch)
@@ -72,15 +72,15 @@ func (w *watches) answered(o *Op, code wire.ErrCode) {
 	}
 }
 
-// lastingKind is the kind of watch that addWatch sets.
-func lastingKind(m wire.AddWatchMode) kinds {
+// addedKind returns the kind of watch that addWatch sets.
+func addedKind(m wire.AddWatchMode) watchKinds {
 	if m == wire.AddWatchPersistentRecursive {
 		return recursiveWatch
 	}
 	return persistentWatch
 }
 
-// fired forgets the watches that an event used up.
+// fired deletes the watches that an event consumed.
 func (w *watches) fired(t wire.EventType, path string) {
 	switch t {
 	case wire.EventNodeCreated, wire.EventNodeDataChanged, wire.EventDataWatchRemoved:
@@ -94,8 +94,8 @@ func (w *watches) fired(t wire.EventType, path string) {
 	}
 }
 
-// removedKinds is what a removal of a type of watch removes.
-func removedKinds(t wire.WatcherType) kinds {
+// removedKinds returns the kinds of watches that a removal of type t removes.
+func removedKinds(t wire.WatcherType) watchKinds {
 	switch t {
 	case wire.WatcherChildren:
 		return childWatch
@@ -109,12 +109,12 @@ func removedKinds(t wire.WatcherType) kinds {
 	return dataWatch | existWatch | childWatch | persistentWatch | recursiveWatch
 }
 
-// setWatchesBytes is about how long a frame that sets watches may become, as in
-// Java's ClientCnxn: far below what servers accept.
+// setWatchesBytes is the approximate maximum size of a frame that sets watches. As in
+// Java's ClientCnxn, it is far below what servers accept.
 const setWatchesBytes = 128 << 10
 
-// frames appends the requests that set all watches again, each small enough for
-// a server, and returns how many there are. The paths go in sorted order.
+// frames appends the requests that set all watches again, each small enough for a
+// server. It returns how many there are. The paths are in sorted order.
 func (w *watches) frames(b []byte, zxid int64) ([]byte, int) {
 	n := 0
 	for batch := range w.batches() {
@@ -125,10 +125,10 @@ func (w *watches) frames(b []byte, zxid int64) ([]byte, int) {
 	return b, n
 }
 
-// batches yields the watches in portions, by one record that is used again.
+// batches yields the watches in portions. It reuses one record.
 func (w *watches) batches() func(yield func(*wire.SetWatches2) bool) {
 	return func(yield func(*wire.SetWatches2) bool) {
-		// Sorted, since the order of a map must not show in what is sent.
+		// Sorted, because the order of a map must not affect what is sent.
 		batch, size := emptyBatch(), 0
 		for _, path := range slices.Sorted(maps.Keys(w.paths)) {
 			size += addToBatch(batch, path, w.paths[path])
@@ -146,7 +146,7 @@ func (w *watches) batches() func(yield func(*wire.SetWatches2) bool) {
 	}
 }
 
-// emptyBatch has empty lists: a server refuses null ones.
+// emptyBatch returns a record with empty lists, because a server refuses null lists.
 func emptyBatch() *wire.SetWatches2 {
 	return &wire.SetWatches2{
 		DataWatches: []string{}, ExistWatches: []string{}, ChildWatches: []string{},
@@ -154,9 +154,9 @@ func emptyBatch() *wire.SetWatches2 {
 	}
 }
 
-// addToBatch adds one path's watches and returns the bytes they take.
-func addToBatch(b *wire.SetWatches2, path string, k kinds) (size int) {
-	add := func(kind kinds, list *[]string) {
+// addToBatch adds the watches of one path and returns their size in bytes.
+func addToBatch(b *wire.SetWatches2, path string, k watchKinds) (size int) {
+	add := func(kind watchKinds, list *[]string) {
 		if k&kind != 0 {
 			*list = append(*list, path)
 			size += 4 + len(path)
@@ -170,8 +170,8 @@ func addToBatch(b *wire.SetWatches2, path string, k kinds) (size int) {
 	return size
 }
 
-// appendWatchBatch appends a framed request. The older request is used where it
-// says all, so that servers before 3.6 understand it.
+// appendWatchBatch appends a framed request. It uses the older request if that is
+// sufficient, so that servers before 3.6 understand it.
 func appendWatchBatch(b []byte, w *wire.SetWatches2) []byte {
 	if len(w.PersistentWatches)+len(w.PersistentRecursiveWatches) > 0 {
 		return wire.AppendRequest(b, wire.XidSetWatches, wire.OpSetWatches2, w)

@@ -36,7 +36,7 @@ func watching(t *testing.T) *rig {
 	return r
 }
 
-// reconnected cuts the connection and returns what the next begins with.
+// reconnected ends the connection and returns the first frames of the next one.
 func (r *rig) reconnected() []sentFrame {
 	r.t.Helper()
 	r.core.Lost(r.gen, ErrTimeout, r.now)
@@ -63,7 +63,7 @@ func decodeSetWatches(t *testing.T, f sentFrame) wire.SetWatches2 {
 	return w
 }
 
-func TestWatchesAreSetAgainAheadOfWhatWaits(t *testing.T) {
+func TestWatchesAreSetAgainBeforeQueuedCalls(t *testing.T) {
 	r := watching(t)
 	r.core.Lost(r.gen, ErrTimeout, r.now)
 	r.submit(getA)
@@ -88,7 +88,7 @@ func TestWatchesAreSetAgainAheadOfWhatWaits(t *testing.T) {
 	}
 }
 
-func TestEventsUseWatchesUp(t *testing.T) {
+func TestEventsConsumeWatches(t *testing.T) {
 	for _, row := range []struct {
 		event wire.EventType
 		path  string
@@ -101,7 +101,7 @@ func TestEventsUseWatchesUp(t *testing.T) {
 		{wire.EventNodeDeleted, "/kids", 3},
 		{wire.EventNodeChildrenChanged, "/kids", 3},
 		{wire.EventChildWatchRemoved, "/kids", 3},
-		{wire.EventNodeChildrenChanged, "/data", 4}, // not what it watches
+		{wire.EventNodeChildrenChanged, "/data", 4}, // not the watched kind
 		{wire.EventNodeDataChanged, "/kids", 4},
 		{wire.EventNodeDeleted, "/unknown", 4},
 	} {
@@ -114,11 +114,11 @@ func TestEventsUseWatchesUp(t *testing.T) {
 	}
 }
 
-func TestLastingWatchesStay(t *testing.T) {
+func TestPersistentWatchesStay(t *testing.T) {
 	r := newRig(t, nil)
 	r.connect(7)
 	for i, m := range []wire.AddWatchMode{wire.AddWatchPersistent, wire.AddWatchPersistentRecursive} {
-		r.submit(Op{Code: wire.OpAddWatch, Path: fmt.Sprintf("/w%d", i), Lasting: m})
+		r.submit(Op{Code: wire.OpAddWatch, Path: fmt.Sprintf("/w%d", i), WatchMode: m})
 		r.requests()
 		r.reply(int32(i+1), 5, 0, &wire.ErrorResponse{})
 	}
@@ -138,7 +138,7 @@ func TestLastingWatchesStay(t *testing.T) {
 	}
 }
 
-func TestRemoveWatchesTells(t *testing.T) {
+func TestRemoveWatchesReportsEachKind(t *testing.T) {
 	r := watching(t)
 	call := r.submit(Op{Code: wire.OpRemoveWatches, Path: "/data", Type: wire.WatcherAny})
 	xid := r.requests()[0].Xid
@@ -157,7 +157,7 @@ func TestRemoveWatchesTells(t *testing.T) {
 
 func TestKindsOfRemoval(t *testing.T) {
 	all := dataWatch | existWatch | childWatch | persistentWatch | recursiveWatch
-	for typ, want := range map[wire.WatcherType]kinds{
+	for typ, want := range map[wire.WatcherType]watchKinds{
 		wire.WatcherChildren: childWatch, wire.WatcherData: dataWatch | existWatch, wire.WatcherAny: all,
 		wire.WatcherPersistent: persistentWatch, wire.WatcherPersistentRecursive: recursiveWatch,
 	} {
@@ -169,7 +169,7 @@ func TestKindsOfRemoval(t *testing.T) {
 	}
 }
 
-func TestManyWatchesGoInSmallFrames(t *testing.T) {
+func TestManyWatchesAreSetInSmallFrames(t *testing.T) {
 	var w watches
 	const n = 5000
 	want := make([]string, n)

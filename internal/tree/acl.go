@@ -8,54 +8,50 @@ import (
 )
 
 // aclSet is one access control list, shared by all nodes that have it and never
-// changed. Nearly all nodes of a server have one of a handful of lists, which is
-// why ZooKeeper keeps them apart too (ReferenceCountedACLCache).
+// modified. Nearly all nodes of a server have one of a few lists, so ZooKeeper shares
+// them too (ReferenceCountedACLCache).
 type aclSet struct {
-	list  []wire.ACL
-	place aclNumber // in the table
-	key   string    // the list encoded, by which equal lists are found
-	refs  int       // how many nodes have it
-	index *aclIndex // of a long list; intern makes it, or one request could need thousands
+	list   []wire.ACL
+	number aclNumber // index in the table
+	key    string    // the encoded list, by which equal lists are found
+	refs   int       // number of nodes with this list
+	index  aclIndex
 }
 
-// aclNumber stands for a list in a node, where a pointer would take twice as much.
-// It means nothing outside its table.
+// aclNumber identifies a list in a node, at half the size of a pointer. It is valid
+// only in its table.
 type aclNumber uint32
 
-// aclTable keeps one copy of each list, for as long as a node has it.
-// Without the counts, clients that make up identities could fill the memory
-// with lists that no node has any more.
+// aclTable keeps one copy of each list while a node has it. Without the reference
+// counts, clients that invent identities could fill the memory with unused lists.
 type aclTable struct {
 	byKey map[string]*aclSet
-	sets  []*aclSet   // by their numbers, nil where one is free
-	free  []aclNumber // given again before there are higher ones
+	sets  []*aclSet   // by number, nil if the number is free
+	free  []aclNumber // reused before higher numbers are assigned
 	bytes int64       // aclCost of all lists
-	buf   []byte      // where a list is encoded to be looked up, used again
+	buf   []byte      // reusable buffer to encode a list for a lookup
 }
 
 func newACLTable() aclTable {
 	return aclTable{byKey: make(map[string]*aclSet)}
 }
 
-// intern returns the shared copy of list and counts one user of it. The table
-// keeps list.
+// intern returns the shared copy of list and counts one user of it. The table keeps
+// list.
 func (a *aclTable) intern(list []wire.ACL) *aclSet {
 	a.buf = appendACL(a.buf[:0], list)
 	s, ok := a.byKey[string(a.buf)]
 	if !ok {
-		s = &aclSet{list: list, key: string(a.buf), place: a.number()}
-		if len(list) > shortACL {
-			s.index = newACLIndex(list)
-		}
-		a.byKey[s.key], a.sets[s.place] = s, s
+		s = &aclSet{list: list, key: string(a.buf), number: a.newNumber(), index: newACLIndex(list)}
+		a.byKey[s.key], a.sets[s.number] = s, s
 		a.bytes += aclCost(list)
 	}
 	s.refs++
 	return s
 }
 
-// number takes a free number.
-func (a *aclTable) number() aclNumber {
+// newNumber assigns a free number.
+func (a *aclTable) newNumber() aclNumber {
 	if last := len(a.free) - 1; last >= 0 {
 		n := a.free[last]
 		a.free = a.free[:last]
@@ -65,21 +61,21 @@ func (a *aclTable) number() aclNumber {
 	return aclNumber(len(a.sets) - 1)
 }
 
-// of is the list that a node has.
+// of returns the list of a node.
 func (a *aclTable) of(n *node) *aclSet { return a.sets[n.acl] }
 
-// release takes one user away, and with the last one the list. Whoever replaces
-// a node's list takes hold of the new one first: they may be the same.
+// release removes one user, and the list with its last user. To replace a node's
+// list, intern the new one before releasing the old one, because they may be equal.
 func (a *aclTable) release(s *aclSet) {
 	s.refs--
 	if s.refs == 0 {
 		delete(a.byKey, s.key)
-		a.sets[s.place], a.free = nil, append(a.free, s.place)
+		a.sets[s.number], a.free = nil, append(a.free, s.number)
 		a.bytes -= aclCost(s.list)
 	}
 }
 
-// growth is how many bytes it takes to give a node another list than old.
+// growth returns how many bytes it takes to replace the list old of a node by list.
 func (a *aclTable) growth(old *aclSet, list []wire.ACL) int64 {
 	a.buf = appendACL(a.buf[:0], list)
 	set, known := a.byKey[string(a.buf)]
@@ -93,32 +89,31 @@ func (a *aclTable) growth(old *aclSet, list []wire.ACL) int64 {
 	return size
 }
 
-// openACL lets everybody do everything (ZooDefs.Ids.OPEN_ACL_UNSAFE).
+// openACL permits everything to everyone (ZooDefs.Ids.OPEN_ACL_UNSAFE).
 func openACL() []wire.ACL {
 	return []wire.ACL{{Perms: wire.PermAll, Scheme: schemeWorld, ID: anyone}}
 }
 
-// readACL lets everybody read (ZooDefs.Ids.READ_ACL_UNSAFE).
+// readACL permits reading to everyone (ZooDefs.Ids.READ_ACL_UNSAFE).
 func readACL() []wire.ACL {
 	return []wire.ACL{{Perms: wire.PermRead, Scheme: schemeWorld, ID: anyone}}
 }
 
-// fixACL turns the list of a request into the one to store: duplicates removed,
-// "auth" replaced by the requester's identities (PrepRequestProcessor.fixupACL).
-// What "auth" becomes is fixed here once and for all: the stored list never
-// depends on who asks later. Permission bits are stored as they came, also ones
-// that mean nothing.
+// fixACL converts the list of a request to the list to store. It removes duplicates
+// and replaces "auth" by the requester's identities (PrepRequestProcessor.fixupACL).
+// This replacement is final: the stored list does not depend on later requesters.
+// Permission bits are stored unchanged, including those without a meaning.
 //
-// What "auth" becomes may be a thousand times as long as the word. All of a
-// request is refused beyond half a frame of it, or one could make a record that
-// the log has no room for.
-func (p *prep) fixACL(list []wire.ACL) ([]wire.ACL, wire.ErrCode) {
+// The identities may be a thousand times as long as the word "auth". If those of a
+// request exceed half a frame, the request is refused. Otherwise it could make a
+// record that is too large for the log.
+func (p *preparer) fixACL(list []wire.ACL) ([]wire.ACL, wire.ErrCode) {
 	t, ids := p.t, p.c.ids
 	if len(list) == 0 {
 		return nil, wire.ErrInvalidACL
 	}
 	fixed := make([]wire.ACL, 0, min(len(list), maxACL))
-	var seen map[wire.ACL]bool // for a list so long that a search would hold everybody up
+	var seen map[wire.ACL]bool // for a list so long that linear search would delay other clients
 	if len(list) > 16 {
 		seen = make(map[wire.ACL]bool, min(len(list), maxACL))
 	}
@@ -133,12 +128,12 @@ func (p *prep) fixACL(list []wire.ACL) ([]wire.ACL, wire.ErrCode) {
 		case a.Scheme == schemeWorld && a.ID == anyone:
 			fixed = append(fixed, a)
 		case a.Scheme == schemeAuth:
-			// The entry's own id does not matter; clients leave it empty.
+			// The entry's own ID does not matter; clients leave it empty.
 			n := len(fixed)
 			for _, id := range ids {
-				if proves(id.scheme) && t.provides(id.scheme, ids) {
+				if provesIdentity(id.scheme) && t.provides(id.scheme, ids) {
 					fixed = append(fixed, wire.ACL{Perms: a.Perms, Scheme: id.scheme, ID: id.id})
-					p.expanded += aclEntryMin + len(id.scheme) + len(id.id)
+					p.expanded += minACLEntry + len(id.scheme) + len(id.id)
 				}
 			}
 			if len(fixed) == n || p.expanded > t.cfg.MaxFrame/2 {
@@ -156,82 +151,51 @@ func (p *prep) fixACL(list []wire.ACL) ([]wire.ACL, wire.ErrCode) {
 	return fixed, wire.ErrOK
 }
 
-// may reports whether c has one of the permissions in perm by a list.
+// may reports whether a list gives c one of the permissions in perm.
 func (t *Tree) may(c *conn, s *aclSet, perm wire.Perm) bool {
 	if t.cfg.SkipACL {
 		return true
 	}
-	if t.asker != c || len(s.list)*len(c.ids) <= fewMatches {
-		return s.permits(perm, c.ids)
+	if t.cachedConn != c || len(c.ids) <= uncachedIdentities {
+		t.steps += len(c.ids) / lookupsPerStep
+		return s.permits(perm, &c.credentials)
 	}
-	q := question{s, perm}
-	yes, known := t.answers[q]
+	q := permissionKey{s, perm}
+	yes, known := t.permissionCache[q]
 	if !known {
-		yes = s.permits(perm, c.ids)
-		t.answers[q] = yes
+		yes = s.permits(perm, &c.credentials)
+		t.permissionCache[q] = yes
 		t.steps += len(c.ids)
 	}
 	return yes
 }
 
-// fewMatches is how many comparisons of entries with identities cost less than to
-// keep the answer.
-const fewMatches = 16
+// uncachedIdentities is how many identities are checked in less time than the cache
+// takes.
+const uncachedIdentities = 3
 
-// question is whether the asker has a permission by a list.
-type question struct {
+// permissionKey is the key of the permission cache of one connection.
+type permissionKey struct {
 	acl  *aclSet
 	perm wire.Perm
 }
 
-// keepAnswers has may keep its answers for c until the returned function is called: a
-// request of many parts may ask for the same fifty thousand times.
-func (t *Tree) keepAnswers(c *conn) func() {
-	t.asker, t.answers = c, make(map[question]bool)
-	return func() { t.asker, t.answers = nil, nil }
+// cachePermissions makes may cache its results for c until the returned function is
+// called. A request with many parts may need the same result fifty thousand times.
+func (t *Tree) cachePermissions(c *conn) func() {
+	t.cachedConn, t.permissionCache = c, make(map[permissionKey]bool)
+	return func() { t.cachedConn, t.permissionCache = nil, nil }
 }
 
-// permits reports whether one of ids has one of the permissions in perm
-// (ZooKeeperServer.checkACL). An empty list forbids nothing; requests can't
-// store one, but Java treats it so, and a snapshot may come from elsewhere. The
-// super identity is found first, so that no list can lock the operator out.
-func (s *aclSet) permits(perm wire.Perm, ids []identity) bool {
-	if len(s.list) == 0 {
-		return true
-	}
-	for _, id := range ids {
-		if id.scheme == schemeSuper {
-			return true
-		}
-	}
-	if len(s.list) <= shortACL {
-		return permits(s.list, perm, ids)
-	}
-	if s.index == nil {
-		s.index = newACLIndex(s.list)
-	}
-	return s.index.permits(perm, ids)
+// permits reports whether c has one of the permissions in perm
+// (ZooKeeperServer.checkACL). An empty list forbids nothing. Requests cannot store
+// one, but Java treats it so, and a snapshot may contain one. The super identity is
+// checked first, so that no list can lock out the operator.
+func (s *aclSet) permits(perm wire.Perm, c *credentials) bool {
+	return len(s.list) == 0 || c.super || s.index.permits(perm, c)
 }
 
-// permits looks through a list for identities of which none is super.
-func permits(list []wire.ACL, perm wire.Perm, ids []identity) bool {
-	for _, a := range list {
-		if a.Perms&perm == 0 {
-			continue
-		}
-		if a.Scheme == schemeWorld && a.ID == anyone {
-			return true
-		}
-		for _, id := range ids {
-			if id.matches(a) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// appendACL appends a list behind its length.
+// appendACL appends the length of a list, then the list.
 func appendACL(b []byte, list []wire.ACL) []byte {
 	b = jute.AppendVectorLen(b, len(list), false)
 	for i := range list {
@@ -240,13 +204,13 @@ func appendACL(b []byte, list []wire.ACL) []byte {
 	return b
 }
 
-// aclEntryMin is the room the smallest entry takes: permissions, two lengths.
-const aclEntryMin = 12
+// minACLEntry is the size of the smallest entry: permissions and two lengths.
+const minACLEntry = 12
 
-// decodeACL reads what appendACL wrote. There is no null list in storage: a
-// request without a list was refused.
+// decodeACL reads what appendACL wrote. Storage contains no null list, because a
+// request without a list is refused.
 func decodeACL(r *jute.Reader) []wire.ACL {
-	n := r.VectorLen(aclEntryMin)
+	n := r.VectorLen(minACLEntry)
 	if n < 0 {
 		r.Failf("access control list missing")
 		return nil

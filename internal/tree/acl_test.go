@@ -1,7 +1,9 @@
 package tree
 
 import (
+	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/zklock/zklock/internal/wire"
@@ -64,14 +66,83 @@ func TestPermits(t *testing.T) {
 		{"super", []wire.ACL{acl(0, "world", "anyone")}, wire.PermWrite, []identity{{schemeSuper, ""}}, true},
 		{"world's id alone is nobody", []wire.ACL{acl(2, "world", "x")}, wire.PermWrite, []identity{{"world", "x"}}, false},
 	} {
-		if got := (&aclSet{list: tt.list}).permits(tt.perm, tt.ids); got != tt.want {
+		if got := permitted(tt.list, tt.perm, tt.ids); got != tt.want {
 			t.Errorf("%s: %v", tt.name, got)
 		}
 	}
 }
 
-// Each request, by each permission on its own: which one it needs.
-func TestWhatNeedsWhich(t *testing.T) {
+// permitted interns a list and checks it for identities.
+func permitted(list []wire.ACL, perm wire.Perm, ids []identity) bool {
+	table, c := newACLTable(), newCredentials(ids)
+	return table.intern(list).permits(perm, &c)
+}
+
+// TestPermissionChecksReadNoText removes the texts of lists and identities after they
+// were parsed: a check that needed them could cost a megabyte of text each time.
+func TestPermissionChecksReadNoText(t *testing.T) {
+	zeros := strings.Repeat("0", 300_000)
+	user := strings.Repeat("u", 60_000)
+	digest := user + ":" + "1"
+	for _, tt := range []struct {
+		name string
+		list []wire.ACL
+		want bool
+	}{
+		{"address", []wire.ACL{acl(1, "ip", zeros+"10.1.2.3")}, true},
+		{"another address", []wire.ACL{acl(1, "ip", zeros+"9.9.9.1"), acl(1, "ip", zeros+"9.9.9.2")}, false},
+		{"net", []wire.ACL{acl(1, "ip", "10.1.0.0/"+zeros+"16")}, true},
+		{"digest", []wire.ACL{acl(1, "digest", user+":2"), acl(1, "digest", digest)}, true},
+		{"digests of others", []wire.ACL{acl(1, "digest", user+":2"), acl(1, "digest", user+":3"), acl(1, "digest", user+":4")}, false},
+	} {
+		w := newWorld(t, Config{})
+		p := w.dial()
+		c := w.tree.conns[p.id]
+		c.addIdentity(identity{schemeDigest, digest})
+		set := w.tree.acls.intern(slices.Clone(tt.list))
+		for i := range set.list {
+			set.list[i].ID = "removed"
+		}
+		for i := range c.ids {
+			c.ids[i].id = "removed"
+		}
+		if got := w.tree.may(c, set, wire.PermRead); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+		if n := testing.AllocsPerRun(10, func() { w.tree.may(c, set, wire.PermRead) }); n != 0 {
+			t.Errorf("%s: a check makes %v allocations", tt.name, n)
+		}
+	}
+}
+
+// TestLongAddressesOfEarlierVersionsAreLoaded: a request cannot store such an entry,
+// but data directories may contain it.
+func TestLongAddressesOfEarlierVersionsAreLoaded(t *testing.T) {
+	w := newWorld(t, Config{})
+	p := w.dial()
+	long := acl(31, "ip", strings.Repeat("0", 300_000)+"10.1.2.3")
+	p.want(p.mkACL("/a", long), wire.ErrInvalidACL, "create")
+	w.tree.commit(&txn{op: wire.OpCreate, path: "/a", acl: []wire.ACL{long}}, w.now, &w.out)
+	w.flush()
+	w.check()
+	restored := New(Config{})
+	if err := restored.Restore(w.tree.AppendSnapshot(nil)); err != nil {
+		t.Fatal(err)
+	}
+	c := w.tree.conns[p.id]
+	for _, tr := range []*Tree{w.tree, w.shadow, restored} {
+		if !tr.may(c, tr.acls.of(tr.nodes.get("/a")), wire.PermRead) {
+			t.Error("the client may not read the node")
+		}
+	}
+	w.peer = Peer{Addr: netip.MustParseAddr("10.1.2.4")}
+	q := w.dial()
+	_, _, err := q.get("/a", false)
+	q.want(err, wire.ErrNoAuth, "get from another address")
+}
+
+// Each request with each single permission: which one it needs.
+func TestEachRequestNeedsItsPermission(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		needs []wire.Perm
@@ -124,7 +195,7 @@ func TestWhatNeedsWhich(t *testing.T) {
 
 func TestGetACLMasksHashes(t *testing.T) {
 	w := newWorld(t, Config{})
-	p, stranger := w.dial(), w.dial()
+	p, other := w.dial(), w.dial()
 	p.auth("digest", "ann:1")
 	list := []wire.ACL{acl(31, "auth", ""), acl(1, "world", "anyone"), acl(16, "ip", "9.9.9.9")}
 	p.want(p.mkACL("/n", list...), wire.ErrOK, "create")
@@ -140,14 +211,14 @@ func TestGetACLMasksHashes(t *testing.T) {
 	if got := read(p); !slices.Equal(got, own) {
 		t.Errorf("the owner sees %v", got)
 	}
-	if got := read(stranger); !slices.Equal(got, []wire.ACL{acl(31, "digest", "ann:x"), list[1], list[2]}) {
-		t.Errorf("a stranger sees %v", got)
+	if got := read(other); !slices.Equal(got, []wire.ACL{acl(31, "digest", "ann:x"), list[1], list[2]}) {
+		t.Errorf("another user sees %v", got)
 	}
 	p.want(p.call(wire.OpGetACL, &wire.GetACLRequest{Path: "/none"}).Err, wire.ErrNoNode, "getACL")
 	w.check()
 }
 
-// Lists are shared while nodes have them, and only so long.
+// Lists are shared while nodes have them, and dropped after that.
 func TestACLsAreShared(t *testing.T) {
 	w := newWorld(t, Config{})
 	p := w.dial()

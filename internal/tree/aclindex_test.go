@@ -3,24 +3,68 @@ package tree
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"strings"
 	"testing"
 
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// prepFor is a check of a request by somebody with identities.
-func prepFor(cfg Config, ids ...identity) *prep {
-	return &prep{t: New(cfg), c: &conn{ids: ids}}
+// prepFor returns a preparer for a requester with identities.
+func prepFor(cfg Config, ids ...identity) *preparer {
+	return &preparer{t: New(cfg), c: &conn{ids: ids}}
 }
 
-// TestIndexSaysWhatTheListSays asks lists of all kinds of entries, broken ones
-// among them, both ways.
-func TestIndexSaysWhatTheListSays(t *testing.T) {
+// permits searches a list for identities that do not include super.
+func permits(list []wire.ACL, perm wire.Perm, ids []identity) bool {
+	for _, a := range list {
+		if a.Perms&perm == 0 {
+			continue
+		}
+		if a.Scheme == schemeWorld && a.ID == anyone {
+			return true
+		}
+		for _, id := range ids {
+			if id.matches(a) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// matches reports whether the entry a is for this identity.
+func (i identity) matches(a wire.ACL) bool {
+	if i.scheme != a.Scheme {
+		return false
+	}
+	switch i.scheme {
+	case schemeDigest, schemeX509:
+		return i.id == a.ID
+	case schemeSASL:
+		return i.id == a.ID || i.id == schemeSuper
+	case schemeIP:
+		addr, bits, ok := splitIP(a.ID)
+		have, valid := parseIP(i.id)
+		if !ok || !valid || have.BitLen() != addr.BitLen() {
+			return false
+		}
+		net, err := addr.Prefix(bits)
+		return err == nil && net.Contains(have)
+	}
+	return false
+}
+
+// TestACLIndexAgreesWithList compares the index and the list for entries of all
+// kinds, including invalid ones.
+func TestACLIndexAgreesWithList(t *testing.T) {
 	r := rand.New(seededRand(7))
-	ids := []identity{
-		{schemeIP, "10.1.2.3"}, {schemeIP, "fe80::1"}, {schemeIP, "no address"}, {schemeDigest, "ann:h"},
-		{schemeSASL, "ann"}, {schemeSASL, schemeSuper}, {schemeX509, "CN=ann"}, {schemeWorld, anyone}, {"other", "ann:h"},
+	addrs := []identity{
+		{schemeIP, "10.1.2.3"}, {schemeIP, "fe80::1"}, {schemeIP, "0.0.0.0"}, {schemeIP, "255.255.255.255"}, {schemeIP, "::"},
+		{schemeIP, "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"}, {schemeIP, "no address"},
+	}
+	others := []identity{
+		{schemeDigest, "ann:h"}, {schemeSASL, "ann"}, {schemeSASL, schemeSuper}, {schemeX509, "CN=ann"}, {schemeWorld, anyone}, {"other", "ann:h"},
 	}
 	entries := []struct{ scheme, id string }{
 		{schemeWorld, anyone}, {schemeWorld, "x"}, {schemeDigest, "ann:h"}, {schemeDigest, "bob:h"}, {schemeSASL, "ann"},
@@ -35,10 +79,10 @@ func TestIndexSaysWhatTheListSays(t *testing.T) {
 			e := entries[r.IntN(len(entries))]
 			list[i] = acl(wire.Perm(r.IntN(32)), e.scheme, e.id)
 		}
-		who := []identity{ids[r.IntN(len(ids))], ids[r.IntN(len(ids))]}[:r.IntN(3)]
+		who := []identity{addrs[r.IntN(len(addrs))], others[r.IntN(len(others))], others[r.IntN(len(others))]}[r.IntN(2) : 1+r.IntN(3)]
 		perm := wire.Perm(1 << r.IntN(5))
 		want := permits(list, perm, who)
-		if got := newACLIndex(list).permits(perm, who); got != want {
+		if got := permitted(list, perm, who); got != want {
 			t.Fatalf("%v, permission %d, %v: the index says %v, the list %v", list, perm, who, got, want)
 		}
 		if want {
@@ -50,25 +94,50 @@ func TestIndexSaysWhatTheListSays(t *testing.T) {
 	}
 }
 
-// A long list is asked by its index, and as before.
-func TestLongListPermits(t *testing.T) {
-	w := newWorld(t, Config{})
-	p := w.dial()
-	list := manyACLs(shortACL)
-	p.want(p.mkACL("/not", append(list, acl(31, "ip", "10.9.9.9"))...), wire.ErrOK, "create")
-	p.want(p.mkACL("/yes", append(list, acl(31, "ip", "10.1.0.0/16"))...), wire.ErrOK, "create")
-	_, _, err := p.get("/not", false)
-	p.want(err, wire.ErrNoAuth, "get by the list of others")
-	_, _, err = p.get("/yes", false)
-	p.want(err, wire.ErrOK, "get by its own entry")
-	if w.tree.acls.of(w.tree.nodes.get("/not")).index == nil || w.tree.acls.of(w.tree.nodes.get("/yes")).index == nil {
-		t.Error("a long list was looked through")
+// TestNetsOfAllLengthsAgreeWithList compares the ranges of many nets, nested and
+// adjacent, with the list. A check makes one search, however many lengths there are.
+func TestNetsOfAllLengthsAgreeWithList(t *testing.T) {
+	r := rand.New(seededRand(8))
+	granted := 0
+	for range 2000 {
+		base := netip.AddrFrom4([4]byte{10, 1, 2, byte(r.IntN(256))})
+		if r.IntN(2) == 0 {
+			base = netip.MustParseAddr("fe80::ff00").Prev()
+		}
+		var list []wire.ACL
+		for range 1 + r.IntN(40) {
+			addr := base
+			for range r.IntN(20) {
+				addr = addr.Next()
+			}
+			list = append(list, acl(wire.Perm(1<<r.IntN(5)), "ip", fmt.Sprintf("%s/%d", addr, addr.BitLen()-r.IntN(10)*r.IntN(4))))
+		}
+		if n := len(newACLIndex(list).nets); n > 2*len(list) {
+			t.Fatalf("%d ranges for %d nets", n, len(list))
+		}
+		for range 20 {
+			addr := base
+			for range r.IntN(24) {
+				addr = addr.Next()
+			}
+			who, perm := []identity{{schemeIP, addr.String()}}, wire.Perm(1<<r.IntN(5))
+			want := permits(list, perm, who)
+			if got := permitted(list, perm, who); got != want {
+				t.Fatalf("%v, permission %d, %v: the index says %v, the list %v", list, perm, who, got, want)
+			}
+			if want {
+				granted++
+			}
+		}
+	}
+	if granted < 4000 || granted > 36_000 {
+		t.Errorf("%d of 40,000 questions were answered by yes", granted)
 	}
 }
 
-// TestExpandedListsAreBounded asks for records far longer than the requests: the
-// log has room for twice a frame.
-func TestExpandedListsAreBounded(t *testing.T) {
+// TestExpandedAuthListsAreBounded requests records far longer than the requests. The
+// log accepts twice the length of a frame.
+func TestExpandedAuthListsAreBounded(t *testing.T) {
 	const frame = 1 << 16
 	auths := func(n int) []wire.ACL {
 		list := make([]wire.ACL, n)

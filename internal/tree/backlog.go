@@ -6,65 +6,70 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// What a client made in many requests may end in one: a session with a million
-// nodes, a connection with a million watches. Done at once, that would hold up every
-// other client for seconds. A backlog is what is left of it; Tick does a part at a
-// time.
+// backlog is work that exceeds one call. One request may end what many requests
+// created: a session with a million nodes, a connection with a million watches. Done
+// at once, this would delay all other clients for seconds. Tick does a part of it at
+// a time.
 type backlog struct {
-	ending  []*session    // in the order in which their ends began
-	leaving []*conn       // are gone, and have watches left
-	since   time.Duration // when the last part of it was done, or it came
+	endingSessions []*session    // in the order in which their ends began
+	closedConns    []*conn       // closed connections with watches left
+	since          time.Duration // when the last part was done, or the backlog began
 }
 
-// partSteps is how many steps one call may take before it leaves the rest to the
-// next. A step is about 200 ns: a part takes some 10 ms.
+// partSteps is how many steps one call may take before it leaves the rest to the next
+// one. A step takes about 200 ns, and a part about 10 ms.
 const partSteps = 50_000
 
-// What counts how many steps.
+// disconnectSteps is how many steps Disconnect may take.
+const disconnectSteps = 1000
+
+// The steps of each kind of work.
 const (
-	removalSteps = 10 // a node that ends
+	removalSteps = 10 // a node that is removed
 	eventSteps   = 5  // an event for one connection
 	watchSteps   = 8  // a watch that is set or removed
-	// textPerStep is how many bytes of a path, ancestorsPerStep how many nodes above
-	// a change, and lookedPerStep how many entries of a list are one step.
+	// textPerStep bytes of a path, ancestorsPerStep ancestors of a changed node, and
+	// lookedPerStep entries of a list count as one step.
 	textPerStep, ancestorsPerStep, lookedPerStep = 512, 16, 4
-	// lookupsPerStep is how many lookups of permissions are one step.
+	// namePerStep bytes of a certificate's name that is parsed count as one step.
+	namePerStep = 4
+	// lookupsPerStep permission lookups count as one step.
 	lookupsPerStep = 6
 )
 
-// begin begins a call.
-func (t *Tree) begin(now Now) {
+// beginCall resets the step count at the start of a call.
+func (t *Tree) beginCall(now Now) {
 	t.steps = 0
-	if !t.backlog.left() {
+	if !t.backlog.pending() {
 		t.backlog.since = now.Mono
 	}
 }
 
-// exhausted reports whether the call has taken its share of steps.
+// exhausted reports whether the call has used its steps.
 func (t *Tree) exhausted() bool { return t.steps >= partSteps }
 
-// workOff does a part of the backlog.
-func (t *Tree) workOff(now Now, out *Out) {
+// runBacklog does a part of the backlog.
+func (t *Tree) runBacklog(now Now, out *Out) {
 	b := &t.backlog
-	for len(b.leaving) > 0 && !t.exhausted() {
-		if c := b.leaving[0]; t.unwatch(c) {
-			b.leaving[0], b.leaving = nil, b.leaving[1:]
+	for len(b.closedConns) > 0 && !t.exhausted() {
+		if c := b.closedConns[0]; t.removeWatchesOf(c) {
+			b.closedConns[0], b.closedConns = nil, b.closedConns[1:]
 		}
 	}
-	for len(b.ending) > 0 && !t.exhausted() {
-		if s := b.ending[0]; t.endPart(s, now, out) {
-			b.ending[0], b.ending = nil, b.ending[1:]
+	for len(b.endingSessions) > 0 && !t.exhausted() {
+		if s := b.endingSessions[0]; t.continueEnd(s, now, out) {
+			b.endingSessions[0], b.endingSessions = nil, b.endingSessions[1:]
 		}
 	}
 	b.since = now.Mono
 }
 
-// left reports whether there is more of the backlog.
-func (b *backlog) left() bool { return len(b.leaving)+len(b.ending) > 0 }
+// pending reports whether work is left.
+func (b *backlog) pending() bool { return len(b.closedConns)+len(b.endingSessions) > 0 }
 
-// unwatch removes watches of a connection that is gone, and reports whether it was
-// all of them.
-func (t *Tree) unwatch(c *conn) bool {
+// removeWatchesOf removes watches of a closed connection, and reports whether it
+// removed all of them.
+func (t *Tree) removeWatchesOf(c *conn) bool {
 	for path := range c.watched {
 		if t.exhausted() {
 			return false
@@ -75,44 +80,50 @@ func (t *Tree) unwatch(c *conn) bool {
 	return true
 }
 
-// fewNodes is how many nodes end in one transaction, whatever the events.
+// fewNodes is how many nodes are always removed in one transaction, whatever the
+// events.
 const fewNodes = 16
 
-// endsAtOnce reports whether the rest of a session is little enough for one
-// transaction. If in doubt it is not: the events are counted as if every recursive
-// watch heard of every node.
-func (t *Tree) endsAtOnce(s *session) bool {
+// endsInOneTxn reports whether the rest of a session is small enough for one
+// transaction. The estimate is conservative: it assumes that every recursive watch,
+// and every watch on a node or its parent, is notified of every node.
+func (t *Tree) endsInOneTxn(s *session) bool {
 	list := s.nodes()
-	if list.live <= fewNodes {
+	if list.count <= fewNodes {
 		return true
 	}
-	steps := list.live * (removalSteps + eventSteps*t.watches.recursive)
+	steps := list.count * (removalSteps + eventSteps*t.watches.recursive)
 	if steps > partSteps {
 		return false
 	}
 	for n := range list.all() {
-		steps += n.pathLen() / ancestorsPerStep
+		path := n.path()
+		t.steps++ // for this estimate, which may be needed for many sessions
+		steps += len(path)/ancestorsPerStep + (eventSteps+len(path)/textPerStep)*t.watches.listed(path)
+		if steps > partSteps {
+			return false
+		}
 	}
 	return steps <= partSteps
 }
 
-// beginEnd makes the end of a session with many nodes certain: no client can resume
-// it, and after a restart its end goes on. The nodes go later, a part at a time.
-func (t *Tree) beginEnd(s *session, now Now, out *Out) {
+// startEnd makes the end of a session with many nodes certain: no client can resume
+// it, and its end continues after a restart. Its nodes are removed later, in parts.
+func (t *Tree) startEnd(s *session, now Now, out *Out) {
 	t.commit(&txn{op: opEndSession, session: s.id}, now, out)
 	t.enqueueEnd(s)
 }
 
-// enqueueEnd leaves the end of a session to the backlog.
+// enqueueEnd adds the end of a session to the backlog.
 func (t *Tree) enqueueEnd(s *session) {
-	s.own().remaining = s.own().copy()
-	t.backlog.ending = append(t.backlog.ending, s)
+	s.ensureOwned().remaining = s.ensureOwned().copy()
+	t.backlog.endingSessions = append(t.backlog.endingSessions, s)
 }
 
-// endPart deletes nodes of a session that ends, each in a transaction of its own,
-// and the session with the last of them. It reports whether that is done.
-func (t *Tree) endPart(s *session, now Now, out *Out) bool {
-	for s.nodes().live > fewNodes {
+// continueEnd deletes nodes of an ending session, each in its own transaction, and
+// the session with the last ones. It reports whether that is complete.
+func (t *Tree) continueEnd(s *session, now Now, out *Out) bool {
+	for s.nodes().count > fewNodes {
 		if t.exhausted() {
 			return false
 		}
@@ -124,7 +135,7 @@ func (t *Tree) endPart(s *session, now Now, out *Out) bool {
 		}
 	}
 	t.commit(&txn{op: wire.OpCloseSession, session: s.id}, now, out)
-	if c := s.own().closer; c != nil && t.conns[c.id] == c {
+	if c := s.ensureOwned().closer; c != nil && t.conns[c.id] == c {
 		t.reply(c, s.owned.closeXid, wire.ErrOK, nil, out)
 		t.drop(c, out)
 	}

@@ -10,10 +10,10 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// many is more nodes than end in one call.
+// many is more nodes than one call removes.
 const many = 3 * partSteps / removalSteps
 
-// owner makes a session with more ephemeral nodes than end in one call.
+// owner creates a session with more ephemeral nodes than one call removes.
 func (w *world) owner() *peer {
 	w.tb.Helper()
 	p := w.dial()
@@ -29,8 +29,8 @@ func (w *world) owner() *peer {
 	return p
 }
 
-// parts calls Tick as long as it is due at once, and returns how often that was. None
-// may take more than its share of steps and those of one node.
+// parts calls Tick while it is due at once, and returns how often. No call may use
+// more than its steps and those of one node.
 func (w *world) parts() (n int) {
 	w.tb.Helper()
 	for {
@@ -45,9 +45,9 @@ func (w *world) parts() (n int) {
 	}
 }
 
-// The end of a session with many nodes takes several calls. Its client has the answer
-// after the last of them, and others may do what they like in between.
-func TestLongCloseSessionInParts(t *testing.T) {
+// The end of a session with many nodes takes several calls. Its client is answered
+// after the last of them. Other clients are served in between.
+func TestLongCloseSessionIsDoneInParts(t *testing.T) {
 	w := newWorld(t, Config{})
 	p, other := w.owner(), w.dial()
 	p.sendFrame(wire.AppendRequest(nil, 7, wire.OpCloseSession, nil)[4:])
@@ -78,9 +78,9 @@ func TestLongCloseSessionInParts(t *testing.T) {
 	w.check()
 }
 
-// A session that has begun to end ends after a restart as well, and no client can
-// resume it: some of its nodes may be gone.
-func TestLongEndGoesOnAfterARestart(t *testing.T) {
+// A session that has begun to end continues to end after a restart. No client can
+// resume it, because some of its nodes may be deleted.
+func TestSessionEndContinuesAfterRestart(t *testing.T) {
 	for _, snapshot := range []bool{false, true} {
 		w := newWorld(t, Config{})
 		p := w.owner()
@@ -113,9 +113,9 @@ func TestLongEndGoesOnAfterARestart(t *testing.T) {
 	}
 }
 
-// The watches of a connection that is gone are removed in parts, and it is told of
-// nothing meanwhile.
-func TestWatchesGoInParts(t *testing.T) {
+// The watches of a closed connection are removed in parts, and it gets no events in
+// between.
+func TestWatchesOfClosedConnectionAreRemovedInParts(t *testing.T) {
 	w := newWorld(t, Config{})
 	p, other := w.dial(), w.dial()
 	for i := range many {
@@ -137,8 +137,30 @@ func TestWatchesGoInParts(t *testing.T) {
 	}
 }
 
-// A long list of watches is restored in parts, and the answer comes with the last.
-func TestSetWatchesInParts(t *testing.T) {
+// Connections that end together share one part: only Tick continues.
+func TestWatchesOfManyClosedConnectionsAreRemovedInParts(t *testing.T) {
+	w := newWorld(t, Config{})
+	peers := make([]*peer, 8)
+	for k := range peers {
+		peers[k] = w.dial()
+		for i := range partSteps / watchSteps {
+			w.tree.addWatch(fmt.Sprint("/w", k, "-", i), w.tree.conns[peers[k].id], dataOnce)
+		}
+	}
+	before := w.tree.Counts().Watches
+	for _, p := range peers {
+		p.hangUp()
+	}
+	if n, most := before-w.tree.Counts().Watches, partSteps/watchSteps; n > most {
+		t.Errorf("the ends of %d connections removed %d watches at once, want at most %d", len(peers), n, most)
+	}
+	if n := w.parts(); n < len(peers)-1 || w.tree.Counts().Watches != 0 {
+		t.Errorf("%d parts left %+v", n, w.tree.Counts())
+	}
+}
+
+// A long list of watches is restored in parts, and the answer follows the last part.
+func TestSetWatchesIsDoneInParts(t *testing.T) {
 	w := newWorld(t, Config{MaxFrame: 8 << 20})
 	p, other := w.dial(), w.dial()
 	req := wire.SetWatches{RelativeZxid: w.tree.Zxid(), DataWatches: []string{}, ExistWatches: []string{}, ChildWatches: []string{"/"}}
@@ -154,7 +176,7 @@ func TestSetWatchesInParts(t *testing.T) {
 		if len(p.replies) > 0 {
 			t.Fatal("answered before the end")
 		}
-		// What happens to a path before its turn comes is told when it does.
+		// A change of a path before its turn is reported at its turn.
 		other.mk(fmt.Sprint("/w", many-parts), wire.ModeEphemeral)
 		more = w.tree.Continue(p.id, w.now, &w.out)
 		if w.tree.steps > partSteps+1000 {
@@ -172,14 +194,73 @@ func TestSetWatchesInParts(t *testing.T) {
 	w.flush()
 	p.hangUp()
 	w.parts()
-	if w.tree.Continue(p.id, w.now, &w.out) || len(w.tree.restoring) != 0 {
+	if w.tree.Continue(p.id, w.now, &w.out) || len(w.tree.watchRestores) != 0 {
 		t.Error("a connection that is gone restores watches")
 	}
 }
 
-// What one change costs above it does not depend on how many are below, and the cost
-// of a multi of permissions is bounded.
-func TestDearMultisAreRefused(t *testing.T) {
+// A path that many connections watch counts for each of them, because the watch of the
+// connection is searched among theirs.
+func TestSetWatchesCountsSearches(t *testing.T) {
+	const watchers, paths = 200, 3000
+	w := newWorld(t, Config{})
+	for range watchers {
+		w.dial().exists("/a", true)
+	}
+	p := w.dial()
+	req := wire.SetWatches{RelativeZxid: w.tree.Zxid(), DataWatches: []string{}, ExistWatches: slices.Repeat([]string{"/a"}, paths), ChildWatches: []string{}}
+	parts := 1
+	for more := w.tree.Request(p.id, wire.AppendRequest(nil, wire.XidSetWatches, wire.OpSetWatches, &req)[4:], w.now, &w.out); more; parts++ {
+		more = w.tree.Continue(p.id, w.now, &w.out)
+	}
+	if w.flush(); parts < watchers/lookedPerStep*paths/partSteps || len(p.replies) != 1 {
+		t.Errorf("%d parts, answers %v", parts, p.replies)
+	}
+}
+
+// The end of a session counts the events for persistent watches on the parent of its
+// nodes, and on the nodes.
+func TestSessionEndCountsPersistentWatches(t *testing.T) {
+	const nodes, watchers = 1000, 20
+	for _, onNodes := range []bool{false, true} {
+		w := newWorld(t, Config{})
+		p := w.dial()
+		var watching []*peer
+		for range watchers {
+			q := w.dial()
+			q.want(q.lasting("/", wire.AddWatchPersistent), wire.ErrOK, "addWatch")
+			watching = append(watching, q)
+		}
+		for i := range nodes {
+			p.mk(fmt.Sprint("/e", i), wire.ModeEphemeral)
+			if onNodes {
+				watching[0].want(watching[0].lasting(fmt.Sprint("/e", i), wire.AddWatchPersistent), wire.ErrOK, "addWatch")
+			}
+		}
+		for _, q := range watching {
+			q.takeEvents()
+		}
+		p.sendFrame(wire.AppendRequest(nil, 7, wire.OpCloseSession, nil)[4:])
+		if w.tree.steps > partSteps {
+			t.Errorf("the first part took %d steps, want at most %d", w.tree.steps, partSteps)
+		}
+		w.parts()
+		for i, q := range watching {
+			want := nodes
+			if onNodes && i == 0 {
+				want *= 2
+			}
+			if len(q.events) != want {
+				t.Errorf("watcher %d got %d events, want %d", i, len(q.events), want)
+			}
+		}
+		w.check()
+	}
+}
+
+// The cost of a change in its ancestors does not depend on the number of descendants,
+// and the cost of permission checks of a multi is bounded.
+func TestExpensiveMultisAreRefused(t *testing.T) {
 	w := newWorld(t, Config{MaxFrame: 8 << 20})
 	p := w.dial()
 	for i := range maxIdentities - 1 {
@@ -194,11 +275,11 @@ func TestDearMultisAreRefused(t *testing.T) {
 		same = append(same, opCheck("/p0", -1))
 	}
 	if got := codes(p.multi(same...)); slices.Min(got) != wire.ErrOK {
-		t.Error("a multi that asks for the same is refused")
+		t.Error("a multi that repeats one permission check is refused")
 	}
 	got := codes(p.multi(distinct...))
 	if at := slices.Index(got, wire.ErrQuotaExceeded); at < len(got)/4 {
-		t.Errorf("a multi that asks for so many permissions is refused at %d of %d", at, len(got))
+		t.Errorf("a multi with that many permission checks is refused at %d of %d", at, len(got))
 	}
 	most := slices.Repeat([]wire.MultiOp{opCheck("/", -1)}, maxOps)
 	if got := codes(p.multi(most...)); slices.Min(got) != wire.ErrOK {
@@ -209,14 +290,31 @@ func TestDearMultisAreRefused(t *testing.T) {
 	w.check()
 }
 
-// A list of nodes has what is in the tree, in its order, whatever goes and however
-// often it was tidied.
-func TestNodeListAgainstModel(t *testing.T) {
+// The names of certificates take long to parse. A list of too many is refused.
+func TestManyLongCertificateNamesAreRefused(t *testing.T) {
+	const size = 20_000
+	w := newWorld(t, Config{AuthProviders: []string{"x509"}})
+	p := w.dial()
+	var list []wire.ACL
+	for i := range 2 * namePerStep * partSteps / size {
+		list = append(list, acl(31, "x509", fmt.Sprintf("CN=%s%d", strings.Repeat("a", size), i)))
+	}
+	p.want(p.mkACL("/a", list...), wire.ErrInvalidACL, "a list of all")
+	if most := partSteps + size; w.tree.steps > most {
+		t.Errorf("%d steps, want at most %d", w.tree.steps, most)
+	}
+	p.want(p.mkACL("/a", list[:len(list)/3]...), wire.ErrOK, "a list of some")
+	w.check()
+}
+
+// A list contains the nodes of the tree in order, however many were removed and
+// however often it was compacted.
+func TestNodeListAgreesWithModel(t *testing.T) {
 	var list nodeList
 	var model []*node
 	root := new(node)
 	for i := range 20_000 {
-		// Waves: it grows to some hundred and shrinks to nothing.
+		// Waves: the list grows to some hundred nodes and shrinks to none.
 		if grow := i/500%2 == 0; grow && i%7 != 0 || len(model) == 0 {
 			n := &node{parent: root}
 			list.add(n)
@@ -228,17 +326,17 @@ func TestNodeListAgainstModel(t *testing.T) {
 			list.removed()
 		}
 		live := slices.DeleteFunc(list.copy(), func(n *node) bool { return n.parent == nil })
-		if list.live != len(model) || !slices.Equal(slices.Collect(list.all()), model) || !slices.Equal(live, model) {
+		if list.count != len(model) || !slices.Equal(slices.Collect(list.all()), model) || !slices.Equal(live, model) {
 			t.Fatalf("step %d: the list differs from the model", i)
 		}
-		if len(list.nodes) > 4*(list.live+spareNodes) {
-			t.Fatalf("step %d: %d entries for %d nodes", i, len(list.nodes), list.live)
+		if len(list.nodes) > 4*(list.count+minRemoved) {
+			t.Fatalf("step %d: %d entries for %d nodes", i, len(list.nodes), list.count)
 		}
 	}
 }
 
-// Paths have an end to their names, however they come.
-func TestDepthIsBounded(t *testing.T) {
+// The number of names in a path is limited for every way to create it.
+func TestPathDepthIsBounded(t *testing.T) {
 	w := newWorld(t, Config{})
 	p := w.dial()
 	for i := 1; i <= maxDepth; i++ {
@@ -256,8 +354,9 @@ func TestDepthIsBounded(t *testing.T) {
 	w.check()
 }
 
-// A path of long names has fewer of them: a change looks up the path of each node above.
-func TestDepthOfLongPathsIsBounded(t *testing.T) {
+// A path of long names may have fewer of them, because a change looks up the path of
+// each ancestor.
+func TestPathDepthTimesLengthIsBounded(t *testing.T) {
 	w := newWorld(t, Config{})
 	p := w.dial()
 	name := "/" + strings.Repeat("n", 1<<16-1)
@@ -271,7 +370,7 @@ func TestDepthOfLongPathsIsBounded(t *testing.T) {
 	w.check()
 }
 
-// A session with too many nodes to look at them all is refused the list.
+// The listing of a session with too many nodes is refused.
 func TestGetEphemeralsOfManyIsRefused(t *testing.T) {
 	w := newWorld(t, Config{})
 	p := w.dial()
@@ -283,4 +382,24 @@ func TestGetEphemeralsOfManyIsRefused(t *testing.T) {
 	p.want(p.ask(wire.OpGetEphemerals, ask, new(wire.GetEphemeralsResponse)), wire.ErrQuotaExceeded, "one too many")
 	p.remove("/e0", -1)
 	p.want(p.ask(wire.OpGetEphemerals, ask, new(wire.GetEphemeralsResponse)), wire.ErrOK, "as many as may be")
+}
+
+// A listing counts the text that it compares.
+func TestGetEphemeralsWithLongPrefixIsRefused(t *testing.T) {
+	const size = 20_000
+	w := newWorld(t, Config{})
+	p := w.dial()
+	long := "/" + strings.Repeat("e", size)
+	for i := range partSteps/(size/textPerStep) + 1 {
+		p.mk(fmt.Sprint(long, i), wire.ModeEphemeral)
+	}
+	list := func(prefix string) wire.ErrCode {
+		return p.ask(wire.OpGetEphemerals, &wire.GetEphemeralsRequest{PrefixPath: prefix}, new(wire.GetEphemeralsResponse))
+	}
+	p.want(list(long+"x"), wire.ErrQuotaExceeded, "a long prefix")
+	if w.tree.steps > partSteps+1000 {
+		t.Errorf("%d steps, want at most %d", w.tree.steps, partSteps)
+	}
+	p.want(list(long+strings.Repeat("e", 100)), wire.ErrOK, "a prefix longer than the paths")
+	p.want(list("/x"), wire.ErrOK, "a short prefix")
 }

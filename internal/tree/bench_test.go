@@ -23,7 +23,7 @@ func benchRequests(b *testing.B, prepare func(*peer), reqs ...[]byte) {
 	}
 }
 
-// What a free lock costs the server: create, listing, delete.
+// The cost of a free lock for the server: create, listing, delete.
 func BenchmarkLockCycle(b *testing.B) {
 	create := wire.AppendRequest(nil, 1, wire.OpCreate2, &wire.CreateRequest{
 		Path: "/locks/a/_c_0123456789abcdef0123456789abcdef-lock-", ACL: openACL(), Flags: wire.ModeEphemeral})[4:]
@@ -43,7 +43,7 @@ func BenchmarkMultiCheck(b *testing.B) {
 	benchRequests(b, func(p *peer) { p.mk("/a", 0) }, multi)
 }
 
-// BenchmarkNodeMemory is what one node takes, everything that finds it included.
+// BenchmarkNodeMemory measures the memory of one node, including all indexes.
 func BenchmarkNodeMemory(b *testing.B) {
 	const nodes = 100_000
 	for b.Loop() {
@@ -62,7 +62,7 @@ func BenchmarkNodeMemory(b *testing.B) {
 	}
 }
 
-// liveHeap is what is left after a collection, in bytes.
+// liveHeap returns the size of the heap after a collection, in bytes.
 func liveHeap() int64 {
 	var m runtime.MemStats
 	runtime.GC()

@@ -5,11 +5,11 @@ import (
 )
 
 // remove checks a delete (PrepRequestProcessor.pRequest2Txn, OpCode.delete). The
-// permission is the parent's to give. The order is Java's: without permission a
-// client does not even learn whether the node exists, and a wrong version is
-// reported before children are. The path's validity is never asked for: a bad
-// path has no node.
-func (p *prep) remove(q *wire.DeleteRequest) (txn, wire.ErrCode) {
+// permission is on the parent. The order of the checks is Java's. A client without
+// permission does not learn whether the node exists, and a wrong version is reported
+// before children are. The path is not validated, because an invalid path has no
+// node.
+func (p *preparer) remove(q *wire.DeleteRequest) (txn, wire.ErrCode) {
 	parentPath, ok := parentOf(q.Path)
 	if !ok || isSpecial(q.Path) {
 		return txn{}, wire.ErrBadArguments
@@ -33,13 +33,13 @@ func (p *prep) remove(q *wire.DeleteRequest) (txn, wire.ErrCode) {
 	}
 	parent.children--
 	p.change(parentPath, parent)
-	p.change(q.Path, view{gone: true})
+	p.change(q.Path, nodeView{deleted: true})
 	return txn{op: wire.OpDelete, path: q.Path}, wire.ErrOK
 }
 
-// setData checks a change of data. The new version goes into the transaction, so
-// that a replay need not know how versions are counted.
-func (p *prep) setData(q *wire.SetDataRequest) (txn, wire.ErrCode) {
+// setData checks a change of data. The transaction has the new version, so a replay
+// need not know how versions are counted.
+func (p *preparer) setData(q *wire.SetDataRequest) (txn, wire.ErrCode) {
 	v, err := p.writable(q.Path, wire.PermWrite)
 	if err != wire.ErrOK {
 		return txn{}, err
@@ -58,9 +58,9 @@ func (p *prep) setData(q *wire.SetDataRequest) (txn, wire.ErrCode) {
 	return txn{op: wire.OpSetData, path: q.Path, data: q.Data, version: v.version}, wire.ErrOK
 }
 
-// check checks a version, and nothing more. It stands in a multi only. Its
-// transaction is empty: once the multi is decided there is nothing to repeat.
-func (p *prep) check(q *wire.CheckVersionRequest) (txn, wire.ErrCode) {
+// check checks only a version. It occurs only in a multi. Its transaction is empty,
+// because there is nothing to repeat once the multi is decided.
+func (p *preparer) check(q *wire.CheckVersionRequest) (txn, wire.ErrCode) {
 	v, err := p.writable(q.Path, wire.PermRead)
 	if err != wire.ErrOK {
 		return txn{}, err
@@ -71,10 +71,10 @@ func (p *prep) check(q *wire.CheckVersionRequest) (txn, wire.ErrCode) {
 	return txn{op: wire.OpCheck}, wire.ErrOK
 }
 
-// setACL checks a new access control list, the list before the node. The version
-// it compares and counts is the list's own, not the data's. No multi can hold
-// one, so there is nobody behind it to tell.
-func (p *prep) setACL(q *wire.SetACLRequest) (txn, wire.ErrCode) {
+// setACL checks a new access control list, the list before the node. The version is
+// that of the list, not of the data. A multi cannot contain a setACL, so no later
+// operation needs to see it.
+func (p *preparer) setACL(q *wire.SetACLRequest) (txn, wire.ErrCode) {
 	if !validPath(q.Path) {
 		return txn{}, wire.ErrBadArguments
 	}
@@ -93,18 +93,18 @@ func (p *prep) setACL(q *wire.SetACLRequest) (txn, wire.ErrCode) {
 	return txn{op: wire.OpSetACL, path: q.Path, acl: acl, version: version}, wire.ErrOK
 }
 
-// writable finds a node by a valid path if the requester has the permission, in
-// Java's order: BadArguments, NoNode, NoAuth.
-func (p *prep) writable(path string, perm wire.Perm) (view, wire.ErrCode) {
+// writable returns the node at a path if the path is valid and the requester has the
+// permission. The order of the checks is Java's: BadArguments, NoNode, NoAuth.
+func (p *preparer) writable(path string, perm wire.Perm) (nodeView, wire.ErrCode) {
 	if !validPath(path) {
-		return view{}, wire.ErrBadArguments
+		return nodeView{}, wire.ErrBadArguments
 	}
 	v, ok := p.find(path)
 	if !ok {
-		return view{}, wire.ErrNoNode
+		return nodeView{}, wire.ErrNoNode
 	}
 	if !p.may(v, perm) {
-		return view{}, wire.ErrNoAuth
+		return nodeView{}, wire.ErrNoAuth
 	}
 	return v, wire.ErrOK
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// What releases after 3.8.0 mended, and how it was.
-func TestCompat38(t *testing.T) {
+// The fixes of releases after 3.8.0, with and without Compat38.
+func TestCompat38RestoresOldBehavior(t *testing.T) {
 	for _, compat := range []bool{false, true} {
 		w := newWorld(t, Config{Compat38: compat})
 		p, other := w.dial(), w.dial()
@@ -20,7 +20,7 @@ func TestCompat38(t *testing.T) {
 			t.Errorf("compat %v: exists without READ: %s", compat, err.Name())
 		}
 
-		// A one-shot watch in the place of a lasting one.
+		// A one-shot watch replaces a persistent one.
 		p.mk("/a", 0)
 		p.lasting("/a", wire.AddWatchPersistent)
 		p.get("/a", true)
@@ -30,7 +30,7 @@ func TestCompat38(t *testing.T) {
 			t.Errorf("compat %v: %d events by a lasting and a one-shot watch", compat, got)
 		}
 
-		// Another's watch found by checkWatches.
+		// checkWatches finds the watch of another connection.
 		other.exists("/b", true)
 		want = wire.ErrNoWatcher
 		if compat {
@@ -41,7 +41,7 @@ func TestCompat38(t *testing.T) {
 			t.Errorf("compat %v: check for another's watch: %s", compat, r.Err.Name())
 		}
 
-		// Types that came later.
+		// Types of later releases.
 		want = wire.ErrOK
 		if compat {
 			want = wire.ErrMarshalling
@@ -55,9 +55,9 @@ func TestCompat38(t *testing.T) {
 	}
 }
 
-// In 3.8.0 a recursive watch stands in both tables; so getData's watch takes it
-// from one, and deletions below are still told by the other.
-func TestCompat38Recursive(t *testing.T) {
+// In 3.8.0 a recursive watch is in both tables. So the watch of getData replaces it
+// in one of them, and the other still reports deletions below.
+func TestCompat38RecursiveWatchIsInBothTables(t *testing.T) {
 	w := newWorld(t, Config{Compat38: true})
 	p := w.dial()
 	p.mk("/a", 0)

@@ -15,121 +15,119 @@ const (
 	defaultServerID          = 1
 )
 
-// Config says how a Tree behaves. The zero value is ZooKeeper's default
-// configuration, with the mended behaviour of 3.9.
+// Config configures a Tree. The zero value is ZooKeeper's default configuration with
+// the fixes of 3.9.
 type Config struct {
 	// Tick is ZooKeeper's tickTime in milliseconds; below 1 means 3000. It only
-	// sets the defaults of the two bounds below.
+	// determines the defaults of the two limits below.
 	Tick int32
-	// MinTimeout and MaxTimeout bound the session timeout that a client gets,
-	// in milliseconds; below 1 means 2 and 20 ticks.
+	// MinTimeout and MaxTimeout limit the negotiated session timeout, in
+	// milliseconds; below 1 means 2 and 20 ticks.
 	MinTimeout int32
 	MaxTimeout int32
-	// MaxFrame is the longest request in bytes; below 1 means
+	// MaxFrame is the maximum length of a request in bytes; below 1 means
 	// wire.DefaultMaxFrame. A longer one closes the connection.
 	MaxFrame int
-	// ServerID becomes the top byte of session ids. Java writes 0x80 and 0xff
-	// there for containers and TTL nodes, so anything but 1 to 127 means 1.
+	// ServerID is the top byte of session IDs. Java uses 0x80 and 0xff there for
+	// containers and TTL nodes, so any value other than 1 to 127 means 1.
 	ServerID int
-	// InitialZxid is the last transaction id of a new tree, the epoch in its
-	// upper 32 bits. A server that does not keep its data must start higher
-	// than it ever was, or its old clients can't come back and fencing tokens
-	// repeat. Zero, and what is negative, means zero, as a new ZooKeeper has.
+	// InitialZxid is the last transaction ID of a new tree, with the epoch in its
+	// upper 32 bits. A server that does not keep its data must start higher than any
+	// earlier value. Otherwise its old clients cannot reconnect, and fencing tokens
+	// repeat. Zero or a negative value means zero, as in a new ZooKeeper.
 	InitialZxid int64
-	// SuperDigest is the "super:BASE64" of the identity that bypasses all
-	// access control (zookeeper.DigestAuthenticationProvider.superDigest).
-	// Empty means that nobody does.
+	// SuperDigest is the "super:BASE64" of the identity that bypasses all access
+	// control (zookeeper.DigestAuthenticationProvider.superDigest). Empty means none.
 	SuperDigest string
-	// SASLUsers are the passwords of those who may authenticate by SASL with
-	// DIGEST-MD5, by user: what Java reads from the Server section of a JAAS
-	// file. Nil refuses SASL. The map is kept and must not be changed.
+	// SASLUsers has the passwords of the users for SASL with DIGEST-MD5, as in the
+	// Server section of a JAAS file in Java. Nil refuses SASL. The Tree keeps the
+	// map, which must not be changed.
 	SASLUsers map[string]string
-	// SuperUsers are the SASL users who bypass all access control
-	// (zookeeper.superUser and zookeeper.superUser.*). Empty means that nobody does.
+	// SuperUsers are the SASL users that bypass all access control
+	// (zookeeper.superUser and zookeeper.superUser.*). Empty means none.
 	SuperUsers []string
 	// EnsembleNames are the names that the scheme ensemble accepts
 	// (zookeeper.ensembleAuthName), if AuthProviders has it. Empty accepts all.
 	EnsembleNames []string
-	// X509SuperUser is the subject of client certificates whose owners bypass
-	// all access control (zookeeper.X509AuthenticationProvider.superUser), in
-	// the form of Peer.X509. Empty means nobody.
+	// X509SuperUser is the subject of client certificates whose owners bypass all
+	// access control (zookeeper.X509AuthenticationProvider.superUser), in the form of
+	// Peer.X509. Empty means none.
 	X509SuperUser string
-	// AuthProviders are the schemes besides world, auth, ip and digest that may
-	// stand in access control lists: "sasl", "x509" (zookeeper.authProvider.*).
-	// Lists with others are refused, for nobody could ever have such an
+	// AuthProviders are the schemes other than world, auth, ip, and digest that
+	// access control lists may contain: "sasl", "x509" (zookeeper.authProvider.*).
+	// Lists with other schemes are refused, because no client could have such an
 	// identity. Nil means sasl if there are SASLUsers, and x509 if there is an
-	// X509SuperUser; whoever has a client certificate may name x509 in any case.
+	// X509SuperUser. A client with a certificate may always use x509.
 	AuthProviders []string
-	// EnforceAuthSchemes demands of every connection an identity of one of these
-	// schemes before any request but those that authenticate
-	// (zookeeper.enforce.auth.enabled with enforce.auth.schemes). Without one the
-	// request is answered with ErrSessionClosedRequireSASL, and the connection
-	// closed. Empty demands nothing.
+	// EnforceAuthSchemes requires every connection to have an identity of one of
+	// these schemes before any request except authentication
+	// (zookeeper.enforce.auth.enabled with enforce.auth.schemes). Without one, a
+	// request is answered with ErrSessionClosedRequireSASL, and the connection is
+	// closed. Empty requires nothing.
 	EnforceAuthSchemes []string
-	// RequireSASL is EnforceAuthSchemes with sasl alone, and wins over it
-	// (zookeeper.sessionRequireClientSASLAuth).
+	// RequireSASL is equivalent to EnforceAuthSchemes with only sasl, and overrides
+	// it (zookeeper.sessionRequireClientSASLAuth).
 	RequireSASL bool
-	// SkipACL lets everybody do everything (zookeeper.skipACL). Lists are
-	// checked and stored nevertheless.
+	// SkipACL permits everything to everyone (zookeeper.skipACL). Lists are checked
+	// and stored nevertheless.
 	SkipACL bool
-	// ExtendedTypes lets clients create TTL nodes
-	// (zookeeper.extendedTypesEnabled); without it such a create is answered
-	// with ErrUnimplemented.
+	// ExtendedTypes permits TTL nodes (zookeeper.extendedTypesEnabled). Without it,
+	// their creation is answered with ErrUnimplemented.
 	ExtendedTypes bool
-	// ReconfigEnabled changes only the error by which a reconfiguration is
-	// refused: ErrUnimplemented as by a standalone server, instead of
-	// ErrReconfigDisabled.
+	// ReconfigEnabled changes only the error that refuses a reconfiguration:
+	// ErrUnimplemented, as by a standalone server, instead of ErrReconfigDisabled.
 	ReconfigEnabled bool
-	// EnforceQuota refuses what the hard limits of a quota forbid, with
-	// ErrQuotaExceeded (zookeeper.enforceQuota). Without it quotas are counted
-	// and no more.
+	// EnforceQuota refuses changes that exceed the hard limits of a quota, with
+	// ErrQuotaExceeded (zookeeper.enforceQuota). Without it, usage is only counted.
 	EnforceQuota bool
-	// ContainerInterval is how often empty containers and TTL nodes that are
-	// over are looked for; below 1 means a minute.
+	// ContainerInterval is the interval between searches for empty containers and
+	// expired TTL nodes; below 1 means a minute.
 	ContainerInterval time.Duration
-	// MaxNodes bounds the nodes, the tree's own four included; below 1 means
-	// 10,000,000. What would exceed this or one of the next three is refused
-	// with ErrQuotaExceeded; what deletes or shrinks never is, nor are records
-	// and snapshots.
+	// MaxNodes is the maximum number of nodes, including the tree's own four; below 1
+	// means 10,000,000. A change that exceeds this or one of the next three limits is
+	// refused with ErrQuotaExceeded. Deletions and reductions are never refused, nor
+	// are records and snapshots.
 	MaxNodes int
-	// MaxData bounds the bytes of all nodes' paths, data and lists of
-	// permissions and of the paths watched; below 1 means 4 GiB.
+	// MaxData is the maximum size in bytes of the paths, data, and access control
+	// lists of all nodes and of the watched paths; below 1 means 4 GiB.
 	MaxData int64
-	// MaxWatches bounds the watches of all connections, as ZooKeeper counts
-	// them; below 1 means 2,000,000. A setWatches that would exceed this or the
-	// next closes its connection: watches must not be lost without a word.
+	// MaxWatches is the maximum number of watches of all connections, as ZooKeeper
+	// counts them; below 1 means 2,000,000. A setWatches that exceeds this or the
+	// next limit closes its connection, because watches must not be lost silently.
 	MaxWatches int
-	// MaxWatchesPerConn bounds the paths that one connection watches; below 1
-	// means as many as are free for all. That bounds each address in any case. The
-	// last eighth is for connections with few.
+	// MaxWatchesPerConn is the maximum number of paths that one connection watches;
+	// below 1 means as many as are free for all. The latter limits each address in
+	// any case. The last eighth is reserved for connections with few watches.
 	MaxWatchesPerConn int
-	// MaxSessions bounds the sessions; below 1 means 1,000,000. An address may have
-	// as many as are free for all, and the last eighth is for addresses with few. A
-	// client that would get one more is closed without an answer.
+	// MaxSessions is the maximum number of sessions; below 1 means 1,000,000. An
+	// address may have as many as are free for all, and the last eighth is reserved
+	// for addresses with few. A client that would exceed this is closed without an
+	// answer.
 	MaxSessions int
-	// MaxReply bounds the bytes of the answer to a read; below 1 means 32 MiB, and
-	// each name in a list of children counts 96 bytes more than it has. A
-	// longer one is answered with ErrQuotaExceeded, and so is a multi of whose changes
-	// lasting watches would hear in more than twice as many. If something
-	// that can't be refused has twice as many, as the end of a session with many
-	// nodes, the connections for which there is no room are closed.
+	// MaxReply is the maximum size in bytes of the answer to a read; below 1 means 32
+	// MiB. Each name in a list of children counts 96 bytes more than its length. A
+	// longer answer is replaced by ErrQuotaExceeded. A multi is refused too if
+	// persistent watches would get events of more than twice this size for its
+	// changes. If a change cannot be refused, such as the end of a session with many
+	// nodes, and its events exceed four times this size, the connections with further
+	// events are closed.
 	MaxReply int
-	// NeverUsed is how long, in milliseconds, a container that never had a child stays
-	// after its last change (znode.container.maxNeverUsedIntervalMs); below 1 means
-	// for ever.
+	// NeverUsed is how long, in milliseconds, a container that never had a child
+	// stays after its last change (znode.container.maxNeverUsedIntervalMs); below 1
+	// means forever.
 	NeverUsed int64
-	// Rand gives session passwords; nil means crypto/rand. A Rand that fails
-	// makes Connect refuse new sessions.
+	// Rand provides session passwords; nil means crypto/rand. If it fails, Connect
+	// refuses new sessions.
 	Rand io.Reader
-	// Compat38 brings back what releases after 3.8.0 mended, so that both can
-	// be compared answer by answer: exists needs no READ permission,
-	// a watch replaces another kind of watch of the same connection
-	// on the same path, checkWatches finds the watches of others, and a recursive
-	// watch tells of nodes that the client may not list, as in all releases.
+	// Compat38 restores the behavior of 3.8.0 that later releases fixed, to compare
+	// both answer by answer. exists needs no READ permission. A watch replaces
+	// another kind of watch of the same connection on the same path. checkWatches
+	// finds the watches of other connections. A recursive watch reports nodes that
+	// the client may not list, as in all releases.
 	Compat38 bool
 }
 
-// withDefaults returns the configuration with every zero replaced.
+// withDefaults returns the configuration with defaults for zero values.
 func (c Config) withDefaults() Config {
 	if c.Tick < 1 {
 		c.Tick = defaultTick

@@ -33,7 +33,7 @@ func TestConnectTimeoutIsClamped(t *testing.T) {
 	}
 }
 
-func TestConnectAnswerLength(t *testing.T) {
+func TestConnectAnswerHasReadOnlyByteOnlyIfRequested(t *testing.T) {
 	w := newWorld(t, Config{})
 	for _, has := range []bool{false, true} {
 		want := uint32(36)
@@ -54,7 +54,7 @@ func TestConnectAnswerLength(t *testing.T) {
 	}
 }
 
-func TestConnectRefusesWhoIsAhead(t *testing.T) {
+func TestConnectRefusesClientAheadOfServer(t *testing.T) {
 	w := newWorld(t, Config{InitialZxid: 5 << 32})
 	p := w.dialRaw(&wire.ConnectRequest{LastZxidSeen: 5<<32 + 1})
 	if !p.closed || len(p.raw) != 0 {
@@ -91,7 +91,7 @@ func TestConnectResume(t *testing.T) {
 		}
 	}
 	if p.closed {
-		t.Fatal("a stranger closed the owner's connection")
+		t.Fatal("a client with a wrong password closed the owner's connection")
 	}
 	if r := p.call(wire.OpPing, nil); r.Xid != wire.XidPing || r.Err != wire.ErrOK {
 		t.Fatalf("ping: %+v", r)
@@ -111,7 +111,7 @@ func TestConnectResume(t *testing.T) {
 	w.check()
 }
 
-func TestTakeOverMovesWatches(t *testing.T) {
+func TestTakeOverRemovesWatchesOfOldConnection(t *testing.T) {
 	w := newWorld(t, Config{})
 	p, other := w.dial(), w.dial()
 	p.exists("/a", true)
@@ -124,8 +124,8 @@ func TestTakeOverMovesWatches(t *testing.T) {
 	}
 }
 
-// A client counts on the timeout it was told last; so a restart must not bring
-// the first one back.
+// A client relies on the last negotiated timeout, so a restart must not restore the
+// first one.
 func TestRenegotiatedTimeoutIsDurable(t *testing.T) {
 	w := newWorld(t, Config{})
 	p := w.dial()
@@ -142,13 +142,13 @@ func TestRenegotiatedTimeoutIsDurable(t *testing.T) {
 	}
 }
 
-func TestConnectTwice(t *testing.T) {
+func TestSecondHandshakeClosesConnection(t *testing.T) {
 	w := newWorld(t, Config{})
 	p := w.dial()
 	w.tree.Connect(p.id, Peer{}, &wire.ConnectRequest{}, w.now, &w.out)
 	w.flush()
 	if !p.closed || w.tree.Counts().Sessions != 1 {
-		t.Error("a second handshake on one connection was taken")
+		t.Error("a second handshake on one connection was accepted")
 	}
 }
 
@@ -156,7 +156,7 @@ type brokenRand struct{}
 
 func (brokenRand) Read([]byte) (int, error) { return 0, errors.New("no entropy") }
 
-func TestConnectWithoutEntropy(t *testing.T) {
+func TestConnectWithoutRandomBytesIsRefused(t *testing.T) {
 	w := newWorld(t, Config{Rand: brokenRand{}})
 	p := w.dialRaw(&wire.ConnectRequest{})
 	if !p.closed || len(p.raw) != 0 || w.tree.Counts().Sessions != 0 {

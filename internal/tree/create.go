@@ -7,12 +7,12 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// create checks the four requests that make a node, in Java's order: it finds
-// the parent before it looks at the path's validity, so that some bad paths are
-// answered with NoNode (PrepRequestProcessor.pRequest2TxnCreate). A ttl is only
-// in createTTL; the others have -1.
-func (p *prep) create(op wire.OpCode, q *wire.CreateRequest, ttl int64) (txn, wire.ErrCode) {
-	// What the request says by itself comes before anything in the tree.
+// create checks the four requests that create a node, in Java's order. It finds the
+// parent before it validates the path, so some invalid paths are answered with NoNode
+// (PrepRequestProcessor.pRequest2TxnCreate). Only createTTL has a ttl; for the others
+// it is -1.
+func (p *preparer) create(op wire.OpCode, q *wire.CreateRequest, ttl int64) (txn, wire.ErrCode) {
+	// Checks of the request itself come before checks of the tree.
 	if err := p.checkMode(op, q.Flags, ttl); err != wire.ErrOK {
 		return txn{}, err
 	}
@@ -31,8 +31,8 @@ func (p *prep) create(op wire.OpCode, q *wire.CreateRequest, ttl int64) (txn, wi
 	if !p.may(parent, wire.PermCreate) {
 		return txn{}, wire.ErrNoAuth
 	}
-	// The name may end in a slash until the number is there, so its validity
-	// can only be known now.
+	// The name may end with a slash before the number is appended, so it is validated
+	// only now.
 	path := q.Path
 	if q.Flags.Sequential() {
 		path += fmt.Sprintf("%010d", parent.creates)
@@ -43,8 +43,8 @@ func (p *prep) create(op wire.OpCode, q *wire.CreateRequest, ttl int64) (txn, wi
 	if _, ok := p.find(path); ok {
 		return txn{}, wire.ErrNodeExists
 	}
-	// Behind the rest, as in Java: an ephemeral parent can be told from a missing
-	// one by nothing else.
+	// As in Java this comes after the other checks, which distinguish an ephemeral
+	// parent from a missing one.
 	if kindOf(parent.owner) == ephemeral {
 		return txn{}, wire.ErrNoChildrenForEphemerals
 	}
@@ -59,20 +59,20 @@ func (p *prep) create(op wire.OpCode, q *wire.CreateRequest, ttl int64) (txn, wi
 		parent.creates++
 	}
 	parent.children++
-	// Those behind in a multi see the next number, and the node. Elsewhere the view
-	// would be made for nobody.
-	if p.over != nil {
+	// Later operations of a multi see the next number, and the node. Outside a multi
+	// these views would be unused.
+	if p.pending != nil {
 		p.change(parentPath, parent)
-		p.change(path, view{length: len(q.Data), owner: x.owner, acl: &aclSet{list: acl}})
+		p.change(path, nodeView{length: len(q.Data), owner: x.owner, acl: &aclSet{list: acl, index: newACLIndex(acl)}})
 	}
 	return x, wire.ErrOK
 }
 
-// checkMode is whether the kind of node is one, and can be had with op
-// (CreateMode.fromFlag, EphemeralType.validateTTL). A createTTL of a kind without
-// a time to live and with none given passes Java's check and fails later, in a
-// way that takes the server down; here it is a bad argument like the rest.
-func (p *prep) checkMode(op wire.OpCode, mode wire.CreateMode, ttl int64) wire.ErrCode {
+// checkMode checks that the mode is valid and permitted with op (CreateMode.fromFlag,
+// EphemeralType.validateTTL). A createTTL with a mode without a TTL, and without a
+// ttl, passes Java's check and then crashes the server. Here it is a bad argument
+// like the others.
+func (p *preparer) checkMode(op wire.OpCode, mode wire.CreateMode, ttl int64) wire.ErrCode {
 	switch {
 	case !mode.Valid():
 		return wire.ErrBadArguments
@@ -86,10 +86,10 @@ func (p *prep) checkMode(op wire.OpCode, mode wire.CreateMode, ttl int64) wire.E
 	return wire.ErrOK
 }
 
-// ownerFor is the ephemeral owner to store. As in Java the request makes the
-// container, whatever its mode; the container mode in another request makes a
-// plain node.
-func (p *prep) ownerFor(op wire.OpCode, mode wire.CreateMode, ttl int64) int64 {
+// ownerFor returns the ephemeral owner to store. As in Java, the request creates the
+// container, whatever its mode. The container mode in another request creates a
+// persistent node.
+func (p *preparer) ownerFor(op wire.OpCode, mode wire.CreateMode, ttl int64) int64 {
 	switch {
 	case op == wire.OpCreateContainer:
 		return containerOwner
@@ -99,4 +99,26 @@ func (p *prep) ownerFor(op wire.OpCode, mode wire.CreateMode, ttl int64) int64 {
 		return p.c.session.id
 	}
 	return 0
+}
+
+// opJumpSequence is the transaction that advances a node's create counter. ZooKeeper
+// does not have it.
+const opJumpSequence wire.OpCode = -13
+
+// JumpSequence makes next the number of the next sequential child of the node at
+// path, as if that many children had been created and deleted. With it, tests can
+// reach numbers near 2^31. It returns ErrNoNode, or ErrBadArguments if the counter
+// has passed next, because numbers are never reused.
+func (t *Tree) JumpSequence(path string, next int32, now Now, out *Out) wire.ErrCode {
+	x := txn{op: opJumpSequence, path: path, version: next}
+	switch n := t.nodes.get(path); {
+	case t.readOnly:
+		return wire.ErrNotReadOnly
+	case n == nil:
+		return wire.ErrNoNode
+	case t.conflict(&x) != "":
+		return wire.ErrBadArguments
+	}
+	t.commit(&x, now, out)
+	return wire.ErrOK
 }

@@ -8,8 +8,7 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// What a create is refused for, and what comes first when there are several
-// reasons.
+// The reasons to refuse a create, and their precedence.
 func TestCreateErrors(t *testing.T) {
 	w := newWorld(t, Config{ExtendedTypes: true})
 	p := w.dial()
@@ -68,8 +67,8 @@ func TestCreateErrors(t *testing.T) {
 	w.check()
 }
 
-// The number is the parent's create counter before this create: every create
-// counts, no delete does.
+// The number is the parent's create counter before this create. Every create counts,
+// and no delete.
 func TestSequenceNumbers(t *testing.T) {
 	w := newWorld(t, Config{})
 	p := w.dial()
@@ -104,14 +103,14 @@ func TestSequenceNumbers(t *testing.T) {
 	w.check()
 }
 
-// At the end of its range Java's counter sticks: names repeat, and only their
-// prefixes keep them apart.
-func TestSequenceEnd(t *testing.T) {
+// At the end of its range Java's counter stops: numbers repeat, and only prefixes
+// distinguish the names.
+func TestSequenceNumberStopsAtMaximum(t *testing.T) {
 	w := newWorld(t, Config{})
 	p := w.dial()
 	p.mk("/q", wire.ModePersistent)
 	for _, tr := range []*Tree{w.tree, w.shadow} {
-		tr.nodes.get("/q").own().creates = math.MaxInt32 - 1
+		tr.nodes.get("/q").ensureExtra().creates = math.MaxInt32 - 1
 	}
 	for i, want := range []string{"/q/a2147483646", "/q/b2147483647", "/q/c2147483647"} {
 		if got := p.mk("/q/"+string(rune('a'+i)), wire.ModePersistentSequential); got != want {
@@ -127,7 +126,7 @@ func TestSequenceEnd(t *testing.T) {
 		t.Error("pzxid moved although the counter stands")
 	}
 	for _, tr := range []*Tree{w.tree, w.shadow} {
-		tr.nodes.get("/q").own().creates = math.MinInt32 + 5
+		tr.nodes.get("/q").ensureExtra().creates = math.MinInt32 + 5
 	}
 	if got := p.mk("/q/", wire.ModePersistentSequential); got != "/q/-2147483643" {
 		t.Errorf("negative number: %q", got)
@@ -237,5 +236,34 @@ func TestLongPaths(t *testing.T) {
 	fresh := New(Config{})
 	if err := fresh.Restore(w.tree.AppendSnapshot(nil)); err != nil || len(fresh.Paths()) != 305 {
 		t.Errorf("restored %d nodes, %v", len(fresh.Paths()), err)
+	}
+}
+
+func TestJumpSequence(t *testing.T) {
+	w := newWorld(t, Config{})
+	p := w.dial()
+	p.mk("/q", wire.ModePersistent)
+	p.mk("/q/n-", wire.ModePersistentSequential)
+	for _, test := range []struct {
+		path string
+		next int32
+		want wire.ErrCode
+	}{
+		{"/missing", 5, wire.ErrNoNode},
+		{"/q", 0, wire.ErrBadArguments}, // it was given already
+		{"/q", -1, wire.ErrBadArguments},
+		{"/q", math.MaxInt32 - 1, wire.ErrOK},
+	} {
+		before := w.tree.Zxid()
+		if err := w.tree.JumpSequence(test.path, test.next, w.now, &w.out); err != test.want {
+			t.Errorf("%s to %d: %v, want %v", test.path, test.next, err, test.want)
+		}
+		if took := w.tree.Zxid() - before; (took == 1) != (test.want == wire.ErrOK) {
+			t.Errorf("%s to %d took %d transactions", test.path, test.next, took)
+		}
+		w.flush() // compares with a tree that replays
+	}
+	if got := p.mk("/q/n-", wire.ModePersistentSequential); got != "/q/n-2147483646" {
+		t.Errorf("the next child is %s", got)
 	}
 }

@@ -7,56 +7,55 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// multiFanOut is how many times Config.MaxReply the events of one multi may take, and
-// callFanOut those of one call, whatever it is. maxEvents is how many events the
-// changes of one multi may make, whatever they take.
+// multiFanOut and callFanOut limit the size of the events of one multi, and of any
+// one call, in multiples of Config.MaxReply. maxEvents limits the number of events of
+// one multi.
 const (
 	multiFanOut, callFanOut = 2, 4
 	maxEvents               = 50_000
 )
 
-// eventCost is what an event takes besides its path until it is written.
+// eventCost is the memory of an event in addition to its path, until it is written.
 const eventCost = 100
 
-// roomForEvents is whether the events of a multi stay within bounds. One request
-// may change a node forty thousand times, and as many clients may watch it that
-// the events of it fill the memory. Watches that are used up are not counted:
-// there is an end to them. With an error comes the operation to blame.
-func (t *Tree) roomForEvents(subs []txn) (int, wire.ErrCode) {
+// checkEventLimits checks that the events of a multi stay within limits. One request
+// may change a node forty thousand times, and so many clients may watch it that the
+// events exhaust the memory. One-shot watches are not counted, because their number
+// is limited. With an error it returns the index of the first operation that exceeds
+// a limit.
+func (t *Tree) checkEventLimits(subs []txn) (int, wire.ErrCode) {
 	if t.watches.total == 0 {
 		return 0, wire.ErrOK
 	}
-	size, events, long := 0, 0, 0
+	size, events, inspected := 0, 0, 0
 	known := make(map[string]int, len(subs))
 	above := make(map[string]int)
 	for i := range subs {
 		x := &subs[i]
 		if x.path == "" {
-			continue // of a check
+			continue // a check
 		}
 		n, ok := known[x.path]
 		if !ok {
-			n = t.audience(x.path, above)
+			n = t.countWatchers(x.path, above)
 			known[x.path] = n
-		}
-		if len(x.path) > longPath {
-			long += n * len(x.path)
 		}
 		events += n * t.eventWeight(x)
 		size += n * (eventCost + len(x.path))
-		if size > multiFanOut*t.cfg.MaxReply || events > maxEvents || long > longPaths {
-			t.tallies.RefusedReplies++
+		inspected += t.watches.listed(x.path)
+		if size > multiFanOut*t.cfg.MaxReply || events+inspected/inspectedPerEvent > maxEvents {
+			t.counters.RefusedReplies++
 			return i, wire.ErrQuotaExceeded
 		}
 	}
 	return 0, wire.ErrOK
 }
 
-// eventWeight is how many events an event of x counts for. Whether a connection may
-// hear of it is looked up in the list of the node, which takes longer if that is long,
-// and for a recursive watch in those of the nodes above.
+// eventWeight returns how many events an event of x counts for. A long path takes
+// longer to copy. The permission check takes longer if the list of the node is long.
+// For a recursive watch, the lists of the ancestors are checked too.
 func (t *Tree) eventWeight(x *txn) int {
-	const usualDepth = 16
+	const usualDepth, shortACL = 16, 4
 	list, weight := x.acl, 1
 	if n := t.nodes.get(x.path); n != nil {
 		list = t.acls.of(n).list
@@ -64,6 +63,7 @@ func (t *Tree) eventWeight(x *txn) int {
 	if len(list) > shortACL {
 		weight = 5
 	}
+	weight += len(x.path) / textPerEvent
 	if t.watches.recursive > 0 && len(x.path) > usualDepth {
 		weight += strings.Count(x.path, "/") / usualDepth
 	}
@@ -71,22 +71,24 @@ func (t *Tree) eventWeight(x *txn) int {
 }
 
 const (
-	// longPath is the length from which on the time to copy a path counts, and
-	// longPaths how many bytes of such paths the events of one call, or of one multi,
-	// may have.
-	longPath, longPaths = 1024, 8 << 20
-	// fewLookups is how many permissions are looked up for an event at no more cost than
-	// the event has. maxLookups bounds those of events that need more, in one call.
+	// longPath is the length above which the time to copy a path counts. longPaths is
+	// how many bytes of such paths the events of one call may have.
+	longPath, longPaths = 256, 8 << 20
+	// textPerEvent bytes of a path, and inspectedPerEvent entries of lists of watches,
+	// count as one more event of a multi.
+	textPerEvent, inspectedPerEvent = 128, 64
+	// fewLookups is how many permission lookups an event includes without extra cost.
+	// maxLookups limits the lookups of events that need more, in one call.
 	fewLookups, maxLookups = 32, 1_000_000
 )
 
-// tell counts an event for c on its way out, and reports whether it may go: not
-// beyond what the events of one call may take. A session that ends with a hundred
-// thousand nodes can't be refused as a multi can. Who would hear of it is closed
-// instead, and comes back to look for itself: a watch that stays and misses an
-// event without a word would be worse.
-func (t *Tree) tell(c *conn, size int) bool {
-	if c.fired == farBehind {
+// admitEvent counts an event for c, and reports whether it may be sent within the
+// limits of one call. The end of a session with a hundred thousand nodes cannot be
+// refused as a multi can. Instead, connections whose events exceed the limit are
+// closed, and their clients reconnect and read the state. A watch that silently
+// misses an event would be worse.
+func (t *Tree) admitEvent(c *conn, size int) bool {
+	if c.lastChange == overflow {
 		return false
 	}
 	if size > longPath {
@@ -95,65 +97,65 @@ func (t *Tree) tell(c *conn, size int) bool {
 	if t.eventBytes += eventCost + size; t.eventBytes <= callFanOut*t.cfg.MaxReply && t.longPaths <= longPaths {
 		return true
 	}
-	t.leaveBehind(c)
+	t.markOverflowed(c)
 	return false
 }
 
-// lookUp counts n lookups of permissions for an event of c, and reports whether the call
-// has time for them. If not, c is closed as in tell.
-func (t *Tree) lookUp(c *conn, n int) bool {
+// admitLookups counts n permission lookups for an event of c, and reports whether
+// they are within the limits of one call. If not, c is closed as in admitEvent.
+func (t *Tree) admitLookups(c *conn, n int) bool {
 	if n <= fewLookups {
 		return true
 	}
 	t.steps += n / lookupsPerStep
-	if t.lookups += n; t.lookups <= maxLookups {
+	if t.permissionLookups += n; t.permissionLookups <= maxLookups {
 		return true
 	}
-	t.leaveBehind(c)
+	t.markOverflowed(c)
 	return false
 }
 
-// leaveBehind marks c: it gets no more events, and closeBehind closes it.
-func (t *Tree) leaveBehind(c *conn) {
-	c.fired = farBehind
-	t.behind = append(t.behind, c)
+// markOverflowed marks c: it gets no more events, and closeOverflowed closes it.
+func (t *Tree) markOverflowed(c *conn) {
+	c.lastChange = overflow
+	t.overflowed = append(t.overflowed, c)
 }
 
-// closeBehind closes, at the end of a call, the connections that tell could not
-// tell of all.
-func (t *Tree) closeBehind(out *Out) {
-	t.eventBytes, t.longPaths, t.lookups = 0, 0, 0
-	for i, c := range t.behind {
-		t.behind[i] = nil
+// closeOverflowed closes, at the end of a call, the connections that did not get all
+// of their events.
+func (t *Tree) closeOverflowed(out *Out) {
+	t.eventBytes, t.longPaths, t.permissionLookups = 0, 0, 0
+	for i, c := range t.overflowed {
+		t.overflowed[i] = nil
 		if t.conns[c.id] == c {
-			t.tallies.RefusedReplies++
+			t.counters.RefusedReplies++
 			t.drop(c, out)
 		}
 	}
-	t.behind = t.behind[:0]
+	t.overflowed = t.overflowed[:0]
 }
 
-// audience is about how many lasting watches hear of a change of the node at path
-// or of its parent's children. The node need not exist. above keeps, by path, what
-// audienceOver returned for the other operations of a multi.
-func (t *Tree) audience(path string, above map[string]int) int {
+// countWatchers estimates how many persistent watches are notified of a change of the
+// node at path or of its parent's children. The node need not exist. above caches
+// results of countRecursiveOver, by path, for the operations of a multi.
+func (t *Tree) countWatchers(path string, above map[string]int) int {
 	w := &t.watches
-	n := w.lasting(path, dataPersistent|dataRecursive)
+	n := w.countWith(path, dataPersistent|dataRecursive)
 	if path == rootPath {
 		return n
 	}
 	parent := path[:max(strings.LastIndexByte(path, '/'), 1)]
-	return n + w.lasting(parent, dataRecursive|childPersistent) + t.audienceOver(parent, above)
+	return n + w.countWith(parent, dataRecursive|childPersistent) + t.countRecursiveOver(parent, above)
 }
 
-// audienceOver counts the recursive watches above path. If the nodes above path do not
-// exist, each of their paths is looked up, once a multi.
-func (t *Tree) audienceOver(path string, above map[string]int) int {
+// countRecursiveOver counts the recursive watches on ancestors of path. If the nodes
+// on the path do not exist, each ancestor path is looked up, once per multi.
+func (t *Tree) countRecursiveOver(path string, above map[string]int) int {
 	w := &t.watches
 	if w.recursive == 0 {
 		return 0
 	}
-	var missing []string // from path on upwards
+	var missing []string // from path upwards
 	n := 0
 	for at := path; at != rootPath; at = at[:max(strings.LastIndexByte(at, '/'), 1)] {
 		if known, ok := above[at]; ok {
@@ -161,33 +163,47 @@ func (t *Tree) audienceOver(path string, above map[string]int) int {
 			break
 		}
 		if p := t.nodes.get(at); p != nil {
-			n = t.audienceAbove(p)
+			n = t.countRecursiveAbove(p)
 			above[at] = n
 			break
 		}
 		missing = append(missing, at)
 	}
 	for _, at := range slices.Backward(missing) {
-		n += w.lasting(at[:max(strings.LastIndexByte(at, '/'), 1)], dataRecursive)
+		n += w.countWith(at[:max(strings.LastIndexByte(at, '/'), 1)], dataRecursive)
 		above[at] = n
 	}
 	return n
 }
 
-// audienceAbove counts the recursive watches above a node.
-func (t *Tree) audienceAbove(n *node) (count int) {
+// countRecursiveAbove counts the recursive watches on ancestors of a node. It clears
+// the marks of ancestors whose watches were removed, so that the next operations need
+// not look them up.
+func (t *Tree) countRecursiveAbove(n *node) (count int) {
 	looked := 0
 	for p := n.parent; p != nil; p = p.parent {
-		if looked++; p.more.hears {
-			count += t.watches.lasting(p.path(), dataRecursive)
+		if looked++; p.extra.recursiveWatch {
+			n := t.watches.countWith(p.path(), dataRecursive)
+			count += n
+			p.extra.recursiveWatch = n > 0 || t.watches.countWith(p.path(), recursive) > 0
 		}
 	}
 	t.steps += looked / ancestorsPerStep
 	return count
 }
 
-// lasting counts the connections that have one of bits on path.
-func (w *watchTable) lasting(path string, bits watchBits) int {
+// listed returns how many entries a change of the node at path inspects: the watches
+// on the path and on its parent, whatever they report.
+func (w *watchTable) listed(path string) int {
+	n := len(w.byPath[path])
+	if path != rootPath {
+		n += len(w.byPath[path[:max(strings.LastIndexByte(path, '/'), 1)]])
+	}
+	return n
+}
+
+// countWith counts the connections that have one of bits on path.
+func (w *watchTable) countWith(path string, bits watchBits) int {
 	n := 0
 	for _, e := range w.byPath[path] {
 		if e.bits&bits != 0 {

@@ -2,13 +2,15 @@ package tree
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// setOps is a multi that changes a node n times.
+// setOps returns a multi that changes a node n times.
 func setOps(path string, n int) *wire.MultiRequest {
 	m := new(wire.MultiRequest)
 	for range n {
@@ -17,9 +19,9 @@ func setOps(path string, n int) *wire.MultiRequest {
 	return m
 }
 
-// A multi is refused if its events would take more room than there is for them,
-// whoever is to hear of it and from where. Nothing of it is done.
-func TestEventsOfAMultiAreBounded(t *testing.T) {
+// A multi is refused as a whole if its events would need more memory than permitted,
+// for each kind of watch.
+func TestEventsOfMultiAreBounded(t *testing.T) {
 	const watchers, room = 10, multiFanOut * 1000 / (eventCost + len("/a/b"))
 	for _, tt := range []struct {
 		name  string
@@ -53,9 +55,49 @@ func TestEventsOfAMultiAreBounded(t *testing.T) {
 	}
 }
 
-// The operation that is one too many is the one with the error, and deletions and
-// creations count for those who watch the parent.
-func TestFanOutIsBlamed(t *testing.T) {
+// However long the paths are, the events of a multi contain at most eight megabytes of
+// them.
+func TestPathsInEventsOfMultiAreBounded(t *testing.T) {
+	const watchers, most = 50, 8 << 20
+	for _, size := range []int{100, 127, 128, 500, 1021, 1024, 5000, 100_000} {
+		w := newWorld(t, Config{})
+		p := w.dial()
+		path := "/" + strings.Repeat("v", size-1)
+		p.mk(path, 0)
+		for range watchers {
+			q := w.dial()
+			q.want(q.lasting(path, wire.AddWatchPersistent), wire.ErrOK, "addWatch")
+		}
+		n := most/(watchers*size) + 1
+		if _, err := w.tree.checkEventLimits(slices.Repeat([]txn{{path: path}}, n)); err != wire.ErrQuotaExceeded {
+			t.Errorf("%d events with paths of %d bytes: %s", n*watchers, size, err.Name())
+		}
+		if _, err := w.tree.checkEventLimits(slices.Repeat([]txn{{path: path}}, max(n/4, 1))); err != wire.ErrOK {
+			t.Errorf("%d events with paths of %d bytes: %s", n/4*watchers, size, err.Name())
+		}
+	}
+}
+
+// A multi is refused if its changes inspect too many watches, even if they report
+// nothing to them.
+func TestMultiCountsInspectedWatches(t *testing.T) {
+	for watchers, want := range map[int]wire.ErrCode{100: wire.ErrOK, 1000: wire.ErrQuotaExceeded} {
+		w := newWorld(t, Config{})
+		p := w.dial()
+		p.mk("/a", 0)
+		for range watchers {
+			_, err := w.dial().children("/a", true)
+			p.want(err, wire.ErrOK, "getChildren")
+		}
+		if _, err := w.tree.checkEventLimits(slices.Repeat([]txn{{op: wire.OpSetData, path: "/a"}}, maxOps)); err != want {
+			t.Errorf("%d watches of the children: %s, want %s", watchers, err.Name(), want.Name())
+		}
+	}
+}
+
+// The first operation beyond the limit has the error. Deletions and creations count
+// for watches of the parent.
+func TestFirstOperationBeyondEventLimitFails(t *testing.T) {
 	w := newWorld(t, Config{MaxReply: 2000})
 	p := w.dial()
 	p.mk("/a", 0)
@@ -75,16 +117,16 @@ func TestFanOutIsBlamed(t *testing.T) {
 			t.Errorf("operation %d: %s, want %s", i, r.Err.Name(), want.Name())
 		}
 	}
-	wantTally(t, "replies", w.tree.Tallies().RefusedReplies, 1)
+	wantRefused(t, "replies", w.tree.Counters().RefusedReplies, 1)
 	p.want(p.ask(wire.OpMulti, &wire.MultiRequest{Ops: ops[:1]}, &resp), wire.ErrOK, "a shorter multi")
 	if _, _, ok := w.tree.Get("/a/0"); !ok {
 		t.Error("a multi within the bounds was refused")
 	}
 }
 
-// The end of a session is never refused. Who can't be told of all that ends with it
-// is closed, and nobody hears a part of it and stays.
-func TestEventsOfASessionAreBounded(t *testing.T) {
+// The end of a session is never refused. A connection that cannot get all events is
+// closed, and no connection gets only a part of them and stays.
+func TestEventsOfSessionEndAreBounded(t *testing.T) {
 	const nodes, watchers = 40, 20
 	for _, expire := range []bool{false, true} {
 		w := newWorld(t, Config{MaxReply: 1000})
@@ -114,17 +156,37 @@ func TestEventsOfASessionAreBounded(t *testing.T) {
 			if p.closed {
 				cut++
 			} else if len(p.events) != nodes {
-				t.Errorf("a watcher that stayed heard %d of %d events", len(p.events), nodes)
+				t.Errorf("a watcher that stayed got %d of %d events", len(p.events), nodes)
 			}
 		}
 		if cut == 0 || !owner.closed || w.tree.watches.total != 0 && cut == watchers {
 			t.Errorf("%d of %d are closed, %d watches are left", cut, watchers, w.tree.watches.total)
 		}
-		// With room again all goes on as before.
+		// Below the limit, everything works as before.
 		p, q := w.dial(), w.dial()
 		p.want(p.lasting("/", wire.AddWatchPersistentRecursive), wire.ErrOK, "addWatch")
 		q.mk("/n", 0)
 		p.wantEvents("created /n")
 		w.check()
 	}
+}
+
+// TestRemovedRecursiveWatchesAreForgotten: a multi below nodes whose watches were removed
+// looks them up once, not for each of its operations.
+func TestRemovedRecursiveWatchesAreForgotten(t *testing.T) {
+	w := newWorld(t, Config{})
+	p, watcher := w.dial(), w.dial()
+	p.mk("/a", 0)
+	p.mk("/a/b", 0)
+	p.mk("/a/b/c", 0)
+	for _, path := range []string{"/a", "/a/b"} {
+		watcher.want(watcher.lasting(path, wire.AddWatchPersistentRecursive), wire.ErrOK, "addWatch")
+	}
+	p.want(p.lasting("/a", wire.AddWatchPersistentRecursive), wire.ErrOK, "addWatch")
+	watcher.hangUp()
+	w.tree.checkEventLimits([]txn{{path: "/a/b/c/d"}})
+	if !w.tree.nodes.get("/a").extraOrNew().recursiveWatch || w.tree.nodes.get("/a/b").extraOrNew().recursiveWatch {
+		t.Error("a node has a recursive watch that was removed, or has not one that is there")
+	}
+	w.check()
 }

@@ -6,62 +6,65 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// firing is one change on its way to the connections that watch.
+// firing is the delivery of one change to the watching connections.
 type firing struct {
 	t     *Tree
 	event wire.WatcherEvent
-	above *node // the node's parent, nil above the root
+	above *node // the node's parent; nil for the root
 	acl   *aclSet
-	frame []byte // made for the first who gets it, shared by all
+	frame []byte // encoded for the first recipient, shared by all
 	out   *Out
 }
 
-// newFiring begins a change. Within it each connection is told once.
+// newFiring begins the delivery of a change. Each connection is notified once.
 func (t *Tree) newFiring(path string, typ wire.EventType, above *node, acl *aclSet, out *Out) firing {
 	t.watches.changes++
 	return firing{t: t, event: nodeEvent(typ, path), above: above, acl: acl, out: out}
 }
 
-// fire tells of a node's creation or new data.
+// fire reports the creation of a node or new data.
 func (t *Tree) fire(n *node, typ wire.EventType, acl *aclSet, out *Out) {
 	if t.watches.total == 0 {
 		return
 	}
-	// Nobody watches in most changes of a busy server: they pay one comparison.
+	// Most changes of a busy server have no watchers and cost one comparison.
 	f := t.newFiring(n.path(), typ, n.parent, acl, out)
-	f.table(dataOnce, dataPersistent, dataRecursive)
+	f.fireTable(dataOnce, dataPersistent, dataRecursive)
 }
 
-// fireDeleted tells of a deletion in p: those who watch the node, and those who watch
-// its children unless they were told already.
+// fireDeleted reports a deletion in p to the connections that watch the node, and to
+// those that watch its children if they were not notified already.
 func (t *Tree) fireDeleted(path string, p *node, acl *aclSet, out *Out) {
 	if t.watches.total == 0 {
 		return
 	}
 	f := t.newFiring(path, wire.EventNodeDeleted, p, acl, out)
-	f.table(dataOnce, dataPersistent, dataRecursive)
-	f.table(childOnce, childPersistent, childRecursive)
+	f.fireTable(dataOnce, dataPersistent, dataRecursive)
+	f.fireTable(childOnce, childPersistent, childRecursive)
 }
 
-// fireChildren tells those who watch the children of p, not the recursive ones:
-// they have seen the child itself.
+// fireChildren reports a change of the children of p. Recursive watches are excluded,
+// because they have seen the child itself.
 func (t *Tree) fireChildren(p *node, out *Out) {
 	if t.watches.total == 0 {
 		return
 	}
 	f := t.newFiring(p.path(), wire.EventNodeChildrenChanged, p.parent, t.acls.of(p), out)
-	f.table(childOnce, childPersistent, 0)
+	f.fireTable(childOnce, childPersistent, 0)
 }
 
-// table goes through one of ZooKeeper's two tables (WatchManager.triggerWatch):
-// the path's own watches, then the recursive ones further up. One-shot watches
-// are used up, also those of connections that may not hear of it. Among the
-// connections the order is that in which they set their watches; Java has none.
-func (f *firing) table(once, lasting, recurse watchBits) {
+// fireTable notifies the watches of one of ZooKeeper's two tables
+// (WatchManager.triggerWatch): those on the path itself, then the recursive ones on
+// ancestors. One-shot watches are removed, even if their connection may not see the
+// event. Connections are notified in the order in which they set their watches; Java
+// has no order.
+func (f *firing) fireTable(once, lasting, recurse watchBits) {
 	w := &f.t.watches
 	path := f.event.Path
 	if list := w.byPath[path]; len(list) > 0 {
-		// What remains is moved together in place: deliver can't touch the table.
+		f.t.steps += len(list) / lookedPerStep
+		// The remaining entries are compacted in place, which is safe because deliver
+		// cannot change the table.
 		kept := list[:0]
 		for _, e := range list {
 			if e.bits&(once|lasting|recurse) != 0 {
@@ -75,7 +78,7 @@ func (f *firing) table(once, lasting, recurse watchBits) {
 			}
 			kept = append(kept, e)
 		}
-		clear(list[len(kept):]) // or the table would keep dead connections
+		clear(list[len(kept):]) // otherwise the table would keep closed connections
 		w.store(path, kept)
 	}
 	if recurse == 0 || w.recursive == 0 {
@@ -88,16 +91,16 @@ func (f *firing) table(once, lasting, recurse watchBits) {
 		if looked++; len(above) == 0 || n.acl != last.acl {
 			above, last = append(above, f.t.acls.of(n)), n
 		}
-		if n.more.hears {
-			n.more.hears = f.tell(n.path(), recurse, above)
+		if n.extra.recursiveWatch {
+			n.extra.recursiveWatch = f.deliverRecursive(n.path(), recurse, above)
 		}
 	}
 	f.t.steps += looked / ancestorsPerStep
 }
 
-// tell tells those with a recursive watch on the path of a node above, and reports
-// whether there is any such watch.
-func (f *firing) tell(path string, recurse watchBits, above []*aclSet) (any bool) {
+// deliverRecursive notifies the recursive watches on the path of an ancestor, and
+// reports whether there is any such watch.
+func (f *firing) deliverRecursive(path string, recurse watchBits, above []*aclSet) (any bool) {
 	f.t.steps += 1 + len(path)/textPerStep + len(f.t.watches.byPath[path])/lookedPerStep
 	for _, e := range f.t.watches.byPath[path] {
 		any = any || e.bits&recursive != 0
@@ -108,48 +111,48 @@ func (f *firing) tell(path string, recurse watchBits, above []*aclSet) (any bool
 	return any
 }
 
-// deliver tells c, if it was not told of this change yet and may read the node. Where
-// the watch is on a node further up, the path has names in it which c must be allowed
-// to list: above are the lists of the nodes whose children they are. A watch further
-// down has fewer of them and was asked first.
+// deliver notifies c if it was not notified of this change yet and may read the node.
+// If the watch is on an ancestor, the path contains names that c must be permitted to
+// list: above has the lists of the nodes whose children they are. Watches closer to
+// the node are notified first and have fewer such names.
 func (f *firing) deliver(c *conn, above []*aclSet) {
-	if c.fired == f.t.watches.changes || c.fired == farBehind {
+	if c.lastChange == f.t.watches.changes || c.lastChange == overflow {
 		return
 	}
-	c.fired = f.t.watches.changes
-	f.t.steps += eventSteps + len(above)
-	if !f.t.mayWatch(c, f.acl) || !f.t.mayLearn(c, above) {
+	c.lastChange = f.t.watches.changes
+	f.t.steps += eventSteps + len(above) + len(f.event.Path)/textPerStep
+	if !f.t.maySee(c, f.acl) || !f.t.mayListAll(c, above) {
 		return
 	}
 	if f.frame == nil {
 		f.frame = wire.AppendEvent(nil, eventZxid, &f.event)
 	}
-	if f.t.tell(c, len(f.event.Path)) {
+	if f.t.admitEvent(c, len(f.event.Path)) {
 		f.out.frame(c, f.frame)
 	}
 }
 
-// mayWatch reports whether c may hear of a node with the list acl, nil for a
-// node that is gone. ZooKeeper up to 3.8.3 told everybody, paths included; Debian's
-// 3.8.0 has the mend.
-func (t *Tree) mayWatch(c *conn, acl *aclSet) bool {
+// maySee reports whether c may get an event of a node with the list acl, which is nil
+// for a missing node. ZooKeeper up to 3.8.3 notified all clients, with paths;
+// Debian's 3.8.0 has the fix.
+func (t *Tree) maySee(c *conn, acl *aclSet) bool {
 	return acl == nil || t.may(c, acl, wire.PermRead)
 }
 
-// mayLearn reports whether c may list the children of all nodes with these lists.
-// ZooKeeper tells a recursive watch of nodes that getChildren would not list.
-func (t *Tree) mayLearn(c *conn, lists []*aclSet) bool {
+// mayListAll reports whether c may list the children of all nodes with these lists.
+// ZooKeeper reports nodes to recursive watches that getChildren would not list.
+func (t *Tree) mayListAll(c *conn, lists []*aclSet) bool {
 	if t.cfg.Compat38 {
 		return true
 	}
-	return t.lookUp(c, len(lists)*len(c.ids)) && !slices.ContainsFunc(lists, func(s *aclSet) bool { return !t.may(c, s, wire.PermRead) })
+	return t.admitLookups(c, len(lists)*len(c.ids)) && !slices.ContainsFunc(lists, func(s *aclSet) bool { return !t.may(c, s, wire.PermRead) })
 }
 
-// eventZxid stands in the header of events, as before 3.9. Later servers put
-// the change's there, which some clients take for what they have seen.
+// eventZxid is the zxid in the header of events, as before 3.9. Later servers send
+// the zxid of the change, which some clients record as the last one they saw.
 const eventZxid = -1
 
-// nodeEvent is the event as it goes out.
+// nodeEvent returns the event to send.
 func nodeEvent(typ wire.EventType, path string) wire.WatcherEvent {
 	return wire.WatcherEvent{Type: typ, State: wire.StateSyncConnected, Path: path}
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// FuzzRequests streams frames at a Tree: each begins with a byte that says which
-// connection it comes from and what else happens, then two bytes of length. It
-// must not panic, must answer every frame it does not close for, keep its
+// FuzzRequests passes frames to a Tree. Each begins with a byte that selects the
+// connection and other events, then two bytes of length. The Tree must not panic. It
+// must answer every frame for which it does not close the connection, keep its
 // invariants, and replay to the same state.
 func FuzzRequests(f *testing.F) {
 	for seed := range uint64(20) {
@@ -47,7 +47,7 @@ func FuzzRequests(f *testing.F) {
 	})
 }
 
-// fuzzConnect tries bytes as a handshake.
+// fuzzConnect passes bytes as a handshake.
 func fuzzConnect(w *world, frame []byte) {
 	var req wire.ConnectRequest
 	r := jute.NewReader(frame)
@@ -60,7 +60,7 @@ func fuzzConnect(w *world, frame []byte) {
 	w.flush()
 }
 
-// randomStream is a stream of sensible requests, for the fuzzer to begin with.
+// randomStream returns a stream of valid requests as a seed for the fuzzer.
 func randomStream(seed uint64) []byte {
 	r := &random{Rand: rand.New(rand.NewPCG(seed, 1))}
 	var b []byte
@@ -74,7 +74,7 @@ func randomStream(seed uint64) []byte {
 	return b
 }
 
-// FuzzReplay gives doubtful records to a tree with some content.
+// FuzzReplay passes arbitrary records to a tree with some content.
 func FuzzReplay(f *testing.F) {
 	base := variedTree(f)
 	snap := base.tree.AppendSnapshot(nil)
@@ -95,7 +95,7 @@ func FuzzReplay(f *testing.F) {
 	})
 }
 
-// FuzzRestore reads doubtful snapshots.
+// FuzzRestore reads arbitrary snapshots.
 func FuzzRestore(f *testing.F) {
 	f.Add(variedTree(f).tree.AppendSnapshot(nil))
 	f.Add(New(Config{}).AppendSnapshot(nil))

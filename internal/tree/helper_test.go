@@ -13,8 +13,8 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// world runs a Tree as a server would, and a second one that only ever replays
-// the first one's records.
+// world runs a Tree as a server does, and a second one that only replays the records
+// of the first one.
 type world struct {
 	tb     testing.TB
 	tree   *Tree
@@ -47,7 +47,7 @@ type reply struct {
 	body []byte
 }
 
-// seededRand is a source of passwords that is the same in every run.
+// seededRand returns a source of passwords that is the same in every run.
 func seededRand(seed byte) *rand.ChaCha8 { return rand.NewChaCha8([32]byte{seed}) }
 
 func newWorld(tb testing.TB, cfg Config) *world {
@@ -63,19 +63,19 @@ func newWorld(tb testing.TB, cfg Config) *world {
 	return w
 }
 
-// advance lets time pass without a Tick.
+// advance advances the time without a Tick.
 func (w *world) advance(d time.Duration) {
 	w.now.Mono += d
 	w.now.Wall += d.Milliseconds()
 }
 
-// tick lets the Tree do what is due.
+// tick calls Tick.
 func (w *world) tick() {
 	w.tree.Tick(w.now, &w.out)
 	w.flush()
 }
 
-// flush replays the records in the shadow and hands the frames to the peers.
+// flush replays the records in the shadow and passes the frames to the peers.
 func (w *world) flush() {
 	w.tb.Helper()
 	for _, rec := range w.out.Records {
@@ -119,7 +119,7 @@ func (w *world) dialRaw(req *wire.ConnectRequest) *peer {
 	return p
 }
 
-// dial makes a session.
+// dial creates a session.
 func (w *world) dial() *peer {
 	w.tb.Helper()
 	p := w.dialRaw(&wire.ConnectRequest{Timeout: 10_000, HasReadOnly: true})
@@ -129,7 +129,7 @@ func (w *world) dial() *peer {
 	return p
 }
 
-// receive takes a frame apart.
+// receive decodes a frame.
 func (p *peer) receive(frame []byte) {
 	tb := p.w.tb
 	tb.Helper()
@@ -143,7 +143,7 @@ func (p *peer) receive(frame []byte) {
 	}
 	var h wire.ReplyHeader
 	h.Decode(r)
-	// An answer to a request that had an event's xid is none.
+	// An answer to a request with the xid of events is not an event.
 	if h.Xid == wire.XidEvent && h.Zxid == -1 && h.Err == wire.ErrOK {
 		var e wire.WatcherEvent
 		e.Decode(r)
@@ -170,15 +170,15 @@ func eventName(typ wire.EventType) string {
 	return fmt.Sprint(typ)
 }
 
-// sendFrame sends the body of a frame as it is.
+// sendFrame sends the body of a frame unchanged.
 func (p *peer) sendFrame(frame []byte) {
 	p.w.tb.Helper()
 	p.w.tree.Request(p.id, frame, p.w.now, &p.w.out)
 	p.w.flush()
 }
 
-// call sends a request and returns its answer. Events that came before it are in
-// p.events; none may come behind.
+// call sends a request and returns its answer. Events before it are in p.events; none
+// may come after it.
 func (p *peer) call(op wire.OpCode, rec wire.Record) reply {
 	tb := p.w.tb
 	tb.Helper()
@@ -228,7 +228,7 @@ func (p *peer) want(err, code wire.ErrCode, what string) {
 	}
 }
 
-// create makes a node with data "x" that everybody may use.
+// create creates a node with data "x" and an open access control list.
 func (p *peer) create(path string, mode wire.CreateMode) (string, wire.ErrCode) {
 	p.w.tb.Helper()
 	var resp wire.CreateResponse
@@ -236,7 +236,7 @@ func (p *peer) create(path string, mode wire.CreateMode) (string, wire.ErrCode) 
 	return resp.Path, err
 }
 
-// mk is create that must go well.
+// mk is create, which must succeed.
 func (p *peer) mk(path string, mode wire.CreateMode) string {
 	p.w.tb.Helper()
 	got, err := p.create(path, mode)
@@ -244,7 +244,7 @@ func (p *peer) mk(path string, mode wire.CreateMode) string {
 	return got
 }
 
-// mkACL makes a persistent node with a list.
+// mkACL creates a persistent node with a list.
 func (p *peer) mkACL(path string, list ...wire.ACL) wire.ErrCode {
 	p.w.tb.Helper()
 	return p.ask(wire.OpCreate, &wire.CreateRequest{Path: path, ACL: list}, new(wire.CreateResponse))
@@ -306,7 +306,7 @@ func (p *peer) wantEvents(want ...string) {
 	}
 }
 
-// hangUp breaks the connection.
+// hangUp ends the connection.
 func (p *peer) hangUp() {
 	p.w.tree.Disconnect(p.id, p.w.now)
 	p.closed = true

@@ -2,13 +2,14 @@ package tree
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// The digest that ZooKeeper's documentation gives for super:admin, and ones of
-// odd secrets.
+// The digest of super:admin in ZooKeeper's documentation, and digests of unusual
+// secrets.
 func TestDigestID(t *testing.T) {
 	for secret, want := range map[string]string{
 		"super:admin": "super:xQJmxLMiHGwaqBvst5y6rkB6HQs=",
@@ -38,6 +39,8 @@ func TestIPExpressions(t *testing.T) {
 		"": false, "1.2.3": false, "1.2.3.4.5": false, "1.2.3.256": false, "1.2.3.-1": false, "1.2.3.x": false,
 		"1.2.3.4/33": false, "1.2.3.4/-1": false, "1.2.3.4/": false, "1.2.3.4/x": false, "1.2.3.4/8/8": false,
 		"::/129": false, "fe80::1%eth0": false, "[::1]": false, "localhost": false, ":::": false,
+		"2001:0db8:0000:0000:0000:0000:192.168.001.001/0128": false, "2001:0db8:0000:0000:0000:0000:192.168.100.100/0128": true,
+		strings.Repeat("0", 50) + "1.2.3.4": true, strings.Repeat("0", 60) + "1.2.3.4": false,
 	} {
 		if got := validIPExpr(expr); got != want {
 			t.Errorf("validIPExpr(%q) = %v", expr, got)
@@ -60,8 +63,8 @@ func TestIPExpressions(t *testing.T) {
 		{"nonsense", "0.0.0.0/0", false},
 		{"10.1.2.3", "nonsense", false},
 	} {
-		if got := ipMatches(tt.id, tt.expr); got != tt.want {
-			t.Errorf("ipMatches(%q, %q) = %v", tt.id, tt.expr, got)
+		if got := permitted([]wire.ACL{acl(1, "ip", tt.expr)}, 1, []identity{{schemeIP, tt.id}}); got != tt.want {
+			t.Errorf("address %q, entry %q: %v", tt.id, tt.expr, got)
 		}
 	}
 }
@@ -99,8 +102,9 @@ func TestAuthAnswers(t *testing.T) {
 	}
 }
 
-// TestEnsembleNames: a client that means another ensemble is cut off without an answer,
-// so that it tries its next server. The scheme gives no identity, and no list may name it.
+// TestEnsembleNames: a client that names another ensemble is closed without an
+// answer, so that it tries its next server. The scheme adds no identity, and no list
+// may contain it.
 func TestEnsembleNames(t *testing.T) {
 	both := []string{"blue", "green"}
 	for _, tt := range []struct {
@@ -130,8 +134,8 @@ func TestEnsembleNames(t *testing.T) {
 	}
 }
 
-// Identities are the connection's, not the session's.
-func TestIdentitiesEndWithTheConnection(t *testing.T) {
+// Identities belong to the connection, not to the session.
+func TestIdentitiesEndWithConnection(t *testing.T) {
 	w := newWorld(t, Config{})
 	p := w.dial()
 	p.auth("digest", "ann:1")

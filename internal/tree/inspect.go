@@ -7,43 +7,44 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// Counts is how much of everything there is, as the four-letter words show it.
+// Counts has the present numbers of things, as the four-letter words show them.
 type Counts struct {
 	Sessions     int
 	Connections  int   // with a session
-	Nodes        int   // the tree's own four included
+	Nodes        int   // including the tree's own four
 	Ephemerals   int   // nodes that end with a session
 	Containers   int   // container nodes
 	TTLs         int   // TTL nodes
-	DataBytes    int64 // approximate size of all data: paths and data, no overhead
+	DataBytes    int64 // approximate size of all data: paths and data, without overhead
 	Watches      int   // data and child watches, as ZooKeeper counts
-	Watchers     int   // connections that have watches
+	Watchers     int   // connections with watches
 	WatchedPaths int
 }
 
-// Counts returns what is counted as it comes and goes: it looks at nothing.
+// Counts returns the present numbers. They are maintained incrementally, so the call
+// is cheap.
 func (t *Tree) Counts() Counts {
 	return Counts{
 		Sessions: len(t.sessions), Connections: len(t.conns), Nodes: t.nodes.len(),
-		Containers: t.containers.live, TTLs: t.ttls.live, DataBytes: t.dataSize, Ephemerals: t.ephemerals,
+		Containers: t.containers.count, TTLs: t.ttls.count, DataBytes: t.dataSize, Ephemerals: t.ephemerals,
 		Watches: t.watches.total, Watchers: t.watches.watchers, WatchedPaths: len(t.watches.byPath),
 	}
 }
 
-// SessionCount is the number of sessions. Unlike Counts it costs nothing.
+// SessionCount returns the number of sessions. It is cheaper than Counts.
 func (t *Tree) SessionCount() int { return len(t.sessions) }
 
-// SessionInfo is a session as seen from outside. It has no password: what is shown
-// ends up in logs and on terminals.
+// SessionInfo describes a session. It has no password, because it may appear in logs
+// and on terminals.
 type SessionInfo struct {
 	ID         int64
 	Timeout    int32    // ms
-	Conn       ConnID   // meaningful if Connected
-	Connected  bool     // whether a connection has it
+	Conn       ConnID   // valid if Connected
+	Connected  bool     // whether the session has a connection
 	Ephemerals []string // paths, oldest first
 }
 
-// Sessions lists the sessions by id. The result is a copy.
+// Sessions returns the sessions ordered by ID. The result is a copy.
 func (t *Tree) Sessions() []SessionInfo {
 	list := make([]SessionInfo, 0, len(t.sessions))
 	for _, s := range t.sessionList() {
@@ -59,8 +60,8 @@ func (t *Tree) Sessions() []SessionInfo {
 	return list
 }
 
-// sessionList lists the sessions by id. Whatever goes through all sessions does
-// it by this list: a map's order would differ from run to run.
+// sessionList returns the sessions ordered by ID. Use it to iterate over all
+// sessions, because the order of a map would differ from run to run.
 func (t *Tree) sessionList() []*session {
 	list := make([]*session, 0, len(t.sessions))
 	for _, s := range t.sessions {
@@ -70,8 +71,8 @@ func (t *Tree) sessionList() []*session {
 	return list
 }
 
-// Session returns the session of a connection and its timeout in ms; ok is
-// false if the connection has none.
+// Session returns the session of a connection and its timeout in ms. ok is false if
+// the connection is unknown.
 func (t *Tree) Session(id ConnID) (session int64, timeout int32, ok bool) {
 	c, ok := t.conns[id]
 	if !ok {
@@ -80,14 +81,15 @@ func (t *Tree) Session(id ConnID) (session int64, timeout int32, ok bool) {
 	return c.session.id, c.session.timeout, true
 }
 
-// Watch is what one connection watches on one path.
+// Watch is the watches of one connection on one path.
 type Watch struct {
 	Path    string
 	Conn    ConnID
 	Session int64
 }
 
-// Watches lists the watches by path, and within one in the order they were set.
+// Watches returns the watches ordered by path, and for one path in the order in which
+// they were set.
 func (t *Tree) Watches() []Watch {
 	var list []Watch
 	for path, entries := range t.watches.byPath {
@@ -99,8 +101,8 @@ func (t *Tree) Watches() []Watch {
 	return list
 }
 
-// Get returns a copy of a node's data and its Stat, without regard to access
-// control; ok is false if there is no such node. The empty path is the root.
+// Get returns a copy of a node's data and its Stat, regardless of access control. ok
+// is false if there is no such node. The empty path is the root.
 func (t *Tree) Get(path string) (data []byte, stat wire.Stat, ok bool) {
 	n := t.lookup(path)
 	if n == nil {
@@ -112,8 +114,8 @@ func (t *Tree) Get(path string) (data []byte, stat wire.Stat, ok bool) {
 	return data, n.stat(), true
 }
 
-// Paths lists all nodes, parents before children and those in the order of
-// creation.
+// Paths returns the paths of all nodes, parents before children, and siblings in the
+// order of creation.
 func (t *Tree) Paths() []string {
 	list := make([]string, 0, t.nodes.len())
 	t.root.walk(func(n *node) bool {
@@ -122,3 +124,18 @@ func (t *Tree) Paths() []string {
 	})
 	return list
 }
+
+// Counters count events since the Tree was created or restored. They are for
+// monitoring: no decision depends on them, and they are not part of the durable
+// state.
+type Counters struct {
+	Opened       int64 // new sessions, without resumed ones
+	Expired      int64 // sessions that timed out
+	AuthFailures int64 // connections closed because credentials were refused or a required identity was missing
+
+	// Requests refused because of a limit, by the field of Config that has the limit.
+	RefusedNodes, RefusedData, RefusedWatches, RefusedSessions, RefusedReplies int64
+}
+
+// Counters returns the counters.
+func (t *Tree) Counters() Counters { return t.counters }

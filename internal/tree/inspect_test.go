@@ -3,6 +3,7 @@ package tree
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/zklock/zklock/internal/wire"
 )
@@ -60,5 +61,21 @@ func TestInspection(t *testing.T) {
 	p.remove("/e2", -1)
 	if got := w.tree.Counts().DataBytes; got != empty.DataBytes+3+6 {
 		t.Errorf("%d bytes", got)
+	}
+}
+
+func TestCounters(t *testing.T) {
+	tr := New(Config{})
+	var out Out
+	connect := func(id ConnID, req wire.ConnectRequest) { tr.Connect(id, Peer{}, &req, Now{}, &out) }
+	connect(1, wire.ConnectRequest{Timeout: 6000})
+	connect(2, wire.ConnectRequest{Timeout: 6000})
+	connect(3, wire.ConnectRequest{Timeout: 6000, SessionID: 99}) // no such session
+	frame := wire.AppendRequest(nil, -4, wire.OpAuth, &wire.AuthPacket{Scheme: "nonsense"})
+	tr.Request(1, frame[4:], Now{}, &out)
+	tr.Tick(Now{Mono: time.Hour}, &out)
+	want := Counters{Opened: 2, Expired: 2, AuthFailures: 1}
+	if got := tr.Counters(); got != want {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }

@@ -4,8 +4,9 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// Bounds of what clients can make a Tree hold, where Config gives none. ZooKeeper
-// has none of them: its heap is the limit, and everybody's end.
+// Limits of what clients can make a Tree store, where Config has none. ZooKeeper has
+// no such limits: its heap is the limit, and exceeding it ends the service for all
+// clients.
 const (
 	defaultMaxNodes    = 10_000_000
 	defaultMaxData     = 4 << 30
@@ -13,27 +14,30 @@ const (
 	defaultMaxSessions = 1_000_000
 	defaultMaxReply    = 32 << 20
 
-	// maxIdentities is how many identities one connection may prove, and
-	// maxIdentityBytes how long all of them together may be: nobody need have a
-	// session for them, and MaxData does not count them.
+	// maxIdentities is how many identities one connection may prove. maxIdentityBytes
+	// is their maximum total length. They need no session, and MaxData does not count
+	// them.
 	maxIdentities    = 64
 	maxIdentityBytes = 64 << 10
-	// maxACL is how many entries the list of one node may have.
+	// maxACL is the maximum number of entries in the list of one node.
 	maxACL = 10_000
-	// listedCost is what a name in a list of children counts against MaxReply besides
-	// its bytes: to look it up takes longer than to copy it, some 0.13 us where the
-	// nodes are scattered in memory. With the default, a list of 300,000 short names
-	// is answered, which takes some 40 ms.
+	// listedCost is what a name in a list of children counts against MaxReply in
+	// addition to its bytes. Looking it up takes longer than copying it: about 0.13
+	// us if the nodes are scattered in memory. With the default, a list of 300,000
+	// short names is answered, which takes about 40 ms.
 	listedCost = 96
-	// maxOps is how many operations a multi may have: it is applied in one step, for
-	// which all other clients wait.
+	// multiReadShare is the part of Config.MaxReply that a multiRead of several
+	// results may take.
+	multiReadShare = 2
+	// maxOps is the maximum number of operations in a multi. It is applied in one
+	// step, for which all other clients wait.
 	maxOps = 10_000
-	// maxListed is how many ephemeral nodes a session may have that asks for a list of
-	// them.
+	// maxListed is the maximum number of ephemeral nodes of a session that requests a
+	// list of them.
 	maxListed = 50_000
 )
 
-// withDefaultLimits replaces the limits that are zero.
+// withDefaultLimits replaces limits that are zero by defaults.
 func (c *Config) withDefaultLimits() {
 	if c.MaxNodes < 1 {
 		c.MaxNodes = defaultMaxNodes
@@ -52,29 +56,29 @@ func (c *Config) withDefaultLimits() {
 	}
 }
 
-// growth is by how much transactions change what the limits are about.
+// growth is how much transactions change the limited quantities.
 type growth struct {
 	nodes int
 	bytes int64
 }
 
-// used is what counts for MaxData: all that clients can make as long as they like
-// and that stays.
+// used returns what counts for MaxData: everything of arbitrary size that clients can
+// create and that stays.
 func (t *Tree) used() int64 {
 	return t.dataSize + t.acls.bytes + t.watches.bytes
 }
 
-// room reports whether there is room for what x adds.
-func (t *Tree) room(x *txn) wire.ErrCode {
+// checkLimits checks that the growth by x is permitted.
+func (t *Tree) checkLimits(x *txn) wire.ErrCode {
 	var g growth
 	g.add(t, x, nil)
 	return t.allows(g)
 }
 
-// roomForMulti is room for all operations of a multi at once, so that one may make
-// the room that another takes. With an error it gives the operation to blame: the
-// first that there was no room for.
-func (t *Tree) roomForMulti(subs []txn) (int, wire.ErrCode) {
+// checkMultiLimits checks all operations of a multi together, so that one may free
+// the space that another uses. With an error it returns the index of the first
+// operation that exceeds a limit.
+func (t *Tree) checkMultiLimits(subs []txn) (int, wire.ErrCode) {
 	var all growth
 	sizes := make(map[string]int64, len(subs))
 	for i := range subs {
@@ -93,29 +97,29 @@ func (t *Tree) roomForMulti(subs []txn) (int, wire.ErrCode) {
 	return 0, t.allows(all)
 }
 
-// exceeds reports whether there is no room for g.
+// exceeds reports whether g exceeds a limit.
 func (t *Tree) exceeds(g growth) bool {
 	return g.nodes > 0 && t.nodes.len()+g.nodes > t.cfg.MaxNodes || g.bytes > 0 && t.used()+g.bytes > t.cfg.MaxData
 }
 
-// allows answers whether there is room for g, and counts if there is not. What
-// makes something smaller is always allowed.
+// allows checks g against the limits, and counts a refusal. A reduction is always
+// permitted.
 func (t *Tree) allows(g growth) wire.ErrCode {
 	switch {
 	case !t.exceeds(g):
 		return wire.ErrOK
 	case g.nodes > 0 && t.nodes.len()+g.nodes > t.cfg.MaxNodes:
-		t.tallies.RefusedNodes++
+		t.counters.RefusedNodes++
 	default:
-		t.tallies.RefusedData++
+		t.counters.RefusedData++
 	}
 	return wire.ErrQuotaExceeded
 }
 
-// add adds what x does. sizes has the length of the data of nodes that earlier
-// operations of a multi touched; nil outside a multi. A new node's list of
-// permissions counts as if no other node had it: equal ones are stored once, so
-// that this is too much rather than too little.
+// add adds the growth by x. sizes has the data lengths of nodes that earlier
+// operations of a multi touched; it is nil outside a multi. A new node's access
+// control list counts as if no other node had it. Equal lists are stored once, so
+// this is an upper bound.
 func (g *growth) add(t *Tree, x *txn, sizes map[string]int64) {
 	old, known := sizes[x.path]
 	if n := t.nodes.get(x.path); !known && n != nil {
@@ -144,38 +148,35 @@ func (g *growth) add(t *Tree, x *txn, sizes map[string]int64) {
 	}
 }
 
-// aclCost is about what a list takes in memory: its entries, their texts, those
-// once more in the key by which it is found, and the index of a long one.
+// aclCost estimates the memory of a list: its entries in the list and in the index,
+// their texts, and the same texts in the lookup key.
 func aclCost(list []wire.ACL) int64 {
-	const entry, indexed = 64, 64
+	const entry = 128
 	size := int64(0)
-	if len(list) > shortACL {
-		size = indexed * int64(len(list))
-	}
 	for i := range list {
 		size += entry + 2*int64(len(list[i].Scheme)+len(list[i].ID))
 	}
 	return size
 }
 
-// roomForWatch reports whether c may have one more watch on path, on which it has
-// those in had. If not, the request that wants it is refused: see takeRefusal.
-func (t *Tree) roomForWatch(path string, c *conn, had, want watchBits) bool {
+// checkWatchLimits reports whether c may have the watches want on path, where it has
+// had. If not, the request is refused: see takeWatchRefusal.
+func (t *Tree) checkWatchLimits(path string, c *conn, had, want watchBits) bool {
 	if want.count() <= had.count() {
 		return true
 	}
 	w := &t.watches
 	if w.total+want.count()-had.count() <= t.cfg.MaxWatches &&
-		(had != 0 || t.watchShare(c) && t.used()+int64(len(path)) <= t.cfg.MaxData) {
+		(had != 0 || t.mayWatchMore(c) && t.used()+int64(len(path)) <= t.cfg.MaxData) {
 		return true
 	}
 	t.watchRefused = true
 	return false
 }
 
-// watchShare reports whether c may watch one more path. A connection with few watches
-// is not held up by others of its address. See shares.
-func (t *Tree) watchShare(c *conn) bool {
+// mayWatchMore reports whether c may watch one more path. A connection with few
+// watches is not restricted by others of its address. See shares.
+func (t *Tree) mayWatchMore(c *conn) bool {
 	all, each, has := t.cfg.MaxWatches, t.cfg.MaxWatchesPerConn, len(c.watched)
 	free := all - t.watches.total
 	switch {
@@ -189,13 +190,49 @@ func (t *Tree) watchShare(c *conn) bool {
 	return t.watches.shares.allow(c.share, free, all)
 }
 
-// takeRefusal reports whether a watch was refused since it was last called. A
-// client that believes in a watch which is not there would wait for ever.
-func (t *Tree) takeRefusal() bool {
+// takeWatchRefusal reports whether a watch was refused since the last call. A client
+// that relies on a watch that does not exist would wait forever.
+func (t *Tree) takeWatchRefusal() bool {
 	refused := t.watchRefused
 	t.watchRefused = false
 	if refused {
-		t.tallies.RefusedWatches++
+		t.counters.RefusedWatches++
 	}
 	return refused
+}
+
+// shares counts how much of a limited resource each address uses. An address may use
+// as much as is still free, so that it alone gets at most half. The last part of the
+// resource is for addresses that use little. While the resource is plentiful, no
+// address is restricted.
+type shares map[Share]int
+
+// Share identifies an address. Zero is a peer that shares with no other.
+type Share uint64
+
+const (
+	// reservedPart is the divisor for the part of the resource that is reserved for
+	// addresses that use little.
+	reservedPart = 8
+	// fewPart is the divisor for the amount that counts as little.
+	fewPart = 8192
+)
+
+// add adds n to the count of an address.
+func (s shares) add(addr Share, n int) {
+	if addr == 0 {
+		return
+	}
+	if s[addr] += n; s[addr] == 0 {
+		delete(s, addr)
+	}
+}
+
+// allow reports whether an address may use one more of a resource, of which free of
+// most are left.
+func (s shares) allow(addr Share, free, most int) bool {
+	if addr == 0 || s[addr] < most/fewPart {
+		return free > 0
+	}
+	return s[addr] < free-most/reservedPart
 }

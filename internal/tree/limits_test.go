@@ -8,8 +8,8 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// tallies fails unless so many requests were refused for that.
-func wantTally(t *testing.T, what string, got, want int64) {
+// wantRefused fails unless that many requests were refused for that reason.
+func wantRefused(t *testing.T, what string, got, want int64) {
 	t.Helper()
 	if got != want {
 		t.Errorf("%d requests refused for %s, want %d", got, what, want)
@@ -27,7 +27,7 @@ func TestMaxNodes(t *testing.T) {
 	p.want(p.set("/a", "changes", -1), wire.ErrOK, "a change at the limit")
 	p.want(p.remove("/a", -1), wire.ErrOK, "a deletion at the limit")
 	p.mk("/d", wire.ModeEphemeral)
-	wantTally(t, "nodes", w.tree.Tallies().RefusedNodes, 1)
+	wantRefused(t, "nodes", w.tree.Counters().RefusedNodes, 1)
 	p.call(wire.OpCloseSession, nil)
 	if n := w.tree.Counts().Nodes; n != 6 {
 		t.Errorf("%d nodes after a session ended at the limit, want 6", n)
@@ -35,8 +35,8 @@ func TestMaxNodes(t *testing.T) {
 	w.check() // a replay refuses nothing
 }
 
-// TestMultiMakesItsOwnRoom lets a multi delete what it creates anew.
-func TestMultiMakesItsOwnRoom(t *testing.T) {
+// TestMultiMayUseSpaceThatItFrees lets a multi delete nodes and create them again.
+func TestMultiMayUseSpaceThatItFrees(t *testing.T) {
 	w := newWorld(t, Config{MaxNodes: 6})
 	p := w.dial()
 	p.mk("/a", wire.ModePersistent)
@@ -94,18 +94,18 @@ func TestMaxData(t *testing.T) {
 	p.want(p.set("/a", "", -1), wire.ErrOK, "less data")
 	p.want(p.mkACL("/l", manyACLs(20)...), wire.ErrOK, "a long list where there is room")
 	p.want(p.remove("/l", -1), wire.ErrOK, "a deletion")
-	wantTally(t, "data", w.tree.Tallies().RefusedData, 3)
+	wantRefused(t, "data", w.tree.Counters().RefusedData, 3)
 	p.hangUp()
-	// All that is left is what was there at first, and /a with its list.
+	// Only the initial nodes, and /a with its list, are left.
 	if left := w.tree.used() - (newWorld(t, Config{}).tree.used() + int64(len("/a"))); left != 0 {
 		t.Errorf("%d bytes are still counted for what is gone", left)
 	}
 	w.check()
 }
 
-// TestSetACLAtTheLimit: no limit keeps a list from being made shorter or taken
-// from those that are there, and a node with one of its own from having another.
-func TestSetACLAtTheLimit(t *testing.T) {
+// TestSetACLAtDataLimit: at the limit, a list may be made shorter, an existing list
+// may be used, and a node's own list may be replaced.
+func TestSetACLAtDataLimit(t *testing.T) {
 	w := newWorld(t, Config{})
 	p := w.dial()
 	set := func(path string, list []wire.ACL) wire.ErrCode {
@@ -130,7 +130,7 @@ func TestSetACLAtTheLimit(t *testing.T) {
 	w.check()
 }
 
-// manyACLs is a list of n entries.
+// manyACLs returns a list of n entries.
 func manyACLs(n int) []wire.ACL {
 	list := make([]wire.ACL, n)
 	for i := range list {
@@ -161,12 +161,12 @@ func TestMaxWatches(t *testing.T) {
 	if n := w.tree.Counts().Watches; n > 5 {
 		t.Errorf("%d watches, the limit is 5", n)
 	}
-	wantTally(t, "watches", w.tree.Tallies().RefusedWatches, 2)
+	wantRefused(t, "watches", w.tree.Counters().RefusedWatches, 2)
 }
 
-// TestSetWatchesBeyondTheLimit closes the connection: a client believes in what
-// it restored.
-func TestSetWatchesBeyondTheLimit(t *testing.T) {
+// TestSetWatchesBeyondLimitClosesConnection: a client relies on the watches that it
+// restored.
+func TestSetWatchesBeyondLimitClosesConnection(t *testing.T) {
 	w := newWorld(t, Config{MaxWatches: 3})
 	p := w.dial()
 	req := wire.SetWatches{DataWatches: []string{}, ExistWatches: []string{"/a", "/b", "/c", "/d"}, ChildWatches: []string{}}
@@ -182,9 +182,8 @@ func TestSetWatchesBeyondTheLimit(t *testing.T) {
 	}
 }
 
-// A read-only server gives sessions away that no log keeps. They count all the
-// same.
-func TestMaxSessionsReadOnly(t *testing.T) {
+// A read-only server creates sessions that no log records. They count nevertheless.
+func TestMaxSessionsCountsLocalSessions(t *testing.T) {
 	w, _ := frozen(t)
 	w.tree.cfg.MaxSessions = 2
 	req := &wire.ConnectRequest{Timeout: 10_000, ReadOnly: true, HasReadOnly: true}
@@ -194,7 +193,7 @@ func TestMaxSessionsReadOnly(t *testing.T) {
 	if p := w.dialRaw(req); p.session != 0 || !p.closed {
 		t.Error("a session beyond the limit")
 	}
-	wantTally(t, "sessions", w.tree.Tallies().RefusedSessions, 1)
+	wantRefused(t, "sessions", w.tree.Counters().RefusedSessions, 1)
 }
 
 func TestMaxSessions(t *testing.T) {
@@ -207,7 +206,7 @@ func TestMaxSessions(t *testing.T) {
 	}
 	p.call(wire.OpCloseSession, nil)
 	w.dial()
-	wantTally(t, "sessions", w.tree.Tallies().RefusedSessions, 1)
+	wantRefused(t, "sessions", w.tree.Counters().RefusedSessions, 1)
 }
 
 func TestMaxReply(t *testing.T) {
@@ -229,11 +228,11 @@ func TestMaxReply(t *testing.T) {
 	_, err = p.children("/", false)
 	p.want(err, wire.ErrQuotaExceeded, "a list of children")
 	p.want(p.ask(wire.OpGetEphemerals, &wire.GetEphemeralsRequest{}, new(wire.GetEphemeralsResponse)), wire.ErrQuotaExceeded, "a list of ephemerals")
-	wantTally(t, "replies", w.tree.Tallies().RefusedReplies, 4)
+	wantRefused(t, "replies", w.tree.Counters().RefusedReplies, 4)
 }
 
-// TestTenThousandLongNamesAreListed: other clients' own tests ask for that much. Names
-// count for more than their bytes, since many short ones take longer.
+// TestTenThousandLongNamesAreListed: tests of other clients need that many. Names
+// count for more than their bytes, because many short ones take longer.
 func TestTenThousandLongNamesAreListed(t *testing.T) {
 	const n = 10_000
 	p := newWorld(t, Config{}).dial()
@@ -253,8 +252,8 @@ func TestTenThousandLongNamesAreListed(t *testing.T) {
 	q.want(err, wire.ErrQuotaExceeded, "sixty short names where a thousand bytes may be answered")
 }
 
-// What was done is not answered by an error, however long the answer.
-func TestWritesAreAnswered(t *testing.T) {
+// A successful write is not answered by an error, however long the answer is.
+func TestWriteAnswersIgnoreMaxReply(t *testing.T) {
 	p := newWorld(t, Config{MaxReply: 100}).dial()
 	path := "/" + strings.Repeat("n", 200)
 	if got := p.mk(path, wire.ModePersistent); got != path {
@@ -273,7 +272,7 @@ func TestIdentitiesAreBounded(t *testing.T) {
 	for ; !p.closed && proved < 2*maxIdentities; proved++ {
 		p.auth("digest", fmt.Sprint("user", proved, ":p"))
 	}
-	// Its address is one identity, and the last answer a refusal.
+	// Its address is one identity, and the last answer is a refusal.
 	if proved != maxIdentities {
 		t.Errorf("%d identities were taken, want %d", proved, maxIdentities)
 	}
@@ -300,9 +299,9 @@ func TestLongLists(t *testing.T) {
 	p.want(p.mkACL("/b", manyACLs(maxACL+1)...), wire.ErrInvalidACL, "a list too long")
 }
 
-// TestLowerLimits opens what was made under higher limits: all of it is there, and
-// can be made less.
-func TestLowerLimits(t *testing.T) {
+// TestStateAboveLoweredLimitsIsRestored restores a state that was created under
+// higher limits. It is complete, and can be reduced.
+func TestStateAboveLoweredLimitsIsRestored(t *testing.T) {
 	w := newWorld(t, Config{})
 	p := w.dial()
 	for i := range 20 {
@@ -335,9 +334,9 @@ func TestLowerLimits(t *testing.T) {
 	w.check()
 }
 
-// TestSharesOfWatches: connections and addresses that take all the watches they can
-// get leave some for those that need few, unless the limit of one connection is given.
-func TestSharesOfWatches(t *testing.T) {
+// TestAddressesShareWatches: connections and addresses that take all the watches they
+// can get leave some for those that need few, unless the limit per connection is set.
+func TestAddressesShareWatches(t *testing.T) {
 	const most, few, reserved = 16_384, 16_384 / fewPart, 16_384 / reservedPart
 	take := func(p *peer, want int) (n int) {
 		for ; n < want; n++ {
@@ -349,7 +348,7 @@ func TestSharesOfWatches(t *testing.T) {
 	}
 	w := newWorld(t, Config{MaxWatches: most})
 	for i := range 40 {
-		// Two connections of each address: they share what it may have.
+		// Two connections of each address share its watches.
 		w.peer = Peer{Share: Share(1 + i/2)}
 		if n := take(w.dial(), most); i == 0 && n != (most-reserved)/2 {
 			t.Errorf("the only connection got %d watches, want half of what is not reserved", n)
@@ -373,9 +372,9 @@ func TestSharesOfWatches(t *testing.T) {
 	}
 }
 
-// TestSharesOfSessions: an address gets no more sessions than are free for others. What
-// ends makes room again.
-func TestSharesOfSessions(t *testing.T) {
+// TestAddressesShareSessions: an address gets no more sessions than are free for
+// others. A session that ends is free again.
+func TestAddressesShareSessions(t *testing.T) {
 	const most = 80
 	w := newWorld(t, Config{MaxSessions: most})
 	dial := func(share Share) *peer {

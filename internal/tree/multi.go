@@ -5,17 +5,17 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// multi does all operations in one transaction, or none. Its answer has no
-// error in the header: the results tell. Only what can't be understood fails it
-// as a whole.
+// multi executes all operations in one transaction, or none. Its answer has no error
+// in the header, because the results have the errors. Only a multi that cannot be
+// decoded fails as a whole.
 func (t *Tree) multi(c *conn, m *wire.MultiRequest, now Now, out *Out) (wire.Record, wire.ErrCode) {
 	if len(m.Ops) > maxOps {
 		return nil, t.fail(wire.ErrBadArguments, now, out)
 	}
-	// All are checked before any is applied. There is nothing to undo when one
-	// fails, and no watcher hears of a change that did not stay.
-	p := prep{t: t, c: c, over: make(map[string]view), subtrees: make(map[string]string)}
-	defer t.keepAnswers(c)()
+	// All operations are checked before any is applied. If one fails, there is
+	// nothing to undo, and no watcher is notified of a change that was not made.
+	p := preparer{t: t, c: c, pending: make(map[string]nodeView), subtrees: make(map[string]string)}
+	defer t.cachePermissions(c)()
 	x := txn{op: wire.OpMulti, subs: make([]txn, len(m.Ops))}
 	for i := range m.Ops {
 		op := &m.Ops[i]
@@ -28,9 +28,9 @@ func (t *Tree) multi(c *conn, m *wire.MultiRequest, now Now, out *Out) (wire.Rec
 			return failedMulti(len(m.Ops), i, err), wire.ErrOK
 		}
 	}
-	i, err := t.roomForMulti(x.subs)
+	i, err := t.checkMultiLimits(x.subs)
 	if err == wire.ErrOK {
-		i, err = t.roomForEvents(x.subs)
+		i, err = t.checkEventLimits(x.subs)
 	}
 	if err != wire.ErrOK {
 		t.fail(err, now, out)
@@ -49,9 +49,9 @@ func (t *Tree) multi(c *conn, m *wire.MultiRequest, now Now, out *Out) (wire.Rec
 	return resp, wire.ErrOK
 }
 
-// multiKind is what an operation of a multi is: Java goes by a create's mode
-// there, not by its opcode, so both ordinary creates answer the path alone, and
-// a mode with a TTL in a record without one can't be read (OpError).
+// multiKind returns the kind of an operation in a multi. Java uses the mode of a
+// create there, not its opcode. So both ordinary creates answer with the path only,
+// and a TTL mode in a record without a TTL is an error (OpError).
 func multiKind(op *wire.MultiOp) wire.OpCode {
 	q, ok := op.Req.(*wire.CreateRequest)
 	switch {
@@ -65,9 +65,9 @@ func multiKind(op *wire.MultiOp) wire.OpCode {
 	return wire.OpCreate
 }
 
-// failedMulti is the answer when the operation at failed did not go: those
-// before it were undone, those behind it not tried. Clients find the reason by
-// looking for the first code that is neither zero nor RuntimeInconsistency.
+// failedMulti returns the answer if the operation at failed did not succeed: those
+// before it were rolled back, and those after it not tried. Clients find the cause by
+// searching for the first code that is neither zero nor RuntimeInconsistency.
 func failedMulti(n, failed int, err wire.ErrCode) *wire.MultiResponse {
 	resp := &wire.MultiResponse{Results: make([]wire.MultiResult, n)}
 	for i := range resp.Results {
@@ -83,17 +83,19 @@ func failedMulti(n, failed int, err wire.ErrCode) *wire.MultiResponse {
 	return resp
 }
 
-// multiRead does several reads; each has its own result, and one that fails does
-// not fail the others. They all see one state, for nothing comes in between. None
-// sets a watch: Java forgets the flag when it takes the request apart
-// (Op.GetData.toRequestRecord).
+// multiRead executes several reads. Each has its own result, and a failed one does
+// not fail the others. They all see the same state. None sets a watch, because Java
+// drops the flag (Op.GetData.toRequestRecord).
 func (t *Tree) multiRead(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
 	var m wire.MultiReadRequest
 	if m.Decode(r); r.Err() != nil {
 		return nil, wire.ErrMarshalling
 	}
+	if len(m.Ops) > maxOps {
+		return nil, wire.ErrBadArguments
+	}
 	resp := &wire.MultiResponse{Results: make([]wire.MultiResult, len(m.Ops))}
-	defer t.keepAnswers(c)()
+	defer t.cachePermissions(c)()
 	size := 0
 	for i, op := range m.Ops {
 		res := &resp.Results[i]
@@ -109,9 +111,14 @@ func (t *Tree) multiRead(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
 		if res.Err != wire.ErrOK {
 			res.Op, res.Resp = wire.OpError, nil
 		}
-		// A short request can ask for the same long answer many times.
-		if size += replyCost(res.Resp); size > t.cfg.MaxReply || t.exhausted() {
-			t.tallies.RefusedReplies++
+		// A short request can request the same long answer many times, and encoding
+		// takes time. One long answer is as long as it may be without others.
+		limit := t.cfg.MaxReply
+		if i > 0 {
+			limit /= multiReadShare
+		}
+		if size += replyCost(res.Resp); size > limit || t.exhausted() {
+			t.counters.RefusedReplies++
 			return nil, wire.ErrQuotaExceeded
 		}
 	}

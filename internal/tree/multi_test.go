@@ -8,7 +8,7 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// Operations of multis, in few words.
+// Short forms of the operations of multis.
 func opCreate(path string, mode wire.CreateMode) wire.MultiOp {
 	return wire.MultiOp{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: path, ACL: openACL(), Flags: mode}}
 }
@@ -36,7 +36,7 @@ func (p *peer) multi(ops ...wire.MultiOp) []wire.MultiResult {
 	return resp.Results
 }
 
-// codes are the errors of the results.
+// codes returns the errors of the results.
 func codes(results []wire.MultiResult) []wire.ErrCode {
 	var list []wire.ErrCode
 	for _, r := range results {
@@ -45,7 +45,7 @@ func codes(results []wire.MultiResult) []wire.ErrCode {
 	return list
 }
 
-// Each row fails or goes as a whole; the codes are those of the results.
+// Each row fails or succeeds as a whole; the codes are those of the results.
 func TestMultiAllOrNothing(t *testing.T) {
 	const skipped = wire.ErrRuntimeInconsistency
 	type row struct {
@@ -102,7 +102,7 @@ func TestMultiAllOrNothing(t *testing.T) {
 	}
 }
 
-// stateWithoutZxid is the state but for the last transaction's id.
+// stateWithoutZxid returns the state without the last transaction's ID.
 func stateWithoutZxid(t *Tree) []byte {
 	b := t.AppendSnapshot(nil)
 	clear(b[len(snapshotMagic):][:8])
@@ -139,7 +139,7 @@ func TestMultiResults(t *testing.T) {
 				t.Errorf("result %d: stat %+v", i, resp.Stat)
 			}
 		case *wire.SetDataResponse:
-			// The stat is that of the moment, not of the end.
+			// The Stat is that after this operation, not after the multi.
 			if want := int32(i-4) / 2; resp.Stat.NumChildren != want || resp.Stat.Version != want+1 || resp.Stat.Mzxid != zxid {
 				t.Errorf("result %d: stat %+v", i, resp.Stat)
 			}
@@ -161,7 +161,7 @@ func TestMultiSequence(t *testing.T) {
 			t.Errorf("result %d: %q, want %q", i, got, want)
 		}
 	}
-	// What a failed multi counted does not count.
+	// A failed multi does not advance the counter.
 	p.multi(opCreate("/q/c-", wire.ModeEphemeralSequential), opCheck("/none", -1))
 	if got := p.mk("/q/d-", wire.ModeEphemeralSequential); got != "/q/d-0000000003" {
 		t.Errorf("after a failed multi: %q", got)

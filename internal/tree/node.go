@@ -7,16 +7,16 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// Ephemeral owners that are no sessions (org.apache.zookeeper.server.
-// EphemeralType): the one of containers, and the top byte of TTL nodes, whose
-// lower 40 bits are the time to live in milliseconds.
+// Ephemeral owners that are not sessions (org.apache.zookeeper.server.EphemeralType):
+// the one of containers, and the top byte of TTL nodes, whose lower 40 bits are the
+// TTL in milliseconds.
 const (
 	containerOwner int64 = math.MinInt64
 	ttlMask        int64 = -1 << 56
 	maxTTL         int64 = 1<<40 - 1
 )
 
-// ownerKind is what an ephemeral owner says of its node.
+// ownerKind is the kind of a node, as its ephemeral owner encodes it.
 type ownerKind uint8
 
 const (
@@ -26,8 +26,8 @@ const (
 	ttlNode
 )
 
-// kindOf tells the kinds apart. Session ids never have a top byte of 0x80 or
-// 0xff, so the three cannot be mistaken for each other.
+// kindOf returns the kind for an owner. Session IDs never have a top byte of 0x80 or
+// 0xff, so the kinds are distinct.
 func kindOf(owner int64) ownerKind {
 	switch {
 	case owner == 0:
@@ -40,71 +40,72 @@ func kindOf(owner int64) ownerKind {
 	return ephemeral
 }
 
-// node is one znode. The siblings form a list in the order of creation: it
-// gives children an order that is the same after a replay, and takes any number
-// of them in and out in constant time without a table for each parent.
+// node is one znode. The siblings form a list in the order of creation. So children
+// have the same order after a replay, and are added and removed in constant time
+// without a table for each parent.
 //
-// There may be millions: what it holds is chosen so that it is 80 bytes, one of
-// the sizes that memory comes in.
+// There may be millions of nodes. The fields are chosen so that a node has 80 bytes,
+// one of the allocator's size classes.
 type node struct {
-	text string // the path, and behind it the data
-	cut  int32  // where the data begins; ^cut if there is none, Java's null
-	acl  aclNumber
+	text      string // the path, then the data
+	dataStart int32  // start of the data; ^dataStart if the data is null, as in Java
+	acl       aclNumber
 
-	// The place in the tree. Lookups go by path, through Tree.nodes; these serve
-	// listings, walks and the parent's Stat.
+	// Links in the tree. Lookups by path use Tree.nodes. These links serve listings,
+	// walks, and the parent's Stat.
 	parent     *node
-	prev, next *node // siblings
-	more       *rare // nil while it would be what rare gives then
+	prev, next *node      // siblings
+	extra      *nodeExtra // nil if it would equal extraOrNew's value for a new node
 
 	owner int64 // as stored, see kindOf
-	czxid int64 // transaction that made it
-	ctime int64 // wall clock of czxid, ms
+	czxid int64 // transaction that created the node
+	ctime int64 // wall clock at czxid, ms
 }
 
-// rare is the part of a node that most nodes do without: they never have children,
-// and keep the data and the permissions that they were made with.
-type rare struct {
+// nodeExtra holds the fields that most nodes do not need, because they never have
+// children and keep their initial data and permissions.
+type nodeExtra struct {
 	first, last *node
-	pzxid       int64 // transaction that last made or deleted a child
+	pzxid       int64 // transaction that last created or deleted a child
 	mzxid       int64 // transaction that last set the data
-	mtime       int64 // wall clock of mzxid, ms
-	// What requests ask of many nodes at once is counted as they come and go.
-	belowBytes int64 // of the data of all nodes below this one
-	nameBytes  int64 // of the children's names
-	below      int32 // how many nodes are below this one
-	children   int32 // length of the list
-	creates    int32 // Java's stored cversion: how many children were ever created
-	version    int32 // of the data
-	aversion   int32 // of the list of permissions
-	hears      bool  // there may be a recursive watch on the path
-	limited    bool  // there may be a quota for the path
+	mtime       int64 // wall clock at mzxid, ms
+	// These are maintained incrementally, because requests read them for many nodes
+	// at once.
+	belowBytes     int64 // size of the data of all descendants
+	nameBytes      int64 // size of the children's names
+	below          int32 // number of descendants
+	children       int32 // length of the list of children
+	creates        int32 // Java's stored cversion: how many children were ever created
+	version        int32 // of the data
+	aversion       int32 // of the access control list
+	recursiveWatch bool  // there may be a recursive watch on the path
+	hasQuota       bool  // there may be a quota for the path
 }
 
-// rare is a copy of the node's, or what a new node has.
-func (n *node) rare() rare {
-	if n.more == nil {
-		return rare{pzxid: n.czxid, mzxid: n.czxid, mtime: n.ctime}
+// extraOrNew returns a copy of the node's extra fields, or the values of a new node.
+func (n *node) extraOrNew() nodeExtra {
+	if n.extra == nil {
+		return nodeExtra{pzxid: n.czxid, mzxid: n.czxid, mtime: n.ctime}
 	}
-	return *n.more
+	return *n.extra
 }
 
-// own is the node's rare part, to be changed.
-func (n *node) own() *rare {
-	if n.more == nil {
-		r := n.rare()
-		n.more = &r
+// ensureExtra returns the node's extra fields for modification.
+func (n *node) ensureExtra() *nodeExtra {
+	if n.extra == nil {
+		r := n.extraOrNew()
+		n.extra = &r
 	}
-	return n.more
+	return n.extra
 }
 
-// setText gives the node a path and data; nil is Java's null. Both are copied: the
-// path may be a part of the text that was there before, which stays as it is for
-// those who refer to it, and is to go with the last of them.
+// setText sets the path and the data; nil is Java's null. Both are copied, because
+// path may be a part of the previous text, whose memory is to be freed when nothing
+// refers to it any more.
 func (n *node) setText(path string, data []byte) {
-	n.cut = int32(len(path))
+	n.dataStart = int32(len(path))
 	if data == nil {
-		n.cut = ^n.cut
+		n.dataStart = ^n.dataStart
 	}
 	var b strings.Builder
 	b.Grow(len(path) + len(data))
@@ -113,30 +114,31 @@ func (n *node) setText(path string, data []byte) {
 	n.text = b.String()
 }
 
-// pathLen is how long the path is.
+// pathLen returns the length of the path.
 func (n *node) pathLen() int {
-	if n.cut < 0 {
-		return int(^n.cut)
+	if n.dataStart < 0 {
+		return int(^n.dataStart)
 	}
-	return int(n.cut)
+	return int(n.dataStart)
 }
 
-// path is the node's path. It shares the node's memory.
+// path returns the node's path. It shares the node's memory.
 func (n *node) path() string { return n.text[:n.pathLen()] }
 
-// data is the node's data, "" where it is null. It shares the node's memory.
+// data returns the node's data, or "" if it is null. It shares the node's memory.
 func (n *node) data() string { return n.text[n.pathLen():] }
 
-// null is whether the node has no data, which is not the same as empty data.
-func (n *node) null() bool { return n.cut < 0 }
+// null reports whether the data is null, which differs from empty data.
+func (n *node) null() bool { return n.dataStart < 0 }
 
-// name is the node's name within its parent. It shares the node's memory.
+// name returns the node's name within its parent. It shares the node's memory.
 func (n *node) name() string {
 	path := n.path()
 	return path[strings.LastIndexByte(path, '/')+1:]
 }
 
-// nameLen is how long the name is of a node that has a parent, at less cost than name.
+// nameLen returns the length of the name of a node with a parent. It is cheaper than
+// name.
 func (n *node) nameLen() int64 {
 	if p := n.parent; p.parent != nil {
 		return int64(n.pathLen() - p.pathLen() - 1)
@@ -144,14 +146,14 @@ func (n *node) nameLen() int64 {
 	return int64(n.pathLen() - 1)
 }
 
-// stat is the node as clients see it: cversion counts creates and deletes, and
-// the owner of containers and TTL nodes is hidden (DataNode.copyStat).
+// stat returns the Stat that clients see. Its cversion counts creates and deletes,
+// and the owner of containers and TTL nodes is hidden (DataNode.copyStat).
 func (n *node) stat() wire.Stat {
 	s := wire.Stat{
 		Czxid: n.czxid, Mzxid: n.czxid, Pzxid: n.czxid, Ctime: n.ctime, Mtime: n.ctime,
 		DataLength: int32(len(n.data())),
 	}
-	if r := n.more; r != nil {
+	if r := n.extra; r != nil {
 		s.Mzxid, s.Mtime, s.Pzxid, s.NumChildren = r.mzxid, r.mtime, r.pzxid, r.children
 		s.Version, s.Cversion, s.Aversion = r.version, r.creates*2-r.children, r.aversion
 	}
@@ -161,9 +163,9 @@ func (n *node) stat() wire.Stat {
 	return s
 }
 
-// attach makes n, which has no children, the last child of p.
+// attach appends n, which has no children, to the children of p.
 func (p *node) attach(n *node) {
-	r := p.own()
+	r := p.ensureExtra()
 	n.parent, n.prev = p, r.last
 	if r.last != nil {
 		r.last.next = n
@@ -176,19 +178,19 @@ func (p *node) attach(n *node) {
 	n.countAbove(1, int64(len(n.data())))
 }
 
-// countAbove counts nodes and bytes of data into everything above n. The depth of a
-// path is bounded, see maxDepth.
+// countAbove adds nodes and bytes of data to the counters of all ancestors of n. The
+// depth of a path is bounded, see maxDepth.
 func (n *node) countAbove(nodes int32, bytes int64) {
 	for p := n.parent; p != nil; p = p.parent {
-		p.more.below += nodes
-		p.more.belowBytes += bytes
+		p.extra.below += nodes
+		p.extra.belowBytes += bytes
 	}
 }
 
-// detach takes n out of its parent's children. The parent's create counter stays:
-// sequence numbers never come twice.
+// detach removes n from its parent's children. The parent's create counter does not
+// change, so sequence numbers are never reused.
 func (n *node) detach() {
-	r := n.parent.more
+	r := n.parent.extra
 	r.nameBytes -= n.nameLen()
 	n.countAbove(-1, -int64(len(n.data())))
 	if n.prev != nil {
@@ -205,12 +207,12 @@ func (n *node) detach() {
 	r.children--
 }
 
-// walk calls f for n and everything below it, parents first, until f says no.
-// It holds no stack: paths may be deep.
+// walk calls f for n and all its descendants, parents first, until f returns false.
+// It uses no stack, because paths may be deep.
 func (n *node) walk(f func(*node) bool) {
 	at := n
 	for f(at) {
-		if first := at.rare().first; first != nil {
+		if first := at.extraOrNew().first; first != nil {
 			at = first
 			continue
 		}
@@ -224,7 +226,7 @@ func (n *node) walk(f func(*node) bool) {
 	}
 }
 
-// size is what the node counts for in the approximate size of all data, as in
+// size returns what the node contributes to the approximate size of all data, as in
 // Java: its path and its data.
 func (n *node) size() int64 {
 	return int64(len(n.text))

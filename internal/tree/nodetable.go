@@ -3,64 +3,64 @@ package tree
 import "hash/maphash"
 
 const (
-	// tableParts is how many parts a nodeTable has. They grow one at a time, so
-	// that the node which makes one grow does not wait for a million others to move.
+	// tableParts is the number of parts of a nodeTable. They grow one at a time, so
+	// that the node that makes one grow does not wait for a million others to move.
 	tableParts = 64
-	// leastPlaces is how many places a part has at the least, once it has any.
-	leastPlaces = 8
+	// minSlots is the minimum number of slots of a part that is not empty.
+	minSlots = 8
 )
 
-// nodeTable finds nodes by their paths. A map would have, for each node, the
-// header of the path's string and its own pointer with room to grow: 41 bytes.
-// Here it is 18, since the path is asked of the node itself.
+// nodeTable finds nodes by path. A map would need 41 bytes per node: the string
+// header of the path, a pointer, and free space for growth. This table needs 18,
+// because the path is read from the node itself.
 //
-// Each part is a table with open addressing and linear probing. Beside each node
-// is a tag, a part of its path's hash: a search compares tags and looks at nodes
-// only where they are equal, and to move a node to another place takes no look at
-// it. Nothing depends on the places of nodes: they differ from run to run, so that
-// no client can choose paths that meet.
+// Each part is a hash table with open addressing and linear probing. Next to each
+// node is a tag, a part of the hash of its path. A search compares tags and reads
+// only nodes with an equal tag, and moving a node to another slot does not read it.
+// Nothing depends on the slots of nodes. They differ from run to run, so no client
+// can choose colliding paths.
 type nodeTable struct {
 	seed  maphash.Seed
 	count int
 	parts [tableParts]tablePart
 }
 
-// tablePart is one part: places of which at most four in five are taken.
+// tablePart is one part. At most four in five slots are used.
 type tablePart struct {
-	tags  []uint32 // 0 for a free place
+	tags  []uint32 // 0 for a free slot
 	nodes []*node
 	used  int
 }
 
 func newNodeTable() nodeTable { return nodeTable{seed: maphash.MakeSeed()} }
 
-// len is the number of nodes.
+// len returns the number of nodes.
 func (t *nodeTable) len() int { return t.count }
 
-// get returns the node at path, nil if there is none.
+// get returns the node at path, or nil.
 func (t *nodeTable) get(path string) *node {
-	p, tag := t.spot(path)
+	p, tag := t.locate(path)
 	if i := p.find(tag, path); i >= 0 {
 		return p.nodes[i]
 	}
 	return nil
 }
 
-// put adds a node. There is none with its path.
+// put adds a node. The table must not have a node with its path.
 func (t *nodeTable) put(n *node) {
-	p, tag := t.spot(n.path())
+	p, tag := t.locate(n.path())
 	if (p.used+1)*5 > len(p.tags)*4 {
-		p.resize(max(len(p.tags)*3/2, leastPlaces))
+		p.resize(max(len(p.tags)*3/2, minSlots))
 	}
 	p.insert(tag, n)
 	p.used++
 	t.count++
 }
 
-// remove takes the node at path out, if there is one. The table becomes smaller
-// when little is left.
+// remove removes the node at path, if there is one. The part shrinks when few nodes
+// are left.
 func (t *nodeTable) remove(path string) {
-	p, tag := t.spot(path)
+	p, tag := t.locate(path)
 	i := p.find(tag, path)
 	if i < 0 {
 		return
@@ -68,38 +68,38 @@ func (t *nodeTable) remove(path string) {
 	p.clear(i)
 	p.used--
 	t.count--
-	if size := len(p.tags) / 2; size >= leastPlaces && p.used < size/2 {
+	if size := len(p.tags) / 2; size >= minSlots && p.used < size/2 {
 		p.resize(size)
 	}
 }
 
-// spot is where a path belongs: in which part, and with which tag. The two are
-// made of different bits.
-func (t *nodeTable) spot(path string) (*tablePart, uint32) {
+// locate returns the part and the tag of a path. They are made of different bits of
+// the hash.
+func (t *nodeTable) locate(path string) (*tablePart, uint32) {
 	h := maphash.String(t.seed, path)
 	return &t.parts[h>>32%tableParts], max(uint32(h), 1)
 }
 
-// home is the place where the search for a tag begins.
-func (p *tablePart) home(tag uint32) int {
+// startSlot returns the slot at which the search for a tag begins.
+func (p *tablePart) startSlot(tag uint32) int {
 	return int(uint64(tag) * uint64(len(p.tags)) >> 32)
 }
 
-// after is the place behind i.
-func (p *tablePart) after(i int) int {
+// nextSlot returns the slot after i.
+func (p *tablePart) nextSlot(i int) int {
 	if i++; i < len(p.tags) {
 		return i
 	}
 	return 0
 }
 
-// find returns the place of the node at path, -1 if there is none. It comes to an
-// end since some places are free.
+// find returns the slot of the node at path, or -1. The loop ends because some slots
+// are free.
 func (p *tablePart) find(tag uint32, path string) int {
 	if len(p.tags) == 0 {
 		return -1
 	}
-	for i := p.home(tag); p.tags[i] != 0; i = p.after(i) {
+	for i := p.startSlot(tag); p.tags[i] != 0; i = p.nextSlot(i) {
 		if p.tags[i] == tag && p.nodes[i].path() == path {
 			return i
 		}
@@ -107,21 +107,21 @@ func (p *tablePart) find(tag uint32, path string) int {
 	return -1
 }
 
-// insert puts a node into the first free place from its home on.
+// insert puts a node into the first free slot from its start slot on.
 func (p *tablePart) insert(tag uint32, n *node) {
-	i := p.home(tag)
+	i := p.startSlot(tag)
 	for p.tags[i] != 0 {
-		i = p.after(i)
+		i = p.nextSlot(i)
 	}
 	p.tags[i], p.nodes[i] = tag, n
 }
 
-// clear frees a place, and moves up what stands behind it and would not be found
-// any more, as its search began before the gap.
+// clear frees a slot. It moves up later nodes that would not be found any more,
+// because their search begins before the gap.
 func (p *tablePart) clear(gap int) {
-	for i := p.after(gap); p.tags[i] != 0; i = p.after(i) {
-		// How far i is from where its search begins, and from the gap.
-		if p.distance(p.home(p.tags[i]), i) >= p.distance(gap, i) {
+	for i := p.nextSlot(gap); p.tags[i] != 0; i = p.nextSlot(i) {
+		// The distance of i from the start of its search, and from the gap.
+		if p.distance(p.startSlot(p.tags[i]), i) >= p.distance(gap, i) {
 			p.tags[gap], p.nodes[gap] = p.tags[i], p.nodes[i]
 			gap = i
 		}
@@ -129,7 +129,7 @@ func (p *tablePart) clear(gap int) {
 	p.tags[gap], p.nodes[gap] = 0, nil
 }
 
-// distance is how many places a search goes from one to the other.
+// distance returns how many slots a search advances from one slot to another.
 func (p *tablePart) distance(from, to int) int {
 	if to < from {
 		to += len(p.tags)
@@ -137,10 +137,10 @@ func (p *tablePart) distance(from, to int) int {
 	return to - from
 }
 
-// resize gives the part another number of places, which are enough.
-func (p *tablePart) resize(places int) {
+// resize changes the number of slots, which must be sufficient.
+func (p *tablePart) resize(slots int) {
 	old := *p
-	p.tags, p.nodes = make([]uint32, places), make([]*node, places)
+	p.tags, p.nodes = make([]uint32, slots), make([]*node, slots)
 	for i, tag := range old.tags {
 		if tag != 0 {
 			p.insert(tag, old.nodes[i])

@@ -10,19 +10,19 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// named is a node with a path and nothing else.
+// named returns a node that has only a path.
 func named(path string) *node {
 	n := new(node)
 	n.setText(path, nil)
 	return n
 }
 
-// The table must say what a map says, whatever comes and goes.
-func TestNodeTableIsAMap(t *testing.T) {
+// The table must agree with a map after any changes.
+func TestNodeTableAgreesWithMap(t *testing.T) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		table, model := newNodeTable(), make(map[string]*node)
-		// It grows to about as many as the limit says, and shrinks again.
+		// It grows to about the limit, and shrinks again.
 		for step, limit := range []int{3000, 100, 500, 0} {
 			for range 10_000 {
 				path := fmt.Sprint("/", r.IntN(4000))
@@ -44,7 +44,7 @@ func TestNodeTableIsAMap(t *testing.T) {
 	}
 }
 
-// checkTable tries what must hold of a table with so many nodes.
+// checkTable checks the invariants of a table with that many nodes.
 func checkTable(tb testing.TB, table *nodeTable, count int) {
 	tb.Helper()
 	total := 0
@@ -59,14 +59,14 @@ func checkTable(tb testing.TB, table *nodeTable, count int) {
 				continue
 			}
 			used++
-			if part, tag := table.spot(n.path()); part != p || p.find(tag, n.path()) != place {
+			if part, tag := table.locate(n.path()); part != p || p.find(tag, n.path()) != place {
 				tb.Fatalf("%s is not found where it is", n.path())
 			}
 		}
 		if used != p.used || used*5 > len(p.tags)*4 {
 			tb.Fatalf("part %d counts %d nodes and has %d in %d places", i, p.used, used, len(p.tags))
 		}
-		if len(p.tags) >= 2*leastPlaces && used < len(p.tags)/5 {
+		if len(p.tags) >= 2*minSlots && used < len(p.tags)/5 {
 			tb.Fatalf("part %d has %d nodes in %d places", i, used, len(p.tags))
 		}
 		total += used
@@ -76,9 +76,9 @@ func checkTable(tb testing.TB, table *nodeTable, count int) {
 	}
 }
 
-// Tags that meet, at the end of the places and around it, are told apart by their
-// paths and found after any of them has gone.
-func TestTablePartWithTagsThatMeet(t *testing.T) {
+// Nodes with equal tags, at the end of the slots and across it, are distinguished by
+// their paths, and found after any of them is removed.
+func TestTablePartWithEqualTags(t *testing.T) {
 	const last = ^uint32(0) // its home is the last place
 	tags := []uint32{last, last, last - 1, last, 1, 2, last}
 	for gone := range tags {
@@ -103,17 +103,17 @@ func TestTablePartWithTagsThatMeet(t *testing.T) {
 	}
 }
 
-// What a node takes is the server's memory. The sizes are some that Go's
-// allocator has: a field more costs each node 16 bytes.
-func TestSizes(t *testing.T) {
+// Nodes dominate the server's memory. The sizes are size classes of Go's allocator:
+// one more field costs each node 16 bytes.
+func TestNodeSizes(t *testing.T) {
 	if unsafe.Sizeof(uintptr(0)) != 8 {
 		t.Skip("the sizes are those of 64 bits")
 	}
 	for what, s := range map[string]struct{ size, most uintptr }{
 		"node":       {unsafe.Sizeof(node{}), 80},
-		"rare":       {unsafe.Sizeof(rare{}), 80},
+		"rare":       {unsafe.Sizeof(nodeExtra{}), 80},
 		"session":    {unsafe.Sizeof(session{}), 72},
-		"connection": {unsafe.Sizeof(conn{}), 104},
+		"connection": {unsafe.Sizeof(conn{}), 160},
 	} {
 		if s.size > s.most {
 			t.Errorf("a %s takes %d bytes, want at most %d", what, s.size, s.most)
@@ -121,7 +121,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// A node's text is its path and its data, and a null is not an empty one.
+// A node's text is its path and its data. Null and empty data are different.
 func TestNodeText(t *testing.T) {
 	n := new(node)
 	for _, data := range [][]byte{nil, {}, []byte("x"), []byte("/y"), nil} {
@@ -140,9 +140,9 @@ func TestNodeText(t *testing.T) {
 	}
 }
 
-// TestEmptiedNodesKeepNothing: data that was replaced, by none too, takes no memory,
-// which would be counted nowhere.
-func TestEmptiedNodesKeepNothing(t *testing.T) {
+// TestEmptiedNodesFreeTheirData: data that was replaced, even by nothing, uses no
+// memory.
+func TestEmptiedNodesFreeTheirData(t *testing.T) {
 	const nodes, size = 32, 512 << 10
 	w := newWorld(t, Config{})
 	p := w.dial()

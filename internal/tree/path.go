@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// The nodes every tree has from the beginning and that can't be deleted.
+// The nodes that every tree contains and that cannot be deleted.
 const (
 	rootPath   = "/"
 	procPath   = "/zookeeper"
@@ -13,20 +13,18 @@ const (
 	configPath = "/zookeeper/config"
 )
 
-// maxDepth is how many names a path may have in a create. A change costs a step for
-// each of them: it is counted in every node above, and every node above may have a
-// recursive watch.
+// maxDepth is the maximum number of names in the path of a create. A change costs a
+// step for each ancestor: it is counted there, and the ancestor may have a recursive
+// watch.
 //
-// Each of these watches is looked up by its path. maxPathCost bounds the length of all
-// these paths together: it is the most that the number of names times the length of the
-// path may be.
+// These watches are looked up by path. maxPathCost bounds the total length of these
+// paths: it is the maximum of the number of names times the length of the path.
 const (
 	maxDepth    = 512
 	maxPathCost = 8 << 20
 )
 
-// tooDeep reports whether a path has more names than maxDepth, or too many for its
-// length.
+// tooDeep reports whether a path exceeds maxDepth or maxPathCost.
 func tooDeep(path string) bool {
 	if len(path) <= 2*maxDepth {
 		return false
@@ -44,9 +42,9 @@ func isSpecial(path string) bool {
 	return false
 }
 
-// parentOf cuts the last name off, as Java does: textually, before anything is
-// known about the path's validity. The parent of "/a" is "". It fails where
-// there is no slash, and on a zero character.
+// parentOf returns the path without its last name. As in Java this is textual, before
+// the path is validated. The parent of "/a" is "". It returns false if there is no
+// slash, or if there is a zero character.
 func parentOf(path string) (string, bool) {
 	i := strings.LastIndexByte(path, '/')
 	if i < 0 || strings.IndexByte(path, 0) >= 0 {
@@ -55,10 +53,10 @@ func parentOf(path string) (string, bool) {
 	return path[:i], true
 }
 
-// validPath reports whether path is absolute, without empty or relative names
-// and without characters that ZooKeeper forbids (common.PathUtils). Java sees
-// UTF-16: characters beyond the first plane are surrogates to it, and bytes that
-// are no UTF-8 are U+FFFD, all of them forbidden.
+// validPath reports whether path is absolute, and has no empty or relative names and
+// no characters that ZooKeeper forbids (common.PathUtils). Java checks UTF-16:
+// characters above U+FFFF are surrogates to it, and invalid UTF-8 is U+FFFD. All of
+// these are forbidden.
 func validPath(path string) bool {
 	if path == rootPath {
 		return true
@@ -66,8 +64,8 @@ func validPath(path string) bool {
 	if path == "" || path[0] != '/' || path[len(path)-1] == '/' {
 		return false
 	}
-	// Name by name first: none may be empty, ".", or "..". Other names with dots
-	// are fine.
+	// First the names: none may be empty, ".", or "..". Other names with dots are
+	// valid.
 	start := 1
 	for i := 1; i <= len(path); i++ {
 		if i < len(path) && path[i] != '/' {
@@ -78,8 +76,8 @@ func validPath(path string) bool {
 		}
 		start = i + 1
 	}
-	// Then character by character. Control characters would garble listings and
-	// logs, and zero ends a string for C clients.
+	// Then the characters. Control characters would garble listings and logs, and
+	// zero ends a string for C clients.
 	for i := 0; i < len(path); {
 		if c := path[i]; c < utf8.RuneSelf {
 			if c <= 0x1f || c == 0x7f {
@@ -97,7 +95,7 @@ func validPath(path string) bool {
 	return true
 }
 
-// forbidden is the rule for characters outside ASCII.
+// forbidden reports whether a character outside ASCII is forbidden.
 func forbidden(r rune) bool {
 	return r <= 0x9f || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// checkInvariants tries what must hold of every state.
+// checkInvariants checks the invariants of a state.
 func checkInvariants(tb testing.TB, t *Tree) {
 	tb.Helper()
 	var seen int
@@ -32,26 +32,26 @@ func checkInvariants(tb testing.TB, t *Tree) {
 		}
 		var children, below int32
 		var names, bytes int64
-		for c := n.rare().first; c != nil; c = c.next {
+		for c := n.extraOrNew().first; c != nil; c = c.next {
 			children++
 			names += int64(len(c.name()))
-			below += 1 + c.rare().below
-			bytes += int64(len(c.data())) + c.rare().belowBytes
+			below += 1 + c.extraOrNew().below
+			bytes += int64(len(c.data())) + c.extraOrNew().belowBytes
 			if c.parent != n {
 				tb.Fatalf("%q has another parent than the one that lists it", c.path())
 			}
 		}
-		if children != n.rare().children {
-			tb.Fatalf("%q counts %d children, has %d", n.path(), n.rare().children, children)
+		if children != n.extraOrNew().children {
+			tb.Fatalf("%q counts %d children, has %d", n.path(), n.extraOrNew().children, children)
 		}
-		if r := n.rare(); r.below != below || r.belowBytes != bytes || r.nameBytes != names {
+		if r := n.extraOrNew(); r.below != below || r.belowBytes != bytes || r.nameBytes != names {
 			tb.Fatalf("%q counts %d nodes and %d bytes below it and %d of names, has %d, %d and %d",
 				n.path(), r.below, r.belowBytes, r.nameBytes, below, bytes, names)
 		}
-		if _, ok := t.quotas[n.path()]; ok && !n.rare().limited {
+		if _, ok := t.quotas[n.path()]; ok && !n.extraOrNew().hasQuota {
 			tb.Fatalf("%q does not know of its quota", n.path())
 		}
-		if t.watches.lasting(n.path(), recursive) > 0 && !n.rare().hears {
+		if t.watches.countWith(n.path(), recursive) > 0 && !n.extraOrNew().recursiveWatch {
 			tb.Fatalf("%q does not know of its recursive watches", n.path())
 		}
 		kind := kindOf(n.owner)
@@ -70,7 +70,7 @@ func checkInvariants(tb testing.TB, t *Tree) {
 	})
 	owned := 0
 	for _, s := range t.sessions {
-		owned += s.nodes().live
+		owned += s.nodes().count
 	}
 	watchers := 0
 	for _, c := range t.conns {
@@ -78,15 +78,15 @@ func checkInvariants(tb testing.TB, t *Tree) {
 			watchers++
 		}
 	}
-	if watchers += len(t.backlog.leaving); watchers != t.watches.watchers || owned != t.ephemerals {
+	if watchers += len(t.backlog.closedConns); watchers != t.watches.watchers || owned != t.ephemerals {
 		tb.Fatalf("%d watchers and %d ephemeral nodes are counted, there are %d and %d", t.watches.watchers, t.ephemerals, watchers, owned)
 	}
 	if seen != t.nodes.len() || size != t.dataSize || owned != kinds[ephemeral] ||
-		t.containers.live != kinds[container] || t.ttls.live != kinds[ttlNode] {
+		t.containers.count != kinds[container] || t.ttls.count != kinds[ttlNode] {
 		tb.Fatalf("%d nodes of %d, %d bytes of %d, kinds %v", seen, t.nodes.len(), size, t.dataSize, kinds)
 	}
 	for s, n := range uses {
-		if s.refs != n || t.acls.byKey[s.key] != s || t.acls.sets[s.place] != s {
+		if s.refs != n || t.acls.byKey[s.key] != s || t.acls.sets[s.number] != s {
 			tb.Fatalf("a list has %d users, %d counted", n, s.refs)
 		}
 	}
@@ -95,7 +95,7 @@ func checkInvariants(tb testing.TB, t *Tree) {
 	}
 }
 
-// random makes requests on few paths, so that they meet.
+// random creates requests on few paths, so that they conflict.
 type random struct {
 	*rand.Rand
 	w *world
@@ -129,7 +129,7 @@ func (r *random) acl() []wire.ACL {
 	return openACL()
 }
 
-// write makes one change that can stand in a multi.
+// write returns a change that may be in a multi.
 func (r *random) write() wire.MultiOp {
 	create := &wire.CreateRequest{Path: r.path(), Data: bytes.Repeat([]byte("d"), r.IntN(20)), ACL: r.acl(), Flags: wire.CreateMode(r.IntN(5))}
 	switch r.IntN(10) {
@@ -151,7 +151,7 @@ func (r *random) write() wire.MultiOp {
 	return opDelete(r.path(), r.version())
 }
 
-// request makes any request.
+// request returns any request.
 func (r *random) request() (wire.OpCode, wire.Record) {
 	watch := r.IntN(2) == 0
 	switch r.IntN(16) {
@@ -183,7 +183,7 @@ func (r *random) request() (wire.OpCode, wire.Record) {
 	return op.Op, op.Req
 }
 
-// step lets a random client do something.
+// step executes a random action of a client.
 func (r *random) step() {
 	w := r.w
 	p := w.peers[ConnID(1+r.Int64N(int64(w.lastID)))]
@@ -225,9 +225,9 @@ func failed(op wire.OpCode, r reply) bool {
 	return r.Err != wire.ErrOK
 }
 
-// Random histories: the state keeps its invariants, what fails changes nothing,
-// replaying the records gives the same bytes, and so does a restore on the way.
-func TestRandomHistories(t *testing.T) {
+// Random histories: the state keeps its invariants, a failed request changes nothing,
+// and a replay of the records gives the same bytes, also after a restore.
+func TestRandomHistoriesKeepInvariants(t *testing.T) {
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			w := newWorld(t, Config{ExtendedTypes: true, Compat38: seed%4 == 0, Rand: seededRand(byte(seed))})
@@ -265,7 +265,7 @@ func TestRandomHistories(t *testing.T) {
 }
 
 // The same calls give the same bytes.
-func TestDeterminism(t *testing.T) {
+func TestSameRequestsGiveSameOutput(t *testing.T) {
 	run := func() (log [][]byte) {
 		w := newWorld(t, Config{ExtendedTypes: true, Rand: seededRand(5)})
 		r := &random{rand.New(rand.NewPCG(11, 0)), w}

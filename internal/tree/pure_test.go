@@ -37,8 +37,8 @@ func (c *call) do(t *Tree, out *Out) {
 	}
 }
 
-// history is a random run: its calls, what each gave, and the state's hash after
-// each record.
+// history is a random run: its calls, their outputs, and the state's hash after each
+// record.
 type history struct {
 	cfg    func() Config
 	start  Now
@@ -49,8 +49,8 @@ type history struct {
 	known  []bool              // which of hashes are there
 }
 
-// play makes a random history of some sessions, requests of all kinds, lost
-// connections, and time.
+// play creates a random history of sessions, requests of all kinds, lost connections,
+// and time.
 func play(tb testing.TB, seed uint64, steps int) *history {
 	h := &history{
 		cfg:   func() Config { return Config{ExtendedTypes: true, Rand: seededRand(byte(seed))} },
@@ -80,7 +80,7 @@ func play(tb testing.TB, seed uint64, steps int) *history {
 		case n < 6:
 			c.tick = true
 		default:
-			// Most of the younger connections are still open.
+			// Most of the recent connections are still open.
 			c.conn = ids[len(ids)-1-r.IntN(min(5, len(ids)))]
 			op, req := r.request()
 			if n == 6 && r.IntN(3) == 0 {
@@ -103,7 +103,7 @@ func play(tb testing.TB, seed uint64, steps int) *history {
 	return h
 }
 
-// note keeps the records of a call and the state after it.
+// note stores the records of a call and the state after it.
 func (h *history) note(t *Tree, records [][]byte) {
 	h.log = append(h.log, records...)
 	for len(h.hashes) <= len(h.log) {
@@ -112,7 +112,7 @@ func (h *history) note(t *Tree, records [][]byte) {
 	h.hashes[len(h.log)], h.known[len(h.log)] = t.Hash(), true
 }
 
-// flat writes an Out as bytes.
+// flat encodes an Out.
 func flat(out *Out) []byte {
 	var b []byte
 	for _, rec := range out.Records {
@@ -124,9 +124,8 @@ func flat(out *Out) []byte {
 	return b
 }
 
-// The same calls give the same bytes, records and frames alike, and the same
-// state.
-func TestSameCallsSameBytes(t *testing.T) {
+// The same calls give the same bytes, both records and frames, and the same state.
+func TestSameCallsGiveSameBytes(t *testing.T) {
 	for seed := range uint64(10) {
 		h := play(t, seed, 1500)
 		if len(h.log) < 300 {
@@ -147,9 +146,8 @@ func TestSameCallsSameBytes(t *testing.T) {
 	}
 }
 
-// Whatever record a snapshot was taken after, the rest of the log on top of it
-// gives the same state, byte for byte, at every record on the way. And so it does
-// without any.
+// A snapshot after any record, plus the rest of the log, gives the same state, byte
+// for byte, after every record. So does the log without a snapshot.
 func TestReplayFromEverySnapshot(t *testing.T) {
 	for seed := range uint64(3) {
 		h := play(t, seed+100, 1500)
@@ -179,7 +177,8 @@ func TestReplayFromEverySnapshot(t *testing.T) {
 				if err := fresh.Replay(rec); err != nil {
 					t.Fatalf("seed %d, snapshot %d, record %d: %v", seed, from, from+i+1, err)
 				}
-				// Every state is compared from some snapshots, the last from all.
+				// Every state is compared for some snapshots, and the last one for
+				// all.
 				if from%50 == 0 && !bytes.Equal(fresh.AppendSnapshot(nil), states[from+i+1]) {
 					t.Fatalf("seed %d, snapshot %d: another state after record %d", seed, from, from+i+1)
 				}
@@ -191,7 +190,7 @@ func TestReplayFromEverySnapshot(t *testing.T) {
 	}
 }
 
-// The snapshot is the same in parts as in one.
+// The snapshot written in parts equals the one written at once.
 func TestWriteSnapshot(t *testing.T) {
 	w := newWorld(t, Config{})
 	p := w.dial()

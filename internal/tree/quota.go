@@ -6,16 +6,16 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// The nodes that hold a quota and what is used of it, below quotaPath and the path
-// that the quota is for (org.apache.zookeeper.Quotas).
+// The names of the nodes that hold a quota and its usage. They are below quotaPath
+// and the path of the quota (org.apache.zookeeper.Quotas).
 const (
 	limitName = "zookeeper_limits"
 	statsName = "zookeeper_stats"
 )
 
-// quotaNode takes the path of a quota's node apart: which subtree it is for, and
-// whether it is the limits or the statistics. The subtree is "" for a node that
-// stands directly below quotaPath and so belongs to no path.
+// quotaNode parses the path of a quota's node: the subtree that the quota is for, and
+// the name of the node, which says whether it has the limits or the usage. The
+// subtree is "" for a node directly below quotaPath, which belongs to no path.
 func quotaNode(path string) (subtree, name string, ok bool) {
 	rest, ok := strings.CutPrefix(path, quotaPath+"/")
 	if !ok {
@@ -28,9 +28,9 @@ func quotaNode(path string) (subtree, name string, ok bool) {
 	return path[len(quotaPath) : len(path)-len(name)-1], name, true
 }
 
-// validQuota is whether a request may put data into the node at path: those of
-// quotas hold what can be counted with, and stand below a path. A 3.8.0 takes
-// anything, and dies of it when it counts.
+// validQuota reports whether a request may store data in the node at path. The nodes
+// of quotas must contain valid numbers and belong to a path. A 3.8.0 server accepts
+// anything, and crashes when it counts.
 func validQuota(path string, data []byte) bool {
 	subtree, _, ok := quotaNode(path)
 	if !ok {
@@ -40,11 +40,11 @@ func validQuota(path string, data []byte) bool {
 	return ok && data != nil && subtree != ""
 }
 
-// quotaFor is the innermost subtree with a quota that path is in, "" for none. If the
-// nodes above path do not exist, each of their paths is looked up. A multi does that
-// once: known has what was found for its other operations, by path. It may be nil.
+// quotaFor returns the innermost subtree with a quota that contains path, or "". If
+// the nodes on the path do not exist, each ancestor path is looked up. For a multi,
+// known caches the results for its other operations, by path. known may be nil.
 func (t *Tree) quotaFor(path string, known map[string]string) string {
-	// Most servers have no quotas: their writes pay this comparison.
+	// Most servers have no quotas; their writes pay for this comparison only.
 	if len(t.quotas) == 0 {
 		return ""
 	}
@@ -69,55 +69,57 @@ func (t *Tree) quotaFor(path string, known map[string]string) string {
 	return subtree
 }
 
-// quotaAbove is quotaFor for a node. It asks the nodes rather than the table, since
-// to hash every part of a deep path takes long.
+// quotaAbove is quotaFor for a node. It checks the nodes, not the table, because
+// hashing every prefix of a deep path takes long.
 func (t *Tree) quotaAbove(n *node) string {
 	for ; n != nil; n = n.parent {
-		if n.more == nil || !n.more.limited {
+		if n.extra == nil || !n.extra.hasQuota {
 			continue
 		}
 		if _, ok := t.quotas[n.path()]; ok {
 			return n.path()
 		}
-		n.more.limited = false
+		n.extra.hasQuota = false
 	}
 	return ""
 }
 
-// indexQuota notes a quota when its limits come, and forgets it when they go.
+// indexQuota adds a quota when its limits are created, and removes it when they are
+// deleted.
 func (t *Tree) indexQuota(n *node, there bool) {
 	subtree, name, ok := quotaNode(n.path())
 	switch {
 	case !ok || name != limitName || subtree == "":
 	case there:
 		if root := t.nodes.get(subtree); root != nil {
-			root.own().limited = true
+			root.ensureExtra().hasQuota = true
 		}
-		t.quotas[strings.Clone(subtree)] = struct{}{} // a part of the node's text, with its data
+		t.quotas[strings.Clone(subtree)] = struct{}{} // a copy, because subtree shares the memory of the node's data
 	default:
 		delete(t.quotas, subtree)
 	}
 }
 
-// countCreated counts a node that has come. Statistics that come are made to say
-// what is there (DataTree.updateQuotaForPath), whatever they were created with.
+// countCreated counts a created node. If it holds the usage of a quota, its data is
+// replaced by the actual usage (DataTree.updateQuotaForPath).
 func (t *Tree) countCreated(n *node) {
 	if subtree, name, ok := quotaNode(n.path()); ok && name == statsName && subtree != "" {
 		var used quota
 		used.add(0, 0)
 		if root := t.nodes.get(subtree); root != nil {
-			r := root.rare()
+			r := root.extraOrNew()
 			used.add(1+int64(r.below), int64(len(root.data()))+r.belowBytes)
 		}
 		t.setQuota(n, used)
 	}
-	// As in Java, after that: a quota on its own statistics counts them twice.
+	// As in Java, this comes after that: a quota on its own usage node counts it
+	// twice.
 	t.count(n.path(), 1, int64(len(n.data())))
 }
 
-// count changes what is used of the quota that path is under, if there is one
-// (DataTree.updateQuotaStat). It is no change of data to anybody else: version,
-// mzxid and mtime of the statistics stay, and no watch fires.
+// count changes the usage of the quota that path is under, if there is one
+// (DataTree.updateQuotaStat). Clients do not see this as a change of data: version,
+// mzxid, and mtime stay, and no watch fires.
 func (t *Tree) count(path string, nodes, bytes int64) {
 	subtree := t.quotaFor(path, nil)
 	if subtree == "" {
@@ -127,21 +129,22 @@ func (t *Tree) count(path string, nodes, bytes int64) {
 	if n == nil {
 		return
 	}
-	// What can't be read counts from the beginning; requests can't write such.
+	// Data that cannot be parsed counts from the beginning. Requests cannot store
+	// such data.
 	used, _ := parseQuota(n.data())
 	used.change(nodes, bytes)
 	t.setQuota(n, used)
 }
 
-// setQuota replaces the data of statistics.
+// setQuota replaces the data of a usage node.
 func (t *Tree) setQuota(n *node, q quota) {
 	t.setText(n, q.encode())
 }
 
-// checkQuota refuses what a hard limit forbids (ZooKeeperServer.checkQuota): so
-// many nodes and bytes more in the subtree that path is in. Soft limits forbid
-// nothing. As in Java each operation of a multi is compared with what was used
-// before the multi. known is for quotaFor.
+// checkQuota refuses a change that exceeds a hard limit (ZooKeeperServer.checkQuota):
+// nodes and bytes are added to the subtree that contains path. Soft limits refuse
+// nothing. As in Java, each operation of a multi is compared with the usage before
+// the multi. known is for quotaFor.
 func (t *Tree) checkQuota(path string, nodes, bytes int64, known map[string]string) wire.ErrCode {
 	if !t.cfg.EnforceQuota {
 		return wire.ErrOK

@@ -9,7 +9,7 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// setQuota makes the nodes of a quota, as zkCli's setquota does.
+// setQuota creates the nodes of a quota, as zkCli's setquota does.
 func (p *peer) setQuota(path, limits string) {
 	p.w.tb.Helper()
 	for at := 1; at <= len(path); at++ {
@@ -28,7 +28,7 @@ func (p *peer) make(path, data string) wire.ErrCode {
 	return p.ask(wire.OpCreate, &wire.CreateRequest{Path: path, Data: []byte(data), ACL: openACL()}, new(wire.CreateResponse))
 }
 
-// used is the text of a quota's statistics.
+// used returns the usage text of a quota.
 func (p *peer) used(path string) string {
 	p.w.tb.Helper()
 	data, _, err := p.get(quotaPath+path+"/"+statsName, false)
@@ -80,8 +80,8 @@ func TestQuotaCounts(t *testing.T) {
 	w.check()
 }
 
-// Counting is no write that anybody sees.
-func TestQuotaStatisticsKeepTheirStat(t *testing.T) {
+// Counting is not a visible write.
+func TestQuotaUsageNodeKeepsItsStat(t *testing.T) {
 	w := newWorld(t, Config{})
 	p := w.dial()
 	p.mk("/a", 0)
@@ -100,7 +100,7 @@ func TestQuotaStatisticsKeepTheirStat(t *testing.T) {
 	checkInvariants(t, w.tree)
 }
 
-func TestQuotaInnermostCounts(t *testing.T) {
+func TestInnermostQuotaCounts(t *testing.T) {
 	w := newWorld(t, Config{})
 	p := w.dial()
 	p.mk("/a", 0)
@@ -112,12 +112,12 @@ func TestQuotaInnermostCounts(t *testing.T) {
 	if a, b := p.used("/a"), p.used("/a/b"); a != "count=3,bytes=3" || b != "count=2,bytes=2" {
 		t.Errorf("outer %q, inner %q", a, b)
 	}
-	// A quota for what does not exist yet.
+	// A quota for a path that does not exist yet.
 	p.setQuota("/z", "count=1")
 	if got := p.used("/z"); got != "count=0,bytes=0" {
 		t.Errorf("of nothing: %q", got)
 	}
-	// One on the quotas themselves counts its own statistics, and those twice.
+	// A quota on the quotas counts its own usage node, and that twice.
 	p.setQuota("/zookeeper", "count=1")
 	if got := p.used("/zookeeper"); !strings.HasPrefix(got, "count=16,") {
 		t.Errorf("of /zookeeper: %q", got)
@@ -125,7 +125,7 @@ func TestQuotaInnermostCounts(t *testing.T) {
 	w.check()
 }
 
-func TestQuotaRefusesWhatItCannotCountWith(t *testing.T) {
+func TestInvalidQuotaTextIsRefused(t *testing.T) {
 	w := newWorld(t, Config{})
 	p := w.dial()
 	p.mk("/a", 0)
@@ -169,7 +169,7 @@ func TestQuotaEnforced(t *testing.T) {
 		if got := codes(p.multi(opCreate("/n", 0), opCreate("/a/d", 0))); got[1] != wire.ErrQuotaExceeded {
 			t.Errorf("multi: %v", got)
 		}
-		// What a multi frees counts afterwards only.
+		// Space that a multi frees counts only afterwards.
 		if got := codes(p.multi(opDelete("/a/c", -1), opCreate("/a/d", 0))); got[1] != wire.ErrQuotaExceeded {
 			t.Errorf("multi: %v", got)
 		}
@@ -180,7 +180,7 @@ func TestQuotaEnforced(t *testing.T) {
 	}
 }
 
-// Whatever happens, the statistics say what is there, also after a restore.
+// The usage is correct after any changes, and after a restore.
 func TestQuotaCountsRandomHistories(t *testing.T) {
 	for seed := range uint64(10) {
 		w := newWorld(t, Config{Rand: seededRand(byte(seed))})
@@ -215,8 +215,8 @@ func TestQuotaCountsRandomHistories(t *testing.T) {
 	}
 }
 
-// Whoever may write a quota can't make its text so long that counting by it holds
-// everybody up.
+// A client that may write a quota cannot make its text so long that counting delays
+// other clients.
 func TestQuotaTextIsBounded(t *testing.T) {
 	p := newWorld(t, Config{}).dial()
 	long := strings.Repeat("count=1,", maxQuota/8)
@@ -231,8 +231,8 @@ func TestQuotaTextIsBounded(t *testing.T) {
 	}
 }
 
-// A multi may make the same statistics again and again: each time they say what is
-// there.
+// A multi may create the same usage node repeatedly: each time it has the actual
+// usage.
 func TestQuotaCountsInAMulti(t *testing.T) {
 	p := newWorld(t, Config{}).dial()
 	for _, path := range []string{"/a", "/a/b", "/a/b/c", quotaPath + "/a"} {

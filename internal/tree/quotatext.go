@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// quota is the text of a quota's nodes: numbers by name, such as
+// quota is the parsed text of a quota's node: numbers by name, such as
 //
 //	count=4,bytes=5=;byteHardLimit=10;countHardLimit=10
 //
-// (org.apache.zookeeper.StatsTrack). A name that is not there counts as -1: no
-// limit, or nothing known.
+// (org.apache.zookeeper.StatsTrack). A missing name counts as -1: no limit, or
+// unknown.
 type quota struct {
 	entries []quotaEntry
 }
@@ -21,13 +21,13 @@ type quotaEntry struct {
 	value int64
 }
 
-// maxQuota is how long the text may be. It is read at every change below its path:
-// one of a megabyte would hold up everybody for a minute each time. All four
-// numbers at their longest take half of this.
+// maxQuota is the maximum length of the text. It is parsed at every change below its
+// path, so a text of a megabyte would delay all clients for a minute each time. All
+// four numbers at their longest take half of this.
 const maxQuota = 256
 
-// parseQuota reads the text and reports whether all of it was right. Wrong entries
-// are left out, as later releases do.
+// parseQuota parses the text and reports whether it is valid. Invalid entries are
+// skipped, as in later releases.
 func parseQuota(data string) (q quota, ok bool) {
 	if len(data) > maxQuota {
 		return q, false
@@ -37,13 +37,13 @@ func parseQuota(data string) (q quota, ok bool) {
 		return q, true
 	}
 	ok = true
-	// Several separators count as one; at the beginning they are an entry without
-	// a name.
+	// Several separators count as one. At the beginning they are an entry without a
+	// name.
 	for i, pair := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ';' }) {
 		if i == 0 && !strings.HasPrefix(text, pair) {
 			ok = false
 		}
-		// What follows a second "=" is for readers of old, which stop there.
+		// Old readers stop at a second "=".
 		name, rest, found := strings.Cut(strings.TrimRight(pair, "="), "=")
 		number, _, _ := strings.Cut(rest, "=")
 		value := int64(-1)
@@ -60,7 +60,7 @@ func parseQuota(data string) (q quota, ok bool) {
 	return q, ok
 }
 
-// get returns a number by its name.
+// get returns a number by its name, or -1.
 func (q *quota) get(name string) int64 {
 	for _, e := range q.entries {
 		if e.name == name {
@@ -70,7 +70,7 @@ func (q *quota) get(name string) int64 {
 	return -1
 }
 
-// set changes a number or adds it.
+// set sets a number.
 func (q *quota) set(name string, value int64) {
 	for i := range q.entries {
 		if q.entries[i].name == name {
@@ -81,20 +81,20 @@ func (q *quota) set(name string, value int64) {
 	q.entries = append(q.entries, quotaEntry{name, value})
 }
 
-// change adds to both numbers of statistics.
+// change adds to both numbers of a usage text.
 func (q *quota) change(nodes, bytes int64) {
 	q.set("count", q.get("count")+nodes)
 	q.set("bytes", q.get("bytes")+bytes)
 }
 
-// add counts into statistics that are being made: they begin at zero.
+// add adds to both numbers of a new usage text, which start at zero.
 func (q *quota) add(nodes, bytes int64) {
 	q.set("count", max(q.get("count"), 0)+nodes)
 	q.set("bytes", max(q.get("bytes"), 0)+bytes)
 }
 
-// encode is the text: the two old numbers first, and behind an "=" that makes
-// readers of old stop, the others by name.
+// encode returns the text: the two old numbers first, then an "=" that makes old
+// readers stop, and the other numbers sorted by name.
 func (q *quota) encode() []byte {
 	b := strconv.AppendInt([]byte("count="), q.get("count"), 10)
 	b = strconv.AppendInt(append(b, ",bytes="...), q.get("bytes"), 10)

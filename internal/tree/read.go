@@ -7,9 +7,9 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// readable finds the node at path if c has one of the permissions perm on it. As
-// in Java a missing node is reported before a permission is asked for, since a
-// node's permissions are its own: whether a node exists is no secret.
+// readable returns the node at path if c has one of the permissions perm on it. As in
+// Java, a missing node is reported before permissions are checked, because they
+// belong to the node. So the existence of a node is not secret.
 func (t *Tree) readable(c *conn, path string, perm wire.Perm) (*node, wire.ErrCode) {
 	n := t.lookup(path)
 	if n == nil {
@@ -21,9 +21,9 @@ func (t *Tree) readable(c *conn, path string, perm wire.Perm) (*node, wire.ErrCo
 	return n, wire.ErrOK
 }
 
-// exists answers with the Stat. Its watch is set on a node that is missing too:
-// it fires when the node comes. Up to 3.8.0 it needed no permission; later
-// servers want READ, as the size and the times of a node tell something.
+// exists answers with the Stat. Its watch is also set on a missing node, and then
+// fires when the node is created. Up to 3.8.0 exists needed no permission. Later
+// servers require READ, because the size and the times of a node are information.
 func (t *Tree) exists(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
 	var q wire.ExistsRequest
 	if q.Decode(r); r.Err() != nil {
@@ -45,7 +45,7 @@ func (t *Tree) exists(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
 	return &wire.ExistsResponse{Stat: n.stat()}, wire.ErrOK
 }
 
-// getData answers with data and Stat; a node that is missing gets no watch.
+// getData answers with data and Stat. It sets no watch on a missing node.
 func (t *Tree) getData(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
 	var q wire.GetDataRequest
 	if q.Decode(r); r.Err() != nil {
@@ -54,8 +54,8 @@ func (t *Tree) getData(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
 	return t.data(c, &q)
 }
 
-// data is getData for one record, alone or in a multiRead. The answer refers to
-// the node's own text, which is never written to, only replaced.
+// data is getData for one record, alone or in a multiRead. The answer refers to the
+// node's own text, which is never modified, only replaced.
 func (t *Tree) data(c *conn, q *wire.GetDataRequest) (wire.Record, wire.ErrCode) {
 	n, err := t.readable(c, q.Path, wire.PermRead)
 	if err != wire.ErrOK {
@@ -67,10 +67,10 @@ func (t *Tree) data(c *conn, q *wire.GetDataRequest) (wire.Record, wire.ErrCode)
 	return &dataResponse{wire.ExistsResponse{Stat: n.stat()}, n.data(), n.null()}, wire.ErrOK
 }
 
-// dataResponse is what wire.GetDataResponse is on its way out, with the data as a
-// node has it. It is never decoded.
+// dataResponse encodes like wire.GetDataResponse, with the data as the node stores
+// it. It is never decoded.
 type dataResponse struct {
-	wire.ExistsResponse // the Stat behind the data
+	wire.ExistsResponse // the Stat after the data
 	data                string
 	null                bool
 }
@@ -94,8 +94,8 @@ func (t *Tree) getChildren(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) 
 	return t.children(c, &q)
 }
 
-// children is getChildren for one record, alone or in a multiRead. The names are
-// in the order of creation; Java's come in none, so clients sort for themselves.
+// children is getChildren for one record, alone or in a multiRead. The names are in
+// the order of creation. Java's have no order, so clients sort them.
 func (t *Tree) children(c *conn, q *wire.GetChildrenRequest) (wire.Record, wire.ErrCode) {
 	n, err := t.readable(c, q.Path, wire.PermRead)
 	if err != wire.ErrOK {
@@ -107,18 +107,18 @@ func (t *Tree) children(c *conn, q *wire.GetChildrenRequest) (wire.Record, wire.
 	return &childrenResponse{of: n}, wire.ErrOK
 }
 
-// childrenResponse is what wire.GetChildrenResponse and wire.GetChildren2Response
-// are on their way out, with the names as the nodes have them. It is never decoded,
-// and written before anything changes.
+// childrenResponse encodes like wire.GetChildrenResponse and
+// wire.GetChildren2Response, with the names as the nodes store them. It is never
+// decoded, and it is encoded before the tree changes.
 type childrenResponse struct {
 	wire.Empty
 	of   *node
 	stat bool // the Stat follows
 }
 
-// size is how long the response gets. It costs no look at the children.
+// size returns the encoded size. It does not read the children.
 func (p *childrenResponse) size() int {
-	if r := p.of.more; r != nil {
+	if r := p.of.extra; r != nil {
 		return 4 + 4*int(r.children) + int(r.nameBytes)
 	}
 	return 4
@@ -126,7 +126,7 @@ func (p *childrenResponse) size() int {
 
 // Append implements wire.Record.
 func (p *childrenResponse) Append(b []byte) []byte {
-	if r := p.of.more; r != nil {
+	if r := p.of.extra; r != nil {
 		b = jute.AppendVectorLen(b, int(r.children), false)
 		for c := r.first; c != nil; c = c.next {
 			b = jute.AppendString(b, c.name())
@@ -157,8 +157,8 @@ func (t *Tree) getChildren2(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode)
 	return &childrenResponse{of: n, stat: true}, wire.ErrOK
 }
 
-// getACL answers with the list to who may read or administer the node. Only the
-// latter sees the hashes of digests: a hash can be tried against passwords.
+// getACL answers with the list to clients that may read or administer the node. Only
+// the latter get the hashes of digests, because a hash can be used to test passwords.
 func (t *Tree) getACL(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
 	var q wire.GetACLRequest
 	if q.Decode(r); r.Err() != nil {
@@ -170,14 +170,14 @@ func (t *Tree) getACL(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
 	}
 	list := t.acls.of(n).list
 	if !t.may(c, t.acls.of(n), wire.PermAdmin) {
-		list = masked(list)
+		list = maskHashes(list)
 	}
 	return &wire.GetACLResponse{ACL: list, Stat: n.stat()}, wire.ErrOK
 }
 
-// masked replaces the hashes in a list by an x. The list itself is shared and
-// stays as it is.
-func masked(list []wire.ACL) []wire.ACL {
+// maskHashes returns the list with "x" in place of hashes. The list itself is shared
+// and is not modified.
+func maskHashes(list []wire.ACL) []wire.ACL {
 	m := make([]wire.ACL, len(list))
 	for i, a := range list {
 		if user, _, ok := strings.Cut(a.ID, ":"); ok && a.Scheme == schemeDigest {
@@ -186,4 +186,62 @@ func masked(list []wire.ACL) []wire.ACL {
 		m[i] = a
 	}
 	return m
+}
+
+// getEphemerals lists the session's own ephemeral nodes whose paths begin with a
+// prefix. A blank prefix, or the root, means all. The prefix need not be a path: "/a"
+// also matches "/ab". No permission is needed, because the session created the nodes.
+// A session with more nodes than maxListed is refused, because inspecting all of them
+// takes too long. So is a request that would compare too much text. The paths are in the order of creation, because sorting long paths
+// takes too long. Java's have no order.
+func (t *Tree) getEphemerals(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
+	var q wire.GetEphemeralsRequest
+	if q.Decode(r); r.Err() != nil {
+		return nil, wire.ErrMarshalling
+	}
+	prefix := q.PrefixPath
+	if text := strings.TrimSpace(prefix); text == rootPath {
+		prefix = ""
+	} else if text == "" {
+		prefix = text
+	}
+	list := c.session.nodes()
+	if list.count > maxListed {
+		t.counters.RefusedReplies++
+		return nil, wire.ErrQuotaExceeded
+	}
+	paths := make([]string, 0, list.count)
+	for n := range list.all() {
+		path := n.path()
+		if len(path) < len(prefix) {
+			continue
+		}
+		if t.steps += len(prefix) / textPerStep; t.exhausted() {
+			t.counters.RefusedReplies++
+			return nil, wire.ErrQuotaExceeded
+		}
+		if strings.HasPrefix(path, prefix) {
+			paths = append(paths, path)
+		}
+	}
+	return &wire.GetEphemeralsResponse{Ephemerals: paths}, wire.ErrOK
+}
+
+// allChildrenNumber counts the descendants of a node. READ on the node itself is
+// sufficient, as in Java.
+func (t *Tree) allChildrenNumber(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
+	var q wire.GetAllChildrenNumberRequest
+	if q.Decode(r); r.Err() != nil {
+		return nil, wire.ErrMarshalling
+	}
+	n, err := t.readable(c, q.Path, wire.PermRead)
+	if err != wire.ErrOK {
+		return nil, err
+	}
+	total := n.extraOrNew().below
+	if q.Path == "" {
+		// Java counts the paths that begin with "/", which includes the root.
+		total++
+	}
+	return &wire.GetAllChildrenNumberResponse{TotalNumber: total}, wire.ErrOK
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// frozen is a world whose tree has become read-only: w.tree is made from the
-// records of the one before.
+// frozen returns a world whose tree has become read-only. w.tree is restored from the
+// records of the previous tree.
 func frozen(t *testing.T) (w *world, known *peer) {
 	w = newWorld(t, Config{ExtendedTypes: true})
 	known = w.dial()
@@ -19,18 +19,18 @@ func frozen(t *testing.T) (w *world, known *peer) {
 	known.mk("/box/in", 0)
 	known.remove("/box/in", -1)
 	known.call(wire.OpCreateTTL, &wire.CreateTTLRequest{Path: "/ttl", ACL: openACL(), Flags: wire.ModePersistentTTL, TTL: 1})
-	tallies := w.tree.Tallies()
+	tallies := w.tree.Counters()
 	w.tree = w.shadow
 	w.tree.SetReadOnly(tallies)
 	w.shadow = New(Config{})
-	if !w.tree.ReadOnly() || w.tree.Tallies() != tallies {
+	if !w.tree.ReadOnly() || w.tree.Counters() != tallies {
 		t.Fatal("not read-only, or it forgot what it counted")
 	}
 	return w, known
 }
 
-// wantNoRecords fails if the state changed. Records that were made fail already:
-// the shadow can't take them.
+// wantNoRecords fails if the state changed. Records would fail already, because the
+// shadow cannot replay them.
 func (w *world) wantNoRecords(before []byte) {
 	w.tb.Helper()
 	if !bytes.Equal(stateWithoutSession(w.tree), before) {
@@ -38,8 +38,8 @@ func (w *world) wantNoRecords(before []byte) {
 	}
 }
 
-// stateWithoutSession is the state but for the counter of session ids, which a
-// local session moves.
+// stateWithoutSession returns the state without the counter of session IDs, which a
+// local session advances.
 func stateWithoutSession(t *Tree) []byte {
 	last := t.lastSession
 	defer func() { t.lastSession = last }()
@@ -93,8 +93,8 @@ func TestReadOnlyNewSessions(t *testing.T) {
 		}
 		ids[p.session] = true
 	}
-	// A local session goes on with another connection, ends by its client's wish
-	// or by its time.
+	// A local session continues on another connection, and ends by its client's
+	// request or its timeout.
 	first, second, third := w.peers[w.lastID-2], w.peers[w.lastID-1], w.peers[w.lastID]
 	w.advance(7 * time.Second)
 	again := w.dialRaw(&wire.ConnectRequest{SessionID: first.session, Password: first.password, Timeout: 8000, ReadOnly: true, HasReadOnly: true})
@@ -139,7 +139,7 @@ func TestReadOnlyRequests(t *testing.T) {
 	if p.closed {
 		t.Fatal("the connection is closed")
 	}
-	// Everything that only reads goes on, watches and credentials as well.
+	// Everything that only reads works, and so do watches and credentials.
 	if data, _, err := p.get("/a", true); err != wire.ErrOK || string(data) != "x" {
 		t.Errorf("get: %q, %v", data, err)
 	}

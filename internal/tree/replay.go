@@ -1,24 +1,25 @@
 package tree
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/zklock/zklock/internal/jute"
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// Replay applies a record of Out.Records to the state it was made from. After
-// all records the state is what it was when the last one was made, but for
-// connections and their watches. The record is not kept.
+// Replay applies a record of Out.Records to the state in which it was created. After
+// all records, the state equals that after the last one was created, except for
+// connections and their watches. Replay does not keep the record.
 //
-// Every record is checked against the state before it changes anything. Errors
-// wrap [ErrCorrupt]; after one the Tree must not be used.
+// Every record is checked against the state before it changes anything. Errors wrap
+// [ErrCorrupt] or [ErrVersion]; after an error the Tree must not be used.
 func (t *Tree) Replay(record []byte) error {
 	r := jute.NewReader(nil)
 	if len(record) == 0 {
 		return fmt.Errorf("%w: an empty record", ErrCorrupt)
 	}
-	if err := knows("record", record[0], recordVersion); err != nil {
+	if err := checkVersion("record", record[0], recordVersion); err != nil {
 		return err
 	}
 	r.Reset(record[1:])
@@ -28,8 +29,8 @@ func (t *Tree) Replay(record []byte) error {
 	if err := r.Finish(); err != nil {
 		return fmt.Errorf("%w: record: %w", ErrCorrupt, err)
 	}
-	// A gap means a record that was lost, a repetition one that is in the
-	// snapshot already: neither may pass for the truth.
+	// A gap means that a record was lost, and a repetition that the record is in the
+	// snapshot already. Both are errors.
 	want := t.zxid + 1
 	if x.op == opSessionTimeout {
 		want = t.zxid
@@ -37,10 +38,10 @@ func (t *Tree) Replay(record []byte) error {
 	if zxid != want && !t.fresh {
 		return fmt.Errorf("%w: record of transaction %#x after %#x", ErrCorrupt, zxid, t.zxid)
 	}
-	// The first record of all tells where the ids began: New was told where
-	// they would begin now.
+	// The first record determines where the IDs began, because New was called with
+	// the present starting point.
 	t.zxid, t.fresh = zxid, false
-	var out Out // stays empty: nobody is connected
+	var out Out // stays empty: there are no connections
 	if x.op != wire.OpMulti {
 		return t.replayOne(&x, zxid, wall, &out)
 	}
@@ -52,9 +53,10 @@ func (t *Tree) Replay(record []byte) error {
 	return nil
 }
 
-// knows says what is wrong with a version of a format. The log's checksums were
-// right, so a version that is higher is no damage but a newer program's.
-func knows(what string, version, known byte) error {
+// checkVersion returns an error for an unknown version of a format. The log's
+// checksums were correct, so a higher version is not damage but was written by a
+// newer program.
+func checkVersion(what string, version, known byte) error {
 	switch {
 	case version > known:
 		return fmt.Errorf("%w: %s of version %d, this program knows %d", ErrVersion, what, version, known)
@@ -64,26 +66,26 @@ func knows(what string, version, known byte) error {
 	return nil
 }
 
-// replayOne applies one operation if it fits. Each operation of a multi is tried
-// against the state that those before it left.
+// replayOne applies one operation if it is consistent with the state. Each operation
+// of a multi is checked against the state after those before it.
 func (t *Tree) replayOne(x *txn, zxid, wall int64, out *Out) error {
-	if what := t.misfit(x); what != "" {
+	if what := t.conflict(x); what != "" {
 		return fmt.Errorf("%w: transaction %#x, %s: %s", ErrCorrupt, zxid, x.op, what)
 	}
 	t.apply(x, zxid, wall, out)
 	return nil
 }
 
-// misfit says why an operation can't be applied to the state, "" if it can.
-// Paths and identities stay out of it: errors end up in logs. It asks for all
-// that apply takes for granted, and for nothing more.
-func (t *Tree) misfit(x *txn) string {
+// conflict returns why an operation cannot be applied to the state, or "". The text
+// has no paths and identities, because errors appear in logs. It checks exactly the
+// preconditions of apply.
+func (t *Tree) conflict(x *txn) string {
 	switch x.op {
 	case wire.OpCreate:
-		return t.misfitCreate(x)
+		return t.createConflict(x)
 	case wire.OpDelete:
 		n := t.nodes.get(x.path)
-		if n == nil || n.rare().children > 0 || isSpecial(x.path) {
+		if n == nil || n.extraOrNew().children > 0 || isSpecial(x.path) {
 			return "node can't be deleted"
 		}
 	case wire.OpSetData, wire.OpSetACL:
@@ -102,17 +104,16 @@ func (t *Tree) misfit(x *txn) string {
 			return "timeout below 1 ms"
 		}
 	case opJumpSequence:
-		if n := t.nodes.get(x.path); n == nil || x.version < n.rare().creates {
+		if n := t.nodes.get(x.path); n == nil || x.version < n.extraOrNew().creates {
 			return "sequence can't jump"
 		}
 	}
 	return ""
 }
 
-// misfitCreate is misfit for a create, also of a snapshot's node. A record says
-// what happened, so permissions and versions, which decided whether it should,
-// are of no interest here.
-func (t *Tree) misfitCreate(x *txn) string {
+// createConflict is conflict for a create, and for a snapshot's node. Permissions and
+// versions are not checked, because a record is the result of that decision.
+func (t *Tree) createConflict(x *txn) string {
 	if !validPath(x.path) || isSpecial(x.path) {
 		return "path that can't be created"
 	}
@@ -129,3 +130,12 @@ func (t *Tree) misfitCreate(x *txn) string {
 	}
 	return ""
 }
+
+// ErrCorrupt is wrapped by the errors of Replay and Restore if the bytes were not
+// written by a Tree, or are inconsistent with the state. The Tree must not be used
+// any more. Start from another snapshot, or from the records alone.
+var ErrCorrupt = errors.New("tree: corrupt record or snapshot, recover from another copy")
+
+// ErrVersion is wrapped by the errors of Replay and Restore if a newer version of
+// this program wrote the bytes. Use that version or a newer one.
+var ErrVersion = errors.New("tree: a newer version of this program wrote this, use that one")

@@ -5,27 +5,26 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// unknownZxid stands in the header of the answer to an unknown request: Java
-// answers before it looks anything up.
+// unknownZxid is the zxid in the answer to an unknown request, as in Java.
 const unknownZxid = -1
 
 // Request handles one frame, without its length, of a connection that Connect
-// accepted; frames of others are ignored, such as what a client had under way
-// when it was closed. It answers everything it gets, in order, events first, but
-// a frame that is too long or too short for a header, which closes the
-// connection. The frame is not kept. As in Java, bytes behind a request's record
-// are ignored.
+// accepted. Frames of other connections are ignored, such as those in flight when the
+// connection was closed. Request answers every frame, in order, after its events.
+// Only a frame that is too long, or too short for a header, is not answered and
+// closes the connection. Request does not keep the frame. As in Java, bytes after a
+// request's record are ignored.
 //
-// If it reports that there is more, the request took its share of time and is not
-// answered. Requests of other connections may come first, but before the next one of
-// this connection [Tree.Continue] has to report that it is done.
+// If Request returns more, the request has used its share of time and is not answered
+// yet. Requests of other connections may come first. Before the next request of this
+// connection, [Tree.Continue] must have reported that this one is done.
 func (t *Tree) Request(id ConnID, frame []byte, now Now, out *Out) (more bool) {
 	c, ok := t.conns[id]
 	if !ok || c.session.ending() {
 		return false
 	}
-	t.begin(now)
-	defer t.closeBehind(out)
+	t.beginCall(now)
+	defer t.closeOverflowed(out)
 	r := &t.in
 	r.Reset(frame)
 	defer r.Reset(nil) // the frame is not kept
@@ -34,11 +33,11 @@ func (t *Tree) Request(id ConnID, frame []byte, now Now, out *Out) (more bool) {
 		t.drop(c, out)
 		return false
 	}
-	if h.Op != wire.OpAuth && h.Op != wire.OpSASL && !t.admitted(c) {
+	if h.Op != wire.OpAuth && h.Op != wire.OpSASL && !t.hasRequiredIdentity(c) {
 		t.refuse(c, h.Xid, wire.ErrSessionClosedRequireSASL, nil, out)
 		return false
 	}
-	// Whatever it is, and whether or not it goes well, the client lives.
+	// Every request, whether it succeeds or not, proves that the client lives.
 	t.touch(c.session, now)
 	if t.readOnly && t.refusedReadOnly(c, h.Op) {
 		t.reply(c, h.Xid, wire.ErrNotReadOnly, nil, out)
@@ -46,7 +45,7 @@ func (t *Tree) Request(id ConnID, frame []byte, now Now, out *Out) (more bool) {
 	}
 	switch h.Op {
 	case wire.OpPing:
-		// Whatever xid it came with.
+		// The answer ignores the xid of the request.
 		t.reply(c, wire.XidPing, wire.ErrOK, nil, out)
 	case wire.OpAuth:
 		t.authenticate(c, h, r, out)
@@ -61,7 +60,7 @@ func (t *Tree) Request(id ConnID, frame []byte, now Now, out *Out) (more bool) {
 		t.drop(c, out)
 	case wire.OpSetWatches, wire.OpSetWatches2:
 		t.setWatches(c, h, r, out)
-		return t.restoring[c] != nil
+		return t.watchRestores[c] != nil
 	default:
 		if isWrite(h.Op) {
 			rec, err := t.write(c, h.Op, r, now, out)
@@ -69,12 +68,12 @@ func (t *Tree) Request(id ConnID, frame []byte, now Now, out *Out) (more bool) {
 			return false
 		}
 		rec, err := t.read(c, h.Op, r)
-		if err == errUnknown {
+		if err == errUnknownOp {
 			out.frame(c, wire.AppendReply(nil, wire.ReplyHeader{Xid: h.Xid, Zxid: unknownZxid, Err: wire.ErrUnimplemented}, nil))
 			t.drop(c, out)
 			return false
 		}
-		if t.takeRefusal() {
+		if t.takeWatchRefusal() {
 			err = wire.ErrQuotaExceeded
 		}
 		t.reply(c, h.Xid, err, rec, out)
@@ -82,12 +81,12 @@ func (t *Tree) Request(id ConnID, frame []byte, now Now, out *Out) (more bool) {
 	return false
 }
 
-// errUnknown is read's word for a request that does not exist. It is no code of
-// the protocol's.
-const errUnknown wire.ErrCode = 1
+// errUnknownOp is returned by read for an unknown operation. It is not a code of the
+// protocol.
+const errUnknownOp wire.ErrCode = 1
 
-// read answers what changes no state but the connection's watches. It takes no
-// transaction id and leaves no record.
+// read executes an operation that changes nothing except the watches of the
+// connection. It uses no transaction ID and writes no record.
 func (t *Tree) read(c *conn, op wire.OpCode, r *jute.Reader) (wire.Record, wire.ErrCode) {
 	switch op {
 	case wire.OpExists:
@@ -121,24 +120,26 @@ func (t *Tree) read(c *conn, op wire.OpCode, r *jute.Reader) (wire.Record, wire.
 	case wire.OpWhoAmI:
 		return whoAmI(c), wire.ErrOK
 	}
-	// Also a check outside a multi, which brings a 3.8.0 down, and what servers
-	// say among themselves: createSession, deleteContainer.
-	return nil, errUnknown
+	// This includes a check outside a multi, which crashes a 3.8.0 server, and the
+	// internal operations of servers: createSession and deleteContainer.
+	return nil, errUnknownOp
 }
 
-// reply is answer for what changed nothing: where that gets too long, an error says
-// so instead. Of a write it would say that it was not done.
+// reply is answer for an operation that changed nothing. If the answer is too long,
+// it sends an error instead. For a write, such an error would claim that the write
+// was not done.
 func (t *Tree) reply(c *conn, xid int32, err wire.ErrCode, rec wire.Record, out *Out) {
 	if err == wire.ErrOK && replyCost(rec) > t.cfg.MaxReply {
-		t.tallies.RefusedReplies++
+		t.counters.RefusedReplies++
 		err = wire.ErrQuotaExceeded
 	}
 	t.answer(c, xid, err, rec, out)
 }
 
-// answer answers with the last transaction's id in the header; an answer with an
-// error has no body. For a write that id is its own. For a read it is what the
-// client has seen with it: no server that knows less may take the client on.
+// answer sends an answer with the last transaction's ID in the header. An answer with
+// an error has no body. For a write, the ID is the write's own. For a read, the
+// client has then seen the state up to that ID: no server with an older state may
+// serve the client.
 func (t *Tree) answer(c *conn, xid int32, err wire.ErrCode, rec wire.Record, out *Out) {
 	if err != wire.ErrOK {
 		rec = nil
@@ -147,17 +148,17 @@ func (t *Tree) answer(c *conn, xid int32, err wire.ErrCode, rec wire.Record, out
 	out.frame(c, wire.AppendReply(make([]byte, 0, replySize(rec)), h, rec))
 }
 
-// replyCost is what an answer counts against Config.MaxReply.
+// replyCost returns how much an answer counts against Config.MaxReply.
 func replyCost(rec wire.Record) int {
 	cost := replySize(rec)
-	if p, ok := rec.(*childrenResponse); ok && p.of.more != nil {
-		cost += listedCost * int(p.of.more.children)
+	if p, ok := rec.(*childrenResponse); ok && p.of.extra != nil {
+		cost += listedCost * int(p.of.extra.children)
 	}
 	return cost
 }
 
-// replySize is about how long the frame of an answer gets: enough for one
-// allocation in the cases that are long or frequent.
+// replySize estimates the length of an answer's frame, so that one allocation
+// suffices for long and for frequent answers.
 func replySize(rec wire.Record) int {
 	const header, stat = 20, 80
 	switch p := rec.(type) {
@@ -173,14 +174,20 @@ func replySize(rec wire.Record) int {
 		return header + 4 + len(p.Path) + stat
 	case *wire.GetEphemeralsResponse:
 		return header + childrenSize(p.Ephemerals)
+	case *wire.MultiResponse:
+		size := header
+		for i := range p.Results {
+			size += replySize(p.Results[i].Resp)
+		}
+		return size
 	case *wire.GetACLResponse:
 		return header + stat + int(aclCost(p.ACL))
 	}
 	return header + stat
 }
 
-// childrenSize is how long a list of names gets. It may be longer than what a
-// client takes as a frame; like Java, the server sends it nevertheless, up to
+// childrenSize returns the encoded size of a list of names. It may exceed what a
+// client accepts as a frame. Like Java, the server sends it nevertheless, up to
 // Config.MaxReply.
 func childrenSize(names []string) int {
 	size := 4

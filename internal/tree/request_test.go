@@ -7,7 +7,7 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// raw is a body as it stands.
+// raw is an encoded body.
 type raw []byte
 
 func (raw) Decode(*jute.Reader)      {}
@@ -46,7 +46,7 @@ func TestMalformedBodies(t *testing.T) {
 		if op == wire.OpReconfig {
 			want = before // the one that Java reads before it takes an id
 		}
-		// A string longer than all that follows.
+		// A string longer than the rest of the frame.
 		r := p.call(op, raw{0, 0, 1, 0, '/'})
 		if r.Err != wire.ErrMarshalling || r.Zxid != want || p.closed {
 			t.Errorf("%s: %+v, closed %v", op, r.ReplyHeader, p.closed)
@@ -58,7 +58,7 @@ func TestMalformedBodies(t *testing.T) {
 	w.check()
 }
 
-func TestBytesBehindTheRecordAreIgnored(t *testing.T) {
+func TestBytesAfterRecordAreIgnored(t *testing.T) {
 	p := newWorld(t, Config{}).dial()
 	body := raw(append((&wire.ExistsRequest{Path: "/"}).Append(nil), 1, 2, 3))
 	p.want(p.call(wire.OpExists, body).Err, wire.ErrOK, "exists")
@@ -90,7 +90,7 @@ func TestFrameLimit(t *testing.T) {
 	}
 	w.tree.Request(999, frame, w.now, &w.out) // a connection that never was
 	if len(w.out.Sends) != 0 {
-		t.Error("somebody unknown got an answer")
+		t.Error("an unknown connection got an answer")
 	}
 }
 
@@ -115,7 +115,7 @@ func TestReconfigIsRefused(t *testing.T) {
 	}
 }
 
-func TestReadsByOddPaths(t *testing.T) {
+func TestReadsOfInvalidPaths(t *testing.T) {
 	w := newWorld(t, Config{})
 	p := w.dial()
 	for path, want := range map[string]wire.ErrCode{
@@ -158,7 +158,7 @@ func TestGetChildren2(t *testing.T) {
 	p.want(p.ask(wire.OpGetChildren2, &wire.GetChildren2Request{Path: "/n"}, &resp), wire.ErrNoNode, "getChildren2")
 }
 
-func TestInventory(t *testing.T) {
+func TestEphemeralsAndAllChildrenNumber(t *testing.T) {
 	w, p, actor := watchBed(t, Config{})
 	p.mk("/a/e2", wire.ModeEphemeral)
 	p.mk("/a/e1", wire.ModeEphemeral)

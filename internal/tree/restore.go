@@ -9,27 +9,27 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// sessionSize and nodeMin are the room a session takes in a snapshot and the
-// least a node does; they bound the counts.
+// sessionSize is the size of a session in a snapshot, and minNodeSize the minimum
+// size of a node. They bound the counts.
 const (
 	sessionSize = 8 + 4 + passwordLen
-	nodeMin     = 3*4 + 3*4 + 6*8
+	minNodeSize = 3*4 + 3*4 + 6*8
 )
 
-// Restore replaces the durable state by a snapshot that AppendSnapshot wrote.
-// Nobody may be connected. The snapshot is not kept, and everything in it is
-// checked: errors wrap [ErrCorrupt], and after one the Tree must not be used.
+// Restore replaces the durable state by a snapshot that AppendSnapshot wrote. There
+// must be no connections. Restore does not keep the snapshot, and checks everything
+// in it. Errors wrap [ErrCorrupt]; after an error the Tree must not be used.
 func (t *Tree) Restore(snapshot []byte) error {
 	body, ok := bytes.CutPrefix(snapshot, []byte(snapshotMark))
 	if !ok || len(body) == 0 {
 		return fmt.Errorf("%w: not a snapshot", ErrCorrupt)
 	}
-	if err := knows("snapshot", body[0], snapshotVersion); err != nil {
+	if err := checkVersion("snapshot", body[0], snapshotVersion); err != nil {
 		return err
 	}
 	body = body[1:]
-	// What comes wrong leaves a Tree that is neither the old nor the new one;
-	// that is why it must not be used after an error.
+	// An error leaves a Tree that is neither the old nor the new one, so it must not
+	// be used.
 	t.reset()
 	r := jute.NewReader(body)
 	t.zxid, t.lastSession, t.fresh = r.Int64(), r.Int64(), r.Bool()
@@ -41,7 +41,7 @@ func (t *Tree) Restore(snapshot []byte) error {
 	return nil
 }
 
-// restoreSessions reads the sessions. Their clocks stand until StartClocks.
+// restoreSessions reads the sessions. They do not expire before StartClocks.
 func (t *Tree) restoreSessions(r *jute.Reader) {
 	last := t.lastSession
 	for range r.VectorLen(sessionSize) {
@@ -55,7 +55,7 @@ func (t *Tree) restoreSessions(r *jute.Reader) {
 			timeout = -timeout
 		}
 		x := txn{op: wire.OpCreateSession, session: id, timeout: timeout, data: password[:]}
-		if what := t.misfit(&x); what != "" {
+		if what := t.conflict(&x); what != "" {
 			r.Failf("%s", what)
 		} else if id > last {
 			r.Failf("session above the last one")
@@ -65,17 +65,17 @@ func (t *Tree) restoreSessions(r *jute.Reader) {
 		}
 		s := t.addSession(id, timeout, password[:])
 		if ending {
-			s.own().ending = true
+			s.ensureOwned().ending = true
 		}
 	}
 }
 
-// restoreNodes reads the nodes, the tree's own four among them. Parents come
-// before their children, and siblings in their order, so that each node can be
-// hung in its place as it comes.
+// restoreNodes reads the nodes, including the tree's own four. Parents come before
+// their children, and siblings in their order, so each node can be attached when it
+// is read.
 func (t *Tree) restoreNodes(r *jute.Reader) {
 	var acls []*aclSet
-	for range r.VectorLen(nodeMin) {
+	for range r.VectorLen(minNodeSize) {
 		n := t.restoreNode(r, &acls)
 		if r.Err() != nil {
 			return
@@ -85,9 +85,9 @@ func (t *Tree) restoreNodes(r *jute.Reader) {
 		t.index(n)
 	}
 	for _, s := range acls {
-		t.acls.release(s) // the table's own use while reading
+		t.acls.release(s) // the reference held while reading
 	}
-	// The nodes came in the order of the tree.
+	// The nodes were read in the order of the tree.
 	slices.SortFunc(t.containers.nodes, byCreation)
 	slices.SortFunc(t.ttls.nodes, byCreation)
 	for _, s := range t.sessions {
@@ -100,24 +100,24 @@ func (t *Tree) restoreNodes(r *jute.Reader) {
 	}
 }
 
-// restoreNode reads one node, checks that it fits, and hangs it in its place.
+// restoreNode reads one node, checks it, and attaches it.
 func (t *Tree) restoreNode(r *jute.Reader, acls *[]*aclSet) *node {
 	n := new(node)
 	path := r.String()
 	n.setText(path, r.Buffer())
 	acl := t.restoreACL(r, acls)
-	var more rare
+	var more nodeExtra
 	more.version, more.aversion, more.creates = r.Int32(), r.Int32(), r.Int32()
 	n.owner = r.Int64()
 	n.czxid, more.mzxid, more.pzxid = r.Int64(), r.Int64(), r.Int64()
 	n.ctime, more.mtime = r.Int64(), r.Int64()
-	if more != n.rare() {
-		n.more = &more
+	if more != n.extraOrNew() {
+		n.extra = &more
 	}
 	if r.Err() != nil {
 		return nil
 	}
-	n.acl = acl.place
+	n.acl = acl.number
 	if t.root == nil {
 		if path != rootPath || n.owner != 0 {
 			r.Failf("first node is not the root")
@@ -127,7 +127,7 @@ func (t *Tree) restoreNode(r *jute.Reader, acls *[]*aclSet) *node {
 		t.root = n
 		return n
 	}
-	if what := t.misfitNode(n); what != "" {
+	if what := t.nodeConflict(n); what != "" {
 		r.Failf("node: %s", what)
 		return nil
 	}
@@ -137,9 +137,10 @@ func (t *Tree) restoreNode(r *jute.Reader, acls *[]*aclSet) *node {
 	return n
 }
 
-// misfitNode says why a node can't be in the state, "" if it can. It wants what a
-// create wants, except of the tree's own nodes, which no request can make.
-func (t *Tree) misfitNode(n *node) string {
+// nodeConflict returns why a node cannot be part of the state, or "". It requires
+// what a create requires, except for the tree's own nodes, which no request can
+// create.
+func (t *Tree) nodeConflict(n *node) string {
 	path := n.path()
 	if isSpecial(path) && path != rootPath {
 		parentPath, _ := parentOf(path)
@@ -148,12 +149,12 @@ func (t *Tree) misfitNode(n *node) string {
 		}
 		return ""
 	}
-	return t.misfitCreate(&txn{path: path, owner: n.owner})
+	return t.createConflict(&txn{path: path, owner: n.owner})
 }
 
-// restoreACL reads a number, and the list behind it when the number is new. The
-// numbers count up from zero: a higher one than the next is an error, and none
-// needs room before its list was read.
+// restoreACL reads a list's number, and the list if the number is new. The numbers
+// count up from zero. A number above the next one is an error, and no memory is
+// allocated for a list before it is read.
 func (t *Tree) restoreACL(r *jute.Reader, acls *[]*aclSet) *aclSet {
 	number := r.Int32()
 	if r.Err() != nil || number < 0 || int(number) > len(*acls) {

@@ -8,47 +8,47 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// passwordLen is how long the password of a session is, in bytes.
+// passwordLen is the length of a session password, in bytes.
 const passwordLen = 16
 
-// session is one client's session. It lives on without a connection until its
-// time is over.
+// session is the session of one client. It lives without a connection until its
+// timeout is over.
 type session struct {
 	id       int64
-	timeout  int32 // ms, as negotiated last
-	index    int32 // place in the expiry heap, -1 outside
+	timeout  int32 // ms, as last negotiated
+	index    int32 // index in the expiry heap, -1 if it is not there
 	password [passwordLen]byte
-	share    Share // for whose share it counts, see shares
+	share    Share // the address that it counts for, see shares
 
 	conn  *conn  // nil while no client is connected
-	owned *owned // made with the first ephemeral node
+	owned *owned // created with the first ephemeral node
 
-	// The clock: when it ends unless it is heard, and its entry in the heap.
-	deadline time.Duration // last heard plus timeout
-	queued   time.Duration // where the expiry heap has it, never later than deadline
+	// The expiry: the deadline, and the entry in the heap.
+	deadline time.Duration // time of the last message plus timeout
+	heapTime time.Duration // key in the expiry heap, never later than deadline
 }
 
-// owned is what most sessions do without: ephemeral nodes, and an end that takes
-// more than one transaction.
+// owned holds the fields that most sessions do not need: ephemeral nodes, and an end
+// that takes several transactions.
 type owned struct {
 	nodeList
 
-	// ending is set once the session has begun to end: no client can use it.
+	// ending: the session has begun to end, and no client can use it.
 	ending    bool
-	remaining []*node // what the backlog has not deleted yet, some gone already
-	closer    *conn   // waits for the answer to its request to end the session
-	closeXid  int32   // of that request
+	remaining []*node // nodes left for the backlog; some may be deleted already
+	closer    *conn   // the connection that requested the end and waits for the answer
+	closeXid  int32   // xid of that request
 }
 
-// own is what the session has of that, to be changed.
-func (s *session) own() *owned {
+// ensureOwned returns the owned fields for modification.
+func (s *session) ensureOwned() *owned {
 	if s.owned == nil {
 		s.owned = new(owned)
 	}
 	return s.owned
 }
 
-// nodes is the session's ephemeral nodes, not to be changed.
+// nodes returns the session's ephemeral nodes, which must not be modified.
 func (s *session) nodes() nodeList {
 	if s.owned == nil {
 		return nodeList{}
@@ -59,10 +59,10 @@ func (s *session) nodes() nodeList {
 // ending reports whether the session has begun to end.
 func (s *session) ending() bool { return s.owned != nil && s.owned.ending }
 
-// nextSessionID gives an id. Ephemeral nodes are known by their session's id, so
-// one that came twice would give a stranger another's locks. It is higher than
-// every one before, also those of earlier lives of the server whose records are
-// lost: it starts from the wall clock in milliseconds as in Java
+// nextSessionID returns a new session ID. Ephemeral nodes are identified by their
+// session's ID, so a repeated ID would give one client the locks of another. The ID
+// is higher than every previous one, including those of earlier runs whose records
+// are lost: it starts from the wall clock in milliseconds, as in Java
 // (SessionTrackerImpl.initializeNextSessionId).
 func (t *Tree) nextSessionID(wall int64) int64 {
 	const clockBits, countBits = 40, 16
@@ -70,8 +70,8 @@ func (t *Tree) nextSessionID(wall int64) int64 {
 	return max(base, t.lastSession+1)
 }
 
-// addSession puts a session in; its clock starts when it is first touched, by the
-// connection it was made for, or after a restart by StartClocks.
+// addSession adds a session. Its expiry starts at the first touch: by the connection
+// that created it, or by StartClocks after a restart.
 func (t *Tree) addSession(id int64, timeout int32, password []byte) *session {
 	s := &session{id: id, timeout: timeout, index: -1}
 	copy(s.password[:], password)
@@ -80,62 +80,61 @@ func (t *Tree) addSession(id int64, timeout int32, password []byte) *session {
 	return s
 }
 
-// touch notes that the session's client was heard.
+// touch records that the server has heard from the session's client.
 func (t *Tree) touch(s *session, now Now) {
-	if s.ending() || t.readOnly && !t.local(s) {
-		return // it ends whatever its client says, or can't end
+	if s.ending() || t.readOnly && !t.isLocal(s) {
+		return // it ends in any case, or cannot end
 	}
 	s.deadline = now.Mono + time.Duration(s.timeout)*time.Millisecond
 	switch {
 	case s.index < 0:
-		s.queued = s.deadline
+		s.heapTime = s.deadline
 		t.expiry.push(s)
-	case s.deadline < s.queued:
-		s.queued = s.deadline
+	case s.deadline < s.heapTime:
+		s.heapTime = s.deadline
 		t.expiry.fix(int(s.index))
 	}
-	// A later deadline waits until the earlier one comes up: most sessions are
-	// heard often between two looks.
+	// A later deadline is not moved in the heap until the earlier key comes up,
+	// because most sessions are touched often in between.
 }
 
-// Heard notes that something came from a connection's client that has to wait for
-// Request: its session must not end for that. As with Java, which notes it when a
-// request is read (ZooKeeperServer.submitRequestNow). A connection that the Tree
-// does not know is not an error.
-func (t *Tree) Heard(id ConnID, now Now) {
+// KeepAlive records that data has arrived from a connection's client and waits for
+// Request. The session must not expire because of that wait. Java also records it
+// when a request is read (ZooKeeperServer.submitRequestNow). An unknown connection is
+// not an error.
+func (t *Tree) KeepAlive(id ConnID, now Now) {
 	if c, ok := t.conns[id]; ok {
 		t.touch(c.session, now)
 	}
 }
 
-// removeSession deletes the session and everything that ends with it, as part
-// of the transaction zxid.
+// removeSession deletes the session and its ephemeral nodes, as part of the
+// transaction zxid.
 func (t *Tree) removeSession(s *session, zxid int64, out *Out) {
 	for _, n := range s.ownedNodes() {
 		t.removeNode(n, zxid, out)
 	}
-	t.unclock(s)
+	t.stopExpiry(s)
 	t.sessionShares.add(s.share, -1)
 	delete(t.sessions, s.id)
-	delete(t.locals, s.id)
+	delete(t.localSessions, s.id)
 }
 
-// unclock takes a session out of the expiry heap.
-func (t *Tree) unclock(s *session) {
+// stopExpiry removes a session from the expiry heap.
+func (t *Tree) stopExpiry(s *session) {
 	if s.index >= 0 {
 		t.expiry.remove(int(s.index))
 	}
 }
 
-// ownedNodes lists the session's ephemeral nodes, oldest first, and by path those
-// of one multi. Java's order is that of a hash table.
+// ownedNodes returns the session's ephemeral nodes, oldest first, and those of one
+// multi by path. Java uses the order of a hash table.
 func (s *session) ownedNodes() []*node {
 	list := s.nodes()
 	return slices.SortedFunc(list.all(), byCreation)
 }
 
-// byCreation orders nodes by the transactions that made them, and those of one by
-// their paths.
+// byCreation compares nodes by their creating transactions, then by path.
 func byCreation(a, b *node) int {
 	if c := cmp.Compare(a.czxid, b.czxid); c != 0 {
 		return c
@@ -143,16 +142,16 @@ func byCreation(a, b *node) int {
 	return cmp.Compare(a.path(), b.path())
 }
 
-// endSession closes the session, and reports whether that is done: the end of one
-// with many nodes is left to the backlog. Otherwise it is one transaction for the
-// session and all its nodes. The record has no list of the nodes: at its place among
-// the records they are the same again.
+// endSession ends the session, and reports whether that is complete. The end of a
+// session with many nodes is left to the backlog. Otherwise it is one transaction for
+// the session and all its nodes. The record does not list the nodes, because a replay
+// finds the same ones at this point.
 func (t *Tree) endSession(s *session, now Now, out *Out) bool {
 	switch {
-	case t.local(s):
-		t.removeSession(s, t.zxid, out) // it owns nothing
-	case !t.endsAtOnce(s):
-		t.beginEnd(s, now, out)
+	case t.isLocal(s):
+		t.removeSession(s, t.zxid, out) // it has no nodes
+	case !t.endsInOneTxn(s):
+		t.startEnd(s, now, out)
 		return false
 	default:
 		t.commit(&txn{op: wire.OpCloseSession, session: s.id}, now, out)

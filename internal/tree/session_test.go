@@ -46,7 +46,7 @@ func TestSessionIDsAfterRestart(t *testing.T) {
 	w.check()
 }
 
-func TestExpiryIsExact(t *testing.T) {
+func TestSessionExpiresExactlyAtTimeout(t *testing.T) {
 	w := newWorld(t, Config{})
 	p := w.dial()
 	p.mk("/e", wire.ModeEphemeral)
@@ -78,7 +78,7 @@ func TestExpiryIsExact(t *testing.T) {
 	w.check()
 }
 
-func TestEveryRequestTouches(t *testing.T) {
+func TestEveryRequestKeepsSessionAlive(t *testing.T) {
 	w := newWorld(t, Config{})
 	p := w.dial()
 	for name, send := range map[string]func(){
@@ -98,7 +98,7 @@ func TestEveryRequestTouches(t *testing.T) {
 	}
 }
 
-func TestSessionOutlivesItsConnection(t *testing.T) {
+func TestSessionSurvivesItsConnection(t *testing.T) {
 	w := newWorld(t, Config{})
 	p := w.dial()
 	p.mk("/e", wire.ModeEphemeral)
@@ -116,7 +116,7 @@ func TestSessionOutlivesItsConnection(t *testing.T) {
 	}
 }
 
-// A shorter timeout on resuming counts at once, although the session stood
+// A shorter timeout on resuming takes effect at once, although the session was
 // further back in the heap.
 func TestResumeWithShorterTimeout(t *testing.T) {
 	w := newWorld(t, Config{})
@@ -130,7 +130,7 @@ func TestResumeWithShorterTimeout(t *testing.T) {
 	}
 }
 
-func TestStartClocks(t *testing.T) {
+func TestStartClocksGivesFullTimeout(t *testing.T) {
 	w := newWorld(t, Config{})
 	p := w.dial()
 	w.advance(9 * time.Second)
@@ -185,7 +185,7 @@ func TestCloseSession(t *testing.T) {
 	w.check()
 }
 
-func TestFramesAfterTheEndAreIgnored(t *testing.T) {
+func TestFramesAfterSessionEndAreIgnored(t *testing.T) {
 	w := newWorld(t, Config{})
 	p := w.dial()
 	p.call(wire.OpCloseSession, nil)
@@ -197,8 +197,8 @@ func TestFramesAfterTheEndAreIgnored(t *testing.T) {
 	}
 }
 
-// The heap against a plain search, under random touches and time.
-func TestExpiryAgainstPlainSearch(t *testing.T) {
+// The heap agrees with a linear search, under random touches and times.
+func TestExpiryAgreesWithLinearSearch(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	w := newWorld(t, Config{MinTimeout: 10, MaxTimeout: 1000})
 	deadline := make(map[*peer]time.Duration)
@@ -235,24 +235,25 @@ func TestExpiryAgainstPlainSearch(t *testing.T) {
 	w.check()
 }
 
-// TestHeard: a client that was heard lives, whenever its request is handled.
-func TestHeard(t *testing.T) {
+// TestKeepAliveExtendsSession: a client that was heard keeps its session, whenever
+// its request is handled.
+func TestKeepAliveExtendsSession(t *testing.T) {
 	w := newWorld(t, Config{MinTimeout: 1000})
 	heard, silent := w.dial(), w.dial()
 	for range 3 {
 		w.advance(time.Duration(heard.timeout) * time.Millisecond * 2 / 3)
-		w.tree.Heard(heard.id, w.now)
+		w.tree.KeepAlive(heard.id, w.now)
 		w.tick()
 	}
-	w.tree.Heard(silent.id, w.now) // nobody by now
+	w.tree.KeepAlive(silent.id, w.now) // nobody by now
 	if heard.closed || !silent.closed || w.tree.SessionCount() != 1 {
 		t.Errorf("heard: closed %v; silent: closed %v; %d sessions", heard.closed, silent.closed, w.tree.SessionCount())
 	}
 }
 
-// TestHeardSessionsAreLookedAtInParts: the deadlines of many sessions that were heard come
-// up at the same moment.
-func TestHeardSessionsAreLookedAtInParts(t *testing.T) {
+// TestDeadlinesAreUpdatedInParts: the deadlines of many sessions come up at the same
+// moment.
+func TestDeadlinesAreUpdatedInParts(t *testing.T) {
 	w := newWorld(t, Config{})
 	s := w.dial().session
 	for i := range partSteps {

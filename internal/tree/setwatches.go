@@ -5,16 +5,16 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// restoring is a request to restore watches that takes more than one call.
-type restoring struct {
+// watchRestore is a setWatches request that takes more than one call.
+type watchRestore struct {
 	xid   int32
-	lists [][]string // what is left of them, by kind
-	kind  int        // of the list that is next
+	lists [][]string // the remaining paths, by kind
+	kind  int        // index of the next list
 	seen  int64      // the last transaction that the client saw
 }
 
-// setWatches restores the watches of a client that has a new connection: it is
-// told at once of what changed since q.RelativeZxid, and the rest is armed again
+// setWatches restores the watches of a client that has reconnected. It reports at
+// once what changed since q.RelativeZxid, and sets the other watches again
 // (DataTree.setWatches).
 func (t *Tree) setWatches(c *conn, h wire.RequestHeader, r *jute.Reader, out *Out) {
 	var q wire.SetWatches2
@@ -33,47 +33,46 @@ func (t *Tree) setWatches(c *conn, h wire.RequestHeader, r *jute.Reader, out *Ou
 		t.reply(c, h.Xid, wire.ErrMarshalling, nil, out)
 		return
 	}
-	t.restoreWatches(c, &restoring{xid: h.Xid, seen: q.RelativeZxid,
+	t.restoreWatches(c, &watchRestore{xid: h.Xid, seen: q.RelativeZxid,
 		lists: [][]string{q.DataWatches, q.ExistWatches, q.ChildWatches, q.PersistentWatches, q.PersistentRecursiveWatches}}, out)
 }
 
-// Continue goes on with the last request of a connection, and reports whether there
-// is still more of it: as Request. Each watch is restored by the state of that moment,
-// so the changes in between are no loss.
+// Continue continues the last request of a connection. Like Request, it reports
+// whether more is left. Each watch is restored relative to the current state, so
+// changes between the calls are not lost.
 func (t *Tree) Continue(id ConnID, now Now, out *Out) (more bool) {
 	c, ok := t.conns[id]
-	if !ok || t.restoring[c] == nil {
+	if !ok || t.watchRestores[c] == nil {
 		return false
 	}
-	t.begin(now)
-	defer t.closeBehind(out)
-	t.restoreWatches(c, t.restoring[c], out)
-	return t.restoring[c] != nil
+	t.beginCall(now)
+	defer t.closeOverflowed(out)
+	t.restoreWatches(c, t.watchRestores[c], out)
+	return t.watchRestores[c] != nil
 }
 
-// restoreWatches restores as many watches as one call has time for, and answers with
+// restoreWatches restores as many watches as one call has time for. It answers after
 // the last of them.
-func (t *Tree) restoreWatches(c *conn, q *restoring, out *Out) {
+func (t *Tree) restoreWatches(c *conn, q *watchRestore, out *Out) {
 	done, err := t.restorePart(c, q, out)
 	switch {
-	case t.takeRefusal():
+	case t.takeWatchRefusal():
 		t.drop(c, out)
 	case done:
-		delete(t.restoring, c)
+		delete(t.watchRestores, c)
 		t.reply(c, q.xid, err, nil, out)
 	default:
-		t.restoring[c] = q
+		t.watchRestores[c] = q
 	}
 }
 
-// restorePart reports whether it came to the end of the request, and with which
-// answer.
-func (t *Tree) restorePart(c *conn, q *restoring, out *Out) (done bool, err wire.ErrCode) {
+// restorePart reports whether the request is complete, and its result.
+func (t *Tree) restorePart(c *conn, q *watchRestore, out *Out) (done bool, err wire.ErrCode) {
 	for ; q.kind < len(q.lists); q.kind++ {
 		list := q.lists[q.kind]
 		if list == nil {
-			// A list that is null ends it with an error, as in Java: those before it
-			// are done by then.
+			// As in Java, a null list ends the request with an error, after the lists
+			// before it are restored.
 			return true, wire.ErrMarshalling
 		}
 		for i, path := range list {
@@ -88,20 +87,20 @@ func (t *Tree) restorePart(c *conn, q *restoring, out *Out) (done bool, err wire
 	return true, wire.ErrOK
 }
 
-// restoreWatch restores one watch of the kind that its list's place says. A client
-// does not know which watches fired while it was away: what changed after the
-// last transaction it saw, it can't have been told of.
+// restoreWatch restores one watch. The kind is the index of its list. A client does
+// not know which watches fired while it was disconnected: it has not been notified of
+// changes after the last transaction that it saw.
 func (t *Tree) restoreWatch(c *conn, kind int, path string, seen int64, out *Out) {
 	n := t.lookup(path)
 	switch kind {
 	case 0:
-		t.rearm(c, path, n, n == nil, n != nil && n.rare().mzxid > seen, wire.EventNodeDataChanged, dataOnce, out)
+		t.restoreOneShot(c, path, n, n == nil, n != nil && n.extraOrNew().mzxid > seen, wire.EventNodeDataChanged, dataOnce, out)
 	case 1:
-		t.rearm(c, path, n, false, n != nil, wire.EventNodeCreated, dataOnce, out)
+		t.restoreOneShot(c, path, n, false, n != nil, wire.EventNodeCreated, dataOnce, out)
 	case 2:
-		t.rearm(c, path, n, n == nil, n != nil && n.rare().pzxid > seen, wire.EventNodeChildrenChanged, childOnce, out)
-	// Lasting watches missed events as well, but nothing tells which: a client
-	// that has such watches must look for itself.
+		t.restoreOneShot(c, path, n, n == nil, n != nil && n.extraOrNew().pzxid > seen, wire.EventNodeChildrenChanged, childOnce, out)
+	// Persistent watches missed events too, but nothing tells which. A client with
+	// such watches must read the state itself.
 	case 3:
 		t.addWatch(path, c, dataPersistent|childPersistent)
 	case 4:
@@ -109,10 +108,10 @@ func (t *Tree) restoreWatch(c *conn, kind int, path string, seen int64, out *Out
 	}
 }
 
-// rearm tells c that the node is deleted, or of the event it missed, or sets the
-// watch again. An event that c may not hear is kept back, and the watch is used
-// up all the same, as it would have been had c stayed connected.
-func (t *Tree) rearm(c *conn, path string, n *node, deleted, missed bool, typ wire.EventType, bits watchBits, out *Out) {
+// restoreOneShot reports the deletion of the node or the missed event to c, or sets
+// the watch again. If c may not see the event, it is not sent, but the watch is
+// consumed, as it would have been on the old connection.
+func (t *Tree) restoreOneShot(c *conn, path string, n *node, deleted, missed bool, typ wire.EventType, bits watchBits, out *Out) {
 	if !deleted && !missed {
 		t.addWatch(path, c, bits)
 		return
@@ -124,8 +123,8 @@ func (t *Tree) rearm(c *conn, path string, n *node, deleted, missed bool, typ wi
 	if deleted {
 		typ = wire.EventNodeDeleted
 	}
-	// Debian's 3.8.0 mended the events of changes, not these.
-	if t.cfg.Compat38 || t.mayWatch(c, acl) {
+	// Debian's 3.8.0 has the fix for events of changes, but not for these.
+	if t.cfg.Compat38 || t.maySee(c, acl) {
 		t.steps += eventSteps + len(path)/textPerStep
 		e := nodeEvent(typ, path)
 		out.frame(c, wire.AppendEvent(nil, eventZxid, &e))

@@ -6,7 +6,7 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// moved gives the client's session a new connection, as after a network failure.
+// moved reconnects the client's session, as after a network failure.
 func moved(p *peer) *peer {
 	p.hangUp()
 	return p.w.dialRaw(&wire.ConnectRequest{SessionID: p.session, Password: p.password, Timeout: 10_000})
@@ -28,7 +28,7 @@ func TestSetWatches(t *testing.T) {
 		{"data, made again", "/a/b", 0, func(p *peer) { p.remove("/a/b", -1); p.mk("/a/b", 0) }, []string{"data /a/b"}, nil},
 		{"exists, still missing", "/n", 1, nil, nil, []string{"created /n"}},
 		{"exists, came", "/n", 1, func(p *peer) { p.mk("/n", 0) }, []string{"created /n"}, nil},
-		// The protocol can't know better; the client must register it as data.
+		// The protocol cannot tell; the client must register it as a data watch.
 		{"exists, was there", "/a", 1, nil, []string{"created /a"}, nil},
 		{"children, unchanged", "/a", 2, nil, nil, []string{"children /a"}},
 		{"children, data set", "/a", 2, func(p *peer) { p.set("/a", "", -1) }, nil, []string{"children /a"}},
@@ -78,13 +78,13 @@ func TestSetWatchesWithoutLists(t *testing.T) {
 	_, p, _ := watchBed(t, Config{})
 	p.want(p.call(wire.OpSetWatches, &wire.SetWatches{}).Err, wire.ErrMarshalling, "null lists")
 	p.want(p.call(wire.OpSetWatches2, &wire.SetWatches2{DataWatches: []string{"/n"}}).Err, wire.ErrMarshalling, "null lists")
-	// What stands before the missing list was done.
+	// The lists before the missing one were restored.
 	p.wantEvents("deleted /n")
 	p.want(p.call(wire.OpSetWatches, nil).Err, wire.ErrMarshalling, "no body")
 	p.wantEvents()
 }
 
-func TestSetWatchesNeedRead(t *testing.T) {
+func TestSetWatchesEventsNeedRead(t *testing.T) {
 	for _, compat := range []bool{false, true} {
 		_, p, actor := watchBed(t, Config{Compat38: compat})
 		actor.auth("digest", "ann:secret")

@@ -7,9 +7,9 @@ import (
 	"github.com/zklock/zklock/internal/jute"
 )
 
-// snapshotMagic begins a snapshot: a mark, and the version of the format, which
-// a change of the layout below must raise. There is no checksum: the log that
-// stores it has one.
+// snapshotMagic begins a snapshot: a mark, and the version of the format, which must
+// be incremented when the layout below changes. There is no checksum, because the log
+// that stores snapshots has one.
 const (
 	snapshotMark    = "zktree\x00"
 	snapshotVersion = 1
@@ -19,15 +19,15 @@ const (
 // snapshotPart is how many bytes WriteSnapshot collects before it writes.
 const snapshotPart = 256 << 10
 
-// AppendSnapshot appends the whole durable state to b: nodes, sessions, the last
-// transaction id. Connections and watches are no part of it. Equal states give
-// equal bytes. Later changes of the Tree don't touch the result.
+// AppendSnapshot appends the complete durable state to b: nodes, sessions, and the
+// last transaction ID, without connections and watches. Equal states give equal
+// bytes. Later changes of the Tree do not affect the result.
 func (t *Tree) AppendSnapshot(b []byte) []byte {
 	return t.encode(b, func(b []byte) []byte { return b })
 }
 
-// WriteSnapshot writes what AppendSnapshot appends, in parts, so that it takes no
-// memory in the measure of the state. The error is w's.
+// WriteSnapshot writes what AppendSnapshot appends, in parts, so that its memory does
+// not grow with the state. The error is w's.
 func (t *Tree) WriteSnapshot(w io.Writer) error {
 	var err error
 	flush := func(b []byte) []byte {
@@ -45,34 +45,34 @@ func (t *Tree) WriteSnapshot(w io.Writer) error {
 	return err
 }
 
-// Hash is the SHA-256 of the snapshot: equal for equal durable states.
+// Hash returns the SHA-256 of the snapshot, which is equal for equal durable states.
 func (t *Tree) Hash() [sha256.Size]byte {
 	h := sha256.New()
-	_ = t.WriteSnapshot(h) // a hash takes everything
+	_ = t.WriteSnapshot(h) // a hash returns no error
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// encode appends the state to b. After each session and node, part may take what
-// is there and return room for more.
+// encode appends the state to b. After each session and node, part may consume the
+// bytes and return an empty buffer.
 func (t *Tree) encode(b []byte, part func([]byte) []byte) []byte {
 	b = append(b, snapshotMagic...)
 	b = jute.AppendInt64(b, t.zxid)
 	b = jute.AppendInt64(b, t.lastSession)
 	b = jute.AppendBool(b, t.fresh)
-	// Sessions go first: an ephemeral node needs its owner to be there.
+	// Sessions come first, because the owner of an ephemeral node must exist.
 	sessions := t.sessionList()
 	b = jute.AppendVectorLen(b, len(sessions), false)
 	for _, s := range sessions {
 		b = jute.AppendInt64(b, s.id)
 		timeout := s.timeout
 		if s.ending() {
-			timeout = -timeout // a session that lives has a timeout above zero
+			timeout = -timeout // a live session has a timeout above zero
 		}
 		b = jute.AppendInt32(b, timeout)
 		b = part(append(b, s.password[:]...))
 	}
-	// Each list of permissions is written where it is first needed; from then
-	// on it goes by its number.
+	// Each access control list is written where it first occurs. After that, it is
+	// identified by its number.
 	acls := make(map[*aclSet]int32, len(t.acls.byKey))
 	b = jute.AppendVectorLen(b, t.nodes.len(), false)
 	t.root.walk(func(n *node) bool {
@@ -82,8 +82,8 @@ func (t *Tree) encode(b []byte, part func([]byte) []byte) []byte {
 	return b
 }
 
-// appendNode appends one node; its number of children follows from the nodes
-// that come, and whether it is a container or has a time to live from its owner.
+// appendNode appends one node. Its number of children follows from the nodes, and its
+// kind from its owner.
 func appendNode(b []byte, n *node, acl *aclSet, acls map[*aclSet]int32) []byte {
 	b = jute.AppendString(b, n.path())
 	if n.null() {
@@ -100,7 +100,7 @@ func appendNode(b []byte, n *node, acl *aclSet, acls map[*aclSet]int32) []byte {
 	if !known {
 		b = appendACL(b, acl.list)
 	}
-	r := n.rare()
+	r := n.extraOrNew()
 	b = jute.AppendInt32(b, r.version)
 	b = jute.AppendInt32(b, r.aversion)
 	b = jute.AppendInt32(b, r.creates)

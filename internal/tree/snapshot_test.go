@@ -11,7 +11,8 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// variedTree has nodes of every kind, sessions, and lists of permissions.
+// variedTree returns a tree with nodes of every kind, sessions, and access control
+// lists.
 func variedTree(tb testing.TB) *world {
 	w := newWorld(tb, Config{ExtendedTypes: true, InitialZxid: 3 << 32})
 	p, q := w.dial(), w.dial()
@@ -59,7 +60,7 @@ func TestSnapshotRoundTrip(t *testing.T) {
 	if fresh.Zxid() != w.tree.Zxid() {
 		t.Errorf("zxid %#x, want %#x", fresh.Zxid(), w.tree.Zxid())
 	}
-	// What comes after the snapshot fits onto it.
+	// Later records apply to the snapshot.
 	w.shadow = fresh
 	p := w.dial()
 	p.mk("/after", wire.ModeEphemeral)
@@ -67,7 +68,7 @@ func TestSnapshotRoundTrip(t *testing.T) {
 	w.check()
 }
 
-func TestSnapshotOfANewTree(t *testing.T) {
+func TestSnapshotOfNewTree(t *testing.T) {
 	tr := New(Config{InitialZxid: 5})
 	other := New(Config{InitialZxid: 9})
 	if err := other.Restore(tr.AppendSnapshot(nil)); err != nil || other.Zxid() != 5 {
@@ -75,8 +76,8 @@ func TestSnapshotOfANewTree(t *testing.T) {
 	}
 }
 
-// Whatever happened to a snapshot, Restore says so or gives a tree that works.
-func TestRestoreOfDamagedSnapshots(t *testing.T) {
+// Restore refuses a damaged snapshot, or returns a tree that works.
+func TestDamagedSnapshotsAreRefused(t *testing.T) {
 	snap := variedTree(t).tree.AppendSnapshot(nil)
 	for n := range snap {
 		if err := New(Config{}).Restore(snap[:n]); !errors.Is(err, ErrCorrupt) {
@@ -84,7 +85,7 @@ func TestRestoreOfDamagedSnapshots(t *testing.T) {
 		}
 	}
 	if err := New(Config{}).Restore(append(bytes.Clone(snap), 0)); !errors.Is(err, ErrCorrupt) {
-		t.Errorf("a byte behind the end: %v", err)
+		t.Errorf("a byte after the end: %v", err)
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 20_000 {
@@ -99,7 +100,8 @@ func TestRestoreOfDamagedSnapshots(t *testing.T) {
 	}
 }
 
-// exercise uses a tree that came from doubtful bytes, and tries its invariants.
+// exercise uses a tree that was restored from arbitrary bytes, and checks its
+// invariants.
 func exercise(tb testing.TB, tr *Tree) {
 	tb.Helper()
 	checkInvariants(tb, tr)
@@ -119,15 +121,15 @@ func exercise(tb testing.TB, tr *Tree) {
 	}
 }
 
-// Snapshots that are well-formed but tell of states that can't be.
-func TestRestoreOfImpossibleStates(t *testing.T) {
+// Well-formed snapshots with inconsistent states.
+func TestInconsistentSnapshotsAreRefused(t *testing.T) {
 	for name, spoil := range map[string]func(*Tree){
 		"no config": func(tr *Tree) {
 			n := tr.nodes.get(configPath)
 			n.detach()
 			tr.nodes.remove(configPath)
 		},
-		"ephemeral without a session": func(tr *Tree) { tr.nodes.get("/a").rare().first.owner = 99 },
+		"ephemeral without a session": func(tr *Tree) { tr.nodes.get("/a").extraOrNew().first.owner = 99 },
 		"child of an ephemeral":       func(tr *Tree) { tr.nodes.get("/a").owner = tr.lastSession },
 		"ephemeral root":              func(tr *Tree) { tr.root.owner = tr.lastSession },
 		"ephemeral /zookeeper":        func(tr *Tree) { tr.nodes.get(procPath).owner = containerOwner },
@@ -154,8 +156,8 @@ func TestRestoreOfImpossibleStates(t *testing.T) {
 	}
 }
 
-// A count claims much and holds nothing: no memory may be made for it.
-func TestRestoreTrustsNoCounts(t *testing.T) {
+// A large count without elements must not allocate memory.
+func TestRestoreAllocatesLittleForFalseCounts(t *testing.T) {
 	b := append([]byte(snapshotMagic), make([]byte, 17)...)
 	b = binary.BigEndian.AppendUint32(b, 1<<31-1)
 	if err := New(Config{}).Restore(b); !errors.Is(err, ErrCorrupt) {
@@ -163,7 +165,7 @@ func TestRestoreTrustsNoCounts(t *testing.T) {
 	}
 }
 
-func TestReplayRefuses(t *testing.T) {
+func TestInvalidRecordsAreRefused(t *testing.T) {
 	w := newWorld(t, Config{})
 	p := w.dial()
 	p.mk("/a", 0)

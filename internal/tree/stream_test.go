@@ -11,8 +11,8 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// streamed is a tree with two sessions, each of which watches n paths of its
-// own and one that both do, and has n ephemeral nodes.
+// streamed returns a tree with two sessions. Each watches n paths of its own and one
+// shared path, and has n ephemeral nodes.
 func streamed(n int) (*Tree, []int64) {
 	t := New(Config{})
 	var out Out
@@ -35,7 +35,7 @@ func streamed(n int) (*Tree, []int64) {
 	return t, sessions
 }
 
-func TestStreams(t *testing.T) {
+func TestStreamsYieldEachEntryOnce(t *testing.T) {
 	tr, sessions := streamed(3)
 	byPath := map[string][]int64{}
 	last := ""
@@ -63,11 +63,10 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// TestStreamsYieldAmongOthers: a caller gets control while a stream passes over entries
-// that it does not list.
-func TestStreamsYieldAmongOthers(t *testing.T) {
+// TestStreamsYieldWhileSkipping: a caller gets control while a stream skips entries.
+func TestStreamsYieldWhileSkipping(t *testing.T) {
 	w := newWorld(t, Config{})
-	for i := range 2 * passedOver {
+	for i := range 2 * maxSkipped {
 		p := w.dial()
 		p.mk(fmt.Sprint("/", i), wire.ModePersistent)
 		p.children(fmt.Sprint("/", i), true)
@@ -88,8 +87,8 @@ func TestStreamsYieldAmongOthers(t *testing.T) {
 	}
 }
 
-// TestStreamsStop: each may be left after any value.
-func TestStreamsStop(t *testing.T) {
+// TestStreamsMayStopAfterAnyValue: each stream may be left after any value.
+func TestStreamsMayStopAfterAnyValue(t *testing.T) {
 	tr, _ := streamed(3)
 	for range tr.DataWatches() {
 		break
@@ -102,9 +101,9 @@ func TestStreamsStop(t *testing.T) {
 	}
 }
 
-// TestStreamsGoOn: the tree changes under a stream that was left in the middle,
-// and what stayed is yielded once.
-func TestStreamsGoOn(t *testing.T) {
+// TestStreamsContinueAfterChanges: the tree changes while a stream is suspended, and
+// each remaining entry is yielded once.
+func TestStreamsContinueAfterChanges(t *testing.T) {
 	tr, sessions := streamed(50)
 	watch, stopWatch := iter.Pull2(tr.DataWatches())
 	node, stopNode := iter.Pull2(tr.Ephemerals())

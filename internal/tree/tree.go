@@ -6,64 +6,65 @@ import (
 	"github.com/zklock/zklock/internal/jute"
 )
 
-// Tree is the state of one server. Make one with [New]. It is not safe for
-// concurrent use: one apply loop owns it.
+// Tree is the state of one server. [New] returns one. It is not safe for concurrent
+// use: one apply loop owns it.
 type Tree struct {
 	cfg Config
 
 	// The nodes, in one table by path and as a tree by their links.
-	nodes    nodeTable // the root under "/"
+	nodes    nodeTable // the root is under "/"
 	root     *node
 	acls     aclTable
 	dataSize int64 // sum of node.size
 
-	// What the sweep looks at, so that it need not look at all nodes.
+	// The nodes that the sweep inspects, so that it need not inspect all nodes.
 	containers nodeList
 	ttls       nodeList
-	sweeping   []*node // what the sweep has not looked at yet, some gone already
+	sweeping   []*node // nodes left for the present sweep; some may be deleted already
 
-	// quotas are the subtrees that have one, by path.
+	// quotas has the paths of the subtrees with a quota.
 	quotas map[string]struct{}
 
-	sessions    map[int64]*session
-	ephemerals  int                // nodes of all sessions
-	locals      map[int64]struct{} // those among them that are of this life alone
-	lastSession int64              // the highest session id ever given
+	sessions      map[int64]*session
+	ephemerals    int                // ephemeral nodes of all sessions
+	localSessions map[int64]struct{} // sessions that exist only in this read-only server
+	lastSession   int64              // the highest session ID ever assigned
 
-	sessionShares shares // of those whose address is known
+	sessionShares shares // sessions per known address
 	expiry        expiryHeap
 
-	// Who is here now. None of it is durable.
+	// Connections and watches. None of this is durable.
 	conns   map[ConnID]*conn
 	watches watchTable
-	// restoring has the connections whose request to restore watches is not done.
-	restoring map[*conn]*restoring
-	// eventBytes is what the events of the present call take, and behind who can't
-	// be told of more of them.
-	eventBytes int
-	longPaths  int // bytes of long paths in them
-	lookups    int // of permissions for events in this call, see lookUp
-	behind     []*conn
-	steps      int // what the present call has taken so far, see partSteps
-	backlog    backlog
+	// watchRestores has the connections whose setWatches request is not done.
+	watchRestores map[*conn]*watchRestore
+	// eventBytes is the size of the events of the present call. overflowed has the
+	// connections that cannot get more of them.
+	eventBytes        int
+	longPaths         int // bytes of long paths in these events
+	permissionLookups int // permission lookups for events of this call, see admitLookups
+	overflowed        []*conn
+	steps             int // steps of the present call so far, see partSteps
+	backlog           backlog
 
-	// asker is whose permissions the present call asks for again and again.
-	asker   *conn
-	answers map[question]bool
+	// cachedConn is the connection whose permissions are cached during the present
+	// call.
+	cachedConn      *conn
+	permissionCache map[permissionKey]bool
 
-	// Room for what the present call reads and records.
+	// Buffers for input and records, reused by each call.
 	in     jute.Reader
 	record []byte
 
 	zxid         int64
-	nextSweep    time.Duration // when containers and TTL nodes are looked at next
-	watchRefused bool          // see takeRefusal
-	fresh        bool          // since New nothing was restored, replayed or done
+	nextSweep    time.Duration // when containers and TTL nodes are inspected next
+	watchRefused bool          // see takeWatchRefusal
+	fresh        bool          // nothing was restored, replayed, or changed since New
 	readOnly     bool          // see SetReadOnly
-	tallies      Tallies
+	counters     Counters
 }
 
-// New returns a Tree that holds ZooKeeper's own nodes and no session, with
+// New returns a Tree that contains ZooKeeper's own nodes and no session, with
 // cfg.InitialZxid as its last transaction.
 func New(cfg Config) *Tree {
 	t := &Tree{cfg: cfg.withDefaults()}
@@ -74,35 +75,35 @@ func New(cfg Config) *Tree {
 	t.builtin(quotaPath, proc)
 	config := t.builtin(configPath, proc)
 	t.acls.release(t.acls.of(config))
-	config.acl = t.acls.intern(readACL()).place
-	// Java sets this ACL by a version of -1.
-	config.own().aversion = -1
+	config.acl = t.acls.intern(readACL()).number
+	// Java sets this ACL with version -1.
+	config.ensureExtra().aversion = -1
 	return t
 }
 
-// reset empties all state but the configuration.
+// reset clears all state except the configuration.
 func (t *Tree) reset() {
 	*t = Tree{
-		cfg:       t.cfg,
-		nodes:     newNodeTable(),
-		acls:      newACLTable(),
-		quotas:    make(map[string]struct{}),
-		sessions:  make(map[int64]*session),
-		locals:    make(map[int64]struct{}),
-		conns:     make(map[ConnID]*conn),
-		restoring: make(map[*conn]*restoring),
-		watches:   newWatchTable(),
+		cfg:           t.cfg,
+		nodes:         newNodeTable(),
+		acls:          newACLTable(),
+		quotas:        make(map[string]struct{}),
+		sessions:      make(map[int64]*session),
+		localSessions: make(map[int64]struct{}),
+		conns:         make(map[ConnID]*conn),
+		watchRestores: make(map[*conn]*watchRestore),
+		watches:       newWatchTable(),
 
 		sessionShares: make(shares),
 		nextSweep:     t.cfg.ContainerInterval,
 	}
 }
 
-// builtin makes one of the tree's own nodes. Its creation is no transaction and
-// does not count among the parent's creates, which is why a new ZooKeeper shows
-// a cversion of -1 at its root.
+// builtin creates one of the tree's own nodes. The creation is not a transaction and
+// does not count among the parent's creates. This is why a new ZooKeeper shows a
+// cversion of -1 at its root.
 func (t *Tree) builtin(path string, parent *node) *node {
-	n := &node{acl: t.acls.intern(openACL()).place}
+	n := &node{acl: t.acls.intern(openACL()).number}
 	n.setText(path, []byte{})
 	if parent != nil {
 		parent.attach(n)
@@ -112,8 +113,8 @@ func (t *Tree) builtin(path string, parent *node) *node {
 	return n
 }
 
-// lookup finds a node by the text of a request, which need not be a valid path.
-// The empty text is the root.
+// lookup returns the node for a path from a request, which need not be valid, or nil.
+// The empty text means the root.
 func (t *Tree) lookup(path string) *node {
 	if path == "" {
 		return t.root
@@ -121,12 +122,12 @@ func (t *Tree) lookup(path string) *node {
 	return t.nodes.get(path)
 }
 
-// Zxid returns the id of the last transaction, the epoch in its upper half.
+// Zxid returns the ID of the last transaction, with the epoch in the upper half.
 func (t *Tree) Zxid() int64 { return t.zxid }
 
-// nextZxid takes a transaction id. When the lower half is used up the sum
-// carries into the epoch, so ids go on growing; a ZooKeeper ensemble would hold
-// an election for that.
+// nextZxid assigns the next transaction ID. If the lower half overflows, the sum
+// carries into the epoch, so IDs keep growing. A ZooKeeper ensemble would hold an
+// election.
 func (t *Tree) nextZxid() int64 {
 	t.fresh = false
 	t.zxid++

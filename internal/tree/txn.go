@@ -7,45 +7,45 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// opSessionTimeout is the transaction by which a session's timeout changes. It
-// is none of ZooKeeper's.
+// opSessionTimeout is the transaction that changes a session's timeout. ZooKeeper
+// does not have it.
 const opSessionTimeout wire.OpCode = -12
 
-// opEndSession is the transaction by which a session with many nodes begins to end.
-// It is none of ZooKeeper's.
+// opEndSession is the transaction that begins the end of a session with many nodes.
+// ZooKeeper does not have it.
 const opEndSession wire.OpCode = -14
 
-// keepRecord is the largest room for a record that is kept for the next one.
-const keepRecord = 64 << 10
+// maxKeptRecord is the largest record buffer that is kept for the next record.
+const maxKeptRecord = 64 << 10
 
-// txn is what a write changes, decided already: a sequential name has its
-// number, a version is the new one, an access control list the one to store.
-// Which fields mean something depends on op.
+// txn is the result of a write after all decisions: a sequential name has its number,
+// a version is the new one, and an access control list is the one to store. op
+// determines which fields are valid.
 type txn struct {
 	op      wire.OpCode
 	path    string // create, delete, setData, setACL
 	data    []byte // create, setData; the password of createSession
 	acl     []wire.ACL
 	owner   int64 // create: the ephemeral owner as stored
-	version int32 // setData, setACL; the number that jumpSequence gives
+	version int32 // setData, setACL; the number set by jumpSequence
 	session int64 // createSession, closeSession, endSession, sessionTimeout
 	timeout int32 // createSession, sessionTimeout, ms
 	err     wire.ErrCode
 	subs    []txn // multi
 
-	// stat is what apply leaves for the answer of a create or a setData.
+	// stat is set by apply, for the answer of a create or a setData.
 	stat wire.Stat
 }
 
-// commit records the transaction, applies it and tells the watchers. It returns
-// its id. The record is made first, from what was decided; apply adds the Stats
-// that the answer needs.
+// commit records the transaction, applies it, and notifies watchers. It returns the
+// transaction's ID. The record is encoded before apply, which only adds the Stats for
+// the answer.
 func (t *Tree) commit(x *txn, now Now, out *Out) int64 {
 	if x.op != opSessionTimeout {
 		t.nextZxid()
 	}
 	t.record = appendTxn(t.record[:0], t.zxid, now.Wall, x)
-	if cap(t.record) > keepRecord {
+	if cap(t.record) > maxKeptRecord {
 		out.record(t.record)
 		t.record = nil
 	} else {
@@ -55,9 +55,9 @@ func (t *Tree) commit(x *txn, now Now, out *Out) int64 {
 	return t.zxid
 }
 
-// apply makes the changes of a transaction that fits the state: prep or misfit
-// said so. It decides nothing, and depends on nothing but the state and its
-// arguments; that is what makes a replay give the same state.
+// apply makes the changes of a transaction that preparer or conflict has checked. It
+// makes no decisions, and depends only on the state and its arguments. So a replay
+// produces the same state.
 func (t *Tree) apply(x *txn, zxid, wall int64, out *Out) {
 	switch x.op {
 	case wire.OpCreate:
@@ -67,12 +67,12 @@ func (t *Tree) apply(x *txn, zxid, wall int64, out *Out) {
 	case wire.OpSetData:
 		t.applySetData(x, zxid, wall, out)
 	case wire.OpSetACL:
-		// The new list first: releasing the old one could drop it if they are
-		// equal.
+		// The new list is interned first: if the lists are equal, releasing the old
+		// one could drop it.
 		n := t.nodes.get(x.path)
 		set := t.acls.intern(x.acl)
 		t.acls.release(t.acls.of(n))
-		n.acl, n.own().aversion = set.place, x.version
+		n.acl, n.ensureExtra().aversion = set.number, x.version
 		x.stat = n.stat()
 	case wire.OpMulti:
 		for i := range x.subs {
@@ -84,26 +84,26 @@ func (t *Tree) apply(x *txn, zxid, wall int64, out *Out) {
 		t.removeSession(t.sessions[x.session], zxid, out)
 	case opEndSession:
 		s := t.sessions[x.session]
-		s.own().ending = true
-		t.unclock(s)
+		s.ensureOwned().ending = true
+		t.stopExpiry(s)
 	case opSessionTimeout:
 		t.sessions[x.session].timeout = x.timeout
 	case opJumpSequence:
-		t.nodes.get(x.path).own().creates = x.version
+		t.nodes.get(x.path).ensureExtra().creates = x.version
 	}
 }
 
-// applyCreate adds the node and fires the watches on it and on its parent's
-// children (DataTree.createNode).
+// applyCreate adds the node and fires the watches on it and on its parent's children
+// (DataTree.createNode).
 func (t *Tree) applyCreate(x *txn, zxid, wall int64, out *Out) {
 	parentPath, _ := parentOf(x.path)
 	p := t.lookup(parentPath)
 	acl := t.acls.intern(x.acl)
-	n := &node{acl: acl.place, owner: x.owner, czxid: zxid, ctime: wall}
+	n := &node{acl: acl.number, owner: x.owner, czxid: zxid, ctime: wall}
 	n.setText(x.path, x.data)
-	// At 2^31-1 the counter stays where it is, as Java's does, and the number
-	// of sequential names with it.
-	if r := p.own(); r.creates < math.MaxInt32 {
+	// At 2^31-1 the counter stops, as in Java, and so does the number in sequential
+	// names.
+	if r := p.ensureExtra(); r.creates < math.MaxInt32 {
 		r.creates++
 		r.pzxid = zxid
 	}
@@ -111,23 +111,23 @@ func (t *Tree) applyCreate(x *txn, zxid, wall int64, out *Out) {
 	t.nodes.put(n)
 	t.dataSize += n.size()
 	t.index(n)
-	// The Stat of this moment: a later operation of a multi may change the node.
+	// The present Stat, because a later operation of a multi may change the node.
 	x.stat = n.stat()
 	t.countCreated(n)
 	if t.watches.recursive > 0 && len(t.watches.byPath[x.path]) > 0 {
-		n.own().hears = true
+		n.ensureExtra().recursiveWatch = true
 	}
 	t.fire(n, wire.EventNodeCreated, acl, out)
 	t.fireChildren(p, out)
 }
 
-// index enters the node where nodes of its kind are looked for: by the sweep, at
-// the end of its session, or as a quota.
+// index adds the node to the structures for its kind: the list for the sweep, the
+// list of its session, or the quotas.
 func (t *Tree) index(n *node) {
 	t.indexQuota(n, true)
 	if len(t.quotas) > 0 {
 		if _, ok := t.quotas[n.path()]; ok {
-			n.own().limited = true
+			n.ensureExtra().hasQuota = true
 		}
 	}
 	switch kindOf(n.owner) {
@@ -136,7 +136,7 @@ func (t *Tree) index(n *node) {
 	case ttlNode:
 		t.ttls.add(n)
 	case ephemeral:
-		t.sessions[n.owner].own().add(n)
+		t.sessions[n.owner].ensureOwned().add(n)
 		t.ephemerals++
 	}
 }
@@ -144,11 +144,11 @@ func (t *Tree) index(n *node) {
 // removeNode deletes a node without children and fires its watches
 // (DataTree.deleteNode).
 func (t *Tree) removeNode(n *node, zxid int64, out *Out) {
-	// Every trace of the node goes before anybody hears of it. Its list of
-	// permissions is needed until the last event went out.
+	// The node is removed completely before any client is notified. Its access
+	// control list is needed until the last event.
 	p, path, acl := n.parent, n.path(), t.acls.of(n)
 	n.detach()
-	p.more.pzxid = max(p.more.pzxid, zxid)
+	p.extra.pzxid = max(p.extra.pzxid, zxid)
 	t.nodes.remove(path)
 	t.dataSize -= n.size()
 	switch kindOf(n.owner) {
@@ -165,24 +165,24 @@ func (t *Tree) removeNode(n *node, zxid int64, out *Out) {
 	t.fireDeleted(path, p, acl, out)
 	t.fireChildren(p, out)
 	t.acls.release(acl)
-	// A list may have the node a while longer, and is not to keep its data.
-	n.text, n.cut, n.more = "", 0, nil
+	// A list may refer to the node for a while, and must not retain its data.
+	n.text, n.dataStart, n.extra = "", 0, nil
 	t.steps += removalSteps + len(path)/textPerStep
 }
 
-// applySetData replaces a node's data (DataTree.setData). The old bytes are left
-// alone: an answer on its way may still refer to them.
+// applySetData replaces a node's data (DataTree.setData). The old bytes are not
+// modified, because an answer may still refer to them.
 func (t *Tree) applySetData(x *txn, zxid, wall int64, out *Out) {
 	n := t.nodes.get(x.path)
 	more := t.setText(n, x.data)
-	r := n.own()
+	r := n.ensureExtra()
 	r.mzxid, r.mtime, r.version = zxid, wall, x.version
 	x.stat = n.stat()
 	t.count(x.path, 0, more)
 	t.fire(n, wire.EventNodeDataChanged, t.acls.of(n), out)
 }
 
-// setText replaces a node's data and returns how many bytes more it has.
+// setText replaces a node's data and returns by how many bytes it grew.
 func (t *Tree) setText(n *node, data []byte) int64 {
 	more := int64(len(data)) - int64(len(n.data()))
 	n.setText(n.path(), data)

@@ -5,12 +5,12 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// recordVersion is the first byte of every record. A record of another version
-// is refused: guessing at a log's meaning loses locks.
+// recordVersion is the first byte of every record. A record of another version is
+// refused, because a wrong interpretation would lose locks.
 const recordVersion = 1
 
-// appendTxn appends a transaction as a record: version, id, wall clock in ms,
-// and what changed.
+// appendTxn appends a transaction as a record: version, ID, wall clock in ms, and the
+// changes.
 func appendTxn(b []byte, zxid, wall int64, x *txn) []byte {
 	b = append(b, recordVersion)
 	b = jute.AppendInt64(b, zxid)
@@ -18,8 +18,8 @@ func appendTxn(b []byte, zxid, wall int64, x *txn) []byte {
 	return appendOp(b, x)
 }
 
-// appendOp appends the operation and what it needs: one layout an operation, with
-// the protocol's primitives. decodeOp is its mirror.
+// appendOp appends the operation and its fields, with the protocol's primitives.
+// decodeOp is its inverse.
 func appendOp(b []byte, x *txn) []byte {
 	b = jute.AppendInt32(b, int32(x.op))
 	switch x.op {
@@ -61,8 +61,8 @@ func appendOp(b []byte, x *txn) []byte {
 	return b
 }
 
-// decodeOp reads what appendOp wrote. A multi stands at the top only. Buffers
-// alias the record.
+// decodeOp reads what appendOp wrote. A multi cannot be nested. Buffers alias the
+// record.
 func decodeOp(r *jute.Reader, x *txn, inMulti bool) {
 	x.op = wire.OpCode(r.Int32())
 	switch x.op {
@@ -81,7 +81,7 @@ func decodeOp(r *jute.Reader, x *txn, inMulti bool) {
 		x.version = r.Int32()
 		return
 	case wire.OpCheck:
-		// A check changes nothing, but keeps a multi's answers in their places.
+		// A check changes nothing, but keeps the positions of a multi's results.
 		if inMulti {
 			return
 		}
@@ -93,8 +93,8 @@ func decodeOp(r *jute.Reader, x *txn, inMulti bool) {
 	decodeTopOp(r, x)
 }
 
-// decodeTopOp is decodeOp for what can't stand inside a multi. Sessions come and
-// go alone, and so do failures: a multi that failed is one failure.
+// decodeTopOp is decodeOp for operations that cannot be in a multi: sessions, setACL,
+// multis, and failures. A multi that failed is one failure.
 func decodeTopOp(r *jute.Reader, x *txn) {
 	switch x.op {
 	case wire.OpSetACL:
@@ -107,8 +107,9 @@ func decodeTopOp(r *jute.Reader, x *txn) {
 			r.Failf("operations of a multi missing")
 			return
 		}
-		// VectorLen saw that so many can be there, but one takes far more room
-		// here than there: the factor is bounded, and records are our own.
+		// VectorLen has checked that the record can contain that many. An operation
+		// takes far more memory than bytes in the record, but the factor is bounded,
+		// and the records are our own.
 		x.subs = make([]txn, n)
 		for i := range x.subs {
 			decodeOp(r, &x.subs[i], true)

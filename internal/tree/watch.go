@@ -1,9 +1,15 @@
 package tree
 
-import "slices"
+import (
+	"slices"
+	"strings"
 
-// watchBits are the watches one connection has on one path. Data and exists
-// watches are one kind: both are told of the node itself.
+	"github.com/zklock/zklock/internal/jute"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// watchBits is the set of watches of one connection on one path. Data and exists
+// watches are one kind, because both report changes of the node itself.
 type watchBits uint8
 
 const (
@@ -12,15 +18,15 @@ const (
 	dataRecursive
 	childOnce
 	childPersistent
-	childRecursive // with Compat38 only, where it never sees a list of children
+	childRecursive // only with Compat38, where it never sees a list of children
 
 	dataMask  = dataOnce | dataPersistent | dataRecursive
 	childMask = childOnce | childPersistent | childRecursive
 	recursive = dataRecursive | childRecursive
 )
 
-// count is how many watches ZooKeeper counts in them: one in each of its tables,
-// whatever their kind. The four-letter words show that number.
+// count returns how many watches ZooKeeper counts in b: one per table, whatever their
+// kinds. The four-letter words show that number.
 func (b watchBits) count() int {
 	n := 0
 	if b&dataMask != 0 {
@@ -32,34 +38,34 @@ func (b watchBits) count() int {
 	return n
 }
 
-// watch is what one connection has on one path: 16 bytes, plus the path's entry
-// in the connection's own set.
+// watch is the set of watches of one connection on one path: 16 bytes, plus the
+// path's entry in the connection's own set.
 type watch struct {
 	conn *conn
 	bits watchBits
 }
 
-// watchTable holds the watches by path. Paths are the text of the requests: a
+// watchTable holds the watches by path. Paths are the texts of requests, because a
 // watch may be on a node that does not exist.
 //
-// Both of ZooKeeper's tables are in one: a connection that watches a node's data
-// and its children has one entry, and a path one list.
+// It combines both of ZooKeeper's tables: a connection that watches a node's data and
+// its children has one entry, and a path has one list.
 type watchTable struct {
 	byPath    map[string][]watch
 	total     int    // as ZooKeeper counts
-	watchers  int    // connections that have any
-	recursive int    // entries with a recursive watch; without any, ancestors need no look
-	bytes     int64  // length of the paths, once for each connection that watches one
-	shares    shares // the paths watched by each address, once for each connection
-	changes   uint64 // numbers the changes that fire, so that each is told once
+	watchers  int    // connections with watches
+	recursive int    // entries with a recursive watch; if 0, ancestors are not searched
+	bytes     int64  // total length of the paths, counted once per watching connection
+	shares    shares // watched paths per address, counted once per connection
+	changes   uint64 // number of the last change; a connection is notified of each change once
 }
 
 func newWatchTable() watchTable {
 	return watchTable{byPath: make(map[string][]watch), shares: make(shares)}
 }
 
-// find returns the place of c among the watches on path, -1 if it has none. It
-// asks c's own set first, so that a newcomer does not search a long list.
+// find returns the index of c among the watches on path, or -1. It checks c's own set
+// first, so that a new watch does not search a long list.
 func (w *watchTable) find(path string, c *conn) int {
 	if _, ok := c.watched[path]; !ok {
 		return -1
@@ -67,7 +73,7 @@ func (w *watchTable) find(path string, c *conn) int {
 	return slices.IndexFunc(w.byPath[path], func(e watch) bool { return e.conn == c })
 }
 
-// bits returns the watches c has on path.
+// bits returns the watches of c on path.
 func (w *watchTable) bits(path string, c *conn) watchBits {
 	if i := w.find(path, c); i >= 0 {
 		return w.byPath[path][i].bits
@@ -75,9 +81,9 @@ func (w *watchTable) bits(path string, c *conn) watchBits {
 	return 0
 }
 
-// set makes bits the watches of c on path; none takes the entry out. A new entry
-// goes to the end of the path's list and costs no search through it, however
-// many watch the same node; changing one does.
+// set sets the watches of c on path; 0 removes the entry. A new entry is appended to
+// the path's list without searching it, however long it is. Changing an entry
+// searches the list.
 func (w *watchTable) set(path string, c *conn, bits watchBits) {
 	i := w.find(path, c)
 	if i < 0 {
@@ -105,7 +111,7 @@ func (w *watchTable) set(path string, c *conn, bits watchBits) {
 	}
 }
 
-// dropPath takes a path out of c's own set.
+// dropPath removes a path from c's own set.
 func (w *watchTable) dropPath(path string, c *conn) {
 	if delete(c.watched, path); len(c.watched) == 0 {
 		w.watchers--
@@ -113,7 +119,7 @@ func (w *watchTable) dropPath(path string, c *conn) {
 	w.shares.add(c.share, -1)
 }
 
-// store puts the list of a path back, or the path out of the table.
+// store sets the list of a path, or removes the path if the list is empty.
 func (w *watchTable) store(path string, list []watch) {
 	if len(list) == 0 {
 		delete(w.byPath, path)
@@ -122,7 +128,7 @@ func (w *watchTable) store(path string, list []watch) {
 	w.byPath[path] = list
 }
 
-// account keeps the counters when an entry on path changes from old to bits.
+// account updates the counters when an entry on path changes from old to bits.
 func (w *watchTable) account(path string, old, bits watchBits) {
 	switch {
 	case old == 0 && bits != 0:
@@ -139,11 +145,14 @@ func (w *watchTable) account(path string, old, bits watchBits) {
 	}
 }
 
-// addWatch gives c a watch beside those it has on path; with Compat38 it takes
-// the place of another kind in the same of ZooKeeper's two tables.
+// addWatch adds a watch of c on path to its other watches there. With Compat38 it
+// replaces another kind in the same one of ZooKeeper's two tables.
 func (t *Tree) addWatch(path string, c *conn, bits watchBits) {
 	had := t.watches.bits(path, c)
-	if !t.roomForWatch(path, c, had, had|bits) {
+	if had != 0 {
+		t.steps += len(t.watches.byPath[path]) / lookedPerStep
+	}
+	if !t.checkWatchLimits(path, c, had, had|bits) {
 		return
 	}
 	if t.cfg.Compat38 {
@@ -156,8 +165,107 @@ func (t *Tree) addWatch(path string, c *conn, bits watchBits) {
 	t.watches.set(path, c, had|bits)
 	if bits&recursive != 0 {
 		if n := t.nodes.get(path); n != nil {
-			n.own().hears = true
+			n.ensureExtra().recursiveWatch = true
 		}
 	}
 	t.steps += watchSteps + len(path)/textPerStep
+}
+
+// addWatchOp sets a persistent watch. The node need not exist, and the path is not
+// validated. Permissions are checked for each event.
+func (t *Tree) addWatchOp(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
+	var q wire.AddWatchRequest
+	if q.Decode(r); r.Err() != nil {
+		return nil, wire.ErrMarshalling
+	}
+	switch q.Mode {
+	case wire.AddWatchPersistent:
+		t.addWatch(q.Path, c, dataPersistent|childPersistent)
+	case wire.AddWatchPersistentRecursive:
+		t.addWatch(q.Path, c, t.recursiveBits())
+	default:
+		return nil, wire.ErrMarshalling
+	}
+	return &wire.ErrorResponse{}, wire.ErrOK
+}
+
+// recursiveBits returns the bits of a recursive watch. It is a data watch. In 3.8.0
+// it is a child watch too, which is counted, is replaced, and reports deletions that
+// the data watch did not.
+func (t *Tree) recursiveBits() watchBits {
+	if t.cfg.Compat38 {
+		return dataRecursive | childRecursive
+	}
+	return dataRecursive
+}
+
+// typeMask returns the watches that a watcher type selects. 3.8.0 does not know the
+// last two types, and applies the first two to their whole table.
+func (t *Tree) typeMask(typ wire.WatcherType) (watchBits, bool) {
+	compat := t.cfg.Compat38
+	switch {
+	case typ == wire.WatcherChildren && compat:
+		return childMask, true
+	case typ == wire.WatcherData && compat:
+		return dataMask, true
+	case typ == wire.WatcherChildren:
+		return childOnce, true
+	case typ == wire.WatcherData:
+		return dataOnce, true
+	case typ == wire.WatcherAny:
+		return dataMask | childMask, true
+	case typ == wire.WatcherPersistent && !compat:
+		return dataPersistent | childPersistent, true
+	case typ == wire.WatcherPersistentRecursive && !compat:
+		return dataRecursive, true
+	}
+	return 0, false
+}
+
+// checkWatches reports whether the connection has such a watch. Clients ask before
+// they remove a watch that several listeners share.
+func (t *Tree) checkWatches(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
+	var q wire.CheckWatchesRequest
+	q.Decode(r)
+	mask, ok := t.typeMask(q.Type)
+	if r.Err() != nil || !ok {
+		return nil, wire.ErrMarshalling
+	}
+	if t.cfg.Compat38 && !strings.HasPrefix(q.Path, "/") {
+		// In 3.8.0, the walk from "" to the root has no first step, and from other
+		// relative paths no last one.
+		if q.Path == "" {
+			return nil, wire.ErrNoWatcher
+		}
+		return nil, wire.ErrMarshalling
+	}
+	if t.watches.bits(q.Path, c)&mask != 0 {
+		return nil, wire.ErrOK
+	}
+	if t.cfg.Compat38 {
+		// In 3.8.0, the watches of all connections count.
+		for _, e := range t.watches.byPath[q.Path] {
+			if e.bits&mask != 0 {
+				return nil, wire.ErrOK
+			}
+		}
+	}
+	return nil, wire.ErrNoWatcher
+}
+
+// removeWatches removes such watches of the connection. As in Java no event reports
+// it, because the client that asked knows.
+func (t *Tree) removeWatches(c *conn, r *jute.Reader) (wire.Record, wire.ErrCode) {
+	var q wire.RemoveWatchesRequest
+	q.Decode(r)
+	mask, ok := t.typeMask(q.Type)
+	if r.Err() != nil || !ok {
+		return nil, wire.ErrMarshalling
+	}
+	bits := t.watches.bits(q.Path, c)
+	if bits&mask == 0 {
+		return nil, wire.ErrNoWatcher
+	}
+	t.watches.set(q.Path, c, bits&^mask)
+	return nil, wire.ErrOK
 }

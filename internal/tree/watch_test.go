@@ -8,7 +8,7 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// watchBed is a tree with /a and /a/b, a client that watches and one that acts.
+// watchBed returns a tree with /a and /a/b, a client that watches, and one that acts.
 func watchBed(t *testing.T, cfg Config) (w *world, watcher, actor *peer) {
 	t.Helper()
 	w = newWorld(t, cfg)
@@ -18,8 +18,8 @@ func watchBed(t *testing.T, cfg Config) (w *world, watcher, actor *peer) {
 	return w, watcher, actor
 }
 
-// Which watch hears of what, and in which order.
-func TestWhatWatchesSee(t *testing.T) {
+// The events of each watch, and their order.
+func TestEventsOfEachWatch(t *testing.T) {
 	exists := func(path string) func(*peer) { return func(p *peer) { p.exists(path, true) } }
 	data := func(path string) func(*peer) { return func(p *peer) { p.get(path, true) } }
 	children := func(path string) func(*peer) { return func(p *peer) { p.children(path, true) } }
@@ -101,8 +101,8 @@ func TestWhatWatchesSee(t *testing.T) {
 	}
 }
 
-// The events of a multi come in the order of its operations, before the answer.
-func TestMultiFires(t *testing.T) {
+// The events of a multi are in the order of its operations, before the answer.
+func TestMultiFiresEventsInOrder(t *testing.T) {
 	_, watcher, actor := watchBed(t, Config{})
 	watcher.children("/a", true)
 	watcher.exists("/a/b", true)
@@ -189,7 +189,7 @@ func TestBadWatchRequests(t *testing.T) {
 	p.want(p.lasting("/a", -1), wire.ErrMarshalling, "mode -1")
 }
 
-// An event is for those who may read the node.
+// Only clients that may read the node get an event.
 func TestEventsNeedRead(t *testing.T) {
 	for _, compat := range []bool{false, true} {
 		_, watcher, actor := watchBed(t, Config{Compat38: compat})
@@ -205,9 +205,9 @@ func TestEventsNeedRead(t *testing.T) {
 	}
 }
 
-// A recursive watch tells of the nodes that the client could list, level by level,
-// from the node with the watch on.
-func TestRecursiveWatchesNeedReadAbove(t *testing.T) {
+// A recursive watch reports the nodes that the client could list, level by level
+// below the watched node.
+func TestRecursiveWatchesNeedReadOnAncestors(t *testing.T) {
 	for _, compat := range []bool{false, true} {
 		_, watcher, actor := watchBed(t, Config{Compat38: compat})
 		actor.auth("digest", "ann:secret")
@@ -229,13 +229,14 @@ func TestRecursiveWatchesNeedReadAbove(t *testing.T) {
 				"created /closed/other", "created /closed/other/below")
 			continue
 		}
-		// Whoever watches by name knows the name, and may be told of the node.
+		// A client that watches a path knows the name, and may get events of the
+		// node.
 		watcher.wantEvents("created /closed/named", "created /closed/named/below", "created /closed/open", "created /closed/open/below")
 	}
 }
 
-// The table against a plain model, under random changes.
-func TestWatchTableAgainstModel(t *testing.T) {
+// The table agrees with a simple model, under random changes.
+func TestWatchTableAgreesWithModel(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	type key struct {
 		path string

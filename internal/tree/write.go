@@ -1,11 +1,13 @@
 package tree
 
 import (
+	"math"
+
 	"github.com/zklock/zklock/internal/jute"
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// isWrite reports whether a request takes a transaction id.
+// isWrite reports whether an operation uses a transaction ID.
 func isWrite(op wire.OpCode) bool {
 	switch op {
 	case wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL, wire.OpDelete,
@@ -15,11 +17,11 @@ func isWrite(op wire.OpCode) bool {
 	return false
 }
 
-// write does a write and returns its answer. One that fails takes a transaction
-// id as well, and the record of it keeps the ids from going back.
+// write executes a write and returns its answer. A failed write uses a transaction ID
+// too, and its record prevents the ID from being reused.
 func (t *Tree) write(c *conn, op wire.OpCode, r *jute.Reader, now Now, out *Out) (wire.Record, wire.ErrCode) {
 	req := wire.NewRequest(op)
-	// Java has taken the transaction id before it looks at the body, but for a
+	// Java assigns the transaction ID before it decodes the body, except for a
 	// reconfiguration.
 	if req.Decode(r); r.Err() != nil {
 		if op == wire.OpReconfig {
@@ -30,12 +32,12 @@ func (t *Tree) write(c *conn, op wire.OpCode, r *jute.Reader, now Now, out *Out)
 	if m, ok := req.(*wire.MultiRequest); ok {
 		return t.multi(c, m, now, out)
 	}
-	p := prep{t: t, c: c}
+	p := preparer{t: t, c: c}
 	x, err := p.prepare(op, req)
 	if err != wire.ErrOK {
 		return nil, t.fail(err, now, out)
 	}
-	if err := t.room(&x); err != wire.ErrOK {
+	if err := t.checkLimits(&x); err != wire.ErrOK {
 		return nil, t.fail(err, now, out)
 	}
 	t.commit(&x, now, out)
@@ -48,11 +50,11 @@ func (t *Tree) fail(err wire.ErrCode, now Now, out *Out) wire.ErrCode {
 	return err
 }
 
-// prepare checks one write of any kind but a multi, alone or as a part of one. A multi
-// is refused if to look up permissions for it takes too long.
-func (p *prep) prepare(op wire.OpCode, req wire.Record) (txn, wire.ErrCode) {
+// prepare checks one write of any kind except a multi, alone or as a part of one. A
+// multi is refused if its permission checks take too long.
+func (p *preparer) prepare(op wire.OpCode, req wire.Record) (txn, wire.ErrCode) {
 	if p.t.exhausted() {
-		p.t.tallies.RefusedReplies++
+		p.t.counters.RefusedReplies++
 		return txn{}, wire.ErrQuotaExceeded
 	}
 	switch q := req.(type) {
@@ -74,11 +76,11 @@ func (p *prep) prepare(op wire.OpCode, req wire.Record) (txn, wire.ErrCode) {
 			return txn{}, wire.ErrReconfigDisabled
 		}
 	}
-	// One node has nothing to reconfigure, as Java's standalone server.
+	// A single node has nothing to reconfigure, as in Java's standalone server.
 	return txn{}, wire.ErrUnimplemented
 }
 
-// answer is the body of the answer to a write that was done, nil for none.
+// answer returns the body of the answer to a successful write, or nil.
 func answer(op wire.OpCode, x *txn) wire.Record {
 	switch op {
 	case wire.OpCreate:
@@ -91,4 +93,85 @@ func answer(op wire.OpCode, x *txn) wire.Record {
 		return &wire.SetACLResponse{Stat: x.stat}
 	}
 	return nil
+}
+
+// preparer checks writes against the state and converts them to transactions. In a
+// multi, each operation sees the effects of the operations before it, although none
+// is applied yet.
+type preparer struct {
+	t *Tree
+	c *conn
+	// pending has the effects of earlier operations of a multi, by path. It is nil
+	// outside a multi.
+	pending map[string]nodeView
+	// subtrees is for quotaFor; nil outside a multi.
+	subtrees map[string]string
+	// expanded is the size of the identities that replace "auth" in the lists of this
+	// request.
+	expanded int
+}
+
+// nodeView is a copy of the fields of a node that checks need. A change to it affects
+// what later operations of the multi see, but not the node.
+type nodeView struct {
+	deleted  bool
+	version  int32
+	aversion int32
+	creates  int32
+	children int32
+	length   int // length of the data
+	owner    int64
+	acl      *aclSet
+}
+
+// find returns the view of the node at path after the earlier operations of the
+// multi. The path comes from a request: an invalid one has no node. The empty text is
+// the root, because it is the parent of "/a".
+func (p *preparer) find(path string) (nodeView, bool) {
+	if path == "" {
+		path = rootPath
+	}
+	if v, ok := p.pending[path]; ok {
+		return v, !v.deleted
+	}
+	n := p.t.nodes.get(path)
+	if n == nil {
+		return nodeView{}, false
+	}
+	v := nodeView{length: len(n.data()), owner: n.owner, acl: p.t.acls.of(n)}
+	if r := n.extra; r != nil {
+		v.version, v.aversion, v.creates, v.children = r.version, r.aversion, r.creates, r.children
+	}
+	return v, true
+}
+
+// change records the effect of an operation for later ones in the multi.
+func (p *preparer) change(path string, v nodeView) {
+	if p.pending == nil {
+		return
+	}
+	if path == "" {
+		path = rootPath
+	}
+	p.pending[path] = v
+}
+
+// may reports whether the requester has the permission on the node.
+func (p *preparer) may(v nodeView, perm wire.Perm) bool {
+	return p.t.may(p.c, v.acl, perm)
+}
+
+// nextVersion returns the version after current if want permits the change; -1
+// permits any. It skips -1, which a client could not request (ZOOKEEPER-4743).
+func nextVersion(current, want int32) (int32, wire.ErrCode) {
+	if want != -1 && want != current {
+		return 0, wire.ErrBadVersion
+	}
+	switch current {
+	case math.MaxInt32:
+		return math.MinInt32, wire.ErrOK
+	case -2, -1:
+		return 0, wire.ErrOK
+	}
+	return current + 1, wire.ErrOK
 }

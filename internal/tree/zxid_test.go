@@ -6,7 +6,7 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-func TestReadsTakeNoZxid(t *testing.T) {
+func TestReadsUseNoZxid(t *testing.T) {
 	w := newWorld(t, Config{InitialZxid: 9 << 32})
 	p := w.dial()
 	p.mk("/a", wire.ModePersistent)
@@ -42,7 +42,7 @@ func TestReadsTakeNoZxid(t *testing.T) {
 	}
 }
 
-// When the counter of an epoch is used up, ids go on in the next one.
+// When the counter of an epoch overflows, IDs continue in the next epoch.
 func TestZxidOverflowsIntoTheEpoch(t *testing.T) {
 	w := newWorld(t, Config{InitialZxid: 7<<32 | 0xfffffffd})
 	p := w.dial()
@@ -65,8 +65,8 @@ func TestZxidOverflowsIntoTheEpoch(t *testing.T) {
 	w.check()
 }
 
-// The ids of failed writes were shown to clients, so they must survive as well.
-func TestFailedWritesSurvive(t *testing.T) {
+// Clients have seen the IDs of failed writes, so these must survive too.
+func TestZxidsOfFailedWritesSurviveRestart(t *testing.T) {
 	w := newWorld(t, Config{})
 	p := w.dial()
 	for range 3 {
@@ -78,9 +78,9 @@ func TestFailedWritesSurvive(t *testing.T) {
 	}
 }
 
-// A server that begins from its clock replays what it wrote in an earlier life,
-// when the clock showed less.
-func TestReplayBeginsWhereTheRecordsBegin(t *testing.T) {
+// A server that starts from its clock replays records of an earlier run, when the
+// clock showed less.
+func TestReplayStartsAtZxidOfFirstRecord(t *testing.T) {
 	w := newWorld(t, Config{InitialZxid: 100 << 32})
 	w.dial().mk("/a", wire.ModePersistent)
 	later := New(Config{InitialZxid: 200 << 32})

@@ -8,17 +8,17 @@ import (
 	"syscall"
 )
 
-// advice is what to do about an error of the file system at the start, "" if
-// nothing can be said.
+// advice returns what to do about a file system error at startup, or "" if it has no
+// advice.
 func advice(err error) string {
 	switch {
-	case errors.Is(err, ErrPoisoned): // says it already
+	case errors.Is(err, ErrPoisoned): // the error says it already
 	case isFull(err):
 		return "; free space on this disk, then start again: nothing acknowledged is lost"
 	case errors.Is(err, syscall.EROFS):
 		return "; the file system is mounted read-only, often after an error: check the disk"
 	case errors.Is(err, syscall.ELOOP):
-		return "; no symbolic link to a file is followed here: find out who made it, and remove it"
+		return "; symbolic links to files are not followed here: find out who made it, and remove it"
 	case OutOfDescriptors(err):
 		return "; raise the limit of open files (ulimit -n, or LimitNOFILE= of systemd)"
 	case errors.Is(err, fs.ErrPermission):

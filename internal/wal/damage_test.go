@@ -30,14 +30,14 @@ func read(t testing.TB, fsys *memfs.FS, name string) []byte {
 	return b
 }
 
-// outcome is what became of a damaged log.
+// outcome is the result of opening a damaged log.
 type outcome struct {
 	state state
 	torn  *wal.Torn
 	bad   int
 }
 
-// reopen opens a damaged copy. The error is nil or one that refuses.
+// reopen opens a damaged copy. The error is nil or a refusal.
 func reopen(t *testing.T, fsys *memfs.FS, opts wal.Options) (outcome, error) {
 	t.Helper()
 	l, rec, err := wal.Open(fsys, dir, opts)
@@ -60,10 +60,10 @@ func reopen(t *testing.T, fsys *memfs.FS, opts wal.Options) (outcome, error) {
 	return outcome{state: s, torn: rec.Torn, bad: len(rec.BadSnapshots)}, nil
 }
 
-// TestBitFlips turns over every bit of every file. A log that was closed
-// refuses or loses nothing. After a crash the very last batch, and only it,
-// may look torn; then it is dropped whole and reported.
-func TestBitFlips(t *testing.T) {
+// TestFlippedBitsAreDetected inverts every bit of every file. A log that was closed
+// is refused or loses nothing. After a crash only the very last batch may look torn;
+// then it is dropped as a whole and reported.
+func TestFlippedBitsAreDetected(t *testing.T) {
 	for _, closed := range []bool{true, false} {
 		t.Run(fmt.Sprintf("closed=%v", closed), func(t *testing.T) {
 			opts := smallOptions(3)
@@ -106,9 +106,9 @@ func TestBitFlips(t *testing.T) {
 	}
 }
 
-// TestTruncation cuts every segment at every length: only the last one may
-// lose batches, at its end and whole.
-func TestTruncation(t *testing.T) {
+// TestTruncationLosesOnlyLastBatches truncates every segment at every length: only
+// the last one may lose batches, at its end and completely.
+func TestTruncationLosesOnlyLastBatches(t *testing.T) {
 	opts := smallOptions(4)
 	fsys, _, states := newMem(t, 4, opts, 18, 0)
 	fsys.Restart()
@@ -145,9 +145,9 @@ func TestTruncation(t *testing.T) {
 	}
 }
 
-// TestTruncationUnderSnapshot cuts the log below a snapshot: refused, since
-// records that the snapshot has must be in the log too.
-func TestTruncationUnderSnapshot(t *testing.T) {
+// TestTruncationBelowSnapshotIsRefused truncates the log below a snapshot. It is
+// refused, because the log must contain the records that the snapshot contains.
+func TestTruncationBelowSnapshotIsRefused(t *testing.T) {
 	opts := smallOptions(5)
 	fsys, _, _ := newMem(t, 5, opts, 4, 4)
 	fsys.Restart()
@@ -163,8 +163,8 @@ func TestTruncationUnderSnapshot(t *testing.T) {
 	}
 }
 
-// TestDamage has the ways in which whole files go wrong.
-func TestDamage(t *testing.T) {
+// TestDamagedFilesAreRefused covers damage of whole files.
+func TestDamagedFilesAreRefused(t *testing.T) {
 	at := func(kind string, i int) func(*testing.T, *memfs.FS) string {
 		return func(t *testing.T, f *memfs.FS) string {
 			n := names(t, f, kind)
@@ -248,9 +248,9 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// TestForgedBatch stores the bytes of a later batch as a record and tears
-// the batch they are in: a client must not be able to stop recovery.
-func TestForgedBatch(t *testing.T) {
+// TestForgedBatchInRecordIsIgnored stores the bytes of a later batch as a record and
+// tears the batch that contains it: a client must not be able to prevent recovery.
+func TestForgedBatchInRecordIsIgnored(t *testing.T) {
 	opts := smallOptions(7)
 	opts.SegmentSize = 1 << 20
 	fsys := memfs.New(seeded(7))
@@ -272,8 +272,8 @@ func TestForgedBatch(t *testing.T) {
 	}
 }
 
-// TestNewerVersion refuses a log and a snapshot of a format to come.
-func TestNewerVersion(t *testing.T) {
+// TestNewerVersionIsRefused opens a log and a snapshot of a future format.
+func TestNewerVersionIsRefused(t *testing.T) {
 	for _, prefix := range []string{"log-", "snapshot-"} {
 		opts := smallOptions(8)
 		fsys, l, _ := newMem(t, 8, opts, 4, 4)

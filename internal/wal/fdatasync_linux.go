@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fdatasync makes content and length durable but not times and the like,
-// which spares the journal a commit per call.
+// fdatasync makes content and length durable, but not times and similar metadata.
+// That avoids one journal commit per call.
 func fdatasync(f *os.File) error {
 	conn, err := f.SyscallConn()
 	if err != nil {
@@ -17,7 +17,7 @@ func fdatasync(f *os.File) error {
 	var serr error
 	err = conn.Control(func(fd uintptr) {
 		serr = syscall.Fdatasync(int(fd))
-		// An interrupted call has not failed: nothing was given up yet.
+		// An interrupted call has not failed: no data was dropped.
 		for serr == syscall.EINTR {
 			serr = syscall.Fdatasync(int(fd))
 		}
@@ -31,8 +31,8 @@ func fdatasync(f *os.File) error {
 	return nil
 }
 
-// dropCache lets go of the pages of a file that are clean, so that reading it
-// shows what is on the disk.
+// dropCache drops the clean pages of a file from the page cache, so that reads show
+// what is on the disk.
 func dropCache(f *os.File) error {
 	conn, err := f.SyscallConn()
 	if err != nil {

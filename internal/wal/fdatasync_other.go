@@ -4,9 +4,9 @@ package wal
 
 import "os"
 
-// fdatasync makes a file durable by what os.File has: F_FULLFSYNC on
-// Darwin, FlushFileBuffers on Windows, fsync elsewhere.
+// fdatasync makes a file durable with os.File.Sync: F_FULLFSYNC on Darwin,
+// FlushFileBuffers on Windows, fsync elsewhere.
 func fdatasync(f *os.File) error { return f.Sync() }
 
-// dropCache does nothing: a file is read back from wherever the system has it.
+// dropCache does nothing: reads may come from the page cache.
 func dropCache(*os.File) error { return nil }

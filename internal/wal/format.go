@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// Sizes and magics of the format, version 1; see the package comment.
+// Sizes and magic numbers of the format, version 1; see the package comment.
 const (
 	formatVersion = 1
 
 	segmentMagic      = "zklkwal\n"
 	segmentHeaderSize = 32
 
-	batchMarker     = "\xf5zkb" // 0xf5 is in no UTF-8 text
+	batchMarker     = "\xf5zkb" // 0xf5 occurs in no UTF-8 text
 	batchHeaderSize = 28
 
 	recordHeaderSize = 8
@@ -34,13 +34,13 @@ const (
 // crcTable is CRC-32C, which processors compute in hardware.
 var crcTable = crc32.MakeTable(crc32.Castagnoli)
 
-// segmentHeader is the head of a segment file.
+// segmentHeader is the header of a segment file.
 type segmentHeader struct {
-	salt  uint64 // of the directory: random, secret to clients
+	salt  uint64 // of the directory: random, unknown to clients
 	first uint64 // index of the first record
 }
 
-// appendSegmentHeader appends the head of a segment, segmentHeaderSize bytes.
+// appendSegmentHeader appends a segment header of segmentHeaderSize bytes.
 func appendSegmentHeader(b []byte, h segmentHeader) []byte {
 	start := len(b)
 	b = append(b, segmentMagic...)
@@ -50,9 +50,9 @@ func appendSegmentHeader(b []byte, h segmentHeader) []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b[start:], crcTable))
 }
 
-// parseSegmentHeader reads a head of segmentHeaderSize bytes. Every version
-// keeps magic, version and checksum where they are, so that a newer format is
-// told from damage.
+// parseSegmentHeader parses a header of segmentHeaderSize bytes. Every version keeps
+// the positions of magic, version, and checksum, so that a newer format is not
+// mistaken for damage.
 func parseSegmentHeader(b []byte) (segmentHeader, error) {
 	var h segmentHeader
 	if len(b) < segmentHeaderSize || string(b[:8]) != segmentMagic {
@@ -69,31 +69,32 @@ func parseSegmentHeader(b []byte) (segmentHeader, error) {
 	return h, nil
 }
 
-// saltSeed is what every checksum of batches and records begins with, so
-// that a client cannot put bytes into a record that pass for a batch.
+// saltSeed returns the initial value of all checksums of batches and records. Because
+// of it, a client cannot put bytes into a record that look like a valid batch.
 func saltSeed(salt uint64) uint32 {
 	var b [8]byte
 	binary.LittleEndian.PutUint64(b[:], salt)
 	return crc32.Checksum(b[:], crcTable)
 }
 
-// batchHeader is the head of the records of one sync.
+// batchHeader is the header of the records of one sync.
 type batchHeader struct {
-	count  uint32 // records; 0 is a seal: all before it is durable
+	count  uint32 // records; 0 is a seal: everything before it is durable
 	first  uint64 // index of the first record, or of the next one
 	length uint64 // bytes of records after the header
 }
 
-// place is where a batch is. Its header's checksum covers that, so that a
-// stale block that a file system shows elsewhere is no batch.
-type place struct {
+// batchPosition is the position of a batch. The checksum of the batch header covers
+// it. So a stale block that the file system shows at another position is not a valid
+// batch.
+type batchPosition struct {
 	seed   uint32 // of the directory
 	first  uint64 // of the segment
 	offset int64  // in the segment
 }
 
-// headerCRC is the checksum of a batch header at a place.
-func (p place) headerCRC(header []byte) uint32 {
+// headerCRC returns the checksum of a batch header at this position.
+func (p batchPosition) headerCRC(header []byte) uint32 {
 	var b [16]byte
 	binary.LittleEndian.PutUint64(b[:], p.first)
 	binary.LittleEndian.PutUint64(b[8:], uint64(p.offset))
@@ -101,7 +102,7 @@ func (p place) headerCRC(header []byte) uint32 {
 }
 
 // putBatchHeader writes a header over the first bytes of b.
-func putBatchHeader(b []byte, p place, h batchHeader) {
+func putBatchHeader(b []byte, p batchPosition, h batchHeader) {
 	copy(b, batchMarker)
 	binary.LittleEndian.PutUint32(b[4:], h.count)
 	binary.LittleEndian.PutUint64(b[8:], h.first)
@@ -109,9 +110,9 @@ func putBatchHeader(b []byte, p place, h batchHeader) {
 	binary.LittleEndian.PutUint32(b[24:], p.headerCRC(b[:24]))
 }
 
-// parseBatchHeader reports whether b begins with a sound batch header for the
-// place.
-func parseBatchHeader(b []byte, p place) (batchHeader, bool) {
+// parseBatchHeader parses the batch header at the beginning of b. It returns false if
+// the header is not valid for the position.
+func parseBatchHeader(b []byte, p batchPosition) (batchHeader, bool) {
 	var h batchHeader
 	if len(b) < batchHeaderSize || string(b[:4]) != batchMarker {
 		return h, false
@@ -125,8 +126,8 @@ func parseBatchHeader(b []byte, p place) (batchHeader, bool) {
 	return h, true
 }
 
-// scratch is room for what a record's checksum begins with: on the stack it
-// would not stay there, an allocation for each record.
+// scratch is a buffer for the first bytes of a record's checksum. A local variable
+// would escape, which costs an allocation per record.
 type scratch [12]byte
 
 // appendRecord appends one record with its header.
@@ -136,16 +137,16 @@ func appendRecord(b []byte, s *scratch, seed uint32, index uint64, rec []byte) [
 	return append(b, rec...)
 }
 
-// recordCRC covers the index too: a record that turns up at another place
-// is as wrong as a damaged one.
+// recordCRC returns the checksum of a record. It covers the index, so a record at the
+// wrong position is detected as damage.
 func recordCRC(s *scratch, seed uint32, index uint64, rec []byte) uint32 {
 	binary.LittleEndian.PutUint64(s[:], index)
 	binary.LittleEndian.PutUint32(s[8:], uint32(len(rec)))
 	return crc32.Update(crc32.Update(seed, crcTable, s[:]), crcTable, rec)
 }
 
-// splitRecord takes the first record off b, which both results alias, and
-// gives the checksum in its header.
+// splitRecord splits the first record off b and returns it, the rest, and the
+// checksum in the record's header. Both slices alias b.
 func splitRecord(b []byte) (rec, rest []byte, crc uint32, ok bool) {
 	if len(b) < recordHeaderSize {
 		return nil, nil, 0, false
@@ -156,18 +157,18 @@ func splitRecord(b []byte) (rec, rest []byte, crc uint32, ok bool) {
 	if n > uint64(len(b)) {
 		return nil, nil, 0, false
 	}
-	// The capacity is cut too: an append by the receiver must not run into the
+	// The capacity ends with the record, so that an append to it cannot overwrite the
 	// next record.
 	return b[:n:n], b[n:], crc, true
 }
 
-// fileName is the name of a segment or snapshot: fixed width, so that names
-// sort as their indexes do.
+// fileName returns the name of a segment or snapshot. The width is fixed, so names
+// sort by index.
 func fileName(prefix string, index uint64) string {
 	return fmt.Sprintf("%s%020d", prefix, index)
 }
 
-// parseName gives the index in a name that fileName made.
+// parseName returns the index in a name that fileName returned.
 func parseName(prefix, name string) (uint64, bool) {
 	digits, ok := strings.CutPrefix(name, prefix)
 	if !ok || len(digits) != 20 {
@@ -177,7 +178,7 @@ func parseName(prefix, name string) (uint64, bool) {
 	return index, err == nil
 }
 
-// allZero reports whether b has no other byte than 0.
+// allZero reports whether all bytes of b are 0.
 func allZero(b []byte) bool {
 	const block = 4096
 	var zeros [block]byte

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestNames goes to a file name and back, and refuses others.
-func TestNames(t *testing.T) {
+// TestFileNames converts indexes to file names and back, and refuses other names.
+func TestFileNames(t *testing.T) {
 	for _, index := range []uint64{0, 1, 42, 1<<64 - 1} {
 		name := fileName(segmentPrefix, index)
 		if got, ok := parseName(segmentPrefix, name); !ok || got != index {
@@ -24,16 +24,17 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestBatchHeaderPlace finds a header sound at its own place only.
-func TestBatchHeaderPlace(t *testing.T) {
-	at := place{seed: saltSeed(1), first: 10, offset: 32}
+// TestBatchHeaderIsValidOnlyAtItsPosition checks that a header is not valid at
+// another position.
+func TestBatchHeaderIsValidOnlyAtItsPosition(t *testing.T) {
+	at := batchPosition{seed: saltSeed(1), first: 10, offset: 32}
 	b := make([]byte, batchHeaderSize)
 	want := batchHeader{count: 3, first: 12, length: 99}
 	putBatchHeader(b, at, want)
 	if got, ok := parseBatchHeader(b, at); !ok || got != want {
 		t.Fatalf("%+v, %v", got, ok)
 	}
-	for _, other := range []place{
+	for _, other := range []batchPosition{
 		{seed: saltSeed(2), first: 10, offset: 32},
 		{seed: saltSeed(1), first: 11, offset: 32},
 		{seed: saltSeed(1), first: 10, offset: 33},
@@ -49,7 +50,7 @@ func TestBatchHeaderPlace(t *testing.T) {
 	}
 }
 
-// TestSplitRecord has headers that lie about the length.
+// TestSplitRecord has headers with false lengths.
 func TestSplitRecord(t *testing.T) {
 	var s scratch
 	b := appendRecord(nil, &s, 7, 1, []byte("one"))
@@ -68,7 +69,7 @@ func TestSplitRecord(t *testing.T) {
 	}
 }
 
-// TestAllZero looks at every byte, in and between blocks.
+// TestAllZero checks every byte, in and between blocks.
 func TestAllZero(t *testing.T) {
 	for _, n := range []int{0, 1, 4095, 4096, 4097, 9000} {
 		b := make([]byte, n)
@@ -88,11 +89,11 @@ func TestAllZero(t *testing.T) {
 	}
 }
 
-// TestLaterHeader finds a header wherever it is, chunk borders included,
-// and not one of an earlier batch, or before the damage.
+// TestLaterHeader finds a header at any position, including chunk boundaries, but not
+// one of an earlier batch or before the damage.
 func TestLaterHeader(t *testing.T) {
 	const chunk = 64 << 10
-	p := place{seed: saltSeed(3), first: 1}
+	p := batchPosition{seed: saltSeed(3), first: 1}
 	for _, at := range []int64{1, 27, 28, 29, 1000, chunk - 28, chunk - 27, chunk - 1, chunk, chunk + 1, 2*chunk - 60, 3*chunk - 28} {
 		file := bytes.Repeat([]byte(batchMarker), 3*chunk/4)
 		p.offset = at

@@ -2,58 +2,57 @@ package wal
 
 import "io"
 
-// FS is the little of a file system that a log needs. [OS] is the real one;
-// package memfs has an in-memory one that crashes and fails on request. Names
-// are paths in the form of package path/filepath. Implementations are safe
-// for concurrent use.
+// FS is the part of a file system that a log needs. [OS] is the real one. Package
+// memfs has one in memory that crashes and fails on request. Names are paths as in
+// package path/filepath. Implementations are safe for concurrent use.
 type FS interface {
-	// MkdirAll makes a directory and its parents, durably. One that exists
-	// already is no error, unless another user could change the files in it.
+	// MkdirAll creates a directory and its parents, durably. An existing directory is
+	// accepted, unless another user could change the files in it.
 	MkdirAll(dir string) error
-	// Create makes an empty file for reading and writing in place of any that is
-	// there. If the process has no descriptor to spare, it fails before it changes
+	// Create creates an empty file for reading and writing, and replaces an existing
+	// one. If the process has no free descriptor, it fails before it changes
 	// anything: see [OutOfDescriptors].
 	Create(name string) (File, error)
-	// Open opens an existing file for reading, also where nothing can be written.
+	// Open opens an existing file for reading. It works on a read-only file system
+	// too.
 	Open(name string) (File, error)
 	// OpenWrite opens an existing file for reading and writing.
 	OpenWrite(name string) (File, error)
-	// Rename moves a file, replacing the one at the new name. It is durable
-	// after the directory's Sync, and atomic in a crash before.
+	// Rename renames a file and replaces the one at the new name. It is durable after
+	// the directory's Sync, and atomic in a crash before that.
 	Rename(oldname, newname string) error
-	// Remove removes a file; durable after the directory's Sync.
+	// Remove removes a file. That is durable after the directory's Sync.
 	Remove(name string) error
 	// ReadDir lists the names in a directory, in any order.
 	ReadDir(dir string) ([]string, error)
-	// OpenDir opens a directory, to sync it later without a further descriptor.
+	// OpenDir opens a directory, so that a later sync needs no further descriptor.
 	OpenDir(dir string) (Dir, error)
-	// Lock takes the file as a lock against other processes, creating it if
-	// need be, and never waits: an error that wraps [ErrLocked] says that
-	// another one has it. Closing the result gives it up, and so does the
-	// end of the process.
+	// Lock locks the file against other processes, and creates it if necessary. It
+	// does not wait: if another process holds the lock, the error wraps [ErrLocked].
+	// Closing the result releases the lock, and so does the end of the process.
 	Lock(name string) (Lock, error)
 }
 
 // Dir is an open directory of an [FS].
 type Dir interface {
 	io.Closer
-	// Sync makes creations, renames and removals in the directory durable.
+	// Sync makes creations, renames, and removals in the directory durable.
 	Sync() error
 }
 
 // Lock is a lock that is held.
 type Lock interface {
 	io.Closer
-	// Check says whether the lock still keeps others off: an error that wraps
-	// [ErrLockLost] says that its file was removed or replaced, so that
-	// another process can have taken it.
+	// Check returns an error that wraps [ErrLockLost] if the lock file was removed or
+	// replaced, so that another process may have locked it.
 	Check() error
 }
 
-// cacher is a [File] that can be read from the disk instead of from memory.
-type cacher interface {
-	// DropCache makes the next reads come from the disk, as far as what was
-	// written is synced. It is a wish: nothing rests on it.
+// cacheDropper is a [File] that can be read from the disk instead of from the page
+// cache.
+type cacheDropper interface {
+	// DropCache makes the next reads come from the disk, as far as the data is
+	// synced. It is best effort.
 	DropCache() error
 }
 
@@ -62,11 +61,11 @@ type File interface {
 	io.ReaderAt
 	io.WriterAt
 	io.Closer
-	// Size is the length in bytes.
+	// Size returns the length in bytes.
 	Size() (int64, error)
-	// Truncate sets the length in bytes; what is added reads as zeros.
+	// Truncate sets the length in bytes. Added bytes read as zeros.
 	Truncate(size int64) error
-	// Sync makes content and length durable, as fdatasync(2) does. After an
-	// error what was written may be lost although a later Sync succeeds.
+	// Sync makes content and length durable, like fdatasync(2). After an error the
+	// data may be lost even if a later Sync succeeds.
 	Sync() error
 }

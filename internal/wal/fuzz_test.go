@@ -10,8 +10,8 @@ import (
 	"github.com/zklock/zklock/internal/wal/memfs"
 )
 
-// openFuzzed opens a directory with hostile files: an error that refuses, or
-// a log that replays, takes a record, and has it after a crash.
+// openFuzzed opens a directory with hostile files. The result is a refusal, or a log
+// that replays, accepts a record, and has it after a crash.
 func openFuzzed(t *testing.T, fsys *memfs.FS) {
 	l, rec, err := wal.Open(fsys, dir, smallOptions(1))
 	if err != nil {
@@ -58,7 +58,7 @@ func FuzzSegment(f *testing.F) {
 	})
 }
 
-// FuzzSnapshot reads a hostile snapshot beside a sound log.
+// FuzzSnapshot reads a hostile snapshot together with a valid log.
 func FuzzSnapshot(f *testing.F) {
 	fsys, l, _ := newMem(f, 1, smallOptions(1), 4, 4)
 	if err := l.Close(); err != nil {

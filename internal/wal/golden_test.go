@@ -1,7 +1,7 @@
 package wal_test
 
-// What TestFormat wants: made by a second implementation of the format, in
-// another language, with a checksum of its own.
+// The expected bytes of TestFormat. A second implementation of the format, in another
+// language and with its own checksum, produced them.
 const (
 	wantSegment = "7a6b6c6b77616c0a0100000073616c7473616c740100000000000000c0234df1" +
 		"f57a6b62020000000100000000000000130000000000000090502d7403000000" +

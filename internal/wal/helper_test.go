@@ -14,7 +14,7 @@ import (
 
 const dir = "/data"
 
-// state is a state machine whose state tells every record and their order.
+// state is a state machine whose state depends on every record and their order.
 type state struct {
 	index uint64
 	hash  uint64
@@ -64,7 +64,7 @@ func load(rec *wal.Recovered) (state, error) {
 
 func seeded(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
 
-// saltReader makes salts that replay.
+// saltReader returns reproducible salts.
 type saltReader struct{ r *rand.Rand }
 
 func (s saltReader) Read(p []byte) (int, error) {
@@ -106,8 +106,8 @@ func appendAll(t testing.TB, l *wal.Log, s *state, recs ...string) {
 	}
 }
 
-// newMem is a file system with a log of some batches, segments and
-// snapshots, left open. states[i] is the state after record i.
+// newMem returns a file system with an open log of some batches, segments, and
+// snapshots. states[i] is the state after record i.
 func newMem(t testing.TB, seed uint64, opts wal.Options, batches int, snapshotEvery int) (*memfs.FS, *wal.Log, []state) {
 	t.Helper()
 	fsys := memfs.New(seeded(seed))

@@ -11,15 +11,15 @@ import (
 	"github.com/zklock/zklock/internal/wal"
 )
 
-// killEnv names the data directory in the process that is to be killed.
+// killEnv names the data directory of the child process.
 const killEnv = "ZKLOCK_WAL_KILL_TEST_DIR"
 
-// TestKilled is that process: it appends and says what is durable, until it
-// is killed. Without the variable it is no test.
-func TestKilled(t *testing.T) {
+// TestKillChild is the child process: it appends records and prints what is durable,
+// until it is killed. Without the variable it does nothing.
+func TestKillChild(t *testing.T) {
 	path := os.Getenv(killEnv)
 	if path == "" {
-		t.Skip("runs as the child of TestKill")
+		t.Skip("runs as the child of TestKilledProcessKeepsAcknowledgedRecords")
 	}
 	l, _, s := openOS(t, path, wal.Options{SegmentSize: 16 << 10, Preallocate: 8 << 10, KeepSnapshots: 2})
 	for i := 0; ; i++ {
@@ -42,9 +42,9 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestKill kills a process that writes a log, again and again, and checks
-// that every record it called durable is there.
-func TestKill(t *testing.T) {
+// TestKilledProcessKeepsAcknowledgedRecords repeatedly kills a process that writes a
+// log, and checks that every record that it reported as durable is there.
+func TestKilledProcessKeepsAcknowledgedRecords(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {
 		t.Skip(err)
@@ -72,11 +72,11 @@ func TestKill(t *testing.T) {
 	t.Logf("%d kills, %d records", rounds, total)
 }
 
-// killOne runs the child until it has said that many lines, kills it, and
-// gives the last record it called durable.
+// killOne runs the child until it has printed that many lines, kills it, and returns
+// the last record that it reported as durable.
 func killOne(t *testing.T, exe, path string, lines int) (acked uint64) {
 	t.Helper()
-	cmd := exec.Command(exe, "-test.run=^TestKilled$")
+	cmd := exec.Command(exe, "-test.run=^TestKillChild$")
 	cmd.Env = append(os.Environ(), killEnv+"="+path)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -92,7 +92,7 @@ func killOne(t *testing.T, exe, path string, lines int) (acked uint64) {
 				t.Fatal(err)
 			}
 		}
-		// What it said before it died counts, read after or not.
+		// Everything that it printed before its end counts.
 		var index uint64
 		if _, err := fmt.Sscanf(sc.Text(), "durable %d", &index); err != nil {
 			t.Fatalf("the child says %s", strconv.Quote(sc.Text()))

@@ -13,10 +13,10 @@ import (
 	"github.com/zklock/zklock/internal/wal"
 )
 
-// precious is what a file says that no log may touch.
+// precious is the content of a file that no log may change.
 const precious = "not of the log"
 
-// preciousFile makes one in a directory of its own.
+// preciousFile creates one in its own directory.
 func preciousFile(t *testing.T) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "precious")
@@ -26,7 +26,7 @@ func preciousFile(t *testing.T) string {
 	return name
 }
 
-// wantPrecious checks that it is as it was.
+// wantPrecious checks that it is unchanged.
 func wantPrecious(t *testing.T, name string) {
 	t.Helper()
 	if got, err := os.ReadFile(name); err != nil || string(got) != precious {
@@ -34,9 +34,9 @@ func wantPrecious(t *testing.T, name string) {
 	}
 }
 
-// TestLinksInTheDirectoryAreNotFollowed has a link in place of a file of a log, to a
-// file elsewhere: a start is refused with its name, and the file stays as it is.
-func TestLinksInTheDirectoryAreNotFollowed(t *testing.T) {
+// TestLinksInDataDirectoryAreNotFollowed replaces a file of a log by a link to a file
+// elsewhere. Open refuses it by name, and the file stays unchanged.
+func TestLinksInDataDirectoryAreNotFollowed(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		link func(oldname, newname string) error
@@ -44,7 +44,7 @@ func TestLinksInTheDirectoryAreNotFollowed(t *testing.T) {
 		says string
 	}{
 		{"lock", os.Symlink, "lock", "symbolic link"},
-		{"hard link of the lock", os.Link, "lock", "not a file of this directory alone"},
+		{"hard link of the lock", os.Link, "lock", "not a regular file with a single link"},
 		{"segment", os.Symlink, "log-00000000000000000001", "symbolic link"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -64,9 +64,9 @@ func TestLinksInTheDirectoryAreNotFollowed(t *testing.T) {
 	}
 }
 
-// TestPipesInTheDirectoryAreRefused has pipes in place of files: to wait for their other
-// end would keep the server from its start.
-func TestPipesInTheDirectoryAreRefused(t *testing.T) {
+// TestPipesInDataDirectoryAreRefused replaces files by pipes: waiting for the other
+// end would block the start of the server.
+func TestPipesInDataDirectoryAreRefused(t *testing.T) {
 	for _, file := range []string{"lock", "log-00000000000000000001", "snapshot-00000000000000000001"} {
 		path := t.TempDir()
 		l, _, err := wal.Open(wal.OS{}, path, wal.Options{})
@@ -98,9 +98,9 @@ func TestPipesInTheDirectoryAreRefused(t *testing.T) {
 	}
 }
 
-// TestLinksGiveWayToNewFiles has links under the names of files that are written before
-// they get their own: the log replaces them.
-func TestLinksGiveWayToNewFiles(t *testing.T) {
+// TestNewFilesReplaceLinks has links with the names of temporary files: the log
+// replaces them.
+func TestNewFilesReplaceLinks(t *testing.T) {
 	path, target := t.TempDir(), preciousFile(t)
 	l, _, s := openOS(t, path, wal.Options{SegmentSize: 100, Preallocate: -1})
 	for _, name := range []string{"snapshot-00000000000000000002.tmp", "log-00000000000000000003.tmp", "snapshot-00000000000000000003"} {
@@ -129,8 +129,9 @@ func TestLinksGiveWayToNewFiles(t *testing.T) {
 	}
 }
 
-// TestOwnerOfTheDirectory: a log is kept only where no other user could replace it.
-func TestOwnerOfTheDirectory(t *testing.T) {
+// TestDirectoryOfAnotherUserIsRefused: a log is kept only in a directory in which no
+// other user could replace it.
+func TestDirectoryOfAnotherUserIsRefused(t *testing.T) {
 	const other = 12345
 	root := os.Geteuid() == 0
 	chmod := func(mode os.FileMode) func(string) (string, error) {

@@ -9,8 +9,8 @@ import (
 	"os"
 )
 
-// lockFile creates the file exclusively, the best there is without flock.
-// A killed process leaves it behind, and then somebody has to remove it.
+// lockFile creates the file exclusively, the best method without flock. A killed
+// process leaves the file, and the operator must then remove it.
 func lockFile(name string) (Lock, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -22,10 +22,10 @@ func lockFile(name string) (Lock, error) {
 	return &exclusiveFile{f}, nil
 }
 
-// exclusiveFile is a lock by existence: closing removes it.
+// exclusiveFile is a lock by existence. Closing it removes the file.
 type exclusiveFile struct{ *os.File }
 
-// Check looks whether the file is still there.
+// Check checks that the file still exists.
 func (f *exclusiveFile) Check() error {
 	if _, err := os.Stat(f.Name()); err != nil {
 		return fmt.Errorf("%w: %w", ErrLockLost, err)
@@ -33,7 +33,7 @@ func (f *exclusiveFile) Check() error {
 	return nil
 }
 
-// Close gives the lock up.
+// Close releases the lock.
 func (f *exclusiveFile) Close() error {
 	return errors.Join(f.File.Close(), os.Remove(f.Name()))
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/zklock/zklock/internal/ownership"
 )
 
-// lockFile takes an exclusive flock(2), which ends with the process however
-// it ends. The file stays: removing it would let two processes each lock a
-// file of their own. It says which process that is, for whoever is refused.
+// lockFile takes an exclusive flock(2), which ends with the process in any case. The
+// file remains, because removing it would let two processes lock two different files.
+// It contains the process ID, for the error of a process that is refused.
 func lockFile(name string) (Lock, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|ownership.NoFollow, 0o600)
 	if err != nil {
@@ -27,10 +27,10 @@ func lockFile(name string) (Lock, error) {
 	}
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if err == nil {
-		sign(f)
+		writePID(f)
 		return &flock{f}, nil
 	}
-	pid := signature(f)
+	pid := readPID(f)
 	_ = f.Close() // the error that matters is the first
 	switch {
 	case !errors.Is(err, syscall.EWOULDBLOCK):
@@ -41,31 +41,31 @@ func lockFile(name string) (Lock, error) {
 	return nil, ErrLocked
 }
 
-// checkLockFile refuses what sign must not write to: a file that another directory has
-// as well, and what is no file.
+// checkLockFile returns an error for a file that writePID must not write to: one with
+// a link from another directory, or one that is not a regular file.
 func checkLockFile(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
 	}
 	if st, ok := info.Sys().(*syscall.Stat_t); !ok || !info.Mode().IsRegular() || st.Nlink > 1 {
-		return fmt.Errorf("%s is not a file of this directory alone: remove it", f.Name())
+		return fmt.Errorf("%s is not a regular file with a single link: remove it", f.Name())
 	}
 	return nil
 }
 
-// sign writes the process's number into the lock file. On a full disk it stays
-// empty: the lock holds without.
-func sign(f *os.File) {
+// writePID writes the process ID into the lock file. On a full disk the file stays
+// empty; the lock does not depend on it.
+func writePID(f *os.File) {
 	if f.Truncate(0) == nil {
 		_, _ = f.WriteAt(strconv.AppendInt(nil, int64(os.Getpid()), 10), 0) // see above
 	}
 }
 
-// signature reads the number that sign wrote, 0 if there is none.
-func signature(f *os.File) int {
+// readPID returns the process ID in the lock file, or 0 if there is none.
+func readPID(f *os.File) int {
 	var b [20]byte
-	n, _ := f.ReadAt(b[:], 0) // what can't be read is no number
+	n, _ := f.ReadAt(b[:], 0) // a short read is handled below
 	pid, err := strconv.Atoi(strings.TrimSpace(string(b[:n])))
 	if err != nil || pid < 1 {
 		return 0
@@ -76,7 +76,7 @@ func signature(f *os.File) int {
 // flock is a lock that is held.
 type flock struct{ *os.File }
 
-// Check compares the file that is locked with the one that has its name now.
+// Check compares the locked file with the file that has its name now.
 func (l *flock) Check() error {
 	mine, err := l.Stat()
 	if err != nil {
@@ -87,7 +87,7 @@ func (l *flock) Check() error {
 		return fmt.Errorf("%w: %w", ErrLockLost, err)
 	}
 	if !os.SameFile(mine, there) {
-		return fmt.Errorf("%w: %s is another file by now", ErrLockLost, l.Name())
+		return fmt.Errorf("%w: %s is a different file now", ErrLockLost, l.Name())
 	}
 	return nil
 }

@@ -9,8 +9,8 @@ import (
 // errSharingViolation is ERROR_SHARING_VIOLATION: another handle is open.
 const errSharingViolation = syscall.Errno(32)
 
-// lockFile opens the file with no sharing: the system refuses every other
-// open while this handle lives, and closes it with the process.
+// lockFile opens the file without sharing. The system refuses every other open while
+// this handle exists, and closes the handle with the process.
 func lockFile(name string) (Lock, error) {
 	p, err := syscall.UTF16PtrFromString(name)
 	if err != nil {
@@ -30,6 +30,6 @@ func lockFile(name string) (Lock, error) {
 // unshared is a lock that is held.
 type unshared struct{ *os.File }
 
-// Check has nothing to look for: a file that is open without sharing can be
-// neither removed nor replaced.
+// Check returns nil: a file that is open without sharing can be neither removed nor
+// replaced.
 func (unshared) Check() error { return nil }

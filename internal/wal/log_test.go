@@ -18,7 +18,7 @@ import (
 	"github.com/zklock/zklock/internal/wal/memfs"
 )
 
-// withVersion makes a sound header of another version.
+// withVersion returns a valid header of another version.
 func withVersion(b []byte, segment bool) []byte {
 	n := 20
 	if segment {
@@ -52,9 +52,9 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// TestFaultSweep lets every single operation of a scenario fail. What was
-// acknowledged survives a restart and a crash; an error that ends the log
-// names the path, says what it was, and stays the same.
+// TestFaultSweep makes every single operation of a scenario fail. Acknowledged
+// records survive a restart and a crash. A permanent error names the path and the
+// cause, and stays the same.
 func TestFaultSweep(t *testing.T) {
 	faults := []struct {
 		err  error
@@ -89,7 +89,7 @@ func TestFaultSweep(t *testing.T) {
 	}
 }
 
-// scenario uses all of a log and gives the last record acknowledged.
+// scenario uses all functions of a log and returns the last acknowledged record.
 func scenario(t *testing.T, fsys *memfs.FS) (acked uint64, err error) {
 	opts := smallOptions(1)
 	opts.KeepSnapshots = 1
@@ -130,7 +130,7 @@ func scenario(t *testing.T, fsys *memfs.FS) (acked uint64, err error) {
 	return acked, nil
 }
 
-// checkPoisoned checks that every call gives the one error.
+// checkPoisoned checks that every call returns the permanent error.
 func checkPoisoned(t *testing.T, l *wal.Log, first error) {
 	t.Helper()
 	if !errors.Is(first, wal.ErrPoisoned) || !strings.Contains(first.Error(), "restart") {
@@ -144,9 +144,9 @@ func checkPoisoned(t *testing.T, l *wal.Log, first error) {
 	}
 }
 
-// TestDiskFull fills the disk and checks that the log is whole once there
-// is room.
-func TestDiskFull(t *testing.T) {
+// TestFullDiskLosesNothing fills the disk, and checks that the log is complete when
+// there is space again.
+func TestFullDiskLosesNothing(t *testing.T) {
 	fsys := memfs.New(seeded(2))
 	opts := smallOptions(2)
 	l, _, s := mustOpen(t, fsys, opts)
@@ -171,9 +171,9 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// TestDiskWithoutRoomAhead has a disk with room for records and none for what a
-// segment grows by: what fits is taken, and a start needs no more.
-func TestDiskWithoutRoomAhead(t *testing.T) {
+// TestPreallocationOnFullDiskKeepsAppending has a disk with space for records but not
+// for preallocation: records that fit are accepted, and a start needs no more space.
+func TestPreallocationOnFullDiskKeepsAppending(t *testing.T) {
 	fsys := memfs.New(seeded(2))
 	opts := smallOptions(2)
 	opts.Preallocate, opts.SegmentSize = 1<<20, 1<<20
@@ -191,8 +191,7 @@ func TestDiskWithoutRoomAhead(t *testing.T) {
 	}
 }
 
-// TestSnapshotFails leaves the log as it was.
-func TestSnapshotFails(t *testing.T) {
+func TestFailedSnapshotLeavesLogUnchanged(t *testing.T) {
 	fsys := memfs.New(seeded(2))
 	l, _, s := mustOpen(t, fsys, smallOptions(2))
 	appendAll(t, l, &s, "one")
@@ -209,8 +208,7 @@ func TestSnapshotFails(t *testing.T) {
 	}
 }
 
-// TestSnapshotIndex has the indexes that are refused.
-func TestSnapshotIndex(t *testing.T) {
+func TestSnapshotIndexesOutOfRangeAreRefused(t *testing.T) {
 	l, _, s := mustOpen(t, memfs.New(seeded(2)), smallOptions(2))
 	appendAll(t, l, &s, "one", "two", "three")
 	write := func(io.Writer) error { return nil }
@@ -227,9 +225,9 @@ func TestSnapshotIndex(t *testing.T) {
 	}
 }
 
-// TestSnapshotSyncs makes a snapshot of records that nobody synced: they
+// TestSnapshotSyncsItsRecords makes a snapshot of records that were not synced: they
 // are durable with it.
-func TestSnapshotSyncs(t *testing.T) {
+func TestSnapshotSyncsItsRecords(t *testing.T) {
 	fsys := memfs.New(seeded(2))
 	l, _, s := mustOpen(t, fsys, smallOptions(2))
 	if _, err := l.Append([]byte("x")); err != nil {
@@ -245,9 +243,9 @@ func TestSnapshotSyncs(t *testing.T) {
 	}
 }
 
-// TestSnapshotBesideAppends appends and syncs while a snapshot is written,
+// TestSnapshotDuringAppends appends and syncs while a snapshot is written,
 // refuses a second one, and makes Close wait.
-func TestSnapshotBesideAppends(t *testing.T) {
+func TestSnapshotDuringAppends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fsys := memfs.New(seeded(2))
 		l, _, s := mustOpen(t, fsys, smallOptions(2))
@@ -284,8 +282,8 @@ func TestSnapshotBesideAppends(t *testing.T) {
 	})
 }
 
-// TestGroupCommit lets many goroutines sync: fewer syncs than callers, and
-// everybody's record is durable when its Sync returns.
+// TestGroupCommit lets many goroutines call Sync: there are fewer syncs than callers,
+// and each record is durable when its Sync returns.
 func TestGroupCommit(t *testing.T) {
 	fsys := memfs.New(seeded(2))
 	l, _, _ := mustOpen(t, fsys, wal.Options{})
@@ -312,8 +310,8 @@ func TestGroupCommit(t *testing.T) {
 	}
 }
 
-// TestOneSyncABatch counts what a batch costs.
-func TestOneSyncABatch(t *testing.T) {
+// TestEachBatchIsSyncedOnce counts the operations of a batch.
+func TestEachBatchIsSyncedOnce(t *testing.T) {
 	fsys := memfs.New(seeded(2))
 	l, _, s := mustOpen(t, fsys, wal.Options{})
 	syncs, ops := fsys.Syncs(), fsys.Ops()
@@ -330,8 +328,7 @@ func TestOneSyncABatch(t *testing.T) {
 	}
 }
 
-// TestLimits has records and batches that are too large.
-func TestLimits(t *testing.T) {
+func TestTooLargeRecordsAndBatchesAreRefused(t *testing.T) {
 	l, _, s := mustOpen(t, memfs.New(seeded(2)), wal.Options{MaxRecord: 10})
 	if _, err := l.Append(make([]byte, 11)); !errors.Is(err, wal.ErrTooLarge) {
 		t.Error(err)
@@ -342,8 +339,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestClosed has every call after Close.
-func TestClosed(t *testing.T) {
+func TestCallsAfterCloseFail(t *testing.T) {
 	fsys := memfs.New(seeded(2))
 	l, _, s := mustOpen(t, fsys, smallOptions(2))
 	appendAll(t, l, &s, "one")
@@ -365,8 +361,8 @@ func TestClosed(t *testing.T) {
 	}
 }
 
-// TestLocked opens a directory twice.
-func TestLocked(t *testing.T) {
+// TestDirectoryIsLocked opens a directory twice.
+func TestDirectoryIsLocked(t *testing.T) {
 	fsys := memfs.New(seeded(2))
 	l, _, _ := mustOpen(t, fsys, smallOptions(2))
 	if _, _, err := wal.Open(fsys, dir, smallOptions(2)); !errors.Is(err, wal.ErrLocked) || !strings.Contains(err.Error(), dir) {
@@ -378,8 +374,7 @@ func TestLocked(t *testing.T) {
 	mustOpen(t, fsys, smallOptions(2))
 }
 
-// TestReplayErrors passes a callback's error on.
-func TestReplayErrors(t *testing.T) {
+func TestReplayReturnsCallbackError(t *testing.T) {
 	fsys, l, _ := newMem(t, 2, smallOptions(2), 6, 4)
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
@@ -398,8 +393,8 @@ func TestReplayErrors(t *testing.T) {
 	}
 }
 
-// TestRetention counts what snapshots leave.
-func TestRetention(t *testing.T) {
+// TestSnapshotsRemoveOldFiles counts the files that snapshots leave.
+func TestSnapshotsRemoveOldFiles(t *testing.T) {
 	opts := smallOptions(2)
 	opts.KeepSnapshots = 2
 	fsys, l, states := newMem(t, 2, opts, 60, 5)

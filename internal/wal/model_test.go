@@ -11,8 +11,8 @@ import (
 	"github.com/zklock/zklock/internal/wal/memfs"
 )
 
-// model runs a log through lifetimes that end in crashes, and knows what it
-// must and what it may remember.
+// model runs a log through lifetimes that end in crashes, and knows which records
+// must survive and which may.
 type model struct {
 	t      *testing.T
 	seed   uint64
@@ -35,8 +35,8 @@ func newModel(t *testing.T, seed uint64) *model {
 	return &model{t: t, seed: seed, rand: r, fs: memfs.New(seeded(seed + 1<<32)), opts: opts, states: []state{{}}}
 }
 
-// recover opens the log and checks that it has what it must: at least all
-// acknowledged, and of the last batch all or nothing.
+// recover opens the log and checks its content: at least all acknowledged records,
+// and of the last batch all or nothing.
 func (m *model) recover() *wal.Log {
 	l, rec, err := wal.Open(m.fs, dir, m.opts)
 	if err != nil {
@@ -59,7 +59,7 @@ func (m *model) recover() *wal.Log {
 	return l
 }
 
-// step does one thing to an open log and reports whether it still works.
+// step performs one action on an open log, and reports whether the log still works.
 func (m *model) step(l *wal.Log) bool {
 	switch n := m.rand.IntN(10); {
 	case n < 5:
@@ -95,13 +95,13 @@ func (m *model) step(l *wal.Log) bool {
 		} else if !errors.Is(err, wal.ErrSnapshotIndex) && !errors.Is(err, syscall.EIO) {
 			m.t.Fatalf("seed %d: Snapshot(%d): %v", m.seed, index, err)
 		}
-		// A snapshot syncs the log if need be, even one that failed later.
+		// A snapshot syncs the log if necessary, even a snapshot that failed later.
 		m.acked = int(l.Stats().DurableIndex)
 	}
 	return true
 }
 
-// broken checks that the log is poisoned for good.
+// broken checks that the log is permanently poisoned.
 func (m *model) broken(err error) bool {
 	if !errors.Is(err, wal.ErrPoisoned) || !errors.Is(err, syscall.EIO) {
 		m.t.Fatalf("seed %d: %v", m.seed, err)
@@ -109,7 +109,7 @@ func (m *model) broken(err error) bool {
 	return false
 }
 
-// life opens the log, uses it, and ends in one of the ways there are.
+// life opens the log, uses it, and ends it in a random way.
 func (m *model) life() {
 	l := m.recover()
 	if m.rand.IntN(3) == 0 {
@@ -141,7 +141,7 @@ func (m *model) life() {
 		m.fs.Crash()
 	}
 	m.fs.SetFault(nil)
-	// A crash while recovering, at any operation of it.
+	// A crash during recovery, at any operation.
 	for m.rand.IntN(4) == 0 {
 		m.fs.FailAt(m.rand.IntN(25), syscall.EIO, m.rand.IntN(100))
 		if l, _, err := wal.Open(m.fs, dir, m.opts); err == nil {
@@ -158,7 +158,7 @@ func (m *model) life() {
 	}
 }
 
-// TestModel runs many logs through crashes, failing disks and restarts.
+// TestModel runs many logs through crashes, disk failures, and restarts.
 func TestModel(t *testing.T) {
 	seeds := uint64(1500)
 	if testing.Short() || raced {

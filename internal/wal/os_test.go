@@ -111,8 +111,8 @@ func TestOSLocked(t *testing.T) {
 	}
 }
 
-// TestOSLockReplaced: an operator who removes the lock file lets a second server
-// in; the first one finds out and takes nothing more.
+// TestOSLockReplaced: if an operator removes the lock file, a second server can
+// start. The first one detects it and accepts no more writes.
 func TestOSLockReplaced(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("a lock file that is open can't be removed there")
@@ -141,7 +141,7 @@ func TestOSLockReplaced(t *testing.T) {
 	}
 }
 
-// TestOSNotADirectory opens what cannot be a data directory.
+// TestOSNotADirectory opens a path that cannot be a data directory.
 func TestOSNotADirectory(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -163,8 +163,8 @@ func TestOSNotADirectory(t *testing.T) {
 	}
 }
 
-// BenchmarkSync is a batch of records made durable on a real disk, below the
-// directory that TMPDIR names.
+// BenchmarkSync makes a batch of records durable on a real disk, in the directory
+// TMPDIR.
 func BenchmarkSync(b *testing.B) {
 	for _, records := range []int{1, 64} {
 		b.Run(fmt.Sprintf("records=%d", records), func(b *testing.B) {
@@ -189,8 +189,8 @@ func BenchmarkSync(b *testing.B) {
 	}
 }
 
-// TestOSErrorNamesTheFile as it is called now: a segment is made under another
-// name than it gets.
+// TestOSErrorNamesTheFile: the error has the present name, because a segment is
+// created under a temporary name.
 func TestOSErrorNamesTheFile(t *testing.T) {
 	path := t.TempDir()
 	l, _, s := openOS(t, path, wal.Options{})

@@ -11,10 +11,9 @@ import (
 	"github.com/zklock/zklock/internal/ownership"
 )
 
-// OS is the file system of the operating system. Files are made with mode
-// 0600 and directories with 0700, since records hold data and credentials
-// of clients. On Unix it follows no symbolic link to a file. The zero value is
-// ready to use.
+// OS is the file system of the operating system. It creates files with mode 0600 and
+// directories with 0700, because records contain data and credentials of clients. On
+// Unix it does not follow symbolic links to files. The zero value is ready to use.
 type OS struct{}
 
 var _ FS = OS{}
@@ -30,7 +29,7 @@ func (OS) MkdirAll(dir string) error {
 	return ownership.CheckDir(dir)
 }
 
-// mkdirAll makes a directory and its parents, durably.
+// mkdirAll creates a directory and its parents, durably.
 func mkdirAll(dir string) error {
 	if _, err := os.Stat(dir); err == nil {
 		return nil
@@ -42,15 +41,15 @@ func mkdirAll(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !os.IsExist(err) {
 		return err
 	}
-	d, err := (OS{}).OpenDir(parent) // where the new name is
+	d, err := (OS{}).OpenDir(parent) // the directory with the new name
 	if err != nil {
 		return err
 	}
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Create implements [FS]. The file that is there, or the link, is removed and never
-// written to: it may be of a process that ended, or of another user.
+// Create implements [FS]. An existing file or link is removed and never written to,
+// because it may belong to a process that ended, or to another user.
 func (OS) Create(name string) (File, error) {
 	f, err := openOS(name, os.O_RDWR|os.O_CREATE|os.O_EXCL)
 	if !errors.Is(err, fs.ErrExist) {
@@ -108,8 +107,8 @@ func (OS) OpenDir(dir string) (Dir, error) {
 	return d, nil
 }
 
-// unsyncedDir is a directory where there is no way to sync one: NTFS journals names
-// by itself.
+// unsyncedDir is a directory on a system that cannot sync directories. NTFS journals
+// names by itself.
 type unsyncedDir struct{}
 
 func (unsyncedDir) Sync() error  { return nil }
@@ -118,8 +117,8 @@ func (unsyncedDir) Close() error { return nil }
 // osFile is an open file of the operating system.
 type osFile struct{ *os.File }
 
-// openOS opens a file that nobody but its owner may read: see OS. It does not wait for
-// the other end of a pipe in place of the file.
+// openOS opens a file with permissions for its owner only: see OS. It does not wait
+// for the other end of a pipe.
 func openOS(name string, flag int) (File, error) {
 	f, err := os.OpenFile(name, flag|ownership.NoFollow|ownership.NoWait, 0o600)
 	if err != nil {
@@ -128,7 +127,7 @@ func openOS(name string, flag int) (File, error) {
 	return osFile{f}, nil
 }
 
-// errNotRegular is why a directory, a pipe, or a device in place of a file is refused.
+// errNotRegular is the error for a directory, a pipe, or a device in place of a file.
 var errNotRegular = errors.New("not a regular file: find out who made it, and remove it")
 
 // Size implements [File].
@@ -146,6 +145,5 @@ func (f osFile) Size() (int64, error) {
 // Sync implements [File].
 func (f osFile) Sync() error { return fdatasync(f.File) }
 
-// DropCache makes the next reads come from the disk where the system can be
-// asked for that.
+// DropCache makes the next reads come from the disk, if the system supports that.
 func (f osFile) DropCache() error { return dropCache(f.File) }

@@ -2,6 +2,6 @@
 
 package wal_test
 
-// raced says that the race detector runs, which makes everything some ten times
-// slower and has little to find in tests of one goroutine.
+// raced reports whether the race detector is enabled. It makes everything about ten
+// times slower, and finds little in tests with one goroutine.
 const raced = true

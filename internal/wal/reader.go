@@ -8,49 +8,49 @@ import (
 	"path/filepath"
 )
 
-// damage is what a batchReader stumbled over.
+// damage describes damage that a batchReader found.
 type damage struct {
 	offset int64
 	reason string
 	next   uint64 // index of the record that belongs there
-	// ahead says that the header is sound, but of a later batch: those
-	// between were there once.
-	ahead bool
+	// later: the header is valid but belongs to a later batch, so the batches in
+	// between existed once.
+	later bool
 }
 
-// batchReader reads the batches of one segment, each checked before it is
-// handed out. Memory is bounded by the size of the file.
+// batchReader reads the batches of one segment and checks each before it returns it.
+// Its memory is bounded by the size of the file.
 type batchReader struct {
 	r    *bufio.Reader
 	size int64  // of the file
 	next uint64 // index of the next record
-	place
+	batchPosition
 	buf    []byte
 	header [batchHeaderSize]byte
 	scratch
 }
 
-// newBatchReader reads from behind the segment's header.
+// newBatchReader returns a reader of the batches after the segment header.
 func newBatchReader(f io.ReaderAt, size int64, h segmentHeader) *batchReader {
 	section := io.NewSectionReader(f, segmentHeaderSize, size-segmentHeaderSize)
 	return &batchReader{
-		r:     bufio.NewReaderSize(section, 64<<10),
-		size:  size,
-		next:  h.first,
-		place: place{seed: saltSeed(h.salt), first: h.first, offset: segmentHeaderSize},
+		r:             bufio.NewReaderSize(section, 64<<10),
+		size:          size,
+		next:          h.first,
+		batchPosition: batchPosition{seed: saltSeed(h.salt), first: h.first, offset: segmentHeaderSize},
 	}
 }
 
-// read gives the next batch's header and records, valid until the next call.
-// The error is io.EOF at the end, or one of reading the file. Bytes that are
-// not a sound batch come back as damage.
+// read returns the next batch's header and records, valid until the next call. The
+// error is io.EOF at the end, or an error of reading the file. Bytes that are not a
+// valid batch are returned as damage.
 func (r *batchReader) read() (batchHeader, []byte, *damage, error) {
 	left := r.size - r.offset
 	head := r.header[:min(left, batchHeaderSize)]
 	if _, err := io.ReadFull(r.r, head); err != nil && len(head) > 0 {
 		return batchHeader{}, nil, nil, unexpected(err)
 	}
-	h, ok := parseBatchHeader(head, r.place)
+	h, ok := parseBatchHeader(head, r.batchPosition)
 	if !ok {
 		d, err := r.end(head)
 		return batchHeader{}, nil, d, err
@@ -58,15 +58,16 @@ func (r *batchReader) read() (batchHeader, []byte, *damage, error) {
 	if h.first != r.next {
 		reason := fmt.Sprintf("a batch that begins with record %d where record %d belongs", h.first, r.next)
 		d := r.damage(reason)
-		d.ahead = h.first > r.next
+		d.later = h.first > r.next
 		return h, nil, d, nil
 	}
-	// Before anything is allocated: a length that is sound but beyond the file
-	// is what a crash leaves of a large batch.
+	// This is checked before anything is allocated. A valid header with a length
+	// beyond the end of the file is what a crash leaves of a large batch.
 	if h.length > uint64(left-batchHeaderSize) {
 		return h, nil, r.damage("the file ends within a batch"), nil
 	}
-	// One buffer for all batches: recovery of a long log makes no garbage.
+	// All batches share one buffer, so recovery of a long log does not allocate for
+	// each.
 	if uint64(cap(r.buf)) < h.length {
 		r.buf = make([]byte, h.length)
 	}
@@ -82,13 +83,13 @@ func (r *batchReader) read() (batchHeader, []byte, *damage, error) {
 	return h, payload, nil, nil
 }
 
-// damage describes what is wrong at the next batch's place.
+// damage describes what is wrong at the position of the next batch.
 func (r *batchReader) damage(reason string) *damage {
 	return &damage{offset: r.offset, reason: reason, next: r.next}
 }
 
-// end decides whether what is there in place of a header is the end: nothing,
-// or the zeros of a file that grew ahead of its content.
+// end returns io.EOF if the rest of the file is empty or consists of preallocated
+// zeros. Otherwise it returns damage.
 func (r *batchReader) end(head []byte) (*damage, error) {
 	if !allZero(head) {
 		return r.damage("no sound batch header"), nil
@@ -105,8 +106,8 @@ func (r *batchReader) end(head []byte) (*damage, error) {
 	}
 }
 
-// checkRecords reports whether the payload is exactly the records that the
-// header counts, all sound, else the index of the first bad one.
+// checkRecords reports whether the payload consists of exactly the records that the
+// header counts, all valid. If not, it returns the index of the first bad one.
 func (r *batchReader) checkRecords(payload []byte, h batchHeader) (bad uint64, ok bool) {
 	index := h.first
 	for range h.count {
@@ -120,10 +121,9 @@ func (r *batchReader) checkRecords(payload []byte, h batchHeader) (bad uint64, o
 	return index, len(payload) == 0
 }
 
-// laterHeader looks behind the damage for a sound batch header: it proves
-// that everything before it was durable. One of an earlier batch proves
-// nothing.
-func laterHeader(f io.ReaderAt, size int64, p place, d *damage) (int64, batchHeader, bool, error) {
+// laterHeader searches for a valid batch header after the damage, which proves that
+// everything before it was durable. A header of an earlier batch proves nothing.
+func laterHeader(f io.ReaderAt, size int64, p batchPosition, d *damage) (int64, batchHeader, bool, error) {
 	const overlap = batchHeaderSize - 1
 	chunk := make([]byte, 64<<10)
 	offset := d.offset + 1
@@ -143,8 +143,8 @@ func laterHeader(f io.ReaderAt, size int64, p place, d *damage) (int64, batchHea
 				return p.offset, h, true, nil
 			}
 		}
-		// Parts overlap by a header less one byte, so that one on the border is
-		// found, and found once.
+		// Parts overlap by one byte less than a header, so that a header on the
+		// boundary is found exactly once.
 		if len(part) <= overlap {
 			break
 		}
@@ -153,7 +153,8 @@ func laterHeader(f io.ReaderAt, size int64, p place, d *damage) (int64, batchHea
 	return 0, batchHeader{}, false, nil
 }
 
-// unexpected is err, but never io.EOF, which means a regular end here.
+// unexpected returns err, or io.ErrUnexpectedEOF for io.EOF, which would mean a
+// regular end.
 func unexpected(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
@@ -161,8 +162,8 @@ func unexpected(err error) error {
 	return err
 }
 
-// openSegment opens a segment and reads its header. A header that is not
-// sound is a CorruptError: it was durable before the file got its name.
+// openSegment opens a segment and reads its header. An invalid header is a
+// CorruptError, because it was durable before the file got its name.
 func openSegment(open func(name string) (File, error), dir string, first uint64) (f File, size int64, h segmentHeader, err error) {
 	path := filepath.Join(dir, fileName(segmentPrefix, first))
 	f, err = open(path)
@@ -180,7 +181,7 @@ func openSegment(open func(name string) (File, error), dir string, first uint64)
 	return f, size, h, nil
 }
 
-// readSegmentHeader gives the size and the header of an open segment.
+// readSegmentHeader returns the size and the header of an open segment.
 func readSegmentHeader(f File, path string) (size int64, h segmentHeader, err error) {
 	if size, err = f.Size(); err != nil {
 		return 0, h, fmt.Errorf("wal: %s: %w", path, err)

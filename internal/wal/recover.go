@@ -13,65 +13,65 @@ import (
 	"sync"
 )
 
-// Recovered is what Open found: a snapshot and the records after it.
+// Recovered is the result of Open: a snapshot and the records after it.
 type Recovered struct {
-	// SnapshotIndex is the index of the snapshot used: the state after that
-	// record. 0 means none, and that the records begin with 1.
+	// SnapshotIndex is the index of the snapshot, which has the state after that
+	// record. 0 means that there is no snapshot and the records begin with 1.
 	SnapshotIndex uint64
-	// LastIndex is the index of the last record, 0 if there is none at all.
+	// LastIndex is the index of the last record, or 0 if there is none.
 	LastIndex uint64
-	// Torn is what a crash left unfinished at the log's end and Open cut
-	// off, nil if nothing. Nothing in it was acknowledged, unless it was sound
-	// once and damaged from outside: see the package's comment.
+	// Torn describes the unfinished batch that a crash left at the end of the log and
+	// Open cut off, or nil. Nothing in it was acknowledged, unless it was valid once
+	// and was damaged externally: see the package comment.
 	Torn *Torn
-	// BadSnapshots says which newer snapshots were damaged and passed over;
-	// the log covers what was in them. They go with the next snapshot.
+	// BadSnapshots has the errors of newer snapshots that are damaged and were
+	// skipped. The log contains what was in them. The next snapshot removes them.
 	BadSnapshots []error
 
 	fs       FS
 	dir      string
-	segments []uint64 // first indexes of those with records to replay
+	segments []uint64 // first indexes of the segments with records to replay
 }
 
 // Torn is an unfinished batch at the end of the log.
 type Torn struct {
 	// File is the path of the segment.
 	File string
-	// Offset is where the batch began, and Bytes how much was cut off from
-	// there to the end of the file, zeros that the file grew by included.
+	// Offset is where the batch began. Bytes is how much was cut off from there to
+	// the end of the file, including preallocated zeros.
 	Offset, Bytes int64
 	// Reason says what was wrong with it.
 	Reason string
 }
 
-// String says what happened, for a log.
+// String describes the unfinished batch for a log line.
 func (t *Torn) String() string {
 	return fmt.Sprintf("%s: cut off %d bytes at offset %d that a crash left unfinished: %s", t.File, t.Bytes, t.Offset, t.Reason)
 }
 
-// recovery is Open under way.
+// recovery is the state of Open.
 type recovery struct {
-	fs        FS
-	dir       string
-	opts      Options
-	lock      Lock
-	open      Dir
-	rec       *Recovered
-	segments  []segment
-	snapshots []uint64
-	unsound   []uint64
-	newest    uint64 // highest index in a snapshot's name, sound or not
-	next      uint64 // index after the last record
-	header    segmentHeader
-	active    active
-	lastAt    int64 // offset of the last segment's last batch, 0 if none
+	fs           FS
+	dir          string
+	opts         Options
+	lock         Lock
+	openDir      Dir
+	rec          *Recovered
+	segments     []segment
+	snapshots    []uint64
+	badSnapshots []uint64
+	newest       uint64 // highest index in a snapshot's name, valid or not
+	next         uint64 // index after the last record
+	header       segmentHeader
+	active       active
+	lastBatch    int64 // offset of the last segment's last batch, 0 if none
 }
 
-// Open opens the log in dir for appending, making dir and an empty log if
-// there is none. Recovered says where to begin; its Replay must have
-// returned before the first Append. Errors wrap [ErrLocked] if another
-// process has dir, or [ErrCorrupt] if acknowledged records would be lost:
-// then nothing was changed in dir.
+// Open opens the log in dir for appending. It creates dir and an empty log if there
+// is none. Recovered has the state to start from; its Replay must have returned
+// before the first Append. If another process has dir open, the error wraps
+// [ErrLocked]. If acknowledged records would be lost, it wraps [ErrCorrupt], and
+// nothing in dir was changed.
 func Open(fsys FS, dir string, opts Options) (*Log, *Recovered, error) {
 	if err := fsys.MkdirAll(dir); err != nil {
 		return nil, nil, fmt.Errorf("wal: cannot make the data directory: %w", err)
@@ -93,15 +93,15 @@ func Open(fsys FS, dir string, opts Options) (*Log, *Recovered, error) {
 		if r.active.file != nil {
 			err = errors.Join(err, r.active.file.Close())
 		}
-		if r.open != nil {
-			err = errors.Join(err, r.open.Close())
+		if r.openDir != nil {
+			err = errors.Join(err, r.openDir.Close())
 		}
 		return nil, nil, errors.Join(err, lock.Close())
 	}
 	return l, r.rec, nil
 }
 
-// withDefaults replaces zeros by what they mean.
+// withDefaults replaces zero values by the defaults.
 func (o Options) withDefaults() Options {
 	if o.SegmentSize <= 0 {
 		o.SegmentSize = 64 << 20
@@ -122,14 +122,14 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// run does what Open says, first all that only reads.
+// run performs Open. All steps that only read come first.
 func (r *recovery) run() (*Log, error) {
 	r.rec = &Recovered{fs: r.fs, dir: r.dir}
 	temps, err := r.list()
 	if err != nil {
 		return nil, err
 	}
-	// All that can refuse comes before the first change.
+	// Every check that can fail comes before the first change.
 	fresh := len(r.segments) == 0
 	if fresh && r.newest > 0 {
 		return nil, &CorruptError{File: r.dir, Reason: "there are snapshots but no log segment"}
@@ -142,7 +142,7 @@ func (r *recovery) run() (*Log, error) {
 			return nil, err
 		}
 	}
-	if r.open, err = r.fs.OpenDir(r.dir); err != nil {
+	if r.openDir, err = r.fs.OpenDir(r.dir); err != nil {
 		return nil, fmt.Errorf("wal: %w", err)
 	}
 	for _, name := range temps {
@@ -155,16 +155,16 @@ func (r *recovery) run() (*Log, error) {
 			return nil, err
 		}
 	}
-	// Names that an earlier process saw but never synced become durable
-	// before anything is built on them.
-	if err := r.open.Sync(); err != nil {
+	// Names that an earlier process created but did not sync become durable before
+	// anything depends on them.
+	if err := r.openDir.Sync(); err != nil {
 		return nil, fmt.Errorf("wal: %s: %w", r.dir, err)
 	}
 	r.rec.LastIndex = r.next - 1
 	return r.finish()
 }
 
-// list sorts the directory's files into kinds.
+// list reads the directory and sorts its files by kind.
 func (r *recovery) list() (temps []string, err error) {
 	names, err := r.fs.ReadDir(r.dir)
 	if err != nil {
@@ -188,14 +188,14 @@ func (r *recovery) list() (temps []string, err error) {
 	return temps, nil
 }
 
-// begin starts an empty log.
+// begin creates an empty log.
 func (r *recovery) begin() error {
 	var salt [8]byte
 	if _, err := io.ReadFull(r.opts.Rand, salt[:]); err != nil {
 		return fmt.Errorf("wal: no random bytes for a new log: %w", err)
 	}
 	r.header = segmentHeader{salt: binary.LittleEndian.Uint64(salt[:]), first: 1}
-	a, err := createSegment(r.fs, r.open, r.dir, r.header, r.opts)
+	a, err := createSegment(r.fs, r.openDir, r.dir, r.header, r.opts)
 	if err != nil {
 		return fmt.Errorf("wal: cannot begin a log: %w", err)
 	}
@@ -205,9 +205,9 @@ func (r *recovery) begin() error {
 	return nil
 }
 
-// chooseSnapshot takes the newest sound snapshot. Whether the log is
-// complete from there on is for scan to say. One of a newer version is no
-// damaged one: to pass it over would mean to remove it later.
+// chooseSnapshot selects the newest valid snapshot. scan checks whether the log is
+// complete from there on. A snapshot of a newer version does not count as damaged,
+// because a skipped snapshot is removed later.
 func (r *recovery) chooseSnapshot() error {
 	for i, index := range slices.Backward(r.snapshots) {
 		err := verifySnapshot(r.fs, r.dir, index)
@@ -219,20 +219,20 @@ func (r *recovery) chooseSnapshot() error {
 		if errors.Is(err, ErrVersion) {
 			return fmt.Errorf("%w: use the version of the program that wrote it, or a newer one", err)
 		}
-		// Nor is one that cannot be opened: what was not seen must not be
-		// removed as damaged.
+		// Neither does a snapshot that cannot be opened: it must not be removed as
+		// damaged.
 		if errors.Is(err, fs.ErrPermission) || OutOfDescriptors(err) {
 			return err
 		}
 		r.rec.BadSnapshots = append(r.rec.BadSnapshots, err)
-		r.unsound = append(r.unsound, index)
+		r.badSnapshots = append(r.badSnapshots, index)
 	}
 	r.snapshots = nil
 	return nil
 }
 
-// scan checks every segment with records after the snapshot, and finds the
-// log's end. Older segments are not read: nothing rests on them.
+// scan checks every segment with records after the snapshot, and finds the end of the
+// log. Older segments are not read, because nothing depends on them.
 func (r *recovery) scan() error {
 	start := r.rec.SnapshotIndex + 1
 	from := -1
@@ -245,9 +245,9 @@ func (r *recovery) scan() error {
 		first := r.segments[0].first
 		return r.gap(fmt.Sprintf("the log begins with record %d, but recovery needs it from %d on", first, start), start, first-1)
 	}
-	// Only for Stats: what is in them is in the snapshot.
+	// For Stats only: their records are in the snapshot.
 	for i := range r.segments[:from] {
-		if err := r.measure(i); err != nil {
+		if err := r.readSize(i); err != nil {
 			return err
 		}
 	}
@@ -258,26 +258,25 @@ func (r *recovery) scan() error {
 		}
 		r.rec.segments = append(r.rec.segments, r.segments[i].first)
 	}
-	// A snapshot was not named before its last record was durable here.
+	// A snapshot gets its name only after its last record is durable in the log.
 	if r.next <= r.newest {
 		return r.gap(fmt.Sprintf("the log ends with record %d, but there is a snapshot of record %d", r.next-1, r.newest), r.next, r.newest)
 	}
 	return nil
 }
 
-// gap is the error for records that are missing altogether.
+// gap returns the error for missing records.
 func (r *recovery) gap(reason string, from, to uint64) error {
 	return &CorruptError{File: r.dir, Reason: reason, Lost: lost(from, to), Causes: r.rec.BadSnapshots}
 }
 
-// lost names records that are missing, and what they take along: the state
-// after them can't be had without.
+// lost names missing records. The state after them is lost too.
 func lost(from, to uint64) string {
-	return fmt.Sprintf("records %d to %d and what rests on them", from, max(from, to))
+	return fmt.Sprintf("records %d to %d and what depends on them", from, max(from, to))
 }
 
-// measure takes the size of a segment that is not read.
-func (r *recovery) measure(i int) error {
+// readSize reads the size of a segment whose content is not read.
+func (r *recovery) readSize(i int) error {
 	path := filepath.Join(r.dir, fileName(segmentPrefix, r.segments[i].first))
 	f, err := r.fs.Open(path)
 	if err != nil {
@@ -287,8 +286,8 @@ func (r *recovery) measure(i int) error {
 	return errors.Join(err, f.Close())
 }
 
-// scanSegment checks one segment from the index r.next on. The last one
-// stays open as the active one.
+// scanSegment checks one segment, which must begin with the index r.next. The last
+// one stays open as the active segment.
 func (r *recovery) scanSegment(i int) error {
 	first := r.segments[i].first
 	path := filepath.Join(r.dir, fileName(segmentPrefix, first))
@@ -296,7 +295,7 @@ func (r *recovery) scanSegment(i int) error {
 		return &CorruptError{File: path, Lost: lost(r.next, first-1),
 			Reason: fmt.Sprintf("records %d to %d before this segment are missing", r.next, first-1)}
 	}
-	// The last one is written to.
+	// The last segment is opened for writing.
 	isLast := i == len(r.segments)-1
 	open := r.fs.Open
 	if isLast {
@@ -306,9 +305,10 @@ func (r *recovery) scanSegment(i int) error {
 	if err != nil {
 		return err
 	}
-	// Their checksums would not tell: each segment's are right by its own salt.
+	// The checksums do not detect this, because each segment's are computed with its
+	// own salt.
 	if i > 0 && r.header.first != 0 && h.salt != r.header.salt {
-		err = &CorruptError{File: path, Reason: "the segment is of another log"}
+		err = &CorruptError{File: path, Reason: "the segment belongs to another log"}
 	}
 	r.header = h
 	if err == nil {
@@ -322,11 +322,11 @@ func (r *recovery) scanSegment(i int) error {
 	return errors.Join(err, f.Close())
 }
 
-// readSegment reads batches up to the segment's end, and judges damage: what
-// a crash may leave is only in the last segment, with nothing sound behind.
+// readSegment reads batches up to the segment's end, and classifies damage. A crash
+// can leave damage only in the last segment, with nothing valid after it.
 func (r *recovery) readSegment(f File, path string, size int64, isLast bool) error {
 	br := newBatchReader(f, size, r.header)
-	r.active, r.lastAt = active{path: path, first: r.header.first, size: size, full: r.opts.SegmentSize}, 0
+	r.active, r.lastBatch = active{path: path, first: r.header.first, size: size, full: r.opts.SegmentSize}, 0
 	for {
 		at := br.offset
 		h, _, d, err := br.read()
@@ -337,24 +337,25 @@ func (r *recovery) readSegment(f File, path string, size int64, isLast bool) err
 			return fmt.Errorf("wal: %s: %w", path, err)
 		}
 		if d != nil {
-			if err := r.judge(f, path, size, br.place, d, isLast); err != nil {
+			if err := r.classifyDamage(f, path, size, br.batchPosition, d, isLast); err != nil {
 				return err
 			}
 			break
 		}
-		r.active.data, r.lastAt = h.count > 0, at
+		r.active.data, r.lastBatch = h.count > 0, at
 	}
 	r.active.end, r.next = br.offset, br.next
 	return nil
 }
 
-// judge tells what a crash left from what was damaged later.
-func (r *recovery) judge(f File, path string, size int64, p place, d *damage, isLast bool) error {
-	// At least up to the last segment's begin, or to the newest snapshot's index,
-	// there were records.
+// classifyDamage distinguishes what a crash left from later damage. For the latter it
+// returns a CorruptError.
+func (r *recovery) classifyDamage(f File, path string, size int64, p batchPosition, d *damage, isLast bool) error {
+	// Records existed at least up to the beginning of the last segment, or to the
+	// index of the newest snapshot.
 	known := max(r.segments[len(r.segments)-1].first-1, r.newest, d.next)
 	corrupt := &CorruptError{File: path, Offset: d.offset, Reason: d.reason, Lost: lost(d.next, known)}
-	if !isLast || d.ahead {
+	if !isLast || d.later {
 		return corrupt
 	}
 	later, h, found, err := laterHeader(f, size, p, d)
@@ -370,16 +371,17 @@ func (r *recovery) judge(f File, path string, size int64, p place, d *damage, is
 	return nil
 }
 
-// finish makes what was found durable and the log ready to append.
+// finish makes the recovered state durable and returns a log that is ready for
+// appends.
 func (r *recovery) finish() (*Log, error) {
 	l := &Log{
-		fs: r.fs, dir: r.dir, opts: r.opts, lock: r.lock, open: r.open,
+		fs: r.fs, dir: r.dir, opts: r.opts, lock: r.lock, openDir: r.openDir,
 		salt: r.header.salt, seed: saltSeed(r.header.salt),
 		active: r.active, next: r.next, durable: r.next - 1,
-		segments: r.segments, snapshots: r.snapshots, unsound: r.unsound,
+		segments: r.segments, snapshots: r.snapshots, badSnapshots: r.badSnapshots,
 	}
 	l.cond = sync.NewCond(&l.mu)
-	if err := r.settle(&l.active); err != nil {
+	if err := r.repairTail(&l.active); err != nil {
 		return nil, fmt.Errorf("wal: %s: %w; check the disk", l.active.path, err)
 	}
 	if l.active.data {
@@ -395,35 +397,34 @@ func (r *recovery) finish() (*Log, error) {
 	return l, nil
 }
 
-// settle cuts off what is torn, and writes the last batch once more, be it a
-// seal: if the process before this one ended after a failed fsync, the batch
-// may be in the page cache alone, marked as written, and no sync would ever
-// write it.
-func (r *recovery) settle(a *active) error {
+// repairTail cuts off a torn batch, and writes the last batch again, even if it is a
+// seal. If the previous process ended after a failed fsync, that batch may be only in
+// the page cache, marked as clean, and no sync would ever write it.
+func (r *recovery) repairTail(a *active) error {
 	if r.rec.Torn != nil {
 		if err := a.file.Truncate(a.end); err != nil {
 			return err
 		}
 		a.size = a.end
 	}
-	if r.lastAt > 0 {
-		last := make([]byte, a.end-r.lastAt)
-		if n, err := a.file.ReadAt(last, r.lastAt); n < len(last) {
+	if r.lastBatch > 0 {
+		last := make([]byte, a.end-r.lastBatch)
+		if n, err := a.file.ReadAt(last, r.lastBatch); n < len(last) {
 			return unexpected(err)
 		}
-		if _, err := a.file.WriteAt(last, r.lastAt); err != nil {
+		if _, err := a.file.WriteAt(last, r.lastBatch); err != nil {
 			return err
 		}
 	}
-	if r.rec.Torn == nil && r.lastAt == 0 {
+	if r.rec.Torn == nil && r.lastBatch == 0 {
 		return nil
 	}
 	return a.file.Sync()
 }
 
-// Replay hands over what Open found: first the snapshot to restore, if there
-// is one, then every record after it in order. A record is valid during the
-// call only. An error of a callback ends the replay and is returned.
+// Replay passes on what Open found: first the snapshot to restore, if there is one,
+// then every record after it in order. A record is valid only during the call. An
+// error of a callback ends the replay and is returned.
 func (r *Recovered) Replay(restore func(snapshot io.Reader) error, record func(index uint64, rec []byte) error) error {
 	if r.SnapshotIndex > 0 {
 		if err := readSnapshot(r.fs, r.dir, r.SnapshotIndex, restore); err != nil {
@@ -446,9 +447,9 @@ func (r *Recovered) Replay(restore func(snapshot io.Reader) error, record func(i
 	return nil
 }
 
-// replaySegment hands over the records of one segment, and returns the index
-// after the last. It was checked already when the log was opened, or written
-// since, so anything wrong now is the disk's doing.
+// replaySegment passes on the records of one segment and returns the index after the
+// last one. The segment was checked when the log was opened, or written since. So an
+// error now is the disk's.
 func (r *Recovered) replaySegment(first uint64, record func(uint64, []byte) error) (next uint64, err error) {
 	f, size, h, err := openSegment(r.fs.Open, r.dir, first)
 	if err != nil {
@@ -475,9 +476,9 @@ func (r *Recovered) replaySegment(first uint64, record func(uint64, []byte) erro
 	return max(br.next, r.SnapshotIndex+1), nil
 }
 
-// replayBatch hands over the records of one batch that the snapshot does not
-// contain: it may be of an index in the middle of the batch, and so may the last
-// record that is asked for.
+// replayBatch passes on the records of one batch that the snapshot does not contain.
+// The index of the snapshot may be in the middle of the batch, and so may the last
+// requested record.
 func (r *Recovered) replayBatch(h batchHeader, payload []byte, record func(uint64, []byte) error) error {
 	for i := range uint64(h.count) {
 		var rec []byte

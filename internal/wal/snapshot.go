@@ -10,26 +10,26 @@ import (
 	"path/filepath"
 )
 
-// Snapshot writes the state after record index, which write produces, reads
-// it back to see that it is what was written, and then removes the oldest
-// snapshots and the segments that none of those kept needs. It returns when the
-// snapshot is durable, which makes the record at index durable too. It may run
-// beside Append and Sync; a second Snapshot meanwhile, or an index beyond the
-// last record or before the newest snapshot, is [ErrSnapshotIndex]. For the
-// index of the newest snapshot it does nothing. An error leaves the log as it
-// was, unless the directory could not be synced or is not this process's any
-// more: that poisons it.
+// Snapshot writes the state after record index, which write produces. It reads the
+// file back to verify it, and then removes the oldest snapshots and the segments that
+// no remaining snapshot needs. It returns when the snapshot is durable, which makes
+// the record at index durable too. It may run concurrently with Append and Sync. It
+// returns [ErrSnapshotIndex] if another Snapshot is in progress, or if index is
+// beyond the last record or before the newest snapshot. For the index of the newest
+// snapshot it does nothing. An error leaves the log unchanged, with two exceptions
+// that poison it: the directory could not be synced, or this process has lost its
+// lock.
 func (l *Log) Snapshot(index uint64, write func(w io.Writer) error) error {
 	return l.snapshot(index, write, func(io.Reader) error { return nil })
 }
 
-// SnapshotPast is Snapshot for a caller that makes the state from the files:
-// write gets what the log holds up to index, which must be durable, and check
-// what was written, read back from the disk; an error of it discards the new
-// snapshot and keeps the old ones.
-func (l *Log) SnapshotPast(index uint64, write func(past *Recovered, w io.Writer) error, check func(io.Reader) error) error {
+// SnapshotFromFiles is Snapshot for a caller that derives the state from the files.
+// write receives the content of the log up to index, which must be durable. check
+// receives what was written, read back from the disk. An error of check discards the
+// new snapshot and keeps the old ones.
+func (l *Log) SnapshotFromFiles(index uint64, write func(past *Recovered, w io.Writer) error, check func(io.Reader) error) error {
 	return l.snapshot(index, func(w io.Writer) error {
-		past, err := l.past(index)
+		past, err := l.recoveredAt(index)
 		if err != nil {
 			return err
 		}
@@ -58,7 +58,7 @@ func (l *Log) snapshot(index uint64, write func(io.Writer) error, check func(io.
 	return err
 }
 
-// beginSnapshot says why there can be no snapshot. Called with mu held.
+// beginSnapshot returns an error if no snapshot is possible now. mu must be held.
 func (l *Log) beginSnapshot(index uint64) error {
 	switch newest := l.newestSnapshot(); {
 	case l.err != nil:
@@ -73,8 +73,8 @@ func (l *Log) beginSnapshot(index uint64) error {
 	return nil
 }
 
-// newestSnapshot is the newest sound snapshot's index, 0 if there is none.
-// Called with mu held.
+// newestSnapshot returns the index of the newest valid snapshot, or 0 if there is
+// none. mu must be held.
 func (l *Log) newestSnapshot() uint64 {
 	if n := len(l.snapshots); n > 0 {
 		return l.snapshots[n-1]
@@ -82,16 +82,16 @@ func (l *Log) newestSnapshot() uint64 {
 	return 0
 }
 
-// saveSnapshot writes the file under another name first: under its own name
-// there is never a part of one.
+// saveSnapshot writes the file under a temporary name first, so that a partial file
+// never has the final name.
 func (l *Log) saveSnapshot(index uint64, write func(io.Writer) error, check func(io.Reader) error) error {
 	if err := l.checkLock(); err != nil {
 		return err
 	}
 	path := filepath.Join(l.dir, fileName(snapshotPrefix, index))
 	temp := path + tempSuffix
-	// A failure here concerns this file only: another try writes another one,
-	// so nothing rests on pages that a failed sync left in doubt.
+	// A failure here concerns only this file. The next attempt writes a new file, so
+	// nothing depends on pages whose sync failed.
 	err := writeSnapshotFile(l.fs, temp, index, write)
 	if err == nil {
 		err = readBack(l.fs, temp, index, check)
@@ -99,8 +99,8 @@ func (l *Log) saveSnapshot(index uint64, write func(io.Writer) error, check func
 	if err != nil {
 		return errors.Join(fmt.Errorf("wal: snapshot %s: %w", path, err), l.fs.Remove(temp))
 	}
-	// The log is to reach at least as far as any snapshot: then recovery
-	// knows that records are lost when it does not.
+	// The log must extend at least as far as any snapshot. So if it does not,
+	// recovery knows that records are lost.
 	l.mu.Lock()
 	if err = l.syncTo(index); err == nil && l.opts.NoSync {
 		err = l.flush()
@@ -115,8 +115,8 @@ func (l *Log) saveSnapshot(index uint64, write func(io.Writer) error, check func
 	return l.syncDir()
 }
 
-// checkLock looks whether the directory is still this process's alone. If not,
-// the log ends: what another process writes there is not to be touched.
+// checkLock checks that this process still holds the lock of the directory. If not,
+// it poisons the log: files of another process must not be changed.
 func (l *Log) checkLock() error {
 	err := l.lock.Check()
 	if !errors.Is(err, ErrLockLost) {
@@ -128,8 +128,8 @@ func (l *Log) checkLock() error {
 	return l.err
 }
 
-// flush syncs the active segment, for a log that does not at every batch.
-// Called with mu held, which is let go for the I/O.
+// flush syncs the active segment of a log that does not sync each batch. mu must be
+// held; it is released during the I/O.
 func (l *Log) flush() error {
 	for l.writing {
 		l.cond.Wait()
@@ -149,16 +149,16 @@ func (l *Log) flush() error {
 	return l.err
 }
 
-// readBack checks a snapshot that was just written, from the disk where that
-// can be had: the older ones are removed on its account.
+// readBack verifies a snapshot that was just written, if possible from the disk,
+// because older snapshots are then removed.
 func readBack(fsys FS, path string, index uint64, check func(io.Reader) error) error {
 	f, err := fsys.Open(path)
 	if err != nil {
 		return fmt.Errorf("reading back: %w", err)
 	}
 	defer f.Close()
-	if c, ok := f.(cacher); ok {
-		_ = c.DropCache() // a wish
+	if c, ok := f.(cacheDropper); ok {
+		_ = c.DropCache() // best effort
 	}
 	size, err := f.Size()
 	if err == nil {
@@ -173,16 +173,16 @@ func readBack(fsys FS, path string, index uint64, check func(io.Reader) error) e
 	return nil
 }
 
-// snapshotBody is the content of a checked snapshot file.
+// snapshotBody returns the content of a verified snapshot file.
 func snapshotBody(f io.ReaderAt, size int64) io.Reader {
 	body := io.NewSectionReader(f, snapshotHeaderSize, size-snapshotHeaderSize-snapshotTrailerSize)
 	return bufio.NewReaderSize(body, 256<<10)
 }
 
-// syncDir syncs the directory. A failure poisons the log: whether the names
-// in it are durable cannot be found out by trying again.
+// syncDir syncs the directory. A failure poisons the log, because a retry cannot tell
+// whether the names in the directory are durable.
 func (l *Log) syncDir() error {
-	err := l.open.Sync()
+	err := l.openDir.Sync()
 	if err == nil {
 		return nil
 	}
@@ -192,17 +192,17 @@ func (l *Log) syncDir() error {
 	return l.err
 }
 
-// prune takes in the new snapshot and removes what is not needed any more.
-// What cannot be removed stays first in garbage until the next time: were a
-// later segment removed before it, a crash or an unreadable snapshot could
-// leave a log with a gap.
+// prune registers the new snapshot and removes files that are no longer needed. A
+// file that cannot be removed stays first in garbage until the next time. If a later
+// segment were removed before it, a crash or an unreadable snapshot could leave a log
+// with a gap.
 func (l *Log) prune(index uint64) error {
 	l.mu.Lock()
 	l.retire(index)
 	l.mu.Unlock()
 	for len(l.garbage) > 0 {
 		if err := l.fs.Remove(filepath.Join(l.dir, l.garbage[0])); err != nil {
-			return fmt.Errorf("wal: the snapshot is written, but an old file is left over: %w", err)
+			return fmt.Errorf("wal: the snapshot is written, but an old file was not removed: %w", err)
 		}
 		if err := l.syncDir(); err != nil {
 			return err
@@ -212,22 +212,22 @@ func (l *Log) prune(index uint64) error {
 	return nil
 }
 
-// retire moves the names of files that are not needed any more to garbage.
-// Called with mu held.
+// retire moves the names of files that are no longer needed to garbage. mu must be
+// held.
 func (l *Log) retire(index uint64) {
 	l.snapshots = append(l.snapshots, index)
-	for _, bad := range l.unsound {
-		if bad != index { // the new one took its place otherwise
+	for _, bad := range l.badSnapshots {
+		if bad != index { // the new snapshot has replaced it
 			l.garbage = append(l.garbage, fileName(snapshotPrefix, bad))
 		}
 	}
-	l.unsound = nil
+	l.badSnapshots = nil
 	for len(l.snapshots) > l.opts.KeepSnapshots {
 		l.garbage = append(l.garbage, fileName(snapshotPrefix, l.snapshots[0]))
 		l.snapshots = l.snapshots[1:]
 	}
-	// With fewer than wanted the empty state counts as one: the log from
-	// its beginning on can stand in for a damaged snapshot.
+	// With fewer snapshots than wanted, the empty state counts as one: the log from
+	// its beginning can replace a damaged snapshot.
 	if len(l.snapshots) < l.opts.KeepSnapshots {
 		return
 	}
@@ -237,7 +237,7 @@ func (l *Log) retire(index uint64) {
 	}
 }
 
-// writeSnapshotFile writes and syncs a whole snapshot file.
+// writeSnapshotFile writes and syncs a complete snapshot file.
 func writeSnapshotFile(fsys FS, path string, index uint64, write func(io.Writer) error) (err error) {
 	f, err := fsys.Create(path)
 	if err != nil {
@@ -265,7 +265,7 @@ func writeSnapshotFile(fsys FS, path string, index uint64, write func(io.Writer)
 	return f.Sync()
 }
 
-// crcWriter counts and sums up what goes through it.
+// crcWriter counts the bytes written through it and computes their checksum.
 type crcWriter struct {
 	w   *bufio.Writer
 	crc uint32
@@ -280,8 +280,7 @@ func (w *crcWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// appendSnapshotHeader appends the head of a snapshot, snapshotHeaderSize
-// bytes.
+// appendSnapshotHeader appends a snapshot header of snapshotHeaderSize bytes.
 func appendSnapshotHeader(b []byte, index uint64) []byte {
 	start := len(b)
 	b = append(b, snapshotMagic...)
@@ -290,7 +289,8 @@ func appendSnapshotHeader(b []byte, index uint64) []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b[start:], crcTable))
 }
 
-// verifySnapshot reads a whole snapshot file and says what is wrong with it.
+// verifySnapshot reads a complete snapshot file and returns an error if it is not
+// valid.
 func verifySnapshot(fsys FS, dir string, index uint64) error {
 	path := filepath.Join(dir, fileName(snapshotPrefix, index))
 	f, err := fsys.Open(path)
@@ -308,7 +308,7 @@ func verifySnapshot(fsys FS, dir string, index uint64) error {
 	return nil
 }
 
-// checkSnapshot checks a snapshot in constant memory.
+// checkSnapshot verifies a snapshot in constant memory.
 func checkSnapshot(f io.ReaderAt, size int64, index uint64) error {
 	if size < snapshotHeaderSize+snapshotTrailerSize {
 		return fmt.Errorf("%w: the file is too short", ErrCorrupt)
@@ -324,7 +324,8 @@ func checkSnapshot(f io.ReaderAt, size int64, index uint64) error {
 	if err := checkSnapshotHeader(head[:], index); err != nil {
 		return err
 	}
-	// The length first: it tells a file that was cut off without reading it all.
+	// The length is checked first. It detects a truncated file without reading it
+	// all.
 	if n := binary.LittleEndian.Uint64(tail[:]); n != uint64(size-snapshotHeaderSize-snapshotTrailerSize) {
 		return fmt.Errorf("%w: the trailer is wrong", ErrCorrupt)
 	}
@@ -338,8 +339,8 @@ func checkSnapshot(f io.ReaderAt, size int64, index uint64) error {
 	return nil
 }
 
-// checkSnapshotHeader checks the head of a snapshot file. As in segments,
-// magic, version and checksum stay where they are in every version.
+// checkSnapshotHeader checks the header of a snapshot file. As in segments, magic,
+// version, and checksum have the same positions in every version.
 func checkSnapshotHeader(head []byte, index uint64) error {
 	if string(head[:8]) != snapshotMagic || binary.LittleEndian.Uint32(head[20:]) != crc32.Checksum(head[:20], crcTable) {
 		return fmt.Errorf("%w: the header is wrong", ErrCorrupt)
@@ -353,7 +354,7 @@ func checkSnapshotHeader(head []byte, index uint64) error {
 	return nil
 }
 
-// readSnapshot hands the content of a checked snapshot over.
+// readSnapshot passes the content of a verified snapshot to restore.
 func readSnapshot(fsys FS, dir string, index uint64, restore func(io.Reader) error) error {
 	path := filepath.Join(dir, fileName(snapshotPrefix, index))
 	f, err := fsys.Open(path)

@@ -9,86 +9,86 @@ import (
 	"sync"
 )
 
-// Options are the settings of a log. The zero value is good.
+// Options configure a log. The zero value is valid.
 type Options struct {
-	// SegmentSize is how large in bytes a segment grows before the next one
-	// begins. Zero means 64 MiB.
+	// SegmentSize is the size in bytes at which a new segment begins. Zero means 64
+	// MiB.
 	SegmentSize int64
-	// Preallocate is the step in bytes by which a segment's file grows ahead
-	// of its content, by zeros that are written: a sync for which the file
-	// system has neither a new length nor new blocks to note is faster by a
-	// third. Zero means 256 KiB, negative none.
+	// Preallocate is the step in bytes by which a segment's file grows ahead of its
+	// content, by writing zeros. A sync that changes neither the file's length nor
+	// its blocks is faster by a third. Zero means 256 KiB; a negative value disables
+	// it.
 	Preallocate int64
-	// KeepSnapshots is how many snapshots stay; the log is kept from the
-	// oldest of them on, so that each can be fallen back to. Zero means 3.
+	// KeepSnapshots is how many snapshots to keep. The log is kept from the oldest of
+	// them, so that recovery can fall back to each. Zero means 3.
 	KeepSnapshots int
 	// MaxRecord is the largest record in bytes. Zero means 64 MiB.
 	MaxRecord int
-	// NoSync leaves out the sync of each batch, as zookeeper.forceSync=no: a
-	// process that ends loses nothing, but a loss of power takes what the
-	// system had not yet written, acknowledged or not, and may leave a log
-	// that the next Open refuses as damaged. Segments and snapshots are synced
-	// all the same. False, the safe way, is the default.
+	// NoSync omits the sync of each batch, like zookeeper.forceSync=no. If only the
+	// process ends, nothing is lost. A power failure loses what the system had not
+	// yet written, acknowledged or not, and may leave a log that the next Open
+	// refuses as damaged. Segments and snapshots are synced nevertheless. The default
+	// is false, which is safe.
 	NoSync bool
-	// Rand gives the salt of a new directory. Nil means crypto/rand.
+	// Rand provides the salt of a new directory. Nil means crypto/rand.
 	Rand io.Reader
 }
 
-// maxBatch bounds what may wait for one Sync, in bytes.
+// maxBatch is the maximum size of a batch, in bytes.
 const maxBatch = 1 << 30
 
 // maxSpare is the largest buffer that is kept for the next batch.
 const maxSpare = 4 << 20
 
-// zeros is what a segment grows by. It is never written to.
+// zeros is the data by which a segment grows. It is never modified.
 var zeros [64 << 10]byte
 
-// Log is a log open for appending. Its methods are safe for concurrent use;
-// records get their indexes in the order of the calls of Append.
+// Log is a log that is open for appending. Its methods are safe for concurrent use.
+// Records get their indexes in the order of the calls of Append.
 //
-// No lock is held across I/O: one caller at a time has the role of the
-// writer (the field writing), the others wait for it on cond.
+// No lock is held across I/O. One caller at a time is the writer and sets writing;
+// the others wait for it on cond.
 type Log struct {
-	fs   FS
-	dir  string
-	opts Options
-	lock Lock
-	open Dir // dir, to sync it
-	seed uint32
-	salt uint64
+	fs      FS
+	dir     string
+	opts    Options
+	lock    Lock
+	openDir Dir // dir, to sync it
+	seed    uint32
+	salt    uint64
 
-	active active // of whoever is the writer
+	active active // used only by the writer
 
 	mu           sync.Mutex
-	cond         *sync.Cond // writing, snapshotting or err changed
-	err          error      // sticky: poisoned or closed
+	cond         *sync.Cond // signaled when writing, snapshotting, or err changes
+	err          error      // permanent: poisoned or closed
 	writing      bool
 	snapshotting bool
 	closing      bool
 
-	pending []byte // a batch being built: header space, then records
-	spare   []byte // the other buffer, nil while it is being written
+	pending []byte // the batch being built: space for the header, then records
+	spare   []byte // the other buffer; nil while it is being written
 	scratch scratch
 	count   uint32 // records in pending
 	next    uint64 // index of the next record
 	durable uint64 // index of the last synced record
 
-	segments  []segment // ascending
-	snapshots []uint64  // sound ones, ascending
-	unsound   []uint64  // found damaged; removed with the next snapshot
-	stats     Stats
+	segments     []segment // ascending
+	snapshots    []uint64  // valid ones, ascending
+	badSnapshots []uint64  // damaged ones; removed with the next snapshot
+	stats        Stats
 
-	garbage []string // to be removed, in order; of whoever is snapshotting
+	garbage []string // names to remove, in order; used only while snapshotting
 }
 
-// active is the segment that is written to.
+// active is the segment that is being written.
 type active struct {
 	file  File
 	path  string
 	first uint64 // index of the first record
-	end   int64  // of the last batch
-	size  int64  // of the file, at least end
-	full  int64  // a batch that begins here or beyond belongs into the next segment
+	end   int64  // end of the last batch
+	size  int64  // size of the file, at least end
+	full  int64  // a batch that would begin at or after this offset begins a new segment
 	data  bool   // there is a batch with records after the last seal
 }
 
@@ -106,19 +106,19 @@ type Stats struct {
 	DurableIndex uint64
 	// SnapshotIndex is the index of the newest snapshot, 0 if none.
 	SnapshotIndex uint64
-	// Segments and Snapshots count files.
+	// Segments and Snapshots are numbers of files.
 	Segments, Snapshots int
 	// Bytes is the size of the segments' content.
 	Bytes int64
-	// Syncs, Records and Written count batches synced, records in them and
+	// Syncs, Records, and Written count synced batches, the records in them, and
 	// bytes written, since Open.
 	Syncs, Records, Written uint64
 }
 
-// Append adds a record to the batch that the next Sync writes, and gives its
-// index: the first record of a log has 1. It copies rec. It does no I/O.
-// Errors: the sticky one of the log, or ErrTooLarge for a record beyond
-// Options.MaxRecord or a batch beyond 1 GiB, which changes nothing.
+// Append adds a copy of rec to the batch that the next Sync writes, and returns its
+// index. The first record of a log has index 1. Append does no I/O. It returns the
+// permanent error of the log, or ErrTooLarge for a record larger than
+// Options.MaxRecord or a batch larger than 1 GiB. ErrTooLarge changes nothing.
 func (l *Log) Append(rec []byte) (uint64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -134,7 +134,8 @@ func (l *Log) Append(rec []byte) (uint64, error) {
 	if len(l.pending)+recordHeaderSize+len(rec) > maxBatch || l.count == math.MaxUint32 {
 		return 0, fmt.Errorf("%w: %d records wait to be synced; call Sync more often", ErrTooLarge, l.count)
 	}
-	// The header's place is kept free: count and length are known at the end.
+	// The space for the header is reserved, because count and length are known only
+	// at the end.
 	if len(l.pending) == 0 {
 		l.pending = append(l.pending, make([]byte, batchHeaderSize)...)
 	}
@@ -145,17 +146,17 @@ func (l *Log) Append(rec []byte) (uint64, error) {
 	return index, nil
 }
 
-// Sync makes every record appended before the call durable: one write and
-// one fdatasync for all of them, shared with other callers of Sync. With
-// nothing to do it does no I/O. Any error is the sticky one of the log.
+// Sync makes every record that was appended before the call durable. One write and
+// one fdatasync serve all of them, and also other callers of Sync. If nothing is
+// pending, Sync does no I/O. An error is the permanent one of the log.
 func (l *Log) Sync() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.syncTo(l.next - 1)
 }
 
-// syncTo returns when index is durable. Called with mu held, which is let go
-// for the I/O.
+// syncTo returns when index is durable. mu must be held; it is released during the
+// I/O.
 func (l *Log) syncTo(index uint64) error {
 	for l.err == nil && l.durable < index {
 		if l.writing {
@@ -167,8 +168,8 @@ func (l *Log) syncTo(index uint64) error {
 	return l.err
 }
 
-// writeBatch writes and syncs the pending batch as the writer. Called with
-// mu held, which is let go for the I/O.
+// writeBatch writes and syncs the pending batch as the writer. mu must be held; it is
+// released during the I/O.
 func (l *Log) writeBatch() {
 	batch, h := l.takeBatch()
 	l.writing = true
@@ -178,10 +179,10 @@ func (l *Log) writeBatch() {
 	path := l.dir
 	if err == nil {
 		path = l.active.path
-		putBatchHeader(batch, place{seed: l.seed, first: l.active.first, offset: l.active.end}, h)
+		putBatchHeader(batch, batchPosition{seed: l.seed, first: l.active.first, offset: l.active.end}, h)
 		err = l.active.append(batch, l.opts.Preallocate)
 	}
-	// A seal vouches for all before it, so that is on disk with it.
+	// A seal states that everything before it is durable, so it is always synced.
 	if err == nil && (!l.opts.NoSync || h.count == 0) {
 		err = l.active.file.Sync()
 	}
@@ -202,14 +203,14 @@ func (l *Log) writeBatch() {
 	l.stats.Syncs++
 	l.stats.Records += uint64(h.count)
 	l.stats.Written += uint64(len(batch))
-	// A single huge batch must not hold its memory for ever.
+	// One very large batch must not keep its memory forever.
 	if cap(batch) <= maxSpare {
 		l.spare = batch[:0]
 	}
 }
 
-// takeBatch closes the pending batch, but for its header, and begins the next one in the spare
-// buffer. With nothing pending it is a seal.
+// takeBatch returns the pending batch, except for its header, and starts the next one
+// in the spare buffer. If nothing is pending, the batch is a seal.
 func (l *Log) takeBatch() ([]byte, batchHeader) {
 	batch := l.pending
 	if len(batch) == 0 {
@@ -220,7 +221,7 @@ func (l *Log) takeBatch() ([]byte, batchHeader) {
 	return batch, h
 }
 
-// append writes a batch at the end of the segment. A sync makes it durable.
+// append writes a batch at the end of the segment. A sync then makes it durable.
 func (a *active) append(batch []byte, step int64) error {
 	end := a.end + int64(len(batch))
 	if err := a.write(batch, a.end); err != nil {
@@ -234,9 +235,10 @@ func (a *active) append(batch []byte, step int64) error {
 	return a.grow((end + step - 1) / step * step)
 }
 
-// grow lengthens the file by zeros: length and blocks are on disk with the sync that
-// follows, and later ones find them there. Zeros are no batch, so recovery knows the
-// end. A disk without room for that may have room for records yet.
+// grow extends the file by zeros. The next sync makes the length and the blocks
+// durable, so later syncs do not have to. Zeros are not a valid batch, so recovery
+// finds the end. If the disk has no space for them, it may still have space for
+// records.
 func (a *active) grow(size int64) error {
 	for at := a.end; at < size; at += int64(len(zeros)) {
 		err := a.write(zeros[:min(size-at, int64(len(zeros)))], at)
@@ -251,7 +253,7 @@ func (a *active) grow(size int64) error {
 	return nil
 }
 
-// write is WriteAt of all of b.
+// write writes all of b at an offset.
 func (a *active) write(b []byte, at int64) error {
 	n, err := a.file.WriteAt(b, at)
 	if err == nil && n < len(b) {
@@ -260,26 +262,26 @@ func (a *active) write(b []byte, at int64) error {
 	return err
 }
 
-// rotate begins a new segment if the active one is full, and reports
-// whether it did. All in the old one is synced by then.
+// rotate starts a new segment if the active one is full, and reports whether it did.
+// Everything in the old segment is synced by then.
 func (l *Log) rotate(first uint64) (bool, error) {
-	// A batch may go beyond the limit: it is never split over two segments, so
-	// that what is torn is always in the last one.
+	// A batch may exceed the limit. It is never split over two segments, so a torn
+	// batch is always in the last one.
 	if l.active.end < l.active.full {
 		return false, nil
 	}
 	fresh, err := l.nextSegment(first)
 	if errors.Is(err, errPostponed) {
-		l.active.full = l.active.end + l.opts.SegmentSize/16 // not a try for each batch
+		l.active.full = l.active.end + l.opts.SegmentSize/16 // do not try again for each batch
 		return false, nil
 	}
 	return fresh, err
 }
 
-// Rotate makes everything appended durable and begins a new segment behind it:
-// recovery then reads nothing before that, if there is a snapshot of the last
-// record. Any error is the sticky one of the log, unless there is no descriptor for a
-// segment: that changes nothing, and is one of [OutOfDescriptors].
+// Rotate makes everything appended durable and starts a new segment. If there is a
+// snapshot of the last record, recovery then reads no earlier segment. An error is
+// the permanent one of the log, with one exception: if no descriptor is free for a
+// segment, nothing changes, and [OutOfDescriptors] reports true for the error.
 func (l *Log) Rotate() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -312,11 +314,11 @@ func (l *Log) Rotate() error {
 	return l.err
 }
 
-// nextSegment begins a new segment, and reports whether it did. All in the one
-// before is synced by then, or will be. After errPostponed nothing has changed.
+// nextSegment starts a new segment, and reports whether it did. Everything in the
+// previous one is synced by then, or will be. After errPostponed nothing has changed.
 func (l *Log) nextSegment(first uint64) (bool, error) {
-	// A new file in a directory that is another server's by now would be the
-	// end of both.
+	// If another server has the directory by now, a new file in it would damage both
+	// logs.
 	if err := l.lock.Check(); err != nil {
 		return false, err
 	}
@@ -325,7 +327,7 @@ func (l *Log) nextSegment(first uint64) (bool, error) {
 			return false, err
 		}
 	}
-	a, err := createSegment(l.fs, l.open, l.dir, segmentHeader{salt: l.salt, first: first}, l.opts)
+	a, err := createSegment(l.fs, l.openDir, l.dir, segmentHeader{salt: l.salt, first: first}, l.opts)
 	if err != nil {
 		return false, err
 	}
@@ -334,9 +336,9 @@ func (l *Log) nextSegment(first uint64) (bool, error) {
 	return true, err
 }
 
-// createSegment makes a segment file that is durable when it gets its name. It is
-// closed for that moment: Windows moves no file that is open. If there is no descriptor
-// for it, the error is errPostponed, and the directory is as it was.
+// createSegment creates a segment file that is durable when it gets its name. It is
+// closed during the rename, because Windows does not rename open files. If no
+// descriptor is free, the error is errPostponed, and the directory is unchanged.
 func createSegment(fsys FS, open Dir, dir string, h segmentHeader, opts Options) (active, error) {
 	path := filepath.Join(dir, fileName(segmentPrefix, h.first))
 	f, err := fsys.Create(path + tempSuffix)
@@ -365,7 +367,7 @@ func createSegment(fsys FS, open Dir, dir string, h segmentHeader, opts Options)
 	}
 	a.file, err = fsys.OpenWrite(path)
 	if OutOfDescriptors(err) {
-		// A log goes on in this segment or in the one before, never in both.
+		// A log continues in this segment or in the previous one, never in both.
 		if undone := errors.Join(fsys.Remove(path), open.Sync()); undone != nil {
 			return active{}, errors.Join(err, undone)
 		}
@@ -374,14 +376,14 @@ func createSegment(fsys FS, open Dir, dir string, h segmentHeader, opts Options)
 	return a, err
 }
 
-// poison makes err the sticky error, unless there is one. Called with mu held.
+// poison sets the permanent error, unless there is one. mu must be held.
 func (l *Log) poison(path string, err error) {
 	if l.err == nil {
 		l.err = poisonError(path, err)
 	}
 }
 
-// Stats gives the log's figures.
+// Stats returns figures of the log.
 func (l *Log) Stats() Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -397,24 +399,23 @@ func (l *Log) Stats() Stats {
 	return s
 }
 
-// Durable is the index of the last record synced, 0 if none.
+// Durable returns the index of the last synced record, or 0 if there is none.
 func (l *Log) Durable() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.durable
 }
 
-// Err is the sticky error: nil while the log takes records.
+// Err returns the permanent error, or nil while the log accepts records.
 func (l *Log) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.err
 }
 
-// Close syncs what is pending, seals the log and gives the directory up. It
-// waits for a Snapshot that is under way. It gives the error that poisoned
-// the log, if any; the directory is given up in any case. A second call gives
-// ErrClosed.
+// Close syncs pending records, seals the log, and releases the directory. It waits
+// for a Snapshot in progress. It returns the error that poisoned the log, if any; the
+// directory is released in any case. A second call returns ErrClosed.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	if l.closing || errors.Is(l.err, ErrClosed) {
@@ -422,12 +423,12 @@ func (l *Log) Close() error {
 		return ErrClosed
 	}
 	l.closing = true
-	_ = l.syncTo(l.next - 1) // its error is l.err
+	_ = l.syncTo(l.next - 1) // the error is in l.err
 	for l.writing || l.snapshotting {
 		l.cond.Wait()
 	}
-	// A seal: damage to the last batch can then be told from a crash. After an
-	// error there must be none, since it would vouch for the failed batch.
+	// A seal makes later damage to the last batch distinguishable from a crash. After
+	// an error there must be no seal, because it would confirm the failed batch.
 	if l.err == nil && l.active.data {
 		l.writeBatch()
 	}
@@ -435,7 +436,7 @@ func (l *Log) Close() error {
 	l.err = ErrClosed
 	l.cond.Broadcast()
 	l.mu.Unlock()
-	cerr := errors.Join(l.active.file.Close(), l.open.Close(), l.lock.Close())
+	cerr := errors.Join(l.active.file.Close(), l.openDir.Close(), l.lock.Close())
 	if err == nil {
 		err = cerr
 	}

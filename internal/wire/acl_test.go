@@ -7,9 +7,9 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// TestNullsInACL: kazoo's CREATOR_ALL_ACL has a null where others write an empty
-// string, and an empty Id of Java's has two.
-func TestNullsInACL(t *testing.T) {
+// TestNullsInACLAreAccepted: kazoo's CREATOR_ALL_ACL has a null instead of an empty
+// string, and an empty Id of Java has two.
+func TestNullsInACLAreAccepted(t *testing.T) {
 	for body, want := range map[string]wire.ACL{
 		"0000001f 00000004 61757468 ffffffff": {Perms: wire.PermAll, Scheme: "auth"},
 		"0000001f 00000004 61757468 00000000": {Perms: wire.PermAll, Scheme: "auth"},

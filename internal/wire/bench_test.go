@@ -9,7 +9,7 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// lockCycle is what one acquisition and release of a lock sends.
+// lockCycle returns the messages of one acquire and release of a lock.
 func lockCycle() []wire.MultiOp {
 	return []wire.MultiOp{
 		{Op: wire.OpDelete, Req: &wire.DeleteRequest{Path: "/locks/a/lock-0000000041", Version: -1}},
@@ -19,8 +19,8 @@ func lockCycle() []wire.MultiOp {
 	}
 }
 
-// TestEncodeAllocatesNothing keeps a connection's steady state free of
-// allocations: every record, framed, into a buffer with room.
+// TestEncodeAllocatesNothing encodes every record, framed, into a large enough
+// buffer.
 func TestEncodeAllocatesNothing(t *testing.T) {
 	buf := make([]byte, 0, 4096)
 	for _, row := range layouts() {
@@ -39,8 +39,8 @@ func TestEncodeAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestReadAllocatesNothing reads and decodes answers with buffers only, with
-// one Reader, one buffer and one record for all of them.
+// TestReadAllocatesNothing reads and decodes answers without strings, with one
+// Reader, one buffer, and one record for all of them.
 func TestReadAllocatesNothing(t *testing.T) {
 	frame := wire.AppendReply(nil, wire.ReplyHeader{Xid: 1}, &wire.GetDataResponse{Data: []byte("data")})
 	in := bytes.NewReader(nil)
@@ -66,7 +66,7 @@ func TestReadAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkAppendRequest encodes a create into a buffer that is used again.
+// BenchmarkAppendRequest encodes a create into a reused buffer.
 func BenchmarkAppendRequest(b *testing.B) {
 	b.ReportAllocs()
 	buf := make([]byte, 0, 1024)

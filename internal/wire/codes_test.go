@@ -10,8 +10,8 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// TestErrCodeNames holds every code to ZooKeeper's number and name: the names
-// of the KeeperException classes without the word Exception.
+// TestErrCodeNames checks the number and the name of every code: the names of the
+// KeeperException classes without the word Exception.
 func TestErrCodeNames(t *testing.T) {
 	tests := []struct {
 		err    wire.ErrCode
@@ -68,9 +68,9 @@ func TestErrCodeNames(t *testing.T) {
 	}
 }
 
-// TestErrCodeIsFound checks that a wrapped code is found by errors.Is, and only
-// that one.
-func TestErrCodeIsFound(t *testing.T) {
+// TestErrorsIsFindsErrCode checks that errors.Is finds a wrapped code, and only that
+// one.
+func TestErrorsIsFindsErrCode(t *testing.T) {
 	err := fmt.Errorf("create /a: %w", wire.ErrNodeExists)
 	if !errors.Is(err, wire.ErrNodeExists) || errors.Is(err, wire.ErrNoNode) {
 		t.Errorf("%v is found as the wrong code", err)
@@ -81,7 +81,7 @@ func TestErrCodeIsFound(t *testing.T) {
 	}
 }
 
-// TestOpCodeNames holds every code to its number in ZooDefs.OpCode and its name.
+// TestOpCodeNames checks the number in ZooDefs.OpCode and the name of every code.
 func TestOpCodeNames(t *testing.T) {
 	names := map[wire.OpCode]string{
 		1: "create", 2: "delete", 3: "exists", 4: "getData", 5: "setData", 6: "getACL", 7: "setACL",
@@ -104,7 +104,7 @@ func TestOpCodeNames(t *testing.T) {
 	}
 }
 
-// TestCreateModes checks what each kind of node is.
+// TestCreateModes checks the properties of each mode.
 func TestCreateModes(t *testing.T) {
 	tests := []struct {
 		mode                                         wire.CreateMode
@@ -130,8 +130,8 @@ func TestCreateModes(t *testing.T) {
 	}
 }
 
-// TestNewRecords checks which codes have records, and of which types where two
-// operations share one.
+// TestNewRecords checks which codes have records, and their types if two operations
+// share one.
 func TestNewRecords(t *testing.T) {
 	known := map[wire.OpCode]bool{}
 	for _, op := range operations() {

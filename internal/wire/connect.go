@@ -2,14 +2,14 @@ package wire
 
 import "github.com/zklock/zklock/internal/jute"
 
-// ConnectRequest is the first message of a connection. SessionID zero asks for
-// a new session, any other value resumes one, for which Password is what the
-// server gave. Timeout is in milliseconds. A server refuses a client that has
-// seen a later transaction (LastZxidSeen) than itself.
+// ConnectRequest is the first message of a connection. SessionID zero requests a new
+// session. Any other value resumes that session, for which Password is the one that
+// the server gave. Timeout is in milliseconds. A server refuses a client that has
+// seen a later transaction (LastZxidSeen) than the server itself.
 //
-// The read-only byte came with ZooKeeper 3.4; some clients leave it out, and
-// then the answer must do without it too. HasReadOnly says whether it is there;
-// ReadOnly without HasReadOnly is not sent.
+// ZooKeeper 3.4 added the read-only byte. Some clients omit it; the answer must then
+// omit it too. HasReadOnly says whether it is present. ReadOnly without HasReadOnly
+// is not sent.
 type ConnectRequest struct {
 	ProtocolVersion int32
 	LastZxidSeen    int64
@@ -20,7 +20,7 @@ type ConnectRequest struct {
 	HasReadOnly     bool
 }
 
-// Decode reads the message, which must be all that remains: only the end of the
+// Decode reads the message, which must be the rest of the frame: only the end of the
 // frame tells whether the read-only byte was sent.
 func (c *ConnectRequest) Decode(r *jute.Reader) {
 	c.ProtocolVersion = r.Int32()
@@ -41,10 +41,10 @@ func (c *ConnectRequest) Append(b []byte) []byte {
 	return appendReadOnly(b, c.ReadOnly, c.HasReadOnly)
 }
 
-// ConnectResponse is a server's first message. Timeout is what was negotiated,
-// in milliseconds. A server that does not know the session, or expired it,
-// answers with SessionID and Timeout zero. ReadOnly says that the server is cut
-// off from its ensemble and serves reads only; HasReadOnly as in the request.
+// ConnectResponse is a server's first message. Timeout is the negotiated session
+// timeout in milliseconds. A server that does not know the session, or has expired
+// it, answers with SessionID and Timeout zero. ReadOnly says that the server has no
+// quorum and serves only reads. HasReadOnly is as in the request.
 type ConnectResponse struct {
 	ProtocolVersion int32
 	Timeout         int32
@@ -54,7 +54,7 @@ type ConnectResponse struct {
 	HasReadOnly     bool
 }
 
-// Decode reads the message, which must be all that remains.
+// Decode reads the message, which must be the rest of the frame.
 func (c *ConnectResponse) Decode(r *jute.Reader) {
 	c.ProtocolVersion = r.Int32()
 	c.Timeout = r.Int32()
@@ -72,7 +72,7 @@ func (c *ConnectResponse) Append(b []byte) []byte {
 	return appendReadOnly(b, c.ReadOnly, c.HasReadOnly)
 }
 
-// decodeReadOnly reads the byte that may be there or not.
+// decodeReadOnly reads the read-only byte, which may be missing.
 func decodeReadOnly(r *jute.Reader) (value, present bool) {
 	if r.Err() != nil || r.Remaining() == 0 {
 		return false, false
@@ -80,7 +80,7 @@ func decodeReadOnly(r *jute.Reader) (value, present bool) {
 	return r.Bool(), true
 }
 
-// appendReadOnly appends the byte if it is wanted.
+// appendReadOnly appends the read-only byte if it is present.
 func appendReadOnly(b []byte, value, present bool) []byte {
 	if !present {
 		return b

@@ -2,18 +2,18 @@ package wire
 
 import "fmt"
 
-// ErrCode is the error of an answer's header or of one result in a multi
-// (org.apache.zookeeper.KeeperException.Code). It is an error value that
-// compares with ==, so errors.Is finds it; zero is success and must not be
-// returned as an error.
+// ErrCode is the error code in an answer's header or in one result of a multi
+// (org.apache.zookeeper.KeeperException.Code). It is an error value that compares
+// with ==, so errors.Is finds it. Zero is success and must not be returned as an
+// error.
 type ErrCode int32
 
-// ZooKeeper's error codes. Those above ErrAPI are the system's, the others an
-// operation's own.
+// ZooKeeper's error codes. Those above ErrAPI are system errors; the others concern
+// one operation.
 const (
 	ErrOK                       ErrCode = 0
 	ErrSystem                   ErrCode = -1
-	ErrRuntimeInconsistency     ErrCode = -2 // in a multi: not tried, because another one failed
+	ErrRuntimeInconsistency     ErrCode = -2 // in a multi: not executed, because another operation failed
 	ErrDataInconsistency        ErrCode = -3
 	ErrConnectionLoss           ErrCode = -4
 	ErrMarshalling              ErrCode = -5
@@ -45,14 +45,14 @@ const (
 	ErrThrottled                ErrCode = -127
 )
 
-// Error returns "wire: server answered", ZooKeeper's name and the number.
+// Error returns "wire: server answered", ZooKeeper's name, and the number.
 func (e ErrCode) Error() string {
 	return fmt.Sprintf("wire: server answered %s (%d)", e.Name(), int32(e))
 }
 
-// Name returns ZooKeeper's name for the code, without the word Exception and
-// as people search for it: "NoNode", "BadVersion". It is "Unknown" for a code
-// that is none of ZooKeeper's.
+// Name returns ZooKeeper's name for the code without the word Exception, such as
+// "NoNode" or "BadVersion". It returns "Unknown" for a code that ZooKeeper does not
+// define.
 func (e ErrCode) Name() string {
 	if e > ErrAPI {
 		return e.systemName()
@@ -102,7 +102,7 @@ func (e ErrCode) Name() string {
 	return "Unknown"
 }
 
-// systemName is Name for the codes between success and ErrAPI.
+// systemName returns the name of a code between success and ErrAPI.
 func (e ErrCode) systemName() string {
 	switch e {
 	case ErrOK:

@@ -9,34 +9,34 @@ import (
 	"slices"
 )
 
-// DefaultMaxFrame is the longest frame body ZooKeeper takes unless told
-// otherwise (jute.maxbuffer), in bytes.
+// DefaultMaxFrame is the longest frame body, in bytes, that ZooKeeper accepts by
+// default (jute.maxbuffer).
 const DefaultMaxFrame = 0xfffff
 
-// ErrFrame is what ReadFrame's errors wrap once a part of a frame was read: a
-// length out of bounds, or a stream that ended in the middle. The connection
-// has lost its place and must be closed.
+// ErrFrame is wrapped by ReadFrame's errors after a part of a frame was read: a
+// length out of range, or a stream that ended inside a frame. The position in the
+// stream is lost, so the connection must be closed.
 var ErrFrame = errors.New("wire: bad frame, close the connection")
 
 const (
 	lengthSize = 4
-	// firstRead is how much room is made for a frame of which nothing has
-	// arrived yet.
+	// firstRead is the initial buffer size for a frame of which nothing has arrived
+	// yet.
 	firstRead = 4 << 10
 )
 
-// ReadFrame reads one frame and returns its body, without the length. It uses
-// buf's room and allocates only when that is too small; the caller passes the
-// result as buf of the next call. max is the longest body to take, in bytes;
-// below 1 means [DefaultMaxFrame].
+// ReadFrame reads one frame and returns its body without the length. It reuses buf
+// and allocates only if buf is too small; the caller passes the result as buf of the
+// next call. max is the longest body to accept, in bytes; below 1 means
+// [DefaultMaxFrame].
 //
-// A length is a claim: room is made as bytes arrive, so that a peer can't make
-// the reader allocate a lot by sending a little.
+// The buffer grows only as bytes arrive. So a peer cannot cause a large allocation by
+// sending a large length.
 //
-// If the stream fails before a frame's first byte, the stream's own error is
-// returned, io.EOF for an orderly end. All other errors wrap [ErrFrame] and,
-// where there is one, the stream's; an end in the middle is
-// io.ErrUnexpectedEOF. r must not be used by others meanwhile.
+// If the stream fails before the first byte of a frame, ReadFrame returns the
+// stream's own error: io.EOF for an orderly end. All other errors wrap [ErrFrame]
+// and, if there is one, the stream's error. The end of the stream inside a frame is
+// io.ErrUnexpectedEOF. No other goroutine may use r during the call.
 func ReadFrame(r *bufio.Reader, buf []byte, max int) ([]byte, error) {
 	if max < 1 {
 		max = DefaultMaxFrame
@@ -52,20 +52,20 @@ func ReadFrame(r *bufio.Reader, buf []byte, max int) ([]byte, error) {
 	if length < 0 || int64(length) > int64(max) {
 		return nil, fmt.Errorf("%w: length %d, want 0 to %d", ErrFrame, length, max)
 	}
-	_, _ = r.Discard(lengthSize) // can't fail: Peek has shown these bytes
+	_, _ = r.Discard(lengthSize) // cannot fail: Peek has returned these bytes
 	return readBody(r, buf[:0], int(length))
 }
 
-// readBody appends n bytes from r to the empty buf, making room for at most as
-// many again as have arrived.
+// readBody appends n bytes from r to the empty buf. It grows buf to at most twice the
+// bytes that have arrived.
 func readBody(r *bufio.Reader, buf []byte, n int) ([]byte, error) {
 	for len(buf) < n {
 		have := len(buf)
-		room := min(n, max(2*have, firstRead, cap(buf)))
-		if room > cap(buf) {
-			buf = slices.Grow(buf, room-have)
+		size := min(n, max(2*have, firstRead, cap(buf)))
+		if size > cap(buf) {
+			buf = slices.Grow(buf, size-have)
 		}
-		buf = buf[:room]
+		buf = buf[:size]
 		if _, err := io.ReadFull(r, buf[have:]); err != nil {
 			return nil, truncated(err)
 		}
@@ -73,29 +73,29 @@ func readBody(r *bufio.Reader, buf []byte, n int) ([]byte, error) {
 	return buf, nil
 }
 
-// truncated is the error of a frame whose rest did not come.
+// truncated returns the error for a frame that ended early.
 func truncated(err error) error {
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
 	}
-	return fmt.Errorf("%w: cut short: %w", ErrFrame, err)
+	return fmt.Errorf("%w: frame ended early: %w", ErrFrame, err)
 }
 
-// BeginFrame appends room for a frame's length to b. The body is appended to
-// the result by the caller, and [EndFrame] fills the length in with start.
+// BeginFrame appends a placeholder for a frame's length to b. The caller appends the
+// body to the result, and [EndFrame] sets the length at start.
 func BeginFrame(b []byte) (frame []byte, start int) {
 	return append(b, 0, 0, 0, 0), len(b)
 }
 
-// EndFrame writes the length of the frame that began at start of b, as
-// [BeginFrame] returned it, and returns b.
+// EndFrame sets the length of the frame that begins at start of b, as [BeginFrame]
+// returned it, and returns b.
 func EndFrame(b []byte, start int) []byte {
 	binary.BigEndian.PutUint32(b[start:], uint32(len(b)-start-lengthSize))
 	return b
 }
 
-// AppendRecord appends rec as a frame of its own: the two messages of the
-// handshake, which have no header.
+// AppendRecord appends a frame that contains only rec. It is for the two messages of
+// the handshake, which have no header.
 func AppendRecord(b []byte, rec Record) []byte {
 	b, start := BeginFrame(b)
 	return EndFrame(rec.Append(b), start)
@@ -112,8 +112,8 @@ func AppendRequest(b []byte, xid int32, op OpCode, rec Record) []byte {
 	return EndFrame(b, start)
 }
 
-// AppendReply appends a framed answer. A nil rec is an empty body; an answer
-// with an error in its header has none.
+// AppendReply appends a framed answer. A nil rec is an empty body. An answer with an
+// error in its header has an empty body.
 func AppendReply(b []byte, h ReplyHeader, rec Record) []byte {
 	b, start := BeginFrame(b)
 	b = h.Append(b)
@@ -123,8 +123,8 @@ func AppendReply(b []byte, h ReplyHeader, rec Record) []byte {
 	return EndFrame(b, start)
 }
 
-// AppendEvent appends a framed watch event. zxid is -1 with servers before
-// 3.9, the transaction of the change with later ones.
+// AppendEvent appends a framed watch event. zxid is -1 for servers before 3.9, and
+// the zxid of the change for later ones.
 func AppendEvent(b []byte, zxid int64, e *WatcherEvent) []byte {
 	return AppendReply(b, ReplyHeader{Xid: XidEvent, Zxid: zxid}, e)
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// TestReadFrame gives the reader every frame of the table: the good ones come
-// back, the bad ones are refused and nothing is left to guess.
+// TestReadFrame reads every frame of the table: valid ones are returned, invalid ones
+// are refused.
 func TestReadFrame(t *testing.T) {
 	tests := []struct {
 		name string
@@ -34,14 +34,14 @@ func TestReadFrame(t *testing.T) {
 		{"length 0xfffffff0", "fffffff0 00", 0, "", wire.ErrFrame, "length -16"},
 		{"just above the default", "00100000 00", 0, "", wire.ErrFrame, "length 1048576"},
 		{"a text protocol", "48545450 2f312e31", 0, "", wire.ErrFrame, "length 1213486160"},
-		{"truncated length", "0000", 0, "", wire.ErrFrame, "cut short: unexpected EOF"},
-		{"truncated body", "00000003 0102", 0, "", wire.ErrFrame, "cut short: unexpected EOF"},
-		{"no body", "00000003", 0, "", wire.ErrFrame, "cut short: unexpected EOF"},
+		{"truncated length", "0000", 0, "", wire.ErrFrame, "frame ended early: unexpected EOF"},
+		{"truncated body", "00000003 0102", 0, "", wire.ErrFrame, "frame ended early: unexpected EOF"},
+		{"no body", "00000003", 0, "", wire.ErrFrame, "frame ended early: unexpected EOF"},
 		{"end of stream", "", 0, "", io.EOF, "EOF"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			// One byte a read: frames must not depend on how they arrive.
+			// One byte per read: frames must not depend on how they arrive.
 			r := bufio.NewReader(iotest.OneByteReader(bytes.NewReader(unhex(t, test.in))))
 			got, err := wire.ReadFrame(r, nil, test.max)
 			if !errors.Is(err, test.err) {
@@ -111,7 +111,7 @@ func TestReadFrameReusesBuffer(t *testing.T) {
 	}
 }
 
-// TestReadFrameMemoryBounded promises a gigabyte and sends little.
+// TestReadFrameMemoryBounded announces a gigabyte and sends little.
 func TestReadFrameMemoryBounded(t *testing.T) {
 	const sent = 100 << 10
 	in := append([]byte{0x40, 0, 0, 0}, make([]byte, sent)...)
@@ -128,7 +128,7 @@ func TestReadFrameMemoryBounded(t *testing.T) {
 	}
 }
 
-// TestAppendFrames holds the framed messages to their bytes, in one buffer.
+// TestAppendFrames checks the bytes of framed messages in one buffer.
 func TestAppendFrames(t *testing.T) {
 	var b []byte
 	b = wire.AppendRecord(b, &wire.ConnectRequest{Timeout: 1, HasReadOnly: true})

@@ -11,8 +11,8 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// checkRecode is the law of the codec: what decodes encodes to equal bytes,
-// and what does not is malformed.
+// checkRecode checks the rule of the codec: whatever decodes encodes to the same
+// bytes, and everything else is malformed.
 func checkRecode(t *testing.T, direction string, op wire.OpCode, body []byte) {
 	out, err := recode(direction, op, body)
 	if err == nil && !sameButNulls(out, body) {
@@ -20,8 +20,8 @@ func checkRecode(t *testing.T, direction string, op wire.OpCode, body []byte) {
 	}
 }
 
-// sameButNulls reports whether out is body, but for lengths of -1 in body that are 0
-// in out: the nulls of an ACL, the one thing that may be written in two ways.
+// sameButNulls reports whether out equals body except for lengths of -1 in body that
+// are 0 in out: the nulls of an ACL, which have two encodings.
 func sameButNulls(out, body []byte) bool {
 	if len(out) != len(body) {
 		return false
@@ -113,8 +113,7 @@ func FuzzConnectResponse(f *testing.F) {
 	})
 }
 
-// FuzzMulti decodes the three bodies that nest records, without a header in
-// the fuzzer's way.
+// FuzzMulti decodes the three bodies that nest records, without a header.
 func FuzzMulti(f *testing.F) {
 	for _, row := range multiLayouts() {
 		f.Add(unhex(f, row.bytes))
@@ -135,9 +134,8 @@ func FuzzMulti(f *testing.F) {
 	})
 }
 
-// FuzzFrame reads a stream of frames. Those that come back must be the stream's
-// bytes, the first error must name its kind, and no buffer may outgrow what was
-// sent.
+// FuzzFrame reads a stream of frames. Returned frames must be the stream's bytes, the
+// first error must name its kind, and no buffer may exceed what was sent.
 func FuzzFrame(f *testing.F) {
 	for _, seed := range []string{
 		"", "00000000", "00000003 010203", "ffffffff", "7fffffff 00", "fffffff0", "000000",

@@ -116,9 +116,9 @@ func TestParseGolden(t *testing.T) {
 	}
 }
 
-// TestRecodeRefuses checks that the golden test's decoder does not take a
+// TestRecodeRefusesWrongMessages checks that the golden test's decoder does not take a
 // message for another.
-func TestRecodeRefuses(t *testing.T) {
+func TestRecodeRefusesWrongMessages(t *testing.T) {
 	sync := wire.AppendRequest(nil, 1, wire.OpSync, &wire.SyncRequest{Path: "/"})[4:]
 	unknown := wire.AppendRequest(nil, 1, 77, &wire.SyncRequest{Path: "/"})[4:]
 	tests := []struct {

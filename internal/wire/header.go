@@ -2,16 +2,16 @@ package wire
 
 import "github.com/zklock/zklock/internal/jute"
 
-// Transaction ids with a meaning of their own. A client numbers its requests
-// from 1 on; answers come back in the order of the requests.
+// Request numbers with a special meaning. A client numbers its requests from 1.
+// Answers arrive in the order of the requests.
 const (
-	XidEvent      int32 = -1 // a watch event, which answers nothing
+	XidEvent      int32 = -1 // a watch event, which answers no request
 	XidPing       int32 = -2
 	XidAuth       int32 = -4 // a server echoes whatever xid the auth packet had
 	XidSetWatches int32 = -8
 )
 
-// RequestHeader stands before the body of every request but the first.
+// RequestHeader precedes the body of every request except the first.
 type RequestHeader struct {
 	Xid int32
 	Op  OpCode
@@ -29,10 +29,10 @@ func (h *RequestHeader) Append(b []byte) []byte {
 	return jute.AppendInt32(b, int32(h.Op))
 }
 
-// ReplyHeader stands before the body of every answer but the first, and before
-// events. Zxid is the last transaction the server had applied; for a write, the
-// write's own. In an event it is -1, or with servers from 3.9 on the change's,
-// which a client must not take for what it has seen.
+// ReplyHeader precedes the body of every answer except the first, and of events. Zxid
+// is the last transaction that the server had applied; for a write, it is the write's
+// own. In an event it is -1 or, with servers 3.9 or later, the zxid of the change,
+// which a client must not record as its last seen zxid.
 type ReplyHeader struct {
 	Xid  int32
 	Zxid int64

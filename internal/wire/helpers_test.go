@@ -11,8 +11,7 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// unhex turns a hexadecimal literal, with spaces and newlines where they help
-// the eye, into bytes.
+// unhex decodes a hexadecimal literal, which may contain spaces and newlines.
 func unhex(t testing.TB, s string) []byte {
 	t.Helper()
 	b, err := hex.DecodeString(strings.Join(strings.Fields(s), ""))
@@ -34,7 +33,7 @@ func fresh(rec wire.Record) wire.Record {
 	return reflect.New(reflect.TypeOf(rec).Elem()).Interface().(wire.Record)
 }
 
-// typeName is the record's type without its package.
+// typeName returns the record's type without its package.
 func typeName(rec wire.Record) string {
 	return reflect.TypeOf(rec).Elem().Name()
 }
@@ -82,8 +81,8 @@ const (
 	dirConnectResponse = "connect-reply"
 )
 
-// recode decodes a frame's body and encodes what it found. For requests the
-// header must name op, unless op is zero.
+// recode decodes a frame's body and encodes the result. The header of a request must
+// have the code op, unless op is zero.
 func recode(direction string, op wire.OpCode, body []byte) ([]byte, error) {
 	r := jute.NewReader(body)
 	var parts []wire.Record
@@ -116,7 +115,7 @@ func recode(direction string, op wire.OpCode, body []byte) ([]byte, error) {
 		if op != 0 && h.Op != op {
 			return nil, fmt.Errorf("header says %v, want %v", h.Op, op)
 		}
-		// A request that nobody knows is its header; more would be left over.
+		// An unknown request consists of its header only.
 		if rec := wire.NewRequest(h.Op); rec != nil {
 			read(rec)
 		}

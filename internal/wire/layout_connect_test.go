@@ -2,7 +2,7 @@ package wire_test
 
 import "github.com/zklock/zklock/internal/wire"
 
-// headerLayouts are the parts that stand before a body.
+// headerLayouts are the headers.
 func headerLayouts() []layout {
 	stat := sampleStat()
 	return []layout{

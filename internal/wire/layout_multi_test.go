@@ -2,7 +2,7 @@ package wire_test
 
 import "github.com/zklock/zklock/internal/wire"
 
-// endHex is the mark behind the last operation or result of a multi.
+// endHex is the end marker of a multi.
 const endHex = "ffffffff 01 ffffffff"
 
 // multiLayouts are multis, their results, and both of their empty forms.

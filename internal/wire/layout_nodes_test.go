@@ -5,7 +5,7 @@ import "github.com/zklock/zklock/internal/wire"
 // pathHex is the path /a/b as a string.
 const pathHex = "00000004 2f612f62 "
 
-// worldACL lets everybody do everything; worldHex is the vector with it.
+// worldACL permits everything to everyone; worldHex is the encoded vector with it.
 func worldACL() []wire.ACL {
 	return []wire.ACL{{Perms: wire.PermAll, Scheme: "world", ID: "anyone"}}
 }

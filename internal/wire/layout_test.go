@@ -10,8 +10,7 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// layout is a record beside its bytes, written out by hand from
-// zookeeper.jute.
+// layout is a record and its bytes, derived by hand from zookeeper.jute.
 type layout struct {
 	name  string
 	rec   wire.Record
@@ -30,7 +29,7 @@ func layouts() []layout {
 	return append(all, multiLayouts()...)
 }
 
-// sampleStat has another value in every field; sampleStatHex are its 80 bytes.
+// sampleStat has a different value in every field; sampleStatHex is its 80 bytes.
 func sampleStat() wire.Stat {
 	return wire.Stat{
 		Czxid: 0x100000001, Mzxid: 0x100000002, Ctime: 0x18c00000003, Mtime: 0x18c00000004,
@@ -72,9 +71,9 @@ func TestLayouts(t *testing.T) {
 	}
 }
 
-// TestLayoutsCutShort decodes every proper beginning of every row, and every
-// row with one byte too many: all are refused, none panics.
-func TestLayoutsCutShort(t *testing.T) {
+// TestTruncatedLayoutsAreRefused decodes every proper prefix of every row, and every
+// row with one extra byte: all are refused without a panic.
+func TestTruncatedLayoutsAreRefused(t *testing.T) {
 	for _, row := range layouts() {
 		whole := unhex(t, row.bytes)
 		for n := range whole {
@@ -105,9 +104,9 @@ func TestLayoutsCoverEveryRecord(t *testing.T) {
 	}
 }
 
-// TestDecodeOverwrites decodes every row into a record that another row of the
-// same type has filled: nothing of it may stay.
-func TestDecodeOverwrites(t *testing.T) {
+// TestDecodeOverwritesAllFields decodes every row into a record that another row of
+// the same type has filled: none of it may remain.
+func TestDecodeOverwritesAllFields(t *testing.T) {
 	for _, dirty := range layouts() {
 		for _, row := range layouts() {
 			if typeName(dirty.rec) != typeName(row.rec) {

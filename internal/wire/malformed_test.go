@@ -10,9 +10,8 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// TestMalformedBodies gives decoders what hostile peers send. Each is refused
-// with an error that says what was wrong.
-func TestMalformedBodies(t *testing.T) {
+// TestMalformedBodiesAreRefused decodes hostile input. Each error says what is wrong.
+func TestMalformedBodiesAreRefused(t *testing.T) {
 	tests := []struct {
 		name  string
 		rec   wire.Record
@@ -25,21 +24,21 @@ func TestMalformedBodies(t *testing.T) {
 		{"event of 8 bytes", new(wire.WatcherEvent), "00000001 00000003", "int of 4 bytes, but 0 remain"},
 		{"event with a null path", new(wire.WatcherEvent), "00000001 00000003 ffffffff", "string length is -1"},
 		{"world's null id", new(wire.ACL), "0000001f 00000005 776f726c64 ffffffff", "string length is -1"},
-		{"string beyond the frame", new(wire.SyncRequest), "00000005 2f61", "string of 5 bytes, but 2 remain"},
+		{"string longer than the frame", new(wire.SyncRequest), "00000005 2f61", "string of 5 bytes, but 2 remain"},
 		{"string of 2 GiB", new(wire.SyncRequest), "7fffffff 2f61", "string of 2147483647 bytes"},
-		{"data beyond the frame", new(wire.SetDataRequest), "00000001 2f 00000100 00", "buffer of 256 bytes"},
+		{"data longer than the frame", new(wire.SetDataRequest), "00000001 2f 00000100 00", "buffer of 256 bytes"},
 		{"data of length -2", new(wire.SetDataRequest), "00000001 2f fffffffe 00000000", "buffer length is -2"},
 		{"watch byte 2", new(wire.GetDataRequest), "00000001 2f 02", "boolean byte is 2"},
-		{"children beyond the frame", new(wire.GetChildrenResponse), "00000003 00000000 00000000", "vector of 3 elements, but 8"},
+		{"children longer than the frame", new(wire.GetChildrenResponse), "00000003 00000000 00000000", "vector of 3 elements, but 8"},
 		{"children count -2", new(wire.GetChildrenResponse), "fffffffe", "vector count is -2"},
 		{"a null child", new(wire.GetChildrenResponse), "00000001 ffffffff", "string length is -1"},
-		{"ACL beyond the frame", new(wire.SetACLRequest), "00000001 2f 00000002" + "0000001f 00000000 00000000" + "0000001f 00000000", "vector of 2 elements"},
+		{"ACL longer than the frame", new(wire.SetACLRequest), "00000001 2f 00000002" + "0000001f 00000000 00000000" + "0000001f 00000000", "vector of 2 elements"},
 		{"ACL with a broken entry", new(wire.SetACLRequest), "00000001 2f 00000001" + "0000001f 00000009 00000000", "string of 9 bytes"},
-		{"identities beyond the frame", new(wire.WhoAmIResponse), "00000002 00000000 00000000 00000000", "vector of 2 elements"},
+		{"identities longer than the frame", new(wire.WhoAmIResponse), "00000002 00000000 00000000 00000000", "vector of 2 elements"},
 		{"identity that is broken", new(wire.WhoAmIResponse), "00000001 00000000 00000008", "string of 8 bytes"},
-		{"bytes behind", new(wire.SyncRequest), "00000001 2f 00", "1 bytes trail the record"},
+		{"bytes after the record", new(wire.SyncRequest), "00000001 2f 00", "1 bytes after the record"},
 		{"read-only byte 3", new(wire.ConnectRequest), strings.Repeat("00", 24) + "00000000 03", "boolean byte is 3"},
-		{"password beyond the frame", new(wire.ConnectResponse), strings.Repeat("00", 16) + "00000010 00", "buffer of 16 bytes"},
+		{"password longer than the frame", new(wire.ConnectResponse), strings.Repeat("00", 16) + "00000010 00", "buffer of 16 bytes"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -51,8 +50,8 @@ func TestMalformedBodies(t *testing.T) {
 	}
 }
 
-// TestMalformedMultis are the ways in which a multi can be wrong.
-func TestMalformedMultis(t *testing.T) {
+// TestMalformedMultisAreRefused covers the ways in which a multi can be malformed.
+func TestMalformedMultisAreRefused(t *testing.T) {
 	const (
 		req      = "00 ffffffff"
 		res      = "00 00000000"
@@ -76,12 +75,12 @@ func TestMalformedMultis(t *testing.T) {
 		{"end that is an operation", new(wire.MultiRequest), "00000002 01 ffffffff", "end of a multi with operation 2"},
 		{"end with an error", new(wire.MultiRequest), "ffffffff 01 00000000", "end of a multi with operation -1 and error 0"},
 		{"done byte 2", new(wire.MultiRequest), "ffffffff 02 ffffffff", "boolean byte is 2"},
-		{"bytes behind the end", new(wire.MultiRequest), endHex + "00", "1 bytes trail"},
+		{"bytes after the end marker", new(wire.MultiRequest), endHex + "00", "1 bytes after"},
 		{"broken operation", new(wire.MultiRequest), "00000002" + req + "00000001 2f ffff", "int of 4 bytes, but 2 remain"},
 		{"result of a multi", new(wire.MultiResponse), "0000000e" + res + endHex + endHex, "result of multi inside a multi"},
 		{"result of a container", new(wire.MultiResponse), "00000013" + res + endHex, "result of createContainer inside"},
 		{"result with an error", new(wire.MultiResponse), "00000002 00 ffffff9b" + endHex, "result of delete with error -101"},
-		{"two codes", new(wire.MultiResponse), "ffffffff 00 ffffff9b ffffff9a" + endHex, "error -101 in the header and -102 behind"},
+		{"two codes", new(wire.MultiResponse), "ffffffff 00 ffffff9b ffffff9a" + endHex, "error -101 in the header and -102 in the body"},
 		{"error without a body", new(wire.MultiResponse), "ffffffff 00 ffffff9b 0000", "int of 4 bytes, but 2 remain"},
 		{"broken result", new(wire.MultiResponse), "00000001" + res + "00000009 2f", "string of 9 bytes"},
 		{"no results, no end", new(wire.MultiResponse), "", "int of 4 bytes"},
@@ -96,9 +95,8 @@ func TestMalformedMultis(t *testing.T) {
 	}
 }
 
-// TestDecodeMemoryBounded decodes frames whose counts promise more than there
-// is, and frames packed with the smallest elements: memory stays within a
-// small multiple of the frame.
+// TestDecodeMemoryBounded decodes frames with false counts, and frames with as many
+// of the smallest elements as fit: memory stays within a small multiple of the frame.
 func TestDecodeMemoryBounded(t *testing.T) {
 	const size = 1 << 20
 	packed := func(head string, n int32, element string) []byte {
@@ -116,7 +114,7 @@ func TestDecodeMemoryBounded(t *testing.T) {
 		rec  wire.Record
 		in   []byte
 	}{
-		{"count beyond the frame", new(wire.GetChildrenResponse), packed("", 0x7fffffff, "00000000")},
+		{"count longer than the frame", new(wire.GetChildrenResponse), packed("", 0x7fffffff, "00000000")},
 		{"empty children", new(wire.GetChildrenResponse), packed("", size/4-1, "00000000")},
 		{"empty ACL entries", new(wire.SetACLRequest), packed("00000000", size/12-1, "00000000 00000000 00000000")},
 		{"empty identities", new(wire.WhoAmIResponse), packed("", size/8-1, "00000000 00000000")},

@@ -2,12 +2,12 @@ package wire
 
 import "strconv"
 
-// OpCode says what a request asks for (org.apache.zookeeper.ZooDefs.OpCode).
-// Zero is ZooKeeper's notification code, which clients never send.
+// OpCode is the operation of a request (org.apache.zookeeper.ZooDefs.OpCode). Zero is
+// ZooKeeper's notification code, which clients never send.
 type OpCode int32
 
-// The operations of a client, and the codes that servers use among themselves
-// and that a client may see or try: OpDeleteContainer, OpCreateSession, OpError.
+// The operations of a client, and internal codes of servers that a client may see or
+// send: OpDeleteContainer, OpCreateSession, OpError.
 const (
 	OpCreate               OpCode = 1
 	OpDelete               OpCode = 2
@@ -20,7 +20,7 @@ const (
 	OpSync                 OpCode = 9
 	OpPing                 OpCode = 11
 	OpGetChildren2         OpCode = 12
-	OpCheck                OpCode = 13 // inside a multi only; alone it harms a 3.8.0 server
+	OpCheck                OpCode = 13 // only inside a multi; alone it harms a 3.8.0 server
 	OpMulti                OpCode = 14
 	OpCreate2              OpCode = 15
 	OpReconfig             OpCode = 16
@@ -43,8 +43,8 @@ const (
 	OpError                OpCode = -1
 )
 
-// String returns the name the Java class gives the operation, or "op" and the
-// number for a code that is not an operation.
+// String returns the name of the operation as in the Java class, or "op" and the
+// number for an unknown code.
 func (op OpCode) String() string {
 	names := [...]string{
 		OpCreate: "create", OpDelete: "delete", OpExists: "exists", OpGetData: "getData",

@@ -4,15 +4,15 @@ import "github.com/zklock/zklock/internal/jute"
 
 // Record is a message body, or a part of one, in both directions.
 type Record interface {
-	// Decode reads all fields. What went wrong is kept by the Reader, and the
-	// record's content is undefined then.
+	// Decode reads all fields. The Reader keeps the error, after which the content of
+	// the record is undefined.
 	Decode(r *jute.Reader)
 	// Append appends the encoded record to b and returns the longer slice.
 	Append(b []byte) []byte
 }
 
-// Empty is the body of requests and answers that have none: ping, closeSession,
-// whoAmI's request, delete's answer. The zero value is ready.
+// Empty is the body of requests and answers without a body: ping, closeSession, the
+// request of whoAmI, the answer to delete.
 type Empty struct{}
 
 // Decode reads nothing.
@@ -21,9 +21,9 @@ func (*Empty) Decode(*jute.Reader) {}
 // Append appends nothing.
 func (*Empty) Append(b []byte) []byte { return b }
 
-// NewRequest returns an empty record for the body of a request of kind op, or
-// nil if clients have no such request (unknown codes and those that only
-// servers send among themselves).
+// NewRequest returns an empty record for the body of a request with the code op. It
+// returns nil for codes that clients do not send: unknown codes and internal codes of
+// servers.
 func NewRequest(op OpCode) Record {
 	switch op {
 	case OpPing, OpCloseSession, OpWhoAmI:
@@ -60,8 +60,8 @@ func NewRequest(op OpCode) Record {
 	return newAdminRequest(op)
 }
 
-// newAdminRequest is NewRequest for what does not touch a node's content:
-// watches, authentication, inventory and configuration.
+// newAdminRequest is NewRequest for operations that do not concern a znode's data:
+// watches, authentication, ephemerals, and configuration.
 func newAdminRequest(op OpCode) Record {
 	switch op {
 	case OpReconfig:
@@ -89,8 +89,8 @@ func newAdminRequest(op OpCode) Record {
 }
 
 // NewResponse returns an empty record for the body of a successful answer to a
-// request of kind op, or nil where [NewRequest] gives nil. An answer whose
-// header has an error carries no body, whatever op is.
+// request with the code op. It returns nil if [NewRequest] does. An answer with an
+// error in its header has no body.
 func NewResponse(op OpCode) Record {
 	switch op {
 	case OpPing, OpCloseSession, OpDelete, OpCheck, OpCheckWatches, OpRemoveWatches,

@@ -35,8 +35,8 @@ func TestRoundTripRandom(t *testing.T) {
 	}
 }
 
-// TestRandomBytesNeverPanic decodes damaged encodings: a few bytes of a random
-// record changed. What is still taken must encode to the same bytes.
+// TestRandomBytesNeverPanic decodes random records with a few changed bytes. Whatever
+// is accepted must encode to the same bytes.
 func TestRandomBytesNeverPanic(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	taken, refused := 0, 0

@@ -2,13 +2,12 @@ package wire
 
 import "github.com/zklock/zklock/internal/jute"
 
-// Stat is what the server knows about a node besides its content
-// (org.apache.zookeeper.data.Stat), 80 bytes on the wire. Times are
-// milliseconds since 1970 on the server's clock. EphemeralOwner is the session
-// an ephemeral node belongs to, and zero otherwise.
+// Stat is the metadata of a znode (org.apache.zookeeper.data.Stat), 80 bytes on the
+// wire. Times are milliseconds since 1970 on the server's clock. EphemeralOwner is
+// the session that owns an ephemeral znode, and zero otherwise.
 type Stat struct {
-	Czxid          int64 // transaction that created the node
-	Mzxid          int64 // transaction that last set its data
+	Czxid          int64 // zxid of the transaction that created the znode
+	Mzxid          int64 // zxid of the transaction that last set its data
 	Ctime          int64
 	Mtime          int64
 	Version        int32 // number of changes of the data
@@ -17,7 +16,7 @@ type Stat struct {
 	EphemeralOwner int64
 	DataLength     int32 // bytes
 	NumChildren    int32
-	Pzxid          int64 // transaction that last created or deleted a child
+	Pzxid          int64 // zxid of the transaction that last created or deleted a child
 }
 
 // Decode reads the 80 bytes.

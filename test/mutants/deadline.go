@@ -2,40 +2,51 @@ package mutants
 
 // deadlineMutants break rules about how long a session is certain to be alive.
 func deadlineMutants() []Mutant {
-	return []Mutant{
+	all := []Mutant{
 		{
 			Name:   "SentApart",
 			Reason: "The second request of a proof must be sent a ping interval after the first was answered; the mutant counts from when the first was sent, so both can reach the leader together.",
 			Edits: []Edit{
 				{File: "internal/queue/deadline.go",
-					Before: `if !a.hasB && sent >= a.received+d.gap {`,
-					After:  `if !a.hasB && (sent >= a.received+d.gap || sent >= a.sent+d.gap) {`},
+					Before: `!a.hasB && sent >= a.received+gap {`,
+					After:  `!a.hasB && (sent >= a.received+gap || sent >= a.sent+gap) {`},
 			},
 			Suite: property, Test: "TestRequestsThatArriveTogether",
 			Says: `the deadline moved .* by requests that were only sent apart`,
 		},
 		{
 			Name:   "HandshakeProves",
-			Reason: "A handshake proves nothing before a quorum write behind it is answered; the mutant trusts a resumed session, which a deposed leader also resumes.",
+			Reason: "A handshake proves nothing before a later quorum write is answered; the mutant trusts a resumed session, which a deposed leader also resumes.",
 			Edits: []Edit{
 				{File: "internal/queue/deadline.go",
-					Before: `	d.opened, d.open = sent, true`,
-					After: `	d.opened, d.open = sent, true
+					Before: `	d.opened, d.open, d.told = sent, true, false`,
+					After: `	d.opened, d.open, d.told = sent, true, false
 	d.raise(sent)`},
 			},
-			Suite: property, Test: "TestDeposedLeader",
-			Says: `moved \d+ times, and lay .* before the expiry`,
+			Suite: property, Test: "TestDeposedLeaderMovesNoDeadline",
+			Says: `moved \d+ times, and was .* before the expiry`,
 		},
 		{
 			Name:   "NoGap",
 			Reason: "The second request of a proof must be sent a ping interval after the first was answered; the mutant takes any three requests.",
 			Edits: []Edit{
 				{File: "internal/queue/deadline.go",
-					Before: `d.gap = max(timeout/4+timeout/32, time.Duration(float64(timeout/4)/(1-drift))+timeout/64)`,
-					After:  `d.gap = 0`},
+					Before: `return time.Duration(float64(halfTick)/(1-d.drift)) + d.late`,
+					After:  `return 0`},
 			},
 			Suite: property, Test: "TestDeadlineIsBeforeExpiry",
 			Says: lateDeadline,
+		},
+		{
+			Name:   "BoundedTick",
+			Reason: "A tick that the caller stated counts in sessions below two ticks, too; the mutant bounds it by a quarter of the timeout.",
+			Edits: []Edit{
+				{File: "internal/queue/deadline.go",
+					Before: `		return d.gap(d.tick / 2)`,
+					After:  `		return min(d.longest, d.gap(d.tick/2))`},
+			},
+			Suite: property, Test: "TestStatedTickLengthensTheGap",
+			Says: `562ms, want 1.073s|563ms, want 1.073s`,
 		},
 		{
 			Name:   "TwoRequests",
@@ -44,7 +55,7 @@ func deadlineMutants() []Mutant {
 				{File: "internal/queue/deadline.go",
 					Before: `			a.b, a.hasB = received, true`,
 					After: `			a.b, a.hasB = received, true
-			newest = i`},
+			d.raise(a.sent)`},
 			},
 			Suite: property, Test: "TestDeadlineIsBeforeExpiry",
 			Says: lateDeadline,
@@ -54,9 +65,9 @@ func deadlineMutants() []Mutant {
 			Reason: "One answered write does not prove that the leader heard the client when it was sent; the mutant takes it for a proof.",
 			Edits: []Edit{
 				{File: "internal/queue/deadline.go",
-					Before: `	d.remember(proof{sent: sent, received: received})`,
+					Before: `	d.Continue(sent, received)`,
 					After: `	d.raise(sent)
-	d.remember(proof{sent: sent, received: received})`},
+	d.Continue(sent, received)`},
 			},
 			Suite: property, Test: "TestDeadlineIsBeforeExpiry",
 			Says: lateDeadline,
@@ -66,11 +77,75 @@ func deadlineMutants() []Mutant {
 			Reason: "The deadline counts from when the first request was sent; the mutant counts from its answer.",
 			Edits: []Edit{
 				{File: "internal/queue/deadline.go",
-					Before: `d.remember(proof{sent: sent, received: received})`,
-					After:  `d.remember(proof{sent: received, received: received})`},
+					Before: `append(d.firsts, proof{sent: sent, received: received})`,
+					After:  `append(d.firsts, proof{sent: received, received: received})`},
 			},
 			Suite: property, Test: "TestDeadlineIsBeforeExpiry",
 			Says: lateDeadline,
+		},
+		{
+			Name:   "ThirdAtOnce",
+			Reason: "The third request of a proof is sent a slack after the second was answered, because a leader that was paused may ping later; the mutant takes one that was sent at once.",
+			Edits: []Edit{
+				{File: "internal/queue/deadline.go",
+					Before: `a.hasB && sent >= a.b+d.slack {`,
+					After:  `a.hasB && sent >= a.b {`},
+			},
+			Suite: property, Test: "TestThirdRequestWaitsForALeaderThatWasPaused",
+			Says: `a c that was sent at b's answer moved the deadline`,
+		},
+		{
+			Name:   "SyncProves",
+			Reason: "The third request of a proof is a write, because a deposed leader answers syncs; the mutant takes a sync.",
+			Edits: []Edit{
+				{File: "internal/queue/deadline.go",
+					Before: `func (d *Deadline) Continue(sent, received time.Duration) {
+	gap := d.Gap()`,
+					After: `func (d *Deadline) Continue(sent, received time.Duration) {
+	gap := d.Gap()
+	for i := range d.firsts {
+		if a := &d.firsts[i]; a.hasB && sent >= a.b+d.slack {
+			d.raise(a.sent)
+		}
+	}`},
+			},
+			Suite: property, Test: "TestDeposedLeaderMovesNoDeadline",
+			Says: `moved \d+ times, and was .* before the expiry`,
+		},
+		{
+			Name:   "PingUnanswered",
+			Reason: "The server can lose one touch of a session, so a proof's first request counts once the ping after it is answered as well; the mutant does not wait for the ping.",
+			Edits: []Edit{
+				{File: "internal/queue/heartbeat.go",
+					Before: `if answers++; answers == 2 {`,
+					After:  `if answers++; answers == 1 {`},
+			},
+			Suite: property, Test: "TestTranscripts/deadline-ping",
+			Says: `the core did otherwise`,
+		},
+		{
+			Name:   "OldTick",
+			Reason: "A bound of the tick counts on the connection that told it, because another server may have a larger tick; the mutant keeps it.",
+			Edits: []Edit{
+				{File: "internal/queue/deadline.go",
+					Before: `	d.opened, d.open, d.told = sent, true, false`,
+					After:  `	d.opened, d.open = sent, true`},
+			},
+			Suite: property, Test: "TestTickShortensTheGap",
+			Says: `another connection: .*, want 5.625s`,
+		},
+		{
+			Name:   "IdleWrites",
+			Reason: "A client that neither holds nor waits sends no writes; the mutant sends its heartbeats on.",
+			Edits: []Edit{
+				{File: "internal/queue/heartbeat.go",
+					Before: `	case len(c.acquires) == 0:
+		c.beat.begin(now)
+`,
+					After: ""},
+			},
+			Suite: property, Test: "TestTranscripts/idle",
+			Says: `the core did otherwise`,
 		},
 		{
 			Name:   "NoDrift",
@@ -85,17 +160,22 @@ func deadlineMutants() []Mutant {
 		},
 		{
 			Name:   "PingHeartbeat",
-			Reason: "The heartbeat is a quorum write; the mutant sends a read, which a follower that is cut off still answers, and takes each answer for a proof.",
+			Reason: "The heartbeat is answered by the leader and a quorum; the mutant sends reads, which a follower that is cut off still answers, and takes each answer for a proof.",
 			Edits: []Edit{
 				{File: "internal/queue/heartbeat.go",
 					Before: `ask := Request{Kind: Check, Paths: paths(nodes)}`,
 					After:  `ask := Request{Kind: List, Path: "/"}`},
+				{File: "internal/queue/heartbeat.go",
+					Before: `	c.beat.syncs++
+	c.send(Request{Kind: Sync, Path: "/"}`,
+					After: `	c.beat.syncs++
+	c.send(Request{Kind: Ping, Path: "/"}`},
 				{File: "internal/queue/deadline.go",
-					Before: `	d.remember(proof{sent: sent, received: received})`,
+					Before: `	d.Continue(sent, received)`,
 					After: `	d.raise(sent)
-	d.remember(proof{sent: sent, received: received})`},
+	d.Continue(sent, received)`},
 			},
-			Suite: ensemble, Test: "TestCutOff/follower",
+			Suite: ensemble, Test: "TestCutOff/usual/follower",
 			Says: `two hold: granted .* after the fault`,
 		},
 		{
@@ -103,8 +183,8 @@ func deadlineMutants() []Mutant {
 			Reason: "The clock runs during a suspend; the mutant stops it.",
 			Edits: []Edit{
 				{File: "internal/boottime/boottime.go",
-					Before: `slept := time.Duration(c.slept.Load())`,
-					After:  `slept := time.Duration(0)`},
+					Before: `simulated := time.Duration(c.simulated.Load())`,
+					After:  `simulated := time.Duration(0)`},
 				{File: "internal/boottime/boottime.go",
 					Before: `	if !ok {
 		return 0
@@ -152,4 +232,46 @@ func deadlineMutants() []Mutant {
 			Says: `after a suspend: <nil>, 0s left`,
 		},
 	}
+	return append(all, partitionMutants(all)...)
+}
+
+// partitionMutants are broken rules of the deadline that a partition of a real ensemble can
+// show: a hold is lost after the timeout of its session.
+func partitionMutants(rules []Mutant) []Mutant {
+	edits := map[string][]Edit{"NoSlack": {
+		{File: "internal/queue/deadline.go",
+			Before: `return time.Duration(float64(halfTick)/(1-d.drift)) + d.late`,
+			After:  `return time.Duration(float64(halfTick) / (1 - d.drift))`},
+		{File: "internal/queue/deadline.go",
+			Before: `d.late, d.slack = timeout/32, timeout/64`,
+			After:  `d.late, d.slack = 0, 0`},
+		{File: "internal/queue/heartbeat.go",
+			Before: `lead := timeout/64 + trip // from b to c`,
+			After:  `lead := trip`},
+		{File: "internal/queue/heartbeat.go",
+			Before: `min(b.secondAt+timeout/64, third+timeout/64)`,
+			After:  `min(b.secondAt, third+timeout/64)`},
+	}}
+	for _, m := range rules {
+		edits[m.Name] = m.Edits
+	}
+	var all []Mutant
+	for _, m := range []struct {
+		rule, test, reason string
+		full               bool
+		size               string
+	}{
+		{"NoGap", "local_sessions/follower", "Without the gap, the leader need not have pinged when c is answered.", false, "-locks.short-trials=60"},
+		{"TwoRequests", "local_sessions/leader_paused,_then_cut", "Once b is answered, the follower has answered the ping, which the leader need not have received.", false, "-locks.short-trials=60"},
+		{"BoundedTick", "short_sessions/follower", "In a session below two ticks, a quarter of the timeout is less than half a tick.", true, "-locks.short-trials=60"},
+		{"OneReply", "usual/follower", "The leader may have noted the client's life up to half a tick before it answers.", true, "-locks.short-trials=60"},
+		{"HandshakeProves", "usual/paused_leader", "A leader that was paused resumes sessions after the others have elected another one.", true, "-locks.short-trials=60"},
+		{"NoSlack", "local_sessions/late_pings", "The leader may be late with its pings by a slack.", true, "-locks.trials=60"},
+	} {
+		all = append(all, Mutant{
+			Name: m.rule + "InPartition", Reason: m.reason, Edits: edits[m.rule],
+			Suite: ensemble, Test: "TestCutOff/" + m.test, Args: []string{m.size}, Says: afterTimeout, Full: m.full,
+		})
+	}
+	return all
 }

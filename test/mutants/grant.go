@@ -1,16 +1,16 @@
 package mutants
 
-// grantMutants break rules about who is granted, and when.
+// grantMutants break the rules of grants.
 func grantMutants() []Mutant {
 	return []Mutant{
 		{
 			Name:   "FirstDeletion",
 			Reason: "A grant needs an empty list of predecessors; the mutant grants when the watched predecessor is deleted.",
 			Edits: []Edit{
-				{File: "internal/queue/place.go",
-					Before: `	p.blocker = ""
+				{File: "internal/queue/position.go",
+					Before: `	p.blocker = blocker{}
 `,
-					After: `	p.blocker = ""
+					After: `	p.blocker = blocker{}
 	c.clear(now, p)
 	return
 `},
@@ -19,12 +19,23 @@ func grantMutants() []Mutant {
 			Says: passedBy,
 		},
 		{
+			Name:   "GrantDuringCheck",
+			Reason: "No grant while the client checks whose entries are next to its own; the mutant keeps the blocker during the check, so that its deletion grants.",
+			Edits: []Edit{
+				{File: "internal/queue/position.go",
+					Before: `p.query, p.blocker = reading, blocker{}`,
+					After:  `p.query = reading`},
+			},
+			Suite: property, Test: "TestTranscripts/prefetch-foreign",
+			Says: `the core did otherwise`,
+		},
+		{
 			Name:   "HandToNext",
 			Reason: "A hand-over inside the client grants by the list of predecessors; the mutant grants the next waiter of the client.",
 			Edits: []Edit{
 				{File: "internal/queue/handover.go",
-					Before: `	p.blocker = ""`,
-					After: `	p.blocker = ""
+					Before: `	p.blocker = blocker{}`,
+					After: `	p.blocker = blocker{}
 	c.clear(now, p)
 	return`},
 			},
@@ -36,7 +47,7 @@ func grantMutants() []Mutant {
 			Reason: "A cancelled waiter proves nothing about its predecessors; the mutant treats them as gone.",
 			Edits: []Edit{
 				{File: "internal/queue/handover.go",
-					Before: `case e.alone:`,
+					Before: `case e.clearance == clearedAlone:`,
 					After:  `case true:`},
 			},
 			Suite: simulation, Test: "TestMutant",
@@ -58,7 +69,7 @@ func grantMutants() []Mutant {
 			Reason: "A lock is not handed over while a guarded write of the hold is unanswered; the mutant hands it over.",
 			Edits: []Edit{
 				{File: "internal/queue/leave.go",
-					Before: `handed := cl.guards == 0`,
+					Before: `handed := acq.guards == 0`,
 					After:  `handed := true`},
 			},
 			Suite: simulation, Test: "TestMutant",
@@ -69,8 +80,8 @@ func grantMutants() []Mutant {
 			Reason: "A waiter lists the queue again after a writer ahead of it is gone, because a downgraded writer leaves a reader; the mutant does not.",
 			Edits: []Edit{
 				{File: "internal/queue/handover.go",
-					Before: `p.relist = p.delay > 0 || p.kind == Exclusive && slices.ContainsFunc(p.ahead, Entry.Writer)`,
-					After:  `p.relist = false`},
+					Before: `p.relist = p.delay > 0 || p.kind() == Exclusive && slices.ContainsFunc(p.ahead, Entry.Writer)`,
+					After:  `p.relist = p.delay > 0`},
 			},
 			Suite: simulation, Test: "TestMutant", Args: []string{"-scenario=read-write"},
 			Says: passedBy,
@@ -84,17 +95,17 @@ func grantMutants() []Mutant {
 				c.vanished(now, n)`,
 					After: `			if kind == Deleted {`},
 			},
-			Suite: bubble, Test: "TestLocks/WaiterDeleted",
+			Suite: conformance, Test: "TestLocks/WaiterDeleted",
 			Says: `granted by a znode that was deleted`,
 		},
 		{
 			Name:   "EagerGrant",
 			Reason: "Every event that was read is handled before a grant; the mutant grants at once.",
 			Edits: []Edit{
-				{File: "internal/queue/claim.go",
+				{File: "internal/queue/acquire.go",
 					Before: `	c.dirty = true`,
 					After: `	c.dirty = true
-	c.settle(now)`},
+	c.grantReady(now)`},
 			},
 			Suite: simulation, Test: "TestMutant", Args: []string{"-scenario=deleted"},
 			Says: `granted although the same read told that its znode is gone`,
@@ -104,7 +115,7 @@ func grantMutants() []Mutant {
 			Reason: "A holder learns that its entry is missing; the mutant sets no watch and ignores the heartbeat's answer.",
 			Edits: []Edit{
 				{File: "internal/queue/ownwatch.go",
-					Before: `			c.watchOwns(cl)
+					Before: `			c.watchOwnNodes(acq)
 		}
 	}
 }`,
@@ -126,7 +137,7 @@ func grantMutants() []Mutant {
 			Reason: "The entry of a hold that lasts is watched; the mutant leaves it to the heartbeat.",
 			Edits: []Edit{
 				{File: "internal/queue/ownwatch.go",
-					Before: `			c.watchOwns(cl)
+					Before: `			c.watchOwnNodes(acq)
 		}
 	}
 }`,
@@ -141,9 +152,9 @@ func grantMutants() []Mutant {
 			Name:   "MissedWakeup",
 			Reason: "A predecessor that is gone before it is watched counts as gone; the mutant waits for its event.",
 			Edits: []Edit{
-				{File: "internal/queue/place.go",
+				{File: "internal/queue/position.go",
 					Before: `		case NoNode:
-			c.strike(now, p, name)`,
+			c.removeBlocker(now, p, name)`,
 					After: `		case NoNode:`},
 			},
 			Suite: simulation, Test: "TestMutant",
@@ -179,12 +190,12 @@ func grantMutants() []Mutant {
 		},
 		{
 			Name:   "LaterWriters",
-			Reason: "A reader does not wait for writers behind it; the mutant does.",
+			Reason: "A reader does not wait for later writers; the mutant does.",
 			Edits: []Edit{
-				{File: "internal/queue/place.go",
-					Before: `	p.reckon()`,
-					After: `	p.reckon()
-	if p.kind == Shared {
+				{File: "internal/queue/position.go",
+					Before: `	p.setRelist()`,
+					After: `	p.setRelist()
+	if p.kind() == Shared {
 		p.ahead = slices.DeleteFunc(slices.Clone(l.Queue), p.owns)
 	}`},
 			},
@@ -195,7 +206,7 @@ func grantMutants() []Mutant {
 			Name:   "SequenceLimit",
 			Reason: "Near the last sequence number no client is granted; the mutant continues.",
 			Edits: []Edit{
-				{File: "internal/queue/join.go",
+				{File: "internal/queue/enqueue.go",
 					Before: `case class != Contender || e.Seq >= SequenceLimit:`,
 					After:  `case class != Contender:`},
 			},
@@ -208,7 +219,7 @@ func grantMutants() []Mutant {
 			Edits: []Edit{
 				{File: "internal/queue/core.go",
 					Before: `if former.Session != s.Session {`,
-					After:  `if false {`},
+					After:  `if former.Timeout == 0 {`},
 				{File: "internal/queue/core.go",
 					Before: `	case Expired:
 		c.over(ErrExpired, nil)`,
@@ -216,14 +227,14 @@ func grantMutants() []Mutant {
 		return
 		c.over(ErrExpired, nil)`},
 			},
-			Suite: property, Test: "TestStorms",
-			Says: notSettled,
+			Suite: property, Test: "TestTranscripts/expired",
+			Says: `the core did otherwise`,
 		},
 		{
 			Name:   "SequenceToken",
 			Reason: "The fencing token is the czxid; the mutant takes the sequence number.",
 			Edits: []Edit{
-				{File: "internal/queue/claim.go",
+				{File: "internal/queue/acquire.go",
 					Before: `	s.Node = s.Nodes[0]`,
 					After: `	s.Token = 0
 	for _, digit := range nodes[0].name[max(0, len(nodes[0].name)-digits):] {
@@ -244,7 +255,7 @@ func grantMutants() []Mutant {
 	c.advance(now)`,
 					After: `func (c *Core) Tick(now time.Duration) {
 	c.advance(now)
-	c.settle(now)`},
+	c.grantReady(now)`},
 			},
 			Suite: simulation, Test: "TestMutant", Args: []string{"-scenario=ticking"},
 			Says: `granted although the same read told that its znode is gone`,
@@ -254,8 +265,8 @@ func grantMutants() []Mutant {
 			Reason: "Only the deletion of the predecessor may grant; the mutant takes every event on it for its deletion.",
 			Edits: []Edit{
 				{File: "internal/queue/core.go",
-					Before: `	case p.blocker == name && kind == Deleted:`,
-					After:  `	case p.blocker == name:`},
+					Before: `	case p.blocker.name == name && kind == Deleted:`,
+					After:  `	case p.blocker.name == name:`},
 			},
 			Suite: simulation, Test: "TestMutant",
 			Says: passedBy,

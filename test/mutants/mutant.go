@@ -19,6 +19,7 @@ type Mutant struct {
 	Test   string   // the test that must fail
 	Args   []string // of the test binary, beyond those of the suite
 	Says   string   // a regular expression that a line of the failure matches
+	Full   bool     // only a full run tries the mutant; another one of the rule is tried always
 }
 
 // An Edit replaces a text that occurs exactly once in a file.
@@ -38,13 +39,14 @@ type Suite struct {
 var (
 	session     = Suite{Module: ".", Package: "./internal/session", Budget: 3 * time.Minute}
 	tree        = Suite{Module: ".", Package: "./internal/tree", Budget: 3 * time.Minute}
-	conformance = Suite{Module: ".", Package: "./internal/zkconform", Budget: 3 * time.Minute}
+	conformance = Suite{Module: "test", Package: "./locktest", Budget: 3 * time.Minute}
 	property    = Suite{Module: ".", Package: "./internal/queue", Args: []string{"-storms=240"}, Budget: 6 * time.Minute}
-	simulation  = Suite{Module: ".", Package: "./internal/sim", Args: []string{"-histories=40"}, Budget: 8 * time.Minute}
+	simulation  = Suite{Module: "test", Package: "./sim", Args: []string{"-histories=40"}, Budget: 8 * time.Minute}
 	bubble      = Suite{Module: ".", Package: ".", Budget: 6 * time.Minute}
-	herd        = Suite{Module: ".", Package: "./internal/herd", Budget: 6 * time.Minute}
+	herd        = Suite{Module: "cmd/zklock", Package: "./internal/bench", Budget: 6 * time.Minute}
 	durability  = Suite{Module: ".", Package: "./zkserver", Args: []string{"-crash.cycles=2000"}, Budget: 6 * time.Minute}
-	ensemble    = Suite{Module: "test", Package: "./locks", Budget: 8 * time.Minute}
+	wrapper     = Suite{Module: "cmd/zklock", Package: "./internal/hold", Budget: 3 * time.Minute}
+	ensemble    = Suite{Module: "test", Package: "./locktest", Budget: 8 * time.Minute}
 )
 
 // What several suites print about a broken rule.
@@ -55,13 +57,14 @@ const (
 	goneEarly    = `is gone while the hold is safe for`
 	aheadStill   = `granted while .* is ahead on the server`
 	passedBy     = `granted .*while .* (is ahead on the server|holds .*, safe for)`
-	lateDeadline = `a deadline lay .* behind the leader's expiry`
+	afterTimeout = `which is .* after the timeout of its session|two hold: granted .* after the fault`
+	lateDeadline = `a deadline was .* after the leader's expiry`
 )
 
 // All returns the mutants by what they break.
 func All() []Mutant {
 	var all []Mutant
-	for _, part := range [][]Mutant{deadlineMutants(), grantMutants(), unknownMutants(), severalMutants(), sessionMutants(), serverMutants()} {
+	for _, part := range [][]Mutant{deadlineMutants(), grantMutants(), unknownMutants(), severalMutants(), sessionMutants(), serverMutants(), commandMutants()} {
 		all = append(all, part...)
 	}
 	return all

@@ -2,6 +2,7 @@ package mutants
 
 import (
 	"context"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,10 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zklock/zklock/test/zkreal"
+	"github.com/zklock/zklock/test/harness"
 )
 
-func TestMain(m *testing.M) { os.Exit(zkreal.Main(m)) }
+var full = flag.Bool("mutants.full", false, "also try the mutants that only a full run tries")
+
+func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
 
 // root returns the root of the repository.
 func root(t *testing.T) string {
@@ -27,7 +30,7 @@ func root(t *testing.T) string {
 }
 
 // TestEditsApply checks that the text of every edit occurs exactly once, and that
-// names are unique and no failure of a test matches by its mere name.
+// names are unique and no failure of a test matches by its name alone.
 func TestEditsApply(t *testing.T) {
 	seen := map[string]bool{}
 	for _, m := range All() {
@@ -42,7 +45,7 @@ func TestEditsApply(t *testing.T) {
 			t.Errorf("%s: any failure of %s matches %q, %v", m.Name, m.Test, m.Says, err)
 		}
 	}
-	if len(seen) < 69 {
+	if len(seen) < 84 {
 		t.Errorf("%d mutants only", len(seen))
 	}
 }
@@ -51,6 +54,9 @@ func TestEditsApply(t *testing.T) {
 func TestMutants(t *testing.T) {
 	for _, m := range All() {
 		t.Run(m.Name, func(t *testing.T) {
+			if m.Full && !*full {
+				t.Skip("only with -mutants.full")
+			}
 			t.Parallel()
 			dir := t.TempDir()
 			overlay, err := m.Overlay(root(t), dir)
@@ -123,7 +129,7 @@ func run(t *testing.T, s Suite, dir, test string, args []string) (out string, fa
 	out, err := command(t, s.Budget, filepath.Join(module, s.Package), binary, args...)
 	if err == nil && !passed.MatchString(out) {
 		if skipped.MatchString(out) {
-			zkreal.SkipOrFail(t, tail(out))
+			harness.SkipOrFail(t, tail(out))
 		}
 		t.Fatalf("no test ran:\n%s", tail(out))
 	}

@@ -8,8 +8,8 @@ func serverMutants() []Mutant {
 			Reason: "An answer leaves after the log is synced; the mutant sends it before.",
 			Edits: []Edit{
 				{File: "zkserver/batch.go",
-					Before: `		c.staged, c.held = c.held, c.staged`,
-					After: `		c.staged, c.held = c.held, c.staged
+					Before: `		c.filling, c.inFlight = c.inFlight, c.filling`,
+					After: `		c.filling, c.inFlight = c.inFlight, c.filling
 		c.deliver()`},
 			},
 			Suite: durability, Test: "TestCrashCycles",
@@ -34,7 +34,7 @@ func serverMutants() []Mutant {
 					Before: `for _, n := range s.ownedNodes() {`,
 					After:  `for _, n := range s.ownedNodes()[:0] {`},
 			},
-			Suite: tree, Test: "TestEventsOfASessionAreBounded",
+			Suite: tree, Test: "TestEventsOfSessionEndAreBounded",
 			Says: `nodes are left, want`,
 		},
 		{
@@ -58,7 +58,7 @@ func serverMutants() []Mutant {
 					After: `func (t *Tree) fireDeleted(path string, p *node, acl *aclSet, out *Out) {
 	if t.watches.total >= 0 {`},
 			},
-			Suite: conformance, Test: "TestAgainstOwnServer/WatchData",
+			Suite: conformance, Test: "TestClient/WatchData",
 			Says: `no event of type 2`,
 		},
 		{

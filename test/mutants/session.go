@@ -8,8 +8,8 @@ func sessionMutants() []Mutant {
 			Reason: "An exists watch that found its node is set again as a data watch; the mutant sets it as one on a missing node.",
 			Edits: []Edit{
 				{File: "internal/session/watches.go",
-					Before: `		// No watch is left by a request that failed.`,
-					After: `		// No watch is left by a request that failed.
+					Before: `		// A failed request leaves no watch.`,
+					After: `		// A failed request leaves no watch.
 	case o.Code == wire.OpExists:
 		w.add(o.Path, existWatch)`},
 			},
@@ -26,7 +26,7 @@ func sessionMutants() []Mutant {
 					After: ""},
 			},
 			Suite: simulation, Test: "TestMutant",
-			Says: `does not know after .* that somebody asks|` + notServed,
+			Says: `has not received after .* the release request|` + notServed,
 		},
 		{
 			Name:   "SwappedSession",
@@ -48,7 +48,7 @@ func sessionMutants() []Mutant {
 					After:  `lost := No`},
 			},
 			Suite: simulation, Test: "TestMutant",
-			Says: `which nobody did|` + notServed,
+			Says: `although nothing deleted it|` + notServed,
 		},
 		{
 			Name:   "AnySession",
@@ -65,24 +65,24 @@ func sessionMutants() []Mutant {
 			Name:   "TwoCreates",
 			Reason: "No batch has two creates of one lock, which would share a token; the mutant batches them.",
 			Edits: []Edit{
-				{File: "internal/session/join.go",
+				{File: "internal/session/batch.go",
 					Before: `			own&(written|writtenBelow) != 0, parent&written != 0,
-			p.creates() && parent&createdBelow != 0:`,
+			p.isPlainCreate() && parent&createdBelow != 0:`,
 					After: `			own&(written|writtenBelow) != 0, parent&written != 0:`},
 			},
-			Suite: session, Test: "TestWhatIsNotJoined",
+			Suite: session, Test: "TestConflictingCallsAreNotBatched",
 			Says: `sent .*\+/l/a- \+/l/b-.* want`,
 		},
 		{
 			Name:   "SharedFailure",
 			Reason: "An operation that failed because of another in its batch was not applied; the mutant reports the error of the other one as its own.",
 			Edits: []Edit{
-				{File: "internal/session/joined.go",
+				{File: "internal/session/batch_reply.go",
 					Before: `	switch {
-	case !whole.told && !undoes(whole.Code): // of the session or the server, and of all`,
+	case !whole.failedKnown && !rollsBack(whole.Code):`,
 					After: `	switch {
 	case true:
-	case !whole.told && !undoes(whole.Code): // of the session or the server, and of all`},
+	case !whole.failedKnown && !rollsBack(whole.Code):`},
 			},
 			Suite: simulation, Test: "TestMutant",
 			Says: `is said to be released and is there|` + notServed,

@@ -7,7 +7,7 @@ func severalMutants() []Mutant {
 			Name:   "AllOneByOne",
 			Reason: "All enqueues at all its locks in one transaction; the mutant uses one transaction for each.",
 			Edits: []Edit{
-				{File: "internal/queue/claim.go",
+				{File: "internal/queue/acquire.go",
 					Before: `func (s *Spec) oneByOne() bool { return s.InOrder }`,
 					After:  `func (s *Spec) oneByOne() bool { return true }`},
 			},
@@ -48,7 +48,7 @@ func severalMutants() []Mutant {
 			Reason: "A waiter keeps the lock-delay after a holder crashed; the mutant ignores it.",
 			Edits: []Edit{
 				{File: "internal/queue/records.go",
-					Before: `if p.delay == 0 || len(p.seen) == 0 {`,
+					Before: `if p.delay == 0 || p.leftover == nil {`,
 					After:  `if p.delay >= 0 {`},
 			},
 			Suite: simulation, Test: "TestMutant",
@@ -63,13 +63,13 @@ func severalMutants() []Mutant {
 					After:  `if (n.named == forever) == !records {`},
 			},
 			Suite: simulation, Test: "TestMutant", Args: []string{"-scenario=lock-delay"},
-			Says: `whose claim has left in order`,
+			Says: `waits for the delay of .*, which was released`,
 		},
 		{
 			Name:   "LastToken",
 			Reason: "Each lock of an All in order has its own token; the mutant gives all of them the last one.",
 			Edits: []Edit{
-				{File: "internal/queue/claim.go",
+				{File: "internal/queue/acquire.go",
 					Before: `s.Tokens = append(s.Tokens, n.czxid)`,
 					After:  `s.Tokens = append(s.Tokens, nodes[len(nodes)-1].czxid)`},
 			},
@@ -80,9 +80,9 @@ func severalMutants() []Mutant {
 			Name:   "FirstClear",
 			Reason: "Several locks are granted when all are clear; the mutant grants them when the first is.",
 			Edits: []Edit{
-				{File: "internal/queue/claim.go",
-					Before: `if cl.phase != working || slices.ContainsFunc(cl.places, func(p *place) bool { return !p.clear }) {`,
-					After:  `if cl.phase != working {`},
+				{File: "internal/queue/acquire.go",
+					Before: `if acq.phase != working || slices.ContainsFunc(acq.positions, func(p *position) bool { return p.clearance == notCleared }) {`,
+					After:  `if acq.phase != working {`},
 			},
 			Suite: simulation, Test: "TestMutant", Args: []string{"-scenario=several"},
 			Says: passedBy,
@@ -91,12 +91,12 @@ func severalMutants() []Mutant {
 			Name:   "AnyOrder",
 			Reason: "All in order takes its locks in the order of their paths; the mutant keeps the order of the caller.",
 			Edits: []Edit{
-				{File: "multi.go",
+				{File: "all.go",
 					Before: `return strings.Compare(a.path, b.path)`,
 					After:  `return 0`},
 			},
 			Suite: bubble, Test: "TestInOrder",
-			Says: `multi_test.go`,
+			Says: `all_test.go`,
 		},
 		{
 			Name:   "UncountedLeases",
@@ -126,11 +126,11 @@ func severalMutants() []Mutant {
 			Name:   "OpenGate",
 			Reason: "One client at a time adds leases, under the gate; the mutant lets all clients through.",
 			Edits: []Edit{
-				{File: "internal/queue/place.go",
-					Before: `	cl := p.claim
-	b, blocked := Blocker(p.kind, p.ahead)`,
-					After: `	cl := p.claim
-	b, blocked := Blocker(p.kind, p.ahead)
+				{File: "internal/queue/position.go",
+					Before: `	acq := p.acquire
+	b, blocked := Blocker(p.kind(), p.ahead)`,
+					After: `	acq := p.acquire
+	b, blocked := Blocker(p.kind(), p.ahead)
 	blocked = blocked && p.role != gate`},
 			},
 			Suite: simulation, Test: "TestMutant", Args: []string{"-scenario=semaphore"},
@@ -140,12 +140,12 @@ func severalMutants() []Mutant {
 			Name:   "DowngradedToken",
 			Reason: "A downgraded hold keeps the token of the writer in the data of the new entry; the mutant leaves it out.",
 			Edits: []Edit{
-				{File: "downgrade.go",
-					Before: `owner.Since, owner.Token = p.since, p.token`,
-					After:  `owner.Since = p.since`},
+				{File: "rwmutex.go",
+					Before: `owner.Since, owner.Token = p.started, p.token`,
+					After:  `owner.Since = p.started`},
 			},
 			Suite: bubble, Test: "TestDowngrade",
-			Says: `downgrade_test.go`,
+			Says: `rwmutex_test.go`,
 		},
 	}
 }

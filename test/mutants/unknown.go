@@ -8,10 +8,10 @@ func unknownMutants() []Mutant {
 			Reason: "A cancelled acquire deletes its entry; the mutant leaves it.",
 			Edits: []Edit{
 				{File: "internal/queue/core.go",
-					Before: `	if cl := c.claim(id); cl != nil {
-		c.leave(now, cl, false)`,
-					After: `	if cl := c.claim(id); cl != nil {
-		c.remove(cl)`},
+					Before: `	if acq := c.acquireByID(id); acq != nil {
+		c.leave(now, acq, false)`,
+					After: `	if acq := c.acquireByID(id); acq != nil {
+		c.remove(acq)`},
 			},
 			Suite: simulation, Test: "TestMutant",
 			Says: notServed,
@@ -37,14 +37,14 @@ func unknownMutants() []Mutant {
 					Before: `	if n.due {`,
 					After:  `	if false {`},
 			},
-			Suite: bubble, Test: "TestLocks/BrokenHold",
+			Suite: conformance, Test: "TestLocks/BrokenHold",
 			Says: `released a broken hold: <nil>`,
 		},
 		{
 			Name:   "CreateForgotten",
 			Reason: "A create without an answer may have been applied; the mutant assumes that it was not.",
 			Edits: []Edit{
-				{File: "internal/queue/join.go",
+				{File: "internal/queue/enqueue.go",
 					Before: `		for _, n := range nodes {
 			n.state = unknown`,
 					After: `		for _, n := range nodes {
@@ -55,7 +55,7 @@ func unknownMutants() []Mutant {
 		},
 		{
 			Name:   "NoBarrier",
-			Reason: "Only a listing behind an answered write proves that a znode is absent; the mutant uses a read instead of the write.",
+			Reason: "Only a listing after an answered write proves that a znode is absent; the mutant uses a read instead of the write.",
 			Edits: []Edit{
 				{File: "internal/queue/node.go",
 					Before: `barrier := Request{Kind: Check, Paths: []string{parent}}`,
@@ -102,24 +102,24 @@ func unknownMutants() []Mutant {
 			Reason: "A reusable name is no identity to guard writes by; the mutant guards by it.",
 			Edits: []Edit{
 				{File: "guard.go",
-					Before: `if h.possession.lock.namesakes() {`,
-					After:  `if false && h.possession.lock.namesakes() {`},
+					Before: `if h.grant.lock.hasReusableNames() {`,
+					After:  `if false && h.grant.lock.hasReusableNames() {`},
 			},
-			Suite: bubble, Test: "TestNodeLockNotProven",
+			Suite: bubble, Test: "TestNodeLockRefusesGuards",
 			Says: `guard: <nil>, want zklock: invalid use of a lock`,
 		},
 		{
 			Name:   "GuardByVersion",
 			Reason: "A guard checks that the entry exists, not its version; the mutant checks version 0, which a release request changes.",
 			Edits: []Edit{
-				{File: "transport.go",
-					Before: `		own := checks(r)`,
+				{File: "request.go",
+					Before: `		own := checkOps(r)`,
 					After: `		var own []zk.Op
 		for _, p := range r.Paths {
 			own = append(own, zk.CheckOp(p, 0))
 		}`},
 			},
-			Suite: bubble, Test: "TestLocks/Revoke",
+			Suite: conformance, Test: "TestLocks/Revoke",
 			Says: `the znode has another version`,
 		},
 		{

@@ -91,7 +91,7 @@ func TestWhoDeletesBreaks(t *testing.T) {
 				}
 				h := acquire(t, dialAs(t, srv, "ann", acl).Mutex("/open"))
 				if err := operator(t, srv, "").Delete(t.Context(), h.Node(), -1); err != nil {
-					t.Fatalf("a stranger's delete: %v", err)
+					t.Fatalf("another user's delete: %v", err)
 				}
 				lostSoon(t, h)
 			})
@@ -99,9 +99,9 @@ func TestWhoDeletesBreaks(t *testing.T) {
 	}
 }
 
-// TestRecommendedACL is the set-up that SECURITY.md gives: below a znode that is the
-// team's alone, locks work, outlive crashes, and are nobody else's to see, take,
-// break or revoke.
+// TestRecommendedACL checks the setup that SECURITY.md recommends: below a znode that only
+// the team may use, locks work and survive crashes, and no other user can see, acquire,
+// break, or revoke them.
 func TestRecommendedACL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)
@@ -114,7 +114,7 @@ func TestRecommendedACL(t *testing.T) {
 			t.Errorf("a colleague: %v", err)
 		}
 		for _, user := range []string{"", "eve"} {
-			strangerFails(t, srv, user, h)
+			outsiderFails(t, srv, user, h)
 		}
 		if err := h.Err(); err != nil {
 			t.Fatalf("after the strangers: %v", err)
@@ -129,14 +129,14 @@ func TestRecommendedACL(t *testing.T) {
 		}
 		time.Sleep(timeout) // the first client has a session again
 		if _, err := first.Mutex("/team/a/b").Revoke(t.Context()); err != nil {
-			t.Errorf("a colleague's wish: %v", err)
+			t.Errorf("a release request of the team: %v", err)
 		}
 		closed(t, next.Revoked())
 	})
 }
 
-// strangerFails fails the test if somebody else can do anything about a hold.
-func strangerFails(t *testing.T, srv *zktest.Server, user string, h *zklock.Hold) {
+// outsiderFails fails the test if a user outside of the team can affect a hold.
+func outsiderFails(t *testing.T, srv *zktest.Server, user string, h *zklock.Hold) {
 	t.Helper()
 	op, l := operator(t, srv, user), dialAs(t, srv, user, nil).Mutex("/team/a/b")
 	for what, do := range map[string]func() error{
@@ -159,7 +159,7 @@ func strangerFails(t *testing.T, srv *zktest.Server, user string, h *zklock.Hold
 	}
 }
 
-// aclOf returns a znode's list as whoever may change it sees it.
+// aclOf returns a znode's ACL as a user with the permission to change it sees it.
 func aclOf(t *testing.T, op *zk.Client, path string) []zk.ACL {
 	t.Helper()
 	acl, _, err := op.GetACL(t.Context(), path)
@@ -169,7 +169,7 @@ func aclOf(t *testing.T, op *zk.Client, path string) []zk.ACL {
 	return acl
 }
 
-// granted is what a list lets somebody do.
+// granted returns what an ACL permits a user.
 func granted(acl []zk.ACL, scheme, user string) (perms zk.Perm) {
 	for _, a := range acl {
 		if a.Scheme == scheme && (a.ID == user || strings.HasPrefix(a.ID, user+":")) {
@@ -180,7 +180,7 @@ func granted(acl []zk.ACL, scheme, user string) (perms zk.Perm) {
 }
 
 // TestEntriesAreAsClosedAsTheirParent: a client with credentials and no Options.ACL
-// makes entries, records, permits, gates and lock znodes that a stranger can't touch
+// makes entries, records, permits, gates and lock znodes that another user cannot change
 // even where they know the name.
 func TestEntriesAreAsClosedAsTheirParent(t *testing.T) {
 	for name, lock := range map[string]func(c *zklock.Client) *zklock.Lock{
@@ -216,10 +216,10 @@ func TestEntriesAreAsClosedAsTheirParent(t *testing.T) {
 						t.Errorf("%s: %v", path, got)
 					}
 					if _, _, err := eve.Get(t.Context(), path); !errors.Is(err, zk.ErrNoAuth) {
-						t.Errorf("a stranger's read of %s: %v", path, err)
+						t.Errorf("another user's read of %s: %v", path, err)
 					}
 					if _, err := eve.Set(t.Context(), path, nil, -1); !errors.Is(err, zk.ErrNoAuth) {
-						t.Errorf("a stranger's write to %s: %v", path, err)
+						t.Errorf("another user's write to %s: %v", path, err)
 					}
 				}
 			})
@@ -336,13 +336,14 @@ func TestClosedZnodeOfOpenEntries(t *testing.T) {
 		}
 		synctest.Wait()
 		if len(told) > 0 {
-			t.Errorf("a stranger's watch told of %s", <-told)
+			t.Errorf("another user's watch told of %s", <-told)
 		}
 	})
 }
 
-// TestQueueingIsNoBreaking: whoever may create and not delete can stand in the queue,
-// which holds others up, and can't be granted beside the holder or end his hold.
+// TestQueueingIsNoBreaking checks that a user with the permission to create and not to
+// delete can enqueue, which delays other clients, and cannot be granted next to the holder
+// or end the hold.
 func TestQueueingIsNoBreaking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t)

@@ -34,7 +34,7 @@ type stage struct {
 	log      *log // what the server says
 }
 
-// The secrets of the play. None is a part of another, of a path or of a word.
+// The secrets of the test. None is a part of another one, of a path, or of a word.
 const (
 	digestPassword = "Xq7-digest-pw"
 	uiToken        = "Xq7-token-of-the-page"
@@ -63,7 +63,7 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
-// file writes a file that nobody else can read.
+// file writes a file that no other user can read.
 func (s *stage) file(name, text string) string {
 	s.Helper()
 	path := filepath.Join(s.dir, name)

@@ -1,4 +1,4 @@
-// Package security plays who is named in SECURITY.md: servers that answer with
-// anything, users who may and may not break a lock, and whoever looks for secrets
-// in what the command and the library say of themselves.
+// Package security tests the threats that SECURITY.md names: servers with arbitrary
+// answers, users with and without the permission to break a lock, and secrets in the
+// output of the command and the library.
 package security

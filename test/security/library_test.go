@@ -73,7 +73,7 @@ func TestLibraryHidesSecrets(t *testing.T) {
 		if text, err := json.Marshal(opts.SASL); err == nil {
 			clients.Write(text)
 		}
-		trouble(t, srv, opts, &clients)
+		exercise(t, srv, opts, &clients)
 		s.mu.Lock()
 		known := len(s.forms)
 		s.mu.Unlock()
@@ -93,8 +93,8 @@ func (s *secrets) learn(frame []byte) {
 	}
 }
 
-// trouble takes a client through all that can go wrong.
-func trouble(t *testing.T, srv *zktest.Server, opts *zklock.Options, said *log) {
+// exercise takes a client through every kind of failure.
+func exercise(t *testing.T, srv *zktest.Server, opts *zklock.Options, said *log) {
 	c, err := zklock.Dial(t.Context(), srv.Servers(), opts)
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,6 @@
-// Building the page's elements. Whatever comes from the servers is put in as text,
-// never as HTML, and with what would turn it around or hide it escaped: names and
-// owners' data are anybody's.
+// Builds the page's elements. Data from the servers is inserted as text, never as HTML, and
+// characters that reverse or hide text are escaped: any client can write names and owners'
+// data.
 
 import { legible } from "./format.js";
 
@@ -13,7 +13,7 @@ export function el(tag, props, ...children) {
   return fill(document.createElement(tag), props, children);
 }
 
-// svg makes an element of a drawing.
+// svg creates an element of a drawing.
 export function svg(tag, props, ...children) {
   return fill(document.createElementNS(SVG, tag), props, children);
 }
@@ -35,19 +35,19 @@ function written(name, value) {
   return name === "title" || name === "aria-label" ? legible(String(value)) : String(value);
 }
 
-// put changes a node's text if it is another. Writing the same text again would
-// cost a layout for each row of a table that ticks.
+// put changes a node's text if it differs. Writing the same text again would cost a layout
+// for each row of a table that ticks.
 export function put(node, text) {
   const s = legible(String(text));
   if (node.textContent !== s) node.textContent = s;
 }
 
-// mark sets or takes away a class.
+// mark sets or removes a class.
 export function mark(node, name, on) {
   if (node.classList.contains(name) !== Boolean(on)) node.classList.toggle(name, Boolean(on));
 }
 
-// attr sets an attribute, or takes it away for null.
+// attr sets an attribute, or removes it for null.
 export function attr(node, name, value) {
   if (value === null) node.removeAttribute(name);
   else if (node.getAttribute(name) !== written(name, value)) node.setAttribute(name, written(name, value));

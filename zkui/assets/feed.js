@@ -1,14 +1,14 @@
-// What the server tells: the list of locks, kept current by its stream of events,
-// and what one page asks for besides.
+// What the server sends: the list of locks, kept current by its stream of events, and
+// what one page needs in addition.
 
 import { ask, json } from "./routes.js";
 import { Stream } from "./stream.js";
 import { Past } from "./times.js";
 
-// AGAIN is how long to wait before a stream that ended is tried again.
+// AGAIN is how long to wait before a stream that ended is opened again.
 const AGAIN = 2000;
 
-// known is a summary with its times as numbers, and all its words for the filter.
+// known returns a summary with its times as numbers, and with all its words for the filter.
 function known(s) {
   const time = (t) => (t ? Date.parse(t) : undefined);
   const l = { ...s, since: time(s.since), granted: time(s.granted), oldest: time(s.oldest), warnings: s.warnings ?? 0, others: s.others ?? 0 };
@@ -26,26 +26,26 @@ export class Feed {
     this.listed = false;
     this.link = "opening";   // of the stream: opening, open, lost
     this.ahead = 0;          // of the server's clock before this browser's
-    this.wish = {};
+    this.wanted = {};
   }
 
   // now is the time by the server's clock.
   now() { return Date.now() + this.ahead; }
 
-  // follow says what the page wants: list, path with entries, history.
-  async follow(wish) {
-    this.wish = wish;
+  // follow sets what the page needs: list, path with entries, history.
+  async follow(wanted) {
+    this.wanted = wanted;
     this.lock = undefined;
     this.stop();
     try {
       if (!this.rights) this.note(this.rights = await ask(json("status")));
-      if (wish.list && !this.listed) await this.list();
-      if (wish.history) await this.takeHistory();
+      if (wanted.list && !this.listed) await this.list();
+      if (wanted.history) await this.takeHistory();
     } catch {
       this.lost();
       return;
     }
-    if (this.wish === wish) this.open();
+    if (this.wanted === wanted) this.open();
   }
 
   async takeHistory() {
@@ -55,14 +55,14 @@ export class Feed {
     this.changed("history");
   }
 
-  // more asks for more of a lock's entries.
+  // more requests more of a lock's entries.
   more(entries) {
-    this.wish = { ...this.wish, entries };
+    this.wanted = { ...this.wanted, entries };
     this.stop();
     this.open();
   }
 
-  // list gets the whole list.
+  // list fetches the whole list.
   async list() {
     const answer = await ask(json(""));
     this.locks = new Map(answer.locks.map((s) => [s.path, known(s)]));
@@ -75,7 +75,7 @@ export class Feed {
 
   // open begins the stream.
   open() {
-    const { path, entries, history } = this.wish;
+    const { path, entries, history } = this.wanted;
     const q = new URLSearchParams();
     if (this.listed) q.set("since", `${this.boot}-${this.version}`);
     if (path) q.set("path", path);
@@ -95,8 +95,8 @@ export class Feed {
     clearTimeout(this.timer);
   }
 
-  // failed tries again, soon. Where the server answered with something else, that is
-  // from the beginning: it may be another one by then.
+  // failed tries again soon. If the server answered with something else, it starts from
+  // the beginning, because the server may be another one.
   failed(stream, status) {
     if (stream !== this.stream) return;
     if (status) {
@@ -108,13 +108,13 @@ export class Feed {
     this.timer = setTimeout(() => this.open(), AGAIN);
   }
 
-  // lost begins all over, soon: the server may be another one by then.
+  // lost starts from the beginning soon: the server may be another one.
   lost() {
     this.linked("lost");
     this.stop();
     this.listed = false;
     this.rights = undefined;
-    this.timer = setTimeout(() => this.follow(this.wish), AGAIN);
+    this.timer = setTimeout(() => this.follow(this.wanted), AGAIN);
   }
 
   linked(link) {
@@ -124,7 +124,7 @@ export class Feed {
     this.changed("link");
   }
 
-  // note takes what every message has.
+  // note reads what every message has.
   note(message) {
     if (message.now) this.ahead = Date.parse(message.now) - Date.now();
     if (!message.status) return;
@@ -132,12 +132,12 @@ export class Feed {
     this.changed("status");
   }
 
-  // onReset begins all over: the server is another one, or forgot what we know.
+  // onReset starts from the beginning: the server is another one, or has lost its state.
   onReset(message) {
     this.note(message);
     this.listed = false;
     this.rights = undefined;
-    this.follow(this.wish);
+    this.follow(this.wanted);
   }
 
   onLocks(message) {
@@ -163,7 +163,7 @@ export class Feed {
   }
 }
 
-// timed puts numbers in the place of an entry's times.
+// timed replaces an entry's times by numbers.
 export function timed(e) {
   e.since = Date.parse(e.since);
   e.granted = e.granted ? Date.parse(e.granted) : undefined;

@@ -72,11 +72,12 @@ export function split(path) {
   return [path.slice(0, at + 1), path.slice(at + 1)];
 }
 
-// named is a path as the command and the library take it: without what they put before it.
+// named returns a path as the command and the library take it, without the prefix that they
+// add.
 export const named = (path) => (path.startsWith("/zklock/") ? path.slice("/zklock/".length) : path);
 
-// LONGEST is the most of a text that a cell of a table gets. What is cut off can
-// be read on the lock's own page.
+// LONGEST is the longest text in a cell of a table. The lock's own page shows the whole
+// text.
 const LONGEST = 300;
 
 // brief cuts a text for a cell.
@@ -84,8 +85,8 @@ export function brief(s) {
   return s.length > LONGEST ? s.slice(0, LONGEST) + "…" : s;
 }
 
-// UNSEEN are the characters that turn text around, hide it, or are not seen: names
-// and owners' data are anybody's. The command's package legible has the same.
+// UNSEEN are the characters that reverse or hide text, or are invisible: any client can
+// write names and owners' data. The package internal/legible has the same list.
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Variation_Selector}\ufffd]/gu;
 
 // legible writes them as the escapes that Go has for them.

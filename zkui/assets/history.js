@@ -1,4 +1,4 @@
-// What was seen of all locks since the page's server started.
+// The history of all locks since the page's server started.
 
 import { el, put } from "./dom.js";
 import { count, measured, clock, things } from "./format.js";
@@ -30,19 +30,19 @@ class History {
     if (what === "status" || what === "history") this.showCost(this.feed.status);
     if (what !== "history" || !past) return;
     const f = this.figures;
-    const time = (t) => ({ text: t.count ? measured(t.p50) : "–", below: t.count ? `p99 ${measured(t.p99)}, at most ${measured(t.max)}` : "none seen yet" });
-    f.grants.set({ text: count(past.grants), below: `${things(past.releases, "hold")} ended, ${count(past.gaveUp)} gave up waiting` });
+    const time = (t) => ({ text: t.count ? measured(t.p50) : "–", below: t.count ? `p99 ${measured(t.p99)}, at most ${measured(t.max)}` : "none yet" });
+    f.grants.set({ text: count(past.grants), below: `${things(past.releases, "hold")} ended, ${count(past.gaveUp)} acquires cancelled` });
     f.wait.set(time(past.wait));
     f.hold.set(time(past.hold));
-    f.losses.set({ text: count(past.losses), of: past.losses ? "not given back" : "", below: past.losses ? `${count(past.broken)} of them broken here` : "none was seen", alarm: past.losses > 0 });
+    f.losses.set({ text: count(past.losses), of: past.losses ? "not released" : "", below: past.losses ? `${count(past.broken)} of them broken here` : "none", alarm: past.losses > 0 });
     put(this.about, `seen from here since ${clock(past.since, now)}`);
     this.charts.set(past, now);
   }
 
-  // showCost says what watching costs the ensemble.
+  // showCost shows what watching costs the ensemble.
   showCost(s) {
     if (!s) return;
-    put(this.cost, `Below ${s.prefix}. Watching made ${things(s.reads, "read")} of the servers so far, for ${things(s.events, "event")}; never more than ${count(s.readRate)} a second, and ${count(s.walkReads)} for the first look.`);
+    put(this.cost, `Below ${s.prefix}. Watching has cost the servers ${things(s.reads, "read")} so far, for ${things(s.events, "event")}; never more than ${count(s.readRate)} a second, and ${count(s.walkReads)} for the first listing.`);
   }
 
   tick() {}

@@ -8,10 +8,10 @@ import { figure } from "./figures.js";
 import { spark } from "./chart.js";
 import { lockAddress } from "./routes.js";
 
-// LONG is a wait that is worth a colour.
+// LONG is a wait that is shown in color.
 const LONG = 5 * 60_000;
 
-// kinds are the ways to see a part of the list.
+// kinds are the filters of the list.
 const kinds = {
   all: ["All", () => true],
   queued: ["Queued", (l) => l.waiting > 0],
@@ -23,8 +23,8 @@ const held = (l) => l.heldSince ?? Infinity;
 const by = (value) => (a, b) => value(a) - value(b);
 const text = (value) => (a, b) => (value(a) < value(b) ? -1 : value(a) > value(b) ? 1 : 0);
 
-// orders are the columns, and how each sorts when it is first asked to. What is
-// longest or most comes first, names from a to z.
+// orders are the columns, and how each sorts when it is first selected: the longest or
+// most first, and names from a to z.
 const orders = {
   path: ["Lock", text((l) => l.path)],
   who: ["Holder", text((l) => l.who ?? "\uffff")],
@@ -34,7 +34,7 @@ const orders = {
   next: ["Next in line", text((l) => l.next ?? "\uffff")],
 };
 
-// matches reports whether all of the words are somewhere in what a row says.
+// matches reports whether all of the words are in the text of a row.
 export function matches(l, words) {
   return words.every((w) => l.text.includes(w));
 }
@@ -130,7 +130,7 @@ class List {
     this.changed();
   }
 
-  // changed keeps what is looked for in the address, so that it can be shared.
+  // changed keeps the filter in the address, so that it can be shared.
   changed() {
     const q = new URLSearchParams();
     if (this.find) q.set("q", this.find);
@@ -174,7 +174,7 @@ class List {
     const taken = all.filter((l) => l.holders > 0);
     const queued = all.filter((l) => l.waiting > 0);
     this.held.set({ text: count(taken.length), of: `of ${things(all.length, "lock")}`, below: this.feed.status ? `below ${this.feed.status.prefix}` : "" });
-    this.waits.set({ text: count(queued.reduce((n, l) => n + l.waiting, 0)), of: "in line", below: queued.length ? `for ${things(queued.length, "lock")}` : "nobody waits" });
+    this.waits.set({ text: count(queued.reduce((n, l) => n + l.waiting, 0)), of: "in line", below: queued.length ? `for ${things(queued.length, "lock")}` : "no waiters" });
     this.first = queued.reduce((a, b) => ((b.oldest ?? Infinity) < (a?.oldest ?? Infinity) ? b : a), undefined);
     attr(this.longest.link, "href", this.first ? lockAddress(this.first.path) : null);
     attr(this.longest.link, "data-go", this.first ? "" : null);
@@ -185,22 +185,22 @@ class List {
   showGrants() {
     const h = this.feed.history;
     if (!h) return;
-    const wait = h.wait.count ? `wait p50 ${measured(h.wait.p50)}, p99 ${measured(h.wait.p99)}` : "no wait seen yet";
+    const wait = h.wait.count ? `wait p50 ${measured(h.wait.p50)}, p99 ${measured(h.wait.p99)}` : "no waits yet";
     this.grants.set({ text: count(h.grants), of: h.losses ? things(h.losses, "loss", "losses") : "", below: wait, alarm: h.losses > 0 });
     this.spark.set(h.perMinute(this.feed.now()));
   }
 
   showLongest() {
     const l = this.first;
-    this.longest.set(l?.oldest ? { text: span(this.feed.now() - l.oldest), below: l.path } : { text: "–", below: "nobody waits" });
+    this.longest.set(l?.oldest ? { text: span(this.feed.now() - l.oldest), below: l.path } : { text: "–", below: "no waiters" });
   }
 
   showNone(items, all) {
     this.none.hidden = items.length > 0;
     if (items.length > 0) return;
-    const [head, more] = all.length > 0 ? ["No lock is like that", "Escape shows all of them again."]
-      : this.feed.status?.walked ? ["No lock is taken", `Nobody holds or waits for a lock below ${this.feed.status.prefix}.`]
-      : ["Looking for locks", "The first look at the servers is under way."];
+    const [head, more] = all.length > 0 ? ["No lock matches", "Press Escape to clear the filter."]
+      : this.feed.status?.walked ? ["No lock is held", `No client holds or waits for a lock below ${this.feed.status.prefix}.`]
+      : ["Loading locks", "The first listing is in progress."];
     this.none.replaceChildren(el("strong", { text: head }), more);
   }
 
@@ -209,7 +209,7 @@ class List {
     this.showLongest();
   }
 
-  // key does what a key does here, and reports whether it did something.
+  // key handles a key, and reports whether it had an effect.
   key(e) {
     if (e.key === "/") this.input.focus();
     else if (e.key === "Escape" && (this.find || this.kind !== "all")) this.showAll();
@@ -221,7 +221,7 @@ class List {
   close() { this.rows.end(); }
 }
 
-// PIPS is how many of those who wait are drawn one by one.
+// PIPS is how many waiters are drawn one by one.
 const PIPS = 8;
 
 function makeRow() {
@@ -243,7 +243,7 @@ function makeRow() {
   return row;
 }
 
-// kindOf says what a lock is beyond being held alone by one.
+// kindOf describes a lock that is not simply held by one client.
 function kindOf(l) {
   const said = [];
   if (l.kind === "semaphore") said.push(l.permits ? `semaphore, ${l.holders} of ${l.permits} permits` : `semaphore, ${things(l.holders, "permit")}`);
@@ -263,8 +263,8 @@ function showRow(row, l, now) {
   mark(p.kind, "wait-text", l.warnings > 0);
   mark(p.sign, "free", l.holders === 0);
   mark(p.sign, "shared", l.mode === "shared" || l.mode === "permit");
-  const who = l.holders ? brief(l.who ?? "") + (l.others ? ` and ${things(l.others, "other")}` : "") : "nobody";
-  // A hand-over is worth a glance; that the row is another lock's now is not.
+  const who = l.holders ? brief(l.who ?? "") + (l.others ? ` and ${things(l.others, "other")}` : "") : "free";
+  // A hand-over is highlighted. A row that now shows another lock is not.
   if (row.shown === l.path && row.fence !== l.fence && l.fence) flash(row);
   row.shown = l.path;
   row.fence = l.fence;
@@ -286,7 +286,7 @@ function showQueue(p, l) {
 function tickRow(row, l, now) {
   const p = row.parts;
   put(p.held, l.holders ? span(now - l.heldSince) : "–");
-  put(p.heldSub, l.holders && !l.granted ? "with its wait" : "");
+  put(p.heldSub, l.holders && !l.granted ? "includes the wait" : "");
   put(p.oldest, l.oldest ? span(now - l.oldest) : "–");
   mark(p.oldest, "wait-text", l.oldest && now - l.oldest >= LONG);
   mark(p.oldest, "dimmed", !l.oldest);

@@ -1,4 +1,4 @@
-// One lock: who holds it, the queue behind, and what it was like before.
+// One lock: its holders, its queue, and its history.
 
 import { el, icon, put, mark } from "./dom.js";
 import { span, measured, count, things, split, clock, legible } from "./format.js";
@@ -38,7 +38,7 @@ class LockPage {
       el("div", { class: "two" }, el("div", {}, this.holder, this.queue.node),
         el("div", { class: "side" }, el("section", { class: "paper", "aria-label": "History" },
           el("div", { class: "section" }, el("h2", { text: "History" }), this.since = el("p")), this.totals), el("div", { class: "paper" }, this.charts.node))));
-    this.holder.append(el("p", { class: "under", text: "Looking at the lock…" }));
+    this.holder.append(el("p", { class: "under", text: "Loading the lock…" }));
   }
 
   showName() {
@@ -46,7 +46,7 @@ class LockPage {
     this.name.replaceChildren(el("span", { class: "dir", text: dir }), legible(leaf));
   }
 
-  // holders are those who hold, each once: a hold of three permits has three entries.
+  // holders lists each holder once: a hold of three permits has three entries.
   holders() {
     const seen = new Set();
     return this.feed.lock.entries.filter((e) => {
@@ -87,7 +87,7 @@ class LockPage {
 
   buttons(e) {
     const may = this.feed.rights?.actions;
-    const why = may ? null : "This server only shows: it was started without an access token";
+    const why = may ? null : "This page is read-only: its server has no access token";
     const button = (name, label, cls) => el("button", {
       class: `button ${cls}`, type: "button", disabled: !may, title: why, "data-act": name,
       click: () => act(name, this.feed.lock, e, this.page),
@@ -105,7 +105,7 @@ class LockPage {
     mark(this.holder, "bad", jeopardy);
     this.heldFor = el("span");
     this.deadline = el("span");
-    if (!first) this.holder.replaceChildren(el("h2", { text: "Nobody holds it" }), el("p", { class: "under", text: lock.waiting ? "Somebody waits all the same: see the queue." : "Whoever comes next gets it at once." }));
+    if (!first) this.holder.replaceChildren(el("h2", { text: "Not held" }), el("p", { class: "under", text: lock.waiting ? "Clients wait for it: see the queue." : "The next acquire gets it at once." }));
     else if (holders.length > 1) this.holder.replaceChildren(...this.several(lock, holders));
     else this.holder.replaceChildren(...this.single(lock, first));
     this.tick();
@@ -113,7 +113,7 @@ class LockPage {
 
   several(lock, holders) {
     const what = lock.kind === "semaphore" ? "hold permits" : "hold it together";
-    const left = lock.permits ? `${count(lock.holders)} of ${things(lock.permits, "permit")} taken` : "Each has a token of its own; choose one in the queue to see it.";
+    const left = lock.permits ? `${count(lock.holders)} of ${things(lock.permits, "permit")} in use` : "Each has its own token; choose one in the queue to see it.";
     return [el("h2", { text: `${count(holders.length)} ${what}` }), el("p", { class: "under", text: left }), lock.permits ? gauge(lock) : null].filter(Boolean);
   }
 
@@ -126,12 +126,12 @@ class LockPage {
         el("div", {}, el("span", { class: "label", text: "Holder" }), el("h2", { text: e.who }), el("p", { class: "under", text: under.join(" · ") })),
         this.buttons(e)),
       el("dl", { class: "facts" },
-        fact(e.granted ? "Held for" : "There for", this.heldFor, el("small", { text: e.granted ? `since ${clock(e.granted, this.feed.now())}` : `since ${clock(e.since, this.feed.now())}, its wait included` })),
+        fact(e.granted ? "Held for" : "Present for", this.heldFor, el("small", { text: e.granted ? `since ${clock(e.granted, this.feed.now())}` : `since ${clock(e.since, this.feed.now())}, including its wait` })),
         fact("Fencing token", ...copyable(e.fence, this.page.say)),
-        fact("Deadline", this.deadline, el("small", { text: e.safe ? "until another can hold, if the servers fall silent" : "its holder alone knows it" })),
+        fact("Deadline", this.deadline, el("small", { text: e.safe ? "until another client can hold, if the servers fall silent" : "known only to its holder" })),
         fact("Session", e.session === "0x0" ? "none" : el("a", { class: "mono", href: sessionAddress(e.session), "data-go": true, text: e.session })),
         permits,
-        e.revoked ? fact("Asked back", "yes", el("small", { text: "its owner was asked to release" })) : null),
+        e.revoked ? fact("Release requested", "yes", el("small", { text: "its owner was asked to release the lock" })) : null),
       e.data ? el("pre", { class: "raw", text: e.data, "aria-label": "Owner’s data" }) : null,
     ].filter(Boolean);
   }
@@ -161,8 +161,8 @@ class LockPage {
     mark(this.deadline, "dimmed", !e.safe);
   }
 
-  // renew asks until when the hold is safe, where that is known: it moves with
-  // every heartbeat, of which the stream tells nothing.
+  // renew asks for the deadline of the hold, if it is known. It moves with every
+  // heartbeat, which the stream does not report.
   async renew() {
     if (this.renewing) return;
     this.renewing = true;
@@ -175,7 +175,7 @@ class LockPage {
         this.showDeadline();
       }
     } catch {
-      // Then the deadline comes nearer, as it does for the holder.
+      // The deadline comes nearer, as it does for the holder.
     }
     this.renewing = false;
   }
@@ -193,7 +193,7 @@ class LockPage {
 // MOST is how many permits are drawn one by one.
 const MOST = 60;
 
-// gauge draws a semaphore's permits, those that are taken full.
+// gauge draws a semaphore's permits, with those in use filled.
 function gauge(lock) {
   const drawn = Math.min(lock.permits, MOST), full = Math.round(drawn * Math.min(1, lock.holders / lock.permits));
   return el("div", { class: "gauge", "aria-hidden": "true" }, Array.from({ length: drawn }, (_, i) => el("i", { class: i < full ? "full" : null })));

@@ -1,4 +1,4 @@
-// The page: which part of it is open, what keys do, and how the servers are.
+// The page: which part of it is open, what keys do, and the state of the servers.
 
 import { el, put, attr, icon } from "./dom.js";
 import { span, legible } from "./format.js";
@@ -13,11 +13,11 @@ import * as session from "./session.js";
 import * as history from "./history.js";
 
 const parts = {
-  "": { ...list, tab: "list", wish: () => ({ list: true, history: true }) },
-  lock: { open: lock.open, tab: "list", wish: (q) => ({ path: q.get("path") ?? "", entries: lock.FIRST }) },
-  sessions: { ...sessions, tab: "sessions", wish: () => ({}) },
-  session: { ...session, tab: "sessions", wish: () => ({}) },
-  history: { ...history, tab: "history", wish: () => ({ history: true }) },
+  "": { ...list, tab: "list", wanted: () => ({ list: true, history: true }) },
+  lock: { open: lock.open, tab: "list", wanted: (q) => ({ path: q.get("path") ?? "", entries: lock.FIRST }) },
+  sessions: { ...sessions, tab: "sessions", wanted: () => ({}) },
+  session: { ...session, tab: "sessions", wanted: () => ({}) },
+  history: { ...history, tab: "history", wanted: () => ({ history: true }) },
 };
 
 const view = document.getElementById("view");
@@ -32,7 +32,7 @@ const feed = new Feed((what) => {
   current?.update(what);
 });
 
-// depth is how often one went on within the page to get here.
+// depth is how many steps within the page led here.
 const depth = () => window.history.state?.depth ?? 0;
 
 const page = {
@@ -40,7 +40,7 @@ const page = {
     window.history.pushState({ top: 0, depth: depth() + 1 }, "", address);
     open();
   },
-  // remember keeps in the address what is looked for.
+  // remember keeps the filter in the address.
   remember(q) {
     const text = q.toString();
     window.history.replaceState(window.history.state, "", (here().name || "./") + (text ? `?${text}` : ""));
@@ -56,10 +56,10 @@ function open() {
   document.title = `${legible(current.title)} – zklock`;
   for (const a of document.querySelectorAll("[data-tab]")) attr(a, "aria-current", a.dataset.tab === part.tab ? "page" : null);
   window.scrollTo(0, window.history.state?.top ?? 0);
-  feed.follow(part.wish(query));
+  feed.follow(part.wanted(query));
 }
 
-// say tells something for a moment.
+// say shows a message for a moment.
 let saying;
 function say(text) {
   const said = document.getElementById("said");
@@ -69,23 +69,23 @@ function say(text) {
   saying = setTimeout(() => said.classList.remove("on"), 3500);
 }
 
-// showLink says how fresh what is shown is.
+// showLink shows how current the page is.
 function showLink() {
   const s = feed.status;
   const lost = feed.link === "lost", away = s && !s.connected;
   attr(live, "data-state", lost ? "lost" : away ? "late" : s?.live ? "live" : "slow");
-  put(document.getElementById("live-text"), lost ? "connection lost" : away ? "servers away" : !s ? "connecting" : !s.walked ? "looking" : s.live ? "live" : "asking now and then");
+  put(document.getElementById("live-text"), lost ? "connection lost" : away ? "servers away" : !s ? "connecting" : !s.walked ? "loading" : s.live ? "live" : "polling");
   if (feed.rights?.title) put(document.getElementById("servers"), feed.rights.title);
   const all = [];
   const notice = (cls, text) => all.push(el("p", { class: `notice ${cls}` }, icon("warn"), el("span", { text })));
-  if (lost) notice("bad", `This page lost its server ${span(Date.now() - feed.lostAt)} ago and tries again. What you see is as it was then.`);
-  else if (away) notice("bad", `No ZooKeeper server answers for ${span(feed.now() - Date.parse(s.heard))}. What you see is as it was then.`);
+  if (lost) notice("bad", `This page lost its server ${span(Date.now() - feed.lostAt)} ago and is reconnecting. It shows the state at that time.`);
+  else if (away) notice("bad", `No ZooKeeper server answers for ${span(feed.now() - Date.parse(s.heard))}. The page shows the state at that time.`);
   if (s?.why) notice("", s.why);
-  if (s?.behind > 20) notice("", `Much happens at once: ${s.behind} locks have changed and are not read again yet.`);
+  if (s?.behind > 20) notice("", `High load: ${s.behind} locks have changed and are not read again yet.`);
   notices.replaceChildren(...all);
 }
 
-// back goes to the list as it was left, if we came from there.
+// back goes to the list as it was, if it was open before.
 function back() {
   if (depth() > 0) window.history.back();
   else if (here().name !== "") page.go(here().name === "session" ? "sessions" : "./");

@@ -1,13 +1,13 @@
-// The queue of a lock, drawn in order: a rail with a stop for each entry, those who
-// hold at its upper end.
+// The queue of a lock, drawn in order: a rail with a stop for each entry, and the holders
+// at its upper end.
 
 import { el, icon, put, mark, attr } from "./dom.js";
 import { span, ordinal, brief, things } from "./format.js";
 import { Rows } from "./rows.js";
 import { Keys } from "./keys.js";
 
-// FIRST is how many entries are asked for to begin with; MORE how many times as
-// many when the end of those comes into sight.
+// FIRST is how many entries are requested at first. MORE is how many times as many are
+// requested when the end of those becomes visible.
 export const FIRST = 200;
 const MORE = 4;
 
@@ -27,16 +27,16 @@ export class Queue {
     this.keys = new Keys(this.rows, (e) => e.node);
   }
 
-  // set shows a lock's entries, and places for those that were not asked for yet.
+  // set shows a lock's entries, and placeholders for those that were not requested yet.
   set(lock) {
     const entries = lock.entries;
     const missing = Math.max(0, (lock.total ?? entries.length) - entries.length);
     const items = entries.concat(Array.from({ length: missing }, (_, i) => ({ node: `?${i}`, missing: true })));
     this.asked = entries.length;
     this.longest = Math.max(1, ...entries.filter((e) => e.turn > 0).map((e) => this.options.now() - e.since));
-    put(this.about, lock.waiting ? `${things(lock.waiting, "waits", "wait")}, in order of arrival` : lock.holders ? "nobody waits" : "");
+    put(this.about, lock.waiting ? `${things(lock.waiting, "waits", "wait")}, in order of arrival` : lock.holders ? "no waiters" : "");
     this.end.hidden = items.length > 0;
-    put(this.end, "Nobody holds this lock or waits for it.");
+    put(this.end, "No client holds this lock or waits for it.");
     this.rows.set(items);
   }
 
@@ -61,7 +61,7 @@ export class Queue {
     mark(row, "holds", e.holder);
     mark(row, "shared", e.mode === "shared" || e.mode === "permit");
     mark(row, "stray", e.turn === -1);
-    // Readers in a row come in together.
+    // Successive readers are granted together.
     mark(row, "with-last", together(items[i - 1], e));
     mark(row, "with-next", together(e, items[i + 1]));
     this.showKnot(p, e);
@@ -79,7 +79,7 @@ export class Queue {
     p.knot.replaceChildren(e.holder ? icon("key") : sign);
   }
 
-  // showMissing asks for what came into sight and is not there.
+  // showMissing requests the entries that became visible and are missing.
   showMissing(p) {
     put(p.who, "…");
     put(p.sub, "");
@@ -111,7 +111,7 @@ function together(a, b) {
   return a?.mode === "shared" && b?.mode === "shared" && a.holder === b.holder;
 }
 
-// recipe says which library wrote an entry, if it was another.
+// recipe names the library that wrote an entry, if it was not zklock.
 function recipe(e) {
   const { library, kind } = e.recipe ?? {};
   return library && library !== "zklock" ? `${library} ${kind ?? ""}`.trim() : "";
@@ -119,7 +119,7 @@ function recipe(e) {
 
 function badges(e) {
   const all = [];
-  if (e.revoked) all.push(el("span", { class: "badge wait", text: "asked back" }));
+  if (e.revoked) all.push(el("span", { class: "badge wait", text: "release requested" }));
   if (e.mode === "shared") all.push(el("span", { class: "badge share", text: "shared" }));
   if (e.mode === "permit") all.push(el("span", { class: "badge share", text: "permit" }));
   if (e.turn === -1) all.push(el("span", { class: "badge", text: "stray" }));

@@ -1,10 +1,10 @@
-// A list of any length, of which only the rows in sight are in the document: ten
-// thousand locks cost as much as forty. The window is what scrolls, so that a
-// phone's bars give way, find-in-page aside.
+// A list of any length. Only the visible rows are in the document, so ten thousand locks
+// cost as much as forty. The window scrolls, so that the bars of a phone's browser hide.
+// The search of the browser finds only the rows in the document.
 
 import { attr } from "./dom.js";
 
-// SPARE is how many rows above and below those in sight are kept as well.
+// SPARE is how many rows above and below the visible ones are kept.
 const SPARE = 8;
 
 export class Rows {
@@ -70,7 +70,7 @@ export class Rows {
     for (const [key, row] of this.live) {
       if (wanted.has(key)) continue;
       this.live.delete(key);
-      // A row with the focus goes for good: another's place must not inherit it.
+      // A row with the focus is removed: a row of another item must not inherit the focus.
       if (!row.contains(document.activeElement)) this.spare.push(row);
       row.remove();
     }
@@ -78,14 +78,14 @@ export class Rows {
     let n = 0;
     for (const [key, i] of wanted) {
       const row = this.place(key, i, height);
-      // In the document they stand as they are seen, for whoever goes by Tab.
+      // In the document they are in the visible order, for the Tab key.
       if (this.box.children[n] !== row) this.box.insertBefore(row, this.box.children[n] ?? null);
       n++;
     }
     if (focus !== document.activeElement && this.box.contains(focus)) focus.focus({ preventScroll: true });
   }
 
-  // place readies the row of an item.
+  // place prepares the row of an item.
   place(key, i, height) {
     let row = this.live.get(key);
     if (!row) {
@@ -100,7 +100,7 @@ export class Rows {
     return row;
   }
 
-  // tick lets time pass in the rows in the document.
+  // tick updates the times in the rows in the document.
   tick() {
     for (const row of this.live.values()) this.options.tick?.(row, row.item);
   }

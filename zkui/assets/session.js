@@ -38,7 +38,7 @@ class Session {
       const answer = await ask(json("session", { id: this.id }));
       if (!this.closed) this.show(answer);
     } catch (err) {
-      if (!this.known) this.say("This session is not to be had", err.message);
+      if (!this.known) this.say("This session cannot be loaded", err.message);
     }
     setTimeout(() => { this.asking = false; if (this.again && !this.closed) this.take(); }, 1000);
   }
@@ -51,7 +51,7 @@ class Session {
     put(this.about, entries.length ? `holds ${entries.filter((e) => e.holder).length}, waits for ${entries.filter((e) => e.turn > 0).length}` : "");
     this.rows.set(entries);
     this.none.hidden = entries.length > 0;
-    if (!entries.length) this.say("It has no locks", "A session that has none, or has ended, is not told from one that never was.");
+    if (!entries.length) this.say("It has no locks", "The session has ended, never existed, or holds no lock and waits for none.");
   }
 
   say(head, more) {
@@ -85,7 +85,7 @@ function make() {
 function show(row, e, now) {
   const p = row.parts;
   attr(row, "href", lockAddress(e.path));
-  mark(row, "first", true); // no rail: the locks are not behind each other
+  mark(row, "first", true); // no rail: the locks are not one queue
   mark(row, "last", true);
   mark(row, "holds", e.holder);
   mark(row, "shared", e.mode !== "exclusive");

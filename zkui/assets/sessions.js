@@ -1,4 +1,4 @@
-// Sessions: who holds and waits for how many locks, and who waits for each other.
+// Sessions: how many locks each holds and waits for, and which wait for each other.
 
 import { el, icon, put, attr, mark } from "./dom.js";
 import { count, things, brief, named } from "./format.js";
@@ -6,12 +6,12 @@ import { Rows } from "./rows.js";
 import { Keys } from "./keys.js";
 import { ask, json, lockAddress, sessionAddress } from "./routes.js";
 
-// EVERY is how often the sessions are asked for at most, in milliseconds, while
+// EVERY is the least time between two requests for the sessions, in milliseconds, while
 // locks change.
 const EVERY = 1000;
 
-// STILL is how often, in seconds, when none do: that a circle of waits stays is
-// what makes it a deadlock.
+// STILL is the same, in seconds, while no lock changes: a cycle of waits is a deadlock if
+// it stays.
 const STILL = 3;
 
 // TAGS is how many locks' names are in a row.
@@ -46,7 +46,7 @@ class Sessions {
     this.take();
   }
 
-  // take asks for the sessions; of what changes meanwhile it asks once more.
+  // take requests the sessions, and once more if something changes meanwhile.
   async take() {
     if (this.asking) { this.again = true; return; }
     this.asking = true;
@@ -74,7 +74,7 @@ class Sessions {
     this.rows.set(items);
     put(this.shown, items.length === this.all.length ? things(items.length, "session") : `${count(items.length)} of ${things(this.all.length, "session")}`);
     this.none.hidden = items.length > 0 || !this.known;
-    this.none.replaceChildren(el("strong", { text: this.all.length ? "No session is like that" : "No session has a lock" }));
+    this.none.replaceChildren(el("strong", { text: this.all.length ? "No session matches" : "No session has a lock" }));
     this.cycles.replaceChildren(...(this.deadlocks ?? []).map(cycle));
   }
 
@@ -96,12 +96,12 @@ class Sessions {
   }
 }
 
-// cycle tells of sessions that wait for each other.
+// cycle shows sessions that wait for each other.
 function cycle(steps) {
   const items = steps.map((s) => el("li", {}, el("b", { text: s.who }), " waits for ", el("a", { href: lockAddress(s.waits), "data-go": true, class: "mono", text: s.waits }),
     ", held by ", el("b", { text: s.holderWho })));
   return el("div", { class: "notice bad" }, icon("warn"), el("div", { class: "cycle" },
-    el("b", { text: "A deadlock: nobody of these can go on until one gives up" }), el("ol", {}, items)));
+    el("b", { text: "A deadlock: none of these sessions can continue until one cancels" }), el("ol", {}, items)));
 }
 
 function make() {
@@ -120,7 +120,7 @@ function show(row, s) {
   tags(p.waits, s.waits, "wait");
 }
 
-// tags names some locks, and says how many more there are.
+// tags names some locks, and counts the rest.
 function tags(node, paths, cls) {
   const key = paths.join("\n");
   if (node.key === key) return;

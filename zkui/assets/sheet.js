@@ -1,12 +1,12 @@
-// Dialogs: an entry's details, and the two things that can be done to a holder.
+// Dialogs: an entry's details, and the two actions on a holder.
 
 import { el, put, icon } from "./dom.js";
 import { ask, sessionAddress } from "./routes.js";
 import { token } from "./token.js";
 import { clock } from "./format.js";
 
-// secret is the token that the server wants before it does anything. It is kept
-// while the page is open, and nowhere else.
+// secret is the token that the server requires for actions. It is kept only while the
+// page is open.
 let secret = "";
 
 // show opens a dialog with these parts, which closes with Escape.
@@ -19,10 +19,10 @@ function show(title, ...parts) {
   return dialog;
 }
 
-// keys are what can be done without a mouse.
+// keys are the keyboard shortcuts.
 const keys = [
   [["/"], "filter"], [["j", "k"], "down and up; the arrows, Home and End too"], [["Enter"], "open"],
-  [["Esc"], "back, or all again"], [["1", "2", "3"], "locks, sessions, history"], [["t"], "colours: as the system, light, dark"], [["?"], "this"],
+  [["Esc"], "back, or clear the filter"], [["1", "2", "3"], "locks, sessions, history"], [["t"], "colors: system, light, dark"], [["?"], "this"],
 ];
 
 // help shows them.
@@ -38,16 +38,16 @@ export function fact(label, ...values) {
   return el("div", {}, el("dt", { class: "label", text: label }), el("dd", {}, ...values));
 }
 
-// copyable is a text with a button that copies it, where the browser lets it.
+// copyable is a text with a button that copies it, if the browser permits it.
 export function copyable(text, say) {
   const button = navigator.clipboard && el("button", {
     class: "copy", type: "button", "aria-label": "Copy", title: "Copy",
-    click: () => navigator.clipboard.writeText(text).then(() => say("Copied"), () => say("The browser does not let this page copy")),
+    click: () => navigator.clipboard.writeText(text).then(() => say("Copied"), () => say("The browser does not allow this page to copy")),
   }, icon("copy"));
   return [el("span", { class: "mono", text }), button];
 }
 
-// ownerFacts are what an entry's znode says of who made it: anybody's text.
+// ownerFacts shows what an entry's znode says about its owner. Any client can write that.
 export function ownerFacts(e, now, say) {
   const o = e.owner ?? {};
   const library = [e.recipe?.library, e.recipe?.kind].filter(Boolean).join(" ");
@@ -64,13 +64,13 @@ export function ownerFacts(e, now, say) {
   ].filter(Boolean);
 }
 
-// details shows all that is known of an entry.
+// details shows everything known about an entry.
 export function details(e, now, page, actions) {
-  const place = e.holder ? "holds the lock" : e.turn > 0 ? `number ${e.turn} in line` : "a stray: no entry of the lock";
+  const place = e.holder ? "holds the lock" : e.turn > 0 ? `number ${e.turn} in line` : "a stray znode: not an entry of the lock";
   const close = el("button", { class: "button", type: "button", text: "Close", click: () => dialog.close() });
   const dialog = show(e.who, el("p", { text: place }), el("dl", { class: "facts" }, ownerFacts(e, now, page.say)),
     el("div", {}, el("span", { class: "label", text: "Znode" }), el("pre", { class: "raw", text: e.node })),
-    e.data ? el("div", {}, el("span", { class: "label", text: "Data, as its owner wrote it" }), el("pre", { class: "raw", text: e.data })) : null,
+    e.data ? el("div", {}, el("span", { class: "label", text: "Data of the owner" }), el("pre", { class: "raw", text: e.data })) : null,
     el("div", { class: "buttons" }, e.holder ? actions() : null, close));
   dialog.addEventListener("click", (event) => { if (event.target.closest("[data-go], [data-act]")) dialog.close(); });
 }
@@ -81,22 +81,22 @@ function field(label, hint, props) {
   return { input, node: el("label", {}, label, hint ? el("small", { text: hint }) : null, input) };
 }
 
-// deeds are what can be done to a holder.
+// deeds are the actions on a holder.
 const deeds = {
   revoke: {
-    title: "Ask for the lock back", verb: "Ask for it back", danger: false,
-    about: "This holder, and no other, is told that somebody wants the lock. Whether and when it gives it back is its own decision.",
-    done: "The holder was asked to give the lock back",
+    title: "Request release", verb: "Request release", danger: false,
+    about: "Only this holder receives the request. The holder decides whether and when it releases the lock.",
+    done: "The holder was asked to release the lock",
   },
   break: {
     title: "Break the hold", verb: "Break the hold", danger: true,
-    about: "The holder’s znode is deleted, and the next in line gets the lock at once. That does not stop the holder: until it notices, only a resource that checks fencing tokens keeps it out.",
+    about: "The holder’s znode is deleted, and the next in line is granted the lock at once. That does not stop the holder: until it notices the loss, only a resource that checks fencing tokens refuses its writes.",
     done: "The hold was broken",
   },
 };
 
-// act asks for a confirmation and then does it. The fencing token is to be typed,
-// so that nobody breaks another hold than the one that was looked at.
+// act asks for a confirmation and then acts. The user must type the fencing token,
+// so that a user breaks only the hold that the page shows.
 export function act(name, lock, e, page) {
   const deed = deeds[name];
   const fence = field(`Type the fencing token of ${e.who}`, "", { name: "fence", inputmode: "numeric" });
@@ -120,7 +120,7 @@ export function act(name, lock, e, page) {
   fence.input.focus();
 }
 
-// send does it, and returns what went wrong.
+// send performs the action, and returns the error text.
 async function send(name, lock, e, fence) {
   try {
     await ask(`./${name}`, {

@@ -31,8 +31,8 @@ function apply(button) {
   const dark = choice === "dark" || (choice === "auto" && system.matches);
   document.documentElement.dataset.theme = dark ? "dark" : "light";
   button.replaceChildren(icon(drawings[choice]));
-  attr(button, "aria-label", `Colours: ${names[choice]}`);
-  attr(button, "title", `Colours: ${names[choice]} (t)`);
+  attr(button, "aria-label", `Colors: ${names[choice]}`);
+  attr(button, "title", `Colors: ${names[choice]} (t)`);
 }
 
 // next goes on to the next choice.
@@ -43,7 +43,7 @@ export function next(button) {
   apply(button);
 }
 
-// start colours the page and makes the button work.
+// start colors the page and makes the button work.
 export function start(button) {
   apply(button);
   button.addEventListener("click", () => next(button));

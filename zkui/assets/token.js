@@ -1,5 +1,5 @@
-// The token that the server may want before it shows anything. It is kept for as long
-// as the tab is open, and sent in a header: no other site's page can make a browser do so.
+// The token that the server may require before it shows anything. It is kept while the
+// tab is open, and sent in a header: no other site can make a browser do so.
 
 import { el, put } from "./dom.js";
 
@@ -23,7 +23,7 @@ function keep(text) {
   try {
     sessionStorage.setItem(KEY, text);
   } catch {
-    // It holds until the page is loaded again.
+    // It is kept until the page is loaded again.
   }
 }
 
@@ -43,12 +43,12 @@ export function login() {
     const wrong = el("p", { class: "wrong", role: "alert" });
     const go = el("button", { class: "button", type: "submit", text: "Show the locks", disabled: true });
     const form = el("form", { class: "sheet-form", input: () => { go.disabled = !input.value.trim(); } },
-      el("p", { text: "This page is shown to those who know its access token." }),
+      el("p", { text: "This page requires its access token." }),
       el("label", {}, "Access token", el("small", { text: "Kept until this tab is closed." }), input), wrong,
       el("div", { class: "buttons" }, go));
     const dialog = el("dialog", { "aria-label": "Access token", id: "login" }, el("div", { class: "sheet" }, el("h2", { text: "Access token" }), form));
-    dialog.addEventListener("cancel", (e) => e.preventDefault()); // there is nothing behind it
-    if (token()) put(wrong, "The server does not know the token that was given before.");
+    dialog.addEventListener("cancel", (e) => e.preventDefault()); // there is nothing to show without it
+    if (token()) put(wrong, "The server does not know the previous token.");
     form.addEventListener("submit", (e) => {
       e.preventDefault();
       keep(input.value.trim());

@@ -35,7 +35,7 @@ func (s *zklockSession) Lock(path string, w *lockwork.Work, reader bool) (lockwo
 		l = s.client.Mutex(name)
 	}
 	if w.Local > 0 {
-		l = l.Local(w.Local)
+		l = l.LocalHandoff(w.Local)
 	}
 	return &zklockLock{lock: l}, nil
 }

@@ -7,58 +7,60 @@ import (
 	"slices"
 )
 
-// ErrCrashed is what files and locks of before a crash or restart give.
+// ErrCrashed is the error of files and locks that were opened before a crash or
+// restart.
 var ErrCrashed = errors.New("memfs: the process that opened this is gone")
 
-// Restart is the end of the process and the begin of another: open files
-// and locks are gone, everything written stays, durable or not.
+// Restart ends the process and starts another one. Open files and locks are gone.
+// Everything written remains, durable or not.
 func (m *FS) Restart() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.restart()
 }
 
-// restart ends the process. Called with mu held.
+// restart ends the process. mu must be held.
 func (m *FS) restart() {
 	m.epoch++
 	clear(m.locks)
 }
 
-// Crash is a loss of power, and a restart. Of what was not synced, chance
-// decides what is there: each change of names that rests on no lost one,
-// the length of each file, and each block; what got lost within a file that
-// grew reads as zeros, as noise, or as an older block of the same file.
+// Crash simulates a power failure and a restart. For data that was not synced, random
+// numbers decide what survives: each change of names that depends on no lost change,
+// the length of each file, and each block. A lost block in a file that grew reads as
+// zeros, as random bytes, or as an older block of the same file.
 func (m *FS) Crash() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.restart()
-	keep := m.chance()
+	keep := m.keepOdds()
 	lost := make(map[string]bool)
 	for _, c := range m.changes {
 		if lost[c.from] || lost[c.to] || !keep() {
 			lost[c.from], lost[c.to] = true, true
-			delete(lost, "") // of changes with one name
+			delete(lost, "") // changes with one name have "" as the other
 			continue
 		}
 		c.apply(m.durable)
 	}
 	m.changes = nil
 	m.names = maps.Clone(m.durable)
-	// Sorted: the order of a map would spend the chance differently each time.
+	// Sorted, so that the random numbers are used in the same order in each run.
 	for _, name := range slices.Sorted(maps.Keys(m.names)) {
 		m.crashFile(m.names[name])
 	}
 }
 
-// chance makes one crash's way of losing things: all, nothing, or some.
-func (m *FS) chance() func() bool {
+// keepOdds returns the decision function of one crash, which keeps everything,
+// nothing, or a part.
+func (m *FS) keepOdds() func() bool {
 	odds := [...]int{0, 4, 1, 2, 3}[m.rand.IntN(5)]
 	return func() bool { return m.rand.IntN(4) < odds }
 }
 
-// crashFile leaves of a file what the disk has.
+// crashFile reduces a file to what is on the disk.
 func (m *FS) crashFile(n *node) {
-	keep := m.chance()
+	keep := m.keepOdds()
 	old := len(n.durable)
 	size := old
 	if len(n.data) != old && keep() {
@@ -67,25 +69,25 @@ func (m *FS) crashFile(n *node) {
 			size = old + m.rand.IntN(size-old+1)
 		}
 	}
-	// Before it changes: what a block held earlier is what stale means.
+	// A copy from before the changes: a stale block has its earlier content.
 	stale := slices.Clone(n.durable)
 	n.setDurableSize(size)
 	for _, b := range slices.Sorted(maps.Keys(n.dirty)) {
 		if keep() {
 			n.flush(b)
 		} else if b*blockSize >= old {
-			m.junk(n, b, stale)
+			m.fillUnwritten(n, b, stale)
 		}
 	}
 	n.data = slices.Clone(n.durable)
 	clear(n.dirty)
-	// What the crash cut off takes no space any more.
+	// Blocks that the crash cut off use no space any more.
 	_, end := blocks(0, size)
 	maps.DeleteFunc(n.alloc, func(b int, _ bool) bool { return b >= end })
 }
 
-// junk fills a block that the file system gave the file but never wrote.
-func (m *FS) junk(n *node, block int, stale []byte) {
+// fillUnwritten fills a block that the file system allocated but never wrote.
+func (m *FS) fillUnwritten(n *node, block int, stale []byte) {
 	from := block * blockSize
 	if from >= len(n.durable) {
 		return
@@ -103,16 +105,16 @@ func (m *FS) junk(n *node, block int, stale []byte) {
 	}
 }
 
-// Clone makes a copy with a random source of its own. Files open in m stay
-// m's; the copy has none open and nothing locked, and no fault.
+// Clone returns a copy with its own random source. Files that are open in m belong to
+// m. The copy has no open files, no locks, and no faults.
 func (m *FS) Clone(r *rand.Rand) *FS {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := New(r)
 	c.dirs = maps.Clone(m.dirs)
 	c.limit = m.limit
-	// A file may be under a name, under another one on disk, and in a change:
-	// it stays one file in the copy.
+	// One file may have a name, another name on disk, and a pending change. It stays
+	// one file in the copy.
 	copies := make(map[*node]*node)
 	copyOf := func(n *node) *node {
 		if n == nil {

@@ -9,7 +9,7 @@ import (
 // Kind is a kind of operation.
 type Kind int
 
-// The kinds of operation that are counted and can fail.
+// The kinds of operations that are counted and can fail.
 const (
 	OpMkdir Kind = iota
 	OpCreate
@@ -29,7 +29,7 @@ const (
 	OpOpenDir
 )
 
-// String is the kind's name.
+// String returns the name of the kind.
 func (k Kind) String() string {
 	names := [...]string{"mkdir", "create", "open", "rename", "remove", "readdir", "syncdir",
 		"lock", "read", "write", "size", "truncate", "sync", "close", "openwrite", "opendir"}
@@ -39,11 +39,11 @@ func (k Kind) String() string {
 	return names[k]
 }
 
-// Op is an operation that is about to happen.
+// Op is an operation that is about to be executed.
 type Op struct {
-	// N counts operations since New, from 0.
+	// N is the number of the operation since New, from 0.
 	N int
-	// Kind is what it does.
+	// Kind is the kind of the operation.
 	Kind Kind
 	// Name is the path of the file or directory.
 	Name string
@@ -51,29 +51,29 @@ type Op struct {
 	Len int
 }
 
-// Fault is how an operation fails. The zero value means that it does not.
+// Fault describes how an operation fails. The zero value means that it does not fail.
 type Fault struct {
-	// Err is what the operation gives.
+	// Err is the error that the operation returns.
 	Err error
-	// Keep is how many bytes of a write get through all the same.
+	// Keep is how many bytes of a failed write are written nevertheless.
 	Keep int
 }
 
-// SetFault makes f decide about every operation from now on; nil ends that.
-// f must not call the FS.
+// SetFault makes f decide the fault of every operation from now on. Nil disables
+// faults. f must not call the FS.
 func (m *FS) SetFault(f func(Op) Fault) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.fault = f
 }
 
-// FailAt makes the operation that is n operations from now fail, 0 for the
-// next one, and replaces what SetFault set. Writes let keep bytes through.
+// FailAt makes the operation after the next n operations fail; 0 means the next one.
+// It replaces the function that SetFault set. A failed write still writes keep bytes.
 func (m *FS) FailAt(n int, err error, keep int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	// By number and not by countdown: the decision has no state, so that a
-	// script can be asked about one operation twice.
+	// The decision compares numbers and has no state, so it may be asked about one
+	// operation twice.
 	at := m.ops + n
 	m.fault = func(op Op) Fault {
 		if op.N != at {
@@ -83,10 +83,10 @@ func (m *FS) FailAt(n int, err error, keep int) {
 	}
 }
 
-// begin counts an operation and asks for its fault. Called with mu held.
+// begin counts an operation and returns its fault. mu must be held.
 func (m *FS) begin(op Op) Fault {
-	// Failed operations count as well: the sweep over all of them must reach
-	// each one.
+	// Failed operations count too, so that a sweep over all operations reaches each
+	// one.
 	op.N = m.ops
 	m.ops++
 	if m.fault == nil {
@@ -95,29 +95,30 @@ func (m *FS) begin(op Op) Fault {
 	return m.fault(op)
 }
 
-// SetLimit sets how many bytes of blocks all files may have, 0 for no limit;
-// a write beyond is short and gives syscall.ENOSPC. Holes take no space.
+// SetLimit sets how many bytes of blocks all files together may use; 0 means no
+// limit. A write beyond the limit is short and returns syscall.ENOSPC. Holes use no
+// space.
 func (m *FS) SetLimit(bytes int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.limit = bytes
 }
 
-// Ops counts the operations so far.
+// Ops returns the number of operations so far.
 func (m *FS) Ops() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.ops
 }
 
-// Syncs counts the successful syncs of files and directories so far.
+// Syncs returns the number of successful syncs of files and directories so far.
 func (m *FS) Syncs() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.syncs
 }
 
-// ReadFile gives a copy of a file's content as programs see it.
+// ReadFile returns a copy of a file's content as programs see it.
 func (m *FS) ReadFile(name string) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -128,8 +129,8 @@ func (m *FS) ReadFile(name string) ([]byte, error) {
 	return slices.Clone(n.data), nil
 }
 
-// WriteFile replaces a file and its directory's entry, durably, whatever the
-// faults are: damage from outside.
+// WriteFile replaces a file and its directory entry durably, without faults. It
+// simulates external damage.
 func (m *FS) WriteFile(name string, data []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -142,7 +143,7 @@ func (m *FS) WriteFile(name string, data []byte) {
 	m.names[name], m.durable[name] = n, n
 }
 
-// Delete removes a file durably, whatever the faults are.
+// Delete removes a file durably, without faults.
 func (m *FS) Delete(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -157,8 +158,8 @@ func (m *FS) forget(name string) {
 	m.changes = slices.DeleteFunc(m.changes, func(c change) bool { return c.from == name || c.to == name })
 }
 
-// FlipBit turns one bit of a file over, on disk and for readers. Bits count
-// from the lowest of the first byte; one beyond the end changes nothing.
+// FlipBit inverts one bit of a file, on disk and for readers. Bits count from the
+// lowest bit of the first byte. A bit beyond the end changes nothing.
 func (m *FS) FlipBit(name string, bit int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -10,18 +10,18 @@ import (
 	"github.com/zklock/zklock/internal/wal"
 )
 
-// blockSize is what a disk writes whole or not at all.
+// blockSize is the size that a disk writes atomically.
 const blockSize = 512
 
-// node is a file whatever its name: what programs see, and what is on disk.
+// node is a file independent of its name: what programs see, and what is on disk.
 type node struct {
 	data    []byte
 	durable []byte
 	dirty   map[int]bool // blocks of data that the next sync writes
-	alloc   map[int]bool // blocks that take space
+	alloc   map[int]bool // blocks that use space
 }
 
-// newNode is an empty file that nothing on disk knows of.
+// newNode returns an empty file that is not on disk.
 func newNode() *node {
 	return &node{dirty: make(map[int]bool), alloc: make(map[int]bool)}
 }
@@ -34,20 +34,20 @@ func (n *node) clone() *node {
 	}
 }
 
-// blocks are the numbers of the blocks with bytes in [from, to).
+// blocks returns the range of blocks with bytes in [from, to).
 func blocks(from, to int) (first, last int) {
 	return from / blockSize, (to + blockSize - 1) / blockSize
 }
 
-// resize sets the length that programs see. What is added is dirty: zeros
-// must replace what the disk may have there.
+// resize sets the length that programs see. Added bytes are dirty, because zeros must
+// replace what the disk may have there.
 func (n *node) resize(size int) {
 	old := len(n.data)
 	if size <= old {
 		n.data = n.data[:size]
 		_, keep := blocks(0, size)
-		// Blocks beyond the end have nothing left to write. If the file grows
-		// again they are dirty again, with zeros.
+		// Blocks beyond the end need no write. If the file grows again, they become
+		// dirty again, with zeros.
 		maps.DeleteFunc(n.dirty, func(b int, _ bool) bool { return b >= keep })
 		maps.DeleteFunc(n.alloc, func(b int, _ bool) bool { return b >= keep })
 		return
@@ -59,7 +59,7 @@ func (n *node) resize(size int) {
 	}
 }
 
-// write puts p at off, growing the file if need be.
+// write writes p at off, and extends the file if necessary.
 func (n *node) write(p []byte, off int) {
 	if end := off + len(p); end > len(n.data) {
 		n.resize(end)
@@ -71,8 +71,7 @@ func (n *node) write(p []byte, off int) {
 	}
 }
 
-// flush makes one block of what programs see durable, as far as the durable
-// length goes.
+// flush makes one block durable, up to the durable length.
 func (n *node) flush(block int) {
 	from := block * blockSize
 	// A block beyond the durable length is lost until the length is synced.
@@ -81,7 +80,7 @@ func (n *node) flush(block int) {
 	}
 }
 
-// setDurableSize sets the length on disk; what is added is zeros.
+// setDurableSize sets the length on disk. Added bytes are zeros.
 func (n *node) setDurableSize(size int) {
 	if size <= len(n.durable) {
 		n.durable = n.durable[:size]
@@ -92,7 +91,7 @@ func (n *node) setDurableSize(size int) {
 
 // sync makes everything dirty durable.
 func (n *node) sync() {
-	// The length first, since flush writes only within it.
+	// The length comes first, because flush writes only within it.
 	n.setDurableSize(len(n.data))
 	for b := range n.dirty {
 		n.flush(b)
@@ -113,7 +112,7 @@ type file struct {
 
 var _ wal.File = (*file)(nil)
 
-// begin counts and checks an operation. Called with the FS's mu held.
+// begin checks and counts an operation. The FS's mu must be held.
 func (f *file) begin(op Op) Fault {
 	op.Name = f.name
 	switch {
@@ -144,7 +143,7 @@ func (f *file) ReadAt(p []byte, off int64) (int, error) {
 	return n, nil
 }
 
-// WriteAt implements io.WriterAt. A fault may let a part through.
+// WriteAt implements io.WriterAt. A fault may let a part of the data through.
 func (f *file) WriteAt(p []byte, off int64) (int, error) {
 	f.fs.mu.Lock()
 	defer f.fs.mu.Unlock()
@@ -152,12 +151,11 @@ func (f *file) WriteAt(p []byte, off int64) (int, error) {
 	if off < 0 || off > 1<<40 {
 		return 0, pathError("write", f.name, fs.ErrInvalid)
 	}
-	// What fits or what the fault lets through is written all the same, as a
-	// real short write is.
+	// Like a real short write, this writes what fits or what the fault permits.
 	keep := len(p)
 	if ft.Err != nil {
 		keep = max(0, min(ft.Keep, len(p)))
-	} else if room := f.fs.room(f.node, int(off), len(p)); room < len(p) {
+	} else if room := f.fs.freeSpace(f.node, int(off), len(p)); room < len(p) {
 		keep, ft.Err = room, pathError("write", f.name, syscall.ENOSPC)
 	}
 	if keep > 0 {
@@ -166,10 +164,10 @@ func (f *file) WriteAt(p []byte, off int64) (int, error) {
 	return keep, ft.Err
 }
 
-// room is how many of want bytes at off there is space for.
-func (m *FS) room(n *node, off, want int) int {
-	// Counting is by blocks with content, so that holes are free as on a real
-	// file system: growing a file ahead never fails, writing into it may.
+// freeSpace returns how many of want bytes at off fit into the limit.
+func (m *FS) freeSpace(n *node, off, want int) int {
+	// Only blocks with content count, so holes use no space, as on a real file
+	// system. Extending a file never fails, but writing into it may.
 	if m.limit == 0 {
 		return want
 	}
@@ -217,9 +215,9 @@ func (f *file) Truncate(size int64) error {
 	return nil
 }
 
-// Sync implements wal.File. When it fails, chance decides block by block
-// what got to the disk, and the rest is taken for clean: no later Sync
-// writes it, as with Linux's page cache.
+// Sync implements wal.File. If it fails, random numbers decide which blocks are
+// written. The rest counts as clean and no later Sync writes it, as in Linux's page
+// cache.
 func (f *file) Sync() error {
 	f.fs.mu.Lock()
 	defer f.fs.mu.Unlock()
@@ -229,12 +227,12 @@ func (f *file) Sync() error {
 		f.node.sync()
 		return nil
 	}
-	// A handle of a dead process does nothing to the file.
+	// A handle of an ended process does not change the file.
 	if f.closed || f.epoch != f.fs.epoch {
 		return ft.Err
 	}
-	// A length goes through the journal: one that shrank is not seen longer
-	// again while the file stays, one that grew may be lost.
+	// The length is journaled: a file that shrank does not become longer again while
+	// it exists, but growth may be lost.
 	if len(f.node.data) < len(f.node.durable) || f.fs.rand.IntN(2) == 0 {
 		f.node.setDurableSize(len(f.node.data))
 	}

@@ -1,8 +1,8 @@
-// Package memfs is a file system in memory that behaves as badly as a real
-// one may: a crash loses what was not synced, in part and out of order, an
-// operation fails on request, and what a failed sync did not write is never
-// written. It serves the tests of package wal and simulations; all chance
-// comes from the random source given to [New], so that a run replays exactly.
+// Package memfs implements a file system in memory that fails as badly as a real one
+// may. A crash loses data that was not synced, partially and out of order. An
+// operation fails on request. Data that a failed sync did not write is never written.
+// The package is for tests of package wal and for simulations. All randomness comes
+// from the source given to [New], so a run replays exactly.
 package memfs
 
 import (
@@ -17,12 +17,12 @@ import (
 	"github.com/zklock/zklock/internal/wal"
 )
 
-// FS is the file system. Its methods are safe for concurrent use, but only
-// a single goroutine's use replays exactly.
+// FS is the file system. Its methods are safe for concurrent use, but a run replays
+// exactly only if a single goroutine uses it.
 type FS struct {
 	mu      sync.Mutex
 	rand    *rand.Rand
-	epoch   int // handles and locks of earlier ones are dead
+	epoch   int // handles and locks of earlier epochs are invalid
 	dirs    map[string]bool
 	names   map[string]*node // as programs see them
 	durable map[string]*node // as they are on disk
@@ -32,10 +32,10 @@ type FS struct {
 	fault func(Op) Fault
 	ops   int
 	syncs int
-	limit int64 // bytes on disk, 0 for none
+	limit int64 // bytes on disk, 0 for no limit
 }
 
-// change is an operation on names that waits for the sync of its directory.
+// change is an operation on names that is pending until its directory is synced.
 type change struct {
 	dir      string
 	from, to string // create: to; rename: both; remove: from
@@ -44,7 +44,7 @@ type change struct {
 
 var _ wal.FS = (*FS)(nil)
 
-// New makes an empty file system that takes its chance from r.
+// New returns an empty file system with the random source r.
 func New(r *rand.Rand) *FS {
 	return &FS{
 		rand:    r,
@@ -55,7 +55,7 @@ func New(r *rand.Rand) *FS {
 	}
 }
 
-// MkdirAll implements wal.FS; directories are durable at once.
+// MkdirAll implements wal.FS. Directories are durable at once.
 func (m *FS) MkdirAll(dir string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -78,8 +78,8 @@ func (m *FS) Create(name string) (wal.File, error) {
 		return nil, pathError("create", name, fs.ErrNotExist)
 	}
 	n := m.names[name]
-	// A file that is there keeps its place and is emptied, so that a crash may
-	// bring its old content back.
+	// An existing file is kept and emptied, so that a crash may restore its old
+	// content.
 	if n == nil {
 		n = newNode()
 		m.names[name] = n
@@ -108,7 +108,7 @@ func (m *FS) OpenWrite(name string) (wal.File, error) {
 	return f, nil
 }
 
-// open opens a file that is there.
+// open opens an existing file.
 func (m *FS) open(kind Kind, name string) (*file, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -123,7 +123,7 @@ func (m *FS) open(kind Kind, name string) (*file, error) {
 	return m.handle(name, n), nil
 }
 
-// handle opens a file for the process that runs now.
+// handle returns a handle for the present process.
 func (m *FS) handle(name string, n *node) *file {
 	return &file{fs: m, name: name, node: n, epoch: m.epoch}
 }
@@ -162,7 +162,7 @@ func (m *FS) Remove(name string) error {
 	return nil
 }
 
-// ReadDir implements wal.FS; the names are sorted.
+// ReadDir implements wal.FS. The names are sorted.
 func (m *FS) ReadDir(dir string) ([]string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -206,7 +206,7 @@ type openDir struct {
 // Close implements wal.Dir.
 func (d *openDir) Close() error { return nil }
 
-// Sync implements wal.Dir. When it fails, the changes stay unsynced.
+// Sync implements wal.Dir. If it fails, the changes stay unsynced.
 func (d *openDir) Sync() error {
 	m, dir := d.fs, d.name
 	m.mu.Lock()
@@ -218,7 +218,7 @@ func (d *openDir) Sync() error {
 		return f.Err
 	}
 	m.syncs++
-	// Other directories' changes stay as they are.
+	// Changes in other directories stay pending.
 	var others []change
 	for _, c := range m.changes {
 		if c.dir == dir {
@@ -231,7 +231,7 @@ func (d *openDir) Sync() error {
 	return nil
 }
 
-// apply does the change to a set of names.
+// apply applies the change to a set of names.
 func (c change) apply(names map[string]*node) {
 	if c.from != "" {
 		delete(names, c.from)
@@ -241,7 +241,7 @@ func (c change) apply(names map[string]*node) {
 	}
 }
 
-// Lock implements wal.FS. A crash or restart gives it up.
+// Lock implements wal.FS. A crash or restart releases the lock.
 func (m *FS) Lock(name string) (wal.Lock, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -252,15 +252,15 @@ func (m *FS) Lock(name string) (wal.Lock, error) {
 	if m.locks[name] != nil {
 		return nil, fmt.Errorf("lock %s: %w", name, wal.ErrLocked)
 	}
-	// The file itself is not made: nothing reads it, and a lock that could
-	// not be written for lack of space would be no more true to life.
+	// The lock file itself is not created: nothing reads it, and a lock that fails
+	// for lack of space would not be more realistic.
 	l := &heldLock{fs: m, name: name, epoch: m.epoch}
 	m.locks[name] = l
 	return l, nil
 }
 
-// LoseLock is an operator who removes the lock's file: another process can
-// take the lock, and whoever had it can find that out.
+// LoseLock simulates an operator who removes the lock file. Another process can take
+// the lock, and the process that held it can detect that.
 func (m *FS) LoseLock(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -274,7 +274,7 @@ type heldLock struct {
 	epoch int
 }
 
-// Close gives the lock up.
+// Close releases the lock.
 func (l *heldLock) Close() error {
 	l.fs.mu.Lock()
 	defer l.fs.mu.Unlock()
@@ -287,7 +287,7 @@ func (l *heldLock) Close() error {
 	return nil
 }
 
-// Check implements wal.Lock. It is counted as reading the directory.
+// Check implements wal.Lock. It counts as reading the directory.
 func (l *heldLock) Check() error {
 	l.fs.mu.Lock()
 	defer l.fs.mu.Unlock()
@@ -303,7 +303,7 @@ func (l *heldLock) Check() error {
 	return nil
 }
 
-// pathError names operation and file, as package os does.
+// pathError returns an error with the operation and the file, as in package os.
 func pathError(op, name string, err error) error {
 	return &fs.PathError{Op: op, Path: name, Err: err}
 }

@@ -24,8 +24,8 @@ func newFS(t *testing.T, seed uint64) *memfs.FS {
 	return m
 }
 
-// put writes a file, with as many syncs as are asked for: 1 of the file,
-// 2 of the directory too.
+// put writes a file, with the given number of syncs: 1 for the file, 2 also for the
+// directory.
 func put(t *testing.T, m *memfs.FS, name string, content []byte, syncs int) wal.File {
 	t.Helper()
 	f, err := m.Create(name)
@@ -68,7 +68,7 @@ func outcomes(t *testing.T, do func(*memfs.FS), name string) map[string]int {
 	return count
 }
 
-// TestCrash has what may and may not be there after a crash.
+// TestCrash checks what may and may not be there after a crash.
 func TestCrash(t *testing.T) {
 	one, two := strings.Repeat("1", 512), strings.Repeat("2", 512)
 	cases := []struct {
@@ -113,7 +113,8 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// TestFailedSync never writes what a failed sync left, and says nothing.
+// TestFailedSync: what a failed sync did not write is never written, and later syncs
+// return no error.
 func TestFailedSync(t *testing.T) {
 	lost := 0
 	for seed := range uint64(100) {
@@ -141,8 +142,8 @@ func TestFailedSync(t *testing.T) {
 	}
 }
 
-// TestHandlesDie with the process, and locks are given up.
-func TestHandlesDie(t *testing.T) {
+// TestHandlesFailAfterCrash: handles end with the process, and locks are released.
+func TestHandlesFailAfterCrash(t *testing.T) {
 	for name, end := range map[string]func(*memfs.FS){"restart": (*memfs.FS).Restart, "crash": (*memfs.FS).Crash} {
 		m := newFS(t, 1)
 		f := put(t, m, "/d/a", []byte("x"), 2)
@@ -172,8 +173,7 @@ func TestHandlesDie(t *testing.T) {
 	}
 }
 
-// TestRestartKeeps what is not durable.
-func TestRestartKeeps(t *testing.T) {
+func TestRestartKeepsUnsyncedData(t *testing.T) {
 	m := newFS(t, 1)
 	put(t, m, "/d/a", []byte("x"), 0)
 	if m.Restart(); content(m, "/d/a") != "x" {
@@ -181,7 +181,7 @@ func TestRestartKeeps(t *testing.T) {
 	}
 }
 
-// TestReads has lengths and offsets.
+// TestReads reads various lengths and offsets.
 func TestReads(t *testing.T) {
 	m := newFS(t, 1)
 	f := put(t, m, "/d/a", []byte("hello"), 0)
@@ -215,7 +215,7 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// TestNames has what is not there.
+// TestNames uses missing files.
 func TestNames(t *testing.T) {
 	m := newFS(t, 1)
 	_, oerr := m.Open("/d/a")
@@ -233,7 +233,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestLimit gives short writes when the disk is full, and room again.
+// TestLimit: writes are short when the disk is full, until space is freed.
 func TestLimit(t *testing.T) {
 	m := newFS(t, 1)
 	m.SetLimit(1024)
@@ -253,7 +253,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// TestFaults has short writes, counted operations and damage.
+// TestFaults has short writes, counted operations, and damage.
 func TestFaults(t *testing.T) {
 	m := newFS(t, 1)
 	f := put(t, m, "/d/a", []byte("x"), 2)

@@ -6,65 +6,66 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/zklock/zklock"
-	"github.com/zklock/zklock/cmd/zklock/internal/home"
 	"github.com/zklock/zklock/cmd/zklock/internal/local"
-	"github.com/zklock/zklock/internal/survey"
+	"github.com/zklock/zklock/inspect"
 	"github.com/zklock/zklock/zk"
 )
 
-// Bounds of completion: somebody has pressed a key and waits.
+// Limits of completion. They are low because the user waits for the answer.
 const (
-	completeTime = time.Second
-	completeMost = 500 // names
-	completeLook = 64  // of which so many are looked at more closely
-	completeLong = 256 // bytes of a name
+	completionTimeout   = time.Second
+	maxCompletions      = 500 // names
+	maxCompletionProbes = 64  // names whose children are listed
+	maxCompletionBytes  = 256 // bytes of a name
 )
 
-// completable are the characters, besides letters and digits, of the words that are
-// completed. A shell may insert a part of a word without quotes, and its script may
-// evaluate what is on the line, so that none of these means anything to any of them.
-const completable = "._/@%+=-"
+// completionChars are the characters that completed words can contain, in addition to letters
+// and digits. They have no special meaning in any shell: a shell can insert a word without
+// quotes, and its script can evaluate the line.
+const completionChars = "._/@%+=-"
 
-// offered reports whether a word that is not this program's own may be completed. A
-// name with other characters has to be typed, in quotes.
-func offered(word string) bool {
-	if word == "" || len(word) > completeLong || strings.HasPrefix(word, "-") || strings.HasPrefix(word, "=") {
-		return false // a flag, or the path of a command in zsh
+// completable reports whether a word from outside this program may be completed. The user
+// must type a name with other characters, in quotes.
+func completable(word string) bool {
+	if word == "" || len(word) > maxCompletionBytes || strings.HasPrefix(word, "-") || strings.HasPrefix(word, "=") {
+		return false // a flag, or in zsh the path of a command
 	}
-	return !strings.ContainsFunc(word, func(r rune) bool { return !alphanumeric(r) && !strings.ContainsRune(completable, r) })
+	return !strings.ContainsFunc(word, func(r rune) bool { return !alphanumeric(r) && !strings.ContainsRune(completionChars, r) })
 }
 
-// alphanumeric reports whether a character is a letter or a digit of ASCII.
+// alphanumeric reports whether a character is an ASCII letter or digit.
 func alphanumeric(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
 }
 
-// annotated is a word with a description that is not this program's own. Some shells
-// insert what several candidates begin with, descriptions included.
-func annotated(word, description string) cobra.Completion {
+// completionWithDesc returns a word with a description from outside this program. It replaces
+// special characters in the description, because some shells insert the common prefix of
+// several candidates with their descriptions.
+func completionWithDesc(word, description string) cobra.Completion {
 	return cobra.CompletionWithDesc(word, strings.Map(func(r rune) rune {
-		if alphanumeric(r) || strings.ContainsRune(completable+": ", r) {
+		if alphanumeric(r) || strings.ContainsRune(completionChars+": ", r) {
 			return r
 		}
 		return '_'
-	}, cut(description, completeLong)))
+	}, Truncate(description, maxCompletionBytes)))
 }
 
-// offer lets a shell complete a flag with words. The flag is there: the error would
-// be that of another one.
-func offer(c *cobra.Command, flag string, words []string) {
+// CompleteFlagWords completes the value of a flag from words. The flag must exist: the only
+// possible error is that of an unknown flag.
+func CompleteFlagWords(c *cobra.Command, flag string, words []string) {
 	_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// offerNothing lets a shell complete flags with nothing: file names, which it would
-// take else, are never meant.
-func offerNothing(c *cobra.Command, flags ...string) {
+// CompleteNothing turns off completion for flags, because shells complete file names by
+// default.
+func CompleteNothing(c *cobra.Command, flags ...string) {
 	for _, flag := range flags {
 		if c.Flags().Lookup(flag) != nil {
 			_ = c.RegisterFlagCompletionFunc(flag, cobra.NoFileCompletions)
@@ -72,37 +73,36 @@ func offerNothing(c *cobra.Command, flags ...string) {
 	}
 }
 
-// completeLocks completes the name of one lock.
-func (a *app) completeLocks(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+// CompleteLocks completes the name of one lock.
+func (a *App) CompleteLocks(c *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return a.lockNames(c, begun)
+	return a.lockNames(c, typed)
 }
 
-// completeMore completes the name of a lock that a flag takes.
-func (a *app) completeMore(c *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return a.lockNames(c, begun)
+// CompleteLockFlag completes a flag that takes the name of a lock.
+func (a *App) CompleteLockFlag(c *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return a.lockNames(c, typed)
 }
 
-// completeRun completes a lock, and after the dashes a command or its files.
-func (a *app) completeRun(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	// Package cobra parses the line once with two dashes after it, of which the count
-	// stays: they are looked for in what was typed, before the last word.
-	switch dashes := slices.Contains(a.args[:max(0, len(a.args)-1)], "--"); {
+// CompleteRun completes the name of a lock, and after "--" a command or its files.
+func (a *App) CompleteRun(c *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	// Package cobra parses the line once with "--" appended, so ArgsLenAtDash does not tell
+	// whether the user typed it. Search the typed words before the last one.
+	switch dashes := slices.Contains(a.Args[:max(0, len(a.Args)-1)], "--"); {
 	case !dashes:
-		return a.completeLocks(c, args, begun)
-	case len(args) == c.ArgsLenAtDash() && !strings.Contains(begun, "/"):
-		return programs(begun, os.Getenv("PATH")), cobra.ShellCompDirectiveNoFileComp
+		return a.CompleteLocks(c, args, typed)
+	case len(args) == c.ArgsLenAtDash() && !strings.Contains(typed, "/"):
+		return executables(typed, os.Getenv("PATH")), cobra.ShellCompDirectiveNoFileComp
 	}
 	return nil, cobra.ShellCompDirectiveDefault
 }
 
-// lockNames lists what may be the name of a lock that begins so: the znodes one
-// level further down, for names have levels as paths do.
-func (a *app) lockNames(c *cobra.Command, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+// lockNames returns the possible lock names that begin with typed, down to the next slash.
+func (a *App) lockNames(c *cobra.Command, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	const directive = cobra.ShellCompDirectiveNoFileComp
-	ctx, cancel := context.WithTimeout(context.Background(), completeTime)
+	ctx, cancel := context.WithTimeout(context.Background(), completionTimeout)
 	defer cancel()
 	z, r, err := a.forCompletion(ctx, c)
 	if err != nil {
@@ -110,32 +110,31 @@ func (a *app) lockNames(c *cobra.Command, begun string) ([]cobra.Completion, cob
 	}
 	defer z.Close()
 	defer r.Close()
-	names, complete := namesBelow(ctx, z, begun)
+	names, complete := namesBelow(ctx, z, typed)
 	if !complete {
 		return names, directive | cobra.ShellCompDirectiveNoSpace
 	}
 	return names, directive
 }
 
-// forCompletion connects to the servers that the command line means so far, quickly
-// or not at all.
-func (a *app) forCompletion(ctx context.Context, c *cobra.Command) (*zk.Client, *survey.Reader, error) {
-	if err := a.settle(c); err != nil {
+// forCompletion connects to the servers of the command line. It never starts a local server.
+func (a *App) forCompletion(ctx context.Context, c *cobra.Command) (*zk.Client, *inspect.Reader, error) {
+	if err := a.LoadSettings(c); err != nil {
 		return nil, nil, err
 	}
-	if a.set.servers == "" && !localRuns(ctx) {
+	if a.Settings.Servers == "" && !localServerRuns(ctx) {
 		return nil, nil, local.ErrNotRunning
 	}
-	a.set.connect.D, a.set.wait.D, a.set.verbose = completeTime, 0, false
-	return a.set.reader(ctx, layoutValue{})
+	a.Settings.Connect.D, a.Settings.Wait.D, a.Settings.Verbose = completionTimeout, 0, false
+	return a.Settings.Reader(ctx, LayoutValue{})
 }
 
-// namesBelow lists the names that begin so. They are not complete if one of them may
-// go on with another level.
-func namesBelow(ctx context.Context, z *zk.Client, begun string) (names []cobra.Completion, complete bool) {
-	level := begun[:strings.LastIndex(begun, "/")+1]
-	parent := namesRoot + "/" + level
-	if strings.HasPrefix(begun, "/") {
+// namesBelow returns the names that begin with typed. complete is false if one of them can
+// have another level.
+func namesBelow(ctx context.Context, z *zk.Client, typed string) (names []cobra.Completion, complete bool) {
+	level := typed[:strings.LastIndex(typed, "/")+1]
+	parent := NamesRoot + "/" + level
+	if strings.HasPrefix(typed, "/") {
 		parent = level
 	}
 	parent = strings.TrimSuffix(parent, "/") + "/"
@@ -147,10 +146,10 @@ func namesBelow(ctx context.Context, z *zk.Client, begun string) (names []cobra.
 	complete = true
 	for _, child := range children {
 		name := level + child
-		if !strings.HasPrefix(name, begun) || !offered(name) || !nameable(parent, child) || len(names) == completeMost {
+		if !strings.HasPrefix(name, typed) || !completable(name) || !nameable(parent, child) || len(names) == maxCompletions {
 			continue
 		}
-		if len(names) < completeLook && goesOn(ctx, z, parent+child) {
+		if len(names) < maxCompletionProbes && hasNamesBelow(ctx, z, parent+child) {
 			name += "/"
 			complete = false
 		}
@@ -164,25 +163,25 @@ func nameable(parent, child string) bool {
 	return !(parent == "/" && child == "zookeeper" || looksLikeEntry(child) || strings.HasSuffix(child, heldSuffix))
 }
 
-// heldSuffix ends the paths of the parents of lock delays' records.
+// heldSuffix is the suffix of the parents of lock-delay records.
 const heldSuffix = "-held"
 
-// looksLikeEntry reports whether a child may stand in a queue. No lock can have
-// such a name.
+// looksLikeEntry reports whether a child can be an entry of a queue. No lock can have such a
+// name.
 func looksLikeEntry(name string) bool {
 	_, err := zklock.PathOf(name)
 	return err != nil
 }
 
-// goesOn reports whether there are names below a znode, and not a lock's entries.
-func goesOn(ctx context.Context, z *zk.Client, path string) bool {
+// hasNamesBelow reports whether a znode has children that are not entries of a lock.
+func hasNamesBelow(ctx context.Context, z *zk.Client, path string) bool {
 	below, _, err := z.Children(ctx, path)
 	return err == nil && len(below) > 0 && !slices.Contains(below, "leases") && !slices.ContainsFunc(below, looksLikeEntry)
 }
 
-// localRuns reports whether this user's local server answers.
-func localRuns(ctx context.Context) bool {
-	dir, err := home.Dir(home.Mine())
+// localServerRuns reports whether this user's local server answers.
+func localServerRuns(ctx context.Context) bool {
+	dir, err := local.Dir(local.Mine())
 	if err != nil {
 		return false
 	}
@@ -190,22 +189,22 @@ func localRuns(ctx context.Context) bool {
 	if err != nil {
 		return false
 	}
-	_ = conn.Close() // it was only to see
+	_ = conn.Close() // only the attempt matters
 	return true
 }
 
-// programs are the executables of PATH that begin so.
-func programs(begun, path string) []cobra.Completion {
+// executables returns the executables in path whose names begin with typed.
+func executables(typed, path string) []cobra.Completion {
 	seen := map[string]bool{}
 	var names []cobra.Completion
 	for _, dir := range filepath.SplitList(path) {
 		files, err := os.ReadDir(dir)
-		if err != nil || begun == "" {
-			continue // of thousands nobody picks one
+		if err != nil || typed == "" {
+			continue // thousands of names are no help
 		}
 		for _, f := range files {
 			name := f.Name()
-			if !strings.HasPrefix(name, begun) || !offered(name) || seen[name] {
+			if !strings.HasPrefix(name, typed) || !completable(name) || seen[name] {
 				continue
 			}
 			if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
@@ -216,4 +215,33 @@ func programs(begun, path string) []cobra.Completion {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// CompleteTokens completes the token of a holder, with the holder as the description.
+func (a *App) CompleteTokens(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	const directive = cobra.ShellCompDirectiveNoFileComp
+	if len(args) == 0 {
+		return nil, directive
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), completionTimeout)
+	defer cancel()
+	z, r, err := a.forCompletion(ctx, c)
+	if err != nil {
+		return nil, directive
+	}
+	defer z.Close()
+	defer r.Close()
+	l, err := r.Read(ctx, args[0])
+	if err != nil {
+		return nil, directive
+	}
+	var tokens []cobra.Completion
+	seen := map[int64]bool{} // the holders of one transaction have one token
+	for _, e := range inspect.FirstPerAcquire(l.Holders()) {
+		if !seen[e.Token] {
+			seen[e.Token] = true
+			tokens = append(tokens, completionWithDesc(strconv.FormatInt(e.Token, 10), OwnerName(e.Entry)+" "+OwnerCommand(e.Entry)))
+		}
+	}
+	return tokens, directive
 }

@@ -8,19 +8,19 @@ import (
 // TestOfferedWords: completion offers a stranger's name only if no shell takes a part of
 // it for anything but text, and no command for a flag.
 func TestOfferedWords(t *testing.T) {
-	for _, good := range []string{"demo", "team/build", "/apps/locks/billing", "a.b_c@d%e+f=g-h", "9", ".hidden", "/", strings.Repeat("x", completeLong)} {
-		if !offered(good) {
+	for _, good := range []string{"demo", "team/build", "/apps/locks/billing", "a.b_c@d%e+f=g-h", "9", ".hidden", "/", strings.Repeat("x", maxCompletionBytes)} {
+		if !completable(good) {
 			t.Errorf("%q is not offered", good)
 		}
 	}
-	for _, bad := range []string{"", "-rf", "--servers=evil:2181", "=ls", "~root", strings.Repeat("x", completeLong+1), "naïve", "a\u202eb", "a\u200bb", "\ufeffa", "a\xff"} {
-		if offered(bad) {
+	for _, bad := range []string{"", "-rf", "--servers=evil:2181", "=ls", "~root", strings.Repeat("x", maxCompletionBytes+1), "naïve", "a\u202eb", "a\u200bb", "\ufeffa", "a\xff"} {
+		if completable(bad) {
 			t.Errorf("%q is offered", bad)
 		}
 	}
 	for c := range rune(0x100) {
 		want := strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/@%+=-", c)
-		if offered("a"+string(c)) != want {
+		if completable("a"+string(c)) != want {
 			t.Errorf("a name with %q: offered is %v", c, !want)
 		}
 	}
@@ -32,9 +32,9 @@ func TestAnnotatedWords(t *testing.T) {
 	for in, want := range map[string]string{
 		"web-3:4711 report":               "12\tweb-3:4711 report",
 		"a\tb\nc\x1b[2J\u202e$(x)`y`;{z}": "12\ta_b_c__2J___x__y___z_",
-		strings.Repeat("x", 10000):        "12\t" + strings.Repeat("x", completeLong),
+		strings.Repeat("x", 10000):        "12\t" + strings.Repeat("x", maxCompletionBytes),
 	} {
-		if got := string(annotated("12", in)); got != want {
+		if got := string(completionWithDesc("12", in)); got != want {
 			t.Errorf("%q is described as %q, want %q", in, got, want)
 		}
 	}

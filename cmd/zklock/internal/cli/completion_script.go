@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// completionHelp is for the command that prints the scripts.
+// completionHelp is the long help of zklock completion.
 const completionHelp = `Completion generates a script for a shell. The script completes commands,
 flags, their values, and the names of contexts and locks. For lock names it
 asks the servers of the command line, the environment, or the current context.
@@ -25,10 +25,10 @@ const completionExample = `  source <(zklock completion bash)                   
   zklock completion fish > ~/.config/fish/completions/zklock.fish
   zklock completion powershell | Out-String | Invoke-Expression`
 
-// addCompletion adds the command that prints the scripts. They are cobra's, changed so
-// that they evaluate nothing that could run a command.
-func (a *app) addCompletion(root *cobra.Command) {
-	var script bytes.Buffer // what cobra's commands print
+// addCompletion adds the command that prints the scripts. They are cobra's scripts, patched
+// so that they evaluate no text that could run a command.
+func (a *App) addCompletion(root *cobra.Command) {
+	var script bytes.Buffer // the output of cobra's commands
 	root.SetOut(&script)
 	root.InitDefaultCompletionCmd()
 	root.SetOut(os.Stdout)
@@ -37,7 +37,7 @@ func (a *app) addCompletion(root *cobra.Command) {
 		return
 	}
 	c.Short, c.Long, c.Example = "Generate a shell completion script", completionHelp, completionExample
-	c.Args, c.RunE = subcommand("for which shell", "zklock completion bash, zsh, fish or powershell")
+	c.Args, c.RunE = Subcommand("a shell", "zklock completion bash, zsh, fish, or powershell")
 	for _, sub := range c.Commands() {
 		sub.Short = "Generate the completion script for " + sub.Name()
 		sub.Long = "Prints the completion script for " + sub.Name() + ".\nThe help of zklock completion shows how to load it."
@@ -47,7 +47,7 @@ func (a *app) addCompletion(root *cobra.Command) {
 			if err := generate(c, args); err != nil {
 				return err
 			}
-			text, err := harmless(sub.Name(), script.String())
+			text, err := safeScript(sub.Name(), script.String())
 			if err != nil {
 				return err
 			}
@@ -57,13 +57,14 @@ func (a *app) addCompletion(root *cobra.Command) {
 	}
 }
 
-// A change replaces text that is in a script once.
-type change struct{ old, new string }
+// A scriptPatch replaces a text that occurs exactly once in a script.
+type scriptPatch struct{ old, new string }
 
-// changes are what cobra's scripts lack. Each evaluates the line so far, as typed, on
-// every press of the key, and fish without the quotes. A line with characters that can
-// run a command or open a file completes names of files only; fish needs no evaluation.
-var changes = map[string][]change{
+// scriptPatches are the patches for each shell. Each of cobra's scripts evaluates the typed
+// line at every completion, and the one for fish does so without the quotes. With the
+// patches, a line with characters that can run a command or open a file is not evaluated,
+// and fish evaluates nothing.
+var scriptPatches = map[string][]scriptPatch{
 	"bash": {{
 		`    out=$(eval "${requestComp}" 2>/dev/null)`,
 		`    # Unless it could run something else.
@@ -94,23 +95,23 @@ var changes = map[string][]change{
 	}},
 }
 
-// harmless returns the script for a shell with its changes.
-func harmless(shell, script string) (string, error) {
-	for _, c := range changes[shell] {
+// safeScript returns the script for a shell with its patches.
+func safeScript(shell, script string) (string, error) {
+	for _, c := range scriptPatches[shell] {
 		if strings.Count(script, c.old) != 1 {
-			return "", fmt.Errorf("the script for %s has no single line %q", shell, strings.TrimSpace(c.old))
+			return "", fmt.Errorf("patch the completion script for %s: the line %q does not occur exactly once", shell, strings.TrimSpace(c.old))
 		}
 		script = strings.Replace(script, c.old, c.new, 1)
 	}
 	if shell == "bash" {
-		script = bashAlone + script
+		script = bashFallback + script
 	}
 	return script, nil
 }
 
-// bashAlone is what cobra's script needs of the package bash-completion, for where that
-// is not. Words with = or : in them are not put together again.
-const bashAlone = `# Without the package bash-completion: as much of it as is needed here.
+// bashFallback defines the function that cobra's script needs from the package
+// bash-completion, if that package is not installed. It does not rejoin words with = or :.
+const bashFallback = `# A substitute for the package bash-completion, if it is not installed.
 if ! declare -F _get_comp_words_by_ref >/dev/null; then
 	_get_comp_words_by_ref() {
 		words=("${COMP_WORDS[@]}") cword=$COMP_CWORD

@@ -7,32 +7,31 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/zklock/zklock"
-	"github.com/zklock/zklock/cmd/zklock/internal/home"
 	"github.com/zklock/zklock/cmd/zklock/internal/local"
-	"github.com/zklock/zklock/cmd/zklock/internal/span"
-	"github.com/zklock/zklock/internal/survey"
+	"github.com/zklock/zklock/inspect"
 	"github.com/zklock/zklock/zk"
 )
 
-// target is where the locks live.
+// target is the servers that a command connects to.
 type target struct {
-	servers string // connection string
+	Servers string // connection string
 	dialer  *local.Dialer
-	first   firstConn
+	first   probeConn
 }
 
-// firstConn is a connection that was made to see whether one can be had at all.
-type firstConn struct {
+// probeConn is a connection that checked whether the local server can be reached.
+type probeConn struct {
 	mu   sync.Mutex
 	conn net.Conn
 }
 
-// take returns the connection once.
-func (f *firstConn) take() net.Conn {
+// take returns the connection at the first call, then nil.
+func (f *probeConn) take() net.Conn {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	conn := f.conn
@@ -40,22 +39,22 @@ func (f *firstConn) take() net.Conn {
 	return conn
 }
 
-// target finds the servers: those that were named, else the local server. A
-// local server is started at once: what stands in its way will not go away by
-// waiting for it.
-func (s *settings) target(ctx context.Context) (*target, error) {
-	dir, err := home.Dir(home.Mine())
+// Target returns the servers: those of the settings, otherwise the local server. It starts
+// the local server at once, because an error that prevents the start does not go away by
+// retries.
+func (s *Settings) Target(ctx context.Context) (*target, error) {
+	dir, err := local.Dir(local.Mine())
 	place := local.Place{Dir: dir}
-	if s.servers != "" && (err != nil || !place.Owns(s.servers)) {
-		return &target{servers: s.servers}, nil
+	if s.Servers != "" && (err != nil || !place.Owns(s.Servers)) {
+		return &target{Servers: s.Servers}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	if s.who.tls.Wanted() {
-		return nil, errLocalTLS()
+	if s.Identity.TLS.Wanted() {
+		return nil, ErrLocalTLS()
 	}
-	exe, err := executable()
+	exe, err := Executable()
 	if err != nil {
 		return nil, err
 	}
@@ -64,26 +63,30 @@ func (s *settings) target(ctx context.Context) (*target, error) {
 		return nil, err
 	}
 	socket := place.Socket()
-	if socket == "" { // there was one just now: the file cannot be read, for want of descriptors say
+	if socket == "" { // the server just wrote the file: reading it fails, for example for lack of descriptors
 		_ = t.first.take().Close()
-		return nil, fmt.Errorf("%w (in %s): its socket's path cannot be read", local.ErrUnavailable, place.Dir)
+		return nil, fmt.Errorf("%w (in %s): cannot read the path of its socket", local.ErrUnavailable, place.Dir)
 	}
-	t.servers = "unix:" + socket
+	t.Servers = "unix:" + socket
 	return t, nil
 }
 
-// idleTime is how long a local server stays; tests shorten it.
+// idleTime returns how long an idle local server runs, 0 for the default. Tests set it.
 func idleTime() time.Duration {
-	d, err := span.Parse(os.Getenv("ZKLOCK_IDLE"))
+	d, err := ParseDuration(os.Getenv("ZKLOCK_IDLE"))
 	if err != nil {
 		return 0
 	}
 	return d
 }
 
-// dial returns the dialer for the local server, nil for the ordinary one.
-func (t *target) dial() func(context.Context, string, string) (net.Conn, error) {
-	if t.dialer == nil {
+// Dial returns the dial function for the local server or for unix sockets, and nil for the
+// default dialer.
+func (t *target) Dial() func(context.Context, string, string) (net.Conn, error) {
+	switch {
+	case t.dialer == nil && strings.Contains(t.Servers, "unix:"):
+		return local.DialNamed
+	case t.dialer == nil:
 		return nil
 	}
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -94,104 +97,118 @@ func (t *target) dial() func(context.Context, string, string) (net.Conn, error) 
 	}
 }
 
-// current is the connection string for others: a local socket may have moved.
-func (t *target) current() string {
+// Current returns the connection string for child processes. The socket of a local server
+// may have moved since the start.
+func (t *target) Current() string {
 	if t.dialer != nil {
 		if socket := t.dialer.Place.Socket(); socket != "" {
 			return "unix:" + socket
 		}
 	}
-	return t.servers
+	return t.Servers
 }
 
-// logger is what --verbose asks for.
-func (s *settings) logger() *slog.Logger {
-	if !s.verbose {
+// Logger returns the logger of --verbose, and nil without that flag.
+func (s *Settings) Logger() *slog.Logger {
+	if !s.Verbose {
 		return nil
 	}
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// bounded returns the context for connecting, which -w shortens.
-func (s *settings) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, s.limit())
+// ConnectContext returns a context that ends after ConnectLimit.
+func (s *Settings) ConnectContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, s.ConnectLimit())
 }
 
-// limit is the time for connecting.
-func (s *settings) limit() time.Duration {
-	if s.wait.D > 0 {
-		return min(s.connect.D, s.wait.D)
+// ConnectLimit returns the time limit for connecting: --connect-timeout, or --timeout if it
+// is shorter.
+func (s *Settings) ConnectLimit() time.Duration {
+	if s.Wait.D > 0 {
+		return min(s.Connect.D, s.Wait.D)
 	}
-	return s.connect.D
+	return s.Connect.D
 }
 
-// locks connects for holding locks. opts needs the owner and the hooks only.
-func (s *settings) locks(ctx context.Context, opts zklock.Options) (*zklock.Client, *target, error) {
-	ctx, cancel := s.bounded(ctx)
+// Locks connects a client that acquires locks. The caller sets only the owner and the hooks
+// in opts.
+func (s *Settings) Locks(ctx context.Context, opts zklock.Options) (*zklock.Client, *target, error) {
+	ctx, cancel := s.ConnectContext(ctx)
 	defer cancel()
-	t, err := s.target(ctx)
+	t, err := s.Target(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	proof, err := s.who.proof()
+	proof, err := s.Identity.Authentication()
 	if err != nil {
 		return nil, nil, err
 	}
-	opts.SessionTimeout, opts.DialContext, opts.Logger = s.session.D, t.dial(), s.logger()
-	opts.TLS, opts.Auth, opts.SASL = proof.tls, proof.Auth, proof.SASL
-	c, err := zklock.Dial(ctx, t.servers, &opts)
+	opts.SessionTimeout, opts.DialContext, opts.Logger = s.Session.D, t.Dial(), s.Logger()
+	s.holdOptions(&opts)
+	opts.TLS, opts.Auth, opts.SASL = proof.TLS, proof.Auth, proof.SASL
+	c, err := zklock.Dial(ctx, t.Servers, &opts)
 	if err != nil {
-		return nil, nil, s.explain(err)
+		return nil, nil, s.Explain(err)
 	}
 	return c, t, nil
 }
 
-// readReply bounds an answer to a command that reads locks, of which many are under way
-// at a time. A list of children that such a command reads is not as long.
+// holdOptions sets the options of HoldFlags.
+func (s *Settings) holdOptions(o *zklock.Options) {
+	o.SyncHeartbeat, o.ServerTick, o.KeepOrder = s.syncHeartbeat, s.serverTick.D, s.keepOrder
+}
+
+// readOptions sets the options of ReadFlags.
+func (s *Settings) readOptions(o *zk.Options) { o.ReadOnly, o.KeepOrder = s.readOnly, s.keepOrder }
+
+// readReply limits the size of one reply to a command that reads locks. Such a command has
+// many requests in flight. The lists of children that it reads are shorter.
 const readReply = 8 << 20
 
-// reading connects for looking only.
-func (s *settings) reading(ctx context.Context, layout layoutValue) (*zk.Client, *zklock.Client, error) {
-	ctx, cancel := s.bounded(ctx)
+// ReadClient connects a client that only reads.
+func (s *Settings) ReadClient(ctx context.Context, layout LayoutValue) (*zk.Client, *zklock.Client, error) {
+	ctx, cancel := s.ConnectContext(ctx)
 	defer cancel()
-	t, err := s.target(ctx)
+	t, err := s.Target(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	proof, err := s.who.proof()
+	proof, err := s.Identity.Authentication()
 	if err != nil {
 		return nil, nil, err
 	}
-	z, err := zk.Dial(ctx, t.servers, &zk.Options{SessionTimeout: s.session.D, DialContext: t.dial(), Logger: s.logger(),
-		TLS: proof.tls, Auth: proof.Auth, SASL: proof.SASL, MaxReply: readReply})
+	opts := zk.Options{SessionTimeout: s.Session.D, DialContext: t.Dial(), Logger: s.Logger(),
+		TLS: proof.TLS, Auth: proof.Auth, SASL: proof.SASL, MaxReply: readReply}
+	s.readOptions(&opts)
+	z, err := zk.Dial(ctx, t.Servers, &opts)
 	if err != nil {
-		return nil, nil, s.explain(err)
+		return nil, nil, s.Explain(err)
 	}
 	return z, zklock.New(z, &zklock.Options{Anonymous: true, Layout: layout.Layout}), nil
 }
 
-// reader connects for looking at locks, of whatever kind.
-func (s *settings) reader(ctx context.Context, layout layoutValue) (*zk.Client, *survey.Reader, error) {
-	z, c, err := s.reading(ctx, layout)
+// Reader connects a reader for locks of all kinds.
+func (s *Settings) Reader(ctx context.Context, layout LayoutValue) (*zk.Client, *inspect.Reader, error) {
+	z, c, err := s.ReadClient(ctx, layout)
 	if err != nil {
 		return nil, nil, err
 	}
-	_ = c.Close() // the reader has its own
-	return z, survey.NewReader(z, layout.Layout), nil
+	_ = c.Close() // the reader has its own client
+	return z, inspect.NewReader(z, layout.Layout), nil
 }
 
-// explain says what to do about servers that do not answer.
-func (s *settings) explain(err error) error {
+// Explain adds to a dial error what the user can do.
+func (s *Settings) Explain(err error) error {
 	var dial *zklock.Error
 	if errors.As(err, &dial) && dial.Op == "dial" {
-		err = dial.Err // which says itself that it is about a dial
+		err = dial.Err // its text already names the dial
 	}
-	if errors.Is(err, context.DeadlineExceeded) && s.servers != "" {
+	if errors.Is(err, context.DeadlineExceeded) && s.Servers != "" {
 		see := "see --servers and --connect-timeout"
-		if s.from.context != "" {
-			see = "these are the servers of the context " + s.from.context + "; see zklock context and --connect-timeout"
+		if s.From.Context != "" {
+			see = "these are the servers of the context " + s.From.Context + "; see zklock context and --connect-timeout"
 		}
-		return fmt.Errorf("no server answered within %s: %w; %s", span.Short(s.limit()), err, see)
+		return fmt.Errorf("no server answered within %s: %w; %s", ShortDuration(s.ConnectLimit()), err, see)
 	}
 	return err
 }

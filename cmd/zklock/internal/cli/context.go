@@ -15,9 +15,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/zklock/zklock/cmd/zklock/internal/contexts"
-	"github.com/zklock/zklock/cmd/zklock/internal/home"
-	"github.com/zklock/zklock/cmd/zklock/internal/tlsconf"
+	"github.com/zklock/zklock/cmd/zklock/internal/config"
+	"github.com/zklock/zklock/cmd/zklock/internal/local"
 	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/zk"
 )
@@ -44,21 +43,21 @@ const contextExample = `  zklock context add prod --servers zk1:2181,zk2:2181 --
   zklock run --context prod nightly -- ./report
   zklock context use local`
 
-// contextCommand is zklock context.
-func (a *app) contextCommand() *cobra.Command {
+// ContextCommand is zklock context.
+func (a *App) ContextCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "context",
 		Short:   "Manage named sets of servers",
 		Long:    contextHelp,
 		Example: contextExample,
 	}
-	c.Args, c.RunE = subcommand("what to do", "zklock context add, use, ls or rm")
+	c.Args, c.RunE = Subcommand("a subcommand", "zklock context add, use, ls or rm")
 	c.AddCommand(a.contextAddCommand(), a.contextUseCommand(), a.contextLsCommand(), a.contextRmCommand())
 	return c
 }
 
 // contextAddCommand is zklock context add.
-func (a *app) contextAddCommand() *cobra.Command {
+func (a *App) contextAddCommand() *cobra.Command {
 	var replace bool
 	c := &cobra.Command{
 		Use:   "add NAME --servers SERVERS",
@@ -66,53 +65,58 @@ func (a *app) contextAddCommand() *cobra.Command {
 		Long: `Add stores servers under a name, with the other settings on the command line. It
 does not connect. File names are stored as absolute paths.
 
+Commands that hold locks use --sync-heartbeat, --server-tick, and --keep-order:
+see zklock help run --long. ls, show, and top use --read-only and --keep-order:
+see zklock help ls --long.
+
 ` + connectionHelp,
 		Example: `  zklock context add prod --servers zk1:2181,zk2:2181,zk3:2181/locks
   zklock context add lab --servers zk:2281 --tls-ca ca.pem
   zklock context add lab --servers zk:2281 --replace`,
-		Args: exactly(1, "one name"),
+		Args: Exactly(1, "one name"),
 		RunE: func(c *cobra.Command, args []string) error {
 			a.began = true
-			if err := noneEmpty(c); err != nil {
+			if err := rejectEmptyFlags(c); err != nil {
 				return err
 			}
-			made, err := a.set.newContext(c.Flags(), args[0])
+			made, err := a.Settings.newContext(c.Flags(), args[0])
 			if err != nil {
 				return err
 			}
-			file, err := a.set.contexts(false)
+			file, err := a.Settings.contexts(false)
 			if err != nil {
 				return err
 			}
-			if _, there := file.Contexts[args[0]]; there && !replace {
-				return usage("there is a context %s already; give --replace to write it anew", args[0])
+			if _, exists := file.Contexts[args[0]]; exists && !replace {
+				return UsageError("context %s already exists: give --replace to overwrite it", args[0])
 			}
 			file.Contexts[args[0]] = made
 			return file.Save()
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	a.set.configFlag(c.Flags())
-	a.set.connectionFlags(c.Flags())
+	a.Settings.configFlag(c.Flags())
+	a.Settings.ConnectionFlags(c.Flags())
+	a.Settings.SessionFlags(c.Flags())
 	c.Flags().Lookup("servers").Usage = "comma-separated `servers`; required"
-	offerNothing(c, "servers", "session-timeout", "connect-timeout", "tls-server-name")
+	CompleteNothing(c, "servers", "session-timeout", "connect-timeout", "tls-server-name")
 	c.Flags().BoolVar(&replace, "replace", false, "replace an existing context of that name")
 	return c
 }
 
-// newContext makes a context of the flags that were given.
-func (s *settings) newContext(f *pflag.FlagSet, name string) (contexts.Context, error) {
-	if err := s.check(f); err != nil {
+// newContext returns a context with the values of the given flags.
+func (s *Settings) newContext(f *pflag.FlagSet, name string) (config.Context, error) {
+	if err := s.Check(f); err != nil {
 		return nil, err
 	}
-	made := contexts.Context{}
-	for _, key := range contexts.Keys() {
+	made := config.Context{}
+	for _, key := range config.ContextKeys() {
 		if flag := f.Lookup(key); flag != nil && flag.Changed {
 			made[key] = flag.Value.String()
 		}
 	}
 	for _, key := range []string{"tls-ca", "tls-cert", "tls-key", "auth-file"} {
-		if name := made[key]; name != "" && name != tlsconf.System {
+		if name := made[key]; name != "" && name != config.SystemCAs {
 			path, err := filepath.Abs(name)
 			if err != nil {
 				return nil, err
@@ -120,17 +124,17 @@ func (s *settings) newContext(f *pflag.FlagSet, name string) (contexts.Context, 
 			made[key] = path
 		}
 	}
-	if s.servers == "" {
-		return nil, usage("give the servers: zklock context add %s --servers host:port,host:port", name)
+	if s.Servers == "" {
+		return nil, UsageError("no servers: give them with zklock context add %s --servers host:port,host:port", name)
 	}
-	if err := contexts.Check(name, made); err != nil {
-		return nil, usage("%w", err)
+	if err := config.CheckContext(name, made); err != nil {
+		return nil, UsageError("%w", err)
 	}
-	return made, goodServers(s.servers)
+	return made, checkServers(s.Servers)
 }
 
-// goodServers reports what is wrong with a connection string, without connecting.
-func goodServers(servers string) error {
+// checkServers returns an error if a connection string is invalid. It does not connect.
+func checkServers(servers string) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	c, err := zk.Dial(ctx, servers, nil)
@@ -144,20 +148,20 @@ func goodServers(servers string) error {
 }
 
 // contextUseCommand is zklock context use.
-func (a *app) contextUseCommand() *cobra.Command {
+func (a *App) contextUseCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "use NAME",
 		Short: "Set the current context",
 		Long: `Use sets the current context. Read-only commands use it if no flag and no
 ZKLOCK_SERVERS names servers. run, lock, and bench never use it.`,
 		Example: "  zklock context use prod\n  zklock context use local      # this user's local server again",
-		Args:    exactly(1, "one name"),
+		Args:    Exactly(1, "one name"),
 		RunE: func(c *cobra.Command, args []string) error {
 			a.began = true
-			if err := noneEmpty(c); err != nil {
+			if err := rejectEmptyFlags(c); err != nil {
 				return err
 			}
-			file, err := a.set.contexts(false)
+			file, err := a.Settings.contexts(false)
 			if err != nil {
 				return err
 			}
@@ -169,36 +173,36 @@ ZKLOCK_SERVERS names servers. run, lock, and bench never use it.`,
 		},
 		ValidArgsFunction: a.completeContexts,
 	}
-	a.set.configFlag(c.Flags())
+	a.Settings.configFlag(c.Flags())
 	return c
 }
 
 // contextRmCommand is zklock context rm.
-func (a *app) contextRmCommand() *cobra.Command {
+func (a *App) contextRmCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "rm NAME",
 		Short:   "Delete a context",
 		Long:    "Rm deletes a context. If it is the current context, local becomes current.",
 		Example: "  zklock context rm lab",
-		Args:    exactly(1, "one name"),
+		Args:    Exactly(1, "one name"),
 		RunE: func(c *cobra.Command, args []string) error {
 			a.began = true
-			if err := noneEmpty(c); err != nil {
+			if err := rejectEmptyFlags(c); err != nil {
 				return err
 			}
-			file, err := a.set.contexts(true)
+			file, err := a.Settings.contexts(true)
 			if err != nil {
 				return err
 			}
-			if args[0] == contexts.Local {
-				return usage("local is this user's local server, and always there")
+			if args[0] == config.LocalContext {
+				return UsageError("cannot delete the context local: it is this user's local server and always exists")
 			}
 			if _, err := file.Get(args[0]); err != nil {
 				return err
 			}
 			delete(file.Contexts, args[0])
 			if file.Current == args[0] {
-				file.Current = contexts.Local
+				file.Current = config.LocalContext
 			}
 			if err := file.Save(); err != nil {
 				return err
@@ -207,18 +211,18 @@ func (a *app) contextRmCommand() *cobra.Command {
 		},
 		ValidArgsFunction: a.completeContexts,
 	}
-	a.set.configFlag(c.Flags())
+	a.Settings.configFlag(c.Flags())
 	return c
 }
 
-// forgetZxid removes what doctor kept of a context: another one of its name has other
-// servers.
+// forgetZxid removes the transaction ID that doctor stored for a context. A new context of
+// that name can have other servers.
 func forgetZxid(name string) error {
-	dir, err := home.Dir(home.Mine())
+	dir, err := local.Dir(local.Mine())
 	if err != nil {
-		return nil // there is no place where it could be
+		return nil // without the directory there is no file
 	}
-	if err := os.Remove(contexts.ZxidFile(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(config.ZxidFile(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
@@ -228,36 +232,36 @@ func forgetZxid(name string) error {
 type contextView struct {
 	Name     string            `json:"name"`
 	Current  bool              `json:"current"`
-	Servers  string            `json:"servers,omitempty"` // of local there are none to name
+	Servers  string            `json:"servers,omitempty"` // empty for local
 	Settings map[string]string `json:"settings,omitempty"`
 }
 
 // contextLsCommand is zklock context ls.
-func (a *app) contextLsCommand() *cobra.Command {
-	var out output
+func (a *App) contextLsCommand() *cobra.Command {
+	var out Output
 	c := &cobra.Command{
 		Use:     "ls",
 		Short:   "List the contexts",
 		Long:    "Ls lists the contexts. An asterisk marks the current context. With -o name it\nprints their names.",
 		Example: "  zklock context ls\n  zklock context ls -o yaml",
-		Args:    exactly(0, "no arguments"),
+		Args:    Exactly(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			a.began = true
-			if err := noneEmpty(c); err != nil {
+			if err := rejectEmptyFlags(c); err != nil {
 				return err
 			}
-			if err := out.check(c.Flags()); err != nil {
+			if err := out.Check(c.Flags()); err != nil {
 				return err
 			}
-			file, err := a.set.contexts(true)
+			file, err := a.Settings.contexts(true)
 			if err != nil {
 				return err
 			}
 			views := contextViews(file)
-			return out.write(os.Stdout, shown{
-				table: func(w io.Writer) error { return printContexts(w, views) },
-				names: file.Names,
-				data: func() (all []any) {
+			return out.Write(os.Stdout, Result{
+				Table: func(w io.Writer) error { return printContexts(w, views) },
+				Names: file.Names,
+				Data: func() (all []any) {
 					for _, v := range views {
 						all = append(all, v)
 					}
@@ -267,13 +271,13 @@ func (a *app) contextLsCommand() *cobra.Command {
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	a.set.configFlag(c.Flags())
-	out.flag(c)
+	a.Settings.configFlag(c.Flags())
+	out.Flag(c)
 	return c
 }
 
-// contextViews are all contexts, local first.
-func contextViews(file *contexts.File) []contextView {
+// contextViews returns all contexts, local first.
+func contextViews(file *config.ContextFile) []contextView {
 	var views []contextView
 	for _, name := range file.Names() {
 		v := contextView{Name: name, Current: name == file.Current}
@@ -292,7 +296,7 @@ func contextViews(file *contexts.File) []contextView {
 	return views
 }
 
-// printContexts writes one line a context.
+// printContexts writes one line per context.
 func printContexts(out io.Writer, views []contextView) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "\tNAME\tSERVERS\tSETTINGS")
@@ -301,7 +305,7 @@ func printContexts(out io.Writer, views []contextView) error {
 		if v.Current {
 			mark = "*"
 		}
-		if v.Name == contexts.Local {
+		if v.Name == config.LocalContext {
 			servers = "this user's local server"
 		}
 		var more []string
@@ -309,7 +313,7 @@ func printContexts(out io.Writer, views []contextView) error {
 			more = append(more, key+"="+value)
 		}
 		slices.Sort(more)
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", mark, v.Name, legible.Name(servers), legible.Name(dash(strings.Join(more, " "))))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", mark, v.Name, legible.Name(servers), legible.Name(OrDash(strings.Join(more, " "))))
 	}
 	return w.Flush()
 }

@@ -1,3 +1,3 @@
-// Package cli is the command line of zklock: what each command does with its
-// arguments, and which exit code comes of it.
+// Package cli provides what all commands of zklock share: settings, connections, output,
+// help, errors, and exit codes.
 package cli

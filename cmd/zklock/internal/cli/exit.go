@@ -7,35 +7,33 @@ import (
 	"strings"
 
 	"github.com/zklock/zklock"
-	"github.com/zklock/zklock/cmd/zklock/internal/child"
-	"github.com/zklock/zklock/cmd/zklock/internal/contexts"
-	"github.com/zklock/zklock/cmd/zklock/internal/credentials"
-	"github.com/zklock/zklock/cmd/zklock/internal/tlsconf"
+	"github.com/zklock/zklock/cmd/zklock/internal/config"
+	"github.com/zklock/zklock/cmd/zklock/internal/process"
 	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/zk"
 )
 
 // Exit codes of zklock itself. Those from 124 on are those of timeout(1).
 const (
-	exitNo            = 1 // the answer is no: it does not hold, it was not taken away
-	exitUsage         = 2
-	exitLost          = 120 // the lock was lost, or about to be
-	exitConflict      = 124 // not acquired; -E changes it
-	exitFailed        = 125
-	exitNotExecutable = 126
+	ExitNo            = 1 // the answer is no: the token does not hold, the lock was not broken
+	ExitUsage         = 2
+	ExitLost          = 120 // the lock was lost, or would have been lost
+	ExitMaxHold       = 123 // --max-hold ended the command
+	ExitConflict      = 124 // not acquired; -E changes this code
+	ExitFailed        = 125
+	ExitNotExecutable = 126
 	exitNotFound      = 127
-	exitSignal        = 128 // and the signal's number
+	ExitSignal        = 128 // plus the number of the signal
 )
 
-// exitError is an error with its exit code. A nil Err says nothing to anybody:
-// the code alone is the message.
-type exitError struct {
+// ExitError is an error with an exit code. If Err is nil, the command prints no message.
+type ExitError struct {
 	Code int
 	Err  error
 }
 
-// Error is the error's text.
-func (e *exitError) Error() string {
+// Error returns the text of the error.
+func (e *ExitError) Error() string {
 	if e.Err == nil {
 		return fmt.Sprintf("exit %d", e.Code)
 	}
@@ -43,52 +41,52 @@ func (e *exitError) Error() string {
 }
 
 // Unwrap returns the error without the code.
-func (e *exitError) Unwrap() error { return e.Err }
+func (e *ExitError) Unwrap() error { return e.Err }
 
-// usage is an error about what was typed.
-func usage(format string, args ...any) error {
-	return &exitError{exitUsage, fmt.Errorf(format, args...)}
+// UsageError returns an error about the command line.
+func UsageError(format string, args ...any) error {
+	return &ExitError{ExitUsage, fmt.Errorf(format, args...)}
 }
 
-// code returns the exit code that err stands for.
-func code(err error) int {
-	var e *exitError
+// ExitCode returns the exit code for err.
+func ExitCode(err error) int {
+	var e *ExitError
 	switch {
 	case err == nil:
 		return 0
 	case errors.As(err, &e):
 		return e.Code
 	case errors.Is(err, zklock.ErrInvalidName), errors.Is(err, zklock.ErrInvalidLock), errors.Is(err, zk.ErrInvalidServers),
-		errors.Is(err, zklock.ErrInvalidOptions), errors.Is(err, zk.ErrInvalidOptions), errors.Is(err, tlsconf.ErrFiles), errors.Is(err, credentials.ErrCredentials), errors.Is(err, contexts.ErrFile):
-		return exitUsage
-	case errors.Is(err, child.ErrNotFound):
+		errors.Is(err, zklock.ErrInvalidOptions), errors.Is(err, zk.ErrInvalidOptions), errors.Is(err, config.ErrTLSFiles), errors.Is(err, config.ErrCredentials), errors.Is(err, config.ErrContexts):
+		return ExitUsage
+	case errors.Is(err, process.ErrNotFound):
 		return exitNotFound
-	case errors.Is(err, child.ErrNotExecutable):
-		return exitNotExecutable
+	case errors.Is(err, process.ErrNotExecutable):
+		return ExitNotExecutable
 	case errors.Is(err, zklock.ErrLost):
-		return exitLost
+		return ExitLost
 	}
-	return exitFailed
+	return ExitFailed
 }
 
-// report tells the user of an error, if there is anything to tell. What was to count as
-// no failure (-E 0) is told to somebody who sits there, and not to cron, which makes a
-// mail of every line.
+// report prints an error for the user. If the exit code is 0 (-E 0), it prints the error
+// only on a terminal, because cron sends a mail for each line.
 func report(err error, terminal bool) {
-	var e *exitError
+	var e *ExitError
 	if errors.As(err, &e) && (e.Err == nil || e.Code == 0 && !terminal) {
 		return
 	}
-	warn("%s%s", strings.TrimPrefix(err.Error(), "zklock: "), advice(err))
+	Warn("%s%s", strings.TrimPrefix(err.Error(), "zklock: "), advice(err))
 }
 
-// warn writes one line for the user.
-func warn(format string, args ...any) {
+// Warn writes one line for the user.
+func Warn(format string, args ...any) {
 	_, _ = os.Stderr.WriteString(warning(format, args...))
 }
 
-// warning is a line for the user. What servers wrote may be in an error's text.
+// warning returns a line for the user. It escapes the text, because errors can quote data
+// from servers.
 func warning(format string, args ...any) string {
-	text := strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "; ") // of several errors
+	text := strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "; ") // joined errors
 	return "zklock: " + legible.Text(text) + "\n"
 }

@@ -6,13 +6,11 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-
-	"github.com/zklock/zklock/cmd/zklock/internal/manual"
 )
 
 // helpCommand is zklock help. Cobra's own exits with 0 for an unknown command, which a
 // script takes for success.
-func (a *app) helpCommand() *cobra.Command {
+func (a *App) helpCommand() *cobra.Command {
 	long := false
 	c := &cobra.Command{
 		Use:   "help [COMMAND]",
@@ -31,9 +29,9 @@ variables, as in the manual page.`,
 				if len(rest) == 0 {
 					rest = args
 				}
-				return usage("there is no command %q to tell about%s", rest[0], didYouMean(rest[0], commandNames(of)))
+				return UsageError("unknown command %q%s", rest[0], DidYouMean(rest[0], commandNames(of)))
 			}
-			return writeHelp(c.OutOrStdout(), of, long)
+			return WriteHelp(c.OutOrStdout(), of, long)
 		},
 		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			of, _, err := c.Root().Find(args)
@@ -56,16 +54,16 @@ variables, as in the manual page.`,
 // setHelp sets the help screen of root and all commands below it.
 func setHelp(root *cobra.Command) {
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
-		_ = writeHelp(c.OutOrStdout(), c, false) // there is no one to report it to
+		_ = WriteHelp(c.OutOrStdout(), c, false) // cobra's help function returns no error
 	})
 }
 
-// writeHelp writes the help screen of c, or its full description.
-func writeHelp(out io.Writer, c *cobra.Command, long bool) error {
+// WriteHelp writes the help screen of c, or its full description.
+func WriteHelp(out io.Writer, c *cobra.Command, long bool) error {
 	var b strings.Builder
 	groups := groupsOf(c)
 	fmt.Fprintf(&b, "%s.\n\nUsage:\n", c.Short)
-	for _, line := range manual.Usage(c, groups) {
+	for _, line := range FlagUsage(c, groups) {
 		fmt.Fprintf(&b, "  %s\n", line)
 	}
 	if long {
@@ -83,7 +81,7 @@ func writeHelp(out io.Writer, c *cobra.Command, long bool) error {
 
 // writeCommands lists the commands below c, in their groups.
 func writeCommands(b *strings.Builder, c *cobra.Command) {
-	for _, g := range manual.Commands(c) {
+	for _, g := range Commands(c) {
 		fmt.Fprintf(b, "\n%s:\n", g.Title)
 		for _, sub := range g.Commands {
 			fmt.Fprintf(b, "  %-*s  %s\n", sub.NamePadding(), sub.Name(), sub.Short)
@@ -93,17 +91,17 @@ func writeCommands(b *strings.Builder, c *cobra.Command) {
 
 // writeFlags lists flags in their groups, one line each, or with their environment
 // variables below them.
-func writeFlags(b *strings.Builder, groups []manual.Group, variables bool) {
+func writeFlags(b *strings.Builder, groups []HelpGroup, variables bool) {
 	width := 0
 	for _, g := range groups {
 		for _, f := range g.Flags {
-			width = max(width, len(spelledWithArgument(f)))
+			width = max(width, len(flagWithArgument(f)))
 		}
 	}
 	for _, g := range groups {
 		fmt.Fprintf(b, "\n%s flags:\n", g.Title)
 		for _, f := range g.Flags {
-			fmt.Fprintf(b, "  %-*s  %s\n", width, spelledWithArgument(f), f.Text())
+			fmt.Fprintf(b, "  %-*s  %s\n", width, flagWithArgument(f), f.Text())
 			if variables && f.Variable != "" {
 				fmt.Fprintf(b, "  %*s  environment: %s\n", width, "", f.Variable)
 			}
@@ -111,8 +109,8 @@ func writeFlags(b *strings.Builder, groups []manual.Group, variables bool) {
 	}
 }
 
-// spelledWithArgument is a flag in a list: "-w, --timeout duration".
-func spelledWithArgument(f manual.Flag) string {
+// flagWithArgument returns a flag as lists show it: "-w, --timeout duration".
+func flagWithArgument(f Flag) string {
 	text := "    --" + f.Name
 	if f.Shorthand != "" {
 		text = "-" + f.Shorthand + ", --" + f.Name

@@ -11,9 +11,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/zklock/zklock/cmd/zklock/internal/credentials"
-	"github.com/zklock/zklock/cmd/zklock/internal/tlsconf"
-	"github.com/zklock/zklock/internal/survey"
+	"github.com/zklock/zklock/cmd/zklock/internal/config"
+	"github.com/zklock/zklock/inspect"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -28,21 +27,21 @@ that no other user can read (--auth-file), one per line:
 
 // Variables that have no flag: their values are secrets.
 const (
-	envAuth     = "ZKLOCK_AUTH"
+	EnvAuth     = "ZKLOCK_AUTH"
 	envSASL     = "ZKLOCK_SASL"
 	envAuthFile = "ZKLOCK_AUTH_FILE"
 )
 
-// identity is how a command proves to servers who asks, and how servers prove
-// to it who they are.
+// identity is the settings for authentication: of the client by the servers, and of the
+// servers by the client.
 type identity struct {
-	tls      tlsconf.Client
+	TLS      config.ClientTLS
 	authFile string
-	refused  [2]refusedSecret
+	refused  [2]refusedSecret // --auth and --sasl
 }
 
-// refusedSecret is a flag that takes a secret only to refuse it. It keeps
-// nothing of it: an error of package pflag would quote what a flag refuses.
+// refusedSecret is a flag that takes a secret only so that check can refuse it. It does not
+// keep the secret. Set returns no error, because package pflag would quote the value in it.
 type refusedSecret struct{ given bool }
 
 func (*refusedSecret) String() string       { return "" }
@@ -50,10 +49,10 @@ func (*refusedSecret) Type() string         { return "" }
 func (r *refusedSecret) Set(_ string) error { r.given = true; return nil }
 
 func (i *identity) flags(f *pflag.FlagSet) {
-	f.StringVar(&i.tls.CA, "tls-ca", "", "PEM `file` with CAs, or system; enables TLS")
-	f.StringVar(&i.tls.Cert, "tls-cert", "", "PEM `file` with the certificate; enables TLS")
-	f.StringVar(&i.tls.Key, "tls-key", "", "PEM `file` with its key; default: --tls-cert")
-	f.StringVar(&i.tls.ServerName, "tls-server-name", "", "`name` in server certificates; enables TLS")
+	f.StringVar(&i.TLS.CA, "tls-ca", "", "PEM `file` with CAs, or system; enables TLS")
+	f.StringVar(&i.TLS.Cert, "tls-cert", "", "PEM `file` with the certificate; enables TLS")
+	f.StringVar(&i.TLS.Key, "tls-key", "", "PEM `file` with its key; default: --tls-cert")
+	f.StringVar(&i.TLS.ServerName, "tls-server-name", "", "`name` in server certificates; enables TLS")
 	f.StringVar(&i.authFile, "auth-file", "", "private `file` with credentials")
 	for n, name := range []string{"auth", "sasl"} {
 		f.Var(&i.refused[n], name, "refused: see --auth-file")
@@ -64,41 +63,41 @@ func (i *identity) flags(f *pflag.FlagSet) {
 // check refuses secrets on the command line.
 func (i *identity) check() error {
 	if i.refused[0].given {
-		return usage("--auth is refused: everybody on this machine can read command lines. Change that password if it is a real one, and put it into ZKLOCK_AUTH or a file for --auth-file, as digest:USER:PASSWORD")
+		return UsageError("--auth is refused: all users of this machine can read command lines. If the password is real, change it. Put it into ZKLOCK_AUTH or a file for --auth-file, as digest:USER:PASSWORD")
 	}
 	if i.refused[1].given {
-		return usage("--sasl is refused: everybody on this machine can read command lines. Change that password if it is a real one, and put it into ZKLOCK_SASL, or into a file for --auth-file as sasl:USER:PASSWORD")
+		return UsageError("--sasl is refused: all users of this machine can read command lines. If the password is real, change it. Put it into ZKLOCK_SASL, or into a file for --auth-file as sasl:USER:PASSWORD")
 	}
 	return nil
 }
 
-// errLocalTLS is for TLS settings without servers that could be meant.
-func errLocalTLS() error {
-	return usage("there are TLS settings and no servers: name them with --servers or ZKLOCK_SERVERS; this user's local server speaks no TLS, nobody else can reach it")
+// ErrLocalTLS returns the error for TLS settings without servers.
+func ErrLocalTLS() error {
+	return UsageError("TLS settings without servers: give --servers or ZKLOCK_SERVERS; the local server does not use TLS, because only this user can reach it")
 }
 
-// proof is what an identity comes to.
-type proof struct {
-	credentials.Set
-	tls *tls.Config // nil without TLS
+// authentication is the loaded form of an identity.
+type authentication struct {
+	config.Credentials
+	TLS *tls.Config // nil without TLS
 }
 
-// proof reads the files and the environment.
-func (i *identity) proof() (p proof, err error) {
-	if i.tls.Wanted() {
-		if p.tls, err = i.tls.Config(warnOnce()); err != nil {
+// Authentication reads the certificates and credentials from files and the environment.
+func (i *identity) Authentication() (p authentication, err error) {
+	if i.TLS.Wanted() {
+		if p.TLS, err = i.TLS.Config(warnOnce()); err != nil {
 			return p, err
 		}
 	}
 	if i.authFile != "" {
-		p.Set, err = credentials.ReadFile(i.authFile)
+		p.Credentials, err = config.ReadFile(i.authFile)
 		return p, err
 	}
-	if p.Set, err = credentials.Parse(envAuth, os.Getenv(envAuth)); err != nil {
+	if p.Credentials, err = config.ParseCredentials(EnvAuth, os.Getenv(EnvAuth)); err != nil {
 		return p, err
 	}
 	if sasl := os.Getenv(envSASL); sasl != "" {
-		more, err := credentials.Parse(envSASL, "sasl:"+sasl)
+		more, err := config.ParseCredentials(envSASL, "sasl:"+sasl)
 		if err == nil {
 			err = p.Join(more)
 		}
@@ -107,7 +106,7 @@ func (i *identity) proof() (p proof, err error) {
 		}
 	}
 	if file := os.Getenv(envAuthFile); file != "" {
-		more, err := credentials.ReadFile(file)
+		more, err := config.ReadFile(file)
 		if err == nil {
 			err = p.Join(more)
 		}
@@ -116,45 +115,45 @@ func (i *identity) proof() (p proof, err error) {
 	return p, nil
 }
 
-// warnOnce returns a function that tells of an error, unless it is the last
-// one again. It is called from one goroutine at a time.
+// warnOnce returns a function that prints an error, unless it is the same as the previous
+// one. Only one goroutine may call the function at a time.
 func warnOnce() func(error) {
 	last := ""
 	return func(err error) {
 		if text := err.Error(); text != last {
 			last = text
-			warn("%s; the certificate from before stays in use", text)
+			Warn("%s; the previous certificate stays in use", text)
 		}
 	}
 }
 
-// forCommand is what a command under a lock is told of an identity: names of
-// files, and the secrets themselves only where that was asked for.
-func (i *identity) forCommand(secrets bool) map[string]string {
+// CommandEnvironment returns the variables of the identity for a command that runs under a
+// lock. They name files. The secrets themselves are included only if secrets is set.
+func (i *identity) CommandEnvironment(secrets bool) map[string]string {
 	env := map[string]string{}
-	for key, name := range map[string]string{"ZKLOCK_TLS_CA": i.tls.CA, "ZKLOCK_TLS_CERT": i.tls.Cert, "ZKLOCK_TLS_KEY": i.tls.Key} {
+	for key, name := range map[string]string{"ZKLOCK_TLS_CA": i.TLS.CA, "ZKLOCK_TLS_CERT": i.TLS.Cert, "ZKLOCK_TLS_KEY": i.TLS.Key} {
 		if name != "" {
-			env[key] = fromAnywhere(name)
+			env[key] = absolutePath(name)
 		}
 	}
-	if i.tls.ServerName != "" {
-		env["ZKLOCK_TLS_SERVER_NAME"] = i.tls.ServerName
+	if i.TLS.ServerName != "" {
+		env["ZKLOCK_TLS_SERVER_NAME"] = i.TLS.ServerName
 	}
-	env[envUIToken], env[envUIReadToken] = "", "" // they are for the page, whatever the command is
+	env[EnvUIToken], env[EnvUIReadToken] = "", "" // only zklock ui needs them
 	if i.authFile != "" {
-		env[envAuthFile] = fromAnywhere(i.authFile)
-		// The file has replaced them.
-		env[envAuth], env[envSASL] = "", ""
+		env[envAuthFile] = absolutePath(i.authFile)
+		// The file replaces them.
+		env[EnvAuth], env[envSASL] = "", ""
 	} else if !secrets {
-		env[envAuth], env[envSASL] = "", ""
+		env[EnvAuth], env[envSASL] = "", ""
 	}
 	return env
 }
 
-// fromAnywhere is a file's name for a command that may change its directory. A
-// descriptor of this process is none of the command's.
-func fromAnywhere(name string) string {
-	if name == tlsconf.System {
+// absolutePath returns the absolute path of a file, because the command can change its
+// directory. It returns "" for a descriptor of this process, which the command does not have.
+func absolutePath(name string) string {
+	if name == config.SystemCAs {
 		return name
 	}
 	if strings.HasPrefix(name, "/dev/fd/") || strings.HasPrefix(name, "/proc/self/") {
@@ -166,25 +165,32 @@ func fromAnywhere(name string) string {
 	return name
 }
 
-// advice says which setting an error is about, where the library that found it
-// cannot know of settings.
+// advice returns the settings to check for an error of the library, which does not know the
+// settings of the command.
 func advice(err error) string {
 	var authority x509.UnknownAuthorityError
 	var host x509.HostnameError
 	var remote *net.OpError
 	switch {
-	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, survey.ErrHidden):
-		return "; credentials go into a file for --auth-file or into ZKLOCK_AUTH, a certificate into --tls-cert"
+	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, inspect.ErrUnreadable):
+		return "; give credentials with --auth-file or ZKLOCK_AUTH, or a certificate with --tls-cert"
 	case errors.Is(err, zk.ErrAuthFailed):
-		return "; see --auth-file, ZKLOCK_AUTH and ZKLOCK_SASL"
+		return "; see --auth-file, ZKLOCK_AUTH, and ZKLOCK_SASL"
 	case errors.Is(err, zk.ErrTLSRequired):
 		return ": see --tls-ca"
 	case errors.As(err, &authority):
-		return "; name the file with the right authority with --tls-ca"
+		return "; give the CA file of the servers with --tls-ca"
 	case errors.As(err, &host):
-		return "; if that is the right server, see --tls-server-name"
+		return "; if this is the right server, see --tls-server-name"
 	case errors.As(err, &remote) && remote.Op == "remote error":
 		return "; see --tls-cert and --tls-key"
 	}
 	return ""
 }
+
+// EnvUIToken names the variable with the token that lets the page's users break and revoke
+// locks. The token is a secret, so it has no flag.
+const EnvUIToken = "ZKLOCK_UI_TOKEN"
+
+// EnvUIReadToken names the variable with the token that lets the page's users see locks.
+const EnvUIReadToken = "ZKLOCK_UI_READ_TOKEN"

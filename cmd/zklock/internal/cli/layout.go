@@ -15,21 +15,21 @@ const (
 	layoutCurator = "curator"
 	layoutKazoo   = "kazoo"
 	layoutMixed   = "mixed"
-	layoutLatch   = "latch"
-	layoutWrite   = "writelock"
+	LayoutLatch   = "latch"
+	LayoutWrite   = "writelock"
 	layoutCustom  = "custom"
 )
 
-// layoutNames are those that need nothing further.
-func layoutNames() []string {
-	return []string{layoutCurator, layoutKazoo, layoutMixed, layoutLatch, layoutWrite}
+// LayoutNames returns the names of the layouts without parameters.
+func LayoutNames() []string {
+	return []string{layoutCurator, layoutKazoo, layoutMixed, LayoutLatch, LayoutWrite}
 }
 
-// customSyntax is how a layout of one's own is written.
+// customSyntax is the syntax of a custom layout.
 const customSyntax = "custom:exclusive=MARKER,shared=MARKER,prefix=TEXT,in-parent"
 
-// layoutHelp is for the commands that write entries.
-const layoutHelp = `Layouts: --layout sets the names of the lock's znodes. A lock excludes only the
+// LayoutHelp is the part of the long help about layouts, for the commands that write entries.
+const LayoutHelp = `Layouts: --layout sets the names of the lock's znodes. A lock excludes only the
 programs that use the same layout.
   curator    the default: Curator, go-zookeeper, ZooKeeper's WriteLock,
              and kazoo with extra_lock_patterns=["-lock-"]
@@ -46,41 +46,42 @@ programs that use the same layout.
              /jobs/printer_lock_0000000001. The prefix is then part of
              the lock's name: use the same one on every machine.`
 
-// layoutValue is a layout as a flag. The zero value is Curator's.
-type layoutValue struct {
+// LayoutValue is a layout as a flag. The zero value is Curator's.
+type LayoutValue struct {
 	zklock.Layout
-	kind string // one of the names above; empty is Curator's
-	text string // as it was given
+	Kind string // one of the names above; empty is Curator's
+	text string // the flag's argument
 }
 
-// flag adds --layout.
-func (v *layoutValue) flag(c *cobra.Command) {
-	v.add(c.Flags())
-	offer(c, "layout", layoutNames())
+// Flag adds --layout to a command, with completion.
+func (v *LayoutValue) Flag(c *cobra.Command) {
+	v.Add(c.Flags())
+	CompleteFlagWords(c, "layout", LayoutNames())
 }
 
-func (v *layoutValue) add(f *pflag.FlagSet) {
+// Add adds --layout to a set of flags.
+func (v *LayoutValue) Add(f *pflag.FlagSet) {
 	f.Var(v, "layout", "znode names: curator, kazoo, mixed, latch, ...")
 }
 
-// Type is what help calls the argument.
-func (v *layoutValue) Type() string { return "layout" }
+// Type returns the name of the argument in the help.
+func (v *LayoutValue) Type() string { return "layout" }
 
-// String is the layout as it was given, empty for the default.
-func (v *layoutValue) String() string { return v.text }
+// String returns the flag's argument, empty for the default.
+func (v *LayoutValue) String() string { return v.text }
 
-// custom reports whether it is a layout of the user's own.
-func (v *layoutValue) custom() bool { return v.kind == layoutCustom }
+// Custom reports whether the layout is a custom one.
+func (v *LayoutValue) Custom() bool { return v.Kind == layoutCustom }
 
-// readers reports whether the layout has a name for them.
-func (v *layoutValue) readers() bool {
-	return v.kind != layoutLatch && v.kind != layoutWrite && (!v.custom() || v.Shared != "")
+// Readers reports whether the layout has names for shared entries.
+func (v *LayoutValue) Readers() bool {
+	return v.Kind != LayoutLatch && v.Kind != LayoutWrite && (!v.Custom() || v.Shared != "")
 }
 
 // Set reads the flag's argument.
-func (v *layoutValue) Set(s string) error {
+func (v *LayoutValue) Set(s string) error {
 	kind, fields, isCustom := strings.Cut(s, ":")
-	got := layoutValue{kind: kind, text: s}
+	got := LayoutValue{Kind: kind, text: s}
 	switch {
 	case isCustom && kind == layoutCustom:
 		layout, err := customLayout(fields)
@@ -93,24 +94,24 @@ func (v *layoutValue) Set(s string) error {
 		got.Layout = zklock.KazooLayout()
 	case s == layoutMixed:
 		got.Layout = zklock.MixedLayout()
-	case s == layoutLatch:
+	case s == LayoutLatch:
 		got.Layout = zklock.LatchLayout()
-	case s == layoutWrite:
+	case s == LayoutWrite:
 		got.Layout = zklock.WriteLockLayout()
 	default:
-		return fmt.Errorf("%q is no layout: give curator, kazoo, mixed, latch, writelock, or %s%s", s, customSyntax, didYouMean(s, layoutNames()))
+		return fmt.Errorf("unknown layout %q: give curator, kazoo, mixed, latch, writelock, or %s%s", s, customSyntax, DidYouMean(s, LayoutNames()))
 	}
 	*v = got
 	return nil
 }
 
-// customLayout reads the fields of a layout of the user's own.
+// customLayout parses the fields of a custom layout.
 func customLayout(fields string) (l zklock.Layout, err error) {
 	seen := map[string]bool{}
 	for _, field := range strings.Split(fields, ",") {
 		key, value, valued := strings.Cut(field, "=")
 		if seen[key] {
-			return l, fmt.Errorf("%q is given twice; a custom layout is written %s", key, customSyntax)
+			return l, fmt.Errorf("%q is given twice: the syntax of a custom layout is %s", key, customSyntax)
 		}
 		seen[key] = true
 		switch {
@@ -123,11 +124,11 @@ func customLayout(fields string) (l zklock.Layout, err error) {
 		case key == "shared" && valued:
 			l.Shared = value
 		default:
-			return l, fmt.Errorf("%q is no part of a custom layout, which is written %s", field, customSyntax)
+			return l, fmt.Errorf("unknown field %q: the syntax of a custom layout is %s", field, customSyntax)
 		}
 	}
 	if l.Exclusive == "" {
-		return l, fmt.Errorf("a custom layout needs the marker of exclusive entries: %s", customSyntax)
+		return l, fmt.Errorf("no marker for exclusive entries: the syntax of a custom layout is %s", customSyntax)
 	}
 	return l, nil
 }

@@ -24,46 +24,33 @@ func TestLayoutSet(t *testing.T) {
 		{"custom:exclusive=a=b", zklock.Layout{Exclusive: "a=b"}, false},
 	}
 	for _, tt := range tests {
-		var v layoutValue
-		if err := v.Set(tt.text); err != nil || v.Layout != tt.want || v.readers() != tt.readers || v.String() != tt.text {
-			t.Errorf("%s: %+v, readers %v, %v", tt.text, v, v.readers(), err)
+		var v LayoutValue
+		if err := v.Set(tt.text); err != nil || v.Layout != tt.want || v.Readers() != tt.readers || v.String() != tt.text {
+			t.Errorf("%s: %+v, readers %v, %v", tt.text, v, v.Readers(), err)
 		}
-		if want := strings.HasPrefix(tt.text, "custom"); v.custom() != want {
-			t.Errorf("%s: custom is %v", tt.text, v.custom())
+		if want := strings.HasPrefix(tt.text, "custom"); v.Custom() != want {
+			t.Errorf("%s: custom is %v", tt.text, v.Custom())
 		}
 	}
 }
 
 func TestLayoutRefuses(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                               "is no layout",
-		"zoo":                            "is no layout",
-		"kazoo:prefix=x":                 "is no layout",
-		"custom":                         "is no layout",
-		"custom:":                        "is no part of a custom layout",
-		"custom:prefix=x":                "needs the marker",
-		"custom:exclusive=":              "needs the marker",
-		"custom:exclusive":               "is no part",
-		"custom:exclusive=a,in-parent=x": "is no part",
-		"custom:exclusive=a,colour=b":    `"colour=b" is no part`,
+		"":                               "unknown layout",
+		"zoo":                            "unknown layout",
+		"kazoo:prefix=x":                 "unknown layout",
+		"custom":                         "unknown layout",
+		"custom:":                        "unknown field",
+		"custom:prefix=x":                "no marker for exclusive entries",
+		"custom:exclusive=":              "no marker for exclusive entries",
+		"custom:exclusive":               "unknown field",
+		"custom:exclusive=a,in-parent=x": "unknown field",
+		"custom:exclusive=a,colour=b":    `unknown field "colour=b"`,
 		"custom:exclusive=a,exclusive=b": "given twice",
 	} {
-		v := layoutValue{text: "before"}
+		v := LayoutValue{text: "before"}
 		if err := v.Set(text); err == nil || !strings.Contains(err.Error(), want) || v.text != "before" {
 			t.Errorf("%q: %v, want %q, and the value as it was: %q", text, err, want, v.text)
 		}
-	}
-}
-
-func TestOnRevoke(t *testing.T) {
-	for text, term := range map[string]bool{"notice": false, "term": true} {
-		v := onRevoke{term: !term}
-		if err := v.Set(text); err != nil || v.term != term {
-			t.Errorf("%s: %v, %v", text, v.term, err)
-		}
-	}
-	v := onRevoke{}
-	if err := v.Set("kill"); err == nil || !strings.Contains(err.Error(), "neither notice nor term") || v.String() != "" {
-		t.Errorf("kill: %v", err)
 	}
 }

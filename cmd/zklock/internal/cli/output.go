@@ -13,59 +13,60 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"github.com/zklock/zklock/internal/legible"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/zklock/zklock/internal/legible"
 )
 
-// The forms of output.
+// The output formats.
 const (
-	outTable = "table" // for people
-	outJSON  = "json"  // an object a line
-	outYAML  = "yaml"  // a document each
-	outName  = "name"  // a name a line
+	OutTable = "table" // for people
+	OutJSON  = "json"  // one object per line
+	outYAML  = "yaml"  // one document per object
+	OutName  = "name"  // one name per line
 )
 
-// output is -o, with --json as a short form. The zero value is a table.
-type output struct {
-	form string
+// Output is -o, with --json as a short form. The zero value is a table.
+type Output struct {
+	Form string
 	json bool
-	some bool // a document of YAML was written
+	some bool // a YAML document was written
 }
 
-// flag adds -o and --json. The long help says what -o name prints.
-func (o *output) flag(c *cobra.Command) {
-	o.form = outTable
-	v := &word{&o.form, "output", []string{outTable, outJSON, outYAML, outName}}
+// Flag adds -o and --json.
+func (o *Output) Flag(c *cobra.Command) {
+	o.Form = OutTable
+	v := &word{&o.Form, "output", []string{OutTable, OutJSON, outYAML, OutName}}
 	c.Flags().VarP(v, "output", "o", "`format`: table (default), json, yaml, or name")
 	c.Flags().BoolVar(&o.json, "json", false, "the same as -o json: one object per line")
-	offer(c, "output", v.known)
+	CompleteFlagWords(c, "output", v.known)
 }
 
-// check settles the form.
-func (o *output) check(f *pflag.FlagSet) error {
-	if o.json && f.Changed("output") && o.form != outJSON {
-		return usage("--json and -o %s: give one of them", o.form)
+// Check sets the format from -o and --json.
+func (o *Output) Check(f *pflag.FlagSet) error {
+	if o.json && f.Changed("output") && o.Form != OutJSON {
+		return UsageError("--json and -o %s: give one of them", o.Form)
 	}
 	if o.json {
-		o.form = outJSON
+		o.Form = OutJSON
 	}
 	return nil
 }
 
-// shown is a thing in all forms.
-type shown struct {
-	table func(io.Writer) error
-	names func() []string
-	data  func() []any // as JSON has them
+// Result is the result of a command in all formats.
+type Result struct {
+	Table func(io.Writer) error
+	Names func() []string
+	Data  func() []any // objects with JSON tags
 }
 
-// write writes a thing in the form that was asked for, in one go.
-func (o *output) write(out io.Writer, s shown) (err error) {
+// Write writes a result in the chosen format, with one call of out.Write.
+func (o *Output) Write(out io.Writer, s Result) (err error) {
 	var text bytes.Buffer
-	switch o.form {
-	case outJSON:
-		for _, v := range s.data() {
-			// No HTML is near: < and > stay as they are.
+	switch o.Form {
+	case OutJSON:
+		for _, v := range s.Data() {
+			// The output is not HTML: keep < and >.
 			enc := json.NewEncoder(&text)
 			enc.SetEscapeHTML(false)
 			if err = enc.Encode(v); err != nil {
@@ -73,32 +74,32 @@ func (o *output) write(out io.Writer, s shown) (err error) {
 			}
 		}
 	case outYAML:
-		for _, v := range s.data() {
+		for _, v := range s.Data() {
 			if err = o.document(&text, v); err != nil {
 				return err
 			}
 		}
-	case outName:
-		for _, name := range s.names() {
+	case OutName:
+		for _, name := range s.Names() {
 			fmt.Fprintln(&text, legible.Name(name))
 		}
 	default:
-		err = s.table(&text)
+		err = s.Table(&text)
 	}
 	if err != nil {
 		return err
 	}
 	shown := text.Bytes()
-	if o.form == outJSON || o.form == outYAML {
+	if o.Form == OutJSON || o.Form == outYAML {
 		shown = o.visible(shown)
 	}
 	_, err = out.Write(shown)
 	return err
 }
 
-// visible writes characters that cannot be seen as the escapes that mean the same in
-// the form's strings: a name that turns text around is read by people as well.
-func (o *output) visible(text []byte) []byte {
+// visible replaces invisible characters by escapes that mean the same in the strings of the
+// format. People read the output too, and such a character in a name can reverse the text.
+func (o *Output) visible(text []byte) []byte {
 	unseen := func(r rune) bool { return r >= utf8.RuneSelf && !legible.Rune(r) }
 	if !bytes.ContainsFunc(text, unseen) {
 		return text
@@ -110,7 +111,7 @@ func (o *output) visible(text []byte) []byte {
 			b = utf8.AppendRune(b, r)
 		case r <= 0xffff:
 			b = fmt.Appendf(b, `\u%04x`, r)
-		case o.form == outYAML:
+		case o.Form == outYAML:
 			b = fmt.Appendf(b, `\U%08x`, r)
 		default:
 			first, second := utf16.EncodeRune(r)
@@ -120,8 +121,8 @@ func (o *output) visible(text []byte) []byte {
 	return b
 }
 
-// document writes one document of YAML, with the names and the order that JSON has.
-func (o *output) document(out io.Writer, v any) error {
+// document writes one YAML document with the names and the order of the JSON form.
+func (o *Output) document(out io.Writer, v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -139,15 +140,15 @@ func (o *output) document(out io.Writer, v any) error {
 	return errors.Join(enc.Encode(node), enc.Close())
 }
 
-// toYAML turns JSON into YAML of the same content. It goes by tokens: what is a valid
-// text in one need not be written so in the other.
+// toYAML converts JSON to YAML of the same content. It converts token by token, because the
+// two formats write strings differently.
 func toYAML(text []byte) (*yaml.Node, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	return nextYAML(d)
 }
 
-// nextYAML reads the next value.
+// nextYAML converts the next value.
 func nextYAML(d *json.Decoder) (*yaml.Node, error) {
 	token, err := d.Token()
 	if err != nil {
@@ -161,7 +162,7 @@ func nextYAML(d *json.Decoder) (*yaml.Node, error) {
 		}
 		err := node.Encode(token)
 		if text, is := token.(string); is && legible.Text(text) != text {
-			node.Style = yaml.DoubleQuotedStyle // which has escapes
+			node.Style = yaml.DoubleQuotedStyle // this style has escapes
 		}
 		return node, err
 	}
@@ -177,13 +178,13 @@ func nextYAML(d *json.Decoder) (*yaml.Node, error) {
 		node.Content = append(node.Content, child)
 	}
 	if len(node.Content) == 0 {
-		node.Style = yaml.FlowStyle // [] and {}: nothing at all would be null
+		node.Style = yaml.FlowStyle // [] and {}: an empty text would be null
 	}
 	_, err = d.Token()
 	return node, err
 }
 
-// numberTag is a number's kind in YAML.
+// numberTag returns the YAML tag of a number.
 func numberTag(n json.Number) string {
 	if strings.ContainsAny(n.String(), ".eE") {
 		return "!!float"
@@ -198,10 +199,10 @@ type word struct {
 	known []string
 }
 
-// Type is what help calls the argument.
+// Type returns the name of the argument in the help.
 func (w *word) Type() string { return w.what }
 
-// String is the word.
+// String returns the word.
 func (w *word) String() string {
 	if w.value == nil {
 		return ""
@@ -209,10 +210,10 @@ func (w *word) String() string {
 	return *w.value
 }
 
-// Set reads the flag's argument.
+// Set sets the word, which must be a known one.
 func (w *word) Set(s string) error {
 	if !slices.Contains(w.known, s) {
-		return oneOf(s, w.what, w.known)
+		return OneOf(s, w.what, w.known)
 	}
 	*w.value = s
 	return nil

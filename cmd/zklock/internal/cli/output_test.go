@@ -25,17 +25,17 @@ type thing struct {
 	Null *int `json:"null"`
 }
 
-func show(things ...thing) shown {
-	return shown{
-		table: func(w io.Writer) error { _, err := io.WriteString(w, "a table\n"); return err },
-		names: func() []string {
+func show(things ...thing) Result {
+	return Result{
+		Table: func(w io.Writer) error { _, err := io.WriteString(w, "a table\n"); return err },
+		Names: func() []string {
 			var names []string
 			for _, x := range things {
 				names = append(names, x.Name)
 			}
 			return names
 		},
-		data: func() []any {
+		Data: func() []any {
 			var all []any
 			for _, x := range things {
 				all = append(all, x)
@@ -50,9 +50,9 @@ func TestOutputForms(t *testing.T) {
 	one.Inside.Text = "<&>"
 	two := thing{Name: "/b\x1b[2J"}
 	for form, want := range map[string]string{
-		outTable: "a table\n",
-		outName:  "/a\n\"/b\\x1b[2J\"\n",
-		outJSON: `{"name":"/a","token":4611686018427387905,"part":0.5,"yes":true,"many":["no","1","a: b",""],"none":[],"inside":{"text":"<&>"},"null":null}` + "\n" +
+		OutTable: "a table\n",
+		OutName:  "/a\n\"/b\\x1b[2J\"\n",
+		OutJSON: `{"name":"/a","token":4611686018427387905,"part":0.5,"yes":true,"many":["no","1","a: b",""],"none":[],"inside":{"text":"<&>"},"null":null}` + "\n" +
 			`{"name":"/b\u001b[2J","token":0,"part":0,"yes":false,"many":null,"none":null,"inside":{"text":""},"null":null}` + "\n",
 		outYAML: `name: /a
 token: 4611686018427387905
@@ -80,7 +80,7 @@ inside:
 `,
 	} {
 		var got bytes.Buffer
-		if err := (&output{form: form}).write(&got, show(one, two)); err != nil {
+		if err := (&Output{Form: form}).Write(&got, show(one, two)); err != nil {
 			t.Fatal(err)
 		}
 		if got.String() != want {
@@ -94,12 +94,12 @@ inside:
 func TestOutputUnseen(t *testing.T) {
 	one := thing{Name: "/a\u202eb\U000e0101\ufeff"}
 	for form, want := range map[string]string{
-		outName: `"/a\u202eb\U000e0101\ufeff"`,
-		outJSON: `{"name":"/a\u202eb\udb40\udd01\ufeff",`,
+		OutName: `"/a\u202eb\U000e0101\ufeff"`,
+		OutJSON: `{"name":"/a\u202eb\udb40\udd01\ufeff",`,
 		outYAML: `name: "/a\u202eb\U000E0101\uFEFF"`,
 	} {
 		var got bytes.Buffer
-		if err := (&output{form: form}).write(&got, show(one)); err != nil {
+		if err := (&Output{Form: form}).Write(&got, show(one)); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.HasPrefix(got.String(), want) {
@@ -131,11 +131,11 @@ func FuzzYAML(f *testing.F) {
 			t.Fatalf("%s: %v", canonical, err)
 		}
 		var got any
-		seen := (&output{form: outJSON}).visible(canonical)
+		seen := (&Output{Form: OutJSON}).visible(canonical)
 		if err := json.Unmarshal(seen, &got); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s became\n%s\nand then %#v, %v", canonical, seen, got, err)
 		}
-		out = (&output{form: outYAML}).visible(out)
+		out = (&Output{Form: outYAML}).visible(out)
 		got = nil
 		if err := yaml.Unmarshal(out, &got); err != nil {
 			t.Fatalf("%s is written\n%s\nwhich cannot be read: %v", canonical, out, err)

@@ -9,9 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/zklock/zklock/cmd/zklock/internal/child"
-	"github.com/zklock/zklock/cmd/zklock/internal/front"
-	"github.com/zklock/zklock/cmd/zklock/internal/watchdog"
+	"github.com/zklock/zklock/cmd/zklock/internal/process"
 )
 
 const rootHelp = `Zklock manages distributed locks on Apache ZooKeeper. It runs commands under a
@@ -32,91 +30,67 @@ const rootExample = `  zklock run nightly -- ./report    # on one machine at a t
   zklock help run                   # usage and flags of run
   zklock help run --long            # all about run`
 
-// Main runs the command line args and returns the exit code.
-func Main(args []string) int {
-	if len(args) > 0 && args[0] == watchdog.Argument {
-		return watchdog.Main()
+// Main runs the command line args and returns the exit code. commands returns the groups of
+// commands.
+func Main(args []string, commands func(*App) []Group) int {
+	if len(args) > 0 && args[0] == process.WatchdogArgument {
+		return process.WatchdogMain()
 	}
-	if len(args) > 0 && args[0] == child.Argument {
-		return child.Begin(args[1:])
+	if len(args) > 0 && args[0] == process.ChildArgument {
+		return process.ChildMain(args[1:])
 	}
-	app := &app{}
-	if len(args) > 1 && args[0] == front.Argument {
+	if len(args) > 0 && args[0] == process.HookArgument {
+		return process.HookMain(args[1:])
+	}
+	app := &App{}
+	if len(args) > 1 && args[0] == process.KeeperArgument {
 		fd, err := strconv.Atoi(args[1])
 		if err != nil || fd < 3 {
-			return exitUsage
+			return ExitUsage
 		}
-		app.link = front.Attach(fd)
-		app.keeper = true
+		app.Link = process.AttachFront(fd)
+		app.Keeper = true
 		args = args[2:]
 	}
-	app.args = args
-	root := app.root()
+	app.Args = args
+	root := app.Root(commands)
 	root.SetArgs(args)
-	// main exits with what this returns: nothing below calls os.Exit, so that the
-	// deferred releases run.
+	// main exits with the returned code. Nothing below calls os.Exit, so the deferred
+	// releases run.
 	err := root.Execute()
 	if err == nil {
 		return 0
 	}
 	report(err, term.IsTerminal(2))
-	// What cobra itself finds wrong is always wrong usage.
+	// Errors of cobra itself are always usage errors.
 	if !app.began && !isExit(err) {
-		return exitUsage
+		return ExitUsage
 	}
-	return code(err)
+	return ExitCode(err)
 }
 
-// app is one run of the program.
-type app struct {
-	args   []string    // the command line
-	link   *front.Link // to the front, nil without one
-	keeper bool        // this process was started by a front
-	began  bool        // the command line was accepted
-	set    settings
+// App is one run of the program.
+type App struct {
+	Args     []string      // the command line
+	Link     *process.Link // to the front process, nil without one
+	Keeper   bool          // a front process started this process
+	began    bool          // the command line was accepted
+	Settings Settings
 }
 
 func isExit(err error) bool {
-	var e *exitError
+	var e *ExitError
 	return errors.As(err, &e)
 }
 
-// group is a part of the list of commands.
-type group struct {
-	id, title string
-	commands  []*cobra.Command
+// Group is a titled group of commands in the help.
+type Group struct {
+	ID, Title string
+	Commands  []*cobra.Command
 }
 
-// groups returns the groups of commands, in the order of the help.
-func (a *app) groups() []group {
-	return []group{
-		{"hold", "Hold locks:", []*cobra.Command{
-			a.runCommand(),
-			a.lockCommand(),
-		}},
-		{"look", "Inspect locks:", []*cobra.Command{
-			a.lsCommand(),
-			a.showCommand(),
-			a.topCommand(),
-			a.uiCommand(),
-			a.verifyCommand(),
-		}},
-		{"take", "Take locks back:", []*cobra.Command{
-			a.revokeCommand(),
-			a.breakCommand(),
-		}},
-		{"servers", "Servers:", []*cobra.Command{
-			a.serveCommand(),
-			a.doctorCommand(),
-			a.contextCommand(),
-			a.gcCommand(),
-			a.benchCommand(),
-		}},
-	}
-}
-
-// root builds the tree of commands.
-func (a *app) root() *cobra.Command {
+// Root returns the root of the command tree.
+func (a *App) Root(commands func(*App) []Group) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "zklock",
 		Short:         "Distributed locks on Apache ZooKeeper",
@@ -125,15 +99,15 @@ func (a *app) root() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          a.noSuchCommand,
-		RunE:          func(*cobra.Command, []string) error { return usage("give a command; zklock help lists them") },
+		RunE:          func(*cobra.Command, []string) error { return UsageError("give a command; zklock help lists them") },
 	}
-	root.SetFlagErrorFunc(flagError)
+	root.SetFlagErrorFunc(FlagError)
 	root.SetOut(os.Stdout)
 	root.SetErr(os.Stderr)
-	for _, g := range a.groups() {
-		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
-		for _, c := range g.commands {
-			c.GroupID = g.id
+	for _, g := range commands(a) {
+		root.AddGroup(&cobra.Group{ID: g.ID, Title: g.Title})
+		for _, c := range g.Commands {
+			c.GroupID = g.ID
 			root.AddCommand(c)
 		}
 	}
@@ -144,29 +118,28 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
-// begin marks the command line as accepted once the environment's settings
-// are in place too.
-func (a *app) begin(c *cobra.Command) error {
-	if err := a.settle(c); err != nil {
+// Begin loads the settings and marks the command line as accepted.
+func (a *App) Begin(c *cobra.Command) error {
+	if err := a.LoadSettings(c); err != nil {
 		return err
 	}
 	a.began = true
 	return nil
 }
 
-// exactly returns a check for n arguments, with what they mean.
-func exactly(n int, what string) cobra.PositionalArgs {
+// Exactly returns a check for exactly n arguments. what describes them.
+func Exactly(n int, what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) != n {
-			return usage("%s takes %s, and got %d arguments; see %s --help", c.CommandPath(), what, len(args), c.CommandPath())
+			return UsageError("%s takes %s, got %d arguments; see %s --help", c.CommandPath(), what, len(args), c.CommandPath())
 		}
 		return nil
 	}
 }
 
-// executable is this program, for the processes that it starts of itself. One
-// that was replaced by an update while it runs is still to be had on Linux.
-func executable() (string, error) {
+// Executable returns the path of this program, so that it can start itself. If an update
+// replaced the file, Linux still provides the running one.
+func Executable() (string, error) {
 	exe, err := os.Executable()
 	if err == nil {
 		if _, err = os.Stat(exe); err == nil {
@@ -177,5 +150,5 @@ func executable() (string, error) {
 	if _, again := os.Stat(self); again == nil {
 		return self, nil
 	}
-	return "", fmt.Errorf("the program's own file cannot be found: %w", err)
+	return "", fmt.Errorf("find the file of this program: %w", err)
 }

@@ -6,8 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"github.com/zklock/zklock/cmd/zklock/internal/span"
 )
 
 // Defaults of the settings.
@@ -16,44 +14,52 @@ const (
 	defaultConnect = 10 * time.Second
 )
 
-// settings are the flags that several commands share.
-type settings struct {
-	servers string
-	context string // that --context names
-	config  string // that --config-file names
-	from    source
-	session span.Value
-	connect span.Value
-	verbose bool
-	said    bool // which servers these are
-	who     identity
+// Settings are the flags that several commands share.
+type Settings struct {
+	Servers  string
+	context  string // --context
+	config   string // --config-file
+	From     Source
+	Session  Duration
+	Connect  Duration
+	Verbose  bool
+	reported bool // whether the servers were reported
+	Identity identity
 
-	try      bool
-	wait     span.Value
-	conflict int
+	syncHeartbeat bool
+	serverTick    Duration
+	keepOrder     bool
+	readOnly      bool
+
+	Try      bool
+	Wait     Duration
+	Conflict int
 }
 
-// environment names the variables that stand for flags that were not given.
-// What a command under a lock is told (ZKLOCK_NAME, _PATH, _TOKEN, _MODE,
-// _SESSION, _LOCKS) is not among them, nor is what kind of lock is meant: it would
-// change what a nested zklock does.
-func environment() map[string]string {
+// Environment returns the variables that set flags that were not given. The variables for a
+// command under a lock (ZKLOCK_NAME, _PATH, _TOKEN, _MODE, _SESSION, _LOCKS) and the kind of
+// lock are not among them, because they would change a nested zklock.
+func Environment() map[string]string {
 	return map[string]string{
-		"servers":            "ZKLOCK_SERVERS",
-		"session-timeout":    "ZKLOCK_SESSION_TIMEOUT",
-		"connect-timeout":    "ZKLOCK_CONNECT_TIMEOUT",
-		"timeout":            "ZKLOCK_TIMEOUT",
-		"conflict-exit-code": "ZKLOCK_CONFLICT_EXIT_CODE",
-		"kill-after":         "ZKLOCK_KILL_AFTER",
-		"lock-delay":         "ZKLOCK_LOCK_DELAY",
-		"layout":             "ZKLOCK_LAYOUT",
-		"acl":                "ZKLOCK_ACL",
-		"beside-foreign":     "ZKLOCK_BESIDE_FOREIGN",
-		"on-revoke":          "ZKLOCK_ON_REVOKE",
-		"tls-ca":             "ZKLOCK_TLS_CA",
-		"tls-cert":           "ZKLOCK_TLS_CERT",
-		"tls-key":            "ZKLOCK_TLS_KEY",
-		"tls-server-name":    "ZKLOCK_TLS_SERVER_NAME",
+		"servers":             "ZKLOCK_SERVERS",
+		"session-timeout":     "ZKLOCK_SESSION_TIMEOUT",
+		"connect-timeout":     "ZKLOCK_CONNECT_TIMEOUT",
+		"timeout":             "ZKLOCK_TIMEOUT",
+		"conflict-exit-code":  "ZKLOCK_CONFLICT_EXIT_CODE",
+		"kill-after":          "ZKLOCK_KILL_AFTER",
+		"lock-delay":          "ZKLOCK_LOCK_DELAY",
+		"layout":              "ZKLOCK_LAYOUT",
+		"acl":                 "ZKLOCK_ACL",
+		"allow-foreign-mutex": "ZKLOCK_ALLOW_FOREIGN_MUTEX",
+		"on-revoke":           "ZKLOCK_ON_REVOKE",
+		"sync-heartbeat":      "ZKLOCK_SYNC_HEARTBEAT",
+		"server-tick":         "ZKLOCK_SERVER_TICK",
+		"keep-order":          "ZKLOCK_KEEP_ORDER",
+		"read-only":           "ZKLOCK_READ_ONLY",
+		"tls-ca":              "ZKLOCK_TLS_CA",
+		"tls-cert":            "ZKLOCK_TLS_CERT",
+		"tls-key":             "ZKLOCK_TLS_KEY",
+		"tls-server-name":     "ZKLOCK_TLS_SERVER_NAME",
 	}
 }
 
@@ -72,37 +78,79 @@ the expected name in the servers' certificates; the default is the host.
 
 ` + identityHelp
 
-// serverFlags adds the flags and the long help for connecting to servers.
-func (a *app) serverFlags(c *cobra.Command) {
-	a.set.contextFlags(c.Flags())
-	a.set.connectionFlags(c.Flags())
-	c.Flags().BoolVarP(&a.set.verbose, "verbose", "v", false, "log connections and sessions")
+// ServerFlags adds the flags and the long help for connecting to servers.
+func (a *App) ServerFlags(c *cobra.Command) {
+	a.Settings.contextFlags(c.Flags())
+	a.Settings.ConnectionFlags(c.Flags())
+	c.Flags().BoolVarP(&a.Settings.Verbose, "verbose", "v", false, "log connections and sessions")
 	c.Long += "\n\n" + connectionHelp
-	_ = c.RegisterFlagCompletionFunc("context", a.completeContexts) // the flag is there
-	offerNothing(c, "servers", "session-timeout", "connect-timeout", "tls-server-name")
+	_ = c.RegisterFlagCompletionFunc("context", a.completeContexts) // the flag exists
+	CompleteNothing(c, "servers", "session-timeout", "connect-timeout", "tls-server-name")
 }
 
-// connectionFlags adds what a connection is: that which a context can say.
-func (s *settings) connectionFlags(f *pflag.FlagSet) {
-	s.session.D, s.connect.D = defaultSession, defaultConnect
-	f.StringVar(&s.servers, "servers", "", "comma-separated `servers`; default: local server")
-	f.Var(&s.session, "session-timeout", "session timeout")
-	f.Var(&s.connect, "connect-timeout", "give up connecting after this")
-	s.who.flags(f)
+// ConnectionFlags adds the flags that a context can store.
+func (s *Settings) ConnectionFlags(f *pflag.FlagSet) {
+	s.Session.D, s.Connect.D = defaultSession, defaultConnect
+	f.StringVar(&s.Servers, "servers", "", "comma-separated `servers`; default: local server")
+	f.Var(&s.Session, "session-timeout", "session timeout")
+	f.Var(&s.Connect, "connect-timeout", "give up connecting after this")
+	s.Identity.flags(f)
 }
 
-// waitFlags adds how to wait for a lock.
-func (s *settings) waitFlags(f *pflag.FlagSet) {
-	f.BoolVarP(&s.try, "try", "n", false, "do not wait: exit with 124 if the lock is held")
-	f.VarP(&s.wait, "timeout", "w", "maximum time to wait; default: no limit")
-	f.IntVarP(&s.conflict, "conflict-exit-code", "E", exitConflict, "exit `code` if not acquired")
+// HoldHelp is the part of the long help about the flags of HoldFlags.
+const HoldHelp = `Heartbeats: set --server-tick to the servers' tickTime if they do not tell it,
+or if their minSessionTimeout is below two ticks: holds then survive longer
+silences. Use --sync-heartbeat for thousands of clients, if fewer writes are
+worth less safety: while a leader is paused, two clients may hold the lock, and
+only fencing tokens tell them apart. It needs --server-tick and a session of at
+least four ticks. Use --keep-order to prefer the nearest servers: list them
+first.`
+
+// ReadHelp is the part of the long help about the flags of ReadFlags.
+const ReadHelp = `Use --read-only to look at locks while the servers have no quorum: what they
+show can be old. They need readonlymode.enabled and localSessionsEnabled. Use
+--keep-order to prefer the nearest servers: list them first.`
+
+// HoldFlags adds the settings of sessions that hold locks.
+func (s *Settings) HoldFlags(f *pflag.FlagSet) {
+	f.BoolVar(&s.syncHeartbeat, "sync-heartbeat", false, "for large fleets: fewer writes, less safety")
+	f.Var(&s.serverTick, "server-tick", "tickTime of the servers; default: ask them")
+	s.orderFlag(f)
 }
 
-// fromEnvironment sets the flags that were not given from the environment. An
-// empty variable counts as none.
-func fromEnvironment(f *pflag.FlagSet, lookup func(string) (string, bool)) error {
+// ReadFlags adds the settings of sessions that only read.
+func (s *Settings) ReadFlags(c *cobra.Command) {
+	s.readOnlyFlag(c.Flags())
+	s.orderFlag(c.Flags())
+	c.Long += "\n\n" + ReadHelp
+}
+
+// SessionFlags adds the settings of all sessions, for a context.
+func (s *Settings) SessionFlags(f *pflag.FlagSet) {
+	s.HoldFlags(f)
+	s.readOnlyFlag(f)
+}
+
+func (s *Settings) orderFlag(f *pflag.FlagSet) {
+	f.BoolVar(&s.keepOrder, "keep-order", false, "try the servers in order, nearest first")
+}
+
+func (s *Settings) readOnlyFlag(f *pflag.FlagSet) {
+	f.BoolVar(&s.readOnly, "read-only", false, "read from servers without a quorum too")
+}
+
+// WaitFlags adds the flags for waiting.
+func (s *Settings) WaitFlags(f *pflag.FlagSet) {
+	f.BoolVarP(&s.Try, "try", "n", false, "do not wait: exit with 124 if the lock is held")
+	f.VarP(&s.Wait, "timeout", "w", "maximum time to wait; default: no limit")
+	f.IntVarP(&s.Conflict, "conflict-exit-code", "E", ExitConflict, "exit `code` if not acquired")
+}
+
+// FromEnvironment sets the flags that were not given from the environment. It ignores empty
+// variables.
+func FromEnvironment(f *pflag.FlagSet, lookup func(string) (string, bool)) error {
 	var failed error
-	names := environment()
+	names := Environment()
 	f.VisitAll(func(flag *pflag.Flag) {
 		key, ok := names[flag.Name]
 		if !ok || flag.Changed || failed != nil {
@@ -112,56 +160,63 @@ func fromEnvironment(f *pflag.FlagSet, lookup func(string) (string, bool)) error
 		if !ok || value == "" {
 			return
 		}
-		if moot(f, flag.Name) || replaced(f, flag.Name) {
+		if ignoresVariable(f, flag.Name) || contextOverrides(f, flag.Name) {
 			return
 		}
 		if err := f.Set(flag.Name, value); err != nil {
-			failed = usage("%s is %q: %w", key, value, err)
+			failed = UsageError("%s is %q: %w", key, value, err)
 		}
 	})
 	return failed
 }
 
-// moot reports whether the environment's word on a flag does not matter to a
-// command line with these flags: given as a flag beside them it would be refused.
-func moot(f *pflag.FlagSet, name string) bool {
+// ignoresVariable reports whether a command line with these flags ignores the variable of a
+// flag. Such a flag, if given next to them, would be an error.
+func ignoresVariable(f *pflag.FlagSet, name string) bool {
 	switch name {
 	case "timeout":
 		return f.Changed("try")
 	case "lock-delay":
-		// The flags come in the order of their names: the environment's layout is
-		// settled by now.
-		return f.Changed("count") || given(f, "node") || strings.HasPrefix(f.Lookup("layout").Value.String(), layoutCustom)
+		// The flags are visited in the order of their names, so layout is already set.
+		return f.Changed("count") || Given(f, "node") || strings.HasPrefix(f.Lookup("layout").Value.String(), layoutCustom)
 	case "tls-ca", "tls-cert", "tls-key":
-		// Those of the environment are a client's, not a server's.
+		// The variables are for a client, not for a server.
 		return f.Lookup("tls-listen") != nil
 	case "layout":
-		return f.Changed("count") || given(f, "node")
-	case "beside-foreign":
-		return !given(f, "shared")
+		return f.Changed("count") || Given(f, "node")
+	case "allow-foreign-mutex":
+		return !Given(f, "shared")
 	}
 	return false
 }
 
-// check refuses settings that make no sense, before any I/O, and settles those
-// that say the same in two ways.
-func (s *settings) check(f *pflag.FlagSet) error {
+// Check returns an error for invalid settings, before any I/O. It treats a timeout of 0 as
+// --try.
+func (s *Settings) Check(f *pflag.FlagSet) error {
 	switch {
-	case s.session.D < 10*time.Millisecond || s.session.D > 24*time.Hour:
-		return usage("--session-timeout is %v: give at least 10ms and at most 24h", s.session.D)
-	case s.connect.D <= 0:
-		return usage("--connect-timeout is %v: give a time above 0", s.connect.D)
-	case s.wait.D < 0:
-		return usage("--timeout is %v: give a time from 0 on", s.wait.D)
-	case s.conflict < 0 || s.conflict > 255:
-		return usage("--conflict-exit-code is %d: give a code from 0 to 255", s.conflict)
-	case s.try && f.Changed("timeout"):
-		return usage("--try does not wait and --timeout waits: give one of them")
+	case s.Session.D < 10*time.Millisecond || s.Session.D > 24*time.Hour:
+		return UsageError("--session-timeout is %v: give at least 10ms and at most 24h", s.Session.D)
+	case s.Connect.D <= 0:
+		return UsageError("--connect-timeout is %v: give a time above 0", s.Connect.D)
+	case s.serverTick.D < 0:
+		return UsageError("--server-tick is %v: give a time from 0 on", s.serverTick.D)
+	case s.syncHeartbeat && s.serverTick.D == 0:
+		return UsageError("--sync-heartbeat needs --server-tick, the tickTime of the servers")
+	case s.Wait.D < 0:
+		return UsageError("--timeout is %v: give 0 or more", s.Wait.D)
+	case s.Conflict < 0 || s.Conflict > 255:
+		return UsageError("--conflict-exit-code is %d: give a code from 0 to 255", s.Conflict)
+	case s.Try && f.Changed("timeout"):
+		return UsageError("--try does not wait and --timeout waits: give one of them")
 	}
-	if err := s.who.check(); err != nil {
+	if err := s.Identity.check(); err != nil {
 		return err
 	}
-	// No time to wait is not to wait.
-	s.try = s.try || s.wait.D == 0 && f.Changed("timeout")
+	s.Try = s.Try || s.Wait.D == 0 && f.Changed("timeout")
 	return nil
+}
+
+// Given reports whether a flag was set, and not to false.
+func Given(f *pflag.FlagSet, name string) bool {
+	return f.Changed(name) && f.Lookup(name).Value.String() != "false"
 }

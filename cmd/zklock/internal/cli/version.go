@@ -20,32 +20,32 @@ type versionView struct {
 }
 
 // versionCommand is zklock version.
-func (a *app) versionCommand() *cobra.Command {
-	var out output
+func (a *App) versionCommand() *cobra.Command {
+	var out Output
 	c := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Long: `Version prints the versions of zklock and of the Go release that built it, the
 operating system, and the architecture. With -o name it prints only the version.`,
 		Example: "  zklock version\n  zklock version -o json",
-		Args:    exactly(0, "no arguments"),
+		Args:    Exactly(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			a.began = true
-			if err := out.check(c.Flags()); err != nil {
+			if err := out.Check(c.Flags()); err != nil {
 				return err
 			}
 			v := versionView{zklock.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH}
-			return out.write(os.Stdout, shown{
-				table: func(w io.Writer) error {
+			return out.Write(os.Stdout, Result{
+				Table: func(w io.Writer) error {
 					_, err := fmt.Fprintf(w, "zklock %s %s %s/%s\n", v.Version, v.Go, v.OS, v.Arch)
 					return err
 				},
-				names: func() []string { return []string{v.Version} },
-				data:  func() []any { return []any{v} },
+				Names: func() []string { return []string{v.Version} },
+				Data:  func() []any { return []any{v} },
 			})
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	out.flag(c)
+	out.Flag(c)
 	return c
 }

@@ -14,19 +14,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Status is what can be known of a local server from outside.
+// Status is the state of a local server.
 type Status struct {
 	Dir, Socket string
 	PID         int // 0 if it does not run
 	Sessions    string
 }
 
-// Status asks the running server; the error wraps ErrNotRunning if there is none.
+// Status asks the running server for its state. The error wraps ErrNotRunning if no server
+// runs.
 func (p Place) Status(ctx context.Context) (Status, error) {
 	st := Status{Dir: p.Dir, Socket: p.Socket()}
 	answer, err := p.ask(ctx, "mntr")
 	if errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE) {
-		// It took the connection and was gone: another may be there by now.
+		// The server accepted the connection and ended. Another server may run now.
 		answer, err = p.ask(ctx, "mntr")
 	}
 	switch {
@@ -59,7 +60,7 @@ func (p Place) ask(ctx context.Context, word string) (string, error) {
 	return string(answer), nil
 }
 
-// counter finds one line of the answer to mntr.
+// counter returns a value from the answer to mntr.
 func counter(answer, name string) string {
 	for line := range strings.SplitSeq(answer, "\n") {
 		if key, value, ok := strings.Cut(line, "\t"); ok && key == name {
@@ -69,9 +70,8 @@ func counter(answer, name string) string {
 	return "?"
 }
 
-// Stop ends the running server and waits until it has given the place up. What
-// it kept stays: sessions go on when a server runs again, which may be at once
-// where somebody needs it.
+// Stop ends the running server and waits until it has released the directory. The data stays.
+// Sessions continue when a server runs again, which is at once if a command needs it.
 func (p Place) Stop(ctx context.Context) error {
 	told := 0
 	for {
@@ -98,14 +98,14 @@ func (p Place) Stop(ctx context.Context) error {
 	}
 }
 
-// tell asks the process that listens at the socket to end, and returns which it
-// is; 0 while none can be told for sure. The id in the lock file alone proves
-// nothing: between the flock and the note it is that of the last server, which
-// by now may be anybody's.
+// tell sends SIGTERM to the process that listens at the socket, and returns its ID, or 0
+// while the process is not known for sure. The ID in the lock file alone proves nothing: until
+// a new server stores its ID, the file has the ID of the last server, which the system may
+// have given to an unrelated process.
 func (p Place) tell(ctx context.Context) (int, error) {
 	conn, err := p.Connect(ctx)
 	if errors.Is(err, ErrNotRunning) {
-		return 0, nil // it begins or ends, which the flock shows
+		return 0, nil // the server starts or ends: the flock shows which
 	}
 	if err != nil {
 		return 0, err
@@ -124,7 +124,7 @@ func (p Place) tell(ctx context.Context) (int, error) {
 	return pid, nil
 }
 
-// running asks the flock, which no crash can leave behind.
+// running reports whether a process holds the flock. The kernel releases it at a crash.
 func (p Place) running() (bool, error) {
 	f, err := os.Open(p.lockFile())
 	if os.IsNotExist(err) {

@@ -14,30 +14,27 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/zklock/zklock/cmd/zklock/internal/home"
-	"github.com/zklock/zklock/internal/ownership"
 )
 
-// retryEvery is how often a server is looked for that another process is
-// starting or stopping.
+// retryEvery is the interval between attempts while another process starts or stops the
+// server.
 const retryEvery = 20 * time.Millisecond
 
-// maxLog is the size at which a new server begins a new log.
+// maxLog is the size above which a new server truncates the log.
 const maxLog = 1 << 20
 
-// Dialer connects to a place's server and starts one where there is none. Its
-// DialContext may be called from any goroutine.
+// Dialer connects to the local server, and starts it if it does not run. DialContext may be
+// called from any goroutine.
 type Dialer struct {
 	Place Place
 	Exe   string        // this program
 	Idle  time.Duration // for a server that is started; 0 means DefaultIdle
 }
 
-// DialContext connects, whatever network and address say: that the socket may
-// move is this package's own affair.
+// DialContext connects to the current socket of the server. It ignores network and address,
+// because the socket may have moved.
 func (d *Dialer) DialContext(ctx context.Context, _, _ string) (net.Conn, error) {
-	if err := home.Prepare(d.Place.Dir); err != nil {
+	if err := Prepare(d.Place.Dir); err != nil {
 		return nil, err
 	}
 	last := error(nil)
@@ -47,13 +44,13 @@ func (d *Dialer) DialContext(ctx context.Context, _, _ string) (net.Conn, error)
 			return conn, nil
 		}
 		if errors.Is(err, ErrUnavailable) {
-			return nil, err // what answers is not ours: starting cannot help
+			return nil, err // another user's process answers: starting a server cannot help
 		}
 		if last = d.start(ctx); last != nil && !errors.Is(last, errBusy) {
 			return nil, d.Place.wrap(last)
 		}
 		if last == nil {
-			continue // ready: the next attempt succeeds, or it was killed since
+			continue // ready: the next attempt succeeds, unless the server was killed meanwhile
 		}
 		select {
 		case <-ctx.Done():
@@ -63,8 +60,8 @@ func (d *Dialer) DialContext(ctx context.Context, _, _ string) (net.Conn, error)
 	}
 }
 
-// Connect connects to the running server. The error wraps ErrNotRunning, or
-// ErrUnavailable if something else answers at its socket.
+// Connect connects to the running server. The error wraps ErrNotRunning, or ErrUnavailable if
+// another user's process answers at its socket.
 func (p Place) Connect(ctx context.Context) (net.Conn, error) {
 	socket := p.Socket()
 	if socket == "" {
@@ -73,53 +70,83 @@ func (p Place) Connect(ctx context.Context) (net.Conn, error) {
 	if err := p.guarded(socket); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotRunning, err)
 	}
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "unix", socket)
+	conn, err := dialSame(ctx, socket)
+	if errors.Is(err, errPeer) {
+		return nil, p.wrap(err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotRunning, err)
-	}
-	if err := samePeer(conn); err != nil {
-		_ = conn.Close()
-		return nil, p.wrap(err)
 	}
 	return conn, nil
 }
 
-// guarded checks the directory of a socket that is not in the place. In a directory for
-// temporary files, ours may have been cleaned away: then any user could make another one
-// of that name, or a link to the directory of another server of this user.
+// dialSame connects to a socket and checks that a process of this user listens there.
+func dialSame(ctx context.Context, socket string) (net.Conn, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", socket)
+	if err != nil {
+		return nil, err
+	}
+	if err := samePeer(conn); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+// DialNamed connects to an address of servers that the user named. If that is the socket
+// of a local server in a directory for temporary files, it must still be this user's: a
+// command under zklock run gets its path from the environment, and another user could have
+// made the directory again after it was cleaned away.
+func DialNamed(ctx context.Context, network, address string) (net.Conn, error) {
+	if network != "unix" || !temporary(address) {
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}
+	err := Private(filepath.Dir(address))
+	if err == nil {
+		var conn net.Conn
+		if conn, err = dialSame(ctx, address); err == nil {
+			return conn, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: connect to the socket %s: %w", ErrUnavailable, address, err)
+}
+
+// guarded checks the directory of a socket outside p.Dir. A cleanup of temporary files may
+// have removed it. Then any user could create another one of that name, or a link to the
+// directory of another server of this user.
 func (p Place) guarded(socket string) error {
 	dir := filepath.Dir(socket)
 	if dir == filepath.Clean(p.Dir) {
 		return nil
 	}
-	if err := ownership.CheckLinks(dir); err != nil {
-		return err
-	}
-	return home.Private(dir)
+	return Private(dir)
 }
 
-// samePeer refuses a peer of another user.
+// errPeer is wrapped by errors about the user at the other end of a socket.
+var errPeer = errors.New("not a server of this user")
+
+// samePeer returns an error if the peer is a process of another user.
 func samePeer(conn net.Conn) error {
 	uid, err := peerUID(conn)
 	if err != nil {
-		return fmt.Errorf("the peer's user cannot be known: %w", err)
+		return fmt.Errorf("%w: the user of the peer is unknown: %w", errPeer, err)
 	}
 	if uid != os.Geteuid() {
-		return fmt.Errorf("the peer is user %d, not %d", uid, os.Geteuid())
+		return fmt.Errorf("%w: the peer is user %d, not %d", errPeer, uid, os.Geteuid())
 	}
 	return nil
 }
 
-// start starts a server and waits until it serves. It returns what the server
-// says: nil, errBusy where another holds the flock, or why it cannot serve.
+// start starts a server and waits until it serves. It returns nil, errBusy if another process
+// holds the flock, or the reason why the server cannot serve.
 //
-// The server gets no file of ours but a pipe for that word, and a session of
-// its own: it outlives this process.
+// The server gets no open file but the pipe for its answer and the log, and runs in a process
+// session of its own, so that it outlives this process.
 func (d *Dialer) start(ctx context.Context) error {
 	log, err := openLog(d.Place.logFile())
 	if err != nil {
-		return fmt.Errorf("%w; %s", err, home.Advice)
+		return fmt.Errorf("%w; %s", err, Advice)
 	}
 	defer log.Close()
 	r, w, err := os.Pipe()
@@ -138,16 +165,16 @@ func (d *Dialer) start(ctx context.Context) error {
 	cmd.ExtraFiles = []*os.File{w}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	err = cmd.Start()
-	_ = w.Close() // the server has its own
+	_ = w.Close() // the server has its own copy
 	if err != nil {
 		return err
 	}
-	// Reaps the server if it ends before this process; ends with either.
+	// Reaps the server if it ends before this process.
 	go func() { _ = cmd.Wait() }()
 	return answer(ctx, r)
 }
 
-// answer reads the server's word.
+// answer reads the server's answer.
 func answer(ctx context.Context, r *os.File) error {
 	stop := context.AfterFunc(ctx, func() { _ = r.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
@@ -163,11 +190,11 @@ func answer(ctx context.Context, r *os.File) error {
 	case line != "":
 		return errors.New(line)
 	}
-	return fmt.Errorf("it ended while it started: %w", err)
+	return fmt.Errorf("the server ended while it started: %w", err)
 }
 
-// environment is what the server needs of ours: little, since it serves
-// commands that have another.
+// environment returns the environment of the server. It has few variables, because the server
+// serves commands with other environments.
 func environment() []string {
 	var env []string
 	for _, key := range []string{"PATH", "TMPDIR", "GOCOVERDIR"} {
@@ -178,7 +205,7 @@ func environment() []string {
 	return env
 }
 
-// openLog opens the log for appending, emptied if it has grown large.
+// openLog opens the log for appending. It truncates a log that is larger than maxLog.
 func openLog(name string) (*os.File, error) {
 	flags := os.O_CREATE | os.O_WRONLY | os.O_APPEND
 	if info, err := os.Stat(name); err == nil && info.Size() > maxLog {

@@ -7,39 +7,42 @@ import (
 	"fmt"
 	"net"
 	"time"
-
-	"github.com/zklock/zklock/cmd/zklock/internal/home"
 )
 
-// Dialer refuses: there is no local server on this system.
+// Dialer returns errors: this system has no local server.
 type Dialer struct {
 	Place Place
 	Exe   string
 	Idle  time.Duration
 }
 
-// DialContext refuses.
+// DialContext returns an error.
 func (d *Dialer) DialContext(context.Context, string, string) (net.Conn, error) {
 	return nil, errNone()
 }
 
-// Connect refuses.
+// Connect returns an error.
 func (p Place) Connect(context.Context) (net.Conn, error) { return nil, errNone() }
 
-// Status is what can be known of a local server from outside.
+// DialNamed connects.
+func DialNamed(ctx context.Context, network, address string) (net.Conn, error) {
+	return new(net.Dialer).DialContext(ctx, network, address)
+}
+
+// Status is the state of a local server.
 type Status struct {
 	Dir, Socket string
 	PID         int
 	Sessions    string
 }
 
-// Status refuses.
+// Status returns an error.
 func (p Place) Status(context.Context) (Status, error) { return Status{}, errNone() }
 
-// Stop refuses.
+// Stop returns an error.
 func (p Place) Stop(context.Context) error { return errNone() }
 
-// Serve refuses.
+// Serve returns an error.
 func Serve(_ context.Context, _ Place, _ time.Duration, ready func(string)) error {
 	err := errNone()
 	ready(err.Error())
@@ -47,5 +50,5 @@ func Serve(_ context.Context, _ Place, _ time.Duration, ready func(string)) erro
 }
 
 func errNone() error {
-	return fmt.Errorf("%w: there is none on this system; %s, and see zklock serve --listen", ErrUnavailable, home.Advice)
+	return fmt.Errorf("%w: this system has none; %s, and see zklock serve --listen", ErrUnavailable, Advice)
 }

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peerUID asks the kernel who is at the other end of a unix socket.
+// peerUID returns the user of the process at the other end of a unix socket.
 func peerUID(conn net.Conn) (int, error) {
 	cred, err := credentials(conn)
 	if err != nil {
@@ -16,7 +16,7 @@ func peerUID(conn net.Conn) (int, error) {
 	return int(cred.Uid), nil
 }
 
-// peerPID asks it for the process that listens there.
+// peerPID returns the ID of the process that listens at the other end.
 func peerPID(conn net.Conn) (int, error) {
 	cred, err := credentials(conn)
 	if err != nil {

@@ -7,5 +7,5 @@ import (
 	"net"
 )
 
-// peerPID is not asked for here: the note in the lock file must do.
+// peerPID is not supported on this system: the caller uses the ID in the lock file.
 func peerPID(net.Conn) (int, error) { return 0, errors.ErrUnsupported }

@@ -7,5 +7,6 @@ import (
 	"os"
 )
 
-// peerUID trusts the directory's mode: there is no call for it here.
+// peerUID returns this user: the system has no call for it, so the mode of the directory is
+// the only protection.
 func peerUID(net.Conn) (int, error) { return os.Geteuid(), nil }

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peerUID asks the kernel who is at the other end of a unix socket.
+// peerUID returns the user of the process at the other end of a unix socket.
 func peerUID(conn net.Conn) (int, error) {
 	c, ok := conn.(*net.UnixConn)
 	if !ok {

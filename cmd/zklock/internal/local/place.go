@@ -1,30 +1,44 @@
-// Package local is the server that a command uses where no servers are named:
-// this user's own, on a unix socket, started by whoever needs it and gone some
-// time after the last session.
+// Package local runs and finds the local server, which a command uses if no setting names
+// servers. Each user has one local server. It listens on a unix socket. The first command
+// that needs it starts it, and it ends some time after the last session.
 //
-// All of it lives in one directory (package home): "lock" is held with flock
-// by the process that serves, "socket" has the path of the socket, "data" the
-// znodes, "log" what the server said.
+// Its files are in one directory (see home.go). The serving process holds a flock on "lock".
+// "socket" contains the path of the socket, "data" the znodes, and "log" the log.
 package local
 
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/zklock/zklock/internal/inputfile"
 )
 
-// DefaultIdle is how long the server stays when it has no session.
+// DefaultIdle is how long the server runs without a session.
 const DefaultIdle = time.Minute
 
-// maxSocket is the longest path that a socket can have everywhere: macOS
-// has 104 bytes with the final zero, Linux 108.
+// maxSocket is the maximum length of a socket's path on all systems: macOS allows 104 bytes
+// with the final zero, Linux 108.
 const maxSocket = 100
 
-// maxNote bounds the small files that this package reads.
+// The name of a socket, and the prefix of its directory's name if the socket is in a
+// directory for temporary files. Random digits follow the prefix.
+const (
+	socketName = "sock"
+	tempPrefix = "zklock-"
+)
+
+// temporary reports whether a path is a local server's socket in a directory for temporary
+// files.
+func temporary(socket string) bool {
+	digits, ok := strings.CutPrefix(filepath.Base(filepath.Dir(socket)), tempPrefix)
+	return ok && filepath.Base(socket) == socketName && digits != "" && strings.Trim(digits, "0123456789") == ""
+}
+
+// maxNote limits the size of the small files that this package reads.
 const maxNote = 4096
 
 // Errors of this package.
@@ -42,19 +56,19 @@ func (p Place) socketFile() string { return filepath.Join(p.Dir, "socket") }
 func (p Place) logFile() string    { return filepath.Join(p.Dir, "log") }
 func (p Place) dataDir() string    { return filepath.Join(p.Dir, "data") }
 
-// Socket returns the path of the socket that the server last bound, "" if
-// there never was one.
+// Socket returns the path of the socket that the server last bound, or "" if no server ever
+// bound one.
 func (p Place) Socket() string { return p.note(p.socketFile()) }
 
-// Owns reports whether a connection string means this place's socket. A
-// command that was started under a lock is told it that way, and must be able
-// to start the server again as its parent is.
+// Owns reports whether a connection string names the socket of this directory. A command
+// under a lock gets its servers in this form, and must be able to start the server again as
+// its parent can.
 func (p Place) Owns(servers string) bool {
 	socket := p.Socket()
 	return socket != "" && servers == "unix:"+socket
 }
 
-// PID returns the process id that the last server noted, 0 if none.
+// PID returns the process ID that the last server stored, or 0.
 func (p Place) PID() int {
 	pid, err := strconv.Atoi(p.note(p.lockFile()))
 	if err != nil || pid < 2 {
@@ -65,18 +79,15 @@ func (p Place) PID() int {
 
 // note reads a small file of one line.
 func (p Place) note(name string) string {
-	f, err := os.Open(name)
+	text, _, err := inputfile.Read(name, maxNote)
 	if err != nil {
 		return ""
 	}
-	defer f.Close()
-	buf := make([]byte, maxNote)
-	n, _ := f.Read(buf) // an empty file is no note
-	line, _, _ := strings.Cut(string(buf[:n]), "\n")
+	line, _, _ := strings.Cut(string(text), "\n")
 	return strings.TrimSpace(line)
 }
 
-// wrap makes an error of the server's own tell where to look.
+// wrap adds the directory of the log to an error of the server.
 func (p Place) wrap(err error) error {
 	return fmt.Errorf("%w (in %s, see its log): %w", ErrUnavailable, p.Dir, err)
 }

@@ -184,6 +184,68 @@ func TestLongPathFollowsNoLinkOfAnotherUser(t *testing.T) {
 	}
 }
 
+// TestNamedSocketOfAnotherUserIsRefused: a command under zklock run is told the path of a
+// socket. After /tmp was cleaned, another user makes the directory again and listens there.
+func TestNamedSocketOfAnotherUserIsRefused(t *testing.T) {
+	r := serve(t, filepath.Join(home700(t), strings.Repeat("x", 120)), time.Hour)
+	socket := r.place.Socket()
+	dir := filepath.Dir(socket)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	dial := func(want error) {
+		t.Helper()
+		conn, err := DialNamed(t.Context(), "unix", socket)
+		if err == nil {
+			conn.Close()
+		}
+		if !errors.Is(err, want) {
+			t.Errorf("connecting gave %v, want %v", err, want)
+		}
+	}
+	dial(nil)
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	dial(ErrUnavailable)
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to make a directory another user's")
+	}
+	if err := errors.Join(os.Chmod(dir, 0o700), os.Chown(dir, 12345, -1)); err != nil {
+		t.Fatal(err)
+	}
+	dial(ErrUnavailable)
+	if err := errors.Join(os.Chown(dir, 0, -1), os.Rename(dir, dir+"-moved"), os.Symlink(dir+"-moved", dir), os.Lchown(dir, 12345, -1)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir + "-moved") })
+	dial(ErrUnavailable)
+}
+
+// TestNamedSocketsOfServersAreNotJudged: zklock serve may run as another user, for a group.
+func TestNamedSocketsOfServersAreNotJudged(t *testing.T) {
+	for path, want := range map[string]bool{
+		"/tmp/zklock-123/sock": true, "/tmp/a/zklock-1/sock": true, "/run/zklock/sock": false, "/run/zklock.sock": false,
+		"/tmp/zklock-123/other": false, "/tmp/zklock-/sock": false, "/tmp/zklock-1a/sock": false, "": false,
+	} {
+		if temporary(path) != want {
+			t.Errorf("%q: %v", path, !want)
+		}
+	}
+	dir := filepath.Join(t.TempDir(), "open")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("unix", filepath.Join(dir, "sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	conn, err := DialNamed(t.Context(), "unix", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+}
+
 func TestForeignFiles(t *testing.T) {
 	p := Place{Dir: home700(t)}
 	if p.PID() != 0 || p.Socket() != "" || p.Owns("unix:") {
@@ -208,7 +270,7 @@ func TestForeignFiles(t *testing.T) {
 func TestDialerTellsWhatTheServerSays(t *testing.T) {
 	tests := []struct{ script, want string }{
 		{"echo 'the disk is full' >&3", "the disk is full"},
-		{"exit 1", "it ended while it started"},
+		{"exit 1", "the server ended while it started"},
 	}
 	for _, tt := range tests {
 		exe := filepath.Join(t.TempDir(), "server")

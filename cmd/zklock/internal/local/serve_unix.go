@@ -14,29 +14,28 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/zklock/zklock/cmd/zklock/internal/home"
 	"github.com/zklock/zklock/zkserver"
 )
 
-// What a server that was started in the background says to who started it.
-// Anything else is the reason why it cannot serve.
+// The answers of a server to the command that started it. Any other text is the reason why
+// the server cannot serve.
 const (
 	wordReady = "ready"
 	wordBusy  = "busy"
 )
 
-// The local server's clients are processes of one machine and want short
-// sessions, for scripts and tests; long ones do no harm.
+// The clients of the local server are processes of one machine. Scripts and tests use short
+// session timeouts, and long ones do no harm.
 const (
 	tick       = 100 * time.Millisecond
 	maxSession = time.Hour
 )
 
-// shutdownTime bounds the last snapshot.
+// shutdownTime limits the time for the last snapshot.
 const shutdownTime = 10 * time.Second
 
-// Serve serves the place until ctx ends, the server has had no session for
-// the idle time, or the place is gone. ready is told once how it went.
+// Serve runs the server until ctx ends, the server had no session for the idle time, or the
+// directory is gone. It calls ready once, with wordReady, wordBusy, or the text of an error.
 func Serve(ctx context.Context, p Place, idle time.Duration, ready func(string)) error {
 	s := &serving{place: p, idle: idle, log: slog.New(slog.NewTextHandler(os.Stderr, nil))}
 	err := s.open()
@@ -55,12 +54,12 @@ func Serve(ctx context.Context, p Place, idle time.Duration, ready func(string))
 	return s.close()
 }
 
-// serving is a server at work. All of it belongs to the goroutine of Serve.
+// serving is a running server. Only the goroutine of Serve uses it.
 type serving struct {
 	place  Place
 	idle   time.Duration
 	log    *slog.Logger
-	lock   *os.File // with the flock; closing it gives the place up
+	lock   *os.File // has the flock; closing it releases the directory
 	server *zkserver.Server
 	ln     net.Listener
 	socket string
@@ -68,9 +67,9 @@ type serving struct {
 	failed chan error  // from the goroutines that run the listeners
 }
 
-// open takes the place and begins to serve.
+// open takes the flock and starts the server.
 func (s *serving) open() (err error) {
-	if err := home.Prepare(s.place.Dir); err != nil {
+	if err := Prepare(s.place.Dir); err != nil {
 		return err
 	}
 	if s.lock, err = takeLock(s.place.lockFile()); err != nil {
@@ -83,7 +82,7 @@ func (s *serving) open() (err error) {
 		Accept:            samePeer, FourLetterWords: []string{"srvr", "mntr", "ruok"}, Logger: s.log,
 	})
 	if err != nil {
-		_ = s.lock.Close() // gives the flock up
+		_ = s.lock.Close() // releases the flock
 		return err
 	}
 	if err = s.bind(); err != nil {
@@ -92,7 +91,7 @@ func (s *serving) open() (err error) {
 	return nil
 }
 
-// takeLock takes the flock and notes our process id in the file.
+// takeLock takes the flock and stores the ID of this process in the file.
 func takeLock(name string) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -114,8 +113,8 @@ func takeLock(name string) (*os.File, error) {
 	return nil, err
 }
 
-// bind listens at a socket and notes its path. Only who holds the flock gets
-// here, so what is at the path is dead.
+// bind listens at a socket and stores its path. This process holds the flock, so no process
+// listens at a socket that exists at the path.
 func (s *serving) bind() error {
 	socket, err := s.choose()
 	if err != nil {
@@ -140,11 +139,11 @@ func (s *serving) bind() error {
 	return nil
 }
 
-// choose returns the socket's path: in the place, or where that path is too
-// long for a socket in a private directory of its own, the last one if that is
-// still ours.
+// choose returns the path of the socket: in the directory of the server, or if that path is
+// too long, in a private directory for temporary files. It reuses the last such directory if
+// it is still private.
 func (s *serving) choose() (string, error) {
-	socket := filepath.Join(s.place.Dir, "sock")
+	socket := filepath.Join(s.place.Dir, socketName)
 	if len(socket) <= maxSocket {
 		return socket, nil
 	}
@@ -152,19 +151,19 @@ func (s *serving) choose() (string, error) {
 		return last, nil
 	}
 	for _, temp := range []string{os.TempDir(), "/tmp"} {
-		dir, err := os.MkdirTemp(temp, "zklock-")
+		dir, err := os.MkdirTemp(temp, tempPrefix)
 		if err != nil {
 			continue
 		}
-		if socket := filepath.Join(dir, "sock"); len(socket) <= maxSocket {
+		if socket := filepath.Join(dir, socketName); len(socket) <= maxSocket && s.place.guarded(socket) == nil {
 			return socket, nil
 		}
-		_ = os.Remove(dir) // too long as well
+		_ = os.Remove(dir) // also too long, or other users could replace it
 	}
 	return "", fmt.Errorf("no directory for a socket with a path of at most %d bytes", maxSocket)
 }
 
-// announce writes the socket's path, whole or not at all.
+// announce stores the path of the socket atomically.
 func (s *serving) announce(socket string) error {
 	temp := s.place.socketFile() + ".new"
 	if err := os.WriteFile(temp, []byte(socket+"\n"), 0o600); err != nil {
@@ -173,7 +172,7 @@ func (s *serving) announce(socket string) error {
 	return os.Rename(temp, s.place.socketFile())
 }
 
-// run looks after the place and returns why it is time to leave.
+// run checks the directory and the socket periodically, and returns the reason to stop.
 func (s *serving) run(ctx context.Context) string {
 	look := time.NewTicker(max(min(s.idle/4, time.Second), time.Millisecond))
 	defer look.Stop()
@@ -199,8 +198,8 @@ func (s *serving) run(ctx context.Context) string {
 	}
 }
 
-// stillMine reports whether the flock is still on the file that others look
-// at: without that this is no longer the place's server.
+// stillMine reports whether the flock is still on the file at the path of the lock file.
+// Otherwise this process is no longer the server of the directory.
 func (s *serving) stillMine() bool {
 	mine, err := s.lock.Stat()
 	if err != nil {
@@ -210,32 +209,33 @@ func (s *serving) stillMine() bool {
 	return err == nil && os.SameFile(mine, there)
 }
 
-// rebind makes the socket again where somebody has cleaned it away.
+// rebind creates the socket again if a cleanup removed it.
 func (s *serving) rebind() error {
 	ours := s.atSocket()
 	if ours && s.place.Socket() == s.socket {
 		return nil
 	}
 	s.unlink(ours)
-	_ = s.ln.Close() // nobody can reach it
+	_ = s.ln.Close() // no client can reach it
 	return s.bind()
 }
 
-// atSocket reports whether our socket is at its path, where clients trust it.
+// atSocket reports whether the socket of this process is at its path and its directory is
+// still private.
 func (s *serving) atSocket() bool {
 	there, err := os.Stat(s.socket)
 	return err == nil && os.SameFile(there, s.bound) && s.place.guarded(s.socket) == nil
 }
 
-// unlink says whether the end of the listener removes what is at the socket's path.
+// unlink sets whether closing the listener removes the file at the path of the socket.
 func (s *serving) unlink(ours bool) {
 	if ln, ok := s.ln.(*net.UnixListener); ok {
 		ln.SetUnlinkOnClose(ours)
 	}
 }
 
-// close ends the server in good order, then gives the place up. In a directory
-// that has become another server's, nothing is written or unlinked.
+// close shuts the server down, then releases the directory. If the directory belongs to
+// another server now, close writes and removes nothing there.
 func (s *serving) close() error {
 	mine := s.stillMine()
 	s.unlink(mine && s.atSocket())

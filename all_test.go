@@ -1,0 +1,334 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zktest"
+)
+
+// TestAll checks that an All holds every lock or none, and that its queues share one
+// token.
+func TestAll(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		c, other := dial(t, srv), dial(t, srv)
+		all := zklock.All(c.Mutex("b"), c.RWMutex("r").Reader(), c.RWMutex("w").Writer(), c.Semaphore("s", 3).Permits(2), c.Semaphore("q", 1))
+		h := acquire(t, all)
+		locked(t, other.Mutex("b"))
+		locked(t, other.RWMutex("r").Writer())
+		free(t, other.RWMutex("r").Reader())
+		locked(t, other.RWMutex("w").Reader())
+		locked(t, other.Semaphore("s", 3).Permits(2))
+		free(t, other.Semaphore("s", 3))
+		locked(t, other.Semaphore("q", 1))
+		if h.Token() == 0 || len(h.Nodes()) != 6 {
+			t.Errorf("token %d, znodes %v", h.Token(), h.Nodes())
+		}
+		for _, name := range []string{"b", "r", "/zklock/w"} {
+			if h.TokenOf(name) != h.Token() {
+				t.Errorf("the token of %s is %d, not %d", name, h.TokenOf(name), h.Token())
+			}
+		}
+		q, s := h.TokenOf("q"), h.TokenOf("s")
+		if q <= h.Token() || s <= q { // taken later, in the order of the paths
+			t.Errorf("the semaphores' tokens are %d and %d, the queues' %d", q, s, h.Token())
+		}
+		if h.TokenOf("x") != 0 || h.TokenOf("a//b") != 0 {
+			t.Error("a token for a lock that it does not have")
+		}
+		if err := h.Verify(t.Context()); err != nil {
+			t.Error(err)
+		}
+		release(t, h)
+		free(t, zklock.All(other.Mutex("b"), other.Mutex("r"), other.Mutex("w")))
+	})
+}
+
+// TestAllOrNothing checks that, while one lock is held, a waiting or cancelled All
+// keeps no other client from the semaphores, and leaves no entries.
+func TestAllOrNothing(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		c, other := dial(t, srv), dial(t, srv)
+		for _, blocked := range []*zklock.Lock{other.Mutex("a"), other.Mutex("b"), other.Semaphore("s", 2).Permits(2)} {
+			h := acquire(t, blocked)
+			all := zklock.All(c.Mutex("a"), c.Mutex("b"), c.Semaphore("s", 2))
+			locked(t, all)
+			ctx, cancel := context.WithCancel(t.Context())
+			w := waiting(t, ctx, all)
+			pending(t, "after "+blocked.String(), w)
+			cancel()
+			if <-w != nil {
+				t.Fatal("a cancelled All was granted")
+			}
+			again := waiting(t, t.Context(), all)
+			release(t, h)
+			release(t, got(t, "the All", again))
+		}
+	})
+}
+
+// TestAllsDontDeadlock checks that Alls with locks in common, named in any order, are
+// all granted, and that never two of them hold one lock.
+func TestAllsDontDeadlock(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		clients := []*zklock.Client{dial(t, srv), dial(t, srv), dial(t, srv)}
+		const names, workers, rounds = 5, 12, 15
+		var mu sync.Mutex // guards holders
+		holders := make([]int, names)
+		count := func(which []int, by int) {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, i := range which {
+				if holders[i] += by; holders[i] > 1 {
+					t.Errorf("%d hold lock %d", holders[i], i)
+				}
+			}
+		}
+		var all sync.WaitGroup
+		for w := range workers {
+			all.Go(func() {
+				r := rand.New(rand.NewPCG(1, uint64(w)))
+				for range rounds {
+					which := r.Perm(names)[:1+r.IntN(3)]
+					var locks []*zklock.Lock
+					for _, i := range which {
+						locks = append(locks, clients[w%3].Mutex(fmt.Sprint("lock", i)))
+					}
+					h, err := zklock.All(locks...).Acquire(t.Context())
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					count(which, 1)
+					time.Sleep(time.Duration(r.IntN(20)) * time.Millisecond)
+					count(which, -1)
+					if err := h.Release(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
+	})
+}
+
+// TestAllTimeout checks that an All that is in a deadlock with a program that takes its
+// locks one by one gives up, and names a possible cause.
+func TestAllTimeout(t *testing.T) {
+	for limit, want := range map[time.Duration]time.Duration{0: time.Minute, 5 * time.Second: 5 * time.Second} {
+		tidy(t, func(t *testing.T, srv *zktest.Server) {
+			c := dialWith(t, srv, zklock.Options{AllTimeout: limit})
+			h := acquire(t, dial(t, srv).Mutex("b"))
+			begun := time.Now()
+			_, err := zklock.All(c.Mutex("a"), c.Mutex("b")).Acquire(t.Context())
+			wants(t, "an All that is never granted", err, context.DeadlineExceeded)
+			if took := time.Since(begun); took < want || took > want+time.Second {
+				t.Errorf("gave up after %v, not %v", took, want)
+			}
+			if err == nil || !strings.Contains(err.Error(), "deadlock") || !strings.Contains(err.Error(), "InOrder") {
+				t.Errorf("the error does not help: %v", err)
+			}
+			_, err = zklock.All(c.Mutex("a"), c.Mutex("b")).InOrder().Acquire(t.Context())
+			wants(t, "one in order", err, context.DeadlineExceeded)
+			if err == nil || !strings.Contains(err.Error(), "for /zklock/b, held by ") || strings.Contains(err.Error(), "see Lock.InOrder") {
+				t.Errorf("the error does not say what it waited for, or to do what was done: %v", err)
+			}
+			release(t, h)
+		})
+	}
+}
+
+// TestAllTimeoutOff checks that a ctx with a deadline, a negative option, and other
+// locks have no other limit.
+func TestAllTimeoutOff(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		h := acquire(t, dial(t, srv).Mutex("a"))
+		c, unlimited := dial(t, srv), dialWith(t, srv, zklock.Options{AllTimeout: -1})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		waiters := []<-chan *zklock.Hold{
+			waiting(t, ctx, zklock.All(c.Mutex("a"))),
+			waiting(t, t.Context(), zklock.All(unlimited.Mutex("a"))),
+			waiting(t, t.Context(), c.Mutex("a")),
+		}
+		time.Sleep(30 * time.Minute)
+		pending(t, "while another holds", waiters...)
+		release(t, h)
+		for _, w := range waiters {
+			release(t, <-w)
+		}
+	})
+}
+
+// TestInOrder checks that InOrder takes the locks one after another in the order of
+// their paths, so that a program that does the same by itself cannot deadlock with it.
+func TestInOrder(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		c, other := dial(t, srv), dial(t, srv)
+		all := zklock.All(c.Mutex("c"), c.Semaphore("a-semaphore", 1), c.Mutex("a"), c.Mutex("b")).InOrder()
+		b := acquire(t, other.Mutex("b"))
+		w := waiting(t, t.Context(), all)
+		pending(t, "after b", w)
+		free(t, other.Mutex("c")) // not yet
+		free(t, other.Semaphore("a-semaphore", 1))
+		locked(t, other.Mutex("a")) // but this
+		byHand := acquire(t, other.Mutex("c"))
+		release(t, byHand)
+		release(t, b)
+		h := got(t, "all of them", w)
+		if h.Token() != 0 {
+			t.Errorf("a token of locks that have none in common: %d", h.Token())
+		}
+		last := int64(0)
+		for _, name := range []string{"a", "b", "c", "a-semaphore"} {
+			if token := h.TokenOf(name); token <= last {
+				t.Errorf("the token of %s is %d, after %d", name, token, last)
+			} else {
+				last = token
+			}
+			if name != "a-semaphore" {
+				locked(t, other.Mutex(name))
+			}
+		}
+		if err := h.Verify(t.Context()); err != nil {
+			t.Error(err)
+		}
+		release(t, h)
+	})
+}
+
+// TestAllErrors checks that an invalid All returns an error when it is used.
+func TestAllErrors(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		c, other := dial(t, srv), dial(t, srv)
+		many := make([]*zklock.Lock, 257)
+		for i := range many {
+			many[i] = c.Mutex(fmt.Sprint("many/", i))
+		}
+		for what, l := range map[string]*zklock.Lock{
+			"nothing":                 zklock.All(),
+			"nil":                     zklock.All(c.Mutex("a"), nil),
+			"the zero Lock":           zklock.All(new(zklock.Lock)),
+			"one path twice":          zklock.All(c.Mutex("a"), c.Mutex("b"), c.RWMutex("/zklock/a").Reader()),
+			"a semaphore's path":      zklock.All(c.Mutex("a"), c.Semaphore("a", 2)),
+			"a semaphore's gate":      zklock.All(c.Mutex("a/locks"), c.Semaphore("a", 2)),
+			"two clients":             zklock.All(c.Mutex("a"), other.Mutex("b")),
+			"a Reentrant lock":        zklock.All(c.Mutex("a").Reentrant()),
+			"a node lock":             zklock.All(c.NodeLock("a")),
+			"too many":                zklock.All(many...),
+			"in order within another": zklock.All(zklock.All(c.Mutex("a")).InOrder()),
+			"a Reentrant All":         zklock.All(c.Mutex("a")).Reentrant(),
+			"a mutex in order":        c.Mutex("a").InOrder(),
+			"a bad semaphore":         zklock.All(c.Semaphore("a", 0)),
+			"a bad one, in order":     zklock.All().InOrder(),
+			"the zero Lock alone":     new(zklock.Lock),
+		} {
+			_, err := l.Acquire(t.Context())
+			wants(t, what, err, zklock.ErrInvalidLock)
+			_, err = l.TryAcquire(t.Context())
+			wants(t, what, err, zklock.ErrInvalidLock)
+			_, err = l.Inspect(t.Context())
+			wants(t, what, err, zklock.ErrInvalidLock)
+			_, err = l.Revoke(t.Context())
+			wants(t, what, err, zklock.ErrInvalidLock)
+		}
+		_, err := zklock.All(c.Mutex("a"), c.Mutex("b//c")).Acquire(t.Context())
+		wants(t, "a bad name", err, zklock.ErrInvalidName)
+		free(t, zklock.All(many[:256]...))
+		nested := zklock.All(zklock.All(c.Mutex("a"), c.Mutex("b")), c.Mutex("d"))
+		if nested.Path() != "/zklock/a + /zklock/b + /zklock/d" {
+			t.Errorf("an All within an All is %s", nested)
+		}
+		free(t, nested)
+	})
+}
+
+// TestAllLosesAll checks that the loss of one znode ends the hold, and that the other
+// znodes are deleted.
+func TestAllLosesAll(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		c, op := dial(t, srv), srv.Dial(t)
+		h := acquire(t, zklock.All(c.Mutex("a"), c.Mutex("b"), c.Semaphore("s", 2)))
+		remove(t, op, h.Nodes()[2])
+		<-h.Done()
+		wants(t, "after the loss", h.Err(), zklock.ErrLost)
+		time.Sleep(time.Second)
+		free(t, zklock.All(c.Mutex("a"), c.Mutex("b")))
+	})
+}
+
+// TestAllRepliesLost checks that the outcome of an All is exact, whichever reply is
+// lost.
+func TestAllRepliesLost(t *testing.T) {
+	for _, op := range []string{"create2", "multi", "getChildren2", "getData", "delete"} {
+		for skip := range 3 {
+			tidy(t, func(t *testing.T, srv *zktest.Server) {
+				c, other := dial(t, srv), dial(t, srv)
+				for _, all := range []*zklock.Lock{
+					zklock.All(c.Mutex("a"), c.Mutex("b"), c.Semaphore("s", 2)),
+					zklock.All(c.Mutex("b"), c.Mutex("a")).InOrder(),
+				} {
+					f := srv.DropReply(zktest.Match{Op: op, Skip: skip})
+					h := acquire(t, all)
+					locked(t, other.Mutex("a"))
+					locked(t, other.Mutex("b"))
+					release(t, h)
+					f.Stop()
+				}
+				time.Sleep(time.Second)
+				free(t, zklock.All(other.Mutex("a"), other.Mutex("b"), other.Semaphore("s", 2).Permits(2)))
+			})
+		}
+	}
+}
+
+// TestAllInMissingParents checks that an All creates nothing if it may not create one
+// of the parents.
+func TestAllInMissingParents(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		c, op := dial(t, srv), srv.Dial(t)
+		if _, _, err := op.Create(t.Context(), "/forbidden", nil, zk.ReadACL(), zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+		_, err := zklock.All(c.Mutex("a"), c.Mutex("/forbidden/b")).Acquire(t.Context())
+		if !errors.Is(err, zk.ErrNoAuth) {
+			t.Errorf("%v", err)
+		}
+		free(t, c.Mutex("a"))
+	})
+}
+
+// TestTokenOfSemaphoresTogether checks that an All of semaphores has no common token,
+// because its order would say nothing about the other resources.
+func TestTokenOfSemaphoresTogether(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		events := make(chan zklock.Event, 10)
+		c := dialWith(t, srv, zklock.Options{OnAcquire: func(e zklock.Event) { events <- e }})
+		a, b := c.Semaphore("a", 1), c.Semaphore("b", 1)
+		for _, both := range []*zklock.Lock{zklock.All(a, b), zklock.All(a, b).InOrder()} {
+			h := acquire(t, both)
+			if e := <-events; h.Token() != 0 || e.Token != 0 {
+				t.Errorf("%s: token %d, the hook was told %d", both, h.Token(), e.Token)
+			}
+			if h.TokenOf("a") <= 0 || h.TokenOf("b") <= h.TokenOf("a") {
+				t.Errorf("%s: tokens %d, %d", both, h.TokenOf("a"), h.TokenOf("b"))
+			}
+			release(t, h)
+		}
+		for _, one := range []*zklock.Lock{a, zklock.All(a), zklock.All(a, c.Mutex("m"))} {
+			h := acquire(t, one)
+			if h.Token() <= 0 {
+				t.Errorf("%s: token %d", one, h.Token())
+			}
+			release(t, h)
+		}
+	})
+}

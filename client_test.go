@@ -1,0 +1,614 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"path"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zktest"
+)
+
+// TestInvalidOptions checks that options that Dial refuses make the locks of a client
+// on a shared session fail. A drift below zero would put deadlines after the expiry.
+func TestInvalidOptions(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		shared := srv.Dial(t)
+		for _, drift := range []float64{-0.01, 0.5, math.NaN(), math.Inf(1)} {
+			o := &zklock.Options{ClockDrift: drift, DialContext: srv.DialContext}
+			if c, err := zklock.Dial(t.Context(), srv.Servers(), o); !errors.Is(err, zklock.ErrInvalidOptions) {
+				t.Errorf("drift %v: dialled: %v", drift, err)
+				if err == nil {
+					c.Close()
+				}
+			}
+			c := zklock.New(shared, o)
+			l := c.Mutex("options")
+			if _, err := l.Acquire(t.Context()); !errors.Is(err, zklock.ErrInvalidOptions) {
+				t.Errorf("drift %v: acquired: %v", drift, err)
+			}
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// TestOptionsAreCopied checks that the caller may modify the slices afterwards.
+func TestOptionsAreCopied(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		acl := zk.ReadACL()
+		acl[0].Perms = zk.PermAll &^ zk.PermAdmin
+		c, err := zklock.Dial(t.Context(), srv.Servers(), &zklock.Options{DialContext: srv.DialContext, ACL: acl})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		acl[0].Scheme = "no-such-scheme"
+		release(t, acquire(t, c.Mutex("copied")))
+	})
+}
+
+// undeletable creates a lock's znode below which only the user "root" may delete, and
+// returns that user's client.
+func undeletable(t *testing.T, srv *zktest.Server, path string) *zk.Client {
+	t.Helper()
+	root := srv.Dial(t)
+	if err := root.AddAuth(t.Context(), "digest", []byte("root:secret")); err != nil {
+		t.Fatal(err)
+	}
+	acl := append(zk.CreatorACL(), zk.ACL{Perms: zk.PermRead | zk.PermCreate, Scheme: "world", ID: "anyone"})
+	if _, _, err := root.Create(t.Context(), path, nil, acl, zk.ModePersistent); err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+// TestCloseRepeatsRefusedDeletes checks that a closing client on a shared session
+// repeats the deletes that the servers refused at first, and returns an error if they
+// fail.
+func TestCloseRepeatsRefusedDeletes(t *testing.T) {
+	for _, permitted := range []bool{true, false} {
+		bubble(t, func(t *testing.T, srv *zktest.Server) {
+			const path = "/stubborn"
+			root := undeletable(t, srv, path)
+			shared, err := zk.Dial(t.Context(), srv.Servers(), &zk.Options{SessionTimeout: 2 * time.Minute, DialContext: srv.DialContext})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer shared.Close()
+			c := zklock.New(shared, nil)
+			h := acquire(t, c.Mutex(path))
+			if err := h.Release(t.Context()); !errors.Is(err, zk.ErrNoAuth) {
+				t.Fatalf("a release that is refused: %v", err)
+			}
+			if permitted {
+				time.AfterFunc(time.Second, func() { // within the close, on the bubble's clock
+					if _, err := root.SetACL(t.Context(), path, zk.OpenACL(), -1); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			begun := time.Now()
+			err = c.Close()
+			if n := entries(t, dial(t, srv).Mutex(path)); (n != 0) == permitted || (err != nil) == permitted {
+				t.Errorf("permitted %v: after a close that took %v: %d entries, %v", permitted, time.Since(begun), n, err)
+			}
+		})
+	}
+}
+
+// TestCloseTwice checks that a second Close returns when the first one has ended, with
+// its outcome.
+func TestCloseTwice(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c, l := dial(t, srv), dial(t, srv).Mutex("twice")
+		acquire(t, c.Mutex("twice"))
+		srv.Delay(100 * time.Millisecond)
+		var both sync.WaitGroup
+		for range 2 {
+			both.Go(func() {
+				if err := c.Close(); err != nil {
+					t.Error(err)
+				}
+				if n := srv.Server().Stats().Sessions; n != 1 {
+					t.Errorf("%d sessions after a close", n)
+				}
+			})
+		}
+		both.Wait()
+		srv.Delay(0)
+		if n := entries(t, l); n != 0 {
+			t.Errorf("%d entries after a close", n)
+		}
+	})
+}
+
+// TestReconnects checks that connections that break now and then lose no hold and no
+// place in the queue.
+func TestReconnects(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		l, other := dial(t, srv).Mutex("cut"), dial(t, srv).Mutex("cut")
+		last := int64(0)
+		for i := range 60 {
+			lock := []*zklock.Lock{l, other}[i%2]
+			if i%3 == 0 {
+				srv.CutConnections()
+			}
+			h := acquire(t, lock)
+			if h.Token() <= last {
+				t.Fatalf("token %d after %d", h.Token(), last)
+			}
+			last = h.Token()
+			if i%3 == 1 {
+				srv.CutConnections()
+			}
+			time.Sleep(timeout / 8)
+			if err := h.Err(); err != nil {
+				t.Fatal(err)
+			}
+			release(t, h)
+		}
+	})
+}
+
+// TestAuthFailure checks that wrong credentials end Dial at once, with a permanent
+// error.
+func TestAuthFailure(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		_, err := zklock.Dial(t.Context(), srv.Servers(), &zklock.Options{
+			DialContext: srv.DialContext, Auth: []zk.Auth{{Scheme: "no-such-scheme", Data: []byte("user:secret")}},
+		})
+		if !errors.Is(err, zk.ErrAuthFailed) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// TestBadOptions checks that bad options are refused with a reason, before the client
+// connects.
+func TestBadOptions(t *testing.T) {
+	never := func(context.Context, string, string) (net.Conn, error) {
+		t.Error("dialled")
+		return nil, errors.New("never")
+	}
+	for what, o := range map[string]*zklock.Options{
+		"negative timeout":   {SessionTimeout: -1},
+		"timeout of 1ns":     {SessionTimeout: 1},
+		"negative drift":     {ClockDrift: -0.1},
+		"drift of a half":    {ClockDrift: 0.5},
+		"timeout of a month": {SessionTimeout: 31 * 24 * time.Hour},
+	} {
+		o.DialContext = never
+		_, err := zklock.Dial(t.Context(), "127.0.0.1:1", o)
+		if !errors.Is(err, zklock.ErrInvalidOptions) && !errors.Is(err, zk.ErrInvalidOptions) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	var e *zklock.Error
+	if _, err := zklock.Dial(t.Context(), "", nil); !errors.Is(err, zk.ErrInvalidServers) || !errors.As(err, &e) || e.Op != "dial" {
+		t.Errorf("no servers: %v", err)
+	}
+}
+
+// TestHealth checks the health of a client from its first session to its second.
+func TestHealth(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		lost := make(chan zklock.Event, 1)
+		c := dialWith(t, srv, zklock.Options{SessionTimeout: 24 * time.Second, OnLost: func(e zklock.Event) { lost <- e }})
+		h, err := c.Mutex("a").Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		failed := make(chan error)
+		go func() { // ends with ctx
+			_, err := c.Mutex("a").Acquire(ctx)
+			failed <- err
+		}()
+		synctest.Wait()
+		got := c.Health()
+		if got.State != zk.Connected || got.Session != h.Session() || got.Timeout != 24*time.Second || got.Sessions != 1 || got.Holds != 1 || got.Waiting != 1 {
+			t.Errorf("one hold and one waiter: %+v", got)
+		}
+		if got.Remaining != h.Remaining() {
+			t.Errorf("the client says %v remain, its hold %v", got.Remaining, h.Remaining())
+		}
+		time.Sleep(time.Minute)
+		if got := c.Health(); got.Heartbeat > 3*time.Second+10*time.Millisecond {
+			t.Errorf("no heartbeat was answered for %v, while one goes out every three seconds", got.Heartbeat)
+		}
+		srv.Pause()
+		time.Sleep(3 * time.Second)
+		if got := c.Health(); got.Heartbeat < 3*time.Second || got.Heartbeat > 6*time.Second+10*time.Millisecond {
+			t.Errorf("the server has said nothing for 3 s, and the last heartbeat was answered %v ago", got.Heartbeat)
+		}
+		srv.Resume()
+		cancel()
+		if err := <-failed; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		if err := srv.ExpireSession(h.Session()); err != nil {
+			t.Fatal(err)
+		}
+		if e := <-lost; !errors.Is(e.Err, zk.ErrSessionExpired) || e.Held < 63*time.Second {
+			t.Errorf("lost: %+v", e)
+		}
+		time.Sleep(time.Minute)
+		if got := c.Health(); got.Sessions != 2 || got.Holds != 0 || got.Waiting != 0 || got.State != zk.Connected {
+			t.Errorf("in the second session: %+v", got)
+		}
+	})
+}
+
+// dialSync dials a client whose heartbeats are syncs. The ticks of zktest's server
+// are an eighth of the timeout at most.
+func dialSync(t *testing.T, srv *zktest.Server, change func(*zklock.Options)) *zklock.Client {
+	t.Helper()
+	opts := &zklock.Options{
+		SessionTimeout: timeout, DialContext: srv.DialContext, SyncHeartbeat: true, ServerTick: timeout / 8,
+	}
+	if change != nil {
+		change(opts)
+	}
+	c, err := zklock.Dial(t.Context(), srv.Servers(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// TestSyncHeartbeat checks that syncs alone, which write nothing, keep a hold, and that
+// heartbeats by quorum writes increase the zxid.
+func TestSyncHeartbeat(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		for _, row := range []struct {
+			name   string
+			dial   func() *zklock.Client
+			writes bool
+		}{
+			{"sync", func() *zklock.Client { return dialSync(t, srv, nil) }, false},
+			{"quorum writes", func() *zklock.Client { return dial(t, srv) }, true},
+		} {
+			c := row.dial()
+			h := acquire(t, c.Mutex("sync"))
+			before := srv.Server().Stats().Zxid
+			time.Sleep(10 * timeout)
+			if h.Err() != nil || h.Remaining() < timeout/3 {
+				t.Errorf("%s: after ten timeouts: %v, %v left", row.name, h.Err(), h.Remaining())
+			}
+			if after := srv.Server().Stats().Zxid; (after > before) != row.writes {
+				t.Errorf("%s: the zxid went from %#x to %#x", row.name, before, after)
+			}
+			if err := h.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+			c.Close()
+		}
+	})
+}
+
+// TestSyncHeartbeatEntryDeleted checks that a hold whose entry an operator deletes is
+// lost within an eighth of the timeout, whether it waited or not, and whether the
+// server has sent the watch event or not.
+func TestSyncHeartbeatEntryDeleted(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		op := srv.Dial(t)
+		for _, after := range []time.Duration{0, timeout / 16, timeout / 4, 3 * timeout} {
+			h := acquire(t, dialSync(t, srv, nil).Mutex("deleted"))
+			time.Sleep(after)
+			begun := time.Now()
+			if err := op.Delete(t.Context(), h.Node(), -1); err != nil {
+				t.Fatal(err)
+			}
+			<-h.Done()
+			if d := time.Since(begun); !errors.Is(h.Err(), zklock.ErrLost) || d > timeout/8 {
+				t.Errorf("deleted after %v: %v later %v", after, d, h.Err())
+			}
+		}
+	})
+}
+
+// TestSyncHeartbeatSilence checks that, without answers, the hold is in jeopardy, and
+// is then lost before the server grants the lock to another client.
+func TestSyncHeartbeatSilence(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		told := make(chan error, 10)
+		h := acquire(t, dialSync(t, srv, func(o *zklock.Options) {
+			o.OnJeopardy = func(e zklock.Event) { told <- e.Err }
+		}).Mutex("silence"))
+		time.Sleep(10 * timeout)
+		begun := time.Now()
+		srv.Blackhole(true)
+		if err := <-told; err == nil {
+			t.Error("recovered first")
+		}
+		<-h.Done()
+		lost := time.Since(begun)
+		for srv.Server().Stats().Sessions > 0 {
+			time.Sleep(time.Millisecond)
+		}
+		if expired := time.Since(begun); lost >= expired || lost < timeout/4 {
+			t.Errorf("lost after %v, expired after %v", lost, expired)
+		}
+		srv.Blackhole(false)
+	})
+}
+
+// TestSyncHeartbeatReconnects checks that holds survive broken connections.
+func TestSyncHeartbeatReconnects(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		h := acquire(t, dialSync(t, srv, nil).Mutex("cut"))
+		for range 40 {
+			time.Sleep(timeout / 6)
+			srv.CutConnections()
+		}
+		time.Sleep(timeout)
+		if h.Err() != nil || h.Remaining() < timeout/3 {
+			t.Errorf("%v, %v left", h.Err(), h.Remaining())
+		}
+	})
+}
+
+// TestSyncHeartbeatRefused checks that the option is refused where its assumption does
+// not hold: if the tick is not known, and in sessions of less than four ticks.
+func TestSyncHeartbeatRefused(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		for name, o := range map[string]zklock.Options{
+			"no tick":         {SyncHeartbeat: true},
+			"a negative tick": {SyncHeartbeat: true, ServerTick: -time.Second},
+			"tick alone":      {ServerTick: -time.Second},
+			"too short":       {SyncHeartbeat: true, ServerTick: timeout/4 + 1},
+			"below a tick":    {ServerTick: timeout + 1},
+		} {
+			o.SessionTimeout, o.DialContext = timeout, srv.DialContext
+			c, err := zklock.Dial(t.Context(), srv.Servers(), &o)
+			if !errors.Is(err, zklock.ErrInvalidOptions) {
+				t.Errorf("%s: %v", name, err)
+			}
+			if err == nil {
+				c.Close()
+			}
+		}
+		if n := srv.Server().Stats().Sessions; n != 0 {
+			t.Errorf("%d sessions are left", n)
+		}
+	})
+}
+
+// TestSyncHeartbeatTooShort checks that heartbeats are quorum writes on a shared
+// session that is too short.
+func TestSyncHeartbeatTooShort(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		conn, err := zk.Dial(t.Context(), srv.Servers(), &zk.Options{SessionTimeout: timeout, DialContext: srv.DialContext})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		c := zklock.New(conn, &zklock.Options{SyncHeartbeat: true, ServerTick: timeout / 2})
+		defer c.Close()
+		acquire(t, c.Mutex("short"))
+		before := srv.Server().Stats().Zxid
+		time.Sleep(timeout)
+		if after := srv.Server().Stats().Zxid; after <= before {
+			t.Errorf("the zxid went from %#x to %#x", before, after)
+		}
+	})
+}
+
+// TestResumptionIsNoProof checks that a resumed session proves nothing if no write is
+// answered: the server may be a deposed leader that has not noticed. The hold ends at
+// its old deadline, however often the session is resumed, and the first answered write
+// keeps it.
+func TestResumptionIsNoProof(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		dial func(*testing.T, *zktest.Server) *zklock.Client
+	}{
+		{"quorum writes", dial},
+		{"sync", func(t *testing.T, srv *zktest.Server) *zklock.Client { return dialSync(t, srv, nil) }},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t)
+				h := acquire(t, row.dial(t, srv).Mutex("resumed"))
+				time.Sleep(2 * timeout)
+				mute := srv.DropRequest(zktest.Match{Op: "multi", Times: -1})
+				srv.CutConnections()
+				begun, left := time.Now(), h.Remaining()
+				for h.Err() == nil && time.Since(begun) < 10*timeout {
+					time.Sleep(timeout / 6)
+					srv.CutConnections()
+				}
+				if d := time.Since(begun); d > left+timeout/6 {
+					t.Fatalf("after %v, with %v left at first: %v", d, left, h.Err())
+				}
+				mute.Stop()
+				h = acquire(t, row.dial(t, srv).Mutex("resumed"))
+				time.Sleep(timeout / 2)
+				srv.CutConnections()
+				time.Sleep(timeout / 16)
+				if h.Err() != nil || h.Remaining() < timeout*7/8 {
+					t.Errorf("resumed: %v, %v left", h.Err(), h.Remaining())
+				}
+			})
+		})
+	}
+}
+
+// TestCloseOfKinds checks that Close ends holds of every kind and those re-entered
+// under them, fails all waiters, reports the end of each hold once, and leaves no
+// entries, on the client's own session and on a shared one.
+func TestCloseOfKinds(t *testing.T) {
+	for _, own := range []bool{true, false} {
+		tidy(t, func(t *testing.T, srv *zktest.Server) {
+			told := &ends{begun: map[string]int{}, ended: map[string]int{}}
+			o := told.options(0)
+			c := zklock.New(srv.Dial(t, func(o *zk.Options) { o.SessionTimeout = timeout }), &o)
+			if own {
+				c = dialWith(t, srv, o)
+			}
+			other := dial(t, srv)
+			blocker := acquire(t, other.Mutex("blocked"))
+			var holds []*zklock.Hold
+			for _, l := range []*zklock.Lock{
+				c.Mutex("a").Reentrant(), c.RWMutex("b").Reader(), c.RWMutex("w").Writer(), c.Semaphore("s", 3).Permits(2), c.NodeLock("n"),
+				zklock.All(c.Mutex("x"), c.Semaphore("y", 1)), zklock.All(c.Mutex("p"), c.Mutex("q")).InOrder(),
+			} {
+				holds = append(holds, acquire(t, l))
+			}
+			ctx := under(t, holds[0])
+			holds = append(holds, again(t, holds[0], c.Mutex("a").Reentrant()))
+			failed := make(chan error, 10)
+			for _, l := range []*zklock.Lock{
+				c.Mutex("blocked").Reentrant(), zklock.All(c.Mutex("blocked"), c.Mutex("free")), zklock.All(c.Mutex("blocked"), c.Mutex("ahead")).InOrder(),
+				c.Semaphore("s", 3).Permits(3), c.NodeLock("n"), c.RWMutex("b").Writer(),
+			} {
+				go func() { // ends with the close
+					h, err := l.Acquire(context.WithoutCancel(ctx))
+					if h != nil {
+						t.Errorf("%s was granted", l)
+					}
+					failed <- err
+				}()
+			}
+			synctest.Wait()
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+			for range 6 {
+				wants(t, "the waiter", <-failed, zklock.ErrClosed)
+			}
+			for _, h := range holds {
+				if err := h.Err(); !errors.Is(err, zklock.ErrLost) || !errors.Is(err, zklock.ErrClosed) {
+					t.Errorf("%s: %v", h.Node(), err)
+				}
+				wants(t, "released after the close", h.Release(t.Context()), zklock.ErrLost)
+				wants(t, "guarded after the close", h.Guard(t.Context()), map[bool]error{true: zklock.ErrInvalidLock, false: zklock.ErrLost}[h.Node() == "/zklock/n"])
+			}
+			if !errors.Is(context.Cause(ctx), zklock.ErrLost) {
+				t.Errorf("the context's cause: %v", context.Cause(ctx))
+			}
+			_, err := c.Mutex("a").Reentrant().Acquire(context.WithoutCancel(ctx))
+			wants(t, "acquired after the close", err, zklock.ErrClosed)
+			time.Sleep(time.Second)
+			told.mu.Lock()
+			defer told.mu.Unlock()
+			if len(told.begun) != 7 || len(told.ended) != 7 {
+				t.Errorf("begun: %v, ended: %v", told.begun, told.ended)
+			}
+			for what, n := range told.begun {
+				if n != 1 || told.ended[what] != 1 {
+					t.Errorf("%s began %d times and ended %d times", what, n, told.ended[what])
+				}
+			}
+			release(t, blocker)
+		})
+	}
+}
+
+// TestDiskFails checks that, when the server's disk is full or fails, a hold ends at
+// its deadline, waiters continue to wait, and no other client is granted the lock.
+// After the disk is repaired and the server restarted, the waiter is granted, with a
+// higher token.
+func TestDiskFails(t *testing.T) {
+	for name, fail := range map[string]func(*zktest.Server, testing.TB){
+		"full": (*zktest.Server).FillDisk,
+		"EIO":  func(s *zktest.Server, t testing.TB) { s.FailDisk(t, nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zktest.Server) { holdOnSickDisk(t, srv, fail) })
+		})
+	}
+}
+
+func holdOnSickDisk(t *testing.T, srv *zktest.Server, fail func(*zktest.Server, testing.TB)) {
+	holder, waiter := dial(t, srv), dial(t, srv)
+	held := acquire(t, holder.Mutex("disk"))
+	granted := make(chan *zklock.Hold, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() { // ends when the lock is granted or ctx ends
+		if h, err := waiter.Mutex("disk").Acquire(ctx); err == nil {
+			granted <- h
+		}
+	}()
+	synctest.Wait()
+	fail(srv, t)
+	began := time.Now()
+	// What the clients write next, if only to live, finds the disk.
+	select {
+	case <-held.Done():
+	case <-granted:
+		t.Fatal("the waiter was granted the lock")
+	case <-time.After(2 * timeout):
+		t.Fatal("the hold did not end")
+	}
+	if took := time.Since(began); took < timeout/2 || took > timeout {
+		t.Errorf("the hold ended %v after the disk failed, want it at its deadline, at most %v", took, timeout)
+	}
+	if err := held.Err(); !errors.Is(err, zklock.ErrLost) {
+		t.Errorf("the hold's error: %v", err)
+	}
+	if st := srv.Server().Stats(); !st.ReadOnly || st.Sessions != 2 {
+		t.Errorf("read-only %v, %d sessions: none may end while nothing can be recorded", st.ReadOnly, st.Sessions)
+	}
+	// A client that accepts a read-only server sees the holder; no other client is granted.
+	guest := srv.Dial(t, func(o *zk.Options) { o.ReadOnly = true })
+	if names, _, err := guest.Children(t.Context(), path.Dir(held.Node())); err != nil || len(names) != 2 {
+		t.Errorf("entries of the lock: %q, %v", names, err)
+	}
+	if _, _, err := guest.Create(t.Context(), "/x", nil, nil, zk.ModePersistent); !errors.Is(err, zk.ErrNotReadOnly) {
+		t.Errorf("a write: %v", err)
+	}
+	time.Sleep(10 * timeout)
+	select {
+	case <-granted:
+		t.Fatal("the waiter was granted the lock by a read-only server")
+	default:
+	}
+	srv.RepairDisk(t)
+	srv.Restart(t)
+	select {
+	case next := <-granted:
+		if next.Token() <= held.Token() {
+			t.Errorf("token %#x after %#x", next.Token(), held.Token())
+		}
+		release(t, next)
+	case <-time.After(4 * timeout):
+		t.Error("no client was granted the lock after the restart")
+	}
+}
+
+// ends counts for each hold how often hooks reported its begin and its end.
+type ends struct {
+	mu    sync.Mutex // guards what follows
+	begun map[string]int
+	ended map[string]int
+}
+
+func (e *ends) note(of map[string]int, client int) func(zklock.Event) {
+	return func(v zklock.Event) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		of[fmt.Sprint("client ", client, " ", v.Path, " ", v.Token)]++
+	}
+}
+
+func (e *ends) options(client int) zklock.Options {
+	return zklock.Options{
+		OnAcquire: e.note(e.begun, client),
+		OnRelease: e.note(e.ended, client),
+		OnLost:    e.note(e.ended, client),
+	}
+}

@@ -1,0 +1,224 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/zklock/zklock/cmd/zklock/internal/cli"
+)
+
+// everyCommand calls f with each command and each subcommand.
+func everyCommand(f func(c *cobra.Command)) {
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		f(c)
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+	}
+	root := (&cli.App{}).Root(commands)
+	root.InitDefaultHelpCmd()
+	walk(root)
+}
+
+// helpOf returns the help screen of c, or its full description.
+func helpOf(t *testing.T, c *cobra.Command, long bool) string {
+	t.Helper()
+	var b strings.Builder
+	if err := cli.WriteHelp(&b, c, long); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// TestHelpFitsScreen: a help screen has at most 60 lines of 80 columns and 6 examples,
+// and the full description has lines of 80 columns too. Tables and examples have 73, so
+// that they fit into the manual page, which indents them by 7.
+func TestHelpFitsScreen(t *testing.T) {
+	everyCommand(func(c *cobra.Command) {
+		if c.Short == "" || c.Long == "" || c.Example == "" {
+			t.Errorf("%s lacks one of its texts", c.CommandPath())
+		}
+		if strings.HasSuffix(c.Short, ".") {
+			t.Errorf("%s: %q ends with a full stop", c.CommandPath(), c.Short)
+		}
+		if n := strings.Count(strings.TrimSpace(c.Example), "\n") + 1; n > 6 {
+			t.Errorf("%s has %d examples", c.CommandPath(), n)
+		}
+		if n := strings.Count(helpOf(t, c, false), "\n"); n > 60 {
+			t.Errorf("%s --help has %d lines", c.CommandPath(), n)
+		}
+		for line := range strings.SplitSeq(helpOf(t, c, false)+helpOf(t, c, true), "\n") {
+			if n := len([]rune(line)); n > 80 {
+				t.Errorf("%s: a line of %d columns: %s", c.CommandPath(), n, line)
+			}
+		}
+		for line := range strings.SplitSeq(c.Long+"\n"+c.Example, "\n") {
+			if n := len([]rune(line)); strings.HasPrefix(line, "  ") && n > 73 {
+				t.Errorf("%s: an indented line of %d columns: %s", c.CommandPath(), n, line)
+			}
+		}
+	})
+}
+
+// TestHelpGroupsEveryFlag: each visible flag is in one group of the help, on one line,
+// and hidden flags are not.
+func TestHelpGroupsEveryFlag(t *testing.T) {
+	known := map[string]bool{} // flags that a command has
+	everyCommand(func(c *cobra.Command) {
+		screen := helpOf(t, c, false)
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			known[f.Name] = true
+			want := 1
+			if f.Hidden {
+				want = 0
+			}
+			listed := regexp.MustCompile(`(?m)^  (-.,|   ) --` + f.Name + ` `)
+			if n := len(listed.FindAllString(screen, -1)); n != want {
+				t.Errorf("%s --help lists --%s %d times, want %d", c.CommandPath(), f.Name, n, want)
+			}
+		})
+	})
+	for _, g := range cli.FlagGroups() {
+		for _, name := range g.Flags {
+			if !known[name] {
+				t.Errorf("the group %q has --%s, which no command has", g.Title, name)
+			}
+			known[name] = false
+		}
+	}
+}
+
+// TestExamplesParse: what help shows can be typed: the command is there, and so are
+// its flags.
+func TestExamplesParse(t *testing.T) {
+	seen := 0
+	everyCommand(func(c *cobra.Command) {
+		for line := range strings.SplitSeq(c.Example, "\n") {
+			for _, words := range invocations(line) {
+				seen++
+				root := (&cli.App{}).Root(commands)
+				root.InitDefaultHelpCmd()
+				of, rest, err := root.Find(words)
+				if err != nil || of == root && len(words) > 0 {
+					t.Errorf("%s: %q: %v", c.CommandPath(), line, err)
+					continue
+				}
+				if i := indexOf(rest, "--"); i >= 0 {
+					rest = rest[:i]
+				}
+				if err := of.ParseFlags(rest); err != nil && err != pflag.ErrHelp {
+					t.Errorf("%s: %q: %v", c.CommandPath(), line, err)
+				}
+			}
+		}
+	})
+	if seen < 60 {
+		t.Errorf("only %d examples were looked at", seen)
+	}
+}
+
+// invocations are the words after each zklock in a line of shell, as far as a plain
+// reading goes: to the next pipe, list, redirection or comment.
+func invocations(line string) [][]string {
+	line, _, _ = strings.Cut(line, " #")
+	line = strings.NewReplacer("'", " ' ", "\"", " \" ", "<(", " ", "$(", " ", ")", " ) ").Replace(line)
+	var all [][]string
+	words := strings.Fields(line)
+	for i := 0; i < len(words); i++ {
+		if words[i] != "zklock" {
+			continue
+		}
+		var rest []string
+		for i++; i < len(words) && !strings.Contains("| || && ; > >> ) ' \"", words[i]); i++ {
+			rest = append(rest, words[i])
+		}
+		if len(rest) > 0 {
+			all = append(all, rest)
+		}
+	}
+	return all
+}
+
+func indexOf(words []string, word string) int {
+	for i, w := range words {
+		if w == word {
+			return i
+		}
+	}
+	return -1
+}
+
+// TestHelpNamesVariables: the full description names the environment variable of each
+// flag that has one, and the variable has the name of the flag.
+func TestHelpNamesVariables(t *testing.T) {
+	told := map[string]bool{}
+	everyCommand(func(c *cobra.Command) {
+		text := helpOf(t, c, true)
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			key := cli.VariableOf(c, f)
+			if key == "" {
+				return
+			}
+			told[key] = true
+			if !strings.Contains(text, "environment: "+key+"\n") {
+				t.Errorf("the help of %s --%s does not name %s", c.CommandPath(), f.Name, key)
+			}
+			if want := "ZKLOCK_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_")); key != want {
+				t.Errorf("--%s is set by %s, want %s", f.Name, key, want)
+			}
+		})
+	})
+	for _, key := range cli.Environment() {
+		if !told[key] {
+			t.Errorf("no flag names %s", key)
+		}
+	}
+}
+
+// TestWhereIsTold: help says by which of a command's own flags programs learn of the
+// servers.
+func TestWhereIsTold(t *testing.T) {
+	for name, want := range map[string][2]string{"run": {"--status-fd", "--json"}, "lock": {"--json", "--status-fd"}} {
+		c, _, err := (&cli.App{}).Root(commands).Find([]string{name})
+		if err != nil || c.Flags().Lookup(want[0][2:]) == nil || c.Flags().Lookup(want[1][2:]) != nil {
+			t.Fatalf("%s: %v, or it has other flags by now", name, err)
+		}
+		if !strings.Contains(c.Long, want[0]) || strings.Contains(c.Long, want[1]+" ") {
+			t.Errorf("the help of %s speaks of %s, or not of %s", name, want[1], want[0])
+		}
+	}
+}
+
+// TestWhoTakesTheContextInUse: what does work takes none, and what only looks does.
+func TestWhoTakesTheContextInUse(t *testing.T) {
+	t.Setenv("ZKLOCK_SERVERS", "")
+	config := t.TempDir() + "/config.yaml"
+	text := "current: prod\ncontexts:\n  prod:\n    servers: zk1:2181\n"
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(cli.EnvConfig, config)
+	for name, takes := range map[string]bool{"run": false, "lock": false, "bench herd": false,
+		"ls": true, "show": true, "verify": true, "revoke": true, "break": true, "gc": true} {
+		a := &cli.App{}
+		c, _, err := a.Root(commands).Find(strings.Fields(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := a.LoadSettings(c); err != nil {
+			t.Fatal(err)
+		}
+		if got := a.Settings.Servers != ""; got != takes {
+			t.Errorf("%s takes the context in use: %v", name, got)
+		}
+		if !takes && a.Settings.From.Ignored != "prod" {
+			t.Errorf("%s does not note what it passed over: %+v", name, a.Settings.From)
+		}
+	}
+}

@@ -1,0 +1,99 @@
+//go:build unix
+
+package bench
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// What is no regular file is written to and stays what it is.
+func TestDrawingIntoAPipe(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(name, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	drawn := make(chan string, 1)
+	go func() { // ends when the drawing has closed the pipe
+		f, err := os.Open(name)
+		if err != nil {
+			drawn <- err.Error()
+			return
+		}
+		defer f.Close()
+		b, _ := io.ReadAll(f)
+		drawn <- string(b)
+	}()
+	d, err := newDrawing(name)
+	if err == nil {
+		err = d.write("a server", nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.discard()
+	if got := <-drawn; !strings.HasPrefix(got, "<svg") && !strings.HasPrefix(got, "<?xml") {
+		t.Errorf("the pipe got %.40q", got)
+	}
+	if info, err := os.Stat(name); err != nil || info.Mode()&os.ModeNamedPipe == 0 {
+		t.Errorf("the pipe is %v, %v", info, err)
+	}
+}
+
+// A link of another user replaces no file of this one.
+func TestDrawingThroughALinkOfAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to make a link another user's")
+	}
+	dir := t.TempDir()
+	link := filepath.Join(dir, "link.svg")
+	if err := os.WriteFile(filepath.Join(dir, "file"), []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("file", link); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Lchown(link, 12345, -1); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := newDrawing(link); err == nil || !strings.Contains(err.Error(), "symbolic link of user 12345") {
+		d.discard()
+		t.Errorf("the link was followed: %v", err)
+	}
+}
+
+// A symbolic link stays one, and the file that it means is replaced.
+func TestDrawingThroughALink(t *testing.T) {
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "file.svg"), filepath.Join(dir, "link.svg")
+	if err := os.WriteFile(file, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("file.svg", link); err != nil {
+		t.Fatal(err)
+	}
+	d, err := newDrawing(link)
+	if err == nil {
+		err = d.write("a server", nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link is %v, %v", info, err)
+	}
+	if b, err := os.ReadFile(file); err != nil || !strings.Contains(string(b), "<svg") {
+		t.Errorf("the file has %.40q, %v", b, err)
+	}
+}
+
+// A directory is refused before the run, not after it.
+func TestDrawingIntoADirectory(t *testing.T) {
+	if _, err := newDrawing(t.TempDir()); err == nil {
+		t.Error("a directory is taken for a picture")
+	}
+}

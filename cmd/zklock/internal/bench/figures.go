@@ -1,0 +1,250 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/zk"
+)
+
+// This file measures what an ensemble takes for what locks are made of: reads,
+// writes, and locks alone and with others in line. It is a load of one request at a
+// time, and leaves nothing behind.
+
+// FiguresConfig is what to measure. All fields must be set.
+type FiguresConfig struct {
+	Dial       func(context.Context) (*zk.Client, error) // a session of its own for each call
+	Root       string                                    // a path that nobody has, for what the measurements need
+	Each       time.Duration                             // time for one measurement
+	Contenders int                                       // sessions in line for one lock, at least 2
+	Progress   func(string)                              // told of each measurement before it begins
+}
+
+// A Row is one measurement.
+type Figure struct {
+	Name  string
+	Count int           // how often it was done
+	Took  time.Duration // all of them together
+	// Times of one: the median, what one in a hundred takes longer than, the longest.
+	P50, P99, Max time.Duration
+}
+
+// Rate is how often it was done in a second.
+func (r Figure) Rate() float64 {
+	if r.Took <= 0 {
+		return 0
+	}
+	return float64(r.Count) / r.Took.Seconds()
+}
+
+// The names of the rows, in their order.
+const (
+	Read     = "read"              // from whichever server one is connected to
+	Sync     = "sync and read"     // as new as the leader
+	Write    = "write"             // agreed upon by a quorum
+	Acquire  = "acquire"           // of a free lock, with its parent there
+	Cycle    = "acquire, release"  // of the same
+	HandOver = "hand-over in line" // from one session's release to the next one's grant
+)
+
+// measurement is one run.
+type measurement struct {
+	FiguresConfig
+	z    *zk.Client
+	rows []Figure
+}
+
+// MeasureFigures measures, and removes what it made, even if ctx ends. With an error come the
+// rows that were finished.
+func MeasureFigures(ctx context.Context, cfg FiguresConfig) (rows []Figure, err error) {
+	z, err := cfg.Dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b := &measurement{FiguresConfig: cfg, z: z}
+	defer func() {
+		// ctx may be over: to clean up has a time of its own.
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		err = errors.Join(err, b.clean(end, cfg.Root), z.Close())
+	}()
+	for _, dir := range []string{cfg.Root, b.lock()} {
+		if _, _, err := z.Create(ctx, dir, nil, nil, zk.ModePersistent); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+			return nil, fmt.Errorf("making %s: %w", dir, err)
+		}
+	}
+	for _, measure := range []func(context.Context) error{b.reads, b.syncs, b.writes, b.locks, b.handOvers} {
+		if err := measure(ctx); err != nil {
+			return b.rows, err
+		}
+	}
+	return b.rows, nil
+}
+
+// lock is the path of the lock that is measured.
+func (b *measurement) lock() string { return b.Root + "/lock" }
+
+// repeat does f until the time of a measurement is over, and adds a row.
+func (b *measurement) repeat(ctx context.Context, name string, f func() error) error {
+	b.Progress(name)
+	var times []time.Duration
+	began := time.Now()
+	for time.Since(began) < b.Each && ctx.Err() == nil {
+		before := time.Now()
+		if err := f(); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		times = append(times, time.Since(before))
+	}
+	b.add(name, times, time.Since(began))
+	return ctx.Err()
+}
+
+// add adds a row of these times.
+func (b *measurement) add(name string, times []time.Duration, took time.Duration) {
+	r := Figure{Name: name, Count: len(times), Took: took}
+	if n := len(times); n > 0 {
+		slices.Sort(times)
+		r.P50, r.P99, r.Max = times[n/2], times[n*99/100], times[n-1]
+	}
+	b.rows = append(b.rows, r)
+}
+
+func (b *measurement) reads(ctx context.Context) error {
+	return b.repeat(ctx, Read, func() error {
+		_, _, err := b.z.Get(ctx, b.Root)
+		return err
+	})
+}
+
+func (b *measurement) syncs(ctx context.Context) error {
+	return b.repeat(ctx, Sync, func() error {
+		if err := b.z.Sync(ctx, b.Root); err != nil {
+			return err
+		}
+		_, _, err := b.z.Get(ctx, b.Root)
+		return err
+	})
+}
+
+func (b *measurement) writes(ctx context.Context) error {
+	data := make([]byte, 200) // as much as an entry has
+	return b.repeat(ctx, Write, func() error {
+		_, err := b.z.Set(ctx, b.Root, data, -1)
+		return err
+	})
+}
+
+// locks measures a lock that nobody else wants.
+func (b *measurement) locks(ctx context.Context) error {
+	c := zklock.New(b.z, nil)
+	defer c.Close()
+	l := c.Mutex(b.lock())
+	var granted []time.Duration
+	err := b.repeat(ctx, Cycle, func() error {
+		before := time.Now()
+		hold, err := l.Acquire(ctx)
+		if err != nil {
+			return err
+		}
+		granted = append(granted, time.Since(before))
+		return hold.Release(ctx)
+	})
+	if err != nil {
+		return err
+	}
+	cycle := b.rows[len(b.rows)-1]
+	b.rows = b.rows[:len(b.rows)-1]
+	b.add(Acquire, granted, cycle.Took)
+	b.rows = append(b.rows, cycle)
+	return nil
+}
+
+// handOvers measures a lock for which others always wait.
+func (b *measurement) handOvers(ctx context.Context) error {
+	b.Progress(HandOver)
+	limited, cancel := context.WithTimeout(ctx, b.Each)
+	defer cancel()
+	var mu sync.Mutex // guards what follows
+	var released time.Time
+	var times []time.Duration
+	var failed error
+	var all sync.WaitGroup
+	began := time.Now()
+	for range b.Contenders {
+		z, err := b.Dial(ctx)
+		if err != nil {
+			cancel()
+			failed = errors.Join(failed, err)
+			break
+		}
+		all.Go(func() {
+			defer z.Close()
+			c := zklock.New(z, nil)
+			defer c.Close()
+			err := contend(limited, c.Mutex(b.lock()), func(granted time.Time) {
+				mu.Lock()
+				defer mu.Unlock()
+				if !released.IsZero() {
+					times = append(times, granted.Sub(released))
+				}
+				released = time.Now()
+			})
+			mu.Lock()
+			defer mu.Unlock()
+			failed = errors.Join(failed, err)
+		})
+	}
+	all.Wait()
+	if failed != nil {
+		return fmt.Errorf("%s: %w", HandOver, failed)
+	}
+	b.add(HandOver, times, time.Since(began))
+	return ctx.Err()
+}
+
+// contend takes a lock again and again until ctx ends; had is called under each hold,
+// right before its release.
+func contend(ctx context.Context, l *zklock.Lock, had func(granted time.Time)) error {
+	for ctx.Err() == nil {
+		hold, err := l.Acquire(ctx)
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		had(time.Now())
+		// Whether the time is over or not, the lock is given back.
+		if err := hold.Release(context.WithoutCancel(ctx)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clean removes a path with all that is below.
+func (b *measurement) clean(ctx context.Context, dir string) error {
+	children, _, err := b.z.Children(ctx, dir)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, child := range children {
+		if err := b.clean(ctx, path.Join(dir, child)); err != nil {
+			return err
+		}
+	}
+	if err := b.z.Delete(ctx, dir, -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return fmt.Errorf("%s is left: %w", dir, err)
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zktest"
+)
+
+// bed is a server on which a message takes ten milliseconds each way.
+func bed(t *testing.T) (*zktest.Server, FiguresConfig) {
+	srv := zktest.Start(t)
+	srv.Delay(10 * time.Millisecond)
+	return srv, FiguresConfig{
+		Dial:       func(context.Context) (*zk.Client, error) { return srv.Dial(t), nil },
+		Root:       "/bench",
+		Each:       5 * time.Second,
+		Contenders: 3,
+		Progress:   func(string) {},
+	}
+}
+
+// TestRun: each row has the round trips that it takes, and nothing is left.
+func TestRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, cfg := bed(t)
+		var told []string
+		cfg.Progress = func(name string) { told = append(told, name) }
+		rows, err := MeasureFigures(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const trip = 20 * time.Millisecond
+		want := map[string]time.Duration{Read: trip, Sync: 2 * trip, Write: trip, Acquire: trip, Cycle: 2 * trip, HandOver: trip}
+		var names []string
+		for _, r := range rows {
+			names = append(names, r.Name)
+			most := want[r.Name] + trip/4
+			if r.Name == HandOver {
+				most += trip // where the one who waits makes sure of its session first
+			}
+			if r.P50 < want[r.Name] || r.P50 > most {
+				t.Errorf("%s takes %v, want %v", r.Name, r.P50, want[r.Name])
+			}
+			if r.P99 < r.P50 || r.Max < r.P99 || r.Count == 0 || r.Rate() <= 0 || r.Rate() > 1/want[r.Name].Seconds()+1 {
+				t.Errorf("%+v at %.1f a second", r, r.Rate())
+			}
+		}
+		if !slices.Equal(names, []string{Read, Sync, Write, Acquire, Cycle, HandOver}) || len(told) != 5 {
+			t.Errorf("rows %v, told of %v", names, told)
+		}
+		left, _, err := srv.Dial(t).Children(t.Context(), "/")
+		if err != nil || slices.Contains(left, "bench") {
+			t.Errorf("left are %v, %v", left, err)
+		}
+	})
+}
+
+// TestInterrupted: a run that is ended tells so, and cleans up.
+func TestInterrupted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, cfg := bed(t)
+		ctx, cancel := context.WithTimeout(t.Context(), 17*time.Second) // while locks are taken
+		defer cancel()
+		rows, err := MeasureFigures(ctx, cfg)
+		if !errors.Is(err, context.DeadlineExceeded) || len(rows) < 3 {
+			t.Errorf("%d rows, %v", len(rows), err)
+		}
+		left, _, err := srv.Dial(t).Children(t.Context(), "/")
+		if err != nil || slices.Contains(left, "bench") {
+			t.Errorf("left are %v, %v", left, err)
+		}
+	})
+}
+
+// TestRefused: servers that do not let it write are told of.
+func TestRefused(t *testing.T) {
+	srv, cfg := bed(t)
+	z := srv.Dial(t)
+	if _, err := z.SetACL(t.Context(), "/", []zk.ACL{{Perms: zk.PermRead, Scheme: "world", ID: "anyone"}}, -1); err != nil {
+		t.Fatal(err)
+	}
+	if rows, err := MeasureFigures(t.Context(), cfg); !errors.Is(err, zk.ErrNoAuth) || len(rows) > 0 {
+		t.Errorf("%v, %v", rows, err)
+	}
+}

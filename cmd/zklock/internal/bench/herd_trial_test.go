@@ -1,0 +1,156 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zktest"
+)
+
+// odd is a contender that does what it should not.
+type odd struct {
+	contender
+	onWait  func()
+	onLeave func()
+}
+
+func (o odd) wait() {
+	if o.onWait != nil {
+		o.onWait()
+	}
+	o.contender.wait()
+}
+
+func (o odd) leave(ctx context.Context) error {
+	if o.onLeave != nil {
+		o.onLeave()
+	}
+	return o.contender.leave(ctx)
+}
+
+// runOdd runs one recipe with four waiters.
+func runOdd(t *testing.T, srv *zktest.Server, join func(*zk.Client, string) contender) Row {
+	t.Helper()
+	rows, err := RunHerd(t.Context(), HerdConfig{
+		Servers: srv.Servers(), Options: zk.Options{DialContext: srv.DialContext}, Root: "/herd",
+		Recipes: []Recipe{{"odd", "a recipe that is broken", Mutex, First, join}}, Waiters: []int{4}, Releases: 3, Budget: time.Minute,
+	})
+	if err != nil || len(rows) != 1 {
+		t.Fatalf("%d rows, %v", len(rows), err)
+	}
+	return rows[0]
+}
+
+// greedy grants itself the lock at once.
+type greedy struct{ node }
+
+func (g *greedy) wait()                       { g.granted(nil) }
+func (g *greedy) leave(context.Context) error { return nil }
+
+// TestBrokenRecipe: a lock that two hold at a time has no figures.
+func TestBrokenRecipe(t *testing.T) {
+	row := runOdd(t, zktest.Start(t), func(c *zk.Client, path string) contender { return &greedy{node{client: c}} })
+	if !errors.Is(row.Err, ErrExclusion) || row.Releases != 0 {
+		t.Errorf("%d releases, %v; want ErrExclusion", row.Releases, row.Err)
+	}
+}
+
+// TestLostConnection: a connection that is lost makes the figures void, even
+// though every client reconnects.
+func TestLostConnection(t *testing.T) {
+	srv := zktest.Start(t)
+	row := runOdd(t, srv, func(c *zk.Client, path string) contender {
+		return odd{contender: joinNode(c, path), onLeave: srv.CutConnections}
+	})
+	if !errors.Is(row.Err, ErrDisturbed) && !errors.Is(row.Err, zk.ErrConnectionLost) || row.Releases != 0 {
+		t.Errorf("%d releases, %v; want that a connection was lost", row.Releases, row.Err)
+	}
+}
+
+// TestServerGone: a run that loses its servers for good ends with its budget.
+func TestServerGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		_, err := RunHerd(t.Context(), HerdConfig{
+			Servers: srv.Servers(), Options: zk.Options{DialContext: srv.DialContext, SessionTimeout: time.Second}, Root: "/herd",
+			Recipes: []Recipe{{"odd", "a recipe that is broken", Mutex, First, func(c *zk.Client, path string) contender {
+				return odd{contender: joinNode(c, path), onLeave: srv.Stop}
+			}}}, Waiters: []int{2}, Budget: time.Second,
+		})
+		if err == nil {
+			t.Error("a run whose server has gone has no error")
+		}
+	})
+}
+
+// TestTroubleIsToldOnce: what ends a trial is the first trouble, and telling of
+// more does not block.
+func TestTroubleIsToldOnce(t *testing.T) {
+	tr := &trial{grants: make(chan grant, 1), troubles: make(chan error, 1)}
+	first := errors.New("first")
+	tr.trouble(first)
+	tr.trouble(errors.New("second"))
+	if _, err := tr.granted(t.Context()); err != first {
+		t.Errorf("%v, want the first", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := tr.granted(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want that the context is over", err)
+	}
+}
+
+// TestSpread: neighbours in the queue have sessions of their own, as long as
+// there are two.
+func TestSpread(t *testing.T) {
+	srv := zktest.Start(t)
+	sessions := []*session{{client: srv.Dial(t), meter: &meter{}}, {client: srv.Dial(t), meter: &meter{}}, {client: srv.Dial(t), meter: &meter{}}}
+	tr := newTrial(Recipes()[0], "/x", sessions, 7)
+	for _, s := range sessions {
+		s.unhear()
+	}
+	for i := 1; i < len(tr.entrants); i++ {
+		if tr.entrants[i].home == tr.entrants[i-1].home {
+			t.Errorf("%d and %d share a session", i-1, i)
+		}
+	}
+	if n := len(sessions[0].members); n != 3 {
+		t.Errorf("the first session has %d members, want 3 of 7", n)
+	}
+}
+
+// TestExclusion is the rule itself.
+func TestExclusion(t *testing.T) {
+	tests := []struct {
+		name  string
+		steps string // r and w enter, R and W leave
+		ok    bool
+	}{
+		{"one writer after the other", "wWwW", true},
+		{"two writers", "ww", false},
+		{"readers together", "rrRrRR", true},
+		{"a writer beside a reader", "rw", false},
+		{"a reader beside a writer", "wr", false},
+		{"taking turns", "rrRRwWr", true},
+		{"broken stays broken", "wwWWw", false},
+	}
+	for _, tt := range tests {
+		var x exclusion
+		ok := true
+		for _, s := range tt.steps {
+			switch s {
+			case 'r', 'w':
+				ok = x.grant(s == 'w')
+			default:
+				x.leave(s == 'W')
+			}
+		}
+		if ok != tt.ok || x.broken == tt.ok {
+			t.Errorf("%s: %v, broken %v; want %v", tt.name, ok, x.broken, tt.ok)
+		}
+	}
+}

@@ -1,0 +1,39 @@
+package cli
+
+import (
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/inspect"
+)
+
+// EraseLine is the terminal sequence that clears the current line.
+const EraseLine = "\r\x1b[K"
+
+// OwnerName returns the name of the client that created an entry, as far as it is known.
+func OwnerName(e zklock.Entry) string { return inspect.OwnerName(e) }
+
+// OwnerUser returns the user of the client that created an entry, or a dash.
+func OwnerUser(e zklock.Entry) string {
+	return OrDash(inspect.Truncate(e.Owner.User, inspect.MaxOwnerName))
+}
+
+// OwnerCommand returns the command of the client that created an entry, or a dash.
+func OwnerCommand(e zklock.Entry) string {
+	return OrDash(inspect.Truncate(e.Owner.Command, inspect.MaxOwnerName))
+}
+
+// Truncate returns the first n characters of text. With n < 1 it returns all of text.
+func Truncate(text string, n int) string {
+	runes := []rune(text)
+	if n < 1 || len(runes) <= n {
+		return text
+	}
+	return string(runes[:n])
+}
+
+// OrDash returns s, or a dash if s is empty.
+func OrDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/zklock/zklock/cmd/zklock/internal/process"
+)
+
+// ErrInterrupted is the cause of a context that a signal canceled.
+type ErrInterrupted struct{ sig os.Signal }
+
+// Error names the signal.
+func (e ErrInterrupted) Error() string { return "interrupted by " + e.sig.String() }
+
+// status returns the exit code for the signal.
+func (e ErrInterrupted) status() int {
+	if n, ok := e.sig.(syscall.Signal); ok {
+		return ExitSignal + int(n)
+	}
+	return ExitFailed
+}
+
+// Interruptible returns a context that the first termination signal cancels. If there is a
+// front process, its end cancels the context too. Later signals stay in the channel. The
+// goroutine ends when stop is called. The caller must call stop before it reads signals.
+func Interruptible(signals <-chan os.Signal, link *process.Link) (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-done:
+				return
+			case <-link.Gone():
+				cancel(ErrInterrupted{syscall.SIGHUP}) // no process waits for this one any more
+				return
+			case sig := <-signals:
+				if IsTermination(sig) {
+					cancel(ErrInterrupted{sig})
+					return
+				}
+			}
+		}
+	}()
+	return ctx, func() {
+		close(done)
+		<-ended
+		cancel(nil)
+	}
+}
+
+// IsTermination reports whether a signal asks the process to end.
+func IsTermination(sig os.Signal) bool {
+	switch sig {
+	case os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT:
+		return true
+	}
+	return false
+}
+
+// Interrupted returns the error for a context that a signal canceled, and err for any other
+// context.
+func Interrupted(ctx context.Context, err error) error {
+	var sig ErrInterrupted
+	if errors.As(context.Cause(ctx), &sig) {
+		return &ExitError{Code: sig.status()}
+	}
+	return err
+}
+
+// TerminationSignals returns a channel with the signals that end a server. SIGHUP ends it
+// unless it is ignored, for example by nohup. From then on a closed pipe on standard output
+// or standard error does not end the process.
+func TerminationSignals() chan os.Signal {
+	signals := make(chan os.Signal, 2)
+	ignored := signal.Ignored(syscall.SIGHUP)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !ignored {
+		signal.Notify(signals, syscall.SIGHUP)
+	}
+	ignoreBrokenPipes()
+	return signals
+}

@@ -1,0 +1,6 @@
+//go:build !unix
+
+package cli
+
+// ignoreBrokenPipes does nothing: this system has no signal for broken pipes.
+func ignoreBrokenPipes() {}

@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/term"
+)
+
+// Table is a table that can get more lines after each Flush. A column grows and never
+// shrinks. If the terminal is too narrow, the table reduces the gaps and then cuts the
+// columns that may be cut. The zero value is a table of unlimited width.
+type Table struct {
+	Widths  []int
+	pending [][]string
+	room    int    // width of the terminal, 0 for no limit
+	soft    []int  // columns that may be cut
+	mark    string // ends a cell that was cut
+}
+
+// NewTable returns a table for standard output. The columns in soft may be cut.
+func NewTable(soft ...int) Table {
+	c := Table{soft: soft, mark: "~"}
+	if term.IsTerminal(1) {
+		c.room = TerminalColumns()
+	}
+	if UTF8(os.Getenv) {
+		c.mark = "…"
+	}
+	return c
+}
+
+// narrow is the minimum width of a column that is cut.
+const narrow = 8
+
+// Add adds a line.
+func (c *Table) Add(line []string) {
+	cells := make([]string, len(line))
+	for i, text := range line {
+		if i == len(c.Widths) {
+			c.Widths = append(c.Widths, 0)
+		}
+		cells[i] = OneCell(text)
+		c.Widths[i] = max(c.Widths[i], Columns(cells[i]))
+	}
+	c.pending = append(c.pending, cells)
+}
+
+// OneCell returns text without double spaces, which look like a gap between columns.
+func OneCell(text string) string { return strings.ReplaceAll(text, "  ", ` \x20`) }
+
+// fit returns the widths of the columns and of the gaps between them.
+func (c *Table) fit() (widths []int, gap int) {
+	widths, gap = slices.Clone(c.Widths), 2
+	total := func() int {
+		n := gap * (len(widths) - 1)
+		for _, w := range widths {
+			n += w
+		}
+		return n
+	}
+	if c.room > 0 && total() > c.room {
+		gap = 1
+	}
+	for c.room > 0 && total() > c.room {
+		widest := -1
+		for _, i := range c.soft {
+			if i < len(widths) && widths[i] > narrow && (widest < 0 || widths[i] > widths[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			break
+		}
+		widths[widest] -= min(total()-c.room, max(1, (widths[widest]-narrow)/2))
+	}
+	return widths, gap
+}
+
+// Flush writes the lines that were added since the last Flush.
+func (c *Table) Flush(out io.Writer) error {
+	widths, gap := c.fit()
+	for _, line := range c.pending {
+		var text strings.Builder
+		for i, cell := range line {
+			if slices.Contains(c.soft, i) && Columns(cell) > widths[i] {
+				cell = Fit(cell, widths[i], c.mark)
+			}
+			text.WriteString(cell)
+			if i < len(line)-1 {
+				text.WriteString(strings.Repeat(" ", max(0, widths[i]-Columns(cell))+gap))
+			}
+		}
+		if _, err := fmt.Fprintln(out, strings.TrimRight(text.String(), " ")); err != nil {
+			return err
+		}
+	}
+	c.pending = nil
+	return nil
+}
+
+// TerminalColumns returns the width of standard output, or 80 if it is not a terminal.
+func TerminalColumns() int {
+	if w, _, err := term.GetSize(1); err == nil && w > 0 {
+		return w
+	}
+	return 80
+}

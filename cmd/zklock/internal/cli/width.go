@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"strings"
+	"unicode"
+)
+
+// Columns returns the approximate width of text on a terminal: ideographs and most emoji
+// take two columns, combining marks none.
+func Columns(text string) int {
+	n := 0
+	for _, r := range text {
+		n += columns(r)
+	}
+	return n
+}
+
+func columns(r rune) int {
+	switch {
+	case r < 0x300:
+		return 1
+	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
+		return 0
+	case r >= 0x1100 && r <= 0x115f, // Hangul
+		r >= 0x2e80 && r <= 0xa4cf && r != 0x303f, // CJK
+		r >= 0xac00 && r <= 0xd7a3,
+		r >= 0xf900 && r <= 0xfaff,
+		r >= 0xfe30 && r <= 0xfe6f,
+		r >= 0xff00 && r <= 0xff60,
+		r >= 0xffe0 && r <= 0xffe6,
+		r >= 0x1f300 && r <= 0x1f64f, // emoji
+		r >= 0x1f680 && r <= 0x1f6ff,
+		r >= 0x1f900 && r <= 0x1f9ff,
+		r >= 0x20000 && r <= 0x3fffd:
+		return 2
+	}
+	return 1
+}
+
+// Cut returns the beginning of text that fits into width columns.
+func Cut(text string, width int) string {
+	n := 0
+	for i, r := range text {
+		if n += columns(r); n > width {
+			return text[:i]
+		}
+	}
+	return text
+}
+
+// Fit makes text exactly width columns wide. It pads a shorter text with spaces. It cuts a
+// longer text and ends it with mark.
+func Fit(text string, width int, mark string) string {
+	if Columns(text) > width {
+		text = Cut(text, max(0, width-Columns(mark))) + Cut(mark, width)
+	}
+	return text + strings.Repeat(" ", max(0, width-Columns(text)))
+}
+
+// UTF8 reports whether the locale variables of an environment name UTF-8.
+func UTF8(getenv func(string) string) bool {
+	for _, key := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if value := strings.ToLower(getenv(key)); value != "" {
+			return strings.Contains(value, "utf-8") || strings.Contains(value, "utf8")
+		}
+	}
+	return false
+}

@@ -1,0 +1,197 @@
+package config
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+func TestPlace(t *testing.T) {
+	for _, tt := range []struct{ xdg, home, want string }{
+		{"", "", ""}, {"", "relative", ""}, {"relative", "", ""},
+		{"", "/home/ann", "/home/ann/.config/zklock/config.yaml"},
+		{"/etc/xdg", "/home/ann", "/etc/xdg/zklock/config.yaml"},
+		{"relative", "/home/ann", "/home/ann/.config/zklock/config.yaml"},
+	} {
+		got := ContextPath(func(key string) string { return map[string]string{"XDG_CONFIG_HOME": tt.xdg, "HOME": tt.home}[key] })
+		if got != tt.want {
+			t.Errorf("XDG_CONFIG_HOME=%q HOME=%q: %q, want %q", tt.xdg, tt.home, got, tt.want)
+		}
+	}
+}
+
+// TestSaveAndLoad: what is saved is loaded, in a file that nobody else may read.
+func TestSaveAndLoad(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "deep", "config.yaml")
+	f, err := Load(path, false)
+	if err != nil || f.Current != LocalContext || len(f.Contexts) != 0 {
+		t.Fatalf("%+v, %v", f, err)
+	}
+	if _, err := Load(path, true); !errors.Is(err, fs.ErrNotExist) || !errors.Is(err, ErrContexts) {
+		t.Errorf("a file that must be there: %v", err)
+	}
+	f.Contexts["prod"] = Context{"servers": "zk1:2181,zk2:2181/locks", "session-timeout": "10s", "tls-ca": "/a b/ca.pem"}
+	f.Contexts["test.1"] = Context{"servers": "[::1]:2181"}
+	f.Current = "prod"
+	for range 2 { // anew, and over another one
+		if err := f.Save(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again, err := Load(path, true)
+	if err != nil || !reflect.DeepEqual(f, again) {
+		t.Errorf("%+v, %v; want %+v", again, err, f)
+	}
+	if names := again.Names(); !reflect.DeepEqual(names, []string{"local", "prod", "test.1"}) {
+		t.Errorf("names %v", names)
+	}
+	info, err := os.Stat(path)
+	if err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	left, err := os.ReadDir(filepath.Dir(path))
+	if err != nil || len(left) != 1 {
+		t.Errorf("%d files are left, %v", len(left), err)
+	}
+}
+
+// TestLink: who keeps settings elsewhere, with a link to them, goes on doing so.
+func TestLink(t *testing.T) {
+	dir := t.TempDir()
+	real, link := filepath.Join(dir, "real.yaml"), filepath.Join(dir, "link.yaml")
+	f := &ContextFile{Path: real, Current: LocalContext, Contexts: map[string]Context{}}
+	if err := f.Save(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(real, link); err != nil {
+		t.Skip(err)
+	}
+	f.Path, f.Contexts["a"] = link, Context{"servers": "h:1"}
+	if err := f.Save(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Load(real, true); err != nil || len(got.Contexts) != 1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode()&fs.ModeSymlink == 0 {
+		t.Errorf("the link is a file now: %v", err)
+	}
+}
+
+// TestBadFiles: what is wrong is said with the file's name and what was meant.
+func TestBadFiles(t *testing.T) {
+	for text, want := range map[string]string{
+		"contexts:\n  prod:\n    severs: a:1\n":                 `"severs" is nothing that a context can say; did you mean servers?`,
+		"contexts:\n  prod:\n    password: x\n    servers: a\n": `"password" is nothing that a context can say`,
+		"contexts:\n  prod: {}\n":                               "names no servers",
+		"contexts:\n  local:\n    servers: a:1\n":               "local server",
+		"contexts:\n  a b:\n    servers: a:1\n":                 "no name for a context",
+		"contexts:\n  \"\\e[2J\":\n    servers: a:1\n":          `"\x1b[2J" is no name`,
+		"curent: prod\n":                                        "field curent not found",
+		"- a\n":                                                 "cannot unmarshal",
+		"a: [\n":                                                "line 1",
+		strings.Repeat("#", 2<<20):                              "larger than 1048576 bytes",
+	} {
+		path := filepath.Join(t.TempDir(), "c.yaml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Load(path, true)
+		if !errors.Is(err, ErrContexts) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%.60q: %v, want %s", text, err, want)
+		}
+	}
+	if _, err := Load(t.TempDir(), true); !errors.Is(err, ErrContexts) {
+		t.Errorf("a directory: %v", err)
+	}
+}
+
+// TestWritable: a file that others could change is not read.
+func TestWritable(t *testing.T) {
+	if !permissions {
+		t.Skip("modes say nothing here")
+	}
+	path := filepath.Join(t.TempDir(), "c.yaml")
+	for mode, good := range map[fs.FileMode]bool{0o600: true, 0o644: true, 0o664: false, 0o646: false} {
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Load(path, true); (err == nil) != good {
+			t.Errorf("mode %04o: %v", mode, err)
+		}
+	}
+}
+
+// TestOtherUser: a file of another user leads nowhere, and a link of another user
+// replaces no file of this one.
+func TestOtherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to make a file another user's")
+	}
+	dir := t.TempDir()
+	path, link := filepath.Join(dir, "c.yaml"), filepath.Join(dir, "link.yaml")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Lchown(link, 12345, -1); err != nil {
+		t.Fatal(err)
+	}
+	f := &ContextFile{Path: link, Current: LocalContext, Contexts: map[string]Context{"a": {"servers": "h:1"}}}
+	if err := f.Save(); !errors.Is(err, ErrContexts) || !strings.Contains(err.Error(), "symbolic link of user 12345") {
+		t.Errorf("a link: %v", err)
+	}
+	if text, err := os.ReadFile(path); err != nil || len(text) > 0 {
+		t.Errorf("what the link leads to says %q, %v", text, err)
+	}
+	if _, err := Load(link, true); !errors.Is(err, ErrContexts) || !strings.Contains(err.Error(), "symbolic link of user 12345") {
+		t.Errorf("reading through a link: %v", err)
+	}
+	if err := os.Chown(path, 12345, -1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(path, true); !errors.Is(err, ErrContexts) || !strings.Contains(err.Error(), "belongs to user 12345") {
+		t.Errorf("a file: %v", err)
+	}
+}
+
+func TestGet(t *testing.T) {
+	f := &ContextFile{Path: "/f", Contexts: map[string]Context{"prod": {"servers": "a:1"}}}
+	if c, err := f.Get("prod"); err != nil || c["servers"] != "a:1" {
+		t.Errorf("%v, %v", c, err)
+	}
+	if c, err := f.Get(LocalContext); err != nil || c != nil {
+		t.Errorf("%v, %v", c, err)
+	}
+	_, err := f.Get("prd")
+	if !errors.Is(err, ErrContexts) || !strings.Contains(err.Error(), "did you mean prod?") {
+		t.Error(err)
+	}
+}
+
+// FuzzParseContexts: any text is a file or an error, and never a panic or a bad name.
+func FuzzParseContexts(f *testing.F) {
+	f.Add([]byte("current: a\ncontexts:\n  a:\n    servers: x:1\n"))
+	f.Add([]byte("contexts: &a\n  b: *a\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		file := &ContextFile{Current: LocalContext, Contexts: map[string]Context{}}
+		if file.parse(text) != nil {
+			return
+		}
+		for name, c := range file.Contexts {
+			if err := CheckContext(name, c); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}

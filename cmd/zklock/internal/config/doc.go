@@ -1,0 +1,3 @@
+// Package config reads what users and administrators write for zklock: contexts,
+// credentials, TLS settings, zoo.cfg, and JAAS files.
+package config

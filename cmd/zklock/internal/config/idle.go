@@ -1,0 +1,82 @@
+package config
+
+import "strings"
+
+// Reasons why a key of ZooKeeper has no effect here.
+const (
+	oneServer   = "there are no other servers"
+	otherInside = "it is about how ZooKeeper is built inside"
+	noAdmin     = "there is no admin server; --metrics and four-letter words tell the same"
+	notNeeded   = "this server does it in any case, or needs no setting for it"
+	noKerberos  = "Kerberos is not spoken here"
+	forClients  = "clients read it, not servers"
+)
+
+// idle has the keys of ZooKeeper 3.8 and 3.9 that have no effect in a server of one node in
+// one process, with the reasons. Incomplete keys, such as those that end in a dot, are
+// prefixes.
+type idle struct {
+	exact, prefix map[string]string
+}
+
+// reason returns why a key has no effect, and reports whether it is in idle.
+func (i idle) reason(key string) (string, bool) {
+	if why, ok := i.exact[key]; ok {
+		return why, true
+	}
+	for prefix, why := range i.prefix {
+		if strings.HasPrefix(key, prefix) {
+			return why, true
+		}
+	}
+	return "", false
+}
+
+func idleKeys() idle {
+	i := idle{exact: map[string]string{}, prefix: map[string]string{
+		"quorum.": oneServer, "ssl.quorum.": oneServer, "multiAddress.": oneServer, "learner.": oneServer, "leader.": oneServer,
+		"observer.": oneServer, "fastleader.": oneServer,
+		"commitProcessor.": otherInside, "nio.": otherInside, "netty.": otherInside, "jvm.pause.": otherInside,
+		"request_throttle": otherInside, "requestThrottle": otherInside, "request_stale": otherInside, "connection_throttle_": otherInside, "watcherClean": otherInside, "pathStats": otherInside, "requestStale": otherInside,
+		"messageTracker.": otherInside, "snapshot.": otherInside, "digest.": otherInside,
+		"jmx.": otherInside, "follower.": oneServer, "observerMaster.": oneServer, "sasl.client": forClients,
+		"admin.": noAdmin, "kerberos.": noKerberos, "audit.": notNeeded,
+	}}
+	for why, list := range map[string]string{
+		oneServer: "initLimit syncLimit electionAlg peerType leaderServes cnxTimeout quorumListenOnAllIPs quorumCnxnTimeoutMs " +
+			"standaloneEnabled connectToLearnerMasterLimit observerMasterPort localSessionsEnabled localSessionsUpgradingEnabled " +
+			"syncEnabled sslQuorum portUnification sslQuorumReloadCertFiles oraclePath electionPortBindRetry tcpKeepAlive " +
+			"leaderConnectDelayDuringRetryMs commitLogCount commitLogSize controllerPort " +
+			"forward_learner_requests_to_commit_processor_disabled " +
+			"follower.nodelay leader.nodelay " +
+			"readonlymode.enabled closeSessionTxn.enabled enableEagerACLCheck",
+		otherInside: "preAllocSize fsync.warningthresholdms maxResponseCacheSize maxGetChildrenResponseCacheSize serverCnxnFactory " +
+			"flushDelay maxWriteQueuePollTime maxBatchSize intBufferStartingSizeBytes watchManagerName bitHashCacheSize fastFormat " +
+			"maxInProcessingDeadWatchers snapshotSizeFactor fips-mode throttledOpWaitTime throttled_op_wait_time largeRequestMaxBytes largeRequestThreshold serializeLastProcessedZxid.enabled txnLogSizeLimitInKb " +
+			"clientPortListenBacklog znode.container.maxPerMinute jute.maxbuffer.extrasize",
+		noKerberos: "kinit requireKerberosConfig security.auth_to_local",
+		forClients: "client.secure clientCnxnSocket clientTcpKeepAlive disableAutoWatchReset request.timeout server.principal server.realm",
+		notNeeded:  "forceSnapshotSync client.certReload IPAuthenticationProvider.usexforwardedfor",
+	} {
+		for key := range strings.FieldsSeq(list) {
+			i.exact[key] = why
+		}
+	}
+	return i
+}
+
+// everyKey returns all known keys, as candidates for a misspelled one, in no order.
+func everyKey(keys map[string]setter, i idle) []string {
+	list := []string{
+		"ssl.keyStore.location", "ssl.keyStore.password", "ssl.keyStore.type", "ssl.trustStore.location", "ssl.trustStore.password",
+		"ssl.trustStore.type", "ssl.clientAuth", "ssl.protocol", "ssl.enabledProtocols", "ssl.ciphersuites",
+		"metricsProvider.className", "metricsProvider.httpPort", "metricsProvider.httpHost",
+	}
+	for key := range keys {
+		list = append(list, key)
+	}
+	for key := range i.exact {
+		list = append(list, key)
+	}
+	return list
+}

@@ -1,0 +1,104 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/zklock/zklock/internal/inputfile"
+)
+
+// This file reads the users of ZooKeeper's SASL authentication from a JAAS login
+// configuration file, as Java uses it:
+//
+//	Server {
+//	    org.apache.zookeeper.server.auth.DigestLoginModule required
+//	    user_alice="her password"
+//	    user_bob="his password";
+//	};
+//
+// The syntax is that of javax.security.auth.login.Configuration.
+
+// DefaultJAASSection is the section that a ZooKeeper server reads.
+const DefaultJAASSection = "Server"
+
+// maxJAAS limits the size of a file. It is enough for a hundred thousand users.
+const maxJAAS = 8 << 20
+
+// ErrJAAS is wrapped by every error about a file. None quotes a password.
+var ErrJAAS = errors.New("JAAS file")
+
+// Suffixes of the class names of login modules.
+const (
+	digestModule   = ".DigestLoginModule"
+	kerberosModule = ".Krb5LoginModule"
+	userPrefix     = "user_"
+)
+
+// ReadJAAS reads the users of a section of the file. warning is not empty if users other
+// than the owner and the group can read the file.
+func ReadJAAS(name, section string) (users map[string]string, warning string, err error) {
+	b, info, err := inputfile.Read(name, maxJAAS)
+	if err != nil {
+		return nil, "", fmt.Errorf("%w: %w", ErrJAAS, err)
+	}
+	if info.Mode().IsRegular() && info.Mode().Perm()&0o007 != 0 {
+		warning = fmt.Sprintf("%q holds passwords and everybody on this machine may read it: chmod o= it", name)
+	}
+	users, err = JAASUsers(name, string(b), section)
+	return users, warning, err
+}
+
+// JAASUsers parses the users of a section of the text. name is for messages only.
+func JAASUsers(name, text, section string) (map[string]string, error) {
+	// Some Windows editors write a byte order mark, which is not part of a name.
+	p := &parser{name: name, text: strings.TrimPrefix(text, "\ufeff"), line: 1}
+	p.next()
+	var found []module
+	seen := false
+	for p.token.kind != tokenEnd && p.err == nil {
+		title, modules := p.section()
+		if p.err == nil && title == section {
+			if seen {
+				p.fail("the section %q is there twice", section)
+			}
+			found, seen = modules, true
+		}
+	}
+	if p.err != nil {
+		return nil, p.err
+	}
+	if !seen {
+		return nil, fmt.Errorf("%w: %q has no section %q, which ZooKeeper's server reads", ErrJAAS, name, section)
+	}
+	return usersOf(name, found)
+}
+
+// usersOf returns the users of all modules of a section.
+func usersOf(name string, modules []module) (map[string]string, error) {
+	users := map[string]string{}
+	for _, m := range modules {
+		switch {
+		case strings.HasSuffix(m.class, kerberosModule):
+			return nil, fmt.Errorf("%w: %q line %d: Kerberos is not spoken here: give users by ZooKeeper's DigestLoginModule, or stay with Apache ZooKeeper",
+				ErrJAAS, name, m.line)
+		case !strings.HasSuffix(m.class, digestModule):
+			return nil, fmt.Errorf("%w: %q line %d: the login module %.100q cannot be loaded here, only org.apache.zookeeper.server.auth%s",
+				ErrJAAS, name, m.line, m.class, digestModule)
+		}
+		for _, o := range m.options {
+			user, ok := strings.CutPrefix(o.key, userPrefix)
+			if !ok {
+				continue // Java ignores other options too
+			}
+			if user == "" || o.value == "" {
+				return nil, fmt.Errorf("%w: %q line %d: a user needs a name and a password: user_NAME=\"PASSWORD\"", ErrJAAS, name, o.line)
+			}
+			users[user] = o.value
+		}
+	}
+	if len(users) == 0 {
+		return nil, fmt.Errorf("%w: %q names no users: add lines like user_NAME=\"PASSWORD\"", ErrJAAS, name)
+	}
+	return users, nil
+}

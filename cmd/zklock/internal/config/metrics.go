@@ -1,0 +1,60 @@
+package config
+
+import (
+	"net"
+	"strconv"
+	"strings"
+)
+
+// metrics has the values of the keys metricsProvider.*.
+type metrics struct {
+	class, host string
+	port, line  int
+}
+
+// The default address of the metrics. ZooKeeper's default is all addresses, which shows
+// them to every machine in the network.
+const (
+	metricsHost = "127.0.0.1"
+	metricsPort = 7000
+)
+
+// metricsKey handles one of these keys.
+func (c *ServerConfig) metricsKey(line int, key, value string) (err error) {
+	switch key {
+	case "metricsProvider.className":
+		c.metrics.class, c.metrics.line = value[strings.LastIndexByte(value, '.')+1:], line
+	case "metricsProvider.httpHost":
+		c.metrics.host, err = host(value)
+	case "metricsProvider.httpPort":
+		c.metrics.port, err = count(0, 65535)(value)
+	case "metricsProvider.exportJvmInfo":
+		c.note(Note{Line: line, Text: key + " has no effect: there is no JVM; the metrics have those of Go's runtime"})
+	case "metricsProvider.httpsPort":
+		c.note(Note{Line: line, Warning: true, Text: key + " has no effect: metrics are served without TLS; keep them on the loopback or put a proxy before them"})
+	default:
+		c.note(Note{Line: line, Text: shown(key) + " has no effect: metrics need no such setting here"})
+	}
+	return err
+}
+
+// finishMetrics sets the address of the metrics.
+func (c *ServerConfig) finishMetrics() {
+	m := &c.metrics
+	switch m.class {
+	case "PrometheusMetricsProvider":
+		if m.host == "" {
+			m.host = metricsHost
+		}
+		if m.port == 0 {
+			m.port = metricsPort
+		}
+		c.Metrics = net.JoinHostPort(m.host, strconv.Itoa(m.port))
+	case "", "DefaultMetricsProvider", "NullMetricsProvider":
+		if m.port != 0 {
+			c.note(Note{Text: "metricsProvider.httpPort has no effect without metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider"})
+		}
+	default:
+		c.note(Note{Line: m.line, Warning: true, Text: "metricsProvider.className: the class " + shown(m.class) + " cannot be loaded here; PrometheusMetricsProvider is known"})
+	}
+}

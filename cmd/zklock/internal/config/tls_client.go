@@ -1,0 +1,121 @@
+package config
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"github.com/zklock/zklock/internal/inputfile"
+)
+
+// This file makes TLS configurations from flags, environment variables, and ZooKeeper's
+// configuration files.
+
+// SystemCAs, in place of a file name, means the certificate authorities of the operating
+// system.
+const SystemCAs = "system"
+
+// ErrTLSFiles is wrapped by every error about certificate files and TLS settings.
+var ErrTLSFiles = errors.New("TLS")
+
+// ClientTLS has the TLS settings of a client. The zero value means no TLS.
+type ClientTLS struct {
+	// CA is a file with the authorities of the servers' certificates, or SystemCAs. If it
+	// is empty and another field is set, it means SystemCAs.
+	CA string
+	// Cert and Key are files with the client's certificate. An empty Key
+	// means that Cert has both.
+	Cert, Key string
+	// ServerName is the name in the servers' certificates, if it is not the host in the
+	// connection string.
+	ServerName string
+}
+
+// Wanted reports whether a field is set.
+func (c ClientTLS) Wanted() bool { return c != ClientTLS{} }
+
+// Config reads the files. It reads the client's certificate again for each connection, so
+// that a renewed one takes effect. If that fails, the connection uses the former
+// certificate, and Config calls warn for each such connection.
+func (c ClientTLS) Config(warn func(error)) (*tls.Config, error) {
+	cfg := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.ServerName}
+	if c.Key != "" && c.Cert == "" {
+		return nil, fmt.Errorf("%w: there is a key and no certificate", ErrTLSFiles)
+	}
+	if c.CA != "" && c.CA != SystemCAs {
+		b, err := readPEM(c.CA)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrTLSFiles, err)
+		}
+		cfg.RootCAs = x509.NewCertPool()
+		if !cfg.RootCAs.AppendCertsFromPEM(b) {
+			return nil, fmt.Errorf("%w: %s holds no certificate in PEM", ErrTLSFiles, c.CA)
+		}
+	}
+	if c.Cert == "" {
+		return cfg, nil
+	}
+	first, err := c.pair()
+	if err != nil {
+		return nil, err
+	}
+	var last atomic.Pointer[tls.Certificate]
+	last.Store(first)
+	cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		fresh, err := c.pair()
+		if err != nil {
+			warn(err)
+			return last.Load(), nil
+		}
+		last.Store(fresh)
+		return fresh, nil
+	}
+	return cfg, nil
+}
+
+// pair reads the certificate and the key.
+func (c ClientTLS) pair() (*tls.Certificate, error) {
+	key := c.Key
+	if key == "" {
+		key = c.Cert
+	}
+	keyPEM, err := readPEM(key)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrTLSFiles, err)
+	}
+	if encrypted(keyPEM) {
+		return nil, fmt.Errorf("%w: the key in %s is encrypted: decrypt it into a file that only you may read, by openssl pkey -in %s -out plain.pem",
+			ErrTLSFiles, key, key)
+	}
+	certPEM, err := readPEM(c.Cert)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrTLSFiles, err)
+	}
+	p, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s with the key in %s: %w", ErrTLSFiles, c.Cert, key, err)
+	}
+	return &p, nil
+}
+
+// maxPEM limits the size of a file, as in the server.
+const maxPEM = 4 << 20
+
+func readPEM(name string) ([]byte, error) {
+	text, _, err := inputfile.Read(name, maxPEM)
+	return text, err
+}
+
+// encrypted reports whether a key is encrypted with a password.
+func encrypted(content []byte) bool {
+	for block, rest := pem.Decode(content); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type == "ENCRYPTED PRIVATE KEY" || strings.Contains(block.Headers["Proc-Type"], "ENCRYPTED") {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,87 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/zklock/zklock/internal/testcert"
+)
+
+func TestClient(t *testing.T) {
+	if (ClientTLS{}).Wanted() {
+		t.Error("the zero Client wants TLS")
+	}
+	ca := testcert.New(t, "ca")
+	p, q := ca.Client("ann"), ca.Client("ann")
+	dir := t.TempDir()
+	paths := testcert.Write(t, dir, "ca.pem", ca.PEM, "cert.pem", p.Cert, "key.pem", p.Key, "both.pem", p.Both(),
+		"text.pem", []byte("x"), "other.pem", q.Key, "enc.pem", []byte("-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n"))
+	caFile, cert, key, both, text, other, enc := paths[0], paths[1], paths[2], paths[3], paths[4], paths[5], paths[6]
+	for _, row := range []struct {
+		client ClientTLS
+		want   string
+	}{
+		{ClientTLS{CA: caFile}, ""},
+		{ClientTLS{CA: SystemCAs}, ""},
+		{ClientTLS{ServerName: "zoo"}, ""},
+		{ClientTLS{CA: caFile, Cert: cert, Key: key}, ""},
+		{ClientTLS{Cert: both}, ""},
+		{ClientTLS{CA: text}, "holds no certificate"},
+		{ClientTLS{CA: filepath.Join(dir, "none")}, "no such file"},
+		{ClientTLS{Key: key}, "a key and no certificate"},
+		{ClientTLS{Cert: cert}, "with the key in " + cert},
+		{ClientTLS{Cert: cert, Key: other}, "does not match"},
+		{ClientTLS{Cert: cert, Key: enc}, "openssl pkey -in " + enc},
+		{ClientTLS{Cert: cert, Key: filepath.Join(dir, "none")}, "no such file"},
+		{ClientTLS{Cert: filepath.Join(dir, "none"), Key: key}, "no such file"},
+	} {
+		cfg, err := row.client.Config(func(err error) { t.Errorf("%+v: warned: %v", row.client, err) })
+		if !row.client.Wanted() {
+			t.Errorf("%+v is not wanted", row.client)
+		}
+		if row.want == "" {
+			if err != nil || cfg.ServerName != row.client.ServerName || (cfg.RootCAs == nil) != (row.client.CA == "" || row.client.CA == SystemCAs) ||
+				(cfg.GetClientCertificate == nil) != (row.client.Cert == "") {
+				t.Errorf("%+v: %v", row.client, err)
+			}
+		} else if !errors.Is(err, ErrTLSFiles) || !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%+v: %v, want %q", row.client, err, row.want)
+		}
+	}
+}
+
+// TestClientRenewed has the certificate of a program that runs on replaced.
+func TestClientRenewed(t *testing.T) {
+	ca := testcert.New(t, "ca")
+	old, renewed := ca.Client("ann"), ca.Client("ann")
+	paths := testcert.Write(t, t.TempDir(), "cert.pem", old.Cert, "key.pem", old.Key)
+	var warned []error
+	cfg, err := ClientTLS{Cert: paths[0], Key: paths[1]}.Config(func(err error) { warned = append(warned, err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect := func(p testcert.Pair, warnings int) {
+		t.Helper()
+		got, err := cfg.GetClientCertificate(nil)
+		if err != nil || !bytes.Equal(got.Certificate[0], p.TLS.Certificate[0]) || len(warned) != warnings {
+			t.Errorf("%v, another certificate, or %d warnings, want %d", err, len(warned), warnings)
+		}
+	}
+	expect(old, 0)
+	if err := os.WriteFile(paths[0], renewed.Cert, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	expect(old, 1) // the key is still the old one
+	if err := os.WriteFile(paths[1], renewed.Key, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	expect(renewed, 1)
+	if err := os.Remove(paths[1]); err != nil {
+		t.Fatal(err)
+	}
+	expect(renewed, 2)
+}

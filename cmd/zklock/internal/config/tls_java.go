@@ -1,0 +1,199 @@
+package config
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/zklock/zklock/zkserver"
+)
+
+// JavaTLS has the TLS settings for clients from ZooKeeper's configuration: the keys that
+// begin with "ssl." (X509Util and ClientX509Util there). The zero value has none.
+type JavaTLS struct {
+	key, trust store
+	clientAuth tls.ClientAuthType
+	given      bool // clientAuth is set
+	versions   []string
+	suites     []uint16
+	warnings   []string
+}
+
+// store is a key store or a trust store.
+type store struct{ location, kind string }
+
+// ClientAuth parses none, want, or need, in upper or lower case.
+func ClientAuth(value string) (tls.ClientAuthType, error) {
+	switch strings.ToLower(value) {
+	case "none":
+		return tls.NoClientCert, nil
+	case "want":
+		return tls.VerifyClientCertIfGiven, nil
+	case "need":
+		return tls.RequireAndVerifyClientCert, nil
+	}
+	return 0, fmt.Errorf("%w: %q is none of none, want and need", ErrTLSFiles, value)
+}
+
+// Set handles one key, without the prefix "zookeeper.", and reports whether it is known. A
+// setting that would leave the server less strict than the file says is an error. Errors do
+// not quote a value that may be a password.
+func (j *JavaTLS) Set(key, value string) (known bool, err error) {
+	switch key {
+	case "ssl.keyStore.location":
+		j.key.location = value
+	case "ssl.keyStore.type":
+		j.key.kind = value
+	case "ssl.trustStore.location":
+		j.trust.location = value
+	case "ssl.trustStore.type":
+		j.trust.kind = value
+	case "ssl.keyStore.password", "ssl.keyStore.passwordPath", "ssl.trustStore.password", "ssl.trustStore.passwordPath":
+		// A PEM store has no password, or an encrypted key, which reading detects.
+	case "ssl.clientAuth":
+		j.clientAuth, err = ClientAuth(value)
+		j.given = true
+	case "ssl.protocol":
+		if j.versions == nil {
+			j.versions, err = j.protocols(value)
+		}
+	case "ssl.enabledProtocols":
+		j.versions, err = j.protocols(value)
+	case "ssl.ciphersuites":
+		j.suites, err = cipherSuites(value)
+	case "ssl.crl", "ssl.ocsp":
+		if strings.EqualFold(value, "true") {
+			err = errors.New("revoked certificates are not looked up here: set it to false, and have certificates that live shortly")
+		}
+	case "ssl.context.supplier.class":
+		err = errors.New("a class of Java cannot be loaded here: name files in PEM by ssl.keyStore.location and ssl.trustStore.location")
+	case "ssl.authProvider":
+		if value != "" && value != "x509" {
+			err = fmt.Errorf("%q is not known here: clients' certificates are checked by the scheme x509", value)
+		}
+	case "ssl.hostnameVerification", "ssl.clientHostnameVerification":
+		if strings.EqualFold(value, "true") {
+			j.warnings = append(j.warnings, key+" has no effect: the names in clients' certificates are not looked up")
+		}
+	case "ssl.handshakeDetectionTimeoutMillis":
+		j.warnings = append(j.warnings, key+" has no effect: the whole handshake has ten seconds")
+	default:
+		return false, nil
+	}
+	return true, err
+}
+
+// protocols parses a list of TLS versions and omits those that are too old.
+func (j *JavaTLS) protocols(value string) (versions []string, err error) {
+	for v := range strings.SplitSeq(value, ",") {
+		switch v = strings.TrimSpace(v); v {
+		case "TLSv1.2", "TLSv1.3":
+			versions = append(versions, v)
+		case "TLS":
+			versions = append(versions, "TLSv1.2")
+		case "SSLv2Hello", "SSLv3", "TLSv1", "TLSv1.1":
+			j.warnings = append(j.warnings, v+" is too old to be safe, and is not spoken here")
+		default:
+			return nil, fmt.Errorf("%q is no version of TLS: give TLSv1.2 or TLSv1.3", v)
+		}
+	}
+	if len(versions) == 0 {
+		return nil, errors.New("no version is left: give TLSv1.2 or TLSv1.3")
+	}
+	return versions, nil
+}
+
+// cipherSuites parses a list of names. It omits those of TLS 1.3, which are always enabled.
+// If no others are left, the list is empty but not nil.
+func cipherSuites(value string) (ids []uint16, err error) {
+	ids = []uint16{}
+	byName := map[string]*tls.CipherSuite{}
+	for _, s := range tls.CipherSuites() {
+		byName[s.Name] = s
+	}
+	for name := range strings.SplitSeq(value, ",") {
+		s := byName[strings.TrimSpace(name)]
+		if s == nil {
+			return nil, fmt.Errorf("%q is not a cipher suite that is both known and safe", strings.TrimSpace(name))
+		}
+		if s.SupportedVersions[0] < tls.VersionTLS13 {
+			ids = append(ids, s.ID)
+		}
+	}
+	return ids, nil
+}
+
+// Configured reports whether a key store is set.
+func (j *JavaTLS) Configured() bool { return j.key.location != "" }
+
+// Files returns the settings for the server. Without ssl.clientAuth, clients need a
+// certificate, as in ZooKeeper.
+func (j *JavaTLS) Files() (files zkserver.TLSFiles, warnings []string, err error) {
+	if !j.Configured() {
+		return files, nil, fmt.Errorf("%w: ssl.keyStore.location is missing: name a file in PEM with the server's certificate and key", ErrTLSFiles)
+	}
+	if err := j.key.pem("ssl.keyStore", keyAdvice); err != nil {
+		return files, nil, err
+	}
+	files = zkserver.TLSFiles{Cert: j.key.location, ClientAuth: tls.RequireAndVerifyClientCert, CipherSuites: j.suites}
+	if j.given {
+		files.ClientAuth = j.clientAuth
+	}
+	// Java does not use TLS 1.2 without a suite for it, but here an empty list means all
+	// suites.
+	if files.CipherSuites != nil && len(files.CipherSuites) == 0 {
+		files.CipherSuites, files.MinVersion = nil, tls.VersionTLS13
+	}
+	if len(j.versions) > 0 && !strings.Contains(strings.Join(j.versions, ","), "TLSv1.2") {
+		files.MinVersion = tls.VersionTLS13
+	}
+	if files.ClientAuth == tls.NoClientCert {
+		return files, j.warnings, nil
+	}
+	if j.trust.location == "" {
+		return files, nil, fmt.Errorf("%w: ssl.trustStore.location is missing: name a file in PEM with the authorities of clients' certificates, or set ssl.clientAuth=none", ErrTLSFiles)
+	}
+	files.CA = j.trust.location
+	return files, j.warnings, j.trust.pem("ssl.trustStore", trustAdvice)
+}
+
+// Commands that convert Java stores to PEM. Both ask for the password.
+const (
+	keyAdvice = "umask 077; keytool -importkeystore -srckeystore %[1]s -destkeystore %[2]s.p12 -deststoretype PKCS12 && " +
+		"openssl pkcs12 -in %[2]s.p12 -nodes -out %[2]s.pem && rm %[2]s.p12"
+	keyAdvice12 = "umask 077; openssl pkcs12 -in %[1]s -nodes -out %[2]s.pem"
+	trustAdvice = "keytool -list -rfc -keystore %[1]s >%[2]s.pem"
+)
+
+// pem returns an error for a store that is not PEM, with the command that converts it. The
+// type key, or otherwise the file name, says what kind of store it is.
+func (s store) pem(key, advice string) error {
+	kind, base := strings.ToUpper(s.kind), strings.TrimSuffix(s.location, filepath.Ext(s.location))
+	if kind == "" {
+		switch strings.ToLower(filepath.Ext(s.location)) {
+		case ".pem":
+			kind = "PEM"
+		case ".jks":
+			kind = "JKS"
+		case ".p12":
+			kind = "PKCS12"
+		case ".bcfks":
+			kind = "BCFKS"
+		default:
+			return fmt.Errorf("%w: %s.location is %s: its kind cannot be told: set %s.type=PEM", ErrTLSFiles, key, s.location, key)
+		}
+	}
+	switch {
+	case kind == "PEM":
+		return nil
+	case kind == "PKCS12" && advice == keyAdvice:
+		advice = keyAdvice12
+	case kind != "JKS" && kind != "PKCS12" && kind != "BCFKS":
+		return fmt.Errorf("%w: %s.type is %q: only PEM can be read here", ErrTLSFiles, key, s.kind)
+	}
+	command := fmt.Sprintf(advice, s.location, base)
+	return fmt.Errorf("%w: %s.location is %s, a %s store, which only Java reads: convert it by %s, and set %s.location=%s.pem and no %s.type",
+		ErrTLSFiles, key, s.location, kind, command, key, base, key)
+}

@@ -1,0 +1,142 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"path"
+	"sync"
+
+	"github.com/zklock/zklock/inspect"
+	"github.com/zklock/zklock/zk"
+)
+
+// maxParents limits for how many parents of entries doctor reads the ACL and the Stat.
+const maxParents = 2000
+
+// probe creates a znode and deletes it in one transaction, which no other client sees. The
+// answer has the Stat that the znode had, with the leader's time. probe uses the first
+// znode that exists, from the prefix upwards, and that is not a lock.
+func (f *Facts) probe(ctx context.Context, z *zk.Client) error {
+	at := f.Prefix
+	for at != "/" {
+		_, there, err := z.Exists(ctx, at)
+		if !answered(err) {
+			return err
+		}
+		there = there || err != nil // an unreadable znode exists
+		if there && !f.isLock(at) {
+			break
+		}
+		f.Missing = f.Missing || at == f.Prefix && !there
+		at = parentOf(at)
+	}
+	f.At = at
+	now, err := inspect.ServerTime(ctx, z, at)
+	f.Clock = Clock{Ahead: now.Ahead, Err: err}
+	if errors.Is(err, inspect.ErrNoServerTime) {
+		return nil
+	}
+	if f.Probe = err; err != nil {
+		f.Clock.Err = errors.New("the client may not write there")
+	}
+	if err != nil && zk.Applied(err) == zk.AppliedUnknown {
+		return err
+	}
+	return nil
+}
+
+// answered reports whether a server answered, even with a refusal.
+func answered(err error) bool { return err == nil || errors.Is(err, zk.ErrNoAuth) }
+
+// isLock reports whether a lock is at a path.
+func (f *Facts) isLock(path string) bool {
+	for _, l := range f.Locks {
+		if l.Path == path {
+			return true
+		}
+	}
+	return false
+}
+
+// readers is the number of concurrent reads.
+const readers = 16
+
+// parents reads the parents of entries: those of the locks, and the children of the
+// prefix, which may be locks without a holder.
+func (f *Facts) parents(ctx context.Context, z *zk.Client) error {
+	paths, err := f.above(ctx, z)
+	if err != nil {
+		return err
+	}
+	f.Parents = map[string]Parent{}
+	var mu sync.Mutex // guards f.Parents and err
+	var all sync.WaitGroup
+	free := make(chan struct{}, readers)
+	for _, path := range paths {
+		free <- struct{}{}
+		// Each goroutine ends with its read, and all end before parents returns.
+		all.Go(func() {
+			defer func() { <-free }()
+			p, there, failed := readParent(ctx, z, path)
+			mu.Lock()
+			defer mu.Unlock()
+			if there {
+				f.Parents[path] = p
+			}
+			if err == nil {
+				err = failed
+			}
+		})
+	}
+	all.Wait()
+	return err
+}
+
+// above returns the paths of these znodes without duplicates, at most maxParents.
+func (f *Facts) above(ctx context.Context, z *zk.Client) ([]string, error) {
+	seen := map[string]bool{}
+	var paths []string
+	add := func(path string) {
+		if !seen[path] && len(paths) < maxParents {
+			seen[path] = true
+			paths = append(paths, path)
+		}
+	}
+	for _, l := range f.Locks {
+		for _, e := range l.Entries {
+			if e.Node != e.Path {
+				add(path.Dir(e.Node))
+			}
+		}
+	}
+	if f.Prefix == "/" {
+		return paths, nil // other programs may own these znodes
+	}
+	children, _, err := z.Children(ctx, f.Prefix)
+	if err != nil && !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zk.ErrNoAuth) {
+		return nil, err
+	}
+	for _, child := range children {
+		add(path.Join(f.Prefix, child))
+	}
+	return paths, nil
+}
+
+// readParent reads one parent. It returns false if the znode is missing or ephemeral.
+func readParent(ctx context.Context, z *zk.Client, path string) (p Parent, there bool, err error) {
+	p = Parent{Path: path}
+	p.ACL, p.Stat, p.Unread = z.GetACL(ctx, path)
+	switch {
+	case errors.Is(p.Unread, zk.ErrNoNode):
+		return p, false, nil
+	case errors.Is(p.Unread, zk.ErrNoAuth):
+		// Some versions permit this read without READ. Otherwise the Stat stays empty.
+		p.Stat, _, err = z.Exists(ctx, path)
+		if !answered(err) {
+			return p, false, err
+		}
+	case p.Unread != nil:
+		return p, false, p.Unread
+	}
+	return p, p.Stat.EphemeralOwner == 0, nil
+}

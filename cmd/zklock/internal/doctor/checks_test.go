@@ -1,0 +1,303 @@
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zkserver"
+	"github.com/zklock/zklock/zktest"
+)
+
+// look runs a checkup of a server in this process.
+func look(t *testing.T, srv *zktest.Server, edit ...func(*Config)) Report {
+	t.Helper()
+	c := Config{Servers: srv.Servers(), Zk: zk.Options{DialContext: srv.DialContext}, Apart: time.Millisecond}
+	for _, e := range edit {
+		e(&c)
+	}
+	r, err := Run(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if testing.Verbose() {
+		_ = r.Write(os.Stdout, 80, false)
+	}
+	return r
+}
+
+// of are the findings about a subject, without what is in order.
+func (r Report) of(check string) (found []Finding) {
+	for _, f := range r.Findings {
+		if f.Check == check && f.Level != OK {
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
+// wantOne wants one finding about a subject that is not in order, with this text.
+func wantOne(t *testing.T, r Report, check string, level Level, texts ...string) Finding {
+	t.Helper()
+	found := r.of(check)
+	if len(found) != 1 || found[0].Level != level {
+		t.Fatalf("%s: %+v, want one %s", check, found, level)
+	}
+	for _, text := range texts {
+		if !strings.Contains(found[0].What, text) {
+			t.Errorf("%s: %q, without %q", check, found[0].What, text)
+		}
+	}
+	if found[0].Do == "" && level != Note {
+		t.Errorf("%s: %q says not what to do", check, found[0].What)
+	}
+	return found[0]
+}
+
+// clients dials for locks, each in a session of its own.
+func client(t *testing.T, srv *zktest.Server, host string) *zklock.Client {
+	t.Helper()
+	c, err := zklock.Dial(t.Context(), srv.Servers(), &zklock.Options{DialContext: srv.DialContext, Owner: &zklock.Owner{Host: host}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// hold takes a lock for the time of the test.
+func hold(t *testing.T, l *zklock.Lock) *zklock.Hold {
+	t.Helper()
+	h, err := l.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// queue lets a lock be waited for, and returns when it is in line.
+func queue(t *testing.T, l *zklock.Lock, waiting int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	// Ends with the test.
+	go func() {
+		defer close(ended)
+		_, _ = l.Acquire(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	for {
+		select {
+		case <-ended:
+			t.Fatalf("%s was not waited for", l)
+		default:
+		}
+		entries, err := l.Inspect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for _, e := range entries {
+			if !e.Holder && e.Mode != zklock.Stray {
+				n++
+			}
+		}
+		if n == waiting {
+			return
+		}
+	}
+}
+
+func TestNothingIsWrong(t *testing.T) {
+	srv := zktest.Start(t, func(o *zkserver.Options) { o.FourLetterWords = []string{"*"} })
+	r := look(t, srv)
+	if r.Level != OK || r.Exit != 0 || len(r.Servers) != 1 || r.Locks != 0 {
+		t.Errorf("%+v", r)
+	}
+	s := r.Servers[0]
+	if s.Role != "standalone" || s.Version != "3.9.4" || len(s.Words) != 3 || s.Timeout != Span(20*time.Second) || s.Read.Median <= 0 || s.Write.Max < s.Write.Median ||
+		s.MinTimeout >= s.MaxTimeout || s.Tick == 0 {
+		t.Errorf("%+v", s)
+	}
+	hold(t, client(t, srv, "one").Mutex("a"))
+	r = look(t, srv)
+	if r.Level != OK || r.Locks != 1 {
+		t.Errorf("with a lock: %+v", r)
+	}
+	// What it wrote is gone, in the place where the locks are.
+	if children, _, err := srv.Dial(t).Children(t.Context(), "/zklock"); err != nil || len(children) != 1 {
+		t.Errorf("left behind: %q, %v", children, err)
+	}
+	text, err := json.Marshal(r)
+	if err != nil || !strings.Contains(string(text), `"level":"ok","exit":0`) || !strings.Contains(string(text), `"timeout_s":20`) {
+		t.Errorf("%s, %v", text, err)
+	}
+}
+
+func TestNobodyAnswers(t *testing.T) {
+	srv := zktest.Start(t)
+	srv.Refuse(true)
+	r := look(t, srv, func(c *Config) { c.Limit = 200 * time.Millisecond })
+	if r.Level != Critical || r.Exit != 2 {
+		t.Errorf("%+v", r)
+	}
+	if found := r.of("servers"); len(found) != 2 || !strings.Contains(found[1].What, "none of 1 server") {
+		t.Errorf("%+v", found)
+	}
+}
+
+func TestDeadlock(t *testing.T) {
+	srv := zktest.Start(t)
+	one, two, three := client(t, srv, "one"), client(t, srv, "two"), client(t, srv, "three")
+	hold(t, one.Mutex("a"))
+	hold(t, two.Mutex("b"))
+	queue(t, one.Mutex("b"), 1)
+	if found := look(t, srv).of("deadlock"); len(found) != 0 {
+		t.Errorf("before there is one: %+v", found)
+	}
+	queue(t, two.Mutex("a"), 1)
+	queue(t, three.Mutex("a"), 2)
+	r := look(t, srv)
+	f := wantOne(t, r, "deadlock", Critical, "one waits for /zklock/b, which two has", "two waits for /zklock/a, which one has", "1 more session waits behind them")
+	if len(f.Locks) != 2 || r.Exit != 2 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestLayoutsStraysAndNobodys(t *testing.T) {
+	srv := zktest.Start(t)
+	hold(t, client(t, srv, "one").Mutex("a"))
+	z := srv.Dial(t)
+	put := func(path string, mode zk.CreateMode) {
+		t.Helper()
+		if _, _, err := z.Create(t.Context(), path, nil, nil, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("/zklock/a/0f8fad5bd9cb469fa16570867728950e__lock__", zk.ModeEphemeralSequential)
+	wantOne(t, look(t, srv), "layouts", Warning, "/zklock/a", "kazoo")
+	put("/zklock/a/stray", zk.ModeEphemeral)
+	if found := look(t, srv).of("layouts"); len(found) != 2 || !strings.Contains(found[1].What, "1 stray") {
+		t.Errorf("%+v", found)
+	}
+	put("/zklock/n", zk.ModePersistent)
+	put("/zklock/n/x-lock-", zk.ModePersistentSequential)
+	r := look(t, srv, func(c *Config) { c.Prefix = "/zklock/n" })
+	wantOne(t, r, "layouts", Critical, "x-lock-0000000000", "waits for ever")
+}
+
+func TestSequence(t *testing.T) {
+	srv := zktest.Start(t)
+	c := client(t, srv, "one")
+	hold(t, c.Mutex("a"))
+	if err := srv.JumpSequence("/zklock/a", 1<<31-10_000_000); err != nil {
+		t.Fatal(err)
+	}
+	queue(t, client(t, srv, "two").Mutex("a"), 1)
+	f := wantOne(t, look(t, srv), "sequence", Critical, "/zklock/a", "99 %")
+	if len(f.Locks) != 1 {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestManyLocks(t *testing.T) {
+	srv := zktest.Start(t)
+	c := client(t, srv, "busy")
+	for i := range manyLocks {
+		hold(t, c.Mutex("l"+string(rune('a'+i/26))+string(rune('a'+i%26))))
+	}
+	wantOne(t, look(t, srv), "sessions", Warning, "busy", "100 locks")
+}
+
+func TestHeldTooLong(t *testing.T) {
+	srv := zktest.Start(t)
+	hold(t, client(t, srv, "one").Mutex("a"))
+	if found := look(t, srv, func(c *Config) { c.Held = time.Hour }).of("held"); len(found) != 0 {
+		t.Errorf("%+v", found)
+	}
+	r := look(t, srv, func(c *Config) { c.Held = time.Nanosecond })
+	wantOne(t, r, "held", Warning, "one has had /zklock/a for")
+}
+
+func TestAccess(t *testing.T) {
+	srv := zktest.Start(t)
+	z := srv.Dial(t, func(o *zk.Options) { o.Auth = []zk.Auth{{Scheme: "digest", Data: []byte("boss:secret")}} })
+	make := func(path string, acl []zk.ACL) {
+		t.Helper()
+		if _, _, err := z.Create(t.Context(), path, nil, acl, zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+	}
+	make("/apps", append(zk.CreatorACL(), zk.ReadACL()...))
+	r := look(t, srv, func(c *Config) { c.Prefix = "/apps" })
+	wantOne(t, r, "access", Warning, "may not make locks below /apps")
+	wantOne(t, r, "clock", Note, "not known")
+	boss := func(c *Config) {
+		c.Prefix = "/apps"
+		c.Zk.Auth = []zk.Auth{{Scheme: "digest", Data: []byte("boss:secret")}}
+	}
+	if r := look(t, srv, boss); r.Level != OK {
+		t.Errorf("with credentials: %+v", r.Findings)
+	}
+	make("/apps/half", append(zk.CreatorACL(), zk.ACL{Perms: zk.PermRead | zk.PermCreate, Scheme: "world", ID: "anyone"}))
+	r = look(t, srv, func(c *Config) { c.Prefix = "/apps" })
+	if found := r.of("access"); len(found) != 2 || found[1].Level != Critical || !strings.Contains(found[1].What, "not delete them in /apps/half") {
+		t.Errorf("%+v", found)
+	}
+	make("/apps/secret", zk.CreatorACL())
+	make("/apps/secret/lock", nil)
+	r = look(t, srv, func(c *Config) { c.Prefix = "/apps" })
+	if found := r.of("locks"); len(found) != 1 || found[0].Level != Unknown {
+		t.Errorf("%+v", found)
+	}
+	if r.Exit != 2 {
+		t.Errorf("exit %d", r.Exit)
+	}
+}
+
+// TestUnreadEntries: an entry that its maker keeps to himself can't be waited for.
+func TestUnreadEntries(t *testing.T) {
+	srv := zktest.Start(t)
+	auth := []zk.Auth{{Scheme: "digest", Data: []byte("u:p")}}
+	z := srv.Dial(t, func(o *zk.Options) { o.Auth = auth })
+	for _, path := range []string{"/zklock", "/zklock/a"} {
+		if _, _, err := z.Create(t.Context(), path, nil, nil, zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := z.Create(t.Context(), "/zklock/a/x-lock-", nil, zk.CreatorACL(), zk.ModeEphemeralSequential); err != nil {
+		t.Fatal(err)
+	}
+	found := look(t, srv).of("access")
+	if len(found) != 2 || found[1].Level != Warning || !strings.Contains(found[1].What, "entries of /zklock/a may not be read") {
+		t.Errorf("%+v", found)
+	}
+}
+
+func TestTimeoutBounds(t *testing.T) {
+	srv := zktest.Start(t, func(o *zkserver.Options) {
+		o.MinSessionTimeout, o.MaxSessionTimeout = 2*time.Second, 6*time.Second
+	})
+	r := look(t, srv)
+	wantOne(t, r, "timeout", Warning, "makes 6s of the session timeout of 20s")
+	if s := r.Servers[0]; s.MinTimeout != Span(2*time.Second) || s.MaxTimeout != Span(6*time.Second) {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestCanceled(t *testing.T) {
+	srv := zktest.Start(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Run(ctx, Config{Servers: srv.Servers(), Zk: zk.Options{DialContext: srv.DialContext}}); err == nil {
+		t.Error("a report of nothing")
+	}
+}

@@ -1,0 +1,151 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zkserver"
+	"github.com/zklock/zklock/zktest"
+)
+
+// TestChroot: everything is looked at below the connection string's chroot.
+func TestChroot(t *testing.T) {
+	srv := zktest.Start(t)
+	z := srv.Dial(t)
+	for _, path := range []string{"/team", "/team/zklock", "/team/zklock/n", "/team/zklock/n/x-lock-0000000007"} {
+		mode := zk.ModePersistent
+		if strings.Contains(path, "-lock-") {
+			mode = zk.ModeEphemeral
+		}
+		if _, _, err := z.Create(t.Context(), path, nil, nil, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := look(t, srv, func(c *Config) { c.Servers += "/team" })
+	if r.Level != OK || r.Locks != 1 || r.Servers[0].Address != srv.Servers() {
+		t.Errorf("%+v", r)
+	}
+	// A chroot that is not there gives a session, and nothing below it.
+	r = look(t, srv, func(c *Config) { c.Servers += "/nobody" })
+	wantOne(t, r, "access", Critical, "their chroot, is not there")
+	if r.Locks != 0 || len(r.of("servers")) != 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestWordsAllowed: what may not be asked is left out, and nothing is wrong with it.
+func TestWordsAllowed(t *testing.T) {
+	for _, tt := range []struct {
+		allowed []string
+		words   string
+		role    string
+		notes   []string
+	}{
+		{nil, "srvr", "standalone", nil},
+		{[]string{"conf"}, "conf srvr", "standalone", nil},
+		{[]string{}, "", "", []string{"versions"}},
+	} {
+		srv := zktest.Start(t, func(o *zkserver.Options) { o.FourLetterWords = tt.allowed })
+		r := look(t, srv)
+		s := r.Servers[0]
+		var notes []string
+		for _, f := range r.Findings {
+			if f.Level != OK {
+				notes = append(notes, f.Check)
+			}
+		}
+		if r.Level != OK || strings.Join(s.Words, " ") != tt.words || s.Role != tt.role || !slices.Equal(notes, tt.notes) || !s.Answers {
+			t.Errorf("%q: %q, role %q, %v, %+v", tt.allowed, s.Words, s.Role, notes, r.Findings)
+		}
+	}
+}
+
+// TestLockIsLeftAlone: where the prefix is a lock itself, nothing is made in it, which
+// would take a number from those who queue.
+func TestLockIsLeftAlone(t *testing.T) {
+	srv := zktest.Start(t)
+	hold(t, client(t, srv, "one").Mutex("a"))
+	z := srv.Dial(t)
+	before, _, err := z.Exists(t.Context(), "/zklock/a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := look(t, srv, func(c *Config) { c.Prefix = "/zklock/a" })
+	after, _, err := z.Exists(t.Context(), "/zklock/a")
+	if err != nil || before != after || r.Level != OK || r.Locks != 1 {
+		t.Errorf("%v: %+v became %+v; %+v", err, before, after, r)
+	}
+	if found := r.of("clock"); len(found) != 0 {
+		t.Errorf("the clock was not compared: %+v", found)
+	}
+}
+
+// TestSlowServer: what requests take is measured, and held against the heartbeat. It is
+// in a bubble, as a busy machine would let such short sessions expire.
+func TestSlowServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, func(o *zkserver.Options) {
+			o.FourLetterWords, o.MinSessionTimeout = []string{"conf"}, 300*time.Millisecond
+		})
+		srv.Delay(40 * time.Millisecond) // there and back
+		r := look(t, srv, func(c *Config) {
+			c.Zk.SessionTimeout, c.Limit = 400*time.Millisecond, 8*time.Second
+		})
+		f := wantOne(t, r, "latency", Critical, "heartbeats are due every 50ms")
+		s := r.Servers[0]
+		if s.Read.Median != Span(80*time.Millisecond) || s.Write.Median != s.Read.Median || s.Read.Max != s.Read.Median {
+			t.Errorf("%+v, %+v", s, f)
+		}
+		if s.MaxTimeout < Span(time.Hour) {
+			t.Errorf("sessions of at most %v", s.MaxTimeout)
+		}
+		// The shortest session there is can't be had: conf has the bound.
+		if s.MinTimeout != Span(300*time.Millisecond) {
+			t.Errorf("sessions of at least %v", s.MinTimeout)
+		}
+	})
+}
+
+// TestManyParents: as many znodes above entries as are read at a time, and more.
+func TestManyParents(t *testing.T) {
+	srv := zktest.Start(t)
+	c := client(t, srv, "one")
+	const many = 3*readers + 1
+	for i := range many {
+		hold(t, c.Mutex(fmt.Sprintf("l%d", i)))
+	}
+	found := look(t, srv).of("access")
+	if len(found) != 1 || found[0].Level != Note || len(found[0].Locks) != many || !strings.Contains(found[0].What, "and 46 others") {
+		t.Errorf("%+v", found)
+	}
+}
+
+// TestHostile: what others wrote into names and data can't move the cursor.
+func TestHostile(t *testing.T) {
+	srv := zktest.Start(t)
+	z := srv.Dial(t)
+	for _, path := range []string{"/zklock", "/zklock/\u202eevil"} {
+		if _, _, err := z.Create(t.Context(), path, nil, nil, zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		if _, _, err := z.Create(t.Context(), "/zklock/\u202eevil/x-lock-", []byte("\x1b[2Jroot\nok"), nil, zk.ModeEphemeralSequential); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := look(t, srv, func(c *Config) { c.Held = time.Nanosecond })
+	var text strings.Builder
+	if err := r.Write(&text, 80, false); err != nil {
+		t.Fatal(err)
+	}
+	if strings.ContainsAny(text.String(), "\x1b\u202e") || !strings.Contains(text.String(), `\u202eevil`) {
+		t.Errorf("%q", text.String())
+	}
+	wantOne(t, r, "held", Warning, `\x1b[2Jroot\nok has had "/zklock/\u202eevil" for`)
+}

@@ -1,0 +1,184 @@
+package doctor
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/internal/legible"
+	"github.com/zklock/zklock/zk"
+)
+
+// judgeAccess judges what the ACLs permit to this client and to others.
+func (f *Facts) judgeAccess() []Finding {
+	if f.Main != nil || len(f.reached()) == 0 {
+		return nil
+	}
+	var found []Finding
+	switch {
+	case f.Probe == nil:
+	case errors.Is(f.Probe, zk.ErrNoAuth):
+		found = append(found, finding(Warning, checkAccess, "give credentials (see --auth-file), or let an administrator permit CREATE and DELETE there",
+			"you may not make locks below %s", legible.Path(f.At)))
+	case errors.Is(f.Probe, zk.ErrNoNode) && f.At == "/":
+		return []Finding{finding(Critical, checkAccess, "correct the addresses, or create it there: nobody else does, and no lock can be taken below it",
+			"the path behind the servers' addresses, their chroot, is not there")}
+	default:
+		found = append(found, finding(Unknown, checkAccess, "see what the servers' logs say of it", "nothing could be made below %s: %v", legible.Path(f.At), f.Probe))
+	}
+	found = append(found, f.judgeParents()...)
+	found = append(found, f.judgeUnread()...)
+	if Worst(found) != OK {
+		return append(found, f.judgePlain()...)
+	}
+	what := "you may make, wait for and release locks below " + legible.Path(f.At)
+	if f.Missing && f.At != f.Prefix {
+		what += "; " + legible.Path(f.Prefix) + " is not there yet"
+	}
+	return append(append(found, finding(OK, checkAccess, "", "%s", what)), f.judgePlain()...)
+}
+
+// judgePlain finds passwords that go to another machine without encryption.
+func (f *Facts) judgePlain() []Finding {
+	if o := &f.Config.Zk; o.TLS != nil || o.DialContext != nil || len(o.Auth) == 0 {
+		return nil
+	}
+	plain := slices.DeleteFunc(f.reached(), func(s Server) bool { return !remote(s.Address) })
+	if len(plain) == 0 {
+		return nil
+	}
+	one := finding(Warning, checkAccess, "use TLS (see --tls-ca): without it, anyone who can read the traffic learns the password",
+		"a digest password is sent without TLS to %s", names(plain))
+	for _, s := range plain {
+		one.Servers = append(one.Servers, s.Address)
+	}
+	return []Finding{one}
+}
+
+// remote reports whether an address is on another machine.
+func remote(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil || host == "localhost" {
+		return false // a unix socket
+	}
+	ip, err := netip.ParseAddr(host)
+	return err != nil || !ip.IsLoopback()
+}
+
+// judgeParents judges the ACLs of the parents of entries.
+func (f *Facts) judgeParents() []Finding {
+	var cannotLeave, cannotSee, open []string
+	for _, p := range f.Parents {
+		if errors.Is(p.Unread, zk.ErrNoAuth) {
+			cannotSee = append(cannotSee, p.Path)
+			continue
+		}
+		if anybody(p.ACL)&zk.PermDelete != 0 {
+			open = append(open, p.Path)
+		}
+		if f.Who == nil {
+			continue
+		}
+		switch mine := f.permitted(p.ACL); {
+		case mine&zk.PermRead == 0:
+			cannotSee = append(cannotSee, p.Path)
+		case mine&zk.PermCreate != 0 && mine&zk.PermDelete == 0:
+			cannotLeave = append(cannotLeave, p.Path)
+		}
+	}
+	var found []Finding
+	add := func(level Level, paths []string, do, format string) {
+		if len(paths) > 0 {
+			slices.Sort(paths)
+			one := finding(level, checkAccess, do, format, some(paths))
+			one.Locks = paths
+			found = append(found, one)
+		}
+	}
+	add(Critical, cannotLeave, "permit DELETE there to all who may CREATE: who takes such a lock can give it back only by ending his session",
+		"you may make entries and not delete them in %s")
+	add(Warning, cannotSee, "give credentials (see --auth-file), or permit READ there: nobody can wait for what he may not read",
+		"you may not read %s")
+	add(Note, open, "set ACLs where that is too many: whoever may delete in a lock's znode can take the lock from its holder",
+		"everybody who reaches the servers may break locks in %s")
+	return found
+}
+
+// judgeUnread finds entries that this client may not read.
+func (f *Facts) judgeUnread() []Finding {
+	var paths []string
+	n := 0
+	for _, l := range f.Locks {
+		for _, e := range l.Entries {
+			if e.Mode != zklock.Stray && e.Token == 0 {
+				n++
+				paths = append(paths, l.Path)
+			}
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	slices.Sort(paths)
+	paths = slices.Compact(paths)
+	what := "entries of %s may not be read by you"
+	one := finding(Warning, checkAccess, "let them be made with READ for all who take the lock: to wait behind an entry is to watch it, which needs READ",
+		what, some(paths))
+	one.Locks = paths
+	return []Finding{one}
+}
+
+// anybody returns the permissions that an ACL gives to every client.
+func anybody(acl []zk.ACL) (perms zk.Perm) {
+	for _, a := range acl {
+		if a.Scheme == "world" {
+			perms |= a.Perms
+		}
+	}
+	return perms
+}
+
+// permitted returns the permissions that an ACL gives to this client, as far as it is
+// known: those of entries that name one of its identities, with or without a secret after
+// a colon.
+func (f *Facts) permitted(acl []zk.ACL) zk.Perm {
+	perms := anybody(acl)
+	for _, a := range acl {
+		for _, who := range f.Who {
+			user, _, _ := strings.Cut(a.ID, ":")
+			switch {
+			case who.Scheme == "super":
+				return zk.PermAll
+			case a.Scheme == who.Scheme && (a.ID == who.User || user == who.User):
+				perms |= a.Perms
+			case a.Scheme == "ip" && who.Scheme == "ip" && covers(a.ID, who.User):
+				perms |= a.Perms
+			}
+		}
+	}
+	return perms
+}
+
+// covers reports whether a network in an ACL contains an address.
+func covers(network, address string) bool {
+	prefix, err := netip.ParsePrefix(network)
+	addr, bad := netip.ParseAddr(address)
+	return err == nil && bad == nil && prefix.Contains(addr)
+}
+
+// some lists the first paths, and says how many more there are.
+func some(paths []string) string {
+	const most = 3
+	var names []string
+	for _, p := range paths[:min(most, len(paths))] {
+		names = append(names, legible.Path(p))
+	}
+	text := strings.Join(names, ", ")
+	if more := len(paths) - most; more > 0 {
+		text += " and " + count(more, "other")
+	}
+	return text
+}

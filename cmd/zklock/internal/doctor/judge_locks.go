@@ -1,0 +1,323 @@
+package doctor
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock/zklock/inspect"
+	"github.com/zklock/zklock/internal/legible"
+)
+
+// judgeLocks reports how many locks were checked.
+func (f *Facts) judgeLocks() []Finding {
+	if f.Main != nil {
+		return nil
+	}
+	var found []Finding
+	held, waiting := 0, 0
+	for _, l := range f.Locks {
+		waiting += l.Waiting()
+		if len(l.Holders()) > 0 {
+			held++
+		}
+	}
+	switch {
+	case errors.Is(f.Walk, inspect.ErrUnreadable):
+		found = append(found, finding(Unknown, checkLocks, "give credentials (see --auth-file), or a prefix below which you may read", "not all locks were looked at: %v", f.Walk))
+	case f.Walk != nil:
+		found = append(found, finding(Unknown, checkLocks, "give a prefix, and run it for each", "not all locks were looked at: %v", f.Walk))
+	}
+	return append(found, finding(OK, checkLocks, "", "%s below %s: %d held, %d waiting", count(len(f.Locks), "lock"), legible.Path(f.Prefix), held, waiting))
+}
+
+// judgeLayouts finds entries on one path that do not exclude each other, and strays. show
+// warns of the same.
+func (f *Facts) judgeLayouts() []Finding {
+	of := map[string][]string{}
+	var texts []string
+	for _, l := range f.Locks {
+		for _, w := range l.Warnings {
+			// Warnings that differ only in numbers become one finding.
+			if of[w] == nil {
+				texts = append(texts, w)
+			}
+			of[w] = append(of[w], l.Path)
+		}
+	}
+	var found []Finding
+	for _, w := range texts {
+		one := finding(Warning, checkLayouts, "zklock show tells who wrote what; give each recipe a path of its own, or let all write one layout (zklock run --layout)", "%s: %s", some(of[w]), w)
+		if strings.Contains(w, "stray") {
+			one.Do = "find out who made them (zklock show names them), and delete them if nobody needs them"
+		}
+		one.Locks = of[w]
+		found = append(found, one)
+	}
+	found = append(found, f.judgeSessionless()...)
+	if len(found) == 0 && len(f.Locks) > 0 {
+		found = append(found, finding(OK, checkLayouts, "", "all that share a path exclude each other; no strays"))
+	}
+	return found
+}
+
+// judgeSessionless finds entries that belong to no session, so that no server removes them.
+func (f *Facts) judgeSessionless() []Finding {
+	var found []Finding
+	for _, l := range f.Locks {
+		for _, e := range l.Contenders() {
+			if e.Session == 0 && e.Token != 0 {
+				one := finding(Critical, checkLayouts, "delete it, if its maker is not to be waited for: it belongs to no session, and no server will ever remove it",
+					"%s: the entry %s is not ephemeral, and whoever is behind it waits for ever", legible.Path(l.Path), legible.Path(e.Name))
+				one.Locks = []string{l.Path}
+				found = append(found, one)
+			}
+		}
+	}
+	return found
+}
+
+// lastSequence is the largest number that servers append to a name. After it they do not
+// count on.
+const lastSequence = 1<<31 - 1
+
+// judgeSequence finds znodes whose sequence numbers are nearly used up.
+func (f *Facts) judgeSequence() []Finding {
+	used := map[string]int64{}
+	for _, l := range f.Locks {
+		for _, e := range l.Entries {
+			if n, ok := sequenceOf(e.Name); ok && e.Mode != zklock.Stray {
+				dir := path.Dir(e.Node)
+				used[dir] = max(used[dir], n)
+			}
+		}
+	}
+	for _, p := range f.Parents {
+		used[p.Path] = max(used[p.Path], p.Creates())
+	}
+	var found []Finding
+	most, where := int64(0), ""
+	for _, at := range sorted(used) {
+		n := used[at]
+		if n > most {
+			most, where = n, at
+		}
+		level := OK
+		switch {
+		case n >= lastSequence/100*99:
+			level = Critical
+		case n >= lastSequence/100*80:
+			level = Warning
+		case n >= lastSequence/100*50:
+			level = Note
+		default:
+			continue
+		}
+		one := finding(level, checkSequence, "stop those who use it, delete "+legible.Word(at)+" while it is empty, and start them: a new znode counts from 0. At the end of the numbers every acquire fails",
+			"%s has used %d %% of its sequence numbers%s", legible.Path(at), n*100/lastSequence, f.lasts(at, n))
+		one.Locks = []string{at}
+		found = append(found, one)
+	}
+	if len(found) == 0 && most > 0 {
+		found = append(found, finding(OK, checkSequence, "", "%s of the numbers are used, in %s", share(most), legible.Path(where)))
+	}
+	return found
+}
+
+// lasts returns how long the numbers last at the average rate so far.
+func (f *Facts) lasts(at string, used int64) string {
+	p, ok := f.Parents[at]
+	age := f.ageOf(madeAt(p.Stat))
+	if !ok || age < time.Hour || used >= lastSequence {
+		return ""
+	}
+	left := time.Duration(float64(age) / float64(used) * float64(lastSequence-used))
+	return fmt.Sprintf(", the rest of which lasts %s as things go", cli.ShortDuration(left))
+}
+
+// sequenceOf returns the number at the end of a name.
+func sequenceOf(name string) (int64, bool) {
+	const digits = 10
+	if len(name) < digits {
+		return 0, false
+	}
+	n := int64(0)
+	for _, c := range name[len(name)-digits:] {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = 10*n + int64(c-'0')
+	}
+	return n, true
+}
+
+// sorted returns the keys of a map in order.
+func sorted[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// manyLocks is the number of locks of one session above which doctor reports it.
+const manyLocks = 100
+
+// judgeSessions finds sessions with entries in many locks.
+func (f *Facts) judgeSessions() []Finding {
+	locks := map[int64]map[string]bool{}
+	who := map[int64]string{}
+	for _, l := range f.Locks {
+		for _, e := range l.Contenders() {
+			if e.Session == 0 {
+				continue
+			}
+			if locks[e.Session] == nil {
+				locks[e.Session] = map[string]bool{}
+				who[e.Session] = inspect.OwnerName(e.Entry)
+			}
+			locks[e.Session][l.Path] = true
+		}
+	}
+	var found []Finding
+	var sessions []int64
+	for id := range locks {
+		sessions = append(sessions, id)
+	}
+	slices.SortFunc(sessions, func(a, b int64) int {
+		return cmp.Or(cmp.Compare(len(locks[b]), len(locks[a])), cmp.Compare(a, b))
+	})
+	for _, id := range sessions {
+		if n := len(locks[id]); n >= manyLocks {
+			one := finding(Warning, checkSessions, "spread them over several sessions: all are lost at once with this one, and all go through one connection in turn",
+				"%s (session %s) is in %d locks", who[id], inspect.FormatSession(id), n)
+			one.Locks = sorted(locks[id])
+			found = append(found, one)
+		}
+	}
+	if len(found) == 0 && len(sessions) > 0 {
+		found = append(found, finding(OK, checkSessions, "", "%s; none is in more than %s", count(len(sessions), "session"), count(len(locks[sessions[0]]), "lock")))
+	}
+	return found
+}
+
+// judgeDeadlocks finds sessions that wait for each other.
+func (f *Facts) judgeDeadlocks() []Finding {
+	var found []Finding
+	for _, d := range f.Deadlocks {
+		var steps []string
+		var locks []string
+		for i, link := range d.Cycle {
+			next := d.Cycle[(i+1)%len(d.Cycle)]
+			who := inspect.OwnerName(link.Waits.Entry)
+			if outer := inspect.OwnerName(link.Holds.Entry); link.Waits.Owner.ParentSession != "" && outer != who {
+				who += ", inside " + outer + ","
+			}
+			step := fmt.Sprintf("%s waits for %s, which %s has", who, legible.Path(link.Waits.Path), inspect.OwnerName(next.Holds.Entry))
+			if !next.Holds.Holder {
+				step = fmt.Sprintf("%s waits for %s behind %s", who, legible.Path(link.Waits.Path), inspect.OwnerName(next.Holds.Entry))
+			}
+			steps = append(steps, step)
+			locks = append(locks, link.Waits.Path)
+		}
+		one := finding(Critical, checkDeadlock, "", "%s", strings.Join(steps, "; "))
+		if d.Blocked > 0 {
+			verb := "wait"
+			if d.Blocked == 1 {
+				verb = "waits"
+			}
+			one.What += fmt.Sprintf("; %s %s behind them", count(d.Blocked, "more session"), verb)
+		}
+		one.Do = "end one of them, or take one of these locks from it (zklock revoke, then zklock break); to keep it from happening, take several locks in one go (zklock run --lock, zklock.All) or always in the same order"
+		if !d.Certain {
+			one.Level = Warning
+			one.What += "; one of them waits for several things at a time, and may get out of it by another of its threads"
+		}
+		one.Locks = locks
+		found = append(found, one)
+	}
+	if len(found) == 0 && len(f.Locks) > 0 {
+		found = append(found, finding(OK, checkDeadlock, "", "no sessions wait for each other"))
+	}
+	return found
+}
+
+// A hold is long if it lasts usualTimes the usual hold of the lock, and at least
+// usualLeast. A lock has a usual hold only after usualCount acquires.
+const (
+	usualTimes = 20
+	usualLeast = time.Minute
+	usualCount = 20
+)
+
+// judgeHeld finds locks that are held longer than Config.Held allows, or than is usual for
+// them.
+func (f *Facts) judgeHeld() []Finding {
+	var found []Finding
+	oldest, where := time.Duration(0), ""
+	for _, l := range f.Locks {
+		holders := l.Holders()
+		if len(holders) == 0 {
+			continue
+		}
+		first := slices.MinFunc(holders, func(a, b inspect.Entry) int { return a.Since.Compare(b.Since) })
+		age := f.ageOf(first.Since)
+		if first.Token == 0 {
+			continue // it is unreadable, so its age is unknown
+		}
+		if where == "" || age > oldest {
+			oldest, where = age, l.Path
+		}
+		one := finding(Warning, checkHeld, "see zklock show "+legible.Word(l.Path)+"; ask for it with zklock revoke; if its holder is beyond help, zklock break takes it away", "")
+		usual, n := f.usual(l, first)
+		switch {
+		case f.Held > 0 && age > f.Held:
+			one.What = fmt.Sprintf("%s has had %s for %s, longer than the %s that are allowed", inspect.OwnerName(first.Entry), legible.Path(l.Path), cli.ShortDuration(age), cli.ShortDuration(f.Held))
+		case n >= usualCount && age > usualLeast && age > time.Duration(usualTimes*(1+l.Waiting()))*usual:
+			one.What = fmt.Sprintf("%s has been at %s for %s; it was taken %d times, every %s", inspect.OwnerName(first.Entry), legible.Path(l.Path), cli.ShortDuration(age), n, cli.ShortDuration(usual))
+			if l.Waiting() == 0 {
+				one.Level = Note
+			} else {
+				one.What += fmt.Sprintf(", and %d wait for it", l.Waiting())
+			}
+		default:
+			continue
+		}
+		one.Locks = []string{l.Path}
+		found = append(found, one)
+	}
+	if len(found) == 0 && where != "" {
+		found = append(found, finding(OK, checkHeld, "", "none for longer than is usual for it; longest: %s, %s", legible.Path(where), cli.ShortDuration(oldest)))
+	}
+	return found
+}
+
+// usual returns the average hold of a lock before this holder: the age of its znode at
+// that time, divided by the number of entries before the holder's. Waiters that gave up
+// count as holders, so real holds can have been longer. Later entries do not count.
+func (f *Facts) usual(l *inspect.Lock, holder inspect.Entry) (time.Duration, int64) {
+	p, ok := f.Parents[path.Dir(holder.Node)]
+	before, numbered := sequenceOf(holder.Name)
+	life := holder.Since.Sub(madeAt(p.Stat))
+	if !ok || !numbered || before <= 0 || life <= 0 {
+		return 0, 0
+	}
+	return life / time.Duration(before) * time.Duration(len(l.Holders())), before
+}
+
+// share formats a number as a part of all sequence numbers.
+func share(n int64) string {
+	const least = 0.01
+	percent := float64(n) * 100 / lastSequence
+	if percent < least {
+		return fmt.Sprintf("less than %v %%", least)
+	}
+	return fmt.Sprintf("at most %.2g %%", percent)
+}

@@ -1,0 +1,121 @@
+package doctor
+
+import (
+	"fmt"
+	"io/fs"
+	"math"
+	"testing"
+	"testing/fstest"
+	"time"
+)
+
+// TestRateOfPairs: a rate is known if the readings are close enough together for the
+// time between them.
+func TestRateOfPairs(t *testing.T) {
+	const s, us = time.Second, time.Microsecond
+	tests := []struct {
+		from, to pair
+		ppm      float64
+		known    bool
+	}{
+		{pair{10 * s, 20 * s, us}, pair{11 * s, 21 * s, us}, 0, true},
+		{pair{0, 5 * s, us}, pair{s, 6*s - 10*us, us}, 10, true},
+		{pair{0, 0, us}, pair{1083 * time.Millisecond, s, us}, 83000, true},
+		{pair{0, 0, us}, pair{950 * time.Millisecond, s, us}, -50000, true},
+		{pair{0, 0, 400 * us}, pair{s, s, 400 * us}, 0, true},
+		{pair{0, 0, 600 * us}, pair{s, s, 600 * us}, 0, false},
+		{pair{0, 0, us}, pair{50 * us, 50 * us, us}, 0, false},
+		{pair{0, s, us}, pair{0, s, us}, 0, false},
+		{pair{0, s, us}, pair{s, 0, us}, 0, false},
+	}
+	for _, tt := range tests {
+		r := tt.from.rate(tt.to)
+		if (r != nil) != tt.known || r != nil && math.Abs(r.Off*1e6-tt.ppm) > 1 {
+			t.Errorf("%v to %v: %+v, want %v ppm, known %v", tt.from, tt.to, r, tt.ppm, tt.known)
+		}
+	}
+}
+
+// TestMeasureRate: where the rate can be measured, it is that of a clock.
+func TestMeasureRate(t *testing.T) {
+	for range 20 {
+		if r := measureRate()(t.Context()); r != nil {
+			if math.Abs(r.Off) > 0.11 { // the kernel slews by a tenth at most
+				t.Errorf("the clock is off by %v", r.Off)
+			}
+			return
+		}
+	}
+	t.Skip("not measured on this system, or not under this load")
+}
+
+// TestChronySlew: what chrony may do is read in its settings, as it reads them.
+func TestChronySlew(t *testing.T) {
+	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
+	running := map[string]*fstest.MapFile{"proc/1/comm": file("systemd\n"), "proc/717/comm": file("chronyd\n"), "proc/self/comm": file("zklock\n")}
+	tests := []struct {
+		files map[string]string
+		ppm   float64
+	}{
+		{nil, 83333.333},
+		{map[string]string{"etc/chrony.conf": "server ntp\nmaxslewrate 5000\n"}, 5000},
+		{map[string]string{"etc/chrony/chrony.conf": "MaxSlewRate 500"}, 500},
+		{map[string]string{"etc/chrony/chrony.conf": "#maxslewrate 500\n! maxslewrate 9\nmaxslewrate\nmaxslewrate many"}, 83333.333},
+		{map[string]string{"etc/chrony.conf": "maxslewrate 500\nmaxslewrate 100000"}, 100000},
+		{map[string]string{"etc/chrony/chrony.conf": "confdir /etc/chrony/conf.d\n", "etc/chrony/conf.d/slew.conf": "maxslewrate 1000", "etc/chrony/conf.d/old": "maxslewrate 7"}, 1000},
+		{map[string]string{"etc/chrony.conf": "maxslewrate 7\ninclude /etc/chrony.d/*.conf", "etc/chrony.d/a.conf": "maxslewrate 2000"}, 2000},
+		{map[string]string{"etc/chrony.conf": "include /etc/chrony.conf\nmaxslewrate 3000"}, 3000},
+	}
+	for _, tt := range tests {
+		files := fstest.MapFS{}
+		for name, text := range tt.files {
+			files[name] = file(text)
+		}
+		if got := chronySlew(files); got != 0 {
+			t.Errorf("%v without chronyd: %v", tt.files, got)
+		}
+		for name, f := range running {
+			files[name] = f
+		}
+		if got := chronySlew(files) * 1e6; math.Abs(got-tt.ppm) > 0.01 {
+			t.Errorf("%v: %v ppm, want %v", tt.files, got, tt.ppm)
+		}
+	}
+}
+
+// TestChronySlewReadsNoPipe: opening a pipe could wait for a long time.
+func TestChronySlewReadsNoPipe(t *testing.T) {
+	files := fstest.MapFS{"proc/717/comm": {Data: []byte("chronyd\n")}, "etc/chrony.conf": {Data: []byte("maxslewrate 7"), Mode: fs.ModeNamedPipe}}
+	if got := chronySlew(files) * 1e6; math.Abs(got-83333.333) > 0.01 {
+		t.Errorf("%v ppm", got)
+	}
+}
+
+// TestJudgeRate: the rate is held against half of what locks assume.
+func TestJudgeRate(t *testing.T) {
+	const hardware = "than its hardware's counter: more than "
+	const slewing = "note rate: chronyd may slew this machine's clock by 8.3 %, more than half of the 1 % that locks assume between two clocks"
+	tests := []struct {
+		rate *Rate
+		want []string
+	}{
+		{nil, nil},
+		{&Rate{}, []string{"ok rate: this machine's clock runs at its hardware's rate, within 0 ppm; the servers' rates cannot be seen from here"}},
+		{&Rate{Off: -499e-6, Slew: 0.005}, []string{"ok rate: this machine's clock runs at its hardware's rate, within 499 ppm; the servers' rates cannot be seen from here"}},
+		{&Rate{Off: 0.006}, []string{"warning rate: this machine's clock runs 0.6 % faster " + hardware + "half of the 1 % that locks assume between two clocks"}},
+		{&Rate{Off: -0.083, Slew: chronyDefault}, []string{"critical rate: this machine's clock runs 8.3 % slower " + hardware + "the 1 % that locks assume between two clocks", slewing}},
+		{&Rate{Off: 20e-6, Slew: chronyDefault}, []string{slewing}},
+	}
+	for _, tt := range tests {
+		var got []string
+		for _, f := range (&Facts{Rate: tt.rate}).judgeRate() {
+			got = append(got, fmt.Sprintf("%s %s: %s", f.Level, f.Check, f.What))
+			if (f.Do == "") != (f.Level == OK) {
+				t.Errorf("%q: to do %q", f.What, f.Do)
+			}
+		}
+		if fmt.Sprint(got) != fmt.Sprint(tt.want) {
+			t.Errorf("%+v:\n got %q\nwant %q", tt.rate, got, tt.want)
+		}
+	}
+}

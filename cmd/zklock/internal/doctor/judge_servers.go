@@ -1,0 +1,278 @@
+package doctor
+
+import (
+	"cmp"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zklock/zklock/internal/legible"
+	"github.com/zklock/zklock/zk"
+)
+
+// reached returns the servers that gave a session.
+func (f *Facts) reached() []Server {
+	return slices.DeleteFunc(slices.Clone(f.Servers), func(s Server) bool { return s.err != nil })
+}
+
+// name returns the address of a server for messages.
+func (s Server) name() string { return legible.Path(s.Address) }
+
+// names returns the addresses of several servers for messages.
+func names(servers []Server) string {
+	var all []string
+	for _, s := range servers {
+		all = append(all, s.name())
+	}
+	return strings.Join(all, ", ")
+}
+
+// why returns why there is no session, without the address, which the message has already.
+func (s Server) why() string {
+	text := strings.TrimPrefix(s.err.Error(), "zk: dial "+s.Address+": ")
+	return strings.TrimPrefix(text, s.Address+": ")
+}
+
+// remedy returns which setting to change if a server answered but refused the client, or
+// the client refused the server. It returns "" for other reasons.
+func (s Server) remedy() string {
+	var authority x509.UnknownAuthorityError
+	var host x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	switch {
+	case errors.Is(s.err, zk.ErrTLSRequired):
+		return "use TLS: see --tls-ca"
+	case errors.As(s.err, &authority):
+		return "name the file with its authority with --tls-ca, if it is the right server"
+	case errors.As(s.err, &host):
+		return "if it is the right server, name what its certificate has with --tls-server-name"
+	case errors.As(s.err, &invalid):
+		return "renew its certificate"
+	case errors.Is(s.err, zk.ErrAuthFailed):
+		return "give the right credentials: see --auth-file"
+	}
+	return ""
+}
+
+// judgeServers reports which servers answer, and their roles.
+func (f *Facts) judgeServers() []Finding {
+	var found []Finding
+	var roles []string
+	reached := 0
+	for _, s := range f.Servers {
+		role := s.Role
+		switch {
+		case s.err != nil && (s.Answers || s.remedy() != ""):
+			do := cmp.Or(s.remedy(), "see its log: it may have no quorum, or be full of connections")
+			found = append(found, finding(Warning, checkServers, do, "%s answers and gives no session: %s", s.name(), s.why()).at(s))
+			continue
+		case s.err != nil:
+			found = append(found, finding(Warning, checkServers, "start it, or take it out of the servers that clients are given",
+				"%s does not answer: %s", s.name(), s.why()).at(s))
+			continue
+		case role == "read-only":
+			found = append(found, finding(Critical, checkServers, "see why it has lost the others: no lock is taken or released through it",
+				"%s has no quorum, and only lets things be read", s.name()).at(s))
+		case role == "":
+			role = "role unknown"
+		}
+		reached++
+		roles = append(roles, s.name()+" "+role)
+	}
+	if reached == 0 {
+		return append(found, finding(Critical, checkServers, "nobody can take a lock; those who hold one lose it in one session timeout: check the addresses, the servers, and the network between",
+			"none of %s gives a session", count(len(f.Servers), "server")))
+	}
+	if f.Main != nil {
+		found = append(found, finding(Unknown, checkServers, "run it again; if it stays, see the servers' logs", "the servers stopped answering: %v", f.Main))
+	}
+	return append(found, finding(OK, checkServers, "", "%d of %d answer: %s", reached, len(f.Servers), strings.Join(roles, ", ")))
+}
+
+// voters returns the number of voting servers in the ensemble's configuration. If the
+// configuration is unknown, it counts the given servers without known observers.
+func (f *Facts) voters() int {
+	for _, s := range f.Servers {
+		n := 0
+		for line := range strings.Lines(s.config) {
+			if strings.HasPrefix(line, "server.") && !strings.Contains(line, ":observer") {
+				n++
+			}
+		}
+		if n > 0 {
+			return n
+		}
+	}
+	n := 0
+	for _, s := range f.Servers {
+		if s.Role != "observer" {
+			n++
+		}
+	}
+	return n
+}
+
+// judgeQuorum reports how many servers may fail, and whether all are in one ensemble.
+func (f *Facts) judgeQuorum() []Finding {
+	if len(f.reached()) == 0 {
+		return nil
+	}
+	found := f.judgeOneness()
+	voters := f.voters()
+	if voters <= 1 {
+		return append(found, finding(OK, checkQuorum, "", "one server: while it is down no lock is taken, and a hold outlives that only within its session timeout"))
+	}
+	up := f.upVoters()
+	most := (voters - 1) / 2 // how many may be down
+	spare := most - (voters - up)
+	switch {
+	case spare < 0:
+		found = append(found, finding(Critical, checkQuorum, "start the others: without a majority no lock is taken or released",
+			"only %d of %s take part", up, count(voters, "voting server")))
+	case spare == 0 && up < voters:
+		found = append(found, finding(Warning, checkQuorum, "start the others before one more fails",
+			"%d of %d voting servers take part: if one more fails, no lock is taken or released", up, voters))
+	default:
+		found = append(found, finding(OK, checkQuorum, "", "%d of %d voting servers take part: %d more may fail", up, voters, spare))
+	}
+	if voters%2 == 0 {
+		found = append(found, finding(Note, checkQuorum, fmt.Sprintf("%d are as safe, %d safer", voters-1, voters+1),
+			"%d voting servers bear the failure of %d, as %d would", voters, most, voters-1))
+	}
+	return found
+}
+
+// upVoters returns the number of voting servers that take part. It prefers the leader's
+// count, because the given addresses can be incomplete.
+func (f *Facts) upVoters() int {
+	up := 0
+	for _, s := range f.reached() {
+		switch {
+		case s.Role == "leader" && s.Synced >= 0:
+			return s.Synced + 1
+		case s.Role != "observer" && s.Role != "read-only":
+			up++
+		}
+	}
+	return up
+}
+
+// judgeOneness finds servers that are in different ensembles. Clients of different
+// ensembles do not exclude each other.
+func (f *Facts) judgeOneness() []Finding {
+	const do = "give clients the addresses of one ensemble: through these, two of them can hold one lock"
+	reached := f.reached()
+	var leaders, alone []Server
+	configs, roots := map[string]bool{}, map[int64]bool{}
+	for _, s := range reached {
+		switch s.Role {
+		case "leader":
+			leaders = append(leaders, s)
+		case "standalone":
+			alone = append(alone, s)
+		case "read-only":
+			continue // it may lag behind
+		}
+		configs[s.config], roots[s.identity] = true, true
+	}
+	switch {
+	case len(alone) > 0 && len(reached) > 1:
+		return []Finding{finding(Critical, checkQuorum, do, "%s is an ensemble of its own", names(alone)).at(alone...)}
+	case len(leaders) > 1:
+		return []Finding{finding(Critical, checkQuorum, do+"; if they are of one, it has just elected: run this again", "%s all lead", names(leaders)).at(leaders...)}
+	case len(roots) > 1:
+		return []Finding{finding(Critical, checkQuorum, do, "the servers do not have the same znodes: %s was not made at one moment", legible.Path(f.Prefix))}
+	case len(configs) > 1:
+		return []Finding{finding(Warning, checkQuorum, "if they are of one ensemble that is being changed, run this again; else "+do, "the servers have different configurations")}
+	}
+	return nil
+}
+
+// judgeVersions compares the versions of the servers.
+func (f *Facts) judgeVersions() []Finding {
+	of := map[string][]Server{}
+	var versions []string
+	for _, s := range f.reached() {
+		if s.Version == "" {
+			continue
+		}
+		if of[s.Version] == nil {
+			versions = append(versions, s.Version)
+		}
+		of[s.Version] = append(of[s.Version], s)
+	}
+	slices.SortFunc(versions, compareVersions)
+	if len(versions) == 0 {
+		if len(f.reached()) == 0 {
+			return nil
+		}
+		return []Finding{finding(Note, checkVersions, "add srvr to the servers' 4lw.commands.whitelist", "the servers do not tell their versions")}
+	}
+	var found []Finding
+	if oldest := versions[0]; compareVersions(oldest, "3.5.3") < 0 {
+		found = append(found, finding(Warning, checkVersions, "update them: they have no containers, so that every lock's name stays for ever; see zklock gc",
+			"%s has version %s", names(of[oldest]), oldest).at(of[oldest]...))
+	} else if compareVersions(oldest, "3.6") < 0 {
+		found = append(found, finding(Note, checkVersions, "update them: they can't tell of changes below a path, so that top and ui ask again and again",
+			"%s has version %s", names(of[oldest]), oldest).at(of[oldest]...))
+	}
+	if len(versions) > 1 {
+		var parts []string
+		for _, v := range versions {
+			parts = append(parts, v+" on "+names(of[v]))
+		}
+		return append(found, finding(Warning, checkVersions, "finish the update", "the servers differ: %s", strings.Join(parts, "; ")).at(f.reached()...))
+	}
+	return append(found, finding(OK, checkVersions, "", "%s", versions[0]))
+}
+
+// compareVersions compares versions by their numbers.
+func compareVersions(a, b string) int {
+	numbers := func(s string) (all []int) {
+		for part := range strings.SplitSeq(s, ".") {
+			all = append(all, number(part))
+		}
+		return all
+	}
+	return slices.Compare(numbers(a), numbers(b))
+}
+
+// judgeLatency compares the latency of requests with the time between heartbeats, an
+// eighth of the session timeout.
+func (f *Facts) judgeLatency() []Finding {
+	reached := slices.DeleteFunc(f.reached(), func(s Server) bool { return s.Write.Median == 0 })
+	if len(reached) == 0 {
+		return nil
+	}
+	var found []Finding
+	slowest := reached[0]
+	for _, s := range reached {
+		if s.Write.Median > slowest.Write.Median {
+			slowest = s
+		}
+		heartbeat := time.Duration(s.Timeout) / 8
+		const do = "look at the servers' disks (a dataLogDir of its own), garbage collection and network, or ask for a longer --session-timeout"
+		switch w := time.Duration(s.Write.Median); {
+		case w > heartbeat:
+			found = append(found, finding(Critical, checkLatency, do, "a write through %s takes %v: heartbeats are due every %v, and holds are lost", s.name(), s.Write.Median, heartbeat).at(s))
+		case w > heartbeat/4, time.Duration(s.Write.Max) > heartbeat:
+			found = append(found, finding(Warning, checkLatency, do, "a write through %s takes %v, once %v: heartbeats are due every %v", s.name(), s.Write.Median, s.Write.Max, heartbeat).at(s))
+		}
+		if s.Outstanding > 100 {
+			found = append(found, finding(Warning, checkLatency, "find out who asks so much: srvr, mntr and cons tell", "%d requests wait in %s", s.Outstanding, s.name()).at(s))
+		}
+		if s.MaxFiles > 0 && s.OpenFiles > s.MaxFiles/10*8 {
+			found = append(found, finding(Warning, checkServers, "raise its limit of open files (LimitNOFILE), or use fewer connections: beyond it nobody gets a session",
+				"%s has %d of %d descriptors open", s.name(), s.OpenFiles, s.MaxFiles).at(s))
+		}
+	}
+	where := ""
+	if len(reached) > 1 {
+		where = fmt.Sprintf(" through the slowest, %s", slowest.name())
+	}
+	return append(found, finding(OK, checkLatency, "", "read %v, sync %v, write %v%s (medians of %d)",
+		slowest.Read.Median, slowest.Sync.Median, slowest.Write.Median, where, samples))
+}

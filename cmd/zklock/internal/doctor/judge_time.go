@@ -1,0 +1,205 @@
+package doctor
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/zklock/zklock/zk"
+)
+
+// ZooKeeper's defaults in ticks, used for unknown settings.
+const (
+	minTicks  = 2  // minSessionTimeout
+	maxTicks  = 20 // maxSessionTimeout
+	syncLimit = 5  // in ZooKeeper's sample zoo.cfg
+)
+
+// trimmed formats a duration without zeros at its end.
+func trimmed(d time.Duration) string { return Span(d).String() }
+
+// judgeTimeout compares the session timeout with the limits and ticks of the servers.
+func (f *Facts) judgeTimeout() []Finding {
+	var found []Finding
+	reached := slices.DeleteFunc(f.reached(), func(s Server) bool { return s.Timeout == 0 })
+	if len(reached) == 0 {
+		return nil
+	}
+	asked := f.Zk.SessionTimeout
+	for _, s := range reached {
+		found = append(found, s.judgeBounds(asked)...)
+		if s.differs(reached[0]) {
+			found = append(found, finding(Warning, checkTimeout, "give all servers the same tickTime, minSessionTimeout and maxSessionTimeout: a session that moves keeps what it has, and who connects gets what he meets",
+				"%s has other bounds than %s: %v to %v, and %v to %v", s.name(), reached[0].name(), s.MinTimeout, s.MaxTimeout, reached[0].MinTimeout, reached[0].MaxTimeout).at(s))
+		}
+	}
+	if one := f.judgeSyncLimit(reached); one != nil {
+		found = append(found, *one)
+	}
+	return append(found, finding(OK, checkTimeout, "", "sessions of %v%s", reached[0].Timeout, reached[0].bounds()))
+}
+
+// bounds describes which session timeouts a server allows, as far as known.
+func (s Server) bounds() string {
+	switch {
+	case s.MinTimeout > 0 && s.MaxTimeout > 0:
+		return fmt.Sprintf("; the servers allow %v to %v", s.MinTimeout, s.MaxTimeout)
+	case s.MaxTimeout > 0:
+		return fmt.Sprintf("; the servers allow up to %v", s.MaxTimeout)
+	}
+	return ""
+}
+
+// differs reports whether two servers have different known limits.
+func (s Server) differs(o Server) bool {
+	return s.MinTimeout != 0 && o.MinTimeout != 0 && s.MinTimeout != o.MinTimeout ||
+		s.MaxTimeout != 0 && o.MaxTimeout != 0 && s.MaxTimeout != o.MaxTimeout
+}
+
+// judgeBounds compares the limits of one server with the requested timeout.
+func (s Server) judgeBounds(asked time.Duration) []Finding {
+	var found []Finding
+	if got := time.Duration(s.Timeout); got != asked {
+		do := "ask for what you get with --session-timeout, or change the server's maxSessionTimeout"
+		if got > asked {
+			do = "ask for what you get with --session-timeout, or change the server's minSessionTimeout: a crashed holder keeps others waiting that long"
+		}
+		found = append(found, finding(Warning, checkTimeout, do, "%s makes %v of the session timeout of %s that is asked for", s.name(), s.Timeout, trimmed(asked)).at(s))
+	}
+	if one := s.judgeMinimum(); one != nil {
+		found = append(found, *one)
+	}
+	return found
+}
+
+// judgeMinimum finds a minSessionTimeout below two ticks. If conf does not report the tick,
+// it assumes that the maximum is 20 ticks, the default. In the embedded server, and in a
+// server without followers, sessions do not depend on ticks.
+func (s Server) judgeMinimum() *Finding {
+	if s.MinTimeout == 0 || s.Role == "standalone" || s.Role == "" {
+		return nil
+	}
+	const why = "a leader pings its followers every half tick, and the deadlines of holds rely on that"
+	if s.Tick > 0 {
+		if s.MinTimeout >= minTicks*s.Tick {
+			return nil
+		}
+		one := finding(Warning, checkTimeout, "set minSessionTimeout to at least two ticks, or --server-tick on every client: "+why,
+			"%s allows sessions of %v with a tick of %v", s.name(), s.MinTimeout, s.Tick).at(s)
+		return &one
+	}
+	if s.MaxTimeout == 0 || s.MinTimeout >= s.MaxTimeout/maxTicks*minTicks {
+		return nil
+	}
+	one := finding(Warning, checkTimeout, "add conf to 4lw.commands.whitelist, so that clients can read the tick, or set --server-tick on every client: "+why,
+		"%s allows sessions of %v to %v and does not tell its tickTime: minSessionTimeout is below two ticks, or maxSessionTimeout above 20", s.name(), s.MinTimeout, s.MaxTimeout).at(s)
+	return &one
+}
+
+// tick returns the tick of the server, and whether it is a guess: if the two limits have
+// the default ratio, they determine the tick.
+func (s Server) tick() (tick time.Duration, guessed bool) {
+	if s.Tick > 0 {
+		return time.Duration(s.Tick), false
+	}
+	if s.MinTimeout > 0 && s.MaxTimeout/maxTicks == s.MinTimeout/minTicks {
+		return time.Duration(s.MinTimeout / minTicks), true
+	}
+	return 0, true
+}
+
+// judgeSyncLimit finds session timeouts that are shorter than the time for which a
+// follower that lost its leader still answers pings. Curator and kazoo rely on pings;
+// zklock relies only on answers from the leader.
+func (f *Facts) judgeSyncLimit(reached []Server) *Finding {
+	for _, s := range reached {
+		if s.Role == "standalone" || s.Role == "" {
+			continue
+		}
+		tick, guessed := s.tick()
+		if tick == 0 {
+			one := finding(Note, checkTimeout, "add conf to the servers' 4lw.commands.whitelist", "the servers do not tell their tickTime and syncLimit")
+			return &one
+		}
+		limit := time.Duration(cmp.Or(s.SyncLimit, syncLimit)) * tick
+		timeout := time.Duration(s.Timeout)
+		if timeout >= limit {
+			continue
+		}
+		level, whom := Note, "clients of Curator, kazoo and go-zookeeper, if there are any,"
+		if n := f.foreign(); n > 0 {
+			level, whom = Warning, fmt.Sprintf("clients of other libraries, which made %d of the entries here,", n)
+		}
+		source := "as conf says"
+		if guessed {
+			source = "if they have the defaults, which their bounds look like"
+		}
+		one := finding(level, checkTimeout, "let them ask for a session timeout of at least "+trimmed(limit)+", or lower the servers' syncLimit",
+			"sessions of %s are shorter than syncLimit x tickTime, %s %s: %s can take themselves for holders for up to %s after a lock was given to the next; zklock's own do not",
+			trimmed(timeout), trimmed(limit), source, whom, trimmed(limit-timeout))
+		return &one
+	}
+	return nil
+}
+
+// foreign returns the number of entries of other libraries.
+func (f *Facts) foreign() int {
+	n := 0
+	for _, l := range f.Locks {
+		for _, e := range l.Contenders() {
+			if e.Recipe.Library != "zklock" {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// Limits for the difference of clocks. Locks do not depend on it, but displayed ages do.
+const (
+	clockNote    = time.Second
+	clockWarning = 10 * time.Second
+)
+
+// judgeClock compares the leader's clock with this machine's.
+func (f *Facts) judgeClock() []Finding {
+	if f.Main != nil || len(f.reached()) == 0 {
+		return nil
+	}
+	if err := f.Clock.Err; err != nil {
+		return []Finding{finding(Note, checkClock, "", "the servers' clock is not known: %v", err)}
+	}
+	off, side := f.Clock.Ahead, "ahead of"
+	if off < 0 {
+		off, side = -off, "behind"
+	}
+	const do = "let NTP set both clocks: no lock depends on them, but how long one is held, and since when, is told by the leader's"
+	switch {
+	case off >= clockWarning:
+		return []Finding{finding(Warning, checkClock, do, "the leader's clock is %s %s this machine's", trimmed(off), side)}
+	case off >= clockNote:
+		return []Finding{finding(Note, checkClock, do, "the leader's clock is %s %s this machine's", trimmed(off), side)}
+	}
+	return []Finding{finding(OK, checkClock, "", "the leader's and this machine's agree")}
+}
+
+// ageOf returns the age of an entry by the servers' clock.
+func (f *Facts) ageOf(made time.Time) time.Duration { return max(0, f.serverNow().Sub(made)) }
+
+// judgeTokens compares the last transaction id with that of an earlier run. Fencing tokens
+// are transaction ids, so they become smaller if the ids do.
+func (f *Facts) judgeTokens() []Finding {
+	switch {
+	case f.Zxid == 0:
+		return nil
+	case f.Zxid < f.LastZxid:
+		return []Finding{finding(Warning, checkTokens, "give each fence a new era, as docs/guides/fencing.md says, or find the servers' data; then remove "+f.ZxidFile,
+			"the last transaction is %d, and was %d before: these are other servers, or their data were lost or restored; fences that saw a larger token refuse those from here",
+			f.Zxid, f.LastZxid)}
+	}
+	return []Finding{finding(OK, checkTokens, "", "they grow from transaction %d on", f.Zxid)}
+}
+
+// madeAt returns when a znode was created.
+func madeAt(s zk.Stat) time.Time { return time.UnixMilli(s.Ctime) }

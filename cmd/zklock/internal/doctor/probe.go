@@ -1,0 +1,174 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/zklock/zklock/zk"
+)
+
+// samples is the number of requests of each kind that doctor times.
+const samples = 5
+
+// defaultPort is the port of ZooKeeper.
+const defaultPort = "2181"
+
+// addresses splits a connection string into one connection string per server.
+func addresses(servers string) (network string, hosts []string, chroot string) {
+	if strings.HasPrefix(servers, "unix:") {
+		return "unix", []string{servers}, ""
+	}
+	if i := strings.IndexByte(servers, '/'); i >= 0 {
+		servers, chroot = servers[:i], servers[i:]
+	}
+	for host := range strings.SplitSeq(servers, ",") {
+		if host = strings.TrimSpace(host); host == "" {
+			continue
+		}
+		if _, _, err := net.SplitHostPort(host); err != nil {
+			host = net.JoinHostPort(strings.Trim(host, "[]"), defaultPort)
+		}
+		if !slices.Contains(hosts, host) {
+			hosts = append(hosts, host)
+		}
+	}
+	return "tcp", hosts, chroot
+}
+
+// servers queries all servers concurrently.
+func (c Config) servers(ctx context.Context) []Server {
+	network, hosts, chroot := addresses(c.Servers)
+	found := make([]Server, len(hosts))
+	var all sync.WaitGroup // all have ended when servers returns
+	for i, host := range hosts {
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, c.Limit)
+			defer cancel()
+			s := &found[i]
+			s.Address, s.Synced = host, -1
+			c.words(ctx, s, network)
+			s.err = c.session(ctx, s, host+chroot)
+			if s.err != nil {
+				s.Error = s.err.Error()
+			}
+			s.Answers = s.Answers || s.err == nil
+		})
+	}
+	all.Wait()
+	return found
+}
+
+// words reads what a server reports without a session.
+func (c Config) words(ctx context.Context, s *Server, network string) {
+	address := strings.TrimPrefix(s.Address, "unix:")
+	for word, take := range map[string]func(string){"srvr": s.srvr, "conf": s.conf, "mntr": s.mntr} {
+		answer, err := c.ask(ctx, network, address, word)
+		if errors.Is(err, errNotAllowed) {
+			s.Answers = true
+		}
+		if err == nil && answer != "" {
+			s.Answers = true
+			s.Words = append(s.Words, word)
+			take(answer)
+		}
+	}
+	slices.Sort(s.Words)
+}
+
+// session opens sessions on one server and measures latencies.
+func (c Config) session(ctx context.Context, s *Server, servers string) error {
+	opts := c.Zk
+	opts.ReadOnly = true // to tell a server that lost its quorum from one that is down
+	z, err := zk.Dial(ctx, servers, &opts)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = z.Close() }() // if this fails, the session times out
+	s.Timeout = Span(z.SessionTimeout())
+	if z.State() == zk.ConnectedReadOnly {
+		s.Role = "read-only"
+		return nil
+	}
+	if err := c.measure(ctx, z, s); err != nil {
+		return err
+	}
+	if data, _, err := z.GetConfig(ctx); err == nil {
+		s.config = string(data)
+	}
+	// The server limits the requested timeout to its bounds, which shows them. If that
+	// fails, conf may report them.
+	s.MinTimeout = cmp.Or(c.negotiated(ctx, servers, 10*time.Millisecond), s.MinTimeout)
+	s.MaxTimeout = cmp.Or(c.negotiated(ctx, servers, 24*time.Hour), s.MaxTimeout)
+	return nil
+}
+
+// measure times requests, one after another.
+func (c Config) measure(ctx context.Context, z *zk.Client, s *Server) error {
+	at := c.Prefix
+	if err := z.Sync(ctx, "/"); err != nil {
+		return fmt.Errorf("sync: %w", err)
+	}
+	for {
+		stat, there, err := z.Exists(ctx, at)
+		if !answered(err) {
+			return err
+		}
+		if there {
+			s.identity = stat.Czxid
+			break
+		}
+		if at == "/" {
+			break
+		}
+		at = parentOf(at)
+	}
+	for _, m := range []struct {
+		into *Latency
+		ask  func() error
+	}{
+		{&s.Read, func() error { _, _, err := z.Exists(ctx, at); return err }},
+		{&s.Sync, func() error { return z.Sync(ctx, at) }},
+		{&s.Write, func() error { _, err := z.Multi(ctx, zk.CheckOp(at, -1)); return err }},
+	} {
+		took := make([]time.Duration, samples)
+		for i := range took {
+			began := time.Now()
+			// The chroot may not exist: see judgeAccess.
+			if err := m.ask(); !answered(err) && !errors.Is(err, zk.ErrNoNode) {
+				return err
+			}
+			took[i] = time.Since(began)
+		}
+		slices.Sort(took)
+		*m.into = Latency{Median: Span(took[samples/2]), Max: Span(took[samples-1])}
+	}
+	return nil
+}
+
+// negotiated returns the session timeout that a server grants for a requested one, 0 if
+// the session fails. On a slow network the shortest sessions fail, because they expire
+// before they begin.
+func (c Config) negotiated(ctx context.Context, servers string, ask time.Duration) Span {
+	ctx, cancel := context.WithTimeout(ctx, c.Limit/8)
+	defer cancel()
+	opts := c.Zk
+	opts.SessionTimeout = ask
+	z, err := zk.Dial(ctx, servers, &opts)
+	if err != nil {
+		return 0
+	}
+	defer func() { _ = z.Close() }() // a short session also ends by itself
+	return Span(z.SessionTimeout())
+}
+
+// parentOf returns the path of the parent.
+func parentOf(path string) string {
+	return path[:max(1, strings.LastIndexByte(path, '/'))]
+}

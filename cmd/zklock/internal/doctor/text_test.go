@@ -1,0 +1,153 @@
+package doctor
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+// TestLike: reports are told apart by what is wrong, and not by how long.
+func TestLike(t *testing.T) {
+	base := func() Report {
+		return Report{Findings: []Finding{{Level: OK, Check: "servers", What: "1 of 1 answer"}, {Level: Warning, Check: "held", What: "for 3s", Do: "ask", Locks: []string{"/a"}}}}
+	}
+	later := base()
+	later.Findings[1].What, later.Level = "for 9s", Warning
+	if !base().Like(later) {
+		t.Error("time alone makes another report")
+	}
+	for what, change := range map[string]func(*Report){
+		"a level": func(r *Report) { r.Findings[0].Level = Critical }, "a check": func(r *Report) { r.Findings[1].Check = "clock" },
+		"a lock": func(r *Report) { r.Findings[1].Locks = []string{"/b"} }, "one less": func(r *Report) { r.Findings = r.Findings[:1] },
+	} {
+		other := base()
+		if change(&other); base().Like(other) || other.Like(base()) {
+			t.Errorf("another report by %s is taken for the same", what)
+		}
+	}
+	// One server comes back while another goes: as many are down, and not the same.
+	without := func(n int, why string) Report {
+		f := ensemble()
+		down(&f.Servers[n])
+		f.Servers[n].err = errors.New(why)
+		f.Servers[1].Synced = 1
+		return f.report()
+	}
+	if without(0, "refused").Like(without(2, "refused")) || !without(0, "refused").Like(without(0, "timeout")) {
+		t.Error("what is wrong with one server is taken for what is wrong with another")
+	}
+}
+
+func TestWrap(t *testing.T) {
+	tests := []struct {
+		text  string
+		width int
+		want  string
+	}{
+		{"", 10, ""},
+		{"one", 10, "one"},
+		{"one two three", 7, "one two|three"},
+		{"one  two\nthree", 80, "one two three"},
+		{"abcdefghij", 4, "abcd|efgh|ij"},
+		{"a abcdefghij b", 4, "a|abcd|efgh|ij b"},
+		{"世界世界世界", 4, "世界世界|世界"},
+	}
+	for _, tt := range tests {
+		if got := strings.Join(wrap(tt.text, tt.width), "|"); got != tt.want {
+			t.Errorf("%q in %d: %q, want %q", tt.text, tt.width, got, tt.want)
+		}
+	}
+}
+
+func FuzzWrap(f *testing.F) {
+	f.Add("one two three", 4)
+	f.Add("世界 x", 1)
+	f.Fuzz(func(t *testing.T, text string, width int) {
+		if width < 1 || width > 1000 || !utf8.ValidString(text) {
+			return
+		}
+		lines := wrap(text, width)
+		for _, line := range lines {
+			if utf8.RuneCountInString(line) > width {
+				t.Fatalf("%q is wider than %d", line, width)
+			}
+		}
+		if got, want := strings.Join(strings.Fields(strings.Join(lines, "")), ""), strings.Join(strings.Fields(text), ""); got != want {
+			t.Fatalf("%q became %q", text, lines)
+		}
+	})
+}
+
+func TestWrite(t *testing.T) {
+	r := Report{Findings: []Finding{
+		{Level: OK, Check: "servers", What: "1 of 1 answer: /run/zk.sock standalone"},
+		{Level: Critical, Check: "deadlock", What: "a:1 waits for /zklock/one, which b:2 has; b:2 waits for /zklock/two, which a:1 has", Do: "end one of them, or take one of these locks from it"},
+		{Level: Note, Check: "access", What: "x"},
+	}}
+	want := `ok        servers    1 of 1 answer: /run/zk.sock standalone
+CRITICAL  deadlock   a:1 waits for /zklock/one, which b:2
+                     has; b:2 waits for /zklock/two, which
+                     a:1 has
+                     -> end one of them, or take one of
+                        these locks from it
+note      access     x
+1 critical
+`
+	var out bytes.Buffer
+	if err := r.Write(&out, 60, false); err != nil || out.String() != want {
+		t.Errorf("%v\n%s\nwant\n%s", err, out.String(), want)
+	}
+	out.Reset()
+	if err := r.Write(&out, 60, true); err != nil || !strings.Contains(out.String(), "\x1b[1;31mCRITICAL  \x1b[0mdeadlock") {
+		t.Errorf("%v\n%q", err, out.String())
+	}
+	out.Reset()
+	if err := (Report{}).Write(&out, 0, true); err != nil || out.String() != "nothing is wrong\n" {
+		t.Errorf("%v\n%q", err, out.String())
+	}
+}
+
+func TestSpan(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0:                        "0s",
+		123456 * time.Nanosecond: "120µs",
+		1234 * time.Microsecond:  "1.2ms",
+		40 * time.Millisecond:    "40ms",
+		1500 * time.Millisecond:  "1.5s",
+		20 * time.Second:         "20s",
+		time.Hour:                "1h0m0s",
+	} {
+		if got := Span(d).String(); got != want {
+			t.Errorf("%v is %s, want %s", d, got, want)
+		}
+	}
+	b, err := Span(1234567 * time.Nanosecond).MarshalJSON()
+	if err != nil || string(b) != "0.001235" {
+		t.Errorf("%s, %v", b, err)
+	}
+}
+
+func TestWorst(t *testing.T) {
+	for _, tt := range []struct {
+		levels []Level
+		want   Level
+		exit   int
+	}{
+		{nil, OK, 0},
+		{[]Level{OK, Note}, OK, 0},
+		{[]Level{OK, Unknown, Note}, Unknown, 3},
+		{[]Level{Warning, Unknown}, Warning, 1},
+		{[]Level{Warning, Critical, Unknown}, Critical, 2},
+	} {
+		var found []Finding
+		for _, l := range tt.levels {
+			found = append(found, Finding{Level: l})
+		}
+		if got := Worst(found); got != tt.want || got.Exit() != tt.exit {
+			t.Errorf("%v: %s, %d", tt.levels, got, got.Exit())
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package hold
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+
+	"github.com/zklock/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock/zklock/zk"
+)
+
+// aclHelp is the part of the long help about --acl.
+const aclHelp = `ACLs: --acl sets the ACL of all new znodes, including missing parents. Existing
+znodes keep their ACL. Every client of a lock needs c, d, and r on its path.
+  open          everyone has all permissions
+  creator       the credentials of the creator have all permissions
+  creator+read  like creator, and everyone can read
+  SCHEME:ID:PERMISSIONS,...
+                a list in the syntax of ZooKeeper's setAcl command, with
+                the permissions c (create), d (delete), r (read),
+                w (write), and a (admin)
+Without --acl and without credentials, a new znode is open. Without --acl and
+with credentials, a new znode gets the ACL of its parent, plus all permissions
+for its creator. If the credentials lack the permission a, the servers hide the
+digest users of that ACL, and the new znode's ACL omits them. If several of
+those users share a lock, set --acl.`
+
+// Names of common ACLs.
+const (
+	aclOpen        = "open"
+	aclCreator     = "creator"
+	aclCreatorRead = "creator+read"
+)
+
+// aclValue is the flag --acl. The zero value means the default of the library.
+type aclValue struct {
+	list []zk.ACL // nil if the flag is not given
+	text string
+}
+
+// Type returns the name of the argument in the help.
+func (*aclValue) Type() string { return "ACL" }
+
+// String returns the argument.
+func (a *aclValue) String() string { return a.text }
+
+// Set parses the argument.
+func (a *aclValue) Set(text string) error {
+	switch text {
+	case aclOpen:
+		a.list = zk.OpenACL()
+	case aclCreator:
+		a.list = zk.CreatorACL()
+	case aclCreatorRead:
+		a.list = append(zk.CreatorACL(), zk.ReadACL()...)
+	default:
+		list, err := parseACL(text)
+		if err != nil {
+			return err
+		}
+		a.list = list
+	}
+	a.text = text
+	return nil
+}
+
+// aclEntry matches one entry at the beginning of a list. An ID can contain colons and
+// commas, as certificate names do.
+var aclEntry = regexp.MustCompile(`^([a-z0-9]+):(.*?):([cdrwa]+)(?:,|$)`)
+
+// parseACL parses a list in the syntax of zkCli's setAcl.
+func parseACL(text string) ([]zk.ACL, error) {
+	perms := map[rune]zk.Perm{'c': zk.PermCreate, 'd': zk.PermDelete, 'r': zk.PermRead, 'w': zk.PermWrite, 'a': zk.PermAdmin}
+	var list []zk.ACL
+	for rest := text; rest != "" || len(list) == 0; {
+		m := aclEntry.FindStringSubmatch(rest)
+		if m == nil {
+			return nil, cli.OneOf(text, "ACL", []string{aclOpen, aclCreator, aclCreatorRead, "SCHEME:ID:PERMISSIONS,... with permissions of cdrwa"})
+		}
+		entry := zk.ACL{Scheme: m[1], ID: m[2]}
+		for _, letter := range m[3] {
+			entry.Perms |= perms[letter]
+		}
+		list = append(list, entry)
+		rest = rest[len(m[0]):]
+		if rest == "" && strings.HasSuffix(m[0], ",") {
+			return nil, errors.New("an ACL must not end with a comma")
+		}
+	}
+	return list, nil
+}

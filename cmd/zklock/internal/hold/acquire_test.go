@@ -1,0 +1,110 @@
+package hold
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zktest"
+)
+
+// twoClients returns two clients of a new server.
+func twoClients(t *testing.T) (a, b *zklock.Client) {
+	t.Helper()
+	srv := zktest.Start(t)
+	a, b = zklock.New(srv.Dial(t), nil), zklock.New(srv.Dial(t), nil)
+	t.Cleanup(func() {
+		_ = a.Close()
+		_ = b.Close()
+	})
+	return a, b
+}
+
+// The timeout includes the time until a server answered.
+func TestAcquireTimeoutCountsFromBegan(t *testing.T) {
+	holding, waiting := twoClients(t)
+	if _, err := holding.Mutex("demo").Acquire(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	k, s, err := parsed(t, nil, "-w", "1h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := &waitLine{out: io.Discard}
+	began := time.Now()
+	_, err = acquire(t.Context(), s, waiting, k, line, began.Add(-time.Hour))
+	if cli.ExitCode(err) != cli.ExitConflict || !strings.Contains(err.Error(), "was not free within 1h00m") {
+		t.Errorf("%v with code %d", err, cli.ExitCode(err))
+	}
+	if took := time.Since(began); took > time.Minute {
+		t.Errorf("the acquire waited %v more", took)
+	}
+}
+
+// The servers only report that a znode does not exist.
+func TestErrorNamesMissingChroot(t *testing.T) {
+	missing := &zk.Error{Op: "create", Path: "/zklock", Err: zk.ErrNoNode}
+	k := &lockSpec{names: []string{"demo"}, paths: []string{"/zklock/demo"}}
+	for servers, want := range map[string]string{
+		"a:1,b:2/apps/x": "the chroot /apps/x of the servers does not exist",
+		"a:1,b:2":        "no such znode",
+		"unix:/a/b":      "no such znode",
+	} {
+		s := &cli.Settings{Servers: servers}
+		if err := explain(s, k, missing); !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", servers, err, want)
+		}
+	}
+}
+
+func TestTimeoutErrorByLocks(t *testing.T) {
+	tests := []struct {
+		args []string
+		want time.Duration
+		late string
+	}{
+		{nil, 0, "demo was not free within 3s, on x:1"},
+		{[]string{"-w", "3"}, 3 * time.Second, "demo was not free within 3s, on x:1"},
+		{[]string{"--lock=b"}, time.Minute, "see --in-order"},
+		{[]string{"--lock=b", "-w", "2h"}, 2 * time.Hour, "demo + b were not free together within 3s, on x:1; "},
+	}
+	for _, tt := range tests {
+		k, s, err := parsed(t, nil, tt.args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := acquireTimeout(s, k); got != tt.want {
+			t.Errorf("%q waits %v, want %v", tt.args, got, tt.want)
+		}
+		if got := timeoutError(k, 3*time.Second, ", on x:1").Error(); !strings.Contains(got, tt.late) {
+			t.Errorf("%q: %q, want %q", tt.args, got, tt.late)
+		}
+	}
+	k, _, err := parsed(t, nil, "--lock=b", "--in-order")
+	if err != nil || strings.Contains(timeoutError(k, 1, "").Error(), "--in-order") {
+		t.Errorf("with --in-order, the error recommends --in-order: %v", timeoutError(k, 1, ""))
+	}
+}
+
+func TestExplainSaysWhatToDo(t *testing.T) {
+	k := &lockSpec{names: []string{"demo"}, paths: []string{"/zklock/demo"}}
+	other := errors.New("other")
+	for err, want := range map[error]string{
+		zklock.ErrForeignMutex: "--allow-foreign-mutex",
+		zklock.ErrPermits:      "zklock show demo",
+		other:                  "other",
+	} {
+		got := explain(new(cli.Settings), k, &zklock.Error{Op: "acquire", Err: err})
+		if !strings.Contains(got.Error(), want) || cli.ExitCode(got) != 125 {
+			t.Errorf("%v: %v with code %d, want %q and 125", err, got, cli.ExitCode(got), want)
+		}
+	}
+	if got := cli.ExitCode(&zklock.Error{Op: "acquire", Err: zklock.ErrInvalidLock}); got != 2 {
+		t.Errorf("an invalid lock exits with %d, want 2", got)
+	}
+}

@@ -1,0 +1,131 @@
+package hold
+
+import (
+	"fmt"
+	"time"
+)
+
+// This file decides when a command has to end so that it is dead before another client
+// can hold its lock.
+//
+// The decision is a step function of the time and of the state of the hold, so that
+// tables can test timings that no machine reproduces.
+
+// Limits of the margin, see newPlan.
+const (
+	minMargin = 20 * time.Millisecond
+	maxMargin = 500 * time.Millisecond
+)
+
+// DefaultKillAfter is the default time from TERM to KILL for session timeouts of at least
+// 16 seconds. For a shorter session timeout, the default is an eighth of it.
+const DefaultKillAfter = 2 * time.Second
+
+// killAfterShare limits the time from TERM to KILL to this part of the session timeout. If
+// it were longer, one or two late heartbeats would end the command.
+const killAfterShare = 8
+
+// Plan says how long before the deadline of a hold the command gets its signals. newPlan
+// makes it.
+type Plan struct {
+	KillAfter time.Duration // from TERM to KILL
+	Margin    time.Duration // from KILL to the deadline
+	Interval  time.Duration // longest time between two checks of the hold
+}
+
+// newPlan returns the plan for a session timeout. killAfter 0 means the default.
+// The margin covers delays of the scheduler and of the kernel that kills the processes: a
+// fortieth of the session timeout, at least 20 and at most 500 milliseconds.
+func newPlan(session, killAfter time.Duration) (Plan, error) {
+	most := session / killAfterShare
+	if killAfter == 0 {
+		killAfter = min(DefaultKillAfter, most)
+	}
+	if killAfter < 0 {
+		return Plan{}, fmt.Errorf("kill-after is %v: give a time from 0 on", killAfter)
+	}
+	if killAfter > most {
+		return Plan{}, fmt.Errorf("kill-after %v is more than an eighth of the session timeout %v: raise the session timeout to %v or more",
+			killAfter, session, killAfter*killAfterShare)
+	}
+	return Plan{
+		KillAfter: killAfter,
+		Margin:    min(max(session/40, minMargin), maxMargin),
+		Interval:  min(session/16, time.Second),
+	}, nil
+}
+
+// Action is what the caller of Step must do now.
+type Action int
+
+// The actions, in the order in which they can come.
+const (
+	Wait Action = iota // nothing until the time that Step returned
+	Term               // send TERM to the whole process group
+	Kill               // send KILL to the whole process group
+)
+
+// String returns the name of the action.
+func (a Action) String() string {
+	switch a {
+	case Term:
+		return "term"
+	case Kill:
+		return "kill"
+	}
+	return "wait"
+}
+
+// Hold is the state of a hold at one moment.
+type Hold struct {
+	Remaining time.Duration // until the local deadline; meaningless if Lost
+	Lost      bool          // the hold was lost
+}
+
+// Core decides about one command. [Plan.Begin] makes it. It belongs to one goroutine.
+type Core struct {
+	plan     Plan
+	deadline time.Duration // the last known one; a lost hold has none
+	killAt   time.Duration // set when TERM is due
+	phase    Action        // the last action other than Wait
+}
+
+// Begin returns the core for a command that starts now under a hold.
+func (p Plan) Begin(now time.Duration, h Hold) *Core {
+	return &Core{plan: p, deadline: now + h.Remaining}
+}
+
+// Deadline returns the last known deadline, on the clock of Step's now.
+func (c *Core) Deadline() time.Duration { return c.deadline }
+
+// Ending reports whether Step has returned Term or Kill.
+func (c *Core) Ending() bool { return c.phase != Wait }
+
+// Killing reports whether Step has returned Kill.
+func (c *Core) Killing() bool { return c.phase == Kill }
+
+// Step returns what to do now, and the latest time of the next call. It returns Term and
+// Kill once each. If the deadline moves after Term, Kill still follows, because the
+// command already has the TERM.
+func (c *Core) Step(now time.Duration, h Hold) (Action, time.Duration) {
+	if !h.Lost {
+		c.deadline = now + h.Remaining
+	}
+	killBy := c.deadline - c.plan.Margin
+	switch {
+	case c.phase == Kill:
+		return Wait, now + c.plan.Interval
+	// If a hold is lost before its deadline, another client may already hold the lock,
+	// so there is no time for TERM.
+	case h.Lost, now >= killBy, c.phase == Term && now >= c.killAt:
+		c.phase = Kill
+		return Kill, now + c.plan.Interval
+	case c.phase == Term:
+		return Wait, min(c.killAt, killBy)
+	case now >= killBy-c.plan.KillAfter:
+		c.phase = Term
+		c.killAt = min(now+c.plan.KillAfter, killBy)
+		return Term, c.killAt
+	}
+	return Wait, min(killBy-c.plan.KillAfter, now+c.plan.Interval)
+}

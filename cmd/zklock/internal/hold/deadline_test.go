@@ -1,0 +1,180 @@
+package hold
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	ms = time.Millisecond
+	s  = time.Second
+)
+
+func TestNew(t *testing.T) {
+	tests := []struct {
+		name           string
+		session, after time.Duration
+		want           Plan
+		err            string
+	}{
+		{"defaults", 20 * s, 0, Plan{2 * s, 500 * ms, s}, ""},
+		{"a short session shortens the grace", 4 * s, 0, Plan{500 * ms, 100 * ms, 250 * ms}, ""},
+		{"the margin never vanishes", 400 * ms, 0, Plan{50 * ms, 20 * ms, 25 * ms}, ""},
+		{"the margin is bounded", 200 * s, 20 * s, Plan{20 * s, 500 * ms, s}, ""},
+		{"exactly an eighth", 16 * s, 2 * s, Plan{2 * s, 400 * ms, s}, ""},
+		{"more than an eighth", 20 * s, 5 * s, Plan{}, "raise the session timeout to 40s"},
+		{"negative", 20 * s, -s, Plan{}, "kill-after is -1s"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := newPlan(tt.session, tt.after)
+			if tt.err != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.err) {
+					t.Fatalf("error %v, want one with %q", err, tt.err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != tt.want {
+				t.Errorf("got %+v, want %+v", got, tt.want)
+			}
+		})
+	}
+}
+
+// look is one step of a scenario: at now the hold looks so, and Step is to
+// answer with action and next.
+type look struct {
+	now       time.Duration
+	remaining time.Duration
+	lost      bool
+	action    Action
+	next      time.Duration
+}
+
+func TestStep(t *testing.T) {
+	// Session 20 s: TERM 2.5 s and KILL 0.5 s before the deadline.
+	tests := []struct {
+		name  string
+		looks []look
+	}{
+		{"heartbeats keep it going", []look{
+			{0, 19 * s, false, Wait, 1 * s},
+			{1 * s, 18 * s, false, Wait, 2 * s},
+			{2 * s, 19 * s, false, Wait, 3 * s},
+		}},
+		{"the last look before TERM is exactly at TERM", []look{
+			{0, 3 * s, false, Wait, 500 * ms},
+			{500 * ms, 2500 * ms, false, Term, 2500 * ms},
+		}},
+		{"TERM, then KILL a margin before the deadline", []look{
+			{0, 2500 * ms, false, Term, 2 * s},
+			{1 * s, 1500 * ms, false, Wait, 2 * s},
+			{2 * s, 500 * ms, false, Kill, 3 * s},
+			{3 * s, 0, true, Wait, 4 * s},
+		}},
+		{"late to the TERM: the grace shrinks, not the margin", []look{
+			{0, 1500 * ms, false, Term, 1 * s},
+			{1 * s, 500 * ms, false, Kill, 2 * s},
+		}},
+		{"woken after the deadline: no TERM at all", []look{
+			{0, 19 * s, false, Wait, 1 * s},
+			{60 * s, 0, false, Kill, 61 * s},
+		}},
+		{"woken after the deadline and lost", []look{
+			{0, 19 * s, false, Wait, 1 * s},
+			{60 * s, 0, true, Kill, 61 * s},
+		}},
+		{"taken away with the deadline far off: another may hold already", []look{
+			{0, 19 * s, false, Wait, 1 * s},
+			{1 * s, 0, true, Kill, 2 * s},
+			{2 * s, 0, true, Wait, 3 * s},
+		}},
+		{"taken away within the grace", []look{
+			{0, 2500 * ms, false, Term, 2 * s},
+			{100 * ms, 0, true, Kill, 1100 * ms},
+		}},
+		{"a deadline that moves on does not take TERM back", []look{
+			{0, 2 * s, false, Term, 1500 * ms},
+			{1 * s, 19 * s, false, Wait, 1500 * ms},
+			{1500 * ms, 19 * s, false, Kill, 2500 * ms},
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			plan, err := newPlan(20*s, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			first := tt.looks[0]
+			core := plan.Begin(first.now, Hold{first.remaining, first.lost})
+			for i, l := range tt.looks {
+				action, next := core.Step(l.now, Hold{l.remaining, l.lost})
+				if action != l.action || next != l.next {
+					t.Fatalf("look %d at %v: %v until %v, want %v until %v", i, l.now, action, next, l.action, l.next)
+				}
+			}
+		})
+	}
+}
+
+// TestKillBeforeDeadline runs a hold whose heartbeats stop at every possible
+// moment: KILL must always come a margin before the deadline, and TERM a grace
+// before it.
+func TestKillBeforeDeadline(t *testing.T) {
+	for _, session := range []time.Duration{400 * ms, 4 * s, 20 * s} {
+		plan, err := newPlan(session, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for stop := time.Duration(0); stop < session; stop += session / 50 {
+			deadline := stop + session*3/4
+			now, term, kill := time.Duration(0), time.Duration(0), time.Duration(0)
+			core := plan.Begin(0, Hold{Remaining: session * 3 / 4})
+			for kill == 0 {
+				remaining := session * 3 / 4
+				if now > stop {
+					remaining = deadline - now
+				}
+				action, next := core.Step(now, Hold{Remaining: remaining})
+				switch action {
+				case Term:
+					term = now
+				case Kill:
+					kill = now
+				}
+				if next <= now {
+					t.Fatalf("session %v, stop %v: next look %v at %v", session, stop, next, now)
+				}
+				now = next
+			}
+			if kill > deadline-plan.Margin {
+				t.Errorf("session %v, stop %v: KILL at %v, deadline %v", session, stop, kill, deadline)
+			}
+			if grace := kill - term; term == 0 || grace < plan.KillAfter-plan.Interval {
+				t.Errorf("session %v, stop %v: TERM at %v, KILL at %v", session, stop, term, kill)
+			}
+		}
+	}
+}
+
+func TestEnding(t *testing.T) {
+	plan := Plan{KillAfter: s, Margin: 100 * ms, Interval: s}
+	core := plan.Begin(0, Hold{Remaining: 10 * s})
+	if core.Ending() {
+		t.Error("ending before anything happened")
+	}
+	if got := core.Deadline(); got != 10*s {
+		t.Errorf("deadline %v, want 10s", got)
+	}
+	core.Step(s, Hold{Lost: true})
+	if !core.Ending() {
+		t.Error("not ending after the loss")
+	}
+	if Kill.String() != "kill" || Term.String() != "term" || Wait.String() != "wait" {
+		t.Error("an action has a wrong name")
+	}
+}

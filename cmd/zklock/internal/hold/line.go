@@ -1,0 +1,192 @@
+package hold
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock/zklock/cmd/zklock/internal/process"
+	"github.com/zklock/zklock/inspect"
+)
+
+// Times of the waiting line. A wait shorter than lineAfter prints nothing.
+const (
+	lineAfter   = 300 * time.Millisecond
+	lineRefresh = time.Second
+	lineInspect = 5 * time.Second // time between two reads of the queue
+)
+
+// waitLine shows a user the progress of a wait.
+type waitLine struct {
+	out      io.Writer
+	terminal bool // show one line that changes; otherwise print one line once
+	width    func() int
+	link     *process.Link
+	me       zklock.Owner
+	servers  string // suffix that names the servers, for a log
+}
+
+// newWaitLine returns a waiting line on standard error.
+func newWaitLine(link *process.Link, me zklock.Owner, servers string) *waitLine {
+	return &waitLine{
+		out: os.Stderr, terminal: term.IsTerminal(2), link: link, me: me, servers: servers,
+		width: func() int {
+			if w, _, err := term.GetSize(2); err == nil && w > 0 {
+				return w
+			}
+			return 80
+		},
+	}
+}
+
+// start shows the line in a goroutine, which has ended when stop returns.
+func (w *waitLine) start(ctx context.Context, l *zklock.Lock, name string) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		w.run(ctx, l, name)
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
+}
+
+// run shows the line until ctx ends.
+func (w *waitLine) run(ctx context.Context, l *zklock.Lock, name string) {
+	timer := time.NewTimer(lineAfter)
+	defer timer.Stop()
+	var entries []zklock.Entry
+	var inspected time.Time
+	shown := false
+	for {
+		select {
+		case <-ctx.Done():
+			if shown {
+				fmt.Fprint(w.out, cli.EraseLine)
+			}
+			return
+		case <-timer.C:
+		}
+		// Every waiter reads all entries, so it does so less often than it refreshes
+		// the times in the line.
+		if time.Since(inspected) >= lineInspect {
+			if got, err := l.Inspect(ctx); err == nil {
+				entries, inspected = got, time.Now()
+			}
+		}
+		if ctx.Err() != nil {
+			continue
+		}
+		text := describe(name, entries, w.me, time.Now())
+		// A log gets one line, not one per second.
+		if !w.terminal {
+			fmt.Fprintf(w.out, "zklock: %s%s\n", text, w.servers)
+			return
+		}
+		// In the background, another job has the terminal, and its user may be typing.
+		if w.link.Foreground() {
+			fmt.Fprint(w.out, cli.EraseLine, cli.Truncate("zklock: "+text, w.width()-1))
+			shown = true
+		}
+		timer.Reset(lineRefresh)
+	}
+}
+
+// describe returns the line for the client me in the queue of the lock called name. Of
+// several locks, it describes the first one that me waits for.
+func describe(name string, entries []zklock.Entry, me zklock.Owner, now time.Time) string {
+	text := "waiting for " + name
+	if len(entries) == 1 && blocksNodeLock(entries[0]) {
+		return text + ": its znode exists and belongs to no session"
+	}
+	queues := byPath(entries)
+	for _, queue := range queues {
+		position := waitPosition(queue, me)
+		nodeLock := queue[0].Node == queue[0].Path && queue[0].Holder // it has no queue
+		if position == 0 && !nodeLock {
+			continue
+		}
+		if len(queues) > 1 {
+			text += ", at " + strings.TrimPrefix(queue[0].Path, cli.NamesRoot+"/")
+		}
+		if position > 0 {
+			text += ": " + cli.Ordinal(position) + " in line"
+		}
+		return text + heldBy(queue, now)
+	}
+	return text
+}
+
+// blocksNodeLock reports whether an entry is a znode at the path of a node lock that
+// belongs to no session.
+func blocksNodeLock(e zklock.Entry) bool { return e.Node == e.Path && e.Mode == zklock.Stray }
+
+// byPath splits the entries of several locks, which are sorted by lock.
+func byPath(entries []zklock.Entry) [][]zklock.Entry {
+	var all [][]zklock.Entry
+	for i := 0; i < len(entries); {
+		n := i + 1
+		for n < len(entries) && entries[n].Path == entries[i].Path {
+			n++
+		}
+		all = append(all, entries[i:n])
+		i = n
+	}
+	return all
+}
+
+// waitPosition returns the position of me among the waiters, counted from 1, or 0 if me
+// does not wait.
+func waitPosition(queue []zklock.Entry, me zklock.Owner) int {
+	position := 0
+	for i, e := range queue {
+		if e.Mode == zklock.Stray || e.Holder {
+			continue
+		}
+		if i == 0 || !inspect.SameAcquire(queue[i-1], e) {
+			position++
+		}
+		if e.Owner.Host == me.Host && e.Owner.PID == me.PID {
+			return position
+		}
+	}
+	return 0
+}
+
+// heldBy returns a text that names the first holder and says for how long it has held the
+// lock, or "" if no client holds it.
+func heldBy(queue []zklock.Entry, now time.Time) string {
+	var holders []zklock.Entry
+	for _, e := range queue {
+		if e.Holder {
+			holders = append(holders, e)
+		}
+	}
+	if len(holders) == 0 {
+		return ""
+	}
+	text := ", held by " + cli.OwnerName(holders[0])
+	if others := countSessions(holders) - 1; others > 0 {
+		text += fmt.Sprintf(" +%d", others)
+	}
+	return text + " for " + cli.ShortDuration(now.Sub(holders[0].Since))
+}
+
+// countSessions returns the number of sessions that own the entries. A holder of several
+// permits, or in the mixed layout, has more than one entry.
+func countSessions(entries []zklock.Entry) int {
+	sessions := map[int64]bool{}
+	for _, e := range entries {
+		sessions[e.Session] = true
+	}
+	return len(sessions)
+}

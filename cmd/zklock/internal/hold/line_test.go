@@ -1,0 +1,91 @@
+package hold
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/cmd/zklock/internal/cli"
+)
+
+func TestDescribe(t *testing.T) {
+	now := time.Now()
+	me := zklock.Owner{Host: "me", PID: 5}
+	stray := zklock.Entry{Mode: zklock.Stray, Name: "x"}
+	holder, mine := waitEntry("h", 1, true, now, 130*time.Second), waitEntry("me", 5, false, now, 0)
+	foreign := zklock.Entry{Mode: zklock.Exclusive, Holder: true, Data: "10.0.0.7", Since: now.Add(-time.Second)}
+	nameless := zklock.Entry{Mode: zklock.Exclusive, Holder: true, Session: 0xab, Since: now.Add(time.Minute)}
+	for _, e := range []*zklock.Entry{&stray, &foreign, &nameless} {
+		e.Path, e.Node = "/zklock/demo", "/zklock/demo/x"
+	}
+	node, twin := holder, waitEntry("t", 8, false, now, 0)
+	node.Node = node.Path
+	tests := []struct {
+		name    string
+		entries []zklock.Entry
+		want    string
+	}{
+		{"nothing known", nil, "waiting for demo"},
+		{"not in the queue yet", []zklock.Entry{holder}, "waiting for demo"},
+		{"next", []zklock.Entry{holder, mine}, "waiting for demo: 1st in line, held by h:1 for 2m10s"},
+		{"third", []zklock.Entry{holder, waitEntry("a", 2, false, now, 0), waitEntry("b", 3, false, now, 0), mine}, "waiting for demo: 3rd in line, held by h:1 for 2m10s"},
+		{"strays do not count", []zklock.Entry{stray, holder, stray, mine}, "waiting for demo: 1st in line, held by h:1 for 2m10s"},
+		{"a holder of another library", []zklock.Entry{foreign, mine}, "waiting for demo: 1st in line, held by 10.0.0.7 for 1s"},
+		{"a clock ahead of ours", []zklock.Entry{nameless, mine}, "waiting for demo: 1st in line, held by session 0xab for 0s"},
+		{"mine by now", []zklock.Entry{waitEntry("me", 5, true, now, 0)}, "waiting for demo"},
+		{"behind several readers", []zklock.Entry{holder, waitEntry("r", 2, true, now, 0), waitEntry("q", 3, true, now, 0), mine}, "waiting for demo: 1st in line, held by h:1 +2 for 2m10s"},
+		{"the second of several locks", []zklock.Entry{waitEntry("me", 5, true, now, 0), waitAt("/zklock/b", holder), waitAt("/zklock/b", mine)},
+			"waiting for demo, at b: 1st in line, held by h:1 for 2m10s"},
+		{"several locks, of none of which I have an entry", []zklock.Entry{holder, waitAt("/b", holder)}, "waiting for demo"},
+		{"a node lock, which has no line", []zklock.Entry{node}, "waiting for demo, held by h:1 for 2m10s"},
+		{"behind an attempt with two entries", []zklock.Entry{holder, twin, twin, mine}, "waiting for demo: 2nd in line, held by h:1 for 2m10s"},
+		{"nobody holds yet", []zklock.Entry{mine}, "waiting for demo: 1st in line"},
+	}
+	for _, tt := range tests {
+		if got := describe("demo", tt.entries, me, now); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestCut(t *testing.T) {
+	for _, tt := range []struct {
+		in   string
+		n    int
+		want string
+	}{{"abc", 5, "abc"}, {"abc", 2, "ab"}, {"äöü", 2, "äö"}, {"abc", 0, "abc"}} {
+		if got := cli.Truncate(tt.in, tt.n); got != tt.want {
+			t.Errorf("cut(%q, %d) = %q, want %q", tt.in, tt.n, got, tt.want)
+		}
+	}
+}
+
+// waitEntry is an entry of a queue for the tests below.
+func waitEntry(host string, pid int, holder bool, now time.Time, age time.Duration) zklock.Entry {
+	return zklock.Entry{Mode: zklock.Exclusive, Holder: holder, Token: 9, Session: int64(pid), Since: now.Add(-age),
+		Path: "/zklock/demo", Node: "/zklock/demo/" + waitNode("-lock-", pid), Name: waitNode("-lock-", pid),
+		Owner: zklock.Owner{Host: host, PID: pid, User: "ann", Command: "backup"}}
+}
+
+// waitNode is a name as Curator and zklock write them.
+func waitNode(marker string, seq int) string {
+	return fmt.Sprintf("_c_0f8fad5b-d9cb-469f-a165-70867728950e%s%010d", marker, seq)
+}
+
+// waitAt moves an entry to another lock.
+func waitAt(path string, e zklock.Entry) zklock.Entry {
+	e.Path, e.Node = path, path+"/"+e.Name
+	return e
+}
+
+// TestWaitingLineLimitsWhatOthersWrote: the host name of another client does not fill the
+// screen.
+func TestWaitingLineLimitsWhatOthersWrote(t *testing.T) {
+	now := time.Now()
+	entries := []zklock.Entry{waitEntry(strings.Repeat("h", 1<<20), 1, true, now, 0), waitEntry("w", 2, false, now, 0)}
+	if got := describe("a", entries, zklock.Owner{Host: "w", PID: 2}, now); len(got) == 0 || len(got) > 2000 {
+		t.Errorf("the waiting line has %d bytes", len(got))
+	}
+}

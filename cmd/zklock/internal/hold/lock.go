@@ -1,0 +1,194 @@
+package hold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock/zklock/cmd/zklock/internal/process"
+	"github.com/zklock/zklock/inspect"
+)
+
+const lockHelp = `Lock acquires LOCK, prints its fencing token, and holds it until INT, TERM, or
+HUP arrives; then it exits with 0. If the lock is lost, it exits with 120. No
+process is stopped when the lock is lost; zklock run stops its command. On a
+terminal, ^Z suspends the foreground process only, and the lock stays held.
+
+With several locks (--lock), it prints one line "TOKEN PATH" per lock, or with
+-o json or yaml one object with the mode, the session, and the locks. -o name
+prints the paths of the locks.
+
+On a release request (zklock revoke, Curator's Revoker), lock prints a notice
+and keeps the lock. With --on-revoke term it releases the lock and exits with
+0.
+
+` + waitHelp + `
+
+` + cli.ServersHelp + `the output of --json and -o yaml.
+
+` + aclHelp + `
+
+` + cli.LayoutHelp + `
+
+` + cli.HoldHelp
+
+const lockExample = `  zklock lock maintenance
+  zklock lock --shared catalog
+  zklock lock --json --count 3 --permits 2 api`
+
+// lockFlags are the flags of zklock lock, without those that all commands share.
+type lockFlags struct {
+	spec     lockSpec
+	onRevoke onRevoke
+	out      cli.Output
+}
+
+// Lock returns zklock lock.
+func Lock(a *cli.App) *cobra.Command {
+	var f lockFlags
+	c := &cobra.Command{
+		Use:     "lock LOCK",
+		Short:   "Hold a lock until interrupted",
+		Long:    lockHelp,
+		Example: lockExample,
+		Args:    cli.Exactly(1, "one lock"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := a.Begin(c); err != nil {
+				return err
+			}
+			if err := f.spec.check(c.Flags(), args[0]); err != nil {
+				return err
+			}
+			if err := errors.Join(a.Settings.Check(c.Flags()), f.out.Check(c.Flags())); err != nil {
+				return err
+			}
+			return lock(a, &f)
+		},
+	}
+	c.ValidArgsFunction = a.CompleteLocks
+	addLockFlags(a, c, &f.spec, &f.onRevoke)
+	f.out.Flag(c)
+	return c
+}
+
+// lock acquires the lock and holds it until a signal, the loss, or a release request. On a
+// terminal it runs the front process, whose keeper calls lock again: ^Z stops only the
+// front, so the session of the keeper does not expire.
+func lock(a *cli.App, f *lockFlags) error {
+	if !a.Keeper && process.FrontWanted() {
+		exe, err := cli.Executable()
+		if err != nil {
+			return err
+		}
+		n, err := process.RunFront(exe, a.Args)
+		if err != nil {
+			return err
+		}
+		return &cli.ExitError{Code: n}
+	}
+	signals := catchSignals()
+	ctx, stop := cli.Interruptible(signals, a.Link)
+	defer stop()
+	began := time.Now()
+	me := owner("lock") // it has no command
+	a.Settings.ReportServers(term.IsTerminal(2))
+	var granted atomic.Pointer[zklock.Hold]
+	c, _, err := a.Settings.Locks(ctx, f.spec.options(zklock.Options{Owner: &me, OnJeopardy: func(e zklock.Event) {
+		safe := time.Duration(0)
+		if hold := granted.Load(); hold != nil {
+			safe = hold.Remaining()
+		}
+		warnJeopardy(e, safe, a.Settings.ServersSuffix())
+	}}))
+	if err != nil {
+		return cli.Interrupted(ctx, err)
+	}
+	defer c.Close()
+	hold, err := acquire(ctx, &a.Settings, c, &f.spec, newWaitLine(a.Link, me, a.Settings.ServersSuffix()), began)
+	if err != nil {
+		return err
+	}
+	granted.Store(hold)
+	// If the token cannot be written, release the lock: the script that should read the
+	// token does not know that it holds the lock, and would never end this process.
+	writeErr := f.print(os.Stdout, hold, a.Settings.ServersText())
+	if writeErr == nil {
+		f.keep(ctx, hold)
+	}
+	lost := hold.Err() // read before the release, after which Err reports the release
+	// The release has a context of its own, because a signal may have ended ctx.
+	end, cancel := context.WithTimeout(context.Background(), releaseTimeout(&a.Settings))
+	defer cancel()
+	err = hold.Release(end)
+	if lost == nil {
+		lost = err // the release may have found that the znode is gone
+	}
+	if errors.Is(lost, zklock.ErrLost) {
+		return &cli.ExitError{Code: cli.ExitLost, Err: fmt.Errorf("%w%s", lost, a.Settings.ServersSuffix())}
+	}
+	if writeErr != nil {
+		err = errors.Join(fmt.Errorf("write the token: %w", writeErr), err)
+	}
+	return err
+}
+
+// keep returns when the lock must be released or is lost.
+func (f *lockFlags) keep(ctx context.Context, hold *zklock.Hold) {
+	revoked := hold.Revoked()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hold.Done():
+			return
+		case <-revoked:
+			revoked = nil // a closed channel is always ready
+			f.onRevoke.warn(f.spec.title(), "releasing it", "it is still held")
+			if f.onRevoke.term {
+				return
+			}
+		}
+	}
+}
+
+// grant is the output of zklock lock -o json.
+type grant struct {
+	Mode    zklock.Mode `json:"mode"`
+	Session string      `json:"session"`
+	Locks   []lockState `json:"locks"`
+	Servers string      `json:"servers"`
+}
+
+// print writes the granted locks and their tokens.
+func (f *lockFlags) print(out io.Writer, hold *zklock.Hold, servers string) error {
+	locks := f.spec.states(hold)
+	return f.out.Write(out, cli.Result{
+		Table: func(out io.Writer) (err error) {
+			if len(locks) == 1 {
+				_, err = fmt.Fprintln(out, locks[0].Token)
+			} else {
+				_, err = fmt.Fprintln(out, tokenLines(locks))
+			}
+			return err
+		},
+		Names: func() (paths []string) {
+			for _, l := range locks {
+				paths = append(paths, l.Path)
+			}
+			return paths
+		},
+		Data: func() []any { return []any{grant{f.spec.mode(), sessionID(hold.Session()), locks, servers}} },
+	})
+}
+
+// sessionID formats a session id as ZooKeeper's own tools do.
+func sessionID(id int64) string { return inspect.FormatSession(id) }

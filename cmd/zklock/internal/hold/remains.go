@@ -1,0 +1,79 @@
+package hold
+
+import (
+	"syscall"
+	"time"
+
+	"github.com/zklock/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock/zklock/cmd/zklock/internal/process"
+)
+
+// Times for ending a command's remaining processes.
+const (
+	remainsFirst = time.Millisecond // delay before the second check; each later delay is twice as long
+	remainsMost  = 20 * time.Millisecond
+	remainsWarn  = time.Second // from KILL until a message says that processes still run
+)
+
+// remains are the processes that a command has started and that still run after it. If a
+// signal ended the command, the supervisor ends them too, before the lock is released: the
+// next holder must not start while they write. If the command exited by itself, they may
+// continue.
+type remains struct {
+	killAt time.Duration // when they get KILL
+	delay  time.Duration // before the next check
+	warned bool          // the message was printed
+}
+
+// wasEnded reports whether a signal ended a command, or its exit code says so: a shell,
+// and a program that catches signals, exits with 128+n.
+func wasEnded(exit process.Exit) bool {
+	n := exit.Status() - 128
+	return exit.Signal != 0 || n == killSignal || n > 0 && cli.IsTermination(syscall.Signal(n))
+}
+
+// endRemains begins to end the remains of a command that a signal ended. Processes that
+// got that signal get only CONT, because many programs exit faster, and less cleanly, on
+// a second signal.
+func (s *supervisor) endRemains(core *Core, exit process.Exit) {
+	s.remains = &remains{killAt: s.now() + s.plan.KillAfter, delay: remainsFirst}
+	switch {
+	case core.Killing() || s.maxHold.killed || exit.Signal == killSignal && s.watchdogDue(): // this process or the watchdog killed it
+		s.remains.killAt = s.now()
+	case !s.cmd.Left():
+	case s.stopping || core.Ending():
+		s.cmd.TerminateLeft()
+	default:
+		s.cmd.Terminate()
+	}
+}
+
+// checkRemains kills the remains when that is due. It reports whether none are left, and
+// when to check again. After the loss of the lock, it gives up at the deadline, because
+// then the release no longer depends on them.
+func (s *supervisor) checkRemains(core *Core) (gone bool, next time.Duration) {
+	if s.remains == nil {
+		return false, forever
+	}
+	now := s.now()
+	if !s.cmd.Left() || s.hold.Err() != nil && now >= core.Deadline() {
+		return true, now
+	}
+	r := s.remains
+	if core.Killing() {
+		r.killAt = min(r.killAt, now)
+	}
+	if now >= r.killAt {
+		s.cmd.Kill() // repeated, because they may start others
+	}
+	if now >= r.killAt+remainsWarn && !r.warned && s.hold.Err() == nil {
+		r.warned = true
+		cli.Warn("processes of the command still run and cannot be killed (they may belong to another user): keeping the lock until they end%s", s.servers)
+	}
+	next = now + r.delay
+	r.delay = min(2*r.delay, remainsMost)
+	if now < r.killAt {
+		next = min(next, r.killAt)
+	}
+	return false, next
+}

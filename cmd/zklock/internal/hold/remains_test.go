@@ -1,0 +1,122 @@
+package hold
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock/cmd/zklock/internal/process"
+)
+
+// TestRemainsEndBeforeTheRelease: the supervisor returns, and the lock is released,
+// once nothing is left of a command that was ended.
+func TestRemainsEndBeforeTheRelease(t *testing.T) {
+	term := func(_ *fakeHold, p *fakeProcess, c chan os.Signal) {
+		c <- syscall.SIGTERM
+		p.exited <- process.Exit{Code: -1, Signal: int(syscall.SIGTERM)}
+	}
+	tests := []struct {
+		name  string
+		left  int
+		lasts time.Duration
+		play  func(*fakeHold, *fakeProcess, chan os.Signal)
+		log   []string
+		took  time.Duration // at least, and at most a look more
+		ended bool
+	}{
+		{"nothing is left", 0, 0, term, []string{"terminated@0s"}, 0, false},
+		{"what is left obeys", leftObey, time.Second, term, []string{"terminated@0s", "TERM to what is left@0s"}, time.Second, false},
+		{"what is left ignores TERM", leftIgnore, 0, term, []string{"terminated@0s", "TERM to what is left@0s", "KILL@2s"}, 2 * time.Second, false},
+		{"the command catches TERM", leftObey, time.Second, func(_ *fakeHold, p *fakeProcess, c chan os.Signal) {
+			c <- syscall.SIGTERM
+			p.exited <- process.Exit{Code: 0}
+		}, []string{"terminated@0s", "TERM to what is left@0s"}, time.Second, false},
+		{"a second TERM is passed on", leftIgnore, 0, func(h *fakeHold, p *fakeProcess, c chan os.Signal) {
+			term(h, p, c)
+			time.Sleep(time.Second)
+			c <- syscall.SIGTERM
+		}, []string{"terminated@0s", "TERM to what is left@0s", "terminated@1s", "KILL@2s"}, 2 * time.Second, false},
+		{"a signal from elsewhere", leftIgnore, 0, func(_ *fakeHold, p *fakeProcess, _ chan os.Signal) {
+			p.exited <- process.Exit{Code: -1, Signal: killSignal}
+		}, []string{"TERM@0s", "KILL@2s"}, 2 * time.Second, false},
+		{"^C, which a program catches", leftObey, 0, func(_ *fakeHold, p *fakeProcess, _ chan os.Signal) {
+			p.exited <- process.Exit{Code: 130}
+		}, []string{"TERM@0s"}, 0, false},
+		{"the command ends by itself, and leaves something in the background", leftIgnore, 0, func(_ *fakeHold, p *fakeProcess, _ chan os.Signal) {
+			p.exited <- process.Exit{Code: 7}
+		}, nil, 0, false},
+		{"silence", leftIgnore, 0, func(_ *fakeHold, p *fakeProcess, _ chan os.Signal) {
+			time.Sleep(12500*time.Millisecond + 1)
+			p.exited <- process.Exit{Code: 0}
+		}, []string{"TERM@12.5s", "TERM to what is left@12.500000001s", "KILL@14.5s"}, 14500 * time.Millisecond, true},
+		{"the lock is lost meanwhile", leftIgnore, 0, func(h *fakeHold, p *fakeProcess, c chan os.Signal) {
+			term(h, p, c)
+			time.Sleep(time.Second)
+			h.lose(errors.New("the znode is gone"))
+		}, []string{"terminated@0s", "TERM to what is left@0s", "KILL@1s"}, time.Second, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				hold, cmd := newFakeHold(15*time.Second), newFakeProcess(false)
+				cmd.left, cmd.lasts = tt.left, tt.lasts
+				s, _, signals := rig(t, hold, cmd)
+				began := time.Now()
+				go tt.play(hold, cmd, signals)
+				_, ended := s.run()
+				if took := time.Since(began); took < tt.took || took > tt.took+remainsMost {
+					t.Errorf("it took %v, want %v", took, tt.took)
+				}
+				// What kills does so until nothing is left.
+				if log := slices.Compact(cmd.log); ended != tt.ended || !slices.Equal(log, tt.log) {
+					t.Errorf("ended %v after %q; want %v after %q", ended, log, tt.ended, tt.log)
+				}
+				synctest.Wait()
+			})
+		})
+	}
+}
+
+// TestRemainsThatCannotBeKilled: the lock is kept while they run, and the user is
+// told; once the lock is lost and its time is over there is nothing to wait for.
+func TestRemainsThatCannotBeKilled(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			hold, cmd := newFakeHold(15*time.Second), newFakeProcess(false)
+			cmd.left = leftBeyond
+			s, _, _ := rig(t, hold, cmd)
+			s.servers = ", on zk1:2181"
+			began := time.Now()
+			go func() {
+				cmd.exited <- process.Exit{Code: -1, Signal: int(syscall.SIGTERM)}
+				for range 10 {
+					time.Sleep(10 * time.Second)
+					hold.extend(15 * time.Second)
+				}
+				time.Sleep(10 * time.Second)
+				if lost {
+					hold.lose(errors.New("the znode is gone"))
+				} else {
+					cmd.gone()
+				}
+			}()
+			said := captureStderr(t, func() { s.run() })
+			want := 110 * time.Second
+			if lost {
+				want = 115 * time.Second // the deadline that was seen last
+			}
+			if took := time.Since(began); took < want || took > want+time.Second+remainsMost {
+				t.Errorf("lost %v: it took %v, want %v", lost, took, want)
+			}
+			if n := strings.Count(said, "zklock: processes of the command still run and cannot be killed (they may belong to another user): keeping the lock until they end, on zk1:2181\n"); n != 1 {
+				t.Errorf("lost %v: the warning was printed %d times:\n%s", lost, n, said)
+			}
+			synctest.Wait()
+		})
+	}
+}

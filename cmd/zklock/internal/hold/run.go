@@ -1,0 +1,240 @@
+package hold
+
+import (
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/zklock/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock/zklock/cmd/zklock/internal/process"
+	"github.com/zklock/zklock/internal/legible"
+)
+
+const runHelp = `Run acquires LOCK, runs the command, and releases the lock when the command
+exits. It exits with the command's exit code, or with 128+n if signal n ended
+the command.
+
+Loss of the lock: if the lock is lost at once, for example because a client
+deletes its znode, run sends KILL to the command. If the lock is about to be
+lost, run sends TERM, and then KILL early enough that the command is dead
+before another client can hold the lock. If zklock is killed, the command is
+killed too. The command has its own process group, and signals go to the whole
+group.
+
+Background processes: if the command exits by itself, run releases the lock,
+and the command's background processes keep running. If a signal or --on-revoke
+term ends the command, run first ends the remaining processes of its group, and
+on Linux all its descendants, including daemons: it sends TERM, and KILL after
+--kill-after. Processes that a script started before it replaced itself with
+zklock (exec) are not included. To start a daemon that survives, use a service
+manager, such as systemd-run. --kill-after is at most an eighth of the session
+timeout; the default is 2s or that eighth, whichever is shorter.
+
+Hook: --on-lost COMMAND runs a shell command (sh -c, on Windows cmd /C) once,
+when TERM is sent because of the lock, or at the loss if there was no TERM. It
+has the command's ZKLOCK_ variables and ZKLOCK_LOST_REASON, but no passwords,
+and writes to standard error. It delays neither TERM nor KILL. After 10s, or
+when it exits, the remaining processes of its group are killed (on Windows only
+COMMAND itself). zklock waits for it before it exits. If it fails, run prints a
+warning.
+
+Time limit: --max-hold 1h sends TERM to a command that still runs an hour after
+its start, and KILL after --kill-after. Then run releases the lock and exits
+with 123, whatever the command's exit code is.
+
+Kinds of locks: LOCK is exclusive and granted in order of arrival. Shared locks
+(--shared), write locks (--write), and exclusive locks of the same name exclude
+each other like flock -s and flock -x.
+  --shared     a shared lock, held by any number of readers
+  --count N    a semaphore with N permits; --permits K acquires K of them
+  --lock NAME  another lock: run holds all of them or none. --shared,
+               --write, and --count apply to all of them.
+  --node       a single ephemeral znode, without a queue
+
+` + waitHelp + `
+
+Environment of the command: run sets ZKLOCK_NAME, ZKLOCK_PATH, ZKLOCK_TOKEN,
+ZKLOCK_MODE (exclusive, shared, or permit), ZKLOCK_SESSION, and ZKLOCK_SERVERS.
+The fencing token grows with every grant: pass it to the resource that the
+command writes to, and let the resource reject any smaller number. With several
+locks these variables describe the first lock, and ZKLOCK_LOCKS has one line
+"TOKEN PATH" per lock. The names of the TLS and credentials files are set too.
+ZKLOCK_AUTH and ZKLOCK_SASL are removed unless --pass-auth is set.
+
+Release requests: on a release request (zklock revoke, Curator's Revoker), run
+prints a notice and continues. With --on-revoke term, run sends TERM to the
+command once and exits with the command's exit code. The command can take its
+time; processes that it leaves get KILL after --kill-after.
+
+Jobs on a fleet: with --hold-at-least 30s, run holds the lock for at least 30
+seconds even if the command exits sooner. A cron job that starts on every
+machine then runs once per round although the clocks differ by some seconds. On
+a terminal, --hold-at-least has no effect.
+
+Metrics: with --metrics FILE.prom, run writes metrics for the node exporter's
+textfile collector: when the command last started and last succeeded, whether it
+is running, how long it waited for and held the lock, and how many runs ended in
+each way. Runs with different locks can share a file. If the file cannot be
+written, run prints a warning.
+
+` + cli.ServersHelp + `the line of --status-fd.
+
+` + aclHelp + `
+
+` + cli.LayoutHelp + `
+
+` + cli.HoldHelp + `
+
+Exit codes: the command's exit code, or one of these. The line of --status-fd
+tells them apart.
+  2    wrong usage
+  120  the lock was lost
+  123  --max-hold ended the command
+  124  the lock was not acquired (--try, --timeout); --conflict-exit-code
+       sets another code
+  125  zklock failed
+  126  the command cannot be executed
+  127  the command was not found`
+
+// waitHelp is the part of the long help about the flags for waiting.
+const waitHelp = `Waiting: --timeout limits the wait; 0 means --try. The default is no limit, or
+1m for several locks (--lock), which can deadlock with clients that acquire the
+same locks one by one: see --in-order. --session-timeout is the time in which
+the servers free the lock after its holder crashed. --lock-delay makes an
+acquire wait longer than that, so that the effects of the crashed holder can
+end; all clients of the lock need the same delay. --allow-foreign-mutex lets a
+shared lock ignore entries of Curator's mutex and kazoo's Lock, which ignore
+readers.`
+
+const runExample = `  zklock run nightly -- pg_dump -f /backup/db.sql
+  zklock run -n -E 0 nightly -- ./report       # exit 0 if it is held
+  zklock run -w 10 deploy -- sh -c './deploy --fence $ZKLOCK_TOKEN'
+  zklock run --count 3 api -- ./call-api         # 3 at once, fleet-wide
+  zklock run stock --lock orders -- ./book       # both locks or neither`
+
+// runFlags are the flags of zklock run, without those that all commands share.
+type runFlags struct {
+	spec      lockSpec
+	onRevoke  onRevoke
+	killAfter cli.Duration
+	statusFD  int
+	passAuth  bool
+	metrics   runMetrics
+	atLeast   cli.Duration
+	maxHold   cli.Duration
+	onLost    string
+}
+
+// check returns an error if a flag that only run has is invalid.
+func (f *runFlags) check(set *pflag.FlagSet) error {
+	if set.Changed("max-hold") && f.maxHold.D <= 0 {
+		return cli.UsageError("--max-hold is %v: give a time above 0", f.maxHold.D)
+	}
+	return nil
+}
+
+// Run returns zklock run.
+func Run(a *cli.App) *cobra.Command {
+	var f runFlags
+	c := &cobra.Command{
+		Use:                   "run LOCK [flags] -- COMMAND [ARGUMENT...]",
+		Short:                 "Hold a lock while a command runs",
+		Long:                  runHelp,
+		Example:               runExample,
+		DisableFlagsInUseLine: true, // Use already shows them, before the dashes
+		Args:                  runArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			return run(a, c, &f, args[0], args[1:])
+		},
+	}
+	c.ValidArgsFunction = a.CompleteRun
+	addLockFlags(a, c, &f.spec, &f.onRevoke)
+	c.Flags().Var(&f.killAfter, "kill-after", "time from TERM to KILL; default: 2s or less")
+	c.Flags().BoolVar(&f.passAuth, "pass-auth", false, "pass ZKLOCK_AUTH, ZKLOCK_SASL to the command")
+	c.Flags().IntVar(&f.statusFD, "status-fd", -1, "write the outcome as JSON to this `descriptor`")
+	c.Flags().Var(&f.atLeast, "hold-at-least", "hold the lock for at least this long")
+	c.Flags().Var(&f.maxHold, "max-hold", "end the command after this time")
+	c.Flags().StringVar(&f.onLost, "on-lost", "", "run this shell `command` if the lock is lost")
+	c.Flags().StringVar(&f.metrics.path, "metrics", "", "write metrics to this .prom `file`")
+	_ = c.MarkFlagFilename("metrics", "prom") // the flag exists
+	return c
+}
+
+// runArgs checks for LOCK -- COMMAND and says what is missing.
+func runArgs(c *cobra.Command, args []string) error {
+	dash := c.ArgsLenAtDash()
+	switch {
+	case len(args) == 0 || dash == 0:
+		return cli.UsageError("give the name of a lock: zklock run LOCK -- COMMAND")
+	case dash < 0 && len(args) == 1:
+		return cli.UsageError("give a command after two dashes: zklock run %s -- COMMAND", legible.Word(args[0]))
+	case dash < 0:
+		return cli.UsageError("put two dashes before the command: zklock run %s -- %s", legible.Word(args[0]), legible.Word(args[1]))
+	case dash > 1:
+		return cli.UsageError("give one lock before the two dashes, not %d: zklock run %s -- COMMAND; for several, zklock run %s --lock %s -- COMMAND", dash, legible.Word(args[0]), legible.Word(args[0]), legible.Word(args[1]))
+	case len(args) == dash || args[dash] == "":
+		return cli.UsageError("give a command after the two dashes: zklock run %s -- COMMAND", legible.Word(args[0]))
+	}
+	return nil
+}
+
+// run checks everything that does not need a server, so that a mistake is reported before
+// the wait. On a terminal it then runs the front process, whose keeper calls run again.
+// Otherwise it runs the command. It writes the status line also for errors.
+func run(a *cli.App, c *cobra.Command, f *runFlags, name string, argv []string) error {
+	err := a.Begin(c)
+	if err == nil {
+		err = f.spec.check(c.Flags(), name)
+	}
+	if err == nil {
+		err = f.check(c.Flags())
+	}
+	if err == nil {
+		err = f.metrics.begin(f.spec.paths[0])
+	}
+	status := newStatusLine(name, &f.spec)
+	if err == nil {
+		err = a.Settings.Check(c.Flags())
+	}
+	plan := Plan{}
+	if err == nil {
+		if plan, err = newPlan(a.Settings.Session.D, f.killAfter.D); err != nil {
+			err = cli.UsageError("--kill-after: %w", err)
+		}
+	}
+	// An earlier error has priority. A bad descriptor then only means that there is no
+	// status line.
+	out, statusErr := statusFile(f.statusFD)
+	if err == nil {
+		err = statusErr
+	}
+	cmd := process.Command{Args: argv}
+	if err == nil {
+		cmd.Path, err = process.FindCommand(argv[0], os.Getenv("PATH"))
+	}
+	exe := ""
+	if err == nil {
+		exe, err = cli.Executable()
+	}
+	if err == nil && !a.Keeper && process.FrontWanted() {
+		var n int
+		if n, err = process.RunFront(exe, a.Args); err == nil {
+			runtime.KeepAlive(out) // its finalizer closes it
+			return &cli.ExitError{Code: n}
+		}
+	}
+	closeOnExec(out, f.statusFD)
+	if err == nil {
+		r := &runner{app: a, spec: &f.spec, onRevoke: f.onRevoke, plan: plan, cmd: cmd, exe: exe, status: status, metrics: &f.metrics,
+			atLeast: f.atLeast.D, maxHold: f.maxHold.D, onLost: f.onLost, passAuth: f.passAuth}
+		defer func() { r.hook.Close() }() // after the status line, because a hook can take long
+		err = r.run()
+	}
+	status.finish(err)
+	status.write(out)
+	f.metrics.ended(status, time.Now())
+	return err
+}

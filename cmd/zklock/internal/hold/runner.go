@@ -1,0 +1,179 @@
+package hold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock/zklock/cmd/zklock/internal/process"
+)
+
+// runner runs one command under a lock.
+type runner struct {
+	app      *cli.App
+	spec     *lockSpec
+	onRevoke onRevoke
+	plan     Plan
+	cmd      process.Command
+	exe      string
+	status   *statusLine
+	metrics  *runMetrics
+	atLeast  time.Duration // --hold-at-least
+	maxHold  time.Duration // --max-hold; 0 means no limit
+	onLost   string        // the shell command of --on-lost; "" means none
+	hook     *process.Hook // of onLost; nil until the lock is acquired
+	passAuth bool          // the command's environment keeps the credentials
+}
+
+// run connects, acquires the lock, runs the command, and releases the lock.
+func (r *runner) run() error {
+	signals := catchSignals()
+	ctx, stop := cli.Interruptible(signals, r.app.Link)
+	set := &r.app.Settings
+	me := owner(r.cmd.Args[0])
+	began := time.Now()
+	set.ReportServers(term.IsTerminal(2))
+	r.status.Servers = set.ServersText()
+	// The supervisor prints the events, because it knows whether the command is ending.
+	events := make(chan zklock.Event, 16)
+	c, t, err := set.Locks(ctx, r.spec.options(zklock.Options{Owner: &me, OnJeopardy: func(e zklock.Event) {
+		select {
+		case events <- e:
+		default: // the supervisor is late; these events only inform the user
+		}
+	}}))
+	if err != nil {
+		defer stop()
+		if ctx.Err() != nil {
+			r.status.Outcome = outcomeInterrupted
+		}
+		return cli.Interrupted(ctx, err)
+	}
+	defer c.Close()
+	hold, err := acquire(ctx, set, c, r.spec, newWaitLine(r.app.Link, me, set.ServersSuffix()), began)
+	if err != nil {
+		defer stop()
+		r.notAcquired(ctx, err)
+		return err
+	}
+	stop() // from here on the supervisor reads the signals
+	r.status.Acquired, r.status.Locks = true, r.spec.states(hold)
+	r.status.Token = r.status.Locks[0].Token
+	r.status.Waited = seconds(time.Since(began))
+	if err := cli.Interrupted(ctx, nil); err != nil { // the signal arrived together with the grant
+		r.status.Outcome = outcomeInterrupted
+		if failed := r.release(hold); failed != nil {
+			cli.Warn("%v", failed)
+		}
+		return err
+	}
+	lock := lockEnvironment{locks: r.status.Locks, mode: r.spec.mode(), session: hold.Session(), servers: t.Current()}
+	lock.identity = set.Identity.CommandEnvironment(r.passAuth)
+	r.cmd.Env = lock.environ(os.Environ())
+	if r.onLost != "" {
+		lock.identity = set.Identity.CommandEnvironment(false)
+		if r.hook, err = process.NewHook(r.exe, r.onLost, lock.environ(os.Environ()), process.HookTime); err != nil {
+			cli.Warn("%v", err)
+		}
+	}
+	return r.runUnder(hold, signals, events)
+}
+
+// notAcquired records why the lock was not acquired.
+func (r *runner) notAcquired(ctx context.Context, err error) {
+	var e *cli.ExitError
+	switch {
+	case ctx.Err() != nil:
+		r.status.Outcome = outcomeInterrupted
+	case errors.As(err, &e):
+		r.status.Outcome = outcomeNotAcquired
+	}
+}
+
+// runUnder runs the command while the lock is held, then releases the lock.
+func (r *runner) runUnder(hold *zklock.Hold, signals <-chan os.Signal, events <-chan zklock.Event) error {
+	began := time.Now()
+	s, err := newSupervisor(hold, r.plan, r.cmd, r.exe, r.app.Link)
+	if err != nil {
+		return r.notStarted(err, r.release(hold))
+	}
+	r.status.Started = true
+	r.metrics.started(began)
+	s.signals, s.events, s.servers = signals, events, r.app.Settings.ServersSuffix()
+	// A release request that arrived before this call is in the znode, which Revoked
+	// reads first.
+	s.revoked, s.onRevoke, s.title = hold.Revoked(), r.onRevoke, r.spec.title()
+	s.hook, s.maxHold.limit = r.hook, r.maxHold
+	exit, ended := s.run()
+	r.status.Revoked = s.wasRevoked
+	// The watchdog must learn before the deadline that the command has exited. Otherwise
+	// it would kill the command's background processes, which may continue.
+	s.watchdog.Bye()
+	// Read the loss before the release, after which Err reports the release.
+	lost := hold.Err()
+	if lost == nil && !ended && !s.stopping {
+		r.linger(hold, began, signals)
+	}
+	r.status.Held = seconds(time.Since(began))
+	r.exited(exit)
+	err = r.release(hold)
+	switch {
+	case err == nil || lost != nil:
+	case errors.Is(err, zklock.ErrLost): // the release found that the znode is gone
+		lost = err
+	default:
+		cli.Warn("%s; the lock is free within %s at the latest", strings.TrimPrefix(err.Error(), "zklock: "), cli.ShortDuration(r.app.Settings.Session.D))
+	}
+	switch {
+	case lost != nil:
+		r.status.Outcome = outcomeLost
+		startHook(r.hook, "the lock is lost ("+lost.Error()+")")
+		return &cli.ExitError{Code: cli.ExitLost, Err: fmt.Errorf("%w%s", lost, r.app.Settings.ServersSuffix())}
+	case ended:
+		r.status.Outcome = outcomeLost
+		startHook(r.hook, "the lock was about to be lost")
+		return &cli.ExitError{Code: cli.ExitLost, Err: fmt.Errorf("the command was ended because the lock was about to be lost%s", r.app.Settings.ServersSuffix())}
+	case s.maxHold.ended:
+		r.status.Outcome = outcomeMaxHold
+		return &cli.ExitError{Code: cli.ExitMaxHold}
+	case exit.Status() == 0:
+		return nil
+	}
+	return &cli.ExitError{Code: exit.Status()}
+}
+
+// notStarted returns the error for a command that did not start. If the reason is the loss
+// of the lock, it omits the release error, which reports the same loss.
+func (r *runner) notStarted(err, release error) error {
+	if errors.Is(err, zklock.ErrLost) {
+		r.status.Outcome = outcomeLost
+		startHook(r.hook, "the lock is lost ("+err.Error()+")")
+		return &cli.ExitError{Code: cli.ExitLost, Err: err}
+	}
+	return errors.Join(err, release)
+}
+
+// exited records how the command ended.
+func (r *runner) exited(exit process.Exit) {
+	if exit.Signal != 0 {
+		r.status.Outcome, r.status.Signal = outcomeSignalled, exit.Signal
+		return
+	}
+	r.status.Outcome, r.status.Code = outcomeExited, &exit.Code
+}
+
+// release releases the lock within releaseTimeout.
+func (r *runner) release(hold *zklock.Hold) error {
+	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout(&r.app.Settings))
+	defer cancel()
+	err := hold.Release(ctx)
+	r.status.Released = err == nil
+	return err
+}

@@ -1,0 +1,276 @@
+package hold
+
+import (
+	"errors"
+	"os"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock/zklock/cmd/zklock/internal/process"
+)
+
+// holding has the methods of a hold that the supervisor calls.
+type holding interface {
+	Remaining() time.Duration
+	Err() error
+	Done() <-chan struct{}
+}
+
+// runningCommand has the methods of a command that the supervisor calls.
+type runningCommand interface {
+	Exited() <-chan process.Exit
+	Stopped() <-chan int
+	Signal(os.Signal)
+	Terminate()
+	TerminateLeft()
+	Kill()
+	Left() bool
+	Group() int
+}
+
+// watchdog has the methods of a watchdog that the supervisor calls.
+type watchdog interface {
+	Died() <-chan struct{}
+	Watch(group int) error
+	Until(time.Duration) error
+	Bye()
+	Kill()
+}
+
+// lossHook has the method of the hook of --on-lost that the supervisor calls.
+type lossHook interface{ Start(reason string) error }
+
+// supervisor follows a command until it has ended. Its methods belong to one goroutine.
+type supervisor struct {
+	hold          holding
+	cmd           runningCommand
+	plan          Plan
+	signals       <-chan os.Signal
+	link          *process.Link
+	watchdog      watchdog
+	respawn       respawn         // starts another watchdog
+	revoked       <-chan struct{} // closed by a release request; may be nil
+	onRevoke      onRevoke
+	title         string // names the locks in messages
+	wasRevoked    bool   // a client requested the release
+	now           func() time.Duration
+	watchdogUntil time.Duration       // when the watchdog kills the command, as it knows
+	overdue       bool                // that time came before this process acted
+	events        <-chan zklock.Event // jeopardy begins or ends; may be nil
+	servers       string              // suffix of messages that names the servers
+	stopping      bool                // the command got a signal that ends programs, for another reason than its lock
+	remains       *remains            // of the command; nil unless it was ended
+	hook          lossHook            // of --on-lost; may be nil
+	maxHold       maxHold
+}
+
+// readHold returns the current state of the hold.
+func (s *supervisor) readHold() Hold {
+	// Err comes first: a hold that ends between the two calls then has no time
+	// remaining, and the next call reports the loss.
+	return Hold{Lost: s.hold.Err() != nil, Remaining: s.hold.Remaining()}
+}
+
+// run follows the command until it has ended. It returns how it ended, and reports
+// whether the supervisor ended it because of its lock.
+func (s *supervisor) run() (process.Exit, bool) {
+	core := s.plan.Begin(s.now(), s.readHold())
+	done := s.hold.Done()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var exit process.Exit
+	ended := false
+	for {
+		next := min(s.step(core), s.limitHold(core), s.restartWatchdog())
+		gone, again := s.checkRemains(core)
+		if gone {
+			return exit, ended
+		}
+		timer.Reset(max(min(next, again)-s.now(), 0))
+		select {
+		case exit = <-s.cmd.Exited(): // once
+			ended = core.Ending() || exit.Signal == killSignal && s.watchdogDue()
+			if !ended && !s.stopping && !wasEnded(exit) {
+				return exit, false
+			}
+			s.endRemains(core, exit)
+		case sig := <-s.signals:
+			s.stopping = s.stopping || cli.IsTermination(sig)
+			s.cmd.Signal(sig)
+		case sig := <-s.cmd.Stopped():
+			s.link.Stopped(sig)
+		case <-done:
+			done = nil
+		case <-s.revoked:
+			s.revoked = nil
+			s.releaseRequested()
+		case <-s.link.Gone():
+			s.link = nil
+			cli.Warn("the process that the shell started has ended: killing the command")
+			s.cmd.Kill()
+		case <-s.watchdog.Died():
+			s.watchdogDied()
+		case e := <-s.events:
+			// After TERM, "the lock is still held" would suggest that TERM was not
+			// needed. The library and the supervisor schedule independently, so the
+			// event can arrive after TERM.
+			if !core.Ending() {
+				warnJeopardy(e, s.hold.Remaining()-s.plan.Margin-s.plan.KillAfter, s.servers)
+			}
+		case <-timer.C:
+		}
+	}
+}
+
+// watchdogDue reports whether the time at which the watchdog kills the command has come.
+func (s *supervisor) watchdogDue() bool { return s.overdue || s.now() >= s.watchdogUntil }
+
+// killSignal is the signal with which the watchdog ends a command. If it ended a command
+// after the watchdog's time, the watchdog sent it, even if this process still finds the
+// lock held when it runs again.
+const killSignal = 9
+
+// releaseRequested handles a release request.
+func (s *supervisor) releaseRequested() {
+	s.wasRevoked = true
+	s.onRevoke.warn(s.title, "ending the command", "the command continues")
+	if s.onRevoke.term {
+		s.stopping = true
+		s.cmd.Terminate()
+	}
+}
+
+// step does what the core decides now and returns when to check again.
+func (s *supervisor) step(core *Core) time.Duration {
+	s.overdue = s.overdue || s.watchdogUntil != 0 && s.now() >= s.watchdogUntil
+	warned := core.Ending()
+	action, next := core.Step(s.now(), s.readHold())
+	switch action {
+	case Term:
+		cli.Warn("the lock %s: ending the command", s.danger())
+		s.cmd.Terminate()
+		s.runHook()
+	case Kill:
+		if !warned {
+			cli.Warn("the lock %s: killing the command", s.danger())
+		}
+		s.cmd.Kill()
+		s.runHook()
+	}
+	// The watchdog's time is after the KILL of this process and before the deadline.
+	if until := core.Deadline() - s.plan.Margin/2; until != s.watchdogUntil {
+		s.watchdogUntil = until
+		if err := s.watchdog.Until(until); err != nil {
+			s.watchdog.Kill() // it is stopped or has ended; Died reports that
+		}
+	}
+	return next
+}
+
+// runHook runs the hook of --on-lost. The caller has signaled the command before.
+func (s *supervisor) runHook() { startHook(s.hook, "the lock "+s.danger()) }
+
+// startHook runs the hook of --on-lost unless it has run. hook may be nil.
+func startHook(hook lossHook, reason string) {
+	if hook == nil {
+		return
+	}
+	if err := hook.Start(reason); err != nil {
+		cli.Warn("run the command of --on-lost: %v", err)
+	}
+}
+
+// warnJeopardy prints that no server answers while a lock is held, or that one answers
+// again. safe is how long the lock is still safe, 0 if that is not known. servers is a
+// suffix that names the servers.
+func warnJeopardy(e zklock.Event, safe time.Duration, servers string) {
+	switch {
+	case e.Err == nil:
+		cli.Warn("the servers answer again; the lock was held throughout")
+	case safe > 0:
+		cli.Warn("reconnecting: no answer from the servers; the lock is still held, safe for %s%s", cli.ShortDuration(safe), servers)
+	default:
+		cli.Warn("reconnecting: no answer from the servers; the lock is still held%s", servers)
+	}
+}
+
+// danger returns why the command must end.
+func (s *supervisor) danger() string {
+	if err := s.hold.Err(); err != nil {
+		return "is lost (" + err.Error() + ")"
+	}
+	return "is about to be lost (no answer from the servers)"
+}
+
+// watchdogDied handles the end of the watchdog.
+func (s *supervisor) watchdogDied() {
+	s.watchdog.Bye() // closes the pipe
+	s.watchdog = noWatchdog{}
+	s.respawn.died(s.now())
+}
+
+// restartWatchdog replaces a watchdog that was killed, once that is due, and returns when
+// to check again. Without a watchdog, the command still has the parent-death signal.
+func (s *supervisor) restartWatchdog() time.Duration {
+	if _, none := s.watchdog.(noWatchdog); !none {
+		return forever
+	}
+	now := s.now()
+	if now < s.respawn.at {
+		return s.respawn.at
+	}
+	s.respawn.started(now)
+	w, err := s.respawn.start()
+	if err == nil {
+		if err = errors.Join(w.Until(s.watchdogUntil), w.Watch(s.cmd.Group())); err != nil {
+			w.Kill()
+			w.Bye()
+		}
+	}
+	if err != nil {
+		if !s.respawn.warned {
+			cli.Warn("%v; continuing without a watchdog", err)
+		}
+		s.respawn.warned = true
+		s.respawn.died(s.now())
+		return s.respawn.at
+	}
+	s.watchdog = w
+	return forever
+}
+
+// noWatchdog takes the place of a watchdog that has died.
+type noWatchdog struct{}
+
+func (noWatchdog) Died() <-chan struct{}     { return nil }
+func (noWatchdog) Watch(int) error           { return nil }
+func (noWatchdog) Until(time.Duration) error { return nil }
+func (noWatchdog) Bye()                      {}
+func (noWatchdog) Kill()                     {}
+
+// newSupervisor starts a watchdog, and the command under the hold.
+func newSupervisor(hold holding, plan Plan, cmd process.Command, exe string, link *process.Link) (*supervisor, error) {
+	w, err := process.StartWatchdog(exe)
+	if err != nil {
+		return nil, err
+	}
+	s := &supervisor{hold: hold, plan: plan, watchdog: w, link: link, now: process.BootTime}
+	started, err := process.StartCommand(cmd, exe, func(group int) error {
+		// From here on, the watchdog can end the command without this process.
+		s.watchdogUntil = s.now() + hold.Remaining() - plan.Margin/2
+		if err := errors.Join(w.Until(s.watchdogUntil), w.Watch(group)); err != nil {
+			return err
+		}
+		link.Started(group)
+		return hold.Err() // the last check before the command runs
+	})
+	if err != nil {
+		w.Bye()
+		return nil, err
+	}
+	s.cmd = started
+	s.respawn.start = func() (watchdog, error) { return process.StartWatchdog(exe) }
+	s.respawn.started(s.now())
+	return s, nil
+}

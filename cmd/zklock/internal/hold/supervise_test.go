@@ -1,0 +1,573 @@
+package hold
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock/zklock/cmd/zklock/internal/process"
+)
+
+// fakeHold is a hold whose deadline a test moves.
+type fakeHold struct {
+	mu    sync.Mutex
+	until time.Time
+	err   error
+	done  chan struct{}
+}
+
+func newFakeHold(d time.Duration) *fakeHold {
+	return &fakeHold{until: time.Now().Add(d), done: make(chan struct{})}
+}
+
+func (h *fakeHold) Remaining() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.err != nil {
+		return 0
+	}
+	return max(time.Until(h.until), 0)
+}
+
+func (h *fakeHold) Err() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.err
+}
+
+func (h *fakeHold) Done() <-chan struct{} { return h.done }
+
+// extend is an answered heartbeat.
+func (h *fakeHold) extend(d time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.until = time.Now().Add(d)
+}
+
+// lose ends the hold.
+func (h *fakeHold) lose(err error) {
+	h.mu.Lock()
+	h.err = err
+	h.mu.Unlock()
+	close(h.done)
+}
+
+// fakeProcess notes what it is told, with the time.
+type fakeProcess struct {
+	began   time.Time
+	exited  chan process.Exit
+	stopped chan int
+	mu      sync.Mutex
+	log     []string
+	obeys   bool          // ends at TERM
+	left    int           // processes that do not end with it: 0 none, else what ends them, see below
+	lasts   time.Duration // how long those that obey take
+}
+
+// What ends the processes that are left of a command.
+const (
+	leftObey   = 1 + iota // TERM
+	leftIgnore            // KILL
+	leftBeyond            // nothing
+)
+
+// asked has those obey that do. The test's bubble ends after that.
+func (p *fakeProcess) asked() {
+	if p.remaining() == leftObey {
+		time.AfterFunc(p.lasts, p.gone)
+	}
+}
+
+func (p *fakeProcess) gone() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.left = 0
+}
+
+func (p *fakeProcess) remaining() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.left
+}
+
+func (p *fakeProcess) Left() bool { return p.remaining() != 0 }
+
+func (p *fakeProcess) TerminateLeft() {
+	p.note("TERM to what is left")
+	p.asked()
+}
+
+func newFakeProcess(obeys bool) *fakeProcess {
+	return &fakeProcess{began: time.Now(), exited: make(chan process.Exit, 2), stopped: make(chan int), obeys: obeys}
+}
+
+func (p *fakeProcess) note(what string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.log = append(p.log, what+"@"+time.Since(p.began).String())
+}
+
+func (p *fakeProcess) Exited() <-chan process.Exit { return p.exited }
+func (p *fakeProcess) Stopped() <-chan int         { return p.stopped }
+func (p *fakeProcess) Group() int                  { return 77 }
+func (p *fakeProcess) Signal(s os.Signal)          { p.note(s.String()) }
+
+func (p *fakeProcess) Terminate() {
+	p.note("TERM")
+	p.asked()
+	if p.obeys {
+		p.exited <- process.Exit{Code: 0}
+		p.obeys = false
+	}
+}
+
+func (p *fakeProcess) Kill() {
+	p.note("KILL")
+	switch p.remaining() {
+	case leftIgnore:
+		p.gone()
+	case 0: // of the others the command itself has ended before
+		select {
+		case p.exited <- process.Exit{Code: -1, Signal: 9}:
+		default:
+		}
+	}
+}
+
+// fakeGuard keeps what it was told last.
+type fakeGuard struct {
+	died   chan struct{}
+	group  int
+	until  time.Duration
+	deaf   atomic.Bool // what it is told fails from now on
+	killed bool
+	closed bool
+}
+
+func newFakeGuard() *fakeGuard { return &fakeGuard{died: make(chan struct{})} }
+
+func (g *fakeGuard) Died() <-chan struct{} { return g.died }
+func (g *fakeGuard) Watch(n int) error     { g.group = n; return nil }
+func (g *fakeGuard) Bye()                  { g.closed = true }
+
+func (g *fakeGuard) Until(d time.Duration) error {
+	if g.deaf.Load() {
+		return errors.New("deaf")
+	}
+	g.until = d
+	return nil
+}
+
+func (g *fakeGuard) Kill() {
+	if !g.killed {
+		close(g.died)
+	}
+	g.killed = true
+}
+
+// fakeHook records its starts, each with what the command got before.
+type fakeHook struct {
+	cmd    *fakeProcess
+	starts []string
+}
+
+func (h *fakeHook) Start(reason string) error {
+	h.starts = append(h.starts, fmt.Sprint(reason, " after ", h.cmd.log))
+	return nil
+}
+
+// rig is a supervisor over fakes, for a session of 20 s: TERM is due 2.5 s and
+// KILL 0.5 s before the deadline.
+func rig(t *testing.T, hold *fakeHold, cmd *fakeProcess) (*supervisor, *fakeGuard, chan os.Signal) {
+	plan, err := newPlan(20*time.Second, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	guard := newFakeGuard()
+	signals := make(chan os.Signal)
+	began := time.Now()
+	return &supervisor{hold: hold, cmd: cmd, plan: plan, watchdog: guard, signals: signals,
+		now: func() time.Duration { return time.Since(began) }}, guard, signals
+}
+
+func TestSupervise(t *testing.T) {
+	gone := errors.New("the znode is gone")
+	tests := []struct {
+		name  string
+		obeys bool
+		play  func(*fakeHold, *fakeProcess, chan os.Signal)
+		log   []string
+		ended bool
+	}{
+		{"a command that ends by itself", true, func(_ *fakeHold, p *fakeProcess, _ chan os.Signal) {
+			p.exited <- process.Exit{Code: 7}
+		}, nil, false},
+		{"silence: TERM, then KILL before the deadline", false, func(*fakeHold, *fakeProcess, chan os.Signal) {
+		}, []string{"TERM@12.5s", "KILL@14.5s"}, true},
+		{"silence, and a command that obeys", true, func(*fakeHold, *fakeProcess, chan os.Signal) {
+		}, []string{"TERM@12.5s"}, true},
+		{"heartbeats keep it going", true, func(h *fakeHold, p *fakeProcess, _ chan os.Signal) {
+			for range 20 {
+				time.Sleep(10 * time.Second)
+				h.extend(15 * time.Second)
+			}
+			p.exited <- process.Exit{}
+		}, nil, false},
+		{"lost at once", false, func(h *fakeHold, _ *fakeProcess, _ chan os.Signal) {
+			time.Sleep(1500 * time.Millisecond)
+			h.lose(gone)
+		}, []string{"KILL@1.5s"}, true},
+		{"signals pass", true, func(_ *fakeHold, p *fakeProcess, c chan os.Signal) {
+			c <- syscall.SIGHUP
+			c <- syscall.SIGTERM
+			p.exited <- process.Exit{}
+		}, []string{"hangup@0s", "terminated@0s"}, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				hold, cmd := newFakeHold(15*time.Second), newFakeProcess(tt.obeys)
+				s, guard, signals := rig(t, hold, cmd)
+				go tt.play(hold, cmd, signals)
+				_, ended := s.run()
+				if ended != tt.ended || !slices.Equal(cmd.log, tt.log) {
+					t.Errorf("ended %v after %q; want %v after %q", ended, cmd.log, tt.ended, tt.log)
+				}
+				if guard.until == 0 {
+					t.Error("the watchdog was told nothing")
+				}
+				synctest.Wait()
+			})
+		})
+	}
+}
+
+// TestHookOfLossRunsOnce: at TERM, or at KILL if there was no TERM.
+func TestHookOfLossRunsOnce(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		lose bool
+		want string
+	}{
+		{"no answer", false, "the lock is about to be lost (no answer from the servers) after [TERM@12.5s]"},
+		{"lost", true, "the lock is lost (deleted) after [KILL@0s]"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				hold, cmd := newFakeHold(15*time.Second), newFakeProcess(true)
+				s, _, _ := rig(t, hold, cmd)
+				hook := &fakeHook{cmd: cmd}
+				s.hook = hook
+				if tt.lose {
+					hold.lose(errors.New("deleted"))
+				}
+				s.run()
+				if !slices.Equal(hook.starts, []string{tt.want}) {
+					t.Errorf("the hook started %q, want %q", hook.starts, tt.want)
+				}
+			})
+		})
+	}
+}
+
+func TestMaxHoldEndsCommand(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		obeys bool
+		dies  time.Duration // when the servers stop to answer; 0 means never
+		exits time.Duration // when the command exits by itself; 0 means never
+		log   []string
+		limit bool // the limit ended the command
+		ended bool // the lock did
+	}{
+		{name: "a command that obeys", obeys: true, log: []string{"TERM@1m0s"}, limit: true},
+		{name: "a command that ignores TERM", log: []string{"TERM@1m0s", "KILL@1m2s"}, limit: true},
+		{name: "a command that ends earlier", exits: 59 * time.Second},
+		{name: "a lock that is lost earlier", dies: 40 * time.Second, log: []string{"TERM@52.5s", "KILL@54.5s"}, ended: true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				hold, cmd := newFakeHold(15*time.Second), newFakeProcess(tt.obeys)
+				s, _, _ := rig(t, hold, cmd)
+				s.maxHold.limit = time.Minute
+				stop := make(chan struct{})
+				go func() {
+					for {
+						select {
+						case <-time.After(time.Second):
+						case <-stop:
+							return
+						}
+						if now := time.Since(cmd.began); tt.dies == 0 || now <= tt.dies {
+							hold.extend(15 * time.Second)
+						}
+						if tt.exits != 0 && time.Since(cmd.began) == tt.exits {
+							cmd.exited <- process.Exit{}
+						}
+					}
+				}()
+				_, ended := s.run()
+				close(stop)
+				if !slices.Equal(cmd.log, tt.log) || s.maxHold.ended != tt.limit || s.stopping != tt.limit || ended != tt.ended {
+					t.Errorf("got %q, limit %v, stopping %v, lock %v; want %+v", cmd.log, s.maxHold.ended, s.stopping, ended, tt)
+				}
+			})
+		})
+	}
+}
+
+func TestAnotherWatchdogForADeadOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hold, cmd := newFakeHold(15*time.Second), newFakeProcess(true)
+		s, first, _ := rig(t, hold, cmd)
+		second := newFakeGuard()
+		calls := 0
+		s.respawn.start = func() (watchdog, error) {
+			calls++
+			return second, nil
+		}
+		go func() {
+			close(first.died)
+			time.Sleep(time.Second)
+			cmd.exited <- process.Exit{}
+		}()
+		s.run()
+		if second.group != 77 || second.until != first.until || !first.closed {
+			t.Errorf("the second watchdog knows group %d until %v, the first until %v", second.group, second.until, first.until)
+		}
+		if calls != 1 || s.watchdog != watchdog(second) {
+			t.Errorf("%d watchdogs were started, want 1", calls)
+		}
+	})
+}
+
+// TestWatchdogsThatDieAtOnce: the first is replaced at once, the others at
+// growing intervals; the command goes on, and is ended in time all the same.
+func TestWatchdogsThatDieAtOnce(t *testing.T) {
+	for name, start := range map[string]func() (watchdog, error){
+		"dead": func() (watchdog, error) {
+			g := newFakeGuard()
+			close(g.died)
+			return g, nil
+		},
+		"deaf": func() (watchdog, error) {
+			g := newFakeGuard()
+			g.deaf.Store(true)
+			return g, nil
+		},
+		"none": func() (watchdog, error) { return nil, errors.New("no process to be had") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				hold, cmd := newFakeHold(15*time.Second), newFakeProcess(false)
+				s, first, _ := rig(t, hold, cmd)
+				began := time.Now()
+				var starts []time.Duration
+				s.respawn.start = func() (watchdog, error) {
+					starts = append(starts, time.Since(began))
+					return start()
+				}
+				close(first.died)
+				_, ended := s.run()
+				ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
+				// Pauses of 0.1, 0.2, 0.4, ... seconds.
+				want := []time.Duration{0, ms(100), ms(300), ms(700), ms(1500), ms(3100), ms(6300), ms(12700)}
+				if !slices.Equal(starts, want) {
+					t.Errorf("started at %v, want %v", starts, want)
+				}
+				if log := []string{"TERM@12.5s", "KILL@14.5s"}; !ended || !slices.Equal(cmd.log, log) {
+					t.Errorf("the command got %q, want %q", cmd.log, log)
+				}
+			})
+		})
+	}
+}
+
+// TestADeafWatchdogIsReplaced: one that was stopped does not read, and would
+// believe in an old deadline when it goes on.
+func TestADeafWatchdogIsReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hold, cmd := newFakeHold(15*time.Second), newFakeProcess(true)
+		s, first, _ := rig(t, hold, cmd)
+		second := newFakeGuard()
+		s.respawn.start = func() (watchdog, error) { return second, nil }
+		go func() {
+			time.Sleep(5 * time.Second)
+			first.deaf.Store(true)
+			hold.extend(15 * time.Second)
+			time.Sleep(5 * time.Second)
+			cmd.exited <- process.Exit{}
+		}()
+		s.run()
+		if !first.killed || !first.closed || second.until < 19*time.Second || second.group != 77 {
+			t.Errorf("the deaf one was killed: %v; the second knows group %d until %v", first.killed, second.group, second.until)
+		}
+	})
+}
+
+func TestRespawnForgivesTheLongLived(t *testing.T) {
+	var r respawn
+	now := time.Hour
+	var pauses []time.Duration
+	for _, lived := range []time.Duration{0, 0, 0, 0, respawnReset, 0, 0} {
+		r.started(now)
+		now += lived
+		r.died(now)
+		pauses = append(pauses, r.at-now)
+		now = r.at
+	}
+	for range 20 {
+		r.started(now)
+		r.died(now)
+	}
+	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
+	want := []time.Duration{0, ms(100), ms(200), ms(400), 0, ms(100), ms(200)}
+	if !slices.Equal(pauses, want) || r.at-now != respawnMost {
+		t.Errorf("pauses %v, want %v; at most %v, want %v", pauses, want, r.at-now, respawnMost)
+	}
+}
+
+// captureStderr returns what f writes to standard error.
+func captureStderr(t *testing.T, f func()) string {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	old := os.Stderr
+	os.Stderr = w
+	f()
+	os.Stderr = old
+	w.Close()
+	text, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestKilledByTheWatchdog: this process did not run when its command was due, and
+// the watchdog did its work. That is no signal from elsewhere, whatever the hold
+// has become since.
+func TestKilledByTheWatchdog(t *testing.T) {
+	for name, test := range map[string]struct {
+		sleep  time.Duration // until this process runs again
+		extend bool          // the servers answer before it looks
+		ended  bool
+	}{
+		"killed by somebody":                {time.Second, false, false},
+		"past the moment":                   {14800 * time.Millisecond, false, true},
+		"and the hold goes on all the same": {14800 * time.Millisecond, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				hold, cmd := newFakeHold(15*time.Second), newFakeProcess(true)
+				s, _, _ := rig(t, hold, cmd)
+				stopped := false
+				clock := s.now
+				// The look comes when the process runs again, not when it was due.
+				s.now = func() time.Duration {
+					if now := clock(); now > 0 && !stopped {
+						stopped = true
+						time.Sleep(test.sleep - now)
+						if test.extend {
+							hold.extend(15 * time.Second)
+						}
+						cmd.exited <- process.Exit{Code: -1, Signal: int(syscall.SIGKILL)}
+					}
+					return clock()
+				}
+				s.watchdogUntil = s.now() + 14750*time.Millisecond
+				_, ended := s.run()
+				if ended != test.ended {
+					t.Errorf("ended for the lock's sake: %v, want %v", ended, test.ended)
+				}
+			})
+		})
+	}
+}
+
+// TestLostBeforeTheCommandBegan: the last look before the command runs says lost.
+func TestLostBeforeTheCommandBegan(t *testing.T) {
+	lost := fmt.Errorf("hold x: %w: no answer", zklock.ErrLost)
+	r := &runner{status: &statusLine{}}
+	err := r.notStarted(lost, lost)
+	r.status.finish(err)
+	if cli.ExitCode(err) != cli.ExitLost || r.status.Outcome != outcomeLost || r.status.Exit != cli.ExitLost || err.Error() != lost.Error() {
+		t.Errorf("%v: %+v", err, r.status)
+	}
+	r = &runner{status: &statusLine{}}
+	err = r.notStarted(process.ErrNotExecutable, nil)
+	r.status.finish(err)
+	if cli.ExitCode(err) != cli.ExitNotExecutable || r.status.Outcome != outcomeNotExecutable {
+		t.Errorf("%v: %+v", err, r.status)
+	}
+}
+
+// TestNoWordOfHoldingOnceItEnds: that the lock is held in spite of all is said until
+// the command is told to end, and not behind that.
+func TestNoWordOfHoldingOnceItEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hold, cmd := newFakeHold(15*time.Second), newFakeProcess(false)
+		s, _, _ := rig(t, hold, cmd)
+		events := make(chan zklock.Event, 4)
+		s.events = events
+		go func() {
+			for _, at := range []struct {
+				after time.Duration
+				err   error
+			}{{time.Second, errors.New("late")}, {time.Second, nil}, {10500 * time.Millisecond, errors.New("late")}, {time.Second, nil}} {
+				time.Sleep(at.after) // TERM is due after 12.5 s, and KILL after 14.5 s
+				events <- zklock.Event{Err: at.err}
+			}
+		}()
+		got := captureStderr(t, func() { s.run() })
+		want := "zklock: reconnecting: no answer from the servers; the lock is still held, safe for 11s\n" +
+			"zklock: the servers answer again; the lock was held throughout\n" +
+			"zklock: the lock is about to be lost (no answer from the servers): ending the command\n"
+		if got != want {
+			t.Errorf("%s\nwant\n%s", got, want)
+		}
+	})
+}
+
+// A release request ends the command only with --on-revoke term.
+func TestReleaseRequestEndsCommandOnlyWithTerm(t *testing.T) {
+	for _, term := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			hold, cmd := newFakeHold(15*time.Second), newFakeProcess(true)
+			s, _, _ := rig(t, hold, cmd)
+			revoked := make(chan struct{})
+			s.revoked, s.onRevoke, s.title = revoked, onRevoke{term}, "demo"
+			go func() {
+				time.Sleep(time.Second)
+				close(revoked)
+				if !term {
+					time.Sleep(time.Second)
+					cmd.exited <- process.Exit{Code: 3}
+				}
+			}()
+			ended := false
+			printed := captureStderr(t, func() { _, ended = s.run() })
+			want, notice := []string(nil), "zklock: a client asks to release demo; the command continues (--on-revoke term releases it)\n"
+			if term {
+				want, notice = []string{"TERM@1s"}, "zklock: a client asks to release demo: ending the command\n"
+			}
+			if ended || !s.wasRevoked || s.stopping != term || !slices.Equal(cmd.log, want) || printed != notice {
+				t.Errorf("term %v: ended %v, revoked %v, stopping %v, command got %q, printed %q", term, ended, s.wasRevoked, s.stopping, cmd.log, printed)
+			}
+			synctest.Wait()
+		})
+	}
+}

@@ -1,0 +1,65 @@
+//go:build unix
+
+package hold
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestSharedDirectory: where others may make files, a run follows no link of theirs and
+// waits for no pipe.
+func TestSharedDirectory(t *testing.T) {
+	dir := t.TempDir()
+	target := filepath.Join(dir, "target")
+	if err := os.WriteFile(target, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	link, pipe := filepath.Join(dir, "link.prom"), filepath.Join(dir, "pipe.prom")
+	if err := os.Symlink(target, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	change := func(s *Textfile) { s.Put("zklock_run_running", "/a", 1) }
+	if err := UpdateTextfile(link, change); !errors.Is(err, ErrTextfileForeign) {
+		t.Errorf("a link: %v", err)
+	}
+	if err := UpdateTextfile(pipe, change); !errors.Is(err, ErrTextfileForeign) {
+		t.Errorf("a pipe: %v", err)
+	}
+	if text, err := os.ReadFile(target); err != nil || len(text) > 0 {
+		t.Errorf("what the link leads to says %q, %v", text, err)
+	}
+}
+
+// TestMetricsFollowNoLinkOfAnotherUser checks the directories on the path to the file.
+func TestMetricsFollowNoLinkOfAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to make a link another user's")
+	}
+	top := t.TempDir()
+	real, link := filepath.Join(top, "real", "sub"), filepath.Join(top, "link")
+	if err := errors.Join(os.MkdirAll(real, 0o700), os.Symlink("real", link)); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(link, "sub", "x.prom")
+	change := func(s *Textfile) { s.Put("zklock_run_running", "/a", 1) }
+	if err := UpdateTextfile(path, change); err != nil {
+		t.Errorf("a link of this user: %v", err)
+	}
+	if err := errors.Join(os.Remove(path), os.Lchown(link, 12345, -1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := UpdateTextfile(path, change); err == nil || !strings.Contains(err.Error(), "symbolic link of user 12345") {
+		t.Errorf("a link of another user: %v", err)
+	}
+	if names, err := os.ReadDir(real); err != nil || len(names) > 0 {
+		t.Errorf("what the link leads to has %v, %v", names, err)
+	}
+}

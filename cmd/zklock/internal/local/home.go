@@ -1,0 +1,56 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+)
+
+// This file finds the directory of a user's local server. The directory is the server's
+// identity: two commands exclude each other only if they find the same directory. So the
+// choice depends on few variables, because cron, sudo, and a login have different
+// environments.
+
+// Advice ends every error of this package.
+const Advice = "name servers with --servers or ZKLOCK_SERVERS, or a directory for a local server with ZKLOCK_HOME"
+
+// ErrNone is wrapped by errors about the directory of the local server.
+var ErrNone = errors.New("no directory for the local server")
+
+// System is the directory of the local server of root.
+const System = "/var/lib/zklock"
+
+// Who is what the choice depends on.
+type Who struct {
+	Getenv func(string) string
+	UID    int // the effective user
+	// Passwd returns the home directory of the user in the password database, or "". Dir
+	// calls it only if HOME is not set.
+	Passwd func(uid int) string
+}
+
+// Dir returns the directory: ZKLOCK_HOME, otherwise System for root, otherwise zklock in the
+// state directory of the XDG specification, which is ~/.local/state by default.
+func Dir(w Who) (string, error) {
+	if dir := w.Getenv("ZKLOCK_HOME"); dir != "" {
+		if !filepath.IsAbs(dir) {
+			return "", fmt.Errorf("%w: ZKLOCK_HOME is %q: give an absolute path", ErrNone, dir)
+		}
+		return filepath.Clean(dir), nil
+	}
+	if w.UID == 0 {
+		return System, nil
+	}
+	// The specification requires relative paths to be ignored.
+	if dir := w.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "zklock"), nil
+	}
+	user := w.Getenv("HOME")
+	if !filepath.IsAbs(user) && w.Passwd != nil {
+		user = w.Passwd(w.UID)
+	}
+	if !filepath.IsAbs(user) {
+		return "", fmt.Errorf("%w: user %d has no home directory; %s", ErrNone, w.UID, Advice)
+	}
+	return filepath.Join(user, ".local", "state", "zklock"), nil
+}

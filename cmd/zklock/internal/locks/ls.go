@@ -1,0 +1,159 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zklock/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock/zklock/inspect"
+	"github.com/zklock/zklock/internal/legible"
+)
+
+const lsHelp = `Ls lists the locks below PREFIX that a client holds or waits for. The default
+prefix is /zklock, which contains all locks whose names do not begin with a
+slash. "/" lists all locks on the servers. --prefix is the same as the argument.
+
+It reads locks of every kind and of every library. An ephemeral znode that is
+not part of a queue counts as a lock of one znode, so the list can contain
+znodes that other programs do not use as locks.
+
+It reads at most 20000 znodes, beginning with the parents that have the fewest
+children. If there are more, or if the servers deny access to some, it prints
+the locks that it found, says so, and exits with 125: give a longer PREFIX.
+During a long read it prints new results twice a second, each time in path
+order.
+
+With -o name it prints the names of the locks.
+
+` + watchHelp
+
+const lsExample = `  zklock ls
+  zklock ls reports
+  zklock ls --watch -o name        # a name each time that a lock changes
+  zklock ls / --json | jq -r 'select(.waiting > 0).path'`
+
+// List returns zklock ls.
+func List(a *cli.App) *cobra.Command {
+	var f readFlags
+	c := &cobra.Command{
+		Use:     "ls [PREFIX]",
+		Short:   "List the locks that have holders or waiters",
+		Long:    lsHelp,
+		Example: lsExample,
+		Args:    cli.AtMostOnePrefix,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := a.Begin(c); err != nil {
+				return err
+			}
+			if err := errors.Join(a.Settings.Check(c.Flags()), f.check(c)); err != nil {
+				return err
+			}
+			prefix, err := cli.PrefixOf(c, args)
+			if err != nil {
+				return err
+			}
+			if f.watch {
+				return watchList(a, &f, prefix)
+			}
+			return ls(a, &f, prefix)
+		},
+	}
+	a.ServerFlags(c)
+	a.Settings.ReadFlags(c)
+	a.PrefixFlag(c)
+	f.layout.Flag(c)
+	f.out.Flag(c)
+	f.watchFlag(c)
+	c.ValidArgsFunction = a.CompleteLocks
+	return c
+}
+
+// ls prints the locks below prefix.
+func ls(a *cli.App, f *readFlags, prefix string) error {
+	ctx := context.Background()
+	z, r, err := a.Settings.Reader(ctx, f.layout)
+	if err != nil {
+		return err
+	}
+	defer z.Close()
+	defer r.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	l := &listing{out: &f.out, to: os.Stdout, lines: cli.NewTable(shrinkable()...)}
+	return l.run(func(found func(*inspect.Lock)) error {
+		_, err := r.List(ctx, prefix, inspect.ListOptions{Timeout: a.Settings.ConnectLimit(), OnLock: found})
+		return err
+	}, cancel)
+}
+
+// lockList returns the locks in all output formats.
+func lockList(found []*inspect.Lock) cli.Result {
+	return cli.Result{
+		Table: func(out io.Writer) error { return printLocks(out, found, time.Now()) },
+		Names: func() []string {
+			var names []string
+			for _, s := range found {
+				names = append(names, cli.NameOf(s.Path))
+			}
+			return names
+		},
+		Data: func() []any {
+			var all []any
+			for _, s := range found {
+				all = append(all, s.View())
+			}
+			return all
+		},
+	}
+}
+
+// listHeader returns the column heads of a list of locks.
+func listHeader() []string { return []string{"LOCK", "MODE", "HOLDER", "COMMAND", "SINCE", "WAITING"} }
+
+// shrinkable returns the columns of a list that may be cut: lock, holder, and command.
+func shrinkable() []int { return []int{0, 2, 3} }
+
+// listRow returns the row of a lock in a list.
+func listRow(s *inspect.Lock, now time.Time) []string {
+	holder, command, since := "-", "-", "-"
+	if all := s.Holders(); len(all) > 0 {
+		first := all[0]
+		holder, command, since = cli.OwnerName(first.Entry), cli.OwnerCommand(first.Entry), cli.ShortDuration(now.Sub(first.Since))
+		if others := inspect.CountSessions(all) - 1; others > 0 {
+			holder += fmt.Sprintf(" +%d", others)
+		}
+	}
+	return []string{legible.Name(cli.NameOf(s.Path)), modeText(s), holder, command, since, strconv.Itoa(s.Waiting())}
+}
+
+// printLocks prints one line per lock.
+func printLocks(out io.Writer, found []*inspect.Lock, now time.Time) error {
+	if len(found) == 0 {
+		return nil
+	}
+	var l listing
+	return l.table(out, found, now)
+}
+
+// modeText returns how a lock is held.
+func modeText(s *inspect.Lock) string {
+	held := s.Holders()
+	switch {
+	case s.Kind == inspect.KindNode:
+		return "node"
+	case s.Permits > 0:
+		return fmt.Sprintf("%d of %d", len(held), s.Permits)
+	case s.Kind == inspect.KindSemaphore:
+		return count(len(held), "permit")
+	case len(held) > 0:
+		return string(held[0].Mode)
+	}
+	return "-"
+}

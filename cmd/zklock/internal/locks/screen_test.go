@@ -1,0 +1,139 @@
+package locks
+
+import (
+	"os"
+	"slices"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/zklock/zklock/cmd/zklock/internal/cli"
+)
+
+func TestKeys(t *testing.T) {
+	tests := []struct {
+		in   string
+		want []Key
+		rest string
+	}{
+		{"q", []Key{'q'}, ""},
+		{"jk", []Key{'j', 'k'}, ""},
+		{"\x1b[A\x1b[B\x1bOC\x1bOD", []Key{Up, Down, Right, Left}, ""},
+		{"\x1b[5~\x1b[6~\x1b[H\x1b[4~\x1b[3~", []Key{PageUp, PageDown, Home, End, Delete}, ""},
+		{"\x1b", []Key{Escape}, ""},
+		{"\x1b\x1b", []Key{Escape, Escape}, ""},
+		{"\x1b[1;5A", []Key{Up}, ""}, // with control
+		{"\x1b[99~x", []Key{Unknown, 'x'}, ""},
+		{"\x1b[12", []Key{Unknown}, ""},
+		{"\r\n", []Key{Enter, Enter}, ""},
+		{"\x08\x7f", []Key{Backspace, Backspace}, ""},
+		{"\x03\x1a\x0c", []Key{Interrupt, Suspend, Redraw}, ""},
+		{"ü世", []Key{'ü', '世'}, ""},
+		{"a\xe4\xb8", []Key{'a'}, "\xe4\xb8"},
+		{"\xff", []Key{Unknown}, ""},
+	}
+	for _, tt := range tests {
+		got, rest := Keys([]byte(tt.in))
+		if !slices.Equal(got, tt.want) || string(rest) != tt.rest {
+			t.Errorf("%q: %d, rest %q; want %d, rest %q", tt.in, got, rest, tt.want, tt.rest)
+		}
+	}
+}
+
+// FuzzKeys: whatever comes, all of it is taken, or is the beginning of a character.
+func FuzzKeys(f *testing.F) {
+	f.Add([]byte("\x1b[5~q"))
+	f.Add([]byte("\x1b["))
+	f.Add([]byte("世\xe4"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		keys, rest := Keys(b)
+		if len(rest) >= utf8.UTFMax || len(keys) > len(b) || len(keys) == 0 && len(rest) != len(b) {
+			t.Fatalf("%q: %d, rest %q", b, keys, rest)
+		}
+	})
+}
+
+func TestColumns(t *testing.T) {
+	for text, want := range map[string]int{"": 0, "abc": 3, "ü": 1, "世界": 4, "e\u0301": 1, "😀": 2, "■▲": 2, "한": 2} {
+		if got := cli.Columns(text); got != want {
+			t.Errorf("%q has %d columns, want %d", text, got, want)
+		}
+	}
+}
+
+func TestFit(t *testing.T) {
+	for _, tt := range []struct {
+		text  string
+		width int
+		want  string
+	}{
+		{"abc", 5, "abc  "}, {"abc", 3, "abc"}, {"abcd", 3, "ab~"}, {"abc", 1, "~"}, {"abc", 0, ""},
+		{"世界", 3, "世~"}, {"世界", 4, "世界"}, {"世界人", 4, "世~ "},
+	} {
+		if got := cli.Fit(tt.text, tt.width, "~"); got != tt.want {
+			t.Errorf("%q in %d: %q, want %q", tt.text, tt.width, got, tt.want)
+		}
+	}
+}
+
+func FuzzFit(f *testing.F) {
+	f.Add("世界 x", 3)
+	f.Add("e\u0301e\u0301", 1)
+	f.Fuzz(func(t *testing.T, text string, width int) {
+		if width < 0 || width > 500 {
+			return
+		}
+		if got := cli.Columns(cli.Fit(text, width, "~")); got != width {
+			t.Fatalf("%q in %d has %d", text, width, got)
+		}
+	})
+}
+
+func TestRender(t *testing.T) {
+	l := Line{{"abc", Bold | Red}, {"def", 0}, {"g\x1b[2Jh\u202e", Reverse}}
+	for _, tt := range []struct {
+		width int
+		color bool
+		want  string
+	}{
+		{80, true, "\x1b[1;31mabc\x1b[0mdef\x1b[7mg\\x1b[2Jh\\u202e\x1b[0m"},
+		{80, false, "\x1b[1mabc\x1b[0mdef\x1b[7mg\\x1b[2Jh\\u202e\x1b[0m"},
+		{4, false, "\x1b[1mabc\x1b[0md"},
+		{0, true, ""},
+	} {
+		if got := l.render(tt.width, tt.color); got != tt.want {
+			t.Errorf("%d, %v: %q, want %q", tt.width, tt.color, got, tt.want)
+		}
+	}
+	if got := l.String(); got != "abcdefg\x1b[2Jh\u202e" {
+		t.Errorf("text %q", got)
+	}
+	if got := Plain("x", Yellow|Dim|Green|Cyan).render(9, true); got != "\x1b[2;33;32;36mx\x1b[0m" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestUpdate sends what changed, and nothing else.
+func TestUpdate(t *testing.T) {
+	rows := []string{"a", "b", ""}
+	if got := update(nil, rows); got != "\x1b[2J\x1b[1;1H\x1b[2Ka\x1b[2;1H\x1b[2Kb" {
+		t.Errorf("first: %q", got)
+	}
+	if got := update(rows, rows); got != "" {
+		t.Errorf("same: %q", got)
+	}
+	if got := update(rows, []string{"a", "", "c"}); got != "\x1b[2;1H\x1b[2K\x1b[3;1H\x1b[2Kc" {
+		t.Errorf("changed: %q", got)
+	}
+}
+
+func TestNoTerminal(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	if _, err := Open(r, w, true); err != ErrNoTerminal {
+		t.Errorf("a pipe: %v", err)
+	}
+}

@@ -1,0 +1,225 @@
+package locks
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock/zklock/inspect"
+	"github.com/zklock/zklock/internal/legible"
+	"github.com/zklock/zklock/zk"
+)
+
+const showHelp = `Show prints the holders of LOCK and its queue, in order. It reads locks of
+every kind: mutexes, read-write locks, semaphores, single znodes, and leader
+latches of zklock, Curator, kazoo, go-zookeeper, and the recipes in ZooKeeper's
+source. The column RECIPE names the recipe. TOKEN is the fencing token of a
+holder. SINCE is the age of an entry, including its time in the queue, because
+the servers do not record the time of the grant.
+
+Warnings follow if recipes on this path do not exclude each other, or if there
+are strays: znodes that are not entries of a lock. If there are more than 20000
+strays, or a znode of the lock has more than 100000 children, the path is
+probably not a lock: show reads no entries, says so, and exits with 125.
+
+With -o name it prints the paths of the entries' znodes.
+
+` + watchHelp
+
+const showExample = `  zklock show nightly
+  zklock show --watch nightly
+  zklock show --json /apps/billing | jq .holders
+  zklock show --layout custom:exclusive=-W-,shared=-R- /legacy/catalog`
+
+// readFlags are the flags of commands that read locks.
+type readFlags struct {
+	layout cli.LayoutValue
+	out    cli.Output
+	watch  bool
+}
+
+// check returns an error if the flags are invalid.
+func (r *readFlags) check(c *cobra.Command) error { return r.out.Check(c.Flags()) }
+
+// Show returns zklock show.
+func Show(a *cli.App) *cobra.Command {
+	var f readFlags
+	c := &cobra.Command{
+		Use:     "show LOCK",
+		Short:   "Show the holder and the queue of a lock",
+		Long:    showHelp,
+		Example: showExample,
+		Args:    cli.Exactly(1, "one lock"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if !f.watch {
+				return withLock(a, c, &f, args[0], func(ctx context.Context, l *oneLock) error { return show(a, ctx, l) })
+			}
+			path, err := checkArguments(a, c, &f, args[0])
+			if err != nil {
+				return err
+			}
+			return watchLock(a, &f, args[0], path)
+		},
+	}
+	lockReadFlags(a, c, &f)
+	f.watchFlag(c)
+	a.Settings.ReadFlags(c)
+	return c
+}
+
+// lockReadFlags adds the flags of commands that read one lock.
+func lockReadFlags(a *cli.App, c *cobra.Command, f *readFlags) {
+	a.ServerFlags(c)
+	f.layout.Flag(c)
+	f.out.Flag(c)
+	c.ValidArgsFunction = a.CompleteLocks
+}
+
+// checkArguments checks the command line of a command that reads the lock called name, and
+// returns the path of the lock.
+func checkArguments(a *cli.App, c *cobra.Command, f *readFlags, name string) (string, error) {
+	if err := a.Begin(c); err != nil {
+		return "", err
+	}
+	if err := errors.Join(a.Settings.Check(c.Flags()), f.check(c)); err != nil {
+		return "", err
+	}
+	return zklock.PathOf(name)
+}
+
+// withLock connects, and calls do with the lock called name.
+func withLock(a *cli.App, c *cobra.Command, f *readFlags, name string, do func(context.Context, *oneLock) error) error {
+	path, err := checkArguments(a, c, f, name)
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	z, r, err := a.Settings.Reader(ctx, f.layout)
+	if err != nil {
+		return err
+	}
+	defer z.Close()
+	defer r.Close()
+	return do(ctx, &oneLock{f, legible.Name(name), path, z, r})
+}
+
+// oneLock is the lock of a command that reads one lock, with its connection.
+type oneLock struct {
+	*readFlags
+	name, path string // the name is for messages
+	z          *zk.Client
+	r          *inspect.Reader
+}
+
+// show prints one lock.
+func show(a *cli.App, ctx context.Context, l *oneLock) error {
+	ctx, cancel := a.Settings.ConnectContext(ctx)
+	defer cancel()
+	s, err := l.r.ReadDetail(ctx, l.path)
+	if err != nil {
+		return err
+	}
+	return l.out.Write(os.Stdout, lockResult(s, l.name))
+}
+
+// lockResult returns a lock in all output formats.
+func lockResult(s *inspect.Lock, name string) cli.Result {
+	return cli.Result{
+		Table: func(out io.Writer) error { return printLock(out, s, name, time.Now()) },
+		Names: func() []string { return nodes(s.Entries) },
+		Data:  func() []any { return []any{s.View()} },
+	}
+}
+
+// nodes returns the paths of the znodes of entries.
+func nodes(entries []inspect.Entry) []string {
+	var nodes []string
+	for _, e := range entries {
+		nodes = append(nodes, e.Node)
+	}
+	return nodes
+}
+
+// printLock prints one line per entry, the holders first, then release requests and
+// warnings. It writes them in one call.
+func printLock(out io.Writer, s *inspect.Lock, name string, now time.Time) error {
+	var text bytes.Buffer
+	if line := headline(s, name); line != "" {
+		fmt.Fprintln(&text, line)
+	}
+	if len(s.Entries) > 0 {
+		if err := printEntries(&text, s.Entries, now); err != nil {
+			return err
+		}
+	}
+	// A hold of several permits has several entries, but prints one line.
+	for _, e := range inspect.FirstPerAcquire(s.Entries) {
+		if e.Revoked {
+			fmt.Fprintf(&text, "%s was asked to release it\n", inspect.OwnerName(e.Entry))
+		}
+	}
+	for _, w := range s.Warnings {
+		fmt.Fprintf(&text, "warning: %s\n", w)
+	}
+	_, err := out.Write(text.Bytes())
+	return err
+}
+
+// headline returns the line above the table, or "".
+func headline(s *inspect.Lock, name string) string {
+	name = legible.Name(name)
+	held := len(s.Holders())
+	switch {
+	case s.Permits > 0:
+		return fmt.Sprintf("%s: %d of %d permits held", name, held, s.Permits)
+	case s.Kind == inspect.KindSemaphore:
+		return fmt.Sprintf("%s: %s held", name, count(held, "permit"))
+	case len(s.Contenders()) > 0:
+	case s.KazooPermits() > 0:
+		return fmt.Sprintf("%s: %s of kazoo's Semaphore held", name, count(s.KazooPermits(), "permit"))
+	default:
+		return name + " is free"
+	}
+	return ""
+}
+
+// printEntries prints the table.
+func printEntries(out io.Writer, entries []inspect.Entry, now time.Time) error {
+	c := cli.NewTable(1, 2, 3, 7) // the columns that other clients wrote
+	c.Add([]string{"TURN", "WHO", "USER", "COMMAND", "MODE", "TOKEN", "SINCE", "RECIPE"})
+	for _, e := range entries {
+		turn, token := "stray", "-"
+		switch {
+		case e.Mode == zklock.Stray && e.Recipe.Kind != "":
+			turn = "other"
+		case e.Holder:
+			turn, token = "holds", fmt.Sprint(e.Token)
+		case e.Position > 0:
+			turn = cli.Ordinal(e.Position)
+		}
+		// The token of a downgraded writer is older than its entry, which would look
+		// wrong without an explanation.
+		recipe := e.Recipe.String()
+		if e.Mode == zklock.Shared && e.Owner.Token > 0 {
+			recipe += ", was writer"
+		}
+		c.Add([]string{turn, cli.OwnerName(e.Entry), cli.OwnerUser(e.Entry), cli.OwnerCommand(e.Entry), string(e.Mode), token, cli.ShortDuration(now.Sub(e.Since)), recipe})
+	}
+	return c.Flush(out)
+}
+
+// count formats a number and its noun.
+func count(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
+}

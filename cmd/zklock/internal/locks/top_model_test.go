@@ -1,0 +1,367 @@
+package locks
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock/zklock/inspect"
+)
+
+// now is when all of these tests take place.
+var now = time.Date(2026, 3, 4, 12, 0, 0, 0, time.Local)
+
+// topEntry makes an entry: n its number, ago the time since it came.
+func topEntry(path string, n int, mode zklock.Mode, turn int, ago time.Duration, owner zklock.Owner) inspect.Entry {
+	name := fmt.Sprintf("_c_0f8fad5b-d9cb-469f-a165-70867728950e-lock-%010d", n)
+	e := inspect.Entry{Position: turn, Entry: zklock.Entry{
+		Path: path, Name: name, Node: path + "/" + name, Mode: mode, Holder: turn == 0, Token: int64(1000 + n),
+		Session: int64(16 + n), Since: now.Add(-ago), Owner: owner,
+	}}
+	e.Recipe = inspect.RecipeOf(e.Entry)
+	return e
+}
+
+// host is an owner.
+func host(name string, command string) zklock.Owner {
+	return zklock.Owner{Host: name, PID: 42, User: "root", Command: command}
+}
+
+// scene are locks of several kinds.
+func scene() *inspect.Snapshot {
+	nightly := &inspect.Lock{Path: "/zklock/nightly", Kind: inspect.KindQueue, Layouts: []string{"zklock mutex"}, Entries: []inspect.Entry{
+		topEntry("/zklock/nightly", 1, zklock.Exclusive, 0, 2*time.Hour, host("web1", "backup")),
+		topEntry("/zklock/nightly", 2, zklock.Exclusive, 1, time.Hour, host("web2", "backup")),
+		topEntry("/zklock/nightly", 3, zklock.Shared, 2, time.Minute, host("db1", "report")),
+		topEntry("/zklock/nightly", 4, zklock.Shared, 3, 30*time.Second, host("db2", "report")),
+		topEntry("/zklock/nightly", 5, zklock.Exclusive, 4, time.Second, host("db3", "vacuum")),
+	}, Warnings: []string{"something is odd"}}
+	nightly.Entries[0].Granted = now.Add(-90 * time.Second)
+	reports := &inspect.Lock{Path: "/zklock/reports", Kind: inspect.KindQueue, Layouts: []string{"Curator reader"}, Entries: []inspect.Entry{
+		topEntry("/zklock/reports", 6, zklock.Shared, 0, 5*time.Second, host("r1", "")),
+		topEntry("/zklock/reports", 7, zklock.Shared, 0, 4*time.Second, host("r2", "")),
+	}}
+	pool := &inspect.Lock{Path: "/zklock/pool", Kind: inspect.KindSemaphore, Permits: 3, Layouts: []string{"zklock permit"}, Entries: []inspect.Entry{
+		topEntry("/zklock/pool", 8, zklock.Permit, 0, 3*time.Second, host("w", "")),
+	}}
+	evil := &inspect.Lock{Path: "/apps/\u202eevil", Kind: inspect.KindNode, Entries: []inspect.Entry{
+		topEntry("/apps/\u202eevil", 9, zklock.Exclusive, 0, time.Hour, zklock.Owner{}),
+	}}
+	evil.Entries[0].Data = strings.Repeat("世界", 40)
+	orphan := &inspect.Lock{Path: "/zklock/orphan", Kind: inspect.KindQueue, Entries: []inspect.Entry{
+		topEntry("/zklock/orphan", 10, zklock.Exclusive, 1, time.Minute, host("late", "")),
+	}}
+	return &inspect.Snapshot{Version: 1, At: now, Locks: []*inspect.Lock{evil, nightly, orphan, pool, reports}}
+}
+
+// fine is the status of a survey that knows everything.
+func fine() inspect.Status {
+	return inspect.Status{Prefix: "/", Connected: true, LastContact: now, Listed: true, Complete: true, Watching: true, MaxReadRate: 500}
+}
+
+// model shows the scene in 80x24.
+func model() *Model {
+	m := &Model{Strip: "/zklock/"}
+	m.Resize(80, 24)
+	m.Update(scene(), fine(), now)
+	return m
+}
+
+// text is the whole screen.
+func text(m *Model) string {
+	var b strings.Builder
+	for _, l := range m.Lines() {
+		b.WriteString(strings.TrimRight(l.String(), " ") + "\n")
+	}
+	return b.String()
+}
+
+// press presses keys, one for each word: a character, or a name.
+func press(m *Model, words string) (last action) {
+	names := map[string]Key{
+		"up": Up, "down": Down, "enter": Enter, "esc": Escape, "end": End, "home": Home,
+		"pgdown": PageDown, "pgup": PageUp, "space": ' ', "back": Backspace, "^C": Interrupt, "^Z": Suspend, "^L": Redraw,
+	}
+	for word := range strings.FieldsSeq(words) {
+		k, named := names[word]
+		if !named {
+			k = Key([]rune(word)[0])
+		}
+		last = m.key(k)
+	}
+	return last
+}
+
+// TestScreens compares whole screens with files in testdata, which were looked at.
+// With UPDATE=1 in the environment it writes them.
+func TestScreens(t *testing.T) {
+	tests := []struct {
+		name string
+		show func(m *Model)
+	}{
+		{"list", func(*Model) {}},
+		{"list_ascii", func(m *Model) { m.ASCII = true }},
+		{"list_narrow", func(m *Model) { m.Resize(50, 12) }},
+		{"list_wide", func(m *Model) { m.Resize(120, 12) }},
+		{"sorted", func(m *Model) { press(m, "s s down") }},
+		{"filtered", func(m *Model) { press(m, "/ w e b") }},
+		{"filtered_none", func(m *Model) { press(m, "/ x y z enter") }},
+		{"chain", func(m *Model) { press(m, "down enter down down") }},
+		{"chain_ascii", func(m *Model) { m.ASCII = true; press(m, "down enter") }},
+		{"chain_small", func(m *Model) { m.Resize(60, 13); press(m, "down enter end") }},
+		{"chain_gone", func(m *Model) {
+			press(m, "down enter")
+			m.Update(&inspect.Snapshot{Version: 2, At: now}, fine(), now)
+		}},
+		{"semaphore", func(m *Model) {
+			m.History = func(string) inspect.History {
+				return inspect.History{Since: now.Add(-time.Hour), Grants: 7, Losses: 1, Wait: inspect.DurationStats{Count: 7, P50: 1.5, P99: 60}, Hold: inspect.DurationStats{Count: 6, P50: 10, P99: 3600}}
+			}
+			press(m, "down down down enter")
+		}},
+		{"nothing", func(m *Model) { m.Update(&inspect.Snapshot{Version: 2, At: now}, fine(), now) }},
+		{"help", func(m *Model) { press(m, "?") }},
+		{"disconnected", func(m *Model) {
+			s := fine()
+			s.Connected, s.LastContact = false, now.Add(-5*time.Second)
+			m.Update(scene(), s, now)
+		}},
+	}
+	for _, tt := range tests {
+		m := model()
+		tt.show(m)
+		got := text(m)
+		file := filepath.Join("testdata", tt.name+".txt")
+		if os.Getenv("UPDATE") != "" {
+			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(file)
+		if err != nil || got != string(want) {
+			t.Errorf("%s: %v\n%s\nwant\n%s", tt.name, err, got, want)
+		}
+	}
+}
+
+// TestState: how well things are known is told in the second line.
+func TestState(t *testing.T) {
+	tests := []struct {
+		edit func(s *inspect.Status)
+		want string
+	}{
+		{func(*inspect.Status) {}, ""},
+		{func(s *inspect.Status) { s.Connected, s.LastContact = false, time.Time{} }, "connecting"},
+		{func(s *inspect.Status) { s.Listed = false }, "looking for locks"},
+		{func(s *inspect.Status) { s.Complete, s.Reason = false, "too much" }, "not all locks: too much"},
+		{func(s *inspect.Status) { s.Pending = 3 }, "3 locks changed but not read yet: the limit is 500 reads per second"},
+		{func(s *inspect.Status) { s.Watching = false }, "the servers do not report changes: zklock polls them"},
+	}
+	for _, tt := range tests {
+		m := model()
+		s := fine()
+		tt.edit(&s)
+		m.Update(scene(), s, now)
+		if got := m.Lines()[1].String(); got != tt.want {
+			t.Errorf("%q, want %q", got, tt.want)
+		}
+	}
+	m := model()
+	m.Fail(errors.New("refused"))
+	if got := m.Lines()[1].String(); got != "stopped: refused" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestPause: a paused screen stays as it was, and goes on with what is then.
+func TestPause(t *testing.T) {
+	m := model()
+	press(m, "space")
+	m.Update(&inspect.Snapshot{Version: 2, At: now}, fine(), now)
+	if got := text(m); !strings.Contains(got, "paused") || !strings.Contains(got, "nightly") {
+		t.Errorf("paused:\n%s", got)
+	}
+	press(m, "space")
+	m.Update(&inspect.Snapshot{Version: 2, At: now}, fine(), now)
+	if got := text(m); strings.Contains(got, "nightly") {
+		t.Errorf("goes on:\n%s", got)
+	}
+}
+
+// TestSelection stays with its lock while others come and go.
+func TestSelection(t *testing.T) {
+	m := model()
+	press(m, "down") // nightly
+	next := scene()
+	next.Version, next.Locks = 2, next.Locks[1:]
+	m.Update(next, fine(), now)
+	if got := m.Lines()[above].String(); !strings.HasPrefix(got, ">  nightly") && !strings.HasPrefix(got, "> nightly") {
+		t.Errorf("selected: %q", got)
+	}
+	press(m, "end")
+	if got := m.Lines()[above+3].String(); !strings.HasPrefix(got, "> reports") {
+		t.Errorf("at the end: %q", got)
+	}
+}
+
+func TestActions(t *testing.T) {
+	for words, want := range map[string]action{"q": quit, "^C": quit, "^Z": suspend, "^L": redraw, "x": stay, "/ q": stay, "/ ^C": quit, "? q": stay} {
+		if got := press(model(), words); got != want {
+			t.Errorf("%s: %d, want %d", words, got, want)
+		}
+	}
+}
+
+func TestFilter(t *testing.T) {
+	m := model()
+	press(m, "/ R E P x back enter")
+	if len(m.rows) != 1 || m.rows[0].Path != "/zklock/reports" { // capitals don't matter
+		t.Errorf("%d rows", len(m.rows))
+	}
+	press(m, "esc")
+	if len(m.rows) != 5 {
+		t.Errorf("%d rows without a filter", len(m.rows))
+	}
+	press(m, "/ z z esc")
+	if len(m.rows) != 5 {
+		t.Errorf("%d rows after a filter that was dropped", len(m.rows))
+	}
+}
+
+// TestSorts: each order puts first what its name says, and r turns it around.
+func TestSorts(t *testing.T) {
+	m := model()
+	for _, tt := range []struct{ order, first, last string }{
+		{byPath, "/apps/\u202eevil", "/zklock/reports"},
+		{byHeld, "/apps/\u202eevil", "/zklock/orphan"},
+		{byQueue, "/zklock/nightly", "/zklock/reports"},
+		{byOldest, "/zklock/nightly", "/zklock/reports"},
+	} {
+		if m.order() != tt.order || m.rows[0].Path != tt.first || m.rows[4].Path != tt.last {
+			t.Errorf("%s (want %s): %s to %s", m.order(), tt.order, m.rows[0].Path, m.rows[4].Path)
+		}
+		press(m, "r")
+		if m.rows[4].Path != tt.first {
+			t.Errorf("%s the other way: %s is last", tt.order, m.rows[4].Path)
+		}
+		press(m, "r s")
+	}
+}
+
+// TestDeadlock is told when it stood through two looks, and marks its locks.
+func TestDeadlock(t *testing.T) {
+	a, b := host("a", ""), host("b", "")
+	lock := func(path string, holder, waiter int) *inspect.Lock {
+		l := &inspect.Lock{Path: path, Kind: inspect.KindQueue, Entries: []inspect.Entry{
+			topEntry(path, 1, zklock.Exclusive, 0, time.Minute, a), topEntry(path, 2, zklock.Exclusive, 1, time.Minute, b),
+		}}
+		l.Entries[0].Session, l.Entries[1].Session = int64(holder), int64(waiter)
+		return l
+	}
+	snap := &inspect.Snapshot{Version: 1, At: now, Locks: []*inspect.Lock{lock("/zklock/x", 1, 2), lock("/zklock/y", 2, 1)}}
+	m := &Model{Strip: "/zklock/"}
+	m.Resize(80, 24)
+	m.Update(snap, fine(), now)
+	if got := m.Lines()[1].String(); got != "" {
+		t.Errorf("at once: %q", got)
+	}
+	// Nothing changes for a while, as it is with deadlocks.
+	quiet := &Model{Strip: "/zklock/"}
+	quiet.Resize(80, 24)
+	quiet.Update(snap, fine(), now)
+	quiet.Update(snap, fine(), now.Add(2*time.Second))
+	if got := quiet.Lines()[1].String(); !strings.HasPrefix(got, "DEADLOCK: ") {
+		t.Errorf("after two seconds: %q", got)
+	}
+	asked := fine()
+	asked.Watching = false
+	quiet = &Model{}
+	quiet.Resize(80, 24)
+	for _, ago := range []time.Duration{0, 2 * time.Second, 40 * time.Second} {
+		quiet.Update(snap, asked, now.Add(ago))
+		if got := quiet.Lines()[1].String(); strings.HasPrefix(got, "DEADLOCK: ") != (ago > 30*time.Second) {
+			t.Errorf("where the servers are asked, after %v: %q", ago, got)
+		}
+	}
+	later := *snap
+	later.Version, later.At = 2, now.Add(2*time.Second)
+	m.Update(&later, fine(), later.At)
+	if got := m.Lines()[1].String(); got != "DEADLOCK: b:42 waits for y, b:42 waits for x" {
+		t.Errorf("%q", got)
+	}
+	if got := m.Lines()[above+1].String(); !strings.HasPrefix(got, "! y") {
+		t.Errorf("%q", got)
+	}
+	last := inspect.Snapshot{Version: 3, At: now.Add(4 * time.Second), Locks: snap.Locks[:1]}
+	m.Update(&last, fine(), last.At)
+	if got := m.Lines()[1].String(); got != "" {
+		t.Errorf("when it is broken: %q", got)
+	}
+}
+
+// TestAnyKeysAnySize: nothing that is typed, at no size, breaks the screen: it has as
+// many lines as there are rows, none wider than it is.
+func TestAnyKeysAnySize(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	keys := []Key{Up, Down, Enter, Escape, PageUp, PageDown, Home, End,
+		Backspace, Delete, Unknown, 'q', 's', 'r', '/', '?', ' ', 'x', '世', 'w', 'l', 'h', 'G'}
+	m := model()
+	for i := range 20000 {
+		switch rnd.IntN(10) {
+		case 0:
+			m.Resize(rnd.IntN(140), rnd.IntN(40))
+		case 1:
+			snap := scene()
+			snap.Version, snap.At = uint64(i+2), now.Add(time.Duration(i)*time.Second)
+			rnd.Shuffle(len(snap.Locks), func(i, j int) {})
+			snap.Locks = snap.Locks[:rnd.IntN(len(snap.Locks)+1)]
+			m.ASCII = rnd.IntN(2) == 0
+			m.Update(snap, fine(), snap.At)
+		default:
+			m.key(keys[rnd.IntN(len(keys))])
+		}
+		lines := m.Lines()
+		if len(lines) != m.height {
+			t.Fatalf("step %d: %d lines of %d", i, len(lines), m.height)
+		}
+		for _, l := range lines[above:] {
+			if n := cli.Columns(l.String()); m.width >= 60 && !m.help && n > m.width {
+				t.Fatalf("step %d: %q has %d columns of %d", i, l, n, m.width)
+			}
+		}
+	}
+}
+
+// TestTenThousand: a screen of a list of many thousands is drawn at once, and so is
+// one of a long queue.
+func TestTenThousand(t *testing.T) {
+	snap := &inspect.Snapshot{Version: 1, At: now}
+	for i := range 10_000 {
+		path := fmt.Sprintf("/zklock/l%05d", i)
+		snap.Locks = append(snap.Locks, &inspect.Lock{Path: path, Kind: inspect.KindQueue, Entries: []inspect.Entry{topEntry(path, i, zklock.Exclusive, 0, time.Minute, host("h", ""))}})
+	}
+	for i := range 1000 {
+		snap.Locks[0].Entries = append(snap.Locks[0].Entries, topEntry("/zklock/l00000", 10_000+i, zklock.Exclusive, i+1, time.Minute, host("h", "")))
+	}
+	m := &Model{}
+	m.Resize(80, 24)
+	began := time.Now()
+	m.Update(snap, fine(), now)
+	for range 10 {
+		_ = m.Lines()
+	}
+	press(m, "enter end")
+	if got := text(m); !strings.Contains(got, "1000th") {
+		t.Errorf("the end of the queue:\n%s", got)
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("took %v", took)
+	}
+}

@@ -1,0 +1,228 @@
+//go:build unix
+
+package locks
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/inspect"
+	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zktest"
+)
+
+// patience bounds what must come.
+const patience = time.Minute
+
+// live is top on a terminal, beside a server of its own.
+type live struct {
+	t     *testing.T
+	srv   *zktest.Server
+	z     *zk.Client
+	tty   *os.File // what the user has: keys in, the screen out
+	ended chan error
+
+	mu   sync.Mutex
+	all  strings.Builder // what was sent to the terminal
+	seen int             // of it, what was matched
+}
+
+// start runs top until the test ends, or what it was told to do ends it.
+func start(t *testing.T, ctx context.Context) *live {
+	t.Helper()
+	master, slave, err := pty.Open()
+	if err != nil {
+		t.Skipf("no pseudo-terminals here: %v", err)
+	}
+	if err := pty.Setsize(master, &pty.Winsize{Rows: 24, Cols: 80}); err != nil {
+		t.Fatal(err)
+	}
+	l := &live{t: t, srv: zktest.Start(t), tty: master, ended: make(chan error, 1)}
+	l.z = l.srv.Dial(t)
+	s := inspect.NewWatcher(l.z, nil)
+	scr, err := Open(slave, slave, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan struct{})
+	// Ends with the terminal.
+	go func() {
+		defer close(read)
+		_, _ = io.Copy(l, master)
+	}()
+	ctx, cancel := context.WithCancel(ctx)
+	over := make(chan struct{})
+	// Ends when somebody quits, at the latest with the test.
+	go func() {
+		defer close(over)
+		err := runTop(ctx, s, scr, &Model{Strip: "/zklock/", History: s.History})
+		l.ended <- errors.Join(err, scr.Close())
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-over
+		// Who reads keys is let go by a line: a terminal that is read is not closed,
+		// and what it takes now nobody asks for.
+		_, _ = master.WriteString("x\n")
+		_ = slave.Close()
+		_ = master.Close()
+		<-read
+		_ = s.Close()
+	})
+	return l
+}
+
+// Write takes what is sent to the terminal.
+func (l *live) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.Write(b)
+}
+
+// shows waits until this was sent, behind what was matched before, and returns when.
+func (l *live) shows(text string) time.Time {
+	l.t.Helper()
+	re := regexp.MustCompile(text)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(patience)
+	for {
+		l.mu.Lock()
+		at := re.FindStringIndex(l.all.String()[l.seen:])
+		if at != nil {
+			l.seen += at[1]
+		}
+		l.mu.Unlock()
+		if at != nil {
+			return time.Now()
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			l.t.Fatalf("never showed %s, but %q", text, l.all.String()[l.seen:])
+		}
+	}
+}
+
+// types types.
+func (l *live) types(keys string) {
+	l.t.Helper()
+	if _, err := l.tty.WriteString(keys); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// ends waits until it has ended.
+func (l *live) ends() error {
+	l.t.Helper()
+	select {
+	case err := <-l.ended:
+		return err
+	case <-time.After(patience):
+		l.t.Fatal("it never ended")
+		return nil
+	}
+}
+
+// client makes one for locks.
+func (l *live) client(host string) *zklock.Client {
+	l.t.Helper()
+	c, err := zklock.Dial(l.t.Context(), l.srv.Servers(), &zklock.Options{DialContext: l.srv.DialContext, Owner: &zklock.Owner{Host: host, PID: 7}})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// TestLive shows a lock when it is taken, and its hand-over within a second.
+func TestLive(t *testing.T) {
+	l := start(t, t.Context())
+	l.shows(`no client holds or waits for a lock below /zklock`)
+	h, err := l.client("one").Mutex("demo").Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.shows(`> demo +exclusive +one:7 +\d+m?s +- +-`)
+	next := make(chan *zklock.Hold, 1)
+	second := l.client("two")
+	// Ends with the hold.
+	go func() {
+		h, _ := second.Mutex("demo").Acquire(context.Background())
+		next <- h
+	}()
+	l.shows(`> demo +exclusive +one:7 +\d+m?s +1 +\d+m?s`)
+	l.types("\r")
+	l.shows(`■ .*holds +one:7`)
+	l.shows(`■ 1st +two:7`)
+	released := time.Now()
+	if err := h.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	// A second on an idle machine; this one may be busy.
+	if took := l.shows(`■ .*holds +two:7`).Sub(released); took > 20*time.Second {
+		t.Errorf("a hand-over was shown after %v", took)
+	}
+	l.types("\x1b[D") // back
+	l.shows(`> demo +exclusive +two:7`)
+	if err := (<-next).Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l.shows(`no client holds or waits`)
+	l.types("q")
+	if err := l.ends(); err != nil {
+		t.Error(err)
+	}
+	l.shows(`\x1b\[\?25h\x1b\[0m\x1b\[\?1049l`) // the terminal as it was
+}
+
+// TestNoServer says that what is shown is old, and since when.
+func TestNoServer(t *testing.T) {
+	l := start(t, t.Context())
+	l.shows(`no client holds`)
+	l.srv.Refuse(true)
+	l.srv.CutConnections()
+	l.shows(`no server for .*: the data is from then`)
+	l.srv.Refuse(false)
+	l.shows(`\x1b\[2;1H\x1b\[2K\x1b`) // the line is empty again
+	l.types("\x03")
+	if err := l.ends(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestStopped keeps what it had on the screen when nothing can change any more.
+func TestStopped(t *testing.T) {
+	l := start(t, t.Context())
+	l.shows(`no client holds`)
+	if err := l.z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l.shows(`stopped: .*closed`)
+	l.types("q")
+	if err := l.ends(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestContextEnds gives the terminal back when it is told to end.
+func TestContextEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	l := start(t, ctx)
+	l.shows(`zklock top`)
+	cancel()
+	if err := l.ends(); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	l.shows(`\x1b\[\?1049l`)
+}

@@ -1,0 +1,149 @@
+package process
+
+import (
+	"bufio"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// leave runs a script that writes one line once everything is there, and returns what
+// else its processes write, which ends when the last of them has.
+func leave(t *testing.T, script string, env ...string) (*Child, *bufio.Reader, *os.File) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	stdout := os.Stdout
+	os.Stdout = w
+	c := runScript(t, script, append(env, "PATH="+os.Getenv("PATH"))...)
+	os.Stdout = stdout
+	w.Close()
+	lines := bufio.NewReader(r)
+	if line, err := lines.ReadString('\n'); line != "up\n" {
+		t.Fatalf("%s: the command said %q, %v", script, line, err)
+	}
+	return c, lines, r
+}
+
+// nobody waits until Left reports that no process is left.
+func nobody(t *testing.T, c *Child, meanwhile func()) {
+	t.Helper()
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for end := time.Now().Add(childPatience); c.Left(); <-look.C {
+		if time.Now().After(end) {
+			t.Fatal("processes are left")
+		}
+		meanwhile()
+	}
+}
+
+// Commands whose first process obeys TERM, and of which others are left that do not.
+var stubborn = map[string]string{
+	"in the group":       `sh -c 'trap "" TERM; echo up; exec sleep 1000' | cat`,
+	"in its own group":   `timeout 1000 sh -c 'trap "" TERM; echo up; exec sleep 1000'; true`,
+	"in its own session": `setsid sh -c 'trap "" TERM; echo up; exec sleep 1000'; true`,
+	"a daemon":           `(setsid sh -c 'trap "" TERM; echo up; exec sleep 1000' &); sleep 1000`,
+}
+
+// TestLeft: what does not end with the command is seen, wherever it is, until it was
+// killed.
+func TestLeft(t *testing.T) {
+	for name, script := range stubborn {
+		t.Run(name, func(t *testing.T) {
+			c, lines, r := leave(t, script)
+			c.Signal(syscall.SIGTERM)
+			if got := awaitExit(t, c); got.Signal != int(syscall.SIGTERM) {
+				t.Fatalf("ended by %+v, want TERM", got)
+			}
+			c.TerminateLeft()
+			if !c.Left() {
+				t.Error("nothing is left")
+			}
+			nobody(t, c, c.Kill)
+			if err := r.SetReadDeadline(time.Now().Add(childPatience)); err != nil {
+				t.Fatal(err)
+			}
+			if rest, err := io.ReadAll(lines); len(rest) != 0 || err != nil {
+				t.Errorf("somebody is left: %q, %v", rest, err)
+			}
+		})
+	}
+}
+
+// TestTerminateLeftReachesStopped: what is stopped obeys all the same, once, in the
+// group after the signal that ended the command and elsewhere by TERM.
+func TestTerminateLeftReachesStopped(t *testing.T) {
+	const obey = `trap "echo ending; exit" TERM; echo $$ >$DIR/new; mv $DIR/new $DIR/pid; kill -STOP $$; while :; do sleep 0.01; done`
+	const up = `; until grep -q "^State:.T" /proc/$(cat $DIR/pid)/status; do sleep 0.01; done 2>/dev/null; echo up; exec sleep 1000`
+	for name, script := range map[string]string{
+		"in the group":       `sh -c '` + obey + `' &`,
+		"in its own session": `setsid sh -c '` + obey + `' &`,
+		"a daemon":           `(setsid sh -c '` + obey + `' &)`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, lines, _ := leave(t, script+"\ntrue"+up, "DIR="+t.TempDir())
+			c.Signal(syscall.SIGTERM)
+			awaitExit(t, c)
+			c.TerminateLeft()
+			nobody(t, c, c.TerminateLeft)
+			if rest, err := io.ReadAll(lines); string(rest) != "ending\n" || err != nil {
+				t.Errorf("the processes said %q, %v, want that one was told to end", rest, err)
+			}
+		})
+	}
+}
+
+// TestEarlierChildrenAreSpared: a script that starts a process and then becomes the
+// wrapper, by exec, has a child that is not the command's: it gets no signal, and is
+// not waited for.
+func TestEarlierChildrenAreSpared(t *testing.T) {
+	earlier := exec.Command("sleep", "1000")
+	earlier.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := earlier.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = earlier.Process.Kill(); _ = earlier.Wait() })
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for start := time.Now(); time.Since(start) < 50*time.Millisecond; { // the kernel counts starts in ticks of 10 ms
+		<-look.C
+	}
+	c, _, _ := leave(t, `(setsid sleep 1000 &); echo up; exec sleep 1000`)
+	c.Terminate()
+	awaitExit(t, c)
+	c.TerminateLeft()
+	nobody(t, c, c.Kill)
+	if p, ok := FindProcess(earlier.Process.Pid); !ok || p.Group != p.PID {
+		t.Errorf("the earlier child is %+v, %v, want that it runs", p, ok)
+	}
+}
+
+// TestOrphansAreReaped: of those that this process adopts none stays a zombie while
+// the command runs.
+func TestOrphansAreReaped(t *testing.T) {
+	c, _, _ := leave(t, `for i in 1 2 3; do (true &); (setsid true &); done; echo up; exec sleep 1000`)
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for end := time.Now().Add(childPatience); ; <-look.C {
+		children := Children(os.Getpid())
+		if slices.Equal(children, []int{c.Group()}) {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the children of this process are %v, want %d alone", children, c.Group())
+		}
+	}
+	c.Kill()
+	awaitExit(t, c)
+	if c.Left() {
+		t.Error("something is left")
+	}
+}

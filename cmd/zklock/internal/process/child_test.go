@@ -1,0 +1,249 @@
+//go:build unix
+
+package process
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// childPatience bounds what a test waits for.
+const childPatience = 2 * time.Minute
+
+// runScript starts sh with a script and returns it.
+func runScript(t *testing.T, script string, env ...string) *Child {
+	t.Helper()
+	c, err := StartCommand(Command{Path: "/bin/sh", Args: []string{"sh", "-c", script}, Env: env}, os.Args[0],
+		func(int) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// awaitExit waits for a child's end.
+func awaitExit(t *testing.T, c *Child) Exit {
+	t.Helper()
+	select {
+	case e := <-c.Exited():
+		return e
+	case <-time.After(childPatience):
+		c.Kill()
+		t.Fatal("the command does not end")
+		return Exit{}
+	}
+}
+
+func TestExit(t *testing.T) {
+	tests := []struct {
+		script string
+		want   Exit
+		status int
+	}{
+		{"exit 0", Exit{Code: 0}, 0},
+		{"exit 42", Exit{Code: 42}, 42},
+		{"kill -9 $$", Exit{Code: -1, Signal: 9}, 137},
+		{"kill -15 $$", Exit{Code: -1, Signal: 15}, 143},
+		{`test "$KEY" = value`, Exit{Code: 0}, 0},
+		{`test "$(ps -o pgid= -p $$ | tr -d " ")" = $$`, Exit{Code: 0}, 0},
+	}
+	for _, tt := range tests {
+		got := awaitExit(t, runScript(t, tt.script, "KEY=value", "PATH="+os.Getenv("PATH")))
+		if got != tt.want || got.Status() != tt.status {
+			t.Errorf("%q: %+v, status %d; want %+v, status %d", tt.script, got, got.Status(), tt.want, tt.status)
+		}
+	}
+}
+
+func TestReadyComesBeforeTheCommand(t *testing.T) {
+	mark := filepath.Join(t.TempDir(), "ran")
+	cmd := Command{Path: "/bin/sh", Args: []string{"sh", "-c", "echo >" + mark}}
+	refusal := errors.New("not now")
+	_, err := StartCommand(cmd, os.Args[0], func(group int) error {
+		if err := syscall.Kill(-group, 0); err != nil {
+			t.Errorf("the group is not there yet: %v", err)
+		}
+		return refusal
+	})
+	if !errors.Is(err, refusal) {
+		t.Errorf("got %v, want what ready returned", err)
+	}
+	if _, err := os.Stat(mark); err == nil {
+		t.Error("the command ran although it was refused")
+	}
+}
+
+func TestSignalReachesTheGroup(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout := os.Stdout
+	os.Stdout = w
+	c := runScript(t, `sh -c 'echo up; exec sleep 1000'; echo "never"`)
+	os.Stdout = stdout
+	w.Close()
+	lines := bufio.NewReader(r)
+	if line, err := lines.ReadString('\n'); line != "up\n" {
+		t.Fatalf("the command said %q, %v", line, err)
+	}
+	c.Terminate()
+	if got := awaitExit(t, c); got.Signal != int(syscall.SIGTERM) {
+		t.Errorf("ended by %+v, want TERM", got)
+	}
+	// The pipe ends when nobody of the group is left.
+	if rest, err := lines.ReadString('\n'); rest != "" {
+		t.Errorf("the command went on to say %q, %v", rest, err)
+	}
+	c.Kill() // a group that is gone is no trouble
+}
+
+// TestKillReachesBeyondTheGroup: timeout(1) makes a group of its own, and outlives
+// by that a shell that was asked to end, or was killed.
+func TestKillReachesBeyondTheGroup(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("what is outside of the group is found on Linux only")
+	}
+	for name, end := range map[string]func(*Child){
+		"Kill":      (*Child).Kill,
+		"Terminate": (*Child).Terminate,
+		// The shell obeys, timeout's command does not, and has lost its parents.
+		"both": func(c *Child) {
+			c.Terminate()
+			<-c.Exited()
+			c.Kill()
+		},
+	} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		script := `timeout 1000 sh -c 'echo up; exec sleep 1000'; true`
+		if name == "both" {
+			script = `setsid sh -c 'trap "" TERM; echo up; while :; do sleep 1000; done'; true`
+		}
+		stdout := os.Stdout
+		os.Stdout = w
+		c := runScript(t, script, "PATH="+os.Getenv("PATH"))
+		os.Stdout = stdout
+		w.Close()
+		lines := bufio.NewReader(r)
+		if line, err := lines.ReadString('\n'); line != "up\n" {
+			t.Fatalf("%s: the command said %q, %v", name, line, err)
+		}
+		end(c)
+		if err := r.SetReadDeadline(time.Now().Add(childPatience)); err != nil {
+			t.Fatal(err)
+		}
+		// The pipe ends when nobody is left who has it.
+		if rest, err := lines.ReadString('\n'); !errors.Is(err, io.EOF) {
+			t.Errorf("%s: somebody is left: %q, %v", name, rest, err)
+		}
+		r.Close()
+	}
+}
+
+func TestStopped(t *testing.T) {
+	c := runScript(t, "kill -STOP $$; exit 3")
+	select {
+	case sig := <-c.Stopped():
+		if sig != int(syscall.SIGSTOP) {
+			t.Errorf("stopped by %d, want SIGSTOP", sig)
+		}
+	case <-time.After(childPatience):
+		t.Error("the stop is not told of")
+	}
+	c.Signal(syscall.SIGCONT)
+	if got := awaitExit(t, c); got.Code != 3 {
+		t.Errorf("ended with %+v, want code 3", got)
+	}
+}
+
+func TestStartFails(t *testing.T) {
+	dir := t.TempDir()
+	script := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	tests := []struct {
+		path string
+		want error
+	}{
+		{script("interpreter", "#!/no/such/thing\n"), ErrNotFound},
+		{script("format", "\x00\x01\x02\x03"), ErrNotExecutable},
+		{dir, ErrNotExecutable},
+		{filepath.Join(dir, "missing"), ErrNotFound},
+	}
+	for _, tt := range tests {
+		_, err := StartCommand(Command{Path: tt.path, Args: []string{"x"}}, os.Args[0], func(int) error { return nil })
+		if !errors.Is(err, tt.want) {
+			t.Errorf("%s: %v, want %v", tt.path, err, tt.want)
+		}
+	}
+}
+
+func TestBeginRefusesNonsense(t *testing.T) {
+	for _, args := range [][]string{nil, {"3"}, {"x", "/bin/true", "true"}, {"1", "/bin/true", "true"}, {"999", "/bin/true", "true"}} {
+		if got := ChildMain(args); got != 125 {
+			t.Errorf("Begin(%q) = %d, want 125", args, got)
+		}
+	}
+}
+
+func TestFind(t *testing.T) {
+	one, two := t.TempDir(), t.TempDir()
+	write := func(path string, mode os.FileMode) {
+		if err := os.WriteFile(path, nil, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(filepath.Join(one, "both"), 0o644)
+	write(filepath.Join(two, "both"), 0o755)
+	write(filepath.Join(one, "plain"), 0o644)
+	if err := os.Mkdir(filepath.Join(one, "dir"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	path := one + string(filepath.ListSeparator) + two
+	tests := []struct {
+		name, want string
+		err        error
+	}{
+		{"both", filepath.Join(two, "both"), nil}, // past one that may not be executed
+		{filepath.Join(two, "both"), filepath.Join(two, "both"), nil},
+		{"plain", "", ErrNotExecutable},
+		{"dir", "", ErrNotFound}, // a directory in PATH is no command
+		{one + "/dir", "", ErrNotExecutable},
+		{one + "/plain", "", ErrNotExecutable},
+		{one + "/missing", "", ErrNotFound},
+		{"missing", "", ErrNotFound},
+		{"", "", ErrNotFound},
+	}
+	for _, tt := range tests {
+		got, err := FindCommand(tt.name, path)
+		if !errors.Is(err, tt.err) || tt.err == nil && (err != nil || got != tt.want) {
+			t.Errorf("Find(%q) = %q, %v; want %q, %v", strings.TrimPrefix(tt.name, one), got, err, tt.want, tt.err)
+		}
+	}
+}
+
+func TestFindInTheWorkingDirectory(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("here", nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	got, err := FindCommand("here", "/nowhere"+string(filepath.ListSeparator))
+	if err != nil || !filepath.IsAbs(got) || filepath.Base(got) != "here" {
+		t.Errorf("an empty entry of PATH found %q, %v", got, err)
+	}
+}

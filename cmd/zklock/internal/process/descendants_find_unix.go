@@ -1,0 +1,30 @@
+//go:build unix && !linux
+
+package process
+
+import "golang.org/x/sys/unix"
+
+// Outside finds nothing here: these systems have no fast way to list the children of a
+// process.
+func Outside([]int, int, Process) []Process { return nil }
+
+// ListsProcesses is always false here.
+func ListsProcesses() bool { return false }
+
+// isHelper is never called here.
+func isHelper(int) bool { return false }
+
+// Children returns nothing here.
+func Children(int) []int { return nil }
+
+// FindProcess finds nothing here.
+func FindProcess(int) (Process, bool) { return Process{}, false }
+
+// Same is never called here.
+func (p Process) Same() bool { return false }
+
+// Replaced is always false here, because it cannot be known.
+func (p Process) Replaced() bool { return false }
+
+// Signal does nothing here.
+func (p Process) Signal(unix.Signal) {}

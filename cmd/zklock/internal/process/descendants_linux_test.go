@@ -1,0 +1,331 @@
+package process
+
+import (
+	"bufio"
+	"errors"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// descendantsPatience bounds what a test waits for.
+const descendantsPatience = 2 * time.Minute
+
+// family runs a script in a process group of its own and reads the n process ids
+// that it writes, a line each.
+func family(t *testing.T, n int, script string) (leader int, pids []int) {
+	t.Helper()
+	cmd := exec.Command("sh", "-c", script+"\nwait\nread x")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, pid := range pids {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = in.Close()
+		_ = cmd.Wait()
+	})
+	lines := bufio.NewScanner(out)
+	for len(pids) < n && lines.Scan() {
+		pid, err := strconv.Atoi(lines.Text())
+		if err != nil {
+			t.Fatal(err)
+		}
+		pids = append(pids, pid)
+	}
+	if len(pids) != n {
+		t.Fatalf("the family is %v, want %d", pids, n)
+	}
+	return cmd.Process.Pid, pids
+}
+
+// await waits until something is so.
+func await(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for end := time.Now().Add(descendantsPatience); !is(); <-look.C {
+		if time.Now().After(end) {
+			t.Fatalf("it never came true that %s", what)
+		}
+	}
+}
+
+// settled waits until a process is as wanted.
+func settled(t *testing.T, pid int, want func(Process, bool) bool) {
+	t.Helper()
+	await(t, "the process is as wanted", func() bool { return want(FindProcess(pid)) })
+}
+
+func leads(p Process, ok bool) bool { return ok && p.Group == p.PID }
+func gone(_ Process, ok bool) bool  { return !ok }
+
+// numbers are the process ids of what was found.
+func numbers(found []Process) map[int]bool {
+	all := map[int]bool{}
+	for _, p := range found {
+		all[p.PID] = true
+	}
+	return all
+}
+
+func TestOutside(t *testing.T) {
+	// One that stays in the group, one in a session of its own, one in a group of
+	// its own, and one that cut itself loose.
+	leader, pids := family(t, 4, `
+		sleep 1000 & echo $!
+		setsid sleep 1000 & echo $!
+		timeout 1000 sleep 1000 & echo $!
+		(setsid sh -c 'echo $$; exec sleep 1000' &)`)
+	settled(t, pids[1], leads)
+	settled(t, pids[2], leads)
+	// timeout's own child is in timeout's group.
+	await(t, "three are outside", func() bool { return len(Outside([]int{leader}, leader, Process{})) >= 3 })
+	found := numbers(Outside([]int{leader}, leader, Process{}))
+	if found[pids[0]] || !found[pids[1]] || !found[pids[2]] || found[pids[3]] {
+		t.Errorf("of %v there were found %v; want the second and the third", pids, found)
+	}
+	if other := Outside([]int{leader}, -1, Process{}); len(other) <= len(found) {
+		t.Errorf("%d outside of no group, %d outside of the leader's", len(other), len(found))
+	}
+	if none := Outside([]int{1 << 30}, 5, Process{}); none != nil {
+		t.Errorf("nobody's descendants are %v", none)
+	}
+}
+
+// TestOutsideSparesHelpers: a local server that the command has started serves other
+// commands too, and a watchdog ends by itself. Both are known by their arguments.
+func TestOutsideSparesHelpers(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, name := range []string{"serve", WatchdogArgument} {
+		if err := os.WriteFile(name, []byte("echo $$; read x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	leader, pids := family(t, 3, `
+		mkfifo never
+		setsid sh serve --local /x <never &
+		setsid sh __watchdog <never &
+		setsid sh serve --listen :0 <never &
+		exec 3>never`)
+	found := numbers(Outside([]int{leader}, leader, Process{}))
+	if len(found) != 1 {
+		t.Errorf("of %v there were found %v; want the one that is no helper", pids, found)
+	}
+}
+
+// TestOutsideSparesWhatIsOlder: a process that started before the command is none of
+// its descendants, nor is what it has started itself.
+func TestOutsideSparesWhatIsOlder(t *testing.T) {
+	leader, pids := family(t, 2, `setsid sh -c 'sleep 1000 & echo $!; wait' & echo $!`)
+	await(t, "two are outside", func() bool { return len(Outside([]int{leader}, leader, Process{})) == 2 })
+	for _, p := range Outside([]int{leader, pids[0], pids[1]}, leader, Process{}) {
+		if p.PID == p.Group {
+			if found := Outside([]int{leader}, leader, p); len(found) != 2 {
+				t.Errorf("since the process itself there were found %v, want two", found)
+			}
+			p.start++
+			if found := Outside([]int{leader}, leader, p); found != nil {
+				t.Errorf("of what is older there were found %v", found)
+			}
+		}
+	}
+}
+
+// TestForeignProc: where /proc shows the processes of another PID namespace, nothing
+// is read from it: the numbers are those of other processes.
+func TestForeignProc(t *testing.T) {
+	if os.Getenv("KIN_FOREIGN") != "" {
+		_, self := FindProcess(os.Getpid())
+		if ListsProcesses() || self || Children(os.Getpid()) != nil || Outside([]int{1}, -1, Process{}) != nil {
+			t.Error("the processes of another namespace are taken for those of this one")
+		}
+		return
+	}
+	if !ListsProcesses() {
+		t.Error("children cannot be found here")
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^TestForeignProc$", "-test.count=1")
+	cmd.Env = append(os.Environ(), "KIN_FOREIGN=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
+	if os.Geteuid() != 0 {
+		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+	}
+	var exit *exec.ExitError
+	if out, err := cmd.CombinedOutput(); errors.As(err, &exit) {
+		t.Errorf("%v\n%s", err, out)
+	} else if err != nil {
+		t.Skip("no PID namespace can be had:", err)
+	}
+}
+
+// TestSignalWithoutDescriptor: a filter of system calls that is older than
+// pidfd_open refuses it with EPERM, and the signal arrives all the same.
+func TestSignalWithoutDescriptor(t *testing.T) {
+	_, pids := family(t, 1, `sleep 1000 & echo $!`)
+	p, ok := FindProcess(pids[0])
+	refused := make(chan error)
+	go func() { // ends, and with it its thread, which alone has the filter
+		runtime.LockOSThread()
+		program := []unix.SockFilter{
+			{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS}, // the call's number
+			{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 1, K: unix.SYS_PIDFD_OPEN},
+			{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)},
+			{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+		}
+		filter := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
+		err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+		if err == nil {
+			err = unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&filter)), 0, 0)
+		}
+		if err == nil {
+			p.Signal(unix.SIGKILL)
+		}
+		refused <- err
+	}()
+	if err := <-refused; err != nil {
+		t.Skip("no filter can be had:", err)
+	}
+	if !ok {
+		t.Fatal("there is no process")
+	}
+	settled(t, p.PID, gone)
+}
+
+// TestSetForgetsHelpers: a helper that was found before it could be told from its
+// parent, between fork and exec, is spared once it can.
+func TestSetForgetsHelpers(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile(WatchdogArgument, []byte("read x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	leader, _ := family(t, 1, `
+		mkfifo now never
+		setsid sh -c 'echo $$; read x <now; exec sh __watchdog <never' & exec 3>never`)
+	var s Descendants
+	await(t, "one is found", func() bool { s.Find(leader, leader); return s.Len() == 1 })
+	if err := os.WriteFile("now", []byte("\n"), 0); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the helper is spared", func() bool { s.Find(leader, leader); return s.Len() == 0 })
+}
+
+func TestSetRemembersOrphans(t *testing.T) {
+	leader, pids := family(t, 2, `sh -c 'setsid sleep 1000 & echo $!; wait' & echo $!`)
+	var orphan, parent int
+	settled(t, pids[0], func(p Process, ok bool) bool { return ok })
+	for _, pid := range pids { // the two lines come in any order
+		if slices.Contains(Children(leader), pid) {
+			parent = pid
+		} else {
+			orphan = pid
+		}
+	}
+	settled(t, orphan, leads)
+	var s Descendants
+	s.Find(leader, leader)
+	if s.Len() != 1 {
+		t.Fatalf("%d found, want 1", s.Len())
+	}
+	if err := syscall.Kill(parent, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	settled(t, parent, gone)
+	if left := Outside([]int{leader}, leader, Process{}); left != nil {
+		t.Fatalf("the orphan is still listed: %v", left)
+	}
+	s.Find(leader, leader)
+	s.Kill()
+	settled(t, orphan, gone)
+	s.Find(leader, leader)
+	if s.Len() != 0 {
+		t.Errorf("%d remembered who are gone", s.Len())
+	}
+}
+
+// TestSignalSparesASuccessor: a number that has passed to another process does
+// not get what was meant for the first.
+func TestSignalSparesASuccessor(t *testing.T) {
+	_, pids := family(t, 1, `sleep 1000 & echo $!`)
+	p, ok := FindProcess(pids[0])
+	if !ok || !p.Same() {
+		t.Fatalf("%+v, %v", p, ok)
+	}
+	earlier := p
+	earlier.start--
+	if p.Replaced() || !earlier.Replaced() || (Process{PID: p.PID}).Replaced() {
+		t.Error("who has a number is not told apart from who had it")
+	}
+	if earlier.Same() {
+		t.Error("a process is the same as one that began before it")
+	}
+	earlier.Signal(unix.SIGKILL)
+	if !p.Same() {
+		t.Fatal("a signal for an earlier process reached it")
+	}
+	p.Signal(unix.SIGKILL)
+	settled(t, p.PID, gone)
+	p.Signal(unix.SIGKILL) // nobody is there
+	if p.Replaced() {
+		t.Error("nobody has replaced it")
+	}
+}
+
+// TestSignalReachesTheFoundersGroup: who made a group is ended with all of it.
+func TestSignalReachesTheFoundersGroup(t *testing.T) {
+	leader, pids := family(t, 2, `setsid sh -c 'sleep 1000 & echo $!; wait' & echo $!`)
+	for _, p := range Outside([]int{leader}, leader, Process{}) {
+		if p.PID == p.Group {
+			p.Signal(unix.SIGKILL)
+		}
+	}
+	settled(t, pids[0], gone)
+	settled(t, pids[1], gone)
+}
+
+func TestParse(t *testing.T) {
+	rest := " S 1 77 9" + strings.Repeat(" 0", 15) + " 4711 0"
+	tests := []struct {
+		text string
+		want Process
+		ok   bool
+	}{
+		{"5 (sleep)" + rest, Process{5, 77, 4711}, true},
+		{"5 (a) Z 1 (b) )" + rest, Process{5, 77, 4711}, true},
+		{"5 (sleep)" + strings.Replace(rest, "S", "Z", 1), Process{}, false},
+		{"5 (sleep) S 1 77", Process{}, false},
+		{"5 (sleep)" + strings.Replace(rest, "77", "x", 1), Process{}, false},
+		{"5 (sleep)" + strings.Replace(rest, "4711", "-1", 1), Process{}, false},
+		{"5 sleep", Process{}, false},
+		{"", Process{}, false},
+	}
+	for _, tt := range tests {
+		if got, ok := parseStat(5, []byte(tt.text)); got != tt.want || ok != tt.ok {
+			t.Errorf("%q: %+v, %v; want %+v, %v", tt.text, got, ok, tt.want, tt.ok)
+		}
+	}
+	self, ok := FindProcess(os.Getpid())
+	if !ok || self.start == 0 || self.Group != syscall.Getpgrp() {
+		t.Errorf("this process is %+v, %v", self, ok)
+	}
+}

@@ -1,0 +1,57 @@
+//go:build unix
+
+package process
+
+import "golang.org/x/sys/unix"
+
+// Descendants keeps the processes that were found, because a process may not be found
+// again after its parent has ended. The zero value is empty. Only one goroutine at a time
+// may use it.
+type Descendants struct {
+	Command Process          // the command; older processes are not its descendants
+	known   map[Process]bool // whether the process got TERM
+}
+
+// Find adds the descendants of root, and of the known processes, outside of the process
+// group. It removes processes that have ended, and processes that have become helpers:
+// between fork and exec a helper looks like its parent.
+func (s *Descendants) Find(root, group int) {
+	roots := []int{root}
+	for p := range s.known {
+		if p.Same() && !isHelper(p.PID) {
+			roots = append(roots, p.PID)
+		} else {
+			delete(s.known, p)
+		}
+	}
+	for _, p := range Outside(roots, group, s.Command) {
+		if s.known == nil {
+			s.known = map[Process]bool{}
+		}
+		if _, known := s.known[p]; !known {
+			s.known[p] = false
+		}
+	}
+}
+
+// Len returns the number of known processes.
+func (s *Descendants) Len() int { return len(s.known) }
+
+// Terminate sends TERM to each known process once. It adds CONT, because a stopped process
+// could not handle TERM.
+func (s *Descendants) Terminate() {
+	for p, terminated := range s.known {
+		if !terminated {
+			p.Signal(unix.SIGTERM)
+			p.Signal(unix.SIGCONT)
+			s.known[p] = true
+		}
+	}
+}
+
+// Kill sends KILL to the known processes.
+func (s *Descendants) Kill() {
+	for p := range s.known {
+		p.Signal(unix.SIGKILL)
+	}
+}

@@ -1,0 +1,29 @@
+//go:build !unix
+
+package process
+
+import "errors"
+
+// Link is always nil here.
+type Link struct{}
+
+// AttachFront returns nil, because these systems have no front.
+func AttachFront(int) *Link { return nil }
+
+// Gone returns nil.
+func (l *Link) Gone() <-chan struct{} { return nil }
+
+// Started does nothing.
+func (l *Link) Started(int) {}
+
+// Stopped does nothing.
+func (l *Link) Stopped(int) {}
+
+// Foreground is always true.
+func (l *Link) Foreground() bool { return true }
+
+// FrontWanted is always false, because these systems have no job control.
+func FrontWanted() bool { return false }
+
+// RunFront is never called.
+func RunFront(string, []string) (int, error) { return 0, errors.New("no job control on this system") }

@@ -1,0 +1,260 @@
+//go:build unix
+
+package process
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// stopTime limits the wait for a SIGCONT that may not arrive.
+const stopTime = 200 * time.Millisecond
+
+// FrontWanted reports whether this process has a terminal, and so needs a front.
+func FrontWanted() bool {
+	fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	_ = unix.Close(fd)
+	return true
+}
+
+// front is the process that the shell started. It belongs to one goroutine.
+type front struct {
+	keeper   *os.Process
+	sock     *os.File // to the keeper
+	group    int      // of the command, 0 before it runs
+	terminal bool     // standard input is a terminal
+	signals  chan os.Signal
+}
+
+// RunFront starts the keeper with args and returns when it has ended, with the exit code
+// for this process.
+func RunFront(exe string, args []string) (int, error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return 0, fmt.Errorf("create a socket for the keeper: %w", err)
+	}
+	unix.CloseOnExec(pair[0])
+	parentEnd := os.NewFile(uintptr(pair[0]), "keeper")
+	defer parentEnd.Close()
+	f := &front{sock: parentEnd, signals: make(chan os.Signal, 64)}
+	_, err = unix.IoctlGetInt(0, unix.TIOCGPGRP)
+	f.terminal = err == nil
+	signal.Notify(f.signals, append(ForwardedSignals(), unix.SIGTSTP)...)
+	// The keeper's end keeps its number in exec, next to the descriptors that the user
+	// passed.
+	argv := append([]string{"zklock", KeeperArgument, strconv.Itoa(pair[1])}, args...)
+	f.keeper, err = os.StartProcess(exe, argv, &os.ProcAttr{
+		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
+		Sys:   &syscall.SysProcAttr{Setpgid: true},
+	})
+	_ = unix.Close(pair[1])
+	if err != nil {
+		return 0, fmt.Errorf("start the keeper: %w", err)
+	}
+	return f.follow(), nil
+}
+
+// follow forwards signals until the keeper has ended, and returns its exit code.
+func (f *front) follow() int {
+	messages, ended := make(chan message), make(chan int, 1)
+	// This goroutine ends with the socket, which the end of the keeper closes.
+	go func() {
+		defer close(messages)
+		for lines := bufio.NewScanner(f.sock); lines.Scan(); {
+			if m, ok := decode(lines.Text()); ok {
+				messages <- m
+			}
+		}
+	}()
+	// This goroutine ends with the keeper.
+	go func() { ended <- awaitKeeper(f.keeper) }()
+	for {
+		select {
+		case m, ok := <-messages:
+			if !ok {
+				messages = nil
+				continue
+			}
+			f.handle(m)
+		case sig := <-f.signals:
+			f.handleSignal(sig)
+		case code := <-ended:
+			f.takeTerminal()
+			return code
+		}
+	}
+}
+
+// awaitKeeper waits for the keeper and returns its exit code as a shell would show it.
+func awaitKeeper(p *os.Process) int {
+	state, err := p.Wait()
+	if err != nil {
+		return 125
+	}
+	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		return 128 + int(ws.Signal())
+	}
+	return state.ExitCode()
+}
+
+// handle handles a message of the keeper.
+func (f *front) handle(m message) {
+	if m.group != 0 {
+		f.group = m.group
+		f.giveTerminal()
+		_, _ = f.sock.Write([]byte{'\n'}) // the keeper may have ended
+		return
+	}
+	stop := unix.Signal(m.stopped)
+	if (stop == unix.SIGTTIN || stop == unix.SIGTTOU) && f.foreground() == f.group {
+		f.resume() // it used the terminal before it had it
+		return
+	}
+	// The terminal sent ^Z only to the command's group. The front's job, which can have
+	// other processes, must stop as it would without the front.
+	f.pause(f.foreground() == f.group)
+}
+
+// handleSignal handles a signal to the front.
+func (f *front) handleSignal(sig os.Signal) {
+	switch {
+	case sig == unix.SIGCONT:
+		f.resume()
+	case sig == unix.SIGTSTP && f.group != 0:
+		_ = unix.Kill(-f.group, unix.SIGTSTP) // when it stops, the front stops too
+	case sig == unix.SIGTSTP:
+		f.pause(false) // the keeper keeps the position in the queue
+	default:
+		_ = f.keeper.Signal(sig) // it may have ended
+	}
+}
+
+// pause stops this process until it is continued, and with group also the rest of its
+// process group. A Go program cannot restore the default effect of SIGTSTP after
+// signal.Notify, so pause uses SIGSTOP, which the kernel does not ignore for orphaned
+// groups. Therefore pause itself checks whether a shell can continue this process.
+func (f *front) pause(group bool) {
+	if group {
+		// This process ignores the signal: signals can be delivered out of order, and a
+		// SIGTSTP after the SIGCONT would stop the command a second time.
+		signal.Ignore(unix.SIGTSTP)
+		_ = unix.Kill(0, unix.SIGTSTP) // to the own group: always permitted
+	}
+	if hasShell() {
+		_ = unix.Kill(unix.Getpid(), unix.SIGSTOP)
+		f.awaitCont()
+	}
+	signal.Notify(f.signals, unix.SIGTSTP)
+	f.resume()
+}
+
+// awaitCont returns when the process continues. It drops queued SIGTSTPs of the stop that
+// is over. A SIGSTOP takes effect some time after it was sent.
+func (f *front) awaitCont() {
+	deadline := time.After(stopTime)
+	for {
+		select {
+		case <-deadline: // it also runs during the stop
+			return
+		case sig := <-f.signals:
+			switch sig {
+			case unix.SIGCONT:
+				return
+			case unix.SIGTSTP:
+			default:
+				_ = f.keeper.Signal(sig)
+			}
+		}
+	}
+}
+
+// hasShell reports whether the process group has a shell that can continue it: an ancestor
+// outside of the group but in the same session. The kernel calls other groups orphaned,
+// and ignores SIGTSTP for them.
+func hasShell() bool {
+	session, err := unix.Getsid(0)
+	if err != nil {
+		return false
+	}
+	for pid := unix.Getppid(); pid > 1; pid = parent(pid) {
+		group, err := unix.Getpgid(pid)
+		if err != nil {
+			return false
+		}
+		if group != unix.Getpgrp() {
+			ancestorSession, err := unix.Getsid(pid)
+			return err == nil && ancestorSession == session
+		}
+	}
+	return false
+}
+
+// parent returns the parent of a process, 0 if it is unknown.
+func parent(pid int) int {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	// The name in parentheses can contain any character; state and parent follow it.
+	at := bytes.LastIndexByte(stat, ')')
+	fields := bytes.Fields(stat[at+1:])
+	if at < 0 || len(fields) < 2 {
+		return 0
+	}
+	ppid, err := strconv.Atoi(string(fields[1]))
+	if err != nil {
+		return 0
+	}
+	return ppid
+}
+
+// giveTerminal gives the terminal to the command, if the front's group has it.
+func (f *front) giveTerminal() {
+	if f.terminal && f.foreground() == unix.Getpgrp() {
+		f.setForeground(f.group)
+	}
+}
+
+// resume continues the command, with the terminal.
+func (f *front) resume() {
+	if f.group == 0 {
+		return
+	}
+	f.giveTerminal()
+	_ = unix.Kill(-f.group, unix.SIGCONT) // the group may have ended
+}
+
+// takeTerminal takes the terminal back from the command.
+func (f *front) takeTerminal() {
+	if f.terminal && f.group != 0 && f.foreground() == f.group {
+		f.setForeground(unix.Getpgrp())
+	}
+}
+
+// foreground returns the foreground process group of the terminal, 0 if there is none.
+func (f *front) foreground() int {
+	group, err := unix.IoctlGetInt(0, unix.TIOCGPGRP)
+	if err != nil {
+		return 0
+	}
+	return group
+}
+
+// setForeground gives the terminal to a process group. It ignores SIGTTOU, which would
+// stop a process that does so from the background.
+func (f *front) setForeground(group int) {
+	signal.Ignore(unix.SIGTTOU)
+	_ = unix.IoctlSetPointerInt(0, unix.TIOCSPGRP, group) // the group or terminal may be gone
+	signal.Reset(unix.SIGTTOU)
+}

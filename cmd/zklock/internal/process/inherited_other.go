@@ -1,0 +1,12 @@
+//go:build !unix
+
+package process
+
+// CloseInherited does nothing: only named handles are inherited.
+func CloseInherited(...int) {}
+
+// Inherited is always true, because it cannot be known.
+func Inherited(int) bool { return true }
+
+// CloseOnExec does nothing.
+func CloseOnExec(int) {}

@@ -1,0 +1,156 @@
+package process
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestKillsBeyondTheGroup checks that the watchdog kills the processes that the command
+// started outside its group, also if the command died before the watchdog looked.
+func TestKillsBeyondTheGroup(t *testing.T) {
+	for _, name := range []string{"at the moment", "at the end"} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command("sh", "-c", "setsid sh -c 'echo up; sleep 1000' & setsid sh -c 'echo up; sleep 1000'; true")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		cmd.Stdout = w
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		w.Close()
+		lines := bufio.NewReader(r)
+		for range 2 { // both are in sessions of their own
+			if line, err := lines.ReadString('\n'); line != "up\n" {
+				t.Fatalf("the command said %q, %v", line, err)
+			}
+		}
+		g, err := StartWatchdog(os.Args[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := errors.Join(g.Watch(cmd.Process.Pid), g.Until(BootTime()+time.Hour))
+		switch name {
+		case "at the moment":
+			told = errors.Join(told, g.Until(BootTime()+50*time.Millisecond))
+		case "at the end":
+			// The command dies as by its parent-death signal, before the pipe's end.
+			empty(t, g)
+			told = errors.Join(told, cmd.Process.Kill(), g.pipe.Close())
+		}
+		if told != nil {
+			t.Fatal(told)
+		}
+		awaitEnd(t, "the watchdog", g.Died())
+		_ = cmd.Wait()
+		if err := r.SetReadDeadline(time.Now().Add(watchdogPatience)); err != nil {
+			t.Fatal(err)
+		}
+		if rest, err := lines.ReadString('\n'); !errors.Is(err, io.EOF) {
+			t.Errorf("%s: somebody is left: %q, %v", name, rest, err)
+		}
+		r.Close()
+		g.Bye()
+	}
+}
+
+// empty waits until the watchdog has read all that it was told, has seen to it,
+// and waits for more: nothing is left in the pipe, and after that one of its
+// threads is seen in poll.
+func empty(t *testing.T, g *Watchdog) {
+	t.Helper()
+	conn, err := g.pipe.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the pipe is read", func() bool {
+		unread := -1
+		if err := conn.Control(func(fd uintptr) { unread, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) }); err != nil {
+			t.Fatal(err)
+		}
+		return unread == 0
+	})
+	poll := fmt.Sprintf("%d ", unix.SYS_PPOLL) // which unix.Poll calls
+	until(t, "the watchdog polls", func() bool {
+		files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/syscall", g.proc.Pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(files, func(file string) bool {
+			text, err := os.ReadFile(file)
+			return err == nil && strings.HasPrefix(string(text), poll)
+		})
+	})
+}
+
+// until waits until something is so.
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for end := time.Now().Add(watchdogPatience); !is(); <-look.C {
+		if time.Now().After(end) {
+			t.Fatalf("it never came true that %s", what)
+		}
+	}
+}
+
+// TestGoesByItsOwnName: who ends all that is called as the wrapper is does not end
+// what guards its command.
+func TestGoesByItsOwnName(t *testing.T) {
+	g := startForTest(t, newVictim(t))
+	comm := fmt.Sprintf("/proc/%d/comm", g.proc.Pid)
+	// From the very beginning.
+	self, err := os.ReadFile("/proc/self/comm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if name, err := os.ReadFile(comm); err != nil || string(name) == string(self) {
+		t.Errorf("the new watchdog is called %q, %v, as the program", name, err)
+	}
+	empty(t, g)
+	name, err := os.ReadFile(comm)
+	if err != nil || strings.TrimSpace(string(name)) != WatchdogName || len(WatchdogName) > 15 {
+		t.Errorf("the watchdog is called %q, %v, want %s", name, err, WatchdogName)
+	}
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", g.proc.Pid))
+	if err != nil || strings.Contains(string(line), "zklock") {
+		t.Errorf("the watchdog's command line is %q, %v: it names the program", line, err)
+	}
+}
+
+// TestSparesASuccessor: the command has ended and its number is another's when
+// the moment comes, as after a stop of the wrapper between the command's end and
+// its good-bye.
+func TestSparesASuccessor(t *testing.T) {
+	first, second := newVictim(t), newVictim(t)
+	var w victims
+	w.update(&watchdogCore{group: first.group(), until: 5})
+	w.leader.PID = second.group() // as if the second had the number of the first
+	if !w.leader.Replaced() {
+		// Both began within one of the kernel's ticks: they can't be told apart.
+		w.leader, _ = FindProcess(os.Getppid())
+		w.leader.PID = second.group()
+	}
+	w.kill(&watchdogCore{group: second.group()})
+	w = victims{}
+	w.update(&watchdogCore{group: first.group(), until: 5})
+	w.kill(&watchdogCore{group: first.group()})
+	awaitEnd(t, "the first", first.ended)
+	if !second.lives() {
+		t.Error("the second was killed in the place of the first")
+	}
+}

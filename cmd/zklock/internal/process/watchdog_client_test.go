@@ -1,0 +1,200 @@
+//go:build unix
+
+package process
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// watchdogPatience bounds what a test waits for.
+const watchdogPatience = 2 * time.Minute
+
+// victim is a process in a group of its own.
+type victim struct {
+	cmd   *exec.Cmd
+	ended chan struct{}
+}
+
+func newVictim(t *testing.T) *victim {
+	t.Helper()
+	v := &victim{cmd: exec.Command("sleep", "1000"), ended: make(chan struct{})}
+	v.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := v.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = v.cmd.Wait()
+		close(v.ended)
+	}()
+	t.Cleanup(func() {
+		_ = v.cmd.Process.Kill()
+		<-v.ended
+	})
+	return v
+}
+
+func (v *victim) group() int { return v.cmd.Process.Pid }
+
+// lives reports whether the victim has not ended yet.
+func (v *victim) lives() bool {
+	select {
+	case <-v.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// awaitEnd waits for a channel to close.
+func awaitEnd(t *testing.T, what string, c <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(watchdogPatience):
+		t.Fatalf("%s does not end", what)
+	}
+}
+
+// startForTest starts a watchdog over a victim.
+func startForTest(t *testing.T, v *victim) *Watchdog {
+	t.Helper()
+	g, err := StartWatchdog(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(g.Bye)
+	if err := g.Watch(v.group()); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func TestKillsAtTheMoment(t *testing.T) {
+	v := newVictim(t)
+	g := startForTest(t, v)
+	until := BootTime() + 200*time.Millisecond
+	if err := g.Until(until); err != nil {
+		t.Fatal(err)
+	}
+	awaitEnd(t, "the victim", v.ended)
+	if now := BootTime(); now < until {
+		t.Errorf("killed %v too early", until-now)
+	}
+	awaitEnd(t, "the watchdog", g.Died())
+}
+
+func TestALaterMomentCounts(t *testing.T) {
+	v := newVictim(t)
+	g := startForTest(t, v)
+	// One that is past only once the later one was told.
+	if err := g.Until(BootTime() + time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Until(BootTime() + 2*time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	g.Bye()
+	awaitEnd(t, "the watchdog", g.Died())
+	if !v.lives() {
+		t.Error("killed in spite of the good-bye")
+	}
+}
+
+func TestKillsAtTheEndWithoutGoodBye(t *testing.T) {
+	v := newVictim(t)
+	g := startForTest(t, v)
+	if err := g.Until(BootTime() + time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.pipe.Close(); err != nil { // as the kernel does for a killed wrapper
+		t.Fatal(err)
+	}
+	awaitEnd(t, "the victim", v.ended)
+	awaitEnd(t, "the watchdog", g.Died())
+}
+
+func TestSurvivesWhatEndsTheWrapper(t *testing.T) {
+	v := newVictim(t)
+	cmd := exec.Command(os.Args[0], WatchdogArgument)
+	pipe, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	g := &Watchdog{pipe: pipe.(*os.File)}
+	// It ignores signals from some moment after its start on. That it read
+	// the group and killed in the end shows that it lived through them after.
+	if err := g.Watch(v.group()); err != nil {
+		t.Fatal(err)
+	}
+	if !ignoring(cmd.Process.Pid) {
+		t.Fatal("the watchdog does not ignore TERM")
+	}
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+		if err := cmd.Process.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := pipe.Close(); err != nil {
+		t.Fatal(err)
+	}
+	awaitEnd(t, "the victim", v.ended)
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("the watchdog ended with %v", err)
+	}
+}
+
+// TestADeafWatchdogIsNoBurden: one that is stopped costs whoever writes to it no
+// time, shows after some messages, and can be ended.
+func TestADeafWatchdogIsNoBurden(t *testing.T) {
+	v := newVictim(t)
+	g := startForTest(t, v)
+	if !ignoring(g.proc.Pid) {
+		t.Fatal("the watchdog does not ignore TERM")
+	}
+	if err := g.proc.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	n := 0
+	for ; err == nil && n < 1<<20; n++ {
+		err = g.Until(BootTime() + time.Hour)
+	}
+	if !errors.Is(err, ErrNotReading) || !errors.Is(err, syscall.EAGAIN) {
+		t.Fatalf("after %d messages: %v", n, err)
+	}
+	if n > 1000 && runtime.GOOS == "linux" {
+		t.Errorf("it shows after %d messages", n)
+	}
+	g.Kill()
+	awaitEnd(t, "the watchdog", g.Died())
+	if !v.lives() {
+		t.Error("the command was ended with its watchdog")
+	}
+}
+
+func TestDiedIsTold(t *testing.T) {
+	g, err := StartWatchdog(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Bye()
+	awaitEnd(t, "the watchdog", g.Died())
+	if err := g.Watch(5); err == nil {
+		t.Error("a watchdog that is gone listens")
+	}
+}
+
+func TestStartWatchdogFails(t *testing.T) {
+	if _, err := StartWatchdog("/no/such/program"); err == nil {
+		t.Error("a program that does not exist was started")
+	}
+}

@@ -1,0 +1,95 @@
+//go:build unix
+
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Watchdog is the wrapper's end of a watchdog process. Its methods may be called from any
+// goroutine.
+type Watchdog struct {
+	pipe *os.File // an os.File serializes concurrent writes
+	proc *os.Process
+	died chan struct{}
+}
+
+// ErrNotReading means that a watchdog has not read its input for long, for example because
+// it was stopped. When it continued, it could act on an old deadline.
+var ErrNotReading = errors.New("the watchdog does not read its input")
+
+// StartWatchdog starts a watchdog: the program exe with WatchdogArgument. A goroutine
+// waits for it and ends with it.
+func StartWatchdog(exe string) (*Watchdog, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("create a pipe for the watchdog: %w", err)
+	}
+	cmd := exec.Command(watchdogPath(exe))
+	cmd.Args = []string{WatchdogName, WatchdogArgument}
+	cmd.Stdin = r
+	cmd.Dir = "/"
+	cmd.Env = []string{}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	err = cmd.Start()
+	_ = r.Close() // the watchdog has a copy
+	if err != nil {
+		_ = w.Close()
+		return nil, fmt.Errorf("start the watchdog: %w", err)
+	}
+	shrinkPipe(w)
+	g := &Watchdog{pipe: w, proc: cmd.Process, died: make(chan struct{})}
+	go func() {
+		_ = cmd.Wait() // its exit code does not matter
+		close(g.died)
+	}()
+	return g, nil
+}
+
+// Died returns a channel that is closed when the watchdog process has ended.
+func (w *Watchdog) Died() <-chan struct{} { return w.died }
+
+// Watch sends the process group that the watchdog guards. This process has started it.
+func (w *Watchdog) Watch(group int) error {
+	return w.write(fmt.Sprintf("wrapper %d\ngroup %d\n", os.Getpid(), group))
+}
+
+// Until sends the time at which the group must be dead, on the boot clock.
+func (w *Watchdog) Until(t time.Duration) error { return w.write(fmt.Sprintf("until %d\n", int64(t))) }
+
+// Bye sends that the command has ended, and closes the pipe.
+func (w *Watchdog) Bye() {
+	_ = w.write("bye\n") // the watchdog may have ended
+	_ = w.pipe.Close()
+}
+
+// Kill kills the watchdog process itself, even if it is stopped.
+func (w *Watchdog) Kill() { _ = w.proc.Kill() } // it may have ended
+
+// write sends one message, completely or not at all, because it is shorter than the atomic
+// size of a pipe. It never blocks, because its caller has a deadline.
+func (w *Watchdog) write(line string) error {
+	conn, err := w.pipe.SyscallConn()
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNotReading, err)
+	}
+	var failed error
+	err = conn.Write(func(fd uintptr) (done bool) {
+		for {
+			if _, failed = unix.Write(int(fd), []byte(line)); failed != unix.EINTR {
+				return true // also if the pipe is full
+			}
+		}
+	})
+	if err = errors.Join(err, failed); err != nil {
+		return fmt.Errorf("%w: %w", ErrNotReading, err)
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+package process
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+func TestDecide(t *testing.T) {
+	tests := []struct {
+		name  string
+		input string
+		ended bool
+		now   time.Duration
+		want  decision
+	}{
+		{"nothing told", "", false, 10, wait},
+		{"ended before a group", "until 5\n", true, 10, quit},
+		{"a group without a moment", "group 77\n", false, 1 << 60, wait},
+		{"before the moment", "group 77\nuntil 100\n", false, 99, wait},
+		{"at the moment", "group 77\nuntil 100\n", false, 100, kill},
+		{"a later moment counts", "group 77\nuntil 100\nuntil 200\n", false, 150, wait},
+		{"an earlier moment counts too", "group 77\nuntil 200\nuntil 100\n", false, 150, kill},
+		{"ended without a good-bye", "group 77\nuntil 100\n", true, 1, kill},
+		{"good-bye", "group 77\nuntil 100\nbye\n", true, 1000, quit},
+		{"half a good-bye", "group 77\nuntil 100\nby", true, 1, kill},
+		{"groups that mean everybody", "group 1\ngroup 0\ngroup -1\n", true, 1, quit},
+		{"malformed lines change nothing", "group 77\nuntil 100\nuntil x\nuntil -5\nuntil\ngroup\n\n", false, 99, wait},
+		{"a wrapper alone is nothing to guard", "wrapper 5\n", true, 1, quit},
+		{"a group past any process id", "group 4294967296\n", true, 1, quit},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			for size := 1; size <= len(tt.input)+1; size++ {
+				c := watchdogCore{ended: tt.ended}
+				for rest := []byte(tt.input); len(rest) > 0; {
+					n := min(size, len(rest))
+					c.read(rest[:n])
+					rest = rest[n:]
+				}
+				if got := c.decide(tt.now); got != tt.want {
+					t.Fatalf("in pieces of %d: %v, want %v", size, got, tt.want)
+				}
+			}
+		})
+	}
+}
+
+func TestEndlessLineIsBounded(t *testing.T) {
+	var c watchdogCore
+	c.read([]byte("group 77\n"))
+	for range 1000 {
+		c.read([]byte(fmt.Sprintf("%064d", 0)))
+	}
+	if len(c.partial) > maxLine {
+		t.Fatalf("%d bytes of one line are kept", len(c.partial))
+	}
+	c.ended = true
+	if got := c.decide(1); got != kill {
+		t.Fatalf("decision %v after an endless line, want kill", got)
+	}
+}

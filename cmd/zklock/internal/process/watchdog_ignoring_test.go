@@ -1,0 +1,37 @@
+//go:build unix
+
+package process
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// ignoring waits until a process ignores TERM, as the kernel shows it.
+func ignoring(pid int) bool {
+	deadline := time.After(watchdogPatience)
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		if err != nil {
+			return os.IsNotExist(err) && syscall.Kill(pid, 0) == nil // no /proc: hope
+		}
+		if _, rest, ok := strings.Cut(string(status), "SigIgn:"); ok {
+			line, _, _ := strings.Cut(rest, "\n")
+			mask, err := strconv.ParseUint(strings.TrimSpace(line), 16, 64)
+			if err == nil && mask&(1<<(syscall.SIGTERM-1)) != 0 && mask&(1<<(syscall.SIGHUP-1)) != 0 {
+				return true
+			}
+		}
+		select {
+		case <-deadline:
+			return false
+		case <-look.C:
+		}
+	}
+}

@@ -1,0 +1,124 @@
+//go:build unix
+
+package process
+
+import (
+	"os/signal"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// WatchdogMain runs the watchdog process. It returns the exit code when there is nothing
+// more to guard.
+//
+// It polls in one thread: if this process was stopped, it must read its input before it
+// acts on the timer.
+func WatchdogMain() int {
+	CloseInherited()
+	renameProcess()
+	raisePriority()
+	// Signals that end the wrapper must not end the watchdog.
+	signal.Ignore(unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGPIPE)
+	if err := unix.SetNonblock(0, true); err != nil {
+		return 1
+	}
+	timer := newAlarm()
+	var c watchdogCore
+	var w victims
+	for {
+		readInput(&c)
+		w.update(&c)
+		switch c.decide(BootTime()) {
+		case quit:
+			return 0
+		case kill:
+			w.kill(&c)
+			return 0
+		}
+		timer.poll(c.until)
+	}
+}
+
+// victims are the processes that the watchdog kills.
+type victims struct {
+	leader      Process       // of the group; zero if unknown
+	descendants Descendants   // of the command, outside of its group
+	until       time.Duration // at the last update
+}
+
+// update searches for descendants whenever the wrapper sends a new time. If the wrapper is
+// killed, the command dies at once, and then its descendants cannot be found through it.
+func (w *victims) update(c *watchdogCore) {
+	if c.group == 0 || c.bye || c.until == w.until {
+		return
+	}
+	if w.until == 0 {
+		w.leader, _ = FindProcess(c.group)
+		w.descendants.Command = w.leader
+	}
+	w.until = c.until
+	w.find(c)
+}
+
+// find searches below the wrapper, which adopts the command's orphans, as long as it lives.
+// It lives if it is still the parent of this process. Otherwise find searches below the
+// command.
+func (w *victims) find(c *watchdogCore) {
+	switch {
+	case c.wrapper == unix.Getppid():
+		w.descendants.Find(c.wrapper, c.group)
+	case !w.leader.Replaced():
+		w.descendants.Find(c.group, c.group)
+	}
+}
+
+// sweeps limits how often the watchdog searches for processes that started while it killed.
+const sweeps = 10
+
+// kill kills all victims. If the wrapper was stopped when its command ended, it did not
+// send "bye", and another group may have the number of the group now.
+func (w *victims) kill(c *watchdogCore) {
+	for range sweeps {
+		w.find(c)
+		if !w.leader.Replaced() {
+			_ = unix.Kill(-c.group, unix.SIGKILL) // ESRCH: the group has ended
+		}
+		if w.descendants.Len() == 0 {
+			return
+		}
+		w.descendants.Kill()
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// readInput reads all available input.
+func readInput(c *watchdogCore) {
+	var buf [512]byte
+	for {
+		n, err := unix.Read(0, buf[:])
+		switch {
+		case n > 0:
+			c.read(buf[:n])
+		case err == unix.EINTR:
+		case err == unix.EAGAIN:
+			return
+		default: // the end, or an error, which counts as the end
+			c.ended = true
+			return
+		}
+	}
+}
+
+// pollFor calls poll(2) on the input and one more descriptor, for at most d.
+func pollFor(extra int, d time.Duration) {
+	fds := []unix.PollFd{{Fd: 0, Events: unix.POLLIN}}
+	if extra >= 0 {
+		fds = append(fds, unix.PollFd{Fd: int32(extra), Events: unix.POLLIN})
+	}
+	ms := -1
+	if d >= 0 {
+		ms = int(min(d, time.Second).Milliseconds()) + 1
+	}
+	_, _ = unix.Poll(fds, ms) // the caller handles an error like a timeout
+}

@@ -1,0 +1,34 @@
+//go:build unix && !linux
+
+package process
+
+import (
+	"os"
+	"time"
+)
+
+// alarm waits in steps of a second, because a suspend would prolong a longer wait.
+type alarm struct{}
+
+func newAlarm() alarm { return alarm{} }
+
+// poll waits for input or until a time, 0 for none.
+func (alarm) poll(until time.Duration) {
+	d := time.Second
+	if until != 0 {
+		d = max(until-BootTime(), 0)
+	}
+	pollFor(-1, d)
+}
+
+// watchdogPath returns exe.
+func watchdogPath(exe string) string { return exe }
+
+// renameProcess does nothing here: a process always has the name of its program.
+func renameProcess() {}
+
+// shrinkPipe does nothing here.
+func shrinkPipe(*os.File) {}
+
+// raisePriority does nothing here.
+func raisePriority() {}

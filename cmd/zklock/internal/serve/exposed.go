@@ -1,0 +1,82 @@
+package serve
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+)
+
+// exposures returns warnings about addresses that other machines can reach. A client that
+// reaches a ZooKeeper server may do everything that no ACL forbids, and the metrics page
+// does not authenticate its readers.
+func (p *plan) exposures() (warnings []string) {
+	plain, secure, metrics := p.listen, p.tls.Listen, p.metrics
+	for _, s := range p.sockets {
+		at := s.Addr().String()
+		if s.Addr().Network() == "unix" {
+			warnings = append(warnings, p.exposedSocket(at)...)
+			at = "unix:" + at
+		}
+		switch s.Name {
+		case socketTLS:
+			secure = at
+		case socketMetrics:
+			metrics = at
+		default:
+			plain = ""
+			warnings = append(warnings, p.exposedPlain(at)...)
+		}
+	}
+	warnings = append(warnings, p.exposedPlain(plain)...)
+	if beyond(secure) && !p.asksWho() {
+		warnings = append(warnings, "listening for TLS at "+secure+", beyond this machine, and clients need not prove who they are: whoever reaches it can take and break locks without ACLs; see --tls-ca and --jaas")
+	}
+	if beyond(metrics) {
+		warnings = append(warnings, "serving metrics at "+metrics+", beyond this machine, without a password: keep them on the loopback, or put a proxy before them")
+	}
+	return warnings
+}
+
+// exposedSocket returns a warning about a unix socket that systemd passed. A socket that
+// this process creates is closed to other users.
+func (p *plan) exposedSocket(path string) []string {
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm()&0o002 == 0 || p.asksWho() {
+		return nil
+	}
+	return []string{fmt.Sprintf("listening at unix:%s, to which every user of this machine may connect (mode %04o): set SocketMode=0660 in its unit, unless its directory keeps them out",
+		path, info.Mode().Perm())}
+}
+
+// exposedPlain returns a warning about an address where TLS is off or optional.
+func (p *plan) exposedPlain(at string) []string {
+	if !beyond(at) {
+		return nil
+	}
+	return []string{"listening at " + at + ", beyond this machine, without TLS: whoever is on the way reads everything, passwords of sessions too, and whoever reaches it can take and break locks without ACLs; see --tls-listen, or listen at 127.0.0.1"}
+}
+
+// asksWho reports whether every client must authenticate.
+func (p *plan) asksWho() bool {
+	return p.tls.Files.ClientAuth == tls.RequireAndVerifyClientCert || p.opts.RequireSASL || len(p.opts.EnforceAuthSchemes) > 0
+}
+
+// beyond reports whether other machines can reach an address. They cannot reach an empty
+// one, a unix socket, or the loopback. A host name other than localhost counts as
+// reachable.
+func beyond(at string) bool {
+	if at == "" || strings.HasPrefix(at, "unix:") {
+		return false
+	}
+	host, _, err := net.SplitHostPort(at)
+	if err != nil {
+		return true
+	}
+	host, _, _ = strings.Cut(host, "%")
+	if ip := net.ParseIP(host); ip != nil {
+		return !ip.IsLoopback()
+	}
+	return host != "localhost"
+}

@@ -1,0 +1,109 @@
+package serve
+
+import (
+	"bytes"
+	"crypto/tls"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+)
+
+// TestExposure: what is served on this machine alone is served without a word,
+// as it is by default; anything else with a warning.
+func TestExposure(t *testing.T) {
+	const plain, bare, page = "without TLS", "need not prove who they are", "serving metrics at"
+	for _, tt := range []struct {
+		args, cfg string
+		want      []string // of the warnings, in order
+	}{
+		{"--memory", "", nil},
+		{"--memory --metrics 9", "", nil},
+		{"--memory --metrics :9", "", nil},
+		{"--memory --listen unix:/run/s", "", nil},
+		{"--memory --listen localhost:1", "", nil},
+		{"--memory --listen [::1]:1 --metrics [::1]:2", "", nil},
+		{"--memory --listen 127.9.9.9:1", "", nil},
+		{"", "dataDir=/f", nil},
+		{"--memory --listen :1", "", []string{plain}},
+		{"--memory --listen 0.0.0.0:1", "", []string{plain}},
+		{"--memory --listen [::]:1", "", []string{plain}},
+		{"--memory --listen 10.0.0.1:1", "", []string{plain}},
+		{"--memory --listen [fe80::1%eth0]:1", "", []string{plain}},
+		{"--memory --listen db1:1", "", []string{plain}},
+		{"", "dataDir=/f\nclientPort=1", []string{plain}},
+		{"", "dataDir=/f\nclientPort=1\nclientPortAddress=127.0.0.1", nil},
+		{"--memory --metrics 0.0.0.0:9", "", []string{page}},
+		{"--memory --tls-listen :1 --tls-cert c", "", []string{bare}},
+		{"--memory --tls-listen :1 --tls-cert c --tls-ca a", "", nil},
+		{"--memory --tls-listen :1 --tls-cert c --listen :2 --metrics h:3", "", []string{plain, bare, page}},
+		{"--memory --tls-unify --tls-cert c --tls-ca a --listen :2", "", []string{plain}},
+	} {
+		p, err := planned(t, tt.args, tt.cfg)
+		if err != nil {
+			t.Errorf("%s with %q: %v", tt.args, tt.cfg, err)
+			continue
+		}
+		wantWarnings(t, tt.args+" with "+tt.cfg, p.exposures(), tt.want)
+	}
+}
+
+func wantWarnings(t *testing.T, what string, got, want []string) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Errorf("%s: %q, want %q", what, got, want)
+		return
+	}
+	for i := range want {
+		if !strings.Contains(got[i], want[i]) {
+			t.Errorf("%s: %q, want %q", what, got[i], want[i])
+		}
+	}
+}
+
+// TestExposureOfProofs: where every client proves who it is, TLS is enough.
+func TestExposureOfProofs(t *testing.T) {
+	for _, change := range []func(*plan){
+		func(p *plan) { p.tls.Files.ClientAuth = tls.RequireAndVerifyClientCert },
+		func(p *plan) { p.opts.RequireSASL = true },
+		func(p *plan) { p.opts.EnforceAuthSchemes = []string{"x509"} },
+	} {
+		p := &plan{}
+		p.tls.Listen = ":1"
+		wantWarnings(t, "TLS", p.exposures(), []string{"prove"})
+		change(p)
+		wantWarnings(t, "TLS with proofs", p.exposures(), nil)
+	}
+}
+
+// TestExposureOfSockets: those that systemd hands over take the place of addresses.
+func TestExposureOfSockets(t *testing.T) {
+	p := &plan{listen: ":2181", metrics: ":7000"}
+	for _, name := range []string{"unknown", socketMetrics} {
+		p.sockets = append(p.sockets, Socket{Name: name, Listener: addressed{&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}}})
+	}
+	wantWarnings(t, "of the loopback", p.exposures(), nil)
+	p.sockets = append(p.sockets, Socket{Name: "other", Listener: addressed{&net.UnixAddr{Name: "/run/s", Net: "unix"}}},
+		Socket{Name: socketTLS, Listener: addressed{&net.TCPAddr{IP: net.IPv6zero, Port: 2}}},
+		Socket{Name: "unknown", Listener: addressed{&net.TCPAddr{IP: net.IPv4zero, Port: 3}}})
+	wantWarnings(t, "of others", p.exposures(), []string{"listening at 0.0.0.0:3", "TLS at [::]:2"})
+}
+
+// addressed is a listener with an address, and nothing else.
+type addressed struct{ addr net.Addr }
+
+func (a addressed) Addr() net.Addr            { return a.addr }
+func (a addressed) Accept() (net.Conn, error) { return nil, net.ErrClosed }
+func (a addressed) Close() error              { return nil }
+
+// TestExposureIsLogged when a server starts, whatever comes of it.
+func TestExposureIsLogged(t *testing.T) {
+	var b bytes.Buffer
+	p := &plan{listen: "0.0.0.0:99999", log: slog.New(slog.NewTextHandler(&b, nil))}
+	if err := p.serve(); err == nil {
+		t.Fatal("served at an address that there is not")
+	}
+	if !strings.Contains(b.String(), "level=WARN") || !strings.Contains(b.String(), "beyond this machine") {
+		t.Errorf("logged: %s", b.String())
+	}
+}

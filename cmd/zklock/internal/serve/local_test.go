@@ -1,0 +1,27 @@
+package serve
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+
+	"github.com/zklock/zklock/cmd/zklock/internal/local"
+)
+
+// TestRunningView: a server that does not tell how many sessions it has is shown in each
+// form all the same.
+func TestRunningView(t *testing.T) {
+	for _, row := range []struct{ sessions, text, json string }{
+		{"3", "directory: /d\nrunning:   yes, process 7\nsocket:    /d/sock\nsessions:  3\n", `{"directory":"/d","running":true,"pid":7,"socket":"/d/sock","sessions":3}`},
+		{"?", "directory: /d\nrunning:   yes, process 7\nsocket:    /d/sock\nsessions:  not told\n", `{"directory":"/d","running":true,"pid":7,"socket":"/d/sock"}`},
+	} {
+		v := runningView(local.Status{Dir: "/d", PID: 7, Socket: "/d/sock", Sessions: row.sessions})
+		var text bytes.Buffer
+		if err := v.print(&text); err != nil || !bytes.HasPrefix(text.Bytes(), []byte(row.text)) {
+			t.Errorf("%q: %v, %q", row.sessions, err, text.String())
+		}
+		if got, err := json.Marshal(v); err != nil || string(got) != row.json {
+			t.Errorf("%q: %v, %s", row.sessions, err, got)
+		}
+	}
+}

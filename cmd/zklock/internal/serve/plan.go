@@ -1,0 +1,212 @@
+package serve
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"maps"
+	"net"
+	"os"
+	"strings"
+
+	"github.com/zklock/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock/zklock/cmd/zklock/internal/config"
+	"github.com/zklock/zklock/internal/inputfile"
+	"github.com/zklock/zklock/zkserver"
+)
+
+// plan has the configuration of a server, from flags and the configuration file.
+type plan struct {
+	opts    zkserver.Options
+	listen  string // the plain address, "" for none
+	tls     serveTLS
+	metrics string // host:port, "" for none
+	config  string // the zoo.cfg, for the log
+	sockets []Socket
+	log     *slog.Logger
+}
+
+// plan combines the configuration file and the flags. Flags take precedence.
+func (f *serveFlags) plan(listenGiven bool) (*plan, error) {
+	sockets, err := Sockets()
+	if err != nil {
+		return nil, err
+	}
+	return f.planWith(sockets, listenGiven)
+}
+
+// planWith makes the plan with the sockets that systemd passed.
+func (f *serveFlags) planWith(sockets []Socket, listenGiven bool) (*plan, error) {
+	log, err := f.log.logger(os.Stderr)
+	if err != nil {
+		return nil, err
+	}
+	p := &plan{listen: f.listen, config: f.config, log: log, sockets: sockets}
+	if at := p.handedTLS(); at != "" && !f.tls.unify && f.tls.cert != "" {
+		f.tls.listen = at
+	}
+	if p.tls, err = f.tls.settings(); err != nil {
+		return nil, err
+	}
+	if p.tls.Listen != "" && !listenGiven {
+		p.listen = ""
+	}
+	cfg := &config.ServerConfig{Section: config.DefaultJAASSection}
+	if f.config != "" {
+		if cfg, err = readConfig(f.config); err != nil {
+			return nil, err
+		}
+		if err := p.take(cfg, listenGiven); err != nil {
+			return nil, err
+		}
+	}
+	if p.handedTLS() != "" && !p.tls.wanted() {
+		return nil, cli.UsageError("a socket for TLS was handed over and no certificate named: give --tls-cert, or ssl.keyStore.location in the file")
+	}
+	p.opts.Logger = log
+	p.opts.Audit = p.opts.Audit || f.audit
+	if err := f.place(p); err != nil {
+		return nil, err
+	}
+	if f.jaas != "" {
+		cfg.JAAS = f.jaas
+	}
+	if err := p.users(cfg); err != nil {
+		return nil, err
+	}
+	if f.metrics != "" {
+		if p.metrics, err = metricsAddress(f.metrics); err != nil {
+			return nil, err
+		}
+	}
+	if p.listen == "" {
+		return p, nil
+	}
+	return p, checkAddress("--listen", p.listen)
+}
+
+// place sets where the data is stored.
+func (f *serveFlags) place(p *plan) error {
+	switch {
+	case f.memory:
+		p.opts.DataDir = ""
+	case f.data != "":
+		p.opts.DataDir = f.data
+	case p.opts.DataDir == "":
+		return cli.UsageError("say where to keep the data: --data DIRECTORY, --memory, or --config with a dataDir")
+	}
+	return nil
+}
+
+// readConfig reads a zoo.cfg. Errors in it are usage errors.
+func readConfig(name string) (*config.ServerConfig, error) {
+	text, info, err := inputfile.Read(name, config.MaxServerConfig)
+	if err != nil {
+		return nil, cli.UsageError("--config: %w", err)
+	}
+	cfg, err := config.ParseServerConfig(name, bytes.NewReader(text))
+	if err != nil {
+		return nil, cli.UsageError("--config: %w", err)
+	}
+	if info.Mode().IsRegular() && info.Mode().Perm()&0o007 != 0 && cfg.Confidential() {
+		cfg.Notes = append(cfg.Notes, config.Note{Warning: true, Text: "the file holds passwords or digests of them and everybody on this machine may read it: chmod o= it"})
+	}
+	return cfg, nil
+}
+
+// take applies the settings of the file and logs its notes.
+func (p *plan) take(cfg *config.ServerConfig, listenGiven bool) error {
+	p.opts, p.metrics = cfg.Server, cfg.Metrics
+	flags := p.tls
+	if !listenGiven {
+		p.listen = cfg.Listen()
+		if flags.Listen != "" && cfg.ClientPort == 0 {
+			p.listen = ""
+		}
+	}
+	for _, n := range cfg.Notes {
+		p.note(n)
+	}
+	secure := cfg.Secure()
+	if at := p.handedTLS(); at != "" {
+		secure = at
+	}
+	if flags.wanted() || secure == "" && !cfg.Unify {
+		return nil
+	}
+	files, warnings, err := cfg.TLS.Files()
+	if err != nil {
+		return cli.UsageError("--config: %w", err)
+	}
+	for _, w := range warnings {
+		p.note(config.Note{Warning: true, Text: w})
+	}
+	p.tls = serveTLS{Listen: secure, Unify: cfg.Unify && p.listen != "", Files: files}
+	return nil
+}
+
+// handedTLS returns the address of the socket for TLS that systemd passed, or "".
+func (p *plan) handedTLS() string {
+	for _, s := range p.sockets {
+		if s.Name == socketTLS && s.Addr().Network() == "unix" {
+			return "unix:" + s.Addr().String()
+		} else if s.Name == socketTLS {
+			return s.Addr().String()
+		}
+	}
+	return ""
+}
+
+// note logs a remark about the file.
+func (p *plan) note(n config.Note) {
+	args := []any{"file", p.config}
+	if n.Line > 0 {
+		args = append(args, "line", n.Line)
+	}
+	if n.Warning {
+		p.log.Warn(n.Text, args...)
+		return
+	}
+	p.log.Info(n.Text, args...)
+}
+
+// users sets the SASL users.
+func (p *plan) users(cfg *config.ServerConfig) error {
+	if cfg.JAAS != "" {
+		users, warning, err := config.ReadJAAS(cfg.JAAS, cfg.Section)
+		if err != nil {
+			return cli.UsageError("%w", err)
+		}
+		if warning != "" {
+			p.log.Warn(warning)
+		}
+		p.opts.SASLUsers = users
+	}
+	if secret := cfg.SuperPassword(); secret != "" {
+		p.opts.SASLUsers = maps.Clone(p.opts.SASLUsers)
+		if p.opts.SASLUsers == nil {
+			return cli.UsageError("SASLAuthenticationProvider.superPassword needs users: name a JAAS file by java.security.auth.login.config or --jaas")
+		}
+		p.opts.SASLUsers["super"] = secret
+	}
+	return nil
+}
+
+// metricsAddress completes an address for metrics. The default host is the loopback,
+// because the page has no password.
+func metricsAddress(value string) (string, error) {
+	if !strings.Contains(value, ":") {
+		value = ":" + value
+	}
+	host, port, err := net.SplitHostPort(value)
+	if err == nil && port == "" {
+		err = errors.New("no port")
+	}
+	if err != nil {
+		return "", cli.UsageError("--metrics is %q: give PORT or HOST:PORT", value)
+	}
+	if host == "" {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port), nil
+}

@@ -1,0 +1,237 @@
+package serve
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zkserver"
+)
+
+// planned makes the plan of a command line and a zoo.cfg, "" for none.
+func planned(t *testing.T, args, cfg string) (*plan, error) {
+	t.Helper()
+	dir := t.TempDir()
+	if cfg != "" {
+		name := filepath.Join(dir, "zoo.cfg")
+		if err := os.WriteFile(name, []byte(cfg), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args += " --config " + name
+	}
+	a := &cli.App{}
+	c := Serve(a)
+	fs := c.Flags()
+	if err := fs.Parse(strings.Fields(args)); err != nil {
+		t.Fatal(err)
+	}
+	value := func(name string) string { return fs.Lookup(name).Value.String() }
+	f := serveFlags{
+		listen: value("listen"), data: value("data"), config: value("config"), jaas: value("jaas"), metrics: value("metrics"),
+		memory: value("memory") == "true", log: logFlags{format: "text", level: "error"},
+		tls: serveTLSFlags{listen: value("tls-listen"), cert: value("tls-cert"), key: value("tls-key"), ca: value("tls-ca"), unify: value("tls-unify") == "true"},
+	}
+	return f.plan(fs.Changed("listen"))
+}
+
+// TestPlan: flags win over the file, and what neither says is safe.
+func TestPlan(t *testing.T) {
+	const tlsKeys = "\nssl.keyStore.location=/k.pem\nssl.clientAuth=none"
+	const prom = "\nmetricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider"
+	for _, tt := range []struct {
+		args, cfg                   string
+		data, listen, tlsAt, metric string
+	}{
+		{"--memory", "", "", "127.0.0.1:2181", "", ""},
+		{"--data /d", "", "/d", "127.0.0.1:2181", "", ""},
+		{"", "dataDir=/f", "/f", "127.0.0.1:2181", "", ""},
+		{"--data /d", "dataDir=/f\nclientPort=1", "/d", ":1", "", ""},
+		{"--memory", "dataDir=/f", "", "127.0.0.1:2181", "", ""},
+		{"--listen h:9", "dataDir=/f\nclientPort=1", "/f", "h:9", "", ""},
+		{"", "dataDir=/f\nsecureClientPort=2" + tlsKeys, "/f", "", ":2", ""},
+		{"", "dataDir=/f\nclientPort=1\nsecureClientPort=2" + tlsKeys, "/f", ":1", ":2", ""},
+		{"--tls-listen h:3 --tls-cert c", "dataDir=/f\nclientPort=1\nsecureClientPort=2" + tlsKeys, "/f", ":1", "h:3", ""},
+		{"--tls-listen h:3 --tls-cert c --memory", "", "", "", "h:3", ""},
+		{"--tls-listen h:3 --tls-cert c", "dataDir=/f", "/f", "", "h:3", ""},
+		{"--memory --metrics 9", "", "", "127.0.0.1:2181", "", "127.0.0.1:9"},
+		{"--memory --metrics :9", "", "", "127.0.0.1:2181", "", "127.0.0.1:9"},
+		{"--memory --metrics 0.0.0.0:9", "", "", "127.0.0.1:2181", "", "0.0.0.0:9"},
+		{"", "dataDir=/f" + prom, "/f", "127.0.0.1:2181", "", "127.0.0.1:7000"},
+		{"--metrics [::1]:8", "dataDir=/f" + prom, "/f", "127.0.0.1:2181", "", "[::1]:8"},
+	} {
+		p, err := planned(t, tt.args, tt.cfg)
+		if err != nil {
+			t.Errorf("%s with %q: %v", tt.args, tt.cfg, err)
+			continue
+		}
+		if p.opts.DataDir != tt.data || p.listen != tt.listen || p.tls.Listen != tt.tlsAt || p.metrics != tt.metric {
+			t.Errorf("%s with %q: data %q, listen %q, TLS %q, metrics %q; want %+v", tt.args, tt.cfg, p.opts.DataDir, p.listen, p.tls.Listen, p.metrics, tt)
+		}
+	}
+}
+
+func TestPlanTakesTheOptions(t *testing.T) {
+	jaas := filepath.Join(t.TempDir(), "jaas.conf")
+	if err := os.WriteFile(jaas, []byte(`Server { x.DigestLoginModule required user_a="b"; };`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p, err := planned(t, "--data /d", "tickTime=700\nSASLAuthenticationProvider.superPassword=c\njava.security.auth.login.config="+jaas)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.opts.TickTime != 700*time.Millisecond || p.opts.SASLUsers["a"] != "b" || p.opts.SASLUsers["super"] != "c" || p.opts.Logger == nil {
+		t.Errorf("%+v", p.opts)
+	}
+	if _, err := planned(t, "--data /d", "SASLAuthenticationProvider.superPassword=c"); cli.ExitCode(err) != cli.ExitUsage || strings.Contains(err.Error(), "=c") {
+		t.Errorf("a password for nobody: %v", err)
+	}
+}
+
+// TestReadableSecrets: a file with passwords that everybody may read is warned
+// about, others are not.
+func TestReadableSecrets(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		mode os.FileMode
+		want bool
+	}{
+		{"ssl.keyStore.password=hunter2", 0o644, true}, {"ssl.keyStore.password=hunter2", 0o640, false}, {"tickTime=2000", 0o644, false},
+	} {
+		name := filepath.Join(t.TempDir(), "zoo.cfg")
+		if err := os.WriteFile(name, []byte(tt.text), tt.mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(name, tt.mode); err != nil {
+			t.Fatal(err)
+		}
+		cfg, err := readConfig(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := len(cfg.Notes) == 1 && strings.Contains(cfg.Notes[0].Text, "everybody on this machine"); got != tt.want {
+			t.Errorf("%q with mode %v: notes %+v", tt.text, tt.mode, cfg.Notes)
+		}
+	}
+}
+
+// TestHandedTLSWithoutCertificate: such a socket cannot be served.
+func TestHandedTLSWithoutCertificate(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	sockets := []Socket{{Name: socketTLS, Listener: ln}}
+	f := serveFlags{listen: "127.0.0.1:2181", memory: true, log: logFlags{format: "text", level: "error"}}
+	if _, err := f.planWith(sockets, false); cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), "--tls-cert") {
+		t.Errorf("%v, want a word on --tls-cert", err)
+	}
+	f.tls.cert = "c.pem"
+	p, err := f.planWith(sockets, false)
+	if err != nil || p.tls.Listen != ln.Addr().String() || p.listen != "" {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
+// TestSummaryHasNoSecret: what is logged at the start.
+func TestSummaryHasNoSecret(t *testing.T) {
+	p, err := planned(t, "--memory", "dataDir=/f\nDigestAuthenticationProvider.superDigest=super:hunter2=")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	flags := logFlags{format: "json", level: "info"}
+	if p.log, err = flags.logger(&b); err != nil {
+		t.Fatal(err)
+	}
+	p.opts.SASLUsers = map[string]string{"ann": "hunter2"}
+	p.summary()
+	if text := b.String(); strings.Contains(text, "hunter2") || !strings.Contains(text, `"super_digest":true`) || !strings.Contains(text, `"sasl_users":1`) {
+		t.Errorf("logged %s", text)
+	}
+}
+
+// TestSummaryHasNoDefaults: a zero stands for a default, or for no limit.
+func TestSummaryHasNoDefaults(t *testing.T) {
+	p, err := planned(t, "--memory", "dataDir=/f\nmaxClientCnxns=7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	p.log = slog.New(slog.NewTextHandler(&b, nil))
+	p.summary()
+	if text := b.String(); !strings.Contains(text, " max_conns_per_address=7") || !strings.Contains(text, " tick=3s") || strings.Contains(text, "=0s") || strings.Contains(text, "max_conns=") {
+		t.Errorf("logged %s", text)
+	}
+}
+
+// TestNothingAnnouncedInVain: without the port of the metrics, none is said to
+// be served, and none is left open.
+func TestNothingAnnouncedInVain(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	path := filepath.Join(t.TempDir(), "s")
+	p := &plan{listen: "unix:" + path, metrics: taken.Addr().String()}
+	if _, _, err := p.listeners(nil); err == nil || !strings.Contains(err.Error(), "name another address") {
+		t.Errorf("%v, want what to do about a port in use", err)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the other address was listened at: %v", err)
+	}
+}
+
+// TestFailureIsToldAtTheEnd: a server that ended by itself does not end well,
+// whichever of its goroutines is heard first.
+func TestFailureIsToldAtTheEnd(t *testing.T) {
+	broken := errors.New("broken")
+	for _, tt := range []struct {
+		ended []error
+		want  error
+	}{
+		{nil, nil},
+		{[]error{zkserver.ErrServerClosed, http.ErrServerClosed}, nil},
+		{[]error{http.ErrServerClosed, broken, zkserver.ErrServerClosed}, broken},
+	} {
+		r := &running{ended: make(chan error, len(tt.ended))}
+		for _, err := range tt.ended {
+			r.ended <- err
+		}
+		if got := r.failure(); got != tt.want {
+			t.Errorf("%v: %v", tt.ended, got)
+		}
+	}
+}
+
+// TestServeHelpFitsATerminal of 80 columns.
+func TestServeHelpFitsATerminal(t *testing.T) {
+	for line := range strings.Lines(serveHelp) {
+		if line = strings.TrimRight(line, "\n"); len(line) > 80 {
+			t.Errorf("a line of %d columns: %s", len(line), line)
+		}
+	}
+}
+
+// TestDialIsSaidOnce: the words of the two packages are not repeated.
+func TestDialIsSaidOnce(t *testing.T) {
+	s := cli.Settings{Servers: "x:1"}
+	inner := errors.New("zk: dial x:1: refused")
+	if got := s.Explain(&zklock.Error{Op: "dial", Err: inner}); got.Error() != inner.Error() {
+		t.Errorf("%v", got)
+	}
+	if got := s.Explain(zk.ErrClosed); !errors.Is(got, zk.ErrClosed) {
+		t.Errorf("%v", got)
+	}
+}

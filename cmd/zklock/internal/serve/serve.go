@@ -1,0 +1,129 @@
+package serve
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zklock/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock/zklock/cmd/zklock/internal/local"
+)
+
+const serveHelp = `Serve runs the embedded server: a single server that speaks the ZooKeeper
+protocol. An interrupt stops it; a second interrupt stops it at once. It is for
+one machine, or for locks between machines that tolerate its failure. For high
+availability, use a ZooKeeper ensemble.
+
+Configuration: --config reads the zoo.cfg of a standalone ZooKeeper. The log
+names the keys that have no effect, and keys of an ensemble are refused. Flags
+override the file. Java system properties (-D in JVMFLAGS or SERVER_JVMFLAGS)
+are not read: write them into the file, with or without the prefix
+"zookeeper.".
+
+Address: --listen takes HOST:PORT, or unix:/PATH for a socket that only this
+user and group can use.
+
+Storage: --data or --memory is required, unless --config names a data directory.
+No other user may have write access to the directory.
+
+SASL: --jaas names a JAAS file with the users in its section Server. The key
+java.security.auth.login.config does the same.
+
+` + serveTLSHelp + `
+
+Metrics: --metrics serves Prometheus metrics at /metrics, without
+authentication. It takes PORT or HOST:PORT. A port, or an address without a
+host, is on the loopback interface, and so is the key metricsProvider.httpPort
+without metricsProvider.httpHost.
+
+Socket activation: sockets from systemd replace the addresses. The
+FileDescriptorName "tls" replaces --tls-listen, "metrics" replaces --metrics,
+and all others replace --listen.
+
+Local server: --status and --stop control this user's local server, which the
+other commands start when needed. Each user has a separate local server, and
+locks on different local servers do not exclude each other. With --status, -o
+name prints the socket if the server is running.`
+
+const serveExample = `  zklock serve --data /var/lib/zklock
+  zklock serve --config /etc/zookeeper/conf/zoo.cfg --metrics 9141
+  zklock serve --memory --listen unix:/run/zklock.sock --log-format json
+  zklock serve --status -o json
+` + serveTLSExample
+
+// controlTime limits --status, --stop, and the shutdown of a server.
+const controlTime = 15 * time.Second
+
+// serveFlags are the flags of zklock serve.
+type serveFlags struct {
+	listen, data, config string
+	jaas, metrics        string
+	log                  logFlags
+	memory, stop, status bool
+	audit                bool
+	local                string
+	out                  cli.Output // of --status
+	idle                 cli.Duration
+	tls                  serveTLSFlags
+}
+
+func Serve(a *cli.App) *cobra.Command {
+	var f serveFlags
+	c := &cobra.Command{
+		Use:     "serve",
+		Short:   "Run the embedded server",
+		Long:    serveHelp,
+		Example: serveExample,
+		Args:    cli.Exactly(0, "no arguments"),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := a.Begin(c); err != nil {
+				return err
+			}
+			if err := f.out.Check(c.Flags()); err != nil {
+				return err
+			}
+			if given := c.Flags().Changed; (given("output") || given("json")) && !f.status {
+				return cli.UsageError("-o applies to --status: give both; for the log of the server see --log-format")
+			}
+			return f.run(c)
+		},
+	}
+	f.idle.D = local.DefaultIdle
+	flags := c.Flags()
+	flags.StringVar(&f.listen, "listen", "127.0.0.1:2181", "listen at this `address`")
+	flags.StringVar(&f.data, "data", "", "keep the data in this `directory`")
+	flags.BoolVar(&f.memory, "memory", false, "keep the data in memory only")
+	flags.StringVar(&f.config, "config", "", "read settings from this `zoo.cfg`")
+	flags.StringVar(&f.jaas, "jaas", "", "read the SASL users from this JAAS `file`")
+	flags.StringVar(&f.metrics, "metrics", "", "serve Prometheus metrics at this `address`")
+	flags.BoolVar(&f.audit, "audit", false, "write an audit log (audit.enable in zoo.cfg)")
+	f.log.flags(flags)
+	f.tls.flags(flags)
+	flags.BoolVar(&f.status, "status", false, "show this user's local server")
+	flags.BoolVar(&f.stop, "stop", false, "stop this user's local server, keep its data")
+	flags.StringVar(&f.local, "local", "", "run a user's local server in this directory")
+	flags.Var(&f.idle, "idle", "with --local: exit after this time without a session")
+	for _, hidden := range []string{"local", "idle"} {
+		flags.Lookup(hidden).Hidden = true
+	}
+	f.out.Flag(c)
+	c.MarkFlagsMutuallyExclusive("data", "memory", "status", "stop", "local")
+	return c
+}
+
+// run runs the action that the flags select.
+func (f *serveFlags) run(c *cobra.Command) error {
+	switch {
+	case f.local != "":
+		return f.serveLocal()
+	case f.status:
+		return f.showLocal()
+	case f.stop:
+		return f.stopLocal()
+	}
+	p, err := f.plan(c.Flags().Changed("listen"))
+	if err != nil {
+		return err
+	}
+	return p.serve()
+}

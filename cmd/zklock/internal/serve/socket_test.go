@@ -1,0 +1,114 @@
+//go:build unix
+
+package serve
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestListenUnixIsClosedToOthers whatever the umask: who may connect to a socket needs
+// the right to write to its file.
+func TestListenUnixIsClosedToOthers(t *testing.T) {
+	for umask, want := range map[int]os.FileMode{0: 0o660, 0o002: 0o660, 0o022: 0o640, 0o077: 0o600} {
+		path := filepath.Join(t.TempDir(), "s")
+		old := syscall.Umask(umask)
+		ln, err := listenAt("unix:" + path)
+		syscall.Umask(old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Lstat(path); err != nil || info.Mode().Perm() != want {
+			t.Errorf("umask %04o: mode %v, %v, want %v", umask, info.Mode(), err, want)
+		}
+		ln.Close()
+	}
+}
+
+// TestListenUnixFollowsNoLinkOfAnotherUser: a dead socket behind such a link stays.
+func TestListenUnixFollowsNoLinkOfAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to make a link another user's")
+	}
+	top := t.TempDir()
+	real, link := filepath.Join(top, "real"), filepath.Join(top, "link")
+	if err := errors.Join(os.Mkdir(real, 0o755), os.Symlink("real", link)); err != nil {
+		t.Fatal(err)
+	}
+	ln, err := listenAt("unix:" + filepath.Join(link, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln.(*net.UnixListener).SetUnlinkOnClose(false) // as a killed process
+	if err := errors.Join(ln.Close(), os.Lchown(link, 12345, -1)); err != nil {
+		t.Fatal(err)
+	}
+	if ln, err := listenAt("unix:" + filepath.Join(link, "s")); err == nil || !strings.Contains(err.Error(), "symbolic link of user 12345") {
+		t.Errorf("a link of another user: %v, %v", ln, err)
+	}
+	if _, err := os.Lstat(filepath.Join(real, "s")); err != nil {
+		t.Errorf("the socket there: %v", err)
+	}
+}
+
+// TestExposureOfOpenSockets: a socket that every user may connect to is warned about.
+func TestExposureOfOpenSockets(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	ln, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	p := &plan{sockets: []Socket{{Name: "unknown", Listener: ln}}}
+	for mode, want := range map[os.FileMode][]string{0o666: {"SocketMode=0660"}, 0o660: nil} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		wantWarnings(t, mode.String(), p.exposures(), want)
+	}
+}
+
+// TestListenUnixAfterAKill: a socket that nobody serves any more is no reason
+// not to start; one that is served is, and so is any other file.
+func TestListenUnixAfterAKill(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	dead, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.(*net.UnixListener).SetUnlinkOnClose(false) // as a killed process
+	if err := dead.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ln, err := listenAt("unix:" + path)
+	if err != nil {
+		t.Fatalf("what a killed server left is in the way: %v", err)
+	}
+	if second, err := listenAt("unix:" + path); err == nil {
+		second.Close()
+		t.Error("the socket of a server that runs was taken away")
+	}
+	if conn, err := net.Dial("unix", path); err != nil {
+		t.Errorf("the first server cannot be reached any more: %v", err)
+	} else {
+		conn.Close()
+	}
+	if err := ln.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("a file"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if ln, err := listenAt("unix:" + path); err == nil {
+		ln.Close()
+		t.Error("a file was replaced by a socket")
+	}
+	if b, err := os.ReadFile(path); err != nil || string(b) != "a file" {
+		t.Errorf("the file is %q, %v", b, err)
+	}
+}

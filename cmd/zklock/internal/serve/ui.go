@@ -1,0 +1,245 @@
+package serve
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zklock/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock/zklock/internal/inputfile"
+	"github.com/zklock/zklock/zkui"
+)
+
+const uiHelp = `Ui serves a web page that shows the locks below PREFIX live: holders, queues,
+waiting times, sessions, and the events since the page's server was started.
+The default prefix is /zklock, which contains all locks whose names do not
+begin with a slash; "/" shows all locks. --prefix is the same as the argument.
+The same addresses return JSON on request:
+curl -H 'Accept: application/json' ADDRESS.
+
+By default the page is read-only. A user who knows the action token can revoke
+and break locks on the page, and confirms each action with the fencing token of
+the hold. --actions generates an action token and prints it; --token-file or
+ZKLOCK_UI_TOKEN provides one.
+
+--listen takes HOST:PORT; without HOST it means the loopback interface, where
+every user of this machine can see the locks. At another address, a token is
+required: the one of --read-token-file or ZKLOCK_UI_READ_TOKEN, or the action
+token. With --open, the page shows the locks to everyone who can reach it; use
+that with a proxy that authenticates users. Token files must not be readable by
+other users. The page has no TLS: use a proxy for TLS, and list the proxy's
+host names with --host.
+
+It reads all locks once, and at most 20000 znodes. From ZooKeeper 3.6, the
+servers then report changes, so idle locks cause no requests. The limit is 500
+requests per second, for any number of open pages.`
+
+const uiExample = `  zklock ui
+  zklock ui --servers zk1:2181,zk2:2181,zk3:2181 /apps/billing
+  zklock ui --actions
+  zklock ui --listen :8080 --host locks.example.org --open`
+
+// uiAddress is the default address of the page.
+const uiAddress = "127.0.0.1:7181"
+
+// uiFlags are the flags of zklock ui.
+type uiFlags struct {
+	listen    string
+	hosts     []string
+	tokenFile string
+	readFile  string
+	open      bool
+	actions   bool
+	layout    cli.LayoutValue
+}
+
+// UI returns zklock ui.
+func UI(a *cli.App) *cobra.Command {
+	var f uiFlags
+	c := &cobra.Command{
+		Use:     "ui [PREFIX]",
+		Short:   "Serve a web page that shows locks live",
+		Long:    uiHelp,
+		Example: uiExample,
+		Args:    cli.AtMostOnePrefix,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := a.Begin(c); err != nil {
+				return err
+			}
+			if err := a.Settings.Check(c.Flags()); err != nil {
+				return err
+			}
+			prefix, err := cli.PrefixOf(c, args)
+			if err != nil {
+				return err
+			}
+			token, err := f.token()
+			if err != nil {
+				return err
+			}
+			if f.listen, err = loopbackAddress(f.listen); err != nil {
+				return err
+			}
+			read, err := f.readToken(token)
+			if err != nil {
+				return err
+			}
+			return ui(a, &f, prefix, token, read)
+		},
+	}
+	a.ServerFlags(c)
+	a.PrefixFlag(c)
+	c.ValidArgsFunction = a.CompleteLocks
+	f.layout.Flag(c)
+	c.Flags().StringVar(&f.listen, "listen", uiAddress, "`address`; default: "+uiAddress)
+	c.Flags().StringSliceVar(&f.hosts, "host", nil, "host `name` of the page; repeatable")
+	c.Flags().StringVar(&f.tokenFile, "token-file", "", "private `file` with the action token")
+	c.Flags().StringVar(&f.readFile, "read-token-file", "", "private `file` with the read token")
+	c.Flags().BoolVar(&f.open, "open", false, "show the locks to every visitor")
+	c.Flags().BoolVar(&f.actions, "actions", false, "generate an action token and print it")
+	c.MarkFlagsMutuallyExclusive("token-file", "actions")
+	c.MarkFlagsMutuallyExclusive("read-token-file", "open")
+	return c
+}
+
+// token returns the token with which users of the page can break locks, "" if they cannot.
+func (f *uiFlags) token() (string, error) {
+	switch {
+	case f.actions:
+		return rand.Text(), nil
+	case f.tokenFile == "":
+		return checkToken(os.Getenv(cli.EnvUIToken), cli.EnvUIToken)
+	}
+	return tokenIn(f.tokenFile, "--token-file")
+}
+
+// readToken returns the token that users of the page need to see locks, "" if they need
+// none. If other machines can reach the page, that needs --open.
+func (f *uiFlags) readToken(token string) (string, error) {
+	if f.open {
+		return "", nil
+	}
+	if f.readFile != "" {
+		return tokenIn(f.readFile, "--read-token-file")
+	}
+	read, err := checkToken(os.Getenv(cli.EnvUIReadToken), cli.EnvUIReadToken)
+	if err != nil || read != "" || !beyond(f.listen) {
+		return read, err
+	}
+	if token != "" {
+		return token, nil
+	}
+	return "", cli.UsageError("--listen %s is beyond this machine, where everybody would see who holds which lock: give --read-token-file, or --open if that is meant or a proxy asks for a password", f.listen)
+}
+
+// tokenIn reads a token from a file. It returns an error if other users may read the file.
+func tokenIn(file, flag string) (string, error) {
+	text, info, err := inputfile.Read(file, 4096)
+	if err != nil {
+		return "", cli.UsageError("%s: %w", flag, err)
+	}
+	if info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
+		return "", cli.UsageError("%s: others on this machine may read %s: chmod 600 it", flag, file)
+	}
+	token := strings.TrimSpace(string(text))
+	if token == "" {
+		return "", cli.UsageError("%s: %s is empty", flag, file)
+	}
+	return checkToken(token, flag)
+}
+
+// checkToken returns an error for a token that is easy to guess.
+func checkToken(token, from string) (string, error) {
+	if token != "" && (len(token) < 16 || strings.ContainsAny(token, " \t\r\n")) {
+		return "", cli.UsageError("%s: the token must be one word of at least 16 characters that nobody can guess; openssl rand -hex 16 makes one", from)
+	}
+	return token, nil
+}
+
+// loopbackAddress completes an address. The default host is the loopback, because the page
+// has no password.
+func loopbackAddress(value string) (string, error) {
+	host, port, err := net.SplitHostPort(value)
+	if err == nil && port == "" {
+		err = errors.New("no port")
+	}
+	if err != nil {
+		return "", cli.UsageError("--listen is %q: give HOST:PORT, or :PORT", value)
+	}
+	if host == "" {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port), nil
+}
+
+// ui serves the page until a signal arrives.
+func ui(a *cli.App, f *uiFlags, prefix, token, read string) error {
+	signals := cli.TerminationSignals()
+	defer signal.Stop(signals)
+	z, own, err := a.Settings.ReadClient(context.Background(), f.layout)
+	if err != nil {
+		return err
+	}
+	defer z.Close()
+	_ = own.Close() // the page has its own client
+	h, err := zkui.New(z, &zkui.Options{
+		Title: a.Settings.Servers, Prefix: prefix, Layout: f.layout.Layout, Token: token, ReadToken: read, Hosts: f.hosts,
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+	})
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	ln, err := listenAt(f.listen)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !beyond(f.listen):
+	case read == "":
+		cli.Warn("serving at %s, beyond this machine, without TLS and without a token: anyone who reaches it sees all locks, and anyone who can read the traffic learns the tokens; put a proxy with TLS before it", ln.Addr())
+	default:
+		cli.Warn("serving at %s, beyond this machine, without TLS: anyone who can read the traffic learns what is shown, and the tokens; put a proxy with TLS before it", ln.Addr())
+	}
+	if f.actions {
+		cli.Warn("with this token, users can break and revoke locks on the page: %s", token)
+	}
+	fmt.Printf("page at http://%s/\n", ln.Addr())
+	return servePage(h, ln, signals)
+}
+
+// servePage serves until a signal arrives.
+func servePage(h *zkui.Handler, ln net.Listener, signals <-chan os.Signal) error {
+	server := &http.Server{
+		Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		WriteTimeout: time.Minute, MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(few(ln, maxUIConns)) }() // ends with the server
+	select {
+	case err := <-ended:
+		return err
+	case <-signals:
+	}
+	_ = h.Close() // ends streams, for which Shutdown would wait
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	if server.Shutdown(ctx) != nil {
+		_ = server.Close() // also ends requests in progress
+	}
+	<-ended
+	return nil
+}
+
+// maxUIConns limits the connections to the page. A browser uses several.
+const maxUIConns = 512

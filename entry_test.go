@@ -1,0 +1,140 @@
+package zklock
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock/internal/legible"
+	"github.com/zklock/zklock/internal/queue"
+)
+
+// TestOwnerData checks that written data are read again, with and without data that
+// other clients add.
+func TestOwnerData(t *testing.T) {
+	want := Owner{Host: "web1", PID: 4711, User: "ann", Command: "report", Since: time.Unix(1700000000, 0).UTC(), Version: "zklock " + Version, Token: 1 << 40}
+	data, err := want.encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, data := range []string{string(data), string(addReleaseRequest(data)), `{"id":"x",` + string(data[1:]), `{"news":[1],` + string(data[1:])} {
+		if got, text := parseOwner([]byte(data)); got != want || text != "" {
+			t.Errorf("%s is read as %+v and %q", data, got, text)
+		}
+	}
+	for _, foreign := range []string{"10.0.0.1", `{"their":"json"}`, `{"host":"x","port":2181}`, `[1]`, `{"pid":"x"}`, `{`, `{}x`} {
+		if got, text := parseOwner([]byte(foreign)); got != (Owner{}) || text != foreign {
+			t.Errorf("%s is read as %+v and %q", foreign, got, text)
+		}
+	}
+	if _, err := (Owner{Command: strings.Repeat("x", maxOwnerSize)}).encode(); err != ErrTooLarge {
+		t.Errorf("too large: %v", err)
+	}
+}
+
+// FuzzOwnerData checks that, whatever a znode contains, nothing unprintable is shown,
+// and that a release request adds its mark and keeps the other data, of zklock's
+// entries and of others.
+func FuzzOwnerData(f *testing.F) {
+	for _, s := range []string{"", "{}", `{ "host":"a"}`, `{"pid":1}`, "__REVOKE__", `{"revoke":true}`, "\x1b[2J\xff", `{"host":"\u001b"}`, "{} ", "{}}", `{"Version":"zklock 9","x":{}}`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > maxOwnerSize { // with a release request it could become too long to be ours
+			return
+		}
+		o, text := parseOwner(data)
+		for _, s := range []string{o.Host, o.User, o.Command, o.Version, text} {
+			if strings.ContainsFunc(s, func(r rune) bool { return !legible.Rune(r) }) {
+				t.Errorf("%q shows %q", data, s)
+			}
+		}
+		asked := addReleaseRequest(data)
+		_, before := decodeOwner(data)
+		_, after := decodeOwner(asked)
+		if !queue.ReleaseRequested(asked) || before != after || before && !json.Valid(asked) {
+			t.Errorf("%q became %q", data, asked)
+		}
+	})
+}
+
+func TestOwnerForm(t *testing.T) {
+	for _, o := range []Owner{
+		currentProcess(),
+		{},
+		{Host: `a"since":"1970-01-01T00:00:00Z"`, Command: "<&>\u2028", Version: "v"},
+		{Version: strings.Repeat("x", maxOwnerSize-100)},
+	} {
+		form := newOwnerTemplate(o)
+		for _, at := range []time.Time{
+			time.Now(), time.Now().Round(time.Millisecond), time.Unix(1, 0).UTC(), time.Unix(1e9, 120e6).In(time.FixedZone("", -3600*11-1800)),
+			{}, time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(1960, 1, 1, 0, 0, 0, 0, time.UTC), time.Unix(1, 0).In(time.FixedZone("", 77)),
+		} {
+			o.Since = at
+			want, _ := o.encode()
+			if got := form.encode(at); got != nil && string(got) != string(want) {
+				t.Errorf("%s, want %s", got, want)
+			} else if got == nil && at.Year() == time.Now().Year() && len(want) < maxOwnerSize/2 {
+				t.Errorf("no form for %s", want)
+			}
+		}
+	}
+	if form := newOwnerTemplate(Owner{Command: strings.Repeat("x", maxOwnerSize)}); form.encode(time.Now()) != nil {
+		t.Error("what is too large has a form")
+	}
+}
+
+// TestLayoutsTellEntriesApart checks that, in any valid layout with any valid names,
+// each lock's entries are read as what they are, and that two locks in one parent never
+// take each other's entries for their own or for damaged ones.
+func TestLayoutsTellEntriesApart(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	word := func(most int) string {
+		b := make([]byte, r.IntN(most+1))
+		for i := range b {
+			b[i] = "-_aX0"[r.IntN(5)]
+		}
+		return string(b)
+	}
+	layouts, pairs := 0, 0
+	for range 60_000 {
+		l := Layout{Prefix: word(3), Exclusive: word(3), Shared: word(3), InParent: r.IntN(2) == 0}
+		if l.check() != nil || l.Exclusive == "" {
+			continue
+		}
+		layouts++
+		c := &Client{opts: Options{Layout: l}}
+		var parts []component
+		for range 3 {
+			if p, err := c.queueComponent("/dir/"+word(5), queue.Exclusive, false); err == nil {
+				parts = append(parts, p)
+			}
+		}
+		for i, p := range parts {
+			for kind, marker := range map[queue.Kind]string{queue.Exclusive: l.Exclusive, queue.Shared: l.Shared} {
+				if marker == "" {
+					continue
+				}
+				name := p.member.Names.Ask([16]byte{}, 1, kind, false)[0] + "0000000007"
+				if e, class := p.member.Names.Parse(name); class != queue.Contender || e.Kind != kind || e.Seq != 7 {
+					t.Fatalf("%+v: %s of %s is read as %+v, class %d", l, name, p.path, e, class)
+				}
+				for _, other := range parts[:i] {
+					if other.path == p.path || !l.InParent {
+						continue
+					}
+					pairs++
+					if e, class := other.member.Names.Parse(name); class != queue.Foreign {
+						t.Fatalf("%+v: %s of %s is read as %+v, class %d, of %s", l, name, p.path, e, class, other.path)
+					}
+				}
+			}
+		}
+	}
+	if layouts < 1000 || pairs < 1000 {
+		t.Errorf("%d layouts, %d pairs: this shows nothing", layouts, pairs)
+	}
+	t.Logf("%d layouts, %d pairs", layouts, pairs)
+}

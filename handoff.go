@@ -1,0 +1,211 @@
+package zklock
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/zklock/zklock/internal/queue"
+)
+
+// LocalHandoff returns the lock for programs in which many goroutines acquire it often.
+// Up to k holds in a row of this client share one znode: the client hands the lock over
+// in memory from one to the next, in their order of arrival, without a request to the
+// servers. After k holds the client releases the znode, and waiters of other processes
+// that are next in the queue are granted before this client's next k. A k of 1 changes
+// nothing.
+//
+// Each hold still excludes the others. But all holds that share a znode have the same
+// [Hold.Token]. The token grows between processes, and from one znode to the next. It
+// does not grow between holds that were handed over, so a resource cannot tell these
+// apart by it. Inspect and other programs cannot either: they see one holder, the one
+// that created the znode.
+//
+// The client releases the znode instead of handing over if a release was requested, if
+// the deadline is near or a heartbeat is overdue, if the hold was downgraded, and while a
+// [Hold.Guard] of the hold is not answered. Releasing a hold that was handed over returns
+// at once, and reports no loss that the client does not know of. A TryAcquire fails while
+// other acquires of this client hold or wait.
+//
+// LocalHandoff applies to mutexes and writers, which then share their handoff if they are
+// the same lock. k is at least 1, and each Lock counts by its own k. Other locks,
+// Reentrant locks, and members of an [All] fail with ErrInvalidLock.
+func (l *Lock) LocalHandoff(k int) *Lock {
+	return l.derive(func(l *Lock) error {
+		switch {
+		case k < 1:
+			return fmt.Errorf("%w: LocalHandoff(%d): at least 1", ErrInvalidLock, k)
+		case l.all || l.isNodeLock() || l.components[0].mode != Exclusive:
+			return fmt.Errorf("%w: only a mutex or a writer has a LocalHandoff", ErrInvalidLock)
+		case l.reentrant:
+			return fmt.Errorf("%w: a Reentrant lock has no LocalHandoff", ErrInvalidLock)
+		}
+		l.maxHandoffs = k
+		return nil
+	})
+}
+
+// A handoffKey identifies the locks that are handed over to each other.
+type handoffKey struct {
+	queue  string
+	writer bool
+}
+
+// A handoff is the state of one lock with LocalHandoff: one acquire in the queue or one
+// grant, and the acquisitions that wait for it to be handed over. The mutex of the client
+// guards it. spec/local.pml has the rules.
+type handoff struct {
+	key     handoffKey
+	leader  *acquisition   // whose acquire is in the queue
+	grant   *grant         // the grant that has the znode
+	count   int            // how many holds that znode has had
+	waiting []*acquisition // in order of arrival
+
+	// The position of the leader's acquire in the queue, once it is known.
+	ahead   int
+	blocker Entry
+}
+
+// handoffFor returns the handoff of the lock.
+func (c *Client) handoffFor(l *Lock) *handoff {
+	key := handoffKey{l.components[0].key(), l.components[0].member.Writer}
+	g := c.handoffs[key]
+	if g == nil {
+		if c.handoffs == nil {
+			c.handoffs = map[handoffKey]*handoff{}
+		}
+		g = &handoff{key: key}
+		c.handoffs[key] = g
+	}
+	return g
+}
+
+// enqueueLocal starts an acquire of a lock with LocalHandoff. The mutex is held.
+func (c *Client) enqueueLocal(core *queue.Core, now time.Duration, a *acquisition) {
+	g := c.handoffFor(a.lock)
+	a.handoff = g
+	switch {
+	case g.leader == nil && g.grant == nil:
+		c.enqueueLeader(core, now, a)
+	case a.try:
+		a.err = ErrLocked
+		c.deferClose(a.done)
+		c.notifyFailed(a, a.err)
+	default:
+		g.waiting = append(g.waiting, a)
+		c.setLocalPosition(a)
+	}
+}
+
+// enqueueLeader enqueues an acquire on behalf of all that wait for its handoff. The mutex
+// is held.
+func (c *Client) enqueueLeader(core *queue.Core, now time.Duration, a *acquisition) {
+	g := a.handoff
+	g.leader, g.ahead, g.blocker = a, 0, Entry{}
+	c.enqueue(core, now, a)
+}
+
+// cancelLocal cancels an acquire that has no hold. If its acquire is in the queue, the
+// next waiter takes over the position in the queue. The mutex is held.
+func (c *Client) cancelLocal(core *queue.Core, now time.Duration, a *acquisition) {
+	g := a.handoff
+	if g.leader != a {
+		g.waiting = slices.DeleteFunc(g.waiting, func(o *acquisition) bool { return o == a })
+		return
+	}
+	g.leader = nil
+	delete(c.acquisitions, a.id)
+	if len(g.waiting) > 0 && !a.try {
+		next := g.pop()
+		next.id, next.position, g.leader = a.id, a.position, next
+		c.acquisitions[a.id] = next
+		if g.blocker.Node != "" {
+			c.notifyWaiting(next, g.ahead, g.blocker)
+		}
+		return
+	}
+	core.Cancel(now, a.id)
+	c.idleHandoffs = append(c.idleHandoffs, g)
+}
+
+func (g *handoff) pop() *acquisition {
+	a := g.waiting[0]
+	g.waiting = slices.Delete(g.waiting, 0, 1)
+	return a
+}
+
+// handOff hands a hold that is being released over to the next waiter, if that is
+// allowed, and reports whether it did. The mutex is held.
+func (c *Client) handOff(core *queue.Core, now time.Duration, p *grant) bool {
+	g := p.handoff
+	if len(g.waiting) == 0 || g.count >= g.waiting[0].lock.maxHandoffs || p.shared || !core.Passable(now, p.id) {
+		return false
+	}
+	a := g.pop()
+	next := &grant{
+		client: c, lock: a.lock, id: p.id, token: p.token, session: p.session, timeline: a.timeline, started: a.started,
+		nodes: p.nodes, tokens: p.tokens, released: make(chan struct{}), handoff: g,
+	}
+	next.timeline.markGranted(now)
+	a.hold = next.newHold(a.lock)
+	c.grants[p.id], g.grant = next, next
+	g.count++
+	c.deferClose(p.released)
+	c.deferClose(a.done)
+	c.notify(c.opts.OnRelease, p, nil)
+	c.notify(c.opts.OnAcquire, next, nil)
+	core.Watch(now, p.id) // so that a release request stops the handing over
+	return true
+}
+
+// markIdle records that a handoff has neither a leader nor a grant any more. The mutex is
+// held.
+func (c *Client) markIdle(g *handoff) {
+	g.leader, g.grant = nil, nil
+	c.idleHandoffs = append(c.idleHandoffs, g)
+}
+
+// enqueueWaiters enqueues the next waiter of each idle handoff. A release that is kept
+// back goes out with it. The mutex is held.
+func (c *Client) enqueueWaiters(core *queue.Core, now time.Duration) {
+	for len(c.idleHandoffs) > 0 {
+		g := c.idleHandoffs[0]
+		c.idleHandoffs = c.idleHandoffs[1:]
+		switch {
+		case g.leader != nil || g.grant != nil:
+		case len(g.waiting) > 0:
+			c.enqueueLeader(core, now, g.pop())
+		case c.handoffs[g.key] == g:
+			delete(c.handoffs, g.key)
+		}
+		if len(c.idleHandoffs) == 0 {
+			c.idleHandoffs = nil
+			core.Flush(now)
+		}
+		c.apply(core, now)
+	}
+}
+
+// setLocalPosition records the position of an acquire that waits for a handoff: after the
+// grant that has the znode, or after the leader.
+func (c *Client) setLocalPosition(a *acquisition) {
+	g := a.handoff
+	a.position = fmt.Sprintf("position %d among the waiters of this client", len(g.waiting))
+	if c.opts.OnWait == nil {
+		return
+	}
+	ahead, blocker, owner := len(g.waiting), Entry{Path: a.lock.path, Mode: a.lock.mode()}, c.identity
+	if p := g.grant; p != nil {
+		blocker.Node, blocker.Name = p.nodes[0], path.Base(p.nodes[0])
+		blocker.Mode, blocker.Revoked = p.modeFor(a.lock.components[0]), p.revokeSeen
+		owner.Since = p.started
+	} else {
+		ahead += g.ahead
+		owner.Since = g.leader.started
+	}
+	if !c.opts.Anonymous {
+		blocker.Owner = owner
+	}
+	c.notifyWaiting(a, ahead, blocker)
+}

@@ -1,0 +1,615 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/internal/boottime"
+	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zktest"
+)
+
+// TestReleaseAsync checks that a release that does not wait ends the hold at once, is
+// carried out, and can be waited for afterwards.
+func TestReleaseAsync(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		l := c.Mutex("async")
+		h := acquire(t, l)
+		srv.Delay(10 * time.Millisecond)
+		begun := time.Now()
+		if err := h.ReleaseAsync(); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(begun); took != 0 {
+			t.Errorf("it took %v", took)
+		}
+		if err := h.Err(); !errors.Is(err, zklock.ErrReleased) {
+			t.Errorf("the hold says %v", err)
+		}
+		if err := h.ReleaseAsync(); err != nil {
+			t.Errorf("again: %v", err)
+		}
+		if err := h.Release(t.Context()); err != nil || time.Since(begun) < 10*time.Millisecond {
+			t.Errorf("waited for after %v: %v", time.Since(begun), err)
+		}
+		srv.Delay(0)
+		if _, _, err := srv.Dial(t).Get(t.Context(), h.Node()); !errors.Is(err, zk.ErrNoNode) {
+			t.Errorf("its znode: %v", err)
+		}
+	})
+}
+
+// TestReleaseAsyncLost checks that ReleaseAsync reports a lost hold, and that a release
+// whose reply is lost is carried out.
+func TestReleaseAsyncLost(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		h := acquire(t, c.Mutex("async"))
+		srv.DropReply(zktest.Match{})
+		_ = h.ReleaseAsync()
+		if err := h.Release(t.Context()); err != nil {
+			t.Errorf("with a lost answer: %v", err)
+		}
+		h = acquire(t, c.Mutex("async"))
+		if err := srv.Dial(t).Delete(t.Context(), h.Node(), -1); err != nil {
+			t.Fatal(err)
+		}
+		<-h.Done()
+		if err := h.ReleaseAsync(); !errors.Is(err, zklock.ErrLost) {
+			t.Errorf("of a lost hold: %v", err)
+		}
+	})
+}
+
+// TestReleaseAndAcquire checks that a release that does not wait and the next acquire
+// take one round trip together, of the same lock and of another, with growing tokens.
+func TestReleaseAndAcquire(t *testing.T) {
+	const way = 10 * time.Millisecond // there or back
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		acquire(t, c.Mutex("other")).Release(t.Context()) // its parent is made
+		h := acquire(t, c.Mutex("async"))
+		srv.Delay(way)
+		for i := range 20 {
+			name := "async"
+			if i%4 == 3 {
+				name = "other"
+			}
+			begun, token := time.Now(), h.Token()
+			if err := h.ReleaseAsync(); err != nil {
+				t.Fatal(err)
+			}
+			h = acquire(t, c.Mutex(name))
+			if took := time.Since(begun); took > 2*way {
+				t.Errorf("round %d took %v", i, took)
+			}
+			if h.Token() <= token {
+				t.Errorf("round %d: token %d after %d", i, h.Token(), token)
+			}
+		}
+		srv.Delay(0)
+		release(t, h)
+	})
+}
+
+// TestHandOverInMemory checks that a release grants the lock to the next waiter of the
+// same client before a server knows, in turn and with its own token, and that a waiter
+// of another client between them keeps its turn.
+func TestHandOverInMemory(t *testing.T) {
+	const way = 10 * time.Millisecond
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c, other := dial(t, srv), dial(t, srv)
+		h := acquire(t, c.Mutex("memory"))
+		var mu sync.Mutex
+		var order []string
+		var tokens []int64
+		var all sync.WaitGroup
+		wait := func(name string, c *zklock.Client) {
+			all.Go(func() {
+				h, err := c.Mutex("memory").Acquire(t.Context())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				order, tokens = append(order, name), append(tokens, h.Token())
+				mu.Unlock()
+				_ = h.ReleaseAsync()
+			})
+			time.Sleep(time.Second) // it stands in the queue
+		}
+		for i := range 3 {
+			wait(fmt.Sprint("mine", i), c)
+		}
+		wait("other", other)
+		wait("mine3", c)
+		srv.Delay(way)
+		begun := time.Now()
+		if err := h.ReleaseAsync(); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Nanosecond) // the goroutines have run
+		mu.Lock()
+		if len(order) != 3 {
+			t.Errorf("%v after %v", order, time.Since(begun))
+		}
+		mu.Unlock()
+		all.Wait()
+		if got := fmt.Sprint(order); got != "[mine0 mine1 mine2 other mine3]" {
+			t.Errorf("granted in the order %s", got)
+		}
+		for i := range tokens {
+			if last := append([]int64{h.Token()}, tokens...)[i]; tokens[i] <= last {
+				t.Errorf("token %d after %d", tokens[i], last)
+			}
+		}
+		srv.Delay(0)
+	})
+}
+
+// TestHandOverCancelled checks that a cancelled waiter is skipped.
+func TestHandOverCancelled(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		l := c.Mutex("cancelled")
+		h := acquire(t, l)
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		all.Go(func() {
+			if _, err := l.Acquire(ctx); !errors.Is(err, context.Canceled) {
+				t.Errorf("given up: %v", err)
+			}
+		})
+		time.Sleep(time.Second)
+		next := waiting(t, t.Context(), l)
+		time.Sleep(time.Second)
+		cancel()
+		time.Sleep(time.Second)
+		select {
+		case <-next:
+			t.Error("granted by the end of a waiter")
+		default:
+		}
+		if err := h.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		release(t, <-next)
+		all.Wait()
+	})
+}
+
+// TestHandOverGuard checks that the lock is not handed over in memory while a guarded
+// write has no answer: the write is done as long as the znode exists, and so could be
+// done after the next holder has begun.
+func TestHandOverGuard(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		l := c.Mutex("guarded")
+		op := srv.Dial(t)
+		if _, _, err := op.Create(t.Context(), "/written", []byte("first"), nil, zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+		h := acquire(t, l)
+		next := waiting(t, t.Context(), l)
+		var all sync.WaitGroup
+		time.Sleep(time.Second)
+		srv.Delay(10 * time.Millisecond)
+		all.Go(func() {
+			if err := h.Guard(t.Context(), zk.SetOp("/written", []byte("second"), -1)); err != nil {
+				t.Errorf("guard: %v", err)
+			}
+		})
+		time.Sleep(time.Nanosecond) // it is under way
+		begun := time.Now()
+		if err := h.ReleaseAsync(); err != nil {
+			t.Error(err)
+		}
+		mine := <-next
+		if took := time.Since(begun); took < 10*time.Millisecond {
+			t.Errorf("granted %v after the release", took)
+		}
+		if data, _, err := op.Get(t.Context(), "/written"); err != nil || string(data) != "second" {
+			t.Errorf("the next owner finds %q, %v", data, err)
+		}
+		all.Wait()
+		srv.Delay(0)
+		release(t, mine)
+	})
+}
+
+// TestHandOverNextToReader checks that the release of a reader does not grant a writer
+// of the same client while a downgraded hold is there. That hold may be this client's
+// or another's, and the reader need not know of it.
+func TestHandOverNextToReader(t *testing.T) {
+	for _, other := range []bool{false, true} {
+		tidy(t, func(t *testing.T, srv *zktest.Server) {
+			c := dial(t, srv)
+			l, first := c.RWMutex("next-to"), c.RWMutex("next-to")
+			if other {
+				first = dial(t, srv).RWMutex("next-to")
+			}
+			h := acquire(t, first.Writer())
+			reader := waiting(t, t.Context(), l.Reader())
+			pending(t, "after a writer", reader)
+			if err := h.Downgrade(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			r := got(t, "the reader", reader)
+			writer := waiting(t, t.Context(), l.Writer())
+			pending(t, "the writer after two readers", writer)
+			release(t, r)
+			pending(t, "the writer after the downgraded hold", writer)
+			release(t, h)
+			release(t, got(t, "the writer", writer))
+		})
+	}
+}
+
+// TestSilence checks that, when the network falls silent, the hold reports its loss
+// before the server grants the lock to another client, and that the server does so
+// within the session timeout and 100 ms.
+func TestSilence(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		h := acquire(t, dial(t, srv).Mutex("silence"))
+		time.Sleep(10 * timeout) // heartbeats move the deadline
+		if h.Err() != nil || h.Remaining() < timeout/3 {
+			t.Fatalf("after ten timeouts: %v, %v left", h.Err(), h.Remaining())
+		}
+		begun := time.Now()
+		srv.Blackhole(true)
+		<-h.Done()
+		lost := time.Since(begun)
+		expired := make(chan struct{})
+		go func() {
+			for srv.Server().Stats().Sessions > 0 {
+				time.Sleep(time.Millisecond)
+			}
+			close(expired)
+		}()
+		<-expired
+		granted := time.Since(begun)
+		if !errors.Is(h.Err(), zklock.ErrLost) || lost >= granted || granted > timeout+100*time.Millisecond {
+			t.Errorf("lost after %v, given away after %v: %v", lost, granted, h.Err())
+		}
+		t.Logf("lost after %v, given away after %v", lost, granted)
+		srv.Blackhole(false)
+	})
+}
+
+// TestSuspend checks that the first check after a suspend reports the loss, before any
+// goroutine or timer could have run.
+func TestSuspend(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		h := acquire(t, dial(t, srv).Mutex("suspend"))
+		if h.Err() != nil {
+			t.Fatal(h.Err())
+		}
+		boottime.Suspend(timeout)
+		if err := h.Err(); !errors.Is(err, zklock.ErrLost) || h.Remaining() != 0 {
+			t.Errorf("after a suspend: %v, %v left", err, h.Remaining())
+		}
+		select {
+		case <-h.Done():
+		default:
+			t.Error("Done is open after a suspend")
+		}
+	})
+}
+
+// TestServerRestart checks that a hold survives a restart of the server, even after a
+// loss of power, and that tokens continue to grow.
+func TestServerRestart(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		l, other := dial(t, srv).Mutex("restart"), dial(t, srv).Mutex("restart")
+		h := acquire(t, l)
+		for range 5 {
+			srv.Crash()
+			time.Sleep(timeout / 4)
+			srv.Restart(t)
+			if err := h.Verify(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := other.TryAcquire(t.Context()); !errors.Is(err, zklock.ErrLocked) {
+				t.Fatalf("trying a lock that is held: %v", err)
+			}
+		}
+		release(t, h)
+		next := acquire(t, other)
+		if next.Token() <= h.Token() {
+			t.Errorf("token %d after %d", next.Token(), h.Token())
+		}
+	})
+}
+
+// TestServerForgets checks that the hold is lost if the server has lost everything,
+// that the client continues, and that tokens continue to grow.
+func TestServerForgets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.Volatile)
+		l := dial(t, srv).Mutex("forget")
+		h := acquire(t, l)
+		time.Sleep(time.Second)
+		srv.Restart(t)
+		<-h.Done()
+		if !errors.Is(h.Err(), zklock.ErrLost) {
+			t.Errorf("%v", h.Err())
+		}
+		next := acquire(t, l)
+		if next.Token() <= h.Token() {
+			t.Errorf("token %d after %d", next.Token(), h.Token())
+		}
+	})
+}
+
+// TestJeopardy checks that an overdue heartbeat is reported, and its recovery.
+func TestJeopardy(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		told := make(chan error, 10)
+		c, err := zklock.Dial(t.Context(), srv.Servers(), &zklock.Options{
+			SessionTimeout: timeout, DialContext: srv.DialContext,
+			OnJeopardy: func(e zklock.Event) { told <- e.Err },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		h := acquire(t, c.Mutex("jeopardy"))
+		srv.Delay(timeout / 4)
+		if err := <-told; err == nil {
+			t.Error("recovered first")
+		}
+		srv.Delay(0)
+		if err := <-told; err != nil {
+			t.Errorf("not recovered: %v", err)
+		}
+		if h.Err() != nil {
+			t.Error(h.Err())
+		}
+	})
+}
+
+// TestRefusedReleaseIsRepeated checks that, when the servers permit a delete that they
+// had refused, the waiter is granted within twice the session timeout.
+func TestRefusedReleaseIsRepeated(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		const path = "/stubborn"
+		root := undeletable(t, srv, path)
+		c := dial(t, srv)
+		if err := acquire(t, c.Mutex(path)).Release(t.Context()); !errors.Is(err, zk.ErrNoAuth) {
+			t.Fatalf("a release that is refused: %v", err)
+		}
+		time.Sleep(timeout)
+		if _, err := root.SetACL(t.Context(), path, zk.OpenACL(), -1); err != nil {
+			t.Fatal(err)
+		}
+		healed := time.Now()
+		release(t, acquire(t, dial(t, srv).Mutex(path)))
+		if d := time.Since(healed); d > 2*timeout {
+			t.Errorf("granted %v after the servers would have permitted it", d)
+		}
+	})
+}
+
+// TestReleaseAndCloseWhileCutOff checks that a release that the servers did not confirm
+// does not claim that the lock is free.
+func TestReleaseAndCloseWhileCutOff(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		l := c.Mutex("cut-off")
+		h := acquire(t, l)
+		srv.Refuse(true)
+		srv.CutConnections()
+		time.Sleep(time.Second)
+		released := make(chan error)
+		go func() { released <- h.Release(context.Background()) }()
+		time.Sleep(time.Second)
+		if err := c.Close(); !errors.Is(err, zk.ErrNotConfirmed) {
+			t.Errorf("close: %v", err)
+		}
+		if err := <-released; !errors.Is(err, zk.ErrNotConfirmed) || !errors.Is(err, zklock.ErrClosed) {
+			t.Errorf("release: %v", err)
+		}
+		srv.Refuse(false)
+	})
+}
+
+// TestUnreadableEntry checks that an entry that the client may no longer read, because
+// its ACL was changed, ends its own hold and no other.
+func TestUnreadableEntry(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c, op := dial(t, srv), srv.Dial(t)
+		var holds []*zklock.Hold
+		for _, name := range []string{"a", "b", "c"} {
+			holds = append(holds, acquire(t, c.Mutex("unreadable/"+name)))
+		}
+		acl := []zk.ACL{{Perms: zk.PermWrite, Scheme: "world", ID: "anyone"}}
+		if _, err := op.SetACL(t.Context(), holds[1].Node(), acl, -1); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * timeout)
+		for i, h := range holds {
+			if err := h.Err(); (err != nil) != (i == 1) || i == 1 && !errors.Is(err, zk.ErrNoAuth) {
+				t.Errorf("hold %d: %v", i, err)
+			}
+		}
+	})
+}
+
+// TestManyDeleted checks that holders whose entries are deleted all at once report the
+// loss within a round trip.
+func TestManyDeleted(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c, op := dial(t, srv), srv.Dial(t)
+		var holds []*zklock.Hold
+		for i := range 200 {
+			holds = append(holds, acquire(t, c.Mutex(fmt.Sprintf("many/%d", i))))
+		}
+		srv.Delay(10 * time.Millisecond)
+		time.Sleep(timeout)
+		for i, h := range holds {
+			if i%5 > 0 {
+				op.Go(zk.DeleteOp(h.Node(), -1), nil)
+			}
+		}
+		const roundTrip = 20 * time.Millisecond
+		time.Sleep(roundTrip + time.Millisecond)
+		for i, h := range holds {
+			if (h.Err() != nil) != (i%5 > 0) {
+				t.Fatalf("hold %d: %v", i, h.Err())
+			}
+		}
+	})
+}
+
+// TestDeletionIsReportedInTime checks that a holder that did not wait, and has no other
+// request in flight, reports that its entry was deleted: within a round trip if the
+// hold is 100 ms old, and otherwise at the end of these 100 ms.
+func TestDeletionIsReportedInTime(t *testing.T) {
+	for _, age := range []time.Duration{0, 40 * time.Millisecond, 99 * time.Millisecond, 130 * time.Millisecond, 2 * timeout} {
+		bubble(t, func(t *testing.T, srv *zktest.Server) {
+			c, op := dial(t, srv), srv.Dial(t)
+			const oneWay = 10 * time.Millisecond
+			srv.Delay(oneWay)
+			h := acquire(t, c.Mutex("told"))
+			held := time.Now()
+			time.Sleep(age)
+			op.Go(zk.DeleteOp(h.Node(), -1), nil)
+			deleted := time.Now().Add(oneWay)
+			<-h.Done()
+			by := deleted.Add(2 * oneWay)
+			if watched := held.Add(100*time.Millisecond + 2*oneWay); by.Before(watched) {
+				by = watched
+			}
+			if late := time.Since(by); late > time.Millisecond || !errors.Is(h.Err(), zklock.ErrDeleted) {
+				t.Errorf("after %v: told %v too late: %v", age, late, h.Err())
+			}
+		})
+	}
+}
+
+// TestBrokenHoldIsNotHandedOver checks that, after a hold was broken, the next waiter
+// of the same client is granted in memory only if no other client is ahead of it.
+func TestBrokenHoldIsNotHandedOver(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		a, b, op := dial(t, srv), dial(t, srv), srv.Dial(t)
+		h := acquire(t, a.Mutex("broken"))
+		other := waiting(t, t.Context(), b.Mutex("broken"))
+		next := waiting(t, t.Context(), a.Mutex("broken"))
+		if err := op.Delete(t.Context(), h.Node(), -1); err != nil {
+			t.Fatal(err)
+		}
+		between := got(t, "the other client's", other)
+		if err := h.Release(t.Context()); !errors.Is(err, zklock.ErrLost) {
+			t.Errorf("released: %v", err)
+		}
+		pending(t, "a second hold", next)
+		release(t, between)
+		release(t, got(t, "the next", next))
+	})
+}
+
+// TestBrokenLocalHandoff checks that the hold that a broken one was handed off to
+// reports the loss within a round trip, and that the release that deletes the znode
+// reports it.
+func TestBrokenLocalHandoff(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c, op := dial(t, srv), srv.Dial(t)
+		l := c.Mutex("broken-local").LocalHandoff(2)
+		h := acquire(t, l)
+		waiter := waiting(t, t.Context(), l)
+		if err := op.Delete(t.Context(), h.Node(), -1); err != nil {
+			t.Fatal(err)
+		}
+		release(t, h) // passes it on, and does not ask the servers
+		next := got(t, "the next", waiter)
+		synctest.Wait()
+		if !errors.Is(next.Err(), zklock.ErrDeleted) {
+			t.Errorf("passed on: %v", next.Err())
+		}
+		h = acquire(t, l)
+		if err := op.Delete(t.Context(), h.Node(), -1); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Release(t.Context()); !errors.Is(err, zklock.ErrDeleted) {
+			t.Errorf("released: %v", err)
+		}
+	})
+}
+
+// TestBrokenHoldsThatChanged checks that the last release of a hold that was shared,
+// downgraded, or re-entered reports that another client had deleted its znode, and that
+// no other release does.
+func TestBrokenHoldsThatChanged(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c, op := dial(t, srv), srv.Dial(t)
+		broken := func(h *zklock.Hold) {
+			t.Helper()
+			if err := op.Delete(t.Context(), h.Node(), -1); err != nil {
+				t.Fatal(err)
+			}
+			if err := h.Release(t.Context()); !errors.Is(err, zklock.ErrDeleted) {
+				t.Errorf("released: %v", err)
+			}
+		}
+		rw := c.RWMutex("changed")
+		first, second := acquire(t, rw.Reader()), acquire(t, rw.Reader())
+		broken(first)
+		release(t, second)
+
+		writer := acquire(t, rw.Writer())
+		if err := writer.Downgrade(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		broken(writer)
+
+		outer := acquire(t, c.Mutex("changed").Reentrant())
+		release(t, again(t, outer, c.Mutex("changed").Reentrant()))
+		broken(outer)
+
+		// A verification before the release finds it out as well.
+		h := acquire(t, c.Mutex("changed"))
+		if err := op.Delete(t.Context(), h.Node(), -1); err != nil {
+			t.Fatal(err)
+		}
+		for what, err := range map[string]error{"verified": h.Verify(t.Context()), "released": h.Release(t.Context())} {
+			if !errors.Is(err, zklock.ErrDeleted) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+	})
+}
+
+// TestReasonsOfLosses checks that errors.Is finds why a hold ended.
+func TestReasonsOfLosses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		lost := make(chan error, 1)
+		c := dialWith(t, srv, zklock.Options{SessionTimeout: 8 * time.Second, OnLost: func(e zklock.Event) { lost <- e.Err }})
+		h, err := c.Mutex("a").Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		other := srv.Dial(t)
+		if err := other.Delete(t.Context(), h.Node(), -1); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-lost; !errors.Is(err, zklock.ErrDeleted) || !errors.Is(err, zklock.ErrLost) || errors.Is(err, zklock.ErrNoQuorum) {
+			t.Errorf("deleted: %v", err)
+		}
+		if _, err := c.Mutex("a").Acquire(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		srv.Pause()
+		if err := <-lost; !errors.Is(err, zklock.ErrNoQuorum) || errors.Is(err, zklock.ErrDeleted) {
+			t.Errorf("silence: %v", err)
+		}
+		srv.Resume()
+	})
+}

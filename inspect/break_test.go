@@ -1,0 +1,302 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zktest"
+)
+
+const guid = "0f8fad5b-d9cb-469f-a165-70867728950e"
+
+// scene is a server with one who holds and one who takes away.
+type scene struct {
+	t      *testing.T
+	holder *zklock.Client
+	z      *zk.Client
+	look   *zklock.Client
+}
+
+func newScene(t *testing.T) *scene {
+	srv := zktest.Start(t)
+	s := &scene{t: t, z: srv.Dial(t), holder: zklock.New(srv.Dial(t), nil)}
+	s.look = zklock.New(s.z, &zklock.Options{Anonymous: true})
+	t.Cleanup(func() { _ = s.holder.Close(); _ = s.look.Close() })
+	return s
+}
+
+func (s *scene) entries(path string) []zklock.Entry {
+	s.t.Helper()
+	found, err := s.look.Inspect(s.t.Context(), path)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return found
+}
+
+// create makes a znode, and its parents, in a session of the taker's own.
+func (s *scene) create(path, data string, mode zk.CreateMode) (string, zk.Stat) {
+	s.t.Helper()
+	for i := 1; i < len(path); i++ {
+		if path[i] == '/' {
+			if _, _, err := s.z.Create(s.t.Context(), path[:i], nil, zk.OpenACL(), zk.ModePersistent); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+				s.t.Fatal(err)
+			}
+		}
+	}
+	node, stat, err := s.z.Create(s.t.Context(), path, []byte(data), zk.OpenACL(), mode)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return node, stat
+}
+
+// TestBreakKinds: every kind of lock is taken away by its token, all of its znodes,
+// and nothing of it is left; by another token nothing is.
+func TestBreakKinds(t *testing.T) { synctest.Test(t, testBreakKinds) }
+
+func testBreakKinds(t *testing.T) {
+	s := newScene(t)
+	for name, l := range map[string]*zklock.Lock{
+		"/mutex":  s.holder.Mutex("/mutex"),
+		"/reader": s.holder.RWMutex("/reader").Reader(),
+		"/writer": s.holder.RWMutex("/writer").Writer(),
+		"/sem":    s.holder.Semaphore("/sem", 3).Permits(2),
+		"/node":   s.holder.NodeLock("/node"),
+	} {
+		hold, err := l.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, wrong := range []int64{0, 1, hold.Token() - 1, hold.Token() + 1} {
+			if got, err := Break(t.Context(), s.z, s.entries(name), wrong); !errors.Is(err, ErrNotHeld) || len(got) > 0 {
+				t.Errorf("%s by token %d of %d: %v, %v", name, wrong, hold.Token(), got, err)
+			}
+		}
+		if err := hold.Err(); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		want := len(hold.Nodes())
+		got, err := Break(t.Context(), s.z, s.entries(name), hold.Token())
+		if err != nil || len(got) != want {
+			t.Errorf("%s: %d entries of %d, %v", name, len(got), want, err)
+		}
+		<-hold.Done()
+		if !errors.Is(hold.Err(), zklock.ErrLost) {
+			t.Errorf("%s: the holder knows of %v", name, hold.Err())
+		}
+		if left := s.entries(name); len(left) > 0 {
+			t.Errorf("%s: %d entries are left", name, len(left))
+		}
+	}
+}
+
+// TestBreakOneOfSeveral leaves other holders and those who wait alone.
+func TestBreakOneOfSeveral(t *testing.T) {
+	s := newScene(t)
+	_, first := s.create("/rw/_c_"+guid+"-__READ__", "a", zk.ModeEphemeralSequential)
+	s.create("/rw/_c_1"+guid[1:]+"-__READ__", "b", zk.ModeEphemeralSequential)
+	_, waits := s.create("/rw/_c_2"+guid[1:]+"-__WRIT__", "c", zk.ModeEphemeralSequential)
+	if _, err := Break(t.Context(), s.z, s.entries("/rw"), waits.Czxid); !errors.Is(err, ErrNotHeld) {
+		t.Errorf("who waits is broken: %v", err)
+	}
+	if _, err := Break(t.Context(), s.z, s.entries("/rw"), first.Czxid); err != nil {
+		t.Fatal(err)
+	}
+	left := s.entries("/rw")
+	if len(left) != 2 || left[0].Data != "b" || left[1].Data != "c" {
+		t.Errorf("left are %+v", left)
+	}
+}
+
+// TestBreakDowngraded goes by the token that the writer had, and by the znode's own
+// czxid where another one's data claim it.
+func TestBreakDowngraded(t *testing.T) {
+	s := newScene(t)
+	hold, err := s.holder.RWMutex("/rw").Writer().Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := hold.Downgrade(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Break(t.Context(), s.z, s.entries("/rw"), hold.Token()); err != nil || len(got) != 1 {
+		t.Errorf("%v, %v", got, err)
+	}
+	honest, stat := s.create("/x/_c_"+guid+"-__READ__", "honest", zk.ModeEphemeralSequential)
+	s.create("/x/_c_1"+guid[1:]+"-__READ__", `{"host":"liar","token":`+num(stat.Czxid)+`}`, zk.ModeEphemeralSequential)
+	got, err := Break(t.Context(), s.z, s.entries("/x"), stat.Czxid)
+	if err != nil || len(got) != 1 || got[0].Node != honest {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+func num(n int64) string {
+	var digits []byte
+	for ; n > 0; n /= 10 {
+		digits = append([]byte{byte('0' + n%10)}, digits...)
+	}
+	return string(digits)
+}
+
+// TestBreakLate: what was looked at a while ago is compared again. A znode that was
+// made anew under the same name is another's, and stays as it is.
+func TestBreakLate(t *testing.T) {
+	s := newScene(t)
+	for _, data := range []string{"", "theirs", strings.Repeat("x", largeData+1)} {
+		node, stat := s.create("/one", data, zk.ModeEphemeral)
+		before := s.entries("/one")
+		if err := s.z.Delete(t.Context(), node, -1); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Break(t.Context(), s.z, before, stat.Czxid); !errors.Is(err, ErrNotHeld) {
+			t.Errorf("gone: %v", err)
+		}
+		_, again := s.create("/one", "new", zk.ModeEphemeral)
+		if _, err := Break(t.Context(), s.z, before, stat.Czxid); !errors.Is(err, ErrNotHeld) {
+			t.Errorf("made anew: %v", err)
+		}
+		got, now, err := s.z.Get(t.Context(), node)
+		if err != nil || string(got) != "new" || now.Czxid != again.Czxid {
+			t.Errorf("the other's znode is %q of %d, %v", got, now.Czxid, err)
+		}
+		if _, err := Break(t.Context(), s.z, s.entries("/one"), again.Czxid); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestBreakBetween: the znode is made anew between the last look and the delete,
+// which the version tells: others' first version is 0, and this one's is not. The
+// name of a lock that is one znode may look like an id, and is every holder's.
+func TestBreakBetween(t *testing.T) {
+	s := newScene(t)
+	for _, name := range []string{"/one", "/jobs/" + guid} {
+		node, stat := s.create(name, "x", zk.ModeEphemeral)
+		e := s.entries(name)[0]
+		op, err := deleteOf(t.Context(), s.z, e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.z.Delete(t.Context(), node, -1); err != nil {
+			t.Fatal(err)
+		}
+		_, again := s.create(name, "y", zk.ModeEphemeral)
+		if _, err := s.z.Multi(t.Context(), op); !errors.Is(err, zk.ErrBadVersion) {
+			t.Errorf("%s: the delete meant for %d met %d: %v", name, stat.Czxid, again.Czxid, err)
+		}
+	}
+}
+
+// TestBreakWritten: somebody writes to the znode after it was looked at, and then
+// another one makes it anew: at the version that it had when it was looked at.
+func TestBreakWritten(t *testing.T) {
+	s := newScene(t)
+	node, stat := s.create("/one", "x", zk.ModeEphemeral)
+	e := s.entries("/one")[0]
+	if _, err := s.z.Set(t.Context(), node, []byte("__REVOKE__"), -1); err != nil {
+		t.Fatal(err)
+	}
+	op, err := deletePinned(t.Context(), s.z, e, []byte("x"), stat.Version)
+	if errors.Is(err, zk.ErrBadVersion) {
+		return // to look again
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.z.Delete(t.Context(), node, -1); err != nil {
+		t.Fatal(err)
+	}
+	_, again := s.create("/one", "y", zk.ModeEphemeral)
+	if _, err := s.z.Multi(t.Context(), op); !errors.Is(err, zk.ErrBadVersion) {
+		t.Errorf("the delete meant for %d met %d: %v", stat.Czxid, again.Czxid, err)
+	}
+}
+
+// TestBreakReadOnly: where the znode must not be written, its version is compared.
+func TestBreakReadOnly(t *testing.T) {
+	s := newScene(t)
+	acl := []zk.ACL{{Perms: zk.PermRead, Scheme: "world", ID: "anyone"}}
+	_, stat, err := s.z.Create(t.Context(), "/one", nil, acl, zk.ModeEphemeral)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Break(t.Context(), s.z, s.entries("/one"), stat.Czxid); err != nil || len(got) != 1 {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// TestBreakChanging: that others write to the znode, as who asks for the lock back
+// does, keeps nobody from it.
+func TestBreakChanging(t *testing.T) {
+	s := newScene(t)
+	_, stat := s.create("/one", "x", zk.ModeEphemeral)
+	entries := s.entries("/one")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	if _, err := s.z.Set(ctx, "/one", []byte("__REVOKE__"), -1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Break(t.Context(), s.z, entries, stat.Czxid); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestUnique(t *testing.T) {
+	for name, want := range map[string]bool{
+		"_c_" + guid + "-lock-0000000000":                        true,
+		strings.ReplaceAll(guid, "-", "") + "__lock__0000000000": true,
+		"-W-0000000000": false, "printer_lock_0000000001": false, "": false, guid[:35]: false,
+	} {
+		if got := hasID(name); got != want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestThere: an entry is there as long as its own znode is, and not another's of the same
+// name, as that of a node lock's next holder.
+func TestThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t)
+		other := zklock.New(s.z, &zklock.Options{Layout: zklock.Layout{Prefix: "host", Exclusive: "-W-"}})
+		defer other.Close()
+		for _, l := range []*zklock.Lock{s.holder.NodeLock("one"), s.holder.Semaphore("sem", 3).Permits(2), s.holder.Mutex("queue"), other.Mutex("own")} {
+			h, err := l.Acquire(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			before, err := l.Inspect(t.Context())
+			if err != nil || len(before) == 0 {
+				t.Fatal(before, err)
+			}
+			if there, err := Exist(t.Context(), s.z, before); !there || err != nil {
+				t.Errorf("%s: while held: %v, %v", l, there, err)
+			}
+			if err := h.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if there, err := Exist(t.Context(), s.z, before); there || err != nil {
+				t.Errorf("%s: after the release: %v, %v", l, there, err)
+			}
+			// The numbers begin anew with the parent.
+			if err := s.z.Delete(t.Context(), l.Path(), -1); err != nil && !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zk.ErrNotEmpty) {
+				t.Fatal(err)
+			}
+			if h, err = l.Acquire(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if there, err := Exist(t.Context(), s.z, before); there || err != nil {
+				t.Errorf("%s: while another holds, by %s: %v, %v", l, h.Node(), there, err)
+			}
+			if err := h.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,357 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/zklock/zklock/zk"
+)
+
+// Bounds of a collection.
+const (
+	collectReaders = 16 // at a time
+	collectDepth   = 64
+	maxRefused     = 1000
+)
+
+// MarkPath is the znode that [Collector.LeaveMark] creates.
+const MarkPath = "/zklock-gc"
+
+// markData explains the mark to people who find it.
+const markData = "zklock gc leaves this as a mark in time, to know what was not used since"
+
+// DefaultCollectReads is the default of Collector.MaxReads.
+const DefaultCollectReads = 20000
+
+// A ParentState tells what a [Collector] knows about an empty parent, or did with it.
+type ParentState string
+
+// The states of parents.
+const (
+	ParentUnused  ParentState = "unused"   // empty and unused long enough; Remove removes it
+	ParentRecent  ParentState = "recent"   // empty, but not known to be unused long enough
+	ParentRemoved ParentState = "removed"  // removed
+	ParentInUse   ParentState = "taken"    // kept, because a client used it in the meantime
+	ParentRefused ParentState = "refused"  // kept, because of a missing permission
+	ParentGone    ParentState = "vanished" // another client removed it
+)
+
+// An EmptyParent is the parent of a lock without entries.
+type EmptyParent struct {
+	Path  string
+	State ParentState
+	// UnusedSince is the latest time when the parent was possibly used, by the servers'
+	// clocks; zero if unknown.
+	UnusedSince time.Time
+	// UnusedFor is the time since UnusedSince, by the same clocks.
+	UnusedFor time.Duration
+	Err       error // set in the state ParentRefused
+
+	version  int32
+	pzxid    int64
+	cversion int32 // number of changes of its children
+	above    bool  // it has children, which Remove removes first
+}
+
+// A Collector finds and removes what locks leave behind: empty parents that no client has
+// used for some time. Servers remove containers themselves. Persistent parents stay
+// forever: those of kazoo's locks, of semaphores that people created, and on servers before
+// ZooKeeper 3.5.
+//
+// A server knows the transaction of the last change of a znode's children, but not its
+// time. So the Collector compares: a znode that was created later, and whose creation time
+// is known, proves that the change came before. [Collector.LeaveMark] creates such a znode.
+//
+// Set Client and Prefix. With a zero MinUnused, all empty parents count as unused.
+type Collector struct {
+	Client    *zk.Client
+	Prefix    string
+	MinUnused time.Duration
+	// Now is the servers' time: see [Collector.ReadTime]. The local clock may be wrong by
+	// days. If Now is zero, Find uses the time of the last change that it sees, which is
+	// earlier, so that fewer parents count as unused.
+	Now      time.Time
+	MaxReads int // limits the reads of Find; 0 means DefaultCollectReads
+}
+
+// node is a znode and its children.
+type node struct {
+	path     string
+	stat     zk.Stat
+	children []*node
+	names    int // number of children
+}
+
+// collectRun is a search in progress.
+type collectRun struct {
+	Collector
+	mu    sync.Mutex // guards what follows; not held while reading
+	reads int
+	err   error
+	clock zxidClock
+	// refused are children with names that no znode can have, at most maxRefused.
+	refused []EmptyParent
+	kept    int  // how many children are in memory, at most MaxReads
+	cut     bool // a limit left children out
+}
+
+// Find returns the empty parents below the prefix, children before their parents. After
+// them come children with names that no znode can have, in the state ParentRefused. With an
+// error that wraps [ErrTooMany], Find returns what it found.
+func (s Collector) Find(ctx context.Context) ([]EmptyParent, error) {
+	w := &collectRun{Collector: s}
+	if stat, there, err := s.Client.Exists(ctx, MarkPath); err != nil {
+		return nil, err
+	} else if there {
+		w.clock.observe(stat)
+	}
+	root, err := w.tree(ctx)
+	if root == nil || err != nil && !errors.Is(err, ErrTooMany) {
+		return nil, err
+	}
+	w.clock.sort()
+	if w.Now.IsZero() {
+		w.Now = w.clock.last()
+	}
+	var found []EmptyParent
+	for _, child := range root.children {
+		w.collect(child, &found)
+	}
+	slices.SortFunc(w.refused, func(a, b EmptyParent) int { return strings.Compare(a.Path, b.Path) })
+	if w.cut && err == nil {
+		err = ErrTooMany
+	}
+	return append(found, w.refused...), err
+}
+
+// tree reads the znodes below the prefix, level by level.
+func (w *collectRun) tree(ctx context.Context) (*node, error) {
+	root := &node{path: w.Prefix}
+	level := []*node{root}
+	for depth := 0; depth < collectDepth && len(level) > 0 && w.err == nil; depth++ {
+		free := make(chan struct{}, collectReaders)
+		var all sync.WaitGroup
+		for _, n := range level {
+			free <- struct{}{}
+			all.Go(func() {
+				defer func() { <-free }()
+				w.read(ctx, n)
+			})
+		}
+		all.Wait()
+		var next []*node
+		for _, n := range level {
+			next = append(next, n.children...)
+		}
+		level = next
+	}
+	return root, w.err
+}
+
+// read reads one znode. A znode that is gone, or that may not be read, does not count as
+// empty.
+func (w *collectRun) read(ctx context.Context, n *node) {
+	if !w.spend() {
+		return
+	}
+	names, stat, err := w.Client.Children(ctx, n.path)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		n.names = 1 // not an empty parent
+		return
+	case errors.Is(err, zk.ErrNoAuth):
+		n.names = 1
+		return
+	case errors.Is(err, zk.ErrInvalidPath) && n.path != w.Prefix:
+		w.refuse(n.path)
+		return
+	case err != nil:
+		w.err = errors.Join(w.err, err)
+		return
+	}
+	w.add(n, names, stat)
+}
+
+// add stores what was read of a znode. The caller holds w.mu.
+func (w *collectRun) add(n *node, names []string, stat zk.Stat) {
+	n.stat, n.names = stat, len(names)
+	w.clock.observe(stat)
+	for _, name := range names {
+		child := strings.TrimSuffix(n.path, "/") + "/" + name
+		if name == "" || name == "." || name == ".." || strings.Contains(name, "/") {
+			w.refuse(child)
+			continue
+		}
+		// An entry of a lock has no children, and its parent is in use.
+		if child == "/zookeeper" || child == MarkPath || isSequential(name) {
+			continue
+		}
+		// The run reads at most MaxReads znodes, so it keeps no more.
+		if w.kept++; w.kept > w.maxReads() {
+			w.cut = true
+			break
+		}
+		n.children = append(n.children, &node{path: child, names: 1})
+	}
+	slices.SortFunc(n.children, func(a, b *node) int { return strings.Compare(a.path, b.path) })
+}
+
+// errInvalidName is the error of a child with a name that no znode can have.
+var errInvalidName = errors.New("no znode can have this name: the server, or a host on the path to it, is faulty or hostile")
+
+// refuse notes a child with an invalid name. It counts as a child of its parent, so that
+// the parent stays. The caller holds w.mu.
+func (w *collectRun) refuse(path string) {
+	if len(w.refused) == maxRefused {
+		w.cut = true
+		return
+	}
+	w.refused = append(w.refused, EmptyParent{Path: path, State: ParentRefused, Err: errInvalidName})
+}
+
+// spend counts one read, and reports whether the limit allows it.
+func (w *collectRun) spend() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return false
+	}
+	if w.reads++; w.reads > w.maxReads() {
+		w.err = ErrTooMany
+		return false
+	}
+	return true
+}
+
+// maxReads returns the limit of the reads.
+func (w *collectRun) maxReads() int { return cmp.Or(w.MaxReads, DefaultCollectReads) }
+
+// isSequential reports whether a name ends with a sequence number.
+func isSequential(name string) bool {
+	const digits = 10
+	return len(name) > digits && strings.Trim(name[len(name)-digits:], "0123456789") == ""
+}
+
+// collect adds n and the znodes below it as far as they are empty, and reports whether all
+// of them are unused.
+func (w *collectRun) collect(n *node, found *[]EmptyParent) bool {
+	all := len(n.children) == n.names
+	for _, child := range n.children {
+		all = w.collect(child, found) && all
+	}
+	if !all || !isLeftBehind(n) {
+		return false
+	}
+	p := EmptyParent{Path: n.path, State: ParentUnused, version: n.stat.Version, pzxid: n.stat.Pzxid, cversion: n.stat.Cversion, above: n.names > 0}
+	since, known := w.clock.before(n.stat.Pzxid)
+	if known {
+		p.UnusedSince, p.UnusedFor = since, max(0, w.Now.Sub(since))
+	}
+	if w.MinUnused > 0 && (!known || p.UnusedFor < w.MinUnused) {
+		p.State = ParentRecent
+	}
+	*found = append(*found, p)
+	return p.State == ParentUnused
+}
+
+// isLeftBehind reports whether a lock left a znode whose children are all unused: it is not
+// ephemeral, had children before, and has no data. ZooKeeper shows a container as a
+// persistent znode. The leases of a semaphore have its size as data.
+func isLeftBehind(n *node) bool {
+	s := n.stat
+	return s.EphemeralOwner == 0 && s.Cversion > 0 && (s.DataLength == 0 || path.Base(n.path) == "leases" && s.DataLength <= 10)
+}
+
+// Remove removes the parents in the state ParentUnused, and sets the state of each. The
+// servers remove a parent only if it has no children, and Remove only if no client used it
+// since Find. A client that acquires the lock at this moment finds no parent and creates it
+// again, as at its first acquire. Remove ends early with ctx's error or that of a
+// connection.
+func (s Collector) Remove(ctx context.Context, found []EmptyParent) error {
+	kept := map[string]bool{}  // parents of znodes that stay
+	gone := map[string]int32{} // how many children of a path were removed
+	for i := range found {
+		p := &found[i]
+		if p.State != ParentUnused {
+			continue
+		}
+		if kept[p.Path] {
+			p.State = ParentInUse
+			kept[path.Dir(p.Path)] = true
+			continue
+		}
+		err := s.remove(ctx, p, gone[p.Path])
+		switch p.State {
+		case ParentInUse, ParentRefused:
+			kept[path.Dir(p.Path)] = true
+		case ParentRemoved, ParentGone:
+			gone[path.Dir(p.Path)]++
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove removes one parent and sets its state. gone is the number of its children that
+// Remove removed.
+func (s Collector) remove(ctx context.Context, p *EmptyParent, gone int32) error {
+	stat, there, err := s.Client.Exists(ctx, p.Path)
+	switch {
+	case err != nil && !errors.Is(err, zk.ErrNoAuth):
+		return err
+	case err == nil && !there:
+		p.State = ParentGone
+		return nil
+	case err == nil && (stat.NumChildren > 0 || stat.Cversion != p.cversion+gone || !p.above && stat.Pzxid != p.pzxid):
+		p.State = ParentInUse
+		return nil
+	}
+	switch err := s.Client.Delete(ctx, p.Path, p.version); {
+	case err == nil:
+		p.State = ParentRemoved
+	case errors.Is(err, zk.ErrNotEmpty), errors.Is(err, zk.ErrBadVersion):
+		p.State = ParentInUse
+	case errors.Is(err, zk.ErrNoNode):
+		p.State = ParentGone
+	case errors.Is(err, zk.ErrNoAuth):
+		p.State, p.Err = ParentRefused, err
+	default:
+		return err
+	}
+	return nil
+}
+
+// LeaveMark creates the mark for later searches. If the mark exists and is older than
+// MinUnused, LeaveMark renews it, because it has served its purpose. Without Now, it keeps
+// an existing mark, because its age is unknown.
+func (s Collector) LeaveMark(ctx context.Context) error {
+	stat, there, err := s.Client.Exists(ctx, MarkPath)
+	if err != nil {
+		return err
+	}
+	if !there {
+		_, _, err = s.Client.Create(ctx, MarkPath, []byte(markData), zk.OpenACL(), zk.ModePersistent)
+		if errors.Is(err, zk.ErrNodeExists) {
+			return nil // another run created it
+		}
+		return err
+	}
+	if s.Now.IsZero() || s.Now.Sub(time.UnixMilli(stat.Mtime)) < s.MinUnused {
+		return nil
+	}
+	_, err = s.Client.Set(ctx, MarkPath, []byte(markData), stat.Version)
+	if errors.Is(err, zk.ErrBadVersion) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,460 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zktest"
+)
+
+// collected is a server with a tree.
+type collected struct {
+	t   *testing.T
+	srv *zktest.Server
+	z   *zk.Client
+}
+
+// make makes persistent znodes, the parents first.
+func (p collected) make(paths ...string) {
+	p.t.Helper()
+	for _, name := range paths {
+		name, data, _ := strings.Cut(name, "=")
+		for i := 1; i <= len(name); i++ {
+			if i < len(name) && name[i] != '/' {
+				continue
+			}
+			var text []byte
+			if i == len(name) {
+				text = []byte(data)
+			}
+			if _, _, err := p.z.Create(p.t.Context(), name[:i], text, zk.OpenACL(), zk.ModePersistent); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+				p.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// use makes an entry below each path and removes it.
+func (p collected) use(paths ...string) {
+	p.t.Helper()
+	for _, name := range paths {
+		entry, _, err := p.z.Create(p.t.Context(), name+"/x-lock-", nil, zk.OpenACL(), zk.ModeEphemeralSequential)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		if err := p.z.Delete(p.t.Context(), entry, -1); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+}
+
+func (p collected) collection(unused time.Duration) Collector {
+	return Collector{Client: p.z, Prefix: "/zklock", MinUnused: unused, Now: time.Now()}
+}
+
+// found lists what a collection finds, with the states other than unused.
+func (p collected) found(s Collector) string {
+	p.t.Helper()
+	all, err := s.Find(p.t.Context())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return states(all)
+}
+
+func states(all []EmptyParent) string {
+	var out []string
+	for _, x := range all {
+		word := strings.TrimPrefix(x.Path, "/zklock/")
+		if x.State != ParentUnused {
+			word += ":" + string(x.State)
+		}
+		out = append(out, word)
+	}
+	return strings.Join(out, " ")
+}
+
+func inCollectBubble(t *testing.T, f func(p collected)) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		f(collected{t, srv, srv.Dial(t)})
+	})
+}
+
+// TestFind: empty parents that were used are found, and nothing else is.
+func TestFind(t *testing.T) {
+	inCollectBubble(t, func(p collected) {
+		p.make("/zklock/used", "/zklock/never", "/zklock/written=x", "/zklock/busy", "/zklock/team/a", "/zklock/team/b",
+			"/zklock/sem/locks", "/zklock/sem/leases=3", "/zklock/leases=settings of somebody", "/zklock/half/a", "/zklock/half/keep=x", "/elsewhere")
+		p.use("/zklock/used", "/zklock/written", "/zklock/team/a", "/zklock/team/b", "/zklock/sem/locks", "/zklock/sem/leases", "/zklock/leases", "/zklock/half/a", "/elsewhere")
+		if _, _, err := p.z.Create(p.t.Context(), "/zklock/busy/x-lock-", nil, nil, zk.ModeEphemeralSequential); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := p.z.Create(p.t.Context(), "/zklock/node", nil, nil, zk.ModeEphemeral); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := p.z.Create(p.t.Context(), "/zklock/box", nil, nil, zk.ModeContainer); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := p.found(p.collection(0)), "half/a sem/leases sem/locks sem team/a team/b team used"; got != want {
+			t.Errorf("found %s, want %s", got, want)
+		}
+		if got := p.found(Collector{Client: p.z, Prefix: "/nowhere"}); got != "" {
+			t.Errorf("below nothing: %s", got)
+		}
+	})
+}
+
+// TestTime: only what is known to be unused for so long is, and the mark makes it
+// known.
+func TestTime(t *testing.T) {
+	inCollectBubble(t, func(p collected) {
+		p.make("/zklock/old", "/zklock/new")
+		p.use("/zklock/old", "/zklock/new")
+		if got := p.found(p.collection(time.Hour)); got != "new:recent old:recent" {
+			t.Errorf("at once: %s", got)
+		}
+		time.Sleep(3 * time.Hour)
+		if got := p.found(p.collection(time.Hour)); got != "new:recent old:recent" {
+			t.Errorf("without a mark: %s", got)
+		}
+		if err := p.collection(time.Hour).LeaveMark(p.t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		p.use("/zklock/new")
+		if got := p.found(p.collection(time.Hour)); got != "new:recent old:recent" {
+			t.Errorf("after the mark: %s", got)
+		}
+		time.Sleep(59 * time.Minute)
+		if got := p.found(p.collection(time.Hour)); got != "new:recent old:recent" {
+			t.Errorf("a minute early: %s", got)
+		}
+		time.Sleep(2 * time.Minute)
+		if got := p.found(p.collection(time.Hour)); got != "new:recent old" {
+			t.Errorf("an hour after the mark: %s", got)
+		}
+		all, err := p.collection(time.Hour).Find(p.t.Context())
+		if err != nil || time.Since(all[1].UnusedSince) != 61*time.Minute {
+			t.Errorf("unused since %v, %v", all[1].UnusedSince, err)
+		}
+		// Another znode that somebody made serves as well.
+		p.make("/zklock/other")
+		time.Sleep(time.Hour)
+		if got := p.found(p.collection(time.Hour)); got != "new old" {
+			t.Errorf("another znode is a mark as well: %s", got)
+		}
+	})
+}
+
+// TestServersTime: what counts is the servers' clock. Where it is not told, no age is
+// taken for more than it is, and a mark stays.
+func TestServersTime(t *testing.T) {
+	inCollectBubble(t, func(p collected) {
+		p.make("/zklock/old", "/zklock/new")
+		p.use("/zklock/old")
+		if err := p.collection(time.Hour).LeaveMark(p.t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Hour)
+		p.use("/zklock/new")
+		s := Collector{Client: p.z, Prefix: "/zklock", MinUnused: time.Hour}
+		if got := p.found(s); got != "new:recent old:recent" {
+			t.Errorf("nothing was written since the mark, which tells no time: %s", got)
+		}
+		if err := s.LeaveMark(p.t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if stat, _, err := p.z.Exists(p.t.Context(), MarkPath); err != nil || stat.Version != 0 {
+			t.Errorf("a mark of unknown age was made anew: %+v, %v", stat, err)
+		}
+		p.make("/zklock/another")
+		if got := p.found(s); got != "new:recent old" {
+			t.Errorf("something that was made tells the time: %s", got)
+		}
+		if err := s.ReadTime(p.t.Context()); err != nil || time.Since(s.Now).Abs() > time.Minute {
+			t.Errorf("asked, it is %v, %v", s.Now, err)
+		}
+		all, err := s.Find(p.t.Context())
+		if err != nil || states(all) != "new:recent old" || all[1].UnusedFor.Round(time.Minute) != 2*time.Hour {
+			t.Errorf("%s, %v, %v", states(all), all, err)
+		}
+	})
+}
+
+// TestAskElsewhere: where nothing may be written beside the mark the prefix serves, and
+// where that is closed too nobody knows the time.
+func TestAskElsewhere(t *testing.T) {
+	inCollectBubble(t, func(p collected) {
+		p.make("/zklock")
+		read := []zk.ACL{{Perms: zk.PermRead | zk.PermAdmin, Scheme: "world", ID: "anyone"}}
+		for _, closed := range []string{"/", "/zklock"} {
+			if _, err := p.z.SetACL(p.t.Context(), closed, read, -1); err != nil {
+				t.Fatal(err)
+			}
+			s := Collector{Client: p.z, Prefix: "/zklock"}
+			if err := s.ReadTime(p.t.Context()); err != nil || s.Now.IsZero() != (closed == "/zklock") {
+				t.Errorf("with %s closed it is %v, %v", closed, s.Now, err)
+			}
+		}
+	})
+}
+
+// TestLeave: a mark stays until it has served.
+func TestLeave(t *testing.T) {
+	inCollectBubble(t, func(p collected) {
+		mark := func() time.Duration {
+			if err := p.collection(time.Hour).LeaveMark(p.t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			stat, there, err := p.z.Exists(p.t.Context(), MarkPath)
+			if err != nil || !there {
+				t.Fatal(there, err)
+			}
+			return time.Since(time.UnixMilli(stat.Mtime)).Round(time.Second)
+		}
+		if got := mark(); got != 0 {
+			t.Errorf("the first mark is %v old", got)
+		}
+		time.Sleep(40 * time.Minute)
+		if got := mark(); got != 40*time.Minute {
+			t.Errorf("the mark is %v old, and had not served", got)
+		}
+		time.Sleep(40 * time.Minute)
+		if got := mark(); got != 0 {
+			t.Errorf("the mark is %v old, and had served", got)
+		}
+	})
+}
+
+// TestRemove: what was found is removed, children first, and what somebody uses
+// meanwhile stays with what is above it.
+func TestRemove(t *testing.T) {
+	inCollectBubble(t, func(p collected) {
+		p.make("/zklock/a", "/zklock/team/b", "/zklock/team/c", "/zklock/used", "/zklock/written", "/zklock/gone")
+		for _, name := range []string{"a", "team/b", "team/c", "used", "written", "gone"} {
+			p.use("/zklock/" + name)
+		}
+		s := p.collection(0)
+		all, err := s.Find(p.t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := p.z.Create(p.t.Context(), "/zklock/team/c/x-lock-", nil, nil, zk.ModeEphemeralSequential); err != nil {
+			t.Fatal(err)
+		}
+		p.use("/zklock/used")
+		if _, err := p.z.Set(p.t.Context(), "/zklock/written", []byte("x"), -1); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.z.Delete(p.t.Context(), "/zklock/gone", -1); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Remove(p.t.Context(), all); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := states(all), "a:removed gone:vanished team/b:removed team/c:taken team:taken used:taken written:taken"; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	})
+}
+
+// TestUsedAbove: a parent with empty children may be a lock's as well, which
+// somebody takes and gives back after they were found.
+func TestUsedAbove(t *testing.T) {
+	inCollectBubble(t, func(p collected) {
+		p.make("/zklock/team/b", "/zklock/team/c", "/zklock/idle/b")
+		p.use("/zklock/team/b", "/zklock/team/c", "/zklock/idle/b")
+		s := p.collection(0)
+		all, err := s.Find(p.t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.use("/zklock/team")
+		if err := s.Remove(p.t.Context(), all); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := states(all), "idle/b:removed idle:removed team/b:removed team/c:removed team:taken"; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	})
+}
+
+// TestRefused: what the servers protect stays, and the others go.
+func TestRefused(t *testing.T) {
+	inCollectBubble(t, func(p collected) {
+		p.make("/zklock/closed/a", "/zklock/open")
+		p.use("/zklock/closed/a", "/zklock/open")
+		acl := []zk.ACL{{Perms: zk.PermRead, Scheme: "world", ID: "anyone"}}
+		if _, err := p.z.SetACL(p.t.Context(), "/zklock/closed", acl, -1); err != nil {
+			t.Fatal(err)
+		}
+		s := p.collection(0)
+		all, err := s.Find(p.t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Remove(p.t.Context(), all); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := states(all), "closed/a:refused closed:taken open:removed"; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+		if !errors.Is(all[0].Err, zk.ErrNoAuth) {
+			t.Errorf("refused because of %v", all[0].Err)
+		}
+	})
+}
+
+// TestWhileLocksAreTaken collects without end while locks are taken and given back:
+// every acquire succeeds, and no lock has two holders.
+func TestWhileLocksAreTaken(t *testing.T) {
+	inCollectBubble(t, func(p collected) {
+		ctx, cancel := context.WithCancel(p.t.Context())
+		defer cancel()
+		removed := 0
+		var collector, workers sync.WaitGroup
+		collector.Go(func() {
+			for ctx.Err() == nil {
+				s := p.collection(0)
+				all, err := s.Find(ctx)
+				if err == nil {
+					err = s.Remove(ctx, all)
+				}
+				if err != nil && ctx.Err() == nil {
+					t.Errorf("collecting: %v", err)
+				}
+				removed += strings.Count(states(all), ":removed")
+				time.Sleep(time.Millisecond)
+			}
+		})
+		const locks = 3
+		var mu sync.Mutex
+		holders := make([]int, locks)
+		for seed := range uint64(6) {
+			workers.Go(func() {
+				rnd := rand.New(rand.NewPCG(seed, 0))
+				c := zklock.New(p.srv.Dial(p.t), &zklock.Options{Layout: zklock.KazooLayout()})
+				defer c.Close()
+				for range 150 {
+					n := rnd.IntN(locks)
+					hold, err := c.Mutex(path.Join("/zklock", string(rune('a'+n)))).Acquire(ctx)
+					if err != nil {
+						t.Errorf("acquire: %v", err)
+						return
+					}
+					mu.Lock()
+					if holders[n]++; holders[n] > 1 {
+						t.Errorf("lock %d has %d holders", n, holders[n])
+					}
+					mu.Unlock()
+					time.Sleep(time.Duration(rnd.IntN(3)) * time.Millisecond)
+					mu.Lock()
+					holders[n]--
+					mu.Unlock()
+					if err := hold.Release(ctx); err != nil {
+						t.Errorf("release: %v", err)
+					}
+					time.Sleep(time.Duration(rnd.IntN(10)) * time.Millisecond)
+				}
+			})
+		}
+		workers.Wait()
+		cancel()
+		collector.Wait()
+		t.Logf("%d parents were removed", removed)
+		if removed == 0 {
+			t.Error("nothing was ever removed: this tests nothing")
+		}
+	})
+}
+
+// TestBounds: a collection reads no more than it may, and tells what it has found; one that
+// was not read is never taken for empty.
+func TestBounds(t *testing.T) {
+	inCollectBubble(t, func(p collected) {
+		for n := range 5 {
+			name := "/zklock/" + string(rune('a'+n))
+			p.make(name)
+			p.use(name)
+		}
+		for reads, want := range map[int]int{1: 0, 3: 2, 6: 5} {
+			s := p.collection(0)
+			s.MaxReads = reads
+			found, err := s.Find(p.t.Context())
+			if len(found) != want || errors.Is(err, ErrTooMany) != (reads < 6) {
+				p.t.Errorf("%d reads found %d, %v; want %d", reads, len(found), err, want)
+			}
+		}
+	})
+}
+
+// TestClock: a later transaction with an earlier time tells.
+func TestClock(t *testing.T) {
+	var c zxidClock
+	c.observe(zk.Stat{Czxid: 10, Ctime: 1000, Mzxid: 30, Mtime: 2500})
+	c.observe(zk.Stat{Czxid: 20, Ctime: 3000, Mzxid: 20, Mtime: 3000})
+	c.sort()
+	for zxid, want := range map[int64]int64{1: 1000, 10: 1000, 11: 2500, 20: 2500, 30: 2500, 31: -1} {
+		got, known := c.before(zxid)
+		if known != (want >= 0) || known && got.UnixMilli() != want {
+			t.Errorf("transaction %d was over at %d, %v; want %d", zxid, got.UnixMilli(), known, want)
+		}
+	}
+	if !slices.IsSortedFunc(c.shown, func(a, b timePoint) int { return int(a.zxid - b.zxid) }) {
+		t.Error("not in order")
+	}
+}
+
+// TestNamesThatNoZnodeHasAreSkipped: a hostile server lists names that lead out of the
+// prefix, or that no path can have.
+func TestNamesThatNoZnodeHasAreSkipped(t *testing.T) {
+	w := &collectRun{Collector: Collector{Prefix: "/locks"}}
+	n := &node{path: "/locks"}
+	w.add(n, []string{"..", "b", "", "a", ".", "a/../../x"}, zk.Stat{})
+	var good, bad []string
+	for _, c := range n.children {
+		good = append(good, c.path)
+	}
+	for _, p := range w.refused {
+		if bad = append(bad, p.Path); p.State != ParentRefused || p.Err == nil {
+			t.Errorf("%+v", p)
+		}
+	}
+	if !slices.Equal(good, []string{"/locks/a", "/locks/b"}) || !slices.Equal(bad, []string{"/locks/..", "/locks/", "/locks/.", "/locks/a/../../x"}) || n.names != 6 {
+		t.Errorf("%q are read, %q are reported, of %d", good, bad, n.names)
+	}
+}
+
+// TestCollectionOfALiarIsBounded: a hostile server lists more names than are ever read, below
+// each of them, and names that no znode can have.
+func TestCollectionOfALiarIsBounded(t *testing.T) {
+	w := &collectRun{Collector: Collector{Prefix: "/locks", MaxReads: 10}}
+	var names []string
+	for i := range 5000 {
+		names = append(names, strconv.Itoa(i), "x/"+strconv.Itoa(i))
+	}
+	children := 0
+	for _, path := range []string{"/locks", "/locks/1"} {
+		n := &node{path: path}
+		w.add(n, names, zk.Stat{Cversion: 1})
+		children += len(n.children)
+		var found []EmptyParent
+		if w.collect(n, &found) {
+			t.Errorf("%s counts as empty", path)
+		}
+	}
+	if children != 10 || len(w.refused) > 1000 {
+		t.Errorf("%d children and %d names are kept", children, len(w.refused))
+	}
+}

@@ -1,0 +1,302 @@
+package inspect
+
+import (
+	"path"
+	"slices"
+	"time"
+
+	"github.com/zklock/zklock/zk"
+)
+
+// change is an event that was not processed yet.
+type change struct {
+	typ  zk.EventType
+	path string
+	zxid int64 // 0 or less if unknown
+}
+
+// wakeUp tells Run that there is work.
+func (s *Watcher) wakeUp() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// onState handles a change of the connection.
+func (s *Watcher) onState(c zk.StateChange) {
+	s.mu.Lock()
+	s.conn = 0
+	s.status.Connected = c.State == zk.Connected || c.State == zk.ConnectedReadOnly
+	if s.status.Connected {
+		s.conn = c.Conn
+		s.markAllDirty()
+	}
+	s.status.LastContact = time.Now()
+	if c.State == zk.Expired {
+		s.status.Watching = false // the watch ended with the session
+	}
+	s.unpublished = true
+	s.mu.Unlock()
+	s.wakeUp()
+}
+
+// markAllDirty marks all known locks as outdated, because changes may have been missed.
+// Only a listing finds locks that were created in that time. The caller holds the mutex.
+func (s *Watcher) markAllDirty() {
+	s.event++
+	for path, t := range s.tracks {
+		if t.lock != nil {
+			s.markDirty(path, t)
+		}
+	}
+}
+
+// onEvent stores an event until all events of its transaction have arrived.
+func (s *Watcher) onEvent(e zk.Event) {
+	switch e.Type {
+	case zk.EventNodeCreated, zk.EventNodeDeleted, zk.EventNodeDataChanged:
+	default:
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.batch = append(s.batch, change{e.Type, e.Path, e.Zxid})
+}
+
+// onDrained processes the events, one transaction at a time, because no client held a lock
+// between two changes of one transaction. Servers before ZooKeeper 3.9 do not tell the
+// transaction. Then each change counts as one.
+func (s *Watcher) onDrained() {
+	s.mu.Lock()
+	batch := s.batch
+	s.batch = nil
+	now := time.Now()
+	for i := 0; i < len(batch); {
+		n := i + 1
+		for n < len(batch) && batch[i].zxid > 0 && batch[n].zxid == batch[i].zxid {
+			n++
+		}
+		s.transaction(batch[i:n], now)
+		i = n
+	}
+	s.status.Events += int64(len(batch))
+	if len(batch) > 0 {
+		s.status.LastContact = now
+	}
+	work := len(s.dirty) > 0 || len(s.newNodes) > 0
+	s.mu.Unlock()
+	if work {
+		s.wakeUp()
+	}
+}
+
+// transaction processes the events of one transaction. The caller holds the mutex.
+func (s *Watcher) transaction(changes []change, now time.Time) {
+	var ended []ending
+	touched := map[string]*track{}
+	for _, c := range changes {
+		s.event++
+		about := s.roleOf(c.path)
+		switch about.role {
+		case roleNone:
+			s.otherEvent(c)
+			continue
+		case roleRecord:
+			s.recordEvent(c)
+			continue
+		case roleStray: // which may also be a node lock
+			s.otherEvent(c)
+			s.markDirty(about.lock, s.trackOf(about.lock))
+			continue
+		}
+		t := s.trackOf(about.lock)
+		touched[about.lock] = t
+		if about.role == roleLeases {
+			s.leasesEvent(about.lock, c.typ)
+		}
+		if e, ok := s.entryEvent(t, about, c, now); ok {
+			ended = append(ended, e)
+		}
+		s.markDirty(about.lock, t)
+	}
+	for path, t := range touched {
+		t.line.updateHolders(now, s.semaphores[path], func(m *member) { s.countGrant(t, m, now) })
+	}
+	s.countLosses(ended, changes[0].zxid > 0, now)
+}
+
+// entryEvent processes the change of one entry. It returns a hold that ended.
+func (s *Watcher) entryEvent(t *track, about nodeRole, c change, now time.Time) (ending, bool) {
+	name := path.Base(c.path)
+	switch {
+	case about.role == roleLeases:
+	case c.typ == zk.EventNodeDataChanged:
+		if t.data == nil {
+			t.data = map[string]bool{}
+		}
+		t.data[c.path] = true
+	case c.typ == zk.EventNodeCreated:
+		m := member{Entry: about.entry, arrived: now, event: s.event}
+		if about.role == roleLease {
+			head := t.line.firstAtGate()
+			m.arrived, m.gate = head.arrived, head.Name
+		}
+		t.line.add(m, about.role == roleLease)
+	case c.typ == zk.EventNodeDeleted:
+		m, found := t.line.remove(name, s.event)
+		if !found {
+			break
+		}
+		e := ending{track: t, path: about.lock, member: m, node: c.path}
+		twin := false
+		e.session, e.token, twin = t.identity(c.path)
+		if m.holder && !m.twin {
+			t.session, t.token = e.session, e.token
+			held := time.Duration(-1)
+			if !m.granted.IsZero() {
+				held = now.Sub(m.granted)
+			}
+			t.released(now, held)
+			s.all.released(now, held)
+			return e, true
+		}
+		if !m.holder && !twin && !s.semaphores[about.lock] {
+			t.canceled++
+			s.all.canceled++
+		}
+	}
+	return ending{}, false
+}
+
+// identity returns the session and the token of one of the lock's znodes, and whether its
+// acquire has another entry, as in the mixed layout.
+func (t *track) identity(node string) (session, token int64, twin bool) {
+	if t.lock == nil {
+		return 0, 0, false
+	}
+	for i, e := range t.lock.Entries {
+		if e.Node == node {
+			all := t.lock.Entries
+			twin = i > 0 && SameAcquire(all[i-1].Entry, e.Entry) || i+1 < len(all) && SameAcquire(e.Entry, all[i+1].Entry)
+			return e.Session, e.Token, twin
+		}
+	}
+	return 0, 0, false
+}
+
+// countGrant counts a grant. In the mixed layout, an acquire has two entries. The second
+// one becomes the first of the queue for a short time after the other was deleted, and does
+// not count.
+func (s *Watcher) countGrant(t *track, m *member, now time.Time) {
+	if t.lock != nil && t.session != 0 {
+		m.twin = slices.ContainsFunc(t.lock.Entries, func(e Entry) bool {
+			return e.Name == m.Name && e.Session == t.session && e.Token == t.token
+		})
+		if m.twin {
+			return
+		}
+	}
+	wait := time.Duration(-1)
+	if !m.arrived.IsZero() {
+		wait = now.Sub(m.arrived)
+	}
+	t.granted(now, wait)
+	s.all.granted(now, wait)
+}
+
+// otherEvent processes the change of a znode that belongs to no known lock. A new znode may
+// be a node lock if it is ephemeral.
+func (s *Watcher) otherEvent(c change) {
+	switch {
+	case c.typ == zk.EventNodeDeleted:
+		delete(s.newNodes, c.path)
+	case c.typ != zk.EventNodeCreated || s.layout.InParent:
+	case len(s.newNodes) >= maxNewNodes:
+		s.overflowed = true
+	default:
+		s.newNodes[c.path] = time.Now()
+	}
+}
+
+// recordEvent processes the change of a lock-delay record.
+func (s *Watcher) recordEvent(c change) {
+	switch c.typ {
+	case zk.EventNodeCreated:
+		if len(s.records) < maxTracks {
+			s.records[c.path] = true
+		}
+	case zk.EventNodeDeleted:
+		delete(s.records, c.path)
+	}
+}
+
+// leasesEvent processes the change of the parent of a semaphore's permits.
+func (s *Watcher) leasesEvent(lock string, typ zk.EventType) {
+	if typ == zk.EventNodeDeleted {
+		delete(s.semaphores, lock)
+	} else {
+		s.semaphores[lock] = true
+		if t := s.tracks[lock+"/locks"]; t != nil { // it looked like a lock
+			s.moveGate(lock, t)
+		}
+	}
+}
+
+// moveGate turns what was counted as a lock into the gate of a semaphore. The semaphores of
+// Curator and zklock have a gate before they have permits.
+func (s *Watcher) moveGate(lock string, t *track) {
+	s.markDirty(lock+"/locks", t)
+	semaphore := s.trackOf(lock)
+	for _, m := range t.line.queue {
+		if m.holder && !m.granted.IsZero() && !m.twin {
+			t.retract(m)
+			s.all.retract(m)
+		}
+		m.holder, m.granted = false, time.Time{}
+		semaphore.line.add(m, false)
+	}
+	t.line.queue = nil
+}
+
+// noteSemaphore notes a semaphore that a listing found.
+func (s *Watcher) noteSemaphore(path string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.semaphores[path] = true
+}
+
+// markDirty marks a lock as outdated. The caller holds the mutex.
+func (s *Watcher) markDirty(path string, t *track) {
+	t.since = s.event
+	if t.dirty.IsZero() {
+		t.dirty = time.Now()
+		s.dirty = append(s.dirty, path)
+	}
+}
+
+// trackOf returns the track of a lock. The caller holds the mutex.
+func (s *Watcher) trackOf(path string) *track {
+	t := s.tracks[path]
+	if t == nil {
+		if len(s.tracks) >= maxTracks {
+			s.evict()
+		}
+		t = &track{recorder: recorder{step: stepOfOne}}
+		s.tracks[path] = t
+	}
+	return t
+}
+
+// evict drops some of the histories of locks without holders.
+func (s *Watcher) evict() {
+	left := maxTracks / 10
+	for path, t := range s.tracks {
+		if t.lock == nil && t.dirty.IsZero() {
+			delete(s.tracks, path)
+			if left--; left == 0 {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,175 @@
+package inspect_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/inspect"
+	"github.com/zklock/zklock/internal/jute"
+	"github.com/zklock/zklock/internal/memnet"
+	"github.com/zklock/zklock/internal/wire"
+	"github.com/zklock/zklock/zk"
+)
+
+// liar is a server that says of every znode that it has a few children, and lists
+// those that children returns.
+func liar(t *testing.T, children func(path string) []string) *zk.Client {
+	var network memnet.Network
+	ln, err := network.Listen("tcp", "127.0.0.1:2181")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	go func() { // ends when the listener is closed
+		for {
+			nc, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go lie(nc, children) // ends with the connection
+		}
+	}()
+	z, err := zk.Dial(t.Context(), "127.0.0.1", &zk.Options{DialContext: network.DialContext})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { z.Close() })
+	return z
+}
+
+// lie answers the requests of one connection.
+func lie(nc net.Conn, children func(path string) []string) {
+	defer nc.Close()
+	br := bufio.NewReader(nc)
+	if _, err := wire.ReadFrame(br, nil, 1<<20); err != nil {
+		return
+	}
+	nc.Write(wire.AppendRecord(nil, &wire.ConnectResponse{Timeout: 30_000, SessionID: 1, Password: make([]byte, 16)}))
+	for {
+		frame, err := wire.ReadFrame(br, nil, 1<<20)
+		if err != nil {
+			return
+		}
+		r := jute.NewReader(frame)
+		var h wire.RequestHeader
+		h.Decode(r)
+		var answer wire.Record
+		code := wire.ErrOK
+		switch h.Op {
+		case wire.OpExists:
+			answer = &wire.ExistsResponse{Stat: wire.Stat{NumChildren: 5}}
+		case wire.OpGetChildren, wire.OpGetChildren2:
+			var q wire.GetChildrenRequest
+			q.Decode(r)
+			if names := children(q.Path); h.Op == wire.OpGetChildren {
+				answer = &wire.GetChildrenResponse{Children: names}
+			} else {
+				answer = &wire.GetChildren2Response{Children: names, Stat: wire.Stat{NumChildren: 5}}
+			}
+		case wire.OpPing:
+		case wire.OpGetData:
+			answer = &wire.GetDataResponse{Stat: wire.Stat{Czxid: 7, Ctime: 1, EphemeralOwner: 5}}
+		case wire.OpMulti:
+			code = wire.ErrBadVersion
+		default:
+			code = wire.ErrNoNode
+		}
+		nc.Write(wire.AppendReply(nil, wire.ReplyHeader{Xid: h.Xid, Zxid: 1, Err: code}, answer))
+	}
+}
+
+// TestWalkOfALiarIsBounded: a server that lists ever more names below each of them makes
+// a walk take no more than a bounded amount of memory, and the walk says that it was cut.
+func TestWalkOfALiarIsBounded(t *testing.T) {
+	names := make([]string, 5000)
+	for i := range names {
+		names[i] = fmt.Sprintf("%s%d", strings.Repeat("x", 100), i)
+	}
+	z := liar(t, func(string) []string { return names })
+	// What is in use counts, and little of what the collector has not found yet.
+	defer debug.SetGCPercent(debug.SetGCPercent(20))
+	runtime.GC()
+	var before runtime.MemStats
+	runtime.ReadMemStats(&before)
+	var most atomic.Uint64
+	done := make(chan struct{})
+	sampled := make(chan struct{})
+	go func() { // ends when done is closed
+		defer close(sampled)
+		for {
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			most.Store(max(most.Load(), m.HeapAlloc))
+			select {
+			case <-done:
+				return
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	}()
+	walked, err := reader(t, z, zklock.Layout{}).List(t.Context(), "/zklock", inspect.ListOptions{MaxReads: 500})
+	close(done)
+	<-sampled
+	if !errors.Is(err, inspect.ErrTooMany) || len(walked.Locks) != 0 {
+		t.Errorf("%d locks, %v, want a walk that was cut", len(walked.Locks), err)
+	}
+	if n := int64(most.Load()) - int64(before.HeapAlloc); n > 100<<20 {
+		t.Errorf("the walk took %d MiB", n>>20)
+	} else {
+		t.Logf("the walk took %d MiB", n>>20)
+	}
+}
+
+// TestCollectionOfALiarReportsItsEnd: a list that is longer than the limit of reads is not
+// read, and the collection says that it is incomplete.
+func TestCollectionOfALiarReportsItsEnd(t *testing.T) {
+	names := make([]string, 5000)
+	for i := range names {
+		names[i] = fmt.Sprintf("x/%d", i)
+	}
+	z := liar(t, func(string) []string { return names })
+	found, err := inspect.Collector{Client: z, Prefix: "/zklock"}.Find(t.Context())
+	if !errors.Is(err, inspect.ErrTooMany) || len(found) > 1000 {
+		t.Errorf("found %d parents, %v", len(found), err)
+	}
+}
+
+// TestBreakErrorShowsNamesLegibly: the name of a znode can have any characters.
+func TestBreakErrorShowsNamesLegibly(t *testing.T) {
+	z := liar(t, nil)
+	entries := []zklock.Entry{{Node: "/zklock/a\u202eb", Holder: true, Token: 7, Session: 5}}
+	_, err := inspect.Break(t.Context(), z, entries, 7)
+	if !errors.Is(err, zk.ErrBadVersion) || !strings.Contains(err.Error(), `keep writing to "/zklock/a\u202eb"`) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestWalkLeavesOutInvalidNames: a name that no znode can have costs neither the locks
+// next to it nor the walk, which reports it.
+func TestWalkLeavesOutInvalidNames(t *testing.T) {
+	z := liar(t, func(path string) []string {
+		switch path {
+		case "/zklock":
+			return []string{"good", "bad\x1b[2J", "..", ""}
+		case "/zklock/good":
+			return []string{mutexName + "0000000001", "also-\x00bad"}
+		}
+		return []string{}
+	})
+	walked, err := reader(t, z, zklock.Layout{}).List(t.Context(), "/zklock", inspect.ListOptions{})
+	if got := outlines(walked.Locks); len(got) != 1 || got[0] != "/zklock/good queue 1+0" {
+		t.Errorf("found %q, want the good lock", got)
+	}
+	if !errors.Is(err, inspect.ErrInvalidNames) || strings.ContainsAny(err.Error(), "\x1b\x00") {
+		t.Errorf("%q, want invalid names, legible", err)
+	}
+}

@@ -1,0 +1,98 @@
+package inspect_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/inspect"
+	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zktest"
+)
+
+// TestOwnersTellTheirLayout: whoever was not told of a custom layout sees its holders
+// and waiters as their owners' data say, finds the lock, and can act on it only with the
+// layout.
+func TestOwnersTellTheirLayout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		layout := zklock.Layout{Prefix: "host", Exclusive: "-W-", Shared: "-R-"}
+		owner := zklock.New(srv.Dial(t), &zklock.Options{Layout: layout})
+		defer owner.Close()
+		rw := owner.RWMutex("/legacy/catalog")
+		hold, err := rw.Reader().Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		waits := make(chan error, 1)
+		go func() { // ends when the owner is closed
+			_, err := rw.Writer().Acquire(t.Context())
+			waits <- err
+		}()
+		synctest.Wait()
+		z := srv.Dial(t)
+		r := reader(t, z, zklock.Layout{})
+		l, err := r.ReadDetail(t.Context(), "/legacy/catalog")
+		if err != nil || outline(l) != "/legacy/catalog queue 1+1" || len(l.Warnings) > 0 || !slices.Equal(l.Layouts, []string{"zklock entry"}) {
+			t.Fatalf("%+v, %v", l, err)
+		}
+		if first, second := l.Entries[0], l.Entries[1]; first.Node != hold.Node() || first.Mode != zklock.Shared || second.Mode != zklock.Exclusive || second.Position != 1 {
+			t.Errorf("%+v", l.Entries)
+		}
+		found, err := r.List(t.Context(), "/", inspect.ListOptions{})
+		if err != nil || !slices.Equal(outlines(found.Locks), []string{"/legacy/catalog queue 1+1"}) {
+			t.Errorf("%q, %v", outlines(found.Locks), err)
+		}
+		if asked, err := r.Revoke(t.Context(), l, 0); !errors.Is(err, inspect.ErrLayoutUnknown) || len(asked) > 0 {
+			t.Errorf("asked %v, %v", asked, err)
+		}
+		informed := reader(t, z, layout)
+		if l, err = informed.Read(t.Context(), "/legacy/catalog"); err != nil || l.CheckLayout() != nil {
+			t.Fatalf("%+v, %v", l, err)
+		}
+		if asked, err := informed.Revoke(t.Context(), l, 0); err != nil || len(asked) != 1 {
+			t.Errorf("asked %v, %v", asked, err)
+		}
+		// Beside a lock in another layout they have no place in the order.
+		other := zklock.New(srv.Dial(t), nil)
+		defer other.Close()
+		if _, err := other.Mutex("/legacy/catalog").Acquire(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		l, err = r.ReadDetail(t.Context(), "/legacy/catalog")
+		if err != nil || outline(l) != "/legacy/catalog queue 1+0" || len(l.Warnings) != 1 || !strings.HasPrefix(l.Warnings[0], "2 entries in a custom layout") {
+			t.Errorf("%s, %q, %v", outline(l), l.Warnings, err)
+		}
+		if err := errors.Join(owner.Close(), other.Close()); err != nil {
+			t.Error(err)
+		}
+		<-waits
+	})
+}
+
+// TestFalseLayouts: what strangers write into a znode as its layout makes neither a lock
+// of another znode nor a layout that can't be.
+func TestFalseLayouts(t *testing.T) {
+	z := zktest.Start(t).Dial(t)
+	if _, _, err := z.Create(t.Context(), "/false", nil, nil, zk.ModePersistent); err != nil {
+		t.Fatal(err)
+	}
+	for i, layout := range []string{
+		`{"exclusive":"-W-"}`, `{"exclusive":"-Z-","shared":"-Z-"}`, `{"exclusive":"0"}`, `{"exclusive":"/"}`, `{"shared":"-W-"}`, `{"prefix":"x"}`,
+		`{"exclusive":"` + strings.Repeat("x", 600) + `"}`, `{"exclusive":"-Z-","in_parent":true}`, `7`, `null`,
+	} {
+		data := fmt.Sprintf(`{"host":"h","pid":7,"version":"zklock 0.1.0","layout":%s}`, layout)
+		if _, _, err := z.Create(t.Context(), fmt.Sprintf("/false/x%d-Z-", i), []byte(data), nil, zk.ModeEphemeralSequential); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := reader(t, z, zklock.Layout{})
+	l, err := r.Read(t.Context(), "/false")
+	if err != nil || len(l.Contenders()) > 0 || l.CheckLayout() != nil {
+		t.Errorf("%+v, %v", l, err)
+	}
+}

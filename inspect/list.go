@@ -1,0 +1,460 @@
+package inspect
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/internal/legible"
+	"github.com/zklock/zklock/zk"
+)
+
+// Limits of a listing.
+const (
+	maxDepth            = 17      // no lock name has more levels
+	maxWidth            = 100_000 // children that are listed; more would be a response of megabytes
+	defaultMaxReads     = 20_000  // reads of znodes that are not locks
+	defaultMaxLockReads = 200_000 // reads of locks
+	listWorkers         = 16      // concurrent reads
+	// maxPendingBytes limits the paths that wait for a visit, and maxFoundBytes the locks
+	// that were found, because a server may invent any number of znodes.
+	maxPendingBytes = 16 << 20
+	maxFoundBytes   = 64 << 20
+)
+
+// ListOptions limit a listing. Zero values mean the defaults.
+type ListOptions struct {
+	// MaxReads limits the reads of znodes that are not locks; 0 means 20000.
+	MaxReads int
+	// MaxLockReads limits the reads of locks; 0 means 200000. A lock with two entries takes
+	// five reads, and a semaphore four more.
+	MaxLockReads int
+	// Timeout limits the time for each znode, because servers may stop answering; 0 means
+	// 10 s.
+	Timeout time.Duration
+	// OnLock, if not nil, is called for each lock as soon as it was read, from several
+	// goroutines, in any order.
+	OnLock func(*Lock)
+}
+
+func (l ListOptions) withDefaults() ListOptions {
+	if l.MaxReads <= 0 {
+		l.MaxReads = defaultMaxReads
+	}
+	if l.MaxLockReads <= 0 {
+		l.MaxLockReads = defaultMaxLockReads
+	}
+	if l.Timeout <= 0 {
+		l.Timeout = 10 * time.Second
+	}
+	if l.OnLock == nil {
+		l.OnLock = func(*Lock) {}
+	}
+	return l
+}
+
+// Errors of [Reader.List]. It returns the locks that it found with each of them.
+var (
+	// ErrTooMany means that a listing, or a [Collector]'s search, reached a limit.
+	ErrTooMany = errors.New("too many znodes, so that the result is incomplete; use a longer prefix")
+	// ErrUnreadable means that permissions hide a part of the tree.
+	ErrUnreadable = errors.New("no permission to read some paths")
+
+	// ErrInvalidNames means that the servers listed names that no znode can have.
+	ErrInvalidNames = errors.New("the servers list names that no znode can have")
+
+	errWide = errors.New("too many children to list")
+)
+
+// A ListResult is what [Reader.List] found.
+type ListResult struct {
+	Locks []*Lock // sorted by path
+	Reads int64   // number of reads
+}
+
+// List returns the locks at and below a path that have a holder or a waiter. An error that
+// wraps [ErrTooMany], [ErrUnreadable], or [ErrInvalidNames] comes with the locks that were
+// found. List skips paths that it may not read, because a shared ensemble has such paths.
+//
+// List visits small places first: the weight of a znode is that of its parent divided by
+// the number of siblings. So a million znodes in one place use only the reads that the
+// other places leave.
+func (r *Reader) List(ctx context.Context, path string, limits ListOptions) (ListResult, error) {
+	return r.list(ctx, path, listOptions{ListOptions: limits})
+}
+
+// listOptions are ListOptions and what a watcher needs in addition.
+type listOptions struct {
+	ListOptions
+	known     func(path string) []zklock.Entry // the entries of a lock that need not be read again; may be nil
+	semaphore func(path string)                // called for each path that may be a semaphore; may be nil
+}
+
+// list is List with listOptions.
+func (r *Reader) list(ctx context.Context, path string, opts listOptions) (ListResult, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w := &lister{Reader: r, limits: opts.ListOptions.withDefaults(), opts: opts, pending: listHeap{{path: path, weight: 1}}}
+	w.changed = sync.NewCond(&w.mu)
+	var all sync.WaitGroup // ended when list returns
+	for range listWorkers {
+		all.Go(func() { w.work(ctx) })
+	}
+	all.Wait()
+	slices.SortFunc(w.found, func(a, b *Lock) int { return strings.Compare(a.Path, b.Path) })
+	return ListResult{Locks: w.found, Reads: w.reads}, w.outcome()
+}
+
+// outcome returns the error of a listing that has ended.
+func (w *lister) outcome() error {
+	if w.err != nil {
+		return w.err
+	}
+	if len(w.tooWide) > 0 {
+		return fmt.Errorf("%w: %s has more than %d children", ErrTooMany, legible.Path(slices.Min(w.tooWide)), maxWidth)
+	}
+	if w.dropped > 0 {
+		return fmt.Errorf("%w: %s not visited", ErrTooMany, count(w.dropped, "znode"))
+	}
+	if n := len(w.invalid); n > 0 {
+		return fmt.Errorf("%w, %s, first %s; they are omitted", ErrInvalidNames, count(n, "time"), legible.Path(slices.Min(w.invalid)))
+	}
+	if n := len(w.unreadable); n > 0 {
+		return fmt.Errorf("%w: %s, first %s; their locks are omitted", ErrUnreadable, count(n, "path"), legible.Path(slices.Min(w.unreadable)))
+	}
+	return nil
+}
+
+// lister is a listing in progress.
+type lister struct {
+	*Reader
+	limits ListOptions
+	opts   listOptions
+
+	mu          sync.Mutex // guards what follows; not held while reading
+	changed     *sync.Cond // todo, doing or err
+	pending     listHeap
+	bytes       int       // of the paths in pending
+	dropped     int       // znodes that were not visited, because there were too many
+	visiting    []float64 // the weights of the znodes being visited, which may add to pending
+	searchReads int       // counts toward limits.MaxReads
+	lockReads   int       // counts toward limits.MaxLockReads
+	reads       int64     // estimate of all reads
+	found       []*Lock
+	size        int      // estimated bytes of found
+	invalid     []string // paths that no znode can have
+	unreadable  []string // paths that need a permission
+	tooWide     []string // paths with too many children
+	err         error
+}
+
+// work visits znodes until none is left.
+func (w *lister) work(ctx context.Context) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for {
+		for w.err == nil && w.mustWait() {
+			w.changed.Wait()
+		}
+		if len(w.pending) == 0 || w.err != nil {
+			return
+		}
+		at := heap.Pop(&w.pending).(listNode)
+		w.bytes -= len(at.path)
+		w.visiting = append(w.visiting, at.weight)
+		w.mu.Unlock()
+		err := w.visit(ctx, at)
+		w.mu.Lock()
+		i := slices.Index(w.visiting, at.weight)
+		w.visiting = slices.Delete(w.visiting, i, i+1)
+		switch {
+		case errors.Is(err, zk.ErrNoAuth):
+			w.unreadable = append(w.unreadable, at.path)
+		case errors.Is(err, zk.ErrInvalidPath) && at.depth > 0:
+			w.invalid = append(w.invalid, at.path)
+		case errors.Is(err, errWide):
+			w.tooWide = append(w.tooWide, at.path)
+		case err != nil && w.err == nil:
+			w.err = err
+		}
+		w.changed.Broadcast()
+	}
+}
+
+// weightRatio is how much heavier a znode being visited must be than the next one, so that
+// the next one waits.
+const weightRatio = 8
+
+// mustWait reports whether a worker has to wait, because pending is empty but may grow, or
+// because another worker is at a much heavier znode, whose children come first. Otherwise,
+// many light znodes would use up the reads while one read takes long.
+func (w *lister) mustWait() bool {
+	if len(w.pending) == 0 {
+		return len(w.visiting) > 0
+	}
+	next := w.pending[0].weight
+	return slices.ContainsFunc(w.visiting, func(weight float64) bool { return weight > weightRatio*next })
+}
+
+// spend takes n reads from one of the limits, and reports whether so many were left.
+func (w *lister) spend(n int, spent *int, most int) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if *spent+n > most {
+		return false
+	}
+	*spent += n
+	w.reads += int64(n)
+	return true
+}
+
+// visit reads one znode: whether it is a lock, and what to visit below it.
+func (w *lister) visit(ctx context.Context, at listNode) error {
+	if at.path == "/zookeeper" || at.depth > maxDepth {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, w.limits.Timeout)
+	defer cancel()
+	if !w.spend(1, &w.searchReads, w.limits.MaxReads) {
+		return w.tooMany()
+	}
+	// Read its Stat first. Most znodes have no children, and a list of millions is
+	// expensive for the server.
+	stat, there, err := w.z.Exists(ctx, at.path)
+	switch {
+	case err != nil || !there:
+		return err // deleted after it was listed, or never there
+	case stat.EphemeralOwner != 0 && w.layout.InParent:
+		return nil // more likely an entry with another prefix than a lock
+	case stat.EphemeralOwner != 0:
+		l, err := w.readLock(ctx, w.plain, at.path, 0)
+		if l != nil {
+			w.chargeLock(1)
+		}
+		return err
+	case stat.NumChildren == 0:
+		return nil
+	case stat.NumChildren > maxWidth:
+		return errWide
+	}
+	if !w.spend(1, &w.searchReads, w.limits.MaxReads) {
+		return w.tooMany()
+	}
+	children, _, err := w.z.Children(ctx, at.path)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if len(children) > maxWidth { // the server may lie in the Stat
+		return errWide
+	}
+	if w.opts.semaphore != nil && slices.Contains(children, "leases") {
+		w.opts.semaphore(at.path)
+	}
+	mine, err := w.locksIn(ctx, at.path, children)
+	if err != nil && !errors.Is(err, zk.ErrNoAuth) {
+		return err
+	}
+	if len(mine) > 0 {
+		w.chargeLock(2)
+	}
+	w.push(at, children, mine)
+	return err
+}
+
+// chargeLock moves reads from the search limit to the lock limit, because they found a
+// lock.
+func (w *lister) chargeLock(reads int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.searchReads -= reads
+	w.lockReads += reads
+}
+
+func (w *lister) tooMany() error {
+	return fmt.Errorf("%w: more than %d reads", ErrTooMany, w.limits.MaxReads)
+}
+
+func (w *lister) tooManyOfLocks() error {
+	return fmt.Errorf("%w: more than %d reads of locks", ErrTooMany, w.limits.MaxLockReads)
+}
+
+// locksIn reads the locks at path, and returns the children that belong to them.
+func (w *lister) locksIn(ctx context.Context, path string, children []string) (map[string]bool, error) {
+	mine := map[string]bool{}
+	candidates := w.candidates(path, children)
+	if len(candidates) == 0 {
+		other, err := w.otherLayout(ctx, path, children)
+		if err != nil {
+			return mine, err
+		}
+		if other {
+			candidates = []candidate{{path, w.own}}
+		}
+	}
+	for _, c := range candidates {
+		below := 0
+		if slices.Contains(children, "leases") && !w.layout.InParent {
+			n, used, err := w.permitsBelow(ctx, path)
+			switch {
+			case errors.Is(err, errWide):
+				continue // the visit of that child reports it
+			case err != nil:
+				return mine, err
+			case !used && !slices.ContainsFunc(children, w.isEntry):
+				continue
+			}
+			below = n
+		}
+		l, err := w.readLock(ctx, c.client, c.path, len(children)+below)
+		if err != nil {
+			return mine, err
+		}
+		if l == nil {
+			continue
+		}
+		for _, e := range l.Contenders() {
+			mine[e.Name] = true
+		}
+		if l.Kind == KindSemaphore {
+			mine["locks"], mine["leases"] = true, true
+		}
+	}
+	return mine, nil
+}
+
+// otherLayout reports whether the data of one child declare a custom layout. It reads one
+// child.
+func (w *lister) otherLayout(ctx context.Context, path string, children []string) (bool, error) {
+	child, ok := w.firstSequential(children)
+	if !ok || path == "/" || w.layout.InParent {
+		return false, nil
+	}
+	if !w.spend(2, &w.searchReads, w.limits.MaxReads) {
+		return false, w.tooMany()
+	}
+	found, err := w.plain.Inspect(ctx, path+"/"+child)
+	if errors.Is(err, zklock.ErrInvalidName) || errors.Is(err, zk.ErrNoAuth) {
+		return false, nil
+	}
+	return len(found) == 1 && declaresLayout(found[0]) && !found[0].Owner.Layout.InParent, err
+}
+
+// permitsBelow counts the znodes of the semaphore at path, and reports whether one of them
+// is an entry: other programs may have large directories called leases.
+func (w *lister) permitsBelow(ctx context.Context, path string) (n int, used bool, err error) {
+	for _, part := range []string{path + "/leases", path + "/locks"} {
+		if !w.spend(2, &w.lockReads, w.limits.MaxLockReads) {
+			return 0, false, w.tooManyOfLocks()
+		}
+		stat, there, err := w.z.Exists(ctx, part)
+		switch {
+		case err != nil:
+			return 0, false, err
+		case !there || stat.NumChildren == 0:
+			continue
+		case stat.NumChildren > maxWidth:
+			return 0, false, errWide
+		}
+		children, _, err := w.z.Children(ctx, part)
+		if err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return 0, false, err
+		}
+		n += len(children)
+		used = used || slices.ContainsFunc(children, isContender)
+	}
+	return n, used, nil
+}
+
+// readLock reads a lock with about n entries and keeps it. It returns nil if the path has
+// no lock.
+func (w *lister) readLock(ctx context.Context, c *zklock.Client, path string, n int) (*Lock, error) {
+	if !w.spend(2+n, &w.lockReads, w.limits.MaxLockReads) {
+		return nil, w.tooManyOfLocks()
+	}
+	var before []zklock.Entry
+	if w.opts.known != nil {
+		before = w.opts.known(path)
+	}
+	l, err := w.readWith(ctx, c, path, before)
+	switch {
+	case errors.Is(err, zklock.ErrInvalidName):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case len(l.Contenders()) == 0:
+		return nil, nil
+	}
+	w.limits.OnLock(l)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lockReads += max(0, len(l.Entries)-n) // a semaphore's entries are one level below
+	w.reads += int64(max(0, len(l.Entries)-n))
+	if w.size += l.bytes(); w.size > maxFoundBytes {
+		return l, fmt.Errorf("%w: the locks take more than %d MiB", ErrTooMany, maxFoundBytes>>20)
+	}
+	w.found = append(w.found, l)
+	return l, nil
+}
+
+// push adds the children that belong to no lock to pending.
+func (w *lister) push(at listNode, children []string, mine map[string]bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	weight := at.weight / float64(len(children))
+	for _, child := range children {
+		if !mine[child] && !isRecord(at.path, child) {
+			path := strings.TrimSuffix(at.path, "/") + "/" + child
+			w.bytes += len(path)
+			heap.Push(&w.pending, listNode{path: path, depth: at.depth + 1, weight: weight})
+			if w.bytes > 2*maxPendingBytes || len(w.pending) > 2*w.limits.MaxReads {
+				w.prune()
+			}
+		}
+	}
+}
+
+// prune drops the lightest znodes if pending has more than the limits allow to visit. The
+// caller holds the mutex.
+func (w *lister) prune() {
+	slices.SortFunc(w.pending, func(a, b listNode) int { return cmp.Compare(b.weight, a.weight) }) // also a heap
+	kept := 0
+	w.bytes = 0
+	for kept < min(len(w.pending), w.limits.MaxReads) && w.bytes+len(w.pending[kept].path) <= maxPendingBytes {
+		w.bytes += len(w.pending[kept].path)
+		kept++
+	}
+	w.dropped += len(w.pending) - kept
+	clear(w.pending[kept:])
+	w.pending = w.pending[:kept]
+}
+
+// listNode is a znode to visit.
+type listNode struct {
+	path   string
+	depth  int
+	weight float64 // the parent's weight divided by the number of siblings
+}
+
+// listHeap is a heap of znodes, heaviest first.
+type listHeap []listNode
+
+func (p listHeap) Len() int           { return len(p) }
+func (p listHeap) Less(i, j int) bool { return p[i].weight > p[j].weight }
+func (p listHeap) Swap(i, j int)      { p[i], p[j] = p[j], p[i] }
+func (p *listHeap) Push(x any)        { *p = append(*p, x.(listNode)) }
+func (p *listHeap) Pop() any {
+	old := *p
+	last := old[len(old)-1]
+	*p = old[:len(old)-1]
+	return last
+}

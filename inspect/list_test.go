@@ -1,0 +1,232 @@
+package inspect_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/inspect"
+	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zktest"
+)
+
+// Ids of entries that others made.
+const (
+	id36 = "0f8fad5b-d9cb-469f-a165-70867728950e"
+	id32 = "0f8fad5bd9cb469fa16570867728950e"
+	// The names of znodes with them, without the sequence number.
+	mutexName = "_c_" + id36 + "-lock-"
+	readName  = "_c_" + id36 + "-__READ__"
+	leaseName = "_c_" + id36 + "-lease-"
+)
+
+// plant makes znodes, with their parents. Those whose names begin with "!" are
+// ephemeral.
+func plant(t testing.TB, z *zk.Client, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		name, ephemeral := strings.CutPrefix(name, "!")
+		for i := 1; i < len(name); i++ {
+			if name[i] == '/' {
+				_, _, err := z.Create(t.Context(), name[:i], nil, zk.OpenACL(), zk.ModePersistent)
+				if err != nil && !errors.Is(err, zk.ErrNodeExists) {
+					t.Fatal(err)
+				}
+			}
+		}
+		mode := zk.ModePersistent
+		if ephemeral {
+			mode = zk.ModeEphemeral
+		}
+		if _, _, err := z.Create(t.Context(), name, []byte(path.Base(name)), zk.OpenACL(), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// reader is one in z's session.
+func reader(t testing.TB, z *zk.Client, layout zklock.Layout) *inspect.Reader {
+	t.Helper()
+	r := inspect.NewReader(z, layout)
+	t.Cleanup(func() { _ = r.Close() })
+	return r
+}
+
+// outline is what a lock is in a few words.
+func outline(l *inspect.Lock) string {
+	return fmt.Sprintf("%s %s %d+%d", l.Path, l.Kind, len(l.Holders()), l.Waiting())
+}
+
+func outlines(locks []*inspect.Lock) []string {
+	var all []string
+	for _, l := range locks {
+		all = append(all, outline(l))
+	}
+	return all
+}
+
+func TestWalk(t *testing.T) {
+	tests := []struct {
+		name       string
+		layout     zklock.Layout
+		from       string
+		tree, want []string
+	}{
+		{"nothing", zklock.Layout{}, "/none", nil, nil},
+		{"queues, one below another", zklock.Layout{}, "/zklock", []string{
+			"!/zklock/a/" + mutexName + "0000000001", "!/zklock/a/" + id32 + "__lock__0000000002", "!/zklock/a/b/" + readName + "0000000001", "/zklock/free",
+		}, []string{"/zklock/a queue 1+1", "/zklock/a/b queue 1+0"}},
+		{"a semaphore is one lock, not three", zklock.Layout{}, "/", []string{
+			"!/s/leases/" + leaseName + "0000000001", "!/s/leases/" + leaseName + "0000000002", "!/s/locks/" + mutexName + "0000000003",
+		}, []string{"/s semaphore 2+1"}},
+		{"locks named as a semaphore's parts", zklock.Layout{}, "/zklock", []string{
+			"!/zklock/locks/" + mutexName + "0000000001", "!/zklock/leases/x/" + mutexName + "0000000001",
+		}, []string{"/zklock/leases/x queue 1+0", "/zklock/locks queue 1+0"}},
+		{"one znode", zklock.Layout{}, "/zklock", []string{"!/zklock/n", "/zklock/plain"}, []string{"/zklock/n node 1+0"}},
+		{"the prefix is a lock itself", zklock.Layout{}, "/zklock/a", []string{"!/zklock/a/" + mutexName + "0000000001"}, []string{"/zklock/a queue 1+0"}},
+		{"records of lock delays are no locks", zklock.Layout{}, "/zklock", []string{
+			"!/zklock/a/" + mutexName + "0000000001", "/zklock/a-held/" + mutexName, "!/zklock/x-held/" + mutexName + "0000000001",
+		}, []string{"/zklock/a queue 1+0", "/zklock/x-held queue 1+0"}},
+		{"the servers' own znodes", zklock.Layout{}, "/", nil, nil},
+		{"a custom layout", zklock.Layout{Exclusive: "-W-", Shared: "-R-"}, "/", []string{
+			"!/q/h-R-0000000001", "!/q/h-W-0000000002",
+		}, []string{"/q queue 1+1"}},
+		{"several locks in one parent", zklock.Layout{Exclusive: "_lock_", InParent: true, Prefix: "x-"}, "/", []string{
+			"!/jobs/x-a_lock_0000000001", "!/jobs/x-a_lock_0000000002", "!/jobs/x-b_lock_0000000003", "!/jobs/y-a_lock_0000000001", "/jobs/_lock_1",
+		}, []string{"/jobs/a queue 1+1", "/jobs/b queue 1+0"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			z := zktest.Start(t).Dial(t)
+			plant(t, z, tt.tree...)
+			got, err := reader(t, z, tt.layout).List(t.Context(), tt.from, inspect.ListOptions{})
+			if err != nil || !slices.Equal(outlines(got.Locks), tt.want) {
+				t.Errorf("found %q, %v, want %q", outlines(got.Locks), err, tt.want)
+			}
+		})
+	}
+}
+
+// A tree of any size takes a bounded number of reads, those places come first that
+// have little beside, and what was found before the end is told.
+func TestWalkIsBounded(t *testing.T) {
+	srv := zktest.Start(t)
+	z := srv.Dial(t)
+	names := []string{"!/apps/billing/locks/nightly/" + mutexName + "0000000001"}
+	for i := range 400 {
+		names = append(names, fmt.Sprintf("/big/%d/%d", i%4, i))
+	}
+	plant(t, z, names...)
+	way := srv.Route(t)
+	var reads atomic.Int64
+	way.DelayFunc(func(f zktest.Frame) time.Duration {
+		if f.Direction == zktest.ToServer && (f.Op == "exists" || strings.HasPrefix(f.Op, "get")) {
+			reads.Add(1)
+		}
+		return 0
+	})
+	r := reader(t, way.Dial(t), zklock.Layout{})
+	told := make(chan string, 10)
+	got, err := r.List(t.Context(), "/", inspect.ListOptions{MaxReads: 300, OnLock: func(l *inspect.Lock) { told <- l.Path }})
+	if !errors.Is(err, inspect.ErrTooMany) || !strings.Contains(err.Error(), "prefix") {
+		t.Errorf("the walk ended with %v", err)
+	}
+	if want := []string{"/apps/billing/locks/nightly queue 1+0"}; !slices.Equal(outlines(got.Locks), want) {
+		t.Errorf("found %q, want %q", outlines(got.Locks), want)
+	}
+	if close(told); <-told != "/apps/billing/locks/nightly" || len(told) != 0 {
+		t.Errorf("told of another lock, or of %d others", len(told))
+	}
+	if n := reads.Load(); n > 300+5 || n < 290 || got.Reads < n-5 {
+		t.Errorf("%d reads, of which it counted %d; 300 and a lock's are allowed", n, got.Reads)
+	}
+}
+
+// Strays beside an entry are not read one by one where there are too many.
+func TestWalkCountsStrays(t *testing.T) {
+	z := zktest.Start(t).Dial(t)
+	names := []string{"!/a/" + mutexName + "0000000001"}
+	for i := range 50 {
+		names = append(names, fmt.Sprintf("/a/%d", i))
+	}
+	plant(t, z, names...)
+	got, err := reader(t, z, zklock.Layout{}).List(t.Context(), "/", inspect.ListOptions{MaxLockReads: 40})
+	if !errors.Is(err, inspect.ErrTooMany) || len(got.Locks) != 0 {
+		t.Errorf("found %q, %v", outlines(got.Locks), err)
+	}
+}
+
+// A place that may not be read hides nothing but itself.
+func TestWalkPastWhatMayNotBeRead(t *testing.T) {
+	z := zktest.Start(t).Dial(t)
+	mutex := mutexName + "0000000001"
+	plant(t, z, "!/a/"+mutex, "!/b/"+mutex, "!/c/d/"+mutex, "!/e/"+mutex)
+	for _, name := range []string{"/b/" + mutex, "/c"} {
+		if _, err := z.SetACL(t.Context(), name, []zk.ACL{{Perms: zk.PermWrite, Scheme: "world", ID: "anyone"}}, -1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := reader(t, z, zklock.Layout{}).List(t.Context(), "/", inspect.ListOptions{})
+	if !errors.Is(err, inspect.ErrUnreadable) || !strings.Contains(err.Error(), "1 path, first /c;") {
+		t.Errorf("the walk ended with %v", err)
+	}
+	if want := []string{"/a queue 1+0", "/b queue 1+0", "/e queue 1+0"}; !slices.Equal(outlines(got.Locks), want) {
+		t.Errorf("found %q, want %q", outlines(got.Locks), want)
+	}
+}
+
+func TestWalkEndsWithItsContext(t *testing.T) {
+	z := zktest.Start(t).Dial(t)
+	plant(t, z, "/a/b")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := reader(t, z, zklock.Layout{}).List(ctx, "/", inspect.ListOptions{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("the walk ended with %v", err)
+	}
+}
+
+// Servers that fall silent do not hang it.
+func TestWalkOfSilentServers(t *testing.T) {
+	srv := zktest.Start(t)
+	z := srv.Dial(t)
+	plant(t, z, "/a/b")
+	r := reader(t, z, zklock.Layout{})
+	srv.Stop()
+	if _, err := r.List(t.Context(), "/", inspect.ListOptions{Timeout: 50 * time.Millisecond}); err == nil {
+		t.Error("the walk came to an end")
+	}
+}
+
+// TestLeasesOfOthers: another program's znodes below one that is called as a
+// semaphore's are not read one by one; nor do they hide the locks beside.
+func TestLeasesOfOthers(t *testing.T) {
+	srv := zktest.Start(t, zktest.Volatile)
+	way := srv.Route(t)
+	var reads atomic.Int64
+	way.DelayFunc(func(f zktest.Frame) time.Duration {
+		if f.Direction == zktest.ToServer && (f.Op == "exists" || strings.HasPrefix(f.Op, "get")) {
+			reads.Add(1)
+		}
+		return 0
+	})
+	op := srv.Dial(t)
+	names := []string{"!/dhcp/lock/" + mutexName + "0000000000", "/sem/locks", "!/sem/leases/" + leaseName + "0000000000"}
+	for i := range 3000 {
+		names = append(names, fmt.Sprintf("/dhcp/leases/10.0.%d.%d", i/256, i%256))
+	}
+	plant(t, op, names...)
+	found, err := reader(t, way.Dial(t), zklock.Layout{}).List(t.Context(), "/", inspect.ListOptions{MaxReads: 100, MaxLockReads: 100})
+	if n := reads.Load(); n > 200 {
+		t.Errorf("%d reads, want at most 200", n)
+	}
+	if got := outlines(found.Locks); !slices.Equal(got, []string{"/dhcp/lock queue 1+0", "/sem semaphore 1+0"}) || !errors.Is(err, inspect.ErrTooMany) {
+		t.Errorf("found %q, %v", got, err)
+	}
+}

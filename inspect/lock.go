@@ -1,0 +1,144 @@
+package inspect
+
+import (
+	"strings"
+	"time"
+
+	"github.com/zklock/zklock"
+)
+
+// A Kind tells how a lock is stored on the servers.
+type Kind string
+
+// The kinds of locks.
+const (
+	KindQueue     Kind = "queue"     // mutexes, readers, and writers
+	KindSemaphore Kind = "semaphore" // permits, and a gate where clients wait
+	KindNode      Kind = "node"      // a single ephemeral znode
+)
+
+// A Lock is one lock as it was read. It does not change after it was returned, and callers
+// must not modify it, because they may share it.
+type Lock struct {
+	Path    string
+	Kind    Kind
+	Layout  zklock.Layout // the layout that the entries' data declare; see [ErrLayoutUnknown]
+	Layouts []string      // recipes of the entries, for example "Curator mutex", sorted
+	Permits int           // size of a semaphore; 0 if it is not stored
+	Entries []Entry       // holders, then waiters in order, then strays
+	// Crashed counts the holders and waiters with a lock-delay that ended without a
+	// release. Only [Reader.ReadDetail] counts them.
+	Crashed int
+	// Warnings describe what on the lock's path does not work as its users may expect.
+	Warnings []string
+	// Version is that of the first snapshot with the lock in this state; 0 outside of a
+	// [Watcher].
+	Version uint64
+}
+
+// An Entry is one entry of a lock, with what inspect derives from it.
+type Entry struct {
+	zklock.Entry
+	Recipe Recipe
+	// Position is the place of a waiter in the queue, from 1; 0 for a holder, and -1 for a
+	// stray. Entries of one acquire have one position.
+	Position int
+	// Granted is when the watcher saw the entry get the lock, by the local clock. It is
+	// zero for an entry that does not hold or that already held when it was first seen, and
+	// always zero outside of a [Watcher].
+	Granted time.Time
+}
+
+// CheckLayout returns [ErrLayoutUnknown] if only the entries' data declare the layout.
+// Anyone can write such data, so do not break or revoke holds based on it.
+func (l *Lock) CheckLayout() error {
+	if l.Layout != (zklock.Layout{}) {
+		return ErrLayoutUnknown
+	}
+	return nil
+}
+
+// Contenders returns the entries without strays.
+func (l *Lock) Contenders() []Entry {
+	return l.filter(func(e Entry) bool { return e.Mode != zklock.Stray })
+}
+
+// Holders returns the entries that hold the lock: for a semaphore, one for each permit.
+func (l *Lock) Holders() []Entry {
+	return l.filter(func(e Entry) bool { return e.Holder })
+}
+
+// filter returns the entries for which is returns true, in order.
+func (l *Lock) filter(is func(Entry) bool) []Entry {
+	var all []Entry
+	for _, e := range l.Entries {
+		if is(e) {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// Waiting returns the number of waiters.
+func (l *Lock) Waiting() int {
+	n := 0
+	for _, e := range l.Entries {
+		n = max(n, e.Position)
+	}
+	return n
+}
+
+// KazooPermits returns the number of entries that look like permits of kazoo's Semaphore.
+// All other recipes treat them as strays.
+func (l *Lock) KazooPermits() int {
+	n := 0
+	for _, e := range l.Entries {
+		if e.Mode == zklock.Stray && e.Session != 0 && len(e.Name) == 32 && strings.Trim(e.Name, "0123456789abcdef") == "" {
+			n++
+		}
+	}
+	return n
+}
+
+// SameAcquire reports whether one acquire created both entries of a queue, as in the mixed
+// layout. Such entries are next to each other.
+func SameAcquire(a, b zklock.Entry) bool {
+	return a.Session == b.Session && a.Session != 0 && a.Token == b.Token && a.Token != 0
+}
+
+// FirstPerAcquire returns the first entry of each acquire. A hold of several permits, or in
+// the mixed layout, has several entries.
+func FirstPerAcquire(entries []Entry) []Entry {
+	type attempt struct{ session, token int64 }
+	seen := map[attempt]bool{}
+	var first []Entry
+	for _, e := range entries {
+		a := attempt{e.Session, e.Token}
+		if e.Session == 0 || !seen[a] {
+			first = append(first, e)
+		}
+		seen[a] = true
+	}
+	return first
+}
+
+// CountSessions returns the number of sessions that own the entries. For holders this
+// counts clients, not entries: a client may hold several permits.
+func CountSessions(entries []Entry) int {
+	sessions := map[int64]bool{}
+	for _, e := range entries {
+		sessions[e.Session] = true
+	}
+	return len(sessions)
+}
+
+// bytes estimates the memory that the lock uses.
+func (l *Lock) bytes() int {
+	const entry = 512
+	n := entry + len(l.Path)
+	for i := range l.Entries {
+		e := &l.Entries[i]
+		n += entry + len(e.Node) + len(e.Name) + len(e.Data) + len(e.Owner.Host) + len(e.Owner.User) + len(e.Owner.Command)
+	}
+	return n
+}

@@ -1,0 +1,285 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/internal/legible"
+	"github.com/zklock/zklock/internal/queue"
+	"github.com/zklock/zklock/zk"
+)
+
+// A Reader reads locks in the session of a client. It is safe for concurrent use. Close it
+// after use.
+type Reader struct {
+	z      *zk.Client
+	layout zklock.Layout
+	own    *zklock.Client // with the reader's layout
+	plain  *zklock.Client // with the default layout, for semaphores and node locks; may be equal to own
+	// maxChildren and maxStrayNodes are maxWidth and maxStrays, except in tests.
+	maxChildren, maxStrayNodes int
+}
+
+// NewReader returns a reader that uses z's session. The caller closes z after the reader.
+// Pass the layout of the locks if it is a custom one, and else the zero Layout, which knows
+// the entries of Curator, kazoo, go-zookeeper, and zklock.
+func NewReader(z *zk.Client, layout zklock.Layout) *Reader {
+	r := &Reader{z: z, layout: layout, maxChildren: maxWidth, maxStrayNodes: maxStrays, own: zklock.New(z, &zklock.Options{Anonymous: true, Layout: layout})}
+	r.plain = r.own
+	if layout != (zklock.Layout{}) {
+		r.plain = zklock.New(z, &zklock.Options{Anonymous: true})
+	}
+	return r
+}
+
+// Close ends the reader. It leaves nothing on the servers.
+func (r *Reader) Close() error {
+	err := r.own.Close()
+	if r.plain != r.own {
+		err = errors.Join(err, r.plain.Close())
+	}
+	return err
+}
+
+// custom reports whether the reader has a custom layout.
+func (r *Reader) custom() bool { return r.layout.Exclusive != "" }
+
+// Read returns the lock with this name, of any kind. A lock without holders and waiters has
+// no entries. If the path has too many children for one lock, Read does not list them, and
+// the error wraps [ErrTooManyChildren].
+func (r *Reader) Read(ctx context.Context, name string) (*Lock, error) {
+	path, err := zklock.PathOf(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.checkSize(ctx, path, false); err != nil {
+		return nil, err
+	}
+	return r.readAt(ctx, path)
+}
+
+// readAt is Read for a path whose size was checked. In a layout with several locks in one
+// parent, a path without entries may be a lock in the default layout.
+func (r *Reader) readAt(ctx context.Context, path string) (*Lock, error) {
+	l, err := r.readWith(ctx, r.own, path, nil)
+	if r.layout.InParent && (errors.Is(err, zklock.ErrInvalidName) || err == nil && len(l.Entries) == 0) {
+		l, err = r.readWith(ctx, r.plain, path, nil)
+	}
+	return l, err
+}
+
+// ReadDetail is Read, and also counts the clients with a lock-delay that ended without a
+// release: see [Lock].Crashed. It also returns an error that wraps [ErrTooManyChildren] if
+// the path has many znodes that are not entries.
+func (r *Reader) ReadDetail(ctx context.Context, name string) (*Lock, error) {
+	path, err := zklock.PathOf(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.checkSize(ctx, path, true); err != nil {
+		return nil, err
+	}
+	// List the records before and after the entries. A client that arrives or
+	// leaves in between has its record in only one list, and did not crash.
+	before, err := r.records(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	l, err := r.readAt(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	after, err := r.records(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	made := map[string]bool{} // the record names of the entries
+	for _, e := range l.Entries {
+		made[e.Name[:max(0, len(e.Name)-sequenceDigits)]] = true
+	}
+	for _, record := range after {
+		if slices.Contains(before, record) && !made[record] {
+			l.Crashed++
+		}
+	}
+	l.Warnings = l.warnings()
+	return l, nil
+}
+
+// maxStrays is how many znodes that are not entries ReadDetail accepts at one lock.
+const maxStrays = 20_000
+
+// ErrTooManyChildren means that a path has too many znodes to be a lock, so that they were
+// not read.
+var ErrTooManyChildren = errors.New("too many children for a lock")
+
+// checkSize returns ErrTooManyChildren if one of the places where a lock has znodes has too
+// many children. With closely, it also counts the children that are not entries, because
+// ReadDetail reads them. It lists children only where there are many.
+func (r *Reader) checkSize(ctx context.Context, path string, closely bool) error {
+	places := []struct {
+		path    string
+		isEntry func(child string) bool // nil if all children are entries
+	}{{path, r.isEntry}, {path + "/leases", isContender}, {path + "/locks", isContender}, {path + heldSuffix, nil}}
+	counts, errs := make([]int, len(places)), make([]error, len(places))
+	var all sync.WaitGroup // ended when checkSize returns; the four requests go out together
+	for i, at := range places {
+		all.Go(func() {
+			stat, _, err := r.z.Exists(ctx, at.path)
+			counts[i], errs[i] = int(stat.NumChildren), err
+		})
+	}
+	all.Wait()
+	for i, at := range places {
+		switch n, err := counts[i], errs[i]; {
+		case errors.Is(err, zk.ErrNoAuth) && i > 0:
+			continue
+		case err != nil:
+			return err
+		case n > r.maxChildren:
+			return fmt.Errorf("%s: %w: %d; use a longer path", legible.Path(at.path), ErrTooManyChildren, n)
+		case !closely || n <= r.maxStrayNodes || at.isEntry == nil:
+			continue
+		}
+		names, _, err := r.z.Children(ctx, at.path)
+		if err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return err
+		}
+		if strays := len(slices.DeleteFunc(names, at.isEntry)); strays > r.maxStrayNodes {
+			return fmt.Errorf("%s: %w: %d are not entries; use a longer path", legible.Path(at.path), ErrTooManyChildren, strays)
+		}
+	}
+	return nil
+}
+
+// heldSuffix ends the paths of the parents of lock-delay records.
+const heldSuffix = "-held"
+
+// sequenceDigits is the number of digits that the servers append to the name of a
+// sequential znode.
+const sequenceDigits = 10
+
+// records lists the lock-delay records of the lock at path.
+func (r *Reader) records(ctx context.Context, path string) ([]string, error) {
+	names, _, err := r.z.Children(ctx, path+heldSuffix)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return !queue.IsRecord(name) }), err
+}
+
+// readWith reads the lock at path with one of the clients. It does not read the znodes in
+// before again.
+func (r *Reader) readWith(ctx context.Context, c *zklock.Client, path string, before []zklock.Entry) (*Lock, error) {
+	entries, err := c.InspectCached(ctx, path, before)
+	if err != nil {
+		return nil, err
+	}
+	entries, layout := arrange(entries)
+	l := &Lock{Path: path, Kind: KindQueue, Layout: layout, Entries: make([]Entry, len(entries))}
+	contends := false
+	for i, e := range entries {
+		if e.Node == e.Path && declaresLayout(e) { // an entry of a lock whose path is the parent
+			e.Mode, e.Holder = zklock.Stray, false
+		}
+		l.Entries[i] = Entry{Entry: e, Recipe: RecipeOf(e)}
+		contends = contends || e.Mode != zklock.Stray
+		switch {
+		case e.Mode == zklock.Permit:
+			l.Kind = KindSemaphore
+		case e.Node == e.Path && e.Mode != zklock.Stray:
+			l.Kind = KindNode
+		}
+	}
+	if l.Kind == KindSemaphore || !contends {
+		err = r.readPermits(ctx, l)
+	}
+	l.describe()
+	return l, err
+}
+
+// readPermits reads the size of the lock at l's path if it is a semaphore.
+func (r *Reader) readPermits(ctx context.Context, l *Lock) error {
+	data, _, err := r.z.Get(ctx, l.Path+"/leases")
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil
+	}
+	if n, bad := strconv.Atoi(string(data)); bad == nil && n > 0 {
+		l.Kind, l.Permits = KindSemaphore, n
+	}
+	return err
+}
+
+// describe sets the fields that follow from the entries.
+func (l *Lock) describe() {
+	turn := 0
+	for i := range l.Entries {
+		e := &l.Entries[i]
+		switch {
+		case e.Mode == zklock.Stray:
+			e.Position = -1
+		case !e.Holder:
+			// Both entries of an acquire in the mixed layout have one position.
+			if i == 0 || !SameAcquire(l.Entries[i-1].Entry, e.Entry) {
+				turn++
+			}
+			e.Position = turn
+		}
+		if text := e.Recipe.String(); e.Mode != zklock.Stray && !slices.Contains(l.Layouts, text) {
+			l.Layouts = append(l.Layouts, text)
+		}
+	}
+	slices.Sort(l.Layouts)
+	l.Warnings = l.warnings()
+}
+
+// clientOf returns the client with the layout of the lock's entries.
+func (r *Reader) clientOf(l *Lock) *zklock.Client {
+	if r.plain == r.own || len(l.Entries) == 0 || l.Kind == KindQueue && l.Entries[0].Recipe.Kind == kindCustom {
+		return r.own
+	}
+	return r.plain
+}
+
+// mostPermits limits the size of a semaphore that the servers can claim.
+const mostPermits = 1 << 20
+
+// Revoke sends a release request to the holders of a lock of any kind, and returns their
+// entries. If token is not 0, only the holder with that fencing token receives it. With an
+// error, Revoke returns the entries that received the request before the error.
+func (r *Reader) Revoke(ctx context.Context, l *Lock, token int64) ([]Entry, error) {
+	if err := l.CheckLayout(); err != nil {
+		return nil, err
+	}
+	// A semaphore's path may also have a queue, whose holders hold.
+	locks := []*zklock.Lock{r.clientOf(l).Mutex(l.Path)}
+	switch l.Kind {
+	case KindNode:
+		locks[0] = r.plain.NodeLock(l.Path)
+	case KindSemaphore:
+		// If the size is not stored, all existing permits may be held. The stored
+		// number may be nonsense.
+		locks = append(locks, r.plain.Semaphore(l.Path, min(cmp.Or(max(l.Permits, len(l.Holders())), 1), mostPermits)))
+	}
+	var asked []Entry
+	for _, lock := range locks {
+		ask := lock.Revoke
+		if token != 0 {
+			ask = func(ctx context.Context) ([]zklock.Entry, error) { return lock.RevokeToken(ctx, token) }
+		}
+		more, err := ask(ctx)
+		for _, e := range more {
+			asked = append(asked, Entry{Entry: e, Recipe: RecipeOf(e)})
+		}
+		if err != nil {
+			return asked, err
+		}
+	}
+	return asked, nil
+}

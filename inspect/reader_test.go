@@ -1,0 +1,198 @@
+package inspect_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/inspect"
+	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zktest"
+)
+
+// holding are two clients of one new server: who holds, with its session, and who
+// looks.
+func holding(t *testing.T, layout zklock.Layout) (c *zklock.Client, session, z *zk.Client, r *inspect.Reader) {
+	t.Helper()
+	srv := zktest.Start(t)
+	session, z = srv.Dial(t), srv.Dial(t)
+	c = zklock.New(session, nil)
+	t.Cleanup(func() { _ = c.Close() })
+	return c, session, z, reader(t, z, layout)
+}
+
+func TestLookAndRevoke(t *testing.T) {
+	c, session, _, r := holding(t, zklock.Layout{})
+	tests := []struct {
+		path    string
+		lock    *zklock.Lock
+		kind    inspect.Kind
+		permits int
+		holders int
+		layout  string
+	}{
+		{"/zklock/m", c.Mutex("m"), inspect.KindQueue, 0, 1, "zklock mutex"},
+		{"/zklock/rw", c.RWMutex("rw").Reader(), inspect.KindQueue, 0, 1, "zklock reader"},
+		{"/zklock/sem", c.Semaphore("sem", 5).Permits(2), inspect.KindSemaphore, 5, 2, "zklock permit"},
+		{"/zklock/n", c.NodeLock("n"), inspect.KindNode, 0, 1, "zklock node"},
+	}
+	for _, tt := range tests {
+		hold, err := tt.lock.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		revoked := hold.Revoked()
+		// A semaphore's gate is given back behind the grant.
+		if err := session.Sync(t.Context(), "/"); err != nil {
+			t.Fatal(err)
+		}
+		l, err := r.Read(t.Context(), tt.path)
+		if err != nil || l.Kind != tt.kind || l.Permits != tt.permits || len(l.Holders()) != tt.holders || l.Waiting() != 0 ||
+			!slices.Equal(l.Layouts, []string{tt.layout}) {
+			t.Fatalf("%s: %+v, %v", tt.path, l, err)
+		}
+		asked, err := r.Revoke(t.Context(), l, 0)
+		if err != nil || len(asked) != tt.holders {
+			t.Errorf("%s: asked %d, %v, want %d", tt.path, len(asked), err, tt.holders)
+		}
+		<-revoked
+		if l, err = r.Read(t.Context(), tt.path); err != nil || !l.Holders()[0].Revoked {
+			t.Errorf("%s: the wish is not seen: %+v, %v", tt.path, l, err)
+		}
+		if err := hold.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		l, err = r.Read(t.Context(), tt.path)
+		if err != nil || len(l.Contenders()) != 0 || l.Permits != tt.permits {
+			t.Errorf("%s after its release: %+v, %v", tt.path, l, err)
+		}
+		if asked, err := r.Revoke(t.Context(), l, 0); err != nil || len(asked) != 0 {
+			t.Errorf("%s, which is free: asked %d, %v", tt.path, len(asked), err)
+		}
+	}
+}
+
+// Curator's semaphore says nowhere how many permits it has, and a waiter at its
+// gate is not asked to give back what it does not have. Neither a layout that has
+// no semaphores nor a number that nobody can mean keeps the holders from being
+// asked.
+func TestLookAtCuratorsSemaphore(t *testing.T) {
+	for _, layout := range []zklock.Layout{{}, zklock.KazooLayout(), {Exclusive: "-W-", InParent: true}} {
+		_, _, z, r := holding(t, layout)
+		plant(t, z, "!/s/leases/"+leaseName+"0000000001", "!/s/leases/"+leaseName+"0000000002", "!/s/locks/"+mutexName+"0000000003")
+		l, err := r.Read(t.Context(), "/s")
+		if err != nil || outline(l) != "/s semaphore 2+1" || l.Permits != 0 {
+			t.Fatalf("%v: %+v, %v", layout, l, err)
+		}
+		if _, err := z.Set(t.Context(), "/s/leases", []byte("99999999"), -1); err != nil {
+			t.Fatal(err)
+		}
+		if l, err = r.Read(t.Context(), "/s"); err != nil || l.Permits != 99999999 {
+			t.Errorf("%v: %+v, %v", layout, l, err)
+		}
+		asked, err := r.Revoke(t.Context(), l, 0)
+		if err != nil || len(asked) != 2 {
+			t.Errorf("%v: asked %d, %v, want 2", layout, len(asked), err)
+		}
+		if data, _, err := z.Get(t.Context(), asked[0].Node); err != nil || string(data) != "__REVOKE__" {
+			t.Errorf("%v: the permit says %q, %v", layout, data, err)
+		}
+	}
+}
+
+// TestTurns: both entries of an attempt in the mixed layout have one turn, strays
+// have none, and an attempt counts once.
+func TestTurns(t *testing.T) {
+	srv := zktest.Start(t)
+	mixed := zklock.New(srv.Dial(t), &zklock.Options{Layout: zklock.MixedLayout()})
+	defer mixed.Close()
+	z := srv.Dial(t)
+	hold, err := mixed.Mutex("m").Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hold.Release(t.Context())
+	plant(t, z, "!/zklock/m/"+mutexName+"0000000003", "!/zklock/m/"+readName+"0000000004", "/zklock/m/stray")
+	l, err := reader(t, z, zklock.Layout{}).Read(t.Context(), "m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var turns []int
+	for _, e := range l.Entries {
+		turns = append(turns, e.Position)
+	}
+	if want := []int{0, 0, 1, 2, -1}; !slices.Equal(turns, want) || l.Waiting() != 2 {
+		t.Errorf("turns %v of %d who wait, want %v", turns, l.Waiting(), want)
+	}
+	if n := len(inspect.FirstPerAcquire(l.Holders())); n != 1 || inspect.CountSessions(l.Holders()) != 1 {
+		t.Errorf("%d hold, want 1", n)
+	}
+}
+
+// TestLookClosely finds who vanished that had a lock delay.
+func TestLookClosely(t *testing.T) {
+	_, _, z, r := holding(t, zklock.Layout{})
+	gone := "_c_11111111-d9cb-469f-a165-70867728950e-lock-"
+	plant(t, z, "!/q/"+mutexName+"0000000001", "/q-held/"+mutexName, "/q-held/"+gone)
+	for path, want := range map[string]int{"/q": 1, "/none": 0} {
+		l, err := r.ReadDetail(t.Context(), path)
+		if err != nil || l.Crashed != want || len(l.Warnings) != want {
+			t.Errorf("%s: %+v, %v, want %d vanished", path, l, err, want)
+		}
+	}
+	if _, err := r.ReadDetail(t.Context(), "/a//b"); err == nil {
+		t.Error("a name that is none was looked at")
+	}
+}
+
+// TestCrowds: what has a great many znodes is refused with a few reads, wherever they
+// are, be they entries of a lock by their names or not; what has as many as may be is not.
+func TestCrowds(t *testing.T) {
+	srv := zktest.Start(t, zktest.Volatile)
+	z := srv.Dial(t)
+	r := reader(t, z, zklock.Layout{})
+	const wide, strays = 1000, 200
+	r.Bound(wide, strays)
+	for prefix, n := range map[string]int{
+		"/strays/other": strays + 1, "/permits/leases/other": strays + 1, "/gate/locks/other": strays + 1, "/few/other": strays,
+		"/queue/" + mutexName: wide + 1, "/semaphore/leases/" + leaseName: wide + 1, "/waiters/locks/" + leaseName: wide + 1,
+		"/delays-held/" + mutexName: wide + 1, "/full/leases/" + leaseName: wide,
+	} {
+		for i := range n {
+			plant(t, z, fmt.Sprintf("%s%010d", prefix, i))
+		}
+	}
+	plant(t, z, "/gate/leases", "/waiters/leases", "/delays")
+	for path, tt := range map[string]struct {
+		says           string
+		look, closely  bool // refused
+		reads, entries int
+	}{
+		"/strays":    {"/strays: too many children for a lock: 201 are not entries", false, true, 8, strays + 1},
+		"/permits":   {"/permits/leases: ", false, true, 8, strays + 1},
+		"/gate":      {"/gate/locks: ", false, true, 8, strays + 1},
+		"/few":       {"", false, false, strays + 20, strays},
+		"/queue":     {"/queue: too many children for a lock: 1001; use a longer path", true, true, 8, 0},
+		"/semaphore": {"/semaphore/leases: ", true, true, 8, 0},
+		"/waiters":   {"/waiters/locks: ", true, true, 8, 0},
+		"/delays":    {"/delays-held: ", true, true, 8, 0},
+		"/full":      {"", false, false, wide + 20, wide},
+	} {
+		l, err := r.Read(t.Context(), path)
+		if errors.Is(err, inspect.ErrTooManyChildren) != tt.look || !tt.look && (err != nil || len(l.Entries) != tt.entries) {
+			t.Errorf("a look at %s: %v", path, err)
+		}
+		before := srv.Server().Stats()
+		_, err = r.ReadDetail(t.Context(), path)
+		after := srv.Server().Stats()
+		if errors.Is(err, inspect.ErrTooManyChildren) != tt.closely || tt.closely && !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("a close look at %s: %v, want %q", path, err, tt.says)
+		}
+		if n := int(after.Received - before.Received); n > tt.reads {
+			t.Errorf("a close look at %s took %d requests, want %d", path, n, tt.reads)
+		}
+	}
+}

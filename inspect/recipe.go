@@ -1,0 +1,122 @@
+package inspect
+
+import (
+	"path"
+	"strings"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/internal/queue"
+)
+
+// The libraries whose entries can be distinguished.
+const (
+	libZklock  = "zklock"
+	libCurator = "Curator"
+	libKazoo   = "kazoo"
+	libGo      = "go-zookeeper"
+	libApache  = "ZooKeeper" // recipes in its source code
+)
+
+// Kinds of entries, in the terms of their libraries.
+const (
+	kindMutex  = "mutex"
+	kindReader = "reader"
+	kindWriter = "writer"
+	kindPermit = "permit"
+	kindGate   = "gate" // of a semaphore
+	kindLatch  = "latch"
+	kindLock   = "lock"      // kazoo's Lock, WriteLock or Election
+	kindRead   = "read lock" // kazoo's
+	kindWrite  = "WriteLock" // ZooKeeper's
+	kindNode   = "node"      // the znode of a node lock
+	kindCustom = "entry"     // in a custom layout
+)
+
+// A Recipe tells which library and recipe created an entry, as far as its name and data
+// show.
+type Recipe struct {
+	Library string `json:"library,omitempty"` // empty if unknown
+	Kind    string `json:"kind,omitempty"`    // in the library's terms; empty for strays
+}
+
+// String returns the recipe as text, or a dash if it is unknown.
+func (r Recipe) String() string {
+	if text := strings.TrimSpace(r.Library + " " + r.Kind); text != "" {
+		return text
+	}
+	return "-"
+}
+
+// markers returns the texts before the sequence number. If one contains another, the longer
+// one comes first.
+func markers() [7][2]string {
+	return [7][2]string{
+		{"-lock-", kindMutex}, {"-__READ__", kindReader}, {"-__WRIT__", kindWriter},
+		{"-lease-", kindPermit}, {"-latch-", kindLatch},
+		{"__rlock__", kindRead}, {"__lock__", kindLock},
+	}
+}
+
+// RecipeOf returns the recipe of an entry.
+func RecipeOf(e zklock.Entry) Recipe {
+	r := Recipe{}
+	switch {
+	case e.Mode == zklock.Stray && declaresLayout(e):
+		r.Kind = kindCustom
+	case e.Mode == zklock.Stray:
+		return r
+	case e.Node == e.Path:
+		r.Kind = kindNode
+	default:
+		r = recipeOfName(e.Name)
+	}
+	if e.Mode == zklock.Permit && r.Kind == kindMutex {
+		r.Kind = kindGate
+	}
+	if e.Owner != (zklock.Owner{}) {
+		r.Library = libZklock
+	}
+	return r
+}
+
+// recipeOfName returns the recipe that an entry's name shows. zklock writes the names of
+// the library that the layout selects.
+func recipeOfName(name string) Recipe {
+	for _, m := range markers() {
+		i := strings.LastIndex(name, m[0])
+		if i < 0 {
+			continue
+		}
+		r := Recipe{Kind: m[1]}
+		switch id, protected := strings.CutPrefix(name[:i], "_c_"); {
+		case m[1] == kindLock || m[1] == kindRead:
+			r.Library = libKazoo
+		case protected && len(id) == 36:
+			r.Library = libCurator
+		case protected && len(id) == 32 && m[1] == kindMutex:
+			r.Library = libGo
+		}
+		return r
+	}
+	if e, class := queue.ParseName(name); class != queue.Foreign && e.Layout == queue.WriteLock {
+		return Recipe{Library: libApache, Kind: kindWrite}
+	}
+	return Recipe{Kind: kindCustom}
+}
+
+// kazooName reports whether kazoo waits for an entry with this name.
+func (r Recipe) kazooName() bool { return r.Kind == kindLock || r.Kind == kindRead }
+
+// readWrite reports whether the entry belongs to Curator's read-write lock.
+func (r Recipe) readWrite() bool { return r.Kind == kindReader || r.Kind == kindWriter }
+
+// curatorName reports whether the entry has the name of a Curator lock.
+func (r Recipe) curatorName() bool { return r.Kind == kindMutex || r.readWrite() }
+
+// shared reports whether the entry is a reader's, of any library.
+func (r Recipe) shared() bool { return r.Kind == kindReader || r.Kind == kindRead }
+
+// leased reports whether the entry is a permit, and not an entry at the gate.
+func leased(e zklock.Entry) bool {
+	return e.Mode == zklock.Permit && path.Base(path.Dir(e.Node)) == "leases"
+}

@@ -1,0 +1,273 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/internal/queue"
+	"github.com/zklock/zklock/zk"
+)
+
+// work reads changed locks and new znodes, as far as the budget allows, and returns how
+// long there is nothing to do.
+func (s *Watcher) work(ctx context.Context) time.Duration {
+	for published := time.Now(); ctx.Err() == nil; {
+		now := time.Now()
+		if now.Sub(published) >= s.opts.Interval {
+			s.publish()
+			published = now
+		}
+		s.mu.Lock()
+		offline := s.conn == 0
+		suspects := s.dueSuspects(now)
+		at, wait := s.nextDirty(now)
+		node := ""
+		if at == "" && len(s.newNodes) > 0 {
+			for node = range s.newNodes {
+				break
+			}
+		}
+		s.mu.Unlock()
+		if len(suspects) > 0 && !offline {
+			s.resolveSuspects(ctx, suspects)
+		}
+		if offline || at == "" && node == "" {
+			return s.idleTime()
+		}
+		if wait = max(wait, s.budget.wait(now)); wait > 0 {
+			return wait
+		}
+		if at != "" {
+			s.refresh(ctx, at)
+		} else {
+			s.checkNode(ctx, node)
+		}
+	}
+	return 0
+}
+
+// idleTime returns how long there is nothing to do if no lock is outdated.
+func (s *Watcher) idleTime() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.suspects) > 0 {
+		return s.opts.Interval
+	}
+	return time.Hour // an event ends the wait
+}
+
+// nextDirty returns the lock to read next, and how long to collect further changes before.
+// The caller holds the mutex.
+func (s *Watcher) nextDirty(now time.Time) (path string, wait time.Duration) {
+	for len(s.dirty) > 0 {
+		path = s.dirty[0]
+		if t := s.tracks[path]; t != nil && !t.dirty.IsZero() {
+			return path, s.opts.Interval - now.Sub(t.dirty)
+		}
+		s.dirty = s.dirty[1:]
+	}
+	return "", 0
+}
+
+// refresh reads a lock that has changed.
+func (s *Watcher) refresh(ctx context.Context, at string) {
+	s.mu.Lock()
+	t := s.tracks[at]
+	t.dirty = time.Time{}
+	s.dirty = s.dirty[1:]
+	since := s.event
+	before := t.knownEntries()
+	t.data = nil
+	// An estimate, because a read that fails does not tell its cost.
+	reads := max(1, 1+len(t.line.queue)+len(t.line.leases)-len(before))
+	gate := path.Base(at) == "locks" && s.semaphores[path.Dir(at)]
+	s.mu.Unlock()
+	if gate { // the entries belong to the semaphore
+		s.update(at, &Lock{Path: at}, since)
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.opts.List.Timeout)
+	defer cancel()
+	l, err := s.readWith(ctx, s.own, at, before)
+	if s.layout != (zklock.Layout{}) && err == nil && len(l.Contenders()) == 0 {
+		l, err = s.readWith(ctx, s.plain, at, before)
+	}
+	if err == nil {
+		reads = cost(l, before)
+	}
+	s.budget.spend(reads)
+	s.mu.Lock()
+	s.status.Reads += int64(reads)
+	s.mu.Unlock()
+	switch {
+	case err == nil:
+		s.update(at, l, since)
+	case errors.Is(err, zklock.ErrInvalidName):
+		s.update(at, &Lock{Path: at}, since)
+	case !errors.Is(err, zk.ErrNoAuth): // otherwise it stays as it was until it changes again
+		s.mu.Lock()
+		s.markDirty(at, t)
+		s.mu.Unlock()
+	}
+}
+
+// knownEntries returns the entries that need not be read again.
+func (t *track) knownEntries() []zklock.Entry {
+	if t.lock == nil {
+		return nil
+	}
+	known := make([]zklock.Entry, 0, len(t.lock.Entries))
+	for _, e := range t.lock.Entries {
+		if !t.data[e.Node] {
+			known = append(known, e.Entry)
+		}
+	}
+	return known
+}
+
+// knownEntries returns the entries that a listing need not read again. It omits holders,
+// because the watcher may have missed changes of their data, and clients write release
+// requests there.
+func (s *Watcher) knownEntries(path string) []zklock.Entry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.tracks[path]
+	if t == nil {
+		return nil
+	}
+	return slices.DeleteFunc(t.knownEntries(), func(e zklock.Entry) bool { return e.Holder })
+}
+
+// cost returns how many reads a lock took.
+func cost(l *Lock, before []zklock.Entry) int {
+	reads := 1
+	if l.Kind == KindSemaphore {
+		reads = 5
+	} else if len(l.Entries) == 0 {
+		reads = 2
+	}
+	nodes := make(map[string]bool, len(before))
+	for _, e := range before {
+		nodes[e.Node] = true
+	}
+	for _, e := range l.Entries {
+		if !nodes[e.Node] {
+			reads++
+		}
+	}
+	return reads
+}
+
+// checkNode finds out whether a new znode is a node lock.
+func (s *Watcher) checkNode(ctx context.Context, node string) {
+	ctx, cancel := context.WithTimeout(ctx, s.opts.List.Timeout)
+	defer cancel()
+	stat, there, err := s.z.Exists(ctx, node)
+	s.budget.spend(1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.status.Reads++
+	came, wanted := s.newNodes[node]
+	delete(s.newNodes, node)
+	if err == nil && there && wanted && stat.EphemeralOwner != 0 {
+		t := s.trackOf(node)
+		t.line.add(member{Entry: queue.Entry{Name: path.Base(node)}, arrived: came, event: s.event}, false)
+		s.markDirty(node, t)
+	}
+}
+
+// update stores a lock that was read after the event with number since.
+func (s *Watcher) update(path string, l *Lock, since int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.trackOf(path)
+	if t.since <= since {
+		t.dirty = time.Time{} // this read includes the changes
+	}
+	now := time.Now()
+	t.line.reconcile(l, s.names(), since)
+	t.line.updateHolders(now, l.Kind == KindSemaphore, func(m *member) { s.countGrant(t, m, now) })
+	if len(l.Contenders()) == 0 {
+		l = nil
+	}
+	if l != nil {
+		for i := range l.Entries {
+			if m, ok := t.line.find(l.Entries[i].Name); ok && l.Entries[i].Holder {
+				l.Entries[i].Granted = m.granted
+			}
+		}
+	}
+	s.replace(path, t, l)
+}
+
+// replace stores a lock in its track. The caller holds the mutex.
+func (s *Watcher) replace(path string, t *track, l *Lock) {
+	if t.lock == nil && l == nil {
+		return
+	}
+	t.lock = l
+	t.changed = true
+	s.changedPaths = append(s.changedPaths, path)
+	s.unpublished = true
+}
+
+// publish makes a new snapshot if something has changed.
+func (s *Watcher) publish() {
+	s.mu.Lock()
+	if !s.unpublished {
+		s.mu.Unlock()
+		return
+	}
+	s.unpublished = false
+	s.dirty = slices.DeleteFunc(s.dirty, func(path string) bool { t := s.tracks[path]; return t == nil || t.dirty.IsZero() })
+	s.status.Pending = len(s.dirty)
+	if s.status.Connected {
+		s.status.LastContact = time.Now()
+	}
+	next := &Snapshot{Version: s.snapshot.Version + 1, At: time.Now(), Locks: s.snapshot.Locks, Status: s.status}
+	if s.status.Listed && s.conn != 0 && s.conn != s.listConn {
+		next.Status.Complete, next.Status.Reason = false, "the connection was lost for some time; a new listing will start soon"
+	}
+	if s.overflowed {
+		next.Status.Complete, next.Status.Reason = false, "too many new znodes to check; use a prefix with fewer znodes that are not locks"
+	}
+	if len(s.changedPaths) > 0 {
+		next.Locks = s.merged(next.Version)
+	}
+	s.snapshot = next
+	changed := s.changed
+	s.changed = make(chan struct{})
+	s.mu.Unlock()
+	close(changed)
+}
+
+// merged returns the snapshot's locks with the changed ones. The caller holds the mutex.
+func (s *Watcher) merged(version uint64) []*Lock {
+	locks := make([]*Lock, 0, len(s.snapshot.Locks)+len(s.changedPaths))
+	for _, l := range s.snapshot.Locks {
+		if t := s.tracks[l.Path]; t == nil || !t.changed {
+			locks = append(locks, l)
+		}
+	}
+	for _, path := range s.changedPaths {
+		t := s.tracks[path]
+		if t == nil || !t.changed {
+			continue // a duplicate
+		}
+		t.changed = false
+		if t.lock != nil {
+			t.lock.Version = version
+			locks = append(locks, t.lock)
+			continue
+		}
+		s.removals = append(s.removals, removal{path, version})
+	}
+	s.removals = s.removals[max(0, len(s.removals)-maxRemovals):]
+	s.changedPaths = s.changedPaths[:0]
+	slices.SortFunc(locks, func(a, b *Lock) int { return byPath(a, b.Path) })
+	return locks
+}

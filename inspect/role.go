@@ -1,0 +1,73 @@
+package inspect
+
+import (
+	"path"
+	"strings"
+
+	"github.com/zklock/zklock/internal/queue"
+)
+
+// role tells what part of a lock a znode is.
+type role uint8
+
+const (
+	roleNone   role = iota // not part of a known lock
+	roleEntry              // an entry of a queue, or the znode of a node lock
+	roleGate               // an entry at a semaphore's gate
+	roleLease              // a permit of a semaphore
+	roleLeases             // the parent of the permits
+	roleRecord             // a lock-delay record
+	roleStray              // a child of a known lock that is not an entry
+)
+
+// nodeRole tells which lock a znode belongs to, and its role there.
+type nodeRole struct {
+	role  role
+	lock  string
+	entry queue.Entry // for entries
+}
+
+// roleOf returns the role of the znode at a path, from the path and the known locks only.
+// The caller holds the mutex.
+func (s *Watcher) roleOf(node string) nodeRole {
+	parent, name := path.Split(node)
+	parent = strings.TrimSuffix(parent, "/")
+	above, base := path.Dir(parent), path.Base(parent)
+	if t := s.tracks[node]; t != nil && t.lock != nil && t.lock.Kind == KindNode {
+		return nodeRole{roleEntry, node, queue.Entry{Name: name}}
+	}
+	if isRecord(parent, name) {
+		return nodeRole{role: roleRecord}
+	}
+	e, class := s.names().Parse(name)
+	if class == queue.Contender && s.layout.InParent {
+		if own, ok := s.lockName(name); ok {
+			return nodeRole{roleEntry, parent + "/" + own, e}
+		}
+		return nodeRole{}
+	}
+	if s.custom() && class != queue.Contender {
+		e, class = queue.ParseName(name) // entries of semaphores
+		if base != "leases" && base != "locks" {
+			class = queue.Foreign
+		}
+	}
+	nameless := parent == "" || parent == namesRoot // there, leases and locks are ordinary names
+	switch {
+	case class == queue.Contender && base == "leases" && e.Lease() && mayHoldSemaphore(above):
+		return nodeRole{roleLease, above, e}
+	case class == queue.Contender && base == "locks" && s.semaphores[above]:
+		return nodeRole{roleGate, above, e}
+	case class == queue.Contender && !nameless:
+		return nodeRole{roleEntry, parent, e}
+	case name == "leases" && !nameless:
+		return nodeRole{role: roleLeases, lock: parent}
+	}
+	if t := s.tracks[parent]; t != nil && t.lock != nil && !s.semaphores[parent] {
+		return nodeRole{role: roleStray, lock: parent}
+	}
+	return nodeRole{}
+}
+
+// mayHoldSemaphore reports whether a semaphore can exist at a path.
+func mayHoldSemaphore(path string) bool { return path != "/" && path != namesRoot }

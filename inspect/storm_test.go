@@ -1,0 +1,167 @@
+package inspect_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/inspect"
+	"github.com/zklock/zklock/zk"
+)
+
+// whole is all that a lock says, but for what only a survey knows.
+func whole(locks []*inspect.Lock) string {
+	var text strings.Builder
+	for _, l := range locks {
+		fmt.Fprintf(&text, "%s %s %d %v %v\n", l.Path, l.Kind, l.Permits, l.Layouts, l.Warnings)
+		for _, e := range l.Entries {
+			e.Granted = time.Time{}
+			fmt.Fprintf(&text, "  %+v\n", e)
+		}
+	}
+	return text.String()
+}
+
+// player takes and gives back locks of all kinds for a while, and sometimes leaves
+// things behind.
+func player(t *testing.T, sc *scene, n int, until time.Time) {
+	rnd := rand.New(rand.NewPCG(uint64(n), 7))
+	layouts := []zklock.Layout{{}, {}, {}, zklock.KazooLayout(), zklock.MixedLayout(), zklock.LatchLayout()}
+	z := sc.srv.Dial(t)
+	c := zklock.New(z, &zklock.Options{Layout: layouts[n%len(layouts)]})
+	defer c.Close()
+	for time.Now().Before(until) {
+		name := fmt.Sprintf("lock-%d", rnd.IntN(4))
+		var l *zklock.Lock
+		switch rnd.IntN(6) {
+		case 0:
+			l = c.NodeLock("node-" + name)
+		case 1:
+			l = c.Semaphore("semaphore-"+name, 3).Permits(1 + rnd.IntN(2))
+		case 2:
+			if n%len(layouts) > 2 {
+				continue
+			}
+			l = c.RWMutex("rw-" + name).Reader()
+		case 3:
+			l = c.RWMutex("rw-" + name).Writer()
+		default:
+			l = c.Mutex(name)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+rnd.IntN(2000))*time.Millisecond)
+		hold, err := l.Acquire(ctx)
+		cancel()
+		if err != nil {
+			continue
+		}
+		time.Sleep(time.Duration(rnd.IntN(500)) * time.Millisecond)
+		switch rnd.IntN(20) {
+		case 0:
+			_ = sc.srv.ExpireClient(z) // and with it the hold
+		case 1:
+			_, _ = l.Revoke(t.Context())
+		}
+		if rnd.IntN(8) > 0 { // else its session keeps it, until it ends
+			_ = hold.Release(t.Context())
+		}
+	}
+}
+
+// TestStorm: whatever happens, also to its own connection, a survey comes to show
+// what is there.
+func TestStorm(t *testing.T) {
+	for seed := range 3 {
+		cuts := seed > 0 // of the survey's connection
+		t.Run(fmt.Sprintf("cuts=%t,%d", cuts, seed), func(t *testing.T) {
+			scenes(t, inspect.WatchOptions{RelistInterval: 2 * time.Second}, func(t *testing.T, sc *scene) {
+				rnd := rand.New(rand.NewPCG(uint64(seed), 11))
+				until := time.Now().Add(time.Minute)
+				var all sync.WaitGroup // ended before the test
+				for n := range 6 {
+					all.Go(func() { player(t, sc, n, until) })
+				}
+				for checks := 0; time.Now().Before(until); checks++ {
+					time.Sleep(time.Duration(rnd.IntN(8000)) * time.Millisecond)
+					switch {
+					case cuts && checks%3 == 0:
+						sc.way.CutConnections()
+					case cuts && checks%7 == 1:
+						_ = sc.srv.ExpireClient(sc.z)
+					}
+				}
+				all.Wait()
+				agree(t, sc)
+				for n := range 4 {
+					for _, kind := range []string{"", "node-", "semaphore-", "rw-"} {
+						path := fmt.Sprintf("/zklock/%slock-%d", kind, n)
+						if h := sc.s.History(path); !cuts && h.Grants != h.Releases {
+							t.Errorf("%s: all is over, and %d of %d grants", path, h.Releases, h.Grants)
+						}
+					}
+				}
+				if h := sc.s.History(""); !cuts && (h.Grants < 100 || h.Grants != h.Releases) {
+					t.Errorf("all is over, and the history is %+v", h)
+				}
+			})
+		})
+	}
+}
+
+// TestStormAmongTheLiving is the same while others still hold and wait, and strays are
+// about.
+func TestStormAmongTheLiving(t *testing.T) {
+	scenes(t, inspect.WatchOptions{}, func(t *testing.T, sc *scene) {
+		rnd := rand.New(rand.NewPCG(1, 13))
+		other := sc.srv.Dial(t)
+		names := []string{mutexName, readName, id32 + "__lock__", id32 + "__rlock__", "_c_" + id32 + "-lock-", "_c_" + id36 + "-latch-", "stray-"}
+		var there []string
+		for _, parent := range []string{"/zklock", "/zklock/a", "/zklock/b", "/zklock/a/c"} {
+			if _, _, err := other.Create(t.Context(), parent, nil, nil, zk.ModePersistent); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for step := range 400 {
+			if len(there) > 0 && rnd.IntN(5) < 2 {
+				i := rnd.IntN(len(there))
+				if err := other.Delete(t.Context(), there[i], -1); err != nil {
+					t.Fatal(err)
+				}
+				there = slices.Delete(there, i, i+1)
+			} else {
+				parent := []string{"/zklock/a", "/zklock/b", "/zklock/a/c"}[rnd.IntN(3)]
+				made, _, err := other.Create(t.Context(), parent+"/"+names[rnd.IntN(len(names))], []byte("x"), nil, zk.ModeEphemeralSequential)
+				if err != nil {
+					t.Fatal(err)
+				}
+				there = append(there, made)
+			}
+			if rnd.IntN(3) == 0 {
+				time.Sleep(time.Duration(rnd.IntN(300)) * time.Millisecond)
+			}
+			if step%100 == 99 {
+				agree(t, sc)
+			}
+		}
+	})
+}
+
+// agree waits until the survey has caught up, and compares it with a look at all.
+func agree(t *testing.T, sc *scene) {
+	t.Helper()
+	time.Sleep(30 * time.Second) // longer than sessions last, and what goes on in the background
+	r := inspect.NewReader(sc.srv.Dial(t), zklock.Layout{})
+	defer r.Close()
+	want, err := r.List(t.Context(), "/zklock", inspect.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := whole(sc.s.Snapshot().Locks), whole(want.Locks); got != want {
+		t.Errorf("it shows\n%s\nthere is\n%s\n%+v", got, want, sc.s.Status())
+	}
+}

@@ -1,0 +1,143 @@
+package inspect
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/zklock/zklock"
+)
+
+// warnings describes what on the lock's path does not work as its users may expect: entries
+// that do not exclude each other, and strays.
+func (l *Lock) warnings() []string {
+	var found []string
+	add := func(yes bool, format string, args ...any) {
+		if yes {
+			found = append(found, fmt.Sprintf(format, args...))
+		}
+	}
+	all := takeCensus(l.Entries)
+	add(all.any(isKazoo) && all.alone(Recipe.curatorName),
+		`kazoo does not wait for entries with Curator's names unless it was made with extra_lock_patterns=["-lock-"]; --layout mixed writes both names`)
+	add(all.any(isCurator) && all.alone(Recipe.kazooName),
+		"Curator does not wait for entries with kazoo's names: both can hold at once; --layout mixed writes both names")
+	add(all.any(isCurator, Recipe.readWrite) && all.any(isMutex) || all.any(isCurator, isMutex) && all.any(Recipe.readWrite),
+		"Curator's mutex and its read-write lock do not see each other's entries: both can hold at once; zklock --write writes a writer's entry")
+	add(all.any(isKazoo, isLock) && all.any(Recipe.shared),
+		"kazoo's Lock does not wait for readers; kazoo's WriteLock does")
+	add(all.any(isLatch) && all.any(isCurator) && all.any(notLatch),
+		"Curator's LeaderLatch does not exclude other recipes; use --layout latch to exclude with it")
+	add(all.any(isWrite) && (all.any(isCurator) || all.any(isKazoo) || all.any(isGoZookeeper)),
+		"Curator, kazoo, and go-zookeeper do not wait for entries of ZooKeeper's WriteLock: both can hold at once; use separate paths")
+	add(all.any(isZooKeeper, isWrite) && (all.any(isZklock, Recipe.readWrite) || all.alone(zklockAsKazoo)),
+		"ZooKeeper's WriteLock does not wait for readers, writers, or entries with kazoo's names: both can hold at once; to exclude with it, use --layout curator or writelock, without --shared and --write")
+	found = append(found, l.semaphoreWarnings(all)...)
+	add(l.Crashed > 0, "%s with a lock-delay ended without a release: the next client waits for its --lock-delay", count(l.Crashed, "client"))
+	others := len(l.filter(func(e Entry) bool { return e.Position < 0 && declaresLayout(e.Entry) }))
+	add(others > 0, "%s in a custom layout that only the data declare: only clients with that layout exclude with it", countOf(others, "entry", "entries"))
+	strays := len(l.Entries) - len(l.Contenders()) - others
+	add(strays > 0, "%s, not an entry of a lock: zklock ignores strays, Curator may wait for them forever, and go-zookeeper fails", count(strays, "stray"))
+	return found
+}
+
+// semaphoreWarnings returns the warnings about permits.
+func (l *Lock) semaphoreWarnings(all census) []string {
+	var found []string
+	if l.KazooPermits() > 0 {
+		found = append(found, "kazoo's Semaphore is another recipe, which does not exclude with any other: use a separate path")
+	}
+	if l.Kind != KindSemaphore {
+		return found
+	}
+	if all.any(Recipe.curatorName) || all.any(Recipe.kazooName) {
+		found = append(found, "a semaphore and other locks on one path do not exclude each other")
+	}
+	beyond := 0
+	for _, e := range l.Entries {
+		if leased(e.Entry) && !e.Holder {
+			beyond++
+		}
+	}
+	switch {
+	case beyond > 0:
+		found = append(found, fmt.Sprintf("%s more than the stored size of %d: another client uses another size", count(beyond, "permit"), l.Permits))
+	case l.Permits == 0:
+		found = append(found, "the size of the semaphore is not stored, because Curator never stores it: all permits count as held, and all clients must use the same size")
+	case all.any(isCurator):
+		found = append(found, fmt.Sprintf("Curator does not store its size of the semaphore: make sure that it is %d there too", l.Permits))
+	}
+	return found
+}
+
+// countOf is count for nouns with another plural.
+func countOf(n int, one, more string) string {
+	if n != 1 {
+		one = more
+	}
+	return fmt.Sprintf("%d %s", n, one)
+}
+
+// count formats a number of things.
+func count(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
+}
+
+// counted is an entry in a census.
+type counted struct {
+	Recipe
+	session, token int64
+	twin           bool // its acquire has another entry with the other library's name
+}
+
+// census is the list of recipes on a path.
+type census []counted
+
+// takeCensus counts the entries that contend. Both entries of an acquire in the mixed
+// layout have one session and one token; a lock may have thousands of others.
+func takeCensus(entries []Entry) census {
+	type attempt struct {
+		session, token int64
+		kazoo          bool // it has a name of kazoo's
+	}
+	made := map[attempt]bool{}
+	all := make(census, 0, len(entries))
+	for _, e := range entries {
+		r := e.Recipe
+		made[attempt{e.Session, e.Token, r.kazooName()}] = true
+		if e.Mode != zklock.Stray {
+			all = append(all, counted{Recipe: r, session: e.Session, token: e.Token})
+		}
+	}
+	for i := range all {
+		e := &all[i]
+		e.twin = e.session != 0 && made[attempt{e.session, e.token, !e.kazooName()}]
+	}
+	return all
+}
+
+// any reports whether one entry satisfies all conditions.
+func (c census) any(which ...func(Recipe) bool) bool {
+	return slices.ContainsFunc(c, func(e counted) bool {
+		return !slices.ContainsFunc(which, func(is func(Recipe) bool) bool { return !is(e.Recipe) })
+	})
+}
+
+// alone reports whether an entry without a twin satisfies the condition.
+func (c census) alone(is func(Recipe) bool) bool {
+	return slices.ContainsFunc(c, func(e counted) bool { return !e.twin && is(e.Recipe) })
+}
+
+func isKazoo(r Recipe) bool       { return r.Library == libKazoo }
+func isCurator(r Recipe) bool     { return r.Library == libCurator }
+func isGoZookeeper(r Recipe) bool { return r.Library == libGo }
+func isZooKeeper(r Recipe) bool   { return r.Library == libApache }
+func isZklock(r Recipe) bool      { return r.Library == libZklock }
+func isWrite(r Recipe) bool       { return r.Kind == kindWrite }
+func zklockAsKazoo(r Recipe) bool { return isZklock(r) && r.kazooName() }
+func isMutex(r Recipe) bool       { return r.Kind == kindMutex }
+func isLock(r Recipe) bool        { return r.Kind == kindLock }
+func isLatch(r Recipe) bool       { return r.Kind == kindLatch }
+func notLatch(r Recipe) bool      { return r.Kind != kindLatch }

@@ -1,0 +1,218 @@
+package inspect
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock"
+)
+
+// Names as the libraries write them.
+const (
+	uuid36 = "0f8fad5b-d9cb-469f-a165-70867728950e"
+	hex32  = "0f8fad5bd9cb469fa16570867728950e"
+)
+
+// znode is an entry of /q with this name, of a session of its own. It is
+// zklock's if data is empty.
+func znode(name, data string, n int) zklock.Entry {
+	e := zklock.Entry{Path: "/q", Node: "/q/" + name, Name: name, Mode: zklock.Exclusive, Data: data, Session: int64(n + 1), Token: int64(n + 100)}
+	switch {
+	case strings.Contains(name, "lease"):
+		e.Mode, e.Node = zklock.Permit, "/q/leases/"+name
+	case strings.Contains(name, "READ"), strings.Contains(name, "rlock"):
+		e.Mode = zklock.Shared
+	case strings.Contains(name, "stray"):
+		e.Mode = zklock.Stray
+	}
+	if data == "" {
+		e.Owner = zklock.Owner{Host: "h", PID: 1}
+	}
+	return e
+}
+
+// described is a lock with these entries.
+func described(kind Kind, permits int, entries []zklock.Entry) *Lock {
+	l := &Lock{Path: "/q", Kind: kind, Permits: permits}
+	for _, e := range entries {
+		l.Entries = append(l.Entries, Entry{Entry: e, Recipe: RecipeOf(e)})
+	}
+	l.describe()
+	return l
+}
+
+// TestView: a free lock has [] for entries, and what is not known is left out.
+func TestView(t *testing.T) {
+	b, err := json.Marshal(described(KindQueue, 0, nil).View())
+	if want := `{"path":"/q","kind":"queue","holders":0,"waiting":0,"entries":[]}`; err != nil || string(b) != want {
+		t.Errorf("a free lock is %s, %v, want %s", b, err, want)
+	}
+	asked, waits := znode("_c_"+uuid36+"-lock-0000000001", "", 1), znode("_c_"+uuid36+"-lock-0000000002", "", 2)
+	asked.Revoked, asked.Holder = true, true
+	b, err = json.Marshal(described(KindSemaphore, 3, []zklock.Entry{asked, waits}).View())
+	for _, want := range []string{`"kind":"semaphore","layouts":["zklock mutex"],"permits":3,"holders":1,"waiting":1`, `"recipe":{"library":"zklock","kind":"mutex"}`, `"turn":1`, `"fence":"101"`, `"revoked":true`, `"warnings":["a semaphore and other locks`} {
+		if err != nil || !strings.Contains(string(b), want) {
+			t.Errorf("%s, %v: no %s", b, err, want)
+		}
+	}
+}
+
+func TestRecipeOf(t *testing.T) {
+	gate := znode("_c_"+uuid36+"-lock-0000000001", "", 0)
+	gate.Mode = zklock.Permit
+	node := zklock.Entry{Path: "/n", Node: "/n", Name: "n", Mode: zklock.Exclusive, Data: "x"}
+	tests := []struct {
+		e    zklock.Entry
+		want string
+	}{
+		{znode("_c_"+uuid36+"-lock-0000000001", "", 0), "zklock mutex"},
+		{znode("_c_"+uuid36+"-lock-0000000001", "10.0.0.7", 0), "Curator mutex"},
+		{znode("_c_"+hex32+"-lock-0000000001", "x", 0), "go-zookeeper mutex"},
+		{znode("_c_"+uuid36+"-__READ__0000000001", "x", 0), "Curator reader"},
+		{znode("_c_"+uuid36+"-__WRIT__0000000001", "x", 0), "Curator writer"},
+		{znode("_c_"+uuid36+"-lease-0000000001", "x", 0), "Curator permit"},
+		{znode("_c_"+uuid36+"-latch-0000000001", "x", 0), "Curator latch"},
+		{znode(hex32+"__lock__0000000001", "x", 0), "kazoo lock"},
+		{znode(hex32+"__rlock__0000000001", "x", 0), "kazoo read lock"},
+		{znode(hex32+"__lock__0000000001", "", 0), "zklock lock"},
+		{znode("x-lock-0000000001", "x", 0), "mutex"},
+		{znode("x--7-0000000001", "\x12\x34", 0), "ZooKeeper WriteLock"},
+		{znode("x-72057594037927936-0000000001", "", 0), "zklock WriteLock"},
+		{znode("host-W-0000000001", "x", 0), "entry"},
+		{znode("stray", "x", 0), "-"},
+		{gate, "zklock gate"},
+		{node, "node"},
+	}
+	for _, tt := range tests {
+		if got := RecipeOf(tt.e).String(); got != tt.want {
+			t.Errorf("%s is of %q, want %q", tt.e.Node, got, tt.want)
+		}
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	const (
+		mutex, reader, writer, latch, lease = "_c_" + uuid36 + "-lock-", "_c_" + uuid36 + "-__READ__", "_c_" + uuid36 + "-__WRIT__", "_c_" + uuid36 + "-latch-", "_c_" + uuid36 + "-lease-"
+		goMutex, kazoo, kazooRead           = "_c_" + hex32 + "-lock-", hex32 + "__lock__", hex32 + "__rlock__"
+		apache                              = "x-72057594037927936-"
+		curatorKazoo, kazooCurator          = "Curator does not wait for entries with kazoo's names", "kazoo does not wait for entries with Curator's names"
+		notForApache, apacheNotFor          = "Curator, kazoo, and go-zookeeper do not wait for entries of ZooKeeper's WriteLock", "ZooKeeper's WriteLock does not wait for readers"
+		bothKinds                           = "Curator's mutex and its read-write lock do not see each other's"
+	)
+	theirs := func(names ...string) (all []zklock.Entry) {
+		for i, name := range names {
+			all = append(all, znode(fmt.Sprintf("%s%010d", name, i), "10.0.0.7", i))
+		}
+		return all
+	}
+	ours := func(names ...string) (all []zklock.Entry) {
+		for i, name := range names {
+			all = append(all, znode(fmt.Sprintf("%s%010d", name, i+50), "", i+50))
+		}
+		return all
+	}
+	mixed := ours(mutex, kazoo)
+	mixed[1].Session, mixed[1].Token = mixed[0].Session, mixed[0].Token
+	kazoosPermit := znode(hex32, "x", 3)
+	kazoosPermit.Mode = zklock.Stray
+	tests := []struct {
+		name    string
+		entries []zklock.Entry
+		want    []string // what the warnings begin with, or have in them
+	}{
+		{"zklock's of all kinds exclude each other", ours(mutex, reader, writer), nil},
+		{"Curator's mutexes with ours and go-zookeeper's", append(theirs(mutex, goMutex), ours(mutex)...), nil},
+		{"Curator's read-write locks with ours", append(theirs(reader, writer), ours(writer, reader)...), nil},
+		{"kazoo's locks alone", theirs(kazoo, kazoo), nil},
+		{"kazoo's with ours in its layout", append(theirs(kazoo), ours(kazoo)...), nil},
+		{"both, with ours in the mixed layout", mixed, nil},
+		{"Curator beside kazoo", theirs(mutex, kazoo), []string{kazooCurator, curatorKazoo}},
+		{"kazoo beside ours in Curator's layout", append(theirs(kazoo), ours(mutex)...), []string{kazooCurator}},
+		{"kazoo beside ours in the mixed layout", append(theirs(kazoo), mixed...), nil},
+		{"Curator beside ours in kazoo's layout", append(theirs(mutex), ours(kazoo)...), []string{curatorKazoo}},
+		{"Curator beside ours in the mixed layout", append(theirs(mutex), mixed...), nil},
+		{"Curator's read-write locks beside our mutex", append(theirs(reader), ours(mutex)...), []string{bothKinds}},
+		{"Curator's mutex beside our reader", append(theirs(mutex), ours(reader)...), []string{bothKinds}},
+		{"Curator's two recipes", theirs(mutex, writer), []string{bothKinds}},
+		{"go-zookeeper's beside our reader, for which it waits", append(theirs(goMutex), ours(reader)...), nil},
+		{"kazoo's Lock and ReadLock", theirs(kazoo, kazooRead), []string{"kazoo's Lock does not wait for readers"}},
+		{"a latch alone", theirs(latch, latch), nil},
+		{"a latch beside a mutex", theirs(latch, mutex), []string{"Curator's LeaderLatch does not exclude"}},
+		{"our latch beside Curator's", append(theirs(latch), ours(latch)...), nil},
+		{"ZooKeeper's WriteLock alone", theirs(apache, apache), nil},
+		{"ZooKeeper's WriteLock beside our mutex", append(theirs(apache), ours(mutex)...), nil},
+		{"ZooKeeper's WriteLock beside ours with its names", append(theirs(apache), ours(apache)...), nil},
+		{"ZooKeeper's WriteLock beside our mixed layout", append(theirs(apache), mixed...), nil},
+		{"ZooKeeper's WriteLock beside our reader", append(theirs(apache), ours(reader)...), []string{apacheNotFor}},
+		{"ZooKeeper's WriteLock beside our writer", append(theirs(apache), ours(writer)...), []string{apacheNotFor}},
+		{"ZooKeeper's WriteLock beside ours with kazoo's names", append(theirs(apache), ours(kazoo)...), []string{apacheNotFor}},
+		{"ZooKeeper's WriteLock beside Curator's mutex", theirs(apache, mutex), []string{notForApache}},
+		{"ZooKeeper's WriteLock beside kazoo's lock", theirs(apache, kazoo), []string{notForApache}},
+		{"ours with WriteLock's names beside Curator's", append(theirs(mutex), ours(apache)...), []string{notForApache}},
+		{"a stray", append(ours(mutex), znode("stray", "", 9)), []string{"1 stray, not an entry of a lock"}},
+		{"kazoo's semaphore", append(ours(mutex), kazoosPermit), []string{"kazoo's Semaphore is another recipe", "1 stray"}},
+	}
+	for _, tt := range tests {
+		expect(t, tt.name, described(KindQueue, 0, tt.entries).Warnings, tt.want)
+	}
+}
+
+// expect wants as many warnings as want has, each beginning so.
+func expect(t *testing.T, name string, got, want []string) {
+	t.Helper()
+	ok := len(got) == len(want)
+	for i := 0; ok && i < len(got); i++ {
+		ok = strings.HasPrefix(got[i], want[i])
+	}
+	if !ok {
+		t.Errorf("%s: got %q, want %q", name, got, want)
+	}
+}
+
+func TestSemaphoreWarnings(t *testing.T) {
+	permit := func(data string, n int, holder bool) zklock.Entry {
+		e := znode(fmt.Sprintf("_c_%s-lease-%010d", uuid36, n), data, n)
+		e.Holder = holder
+		return e
+	}
+	gate := znode("_c_"+uuid36+"-lock-0000000009", "", 9)
+	gate.Mode, gate.Node = zklock.Permit, "/q/locks/"+gate.Name
+	tests := []struct {
+		name    string
+		permits int
+		entries []zklock.Entry
+		want    []string
+	}{
+		{"ours", 2, []zklock.Entry{permit("", 1, true), permit("", 2, true), gate}, nil},
+		{"nobody wrote how many", 0, []zklock.Entry{permit("ip", 1, true)}, []string{"the size of the semaphore is not stored"}},
+		{"Curator's beside ours", 2, []zklock.Entry{permit("", 1, true), permit("ip", 2, true)}, []string{"Curator does not store its size of the semaphore: make sure that it is 2"}},
+		{"more than there are", 2, []zklock.Entry{permit("", 1, true), permit("", 2, true), permit("ip", 3, false)}, []string{"1 permit more than the stored size of 2"}},
+		{"a mutex on the same path", 2, []zklock.Entry{permit("", 1, true), znode("_c_"+uuid36+"-lock-0000000001", "", 4)}, []string{"a semaphore and other locks on one path"}},
+	}
+	for _, tt := range tests {
+		expect(t, tt.name, described(KindSemaphore, tt.permits, tt.entries).Warnings, tt.want)
+	}
+	l := &Lock{Kind: KindQueue, Crashed: 2}
+	expect(t, "lock delay", l.warnings(), []string{"2 clients with a lock-delay ended without a release"})
+}
+
+// A lock with many times as many entries as ls reads at most is looked through in
+// no time: each of them against each other would take many minutes.
+func TestWarningsOfThousands(t *testing.T) {
+	var entries []zklock.Entry
+	for i := range 10 * defaultMaxReads {
+		e := znode(fmt.Sprintf("_c_%s-lock-%010d", uuid36, i), "10.0.0.7", i)
+		e.Session = 7 // one client's, as the worst case
+		entries = append(entries, e)
+	}
+	began := time.Now()
+	if got := described(KindQueue, 0, entries).Warnings; len(got) != 0 {
+		t.Errorf("warnings %q", got)
+	}
+	if took := time.Since(began); took > time.Minute {
+		t.Errorf("took %v", took)
+	}
+}

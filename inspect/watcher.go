@@ -1,0 +1,386 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/zk"
+)
+
+// A Watcher keeps the list of the locks below a prefix current while [Watcher.Run] runs. It
+// is safe for concurrent use.
+type Watcher struct {
+	*Reader
+	opts           WatchOptions
+	started        time.Time
+	wake           chan struct{} // has a value while Run has work to do
+	budget         budget        // used only by Run
+	watchedSession int64         // the session that has the recursive watch; used only by Run
+	// watch adds the recursive watch: the client's AddWatch, except in tests.
+	watch func(ctx context.Context, path string, mode zk.AddWatchMode) error
+
+	mu     sync.Mutex // guards what follows; not held across a call into zk or a channel operation
+	status Status
+	conn   uint64            // number of the connection; 0 without a connection
+	tracks map[string]*track // by lock path
+	dirty  []string          // paths of locks to read again, in the order of their changes
+	// newNodes are znodes that were created and may be node locks.
+	newNodes     map[string]time.Time
+	overflowed   bool   // newNodes was full
+	listComplete bool   // the last listing was not interrupted
+	listConn     uint64 // the connection on which that listing began
+	// semaphores are paths that have a child named leases.
+	semaphores   map[string]bool
+	records      map[string]bool // paths of lock-delay records whose creation was seen
+	suspects     []ending        // holds that may have been lost, not released
+	broken       map[string]bool // znodes that Break deleted, until their events arrive
+	event        int64           // counts events
+	batch        []change        // events that were not processed yet
+	all          recorder
+	snapshot     *Snapshot
+	unpublished  bool     // the snapshot does not have the latest state
+	changedPaths []string // paths of the locks that changed since the snapshot
+	changed      chan struct{}
+	removals     []removal
+}
+
+// track is what the watcher knows about one lock. A lock without a holder keeps its track
+// for the history.
+type track struct {
+	lock    *Lock // as last read; nil if it has no holder or waiter, or was not read yet
+	line    lockQueue
+	dirty   time.Time       // when it became outdated; zero if it is current
+	since   int64           // number of the last event that made it outdated
+	data    map[string]bool // its znodes whose data changed
+	changed bool            // it changed since the snapshot
+	// of the hold that ended last, if known
+	session, token int64
+	recorder
+}
+
+// removal is a lock that no longer has a holder or a waiter.
+type removal struct {
+	path    string
+	version uint64
+}
+
+// Limits of what a watcher keeps.
+const (
+	maxTracks   = 50_000 // above this, the watcher drops histories of locks without holders
+	maxNewNodes = 10_000
+	maxRemovals = 10_000
+)
+
+// NewWatcher returns a watcher that uses z's session. The caller closes z after the
+// watcher. A nil opts means the zero WatchOptions. The watcher reads nothing before
+// [Watcher.Run].
+func NewWatcher(z *zk.Client, opts *WatchOptions) *Watcher {
+	if opts == nil {
+		opts = &WatchOptions{}
+	}
+	s := &Watcher{
+		opts: opts.withDefaults(), Reader: NewReader(z, opts.Layout), started: time.Now(), wake: make(chan struct{}, 1),
+		tracks: map[string]*track{}, newNodes: map[string]time.Time{}, semaphores: map[string]bool{}, records: map[string]bool{}, broken: map[string]bool{},
+		all: recorder{step: stepOfAll}, changed: make(chan struct{}),
+	}
+	s.watch = z.AddWatch
+	s.budget = budget{rate: float64(s.opts.MaxReadRate)}
+	s.status = Status{
+		Prefix: s.opts.Prefix, Started: s.started, MaxReadRate: s.opts.MaxReadRate,
+		MaxListReads: s.opts.List.MaxReads + s.opts.List.MaxLockReads,
+	}
+	s.snapshot = &Snapshot{Version: 1, At: s.started, Locks: []*Lock{}, Status: s.status}
+	return s
+}
+
+// Snapshot returns the latest snapshot. The caller must not modify it, because other
+// callers share it.
+func (s *Watcher) Snapshot() *Snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.snapshot
+}
+
+// Status returns how current and how complete the watcher's list is.
+func (s *Watcher) Status() Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	status := s.snapshot.Status
+	status.Connected, status.Reads, status.Events = s.status.Connected, s.status.Reads, s.status.Events
+	if status.Pending = len(s.dirty); status.Connected {
+		status.LastContact = time.Now()
+	}
+	return status
+}
+
+// Changed returns a channel that is closed when a newer snapshot exists. To miss no
+// snapshot, call Changed before Snapshot.
+func (s *Watcher) Changed() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.changed
+}
+
+// Removed returns the paths of the locks that lost their last holder and waiter after the
+// snapshot of this version. A path may occur twice, and its lock may have a holder again.
+// Removed returns false if it no longer knows all of them.
+func (s *Watcher) Removed(since uint64) ([]string, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.removals) == maxRemovals && s.removals[0].version > since {
+		return nil, false
+	}
+	var paths []string
+	for i := len(s.removals) - 1; i >= 0 && s.removals[i].version > since; i-- {
+		paths = append(paths, s.removals[i].path)
+	}
+	return paths, true
+}
+
+// Lock returns the lock at path in the snapshot, or nil.
+func (s *Snapshot) Lock(path string) *Lock {
+	i, found := slices.BinarySearchFunc(s.Locks, path, byPath)
+	if !found {
+		return nil
+	}
+	return s.Locks[i]
+}
+
+func byPath(l *Lock, path string) int { return strings.Compare(l.Path, path) }
+
+// History returns the history of the lock at path, or of all locks if path is empty. For an
+// unknown lock it returns a history without events.
+func (s *Watcher) History(path string) History {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if path == "" {
+		return s.all.history(s.started, now)
+	}
+	if t := s.tracks[path]; t != nil {
+		return t.history(s.started, now)
+	}
+	return (&recorder{step: stepOfOne}).history(s.started, now)
+}
+
+// Break deletes the znodes of the hold with this fencing token, as the function [Break]
+// does, and returns its entries. The hold must include node, because the data of any entry
+// can claim the token of another hold. The error wraps [ErrNotHeld] if no hold has the
+// token and the node. The watcher counts the hold as broken.
+func (s *Watcher) Break(ctx context.Context, name, node string, token int64) ([]Entry, error) {
+	l, err := s.Read(ctx, name)
+	if err == nil {
+		err = l.CheckLayout()
+	}
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]zklock.Entry, len(l.Entries))
+	for i, e := range l.Entries {
+		entries[i] = e.Entry
+	}
+	var nodes []string
+	for _, e := range holdEntries(entries, token) {
+		nodes = append(nodes, e.Node)
+	}
+	if !slices.Contains(nodes, node) {
+		return nil, ErrNotHeld
+	}
+	// Before the delete, because the events may arrive before the answer.
+	s.markBroken(nodes, true)
+	taken, err := Break(ctx, s.z, entries, token)
+	if err != nil {
+		s.markBroken(nodes, false)
+		return nil, err
+	}
+	held := make([]Entry, len(taken))
+	for i, e := range taken {
+		held[i] = Entry{Entry: e, Recipe: RecipeOf(e)}
+	}
+	return held, nil
+}
+
+// markBroken notes that Break deletes these znodes, or that it did not.
+func (s *Watcher) markBroken(nodes []string, broken bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, node := range nodes {
+		if broken {
+			s.broken[node] = true
+		} else {
+			delete(s.broken, node)
+		}
+	}
+}
+
+// Run keeps the list current until ctx ends, and then returns ctx's error. It returns
+// another error if the client is closed or its credentials are refused. Call it once.
+func (s *Watcher) Run(ctx context.Context) error {
+	stop := s.z.Listen(zk.Listener{State: s.onState, Event: s.onEvent, Drained: s.onDrained})
+	defer stop()
+	again := firstRetry
+	for {
+		conn, err := s.connected(ctx)
+		if err != nil {
+			return err
+		}
+		s.addWatch(ctx)
+		least := s.opts.RelistInterval
+		if s.listAll(ctx) {
+			again = firstRetry
+		} else {
+			least = min(least, again)
+			again = 2 * least
+		}
+		if err := s.follow(ctx, conn, least); err != nil {
+			return err
+		}
+	}
+}
+
+// firstRetry is the delay before a listing that was interrupted starts again. It doubles
+// with each interruption, up to RelistInterval.
+const firstRetry = time.Second
+
+// errClosed ends Run, because no later attempt can succeed.
+var errClosed = errors.New("inspect: the client is closed, or the server refused its credentials")
+
+// connected waits for a connection and returns its number.
+func (s *Watcher) connected(ctx context.Context) (uint64, error) {
+	for {
+		s.mu.Lock()
+		conn := s.conn
+		s.mu.Unlock()
+		if state := s.z.State(); state == zk.Closed || state == zk.AuthFailed {
+			return 0, errClosed
+		}
+		if conn != 0 {
+			return conn, ctx.Err()
+		}
+		select {
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		case <-s.wake:
+		}
+		s.publish()
+	}
+}
+
+// addWatch adds the recursive watch, unless this session has it or the servers do not
+// support it.
+func (s *Watcher) addWatch(ctx context.Context) {
+	session := s.z.SessionID()
+	if session == s.watchedSession {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.opts.List.Timeout)
+	defer cancel()
+	err := s.watch(ctx, s.opts.Prefix, zk.WatchRecursive)
+	if err == nil || errors.Is(err, zk.ErrUnimplemented) {
+		s.watchedSession = session
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.status.Watching, s.unpublished = err == nil, true
+}
+
+// listAll lists all locks below the prefix. It reports false if the listing was
+// interrupted.
+func (s *Watcher) listAll(ctx context.Context) bool {
+	s.mu.Lock()
+	since, conn := s.event, s.conn
+	s.status.Listing, s.unpublished = true, true
+	s.mu.Unlock()
+	limits := s.opts.List
+	limits.OnLock = func(l *Lock) { s.update(l.Path, l, since) }
+	// Publish what the listing finds while it runs. The goroutine ends with the
+	// listing.
+	over := make(chan struct{})
+	var showing sync.WaitGroup
+	showing.Go(func() { s.show(over) })
+	found, err := s.list(ctx, s.opts.Prefix, listOptions{limits, s.knownEntries, s.noteSemaphore})
+	close(over)
+	showing.Wait()
+	s.mu.Lock()
+	s.status.Listing, s.status.Listed, s.unpublished = false, true, true
+	s.status.Reads += found.Reads
+	s.status.Complete, s.status.Reason = err == nil, ""
+	if err != nil {
+		s.status.Reason = err.Error()
+	}
+	if err == nil && s.status.Watching {
+		s.overflowed = false
+	}
+	// Known locks that the listing did not find may be gone.
+	there := make(map[string]bool, len(found.Locks))
+	for _, l := range found.Locks {
+		there[l.Path] = true
+	}
+	for path, t := range s.tracks {
+		if t.lock != nil && !there[path] {
+			s.markDirty(path, t)
+		}
+	}
+	s.listComplete = err == nil || errors.Is(err, ErrTooMany) || errors.Is(err, ErrUnreadable) || errors.Is(err, ErrInvalidNames)
+	done := s.listComplete
+	if done {
+		s.listConn = conn
+	}
+	s.mu.Unlock()
+	s.publish()
+	return done
+}
+
+// show publishes snapshots until over is closed.
+func (s *Watcher) show(over <-chan struct{}) {
+	tick := time.NewTicker(max(s.opts.Interval, 100*time.Millisecond))
+	defer tick.Stop()
+	for {
+		select {
+		case <-over:
+			return
+		case <-tick.C:
+			s.publish()
+		}
+	}
+}
+
+// follow reads changed locks until the watcher must list all again, but at least for this
+// duration.
+func (s *Watcher) follow(ctx context.Context, conn uint64, least time.Duration) error {
+	walked := time.Now()
+	for {
+		s.mu.Lock()
+		other := s.conn != conn && s.conn != 0
+		again := other || !s.status.Watching || !s.listComplete
+		s.mu.Unlock()
+		if other {
+			s.addWatch(ctx)
+		}
+		if again && time.Since(walked) >= least {
+			return nil
+		}
+		wait := s.work(ctx)
+		s.publish()
+		if again {
+			wait = min(wait, least-time.Since(walked))
+		}
+		if state := s.z.State(); state == zk.Closed || state == zk.AuthFailed {
+			return errClosed
+		}
+		timer := time.NewTimer(max(wait, time.Millisecond))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		case <-s.wake:
+			timer.Stop()
+		case <-timer.C:
+		}
+	}
+}

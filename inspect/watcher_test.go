@@ -1,0 +1,413 @@
+package inspect_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/inspect"
+	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zktest"
+)
+
+// scene is a survey that runs in a bubble, beside a client that takes locks.
+type scene struct {
+	t     *testing.T
+	srv   *zktest.Server
+	locks *zklock.Client
+	z     *zk.Client // of the survey
+	way   *zktest.Route
+	s     *inspect.Watcher
+	reads atomic.Int64 // that reached the server
+}
+
+// scenes runs f in a bubble with a survey of all there is.
+func scenes(t *testing.T, opts inspect.WatchOptions, f func(t *testing.T, sc *scene)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		sc := &scene{t: t, srv: srv, way: srv.Route(t), locks: zklock.New(srv.Dial(t), nil)}
+		sc.way.DelayFunc(func(f zktest.Frame) time.Duration {
+			heartbeat := f.Op == "exists" && f.Path == "/"
+			if f.Direction == zktest.ToServer && !heartbeat && (f.Op == "exists" || strings.HasPrefix(f.Op, "get")) {
+				sc.reads.Add(1)
+			}
+			return 0
+		})
+		sc.z = sc.way.Dial(t)
+		defer sc.locks.Close()
+		defer sc.start(opts)()
+		sc.await("the walk", func() bool { return sc.s.Status().Listed })
+		f(t, sc)
+	})
+}
+
+// start runs a survey until stop is called.
+func (sc *scene) start(opts inspect.WatchOptions) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	s := inspect.NewWatcher(sc.z, &opts)
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }() // ends in stop
+	sc.s = s
+	return func() {
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			sc.t.Errorf("the survey ended with %v", err)
+		}
+		_ = s.Close()
+	}
+}
+
+// await waits for something, on the bubble's clock.
+func (sc *scene) await(what string, is func() bool) {
+	sc.t.Helper()
+	for limit := time.Now().Add(time.Minute); !is(); {
+		if time.Now().After(limit) {
+			sc.t.Fatalf("%s did not come; it shows %q, %+v", what, outlines(sc.s.Snapshot().Locks), sc.s.Status())
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// shows waits until the survey shows just this.
+func (sc *scene) shows(want ...string) {
+	sc.t.Helper()
+	begun := time.Now()
+	sc.await(fmt.Sprintf("%q", want), func() bool { return slices.Equal(outlines(sc.s.Snapshot().Locks), want) })
+	if took := time.Since(begun); took > time.Second {
+		sc.t.Errorf("%q was shown after %v", want, took)
+	}
+}
+
+// take acquires a lock for the test.
+func (sc *scene) take(l *zklock.Lock) *zklock.Hold {
+	sc.t.Helper()
+	hold, err := l.Acquire(sc.t.Context())
+	if err != nil {
+		sc.t.Fatal(err)
+	}
+	return hold
+}
+
+// queue lets somebody wait for a lock, and returns its hold when it comes.
+func (sc *scene) queue(l *zklock.Lock) <-chan *zklock.Hold {
+	got := make(chan *zklock.Hold, 1)
+	go func() { // ends with the acquire
+		if hold, err := l.Acquire(sc.t.Context()); err == nil {
+			got <- hold
+		}
+	}()
+	time.Sleep(20 * time.Millisecond)
+	return got
+}
+
+func (sc *scene) release(h *zklock.Hold) {
+	sc.t.Helper()
+	if err := h.Release(sc.t.Context()); err != nil {
+		sc.t.Fatal(err)
+	}
+}
+
+// TestLive: whatever comes and goes is shown within a second, of every kind.
+func TestLive(t *testing.T) {
+	scenes(t, inspect.WatchOptions{}, func(t *testing.T, sc *scene) {
+		sc.shows()
+		m := sc.locks.Mutex("m")
+		first := sc.take(m)
+		sc.shows("/zklock/m queue 1+0")
+		second := sc.queue(m)
+		sc.shows("/zklock/m queue 1+1")
+		before := sc.s.Snapshot().Lock("/zklock/m")
+		sc.release(first)
+		hold := <-second
+		sc.shows("/zklock/m queue 1+0")
+		after := sc.s.Snapshot().Lock("/zklock/m")
+		if after.Holders()[0].Token != hold.Token() || after.Version <= before.Version || after.Holders()[0].Granted.IsZero() {
+			t.Errorf("%+v after the hand-over, %+v before", after, before)
+		}
+		n := sc.take(sc.locks.NodeLock("n"))
+		s := sc.take(sc.locks.Semaphore("s", 3).Permits(2))
+		sc.shows("/zklock/m queue 1+0", "/zklock/n node 1+0", "/zklock/s semaphore 2+0")
+		version := sc.s.Snapshot().Version
+		sc.release(n)
+		sc.release(s)
+		sc.release(hold)
+		sc.shows()
+		gone, known := sc.s.Removed(version)
+		if slices.Sort(gone); !known || !slices.Equal(gone, []string{"/zklock/m", "/zklock/n", "/zklock/s"}) {
+			t.Errorf("gone: %q, %t", gone, known)
+		}
+		if gone, known := sc.s.Removed(sc.s.Snapshot().Version); len(gone) != 0 || !known {
+			t.Errorf("gone since now: %q, %t", gone, known)
+		}
+	})
+}
+
+// TestLiveOthers: locks of other libraries, and what they write into their znodes.
+func TestLiveOthers(t *testing.T) {
+	scenes(t, inspect.WatchOptions{Prefix: "/"}, func(t *testing.T, sc *scene) {
+		other := sc.srv.Dial(t)
+		plant(t, other, "!/apps/k/"+id32+"__lock__0000000001", "!/apps/c/"+readName+"0000000002", "!/apps/c/stray")
+		sc.shows("/apps/c queue 1+0", "/apps/c/stray node 1+0", "/apps/k queue 1+0")
+		// Curator makes the parent of the permits with the first of them only.
+		plant(t, other, "!/sem/locks/"+mutexName+"0000000001")
+		sc.await("the gate", func() bool { return sc.s.Snapshot().Lock("/sem/locks") != nil })
+		plant(t, other, "!/sem/leases/"+leaseName+"0000000001")
+		sc.await("the semaphore", func() bool {
+			l := sc.s.Snapshot().Lock("/sem")
+			return l != nil && outline(l) == "/sem semaphore 1+1" && sc.s.Snapshot().Lock("/sem/locks") == nil
+		})
+		if _, err := other.Set(t.Context(), "/sem/leases", []byte("7"), -1); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := other.Set(t.Context(), "/apps/k/"+id32+"__lock__0000000001", []byte("__REVOKE__"), -1); err != nil {
+			t.Fatal(err)
+		}
+		sc.await("the number and the wish", func() bool {
+			return sc.s.Snapshot().Lock("/sem").Permits == 7 && sc.s.Snapshot().Lock("/apps/k").Entries[0].Revoked
+		})
+		if err := other.Close(); err != nil {
+			t.Fatal(err)
+		}
+		sc.shows()
+	})
+}
+
+// TestHistory: what was waited and held, as the clock says.
+func TestHistory(t *testing.T) {
+	scenes(t, inspect.WatchOptions{}, func(t *testing.T, sc *scene) {
+		m := sc.locks.Mutex("m")
+		hold := sc.take(m)
+		for range 4 {
+			next := sc.queue(m)
+			time.Sleep(10*time.Second - 20*time.Millisecond)
+			sc.release(hold)
+			hold = <-next
+		}
+		time.Sleep(time.Second)
+		h := sc.s.History("/zklock/m")
+		near := func(got, want float64) bool { return got > want*0.9 && got < want*1.1 }
+		if h.Grants != 5 || h.Releases != 4 || h.Losses != 0 || h.Canceled != 0 || !near(h.Wait.P99, 10) || !near(h.Hold.P50, 10) || h.Wait.Count != 5 || h.Hold.Count != 4 {
+			t.Errorf("history %+v", h)
+		}
+		all := sc.s.History("")
+		if all.Grants != 5 || len(all.Points) < 4 || all.Step != 10 || len(h.Points) == 0 || h.Step != 60 {
+			t.Errorf("history of all %+v, of one %+v", all, h)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := m.Acquire(ctx); err == nil {
+			t.Fatal("acquired what is held")
+		}
+		sc.await("who gave up", func() bool { return sc.s.History("").Canceled == 1 })
+		sc.release(hold)
+		if none := sc.s.History("/none"); none.Grants != 0 || none.Points == nil {
+			t.Errorf("history of nothing %+v", none)
+		}
+	})
+}
+
+// TestHistoryOfShort: holds that are over before anybody can read them count, as
+// events tell of them, and so do those of the mixed layout, once.
+func TestHistoryOfShort(t *testing.T) {
+	scenes(t, inspect.WatchOptions{}, func(t *testing.T, sc *scene) {
+		for range 50 {
+			sc.release(sc.take(sc.locks.Mutex("m")))
+			sc.release(sc.take(sc.locks.Semaphore("s", 2)))
+		}
+		mixed := zklock.New(sc.srv.Dial(t), &zklock.Options{Layout: zklock.MixedLayout()})
+		defer mixed.Close()
+		first := sc.take(mixed.Mutex("x"))
+		waits := sc.queue(mixed.Mutex("x"))
+		time.Sleep(time.Second)
+		sc.release(first)
+		sc.release(<-waits)
+		time.Sleep(time.Second)
+		for path, want := range map[string]int64{"/zklock/m": 50, "/zklock/s": 50, "/zklock/x": 2} {
+			if h := sc.s.History(path); h.Grants != want || h.Releases != want || h.Losses != 0 || h.Canceled != 0 {
+				t.Errorf("%s: %+v, want %d", path, h, want)
+			}
+		}
+	})
+}
+
+// TestLosses: what was not given back.
+func TestLosses(t *testing.T) {
+	scenes(t, inspect.WatchOptions{}, func(t *testing.T, sc *scene) {
+		z := sc.srv.Dial(t)
+		other := zklock.New(z, nil)
+		defer other.Close()
+		sc.take(other.Mutex("a"))
+		sc.take(other.Mutex("b"))
+		broken := sc.take(sc.locks.Mutex("c"))
+		all, err := zklock.All(sc.locks.Mutex("d"), sc.locks.Mutex("e")).Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		sc.await("the locks", func() bool { return len(sc.s.Snapshot().Locks) == 5 })
+		sc.release(all) // in one transaction, and no loss
+		if _, err := sc.s.Break(t.Context(), "c", broken.Node(), broken.Token()+1); err == nil {
+			t.Error("broke what has another token")
+		}
+		held, err := sc.s.Break(t.Context(), "c", broken.Node(), broken.Token())
+		if err != nil || len(held) != 1 || held[0].Token != broken.Token() {
+			t.Errorf("broke %+v, %v", held, err)
+		}
+		if err := sc.srv.ExpireClient(z); err != nil {
+			t.Fatal(err)
+		}
+		sc.shows()
+		time.Sleep(time.Second)
+		if h := sc.s.History(""); h.Losses != 3 || h.Broken != 1 || h.Releases != 5 {
+			t.Errorf("history %+v, want 3 losses of 5", h)
+		}
+		<-broken.Done()
+	})
+}
+
+// TestCost: idle, it reads nothing; and a change costs what is stated.
+func TestCost(t *testing.T) {
+	scenes(t, inspect.WatchOptions{}, func(t *testing.T, sc *scene) {
+		m := sc.locks.RWMutex("m").Reader()
+		var holds []*zklock.Hold
+		for range 20 {
+			holds = append(holds, sc.take(m))
+		}
+		sc.shows("/zklock/m queue 20+0")
+		time.Sleep(time.Second)
+		sc.reads.Store(0)
+		time.Sleep(time.Hour)
+		if n := sc.reads.Load(); n != 0 {
+			t.Errorf("%d reads in an hour in which nothing happened", n)
+		}
+		holds = append(holds, sc.take(m))
+		sc.shows("/zklock/m queue 21+0")
+		if n := sc.reads.Load(); n != 2 {
+			t.Errorf("%d reads for one that came, want a listing and its znode", n)
+		}
+		sc.release(holds[0])
+		sc.shows("/zklock/m queue 20+0")
+		if n := sc.reads.Load(); n != 3 {
+			t.Errorf("%d reads after one that left, want 3", n)
+		}
+		for _, h := range holds[1:] {
+			sc.release(h)
+		}
+		sc.shows()
+	})
+}
+
+// TestReadRate: however much happens, it reads no more than was said.
+func TestReadRate(t *testing.T) {
+	scenes(t, inspect.WatchOptions{MaxReadRate: 20}, func(t *testing.T, sc *scene) {
+		sc.reads.Store(0)
+		begun := time.Now()
+		for time.Since(begun) < 30*time.Second {
+			for i := range 20 {
+				sc.release(sc.take(sc.locks.Mutex(fmt.Sprintf("m%d", i))))
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		n := sc.reads.Load()
+		if most := int64(20*time.Since(begun).Seconds() + 40); n > most || n < 300 {
+			t.Errorf("%d reads in %v, want at most %d", n, time.Since(begun), most)
+		}
+		sc.await("calm", func() bool { return sc.s.Status().Pending == 0 })
+		// Now, as one may have been under way.
+		if got := sc.s.Status().Reads; got < n {
+			t.Errorf("%d reads were counted of %d", got, n)
+		}
+		sc.shows()
+		if h := sc.s.History(""); h.Grants < 20*250 || h.Grants != h.Releases {
+			t.Errorf("the history needs no reads, and has %+v", h)
+		}
+	})
+}
+
+// TestReadRateOfSlowLooks: a lock that takes longer to read than a look may last is
+// tried again, and no more is read than was said.
+func TestReadRateOfSlowLooks(t *testing.T) {
+	scenes(t, inspect.WatchOptions{MaxReadRate: 20, List: inspect.ListOptions{Timeout: time.Second}}, func(t *testing.T, sc *scene) {
+		sc.way.DelayFunc(func(f zktest.Frame) time.Duration {
+			if f.Direction != zktest.ToServer || f.Op != "exists" && !strings.HasPrefix(f.Op, "get") {
+				return 0
+			}
+			sc.reads.Add(1)
+			return 600 * time.Millisecond
+		})
+		op := sc.srv.Dial(t)
+		const entries = 600
+		if _, _, err := op.Create(t.Context(), "/zklock", nil, zk.OpenACL(), zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := op.Create(t.Context(), "/zklock/long", nil, zk.OpenACL(), zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+		for range entries {
+			if _, _, err := op.Create(t.Context(), "/zklock/long/x-lock-", nil, zk.OpenACL(), zk.ModeEphemeralSequential); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sc.reads.Store(0)
+		time.Sleep(5 * time.Minute)
+		if n, most := sc.reads.Load(), int64(5*60*20+2*entries); n > most {
+			t.Errorf("%d reads in five minutes, want at most %d", n, most)
+		}
+	})
+}
+
+// TestReconnect: what happened meanwhile is found, and who was there before is not
+// counted as a grant.
+func TestReconnect(t *testing.T) {
+	for _, expire := range []bool{false, true} {
+		t.Run(fmt.Sprintf("expire=%t", expire), func(t *testing.T) {
+			scenes(t, inspect.WatchOptions{RelistInterval: 5 * time.Second}, func(t *testing.T, sc *scene) {
+				old := sc.take(sc.locks.Mutex("old"))
+				left := sc.take(sc.locks.Mutex("left"))
+				sc.shows("/zklock/left queue 1+0", "/zklock/old queue 1+0")
+				time.Sleep(10 * time.Second)
+				sc.way.Refuse(true)
+				sc.way.CutConnections()
+				sc.await("the end of the connection", func() bool { return !sc.s.Snapshot().Status.Connected })
+				fresh := sc.take(sc.locks.Mutex("fresh"))
+				sc.release(left)
+				if expire {
+					if err := sc.srv.ExpireSession(sc.z.SessionID()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				sc.way.Refuse(false)
+				sc.await("what happened", func() bool {
+					return slices.Equal(outlines(sc.s.Snapshot().Locks), []string{"/zklock/fresh queue 1+0", "/zklock/old queue 1+0"})
+				})
+				sc.await("live", func() bool { return sc.s.Snapshot().Status.Watching && sc.s.Snapshot().Status.Connected })
+				if h := sc.s.History(""); h.Grants != 2 {
+					t.Errorf("history %+v, want the grants that were seen", h)
+				}
+				sc.release(old)
+				sc.shows("/zklock/fresh queue 1+0")
+				sc.release(fresh)
+			})
+		})
+	}
+}
+
+// TestRunEnds with its client.
+func TestRunEnds(t *testing.T) {
+	z := zktest.Start(t).Dial(t)
+	s := inspect.NewWatcher(z, nil)
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Run(t.Context()); err == nil {
+		t.Error("it goes on without a client")
+	}
+	_ = s.Close()
+}

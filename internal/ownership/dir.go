@@ -1,0 +1,62 @@
+package ownership
+
+import (
+	"errors"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// OpenDir opens a directory for writes below it. It refuses a path through a symbolic link
+// of another user, as [CheckLinks] does, also if the link appears while OpenDir runs. The
+// directory itself, and those above it, may belong to other users: they can see and
+// replace what is written there, but cannot make it appear in another directory.
+func OpenDir(path string) (*os.Root, error) {
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := root.Stat(".")
+	if err == nil {
+		err = checkOpened(path, opened)
+	}
+	if err != nil {
+		root.Close()
+		return nil, err
+	}
+	return root, nil
+}
+
+// Replace replaces a file in a directory, whole or not at all, and follows no link there.
+// write writes the new file.
+func Replace(dir *os.Root, name string, perm fs.FileMode, write func(*os.File) error) error {
+	f, temp, err := CreateTemp(dir, "."+name+"-*")
+	if err != nil {
+		return err
+	}
+	if err = write(f); err == nil {
+		err = f.Chmod(perm)
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = dir.Rename(temp, name)
+	}
+	if err != nil {
+		_ = dir.Remove(temp)
+	}
+	return err
+}
+
+// CreateTemp makes a file in a directory as [os.CreateTemp] does, and returns its name
+// there.
+func CreateTemp(dir *os.Root, pattern string) (*os.File, string, error) {
+	prefix, suffix, _ := strings.Cut(pattern, "*")
+	for try := 0; ; try++ {
+		name := prefix + strconv.FormatUint(rand.Uint64(), 36) + suffix
+		f, err := dir.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+		if err == nil || !os.IsExist(err) || try == 100 {
+			return f, name, err
+		}
+	}
+}

@@ -1,0 +1,76 @@
+//go:build unix
+
+package ownership
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const stranger = 12345
+
+func needsRoot(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to make a file another user's")
+	}
+}
+
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestOpenDirFollowsNoLinkOfAnotherUser(t *testing.T) {
+	needsRoot(t)
+	top := t.TempDir()
+	real, shared := filepath.Join(top, "real"), filepath.Join(top, "shared")
+	sub, link, mine := filepath.Join(real, "sub"), filepath.Join(shared, "link"), filepath.Join(shared, "mine")
+	must(t, os.MkdirAll(sub, 0o700), os.Mkdir(shared, 0o700), os.Symlink(real, link), os.Symlink("link", mine))
+	for _, path := range []string{real, sub, link, filepath.Join(link, "sub"), mine, link + "/../real/./sub/"} {
+		dir, err := OpenDir(path)
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		must(t, dir.Close())
+	}
+	must(t, os.Lchown(link, stranger, -1))
+	for _, path := range []string{link, filepath.Join(link, "sub"), mine, link + "/../real"} {
+		if _, err := OpenDir(path); err == nil || !strings.Contains(err.Error(), "symbolic link of user 12345") {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	// The stranger's own directory is no way out of it.
+	must(t, os.Chown(shared, stranger, -1))
+	dir, err := OpenDir(shared)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	text := func(f *os.File) error { _, err := f.WriteString("x"); return err }
+	if err := Replace(dir, "link", 0o644, text); err != nil {
+		t.Error(err) // replaces the link
+	}
+	if text, err := os.ReadFile(link); err != nil || string(text) != "x" {
+		t.Errorf("the file says %q, %v", text, err)
+	}
+	if err := Replace(dir, "../real/file", 0o644, text); err == nil {
+		t.Error("a file was written out of the directory")
+	}
+}
+
+// TestOpenedDirectoryIsTheCheckedOne checks what OpenDir does if the path leads elsewhere
+// after it was opened.
+func TestOpenedDirectoryIsTheCheckedOne(t *testing.T) {
+	a, b := t.TempDir(), t.TempDir()
+	info, err := os.Stat(a)
+	must(t, err, checkOpened(a, info))
+	if err := checkOpened(b, info); err == nil || !strings.Contains(err.Error(), "led to another directory") {
+		t.Errorf("another directory: %v", err)
+	}
+}

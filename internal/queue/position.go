@@ -1,0 +1,497 @@
+package queue
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// role is what a position is for.
+type role uint8
+
+const (
+	member role = iota // in a queue of contenders
+	gate               // in the queue for a semaphore's gate
+	leases             // among a semaphore's permits
+	fixed              // a node lock's one znode
+)
+
+// membership is whether a position is still the acquire's.
+type membership uint8
+
+const (
+	present    membership = iota // the acquire stands at it
+	abandoned                    // the acquire has left it, and its successors ask the servers
+	handedOver                   // the acquire has left it, and its owner had finished with it
+)
+
+// clearance is whether entries ahead block a position.
+type clearance uint8
+
+const (
+	notCleared   clearance = iota // an entry ahead blocks, or nothing is known yet
+	cleared                       // no entry ahead blocks
+	clearedAlone                  // an exclusive position that had no entry ahead at all
+)
+
+// query is the request whose answer a position needs before its next step.
+type query uint8
+
+const (
+	idle      query = iota // none
+	following              // the create: its number shows whether the list of the predecessor applies; see [Core.follow]
+	reading                // a listing, or the reads that complete one
+	proving                // the one that proves that the predecessor's entry existed; see [Core.prove]
+)
+
+// form is what kind of entry a position has.
+type form uint8
+
+const (
+	mutexEntry form = iota
+	writerEntry
+	readerEntry         // also a writer after its downgrade
+	tolerantReaderEntry // a reader that is granted next to exclusive entries that ignore readers
+)
+
+// form returns the form of a member's entry.
+func (m Member) form() form {
+	switch {
+	case m.Kind == Shared && m.AllowForeign:
+		return tolerantReaderEntry
+	case m.Kind == Shared:
+		return readerEntry
+	case m.Writer:
+		return writerEntry
+	}
+	return mutexEntry
+}
+
+func (p *position) kind() Kind {
+	if p.form == readerEntry || p.form == tolerantReaderEntry {
+		return Shared
+	}
+	return Exclusive
+}
+
+// A blocker is the entry that a position waits for.
+type blocker struct {
+	name  string
+	watch blockerWatch
+}
+
+// blockerWatch is what is known of the watch on a blocker.
+type blockerWatch uint8
+
+const (
+	watchNone      blockerWatch = iota // not needed: the blocker is an entry of this client
+	watchRequested                     // set, unless its answer is still to come and reports otherwise
+	watchFailed                        // its request got no answer, so it may not be set
+)
+
+// A position is an acquire's part in one lock: its znodes there, and the entries
+// ahead of them. It has one znode, two in a mixed queue, or one for each permit.
+//
+// An acquire enqueues with its creates and lists the queue once. From then on it
+// keeps its own list of the entries ahead, because that list can only shrink.
+type position struct {
+	acquire     *acquire
+	parent      string // the znode whose children are the queue
+	names       Names
+	sem         *Semaphore // of a gate or leases
+	nodes       []*node
+	were        []string  // the names of its entries before a downgrade
+	predecessor *position // of this client: its list of entries ahead is used in place of a listing; nil if not, or once proven
+
+	ahead   []Entry // the entries ahead in the last listing, without those deleted since
+	blocker blocker // zero if it waits for no entry
+	wait    *wait   // nil until another client blocks it
+	access  Access  // of its parent
+	limit   *limit  // of leases: the semaphore's size as the servers store it
+
+	delay    time.Duration
+	record   *node            // what other clients find if this client crashes; nil without delay
+	leftover *leftoverRecords // nil if the last listing showed none
+
+	// Small fields are adjacent to save memory: a client may hold thousands of locks.
+	role       role
+	membership membership
+	clearance  clearance
+	query      query
+	form       form
+
+	// These are independent of the states above and of each other.
+
+	// apart: its listings are not batched, because a batch was undone. That is about
+	// how requests are sent, in any state.
+	apart bool
+	// discredited: its list came from a predecessor that has since replaced that list
+	// without proving it. A position that was left keeps this, for its successors.
+	discredited bool
+	// listed: the entries ahead are known. A query can fail before or after that.
+	listed bool
+	// relist: no event alone clears it, because of what the listing showed or of a
+	// lock-delay. It stays so when the entries that caused it are deleted.
+	relist bool
+}
+
+// A wait is the state that a position has only while it waits, or after it waited.
+type wait struct {
+	told   string          // the path of the blocker in the last Waiting signal
+	vetted map[string]bool // entries whose data show that their mutexes wait for readers
+
+	from       time.Duration // when the wait began
+	ahead      int           // how many entries were ahead then, 0 if it never waited
+	prefetch   prefetch
+	prefetchAt time.Duration // while planned: when to send the listing
+	prefetches int           // how many prefetches were sent
+}
+
+// prefetch is how far the listing is that a waiter sends while its watch stands.
+type prefetch uint8
+
+const (
+	prefetchNone prefetch = iota
+	prefetchPlanned
+	prefetchSent // and not answered, nor replaced by another listing
+)
+
+// waited reports whether the position ever waited for a blocker.
+func (p *position) waited() bool { return p.wait != nil && p.wait.ahead > 0 }
+
+// prefetching reports whether a prefetch is in flight.
+func (p *position) prefetching() bool { return p.wait != nil && p.wait.prefetch == prefetchSent }
+
+// dropPrefetch makes the position ignore the answer to a prefetch in flight.
+func (p *position) dropPrefetch() {
+	if p.prefetching() {
+		p.wait.prefetch = prefetchNone
+	}
+}
+
+// waiting returns the position's wait, and makes one if there is none.
+func (p *position) waiting() *wait {
+	if p.wait == nil {
+		p.wait = &wait{}
+	}
+	return p.wait
+}
+
+// list sends the requests that read the position's queue.
+func (c *Core) list(p *position) {
+	p.query, p.listed = reading, false
+	p.dropPrefetch()
+	switch {
+	case p.role == fixed:
+		c.readFixed(p)
+	case p.role == leases:
+		c.count(p, false)
+	case p.delay > 0:
+		c.listRecords(p)
+	default:
+		c.send(Request{Kind: List, Path: p.parent, Batchable: !p.apart}, func(now time.Duration, r Reply) {
+			if c.answers(now, p, r) {
+				c.listed(now, p, r.Children)
+			}
+		})
+	}
+}
+
+// answers reports whether a listing of the position's queue succeeded. If not, it
+// handles the failure.
+func (c *Core) answers(now time.Duration, p *position, r Reply) bool {
+	if p.membership != present || p.acquire.phase != working {
+		return false
+	}
+	p.query = idle
+	switch r.Code {
+	case OK:
+		return true
+	case NoNode:
+		c.gone(now, p.nodes[0])
+	case Unknown, NotApplied:
+		p.acquire.retry(now + retryPause)
+	case Undone:
+		p.apart = true
+		c.list(p)
+	case SessionOver: // the session change follows, and parks the acquire
+	default:
+		c.fail(now, p.acquire, r.Err)
+	}
+	return false
+}
+
+// listed handles a listing that was read after the position's own creates.
+func (c *Core) listed(now time.Duration, p *position, children []string) {
+	c.discreditFollowers(p)
+	p.listed, p.predecessor, p.discredited = true, nil, false
+	l := p.names.sortUpTo(children, p.last())
+	for _, n := range p.nodes {
+		if !slices.ContainsFunc(l.Queue, func(e Entry) bool { return e.Name == n.name }) {
+			c.gone(now, n)
+			return
+		}
+	}
+	if len(l.Malformed) > 0 {
+		c.fail(now, p.acquire, ErrExhausted)
+		return
+	}
+	// The znodes of one position have consecutive numbers.
+	i := slices.IndexFunc(l.Queue, p.owns)
+	p.ahead = slices.Clone(l.Queue[:i])
+	c.discount(p)
+	p.setRelist()
+	if p.checksForeign() && c.checkForeign(now, p, l.Queue) {
+		return
+	}
+	c.decide(now, p)
+}
+
+// last returns the highest sequence number that a listing has to include.
+func (p *position) last() int64 {
+	e, class := p.names.Parse(p.nodes[len(p.nodes)-1].name)
+	if class != Contender || p.checksForeign() { // also the entries after it
+		return math.MaxInt64
+	}
+	return e.Seq
+}
+
+// owns reports whether the entry is one of the position's own.
+func (p *position) owns(e Entry) bool {
+	return slices.ContainsFunc(p.nodes, func(n *node) bool { return n.name == e.Name })
+}
+
+// checksForeign reports whether entries of some recipes do not wait for the position's
+// entries. The position must not be granted next to such an entry.
+func (p *position) checksForeign() bool {
+	if p.kind() == Shared {
+		return p.form != tolerantReaderEntry
+	}
+	return Entry{Layout: WriteLock}.Overlooks(p.names, p.kind(), p.form == writerEntry)
+}
+
+// checkForeign reads the data of entries that may belong to a recipe that does not wait
+// for the position's entries, and reports whether it has to wait for answers. The data
+// identify the library, unless a release request has replaced them. The acquire fails
+// if any such entry exists, ahead or behind. Until all answers are there, the position has
+// no blocker, so that no event grants it: only the answers decide, or another listing.
+func (c *Core) checkForeign(now time.Duration, p *position, queue []Entry) bool {
+	left, again := 0, false
+	for _, e := range queue {
+		if !e.Overlooks(p.names, p.kind(), p.form == writerEntry) || p.wait != nil && p.wait.vetted[e.Name] {
+			continue
+		}
+		left++
+		c.send(Request{Kind: Get, Path: p.parent + "/" + e.Name}, func(now time.Duration, r Reply) {
+			if p.membership != present || p.acquire.phase != working {
+				return
+			}
+			left--
+			switch r.Code {
+			case OK:
+				if c.cfg.Ours == nil || !c.cfg.Ours(r.Data) {
+					c.fail(now, p.acquire, p.foreignError())
+					return
+				}
+				w := p.waiting()
+				if w.vetted == nil {
+					w.vetted = map[string]bool{}
+				}
+				w.vetted[e.Name] = true
+			case NoNode:
+				again = true // the listing is out of date
+			case Unknown, NotApplied:
+				p.acquire.retry(now + retryPause)
+				p.query = idle
+				left = -1 // list again
+				return
+			case SessionOver:
+				return
+			default:
+				c.fail(now, p.acquire, r.Err)
+				return
+			}
+			switch {
+			case left == 0 && again:
+				c.list(p)
+			case left == 0:
+				p.query = idle
+				c.decide(now, p)
+			}
+		})
+	}
+	if left > 0 {
+		p.query, p.blocker = reading, blocker{}
+	}
+	return left > 0
+}
+
+// foreignError returns the reason for which the position is not granted next to another
+// library's entries.
+func (p *position) foreignError() error {
+	if p.kind() == Exclusive {
+		return ErrWriteLock
+	}
+	return ErrForeign
+}
+
+// decide takes the next step that the position's list of entries ahead allows.
+func (c *Core) decide(now time.Duration, p *position) {
+	acq := p.acquire
+	b, blocked := Blocker(p.kind(), p.ahead)
+	switch {
+	case !blocked && !p.listProven():
+		c.prove(p)
+	case !blocked && c.delayed(now, p):
+	case !blocked:
+		c.clear(now, p)
+	case acq.spec.Try && p.role == gate:
+		c.tryGate(p, b.Name)
+	case acq.spec.Try && c.lockedByOthers(p):
+		c.failLocked(now, acq, p.holder())
+	case p.prefetching() && b.Name == p.blocker.name && p.blocker.watch != watchFailed:
+		acq.retry(now + c.recheckDelay())
+		c.prefetch(now, p)
+	default:
+		p.blocker = blocker{name: b.Name}
+		p.waits(now)
+		c.watchOwnNodes(acq)
+		c.awaitBlocker(now, p)
+		c.prefetch(now, p)
+		if acq.spec.Try && !c.isPendingDelete(p.parent, b.Name) {
+			acq.retry(now + retryPause) // the reply shows whose entry it is
+		}
+	}
+}
+
+// lockedByOthers reports whether an entry of another client blocks the position. Even a
+// try waits for this client's own pending deletes, such as the znode of a create whose
+// answer was lost, but not for one that the servers refuse to delete.
+func (c *Core) lockedByOthers(p *position) bool {
+	_, blocked := Blocker(p.kind(), slices.DeleteFunc(slices.Clone(p.ahead), func(e Entry) bool {
+		return c.isPendingDelete(p.parent, e.Name) || c.maybePendingDelete(p.parent, e.Name)
+	}))
+	return blocked
+}
+
+// holder returns the path of the znode that holds the lock and blocks the position. It
+// returns "" if the first entry does not block the position.
+func (p *position) holder() string {
+	if p.kind() == Shared && p.ahead[0].Kind == Shared {
+		return ""
+	}
+	return p.parent + "/" + p.ahead[0].Name
+}
+
+// maybePendingDelete reports whether a child may be one of this client's pending deletes
+// whose name is not known yet.
+func (c *Core) maybePendingDelete(parent, name string) bool {
+	return slices.ContainsFunc(c.pendingDeletes, func(n *node) bool {
+		return n.parent == parent && n.name == "" && n.named == byData && strings.HasPrefix(name, n.prefix)
+	})
+}
+
+// isPendingDelete reports whether a child is one of this client's pending deletes.
+func (c *Core) isPendingDelete(parent, name string) bool {
+	return slices.ContainsFunc(c.pendingDeletes, func(n *node) bool {
+		if n.parent != parent || n.refused {
+			return false
+		}
+		return n.name == name || n.name == "" && n.named == byGUID && strings.HasPrefix(name, n.prefix)
+	})
+}
+
+// watchBlocker sets a watch on the blocker. It uses getData instead of exists, because
+// exists leaves a watch even if the znode is missing.
+func (c *Core) watchBlocker(now time.Duration, p *position) {
+	name := p.blocker.name
+	p.blocker.watch = watchRequested
+	p.acquire.retry(now + c.recheckDelay())
+	c.send(Request{Kind: Get, Path: p.parent + "/" + name, Watch: true}, func(now time.Duration, r Reply) {
+		if p.membership != present || p.blocker.name != name {
+			return
+		}
+		switch r.Code {
+		case OK:
+			if !p.struck(name) {
+				c.signalWaiting(p, p.parent+"/"+name, len(p.ahead), r.Data)
+			}
+		case NoNode:
+			c.removeBlocker(now, p, name)
+		case Unknown, NotApplied:
+			p.blocker.watch = watchFailed
+			p.acquire.retry(now + retryPause)
+		case SessionOver:
+		default:
+			c.fail(now, p.acquire, r.Err)
+		}
+	})
+}
+
+// signalWaiting signals which znode the acquire waits for, once for each.
+func (c *Core) signalWaiting(p *position, path string, ahead int, data []byte) {
+	if w := p.waiting(); w.told != path {
+		w.told = path
+		c.signal(Signal{ID: p.acquire.id, Kind: Waiting, Ahead: ahead, Blocker: path, Data: data})
+	}
+}
+
+// recheckDelay returns the time until a waiter checks its blocker again, at most two
+// session timeouts. A watch can be lost. It also never fires if the client has lost the
+// permission to read the znode.
+func (c *Core) recheckDelay() time.Duration {
+	pause := recheckPause
+	if t := c.deadline.timeout; t > 0 {
+		pause = min(pause, t*8/5)
+	}
+	return time.Duration(float64(pause) * (0.75 + c.cfg.Jitter()/2))
+}
+
+// removeBlocker removes the deleted blocker from the position's list. The list can only
+// shrink, so an empty list is a grant. A new listing is needed in two cases: to find out
+// whether other entries on the list are also gone, and, if a writer was ahead, whether
+// it left a reader's entry with the same sequence number.
+func (c *Core) removeBlocker(now time.Duration, p *position, name string) {
+	p.without(func(e Entry) bool { return e.Name == name })
+	p.blocker = blocker{}
+	_, blocked := Blocker(p.kind(), p.ahead)
+	switch {
+	case !blocked && !p.relist:
+		c.decide(now, p)
+	case p.prefetching():
+		// The listing in flight shows the rest.
+	default:
+		c.list(p)
+	}
+}
+
+// proceedAt resumes the acquire at one of its positions.
+func (c *Core) proceedAt(now time.Duration, p *position) {
+	switch {
+	case p.query != idle || p.clearance != notCleared || len(p.nodes) == 0 || p.nodes[0].state == creating:
+	case p.role == fixed:
+		c.proceedFixed(now, p)
+	case p.role == leases:
+		c.count(p, true)
+	case c.prefetchDue(now, p):
+	case p.blocker.name == "" || p.acquire.spec.Try:
+		p.blocker = blocker{} // a try waits only for entries that are about to be deleted, or fails
+		c.list(p)
+	default:
+		c.watchOwnNodes(p.acquire)
+		c.awaitBlocker(now, p)
+		if w := p.wait; w != nil && w.prefetch == prefetchPlanned {
+			p.acquire.retry(w.prefetchAt)
+		}
+	}
+}
+
+// vanished handles the deletion of one of the client's own znodes.
+func (c *Core) vanished(now time.Duration, n *node) {
+	if n.owner != nil && n.owner.swap != nil {
+		n.owner.swap.missed, n.seen = true, false
+		return // the outcome of the downgrade in flight decides
+	}
+	c.gone(now, n)
+}

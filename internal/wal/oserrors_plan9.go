@@ -1,0 +1,10 @@
+package wal
+
+// advice returns "", because errors are texts on Plan 9.
+func advice(error) string { return "" }
+
+// isFull returns false for the same reason.
+func isFull(error) bool { return false }
+
+// OutOfDescriptors returns false for the same reason.
+func OutOfDescriptors(error) bool { return false }

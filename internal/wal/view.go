@@ -1,0 +1,66 @@
+package wal
+
+import (
+	"fmt"
+	"slices"
+)
+
+// View calls read with the content of the log up to record index, as Open would find
+// it: a valid snapshot and the records after it. It only reads files and may run
+// concurrently with Append and Sync, also on a poisoned log. It waits for a Snapshot
+// in progress, and no Snapshot begins until read has returned. It returns the error
+// of read, ErrSnapshotIndex for an index that is not durable, or ErrClosed.
+func (l *Log) View(index uint64, read func(past *Recovered) error) error {
+	l.mu.Lock()
+	for l.snapshotting {
+		l.cond.Wait()
+	}
+	if l.closing || l.err == ErrClosed {
+		l.mu.Unlock()
+		return ErrClosed
+	}
+	// Only the goroutine that sets snapshotting removes files.
+	l.snapshotting = true
+	l.mu.Unlock()
+	past, err := l.recoveredAt(index)
+	if err == nil {
+		err = read(past)
+	}
+	l.mu.Lock()
+	l.snapshotting = false
+	l.cond.Broadcast()
+	l.mu.Unlock()
+	return err
+}
+
+// recoveredAt returns the content of the log up to record index. The caller has set
+// snapshotting, and keeps it set while it reads.
+func (l *Log) recoveredAt(index uint64) (*Recovered, error) {
+	l.mu.Lock()
+	durable := l.durable
+	segments, snapshots := slices.Clone(l.segments), slices.Clone(l.snapshots)
+	l.mu.Unlock()
+	if index > durable {
+		return nil, fmt.Errorf("%w: record %d is not durable, the last one is %d", ErrSnapshotIndex, index, durable)
+	}
+	r := recovery{
+		fs: l.fs, dir: l.dir, opts: l.opts, segments: segments,
+		snapshots: slices.DeleteFunc(snapshots, func(s uint64) bool { return s > index }),
+		rec:       &Recovered{fs: l.fs, dir: l.dir, LastIndex: index},
+	}
+	// A snapshot that was valid when it was written or opened may be damaged now.
+	if err := r.chooseSnapshot(); err != nil {
+		return nil, err
+	}
+	start := r.rec.SnapshotIndex + 1
+	if first := segments[0].first; first > start {
+		return nil, r.gap(fmt.Sprintf("the log begins with record %d, but record %d is needed", first, start), start, first-1)
+	}
+	for i, seg := range segments {
+		// Each segment extends to the beginning of the next one.
+		if seg.first <= index && (i+1 == len(segments) || segments[i+1].first > start) {
+			r.rec.segments = append(r.rec.segments, seg.first)
+		}
+	}
+	return r.rec, nil
+}

@@ -1,0 +1,550 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"path"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/internal/queue"
+	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zktest"
+)
+
+const timeout = 4 * time.Second
+
+// bubble runs f in a synctest bubble with a server.
+func bubble(t *testing.T, f func(t *testing.T, srv *zktest.Server)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { f(t, zktest.Start(t)) })
+}
+
+func dial(t *testing.T, srv *zktest.Server) *zklock.Client {
+	t.Helper()
+	c, err := zklock.Dial(t.Context(), srv.Servers(), &zklock.Options{SessionTimeout: timeout, DialContext: srv.DialContext})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func acquire(t *testing.T, l *zklock.Lock) *zklock.Hold {
+	t.Helper()
+	h, err := l.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func release(t *testing.T, h *zklock.Hold) {
+	t.Helper()
+	if err := h.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func entries(t *testing.T, l *zklock.Lock) int {
+	t.Helper()
+	found, err := l.Inspect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(found)
+}
+
+// TestRepliesLost checks that the outcome is exact, whichever reply of an acquire or a
+// release is lost with the connection: one entry while held, and none after.
+func TestRepliesLost(t *testing.T) {
+	for _, op := range []string{"create2", "createContainer", "getChildren", "getChildren2", "delete", "multi", "connect"} {
+		for _, reply := range []bool{true, false} {
+			bubble(t, func(t *testing.T, srv *zktest.Server) {
+				l, other := dial(t, srv).Mutex("lost"), dial(t, srv).Mutex("lost")
+				fault := srv.DropRequest
+				if reply {
+					fault = srv.DropReply
+				}
+				if op == "connect" {
+					srv.CutConnections()
+				}
+				f := fault(zktest.Match{Op: op})
+				defer f.Stop()
+				h := acquire(t, l)
+				if n := entries(t, other); n != 1 && op != "create2" {
+					t.Errorf("%s lost (reply %v): %d entries while held", op, reply, n)
+				}
+				release(t, h)
+				again := acquire(t, other)
+				if again.Token() <= h.Token() {
+					t.Errorf("%s lost: token %d after %d", op, again.Token(), h.Token())
+				}
+				if err := h.Err(); !errors.Is(err, zklock.ErrReleased) {
+					t.Errorf("%s lost (reply %v): %v", op, reply, err)
+				}
+				release(t, again)
+				time.Sleep(2 * timeout) // on the bubble's clock: all that goes on in the background is over
+				if n := entries(t, l); n != 0 {
+					t.Errorf("%s lost (reply %v): %d entries are left", op, reply, n)
+				}
+			})
+		}
+	}
+}
+
+// TestCancelWithReplyLost checks that a cancelled acquire whose create had no reply
+// leaves no entry.
+func TestCancelWithReplyLost(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		l, other := dial(t, srv).Mutex("orphan"), dial(t, srv).Mutex("orphan")
+		release(t, acquire(t, other))
+		f := srv.DropReply(zktest.Match{Op: "create2"})
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			<-f.Done()
+			cancel()
+		}()
+		if h, err := l.Acquire(ctx); err == nil {
+			release(t, h)
+		}
+		time.Sleep(timeout)
+		if n := entries(t, other); n != 0 {
+			t.Errorf("%d entries are left", n)
+		}
+	})
+}
+
+// TestManyLocks checks that one heartbeat covers all of a session's entries.
+func TestManyLocks(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		var holds []*zklock.Hold
+		for i := range 1200 {
+			holds = append(holds, acquire(t, c.Mutex("many/"+string(rune('a'+i%26))+"/"+time.Duration(i).String())))
+		}
+		time.Sleep(3 * timeout)
+		for _, h := range holds {
+			if h.Err() != nil {
+				t.Fatal(h.Err())
+			}
+		}
+		op := srv.Dial(t)
+		if err := op.Delete(t.Context(), holds[700].Node(), -1); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(timeout/8 + time.Second)
+		for i, h := range holds {
+			if (h.Err() != nil) != (i == 700) {
+				t.Fatalf("hold %d: %v", i, h.Err())
+			}
+		}
+	})
+}
+
+// tidy runs f in a bubble with a server. f releases what it acquires: at its end, only
+// parents may be left on the server.
+func tidy(t *testing.T, f func(t *testing.T, srv *zktest.Server)) {
+	t.Helper()
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		f(t, srv)
+		if !t.Failed() {
+			onlyParents(t, srv)
+		}
+	})
+}
+
+// onlyParents fails if an entry, or a record of a lock delay, is left when all background
+// work has ended.
+func onlyParents(t *testing.T, srv *zktest.Server) {
+	t.Helper()
+	time.Sleep(timeout) // on the bubble's clock
+	onlyParentsNow(t, srv)
+}
+
+// onlyParentsNow is onlyParents without the wait for background work.
+func onlyParentsNow(t *testing.T, srv *zktest.Server) {
+	t.Helper()
+	op := srv.Dial(t)
+	var walk func(dir string)
+	walk = func(dir string) {
+		children, _, err := op.Children(t.Context(), dir)
+		if errors.Is(err, zk.ErrNoNode) {
+			return // a parent that the server has collected
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, child := range children {
+			at := path.Join(dir, child)
+			if at == "/zookeeper" {
+				continue
+			}
+			_, stat, err := op.Get(t.Context(), at)
+			if errors.Is(err, zk.ErrNoNode) {
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, entry := queue.ParseName(child)
+			_, record := queue.ParseName(child + "0000000000")
+			if stat.EphemeralOwner != 0 || entry == queue.Contender || record == queue.Contender {
+				t.Errorf("%s is left", at)
+			}
+			walk(at)
+		}
+	}
+	walk("/")
+	if err := op.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// dialWith is dial with other options.
+func dialWith(t *testing.T, srv *zktest.Server, o zklock.Options) *zklock.Client {
+	t.Helper()
+	if o.SessionTimeout == 0 {
+		o.SessionTimeout = timeout
+	}
+	o.DialContext = srv.DialContext
+	c, err := zklock.Dial(t.Context(), srv.Servers(), &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// waiting starts an Acquire and returns when it is granted or waits. The channel receives
+// the hold, or nil if the acquire failed.
+func waiting(t *testing.T, ctx context.Context, l *zklock.Lock) <-chan *zklock.Hold {
+	t.Helper()
+	got := make(chan *zklock.Hold, 1)
+	go func() { // ends with the acquire
+		h, err := l.Acquire(ctx)
+		if err != nil && ctx.Err() == nil {
+			t.Errorf("acquire %s: %v", l, err)
+		}
+		got <- h
+	}()
+	synctest.Wait()
+	return got
+}
+
+// pending fails if an acquire has ended.
+func pending(t *testing.T, what string, waiters ...<-chan *zklock.Hold) {
+	t.Helper()
+	synctest.Wait()
+	for i, w := range waiters {
+		select {
+		case h := <-w:
+			t.Fatalf("%s: number %d was granted: %v", what, i, h)
+		default:
+		}
+	}
+}
+
+// got returns the hold of a waiter that must be granted by now.
+func got(t *testing.T, what string, w <-chan *zklock.Hold) *zklock.Hold {
+	t.Helper()
+	synctest.Wait()
+	select {
+	case h := <-w:
+		if h == nil {
+			t.Fatalf("%s: failed", what)
+		}
+		return h
+	default:
+		t.Fatalf("%s: not granted", what)
+		return nil
+	}
+}
+
+// wants fails unless err is of this kind and an Error.
+func wants(t *testing.T, what string, err, kind error) {
+	t.Helper()
+	var e *zklock.Error
+	if !errors.Is(err, kind) || !errors.As(err, &e) {
+		t.Errorf("%s: %v, want %v", what, err, kind)
+	}
+}
+
+// locked fails unless a try finds the lock held.
+func locked(t *testing.T, l *zklock.Lock) {
+	t.Helper()
+	if h, err := l.TryAcquire(t.Context()); !errors.Is(err, zklock.ErrLocked) {
+		t.Errorf("trying %s: %v, %v", l, h, err)
+	}
+}
+
+// free fails unless a try gets the lock.
+func free(t *testing.T, l *zklock.Lock) {
+	t.Helper()
+	h, err := l.TryAcquire(t.Context())
+	if err != nil {
+		t.Errorf("trying %s: %v", l, err)
+		return
+	}
+	release(t, h)
+}
+
+// under returns a context that carries the hold.
+func under(t *testing.T, h *zklock.Hold) context.Context {
+	t.Helper()
+	ctx, cancel := h.Context(t.Context())
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// inspect returns the lock's entries.
+func inspect(t *testing.T, l *zklock.Lock) []zklock.Entry {
+	t.Helper()
+	found, err := l.Inspect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// foreign creates an ephemeral znode as another library does.
+func foreign(t *testing.T, op *zk.Client, prefix, data string) string {
+	t.Helper()
+	node, _, err := op.Create(t.Context(), prefix, []byte(data), nil, zk.ModeEphemeralSequential)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return node
+}
+
+func remove(t *testing.T, op *zk.Client, node string) {
+	t.Helper()
+	if err := op.Delete(t.Context(), node, -1); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestZeroLocks checks that locks that no client made fail with an error, and so do
+// locks made from them.
+func TestZeroLocks(t *testing.T) {
+	var none *zklock.Lock
+	for what, l := range map[string]*zklock.Lock{
+		"nil":           none,
+		"zero":          {},
+		"zero reader":   (&zklock.RWMutex{}).Reader(),
+		"zero writer":   (&zklock.RWMutex{}).Writer(),
+		"an All of nil": zklock.All(none),
+		"of a zero one": zklock.All(&zklock.Lock{}),
+		"of nothing":    zklock.All(),
+		"reentrant":     none.Reentrant(),
+		"permits":       none.Permits(1),
+		"in order":      none.InOrder(),
+	} {
+		_, err := l.Acquire(t.Context())
+		wants(t, what, err, zklock.ErrInvalidLock)
+		_, err = l.TryAcquire(t.Context())
+		wants(t, what+", tried", err, zklock.ErrInvalidLock)
+		_, err = l.Inspect(t.Context())
+		wants(t, what+", inspected", err, zklock.ErrInvalidLock)
+		_, err = l.Revoke(t.Context())
+		wants(t, what+", revoked", err, zklock.ErrInvalidLock)
+		err = zklock.Do(t.Context(), l.Reentrant(), func(context.Context, *zklock.Hold) error { return nil })
+		wants(t, what+", reentrant, done", err, zklock.ErrInvalidLock)
+		if l.Path() != "" || l.String() != "" {
+			t.Errorf("%s is called %q", what, l)
+		}
+	}
+}
+
+// TestNodeLock checks that the lock is the znode at its path.
+func TestNodeLock(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		a, b, op := dial(t, srv).NodeLock("node/lock"), dial(t, srv).NodeLock("node/lock"), srv.Dial(t)
+		h := acquire(t, a)
+		_, stat, err := op.Get(t.Context(), "/zklock/node/lock")
+		if err != nil || stat.EphemeralOwner != h.Session() || stat.Czxid != h.Token() || h.Node() != a.Path() {
+			t.Errorf("the znode: %+v, %v; the hold's token %d, znode %s", stat, err, h.Token(), h.Node())
+		}
+		locked(t, a)
+		locked(t, b)
+		w := waiting(t, t.Context(), b)
+		pending(t, "while another holds", w)
+		release(t, h)
+		next := got(t, "the other one", w)
+		if next.Token() <= h.Token() {
+			t.Errorf("token %d after %d", next.Token(), h.Token())
+		}
+		release(t, next)
+		free(t, a)
+	})
+}
+
+// TestNodeLockSharedWithOtherPrograms checks that a node lock waits for a program that
+// locks with the same znode, and that the program waits for it.
+func TestNodeLockSharedWithOtherPrograms(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		l, op := dial(t, srv).NodeLock("/theirs"), srv.Dial(t)
+		if _, _, err := op.Create(t.Context(), "/theirs", []byte("host-7"), nil, zk.ModeEphemeral); err != nil {
+			t.Fatal(err)
+		}
+		locked(t, l)
+		found := inspect(t, l)
+		if len(found) != 1 || !found[0].Holder || found[0].Data != "host-7" || found[0].Node != "/theirs" || found[0].Mode != zklock.Exclusive {
+			t.Errorf("%+v", found)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		given := waiting(t, ctx, l)
+		w := waiting(t, t.Context(), l)
+		cancel()
+		if <-given != nil {
+			t.Error("granted after a cancel")
+		}
+		remove(t, op, "/theirs")
+		h := got(t, "ours", w)
+		if _, _, err := op.Create(t.Context(), "/theirs", nil, nil, zk.ModeEphemeral); err == nil {
+			t.Error("two made the znode")
+		}
+		release(t, h)
+	})
+}
+
+// TestNodeLockRepliesLost checks that the outcome is exact, whichever request or reply
+// is lost.
+func TestNodeLockRepliesLost(t *testing.T) {
+	for _, op := range []string{"create2", "getData", "delete", "multi"} {
+		for _, reply := range []bool{true, false} {
+			tidy(t, func(t *testing.T, srv *zktest.Server) {
+				a, b := dial(t, srv).NodeLock("doubt"), dial(t, srv).NodeLock("doubt")
+				fault := srv.DropRequest
+				if reply {
+					fault = srv.DropReply
+				}
+				f := fault(zktest.Match{Op: op, Path: a.Path()})
+				h := acquire(t, a)
+				locked(t, b)
+				w := waiting(t, t.Context(), b)
+				release(t, h)
+				time.Sleep(time.Second)
+				release(t, got(t, "the other one", w))
+				f.Stop()
+			})
+		}
+	}
+}
+
+// TestNodeLockDeleted checks that a holder whose znode is deleted reports the loss,
+// even if another client has created the znode again, and does not delete that znode.
+func TestNodeLockDeleted(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		a, b, op := dial(t, srv).NodeLock("away"), dial(t, srv).NodeLock("away"), srv.Dial(t)
+		h := acquire(t, a)
+		w := waiting(t, t.Context(), b)
+		remove(t, op, a.Path())
+		other := got(t, "the other one", w)
+		<-h.Done()
+		wants(t, "the old hold", h.Err(), zklock.ErrLost)
+		wants(t, "its release", h.Release(t.Context()), zklock.ErrLost)
+		time.Sleep(timeout)
+		if other.Err() != nil {
+			t.Errorf("the other's hold: %v", other.Err())
+		}
+		release(t, other)
+	})
+}
+
+// TestNodeLockRefusesGuards checks that Verify and Guard are refused, because no check
+// tells which client created the znode.
+func TestNodeLockRefusesGuards(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		l, op := dial(t, srv).NodeLock("guard"), srv.Dial(t)
+		h := acquire(t, l)
+		wants(t, "verify", h.Verify(t.Context()), zklock.ErrInvalidLock)
+		wants(t, "guard", h.Guard(t.Context(), zk.CreateOp("/made", nil, nil, zk.ModePersistent)), zklock.ErrInvalidLock)
+		if _, _, err := op.Get(t.Context(), "/made"); err == nil {
+			t.Error("the operation was done")
+		}
+		if h.Err() != nil {
+			t.Error(h.Err())
+		}
+		release(t, h)
+		_, err := dial(t, srv).NodeLock("x/../y").Acquire(t.Context())
+		wants(t, "a bad name", err, zklock.ErrInvalidName)
+	})
+}
+
+// TestNodeLockBlockedByPersistentNode checks that a znode that is not ephemeral blocks
+// the lock and is shown as a stray.
+func TestNodeLockBlockedByPersistentNode(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		l, op := dial(t, srv).NodeLock("/way"), srv.Dial(t)
+		if _, _, err := op.Create(t.Context(), "/way", nil, nil, zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+		locked(t, l)
+		if found := inspect(t, l); len(found) != 1 || found[0].Holder || found[0].Mode != zklock.Stray {
+			t.Errorf("%+v", found)
+		}
+		remove(t, op, "/way")
+		free(t, l)
+	})
+}
+
+// TestTryWithReplyLost checks that a try whose create had no reply is not refused
+// because of its own znode.
+func TestTryWithReplyLost(t *testing.T) {
+	for _, reply := range []bool{true, false} {
+		bubble(t, func(t *testing.T, srv *zktest.Server) {
+			l := dial(t, srv).Mutex("try")
+			release(t, acquire(t, l))
+			fault := srv.DropRequest
+			if reply {
+				fault = srv.DropReply
+			}
+			f := fault(zktest.Match{Op: "create2"})
+			h, err := l.TryAcquire(t.Context())
+			if err != nil {
+				t.Fatalf("reply %v: %v", reply, err)
+			}
+			<-f.Done()
+			if n := entries(t, l); n != 1 {
+				t.Errorf("reply %v: %d entries while held", reply, n)
+			}
+			release(t, h)
+		})
+	}
+}
+
+// TestFailedTryNamesTheHolder checks that the error of a TryAcquire names the holder,
+// of every kind of exclusive lock, and the age of its entry, and is ErrLocked.
+func TestFailedTryNamesTheHolder(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		holder := dialWith(t, srv, zklock.Options{Owner: &zklock.Owner{Host: "web-3", PID: 4711}})
+		other := dial(t, srv)
+		op := srv.Dial(t)
+		release(t, acquire(t, other.Mutex("foreign"))) // makes the parent
+		foreign(t, op, "/zklock/foreign/_c_01234567-89ab-cdef-0123-456789abcdef-lock-", "batch-7")
+		acquire(t, holder.Mutex("mutex"))
+		acquire(t, holder.RWMutex("writer").Writer())
+		acquire(t, holder.RWMutex("reader").Reader())
+		acquire(t, holder.NodeLock("node"))
+		time.Sleep(12*time.Second + 300*time.Millisecond)
+		for _, test := range []struct {
+			lock *zklock.Lock
+			want string
+		}{
+			{other.Mutex("mutex"), "zklock: acquire /zklock/mutex: held by web-3:4711 for 12s"},
+			{other.RWMutex("writer").Reader(), "zklock: acquire /zklock/writer: held by web-3:4711 for 12s"},
+			{other.RWMutex("reader").Writer(), "zklock: acquire /zklock/reader: held by web-3:4711 for 12s"},
+			{other.NodeLock("node"), "zklock: acquire /zklock/node: held by web-3:4711 for 12s"},
+			{other.Mutex("foreign"), "zklock: acquire /zklock/foreign: held by batch-7 for 12s"},
+		} {
+			_, err := test.lock.TryAcquire(t.Context())
+			wants(t, test.lock.Path(), err, zklock.ErrLocked)
+			if err == nil || err.Error() != test.want {
+				t.Errorf("%s: %v, want %s", test.lock, err, test.want)
+			}
+		}
+	})
+}

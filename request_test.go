@@ -1,0 +1,207 @@
+package zklock_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zktest"
+)
+
+// identifiedAs returns options with a digest user.
+func identifiedAs(user string) zklock.Options {
+	return zklock.Options{Auth: []zk.Auth{{Scheme: "digest", Data: []byte(user + ":password")}}}
+}
+
+// digestOf returns a digest user as ACLs name it.
+func digestOf(t *testing.T, srv *zktest.Server, user string) zk.ACL {
+	t.Helper()
+	z := srv.Dial(t, func(o *zk.Options) { o.Auth = identifiedAs(user).Auth })
+	if _, _, err := z.Create(t.Context(), "/"+user, nil, zk.CreatorACL(), zk.ModePersistent); err != nil {
+		t.Fatal(err)
+	}
+	acl, _, err := z.GetACL(t.Context(), "/"+user)
+	if err != nil || len(acl) != 1 {
+		t.Fatal(acl, err)
+	}
+	remove(t, z, "/"+user)
+	return acl[0]
+}
+
+// listed returns the ACL of a znode, with hidden users as user:x.
+func listed(t *testing.T, z *zk.Client, path string) map[zk.ACL]bool {
+	t.Helper()
+	acl, _, err := z.GetACL(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[zk.ACL]bool{}
+	for _, a := range acl {
+		found[a] = true
+	}
+	return found
+}
+
+// TestEntriesInheritParentACL checks that an entry gets the ACL of its parent, that the
+// creator keeps all permissions, and that identities that the servers hide are left
+// out.
+func TestEntriesInheritParentACL(t *testing.T) {
+	const use = zk.PermCreate | zk.PermRead | zk.PermDelete
+	for name, admin := range map[string]bool{"all of the list is known": true, "digest users are hidden": false} {
+		t.Run(name, func(t *testing.T) {
+			tidy(t, func(t *testing.T, srv *zktest.Server) {
+				ann, bob := digestOf(t, srv, "ann"), digestOf(t, srv, "bob")
+				here := zk.ACL{Perms: use, Scheme: "ip", ID: "10.0.0.0/8"}
+				bob.Perms, ann.Perms = use, use
+				if admin {
+					ann.Perms |= zk.PermAdmin
+				}
+				z := srv.Dial(t, func(o *zk.Options) { o.Auth = identifiedAs("ann").Auth })
+				if _, _, err := z.Create(t.Context(), "/closed", nil, []zk.ACL{ann, bob, here}, zk.ModePersistent); err != nil {
+					t.Fatal(err)
+				}
+				h := acquire(t, dialWith(t, srv, identifiedAs("ann")).Mutex("/closed"))
+				found := listed(t, z, h.Node())
+				ann.Perms = zk.PermAll
+				if !found[ann] || !found[here] || found[bob] != admin {
+					t.Errorf("%v", found)
+				}
+				release(t, h)
+				remove(t, z, "/closed")
+			})
+		})
+	}
+}
+
+// TestLocksBelowParentWithoutDelete checks that, where all clients may create locks and
+// none may delete them, other clients can acquire and release a lock that one identity
+// has created.
+func TestLocksBelowParentWithoutDelete(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		root := srv.Dial(t)
+		acl := []zk.ACL{{Perms: zk.PermCreate | zk.PermRead, Scheme: "world", ID: "anyone"}}
+		if _, _, err := root.Create(t.Context(), "/locks", nil, acl, zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+		for _, user := range []string{"ann", "bob", "ann"} {
+			release(t, acquire(t, dialWith(t, srv, identifiedAs(user)).Mutex("/locks/of/all")))
+		}
+		if found := listed(t, root, "/locks/of/all"); !found[zk.ACL{Perms: zk.PermCreate | zk.PermRead | zk.PermDelete, Scheme: "world", ID: "anyone"}] {
+			t.Errorf("%v", found)
+		}
+	})
+}
+
+// TestCredentialsWithoutIdentity checks that a client whose credentials are no identity
+// to the servers copies its parent's ACL without a creator.
+func TestCredentialsWithoutIdentity(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		acl := []zk.ACL{{Perms: zk.PermCreate | zk.PermRead | zk.PermDelete, Scheme: "world", ID: "anyone"}}
+		if _, _, err := srv.Dial(t).Create(t.Context(), "/locks", nil, acl, zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+		c := dialWith(t, srv, zklock.Options{Auth: []zk.Auth{{Scheme: "ip"}}})
+		for range 2 {
+			begun := time.Now()
+			h := acquire(t, c.Mutex("/locks"))
+			if took := time.Since(begun); took > time.Second {
+				t.Errorf("it took %v", took)
+			}
+			if found := listed(t, srv.Dial(t), h.Node()); len(found) != 1 || !found[acl[0]] {
+				t.Errorf("%v", found)
+			}
+			release(t, h)
+		}
+	})
+}
+
+// TestParentACLIsReadInEachSession checks that a parent whose ACL is restricted later
+// restricts the entries of later sessions.
+func TestParentACLIsReadInEachSession(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		z := srv.Dial(t, func(o *zk.Options) { o.Auth = identifiedAs("ann").Auth })
+		if _, _, err := z.Create(t.Context(), "/locks", nil, nil, zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+		c := dialWith(t, srv, identifiedAs("ann"))
+		everybody := zk.ACL{Perms: zk.PermAll, Scheme: "world", ID: "anyone"}
+		h := acquire(t, c.Mutex("/locks"))
+		if found := listed(t, z, h.Node()); !found[everybody] {
+			t.Errorf("below an open znode: %v", found)
+		}
+		if _, err := z.SetACL(t.Context(), "/locks", zk.CreatorACL(), -1); err != nil {
+			t.Fatal(err)
+		}
+		if err := srv.ExpireSession(h.Session()); err != nil {
+			t.Fatal(err)
+		}
+		<-h.Done()
+		h = acquire(t, c.Mutex("/locks"))
+		if found := listed(t, z, h.Node()); found[everybody] || len(found) != 1 {
+			t.Errorf("below a closed znode: %v", found)
+		}
+		release(t, h)
+		remove(t, z, "/locks")
+	})
+}
+
+// TestRecreatedParentKeepsACL checks that, where the znode above a lock was deleted and
+// created again with a restricted ACL, clients that have used the lock before create it
+// with that ACL, in the same session.
+func TestRecreatedParentKeepsACL(t *testing.T) {
+	for name, waits := range map[string]bool{"between two acquires": false, "under a waiter": true} {
+		t.Run(name, func(t *testing.T) {
+			tidy(t, func(t *testing.T, srv *zktest.Server) {
+				z := srv.Dial(t, func(o *zk.Options) { o.Auth = identifiedAs("ann").Auth })
+				if _, _, err := z.Create(t.Context(), "/locks", nil, zk.OpenACL(), zk.ModePersistent); err != nil {
+					t.Fatal(err)
+				}
+				c, m := dialWith(t, srv, identifiedAs("ann")), "/locks/job"
+				for range 2 { // the first finds no lock, and the second its list
+					release(t, acquire(t, c.Mutex(m)))
+				}
+				first := acquire(t, dialWith(t, srv, identifiedAs("ann")).Mutex(m))
+				ops := []zk.Op{zk.DeleteOp(first.Node(), -1)}
+				var next *zklock.Hold
+				var err error
+				done := make(chan struct{}) // closed when next is there
+				take := func() { next, err = c.Mutex(m).Acquire(t.Context()); close(done) }
+				if waits {
+					go take()
+					synctest.Wait()
+					queue, _, err := z.Children(t.Context(), m)
+					if err != nil || len(queue) != 2 {
+						t.Fatal(queue, err)
+					}
+					ops = []zk.Op{zk.DeleteOp(m+"/"+queue[0], -1), zk.DeleteOp(m+"/"+queue[1], -1)}
+				}
+				ops = append(ops, zk.DeleteOp(m, -1), zk.DeleteOp("/locks", -1), zk.CreateOp("/locks", nil, zk.CreatorACL(), zk.ModePersistent))
+				if _, err := z.Multi(t.Context(), ops...); err != nil {
+					t.Fatal(err)
+				}
+				if !waits {
+					go take()
+				}
+				<-done
+				if err != nil {
+					t.Fatal(err)
+				}
+				everybody := zk.ACL{Perms: zk.PermAll, Scheme: "world", ID: "anyone"}
+				for _, path := range []string{m, next.Node()} {
+					if found := listed(t, z, path); found[everybody] {
+						t.Errorf("%s: %v", path, found)
+					}
+				}
+				release(t, next)
+				if err := first.Release(t.Context()); !errors.Is(err, zklock.ErrDeleted) {
+					t.Errorf("%v", err)
+				}
+				remove(t, z, m)
+				remove(t, z, "/locks")
+			})
+		})
+	}
+}

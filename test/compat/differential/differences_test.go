@@ -1,0 +1,153 @@
+package differential
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock/internal/jute"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// brief is how long a probe waits for a server that may be dying.
+const brief = 5 * time.Second
+
+// probe is requests of which the last shows a deliberate difference.
+type probe struct {
+	name       string // of the difference
+	requests   []wire.MultiOp
+	java, ours string
+}
+
+// body is a request's body as it is.
+type body []byte
+
+func (body) Decode(*jute.Reader)      {}
+func (b body) Append(a []byte) []byte { return append(a, b...) }
+
+// text is the encoding of a text, and what follows it.
+func text(s string, rest ...byte) body { return append(jute.AppendString(nil, s), rest...) }
+
+// probes show each difference that scripts keep away from.
+func probes() []probe {
+	open := []wire.ACL{{Perms: wire.PermAll, Scheme: "world", ID: "anyone"}}
+	mk := func(path, data string) wire.MultiOp {
+		return wire.MultiOp{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: path, Data: []byte(data), ACL: open}}
+	}
+	noTTL := &wire.CreateTTLRequest{Path: "/ttl", ACL: open, Flags: wire.ModePersistent, TTL: -1}
+	var deep []wire.MultiOp
+	for n := 1; n <= 513; n++ {
+		deep = append(deep, mk(strings.Repeat("/d", n), ""))
+	}
+	return []probe{
+		{"deep paths", deep, "OK", "BadArguments"},
+		{"commands among servers", []wire.MultiOp{
+			{Op: wire.OpCreateContainer, Req: &wire.CreateRequest{Path: "/c", ACL: open, Flags: wire.ModeContainer}},
+			{Op: wire.OpDeleteContainer, Req: text("/c")},
+		}, "BadArguments", "Unimplemented"},
+		{"strict messages", []wire.MultiOp{{Op: wire.OpExists, Req: text("/", 2)}}, "OK", "MarshallingError"},
+		{"strict messages", []wire.MultiOp{{Op: wire.OpGetEphemerals, Req: body{255, 255, 255, 255}}}, "OK", "MarshallingError"},
+		{"strict messages", []wire.MultiOp{{Op: wire.OpSetACL, Req: text("/", 255, 255, 255, 254, 255, 255, 255, 255)}}, "InvalidACL", "MarshallingError"},
+		{"texts as they came", []wire.MultiOp{{Op: wire.OpSync, Req: text("/\xff")}}, "OK /\ufffd", "OK /\xff"},
+		{"bare check", []wire.MultiOp{
+			{Op: wire.OpCheck, Req: &wire.CheckVersionRequest{Path: "/", Version: -1}},
+		}, "dead", "Unimplemented"},
+		{"createTTL without a time", []wire.MultiOp{{Op: wire.OpCreateTTL, Req: noTTL}}, "dead", "BadArguments"},
+		{"quotas that are none", []wire.MultiOp{
+			mk("/q", ""), mk("/zookeeper/quota/q", ""), mk("/zookeeper/quota/q/zookeeper_limits", "count=1"),
+			mk("/zookeeper/quota/q/zookeeper_stats", "x"), {Op: wire.OpSetData, Req: &wire.SetDataRequest{Path: "/zookeeper/quota/q/zookeeper_stats", Data: []byte("x"), Version: -1}},
+			mk("/q/x", ""),
+		}, "dead", "OK"},
+	}
+}
+
+// TestListedDifferencesExist shows that each difference of the table is one: a table that
+// excuses what is no longer so would hide faults.
+func TestListedDifferencesExist(t *testing.T) {
+	if options.replay != "" {
+		t.Skip("nothing to run")
+	}
+	t.Parallel()
+	var p *pair
+	for _, pr := range probes() {
+		if !slices.ContainsFunc(Differences(), func(d Difference) bool { return d.Name == pr.name }) {
+			t.Errorf("%q is not in the table", pr.name)
+		}
+		if p == nil {
+			var err error
+			if p, err = newPair(t, Setup{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := p.probe(1, pr.requests); err != nil || got != pr.ours {
+			t.Errorf("%s, ours: %q, %v, want %q", pr.name, got, err, pr.ours)
+		}
+		got, err := p.probe(0, pr.requests)
+		if err != nil || got != pr.java {
+			t.Errorf("%s, java: %q, %v, want %q", pr.name, got, err, pr.java)
+		}
+		if got == "dead" {
+			p = nil
+		}
+	}
+}
+
+// probe plays requests on one server and tells the answer of the last.
+func (p *pair) probe(i int, requests []wire.MultiOp) (string, error) {
+	c, err := dialConn(p.dials[i])
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	hello := wire.ConnectRequest{Timeout: 30_000, Password: make([]byte, 16), HasReadOnly: true}
+	if err := c.write(wire.AppendRecord(nil, &hello)); err != nil {
+		return "", err
+	}
+	if b, err := c.raw(); err != nil || b == nil {
+		return "", fmt.Errorf("handshake: %w", err)
+	}
+	got := ""
+	for _, op := range requests {
+		if err := c.write(wire.AppendRequest(nil, 1, op.Op, op.Req)); err != nil {
+			return "", err
+		}
+		if err := c.SetDeadline(time.Now().Add(brief)); err != nil {
+			return "", err
+		}
+		f, err := c.next()
+		if f.closed || errors.Is(err, errSilent) || errors.Is(err, os.ErrDeadlineExceeded) {
+			return "dead", nil
+		}
+		got = f.header.Err.Name()
+		if op.Op == wire.OpSync {
+			got += " " + jute.NewReader(f.body).String()
+		}
+	}
+	return got, nil
+}
+
+// TestDifferencesAreDocumented compares the table with the package documentation of the state
+// machine, where people look.
+func TestDifferencesAreDocumented(t *testing.T) {
+	doc, err := os.ReadFile("../../../internal/tree/doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, found := strings.Cut(string(doc), "# Differences from Java")
+	if !found {
+		t.Fatal("no section about differences")
+	}
+	list = strings.Join(strings.Fields(strings.ReplaceAll(list, "//", " ")), " ")
+	for _, d := range Differences() {
+		if !strings.Contains(list, d.Documented) || d.Documented == "" {
+			t.Errorf("%s: the documentation does not say %q", d.Name, d.Documented)
+		}
+	}
+	if bullets := strings.Count(list, " - "); bullets < len(Differences()) {
+		t.Errorf("%d differences documented, %d in the table", bullets, len(Differences()))
+	}
+}

@@ -1,0 +1,220 @@
+package differential
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock/test/harness"
+)
+
+var options struct {
+	seed     uint64
+	scripts  int
+	waiting  int
+	length   int
+	replay   string
+	strict   bool
+	parallel int
+}
+
+func TestMain(m *testing.M) {
+	flag.Uint64Var(&options.seed, "seed", 1, "the first script's seed")
+	flag.IntVar(&options.scripts, "scripts", 300, "how many exact scripts to run, over all setups")
+	flag.IntVar(&options.waiting, "waiting", 24, "how many waiting scripts to run")
+	flag.IntVar(&options.parallel, "parallel", 8, "how many waiting scripts run at a time")
+	flag.IntVar(&options.length, "length", 45, "about how many steps a script has")
+	flag.StringVar(&options.replay, "replay", "", "a file with a script to play instead")
+	flag.BoolVar(&options.strict, "strict", false, "play -replay's script on strict servers")
+	flag.Parse()
+	os.Exit(harness.Main(m))
+}
+
+// TestRandomScriptsGetSameAnswers runs random scripts on pairs of servers that nobody else uses: every
+// transaction id must be the same.
+func TestRandomScriptsGetSameAnswers(t *testing.T) {
+	if options.replay != "" {
+		replay(t)
+		return
+	}
+	setups := []Setup{{Name: "plain"}, {Name: "strict", Strict: true}}
+	for i, setup := range setups {
+		t.Run(setup.Name, func(t *testing.T) {
+			t.Parallel()
+			h := comparison{t: t, setup: setup, cover: coverage{}, used: map[string]int{}}
+			n := options.scripts/len(setups) + i*(options.scripts%len(setups))
+			p := h.pair()
+			for k := range n {
+				seed := options.seed + uint64(k*len(setups)+i)
+				w := newWriter(seed, setup)
+				if !h.play(p, seed, w.script(5+w.r.IntN(2*options.length))) {
+					return
+				}
+			}
+			h.report(n)
+		})
+	}
+}
+
+// TestTimedScriptsGetSameAnswers runs scripts in which sessions expire and nodes are collected, many
+// at a time on one pair of servers.
+func TestTimedScriptsGetSameAnswers(t *testing.T) {
+	if options.replay != "" || options.waiting == 0 {
+		t.Skip("nothing to run")
+	}
+	t.Parallel()
+	setup := Setup{Name: "waiting", Waiting: true}
+	h := comparison{t: t, setup: setup, cover: coverage{}, used: map[string]int{}}
+	p := h.pair()
+	var wg sync.WaitGroup
+	var next atomic.Int64
+	for range options.parallel {
+		wg.Go(func() { // ends with the last script, or the first failure
+			for {
+				k := next.Add(1) - 1
+				if k >= int64(options.waiting) || t.Failed() {
+					return
+				}
+				seed := options.seed + uint64(k)
+				h.play(p, seed, newWriter(seed, setup).waitingScript())
+			}
+		})
+	}
+	wg.Wait()
+	if !t.Failed() {
+		h.report(options.waiting)
+	}
+}
+
+// comparison runs scripts of one setup and keeps account.
+type comparison struct {
+	t     *testing.T
+	setup Setup
+	mu    sync.Mutex
+	cover coverage
+	used  map[string]int
+	steps int
+}
+
+func (h *comparison) pair() *pair {
+	h.t.Helper()
+	p, err := newPair(h.t, h.setup)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return p
+}
+
+// play runs one script, and if the servers differ over it, shrinks and shows it.
+func (h *comparison) play(p *pair, seed uint64, script Script) bool {
+	v, err := p.run(script)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err != nil {
+		h.t.Errorf("%s, seed %d: %v", h.setup.Name, seed, err)
+		return false
+	}
+	h.cover.add(v.cover)
+	h.steps += len(script)
+	for _, d := range v.used {
+		h.used[d]++
+	}
+	if v.differs() {
+		h.explain(seed, script[:min(v.step+1, len(script))], v)
+	}
+	return !v.differs()
+}
+
+// report shows what was done, and fails if it was too little.
+func (h *comparison) report(scripts int) {
+	h.t.Logf("%s: %d scripts, %d steps; deliberate differences met: %v; %v", h.setup.Name, scripts, h.steps, h.used, h.cover)
+	if scripts < 20 {
+		return // a single seed is looked at, not a run
+	}
+	for _, l := range h.cover.lacking(h.setup, scripts) {
+		h.t.Errorf("%s: too little was done: %s", h.setup.Name, l)
+	}
+}
+
+// explain shrinks a script and prints it.
+func (h *comparison) explain(seed uint64, script Script, v verdict) {
+	h.t.Helper()
+	p := h.pair()
+	deadline := time.Now().Add(2 * time.Minute)
+	small := shrink(script, 300, func(s Script) bool {
+		if time.Now().After(deadline) {
+			return false
+		}
+		got, err := p.run(s)
+		if err != nil || got.differs() {
+			// Servers that differ once would differ in what comes next too.
+			p.java.Kill()
+			p = h.pair()
+		}
+		if err == nil && got.differs() {
+			v = got
+			return true
+		}
+		return false
+	})
+	var b bytes.Buffer
+	if err := small.Write(&b); err != nil {
+		h.t.Error(err)
+	}
+	h.t.Errorf("%s, seed %d: the servers differ; put these lines into a file for -replay:\n%s%s", h.setup.Name, seed, b.String(), describe(v))
+}
+
+// describe shows both accounts of the step where the servers differed.
+func describe(v verdict) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "at step %d:\n", v.step)
+	for i, name := range []string{"java", "ours"} {
+		for _, l := range v.lines[i] {
+			fmt.Fprintf(&b, "   %s: %s\n", name, l)
+		}
+	}
+	return b.String()
+}
+
+// replay plays the script of a file and shows all that happens.
+func replay(t *testing.T) {
+	f, err := os.Open(options.replay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	script, err := ReadScript(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits := false
+	for _, st := range script {
+		waits = waits || st.Kind == KindExpire || st.Kind == KindVanish || st.Kind == KindGone
+	}
+	h := comparison{t: t, setup: Setup{Name: "replay", Waiting: waits, Strict: options.strict}}
+	sides, err := h.pair().sides()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, st := range append(script, Step{Kind: kindFinal}) {
+		lines, errs := both(sides, st)
+		t.Logf("step %d: %v", i, st)
+		for j, name := range []string{"java", "ours"} {
+			for _, l := range lines[j] {
+				t.Logf("   %s: %s", name, l)
+			}
+		}
+		if errs[0] != nil || errs[1] != nil {
+			t.Fatalf("step %d: %v, %v", i, errs[0], errs[1])
+		}
+		if strings.Join(lines[0], "\n") != strings.Join(lines[1], "\n") && excuse(st, lines) == "" {
+			t.Errorf("step %d: the servers differ", i)
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package delivery
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// block is a fenced part of a guide.
+type block struct {
+	line int    // of the guide, where it begins
+	lang string // what it is: sh, text, go, python, sql, ...
+	file string // the name after the language: the block is a file
+	text string
+}
+
+// blocks returns what is fenced in a guide, in order.
+func blocks(guide string) (found []block, err error) {
+	var open *block
+	n := 0
+	for line := range strings.Lines(guide) {
+		n++
+		fence, info := strings.CutPrefix(strings.TrimRight(line, "\n"), "```")
+		switch {
+		case !strings.HasPrefix(line, "```"):
+			if open != nil {
+				open.text += line
+			}
+		case open == nil:
+			lang, file, _ := strings.Cut(fence, " ")
+			open = &block{line: n, lang: lang, file: file}
+		case info && fence == "":
+			found = append(found, *open)
+			open = nil
+		default:
+			return nil, fmt.Errorf("line %d: a block in a block", n)
+		}
+	}
+	if open != nil {
+		return nil, fmt.Errorf("line %d: a block that does not end", open.line)
+	}
+	return found, nil
+}
+
+// said is an output as guides show it: without spaces at the ends of lines and around
+// numbers that stand alone, as wc has them.
+func said(out string) string {
+	lines := strings.Split(strings.TrimRight(out, "\n \t"), "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimSpace(line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// TestCodeBlocksAreParsed: what is fenced is found, and what is fenced wrongly is too.
+func TestCodeBlocksAreParsed(t *testing.T) {
+	found, err := blocks("a\n```sh\nx\ny\n```\nb\n```sql a.sql\nz\n```\n")
+	want := []block{{2, "sh", "", "x\ny\n"}, {7, "sql", "a.sql", "z\n"}}
+	if err != nil || !slices.Equal(found, want) {
+		t.Errorf("%v, %v", found, err)
+	}
+	for _, wrong := range []string{"```sh\nx\n", "```sh\n```go\n```\n"} {
+		if found, err := blocks(wrong); err == nil {
+			t.Errorf("%q has %v", wrong, found)
+		}
+	}
+	if got := said("  1 \nx  \n\n"); got != "1\nx" {
+		t.Errorf("%q", got)
+	}
+}

@@ -1,0 +1,208 @@
+package delivery
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock/test/harness"
+)
+
+const docs = "../../docs/guides"
+
+// zooKeepers is where Debian's package has ZooKeeper's own tools.
+const zooKeepers = "/usr/share/zookeeper/bin"
+
+// reader follows one guide, in a directory and with a local server of its own.
+type reader struct {
+	dir string
+	env []string
+}
+
+func newReader(t *testing.T) *reader {
+	t.Helper()
+	bin := harness.Command(t)
+	dir := t.TempDir()
+	r := &reader{dir: dir, env: []string{
+		"PATH=" + filepath.Dir(bin) + ":" + os.Getenv("PATH") + ":" + zooKeepers, "HOME=" + dir, "LC_ALL=C.UTF-8", "TMPDIR=" + dir,
+		"ZKLOCK_HOME=" + filepath.Join(dir, "zklock"), "ZKLOCK_IDLE=30s",
+	}}
+	t.Cleanup(func() {
+		// Whether there is one to stop depends on the guide.
+		c := exec.Command(bin, "serve", "--stop")
+		c.Env = r.env
+		_ = c.Run()
+	})
+	return r
+}
+
+// run runs a program to its end and returns what it printed.
+func (r *reader) run(t *testing.T, dir string, env []string, name string, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	c := exec.CommandContext(ctx, name, args...)
+	c.Dir, c.Env, c.WaitDelay = dir, env, 10*time.Second
+	var out, wrong strings.Builder
+	c.Stdout, c.Stderr = &out, &wrong
+	if err := c.Run(); err != nil {
+		t.Fatalf("%s: %v\n%s%s", name, err, out.String(), wrong.String())
+	}
+	return out.String()
+}
+
+// follow does what a block says, and returns what it printed, if it is one that
+// prints.
+func (r *reader) follow(t *testing.T, b block) (out string, prints bool) {
+	t.Helper()
+	if b.file != "" {
+		if err := os.WriteFile(filepath.Join(r.dir, b.file), []byte(b.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return "", false
+	}
+	switch b.lang {
+	case "sh":
+		if _, err := os.Stat(filepath.Join(zooKeepers, "zkCli.sh")); err != nil && strings.Contains(b.text, "zkCli.sh") {
+			harness.SkipOrFail(t, "zkCli.sh is not installed")
+		}
+		return r.run(t, r.dir, r.env, "bash", "-euc", b.text), true
+	case "python":
+		return r.python(t, b.text), true
+	case "go":
+		return r.golang(t, b.text), true
+	case "crontab":
+		r.crontab(t, b.text)
+	case "ini":
+		settings(t, b.text)
+	default:
+		t.Errorf("line %d: no test runs a block of %q", b.line, b.lang)
+	}
+	return "", false
+}
+
+func (r *reader) python(t *testing.T, text string) string {
+	t.Helper()
+	// The distribution's, which is the one that its packages are for.
+	modules := "sys"
+	if strings.Contains(text, "kazoo") {
+		modules = "kazoo"
+	}
+	harness.Python(t, modules) // skips the test if it is missing
+	return r.run(t, r.dir, r.env, harness.SystemPython, "-c", text)
+}
+
+// golang runs a program, or the tests of a package, in the module of this test, which
+// has what they import.
+func (r *reader) golang(t *testing.T, text string) string {
+	t.Helper()
+	if strings.HasPrefix(text, "package main\n") {
+		path := filepath.Join(r.dir, "main.go")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return r.run(t, "", os.Environ(), "go", "run", path)
+	}
+	path := filepath.Join(r.dir, "guide_test.go")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return r.run(t, "", os.Environ(), "go", "test", "-count=1", path)
+}
+
+// crontab runs each line's zklock with another command, on the local server: that
+// the flags are what they should be is seen by it.
+func (r *reader) crontab(t *testing.T, text string) {
+	t.Helper()
+	line := regexp.MustCompile(`^(?:\S+ +){5}(?:[A-Z_]+=\S+ +)*(zklock run .* --) \S+.*$`)
+	for l := range strings.Lines(text) {
+		m := line.FindStringSubmatch(strings.TrimSpace(l))
+		if m == nil {
+			t.Errorf("this is not a line of a crontab that runs zklock: %s", l)
+			continue
+		}
+		short := regexp.MustCompile(`--hold-at-least \S+`).ReplaceAllString(m[1], "--hold-at-least 1ms")
+		r.run(t, r.dir, r.env, "sh", "-c", short+" true")
+	}
+}
+
+// settings are a unit's: the packaged ones must know them.
+func settings(t *testing.T, text string) {
+	t.Helper()
+	unit, err := os.ReadFile("../../packaging/systemd/zklock-once@.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for l := range strings.Lines(text) {
+		key, _, ok := strings.Cut(strings.TrimSpace(l), "=")
+		if !ok || !strings.Contains(string(unit), key) {
+			t.Errorf("the unit knows no %s", key)
+		}
+	}
+}
+
+// TestGuideCommandsPrintWhatGuidesSay follows them all.
+func TestGuideCommandsPrintWhatGuidesSay(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(docs, "*.md"))
+	if err != nil || len(files) < 10 {
+		t.Fatalf("%d guides, %v", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".md"), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all, err := blocks(string(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := newReader(t)
+			out, printed := "", false
+			for _, b := range all {
+				if b.lang != "text" {
+					out, printed = r.follow(t, b)
+					continue
+				}
+				if !printed {
+					t.Errorf("line %d: nothing was run that could say this", b.line)
+				} else if said(out) != said(b.text) {
+					t.Errorf("line %d: it says\n%s\nand not\n%s", b.line, said(out), said(b.text))
+				}
+			}
+		})
+	}
+}
+
+// TestGuidesAreListed checks that the table lists every guide and that each link leads
+// to a file.
+func TestGuidesAreListed(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
+	files, err := filepath.Glob(filepath.Join(docs, "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	index, err := os.ReadFile(filepath.Join(docs, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if name := filepath.Base(file); name != "README.md" && !strings.Contains(string(index), "]("+name+")") {
+			t.Errorf("%s is not in the table", name)
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
+			if _, err := os.Stat(filepath.Join(docs, m[1])); err != nil {
+				t.Errorf("%s: %v", file, err)
+			}
+		}
+	}
+}

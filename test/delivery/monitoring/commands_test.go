@@ -1,0 +1,364 @@
+// Package monitoring tests what people watch locks with: the commands and the page on a
+// real ensemble with the locks of Curator and kazoo, the page next to a million other
+// znodes, and the dashboard and alerts against the real metrics.
+package monitoring
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock/test/harness"
+)
+
+func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
+
+// patience bounds what must come.
+const patience = 2 * time.Minute
+
+// command is zklock, compiled.
+type command struct {
+	path    string
+	servers string
+}
+
+func build(t *testing.T, servers string) command {
+	t.Helper()
+	bin := filepath.Join(t.TempDir(), "zklock")
+	if out, err := exec.Command("go", "build", "-o", bin, "github.com/zklock/zklock/cmd/zklock").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return command{bin, servers}
+}
+
+// env is the environment of every run.
+func (c command) env() []string {
+	return append(os.Environ(), "ZKLOCK_SERVERS="+c.servers, "ZKLOCK_HOME=/nonexistent/and/never/used", "LANG=C.UTF-8", "TERM=vt100", "NO_COLOR=1")
+}
+
+// run returns what was printed and the exit code.
+func (c command) run(t *testing.T, args ...string) (string, int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, c.path, args...)
+	cmd.Env = c.env()
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("%v: %v", args, err)
+	}
+	if errs.Len() > 0 {
+		t.Logf("zklock %s: %s", strings.Join(args, " "), errs.String())
+	}
+	return out.String(), cmd.ProcessState.ExitCode()
+}
+
+// finding and report are what these tests read of doctor's JSON.
+type finding struct{ Level, Check, What, Do string }
+
+type report struct {
+	Level   string
+	Exit    int
+	Locks   int
+	Servers []struct {
+		Address, Role, Version, Error string
+		Words                         []string
+		Tick                          float64 `json:"tick_s"`
+		SyncLimit                     int     `json:"sync_limit"`
+		Min                           float64 `json:"min_timeout_s"`
+		Max                           float64 `json:"max_timeout_s"`
+		Synced                        int
+		Write                         struct{ Median, Max float64 } `json:"write_s"`
+	}
+	Findings []finding
+}
+
+// doctor runs a checkup.
+func (c command) doctor(t *testing.T, args ...string) report {
+	t.Helper()
+	text, code := c.run(t, append([]string{"doctor", "-o", "json"}, args...)...)
+	var r report
+	if err := json.Unmarshal([]byte(text), &r); err != nil {
+		t.Fatalf("%v: %v, exit %d\n%s", args, err, code, text)
+	}
+	if r.Exit != code {
+		t.Errorf("%v: exit %d, and the report says %d", args, code, r.Exit)
+	}
+	for _, f := range r.Findings {
+		if f.Level != "ok" && f.Level != "note" && f.Do == "" {
+			t.Errorf("%s: %q says not what to do", f.Check, f.What)
+		}
+	}
+	return r
+}
+
+// has reports whether there is a finding of a level about a subject with these texts.
+func (r report) has(level, check string, texts ...string) bool {
+	for _, f := range r.Findings {
+		all := f.Level == level && f.Check == check
+		for _, text := range texts {
+			all = all && strings.Contains(f.What, text)
+		}
+		if all {
+			return true
+		}
+	}
+	return false
+}
+
+// want wants such a finding.
+func (r report) want(t *testing.T, level, check string, texts ...string) {
+	t.Helper()
+	if !r.has(level, check, texts...) {
+		t.Errorf("no %s about %s with %q in\n%+v", level, check, texts, r.Findings)
+	}
+}
+
+// acquire lets a peer take a lock, which it must get, and returns the znode that the
+// peer says it has.
+func acquire(t *testing.T, p *harness.Peer, kind, path string) string {
+	t.Helper()
+	node, err := p.Acquire(t.Context(), kind, path, patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return node
+}
+
+// wait lets a peer wait for a lock until the test ends it, and returns when it stands
+// in line as the nth.
+func wait(t *testing.T, c command, p *harness.Peer, kind, path string, nth int) {
+	t.Helper()
+	ended := make(chan struct{})
+	// Ends when the peer is killed.
+	go func() {
+		defer close(ended)
+		_, _ = p.Acquire(context.Background(), kind, path, time.Hour)
+	}()
+	t.Cleanup(func() {
+		p.Kill()
+		<-ended
+	})
+	deadline := time.Now().Add(patience)
+	for time.Now().Before(deadline) {
+		text, _ := c.run(t, "show", "-o", "json", path)
+		var v struct{ Waiting int }
+		if err := json.Unmarshal([]byte(text), &v); err != nil {
+			t.Fatalf("show %s: %v\n%s", path, err, text)
+		}
+		if v.Waiting >= nth {
+			return
+		}
+	}
+	t.Fatalf("%s never waited for %s", p.Name, path)
+}
+
+// TestCommandsShowLocksOfAllClients checks what ls, show, top, and doctor report about
+// the locks of Curator and kazoo on an ensemble.
+func TestCommandsShowLocksOfAllClients(t *testing.T) {
+	harness.NeedZooKeeper(t)
+	cluster := harness.StartEnsemble(t, 3, harness.ServerConfig{})
+	servers := cluster.ConnectString()
+	c := build(t, servers)
+	curator, curator2 := harness.Curator(t, servers), harness.Curator(t, servers)
+	kazoo, kazoo2, kazoo3 := harness.Kazoo(t, servers), harness.Kazoo(t, servers), harness.Kazoo(t, servers)
+
+	orders := acquire(t, curator, "mutex", "/apps/orders")
+	acquire(t, curator2, "mutex", "/apps/stock")
+	index := acquire(t, kazoo, "lock", "/apps/index")
+	acquire(t, kazoo2, "lock", "/apps/pages")
+	wait(t, c, kazoo3, "lock", "/apps/index", 1)
+
+	t.Run("healthy", func(t *testing.T) {
+		r := c.doctor(t, "--session-timeout", "8s", "/apps")
+		roles := map[string]int{}
+		for _, s := range r.Servers {
+			roles[s.Role]++
+			if s.Version != "3.8.0" || s.Tick != 0.5 || s.SyncLimit != 5 || s.Min != 1 || s.Max != 10 || s.Write.Median <= 0 || len(s.Words) != 3 {
+				t.Errorf("%+v", s)
+			}
+			if s.Role == "leader" && s.Synced != 2 {
+				t.Errorf("the leader has %d followers", s.Synced)
+			}
+		}
+		if roles["leader"] != 1 || roles["follower"] != 2 || r.Locks != 4 {
+			t.Errorf("%v, %d locks", roles, r.Locks)
+		}
+		r.want(t, "ok", "servers", "3 of 3 answer")
+		r.want(t, "ok", "quorum", "3 of 3 voting servers take part: 1 more may fail")
+		r.want(t, "ok", "timeout", "sessions of 8s; the servers allow 1s to 10s")
+		r.want(t, "ok", "clock")
+		r.want(t, "ok", "deadlock")
+		if r.Exit != 0 {
+			t.Errorf("exit %d: %+v", r.Exit, r.Findings)
+		}
+	})
+	t.Run("timeouts", func(t *testing.T) {
+		c.doctor(t, "--session-timeout", "20s", "/apps").want(t, "warning", "timeout", "makes 10s of the session timeout of 20s")
+		c.doctor(t, "--session-timeout", "2s", "/apps").want(t, "warning", "timeout",
+			"sessions of 2s are shorter than syncLimit x tickTime, 2.5s as conf says", "which made 5 of the entries", "for up to 500ms")
+	})
+	wait(t, c, curator2, "mutex", "/apps/orders", 1)
+	t.Run("named", func(t *testing.T) { named(t, c, map[string]string{"/apps/orders": orders, "/apps/index": index}) })
+
+	// Each of two has what the other wants: of Curator, and of kazoo.
+	wait(t, c, curator, "mutex", "/apps/stock", 1)
+	t.Run("deadlock", func(t *testing.T) {
+		r := c.doctor(t, "--session-timeout", "8s", "/apps")
+		r.want(t, "critical", "deadlock", "waits for /apps/orders, which", "waits for /apps/stock, which")
+		wait(t, c, kazoo, "lock", "/apps/pages", 1)
+		if r = c.doctor(t, "--session-timeout", "8s", "/apps"); r.has("critical", "deadlock", "/apps/pages") {
+			t.Errorf("before there is one: %+v", r.Findings)
+		}
+		wait(t, c, kazoo2, "lock", "/apps/index", 2)
+		r = c.doctor(t, "--session-timeout", "8s", "/apps")
+		r.want(t, "critical", "deadlock", "kazoo waits for /apps/pages, which kazoo has", "kazoo waits for /apps/index, which kazoo has", "1 more session wait")
+		if r.Exit != 2 {
+			t.Errorf("exit %d", r.Exit)
+		}
+	})
+	t.Run("two ensembles", func(t *testing.T) { twoEnsembles(t, c, cluster) })
+	t.Run("failures", func(t *testing.T) { failures(t, c, cluster) })
+}
+
+// named compares what ls, show and top say of the same locks, with these holders and
+// one in line behind each.
+func named(t *testing.T, c command, holders map[string]string) {
+	const orders = `(?m)^/apps/orders +exclusive +\S+.* 1$`
+	for _, tt := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"ls", "/apps"}, []string{orders, `(?m)^/apps/index +exclusive +kazoo .* 1$`, `(?m)^/apps/pages +exclusive +kazoo .* 0$`}},
+		{[]string{"show", "/apps/index"}, []string{`(?m)^holds +kazoo .*kazoo lock$`, `(?m)^1st +kazoo .*kazoo lock$`}},
+		{[]string{"show", "/apps/orders"}, []string{`(?m)^holds .*Curator mutex$`, `(?m)^1st .*Curator mutex$`}},
+	} {
+		text, code := c.run(t, tt.args...)
+		for _, want := range tt.want {
+			if code != 0 || !regexp.MustCompile(want).MatchString(text) {
+				t.Errorf("%v: exit %d, without %s:\n%s", tt.args, code, want, text)
+			}
+		}
+	}
+	for path, node := range holders {
+		text, _ := c.run(t, "show", "-o", "name", path)
+		nodes := strings.Fields(text)
+		if len(nodes) != 2 || !strings.HasSuffix(nodes[0], node) {
+			t.Errorf("%s is held by %s, and show has the queue %q", path, node, nodes)
+		}
+	}
+	top(t, c)
+}
+
+// top shows the list and a chain on a terminal, which script(1) makes.
+func top(t *testing.T, c command) {
+	script, err := exec.LookPath("script")
+	if err != nil {
+		harness.SkipOrFail(t, "script(1) is not installed")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, script, "-qec", c.path+" top /apps", "/dev/null")
+	cmd.Env = c.env()
+	keys, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := &shown{}
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct{ want, keys string }{
+		{`/apps/index +exclusive +kazoo +≤\S+ +1 +\S+`, ""},
+		{`/apps/orders +exclusive +\S+ +≤\S+ +1 +\S+`, "g\r"},
+		{`■ (\x1b\[7m)?holds +kazoo +- +exclusive +≤`, ""},
+		{`■ 1st +kazoo +- +exclusive`, ""},
+		{`kazoo lock, created `, "q"},
+	} {
+		if !out.await(ctx, regexp.MustCompile(step.want)) {
+			t.Errorf("top never showed %s, but %q", step.want, out.text())
+		}
+		if _, err := io.WriteString(keys, step.keys); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("top: %v", err)
+	}
+}
+
+// shown is what was written to a terminal.
+type shown struct {
+	mu  sync.Mutex
+	all bytes.Buffer
+}
+
+func (s *shown) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all.Write(b)
+}
+
+func (s *shown) text() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all.String()
+}
+
+// await waits until it matches.
+func (s *shown) await(ctx context.Context, re *regexp.Regexp) bool {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !re.MatchString(s.text()) {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-tick.C:
+		}
+	}
+	return true
+}
+
+// failures ends one server after another.
+func failures(t *testing.T, c command, cluster *harness.Ensemble) {
+	followers := cluster.Followers(t.Context())
+	if len(followers) != 2 {
+		t.Fatalf("%d followers", len(followers))
+	}
+	followers[0].Kill()
+	r := c.doctor(t, "--session-timeout", "8s", "--connect-timeout", "20s", "/apps")
+	r.want(t, "warning", "servers", followers[0].Addr()+" does not answer")
+	r.want(t, "warning", "quorum", "2 of 3 voting servers take part: if one more fails")
+	followers[1].Kill()
+	r = c.doctor(t, "--session-timeout", "8s", "--connect-timeout", "5s", "/apps")
+	r.want(t, "critical", "servers", "none of 3 servers gives a session")
+	if r.Exit != 2 {
+		t.Errorf("exit %d", r.Exit)
+	}
+}
+
+// twoEnsembles are addresses of servers that are not of one ensemble.
+func twoEnsembles(t *testing.T, c command, cluster *harness.Ensemble) {
+	other := harness.StartServer(t, harness.ServerConfig{})
+	c.servers = other.Addr() + "," + cluster.Servers[0].Addr()
+	r := c.doctor(t, "--session-timeout", "8s")
+	r.want(t, "critical", "quorum", other.Addr()+" is an ensemble of its own")
+	c.servers = other.Addr()
+	if r = c.doctor(t, "--session-timeout", "8s"); r.Exit != 0 {
+		t.Errorf("one of them: exit %d, %+v", r.Exit, r.Findings)
+	}
+}

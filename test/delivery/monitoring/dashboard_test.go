@@ -1,0 +1,323 @@
+package monitoring
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/test/harness"
+	"github.com/zklock/zklock/zkprom"
+	"github.com/zklock/zklock/zkserver"
+)
+
+const packaging = "../../../packaging/"
+
+// pages are what a server, a program with locks, and runs of commands really say,
+// as Prometheus scrapes it.
+var pages = sync.OnceValues(func() (map[string]string, error) {
+	dir, err := os.MkdirTemp("", "watching")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	srv, err := zkserver.New(zkserver.Options{DataDir: filepath.Join(dir, "data")})
+	if err != nil {
+		return nil, err
+	}
+	defer srv.Close()
+	m := zkprom.NewLocks(nil)
+	opts := &zklock.Options{DialContext: srv.DialContext}
+	m.Hook(opts)
+	c, err := zklock.Dial(ctx, "inside:2181", opts)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	m.Watch(c)
+	if err := zklock.Do(ctx, c.Mutex("a"), func(context.Context, *zklock.Hold) error { return nil }); err != nil {
+		return nil, err
+	}
+	r := prometheus.NewRegistry()
+	r.MustRegister(m)
+	file := filepath.Join(dir, "jobs.prom")
+	run := exec.CommandContext(ctx, "go", "run", "github.com/zklock/zklock/cmd/zklock", "run", "--metrics", file, "demo", "--", "true")
+	run.Env = append(os.Environ(), "ZKLOCK_HOME="+filepath.Join(dir, "home"), "ZKLOCK_IDLE=1s", "ZKLOCK_SERVERS=")
+	if out, err := run.CombinedOutput(); err != nil {
+		return nil, &failure{err, out}
+	}
+	text, err := os.ReadFile(file)
+	return map[string]string{
+		"server": scrape(zkprom.Handler(srv)), "program": scrape(promhttp.HandlerFor(r, promhttp.HandlerOpts{})), "run": string(text),
+	}, err
+})
+
+// failure is a command's, with what it said.
+type failure struct {
+	error
+	out []byte
+}
+
+func (f *failure) Error() string { return f.error.Error() + "\n" + string(f.out) }
+
+func scrape(h http.Handler) string {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	b, _ := io.ReadAll(w.Result().Body) // of a buffer
+	return string(b)
+}
+
+// real returns the metrics that there are, with their labels.
+func real(t *testing.T) metrics {
+	t.Helper()
+	texts, err := pages()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := metrics{}
+	for name, text := range texts {
+		if n := all.read(text); n == 0 {
+			t.Fatalf("the page of the %s has no metrics:\n%s", name, text)
+		}
+	}
+	return all
+}
+
+// TestRules: what the alerts are about exists.
+func TestRules(t *testing.T) {
+	all := real(t)
+	var file struct {
+		Groups []struct {
+			Name  string
+			Rules []struct {
+				Alert, Expr         string
+				Labels, Annotations map[string]string
+			}
+		}
+	}
+	read(t, "prometheus/zklock.rules.yml", &file)
+	seen := 0
+	for _, g := range file.Groups {
+		for _, r := range g.Rules {
+			seen++
+			about(t, r.Alert, all.check(r.Expr))
+			if r.Labels["severity"] == "" || r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
+				t.Errorf("%s does not say how bad it is, what it is, or what to do", r.Alert)
+			}
+		}
+	}
+	if seen < 15 {
+		t.Errorf("%d alerts were looked at", seen)
+	}
+}
+
+// TestEveryAlertIsTested: promtool's tests mention each, else its expression may be
+// one that never comes true.
+func TestEveryAlertIsTested(t *testing.T) {
+	tests, err := os.ReadFile(packaging + "prometheus/zklock.rules.test.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Groups []struct{ Rules []struct{ Alert string } }
+	}
+	read(t, "prometheus/zklock.rules.yml", &file)
+	for _, g := range file.Groups {
+		for _, r := range g.Rules {
+			if !bytes.Contains(tests, []byte(`alertname="`+r.Alert+`"`)) && !bytes.Contains(tests, []byte("alertname: "+r.Alert+"\n")) {
+				t.Errorf("no test has %s fire", r.Alert)
+			}
+		}
+	}
+}
+
+// dashboard is what the tests need of Grafana's model.
+type dashboard struct {
+	UID, Title string
+	Panels     []panel
+	Templating struct {
+		List []struct{ Name, Definition string }
+	}
+	Annotations struct {
+		List []struct{ Name, Expr string }
+	}
+}
+
+type panel struct {
+	ID      int
+	Type    string
+	Title   string
+	GridPos struct{ X, Y, W, H int }
+	Targets []struct{ RefID, Expr string }
+}
+
+func load(t *testing.T) *dashboard {
+	t.Helper()
+	b, err := os.ReadFile(packaging + "grafana/zklock.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &dashboard{}
+	if err := json.Unmarshal(b, d); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// exprs are the dashboard's expressions by the titles of their panels.
+func (d *dashboard) exprs() map[string][]string {
+	all := map[string][]string{}
+	for _, p := range d.Panels {
+		for _, target := range p.Targets {
+			all[p.Title] = append(all[p.Title], target.Expr)
+		}
+	}
+	for _, a := range d.Annotations.List {
+		all[a.Name] = append(all[a.Name], a.Expr)
+	}
+	return all
+}
+
+// TestDashboard: what it shows exists, what exists of locks is shown, and no two
+// panels lie over each other.
+func TestDashboard(t *testing.T) {
+	all, d := real(t), load(t)
+	text := ""
+	for title, exprs := range d.exprs() {
+		for _, expr := range exprs {
+			about(t, title, all.check(plain(expr)))
+			text += expr + "\n"
+		}
+	}
+	for name := range all {
+		base := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_sum"), "_count")
+		for _, prefix := range []string{"zklock_lock_", "zklock_client_", "zklock_run_"} {
+			// What a release came to is for an alert; when cron came by as well.
+			if strings.HasPrefix(name, prefix) && !strings.Contains(text, base) &&
+				!slices.Contains([]string{"zklock_lock_releases_total", "zklock_lock_oldest_hold_seconds", "zklock_run_last_attempt_timestamp_seconds", "zklock_run_last_start_timestamp_seconds"}, base) {
+				t.Errorf("%s is nowhere on the dashboard", name)
+			}
+		}
+	}
+	ids := map[int]bool{}
+	for i, p := range d.Panels {
+		if ids[p.ID] {
+			t.Errorf("%s has another panel's id", p.Title)
+		}
+		ids[p.ID] = true
+		if p.Type != "row" && len(p.Targets) == 0 {
+			t.Errorf("%s shows nothing", p.Title)
+		}
+		for _, q := range d.Panels[:i] {
+			a, b := p.GridPos, q.GridPos
+			if a.X < b.X+b.W && b.X < a.X+a.W && a.Y < b.Y+b.H && b.Y < a.Y+a.H {
+				t.Errorf("%s and %s lie over each other", p.Title, q.Title)
+			}
+		}
+		if p.GridPos.X+p.GridPos.W > 24 {
+			t.Errorf("%s is off the grid", p.Title)
+		}
+	}
+	for _, v := range d.Templating.List {
+		for _, name := range zklockNames(v.Definition) {
+			if all[name] == nil {
+				t.Errorf("the variable %s is about %s, which does not exist", v.Name, name)
+			}
+		}
+	}
+}
+
+// promtool skips or fails without Prometheus's own tool.
+func promtool(t *testing.T, args ...string) {
+	t.Helper()
+	tool, err := exec.LookPath("promtool")
+	if err != nil {
+		harness.SkipOrFail(t, "promtool, of Debian's package prometheus, is not installed")
+	}
+	if out, err := exec.CommandContext(t.Context(), tool, args...).CombinedOutput(); err != nil {
+		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+// TestPromtool has Prometheus itself check the rules, run their tests, and read the
+// dashboard's expressions.
+func TestPromtool(t *testing.T) {
+	promtool(t, "check", "rules", packaging+"prometheus/zklock.rules.yml")
+	promtool(t, "test", "rules", packaging+"prometheus/zklock.rules.test.yml")
+	type rule struct {
+		Record string `json:"record"`
+		Expr   string `json:"expr"`
+	}
+	var rules []rule
+	for _, exprs := range load(t).exprs() {
+		for _, expr := range exprs {
+			rules = append(rules, rule{"dashboard:expr", plain(expr)})
+		}
+	}
+	b, err := yaml.Marshal(map[string]any{"groups": []any{map[string]any{"name": "dashboard", "rules": rules}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "dashboard.yml")
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	promtool(t, "check", "rules", "--lint=none", path)
+}
+
+// TestMetricsAreWellFormed: so does what programs and runs say, by Prometheus's own
+// conventions. The server's page has ZooKeeper's names, which keep to older ones.
+func TestMetricsAreWellFormed(t *testing.T) {
+	tool, err := exec.LookPath("promtool")
+	if err != nil {
+		harness.SkipOrFail(t, "promtool, of Debian's package prometheus, is not installed")
+	}
+	texts, err := pages()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"program", "run"} {
+		c := exec.CommandContext(t.Context(), tool, "check", "metrics")
+		c.Stdin = strings.NewReader(texts[name])
+		if out, err := c.CombinedOutput(); err != nil || len(out) > 0 {
+			t.Errorf("the metrics of a %s: %v\n%s", name, err, out)
+		}
+	}
+}
+
+// about tells of what an expression is about and should not be.
+func about(t *testing.T, where string, wrong []string) {
+	t.Helper()
+	for _, w := range wrong {
+		t.Errorf("%s is about %s", where, w)
+	}
+}
+
+// read decodes a YAML file.
+func read(t *testing.T, name string, into any) {
+	t.Helper()
+	b, err := os.ReadFile(packaging + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(b, into); err != nil {
+		t.Fatal(err)
+	}
+}

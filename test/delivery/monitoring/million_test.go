@@ -1,0 +1,185 @@
+package monitoring
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/inspect"
+	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zktest"
+	"github.com/zklock/zklock/zkui"
+)
+
+// others is the number of znodes that belong to no lock.
+const others = 1_000_000
+
+// crowd is a server with them, and with a few locks among them.
+type crowd struct {
+	srv   *zktest.Server
+	way   *zktest.Route
+	reads atomic.Int64
+}
+
+// newCrowd creates a crowd: half of the znodes below one parent, the rest in a tree of four
+// levels, with locks next to them, between them, and far below.
+func newCrowd(t *testing.T) *crowd {
+	t.Helper()
+	c := &crowd{srv: zktest.Start(t, zktest.Volatile)}
+	// Not by the relay, which looks at every frame.
+	z := c.srv.Dial(t, func(o *zk.Options) { o.DialContext = c.srv.Server().DialContext })
+	make := func(n int, at func(i int) string) {
+		results := make(chan error, n)
+		for i := range n {
+			z.Go(zk.CreateOp(at(i), nil, nil, zk.ModePersistent), func(r zk.Result) { results <- r.Err })
+		}
+		for range n {
+			if err := <-results; err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	begun := time.Now()
+	for _, path := range []string{"/wide", "/tree", "/apps", "/apps/billing", "/zklock"} {
+		make(1, func(int) string { return path })
+	}
+	make(500, func(i int) string { return fmt.Sprintf("/tree/%d", i) })
+	make(500*10, func(i int) string { return fmt.Sprintf("/tree/%d/%d", i/10, i%10) })
+	make(500*10*100-5505, func(i int) string { return fmt.Sprintf("/tree/%d/%d/%d", i/1000, i/100%10, i%100) })
+	make(500_000, func(i int) string { return fmt.Sprintf("/wide/%d", i) })
+	t.Logf("%d znodes in %v", others, time.Since(begun))
+	c.way = c.srv.Route(t)
+	c.way.DelayFunc(func(f zktest.Frame) time.Duration {
+		if f.Direction == zktest.ToServer && (f.Op == "exists" || strings.HasPrefix(f.Op, "get")) {
+			c.reads.Add(1)
+		}
+		return 0
+	})
+	locks := zklock.New(z, nil)
+	t.Cleanup(func() { _ = locks.Close() })
+	for _, name := range []string{"/apps/billing/nightly", "/apps/report", "/tree/7/3/deep", "mine"} {
+		if _, err := locks.Mutex(name).Acquire(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c
+}
+
+// TestMillionOtherZnodes creates a million znodes once, and then lists the locks next to
+// them.
+func TestMillionOtherZnodes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a million znodes take a while to make")
+	}
+	c := newCrowd(t)
+	t.Run("a walk", func(t *testing.T) { walkAmongThem(t, c) })
+	t.Run("the page", func(t *testing.T) { pageOverThem(t, c) })
+}
+
+// walkAmongThem: a bounded number of reads finds the locks with few znodes next to them, the first of
+// it within a second, and a prefix finds what has much.
+func walkAmongThem(t *testing.T, c *crowd) {
+	z := c.way.Dial(t)
+	r := inspect.NewReader(z, zklock.Layout{})
+	defer r.Close()
+
+	c.reads.Store(0)
+	begun := time.Now()
+	var first atomic.Int64
+	found, err := r.List(t.Context(), "/", inspect.ListOptions{OnLock: func(*inspect.Lock) { first.CompareAndSwap(0, int64(time.Since(begun))) }})
+	took, reads := time.Since(begun), c.reads.Load()
+	t.Logf("a walk from the root: %d reads in %v, the first lock after %v: %v", reads, took, time.Duration(first.Load()), err)
+	if !errors.Is(err, inspect.ErrTooMany) || reads > 20_000+100 || time.Duration(first.Load()) > time.Second {
+		t.Errorf("%d reads, the first lock after %v, %v", reads, time.Duration(first.Load()), err)
+	}
+	var paths []string
+	for _, l := range found.Locks {
+		paths = append(paths, l.Path)
+	}
+	for _, want := range []string{"/apps/billing/nightly", "/apps/report", "/zklock/mine"} {
+		if !strings.Contains(strings.Join(paths, " "), want) {
+			t.Errorf("found %q, without %s", paths, want)
+		}
+	}
+
+	c.reads.Store(0)
+	found, err = r.List(t.Context(), "/tree/7", inspect.ListOptions{})
+	if reads := c.reads.Load(); err != nil || len(found.Locks) != 1 || reads > 1100 {
+		t.Errorf("below a prefix it finds %d locks with %d reads: %v", len(found.Locks), reads, err)
+	}
+
+	// One of them alone; what is none is not read for all that is in it.
+	for path, holders := range map[string]int{"/tree/7/3/deep": 1, "/apps/report": 1, "/zklock/mine": 1, "/tree": 0, "/wide": -1} {
+		c.reads.Store(0)
+		begun = time.Now()
+		l, err := r.ReadDetail(t.Context(), path)
+		took, reads := time.Since(begun), c.reads.Load()
+		t.Logf("a look at %s: %d reads in %v: %v", path, reads, took, err)
+		if took > time.Second || reads > 600 {
+			t.Errorf("a look at %s takes %d reads and %v", path, reads, took)
+		}
+		if holders < 0 && errors.Is(err, inspect.ErrTooManyChildren) {
+			continue
+		}
+		if err != nil || len(l.Holders()) != holders {
+			t.Errorf("a look at %s: %+v, %v", path, l, err)
+		}
+	}
+}
+
+// pageOverThem shows the first locks within a second, says that it has not seen
+// everything, and follows what it has found and what comes.
+func pageOverThem(t *testing.T, c *crowd) {
+	z := c.way.Dial(t)
+	c.reads.Store(0)
+	begun := time.Now()
+	h, err := zkui.New(z, &zkui.Options{Prefix: "/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	ask := func() string {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost/?format=json", nil))
+		return w.Body.String()
+	}
+	until := func(what string, is func(text string) bool) time.Duration {
+		t.Helper()
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for begun := time.Now(); ; <-tick.C {
+			if text := ask(); is(text) {
+				return time.Since(begun)
+			} else if time.Since(begun) > time.Minute {
+				t.Fatalf("no %s in %.2000s", what, text)
+			}
+		}
+	}
+	until("lock", func(text string) bool { return strings.Contains(text, "/apps/report") })
+	if took := time.Since(begun); took > time.Second {
+		t.Errorf("the first locks are shown after %v", took)
+	}
+	until("word on what was not seen", func(text string) bool {
+		return strings.Contains(text, `"walked":true`) && strings.Contains(text, `"complete":false`) && strings.Contains(text, "prefix")
+	})
+	reads := c.reads.Load()
+	t.Logf("the walk: %d reads in %v", reads, time.Since(begun))
+	if reads > 20_000+100 {
+		t.Errorf("%d reads for the walk", reads)
+	}
+	locks := zklock.New(c.srv.Dial(t), nil)
+	defer locks.Close()
+	if _, err := locks.Mutex("/tree/400/9/late").Acquire(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	took := until("lock that came", func(text string) bool { return strings.Contains(text, "/tree/400/9/late") })
+	if more := c.reads.Load() - reads; took > time.Second || more > 20 {
+		t.Errorf("what comes is shown after %v and %d reads", took, more)
+	}
+}

@@ -1,0 +1,126 @@
+package delivery
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/zklock/zklock/test/harness"
+)
+
+// image is what the Dockerfile says of its last stage.
+type image struct {
+	from, user string
+	env        []string
+	argv       []string // entry point and command
+}
+
+func readImage(t *testing.T) (m image) {
+	t.Helper()
+	b, err := os.ReadFile("../../packaging/Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch word {
+		case "FROM":
+			m = image{from: rest}
+		case "USER":
+			m.user = rest
+		case "ENV":
+			m.env = append(m.env, strings.Fields(rest)...)
+		case "ENTRYPOINT", "CMD":
+			var words []string
+			if err := json.Unmarshal([]byte(rest), &words); err != nil {
+				t.Fatalf("%s: %v", line, err)
+			}
+			m.argv = append(m.argv, words...)
+		}
+	}
+	return m
+}
+
+// TestImageRuns starts what the image starts where there is nothing but what the image
+// has: the command, and a directory for the data that is its user's. There is not even
+// a /proc, as there would be in a container.
+func TestImageRuns(t *testing.T) {
+	if os.Getuid() != 0 {
+		harness.SkipOrFail(t, "changing the root directory takes root")
+	}
+	m := readImage(t)
+	if m.from != "scratch" {
+		t.Errorf("the image is from %s", m.from)
+	}
+	uid, err := strconv.Atoi(strings.Split(m.user, ":")[0])
+	if err != nil || uid == 0 {
+		t.Fatalf("the image's user is %q", m.user)
+	}
+	b, err := os.ReadFile(harness.Command(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Everybody may go in; the test's own directory is the test's alone.
+	root, err := os.MkdirTemp("", "image")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(root) })
+	for path, mode := range map[string]os.FileMode{"": 0o755, "usr": 0o755, "usr/bin": 0o755, "data": 0o700, "tmp": 0o700} {
+		if err := os.MkdirAll(filepath.Join(root, path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(filepath.Join(root, path), mode); err != nil {
+			t.Fatal(err)
+		}
+		if mode == 0o700 {
+			if err := os.Chown(filepath.Join(root, path), uid, uid); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := os.WriteFile(filepath.Join(root, m.argv[0]), b, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	argv := slices.Clone(m.argv)
+	port := slices.Index(argv, ":2181")
+	if port < 0 {
+		t.Fatalf("it starts %q", argv)
+	}
+	argv[port] = "127.0.0.1:0" // whatever else listens here
+	c := command(t, harness.Command(t), argv[1:]...)
+	c.Path, c.Args[0], c.Env, c.Dir = argv[0], argv[0], m.env, "/"
+	c.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
+	c.Stderr = t.Output()
+	words, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Process.Kill() })
+	line, err := bufio.NewReader(words).ReadString('\n')
+	address, ok := strings.CutPrefix(strings.TrimSpace(line), "serving at ")
+	if err != nil || !ok {
+		t.Fatalf("it says %q, %v", line, err)
+	}
+	if out, err := command(t, harness.Command(t), "run", "--servers", address, "demo", "--", "true").CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if err := c.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Wait(); err != nil {
+		t.Errorf("it ended with %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(root, "data/server")); err != nil {
+		t.Errorf("its data are not where the volume is: %v", err)
+	}
+}

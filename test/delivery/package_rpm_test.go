@@ -1,0 +1,68 @@
+package delivery
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestRPMInstallsAndRemoves does the same with the rpm, by rpm itself. It installs next to what dpkg
+// knows nothing of, so what it requires is looked at instead.
+func TestRPMInstallsAndRemoves(t *testing.T) {
+	need(t, "rpm")
+	b := packages(t)
+	said, left := inSandbox(t, `
+exec 2>&1
+echo "== requires"
+rpm -qp --requires /sandbox/*.rpm
+echo "== config"
+rpm -qpc /sandbox/*.rpm
+echo "== files"
+rpm -qpl /sandbox/*.rpm
+echo "== info"
+rpm -qp --qf '%{NAME} %{VERSION} %{LICENSE} %{SUMMARY}\n' /sandbox/*.rpm
+rpm --force-debian --nodeps -i /sandbox/*.rpm
+echo "== verify"
+rpm --force-debian -V --nodeps zklock
+echo "== run"
+ZKLOCK_HOME=/tmp/home ZKLOCK_IDLE=1s zklock run demo -- sh -c 'echo "token $ZKLOCK_TOKEN"'
+echo "== removed"
+echo '# mine' >>/etc/zklock/zoo.cfg
+rpm --force-debian --nodeps -e zklock
+ls -d /usr/bin/zklock /usr/share/zklock /usr/share/doc/zklock /usr/lib/systemd/system/zklock* 2>/dev/null || true
+`, b.rpm)
+	for name, want := range map[string]string{"verify": "", "config": "/etc/zklock/zoo.cfg\n"} {
+		if got := section(said, name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	if got := section(said, "info"); !strings.HasPrefix(got, "zklock 0.") || !strings.Contains(got, "Apache-2.0 Distributed locks") {
+		t.Errorf("the package says of itself %q", got)
+	}
+	if got := section(said, "run"); !strings.HasPrefix(got, "token ") {
+		t.Errorf("installed, it says %q", got)
+	}
+	for line := range strings.Lines(section(said, "requires")) {
+		if !strings.HasPrefix(line, "rpmlib(") && !strings.HasPrefix(line, "/bin/sh") && !strings.HasPrefix(line, "config(zklock)") {
+			t.Errorf("it requires %s", line)
+		}
+	}
+	files := strings.Fields(section(said, "files"))
+	for _, want := range []string{"/usr/bin/zklock", "/usr/share/zsh/site-functions/_zklock", "/usr/share/licenses/zklock/LICENSE", "/usr/lib/systemd/system/zklock-run@.service", "/usr/share/man/man1/zklock-run.1.gz"} {
+		if !slices.Contains(files, want) {
+			t.Errorf("the package has no %s", want)
+		}
+	}
+	if got := section(said, "removed"); strings.Contains(got, "/usr/") {
+		t.Errorf("left: %s", got)
+	}
+	for _, path := range left {
+		// A changed file is kept as .rpmsave.
+		if strings.Contains(path, "zklock") && path != "/etc/zklock/zoo.cfg.rpmsave" {
+			t.Errorf("%s is left of a package that was removed", path)
+		}
+	}
+	if t.Failed() {
+		t.Log(said)
+	}
+}

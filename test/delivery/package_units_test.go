@@ -1,0 +1,162 @@
+package delivery
+
+import (
+	"bufio"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/zklock/zklock/test/harness"
+)
+
+// unit is what of a template unit says how its command is started.
+type unit struct {
+	exec string
+	env  map[string]string
+}
+
+// readUnit reads a packaged unit for an instance.
+func readUnit(t *testing.T, name, instance string) unit {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("../../packaging/systemd", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := unit{env: map[string]string{}}
+	for line := range strings.Lines(string(b)) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		value = strings.ReplaceAll(value, "%i", instance)
+		switch key {
+		case "ExecStart":
+			u.exec = value
+		case "Environment":
+			for _, word := range strings.Fields(value) {
+				k, v, _ := strings.Cut(word, "=")
+				u.env[k] = v
+			}
+		}
+	}
+	if u.exec == "" {
+		t.Fatalf("%s starts nothing", name)
+	}
+	return u
+}
+
+// argv expands the command line as systemd.service(5) says: $NAME as a word of its own
+// becomes as many words as it has, none included, and ${NAME} is put in as it is.
+func (u unit) argv() (words []string) {
+	inside := regexp.MustCompile(`\$\{(\w+)\}`)
+	for _, word := range strings.Fields(u.exec) {
+		if name, whole := strings.CutPrefix(word, "$"); whole && !strings.HasPrefix(name, "{") {
+			words = append(words, strings.Fields(u.env[name])...)
+			continue
+		}
+		words = append(words, inside.ReplaceAllStringFunc(word, func(v string) string { return u.env[v[2:len(v)-1]] }))
+	}
+	return words
+}
+
+// start runs the unit's command line with the settings of its file, and returns what
+// it printed.
+func (u unit) start(t *testing.T, home string, settings map[string]string) (out string, err error) {
+	t.Helper()
+	for k, v := range settings {
+		u.env[k] = v
+	}
+	argv := u.argv()
+	if argv[0] != "/usr/bin/zklock" {
+		t.Fatalf("it starts %s", argv[0])
+	}
+	c := command(t, harness.Command(t), argv[1:]...)
+	for k, v := range u.env {
+		c.Env = append(c.Env, k+"="+v)
+	}
+	c.Env = append(c.Env, "ZKLOCK_HOME="+home, "ZKLOCK_IDLE=1s")
+	b, err := c.CombinedOutput()
+	return string(b), err
+}
+
+// TestTemplates: the template units' command lines are ones that the command takes,
+// with as few settings as they say.
+func TestTemplates(t *testing.T) {
+	home := filepath.Join(t.TempDir(), "zklock")
+	has := func(out string, lines ...string) {
+		t.Helper()
+		for _, line := range lines {
+			if !slices.Contains(strings.Split(out, "\n"), line) {
+				t.Errorf("the command is not told %s, but\n%s", line, out)
+			}
+		}
+	}
+	out, err := readUnit(t, "zklock-run@.service", "billing").start(t, home, map[string]string{"RUN_COMMAND": "env -u HOME"})
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	has(out, "ZKLOCK_PATH=/zklock/billing")
+	out, err = readUnit(t, "zklock-run@.service", "billing").start(t, home, map[string]string{
+		"RUN_COMMAND": "env", "RUN_LOCK": "services/billing", "RUN_FLAGS": "--shared --session-timeout 10s"})
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	has(out, "ZKLOCK_PATH=/zklock/services/billing", "ZKLOCK_MODE=shared")
+	prom := filepath.Join(t.TempDir(), "report.prom")
+	out, err = readUnit(t, "zklock-once@.service", "report").start(t, home, map[string]string{
+		"RUN_COMMAND": "env", "RUN_AT_LEAST": "10ms", "RUN_FLAGS": "--metrics " + prom})
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	has(out, "ZKLOCK_PATH=/zklock/report")
+	if _, err := os.Stat(prom); err != nil {
+		t.Error(err)
+	}
+	// The one that comes second skips the round, with success.
+	inner := readUnit(t, "zklock-once@.service", "report")
+	inner.env["RUN_COMMAND"] = "env"
+	c := command(t, harness.Command(t), append([]string{"run", "report", "--", harness.Command(t)}, inner.argv()[1:]...)...)
+	c.Env = append(c.Env, "ZKLOCK_HOME="+home, "ZKLOCK_IDLE=1s")
+	if b, err := c.CombinedOutput(); err != nil || strings.Contains(string(b), "ZKLOCK_PATH") {
+		t.Errorf("while another machine runs it: %v\n%s", err, b)
+	}
+}
+
+// TestServerSettings: the server takes the settings that the package brings, with
+// nothing to remark on.
+func TestServerSettings(t *testing.T) {
+	u, dir := readUnit(t, "zklock-server.service", ""), t.TempDir()
+	argv := u.argv()
+	config, data := slices.Index(argv, "/etc/zklock/zoo.cfg"), slices.Index(argv, "/var/lib/zklock-server")
+	if config < 0 || data < 0 {
+		t.Fatalf("it starts %q", argv)
+	}
+	argv[config], argv[data] = "../../packaging/etc/zoo.cfg", filepath.Join(dir, "data")
+	c := command(t, harness.Command(t), append(argv[1:], "--listen", "unix:"+filepath.Join(dir, "s"), "--log-format", "json")...)
+	var log strings.Builder
+	c.Stderr = &log
+	words, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Process.Kill() })
+	line, err := bufio.NewReader(words).ReadString('\n')
+	if err != nil || !strings.HasPrefix(line, "serving at unix:") {
+		t.Errorf("it says %q, %v", line, err)
+	}
+	if err := c.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Wait(); err != nil {
+		t.Errorf("it ended with %v", err)
+	}
+	for l := range strings.Lines(log.String()) {
+		if !strings.Contains(l, `"level":"INFO"`) || strings.Contains(l, "no effect") {
+			t.Errorf("it remarks: %s", l)
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package delivery
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock/test/harness"
+)
+
+// built holds the packages.
+type built struct {
+	dir      string
+	deb, rpm string
+	err      error
+}
+
+// buildPackages builds the packages once.
+var buildPackages = sync.OnceValue(func() (b built) {
+	if b.dir, b.err = harness.ScratchDir(); b.err != nil {
+		return b
+	}
+	if b.err = pack(b.dir); b.err != nil {
+		return b
+	}
+	b.deb, b.err = only(b.dir, "*.deb")
+	if b.err == nil {
+		b.rpm, b.err = only(b.dir, "*.rpm")
+	}
+	return b
+})
+
+// failure is the error of a command with its output.
+type failure struct {
+	error
+	said string
+}
+
+func (f *failure) Error() string { return f.error.Error() + "\n" + f.said }
+
+// run runs a command to its end.
+func run(c *exec.Cmd) error {
+	if out, err := c.CombinedOutput(); err != nil {
+		return &failure{err, string(out)}
+	}
+	return nil
+}
+
+// pack runs packaging/build for this machine.
+func pack(dir string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	return run(exec.CommandContext(ctx, "../../packaging/build", dir, runtime.GOARCH))
+}
+
+// only is the one file that a pattern matches.
+func only(dir, pattern string) (string, error) {
+	found, err := filepath.Glob(filepath.Join(dir, pattern))
+	if err == nil && len(found) != 1 {
+		err = &failure{os.ErrNotExist, pattern + " matches " + strings.Join(found, " ")}
+	}
+	if err != nil {
+		return "", err
+	}
+	return found[0], nil
+}
+
+// packages builds what the tests are about, once.
+func packages(t *testing.T) built {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		harness.SkipOrFail(t, "the packages are for Linux")
+	}
+	b := buildPackages()
+	if b.err != nil {
+		t.Fatal(b.err)
+	}
+	return b
+}
+
+// command returns a zklock command with a clean environment.
+func command(t *testing.T, bin string, args ...string) *exec.Cmd {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	t.Cleanup(cancel)
+	c := exec.CommandContext(ctx, bin, args...)
+	c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
+	return c
+}
+
+// TestPackagesAreReproducible: one tree gives the same packages, byte for byte.
+func TestPackagesAreReproducible(t *testing.T) {
+	first := packages(t)
+	again := t.TempDir()
+	if err := pack(again); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{first.deb, first.rpm} {
+		a, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(filepath.Join(again, filepath.Base(path)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sha256.Sum256(a) != sha256.Sum256(b) {
+			t.Errorf("%s is another one the second time: %d and %d bytes", filepath.Base(path), len(a), len(b))
+		}
+	}
+}
+
+// TestCommandIsStatic: the command needs no library, so that it runs in an empty image and on
+// any distribution.
+func TestCommandIsStatic(t *testing.T) {
+	b, err := os.ReadFile(harness.Command(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(b, []byte("/lib64/ld-linux")) {
+		t.Error("the command wants a dynamic linker")
+	}
+}

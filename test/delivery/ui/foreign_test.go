@@ -1,0 +1,104 @@
+package ui
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock/test/harness"
+	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zkui"
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(harness.Main(m))
+}
+
+// turn is how long a client of another library has for what it does.
+const turn = time.Minute
+
+// TestForeignLocks: the page knows the holders and the queues of Curator's and
+// kazoo's locks on an ensemble of Apache ZooKeeper, and shows their hand-overs.
+func TestForeignLocks(t *testing.T) {
+	b := StartBrowser(t)
+	cluster := harness.StartEnsemble(t, 3, harness.ServerConfig{})
+	addr := cluster.ConnectString()
+	z, err := zk.Dial(t.Context(), addr, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := z.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	s := ServeOver(t, z, func(o *zkui.Options) { o.Prefix = "/" })
+	for _, library := range []struct {
+		name, kind, recipe string
+		start              func(testing.TB, string) *harness.Peer
+	}{
+		{"curator", "mutex", "Curator mutex", harness.Curator},
+		{"kazoo", "lock", "kazoo lock", harness.Kazoo},
+	} {
+		t.Run(library.name, func(t *testing.T) {
+			path := "/fleet/" + library.name
+			holder, waiter := library.start(t, addr), library.start(t, addr)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*turn)
+			defer cancel()
+			first, err := holder.Acquire(ctx, library.kind, path, turn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.Open(s.URL + "?q=" + library.name)
+			listed(t, b, path)
+			b.Open(s.URL + "lock?path=" + path)
+			b.Shows(".badges", library.recipe)
+			if got := nodeOf(b, 1); got != first {
+				t.Errorf("the page has %s for the holder, %s says %s", got, library.name, first)
+			}
+
+			type acquired struct {
+				node string
+				err  error
+			}
+			got := make(chan acquired, 1)
+			go func() { // ends with ctx at the latest
+				node, err := waiter.Acquire(ctx, library.kind, path, turn)
+				got <- acquired{node, err}
+			}()
+			b.Shows(".badges", "1 waiting")
+			b.Until(`document.querySelectorAll(".stop").length === 2`)
+			next := nodeOf(b, 2)
+			if err := holder.Release(ctx); err != nil {
+				t.Fatal(err)
+			}
+			second := <-got
+			if second.err != nil {
+				t.Fatal(second.err)
+			}
+			if next != second.node {
+				t.Errorf("the page had %s for the next in line, %s says %s", next, library.name, second.node)
+			}
+			b.Until(`document.querySelectorAll(".stop").length === 1`)
+			if got := nodeOf(b, 1); got != second.node {
+				t.Errorf("after the hand-over the page has %s for the holder, %s says %s", got, library.name, second.node)
+			}
+		})
+	}
+}
+
+// nodeOf is the znode of an entry in the queue, from 1, as its details say.
+func nodeOf(b *Browser, place int) string {
+	b.t.Helper()
+	b.Click(fmt.Sprintf(".stop:nth-child(%d)", place))
+	b.Until(`document.querySelector("dialog[open] pre") !== null`)
+	node := strings.TrimSpace(b.Text("dialog pre"))
+	Eval[any](b, `document.querySelector("dialog").close()`)
+	b.Until(`document.querySelector("dialog") === null`)
+	return node
+}

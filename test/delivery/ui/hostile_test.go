@@ -1,0 +1,126 @@
+package ui
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/zk"
+)
+
+// attacks are texts that any client may write into a lock's name or an owner's data.
+var attacks = []string{
+	`<img src=x onerror="window.attacked=1">`,
+	`<script>window.attacked=1<` + `/script>`,
+	`"><svg onload=window.attacked=1>`,
+	`javascript:window.attacked=1`,
+	`{{constructor.constructor("window.attacked=1")()}}`,
+	`&lt;b&gt;not bold&lt;/b&gt;`,
+}
+
+// TestHostileOwners: what owners say is shown as they said it, and is no more.
+func TestHostileOwners(t *testing.T) {
+	b, s := StartBrowser(t), Serve(t)
+	for i, attack := range attacks {
+		p := NewPeer(t, s.Server, zklock.Owner{Host: attack, PID: i + 1, User: attack, Command: attack, Version: attack})
+		p.Hold(p.Mutex("owner-" + strconv.Itoa(i)))
+		harmless(t, b, s, "/zklock/owner-"+strconv.Itoa(i), attack)
+	}
+}
+
+// TestHostileNames: the same of a lock's name, which others than its holder may
+// have chosen.
+func TestHostileNames(t *testing.T) {
+	b, s := StartBrowser(t), Serve(t)
+	for _, name := range []string{`<img src=x onerror=window.attacked=1>`, `"><svg onload=window.attacked=1>`, `javascript:window.attacked=1`, `&amp;path=?#%2f`} {
+		p := NewPeer(t, s.Server, named("host", 1, "run"))
+		p.Hold(p.Mutex(name))
+		harmless(t, b, s, "/zklock/"+name, name)
+	}
+}
+
+// TestUnseenInNames: a name that turns text around or hides some of it is shown with
+// escapes, in the list, on its page, in the dialogs and the window's title.
+func TestUnseenInNames(t *testing.T) {
+	const name, shown = "pay\u202eegaf\u200b\ufeff", `pay\u202eegaf\u200b\ufeff`
+	b, s := StartBrowser(t), Serve(t)
+	p := NewPeer(t, s.Server, zklock.Owner{Host: "web\u2066", PID: 1, User: "ad\u200bmin", Command: "run"})
+	p.Hold(p.Mutex(name))
+	for _, at := range []string{"", "sessions", "lock?path=" + url.QueryEscape("/zklock/"+name)} {
+		b.Open(s.URL + at)
+		b.Shows("body", shown)
+		if Eval[bool](b, `/[\u202e\u200b\ufeff\u2066]/.test(document.body.innerText + document.title + [...document.querySelectorAll("[title], [aria-label]")].map((n) => n.title + n.getAttribute("aria-label")).join())`) {
+			t.Errorf("%q shows what is not seen", at)
+		}
+	}
+	b.Shows(".holder h2", `web\u2066:1`)
+	b.Until(`document.querySelector(".stop") !== null`)
+	b.Click(".stop")
+	b.Until(`document.querySelector("dialog") !== null`)
+	if text := b.Text("dialog"); !strings.Contains(text, `ad\u200bmin`) || !strings.Contains(text, shown) {
+		t.Errorf("the dialog says %q", text)
+	}
+}
+
+// TestHostileData: so is what is in a foreign znode. What would hide or turn around
+// text is escaped.
+func TestHostileData(t *testing.T) {
+	b, s := StartBrowser(t), Serve(t)
+	z := s.Server.Dial(t)
+	if _, _, err := z.Create(t.Context(), "/zklock", nil, nil, zk.ModePersistent); err != nil {
+		t.Fatal(err)
+	}
+	for i, data := range attacks {
+		lock := "/zklock/data-" + strconv.Itoa(i)
+		if _, _, err := z.Create(t.Context(), lock, nil, nil, zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := z.Create(t.Context(), lock+"/_c_00000000-0000-0000-0000-000000000000-lock-", []byte(data+"\u202e\x1b[31m\x00"), nil, zk.ModeEphemeralSequential); err != nil {
+			t.Fatal(err)
+		}
+		harmless(t, b, s, lock, data)
+		b.Open(s.URL + "lock?path=" + lock)
+		b.Until(`document.querySelector(".holder pre") !== null`)
+		if text := b.Text(".holder pre"); text != data+`\u202e\x1b[31m\x00` {
+			t.Errorf("the data are shown as %q", text)
+		}
+	}
+}
+
+// harmless looks at all pages on which a lock's names and data are, and then for
+// signs of an attack.
+func harmless(t *testing.T, b *Browser, s *Site, lock, shown string) {
+	t.Helper()
+	b.Open(s.URL)
+	row := "[...document.querySelectorAll('.locks .row')].find((r) => new URLSearchParams(r.getAttribute('href').split('?')[1]).get('path') === " + strconv.QuoteToASCII(lock) + ")"
+	b.Until(row + "?.innerText.length > 0")
+	clean(t, b, "the list")
+	Eval[any](b, row+".click()")
+	b.Until("document.querySelector('h1').innerText === " + strconv.QuoteToASCII(lock))
+	b.Until("document.querySelector('main').innerText.includes(" + strconv.QuoteToASCII(shown[:min(len(shown), 24)]) + ")")
+	b.Until("document.querySelector('.stop') !== null")
+	b.Click(".stop")
+	b.Until("document.querySelector('dialog[open]') !== null")
+	clean(t, b, "the lock's page")
+	b.Click("dialog a[data-go]")
+	b.Until("document.querySelector('h1').innerText.startsWith('Session')")
+	b.Until("document.querySelector('.stop') !== null")
+	clean(t, b, "the session's page")
+	b.Open(s.URL + "sessions")
+	b.Until("document.querySelector('.sessions .row') !== null")
+	clean(t, b, "the sessions")
+}
+
+// clean fails the test for anything that an attack would leave.
+func clean(t *testing.T, b *Browser, where string) {
+	t.Helper()
+	if Eval[bool](b, "window.attacked !== undefined") {
+		t.Errorf("%s ran what another client wrote", where)
+	}
+	n := Eval[int](b, `document.querySelectorAll("main img, main script, main b.not, [onerror], [onload], a[href^='javascript:']").length`)
+	if n != 0 {
+		t.Errorf("%s has %d elements that another client wrote", where, n)
+	}
+}

@@ -1,0 +1,196 @@
+package ui
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/zktest"
+	"github.com/zklock/zklock/zkui"
+)
+
+// atOnce is how soon the page shows what happened, median of several times.
+const atOnce = time.Second
+
+// names are the locks in the list, as far as they are in sight, from top to bottom.
+const names = `[...document.querySelectorAll(".locks .row")].map((r) => r.querySelector(".name").innerText)`
+
+// listed waits until the list shows these locks and no others, in this order.
+func listed(t *testing.T, b *Browser, paths ...string) {
+	t.Helper()
+	b.Until(fmt.Sprintf("%s.join(' ') === %q", names, strings.Join(paths, " ")))
+}
+
+// threeLocks are one that is held, one with two in line, and one that two read.
+func threeLocks(t *testing.T, s *Site) {
+	t.Helper()
+	alice := NewPeer(t, s.Server, named("web-1", 101, "nightly-report"))
+	bob := NewPeer(t, s.Server, named("web-2", 202, "nightly-report"))
+	carol := NewPeer(t, s.Server, named("db-1", 303, "vacuumdb"))
+	alice.Hold(alice.Mutex("cron/nightly"))
+	bob.Wait(bob.Mutex("cron/nightly"))
+	carol.Wait(carol.Mutex("cron/nightly"))
+	carol.Hold(carol.Mutex("db/vacuum"))
+	for _, p := range []*Peer{alice, bob} {
+		p.Hold(p.locks.RWMutex("catalog").Reader())
+	}
+}
+
+func TestListSaysWhoHolds(t *testing.T) {
+	b, s := StartBrowser(t), Serve(t)
+	threeLocks(t, s)
+	b.Open(s.URL)
+	listed(t, b, "/zklock/catalog", "/zklock/cron/nightly", "/zklock/db/vacuum")
+	row := `[...document.querySelectorAll(".locks .row")].find((r) => r.querySelector(".name").innerText.includes("%s")).innerText.replace(/\s+/g, " ")`
+	for lock, words := range map[string][]string{
+		"catalog": {"shared by 2", "web-1:101", "1 other"},
+		"nightly": {"web-1:101", "nightly-report", "2", "web-2:202"},
+		"vacuum":  {"db-1:303", "vacuumdb", "0"},
+	} {
+		text := Eval[string](b, fmt.Sprintf(row, lock))
+		for _, w := range words {
+			if !strings.Contains(text, w) {
+				t.Errorf("the row of %s does not say %q: %s", lock, w, text)
+			}
+		}
+	}
+	b.Shows(".figures", "of 3 locks")
+	b.Shows("#live", "live")
+}
+
+func TestFilter(t *testing.T) {
+	b, s := StartBrowser(t), Serve(t)
+	threeLocks(t, s)
+	b.Open(s.URL)
+	listed(t, b, "/zklock/catalog", "/zklock/cron/nightly", "/zklock/db/vacuum")
+	for typed, want := range map[string][]string{
+		"vacuum":       {"/zklock/db/vacuum"},
+		"WEB-1":        {"/zklock/catalog", "/zklock/cron/nightly"},
+		"report cron":  {"/zklock/cron/nightly"},
+		"web-2:202":    {"/zklock/cron/nightly"}, // the next in line
+		"no such lock": {},
+	} {
+		b.Press("/")
+		b.Until(`document.activeElement.id === "filter"`)
+		b.Type("#filter", typed)
+		listed(t, b, want...)
+		if q := Eval[string](b, `new URLSearchParams(location.search).get("q")`); q != typed {
+			t.Errorf("the address has the filter %q, want %q", q, typed)
+		}
+		b.Press(kb.Escape, kb.Escape) // empties it, leaves it
+		listed(t, b, "/zklock/catalog", "/zklock/cron/nightly", "/zklock/db/vacuum")
+	}
+	b.Click(`[data-only="queued"]`)
+	listed(t, b, "/zklock/cron/nightly")
+}
+
+// TestDeepLinks: an address shows to another what it shows to oneself.
+func TestDeepLinks(t *testing.T) {
+	b, s := StartBrowser(t), Serve(t)
+	threeLocks(t, s)
+	b.Open(s.URL + "?q=zklock&only=queued")
+	listed(t, b, "/zklock/cron/nightly")
+	b.Open(s.URL + "?sort=waiting")
+	listed(t, b, "/zklock/cron/nightly", "/zklock/catalog", "/zklock/db/vacuum")
+	b.Open(s.URL + "?sort=path&desc=1")
+	listed(t, b, "/zklock/db/vacuum", "/zklock/cron/nightly", "/zklock/catalog")
+	b.Open(s.URL + "lock?path=/zklock/db/vacuum")
+	b.Shows("h1", "/zklock/db/vacuum")
+	b.Shows(".holder", "db-1:303")
+}
+
+// TestListIsItsJSON: an address of the list has the same locks in the same order on
+// the page and in JSON.
+func TestListIsItsJSON(t *testing.T) {
+	b, s := StartBrowser(t), Serve(t)
+	threeLocks(t, s)
+	b.Open(s.URL)
+	listed(t, b, "/zklock/catalog", "/zklock/cron/nightly", "/zklock/db/vacuum")
+	for _, query := range []string{
+		"", "desc=1", "sort=who", "sort=who&desc=1", "sort=held", "sort=waiting", "sort=oldest", "sort=next&desc=1",
+		"only=queued", "only=free", "only=warned", "q=WEB-1", "q=report+cron", "q=web-1&only=queued&sort=waiting", "q=nothing",
+	} {
+		paths := Eval[[]string](b, `fetch("./?`+query+`&format=json").then((r) => r.json()).then((l) => l.locks.map((l) => l.path))`)
+		b.Open(s.URL + "?" + query)
+		listed(t, b, paths...)
+	}
+}
+
+func TestSort(t *testing.T) {
+	b, s := StartBrowser(t), Serve(t)
+	threeLocks(t, s)
+	b.Open(s.URL)
+	listed(t, b, "/zklock/catalog", "/zklock/cron/nightly", "/zklock/db/vacuum")
+	b.Click(`[data-sort="waiting"] button`)
+	listed(t, b, "/zklock/cron/nightly", "/zklock/catalog", "/zklock/db/vacuum")
+	b.Click(`[data-sort="who"] button`)
+	listed(t, b, "/zklock/db/vacuum", "/zklock/catalog", "/zklock/cron/nightly")
+	b.Click(`[data-sort="who"] button`)
+	b.Until(`document.querySelector('[data-sort="who"]').getAttribute("aria-sort") === "descending"`)
+	b.Until(names + `.at(-1) === "/zklock/db/vacuum"`)
+}
+
+// TestHandOverIsLive: the list and the lock's own page say who holds within a
+// second of a hand-over, and nothing is asked for again.
+func TestHandOverIsLive(t *testing.T) {
+	s := Serve(t)
+	peers := []*Peer{
+		NewPeer(t, s.Server, named("web-1", 101, "leader")),
+		NewPeer(t, s.Server, named("web-2", 202, "leader")),
+	}
+	for _, page := range []struct{ address, where string }{{"", ".locks .row .who"}, {"lock?path=/zklock/leader", ".holder h2"}} {
+		b := StartBrowser(t)
+		hold := peers[0].Hold(peers[0].Mutex("leader"))
+		b.Open(s.URL + page.address)
+		b.Shows(page.where, "web-1:101")
+		var took []time.Duration
+		for i := range 5 {
+			next := peers[(i+1)%2]
+			waits := next.Wait(next.Mutex("leader"))
+			began := time.Now()
+			release(t, hold)
+			hold = await(t, waits)
+			b.Shows(page.where, []string{"web-2:202", "web-1:101"}[i%2])
+			took = append(took, time.Since(began))
+		}
+		release(t, hold)
+		slices.Sort(took)
+		t.Logf("%q showed hand-overs within %v", page.address, took)
+		if took[len(took)/2] > atOnce {
+			t.Errorf("%q showed hand-overs within %v, want %v", page.address, took, atOnce)
+		}
+	}
+}
+
+// TestTimePasses on the page, with no word from the server.
+func TestTimePasses(t *testing.T) {
+	b, s := StartBrowser(t), Serve(t)
+	p := NewPeer(t, s.Server, zklock.Owner{Host: "web-1", PID: 1})
+	p.Hold(p.Mutex("leader"))
+	b.Open(s.URL)
+	listed(t, b, "/zklock/leader")
+	held := `document.querySelector(".locks .row .number").innerText`
+	first := Eval[string](b, held)
+	b.Until(fmt.Sprintf("%s !== %q", held, first))
+}
+
+// TestIncomplete: where there is more to read than is read, the page says so, and
+// what to do.
+func TestIncomplete(t *testing.T) {
+	srv := zktest.Start(t)
+	p := NewPeer(t, srv, named("web-1", 101, "job"))
+	for i := range 40 {
+		p.Hold(p.Mutex(fmt.Sprintf("area-%d/job", i)))
+	}
+	b, s := StartBrowser(t), ServeOver(t, srv.Dial(t), func(o *zkui.Options) { o.MaxListReads = 10 })
+	b.Open(s.URL)
+	b.Until(`document.querySelector(".notice") !== null`)
+	if text := b.Text(".notice"); !strings.Contains(text, "prefix") {
+		t.Errorf("of what is missing the page says: %s", text)
+	}
+}

@@ -1,0 +1,152 @@
+package ui
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/zklock/zklock"
+)
+
+// queued are those in the drawn queue, as far as they are in sight.
+const queued = `[...document.querySelectorAll(".stop")].map((r) => r.querySelector(".who").innerText)`
+
+func TestLockPage(t *testing.T) {
+	b, s := StartBrowser(t), Serve(t)
+	var peers []*Peer
+	for i := range 4 {
+		peers = append(peers, NewPeer(t, s.Server, named(fmt.Sprintf("host-%d", i), 100+i, "migrate")))
+	}
+	hold := peers[0].Hold(peers[0].Mutex("db/migrations"))
+	for _, p := range peers[1:] {
+		p.Wait(p.Mutex("db/migrations"))
+	}
+	b.Open(s.URL + "lock?path=/zklock/db/migrations")
+	b.Until(queued + `.join(" ") === "host-0:100 host-1:101 host-2:102 host-3:103"`)
+	session := fmt.Sprintf("0x%x", uint64(hold.Session()))
+	for _, want := range []string{"host-0:100", "deploy · migrate", strconv.FormatInt(hold.Token(), 10), session, "Held for"} {
+		if text := b.Text(".holder"); !strings.Contains(text, want) {
+			t.Errorf("the holder's part does not say %q:\n%s", want, text)
+		}
+	}
+	for i, want := range []string{"", "1", "2", "3"} {
+		if knot := Eval[string](b, fmt.Sprintf(`document.querySelectorAll(".stop .knot")[%d].innerText`, i)); knot != want {
+			t.Errorf("place %d of the queue has the number %q, want %q", i, knot, want)
+		}
+	}
+	b.Shows(".side", "Grants")
+	b.Until(`document.querySelectorAll(".chart svg").length === 3`)
+
+	// Each entry tells all that is known of it, and leads to its session.
+	b.Click(".stop:nth-child(3)")
+	b.Shows("dialog", "host-2:102")
+	b.Shows("dialog", "number 2 in line")
+	b.Click("dialog a[data-go]")
+	b.Shows("h1", "Session 0x")
+	b.Shows(".queue", "/zklock/db/migrations")
+	b.Shows(".queue", "2nd in line")
+	if n := Eval[int](b, `document.querySelectorAll("dialog").length`); n != 0 {
+		t.Error("the dialog stayed when another page was opened")
+	}
+}
+
+// TestDeadline: of a hold of the page's own process the page says until when it is
+// safe, that it is in jeopardy while its heartbeats are not answered, and that it is
+// not any more.
+func TestDeadline(t *testing.T) {
+	b, s := StartBrowser(t), Serve(t)
+	p := NewPeer(t, s.Server, named("own", 1, "serve"))
+	hold := p.Hold(p.Mutex("leader"))
+	b.Open(s.URL + "lock?path=/zklock/leader")
+	b.Shows(".holder", "not known here")
+	stop := s.Page.Follow(p.locks)
+	t.Cleanup(stop)
+	b.Open(s.URL + "lock?path=/zklock/leader")
+	b.Until(`/\ds left/.test(document.querySelector(".holder").innerText)`)
+	s.Server.Blackhole(true)
+	b.Shows(".holder.bad", "in jeopardy")
+	s.Server.Blackhole(false)
+	b.Until(`!document.querySelector(".holder").innerText.includes("jeopardy")`)
+	if err := hold.Verify(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestReadersComeInTogether: neighbours that are readers are drawn as one.
+func TestReadersComeInTogether(t *testing.T) {
+	b, s := StartBrowser(t), Serve(t)
+	writer := NewPeer(t, s.Server, named("writer", 1, "load"))
+	hold := writer.Hold(writer.locks.RWMutex("catalog").Writer())
+	var readers []<-chan *zklock.Hold
+	for i := range 3 {
+		p := NewPeer(t, s.Server, named("reader", 2+i, "serve"))
+		readers = append(readers, p.Wait(p.locks.RWMutex("catalog").Reader()))
+	}
+	b.Open(s.URL + "lock?path=/zklock/catalog")
+	b.Until(queued + `.join(" ") === "writer:1 reader:2 reader:3 reader:4"`)
+	b.Until(`document.querySelectorAll(".stop.with-next").length === 2`)
+	release(t, hold)
+	for _, r := range readers {
+		await(t, r)
+	}
+	b.Shows(".holder h2", "3 hold it together")
+	b.Shows(".badges", "shared")
+}
+
+func TestSemaphore(t *testing.T) {
+	b, s := StartBrowser(t), Serve(t)
+	for i := range 3 {
+		p := NewPeer(t, s.Server, named("worker", 1+i, "crawl"))
+		p.Hold(p.locks.Semaphore("slots", 5))
+	}
+	b.Open(s.URL + "lock?path=/zklock/slots")
+	b.Shows(".badges", "3 of 5 permits")
+	b.Until(`document.querySelectorAll(".gauge .full").length === 3 && document.querySelectorAll(".gauge i").length === 5`)
+}
+
+// TestFreeLock: the address of a lock that nobody holds says so, and shows its
+// next holder.
+func TestFreeLock(t *testing.T) {
+	b, s := StartBrowser(t), Serve(t)
+	b.Open(s.URL + "lock?path=/zklock/later")
+	b.Shows(".holder", "Not held")
+	p := NewPeer(t, s.Server, named("first", 1, "run"))
+	hold := p.Hold(p.Mutex("later"))
+	b.Shows(".holder h2", "first:1")
+	release(t, hold)
+	b.Shows(".holder", "Not held")
+	b.Until(`[...document.querySelectorAll(".totals div")].some((d) => d.innerText.replace(/\s+/g, " ") === "Grants 1")`)
+}
+
+func TestSessions(t *testing.T) {
+	b, s := StartBrowser(t), Serve(t)
+	one := NewPeer(t, s.Server, named("one", 1, "batch"))
+	two := NewPeer(t, s.Server, named("two", 2, "batch"))
+	one.Hold(one.Mutex("a"))
+	one.Hold(one.Mutex("c"))
+	two.Hold(two.Mutex("b"))
+	b.Open(s.URL + "sessions")
+	b.Until(`document.querySelectorAll(".sessions .row").length === 2`)
+	b.Shows(".sessions .row", "one:1")
+	// They wait for each other: no list of locks tells that.
+	one.Wait(one.Mutex("b"))
+	two.Wait(two.Mutex("a"))
+	b.Shows(".notice.bad", "deadlock")
+	b.Shows(".notice.bad", "two:2 waits for /zklock/a, held by one:1")
+	b.Press("/")
+	b.Type("#filter", "two:2")
+	b.Until(`document.querySelectorAll(".sessions .row").length === 1`)
+}
+
+func TestHistory(t *testing.T) {
+	b, s := StartBrowser(t), Serve(t)
+	b.Open(s.URL + "history")
+	b.Shows(".figures", "Grants")
+	p := NewPeer(t, s.Server, named("one", 1, "batch"))
+	for range 5 {
+		release(t, p.Hold(p.Mutex("a")))
+	}
+	b.Until(`document.querySelector(".figure .value").innerText.trim() === "5"`)
+	b.Until(`document.querySelectorAll("rect.grants").length > 0`)
+}

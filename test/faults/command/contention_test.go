@@ -1,0 +1,218 @@
+package command
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock/test/harness"
+	"github.com/zklock/zklock/zktest"
+)
+
+const (
+	contenders        = 4               // wrappers at a time
+	contentionTimeout = 2 * time.Second // of their sessions
+)
+
+// A contention is wrappers that contend for one lock, several at a time. At most one
+// fault hits each of them at a random moment: while it connects, waits, starts its
+// command, holds, or releases.
+type contention struct {
+	tb     testing.TB
+	rig    *rig
+	host   *Host
+	number uint32
+	record *Record
+
+	mu     sync.Mutex // guards what follows
+	rng    *rand.Rand
+	runs   uint16
+	faults map[string]int
+	codes  map[int]int
+}
+
+// contentionFaults are the faults of a contention, and one that does nothing.
+func contentionFaults() []*Fault {
+	all := []*Fault{{}, {Name: "watchdog killed", Inject: killWatchdog}, {Name: "connections cut", Inject: cut}, {Name: "connections half open", Inject: halfOpen},
+		{Name: "reply lost", Inject: loseReply}}
+	for _, f := range Faults() {
+		if slices.Contains([]string{"wrapper killed", "wrapper stopped", "partition"}, f.Name) {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// run makes wrappers contend for d, and returns when all of them have ended.
+func (s *contention) run(ctx context.Context, d time.Duration) {
+	s.record = s.rig.resource.Begin(s.number, 1)
+	s.faults, s.codes = map[string]int{}, map[int]int{}
+	end := Now() + int64(d)
+	var all sync.WaitGroup
+	for range contenders {
+		all.Go(func() { // ends after d, with the wrapper that runs then
+			for Now() < end && ctx.Err() == nil {
+				s.one(ctx)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// plan is what one wrapper does, and what happens to it.
+type plan struct {
+	run      uint16
+	fault    *Fault
+	after    time.Duration // from its start to the fault
+	lasts    time.Duration // of the fault
+	writes   int
+	stubborn bool
+	children string
+}
+
+func (s *contention) plan() plan {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.runs++
+	all := contentionFaults()
+	span := func(least, most time.Duration) time.Duration {
+		return least + time.Duration(s.rng.Int64N(int64(most-least)))
+	}
+	p := plan{
+		run: s.runs, fault: all[s.rng.IntN(len(all))], lasts: span(contentionTimeout/10, 2*contentionTimeout),
+		writes: 5 + s.rng.IntN(150), stubborn: s.rng.IntN(2) == 0,
+		children: []string{"", "", "group"}[s.rng.IntN(3)],
+		after:    span(0, contentionTimeout),
+	}
+	if s.rng.IntN(2) == 0 {
+		p.after = span(0, 100*time.Millisecond) // while it starts
+	}
+	return p
+}
+
+// one runs one wrapper.
+func (s *contention) one(ctx context.Context) {
+	p := s.plan()
+	proxy := zktest.NewProxy(s.tb, "tcp", s.host.Addr)
+	defer proxy.Close()
+	w, err := startWrapper(filepath.Join(s.rig.dir, fmt.Sprintf("contention-%d-%d", s.number, p.run)), s.rig.zklock, s.rig.env,
+		"run", "--servers", proxy.Addr(), "--session-timeout", contentionTimeout.String(), "--connect-timeout", "60s", "--status-fd", "3",
+		fmt.Sprintf("trial-%d", s.number), "--", s.rig.member, "-socket", s.rig.resource.Path(), "-trial", fmt.Sprint(s.number),
+		"-run", fmt.Sprint(p.run), "-writes", fmt.Sprint(p.writes), "-children", p.children, fmt.Sprintf("-stubborn=%t", p.stubborn))
+	if err != nil {
+		s.tb.Error(err)
+		return
+	}
+	defer w.proc.Kill()
+	timer := time.NewTimer(p.after)
+	defer timer.Stop()
+	hit := false
+	select {
+	case <-timer.C:
+		if p.fault.Inject != nil {
+			hit = true
+			t := &Trial{old: w, proxy: proxy}
+			err := p.fault.Inject(ctx, t)
+			if err == nil && p.fault.Heal != nil {
+				harness.Sleep(ctx, p.lasts)
+				err = p.fault.Heal(ctx, t)
+			}
+			if err != nil {
+				s.tb.Errorf("%s: %v", p.fault.Name, err)
+			}
+		}
+	case <-w.proc.Done():
+	}
+	limit := time.NewTimer(patience)
+	defer limit.Stop()
+	select {
+	case <-w.proc.Done():
+		s.count(p, w, hit)
+	case <-limit.C:
+		s.tb.Errorf("command %d, %s after %v: its wrapper does not end; it says:\n%s", p.run, p.fault.Name, p.after, w.text(".err"))
+	}
+}
+
+// count counts the fault and the exit code of a wrapper that has ended.
+func (s *contention) count(p plan, w *wrapper, hit bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	code := w.exit()
+	s.codes[code]++
+	if hit {
+		s.faults[p.fault.Name]++
+	}
+	if code != 0 && !w.lost() && (p.fault.Exit != exitKilled || code != exitKilled) {
+		s.tb.Errorf("command %d, %q after %v: exit code %d; it says:\n%s%s", p.run, p.fault.Name, p.after, code, w.text(".err"), w.text(".status"))
+	}
+}
+
+// total returns the number of faults and of kinds of faults.
+func (s *contention) total() (n, kinds int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, k := range s.faults {
+		n += k
+	}
+	return n, len(s.faults)
+}
+
+// String returns the faults and the exit codes in one line.
+func (s *contention) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(s.faults)) {
+		parts = append(parts, fmt.Sprintf("%s %d", name, s.faults[name]))
+	}
+	for _, code := range slices.Sorted(maps.Keys(s.codes)) {
+		parts = append(parts, fmt.Sprintf("exit code %d %d", code, s.codes[code]))
+	}
+	return strings.Join(parts, ", ")
+}
+
+var contentionLength = flag.Duration("command.contention", 4*time.Second, "how long wrappers contend on each server")
+
+// TestContentionEmbedded checks that no two commands are alive at a time when wrappers
+// contend on the embedded server and a fault hits each at a random moment.
+func TestContentionEmbedded(t *testing.T) { contend(t, embedded) }
+
+// TestContentionZooKeeper checks the same on Apache ZooKeeper.
+func TestContentionZooKeeper(t *testing.T) {
+	harness.NeedZooKeeper(t)
+	contend(t, zooKeeper)
+}
+
+func contend(t *testing.T, make maker) {
+	t.Parallel()
+	first := *seed
+	if first == 0 {
+		first = rand.Uint64()
+	}
+	s := &contention{tb: t, rig: newRig(t), host: make(t), number: 1, rng: rand.New(rand.NewPCG(first, 2))}
+	s.run(t.Context(), *contentionLength)
+	defer s.record.KillAll()
+	j := s.record.Judge()
+	for _, v := range j.Violations {
+		t.Error(v)
+	}
+	faults, kinds := s.total()
+	if len(j.Margins) > 0 {
+		slices.Sort(j.Margins)
+		t.Logf("margin smallest %v, median %v", ms(j.Margins[0]), ms(j.Margins[len(j.Margins)/2]))
+	}
+	t.Logf("seed %d: %v", first, s)
+	t.Logf("total: %d acquisitions, %d faults of %d kinds, %d writes, %d stale writes refused, %d violations, %d killed but not yet gone",
+		j.Runs, faults, kinds, j.Writes, j.Refused, len(j.Violations), j.Dying)
+	if seconds := int(*contentionLength / time.Second); j.Runs < max(seconds/4, 2) || faults < max(seconds/4, 2) {
+		t.Errorf("%d acquisitions, %d faults: too few to be evidence", j.Runs, faults)
+	}
+}

@@ -1,0 +1,276 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/zklock/zklock/test/harness"
+	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zktest"
+)
+
+// Exit codes of the old wrapper.
+const (
+	exitLost   = 120
+	exitKilled = 128 + int(syscall.SIGKILL)
+	exitTerm   = 128 + int(syscall.SIGTERM)
+)
+
+// Fault is what happens to the holder of a trial.
+type Fault struct {
+	Name string
+	// Inject begins the fault. Heal, if it is not nil, ends it after the new command has
+	// started.
+	Inject, Heal func(context.Context, *Trial) error
+	// Exit is the old wrapper's exit code.
+	Exit int
+	// Flags are further flags of the old wrapper.
+	Flags []string
+	// Asks is set if the command gets TERM: its first process must obey.
+	Asks bool
+	// Silent is set if the wrapper runs and gets no answer from its servers: it must say
+	// so, and send TERM to the command before KILL.
+	Silent bool
+	// TakesLock is set if an operator takes the lock from its holder. The holder and the
+	// next waiter learn of it at the same time, so both ask for a lock delay.
+	TakesLock bool
+	// FindsFirst is set if the watchdog must have found the processes outside of the
+	// command's group before the fault, because it cannot find them afterwards.
+	FindsFirst bool
+}
+
+// Faults returns the faults of a single holder, in the order of the trials.
+func Faults() []*Fault {
+	return []*Fault{
+		{Name: "wrapper killed", Exit: exitKilled, Inject: killWrapper, FindsFirst: true},
+		{Name: "all called zklock killed", Exit: exitKilled, Inject: killByName, FindsFirst: true},
+		{Name: "all with zklock in their command line killed", Exit: exitKilled, Inject: killByCommandLine, FindsFirst: true},
+		{Name: "TERM to the wrapper", Exit: exitTerm, Inject: termWrapper, Asks: true},
+		{Name: "lock asked for", Exit: exitTerm, Inject: revoke, Flags: []string{"--on-revoke", "term"}, Asks: true},
+		{Name: "command's first process killed", Exit: exitKilled, Inject: killLeader},
+		{Name: "wrapper stopped", Exit: exitLost, Inject: stopWrapper, Heal: contWrapper},
+		{Name: "whole job stopped", Exit: exitLost, Inject: stopJob, Heal: contJob},
+		{Name: "watchdog killed, then wrapper stopped", Exit: exitLost, Inject: killWatchdogStopWrapper, Heal: contWrapper},
+		{Name: "watchdog stopped, then partition", Exit: exitLost, Inject: stopWatchdogPartition, Heal: contWatchdog, Silent: true},
+		{Name: "command stopped, then partition", Exit: exitLost, Inject: stopCommandPartition, Heal: heal, Silent: true},
+		{Name: "partition", Exit: exitLost, Inject: partition(), Heal: heal, Silent: true},
+		{Name: "partition to the server only", Exit: exitLost, Inject: partition(zktest.ToServer), Heal: heal, Silent: true},
+		{Name: "partition to the client only", Exit: exitLost, Inject: partition(zktest.ToClient), Heal: heal, Silent: true},
+		{Name: "connection refused", Exit: exitLost, Inject: refuse, Heal: heal, Silent: true},
+		{Name: "session closed by an operator", Exit: exitLost, Inject: closeSession, TakesLock: true},
+		{Name: "lock znode deleted by an operator", Exit: exitLost, Inject: deleteNode, TakesLock: true},
+	}
+}
+
+// ServerFault is what happens to the server of several trials at once, until their
+// sessions have ended.
+type ServerFault struct {
+	Name         string
+	Inject, Heal func(context.Context, *Host) error
+}
+
+// ServerFaults returns the faults of a server.
+func ServerFaults() []*ServerFault {
+	return []*ServerFault{
+		{Name: "server killed, later restarted", Inject: func(_ context.Context, h *Host) error {
+			h.Kill()
+			return nil
+		}, Heal: func(ctx context.Context, h *Host) error { return h.Restart(ctx) }},
+		{Name: "server stopped, later continued",
+			Inject: func(_ context.Context, h *Host) error { return h.Stop() },
+			Heal:   func(_ context.Context, h *Host) error { return h.Cont() }},
+	}
+}
+
+// errPassed reports that the old wrapper lost its lock before the fault.
+var errPassed = errors.New("command: the lock has passed on by itself")
+
+// watchdogNow returns the process id of the old wrapper's watchdog. The wrapper has none
+// only after its command has ended.
+func (t *Trial) watchdogNow() (int, error) {
+	if n := watchdogOf(t.old.proc.Pid()); n != 0 {
+		return n, nil
+	}
+	return 0, errPassed
+}
+
+func killWrapper(_ context.Context, t *Trial) error {
+	return signal(syscall.SIGKILL, t.old.proc.Pid())
+}
+
+// killByName is "killall -9 zklock", among this trial's processes.
+func killByName(_ context.Context, t *Trial) error {
+	return t.killWhere("comm", func(name []byte) bool { return string(name) == "zklock\n" })
+}
+
+// killByCommandLine is "pkill -9 -f zklock", among this trial's processes.
+func killByCommandLine(_ context.Context, t *Trial) error {
+	return t.killWhere("cmdline", func(line []byte) bool { return bytes.Contains(line, []byte("zklock")) })
+}
+
+// killWhere kills the guards of the old command, the watchdog first, if a file of the
+// process matches.
+func (t *Trial) killWhere(file string, is func([]byte) bool) error {
+	watchdog, err := t.watchdogNow()
+	if err != nil {
+		return err
+	}
+	for _, pid := range []int{watchdog, t.old.proc.Pid()} {
+		text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/" + file)
+		if err != nil {
+			return errPassed
+		}
+		if !is(text) {
+			continue
+		}
+		if err := signal(syscall.SIGKILL, pid); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func termWrapper(_ context.Context, t *Trial) error {
+	return signal(syscall.SIGTERM, t.old.proc.Pid())
+}
+
+// revoke sends a release request.
+func revoke(ctx context.Context, t *Trial) error {
+	_, err := t.host.locks.Mutex(fmt.Sprintf("trial-%d", t.Number)).Revoke(ctx)
+	return err
+}
+
+// killLeader kills the command's first process and none of its children, as the kernel
+// does when memory is short.
+func killLeader(_ context.Context, t *Trial) error {
+	return signal(syscall.SIGKILL, t.record.Leader())
+}
+
+func stopWrapper(_ context.Context, t *Trial) error {
+	return signal(syscall.SIGSTOP, t.old.proc.Pid())
+}
+
+func contWrapper(_ context.Context, t *Trial) error {
+	return signal(syscall.SIGCONT, t.old.proc.Pid())
+}
+
+// job returns the process groups of the wrapper and of the command.
+func (t *Trial) job() []int { return []int{-t.old.proc.Pid(), -t.record.Leader()} }
+
+// stopJob stops every process but the watchdog, which is in a session of its own.
+func stopJob(_ context.Context, t *Trial) error { return signal(syscall.SIGSTOP, t.job()...) }
+func contJob(_ context.Context, t *Trial) error { return signal(syscall.SIGCONT, t.job()...) }
+
+// killWatchdog kills the watchdog, if the wrapper has one.
+func killWatchdog(_ context.Context, t *Trial) error {
+	if n := watchdogOf(t.old.proc.Pid()); n != 0 {
+		return signal(syscall.SIGKILL, n)
+	}
+	return nil
+}
+
+// killWatchdogStopWrapper kills the watchdog, and stops the wrapper once it has another
+// one.
+func killWatchdogStopWrapper(ctx context.Context, t *Trial) error {
+	first, err := t.watchdogNow()
+	if err != nil {
+		return err
+	}
+	if err := signal(syscall.SIGKILL, first); err != nil {
+		return err
+	}
+	if err := poll(ctx, func() bool {
+		n := watchdogOf(t.old.proc.Pid())
+		return n != 0 && n != first || t.over()
+	}); err != nil {
+		return err
+	}
+	// The wrapper tells the new watchdog the deadline right after its start.
+	harness.Sleep(ctx, t.Timeout/4)
+	return stopWrapper(ctx, t)
+}
+
+func stopWatchdogPartition(_ context.Context, t *Trial) error {
+	var err error
+	if t.watchdog, err = t.watchdogNow(); err != nil {
+		return err
+	}
+	if err := signal(syscall.SIGSTOP, t.watchdog); err != nil {
+		return err
+	}
+	t.proxy.Partition()
+	return nil
+}
+
+func contWatchdog(ctx context.Context, t *Trial) error {
+	return errors.Join(signal(syscall.SIGCONT, t.watchdog), heal(ctx, t))
+}
+
+func stopCommandPartition(_ context.Context, t *Trial) error {
+	if err := signal(syscall.SIGSTOP, -t.record.Leader()); err != nil {
+		return err
+	}
+	t.proxy.Partition()
+	return nil
+}
+
+func partition(ways ...zktest.Direction) func(context.Context, *Trial) error {
+	return func(_ context.Context, t *Trial) error {
+		t.proxy.Partition(ways...)
+		return nil
+	}
+}
+
+func heal(_ context.Context, t *Trial) error {
+	t.proxy.Refuse(false)
+	t.proxy.Heal()
+	return nil
+}
+
+func cut(_ context.Context, t *Trial) error {
+	t.proxy.CutConnections()
+	return nil
+}
+
+func halfOpen(_ context.Context, t *Trial) error {
+	t.proxy.HalfOpen()
+	return nil
+}
+
+// loseReply loses the next reply.
+func loseReply(_ context.Context, t *Trial) error {
+	t.proxy.DropReply(zktest.Match{})
+	return nil
+}
+
+func refuse(_ context.Context, t *Trial) error {
+	t.proxy.Refuse(true)
+	t.proxy.CutConnections()
+	return nil
+}
+
+func closeSession(_ context.Context, t *Trial) error { return t.proxy.ExpireSession(t.holder.Session) }
+
+func deleteNode(ctx context.Context, t *Trial) error {
+	err := t.host.zk.Delete(ctx, t.holder.Node, -1)
+	if errors.Is(err, zk.ErrNoNode) {
+		return errPassed
+	}
+	return err
+}
+
+// poll waits until a condition holds.
+func poll(ctx context.Context, is func() bool) error {
+	for !is() {
+		if !harness.Sleep(ctx, 10*time.Millisecond) {
+			return ctx.Err()
+		}
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/test/harness"
+	"github.com/zklock/zklock/zk"
+)
+
+// tick is the tick of all servers here. Sessions last at least two ticks.
+const tick = 500 * time.Millisecond
+
+// Host is a server in a process of its own, with a client that inspects locks.
+type Host struct {
+	Addr    string
+	Restart func(context.Context) error // after Kill, on the same data
+	Kill    func()
+	Stop    func() error // pauses it
+	Cont    func() error
+	zk      *zk.Client
+	locks   *zklock.Client
+}
+
+// maker starts a host, which ends with the test.
+type maker func(testing.TB) *Host
+
+// embedded starts an embedded server, with its data on disk.
+func embedded(t testing.TB) *Host {
+	t.Helper()
+	port, err := harness.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	s, err := harness.StartEmbedded(harness.EmbeddedConfig{Dir: t.TempDir(), Network: "tcp", Address: addr, Tick: tick}, filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Kill)
+	h := &Host{
+		Addr: addr, Kill: s.Kill, Restart: s.Restart,
+		Stop: s.Stop,
+		Cont: s.Cont,
+	}
+	h.dial(t)
+	return h
+}
+
+// zooKeeper starts a server of Apache ZooKeeper.
+func zooKeeper(t testing.TB) *Host {
+	t.Helper()
+	n := harness.StartServer(t, harness.ServerConfig{TickTime: tick})
+	h := &Host{Addr: n.Addr(), Kill: n.Kill, Restart: n.Restart, Stop: n.Stop, Cont: n.Cont}
+	h.dial(t)
+	return h
+}
+
+// dial connects the client, which is not used while its server is down.
+func (h *Host) dial(t testing.TB) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	c, err := zk.Dial(ctx, h.Addr, &zk.Options{SessionTimeout: 10 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.zk, h.locks = c, zklock.New(c, nil)
+	t.Cleanup(func() {
+		_ = h.locks.Close() // its server may be gone
+		_ = c.Close()
+	})
+}
+
+// wrapper is a `zklock run` process.
+type wrapper struct {
+	proc *harness.Process
+	base string // of the names of its output files
+}
+
+// startWrapper starts the command. Its output and its status line go to files.
+func startWrapper(base, bin string, env []string, args ...string) (*wrapper, error) {
+	cmd := newCommand(bin, env, args...)
+	var files []*os.File
+	for _, suffix := range []string{".out", ".err", ".status"} {
+		f, err := os.Create(base + suffix)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = f.Close() }() // the wrapper has its own
+		files = append(files, f)
+	}
+	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = files[0], files[1], files[2:]
+	proc, err := harness.Start(cmd)
+	if err != nil {
+		return nil, err
+	}
+	return &wrapper{proc: proc, base: base}, nil
+}
+
+// text returns what it has written so far to one of its files.
+func (w *wrapper) text(suffix string) string {
+	b, err := os.ReadFile(w.base + suffix)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+// exit waits until it has ended, and returns the exit code as a shell does.
+func (w *wrapper) exit() int {
+	var e interface{ Sys() any }
+	err := w.proc.Wait()
+	if err == nil {
+		return 0
+	}
+	if !errors.As(err, &e) {
+		return -1
+	}
+	status, ok := e.Sys().(syscall.WaitStatus)
+	switch {
+	case !ok:
+		return -1
+	case status.Signaled():
+		return 128 + int(status.Signal())
+	}
+	return status.ExitStatus()
+}
+
+// lost reports whether its exit code and its status line say that the lock was lost.
+func (w *wrapper) lost() bool {
+	return w.exit() == exitLost && strings.Contains(w.text(".status"), `"outcome":"lost","exit":120`)
+}

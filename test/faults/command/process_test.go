@@ -1,0 +1,283 @@
+package command
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/zklock/zklock/test/harness"
+)
+
+// newCommand returns a command without zklock's variables in its environment.
+func newCommand(bin string, env []string, args ...string) *exec.Cmd {
+	cmd := exec.Command(bin, args...)
+	for _, pair := range os.Environ() {
+		if !strings.HasPrefix(pair, "ZKLOCK_") {
+			cmd.Env = append(cmd.Env, pair)
+		}
+	}
+	cmd.Env = append(cmd.Env, env...)
+	return cmd
+}
+
+// signal sends a signal to processes, or with negative numbers to process groups. A
+// process that has ended is no error.
+func signal(sig syscall.Signal, pids ...int) error {
+	for _, pid := range pids {
+		if pid == 0 || pid == 1 || pid == -1 {
+			return fmt.Errorf("command: %d is no process to signal", pid)
+		}
+		if err := syscall.Kill(pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("command: signal %v to %d: %w", sig, pid, err)
+		}
+	}
+	return nil
+}
+
+// watchdogOf returns the process id of a wrapper's watchdog, or 0 if it has none.
+func watchdogOf(pid int) int {
+	lists, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children")
+	if err != nil {
+		return 0
+	}
+	for _, list := range lists {
+		b, err := os.ReadFile(list)
+		if err != nil {
+			continue // a thread that has ended
+		}
+		for word := range bytes.FieldsSeq(b) {
+			line, err := os.ReadFile("/proc/" + string(word) + "/cmdline")
+			if err != nil || !bytes.HasSuffix(line, []byte("\x00__watchdog\x00")) {
+				continue
+			}
+			if n, err := strconv.Atoi(string(word)); err == nil {
+				return n
+			}
+		}
+	}
+	return 0
+}
+
+// stopped reports whether all threads of each process are stopped.
+func stopped(pids ...int) bool {
+	for _, pid := range pids {
+		files, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/stat")
+		if err != nil {
+			return false
+		}
+		for _, file := range files {
+			stat, err := os.ReadFile(file)
+			if err != nil {
+				continue // a thread, or all of it, has ended
+			}
+			// The state follows the name, which is in parentheses.
+			if end := bytes.LastIndexByte(stat, ')'); end >= 0 && !bytes.HasPrefix(stat[end:], []byte(") T")) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// pfExiting is the kernel's flag of a process that runs no more instructions.
+const pfExiting = 4
+
+// killPending reports whether a process that has not ended has been killed: whether KILL
+// is pending, or the process is exiting.
+func killPending(pid int) bool {
+	dir := "/proc/" + strconv.Itoa(pid)
+	status, err := os.ReadFile(dir + "/status")
+	if err != nil {
+		return errors.Is(err, os.ErrNotExist)
+	}
+	for _, field := range []string{"\nSigPnd:", "\nShdPnd:"} {
+		_, rest, _ := strings.Cut(string(status), field)
+		line, _, _ := strings.Cut(rest, "\n")
+		if mask, err := strconv.ParseUint(strings.TrimSpace(line), 16, 64); err == nil && mask&(1<<(syscall.SIGKILL-1)) != 0 {
+			return true
+		}
+	}
+	stat, err := os.ReadFile(dir + "/stat")
+	if err != nil {
+		return errors.Is(err, os.ErrNotExist)
+	}
+	// The flags are the seventh field after the name, which is in parentheses.
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	if len(fields) < 7 {
+		return false
+	}
+	flags, err := strconv.ParseUint(string(fields[6]), 10, 64)
+	return err == nil && flags&pfExiting != 0
+}
+
+// binaries are the command and the link to its member, made once for all tests.
+type binaries struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+// programs are the binaries of this process.
+var programs binaries
+
+// get returns their directory.
+func (b *binaries) get() (string, error) {
+	b.once.Do(func() {
+		if b.dir, b.err = os.MkdirTemp("", "zkrun"); b.err == nil {
+			b.err = build(b.dir)
+		}
+	})
+	return b.dir, b.err
+}
+
+// remove removes them, if they were built.
+func (b *binaries) remove() {
+	b.once.Do(func() {}) // orders the read below after get's write
+	if b.dir != "" {
+		_ = os.RemoveAll(b.dir) // it is in the system's temporary directory anyway
+	}
+}
+
+// build compiles the command into a directory, and links this test binary there as a
+// command's member.
+func build(dir string) error {
+	const pkg = "github.com/zklock/zklock/cmd/zklock"
+	out, err := exec.Command("go", "build", "-o", dir+string(filepath.Separator), pkg).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("command: go build %s: %w\n%s", pkg, err, out)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	return os.Symlink(self, filepath.Join(dir, memberName))
+}
+
+func TestSignalRefusesGroupsOfAll(t *testing.T) {
+	for _, pid := range []int{0, 1, -1} {
+		if err := signal(syscall.SIGKILL, pid); err == nil || !strings.Contains(err.Error(), "no process to signal") {
+			t.Errorf("%d: %v", pid, err)
+		}
+	}
+	if err := signal(syscall.SIGKILL, 1<<22+5); err != nil {
+		t.Errorf("one that is not there: %v", err)
+	}
+}
+
+func TestNewCommandHasNoZklockVariables(t *testing.T) {
+	t.Setenv("ZKLOCK_SERVERS", "elsewhere:1")
+	cmd := newCommand("true", []string{"ZKLOCK_HOME=/x"})
+	if slices.ContainsFunc(cmd.Env, func(s string) bool { return strings.HasPrefix(s, "ZKLOCK_SERVERS=") }) || !slices.Contains(cmd.Env, "ZKLOCK_HOME=/x") {
+		t.Errorf("its environment is %q", cmd.Env)
+	}
+}
+
+func TestStopped(t *testing.T) {
+	p, err := harness.Start(exec.Command("sleep", "1000"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Kill()
+	if stopped(p.Pid()) {
+		t.Error("a process that sleeps counts as stopped")
+	}
+	if err := signal(syscall.SIGSTOP, p.Pid()); err != nil {
+		t.Fatal(err)
+	}
+	if err := poll(t.Context(), func() bool { return stopped(p.Pid()) }); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWatchdogIsFoundByItsArguments checks that the watchdog is found among other
+// children by its arguments.
+func TestWatchdogIsFoundByItsArguments(t *testing.T) {
+	// sh takes the argument after the script as its name.
+	cmd := exec.Command("sh", "-c", `sleep 1000 & sh -c 'echo $$; sleep 1000; :' __watchdog & wait`)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := harness.Start(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Kill()
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := watchdogOf(p.Pid()); strconv.Itoa(n) != strings.TrimSpace(line) {
+		t.Errorf("%d counts as the watchdog, want %s", n, line)
+	}
+	if n := watchdogOf(os.Getpid()); n != 0 {
+		t.Errorf("this process's watchdog is %d", n)
+	}
+	if n := watchdogOf(1 << 30); n != 0 {
+		t.Errorf("nobody's watchdog is %d", n)
+	}
+}
+
+func TestExitCodes(t *testing.T) {
+	for script, want := range map[string]int{"exit 0": 0, "exit 7": 7, "kill -9 $$": 137, "kill -15 $$": 143} {
+		w, err := startWrapper(t.TempDir()+"/w", "sh", nil, "-c", script)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := w.exit(); got != want || w.lost() {
+			t.Errorf("%s: %d, want %d; lost %v", script, got, want, w.lost())
+		}
+	}
+	w, err := startWrapper(t.TempDir()+"/w", "sh", nil, "-c", `echo '{"outcome":"lost","exit":120}' >&3; echo said >&2; exit 120`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !w.lost() || w.text(".err") != "said\n" {
+		t.Errorf("exit %d, lost %v, said %q", w.exit(), w.lost(), w.text(".err"))
+	}
+	if text := (&wrapper{base: "/no/such"}).text(".err"); !strings.Contains(text, "no such file") {
+		t.Errorf("a file that is not there: %q", text)
+	}
+}
+
+// TestKillPending checks that KILL is pending only for a process that was killed.
+func TestKillPending(t *testing.T) {
+	p, err := harness.Start(exec.Command("sleep", "1000"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Kill()
+	if killPending(p.Pid()) {
+		t.Error("a process that sleeps counts as killed")
+	}
+	if err := signal(syscall.SIGSTOP, p.Pid()); err != nil {
+		t.Fatal(err)
+	}
+	if killPending(p.Pid()) {
+		t.Error("a process that is stopped counts as killed")
+	}
+	fd, err := pidfd(p.Pid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(fd)
+	if err := signal(syscall.SIGKILL, p.Pid()); err != nil {
+		t.Fatal(err)
+	}
+	if !killPending(p.Pid()) && lives(fd) {
+		t.Error("a process that was killed counts as alive")
+	}
+	if !killPending(1 << 30) {
+		t.Error("nobody counts as alive")
+	}
+}

@@ -1,0 +1,420 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/test/model"
+	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zktest"
+)
+
+// Command is one step of a test, as rapid drew it. The numbers select clients, holds, and
+// details; they are taken modulo the number of choices.
+type Command struct {
+	Do   string
+	Who  int
+	How  int
+	Some int
+}
+
+// sequentialTimeout is the session timeout of the clients, on the bubble's clock.
+const sequentialTimeout = 20 * time.Second
+
+// sequence is a run of commands on a server, with some clients, each with a session.
+type sequence struct {
+	kind      Kind
+	srv       *zktest.Server
+	past      func(context.Context, string, string) (net.Conn, error)
+	ops       *zk.Client // the operator's
+	clients   []*zklock.Client
+	inspector *zklock.Client // without faults
+	root      string
+	rec       *model.Recorder
+	attempts  map[int]*attempt
+	names     int
+	worlds    []*World // one of them matches the locks
+	vague     bool     // there are too many worlds
+	faults    []*zktest.Fault
+	running   sync.WaitGroup
+}
+
+// attempt is one acquire and its hold.
+type attempt struct {
+	id, client int
+	way        int
+	claims     []model.Claim
+	cancel     context.CancelFunc
+	answer     chan answer // of an acquire that has not returned
+	levels     []level     // of a hold; none while it waits
+}
+
+// answer is what an acquire returned.
+type answer struct {
+	hold *zklock.Hold
+	err  error
+	log  *model.Attempt
+}
+
+// patience bounds waits on the bubble's clock.
+const patience = 10 * sequentialTimeout
+
+// runCommands runs commands one by one in a bubble, and returns the history, and an error
+// if the locks did not match the model.
+func runCommands(t *testing.T, kind Kind, commands []Command) (h *model.History, err error) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := &sequence{
+			kind: kind, srv: zktest.Start(t), root: "/" + kind.Name, rec: model.NewRecorder(t.Name(), 0),
+			attempts: map[int]*attempt{}, worlds: []*World{NewWorld()},
+		}
+		s.past = past(s.srv)
+		s.ops = s.srv.Dial(t, func(o *zk.Options) { o.DialContext = s.past })
+		err = s.open(t)
+		for i, c := range commands {
+			// After the first difference, the worlds are wrong.
+			if err != nil || s.vague {
+				break
+			}
+			if err = s.do(t, c); err != nil {
+				err = fmt.Errorf("step %d, %+v: %w", i, c, err)
+			}
+		}
+		if e := s.close(t); err == nil {
+			err = e
+		}
+		h = s.rec.History()
+	})
+	return h, err
+}
+
+// open connects the clients.
+func (s *sequence) open(t *testing.T) error {
+	// Three sessions are enough for a holder, a waiter, and a client that interferes.
+	for range 3 {
+		c, err := s.kind.dial(t.Context(), s.srv.Servers(), zklock.Options{
+			SessionTimeout: sequentialTimeout, DialContext: s.srv.DialContext, AllTimeout: -1,
+		})
+		if err != nil {
+			return err
+		}
+		s.clients = append(s.clients, c)
+	}
+	inspector, err := s.kind.dial(t.Context(), s.srv.Servers(), zklock.Options{SessionTimeout: sequentialTimeout, DialContext: s.past})
+	if err != nil {
+		return err
+	}
+	s.inspector = inspector
+	_, _, err = s.ops.Create(t.Context(), guardPath, nil, nil, 0)
+	return err
+}
+
+// close releases all holds, and looks for entries that are left.
+func (s *sequence) close(t *testing.T) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	// No fault happens at the end, so that an entry that is left stays.
+	for _, f := range s.faults {
+		f.Stop()
+	}
+	for _, p := range s.attempts {
+		p.cancel()
+	}
+	s.running.Wait()
+	var err error
+	for _, id := range s.sorted(func(*attempt) bool { return true }) {
+		p := s.attempts[id]
+		s.collect(p)
+		for _, l := range p.levels {
+			err = errors.Join(err, l.release(ctx, false))
+		}
+	}
+	s.quiesce()
+	err = errors.Join(err, (&operator{s.ops}).waitEmpty(ctx, []string{s.root}, 0))
+	for _, c := range append(s.clients, s.inspector) {
+		err = errors.Join(err, c.Close())
+	}
+	return err
+}
+
+// quiesce waits until all goroutines are blocked.
+func (s *sequence) quiesce() {
+	// No operation here takes longer than a reconnect.
+	time.Sleep(sequentialTimeout / 8)
+	synctest.Wait()
+}
+
+// sorted returns the ids of the attempts that match.
+func (s *sequence) sorted(want func(*attempt) bool) []int {
+	var ids []int
+	for id, p := range s.attempts {
+		if want(p) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// collect reads the result of an acquire, if it has returned.
+func (s *sequence) collect(p *attempt) error {
+	if p.answer == nil {
+		return nil
+	}
+	select {
+	case a := <-p.answer:
+		p.answer = nil
+		if a.err != nil {
+			return a.err
+		}
+		p.levels = []level{{a.hold, a.log}}
+	default:
+	}
+	return nil
+}
+
+// compare reads the results, and removes the worlds that do not match them. At least one
+// must be left.
+func (s *sequence) compare() error {
+	s.quiesce()
+	var held, waiting []int
+	for _, id := range s.sorted(func(*attempt) bool { return true }) {
+		p := s.attempts[id]
+		if err := s.collect(p); err != nil {
+			return fmt.Errorf("the acquire of %d: %w", id, err)
+		}
+		if p.answer != nil {
+			waiting = append(waiting, id)
+			continue
+		}
+		// A lost hold is removed. In the worlds, it is still there unless its session was
+		// ended.
+		if err := p.lost(); err != nil {
+			delete(s.attempts, id)
+			continue
+		}
+		if err := p.tokens(); err != nil {
+			return err
+		}
+		held = append(held, id)
+	}
+	alike := slices.DeleteFunc(slices.Clone(s.worlds), func(w *World) bool {
+		return !slices.Equal(w.Held(), held) || !slices.Equal(w.Waiting(), waiting)
+	})
+	if len(alike) == 0 {
+		return fmt.Errorf("%v hold and %v wait, unlike every world of %v", held, waiting, s.worlds)
+	}
+	s.worlds = alike
+	return s.shown(held, waiting)
+}
+
+// lost checks all levels of a hold.
+func (p *attempt) lost() error {
+	var first error
+	// All are checked and recorded, so that the check of the history sees each.
+	for i, l := range p.levels {
+		err := l.log.Held(l.hold.Err, l.hold.Remaining)
+		if i == 0 {
+			first = err
+		}
+	}
+	return first
+}
+
+// become replaces the worlds by their outcomes after a change.
+func (s *sequence) become(change func(*World) *World) {
+	s.quiesce()
+	// Different worlds may have the same outcome.
+	var next []*World
+	seen := map[string]bool{}
+	for _, w := range s.worlds {
+		for _, n := range change(w).Outcomes() {
+			if k := n.key(); !seen[k] {
+				seen[k] = true
+				next = append(next, n)
+			}
+		}
+	}
+	s.worlds = next
+	s.vague = s.vague || len(next) > tooMany
+}
+
+// tooMany is the number of worlds that show too little to continue.
+const tooMany = 100
+
+// entries returns how many znodes of holds, or of waiters, Inspect shows.
+func (s *sequence) entries(ids []int, held bool) int {
+	n := 0
+	for _, id := range ids {
+		switch c := s.attempts[id].claims[0]; {
+		case c.Mode == Node && !held:
+		case c.Mode == model.Permit && held:
+			n += c.Permits
+		default:
+			n += max(1, s.kind.Names)
+		}
+	}
+	return n
+}
+
+// tokens checks that a hold has a token for each of its paths, and the same one for all
+// its queues.
+func (p *attempt) tokens() error {
+	h := p.levels[0].hold
+	for _, c := range p.claims {
+		switch token := h.TokenOf(c.Path); {
+		case token <= 0, c.Mode != model.Permit && token != h.Token():
+			return fmt.Errorf("%d has the token %#x for %s, and %#x for all", p.id, token, c.Path, h.Token())
+		}
+	}
+	return nil
+}
+
+// look inspects the lock, without faults, and counts holders and waiters.
+func (s *sequence) look(ctx context.Context) (holders, waiters int, err error) {
+	lock, _ := s.kind.Ask(s.inspector, s.root+"/x", 0)
+	found, err := lock.Inspect(ctx)
+	for _, e := range found {
+		switch {
+		case e.Mode == zklock.Stray:
+			err = fmt.Errorf("a stray %s", e.Node)
+		case e.Holder:
+			holders++
+		default:
+			waiters++
+		}
+	}
+	return holders, waiters, err
+}
+
+// shown checks that Inspect shows the holders and the waiters.
+func (s *sequence) shown(held, waiting []int) error {
+	if s.kind.Several {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	holders, waiters, err := s.look(ctx)
+	if h, w := s.entries(held, true), s.entries(waiting, false); err == nil && (holders != h || waiters != w) {
+		err = fmt.Errorf("inspect shows %d holders and %d waiters, of %d and %d", holders, waiters, h, w)
+	}
+	return err
+}
+
+// commands draws the commands of a run.
+func commands(t *rapid.T) []Command {
+	word := rapid.SampledFrom(commandNames())
+	n := rapid.IntRange(0, 23)
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Command {
+		return Command{word.Draw(t, "do"), n.Draw(t, "who"), n.Draw(t, "how"), n.Draw(t, "some")}
+	}), 15, 60).Draw(t, "commands")
+}
+
+// TestSequential checks that after each command exactly the holders of the model hold,
+// whatever fault happens to the network, and that no entry is left at the end.
+func TestSequential(t *testing.T) {
+	t.Parallel()
+	for _, kind := range All() {
+		if kind.Delayed {
+			continue
+		}
+		t.Run(kind.Name, func(t *testing.T) {
+			var sum model.Floor
+			rapid.Check(t, func(rt *rapid.T) {
+				h, err := runCommands(t, kind, commands(rt))
+				if err != nil {
+					rt.Fatal(err)
+				}
+				for _, m := range kind.Models {
+					r := model.Check(h, model.Rules{Model: m, Linger: time.Second, Kept: true})
+					if len(r.Violations) > 0 {
+						rt.Fatalf("%s: %v", m.Name, r.Violations)
+					}
+					sum.Add(r.Done)
+				}
+			})
+			t.Logf("%+v", sum)
+			if sum.Acquired < 100 || sum.Waited < 50 || sum.Refused < 30 || sum.Lost < 5 ||
+				kind.Again != nil && kind.Name != "mutex" && sum.Reentered < 10 || kind.Writer != nil && sum.Lowered < 5 {
+				t.Error("too little happened")
+			}
+		})
+	}
+}
+
+// TestSequentialRegressions repeats runs that once failed.
+func TestSequentialRegressions(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		kind     Kind
+		commands []Command
+	}{
+		// A holds two of three permits. B waits for two, at the gate. The answer to the
+		// try's second listing, that of the permits, is lost: the try must not become a
+		// waiter.
+		{"a try at a gate", semaphore(), []Command{
+			{Do: "acquire", How: 1}, {Do: "acquire", How: 1}, {Do: "drop", How: 3, Some: 1}, {Do: "try"},
+		}},
+		// The answer to the try's create is lost. The entry's name is not unique, and only
+		// its data show that it is the caller's own.
+		{"a try among names without an id", recipe(), []Command{{Do: "drop", Who: 1, Some: 1}, {Do: "try"}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if _, err := runCommands(t, c.kind, c.commands); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// impostors returns locks that do less than they claim.
+func impostors() []Kind {
+	another := func(path string) string { return path[:len(path)-1] + "y" }
+	two := mutex()
+	two.Name, two.Ways, two.Again = "two-mutexes-as-one", 2, nil
+	two.Ask = func(c *zklock.Client, path string, n int) (*zklock.Lock, []model.Claim) {
+		return c.Mutex([]string{path, another(path)}[n]), []model.Claim{exclusive(path)}
+	}
+	readers := mutex()
+	readers.Name, readers.Again = "readers-as-writers", nil
+	readers.Ask = func(c *zklock.Client, path string, _ int) (*zklock.Lock, []model.Claim) {
+		return c.RWMutex(path).Reader(), []model.Claim{exclusive(path)}
+	}
+	fewer := semaphore()
+	fewer.Name = "fewer-permits-than-said"
+	fewer.Ask = func(c *zklock.Client, path string, n int) (*zklock.Lock, []model.Claim) {
+		return c.Semaphore(path, 3), []model.Claim{permits(path, n+1, 3)}
+	}
+	attempt := multi()
+	attempt.Name, attempt.Ways = "one-of-two", 2
+	attempt.Ask = func(c *zklock.Client, path string, n int) (*zklock.Lock, []model.Claim) {
+		one := []*zklock.Lock{c.Mutex(path), c.Mutex(another(path))}[n]
+		return zklock.All(one), []model.Claim{exclusive(path), exclusive(another(path))}
+	}
+	return []Kind{two, readers, fewer, attempt}
+}
+
+// TestSequentialFindsLocksThatDoNotLock checks that such a lock does not match the model.
+func TestSequentialFindsLocksThatDoNotLock(t *testing.T) {
+	for _, kind := range impostors() {
+		t.Run(kind.Name, func(t *testing.T) {
+			var commands []Command
+			for i := range 8 {
+				commands = append(commands, Command{Do: "acquire", Who: i, How: i})
+			}
+			if _, err := runCommands(t, kind, commands); err == nil {
+				t.Error("nothing was found")
+			}
+		})
+	}
+}

@@ -1,0 +1,280 @@
+package faults
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/test/harness"
+	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zkserver"
+	"github.com/zklock/zklock/zktest"
+)
+
+// A silenceRow is how much of the session timeout a hold survives when its client and
+// the servers no longer hear of each other, in percent: the smallest and the median of
+// many. The limits of the default run leave room for a busy machine. They count as well where syncs take longer than quickTrip.
+type silenceRow struct {
+	timeout                    time.Duration
+	smallest, median           float64 // the goals
+	looseSmallest, looseMedian float64
+	batch                      int // how many holds at a time
+}
+
+var silenceRows = []silenceRow{
+	{usualTimeout, 76, 82, 55, 65, 100},
+	{leastTimeout, 55, 61, 20, 46, 20},
+}
+
+// measure measures some holds at a time, so that the machine answers quickly.
+func (row silenceRow) measure(t *testing.T, servers []string) {
+	var survived, margins, trips []time.Duration
+	for range size(1, 100/row.batch) {
+		row.silence(t, servers, size(8, row.batch), &survived, &margins, &trips)
+		if t.Failed() {
+			return
+		}
+	}
+	smallest, median := smallestAndMedian(survived)
+	margin, _ := smallestAndMedian(margins)
+	slices.Sort(trips)
+	trip := trips[len(trips)*99/100]
+	t.Logf("silence survived, sessions of %v, %d holds: smallest %.1f %%, median %.1f %%; the servers ended the session %v or more after that; 99 %% of syncs took %v at most",
+		row.timeout, len(survived), percent(smallest, row.timeout), percent(median, row.timeout), margin.Round(time.Millisecond), trip.Round(100*time.Microsecond))
+	wantSmallest, wantMedian := row.smallest, row.median
+	if trip > quickTrip || !*full {
+		wantSmallest, wantMedian = row.looseSmallest, row.looseMedian
+	}
+	row.judge(t, smallest, median, wantSmallest, wantMedian)
+}
+
+// silence silences each of n holders, and waits until its hold has reported the loss and
+// until another client sees that its entry is gone. It adds the times to the lists.
+func (row silenceRow) silence(t *testing.T, servers []string, n int, survived, margins, trips *[]time.Duration) {
+	t.Helper()
+	proxies := make([]*zktest.Proxy, n)
+	for i := range proxies {
+		proxies[i] = zktest.NewProxy(t, "tcp", servers[i%len(servers)])
+	}
+	observer := dialObserver(t, strings.Join(servers, ","))
+	began := time.Now()
+	clients := dialMany(t, n, func(i int) string { return proxies[i].Servers() }, zklock.Options{SessionTimeout: row.timeout})
+	holds := holdMany(t, clients, fmt.Sprintf("silence-%v", row.timeout))
+	times, after := make([]time.Duration, n), make([]time.Duration, n)
+	measured := roundTrips(t, observer)
+	var wg sync.WaitGroup
+	for i, hold := range holds {
+		wg.Go(func() {
+			_, found, gone, err := observer.ExistsW(t.Context(), hold.Node())
+			if err != nil || !found {
+				t.Errorf("%d: the entry was found: %v, %v", i, found, err)
+				return
+			}
+			if !settle(t.Context(), began, row.timeout) || hold.Err() != nil {
+				t.Errorf("%d: the hold ended early: %v", i, hold.Err())
+				return
+			}
+			proxies[i].Partition()
+			silent := time.Now()
+			<-hold.Done()
+			lost := time.Now()
+			select {
+			case <-gone:
+				t.Errorf("%d: the entry was gone %v after the silence began, when the hold reported its loss", i, lost.Sub(silent))
+				return
+			default:
+			}
+			<-gone
+			times[i], after[i] = lost.Sub(silent), time.Since(lost)
+			proxies[i].Heal() // so that the client can close
+		})
+	}
+	wg.Wait()
+	*survived, *margins, *trips = append(*survived, times...), append(*margins, after...), append(*trips, measured()...)
+}
+
+func (row silenceRow) judge(t *testing.T, smallest, median time.Duration, wantSmallest, wantMedian float64) {
+	t.Helper()
+	if percent(smallest, row.timeout) < wantSmallest {
+		t.Errorf("a hold survived %v, want %v %% of %v", smallest, wantSmallest, row.timeout)
+	}
+	if percent(median, row.timeout) < wantMedian {
+		t.Errorf("half of the holds survived %v or less, want %v %% of %v", median, wantMedian, row.timeout)
+	}
+}
+
+// quickTrip is the round trip for which the goals of the silence rows are meant.
+const quickTrip = 10 * time.Millisecond
+
+// roundTrips begins to measure syncs. The returned function ends that.
+func roundTrips(t *testing.T, c *zk.Client) func() []time.Duration {
+	ctx, cancel := context.WithCancel(t.Context())
+	measured := make(chan []time.Duration, 1)
+	go func() { // ends with ctx
+		var all []time.Duration
+		for harness.Sleep(ctx, 20*time.Millisecond) {
+			began := time.Now()
+			if c.Sync(ctx, "/") == nil {
+				all = append(all, time.Since(began))
+			}
+		}
+		measured <- all
+	}()
+	return func() []time.Duration {
+		cancel()
+		return <-measured
+	}
+}
+
+// TestSilenceSurvived measures the silence rows in a bubble, where the machine's load
+// does not matter: the goals hold exactly.
+func TestSilenceSurvived(t *testing.T) {
+	const n = 100
+	for _, row := range silenceRows {
+		t.Run(row.timeout.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, func(o *zkserver.Options) {
+					o.TickTime, o.MinSessionTimeout, o.MaxSessionTimeout, o.FourLetterWords = usualTick, 0, 0, nil
+				})
+				survived := make([]time.Duration, n)
+				var wg sync.WaitGroup
+				for i := range n {
+					wg.Go(func() {
+						route := srv.Route(t)
+						route.Delay(quickTrip / 2)
+						c, err := zklock.Dial(t.Context(), "zktest:2181", &zklock.Options{SessionTimeout: row.timeout, DialContext: route.DialContext})
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						defer func() { _ = c.Close() }() // the servers are silent
+						hold, err := c.Mutex(fmt.Sprint(i)).Acquire(t.Context())
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						time.Sleep(row.timeout*3/2 + row.timeout/8*time.Duration(i)/n)
+						route.Partition()
+						silent := time.Now()
+						<-hold.Done()
+						survived[i] = time.Since(silent)
+					})
+				}
+				wg.Wait()
+				smallest, median := smallestAndMedian(survived)
+				t.Logf("smallest %.1f %%, median %.1f %%", percent(smallest, row.timeout), percent(median, row.timeout))
+				row.judge(t, smallest, median, row.smallest, row.median)
+			})
+		})
+	}
+}
+
+// measureCommandInSilence measures for how long zklock run leaves its command alone when
+// the servers are silent.
+func measureCommandInSilence(t *testing.T, servers []string) {
+	n := size(4, 40)
+	bin := harness.Command(t)
+	survived := make([]time.Duration, n)
+	eachOf(t, n, func(i int) error {
+		proxy := zktest.NewProxy(t, "tcp", servers[i%len(servers)])
+		began := time.Now()
+		c, err := startCommand(t, bin, proxy.Servers(), fmt.Sprintf("command-%d", i))
+		if err != nil {
+			return err
+		}
+		defer c.kill()
+		if !settle(t.Context(), began, usualTimeout) || c.ended() {
+			return fmt.Errorf("the command ended early: %s", c.said())
+		}
+		proxy.Partition()
+		silent := time.Now()
+		if line, err := c.out.ReadString('\n'); line != "term\n" {
+			return fmt.Errorf("the command said %q: %w", line, err)
+		}
+		survived[i] = time.Since(silent)
+		return nil
+	})
+	smallest, median := smallestAndMedian(survived)
+	t.Logf("silence until the command gets TERM, sessions of %v, %d commands: smallest %v, median %v",
+		usualTimeout, n, smallest.Round(10*time.Millisecond), median.Round(10*time.Millisecond))
+	if want := size(9*time.Second, 12500*time.Millisecond); smallest < want {
+		t.Errorf("a command got TERM after %v, want %v", smallest, want)
+	}
+}
+
+// A lockedCommand is a process of zklock run, whose command says when it starts and when
+// it gets TERM.
+type lockedCommand struct {
+	process *harness.Process
+	out     *bufio.Reader
+	log     string // the file with the errors
+}
+
+// Scripts that say when they get TERM. The second one survives that, and says its pid first.
+const (
+	endsAtTerm   = `trap "echo term; exit" TERM; echo started; sleep 1000000 & wait`
+	survivesTerm = `trap "echo term" TERM; echo started; echo $$; while :; do sleep 1000000 & wait; done`
+)
+
+// startCommand starts zklock run, and returns when its command runs.
+func startCommand(t *testing.T, bin, servers, lock string) (*lockedCommand, error) {
+	return startScript(t, bin, endsAtTerm, "--servers", servers, "--session-timeout", usualTimeout.String(), lock)
+}
+
+// startScript is startCommand with a script and arguments.
+func startScript(t *testing.T, bin, script string, args ...string) (*lockedCommand, error) {
+	log, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = log.Close() }() // the child has its own descriptor
+	cmd := exec.Command(bin, slices.Concat([]string{"run"}, args, []string{"--", "sh", "-c", script})...)
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, "ZKLOCK_") })
+	cmd.Stderr = log
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	c := &lockedCommand{out: bufio.NewReader(out), log: log.Name()}
+	if c.process, err = harness.Start(cmd); err != nil {
+		return nil, err
+	}
+	line, err := c.out.ReadString('\n')
+	if line != "started\n" {
+		c.kill()
+		return nil, errors.Join(err, fmt.Errorf("the command said %q: %s", line, c.said()))
+	}
+	return c, nil
+}
+
+// ended reports whether the process has ended.
+func (c *lockedCommand) ended() bool {
+	select {
+	case <-c.process.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// said returns the errors of zklock run.
+func (c *lockedCommand) said() string {
+	text, err := os.ReadFile(c.log)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// kill ends the process; its watchdog then ends the command.
+func (c *lockedCommand) kill() { c.process.Kill() }

@@ -1,0 +1,226 @@
+package harness
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/zklock/zklock/zkserver"
+)
+
+// embeddedWait bounds the start of a server until it listens. An idle machine needs
+// about 20 ms.
+const embeddedWait = 30 * time.Second
+
+// ErrNotStarted reports that a server ended before it listened. The error's text has
+// the end of the server's log.
+var ErrNotStarted = errors.New("harness: the server ended before it listened")
+
+// EmbeddedConfig configures an embedded server. The process gets it as JSON.
+type EmbeddedConfig struct {
+	// Dir is the data directory. Empty keeps everything in memory.
+	Dir string
+	// Network and Address are arguments of net.Listen. The address stays the same over
+	// restarts, so a TCP port must not be 0.
+	Network, Address string
+	// Tick is the server's tick. 0 means 2 s.
+	Tick time.Duration
+	// SnapshotRecords is the number of records between snapshots. 0 means 100,000.
+	SnapshotRecords int
+}
+
+// Embedded is an embedded server in a process of its own. Its methods may be called
+// from any goroutine; those that start and end the server, by one at a time.
+type Embedded struct {
+	cfg EmbeddedConfig
+	log string // path of the file with the output of all runs
+
+	mu   sync.Mutex // guards proc; never held across a wait
+	proc *Process
+}
+
+// StartEmbedded starts an embedded server in a process of its own, which is this test
+// binary: the package's TestMain must call [Main]. It returns when the server listens.
+// The output is appended to the file log. The caller ends the server by Kill.
+func StartEmbedded(cfg EmbeddedConfig, log string) (*Embedded, error) {
+	s := &Embedded{cfg: cfg, log: log}
+	return s, s.run()
+}
+
+// run starts the process, and waits until it is ready or has ended.
+func (s *Embedded) run() error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	orders, err := json.Marshal(s.cfg)
+	if err != nil {
+		return err
+	}
+	out, err := os.OpenFile(s.log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = out.Close() }() // the child has its own descriptor
+	ready, word, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = ready.Close() }()
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), embeddedEnv+"="+string(orders))
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.ExtraFiles = []*os.File{word}
+	proc, err := Start(cmd)
+	_ = word.Close() // so that the pipe ends with the child
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.proc = proc
+	s.mu.Unlock()
+	if err := ready.SetReadDeadline(time.Now().Add(embeddedWait)); err != nil {
+		return err
+	}
+	said, err := io.ReadAll(ready)
+	if err == nil && string(said) == embeddedReady {
+		return nil
+	}
+	if err != nil {
+		proc.Kill()
+	}
+	return fmt.Errorf("%w: %w; its log ends:\n%s", ErrNotStarted, errors.Join(err, proc.Wait()), s.LogTail())
+}
+
+func (s *Embedded) process() *Process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.proc
+}
+
+// Kill ends the server by SIGKILL and waits for its end. It does nothing if the server
+// has ended.
+func (s *Embedded) Kill() { s.process().Kill() }
+
+// Restart kills the server if it runs, and starts it again on the same address and
+// directory.
+func (s *Embedded) Restart(context.Context) error {
+	s.Kill()
+	return s.run()
+}
+
+// Stop stops the server by SIGSTOP.
+func (s *Embedded) Stop() error { return s.process().Signal(syscall.SIGSTOP) }
+
+// Cont continues a stopped server.
+func (s *Embedded) Cont() error { return s.process().Signal(syscall.SIGCONT) }
+
+// Addr returns the address on which the server listens.
+func (s *Embedded) Addr() string { return s.cfg.Address }
+
+// LogPath returns the path of the log.
+func (s *Embedded) LogPath() string { return s.log }
+
+// Done is closed when the server's last run has ended.
+func (s *Embedded) Done() <-chan struct{} { return s.process().Done() }
+
+// Pid returns the process id of the server's last run.
+func (s *Embedded) Pid() int { return s.process().Pid() }
+
+// Wait waits until the server has ended by itself, and returns the result.
+func (s *Embedded) Wait(ctx context.Context) error {
+	proc := s.process()
+	select {
+	case <-proc.Done():
+		return proc.Wait()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// LogTail returns the last 4 KiB of the log, for messages.
+func (s *Embedded) LogTail() string {
+	log, err := os.ReadFile(s.log)
+	if err != nil {
+		return err.Error()
+	}
+	return string(log[max(0, len(log)-4096):])
+}
+
+// embeddedEnv is the environment variable with the EmbeddedConfig of a server process.
+const embeddedEnv = "ZKLOCK_TEST_SERVER"
+
+// embeddedReady is what a server writes to descriptor 3 when it listens.
+const embeddedReady = "ready"
+
+// embeddedListenWait bounds the wait for an address that the kernel has not released.
+const embeddedListenWait = 5 * time.Second
+
+// runEmbedded reports whether this process was started as a server. If so, the server
+// has ended, and the process exits with the code.
+func runEmbedded() (code int, is bool) {
+	orders := os.Getenv(embeddedEnv)
+	if orders == "" {
+		return 0, false
+	}
+	if err := serveEmbedded(orders); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1, true
+	}
+	return 0, true
+}
+
+// serveEmbedded runs a server until it fails or is killed.
+func serveEmbedded(orders string) error {
+	var cfg EmbeddedConfig
+	if err := json.Unmarshal([]byte(orders), &cfg); err != nil {
+		return fmt.Errorf("harness: orders: %w", err)
+	}
+	srv, err := zkserver.New(zkserver.Options{
+		DataDir: cfg.Dir, TickTime: cfg.Tick, SnapshotRecords: cfg.SnapshotRecords,
+		MaxClientConns: -1,
+		Logger:         slog.New(slog.NewTextHandler(os.Stderr, nil)),
+	})
+	if err != nil {
+		return err
+	}
+	ln, err := listenAgain(cfg.Network, cfg.Address)
+	if err != nil {
+		return errors.Join(err, srv.Close())
+	}
+	word := os.NewFile(3, "ready")
+	if _, err := word.WriteString(embeddedReady); err != nil {
+		return errors.Join(err, srv.Close())
+	}
+	if err := word.Close(); err != nil {
+		return errors.Join(err, srv.Close())
+	}
+	return srv.Serve(ln)
+}
+
+// listenAgain listens, also where a killed process left a socket's file: the
+// lock on the data directory says that no other server uses it.
+func listenAgain(network, address string) (net.Listener, error) {
+	if network == "unix" {
+		if err := os.Remove(address); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, err
+		}
+	}
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for end := time.Now().Add(embeddedListenWait); ; <-again.C {
+		ln, err := net.Listen(network, address)
+		if err == nil || !errors.Is(err, syscall.EADDRINUSE) || time.Now().After(end) {
+			return ln, err
+		}
+	}
+}

@@ -1,0 +1,171 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// ErrNoLeader says that no server of an ensemble is its leader now.
+var ErrNoLeader = errors.New("harness: the ensemble has no leader")
+
+// Ensemble is a set of ZooKeeper servers that replicate one tree. Its methods may be called from any
+// goroutine.
+type Ensemble struct {
+	Servers []*Server // by id, from 1 on
+}
+
+// ConnectString returns the addresses of all servers, separated by commas, as
+// clients take them.
+func (c *Ensemble) ConnectString() string {
+	addrs := make([]string, len(c.Servers))
+	for i, n := range c.Servers {
+		addrs[i] = n.Addr()
+	}
+	return strings.Join(addrs, ",")
+}
+
+// Leader returns the server that reports itself as leader, or [ErrNoLeader]. It asks
+// all servers at the same time, because a paused one does not answer.
+func (c *Ensemble) Leader(ctx context.Context) (*Server, error) {
+	modes := make([]string, len(c.Servers))
+	errs := make([]error, len(c.Servers))
+	var wg sync.WaitGroup
+	for i, n := range c.Servers {
+		wg.Go(func() { modes[i], errs[i] = n.Mode(ctx) })
+	}
+	wg.Wait()
+	for i, mode := range modes {
+		if mode == "leader" {
+			return c.Servers[i], nil
+		}
+	}
+	return nil, fmt.Errorf("%w: %w", ErrNoLeader, errors.Join(errs...))
+}
+
+// WaitLeader waits until a server other than the given ones leads, and returns
+// it. A leader that was cut off may report itself as leader for a while, so the caller
+// excludes it.
+func (c *Ensemble) WaitLeader(ctx context.Context, except ...*Server) (*Server, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	rest := c.without(except)
+	var leader *Server
+	err := poll(ctx, nil, pollInterval, func() (err error) {
+		leader, err = rest.Leader(ctx)
+		return err
+	})
+	return leader, err
+}
+
+// Followers returns the servers that say they follow.
+func (c *Ensemble) Followers(ctx context.Context) []*Server {
+	var followers []*Server
+	for _, n := range c.Servers {
+		if mode, err := n.Mode(ctx); err == nil && mode == "follower" {
+			followers = append(followers, n)
+		}
+	}
+	return followers
+}
+
+// WaitServing waits until every server serves.
+func (c *Ensemble) WaitServing(ctx context.Context) error {
+	for _, n := range c.Servers {
+		if err := n.WaitServing(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Kill ends all servers by SIGKILL.
+func (c *Ensemble) Kill() {
+	for _, n := range c.Servers {
+		n.Kill()
+	}
+}
+
+func (c *Ensemble) without(except []*Server) *Ensemble {
+	rest := &Ensemble{}
+	for _, n := range c.Servers {
+		keep := true
+		for _, e := range except {
+			keep = keep && n != e
+		}
+		if keep {
+			rest.Servers = append(rest.Servers, n)
+		}
+	}
+	return rest
+}
+
+// Placement says where the servers of an ensemble live, for ensembles that are not
+// on the loopback interface.
+type Placement struct {
+	ClientHost string   // address for clients
+	QuorumHost string   // address for the other servers
+	Prefix     []string // command that runs the server, as "ip netns exec NAME"
+	Observer   bool     // the server does not vote
+}
+
+// StartEnsemble starts size servers on the loopback interface, waits for a leader,
+// and ends them in the test's cleanup.
+func StartEnsemble(tb testing.TB, size int, cfg ServerConfig) *Ensemble {
+	tb.Helper()
+	places := make([]Placement, size)
+	for i := range places {
+		places[i] = Placement{ClientHost: "127.0.0.1", QuorumHost: "127.0.0.1"}
+	}
+	return StartEnsembleAt(tb, places, cfg)
+}
+
+// StartEnsembleAt is [StartEnsemble] with one server at each place.
+func StartEnsembleAt(tb testing.TB, places []Placement, cfg ServerConfig) *Ensemble {
+	tb.Helper()
+	NeedZooKeeper(tb)
+	c, err := newEnsemble(tb.TempDir(), places, cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(c.Kill)
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	for _, n := range c.Servers {
+		if err := n.Start(); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	for _, n := range c.Servers {
+		if err := n.WaitServing(ctx); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return c
+}
+
+func newEnsemble(dir string, places []Placement, cfg ServerConfig) (*Ensemble, error) {
+	numbers, err := freePorts.take(3 * len(places))
+	if err != nil {
+		return nil, err
+	}
+	members := make([]member, len(places))
+	for i, p := range places {
+		members[i] = member{id: i + 1, host: p.QuorumHost, quorumPort: numbers[3*i], electPort: numbers[3*i+1], observer: p.Observer}
+	}
+	c := &Ensemble{}
+	for i, p := range places {
+		sub := filepath.Join(dir, fmt.Sprint(i+1))
+		n, err := newServer(cfg, i+1, sub, p.ClientHost, numbers[3*i+2], members)
+		if err != nil {
+			return nil, err
+		}
+		n.prefix = p.Prefix
+		c.Servers = append(c.Servers, n)
+	}
+	return c, nil
+}

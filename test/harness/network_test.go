@@ -1,0 +1,218 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestParseRoutes(t *testing.T) {
+	got := parseRoutes("default via 192.0.2.1 dev eth0\n10.1.0.0/16 dev x\nunreachable 10.2.0.0/16\n10.3.0.1 dev y\n")
+	want := []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("10.3.0.1/32")}
+	if !slices.Equal(got, want) {
+		t.Errorf("parseRoutes = %v, want %v", got, want)
+	}
+}
+
+func TestOverlaps(t *testing.T) {
+	used := []netip.Prefix{netip.MustParsePrefix("10.64.7.0/28")}
+	for text, want := range map[string]bool{"10.64.7.0/24": true, "10.64.8.0/24": false} {
+		if got := overlaps(netip.MustParsePrefix(text), used); got != want {
+			t.Errorf("overlaps(%s) = %v", text, got)
+		}
+	}
+}
+
+func TestRunReportsCommandOutput(t *testing.T) {
+	err := run("", "sh", "-c", "echo went wrong >&2; exit 1")
+	if !errors.Is(err, ErrCommand) || !strings.Contains(err.Error(), "went wrong") {
+		t.Errorf("run = %v", err)
+	}
+}
+
+// reaches reports whether a host can open a TCP connection to an address, by
+// the error that comes: a refusal is an answer.
+func (h *Host) reaches(t *testing.T, addr netip.Addr) bool {
+	t.Helper()
+	out, err := output("", "ip", "netns", "exec", h.Namespace, "timeout", "1", "bash", "-c",
+		"(exec 3<>/dev/tcp/"+addr.String()+"/9) 2>&1; true")
+	if err != nil {
+		return false
+	}
+	return strings.Contains(string(out), "refused")
+}
+
+func TestFaultsCutTheNamedLinks(t *testing.T) {
+	n := NewNetwork(t, 3)
+	a, b, c := n.Hosts[0], n.Hosts[1], n.Hosts[2]
+	if !a.reaches(t, b.quorum) || !b.reaches(t, a.quorum) || !b.reaches(t, c.quorum) {
+		t.Fatal("hosts do not reach each other without a fault")
+	}
+	for _, fault := range []struct {
+		name  string
+		make  func() error
+		a2b   bool
+		b2c   bool
+		other bool
+	}{
+		{"cut a", a.CutQuorum, false, true, true},
+		{"link of a down", a.LinkDown, false, true, true},
+		{"b hears nothing of a", func() error { return b.DropFrom(a) }, false, true, true},
+		{"clients of a", a.CutClients, true, true, true},
+		{"cut b", b.CutQuorum, false, false, true},
+	} {
+		if err := fault.make(); err != nil {
+			t.Fatal(err)
+		}
+		if got := a.reaches(t, b.quorum); got != fault.a2b {
+			t.Errorf("%s: a reaches b: %v", fault.name, got)
+		}
+		if got := b.reaches(t, c.quorum); got != fault.b2c {
+			t.Errorf("%s: b reaches c: %v", fault.name, got)
+		}
+		if err := n.Heal(); err != nil {
+			t.Fatal(err)
+		}
+		if got := a.reaches(t, b.quorum); got != fault.other {
+			t.Errorf("%s: a reaches b after healing: %v", fault.name, got)
+		}
+	}
+}
+
+func TestSweepRemovesLeftoversOfDeadProcesses(t *testing.T) {
+	need(t)
+	// No process has a pid above the kernel's largest.
+	const stale = "zkt99999999x1"
+	if err := run("", "ip", "netns", "add", stale); err != nil {
+		t.Fatal(err)
+	}
+	if err := run("", "ip", "link", "add", stale, "type", "veth", "peer", "name", stale+"p"); err != nil {
+		t.Fatal(err)
+	}
+	if err := sweep(); err != nil {
+		t.Fatal(err)
+	}
+	names, err := namespaces()
+	if err != nil || slices.Contains(names, stale) {
+		t.Errorf("namespaces %v, %v", names, err)
+	}
+	if _, err := net.InterfaceByName(stale); err == nil {
+		t.Error("the link is still there")
+	}
+}
+
+// TestFollowerCutOffStillAnswersItsClient is the fault that this package is
+// for: the follower does not know yet that it has lost its leader, and answers
+// pings, while the others could have expired its client's session.
+func TestFollowerCutOffStillAnswersItsClient(t *testing.T) {
+	n := NewNetwork(t, 3)
+	c := StartEnsembleAt(t, n.Placements(), ServerConfig{TickTime: 500 * time.Millisecond, SyncLimit: 10})
+	ctx := t.Context()
+	leader, err := c.WaitLeader(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	follower := c.Servers[leader.ID()%len(c.Servers)]
+	client, err := DialRaw(ctx, follower.Addr(), 5*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	if err := n.Hosts[follower.ID()-1].CutQuorum(); err != nil {
+		t.Fatal(err)
+	}
+	answered := pingUntilClosed(ctx, t, client)
+	t.Logf("the follower answered pings for %v after the cut", answered)
+	// For how long beyond its sync limit is the machine's affair.
+	if answered < 200*time.Millisecond {
+		t.Errorf("it answered for %v, expected about the %v of its sync limit", answered, 5*time.Second)
+	}
+	create(ctx, t, c, "/while-cut", follower)
+	if err := n.Heal(); err != nil {
+		t.Fatal(err)
+	}
+	if err := follower.WaitServing(ctx); err != nil {
+		t.Fatal(err)
+	}
+	cutLeader(ctx, t, n, c)
+}
+
+// pingUntilClosed returns for how long pings were answered.
+func pingUntilClosed(ctx context.Context, t *testing.T, client *RawSession) time.Duration {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	start := time.Now()
+	last := start
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		if err := client.Ping(); err != nil {
+			return last.Sub(start)
+		}
+		last = time.Now()
+		<-tick.C
+	}
+	t.Fatal("pings are answered for ever")
+	return 0
+}
+
+// cutLeader cuts the leader off and expects another to lead, while the old one
+// stops to serve.
+func cutLeader(ctx context.Context, t *testing.T, n *Network, c *Ensemble) {
+	t.Helper()
+	old, err := c.WaitLeader(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Hosts[old.ID()-1].CutQuorum(); err != nil {
+		t.Fatal(err)
+	}
+	create(ctx, t, c, "/new-leader", old)
+	if err := n.Heal(); err != nil {
+		t.Fatal(err)
+	}
+	if err := old.WaitServing(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if mode, err := old.Mode(ctx); err != nil || mode == "standalone" {
+		t.Errorf("the old leader is %q, %v", mode, err)
+	}
+}
+
+// create makes a znode at the leader among all but one. Where the machine stands
+// still for longer than the sync limit, that may be another one meanwhile.
+func create(ctx context.Context, t *testing.T, c *Ensemble, path string, except *Server) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	for attempt := 1; ; attempt++ {
+		leader, err := c.WaitLeader(ctx, except)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err = createAt(ctx, leader, fmt.Sprint(path, attempt)); err == nil {
+			return
+		}
+		t.Logf("server %d, which was the leader: %v", leader.ID(), err)
+		if ctx.Err() != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// createAt makes a znode on a server.
+func createAt(ctx context.Context, n *Server, path string) error {
+	client, err := DialRaw(ctx, n.Addr(), 5*time.Second)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }()
+	return client.Create(path)
+}

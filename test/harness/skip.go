@@ -1,0 +1,54 @@
+package harness
+
+import (
+	"fmt"
+	"os"
+	"sync/atomic"
+	"testing"
+)
+
+// requireEnv makes a missing ZooKeeper a failure.
+const requireEnv = "ZKLOCK_REQUIRE_REAL"
+
+// skipped counts the tests of this process that [SkipOrFail] skipped, for the
+// line that [Main] prints.
+var skipped atomic.Int64
+
+// Available returns nil if ZooKeeper servers can be started here; else what is
+// missing.
+func Available() error {
+	_, err := Classpath("zookeeper", "zookeeper-jute", "slf4j-simple")
+	if err != nil {
+		return err
+	}
+	_, err = JavaCommand("", serverClass)
+	return err
+}
+
+// NeedZooKeeper skips the test if ZooKeeper is not installed, as [SkipOrFail] does.
+func NeedZooKeeper(tb testing.TB) {
+	tb.Helper()
+	if err := Available(); err != nil {
+		SkipOrFail(tb, err.Error())
+	}
+}
+
+// SkipOrFail skips the test for want of something outside the repository, or
+// fails it if ZKLOCK_REQUIRE_REAL=1 says that this must not happen.
+func SkipOrFail(tb testing.TB, reason string) {
+	tb.Helper()
+	if os.Getenv(requireEnv) == "1" {
+		tb.Fatalf("%s=1, but %s", requireEnv, reason)
+	}
+	Skip(tb, reason)
+}
+
+// Skip skips the test loudly, for want of what no installation brings, as
+// privileges that a container withholds.
+func Skip(tb testing.TB, reason string) {
+	tb.Helper()
+	skipped.Add(1)
+	// On stderr as well: "go test" without -v hides the reason of a skip.
+	fmt.Fprintf(os.Stderr, "*** SKIPPED %s: %s\n", tb.Name(), reason)
+	tb.Skip("SKIPPED: " + reason)
+}

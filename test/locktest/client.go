@@ -1,0 +1,293 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock/zk"
+)
+
+// ClientTarget describes the servers and their features.
+type ClientTarget struct {
+	// Servers is the connection string, without a chroot.
+	Servers string
+	// DialContext makes connections; nil means the network's.
+	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
+	// SessionTimeout to ask for; 0 means 6 s.
+	SessionTimeout time.Duration
+	// Bubble runs each test in a testing/synctest bubble, in which Start is
+	// called first and returns the ClientTarget to use.
+	Bubble bool
+	Start  func(t *testing.T) ClientTarget
+	// Without names what the servers don't have: "ttl", "whoami", "watch2"...
+	Without string
+}
+
+// RunClient runs all tests.
+func RunClient(t *testing.T, env ClientTarget) {
+	for _, c := range allCases() {
+		t.Run(c.name, func(t *testing.T) {
+			if c.needs != "" && strings.Contains(env.Without, c.needs) {
+				t.Skipf("the server has no %s", c.needs)
+			}
+			run := func(t *testing.T) {
+				e := env
+				if env.Start != nil {
+					e = env.Start(t)
+				}
+				c.test(newFixture(t, e))
+			}
+			if env.Bubble {
+				synctest.Test(t, run)
+			} else {
+				run(t)
+			}
+		})
+	}
+}
+
+// testCase is one test of a guarantee.
+type testCase struct {
+	name  string
+	needs string // a word of ClientTarget.Without
+	test  func(*fixture)
+}
+
+// fixture is what one test works with.
+type fixture struct {
+	*testing.T
+	env   ClientTarget
+	ctx   context.Context
+	base  string // a znode of this test's own
+	c     *zk.Client
+	conns *conns // of c
+}
+
+// newFixture connects a client and makes the test's znode.
+func newFixture(t *testing.T, env ClientTarget) *fixture {
+	if env.SessionTimeout == 0 {
+		env.SessionTimeout = 6 * time.Second
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	f := &fixture{T: t, env: env, ctx: ctx, conns: &conns{dial: env.DialContext}}
+	if f.conns.dial == nil {
+		f.conns.dial = new(net.Dialer).DialContext
+	}
+	name := strings.Map(func(r rune) rune {
+		if r == '/' {
+			return '-'
+		}
+		return r
+	}, t.Name())
+	f.c = f.dial("", &zk.Options{DialContext: f.conns.connect})
+	path, _, err := f.c.Create(ctx, "/"+name+"-", nil, nil, zk.ModePersistentSequential)
+	f.ok(err)
+	f.base = path
+	t.Cleanup(f.removeBase)
+	return f
+}
+
+// dial connects another client, which is closed with the test.
+func (f *fixture) dial(chroot string, opts *zk.Options) *zk.Client {
+	f.Helper()
+	if opts == nil {
+		opts = &zk.Options{}
+	}
+	opts.SessionTimeout = f.env.SessionTimeout
+	if opts.DialContext == nil {
+		opts.DialContext = f.env.DialContext
+	}
+	c, err := zk.Dial(f.ctx, f.env.Servers+chroot, opts)
+	f.ok(err)
+	f.Cleanup(func() { _ = c.Close() }) // tests that close it themselves check that
+	return c
+}
+
+// removeBase deletes what the test left, with a client that works.
+func (f *fixture) removeBase() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	c, err := zk.Dial(ctx, f.env.Servers, &zk.Options{DialContext: f.env.DialContext, SessionTimeout: f.env.SessionTimeout,
+		Auth: []zk.Auth{{Scheme: "digest", Data: []byte("user:secret")}}})
+	if err != nil {
+		f.Errorf("no client to clean up with: %v", err)
+		return
+	}
+	defer c.Close()
+	f.removeAll(ctx, c, f.base)
+}
+
+func (f *fixture) removeAll(ctx context.Context, c *zk.Client, path string) {
+	kids, _, err := c.Children(ctx, path)
+	if err != nil {
+		return
+	}
+	for _, k := range kids {
+		f.removeAll(ctx, c, path+"/"+k)
+	}
+	if err := c.Delete(ctx, path, -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
+		f.Errorf("clean up: %v", err)
+	}
+}
+
+// path is a path below the test's znode.
+func (f *fixture) path(name string) string { return f.base + "/" + name }
+
+// make creates a persistent znode and returns its path.
+func (f *fixture) make(name, data string) string {
+	f.Helper()
+	path, _, err := f.c.Create(f.ctx, f.path(name), []byte(data), nil, zk.ModePersistent)
+	f.ok(err)
+	return path
+}
+
+// ok fails the test if there is an error.
+func (f *fixture) ok(err error) {
+	f.Helper()
+	if err != nil {
+		f.Fatal(err)
+	}
+}
+
+// fails checks an error and what it says of the request.
+func (f *fixture) fails(err, want error, applied zk.Outcome) {
+	f.Helper()
+	if !errors.Is(err, want) || zk.Applied(err) != applied {
+		f.Fatalf("error %v, applied %v; want %v, %v", err, zk.Applied(err), want, applied)
+	}
+}
+
+// event waits for a channel's one event and its end.
+func (f *fixture) event(ch <-chan zk.Event, want zk.EventType, path string) {
+	f.Helper()
+	select {
+	case e, open := <-ch:
+		if !open || e.Type != want || e.Path != path {
+			f.Fatalf("event %+v (%t), want type %d on %s", e, open, want, path)
+		}
+	case <-f.ctx.Done():
+		f.Fatalf("no event of type %d on %s", want, path)
+	}
+	if e, open := <-ch; open {
+		f.Fatalf("a second event: %+v", e)
+	}
+}
+
+// silent checks that a channel has nothing after a round trip.
+func (f *fixture) silent(ch <-chan zk.Event) {
+	f.Helper()
+	f.ok(f.c.Sync(f.ctx, f.base))
+	select {
+	case e, open := <-ch:
+		f.Fatalf("unexpected %+v (%t)", e, open)
+	default:
+	}
+}
+
+// conns are a client's connections, which a test can cut and block.
+type conns struct {
+	dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+	mu      sync.Mutex
+	last    net.Conn
+	blocked bool
+}
+
+var errBlocked = errors.New("no connection wanted now")
+
+func (c *conns) connect(ctx context.Context, network, address string) (net.Conn, error) {
+	c.mu.Lock()
+	blocked := c.blocked
+	c.mu.Unlock()
+	if blocked {
+		return nil, errBlocked
+	}
+	conn, err := c.dial(ctx, network, address)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last = conn
+	return conn, err
+}
+
+// cut ends the current connection.
+func (c *conns) cut() {
+	c.mu.Lock()
+	conn := c.last
+	c.mu.Unlock()
+	if conn != nil {
+		conn.Close()
+	}
+}
+
+// block forbids or permits new connections.
+func (c *conns) block(yes bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.blocked = yes
+}
+
+// follow collects the calls of a listener.
+type follow struct {
+	mu     sync.Mutex
+	states []zk.StateChange
+	events []zk.Event
+	more   chan struct{} // has a value if something came
+}
+
+func (f *fixture) follow(c *zk.Client) *follow {
+	w := &follow{more: make(chan struct{}, 1)}
+	poke := func() {
+		select {
+		case w.more <- struct{}{}:
+		default:
+		}
+	}
+	stop := c.Listen(zk.Listener{
+		State: func(s zk.StateChange) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.states = append(w.states, s)
+			poke()
+		},
+		Event: func(e zk.Event) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.events = append(w.events, e)
+			poke()
+		},
+	})
+	f.Cleanup(stop)
+	return w
+}
+
+// await waits until enough returns true for what was collected.
+func (w *follow) await(f *fixture, what string, enough func(states []zk.StateChange, events []zk.Event) bool) {
+	f.Helper()
+	for {
+		w.mu.Lock()
+		done := enough(w.states, w.events)
+		w.mu.Unlock()
+		if done {
+			return
+		}
+		select {
+		case <-w.more:
+		case <-f.ctx.Done():
+			f.Fatalf("never saw %s: states %+v, events %+v", what, w.states, w.events)
+		}
+	}
+}
+
+// reached reports whether the last state is s.
+func reached(s zk.State) func([]zk.StateChange, []zk.Event) bool {
+	return func(states []zk.StateChange, _ []zk.Event) bool {
+		return len(states) > 0 && states[len(states)-1].State == s
+	}
+}

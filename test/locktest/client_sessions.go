@@ -1,0 +1,295 @@
+package locktest
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/zklock/zklock/zk"
+)
+
+func watchData(f *fixture) {
+	path := f.make("a", "")
+	_, _, ch, err := f.c.GetW(f.ctx, path)
+	f.ok(err)
+	_, found, ch2, err := f.c.ExistsW(f.ctx, path)
+	f.ok(err)
+	if !found {
+		f.Fatal("not found")
+	}
+	f.make("a/kid", "") // not the data
+	f.silent(ch)
+	_, err = f.c.Set(f.ctx, path, nil, -1)
+	f.ok(err)
+	f.event(ch, zk.EventNodeDataChanged, path)
+	f.event(ch2, zk.EventNodeDataChanged, path)
+	_, _, ch, err = f.c.GetW(f.ctx, path+"/kid")
+	f.ok(err)
+	f.ok(f.c.Delete(f.ctx, path+"/kid", -1))
+	f.event(ch, zk.EventNodeDeleted, path+"/kid")
+	_, _, ch, err = f.c.GetW(f.ctx, path+"/kid")
+	f.fails(err, zk.ErrNoNode, zk.AppliedNo)
+	if ch != nil {
+		f.Fatal("a watch on a missing znode")
+	}
+}
+
+func watchExists(f *fixture) {
+	path := f.path("a")
+	_, found, ch, err := f.c.ExistsW(f.ctx, path)
+	f.ok(err)
+	if found {
+		f.Fatal("found")
+	}
+	f.make("a", "")
+	f.event(ch, zk.EventNodeCreated, path)
+	_, _, ch, err = f.c.ExistsW(f.ctx, path)
+	f.ok(err)
+	f.ok(f.c.Delete(f.ctx, path, -1))
+	f.event(ch, zk.EventNodeDeleted, path)
+}
+
+func watchChildren(f *fixture) {
+	dir := f.make("dir", "")
+	_, _, ch, err := f.c.ChildrenW(f.ctx, dir)
+	f.ok(err)
+	_, err = f.c.Set(f.ctx, dir, nil, -1) // not the list
+	f.ok(err)
+	f.silent(ch)
+	f.make("dir/kid", "")
+	f.event(ch, zk.EventNodeChildrenChanged, dir)
+	f.ok(f.c.Delete(f.ctx, dir+"/kid", -1))
+	_, _, ch, err = f.c.ChildrenW(f.ctx, dir)
+	f.ok(err)
+	f.ok(f.c.Delete(f.ctx, dir, -1))
+	f.event(ch, zk.EventNodeDeleted, dir)
+}
+
+func watchEndsWithSession(f *fixture) {
+	c := f.dial("", nil)
+	_, _, ch, err := c.ExistsW(f.ctx, f.path("a"))
+	f.ok(err)
+	f.ok(c.Close())
+	if e, open := <-ch; open {
+		f.Fatalf("%+v", e)
+	}
+}
+
+func watchSurvivesReconnect(f *fixture) {
+	there, missing := f.make("there", ""), f.path("missing")
+	_, _, data, err := f.c.GetW(f.ctx, there)
+	f.ok(err)
+	_, _, exist, err := f.c.ExistsW(f.ctx, missing)
+	f.ok(err)
+	_, _, kids, err := f.c.ChildrenW(f.ctx, there)
+	f.ok(err)
+	f.reconnect()
+	f.silent(data)
+	f.make("there/kid", "")
+	f.event(kids, zk.EventNodeChildrenChanged, there)
+	_, err = f.c.Set(f.ctx, there, nil, -1)
+	f.ok(err)
+	f.event(data, zk.EventNodeDataChanged, there)
+	f.make("missing", "")
+	f.event(exist, zk.EventNodeCreated, missing)
+}
+
+// reconnect cuts the connection and waits until the session is resumed.
+func (f *fixture) reconnect() {
+	f.Helper()
+	told := f.follow(f.c)
+	told.await(f, "the first state", reached(zk.Connected))
+	id := f.c.SessionID()
+	f.conns.cut()
+	told.await(f, "reconnecting", func(s []zk.StateChange, _ []zk.Event) bool {
+		return len(s) >= 3 && s[len(s)-1].State == zk.Connected
+	})
+	if f.c.SessionID() != id {
+		f.Fatalf("session %#x became %#x", id, f.c.SessionID())
+	}
+}
+
+// watchTellsWhatWasMissed checks that changes while the client was disconnected come as
+// events after it has reconnected, also the deletion of the znode of an exists watch.
+func watchTellsWhatWasMissed(f *fixture) {
+	other := f.dial("", nil)
+	changed, deleted, made := f.make("changed", ""), f.make("deleted", ""), f.path("made")
+	_, _, ch1, err := f.c.GetW(f.ctx, changed)
+	f.ok(err)
+	_, _, ch2, err := f.c.ExistsW(f.ctx, deleted)
+	f.ok(err)
+	_, _, ch3, err := f.c.ExistsW(f.ctx, made)
+	f.ok(err)
+	told := f.follow(f.c)
+	f.conns.block(true)
+	f.conns.cut()
+	told.await(f, "the cut", reached(zk.Disconnected))
+	_, err = other.Set(f.ctx, changed, nil, -1)
+	f.ok(err)
+	f.ok(other.Delete(f.ctx, deleted, -1))
+	_, _, err = other.Create(f.ctx, made, nil, nil, zk.ModePersistent)
+	f.ok(err)
+	f.conns.block(false)
+	f.event(ch1, zk.EventNodeDataChanged, changed)
+	f.event(ch2, zk.EventNodeDeleted, deleted)
+	f.event(ch3, zk.EventNodeCreated, made)
+}
+
+func watchLasting(f *fixture) {
+	f.make("p", "")
+	f.make("r", "")
+	f.ok(f.c.AddWatch(f.ctx, f.path("p"), zk.WatchPersistent))
+	f.ok(f.c.AddWatch(f.ctx, f.path("r"), zk.WatchRecursive))
+	f.reconnect()
+	told := f.follow(f.c)
+	for _, name := range []string{"p/1", "p/2", "r/1", "r/1/2"} {
+		f.make(name, "")
+	}
+	want := []zk.Event{
+		{Type: zk.EventNodeChildrenChanged, Path: f.path("p")}, {Type: zk.EventNodeChildrenChanged, Path: f.path("p")},
+		{Type: zk.EventNodeCreated, Path: f.path("r/1")}, {Type: zk.EventNodeCreated, Path: f.path("r/1/2")},
+	}
+	told.await(f, "the events", func(_ []zk.StateChange, ev []zk.Event) bool { return len(ev) >= len(want) })
+	for i, e := range told.events {
+		if e.Type != want[i].Type || e.Path != want[i].Path {
+			f.Fatalf("event %d: %+v, want %+v", i, e, want[i])
+		}
+	}
+}
+
+func watchRemoved(f *fixture) {
+	path := f.make("a", "")
+	_, _, ch, err := f.c.GetW(f.ctx, path)
+	f.ok(err)
+	_, _, kids, err := f.c.ChildrenW(f.ctx, path)
+	f.ok(err)
+	f.ok(f.c.RemoveWatches(f.ctx, path, zk.WatchKindData))
+	f.event(ch, zk.EventDataWatchRemoved, path)
+	f.silent(kids)
+	f.ok(f.c.RemoveWatches(f.ctx, path, zk.WatchKindAny))
+	f.event(kids, zk.EventChildWatchRemoved, path)
+}
+
+// pipelineInOrder checks that requests are sent in the order of the calls, that a read sees
+// the writes before it, and that results come in that order.
+func pipelineInOrder(f *fixture) {
+	const n = 200
+	var mu sync.Mutex
+	var results []zk.Result
+	done := make(chan struct{})
+	for i := range n {
+		f.c.Go(zk.CreateOp(f.path("n-"), nil, nil, zk.ModeEphemeralSequential), nil)
+		f.c.Go(zk.ChildrenOp(f.base, false), func(r zk.Result) {
+			mu.Lock()
+			defer mu.Unlock()
+			results = append(results, r)
+			if i == n-1 {
+				close(done)
+			}
+		})
+	}
+	<-done
+	for i, r := range results {
+		f.ok(r.Err)
+		if len(r.Children) != i+1 {
+			f.Fatalf("listing %d has %d children", i, len(r.Children))
+		}
+		if r.Sent < 0 || r.Received < r.Sent || r.Conn != 1 {
+			f.Fatalf("%+v", r)
+		}
+	}
+}
+
+// eventBeforeAnswer checks that an event comes before any answer that reflects its change,
+// also to the client that made the change.
+func eventBeforeAnswer(f *fixture) {
+	path := f.make("a", "")
+	var mu sync.Mutex
+	var seen []string
+	note := func(s string) {
+		mu.Lock()
+		defer mu.Unlock()
+		seen = append(seen, s)
+	}
+	f.Cleanup(f.c.Listen(zk.Listener{Event: func(e zk.Event) { note("event") }}))
+	done := make(chan struct{})
+	f.c.Go(zk.GetOp(path, true), func(zk.Result) { note("get") })
+	f.c.Go(zk.SetOp(path, nil, -1), func(zk.Result) { note("set") })
+	f.c.Go(zk.GetOp(path, false), func(r zk.Result) { note(fmt.Sprint("get ", r.Stat.Version)); close(done) })
+	<-done
+	mu.Lock()
+	defer mu.Unlock()
+	if got := fmt.Sprint(seen); got != "[get event set get 1]" {
+		f.Fatal(got)
+	}
+}
+
+func resumedSession(f *fixture) {
+	path, _, err := f.c.Create(f.ctx, f.path("e"), nil, nil, zk.ModeEphemeral)
+	f.ok(err)
+	for range 3 {
+		f.reconnect()
+	}
+	stat, found, err := f.c.Exists(f.ctx, path)
+	f.ok(err)
+	if !found || stat.EphemeralOwner != f.c.SessionID() {
+		f.Fatalf("%t %+v", found, stat)
+	}
+}
+
+func expiredSession(f *fixture) {
+	other := f.dial("", nil)
+	path, _, err := f.c.Create(f.ctx, f.path("e"), nil, nil, zk.ModeEphemeral)
+	f.ok(err)
+	_, _, mine, err := f.c.GetW(f.ctx, path)
+	f.ok(err)
+	_, _, gone, err := other.ExistsW(f.ctx, path)
+	f.ok(err)
+	id := f.c.SessionID()
+	told := f.follow(f.c)
+	f.conns.block(true)
+	f.conns.cut()
+	told.await(f, "the cut", reached(zk.Disconnected))
+	waits := make(chan error, 1)
+	f.c.Go(zk.CreateOp(f.path("late"), nil, nil, zk.ModePersistent), func(r zk.Result) { waits <- r.Err })
+	f.event(gone, zk.EventNodeDeleted, path)
+	f.conns.block(false)
+	f.fails(<-waits, zk.ErrSessionExpired, zk.AppliedNo)
+	if e, open := <-mine; open {
+		f.Fatalf("an event of the old session: %+v", e)
+	}
+	told.await(f, "a new session", reached(zk.Connected))
+	last := told.states[len(told.states)-1]
+	before := told.states[len(told.states)-2]
+	if before.State != zk.Expired || before.SessionID != id || last.SessionID == id || f.c.SessionID() != last.SessionID {
+		f.Fatalf("%+v then %+v", before, last)
+	}
+	_, found, err := f.c.Exists(f.ctx, f.path("late"))
+	f.ok(err)
+	if found {
+		f.Fatal("a request of the old session ran in the new")
+	}
+}
+
+func closed(f *fixture) {
+	c := f.dial("", nil)
+	told := f.follow(c)
+	answered := make(chan error, 1)
+	c.Go(zk.CreateOp(f.path("last"), nil, nil, zk.ModePersistent), func(r zk.Result) { answered <- r.Err })
+	f.ok(c.Close())
+	f.ok(<-answered) // what was asked before is answered
+	f.ok(c.Close())
+	told.await(f, "the end", reached(zk.Closed))
+	f.fails(c.Sync(f.ctx, "/"), zk.ErrClosed, zk.AppliedNo)
+	late := make(chan error, 1)
+	c.Go(zk.SyncOp("/"), func(r zk.Result) { late <- r.Err })
+	f.fails(<-late, zk.ErrClosed, zk.AppliedNo)
+	state := make(chan zk.State, 1)
+	c.Listen(zk.Listener{State: func(s zk.StateChange) { state <- s.State }})
+	if s := <-state; s != zk.Closed {
+		f.Fatalf("state %v", s)
+	}
+	if errors.Is(c.Close(), zk.ErrClosed) {
+		f.Fatal("a second Close fails")
+	}
+}

@@ -1,0 +1,46 @@
+package locktest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock/zkserver"
+	"github.com/zklock/zklock/zktest"
+)
+
+// bubbleTimeout is the session timeout of tests in bubbles, where waiting takes no
+// time.
+const bubbleTimeout = 4 * time.Second
+
+func TestClient(t *testing.T) {
+	RunClient(t, ClientTarget{Bubble: true, Start: func(t *testing.T) ClientTarget {
+		srv := zktest.Start(t, func(o *zkserver.Options) { o.ExtendedTypes = true })
+		return ClientTarget{Servers: srv.Addr(), DialContext: srv.DialContext, SessionTimeout: 6 * time.Second}
+	}})
+}
+
+// TestLocks runs the tests on a durable server with a simulated disk.
+func TestLocks(t *testing.T) { inBubbles(t, Kind{}) }
+
+func TestLocksInMemory(t *testing.T) { inBubbles(t, Kind{}, zktest.Volatile) }
+
+// TestLocksInRealTime runs the tests with goroutines that race in real time, on a
+// server with a real disk.
+func TestLocksInRealTime(t *testing.T) {
+	srv := zktest.Start(t, zktest.OnDisk(t.TempDir()))
+	RunLocks(t, LockTarget{Servers: srv.Servers(), DialContext: srv.DialContext, SessionTimeout: timeout, Expiry: expiry})
+}
+
+func TestLocksOfEveryKind(t *testing.T) {
+	for _, kind := range Kinds() {
+		t.Run(kind.Name, func(t *testing.T) { inBubbles(t, kind) })
+	}
+}
+
+// inBubbles runs the tests of a kind of lock, each with a server of its own.
+func inBubbles(t *testing.T, kind Kind, options ...zktest.Option) {
+	RunLocksInBubbles(t, func(t *testing.T) LockTarget {
+		srv := zktest.Start(t, options...)
+		return LockTarget{Servers: srv.Servers(), DialContext: srv.DialContext, SessionTimeout: bubbleTimeout, Kind: kind}
+	})
+}

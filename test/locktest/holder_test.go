@@ -1,0 +1,146 @@
+package locktest
+
+import (
+	"context"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock"
+)
+
+// cable is the network of some clients, which the test can make fail without
+// affecting other clients of the server.
+type cable struct {
+	mu      sync.Mutex
+	conns   []net.Conn
+	refused bool
+}
+
+func (c *cable) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, network, address)
+	if err == nil && c != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.refused {
+			_ = conn.Close()
+			return nil, errCrashed
+		}
+		c.conns = append(c.conns, conn)
+	}
+	return conn, err
+}
+
+// refuse makes every later connection fail.
+func (c *cable) refuse() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refused = true
+}
+
+// cut ends all connections.
+func (c *cable) cut() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, conn := range c.conns {
+		_ = conn.Close()
+	}
+	c.conns = nil
+}
+
+// holder is a client that holds a lock, while another client waits for it.
+type holder struct {
+	name string
+	path string
+
+	hold    *zklock.Hold
+	session int64
+	early   bool           // the hold was lost before the fault
+	granted chan grant     // to the client that waits
+	late    chan time.Time // the latest deadline that the hold has told, once it is lost
+}
+
+// grant is a hold and when it was granted; nil if it was not.
+type grant struct {
+	hold *zklock.Hold
+	at   time.Time
+	err  error // of the hold before it
+}
+
+// take makes one client acquire the lock and another one wait for it.
+func (h *holder) take(t *testing.T, ctx context.Context, holds, waits *zklock.Client) {
+	t.Helper()
+	if err := h.acquire(t, ctx, holds, waits); err != nil {
+		t.Fatal(err)
+	}
+	waitForQueue(t, ctx, waits, h.path, 2)
+}
+
+// acquire is take without waiting until the other client waits.
+func (h *holder) acquire(t *testing.T, ctx context.Context, holds, waits *zklock.Client) (err error) {
+	if h.hold, err = holds.Mutex(h.path).Acquire(ctx); err != nil {
+		return err
+	}
+	h.granted, h.late = make(chan grant, 1), make(chan time.Time, 1)
+	go func() { // ends with the grant, or with ctx
+		next, err := waits.Mutex(h.path).Acquire(ctx)
+		at := time.Now()
+		if err != nil {
+			t.Errorf("%s: the next acquire: %v", h.path, err)
+		}
+		h.granted <- grant{next, at, h.hold.Err()}
+	}()
+	go h.watch() // ends when the hold does
+	return nil
+}
+
+// deadline returns the deadline that the hold tells now, zero if it is lost.
+func (h *holder) deadline() time.Time {
+	at := time.Now()
+	if left := h.hold.Remaining(); left > 0 {
+		return at.Add(left)
+	}
+	return time.Time{}
+}
+
+// watch asks the hold for its deadline until it is lost.
+func (h *holder) watch() {
+	var last time.Time
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	for h.hold.Err() == nil {
+		if d := h.deadline(); d.After(last) {
+			last = d
+		}
+		select {
+		case <-h.hold.Done():
+		case <-again.C:
+		}
+	}
+	h.late <- last
+}
+
+func dial(t *testing.T, ctx context.Context, servers string, opts *zklock.Options) *zklock.Client {
+	t.Helper()
+	c, err := zklock.Dial(ctx, servers, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// waitForQueue waits until so many are in the queue.
+func waitForQueue(t *testing.T, ctx context.Context, c *zklock.Client, path string, want int) {
+	t.Helper()
+	for {
+		entries, err := c.Mutex(path).Inspect(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(entries) == want {
+			return
+		}
+	}
+}

@@ -1,0 +1,297 @@
+package locktest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/zk"
+)
+
+// A LockTarget is where the tests find servers.
+type LockTarget struct {
+	// Servers is the connection string, without a chroot.
+	Servers string
+	// DialContext reaches them; nil means by the network.
+	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
+	// SessionTimeout is one that the servers accept. In real time sessions must
+	// live through a machine that stands still for a while.
+	SessionTimeout time.Duration
+	// Expiry is the timeout of a session that a test lets expire, which it waits
+	// for. Zero means SessionTimeout.
+	Expiry time.Duration
+	// Kind is what the tests lock with. The zero Kind is the mutex.
+	Kind Kind
+}
+
+// RunLocksInBubbles runs all tests, each in a testing/synctest bubble of its own, with
+// the target that start makes inside of it.
+func RunLocksInBubbles(t *testing.T, start func(t *testing.T) LockTarget) {
+	run(t, func(t *testing.T, test func(*testing.T, LockTarget)) {
+		synctest.Test(t, func(t *testing.T) { test(t, start(t)) })
+	})
+}
+
+// limit bounds every wait in these tests. It is far more than any of them needs on a busy
+// machine.
+const limit = 60 * time.Second
+
+// RunLocks runs all tests in real time, side by side, each on paths of its own.
+func RunLocks(t *testing.T, target LockTarget) {
+	run(t, func(t *testing.T, test func(*testing.T, LockTarget)) {
+		t.Parallel()
+		test(t, target)
+	})
+}
+
+func run(t *testing.T, within func(t *testing.T, test func(*testing.T, LockTarget))) {
+	for _, test := range tests() {
+		t.Run(test.name, func(t *testing.T) {
+			within(t, func(t *testing.T, target LockTarget) {
+				if !target.Kind.suits(test.needs) {
+					t.SkipNow() // it is about what this kind does not have
+				}
+				ctx, cancel := context.WithTimeout(context.Background(), limit)
+				defer cancel()
+				test.run(&env{T: t, target: target, ctx: ctx, name: fmt.Sprintf("%s-%d", test.name, unique.Add(1))})
+			})
+		})
+	}
+}
+
+// conformance is one test, and what it needs of a kind.
+type conformance struct {
+	name  string
+	needs needs
+	run   func(*env)
+}
+
+func tests() []conformance {
+	return []conformance{
+		{"Acquire", anything, testAcquire},
+		{"Try", anything, testTry},
+		{"Order", turns, testOrder},
+		{"Tokens", queued, testTokens},
+		{"CancelledLeavesNothing", turns | counted, testCancel},
+		{"ReleaseOutlivesContext", anything, testReleaseContext},
+		{"Do", anything, testDo},
+		{"Context", anything, testContext},
+		{"Verify", guarded, testVerify},
+		{"HolderDeleted", anything, testHolderDeleted},
+		{"BrokenHold", anything, testBrokenHold},
+		{"WaiterDeleted", queued, testWaiterDeleted},
+		{"ParentDeleted", queued, testParentDeleted},
+		{"SessionClosed", turns, testSessionClosed},
+		{"Crash", turns, testCrash},
+		{"Close", turns | counted, testClose},
+		{"SharedSession", anything, testSharedSession},
+		{"Inspect", mutex, testInspect},
+		{"OtherLayouts", mutex, testOtherLayouts},
+		{"WriterBecomesReader", mutex, testWriterBecomesReader},
+		{"SequenceLimit", mutex, testMalformed},
+		{"Hooks", queued | turns, testHooks},
+		{"NoPermission", mutex, testNoPermission},
+		{"UnreadableBlocker", mutex, testUnreadableBlocker},
+		{"Contention", anything, testContention},
+		{"ReadWrite", mutex, testReadWrite},
+		{"Semaphore", mutex, testSemaphore},
+		{"All", mutex, testAll},
+		{"NodeLock", mutex, testNodeLock},
+		{"Guard", mutex, testGuard},
+		{"Revoke", mutex, testRevoke},
+		{"Layouts", mutex, testLayouts},
+		{"LockDelay", mutex, testLockDelay},
+		{"KindsContend", mutex, testKindsContend},
+	}
+}
+
+// unique distinguishes runs on one server.
+var unique atomic.Int64
+
+// env is what a test has.
+type env struct {
+	*testing.T
+	target LockTarget
+	ctx    context.Context
+	name   string // a lock name of this test's own
+	waits  atomic.Int64
+	looks  []*zk.Client // one at each server of an ensemble; of the test's own goroutine
+}
+
+func (e *env) options() *zklock.Options {
+	o := e.target.Kind.Options
+	o.SessionTimeout, o.DialContext = e.target.SessionTimeout, e.target.DialContext
+	o.OnWait = func(zklock.Event) { e.waits.Add(1) }
+	return &o
+}
+
+// lock returns the lock with this name, of the target's kind.
+func (e *env) lock(c *zklock.Client, name string) *zklock.Lock {
+	if e.target.Kind.Lock == nil {
+		return c.Mutex(name)
+	}
+	return e.target.Kind.Lock(c, name)
+}
+
+// dial returns a client that the test's end closes.
+func (e *env) dial() *zklock.Client {
+	e.Helper()
+	return e.dialWith(e.options())
+}
+
+func (e *env) dialWith(o *zklock.Options) *zklock.Client {
+	e.Helper()
+	c, err := zklock.Dial(e.ctx, e.target.Servers, o)
+	if err != nil {
+		e.Fatal(err)
+	}
+	e.Cleanup(func() { c.Close() })
+	return c
+}
+
+// operator returns a plain client, for reads and for interference.
+func (e *env) operator() *zk.Client {
+	e.Helper()
+	c, err := zk.Dial(e.ctx, e.target.Servers, &zk.Options{SessionTimeout: e.target.SessionTimeout, DialContext: e.target.DialContext})
+	if err != nil {
+		e.Fatal(err)
+	}
+	e.Cleanup(func() { c.Close() })
+	return c
+}
+
+// token returns the hold's fencing token, or, where an All in order has none,
+// that of the lock with the test's own name.
+func (e *env) token(h *zklock.Hold) int64 {
+	if t := h.Token(); t != 0 {
+		return t
+	}
+	path, err := zklock.PathOf(e.name)
+	if err != nil {
+		e.Fatal(err)
+	}
+	return h.TokenOf(path)
+}
+
+func (e *env) acquire(l *zklock.Lock) *zklock.Hold {
+	e.Helper()
+	h, err := l.Acquire(e.ctx)
+	if err != nil {
+		e.Fatal(err)
+	}
+	return h
+}
+
+func (e *env) release(h *zklock.Hold) {
+	e.Helper()
+	if err := h.Release(e.ctx); err != nil {
+		e.Fatal(err)
+	}
+}
+
+// acquiring starts an Acquire and returns when its entry is in the queue or, if entries do
+// not show that, when its hook has reported that it waits. The channel receives the hold,
+// or nil if the acquire failed.
+func (e *env) acquiring(ctx context.Context, l *zklock.Lock) <-chan *zklock.Hold {
+	e.Helper()
+	waiting := func() int { return int(e.waits.Load()) }
+	if e.target.Kind.suits(counted) {
+		waiting = func() int { return e.entries(l) }
+	}
+	before := waiting()
+	got := make(chan *zklock.Hold, 1)
+	go func() { // ends with the acquire, whose ctx the test bounds
+		h, err := l.Acquire(ctx)
+		if err != nil && ctx.Err() == nil {
+			e.Error(err)
+		}
+		got <- h
+	}()
+	e.until("the waiter is in the queue", func() bool { return waiting() > before })
+	return got
+}
+
+func (e *env) entries(l *zklock.Lock) int {
+	e.Helper()
+	return len(e.inspect(l)) / max(1, e.target.Kind.Width)
+}
+
+// inspect returns the entries as of now.
+func (e *env) inspect(l *zklock.Lock) []zklock.Entry {
+	e.Helper()
+	e.catchUp()
+	entries, err := l.Inspect(e.ctx)
+	if err != nil {
+		e.Fatal(err)
+	}
+	return entries
+}
+
+// catchUp waits until every server of an ensemble has applied all acknowledged changes: a
+// client at another server may read an earlier state.
+func (e *env) catchUp() {
+	e.Helper()
+	servers := strings.Split(e.target.Servers, ",")
+	if len(servers) == 1 {
+		return
+	}
+	for _, server := range servers[len(e.looks):] {
+		c, err := zk.Dial(e.ctx, server, &zk.Options{SessionTimeout: e.target.SessionTimeout, DialContext: e.target.DialContext})
+		if err != nil {
+			e.Fatal(err)
+		}
+		e.Cleanup(func() { c.Close() })
+		e.looks = append(e.looks, c)
+	}
+	for _, c := range e.looks {
+		if err := c.Sync(e.ctx, "/"); err != nil {
+			e.Fatal(err)
+		}
+	}
+}
+
+// empty waits until no client holds or waits.
+func (e *env) empty(l *zklock.Lock) {
+	e.Helper()
+	e.until("the queue is empty", func() bool { return e.entries(l) == 0 })
+}
+
+// until repeats holds, which sends a request, until it returns true.
+func (e *env) until(what string, holds func() bool) {
+	e.Helper()
+	for !holds() {
+		select {
+		case <-e.ctx.Done():
+			e.Fatalf("timed out waiting until %s", what)
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}
+
+// wait returns the next value of the channel.
+func wait[T any](e *env, what string, c <-chan T) T {
+	e.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-e.ctx.Done():
+		e.Fatalf("timed out waiting for %s", what)
+		panic("unreachable")
+	}
+}
+
+// pending checks that nothing has come on the channel.
+func pending[T any](e *env, what string, c <-chan T) {
+	e.Helper()
+	select {
+	case <-c:
+		e.Fatalf("%s came too early", what)
+	default:
+	}
+}

@@ -1,0 +1,417 @@
+package locktest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/zk"
+)
+
+// testHolderDeleted checks that a holder reports within a round trip that another client
+// deleted its znode, if the hold is at least 100 ms old. A heartbeat is too slow for the
+// limit here.
+func testHolderDeleted(e *env) {
+	l, op := e.lock(e.dial(), e.name), e.operator()
+	h := e.acquire(l)
+	select {
+	case <-h.Done():
+		e.Fatal(h.Err())
+	case <-time.After(e.target.SessionTimeout / 32):
+	}
+	begun := time.Now()
+	if err := op.Delete(e.ctx, h.Node(), -1); err != nil {
+		e.Fatal(err)
+	}
+	wait(e, "the loss", h.Done())
+	if took := time.Since(begun); took > e.target.SessionTimeout/16 {
+		e.Errorf("told after %v", took)
+	}
+	if !errors.Is(h.Err(), zklock.ErrLost) {
+		e.Errorf("%v", h.Err())
+	}
+	next := e.acquire(l)
+	if e.token(next) <= e.token(h) {
+		e.Errorf("token %d after %d", e.token(next), e.token(h))
+	}
+	e.release(next)
+}
+
+// testBrokenHold lets another client delete one of a hold's znodes, and acquire and release
+// the lock, before the holder knows, and checks that every way to release the hold reports
+// the loss.
+func testBrokenHold(e *env) {
+	c, op := e.dial(), e.operator()
+	l, other := e.lock(c, e.name), e.lock(e.dial(), e.name)
+	broken := func(h *zklock.Hold) *zklock.Hold {
+		nodes := h.Nodes()
+		for _, node := range []string{nodes[len(nodes)-1], nodes[0]} {
+			// Of an All, the lock is free when both are gone.
+			if err := op.Delete(e.ctx, node, -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
+				e.Fatal(err)
+			}
+		}
+		if len(nodes) < 3 {
+			e.release(e.acquire(other))
+		}
+		return h
+	}
+	lost := func(what string, err error) {
+		e.Helper()
+		if !errors.Is(err, zklock.ErrLost) || !errors.Is(err, zklock.ErrDeleted) {
+			e.Errorf("%s a broken hold: %v", what, err)
+		}
+	}
+	h := broken(e.acquire(l))
+	lost("released", h.Release(e.ctx))
+	lost("released again", h.Release(e.ctx))
+
+	own := errors.New("from the function")
+	err := zklock.Do(e.ctx, l, func(_ context.Context, h *zklock.Hold) error {
+		broken(h)
+		return own
+	})
+	lost("did work under", err)
+	if !errors.Is(err, own) {
+		e.Errorf("without the function's own error: %v", err)
+	}
+
+	h = broken(e.acquire(l))
+	if err := h.ReleaseAsync(); err != nil { // it has been told by now
+		lost("released later", err)
+	}
+	next := e.acquire(l) // which may be one transaction with the release
+	lost("released later", h.Release(e.ctx))
+	e.release(next)
+
+	// Many releases at one moment share a multi.
+	var all []*zklock.Hold
+	for i := range 16 {
+		all = append(all, e.acquire(e.lock(c, fmt.Sprint(e.name, "-", i))))
+	}
+	if err := op.Delete(e.ctx, all[7].Node(), -1); err != nil {
+		e.Fatal(err)
+	}
+	errs := make([]error, len(all))
+	var done sync.WaitGroup
+	for i, h := range all {
+		done.Go(func() { errs[i] = h.Release(e.ctx) })
+	}
+	done.Wait()
+	for i, err := range errs {
+		if i == 7 {
+			lost("released with others", err)
+		} else if err != nil {
+			e.Errorf("released with a broken hold: %v", err)
+		}
+	}
+	e.empty(l)
+}
+
+// testWaiterDeleted checks that a waiter whose znode is deleted enqueues again, and is not
+// granted because of the old one.
+func testWaiterDeleted(e *env) {
+	l, op := e.lock(e.dial(), e.name), e.operator()
+	h := e.acquire(l)
+	w := e.acquiring(e.ctx, e.lock(e.dial(), e.name))
+	entries := e.inspect(l)
+	if len(entries) != 2 {
+		e.Fatalf("%v", entries)
+	}
+	old := entries[1].Name
+	// Both at once: the waiter's znode and what it waits for.
+	if _, err := op.Multi(e.ctx, zk.DeleteOp(path.Join(l.Path(), old), -1), zk.DeleteOp(h.Node(), -1)); err != nil {
+		e.Fatal(err)
+	}
+	next := wait(e, "the grant", w)
+	if strings.HasSuffix(next.Node(), old) {
+		e.Errorf("granted by a znode that was deleted")
+	}
+	if found := e.inspect(l); len(found) == 0 || !found[0].Holder || found[0].Node != next.Node() {
+		e.Errorf("granted by %s, and there is %+v", next.Node(), found)
+	}
+	wait(e, "the loss", h.Done())
+	e.release(next)
+	e.empty(l)
+}
+
+// testParentDeleted lets an operator delete the lock's znode with everything below it.
+func testParentDeleted(e *env) {
+	l, op := e.lock(e.dial(), e.name), e.operator()
+	h := e.acquire(l)
+	w := e.acquiring(e.ctx, e.lock(e.dial(), e.name))
+	entries := e.inspect(l)
+	// From the back: of one multi, the server tells each deletion by itself, and a
+	// waiter that hears of its blocker's first is granted for a moment, as it is
+	// when somebody deletes a new holder's znode.
+	var ops []zk.Op
+	for _, entry := range slices.Backward(entries) {
+		ops = append(ops, zk.DeleteOp(l.Path()+"/"+entry.Name, -1))
+	}
+	if _, err := op.Multi(e.ctx, append(ops, zk.DeleteOp(l.Path(), -1))...); err != nil {
+		e.Fatal(err)
+	}
+	next := wait(e, "the grant", w)
+	wait(e, "the loss", h.Done())
+	if e.token(next) <= e.token(h) {
+		e.Errorf("token %d after %d", e.token(next), e.token(h))
+	}
+	e.release(next)
+}
+
+// testSessionClosed lets another client end the sessions of a holder and of a waiter, and
+// checks that the hold is lost, and that the waiter enqueues again.
+func testSessionClosed(e *env) {
+	sniffer := &sniffer{inner: e.target.DialContext}
+	o := e.options()
+	o.DialContext = sniffer.dial
+	c := e.dialWith(o)
+	first, second := e.lock(c, e.name), e.lock(c, e.name+"-second")
+	holder := e.dial()
+	h := e.acquire(first)
+	other := e.acquire(e.lock(holder, e.name+"-second"))
+	w := e.acquiring(e.ctx, second)
+	session := h.Session()
+	if err := sniffer.closeElsewhere(e); err != nil {
+		e.Fatal(err)
+	}
+	wait(e, "the loss", h.Done())
+	// A server may report the end of the entry before that of the session.
+	if err := h.Err(); !errors.Is(err, zklock.ErrLost) || !errors.Is(err, zk.ErrSessionExpired) && !errors.Is(err, zklock.ErrDeleted) {
+		e.Errorf("%v", err)
+	}
+	pending(e, "a grant while another holds", w)
+	e.release(other)
+	got := wait(e, "the grant in the next session", w)
+	if got.Session() == session || got.Session() == 0 {
+		e.Errorf("granted in session %x, the old one was %x", got.Session(), session)
+	}
+	e.release(got)
+}
+
+// testCrash checks that the next client is granted when the session of a crashed client has
+// expired, and not before.
+func testCrash(e *env) {
+	gate := newGate(e.target.DialContext)
+	o := e.options()
+	o.DialContext, o.SessionTimeout = gate.dial, cmp.Or(e.target.Expiry, o.SessionTimeout)
+	dead := e.dialWith(o)
+	h := e.acquire(e.lock(dead, e.name))
+	l := e.lock(e.dial(), e.name)
+	w := e.acquiring(e.ctx, l)
+	gate.shut()
+	got := wait(e, "the grant after the crash", w)
+	// The old holder, which still runs, said lost before that.
+	if !errors.Is(h.Err(), zklock.ErrLost) {
+		e.Errorf("two hold: the old one says %v, with %v left", h.Err(), h.Remaining())
+	}
+	if e.token(got) <= e.token(h) {
+		e.Errorf("token %d after %d", e.token(got), e.token(h))
+	}
+	e.release(got)
+	gate.open()
+	// And the old one can go on, in a new session.
+	e.release(e.acquire(e.lock(dead, e.name)))
+	e.empty(l)
+}
+
+func testClose(e *env) {
+	c := e.dial()
+	l := e.lock(e.dial(), e.name)
+	h := e.acquire(e.lock(c, e.name))
+	ctx, cancel := context.WithCancel(e.ctx)
+	defer cancel()
+	failed := make(chan error, 1)
+	w := e.acquiring(e.ctx, l)
+	go func() { // ends when c is closed
+		_, err := e.lock(c, e.name).Acquire(ctx)
+		failed <- err
+	}()
+	e.until("the second waiter is in the queue", func() bool { return e.entries(l) == 3 })
+	if err := c.Close(); err != nil {
+		e.Fatal(err)
+	}
+	if err := wait(e, "the waiter's failure", failed); !errors.Is(err, zklock.ErrClosed) {
+		e.Errorf("a waiter of a closed client: %v", err)
+	}
+	if !errors.Is(h.Err(), zklock.ErrLost) || !errors.Is(h.Err(), zklock.ErrClosed) {
+		e.Errorf("a hold of a closed client: %v", h.Err())
+	}
+	if _, err := e.lock(c, e.name).Acquire(e.ctx); !errors.Is(err, zklock.ErrClosed) {
+		e.Errorf("acquire after close: %v", err)
+	}
+	e.release(wait(e, "the grant after the close", w))
+	if err := c.Close(); err != nil {
+		e.Errorf("closing again: %v", err)
+	}
+	e.empty(l)
+}
+
+// testSharedSession checks that closing a client on a shared session deletes its entries
+// and keeps the session.
+func testSharedSession(e *env) {
+	shared := e.operator()
+	o := e.options()
+	c := zklock.New(shared, o)
+	l := e.lock(e.dial(), e.name)
+	h := e.acquire(e.lock(c, e.name))
+	if err := c.Close(); err != nil {
+		e.Fatal(err)
+	}
+	if h.Err() == nil || e.entries(l) != 0 {
+		e.Errorf("after the close: %v, %d entries", h.Err(), e.entries(l))
+	}
+	if _, _, err := shared.Get(e.ctx, "/"); err != nil {
+		e.Errorf("the shared session: %v", err)
+	}
+}
+
+// testOtherLayouts checks that a mutex waits for all entries ahead, in any layout.
+func testOtherLayouts(e *env) {
+	l, op := e.lock(e.dial(), e.name), e.operator()
+	e.release(e.acquire(l)) // makes the parents
+	hex := "0123456789abcdef0123456789abcdef"
+	for _, prefix := range []string{
+		"_c_01234567-89ab-cdef-0123-456789abcdef-lock-",
+		"_c_" + hex + "-lock-",
+		hex + "__lock__",
+		hex + "__rlock__",
+		"_c_01234567-89ab-cdef-0123-456789abcdef-__READ__",
+		"_c_01234567-89ab-cdef-0123-456789abcdef-latch-",
+	} {
+		node, _, err := op.Create(e.ctx, l.Path()+"/"+prefix, []byte("10.1.2.3"), nil, zk.ModeEphemeralSequential)
+		if err != nil {
+			e.Fatal(err)
+		}
+		if _, err := l.TryAcquire(e.ctx); !errors.Is(err, zklock.ErrLocked) {
+			e.Errorf("behind %s: %v", prefix, err)
+		}
+		w := e.acquiring(e.ctx, l)
+		pending(e, "a grant after "+prefix, w)
+		if err := op.Delete(e.ctx, node, -1); err != nil {
+			e.Fatal(err)
+		}
+		e.release(wait(e, "the grant", w))
+	}
+}
+
+// testWriterBecomesReader checks that a writer that downgrades creates a reader's entry
+// with its own number first, and that the waiters for the writer wait for the reader.
+func testWriterBecomesReader(e *env) {
+	l, op := e.lock(e.dial(), e.name), e.operator()
+	e.release(e.acquire(l))
+	base := l.Path() + "/_c_01234567-89ab-cdef-0123-456789abcdef-"
+	writer, _, err := op.Create(e.ctx, base+"__WRIT__", nil, nil, zk.ModeEphemeralSequential)
+	if err != nil {
+		e.Fatal(err)
+	}
+	w := e.acquiring(e.ctx, l)
+	e.until("the waiter watches the writer", func() bool { return e.entries(l) == 2 })
+	reader := base + "__READ__" + writer[len(writer)-10:]
+	if _, _, err := op.Create(e.ctx, reader, nil, nil, zk.ModeEphemeral); err != nil {
+		e.Fatal(err)
+	}
+	if err := op.Delete(e.ctx, writer, -1); err != nil {
+		e.Fatal(err)
+	}
+	// Two round trips of the waiter's client are after everything that the
+	// deletion made it do.
+	for range 2 {
+		e.entries(l)
+	}
+	pending(e, "a grant next to a live reader", w)
+	if err := op.Delete(e.ctx, reader, -1); err != nil {
+		e.Fatal(err)
+	}
+	e.release(wait(e, "the grant", w))
+}
+
+// testMalformed checks that no client is granted next to a contender whose sequence number
+// has overflowed.
+func testMalformed(e *env) {
+	l, op := e.lock(e.dial(), e.name), e.operator()
+	e.release(e.acquire(l))
+	bad := l.Path() + "/_c_01234567-89ab-cdef-0123-456789abcdef-lock--2147483648"
+	if _, _, err := op.Create(e.ctx, bad, nil, nil, zk.ModeEphemeral); err != nil {
+		e.Fatal(err)
+	}
+	if _, err := l.Acquire(e.ctx); !errors.Is(err, zklock.ErrSequenceExhausted) {
+		e.Errorf("beside a malformed contender: %v", err)
+	}
+	for _, harmless := range []string{"lock-", "lock-99999999999"} {
+		if _, _, err := op.Create(e.ctx, l.Path()+"/"+harmless, nil, nil, zk.ModeEphemeral); err != nil {
+			e.Fatal(err)
+		}
+	}
+	if err := op.Delete(e.ctx, bad, -1); err != nil {
+		e.Fatal(err)
+	}
+	e.release(e.acquire(l))
+}
+
+func testHooks(e *env) {
+	var mu sync.Mutex // guards got
+	got := map[string]zklock.Event{}
+	note := func(name string) func(zklock.Event) {
+		return func(ev zklock.Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			got[name] = ev
+		}
+	}
+	o := e.options()
+	o.OnWait, o.OnAcquire, o.OnRelease, o.OnLost = note("wait"), note("acquire"), note("release"), note("lost")
+	l, op := e.lock(e.dialWith(o), e.name), e.operator()
+	other := e.acquire(e.lock(e.dial(), e.name))
+	w := e.acquiring(e.ctx, l)
+	seen := func(name string) func() bool {
+		return func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			_, ok := got[name]
+			return ok
+		}
+	}
+	e.until("OnWait", seen("wait"))
+	e.release(other)
+	h := wait(e, "the grant", w)
+	e.until("OnAcquire", seen("acquire"))
+	e.release(h)
+	e.until("OnRelease", seen("release"))
+	h = e.acquire(l)
+	if err := op.Delete(e.ctx, h.Node(), -1); err != nil {
+		e.Fatal(err)
+	}
+	e.until("OnLost", seen("lost"))
+	mu.Lock()
+	defer mu.Unlock()
+	if ev := got["wait"]; ev.Ahead != 1 || ev.Blocker.Owner.PID == 0 || ev.Path != l.Path() {
+		e.Errorf("OnWait: %+v", ev)
+	}
+	if ev := got["lost"]; ev.Token != e.token(h) || !errors.Is(ev.Err, zklock.ErrLost) {
+		e.Errorf("OnLost: %+v", ev)
+	}
+}
+
+// testNoPermission: what an ACL forbids is an error, not a loop.
+func testNoPermission(e *env) {
+	op := e.operator()
+	dir := "/" + e.name
+	if _, _, err := op.Create(e.ctx, dir, nil, zk.ReadACL(), zk.ModePersistent); err != nil {
+		e.Fatal(err)
+	}
+	begun := time.Now()
+	if _, err := e.dial().Mutex(dir).Acquire(e.ctx); !errors.Is(err, zk.ErrNoAuth) {
+		e.Errorf("%v after %v", err, time.Since(begun))
+	}
+	if _, err := e.dial().Mutex(dir + "/below").Acquire(e.ctx); !errors.Is(err, zk.ErrNoAuth) {
+		e.Errorf("%v after %v", err, time.Since(begun))
+	}
+}

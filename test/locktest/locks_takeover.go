@@ -1,0 +1,123 @@
+package locktest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+
+	"github.com/zklock/zklock/internal/jute"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// firstServer returns the first address of a connection string.
+func firstServer(servers string) string {
+	first, _, _ := strings.Cut(servers, ",")
+	first, _, _ = strings.Cut(first, "/")
+	return first
+}
+
+// takeOverAndClose resumes a session on conn and closes it, and reports whether
+// the session is over. It is not when its client, whose connection the
+// take-over ends, was back before the closing was read: a server then closes
+// conn, or answers that the session has moved.
+func takeOverAndClose(conn net.Conn, req wire.ConnectRequest) (over bool, err error) {
+	b := wire.AppendRecord(nil, &req)
+	if _, err := conn.Write(wire.AppendRequest(b, 1, wire.OpCloseSession, nil)); err != nil {
+		return false, err
+	}
+	in := bufio.NewReader(conn)
+	frame, err := wire.ReadFrame(in, nil, wire.DefaultMaxFrame)
+	if err != nil {
+		return false, err
+	}
+	var resp wire.ConnectResponse
+	r := jute.NewReader(frame)
+	if resp.Decode(r); r.Err() != nil || resp.SessionID == 0 {
+		return r.Err() == nil, r.Err()
+	}
+	if frame, err = wire.ReadFrame(in, frame, wire.DefaultMaxFrame); err != nil {
+		return false, err
+	}
+	var h wire.ReplyHeader
+	r = jute.NewReader(frame)
+	if h.Decode(r); r.Err() != nil {
+		return false, r.Err()
+	}
+	return h.Err == wire.ErrOK, nil
+}
+
+// A sniffer makes connections and remembers the last handshake's answer, with
+// the session's password, which the client tells nobody.
+type sniffer struct {
+	inner func(ctx context.Context, network, address string) (net.Conn, error)
+
+	mu   sync.Mutex // guards last
+	last wire.ConnectResponse
+}
+
+func (s *sniffer) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	dial := s.inner
+	if dial == nil {
+		dial = (&net.Dialer{}).DialContext
+	}
+	conn, err := dial(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return &sniffed{Conn: conn, sniffer: s}, nil
+}
+
+// sniffed is a connection whose first frame is looked at.
+type sniffed struct {
+	net.Conn
+	sniffer *sniffer
+	seen    []byte // until the first frame is whole; then nil
+	done    bool
+}
+
+func (c *sniffed) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if c.done {
+		return n, err
+	}
+	c.seen = append(c.seen, b[:n]...)
+	frame, ferr := wire.ReadFrame(bufio.NewReader(bytes.NewReader(c.seen)), nil, wire.DefaultMaxFrame)
+	if ferr == nil {
+		c.done, c.seen = true, nil
+		c.sniffer.mu.Lock()
+		c.sniffer.last.Decode(jute.NewReader(bytes.Clone(frame)))
+		c.sniffer.mu.Unlock()
+	}
+	return n, err
+}
+
+// closeElsewhere takes the session over on a connection of its own and closes it
+// there, as a second process that knows its password would. The session's own
+// client races it for the session; once its closing is over, it is over.
+func (s *sniffer) closeElsewhere(e *env) error {
+	s.mu.Lock()
+	last := s.last
+	s.mu.Unlock()
+	dial := s.inner
+	if dial == nil {
+		dial = (&net.Dialer{}).DialContext
+	}
+	req := wire.ConnectRequest{Timeout: last.Timeout, SessionID: last.SessionID, Password: last.Password}
+	for range 100 {
+		conn, err := dial(e.ctx, "tcp", firstServer(e.target.Servers))
+		if err != nil {
+			return err
+		}
+		over, err := takeOverAndClose(conn, req)
+		conn.Close()
+		if over {
+			return nil
+		}
+		e.Logf("taking session %#x over once more: its client was back first: %v", last.SessionID, err)
+	}
+	return fmt.Errorf("session %#x was taken back by its client every time", last.SessionID)
+}

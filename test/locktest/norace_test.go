@@ -1,0 +1,6 @@
+//go:build !race
+
+package locktest
+
+// defaultLeakTries is the default of -leaks.
+const defaultLeakTries = 10_000

@@ -1,0 +1,58 @@
+package locktest
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock/test/harness"
+)
+
+// mostParallel is the number of tests that run at a time: most of them wait.
+const mostParallel = 4
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", fmt.Sprint(max(mostParallel, runtime.GOMAXPROCS(0)))); err != nil {
+		panic(err)
+	}
+	os.Exit(harness.Main(m))
+}
+
+const (
+	// timeout is the timeout of sessions that must survive a machine that stands
+	// still for a while.
+	timeout = 16 * time.Second
+	// expiry is the timeout of sessions that a test lets expire.
+	expiry = 6 * time.Second
+)
+
+func TestZooKeeperClient(t *testing.T) {
+	node := harness.StartServer(t, harness.ServerConfig{JavaFlags: []string{"-Dzookeeper.extendedTypesEnabled=true"}})
+	RunClient(t, ClientTarget{Servers: node.Addr()})
+}
+
+func TestZooKeeperLocks(t *testing.T) {
+	node := harness.StartServer(t, harness.ServerConfig{TickTime: time.Second})
+	RunLocks(t, LockTarget{Servers: node.Addr(), SessionTimeout: timeout, Expiry: expiry})
+}
+
+func TestEnsembleLocks(t *testing.T) {
+	cluster := harness.StartEnsemble(t, 3, harness.ServerConfig{TickTime: time.Second})
+	RunLocks(t, LockTarget{Servers: cluster.ConnectString(), SessionTimeout: timeout, Expiry: expiry})
+}
+
+// TestZooKeeperLocksOfEveryKind runs the tests for every kind of exclusive lock in
+// every layout, all at the same time on one server.
+func TestZooKeeperLocksOfEveryKind(t *testing.T) {
+	node := harness.StartServer(t, harness.ServerConfig{TickTime: time.Second})
+	for _, kind := range Kinds() {
+		t.Run(kind.Name, func(t *testing.T) {
+			t.Parallel()
+			RunLocks(t, LockTarget{Servers: node.Addr(), SessionTimeout: timeout, Expiry: expiry, Kind: kind})
+		})
+	}
+}

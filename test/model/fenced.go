@@ -1,0 +1,57 @@
+package model
+
+import "fmt"
+
+// Fenced is a lock that knows its holder, and whose tokens grow with each grant.
+func Fenced() Model { return Model{Name: "fenced", start: fencedState{}, split: true} }
+
+// ReentrantFenced is a fenced lock that its holder may enter again, with the same token.
+// The last of as many releases ends the hold.
+func ReentrantFenced() Model {
+	return Model{Name: "re-entrant fenced", start: fencedState{reentrant: true}, split: true}
+}
+
+// HandedOff is a fenced lock that one hold may hand to the next, with the same token.
+func HandedOff() Model {
+	return Model{Name: "handed off", start: fencedState{handedOff: true}, split: true, handedOff: true}
+}
+
+// fencedState is the hold that has the lock, how often it was entered, and the
+// last token that was given out.
+type fencedState struct {
+	reentrant    bool
+	handedOff    bool
+	hold, levels int
+	token        int64
+}
+
+func (s fencedState) key() string { return fmt.Sprintf("%d*%d %#x", s.hold, s.levels, s.token) }
+
+func (s fencedState) after(m move) state {
+	kinds := plain()
+	if s.reentrant {
+		kinds = append(kinds, reenter)
+	}
+	if !m.only(kinds, Exclusive, Shared) || m.kind == take && m.claims[0].Mode != Exclusive {
+		return nil
+	}
+	mine := s.levels > 0 && s.hold == m.hold
+	switch {
+	case m.kind == take && s.levels == 0 && (m.token > s.token || s.handedOff && m.token == s.token):
+		s.hold, s.levels, s.token = m.hold, 1, m.token
+	case m.kind == reenter && mine && m.token == s.token:
+		s.levels++
+	case m.kind == give && mine:
+		s.levels--
+	case m.kind == end && mine:
+		s.levels = 0
+	case m.kind != take && !mine && m.loose:
+		return s
+	default:
+		return nil
+	}
+	if s.levels == 0 {
+		s.hold = 0
+	}
+	return s
+}

@@ -1,0 +1,51 @@
+package model_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// The lines of spec/README.md between which the table stands.
+const (
+	tableBegins = "<!-- table: make spec-table -->"
+	tableEnds   = "<!-- end of table -->"
+)
+
+// ErrTable says that the lines are not there around which a table stands.
+var ErrTable = errors.New("spec: no place for the table")
+
+// Row returns a check's line of the table. Times are of one machine on one day,
+// so they are given roughly.
+func Row(m *Model, c Check, r Result) string {
+	found := "holds, all states"
+	switch c.Want {
+	case Broken:
+		found = "refuted: " + r.Kind
+	case Reach:
+		found = "reached"
+	}
+	text := c.Text
+	if c.Flag == "" {
+		text = "**" + m.Title + "**"
+	}
+	return fmt.Sprintf("| %s | %s | %s | %s | %d | %.0f | %s |",
+		m.Name, c.Name(), text, found, r.States, r.Memory, r.Elapsed.Round(100*time.Millisecond))
+}
+
+// Table returns the table of these rows.
+func Table(rows []string) string {
+	return "| model | check | what | found | states | MB | time |\n|---|---|---|---|---:|---:|---:|\n" +
+		strings.Join(rows, "\n") + "\n"
+}
+
+// Replace puts a table into the place that a document has for it.
+func Replace(document, table string) (string, error) {
+	before, rest, begins := strings.Cut(document, tableBegins+"\n")
+	_, after, ends := strings.Cut(rest, tableEnds)
+	if !begins || !ends {
+		return "", fmt.Errorf("%w: it goes between %q and %q", ErrTable, tableBegins, tableEnds)
+	}
+	return before + tableBegins + "\n" + table + tableEnds + after, nil
+}

@@ -1,0 +1,31 @@
+package mutants
+
+// commandMutants break rules about the command that zklock run starts.
+func commandMutants() []Mutant {
+	return []Mutant{
+		{
+			Name:   "LongerMaxHold",
+			Reason: "A command gets TERM after the time of --max-hold; the mutant waits for twice as long.",
+			Edits: []Edit{
+				{File: "cmd/zklock/internal/hold/max_hold.go",
+					Before: `m.at = now + m.limit`,
+					After:  `m.at = now + 2*m.limit`},
+			},
+			Suite: wrapper, Test: "TestMaxHoldEndsCommand",
+			Says: `got \["TERM@2m0s"`,
+		},
+		{
+			Name:   "HookFirst",
+			Reason: "The command of --on-lost starts once the locked command got TERM; the mutant starts it first, so that it can delay TERM.",
+			Edits: []Edit{
+				{File: "cmd/zklock/internal/hold/supervise.go",
+					Before: `		s.cmd.Terminate()
+		s.runHook()`,
+					After: `		s.runHook()
+		s.cmd.Terminate()`},
+			},
+			Suite: wrapper, Test: "TestHookOfLossRunsOnce",
+			Says: `the hook started .* after \[\]`,
+		},
+	}
+}

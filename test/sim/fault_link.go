@@ -1,0 +1,175 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// injectLink makes a fault of a machine's link, or of what goes over it.
+func (w *World) injectLink(kind faultKind, m *machine) bool {
+	l := &m.link
+	switch kind {
+	case blockFault:
+		w.block(m, w.aWhile())
+	case flapFault:
+		w.flap(m)
+	case slowFault:
+		l.slow, l.extra = w.now+w.aWhile(), w.upTo(w.cfg.Timeout/2)
+	case trickleFault:
+		// From a thousand bytes a second down to one.
+		l.trickle, l.gap = w.now+w.aWhile(), time.Millisecond<<w.rng.IntN(11)
+	case refuseFault:
+		l.refused = w.now + w.aWhile()
+		return w.breakOff(m)
+	case garbageFault:
+		m.garbage = 1 + w.rng.IntN(garbageKinds)
+		return m.running() && m.client.conn != nil
+	case followerCut:
+		w.cutOff(m, w.aWhile())
+	case isolation:
+		m.isolate = 1 + w.rng.IntN(2)
+	case cutFault:
+		return w.breakOff(m)
+	default:
+		return m.running() && w.injectLoss(kind, m)
+	}
+	return true
+}
+
+// breakOff cuts the connection that a machine's client has.
+func (w *World) breakOff(m *machine) bool {
+	if !m.running() || m.client.conn == nil {
+		return false
+	}
+	m.client.conn.cut(!w.oneIn(4), !w.oneIn(4))
+	return true
+}
+
+// injectLoss has a request lost, or the answer to one that is carried out.
+func (w *World) injectLoss(kind faultKind, m *machine) bool {
+	if kind == loseHandshake {
+		m.loseOp, m.loseAnswer = wire.OpCreateSession, !w.oneIn(3)
+		return w.breakOff(m)
+	}
+	// One of what the lock core asks for; creates and deletes are what it must
+	// keep track of.
+	ops := [...]wire.OpCode{wire.OpCreate2, wire.OpCreate2, wire.OpDelete, wire.OpDelete, wire.OpMulti, wire.OpMulti,
+		wire.OpGetData, wire.OpGetChildren2, wire.OpSetData, wire.OpCreateContainer, wire.OpPing, wire.OpSetWatches, wire.OpCloseSession}
+	m.loseOp, m.loseAnswer, m.loseWrite = ops[w.rng.IntN(len(ops))], kind == loseAnswer, !w.oneIn(4)
+	if m.loseOp == wire.OpSetWatches || m.loseOp == wire.OpCloseSession {
+		w.provoke(m)
+	}
+	return true
+}
+
+// provoke makes a client do what is to be lost: connect again, or close.
+func (w *World) provoke(m *machine) {
+	if m.loseOp == wire.OpSetWatches {
+		w.breakOff(m)
+	} else if !w.cfg.Alone {
+		w.closeClient(m)
+	}
+}
+
+// block lets nothing through a link for a while, one way or both: one way is a
+// connection that is half open.
+func (w *World) block(m *machine, d time.Duration) {
+	until := w.now + d
+	switch w.rng.IntN(4) {
+	case 0:
+		m.link.blocked[up] = until
+	case 1:
+		m.link.blocked[down] = until
+	default:
+		m.link.blocked = [2]time.Duration{until, until}
+	}
+}
+
+// flap has a link go down and up again several times.
+func (w *World) flap(m *machine) {
+	for at, n := time.Duration(0), 3+w.rng.IntN(10); n > 0; n-- {
+		d := w.upTo(w.cfg.Timeout / 3)
+		w.after(at, func() {
+			if !w.healing {
+				w.disturb()
+				m.link.blocked = [2]time.Duration{w.now + d, w.now + d}
+			}
+		})
+		at += d + w.upTo(w.cfg.Timeout/3)
+	}
+}
+
+// cutOff cuts the follower between a client and the server off for a while.
+func (w *World) cutOff(m *machine, d time.Duration) {
+	if w.isCutOff(&m.link) {
+		return
+	}
+	m.link.cutOff = w.now + d
+	dropped := w.oneIn(2)
+	w.agenda.add(m.link.cutOff, func() { w.rejoin(m, dropped) })
+}
+
+// rejoin ends the time without a leader of a machine's follower.
+func (w *World) rejoin(m *machine, dropped bool) {
+	if m.link.cutOff == 0 {
+		return
+	}
+	m.link.cutOff = 0
+	w.disturb()
+	conns := m.behind
+	m.behind = nil
+	for _, c := range conns {
+		c.behind = false
+		c.rejoin(dropped)
+	}
+}
+
+// cutOffHolder isolates a machine whose client holds a lock: at once, or right
+// after it has had to connect again.
+func (w *World) cutOffHolder(m *machine) {
+	if m.isolate == 2 && m.client.conn != nil {
+		m.client.conn.cut(true, w.oneIn(2))
+		return
+	}
+	m.isolate = 0
+	d := w.cfg.Timeout + w.upTo(2*w.cfg.Timeout)
+	w.after(w.upTo(w.cfg.Timeout/16), func() {
+		if w.healing || !m.running() {
+			return
+		}
+		w.disturb()
+		w.note("isolated: machine %d", m.n)
+		switch w.rng.IntN(4) {
+		case 0:
+			m.client.pause(d)
+		case 1:
+			w.cutOff(m, d)
+		default:
+			w.block(m, d)
+		}
+	})
+}
+
+// garbageKinds is how many sorts of garbage there are.
+const garbageKinds = 6
+
+// garbage returns a frame that no server sends. A client that reads it cannot trust the
+// connection any more.
+func garbage(sort int) []byte {
+	reply := wire.AppendReply(nil, wire.ReplyHeader{Xid: 1 << 30, Zxid: 1 << 40}, nil)
+	switch sort {
+	case 1: // an answer without a request
+		return reply
+	case 2: // an empty frame
+		return make([]byte, 4)
+	case 3: // half a header
+		return []byte{0, 0, 0, 3, 1, 2, 3}
+	case 4: // an event of no kind
+		return wire.AppendReply(nil, wire.ReplyHeader{Xid: wire.XidEvent, Zxid: -1}, &wire.WatcherEvent{Type: 99, State: 3, Path: "/"})
+	case 5: // an event cut short
+		return wire.AppendReply(nil, wire.ReplyHeader{Xid: wire.XidEvent, Zxid: -1}, &wire.CreateResponse{Path: "x"})
+	}
+	// The answer to watches that were not set.
+	return append(reply[:4:4], wire.AppendReply(nil, wire.ReplyHeader{Xid: wire.XidSetWatches}, nil)[4:]...)
+}

@@ -1,0 +1,306 @@
+package sim
+
+import (
+	"errors"
+
+	"github.com/zklock/zklock/internal/queue"
+	"github.com/zklock/zklock/internal/session"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// What zklock's shell does with the lock core.
+
+// input gives the lock core one input and does what it wants.
+func (c *client) input(in func(core *queue.Core)) {
+	if !c.alive {
+		return
+	}
+	in(c.core)
+	requests, signals := c.core.Take()
+	for _, s := range signals {
+		c.signal(s)
+	}
+	for _, r := range requests {
+		c.submit(r)
+	}
+	c.checkDeadline()
+}
+
+// tick runs when the timer fires, and when a caller checks a hold. It must not report that
+// everything was delivered: it may come in the middle of what one read brought.
+func (c *client) tick() {
+	c.input(func(core *queue.Core) { core.Tick(c.now) })
+}
+
+// submit puts one of the core's requests on its way. It belongs to the session
+// that was last told of, not to the one that may already be there.
+func (c *client) submit(r queue.Request) {
+	c.recorded(r)
+	c.trace("asks %+v", r)
+	if r.Kind == queue.Swap {
+		c.swapping(r)
+	}
+	c.send(r, func(q queue.Reply) { c.replied(r, q) })
+}
+
+// send makes a request.
+func (c *client) send(r queue.Request, done func(q queue.Reply)) {
+	call := &session.Call{Op: c.operation(r)}
+	call.Op.Batchable = r.Batchable
+	call.Done = func() { done(reply(r, &call.Result)) }
+	c.sess.Submit(call, c.epoch)
+}
+
+// replied gives the core an answer.
+func (c *client) replied(r queue.Request, q queue.Reply) {
+	c.trace("gets %d: code %d made %v czxid %#x owner %#x data %q children %v failed %d", q.ID, q.Code, q.Made, q.Czxid, q.Owner, q.Data, q.Children, q.Failed)
+	switch q.Code {
+	case queue.Undone:
+		c.world.Stats.Undone++
+	case queue.OK:
+		if r.Kind == queue.Renew {
+			c.world.Stats.Renewed++
+		}
+	}
+	c.input(func(core *queue.Core) { core.Reply(c.now, q) })
+}
+
+// tell delivers what the session has to tell, in order.
+func (c *client) tell() {
+	for c.alive && !c.paused && c.sess.HasNotices() {
+		c.tellAll(c.sess.TakeNotices(nil))
+	}
+}
+
+// tellAll delivers notices. The timer of the lock core may go off in between,
+// and the process may be stopped in between, with the clock just read.
+func (c *client) tellAll(batch []session.Notice) {
+	w := c.world
+	for i := range batch {
+		if !c.alive {
+			return
+		}
+		if c.machine.stopAmid() {
+			rest := batch[i:]
+			c.backlog = append([]work{{kind: tellerWork, stale: c.now, do: func() { c.tellAll(rest) }}}, c.backlog...)
+			return
+		}
+		c.tellOne(&batch[i])
+		c.now, c.stale = c.clock.read(w.now), false
+		if w.oneIn(50) || w.cfg.Ticking {
+			c.tick()
+		}
+	}
+}
+
+// tellOne gives the lock core one thing that the session has to tell.
+func (c *client) tellOne(n *session.Notice) {
+	switch n.Kind {
+	case session.NoticeReply:
+		n.Call.Done()
+	case session.NoticeEvent:
+		c.event(&n.Event)
+	case session.NoticeState:
+		c.epoch = n.State.Epoch
+		c.state(&n.State)
+	case session.NoticeMark:
+		c.input(func(core *queue.Core) { core.Drained(c.now) })
+		return
+	}
+}
+
+// event gives the lock core a watch's event.
+func (c *client) event(e *session.Event) {
+	kind := queue.Deleted
+	switch e.Type {
+	case wire.EventNodeDeleted:
+	case wire.EventNodeChildrenChanged:
+		kind = queue.Children
+	case wire.EventNodeDataChanged, wire.EventNodeCreated:
+		kind = queue.Changed
+	default:
+		return
+	}
+	c.trace("event %d %s", kind, e.Path)
+	c.input(func(core *queue.Core) { core.Event(c.now, kind, e.Path) })
+}
+
+// state gives the lock core a state of the session. A closed one is the end of
+// the process.
+func (c *client) state(s *session.StateChange) {
+	change := queue.SessionChange{Session: s.SessionID, Timeout: s.Timeout, Sent: s.Sent, Conn: s.Conn}
+	c.note("session %#x state %d conn %d err %v", s.SessionID, s.State, s.Conn, s.Err)
+	switch s.State {
+	case session.Connected:
+		change.State = queue.Connected
+		c.session = s.SessionID
+		c.world.Stats.Reconnects++
+		if c.machine.isolate == 2 && len(c.holds) > 0 {
+			c.machine.isolate = 1
+			c.world.cutOffHolder(c.machine)
+		}
+	case session.Disconnected:
+		change.State = queue.Disconnected
+		c.world.disturb()
+	case session.Expired:
+		change.State = queue.Expired
+		c.world.Stats.Expired++
+	case session.Closed:
+		change.State, change.Err = queue.Closed, queue.ErrClosed
+		change.Left = s.Err // why the session's end was not confirmed
+	}
+	c.input(func(core *queue.Core) {
+		core.Session(c.now, change)
+		if change.State == queue.Connected && s.Conn%2 == 0 {
+			core.HalfTick(c.now, s.Conn, serverTick/2) // on other connections, the client does not know
+		}
+	})
+	if s.State == session.Closed {
+		c.die()
+	}
+}
+
+// shut closes the client as zklock's Close does: holds end, deletes are sent, and after
+// them the request to close the session.
+func (c *client) shut() {
+	c.closing = true
+	c.input(func(core *queue.Core) { core.Shut(c.now) })
+	c.sess.Close(c.now)
+}
+
+// operation says a request in the session's terms.
+func (c *client) operation(r queue.Request) session.Op {
+	switch r.Kind {
+	case queue.Create:
+		if len(r.Creates) == 1 {
+			op := creation(r.Creates[0])
+			op.Code = wire.OpCreate2
+			return op
+		}
+		return multi(r)
+	case queue.Guard:
+		op := multi(r)
+		op.Sub = append(op.Sub, c.operations(r.Call)...)
+		return op
+	case queue.Swap, queue.Renew, queue.Check:
+		return multi(r)
+	case queue.List:
+		return session.Op{Code: wire.OpGetChildren2, Path: r.Path, Watch: r.Watch}
+	case queue.Get:
+		return session.Op{Code: wire.OpGetData, Path: r.Path, Watch: r.Watch}
+	case queue.Set:
+		return session.Op{Code: wire.OpSetData, Path: r.Path, Data: r.Data, Version: r.Version}
+	case queue.Delete:
+		return session.Op{Code: wire.OpDelete, Path: r.Path, Version: -1}
+	case queue.ReadAccess:
+		return session.Op{Code: wire.OpGetACL, Path: r.Path}
+	case queue.Ping:
+		return session.Op{Code: wire.OpExists, Path: r.Path}
+	case queue.Sync:
+		return session.Op{Code: wire.OpSync, Path: r.Path}
+	case queue.Make:
+		if r.Container {
+			return session.Op{Code: wire.OpCreateContainer, Path: r.Path, Data: []byte{}, Mode: wire.ModeContainer}
+		}
+		return session.Op{Code: wire.OpCreate2, Path: r.Path, Data: []byte{}, Mode: wire.ModePersistent}
+	}
+	return session.Op{}
+}
+
+// creation says one create, as it stands in a multi.
+func creation(c queue.Creation) session.Op {
+	mode := wire.ModeEphemeral
+	switch {
+	case c.Persistent:
+		mode = wire.ModePersistent
+	case c.Sequential:
+		mode = wire.ModeEphemeralSequential
+	}
+	return session.Op{Code: wire.OpCreate, Path: c.Path, Data: c.Data, Mode: mode}
+}
+
+// multi makes the request's creates, and deletes or checks its paths.
+func multi(r queue.Request) session.Op {
+	op := session.Op{Code: wire.OpMulti}
+	for _, made := range r.Creates {
+		op.Sub = append(op.Sub, creation(made))
+	}
+	code := wire.OpCheck
+	if r.Kind == queue.Swap || r.Kind == queue.Renew {
+		code = wire.OpDelete
+	}
+	for _, p := range r.Paths {
+		op.Sub = append(op.Sub, session.Op{Code: code, Path: p, Version: -1})
+	}
+	return op
+}
+
+// reply says a result in the lock core's terms.
+func reply(r queue.Request, res *session.Result) queue.Reply {
+	q := queue.Reply{
+		ID: r.ID, Code: code(res), Err: res.Err(), Failed: -1,
+		Zxid: res.Zxid, Czxid: res.Stat.Czxid, Owner: res.Stat.EphemeralOwner, Version: res.Stat.Version, Ctime: res.Stat.Ctime, Mtime: res.Stat.Mtime, Mzxid: res.Stat.Mzxid,
+		Data: res.Data, Children: res.Strings,
+		Sent: res.Sent, Received: res.Received, Conn: res.Conn,
+	}
+	if len(res.Sub) > 0 && q.Code != queue.OK {
+		q.Failed = res.Failed
+	}
+	if q.Code == queue.OK {
+		q.Made = made(r, res)
+		if len(r.Creates) > 1 || r.Kind == queue.Swap || r.Kind == queue.Renew {
+			q.Czxid = res.Zxid
+		}
+	}
+	return q
+}
+
+// made returns the paths that a create or swap made.
+func made(r queue.Request, res *session.Result) (paths []string) {
+	for i := range r.Creates {
+		if len(res.Sub) == 0 {
+			return []string{res.Path}
+		}
+		paths = append(paths, res.Sub[i].Path)
+	}
+	return paths
+}
+
+// code says how a request ended, as zklock does.
+func code(res *session.Result) queue.Code {
+	// A fault is why there is no answer; what it means depends on whether the
+	// request may have been carried out.
+	if res.Fault != nil {
+		switch {
+		case errors.Is(res.Fault, session.ErrSessionExpired), errors.Is(res.Fault, session.ErrClosed),
+			errors.Is(res.Fault, session.ErrAuthFailed):
+			return queue.SessionOver
+		case res.Applied == session.Unknown:
+			return queue.Unknown
+		case errors.Is(res.Fault, session.ErrConnectionLost):
+			return queue.NotApplied
+		}
+		return queue.Refused
+	}
+	switch res.Code {
+	case wire.ErrOK:
+		return queue.OK
+	case wire.ErrNoNode:
+		return queue.NoNode
+	case wire.ErrNodeExists:
+		return queue.NodeExists
+	case wire.ErrUnimplemented:
+		return queue.Unimplemented
+	case wire.ErrSessionExpired, wire.ErrUnknownSession:
+		return queue.SessionOver
+	case wire.ErrThrottled, wire.ErrSessionMoved, wire.ErrNotReadOnly:
+		return queue.NotApplied
+	}
+	switch {
+	case res.Applied == session.Unknown:
+		return queue.Unknown
+	case res.Code == wire.ErrRuntimeInconsistency:
+		return queue.Undone
+	}
+	return queue.Refused
+}

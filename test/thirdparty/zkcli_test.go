@@ -1,5 +1,0 @@
-package thirdparty
-
-import "testing"
-
-func TestZkCli(t *testing.T) { Same(t, noSweep, ZkCli) }

@@ -1,0 +1,79 @@
+package zk
+
+import (
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestDifferentSessionTimeoutIsLogged: if the servers grant another session timeout
+// than requested, one warning per session names both.
+func TestDifferentSessionTimeoutIsLogged(t *testing.T) {
+	for asked, want := range map[time.Duration]string{
+		20 * time.Second:                 "", // what the fake server gives
+		20*time.Second + time.Nanosecond: "",
+		0:                                "",
+		time.Minute:                      "asked=1m0s given=20s",
+		10 * time.Millisecond:            "asked=10ms given=20s",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake(t)
+			first := true
+			f.serve(func(c *fakeConn) {
+				if c.greet(7); first {
+					first = false
+					c.read()
+					return // the connection is lost
+				}
+				c.serveRequests()
+			})
+			var log lines
+			c, err := f.dial(t.Context(), &Options{SessionTimeout: asked, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Sync(t.Context(), "/"); err == nil {
+				t.Fatal("answered by nobody")
+			}
+			if err := c.Sync(t.Context(), "/"); err != nil {
+				t.Fatal(err)
+			}
+			if got := log.with("another session timeout"); (len(got) > 0) != (want != "") || len(got) > 1 {
+				t.Errorf("asked for %v: told %q", asked, got)
+			} else if want != "" && (!strings.Contains(got[0], want) || !strings.Contains(got[0], "level=WARN")) {
+				t.Errorf("asked for %v: told %q, want %s", asked, got, want)
+			}
+			if got := log.with("state=connected"); len(got) != 2 {
+				t.Errorf("connected: %q", got)
+			}
+		})
+	}
+}
+
+// lines is a log that several goroutines write to.
+type lines struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, string(p))
+	return len(p), nil
+}
+
+// with returns the lines that contain a text.
+func (l *lines) with(text string) (found []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, line := range l.all {
+		if strings.Contains(line, text) {
+			found = append(found, line)
+		}
+	}
+	return found
+}

@@ -1,0 +1,117 @@
+package zk_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zktest"
+)
+
+// do sends an operation and waits for its result.
+func do(c *zk.Client, op zk.Op) zk.Result {
+	answer := make(chan zk.Result, 1)
+	c.Go(op, func(r zk.Result) { answer <- r })
+	return <-answer
+}
+
+// TestBatchableOp has many goroutines create, list, and delete concurrently, each
+// below its own parent. Some parents are missing: only the requests for those may
+// fail.
+func TestBatchableOp(t *testing.T) {
+	c := zktest.Start(t).Dial(t)
+	const workers, rounds = 32, 20
+	for i := range workers {
+		if i%8 == 7 {
+			continue // this one's parent is missing
+		}
+		if _, _, err := c.Create(t.Context(), fmt.Sprintf("/l%d", i), nil, nil, zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var all sync.WaitGroup
+	for i := range workers {
+		all.Go(func() {
+			for range rounds {
+				if err := batchedRound(c, fmt.Sprintf("/l%d", i), i%8 == 7); err != nil {
+					t.Errorf("worker %d: %v", i, err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// withFallback sends a batchable operation, and repeats it without a batch if it was
+// rolled back.
+func withFallback(c *zk.Client, op zk.Op) (zk.Result, error) {
+	r := do(c, zk.BatchableOp(op))
+	if errors.Is(r.Err, zk.ErrRolledBack) {
+		if zk.Applied(r.Err) != zk.AppliedNo {
+			return r, fmt.Errorf("rolled back and applied: %v", zk.Applied(r.Err))
+		}
+		r = do(c, op)
+	}
+	return r, r.Err
+}
+
+// batchedRound creates, lists, and deletes.
+func batchedRound(c *zk.Client, parent string, missing bool) error {
+	made, err := withFallback(c, zk.CreateOp(parent+"/x-", []byte("me"), nil, zk.ModeEphemeralSequential))
+	if missing {
+		if !errors.Is(err, zk.ErrNoNode) {
+			return fmt.Errorf("create below what is missing: %v", err)
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if made.Stat.Czxid != made.Zxid || made.Stat.EphemeralOwner != c.SessionID() || made.Stat.DataLength != 2 {
+		return fmt.Errorf("%s: %+v by %#x", made.Path, made.Stat, made.Zxid)
+	}
+	list, err := withFallback(c, zk.ChildrenOp(parent, false))
+	if err != nil {
+		return err
+	}
+	if len(list.Children) != 1 || parent+"/"+list.Children[0] != made.Path {
+		return fmt.Errorf("%v after the create of %s", list.Children, made.Path)
+	}
+	there := do(c, zk.ExistsOp(made.Path, false))
+	if there.Err != nil || there.Stat.Czxid != made.Stat.Czxid || there.Stat.EphemeralOwner != made.Stat.EphemeralOwner {
+		return fmt.Errorf("%s: told %+v, is %+v (%v)", made.Path, made.Stat, there.Stat, there.Err)
+	}
+	_, err = withFallback(c, zk.DeleteOp(made.Path, -1))
+	return err
+}
+
+// TestBatchableOpWithChroot checks the paths that are sent and returned.
+func TestBatchableOpWithChroot(t *testing.T) {
+	s := zktest.Start(t)
+	outer := s.Dial(t)
+	for _, path := range []string{"/app", "/app/a", "/app/b"} {
+		if _, _, err := outer.Create(t.Context(), path, nil, nil, zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := zk.Dial(t.Context(), s.Servers()+"/app", &zk.Options{DialContext: s.DialContext})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var all sync.WaitGroup
+	for _, parent := range []string{"/a", "/b"} {
+		all.Go(func() {
+			for range 50 {
+				if err := batchedRound(c, parent, false); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+}

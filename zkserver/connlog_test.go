@@ -1,0 +1,121 @@
+package zkserver
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock/internal/memnet"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+func TestLogLimiter(t *testing.T) {
+	var l logLimiter
+	passed := 0
+	for range 3 * logBurst {
+		if _, ok := l.allow(time.Hour); ok {
+			passed++
+		}
+	}
+	if passed != logBurst {
+		t.Errorf("%d lines at once, want %d", passed, logBurst)
+	}
+	if skipped, ok := l.allow(time.Hour + logEvery); !ok || skipped != 2*logBurst {
+		t.Errorf("a second later: %d skipped, %v", skipped, ok)
+	}
+	if _, ok := l.allow(time.Hour + logEvery + logEvery/2); ok {
+		t.Error("a second line within the second")
+	}
+	for passed = 0; ; passed++ { // after a long silence no more than a burst
+		if _, ok := l.allow(100 * time.Hour); !ok {
+			break
+		}
+	}
+	if passed != logBurst {
+		t.Errorf("%d lines after a silence, want %d", passed, logBurst)
+	}
+}
+
+// TestClosedConnectionsAreCounted ends connections in each way and checks counters and log.
+func TestClosedConnectionsAreCounted(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		reason error
+		want   ConnectionsCut
+		level  string
+	}{
+		{"client went away", nil, ConnectionsCut{}, ""},
+		{"server's end", net.ErrClosed, ConnectionsCut{}, ""},
+		{"slow", errTooSlow, ConnectionsCut{SlowReaders: 1}, "WARN"},
+		{"silent", errHandshake, ConnectionsCut{HandshakeTimeouts: 1}, "INFO"},
+		{"too long", fmt.Errorf("%w: length 9", wire.ErrFrame), ConnectionsCut{FrameTooLong: 1}, "WARN"},
+		{"cut short", fmt.Errorf("%w: %w", wire.ErrFrame, io.ErrUnexpectedEOF), ConnectionsCut{Broken: 1}, "INFO"},
+		{"reset", &net.OpError{Op: "read", Err: errors.New("reset")}, ConnectionsCut{Broken: 1}, "INFO"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var log bytes.Buffer
+			opts := quiet(t)
+			opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			s := start(t, opts)
+			log.Reset()
+			client, _ := memnet.Pipe()
+			s.logClosed(client.RemoteAddr(), test.reason)
+			if got := s.Stats().ConnectionsCut; got != test.want {
+				t.Errorf("%s: %+v, want %+v", test.name, got, test.want)
+			}
+			if !strings.Contains(log.String(), test.level) || (log.Len() == 0) != (test.level == "") {
+				t.Errorf("%s: logged %q, want %q", test.name, log.String(), test.level)
+			}
+		})
+	}
+}
+
+// TestRefusedConnectionsAreCounted: refusals are counted by limit.
+func TestRefusedConnectionsAreCounted(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		opts Options
+		want ConnectionsRefused
+	}{
+		{"per address", Options{MaxClientConns: 2}, ConnectionsRefused{TooManyPerAddress: 3}},
+		{"of all", Options{MaxConns: 2}, ConnectionsRefused{TooManyConns: 3}},
+		{"option", Options{Accept: func(net.Conn) error { return errors.New("no") }}, ConnectionsRefused{ByAccept: 5}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			test.opts.Logger = discard()
+			s, network := onNetwork(t, test.opts)
+			for range 5 {
+				dialMem(t, network, "10.0.0.1:2181")
+			}
+			synctest.Wait()
+			if got := s.Stats().ConnectionsRefused; got != test.want {
+				t.Errorf("%s: %+v, want %+v", test.name, got, test.want)
+			}
+		})
+	}
+}
+
+// TestRefusalLogIsRateLimited: refused connections do not fill the disk with log lines.
+func TestRefusalLogIsRateLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		s, network := onNetwork(t, Options{MaxClientConns: 1, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		for range 500 {
+			dialMem(t, network, "10.0.0.1:2181")
+		}
+		synctest.Wait()
+		if got := s.Stats().ConnectionsRefused.TooManyPerAddress; got != 499 {
+			t.Errorf("%d refused, want 499", got)
+		}
+		if lines := strings.Count(log.String(), "connection refused"); lines != logBurst {
+			t.Errorf("%d lines logged, want %d", lines, logBurst)
+		}
+	})
+}

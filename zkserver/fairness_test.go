@@ -1,0 +1,107 @@
+package zkserver
+
+import (
+	"net"
+	"net/netip"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestExpensiveConnectionsAreServedLast: the loop serves uncharged connections first, then
+// those of a charged address, then charged ones, for as long as their turns took.
+func TestExpensiveConnectionsAreServedLast(t *testing.T) {
+	s := &Server{}
+	s.loop.charges = make(map[account]time.Duration)
+	from := func(addr string) *conn {
+		return &conn{peer: peer{tcp: netip.AddrPortFrom(netip.MustParseAddr(addr), 1)}, limited: true}
+	}
+	expensive, other, shared, good := from("192.0.2.1"), from("192.0.2.2"), from("192.0.2.1"), from("192.0.2.3")
+	order := func(at time.Duration) ([]*conn, int) {
+		conns := []*conn{expensive, shared, other, good}
+		free := s.orderByCharge(conns, at)
+		return conns, free
+	}
+	s.charge(good, minCharge-1, time.Second)
+	if conns, free := order(time.Second); free != 4 || conns[0] != expensive {
+		t.Error("cheap turns are charged")
+	}
+	s.charge(expensive, 4*time.Millisecond, time.Second)
+	s.charge(other, time.Millisecond, time.Second)
+	if conns, free := order(time.Second); free != 2 || !slices.Equal(conns, []*conn{good, shared, expensive, other}) {
+		t.Errorf("%d of %v are not charged", free, conns)
+	}
+	if conns, free := order(time.Second + 2*time.Millisecond); free != 3 || !slices.Equal(conns, []*conn{other, good, shared, expensive}) {
+		t.Errorf("later %d of %v are not charged", free, conns)
+	}
+	if order(time.Second + 4*time.Millisecond); len(s.loop.charges) != 0 {
+		t.Errorf("charges are kept: %v", s.loop.charges)
+	}
+	s.charge(expensive, turnTime, time.Second)
+	if conns, free := order(time.Second + 20*turnTime); free != 3 || conns[3] != expensive {
+		t.Error("a turn that took long is forgotten at once")
+	}
+	for range 100 {
+		s.charge(expensive, time.Second, time.Minute)
+	}
+	if order(time.Minute + maxCharge); len(s.loop.charges) != 0 {
+		t.Error("a charge lasts too long")
+	}
+	unix := &conn{peer: peer{other: &net.UnixAddr{}}, limited: true}
+	s.charge(unix, time.Second, time.Minute)
+	if other := (&conn{peer: unix.peer, limited: true}); s.chargeOf(unix) != connCharged || s.chargeOf(other) != notCharged {
+		t.Error("clients without an address share a charge")
+	}
+}
+
+// TestCheapRequestWaitsForTwoExpensiveTurns: twenty clients send requests that take long, again
+// and again. A client that sends a cheap one, whenever it does, waits for the turn that is
+// under way and for one more. None of the twenty waits for much longer than its share.
+func TestCheapRequestWaitsForTwoExpensiveTurns(t *testing.T) {
+	const clients, took = 20, 15 * time.Millisecond
+	for at := range 3 * clients {
+		synctest.Test(t, func(t *testing.T) {
+			s := &Server{start: time.Now()}
+			s.loop.charges = make(map[account]time.Duration)
+			arrive := func(c *conn) { s.ready = append(s.ready, c) }
+			cheap := new(conn)
+			var sent, waited time.Duration
+			last := make(map[*conn]time.Duration)
+			for range clients {
+				c := new(conn)
+				last[c] = 0
+				arrive(c)
+			}
+			turns := 0
+			for waited == 0 || turns < 6*clients {
+				r := roundInput{began: s.elapsed()}
+				var done []*conn
+				s.takeTurns(&r, func(c *conn) int {
+					if c == cheap {
+						waited = s.elapsed() - sent
+						return 0
+					}
+					time.Sleep(took / 2)
+					if turns++; turns == at+1 {
+						sent = s.elapsed()
+						arrive(cheap)
+					}
+					time.Sleep(took / 2)
+					if gap := s.elapsed() - last[c]; gap > 3*clients*took {
+						t.Fatalf("a client waited for %v", gap)
+					}
+					last[c] = s.elapsed()
+					done = append(done, c)
+					return 0
+				})
+				for _, c := range done {
+					arrive(c)
+				}
+			}
+			if waited > 3*took/2 {
+				t.Errorf("after %d turns a cheap request waited for %v", at, waited)
+			}
+		})
+	}
+}

@@ -1,0 +1,132 @@
+package zkserver
+
+import (
+	"errors"
+	"iter"
+	"math"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// chunkItems is how many watches, sessions, or connections a word collects between two
+	// batches. It keeps the loop for well below a millisecond.
+	chunkItems = 2048
+	// chunkBytes is how many bytes of an answer are collected before they are written.
+	chunkBytes = 32 << 10
+)
+
+// errServerEnded ends an answer because the server has ended.
+var errServerEnded = errors.New("zkserver: the server ended")
+
+// answer is the answer to a four-letter word. The connection's goroutine writes it as it
+// grows, so that a list of a million watches takes little memory. The server closes the
+// connection of a client that does not read. A failure is kept in err, and everything after
+// it does nothing.
+type answer struct {
+	nc      net.Conn
+	timeout time.Duration // for chunkBytes
+	buf     []byte
+	err     error
+}
+
+// text appends s to the answer.
+func (a *answer) text(s string) {
+	if a.err != nil {
+		return
+	}
+	a.buf = append(a.buf, s...)
+	if len(a.buf) >= chunkBytes {
+		a.flush()
+	}
+}
+
+// flush writes the collected bytes.
+func (a *answer) flush() {
+	if a.err != nil || len(a.buf) == 0 {
+		return
+	}
+	if a.err = a.nc.SetWriteDeadline(time.Now().Add(a.timeout)); a.err == nil {
+		_, a.err = a.nc.Write(a.buf)
+	}
+	a.buf = a.buf[:0]
+}
+
+// inChunks runs a sequence over the loop's state on the loop, some values at a time, and
+// calls use for each on the calling goroutine. It stops when the answer has failed.
+func inChunks[T any](s *Server, a *answer, seq iter.Seq[T], use func(T)) {
+	next, stop := iter.Pull(seq)
+	defer func() {
+		if !s.runOnLoop(stop) {
+			stop() // the loop has ended: no other goroutine uses its state
+		}
+	}()
+	piece := make([]T, 0, chunkItems)
+	for more := true; more && a.err == nil; {
+		asked := s.runOnLoop(func() {
+			piece = piece[:0]
+			for more && len(piece) < chunkItems {
+				var v T
+				if v, more = next(); more {
+					piece = append(piece, v)
+				}
+			}
+		})
+		if !asked {
+			a.err = errServerEnded
+			return
+		}
+		for _, v := range piece {
+			use(v)
+		}
+	}
+}
+
+// pair is a value of an iter.Seq2.
+type pair[A, B any] struct {
+	a A
+	b B
+}
+
+// pairs turns an iter.Seq2 into an iter.Seq of pairs. It takes a function that creates the
+// sequence, since only the loop may call that.
+func pairs[A, B any](seq func() iter.Seq2[A, B]) iter.Seq[pair[A, B]] {
+	return func(yield func(pair[A, B]) bool) {
+		for a, b := range seq() {
+			if !yield(pair[A, B]{a, b}) {
+				return
+			}
+		}
+	}
+}
+
+// acquireListSlot waits for the single slot of the words that keep a list while they
+// answer, so that many clients that ask at once do not fill the memory. It returns a
+// function that releases the slot, or nil if it did not become free in time.
+func (s *Server) acquireListSlot(a *answer) (release func()) {
+	t := time.NewTimer(a.timeout)
+	defer t.Stop()
+	select {
+	case s.listSlot <- struct{}{}:
+		return func() { <-s.listSlot }
+	case <-s.done:
+	case <-t.C:
+		a.text("Another client is asking for this now, try again.\n")
+	}
+	return nil
+}
+
+// hex returns an id as ZooKeeper writes it.
+func hex(id int64) string { return "0x" + strconv.FormatUint(uint64(id), 16) }
+
+// javaMillis returns a duration in milliseconds, as Java writes a double that was rounded
+// to four decimal places.
+func javaMillis(d time.Duration) string {
+	s := strconv.FormatFloat(math.Round(float64(d.Microseconds())*10)/1e4, 'f', -1, 64)
+	if !strings.Contains(s, ".") {
+		s += ".0"
+	}
+	return s
+}

@@ -1,0 +1,166 @@
+package zkserver
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock/internal/wal/memfs"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// partial is a server in the middle of a round: the test's function acts as the loop, with
+// one client's request applied and nothing synced.
+type partial struct {
+	*Server
+	fs            *memfs.FS
+	first, second *rawClient
+	steps         chan func() // for the loop's goroutine; closed at the end
+	ended         chan struct{}
+	round         roundInput
+	syncs         int // before the round
+}
+
+// inTheMiddle applies the first client's request in a round without a time limit.
+func inTheMiddle(t *testing.T, op wire.OpCode, rec wire.Record) *partial {
+	mem, fs := onMemory(t, 64)
+	s, addr := serveTCP(t, func(o *Options) { o.DataDir, o.FS = mem.DataDir, mem.FS })
+	p := &partial{Server: s, fs: fs, steps: make(chan func()), ended: make(chan struct{})}
+	p.first, p.second = dialTCP(t, addr), dialTCP(t, addr)
+	p.first.create("/there", wire.ModePersistent)
+	p.second.exists("/there") // the loop polls both from here on
+	go func() {               // ends when steps is closed
+		defer close(p.ended)
+		s.runOnLoop(func() {
+			for f := range p.steps {
+				f()
+			}
+		})
+	}()
+	p.do(func() { p.syncs = fs.Syncs() }) // from here on the loop does only what it is told
+	p.first.send(op, rec)
+	p.do(func() {
+		p.round.began = p.elapsed() + time.Hour
+		p.checkForWork()
+		p.takeTurns(&p.round, p.applyRequests)
+	})
+	if n := len(p.round.conns); n != 1 {
+		p.finish()
+		t.Fatalf("%d connections had a turn, want the first client's", n)
+	}
+	return p
+}
+
+// do runs f on the loop's goroutine.
+func (p *partial) do(f func()) {
+	done := make(chan struct{})
+	p.steps <- func() { f(); close(done) }
+	<-done
+}
+
+// finish ends the round and resumes the loop.
+func (p *partial) finish() {
+	p.do(func() {
+		p.loop.filling.size += p.round.size
+		p.commit(true)
+		p.rescheduleAll(p.round.conns)
+	})
+	close(p.steps)
+	<-p.ended
+}
+
+func newNode(path string) *wire.CreateRequest {
+	return &wire.CreateRequest{Path: path, ACL: openACL()}
+}
+
+// TestRoundTakesLateRequests: a second client's request arrives after the first one's was
+// applied, and both leave with one sync.
+func TestRoundTakesLateRequests(t *testing.T) {
+	p := inTheMiddle(t, wire.OpCreate, newNode("/a"))
+	p.second.send(wire.OpCreate, newNode("/b"))
+	p.do(func() { p.extendRound(&p.round) })
+	if n := len(p.round.conns); n != 2 {
+		t.Errorf("%d connections had a turn, want 2", n)
+	}
+	p.finish()
+	wantAnswer(t, p.first)
+	wantAnswer(t, p.second)
+	if n := p.fs.Syncs() - p.syncs; n != 1 {
+		t.Errorf("two writes took %d syncs, want 1", n)
+	}
+}
+
+// TestRoundLeavesLateRequestsToTheNext: for each reason not to take the second client's
+// request, the next round takes and answers it.
+func TestRoundLeavesLateRequestsToTheNext(t *testing.T) {
+	for name, of := range map[string]struct {
+		op    wire.OpCode
+		rec   wire.Record
+		early func(*partial)
+	}{
+		"nothing to sync": {wire.OpExists, &wire.ExistsRequest{Path: "/there"}, func(*partial) {}},
+		"old": {wire.OpCreate, newNode("/a"), func(p *partial) {
+			p.round.began = p.elapsed() - extendTime
+		}},
+		"large": {wire.OpCreate, newNode("/a"), func(p *partial) { p.round.size += roundBytes }},
+		"a sync is under way": {wire.OpCreate, newNode("/a"), func(p *partial) {
+			p.appendRecords()
+			p.swapBatches()
+			p.startSync()
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := inTheMiddle(t, of.op, of.rec)
+			p.second.send(wire.OpCreate, newNode("/b"))
+			p.do(func() {
+				of.early(p)
+				p.extendRound(&p.round)
+			})
+			if n := len(p.round.conns); n != 1 {
+				t.Errorf("%d connections had a turn, want 1", n)
+			}
+			p.finish()
+			wantAnswer(t, p.first)
+			wantAnswer(t, p.second)
+		})
+	}
+}
+
+// TestFunctionEndsExtendedRound: a function to call and a request arrive together. The
+// round takes both and nothing after them.
+func TestFunctionEndsExtendedRound(t *testing.T) {
+	p := inTheMiddle(t, wire.OpCreate, newNode("/a"))
+	p.second.send(wire.OpCreate, newNode("/b"))
+	ran := make(chan struct{})
+	p.postToLoop(func() { close(ran) })
+	var calls []func()
+	p.do(func() { calls = p.extendRound(&p.round) })
+	if len(calls) != 1 || len(p.round.conns) != 2 {
+		t.Fatalf("%d functions and %d turns, want 1 and 2", len(calls), len(p.round.conns))
+	}
+	p.finish()
+	wantAnswer(t, p.first)
+	wantAnswer(t, p.second)
+	calls[0]()
+	<-ran
+}
+
+// TestLateRequestWaitsForItsSync fails the sync of an extended round: neither client gets
+// an answer to its write.
+func TestLateRequestWaitsForItsSync(t *testing.T) {
+	p := inTheMiddle(t, wire.OpCreate, newNode("/a"))
+	p.second.send(wire.OpCreate, newNode("/b"))
+	p.do(func() { p.extendRound(&p.round) })
+	p.fs.SetFault(func(op memfs.Op) memfs.Fault {
+		if op.Kind == memfs.OpSync {
+			return memfs.Fault{Err: syscall.EIO}
+		}
+		return memfs.Fault{}
+	})
+	p.finish()
+	for _, c := range []*rawClient{p.first, p.second} {
+		if h, _, err := c.next(); err == nil {
+			t.Errorf("answer %v to a write that is not on disk", h)
+		}
+	}
+}

@@ -1,0 +1,212 @@
+package zkserver
+
+import (
+	"io"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock/internal/wal/memfs"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// TestPausedServerReadsPingsBeforeExpiring blocks the loop for longer than a session
+// timeout. A ping right afterwards, as from the socket's buffer, saves the session; silence
+// does not.
+func TestPausedServerReadsPingsBeforeExpiring(t *testing.T) {
+	for _, ping := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			s := start(t, quiet(t))
+			c := login(t, s, time.Second)
+			c.create("/e", wire.ModeEphemeral)
+			s.runOnLoop(func() { time.Sleep(3 * time.Second) })
+			time.Sleep(pauseGrace / 2)
+			if ping {
+				c.do(wire.OpPing, nil)
+			}
+			time.Sleep(pauseGrace)
+			if got := login(t, s, time.Minute).exists("/e"); got != ping {
+				t.Errorf("after a pause, pinged %v: the node is there %v", ping, got)
+			}
+		})
+	}
+}
+
+// TestQueuedRequestsKeepSessions: on a slow disk, clients write so much that a ping waits
+// for its turn beyond the session timeout. It arrived in time, so the session stays until
+// its client is silent.
+func TestQueuedRequestsKeepSessions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts, fs := onMemory(t, 43)
+		opts.Logger, opts.SnapshotBytes = discard(), 1<<40
+		s := start(t, opts)
+		maker := login(t, s, time.Hour)
+		maker.create("/data", wire.ModePersistent)
+		crowd := make([]*rawClient, 40)
+		for i := range crowd {
+			crowd[i] = login(t, s, time.Hour)
+		}
+		c := login(t, s, 3*time.Second)
+		c.create("/e", wire.ModeEphemeral)
+		fs.SetFault(func(op memfs.Op) memfs.Fault {
+			if op.Kind == memfs.OpSync {
+				time.Sleep(time.Second)
+			}
+			return memfs.Fault{}
+		})
+		var heavy []byte
+		for i := range 2 {
+			heavy = wire.AppendRequest(heavy, int32(i), wire.OpSetData, &wire.SetDataRequest{Path: "/data", Data: make([]byte, 1_000_000), Version: -1})
+		}
+		for _, w := range crowd {
+			go w.nc.Write(heavy) // ends with the connection
+			go w.drain()
+		}
+		for range 8 {
+			c.send(wire.OpPing, nil)
+			time.Sleep(time.Second)
+		}
+		if c.answers(8) != 8 || !c.exists("/e") {
+			t.Error("the session ended although its client was heard")
+		}
+		time.Sleep(time.Minute)
+		if maker.exists("/e") {
+			t.Error("the session of a silent client did not end")
+		}
+	})
+}
+
+// TestIdleServerSleeps lets a server with a silent session and a container run
+// for half an hour of the bubble's clock. It has a reason to wake once a
+// minute, and no other.
+func TestIdleServerSleeps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, quiet(t))
+		c := login(t, s, time.Hour)
+		c.do(wire.OpCreateContainer, &wire.CreateRequest{Path: "/c", ACL: openACL(), Flags: wire.ModeContainer})
+		rounds := func() (n int64) {
+			s.runOnLoop(func() { n = s.loop.rounds })
+			return n
+		}
+		before := rounds()
+		time.Sleep(30 * time.Minute)
+		if n := rounds() - before; n < 30 || n > 70 {
+			t.Errorf("%d rounds in half an hour, want one or two a minute", n)
+		}
+	})
+}
+
+// TestSlowLinkKeepsSession: a client with a slow link takes longer than its session timeout
+// to read an answer, and sends pings meanwhile. They are queued in the socket until then.
+// The session stays, as with ZooKeeper, which counts a ping when it is read. When the pings
+// end, so does the session.
+func TestSlowLinkKeepsSession(t *testing.T) {
+	for _, pings := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			s := start(t, quiet(t))
+			maker := login(t, s, time.Hour)
+			maker.create("/data", wire.ModePersistent)
+			maker.do(wire.OpSetData, &wire.SetDataRequest{Path: "/data", Data: make([]byte, 1_000_000), Version: -1})
+			c := login(t, s, 3*time.Second)
+			c.create("/e", wire.ModeEphemeral)
+			for range 3 {
+				c.send(wire.OpGetData, &wire.GetDataRequest{Path: "/data"})
+			}
+			slow := make([]byte, 1000)
+			for i := range 3000 {
+				if pings && i%500 == 0 {
+					c.send(wire.OpPing, nil)
+				}
+				if _, err := io.ReadFull(c.nc, slow); err != nil {
+					break
+				}
+				time.Sleep(5 * time.Millisecond)
+			}
+			if maker.exists("/e") != pings {
+				t.Errorf("pings %v: the session is there %v", pings, !pings)
+			}
+			time.Sleep(time.Minute)
+			if maker.exists("/e") {
+				t.Error("the session of a silent client did not end")
+			}
+		})
+	}
+}
+
+// A server without sessions only waits for clients. In a bubble, a timer of the server
+// would advance the clock and hide a deadlock.
+func TestServerWithoutSessionsNeverWakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, quiet(t))
+		rounds := func() (n int64) {
+			s.runOnLoop(func() { n = s.loop.rounds })
+			return n
+		}
+		synctest.Wait()
+		before := rounds()
+		time.Sleep(1000 * time.Hour) // in the bubble
+		// The question itself is one.
+		if n := rounds() - before; n != 1 {
+			t.Errorf("%d rounds in 1000 hours without a session", n)
+		}
+	})
+}
+
+// TestPipelineDoesNotDelayOtherClients floods the server from one connection and counts how
+// many of its replies precede another client's.
+func TestPipelineDoesNotDelayOtherClients(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts := quiet(t)
+		opts.MaxOutstanding = 100_000
+		s := start(t, opts)
+		flood, other := login(t, s, time.Hour), login(t, s, time.Hour)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for {
+				if _, _, err := flood.next(); err != nil {
+					return
+				}
+			}
+		}()
+		var b []byte
+		for range 2000 {
+			b = wire.AppendRequest(b, 1, wire.OpExists, &wire.ExistsRequest{Path: "/"})
+		}
+		go flood.nc.Write(b)
+		for range 50 {
+			other.do(wire.OpExists, &wire.ExistsRequest{Path: "/"})
+		}
+		synctest.Wait()
+		if got := s.Stats().Received; got < 2050 {
+			t.Errorf("%d requests received, want all", got)
+		}
+		flood.nc.Close()
+		<-done
+	})
+}
+
+// TestEndsOfConnectionsAreSpreadOverRounds: a round that has no time left does not end a
+// connection, a later one does, and the time counts as a turn.
+func TestEndsOfConnectionsAreSpreadOverRounds(t *testing.T) {
+	s := start(t, quiet(t))
+	login(t, s, time.Hour).create("/x", wire.ModePersistent)
+	s.runOnLoop(func() {
+		s.loop.longestTurn = 0
+		for _, c := range s.loop.conns {
+			c.mu.Lock()
+			c.readDone = true // as after the end of its input
+			c.mu.Unlock()
+			if s.reschedule(c, false) || c.phase == connDisconnected || !c.runnable {
+				t.Errorf("without time: phase %d, runnable %v", c.phase, c.runnable)
+			}
+		}
+	})
+	for s.Stats().Connections > 0 {
+		runtime.Gosched()
+	}
+	if s.Stats().LongestTurn == 0 {
+		t.Error("no turn has the time of a connection's end")
+	}
+}

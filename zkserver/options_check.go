@@ -1,0 +1,229 @@
+package zkserver
+
+import (
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/zklock/zklock/internal/sasl"
+	"github.com/zklock/zklock/internal/tree"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// largestMaxFrame is the largest permitted MaxFrame.
+const largestMaxFrame = 256 << 20
+
+// withDefaults returns o with defaults for zero fields, or an error if o is invalid.
+func (o Options) withDefaults() (Options, error) {
+	setDuration(&o.TickTime, 2*time.Second)
+	setDuration(&o.MinSessionTimeout, 2*o.TickTime)
+	setDuration(&o.MaxSessionTimeout, max(20*o.TickTime, o.MinSessionTimeout))
+	setDuration(&o.HandshakeTimeout, 10*time.Second)
+	setDuration(&o.ContainerCheckInterval, time.Minute)
+	setInt(&o.MaxClientConns, 60)
+	setInt(&o.MaxFrame, wire.DefaultMaxFrame)
+	setInt(&o.MaxOutstanding, 1000)
+	setInt(&o.MaxUnread, 16<<20)
+	setInt(&o.SnapshotRecords, 100_000)
+	setInt(&o.SnapshotsKept, 3)
+	o.setDefaultLimits()
+	if o.SnapshotBytes == 0 {
+		o.SnapshotBytes = 64 << 20
+	}
+	if o.FourLetterWords == nil {
+		o.FourLetterWords = []string{"srvr"}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	return o, o.check()
+}
+
+// check returns an error that names the first invalid field and its permitted values.
+func (o *Options) check() error {
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"TickTime", o.TickTime},
+		{"MinSessionTimeout", o.MinSessionTimeout},
+		{"MaxSessionTimeout", o.MaxSessionTimeout},
+		{"HandshakeTimeout", o.HandshakeTimeout},
+		{"ContainerCheckInterval", o.ContainerCheckInterval},
+	} {
+		// The protocol has timeouts as an int32 of milliseconds.
+		if d.value < time.Millisecond || d.value > (1<<31-1)*time.Millisecond {
+			return fmt.Errorf("%w: %s is %v: set 1ms to 596h, or 0 for the default", ErrOptions, d.name, d.value)
+		}
+	}
+	if o.ContainerNeverUsed < 0 {
+		return fmt.Errorf("%w: ContainerNeverUsed is %v: set a positive duration, or 0 for no limit", ErrOptions, o.ContainerNeverUsed)
+	}
+	if o.MinSessionTimeout > o.MaxSessionTimeout {
+		return fmt.Errorf("%w: MinSessionTimeout %v is above MaxSessionTimeout %v: swap them, or set one to 0",
+			ErrOptions, o.MinSessionTimeout, o.MaxSessionTimeout)
+	}
+	for _, n := range []struct {
+		name  string
+		value int64
+		least int64
+	}{
+		{"MaxConns", int64(o.MaxConns), 0},
+		// A connect request has 44 bytes and must always fit.
+		{"MaxFrame", int64(o.MaxFrame), 64},
+		{"MaxOutstanding", int64(o.MaxOutstanding), 1},
+		{"MaxUnread", int64(o.MaxUnread), 1024},
+		{"SnapshotRecords", int64(o.SnapshotRecords), 1},
+		{"SnapshotBytes", o.SnapshotBytes, 1},
+		{"SnapshotsKept", int64(o.SnapshotsKept), 1},
+	} {
+		if n.value < n.least {
+			return fmt.Errorf("%w: %s is %d: set at least %d, or 0 for the default", ErrOptions, n.name, n.value, n.least)
+		}
+	}
+	if o.MaxFrame > largestMaxFrame {
+		return fmt.Errorf("%w: MaxFrame is %d: set at most %d", ErrOptions, o.MaxFrame, largestMaxFrame)
+	}
+	if err := o.checkAuth(); err != nil {
+		return err
+	}
+	if err := o.checkLimits(); err != nil {
+		return err
+	}
+	return o.checkWords()
+}
+
+// checkWords rejects unknown four-letter words. A misspelled one would otherwise show only
+// when monitoring fails.
+func (o *Options) checkWords() error {
+	for _, w := range o.FourLetterWords {
+		if _, ok := fourLetterWords[w]; !ok && w != "*" {
+			return fmt.Errorf("%w: FourLetterWords contains %q, which is not a command: use names such as srvr, stat, and mntr, or * for all", ErrOptions, w)
+		}
+	}
+	return nil
+}
+
+func setDuration(d *time.Duration, zero time.Duration) {
+	if *d == 0 {
+		*d = zero
+	}
+}
+
+func setInt(n *int, zero int) {
+	if *n == 0 {
+		*n = zero
+	}
+}
+
+// setDefaultLimits sets the limits that are zero, except those of the tree, which has its
+// own defaults.
+func (o *Options) setDefaultLimits() {
+	setInt(&o.MaxOutstandingTotal, 100_000)
+	if o.MaxOutstandingBytes == 0 {
+		o.MaxOutstandingBytes = 100 << 20
+	}
+	if o.MaxUnreadTotal == 0 {
+		o.MaxUnreadTotal = 1 << 30
+	}
+}
+
+// checkLimits returns an error that names the first invalid limit.
+func (o *Options) checkLimits() error {
+	for _, n := range []struct {
+		name  string
+		value int64
+		least int64
+	}{
+		{"MaxOutstandingTotal", int64(o.MaxOutstandingTotal), 1},
+		{"MaxOutstandingBytes", o.MaxOutstandingBytes, 1024},
+		{"MaxUnreadTotal", o.MaxUnreadTotal, 1024},
+		{"MaxNodes", int64(o.MaxNodes), 0},
+		{"MaxData", o.MaxData, 0},
+		{"MaxWatches", int64(o.MaxWatches), 0},
+		{"MaxWatchesPerConn", int64(o.MaxWatchesPerConn), 0},
+		{"MaxSessions", int64(o.MaxSessions), 0},
+		{"MaxReply", int64(o.MaxReply), 0},
+	} {
+		if n.value < n.least {
+			return fmt.Errorf("%w: %s is %d: set at least %d, or 0 for the default", ErrOptions, n.name, n.value, max(n.least, 1))
+		}
+	}
+	if o.KeepAlive > 0 && o.KeepAlive < time.Second {
+		return fmt.Errorf("%w: KeepAlive is %v: set at least 1s, 0 for the default, or a negative value for none", ErrOptions, o.KeepAlive)
+	}
+	return nil
+}
+
+// setLimits copies the tree's limits to its configuration.
+func (o *Options) setLimits(c *tree.Config) {
+	c.MaxNodes, c.MaxData = o.MaxNodes, o.MaxData
+	c.MaxWatches, c.MaxWatchesPerConn = o.MaxWatches, o.MaxWatchesPerConn
+	c.MaxSessions, c.MaxReply = o.MaxSessions, o.MaxReply
+}
+
+// checkAuth rejects options about identities that would admit no client, or every client:
+// each would show only when it is too late. No error contains a password.
+func (o *Options) checkAuth() error {
+	for _, user := range slices.Sorted(maps.Keys(o.SASLUsers)) {
+		if err := sasl.CheckUser(user); err != nil {
+			return fmt.Errorf("%w: SASLUsers contains the user %.50q: %w", ErrOptions, user, err)
+		}
+		if o.SASLUsers[user] == "" {
+			return fmt.Errorf("%w: SASLUsers contains the user %q without a password: set one, or remove the user", ErrOptions, user)
+		}
+	}
+	schemes := []string{"ip", "digest", "sasl", "x509"}
+	for _, scheme := range o.EnforceAuthSchemes {
+		if !slices.Contains(schemes, scheme) {
+			return fmt.Errorf("%w: EnforceAuthSchemes contains %q: use some of %q", ErrOptions, scheme, schemes)
+		}
+	}
+	for _, scheme := range o.AuthProviders {
+		if providers := []string{"sasl", "x509", "ensemble"}; !slices.Contains(providers, scheme) {
+			return fmt.Errorf("%w: AuthProviders contains %q: use some of %q", ErrOptions, scheme, providers)
+		}
+	}
+	if len(o.SASLUsers) > 0 {
+		return nil
+	}
+	if o.RequireSASL {
+		return fmt.Errorf("%w: RequireSASL without SASLUsers admits no client: set SASLUsers", ErrOptions)
+	}
+	if slices.Equal(o.EnforceAuthSchemes, []string{"sasl"}) {
+		return fmt.Errorf("%w: EnforceAuthSchemes is only sasl without SASLUsers, which admits no client: set SASLUsers", ErrOptions)
+	}
+	return nil
+}
+
+// Format implements fmt.Formatter. Options appear in logs and in messages of tests, so
+// Format hides passwords and the super user's digest for every verb.
+func (o Options) Format(f fmt.State, verb rune) {
+	const hidden = "(hidden)"
+	type plain Options // without this method
+	p := plain(o)
+	if p.SASLUsers = maps.Clone(o.SASLUsers); p.SASLUsers != nil {
+		for user := range p.SASLUsers {
+			p.SASLUsers[user] = hidden
+		}
+	}
+	if p.SuperDigest != "" {
+		p.SuperDigest = hidden
+	}
+	fmt.Fprintf(f, fmt.FormatString(f, verb), p)
+}
+
+// setAuth copies the options about identities to the tree's configuration. The caller's
+// later changes to its slices and maps have no effect.
+func (o *Options) setAuth(c *tree.Config) {
+	if len(o.SASLUsers) > 0 {
+		c.SASLUsers = maps.Clone(o.SASLUsers)
+	}
+	c.SuperUsers, c.X509SuperUser = slices.Clone(o.SuperUsers), o.X509SuperUser
+	c.EnsembleNames = slices.Clone(o.EnsembleNames)
+	c.AuthProviders = slices.Clone(o.AuthProviders)
+	c.EnforceAuthSchemes = slices.Clone(o.EnforceAuthSchemes)
+	c.RequireSASL, c.SkipACL = o.RequireSASL, o.SkipACL
+}

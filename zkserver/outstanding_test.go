@@ -1,0 +1,90 @@
+package zkserver
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// TestMaxOutstandingTotalThrottles: clients together send more requests than the limit.
+// They wait, and all are answered.
+func TestMaxOutstandingTotalThrottles(t *testing.T) {
+	for name, limit := range map[string]func(*Options){
+		"requests": func(o *Options) { o.MaxOutstandingTotal = 10 },
+		"bytes":    func(o *Options) { o.MaxOutstandingBytes = 1024 },
+		"neither":  func(*Options) {},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			opts := quiet(t)
+			limit(&opts)
+			s := start(t, opts)
+			const clients, each = 20, 200
+			var burst []byte
+			for i := range each {
+				burst = wire.AppendRequest(burst, int32(i), wire.OpExists, &wire.ExistsRequest{Path: "/zookeeper"})
+			}
+			var crowd sync.WaitGroup
+			release := make(chan struct{})
+			go s.runOnLoop(func() { <-release }) // the loop stands while they send
+			for range clients {
+				// Each ends when all its requests are answered.
+				crowd.Go(func() {
+					c := login(t, s, time.Hour)
+					go c.nc.Write(burst)
+					for i := range each {
+						if h, _, err := c.next(); err != nil || h.Xid != int32(i) {
+							t.Errorf("reply %d: xid %d, %v", i, h.Xid, err)
+							return
+						}
+					}
+				})
+			}
+			close(release)
+			crowd.Wait()
+			st := s.Stats()
+			if throttled := st.RequestsThrottled > 0; throttled != (name != "neither") {
+				t.Errorf("%s: throttled %d times", name, st.RequestsThrottled)
+			}
+			if n, b := s.requestLimit.requests.Load(), s.requestLimit.bytes.Load(); n != 0 || b != 0 {
+				t.Errorf("%s: %d requests of %d bytes are outstanding for ever", name, n, b)
+			}
+		})
+	}
+}
+
+// TestNonReadingClientsThrottleOnlyThemselves has clients that reach the limits and read
+// nothing: the server still serves other clients.
+func TestNonReadingClientsThrottleOnlyThemselves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts := quiet(t)
+		opts.MaxOutstandingTotal = 100
+		s := start(t, opts)
+		good := login(t, s, time.Hour)
+		good.do(wire.OpCreate, &wire.CreateRequest{Path: "/big", Data: make([]byte, 500_000), ACL: openACL()})
+		var burst []byte
+		for i := range 500 {
+			burst = wire.AppendRequest(burst, int32(i), wire.OpGetData, &wire.GetDataRequest{Path: "/big"})
+		}
+		for range 5 {
+			deaf := login(t, s, time.Minute)
+			go deaf.nc.Write(burst) // ends with the connection
+		}
+		synctest.Wait()
+		if n := s.requestLimit.requests.Load(); n < 100 {
+			t.Errorf("%d requests are outstanding, want the bound reached", n)
+		}
+		for i := range 50 {
+			good.create(fmt.Sprint("/n", i), wire.ModePersistent)
+		}
+		// Their sessions are not extended either: none of their requests is applied.
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if st := s.Stats(); st.Connections != 1 || s.requestLimit.requests.Load() != 0 {
+			t.Errorf("%d connections, %d requests after all sessions but one were over", st.Connections, s.requestLimit.requests.Load())
+		}
+	})
+}

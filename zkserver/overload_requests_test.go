@@ -1,0 +1,551 @@
+package zkserver
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// maxTurn is how long one request may keep the server from all others. A busy machine may
+// extend that: at the short size the limit allows for it.
+const maxTurn = 50 * time.Millisecond
+
+// expensiveRequest is an operation at its most expensive. Cheap requests prepare it.
+type expensiveRequest struct {
+	name    string
+	options func(*Options)
+	// prepare returns the attack, which returns when the server has done all of it.
+	prepare func(g *overload, c *rawClient, n int) (attack func())
+}
+
+// TestExpensiveRequestsDoNotDelayOtherClients sends each operation at its worst next to a client that
+// creates, deletes, and reads. No turn of the server is longer than turnBound. A
+// machine that is busy with something else may stretch a turn, but hardly the shortest
+// of five.
+func TestExpensiveRequestsDoNotDelayOtherClients(t *testing.T) {
+	n := scale(200_000, 1_000_000)
+	bound := time.Duration(scale(4, 1)) * maxTurn
+	if raceDetector() {
+		bound *= 10
+	}
+	for _, d := range expensiveRequests() {
+		t.Run(d.name, func(t *testing.T) {
+			turn, stall := time.Hour, time.Hour
+			for range 5 {
+				a, b := d.run(t, n)
+				if turn, stall = min(turn, a), min(stall, b); turn <= bound/2 {
+					break
+				}
+			}
+			t.Logf("longest turn %v, longest stall %v", turn.Round(10*time.Microsecond), stall.Round(10*time.Microsecond))
+			if turn > bound {
+				t.Errorf("a turn of %v, want at most %v", turn, bound)
+			}
+		})
+	}
+}
+
+// raceDetector reports whether the test runs with the race detector.
+func raceDetector() bool {
+	info, _ := debug.ReadBuildInfo()
+	return info != nil && slices.ContainsFunc(info.Settings, func(s debug.BuildSetting) bool { return s.Key == "-race" && s.Value == "true" })
+}
+
+// run returns the longest turn of an attack, and the longest that a client next to it
+// waited for an answer.
+func (d *expensiveRequest) run(t *testing.T, n int) (turn, stall time.Duration) {
+	g := startOverload(t, func(o *Options) {
+		if d.options != nil {
+			d.options(o)
+		}
+	})
+	c := login(t, g.s, time.Hour)
+	attack := d.prepare(g, c, n)
+	g.takeSlowest()
+	g.s.runOnLoop(func() { g.s.loop.longestTurn = 0 })
+	attack()
+	stall = g.takeSlowest()
+	turn = g.s.Stats().LongestTurn
+	close(g.stop)
+	g.done.Wait()
+	g.s.Close()
+	return turn, stall
+}
+
+// bulk creates nodes with short multis.
+func (c *rawClient) bulk(n int, mode wire.CreateMode, path func(i int) string) {
+	c.t.Helper()
+	most := 200_000 / (len(path(0)) + 100)
+	for i := 0; i < n; i += most {
+		var m wire.MultiRequest
+		for k := i; k < min(i+most, n); k++ {
+			req := &wire.CreateRequest{Path: path(k), ACL: openACL(), Flags: mode}
+			m.Ops = append(m.Ops, wire.MultiOp{Op: wire.OpCreate, Req: req})
+		}
+		res := c.do(wire.OpMulti, &m).(*wire.MultiResponse).Results
+		if last := res[len(res)-1]; last.Op == wire.OpError {
+			c.t.Fatalf("create %s: %v", path(i), res[0].Err)
+		}
+	}
+}
+
+// fill appends operations as long as they fit into a frame.
+func fill(op func(i int) wire.MultiOp) *wire.MultiRequest {
+	m := new(wire.MultiRequest)
+	for size := 0; ; {
+		o := op(len(m.Ops))
+		if size += 9 + len(o.Req.Append(nil)); size > 1_000_000 || len(m.Ops) == 10_000 {
+			return m
+		}
+		m.Ops = append(m.Ops, o)
+	}
+}
+
+// deep returns a path of so many names, each one byte long.
+func deep(names int) string { return strings.Repeat("/d", names) }
+
+// mkdirs creates a node and all its ancestors.
+func (c *rawClient) mkdirs(path string) {
+	for i := 1; i <= len(path); i++ {
+		if i == len(path) || path[i] == '/' {
+			c.do(wire.OpCreate, &wire.CreateRequest{Path: path[:i], ACL: openACL()}, wire.ErrNodeExists)
+		}
+	}
+}
+
+// listenEverywhere sets recursive watches on a path and all its ancestors.
+func (c *rawClient) listenEverywhere(path string) {
+	for i := 1; i <= len(path); i++ {
+		if i == len(path) || path[i] == '/' {
+			c.do(wire.OpAddWatch, &wire.AddWatchRequest{Path: path[:i], Mode: wire.AddWatchPersistentRecursive})
+		}
+	}
+}
+
+// eachAttacker runs each for n clients that read everything they are sent.
+func (g *overload) eachAttacker(n int, each func(c *rawClient)) {
+	for range n {
+		c := login(g.t, g.s, time.Hour)
+		each(c)
+		go c.drain() // ends with the connection
+	}
+}
+
+func expensiveRequests() []expensiveRequest {
+	return slices.Concat(expensiveReads(), expensiveEnds(), expensiveWatches(), expensiveMultis())
+}
+
+func expensiveReads() []expensiveRequest {
+	family := func(c *rawClient, n int) { // of n children that have short names
+		c.create("/many", wire.ModePersistent)
+		c.bulk(n, wire.ModePersistent, func(i int) string { return fmt.Sprint("/many/", i) })
+	}
+	ask := func(c *rawClient, op wire.OpCode, req wire.Record) func() {
+		return func() { c.do(op, req, wire.ErrQuotaExceeded) }
+	}
+	return []expensiveRequest{
+		{"getAllChildrenNumber", nil, func(g *overload, c *rawClient, n int) func() {
+			family(c, n)
+			return ask(c, wire.OpGetAllChildrenNumber, &wire.GetAllChildrenNumberRequest{Path: "/many"})
+		}},
+		{"getChildren", nil, func(g *overload, c *rawClient, n int) func() {
+			family(c, n)
+			return ask(c, wire.OpGetChildren, &wire.GetChildrenRequest{Path: "/many"})
+		}},
+		{"getChildren of many clients of an address", nil, func(g *overload, c *rawClient, n int) func() {
+			family(c, n/10)
+			addr, all := g.listen(), make(chan int)
+			return func() {
+				for range 20 {
+					go func() { all <- listThrice(g, addr, "/many") }()
+				}
+				for range 20 {
+					if got := <-all; got != 3 {
+						g.t.Errorf("%d answers of 3", got)
+					}
+				}
+			}
+		}},
+		{"getChildren of many clients without an address", nil, func(g *overload, c *rawClient, n int) func() {
+			family(c, n/10)
+			var all []*rawClient
+			for range 20 {
+				all = append(all, login(g.t, g.s, time.Hour))
+			}
+			return func() {
+				var done sync.WaitGroup
+				for _, c := range all {
+					done.Go(func() {
+						for range 3 {
+							c.do(wire.OpGetChildren, &wire.GetChildrenRequest{Path: "/many"})
+						}
+					})
+				}
+				done.Wait()
+			}
+		}},
+		{"multiRead of children", nil, func(g *overload, c *rawClient, n int) func() {
+			family(c, n)
+			return ask(c, wire.OpMultiRead, (*wire.MultiReadRequest)(fill(func(int) wire.MultiOp {
+				return wire.MultiOp{Op: wire.OpGetChildren, Req: &wire.GetChildrenRequest{Path: "/many"}}
+			})))
+		}},
+		{"multiRead of data", nil, func(g *overload, c *rawClient, n int) func() {
+			family(c, n)
+			return ask(c, wire.OpMultiRead, (*wire.MultiReadRequest)(fill(func(i int) wire.MultiOp {
+				return wire.MultiOp{Op: wire.OpGetData, Req: &wire.GetDataRequest{Path: fmt.Sprint("/many/", i%n)}}
+			})))
+		}},
+		{"multiRead of large data", nil, func(g *overload, c *rawClient, n int) func() {
+			c.do(wire.OpCreate, &wire.CreateRequest{Path: "/large", Data: make([]byte, 1_000_000), ACL: openACL()})
+			return ask(c, wire.OpMultiRead, (*wire.MultiReadRequest)(fill(func(int) wire.MultiOp {
+				return wire.MultiOp{Op: wire.OpGetData, Req: &wire.GetDataRequest{Path: "/large"}}
+			})))
+		}},
+		{"getEphemerals", nil, func(g *overload, c *rawClient, n int) func() {
+			c.bulk(n, wire.ModeEphemeral, func(i int) string { return fmt.Sprint("/e", i) })
+			return ask(c, wire.OpGetEphemerals, &wire.GetEphemeralsRequest{PrefixPath: "/e"})
+		}},
+		{"getEphemerals of long paths", nil, func(g *overload, c *rawClient, n int) func() {
+			long, order := "/"+strings.Repeat("x", 4000), rand.Perm(45_000)
+			c.bulk(len(order), wire.ModeEphemeral, func(i int) string { return fmt.Sprint(long, order[i]) })
+			return ask(c, wire.OpGetEphemerals, &wire.GetEphemeralsRequest{PrefixPath: "/"})
+		}},
+		{"getACL", nil, func(g *overload, c *rawClient, n int) func() {
+			c.do(wire.OpCreate, &wire.CreateRequest{Path: "/list", ACL: append(foreignACL(9999, 0), openACL()...)})
+			return ask(c, wire.OpGetACL, &wire.GetACLRequest{Path: "/list"})
+		}},
+		{"words", func(o *Options) { o.FourLetterWords = []string{"*"} }, func(g *overload, c *rawClient, n int) func() {
+			c.bulk(n, wire.ModeEphemeral, func(i int) string { return fmt.Sprint("/e", i) })
+			setWatchesOn(c, n/2)
+			return func() {
+				for _, w := range []string{"mntr", "srvr", "stat", "cons", "dump", "wchs", "wchp", "wchc"} {
+					word(g.t, g.s, w)
+				}
+			}
+		}},
+	}
+}
+
+// foreignACL returns an access control list for n users that no client is. Lists with
+// different numbers are different.
+func foreignACL(n, number int) (list []wire.ACL) {
+	for i := range n {
+		list = append(list, wire.ACL{Perms: wire.PermAll, Scheme: "digest", ID: fmt.Sprintf("user%d:%020d", i, number)})
+	}
+	return list
+}
+
+// manyIdentities authenticates as many identities as a connection may have, and returns the
+// access control list of the last one.
+func (c *rawClient) manyIdentities() []wire.ACL {
+	for i := range 62 {
+		c.do(wire.OpAuth, &wire.AuthPacket{Scheme: "digest", Auth: fmt.Appendf(nil, "u%02d:x", i)})
+	}
+	const path = "/identities"
+	c.do(wire.OpCreate, &wire.CreateRequest{Path: path, ACL: []wire.ACL{{Perms: wire.PermAll, Scheme: "auth"}}}, wire.ErrNodeExists)
+	list := c.do(wire.OpGetACL, &wire.GetACLRequest{Path: path}).(*wire.GetACLResponse).ACL
+	return list[len(list)-1:]
+}
+
+// listen makes the server listen on the loopback. The well-behaved client does not use it:
+// its connection is from inside the process.
+func (g *overload) listen() string {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	go g.s.Serve(ln) // ends with the server
+	return ln.Addr().String()
+}
+
+// listThrice lists children three times at once from a new connection, and returns how
+// many answers came.
+func listThrice(g *overload, addr, path string) (answers int) {
+	nc, err := net.Dial("tcp", addr)
+	if err != nil {
+		return 0
+	}
+	c := over(g.t, nc)
+	b := wire.AppendRecord(nil, &wire.ConnectRequest{Timeout: 60_000})
+	for xid := range int32(3) {
+		b = wire.AppendRequest(b, xid, wire.OpGetChildren, &wire.GetChildrenRequest{Path: path})
+	}
+	nc.Write(b)
+	for range 4 { // with that to the handshake
+		if _, err := c.frame(); err == nil {
+			answers++
+		}
+	}
+	nc.Close()
+	return answers - 1
+}
+
+func expensiveEnds() []expensiveRequest {
+	// children of a deep node that are of the session, with recursive watches above.
+	deepEphemerals := func(g *overload, c *rawClient, n int) {
+		top := login(g.t, g.s, time.Hour)
+		top.mkdirs(deep(500))
+		c.bulk(n, wire.ModeEphemeral, func(i int) string { return fmt.Sprint(deep(500), "/", i) })
+		g.eachAttacker(3, func(c *rawClient) { c.listenEverywhere(deep(500)) })
+	}
+	gone := func(g *overload, nodes int) {
+		g.await("the end of the nodes", func() bool { return g.s.Stats().Nodes <= nodes })
+	}
+	return []expensiveRequest{
+		{"closeSession", nil, func(g *overload, c *rawClient, n int) func() {
+			c.bulk(n, wire.ModeEphemeral, func(i int) string { return fmt.Sprint("/e", i) })
+			return func() { c.do(wire.OpCloseSession, nil) }
+		}},
+		{"closeSession with deep nodes", nil, func(g *overload, c *rawClient, n int) func() {
+			deepEphemerals(g, c, min(n, 12_000))
+			return func() { c.do(wire.OpCloseSession, nil) }
+		}},
+		{"closeSession with long paths", nil, func(g *overload, c *rawClient, n int) func() {
+			for i := range 16 {
+				c.create(fmt.Sprint("/", strings.Repeat("x", 130_000), i), wire.ModeEphemeral)
+			}
+			g.eachAttacker(60, func(c *rawClient) {
+				c.do(wire.OpAddWatch, &wire.AddWatchRequest{Path: "/", Mode: wire.AddWatchPersistentRecursive})
+			})
+			return func() { c.do(wire.OpCloseSession, nil) }
+		}},
+		{"closeSession with few nodes whose paths are deep and long", nil, func(g *overload, _ *rawClient, _ int) func() {
+			top, path := login(g.t, g.s, time.Hour), ""
+			for range 500 { // or as many as the server takes
+				next := path + "/" + strings.Repeat("d", 1990)
+				if _, err := top.try(wire.OpCreate, &wire.CreateRequest{Path: next, ACL: openACL()}); err != nil {
+					break
+				}
+				path = next
+			}
+			top.listenEverywhere(path)
+			go top.drain() // ends with the connection
+			c := login(g.t, g.s, time.Hour)
+			for i := range 16 {
+				c.create(fmt.Sprint(path[:len(path)-1], i), wire.ModeEphemeral)
+			}
+			return func() { c.do(wire.OpCloseSession, nil) }
+		}},
+		{"expiry with deep nodes", nil, func(g *overload, _ *rawClient, n int) func() {
+			c := login(g.t, g.s, 3*time.Second)
+			deepEphemerals(g, c, min(n, 12_000))
+			return func() {
+				c.nc.Close()
+				gone(g, 600)
+			}
+		}},
+		{"expiry of many sessions", nil, func(g *overload, _ *rawClient, n int) func() {
+			n = min(n, 100_000) / 5
+			for i := range n {
+				c := login(g.t, g.s, 3*time.Second)
+				c.create(fmt.Sprint("/e", i), wire.ModeEphemeral)
+				c.nc.Close()
+			}
+			return func() { gone(g, 10) }
+		}},
+		{"disconnection with watches", nil, func(g *overload, c *rawClient, n int) func() {
+			setWatchesOn(c, n/2)
+			return func() {
+				c.nc.Close()
+				g.await("the end of the watches", func() bool { return g.s.Stats().Watches == 0 })
+			}
+		}},
+		{"sweep of containers", func(o *Options) { o.ContainerCheckInterval = 100 * time.Millisecond }, func(g *overload, c *rawClient, n int) func() {
+			c.create("/c", wire.ModePersistent)
+			for i := range n / 50 {
+				path := fmt.Sprint("/c/", i)
+				c.do(wire.OpCreateContainer, &wire.CreateRequest{Path: path, ACL: openACL(), Flags: wire.ModeContainer})
+				c.create(path+"/x", wire.ModePersistent)
+			}
+			return func() {
+				for i := range n / 50 {
+					c.do(wire.OpDelete, &wire.DeleteRequest{Path: fmt.Sprint("/c/", i, "/x"), Version: -1})
+				}
+				gone(g, 10)
+			}
+		}},
+	}
+}
+
+func expensiveWatches() []expensiveRequest {
+	// As many paths as fit into a frame.
+	short := func() (paths []string) {
+		for size := 0; size < 1_000_000; size += 4 + len(paths[len(paths)-1]) {
+			paths = append(paths, fmt.Sprintf("/%x", len(paths)))
+		}
+		return paths
+	}
+	none := []string{}
+	return []expensiveRequest{
+		{"setWatches that stay", nil, func(g *overload, c *rawClient, n int) func() {
+			req := &wire.SetWatches{DataWatches: none, ExistWatches: short(), ChildWatches: none}
+			return func() { c.do(wire.OpSetWatches, req) }
+		}},
+		{"setWatches that fire", nil, func(g *overload, c *rawClient, n int) func() {
+			req := &wire.SetWatches{DataWatches: short(), ExistWatches: none, ChildWatches: none}
+			return func() { c.do(wire.OpSetWatches, req) }
+		}},
+		{"ends of many connections with watches", nil, func(g *overload, c *rawClient, n int) func() {
+			var all []*rawClient
+			for k := range 30 {
+				req := &wire.SetWatches{DataWatches: none, ExistWatches: make([]string, n/50), ChildWatches: none}
+				for i := range req.ExistWatches {
+					req.ExistWatches[i] = fmt.Sprint("/w", k, "-", i)
+				}
+				all = append(all, login(g.t, g.s, time.Hour))
+				all[k].do(wire.OpSetWatches, req)
+			}
+			return func() {
+				g.s.runOnLoop(func() { // so that all ends come in one round
+					for _, c := range all {
+						c.nc.Close()
+					}
+				})
+				g.await("the end of the watches", func() bool { return g.s.Stats().Watches == 0 })
+			}
+		}},
+		{"setData with many watchers", nil, func(g *overload, c *rawClient, n int) func() {
+			c.create("/w", wire.ModePersistent)
+			g.eachAttacker(1000, func(c *rawClient) {
+				c.do(wire.OpAddWatch, &wire.AddWatchRequest{Path: "/w", Mode: wire.AddWatchPersistent})
+			})
+			return func() { c.do(wire.OpSetData, &wire.SetDataRequest{Path: "/w", Version: -1}) }
+		}},
+		{"multi of changes with watchers", nil, func(g *overload, c *rawClient, n int) func() {
+			c.create("/w", wire.ModePersistent)
+			g.eachAttacker(60, func(c *rawClient) {
+				c.do(wire.OpAddWatch, &wire.AddWatchRequest{Path: "/w", Mode: wire.AddWatchPersistent})
+			})
+			m := fill(func(int) wire.MultiOp {
+				return wire.MultiOp{Op: wire.OpSetData, Req: &wire.SetDataRequest{Path: "/w", Version: -1}}
+			})
+			return func() {
+				for len(m.Ops) > 0 {
+					c.do(wire.OpMulti, m)
+					m.Ops = m.Ops[:len(m.Ops)/2]
+				}
+			}
+		}},
+		{"multi of changes below many lists of permissions", nil, func(g *overload, c *rawClient, n int) func() {
+			own, path := c.manyIdentities(), ""
+			for i := range 500 {
+				path += "/d"
+				c.do(wire.OpCreate, &wire.CreateRequest{Path: path, ACL: append(foreignACL(5, i), own...)})
+			}
+			g.eachAttacker(60, func(c *rawClient) {
+				c.manyIdentities()
+				c.do(wire.OpAddWatch, &wire.AddWatchRequest{Path: "/", Mode: wire.AddWatchPersistentRecursive})
+			})
+			m := new(wire.MultiRequest)
+			for range 20 {
+				m.Ops = append(m.Ops, wire.MultiOp{Op: wire.OpSetData, Req: &wire.SetDataRequest{Path: path, Version: -1}})
+			}
+			return func() { c.do(wire.OpMulti, m) }
+		}},
+		{"deep multi after recursive watches were removed", nil, func(g *overload, c *rawClient, n int) func() {
+			c.mkdirs(deep(500))
+			c.bulk(800, wire.ModePersistent, func(i int) string { return fmt.Sprint(deep(500), "/", i) })
+			watcher := login(g.t, g.s, time.Hour)
+			watcher.listenEverywhere(deep(500))
+			watcher.do(wire.OpCloseSession, nil)
+			c.do(wire.OpAddWatch, &wire.AddWatchRequest{Path: "/elsewhere", Mode: wire.AddWatchPersistentRecursive})
+			m := new(wire.MultiRequest)
+			for i := range 800 {
+				m.Ops = append(m.Ops, wire.MultiOp{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: fmt.Sprint(deep(500), "/", i, "/x"), ACL: openACL()}})
+			}
+			return func() { c.do(wire.OpMulti, m) }
+		}},
+		{"deep multi with recursive watches", nil, func(g *overload, c *rawClient, n int) func() {
+			c.mkdirs(deep(500))
+			g.eachAttacker(1, func(c *rawClient) { c.listenEverywhere(deep(500)) })
+			m := fill(func(i int) wire.MultiOp {
+				return wire.MultiOp{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: fmt.Sprint(deep(500), "/", i), ACL: openACL()}}
+			})
+			return func() { c.do(wire.OpMulti, m) }
+		}},
+	}
+}
+
+func expensiveMultis() []expensiveRequest {
+	multi := func(op func(i int) wire.MultiOp) func(*overload, *rawClient, int) func() {
+		return func(g *overload, c *rawClient, n int) func() {
+			c.create("/m", wire.ModePersistent)
+			m := fill(op)
+			return func() { c.do(wire.OpMulti, m) }
+		}
+	}
+	return []expensiveRequest{
+		{"quotas of a large subtree", nil, func(g *overload, c *rawClient, n int) func() {
+			c.create("/many", wire.ModePersistent)
+			c.bulk(n, wire.ModePersistent, func(i int) string { return fmt.Sprint("/many/", i) })
+			c.create("/zookeeper/quota/many", wire.ModePersistent)
+			stats := "/zookeeper/quota/many/zookeeper_stats"
+			m := new(wire.MultiRequest)
+			for range 16 {
+				m.Ops = append(m.Ops,
+					wire.MultiOp{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: stats, Data: []byte("count=0"), ACL: openACL()}},
+					wire.MultiOp{Op: wire.OpDelete, Req: &wire.DeleteRequest{Path: stats, Version: -1}})
+			}
+			return func() { c.do(wire.OpMulti, m) }
+		}},
+		{"multi of creates", nil, multi(func(i int) wire.MultiOp {
+			return wire.MultiOp{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: fmt.Sprintf("/%x", i), ACL: openACL()}}
+		})},
+		{"multi of sequential creates", nil, multi(func(i int) wire.MultiOp {
+			return wire.MultiOp{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: "/", ACL: openACL(), Flags: wire.ModeEphemeralSequential}}
+		})},
+		{"multi of checks", nil, multi(func(int) wire.MultiOp {
+			return wire.MultiOp{Op: wire.OpCheck, Req: &wire.CheckVersionRequest{Path: "/m", Version: -1}}
+		})},
+		{"multi of changes", nil, multi(func(int) wire.MultiOp {
+			return wire.MultiOp{Op: wire.OpSetData, Req: &wire.SetDataRequest{Path: "/m", Version: -1}}
+		})},
+		{"multi of nodes without ancestors", func(o *Options) { o.EnforceQuota = true }, func(g *overload, c *rawClient, n int) func() {
+			c.create("/zookeeper/quota/q", wire.ModePersistent)
+			c.do(wire.OpCreate, &wire.CreateRequest{Path: "/zookeeper/quota/q/zookeeper_limits", Data: []byte("count=1,bytes=1"), ACL: openACL()})
+			c.do(wire.OpAddWatch, &wire.AddWatchRequest{Path: "/w", Mode: wire.AddWatchPersistentRecursive})
+			m := fill(func(i int) wire.MultiOp {
+				path := deep(min(i+1, 500))
+				if i >= 500 {
+					path += fmt.Sprint("/", i)
+				}
+				return wire.MultiOp{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: path, ACL: openACL()}}
+			})
+			return func() { c.do(wire.OpMulti, m) }
+		}},
+		{"multi that asks for long lists of permissions", nil, func(g *overload, c *rawClient, n int) func() {
+			m := new(wire.MultiRequest)
+			for i := range 100 {
+				path := fmt.Sprint("/p", i)
+				c.do(wire.OpCreate, &wire.CreateRequest{Path: path, ACL: append(foreignACL(9999, i), openACL()...)})
+				m.Ops = append(m.Ops, wire.MultiOp{Op: wire.OpCheck, Req: &wire.CheckVersionRequest{Path: path, Version: -1}})
+			}
+			return func() { c.do(wire.OpMulti, m) }
+		}},
+		{"multi that asks for permissions", nil, func(g *overload, c *rawClient, n int) func() {
+			for i := range 63 {
+				c.do(wire.OpAuth, &wire.AuthPacket{Scheme: "digest", Auth: fmt.Appendf(nil, "u%02d:x", i)})
+			}
+			for i := range 1000 {
+				var list []wire.ACL
+				for k := range 15 {
+					list = append(list, wire.ACL{Perms: wire.PermAll, Scheme: "digest", ID: fmt.Sprintf("v%02d:%024d%04d", k, k, i)})
+				}
+				c.do(wire.OpCreate, &wire.CreateRequest{Path: fmt.Sprint("/p", i), ACL: append(list, openACL()...)})
+			}
+			m := fill(func(i int) wire.MultiOp {
+				return wire.MultiOp{Op: wire.OpCheck, Req: &wire.CheckVersionRequest{Path: fmt.Sprint("/p", i%1000), Version: -1}}
+			})
+			return func() { c.do(wire.OpMulti, m) }
+		}},
+	}
+}

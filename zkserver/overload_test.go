@@ -1,0 +1,345 @@
+package zkserver
+
+import (
+	"flag"
+	"fmt"
+	"net"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// fullOverload runs the overload tests at full size, which takes minutes and gigabytes.
+var fullOverload = flag.Bool("overload", false, "run the overload tests at full size")
+
+// scale returns the short size, or the full one with -overload.
+func scale(short, full int) int {
+	if *fullOverload {
+		return full
+	}
+	return short
+}
+
+// overload is a server under attack, and a well-behaved client.
+type overload struct {
+	t    *testing.T
+	s    *Server
+	good *rawClient
+	base uint64 // heap before
+	stop chan struct{}
+	done sync.WaitGroup
+
+	mu      sync.Mutex
+	rounds  int
+	slowest time.Duration
+}
+
+// takeSlowest returns the duration of the slowest round since its last call, including the
+// running one.
+func (g *overload) takeSlowest() time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for last := g.rounds + 1; g.rounds < last; {
+		g.mu.Unlock()
+		time.Sleep(time.Millisecond)
+		g.mu.Lock()
+	}
+	d := g.slowest
+	g.slowest = 0
+	return d
+}
+
+// await waits, on the real clock, until the server has done something.
+func (g *overload) await(what string, done func() bool) {
+	for limit := time.Now().Add(5 * time.Minute); !done(); time.Sleep(time.Millisecond) {
+		if time.Now().After(limit) {
+			g.t.Errorf("%s did not come within 5 minutes", what)
+			return
+		}
+	}
+}
+
+// startOverload starts a server. Until finish is called a session writes and reads on it,
+// again and again: each of its requests must succeed.
+func startOverload(t *testing.T, change func(*Options)) *overload {
+	t.Helper()
+	opts := quiet(t)
+	opts.Logger = discard()
+	change(&opts)
+	g := &overload{t: t, s: start(t, opts), stop: make(chan struct{})}
+	g.base = heap()
+	g.good = login(t, g.s, time.Hour)
+	g.done.Go(g.probe) // ends by lift
+	return g
+}
+
+// heap returns the memory in use after garbage collections. Pools free their memory at the
+// second collection. What other goroutines allocate during a collection counts as used
+// until the next one.
+func heap() uint64 {
+	var m runtime.MemStats
+	for range 3 {
+		runtime.GC()
+	}
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// probe is the loop of the well-behaved client.
+func (g *overload) probe() {
+	for {
+		began := time.Now()
+		g.good.do(wire.OpCreate, &wire.CreateRequest{Path: "/pulse", ACL: openACL(), Flags: wire.ModeEphemeral})
+		g.good.do(wire.OpDelete, &wire.DeleteRequest{Path: "/pulse", Version: -1})
+		g.good.do(wire.OpExists, &wire.ExistsRequest{Path: "/zookeeper"})
+		g.mu.Lock()
+		g.rounds++
+		g.slowest = max(g.slowest, time.Since(began))
+		g.mu.Unlock()
+		select {
+		case <-g.stop:
+			return
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// finish ends the attack. The well-behaved client was served throughout, and the memory in
+// use now, including the attackers' side, is within the limit.
+func (g *overload) finish(bound uint64) {
+	g.t.Helper()
+	grown := int64(heap()) - int64(g.base)
+	close(g.stop)
+	g.done.Wait()
+	g.t.Logf("%d MiB more in use; %d rounds of the good client, the slowest in %v",
+		grown>>20, g.rounds, g.slowest.Round(100*time.Microsecond))
+	if grown > int64(bound) {
+		g.t.Errorf("%d bytes more are in use, want at most %d", grown, bound)
+	}
+	if g.rounds == 0 {
+		g.t.Error("the good client did nothing")
+	}
+}
+
+// closeAttackers closes the attackers' connections and waits until the server has
+// unregistered them.
+func (g *overload) closeAttackers(attackers []*rawClient) {
+	for _, c := range attackers {
+		c.nc.Close()
+	}
+	for g.s.Stats().Connections > 1 {
+		runtime.Gosched()
+	}
+}
+
+// drain reads until the connection ends, closes it, and returns the number of frames.
+func (c *rawClient) drain() (frames int) {
+	for {
+		if _, err := c.frame(); err != nil {
+			return frames
+		}
+		frames++
+	}
+}
+
+// answers reads n replies and counts those without an error.
+func (c *rawClient) answers(n int) (good int) {
+	c.t.Helper()
+	for i := range n {
+		h, _, err := c.next()
+		if err != nil {
+			c.t.Errorf("reply %d of %d: %v", i, n, err)
+			return good
+		}
+		if h.Err == wire.ErrOK || h.Err == wire.ErrNoNode {
+			good++
+		}
+	}
+	return good
+}
+
+// TestManyIdleConnections opens connections with sessions that send nothing.
+func TestManyIdleConnections(t *testing.T) {
+	n := scale(1000, 10_000)
+	g := startOverload(t, func(*Options) {})
+	idle := make([]*rawClient, n)
+	for i := range idle {
+		idle[i] = login(t, g.s, time.Hour)
+	}
+	if st := g.s.Stats(); st.Connections != n+1 || st.Sessions != n+1 {
+		t.Errorf("%d connections, %d sessions, want %d", st.Connections, st.Sessions, n+1)
+	}
+	g.finish(uint64(n) * 40 << 10)
+	g.closeAttackers(idle)
+}
+
+// TestConnectionFlood opens connections that each create a session and leave.
+func TestConnectionFlood(t *testing.T) {
+	n, most := scale(3000, 100_000), scale(1000, 30_000)
+	g := startOverload(t, func(o *Options) { o.MaxSessions = most })
+	served := 0
+	for range n {
+		c := open(t, g.s)
+		c.nc.Write(wire.AppendRecord(nil, &wire.ConnectRequest{Timeout: 3_600_000}))
+		if _, err := c.frame(); err == nil {
+			served++
+		}
+		c.nc.Close()
+	}
+	if st := g.s.Stats(); served != most-1 || st.LimitRefusals.Sessions != int64(n-served) {
+		t.Errorf("%d of %d got a session, %d were refused, want %d", served, n, st.LimitRefusals.Sessions, most-1)
+	}
+	g.finish(uint64(most)*4<<10 + uint64(n)*2<<10)
+}
+
+// TestConnectionsOfOneAddressAreLimited uses a TCP listener. Each connection has sent its
+// connect request: a new connection would replace a half-open one.
+func TestConnectionsOfOneAddressAreLimited(t *testing.T) {
+	n := scale(300, 5000)
+	g := startOverload(t, func(o *Options) { o.MaxClientConns = 100 })
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go g.s.Serve(ln)
+	var refused int64
+	for range n {
+		nc, err := net.Dial("tcp", ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { nc.Close() })
+		nc.Write(wire.AppendRecord(nil, &wire.ConnectRequest{Timeout: 3_600_000}))
+		over(t, nc).frame() // the answer, or the end
+		if refused = g.s.Stats().ConnectionsRefused.TooManyPerAddress; refused > 0 {
+			nc.Close() // or this process runs out of files
+		}
+	}
+	for {
+		if st := g.s.Stats(); st.ConnectionsRefused.TooManyPerAddress == int64(n-100) {
+			break
+		} else if st.Connections > 101 {
+			t.Fatalf("%d connections from one address", st.Connections-1)
+		}
+	}
+	g.finish(8 << 20)
+}
+
+// TestManySlowSenders opens connections that send a byte now and then, half of them in
+// their handshakes, half in requests. It runs in a bubble, since it takes the sessions'
+// time.
+func TestManySlowSenders(t *testing.T) {
+	n := scale(200, 3000)
+	synctest.Test(t, func(t *testing.T) {
+		opts := quiet(t)
+		opts.Logger = discard()
+		s := start(t, opts)
+		good := login(t, s, time.Hour)
+		before := heap()
+		var loris sync.WaitGroup
+		for i := range n {
+			c := open(t, s)
+			bytes := wire.AppendRecord(nil, &wire.ConnectRequest{Timeout: 1000})
+			if i%2 == 0 {
+				c.handshake(wire.ConnectRequest{Timeout: 5000})
+				bytes = append(length(1_000_000), make([]byte, 1000)...)
+			}
+			loris.Go(func() { trickle(c, bytes, 700*time.Millisecond) }) // ends with the connection
+		}
+		for range 100 {
+			good.create("/n", wire.ModeEphemeral)
+			good.do(wire.OpDelete, &wire.DeleteRequest{Path: "/n", Version: -1})
+			time.Sleep(40 * time.Millisecond)
+		}
+		if grown := int64(heap()) - int64(before); grown > int64(n)*64<<10 {
+			t.Errorf("%d bytes are in use for %d clients that trickle", grown, n)
+		} else {
+			t.Logf("%d KiB a connection", grown>>10/int64(n))
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		st := s.Stats()
+		if st.Connections != 1 || st.ConnectionsCut.HandshakeTimeouts != int64(n/2) || st.SessionsExpired != int64(n-n/2) {
+			t.Errorf("%d connections are left, %d handshakes and %d sessions timed out", st.Connections, st.ConnectionsCut.HandshakeTimeouts, st.SessionsExpired)
+		}
+		loris.Wait()
+	})
+}
+
+// TestManyHalfClosedConnections opens connections whose clients close their sending side
+// and still read, or end without a message, over TCP and in memory.
+func TestManyHalfClosedConnections(t *testing.T) {
+	n := scale(100, 2000)
+	g := startOverload(t, func(o *Options) { o.MaxClientConns = -1 })
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go g.s.Serve(ln)
+	for i := range n {
+		var nc net.Conn
+		if i%2 == 0 {
+			nc, err = net.Dial("tcp", ln.Addr().String())
+		} else {
+			nc, err = g.s.DialContext(t.Context(), "", "")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := wire.AppendRecord(nil, &wire.ConnectRequest{Timeout: 10_000})
+		for xid := range int32(20) {
+			b = wire.AppendRequest(b, xid, wire.OpCreate, &wire.CreateRequest{Path: fmt.Sprintf("/h%d-%d", i, xid), ACL: openACL()})
+		}
+		if i%4 >= 2 {
+			b = b[:len(b)-7] // the last request is not whole
+		}
+		if _, err := nc.Write(b); err != nil {
+			t.Fatal(err)
+		}
+		nc.(interface{ CloseWrite() error }).CloseWrite()
+		c := over(t, nc)
+		want := 21 // with the handshake's
+		if i%4 >= 2 {
+			want--
+		}
+		if got := c.drain(); got != want {
+			t.Errorf("peer %d had %d answers, want %d", i, got, want)
+		}
+		nc.Close()
+	}
+	g.finish(32 << 20)
+	g.closeAttackers(nil)
+}
+
+// TestManyNonReadingClients has clients that request large answers and never read.
+func TestManyNonReadingClients(t *testing.T) {
+	n := scale(240, 1000)
+	const most = 8 << 20
+	g := startOverload(t, func(o *Options) { o.MaxUnreadTotal = most })
+	big := login(t, g.s, time.Hour)
+	big.do(wire.OpCreate, &wire.CreateRequest{Path: "/big", Data: make([]byte, 900_000), ACL: openACL()})
+	deaf := make([]*rawClient, n)
+	for i := range deaf {
+		deaf[i] = login(t, g.s, time.Hour)
+		for range 10 {
+			deaf[i].send(wire.OpGetData, &wire.GetDataRequest{Path: "/big"})
+		}
+	}
+	// Each has requested more than the limit for all of them.
+	big.do(wire.OpPing, nil)
+	for {
+		// Aborted connections use memory until their goroutines have ended.
+		st := g.s.Stats()
+		if cut := int(st.ConnectionsCut.SlowReaders); cut >= n/2 && st.Connections <= n+2-cut {
+			break
+		}
+		runtime.Gosched()
+	}
+	// Without a limit each would use more than a megabyte.
+	g.finish(12*most + uint64(n)*200<<10)
+	g.closeAttackers(append(deaf, big))
+}

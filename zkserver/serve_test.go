@@ -1,0 +1,395 @@
+package zkserver
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock/internal/jute"
+	"github.com/zklock/zklock/internal/memnet"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// dialMem connects to a listener in memory, and reports whether a session was
+// given.
+func dialMem(t testing.TB, network *memnet.Network, addr string) (*rawClient, bool) {
+	t.Helper()
+	nc, err := network.DialContext(t.Context(), "tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := over(t, nc)
+	c.nc.Write(wire.AppendRecord(nil, &wire.ConnectRequest{Timeout: 10_000}))
+	frame, err := c.frame()
+	if err == nil {
+		c.session.Decode(jute.NewReader(frame))
+	}
+	return c, err == nil
+}
+
+// onNetwork serves on a network in memory.
+func onNetwork(t testing.TB, opts Options) (*Server, *memnet.Network) {
+	t.Helper()
+	s := start(t, opts)
+	var network memnet.Network
+	ln, err := network.Listen("tcp", "10.0.0.1:2181")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go s.Serve(ln)
+	return s, &network
+}
+
+func TestMaxClientConns(t *testing.T) {
+	for _, test := range []struct {
+		name          string
+		opts          Options
+		open, allowed int
+	}{
+		{"default", Options{}, 70, 60},
+		{"three", Options{MaxClientConns: 3}, 10, 3},
+		{"no limit", Options{MaxClientConns: -1}, 100, 100},
+		{"of all", Options{MaxClientConns: -1, MaxConns: 5}, 10, 5},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			test.opts.Logger = discard()
+			s, network := onNetwork(t, test.opts)
+			var clients []*rawClient
+			for range test.open {
+				if c, ok := dialMem(t, network, "10.0.0.1:2181"); ok {
+					clients = append(clients, c)
+				}
+			}
+			if len(clients) != test.allowed {
+				t.Fatalf("%s: %d of %d connections served, want %d", test.name, len(clients), test.open, test.allowed)
+			}
+			login(t, s, time.Second) // from inside the process: no limit
+			clients[0].nc.Close()
+			synctest.Wait()
+			if _, ok := dialMem(t, network, "10.0.0.1:2181"); !ok && test.name != "of all" {
+				t.Errorf("%s: a connection that ended still counts", test.name)
+			}
+		})
+	}
+}
+
+// remoteListener returns connections that seem to come from given addresses.
+type remoteListener struct {
+	net.Listener
+	remotes chan string
+}
+
+// remoteConn is a connection with another remote address.
+type remoteConn struct {
+	net.Conn
+	remote net.Addr
+}
+
+func (c *remoteConn) RemoteAddr() net.Addr { return c.remote }
+
+func (l *remoteListener) Accept() (net.Conn, error) {
+	nc, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &remoteConn{nc, net.TCPAddrFromAddrPort(netip.MustParseAddrPort(<-l.remotes))}, nil
+}
+
+// TestAddressesOfOneHostCountTogether: a client with many addresses of one host has one
+// share of the connections.
+func TestAddressesOfOneHostCountTogether(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		first  string
+		second string
+		one    bool
+	}{
+		{"loopback", "127.0.0.1:1", "127.200.3.4:1", true},
+		{"an IPv6 network", "[2001:db8:1:2::1]:1", "[2001:db8:1:2:ffff:ffff:ffff:ffff]:1", true},
+		{"an IPv4 address in IPv6", "192.0.2.1:1", "[::ffff:192.0.2.1]:1", true},
+		{"loopback in IPv6 notation", "127.0.0.1:1", "[::ffff:127.9.9.9]:1", true},
+		{"a link-local address over two interfaces", "[fe80::1%1]:1", "[fe80::1%2]:1", true},
+		{"IPv4", "192.0.2.1:1", "192.0.2.2:1", false},
+		{"two IPv6 networks", "[2001:db8:1:2::1]:1", "[2001:db8:1:3::1]:1", false},
+		{"IPv4 addresses in IPv6", "[::ffff:192.0.2.1]:1", "[::ffff:192.0.2.2]:1", false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				opts := quiet(t)
+				opts.Logger = discard()
+				opts.MaxClientConns = 1
+				s := start(t, opts)
+				var network memnet.Network
+				ln, err := network.Listen("tcp", "10.0.0.1:2181")
+				if err != nil {
+					t.Fatal(err)
+				}
+				remotes := make(chan string, 1)
+				go s.Serve(&remoteListener{ln, remotes}) // ends with the server
+				remotes <- test.first
+				first, ok := dialMem(t, &network, "10.0.0.1:2181")
+				if !ok {
+					t.Fatal("the first connection was refused")
+				}
+				remotes <- test.second
+				if _, ok := dialMem(t, &network, "10.0.0.1:2181"); ok == test.one {
+					t.Errorf("%s next to %s: served %v", test.second, test.first, ok)
+				}
+				first.nc.Close()
+				synctest.Wait()
+				remotes <- test.first
+				if _, ok := dialMem(t, &network, "10.0.0.1:2181"); !ok {
+					t.Error("a connection that ended still counts")
+				}
+			})
+		})
+	}
+}
+
+// TestNewConnectionReplacesHalfOpen: an address uses all its connections without a
+// handshake. Clients of that address, and of others, still get sessions.
+func TestNewConnectionReplacesHalfOpen(t *testing.T) {
+	for _, opts := range []Options{{MaxClientConns: 60}, {MaxClientConns: -1, MaxConns: 60}} {
+		synctest.Test(t, func(t *testing.T) {
+			opts.Logger = discard()
+			s, network := onNetwork(t, opts)
+			silent := func(n int) {
+				for range n {
+					nc, err := network.DialContext(t.Context(), "tcp", "10.0.0.1:2181")
+					if err != nil {
+						t.Fatal(err)
+					}
+					t.Cleanup(func() { nc.Close() })
+				}
+				synctest.Wait()
+			}
+			silent(60)
+			var clients []*rawClient
+			for i := range 60 {
+				c, ok := dialMem(t, network, "10.0.0.1:2181")
+				if !ok {
+					t.Fatalf("client %d is shut out by connections without a handshake", i)
+				}
+				clients = append(clients, c)
+				silent(1) // takes the place of another silent one, if any is left
+			}
+			synctest.Wait()
+			st := s.Stats()
+			if st.Connections != 60 || st.ConnectionsCut.HandshakeTimeouts != 119 {
+				t.Errorf("%d connections, want 60; %d without a handshake were cut, want 119", st.Connections, st.ConnectionsCut.HandshakeTimeouts)
+			}
+			for i, c := range clients {
+				if _, err := c.try(wire.OpPing, nil); err != nil {
+					t.Errorf("client %d, with a handshake, was cut: %v", i, err)
+				}
+			}
+			if _, ok := dialMem(t, network, "10.0.0.1:2181"); ok {
+				t.Error("there are more clients than connections may be")
+			}
+		})
+	}
+}
+
+func TestAcceptOption(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts := quiet(t)
+		var log strings.Builder
+		opts.Logger = logTo(&log)
+		refuse := true
+		opts.Accept = func(nc net.Conn) error {
+			if refuse {
+				return errors.New("another user")
+			}
+			return nil
+		}
+		s, network := onNetwork(t, opts)
+		if _, ok := dialMem(t, network, "10.0.0.1:2181"); ok {
+			t.Error("a refused connection was served")
+		}
+		synctest.Wait()
+		refuse = false
+		if _, ok := dialMem(t, network, "10.0.0.1:2181"); !ok {
+			t.Error("an accepted connection was not served")
+		}
+		s.Close()
+		if !strings.Contains(log.String(), "another user") {
+			t.Errorf("the log does not say why: %s", log.String())
+		}
+	})
+}
+
+func TestManyConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts := quiet(t)
+		s := start(t, opts)
+		const n = 2000
+		clients := make([]*rawClient, n)
+		for i := range clients {
+			clients[i] = login(t, s, time.Hour)
+			clients[i].do(wire.OpExists, &wire.ExistsRequest{Path: "/bell", Watch: true}, wire.ErrNoNode)
+		}
+		login(t, s, time.Hour).create("/bell", wire.ModePersistent)
+		for i, c := range clients {
+			if c.do(wire.OpPing, nil); len(c.events) != 1 {
+				t.Fatalf("client %d has %d events, want 1", i, len(c.events))
+			}
+		}
+		if st := s.Stats(); st.Sessions != n+1 || st.Connections != n+1 {
+			t.Errorf("%d sessions and %d connections, want %d", st.Sessions, st.Connections, n+1)
+		}
+	})
+}
+
+func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// logTo writes a log where a test can read it. The handler serializes writes;
+// the test reads when the server has ended or is idle.
+func logTo(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
+
+// listenMem makes a listener in memory.
+func listenMem(t testing.TB) *memnet.Listener {
+	t.Helper()
+	var network memnet.Network
+	ln, err := network.Listen("tcp", "10.0.0.1:2181")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ln
+}
+
+func TestSeveralListeners(t *testing.T) {
+	s := start(t, quiet(t))
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "s")
+	unix, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for _, ln := range []net.Listener{tcp, unix} {
+		wg.Go(func() {
+			if err := s.Serve(ln); !errors.Is(err, ErrServerClosed) {
+				t.Errorf("Serve on %v said %v", ln.Addr(), err)
+			}
+		})
+	}
+	var clients []*rawClient
+	for _, addr := range []net.Addr{tcp.Addr(), unix.Addr()} {
+		nc, err := net.Dial(addr.Network(), addr.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := over(t, nc)
+		c.handshake(wire.ConnectRequest{Timeout: 10_000})
+		clients = append(clients, c)
+	}
+	clients[0].create("/seen", wire.ModeEphemeral)
+	if !clients[1].exists("/seen") {
+		t.Error("the two listeners lead to different trees")
+	}
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	wg.Wait()
+	for _, c := range clients {
+		c.wantClosed()
+	}
+	if err := s.Serve(listenMem(t)); !errors.Is(err, ErrServerClosed) {
+		t.Errorf("Serve after Shutdown said %v", err)
+	}
+}
+
+func TestServeConnReturnsWithTheConnection(t *testing.T) {
+	s := start(t, quiet(t))
+	client, server := net.Pipe()
+	ended := make(chan error, 1)
+	go func() { ended <- s.ServeConn(server) }()
+	c := over(t, client)
+	c.handshake(wire.ConnectRequest{Timeout: 10_000})
+	c.create("/x", wire.ModePersistent)
+	client.Close()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	s.Close()
+	client, server = net.Pipe()
+	if err := s.ServeConn(server); !errors.Is(err, ErrServerClosed) {
+		t.Errorf("ServeConn after Close said %v", err)
+	}
+	client.Close()
+}
+
+// failingListener fails a few times, as for want of descriptors.
+type failingListener struct {
+	net.Listener
+	failures int
+}
+
+type noDescriptors struct{}
+
+func (noDescriptors) Error() string   { return "too many open files" }
+func (noDescriptors) Timeout() bool   { return false }
+func (noDescriptors) Temporary() bool { return true }
+
+func (l *failingListener) Accept() (net.Conn, error) {
+	if l.failures--; l.failures >= 0 {
+		return nil, &net.OpError{Op: "accept", Err: noDescriptors{}}
+	}
+	return l.Listener.Accept()
+}
+
+func TestTemporaryAcceptErrorIsRetried(t *testing.T) {
+	s := start(t, quiet(t))
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go s.Serve(&failingListener{Listener: tcp, failures: 3})
+	nc, err := net.Dial("tcp", tcp.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc.SetDeadline(time.Now().Add(time.Minute))
+	c := over(t, nc)
+	c.handshake(wire.ConnectRequest{Timeout: 10_000})
+}
+
+func TestListenerErrorEndsOnlyItsServe(t *testing.T) {
+	s := start(t, quiet(t))
+	ln := listenMem(t)
+	ln.Close()
+	if err := s.Serve(ln); err == nil || errors.Is(err, ErrServerClosed) {
+		t.Errorf("Serve on a closed listener said %v", err)
+	}
+	login(t, s, time.Second)
+}
+
+// TestSilentClientExpires: a network failure leaves a connection from which nothing
+// arrives. Its session expires, and the connection ends with it.
+func TestSilentClientExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, quiet(t))
+		silent, other := login(t, s, 4*time.Second), login(t, s, time.Hour)
+		silent.create("/e", wire.ModeEphemeral)
+		began := time.Now()
+		silent.wantClosed()
+		if d := time.Since(began); d != 4*time.Second {
+			t.Errorf("closed after %v, want the session's 4s", d)
+		}
+		synctest.Wait() // the connection's goroutines may see its end after we do
+		if st := s.Stats(); other.exists("/e") || st.Connections != 1 || st.SessionsExpired != 1 {
+			t.Errorf("the node is there %v, %d connections, %d sessions expired", other.exists("/e"), st.Connections, st.SessionsExpired)
+		}
+	})
+}

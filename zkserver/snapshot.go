@@ -1,0 +1,250 @@
+package zkserver
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/zklock/zklock/internal/tree"
+	"github.com/zklock/zklock/internal/wal"
+)
+
+// snapshotJob is a running snapshot.
+type snapshotJob struct {
+	cancel  chan struct{} // closed to cancel the snapshot
+	done    chan struct{} // closed when the snapshot has ended
+	records int           // in the log since the previous snapshot
+	bytes   int64         // in the log since the previous snapshot
+}
+
+// snapshotRetry is the delay after a snapshot failed for want of descriptors.
+const snapshotRetry = 10 * time.Second
+
+// errCancelled ends a canceled snapshot.
+var errCancelled = errors.New("zkserver: snapshot canceled: the server ends or its storage failed")
+
+// unreadableLogError reports that the log could not be read back.
+type unreadableLogError struct{ error }
+
+// Unwrap returns the cause.
+func (e unreadableLogError) Unwrap() error { return e.error }
+
+// maybeSnapshot starts a snapshot when the log has grown enough since the last one. The
+// snapshot is made from the files, with its own tree, on a goroutine that ends when the
+// snapshot is written, has failed, or is canceled; Close waits for it. The loop continues
+// meanwhile.
+func (s *Server) maybeSnapshot() {
+	l := &s.loop
+	if l.log == nil || l.snapshot != nil || l.tree.ReadOnly() || l.snapshotRecords < s.opts.SnapshotRecords && l.snapshotBytes < s.opts.SnapshotBytes {
+		return
+	}
+	if s.elapsed() < l.snapshotNotBefore {
+		return
+	}
+	sv := &snapshotJob{cancel: make(chan struct{}), done: make(chan struct{}), records: l.snapshotRecords, bytes: l.snapshotBytes}
+	l.snapshotRecords, l.snapshotBytes = 0, 0
+	l.snapshot = sv
+	index, log := l.durableIndex, l.log
+	s.handlers.Add(1)
+	go func() {
+		defer s.handlers.Done()
+		began := s.elapsed()
+		err := s.snapshotFromLog(log, index, sv.cancel)
+		if errors.As(err, new(unreadableLogError)) && !wal.OutOfDescriptors(err) {
+			s.log.Error("the log on disk cannot be read back; writing a snapshot of the state in memory instead: check the disk",
+				"dir", s.opts.DataDir, "error", err)
+			err = s.snapshotFromMemory(log, sv.cancel)
+		}
+		close(sv.done)
+		s.runOnLoop(func() { s.snapshotDone(sv, began, err) })
+	}()
+}
+
+// snapshotDone processes the result of a snapshot, on the loop's goroutine.
+func (s *Server) snapshotDone(sv *snapshotJob, began time.Duration, err error) {
+	l, now := &s.loop, s.elapsed()
+	l.snapshot = nil
+	switch {
+	case err == nil:
+		s.count.snapshotsWritten.Add(1)
+		l.snapshots.add(now-began, now)
+	case wal.OutOfDescriptors(err):
+		s.count.snapshotsFailed.Add(1)
+		l.snapshotNotBefore, l.snapshotRecords, l.snapshotBytes = now+snapshotRetry, l.snapshotRecords+sv.records, l.snapshotBytes+sv.bytes
+		s.log.Warn("cannot write a snapshot for want of file descriptors, will retry; if this continues, raise the limit of open files",
+			"dir", s.opts.DataDir, "error", err, "delay", snapshotRetry)
+	case !errors.Is(err, errCancelled):
+		s.count.snapshotsFailed.Add(1)
+		s.log.Warn("cannot write a snapshot; the log grows until one succeeds", "dir", s.opts.DataDir, "error", err)
+	}
+	// A directory that could not be synced, or that another server now uses, also fails the
+	// log: the next write would find this out anyway.
+	if err := l.log.Err(); err != nil && !l.tree.ReadOnly() {
+		s.storageFailed(err)
+	}
+}
+
+// snapshotFromLog writes a snapshot from the files, up to a record: it replays the previous
+// snapshot and the log after it. It reads the new snapshot back, which must give the same
+// state. Until it returns it takes as much memory as a second copy of the state and,
+// briefly, that of a snapshot's bytes.
+func (s *Server) snapshotFromLog(log *wal.Log, index uint64, cancel <-chan struct{}) error {
+	cfg := s.treeConfig()
+	var hash [sha256.Size]byte
+	write := func(past *wal.Recovered, w io.Writer) error {
+		t := tree.New(cfg)
+		if err := replay(t, past, cancel, nil); err != nil {
+			if errors.Is(err, errCancelled) {
+				return err
+			}
+			return unreadableLogError{err}
+		}
+		h := sha256.New()
+		err := t.WriteSnapshot(io.MultiWriter(h, cancelWriter{w, cancel}))
+		h.Sum(hash[:0])
+		return err
+	}
+	return log.SnapshotFromFiles(index, write, func(r io.Reader) error { return checkSnapshot(cfg, r, hash) })
+}
+
+// checkSnapshot returns an error unless the snapshot restores the state with the hash.
+func checkSnapshot(cfg tree.Config, r io.Reader, hash [sha256.Size]byte) error {
+	t := tree.New(cfg)
+	if err := restore(t, r); err != nil {
+		return err
+	}
+	if t.Hash() != hash {
+		return errors.New("zkserver: the snapshot restores a different state than the one it was made from")
+	}
+	return nil
+}
+
+// snapshotFromMemory writes a snapshot of the state in memory, which blocks the loop while
+// it encodes the state. It starts a new segment of the log after it, so that no start reads
+// the damaged part.
+func (s *Server) snapshotFromMemory(log *wal.Log, cancel <-chan struct{}) error {
+	type memoryState struct {
+		index uint64
+		state []byte
+		err   error
+	}
+	now := make(chan memoryState, 1) // the loop does not wait for this goroutine
+	s.postToLoop(func() { now <- memoryState{s.loop.lastIndex, s.encodeMemory(), log.Rotate()} })
+	select {
+	case m := <-now:
+		if m.err != nil {
+			return m.err
+		}
+		return writeSnapshot(log, m.index, m.state)
+	case <-cancel: // closed by the loop, which waits for this goroutine
+		return errCancelled
+	}
+}
+
+// encodeMemory returns the encoded state after the last durable record, or nil if the tree
+// has changes beyond it.
+func (s *Server) encodeMemory() []byte {
+	if l := &s.loop; len(l.out.Records) > 0 || l.durableIndex < l.lastIndex || l.diverged || l.tree.ReadOnly() {
+		return nil
+	}
+	return s.loop.tree.AppendSnapshot(nil)
+}
+
+func writeSnapshot(log *wal.Log, index uint64, state []byte) error {
+	if state == nil {
+		return errCancelled
+	}
+	return log.Snapshot(index, func(w io.Writer) error {
+		_, err := io.Copy(w, bytes.NewReader(state))
+		return err
+	})
+}
+
+// cancelWriter is a writer that fails once cancel is closed.
+type cancelWriter struct {
+	io.Writer
+	cancel <-chan struct{}
+}
+
+// Write implements io.Writer.
+func (w cancelWriter) Write(p []byte) (int, error) {
+	if cancelled(w.cancel) {
+		return 0, errCancelled
+	}
+	return w.Writer.Write(p)
+}
+
+func cancelled(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// restore sets a new tree to the state of a snapshot.
+func restore(t *tree.Tree, r io.Reader) error {
+	b, err := io.ReadAll(r)
+	if err != nil {
+		return err
+	}
+	return t.Restore(b)
+}
+
+// replay sets a new tree to the state at the end of the recovered files. If count is not
+// nil, replay calls it with the size of each record.
+func replay(t *tree.Tree, found *wal.Recovered, cancel <-chan struct{}, count func(size int)) error {
+	return found.Replay(func(r io.Reader) error { return restore(t, r) }, func(index uint64, rec []byte) error {
+		if cancelled(cancel) {
+			return errCancelled
+		}
+		if count != nil {
+			count(len(rec))
+		}
+		if err := t.Replay(rec); err != nil {
+			return fmt.Errorf("record %d: %w", index, err)
+		}
+		return nil
+	})
+}
+
+// cancelSnapshot cancels a running snapshot and waits for its end.
+func (s *Server) cancelSnapshot() {
+	if sv := s.loop.snapshot; sv != nil {
+		close(sv.cancel)
+		<-sv.done
+		s.loop.snapshot = nil
+	}
+}
+
+// closeStorage releases the data directory. On a graceful end it first writes a snapshot
+// from memory: no client waits for an answer any more.
+func (s *Server) closeStorage() {
+	l := &s.loop
+	if l.log == nil {
+		return
+	}
+	close(s.syncs)
+	records := l.snapshotRecords
+	if l.snapshot != nil {
+		records = max(records, 1)
+	}
+	s.cancelSnapshot()
+	s.mu.Lock()
+	graceful, failed := s.graceful, s.err != nil
+	s.mu.Unlock()
+	if graceful && records > 0 && !failed {
+		if err := writeSnapshot(l.log, l.lastIndex, s.encodeMemory()); err != nil && !errors.Is(err, errCancelled) {
+			s.count.snapshotsFailed.Add(1)
+			s.log.Warn("cannot write a snapshot at the end; the next start reads the log instead",
+				"dir", s.opts.DataDir, "error", err)
+		}
+	}
+	if err := l.log.Close(); err != nil && !failed {
+		s.log.Error("cannot close the log; acknowledged changes are on disk", "dir", s.opts.DataDir, "error", err)
+	}
+}

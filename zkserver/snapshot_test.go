@@ -1,0 +1,194 @@
+package zkserver
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock/internal/wal"
+	"github.com/zklock/zklock/internal/wal/memfs"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// fill makes n nodes with some data.
+func (c *rawClient) fill(prefix string, n int) {
+	c.t.Helper()
+	for i := range n {
+		c.do(wire.OpCreate, &wire.CreateRequest{Path: fmt.Sprintf("%s%d", prefix, i), Data: []byte(strings.Repeat("d", i%50)), ACL: openACL()})
+	}
+}
+
+// TestSnapshotFromLogEqualsMemory: a snapshot made from the files in the background equals
+// the state in memory byte for byte.
+func TestSnapshotFromLogEqualsMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts, fs := onMemory(t, 21)
+		opts.SnapshotRecords, opts.segmentBytes, opts.Logger = 40, 3000, discard()
+		s := start(t, opts)
+		c := login(t, s, time.Hour)
+		for round := range 5 {
+			// The last record of the round is the one that a snapshot is due with.
+			for s.Stats().SnapshotsWritten == int64(round) {
+				c.create("/n-", wire.ModePersistentSequential)
+				synctest.Wait()
+			}
+			index := s.loop.log.Stats().SnapshotIndex
+			if index != s.loop.lastIndex {
+				t.Fatalf("the snapshot is of record %d, the last is %d", index, s.loop.lastIndex)
+			}
+			b, err := fs.ReadFile(fmt.Sprintf("%s/snapshot-%020d", opts.DataDir, index))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := s.loop.tree.AppendSnapshot(nil); string(b[24:len(b)-16]) != string(want) {
+				t.Errorf("snapshot %d is of another state than the one in memory", round)
+			}
+		}
+	})
+}
+
+// TestSnapshotDoesNotBlockRequests: a snapshot on a disk that blocks forever delays no
+// client, and Shutdown does not wait for it.
+func TestSnapshotDoesNotBlockRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts, fs := onMemory(t, 22)
+		slow := &slowSnapshots{FS: fs, release: make(chan struct{})}
+		opts.FS, opts.SnapshotRecords, opts.Logger = slow, 20, discard()
+		s := start(t, opts)
+		release := sync.OnceFunc(func() { close(slow.release) })
+		t.Cleanup(release) // before the server's end, which waits
+		c := login(t, s, time.Hour)
+		began := time.Now()
+		c.fill("/n", 200)
+		synctest.Wait()
+		if time.Since(began) > 0 {
+			t.Errorf("200 writes took %v while a snapshot was stuck", time.Since(began))
+		}
+		if st := s.Stats(); st.SnapshotsWritten != 0 || slow.opened.Load() == 0 {
+			t.Fatalf("%d snapshots written, %d begun", st.SnapshotsWritten, slow.opened.Load())
+		}
+		release()
+		synctest.Wait()
+		if st := s.Stats(); st.SnapshotsWritten == 0 {
+			t.Error("no snapshot was written in the end")
+		}
+	})
+}
+
+// slowSnapshots keeps the creation of a snapshot waiting.
+type slowSnapshots struct {
+	*memfs.FS
+	release chan struct{}
+	opened  atomic.Int64
+}
+
+// Create implements wal.FS.
+func (f *slowSnapshots) Create(name string) (wal.File, error) {
+	if strings.Contains(name, "snapshot-") {
+		f.opened.Add(1)
+		<-f.release
+	}
+	return f.FS.Create(name)
+}
+
+// TestSnapshotFromMemoryReplacesDamagedLog: if the files turn out to be damaged while the
+// server runs, the server saves the state in memory instead.
+func TestSnapshotFromMemoryReplacesDamagedLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts, fs := onMemory(t, 23)
+		var log strings.Builder
+		opts.SnapshotRecords, opts.Logger = 50, logTo(&log)
+		s := start(t, opts)
+		c := login(t, s, time.Hour)
+		c.fill("/a", 30)
+		fs.FlipBit(opts.DataDir+"/log-00000000000000000001", 8*700)
+		c.fill("/b", 30)
+		synctest.Wait()
+		if st := s.Stats(); st.SnapshotsWritten != 1 || st.ReadOnly || !strings.Contains(log.String(), "cannot be read back") {
+			t.Fatalf("%d snapshots written, log: %s", st.SnapshotsWritten, log.String())
+		}
+		s.Close()
+		opts.Logger = discard()
+		c = login(t, start(t, opts), time.Hour)
+		if !c.exists("/a29") || !c.exists("/b29") {
+			t.Error("something is lost")
+		}
+	})
+}
+
+// TestDamagedSnapshotIsNotKept: the server verifies a snapshot by reading it back.
+func TestDamagedSnapshotIsNotKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts, fs := onMemory(t, 24)
+		opts.SnapshotRecords, opts.SnapshotsKept, opts.Logger = 30, 1, discard()
+		s := start(t, opts)
+		c := login(t, s, time.Hour)
+		c.fill("/a", 35)
+		synctest.Wait()
+		good := s.loop.log.Stats().SnapshotIndex
+		fs.SetFault(func(op memfs.Op) memfs.Fault {
+			if op.Kind == memfs.OpRead && strings.HasSuffix(op.Name, ".tmp") {
+				return memfs.Fault{Err: syscall.EIO}
+			}
+			return memfs.Fault{}
+		})
+		c.fill("/b", 35)
+		synctest.Wait()
+		st := s.Stats()
+		if got := s.loop.log.Stats().SnapshotIndex; good == 0 || got != good || st.SnapshotsFailed != 1 || st.ReadOnly {
+			t.Errorf("the newest snapshot is at %d, the good one was at %d; %d failed", got, good, st.SnapshotsFailed)
+		}
+		names, err := fs.ReadDir(opts.DataDir)
+		if err != nil || slices.ContainsFunc(names, func(n string) bool { return strings.HasSuffix(n, ".tmp") }) {
+			t.Errorf("%q, %v", names, err)
+		}
+	})
+}
+
+func TestSnapshotsKept(t *testing.T) {
+	for kept, want := range map[int]int{0: 3, 1: 1, 5: 5} {
+		synctest.Test(t, func(t *testing.T) {
+			opts, fs := onMemory(t, 25)
+			opts.SnapshotRecords, opts.SnapshotsKept, opts.segmentBytes, opts.Logger = 20, kept, 1500, discard()
+			s := start(t, opts)
+			c := login(t, s, time.Hour)
+			for i := range 12 {
+				c.fill(fmt.Sprintf("/r%d-", i), 20)
+				synctest.Wait()
+			}
+			names, err := fs.ReadDir(opts.DataDir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var snapshots, segments []string
+			for _, n := range names {
+				if strings.HasPrefix(n, "snapshot-") {
+					snapshots = append(snapshots, n)
+				} else if strings.HasPrefix(n, "log-") {
+					segments = append(segments, n)
+				}
+			}
+			if len(snapshots) != want {
+				t.Errorf("SnapshotsKept %d leaves %q", kept, snapshots)
+			}
+			var first, oldest uint64
+			if _, err := fmt.Sscanf(segments[0]+" "+snapshots[0], "log-%d snapshot-%d", &first, &oldest); err != nil || first > oldest+1 {
+				t.Errorf("the log begins with %s, behind the oldest snapshot %s", segments[0], snapshots[0])
+			}
+			// Each can be fallen back to.
+			s.Close()
+			for _, n := range snapshots[1:] {
+				fs.FlipBit(opts.DataDir+"/"+n, 8*100)
+			}
+			if c := login(t, start(t, opts), time.Hour); !c.exists("/r11-19") {
+				t.Error("the last write is gone")
+			}
+		})
+	}
+}

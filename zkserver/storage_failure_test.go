@@ -1,0 +1,447 @@
+package zkserver
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock/internal/jute"
+	"github.com/zklock/zklock/internal/wal"
+	"github.com/zklock/zklock/internal/wal/memfs"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// TestFaultAtEveryOperation lets each single operation on the disk fail, from the
+// first of the start to the last of the end, once or for good: whatever it was,
+// nothing is acknowledged that a new server does not find, and nothing that was
+// refused is there.
+func TestFaultAtEveryOperation(t *testing.T) {
+	faults := []struct {
+		name  string
+		err   error
+		keep  int
+		lasts bool
+	}{
+		{"EIO once", syscall.EIO, 0, false},
+		{"short write once", syscall.ENOSPC, 100, false},
+		{"ENOSPC for writes from then on", syscall.ENOSPC, 40, true},
+	}
+	for _, f := range faults {
+		t.Run(f.name, func(t *testing.T) {
+			sum := make(map[string]int)
+			for k := 0; ; k++ {
+				hit := false
+				fault := func(op memfs.Op) memfs.Fault {
+					later := f.lasts && op.N > k && (op.Kind == memfs.OpWrite || op.Kind == memfs.OpCreate || op.Kind == memfs.OpSync)
+					if op.N != k && !later {
+						return memfs.Fault{}
+					}
+					hit = true
+					return memfs.Fault{Err: fmt.Errorf("%s %s: %w", op.Kind, op.Name, f.err), Keep: f.keep}
+				}
+				var outcome string
+				synctest.Test(t, func(t *testing.T) { outcome = runWithFault(t, fault) })
+				sum[outcome]++
+				if t.Failed() {
+					t.Fatalf("operation %d: %s", k, outcome)
+				}
+				if !hit {
+					break
+				}
+			}
+			var parts []string
+			for _, o := range slices.Sorted(maps.Keys(sum)) {
+				parts = append(parts, fmt.Sprintf("%d %s", sum[o], o))
+			}
+			t.Log(strings.Join(parts, ", "))
+			if sum["not started"] < 5 || sum["read-only"] < 20 || sum["unharmed"] < 10 {
+				t.Error("an outcome that must happen did not")
+			}
+		})
+	}
+}
+
+// faultyLife runs a server on a disk with a fault, through writes, snapshots and
+// a regular end, and compares what a new one has.
+func runWithFault(t *testing.T, fault func(memfs.Op) memfs.Fault) (outcome string) {
+	opts, fs := onMemory(t, 11)
+	opts.Logger = discard()
+	opts.SnapshotRecords, opts.SnapshotsKept, opts.segmentBytes = 12, 1, 2000
+	fs.SetFault(fault)
+	var acknowledged, refused []string
+	s, err := New(opts)
+	if err != nil {
+		outcome = "not started"
+		if !errors.Is(err, syscall.EIO) && !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EMFILE) || !strings.Contains(err.Error(), opts.DataDir) {
+			t.Errorf("the start: %v", err)
+		}
+	} else {
+		acknowledged, refused, outcome = writeSome(t, s, "/n")
+		if err := s.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	fs.SetFault(nil)
+	fs.Crash()
+	s = start(t, opts)
+	c := login(t, s, time.Minute)
+	for _, path := range acknowledged {
+		if !c.exists(path) {
+			t.Errorf("%s was acknowledged and is gone", path)
+		}
+	}
+	for _, path := range refused {
+		if c.exists(path) {
+			t.Errorf("%s was refused and is there", path)
+		}
+	}
+	s.Close()
+	return outcome
+}
+
+// writeSome makes nodes whose names begin with prefix and says what came of it.
+func writeSome(t *testing.T, s *Server, prefix string) (acknowledged, refused []string, outcome string) {
+	outcome = "unharmed"
+	var c *rawClient
+	for i := range 40 {
+		if c == nil {
+			c = open(t, s)
+			if !c.tryHandshake(wire.ConnectRequest{Timeout: 60_000, ReadOnly: true}) {
+				c = nil // it was the one with the fault
+				continue
+			}
+		}
+		path := fmt.Sprintf("%s%d", prefix, i)
+		switch err := c.attempt(path); {
+		case err == nil && c.session.ReadOnly:
+			t.Errorf("%s was acknowledged by a read-only server", path)
+		case err == nil:
+			acknowledged = append(acknowledged, path)
+		case errors.Is(err, wire.ErrNotReadOnly):
+			refused = append(refused, path)
+			outcome = "read-only"
+		case closedError(err):
+			c = nil // unknown
+		default:
+			t.Errorf("%s: %v", path, err)
+		}
+		synctest.Wait() // for a snapshot
+	}
+	if outcome == "read-only" {
+		for _, path := range acknowledged {
+			if !c.exists(path) {
+				t.Errorf("%s was acknowledged and a read-only server does not show it", path)
+			}
+		}
+		for _, path := range refused {
+			if c.exists(path) {
+				t.Errorf("%s was refused, and a read-only server shows it", path)
+			}
+		}
+	}
+	return acknowledged, refused, outcome
+}
+
+// tryHandshake reports whether there was an answer with a session.
+func (c *rawClient) tryHandshake(req wire.ConnectRequest) bool {
+	req.HasReadOnly = true
+	if _, err := c.nc.Write(wire.AppendRecord(nil, &req)); err != nil {
+		return false
+	}
+	frame, err := c.frame()
+	if err != nil {
+		return false
+	}
+	r := jute.NewReader(frame)
+	c.session.Decode(r)
+	return r.Finish() == nil && c.session.SessionID != 0
+}
+
+// onSickDisk is a server that has become read-only, and a client of before.
+func onFailingDisk(t *testing.T, edit func(*Options)) (*Server, *rawClient, *memfs.FS, Options) {
+	opts, fs := onMemory(t, 12)
+	opts.Logger = discard()
+	opts.FourLetterWords = []string{"*"}
+	edit(&opts)
+	s := start(t, opts)
+	c := login(t, s, 10*time.Second)
+	c.create("/lock", wire.ModePersistent)
+	c.create("/lock/n-", wire.ModeEphemeralSequential)
+	c.do(wire.OpCreateContainer, &wire.CreateRequest{Path: "/box", ACL: openACL(), Flags: wire.ModeContainer})
+	c.create("/box/in", wire.ModePersistent)
+	c.do(wire.OpDelete, &wire.DeleteRequest{Path: "/box/in", Version: -1})
+	breakDisk(fs, memfs.OpSync, syscall.EIO)
+	if err := c.attempt("/lost"); !closedError(err) {
+		t.Fatalf("a write to a sick disk: %v", err)
+	}
+	return s, c, fs, opts
+}
+
+func TestReadOnlySessions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, old, fs, opts := onFailingDisk(t, func(*Options) {})
+		if c := open(t, s); c.tryHandshake(wire.ConnectRequest{Timeout: 5000}) {
+			t.Error("a new client that does not take a read-only server was given a session")
+		}
+		guest := open(t, s)
+		if !guest.tryHandshake(wire.ConnectRequest{Timeout: 5000, ReadOnly: true}) || !guest.session.ReadOnly {
+			t.Fatal("no session for a client that takes a read-only server")
+		}
+		c := open(t, s)
+		req := old.resumption()
+		req.Timeout = 7000
+		if !c.tryHandshake(req) || c.session.SessionID != old.session.SessionID || c.session.Timeout != 10_000 || !c.session.ReadOnly {
+			t.Errorf("a known session was answered with %+v", c.session)
+		}
+		time.Sleep(time.Hour) // nobody says a word
+		if n := s.Stats().Sessions; n != 1 {
+			t.Errorf("%d sessions, want the known one alone: the local one's time is over", n)
+		}
+		guest.wantClosed()
+		if !c.exists("/lock/n-0000000000") || !c.exists("/box") {
+			t.Error("something ended that can't")
+		}
+		if _, err := c.try(wire.OpCloseSession, nil); !errors.Is(err, wire.ErrNotReadOnly) {
+			t.Errorf("the end of a known session: %v", err)
+		}
+		s.Close()
+		fs.SetFault(nil)
+		fs.Restart()
+		s = start(t, opts)
+		if c := resume(t, s, old); c.session.SessionID != old.session.SessionID || c.session.ReadOnly {
+			t.Errorf("after the restart: %+v", c.session)
+		}
+		if c := open(t, s); c.tryHandshake(guest.resumption()) {
+			t.Error("a local session outlived its server")
+		}
+	})
+}
+
+func TestReadOnlyRefusals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, old, _, _ := onFailingDisk(t, func(*Options) {})
+		c := resume(t, s, old)
+		acl := openACL()
+		for op, req := range map[wire.OpCode]wire.Record{
+			wire.OpCreate:    &wire.CreateRequest{Path: "/x", ACL: acl},
+			wire.OpCreate2:   &wire.CreateRequest{Path: "/x", ACL: acl},
+			wire.OpDelete:    &wire.DeleteRequest{Path: "/lock/n-0000000000", Version: -1},
+			wire.OpSetData:   &wire.SetDataRequest{Path: "/lock", Version: -1},
+			wire.OpSetACL:    &wire.SetACLRequest{Path: "/lock", ACL: acl, Version: -1},
+			wire.OpMulti:     &wire.MultiRequest{},
+			wire.OpSync:      &wire.SyncRequest{Path: "/"},
+			wire.OpCreateTTL: &wire.CreateTTLRequest{Path: "/x", ACL: acl, Flags: wire.ModePersistentTTL, TTL: 5},
+		} {
+			if _, err := c.try(op, req); !errors.Is(err, wire.ErrNotReadOnly) {
+				t.Errorf("%v: %v", op, err)
+			}
+		}
+		c.do(wire.OpPing, nil)
+		c.do(wire.OpGetData, &wire.GetDataRequest{Path: "/lock", Watch: true})
+		c.do(wire.OpGetChildren, &wire.GetChildrenRequest{Path: "/lock"})
+		if c.exists("/lost") {
+			t.Error("what was never acknowledged is shown")
+		}
+	})
+}
+
+func TestReadOnlyIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _, _, _ := onFailingDisk(t, func(*Options) {})
+		st := s.Stats()
+		if !st.ReadOnly || st.StorageErrors != 1 || !strings.Contains(st.StorageError, "input/output error") || st.NoSync {
+			t.Errorf("%+v", st)
+		}
+		for word, want := range map[string]string{"isro": "ro", "ruok": "imok"} {
+			c := open(t, s)
+			c.write([]byte(word))
+			if got := make([]byte, len(want)); true {
+				if _, err := c.br.Read(got); err != nil || string(got) != want {
+					t.Errorf("%s: %q, %v", word, got, err)
+				}
+			}
+		}
+	})
+}
+
+// TestFileSystemTurnsReadOnly: a server goes on with reads when no file can be opened for
+// writing any more, nor written to if it is open. A start is refused.
+func TestFileSystemTurnsReadOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts, fs := onMemory(t, 15)
+		opts.Logger = discard()
+		opts.SnapshotRecords, opts.segmentBytes = 20, 2000
+		s := start(t, opts)
+		c := login(t, s, time.Minute)
+		for i := range 50 {
+			c.create(fmt.Sprintf("/n%d", i), wire.ModePersistent)
+		}
+		synctest.Wait()
+		fs.SetFault(func(op memfs.Op) memfs.Fault {
+			switch op.Kind {
+			case memfs.OpOpen, memfs.OpOpenDir, memfs.OpReadDir, memfs.OpRead, memfs.OpSize, memfs.OpClose, memfs.OpMkdir:
+				return memfs.Fault{}
+			}
+			return memfs.Fault{Err: fmt.Errorf("%s %s: %w", op.Kind, op.Name, syscall.EROFS)}
+		})
+		if err := c.attempt("/lost"); !closedError(err) {
+			t.Fatalf("a write to a read-only file system: %v", err)
+		}
+		c = resume(t, s, c)
+		if !c.session.ReadOnly || !c.exists("/n0") || !c.exists("/n49") || c.exists("/lost") {
+			t.Error("the server does not show what was acknowledged, read-only")
+		}
+		if err := c.attempt("/lost"); !errors.Is(err, wire.ErrNotReadOnly) {
+			t.Errorf("a write to a read-only server: %v", err)
+		}
+		if st := s.Stats(); !st.ReadOnly || !strings.Contains(st.StorageError, "read-only file system") || cancelled(s.Done()) {
+			t.Errorf("%+v", st)
+		}
+		s.Close()
+		if _, err := New(opts); !errors.Is(err, syscall.EROFS) || !strings.Contains(err.Error(), "mounted read-only") {
+			t.Errorf("a start on a read-only file system: %v", err)
+		}
+	})
+}
+
+func TestEndOnStorageError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _, _, _ := onFailingDisk(t, func(o *Options) { o.EndOnStorageError = true })
+		<-s.Done()
+		if err := s.Serve(listenMem(t)); !errors.Is(err, ErrStorage) || !errors.Is(err, syscall.EIO) {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+}
+
+// A server whose directory may be another's by now ends: it can't even read.
+func TestLostLockEndsTheServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts, fs := onMemory(t, 13)
+		opts.Logger = discard()
+		opts.SnapshotRecords = 20
+		s := start(t, opts)
+		c := login(t, s, time.Minute)
+		fs.LoseLock(opts.DataDir + "/lock")
+		for i := range 40 {
+			if c.attempt(fmt.Sprintf("/n%d", i)) != nil {
+				break
+			}
+			synctest.Wait()
+		}
+		<-s.Done()
+		if err := s.Serve(listenMem(t)); !errors.Is(err, wal.ErrLockLost) || !errors.Is(err, ErrStorage) {
+			t.Errorf("Serve: %v", err)
+		}
+		names, err := fs.ReadDir(opts.DataDir)
+		if err != nil || slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, "snapshot") }) {
+			t.Errorf("files %q, %v: a snapshot in another's directory", names, err)
+		}
+	})
+}
+
+func TestFullDiskAtStart(t *testing.T) {
+	opts, fs := onMemory(t, 14)
+	s := start(t, opts)
+	login(t, s, time.Minute).create("/x", wire.ModePersistent)
+	s.Close()
+	breakDisk(fs, memfs.OpWrite, syscall.ENOSPC)
+	if _, err := New(opts); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "free") || !strings.Contains(err.Error(), opts.DataDir) {
+		t.Errorf("the start on a full disk: %v", err)
+	}
+	fs.SetFault(nil)
+	if !login(t, start(t, opts), time.Minute).exists("/x") {
+		t.Error("lost")
+	}
+}
+
+// TestSecondFaultKeepsAcknowledgedChanges lets a disk fail in one life of a server and in the next one
+// again, with a loss of power or only the end of the process between: the third
+// life has all that either has acknowledged and nothing that was refused.
+func TestSecondFaultKeepsAcknowledgedChanges(t *testing.T) {
+	outcomes := make(map[string]int)
+	const operations = 160 // about as many as a life has
+	for k := 0; k < operations; k += scale(5, 1) {
+		for j := k % 7; j < operations; j += scale(23, 3) {
+			synctest.Test(t, func(t *testing.T) { outcomes[twoFailingRuns(t, k, j)]++ })
+			if t.Failed() {
+				t.Fatalf("operations %d and %d", k, j)
+			}
+		}
+	}
+	t.Log(outcomes)
+	for _, o := range []string{"not started, read-only", "read-only, read-only", "unharmed, read-only", "read-only, unharmed"} {
+		if outcomes[o] == 0 {
+			t.Errorf("never happened: %s", o)
+		}
+	}
+}
+
+// twoSickLives runs a server whose first operation to fail on the disk is k, then
+// another one in which it is j, and looks at what a third one has.
+func twoFailingRuns(t *testing.T, k, j int) (outcome string) {
+	opts, fs := onMemory(t, uint64(k*1000+j))
+	opts.Logger = discard()
+	opts.SnapshotRecords, opts.SnapshotsKept, opts.segmentBytes = 12, 1, 2000
+	var acknowledged, refused []string
+	for life, at := range []int{k, j} {
+		if life > 0 {
+			outcome += ", "
+		}
+		// Every other disk takes no writes from then on.
+		fs.SetFault(failFrom(at, k%2 == 0, (7*k+j)%120))
+		s, err := New(opts)
+		if err != nil {
+			outcome += "not started"
+		} else {
+			a, r, o := writeSome(t, s, fmt.Sprintf("/life%d-", life))
+			acknowledged, refused, outcome = append(acknowledged, a...), append(refused, r...), outcome+o
+			if err := s.Shutdown(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		fs.SetFault(nil)
+		if j%2 == 0 {
+			fs.Crash()
+		} else {
+			fs.Restart()
+		}
+	}
+	s := start(t, opts)
+	defer s.Close()
+	c := login(t, s, time.Minute)
+	for _, path := range acknowledged {
+		if !c.exists(path) {
+			t.Errorf("%s: %s was acknowledged and is gone", outcome, path)
+		}
+	}
+	for _, path := range refused {
+		if c.exists(path) {
+			t.Errorf("%s: %s was refused and is there", outcome, path)
+		}
+	}
+	return outcome
+}
+
+// failFrom makes the operation fail that has the number at from now on, having
+// done keep bytes of it, and with lasts all writes and syncs after it.
+func failFrom(at int, lasts bool, keep int) func(memfs.Op) memfs.Fault {
+	first := -1
+	return func(op memfs.Op) memfs.Fault {
+		if first < 0 {
+			first = op.N
+		}
+		n := op.N - first
+		later := lasts && n > at && (op.Kind == memfs.OpWrite || op.Kind == memfs.OpSync)
+		if n != at && !later {
+			return memfs.Fault{}
+		}
+		return memfs.Fault{Err: fmt.Errorf("%s %s: %w", op.Kind, op.Name, syscall.EIO), Keep: keep}
+	}
+}

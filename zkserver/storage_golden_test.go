@@ -1,0 +1,194 @@
+package zkserver
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock/internal/servertest"
+	"github.com/zklock/zklock/internal/tree"
+	"github.com/zklock/zklock/internal/wal"
+	"github.com/zklock/zklock/internal/wal/memfs"
+	"github.com/zklock/zklock/internal/wire"
+)
+
+var writeGolden = flag.Bool("storage.golden", false, "write the directory of this version that must always open; only for a new version of the format")
+
+// goldenDir is a data directory of the format's version 1, with the text of the
+// state in it.
+const (
+	goldenDir   = "testdata/storage-v1"
+	goldenState = "state.txt"
+)
+
+// TestGoldenDirectory opens a directory that an earlier build wrote: whatever
+// changes in the program, it holds the same state.
+func TestGoldenDirectory(t *testing.T) {
+	if *writeGolden {
+		synctest.Test(t, makeGolden)
+	}
+	want, err := os.ReadFile(filepath.Join(goldenDir, goldenState))
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts, fs := onMemory(t, 41)
+	opts.Logger = discard()
+	names := loadGolden(t, fs, opts.DataDir)
+	if kinds := strings.Join(names, " "); strings.Count(kinds, "log-") < 2 || strings.Count(kinds, "snapshot-") < 2 {
+		t.Fatalf("files %s: too few to show anything", kinds)
+	}
+	check := func(what string) {
+		// In a bubble no session's time runs out meanwhile.
+		synctest.Test(t, func(t *testing.T) {
+			s := start(t, opts)
+			if got := describe(s); got != string(want) {
+				t.Errorf("%s: the state is\n%s\nwant\n%s", what, got, want)
+			}
+			s.Close()
+		})
+	}
+	check("as it was written")
+	// Without the snapshots the records alone give the same, as far as they go.
+	for _, name := range names {
+		if strings.HasPrefix(name, "snapshot-") {
+			fs.FlipBit(filepath.Join(opts.DataDir, name), 8*60)
+		}
+	}
+	check("by the log alone")
+}
+
+// loadGolden copies the directory into memory and lists its files.
+func loadGolden(t *testing.T, fs *memfs.FS, dir string) (names []string) {
+	entries, err := os.ReadDir(goldenDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.Name() == goldenState {
+			continue
+		}
+		b, err := os.ReadFile(filepath.Join(goldenDir, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fs.WriteFile(filepath.Join(dir, e.Name()), b)
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// describe writes the state as a text.
+func describe(s *Server) string {
+	var b strings.Builder
+	s.runOnLoop(func() {
+		t := s.loop.tree
+		fmt.Fprintf(&b, "zxid %#x\n", t.Zxid())
+		for _, ses := range t.Sessions() {
+			fmt.Fprintf(&b, "session %#x, %d ms, %q\n", ses.ID, ses.Timeout, ses.Ephemerals)
+		}
+		for _, path := range t.Paths() {
+			data, stat, _ := t.Get(path)
+			fmt.Fprintf(&b, "%s %q %+v\n", path, data, stat)
+		}
+		fmt.Fprintf(&b, "hash %x\n", t.Hash())
+	})
+	return b.String()
+}
+
+// makeGolden writes the directory anew, with every kind of record in it.
+func makeGolden(t *testing.T) {
+	opts, fs := onMemory(t, 42)
+	opts.Logger, opts.segmentBytes, opts.SnapshotRecords, opts.SnapshotsKept = discard(), 2500, 18, 9
+	opts.Controls = new(servertest.Controls)
+	s := start(t, opts)
+	first := login(t, s, 30*time.Second)
+	first.fill("/node-", 25)
+	synctest.Wait()
+	first.do(wire.OpAuth, &wire.AuthPacket{Scheme: "digest", Auth: []byte("ann:secret")})
+	first.do(wire.OpSetACL, &wire.SetACLRequest{Path: "/node-3", Version: -1, ACL: []wire.ACL{{Perms: wire.PermAll, Scheme: "auth"}, {Perms: wire.PermRead, Scheme: "ip", ID: "10.0.0.0/8"}}})
+	first.do(wire.OpCreateContainer, &wire.CreateRequest{Path: "/box", ACL: openACL(), Flags: wire.ModeContainer})
+	first.do(wire.OpCreateTTL, &wire.CreateTTLRequest{Path: "/ttl", ACL: openACL(), Flags: wire.ModePersistentTTL, TTL: 1 << 39})
+	first.create("/box/n-", wire.ModePersistentSequential)
+	first.create("/box/e-", wire.ModeEphemeralSequential)
+	first.do(wire.OpSetData, &wire.SetDataRequest{Path: "/node-1", Data: []byte("new"), Version: 0})
+	first.do(wire.OpSetData, &wire.SetDataRequest{Path: "/node-2", Data: nil, Version: 0})
+	first.do(wire.OpDelete, &wire.DeleteRequest{Path: "/node-9", Version: -1})
+	first.do(wire.OpDelete, &wire.DeleteRequest{Path: "/none", Version: -1}, wire.ErrNoNode)
+	first.do(wire.OpMulti, &wire.MultiRequest{Ops: []wire.MultiOp{
+		{Op: wire.OpCreate, Req: &wire.CreateRequest{Path: "/m", Data: []byte("multi"), ACL: openACL()}},
+		{Op: wire.OpCheck, Req: &wire.CheckVersionRequest{Path: "/node-1", Version: 1}},
+		{Op: wire.OpSetData, Req: &wire.SetDataRequest{Path: "/m", Data: []byte("twice"), Version: 0}},
+		{Op: wire.OpDelete, Req: &wire.DeleteRequest{Path: "/node-8", Version: -1}},
+	}})
+	if err := opts.Controls.JumpSequence("/box", 4711); err != nil {
+		t.Fatal(err)
+	}
+	second := login(t, s, 40*time.Second)
+	second.create("/gone", wire.ModeEphemeral)
+	second.do(wire.OpCloseSession, nil)
+	third := login(t, s, 50*time.Second)
+	third.create("/stays", wire.ModeEphemeral)
+	third.session.Timeout = 20_000
+	resume(t, s, third).fill("/last-", 9)
+	synctest.Wait()
+	state := describe(s)
+	s.Close()
+	names, err := fs.ReadDir(opts.DataDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(goldenDir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		b, err := fs.ReadFile(filepath.Join(opts.DataDir, name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(goldenDir, name), b, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(goldenDir, goldenState), []byte(state), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestNewerFormatIsNotCalledDamaged: what a later program wrote is not called damaged, and nobody
+// is told to restore or to start empty.
+func TestNewerFormatIsNotCalledDamaged(t *testing.T) {
+	record := func(t *testing.T, l *wal.Log) {
+		if _, err := l.Append([]byte{2, 0, 0}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	snapshot := func(t *testing.T, l *wal.Log) {
+		record(t, l)
+		if err := l.Snapshot(1, func(w io.Writer) error { _, err := io.WriteString(w, "zktree\x00\x02"); return err }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, write := range map[string]func(*testing.T, *wal.Log){"record": record, "snapshot": snapshot} {
+		opts, fs := onMemory(t, 43)
+		l, _, err := wal.Open(fs, opts.DataDir, wal.Options{Preallocate: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, l)
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		_, err = New(opts)
+		if !errors.Is(err, tree.ErrVersion) || !strings.Contains(err.Error(), "newer version") || !strings.Contains(err.Error(), opts.DataDir) ||
+			strings.Contains(err.Error(), "start empty") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,23 @@
+//go:build unix
+
+package zkserver
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestTLSFileMustBeRegular hangs if a pipe is opened as a file is.
+func TestTLSFileMustBeRegular(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := TLSFiles{Cert: pipe}.Config()
+	if !errors.Is(err, ErrTLSFiles) || !strings.Contains(err.Error(), "is a named pipe, not a regular file") {
+		t.Error(err)
+	}
+}

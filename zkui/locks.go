@@ -1,0 +1,170 @@
+package zkui
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/inspect"
+)
+
+// stamp is part of all responses.
+type stamp struct {
+	Version uint64    `json:"version"`
+	Now     time.Time `json:"now"`
+	Boot    string    `json:"boot"`
+}
+
+func (h *Handler) stamp(s *inspect.Snapshot) stamp { return stamp{s.Version, time.Now(), h.boot} }
+
+// list returns the list of locks.
+func (h *Handler) list(r *http.Request) (int, any) {
+	snapshot, q := h.watcher.Snapshot(), r.URL.Query()
+	locks := make([]inspect.Summary, 0, len(snapshot.Locks))
+	only, known := filterOf(q.Get("only"))
+	switch {
+	case !known:
+		return http.StatusBadRequest, errorResponse{"only must be queued, free, or warned"}
+	case len(q.Get("q")) > maxQuery:
+		return http.StatusBadRequest, queryTooLong
+	}
+	for _, l := range snapshot.Locks {
+		s := l.Summary()
+		if only(s) && matches(q.Get("q"), s.Path, s.OwnerName, s.Command, s.Next, s.Fence, string(s.Kind), string(s.Mode)) {
+			locks = append(locks, s)
+		}
+	}
+	if err := sortLocks(locks, q.Get("sort"), q.Get("desc") == "1"); err != "" {
+		return http.StatusBadRequest, errorResponse{err}
+	}
+	total := len(locks)
+	return http.StatusOK, struct {
+		stamp
+		Total  int               `json:"total"`
+		Status inspect.Status    `json:"status"`
+		Locks  []inspect.Summary `json:"locks"`
+	}{h.stamp(snapshot), total, h.watcher.Status(), page(locks, q)}
+}
+
+// page returns the part of a list that the query selects.
+func page[T any](all []T, q url.Values) []T {
+	from := min(number(q, "offset", 0), len(all))
+	return all[from : from+min(number(q, "limit", len(all)), len(all)-from)]
+}
+
+// number returns a query parameter that is a non-negative number.
+func number(q url.Values, name string, otherwise int) int {
+	n, err := strconv.Atoi(q.Get(name))
+	if err != nil || n < 0 {
+		return otherwise
+	}
+	return n
+}
+
+// entry is an entry with what this process knows about it.
+type entry struct {
+	inspect.EntryView
+	Safe *holdDeadline `json:"safe,omitempty"`
+}
+
+// holdDeadline tells how long a hold is safe.
+type holdDeadline struct {
+	Remaining float64   `json:"remaining"` // seconds from At on
+	Jeopardy  bool      `json:"jeopardy"`  // a heartbeat is overdue
+	At        time.Time `json:"at"`
+}
+
+// lockView is a lock with entries of that type.
+type lockView struct {
+	inspect.View
+	Entries []entry `json:"entries"`
+}
+
+// lockResponse is the response for one lock.
+type lockResponse struct {
+	stamp
+	Status  inspect.Status  `json:"status"`
+	Total   int             `json:"total"` // number of entries
+	Lock    lockView        `json:"lock"`
+	History inspect.History `json:"history"`
+}
+
+// lock returns one lock.
+func (h *Handler) lock(r *http.Request) (int, any) {
+	q := r.URL.Query()
+	path, err := zklock.PathOf(q.Get("path"))
+	if err != nil {
+		return http.StatusBadRequest, errorResponse{"path is not a lock name: " + err.Error()}
+	}
+	answer := h.lockResponse(h.watcher.Snapshot(), path, number(q, "entries", -1))
+	if answer.Total == 0 {
+		return http.StatusNotFound, answer
+	}
+	return http.StatusOK, answer
+}
+
+// lockResponse returns the response for a lock with at most this number of entries; all if
+// most is negative.
+func (h *Handler) lockResponse(snapshot *inspect.Snapshot, path string, most int) lockResponse {
+	l := snapshot.Lock(path)
+	if l == nil {
+		l = &inspect.Lock{Path: path, Kind: inspect.KindQueue}
+	}
+	answer := lockResponse{h.stamp(snapshot), h.watcher.Status(), len(l.Entries), lockView{View: l.View()}, h.watcher.History(path)}
+	if most < 0 {
+		most = len(l.Entries)
+	}
+	answer.Lock.Entries = h.entries(answer.Lock.View.Entries[:min(most, len(l.Entries))])
+	answer.Lock.View.Entries = nil
+	return answer
+}
+
+// entries adds the deadlines of this process's own holds.
+func (h *Handler) entries(views []inspect.EntryView) []entry {
+	h.mu.Lock()
+	own := h.clients
+	h.mu.Unlock()
+	held := map[string]*holdDeadline{} // by session
+	for _, c := range own {
+		if state := c.Health(); state.Session != 0 {
+			held[inspect.FormatSession(state.Session)] = &holdDeadline{
+				Remaining: state.Remaining.Seconds(), Jeopardy: state.Heartbeat > state.Timeout/3, At: time.Now(),
+			}
+		}
+	}
+	all := make([]entry, len(views))
+	for i, v := range views {
+		all[i].EntryView = v
+		if v.Holder {
+			all[i].Safe = held[v.Session]
+		}
+	}
+	return all
+}
+
+// history returns the history of all locks.
+func (h *Handler) history(*http.Request) (int, any) {
+	return http.StatusOK, h.historyNow()
+}
+
+type historyResponse struct {
+	Now     time.Time       `json:"now"`
+	Boot    string          `json:"boot"`
+	History inspect.History `json:"history"`
+}
+
+func (h *Handler) historyNow() historyResponse {
+	return historyResponse{time.Now(), h.boot, h.watcher.History("")}
+}
+
+// status returns the status of the page.
+func (h *Handler) status(*http.Request) (int, any) {
+	return http.StatusOK, struct {
+		stamp
+		Status  inspect.Status `json:"status"`
+		Actions bool           `json:"actions"` // the token permits break and revoke
+		Title   string         `json:"title"`
+	}{h.stamp(h.watcher.Snapshot()), h.watcher.Status(), h.opts.Token != "", h.opts.Title}
+}
