@@ -2,9 +2,7 @@ package ui
 
 import (
 	"context"
-	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -13,11 +11,6 @@ import (
 	"github.com/zklock/zklock/zk"
 	"github.com/zklock/zklock/zkui"
 )
-
-func TestMain(m *testing.M) {
-	flag.Parse()
-	os.Exit(harness.Main(m))
-}
 
 // turn is how long a client of another library has for what it does.
 const turn = time.Minute
