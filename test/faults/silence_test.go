@@ -23,7 +23,8 @@ import (
 
 // A silenceRow is how much of the session timeout a hold survives when its client and
 // the servers no longer hear of each other, in percent: the smallest and the median of
-// many. The limits of the default run leave room for a busy machine. They count as well where syncs take longer than quickTrip.
+// many. The limits of the default run leave room for a busy machine. They also apply
+// where syncs take longer than quickTrip.
 type silenceRow struct {
 	timeout                    time.Duration
 	smallest, median           float64 // the goals
@@ -32,14 +33,17 @@ type silenceRow struct {
 }
 
 var silenceRows = []silenceRow{
-	{usualTimeout, 76, 82, 55, 65, 100},
-	{leastTimeout, 55, 61, 20, 46, 20},
+	{usualTimeout, 76, 82, 55, 65, 50},
+	{leastTimeout, 55, 61, 20, 46, 10},
 }
 
 // measure measures some holds at a time, so that the machine answers quickly.
 func (row silenceRow) measure(t *testing.T, servers []string) {
 	var survived, margins, trips []time.Duration
-	for range size(1, 100/row.batch) {
+	for i := range size(1, 1+100/row.batch) {
+		if i == 1 { // The first batch of a full run only warms up the servers.
+			survived, margins, trips = nil, nil, nil
+		}
 		row.silence(t, servers, size(8, row.batch), &survived, &margins, &trips)
 		if t.Failed() {
 			return
@@ -75,6 +79,10 @@ func (row silenceRow) silence(t *testing.T, servers []string, n int, survived, m
 	var wg sync.WaitGroup
 	for i, hold := range holds {
 		wg.Go(func() {
+			if err := observer.Sync(t.Context(), "/"); err != nil { // its server may lag behind
+				t.Errorf("%d: %v", i, err)
+				return
+			}
 			_, found, gone, err := observer.ExistsW(t.Context(), hold.Node())
 			if err != nil || !found {
 				t.Errorf("%d: the entry was found: %v, %v", i, found, err)
@@ -103,12 +111,13 @@ func (row silenceRow) silence(t *testing.T, servers []string, n int, survived, m
 	*survived, *margins, *trips = append(*survived, times...), append(*margins, after...), append(*trips, measured()...)
 }
 
+// judge compares figures with goals, in tenths of a percent as they are printed.
 func (row silenceRow) judge(t *testing.T, smallest, median time.Duration, wantSmallest, wantMedian float64) {
 	t.Helper()
-	if percent(smallest, row.timeout) < wantSmallest {
+	if percent(smallest, row.timeout)+0.05 < wantSmallest {
 		t.Errorf("a hold survived %v, want %v %% of %v", smallest, wantSmallest, row.timeout)
 	}
-	if percent(median, row.timeout) < wantMedian {
+	if percent(median, row.timeout)+0.05 < wantMedian {
 		t.Errorf("half of the holds survived %v or less, want %v %% of %v", median, wantMedian, row.timeout)
 	}
 }
