@@ -181,7 +181,7 @@ func TestDeepPaths(t *testing.T) {
 
 // TestEventAmplificationIsLimited asks in a short request for an answer of gigabytes.
 func TestEventAmplificationIsLimited(t *testing.T) {
-	n, ops, children := scale(2, 100), scale(2000, 30_000), scale(500, 5000)
+	n, ops, children := scale(2, 100), scale(2000, 10_000), scale(500, 5000)
 	g := startOverload(t, func(o *Options) { o.MaxReply = scale(4<<20, 64<<20) })
 	c := login(t, g.s, time.Hour)
 	c.do(wire.OpCreate, &wire.CreateRequest{Path: "/b", Data: make([]byte, 1_000_000), ACL: openACL()})
