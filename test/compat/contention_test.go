@@ -88,14 +88,20 @@ func TestLocksExcludeOtherLibraries(t *testing.T) {
 				"zklock:mixed": {"mutex=a:x,b:x"}, "zklock": {"mutex=a:x,b:x"}, "curator": {"mutex=a:x"}, "kazoo": {"lock-shared=b:x"}}},
 		} {
 			t.Run(c.name, func(t *testing.T) {
-				r := c.excludes(t, f)
-				if c.shares() && r.Beside == 0 {
-					t.Error("no two of different libraries ever held together, though they may")
+				// Holds are short: whether two readers meet in one contest is chance.
+				for range togetherTries {
+					if r := c.excludes(t, f); t.Failed() || !c.shares() || r.Beside > 0 {
+						return
+					}
 				}
+				t.Errorf("no two of different libraries held together in %d contests, though they may", togetherTries)
 			})
 		}
 	})
 }
+
+// togetherTries is how many contests at most two libraries have to hold together in.
+const togetherTries = 10
 
 // shares reports whether several may be inside at once.
 func (c *contest) shares() bool {
