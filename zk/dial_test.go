@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"os"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -85,7 +86,15 @@ func TestDialFailures(t *testing.T) {
 		return nil, &net.DNSError{Err: "no such host", Name: "nowhere", IsNotFound: true}
 	}
 	black := func(ctx context.Context, _, _ string) (net.Conn, error) { <-ctx.Done(); return nil, ctx.Err() }
+	// If a server accepts a connection and closes it at once, Linux can report that as
+	// an error of connect(2).
+	closed := func(errno syscall.Errno) func(context.Context, string, string) (net.Conn, error) {
+		return func(_ context.Context, network, _ string) (net.Conn, error) {
+			return nil, &net.OpError{Op: "dial", Net: network, Err: os.NewSyscallError("connect", errno)}
+		}
+	}
 	for name, dial := range map[string]func(context.Context, string, string) (net.Conn, error){
+		"maxClientCnxns": closed(syscall.EPIPE), "the server's maxClientCnxns": closed(syscall.ECONNRESET),
 		"connection refused": refused, "no such host": unknown, "deadline exceeded": black,
 	} {
 		t.Run(name, func(t *testing.T) {

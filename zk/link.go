@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/zklock/zklock/internal/boottime"
@@ -37,6 +38,10 @@ func (c *Client) connect(ctx context.Context, server string, deadline time.Durat
 	defer cancel()
 	a := c.servers[server]
 	raw, err := c.opts.DialContext(ctx, a.network, a.addr)
+	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
+		// The server accepted the connection and closed it before connect(2) returned.
+		return nil, errNoAnswer
+	}
 	if err != nil {
 		return nil, err
 	}
