@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/zklock/zklock/internal/session"
+	"github.com/zklock/zklock/internal/wire"
 )
 
 // call is one request of this client and the action at its end. Calls are reused, so
@@ -66,6 +67,10 @@ func (k *call) prepare(op *Op) error {
 	}
 	if k.path != "" {
 		k.Op.Path = root.add(k.path)
+	}
+	if w := op.op.Watches; w != nil {
+		k.Op.Watches = &wire.SetWatches{RelativeZxid: w.RelativeZxid, ChildWatches: w.ChildWatches,
+			DataWatches: root.addAll(w.DataWatches), ExistWatches: root.addAll(w.ExistWatches)}
 	}
 	if len(op.op.Sub) > 0 {
 		// A copy: the user may reuse the same Op.

@@ -88,7 +88,7 @@ func TestOperationsHaveNames(t *testing.T) {
 		wire.OpCreate2: "create", wire.OpCreateTTL: "create", wire.OpDelete: "delete", wire.OpExists: "exists", wire.OpGetData: "get",
 		wire.OpSetData: "set", wire.OpGetChildren2: "children", wire.OpSync: "sync", wire.OpMulti: "multi", wire.OpMultiRead: "multi",
 		wire.OpGetACL: "get ACL", wire.OpSetACL: "set ACL", wire.OpAuth: "add auth", wire.OpAddWatch: "add watch",
-		wire.OpRemoveWatches: "remove watches", wire.OpGetEphemerals: "ephemerals", wire.OpWhoAmI: "who am I",
+		wire.OpRemoveWatches: "remove watches", wire.OpSetWatches: "set watches", wire.OpGetEphemerals: "ephemerals", wire.OpWhoAmI: "who am I",
 		wire.OpGetAllChildrenNumber: "all children number", wire.OpCheck: "check",
 	} {
 		if got := opName(code); got != want {

@@ -1,6 +1,7 @@
 package zk
 
 import (
+	"slices"
 	"time"
 
 	"github.com/zklock/zklock/internal/session"
@@ -85,6 +86,32 @@ func SyncOp(path string) Op {
 	return Op{op: session.Op{Code: wire.OpSync, Path: path}}
 }
 
+// SetWatchesOp sets one-shot watches on several znodes with one request: for each path in
+// data, a watch that reports the znode's next change or its deletion; for each path in
+// exists, a watch that reports its creation. Before the answer, an event reports each of
+// the znodes in data that is missing or that changed after the transaction relativeZxid,
+// and each of those in exists that exists. Such an event sets no watch. The watches
+// belong to the connection: the client does not set them again on the next one. See
+// ZooKeeper's SetWatches record.
+func SetWatchesOp(relativeZxid int64, data, exists []string) Op {
+	return Op{op: session.Op{Code: wire.OpSetWatches, Watches: &wire.SetWatches{
+		RelativeZxid: relativeZxid, DataWatches: nonNil(data), ExistWatches: nonNil(exists), ChildWatches: []string{},
+	}}}
+}
+
+// nonNil returns an empty list for nil.
+func nonNil(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}
+
+// RemoveWatchesOp is [Client.RemoveWatches] as an operation.
+func RemoveWatchesOp(path string, kind WatchKind) Op {
+	return Op{op: session.Op{Code: wire.OpRemoveWatches, Path: path, Type: wire.WatcherType(kind)}}
+}
+
 // MultiOp executes all of ops or none of them: creates, deletes, sets, and checks.
 // Alternatively, it reads at one moment: gets and children operations without a
 // watch. Each read has a result of its own. (Reading needs servers 3.6 or later, and
@@ -155,6 +182,13 @@ func checkOne(o *session.Op) error {
 	switch o.Code {
 	case wire.OpWhoAmI, wire.OpAuth:
 		return nil
+	case wire.OpSetWatches:
+		for _, path := range slices.Concat(o.Watches.DataWatches, o.Watches.ExistWatches) {
+			if err := checkPath(path, false); err != nil {
+				return err
+			}
+		}
+		return nil
 	case wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer:
 		if !o.Mode.Valid() || o.Mode.TTL() {
 			return ErrInvalidOp
@@ -190,6 +224,8 @@ func opName(code wire.OpCode) string {
 		return "add watch"
 	case wire.OpRemoveWatches:
 		return "remove watches"
+	case wire.OpSetWatches:
+		return "set watches"
 	case wire.OpGetEphemerals:
 		return "ephemerals"
 	case wire.OpGetAllChildrenNumber:

@@ -71,6 +71,15 @@ func (c chroot) add(path string) string {
 	return string(c) + path
 }
 
+// addAll is add for a list, which it does not change.
+func (c chroot) addAll(paths []string) []string {
+	all := make([]string, len(paths))
+	for i, path := range paths {
+		all[i] = c.add(path)
+	}
+	return all
+}
+
 // strip converts a server's path to the client's. A path outside the chroot, such as
 // that of the configuration, stays unchanged.
 func (c chroot) strip(path string) string {

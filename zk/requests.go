@@ -184,7 +184,7 @@ func (c *Client) AddWatch(ctx context.Context, path string, mode AddWatchMode) e
 // channels and the listeners receive an event that says so. If there is no such
 // watch, it fails with [ErrNoWatcher].
 func (c *Client) RemoveWatches(ctx context.Context, path string, kind WatchKind) error {
-	op := Op{op: session.Op{Code: wire.OpRemoveWatches, Path: path, Type: wire.WatcherType(kind)}}
+	op := RemoveWatchesOp(path, kind)
 	_, err := c.do(ctx, &op, nil, nil)
 	return err
 }

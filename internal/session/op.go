@@ -20,6 +20,9 @@ type Op struct {
 	Type wire.WatcherType
 	// WatchMode is the kind of watch that OpAddWatch adds.
 	WatchMode wire.AddWatchMode
+	// Watches are what OpSetWatches sets, on the present connection only. It has no nil
+	// lists.
+	Watches *wire.SetWatches
 	// Scheme and Data are the credentials of OpAuth.
 	Scheme string
 	// Batchable permits the core to send a create2, a delete, or a getChildren2
@@ -38,7 +41,7 @@ func sendable(code wire.OpCode) bool {
 		wire.OpDelete, wire.OpExists, wire.OpGetData, wire.OpSetData,
 		wire.OpGetACL, wire.OpSetACL, wire.OpGetChildren, wire.OpGetChildren2,
 		wire.OpSync, wire.OpMulti, wire.OpMultiRead, wire.OpAuth,
-		wire.OpCheckWatches, wire.OpRemoveWatches, wire.OpAddWatch,
+		wire.OpCheckWatches, wire.OpRemoveWatches, wire.OpAddWatch, wire.OpSetWatches,
 		wire.OpGetEphemerals, wire.OpGetAllChildrenNumber, wire.OpWhoAmI:
 		return true
 	}
@@ -60,7 +63,7 @@ func inMulti(code wire.OpCode, read bool) bool {
 
 // valid reports whether the operation, with the operations in it, may be sent.
 func (o *Op) valid() bool {
-	if !sendable(o.Code) {
+	if !sendable(o.Code) || o.Code == wire.OpSetWatches && o.Watches == nil {
 		return false
 	}
 	if o.Code != wire.OpMulti && o.Code != wire.OpMultiRead {
@@ -89,6 +92,14 @@ func (o *Op) size() int {
 	}
 	if o.ACL == nil {
 		n += 12 + len("worldanyone")
+	}
+	if o.Watches != nil {
+		for _, list := range [][]string{o.Watches.DataWatches, o.Watches.ExistWatches, o.Watches.ChildWatches} {
+			n += 4
+			for _, path := range list {
+				n += 4 + len(path)
+			}
+		}
 	}
 	for i := range o.Sub {
 		n += multiHeaderSize + o.Sub[i].size()
@@ -131,6 +142,8 @@ func (o *Op) appendTo(b []byte) []byte {
 	case wire.OpAddWatch:
 		r := wire.AddWatchRequest{Path: o.Path, Mode: o.WatchMode}
 		return r.Append(b)
+	case wire.OpSetWatches:
+		return o.Watches.Append(b)
 	case wire.OpAuth:
 		r := wire.AuthPacket{Scheme: o.Scheme, Auth: o.Data}
 		return r.Append(b)

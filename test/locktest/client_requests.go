@@ -39,6 +39,7 @@ func allCases() []testCase {
 		{"WatchTellsWhatWasMissed", "", watchTellsWhatWasMissed},
 		{"WatchLasting", "", watchLasting},
 		{"WatchRemoved", "", watchRemoved},
+		{"WatchesSetTogether", "", watchesSetTogether},
 		{"PipelineInOrder", "", pipelineInOrder},
 		{"EventBeforeAnswer", "", eventBeforeAnswer},
 		{"ResumedSession", "", resumedSession},

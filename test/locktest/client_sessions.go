@@ -170,6 +170,57 @@ func watchRemoved(f *fixture) {
 	f.event(kids, zk.EventChildWatchRemoved, path)
 }
 
+// watchesSetTogether checks SetWatchesOp: what is out of date is reported before the answer
+// and gets no watch, the other watches report once, in the order of the changes of a multi,
+// and none outlives its connection.
+func watchesSetTogether(f *fixture) {
+	old, fresh, missing, mark := f.make("old", ""), f.make("fresh", ""), f.path("missing"), f.path("mark")
+	res := f.do(zk.GetOp(fresh, false))
+	_, err := f.c.Set(f.ctx, old, nil, -1)
+	f.ok(err)
+	told := f.follow(f.c)
+	set := func(data, exists []string) {
+		f.Helper()
+		f.ok(f.do(zk.SetWatchesOp(res.Stat.Mzxid, data, exists)).Err)
+		told.mu.Lock()
+		told.events = append(told.events, zk.Event{Path: "answer"})
+		told.mu.Unlock()
+	}
+	mustTell := func(want ...zk.Event) {
+		f.Helper()
+		told.await(f, "the events", func(_ []zk.StateChange, ev []zk.Event) bool { return len(ev) >= len(want) })
+		for i, e := range told.events {
+			if i >= len(want) || e.Type != want[i].Type || e.Path != want[i].Path {
+				f.Fatalf("events %+v, want %+v", told.events, want)
+			}
+		}
+		told.events = nil
+	}
+	answer := zk.Event{Path: "answer"}
+	set([]string{old, fresh, missing}, []string{fresh, mark})
+	mustTell(zk.Event{Type: zk.EventNodeDataChanged, Path: old}, zk.Event{Type: zk.EventNodeDeleted, Path: missing},
+		zk.Event{Type: zk.EventNodeCreated, Path: fresh}, answer)
+	marked := zk.MultiOp(zk.CreateOp(mark, nil, nil, zk.ModeEphemeral), zk.DeleteOp(mark, -1), zk.DeleteOp(fresh, -1))
+	f.ok(f.do(marked).Err)
+	f.ok(f.c.Delete(f.ctx, old, -1))
+	mustTell(zk.Event{Type: zk.EventNodeCreated, Path: mark}, zk.Event{Type: zk.EventNodeDeleted, Path: fresh})
+	// A watch can be removed, and its connection takes all of them with it.
+	set(nil, []string{mark, missing})
+	f.ok(f.do(zk.RemoveWatchesOp(mark, zk.WatchKindData)).Err)
+	f.make("mark", "")
+	f.reconnect()
+	f.make("missing", "")
+	f.ok(f.do(zk.SyncOp(f.base)).Err)
+	mustTell(answer)
+}
+
+// do executes one operation and returns its result.
+func (f *fixture) do(op zk.Op) zk.Result {
+	done := make(chan zk.Result, 1)
+	f.c.Go(op, func(r zk.Result) { done <- r })
+	return <-done
+}
+
 // pipelineInOrder checks that requests are sent in the order of the calls, that a read sees
 // the writes before it, and that results come in that order.
 func pipelineInOrder(f *fixture) {
