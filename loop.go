@@ -149,8 +149,10 @@ func (c *Client) onEvent(e zk.Event) {
 	switch e.Type {
 	case zk.EventNodeDeleted:
 		kind = queue.Deleted
-	case zk.EventNodeDataChanged, zk.EventNodeCreated:
+	case zk.EventNodeDataChanged:
 		kind = queue.Changed
+	case zk.EventNodeCreated:
+		kind = queue.Created
 	case zk.EventNodeChildrenChanged:
 		kind = queue.Children
 	default:

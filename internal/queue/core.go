@@ -47,9 +47,9 @@ type Core struct {
 
 	access map[string]Access // of parents, as read in this session
 
-	queues map[string]*clientQueue // positions by the znode whose children are their queue
-	// The recent time from one holder to the next, by the same path.
-	paces map[string]time.Duration
+	queues       map[string]*clientQueue  // positions by the znode whose children are their queue
+	unmarked     map[string]time.Duration // until when releases are not marked, by the same path
+	noSetWatches bool                     // the servers refuse setWatches within a session
 
 	pending   map[uint64]waiter // requests in flight
 	lastReq   uint64
@@ -231,6 +231,7 @@ func (c *Core) eventAt(now time.Duration, p *position, kind EventKind, path stri
 		if name == p.nodes[0].name {
 			c.eventFixed(now, p, kind)
 		}
+	case kind == Created && p.markMade(path):
 	case p.blocker.name == name && kind == Deleted:
 		c.removeBlocker(now, p, name)
 	case p.blocker.name == name:
@@ -241,6 +242,7 @@ func (c *Core) eventAt(now time.Duration, p *position, kind EventKind, path stri
 				continue
 			}
 			if kind == Deleted {
+				n.watchReq = 0
 				c.vanished(now, n)
 				return
 			}
@@ -435,11 +437,12 @@ func (c *Core) calm() {
 
 // resume continues everything on a new connection or in a new session.
 func (c *Core) resume(now time.Duration) {
+	c.unbind()
 	for _, acq := range slices.Clone(c.acquires) {
 		acq.cancelRetry()
 		if acq.phase == working || acq.phase == ready {
 			for _, p := range acq.positions {
-				p.cancelPrefetch() // the blocker is read and watched again
+				p.blocker.mark = markUnwatched // the blocker is read and watched again
 				// The servers report deletions since then in any order, over several reads.
 				if p.clearance != notCleared || p.listed || p.role == leases {
 					for _, n := range p.nodes {
@@ -480,6 +483,7 @@ func (c *Core) over(why, left error) {
 	c.beat = heartbeat{}
 	for _, acq := range slices.Clone(c.acquires) {
 		for _, p := range acq.positions {
+			p.blocker = blocker{}
 			c.leaveQueue(p)
 			if p.record != nil && acq.phase != held && c.closed == nil {
 				p.record.state, p.record.owner, p.record.position = alive, nil, nil

@@ -39,7 +39,7 @@ func (c *Core) follow(p *position) {
 		if q := l.positions[n-2]; alike(q) && q.coming() {
 			p.predecessor = q
 		}
-	} else if e := l.latest; e != nil && alike(e) && e.clearance == clearedAlone && !e.waited() && len(e.nodes) == 1 && e.nodes[0].late {
+	} else if e := l.latest; e != nil && alike(e) && e.clearance == clearedAlone && !e.waited && len(e.nodes) == 1 && e.nodes[0].late {
 		p.predecessor = e
 	}
 	if p.predecessor != nil {
@@ -64,25 +64,18 @@ func (c *Core) followCreated(now time.Duration, p *position) {
 		c.list(p)
 		return
 	case p.renews(last):
-		p.ahead = nil // no entry was ahead of the last hold, and none came between
+		// No entry was ahead of the last hold, and none came between.
 	case last.state == absent:
 		p.predecessor = nil
 		c.list(p)
 		return
 	default:
-		// The list is the predecessor's list and the predecessor. It grows in the spare
-		// capacity of that list, which only one successor may use.
-		p.ahead, q.ahead = q.ahead, slices.Clip(q.ahead)
-		for _, n := range q.nodes {
-			e, _ := p.names.Parse(n.name)
-			p.ahead = append(p.ahead, e)
-		}
+		p.setBehind(q)
 		if q.membership != present {
 			p.drop(q)
 		}
 	}
 	p.listed = true
-	p.setRelist()
 	c.decide(now, p)
 }
 
@@ -137,7 +130,9 @@ func (p *position) predecessorExisted() bool {
 func (l *clientQueue) entryDeleted(name string) {
 	if q := l.given[name]; q != nil {
 		for _, n := range q.nodes {
-			n.seen = n.seen && n.name != name
+			if n.name == name {
+				n.seen, n.watchReq = false, 0
+			}
 		}
 	}
 }

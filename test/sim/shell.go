@@ -116,8 +116,10 @@ func (c *client) event(e *session.Event) {
 	case wire.EventNodeDeleted:
 	case wire.EventNodeChildrenChanged:
 		kind = queue.Children
-	case wire.EventNodeDataChanged, wire.EventNodeCreated:
+	case wire.EventNodeDataChanged:
 		kind = queue.Changed
+	case wire.EventNodeCreated:
+		kind = queue.Created
 	default:
 		return
 	}
@@ -182,8 +184,16 @@ func (c *client) operation(r queue.Request) session.Op {
 		op := multi(r)
 		op.Sub = append(op.Sub, c.operations(r.Call)...)
 		return op
-	case queue.Swap, queue.Renew, queue.Check:
+	case queue.Swap, queue.Renew, queue.Check, queue.MarkedDelete:
 		return multi(r)
+	case queue.SetWatches:
+		w := &wire.SetWatches{RelativeZxid: r.Zxid, DataWatches: r.Paths, ExistWatches: []string{}, ChildWatches: []string{}}
+		if r.Path != "" {
+			w.ExistWatches = []string{r.Path}
+		}
+		return session.Op{Code: wire.OpSetWatches, Watches: w}
+	case queue.Unwatch:
+		return session.Op{Code: wire.OpRemoveWatches, Path: r.Path, Type: wire.WatcherData}
 	case queue.List:
 		return session.Op{Code: wire.OpGetChildren2, Path: r.Path, Watch: r.Watch}
 	case queue.Get:
@@ -226,7 +236,7 @@ func multi(r queue.Request) session.Op {
 		op.Sub = append(op.Sub, creation(made))
 	}
 	code := wire.OpCheck
-	if r.Kind == queue.Swap || r.Kind == queue.Renew {
+	if r.Kind != queue.Check && r.Kind != queue.Guard {
 		code = wire.OpDelete
 	}
 	for _, p := range r.Paths {
@@ -248,7 +258,7 @@ func reply(r queue.Request, res *session.Result) queue.Reply {
 	}
 	if q.Code == queue.OK {
 		q.Made = made(r, res)
-		if len(r.Creates) > 1 || r.Kind == queue.Swap || r.Kind == queue.Renew {
+		if len(r.Creates) > 1 || r.Kind == queue.Swap || r.Kind == queue.Renew || r.Kind == queue.MarkedDelete {
 			q.Czxid = res.Zxid
 		}
 	}
