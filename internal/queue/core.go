@@ -203,8 +203,11 @@ func (c *Core) Event(now time.Duration, kind EventKind, path string) {
 		if kind == Deleted {
 			l.entryDeleted(baseOf(path))
 		}
-		// Iterate over a copy: an acquire whose own znode is gone leaves its positions.
-		for _, p := range slices.Clone(l.positions) {
+		positions := slices.Clone(l.positions)
+		if kind != Children {
+			positions = l.concerned(baseOf(path))
+		}
+		for _, p := range positions {
 			if p.membership == present {
 				c.eventAt(now, p, kind, path)
 			}

@@ -81,6 +81,7 @@ func (c *Core) foundFixed(now time.Duration, p *position, r Reply) {
 	switch {
 	case n.mine(r):
 		n.state, n.czxid = alive, r.Czxid
+		c.queues[p.parent].enter(p)
 		n.watched, n.wantsWatch = true, true
 		c.checkRevocation(p.acquire, r.Data)
 		c.clear(now, p)
@@ -97,6 +98,7 @@ func (c *Core) foundFixed(now time.Duration, p *position, r Reply) {
 		return
 	}
 	c.block(p, blocker{name: n.name, watch: watchRequested})
+	c.watches(p)
 	p.acquire.retry(now + c.recheckDelay())
 	c.signalWaiting(p, n.path(), 1, r.Data)
 }

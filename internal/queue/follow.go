@@ -146,6 +146,9 @@ func (c *Core) prove(p *position) {
 	})
 	if provable {
 		p.query = proving
+		for _, n := range p.predecessor.nodes {
+			n.prover = p
+		}
 	} else {
 		c.list(p)
 	}
@@ -153,19 +156,13 @@ func (c *Core) prove(p *position) {
 
 // proven resumes the position that waits for an answer about a znode.
 func (c *Core) proven(now time.Duration, n *node) {
-	l := c.queues[n.parent]
-	if l == nil {
+	p := n.prover // at most one position directly follows
+	if p == nil || p.membership != present || p.query != proving || !slices.Contains(p.predecessor.nodes, n) {
 		return
 	}
-	for _, p := range l.positions {
-		if p.query != proving || !slices.Contains(p.predecessor.nodes, n) {
-			continue
-		}
-		p.query = idle
-		if c.connected() { // otherwise the next connection begins with a listing
-			c.decide(now, p)
-		}
-		return // at most one position directly follows
+	p.query = idle
+	if c.connected() { // otherwise the next connection begins with a listing
+		c.decide(now, p)
 	}
 }
 

@@ -29,6 +29,9 @@ type clientQueue struct {
 	positions []*position          // in order of arrival
 	latest    *position            // the last position that was left
 	given     map[string]*position // positions that were left, by the names of their entries that may still exist
+
+	entries  map[string]*position // if there are many positions: those positions by the names of their entries
+	watchers []*position          // those that watch their blocker
 }
 
 // enterQueue adds a position to its queue.
@@ -39,6 +42,60 @@ func (c *Core) enterQueue(p *position) {
 		c.queues[p.parent] = l
 	}
 	l.positions = append(l.positions, p)
+	if l.entries == nil && len(l.positions) > smallQueue {
+		l.entries = map[string]*position{}
+		for _, p := range l.positions {
+			l.enter(p)
+		}
+	}
+}
+
+// enter adds the names of a position's entries to the index of a queue, if it has one.
+func (l *clientQueue) enter(p *position) {
+	if l == nil || l.entries == nil {
+		return
+	}
+	for _, n := range p.nodes {
+		if n.state == alive {
+			l.entries[n.name] = p
+		}
+	}
+}
+
+// exit removes a name of a position from the index. Node locks share a name.
+func (l *clientQueue) exit(p *position, name string) {
+	if l.entries[name] == p {
+		delete(l.entries, name)
+	}
+}
+
+// concerned returns the positions that an event about an entry may concern: the one whose
+// entry it is, and those that watch their blocker.
+func (l *clientQueue) concerned(name string) []*position {
+	if l.entries == nil {
+		return slices.Clone(l.positions) // an acquire whose own znode is gone leaves its positions
+	}
+	all := slices.Clone(l.watchers)
+	if p := l.entries[name]; p != nil && !slices.Contains(all, p) {
+		all = append(all, p)
+	}
+	return all
+}
+
+// watches adds a position to those that watch their blocker.
+func (c *Core) watches(p *position) {
+	if l := c.queues[p.parent]; l != nil && !p.watching {
+		p.watching = true
+		l.watchers = append(l.watchers, p)
+	}
+}
+
+// unwatches undoes watches.
+func (c *Core) unwatches(p *position) {
+	if l := c.queues[p.parent]; l != nil && p.watching {
+		l.watchers = slices.DeleteFunc(l.watchers, func(w *position) bool { return w == p })
+	}
+	p.watching = false
 }
 
 // leaveQueue removes a position from its queue.
@@ -49,6 +106,12 @@ func (c *Core) leaveQueue(p *position) {
 	if l := c.queues[p.parent]; l != nil {
 		if i := slices.Index(l.positions, p); i >= 0 {
 			l.positions = slices.Delete(l.positions, i, i+1)
+		}
+		for _, n := range p.nodes {
+			l.exit(p, n.name)
+		}
+		for _, name := range p.were {
+			l.exit(p, name)
 		}
 		c.close(p.parent, l)
 	}
@@ -263,7 +326,15 @@ func (c *Core) standing(parent, name string) *position {
 	if l == nil {
 		return nil
 	}
-	for _, p := range slices.Backward(l.positions) {
+	own := l.positions
+	if l.entries != nil {
+		p := l.entries[name]
+		if p == nil {
+			return nil
+		}
+		own = []*position{p}
+	}
+	for _, p := range slices.Backward(own) {
 		for _, n := range p.nodes {
 			if n.name == name && n.state == alive {
 				return p

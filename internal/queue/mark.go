@@ -96,6 +96,7 @@ func (c *Core) block(p *position, b blocker) {
 		c.send(Request{Kind: Unwatch, Path: p.markOf(p.blocker.name)}, func(time.Duration, Reply) {})
 	}
 	p.unfollow()
+	c.unwatches(p)
 	p.blocker = b
 }
 
@@ -114,6 +115,7 @@ func (c *Core) watchTogether(now time.Duration, p *position) {
 	}
 	ask.Paths = append(ask.Paths, p.parent+"/"+b.name)
 	b.watch = watchRequested
+	c.watches(p)
 	if p.heeds() {
 		if ask.Path = p.markOf(b.name); ask.Path != "" {
 			b.mark = markRequested

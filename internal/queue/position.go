@@ -145,6 +145,8 @@ type position struct {
 	relist bool
 	// waited: an entry blocked it.
 	waited bool
+	// watching: it is among the watchers of its queue.
+	watching bool
 }
 
 // A wait is what a position has only if it waits, or waited.
@@ -407,6 +409,7 @@ const tellAfter = 100 * time.Millisecond
 func (c *Core) watchBlocker(now time.Duration, p *position) {
 	name := p.blocker.name
 	p.blocker.watch = watchRequested
+	c.watches(p)
 	p.acquire.retry(now + c.recheckDelay())
 	c.send(Request{Kind: Get, Path: p.parent + "/" + name, Watch: true}, func(now time.Duration, r Reply) {
 		if p.membership != present || p.blocker.name != name {
