@@ -260,7 +260,8 @@ func (p *position) checksForeign() bool {
 // for the position's entries, and reports whether it has to wait for answers. The data
 // identify the library, unless a release request has replaced them. The acquire fails
 // if any such entry exists, ahead or behind. Until all answers are there, the position has
-// no blocker, so that no event grants it: only the answers decide, or another listing.
+// no blocker, as after every listing, so that no event grants it: only the answers decide,
+// or another listing.
 func (c *Core) checkForeign(now time.Duration, p *position, queue []Entry) bool {
 	left, again := 0, false
 	for _, e := range queue {
@@ -308,7 +309,6 @@ func (c *Core) checkForeign(now time.Duration, p *position, queue []Entry) bool 
 	}
 	if left > 0 {
 		p.query = reading
-		c.block(p, blocker{})
 	}
 	return left > 0
 }

@@ -58,8 +58,11 @@ func (c *client) replied(r queue.Request, q queue.Reply) {
 	case queue.Undone:
 		c.world.Stats.Undone++
 	case queue.OK:
-		if r.Kind == queue.Renew {
+		switch r.Kind {
+		case queue.Renew:
 			c.world.Stats.Renewed++
+		case queue.MarkedDelete:
+			c.world.Stats.Marked++
 		}
 	}
 	c.input(func(core *queue.Core) { core.Reply(c.now, q) })
@@ -120,6 +123,7 @@ func (c *client) event(e *session.Event) {
 		kind = queue.Changed
 	case wire.EventNodeCreated:
 		kind = queue.Created
+		c.world.Stats.Told++
 	default:
 		return
 	}
