@@ -158,7 +158,7 @@ func (c *Client) onEvent(e zk.Event) {
 	default:
 		return
 	}
-	c.step(func(core *queue.Core, now time.Duration) { core.Event(now, kind, e.Path) })
+	c.step(func(core *queue.Core, now time.Duration) { core.Event(now, kind, e.Path, e.Zxid) })
 }
 
 func (c *Client) onState(s zk.StateChange) {

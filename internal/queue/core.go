@@ -186,8 +186,9 @@ func (c *Core) Reply(now time.Duration, r Reply) {
 	w(now, r)
 }
 
-// Event handles a watch event.
-func (c *Core) Event(now time.Duration, kind EventKind, path string) {
+// Event handles a watch event. zxid is the transaction, 0 or less if the server does not
+// tell it.
+func (c *Core) Event(now time.Duration, kind EventKind, path string, zxid int64) {
 	c.advance(now)
 	c.undrained = true
 	parents := []string{parentOf(path)}
@@ -209,14 +210,14 @@ func (c *Core) Event(now time.Duration, kind EventKind, path string) {
 		}
 		for _, p := range positions {
 			if p.membership == present {
-				c.eventAt(now, p, kind, path)
+				c.eventAt(now, p, kind, path, zxid)
 			}
 		}
 	}
 }
 
 // eventAt handles an event for one position.
-func (c *Core) eventAt(now time.Duration, p *position, kind EventKind, path string) {
+func (c *Core) eventAt(now time.Duration, p *position, kind EventKind, path string, zxid int64) {
 	if kind == Children {
 		switch {
 		case p.clearance != notCleared || p.query != idle || p.nodes[0].state != alive:
@@ -234,8 +235,11 @@ func (c *Core) eventAt(now time.Duration, p *position, kind EventKind, path stri
 		if name == p.nodes[0].name {
 			c.eventFixed(now, p, kind)
 		}
-	case kind == Created && p.markMade(path):
+	case kind == Created && p.markMade(path, zxid):
 	case p.blocker.name == name && kind == Deleted:
+		if zxid > 0 && p.blocker.marked > 0 && zxid != p.blocker.marked && p.blocker.mark == markSeen {
+			p.blocker.mark = markUnwatched // the mark is not of this release
+		}
 		c.removeBlocker(now, p, name)
 	case p.blocker.name == name:
 		c.watchBlocker(now, p)

@@ -320,6 +320,14 @@ func (e *ensemble) rewatch(l *link) {
 	}
 }
 
+// told returns what a server tells of the transaction of an event: some servers nothing.
+func (l *link) told(zxid int64) int64 {
+	if l.name%2 == 0 {
+		return -1
+	}
+	return zxid
+}
+
 // deliver brings the next piece of news to the client.
 func (l *link) deliver(now time.Duration) {
 	n := l.out[0]
@@ -333,7 +341,7 @@ func (l *link) deliver(now time.Duration) {
 		if n.kind == Deleted {
 			delete(l.known, "c"+n.path)
 		}
-		l.core.Event(now, n.kind, n.path)
+		l.core.Event(now, n.kind, n.path, l.told(n.zxid))
 		return
 	}
 	if n.req.Watch && n.reply.Code == OK {

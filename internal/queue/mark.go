@@ -20,7 +20,8 @@ import (
 // queue. spec/mark.pml has the rule, and shows what breaks without each part:
 //
 //   - X(P) alone grants nothing, because every client that may acquire the lock may create
-//     it. An X(P) that exists before the watch is set counts for nothing.
+//     it. An X(P) that exists before the watch is set counts for nothing. If the servers tell
+//     the transaction of an event, X(P) and the end of P must be of one.
 //   - The name of X(P) has the GUID of P's entry, so no later entry has the same mark.
 //   - P marks only if it knows of no other entry of its client below the lock whose delete
 //     is unanswered: that entry may be ahead of P, if P was handed the lock in memory.
@@ -163,15 +164,15 @@ func (c *Core) watchTogether(now time.Duration, p *position) {
 }
 
 // markMade handles the creation of a znode that may be the mark of the position's
-// blocker. It reports whether it was.
-func (p *position) markMade(path string) bool {
+// blocker, in the transaction zxid. It reports whether it was.
+func (p *position) markMade(path string, zxid int64) bool {
 	switch m := p.blocker.mark; {
 	case m == markUnwatched || path != p.markOf(p.blocker.name):
 		return false
 	case m == markRequested:
 		p.blocker.mark = markUnwatched // it existed before, which proves nothing
 	default:
-		p.blocker.mark = markSeen
+		p.blocker.mark, p.blocker.marked = markSeen, zxid
 	}
 	return true
 }

@@ -80,6 +80,8 @@ type blocker struct {
 	name  string
 	watch blockerWatch
 	mark  markState
+	// marked is the transaction of the mark that was read, 0 or less if it is unknown.
+	marked int64
 }
 
 // blockerWatch is what is known of the watch on a blocker.

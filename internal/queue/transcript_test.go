@@ -155,17 +155,17 @@ func (p *player) input(words []string) []string {
 	case "inherits":
 		p.core.cfg.Inherit = true
 	case "children":
-		p.core.Event(p.now, Children, args[0])
+		p.core.Event(p.now, Children, args[0], 0)
 	case "shut":
 		p.core.Shut(p.now)
 	case "reply":
 		p.reply(args, values)
 	case "deleted":
-		p.core.Event(p.now, Deleted, long(args[0]))
+		p.core.Event(p.now, Deleted, long(args[0]), p.number(values["zxid"]))
 	case "created":
-		p.core.Event(p.now, Created, long(args[0]))
+		p.core.Event(p.now, Created, long(args[0]), p.number(values["zxid"]))
 	case "changed":
-		p.core.Event(p.now, Changed, long(args[0]))
+		p.core.Event(p.now, Changed, long(args[0]), p.number(values["zxid"]))
 	case "drained":
 		p.core.Drained(p.now)
 	case "tick":

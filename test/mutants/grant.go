@@ -201,9 +201,9 @@ func grantMutants() []Mutant {
 			Reason: "A mark clears a waiter only together with the end of its blocker; the mutant treats the mark as the end.",
 			Edits: []Edit{
 				{File: "internal/queue/core.go",
-					Before: `	case kind == Created && p.markMade(path):
+					Before: `	case kind == Created && p.markMade(path, zxid):
 `,
-					After: `	case kind == Created && p.markMade(path):
+					After: `	case kind == Created && p.markMade(path, zxid):
 		if p.blocker.mark == markSeen {
 			c.removeBlocker(now, p, p.blocker.name)
 		}
@@ -245,6 +245,17 @@ func grantMutants() []Mutant {
 			return false`},
 			},
 			Suite: property, Test: "TestTranscripts/mark-unanswered",
+			Says: `the core did otherwise`,
+		},
+		{
+			Name:   "ForgedMark",
+			Reason: "A mark counts only for the release of its own transaction, where the servers tell it; the mutant ignores the transactions.",
+			Edits: []Edit{
+				{File: "internal/queue/core.go",
+					Before: `		if zxid > 0 && p.blocker.marked > 0 &&`,
+					After:  `		if zxid < 0 && p.blocker.marked > 0 &&`},
+			},
+			Suite: property, Test: "TestTranscripts/mark-forged",
 			Says: `the core did otherwise`,
 		},
 		{

@@ -128,7 +128,7 @@ func (c *client) event(e *session.Event) {
 		return
 	}
 	c.trace("event %d %s", kind, e.Path)
-	c.input(func(core *queue.Core) { core.Event(c.now, kind, e.Path) })
+	c.input(func(core *queue.Core) { core.Event(c.now, kind, e.Path, 0) })
 }
 
 // state gives the lock core a state of the session. A closed one is the end of
