@@ -22,6 +22,8 @@ const (
 	// a million nodes, delay other clients one at a time.
 	turnTime  = 5 * time.Millisecond
 	roundTime = 20 * time.Millisecond
+	// callTime is how long a round may call functions of other goroutines.
+	callTime = time.Millisecond
 )
 
 // run is the server's loop, the only goroutine that uses the tree and the log. New starts
@@ -85,10 +87,30 @@ func (s *Server) round() {
 	s.commit(len(calls) > 0)
 	s.rescheduleAll(r.conns)
 	s.updateIdleSince()
-	for _, f := range calls {
-		f()
-	}
+	s.callAll(calls)
 	s.maybeSnapshot()
+}
+
+// callAll calls functions of other goroutines until callTime has passed, and leaves the
+// others to the next rounds: hundreds of clients may send four-letter words at once.
+func (s *Server) callAll(calls []func()) {
+	if len(calls) == 0 {
+		return
+	}
+	began, spent := s.elapsed(), time.Duration(0)
+	n := 0
+	for n < len(calls) && spent < callTime {
+		calls[n]()
+		n++
+		spent = s.elapsed() - began
+	}
+	s.loop.longestTurn = max(s.loop.longestTurn, spent)
+	if n < len(calls) {
+		s.mu.Lock()
+		s.calls = append(calls[n:], s.calls...)
+		s.mu.Unlock()
+		s.wakeLoop()
+	}
 }
 
 // tick lets the tree act on passed deadlines. After a pause of the process, by SIGSTOP or

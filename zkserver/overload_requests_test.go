@@ -2,6 +2,7 @@ package zkserver
 
 import (
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"runtime/debug"
@@ -230,6 +231,18 @@ func expensiveReads() []expensiveRequest {
 				for _, w := range []string{"mntr", "srvr", "stat", "cons", "dump", "wchs", "wchp", "wchc"} {
 					word(g.t, g.s, w)
 				}
+			}
+		}},
+		{"words of many clients", func(o *Options) { o.FourLetterWords = []string{"*"} }, func(g *overload, c *rawClient, n int) func() {
+			setWatchesOn(c, 4000)
+			return func() {
+				var done sync.WaitGroup
+				for i := range 800 {
+					c := open(g.t, g.s)
+					c.write([]byte([]string{"mntr", "wchs", "wchp", "cons"}[i%4]))
+					done.Go(func() { _, _ = io.Copy(io.Discard, c.br) })
+				}
+				done.Wait()
 			}
 		}},
 	}

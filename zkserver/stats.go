@@ -71,7 +71,8 @@ type Stats struct {
 	// of a request until its answer may leave.
 	Reads, Updates Timing
 	// LongestTurn is the longest time, since the start, for which the server served one
-	// connection or handled deadlines before it served another connection.
+	// connection, handled deadlines, or collected figures and answers of four-letter words
+	// before it served another connection.
 	LongestTurn time.Duration
 	// Batches counts the batches of requests. The records of a batch share a sync.
 	Batches int64
