@@ -213,6 +213,37 @@ func TestConnectionsLeaveDescriptorsForTheLog(t *testing.T) {
 	}
 }
 
+// TestHalfOpenConnectionsLeaveDescriptorsForTheLog: connections without a handshake take
+// no reserved descriptor either, although new ones replace them, and a client that tries
+// again gets a session.
+func TestHalfOpenConnectionsLeaveDescriptorsForTheLog(t *testing.T) {
+	f := startFew(t)
+	writer := f.dial(0)
+	writer.handshake(wire.ConnectRequest{Timeout: 3_600_000})
+	for i := range 3 * fewDescriptors {
+		f.dial(i)
+	}
+	for try := 0; !f.dial(try).tryHandshake(wire.ConnectRequest{Timeout: 3_600_000}); try++ {
+		if try == 100 {
+			t.Error("no session beside connections without a handshake")
+			break
+		}
+	}
+	writer.fill("/n", 300)
+	if n := f.files("log-"); n < 3 {
+		t.Errorf("%d segments", n)
+	}
+	f.end()
+	if f.files("snapshot-") == 0 {
+		t.Error("no snapshot")
+	}
+	for _, text := range []string{"cannot accept", "cannot be written", "want of file descriptors"} {
+		if strings.Contains(f.log.String(), text) {
+			t.Errorf("the log says %q", text)
+		}
+	}
+}
+
 // TestAcceptResumesWhenDescriptorsAreFree: a server in a program that has used up its descriptors
 // serves the connections that it has, and accepts again when there are some.
 func TestAcceptResumesWhenDescriptorsAreFree(t *testing.T) {

@@ -97,6 +97,10 @@ func (s *Server) startHandler(nc net.Conn, limited bool) error {
 
 // admit registers a connection, unless the server has ended or a limit is reached. After
 // success the caller must call handle.
+//
+// It refuses a connection with a reserved descriptor, even if one without a handshake can be
+// replaced: the new one would keep its descriptor, and a later one would get the free one.
+// The client succeeds when it connects again.
 func (s *Server) admit(nc net.Conn, limited bool) (*conn, error) {
 	from, last := peerOf(nc), limited && takesReserved(nc)
 	addr := addressKey(from)
@@ -106,9 +110,12 @@ func (s *Server) admit(nc net.Conn, limited bool) (*conn, error) {
 		err = errDescriptors
 	}
 	evicted := s.evictHalfOpen(addr, err)
-	if err != nil && evicted == nil {
+	if err != nil && (evicted == nil || last) {
 		closed := s.state != serving
 		s.mu.Unlock()
+		if evicted != nil {
+			evicted.abort(errEvicted)
+		}
 		if !closed {
 			s.logRefused(from, err)
 		}
