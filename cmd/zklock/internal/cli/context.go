@@ -130,11 +130,11 @@ func (s *Settings) newContext(f *pflag.FlagSet, name string) (config.Context, er
 	if err := config.CheckContext(name, made); err != nil {
 		return nil, UsageError("%w", err)
 	}
-	return made, checkServers(s.Servers)
+	return made, CheckServers(s.Servers)
 }
 
-// checkServers returns an error if a connection string is invalid. It does not connect.
-func checkServers(servers string) error {
+// CheckServers returns an error if a connection string is invalid. It does not connect.
+func CheckServers(servers string) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	c, err := zk.Dial(ctx, servers, nil)

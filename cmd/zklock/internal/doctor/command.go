@@ -228,6 +228,10 @@ func patient(s *cli.Settings, prefix string, f *doctorFlags) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
+	// Findings name each server, but no error quotes an invalid string: users put passwords in it.
+	if err := cli.CheckServers(t.Servers); err != nil {
+		return Config{}, err
+	}
 	proof, err := s.Identity.Authentication()
 	if err != nil {
 		return Config{}, err
