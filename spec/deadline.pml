@@ -46,8 +46,10 @@
  * broken C_AT_ONCE, assertion: sends c at the answer to b: after a pause, the leader's ping can come later than both
  * broken NO_PING, assertion: sends no ping after a, whose touch the follower can lose
  * broken PING_UNANSWERED, assertion: counts the gap from the answer to a alone, although the ping after it is still under way
- * broken SMALL_TICK, assertion: takes a bound of half a tick that is smaller than this leader's, such as one that the client learned on an earlier connection
+ * broken SMALL_TICK, assertion: takes a bound of half a tick that is smaller than this leader's
+ * broken KEPT_TICK, assertion: keeps the bound of an earlier connection, to servers with a shorter tick, until this connection tells one
  * broken OTHER_CONNECTION, assertion: takes an a that was answered on an earlier connection, through another follower
+ * broken OTHER_PAIR, assertion: takes an a and a b that were answered on an earlier connection, through another follower
  * broken ERROR_AS_C, assertion: takes an error for the answer to c, which a follower can send by itself
  * reach PROVEN: three requests prove something
  * reach LOST: they do although a touch was lost
@@ -71,6 +73,10 @@ byte answered;       /* how many of them were answered */
 byte sent[4], received[4]; /* of a, b, and c, by the client's clock */
 bool followed;       /* the ping after a arrived at the follower, and was answered */
 byte followedAt;
+#ifdef KEPT_TICK
+byte kept;           /* half a tick of the servers behind an earlier connection */
+bool told;           /* this connection has told half of its tick, PING */
+#endif
 
 mtype = { running, paused, late, catching };
 mtype leader = running; /* late: continues, but has not pinged yet; catching: that ping is under way */
@@ -99,6 +105,8 @@ hidden byte number, touch;
 #define FROM_B (AFTER_A + PING)
 #elif defined(SMALL_TICK)
 #define FROM_B (AFTER_A + PING / 2 + 1)
+#elif defined(KEPT_TICK)
+#define FROM_B (AFTER_A + (told -> PING : kept) + 1)
 #elif defined(NO_PING) || defined(PING_UNANSWERED)
 #define FROM_B (received[1] + PING + 1)
 #else
@@ -167,7 +175,13 @@ end:	do
 }
 
 active proctype Follower() {
+#ifdef KEPT_TICK
+	if :: kept = PING :: kept = PING / 2 fi;
+#endif
 end:	do
+#ifdef KEPT_TICK
+	:: atomic { !told && answered < 3 -> told = true }
+#endif
 	/* A request arrives that was sent now or earlier, after the one before. */
 	:: atomic { MAY_ARRIVE ->
 		arrived++;
@@ -176,8 +190,10 @@ end:	do
 		:: sent[arrived] > (arrived == 2 -> FROM_B : (arrived == 3 -> FROM_C : 0)) -> sent[arrived]--
 		:: break
 		od;
-#ifdef OTHER_CONNECTION
+#if defined(OTHER_CONNECTION)
 		if :: arrived > 1 -> touchIt() :: else fi;
+#elif defined(OTHER_PAIR)
+		if :: arrived > 2 -> touchIt() :: else fi;
 #else
 		touchIt();
 #endif
@@ -195,7 +211,7 @@ end:	do
 	:: atomic { arrived == 1 && !followed ->
 		followed = true;
 		followedAt = tick;
-#if !defined(NO_PING) && !defined(OTHER_CONNECTION)
+#if !defined(NO_PING) && !defined(OTHER_CONNECTION) && !defined(OTHER_PAIR)
 		touchIt()
 #endif
 		}
