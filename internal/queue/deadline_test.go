@@ -277,6 +277,12 @@ func TestModelRefutesBrokenDeadlines(t *testing.T) {
 			d.halfTick, d.late = min(d.halfTick, time.Second)/3, 0
 			obey(d, k, sent, received)
 		},
+		"no ping after a": func(d *Deadline, k kind, sent, received time.Duration) {
+			obey(d, k, sent, received)
+			if k == write {
+				d.Begin(sent, received)
+			}
+		},
 		"no gap between a and b": func(d *Deadline, k kind, sent, received time.Duration) {
 			d.longest = 0
 			obey(d, k, sent, received)
