@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/zklock/zklock/internal/boottime"
 	"github.com/zklock/zklock/internal/queue"
 	"github.com/zklock/zklock/zk"
 )
@@ -48,9 +49,22 @@ const maxKept = 16
 // Core.Acquire (internal/queue); the core outputs requests; step passes each to send,
 // which translates it (Client.toOp in request.go) and gives it to the ZooKeeper client
 // (zk.Client.GoIn).
-func (c *Client) step(input func(core *queue.Core, now time.Duration)) {
+func (c *Client) step(input func(core *queue.Core, now time.Duration)) { c.stepBy(now, input) }
+
+// stepReceived is step for a reply or an event. The ZooKeeper client read the clock after
+// it received them, so a recent reading is enough: if it misses a suspend, the step is
+// like one that the machine suspended after its reading. Such a step grants nothing, and
+// the next [Hold.Err] reads the clock itself. A reply that reports a request as not sent
+// has no such reading before it. It proves nothing, so no decision depends on its time.
+func (c *Client) stepReceived(input func(core *queue.Core, now time.Duration)) {
+	c.stepBy(boottime.Recent, input)
+}
+
+// stepBy is step with a clock, which it reads under the mutex, so that the times of the
+// core never decrease.
+func (c *Client) stepBy(clock func() time.Duration, input func(core *queue.Core, now time.Duration)) {
 	c.mu.Lock()
-	at := now()
+	at := clock()
 	input(c.core, at)
 	c.apply(c.core, at)
 	if len(c.idleHandoffs) > 0 {
@@ -141,7 +155,13 @@ func (c *Client) tick() {
 }
 
 func (c *Client) onDrained() {
-	c.step(func(core *queue.Core, now time.Duration) { core.Drained(now) })
+	clock := func() time.Duration {
+		if len(c.acquisitions) > 0 {
+			return now() // a grant compares the deadline with this reading
+		}
+		return boottime.Recent()
+	}
+	c.stepBy(clock, func(core *queue.Core, now time.Duration) { core.Drained(now) })
 }
 
 func (c *Client) onEvent(e zk.Event) {
@@ -158,7 +178,7 @@ func (c *Client) onEvent(e zk.Event) {
 	default:
 		return
 	}
-	c.step(func(core *queue.Core, now time.Duration) { core.Event(now, kind, e.Path, e.Zxid) })
+	c.stepReceived(func(core *queue.Core, now time.Duration) { core.Event(now, kind, e.Path, e.Zxid) })
 }
 
 func (c *Client) onState(s zk.StateChange) {
@@ -330,7 +350,7 @@ func (c *Client) send(r *queue.Request) {
 func (f *pendingRequest) finish(res zk.Result) {
 	c := f.client
 	q := f.reply(&res)
-	c.step(func(core *queue.Core, now time.Duration) { core.Reply(now, q) })
+	c.stepReceived(func(core *queue.Core, now time.Duration) { core.Reply(now, q) })
 	f.request, f.created = queue.Request{}, [1]string{}
 	c.requestPool.Put(f)
 }

@@ -261,7 +261,7 @@ type Result struct {
 	// Err has the cause, and the Err of the others is [ErrRolledBack].
 	Results []Result
 	// Sent is when the request was encoded for its connection, never later than its
-	// write. Received is when its answer was read. Both are valid only if Conn is not
+	// write. It is too early if the machine was suspended shortly before. Received is when its answer was read. Both are valid only if Conn is not
 	// 0, and Received only if there was an answer. They count from an arbitrary
 	// moment in this process, and continue while the machine is suspended.
 	Sent, Received time.Duration

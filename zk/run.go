@@ -242,7 +242,9 @@ func (c *Client) write() {
 		}
 		// This write contains everything that was queued since the last one.
 		l := c.link
-		now := boottime.Now() // before encoding: Sent must not be late
+		// The reading comes before encoding, because Sent must not be late. It may be
+		// early: a suspend that no one noticed makes a proof reach less far.
+		now := boottime.Recent()
 		buf = c.core.TakeOutput(buf, now)
 		c.arm(now)
 		c.mu.Unlock()

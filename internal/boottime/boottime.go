@@ -34,6 +34,17 @@ func Now() time.Duration {
 	return system.now(time.Now())
 }
 
+// Recent returns the time without a system call. It counts only suspends that some call
+// of Now in this process has noticed. So Recent is never later than Now, and never
+// earlier than the last result of Now.
+//
+// A caller of Recent acts like a caller of Now that the machine suspended between the
+// reading and the action, provided that the input of the action existed before the last
+// call of Now. For other input, Recent is only a lower bound of the time.
+func Recent() time.Duration {
+	return system.recent(time.Now())
+}
+
 // Suspend advances the clock by d relative to package time for the rest of the
 // process, as if the machine had been suspended that long. It affects every user of
 // the clock in the process, and exists for tests and simulations. A negative d counts
@@ -52,8 +63,9 @@ type clock struct {
 	base time.Duration
 	// suspended is the time suspended since then, in nanoseconds.
 	suspended atomic.Int64
-	// simulated is the time that Suspend added, in nanoseconds.
-	simulated atomic.Int64
+	// simulated is the time that Suspend added, in nanoseconds, and noticed is the part
+	// of it that a call of now has counted.
+	simulated, noticed atomic.Int64
 }
 
 // newClock returns a clock that starts at zero.
@@ -70,13 +82,22 @@ func newClock(boot func() (time.Duration, bool)) *clock {
 // now converts package time's reading to this clock's.
 func (c *clock) now(t time.Time) time.Duration {
 	simulated := time.Duration(c.simulated.Load())
-	if t == t.Round(0) {
-		// Only a synctest bubble returns times without a monotonic reading. The
-		// system's clocks have no meaning there: reading them would make the bubble
-		// depend on the machine.
+	for old := c.noticed.Load(); old < int64(simulated) && !c.noticed.CompareAndSwap(old, int64(simulated)); {
+		old = c.noticed.Load()
+	}
+	if inBubble(t) {
 		return t.Sub(bubbleStart()) + simulated
 	}
 	return c.readSuspended() + time.Since(c.start) + simulated
+}
+
+// recent is now without the suspends that no call of now has noticed.
+func (c *clock) recent(t time.Time) time.Duration {
+	noticed := time.Duration(c.noticed.Load())
+	if inBubble(t) {
+		return t.Sub(bubbleStart()) + noticed
+	}
+	return time.Duration(c.suspended.Load()) + time.Since(c.start) + noticed
 }
 
 // readSuspended detects a suspend since the last call, and returns the total
@@ -101,6 +122,11 @@ func (c *clock) readSuspended() time.Duration {
 		}
 	}
 }
+
+// inBubble reports whether package time read t in a synctest bubble: only there it
+// returns times without a monotonic reading. The system's clocks have no meaning in a
+// bubble: reading them would make the bubble depend on the machine.
+func inBubble(t time.Time) bool { return t == t.Round(0) }
 
 // bubbleStart returns the initial time of every synctest bubble, as documented in
 // testing/synctest.

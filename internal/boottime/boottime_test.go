@@ -91,6 +91,34 @@ func TestSuspendMovesNow(t *testing.T) {
 	})
 }
 
+// TestRecentMissesSuspendUntilNow checks that Recent counts a suspend only after Now has,
+// and is otherwise the same clock.
+func TestRecentMissesSuspendUntilNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before := Now()
+		Suspend(90 * time.Second)
+		time.Sleep(time.Second)
+		if d := Recent() - before; d != time.Second {
+			t.Errorf("moved by %v before Now noticed the suspend, want 1s", d)
+		}
+		after := Now()
+		if got := Recent(); got != after || after-before != 91*time.Second {
+			t.Errorf("Recent is %v after Now returned %v, which moved by %v", got, after, after-before)
+		}
+	})
+	boot := &fakeBoot{start: time.Now()}
+	c := newClock(boot.read)
+	before := c.now(time.Now())
+	boot.lead = time.Hour
+	if d := c.recent(time.Now()) - before; d < 0 || d > time.Hour/2 {
+		t.Errorf("moved by %v before now noticed the suspend", d)
+	}
+	after := c.now(time.Now())
+	if d := c.recent(time.Now()) - after; d < 0 || d > time.Hour/2 || after-before < time.Hour-time.Second {
+		t.Errorf("recent is %v after now, which moved by %v", d, after-before)
+	}
+}
+
 // TestNowInBubble checks that readings in a bubble depend only on the bubble: they
 // are exact, and the same in every run.
 func TestNowInBubble(t *testing.T) {
@@ -116,12 +144,14 @@ func TestNowNeverDecreases(t *testing.T) {
 		wg.Go(func() {
 			last := Now()
 			for range 2000 {
-				now := Now()
-				if now < last {
-					t.Errorf("%v after %v", now, last)
-					return
+				for _, read := range []func() time.Duration{Now, Recent} {
+					now := read()
+					if now < last {
+						t.Errorf("%v after %v", now, last)
+						return
+					}
+					last = now
 				}
-				last = now
 			}
 		})
 	}
@@ -164,5 +194,13 @@ func BenchmarkNow(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		Now()
+	}
+}
+
+// BenchmarkRecent measures one reading without a system call.
+func BenchmarkRecent(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		Recent()
 	}
 }
