@@ -99,13 +99,11 @@ func (l *Lock) mode() Mode {
 	return l.components[0].mode
 }
 
-// notifyWaiting queues a call of OnWait, if it is set. The mutex is held.
-func (c *Client) notifyWaiting(a *acquisition, ahead int, blocker Entry) {
-	if f := c.opts.OnWait; f != nil {
-		e := a.event(nil)
-		e.Ahead, e.Blocker = ahead, blocker
-		c.queueHook(f, e)
-	}
+// queueWaiting queues a call of OnWait, which must be set. The mutex is held.
+func (c *Client) queueWaiting(a *acquisition, ahead int, blocker Entry) {
+	e := a.event(nil)
+	e.Ahead, e.Blocker = ahead, blocker
+	c.queueHook(c.opts.OnWait, e)
 }
 
 // An Event is what a hook is told.

@@ -61,10 +61,6 @@ type handoff struct {
 	grant   *grant         // the grant that has the znode
 	count   int            // how many holds that znode has had
 	waiting []*acquisition // in order of arrival
-
-	// The position of the leader's acquire in the queue, once it is known.
-	ahead   int
-	blocker Entry
 }
 
 // handoffFor returns the handoff of the lock.
@@ -101,8 +97,7 @@ func (c *Client) enqueueLocal(core *queue.Core, now time.Duration, a *acquisitio
 // enqueueLeader enqueues an acquire on behalf of all that wait for its handoff. The mutex
 // is held.
 func (c *Client) enqueueLeader(core *queue.Core, now time.Duration, a *acquisition) {
-	g := a.handoff
-	g.leader, g.ahead, g.blocker = a, 0, Entry{}
+	a.handoff.leader = a
 	c.enqueue(core, now, a)
 }
 
@@ -118,10 +113,10 @@ func (c *Client) cancelLocal(core *queue.Core, now time.Duration, a *acquisition
 	delete(c.acquisitions, a.id)
 	if len(g.waiting) > 0 && !a.try {
 		next := g.pop()
-		next.id, next.position, g.leader = a.id, a.position, next
+		next.id, next.wait, g.leader = a.id, a.wait, next
 		c.acquisitions[a.id] = next
-		if g.blocker.Node != "" {
-			c.notifyWaiting(next, g.ahead, g.blocker)
+		if next.wait.node != "" {
+			c.notifyWaiting(next)
 		}
 		return
 	}
@@ -191,7 +186,7 @@ func (c *Client) enqueueWaiters(core *queue.Core, now time.Duration) {
 // grant that has the znode, or after the leader.
 func (c *Client) setLocalPosition(a *acquisition) {
 	g := a.handoff
-	a.position = fmt.Sprintf("position %d among the waiters of this client", len(g.waiting))
+	a.wait.local = len(g.waiting)
 	if c.opts.OnWait == nil {
 		return
 	}
@@ -201,11 +196,11 @@ func (c *Client) setLocalPosition(a *acquisition) {
 		blocker.Mode, blocker.Revoked = p.modeFor(a.lock.components[0]), p.revokeSeen
 		owner.Since = p.started
 	} else {
-		ahead += g.ahead
+		ahead += g.leader.wait.ahead
 		owner.Since = g.leader.started
 	}
 	if !c.opts.Anonymous {
 		blocker.Owner = owner
 	}
-	c.notifyWaiting(a, ahead, blocker)
+	c.queueWaiting(a, ahead, blocker)
 }

@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"path"
@@ -131,7 +132,7 @@ type acquisition struct {
 	hold     *Hold
 	err      error
 	done     chan struct{} // closed when hold or err is set
-	position string        // its position in the queue, for the text of an error
+	wait     wait          // its last known position in the queue
 	blocker  string        // the znode of the holder because of which a try failed, if known
 	timeline *timeline     // what the hooks are told; nil if there are no hooks
 }
@@ -178,7 +179,7 @@ func (l *Lock) acquire(ctx context.Context, try bool) (*Hold, error) {
 // start starts an acquire. Locks with a handoff go through handoff.go; all others
 // directly to the core.
 func (c *Client) start(ctx context.Context, l *Lock, try bool, since time.Time, data []byte) *acquisition {
-	a := &acquisition{lock: l, try: try, data: data, started: since, done: make(chan struct{}), position: "no answer from a server yet"}
+	a := &acquisition{lock: l, try: try, data: data, started: since, done: make(chan struct{})}
 	c.step(func(core *queue.Core, now time.Duration) {
 		if c.opts.hasHooks() {
 			c.acquireCount++
@@ -204,7 +205,7 @@ func (c *Client) enqueue(core *queue.Core, now time.Duration, a *acquisition) {
 // returns its last known position in the queue.
 func (c *Client) cancel(a *acquisition, why error) (place string) {
 	c.step(func(core *queue.Core, now time.Duration) {
-		place = a.position
+		place = a.position()
 		if h := a.hold; h != nil && h.err == nil {
 			// The hooks were told of the grant, so the hold ends for them
 			// too.
@@ -226,33 +227,68 @@ func (c *Client) cancel(a *acquisition, why error) (place string) {
 	return place
 }
 
-// setPosition records the position of an acquire in the queue.
+// A wait is the position of an acquire in the queue. It has the data of the blocker as
+// they were read: parsing them costs more than the rest of a wait, and few callers ask.
+type wait struct {
+	local int    // how many acquires of this client waited for the handoff, with this one; 0 for none
+	ahead int    // how many entries are ahead in the queue
+	node  string // the znode of the blocker, "" while it is not known
+	data  []byte // of that znode, or only their beginning, if this package cannot have written them
+}
+
+// setPosition records the position of an acquire in the queue. The mutex is held.
 func (c *Client) setPosition(a *acquisition, s queue.Signal) {
-	owner, text := parseOwner(s.Data)
-	of, entry := a.lock.componentOf(s.Blocker)
+	a.wait.ahead, a.wait.node, a.wait.data = s.Ahead, s.Blocker, s.Data
+	if len(s.Data) > maxDataSize {
+		a.wait.data = bytes.Clone(s.Data[:maxDataSize+1]) // still too long for an owner
+	}
+	c.notifyWaiting(a)
+}
+
+// notifyWaiting queues a call of OnWait, if it is set. The mutex is held.
+func (c *Client) notifyWaiting(a *acquisition) {
+	if c.opts.OnWait != nil {
+		blocker, _, _ := a.blockingEntry()
+		c.queueWaiting(a, a.wait.ahead, blocker)
+	}
+}
+
+// blockingEntry returns the entry that an acquire waits for, and the component that it
+// belongs to. If entry is false, it is the record of a lost holder.
+func (a *acquisition) blockingEntry() (blocker Entry, of component, entry bool) {
+	w := &a.wait
+	owner, text := parseOwner(w.data)
+	of, entry = a.lock.componentOf(w.node)
 	if !entry {
-		of = a.lock.componentOfRecord(s.Blocker)
+		of = a.lock.componentOfRecord(w.node)
 	}
-	blocker := Entry{
-		Path: of.path, Node: s.Blocker, Name: path.Base(s.Blocker), Mode: of.modeOf(s.Blocker),
-		Owner: owner, Data: text, Revoked: queue.ReleaseRequested(s.Data),
+	return Entry{
+		Path: of.path, Node: w.node, Name: path.Base(w.node), Mode: of.modeOf(w.node),
+		Owner: owner, Data: text, Revoked: queue.ReleaseRequested(w.data),
+	}, of, entry
+}
+
+// position describes the position of an acquire in the queue. The mutex is held.
+func (a *acquisition) position() string {
+	w := &a.wait
+	switch {
+	case w.node == "" && w.local > 0:
+		return fmt.Sprintf("position %d among the waiters of this client", w.local)
+	case w.node == "":
+		return "no answer from a server yet"
 	}
+	blocker, of, entry := a.blockingEntry()
 	which := ""
 	if a.lock.all {
 		which = " for " + of.path
 	}
 	switch {
 	case !entry:
-		a.position = fmt.Sprintf("next in the queue%s, after the lock-delay of the lost holder %s", which, blocker.Name)
-	case s.Ahead == 1 && of.mode != Permit:
-		a.position = fmt.Sprintf("next in the queue%s, held by %s", which, blocker.ownerName())
-	default:
-		a.position = fmt.Sprintf("position %d in the queue%s, after %s", s.Ahead+1, which, blocker.ownerName())
+		return fmt.Sprintf("next in the queue%s, after the lock-delay of the lost holder %s", which, blocker.Name)
+	case w.ahead == 1 && of.mode != Permit:
+		return fmt.Sprintf("next in the queue%s, held by %s", which, blocker.ownerName())
 	}
-	if g := a.handoff; g != nil {
-		g.ahead, g.blocker = s.Ahead, blocker
-	}
-	c.notifyWaiting(a, s.Ahead, blocker)
+	return fmt.Sprintf("position %d in the queue%s, after %s", w.ahead+1, which, blocker.ownerName())
 }
 
 // holderTimeout bounds the read by which a failed TryAcquire names the holder.
