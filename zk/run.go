@@ -243,7 +243,7 @@ func (c *Client) write() {
 		// This write contains everything that was queued since the last one.
 		l := c.link
 		// The reading comes before encoding, because Sent must not be late. It may be
-		// early: a suspend that no one noticed makes a proof reach less far.
+		// early: a suspend that no reading has noticed makes a proof reach less far.
 		now := boottime.Recent()
 		buf = c.core.TakeOutput(buf, now)
 		c.arm(now)

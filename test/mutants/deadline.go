@@ -197,6 +197,17 @@ func deadlineMutants() []Mutant {
 			Says: `after a suspend: <nil>`,
 		},
 		{
+			Name:   "RecentCheck",
+			Reason: "The check of a hold notices a suspend; the mutant reads the clock that does not.",
+			Edits: []Edit{
+				{File: "hold.go",
+					Before: `func now() time.Duration { return boottime.Now() }`,
+					After:  `func now() time.Duration { return boottime.Recent() }`},
+			},
+			Suite: bubble, Test: "TestSuspend",
+			Says: `after a suspend: <nil>`,
+		},
+		{
 			Name:   "NoDeadline",
 			Reason: "A hold is lost at its deadline, whatever the servers say; the mutant waits for the servers.",
 			Edits: []Edit{
