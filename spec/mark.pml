@@ -1,65 +1,66 @@
 /*
- * mark: one lock's queue whose releases are marked.
+ * mark: a marked release tells the waiter that nothing is ahead of it.
  *
- * As in queue.pml, every client creates an entry, lists the queue once after its own
- * create, and reads from a follower of its own that lags behind. A waiter watches its
- * own entry, its blocker, and the blocker's mark by one request. A holder may mark its
- * release: the transaction that deletes its entry first creates and deletes the mark.
- * A waiter that reads the mark of its blocker, after the answer to that request, and
- * then the end of the blocker lists nothing: no entry is ahead. A waiter cancels at any
- * time. A writer that holds may become a reader with its own sequence number. An
- * operator deletes one entry. The mark of one entry may be there from the start,
- * whoever made it. The data of one blocker change once, so that its watch is to be set
- * again.
+ * The queue is that of queue.pml: each client creates an entry, lists the queue once,
+ * and keeps its own list of predecessors; its follower lags behind the committed log
+ * by any number of changes. In addition, a holder P may mark its release: it creates
+ * X(P), deletes X(P), and deletes its entry in one transaction. It marks only if
+ * nothing was ahead of its entry when it was granted, and if it did not downgrade.
+ *
+ * A waiter W sends one setWatches: data watches on its own entry and on its blocker P,
+ * and an exist watch on X(P). The server answers from its follower's state, and
+ * reports first what differs: a watched entry is gone, the data of P changed (then P
+ * is not watched), or X(P) exists (then X(P) is not watched). W is clear if it reads the
+ * creation of X(P) after that answer, and then the end of P, which is still its
+ * blocker. Then it removes all its predecessors from the list. If it reads the end of
+ * P and is not clear, it lists the queue, unless P was its only predecessor and is
+ * known to have left no reader. Before a grant, W handles everything that it has read.
+ *
+ * Whenever the data of P change, W reads P and sets P's watch again. X(P) stays watched.
+ * If W's connection breaks, its watches are lost, and what it read of X(P) counts no
+ * more. On the next connection, W reads its own entry and P and sets their watches, or
+ * it lists the queue if it has no blocker. The connection may break between the
+ * events of one transaction.
  *
  * What must hold: an entry that is granted has no predecessor in the committed queue,
- * and its client had not read that the entry was deleted. No client waits forever.
+ * and its client had not read that the entry was deleted. No client waits forever (the
+ * only end state is that all clients are done).
  *
- * bounds: 3 clients with one entry each, all exclusive, each a writer or a mutex; one
- * deletion by the operator, one mark that is there already, one change of data. With
- * FOUR: 4 clients, all mutexes, and none of these.
- * code: internal/queue/mark.go (watchTogether, markMade, marks, releaseMarked),
- * internal/queue/position.go (removeBlocker, decide), internal/queue/handover.go
- * (clearUpTo), internal/queue/acquire.go (grantReady)
+ * bounds: 3 clients with one entry each, all exclusive, of which the first two may be
+ * writers, which may downgrade. One of these happens at most: an operator deletes an
+ * entry or changes its data (which only the waiters that come after it notice), or one
+ * connection breaks. A znode X of the second entry may exist from the beginning. With
+ * FOUR: 4 clients, all mutexes, and none of these events. With TROUBLES: the operator
+ * deletes and changes one entry each, and one connection breaks; all are mutexes. The
+ * model permits marks also to holds that did not wait. It has no X that is created
+ * other than by a release and after the waiters' requests, except in the variants about
+ * that. In those, all are mutexes, and the operator changes one entry and creates one X. Readers are in readwrite.pml, hand-overs inside a
+ * session in handover.pml.
+ * code: internal/queue/mark.go (heeds, watchTogether, markMade, marks, releaseMarked),
+ * internal/queue/position.go (removeBlocker, watchBlocker, proceedAt),
+ * internal/queue/leave.go (abandon), internal/queue/core.go (eventAt, Drained).
  *
- * sound FOUR: four clients, without writers, operator, early mark, or change of data
- * broken CANCEL_MARKS, assertion: a waiter that is not clear marks when it gives up
- * broken READER_MARKS, assertion: a writer that became a reader marks its release
- * broken SWAP_MARKS, assertion: the transaction in which a writer becomes a reader marks
- * broken OTHERS_MARK, assertion: an operator that deletes an entry marks
- * broken MISSING_MARKS, assertion: treats a blocker that is missing when it is read as marked
- * broken EARLY_MARK, assertion: counts a mark that existed before the watch on it was set
- * broken NO_OWN_WATCH, assertion: does not watch its own entry, and is granted by an old event after its entry was deleted
- * broken LATE_OWN_WATCH, assertion: watches its own entry by a later request, and ignores the answer
- * broken EAGER, assertion: is granted by the event, although the unhandled rest of what was read reports that its own entry is deleted
- * broken NOT_REARMED, deadlock: does not set the blocker's watch again after its data changed
- * reach UNLISTED: a waiter with several entries ahead is granted by a mark, without a listing
+ * sound FOUR: four clients, no downgrades, no operator, and no broken connection
+ * sound TROUBLES: the operator deletes an entry and changes one, and a connection breaks; no downgrades
+ * sound FORGED: an operator creates and deletes an X without a release; the servers tell the transaction of an event, and X and the end of its entry must be of one
+ * sound KEPT: a mark that was read before the connection broke counts after it: an X that only the release creates stays true
+ * broken CANCEL_MARKS, assertion: a waiter that is not clear cancels and marks its delete
+ * broken DOWNGRADE_MARKS, assertion: the transaction of a downgrade creates and deletes the mark
+ * broken OPERATOR_MARKS, assertion: an operator marks the deletion of another client's entry
+ * broken MISSING_AT_SET, assertion: a predecessor that is missing at setWatches counts as marked
+ * broken MISSING_AT_GET, assertion: a predecessor that is missing when its watch is set again counts as marked
+ * broken NO_OWN_WATCH, assertion: the request does not watch the waiter's own entry
+ * broken LATE_OWN_WATCH, assertion: watches its own entry only after the answer, by another request, and ignores what that one reports
+ * broken EAGER, assertion: is granted although the unhandled rest of what was read reports that its own entry is deleted
+ * broken BEFORE_ANSWER, assertion: an event of X before the answer counts, although X existed before
+ * broken OTHER_TRANSACTION, assertion: an operator creates and deletes an X without a release; X and the end of its entry may be of two transactions
+ * broken FORGED_GET, assertion: the same, but only the event of the end is compared: a predecessor that is missing when its watch is set again counts as marked after X
+ * broken NOT_ARMED, deadlock: does not set the predecessor's watch again after its data changed
+ * reach CLEAR: a waiter is clear that otherwise would list the queue
+ * reach CLEAR_BY_GET: a waiter is clear that learned of the predecessor's end when it set the watch again
+ * reach LAST: the last client in the queue is granted after all before it were
+ * reach DOWNGRADED: a client is granted after a writer became a reader
  */
-#ifdef CANCEL_MARKS
-#define CANCELS true
-#else
-#define CANCELS false
-#endif
-#ifdef READER_MARKS
-#define READERS true
-#else
-#define READERS false
-#endif
-#ifdef SWAP_MARKS
-#define SWAPS true
-#else
-#define SWAPS false
-#endif
-#ifdef OTHERS_MARK
-#define OTHERS true
-#else
-#define OTHERS false
-#endif
-#ifdef MISSING_MARKS
-#define MISSING true
-#else
-#define MISSING false
-#endif
 #ifdef FOUR
 #define N 4
 #else
@@ -68,36 +69,54 @@
 #define BIT(e) (1 << (e))
 #define AHEAD(c) ((BIT(c) - 1) | ((BIT(c) - 1) << N))
 #define NOBODY 255
+#if defined(FORGED) || defined(OTHER_TRANSACTION) || defined(FORGED_GET)
+#define FORGERY
+#endif
 
 /* Entry c is client c's own, entry N+c the reader's that its downgrade leaves. */
 byte tree;                               /* the committed queue, as a set */
-byte writers;                            /* who is a writer, as its name tells */
-byte made;                               /* how many entries were made */
-byte early;                              /* the entries whose mark exists from the start */
-bool touched;                            /* the data of a blocker have changed */
+byte writers;                            /* the entries whose names say that they are writers */
+byte made;                               /* how many entries were created */
+byte stuck;                              /* the entries whose X exists all the time */
+byte breaks;                             /* how many connections may still break */
+byte deletes;                            /* how many entries the operator may still delete */
+byte changes;                            /* how many entries it may still change */
+byte forges;                             /* how many marks it may still create without a release */
+#ifdef DOWNGRADED
+byte swapped;                            /* the writers that became readers */
+#endif
+#ifdef LAST
+byte granted;                            /* the clients that were granted */
+#endif
 
 /* What client c's follower has not applied yet, and what it has. All that comes
  * before c's own create has been applied when c's first request is answered, and
- * what comes behind c in the queue is nothing to it: neither is in its log. */
-chan log[N] = [2 * N + 1] of { byte, byte, byte }; /* the sets made and deleted by a transaction, and whether it marks */
+ * what comes behind c in the queue does not concern it: neither is in its log. */
+chan log[N] = [2 * N + 2] of { byte, byte, byte, byte }; /* the sets that a transaction creates, deletes, marks, and changes */
 byte coming[N];                          /* all that the transactions in the log delete */
 byte view[N];                            /* the queue as the follower has it */
-byte watches[N];                         /* what c watches there */
-bool reads[N];                           /* c has joined, and neither holds nor is done */
+byte dirty[N];                           /* the entries whose data changed since c's entry was created */
+byte watches[N];                         /* the entries that c watches there */
+byte watchesX[N];                        /* the entry whose X it watches there, as a set */
+bool reads[N];                           /* c has enqueued, and neither holds nor is done */
 
-mtype = { none, list, together, own, block };
+mtype = { none, list, set, own, get };   /* requests */
+mtype = { unwatched, watched, seen };    /* what c knows of its blocker's mark */
 
 /* Scratch of one atomic step, no part of the state. */
-hidden byte plus, minus, each, near, mark;
+hidden byte plus, minus, marks, data, each, near;
 
-inline commit(added, deleted, marks) {
-	plus = added; minus = deleted; mark = marks;
+inline commit(added, deleted, marked, changed) {
+	plus = added; minus = deleted; data = changed;
+	/* A marked release fails if X exists, and then the delete is sent plainly. */
+	marks = (marked) & ~stuck;
 	tree = (tree | plus) & ~minus;
 	each = 0;
 	do
 	:: each < N ->
 		if
-		:: reads[each] && ((plus | minus) & (AHEAD(each) | BIT(each))) -> log[each]!plus,minus,mark; coming[each] = coming[each] | minus
+		:: reads[each] && (((plus | minus) & (AHEAD(each) | BIT(each))) || ((data | marks) & AHEAD(each))) ->
+			log[each]!plus,minus,marks,data; coming[each] = coming[each] | minus
 		:: else
 		fi;
 		each++
@@ -105,39 +124,60 @@ inline commit(added, deleted, marks) {
 	od
 }
 
-/* apply: c's follower carries the next transaction out, and c reads the event. */
+/* apply: c's follower carries out the next transaction, and c reads the events. */
 inline apply(c) {
-	log[c]?plus,minus,mark;
+	log[c]?plus,minus,marks,data;
 	view[c] = (view[c] | plus) & ~minus;
+	dirty[c] = (dirty[c] | data) & ~minus;
 	coming[c] = coming[c] & ~minus;
 	if
-	:: watches[c] & minus -> watches[c] = watches[c] & ~minus; gone(c, minus, (mark && armed))
-	:: else -> if :: minus == BIT(c) -> dead = true :: else fi
+	:: marks & watchesX[c] -> watchesX[c] = 0; mark = seen
+#ifdef FORGED
+		/* The end of the blocker, which is of another transaction, then finds no mark. */
+		if :: !(marks & minus) -> mark = unwatched :: else fi
+#endif
+	:: else
+#ifdef FORGED_GET
+		if :: mark == seen && (watches[c] & minus) -> mark = unwatched :: else fi
+#endif
+	fi;
+	if
+	/* The connection breaks between the events. */
+	:: (marks & minus) && mark == seen && breaks > 0 -> breaks--; disconnect(c)
+	:: true ->
+		if
+		:: watches[c] & minus -> watches[c] = watches[c] & ~minus; gone(c, minus)
+		:: !(watches[c] & minus) && (watches[c] & data) -> watches[c] = watches[c] & ~data;
+#ifndef NOT_ARMED
+			ask = get
+#endif
+		:: else -> if :: minus == BIT(c) -> dead = true :: else fi
+		fi
 	fi
 }
 
-/* gone: c reads that an entry is, and perhaps its mark before that. */
-inline gone(c, entry, marked) {
+/* gone: c reads that an entry is. */
+inline gone(c, entry) {
 	if
 	:: entry == BIT(c) -> lost = true
 	:: else ->
 		if
 		:: blocker != NOBODY && entry == BIT(blocker) ->
 			ahead = ahead & ~entry;
-			blocker = NOBODY;
+			blocker = NOBODY; watchesX[c] = 0;
 			if
-			:: marked || seen ->
-#ifdef UNLISTED
-				assert(ahead == 0);
+			:: mark == seen ->
+#ifdef CLEAR
+				assert(ahead == 0 && !relist);
 #endif
 				ahead = 0; relist = false
 			:: else
 			fi;
-			armed = false; seen = false;
 			if
 			:: ahead == 0 && !relist -> stands(c)
 			:: else -> ask = list
-			fi
+			fi;
+			mark = unwatched
 		:: else
 		fi
 	fi
@@ -155,8 +195,8 @@ inline stands(c) {
 	fi
 }
 
-/* line: c stands where its list says. The nearest ahead is its blocker. */
-inline line(c) {
+/* decide: the nearest entry on c's list is its blocker. */
+inline decide(c) {
 	if
 	:: ahead == 0 -> stands(c)
 	:: else ->
@@ -166,11 +206,11 @@ inline line(c) {
 		:: else -> near--
 		od;
 		blocker = (ahead & BIT(near) -> near : N + near);
-		ask = together
+		ask = set
 	fi
 }
 
-/* answer: c's follower carries out what c asked for, and c reads the answer. */
+/* answer: c's follower carries out c's request, and c reads the answer. */
 inline answer(c) {
 	if
 	:: ask == list ->
@@ -179,133 +219,176 @@ inline answer(c) {
 		:: view[c] & BIT(c) ->
 			ahead = view[c] & AHEAD(c);
 			relist = (ahead & writers) != 0;
-			line(c)
+			decide(c)
 		:: else -> lost = true
 		fi
-	:: ask == together ->
+	:: ask == set ->
 		ask = none;
-#ifdef LATE_OWN_WATCH
-		ask = own;
-#endif
+		mark = watched;
+		/* The events come before the answer. */
 		if
-#if defined(NO_OWN_WATCH) || defined(LATE_OWN_WATCH)
-		:: true ->
+		:: stuck & BIT(blocker) ->
+#ifdef BEFORE_ANSWER
+			mark = seen
 #else
-		:: !(view[c] & BIT(c)) -> lost = true
-		:: else -> watches[c] = watches[c] | BIT(c);
+			mark = unwatched
 #endif
-			if
-			:: early & BIT(blocker) ->
-#ifdef EARLY_MARK
-				seen = true
-#else
-				skip
-#endif
-			:: else -> armed = true
-			fi;
-			if
-			:: !(view[c] & BIT(blocker)) -> gone(c, BIT(blocker), MISSING)
-			:: else ->
-				if
-				:: watches[c] = watches[c] | BIT(blocker)
-#ifndef FOUR
-				/* Its data changed before, so its watch is not set. */
-				:: !touched -> touched = true;
-#ifndef NOT_REARMED
-					ask = block
-#else
-					skip
-#endif
-#endif
-				fi
-			fi
-		fi
-	:: ask == own ->
-		ask = none;
+		:: else -> watchesX[c] = BIT(blocker) & (BIT(N) - 1)
+		fi;
+#ifdef LATE_OWN_WATCH
+		if :: !(watches[c] & BIT(c)) -> ask = own :: else fi;
+#elif !defined(NO_OWN_WATCH)
 		if
 		:: view[c] & BIT(c) -> watches[c] = watches[c] | BIT(c)
-		:: else
+		:: else -> lost = true
+		fi;
+#endif
+		if
+		:: lost
+		:: !lost && !(view[c] & BIT(blocker)) ->
+#ifdef MISSING_AT_SET
+			mark = seen;
+#else
+			mark = unwatched;
+#endif
+			gone(c, BIT(blocker))
+		:: !lost && (view[c] & BIT(blocker)) && (dirty[c] & BIT(blocker)) ->
+#ifndef NOT_ARMED
+			ask = get
+#endif
+		:: else -> watches[c] = watches[c] | BIT(blocker)
 		fi
-	:: ask == block ->
+	:: ask == own -> /* on a new connection */
+		ask = (blocker != NOBODY && !(watches[c] & BIT(blocker)) -> get : none);
+		if
+		:: view[c] & BIT(c) -> watches[c] = watches[c] | BIT(c)
+#ifdef LATE_OWN_WATCH
+		:: else
+#else
+		:: else -> lost = true
+#endif
+		fi
+	:: ask == get ->
 		ask = none;
 		if
 		:: view[c] & BIT(blocker) -> watches[c] = watches[c] | BIT(blocker)
-		:: else -> gone(c, BIT(blocker), MISSING)
+		:: else ->
+#ifdef CLEAR_BY_GET
+			assert(mark != seen);
+#endif
+#ifdef MISSING_AT_GET
+			mark = seen;
+#endif
+			gone(c, BIT(blocker))
 		fi
 	fi
 }
 
+/* disconnect: c's watches and its request are lost, and it connects anew. */
+inline disconnect(c) {
+	watches[c] = 0; watchesX[c] = 0;
+#ifndef KEPT
+	mark = unwatched;
+#endif
+#ifdef NO_OWN_WATCH
+	ask = (blocker == NOBODY -> list : get)
+#else
+	ask = (blocker == NOBODY -> list : own)
+#endif
+}
+
 inline leave(c) {
-	reads[c] = false; watches[c] = 0; view[c] = 0; coming[c] = 0;
-	ask = none; blocker = NOBODY; ahead = 0; relist = false; ready = false; dead = false; lost = false; armed = false; seen = false;
-	do :: log[c]?_,_,_ :: empty(log[c]) -> break od
+	reads[c] = false; watches[c] = 0; watchesX[c] = 0; view[c] = 0; dirty[c] = 0; coming[c] = 0;
+	ask = none; mark = unwatched; blocker = NOBODY; ahead = 0; relist = false; ready = false; dead = false; lost = false;
+	do :: log[c]?_,_,_,_ :: empty(log[c]) -> break od
 }
 
 inline grant(c) {
 	assert((tree & AHEAD(c)) == 0);
 	assert(!unhandled);
 	holds = true;
+#ifdef LAST
+	granted = granted | BIT(c);
+	assert(granted != BIT(N) - 1);
+#endif
+#ifdef DOWNGRADED
+	assert(swapped == 0);
+#endif
 	leave(c)
 }
 
 proctype Client(byte c) {
-	mtype ask = none;     /* its request under way */
-	byte ahead;           /* its list of who is ahead */
-	byte blocker = NOBODY;/* whom it waits for */
-	bool relist;          /* an event alone grants nothing */
-	bool ready;           /* nothing is ahead; to be granted */
-	bool unhandled;       /* the news of its entry's deletion was read behind what made it ready */
-	bool armed;           /* it watches the mark of its blocker */
-	bool seen;            /* it counts a mark that was there before */
-	bool lost;            /* it knows that its entry is gone */
-	bool dead;            /* its follower went past its entry's deletion, and c was not told */
+	mtype ask = none;        /* its request in flight */
+	mtype mark = unwatched;
+	byte ahead;              /* its list of predecessors */
+	byte blocker = NOBODY;   /* the entry that it waits for */
+	bool relist;             /* the blocker's end alone grants nothing */
+	bool ready;              /* nothing is ahead; to be granted */
+	bool unhandled;          /* the news of its entry's deletion was read after what made it ready */
+	bool lost;               /* it knows that its entry is gone */
+	bool dead;               /* its follower applied its entry's deletion, and c was not told */
 	bool holds;
-	bool patient;         /* it will not cancel: it must be granted, or lose its entry */
+	bool patient;            /* it does not cancel: it is granted, or loses its entry */
 
-	/* It joins: a create, and a listing in the same write. */
+	/* It enqueues by a create and a listing in the same write. */
 	atomic { made == c ->
-#ifndef FOUR
+#if !defined(FOUR) && !defined(TROUBLES) && !defined(FORGERY)
 		if :: c < N - 1 -> writers = writers | BIT(c) :: true fi;
 #endif
 		if :: patient = true :: true fi;
 		made++;
-		commit(BIT(c), 0, false);
+		commit(BIT(c), 0, 0, 0);
 		reads[c] = true; view[c] = tree;
 		ask = list };
 	do
 	/* Its request is carried out, anywhere in the log. */
 	:: atomic { ask != none && !ready && !lost ->
 		do
-		:: lost || ready -> break
-		:: !lost && !ready && nempty(log[c]) -> apply(c)
-		:: !lost && !ready -> answer(c); break
+		:: lost || ready || ask == none -> break
+		:: !lost && !ready && ask != none && nempty(log[c]) -> apply(c)
+		:: !lost && !ready && ask != none -> answer(c); break
 		od }
 	/* A watch fires. */
 	:: atomic { (coming[c] & watches[c]) && !lost && (!ready || unhandled) ->
 		do
 		:: coming[c] & watches[c] -> near = coming[c] & watches[c]; apply(c); if :: near != (coming[c] & watches[c]) -> break :: else fi
+		:: else -> break
 		od;
 		if :: lost -> unhandled = false :: else fi }
+	/* Its connection breaks. */
+	:: atomic { breaks > 0 && reads[c] && !ready && !lost && (ask != list) -> breaks--; disconnect(c) }
 #ifdef EAGER
 	:: atomic { ready && !holds && !lost -> grant(c) }
 #else
 	:: atomic { ready && !holds && !lost && !unhandled -> grant(c) }
 #endif
-	/* A waiter cancels, and so does one that lost its place. One that is clear may mark. */
-	:: atomic { !holds && ready && !lost && !patient ->
-		if :: tree & BIT(c) -> commit(0, BIT(c), !(early & BIT(c))) :: else fi;
+	/* It cancels. A waiter that is ready may mark that, like a holder. */
+	:: atomic { !holds && ready && !patient ->
+		if :: tree & BIT(c) -> commit(0, BIT(c), BIT(c), 0) :: else fi;
 		break }
-	:: atomic { !holds && (lost || !patient) ->
-		if :: tree & BIT(c) -> commit(0, BIT(c), CANCELS) :: else fi;
+	:: atomic { !holds && (lost || (!patient && !ready)) ->
+#ifdef CANCEL_MARKS
+		if :: tree & BIT(c) -> commit(0, BIT(c), BIT(c), 0) :: else fi;
+#else
+		if :: tree & BIT(c) -> commit(0, BIT(c), 0, 0) :: else fi;
+#endif
 		break }
-	/* A hold becomes a reader's, if its entry is there still. */
+	/* A writer's hold becomes a reader's, if its entry still exists. */
 	:: atomic { holds && (writers & BIT(c)) && (tree & BIT(c)) ->
-		commit(BIT(N + c), BIT(c), SWAPS) }
+#ifdef DOWNGRADED
+		swapped = swapped | BIT(c);
+#endif
+#ifdef DOWNGRADE_MARKS
+		commit(BIT(N + c), BIT(c), BIT(c), 0)
+#else
+		commit(BIT(N + c), BIT(c), 0, 0)
+#endif
+		}
 	:: atomic { holds ->
 		if
-		:: tree & BIT(c) -> commit(0, BIT(c), !(early & BIT(c)))
-		:: tree & BIT(c) -> commit(0, BIT(c), false)
-		:: tree & BIT(N + c) -> commit(0, BIT(N + c), READERS)
+		:: tree & BIT(c) -> commit(0, BIT(c), BIT(c), 0)
+		:: tree & BIT(c) -> commit(0, BIT(c), 0, 0)
+		:: tree & BIT(N + c) -> commit(0, BIT(N + c), 0, 0)
 		:: else
 		fi;
 		break }
@@ -313,27 +396,44 @@ proctype Client(byte c) {
 	atomic { holds = false; patient = false; unhandled = false; leave(c) }
 }
 
-/* The operator deletes one client's entry, or none. */
+/* The operator deletes clients' entries, or changes their data. */
+#ifdef OPERATOR_MARKS
+#define act(e) \
+	:: deletes > 0 && (tree & BIT(e)) -> deletes--; commit(0, BIT(e), BIT(e), 0) \
+	:: changes > 0 && (tree & BIT(e)) -> changes--; commit(0, 0, 0, BIT(e)) \
+	:: forges > 0 && (tree & BIT(e)) -> forges--; commit(0, 0, BIT(e), 0)
+#else
+#define act(e) \
+	:: deletes > 0 && (tree & BIT(e)) -> deletes--; commit(0, BIT(e), 0, 0) \
+	:: changes > 0 && (tree & BIT(e)) -> changes--; commit(0, 0, 0, BIT(e)) \
+	:: forges > 0 && (tree & BIT(e)) -> forges--; commit(0, 0, BIT(e), 0)
+#endif
 proctype Operator() {
-end:	atomic {
-	if
-	:: tree & BIT(0) -> commit(0, BIT(0), OTHERS)
-	:: tree & BIT(1) -> commit(0, BIT(1), OTHERS)
-	:: tree & BIT(2) -> commit(0, BIT(2), OTHERS)
-	fi }
+end:	do
+	:: atomic { if act(0) act(1) act(2) fi }
+	od
 }
 
 init {
 	byte c;
 	atomic {
+#ifdef FOUR
+		skip;
+#elif defined(TROUBLES)
+		deletes = 1; changes = 1; breaks = 1;
+		run Operator();
+#elif defined(FORGERY)
+		changes = 1; forges = 1;
+		run Operator();
+#else
+		if :: deletes = 1 :: changes = 1 :: breaks = 1 fi;
+		if :: stuck = BIT(1) :: true fi;
+		run Operator();
+#endif
 		do
 		:: c < N -> run Client(c); c++
 		:: else -> break
 		od;
-		c = 0;
-#ifndef FOUR
-		if :: early = BIT(0) :: early = BIT(1) :: true fi;
-		run Operator()
-#endif
+		c = 0
 	}
 }
