@@ -423,6 +423,9 @@ func (c *Core) watchBlocker(now time.Duration, p *position) {
 				c.signalWaiting(p, p.parent+"/"+name, p.entriesAhead(), r.Data)
 			}
 		case NoNode:
+			if p.blocker.marked > 0 { // the answer does not tell the transaction of the blocker's end
+				p.blocker.mark = markUnwatched
+			}
 			c.removeBlocker(now, p, name)
 		case Unknown, NotApplied:
 			p.blocker.watch = watchFailed
