@@ -129,7 +129,7 @@ func measureOutage(t *testing.T, server server, timeout, ticks time.Duration, n 
 	// What follows from the code, as parts of the session timeout; the rest is for the machine.
 	for what, limit := range map[string][2]float64{"TERM": {0.645, 0.765}, "KILL": {0.745, 0.875}} {
 		first, last := m.span(what)
-		least := time.Duration(limit[0]*float64(timeout)) - size(timeout/8, timeout/100)
+		least := time.Duration(limit[0]*float64(timeout)) - size(timeout/8, timeout/40)
 		most := time.Duration(limit[1]*float64(timeout)) + size(timeout/8, timeout/40)
 		if first < least || last > most {
 			t.Errorf("%s %v to %v after the outage began, want %v to %v", what, first, last, least, most)

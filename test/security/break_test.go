@@ -212,6 +212,9 @@ func TestEntriesAreAsClosedAsTheirParent(t *testing.T) {
 				}
 				eve := operator(t, srv, "eve")
 				for _, path := range descendants(t, team, "/closed") {
+					if _, there, err := team.Exists(t.Context(), path); err == nil && !there {
+						continue // the entry at a semaphore's gate, which the acquire has left
+					}
 					if got := aclOf(t, team, path); granted(got, "digest", "team") != zk.PermAll || granted(got, "world", "anyone") != 0 {
 						t.Errorf("%s: %v", path, got)
 					}
