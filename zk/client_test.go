@@ -387,3 +387,27 @@ func TestHostileFramesEndOnlyTheConnection(t *testing.T) {
 		})
 	}
 }
+
+// TestReceiptCountsSuspend checks that a suspend between a request and its answer counts
+// as time between Sent and Received.
+func TestReceiptCountsSuspend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t)
+		f.serve(func(c *fakeConn) {
+			c.greet(1)
+			r, _ := c.read()
+			boottime.Suspend(time.Hour)
+			c.answer(r)
+			c.serveRequests()
+		})
+		c, err := f.dial(within(t, time.Minute), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan Result, 1)
+		c.Go(SyncOp("/"), func(r Result) { done <- r })
+		if r := <-done; r.Err != nil || r.Received-r.Sent < time.Hour {
+			t.Errorf("%v between Sent and Received, want at least 1h: %v", r.Received-r.Sent, r.Err)
+		}
+	})
+}

@@ -261,9 +261,10 @@ type Result struct {
 	// Err has the cause, and the Err of the others is [ErrRolledBack].
 	Results []Result
 	// Sent is when the request was encoded for its connection, never later than its
-	// write. It is too early if the machine was suspended shortly before. Received is when its answer was read. Both are valid only if Conn is not
-	// 0, and Received only if there was an answer. They count from an arbitrary
-	// moment in this process, and continue while the machine is suspended.
+	// write. If the machine was suspended shortly before, Sent may be too early by the
+	// length of the suspend. Received is when the answer was read. Both are valid only
+	// if Conn is not 0, and Received only if there was an answer. They count from an
+	// arbitrary moment in this process, and continue while the machine is suspended.
 	Sent, Received time.Duration
 	// Conn is the number of the connection on which the request was sent. Each
 	// successful handshake of a client counts, from 1. Zero if the request was never

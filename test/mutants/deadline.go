@@ -208,6 +208,21 @@ func deadlineMutants() []Mutant {
 			Says: `after a suspend: <nil>`,
 		},
 		{
+			Name:   "RecentReceipt",
+			Reason: "The receipt of an answer counts a suspend before it; the mutant reads the clock that may not.",
+			Edits: []Edit{
+				{File: "zk/run.go",
+					Before: `		if !whole {
+			now = boottime.Now()
+		}`,
+					After: `		if !whole {
+			now = boottime.Recent()
+		}`},
+			},
+			Suite: client, Test: "TestReceiptCountsSuspend",
+			Says: `between Sent and Received, want at least`,
+		},
+		{
 			Name:   "NoDeadline",
 			Reason: "A hold is lost at its deadline, whatever the servers say; the mutant waits for the servers.",
 			Edits: []Edit{

@@ -39,6 +39,7 @@ type Suite struct {
 var (
 	session     = Suite{Module: ".", Package: "./internal/session", Budget: 3 * time.Minute}
 	tree        = Suite{Module: ".", Package: "./internal/tree", Budget: 3 * time.Minute}
+	client      = Suite{Module: ".", Package: "./zk", Budget: 3 * time.Minute}
 	conformance = Suite{Module: "test", Package: "./locktest", Budget: 3 * time.Minute}
 	property    = Suite{Module: ".", Package: "./internal/queue", Args: []string{"-storms=240"}, Budget: 6 * time.Minute}
 	simulation  = Suite{Module: "test", Package: "./sim", Args: []string{"-histories=40"}, Budget: 8 * time.Minute}
