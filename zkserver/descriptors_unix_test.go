@@ -225,7 +225,7 @@ func TestHalfOpenConnectionsLeaveDescriptorsForTheLog(t *testing.T) {
 	}
 	for try := 0; !f.dial(try).tryHandshake(wire.ConnectRequest{Timeout: 3_600_000}); try++ {
 		if try == 100 {
-			t.Error("no session beside connections without a handshake")
+			t.Error("100 clients got no session while connections without a handshake were open")
 			break
 		}
 	}

@@ -189,6 +189,8 @@ func watchesSetTogether(f *fixture) {
 	mustTell := func(want ...zk.Event) {
 		f.Helper()
 		told.await(f, "the events", func(_ []zk.StateChange, ev []zk.Event) bool { return len(ev) >= len(want) })
+		told.mu.Lock()
+		defer told.mu.Unlock()
 		for i, e := range told.events {
 			if i >= len(want) || e.Type != want[i].Type || e.Path != want[i].Path {
 				f.Fatalf("events %+v, want %+v", told.events, want)
