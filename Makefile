@@ -88,11 +88,11 @@ bench-quick:
 	$(GO) run ./bench locks -quick $(BENCHFLAGS)
 
 ## test-real: test against Apache ZooKeeper, Curator, and kazoo. It reports what is not
-## installed and skips it, or fails if ZKLOCK_REQUIRE_REAL=1. It runs three packages at a
+## installed and skips it, or fails if ZKLOCK_REQUIRE_REAL=1. It runs two packages at a
 ## time, because they wait most of the time. The simulation, the models of test/model, and
 ## the mutants have their own targets.
 test-real: deps
-	cd test && $(GO) test -count=1 -p 3 $(TIMEOUT) $$($(GO) list ./... | grep -vE '/test/(model|mutants|sim)$$')
+	cd test && $(GO) test -count=1 -p 2 $(TIMEOUT) $$($(GO) list ./... | grep -vE '/test/(model|mutants|sim)$$')
 
 ## spec: check the models in spec/ with spin, which must refute every broken version. It
 ## skips the models, and says so, if spin or gcc is missing.

@@ -98,9 +98,25 @@ func lastZxid(t *testing.T, server string) int64 {
 	return zxid
 }
 
-// measureCost counts the transactions of many clients, idle at first and then with a
-// hold each.
+// costTrials is how often the cost is measured, because a hold with a session of
+// seconds can end when the machine stands still.
+const costTrials = 3
+
+// measureCost measures what clients cost until all their holds last.
 func measureCost(t *testing.T, servers []string) {
+	for trial := range costTrials {
+		lasted := false
+		t.Run(fmt.Sprintf("trial %d", trial+1), func(t *testing.T) { lasted = tryCost(t, servers) })
+		if lasted || t.Failed() {
+			return
+		}
+	}
+	t.Errorf("holds ended in each of %d trials", costTrials)
+}
+
+// tryCost counts the transactions of many clients, idle at first and then with a hold
+// each. It reports whether all holds lasted; otherwise the figures of holds mean nothing.
+func tryCost(t *testing.T, servers []string) bool {
 	n, timeout := size(100, 2000), size(leastTimeout, usualTimeout)
 	var m meter
 	clients := dialMany(t, n, func(i int) string { return servers[i%len(servers)] },
@@ -114,9 +130,11 @@ func measureCost(t *testing.T, servers []string) {
 	steady()
 	busy := m.over(t, servers[0], 2*timeout)
 	t.Logf("%d clients with one hold each, sessions of %v: %v", n, timeout, busy)
+	ended := 0
 	for _, h := range holds {
 		if err := h.Err(); err != nil {
-			t.Errorf("a hold ended: %v", err)
+			ended++
+			t.Logf("a hold ended: %v", err)
 		}
 	}
 	// A hold costs one write in each eighth of the timeout.
@@ -127,12 +145,16 @@ func measureCost(t *testing.T, servers []string) {
 	if idle.transactions > idle.connections+1 || idle.transactions > writes/20 {
 		t.Errorf("idle clients cause %.1f transactions a second", idle.transactions)
 	}
+	if ended > 0 {
+		return false
+	}
 	if limit := writes * size(1.2, 1.025); busy.transactions > limit {
 		t.Errorf("holds cause %.1f transactions a second, want %.1f at most", busy.transactions, limit)
 	}
 	if least := writes * 0.8; busy.transactions < least || busy.syncs < least {
 		t.Errorf("%.1f transactions and %.1f syncs a second, want %.1f at least: the heartbeats were not counted", busy.transactions, busy.syncs, least)
 	}
+	return true
 }
 
 // measureAcquireAfterIdleTime measures the first acquire after a long time in round
