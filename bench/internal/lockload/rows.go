@@ -45,8 +45,11 @@ func (o *Options) jobs() []job {
 	async.Async = true
 	local := w(1, 100, 1)
 	local.Local = 100
-	drain := w(o.Many, o.Many, 1)
-	drain.Time = 0
+	drain := func(sessions, workers int) lockwork.Work {
+		w := w(sessions, workers, 1)
+		w.Time = 0
+		return w
+	}
 	all := []job{
 		{"free", w(1, 1, 1), func(*contender) bool { return true }, false},
 		{"free, not awaited", async, ours, false},
@@ -57,7 +60,9 @@ func (o *Options) jobs() []job {
 		{"10 wait, 1 session", w(1, 10, 1), single, true},
 		{"100 wait, 1 session", w(1, 100, 1), single, true},
 		{"100 wait, 1 session, local", local, ours, true},
-		{fmt.Sprintf("%d drain", o.Many), drain, single, true},
+		{fmt.Sprintf("%d drain", o.Many), drain(o.Many, o.Many), single, true},
+		{fmt.Sprintf("%d drain, %d sessions", 3*o.Many, o.Many), drain(o.Many, 3*o.Many), ours, true},
+		{fmt.Sprintf("%d drain, 1 session", 10*o.Many), drain(1, 10*o.Many), ours, true},
 		{"readers and writers", kind(lockwork.ReadWrite, w(64, 64, 1)), single, false},
 		{"semaphore of 8", kind(lockwork.Semaphore, w(64, 64, 1)), single, false},
 		{"100 held", held(100, w(1, 64, 64)), ours, false},
@@ -76,6 +81,11 @@ func (j *job) cpu() string      { return j.name + ", client CPU" }
 func (j *job) requests() string { return j.name + ", requests" }
 func (j *job) late() string     { return j.name + ", hand-over p50" }
 func (j *job) heap() string     { return j.name + ", heap" }
+func (j *job) read() string     { return j.name + ", bytes read" }
+func (j *job) tenths() string   { return j.name + ", rate of the first tenth" }
+
+// drains says whether a queue is drained.
+func (j *job) drains() bool { return j.work.Time == 0 }
 
 // rows are the lines of the table for jobs.
 func rowsOf(jobs []job) []rounds.Row {
@@ -90,6 +100,12 @@ func rowsOf(jobs []job) []rounds.Row {
 		}
 		if j.work.Held > 0 {
 			rows = append(rows, rounds.Row{Name: j.heap(), Unit: "B/lock"})
+		}
+		if j.drains() {
+			rows = append(rows,
+				rounds.Row{Name: j.heap(), Unit: "B/waiter"},
+				rounds.Row{Name: j.read(), Unit: "B/cycle"},
+				rounds.Row{Name: j.tenths(), Unit: "of the last's", More: true})
 		}
 	}
 	return rows
@@ -107,6 +123,15 @@ func (j *job) sample(m measured) rounds.Sample {
 	}
 	if j.work.Held > 0 && m.Heap > 0 {
 		s[j.heap()] = float64(m.Heap) / float64(j.work.Held)
+	}
+	if j.drains() && m.Heap > 0 {
+		s[j.heap()] = float64(m.Heap) / cycles
+	}
+	if m.Read > 0 {
+		s[j.read()] = float64(m.Read) / cycles
+	}
+	if m.FirstTenth > 0 && m.LastTenth > 0 {
+		s[j.tenths()] = float64(m.LastTenth) / float64(m.FirstTenth)
 	}
 	return s
 }

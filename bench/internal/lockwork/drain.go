@@ -2,7 +2,12 @@ package lockwork
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"runtime"
+	"sync/atomic"
 	"time"
 )
 
@@ -19,6 +24,9 @@ func (d *driver) drain(ctx context.Context, r *Result) error {
 	if err := first.Acquire(ctx); err != nil {
 		return err
 	}
+	before := live()
+	ends := make([]time.Time, d.work.Workers) // of the cycles, in their order
+	var ended atomic.Int64
 	done := make(chan error, 1)
 	// It ends when every worker has had the lock, or ctx has ended.
 	go func() {
@@ -27,10 +35,17 @@ func (d *driver) drain(ctx context.Context, r *Result) error {
 			if err != nil {
 				return err
 			}
-			return cycle(ctx, lock, d.guards[0], 1, false)
+			err = cycle(ctx, lock, d.guards[0], 1, false)
+			ends[ended.Add(1)-1] = time.Now()
+			return err
 		})
 	}()
 	if err := d.allWait(ctx, done); err != nil {
+		return err
+	}
+	r.Heap = max(live()-before, 0)
+	read, err := bytesRead()
+	if err != nil {
 		return err
 	}
 	begin := time.Now()
@@ -39,7 +54,29 @@ func (d *driver) drain(ctx context.Context, r *Result) error {
 	}
 	err = <-done
 	r.Cycles, r.Time = int64(d.work.Workers), time.Since(begin)
+	if err != nil {
+		return err
+	}
+	after, err := bytesRead()
+	r.Read = after - read
+	if tenth := d.work.Workers / 10; tenth > 0 {
+		r.FirstTenth, r.LastTenth = ends[tenth-1].Sub(begin), ends[len(ends)-1].Sub(ends[len(ends)-1-tenth])
+	}
 	return err
+}
+
+// bytesRead is how many bytes this process has read, from files and connections.
+func bytesRead() (int64, error) {
+	text, err := os.ReadFile("/proc/self/io")
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil // not on Linux
+	}
+	if err != nil {
+		return 0, err
+	}
+	var n int64
+	_, err = fmt.Sscanf(string(text), "rchar: %d", &n)
+	return n, err
 }
 
 // allWait returns when all workers are in the queue.

@@ -17,9 +17,14 @@ type Result struct {
 	HandOver50, HandOver99 time.Duration
 	// Violations counts holders who were not alone where they had to be.
 	Violations int64
-	// Heap is by how much the live memory of the process grew by Work.Held locks;
-	// 0 where a library's language does not tell.
+	// Heap is by how much the live memory of the process grew by Work.Held locks, or
+	// by the waiters of a queue that drains; 0 where a library's language does not tell.
 	Heap int64
+	// Read is how many bytes the process read while a queue drained, and FirstTenth
+	// and LastTenth are how long the first and the last tenth of its waiters took; 0
+	// where a library's language does not tell.
+	Read                  int64
+	FirstTenth, LastTenth time.Duration
 }
 
 // ErrNothing says that no cycle was done in the time there was.
@@ -27,8 +32,9 @@ var ErrNothing = errors.New("lockwork: nothing was done")
 
 // String is the line that [ParseResult] reads.
 func (r Result) String() string {
-	return fmt.Sprintf("cycles=%d nanos=%d ho50=%d ho99=%d violations=%d heap=%d",
-		r.Cycles, r.Time.Nanoseconds(), r.HandOver50.Nanoseconds(), r.HandOver99.Nanoseconds(), r.Violations, r.Heap)
+	return fmt.Sprintf("cycles=%d nanos=%d ho50=%d ho99=%d violations=%d heap=%d read=%d first=%d last=%d",
+		r.Cycles, r.Time.Nanoseconds(), r.HandOver50.Nanoseconds(), r.HandOver99.Nanoseconds(), r.Violations, r.Heap,
+		r.Read, r.FirstTenth.Nanoseconds(), r.LastTenth.Nanoseconds())
 }
 
 // ParseResult reads what [Result.String] gives.
@@ -41,6 +47,7 @@ func ParseResult(line string) (Result, error) {
 		Cycles: n["cycles"], Time: time.Duration(n["nanos"]),
 		HandOver50: time.Duration(n["ho50"]), HandOver99: time.Duration(n["ho99"]),
 		Violations: n["violations"], Heap: n["heap"],
+		Read: n["read"], FirstTenth: time.Duration(n["first"]), LastTenth: time.Duration(n["last"]),
 	}
 	if r.Cycles <= 0 || r.Time <= 0 {
 		return r, fmt.Errorf("%w: %.100q", ErrNothing, line)
