@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/zklock/zklock"
@@ -28,10 +27,9 @@ type EntryView struct {
 	Recipe   Recipe      `json:"recipe"`
 	Holder   bool        `json:"holder"`
 	Position int         `json:"turn,omitempty"` // place in the queue, from 1; -1 for a stray
-	Token    int64       `json:"token"`
-	// Fence is the token in decimal digits, for readers whose numbers are floating point,
-	// such as JavaScript: tokens have up to 63 bits.
-	Fence     string       `json:"fence"`
+	// Token is a string in JSON, because it has up to 63 bits, and numbers of jq and
+	// JavaScript have 53.
+	Token     int64        `json:"token,string"`
 	Session   string       `json:"session"` // 0x and hexadecimal digits, or 0x0
 	Since     time.Time    `json:"since"`   // when it was created, by the servers' clock
 	Granted   time.Time    `json:"granted,omitzero"`
@@ -63,7 +61,7 @@ func EntryViews(entries []Entry) []EntryView {
 func (e Entry) View() EntryView {
 	return EntryView{
 		Name: e.Name, Node: e.Node, Mode: e.Mode, Recipe: e.Recipe, Holder: e.Holder, Position: e.Position,
-		Token: e.Token, Fence: strconv.FormatInt(e.Token, 10), Session: FormatSession(e.Session),
+		Token: e.Token, Session: FormatSession(e.Session),
 		Since: e.Since, Granted: e.Granted, Owner: e.Owner, OwnerName: OwnerName(e.Entry), Data: e.Data, Revoked: e.Revoked,
 	}
 }
@@ -79,16 +77,16 @@ type Summary struct {
 	Permits   int         `json:"permits,omitempty"`
 	Holders   int         `json:"holders"` // of a semaphore: permits held
 	Waiting   int         `json:"waiting"`
-	OwnerName string      `json:"who,omitempty"`      // the first holder
-	Others    int         `json:"others,omitempty"`   // other sessions that hold
-	Command   string      `json:"command,omitempty"`  // the first holder's command
-	Fence     string      `json:"fence,omitempty"`    // the first holder's token
-	Since     time.Time   `json:"since,omitzero"`     // when the first holder's entry was created, by the servers' clock
-	Granted   time.Time   `json:"granted,omitzero"`   // when the first holder was seen to get the lock
-	Oldest    time.Time   `json:"oldest,omitzero"`    // start of the longest current wait, by the servers' clock
-	Next      string      `json:"next,omitempty"`     // the first waiter
-	Warnings  int         `json:"warnings,omitempty"` // number of warnings
-	Version   uint64      `json:"version,omitempty"`  // see Lock.Version
+	OwnerName string      `json:"who,omitempty"`          // the first holder
+	Others    int         `json:"others,omitempty"`       // other sessions that hold
+	Command   string      `json:"command,omitempty"`      // the first holder's command
+	Token     int64       `json:"token,omitempty,string"` // the first holder's
+	Since     time.Time   `json:"since,omitzero"`         // when the first holder's entry was created, by the servers' clock
+	Granted   time.Time   `json:"granted,omitzero"`       // when the first holder was seen to get the lock
+	Oldest    time.Time   `json:"oldest,omitzero"`        // start of the longest current wait, by the servers' clock
+	Next      string      `json:"next,omitempty"`         // the first waiter
+	Warnings  int         `json:"warnings,omitempty"`     // number of warnings
+	Version   uint64      `json:"version,omitempty"`      // see Lock.Version
 }
 
 // Summary returns the lock's row in a list.
@@ -101,7 +99,7 @@ func (l *Lock) Summary() Summary {
 	if len(holders) > 0 {
 		first := holders[0]
 		s.Mode, s.OwnerName, s.Others = first.Mode, OwnerName(first.Entry), CountSessions(holders)-1
-		s.Command, s.Fence = Truncate(first.Owner.Command, MaxOwnerName), strconv.FormatInt(first.Token, 10)
+		s.Command, s.Token = Truncate(first.Owner.Command, MaxOwnerName), first.Token
 		s.Since, s.Granted = first.Since, first.Granted
 	}
 	for _, e := range l.Entries {

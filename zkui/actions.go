@@ -19,7 +19,7 @@ import (
 type actionRequest struct {
 	Path  string `json:"path"`
 	Node  string `json:"node"`
-	Fence string `json:"fence"`
+	Token string `json:"token"`
 }
 
 // actionTimeout limits the time for one action.
@@ -46,9 +46,9 @@ func (h *Handler) action(name string, do func(context.Context, actionRequest, in
 		read.DisallowUnknownFields()
 		err := read.Decode(&d)
 		_ = control.SetReadDeadline(time.Time{}) // the action must not end with the deadline
-		token, bad := strconv.ParseInt(d.Fence, 10, 64)
+		token, bad := strconv.ParseInt(d.Token, 10, 64)
 		if err != nil || bad != nil || token <= 0 || d.Path == "" || d.Node == "" {
-			h.refuse(w, r, http.StatusBadRequest, `send {"path", "node", "fence"}: the lock, the holder's znode, and its fencing token in digits`)
+			h.refuse(w, r, http.StatusBadRequest, `send {"path", "node", "token"}: the lock, the holder's znode, and its fencing token in digits`)
 			return
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), actionTimeout)

@@ -10,8 +10,8 @@
 //
 // Every address answers GET and HEAD with the page. It answers with JSON if the Accept
 // header names application/json before text/html, or if the query has format=json. Times
-// are RFC 3339. A fencing token is present as a number ("token") and as text ("fence"),
-// because numbers in JavaScript cannot hold all tokens. All addresses have one level, so
+// are RFC 3339. A fencing token is a string, because numbers in JavaScript cannot hold
+// all tokens. All addresses have one level, so
 // that the page's links work below any path.
 //
 //	.                the list: {"version", "now", "boot", "total", "status": STATUS, "locks": [SUMMARY...]}
@@ -37,11 +37,11 @@
 // [inspect.History]:
 //
 //	SUMMARY  {"path", "kind": "queue"|"semaphore"|"node", "mode"?: "exclusive"|"shared"|"permit", "permits"?,
-//	          "holders", "waiting", "who"?, "others"?, "command"?, "fence"?, "since"?, "granted"?, "oldest"?,
+//	          "holders", "waiting", "who"?, "others"?, "command"?, "token"?, "since"?, "granted"?, "oldest"?,
 //	          "next"?, "warnings"?, "version"}
 //	VIEW     {"path", "kind", "layouts"?: ["Curator mutex"...], "permits"?, "holders", "waiting",
 //	          "entries": [ENTRY...], "warnings"?: ["..."]}
-//	ENTRY    {"name", "node", "mode", "recipe": {"library"?, "kind"?}, "holder", "turn"?, "token", "fence",
+//	ENTRY    {"name", "node", "mode", "recipe": {"library"?, "kind"?}, "holder", "turn"?, "token",
 //	          "session": "0x1f", "since", "granted"?, "owner": {"host"?, "pid"?, "user"?, "command"?, "since"?,
 //	          "version"?}, "who", "data"?, "revoked"?, "safe"?: SAFE}
 //	SAFE     {"remaining": seconds until the deadline of the hold, "jeopardy": bool, "at"}: only for holds of
@@ -74,7 +74,7 @@
 // # Actions
 //
 // By default, the page is read-only. With [Options].Token, two addresses accept a POST of
-// JSON, {"path", "node", "fence"}, with Content-Type application/json and the header
+// JSON, {"path", "node", "token"}, with Content-Type application/json and the header
 // "Authorization: Bearer TOKEN":
 //
 //	revoke  sends a release request to the holder with that fencing token, and to no
@@ -82,7 +82,7 @@
 //	break   deletes the znodes of the hold with that fencing token, all or none, and of
 //	        no other: {"broken": [ENTRY...]}
 //
-// Both work only for locks at and below [Options].Prefix, and answer 403 for others. fence
+// Both work only for locks at and below [Options].Prefix, and answer 403 for others. token
 // is a string with the fencing token that the user confirmed by typing it. 409 means that
 // the lock has another holder now, or none. Breaking a lock does not stop its holder: only
 // a resource that checks fencing tokens rejects the holder's writes.

@@ -66,7 +66,7 @@ func TestHosts(t *testing.T) {
 
 // deed is a POST's body.
 func actionRequest(hold *zklock.Hold, fence int64) string {
-	return fmt.Sprintf(`{"path":"/zklock/m","node":%q,"fence":"%d"}`, hold.Node(), fence)
+	return fmt.Sprintf(`{"path":"/zklock/m","node":%q,"token":"%d"}`, hold.Node(), fence)
 }
 
 // TestRefusals: nothing is done but what the page itself sends, with the token, for
@@ -101,7 +101,7 @@ func TestRefusals(t *testing.T) {
 		{"no type", headers{"Content-Type": ""}, body, 400},
 		{"no JSON", headers{}, "path=/zklock/m", 400},
 		{"no fencing token", headers{}, fmt.Sprintf(`{"path":"/zklock/m","node":%q}`, hold.Node()), 400},
-		{"a number as a fencing token", headers{}, fmt.Sprintf(`{"path":"/zklock/m","node":%q,"fence":%d}`, hold.Node(), hold.Token()), 400},
+		{"a number as a fencing token", headers{}, fmt.Sprintf(`{"path":"/zklock/m","node":%q,"token":%d}`, hold.Node(), hold.Token()), 400},
 		{"something besides", headers{}, strings.Replace(body, "{", `{"force":true,`, 1), 400},
 		{"a body without end", headers{}, strings.Repeat(" ", 1<<20) + body, 400},
 		{"another fencing token", headers{}, actionRequest(hold, hold.Token()+1), 409},
@@ -228,7 +228,7 @@ func TestOnlyBelowThePrefix(t *testing.T) {
 	headers := map[string]string{"Authorization": "Bearer " + secret, "Content-Type": "application/json", "Origin": s.url}
 	for name, want := range map[string]int{"mine": 200, "mine/a": 200, "minestrone": 403, "other": 403} {
 		hold := s.take(s.locks.Mutex(name))
-		body := fmt.Sprintf(`{"path":"/zklock/%s","node":%q,"fence":"%d"}`, name, hold.Node(), hold.Token())
+		body := fmt.Sprintf(`{"path":"/zklock/%s","node":%q,"token":"%d"}`, name, hold.Node(), hold.Token())
 		for _, address := range []string{"revoke", "break"} {
 			if got, why := s.do(http.MethodPost, address, body, headers); got != want {
 				t.Errorf("%s %s: %d %s, want %d", address, name, got, why, want)
@@ -251,7 +251,7 @@ func TestOtherClaims(t *testing.T) {
 		t.Fatal(err)
 	}
 	headers := map[string]string{"Authorization": "Bearer " + secret, "Content-Type": "application/json", "Origin": s.url}
-	body := fmt.Sprintf(`{"path":"/zklock/m","node":%q,"fence":"%d"}`, liar, hold.Token())
+	body := fmt.Sprintf(`{"path":"/zklock/m","node":%q,"token":"%d"}`, liar, hold.Token())
 	if got, why := s.do(http.MethodPost, "break", body, headers); got != 409 {
 		t.Errorf("break: %d %s", got, why)
 	}

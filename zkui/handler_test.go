@@ -73,10 +73,9 @@ func (s *site) ask(address string, into any) int {
 
 // entryJSON, lockJSON and so on are what the documentation promises.
 type entryJSON struct {
-	Name, Node, Mode, Fence, Session, Who, Data, Path string
+	Name, Node, Mode, Token, Session, Who, Data, Path string
 	Holder, Revoked                                   bool
 	Turn                                              int
-	Token                                             int64
 	Owner                                             struct{ Host, User, Command string }
 	Safe                                              *struct {
 		Remaining float64
@@ -109,7 +108,7 @@ type listJSON struct {
 }
 
 type summaryJSON struct {
-	Path, Kind, Who, Next, Fence string
+	Path, Kind, Who, Next, Token string
 	Waiting                      int
 	Since, Granted               time.Time
 }
@@ -215,7 +214,7 @@ func TestAnswers(t *testing.T) {
 	go func() { _, _ = other.Mutex("a b/ü").Acquire(ctx) }() // ends with ctx
 	l := s.await("a b/ü", func(l lockJSON) bool { return l.Lock.Waiting == 1 })
 	if l.Lock.Path != "/zklock/a b/ü" || l.Lock.Kind != "queue" || l.Lock.Holders != 1 || l.Total != 2 ||
-		l.Lock.Entries[0].Token != hold.Token() || l.Lock.Entries[0].Fence != fmt.Sprint(hold.Token()) || l.Lock.Entries[1].Turn != 1 {
+		l.Lock.Entries[0].Token != fmt.Sprint(hold.Token()) || l.Lock.Entries[1].Turn != 1 {
 		t.Errorf("the lock is %+v", l)
 	}
 	waiter := l.Lock.Entries[1]
@@ -230,7 +229,7 @@ func TestAnswers(t *testing.T) {
 		var list listJSON
 		if status := s.ask(query, &list); status != 200 || len(list.Locks) != want || !list.Status.Live || !list.Status.Complete {
 			t.Errorf("%s: %d, %+v", query, status, list)
-		} else if want == 1 && (list.Locks[0].Waiting != 1 || list.Locks[0].Fence != fmt.Sprint(hold.Token())) {
+		} else if want == 1 && (list.Locks[0].Waiting != 1 || list.Locks[0].Token != fmt.Sprint(hold.Token())) {
 			t.Errorf("%s: %+v", query, list)
 		}
 	}

@@ -31,8 +31,11 @@ func (h *Handler) list(r *http.Request) (int, any) {
 		return http.StatusBadRequest, queryTooLong
 	}
 	for _, l := range snapshot.Locks {
-		s := l.Summary()
-		if only(s) && matches(q.Get("q"), s.Path, s.OwnerName, s.Command, s.Next, s.Fence, string(s.Kind), string(s.Mode)) {
+		s, token := l.Summary(), ""
+		if s.Token != 0 {
+			token = strconv.FormatInt(s.Token, 10)
+		}
+		if only(s) && matches(q.Get("q"), s.Path, s.OwnerName, s.Command, s.Next, token, string(s.Kind), string(s.Mode)) {
 			locks = append(locks, s)
 		}
 	}

@@ -61,7 +61,7 @@ func TestTenThousand(t *testing.T) {
 	s.ask("", &list)
 	told := map[string]bool{}
 	for _, l := range list.Locks {
-		told[l.Fence] = true
+		told[l.Token] = true
 	}
 	events := s.follow(ctx, fmt.Sprintf("path=lock-00000&entries=20&since=%s-%d", list.Boot, list.Version))
 	for !list.Status.Walked || len(told) < manyLocks { // an event comes with all that is found
@@ -69,8 +69,8 @@ func TestTenThousand(t *testing.T) {
 		if !ok {
 			t.Fatalf("the stream ended, with %d of %d locks", len(told), manyLocks)
 		}
-		for _, fence := range changedFences(t, e) {
-			told[fence] = true
+		for _, token := range changedTokens(t, e) {
+			told[token] = true
 		}
 		list = listJSON{}
 		s.ask("?limit=1", &list)
@@ -104,7 +104,7 @@ func handedOver(t *testing.T, s *site, z *zk.Client, events <-chan sent) time.Du
 	if err := z.Delete(t.Context(), one.Lock.Entries[0].Node, -1); err != nil {
 		t.Fatal(err)
 	}
-	next := one.Lock.Entries[1].Fence
+	next := one.Lock.Entries[1].Token
 	listed, followed := false, false
 	for !listed || !followed {
 		e, ok := <-events
@@ -113,7 +113,7 @@ func handedOver(t *testing.T, s *site, z *zk.Client, events <-chan sent) time.Du
 		}
 		switch e.name {
 		case "locks":
-			listed = listed || slices.Contains(changedFences(t, e), next)
+			listed = listed || slices.Contains(changedTokens(t, e), next)
 			if listed && len(e.data) > 4<<10 {
 				t.Errorf("one lock's change in the list is told in %d bytes", len(e.data))
 			}
@@ -122,7 +122,7 @@ func handedOver(t *testing.T, s *site, z *zk.Client, events <-chan sent) time.Du
 			if err := json.Unmarshal([]byte(e.data), &now); err != nil {
 				t.Fatal(err)
 			}
-			followed = followed || now.Lock.Entries[0].Fence == next
+			followed = followed || now.Lock.Entries[0].Token == next
 			if len(e.data) > 40<<10 {
 				t.Errorf("20 entries of a lock are told in %d bytes", len(e.data))
 			}
@@ -133,20 +133,20 @@ func handedOver(t *testing.T, s *site, z *zk.Client, events <-chan sent) time.Du
 	return took
 }
 
-// changedFences are the fences of the locks that an event of the list is about.
-func changedFences(t *testing.T, e sent) (fences []string) {
+// changedTokens are the tokens of the locks that an event of the list is about.
+func changedTokens(t *testing.T, e sent) (tokens []string) {
 	t.Helper()
 	if e.name != "locks" {
 		return nil
 	}
-	var change struct{ Changed []struct{ Fence string } }
+	var change struct{ Changed []struct{ Token string } }
 	if err := json.Unmarshal([]byte(e.data), &change); err != nil {
 		t.Fatal(err)
 	}
 	for _, l := range change.Changed {
-		fences = append(fences, l.Fence)
+		tokens = append(tokens, l.Token)
 	}
-	return fences
+	return tokens
 }
 
 // TestStreamsOfOneAddressGiveWay: whoever opens all streams that there may be keeps

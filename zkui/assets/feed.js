@@ -13,7 +13,7 @@ function known(s) {
   const time = (t) => (t ? Date.parse(t) : undefined);
   const l = { ...s, since: time(s.since), granted: time(s.granted), oldest: time(s.oldest), warnings: s.warnings ?? 0, others: s.others ?? 0 };
   l.heldSince = l.granted ?? l.since;
-  l.text = [s.path, s.who, s.command, s.next, s.fence, s.kind, s.mode].filter(Boolean).join("\n").toLowerCase();
+  l.text = [s.path, s.who, s.command, s.next, s.token, s.kind, s.mode].filter(Boolean).join("\n").toLowerCase();
   return l;
 }
 

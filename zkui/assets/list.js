@@ -265,9 +265,9 @@ function showRow(row, l, now) {
   mark(p.sign, "shared", l.mode === "shared" || l.mode === "permit");
   const who = l.holders ? brief(l.who ?? "") + (l.others ? ` and ${things(l.others, "other")}` : "") : "free";
   // A hand-over is highlighted. A row that now shows another lock is not.
-  if (row.shown === l.path && row.fence !== l.fence && l.fence) flash(row);
+  if (row.shown === l.path && row.token !== l.token && l.token) flash(row);
   row.shown = l.path;
-  row.fence = l.fence;
+  row.token = l.token;
   put(p.who, who);
   mark(p.who, "dimmed", l.holders === 0);
   put(p.command, brief(l.command ?? ""));

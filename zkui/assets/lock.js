@@ -50,7 +50,7 @@ class LockPage {
   holders() {
     const seen = new Set();
     return this.feed.lock.entries.filter((e) => {
-      const key = `${e.session} ${e.fence}`;
+      const key = `${e.session} ${e.token}`;
       const first = e.holder && !seen.has(key);
       if (e.holder) seen.add(key);
       return first;
@@ -127,7 +127,7 @@ class LockPage {
         this.buttons(e)),
       el("dl", { class: "facts" },
         fact(e.granted ? "Held for" : "Present for", this.heldFor, el("small", { text: e.granted ? `since ${clock(e.granted, this.feed.now())}` : `since ${clock(e.since, this.feed.now())}, including its wait` })),
-        fact("Fencing token", ...copyable(e.fence, this.page.say)),
+        fact("Fencing token", ...copyable(e.token, this.page.say)),
         fact("Deadline", this.deadline, el("small", { text: e.safe ? "until another client can hold, if the servers fall silent" : "known only to its holder" })),
         fact("Session", e.session === "0x0" ? "none" : el("a", { class: "mono", href: sessionAddress(e.session), "data-go": true, text: e.session })),
         permits,

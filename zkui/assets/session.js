@@ -91,7 +91,7 @@ function show(row, e, now) {
   mark(row, "shared", e.mode !== "exclusive");
   p.knot.replaceChildren(e.holder ? icon("key") : String(e.turn ?? "?"));
   put(p.path, brief(e.path));
-  put(p.sub, e.holder ? `holds it with token ${e.fence}` : e.turn > 0 ? `${ordinal(e.turn)} in line` : "stray");
+  put(p.sub, e.holder ? `holds it with token ${e.token}` : e.turn > 0 ? `${ordinal(e.turn)} in line` : "stray");
   p.badges.replaceChildren(...(e.mode === "exclusive" ? [] : [el("span", { class: "badge share", text: e.mode })]));
   tick(row, e, now);
 }

@@ -59,7 +59,7 @@ export function ownerFacts(e, now, say) {
     fact("Came", clock(e.since, now)),
     e.granted ? fact("Got the lock", clock(e.granted, now)) : null,
     e.session !== "0x0" ? fact("Session", el("a", { class: "mono", href: sessionAddress(e.session), "data-go": true, text: e.session })) : fact("Session", "none: not ephemeral"),
-    fact(e.holder ? "Fencing token" : "Would-be token", ...copyable(e.fence, say)),
+    fact(e.holder ? "Fencing token" : "Would-be token", ...copyable(e.token, say)),
     library && fact("Written by", library, o.version ? el("small", { text: o.version }) : null),
   ].filter(Boolean);
 }
@@ -99,34 +99,34 @@ const deeds = {
 // so that a user breaks only the hold that the page shows.
 export function act(name, lock, e, page) {
   const deed = deeds[name];
-  const fence = field(`Type the fencing token of ${e.who}`, "", { name: "fence", inputmode: "numeric" });
+  const token = field(`Type the fencing token of ${e.who}`, "", { name: "typed", inputmode: "numeric" });
   const key = field("Access token of this page’s server", "Kept until the page is closed.", { name: "secret", type: "password", value: secret || token() });
   const wrong = el("p", { class: "wrong", role: "alert" });
   const go = el("button", { class: deed.danger ? "button danger full" : "button", type: "submit", text: deed.verb, disabled: true });
-  const ready = () => { go.disabled = fence.input.value.trim() !== e.fence || !key.input.value; };
+  const ready = () => { go.disabled = token.input.value.trim() !== e.token || !key.input.value; };
   const cancel = el("button", { class: "button", type: "button", text: "Cancel", click: () => dialog.close() });
   const form = el("form", { class: "sheet-form", input: ready },
-    el("p", { text: deed.about }), el("p", { class: "big-token", text: e.fence }), fence.node, key.node, wrong,
+    el("p", { text: deed.about }), el("p", { class: "big-token", text: e.token }), token.node, key.node, wrong,
     el("div", { class: "buttons" }, cancel, go));
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     go.disabled = true;
     secret = key.input.value;
-    const failed = await send(name, lock, e, fence.input.value.trim());
+    const failed = await send(name, lock, e, token.input.value.trim());
     put(wrong, failed ?? "");
     if (failed === undefined) { dialog.close(); page.say(deed.done); } else ready();
   });
   const dialog = show(`${deed.title}: ${lock.path}`, form);
-  fence.input.focus();
+  token.input.focus();
 }
 
 // send performs the action, and returns the error text.
-async function send(name, lock, e, fence) {
+async function send(name, lock, e, token) {
   try {
     await ask(`./${name}`, {
       method: "POST",
       headers: { "Content-Type": "application/json", Accept: "application/json", Authorization: `Bearer ${secret}` },
-      body: JSON.stringify({ path: lock.path, node: e.node, fence }),
+      body: JSON.stringify({ path: lock.path, node: e.node, token }),
     });
   } catch (err) {
     return err.message;

@@ -36,12 +36,12 @@ func TestBreak(t *testing.T) {
 	// Nothing can be done before the very token is typed, and the access token.
 	disabled := `document.querySelector("dialog [type=submit]").disabled`
 	b.Type("dialog [name=secret]", "wrong")
-	b.Type("dialog [name=fence]", strconv.FormatInt(hold.Token()+1, 10))
+	b.Type("dialog [name=typed]", strconv.FormatInt(hold.Token()+1, 10))
 	if !Eval[bool](b, disabled) {
 		t.Error("another hold's token is enough")
 	}
-	Eval[string](b, `document.querySelector("dialog [name=fence]").value = ""`)
-	b.Type("dialog [name=fence]", strconv.FormatInt(hold.Token(), 10))
+	Eval[string](b, `document.querySelector("dialog [name=typed]").value = ""`)
+	b.Type("dialog [name=typed]", strconv.FormatInt(hold.Token(), 10))
 	if Eval[bool](b, disabled) {
 		t.Fatal("the hold's token is not enough")
 	}
@@ -72,7 +72,7 @@ func TestBreakAnother(t *testing.T) {
 	first := one.Hold(one.Mutex("db"))
 	waits := two.Wait(two.Mutex("db"))
 	dialogue(t, b, s, "db", "break")
-	b.Type("dialog [name=fence]", strconv.FormatInt(first.Token(), 10))
+	b.Type("dialog [name=typed]", strconv.FormatInt(first.Token(), 10))
 	b.Type("dialog [name=secret]", secret)
 	release(t, first)
 	second := await(t, waits)
@@ -88,7 +88,7 @@ func TestReleaseRequestReachesHolder(t *testing.T) {
 	p := NewPeer(t, s.Server, named("polite", 1, "work"))
 	hold := p.Hold(p.Mutex("db"))
 	dialogue(t, b, s, "db", "revoke")
-	b.Type("dialog [name=fence]", strconv.FormatInt(hold.Token(), 10))
+	b.Type("dialog [name=typed]", strconv.FormatInt(hold.Token(), 10))
 	b.Type("dialog [name=secret]", secret)
 	b.Click("dialog [type=submit]")
 	b.Shows("#said", "asked")
@@ -112,7 +112,7 @@ func TestReadOnly(t *testing.T) {
 	for _, deed := range []string{"break", "revoke"} {
 		status := Eval[int](b, fmt.Sprintf(`fetch("./%s", {method: "POST",
 			headers: {"Content-Type": "application/json", Authorization: "Bearer anything"},
-			body: JSON.stringify({path: "/zklock/db", fence: "%d"})}).then((r) => r.status)`, deed, hold.Token()))
+			body: JSON.stringify({path: "/zklock/db", token: "%d"})}).then((r) => r.status)`, deed, hold.Token()))
 		if status != 403 {
 			t.Errorf("%s without an access token was answered with %d, want 403", deed, status)
 		}

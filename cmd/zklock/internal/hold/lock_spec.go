@@ -177,7 +177,7 @@ func (s *lockSpec) options(o zklock.Options) zklock.Options {
 type lockState struct {
 	Lock  string `json:"lock"`
 	Path  string `json:"path"`
-	Token int64  `json:"token,omitempty"` // 0 while it is not held
+	Token int64  `json:"token,omitempty,string"` // 0 while it is not held
 }
 
 // states lists the locks, with their tokens if there is a hold.

@@ -34,13 +34,13 @@ type statusLine struct {
 	Path     string      `json:"path"`
 	Mode     string      `json:"mode,omitempty"` // exclusive, shared, permit
 	Acquired bool        `json:"acquired"`
-	Started  bool        `json:"started"`            // the command ran
-	Code     *int        `json:"code,omitempty"`     // the command's exit code
-	Signal   int         `json:"signal,omitempty"`   // the signal that ended the command
-	Token    int64       `json:"token,omitempty"`    // of the hold
-	Waited   float64     `json:"waited_s,omitempty"` // seconds until the grant
-	Held     float64     `json:"held_s,omitempty"`   // seconds
-	Locks    []lockState `json:"locks,omitempty"`    // all locks, including the first
+	Started  bool        `json:"started"`                // the command ran
+	Code     *int        `json:"code,omitempty"`         // the command's exit code
+	Signal   int         `json:"signal,omitempty"`       // the signal that ended the command
+	Token    int64       `json:"token,omitempty,string"` // of the hold
+	Waited   float64     `json:"waited_s,omitempty"`     // seconds until the grant
+	Held     float64     `json:"held_s,omitempty"`       // seconds
+	Locks    []lockState `json:"locks,omitempty"`        // all locks, including the first
 	Servers  string      `json:"servers,omitempty"`
 	Revoked  bool        `json:"revoked,omitempty"` // a client requested the release
 	Released bool        `json:"released"`          // the servers confirmed the release

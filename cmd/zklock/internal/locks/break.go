@@ -82,7 +82,7 @@ func Break(a *cli.App) *cobra.Command {
 // breakView is the output of break as JSON.
 type breakView struct {
 	Path   string              `json:"path"`
-	Token  int64               `json:"token"`
+	Token  int64               `json:"token,string"`
 	Broken []inspect.EntryView `json:"broken"`
 }
 

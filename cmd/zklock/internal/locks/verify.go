@@ -91,7 +91,7 @@ func Verify(a *cli.App) *cobra.Command {
 // verifyView is the output of verify as JSON.
 type verifyView struct {
 	Path  string `json:"path"`
-	Token int64  `json:"token"`
+	Token int64  `json:"token,string"`
 	Held  bool   `json:"held"`
 	// Holders are the entries that hold with the token. If there are none, they are the
 	// entries that hold the lock.
