@@ -84,9 +84,10 @@ type Options struct {
 	// Requests that delete data or make it smaller are never refused.
 	MaxNodes int
 
-	// MaxData limits the bytes of all nodes' paths, data, and access control lists, and of
-	// the watched paths. 0 means 4 GiB. The process needs more: about 300 bytes a node, and
-	// the garbage collector's share.
+	// MaxData limits the bytes of all nodes' paths, data, and access control lists. 0 means
+	// 4 GiB. Watched paths may have an eighth of it in addition, which connections and
+	// addresses share as they share MaxWatches. The process needs more: about 300 bytes a
+	// node, and the garbage collector's share.
 	MaxData int64
 
 	// MaxWatches limits the watches of all connections, and MaxWatchesPerConn the paths

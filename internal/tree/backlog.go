@@ -70,7 +70,7 @@ func (b *backlog) pending() bool { return len(b.closedConns)+len(b.endingSession
 // removeWatchesOf removes watches of a closed connection, and reports whether it
 // removed all of them.
 func (t *Tree) removeWatchesOf(c *conn) bool {
-	for path := range c.watched {
+	for path := range c.watched.all() {
 		if t.exhausted() {
 			return false
 		}

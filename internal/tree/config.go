@@ -89,7 +89,8 @@ type Config struct {
 	// are records and snapshots.
 	MaxNodes int
 	// MaxData is the maximum size in bytes of the paths, data, and access control
-	// lists of all nodes and of the watched paths; below 1 means 4 GiB.
+	// lists of all nodes; below 1 means 4 GiB. Watched paths may have an eighth of it in
+	// addition, which connections and addresses share as they share MaxWatches.
 	MaxData int64
 	// MaxWatches is the maximum number of watches of all connections, as ZooKeeper
 	// counts them; below 1 means 2,000,000. A setWatches that exceeds this or the

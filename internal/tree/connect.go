@@ -38,7 +38,8 @@ func (t *Tree) Connect(id ConnID, peer Peer, req *wire.ConnectRequest, now Now, 
 	timeout := min(max(req.Timeout, t.cfg.MinTimeout), t.cfg.MaxTimeout)
 	var s *session
 	if req.SessionID == 0 {
-		if !t.sessionShares.allow(peer.Share, t.cfg.MaxSessions-len(t.sessions), t.cfg.MaxSessions) {
+		all, has := int64(t.cfg.MaxSessions), t.sessionShares[peer.Share]
+		if !t.sessionShares.mayUse(peer.Share, has, 1, all-int64(len(t.sessions)), all) {
 			t.counters.RefusedSessions++
 		} else if t.readOnly {
 			s = t.localSession(req, timeout, now)
@@ -114,11 +115,9 @@ type conn struct {
 	ids         []identity
 	inlineIDs   [1]identity // storage for ids: most connections have at most one
 	credentials credentials
-	sasl        *sasl.Server // created with the first token
-	share       Share        // see shares
-	// watched has the paths with a watch of this connection, so that its removal does
-	// not search all watches. Created with the first watch.
-	watched map[string]struct{}
+	sasl        *sasl.Server  // created with the first token
+	share       Share         // see shares
+	watched     *watchedPaths // nil before the first watch
 	// lastChange is the number of the last change that the connection was notified
 	// of, or overflow.
 	lastChange uint64
@@ -152,7 +151,7 @@ func (c *conn) identityBytes() int {
 func (t *Tree) forget(c *conn) {
 	c.lastChange = overflow // no events for watches that are still to be removed
 	delete(t.watchRestores, c)
-	if len(c.watched) > 0 && (len(t.backlog.closedConns) > 0 || !t.removeWatchesOf(c)) {
+	if c.watched.len() > 0 && (len(t.backlog.closedConns) > 0 || !t.removeWatchesOf(c)) {
 		t.backlog.closedConns = append(t.backlog.closedConns, c)
 	}
 	if c.session != nil && c.session.conn == c {

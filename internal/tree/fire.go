@@ -71,7 +71,7 @@ func (f *firing) fireTable(once, lasting, recurse watchBits) {
 				f.deliver(e.conn, nil)
 			}
 			left := e.bits &^ once
-			w.account(path, e.bits, left)
+			w.account(path, e.conn, e.bits, left)
 			if e.bits = left; left == 0 {
 				w.dropPath(path, e.conn)
 				continue

@@ -29,6 +29,9 @@ const (
 	// multiReadShare is the part of Config.MaxReply that a multiRead of several
 	// results may take.
 	multiReadShare = 2
+	// pathsPart is the divisor for the part of Config.MaxData that watched paths may have
+	// in addition to it.
+	pathsPart = 8
 	// maxOps is the maximum number of operations in a multi. It is applied in one
 	// step, for which all other clients wait.
 	maxOps = 10_000
@@ -63,10 +66,9 @@ type growth struct {
 }
 
 // used returns what counts for MaxData: everything of arbitrary size that clients can
-// create and that stays.
-func (t *Tree) used() int64 {
-	return t.dataSize + t.acls.bytes + t.watches.bytes
-}
+// create and that stays after their connections. Paths of watches have a part of their
+// own: a client without any permission can set watches.
+func (t *Tree) used() int64 { return t.dataSize + t.acls.bytes }
 
 // checkLimits checks that the growth by x is permitted.
 func (t *Tree) checkLimits(x *txn) wire.ErrCode {
@@ -162,32 +164,33 @@ func aclCost(list []wire.ACL) int64 {
 // checkWatchLimits reports whether c may have the watches want on path, where it has
 // had. If not, the request is refused: see takeWatchRefusal.
 func (t *Tree) checkWatchLimits(path string, c *conn, had, want watchBits) bool {
-	if want.count() <= had.count() {
-		return true
-	}
-	w := &t.watches
-	if w.total+want.count()-had.count() <= t.cfg.MaxWatches &&
-		(had != 0 || t.mayWatchMore(c) && t.used()+int64(len(path)) <= t.cfg.MaxData) {
+	if want.count() <= had.count() || t.mayWatchPath(path, c, had) && t.mayWatch(c, want.count()-had.count()) {
 		return true
 	}
 	t.watchRefused = true
 	return false
 }
 
-// mayWatchMore reports whether c may watch one more path. A connection with few
-// watches is not restricted by others of its address. See shares.
-func (t *Tree) mayWatchMore(c *conn) bool {
-	all, each, has := t.cfg.MaxWatches, t.cfg.MaxWatchesPerConn, len(c.watched)
-	free := all - t.watches.total
-	switch {
-	case each > 0 && has >= each:
-		return false
-	case has < all/fewPart:
+// mayWatchPath reports whether c may watch the path, where it has watches already.
+func (t *Tree) mayWatchPath(path string, c *conn, had watchBits) bool {
+	if had != 0 {
 		return true
-	case each < 1 && has >= free-all/reservedPart:
+	}
+	if each := t.cfg.MaxWatchesPerConn; each > 0 && c.watched.len() >= each {
 		return false
 	}
-	return t.watches.shares.allow(c.share, free, all)
+	w, all := &t.watches, t.cfg.MaxData/pathsPart
+	_, has := c.watched.use()
+	more, free := int64(len(path)), all-w.bytes
+	return mayUse(has, more, free, all) && w.byteShares.mayUse(c.share, has, more, free, all)
+}
+
+// mayWatch reports whether c may have n more watches.
+func (t *Tree) mayWatch(c *conn, n int) bool {
+	w, all, more := &t.watches, int64(t.cfg.MaxWatches), int64(n)
+	has, _ := c.watched.use()
+	free := all - int64(w.total)
+	return (t.cfg.MaxWatchesPerConn > 0 || mayUse(has, more, free, all)) && w.shares.mayUse(c.share, has, more, free, all)
 }
 
 // takeWatchRefusal reports whether a watch was refused since the last call. A client
@@ -203,24 +206,24 @@ func (t *Tree) takeWatchRefusal() bool {
 
 // shares counts how much of a limited resource each address uses. An address may use
 // as much as is still free, so that it alone gets at most half. The last part of the
-// resource is for addresses that use little. While the resource is plentiful, no
-// address is restricted.
-type shares map[Share]int
+// resource is for those that use little. While the resource is plentiful, no address is
+// restricted.
+type shares map[Share]int64
 
 // Share identifies an address. Zero is a peer that shares with no other.
 type Share uint64
 
 const (
 	// reservedPart is the divisor for the part of the resource that is reserved for
-	// addresses that use little.
+	// those that use little.
 	reservedPart = 8
 	// fewPart is the divisor for the amount that counts as little.
 	fewPart = 8192
 )
 
 // add adds n to the count of an address.
-func (s shares) add(addr Share, n int) {
-	if addr == 0 {
+func (s shares) add(addr Share, n int64) {
+	if addr == 0 || n == 0 {
 		return
 	}
 	if s[addr] += n; s[addr] == 0 {
@@ -228,11 +231,20 @@ func (s shares) add(addr Share, n int) {
 	}
 }
 
-// allow reports whether an address may use one more of a resource, of which free of
-// most are left.
-func (s shares) allow(addr Share, free, most int) bool {
-	if addr == 0 || s[addr] < most/fewPart {
-		return free > 0
+// mayUse reports whether one that uses has of a resource may use more, where free of all
+// are left: afterwards, it must not use more than what is left then and not reserved.
+func mayUse(has, more, free, all int64) bool {
+	if has+more <= all/fewPart {
+		return more <= free
 	}
-	return s[addr] < free-most/reservedPart
+	return has+more <= free-more-all/reservedPart
+}
+
+// mayUse reports whether one of an address may use more of a resource. One that uses
+// little itself is not restricted by others of its address.
+func (s shares) mayUse(addr Share, has, more, free, all int64) bool {
+	if addr == 0 || has+more <= all/fewPart {
+		return more <= free
+	}
+	return mayUse(s[addr], more, free, all)
 }

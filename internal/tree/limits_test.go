@@ -86,7 +86,7 @@ func TestMaxData(t *testing.T) {
 	_, _, err = p.get("/a", true)
 	p.want(err, wire.ErrOK, "a watch on a short path")
 	_, err = p.exists("/"+strings.Repeat("n", 900), true)
-	p.want(err, wire.ErrQuotaExceeded, "a watch on a long path")
+	p.want(err, wire.ErrQuotaExceeded, "a watch on a path that takes more than half of what watched paths may take")
 	p.want(p.mkACL("/l", manyACLs(20)...), wire.ErrQuotaExceeded, "a long list")
 	if used := w.tree.used(); used > most {
 		t.Errorf("%d bytes are used, the limit is %d", used, most)
@@ -369,6 +369,57 @@ func TestAddressesShareWatches(t *testing.T) {
 	w = newWorld(t, Config{MaxWatches: 100, MaxWatchesPerConn: 100})
 	if n := take(w.dial(), 200); n != 100 {
 		t.Errorf("a connection without an address got %d watches, its limit is 100", n)
+	}
+}
+
+// TestKindsOfWatchesShareWatches: further kinds of watches on the same paths count too.
+func TestKindsOfWatchesShareWatches(t *testing.T) {
+	const most = 16_384
+	w := newWorld(t, Config{MaxWatches: most})
+	w.peer = Peer{Share: 1}
+	p := w.dial()
+	for _, mode := range []wire.AddWatchMode{wire.AddWatchPersistent, wire.AddWatchPersistentRecursive} {
+		for i := range most {
+			if p.lasting(fmt.Sprint("/", i), mode) == wire.ErrQuotaExceeded {
+				break
+			}
+		}
+	}
+	if n, want := w.tree.Counts().Watches, (most-most/reservedPart)/2; n > want {
+		t.Errorf("one connection has %d watches, want %d at most", n, want)
+	}
+}
+
+// TestWatchedPathsLeaveRoom: long paths of watches, which need no permission, use up
+// neither the space for data nor other addresses' space for paths.
+func TestWatchedPathsLeaveRoom(t *testing.T) {
+	const most, length = 1 << 20, 1 << 10
+	w := newWorld(t, Config{MaxData: most})
+	taken := 0
+	for i := range 400 { // connections, two of each address
+		w.peer = Peer{Share: Share(1 + i/2)}
+		p := w.dial()
+		for n := range 200 {
+			path := fmt.Sprint("/", i, "-", n, "-", strings.Repeat("x", length))
+			if _, err := p.exists(path, true); err == wire.ErrQuotaExceeded {
+				break
+			}
+			taken += len(path)
+		}
+		if i == 1 && taken > most/pathsPart/2 {
+			t.Errorf("one address watches paths of %d bytes, want %d at most", taken, most/pathsPart/2)
+		}
+	}
+	if taken > most/pathsPart-most/pathsPart/reservedPart {
+		t.Errorf("watched paths take %d bytes, want an eighth of %d, and room left in it", taken, most/pathsPart)
+	}
+	w.peer = Peer{Share: 1000}
+	modest := w.dial()
+	if _, err := modest.exists("/modest", true); err != wire.ErrNoNode {
+		t.Errorf("a modest client's watch: %v", err)
+	}
+	if err := modest.make("/data", strings.Repeat("x", most-most/pathsPart)); err != wire.ErrOK {
+		t.Errorf("data: %v", err)
 	}
 }
 

@@ -74,7 +74,7 @@ func checkInvariants(tb testing.TB, t *Tree) {
 	}
 	watchers := 0
 	for _, c := range t.conns {
-		if len(c.watched) > 0 {
+		if c.watched.len() > 0 {
 			watchers++
 		}
 	}

@@ -45,29 +45,55 @@ type watch struct {
 	bits watchBits
 }
 
+// watchedPaths are the paths that one connection watches, so that its removal does not
+// search all watches. Nil has none.
+type watchedPaths struct {
+	paths   map[string]struct{}
+	watches int64 // as ZooKeeper counts
+	bytes   int64 // total length of the paths
+}
+
+func (w *watchedPaths) len() int { return len(w.all()) }
+
+func (w *watchedPaths) all() map[string]struct{} {
+	if w == nil {
+		return nil
+	}
+	return w.paths
+}
+
+// use returns what counts for the limits.
+func (w *watchedPaths) use() (watches, bytes int64) {
+	if w == nil {
+		return 0, 0
+	}
+	return w.watches, w.bytes
+}
+
 // watchTable holds the watches by path. Paths are the texts of requests, because a
 // watch may be on a node that does not exist.
 //
 // It combines both of ZooKeeper's tables: a connection that watches a node's data and
 // its children has one entry, and a path has one list.
 type watchTable struct {
-	byPath    map[string][]watch
-	total     int    // as ZooKeeper counts
-	watchers  int    // connections with watches
-	recursive int    // entries with a recursive watch; if 0, ancestors are not searched
-	bytes     int64  // total length of the paths, counted once per watching connection
-	shares    shares // watched paths per address, counted once per connection
-	changes   uint64 // number of the last change; a connection is notified of each change once
+	byPath     map[string][]watch
+	total      int    // as ZooKeeper counts
+	watchers   int    // connections with watches
+	recursive  int    // entries with a recursive watch; if 0, ancestors are not searched
+	bytes      int64  // total length of the paths, counted once per watching connection
+	shares     shares // watches per address
+	byteShares shares // bytes per address
+	changes    uint64 // number of the last change; a connection is notified of each change once
 }
 
 func newWatchTable() watchTable {
-	return watchTable{byPath: make(map[string][]watch), shares: make(shares)}
+	return watchTable{byPath: make(map[string][]watch), shares: make(shares), byteShares: make(shares)}
 }
 
 // find returns the index of c among the watches on path, or -1. It checks c's own set
 // first, so that a new watch does not search a long list.
 func (w *watchTable) find(path string, c *conn) int {
-	if _, ok := c.watched[path]; !ok {
+	if _, ok := c.watched.all()[path]; !ok {
 		return -1
 	}
 	return slices.IndexFunc(w.byPath[path], func(e watch) bool { return e.conn == c })
@@ -91,19 +117,18 @@ func (w *watchTable) set(path string, c *conn, bits watchBits) {
 			return
 		}
 		if c.watched == nil {
-			c.watched = make(map[string]struct{})
+			c.watched = &watchedPaths{paths: make(map[string]struct{})}
 		}
-		if len(c.watched) == 0 {
+		if c.watched.len() == 0 {
 			w.watchers++
 		}
-		c.watched[path] = struct{}{}
-		w.shares.add(c.share, 1)
+		c.watched.paths[path] = struct{}{}
 		w.byPath[path] = append(w.byPath[path], watch{c, bits})
-		w.account(path, 0, bits)
+		w.account(path, c, 0, bits)
 		return
 	}
 	list := w.byPath[path]
-	w.account(path, list[i].bits, bits)
+	w.account(path, c, list[i].bits, bits)
 	list[i].bits = bits
 	if bits == 0 {
 		w.dropPath(path, c)
@@ -113,10 +138,9 @@ func (w *watchTable) set(path string, c *conn, bits watchBits) {
 
 // dropPath removes a path from c's own set.
 func (w *watchTable) dropPath(path string, c *conn) {
-	if delete(c.watched, path); len(c.watched) == 0 {
+	if delete(c.watched.paths, path); c.watched.len() == 0 {
 		w.watchers--
 	}
-	w.shares.add(c.share, -1)
 }
 
 // store sets the list of a path, or removes the path if the list is empty.
@@ -128,15 +152,22 @@ func (w *watchTable) store(path string, list []watch) {
 	w.byPath[path] = list
 }
 
-// account updates the counters when an entry on path changes from old to bits.
-func (w *watchTable) account(path string, old, bits watchBits) {
+// account updates the counters when the watches of c on path change from old to bits.
+func (w *watchTable) account(path string, c *conn, old, bits watchBits) {
+	var bytes int64
 	switch {
 	case old == 0 && bits != 0:
-		w.bytes += int64(len(path))
+		bytes = int64(len(path))
 	case old != 0 && bits == 0:
-		w.bytes -= int64(len(path))
+		bytes = -int64(len(path))
 	}
-	w.total += bits.count() - old.count()
+	w.bytes += bytes
+	c.watched.bytes += bytes
+	w.byteShares.add(c.share, bytes)
+	n := bits.count() - old.count()
+	w.total += n
+	c.watched.watches += int64(n)
+	w.shares.add(c.share, int64(n))
 	if old&recursive != 0 {
 		w.recursive--
 	}

@@ -248,7 +248,7 @@ func TestWatchTableAgreesWithModel(t *testing.T) {
 		k := key{"/" + string(rune('a'+rng.IntN(5))), conns[rng.IntN(3)]}
 		switch rng.IntN(10) {
 		case 0:
-			for path := range k.c.watched {
+			for path := range k.c.watched.all() {
 				table.set(path, k.c, 0)
 			}
 			for m := range model {
