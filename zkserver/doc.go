@@ -55,6 +55,7 @@
 //	replies and events not read      MaxUnread, MaxUnreadTotal              connection closed; the session stays
 //	nodes, data                      MaxNodes, MaxData                      QuotaExceeded
 //	watches, also per address        MaxWatches, MaxWatchesPerConn          QuotaExceeded
+//	paths of watches, likewise       an eighth of MaxData                   QuotaExceeded
 //	passwords sent by an address     256, and one a second                  one each 0.1 s
 //	TLS handshakes that compute      half of GOMAXPROCS                     wait for their turn
 //	bytes of a TLS handshake         32 KiB                                 connection closed

@@ -271,6 +271,11 @@ func (c *ServerConfig) finish() error {
 			return errors.New("enforce.auth.enabled is true and enforce.auth.schemes names no scheme, such as sasl or x509")
 		}
 		c.Server.EnforceAuthSchemes = c.schemes
+	} else if len(c.schemes) > 0 {
+		c.note(Note{Warning: true, Text: "enforce.auth.schemes has no effect without enforce.auth.enabled=true"})
+	}
+	if len(c.Server.EnsembleNames) > 0 && !slices.Contains(c.Server.AuthProviders, "ensemble") {
+		c.note(Note{Warning: true, Text: "ensembleAuthName has no effect without an authProvider.N of EnsembleAuthenticationProvider"})
 	}
 	if c.Server.TickTime == 0 {
 		c.Server.TickTime = defaultTick

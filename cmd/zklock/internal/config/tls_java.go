@@ -128,6 +128,11 @@ func cipherSuites(value string) (ids []uint16, err error) {
 // Configured reports whether a key store is set.
 func (j *JavaTLS) Configured() bool { return j.key.location != "" }
 
+// Given reports whether any key for TLS is set.
+func (j *JavaTLS) Given() bool {
+	return j.key != (store{}) || j.trust != (store{}) || j.given || len(j.versions)+len(j.suites)+len(j.warnings) > 0
+}
+
 // Files returns the settings for the server. Without ssl.clientAuth, clients need a
 // certificate, as in ZooKeeper.
 func (j *JavaTLS) Files() (files zkserver.TLSFiles, warnings []string, err error) {

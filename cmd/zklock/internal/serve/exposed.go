@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -16,7 +17,7 @@ func (p *plan) exposures() (warnings []string) {
 	for _, s := range p.sockets {
 		at := s.Addr().String()
 		if s.Addr().Network() == "unix" {
-			warnings = append(warnings, p.exposedSocket(at)...)
+			warnings = append(warnings, p.exposedSocket(at, s.Name == socketTLS)...)
 			at = "unix:" + at
 		}
 		switch s.Name {
@@ -30,7 +31,7 @@ func (p *plan) exposures() (warnings []string) {
 		}
 	}
 	warnings = append(warnings, p.exposedPlain(plain)...)
-	if beyond(secure) && !p.asksWho() {
+	if beyond(secure) && !p.clientsProve(true) {
 		warnings = append(warnings, "listening for TLS at "+secure+", beyond this machine, and clients need not prove who they are: whoever reaches it can take and break locks without ACLs; see --tls-ca and --jaas")
 	}
 	if beyond(metrics) {
@@ -41,9 +42,9 @@ func (p *plan) exposures() (warnings []string) {
 
 // exposedSocket returns a warning about a unix socket that systemd passed. A socket that
 // this process creates is closed to other users.
-func (p *plan) exposedSocket(path string) []string {
+func (p *plan) exposedSocket(path string, tlsOnly bool) []string {
 	info, err := os.Stat(path)
-	if err != nil || info.Mode().Perm()&0o002 == 0 || p.asksWho() {
+	if err != nil || info.Mode().Perm()&0o002 == 0 || p.clientsProve(tlsOnly) {
 		return nil
 	}
 	return []string{fmt.Sprintf("listening at unix:%s, to which every user of this machine may connect (mode %04o): set SocketMode=0660 in its unit, unless its directory keeps them out",
@@ -58,9 +59,13 @@ func (p *plan) exposedPlain(at string) []string {
 	return []string{"listening at " + at + ", beyond this machine, without TLS: whoever is on the way reads everything, passwords of sessions too, and whoever reaches it can take and break locks without ACLs; see --tls-listen, or listen at 127.0.0.1"}
 }
 
-// asksWho reports whether every client must authenticate.
-func (p *plan) asksWho() bool {
-	return p.tls.Files.ClientAuth == tls.RequireAndVerifyClientCert || p.opts.RequireSASL || len(p.opts.EnforceAuthSchemes) > 0
+// clientsProve reports whether every client of an address must prove who it is. Every
+// client has an identity of the scheme ip, and any password makes one of digest, so these
+// schemes prove nothing. tlsOnly says that the address accepts only TLS.
+func (p *plan) clientsProve(tlsOnly bool) bool {
+	schemes := p.opts.EnforceAuthSchemes
+	proofs := len(schemes) > 0 && !slices.ContainsFunc(schemes, func(s string) bool { return s != "sasl" && s != "x509" })
+	return proofs || p.opts.RequireSASL || tlsOnly && p.tls.Files.ClientAuth == tls.RequireAndVerifyClientCert
 }
 
 // beyond reports whether other machines can reach an address. They cannot reach an empty

@@ -38,6 +38,10 @@ func TestExposure(t *testing.T) {
 		{"--memory --tls-listen :1 --tls-cert c --tls-ca a", "", nil},
 		{"--memory --tls-listen :1 --tls-cert c --listen :2 --metrics h:3", "", []string{plain, bare, page}},
 		{"--memory --tls-unify --tls-cert c --tls-ca a --listen :2", "", []string{plain}},
+		// What every client fulfils proves nothing.
+		{"--memory --tls-listen :1 --tls-cert c", "enforce.auth.enabled=true\nenforce.auth.schemes=ip", []string{bare}},
+		{"--memory --tls-listen :1 --tls-cert c", "enforce.auth.enabled=true\nenforce.auth.schemes=digest,sasl", []string{bare}},
+		{"--memory --tls-listen :1 --tls-cert c", "enforce.auth.enabled=true\nenforce.auth.schemes=x509,sasl", nil},
 	} {
 		p, err := planned(t, tt.args, tt.cfg)
 		if err != nil {

@@ -60,6 +60,9 @@ func (f *serveFlags) planWith(sockets []Socket, listenGiven bool) (*plan, error)
 			return nil, err
 		}
 	}
+	if f.tls.cut && !p.tls.wanted() {
+		return nil, cli.UsageError("--tls-cut needs TLS: give --tls-listen or --tls-unify, or secureClientPort in the file")
+	}
 	if p.handedTLS() != "" && !p.tls.wanted() {
 		return nil, cli.UsageError("a socket for TLS was handed over and no certificate named: give --tls-cert, or ssl.keyStore.location in the file")
 	}
@@ -131,8 +134,20 @@ func (p *plan) take(cfg *config.ServerConfig, listenGiven bool) error {
 	if at := p.handedTLS(); at != "" {
 		secure = at
 	}
-	if flags.wanted() || secure == "" && !cfg.Unify {
+	inFile := cfg.Unify || cfg.TLS.Given()
+	switch {
+	case flags.wanted() && (inFile || cfg.SecurePort != 0):
+		p.note(config.Note{Warning: true, Text: "the flags for TLS replace all TLS settings of the file: secureClientPort, client.portUnification, and ssl.* have no effect"})
 		return nil
+	case flags.wanted():
+		return nil
+	case secure == "" && (!cfg.Unify || p.listen == ""):
+		if inFile {
+			p.note(config.Note{Warning: true, Text: "no port serves TLS, so the file's settings for TLS have no effect: set secureClientPort, or client.portUnification with clientPort"})
+		}
+		return nil
+	case cfg.Unify && p.listen == "":
+		p.note(config.Note{Warning: true, Text: "client.portUnification has no effect without clientPort"})
 	}
 	files, warnings, err := cfg.TLS.Files()
 	if err != nil {
@@ -141,6 +156,7 @@ func (p *plan) take(cfg *config.ServerConfig, listenGiven bool) error {
 	for _, w := range warnings {
 		p.note(config.Note{Warning: true, Text: w})
 	}
+	files.CutClients = flags.Files.CutClients
 	p.tls = serveTLS{Listen: secure, Unify: cfg.Unify && p.listen != "", Files: files}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock/zklock/cmd/zklock/internal/config"
 	"github.com/zklock/zklock/zk"
 	"github.com/zklock/zklock/zkserver"
 )
@@ -39,7 +40,7 @@ func planned(t *testing.T, args, cfg string) (*plan, error) {
 	f := serveFlags{
 		listen: value("listen"), data: value("data"), config: value("config"), jaas: value("jaas"), metrics: value("metrics"),
 		memory: value("memory") == "true", log: logFlags{format: "text", level: "error"},
-		tls: serveTLSFlags{listen: value("tls-listen"), cert: value("tls-cert"), key: value("tls-key"), ca: value("tls-ca"), unify: value("tls-unify") == "true"},
+		tls: serveTLSFlags{listen: value("tls-listen"), cert: value("tls-cert"), key: value("tls-key"), ca: value("tls-ca"), unify: value("tls-unify") == "true", cut: value("tls-cut") == "true"},
 	}
 	return f.plan(fs.Changed("listen"))
 }
@@ -233,5 +234,54 @@ func TestDialIsSaidOnce(t *testing.T) {
 	}
 	if got := s.Explain(zk.ErrClosed); !errors.Is(got, zk.ErrClosed) {
 		t.Errorf("%v", got)
+	}
+}
+
+// TestCutOfTheFile: --tls-cut is for the certificates of the file as well, and is refused
+// without TLS.
+func TestCutOfTheFile(t *testing.T) {
+	p, err := planned(t, "--memory --tls-cut", "secureClientPort=2\nssl.keyStore.location=/k.pem\nssl.clientAuth=none")
+	if err != nil || !p.tls.Files.CutClients {
+		t.Errorf("with TLS in the file: %+v, %v", p, err)
+	}
+	for _, cfg := range []string{"", "clientPort=1"} {
+		if _, err := planned(t, "--memory --tls-cut", cfg); cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), "--tls-cut needs TLS") {
+			t.Errorf("with %q: %v", cfg, err)
+		}
+	}
+}
+
+// TestSettingsWithoutEffect: the log names settings for TLS and authentication that have
+// no effect.
+func TestSettingsWithoutEffect(t *testing.T) {
+	const keys = "\nssl.keyStore.location=/k.pem\nssl.clientAuth=none\n"
+	flags := serveTLS{Listen: ":3"}
+	for _, tt := range []struct {
+		cfg  string
+		tls  serveTLS
+		want string
+	}{
+		{"clientPort=1" + keys, serveTLS{}, "no port serves TLS"},
+		{"clientPort=1\nssl.clientAuth=need", serveTLS{}, "no port serves TLS"},
+		{"secureClientPort=2" + keys, serveTLS{}, ""},
+		{"clientPort=1\nclient.portUnification=true" + keys, serveTLS{}, ""},
+		{"secureClientPort=2\nclient.portUnification=true" + keys, serveTLS{}, "client.portUnification has no effect without clientPort"},
+		{"secureClientPort=2" + keys, flags, "the flags for TLS replace"},
+		{"clientPort=1", flags, ""},
+		{"clientPort=1\nenforce.auth.schemes=x509", serveTLS{}, "enforce.auth.schemes has no effect"},
+		{"clientPort=1\nensembleAuthName=a", serveTLS{}, "ensembleAuthName has no effect"},
+	} {
+		cfg, err := config.ParseServerConfig("zoo.cfg", strings.NewReader(tt.cfg))
+		if err != nil {
+			t.Fatalf("%q: %v", tt.cfg, err)
+		}
+		var log bytes.Buffer
+		p := &plan{log: slog.New(slog.NewTextHandler(&log, nil)), tls: tt.tls}
+		if err := p.take(cfg, false); err != nil {
+			t.Errorf("%q: %v", tt.cfg, err)
+		}
+		if got := log.String(); !strings.Contains(got, tt.want) || tt.want == "" && strings.Contains(got, "effect") {
+			t.Errorf("%q: the log says %q, want %q", tt.cfg, got, tt.want)
+		}
 	}
 }

@@ -3,6 +3,7 @@
 package serve
 
 import (
+	"crypto/tls"
 	"errors"
 	"net"
 	"os"
@@ -71,6 +72,16 @@ func TestExposureOfOpenSockets(t *testing.T) {
 		}
 		wantWarnings(t, mode.String(), p.exposures(), want)
 	}
+	// Certificates are not needed where TLS is not.
+	if err := os.Chmod(path, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	p.tls.Files.ClientAuth = tls.RequireAndVerifyClientCert
+	for _, p.tls.Unify = range []bool{false, true} {
+		wantWarnings(t, "with a port for TLS", p.exposures(), []string{"SocketMode=0660"})
+	}
+	p.sockets[0].Name, p.tls.Unify = socketTLS, false
+	wantWarnings(t, "a socket for TLS", p.exposures(), nil)
 }
 
 // TestListenUnixAfterAKill: a socket that nobody serves any more is no reason

@@ -63,7 +63,7 @@ func (t *serveTLSFlags) settings() (serveTLS, error) {
 		if t.cert != "" || t.key != "" || t.ca != "" || t.clientAuth != "" {
 			return s, cli.UsageError("say where to serve TLS: --tls-listen ADDRESS, or --tls-unify for the address of --listen")
 		}
-		return serveTLS{}, nil
+		return serveTLS{Files: zkserver.TLSFiles{CutClients: t.cut}}, nil // a file can ask for TLS
 	}
 	if s.Listen != "" {
 		if err := checkAddress("--tls-listen", s.Listen); err != nil {
