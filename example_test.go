@@ -31,7 +31,7 @@ func Example() {
 	defer stop()
 	ctx := context.Background()
 
-	c, err := zklock.Dial(ctx, servers, opts) // "zk1:2181,zk2:2181,zk3:2181", nil
+	c, err := zklock.Dial(ctx, servers, opts) // for example servers = "zk1:2181,zk2:2181"; opts can be nil
 	if err != nil {
 		log.Fatal(err)
 	}
