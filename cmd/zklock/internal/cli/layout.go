@@ -29,8 +29,9 @@ func LayoutNames() []string {
 const customSyntax = "custom:exclusive=MARKER,shared=MARKER,prefix=TEXT,in-parent"
 
 // LayoutHelp is the part of the long help about layouts, for the commands that write entries.
-const LayoutHelp = `Layouts: --layout sets the names of the lock's znodes. A lock excludes only the
-programs that use the same layout.
+const LayoutHelp = `Layouts: --layout sets the names of the lock's znodes, and so which programs of
+other libraries the lock excludes. The curator, kazoo, and mixed locks of zklock
+exclude each other.
   curator    the default: Curator, go-zookeeper, ZooKeeper's WriteLock,
              and kazoo with extra_lock_patterns=["-lock-"]
   kazoo      kazoo

@@ -136,7 +136,7 @@ func (s *Settings) orderFlag(f *pflag.FlagSet) {
 }
 
 func (s *Settings) readOnlyFlag(f *pflag.FlagSet) {
-	f.BoolVar(&s.readOnly, "read-only", false, "read from servers without a quorum too")
+	f.BoolVar(&s.readOnly, "read-only", false, "also read from servers without a quorum")
 }
 
 // WaitFlags adds the flags for waiting.

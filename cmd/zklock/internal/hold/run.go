@@ -17,8 +17,8 @@ const runHelp = `Run acquires LOCK, runs the command, and releases the lock when
 exits. It exits with the command's exit code, or with 128+n if signal n ended
 the command.
 
-Loss of the lock: if the lock is lost at once, for example because a client
-deletes its znode, run sends KILL to the command. If the lock is about to be
+Loss of the lock: if the lock is lost without warning, for example because a
+client deletes its znode, run sends KILL to the command. If the lock is about to be
 lost, run sends TERM, and then KILL early enough that the command is dead
 before another client can hold the lock. If zklock is killed, the command is
 killed too. The command has its own process group, and signals go to the whole
@@ -80,7 +80,7 @@ is running, how long it waited for and held the lock, and how many runs ended in
 each way. Runs with different locks can share a file. If the file cannot be
 written, run prints a warning.
 
-` + cli.ServersHelp + `the line of --status-fd.
+` + cli.ServersHelp + `the JSON of --status-fd.
 
 ` + aclHelp + `
 
@@ -88,8 +88,8 @@ written, run prints a warning.
 
 ` + cli.HoldHelp + `
 
-Exit codes: the command's exit code, or one of these. The line of --status-fd
-tells them apart.
+Exit codes: the command's exit code, or one of these. If the command can exit
+with these codes too, read the JSON line that --status-fd writes.
   2    wrong usage
   120  the lock was lost
   123  --max-hold ended the command
@@ -152,7 +152,7 @@ func Run(a *cli.App) *cobra.Command {
 	}
 	c.ValidArgsFunction = a.CompleteRun
 	addLockFlags(a, c, &f.spec, &f.onRevoke)
-	c.Flags().Var(&f.killAfter, "kill-after", "time from TERM to KILL; default: 2s or less")
+	c.Flags().Var(&f.killAfter, "kill-after", "time from TERM to KILL; default: at most 2s")
 	c.Flags().BoolVar(&f.passAuth, "pass-auth", false, "pass ZKLOCK_AUTH, ZKLOCK_SASL to the command")
 	c.Flags().IntVar(&f.statusFD, "status-fd", -1, "write the outcome as JSON to this `descriptor`")
 	c.Flags().Var(&f.atLeast, "hold-at-least", "hold the lock for at least this long")

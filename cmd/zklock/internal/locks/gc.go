@@ -69,7 +69,7 @@ func GC(a *cli.App) *cobra.Command {
 	f := gcFlags{unused: cli.Duration{D: 24 * time.Hour}}
 	c := &cobra.Command{
 		Use:     "gc PREFIX",
-		Short:   "Remove empty parent znodes that locks left",
+		Short:   "List or remove empty parent znodes of locks",
 		Long:    gcHelp,
 		Example: gcExample,
 		Args:    cli.Exactly(1, "one prefix"),

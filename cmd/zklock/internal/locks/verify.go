@@ -59,7 +59,7 @@ func Verify(a *cli.App) *cobra.Command {
 	var f readFlags
 	c := &cobra.Command{
 		Use:     "verify LOCK TOKEN",
-		Short:   "Verify that a fencing token still holds its lock",
+		Short:   "Check that the hold with a token still exists",
 		Long:    verifyHelp,
 		Example: verifyExample,
 		Args:    cli.Exactly(2, "a lock and a token"),

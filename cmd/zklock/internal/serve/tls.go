@@ -41,7 +41,7 @@ func (t *serveTLSFlags) flags(f *pflag.FlagSet) {
 	f.StringVar(&t.cert, "tls-cert", "", "PEM `file` with the certificate chain")
 	f.StringVar(&t.key, "tls-key", "", "PEM `file` with its key; default: --tls-cert")
 	f.StringVar(&t.ca, "tls-ca", "", "PEM `file` with the CAs of client certificates")
-	f.BoolVar(&t.cut, "tls-cut", false, "close connections with outdated certificates")
+	f.BoolVar(&t.cut, "tls-cut", false, "close connections when certificates expire")
 	f.StringVar(&t.clientAuth, "tls-client-auth", "", "`mode` for client certificates: none, want, need")
 }
 
