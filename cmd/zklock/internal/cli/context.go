@@ -24,8 +24,8 @@ import (
 const contextHelp = `A context is a set of servers with a name, and the settings for connecting to
 them. Contexts are in one small file, which you can also edit. One of them is
 the current context: all commands except run, lock, and bench use it if no flag
-and no ZKLOCK_SERVERS names servers. The context "local" always exists: it is this user's local
-server, and the initial current context.
+and no ZKLOCK_SERVERS names servers. The context "local" always exists: it is
+this user's local server, and the initial current context.
 
 run, lock, and bench never use the current context, so switching contexts never
 redirects a job. They use the context that --context names. Such a context

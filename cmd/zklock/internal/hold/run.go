@@ -18,8 +18,8 @@ exits. It exits with the command's exit code, or with 128+n if signal n ended
 the command.
 
 Loss of the lock: if the lock is lost without warning, for example because a
-client deletes its znode, run sends KILL to the command. If the lock is about to be
-lost, run sends TERM, and then KILL early enough that the command is dead
+client deletes its znode, run sends KILL to the command. If the lock is about
+to be lost, run sends TERM, and then KILL early enough that the command is dead
 before another client can hold the lock. If zklock is killed, the command is
 killed too. The command has its own process group, and signals go to the whole
 group.
