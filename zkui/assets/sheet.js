@@ -99,25 +99,25 @@ const deeds = {
 // so that a user breaks only the hold that the page shows.
 export function act(name, lock, e, page) {
   const deed = deeds[name];
-  const token = field(`Type the fencing token of ${e.who}`, "", { name: "typed", inputmode: "numeric" });
+  const typed = field(`Type the fencing token of ${e.who}`, "", { name: "typed", inputmode: "numeric" });
   const key = field("Access token of this page’s server", "Kept until the page is closed.", { name: "secret", type: "password", value: secret || token() });
   const wrong = el("p", { class: "wrong", role: "alert" });
   const go = el("button", { class: deed.danger ? "button danger full" : "button", type: "submit", text: deed.verb, disabled: true });
-  const ready = () => { go.disabled = token.input.value.trim() !== e.token || !key.input.value; };
+  const ready = () => { go.disabled = typed.input.value.trim() !== e.token || !key.input.value; };
   const cancel = el("button", { class: "button", type: "button", text: "Cancel", click: () => dialog.close() });
   const form = el("form", { class: "sheet-form", input: ready },
-    el("p", { text: deed.about }), el("p", { class: "big-token", text: e.token }), token.node, key.node, wrong,
+    el("p", { text: deed.about }), el("p", { class: "big-token", text: e.token }), typed.node, key.node, wrong,
     el("div", { class: "buttons" }, cancel, go));
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     go.disabled = true;
     secret = key.input.value;
-    const failed = await send(name, lock, e, token.input.value.trim());
+    const failed = await send(name, lock, e, typed.input.value.trim());
     put(wrong, failed ?? "");
     if (failed === undefined) { dialog.close(); page.say(deed.done); } else ready();
   });
   const dialog = show(`${deed.title}: ${lock.path}`, form);
-  token.input.focus();
+  typed.input.focus();
 }
 
 // send performs the action, and returns the error text.
