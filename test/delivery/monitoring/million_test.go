@@ -32,8 +32,10 @@ type crowd struct {
 func newCrowd(t *testing.T) *crowd {
 	t.Helper()
 	c := &crowd{srv: zktest.Start(t, zktest.Volatile)}
-	// Not by the relay, which looks at every frame.
-	z := c.srv.Dial(t, func(o *zk.Options) { o.DialContext = c.srv.Server().DialContext })
+	// Not by the relay, which looks at every frame. The locks must last on a busy machine.
+	z := c.srv.Dial(t, func(o *zk.Options) {
+		o.DialContext, o.SessionTimeout = c.srv.Server().DialContext, 40*time.Second
+	})
 	make := func(n int, at func(i int) string) {
 		results := make(chan error, n)
 		for i := range n {
