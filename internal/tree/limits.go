@@ -182,7 +182,7 @@ func (t *Tree) mayWatchPath(path string, c *conn, had watchBits) bool {
 	w, all := &t.watches, t.cfg.MaxData/pathsPart
 	_, has := c.watched.use()
 	more, free := int64(len(path)), all-w.bytes
-	return mayUse(has, more, free, all) && w.byteShares.mayUse(c.share, has, more, free, all)
+	return leavesEnough(has, more, free, all) && w.byteShares.mayUse(c.share, has, more, free, all)
 }
 
 // mayWatch reports whether c may have n more watches.
@@ -190,7 +190,7 @@ func (t *Tree) mayWatch(c *conn, n int) bool {
 	w, all, more := &t.watches, int64(t.cfg.MaxWatches), int64(n)
 	has, _ := c.watched.use()
 	free := all - int64(w.total)
-	return (t.cfg.MaxWatchesPerConn > 0 || mayUse(has, more, free, all)) && w.shares.mayUse(c.share, has, more, free, all)
+	return (t.cfg.MaxWatchesPerConn > 0 || leavesEnough(has, more, free, all)) && w.shares.mayUse(c.share, has, more, free, all)
 }
 
 // takeWatchRefusal reports whether a watch was refused since the last call. A client
@@ -231,9 +231,9 @@ func (s shares) add(addr Share, n int64) {
 	}
 }
 
-// mayUse reports whether one that uses has of a resource may use more, where free of all
-// are left: afterwards, it must not use more than what is left then and not reserved.
-func mayUse(has, more, free, all int64) bool {
+// leavesEnough reports whether one that uses has of a resource may use more, where free of
+// all are left: afterwards, it must not use more than what is left then and not reserved.
+func leavesEnough(has, more, free, all int64) bool {
 	if has+more <= all/fewPart {
 		return more <= free
 	}
@@ -246,5 +246,5 @@ func (s shares) mayUse(addr Share, has, more, free, all int64) bool {
 	if addr == 0 || has+more <= all/fewPart {
 		return more <= free
 	}
-	return mayUse(s[addr], more, free, all)
+	return leavesEnough(s[addr], more, free, all)
 }

@@ -17,7 +17,7 @@ func (p *plan) exposures() (warnings []string) {
 	for _, s := range p.sockets {
 		at := s.Addr().String()
 		if s.Addr().Network() == "unix" {
-			warnings = append(warnings, p.exposedSocket(at, s.Name == socketTLS)...)
+			warnings = append(warnings, exposedSocket(at, s.Name != socketMetrics && p.clientsProve(s.Name == socketTLS))...)
 			at = "unix:" + at
 		}
 		switch s.Name {
@@ -40,11 +40,11 @@ func (p *plan) exposures() (warnings []string) {
 	return warnings
 }
 
-// exposedSocket returns a warning about a unix socket that systemd passed. A socket that
-// this process creates is closed to other users.
-func (p *plan) exposedSocket(path string, tlsOnly bool) []string {
+// exposedSocket returns a warning about a unix socket that systemd passed, if its clients
+// need not prove who they are. A socket that this process creates is closed to other users.
+func exposedSocket(path string, clientsProve bool) []string {
 	info, err := os.Stat(path)
-	if err != nil || info.Mode().Perm()&0o002 == 0 || p.clientsProve(tlsOnly) {
+	if err != nil || info.Mode().Perm()&0o002 == 0 || clientsProve {
 		return nil
 	}
 	return []string{fmt.Sprintf("listening at unix:%s, to which every user of this machine may connect (mode %04o): set SocketMode=0660 in its unit, unless its directory keeps them out",

@@ -82,6 +82,8 @@ func TestExposureOfOpenSockets(t *testing.T) {
 	}
 	p.sockets[0].Name, p.tls.Unify = socketTLS, false
 	wantWarnings(t, "a socket for TLS", p.exposures(), nil)
+	p.sockets[0].Name = socketMetrics // whose readers never prove who they are
+	wantWarnings(t, "a socket for metrics", p.exposures(), []string{"SocketMode=0660"})
 }
 
 // TestListenUnixAfterAKill: a socket that nobody serves any more is no reason
