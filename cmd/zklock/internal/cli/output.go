@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
+	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -184,9 +184,12 @@ func nextYAML(d *json.Decoder) (*yaml.Node, error) {
 	return node, err
 }
 
-// numberTag returns the YAML tag of a number.
+// numberTag returns the YAML tag of a number. Libraries read a whole number of more than 64
+// bits as a float.
 func numberTag(n json.Number) string {
-	if strings.ContainsAny(n.String(), ".eE") {
+	_, signed := strconv.ParseInt(n.String(), 10, 64)
+	_, unsigned := strconv.ParseUint(n.String(), 10, 64)
+	if signed != nil && unsigned != nil {
 		return "!!float"
 	}
 	return "!!int"
