@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -19,7 +20,7 @@ import (
 // embedded starts a server in this process, for examples that run anywhere. A
 // program has a connection string instead: "zk1:2181,zk2:2181,zk3:2181".
 func embedded() (servers string, opts *zklock.Options, stop func()) {
-	srv, err := zkserver.New(zkserver.Options{})
+	srv, err := zkserver.New(nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -45,6 +46,37 @@ func Example() {
 	// Output:
 	// held: true with a token: true
 	// error: <nil>
+}
+
+// Only clients with the same credentials can use the lock. Over a network, set Options.TLS
+// too: digest credentials are sent as they are.
+func ExampleOptions_credentials() {
+	servers, opts, stop := embedded()
+	defer stop()
+	ctx := context.Background()
+	stranger, err := zklock.Dial(ctx, servers, opts)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer stranger.Close()
+
+	own := *opts
+	own.Auth = []zk.Auth{{Scheme: "digest", Data: []byte("reports:" + os.Getenv("REPORTS_PASSWORD"))}}
+	own.ACL = zk.CreatorACL()
+	c, err := zklock.Dial(ctx, servers, &own)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+
+	h, err := c.Mutex("reports/nightly").Acquire(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer h.Release(ctx)
+	_, err = stranger.Mutex("reports/nightly").TryAcquire(ctx)
+	fmt.Println("refused:", errors.Is(err, zk.ErrNoAuth))
+	// Output: refused: true
 }
 
 func ExampleLock_TryAcquire() {

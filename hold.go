@@ -30,6 +30,15 @@ type Hold struct {
 	contexts     map[*holdContext]struct{}
 }
 
+// String returns the path of the lock and the token, such as
+// "/zklock/reports/nightly (token 4711)". It leaves out a token of 0.
+func (h *Hold) String() string {
+	if token := h.Token(); token != 0 {
+		return fmt.Sprintf("%s (token %d)", h.lock.Path(), token)
+	}
+	return h.lock.Path()
+}
+
 // Token returns the fencing token of the hold: the czxid of its znode. It is greater than
 // 0 and grows with each grant of the lock, also across restarts of clients and servers,
 // and if the znode of the lock was deleted in between. See [Lock.LocalHandoff] for an

@@ -15,6 +15,21 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
+// TestHoldString checks that a hold in a log shows its lock and its token.
+func TestHoldString(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		h := acquire(t, c.Mutex("reports/nightly"))
+		if got, want := fmt.Sprint(h), fmt.Sprintf("/zklock/reports/nightly (token %d)", h.Token()); got != want {
+			t.Errorf("the hold is %q, want %q", got, want)
+		}
+		all := zklock.All(c.Semaphore("a", 2), c.Semaphore("b", 2))
+		if h := acquire(t, all); fmt.Sprint(h) != all.Path() {
+			t.Errorf("a hold without a common token is %q, want %q", h, all.Path())
+		}
+	})
+}
+
 // TestReleaseAsync checks that a release that does not wait ends the hold at once, is
 // carried out, and can be waited for afterwards.
 func TestReleaseAsync(t *testing.T) {

@@ -83,7 +83,7 @@ type Options struct {
 	// kazoo and mixed layouts imply it.
 	PersistentParents bool
 	// ClockDrift is the largest difference between the rates of this machine's clock
-	// and the servers' clocks, as a fraction. Zero means 0.01, which is 1 %. Beyond
+	// and the servers' clocks, as a fraction. Zero means 0.01, which is 1%. Beyond
 	// 0.25, heartbeats come too late to prolong a hold. A time daemon may slew each
 	// of the clocks by at most half of this; chrony slews by up to 0.083 unless its
 	// maxslewrate is set.

@@ -26,7 +26,7 @@ func TestServerClockGap(t *testing.T) {
 // TestAsk: the time is the servers', however this machine's clock is set, and nothing is
 // left behind.
 func TestAsk(t *testing.T) {
-	srv, err := zkserver.New(zkserver.Options{})
+	srv, err := zkserver.New(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 
 // server starts a server in this process, so that the examples can run.
 func server() (*zkserver.Server, error) {
-	return zkserver.New(zkserver.Options{})
+	return zkserver.New(nil)
 }
 
 func Example() {

@@ -45,7 +45,7 @@ func ExampleHook() {
 
 // connect is zklock.Dial to a server of the example's own.
 func connect(opts *zklock.Options) *zklock.Client {
-	srv, err := zkserver.New(zkserver.Options{})
+	srv, err := zkserver.New(nil)
 	if err != nil {
 		log.Fatal(err)
 	}

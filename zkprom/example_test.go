@@ -58,7 +58,7 @@ func ExampleLocks() {
 
 // connect is zklock.Dial to a server of the examples' own.
 func connect(opts *zklock.Options) *zklock.Client {
-	srv, err := zkserver.New(zkserver.Options{})
+	srv, err := zkserver.New(nil)
 	if err != nil {
 		log.Fatal(err)
 	}

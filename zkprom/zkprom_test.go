@@ -21,7 +21,7 @@ import (
 // serve starts a server in memory with one client that has made a node.
 func serve(t *testing.T) *zkserver.Server {
 	t.Helper()
-	s, err := zkserver.New(zkserver.Options{DataDir: t.TempDir(), Logger: slog.New(slog.DiscardHandler)})
+	s, err := zkserver.New(&zkserver.Options{DataDir: t.TempDir(), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

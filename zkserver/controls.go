@@ -8,6 +8,10 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
+func init() {
+	servertest.Apply = func(options any, setup servertest.Setup) { options.(*Options).setup = setup }
+}
+
 // fillControls gives a test control over the server.
 func (s *Server) fillControls(c *servertest.Controls) {
 	if c != nil {

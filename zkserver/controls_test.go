@@ -15,11 +15,11 @@ import (
 func TestPauseBlocksRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts := quiet(t)
-		opts.Controls = new(servertest.Controls)
+		opts.setup.Controls = new(servertest.Controls)
 		s := start(t, opts)
 		c := login(t, s, time.Second)
 		c.create("/e", wire.ModeEphemeral)
-		resume := opts.Controls.Pause()
+		resume := opts.setup.Controls.Pause()
 		c.send(wire.OpPing, nil)
 		began := time.Now()
 		time.AfterFunc(3*time.Second, resume)
@@ -36,13 +36,13 @@ func TestPauseBlocksRequests(t *testing.T) {
 func TestPausedServerCanBeClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts := quiet(t)
-		opts.Controls = new(servertest.Controls)
+		opts.setup.Controls = new(servertest.Controls)
 		s := start(t, opts)
-		resume := opts.Controls.Pause()
+		resume := opts.setup.Controls.Pause()
 		s.Close()
 		resume()
-		opts.Controls.Pause()() // nobody is there to be held up
-		if err := opts.Controls.JumpSequence("/", 5); !errors.Is(err, ErrServerClosed) {
+		opts.setup.Controls.Pause()() // nobody is there to be held up
+		if err := opts.setup.Controls.JumpSequence("/", 5); !errors.Is(err, ErrServerClosed) {
 			t.Errorf("a closed server's sequence: %v", err)
 		}
 	})
@@ -51,17 +51,17 @@ func TestPausedServerCanBeClosed(t *testing.T) {
 func TestJumpSequenceIsDurable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts := quiet(t)
-		opts.DataDir, opts.FS = "/data", memfs.New(rand.New(rand.NewPCG(1, 2)))
-		opts.Controls = new(servertest.Controls)
+		opts.DataDir, opts.setup.FS = "/data", memfs.New(rand.New(rand.NewPCG(1, 2)))
+		opts.setup.Controls = new(servertest.Controls)
 		s := start(t, opts)
 		login(t, s, time.Hour).create("/q", wire.ModePersistent)
-		if err := opts.Controls.JumpSequence("/q", 1<<31-2); err != nil {
+		if err := opts.setup.Controls.JumpSequence("/q", 1<<31-2); err != nil {
 			t.Fatal(err)
 		}
-		if err := opts.Controls.JumpSequence("/none", 5); !errors.Is(err, wire.ErrNoNode) {
+		if err := opts.setup.Controls.JumpSequence("/none", 5); !errors.Is(err, wire.ErrNoNode) {
 			t.Errorf("a node that is missing: %v", err)
 		}
-		if err := opts.Controls.JumpSequence("/q", 5); !errors.Is(err, wire.ErrBadArguments) {
+		if err := opts.setup.Controls.JumpSequence("/q", 5); !errors.Is(err, wire.ErrBadArguments) {
 			t.Errorf("back to a lower number: %v", err)
 		}
 		s.Close()

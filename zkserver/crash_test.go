@@ -118,13 +118,13 @@ func (w *crashes) note(f func()) {
 func (w *crashes) start() *Server {
 	for w.rng.IntN(4) == 0 {
 		w.fs.FailAt(w.rng.IntN(60), errors.New("power lost"), w.rng.IntN(600))
-		if s, err := New(w.opts); err == nil {
+		if s, err := New(&w.opts); err == nil {
 			s.Close()
 		}
 		w.recovering++
 		w.loseProcess()
 	}
-	s, err := New(w.opts)
+	s, err := New(&w.opts)
 	if err != nil {
 		w.failf("cannot start: %v", err)
 		return nil

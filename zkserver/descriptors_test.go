@@ -119,7 +119,7 @@ func TestStartWithoutDescriptorsSaysWhatToDo(t *testing.T) {
 			hit = true
 			return withoutDescriptors(op)
 		})
-		s, err := New(opts)
+		s, err := New(&opts)
 		if err == nil {
 			s.Close()
 			continue

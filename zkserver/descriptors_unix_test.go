@@ -37,7 +37,7 @@ func TestServeWithFewDescriptors(t *testing.T) {
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(Options{
+	s, err := New(&Options{
 		DataDir: dir, MaxClientConns: -1, SnapshotRecords: 100, segmentBytes: 4000,
 		MaxSessionTimeout: time.Hour, Logger: logTo(os.Stderr),
 	})

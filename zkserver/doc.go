@@ -1,8 +1,13 @@
 // Package zkserver is a ZooKeeper server inside a Go process: a single node that
 // speaks ZooKeeper's protocol to any client and stores its state in a directory or
-// in memory. Its API resembles net/http's Server.
+// in memory. Its API resembles net/http's Server. One call is enough for a server that
+// runs as long as the process:
 //
-//	srv, err := zkserver.New(zkserver.Options{DataDir: "/var/lib/demo"})
+//	log.Fatal(zkserver.ListenAndServe("127.0.0.1:2181", &zkserver.Options{DataDir: "/var/lib/demo"}))
+//
+// A program that ends its server, or gives it TLS, creates it with New:
+//
+//	srv, err := zkserver.New(&zkserver.Options{DataDir: "/var/lib/demo"})
 //	...
 //	ln, err := net.Listen("tcp", "127.0.0.1:2181")
 //	...
@@ -33,8 +38,8 @@
 //
 // On Unix, the server refuses a data directory if it belongs to a user other than root
 // and the process's user, if every user may write to it, or if its path leads through
-// another user's symbolic link. In these cases, another user could replace the log. If the directory's
-// group may write to it, the server logs a warning.
+// another user's symbolic link. In these cases, another user could replace the log. If the
+// directory's group may write to it, the server logs a warning.
 //
 // Without DataDir nothing survives. A new server starts with transaction ids above
 // those of the last one, by the wall clock, so that fencing tokens do not decrease

@@ -39,5 +39,5 @@ var (
 	errDescriptors = errors.New("zkserver: too many connections for the process's limit of open files; raise it (ulimit -n, or LimitNOFILE= of systemd)")
 )
 
-// ErrOptions is wrapped by errors of New about a field of Options.
-var ErrOptions = errors.New("zkserver: invalid option")
+// ErrInvalidOptions is wrapped by errors of New about a field of Options.
+var ErrInvalidOptions = errors.New("zkserver: invalid option")

@@ -20,7 +20,7 @@ func Example() {
 		return
 	}
 	defer os.RemoveAll(dir)
-	srv, err := zkserver.New(zkserver.Options{DataDir: dir, Logger: slog.New(slog.DiscardHandler)})
+	srv, err := zkserver.New(&zkserver.Options{DataDir: dir, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -51,7 +51,7 @@ func ExampleTLSFiles() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	srv, err := zkserver.New(zkserver.Options{DataDir: "/var/lib/zklock"})
+	srv, err := zkserver.New(&zkserver.Options{DataDir: "/var/lib/zklock"})
 	if err != nil {
 		log.Fatal(err)
 	}

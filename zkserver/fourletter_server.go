@@ -155,7 +155,7 @@ func (s *Server) wordDirs(a *answer) {
 // dirSize returns the size of the files in the data directory, which contains log and
 // snapshots. A file that is removed meanwhile counts as 0.
 func (s *Server) dirSize() (size int64) {
-	if s.opts.DataDir == "" || s.opts.FS != nil {
+	if s.opts.DataDir == "" || s.opts.setup.FS != nil {
 		return s.Stats().LogBytes
 	}
 	entries, err := os.ReadDir(s.opts.DataDir)

@@ -320,7 +320,7 @@ func TestFourLetterWordsShowNoSecrets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts := quiet(t)
 		opts.FourLetterWords, opts.SuperDigest = []string{"*"}, "super:hunter2="
-		opts.DataDir, opts.FS = "/data", memfs.New(rand.New(rand.NewPCG(1, 1)))
+		opts.DataDir, opts.setup.FS = "/data", memfs.New(rand.New(rand.NewPCG(1, 1)))
 		s := start(t, opts)
 		c := login(t, s, time.Minute)
 		for name := range fourLetterWords {

@@ -173,7 +173,7 @@ func runScript(t *testing.T, script []byte) {
 	runtime.ReadMemStats(&before)
 	opts := quiet(t)
 	opts.Logger = discard()
-	opts.DataDir, opts.FS = "/data", memfs.New(rand.New(rand.NewPCG(1, 2)))
+	opts.DataDir, opts.setup.FS = "/data", memfs.New(rand.New(rand.NewPCG(1, 2)))
 	opts.MaxOutstanding = 20
 	if len(script) > 0 && script[0]&0x80 != 0 {
 		// Close to every bound.

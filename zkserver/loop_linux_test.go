@@ -24,7 +24,7 @@ type partial struct {
 // inTheMiddle applies the first client's request in a round without a time limit.
 func inTheMiddle(t *testing.T, op wire.OpCode, rec wire.Record) *partial {
 	mem, fs := onMemory(t, 64)
-	s, addr := serveTCP(t, func(o *Options) { o.DataDir, o.FS = mem.DataDir, mem.FS })
+	s, addr := serveTCP(t, func(o *Options) { o.DataDir, o.setup.FS = mem.DataDir, mem.setup.FS })
 	p := &partial{Server: s, fs: fs, steps: make(chan func()), ended: make(chan struct{})}
 	p.first, p.second = dialTCP(t, addr), dialTCP(t, addr)
 	p.first.create("/there", wire.ModePersistent)

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/zklock/zklock/internal/servertest"
-	"github.com/zklock/zklock/internal/wal"
 )
 
 // Options configures a Server. The zero value is a server in memory with the defaults of
@@ -20,15 +19,6 @@ type Options struct {
 	// ids, and thus fencing tokens, begin at 0 in a new directory, and at the wall clock in
 	// memory.
 	DataDir string
-
-	// FS is the file system of DataDir. The tests of this module use one in memory and make
-	// it fail. Nil, the only value that a program outside the module can set, is the
-	// operating system's file system.
-	FS wal.FS
-
-	// Controls, if not nil, is filled in by New. With it package zktest pauses the server.
-	// Nil is the only value that a program outside the module can set.
-	Controls *servertest.Controls
 
 	// TickTime is ZooKeeper's tickTime, from which the limits of the session timeout
 	// follow. 0 means 2 seconds, as in ZooKeeper's sample configuration. The minimum is 1
@@ -249,4 +239,6 @@ type Options struct {
 
 	// Logger receives messages for the operator. Nil means slog.Default().
 	Logger *slog.Logger
+
+	setup servertest.Setup // what package zktest adds
 }

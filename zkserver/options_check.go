@@ -55,15 +55,15 @@ func (o *Options) check() error {
 	} {
 		// The protocol has timeouts as an int32 of milliseconds.
 		if d.value < time.Millisecond || d.value > (1<<31-1)*time.Millisecond {
-			return fmt.Errorf("%w: %s is %v: set 1ms to 596h, or 0 for the default", ErrOptions, d.name, d.value)
+			return fmt.Errorf("%w: %s is %v: set 1ms to 596h, or 0 for the default", ErrInvalidOptions, d.name, d.value)
 		}
 	}
 	if o.ContainerNeverUsed < 0 {
-		return fmt.Errorf("%w: ContainerNeverUsed is %v: set a positive duration, or 0 for no limit", ErrOptions, o.ContainerNeverUsed)
+		return fmt.Errorf("%w: ContainerNeverUsed is %v: set a positive duration, or 0 for no limit", ErrInvalidOptions, o.ContainerNeverUsed)
 	}
 	if o.MinSessionTimeout > o.MaxSessionTimeout {
 		return fmt.Errorf("%w: MinSessionTimeout %v is above MaxSessionTimeout %v: swap them, or set one to 0",
-			ErrOptions, o.MinSessionTimeout, o.MaxSessionTimeout)
+			ErrInvalidOptions, o.MinSessionTimeout, o.MaxSessionTimeout)
 	}
 	for _, n := range []struct {
 		name  string
@@ -80,11 +80,11 @@ func (o *Options) check() error {
 		{"SnapshotsKept", int64(o.SnapshotsKept), 1},
 	} {
 		if n.value < n.least {
-			return fmt.Errorf("%w: %s is %d: set at least %d, or 0 for the default", ErrOptions, n.name, n.value, n.least)
+			return fmt.Errorf("%w: %s is %d: set at least %d, or 0 for the default", ErrInvalidOptions, n.name, n.value, n.least)
 		}
 	}
 	if o.MaxFrame > largestMaxFrame {
-		return fmt.Errorf("%w: MaxFrame is %d: set at most %d", ErrOptions, o.MaxFrame, largestMaxFrame)
+		return fmt.Errorf("%w: MaxFrame is %d: set at most %d", ErrInvalidOptions, o.MaxFrame, largestMaxFrame)
 	}
 	if err := o.checkAuth(); err != nil {
 		return err
@@ -100,7 +100,7 @@ func (o *Options) check() error {
 func (o *Options) checkWords() error {
 	for _, w := range o.FourLetterWords {
 		if _, ok := fourLetterWords[w]; !ok && w != "*" {
-			return fmt.Errorf("%w: FourLetterWords contains %q, which is not a command: use names such as srvr, stat, and mntr, or * for all", ErrOptions, w)
+			return fmt.Errorf("%w: FourLetterWords contains %q, which is not a command: use names such as srvr, stat, and mntr, or * for all", ErrInvalidOptions, w)
 		}
 	}
 	return nil
@@ -148,11 +148,11 @@ func (o *Options) checkLimits() error {
 		{"MaxReply", int64(o.MaxReply), 0},
 	} {
 		if n.value < n.least {
-			return fmt.Errorf("%w: %s is %d: set at least %d, or 0 for the default", ErrOptions, n.name, n.value, max(n.least, 1))
+			return fmt.Errorf("%w: %s is %d: set at least %d, or 0 for the default", ErrInvalidOptions, n.name, n.value, max(n.least, 1))
 		}
 	}
 	if o.KeepAlive > 0 && o.KeepAlive < time.Second {
-		return fmt.Errorf("%w: KeepAlive is %v: set at least 1s, 0 for the default, or a negative value for none", ErrOptions, o.KeepAlive)
+		return fmt.Errorf("%w: KeepAlive is %v: set at least 1s, 0 for the default, or a negative value for none", ErrInvalidOptions, o.KeepAlive)
 	}
 	return nil
 }
@@ -169,31 +169,31 @@ func (o *Options) setLimits(c *tree.Config) {
 func (o *Options) checkAuth() error {
 	for _, user := range slices.Sorted(maps.Keys(o.SASLUsers)) {
 		if err := sasl.CheckUser(user); err != nil {
-			return fmt.Errorf("%w: SASLUsers contains the user %.50q: %w", ErrOptions, user, err)
+			return fmt.Errorf("%w: SASLUsers contains the user %.50q: %w", ErrInvalidOptions, user, err)
 		}
 		if o.SASLUsers[user] == "" {
-			return fmt.Errorf("%w: SASLUsers contains the user %q without a password: set one, or remove the user", ErrOptions, user)
+			return fmt.Errorf("%w: SASLUsers contains the user %q without a password: set one, or remove the user", ErrInvalidOptions, user)
 		}
 	}
 	schemes := []string{"ip", "digest", "sasl", "x509"}
 	for _, scheme := range o.EnforceAuthSchemes {
 		if !slices.Contains(schemes, scheme) {
-			return fmt.Errorf("%w: EnforceAuthSchemes contains %q: use some of %q", ErrOptions, scheme, schemes)
+			return fmt.Errorf("%w: EnforceAuthSchemes contains %q: use some of %q", ErrInvalidOptions, scheme, schemes)
 		}
 	}
 	for _, scheme := range o.AuthProviders {
 		if providers := []string{"sasl", "x509", "ensemble"}; !slices.Contains(providers, scheme) {
-			return fmt.Errorf("%w: AuthProviders contains %q: use some of %q", ErrOptions, scheme, providers)
+			return fmt.Errorf("%w: AuthProviders contains %q: use some of %q", ErrInvalidOptions, scheme, providers)
 		}
 	}
 	if len(o.SASLUsers) > 0 {
 		return nil
 	}
 	if o.RequireSASL {
-		return fmt.Errorf("%w: RequireSASL without SASLUsers admits no client: set SASLUsers", ErrOptions)
+		return fmt.Errorf("%w: RequireSASL without SASLUsers admits no client: set SASLUsers", ErrInvalidOptions)
 	}
 	if slices.Equal(o.EnforceAuthSchemes, []string{"sasl"}) {
-		return fmt.Errorf("%w: EnforceAuthSchemes is only sasl without SASLUsers, which admits no client: set SASLUsers", ErrOptions)
+		return fmt.Errorf("%w: EnforceAuthSchemes is only sasl without SASLUsers, which admits no client: set SASLUsers", ErrInvalidOptions)
 	}
 	return nil
 }

@@ -26,12 +26,12 @@ func TestInvalidAuthOptions(t *testing.T) {
 		`AuthProviders contains "digest"`: {AuthProviders: []string{"digest"}},
 	} {
 		opts.Logger = discard()
-		s, err := New(opts)
+		s, err := New(&opts)
 		if err == nil {
 			s.Close()
 		}
-		if !errors.Is(err, ErrOptions) || !strings.Contains(err.Error(), words) {
-			t.Errorf("%s: %v, want an error that wraps ErrOptions and says so", words, err)
+		if !errors.Is(err, ErrInvalidOptions) || !strings.Contains(err.Error(), words) {
+			t.Errorf("%s: %v, want an error that wraps ErrInvalidOptions and says so", words, err)
 		}
 	}
 }
@@ -190,12 +190,12 @@ func TestInvalidOptions(t *testing.T) {
 		`"mnrt"`:                 {FourLetterWords: []string{"ruok", "mnrt"}},
 	} {
 		opts.Logger = discard()
-		s, err := New(opts)
+		s, err := New(&opts)
 		if err == nil {
 			s.Close()
 		}
-		if !errors.Is(err, ErrOptions) || !strings.Contains(err.Error(), field) {
-			t.Errorf("%s: %v, want an error that wraps ErrOptions and names it", field, err)
+		if !errors.Is(err, ErrInvalidOptions) || !strings.Contains(err.Error(), field) {
+			t.Errorf("%s: %v, want an error that wraps ErrInvalidOptions and names it", field, err)
 		}
 	}
 }
@@ -236,7 +236,7 @@ func TestInvalidLimitOptions(t *testing.T) {
 	} {
 		var opts Options
 		set(&opts)
-		if _, err := New(opts); err == nil || !strings.Contains(err.Error(), name) {
+		if _, err := New(&opts); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v, want an error that names it", name, err)
 		}
 	}

@@ -224,7 +224,7 @@ func TestSilentPolledClientExpires(t *testing.T) {
 // applied while the next one is under way.
 func TestRequestsAreAppliedDuringSync(t *testing.T) {
 	mem, fs := onMemory(t, 62)
-	s, addr := serveTCP(t, func(o *Options) { o.DataDir, o.FS = mem.DataDir, mem.FS })
+	s, addr := serveTCP(t, func(o *Options) { o.DataDir, o.setup.FS = mem.DataDir, mem.setup.FS })
 	a, b := dialTCP(t, addr), dialTCP(t, addr)
 	syncing := make(chan int)
 	fs.SetFault(func(op memfs.Op) memfs.Fault {
@@ -402,7 +402,7 @@ func TestLargeRequestInSmallPieces(t *testing.T) {
 // comes through it; the loop leaves them to the syncer.
 func gatedTCP(t *testing.T, outstanding int) (g *gated, c *rawClient, open func()) {
 	mem, fs := onMemory(t, 63)
-	s, addr := serveTCP(t, func(o *Options) { o.DataDir, o.FS, o.MaxOutstanding = mem.DataDir, mem.FS, outstanding })
+	s, addr := serveTCP(t, func(o *Options) { o.DataDir, o.setup.FS, o.MaxOutstanding = mem.DataDir, mem.setup.FS, outstanding })
 	g = &gated{Server: s, fs: fs, gate: make(chan error)}
 	let := sync.OnceFunc(func() { close(g.gate) })
 	t.Cleanup(let) // or the server's end would wait

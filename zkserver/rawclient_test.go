@@ -40,7 +40,7 @@ func quiet(t testing.TB) Options {
 // start starts a server that is closed at the end of the test.
 func start(t testing.TB, opts Options) *Server {
 	t.Helper()
-	s, err := New(opts)
+	s, err := New(&opts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,23 @@ import (
 	"github.com/zklock/zklock/internal/memnet"
 )
 
+// ListenAndServe creates a server, listens on the TCP address addr, such as "127.0.0.1:2181",
+// and serves until the server ends because of a disk failure or the listener fails. The error
+// is never nil. Everyone who reaches the address can use the server. To end it, or for TLS and
+// unix sockets, use [New] and [Server.Serve].
+func ListenAndServe(addr string, o *Options) error {
+	s, err := New(o)
+	if err != nil {
+		return err
+	}
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		return errors.Join(fmt.Errorf("zkserver: %w", err), s.Close())
+	}
+	err = s.Serve(ln)
+	return errors.Join(err, s.Close())
+}
+
 // Serve accepts connections from ln until the server ends, and closes ln. It may run for
 // several listeners at once: TCP, unix sockets, or anything else that provides a net.Conn.
 // For TLS, pass a listener made by [Secure], [Unify], or tls.NewListener. The TLS handshake

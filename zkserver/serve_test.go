@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -363,6 +364,24 @@ func TestTemporaryAcceptErrorIsRetried(t *testing.T) {
 	nc.SetDeadline(time.Now().Add(time.Minute))
 	c := over(t, nc)
 	c.handshake(wire.ConnectRequest{Timeout: 10_000})
+}
+
+func TestListenAndServeReturnsWhyItCannot(t *testing.T) {
+	if err := ListenAndServe("127.0.0.1:0", &Options{SnapshotsKept: -5}); !errors.Is(err, ErrInvalidOptions) {
+		t.Errorf("with invalid options: %v", err)
+	}
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	dir := t.TempDir()
+	opts := quiet(t)
+	opts.DataDir = dir
+	if err := ListenAndServe(taken.Addr().String(), &opts); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("on a taken address: %v", err)
+	}
+	start(t, opts) // the other server has released the directory
 }
 
 func TestListenerErrorEndsOnlyItsServe(t *testing.T) {

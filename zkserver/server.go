@@ -109,11 +109,17 @@ type loop struct {
 }
 
 // New creates a server and recovers the state in its data directory, which takes about as
-// long as reading the files. The error wraps [ErrOptions], or says that another server uses
-// the directory or that the directory is damaged, and what to do. From then on the server
-// runs and sessions expire. The caller must end it with Shutdown or Close.
-func New(opts Options) (*Server, error) {
-	opts, err := opts.withDefaults()
+// long as reading the files. A nil o means the zero Options. From then on the server runs and
+// sessions expire. The caller gives it listeners with [Server.Serve], and must end it with
+// Shutdown or Close.
+//
+// The error wraps [ErrInvalidOptions], or says that another server uses the directory or that
+// the directory is damaged, and what to do.
+func New(o *Options) (*Server, error) {
+	if o == nil {
+		o = new(Options)
+	}
+	opts, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +160,7 @@ func New(opts Options) (*Server, error) {
 	// Shutdown, Close, or a storage failure closes stop, which ends the loop. The loop then
 	// closes done.
 	go s.run()
-	s.fillControls(opts.Controls)
+	s.fillControls(opts.setup.Controls)
 	return s, nil
 }
 

@@ -120,7 +120,7 @@ func TestRestartKeepsSessionsAndNodes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				opts := quiet(t)
-				opts.DataDir, opts.FS = "/data", memfs.New(rand.New(rand.NewPCG(1, 1)))
+				opts.DataDir, opts.setup.FS = "/data", memfs.New(rand.New(rand.NewPCG(1, 1)))
 				s := start(t, opts)
 				old := login(t, s, 4*time.Second)
 				old.create("/p", wire.ModePersistent)
@@ -179,7 +179,7 @@ func TestFirstTransactionIDs(t *testing.T) {
 					time.Sleep(time.Until(at)) // the bubble's clock stands at 2000
 					opts := quiet(t)
 					if durable {
-						opts.DataDir, opts.FS = "/data", memfs.New(rand.New(rand.NewPCG(1, 1)))
+						opts.DataDir, opts.setup.FS = "/data", memfs.New(rand.New(rand.NewPCG(1, 1)))
 					}
 					c := login(t, start(t, opts), time.Second)
 					c.create("/a", wire.ModePersistent)
@@ -198,7 +198,7 @@ func TestFirstTransactionIDs(t *testing.T) {
 func TestShutdownAnswersWhatWasRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts := quiet(t)
-		opts.DataDir, opts.FS = "/data", memfs.New(rand.New(rand.NewPCG(1, 1)))
+		opts.DataDir, opts.setup.FS = "/data", memfs.New(rand.New(rand.NewPCG(1, 1)))
 		s := start(t, opts)
 		c := login(t, s, 10*time.Second)
 		const n = 100

@@ -59,7 +59,7 @@ func TestSnapshotDoesNotBlockRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts, fs := onMemory(t, 22)
 		slow := &slowSnapshots{FS: fs, release: make(chan struct{})}
-		opts.FS, opts.SnapshotRecords, opts.Logger = slow, 20, discard()
+		opts.setup.FS, opts.SnapshotRecords, opts.Logger = slow, 20, discard()
 		s := start(t, opts)
 		release := sync.OnceFunc(func() { close(slow.release) })
 		t.Cleanup(release) // before the server's end, which waits

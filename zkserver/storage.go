@@ -67,7 +67,7 @@ func (s *Server) treeConfig() tree.Config {
 
 // openLog opens the data directory and replays its state into the tree.
 func (s *Server) openLog() error {
-	fsys, opts := s.opts.FS, wal.Options{
+	fsys, opts := s.opts.setup.FS, wal.Options{
 		SegmentSize: s.opts.segmentBytes, KeepSnapshots: s.opts.SnapshotsKept, NoSync: s.opts.NoSync,
 	}
 	// The tree's records are at most twice as long as a request. The log may contain longer
@@ -130,11 +130,11 @@ func (s *Server) reportRecovery(found *wal.Recovered) {
 		s.log.Warn("the end of the log is incomplete, as after a crash; it contained nothing acknowledged, unless the disk damaged it since",
 			"torn", found.Torn.String())
 	}
-	if s.opts.FS == nil && ownership.GroupWritable(s.opts.DataDir) {
+	if s.opts.setup.FS == nil && ownership.GroupWritable(s.opts.DataDir) {
 		s.log.Warn("members of the data directory's group can replace its files, and thus take every lock; "+
 			"run chmod g-w on it unless this is intended", "dir", s.opts.DataDir)
 	}
-	if s.opts.FS == nil {
+	if s.opts.setup.FS == nil {
 		if err := ownership.CheckParents(s.opts.DataDir); err != nil {
 			s.log.Warn("another user could replace the data directory before the next start, and so reset all locks and fencing tokens",
 				"dir", s.opts.DataDir, "error", err)

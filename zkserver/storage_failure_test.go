@@ -75,7 +75,7 @@ func runWithFault(t *testing.T, fault func(memfs.Op) memfs.Fault) (outcome strin
 	opts.SnapshotRecords, opts.SnapshotsKept, opts.segmentBytes = 12, 1, 2000
 	fs.SetFault(fault)
 	var acknowledged, refused []string
-	s, err := New(opts)
+	s, err := New(&opts)
 	if err != nil {
 		outcome = "not started"
 		if !errors.Is(err, syscall.EIO) && !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EMFILE) || !strings.Contains(err.Error(), opts.DataDir) {
@@ -304,7 +304,7 @@ func TestFileSystemTurnsReadOnly(t *testing.T) {
 			t.Errorf("%+v", st)
 		}
 		s.Close()
-		if _, err := New(opts); !errors.Is(err, syscall.EROFS) || !strings.Contains(err.Error(), "mounted read-only") {
+		if _, err := New(&opts); !errors.Is(err, syscall.EROFS) || !strings.Contains(err.Error(), "mounted read-only") {
 			t.Errorf("a start on a read-only file system: %v", err)
 		}
 	})
@@ -352,7 +352,7 @@ func TestFullDiskAtStart(t *testing.T) {
 	login(t, s, time.Minute).create("/x", wire.ModePersistent)
 	s.Close()
 	breakDisk(fs, memfs.OpWrite, syscall.ENOSPC)
-	if _, err := New(opts); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "free") || !strings.Contains(err.Error(), opts.DataDir) {
+	if _, err := New(&opts); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "free") || !strings.Contains(err.Error(), opts.DataDir) {
 		t.Errorf("the start on a full disk: %v", err)
 	}
 	fs.SetFault(nil)
@@ -396,7 +396,7 @@ func twoFailingRuns(t *testing.T, k, j int) (outcome string) {
 		}
 		// Every other disk takes no writes from then on.
 		fs.SetFault(failFrom(at, k%2 == 0, (7*k+j)%120))
-		s, err := New(opts)
+		s, err := New(&opts)
 		if err != nil {
 			outcome += "not started"
 		} else {

@@ -106,7 +106,7 @@ func describe(s *Server) string {
 func makeGolden(t *testing.T) {
 	opts, fs := onMemory(t, 42)
 	opts.Logger, opts.segmentBytes, opts.SnapshotRecords, opts.SnapshotsKept = discard(), 2500, 18, 9
-	opts.Controls = new(servertest.Controls)
+	opts.setup.Controls = new(servertest.Controls)
 	s := start(t, opts)
 	first := login(t, s, 30*time.Second)
 	first.fill("/node-", 25)
@@ -127,7 +127,7 @@ func makeGolden(t *testing.T) {
 		{Op: wire.OpSetData, Req: &wire.SetDataRequest{Path: "/m", Data: []byte("twice"), Version: 0}},
 		{Op: wire.OpDelete, Req: &wire.DeleteRequest{Path: "/node-8", Version: -1}},
 	}})
-	if err := opts.Controls.JumpSequence("/box", 4711); err != nil {
+	if err := opts.setup.Controls.JumpSequence("/box", 4711); err != nil {
 		t.Fatal(err)
 	}
 	second := login(t, s, 40*time.Second)
@@ -185,7 +185,7 @@ func TestNewerFormatIsNotCalledDamaged(t *testing.T) {
 		if err := l.Close(); err != nil {
 			t.Fatal(err)
 		}
-		_, err = New(opts)
+		_, err = New(&opts)
 		if !errors.Is(err, tree.ErrVersion) || !strings.Contains(err.Error(), "newer version") || !strings.Contains(err.Error(), opts.DataDir) ||
 			strings.Contains(err.Error(), "start empty") {
 			t.Errorf("%s: %v", name, err)

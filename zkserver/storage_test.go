@@ -22,7 +22,7 @@ import (
 func onMemory(t testing.TB, seed uint64) (Options, *memfs.FS) {
 	fs := memfs.New(rand.New(rand.NewPCG(seed, 7)))
 	opts := quiet(t)
-	opts.DataDir, opts.FS = "/var/lib/demo", fs
+	opts.DataDir, opts.setup.FS = "/var/lib/demo", fs
 	return opts, fs
 }
 
@@ -37,7 +37,7 @@ func TestAcknowledgedWritesSurviveCrashes(t *testing.T) {
 	opts.SnapshotRecords = 300 // so that snapshots are crashed into as well
 	random := rand.New(rand.NewPCG(3, 3))
 	for round := range rounds {
-		s, err := New(opts)
+		s, err := New(&opts)
 		if err != nil {
 			t.Fatalf("round %d: %v", round, err)
 		}
@@ -199,7 +199,7 @@ func TestDirectoryIsLocked(t *testing.T) {
 	opts := quiet(t)
 	opts.DataDir = t.TempDir()
 	s := start(t, opts)
-	if _, err := New(opts); !errors.Is(err, wal.ErrLocked) || !strings.Contains(err.Error(), opts.DataDir) {
+	if _, err := New(&opts); !errors.Is(err, wal.ErrLocked) || !strings.Contains(err.Error(), opts.DataDir) {
 		t.Errorf("a second server on the directory: %v", err)
 	}
 	s.Close()
@@ -258,7 +258,7 @@ func TestDamagedDirectoryIsRefused(t *testing.T) {
 	for _, name := range names {
 		fs.FlipBit(opts.DataDir+"/"+name, 8*400)
 	}
-	if s, err := New(opts); !errors.Is(err, wal.ErrCorrupt) || !strings.Contains(err.Error(), "restore") {
+	if s, err := New(&opts); !errors.Is(err, wal.ErrCorrupt) || !strings.Contains(err.Error(), "restore") {
 		if s != nil {
 			s.Close()
 		}
@@ -319,7 +319,7 @@ func TestZooKeeperDirectoryIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	fs.WriteFile(opts.DataDir+"/version-2", nil)
-	if _, err := New(opts); err == nil || !strings.Contains(err.Error(), "Apache ZooKeeper") || !strings.Contains(err.Error(), opts.DataDir) {
+	if _, err := New(&opts); err == nil || !strings.Contains(err.Error(), "Apache ZooKeeper") || !strings.Contains(err.Error(), opts.DataDir) {
 		t.Errorf("a directory of another kind of server: %v", err)
 	}
 	fs.Delete(opts.DataDir + "/version-2")

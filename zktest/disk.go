@@ -8,11 +8,6 @@ import (
 	"github.com/zklock/zklock/internal/wal/memfs"
 )
 
-// FS returns the file system in memory, for faults of the disk beyond those
-// below, or nil if the data is elsewhere. Its package is internal: its methods
-// can be called, its types not named.
-func (s *Server) FS() *memfs.FS { return s.fs }
-
 // FillDisk makes every write to the disk fail as on a full one, with ENOSPC,
 // until RepairDisk. It takes data in memory, as by default; elsewhere the test
 // fails.

@@ -34,11 +34,14 @@ type Option func(*zkserver.Options)
 
 // OnDisk keeps the data in a directory of the file system.
 func OnDisk(dir string) Option {
-	return func(o *zkserver.Options) { o.DataDir, o.FS = dir, nil }
+	return func(o *zkserver.Options) { o.DataDir = dir }
 }
 
 // Volatile stores nothing: after Restart, the server is empty.
-func Volatile(o *zkserver.Options) { o.DataDir, o.FS = "", nil }
+func Volatile(o *zkserver.Options) { o.DataDir = "" }
+
+// inMemory is the data directory in the file system in memory.
+const inMemory = "/zktest"
 
 // Start starts a server that ends with the test. By default, its data directory is in
 // memory, so that Restart keeps the data. Sessions may have any timeout from 10ms to an
@@ -61,10 +64,8 @@ func Start(t testing.TB, opts ...Option) *Server {
 // New is Start without a test, as in TestMain. The caller must call Close. The server logs
 // nothing unless an option sets a Logger.
 func New(opts ...Option) (*Server, error) {
-	fs := memfs.New(rand.New(rand.NewPCG(1, 2)))
 	s := &Server{opts: zkserver.Options{
-		DataDir:           "/zktest",
-		FS:                fs,
+		DataDir:           inMemory,
 		MinSessionTimeout: 10 * time.Millisecond,
 		MaxSessionTimeout: time.Hour,
 		MaxClientConns:    -1,
@@ -75,10 +76,12 @@ func New(opts ...Option) (*Server, error) {
 	for _, o := range opts {
 		o(&s.opts)
 	}
-	if s.opts.FS == fs {
-		s.fs = fs
+	setup := servertest.Setup{Controls: &s.controls}
+	if s.opts.DataDir == inMemory {
+		s.fs = memfs.New(rand.New(rand.NewPCG(1, 2)))
+		setup.FS = s.fs
 	}
-	s.opts.Controls = &s.controls
+	servertest.Apply(&s.opts, setup)
 	s.init(s.dialServer, s.dialServer, new(passwords))
 	if err := s.boot(); err != nil {
 		return nil, err
@@ -122,7 +125,7 @@ var errStopped = errors.New("the server is stopped; Restart it first")
 func (s *Server) boot() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	srv, err := zkserver.New(s.opts)
+	srv, err := zkserver.New(&s.opts)
 	s.srv = srv
 	return err
 }

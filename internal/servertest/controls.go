@@ -1,6 +1,17 @@
-// Package servertest is how package zktest reaches into a server of package
-// zkserver: for what no client can do, and no program but a test should.
+// Package servertest lets package zktest give a server of package zkserver what no other
+// program can give it: a file system in memory, and controls that no client has.
 package servertest
+
+import "github.com/zklock/zklock/internal/wal"
+
+// Setup is what a server gets besides its public options.
+type Setup struct {
+	FS       wal.FS    // the file system of the data directory; nil is the operating system's
+	Controls *Controls // filled in by zkserver.New, unless nil
+}
+
+// Apply stores a setup in options, a *zkserver.Options. Package zkserver sets this variable.
+var Apply func(options any, setup Setup)
 
 // Controls are filled in by zkserver.New for whoever gave them in its options.
 // The functions may be called from any goroutine until the server has ended.

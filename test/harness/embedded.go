@@ -185,7 +185,7 @@ func serveEmbedded(orders string) error {
 	if err := json.Unmarshal([]byte(orders), &cfg); err != nil {
 		return fmt.Errorf("harness: orders: %w", err)
 	}
-	srv, err := zkserver.New(zkserver.Options{
+	srv, err := zkserver.New(&zkserver.Options{
 		DataDir: cfg.Dir, TickTime: cfg.Tick, SnapshotRecords: cfg.SnapshotRecords,
 		MaxClientConns: -1,
 		Logger:         slog.New(slog.NewTextHandler(os.Stderr, nil)),

@@ -36,7 +36,7 @@ func ServeOn(tb testing.TB, options zkserver.Options, ln net.Listener) *zkserver
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.NewTextHandler(tb.Output(), nil))
 	}
-	s, err := zkserver.New(options)
+	s, err := zkserver.New(&options)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 // serve runs an embedded server on the loopback interface until the test ends.
 func serve(t *testing.T) string {
 	t.Helper()
-	s, err := zkserver.New(zkserver.Options{MaxClientConns: -1, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	s, err := zkserver.New(&zkserver.Options{MaxClientConns: -1, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

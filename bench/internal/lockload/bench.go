@@ -57,7 +57,7 @@ type bench struct {
 }
 
 // Run compares all libraries and returns the table.
-// Errors: one that wraps [ErrOptions], what is not installed, a contender that
+// Errors: one that wraps [ErrInvalidOptions], what is not installed, a contender that
 // fails, or, wrapping contender.ErrViolation, one whose locks do not exclude.
 func Run(ctx context.Context, opts Options) (*rounds.Table, error) {
 	if err := opts.check(); err != nil {
@@ -119,7 +119,7 @@ func (b *bench) start(ctx context.Context) error {
 		b.columns = append(b.columns, c)
 	}
 	if len(b.columns) == 0 {
-		return fmt.Errorf("%w: Columns has %q, which no contender's name has", ErrOptions, b.opts.Columns)
+		return fmt.Errorf("%w: Columns has %q, which no contender's name has", ErrInvalidOptions, b.opts.Columns)
 	}
 	return nil
 }

@@ -75,7 +75,7 @@ func TestOptions(t *testing.T) {
 	if o := Defaults().Quick(); o.check() != nil {
 		t.Error(o.check())
 	}
-	if _, err := Run(t.Context(), Options{}); !errors.Is(err, ErrOptions) {
+	if _, err := Run(t.Context(), Options{}); !errors.Is(err, ErrInvalidOptions) {
 		t.Errorf("no options: %v", err)
 	}
 }

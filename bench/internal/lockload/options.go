@@ -44,15 +44,15 @@ func (o Options) Quick() Options {
 	return o
 }
 
-// ErrOptions is wrapped by errors about Options.
-var ErrOptions = errors.New("lockload: invalid option")
+// ErrInvalidOptions is wrapped by errors about Options.
+var ErrInvalidOptions = errors.New("lockload: invalid option")
 
 func (o *Options) check() error {
 	switch {
 	case o.Rounds < 1 || o.Many < 1 || o.Locks < 1:
-		return fmt.Errorf("%w: Rounds, Many or Locks is less than 1", ErrOptions)
+		return fmt.Errorf("%w: Rounds, Many or Locks is less than 1", ErrInvalidOptions)
 	case o.Turn < time.Millisecond || o.Warm < 0 || o.Retries < 0:
-		return fmt.Errorf("%w: Turn is less than a millisecond, or Warm or Retries negative", ErrOptions)
+		return fmt.Errorf("%w: Turn is less than a millisecond, or Warm or Retries negative", ErrInvalidOptions)
 	}
 	return nil
 }

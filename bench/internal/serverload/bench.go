@@ -24,7 +24,7 @@ type bench struct {
 
 // Run compares Apache ZooKeeper, or Options.Base, with the embedded server and
 // returns the table.
-// Errors: one that wraps [ErrOptions], a server that cannot be run, or, wrapping
+// Errors: one that wraps [ErrInvalidOptions], a server that cannot be run, or, wrapping
 // load.ErrAnswer, one that answered what cannot be right: then there is no table.
 func Run(ctx context.Context, opts Options) (*rounds.Table, error) {
 	if err := opts.check(); err != nil {

@@ -79,8 +79,8 @@ func TestOptions(t *testing.T) {
 	} {
 		o := Defaults()
 		change(&o)
-		if _, err := Run(t.Context(), o); !errors.Is(err, ErrOptions) {
-			t.Errorf("%s: %v, want ErrOptions", name, err)
+		if _, err := Run(t.Context(), o); !errors.Is(err, ErrInvalidOptions) {
+			t.Errorf("%s: %v, want ErrInvalidOptions", name, err)
 		}
 	}
 	o := Defaults().Quick()

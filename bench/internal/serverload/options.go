@@ -59,8 +59,8 @@ func (o Options) Quick() Options {
 	return o
 }
 
-// ErrOptions is wrapped by errors about Options.
-var ErrOptions = errors.New("serverload: invalid option")
+// ErrInvalidOptions is wrapped by errors about Options.
+var ErrInvalidOptions = errors.New("serverload: invalid option")
 
 // check names the first number that makes no sense.
 func (o *Options) check() error {
@@ -68,19 +68,19 @@ func (o *Options) check() error {
 		"Rounds": o.Rounds, "Watchers": o.Watchers, "Sessions": o.Sessions, "Nodes": o.Nodes,
 	} {
 		if n < 1 {
-			return fmt.Errorf("%w: %s is %d, give at least 1", ErrOptions, name, n)
+			return fmt.Errorf("%w: %s is %d, give at least 1", ErrInvalidOptions, name, n)
 		}
 	}
 	for _, n := range o.Clients {
 		if n < 1 {
-			return fmt.Errorf("%w: Clients has %d, give at least 1", ErrOptions, n)
+			return fmt.Errorf("%w: Clients has %d, give at least 1", ErrInvalidOptions, n)
 		}
 	}
 	if o.Part != "" && o.Part != "load" && o.Part != "start" {
-		return fmt.Errorf("%w: Part is %q, give load or start, or nothing for both", ErrOptions, o.Part)
+		return fmt.Errorf("%w: Part is %q, give load or start, or nothing for both", ErrInvalidOptions, o.Part)
 	}
 	if o.Turn <= 0 || o.Warm < 0 || o.Rest < 0 || o.Data < 0 || o.Retries < 0 {
-		return fmt.Errorf("%w: Turn, Warm, Rest, Data or Retries is negative or without length", ErrOptions)
+		return fmt.Errorf("%w: Turn, Warm, Rest, Data or Retries is negative or without length", ErrInvalidOptions)
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ func serveLaunch(args []string) error {
 	if opts.SASLUsers, err = l.jaasUsers(); err != nil {
 		return err
 	}
-	s, err := zkserver.New(opts)
+	s, err := zkserver.New(&opts)
 	if err != nil {
 		return err
 	}

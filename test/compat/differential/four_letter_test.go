@@ -210,7 +210,7 @@ func sameMonitor(t *testing.T, real, own string) {
 // TestRefusalAgainstZooKeeper: what is not on the list of allowed words.
 func TestRefusalAgainstZooKeeper(t *testing.T) {
 	node := harness.StartServer(t, harness.ServerConfig{Extra: map[string]string{"4lw.commands.whitelist": "mntr"}})
-	s, err := zkserver.New(zkserver.Options{FourLetterWords: []string{"mntr"}, Logger: slog.New(slog.DiscardHandler)})
+	s, err := zkserver.New(&zkserver.Options{FourLetterWords: []string{"mntr"}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ var pages = sync.OnceValues(func() (map[string]string, error) {
 	defer os.RemoveAll(dir)
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	srv, err := zkserver.New(zkserver.Options{DataDir: filepath.Join(dir, "data")})
+	srv, err := zkserver.New(&zkserver.Options{DataDir: filepath.Join(dir, "data")})
 	if err != nil {
 		return nil, err
 	}

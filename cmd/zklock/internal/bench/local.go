@@ -23,7 +23,7 @@ func embedded(cfg *HerdConfig, session time.Duration) (where string, end func(),
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	srv, err := zkserver.New(zkserver.Options{MinSessionTimeout: session, MaxSessionTimeout: session, Logger: log})
+	srv, err := zkserver.New(&zkserver.Options{MinSessionTimeout: session, MaxSessionTimeout: session, Logger: log})
 	if err != nil {
 		return "", nil, err
 	}

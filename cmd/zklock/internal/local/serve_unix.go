@@ -76,7 +76,7 @@ func (s *serving) open() (err error) {
 		return err
 	}
 	s.failed = make(chan error, 4)
-	s.server, err = zkserver.New(zkserver.Options{
+	s.server, err = zkserver.New(&zkserver.Options{
 		DataDir: s.place.dataDir(), TickTime: tick, MaxSessionTimeout: maxSession,
 		EndOnStorageError: true, // the next command starts another one
 		Accept:            samePeer, FourLetterWords: []string{"srvr", "mntr", "ruok"}, Logger: s.log,

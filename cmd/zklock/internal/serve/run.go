@@ -49,8 +49,8 @@ func (p *plan) serve() error {
 		p.log.Warn(warning)
 	}
 	p.summary()
-	server, err := zkserver.New(p.opts)
-	if errors.Is(err, zkserver.ErrOptions) {
+	server, err := zkserver.New(&p.opts)
+	if errors.Is(err, zkserver.ErrInvalidOptions) {
 		return cli.UsageError("%w", err)
 	}
 	if err != nil {
