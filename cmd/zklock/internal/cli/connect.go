@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/term"
+
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/local"
 	"github.com/zklock/zklock/inspect"
@@ -138,6 +140,9 @@ func (s *Settings) Locks(ctx context.Context, opts zklock.Options) (*zklock.Clie
 	t, err := s.Target(ctx)
 	if err != nil {
 		return nil, nil, err
+	}
+	if t.dialer != nil && t.dialer.First() && term.IsTerminal(2) {
+		Warn("no servers are set, so a local server was started; its data is in %s", t.dialer.Place.DataDir())
 	}
 	proof, err := s.Identity.Authentication()
 	if err != nil {

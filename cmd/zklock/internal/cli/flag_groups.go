@@ -28,7 +28,7 @@ func FlagGroups() []flagGroup {
 			"server-tick", "sync-heartbeat", "keep-order", "read-only", "auth-file",
 			"tls-ca", "tls-cert", "tls-key", "tls-server-name", "tls-client-auth", "tls-cut"}},
 		{"Output", []string{"output", "json", "sort", "svg", "status-fd", "metrics", "log-format", "log-level",
-			"verbose", "long", "no-descriptions", "help"}},
+			"verbose", "long", "no-descriptions", "version", "help"}},
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/process"
 )
 
@@ -104,6 +105,9 @@ func (a *App) Root(commands func(*App) []Group) *cobra.Command {
 	root.SetFlagErrorFunc(FlagError)
 	root.SetOut(os.Stdout)
 	root.SetErr(os.Stderr)
+	root.Version = zklock.Version // adds --version
+	root.SetVersionTemplate(thisVersion().String())
+	root.Flags().BoolP("version", "V", false, "print the version")
 	for _, g := range commands(a) {
 		root.AddGroup(&cobra.Group{ID: g.ID, Title: g.Title})
 		for _, c := range g.Commands {

@@ -19,6 +19,15 @@ type versionView struct {
 	Arch    string `json:"arch"`
 }
 
+func thisVersion() versionView {
+	return versionView{zklock.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH}
+}
+
+// String returns one line for people.
+func (v versionView) String() string {
+	return fmt.Sprintf("zklock %s %s %s/%s\n", v.Version, v.Go, v.OS, v.Arch)
+}
+
 // versionCommand is zklock version.
 func (a *App) versionCommand() *cobra.Command {
 	var out Output
@@ -34,10 +43,10 @@ operating system, and the architecture. With -o name it prints only the version.
 			if err := out.Check(c.Flags()); err != nil {
 				return err
 			}
-			v := versionView{zklock.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH}
+			v := thisVersion()
 			return out.Write(os.Stdout, Result{
 				Table: func(w io.Writer) error {
-					_, err := fmt.Fprintf(w, "zklock %s %s %s/%s\n", v.Version, v.Go, v.OS, v.Arch)
+					_, err := io.WriteString(w, v.String())
 					return err
 				},
 				Names: func() []string { return []string{v.Version} },

@@ -7,11 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -29,7 +31,12 @@ type Dialer struct {
 	Place Place
 	Exe   string        // this program
 	Idle  time.Duration // for a server that is started; 0 means DefaultIdle
+
+	first atomic.Bool // it started the first server of the directory
 }
+
+// First reports whether this Dialer started the first server of its directory.
+func (d *Dialer) First() bool { return d.first.Load() }
 
 // DialContext connects to the current socket of the server. It ignores network and address,
 // because the socket may have moved.
@@ -144,6 +151,8 @@ func samePeer(conn net.Conn) error {
 // The server gets no open file but the pipe for its answer and the log, and runs in a process
 // session of its own, so that it outlives this process.
 func (d *Dialer) start(ctx context.Context) error {
+	_, err := os.Stat(d.Place.DataDir())
+	first := errors.Is(err, fs.ErrNotExist)
 	log, err := openLog(d.Place.logFile())
 	if err != nil {
 		return fmt.Errorf("%w; %s", err, Advice)
@@ -171,7 +180,11 @@ func (d *Dialer) start(ctx context.Context) error {
 	}
 	// Reaps the server if it ends before this process.
 	go func() { _ = cmd.Wait() }()
-	return answer(ctx, r)
+	if err := answer(ctx, r); err != nil {
+		return err
+	}
+	d.first.Store(first || d.First())
+	return nil
 }
 
 // answer reads the server's answer.

@@ -21,6 +21,9 @@ func (d *Dialer) DialContext(context.Context, string, string) (net.Conn, error) 
 	return nil, errNone()
 }
 
+// First returns false.
+func (d *Dialer) First() bool { return false }
+
 // Connect returns an error.
 func (p Place) Connect(context.Context) (net.Conn, error) { return nil, errNone() }
 

@@ -54,7 +54,9 @@ type Place struct{ Dir string }
 func (p Place) lockFile() string   { return filepath.Join(p.Dir, "lock") }
 func (p Place) socketFile() string { return filepath.Join(p.Dir, "socket") }
 func (p Place) logFile() string    { return filepath.Join(p.Dir, "log") }
-func (p Place) dataDir() string    { return filepath.Join(p.Dir, "data") }
+
+// DataDir returns the data directory of the server.
+func (p Place) DataDir() string { return filepath.Join(p.Dir, "data") }
 
 // Socket returns the path of the socket that the server last bound, or "" if no server ever
 // bound one.

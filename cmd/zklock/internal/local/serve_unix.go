@@ -77,7 +77,7 @@ func (s *serving) open() (err error) {
 	}
 	s.failed = make(chan error, 4)
 	s.server, err = zkserver.New(&zkserver.Options{
-		DataDir: s.place.dataDir(), TickTime: tick, MaxSessionTimeout: maxSession,
+		DataDir: s.place.DataDir(), TickTime: tick, MaxSessionTimeout: maxSession,
 		EndOnStorageError: true, // the next command starts another one
 		Accept:            samePeer, FourLetterWords: []string{"srvr", "mntr", "ruok"}, Logger: s.log,
 	})
