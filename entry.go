@@ -78,7 +78,7 @@ func (e Entry) decode(r zk.Result) znodeEntry {
 }
 
 // Version is the version of this library, as it appears in an Owner.
-const Version = "0.1.0"
+const Version = "0.2.0"
 
 const (
 	// maxOwnerSize bounds the size in bytes of an owner's data, and of the data of

@@ -6,7 +6,7 @@ require (
 	github.com/go-redsync/redsync/v4 v4.13.0
 	github.com/go-zookeeper/zk v1.0.4
 	github.com/redis/go-redis/v9 v9.23.0
-	github.com/zklock/zklock v0.0.0
+	github.com/zklock/zklock v0.2.0
 	go.etcd.io/etcd/client/v3 v3.5.17
 )
 

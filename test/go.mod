@@ -8,8 +8,9 @@ require (
 	github.com/chromedp/chromedp v0.15.1
 	github.com/go-zookeeper/zk v1.0.4
 	github.com/prometheus/client_golang v1.25.0
-	github.com/zklock/zklock v0.0.0
-	github.com/zklock/zklock/zkprom v0.0.0
+	github.com/zklock/zklock v0.2.0
+	github.com/zklock/zklock/zkprom v0.2.0
+	golang.org/x/mod v0.41.0
 	golang.org/x/sys v0.49.0
 	k8s.io/api v0.37.2
 	pgregory.net/rapid v1.3.0

@@ -3,7 +3,7 @@ module github.com/zklock/zklock/zkotel
 go 1.26.0
 
 require (
-	github.com/zklock/zklock v0.0.0
+	github.com/zklock/zklock v0.2.0
 	go.opentelemetry.io/otel v1.47.0
 	go.opentelemetry.io/otel/sdk v1.47.0
 	go.opentelemetry.io/otel/trace v1.47.0

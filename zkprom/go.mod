@@ -4,7 +4,7 @@ go 1.26.0
 
 require (
 	github.com/prometheus/client_golang v1.25.0
-	github.com/zklock/zklock v0.0.0
+	github.com/zklock/zklock v0.2.0
 )
 
 require (

@@ -9,8 +9,8 @@ require (
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.10
-	github.com/zklock/zklock v0.0.0
-	github.com/zklock/zklock/zkprom v0.0.0
+	github.com/zklock/zklock v0.2.0
+	github.com/zklock/zklock/zkprom v0.2.0
 	go.yaml.in/yaml/v3 v3.0.5
 	golang.org/x/sys v0.49.0
 	golang.org/x/term v0.47.0
