@@ -212,3 +212,41 @@ func main() {
 		t.Errorf("the program printed %q", got)
 	}
 }
+
+// TestReleaseScriptRefuses checks that scripts/release tags nothing if the tree is not ready.
+func TestReleaseScriptRefuses(t *testing.T) {
+	if exec.Command("git", "-C", "../..", "rev-parse").Run() != nil {
+		harness.Skip(t, "the tree is not a git repository")
+	}
+	dir := filepath.Join(t.TempDir(), "clone")
+	if err := run(exec.Command("git", "clone", "-q", "../..", dir)); err != nil {
+		t.Fatal(err)
+	}
+	refused := func(want string) {
+		t.Helper()
+		out, err := exec.Command(filepath.Join(dir, "scripts/release"), "--push").CombinedOutput()
+		if err == nil || !strings.Contains(string(out), want) {
+			t.Errorf("it said %s (%v), want %q", out, err, want)
+		}
+	}
+	changelog := filepath.Join(dir, "CHANGELOG.md")
+	if err := os.WriteFile(changelog, []byte("# Changelog\n\n## Unreleased\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	refused("not committed")
+	commit := []string{"-C", dir, "-c", "user.name=t", "-c", "user.email=t@example.com", "commit", "-qam", "t"}
+	if err := run(exec.Command("git", commit...)); err != nil {
+		t.Fatal(err)
+	}
+	refused("has no section")
+	if err := os.WriteFile(changelog, []byte("# Changelog\n\n## "+zklock.Version+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(exec.Command("git", commit...)); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(exec.Command("git", "-C", dir, "tag", "cmd/zklock/v"+zklock.Version)); err != nil {
+		t.Fatal(err)
+	}
+	refused("exists")
+}
