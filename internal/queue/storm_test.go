@@ -208,6 +208,9 @@ func (w *storm) pass() {
 		if at, ok := l.core.Next(); ok {
 			next = min(next, at)
 		}
+		if l.up && l.session == 0 && w.calm {
+			w.cut(l) // servers close the connection of a session that has expired
+		}
 		if !l.up && w.rng.IntN(10) == 0 || !l.up && w.calm {
 			w.connect(l)
 		}
