@@ -22,17 +22,17 @@ type slot struct {
 }
 
 // acquire returns a slot for addr. If none is free, it evicts the oldest slot of the
-// address with the most slots.
+// address with the most slots, which counts the new one.
 func (p *slots) acquire(addr netip.Addr) *slot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.used) >= p.max {
+	mine := &slot{addr: addr, evicted: make(chan struct{})}
+	p.used = append(p.used, mine)
+	if len(p.used) > p.max {
 		i := p.evictIndex()
 		close(p.used[i].evicted)
 		p.used = slices.Delete(p.used, i, i+1)
 	}
-	mine := &slot{addr: addr, evicted: make(chan struct{})}
-	p.used = append(p.used, mine)
 	return mine
 }
 

@@ -4,9 +4,12 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/zklock/zklock/internal/netutil"
 	"github.com/zklock/zklock/zkprom"
 	"github.com/zklock/zklock/zkserver"
 )
@@ -29,48 +32,72 @@ func metricsServer(s *zkserver.Server, log *slog.Logger) *http.Server {
 	}
 }
 
-// fewListener limits the number of open connections. Further clients wait until a
-// connection closes.
+// fewListener limits the number of open connections. If there are more, it closes the
+// oldest connection of the address with the most connections, so that no address can take
+// all of them.
 type fewListener struct {
 	net.Listener
-	places chan struct{} // has one element for each open connection
-	closed chan struct{}
-	once   sync.Once
+	most int
+
+	mu   sync.Mutex // guards what follows; not held across calls
+	open []*fewConn // oldest first
 }
 
-func few(ln net.Listener, most int) *fewListener {
-	return &fewListener{Listener: ln, places: make(chan struct{}, most), closed: make(chan struct{})}
-}
+func few(ln net.Listener, most int) *fewListener { return &fewListener{Listener: ln, most: most} }
 
 // Accept implements net.Listener.
 func (l *fewListener) Accept() (net.Conn, error) {
-	select {
-	case l.places <- struct{}{}:
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
 	nc, err := l.Listener.Accept()
 	if err != nil {
-		<-l.places
 		return nil, err
 	}
-	return &placedConn{Conn: nc, leave: sync.OnceFunc(func() { <-l.places })}, nil
+	c := &fewConn{Conn: nc, of: l, addr: netutil.ParsePeerKey(nc.RemoteAddr().String())}
+	if excess := l.add(c); excess != nil {
+		_ = excess.Close() // it may have ended
+	}
+	return c, nil
 }
 
-// Close implements net.Listener.
-func (l *fewListener) Close() error {
-	l.once.Do(func() { close(l.closed) })
-	return l.Listener.Close()
+// add adds a connection, and removes and returns the one to close if there are too many.
+func (l *fewListener) add(c *fewConn) (excess *fewConn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open = append(l.open, c)
+	if len(l.open) > l.most {
+		count := make(map[netip.Addr]int)
+		for _, o := range l.open {
+			count[o.addr]++
+		}
+		at := 0
+		for i, o := range l.open {
+			if count[o.addr] > count[l.open[at].addr] {
+				at = i
+			}
+		}
+		excess = l.open[at]
+		l.open = slices.Delete(l.open, at, at+1)
+	}
+	return excess
 }
 
-// placedConn is a connection that frees its place when it closes.
-type placedConn struct {
+// remove removes a connection that has ended.
+func (l *fewListener) remove(c *fewConn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if i := slices.Index(l.open, c); i >= 0 {
+		l.open = slices.Delete(l.open, i, i+1)
+	}
+}
+
+// fewConn is a connection of a fewListener.
+type fewConn struct {
 	net.Conn
-	leave func()
+	of   *fewListener
+	addr netip.Addr // by which connections count together
 }
 
 // Close implements net.Conn.
-func (c *placedConn) Close() error {
-	defer c.leave()
+func (c *fewConn) Close() error {
+	defer c.of.remove(c)
 	return c.Conn.Close()
 }

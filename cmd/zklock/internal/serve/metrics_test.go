@@ -1,69 +1,91 @@
 package serve
 
 import (
-	"errors"
 	"net"
 	"testing"
 	"testing/synctest"
-
-	"github.com/zklock/zklock/internal/memnet"
 )
 
-// TestFewConnections: one more waits until another is closed, however often, or
-// for the end of the listener.
-func TestFewConnections(t *testing.T) {
+// peerConn is a connection from an address.
+type peerConn struct {
+	net.Conn
+	from net.TCPAddr
+}
+
+func (c *peerConn) RemoteAddr() net.Addr { return &c.from }
+
+// arrivals is a listener whose connections a test makes.
+type arrivals struct {
+	net.Listener
+	conns chan net.Conn
+}
+
+func (a arrivals) Accept() (net.Conn, error) {
+	nc, ok := <-a.conns
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return nc, nil
+}
+
+// TestConnectionsOfOneAddressGiveWay checks that an address that opens all connections does
+// not keep out other addresses: its oldest connection is closed instead.
+func TestConnectionsOfOneAddressGiveWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var network memnet.Network
-		inner, err := network.Listen("tcp", "10.0.0.1:9141")
-		if err != nil {
-			t.Fatal(err)
-		}
-		ln := few(inner, 2)
-		accepted := make(chan net.Conn)
-		ended := make(chan error, 1)
-		// Ends with the listener.
-		go func() {
-			for {
-				nc, err := ln.Accept()
-				if err != nil {
-					ended <- err
-					return
+		inner := arrivals{conns: make(chan net.Conn)}
+		ln := few(inner, 3)
+		// arrive returns what ends when the listener closes the connection, and that
+		// connection.
+		arrive := func(ip string) (gone <-chan struct{}, nc net.Conn) {
+			client, server := net.Pipe()
+			t.Cleanup(func() { client.Close() })
+			ended := make(chan struct{})
+			go func() { // ends with the connection
+				_, _ = client.Read(make([]byte, 1))
+				close(ended)
+			}()
+			go func() { inner.conns <- &peerConn{Conn: server, from: net.TCPAddr{IP: net.ParseIP(ip), Port: 1}} }()
+			accepted := make(chan net.Conn, 1)
+			go func() {
+				if nc, err := ln.Accept(); err == nil {
+					accepted <- nc
 				}
-				accepted <- nc
+			}()
+			synctest.Wait()
+			select {
+			case nc = <-accepted:
+			default:
+				t.Fatalf("the connection of %s waits", ip)
 			}
-		}()
-		for range 5 {
-			nc, err := network.DialContext(t.Context(), "tcp", "10.0.0.1:9141")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer nc.Close()
+			return ended, nc
 		}
-		first := <-accepted
-		<-accepted
-		synctest.Wait()
-		select {
-		case <-accepted:
-			t.Fatal("a third was accepted beside two")
-		default:
+		closed := func(gone <-chan struct{}) bool {
+			synctest.Wait()
+			select {
+			case <-gone:
+				return true
+			default:
+				return false
+			}
+		}
+		alone, one := arrive("10.0.0.1")
+		first, _ := arrive("10.0.0.2")
+		second, two := arrive("10.0.0.2")
+		third, _ := arrive("10.0.0.2")
+		if closed(alone) || !closed(first) || closed(second) || closed(third) {
+			t.Errorf("closed: alone %v, first %v, second %v, third %v", closed(alone), closed(first), closed(second), closed(third))
 		}
 		for range 2 {
-			if err := first.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
-				t.Fatal(err)
-			}
+			_ = two.Close() // the second time without an effect
 		}
-		<-accepted // in the place of the first
-		synctest.Wait()
-		select {
-		case <-accepted:
-			t.Fatal("a connection that was closed twice gave two places")
-		default:
+		fourth, _ := arrive("10.0.0.3")
+		if closed(alone) || closed(third) || closed(fourth) {
+			t.Error("a connection was closed although there was room")
 		}
-		if err := ln.Close(); err != nil {
-			t.Fatal(err)
+		fifth, _ := arrive("10.0.0.3")
+		if closed(alone) || closed(third) || !closed(fourth) || closed(fifth) {
+			t.Error("the oldest connection of the address with the most was not closed")
 		}
-		if err := <-ended; !errors.Is(err, net.ErrClosed) {
-			t.Errorf("Accept ended with %v", err)
-		}
+		_ = one.Close()
 	})
 }
