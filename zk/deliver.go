@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -149,12 +150,17 @@ func (c *Client) logState(s *StateChange) {
 	if s.State == Expired || s.State == AuthFailed {
 		level = slog.LevelWarn
 	}
-	args := []slog.Attr{slog.String("state", s.State.String()), slog.Int64("session", s.SessionID)}
+	args := []slog.Attr{slog.String("state", s.State.String()), logSession(s.SessionID)}
 	if s.Err != nil {
 		args = append(args, slog.Any("err", s.Err))
 	}
 	c.opts.Logger.LogAttrs(context.Background(), level, "zk: session state", args...)
 	c.logTimeout(s)
+}
+
+// logSession returns the attribute of a session id, in hexadecimal as in ZooKeeper's logs.
+func logSession(id int64) slog.Attr {
+	return slog.String("session", "0x"+strconv.FormatUint(uint64(id), 16))
 }
 
 // logTimeout warns once per session if the servers granted another timeout than
@@ -167,7 +173,7 @@ func (c *Client) logTimeout(s *StateChange) {
 	}
 	c.timeoutWarned = s.SessionID
 	c.opts.Logger.LogAttrs(context.Background(), slog.LevelWarn, "zk: the servers granted another session timeout than requested",
-		slog.Duration("asked", asked), slog.Duration("given", s.Timeout), slog.Int64("session", s.SessionID))
+		slog.Duration("asked", asked), slog.Duration("given", s.Timeout), logSession(s.SessionID))
 }
 
 // deliverEvent reports a watch event: first to the channels that wait for it, then to

@@ -117,5 +117,8 @@ func TestRefusalLogIsRateLimited(t *testing.T) {
 		if lines := strings.Count(log.String(), "connection refused"); lines != logBurst {
 			t.Errorf("%d lines logged, want %d", lines, logBurst)
 		}
+		if !strings.Contains(log.String(), "raise maxClientCnxns (zklock serve --max-conns-per-address)") {
+			t.Errorf("the log does not name the setting: %s", log.String())
+		}
 	})
 }

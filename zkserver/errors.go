@@ -32,8 +32,8 @@ var errTooSlow = errors.New("zkserver: the client does not read its replies and 
 
 // Reasons to refuse a connection before reading from it.
 var (
-	errPerAddress = errors.New("zkserver: too many connections from one address, the limit is MaxClientConns")
-	errTotal      = errors.New("zkserver: too many connections, the limit is MaxConns")
+	errPerAddress = errors.New("zkserver: too many connections from one address; to permit more, raise maxClientCnxns (zklock serve --max-conns-per-address)")
+	errTotal      = errors.New("zkserver: too many connections; to permit more, raise maxCnxns (zklock serve --max-conns)")
 	errByOption   = errors.New("zkserver: refused by the Accept option")
 
 	errDescriptors = errors.New("zkserver: too many connections for the process's limit of open files; raise it (ulimit -n, or LimitNOFILE= of systemd)")

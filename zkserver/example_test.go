@@ -51,7 +51,7 @@ func ExampleTLSFiles() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	srv, err := zkserver.New(&zkserver.Options{DataDir: "/var/lib/zklock"})
+	srv, err := zkserver.New(&zkserver.Options{DataDir: "/var/lib/zklock-server"})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -3,8 +3,10 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
+	"syscall"
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/config"
@@ -65,15 +67,24 @@ func ExitCode(err error) int {
 		return ExitNotExecutable
 	case errors.Is(err, zklock.ErrLost):
 		return ExitLost
+	case outputClosed(err):
+		return ExitSignal + int(syscall.SIGPIPE)
 	}
 	return ExitFailed
+}
+
+// outputClosed reports whether err is a write to standard output whose reader has ended, as
+// head does. A connection whose peer has ended is another error.
+func outputClosed(err error) bool {
+	var write *fs.PathError
+	return errors.As(err, &write) && write.Path == os.Stdout.Name() && errors.Is(write, syscall.EPIPE)
 }
 
 // report prints an error for the user. If the exit code is 0 (-E 0), it prints the error
 // only on a terminal, because cron sends a mail for each line.
 func report(err error, terminal bool) {
 	var e *ExitError
-	if errors.As(err, &e) && (e.Err == nil || e.Code == 0 && !terminal) {
+	if errors.As(err, &e) && (e.Err == nil || e.Code == 0 && !terminal) || outputClosed(err) {
 		return
 	}
 	Warn("%s%s", strings.TrimPrefix(err.Error(), "zklock: "), advice(err))

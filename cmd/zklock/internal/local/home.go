@@ -29,6 +29,39 @@ type Who struct {
 	Passwd func(uid int) string
 }
 
+// Home returns the directory of the local server that owns dir, or "" if none does. It is
+// the local server of w, even if it never ran, or one that left its files there.
+func Home(dir string, w Who) string {
+	dir = resolved(dir)
+	own, err := Dir(w)
+	switch parent := filepath.Dir(dir); {
+	case dir == "":
+		return ""
+	case err == nil && (dir == resolved(own) || parent == resolved(own)):
+		return own
+	case Place{Dir: dir}.Socket() != "":
+		return dir
+	case dir == (Place{Dir: parent}).dataDir() && (Place{Dir: parent}).Socket() != "":
+		return parent
+	}
+	return ""
+}
+
+// resolved returns an absolute path without symbolic links, as far as it exists.
+func resolved(dir string) string {
+	full, err := filepath.Abs(dir)
+	if dir == "" || err != nil {
+		return ""
+	}
+	if real, err := filepath.EvalSymlinks(full); err == nil {
+		return real
+	}
+	if parent := filepath.Dir(full); parent != full {
+		return filepath.Join(resolved(parent), filepath.Base(full))
+	}
+	return full
+}
+
 // Dir returns the directory: ZKLOCK_HOME, otherwise System for root, otherwise zklock in the
 // state directory of the XDG specification, which is ~/.local/state by default.
 func Dir(w Who) (string, error) {

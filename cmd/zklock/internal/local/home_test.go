@@ -50,6 +50,38 @@ func TestDir(t *testing.T) {
 	}
 }
 
+// TestHomeFindsLocalServerOfDirectory: no other server may run on the files of a local
+// server, whether or not that one is running.
+func TestHomeFindsLocalServerOfDirectory(t *testing.T) {
+	root := resolved(t.TempDir())
+	own, other, link := filepath.Join(root, "own"), filepath.Join(root, "other"), filepath.Join(root, "link")
+	for _, dir := range []string{filepath.Join(own, "data"), filepath.Join(other, "data"), filepath.Join(root, "free", "data")} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(other, "socket"), []byte("/tmp/zklock-1/sock\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(own, link); err != nil {
+		t.Skipf("no symbolic links: %v", err)
+	}
+	w := Who{UID: 1000, Getenv: func(k string) string { return map[string]string{"ZKLOCK_HOME": own}[k] }}
+	for dir, want := range map[string]string{
+		own: own, own + "/data": own, own + "/new": own, link: own, link + "/data": own,
+		other: other, other + "/data": other, other + "/backup": "",
+		root: "", filepath.Join(root, "free"): "", filepath.Join(root, "free", "data"): "", "": "",
+	} {
+		if got := Home(dir, w); got != want {
+			t.Errorf("Home(%q) = %q, want %q", dir, got, want)
+		}
+	}
+	w.Getenv = func(k string) string { return map[string]string{"ZKLOCK_HOME": link}[k] }
+	if got := Home(filepath.Join(own, "data"), w); got != link {
+		t.Errorf("with a link as ZKLOCK_HOME: %q, want %q", got, link)
+	}
+}
+
 // TestPrepareFollowsNoLinkOfAnotherUser: what the link leads to is private and this
 // user's, and not meant for a server.
 func TestPrepareFollowsNoLinkOfAnotherUser(t *testing.T) {

@@ -11,7 +11,9 @@ import (
 
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
 	"github.com/zklock/zklock/cmd/zklock/internal/config"
+	"github.com/zklock/zklock/cmd/zklock/internal/local"
 	"github.com/zklock/zklock/internal/inputfile"
+	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/zkserver"
 )
 
@@ -97,6 +99,10 @@ func (f *serveFlags) place(p *plan) error {
 		p.opts.DataDir = f.data
 	case p.opts.DataDir == "":
 		return cli.UsageError("say where to keep the data: --data DIRECTORY, --memory, or --config with a dataDir")
+	}
+	if home := local.Home(p.opts.DataDir, local.Mine()); home != "" {
+		return cli.UsageError("%s belongs to the local server in %s, which commands without --servers start when they need it: give --data another directory; zklock serve --status shows the local server",
+			legible.Path(p.opts.DataDir), legible.Path(home))
 	}
 	return nil
 }

@@ -24,7 +24,12 @@ Address: --listen takes HOST:PORT, or unix:/PATH for a socket that only this
 user and group can use.
 
 Storage: --data or --memory is required, unless --config names a data directory.
-No other user may have write access to the directory.
+No other user may have write access to the directory. It cannot be the directory
+of a local server, which other commands start when they need it.
+
+Limits: --max-conns-per-address limits the connections from one IP address, as
+maxClientCnxns does; all local programs together count as one address.
+--max-conns limits all connections, as maxCnxns does. 0 means no limit.
 
 SASL: --jaas names a JAAS file with the users in its section Server. The key
 java.security.auth.login.config does the same.
@@ -45,7 +50,7 @@ other commands start when needed. Each user has a separate local server, and
 locks on different local servers do not exclude each other. With --status, -o
 name prints the socket if the server is running.`
 
-const serveExample = `  zklock serve --data /var/lib/zklock
+const serveExample = `  zklock serve --data /var/lib/zklock-server
   zklock serve --config /etc/zookeeper/conf/zoo.cfg --metrics 9141
   zklock serve --memory --listen unix:/run/zklock.sock --log-format json
   zklock serve --status -o json
@@ -64,6 +69,7 @@ type serveFlags struct {
 	local                string
 	out                  cli.Output // of --status
 	idle                 cli.Duration
+	perAddress, conns    int
 	tls                  serveTLSFlags
 }
 
@@ -85,6 +91,9 @@ func Serve(a *cli.App) *cobra.Command {
 			if given := c.Flags().Changed; (given("output") || given("json")) && !f.status {
 				return cli.UsageError("-o applies to --status: give both; for the log of the server see --log-format")
 			}
+			if err := f.checkLimits(); err != nil {
+				return err
+			}
 			return f.run(c)
 		},
 	}
@@ -97,6 +106,8 @@ func Serve(a *cli.App) *cobra.Command {
 	flags.StringVar(&f.jaas, "jaas", "", "read the SASL users from this JAAS `file`")
 	flags.StringVar(&f.metrics, "metrics", "", "serve Prometheus metrics at this `address`")
 	flags.BoolVar(&f.audit, "audit", false, "write an audit log (audit.enable in zoo.cfg)")
+	flags.IntVar(&f.perAddress, "max-conns-per-address", defaultPerAddress, "limit of connections from one address")
+	flags.IntVar(&f.conns, "max-conns", 0, "limit of connections; 0 means no limit")
 	f.log.flags(flags)
 	f.tls.flags(flags)
 	flags.BoolVar(&f.status, "status", false, "show this user's local server")
@@ -109,6 +120,33 @@ func Serve(a *cli.App) *cobra.Command {
 	f.out.Flag(c)
 	c.MarkFlagsMutuallyExclusive("data", "memory", "status", "stop", "local")
 	return c
+}
+
+// defaultPerAddress is the default of --max-conns-per-address, as of maxClientCnxns.
+const defaultPerAddress = 60
+
+// checkLimits returns an error if a limit is invalid.
+func (f *serveFlags) checkLimits() error {
+	if f.perAddress < 0 {
+		return cli.UsageError("--max-conns-per-address is %d: give 1 or more, or 0 for no limit", f.perAddress)
+	}
+	if f.conns < 0 {
+		return cli.UsageError("--max-conns is %d: give 1 or more, or 0 for no limit", f.conns)
+	}
+	return nil
+}
+
+// setLimits sets the limits whose flags were given.
+func (f *serveFlags) setLimits(p *plan, given func(flag string) bool) {
+	if given("max-conns-per-address") {
+		p.opts.MaxClientConns = f.perAddress
+		if f.perAddress == 0 { // which means the default there
+			p.opts.MaxClientConns = -1
+		}
+	}
+	if given("max-conns") {
+		p.opts.MaxConns = f.conns
+	}
 }
 
 // run runs the action that the flags select.
@@ -125,5 +163,6 @@ func (f *serveFlags) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	f.setLimits(p, c.Flags().Changed)
 	return p.serve()
 }
