@@ -70,6 +70,9 @@ func (e Entry) decode(r zk.Result) znodeEntry {
 		e.Token = e.Owner.Token
 	}
 	e.Revoked = queue.ReleaseRequested(r.Data)
+	if e.Revoked && e.Data != "" { // the request replaced the data of the other library
+		e.Data = ""
+	}
 	f := znodeEntry{Entry: e, data: r.Data, version: r.Stat.Version, czxid: r.Stat.Czxid}
 	if len(f.data) > maxDataSize {
 		f.data = bytes.Clone(f.data[:maxOwnerSize])

@@ -38,7 +38,7 @@ func (l *Lock) Inspect(ctx context.Context) ([]Entry, error) {
 // znode of a node lock, of a semaphore, or a queue in the layout of the client, or in any
 // known layout if the client has no custom one. A semaphore is a lock with a child named
 // leases; if the number of its permits is not written there, all existing permits count
-// as held.
+// as held, except one of the client at the head of the gate.
 func (c *Client) Inspect(ctx context.Context, name string) ([]Entry, error) {
 	return c.InspectCached(ctx, name, nil)
 }
@@ -375,7 +375,9 @@ func parsePermits(data []byte) int {
 	return n
 }
 
-// markPermitHolders marks the permits that are held: the first n, or all if n is unknown.
+// markPermitHolders marks the permits that are held: the first n. If n is unknown, all are
+// held except the last one, if it belongs to the session at the head of the gate: Curator
+// creates its permit at the gate, and leaves the gate when there is room for it.
 // The permits of one acquire were created in one transaction, and are held together or
 // not at all. Permits that are not held and belong to the session at the head of the gate
 // are those of its waiting acquire, which the entry at the gate represents.
@@ -394,16 +396,21 @@ func markPermitHolders(found []znodeEntry, at string, n int) []znodeEntry {
 	head := int64(0)
 	beyond := map[attempt]bool{}
 	taken := 0
-	for _, f := range found {
+	var last *znodeEntry // the last permit
+	for i, f := range found {
 		switch {
 		case leased(f):
 			taken++
+			last = &found[i]
 			if n > 0 && taken > n {
 				beyond[of(f)] = true
 			}
 		case f.Mode == Permit && head == 0:
 			head = f.Session
 		}
+	}
+	if n == 0 && last != nil && head != 0 && last.Session == head {
+		beyond[of(*last)] = true
 	}
 	left := found[:0]
 	for _, f := range found {

@@ -316,7 +316,9 @@ func (l *Lock) holderError(ctx context.Context, node string) error {
 	}
 	holder := e.ownerName()
 	if holder == e.Name || len(holder) > maxHolderName {
-		holder = fmt.Sprintf("session %#x", e.Session)
+		holder = fmt.Sprintf("session %#x", uint64(e.Session))
+	} else if e.Owner.Command != "" && len(holder)+len(e.Owner.Command) <= maxHolderName {
+		holder += " (" + e.Owner.Command + ")"
 	}
 	return &lockedError{holder: holder, age: time.Since(e.Since)}
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"regexp"
 	"time"
 
 	"github.com/zklock/zklock/internal/queue"
@@ -41,13 +42,12 @@ func (c *Client) markRevoked(p *grant) {
 
 // Revoke requests the release of the lock, and returns the holders that it asked: the
 // present holders, including those that were asked before. Holders of this package see
-// the request in [Hold.Revoked]. Holders of Curator must have made their mutex revocable.
-// kazoo's holders ignore it. Revoke needs the permission to set the data of the holders'
-// znodes; if it is missing for some, Revoke still asks the others. With an error, Revoke
-// returns the holders that it asked.
-//
-// In znodes of other libraries, Curator's keyword replaces the data. Do not ask holders
-// that need their data, such as participants of a LeaderLatch, whose ids are there.
+// the request in [Hold.Revoked]. Holders of Curator must have made their mutex revocable;
+// the request replaces the data of their znodes. Revoke does not ask holders of libraries
+// that ignore requests, and keeps the data of their znodes: kazoo, go-zookeeper, ZooKeeper's
+// WriteLock, and Curator's LeaderLatch and semaphores. Revoke needs the permission to set
+// the data of the holders' znodes; if it is missing for some, Revoke still asks the others.
+// With an error, Revoke returns the holders that it asked.
 func (l *Lock) Revoke(ctx context.Context) ([]Entry, error) {
 	return l.revoke(ctx, func(Entry) bool { return true })
 }
@@ -70,7 +70,7 @@ func (l *Lock) revoke(ctx context.Context, meant func(Entry) bool) ([]Entry, err
 	var asked []Entry
 	var refused error // the first one
 	for _, f := range found {
-		if !f.Holder || !meant(f.Entry) {
+		if !f.Holder || !meant(f.Entry) || f.readErr == nil && !f.readsRequests() {
 			continue
 		}
 		there, err := false, f.readErr
@@ -91,6 +91,19 @@ func (l *Lock) revoke(ctx context.Context, meant func(Entry) bool) ([]Entry, err
 		return asked, &Error{Op: "revoke", Path: l.path, Err: refused}
 	}
 	return asked, nil
+}
+
+// curatorMutex matches the names of Curator's mutexes. go-zookeeper writes a GUID without
+// dashes.
+var curatorMutex = regexp.MustCompile(`^_c_[0-9a-f-]{36}-(lock-|__READ__|__WRIT__)[0-9]{10}$`)
+
+// readsRequests reports whether the owner of an entry can see a release request: a client of
+// this package, or a mutex of Curator, also in its read-write lock.
+func (f znodeEntry) readsRequests() bool {
+	if _, ok := decodeOwner(f.data); ok || f.Revoked {
+		return true
+	}
+	return f.Mode != Permit && curatorMutex.MatchString(f.Name)
 }
 
 // requestRelease writes the request into one znode, unless it is there already. It

@@ -28,7 +28,7 @@ func (r *Reader) candidates(path string, children []string) []candidate {
 	case path == namesRoot:
 		return nil // there, "locks" and "leases" are ordinary names
 	}
-	if slices.Contains(children, "leases") || slices.ContainsFunc(children, r.isEntry) {
+	if slices.Contains(children, "leases") || slices.ContainsFunc(children, r.isEntry) || len(children) > 0 && !slices.ContainsFunc(children, notKazooPermit) {
 		return []candidate{{path, r.own}}
 	}
 	return nil
@@ -74,6 +74,9 @@ func (r *Reader) isEntry(child string) bool {
 	_, class := r.names().Parse(child)
 	return class != queue.Foreign
 }
+
+// notKazooPermit reports whether a child is not a permit of kazoo's Semaphore.
+func notKazooPermit(child string) bool { return !kazooPermitName(child) }
 
 // isContender reports whether a child of a semaphore's parents is a permit or a waiter.
 func isContender(child string) bool {

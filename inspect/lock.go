@@ -88,16 +88,33 @@ func (l *Lock) Waiting() int {
 	return n
 }
 
-// KazooPermits returns the number of entries that look like permits of kazoo's Semaphore.
-// All other recipes treat them as strays.
-func (l *Lock) KazooPermits() int {
-	n := 0
-	for _, e := range l.Entries {
-		if e.Mode == zklock.Stray && e.Session != 0 && len(e.Name) == 32 && strings.Trim(e.Name, "0123456789abcdef") == "" {
-			n++
-		}
+// KazooPermits returns the number of strays that look like permits of kazoo's Semaphore:
+// on the path of another recipe, they exclude with none of its entries.
+func (l *Lock) KazooPermits() int { return len(l.filter(strayKazooPermit)) }
+
+// strayKazooPermit reports whether a stray looks like a permit of kazoo's Semaphore.
+func strayKazooPermit(e Entry) bool {
+	return e.Mode == zklock.Stray && e.Session != 0 && kazooPermitName(e.Name)
+}
+
+// kazooPermitName reports whether kazoo's Semaphore gives its permits such names.
+func kazooPermitName(name string) bool {
+	return len(name) == 32 && strings.Trim(name, "0123456789abcdef") == ""
+}
+
+// takeKazooPermits makes l a semaphore and returns true if all its entries are permits of
+// kazoo's Semaphore, which exist only while they are held. Its waiters are the entries of
+// the kazoo Lock at the path with the suffix "-__lock__".
+func (l *Lock) takeKazooPermits() bool {
+	if len(l.Entries) == 0 || l.KazooPermits() < len(l.Entries) {
+		return false
 	}
-	return n
+	l.Kind = KindSemaphore
+	for i := range l.Entries {
+		e := &l.Entries[i]
+		e.Mode, e.Holder, e.Recipe = zklock.Permit, true, Recipe{libKazoo, kindPermit}
+	}
+	return true
 }
 
 // SameAcquire reports whether one acquire created both entries of a queue, as in the mixed

@@ -197,7 +197,10 @@ func (r *Reader) readWith(ctx context.Context, c *zklock.Client, path string, be
 			l.Kind = KindNode
 		}
 	}
-	if l.Kind == KindSemaphore || !contends {
+	switch {
+	case !contends && l.takeKazooPermits():
+		err = r.readKazooPermits(ctx, l)
+	case l.Kind == KindSemaphore || !contends:
 		err = r.readPermits(ctx, l)
 	}
 	l.describe()
@@ -212,6 +215,18 @@ func (r *Reader) readPermits(ctx context.Context, l *Lock) error {
 	}
 	if n, bad := strconv.Atoi(string(data)); bad == nil && n > 0 {
 		l.Kind, l.Permits = KindSemaphore, n
+	}
+	return err
+}
+
+// readKazooPermits reads the size of kazoo's Semaphore at l's path.
+func (r *Reader) readKazooPermits(ctx context.Context, l *Lock) error {
+	data, _, err := r.z.Get(ctx, l.Path)
+	if errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNoAuth) {
+		return nil
+	}
+	if n, bad := strconv.Atoi(string(data)); bad == nil && n > 0 {
+		l.Permits = n
 	}
 	return err
 }

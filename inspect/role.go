@@ -63,7 +63,7 @@ func (s *Watcher) roleOf(node string) nodeRole {
 	case name == "leases" && !nameless:
 		return nodeRole{role: roleLeases, lock: parent}
 	}
-	if t := s.tracks[parent]; t != nil && t.lock != nil && !s.semaphores[parent] {
+	if t := s.tracks[parent]; t != nil && t.lock != nil && !s.semaphores[parent] || !nameless && kazooPermitName(name) {
 		return nodeRole{role: roleStray, lock: parent}
 	}
 	return nodeRole{}

@@ -61,12 +61,21 @@ func (l *Lock) semaphoreWarnings(all census) []string {
 	switch {
 	case beyond > 0:
 		found = append(found, fmt.Sprintf("%s more than the stored size of %d: another client uses another size", count(beyond, "permit"), l.Permits))
-	case l.Permits == 0:
-		found = append(found, "the size of the semaphore is not stored, because Curator never stores it: all permits count as held, and all clients must use the same size")
-	case all.any(isCurator):
-		found = append(found, fmt.Sprintf("Curator does not store its size of the semaphore: make sure that it is %d there too", l.Permits))
 	}
 	return found
+}
+
+// Notes returns what is good to know about the lock and is no problem.
+func (l *Lock) Notes() []string {
+	switch all := takeCensus(l.Entries); {
+	case l.Kind != KindSemaphore:
+	case all.any(isKazoo):
+	case l.Permits == 0:
+		return []string{"the size of the semaphore is not stored, because Curator never stores it: all clients must use the same size"}
+	case all.any(isCurator):
+		return []string{fmt.Sprintf("Curator does not store its size of the semaphore: make sure that it is %d there too", l.Permits)}
+	}
+	return nil
 }
 
 // countOf is count for nouns with another plural.

@@ -187,14 +187,18 @@ func TestSemaphoreWarnings(t *testing.T) {
 		want    []string
 	}{
 		{"ours", 2, []zklock.Entry{permit("", 1, true), permit("", 2, true), gate}, nil},
-		{"nobody wrote how many", 0, []zklock.Entry{permit("ip", 1, true)}, []string{"the size of the semaphore is not stored"}},
-		{"Curator's beside ours", 2, []zklock.Entry{permit("", 1, true), permit("ip", 2, true)}, []string{"Curator does not store its size of the semaphore: make sure that it is 2"}},
+		{"nobody wrote how many", 0, []zklock.Entry{permit("ip", 1, true)}, nil},
+		{"Curator's beside ours", 2, []zklock.Entry{permit("", 1, true), permit("ip", 2, true)}, nil},
 		{"more than there are", 2, []zklock.Entry{permit("", 1, true), permit("", 2, true), permit("ip", 3, false)}, []string{"1 permit more than the stored size of 2"}},
 		{"a mutex on the same path", 2, []zklock.Entry{permit("", 1, true), znode("_c_"+uuid36+"-lock-0000000001", "", 4)}, []string{"a semaphore and other locks on one path"}},
 	}
 	for _, tt := range tests {
 		expect(t, tt.name, described(KindSemaphore, tt.permits, tt.entries).Warnings, tt.want)
 	}
+	notes := described(KindSemaphore, 0, []zklock.Entry{permit("ip", 1, true)}).Notes()
+	expect(t, "note of no size", notes, []string{"the size of the semaphore is not stored"})
+	notes = described(KindSemaphore, 2, []zklock.Entry{permit("", 1, true), permit("ip", 2, true)}).Notes()
+	expect(t, "note of Curator's size", notes, []string{"Curator does not store its size of the semaphore: make sure that it is 2"})
 	l := &Lock{Kind: KindQueue, Crashed: 2}
 	expect(t, "lock delay", l.warnings(), []string{"2 clients with a lock-delay ended without a release"})
 }

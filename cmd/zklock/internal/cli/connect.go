@@ -84,7 +84,7 @@ func idleTime() time.Duration {
 
 // Dial returns the dial function for the local server or for unix sockets, and nil for the
 // default dialer.
-func (t *target) Dial() func(context.Context, string, string) (net.Conn, error) {
+func (t *target) Dial() dialFunc {
 	switch {
 	case t.dialer == nil && strings.Contains(t.Servers, "unix:"):
 		return local.DialNamed
@@ -148,10 +148,15 @@ func (s *Settings) Locks(ctx context.Context, opts zklock.Options) (*zklock.Clie
 	if err != nil {
 		return nil, nil, err
 	}
-	opts.SessionTimeout, opts.DialContext, opts.Logger = s.Session.D, t.Dial(), s.Logger()
+	opts.SessionTimeout, opts.Logger = s.Session.D, s.Logger()
 	s.holdOptions(&opts)
 	opts.TLS, opts.Auth, opts.SASL = proof.TLS, proof.Auth, proof.SASL
-	c, err := zklock.Dial(ctx, t.Servers, &opts)
+	var c *zklock.Client
+	err = s.connect(ctx, t, func(ctx context.Context, dial dialFunc) (err error) {
+		opts.DialContext = dial
+		c, err = zklock.Dial(ctx, t.Servers, &opts)
+		return err
+	})
 	if err != nil {
 		return nil, nil, s.Explain(err)
 	}
@@ -182,10 +187,15 @@ func (s *Settings) ReadClient(ctx context.Context, layout LayoutValue) (*zk.Clie
 	if err != nil {
 		return nil, nil, err
 	}
-	opts := zk.Options{SessionTimeout: s.Session.D, DialContext: t.Dial(), Logger: s.Logger(),
+	opts := zk.Options{SessionTimeout: s.Session.D, Logger: s.Logger(),
 		TLS: proof.TLS, Auth: proof.Auth, SASL: proof.SASL, MaxReply: readReply}
 	s.readOptions(&opts)
-	z, err := zk.Dial(ctx, t.Servers, &opts)
+	var z *zk.Client
+	err = s.connect(ctx, t, func(ctx context.Context, dial dialFunc) (err error) {
+		opts.DialContext = dial
+		z, err = zk.Dial(ctx, t.Servers, &opts)
+		return err
+	})
 	if err != nil {
 		return nil, nil, s.Explain(err)
 	}

@@ -51,6 +51,7 @@ func Main(args []string, commands func(*App) []Group) int {
 		}
 		app.Link = process.AttachFront(fd)
 		app.Keeper = true
+		app.Settings.link = app.Link
 		args = args[2:]
 	}
 	app.Args = args

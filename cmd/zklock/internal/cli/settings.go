@@ -6,6 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/zklock/zklock/cmd/zklock/internal/process"
 )
 
 // Defaults of the settings.
@@ -23,7 +25,8 @@ type Settings struct {
 	Session  Duration
 	Connect  Duration
 	Verbose  bool
-	reported bool // whether the servers were reported
+	reported bool          // whether the servers were reported
+	link     *process.Link // to the front process, nil without one
 	Identity identity
 
 	syncHeartbeat bool

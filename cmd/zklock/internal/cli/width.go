@@ -3,7 +3,17 @@ package cli
 import (
 	"strings"
 	"unicode"
+
+	"golang.org/x/term"
 )
+
+// ErrorWidth returns the width of the terminal on standard error, and 80 if there is none.
+func ErrorWidth() int {
+	if w, _, err := term.GetSize(2); err == nil && w > 0 {
+		return w
+	}
+	return 80
+}
 
 // Columns returns the approximate width of text on a terminal: ideographs and most emoji
 // take two columns, combining marks none.

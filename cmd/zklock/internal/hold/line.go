@@ -37,12 +37,7 @@ type waitLine struct {
 func newWaitLine(link *process.Link, me zklock.Owner, servers string) *waitLine {
 	return &waitLine{
 		out: os.Stderr, terminal: term.IsTerminal(2), link: link, me: me, servers: servers,
-		width: func() int {
-			if w, _, err := term.GetSize(2); err == nil && w > 0 {
-				return w
-			}
-			return 80
-		},
+		width: cli.ErrorWidth,
 	}
 }
 
@@ -66,7 +61,7 @@ func (w *waitLine) run(ctx context.Context, l *zklock.Lock, name string) {
 	defer timer.Stop()
 	var entries []zklock.Entry
 	var inspected time.Time
-	shown := false
+	shown, answers := false, true
 	for {
 		select {
 		case <-ctx.Done():
@@ -79,14 +74,21 @@ func (w *waitLine) run(ctx context.Context, l *zklock.Lock, name string) {
 		// Every waiter reads all entries, so it does so less often than it refreshes
 		// the times in the line.
 		if time.Since(inspected) >= lineInspect {
-			if got, err := l.Inspect(ctx); err == nil {
+			read, cancel := context.WithTimeout(ctx, lineRefresh)
+			got, err := l.Inspect(read)
+			cancel()
+			if answers = err == nil; answers {
 				entries, inspected = got, time.Now()
 			}
 		}
 		if ctx.Err() != nil {
+			timer.Reset(0)
 			continue
 		}
 		text := describe(name, entries, w.me, time.Now())
+		if !answers {
+			text += " (no answer from the servers)"
+		}
 		// A log gets one line, not one per second.
 		if !w.terminal {
 			fmt.Fprintf(w.out, "zklock: %s%s\n", text, w.servers)
@@ -119,7 +121,7 @@ func describe(name string, entries []zklock.Entry, me zklock.Owner, now time.Tim
 			text += ", at " + strings.TrimPrefix(queue[0].Path, cli.NamesRoot+"/")
 		}
 		if position > 0 {
-			text += ": " + cli.Ordinal(position) + " in line"
+			text += fmt.Sprintf(": position %d", position)
 		}
 		return text + heldBy(queue, now)
 	}
@@ -175,6 +177,9 @@ func heldBy(queue []zklock.Entry, now time.Time) string {
 		return ""
 	}
 	text := ", held by " + cli.OwnerName(holders[0])
+	if holders[0].Owner.Command != "" {
+		text += " (" + cli.OwnerCommand(holders[0]) + ")"
+	}
 	if others := countSessions(holders) - 1; others > 0 {
 		text += fmt.Sprintf(" +%d", others)
 	}

@@ -100,7 +100,9 @@ with these codes too, read the JSON line that --status-fd writes.
   127  the command was not found`
 
 // waitHelp is the part of the long help about the flags for waiting.
-const waitHelp = `Waiting: --timeout limits the wait; 0 means --try. The default is no limit, or
+const waitHelp = `Waiting: --timeout limits the wait; 0 means --try. --try also does not wait for
+servers that are down: if each of them refuses the connection three times, the
+command fails with 125. The default of --timeout is no limit, or
 1m for several locks (--lock), which can deadlock with clients that acquire the
 same locks one by one: see --in-order. --session-timeout is the time in which
 the servers free the lock after its holder crashed. --lock-delay makes an

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
 	"github.com/zklock/zklock/inspect"
 	"github.com/zklock/zklock/internal/legible"
@@ -23,11 +25,15 @@ notice, or with --on-revoke term ends its command. Go programs see the request
 at Hold.Revoked, and Curator programs see it if they made their mutex
 revocable.
 
-With -o name it prints the paths of the holders' znodes.
+Holders of libraries that ignore requests are not asked, and their znodes keep
+their data: kazoo, go-zookeeper, ZooKeeper's WriteLock, and Curator's
+LeaderLatch and semaphores. zklock break takes a lock from such a holder.
+
+With -o name it prints the paths of the znodes of the holders that were asked.
 
 Exit codes:
   0    all these holders were asked, or the lock has no holder
-  1    no holder has that token
+  1    no holder has that token, or a holder ignores requests
   125  a request failed; the holders asked before that are printed`
 
 const revokeExample = `  zklock revoke deploy
@@ -71,6 +77,10 @@ func revoke(a *cli.App, ctx context.Context, l *oneLock, token int64) error {
 	// If Revoke fails, the holders that it asked before are printed too, because they may
 	// release the lock.
 	asked, failed := l.r.Revoke(ctx, s, token)
+	ignoring := notAsked(s, token, asked)
+	if failed == nil && len(ignoring) > 0 {
+		failed = ignoreError(l.name, ignoring)
+	}
 	if token != 0 && failed == nil && len(asked) == 0 {
 		if _, failed = entriesWithToken(s, l.name, token); failed == nil { // it held when s was read
 			failed = &cli.ExitError{Code: cli.ExitNo, Err: fmt.Errorf("no client holds %s with token %d any longer", l.name, token)}
@@ -93,6 +103,35 @@ type revokeView struct {
 	Asked []inspect.EntryView `json:"asked"`
 }
 
+// notAsked returns the holders that Revoke did not ask because their library ignores
+// requests, of those with the token if it is not 0.
+func notAsked(s *inspect.Lock, token int64, asked []inspect.Entry) []inspect.Entry {
+	told := map[string]bool{}
+	for _, e := range asked {
+		told[e.Node] = true
+	}
+	var all []inspect.Entry
+	for _, e := range s.Holders() {
+		if !told[e.Node] && e.Owner == (zklock.Owner{}) && e.Token != 0 && (token == 0 || e.Token == token) && !e.Recipe.ReadsRequests() {
+			all = append(all, e)
+		}
+	}
+	return inspect.FirstPerAcquire(all)
+}
+
+// ignoreError returns the error for holders that ignore requests.
+func ignoreError(name string, ignoring []inspect.Entry) error {
+	var texts []string
+	for _, e := range ignoring {
+		by := "its library"
+		if e.Recipe.Library != "" {
+			by = e.Recipe.String()
+		}
+		texts = append(texts, fmt.Sprintf("%s (%s ignores release requests)", cli.OwnerName(e.Entry), by))
+	}
+	return &cli.ExitError{Code: cli.ExitNo, Err: fmt.Errorf("%s: did not ask %s; zklock break takes the lock away", name, strings.Join(texts, ", "))}
+}
+
 // printAsked prints one line for each holder that was asked.
 func printAsked(out io.Writer, name string, asked []inspect.Entry, all bool, now time.Time) error {
 	if len(asked) == 0 && all {
@@ -106,12 +145,7 @@ func printAsked(out io.Writer, name string, asked []inspect.Entry, all bool, now
 		}
 		// The servers record when an entry was created, but not when it was granted.
 		text += ", whose entry is " + cli.ShortDuration(now.Sub(e.Since)) + " old"
-		switch e.Recipe.Library {
-		case "kazoo":
-			text += "; kazoo does not look for release requests"
-		case "ZooKeeper":
-			text += "; WriteLock does not look for release requests"
-		case "Curator", "go-zookeeper":
+		if e.Recipe.Library == "Curator" {
 			text += "; the holder sees the request only if it is a Curator mutex that was made revocable"
 		}
 		if _, err := fmt.Fprintln(out, text); err != nil {

@@ -166,6 +166,9 @@ func printLock(out io.Writer, s *inspect.Lock, name string, now time.Time) error
 			fmt.Fprintf(&text, "%s was asked to release it\n", inspect.OwnerName(e.Entry))
 		}
 	}
+	for _, n := range s.Notes() {
+		fmt.Fprintf(&text, "note: %s\n", n)
+	}
 	for _, w := range s.Warnings {
 		fmt.Fprintf(&text, "warning: %s\n", w)
 	}
