@@ -376,7 +376,7 @@ func parsePermits(data []byte) int {
 }
 
 // markPermitHolders marks the permits that are held: the first n. If n is unknown, all are
-// held except the last one, if it belongs to the session at the head of the gate: Curator
+// held except the last of several, if it belongs to the session at the head of the gate: Curator
 // creates its permit at the gate, and leaves the gate when there is room for it.
 // The permits of one acquire were created in one transaction, and are held together or
 // not at all. Permits that are not held and belong to the session at the head of the gate
@@ -409,7 +409,7 @@ func markPermitHolders(found []znodeEntry, at string, n int) []znodeEntry {
 			head = f.Session
 		}
 	}
-	if n == 0 && last != nil && head != 0 && last.Session == head {
+	if n == 0 && taken > 1 && head != 0 && last.Session == head {
 		beyond[of(*last)] = true
 	}
 	left := found[:0]

@@ -34,7 +34,9 @@ type Options struct {
 	KeepOrder bool
 
 	// ACL is the ACL of the znodes that the client creates. It must let the client
-	// itself read and delete, and other waiting clients read.
+	// itself read and delete, and other waiting clients read. If the client creates
+	// /zklock, the parent of all locks with relative names, everyone may also create
+	// and read there.
 	//
 	// For a client with credentials, nil means that a new znode is as closed as its
 	// parent: it gets the ACL of the parent, and the client's own identities get all

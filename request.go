@@ -51,7 +51,11 @@ func (c *Client) toOp(r *queue.Request) zk.Op {
 		if r.Container {
 			mode = zk.ModeContainer
 		}
-		return zk.CreateOp(r.Path, nonNil(r.Data), c.aclFor(r.Access, lockNode), mode)
+		acl := c.aclFor(r.Access, lockNode)
+		if r.Path+"/" == nameRoot && c.opts.ACL != nil {
+			acl = sharedACL(acl)
+		}
+		return zk.CreateOp(r.Path, nonNil(r.Data), acl, mode)
 	case queue.ReadAccess:
 		return zk.GetACLOp(r.Path)
 	case queue.Ping:
@@ -236,6 +240,16 @@ func (c *Client) aclFor(from queue.Access, what znodeUse) []zk.ACL {
 		list = append(list, zk.CreatorACL()...)
 	}
 	return list
+}
+
+// sharedACL returns an ACL for the parent of the locks of all clients: it also lets everyone
+// create and read. The znode of each lock keeps the ACL of its creator.
+func sharedACL(list []zk.ACL) []zk.ACL {
+	const makes = zk.PermCreate | zk.PermRead
+	if slices.ContainsFunc(list, func(a zk.ACL) bool { return a.Scheme == "world" && a.Perms&makes == makes }) {
+		return list
+	}
+	return append(slices.Clip(list), zk.ACL{Perms: makes, Scheme: "world", ID: "anyone"})
 }
 
 // namesOthers reports whether a request creates znodes with the ACL of a parent, and that

@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"net"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestDialingDescribesLastAttempt: a new attempt does not hide why the last one failed.
+func TestDialingDescribesLastAttempt(t *testing.T) {
+	d := &dialing{}
+	for _, tt := range []struct {
+		address string
+		state   dialState
+		want    string
+	}{
+		{"", dialBegun, "connecting"},
+		{"zk1:2181", dialBegun, "connecting to zk1:2181 (no answer yet, waiting for 9s)"},
+		{"zk1:2181", dialRefused, "connecting to zk1:2181 (refused, retrying for 9s)"},
+		{"zk1:2181", dialBegun, "connecting to zk1:2181 (refused, retrying for 9s)"},
+		{"zk2:2181", dialStateOf(&net.DNSError{}), "connecting to zk2:2181 (unknown host, retrying for 9s)"},
+		{"zk2:2181", dialStateOf(errors.New("x")), "connecting to zk2:2181 (failed, retrying for 9s)"},
+		{"zk1:2181", dialStateOf(nil), "connecting to zk1:2181 (connected, no session yet, waiting for 9s)"},
+	} {
+		d.note(tt.address, tt.state)
+		if got := d.describe(9200 * time.Millisecond); got != tt.want {
+			t.Errorf("%s %s: %q, want %q", tt.address, tt.state, got, tt.want)
+		}
+	}
+}
+
+// TestDialingReportsRefusalByAllServers: only if each server has refused three times, and
+// none has answered in between.
+func TestDialingReportsRefusalByAllServers(t *testing.T) {
+	var answer error
+	refused := 0
+	d := &dialing{servers: 2, refused: func() { refused++ },
+		dial: func(context.Context, string, string) (net.Conn, error) { return nil, answer }}
+	try := func(err error, servers ...string) {
+		answer = err
+		for _, s := range servers {
+			_, _ = d.DialContext(t.Context(), "tcp", s)
+		}
+	}
+	try(syscall.ECONNREFUSED, "a:1", "a:1", "a:1", "a:1", "b:1", "b:1")
+	try(nil, "b:1")
+	try(syscall.ECONNREFUSED, "a:1", "b:1", "a:1", "b:1", "a:1")
+	if refused != 0 {
+		t.Fatalf("reported %d times before each server refused three times", refused)
+	}
+	if try(syscall.ECONNREFUSED, "b:1"); refused != 1 {
+		t.Errorf("reported %d times, want once", refused)
+	}
+}
