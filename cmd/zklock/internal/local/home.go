@@ -41,7 +41,7 @@ func Home(dir string, w Who) string {
 		return own
 	case Place{Dir: dir}.Socket() != "":
 		return dir
-	case dir == (Place{Dir: parent}).dataDir() && (Place{Dir: parent}).Socket() != "":
+	case dir == (Place{Dir: parent}).DataDir() && (Place{Dir: parent}).Socket() != "":
 		return parent
 	}
 	return ""
