@@ -38,13 +38,13 @@
  * broken CANCEL, assertion: a cancelled waiter removes from the lists what only a writer's release may remove
  * broken READER, assertion: the release of a reader removes all entries ahead of it from the lists
  * broken DOWNGRADE, assertion: a downgrade removes the writer from the lists as a release does, and its reader does not block
- * broken OWN_GONE, assertion: a hand-over grants an entry that the session knows to be deleted
+ * broken OWN_GONE, assertion: a handover grants an entry that the session knows to be deleted
  * broken UNTOLD, deadlock: the session does not tell its waiters that an operator deleted the entry they wait for
  * broken HEIR_MARKS, assertion: an entry that was handed the lock in memory marks its release before the delete of the former entry is answered
  * broken CANCEL_MARKS, assertion: a cancelled waiter marks its delete
  * broken READER_MARKS, assertion: a reader marks its release
- * reach HANDED_OVER: a hand-over grants before the server carries out the delete
- * reach READERS: a hand-over grants two readers at once
+ * reach HANDED_OVER: a handover grants before the server carries out the delete
+ * reach READERS: a handover grants two readers at once
  * reach CLEAR: a marked release of the session clears an entry of another client that otherwise would list the queue
  */
 #define N 4

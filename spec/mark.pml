@@ -34,7 +34,7 @@
  * deletes and changes one entry each, and one connection breaks; all are mutexes. The
  * model permits marks also to holds that did not wait. It has no X that is created
  * other than by a release and after the waiters' requests, except in the variants about
- * that. In those, all are mutexes, and the operator changes one entry and creates one X. Readers are in readwrite.pml, hand-overs inside a
+ * that. In those, all are mutexes, and the operator changes one entry and creates one X. Readers are in readwrite.pml, handovers inside a
  * session in handover.pml.
  * code: internal/queue/mark.go (heeds, watchTogether, markMade, marks, releaseMarked),
  * internal/queue/position.go (removeBlocker, watchBlocker, proceedAt),

@@ -154,7 +154,7 @@ func (c *Core) forget(n *node) {
 // smallQueue is the number of entries that a position keeps at most, and the number of
 // positions up to which all are visited when one is left. A longer list is reduced to the
 // blocker, and then only the positions that it blocks are visited. So neither the time of a
-// hand-over nor the memory of a waiter grows with the queue.
+// handover nor the memory of a waiter grows with the queue.
 const smallQueue = 16
 
 // left updates this client's successors of a position that was left. handed says that
