@@ -47,9 +47,9 @@ type Core struct {
 
 	access map[string]Access // of parents, as read in this session
 
-	queues          map[string]*clientQueue  // positions by the znode whose children are their queue
-	unmarked        map[string]time.Duration // until when releases are not marked, by the same path
-	separateWatches time.Duration            // until when waiters set their watches by separate requests
+	queues       map[string]*clientQueue  // positions by the znode whose children are their queue
+	unmarked     map[string]time.Duration // until when releases are not marked, by the same path
+	noSetWatches bool                     // the servers refuse setWatches within a session
 
 	pending   map[uint64]waiter // requests in flight
 	lastReq   uint64

@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -37,8 +36,7 @@ const (
 	// markLimit is the sequence number from which on releases use up no further numbers.
 	markLimit = 1 << 30
 	// markPause is how long a client marks no releases of a lock after the servers refused
-	// a mark, for example because of a quota. It is also how long waiters set their watches
-	// by separate requests after one request for all of them was not answered.
+	// a mark, for example because of a quota.
 	markPause = 5 * time.Minute
 	// maxUnmarked bounds the number of such locks that the core remembers.
 	maxUnmarked = 64
@@ -142,11 +140,6 @@ func (c *Core) watchTogether(now time.Duration, p *position) {
 			n.looking = false
 			c.proven(now, n)
 		}
-		if r.Code == Unknown {
-			// A server that refuses watches because of a limit may close the connection
-			// without an answer. Separate requests get an error.
-			c.separateWatches = max(c.separateWatches, now+markPause)
-		}
 		if p.membership != present || p.blocker.name != name {
 			return
 		}
@@ -163,7 +156,7 @@ func (c *Core) watchTogether(now time.Duration, p *position) {
 			p.acquire.retry(now + retryPause)
 		case SessionOver:
 		default:
-			c.separateWatches, p.blocker.mark = math.MaxInt64, markUnwatched
+			c.noSetWatches, p.blocker.mark = true, markUnwatched
 			c.watchOwnNodes(p.acquire)
 			c.awaitBlocker(now, p)
 		}

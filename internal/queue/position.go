@@ -390,7 +390,7 @@ func (c *Core) isPendingDelete(parent, name string) bool {
 // watchWait sets the watches that a waiter needs: on its own entries, so that it learns in
 // order with the other events if another client deletes one, and on its blocker.
 func (c *Core) watchWait(now time.Duration, p *position) {
-	together := (p.role == member || p.role == gate) && !p.acquire.spec.Try && now >= c.separateWatches && p.nodes[0].czxid > 0 &&
+	together := (p.role == member || p.role == gate) && !p.acquire.spec.Try && !c.noSetWatches && p.nodes[0].czxid > 0 &&
 		!p.names.HasReusableNames() && c.standing(p.parent, p.blocker.name) == nil
 	if together {
 		c.watchTogether(now, p)
