@@ -156,11 +156,14 @@ func grantMutants() []Mutant {
 		},
 		{
 			Name:   "Herd",
-			Reason: "A release notifies one other session; the mutant has every waiter watch the head of the queue too.",
+			Reason: "A release notifies one other session; the mutant has every waiter watch the head of the queue.",
 			Edits: []Edit{
-				{File: "internal/queue/mark.go",
-					Before: `	ask.Paths = append(ask.Paths, p.parent+"/"+b.name)`,
-					After:  `	ask.Paths = append(ask.Paths, p.parent+"/"+b.name, p.parent+"/"+p.ahead[0].Name)`},
+				{File: "internal/queue/order.go",
+					Before: `func Blocker(kind Kind, ahead []Entry) (Entry, bool) {`,
+					After: `func Blocker(kind Kind, ahead []Entry) (Entry, bool) {
+	if kind == Exclusive {
+		ahead = ahead[:min(1, len(ahead))]
+	}`},
 			},
 			Suite: herd, Test: "TestOneWakesOneOrAll",
 			Says: `sessions woken by a release, want 1`,
