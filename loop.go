@@ -169,16 +169,14 @@ func (c *Client) onEvent(e zk.Event) {
 	switch e.Type {
 	case zk.EventNodeDeleted:
 		kind = queue.Deleted
-	case zk.EventNodeDataChanged:
+	case zk.EventNodeDataChanged, zk.EventNodeCreated:
 		kind = queue.Changed
-	case zk.EventNodeCreated:
-		kind = queue.Created
 	case zk.EventNodeChildrenChanged:
 		kind = queue.Children
 	default:
 		return
 	}
-	c.stepReceived(func(core *queue.Core, now time.Duration) { core.Event(now, kind, e.Path, e.Zxid) })
+	c.stepReceived(func(core *queue.Core, now time.Duration) { core.Event(now, kind, e.Path) })
 }
 
 func (c *Client) onState(s zk.StateChange) {

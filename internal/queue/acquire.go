@@ -151,10 +151,10 @@ func (c *Core) newPositions(acq *acquire) (positions []*position) {
 // clear, it takes the next step or becomes ready.
 func (c *Core) clear(now time.Duration, p *position) {
 	acq := p.acquire
-	c.block(p, blocker{})
-	p.clearance, p.predecessor = cleared, nil
+	p.clearance, p.blocker, p.predecessor = cleared, blocker{}, nil
+	c.learn(now, p)
 	if p.kind() == Exclusive && p.role != leases {
-		p.clearance, p.ahead, p.hidden = clearedAlone, nil, 0
+		p.clearance = clearedAlone
 	}
 	if acq.phase != working || slices.ContainsFunc(acq.positions, func(p *position) bool { return p.clearance == notCleared }) {
 		return

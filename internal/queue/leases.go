@@ -150,10 +150,7 @@ func (c *Core) tryGate(p *position, ahead string) {
 				p.acquire.retry(now + retryPause)
 			}
 			// Repeated, because the answer to an earlier watch may be lost.
-			c.block(p, blocker{name: ahead})
-			if own := c.standing(p.parent, ahead); own != nil {
-				p.follows(own)
-			}
+			p.blocker = blocker{name: ahead}
 			c.watchOwnNodes(p.acquire)
 			c.watchBlocker(now, p)
 		case Unknown, NotApplied:

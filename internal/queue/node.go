@@ -50,14 +50,11 @@ type node struct {
 	doubted    uint64 // the last request sent before that: answers up to it prove nothing
 	wantsWatch bool
 	watched    bool
-	seen       bool      // the answer to that watch's request was that the znode exists
-	looking    bool      // the answer to that watch's request is outstanding
-	bound      bool      // the watch ends with the connection
-	watchReq   uint64    // the request that set the watch; 0 if it was answered by the znode's deletion
-	prover     *position // the position that waits for an answer about it; see [Core.prove]
-	wentAt     int64     // the zxid of its delete, if this client deleted it
-	late       bool      // its delete waits for the next create to include it
-	due        bool      // its hold was released, and this client has not deleted it: see [Core.missing]
+	seen       bool  // the answer to that watch's request was that the znode exists
+	looking    bool  // the answer to that watch's request is outstanding
+	wentAt     int64 // the zxid of its delete, if this client deleted it
+	late       bool  // its delete waits for the next create to include it
+	due        bool  // its hold was released, and this client has not deleted it: see [Core.missing]
 
 	parting *pendingRelease // of a pending delete: the release that it belongs to
 	apart   bool            // its delete is not batched, because the last one was undone

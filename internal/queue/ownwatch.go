@@ -72,7 +72,7 @@ func (c *Core) watchOwnNodes(acq *acquire) {
 
 // watchOwn sets a watch on one of the client's own znodes.
 func (c *Core) watchOwn(n *node) {
-	n.watched, n.wantsWatch, n.seen, n.looking, n.bound, n.watchReq = true, true, false, true, false, c.lastReq+1
+	n.watched, n.wantsWatch, n.seen, n.looking = true, true, false, true
 	c.send(Request{Kind: Get, Path: n.path(), Watch: true}, func(now time.Duration, r Reply) {
 		n.seen, n.looking = r.Code == OK, false
 		c.proven(now, n)
@@ -104,22 +104,4 @@ func (c *Core) watchOwn(n *node) {
 			}
 		}
 	})
-}
-
-// unbind records that the watches of the last connection are gone that the session does not
-// set again.
-func (c *Core) unbind() {
-	lost := func(n *node) {
-		if n.bound {
-			n.watched, n.seen, n.bound, n.watchReq = false, false, false, 0
-		}
-	}
-	for _, acq := range c.acquires {
-		for _, n := range acq.nodes() {
-			lost(n)
-		}
-	}
-	for _, n := range c.pendingDeletes {
-		lost(n)
-	}
 }
