@@ -159,6 +159,7 @@ func (s *Watcher) entryEvent(t *track, about nodeRole, c change, now time.Time) 
 			}
 			t.released(now, held)
 			s.all.released(now, held)
+			e.event = s.logEvent(t, Released, name, now, held)
 			return e, true
 		}
 		if !m.holder && !twin && !s.semaphores[about.lock] {
@@ -203,6 +204,7 @@ func (s *Watcher) countGrant(t *track, m *member, now time.Time) {
 	}
 	t.granted(now, wait)
 	s.all.granted(now, wait)
+	s.logEvent(t, Acquired, m.Name, now, wait)
 }
 
 // otherEvent processes the change of a znode that belongs to no known lock. A new znode may
@@ -251,6 +253,7 @@ func (s *Watcher) moveGate(lock string, t *track) {
 	for _, m := range t.line.queue {
 		if m.holder && !m.granted.IsZero() && !m.twin {
 			t.retract(m)
+			t.retractEvent(m.granted)
 			s.all.retract(m)
 		}
 		m.holder, m.granted = false, time.Time{}
@@ -282,7 +285,7 @@ func (s *Watcher) trackOf(path string) *track {
 		if len(s.tracks) >= maxTracks {
 			s.evict()
 		}
-		t = &track{recorder: recorder{step: stepOfOne}}
+		t = &track{path: path, recorder: recorder{step: stepOfOne}}
 		s.tracks[path] = t
 	}
 	return t

@@ -31,6 +31,9 @@ type Lock struct {
 	Crashed int
 	// Warnings describe what on the lock's path does not work as its users may expect.
 	Warnings []string
+	// PastHolds are the durations of the holds whose start and end the watcher saw, as in its
+	// [History]; zero outside of a [Watcher].
+	PastHolds DurationStats
 	// Version is that of the first snapshot with the lock in this state; 0 outside of a
 	// [Watcher].
 	Version uint64

@@ -20,6 +20,7 @@ type ending struct {
 	session int64 // 0 if unknown
 	token   int64
 	at      time.Time // when it ended; only set for suspects
+	event   *Event
 }
 
 // maxSuspects limits the holds that wait for the check whether they were lost.
@@ -47,6 +48,7 @@ func (s *Watcher) countLosses(ended []ending, certain bool, now time.Time) {
 func (s *Watcher) countLoss(e ending, now time.Time, broken bool) {
 	e.track.lost(now, broken)
 	s.all.lost(now, broken)
+	s.logLoss(e.event, broken)
 }
 
 // endedTogether reports for each hold whether it ended together with a hold of another lock

@@ -200,8 +200,11 @@ func (s *Watcher) update(path string, l *Lock, since int64) {
 				l.Entries[i].Granted = m.granted
 			}
 		}
+		l.PastHolds = t.hold.times()
 	}
+	before := t.lock
 	s.replace(path, t, l)
+	s.logRead(t, before, now)
 }
 
 // replace stores a lock in its track. The caller holds the mutex.

@@ -42,6 +42,7 @@ type Watcher struct {
 	event        int64           // counts events
 	batch        []change        // events that were not processed yet
 	all          recorder
+	log          eventLog
 	snapshot     *Snapshot
 	unpublished  bool     // the snapshot does not have the latest state
 	changedPaths []string // paths of the locks that changed since the snapshot
@@ -52,6 +53,7 @@ type Watcher struct {
 // track is what the watcher knows about one lock. A lock without a holder keeps its track
 // for the history.
 type track struct {
+	path    string
 	lock    *Lock // as last read; nil if it has no holder or waiter, or was not read yet
 	line    lockQueue
 	dirty   time.Time       // when it became outdated; zero if it is current
@@ -60,6 +62,8 @@ type track struct {
 	changed bool            // it changed since the snapshot
 	// of the hold that ended last, if known
 	session, token int64
+	events         []*Event  // the last ones, oldest first
+	unnamed        []unnamed // since the lock was last read
 	recorder
 }
 

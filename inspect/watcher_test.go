@@ -272,6 +272,89 @@ func TestLosses(t *testing.T) {
 	})
 }
 
+// eventsOf returns what the watcher logged of a lock, oldest first: "KIND OWNER".
+func (sc *scene) eventsOf(path string) (found []string) {
+	for _, e := range sc.s.Events(path) {
+		found = append(found, string(e.Kind)+" "+e.OwnerName)
+	}
+	slices.Reverse(found)
+	return found
+}
+
+func TestEventsNameTheirHolders(t *testing.T) {
+	scenes(t, inspect.WatchOptions{}, func(t *testing.T, sc *scene) {
+		named := func(host string) (*zklock.Client, *zk.Client) {
+			z := sc.srv.Dial(t)
+			return zklock.New(z, &zklock.Options{Owner: &zklock.Owner{Host: host, PID: 1}}), z
+		}
+		a, _ := named("a")
+		b, z := named("b")
+		c, _ := named("c")
+		for _, peer := range []*zklock.Client{a, b, c} {
+			defer peer.Close()
+		}
+		first := sc.take(a.Mutex("m"))
+		sc.take(b.Mutex("other"))
+		waits := sc.queue(b.Mutex("m"))
+		time.Sleep(3 * time.Second)
+		if _, err := c.Mutex("m").Revoke(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		sc.release(first)
+		<-waits
+		last := sc.queue(c.Mutex("m"))
+		time.Sleep(time.Second)
+		if err := sc.srv.ExpireClient(z); err != nil {
+			t.Fatal(err)
+		}
+		hold := <-last
+		time.Sleep(time.Second)
+		if _, err := sc.s.Break(t.Context(), "m", hold.Node(), hold.Token()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		want := []string{"acquired a:1", "release-requested a:1", "released a:1", "acquired b:1", "lost b:1", "acquired c:1", "broken c:1"}
+		if got := sc.eventsOf("/zklock/m"); !slices.Equal(got, want) {
+			t.Errorf("events %q, want %q", got, want)
+		}
+		if got := sc.eventsOf(""); len(got) != len(want)+2 {
+			t.Errorf("events of all locks: %q", got)
+		}
+		events := sc.s.Events("/zklock/m")
+		if e := events[len(events)-3]; e.Seconds < 4 || e.Token != first.Token() || e.Session != inspect.FormatSession(first.Session()) {
+			t.Errorf("the release is %+v", e)
+		}
+	})
+}
+
+// TestRareEventsStay checks that the log is limited, and that many acquires do not push out
+// a loss.
+func TestRareEventsStay(t *testing.T) {
+	scenes(t, inspect.WatchOptions{}, func(t *testing.T, sc *scene) {
+		broken := sc.take(sc.locks.Mutex("b"))
+		sc.await("the hold", func() bool { return sc.s.Snapshot().Lock("/zklock/b") != nil })
+		if _, err := sc.s.Break(t.Context(), "b", broken.Node(), broken.Token()); err != nil {
+			t.Fatal(err)
+		}
+		<-broken.Done()
+		for range 3000 {
+			sc.release(sc.take(sc.locks.Mutex("m")))
+		}
+		time.Sleep(time.Second)
+		all := sc.eventsOf("")
+		if len(all) != 5001 || !strings.HasPrefix(all[0], "broken") {
+			t.Errorf("%d events, the first %q, want 5001 and the break", len(all), all[0])
+		}
+		if n := len(sc.eventsOf("/zklock/m")); n != 8 {
+			t.Errorf("%d events of one lock", n)
+		}
+		if h := sc.s.Snapshot().Lock("/zklock/m"); h != nil {
+			t.Errorf("the lock is held: %+v", h)
+		}
+	})
+}
+
 // TestCost: idle, it reads nothing; and a change costs what is stated.
 func TestCost(t *testing.T) {
 	scenes(t, inspect.WatchOptions{}, func(t *testing.T, sc *scene) {
