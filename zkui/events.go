@@ -38,6 +38,7 @@ type stream struct {
 	slot    *slot
 
 	version     uint64 // of the last snapshot sent
+	troubles    *troubles
 	lock        *inspect.Lock
 	lastSent    time.Time // time of the last event
 	lastHistory time.Time // time of the last history event
@@ -94,6 +95,7 @@ func (s *stream) start(since string) {
 	}
 	s.sendLock(snapshot, true)
 	s.sendHistory()
+	s.sendTroubles()
 }
 
 // follow sends changes.
@@ -106,6 +108,10 @@ func (s *stream) follow(r *http.Request) {
 			s.sendLock(snapshot, false)
 			changed = nil // wait for the interval first
 		}
+		troubles, otherTroubles := s.h.currentTroubles()
+		if troubles != s.troubles {
+			s.sendTroubles()
+		}
 		wait := time.NewTimer(s.nextWait(changed == nil))
 		select {
 		case <-r.Context().Done():
@@ -115,6 +121,7 @@ func (s *stream) follow(r *http.Request) {
 		case <-s.slot.evicted:
 			s.err = errEvicted
 		case <-changed:
+		case <-otherTroubles:
 		case <-wait.C:
 			if time.Since(s.lastSent) >= statusInterval {
 				s.sendStatus(snapshot)
@@ -192,6 +199,23 @@ func (s *stream) sendHistory() {
 		s.lastHistory = time.Now()
 		s.send("history", 0, s.h.historyNow())
 	}
+}
+
+// sendTroubles sends the locks whose troubles changed since the last time; the first time,
+// those of all locks.
+func (s *stream) sendTroubles() {
+	old := s.troubles
+	s.troubles, _ = s.h.currentTroubles()
+	all := old == nil
+	if all {
+		old = &troubles{}
+	}
+	s.send("troubles", 0, struct {
+		Now       time.Time      `json:"now"`
+		All       bool           `json:"all"`
+		Changed   []lockTroubles `json:"changed"`
+		Deadlocks [][]step       `json:"deadlocks"`
+	}{time.Now(), all, changedTroubles(old, s.troubles), s.troubles.deadlocks})
 }
 
 // send writes one event. With a version, a browser can resume after it.

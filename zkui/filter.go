@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/zklock/zklock/inspect"
 )
 
 // maxQuery limits the length of a query, in bytes, because each word is searched in all
@@ -28,46 +26,48 @@ func matches(wanted string, texts ...string) bool {
 }
 
 // filterOf returns the filter with this name, and whether it exists.
-func filterOf(only string) (is func(inspect.Summary) bool, known bool) {
+func filterOf(only string) (is func(summary) bool, known bool) {
 	switch only {
 	case "", "all":
-		return func(inspect.Summary) bool { return true }, true
+		return func(summary) bool { return true }, true
 	case "queued":
-		return func(s inspect.Summary) bool { return s.Waiting > 0 }, true
+		return func(s summary) bool { return s.Waiting > 0 }, true
 	case "free":
-		return func(s inspect.Summary) bool { return s.Holders == 0 }, true
+		return func(s summary) bool { return s.Holders == 0 }, true
 	case "warned":
-		return func(s inspect.Summary) bool { return s.Warnings > 0 }, true
+		return func(s summary) bool { return len(s.Troubles) > 0 }, true
 	}
 	return nil, false
 }
 
 // sortLocks sorts summaries. It returns an error text if there is no such order.
-func sortLocks(locks []inspect.Summary, by string, desc bool) (wrong string) {
-	var compare func(a, b inspect.Summary) int
-	held := func(s inspect.Summary) time.Time {
+func sortLocks(locks []summary, by string, desc bool) (wrong string) {
+	var compare func(a, b summary) int
+	held := func(s summary) time.Time {
 		if s.Granted.IsZero() {
 			return s.Since
 		}
 		return s.Granted
 	}
 	switch by {
-	case "", "path":
-		compare = func(a, b inspect.Summary) int { return strings.Compare(a.Path, b.Path) }
+	case "", "trouble":
+		compare = func(a, b summary) int { return cmp.Compare(rankOf(a.Troubles), rankOf(b.Troubles)) }
+	case "path":
+		compare = func(a, b summary) int { return strings.Compare(a.Path, b.Path) }
 	case "held":
-		compare = func(a, b inspect.Summary) int { return compareTimes(held(a), held(b)) }
+		compare = func(a, b summary) int { return compareTimes(held(a), held(b)) }
 	case "waiting":
-		compare = func(a, b inspect.Summary) int { return cmp.Compare(b.Waiting, a.Waiting) }
+		compare = func(a, b summary) int { return cmp.Compare(b.Waiting, a.Waiting) }
 	case "who":
-		compare = func(a, b inspect.Summary) int { return compareTexts(a.OwnerName, b.OwnerName) }
+		compare = func(a, b summary) int { return compareTexts(a.OwnerName, b.OwnerName) }
 	case "next":
-		compare = func(a, b inspect.Summary) int { return compareTexts(a.Next, b.Next) }
+		compare = func(a, b summary) int { return compareTexts(a.Next, b.Next) }
 	case "oldest":
-		compare = func(a, b inspect.Summary) int { return compareTimes(a.Oldest, b.Oldest) }
+		compare = func(a, b summary) int { return compareTimes(a.Oldest, b.Oldest) }
 	default:
-		return "sort must be path, who, held, waiting, oldest, or next"
+		return "sort must be trouble, path, who, held, waiting, oldest, or next"
 	}
-	slices.SortStableFunc(locks, func(a, b inspect.Summary) int {
+	slices.SortStableFunc(locks, func(a, b summary) int {
 		if desc {
 			return compare(b, a)
 		}

@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/inspect"
@@ -71,9 +70,10 @@ type Handler struct {
 	responses slots // JSON responses in progress
 	streams   slots
 
-	mu        sync.Mutex // guards what follows; not held across calls
-	clients   []*zklock.Client
-	snapshots []*inspect.Snapshot // two snapshots, deadlockInterval apart, the older first
+	mu              sync.Mutex // guards what follows; not held across calls
+	clients         []*zklock.Client
+	troubles        *troubles
+	troublesChanged chan struct{} // closed when troubles is replaced
 }
 
 // New returns a handler that reads with z. The caller closes z after the handler. A nil
@@ -98,6 +98,7 @@ func New(z *zk.Client, opts *Options) (*Handler, error) {
 	rand.Read(boot[:]) // never fails
 	h := &Handler{
 		opts: *opts, log: opts.Logger, boot: hex.EncodeToString(boot[:]), page: page, closed: make(chan struct{}), responses: slots{max: maxResponses}, streams: slots{max: maxStreams},
+		troubles: &troubles{deadlocks: [][]step{}}, troublesChanged: make(chan struct{}),
 		watcher: inspect.NewWatcher(z, &inspect.WatchOptions{
 			Prefix: opts.Prefix, Layout: opts.Layout, MaxReadRate: opts.MaxReadRate, List: inspect.ListOptions{MaxReads: opts.MaxListReads},
 		}),
@@ -114,7 +115,7 @@ func New(z *zk.Client, opts *Options) (*Handler, error) {
 			h.log.Error("the page no longer updates", "error", err)
 		}
 	})
-	h.ended.Go(h.keepSnapshots)
+	h.ended.Go(h.keepTroubles)
 	return h, nil
 }
 
@@ -147,25 +148,4 @@ func (h *Handler) Follow(c *zklock.Client) (stop func()) {
 		defer h.mu.Unlock()
 		h.clients = slices.DeleteFunc(slices.Clone(h.clients), func(o *zklock.Client) bool { return o == c })
 	})
-}
-
-// deadlockInterval is the time between the two snapshots that confirm a deadlock. A single
-// listing reads locks one after another and may show a cycle that never existed.
-const deadlockInterval = 2 * time.Second
-
-// keepSnapshots keeps an earlier snapshot for the detection of deadlocks.
-func (h *Handler) keepSnapshots() {
-	tick := time.NewTicker(deadlockInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-h.closed:
-			return
-		case <-tick.C:
-		}
-		now := h.watcher.Snapshot()
-		h.mu.Lock()
-		h.snapshots = append(h.snapshots[max(0, len(h.snapshots)-1):], now)
-		h.mu.Unlock()
-	}
 }

@@ -19,10 +19,17 @@ type stamp struct {
 
 func (h *Handler) stamp(s *inspect.Snapshot) stamp { return stamp{s.Version, time.Now(), h.boot} }
 
+// summary is a lock of the list with its troubles.
+type summary struct {
+	inspect.Summary
+	Troubles []trouble `json:"troubles,omitempty"`
+}
+
 // list returns the list of locks.
 func (h *Handler) list(r *http.Request) (int, any) {
 	snapshot, q := h.watcher.Snapshot(), r.URL.Query()
-	locks := make([]inspect.Summary, 0, len(snapshot.Locks))
+	troubles, _ := h.currentTroubles()
+	locks := make([]summary, 0, len(snapshot.Locks))
 	only, known := filterOf(q.Get("only"))
 	switch {
 	case !known:
@@ -31,7 +38,7 @@ func (h *Handler) list(r *http.Request) (int, any) {
 		return http.StatusBadRequest, queryTooLong
 	}
 	for _, l := range snapshot.Locks {
-		s, token := l.Summary(), ""
+		s, token := summary{l.Summary(), troubles.locks[l.Path]}, ""
 		if s.Token != 0 {
 			token = strconv.FormatInt(s.Token, 10)
 		}
@@ -45,9 +52,9 @@ func (h *Handler) list(r *http.Request) (int, any) {
 	total := len(locks)
 	return http.StatusOK, struct {
 		stamp
-		Total  int               `json:"total"`
-		Status inspect.Status    `json:"status"`
-		Locks  []inspect.Summary `json:"locks"`
+		Total  int            `json:"total"`
+		Status inspect.Status `json:"status"`
+		Locks  []summary      `json:"locks"`
 	}{h.stamp(snapshot), total, h.watcher.Status(), page(locks, q)}
 }
 
@@ -92,6 +99,9 @@ type lockResponse struct {
 	Total   int             `json:"total"` // number of entries
 	Lock    lockView        `json:"lock"`
 	History inspect.History `json:"history"`
+
+	Troubles  []trouble `json:"troubles"`
+	Deadlocks [][]step  `json:"deadlocks"`
 }
 
 // lock returns one lock.
@@ -115,7 +125,11 @@ func (h *Handler) lockResponse(snapshot *inspect.Snapshot, path string, most int
 	if l == nil {
 		l = &inspect.Lock{Path: path, Kind: inspect.KindQueue}
 	}
-	answer := lockResponse{h.stamp(snapshot), h.watcher.Status(), len(l.Entries), lockView{View: l.View()}, h.watcher.History(path)}
+	troubles, _ := h.currentTroubles()
+	answer := lockResponse{
+		stamp: h.stamp(snapshot), Status: h.watcher.Status(), Total: len(l.Entries), Lock: lockView{View: l.View()}, History: h.watcher.History(path),
+		Troubles: append([]trouble{}, troubles.locks[path]...), Deadlocks: troubles.deadlocksOf(path),
+	}
 	if most < 0 {
 		most = len(l.Entries)
 	}
@@ -133,7 +147,7 @@ func (h *Handler) entries(views []inspect.EntryView) []entry {
 	for _, c := range own {
 		if state := c.Health(); state.Session != 0 {
 			held[inspect.FormatSession(state.Session)] = &holdDeadline{
-				Remaining: state.Remaining.Seconds(), Jeopardy: state.Heartbeat > state.Timeout/3, At: time.Now(),
+				Remaining: state.Remaining.Seconds(), Jeopardy: inJeopardy(state.Heartbeat, state.Timeout), At: time.Now(),
 			}
 		}
 	}

@@ -58,42 +58,10 @@ func (o *session) addLock(path string, holds bool) {
 	}
 }
 
-// step is the JSON form of one session of a deadlock.
-type step struct {
-	Session   string `json:"session"`
-	Who       string `json:"who"`
-	Waits     string `json:"waits"` // for this lock
-	Holder    string `json:"holder"`
-	HolderWho string `json:"holderWho"`
-}
-
-// deadlocks returns the cycles of sessions that wait for each other and that an earlier
-// snapshot has too.
-func (h *Handler) deadlocks(now *inspect.Snapshot) [][]step {
-	h.mu.Lock()
-	old := h.snapshots
-	h.mu.Unlock()
-	circles := [][]step{}
-	if len(old) == 0 {
-		return circles
-	}
-	for _, d := range inspect.Deadlocks(inspect.Unchanged(old[0].Locks, now.Locks)) {
-		var steps []step
-		for i, link := range d.Cycle {
-			next := d.Cycle[(i+1)%len(d.Cycle)]
-			steps = append(steps, step{
-				Session: inspect.FormatSession(link.Session), Who: inspect.OwnerName(link.Waits.Entry), Waits: link.Waits.Path,
-				Holder: inspect.FormatSession(next.Session), HolderWho: inspect.OwnerName(next.Holds.Entry),
-			})
-		}
-		circles = append(circles, steps)
-	}
-	return circles
-}
-
 // sessions returns all sessions.
 func (h *Handler) sessions(r *http.Request) (int, any) {
 	snapshot, q := h.watcher.Snapshot(), r.URL.Query()
+	troubles, _ := h.currentTroubles()
 	if len(q.Get("q")) > maxQuery {
 		return http.StatusBadRequest, queryTooLong
 	}
@@ -108,7 +76,7 @@ func (h *Handler) sessions(r *http.Request) (int, any) {
 		Total     int        `json:"total"`
 		Sessions  []*session `json:"sessions"`
 		Deadlocks [][]step   `json:"deadlocks"`
-	}{h.stamp(snapshot), len(all), page(append([]*session{}, all...), q), h.deadlocks(snapshot)}
+	}{h.stamp(snapshot), len(all), page(append([]*session{}, all...), q), troubles.deadlocks}
 }
 
 // session returns one session and its entries.
