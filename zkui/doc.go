@@ -14,13 +14,14 @@
 // all tokens. All addresses have one level, so
 // that the page's links work below any path.
 //
-//	.                the list: {"version", "now", "boot", "total", "status": STATUS, "locks": [SUMMARY...]}
-//	                 sorted by path. q=WORDS selects locks with all words in their path, holder,
+//	.                the list: {"version", "now", "boot", "total", "status": STATUS, "locks": [SUMMARY...]},
+//	                 locks in trouble first, then by path. q=WORDS selects locks with all words in their path, holder,
 //	                 command, first waiter, or token; it has at most 1024 bytes.
-//	                 only=queued|free|warned selects locks by state. sort=path|who|held|waiting|oldest|next
-//	                 sets the order, and desc=1 reverses it. offset=N and limit=N select a part;
+//	                 only=queued|free|warned selects locks by state; warned are those in trouble.
+//	                 sort=trouble|path|who|held|waiting|oldest|next sets the order, and desc=1 reverses it. offset=N and limit=N select a part;
 //	                 "total" counts all.
-//	lock?path=PATH   one lock: {"version", "now", "boot", "status", "total", "lock": VIEW, "history": HISTORY}.
+//	lock?path=PATH   one lock: {"version", "now", "boot", "status", "total", "lock": VIEW, "history": HISTORY,
+//	                 "troubles": [TROUBLE...], "deadlocks": [[STEP...]...] with this lock}.
 //	                 entries=N selects the first N entries; "total" counts all of them.
 //	                 If the lock has no holder and no waiter, 404 in the same form without entries.
 //	sessions         {"version", "now", "boot", "total", "sessions": [SESSION...], "deadlocks": [[STEP...]...]},
@@ -38,7 +39,10 @@
 //
 //	SUMMARY  {"path", "kind": "queue"|"semaphore"|"node", "mode"?: "exclusive"|"shared"|"permit", "permits"?,
 //	          "holders", "waiting", "who"?, "others"?, "command"?, "token"?, "since"?, "granted"?, "oldest"?,
-//	          "next"?, "warnings"?, "version"}
+//	          "next"?, "warnings"?, "version", "troubles"?: [TROUBLE...]}, in the stream without troubles
+//	TROUBLE  {"kind", "text"}, the worst first; kind is "deadlock", "jeopardy" (of a session of [Handler.Follow]),
+//	         "long-hold" (30 s, and twice as long as 99 of 100 of at least 10 earlier holds), "growing-queue"
+//	         (longer every 30 s for 90 s, and at least 10 waiters), "release-requested", or "warning" (a warning of VIEW)
 //	VIEW     {"path", "kind", "layouts"?: ["Curator mutex"...], "permits"?, "holders", "waiting",
 //	          "entries": [ENTRY...], "warnings"?: ["..."]}
 //	ENTRY    {"name", "node", "mode", "recipe": {"library"?, "kind"?}, "holder", "turn"?, "token",
@@ -67,6 +71,8 @@
 //	event: locks     {"version", "now", "status", "changed": [SUMMARY...], "gone": [PATH...]}
 //	event: lock      the response of lock?path=PATH, at the start and after each change of the lock
 //	event: history   {"now", "history": HISTORY}
+//	event: troubles  {"now", "all", "changed": [{"path", "troubles": [TROUBLE...]}...], "deadlocks": [[STEP...]...]}:
+//	                 at the start those of all locks, with "all": true, and then those that changed
 //	event: status    {"now", "version", "status"}: every ten seconds if there is no other event
 //
 // Changes are collected: events of one kind come at most five times a second.

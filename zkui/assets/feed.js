@@ -19,10 +19,12 @@ function known(s) {
 
 export class Feed {
   // changed is called when something is new: with "locks", "lock", "history",
-  // "status" or "link".
+  // "troubles", "status" or "link".
   constructor(changed) {
     this.changed = changed;
     this.locks = new Map();  // by path; all of them once listed
+    this.troubles = new Map(); // by path, the worst of each lock first
+    this.deadlocks = [];
     this.listed = false;
     this.link = "opening";   // of the stream: opening, open, lost
     this.ahead = 0;          // of the server's clock before this browser's
@@ -81,7 +83,7 @@ export class Feed {
     if (path) q.set("path", path);
     if (path && entries) q.set("entries", entries);
     if (history) q.set("history", "1");
-    const on = { reset: this.onReset, locks: this.onLocks, lock: this.onLock, history: this.onHistory, status: this.note };
+    const on = { reset: this.onReset, locks: this.onLocks, lock: this.onLock, history: this.onHistory, troubles: this.onTroubles, status: this.note };
     const stream = this.stream = new Stream(`./events?${q}`, {
       on: (name, message) => { if (stream === this.stream && Object.hasOwn(on, name)) on[name].call(this, message); },
       opened: () => { if (stream === this.stream) this.linked("open"); },
@@ -154,6 +156,17 @@ export class Feed {
     this.lock = { ...message.lock, total: message.total, past: new Past(message.history) };
     for (const e of this.lock.entries) timed(e);
     this.changed("lock");
+  }
+
+  onTroubles(message) {
+    this.note(message);
+    if (message.all) this.troubles.clear();
+    for (const { path, troubles } of message.changed ?? []) {
+      if (troubles.length) this.troubles.set(path, troubles);
+      else this.troubles.delete(path);
+    }
+    this.deadlocks = message.deadlocks ?? [];
+    this.changed("troubles");
   }
 
   onHistory(message) {

@@ -7,16 +7,23 @@ import { Keys } from "./keys.js";
 import { figure } from "./figures.js";
 import { spark } from "./chart.js";
 import { lockAddress } from "./routes.js";
+import { rank, grave, reason, cycle } from "./troubles.js";
 
 // LONG is a wait that is shown in color.
 const LONG = 5 * 60_000;
+
+// CYCLES is how many deadlocks are drawn. The others are on the page of the sessions.
+const CYCLES = 3;
+
+// REASONS is how many troubles of a lock are in its row.
+const REASONS = 2;
 
 // kinds are the filters of the list.
 const kinds = {
   all: ["All", () => true],
   queued: ["Queued", (l) => l.waiting > 0],
   free: ["Unheld", (l) => l.holders === 0],
-  warned: ["Warned", (l) => l.warnings > 0],
+  warned: ["In trouble", (l, troubles) => troubles.has(l.path)],
 };
 
 const held = (l) => l.heldSince ?? Infinity;
@@ -24,8 +31,9 @@ const by = (value) => (a, b) => value(a) - value(b);
 const text = (value) => (a, b) => (value(a) < value(b) ? -1 : value(a) > value(b) ? 1 : 0);
 
 // orders are the columns, and how each sorts when it is first selected: the longest or
-// most first, and names from a to z.
+// most first, and names from a to z. The first order has no column.
 const orders = {
+  trouble: ["Trouble first", (a, b) => a.rank - b.rank],
   path: ["Lock", text((l) => l.path)],
   who: ["Holder", text((l) => l.who ?? "\uffff")],
   held: ["Held for", by(held)],
@@ -52,16 +60,17 @@ class List {
     this.title = "Locks";
     this.find = query.get("q") ?? "";
     this.kind = Object.hasOwn(kinds, query.get("only") ?? "") ? query.get("only") : "all";
-    this.order = Object.hasOwn(orders, query.get("sort") ?? "") ? query.get("sort") : "path";
+    this.order = Object.hasOwn(orders, query.get("sort") ?? "") ? query.get("sort") : "trouble";
     this.reversed = query.get("desc") === "1";
     this.body = el("div", { class: "rows", role: "rowgroup" });
     this.table = el("div", { class: "table locks paper", role: "table", "aria-label": "Locks" }, this.makeHead(), this.body);
     this.none = el("div", { class: "none", hidden: true });
     this.table.append(this.none);
-    box.replaceChildren(el("h1", { class: "hidden", text: "Locks" }), this.makeFigures(), this.makeTools(), this.table);
+    this.cycles = el("div");
+    box.replaceChildren(el("h1", { class: "hidden", text: "Locks" }), this.cycles, this.makeFigures(), this.makeTools(), this.table);
     this.rows = new Rows(this.body, {
       key: (l) => l.path, make: makeRow,
-      show: (row, l) => showRow(row, l, this.feed.now()),
+      show: (row, l) => showRow(row, l, this.feed.troubles.get(l.path) ?? [], this.feed.now()),
       tick: (row, l) => tickRow(row, l, this.feed.now()),
     });
     this.keys = new Keys(this.rows, (l) => l.path);
@@ -99,7 +108,7 @@ class List {
   }
 
   makeHead() {
-    this.heads = Object.entries(orders).map(([id, [label]]) => {
+    this.heads = Object.entries(orders).slice(1).map(([id, [label]]) => {
       const button = el("button", { type: "button", click: () => this.sort(id, this.order === id && !this.reversed) }, label);
       const cell = el("span", { role: "columnheader", class: id === "held" || id === "oldest" ? "number" : null, "data-sort": id }, button);
       return { id, cell, button, label };
@@ -135,7 +144,7 @@ class List {
     const q = new URLSearchParams();
     if (this.find) q.set("q", this.find);
     if (this.kind !== "all") q.set("only", this.kind);
-    if (this.order !== "path") q.set("sort", this.order);
+    if (this.order !== "trouble") q.set("sort", this.order);
     if (this.reversed) q.set("desc", "1");
     this.page.remember(q);
     this.update();
@@ -143,10 +152,11 @@ class List {
 
   // update shows the feed's locks as they are now.
   update() {
-    const all = [...this.feed.locks.values()];
+    const all = [...this.feed.locks.values()], troubles = this.feed.troubles;
+    for (const l of all) l.rank = rank(troubles.get(l.path));
     const words = this.find.toLowerCase().split(/\s+/).filter(Boolean);
     const found = words.length ? all.filter((l) => matches(l, words)) : all;
-    const items = found.filter(kinds[this.kind][1]);
+    const items = found.filter((l) => kinds[this.kind][1](l, troubles));
     const order = orders[this.order][1], tie = orders.path[1], turn = this.reversed ? -1 : 1;
     items.sort((a, b) => turn * order(a, b) || tie(a, b));
     this.rows.set(items);
@@ -154,12 +164,21 @@ class List {
     this.showTools(found, items, all);
     this.showFigures(all);
     this.showNone(items, all);
+    this.showCycles();
+  }
+
+  showCycles() {
+    const found = this.feed.deadlocks;
+    if (this.drawn === found) return;
+    this.drawn = found;
+    const more = found.length > CYCLES && el("p", { class: "notice bad" }, el("a", { href: "sessions", "data-go": true, text: `All ${things(found.length, "deadlock")}` }));
+    this.cycles.replaceChildren(...[...found.slice(0, CYCLES).map(cycle), more].filter(Boolean));
   }
 
   showTools(found, items, all) {
     for (const { id, chip, n } of this.chips) {
       attr(chip, "aria-pressed", id === this.kind);
-      put(n, count(found.filter(kinds[id][1]).length));
+      put(n, count(found.filter((l) => kinds[id][1](l, this.feed.troubles)).length));
     }
     for (const { id, cell, button, label } of this.heads) {
       const on = id === this.order;
@@ -226,17 +245,19 @@ const PIPS = 8;
 
 function makeRow() {
   const parts = {
-    sign: el("span", { class: "sign" }), dir: el("span", { class: "dir" }), leaf: el("span", { class: "leaf" }), kind: el("span", { class: "sub" }),
+    sign: el("span", { class: "sign" }), dir: el("span", { class: "dir" }), leaf: el("span", { class: "leaf" }), kind: el("span"),
     who: el("span", { class: "who" }), command: el("span", { class: "sub" }),
+    link: el("a", { class: "name", "data-go": true }), why: el("span", { class: "why" }),
     held: el("span"), heldSub: el("span", { class: "sub" }),
     n: el("span", { class: "n" }), pips: Array.from({ length: PIPS }, () => el("i")), rest: el("span", { class: "rest" }),
     oldest: el("span"), next: el("span"),
   };
   parts.queue = el("span", { class: "pips", role: "cell" }, parts.n, parts.pips, parts.rest);
   const cell = (...inside) => el("span", { class: "cell", role: "cell" }, ...inside);
-  const row = el("a", { class: "row", role: "row", "data-go": true },
+  parts.link.append(parts.dir, parts.leaf);
+  const row = el("div", { class: "row", role: "row" },
     el("span", { role: "cell" }, parts.sign),
-    cell(el("span", { class: "name" }, parts.dir, parts.leaf), parts.kind), cell(parts.who, parts.command),
+    cell(parts.link, el("span", { class: "sub" }, parts.kind, parts.why)), cell(parts.who, parts.command),
     el("span", { class: "cell number", role: "cell" }, parts.held, parts.heldSub), parts.queue,
     el("span", { class: "cell number", role: "cell" }, parts.oldest), cell(parts.next));
   row.parts = parts;
@@ -249,18 +270,17 @@ function kindOf(l) {
   if (l.kind === "semaphore") said.push(l.permits ? `semaphore, ${l.holders} of ${l.permits} permits` : `semaphore, ${things(l.holders, "permit")}`);
   else if (l.kind === "node") said.push("node");
   else if (l.mode === "shared") said.push(`shared by ${l.others + 1}`);
-  if (l.warnings) said.push(things(l.warnings, "warning"));
   return said.join(" · ");
 }
 
-function showRow(row, l, now) {
+function showRow(row, l, troubles, now) {
   const p = row.parts;
   const [dir, leaf] = split(brief(l.path));
-  attr(row, "href", lockAddress(l.path));
+  attr(p.link, "href", lockAddress(l.path));
   put(p.dir, dir);
   put(p.leaf, leaf);
   put(p.kind, kindOf(l));
-  mark(p.kind, "wait-text", l.warnings > 0);
+  showReasons(row, l, troubles);
   mark(p.sign, "free", l.holders === 0);
   mark(p.sign, "shared", l.mode === "shared" || l.mode === "permit");
   const who = l.holders ? brief(l.who ?? "") + (l.others ? ` and ${things(l.others, "other")}` : "") : "free";
@@ -274,6 +294,18 @@ function showRow(row, l, now) {
   showQueue(p, l);
   put(p.next, brief(l.next ?? ""));
   tickRow(row, l, now);
+}
+
+// showReasons says why a lock is in trouble.
+function showReasons(row, l, troubles) {
+  mark(row, "warned", troubles.length > 0);
+  mark(row, "grave", grave(troubles));
+  const { why } = row.parts;
+  if (why.of === l.path && why.shown === troubles) return;
+  why.of = l.path;
+  why.shown = troubles;
+  const more = troubles.length > REASONS && el("span", { text: `+${troubles.length - REASONS}` });
+  why.replaceChildren(...[...troubles.slice(0, REASONS).map((t) => reason(l.path, t)), more].filter(Boolean));
 }
 
 function showQueue(p, l) {

@@ -7,6 +7,7 @@ import { charts } from "./charts.js";
 import { act, details, fact, copyable } from "./sheet.js";
 import { ask, json, sessionAddress } from "./routes.js";
 import { timed } from "./feed.js";
+import { explained, cycle } from "./troubles.js";
 
 export { FIRST };
 
@@ -23,7 +24,7 @@ class LockPage {
     this.name = el("h1");
     this.showName();
     this.badges = el("div", { class: "badges" });
-    this.warnings = el("div");
+    this.troubles = el("div", { id: "trouble" });
     this.holder = el("section", { class: "holder paper", "aria-label": "Holder" });
     this.charts = charts(150);
     this.totals = el("dl", { class: "facts totals" });
@@ -34,11 +35,13 @@ class LockPage {
     box.replaceChildren(
       el("nav", { class: "crumbs", "aria-label": "Back" }, el("a", { href: "./", "data-back": true }, icon("back"), "All locks")),
       el("div", { class: "top" }, this.name, this.badges),
-      this.warnings,
+      this.troubles,
       el("div", { class: "two" }, el("div", {}, this.holder, this.queue.node),
         el("div", { class: "side" }, el("section", { class: "paper", "aria-label": "History" },
           el("div", { class: "section" }, el("h2", { text: "History" }), this.since = el("p")), this.totals), el("div", { class: "paper" }, this.charts.node))));
     this.holder.append(el("p", { class: "under", text: "Loading the lock…" }));
+    this.scrolled = false;
+    if (feed.troubles.size) this.showTroubles();
   }
 
   showName() {
@@ -59,10 +62,12 @@ class LockPage {
 
   update(what) {
     const lock = this.feed.lock;
+    if (what === "troubles") this.showTroubles();
     if (!lock || what !== "lock") return;
     if (lock.path !== this.path) { // a name without a slash stands for a path
       this.path = lock.path;
       this.showName();
+      this.showTroubles();
     }
     this.showHead(lock);
     this.showHolder(lock);
@@ -82,7 +87,15 @@ class LockPage {
     if (lock.kind !== "queue") badge("", lock.kind);
     for (const layout of lock.layouts ?? []) badge("", layout);
     this.badges.replaceChildren(...all);
-    this.warnings.replaceChildren(...(lock.warnings ?? []).map((w) => el("p", { class: "notice" }, icon("warn"), el("span", { text: w }))));
+  }
+
+  // showTroubles explains what is wrong with the lock. The first time, it scrolls to the
+  // reason that the address names.
+  showTroubles() {
+    const cycles = this.feed.deadlocks.filter((steps) => steps.some((s) => s.waits === this.path));
+    this.troubles.replaceChildren(...explained(this.feed.troubles.get(this.path) ?? []), ...cycles.map(cycle));
+    if (!this.scrolled && location.hash) document.getElementById(location.hash.slice(1))?.scrollIntoView({ block: "center" });
+    this.scrolled = true;
   }
 
   buttons(e) {

@@ -29,6 +29,7 @@ view.append(notices, box);
 let current;          // what is open
 const feed = new Feed((what) => {
   if (what === "link" || what === "status") showLink();
+  if (what === "troubles") showTitle();
   current?.update(what);
 });
 
@@ -53,10 +54,16 @@ function open() {
   const part = Object.hasOwn(parts, name) ? parts[name] : parts[""];
   current?.close();
   current = part.open(box, query, feed, page);
-  document.title = `${legible(current.title)} – zklock`;
+  showTitle();
   for (const a of document.querySelectorAll("[data-tab]")) attr(a, "aria-current", a.dataset.tab === part.tab ? "page" : null);
   window.scrollTo(0, window.history.state?.top ?? 0);
   feed.follow(part.wanted(query));
+}
+
+// showTitle counts the locks in trouble in the tab's title.
+function showTitle() {
+  const n = feed.troubles.size;
+  document.title = `${n ? `(${n}) ` : ""}${legible(current.title)} – zklock`;
 }
 
 // say shows a message for a moment.

@@ -4,25 +4,23 @@ import { el, icon, put, attr, mark } from "./dom.js";
 import { count, things, brief, named } from "./format.js";
 import { Rows } from "./rows.js";
 import { Keys } from "./keys.js";
-import { ask, json, lockAddress, sessionAddress } from "./routes.js";
+import { ask, json, sessionAddress } from "./routes.js";
+import { cycle } from "./troubles.js";
 
 // EVERY is the least time between two requests for the sessions, in milliseconds, while
 // locks change.
 const EVERY = 1000;
 
-// STILL is the same, in seconds, while no lock changes: a cycle of waits is a deadlock if
-// it stays.
-const STILL = 3;
-
 // TAGS is how many locks' names are in a row.
 const TAGS = 4;
 
 export function open(box, query, feed, page) {
-  return new Sessions(box, query, page);
+  return new Sessions(box, query, feed, page);
 }
 
 class Sessions {
-  constructor(box, query, page) {
+  constructor(box, query, feed, page) {
+    this.feed = feed;
     this.page = page;
     this.title = "Sessions";
     this.all = [];
@@ -43,6 +41,7 @@ class Sessions {
       el("div", { class: "table sessions paper", role: "table", "aria-label": "Sessions" }, el("div", { class: "head", role: "row" }, head), this.body, this.none));
     this.rows = new Rows(this.body, { key: (s) => s.id, make, show });
     this.keys = new Keys(this.rows, (s) => s.id);
+    this.showCycles();
     this.take();
   }
 
@@ -54,7 +53,6 @@ class Sessions {
     try {
       const answer = await ask(json("sessions"));
       this.all = answer.sessions.map((s) => ({ ...s, holds: s.holds ?? [], waits: s.waits ?? [] }));
-      this.deadlocks = answer.deadlocks ?? [];
       this.known = true;
       if (!this.closed) this.show();
     } catch {
@@ -63,7 +61,12 @@ class Sessions {
     setTimeout(() => { this.asking = false; if (this.again && !this.closed) this.take(); }, EVERY);
   }
 
-  update(what) { if (what === "locks") this.take(); }
+  update(what) {
+    if (what === "locks") this.take();
+    if (what === "troubles") this.showCycles();
+  }
+
+  showCycles() { this.cycles.replaceChildren(...this.feed.deadlocks.map(cycle)); }
 
   show() {
     const words = this.find.toLowerCase().split(/\s+/).filter(Boolean);
@@ -75,13 +78,9 @@ class Sessions {
     put(this.shown, items.length === this.all.length ? things(items.length, "session") : `${count(items.length)} of ${things(this.all.length, "session")}`);
     this.none.hidden = items.length > 0 || !this.known;
     this.none.replaceChildren(el("strong", { text: this.all.length ? "No session matches" : "No session has a lock" }));
-    this.cycles.replaceChildren(...(this.deadlocks ?? []).map(cycle));
   }
 
-  tick() {
-    this.seconds = (this.seconds ?? 0) + 1;
-    if (this.seconds % STILL === 0) this.take();
-  }
+  tick() {}
 
   key(e) {
     if (e.key === "/") this.input.focus();
@@ -96,25 +95,17 @@ class Sessions {
   }
 }
 
-// cycle shows sessions that wait for each other.
-function cycle(steps) {
-  const items = steps.map((s) => el("li", {}, el("b", { text: s.who }), " waits for ", el("a", { href: lockAddress(s.waits), "data-go": true, class: "mono", text: s.waits }),
-    ", held by ", el("b", { text: s.holderWho })));
-  return el("div", { class: "notice bad" }, icon("warn"), el("div", { class: "cycle" },
-    el("b", { text: "A deadlock: none of these sessions can continue until one cancels" }), el("ol", {}, items)));
-}
-
 function make() {
-  const parts = { who: el("span", { class: "who" }), id: el("span", { class: "cell mono", role: "cell" }), holds: el("span", { class: "tags", role: "cell" }), waits: el("span", { class: "tags", role: "cell" }) };
-  const row = el("a", { class: "row", role: "row", "data-go": true }, el("span", { class: "cell", role: "cell" }, parts.who), parts.id, parts.holds, parts.waits);
+  const parts = { link: el("a", { class: "who", "data-go": true }), id: el("span", { class: "cell mono", role: "cell" }), holds: el("span", { class: "tags", role: "cell" }), waits: el("span", { class: "tags", role: "cell" }) };
+  const row = el("div", { class: "row", role: "row" }, el("span", { class: "cell", role: "cell" }, parts.link), parts.id, parts.holds, parts.waits);
   row.parts = parts;
   return row;
 }
 
 function show(row, s) {
   const p = row.parts;
-  attr(row, "href", sessionAddress(s.id));
-  put(p.who, brief(s.who));
+  attr(p.link, "href", sessionAddress(s.id));
+  put(p.link, brief(s.who) || s.id);
   put(p.id, s.id);
   tags(p.holds, s.holds, "held");
   tags(p.waits, s.waits, "wait");

@@ -94,10 +94,10 @@ func TestHostileData(t *testing.T) {
 func harmless(t *testing.T, b *Browser, s *Site, lock, shown string) {
 	t.Helper()
 	b.Open(s.URL)
-	row := "[...document.querySelectorAll('.locks .row')].find((r) => new URLSearchParams(r.getAttribute('href').split('?')[1]).get('path') === " + strconv.QuoteToASCII(lock) + ")"
+	row := "[...document.querySelectorAll('.locks .row')].find((r) => new URLSearchParams(r.querySelector('a.name').getAttribute('href').split('?')[1]).get('path') === " + strconv.QuoteToASCII(lock) + ")"
 	b.Until(row + "?.innerText.length > 0")
 	clean(t, b, "the list")
-	Eval[any](b, row+".click()")
+	Eval[any](b, row+".querySelector('a.name').click()")
 	b.Until("document.querySelector('h1').innerText === " + strconv.QuoteToASCII(lock))
 	b.Until("document.querySelector('main').innerText.includes(" + strconv.QuoteToASCII(shown[:min(len(shown), 24)]) + ")")
 	b.Until("document.querySelector('.stop') !== null")

@@ -23,7 +23,7 @@ func TestPhone(t *testing.T) {
 				t.Errorf("at a width of %d, %q is %d wide", width, page, wide)
 			}
 			small := Eval[[]string](b, `[...document.querySelectorAll("main a[href], main button, header a, header button")]
-				.filter((e) => e.checkVisibility() && !e.matches(".skip, .copy, .facts a") && e.getBoundingClientRect().height < 26)
+				.filter((e) => e.checkVisibility() && !e.matches(".skip, .copy, .facts a") && (e.closest(".row") ?? e).getBoundingClientRect().height < 26)
 				.map((e) => e.innerText || e.className)`)
 			if width < 600 && len(small) > 0 {
 				t.Errorf("%q has targets too small for a finger: %q", page, small)
