@@ -21,13 +21,16 @@
 //	                 sort=trouble|path|who|held|waiting|oldest|next sets the order, and desc=1 reverses it. offset=N and limit=N select a part;
 //	                 "total" counts all.
 //	lock?path=PATH   one lock: {"version", "now", "boot", "status", "total", "lock": VIEW, "history": HISTORY,
-//	                 "troubles": [TROUBLE...], "deadlocks": [[STEP...]...] with this lock}.
+//	                 "troubles": [TROUBLE...], "deadlocks": [[STEP...]...] with this lock, "log": [EVENT...]}.
 //	                 entries=N selects the first N entries; "total" counts all of them.
 //	                 If the lock has no holder and no waiter, 404 in the same form without entries.
 //	sessions         {"version", "now", "boot", "total", "sessions": [SESSION...], "deadlocks": [[STEP...]...]},
 //	                 those with the most locks first; q, offset, and limit as above.
 //	session?id=0x1f  {"version", "now", "boot", "session": SESSION, "entries": [{"path", ENTRY...}...]}
 //	history          {"now", "boot", "history": HISTORY} of all locks
+//	log              the last events, newest first: {"now", "boot", "total", "log": [EVENT...]}. path=PATH selects
+//	                 those of one lock, event=acquired|released|lost|broken|release-requested those of one kind;
+//	                 q, offset, and limit as above
 //	status           {"now", "boot", "version", "status": STATUS, "actions": bool, "title"}
 //	events           server-sent events, see below
 //	break, revoke    POST, see below
@@ -56,6 +59,8 @@
 //	          "behind"?, "reads", "events", "walkReads", "readRate"}
 //	HISTORY  {"since", "grants", "releases", "losses", "broken", "gaveUp", "wait": TIMES, "hold": TIMES,
 //	          "step": seconds, "points": [{"at", "grants", "losses", "wait": TIMES, "hold": TIMES}...]}
+//	EVENT    the JSON form of [inspect.Event]: {"number", "at", "event", "path", "who"?, "session"?, "token"?,
+//	         "seconds"?}. [inspect.Watcher.Events] tells how many there are
 //	TIMES    {"count", "p50", "p99", "max"} in seconds
 //	ERROR    {"error": "what is wrong and what to do"}, with a status from 400 on
 //

@@ -100,8 +100,9 @@ type lockResponse struct {
 	Lock    lockView        `json:"lock"`
 	History inspect.History `json:"history"`
 
-	Troubles  []trouble `json:"troubles"`
-	Deadlocks [][]step  `json:"deadlocks"`
+	Troubles  []trouble       `json:"troubles"`
+	Deadlocks [][]step        `json:"deadlocks"`
+	Log       []inspect.Event `json:"log"` // the last ones, newest first
 }
 
 // lock returns one lock.
@@ -128,7 +129,7 @@ func (h *Handler) lockResponse(snapshot *inspect.Snapshot, path string, most int
 	troubles, _ := h.currentTroubles()
 	answer := lockResponse{
 		stamp: h.stamp(snapshot), Status: h.watcher.Status(), Total: len(l.Entries), Lock: lockView{View: l.View()}, History: h.watcher.History(path),
-		Troubles: append([]trouble{}, troubles.locks[path]...), Deadlocks: troubles.deadlocksOf(path),
+		Troubles: append([]trouble{}, troubles.locks[path]...), Deadlocks: troubles.deadlocksOf(path), Log: h.watcher.Events(path),
 	}
 	if most < 0 {
 		most = len(l.Entries)

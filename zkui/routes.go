@@ -27,6 +27,7 @@ func (h *Handler) routes() {
 		"/sessions": h.sessions,
 		"/session":  h.session,
 		"/history":  h.history,
+		"/log":      h.logOf,
 		"/status":   h.status,
 	} {
 		h.mux.HandleFunc("GET "+address, h.answer(answer))
@@ -41,9 +42,30 @@ func (h *Handler) routes() {
 			r.URL.Path == "/break" || r.URL.Path == "/revoke" {
 			status, text = http.StatusMethodNotAllowed, "this address requires another method"
 		}
+		if status == http.StatusNotFound && strings.Contains(r.Header.Get("Accept"), "text/html") && !wantsJSON(r) {
+			unknownPage(w, r)
+			return
+		}
 		write(w, r, status, errorResponse{text})
 	})
 }
+
+// unknownPage responds to a browser that nothing is at the address. The links of the page
+// are relative to the page's root, wherever the handler is mounted.
+func unknownPage(w http.ResponseWriter, r *http.Request) {
+	text, err := fs.ReadFile(assets, "assets/unknown.html")
+	if err != nil {
+		http.Error(w, "unknown address", http.StatusNotFound)
+		return
+	}
+	root := "." + strings.Repeat("/..", min(strings.Count(r.URL.Path, "/")-1, maxDepth))
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(http.StatusNotFound)
+	send(w, r, bytes.ReplaceAll(text, []byte("ROOT"), []byte(root)))
+}
+
+// maxDepth limits the levels of an unknown address.
+const maxDepth = 64
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -69,9 +69,18 @@ export function chart(title, series, times, height) {
   new ResizeObserver(redraw).observe(plot); // ends with the element
   plot.addEventListener("pointermove", (e) => point(e, field, tip, series, times, shown));
   plot.addEventListener("pointerleave", () => { tip.hidden = true; field.querySelector(".hair")?.remove(); });
-  const set = (buckets, from, to) => { shown = { buckets, from, to: Math.max(to, from + 1) }; redraw(); };
+  // set shows these buckets, or nothing at all if none has a value, and reports which.
+  const set = (buckets, from, to) => {
+    shown = { buckets, from, to: Math.max(to, from + 1) };
+    node.hidden = !buckets.some((b) => series.some((s) => (times ? Number.isFinite(s.value(b)) : s.value(b) > 0)));
+    if (!node.hidden) redraw();
+    return !node.hidden;
+  };
   return { node, set };
 }
+
+// within keeps a part between 0 and 1, so that nothing is drawn outside of the field.
+const within = (part) => Math.min(1, Math.max(0, part));
 
 // geometry says where in the field a time and a value are.
 function geometry(field, series, times, shown) {
@@ -80,8 +89,8 @@ function geometry(field, series, times, shown) {
   const scale = times ? timeScale(values) : countScale(values);
   const height = Number(field.getAttribute("height"));
   const wide = width - PAD.left - PAD.right, high = height - PAD.top - PAD.bottom;
-  const x = (t) => PAD.left + wide * (t - shown.from) / (shown.to - shown.from);
-  const y = (v) => PAD.top + high * (1 - scale.place(v));
+  const x = (t) => PAD.left + wide * within((t - shown.from) / (shown.to - shown.from));
+  const y = (v) => PAD.top + high * (1 - within(scale.place(v)));
   return { width, height, scale, x, y, base: PAD.top + high };
 }
 
@@ -91,10 +100,8 @@ function draw(field, series, times, shown) {
   attr(field, "width", g.width);
   attr(field, "viewBox", `0 0 ${g.width} ${g.height}`);
   const parts = [...axes(g, shown)];
-  for (const s of series) parts.push(...drawings[s.as](g, s, shown));
-  if (shown.buckets.every((b) => series.every((s) => !s.value(b)))) {
-    parts.push(svg("text", { class: "nothing", x: (g.width + PAD.left) / 2, y: g.height / 2, text: "nothing yet" }));
-  }
+  // The first series is drawn last: where p50 equals p99, it is the thinner one and both are seen.
+  for (const s of series.toReversed()) parts.push(...drawings[s.as](g, s, shown));
   field.replaceChildren(...parts);
 }
 
@@ -132,7 +139,7 @@ function* line(g, s, shown) {
     run.push(at(b));
     // A line says that something was there all the way: it does not go over gaps.
     if (next && next.t - b.t <= 2 * b.length) continue;
-    if (run.length === 1) yield svg("circle", { class: s.class, cx: run[0][0], cy: run[0][1], r: 2.5 });
+    if (run.length === 1) yield svg("circle", { class: s.class, cx: run[0][0], cy: run[0][1], r: s.class === "p99" ? 4.5 : 2.5 });
     path += "M" + run.map((p) => p.join(" ")).join("L");
     run = [];
   }

@@ -14,17 +14,18 @@ export function charts(height) {
   ];
   const all = [
     chart("Grants", [
-      { name: "grants", class: "grants", as: "bars", value: (b) => b.grants },
       { name: "losses", class: "losses", as: "marks", value: (b) => b.losses },
+      { name: "grants", class: "grants", as: "bars", value: (b) => b.grants },
     ], false, height),
     chart("Waited for", quantiles("wait"), true, height),
     chart("Held for", quantiles("hold"), true, height),
   ];
-  const node = el("div", { class: "charts" }, all.map((c) => c.node));
+  const none = el("p", { class: "chart no-chart", text: "The charts appear with the first grant." });
+  const node = el("div", { class: "charts" }, all.map((c) => c.node), none);
   const set = (past, now) => {
     const [from, to] = past.range(now);
     const buckets = past.buckets(now, BARS);
-    for (const c of all) c.set(buckets, from, to);
+    none.hidden = all.map((c) => c.set(buckets, from, to)).includes(true);
   };
   return { node, set };
 }

@@ -31,8 +31,15 @@ export class Feed {
     this.wanted = {};
   }
 
-  // now is the time by the server's clock.
-  now() { return Date.now() + this.ahead; }
+  // now is the time by the server's clock. It stops while the page shows an earlier state,
+  // because what it shows may have ended since.
+  now() {
+    if (this.link === "lost") return this.lostAt + this.ahead;
+    return this.status?.connected === false ? Math.min(Date.parse(this.status.heard), this.clock()) : this.clock();
+  }
+
+  // clock is the time by the server's clock, which never stops.
+  clock() { return Date.now() + this.ahead; }
 
   // follow sets what the page needs: list, path with entries, history.
   async follow(wanted) {
@@ -144,7 +151,10 @@ export class Feed {
 
   onLocks(message) {
     this.note(message);
-    if (!this.listed) return;
+    if (!this.listed) {
+      this.changed("locks");
+      return;
+    }
     this.version = message.version;
     for (const path of message.gone ?? []) this.locks.delete(path);
     for (const s of message.changed ?? []) this.locks.set(s.path, known(s));
@@ -153,7 +163,7 @@ export class Feed {
 
   onLock(message) {
     this.note(message);
-    this.lock = { ...message.lock, total: message.total, past: new Past(message.history) };
+    this.lock = { ...message.lock, total: message.total, log: message.log ?? [], past: new Past(message.history) };
     for (const e of this.lock.entries) timed(e);
     this.changed("lock");
   }

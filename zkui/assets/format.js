@@ -89,6 +89,15 @@ export function brief(s) {
 // write names and owners' data. The package internal/legible has the same list.
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Variation_Selector}\ufffd]/gu;
 
+// shellWord quotes a text as one word for a shell. Characters that a terminal would act on
+// are escapes, so that the text can be pasted.
+export function shellWord(s) {
+  if (/^[\w@%+=:,./][\w@%+=:,./-]*$/.test(s)) return s;
+  if (s === legible(s)) return `'${s.replaceAll("'", "'\\''")}'`;
+  const bytes = (c) => [...new TextEncoder().encode(c)].map((b) => `\\x${b.toString(16).padStart(2, "0")}`).join("");
+  return `$'${s.replace(/[\\']/g, "\\$&").replace(UNSEEN, bytes)}'`;
+}
+
 // legible writes them as the escapes that Go has for them.
 export function legible(s) {
   return s.replace(UNSEEN, (c) => {

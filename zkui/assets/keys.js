@@ -27,7 +27,7 @@ export class Keys {
     this.at = this.keyOf(items[to]);
     const row = this.rows.reveal(to, COVERED);
     for (const other of this.rows.live.values()) mark(other, "at", other === row);
-    (row?.parts?.link ?? row)?.focus({ preventScroll: true });
+    (row?.classList.contains("group") ? row.parts.toggle : row?.parts?.link ?? row)?.focus({ preventScroll: true });
   }
 
   // key moves by j, k, the arrows, Home and End, and reports whether it did.

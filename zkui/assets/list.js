@@ -2,6 +2,7 @@
 
 import { el, icon, put, mark, attr, flash } from "./dom.js";
 import { span, measured, count, things, split, brief } from "./format.js";
+import { copyable } from "./sheet.js";
 import { Rows } from "./rows.js";
 import { Keys } from "./keys.js";
 import { figure } from "./figures.js";
@@ -14,6 +15,9 @@ const LONG = 5 * 60_000;
 
 // CYCLES is how many deadlocks are drawn. The others are on the page of the sessions.
 const CYCLES = 3;
+
+// FEW is how many locks need no groups.
+const FEW = 20;
 
 // REASONS is how many troubles of a lock are in its row.
 const REASONS = 2;
@@ -62,6 +66,8 @@ class List {
     this.kind = Object.hasOwn(kinds, query.get("only") ?? "") ? query.get("only") : "all";
     this.order = Object.hasOwn(orders, query.get("sort") ?? "") ? query.get("sort") : "trouble";
     this.reversed = query.get("desc") === "1";
+    this.grouped = query.get("group") === "1";
+    this.opened = new Set(); // the groups that were opened or closed by hand
     this.body = el("div", { class: "rows", role: "rowgroup" });
     this.table = el("div", { class: "table locks paper", role: "table", "aria-label": "Locks" }, this.makeHead(), this.body);
     this.none = el("div", { class: "none", hidden: true });
@@ -69,11 +75,11 @@ class List {
     this.cycles = el("div");
     box.replaceChildren(el("h1", { class: "hidden", text: "Locks" }), this.cycles, this.makeFigures(), this.makeTools(), this.table);
     this.rows = new Rows(this.body, {
-      key: (l) => l.path, make: makeRow,
-      show: (row, l) => showRow(row, l, this.feed.troubles.get(l.path) ?? [], this.feed.now()),
-      tick: (row, l) => tickRow(row, l, this.feed.now()),
+      key: keyOf, make: () => makeRow((group) => this.toggle(group)),
+      show: (row, l) => { if (!showGroup(row, l)) showRow(row, l, this.feed.troubles.get(l.path) ?? [], this.feed.now()); },
+      tick: (row, l) => { if (!l.group) tickRow(row, l, this.feed.now()); },
     });
-    this.keys = new Keys(this.rows, (l) => l.path);
+    this.keys = new Keys(this.rows, keyOf);
   }
 
   makeFigures() {
@@ -99,12 +105,13 @@ class List {
       const chip = el("button", { type: "button", "data-only": id, click: () => { this.kind = id; this.changed(); } }, label, n);
       return { id, chip, n };
     });
+    this.groups = el("button", { class: "button group-by", type: "button", text: "Group by prefix", click: () => { this.grouped = !this.grouped; this.changed(); } });
     this.select = el("select", { class: "field order", "aria-label": "Sort by", change: () => this.sort(this.select.value, false) },
       Object.entries(orders).map(([id, [label]]) => el("option", { value: id, text: label })));
     this.shown = el("span", { class: "shown", role: "status" });
     return el("div", { class: "tools" },
       el("div", { class: "seek" }, icon("search"), this.input, el("kbd", { text: "/" })),
-      el("div", { class: "chips", role: "group", "aria-label": "Show" }, this.chips.map((c) => c.chip)), this.select, this.shown);
+      el("div", { class: "chips", role: "group", "aria-label": "Show" }, this.chips.map((c) => c.chip)), this.groups, this.select, this.shown);
   }
 
   makeHead() {
@@ -146,6 +153,7 @@ class List {
     if (this.kind !== "all") q.set("only", this.kind);
     if (this.order !== "trouble") q.set("sort", this.order);
     if (this.reversed) q.set("desc", "1");
+    if (this.grouped) q.set("group", "1");
     this.page.remember(q);
     this.update();
   }
@@ -159,12 +167,37 @@ class List {
     const items = found.filter((l) => kinds[this.kind][1](l, troubles));
     const order = orders[this.order][1], tie = orders.path[1], turn = this.reversed ? -1 : 1;
     items.sort((a, b) => turn * order(a, b) || tie(a, b));
-    this.rows.set(items);
-    attr(this.table, "aria-rowcount", items.length + 1);
+    const lines = this.grouped ? this.inGroups(items, words.length > 0) : items;
+    this.rows.set(lines);
+    attr(this.table, "aria-rowcount", lines.length + 1);
+    attr(this.groups, "aria-pressed", String(this.grouped));
+    this.groups.hidden = all.length <= FEW && !this.grouped;
     this.showTools(found, items, all);
     this.showFigures(all);
     this.showNone(items, all);
     this.showCycles();
+  }
+
+  // inGroups gathers locks by prefix, in the order of the first of each, and shows those of
+  // the open groups. A filter opens all.
+  inGroups(items, filtered) {
+    const lines = [];
+    for (const [group, locks] of Map.groupBy(items, (l) => prefixOf(l.path, this.feed.status?.prefix))) {
+      if (locks.length === 1) {
+        lines.push(...locks);
+        continue;
+      }
+      const open = filtered !== this.opened.has(group);
+      const sum = (f) => locks.reduce((n, l) => n + f(l), 0);
+      lines.push({ group, open, size: locks.length, held: sum((l) => (l.holders > 0 ? 1 : 0)), waiting: sum((l) => l.waiting), warned: sum((l) => (this.feed.troubles.has(l.path) ? 1 : 0)), grave: locks.some((l) => grave(this.feed.troubles.get(l.path))) });
+      if (open) lines.push(...locks);
+    }
+    return lines;
+  }
+
+  toggle(group) {
+    if (!this.opened.delete(group)) this.opened.add(group);
+    this.update();
   }
 
   showCycles() {
@@ -220,7 +253,13 @@ class List {
     const [head, more] = all.length > 0 ? ["No lock matches", "Press Escape to clear the filter."]
       : this.feed.status?.walked ? ["No lock is held", `No client holds or waits for a lock below ${this.feed.status.prefix}.`]
       : ["Loading locks", "The first listing is in progress."];
-    this.none.replaceChildren(el("strong", { text: head }), more);
+    const prefix = this.feed.status?.prefix;
+    const first = all.length === 0 && this.feed.status?.walked ? [
+      el("p", {}, "Hold one for a minute:"), el("p", { class: "offer" }, ...copyable("zklock run demo -- sleep 60", this.page.say)),
+      prefix !== "/" && el("p", {}, "To look for locks of Curator, kazoo, and go-zookeeper at all paths, show the whole tree:"),
+      prefix !== "/" && el("p", { class: "offer" }, ...copyable("zklock ui /", this.page.say)),
+    ].filter(Boolean) : [];
+    this.none.replaceChildren(el("strong", { text: head }), more, ...first);
   }
 
   tick() {
@@ -232,6 +271,7 @@ class List {
   key(e) {
     if (e.key === "/") this.input.focus();
     else if (e.key === "Escape" && (this.find || this.kind !== "all")) this.showAll();
+    else if (e.key === "Enter" && this.keys.item()?.group) this.toggle(this.keys.item().group);
     else if (e.key === "Enter" && this.keys.item()) this.page.go(lockAddress(this.keys.item().path));
     else return this.keys.key(e);
     return true;
@@ -243,7 +283,34 @@ class List {
 // PIPS is how many waiters are drawn one by one.
 const PIPS = 8;
 
-function makeRow() {
+// keyOf tells lines apart; no path begins with a space.
+const keyOf = (l) => (l.group ? ` ${l.group}` : l.path);
+
+// prefixOf is the group of a lock: the first level below the page's prefix, or, for a lock
+// at that level, its name without the number at its end.
+export function prefixOf(path, prefix = "") {
+  const root = prefix === "/" ? "" : prefix, rest = path.startsWith(`${root}/`) ? path.slice(root.length + 1) : path.slice(1);
+  const at = rest.indexOf("/");
+  return `${path.slice(0, path.length - rest.length)}${at >= 0 ? rest.slice(0, at + 1) : rest.replace(/\d+$/, "…")}`;
+}
+
+// showGroup fills the row of a group, and reports whether the item is one.
+function showGroup(row, l) {
+  const p = row.parts;
+  mark(row, "group", l.group);
+  p.group.hidden = !l.group;
+  p.toggle.of = l.group;
+  if (!l.group) return false;
+  row.shown = undefined;
+  mark(row, "warned", l.warned > 0);
+  mark(row, "grave", l.grave);
+  attr(p.toggle, "aria-expanded", String(l.open));
+  put(p.groupName, brief(l.group));
+  put(p.groupAbout, [things(l.size, "lock"), `${count(l.held)} held`, l.waiting && `${count(l.waiting)} waiting`, l.warned && `${count(l.warned)} in trouble`].filter(Boolean).join(" · "));
+  return true;
+}
+
+function makeRow(toggle) {
   const parts = {
     sign: el("span", { class: "sign" }), dir: el("span", { class: "dir" }), leaf: el("span", { class: "leaf" }), kind: el("span"),
     who: el("span", { class: "who" }), command: el("span", { class: "sub" }),
@@ -255,11 +322,15 @@ function makeRow() {
   parts.queue = el("span", { class: "pips", role: "cell" }, parts.n, parts.pips, parts.rest);
   const cell = (...inside) => el("span", { class: "cell", role: "cell" }, ...inside);
   parts.link.append(parts.dir, parts.leaf);
+  parts.groupName = el("span", { class: "name leaf" });
+  parts.groupAbout = el("span", { class: "dimmed" });
+  parts.toggle = el("button", { class: "toggle", type: "button", click: () => toggle(parts.toggle.of) }, icon("open"), parts.groupName, parts.groupAbout);
+  parts.group = el("span", { class: "group-cell", role: "cell", hidden: true }, parts.toggle);
   const row = el("div", { class: "row", role: "row" },
     el("span", { role: "cell" }, parts.sign),
     cell(parts.link, el("span", { class: "sub" }, parts.kind, parts.why)), cell(parts.who, parts.command),
     el("span", { class: "cell number", role: "cell" }, parts.held, parts.heldSub), parts.queue,
-    el("span", { class: "cell number", role: "cell" }, parts.oldest), cell(parts.next));
+    el("span", { class: "cell number", role: "cell" }, parts.oldest), cell(parts.next), parts.group);
   row.parts = parts;
   return row;
 }

@@ -1,13 +1,14 @@
 // One lock: its holders, its queue, and its history.
 
-import { el, icon, put, mark } from "./dom.js";
+import { el, icon, put, attr, mark } from "./dom.js";
 import { span, measured, count, things, split, clock, legible } from "./format.js";
 import { Queue, FIRST } from "./queue.js";
 import { charts } from "./charts.js";
-import { act, details, fact, copyable } from "./sheet.js";
+import { act, instead, details, fact, copyable } from "./sheet.js";
 import { ask, json, sessionAddress } from "./routes.js";
 import { timed } from "./feed.js";
 import { explained, cycle } from "./troubles.js";
+import { lastEvents } from "./log.js";
 
 export { FIRST };
 
@@ -30,18 +31,30 @@ class LockPage {
     this.totals = el("dl", { class: "facts totals" });
     this.queue = new Queue({
       now: () => feed.now(), more: (n) => feed.more(n),
-      open: (e) => details(e, feed.now(), page, () => this.buttons(e)),
+      open: (e) => this.details(e),
     });
     box.replaceChildren(
       el("nav", { class: "crumbs", "aria-label": "Back" }, el("a", { href: "./", "data-back": true }, icon("back"), "All locks")),
       el("div", { class: "top" }, this.name, this.badges),
       this.troubles,
-      el("div", { class: "two" }, el("div", {}, this.holder, this.queue.node),
+      el("div", { class: "two" }, el("div", {}, this.holder, this.queue.node, this.makeLog()),
         el("div", { class: "side" }, el("section", { class: "paper", "aria-label": "History" },
           el("div", { class: "section" }, el("h2", { text: "History" }), this.since = el("p")), this.totals), el("div", { class: "paper" }, this.charts.node))));
     this.holder.append(el("p", { class: "under", text: "Loading the lock…" }));
     this.scrolled = false;
     if (feed.troubles.size) this.showTroubles();
+  }
+
+  makeLog() {
+    this.events = el("ol", { class: "events" });
+    this.logLink = el("a", { "data-go": true, text: "Log" });
+    return this.log = el("section", { class: "paper", "aria-label": "Last events" }, el("div", { class: "section" }, el("h2", { text: "Last events" }), el("p", {}, this.logLink)), this.events);
+  }
+
+  showLog(lock) {
+    this.log.hidden = lock.log.length === 0;
+    attr(this.logLink, "href", `log?q=${encodeURIComponent(lock.path)}`);
+    this.events.replaceChildren(...lastEvents(lock.log, this.feed.now()));
   }
 
   showName() {
@@ -71,7 +84,8 @@ class LockPage {
     }
     this.showHead(lock);
     this.showHolder(lock);
-    this.queue.set(lock);
+    this.queue.set(lock, this.one);
+    this.showLog(lock);
     this.showPast(lock.past);
   }
 
@@ -98,14 +112,14 @@ class LockPage {
     this.scrolled = true;
   }
 
-  buttons(e) {
-    const may = this.feed.rights?.actions;
-    const why = may ? null : "This page is read-only: its server has no access token";
+  details(e) { details(e, this.feed.now(), this.page, () => this.buttons(e)); }
+
+  buttons(e, first) {
+    const ask = this.feed.rights?.actions ? act : instead;
     const button = (name, label, cls) => el("button", {
-      class: `button ${cls}`, type: "button", disabled: !may, title: why, "data-act": name,
-      click: () => act(name, this.feed.lock, e, this.page),
+      class: `button ${cls}`, type: "button", "data-act": name, click: () => ask(name, this.feed.lock, e, this.page),
     }, label);
-    return el("div", { class: "acts" }, button("revoke", "Ask back…", ""), button("break", "Break…", "danger"));
+    return el("div", { class: "acts" }, first, button("revoke", "Request release…", ""), button("break", "Break…", "danger"));
   }
 
   showHolder(lock) {
@@ -137,11 +151,11 @@ class LockPage {
     return [
       el("div", { class: "upper" },
         el("div", {}, el("span", { class: "label", text: "Holder" }), el("h2", { text: e.who }), el("p", { class: "under", text: under.join(" · ") })),
-        this.buttons(e)),
+        this.buttons(e, el("button", { class: "button", type: "button", "data-details": "", text: "Details…", click: () => this.details(e) }))),
       el("dl", { class: "facts" },
         fact(e.granted ? "Held for" : "Present for", this.heldFor, el("small", { text: e.granted ? `since ${clock(e.granted, this.feed.now())}` : `since ${clock(e.since, this.feed.now())}, including its wait` })),
         fact("Fencing token", ...copyable(e.token, this.page.say)),
-        fact("Deadline", this.deadline, el("small", { text: e.safe ? "until another client can hold, if the servers fall silent" : "known only to its holder" })),
+        e.safe ? fact("Deadline", this.deadline, el("small", { text: "until another client can hold, if the servers fall silent" })) : null,
         fact("Session", e.session === "0x0" ? "none" : el("a", { class: "mono", href: sessionAddress(e.session), "data-go": true, text: e.session })),
         permits,
         e.revoked ? fact("Release requested", "yes", el("small", { text: "its owner was asked to release the lock" })) : null),
@@ -168,10 +182,10 @@ class LockPage {
   }
 
   showDeadline() {
-    const e = this.one, left = e.safe && e.safe.until - this.feed.now();
-    put(this.deadline, !e.safe ? "not known here" : e.safe.jeopardy ? `in jeopardy: ${measured(Math.max(0, left))} left` : `${measured(Math.max(0, left))} left`);
-    mark(this.deadline, "bad-text", e.safe?.jeopardy);
-    mark(this.deadline, "dimmed", !e.safe);
+    const { safe } = this.one;
+    if (!safe) return;
+    put(this.deadline, `${safe.jeopardy ? "in jeopardy: " : ""}${measured(Math.max(0, safe.until - this.feed.now()))} left`);
+    mark(this.deadline, "bad-text", safe.jeopardy);
   }
 
   // renew asks for the deadline of the hold, if it is known. It moves with every

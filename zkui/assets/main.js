@@ -11,6 +11,7 @@ import * as lock from "./lock.js";
 import * as sessions from "./sessions.js";
 import * as session from "./session.js";
 import * as history from "./history.js";
+import * as log from "./log.js";
 
 const parts = {
   "": { ...list, tab: "list", wanted: () => ({ list: true, history: true }) },
@@ -18,6 +19,7 @@ const parts = {
   sessions: { ...sessions, tab: "sessions", wanted: () => ({}) },
   session: { ...session, tab: "sessions", wanted: () => ({}) },
   history: { ...history, tab: "history", wanted: () => ({ history: true }) },
+  log: { ...log, tab: "log", wanted: () => ({ history: true }) },
 };
 
 const view = document.getElementById("view");
@@ -86,7 +88,7 @@ function showLink() {
   const all = [];
   const notice = (cls, text) => all.push(el("p", { class: `notice ${cls}` }, icon("warn"), el("span", { text })));
   if (lost) notice("bad", `This page lost its server ${span(Date.now() - feed.lostAt)} ago and is reconnecting. It shows the state at that time.`);
-  else if (away) notice("bad", `No ZooKeeper server answers for ${span(feed.now() - Date.parse(s.heard))}. The page shows the state at that time.`);
+  else if (away) notice("bad", `No ZooKeeper server answers for ${span(feed.clock() - Date.parse(s.heard))}. The page shows the state at that time.`);
   if (s?.why) notice("", s.why);
   if (s?.behind > 20) notice("", `High load: ${s.behind} locks have changed and are not read again yet.`);
   notices.replaceChildren(...all);
@@ -109,7 +111,7 @@ document.addEventListener("click", (e) => {
 
 document.addEventListener("keydown", (e) => {
   if (e.defaultPrevented || e.metaKey || e.ctrlKey || e.altKey || document.querySelector("dialog[open]") || e.target.closest("input, select, textarea")) return;
-  const tab = { 1: "./", 2: "sessions", 3: "history" }[e.key];
+  const tab = { 1: "./", 2: "sessions", 3: "history", 4: "log" }[e.key];
   if (current.key(e)) e.preventDefault();
   else if (tab) page.go(tab);
   else if (e.key === "Escape") back();

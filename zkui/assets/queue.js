@@ -27,16 +27,18 @@ export class Queue {
     this.keys = new Keys(this.rows, (e) => e.node);
   }
 
-  // set shows a lock's entries, and placeholders for those that were not requested yet.
-  set(lock) {
-    const entries = lock.entries;
-    const missing = Math.max(0, (lock.total ?? entries.length) - entries.length);
+  // set shows a lock's entries, except one, and placeholders for those that were not
+  // requested yet.
+  set(lock, without) {
+    // The card of a single holder has all that the queue would say of it.
+    const entries = without ? lock.entries.filter((e) => e !== without) : lock.entries;
+    const missing = Math.max(0, (lock.total ?? lock.entries.length) - lock.entries.length);
     const items = entries.concat(Array.from({ length: missing }, (_, i) => ({ node: `?${i}`, missing: true })));
-    this.asked = entries.length;
-    this.longest = Math.max(1, ...entries.filter((e) => e.turn > 0).map((e) => this.options.now() - e.since));
-    put(this.about, lock.waiting ? `${things(lock.waiting, "waits", "wait")}, in order of arrival` : lock.holders ? "no waiters" : "");
+    this.asked = lock.entries.length;
+    this.oldest = entries.reduce((t, e) => (e.turn > 0 ? Math.min(t, e.since) : t), Infinity);
+    put(this.about, lock.waiting ? `${things(lock.waiting, "waits", "wait")}, in order of arrival` : "");
     this.end.hidden = items.length > 0;
-    put(this.end, "No client holds this lock or waits for it.");
+    put(this.end, lock.holders ? "No client waits for this lock." : "No client holds this lock or waits for it.");
     this.rows.set(items);
   }
 
@@ -99,7 +101,7 @@ export class Queue {
     const since = e.holder ? e.granted ?? e.since : e.since;
     put(p.time, span(now - since));
     put(p.unit, e.holder ? (e.granted ? "held" : "here") : e.turn > 0 ? "waiting" : "here");
-    p.meter.style.transform = `scaleX(${e.turn > 0 ? Math.min(1, (now - e.since) / Math.max(this.longest, 1000)).toFixed(3) : 0})`;
+    p.meter.style.transform = `scaleX(${e.turn > 0 ? Math.min(1, (now - e.since) / Math.max(now - this.oldest, 1000)).toFixed(3) : 0})`;
   }
 
   tick() { this.rows.tick(); }

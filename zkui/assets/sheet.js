@@ -3,7 +3,7 @@
 import { el, put, icon } from "./dom.js";
 import { ask, sessionAddress } from "./routes.js";
 import { token } from "./token.js";
-import { clock } from "./format.js";
+import { clock, shellWord } from "./format.js";
 
 // secret is the token that the server requires for actions. It is kept only while the
 // page is open.
@@ -22,7 +22,7 @@ function show(title, ...parts) {
 // keys are the keyboard shortcuts.
 const keys = [
   [["/"], "filter"], [["j", "k"], "down and up; the arrows, Home and End too"], [["Enter"], "open"],
-  [["Esc"], "back, or clear the filter"], [["1", "2", "3"], "locks, sessions, history"], [["t"], "colors: system, light, dark"], [["?"], "this"],
+  [["Esc"], "back, or clear the filter"], [["1", "2", "3", "4"], "locks, sessions, history, log"], [["t"], "colors: system, light, dark"], [["?"], "this"],
 ];
 
 // help shows them.
@@ -94,6 +94,17 @@ const deeds = {
     done: "The hold was broken",
   },
 };
+
+// instead says how to permit actions on this page, and offers the command that does the
+// same.
+export function instead(name, lock, e, page) {
+  const deed = deeds[name], close = el("button", { class: "button", type: "button", text: "Close", click: () => dialog.close() });
+  const command = `zklock ${name} ${shellWord(lock.path)} --token ${shellWord(e.token)}`;
+  const dialog = show(`${deed.title}: ${lock.path}`, el("p", { text: deed.about }),
+    el("p", { text: "This page is read-only. In a shell, with the same servers:" }), el("p", { class: "raw command" }, ...copyable(command, page.say)),
+    el("p", {}, "To permit actions here, restart the page with ", el("code", { text: "zklock ui --actions" }), " or ", el("code", { text: "--token-file" }), ". In a Go program, set ", el("code", { text: "zkui.Options.Token" }), "."),
+    el("div", { class: "buttons" }, close));
+}
 
 // act asks for a confirmation and then acts. The user must type the fencing token,
 // so that a user breaks only the hold that the page shows.

@@ -18,10 +18,12 @@ export class Past {
     }));
   }
 
-  // range is the time that there is something to say of: an hour at most, and two
-  // minutes at least, so that the first bar does not fill the chart.
+  // range is the time that there is something to say of, from the first point on: an hour
+  // at most, and two steps at least, so that the first bar does not fill the chart.
   range(now) {
-    return [Math.min(Math.max(this.since, now - HOUR), now - 120_000), now];
+    const first = this.points.find((p) => p.t + this.step > now - HOUR)?.t ?? now;
+    const from = Math.max(first, now - HOUR);
+    return [from, Math.max(now, from + 2 * this.step)];
   }
 
   // perMinute are the grants in each minute of the last hour, the oldest first.

@@ -106,8 +106,15 @@ func TestReadOnly(t *testing.T) {
 	hold := p.Hold(p.Mutex("db"))
 	b.Open(s.URL + "lock?path=/zklock/db")
 	b.Shows(".holder h2", "safe:1")
-	if n := Eval[int](b, `document.querySelectorAll("[data-act]:not([disabled])").length`); n != 0 {
-		t.Errorf("%d buttons are for doing something", n)
+	for _, deed := range []string{"break", "revoke"} {
+		b.Click(".holder [data-act=" + deed + "]")
+		b.Shows("dialog .command", fmt.Sprintf("zklock %s /zklock/db --token %d", deed, hold.Token()))
+		b.Shows("dialog", "zklock ui --actions")
+		if n := Eval[int](b, `document.querySelectorAll("dialog form, dialog input").length`); n != 0 {
+			t.Errorf("the dialog of %s is for doing something", deed)
+		}
+		Eval[any](b, `document.querySelector("dialog").close()`)
+		b.Until(`document.querySelector("dialog") === null`)
 	}
 	for _, deed := range []string{"break", "revoke"} {
 		status := Eval[int](b, fmt.Sprintf(`fetch("./%s", {method: "POST",

@@ -2,7 +2,6 @@ package ui
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -51,7 +50,7 @@ func TestForeignLocks(t *testing.T) {
 			listed(t, b, path)
 			b.Open(s.URL + "lock?path=" + path)
 			b.Shows(".badges", library.recipe)
-			if got := nodeOf(b, 1); got != first {
+			if got := nodeOf(b, ".holder [data-details]"); got != first {
 				t.Errorf("the page has %s for the holder, %s says %s", got, library.name, first)
 			}
 
@@ -65,8 +64,8 @@ func TestForeignLocks(t *testing.T) {
 				got <- acquired{node, err}
 			}()
 			b.Shows(".badges", "1 waiting")
-			b.Until(`document.querySelectorAll(".stop").length === 2`)
-			next := nodeOf(b, 2)
+			b.Until(`document.querySelectorAll(".stop").length === 1`)
+			next := nodeOf(b, ".stop")
 			if err := holder.Release(ctx); err != nil {
 				t.Fatal(err)
 			}
@@ -77,18 +76,18 @@ func TestForeignLocks(t *testing.T) {
 			if next != second.node {
 				t.Errorf("the page had %s for the next in line, %s says %s", next, library.name, second.node)
 			}
-			b.Until(`document.querySelectorAll(".stop").length === 1`)
-			if got := nodeOf(b, 1); got != second.node {
+			b.Until(`document.querySelectorAll(".stop").length === 0`)
+			if got := nodeOf(b, ".holder [data-details]"); got != second.node {
 				t.Errorf("after the hand-over the page has %s for the holder, %s says %s", got, library.name, second.node)
 			}
 		})
 	}
 }
 
-// nodeOf is the znode of an entry in the queue, from 1, as its details say.
-func nodeOf(b *Browser, place int) string {
+// nodeOf is the znode of an entry, as its details say, which an element opens.
+func nodeOf(b *Browser, opener string) string {
 	b.t.Helper()
-	b.Click(fmt.Sprintf(".stop:nth-child(%d)", place))
+	b.Click(opener)
 	b.Until(`document.querySelector("dialog[open] pre") !== null`)
 	node := strings.TrimSpace(b.Text("dialog pre"))
 	Eval[any](b, `document.querySelector("dialog").close()`)

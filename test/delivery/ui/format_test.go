@@ -39,9 +39,12 @@ func TestFormats(t *testing.T) {
 		`legible("a b ü 世 \\\\ 😀")`:              `a b ü 世 \\ 😀`,
 		`legible("adm\u202enimda\u2066x\u2069")`: `adm\u202enimda\u2066x\u2069`,
 		`legible("\u200b\u200f\ufeff\u3164\ufe0f\u{e0101}\x1b[2J\n")`: `\u200b\u200f\ufeff\u3164\ufe0f\U000e0101\x1b[2J\x0a`,
+		`shellWord("/zklock/a-b_1")`:                                  "/zklock/a-b_1",
+		`shellWord("it's; rm -rf /")`:                                 `'it'\''s; rm -rf /'`,
+		`shellWord("a\x03rm\n'\u202e")`:                               `$'a\x03rm\x0a\'\xe2\x80\xae'`,
 		`String(brief("x".repeat(400)).length)`:                       "301",
 	} {
-		got := Eval[string](b, fmt.Sprintf(`import("./assets/format.js").then((f) => { const {span, measured, short, count, things, ordinal, split, brief, legible} = f; return %s; })`, call))
+		got := Eval[string](b, fmt.Sprintf(`import("./assets/format.js").then((f) => { const {span, measured, short, count, things, ordinal, split, brief, legible, shellWord} = f; return %s; })`, call))
 		if got != want {
 			t.Errorf("%s = %q, want %q", call, got, want)
 		}

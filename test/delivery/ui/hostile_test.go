@@ -56,8 +56,7 @@ func TestUnseenInNames(t *testing.T) {
 		}
 	}
 	b.Shows(".holder h2", `web\u2066:1`)
-	b.Until(`document.querySelector(".stop") !== null`)
-	b.Click(".stop")
+	b.Click(".holder [data-details]")
 	b.Until(`document.querySelector("dialog") !== null`)
 	if text := b.Text("dialog"); !strings.Contains(text, `ad\u200bmin`) || !strings.Contains(text, shown) {
 		t.Errorf("the dialog says %q", text)
@@ -100,8 +99,7 @@ func harmless(t *testing.T, b *Browser, s *Site, lock, shown string) {
 	Eval[any](b, row+".querySelector('a.name').click()")
 	b.Until("document.querySelector('h1').innerText === " + strconv.QuoteToASCII(lock))
 	b.Until("document.querySelector('main').innerText.includes(" + strconv.QuoteToASCII(shown[:min(len(shown), 24)]) + ")")
-	b.Until("document.querySelector('.stop') !== null")
-	b.Click(".stop")
+	b.Click(".holder [data-details]")
 	b.Until("document.querySelector('dialog[open]') !== null")
 	clean(t, b, "the lock's page")
 	b.Click("dialog a[data-go]")

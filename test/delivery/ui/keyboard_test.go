@@ -30,7 +30,7 @@ func TestKeyboard(t *testing.T) {
 	b.Press(kb.Enter, kb.Enter) // to the first that was found, and to its page
 	b.Shows("h1", "/zklock/cron/nightly")
 	b.Shows("main", "web-2:202") // the queue comes after the name
-	b.Press("j", "j")
+	b.Press("j")
 	b.Until(focused + `.includes("web-2:202")`)
 	b.Press(kb.Enter)
 	b.Shows("dialog", "number 1 in line")
@@ -40,6 +40,8 @@ func TestKeyboard(t *testing.T) {
 	b.Until(`document.querySelector('[data-tab="sessions"]').getAttribute("aria-current") === "page"`)
 	b.Press("3")
 	b.Until(`document.querySelector('[data-tab="history"]').getAttribute("aria-current") === "page"`)
+	b.Press("4")
+	b.Until(`document.querySelector('[data-tab="log"]').getAttribute("aria-current") === "page"`)
 	b.Press("1")
 	b.Until(`document.querySelector('[data-tab="list"]').getAttribute("aria-current") === "page"`)
 }
