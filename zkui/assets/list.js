@@ -70,10 +70,9 @@ class List {
     this.opened = new Set(); // the groups that were opened or closed by hand
     this.body = el("div", { class: "rows", role: "rowgroup" });
     this.table = el("div", { class: "table locks paper", role: "table", "aria-label": "Locks" }, this.makeHead(), this.body);
-    this.none = el("div", { class: "none", hidden: true });
-    this.table.append(this.none);
+    this.none = el("div", { class: "none paper", hidden: true });
     this.cycles = el("div");
-    box.replaceChildren(el("h1", { class: "hidden", text: "Locks" }), this.cycles, this.makeFigures(), this.makeTools(), this.table);
+    box.replaceChildren(el("h1", { class: "hidden", text: "Locks" }), this.cycles, this.makeFigures(), this.makeTools(), this.table, this.none);
     this.rows = new Rows(this.body, {
       key: keyOf, make: () => makeRow((group) => this.toggle(group)),
       show: (row, l) => { if (!showGroup(row, l)) showRow(row, l, this.feed.troubles.get(l.path) ?? [], this.feed.now()); },
@@ -168,6 +167,7 @@ class List {
     const order = orders[this.order][1], tie = orders.path[1], turn = this.reversed ? -1 : 1;
     items.sort((a, b) => turn * order(a, b) || tie(a, b));
     const lines = this.grouped ? this.inGroups(items, words.length > 0) : items;
+    this.table.hidden = lines.length === 0;
     this.rows.set(lines);
     attr(this.table, "aria-rowcount", lines.length + 1);
     attr(this.groups, "aria-pressed", String(this.grouped));

@@ -56,13 +56,12 @@ class Log {
       el("button", { type: "button", "data-event": id, text: label, click: () => { this.kind = id; this.changed(); } }));
     this.shown = el("span", { class: "shown", role: "status" });
     this.body = el("div", { class: "rows", role: "rowgroup" });
-    this.none = el("div", { class: "none", hidden: true });
+    this.none = el("div", { class: "none paper", hidden: true });
     const head = ["Time", "Event", "Lock", "Holder", "Duration"].map((h) => el("span", { role: "columnheader", text: h }));
     this.table = el("div", { class: "table log paper", role: "table", "aria-label": "Log" }, el("div", { class: "head", role: "row", "aria-rowindex": 1 }, head), this.body);
-    this.table.append(this.none);
     box.replaceChildren(el("h1", { class: "hidden", text: "Log" }),
       el("div", { class: "tools" }, el("div", { class: "seek" }, icon("search"), this.input, el("kbd", { text: "/" })),
-        el("div", { class: "chips", role: "group", "aria-label": "Show" }, this.chips), this.shown), this.table);
+        el("div", { class: "chips", role: "group", "aria-label": "Show" }, this.chips), this.shown), this.table, this.none);
     this.rows = new Rows(this.body, { key: (e) => e.number, make, show: (row, e) => show(row, e, feed.now()) });
     this.keys = new Keys(this.rows, (e) => e.number);
     this.take();
@@ -100,6 +99,7 @@ class Log {
     const items = this.all.filter((e) => (!this.kind || e.event === this.kind) && words.every((w) => e.text.includes(w)));
     for (const chip of this.chips) attr(chip, "aria-pressed", String(chip.dataset.event === this.kind));
     attr(this.table, "aria-rowcount", items.length + 1);
+    this.table.hidden = items.length === 0;
     this.rows.set(items);
     put(this.shown, items.length === this.all.length ? things(items.length, "event") : `${count(items.length)} of ${things(this.all.length, "event")}`);
     this.none.hidden = items.length > 0 || !this.known;

@@ -44,11 +44,11 @@ export class Queue {
 
   make() {
     const parts = {
-      knot: el("span", { class: "knot" }), who: el("span", { class: "who" }), sub: el("span", { class: "sub" }),
+      knot: el("span", { class: "knot" }), link: el("button", { class: "open who", type: "button", click: () => { if (!row.item.missing) this.options.open(row.item); } }), sub: el("span", { class: "sub" }),
       badges: el("span", { class: "badges" }), time: el("span"), unit: el("small"), meter: el("i"),
     };
-    const row = el("button", { class: "row stop", type: "button", role: "listitem", click: () => { if (!row.item.missing) this.options.open(row.item); } },
-      el("span", { class: "rail" }, parts.knot), el("span", { class: "cell" }, parts.who, parts.sub), parts.badges,
+    const row = el("div", { class: "row stop", role: "listitem" },
+      el("span", { class: "rail" }, parts.knot), el("span", { class: "cell" }, parts.link, parts.sub), parts.badges,
       el("span", { class: "passing" }, el("span", { class: "since" }, parts.time, " ", parts.unit), el("span", { class: "meter" }, parts.meter)));
     row.parts = parts;
     return row;
@@ -67,10 +67,10 @@ export class Queue {
     mark(row, "with-last", together(items[i - 1], e));
     mark(row, "with-next", together(e, items[i + 1]));
     this.showKnot(p, e);
-    put(p.who, brief(e.who));
+    put(p.link, brief(e.who));
     put(p.sub, brief([e.owner?.user, e.owner?.command, recipe(e)].filter(Boolean).join(" · ")));
     p.badges.replaceChildren(...badges(e));
-    attr(row, "aria-label", `${e.holder ? "holds" : e.turn > 0 ? ordinal(e.turn) + " in line" : "stray"}: ${e.who}`);
+    attr(p.link, "aria-label", `${e.holder ? "holds" : e.turn > 0 ? ordinal(e.turn) + " in line" : "stray"}: ${e.who}`);
     this.tickRow(row, e);
   }
 
@@ -83,7 +83,7 @@ export class Queue {
 
   // showMissing requests the entries that became visible and are missing.
   showMissing(p) {
-    put(p.who, "…");
+    put(p.link, "…");
     put(p.sub, "");
     p.badges.replaceChildren();
     put(p.time, "");

@@ -94,7 +94,10 @@ export class Rows {
       row.shown = undefined; // nothing of it is a change worth a flash
     }
     row.style.transform = `translateY(${i * height}px)`;
-    attr(row, "aria-rowindex", i + 2); // the first is the head
+    if (this.box.getAttribute("role") === "list") {
+      attr(row, "aria-posinset", i + 1);
+      attr(row, "aria-setsize", this.items.length);
+    } else attr(row, "aria-rowindex", i + 2); // the first is the head
     this.options.show(row, this.items[i], i);
     row.item = this.items[i];
     return row;

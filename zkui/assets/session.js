@@ -74,9 +74,9 @@ class Session {
 }
 
 function make() {
-  const parts = { knot: el("span", { class: "knot" }), path: el("span", { class: "who mono" }), sub: el("span", { class: "sub" }), badges: el("span", { class: "badges" }), time: el("span"), unit: el("small") };
-  const row = el("a", { class: "row stop", role: "listitem", "data-go": true },
-    el("span", { class: "rail" }, parts.knot), el("span", { class: "cell" }, parts.path, parts.sub), parts.badges,
+  const parts = { knot: el("span", { class: "knot" }), link: el("a", { class: "who mono", "data-go": true }), sub: el("span", { class: "sub" }), badges: el("span", { class: "badges" }), time: el("span"), unit: el("small") };
+  const row = el("div", { class: "row stop", role: "listitem" },
+    el("span", { class: "rail" }, parts.knot), el("span", { class: "cell" }, parts.link, parts.sub), parts.badges,
     el("span", { class: "passing" }, el("span", { class: "since" }, parts.time, " ", parts.unit)));
   row.parts = parts;
   return row;
@@ -84,13 +84,13 @@ function make() {
 
 function show(row, e, now) {
   const p = row.parts;
-  attr(row, "href", lockAddress(e.path));
+  attr(p.link, "href", lockAddress(e.path));
   mark(row, "first", true); // no rail: the locks are not one queue
   mark(row, "last", true);
   mark(row, "holds", e.holder);
   mark(row, "shared", e.mode !== "exclusive");
   p.knot.replaceChildren(e.holder ? icon("key") : String(e.turn ?? "?"));
-  put(p.path, brief(e.path));
+  put(p.link, brief(e.path));
   put(p.sub, e.holder ? `holds it with token ${e.token}` : e.turn > 0 ? `${ordinal(e.turn)} in line` : "stray");
   p.badges.replaceChildren(...(e.mode === "exclusive" ? [] : [el("span", { class: "badge share", text: e.mode })]));
   tick(row, e, now);

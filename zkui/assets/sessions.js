@@ -34,11 +34,11 @@ class Sessions {
     this.input.value = this.find;
     this.shown = el("span", { class: "shown", role: "status" });
     this.body = el("div", { class: "rows", role: "rowgroup" });
-    this.none = el("div", { class: "none", hidden: true });
+    this.none = el("div", { class: "none paper", hidden: true });
     const head = ["Owner", "Session", "Holds", "Waits for"].map((h) => el("span", { role: "columnheader", text: h }));
     box.replaceChildren(el("h1", { class: "hidden", text: "Sessions" }), this.cycles,
       el("div", { class: "tools" }, el("div", { class: "seek" }, icon("search"), this.input, el("kbd", { text: "/" })), this.shown),
-      el("div", { class: "table sessions paper", role: "table", "aria-label": "Sessions" }, el("div", { class: "head", role: "row" }, head), this.body, this.none));
+      this.table = el("div", { class: "table sessions paper", role: "table", "aria-label": "Sessions" }, el("div", { class: "head", role: "row" }, head), this.body), this.none);
     this.rows = new Rows(this.body, { key: (s) => s.id, make, show });
     this.keys = new Keys(this.rows, (s) => s.id);
     this.showCycles();
@@ -74,6 +74,7 @@ class Sessions {
       const text = [s.id, s.who, ...s.holds, ...s.waits].join("\n").toLowerCase();
       return words.every((w) => text.includes(w));
     });
+    this.table.hidden = items.length === 0;
     this.rows.set(items);
     put(this.shown, items.length === this.all.length ? things(items.length, "session") : `${count(items.length)} of ${things(this.all.length, "session")}`);
     this.none.hidden = items.length > 0 || !this.known;

@@ -39,8 +39,8 @@ func TestLockPage(t *testing.T) {
 		}
 	}
 	b.Shows(".side", "Grants")
-	b.Until(`document.querySelectorAll(".chart:not([hidden]) svg").length === 1`) // no hold has ended
-	b.Shows(".events", "acquired host-0:100")
+	b.Until(`document.querySelectorAll(".chart:not([hidden]) svg").length === 2`) // no hold has ended
+	b.Shows(".events", "host-0:100")
 	if wide := Eval[[]float64](b, `[...document.querySelectorAll(".stop .meter i")].map((m) => m.getBoundingClientRect().width)`); !slices.IsSortedFunc(wide, func(a, b float64) int { return cmp.Compare(b, a) }) || wide[0] == 0 {
 		t.Errorf("the bars of the waits are %v wide", wide)
 	}

@@ -5,7 +5,7 @@ import (
 )
 
 // pages are those that there are.
-var pages = []string{"", "lock?path=/zklock/cron/nightly", "sessions", "history"}
+var pages = []string{"", "lock?path=/zklock/cron/nightly", "sessions", "history", "log"}
 
 // TestPhone: on a phone nothing is wider than the window, and what one touches
 // is not too small for a finger.
