@@ -20,6 +20,7 @@ func TestDebInstallsAndRemoves(t *testing.T) {
 	b := packages(t)
 	said, left := inSandbox(t, `
 exec 2>&1
+echo "== install"
 dpkg --force-unsafe-io -i /sandbox/*.deb
 echo "== status"
 dpkg-query -W -f '${Status}\n' zklock
@@ -38,14 +39,14 @@ bash -c 'source /usr/share/bash-completion/bash_completion 2>/dev/null; source /
 echo "== page"
 dpkg-deb --fsys-tarfile /sandbox/*.deb | tar -xO ./usr/share/man/man1/zklock-run.1.gz | zcat
 echo "== units"
-systemd-analyze verify --man=no zklock-server.service zklock-server.socket zklock-run@billing.service zklock-once@report.service zklock-once@report.timer
+systemd-analyze verify --man=no zklock-server.service zklock-server.socket zklock-ui.service zklock-run@billing.service zklock-once@report.service zklock-once@report.timer
 echo "== config"
 echo '# mine' >>/etc/zklock/zoo.cfg
 mkdir -p /etc/zklock/run && echo RUN_COMMAND=true >/etc/zklock/run/billing.conf
-dpkg --force-unsafe-io --force-confold -i /sandbox/*.deb >/dev/null
+dpkg --force-unsafe-io --force-confold -i /sandbox/*.deb | grep Next || true
 tail -n 1 /etc/zklock/zoo.cfg
 echo "== enabled"
-systemctl enable zklock-server.service zklock-run@billing.service zklock-once@report.timer 2>&1 | wc -l
+systemctl enable zklock-server.service zklock-ui.service zklock-run@billing.service zklock-once@report.timer 2>&1 | wc -l
 find /etc/systemd/system -name 'zklock-*' -printf '%f\n' | LC_ALL=C sort
 echo "== removed"
 dpkg --force-unsafe-io -r zklock >/dev/null
@@ -57,13 +58,13 @@ ls -d /etc/zklock /usr/share/zklock /usr/share/doc/zklock /usr/lib/systemd/syste
 `, b.deb)
 	for name, want := range map[string]string{
 		"status": "install ok installed\n", "verify": "", "config": "# mine\n", "removed": "# mine\n", "purged": "", "units": "",
-		"enabled": "4\nzklock-once@report.timer\nzklock-run@billing.service\nzklock-server.service\nzklock-server.socket\n",
+		"enabled": "5\nzklock-once@report.timer\nzklock-run@billing.service\nzklock-server.service\nzklock-server.socket\nzklock-ui.service\n",
 	} {
 		if got := section(said, name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
-	for name, want := range map[string]string{"conffiles": "/etc/zklock/zoo.cfg ", "version": "zklock 0.", "run": "token ", "completion": "complete -o ", "page": `.TH "ZKLOCK\-RUN" 1 `} {
+	for name, want := range map[string]string{"install": "zklock run demo -- echo hello", "conffiles": "/etc/zklock/zoo.cfg ", "version": "zklock 0.", "run": "token ", "completion": "complete -o ", "page": `.TH "ZKLOCK\-RUN" 1 `} {
 		if got := section(said, name); !strings.Contains(got, want) {
 			t.Errorf("%s: %q has no %q", name, got, want)
 		}
@@ -72,7 +73,7 @@ ls -d /etc/zklock /usr/share/zklock /usr/share/doc/zklock /usr/lib/systemd/syste
 	for _, want := range []string{
 		"/usr/bin/zklock", "/etc/zklock/run", "/usr/share/man/man1/zklock.1.gz", "/usr/share/man/man1/zklock-run.1.gz", "/usr/share/man/man1/zklock-serve.1.gz",
 		"/usr/share/bash-completion/completions/zklock", "/usr/share/zsh/vendor-completions/_zklock", "/usr/share/fish/vendor_completions.d/zklock.fish",
-		"/usr/lib/systemd/system/zklock-server.service", "/usr/lib/systemd/system/zklock-server.socket", "/usr/lib/systemd/system/zklock-run@.service",
+		"/usr/lib/systemd/system/zklock-server.service", "/usr/lib/systemd/system/zklock-server.socket", "/usr/lib/systemd/system/zklock-ui.service", "/usr/lib/systemd/system/zklock-run@.service",
 		"/usr/lib/systemd/system/zklock-once@.service", "/usr/lib/systemd/system/zklock-once@.timer",
 		"/usr/share/zklock/grafana/zklock.json", "/usr/share/zklock/prometheus/zklock.rules.yml",
 		"/usr/share/doc/zklock/copyright", "/usr/share/doc/zklock/changelog.gz", "/usr/share/doc/zklock/guides/README.md",

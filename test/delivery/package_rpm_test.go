@@ -21,6 +21,7 @@ echo "== files"
 rpm -qpl /sandbox/*.rpm
 echo "== info"
 rpm -qp --qf '%{NAME} %{VERSION} %{LICENSE} %{SUMMARY}\n' /sandbox/*.rpm
+echo "== install"
 rpm --force-debian --nodeps -i /sandbox/*.rpm
 echo "== verify"
 rpm --force-debian -V --nodeps zklock
@@ -38,6 +39,9 @@ ls -d /usr/bin/zklock /usr/share/zklock /usr/share/doc/zklock /usr/lib/systemd/s
 	}
 	if got := section(said, "info"); !strings.HasPrefix(got, "zklock 0.") || !strings.Contains(got, "Apache-2.0 Distributed locks") {
 		t.Errorf("the package says of itself %q", got)
+	}
+	if got := section(said, "install"); !strings.Contains(got, "zklock run demo -- echo hello") {
+		t.Errorf("the installation prints %q", got)
 	}
 	if got := section(said, "run"); !strings.HasPrefix(got, "token ") {
 		t.Errorf("installed, it says %q", got)
