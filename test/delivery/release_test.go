@@ -1,252 +1,235 @@
 package delivery
 
 import (
-	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
-	"golang.org/x/mod/modfile"
-	moduleversion "golang.org/x/mod/module"
+	modulelib "golang.org/x/mod/module"
 	"golang.org/x/mod/zip"
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/test/harness"
 )
 
-// released are the folders of the modules of a release, each after those that it requires.
-// scripts/release tags them in this order.
-var released = []string{"", "zkprom", "zkotel", "cmd/zklock"}
+// version is the version of the next release.
+const version = "v" + zklock.Version
 
-// modulePath returns the path of the module in a folder of the repository.
-func modulePath(folder string) string { return strings.TrimSuffix(module+"/"+folder, "/") }
-
-// TestReleaseVersions checks that the modules require each other at the version that the
-// library reports, which is the one that scripts/release tags.
-func TestReleaseVersions(t *testing.T) {
-	want := "v" + zklock.Version
-	for _, folder := range append(released, "bench", "test") {
-		mod := parseMod(t, filepath.Join("../..", folder, "go.mod"))
-		if folder != "test" && folder != "bench" && len(mod.Replace) > 0 {
-			t.Errorf("module %s: go install refuses modules with replace directives", mod.Module.Mod.Path)
-		}
-		for _, r := range mod.Require {
-			if strings.HasPrefix(r.Mod.Path, module) && r.Mod.Version != want {
-				t.Errorf("module %s requires %s, want %s", mod.Module.Mod.Path, r.Mod, want)
-			}
-		}
-	}
-}
-
-func parseMod(t *testing.T, name string) *modfile.File {
+// released returns the directories of the modules that users install, as scripts/release
+// lists them.
+func released(t *testing.T) []string {
 	t.Helper()
-	text, err := os.ReadFile(name)
+	script, err := os.ReadFile("../../scripts/release")
 	if err != nil {
 		t.Fatal(err)
 	}
-	mod, err := modfile.Parse(name, text, nil)
-	if err != nil {
-		t.Fatal(err)
+	list := regexp.MustCompile(`(?m)^RELEASED=\((.*)\)$`).FindSubmatch(script)
+	if list == nil {
+		t.Fatal("scripts/release lists no modules")
 	}
-	return mod
+	return strings.Fields(string(list[1]))
 }
 
-// moduleProxy returns a GOPROXY that has the modules of this tree as a release.
-func moduleProxy(t *testing.T) string {
-	t.Helper()
-	dir, version := t.TempDir(), "v"+zklock.Version
-	for _, folder := range released {
-		source, path := filepath.Join("../..", folder), modulePath(folder)
-		versions := filepath.Join(dir, path, "@v")
-		if err := os.MkdirAll(versions, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		archive, err := os.Create(filepath.Join(versions, version+".zip"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := zip.CreateFromDir(archive, moduleversion.Version{Path: path, Version: version}, source); err != nil {
-			t.Fatalf("module %s: %v", path, err)
-		}
-		if err := archive.Close(); err != nil {
-			t.Fatal(err)
-		}
-		mod, err := os.ReadFile(filepath.Join(source, "go.mod"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for name, text := range map[string]string{
-			"list":            version + "\n",
-			version + ".info": fmt.Sprintf(`{"Version":%q}`, version),
-			version + ".mod":  string(mod),
-		} {
-			if err := os.WriteFile(filepath.Join(versions, name), []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	return "file://" + dir
-}
-
-// user runs Go commands as somebody does who knows only the release.
-type user struct {
+// goCommand runs go commands as a user does who has no clone: without go.work, with an
+// empty module cache, and with a proxy that has the modules of this tree as released.
+type goCommand struct {
 	t   *testing.T
+	dir string
 	env []string
 }
 
-func newUser(t *testing.T) user {
+// newGoCommand packs the modules of this tree. Other modules come from the module cache of
+// this machine.
+func newGoCommand(t *testing.T) *goCommand {
 	t.Helper()
-	out, err := exec.Command("go", "env", "-json", "GOMODCACHE", "GOPROXY").Output()
+	cache, err := exec.Command("go", "env", "GOMODCACHE").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var machine struct{ GOMODCACHE, GOPROXY string }
-	if err := json.Unmarshal(out, &machine); err != nil {
-		t.Fatal(err)
+	proxy := t.TempDir()
+	for _, dir := range released(t) {
+		publish(t, proxy, dir)
 	}
 	home := t.TempDir()
-	return user{t, append(os.Environ(),
-		"GOWORK=off", "GOTOOLCHAIN=local", "GOFLAGS=-modcacherw -trimpath", "GOSUMDB=off",
-		"GOBIN="+filepath.Join(home, "bin"),
-		"GOMODCACHE="+filepath.Join(home, "mod"),
-		// What this machine has of other modules, it need not download again.
-		"GOPROXY="+moduleProxy(t)+",file://"+filepath.Join(machine.GOMODCACHE, "cache/download")+","+machine.GOPROXY,
-	)}
+	return &goCommand{t: t, dir: t.TempDir(), env: append(os.Environ(),
+		"GOWORK=off", "GOTOOLCHAIN=local", "GOSUMDB=off", "GOENV=off", "GOMODCACHE="+filepath.Join(home, "mod"), "GOBIN="+filepath.Join(home, "bin"),
+		"GOFLAGS=-modcacherw -trimpath -p=2", // -modcacherw lets the test remove the cache; with -trimpath, builds are cached
+		"GOPROXY=file://"+filepath.ToSlash(proxy)+",file://"+filepath.ToSlash(strings.TrimSpace(string(cache)))+"/cache/download")}
 }
 
-// bin is where go install puts commands.
-func (u user) bin(name string) string {
-	for _, e := range u.env {
-		if dir, ok := strings.CutPrefix(e, "GOBIN="); ok {
+// publish adds the module in a directory of this tree to a proxy.
+func publish(t *testing.T, proxy, dir string) {
+	t.Helper()
+	root := filepath.Join("../..", dir)
+	path := module
+	if dir != "." {
+		path += "/" + dir
+	}
+	versions := filepath.Join(proxy, filepath.FromSlash(path), "@v")
+	if err := os.MkdirAll(versions, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"list": version + "\n", version + ".mod": string(mod),
+		version + ".info": `{"Version":"` + version + `","Time":"2026-01-02T03:04:05Z"}`,
+	} {
+		if err := os.WriteFile(filepath.Join(versions, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := os.Create(filepath.Join(versions, version+".zip"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	if err := zip.CreateFromDir(out, modulelib.Version{Path: path, Version: version}, root); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run runs go with the arguments. It skips the test if another module is not in the cache.
+func (g *goCommand) run(args ...string) {
+	g.t.Helper()
+	c := exec.CommandContext(g.t.Context(), "go", args...)
+	c.Dir, c.Env = g.dir, g.env
+	out, err := c.CombinedOutput()
+	if err == nil {
+		return
+	}
+	missing := regexp.MustCompile(`(\S+@\S+): reading file:\S+: no such file or directory`)
+	for _, m := range missing.FindAllStringSubmatch(string(out), -1) {
+		if !strings.Contains(m[1], module) {
+			harness.SkipOrFail(g.t, "the module cache has no "+m[1]+": run go mod download")
+		}
+	}
+	g.t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
+}
+
+// binary returns the path of what go install built.
+func (g *goCommand) binary(name string) string {
+	for _, v := range g.env {
+		if dir, ok := strings.CutPrefix(v, "GOBIN="); ok {
 			return filepath.Join(dir, name)
 		}
 	}
 	return name
 }
 
-// run runs a command in dir and returns its output. It skips the test if a module of others
-// is not to be had.
-func (u user) run(dir, name string, args ...string) string {
-	u.t.Helper()
-	c := exec.CommandContext(u.t.Context(), name, args...)
-	c.Dir, c.Env = dir, u.env
-	out, err := c.CombinedOutput()
-	if err == nil {
-		return string(out)
-	}
-	for line := range strings.Lines(string(out)) {
-		if (strings.Contains(line, "dial tcp") || strings.Contains(line, "lookup disabled")) && !strings.Contains(line, module) {
-			harness.Skip(u.t, "a module is neither in the module cache nor to be downloaded: "+strings.TrimSpace(line))
+// TestGoInstallBuildsCommand installs the command from a module proxy.
+func TestGoInstallBuildsCommand(t *testing.T) {
+	g := newGoCommand(t)
+	g.run("install", module+"/cmd/zklock@"+version)
+	for _, flag := range []string{"--version", "-V"} {
+		out, err := command(t, g.binary("zklock"), flag).CombinedOutput()
+		if want := "zklock " + zklock.Version + " "; err != nil || !strings.HasPrefix(string(out), want) {
+			t.Errorf("zklock %s: %v, %q, want %q", flag, err, out, want)
 		}
 	}
-	u.t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
-	return ""
 }
 
-// TestReleaseInstalls installs the command from a module proxy, without the workspace that
-// developers have.
-func TestReleaseInstalls(t *testing.T) {
-	u := newUser(t)
-	u.run(t.TempDir(), "go", "install", module+"/cmd/zklock@v"+zklock.Version)
-	if got, want := u.run(t.TempDir(), u.bin("zklock"), "--version"), "zklock "+zklock.Version+" "; !strings.HasPrefix(got, want) {
-		t.Errorf("zklock --version prints %q, want %q first", got, want)
-	}
-}
-
-// TestReleaseIsALibrary builds a program that gets each library from a module proxy.
-func TestReleaseIsALibrary(t *testing.T) {
-	u, dir := newUser(t), t.TempDir()
-	for name, text := range map[string]string{
-		"go.mod": "module example.com/program\n\ngo 1.26.0\n",
-		"main.go": `package main
+// TestGoGetBuildsProgram builds a program outside this tree that uses the library and the
+// modules for metrics and spans.
+func TestGoGetBuildsProgram(t *testing.T) {
+	g := newGoCommand(t)
+	program := `package main
 
 import (
 	"context"
 	"fmt"
-	"log"
-	"log/slog"
 
 	"github.com/zklock/zklock"
-	_ "github.com/zklock/zklock/inspect"
-	_ "github.com/zklock/zklock/zkotel"
-	_ "github.com/zklock/zklock/zkprom"
+	"github.com/zklock/zklock/zkotel"
+	"github.com/zklock/zklock/zkprom"
 	"github.com/zklock/zklock/zkserver"
-	_ "github.com/zklock/zklock/zkui"
 )
 
+var _, _, _ = zkotel.Hook, zkprom.NewLocks, zkserver.New
+
 func main() {
-	srv, err := zkserver.New(&zkserver.Options{Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer srv.Close()
-	ctx := context.Background()
-	c, err := zklock.Dial(ctx, "embedded:2181", &zklock.Options{DialContext: srv.DialContext})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer c.Close()
-	err = zklock.Do(ctx, c.Mutex("demo"), func(_ context.Context, h *zklock.Hold) error {
-		fmt.Println("held:", h.Err() == nil)
-		return nil
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
+	_, err := zklock.Dial(context.Background(), "", nil)
+	fmt.Println(zklock.Version, err != nil)
 }
-`,
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+`
+	if err := os.WriteFile(filepath.Join(g.dir, "main.go"), []byte(program), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	get := []string{"get"}
-	for _, folder := range released {
-		get = append(get, modulePath(folder)+"@v"+zklock.Version)
-	}
-	u.run(dir, "go", get[:len(get)-1]...) // not the command
-	if got := u.run(dir, "go", "run", "."); got != "held: true\n" {
-		t.Errorf("the program printed %q", got)
+	g.run("mod", "init", "example.com/program")
+	g.run("get", module+"@"+version, module+"/zkotel@"+version, module+"/zkprom@"+version)
+	g.run("build", "-o", "program", ".")
+	out, err := command(t, filepath.Join(g.dir, "program")).CombinedOutput()
+	if want := zklock.Version + " true\n"; err != nil || string(out) != want {
+		t.Errorf("the program printed %q, %v, want %q", out, err, want)
 	}
 }
 
-// TestReleaseScriptRefuses checks that scripts/release tags nothing if the tree is not ready.
-func TestReleaseScriptRefuses(t *testing.T) {
-	if exec.Command("git", "-C", "../..", "rev-parse").Run() != nil {
-		harness.Skip(t, "the tree is not a git repository")
+// TestReleaseTagsModules runs scripts/release in a clone: it refuses a tree that cannot be
+// released, tags nothing without --tag, and tags each module after those that it requires.
+func TestReleaseTagsModules(t *testing.T) {
+	clone := filepath.Join(t.TempDir(), "clone")
+	if out, err := exec.Command("git", "clone", "-q", "../..", clone).CombinedOutput(); err != nil {
+		harness.SkipOrFail(t, "the tree cannot be cloned: "+string(out))
 	}
-	dir := filepath.Join(t.TempDir(), "clone")
-	if err := run(exec.Command("git", "clone", "-q", "../..", dir)); err != nil {
-		t.Fatal(err)
+	sh := func(line string) (string, error) {
+		c := exec.CommandContext(t.Context(), "sh", "-euc", line)
+		c.Dir = clone
+		c.Env = append(os.Environ(), "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com")
+		out, err := c.CombinedOutput()
+		return string(out), err
 	}
-	refused := func(want string) {
+	expect := func(line string, fails bool, texts ...string) {
 		t.Helper()
-		out, err := exec.Command(filepath.Join(dir, "scripts/release"), "--push").CombinedOutput()
-		if err == nil || !strings.Contains(string(out), want) {
-			t.Errorf("it said %s (%v), want %q", out, err, want)
+		out, err := sh(line)
+		if (err != nil) != fails {
+			t.Fatalf("%s: %v\n%s", line, err, out)
+		}
+		for _, text := range texts {
+			if !strings.Contains(out, text) {
+				t.Errorf("%s: no %q in\n%s", line, text, out)
+			}
 		}
 	}
-	changelog := filepath.Join(dir, "CHANGELOG.md")
-	if err := os.WriteFile(changelog, []byte("# Changelog\n\n## Unreleased\n"), 0o644); err != nil {
-		t.Fatal(err)
+	expect("scripts/release --set 9.8.7 && sed -i.old 's/^## Unreleased$/## 9.8.7/' CHANGELOG.md && rm CHANGELOG.md.old", false)
+	expect("scripts/release", true, "not committed")
+	expect("git commit -qam 'set the version'", false)
+	expect("scripts/release", false, "would tag v9.8.7\n")
+	expect("test -z \"$(git tag --list '*v9.8.7')\"", false)
+
+	for edit, text := range map[string]string{
+		"sed -i.old 's/^## 9.8.7/## Unreleased/' CHANGELOG.md":              "CHANGELOG.md has no section",
+		"sed -i.old 's/v9.8.7/v9.8.6/' zkotel/go.mod":                       "zkotel/go.mod names " + module + " v9.8.6",
+		"sed -i.old 's/v9.8.7/v9.8.6/' go.work":                             "go.work names " + module + " v9.8.6",
+		"echo 'replace " + module + " v9.8.7 => ../..' >>cmd/zklock/go.mod": "cmd/zklock/go.mod has a replace",
+	} {
+		expect(edit+" && git commit -qam 'break it'", false)
+		expect("scripts/release --tag", true, text)
+		expect("git reset -q --hard HEAD~ && git clean -fdq", false)
 	}
-	refused("not committed")
-	commit := []string{"-C", dir, "-c", "user.name=t", "-c", "user.email=t@example.com", "commit", "-qam", "t"}
-	if err := run(exec.Command("git", commit...)); err != nil {
-		t.Fatal(err)
+
+	expect("scripts/release --tag", false, "git push --atomic origin v9.8.7 ")
+	out, err := sh("git tag --list '*v9.8.7'")
+	if got := len(strings.Fields(out)); err != nil || got != len(released(t)) {
+		t.Errorf("%v, tags:\n%s", err, out)
 	}
-	refused("has no section")
-	if err := os.WriteFile(changelog, []byte("# Changelog\n\n## "+zklock.Version+"\n"), 0o644); err != nil {
-		t.Fatal(err)
+	expect("scripts/release", true, "the tag v9.8.7 exists")
+
+	earlier := map[string]bool{}
+	for _, dir := range released(t) {
+		mod, err := os.ReadFile(filepath.Join("../..", dir, "go.mod"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`(?m)^\s+`+module+`(?:/(\S+))? v`).FindAllSubmatch(mod, -1) {
+			if required := string(m[1]); !earlier[filepath.Clean(required)] {
+				t.Errorf("scripts/release tags %s before %q, which it requires", dir, required)
+			}
+		}
+		earlier[filepath.Clean(dir)] = true
 	}
-	if err := run(exec.Command("git", commit...)); err != nil {
-		t.Fatal(err)
-	}
-	if err := run(exec.Command("git", "-C", dir, "tag", "cmd/zklock/v"+zklock.Version)); err != nil {
-		t.Fatal(err)
-	}
-	refused("exists")
 }
