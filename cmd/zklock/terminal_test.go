@@ -15,6 +15,7 @@ import (
 
 	"github.com/creack/pty"
 	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
 )
 
 // screen is what a program has written to a pseudo-terminal.
@@ -83,7 +84,7 @@ func terminal(ts *testscript.TestScript, neg bool, args []string) {
 	ended := make(chan error, 1)
 	// Ends with the shell.
 	go func() { ended <- cmd.Wait() }()
-	talk(ts, tty, out, ts.ReadFile(args[0]), func() { _ = syscall.Kill(cmd.Process.Pid, syscall.SIGKILL) })
+	talk(ts, tty, out, ts.ReadFile(args[0]), cmd.Process.Pid, func() { _ = syscall.Kill(cmd.Process.Pid, syscall.SIGKILL) })
 	select {
 	case <-ended:
 	case <-time.After(patience):
@@ -106,8 +107,24 @@ func (s *screen) readFrom(tty *os.File) (int64, error) {
 	}
 }
 
-// talk follows the dialogue.
-func talk(ts *testscript.TestScript, tty *os.File, out *screen, dialogue string, abort func()) {
+// jobInForeground reports whether the terminal's keys go to a job of the shell. The shell
+// prints the command of a job that fg continues before it gives the job the terminal.
+func jobInForeground(tty *os.File, shell int) bool {
+	group := shell
+	raw, err := tty.SyscallConn()
+	if err != nil {
+		return false
+	}
+	_ = raw.Control(func(fd uintptr) {
+		if g, err := unix.IoctlGetInt(int(fd), unix.TIOCGPGRP); err == nil {
+			group = g
+		}
+	})
+	return group != shell
+}
+
+// talk follows the dialogue. It sends ^C and ^Z only to jobs.
+func talk(ts *testscript.TestScript, tty *os.File, out *screen, dialogue string, shell int, abort func()) {
 	keys := map[string]string{"^C": "\x03", "^Z": "\x1a", "^D": "\x04"}
 	for line := range bytes.Lines([]byte(dialogue)) {
 		text := string(bytes.TrimRight(line, "\n"))
@@ -117,6 +134,10 @@ func talk(ts *testscript.TestScript, tty *os.File, out *screen, dialogue string,
 			key, ok := keys[text[2:]]
 			if !ok {
 				key = strings.ReplaceAll(text[2:], "^I", "\t") + "\n"
+			}
+			if (text == "> ^C" || text == "> ^Z") && !poll(func() bool { return jobInForeground(tty, shell) }) {
+				abort()
+				ts.Fatalf("%s: no job of the shell has the terminal; on the screen: %q", text, out.rest())
 			}
 			_, err := tty.WriteString(key)
 			ts.Check(err)
