@@ -107,6 +107,11 @@ type listJSON struct {
 	Locks []summaryJSON
 }
 
+type logJSON struct {
+	Total int
+	Log   []struct{ Event, Path, Who, Token, Session string }
+}
+
 type summaryJSON struct {
 	Path, Kind, Who, Next, Token string
 	Waiting                      int
@@ -143,6 +148,20 @@ func (s *site) await(path string, is func(lockJSON) bool) (l lockJSON) {
 			return l
 		}
 	}
+}
+
+// awaitListing waits until the page has found the locks that exist. It sees the grants of
+// later ones.
+func (s *site) awaitListing() {
+	s.t.Helper()
+	limit, cancel := context.WithTimeout(s.t.Context(), 10*time.Second)
+	defer cancel()
+	for e := range s.follow(limit, "") {
+		if strings.Contains(e.data, `"walked":true`) {
+			return
+		}
+	}
+	s.t.Fatal("the first listing did not end")
 }
 
 // sent is an event of a stream.

@@ -90,7 +90,9 @@ func TestSortByTime(t *testing.T) {
 	for c := 'z'; c >= 'a'; c-- {
 		s.take(s.locks.Mutex(string(c)))
 	}
-	s.await("a", func(l lockJSON) bool { return l.Lock.Holders == 1 })
+	for c := 'z'; c >= 'a'; c-- { // the first listing finds them in any order
+		s.await(string(c), func(l lockJSON) bool { return l.Lock.Holders == 1 })
+	}
 	for query, turn := range map[string]int{"?sort=held": 1, "?sort=held&desc=1": -1} {
 		var list listJSON
 		if status := s.ask(query, &list); status != 200 || list.Total != 26 {
@@ -218,6 +220,70 @@ func TestLongFilter(t *testing.T) {
 			if got, why := s.do(http.MethodGet, address+strings.Repeat("a+", words), "", nil); got != want {
 				t.Errorf("%s of %d words: %d %s", address, words, got, why)
 			}
+		}
+	}
+}
+
+// TestLog checks the events of all locks and of one, with filters, as JSON.
+func TestLog(t *testing.T) {
+	s := serve(t, nil)
+	s.awaitListing()
+	held := map[string]*zklock.Hold{}
+	for _, name := range []string{"a", "b"} {
+		held[name] = s.take(s.locks.Mutex(name))
+		s.await(name, func(l lockJSON) bool { return l.Lock.Holders == 1 })
+	}
+	if err := held["a"].Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.await("a", func(l lockJSON) bool { return l.Lock.Holders == 0 })
+	for query, want := range map[string]string{
+		"log":                           "released /zklock/a,acquired /zklock/b,acquired /zklock/a",
+		"log?path=a":                    "released /zklock/a,acquired /zklock/a",
+		"log?path=/zklock/none":         "",
+		"log?event=acquired":            "acquired /zklock/b,acquired /zklock/a",
+		"log?event=acquired&limit=1":    "acquired /zklock/b",
+		"log?q=ACQUIRED+zklock/a":       "acquired /zklock/a",
+		"log?event=lost":                "",
+		"log?event=broken&path=b":       "",
+		"log?event=release-requested":   "",
+		"log?event=acquired&offset=100": "",
+	} {
+		var got logJSON
+		if status := s.ask(query, &got); status != http.StatusOK || got.Log == nil {
+			t.Errorf("%s: %d %+v", query, status, got)
+		}
+		var events []string
+		for _, e := range got.Log {
+			events = append(events, e.Event+" "+e.Path)
+			if hold := held[strings.TrimPrefix(e.Path, "/zklock/")]; e.Token != fmt.Sprint(hold.Token()) || e.Session == "" || e.Who == "" {
+				t.Errorf("%s: %+v is not of the hold with the token %d", query, e, hold.Token())
+			}
+		}
+		if text := strings.Join(events, ","); text != want {
+			t.Errorf("%s: %q, want %q", query, text, want)
+		}
+	}
+	for _, query := range []string{"log?event=nonsense", "log?path=../x", "log?q=" + strings.Repeat("a", 2000)} {
+		var got struct{ Error string }
+		if status := s.ask(query, &got); status != http.StatusBadRequest || got.Error == "" {
+			t.Errorf("%s: %d %q", query, status, got.Error)
+		}
+	}
+}
+
+// TestUnknownAddressIsAPage checks what a browser and a program get at an unknown address.
+func TestUnknownAddressIsAPage(t *testing.T) {
+	s := serve(t, nil)
+	browser := map[string]string{"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+	for address, root := range map[string]string{"nothing": "./", "a/b/c": "./../../", `%3Cscript%3E/"x`: "./../"} {
+		w, text := s.raw(http.MethodGet, strings.ReplaceAll(address, `"`, "%22"), browser)
+		if w.StatusCode != http.StatusNotFound || !strings.HasPrefix(w.Header.Get("Content-Type"), "text/html") || w.Header.Get("Content-Security-Policy") == "" ||
+			!strings.Contains(text, `href="`+root+`"`) || strings.Contains(text, "<script") {
+			t.Errorf("%s: %d %v %s", address, w.StatusCode, w.Header, text)
+		}
+		if w, text := s.raw(http.MethodGet, strings.ReplaceAll(address, `"`, "%22"), map[string]string{"Accept": "application/json"}); w.StatusCode != http.StatusNotFound || !strings.Contains(text, `{"error":"unknown address`) {
+			t.Errorf("%s as JSON: %d %s", address, w.StatusCode, text)
 		}
 	}
 }

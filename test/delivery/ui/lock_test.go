@@ -16,6 +16,8 @@ const queued = `[...document.querySelectorAll(".stop")].map((r) => r.querySelect
 
 func TestLockPage(t *testing.T) {
 	b, s := StartBrowser(t), Serve(t)
+	b.Open(s.URL)
+	b.Shows("#live", "live") // later grants are seen
 	var peers []*Peer
 	for i := range 4 {
 		peers = append(peers, NewPeer(t, s.Server, named(fmt.Sprintf("host-%d", i), 100+i, "migrate")))

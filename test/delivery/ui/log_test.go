@@ -12,6 +12,7 @@ func TestLog(t *testing.T) {
 	b, s := StartBrowser(t), Serve(t)
 	b.Open(s.URL + "log")
 	b.Shows(".none", "No events yet")
+	b.Shows("#live", "live") // later grants are seen
 	one, two := NewPeer(t, s.Server, named("one", 1, "batch")), NewPeer(t, s.Server, named("two", 2, "batch"))
 	hold := one.Hold(one.Mutex("a"))
 	b.Until(logged + `.join() === "acquired /zklock/a one:1"`)
