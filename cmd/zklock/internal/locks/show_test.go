@@ -210,8 +210,12 @@ func TestPrintAsked(t *testing.T) {
 		{nil, true, "demo is free\n"},
 		{nil, false, ""},
 		{lockOf(inspect.KindQueue, 0, nil, permit, permit).Entries, true, "asked h:1 (backup), whose entry is 1m00s old\n"},
-		{lockOf(inspect.KindQueue, 0, nil, kazoo).Entries, true, "asked kazoo-id, whose entry is 1s old; kazoo does not look for release requests\n"},
 		{lockOf(inspect.KindQueue, 0, nil, curator).Entries, true, "asked 10.0.0.7, whose entry is 1s old; the holder sees the request only if it is a Curator mutex that was made revocable\n"},
+	}
+	l := lockOf(inspect.KindQueue, 0, nil, permit, kazoo, curator)
+	ignoring := notAsked(l, 0, l.Entries[:1])
+	if len(ignoring) != 1 || ignoring[0].Data != "kazoo-id" {
+		t.Errorf("not asked: %+v", ignoring)
 	}
 	for _, tt := range tests {
 		var out bytes.Buffer
