@@ -102,16 +102,16 @@ type Owner struct {
 	Since   time.Time `json:"since,omitzero"` // when the acquire began, by the owner's clock
 	Version string    `json:"version,omitempty"`
 	// Token is the fencing token of a reader that was a writer before: its znode is
-	// new, and the hold still has the token of the writer. Otherwise it is 0, and
+	// new, and the hold still has the token of the writer. Otherwise it is 0.
 	// Options.Owner cannot set it.
 	Token int64 `json:"token,omitempty"`
-	// ParentSession is a session, as 0x and hexadecimal digits. Its holds are those
-	// under which this process was started, and are kept until this process ends:
-	// while this process waits for a lock, that session waits too. zklock run sets
-	// it. Empty means none.
+	// ParentSession is the session of the zklock run in which this process runs, as 0x
+	// and hexadecimal digits. That session keeps its holds until this process ends. So
+	// while this process waits for a lock, that session waits too, which matters for
+	// the search for deadlocks. zklock run sets it. Empty means none.
 	ParentSession string `json:"within,omitempty"`
 	// Layout is the layout of the client, if it is a custom one. Tools recognize the
-	// entry by it; it does not affect which client holds. Otherwise it is zero, and
+	// entry by it; it does not affect which client holds the lock. Otherwise it is zero.
 	// Options.Owner cannot set it.
 	Layout Layout `json:"layout,omitzero"`
 }

@@ -57,13 +57,12 @@ func (c *Client) callOps(n uint64) []zk.Op {
 //
 // Verify fails with ErrInvalidLock if the name of the hold's znode is not unique, because
 // the znode could belong to another client. That is the case for a [Client.NodeLock], and
-// for a mutex or read-write lock with a custom [Options].Layout.
+// for a mutex or read-write lock with [WriteLockLayout] or a custom [Options].Layout.
 func (h *Hold) Verify(ctx context.Context) error { return h.guard(ctx, "verify", nil) }
 
-// Guard does operations in ZooKeeper, all or none, and only if the lock is held at that
-// moment: the transaction begins with checks of the hold's own znodes, and no pause of
-// this process can separate the checks from the rest. It is a fenced write without a
-// token.
+// Guard executes operations in ZooKeeper, all or none, and only if the lock is held at that
+// moment. The transaction begins with checks of the hold's own znodes, so no pause of this
+// process can separate the checks from the operations. It is a fenced write without a token.
 //
 // ops are operations that [zk.MultiOp] accepts: creates, deletes, sets, and checks.
 // Reads, watches, and multis fail with zk.ErrInvalidOp, and nothing is done. Without ops,

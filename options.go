@@ -15,9 +15,9 @@ import (
 // documents its zero value. Dial and New copy what they need, except what TLS points to.
 type Options struct {
 	// SessionTimeout is the session timeout that the client requests. The servers
-	// decide; by default they grant between 2 and 20 of their ticks. After a crash of
-	// a holder, the next waiter is granted when the timeout has passed. Zero means 20
-	// seconds. Used by Dial only.
+	// decide; by default they grant between 2 and 20 of their ticks. If a holder
+	// crashes, the next waiter is granted within the timeout plus two ticks. Zero means
+	// 20 seconds. Used by Dial only.
 	SessionTimeout time.Duration
 	// Auth are the credentials for the servers. Nil means none. Used by Dial only.
 	Auth []zk.Auth
@@ -28,8 +28,8 @@ type Options struct {
 	// DialContext opens connections; network is "tcp" or "unix". Nil means the
 	// DialContext of a net.Dialer. Used by Dial only.
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
-	// KeepOrder tries the servers in the order given, the nearest first for example. False
-	// means that each client shuffles them, so that clients are distributed over the
+	// KeepOrder tries the servers in the given order, for example with the nearest first.
+	// False means that each client shuffles them, so that clients are distributed over the
 	// servers. Used by Dial only.
 	KeepOrder bool
 
@@ -38,46 +38,51 @@ type Options struct {
 	// /zklock, the parent of all locks with relative names, everyone may also create
 	// and read there.
 	//
-	// For a client with credentials, nil means that a new znode is as closed as its
-	// parent: it gets the ACL of the parent, and the client's own identities get all
-	// permissions. If the parent does not exist yet, the nearest existing ancestor
-	// counts, and whichever identity may create and read there may also delete in the
-	// new parent. The first acquire of a session below a znode reads the ACL of that
-	// znode, which takes one more round trip; a later change of the ACL has effect in
-	// the next session. If the client may not read the ACL, only the client itself
-	// may use what it creates. If the client may not change the ACL, the servers hide
-	// digest users in it, and the client leaves these out: identities that share a
-	// lock in this way must set ACL. For a client without credentials, nil means
-	// zk.OpenACL.
+	// For a client without credentials, nil means zk.OpenACL. For a client with
+	// credentials, nil means that a new znode gets the ACL of its parent, and the
+	// client's own identities get all permissions:
+	//
+	//   - If the parent does not exist yet, the ACL of the nearest existing ancestor
+	//     counts. An identity that may create and read there may also delete in the new
+	//     parent.
+	//   - The first acquire of a session below a znode reads the ACL of that znode,
+	//     which takes one more round trip. A later change of the ACL has effect in the
+	//     next session.
+	//   - If the client may not read the ACL, only the client itself may use what it
+	//     creates.
+	//   - If the client may not change the ACL, the servers hide digest users in it, and
+	//     the client omits these. Digest users that share a lock need the permission to
+	//     change the ACL, or must set this field.
 	ACL []zk.ACL
 	// Layout determines the names of the znodes of mutexes and read-write locks. The
 	// zero Layout is Curator's.
 	Layout Layout
 	// LockDelay is how long an acquire waits before it takes a lock whose last holder
-	// vanished without a release, for example in a crash. The time counts from when
-	// this client first saw that, or from when another client marked it, by the clock
-	// of the servers. It lets work end that the holder started and that no fencing
-	// token stops. It applies to mutexes and read-write locks; all clients on a path
-	// should use the same delay. Other libraries neither cause nor respect it. It
-	// costs a persistent record for each entry, at the path of the lock with the
-	// suffix "-held". Zero means no delay. It cannot be combined with WriteLockLayout
-	// or a custom layout.
+	// ended without a release, for example in a crash. Zero means no delay. During the
+	// delay, work that the holder started and that no fencing token stops can end. The
+	// delay counts from when a client first saw that the holder had ended: for this
+	// client by its own clock, for others by the clock of the servers.
+	//
+	// LockDelay applies to mutexes and read-write locks; all clients on a path should
+	// use the same delay. Other libraries neither cause nor respect it. It costs a
+	// persistent record for each entry, at the path of the lock with the suffix
+	// "-held". It cannot be combined with WriteLockLayout or a custom layout.
 	LockDelay time.Duration
-	// AllowForeignMutex grants readers next to entries of Curator's mutex and of
-	// kazoo's Lock, which do not wait for readers, instead of failing with
-	// ErrForeignMutex. Use it only on paths where no such entry can arrive while
-	// readers hold.
+	// AllowForeignMutex lets readers acquire the lock next to entries of Curator's
+	// mutex, kazoo's Lock, and ZooKeeper's WriteLock, which do not wait for readers.
+	// False means that such an acquire fails with ErrForeignMutex. Use it only on paths
+	// where no such entry can arrive while readers hold the lock.
 	AllowForeignMutex bool
-	// AllTimeout bounds the wait of an All's Acquire whose context has no deadline.
-	// It can be in a deadlock with programs that acquire one lock while they hold
+	// AllTimeout bounds the wait of an All's Acquire whose context has no deadline,
+	// because an All can deadlock with a program that acquires one lock while it holds
 	// another. Zero means one minute; a negative value means no bound.
 	AllTimeout time.Duration
 	// Owner is shown to people who inspect the lock. Nil means the host, process,
 	// user, and program name of this process.
 	Owner *Owner
-	// Anonymous leaves out the owner. The data of znodes are then "{}", or only what
-	// the lock itself needs: an id if the name has no room for one, and the token of
-	// a hold that was downgraded.
+	// Anonymous omits the owner. The data of znodes are then "{}", or only what the lock
+	// itself needs: an id if the name has no room for one, and the token of a hold that
+	// was downgraded. False means that the data contain the owner.
 	Anonymous bool
 	// PersistentParents makes the parents of locks persistent znodes. False means
 	// containers, which the servers remove some time after the last use. kazoo's
@@ -85,30 +90,34 @@ type Options struct {
 	// kazoo and mixed layouts imply it.
 	PersistentParents bool
 	// ClockDrift is the largest difference between the rates of this machine's clock
-	// and the servers' clocks, as a fraction. Zero means 0.01, which is 1%. Beyond
-	// 0.25, heartbeats come too late to prolong a hold. A time daemon may slew each
-	// of the clocks by at most half of this; chrony slews by up to 0.083 unless its
-	// maxslewrate is set.
+	// and the servers' clocks, as a fraction. Zero means 0.01, which is 1%. So a time
+	// daemon may slew each of the clocks by at most half of this; chrony slews by up to
+	// 0.083 unless its maxslewrate is set. The value must be less than 0.5. Beyond 0.25,
+	// heartbeats come too late to prolong a hold.
 	ClockDrift float64
-	// SyncHeartbeat makes most heartbeats sync requests, for fleets so large that a
-	// quorum write from each client every eighth of its session's timeout is too
-	// much: the leader answers a sync by itself, with nothing written to any log.
-	// An entry that somebody deletes is told of by a watch, as soon as by the writes.
+	// SyncHeartbeat replaces the write of most heartbeats by a sync, which the leader
+	// answers by itself without a log record. Use it only for fleets so large that one
+	// write of each client in every eighth of the session timeout is too much. False
+	// means that heartbeats are writes.
 	//
-	// It gives up safety where a leader is paused or cut off in one direction only:
-	// for a tick and more such a leader answers on for a session that its successor
-	// ends, and two clients may hold one lock until then. Fencing tokens are as good
-	// as ever. A leader that is cut off both ways with its clients stops early enough,
-	// if the session lasts four ticks or more, so ServerTick is needed: a session
-	// that got less from the servers keeps the writes, and Dial refuses it. A right to
-	// read that is taken from an entry before it is deleted hides the deletion.
+	// It is less safe: if a leader is paused, or cut off in one direction only, it can
+	// answer for a session that the next leader ends, for a tick or longer. In that
+	// time, two clients may hold one lock. Fencing tokens still order their writes. A
+	// leader that is cut off in both directions stops early enough if the session
+	// timeout is at least four ticks. So SyncHeartbeat needs ServerTick. If the timeout
+	// of the first session is less than four ticks, Dial fails; if that of a later session
+	// is less, its heartbeats are writes.
+	//
+	// The client learns of deleted entries by watches. If the client loses the
+	// permission to read an entry before another client deletes the entry, it does not
+	// learn of the deletion.
 	SyncHeartbeat bool
-	// ServerTick is the servers' tickTime. A client that knows it proves later
-	// deadlines, so that holds survive longer silences. Zero means that the client asks
-	// each server when it has been connected for a session timeout: by the four-letter
-	// word conf, or else by a short session, which costs two transactions. Set it if the
-	// servers' minSessionTimeout is below two ticks. SyncHeartbeat needs it. Dial
-	// refuses a tick that is longer than the session timeout.
+	// ServerTick is the servers' tickTime. If the client knows it, holds survive longer
+	// silences of the servers. Zero means that the client asks each server when it has
+	// been connected for a session timeout: by the four-letter word conf, or else by a
+	// short session, which costs two transactions. Set it if the servers'
+	// minSessionTimeout is below two ticks. SyncHeartbeat needs it. Dial refuses a tick
+	// that is longer than the session timeout.
 	ServerTick time.Duration
 	// Logger receives messages about sessions and about holds in danger. Nil means no
 	// messages. Its handler must not block, because heartbeats would wait for it.
@@ -124,7 +133,7 @@ type Options struct {
 	OnFail     func(Event) // an acquire that had begun failed: Err
 	OnRelease  func(Event) // the znode of a released hold is gone, or cannot be deleted: Err
 	OnLost     func(Event) // a hold was lost, or its release detected the loss: Err
-	OnJeopardy func(Event) // the heartbeat of a hold is overdue (Err set), or was answered again (nil)
+	OnJeopardy func(Event) // the heartbeat of a hold is overdue (Err set), or was answered again (Err nil)
 }
 
 func (o *Options) check() error {

@@ -23,9 +23,9 @@ type RWMutex struct {
 // and excludes its holders.
 //
 // One path is one queue: readers and writers also exclude this package's mutexes with the
-// same name. Curator's InterProcessMutex and kazoo's Lock do not wait for readers. A
-// reader that finds their znodes on the path fails with ErrForeignMutex, unless
-// [Options].AllowForeignMutex is set.
+// same name. Curator's InterProcessMutex, kazoo's Lock, and ZooKeeper's WriteLock do not
+// wait for readers. A reader that finds their znodes on the path fails with
+// ErrForeignMutex, unless [Options].AllowForeignMutex is set.
 func (c *Client) RWMutex(name string) *RWMutex {
 	m := &RWMutex{
 		reader: c.queueLock(name, queue.Shared, false),

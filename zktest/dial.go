@@ -17,9 +17,9 @@ import (
 const placeholder = "set-Options-DialContext.zktest.invalid:2181"
 
 // Servers returns a connection string for the relay. The relay of a [Proxy], and any
-// relay after ListenTCP, has a TCP port, which is its address. Other relays are
-// reached by DialContext alone, which ignores the address: without DialContext, a Dial
-// of package zk or zklock to it fails at once.
+// relay after ListenTCP, has a TCP port, and Servers returns its address. Clients reach
+// other relays only by DialContext, which ignores the address: without DialContext, a
+// Dial of package zk or zklock to the address fails at once.
 func (r *Relay) Servers() string {
 	if addr := r.port.address(); addr != "" {
 		return addr
@@ -40,8 +40,9 @@ func (r *Relay) DialContext(ctx context.Context, network, addr string) (net.Conn
 	return client, nil
 }
 
-// Dial makes a client that is closed with the test. Each edit may change its
-// options, which begin with this relay's DialContext.
+// Dial returns a client that is connected through the relay and is closed at the end of
+// the test. It fails the test if it cannot connect. Each edit may change the client's
+// options, in which DialContext is set to the relay's.
 func (r *Relay) Dial(t testing.TB, edit ...func(*zk.Options)) *zk.Client {
 	t.Helper()
 	opts := &zk.Options{DialContext: r.DialContext}
@@ -58,9 +59,9 @@ func (r *Relay) Dial(t testing.TB, edit ...func(*zk.Options)) *zk.Client {
 	return c
 }
 
-// ListenTCP makes the relay reachable on a loopback port too, for programs in
-// other processes and languages, and returns its address, "127.0.0.1:port". The
-// port closes with the server. It is not for synctest bubbles.
+// ListenTCP opens a loopback port for the relay and returns its address,
+// "127.0.0.1:port", for programs in other processes and languages. The port closes with
+// the server. ListenTCP does not work in synctest bubbles.
 func (r *Relay) ListenTCP(t testing.TB) string {
 	t.Helper()
 	addr, err := r.Listen()
@@ -70,8 +71,7 @@ func (r *Relay) ListenTCP(t testing.TB) string {
 	return addr
 }
 
-// Listen is ListenTCP where there is no test. A second call returns the same
-// address.
+// Listen is ListenTCP without a test. A second call returns the same address.
 func (r *Relay) Listen() (addr string, err error) { return r.port.open(r) }
 
 // Addr returns the same address as Servers.

@@ -8,19 +8,17 @@ import (
 	"github.com/zklock/zklock/internal/wal/memfs"
 )
 
-// FillDisk makes every write to the disk fail as on a full one, with ENOSPC,
-// until RepairDisk. It takes data in memory, as by default; elsewhere the test
-// fails.
+// FillDisk makes every write to the disk fail as on a full disk, with ENOSPC, until
+// RepairDisk. It needs data in memory, which is the default; otherwise the test fails.
 func (s *Server) FillDisk(t testing.TB) {
 	t.Helper()
 	s.FailDisk(t, syscall.ENOSPC)
 }
 
-// FailDisk makes every write to the disk, and every sync, fail with err until
-// RepairDisk; a nil err is EIO. The server acknowledges nothing from then on that
-// is not on disk: see package zkserver for what it does instead, and that it
-// takes a Restart to end that. It takes data in memory, as by default;
-// elsewhere the test fails.
+// FailDisk makes every write and every sync of the disk fail with err until RepairDisk. A
+// nil err means EIO. At the first failure, the server becomes read-only, and stays so until
+// Restart: see package zkserver. FailDisk needs data in memory, which is the default;
+// otherwise the test fails.
 func (s *Server) FailDisk(t testing.TB, err error) {
 	t.Helper()
 	if err == nil {

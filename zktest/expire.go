@@ -46,15 +46,15 @@ func (p *passwords) lookUp(id int64) ([]byte, bool) {
 	return password, ok
 }
 
-// ExpireClient ends the session that c has now; see ExpireSession.
+// ExpireClient ends the current session of c as [Relay.ExpireSession] does.
 func (r *Relay) ExpireClient(c *zk.Client) error { return r.ExpireSession(c.SessionID()) }
 
-// ExpireSession ends a session at the server, with its ephemeral nodes, as its
-// timeout would; the client learns of it when it next connects, which is at
-// once since its connection is closed. It works on any server, by taking the
-// session over and closing it, and past all faults. The session must have been
-// made or resumed through this relay or a [Route] to it. Package zklock's
-// Hold.Session and Entry.Session say which session a lock belongs to.
+// ExpireSession ends a session at the server and deletes its ephemeral nodes, as the
+// session timeout would. It also closes the client's connection, so the client
+// connects again at once and learns of the expiry. It works on any server and
+// despite all faults, because it takes the session over and closes it. The session must
+// have been created or resumed through this relay or a [Route] to it. For the session of a
+// lock, see Hold.Session and Entry.Session in package zklock.
 func (r *Relay) ExpireSession(id int64) error {
 	password, ok := r.known.lookUp(id)
 	if !ok {

@@ -5,18 +5,18 @@ import (
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// Frame is one message on its way.
+// Frame is one message between a client and a server.
 type Frame struct {
 	Direction Direction
-	// Op is the operation by its name in ZooKeeper's ZooDefs.OpCode, of a reply
-	// that of its request: see Match. An event is a "notification". Empty for
-	// what is no frame of ZooKeeper's, such as a four-letter word or TLS, and
-	// for the end of the stream.
+	// Op is the name of the operation in ZooKeeper's ZooDefs.OpCode, as in
+	// Match.Op. A reply has the operation of its request. An event has
+	// "notification". Op is empty for data that is not a ZooKeeper frame, such as
+	// a four-letter word or TLS, and for the end of the stream.
 	Op string
-	// Path is the path of the request, or of the event; of a multi, that of
-	// its first operation.
+	// Path is the path of the request or the event. A multi has the path of its
+	// first operation.
 	Path string
-	// Size is the length in bytes, the four of the length itself included.
+	// Size is the length in bytes, including the four bytes of the length field.
 	Size int
 }
 

@@ -2,19 +2,20 @@ package zktest
 
 import "time"
 
-// Delay makes everything arrive d later, in each direction. Zero ends it.
-// What is under way already keeps its time, and the order stays.
+// Delay delays all data by d in each direction. Zero ends the delay. Data that is
+// already in flight keeps its delay, and the order does not change.
 func (r *Relay) Delay(d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.delay = d
 }
 
-// DelayFunc asks f about every frame how much later it shall arrive, on top of
-// Delay; nil ends it. With it a delay can differ by direction, by operation, or
-// by chance. The order stays: what follows a late frame is late as well. f is
-// called from several goroutines, one frame of each connection and direction
-// at a time, and must not wait; it sees a frame when it is sent.
+// DelayFunc delays each frame by f(frame), in addition to Delay. So a delay can
+// depend on the direction, on the operation, or on chance. A nil f ends it. The
+// order does not change: a frame behind a late frame is late as well.
+//
+// f is called when a frame is sent, from several goroutines, for one frame of each
+// connection and direction at a time. It must not block.
 func (r *Relay) DelayFunc(f func(Frame) time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

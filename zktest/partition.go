@@ -15,17 +15,17 @@ func (r *Relay) Partition(ways ...Direction) {
 	}
 }
 
-// Heal ends every Partition, Blackhole and Block: what was under way arrives,
-// as after a partition that TCP survived.
+// Heal ends every Partition, Blackhole, and Block. Data in flight then arrives, as after
+// a partition that TCP survived.
 func (r *Relay) Heal() { r.Blackhole(false) }
 
-// Blackhole begins a Partition of both directions, or ends it.
+// Blackhole begins a Partition of both directions if on is true, and ends it otherwise.
 func (r *Relay) Blackhole(on bool) {
 	r.Block(ToServer, on)
 	r.Block(ToClient, on)
 }
 
-// Block begins a Partition of one direction, or ends it.
+// Block begins a Partition of one direction if on is true, and ends it otherwise.
 func (r *Relay) Block(d Direction, on bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 type Proxy struct{ Relay }
 
 // NewProxy starts a proxy for the server at target, an address for net.Dial:
-// network is "tcp" or "unix". It ends with the test. The server is not reached
-// for before a client comes.
+// network is "tcp" or "unix". The proxy ends with the test. It connects to the server
+// only when a client connects to the proxy.
 func NewProxy(t testing.TB, network, target string) *Proxy {
 	t.Helper()
 	p := &Proxy{}
@@ -28,5 +28,5 @@ func NewProxy(t testing.TB, network, target string) *Proxy {
 	return p
 }
 
-// Close ends the proxy and its connections. The test's end calls it.
+// Close ends the proxy and its connections. The end of the test calls it.
 func (p *Proxy) Close() { p.Relay.close() }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Direction is a way through a relay.
+// Direction is the direction of data through a relay.
 type Direction int
 
 // The two directions, as seen from the client.
@@ -18,7 +18,7 @@ const (
 	ToClient
 )
 
-// String is "to server" or "to client".
+// String returns "to server" or "to client".
 func (d Direction) String() string {
 	if d == ToServer {
 		return "to server"
@@ -26,10 +26,10 @@ func (d Direction) String() string {
 	return "to client"
 }
 
-// Relay stands between clients and a server, reads the frames that pass, and
-// does harm on request. It is embedded in [Server], [Proxy] and [Route]. Its
-// methods may be called from any goroutine; what they switch on holds for
-// every connection, present and future, until it is switched off.
+// Relay forwards data between clients and a server, reads the frames, and injects faults.
+// It is embedded in [Server], [Proxy], and [Route]. It is safe for concurrent use. A fault
+// that a method switches on applies to every connection, present and future, until it is
+// switched off.
 type Relay struct {
 	dial   func(context.Context) (net.Conn, error) // to where the relay leads
 	bypass func(context.Context) (net.Conn, error) // to the server, past all faults
@@ -57,39 +57,38 @@ func (r *Relay) init(dial, bypass func(context.Context) (net.Conn, error), known
 	r.links = make(map[*link]bool)
 }
 
-// Refuse makes new connections fail as if no server listened. Those that exist
-// go on; see CutConnections.
+// Refuse makes new connections fail as if no server listened, if on is true. Existing
+// connections continue; see CutConnections.
 func (r *Relay) Refuse(on bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.refuse = on
 }
 
-// Trickle makes bytes arrive one by one, every so often. Zero ends it.
+// Trickle lets one byte pass per interval, in each direction. Zero ends it.
 func (r *Relay) Trickle(every time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.trickle = every
 }
 
-// CutConnections resets every connection that exists, at both ends. What is
-// under way is lost. Clients come back at once, with their sessions: see
-// Refuse for keeping them away.
+// CutConnections resets every existing connection at both ends. Data in flight is lost.
+// Clients reconnect at once and resume their sessions. To prevent that, call Refuse first.
 func (r *Relay) CutConnections() {
 	for _, l := range r.everyLink() {
 		l.cut()
 	}
 }
 
-// HalfOpen closes the server's end of every connection that exists. The
-// clients are not told: to them it is as if nothing came any more, for ever.
+// HalfOpen closes the server's end of every existing connection without notice to the
+// clients. To a client, the connection looks open, but it receives nothing more.
 func (r *Relay) HalfOpen() {
 	for _, l := range r.everyLink() {
 		l.abandon()
 	}
 }
 
-// Connections is the number of connections through the relay.
+// Connections returns the number of connections through the relay.
 func (r *Relay) Connections() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

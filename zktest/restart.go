@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Stop ends the server at once, as SIGKILL would. Connections are cut, and new
-// ones refused until Restart.
+// Stop ends the server at once, as SIGKILL would. It closes the connections, and the
+// relay refuses new ones until Restart.
 func (s *Server) Stop() {
 	s.mu.Lock()
 	srv := s.srv
@@ -17,8 +17,8 @@ func (s *Server) Stop() {
 	}
 }
 
-// Crash is Stop with a loss of power: what the server had not synced is lost,
-// in part and by chance. Only with the data in memory, as by default.
+// Crash is Stop with a loss of power: a random part of the data that the server had not
+// synced is lost. It needs data in memory, which is the default.
 func (s *Server) Crash() {
 	s.Stop()
 	if s.fs != nil {
@@ -26,8 +26,8 @@ func (s *Server) Crash() {
 	}
 }
 
-// Restart stops the server, if it runs, and starts one on the same data.
-// Sessions go on, each with its full timeout; clients come back by themselves.
+// Restart stops the server, if it runs, and starts a server on the same data. Sessions
+// continue, each with its full timeout, and clients reconnect by themselves.
 func (s *Server) Restart(t testing.TB) {
 	t.Helper()
 	s.Stop()
@@ -42,10 +42,10 @@ func (s *Server) Restart(t testing.TB) {
 	}
 }
 
-// Pause holds the server up, as SIGSTOP or a pause of its machine would: what
-// clients send waits, nothing is answered, no session ends. Stats and other
-// questions to [Server.Server] wait as well. A server that is stopped or paused
-// already stays so.
+// Pause stops the server's work, as SIGSTOP or a pause of its machine would, until
+// Resume: requests wait, the server answers nothing, and no session ends. Methods of
+// [Server.Server] such as Stats wait as well. If the server is already stopped or paused,
+// Pause does nothing.
 func (s *Server) Pause() {
 	s.mu.Lock()
 	pause, skip := s.controls.Pause, s.srv == nil || s.resume != nil
@@ -68,8 +68,8 @@ func (s *Server) Pause() {
 	resume() // it was resumed, stopped or restarted meanwhile
 }
 
-// Resume ends Pause. What has waited is answered, and clients that the pause
-// would have made late are heard before they are expired.
+// Resume ends Pause. The server answers the requests that waited. It reads them before
+// it expires sessions, so the pause itself ends no session whose client sent a request.
 func (s *Server) Resume() {
 	s.mu.Lock()
 	resume := s.resume

@@ -11,8 +11,8 @@ import (
 // clients that dial through it, such as one holder of a lock among several clients.
 type Route struct{ Relay }
 
-// Route makes a route that ends with the test. Faults of r concern its clients
-// as well.
+// Route returns a new route through r, which ends with the test. Faults of r also affect the
+// clients of the route.
 func (r *Relay) Route(t testing.TB) *Route {
 	t.Helper()
 	way := &Route{}

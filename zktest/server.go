@@ -32,12 +32,12 @@ type Server struct {
 // Option changes the options that [Start] gives to the server.
 type Option func(*zkserver.Options)
 
-// OnDisk keeps the data in a directory of the file system.
+// OnDisk returns an option that keeps the data in the directory dir, instead of memory.
 func OnDisk(dir string) Option {
 	return func(o *zkserver.Options) { o.DataDir = dir }
 }
 
-// Volatile stores nothing: after Restart, the server is empty.
+// Volatile is an option that stores no data: after Restart, the server is empty.
 func Volatile(o *zkserver.Options) { o.DataDir = "" }
 
 // inMemory is the data directory in the file system in memory.
