@@ -15,22 +15,26 @@
 // # Kinds of locks
 //
 //   - [Client.Mutex]: one holder, in order of arrival.
-//   - [Client.RWMutex]: readers share, a writer holds alone; [Hold.Downgrade].
+//   - [Client.RWMutex]: any number of readers ([RWMutex.Reader]), or one writer
+//     ([RWMutex.Writer]). [Hold.Downgrade] makes a writer a reader.
 //   - [Client.Semaphore]: n holders, and a hold can have several permits.
-//   - [All]: several locks at once, without deadlocks among Alls.
-//   - [Client.NodeLock]: one znode, for sharing with programs that lock this way.
+//   - [All]: several locks at once; two Alls cannot deadlock with each other.
+//   - [Client.NodeLock]: one holder; the lock is a single znode. Use it to share locks with
+//     programs that lock this way.
 //   - [Lock.Reentrant]: for callers that may already hold the lock.
 //
-// Each of them is a [Lock] and returns a [Hold]. For a leader election, use a mutex that
-// the leader holds while it leads.
+// Each of them provides a [Lock], whose acquire returns a [Hold]. For a leader election, use
+// a mutex that the leader holds while it leads.
 //
 // # The guarantee
 //
-// While [Hold.Err] returns nil, no hold of another client conflicts with it. The
-// hold reports its loss before the ensemble can grant the lock to another client. It does
-// so by a deadline on the client's own clock, which the client derives from requests that a
-// quorum of the servers answered. After a pause of the process or a suspend of the machine,
-// the first call to Err reports the loss.
+// While [Hold.Err] returns nil, no hold of another client conflicts with the hold. The
+// hold reports its loss before the ensemble can grant the lock to another client. For
+// this, the client computes a deadline on its own clock from requests that a quorum of the
+// servers answered. After a pause of the process or a suspend of the machine, the first
+// call to Err reports the loss. This requires that the rates of the clients' and the servers'
+// clocks differ by at most [Options].ClockDrift; GUARANTEES.md in the repository lists all
+// assumptions.
 //
 // # The limit of the guarantee
 //
@@ -43,9 +47,9 @@
 //
 // # Interoperability
 //
-// Locks use the layouts of Apache Curator's recipes. So these libraries and this package
-// exclude each other: Curator for Java, go-zookeeper, ZooKeeper's own WriteLock, and kazoo's
-// Lock created with extra_lock_patterns=["-lock-"]. Locks are granted in order of arrival.
+// By default, locks use the znodes of Apache Curator's recipes. So mutexes of this package
+// and these locks exclude each other: Curator's InterProcessMutex, go-zookeeper's Lock,
+// ZooKeeper's WriteLock, and kazoo's Lock created with extra_lock_patterns=["-lock-"]. Locks are granted in order of arrival.
 // [Options].Layout selects other layouts: kazoo's, Curator's and kazoo's at once, WriteLock's,
 // or a custom one. [Lock.Inspect] shows the entries of all of them. [Lock.Revoke] requests a
 // release from holders of this package and of Curator's revocable mutex.

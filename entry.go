@@ -15,7 +15,7 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// A Mode is the role of an entry.
+// A Mode is how an entry holds the lock, or waits to hold it.
 type Mode string
 
 // The modes of entries.

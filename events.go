@@ -106,20 +106,20 @@ func (c *Client) queueWaiting(a *acquisition, ahead int, blocker Entry) {
 	c.queueHook(c.opts.OnWait, e)
 }
 
-// An Event is what a hook is told.
+// An Event describes what happened to an acquire or a hold, for a hook of [Options].
 type Event struct {
-	Path     string        // of the lock
+	Path     string        // path of the lock
 	Mode     Mode          // how the lock is held or wanted; for an All, the mode of its first lock
 	Attempt  uint64        // identifies the acquire: all events of it and of its hold have this number in this client
-	Token    int64         // of the hold; 0 for OnWait and OnFail, and if there is no common token
+	Token    int64         // fencing token of the hold; 0 for OnWait and OnFail, and if there is no common token
 	Ahead    int           // OnWait: how many entries are ahead in the queue, including holds and acquires of a local handoff
 	Blocker  Entry         // OnWait: the entry that the acquire waits for; without Holder, Token, Session, and Since
 	Duration time.Duration // since the acquire began
 	Held     time.Duration // how long the hold has lasted, until it was released or lost; 0 if there is none yet
 	Time     time.Time     // when it happened, by the clock of this machine; the hook can be called later
-	Err      error
-	// Context is the context that the acquire was called with. Tracers find in it the
-	// span that the acquire belongs to. It may be done already.
+	Err      error         // reason of OnFail and OnLost, and of OnRelease and OnJeopardy if they report a problem; else nil
+	// Context is the context that the acquire was called with, for example to find the
+	// tracing span of the caller. It may be done already.
 	Context context.Context
 }
 

@@ -395,7 +395,8 @@ type heldChainKey struct{}
 // The context carries the hold, and the holds that parent carries. An Acquire under this
 // context knows what its caller already holds, see [Lock.Reentrant].
 //
-// A goroutine ends the context. After a pause of the process, call Err first.
+// A goroutine ends the context, so the end can be late after a pause of the process. Err
+// is never late.
 func (h *Hold) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	outer, _ := parent.Value(heldChainKey{}).(*heldChain)
 	ctx, cancel := context.WithCancelCause(context.WithValue(parent, heldChainKey{}, &heldChain{hold: h, outer: outer}))

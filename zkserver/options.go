@@ -98,7 +98,8 @@ type Options struct {
 
 	// MaxReply limits the bytes of one reply. 0 means 32 MiB. In a list of children each
 	// name counts 96 bytes more than its length. A longer reply, such as the list of a
-	// million children, is replaced by the error QuotaExceeded. Replies to writes are not.
+	// million children, is replaced by the error QuotaExceeded. A reply to a write is never
+	// replaced.
 	//
 	// A multi is refused with that error if persistent watches would report its changes in
 	// more than twice as many bytes or more than 50,000 times. Each 128 bytes of a path count

@@ -52,7 +52,7 @@
 //	          "session": "0x1f", "since", "granted"?, "owner": {"host"?, "pid"?, "user"?, "command"?, "since"?,
 //	          "version"?}, "who", "data"?, "revoked"?, "safe"?: SAFE}
 //	SAFE     {"remaining": seconds until the deadline of the hold, "jeopardy": bool, "at"}: only for holds of
-//	         the clients that were passed to [Handler.Follow]. Only a hold's own process knows its deadline.
+//	         the clients that were passed to Handler.Follow. Only a hold's own process knows its deadline.
 //	SESSION  {"id", "who", "holds": ["path"...], "waits": ["path"...], "locks": count of both}
 //	STEP     {"session", "who", "waits": PATH, "holder": session, "holderWho"}
 //	STATUS   {"prefix", "connected", "heard", "started", "walked", "walking", "complete", "why"?, "live",
