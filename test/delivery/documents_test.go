@@ -202,3 +202,49 @@ func TestDocumentedGoCodeIsCompiled(t *testing.T) {
 		}
 	}
 }
+
+// TestLinksLeadSomewhere checks that each link of each document leads to a file, and to a
+// heading of it if the link names one.
+func TestLinksLeadSomewhere(t *testing.T) {
+	t.Chdir("../..")
+	var names []string
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/guides/*.md", "spec/*.md", "bench/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, found...)
+	}
+	block := regexp.MustCompile("(?ms)^```.*?^```$")
+	texts := map[string]string{}
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[name] = block.ReplaceAllString(string(text), "")
+	}
+	link := regexp.MustCompile(`\]\(([^)#:]*)(?:#([^)]*))?\)`)
+	for _, name := range names {
+		for _, m := range link.FindAllStringSubmatch(texts[name], -1) {
+			to := name
+			if m[1] != "" {
+				to = filepath.Join(filepath.Dir(name), m[1])
+			}
+			if _, err := os.Stat(to); err != nil {
+				t.Errorf("%s: %v", name, err)
+			} else if m[2] != "" && !slices.Contains(anchors(texts[to]), m[2]) {
+				t.Errorf("%s: %s has no heading #%s", name, to, m[2])
+			}
+		}
+	}
+}
+
+// anchors returns the anchors of a document's headings, as GitHub makes them.
+func anchors(text string) (all []string) {
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(text, -1) {
+		heading := regexp.MustCompile(`[^\w\- ]`).ReplaceAllString(strings.ToLower(m[1]), "")
+		all = append(all, strings.ReplaceAll(heading, " ", "-"))
+	}
+	return all
+}

@@ -179,10 +179,8 @@ func TestGuideCommandsPrintWhatGuidesSay(t *testing.T) {
 	}
 }
 
-// TestGuidesAreListed checks that the table lists every guide and that each link leads
-// to a file.
+// TestGuidesAreListed checks that the table lists every guide.
 func TestGuidesAreListed(t *testing.T) {
-	link := regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
 	files, err := filepath.Glob(filepath.Join(docs, "*.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -194,15 +192,6 @@ func TestGuidesAreListed(t *testing.T) {
 	for _, file := range files {
 		if name := filepath.Base(file); name != "README.md" && !strings.Contains(string(index), "]("+name+")") {
 			t.Errorf("%s is not in the table", name)
-		}
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
-			if _, err := os.Stat(filepath.Join(docs, m[1])); err != nil {
-				t.Errorf("%s: %v", file, err)
-			}
 		}
 	}
 }
