@@ -18,20 +18,20 @@ import (
 func locks(ctx context.Context, args []string) error {
 	o := lockload.Defaults()
 	fs := flag.NewFlagSet("bench locks", flag.ContinueOnError)
-	fs.BoolFunc("quick", "a picture in two minutes; for figures run without. Flags behind it change it", func(string) error {
+	fs.BoolFunc("quick", "a rough measurement in two minutes, not for publication; later flags override its settings", func(string) error {
 		o = o.Quick()
 		return nil
 	})
-	dir := fs.String("dir", "bin", "keep the servers' files below this directory, on the disk to measure")
-	out := fs.String("out", filepath.Join("bin", "bench-locks"), "write everything to this file with .json, and a chart with .svg behind it")
-	fs.StringVar(&o.Zklock, "zklock", "", "run this zklock command as embedded server instead of building it")
-	fs.IntVar(&o.Rounds, "rounds", o.Rounds, "measure so often")
-	fs.DurationVar(&o.Turn, "turn", o.Turn, "measure for this long at a time")
-	fs.DurationVar(&o.Warm, "warm", o.Warm, "warm each contender up for this long")
-	fs.IntVar(&o.Retries, "retries", o.Retries, "repeat a round in which others had the processors so often")
-	fs.Float64Var(&o.Quiet, "quiet", o.Quiet, "share of the processors that others may have in a round")
-	fs.Func("row", "measure only rows in whose names this is; may be given several times", list(&o.Rows))
-	fs.Func("column", "measure only contenders in whose names this is; may be given several times", list(&o.Columns))
+	dir := fs.String("dir", "bin", "`directory` for the servers' files, on the disk to measure")
+	out := fs.String("out", filepath.Join("bin", "bench-locks"), "write all values to `file`.json, and a chart to file.svg")
+	fs.StringVar(&o.Zklock, "zklock", "", "use this zklock `command` as the embedded server instead of building it")
+	fs.IntVar(&o.Rounds, "rounds", o.Rounds, "number of rounds")
+	fs.DurationVar(&o.Turn, "turn", o.Turn, "length of a measurement")
+	fs.DurationVar(&o.Warm, "warm", o.Warm, "warm-up time of each contender")
+	fs.IntVar(&o.Retries, "retries", o.Retries, "how often to repeat a round in which other processes used the processors")
+	fs.Float64Var(&o.Quiet, "quiet", o.Quiet, "share of the processors that other processes may use in a round")
+	fs.Func("row", "measure only rows whose name contains `text`; repeatable", list(&o.Rows))
+	fs.Func("column", "measure only contenders whose name contains `text`; repeatable", list(&o.Columns))
 	if err := fs.Parse(args); err != nil {
 		return err
 	}

@@ -52,22 +52,22 @@ func run(ctx context.Context, args []string) error {
 func server(ctx context.Context, args []string) error {
 	o := serverload.Defaults()
 	fs := flag.NewFlagSet("bench server", flag.ContinueOnError)
-	fs.BoolFunc("quick", "a picture in a minute; for figures run without. Flags behind it change it", func(string) error {
+	fs.BoolFunc("quick", "a rough measurement in a minute, not for publication; later flags override its settings", func(string) error {
 		o = o.Quick()
 		return nil
 	})
-	dir := fs.String("dir", "bin", "keep the servers' files below this directory, on the disk to measure")
-	out := fs.String("json", filepath.Join("bin", "bench-server.json"), "write everything to this file")
-	fs.StringVar(&o.Zklock, "zklock", "", "run this zklock command instead of building it")
-	fs.StringVar(&o.Base, "base", "", "compare with this zklock command, as of an earlier commit, instead of Apache ZooKeeper")
-	fs.StringVar(&o.Part, "part", "", "measure this half alone: load or start")
-	fs.IntVar(&o.Rounds, "rounds", o.Rounds, "measure so often")
-	fs.DurationVar(&o.Turn, "turn", o.Turn, "measure throughput for this long at a time")
-	fs.DurationVar(&o.Warm, "warm", o.Warm, "warm each server up for this long")
-	fs.IntVar(&o.Nodes, "nodes", o.Nodes, "znodes for the memory and the start")
-	fs.IntVar(&o.Sessions, "sessions", o.Sessions, "sessions for the memory")
-	fs.IntVar(&o.Retries, "retries", o.Retries, "repeat a round in which others had the processors so often")
-	fs.Float64Var(&o.Quiet, "quiet", o.Quiet, "share of the processors that others may have in a round")
+	dir := fs.String("dir", "bin", "`directory` for the servers' files, on the disk to measure")
+	out := fs.String("json", filepath.Join("bin", "bench-server.json"), "write all values to this `file`")
+	fs.StringVar(&o.Zklock, "zklock", "", "use this zklock `command` instead of building it")
+	fs.StringVar(&o.Base, "base", "", "compare with this zklock `command`, for example of an earlier commit, instead of Apache ZooKeeper")
+	fs.StringVar(&o.Part, "part", "", "measure only this `part`: load or start")
+	fs.IntVar(&o.Rounds, "rounds", o.Rounds, "number of rounds")
+	fs.DurationVar(&o.Turn, "turn", o.Turn, "length of a measurement of throughput")
+	fs.DurationVar(&o.Warm, "warm", o.Warm, "warm-up time of each server")
+	fs.IntVar(&o.Nodes, "nodes", o.Nodes, "number of znodes for the measurements of memory and start")
+	fs.IntVar(&o.Sessions, "sessions", o.Sessions, "number of sessions for the measurement of memory")
+	fs.IntVar(&o.Retries, "retries", o.Retries, "how often to repeat a round in which other processes used the processors")
+	fs.Float64Var(&o.Quiet, "quiet", o.Quiet, "share of the processors that other processes may use in a round")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
