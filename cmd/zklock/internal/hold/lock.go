@@ -136,7 +136,8 @@ func lock(a *cli.App, f *lockFlags) error {
 		return &cli.ExitError{Code: cli.ExitLost, Err: fmt.Errorf("%w%s", lost, a.Settings.ServersSuffix())}
 	}
 	if writeErr != nil {
-		err = errors.Join(fmt.Errorf("write the token: %w", writeErr), err)
+		// Not %w: a closed pipe is no reason to end silently here, because the lock was held for nobody.
+		err = errors.Join(fmt.Errorf("write the token: %v", writeErr), err)
 	}
 	return err
 }
