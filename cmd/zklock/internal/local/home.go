@@ -37,7 +37,7 @@ func Home(dir string, w Who) string {
 	switch parent := filepath.Dir(dir); {
 	case dir == "":
 		return ""
-	case err == nil && (dir == resolved(own) || parent == resolved(own)):
+	case err == nil && (dir == resolved(own) || dir == Place{Dir: resolved(own)}.DataDir()):
 		return own
 	case Place{Dir: dir}.Socket() != "":
 		return dir

@@ -68,7 +68,7 @@ func TestHomeFindsLocalServerOfDirectory(t *testing.T) {
 	}
 	w := Who{UID: 1000, Getenv: func(k string) string { return map[string]string{"ZKLOCK_HOME": own}[k] }}
 	for dir, want := range map[string]string{
-		own: own, own + "/data": own, own + "/new": own, link: own, link + "/data": own,
+		own: own, own + "/data": own, own + "/server": "", link: own, link + "/data": own,
 		other: other, other + "/data": other, other + "/backup": "",
 		root: "", filepath.Join(root, "free"): "", filepath.Join(root, "free", "data"): "", "": "",
 	} {
