@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	goruntime "runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -167,12 +168,21 @@ func Eval[T any](b *Browser, js string) T {
 func (b *Browser) Until(js string) time.Duration {
 	b.t.Helper()
 	began := time.Now()
-	err := chromedp.Run(b.ctx, chromedp.Poll(js, nil,
-		chromedp.WithPollingInterval(10*time.Millisecond), chromedp.WithPollingTimeout(patience)))
+	poll := chromedp.Poll(js, nil, chromedp.WithPollingInterval(10*time.Millisecond), chromedp.WithPollingTimeout(patience))
+	err := chromedp.Run(b.ctx, poll)
+	for err != nil && leftPage(err) && time.Since(began) < patience {
+		err = chromedp.Run(b.ctx, poll)
+	}
 	if err != nil {
 		b.t.Fatalf("never true on the page: %s: %v\nthe page says:\n%s", js, err, b.Text("body"))
 	}
 	return time.Since(began)
+}
+
+// leftPage reports whether an expression failed because a click led to another document
+// meanwhile.
+func leftPage(err error) bool {
+	return strings.Contains(err.Error(), "Inspected target navigated") || strings.Contains(err.Error(), "Cannot find context")
 }
 
 // Shows waits until a text is within the first element that a selector finds.

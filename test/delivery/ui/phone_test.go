@@ -20,7 +20,8 @@ func TestPhone(t *testing.T) {
 			b.Open(s.URL + page)
 			b.Until(`document.querySelector(".row, .chart svg text") !== null`)
 			if wide := Eval[int64](b, "document.documentElement.scrollWidth"); wide > width {
-				t.Errorf("at a width of %d, %q is %d wide", width, page, wide)
+				beyond := Eval[[]string](b, `[...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > innerWidth).map((e) => e.tagName + "." + e.className + " " + e.innerText)`)
+				t.Errorf("at a width of %d, %q is %d wide, because of %q", width, page, wide, beyond)
 			}
 			small := Eval[[]string](b, `[...document.querySelectorAll("main a[href], main button, header a, header button")]
 				.filter((e) => e.checkVisibility() && !e.matches(".skip, .copy, .facts a") && (e.closest(".row") ?? e).getBoundingClientRect().height < 26)
