@@ -204,7 +204,7 @@ func (s *Watcher) countGrant(t *track, m *member, now time.Time) {
 	}
 	t.granted(now, wait)
 	s.all.granted(now, wait)
-	s.logEvent(t, Acquired, m.Name, now, wait)
+	m.logged = s.logEvent(t, Acquired, m.Name, now, wait)
 }
 
 // otherEvent processes the change of a znode that belongs to no known lock. A new znode may
@@ -253,7 +253,7 @@ func (s *Watcher) moveGate(lock string, t *track) {
 	for _, m := range t.line.queue {
 		if m.holder && !m.granted.IsZero() && !m.twin {
 			t.retract(m)
-			t.retractEvent(m.granted)
+			m.logged.retract()
 			s.all.retract(m)
 		}
 		m.holder, m.granted = false, time.Time{}

@@ -110,14 +110,18 @@ func (s *Watcher) logLoss(e *Event, broken bool) {
 // logRead adds what a read of the lock tells: the holders of earlier events, and new release
 // requests. before is the lock as it was read before. The caller holds the mutex.
 func (s *Watcher) logRead(t *track, before *Lock, now time.Time) {
+	waiting := map[string]*Event{} // by the names of their znodes
 	for _, u := range t.unnamed {
-		if holder := t.entryNamed(u.name); holder != nil {
-			u.event.nameHolder(holder)
-		}
+		waiting[u.name] = u.event
 	}
 	t.unnamed = nil
 	if t.lock == nil {
 		return
+	}
+	for i := range t.lock.Entries {
+		if e := &t.lock.Entries[i]; waiting[e.Name] != nil {
+			waiting[e.Name].nameHolder(e)
+		}
 	}
 	for i, e := range t.lock.Entries {
 		if !e.Revoked || !e.Holder || i > 0 && SameAcquire(t.lock.Entries[i-1].Entry, e.Entry) {
@@ -154,14 +158,9 @@ func (t *track) entryNamed(name string) *Entry {
 	return &t.lock.Entries[i]
 }
 
-// retractEvent removes the event of an acquire that was counted in error.
-func (t *track) retractEvent(granted time.Time) {
-	for _, e := range t.events {
-		if e.Kind == Acquired && e.At.Equal(granted) {
-			e.Kind = ""
-		}
-	}
-}
+// retract removes the event of an acquire that was counted in error. [Watcher.Events] leaves
+// out events without a kind.
+func (e *Event) retract() { e.Kind = "" }
 
 // Events returns the last events, newest first: of the lock at path, or of all locks if path
 // is empty. The watcher keeps the last 5000 acquires and releases of all locks, the last

@@ -24,6 +24,7 @@ type member struct {
 	queue.Entry
 	arrived time.Time // zero if the arrival was not seen
 	granted time.Time // zero if the grant was not seen
+	logged  *Event    // of the grant; nil if it was not seen
 	holder  bool
 	twin    bool // another entry of the same acquire was counted
 	// gate is the first entry at the gate when a lease arrived. That client owns the lease,

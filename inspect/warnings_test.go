@@ -188,7 +188,7 @@ func TestSemaphoreWarnings(t *testing.T) {
 	}{
 		{"ours", 2, []zklock.Entry{permit("", 1, true), permit("", 2, true), gate}, nil},
 		{"nobody wrote how many", 0, []zklock.Entry{permit("ip", 1, true)}, nil},
-		{"Curator's beside ours", 2, []zklock.Entry{permit("", 1, true), permit("ip", 2, true)}, nil},
+		{"Curator's next to ours", 2, []zklock.Entry{permit("", 1, true), permit("ip", 2, true)}, nil},
 		{"more than there are", 2, []zklock.Entry{permit("", 1, true), permit("", 2, true), permit("ip", 3, false)}, []string{"1 permit more than the stored size of 2"}},
 		{"a mutex on the same path", 2, []zklock.Entry{permit("", 1, true), znode("_c_"+uuid36+"-lock-0000000001", "", 4)}, []string{"a semaphore and other locks on one path"}},
 	}

@@ -24,7 +24,7 @@ func ListenAndServe(addr string, o *Options) error {
 	}
 	ln, err := net.Listen("tcp", addr)
 	if err != nil {
-		return errors.Join(fmt.Errorf("zkserver: %w", err), s.Close())
+		return errors.Join(fmt.Errorf("zkserver: %w: give an address of this machine that no other program uses", err), s.Close())
 	}
 	err = s.Serve(ln)
 	return errors.Join(err, s.Close())

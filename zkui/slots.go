@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+
+	"github.com/zklock/zklock/internal/netutil"
 )
 
 // slots limit the number of streams, or of responses in progress, so that no address can
@@ -67,14 +69,11 @@ func (p *slots) countByAddr() map[netip.Addr]int {
 	return n
 }
 
-// evictIndex returns the index of the oldest slot of the address with the most slots. The
-// caller holds the mutex.
+// evictIndex returns the index of the slot to evict. The caller holds the mutex.
 func (p *slots) evictIndex() int {
-	n, at := p.countByAddr(), 0
-	for i, t := range p.used {
-		if n[t.addr] > n[p.used[at].addr] {
-			at = i
-		}
+	var addrs []netip.Addr
+	for _, t := range p.used {
+		addrs = append(addrs, t.addr)
 	}
-	return at
+	return netutil.Excess(addrs)
 }

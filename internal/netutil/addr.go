@@ -29,3 +29,19 @@ func ParsePeerKey(text string) netip.Addr {
 	}
 	return PeerKey(ap.Addr())
 }
+
+// Excess returns the index of the connection to close if there are too many: the first, and
+// so the oldest, of the address with the most. addrs has the address of each connection.
+// No address can then take all connections.
+func Excess(addrs []netip.Addr) int {
+	count, at := make(map[netip.Addr]int), 0
+	for _, a := range addrs {
+		count[a]++
+	}
+	for i, a := range addrs {
+		if count[a] > count[addrs[at]] {
+			at = i
+		}
+	}
+	return at
+}

@@ -2,6 +2,7 @@ package hold
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -77,12 +78,12 @@ func (w *waitLine) run(ctx context.Context, l *zklock.Lock, name string) {
 			read, cancel := context.WithTimeout(ctx, lineRefresh)
 			got, err := l.Inspect(read)
 			cancel()
-			if answers = err == nil; answers {
+			if err == nil {
 				entries, inspected = got, time.Now()
 			}
+			answers = !errors.Is(err, context.DeadlineExceeded) // another error is an answer
 		}
 		if ctx.Err() != nil {
-			timer.Reset(0)
 			continue
 		}
 		text := describe(name, entries, w.me, time.Now())

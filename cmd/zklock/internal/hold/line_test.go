@@ -1,13 +1,17 @@
 package hold
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zktest"
 )
 
 func TestDescribe(t *testing.T) {
@@ -88,4 +92,32 @@ func TestWaitingLineLimitsWhatOthersWrote(t *testing.T) {
 	if got := describe("a", entries, zklock.Owner{Host: "w", PID: 2}, now); len(got) == 0 || len(got) > 2000 {
 		t.Errorf("the waiting line has %d bytes", len(got))
 	}
+}
+
+// TestWaitingLineReportsOnlySilence checks that a client that may not read the lock does not
+// say that the servers are silent.
+func TestWaitingLineReportsOnlySilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		z := srv.Dial(t)
+		closed := []zk.ACL{{Perms: zk.PermCreate, Scheme: "world", ID: "anyone"}}
+		if _, _, err := z.Create(t.Context(), "/closed", nil, closed, zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+		c := zklock.New(z, nil)
+		defer c.Close()
+		line := func() string {
+			var out bytes.Buffer
+			(&waitLine{out: &out}).run(t.Context(), c.Mutex("/closed"), "/closed")
+			return out.String()
+		}
+		if got := line(); !strings.HasPrefix(got, "zklock: waiting for /closed") || strings.Contains(got, "no answer") {
+			t.Errorf("the line without permission is %q", got)
+		}
+		srv.Pause()
+		if got := line(); !strings.Contains(got, "(no answer from the servers)") {
+			t.Errorf("the line of silent servers is %q", got)
+		}
+		srv.Resume()
+	})
 }

@@ -183,7 +183,9 @@ func (d *Dialer) start(ctx context.Context) error {
 	if err := answer(ctx, r); err != nil {
 		return err
 	}
-	d.first.Store(first || d.First())
+	if first {
+		d.first.Store(true)
+	}
 	return nil
 }
 

@@ -64,16 +64,11 @@ func (l *fewListener) add(c *fewConn) (excess *fewConn) {
 	defer l.mu.Unlock()
 	l.open = append(l.open, c)
 	if len(l.open) > l.most {
-		count := make(map[netip.Addr]int)
+		var addrs []netip.Addr
 		for _, o := range l.open {
-			count[o.addr]++
+			addrs = append(addrs, o.addr)
 		}
-		at := 0
-		for i, o := range l.open {
-			if count[o.addr] > count[l.open[at].addr] {
-				at = i
-			}
-		}
+		at := netutil.Excess(addrs)
 		excess = l.open[at]
 		l.open = slices.Delete(l.open, at, at+1)
 	}
