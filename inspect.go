@@ -38,7 +38,7 @@ func (l *Lock) Inspect(ctx context.Context) ([]Entry, error) {
 // znode of a node lock, of a semaphore, or a queue in the layout of the client, or in any
 // known layout if the client has no custom one. A semaphore is a lock with a child named
 // leases; if the number of its permits is not written there, all existing permits count
-// as held, except one of the client at the head of the gate.
+// as held, except the last one if it is of a client of Curator that is at the gate.
 func (c *Client) Inspect(ctx context.Context, name string) ([]Entry, error) {
 	return c.InspectCached(ctx, name, nil)
 }
@@ -376,8 +376,10 @@ func parsePermits(data []byte) int {
 }
 
 // markPermitHolders marks the permits that are held: the first n. If n is unknown, all are
-// held except the last of several, if it belongs to the session at the head of the gate: Curator
-// creates its permit at the gate, and leaves the gate when there is room for it.
+// held except the last of several, if it is Curator's and of the session at the head of the
+// gate: Curator creates its permit at the gate, and leaves the gate when there is room for
+// it. A client of this package that has its permits may still be at the gate, too, until its
+// delete of the entry there is answered, and stores n after that.
 // The permits of one acquire were created in one transaction, and are held together or
 // not at all. Permits that are not held and belong to the session at the head of the gate
 // are those of its waiting acquire, which the entry at the gate represents.
@@ -409,7 +411,7 @@ func markPermitHolders(found []znodeEntry, at string, n int) []znodeEntry {
 			head = f.Session
 		}
 	}
-	if n == 0 && taken > 1 && head != 0 && last.Session == head {
+	if n == 0 && taken > 1 && head != 0 && last.Session == head && last.Data != "" {
 		beyond[of(*last)] = true
 	}
 	left := found[:0]

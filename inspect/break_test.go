@@ -96,6 +96,30 @@ func testBreakKinds(t *testing.T) {
 	}
 }
 
+// TestBreakHolderAtTheGate: a client of this module that has just acquired its permits holds
+// them, although its entry at the gate is still there, and the size of the semaphore is not
+// stored yet.
+func TestBreakHolderAtTheGate(t *testing.T) {
+	s := newScene(t)
+	guids := []string{guid, "1" + guid[1:], "2" + guid[1:]}
+	var ops []zk.Op
+	for _, name := range []string{"/s", "/s/leases", "/s/locks"} {
+		s.create(name, "", zk.ModePersistent)
+	}
+	for _, g := range guids[:2] {
+		ops = append(ops, zk.CreateOp("/s/leases/_c_"+g+"-lease-", []byte("{}"), zk.OpenACL(), zk.ModeEphemeralSequential))
+	}
+	_, gate := s.create("/s/locks/_c_"+guids[2]+"-lock-", "{}", zk.ModeEphemeralSequential)
+	if _, err := s.z.Multi(t.Context(), ops...); err != nil {
+		t.Fatal(err)
+	}
+	entries := s.entries("/s")
+	got, err := Break(t.Context(), s.z, entries, gate.Czxid+1)
+	if err != nil || len(got) != 2 {
+		t.Errorf("%d entries, %v, of %+v", len(got), err, entries)
+	}
+}
+
 // TestBreakOneOfSeveral leaves other holders and those who wait alone.
 func TestBreakOneOfSeveral(t *testing.T) {
 	s := newScene(t)
