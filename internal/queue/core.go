@@ -40,6 +40,7 @@ type Core struct {
 	acquires       []*acquire // in order of arrival
 	late           []*node    // those whose delete the next create may include
 	pendingDeletes []*node    // znodes that exist, or may, and must be deleted
+	unanswered     []*node    // znodes of this session that are gone, but whose creates were not answered; see [Core.searchAgain]
 	// sights holds when each leftover record of the last listing of a queue was first
 	// seen, by the queue's path.
 	sights map[string]map[string]time.Duration
@@ -450,6 +451,7 @@ func (c *Core) resume(now time.Duration) {
 		}
 		c.proceed(now, acq)
 	}
+	c.searchAgain()
 	for _, n := range slices.Clone(c.pendingDeletes) {
 		n.retryAt = 0
 		n.distrust()
@@ -475,7 +477,7 @@ func (c *Core) over(why, left error) {
 			c.finish(n, left)
 		}
 	}
-	c.probes, c.late, c.access = nil, nil, nil
+	c.probes, c.late, c.access, c.unanswered = nil, nil, nil, nil
 	c.deadline.Forget()
 	c.beat = heartbeat{}
 	for _, acq := range slices.Clone(c.acquires) {

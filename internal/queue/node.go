@@ -205,6 +205,10 @@ func (n *node) distrust() {
 func (c *Core) finish(n *node, err error) {
 	n.state = absent
 	c.forget(n)
+	if n.czxid == 0 && n.named != forever {
+		c.unanswered = append(c.unanswered, n)
+		c.unanswered = c.unanswered[max(0, len(c.unanswered)-maxUnanswered):]
+	}
 	if i := slices.Index(c.pendingDeletes, n); i >= 0 {
 		c.pendingDeletes = slices.Delete(c.pendingDeletes, i, i+1)
 	}
@@ -219,6 +223,22 @@ func (c *Core) finish(n *node, err error) {
 		p.told = true
 		c.signal(Signal{ID: p.id, Kind: Released, Err: p.err})
 	}
+}
+
+// maxUnanswered bounds the number of znodes that the core searches for again.
+const maxUnanswered = 64
+
+// searchAgain makes the znodes pending deletes again whose creates were not answered. They
+// are gone, but a server without a leader may have such a create in its log that it does
+// not have in memory, and apply it when it restarts (ZOOKEEPER-4712). The znode would then
+// block the lock for as long as this session lives. A restart ends connections, so the core
+// searches for these znodes on each new connection.
+func (c *Core) searchAgain() {
+	for _, n := range c.unanswered {
+		n.state = unknown
+	}
+	c.pendingDeletes = append(c.pendingDeletes, c.unanswered...)
+	c.unanswered = nil
 }
 
 // A probe searches one parent for pending deletes whose create was not answered. A

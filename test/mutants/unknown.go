@@ -65,6 +65,18 @@ func unknownMutants() []Mutant {
 			Says: notSettled,
 		},
 		{
+			Name:   "NotSearchedAgain",
+			Reason: "A create without an answer is searched for on each new connection; the mutant searches once.",
+			Edits: []Edit{
+				{File: "internal/queue/core.go",
+					Before: `	c.searchAgain()
+`,
+					After: ``},
+			},
+			Suite: property, Test: "TestTranscripts/unknown-create-reappears",
+			Says: `the core did otherwise`,
+		},
+		{
 			Name:   "BlindDelete",
 			Reason: "A znode with a reusable name is read before its delete is repeated; the mutant repeats the delete at once.",
 			Edits: []Edit{
