@@ -3,8 +3,10 @@ package faults
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -112,4 +114,36 @@ func (e *Ensemble) choose(ctx context.Context, step Step) (v victims, err error)
 	}
 	i := step.Who % len(followers)
 	return victims{leader, followers[i], followers[(i+1)%len(followers)]}, nil
+}
+
+// differences names the znodes below the roots that some servers have and others do not,
+// while nothing is created or deleted there. A correct ensemble has none.
+func (e *Ensemble) differences(ctx context.Context, roots []string) ([]string, error) {
+	on := map[string][]string{} // the servers that have a znode, by its path
+	for _, n := range e.servers.Servers {
+		op, err := newOperator(ctx, &Server{Addr: n.Addr(), Timeout: 4 * ensembleTick, Tick: ensembleTick})
+		if err != nil {
+			return nil, err
+		}
+		for _, root := range roots {
+			all, err := op.below(ctx, root)
+			if err != nil {
+				return nil, errors.Join(err, op.client.Close())
+			}
+			for _, f := range all {
+				on[f.path] = append(on[f.path], n.Addr())
+			}
+		}
+		if err := op.client.Close(); err != nil {
+			return nil, err
+		}
+	}
+	var all []string
+	for path, have := range on {
+		if len(have) < len(e.servers.Servers) {
+			all = append(all, fmt.Sprintf("%s is only on %v", path, have))
+		}
+	}
+	slices.Sort(all)
+	return all, nil
 }
