@@ -314,6 +314,14 @@ func (c *Client) SessionTimeout() time.Duration {
 	return c.lastState.Timeout
 }
 
+// Server returns the server that answers, as the connection string names it, or "" while
+// there is no connection.
+func (c *Client) Server() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lastState.Server
+}
+
 // State returns the state that was last reported.
 func (c *Client) State() State {
 	c.mu.Lock()

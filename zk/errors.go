@@ -33,6 +33,7 @@ var (
 	ErrQuotaExceeded           = errors.New("zk: a quota would be exceeded")
 	ErrThrottled               = errors.New("zk: the server is overloaded and refused the request; try again later")
 	ErrReconfigDisabled        = errors.New("zk: the server does not permit reconfiguration")
+	ErrInvalidMembers          = errors.New("zk: the servers refused the list of members; write each as server.1=host:2888:3888;2181")
 	ErrNotConfirmed            = errors.New("zk: the server has not confirmed the end of the session; it ends by its timeout")
 	ErrTLSRequired             = errors.New("zk: the port speaks TLS: set the TLS option")
 	ErrServer                  = errors.New("zk: the server failed to execute the request")

@@ -53,7 +53,10 @@ type StateChange struct {
 	// and ConnectedReadOnly.
 	Sent time.Duration
 	Conn uint64 // number of the connection, see [Result].Conn
-	Err  error  // the reason for Disconnected, Expired, and AuthFailed
+	// Server is the server that answers, as the connection string names it. It is set for
+	// Connected and ConnectedReadOnly.
+	Server string
+	Err    error // the reason for Disconnected, Expired, and AuthFailed
 }
 
 // EventType is the kind of change of a watched znode, as Watcher.Event.EventType.

@@ -92,6 +92,9 @@ func callError(o *session.Op, path string, r *session.Result) error {
 		e.Err = faultError(r.Fault)
 	} else {
 		e.Err = codeError(r.Code)
+		if o.Code == wire.OpReconfig && r.Code == wire.ErrBadArguments {
+			e.Err = ErrInvalidMembers
+		}
 	}
 	return e
 }
@@ -136,7 +139,7 @@ func convertSub(res *Result, root chroot, o *session.Op, r *session.SubResult) {
 // convertState returns the user's form of a state change.
 func convertState(s session.StateChange) StateChange {
 	return StateChange{State: convertStateName(s.State), SessionID: s.SessionID, Timeout: s.Timeout,
-		Sent: s.Sent, Conn: s.Conn, Err: stateError(s.Err)}
+		Sent: s.Sent, Conn: s.Conn, Server: s.Server, Err: stateError(s.Err)}
 }
 
 // convertStateName returns the user's form of a state.

@@ -80,6 +80,16 @@ func GetACLOp(path string) Op {
 	return Op{op: session.Op{Code: wire.OpGetACL, Path: path}}
 }
 
+// SetACLOp sets a znode's access control list, like [Client.SetACL].
+func SetACLOp(path string, acl []ACL, version int32) Op {
+	return Op{op: session.Op{Code: wire.OpSetACL, Path: path, ACL: wireACL(acl), Version: version}}
+}
+
+// AddWatchOp adds a watch that stays when it fires, like [Client.AddWatch].
+func AddWatchOp(path string, mode AddWatchMode) Op {
+	return Op{op: session.Op{Code: wire.OpAddWatch, Path: path, WatchMode: wire.AddWatchMode(mode)}}
+}
+
 // SyncOp makes the server apply everything that the leader had committed, before it
 // answers later requests of this client.
 func SyncOp(path string) Op {
@@ -180,7 +190,7 @@ func (o *Op) check() error {
 // checkOne checks the path of one operation, and the mode of a create.
 func checkOne(o *session.Op) error {
 	switch o.Code {
-	case wire.OpWhoAmI, wire.OpAuth:
+	case wire.OpWhoAmI, wire.OpAuth, wire.OpReconfig:
 		return nil
 	case wire.OpSetWatches:
 		for _, path := range slices.Concat(o.Watches.DataWatches, o.Watches.ExistWatches) {

@@ -159,7 +159,7 @@ func (c *Client) GetACL(ctx context.Context, path string) ([]ACL, Stat, error) {
 // SetACL sets a znode's access control list if the list has this version
 // (Stat.Aversion; -1 means any), and returns the new Stat. A nil acl means [OpenACL].
 func (c *Client) SetACL(ctx context.Context, path string, acl []ACL, version int32) (Stat, error) {
-	op := Op{op: session.Op{Code: wire.OpSetACL, Path: path, ACL: wireACL(acl), Version: version}}
+	op := SetACLOp(path, acl, version)
 	res, err := c.do(ctx, &op, nil, nil)
 	return res.Stat, err
 }
@@ -175,7 +175,7 @@ func (c *Client) SetACL(ctx context.Context, path string, acl []ACL, version int
 // watch ends the AddWatch when it fires. The server reports neither. If you need both
 // kinds on one path, use two clients.
 func (c *Client) AddWatch(ctx context.Context, path string, mode AddWatchMode) error {
-	op := Op{op: session.Op{Code: wire.OpAddWatch, Path: path, WatchMode: wire.AddWatchMode(mode)}}
+	op := AddWatchOp(path, mode)
 	_, err := c.do(ctx, &op, nil, nil)
 	return err
 }
@@ -240,16 +240,4 @@ func (c *Client) Authenticates() bool {
 	o := c.opts
 	certificate := o.TLS != nil && (len(o.TLS.Certificates) > 0 || o.TLS.GetClientCertificate != nil)
 	return len(o.Auth) > 0 || o.SASL != nil || certificate || c.authed.Load()
-}
-
-// configPath is the znode with the ensemble's configuration.
-const configPath = "/zookeeper/config"
-
-// GetConfig returns the configuration of the ensemble. It ignores the client's
-// chroot.
-func (c *Client) GetConfig(ctx context.Context) ([]byte, Stat, error) {
-	op := GetOp(configPath, false)
-	op.absolute = true
-	res, err := c.do(ctx, &op, nil, nil)
-	return res.Data, res.Stat, err
 }

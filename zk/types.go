@@ -1,6 +1,11 @@
 package zk
 
-import "github.com/zklock/zklock/internal/wire"
+import (
+	"crypto/sha1"
+	"encoding/base64"
+
+	"github.com/zklock/zklock/internal/wire"
+)
 
 // Stat is the metadata of a znode, as org.apache.zookeeper.data.Stat.
 type Stat struct {
@@ -50,6 +55,14 @@ func CreatorACL() []ACL { return []ACL{{PermAll, "auth", ""}} }
 
 // ReadACL returns the list that lets everyone read and no one change the znode.
 func ReadACL() []ACL { return []ACL{{PermRead, "world", "anyone"}} }
+
+// DigestACL returns the list that gives these permissions to clients that have added the
+// credentials "user:password" of the scheme digest; see [Client.AddAuth]. The list contains
+// a digest of the password, not the password, as DigestAuthenticationProvider.
+func DigestACL(perms Perm, user, password string) []ACL {
+	sum := sha1.Sum([]byte(user + ":" + password)) // what the servers expect
+	return []ACL{{perms, "digest", user + ":" + base64.StdEncoding.EncodeToString(sum[:])}}
+}
 
 // CreateMode is the kind of znode that a create makes, as
 // org.apache.zookeeper.CreateMode.

@@ -26,6 +26,7 @@ type StateChange struct {
 	Timeout   time.Duration // negotiated; 0 before the first session
 	Sent      time.Duration // when the ConnectRequest was encoded; set for the connected states
 	Conn      uint64        // number of the connection, from 1
+	Server    string        // the server in use; set for the connected states
 	Err       error         // the reason; nil for the connected states
 	// Epoch is the number of sessions that have ended. Calls submitted with it belong
 	// to the session that the change is about, and after Expired to the next one.
@@ -95,7 +96,7 @@ func (c *Core) failCall(call *Call, fault error, applied Outcome) {
 func (c *Core) notifyState(s State, err error) {
 	change := StateChange{State: s, SessionID: c.sessionID, Timeout: c.negotiated, Conn: c.conn, Err: err, Epoch: c.epoch}
 	if s == Connected || s == ConnectedReadOnly {
-		change.Sent = c.connectSent
+		change.Sent, change.Server = c.connectSent, c.cfg.Servers[c.current]
 	}
 	c.state = s
 	c.notices = append(c.notices, Notice{Kind: NoticeState, State: change})

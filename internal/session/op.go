@@ -23,6 +23,8 @@ type Op struct {
 	// Watches are what OpSetWatches sets, on the present connection only. It has no nil
 	// lists.
 	Watches *wire.SetWatches
+	// Members are the change that OpReconfig makes.
+	Members *wire.ReconfigRequest
 	// Scheme and Data are the credentials of OpAuth.
 	Scheme string
 	// Batchable permits the core to send a create2, a delete, or a getChildren2
@@ -42,7 +44,7 @@ func sendable(code wire.OpCode) bool {
 		wire.OpGetACL, wire.OpSetACL, wire.OpGetChildren, wire.OpGetChildren2,
 		wire.OpSync, wire.OpMulti, wire.OpMultiRead, wire.OpAuth,
 		wire.OpCheckWatches, wire.OpRemoveWatches, wire.OpAddWatch, wire.OpSetWatches,
-		wire.OpGetEphemerals, wire.OpGetAllChildrenNumber, wire.OpWhoAmI:
+		wire.OpGetEphemerals, wire.OpGetAllChildrenNumber, wire.OpWhoAmI, wire.OpReconfig:
 		return true
 	}
 	return false
@@ -63,7 +65,7 @@ func inMulti(code wire.OpCode, read bool) bool {
 
 // valid reports whether the operation, with the operations in it, may be sent.
 func (o *Op) valid() bool {
-	if !sendable(o.Code) || o.Code == wire.OpSetWatches && o.Watches == nil {
+	if !sendable(o.Code) || o.Code == wire.OpSetWatches && o.Watches == nil || o.Code == wire.OpReconfig && o.Members == nil {
 		return false
 	}
 	if o.Code != wire.OpMulti && o.Code != wire.OpMultiRead {
@@ -100,6 +102,9 @@ func (o *Op) size() int {
 				n += 4 + len(path)
 			}
 		}
+	}
+	if m := o.Members; m != nil {
+		n += 12 + len(m.JoiningServers) + len(m.LeavingServers) + len(m.NewMembers)
 	}
 	for i := range o.Sub {
 		n += multiHeaderSize + o.Sub[i].size()
@@ -144,6 +149,8 @@ func (o *Op) appendTo(b []byte) []byte {
 		return r.Append(b)
 	case wire.OpSetWatches:
 		return o.Watches.Append(b)
+	case wire.OpReconfig:
+		return o.Members.Append(b)
 	case wire.OpAuth:
 		r := wire.AuthPacket{Scheme: o.Scheme, Auth: o.Data}
 		return r.Append(b)

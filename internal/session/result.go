@@ -105,7 +105,7 @@ func decodeResult(r *jute.Reader, o *Op, res *Result) {
 		res.Stat.Decode(r)
 	case wire.OpExists, wire.OpSetData, wire.OpSetACL:
 		res.Stat.Decode(r)
-	case wire.OpGetData:
+	case wire.OpGetData, wire.OpReconfig:
 		res.Data = cloneBytes(r.Buffer())
 		res.Stat.Decode(r)
 	case wire.OpGetACL:

@@ -121,18 +121,7 @@ func (f *fixture) removeBase() {
 		return
 	}
 	defer c.Close()
-	f.removeAll(ctx, c, f.base)
-}
-
-func (f *fixture) removeAll(ctx context.Context, c *zk.Client, path string) {
-	kids, _, err := c.Children(ctx, path)
-	if err != nil {
-		return
-	}
-	for _, k := range kids {
-		f.removeAll(ctx, c, path+"/"+k)
-	}
-	if err := c.Delete(ctx, path, -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
+	if err := c.DeleteAll(ctx, f.base); err != nil {
 		f.Errorf("clean up: %v", err)
 	}
 }

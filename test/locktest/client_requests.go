@@ -30,6 +30,11 @@ func allCases() []testCase {
 		{"WhoAmI", "whoami", whoAmI},
 		{"Chroot", "", chroots},
 		{"Config", "", config},
+		{"Reconfig", "", reconfig},
+		{"Server", "", connectedServer},
+		{"EnsurePath", "", ensurePath},
+		{"DeleteAll", "", deleteAll},
+		{"DigestACL", "", digestACL},
 		{"TooLarge", "", tooLarge},
 		{"WatchData", "", watchData},
 		{"WatchExists", "", watchExists},
@@ -354,6 +359,92 @@ func config(f *fixture) {
 	if !found || direct.Mzxid != stat.Mzxid {
 		f.Fatalf("%+v, want %+v", stat, direct)
 	}
+}
+
+// reconfig checks that servers that do not permit reconfiguration say so.
+func reconfig(f *fixture) {
+	_, _, err := f.c.IncrementalReconfig(f.ctx, []string{"server.9=127.0.0.1:2888:3888;2181"}, nil, zk.AnyVersion)
+	f.fails(err, zk.ErrReconfigDisabled, zk.AppliedNo)
+	_, _, err = f.c.Reconfig(f.ctx, []string{"server.9=127.0.0.1:2888:3888;2181"}, zk.AnyVersion)
+	f.fails(err, zk.ErrReconfigDisabled, zk.AppliedNo)
+}
+
+func connectedServer(f *fixture) {
+	states := f.follow(f.c)
+	states.await(f, "the state", func(all []zk.StateChange, _ []zk.Event) bool {
+		return len(all) > 0 && all[0].Server == f.c.Server()
+	})
+	if s := f.c.Server(); !strings.Contains(f.env.Servers, s) || s == "" {
+		f.Fatalf("connected to %q, not to one of %q", s, f.env.Servers)
+	}
+	c := f.dial("", nil)
+	f.ok(c.Close())
+	if s := c.Server(); s != "" {
+		f.Fatalf("connected to %q after Close", s)
+	}
+}
+
+func ensurePath(f *fixture) {
+	for _, path := range []string{"a/b/c/d", "a/b/c/d", "a/b/x", "a"} {
+		f.ok(f.c.EnsurePath(f.ctx, f.path(path), nil))
+		_, found, err := f.c.Exists(f.ctx, f.path(path))
+		f.ok(err)
+		if !found {
+			f.Fatalf("%s is missing", path)
+		}
+	}
+	f.ok(f.c.EnsurePath(f.ctx, "/", nil))
+	closed := f.dial(f.path("a"), nil)
+	f.ok(closed.EnsurePath(f.ctx, "/b", nil))
+	missing := f.dial(f.path("none"), nil)
+	f.fails(missing.EnsurePath(f.ctx, "/a/b", nil), zk.ErrNoNode, zk.AppliedNo)
+	f.fails(f.c.EnsurePath(f.ctx, "relative", nil), zk.ErrInvalidPath, zk.AppliedNo)
+	// Below a znode that permits only reading, existing znodes do not matter.
+	f.ok(f.c.EnsurePath(f.ctx, f.path("closed/there"), nil))
+	_, err := f.c.SetACL(f.ctx, f.path("closed"), readOnly, -1)
+	f.ok(err)
+	f.ok(f.c.EnsurePath(f.ctx, f.path("closed/there/new"), nil))
+	f.fails(f.c.EnsurePath(f.ctx, f.path("closed/none/new"), nil), zk.ErrNoAuth, zk.AppliedNo)
+	_, err = f.c.SetACL(f.ctx, f.path("closed"), nil, -1)
+	f.ok(err)
+}
+
+// readOnly permits reading, and setting the ACL.
+var readOnly = []zk.ACL{{Perms: zk.PermRead | zk.PermAdmin, Scheme: "world", ID: "anyone"}}
+
+func deleteAll(f *fixture) {
+	for _, path := range []string{"t/a/1", "t/a/2", "t/b", "t/c/d/e"} {
+		f.ok(f.c.EnsurePath(f.ctx, f.path(path), nil))
+	}
+	var many []zk.Op
+	for i := range 2500 {
+		many = append(many, zk.CreateOp(f.path(fmt.Sprintf("t/%04d", i)), nil, nil, zk.ModePersistent))
+	}
+	_, err := f.c.Multi(f.ctx, many...)
+	f.ok(err)
+	f.ok(f.c.DeleteAll(f.ctx, f.path("t")))
+	_, found, err := f.c.Exists(f.ctx, f.path("t"))
+	f.ok(err)
+	if found {
+		f.Fatal("it is still there")
+	}
+	f.ok(f.c.DeleteAll(f.ctx, f.path("t"))) // it is gone already
+	f.ok(f.c.EnsurePath(f.ctx, f.path("u/closed/x"), nil))
+	_, err = f.c.SetACL(f.ctx, f.path("u/closed"), readOnly, -1)
+	f.ok(err)
+	f.fails(f.c.DeleteAll(f.ctx, f.path("u")), zk.ErrNoAuth, zk.AppliedNo)
+	_, err = f.c.SetACL(f.ctx, f.path("u/closed"), nil, -1)
+	f.ok(err)
+}
+
+func digestACL(f *fixture) {
+	path, _, err := f.c.Create(f.ctx, f.path("mine"), []byte("x"), zk.DigestACL(zk.PermAll, "user", "secret"), zk.ModePersistent)
+	f.ok(err)
+	_, _, err = f.c.Get(f.ctx, path)
+	f.fails(err, zk.ErrNoAuth, zk.AppliedNo)
+	f.ok(f.c.AddAuth(f.ctx, "digest", []byte("user:secret")))
+	_, _, err = f.c.Get(f.ctx, path)
+	f.ok(err)
 }
 
 func tooLarge(f *fixture) {

@@ -1,0 +1,69 @@
+package zk_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zktest"
+)
+
+// TestCreateProtectedCreatesOnce checks that one znode exists, and is returned, whether the
+// create or its answer was lost, also if the search for it is interrupted.
+func TestCreateProtectedCreatesOnce(t *testing.T) {
+	for name, fault := range map[string]func(*zktest.Server){
+		"none":    func(*zktest.Server) {},
+		"reply":   func(s *zktest.Server) { s.DropReply(zktest.Match{Op: "create2"}) },
+		"request": func(s *zktest.Server) { s.DropRequest(zktest.Match{Op: "create2"}) },
+		"reply, then the search": func(s *zktest.Server) {
+			s.DropReply(zktest.Match{Op: "create2"})
+			s.DropReply(zktest.Match{Op: "multi"})
+			s.DropReply(zktest.Match{Op: "getChildren2"})
+			s.DropReply(zktest.Match{Op: "exists"})
+		},
+	} {
+		for _, mode := range []zk.CreateMode{zk.ModeEphemeralSequential, zk.ModePersistentSequential} {
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					srv := zktest.Start(t)
+					c := srv.Dial(t)
+					if err := c.EnsurePath(t.Context(), "/queue", nil); err != nil {
+						t.Fatal(err)
+					}
+					fault(srv)
+					made, stat, err := c.CreateProtected(t.Context(), "/queue/lock-", []byte("x"), nil, mode)
+					if err != nil || !strings.HasPrefix(made, "/queue/_c_") || !strings.Contains(made, "-lock-") {
+						t.Fatalf("%q, %v", made, err)
+					}
+					children, _, err := c.Children(t.Context(), "/queue")
+					if err != nil || len(children) != 1 || "/queue/"+children[0] != made {
+						t.Fatalf("%v, %v; created %s", children, err, made)
+					}
+					if now, _, err := c.Exists(t.Context(), made); err != nil || now.Czxid != stat.Czxid {
+						t.Fatalf("%+v, %+v, %v", stat, now, err)
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestCreateProtectedAfterTheSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		c := srv.Dial(t)
+		srv.DropReply(zktest.Match{Op: "create2"})
+		srv.Refuse(true)
+		time.AfterFunc(time.Minute, func() { srv.Refuse(false) })
+		_, _, err := c.CreateProtected(t.Context(), "/lock-", nil, nil, zk.ModeEphemeralSequential)
+		if !errors.Is(err, zk.ErrSessionExpired) {
+			t.Fatal(err)
+		}
+		if _, _, err := c.CreateProtected(t.Context(), "/lock-", nil, nil, zk.ModePersistent); !errors.Is(err, zk.ErrInvalidOp) {
+			t.Fatal(err)
+		}
+	})
+}
