@@ -205,3 +205,19 @@ func TestRecreatedParentKeepsACL(t *testing.T) {
 		})
 	}
 }
+
+// TestACLOfFirstClientKeepsSharedParentOpen: the client that creates /zklock with a closed
+// ACL closes its own lock only.
+func TestACLOfFirstClientKeepsSharedParentOpen(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		opts := identifiedAs("ann")
+		opts.ACL = zk.CreatorACL()
+		ann, other := dialWith(t, srv, opts), dial(t, srv)
+		first := acquire(t, ann.Mutex("closed"))
+		release(t, acquire(t, other.Mutex("open")))
+		if _, err := other.Mutex("closed").Acquire(t.Context()); err == nil {
+			t.Error("the lock of the first client is open to another client")
+		}
+		release(t, first)
+	})
+}
