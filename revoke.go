@@ -70,7 +70,7 @@ func (l *Lock) revoke(ctx context.Context, meant func(Entry) bool) ([]Entry, err
 	var asked []Entry
 	var refused error // the first one
 	for _, f := range found {
-		if !f.Holder || !meant(f.Entry) || f.readErr == nil && !f.readsRequests() {
+		if !f.Holder || !meant(f.Entry) || f.readErr == nil && !f.ReadsRequests() {
 			continue
 		}
 		there, err := false, f.readErr
@@ -97,13 +97,11 @@ func (l *Lock) revoke(ctx context.Context, meant func(Entry) bool) ([]Entry, err
 // dashes.
 var curatorMutex = regexp.MustCompile(`^_c_[0-9a-f-]{36}-(lock-|__READ__|__WRIT__)[0-9]{10}$`)
 
-// readsRequests reports whether the owner of an entry can see a release request: a client of
-// this package, or a mutex of Curator, also in its read-write lock.
-func (f znodeEntry) readsRequests() bool {
-	if _, ok := decodeOwner(f.data); ok || f.Revoked {
-		return true
-	}
-	return f.Mode != Permit && curatorMutex.MatchString(f.Name)
+// ReadsRequests reports whether the entry's owner can see a release request: a client of
+// this package, or a mutex of Curator, also in its read-write lock. Its data must have been
+// read.
+func (e Entry) ReadsRequests() bool {
+	return e.Owner != (Owner{}) || e.Revoked || e.Mode != Permit && curatorMutex.MatchString(e.Name)
 }
 
 // requestRelease writes the request into one znode, unless it is there already. It

@@ -104,12 +104,6 @@ func recipeOfName(name string) Recipe {
 	return Recipe{Kind: kindCustom}
 }
 
-// ReadsRequests reports whether the library's holders of such entries can see a release
-// request.
-func (r Recipe) ReadsRequests() bool {
-	return r.Library == libZklock || r.Library == libCurator && (r.Kind == kindMutex || r.readWrite())
-}
-
 // kazooName reports whether kazoo waits for an entry with this name.
 func (r Recipe) kazooName() bool { return r.Kind == kindLock || r.Kind == kindRead }
 

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
 	"github.com/zklock/zklock/inspect"
 	"github.com/zklock/zklock/internal/legible"
@@ -112,7 +111,7 @@ func notAsked(s *inspect.Lock, token int64, asked []inspect.Entry) []inspect.Ent
 	}
 	var all []inspect.Entry
 	for _, e := range s.Holders() {
-		if !told[e.Node] && e.Owner == (zklock.Owner{}) && e.Token != 0 && (token == 0 || e.Token == token) && !e.Recipe.ReadsRequests() {
+		if !told[e.Node] && e.Token != 0 && (token == 0 || e.Token == token) && !e.ReadsRequests() {
 			all = append(all, e)
 		}
 	}
