@@ -207,9 +207,9 @@ func TestCommandsShowLocksOfAllClients(t *testing.T) {
 		}
 	})
 	t.Run("timeouts", func(t *testing.T) {
-		c.doctor(t, "--session-timeout", "20s", "/apps").want(t, "warning", "timeout", "makes 10s of the session timeout of 20s")
+		c.doctor(t, "--session-timeout", "20s", "/apps").want(t, "warning", "timeout", "grants a session timeout of 10s instead of the requested 20s")
 		c.doctor(t, "--session-timeout", "2s", "/apps").want(t, "warning", "timeout",
-			"sessions of 2s are shorter than syncLimit x tickTime, 2.5s as conf says", "which made 5 of the entries", "for up to 500ms")
+			"sessions of 2s are shorter than syncLimit x tickTime, 2.5s (from conf)", "which created 5 of the entries", "for up to 500ms")
 	})
 	wait(t, c, curator2, "mutex", "/apps/orders", 1)
 	t.Run("named", func(t *testing.T) { named(t, c, map[string]string{"/apps/orders": orders, "/apps/index": index}) })
@@ -218,14 +218,14 @@ func TestCommandsShowLocksOfAllClients(t *testing.T) {
 	wait(t, c, curator, "mutex", "/apps/stock", 1)
 	t.Run("deadlock", func(t *testing.T) {
 		r := c.doctor(t, "--session-timeout", "8s", "/apps")
-		r.want(t, "critical", "deadlock", "waits for /apps/orders, which", "waits for /apps/stock, which")
+		r.want(t, "critical", "deadlock", "waits for /apps/orders, held by", "waits for /apps/stock, held by")
 		wait(t, c, kazoo, "lock", "/apps/pages", 1)
 		if r = c.doctor(t, "--session-timeout", "8s", "/apps"); r.has("critical", "deadlock", "/apps/pages") {
 			t.Errorf("before there is one: %+v", r.Findings)
 		}
 		wait(t, c, kazoo2, "lock", "/apps/index", 2)
 		r = c.doctor(t, "--session-timeout", "8s", "/apps")
-		r.want(t, "critical", "deadlock", "kazoo waits for /apps/pages, which kazoo has", "kazoo waits for /apps/index, which kazoo has", "1 more session wait")
+		r.want(t, "critical", "deadlock", "kazoo waits for /apps/pages, held by kazoo", "kazoo waits for /apps/index, held by kazoo", "1 more session wait")
 		if r.Exit != 2 {
 			t.Errorf("exit %d", r.Exit)
 		}
@@ -345,7 +345,7 @@ func failures(t *testing.T, c command, cluster *harness.Ensemble) {
 	r.want(t, "warning", "quorum", "2 of 3 voting servers take part: if one more fails")
 	followers[1].Kill()
 	r = c.doctor(t, "--session-timeout", "8s", "--connect-timeout", "5s", "/apps")
-	r.want(t, "critical", "servers", "none of 3 servers gives a session")
+	r.want(t, "critical", "servers", "none of 3 servers opens a session")
 	if r.Exit != 2 {
 		t.Errorf("exit %d", r.Exit)
 	}
@@ -356,7 +356,7 @@ func twoEnsembles(t *testing.T, c command, cluster *harness.Ensemble) {
 	other := harness.StartServer(t, harness.ServerConfig{})
 	c.servers = other.Addr() + "," + cluster.Servers[0].Addr()
 	r := c.doctor(t, "--session-timeout", "8s")
-	r.want(t, "critical", "quorum", other.Addr()+" is an ensemble of its own")
+	r.want(t, "critical", "quorum", "standalone, outside the ensemble: "+other.Addr())
 	c.servers = other.Addr()
 	if r = c.doctor(t, "--session-timeout", "8s"); r.Exit != 0 {
 		t.Errorf("one of them: exit %d, %+v", r.Exit, r.Findings)

@@ -3,10 +3,12 @@ package doctor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path"
 	"sync"
 
 	"github.com/zklock/zklock/inspect"
+	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -37,7 +39,7 @@ func (f *Facts) probe(ctx context.Context, z *zk.Client) error {
 		return nil
 	}
 	if f.Probe = err; err != nil {
-		f.Clock.Err = errors.New("the client may not write there")
+		f.Clock.Err = fmt.Errorf("you may not create a znode below %s", legible.Path(at))
 	}
 	if err != nil && zk.Applied(err) == zk.AppliedUnknown {
 		return err

@@ -9,8 +9,8 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// errNoSession means that no server gave a session, so doctor cannot query the ensemble.
-var errNoSession = errors.New("no server gives a session")
+// errNoSession means that no server opened a session, so doctor cannot query the ensemble.
+var errNoSession = errors.New("no server opens a session")
 
 // Run gathers all facts and judges them. It fails only if ctx ends: servers that do not
 // answer are a finding.

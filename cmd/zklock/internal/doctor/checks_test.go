@@ -166,7 +166,7 @@ func TestDeadlock(t *testing.T) {
 	queue(t, two.Mutex("a"), 1)
 	queue(t, three.Mutex("a"), 2)
 	r := look(t, srv)
-	f := wantOne(t, r, "deadlock", Critical, "one waits for /zklock/b, which two has", "two waits for /zklock/a, which one has", "1 more session waits behind them")
+	f := wantOne(t, r, "deadlock", Critical, "one waits for /zklock/b, held by two", "two waits for /zklock/a, held by one", "1 more session waits for them")
 	if len(f.Locks) != 2 || r.Exit != 2 {
 		t.Errorf("%+v", r)
 	}
@@ -191,7 +191,7 @@ func TestLayoutsStraysAndNobodys(t *testing.T) {
 	put("/zklock/n", zk.ModePersistent)
 	put("/zklock/n/x-lock-", zk.ModePersistentSequential)
 	r := look(t, srv, func(c *Config) { c.Prefix = "/zklock/n" })
-	wantOne(t, r, "layouts", Critical, "x-lock-0000000000", "waits for ever")
+	wantOne(t, r, "layouts", Critical, "x-lock-0000000000", "is not ephemeral")
 }
 
 func TestSequence(t *testing.T) {
@@ -202,7 +202,7 @@ func TestSequence(t *testing.T) {
 		t.Fatal(err)
 	}
 	queue(t, client(t, srv, "two").Mutex("a"), 1)
-	f := wantOne(t, look(t, srv), "sequence", Critical, "/zklock/a", "99 %")
+	f := wantOne(t, look(t, srv), "sequence", Critical, "/zklock/a", "99%")
 	if len(f.Locks) != 1 {
 		t.Errorf("%+v", f)
 	}
@@ -224,7 +224,7 @@ func TestHeldTooLong(t *testing.T) {
 		t.Errorf("%+v", found)
 	}
 	r := look(t, srv, func(c *Config) { c.Held = time.Nanosecond })
-	wantOne(t, r, "held", Warning, "one has had /zklock/a for")
+	wantOne(t, r, "held", Warning, "one has held /zklock/a for")
 }
 
 func TestAccess(t *testing.T) {
@@ -238,8 +238,8 @@ func TestAccess(t *testing.T) {
 	}
 	make("/apps", append(zk.CreatorACL(), zk.ReadACL()...))
 	r := look(t, srv, func(c *Config) { c.Prefix = "/apps" })
-	wantOne(t, r, "access", Warning, "may not make locks below /apps")
-	wantOne(t, r, "clock", Note, "not known")
+	wantOne(t, r, "access", Warning, "may not create locks below /apps")
+	wantOne(t, r, "clock", Note, "unknown: you may not create a znode below /apps")
 	boss := func(c *Config) {
 		c.Prefix = "/apps"
 		c.Zk.Auth = []zk.Auth{{Scheme: "digest", Data: []byte("boss:secret")}}
@@ -277,7 +277,7 @@ func TestUnreadEntries(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := look(t, srv).of("access")
-	if len(found) != 2 || found[1].Level != Warning || !strings.Contains(found[1].What, "entries of /zklock/a may not be read") {
+	if len(found) != 2 || found[1].Level != Warning || !strings.Contains(found[1].What, "you may not read some entries of /zklock/a") {
 		t.Errorf("%+v", found)
 	}
 }
@@ -287,7 +287,7 @@ func TestTimeoutBounds(t *testing.T) {
 		o.MinSessionTimeout, o.MaxSessionTimeout = 2*time.Second, 6*time.Second
 	})
 	r := look(t, srv)
-	wantOne(t, r, "timeout", Warning, "makes 6s of the session timeout of 20s")
+	wantOne(t, r, "timeout", Warning, "grants a session timeout of 6s instead of the requested 20s")
 	if s := r.Servers[0]; s.MinTimeout != Span(2*time.Second) || s.MaxTimeout != Span(6*time.Second) {
 		t.Errorf("%+v", s)
 	}

@@ -32,7 +32,7 @@ func TestChroot(t *testing.T) {
 	}
 	// A chroot that is not there gives a session, and nothing below it.
 	r = look(t, srv, func(c *Config) { c.Servers += "/nobody" })
-	wantOne(t, r, "access", Critical, "their chroot, is not there")
+	wantOne(t, r, "access", Critical, "does not exist")
 	if r.Locks != 0 || len(r.of("servers")) != 0 {
 		t.Errorf("%+v", r)
 	}
@@ -96,7 +96,7 @@ func TestSlowServer(t *testing.T) {
 		r := look(t, srv, func(c *Config) {
 			c.Zk.SessionTimeout, c.Limit = 400*time.Millisecond, 8*time.Second
 		})
-		f := wantOne(t, r, "latency", Critical, "heartbeats are due every 50ms")
+		f := wantOne(t, r, "latency", Critical, "longer than the 50ms between heartbeats")
 		s := r.Servers[0]
 		if s.Read.Median != Span(80*time.Millisecond) || s.Write.Median != s.Read.Median || s.Read.Max != s.Read.Median {
 			t.Errorf("%+v, %+v", s, f)
@@ -147,5 +147,5 @@ func TestHostile(t *testing.T) {
 	if strings.ContainsAny(text.String(), "\x1b\u202e") || !strings.Contains(text.String(), `\u202eevil`) {
 		t.Errorf("%q", text.String())
 	}
-	wantOne(t, r, "held", Warning, `\x1b[2Jroot\nok has had "/zklock/\u202eevil" for`)
+	wantOne(t, r, "held", Warning, `\x1b[2Jroot\nok has held "/zklock/\u202eevil" for`)
 }

@@ -21,22 +21,22 @@ func (f *Facts) judgeAccess() []Finding {
 	switch {
 	case f.Probe == nil:
 	case errors.Is(f.Probe, zk.ErrNoAuth):
-		found = append(found, finding(Warning, checkAccess, "give credentials (see --auth-file), or let an administrator permit CREATE and DELETE there",
-			"you may not make locks below %s", legible.Path(f.At)))
+		found = append(found, finding(Warning, checkAccess, "give credentials (see --auth-file), or ask an administrator to permit CREATE and DELETE on it",
+			"you may not create locks below %s", legible.Path(f.At)))
 	case errors.Is(f.Probe, zk.ErrNoNode) && f.At == "/":
-		return []Finding{finding(Critical, checkAccess, "correct the addresses, or create it there: nobody else does, and no lock can be taken below it",
-			"the path behind the servers' addresses, their chroot, is not there")}
+		return []Finding{finding(Critical, checkAccess, "correct the chroot, or create it: zklock does not create it, and no client can acquire a lock below it",
+			"the chroot, the path after the servers' addresses, does not exist")}
 	default:
-		found = append(found, finding(Unknown, checkAccess, "see what the servers' logs say of it", "nothing could be made below %s: %v", legible.Path(f.At), f.Probe))
+		found = append(found, finding(Unknown, checkAccess, "read the servers' logs", "doctor could not create a znode below %s: %v", legible.Path(f.At), f.Probe))
 	}
 	found = append(found, f.judgeParents()...)
 	found = append(found, f.judgeUnread()...)
 	if Worst(found) != OK {
 		return append(found, f.judgePlain()...)
 	}
-	what := "you may make, wait for and release locks below " + legible.Path(f.At)
+	what := "you may create, wait for, and release locks below " + legible.Path(f.At)
 	if f.Missing && f.At != f.Prefix {
-		what += "; " + legible.Path(f.Prefix) + " is not there yet"
+		what += "; " + legible.Path(f.Prefix) + " does not exist yet"
 	}
 	return append(append(found, finding(OK, checkAccess, "", "%s", what)), f.judgePlain()...)
 }
@@ -50,7 +50,7 @@ func (f *Facts) judgePlain() []Finding {
 	if len(plain) == 0 {
 		return nil
 	}
-	one := finding(Warning, checkAccess, "use TLS (see --tls-ca): without it, anyone who can read the traffic learns the password",
+	one := finding(Warning, checkAccess, "use TLS (see --tls-ca): without TLS, an attacker on the network can read the password",
 		"a digest password is sent without TLS to %s", names(plain))
 	for _, s := range plain {
 		one.Servers = append(one.Servers, s.Address)
@@ -98,12 +98,12 @@ func (f *Facts) judgeParents() []Finding {
 			found = append(found, one)
 		}
 	}
-	add(Critical, cannotLeave, "permit DELETE there to all who may CREATE: who takes such a lock can give it back only by ending his session",
-		"you may make entries and not delete them in %s")
-	add(Warning, cannotSee, "give credentials (see --auth-file), or permit READ there: nobody can wait for what he may not read",
+	add(Critical, cannotLeave, "permit DELETE to every client that has CREATE: without it, a holder can release the lock only by ending its session",
+		"you may create entries but not delete them in %s")
+	add(Warning, cannotSee, "give credentials (see --auth-file), or permit READ: a client can wait for a lock only if it may read the lock's znode",
 		"you may not read %s")
-	add(Note, open, "set ACLs where that is too many: whoever may delete in a lock's znode can take the lock from its holder",
-		"everybody who reaches the servers may break locks in %s")
+	add(Note, open, "to prevent that, set ACLs: a client that has DELETE on a lock's znode can delete the holder's entry",
+		"every client of the servers may break locks in %s")
 	return found
 }
 
@@ -124,8 +124,8 @@ func (f *Facts) judgeUnread() []Finding {
 	}
 	slices.Sort(paths)
 	paths = slices.Compact(paths)
-	what := "entries of %s may not be read by you"
-	one := finding(Warning, checkAccess, "let them be made with READ for all who take the lock: to wait behind an entry is to watch it, which needs READ",
+	what := "you may not read some entries of %s"
+	one := finding(Warning, checkAccess, "give all clients of the lock READ on its entries (see --acl): a waiter watches the entry ahead of it, which needs READ",
 		what, some(paths))
 	one.Locks = paths
 	return []Finding{one}

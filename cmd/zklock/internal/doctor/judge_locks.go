@@ -30,9 +30,9 @@ func (f *Facts) judgeLocks() []Finding {
 	}
 	switch {
 	case errors.Is(f.Walk, inspect.ErrUnreadable):
-		found = append(found, finding(Unknown, checkLocks, "give credentials (see --auth-file), or a prefix below which you may read", "not all locks were looked at: %v", f.Walk))
+		found = append(found, finding(Unknown, checkLocks, "give credentials (see --auth-file), or a prefix that you may read", "doctor did not read all locks: %v", f.Walk))
 	case f.Walk != nil:
-		found = append(found, finding(Unknown, checkLocks, "give a prefix, and run it for each", "not all locks were looked at: %v", f.Walk))
+		found = append(found, finding(Unknown, checkLocks, "run doctor for smaller prefixes, one at a time", "doctor did not read all locks: %v", f.Walk))
 	}
 	return append(found, finding(OK, checkLocks, "", "%s below %s: %d held, %d waiting", count(len(f.Locks), "lock"), legible.Path(f.Prefix), held, waiting))
 }
@@ -53,16 +53,16 @@ func (f *Facts) judgeLayouts() []Finding {
 	}
 	var found []Finding
 	for _, w := range texts {
-		one := finding(Warning, checkLayouts, "zklock show tells who wrote what; give each recipe a path of its own, or let all write one layout (zklock run --layout)", "%s: %s", some(of[w]), w)
+		one := finding(Warning, checkLayouts, "see zklock show for the owner of each entry; use a separate path for each recipe, or one layout for all clients (zklock run --layout)", "%s: %s", some(of[w]), w)
 		if strings.Contains(w, "stray") {
-			one.Do = "find out who made them (zklock show names them), and delete them if nobody needs them"
+			one.Do = "find out which program created them (zklock show lists them), and delete them if no program needs them"
 		}
 		one.Locks = of[w]
 		found = append(found, one)
 	}
 	found = append(found, f.judgeSessionless()...)
 	if len(found) == 0 && len(f.Locks) > 0 {
-		found = append(found, finding(OK, checkLayouts, "", "all that share a path exclude each other; no strays"))
+		found = append(found, finding(OK, checkLayouts, "", "all entries on the same path exclude each other; no strays"))
 	}
 	return found
 }
@@ -73,8 +73,8 @@ func (f *Facts) judgeSessionless() []Finding {
 	for _, l := range f.Locks {
 		for _, e := range l.Contenders() {
 			if e.Session == 0 && e.Token != 0 {
-				one := finding(Critical, checkLayouts, "delete it, if its maker is not to be waited for: it belongs to no session, and no server will ever remove it",
-					"%s: the entry %s is not ephemeral, and whoever is behind it waits for ever", legible.Path(l.Path), legible.Path(e.Name))
+				one := finding(Critical, checkLayouts, "if its client no longer needs it, delete it: it belongs to no session, so the servers never delete it",
+					"%s: the entry %s is not ephemeral: its successors wait until a client deletes it", legible.Path(l.Path), legible.Path(e.Name))
 				one.Locks = []string{l.Path}
 				found = append(found, one)
 			}
@@ -83,8 +83,8 @@ func (f *Facts) judgeSessionless() []Finding {
 	return found
 }
 
-// lastSequence is the largest number that servers append to a name. After it they do not
-// count on.
+// lastSequence is the largest number that servers append to a name. The numbers
+// stay at it.
 const lastSequence = 1<<31 - 1
 
 // judgeSequence finds znodes whose sequence numbers are nearly used up.
@@ -119,13 +119,13 @@ func (f *Facts) judgeSequence() []Finding {
 		default:
 			continue
 		}
-		one := finding(level, checkSequence, "stop those who use it, delete "+legible.Word(at)+" while it is empty, and start them: a new znode counts from 0. At the end of the numbers every acquire fails",
-			"%s has used %d %% of its sequence numbers%s", legible.Path(at), n*100/lastSequence, f.lasts(at, n))
+		one := finding(level, checkSequence, "stop its clients, delete "+legible.Word(at)+" while it is empty, and start the clients again: a new znode counts from 0. When all numbers are used, every acquire fails",
+			"%s has used %d%% of its sequence numbers%s", legible.Path(at), n*100/lastSequence, f.lasts(at, n))
 		one.Locks = []string{at}
 		found = append(found, one)
 	}
 	if len(found) == 0 && most > 0 {
-		found = append(found, finding(OK, checkSequence, "", "%s of the numbers are used, in %s", share(most), legible.Path(where)))
+		found = append(found, finding(OK, checkSequence, "", "%s of the sequence numbers are used; most in %s", share(most), legible.Path(where)))
 	}
 	return found
 }
@@ -138,7 +138,7 @@ func (f *Facts) lasts(at string, used int64) string {
 		return ""
 	}
 	left := time.Duration(float64(age) / float64(used) * float64(lastSequence-used))
-	return fmt.Sprintf(", the rest of which lasts %s as things go", cli.ShortDuration(left))
+	return fmt.Sprintf("; at this rate, the rest lasts %s", cli.ShortDuration(left))
 }
 
 // sequenceOf returns the number at the end of a name.
@@ -196,14 +196,14 @@ func (f *Facts) judgeSessions() []Finding {
 	})
 	for _, id := range sessions {
 		if n := len(locks[id]); n >= manyLocks {
-			one := finding(Warning, checkSessions, "spread them over several sessions: all are lost at once with this one, and all go through one connection in turn",
-				"%s (session %s) is in %d locks", who[id], inspect.FormatSession(id), n)
+			one := finding(Warning, checkSessions, "spread the locks over several sessions: if this session ends, all its holds are lost, and their requests share one connection",
+				"%s (session %s) holds or waits for %d locks", who[id], inspect.FormatSession(id), n)
 			one.Locks = sorted(locks[id])
 			found = append(found, one)
 		}
 	}
 	if len(found) == 0 && len(sessions) > 0 {
-		found = append(found, finding(OK, checkSessions, "", "%s; none is in more than %s", count(len(sessions), "session"), count(len(locks[sessions[0]]), "lock")))
+		found = append(found, finding(OK, checkSessions, "", "%s; none holds or waits for more than %s", count(len(sessions), "session"), count(len(locks[sessions[0]]), "lock")))
 	}
 	return found
 }
@@ -220,9 +220,9 @@ func (f *Facts) judgeDeadlocks() []Finding {
 			if outer := inspect.OwnerName(link.Holds.Entry); link.Waits.Owner.ParentSession != "" && outer != who {
 				who += ", inside " + outer + ","
 			}
-			step := fmt.Sprintf("%s waits for %s, which %s has", who, legible.Path(link.Waits.Path), inspect.OwnerName(next.Holds.Entry))
+			step := fmt.Sprintf("%s waits for %s, held by %s", who, legible.Path(link.Waits.Path), inspect.OwnerName(next.Holds.Entry))
 			if !next.Holds.Holder {
-				step = fmt.Sprintf("%s waits for %s behind %s", who, legible.Path(link.Waits.Path), inspect.OwnerName(next.Holds.Entry))
+				step = fmt.Sprintf("%s waits for %s, queued after %s", who, legible.Path(link.Waits.Path), inspect.OwnerName(next.Holds.Entry))
 			}
 			steps = append(steps, step)
 			locks = append(locks, link.Waits.Path)
@@ -233,12 +233,12 @@ func (f *Facts) judgeDeadlocks() []Finding {
 			if d.Blocked == 1 {
 				verb = "waits"
 			}
-			one.What += fmt.Sprintf("; %s %s behind them", count(d.Blocked, "more session"), verb)
+			one.What += fmt.Sprintf("; %s %s for them", count(d.Blocked, "more session"), verb)
 		}
-		one.Do = "end one of them, or take one of these locks from it (zklock revoke, then zklock break); to keep it from happening, take several locks in one go (zklock run --lock, zklock.All) or always in the same order"
+		one.Do = "end one of these clients, or take one of its locks away (zklock revoke, then zklock break); to prevent deadlocks, acquire several locks together (zklock run --lock, zklock.All), or always in the same order"
 		if !d.Certain {
 			one.Level = Warning
-			one.What += "; one of them waits for several things at a time, and may get out of it by another of its threads"
+			one.What += "; one session waits for several locks at once, so another of its threads may still release a lock"
 		}
 		one.Locks = locks
 		found = append(found, one)
@@ -275,17 +275,17 @@ func (f *Facts) judgeHeld() []Finding {
 		if where == "" || age > oldest {
 			oldest, where = age, l.Path
 		}
-		one := finding(Warning, checkHeld, "see zklock show "+legible.Word(l.Path)+"; ask for it with zklock revoke; if its holder is beyond help, zklock break takes it away", "")
+		one := finding(Warning, checkHeld, "see zklock show "+legible.Word(l.Path)+"; request its release with zklock revoke; if the holder does not respond, use zklock break", "")
 		usual, n := f.usual(l, first)
 		switch {
 		case f.Held > 0 && age > f.Held:
-			one.What = fmt.Sprintf("%s has had %s for %s, longer than the %s that are allowed", inspect.OwnerName(first.Entry), legible.Path(l.Path), cli.ShortDuration(age), cli.ShortDuration(f.Held))
+			one.What = fmt.Sprintf("%s has held %s for %s, longer than the limit of %s", inspect.OwnerName(first.Entry), legible.Path(l.Path), cli.ShortDuration(age), cli.ShortDuration(f.Held))
 		case n >= usualCount && age > usualLeast && age > time.Duration(usualTimes*(1+l.Waiting()))*usual:
-			one.What = fmt.Sprintf("%s has been at %s for %s; it was taken %d times, every %s", inspect.OwnerName(first.Entry), legible.Path(l.Path), cli.ShortDuration(age), n, cli.ShortDuration(usual))
+			one.What = fmt.Sprintf("%s has held %s for %s; it was acquired %d times before, for %s on average", inspect.OwnerName(first.Entry), legible.Path(l.Path), cli.ShortDuration(age), n, cli.ShortDuration(usual))
 			if l.Waiting() == 0 {
 				one.Level = Note
 			} else {
-				one.What += fmt.Sprintf(", and %d wait for it", l.Waiting())
+				one.What += "; it has " + count(l.Waiting(), "waiter")
 			}
 		default:
 			continue
@@ -294,7 +294,7 @@ func (f *Facts) judgeHeld() []Finding {
 		found = append(found, one)
 	}
 	if len(found) == 0 && where != "" {
-		found = append(found, finding(OK, checkHeld, "", "none for longer than is usual for it; longest: %s, %s", legible.Path(where), cli.ShortDuration(oldest)))
+		found = append(found, finding(OK, checkHeld, "", "no lock is held much longer than usual; longest: %s, %s", legible.Path(where), cli.ShortDuration(oldest)))
 	}
 	return found
 }
@@ -317,7 +317,7 @@ func share(n int64) string {
 	const least = 0.01
 	percent := float64(n) * 100 / lastSequence
 	if percent < least {
-		return fmt.Sprintf("less than %v %%", least)
+		return fmt.Sprintf("less than %v%%", least)
 	}
-	return fmt.Sprintf("at most %.2g %%", percent)
+	return fmt.Sprintf("at most %.2g%%", percent)
 }

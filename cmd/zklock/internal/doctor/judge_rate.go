@@ -60,21 +60,21 @@ func (f *Facts) judgeRate() []Finding {
 		if off >= maxDrift {
 			level, what = Critical, fmt.Sprintf("more than the %s", percent(maxDrift))
 		}
-		found = append(found, finding(level, checkRate, "let what sets this clock slew it by at most 5000 ppm (chrony: maxslewrate 4000); until the slewing ends rely on fencing tokens alone",
-			"this machine's clock runs %s %s than its hardware's counter: %s that locks assume between two clocks", percent(off), than, what))
+		found = append(found, finding(level, checkRate, "limit the slew of the time daemon to 5000 ppm (chrony: maxslewrate 4000); until the slew ends, rely only on fencing tokens",
+			"this machine's clock runs %s %s than its hardware counter, %s by which the rates of two clocks may differ", percent(off), than, what))
 	}
 	if f.Rate.Slew > maxSlew {
-		found = append(found, finding(Note, checkRate, "set maxslewrate 4000 in chrony.conf and restart chronyd, here and at the servers",
-			"chronyd may slew this machine's clock by %s, more than half of the %s that locks assume between two clocks", percent(f.Rate.Slew), percent(maxDrift)))
+		found = append(found, finding(Note, checkRate, "set maxslewrate 4000 in chrony.conf and restart chronyd, here and on the servers",
+			"chronyd may slew this machine's clock by %s, more than half of the %s by which the rates of two clocks may differ", percent(f.Rate.Slew), percent(maxDrift)))
 	}
 	if len(found) > 0 {
 		return found
 	}
-	return []Finding{finding(OK, checkRate, "", "this machine's clock runs at its hardware's rate, within %.0f ppm; the servers' rates cannot be seen from here", math.Ceil(off*1e6))}
+	return []Finding{finding(OK, checkRate, "", "this machine's clock runs at the rate of its hardware counter, within %.0f ppm; doctor cannot measure the servers' clocks", math.Ceil(off*1e6))}
 }
 
 // percent formats a fraction.
-func percent(fraction float64) string { return strconv.FormatFloat(fraction*100, 'g', 2, 64) + " %" }
+func percent(fraction float64) string { return strconv.FormatFloat(fraction*100, 'g', 2, 64) + "%" }
 
 // chronySlew returns how fast a chronyd on this machine may slew the clock, as a fraction,
 // 0 if none runs.

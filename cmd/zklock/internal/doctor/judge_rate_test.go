@@ -93,17 +93,17 @@ func TestChronySlewReadsNoPipe(t *testing.T) {
 
 // TestJudgeRate: the rate is held against half of what locks assume.
 func TestJudgeRate(t *testing.T) {
-	const hardware = "than its hardware's counter: more than "
-	const slewing = "note rate: chronyd may slew this machine's clock by 8.3 %, more than half of the 1 % that locks assume between two clocks"
+	const hardware = "than its hardware counter, more than "
+	const slewing = "note rate: chronyd may slew this machine's clock by 8.3%, more than half of the 1% by which the rates of two clocks may differ"
 	tests := []struct {
 		rate *Rate
 		want []string
 	}{
 		{nil, nil},
-		{&Rate{}, []string{"ok rate: this machine's clock runs at its hardware's rate, within 0 ppm; the servers' rates cannot be seen from here"}},
-		{&Rate{Off: -499e-6, Slew: 0.005}, []string{"ok rate: this machine's clock runs at its hardware's rate, within 499 ppm; the servers' rates cannot be seen from here"}},
-		{&Rate{Off: 0.006}, []string{"warning rate: this machine's clock runs 0.6 % faster " + hardware + "half of the 1 % that locks assume between two clocks"}},
-		{&Rate{Off: -0.083, Slew: chronyDefault}, []string{"critical rate: this machine's clock runs 8.3 % slower " + hardware + "the 1 % that locks assume between two clocks", slewing}},
+		{&Rate{}, []string{"ok rate: this machine's clock runs at the rate of its hardware counter, within 0 ppm; doctor cannot measure the servers' clocks"}},
+		{&Rate{Off: -499e-6, Slew: 0.005}, []string{"ok rate: this machine's clock runs at the rate of its hardware counter, within 499 ppm; doctor cannot measure the servers' clocks"}},
+		{&Rate{Off: 0.006}, []string{"warning rate: this machine's clock runs 0.6% faster " + hardware + "half of the 1% by which the rates of two clocks may differ"}},
+		{&Rate{Off: -0.083, Slew: chronyDefault}, []string{"critical rate: this machine's clock runs 8.3% slower " + hardware + "the 1% by which the rates of two clocks may differ", slewing}},
 		{&Rate{Off: 20e-6, Slew: chronyDefault}, []string{slewing}},
 	}
 	for _, tt := range tests {

@@ -13,7 +13,7 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// reached returns the servers that gave a session.
+// reached returns the servers that opened a session.
 func (f *Facts) reached() []Server {
 	return slices.DeleteFunc(slices.Clone(f.Servers), func(s Server) bool { return s.err != nil })
 }
@@ -46,13 +46,13 @@ func (s Server) remedy() string {
 	case errors.Is(s.err, zk.ErrTLSRequired):
 		return "use TLS: see --tls-ca"
 	case errors.As(s.err, &authority):
-		return "name the file with its authority with --tls-ca, if it is the right server"
+		return "if this is the right server, give the file of its certificate authority with --tls-ca"
 	case errors.As(s.err, &host):
-		return "if it is the right server, name what its certificate has with --tls-server-name"
+		return "if this is the right server, give the name in its certificate with --tls-server-name"
 	case errors.As(s.err, &invalid):
-		return "renew its certificate"
+		return "renew the server's certificate"
 	case errors.Is(s.err, zk.ErrAuthFailed):
-		return "give the right credentials: see --auth-file"
+		return "correct the credentials: see --auth-file"
 	}
 	return ""
 }
@@ -66,16 +66,16 @@ func (f *Facts) judgeServers() []Finding {
 		role := s.Role
 		switch {
 		case s.err != nil && (s.Answers || s.remedy() != ""):
-			do := cmp.Or(s.remedy(), "see its log: it may have no quorum, or be full of connections")
-			found = append(found, finding(Warning, checkServers, do, "%s answers and gives no session: %s", s.name(), s.why()).at(s))
+			do := cmp.Or(s.remedy(), "read its log: it may have no quorum, or no free connections")
+			found = append(found, finding(Warning, checkServers, do, "%s answers but opens no session: %s", s.name(), s.why()).at(s))
 			continue
 		case s.err != nil:
-			found = append(found, finding(Warning, checkServers, "start it, or take it out of the servers that clients are given",
+			found = append(found, finding(Warning, checkServers, "start it, or remove it from the addresses that clients have",
 				"%s does not answer: %s", s.name(), s.why()).at(s))
 			continue
 		case role == "read-only":
-			found = append(found, finding(Critical, checkServers, "see why it has lost the others: no lock is taken or released through it",
-				"%s has no quorum, and only lets things be read", s.name()).at(s))
+			found = append(found, finding(Critical, checkServers, "find out why it cannot reach the other servers: its clients can neither acquire nor release a lock",
+				"%s has no quorum and is read-only", s.name()).at(s))
 		case role == "":
 			role = "role unknown"
 		}
@@ -83,11 +83,11 @@ func (f *Facts) judgeServers() []Finding {
 		roles = append(roles, s.name()+" "+role)
 	}
 	if reached == 0 {
-		return append(found, finding(Critical, checkServers, "nobody can take a lock; those who hold one lose it in one session timeout: check the addresses, the servers, and the network between",
-			"none of %s gives a session", count(len(f.Servers), "server")))
+		return append(found, finding(Critical, checkServers, "check the addresses, the servers, and the network: no client can acquire a lock, and holds end within the session timeout",
+			"none of %s opens a session", count(len(f.Servers), "server")))
 	}
 	if f.Main != nil {
-		found = append(found, finding(Unknown, checkServers, "run it again; if it stays, see the servers' logs", "the servers stopped answering: %v", f.Main))
+		found = append(found, finding(Unknown, checkServers, "run doctor again; if this repeats, read the servers' logs", "the servers stopped answering: %v", f.Main))
 	}
 	return append(found, finding(OK, checkServers, "", "%d of %d answer: %s", reached, len(f.Servers), strings.Join(roles, ", ")))
 }
@@ -123,24 +123,24 @@ func (f *Facts) judgeQuorum() []Finding {
 	found := f.judgeOneness()
 	voters := f.voters()
 	if voters <= 1 {
-		return append(found, finding(OK, checkQuorum, "", "one server: while it is down no lock is taken, and a hold outlives that only within its session timeout"))
+		return append(found, finding(OK, checkQuorum, "", "one server: while it is down, no client can acquire a lock, and holds end at their deadlines"))
 	}
 	up := f.upVoters()
 	most := (voters - 1) / 2 // how many may be down
 	spare := most - (voters - up)
 	switch {
 	case spare < 0:
-		found = append(found, finding(Critical, checkQuorum, "start the others: without a majority no lock is taken or released",
+		found = append(found, finding(Critical, checkQuorum, "start the other servers: without a majority, no client can acquire or release a lock",
 			"only %d of %s take part", up, count(voters, "voting server")))
 	case spare == 0 && up < voters:
-		found = append(found, finding(Warning, checkQuorum, "start the others before one more fails",
-			"%d of %d voting servers take part: if one more fails, no lock is taken or released", up, voters))
+		found = append(found, finding(Warning, checkQuorum, "start the other servers before one more fails",
+			"%d of %d voting servers take part: if one more fails, no client can acquire or release a lock", up, voters))
 	default:
 		found = append(found, finding(OK, checkQuorum, "", "%d of %d voting servers take part: %d more may fail", up, voters, spare))
 	}
 	if voters%2 == 0 {
-		found = append(found, finding(Note, checkQuorum, fmt.Sprintf("%d are as safe, %d safer", voters-1, voters+1),
-			"%d voting servers bear the failure of %d, as %d would", voters, most, voters-1))
+		found = append(found, finding(Note, checkQuorum, fmt.Sprintf("use %d, which tolerate as many failures, or %d, which tolerate one more", voters-1, voters+1),
+			"%d voting servers tolerate the failure of %d, as many as %d do", voters, most, voters-1))
 	}
 	return found
 }
@@ -163,7 +163,7 @@ func (f *Facts) upVoters() int {
 // judgeOneness finds servers that are in different ensembles. Clients of different
 // ensembles do not exclude each other.
 func (f *Facts) judgeOneness() []Finding {
-	const do = "give clients the addresses of one ensemble: through these, two of them can hold one lock"
+	const do = "give clients the addresses of one ensemble: with these addresses, two clients can hold the same lock"
 	reached := f.reached()
 	var leaders, alone []Server
 	configs, roots := map[string]bool{}, map[int64]bool{}
@@ -180,13 +180,13 @@ func (f *Facts) judgeOneness() []Finding {
 	}
 	switch {
 	case len(alone) > 0 && len(reached) > 1:
-		return []Finding{finding(Critical, checkQuorum, do, "%s is an ensemble of its own", names(alone)).at(alone...)}
+		return []Finding{finding(Critical, checkQuorum, do, "standalone, outside the ensemble: %s", names(alone)).at(alone...)}
 	case len(leaders) > 1:
-		return []Finding{finding(Critical, checkQuorum, do+"; if they are of one, it has just elected: run this again", "%s all lead", names(leaders)).at(leaders...)}
+		return []Finding{finding(Critical, checkQuorum, do+"; if the ensemble has just elected a leader, run doctor again", "more than one leader: %s", names(leaders)).at(leaders...)}
 	case len(roots) > 1:
-		return []Finding{finding(Critical, checkQuorum, do, "the servers do not have the same znodes: %s was not made at one moment", legible.Path(f.Prefix))}
+		return []Finding{finding(Critical, checkQuorum, do, "the servers do not have the same znodes: they report different creations of %s", legible.Path(f.Prefix))}
 	case len(configs) > 1:
-		return []Finding{finding(Warning, checkQuorum, "if they are of one ensemble that is being changed, run this again; else "+do, "the servers have different configurations")}
+		return []Finding{finding(Warning, checkQuorum, "if the ensemble is being reconfigured, run doctor again; otherwise, "+do, "the servers have different configurations")}
 	}
 	return nil
 }
@@ -209,22 +209,22 @@ func (f *Facts) judgeVersions() []Finding {
 		if len(f.reached()) == 0 {
 			return nil
 		}
-		return []Finding{finding(Note, checkVersions, "add srvr to the servers' 4lw.commands.whitelist", "the servers do not tell their versions")}
+		return []Finding{finding(Note, checkVersions, "add srvr to the servers' 4lw.commands.whitelist", "the servers do not report their versions")}
 	}
 	var found []Finding
 	if oldest := versions[0]; compareVersions(oldest, "3.5.3") < 0 {
-		found = append(found, finding(Warning, checkVersions, "update them: they have no containers, so that every lock's name stays for ever; see zklock gc",
-			"%s has version %s", names(of[oldest]), oldest).at(of[oldest]...))
+		found = append(found, finding(Warning, checkVersions, "update the servers: this version has no container znodes, so the znodes of unused locks remain; see zklock gc",
+			"version %s on %s", oldest, names(of[oldest])).at(of[oldest]...))
 	} else if compareVersions(oldest, "3.6") < 0 {
-		found = append(found, finding(Note, checkVersions, "update them: they can't tell of changes below a path, so that top and ui ask again and again",
-			"%s has version %s", names(of[oldest]), oldest).at(of[oldest]...))
+		found = append(found, finding(Note, checkVersions, "update the servers: this version has no recursive watches, so top and ui poll",
+			"version %s on %s", oldest, names(of[oldest])).at(of[oldest]...))
 	}
 	if len(versions) > 1 {
 		var parts []string
 		for _, v := range versions {
 			parts = append(parts, v+" on "+names(of[v]))
 		}
-		return append(found, finding(Warning, checkVersions, "finish the update", "the servers differ: %s", strings.Join(parts, "; ")).at(f.reached()...))
+		return append(found, finding(Warning, checkVersions, "finish the update", "the versions differ: %s", strings.Join(parts, "; ")).at(f.reached()...))
 	}
 	return append(found, finding(OK, checkVersions, "", "%s", versions[0]))
 }
@@ -254,19 +254,19 @@ func (f *Facts) judgeLatency() []Finding {
 			slowest = s
 		}
 		heartbeat := time.Duration(s.Timeout) / 8
-		const do = "look at the servers' disks (a dataLogDir of its own), garbage collection and network, or ask for a longer --session-timeout"
+		const do = "check the servers' disks (use a separate dataLogDir), garbage collection, and network, or set a longer --session-timeout"
 		switch w := time.Duration(s.Write.Median); {
 		case w > heartbeat:
-			found = append(found, finding(Critical, checkLatency, do, "a write through %s takes %v: heartbeats are due every %v, and holds are lost", s.name(), s.Write.Median, heartbeat).at(s))
+			found = append(found, finding(Critical, checkLatency, do, "a write through %s takes %v, longer than the %v between heartbeats: holds are lost", s.name(), s.Write.Median, heartbeat).at(s))
 		case w > heartbeat/4, time.Duration(s.Write.Max) > heartbeat:
-			found = append(found, finding(Warning, checkLatency, do, "a write through %s takes %v, once %v: heartbeats are due every %v", s.name(), s.Write.Median, s.Write.Max, heartbeat).at(s))
+			found = append(found, finding(Warning, checkLatency, do, "a write through %s takes %v, at most %v; a heartbeat is due every %v", s.name(), s.Write.Median, s.Write.Max, heartbeat).at(s))
 		}
 		if s.Outstanding > 100 {
-			found = append(found, finding(Warning, checkLatency, "find out who asks so much: srvr, mntr and cons tell", "%d requests wait in %s", s.Outstanding, s.name()).at(s))
+			found = append(found, finding(Warning, checkLatency, "find out which clients send so many requests: see the four-letter words srvr, mntr, and cons", "%d requests wait in %s", s.Outstanding, s.name()).at(s))
 		}
 		if s.MaxFiles > 0 && s.OpenFiles > s.MaxFiles/10*8 {
-			found = append(found, finding(Warning, checkServers, "raise its limit of open files (LimitNOFILE), or use fewer connections: beyond it nobody gets a session",
-				"%s has %d of %d descriptors open", s.name(), s.OpenFiles, s.MaxFiles).at(s))
+			found = append(found, finding(Warning, checkServers, "raise its limit of open files (LimitNOFILE), or use fewer connections: at the limit, no client can connect",
+				"%s has %d of %d file descriptors open", s.name(), s.OpenFiles, s.MaxFiles).at(s))
 		}
 	}
 	where := ""

@@ -66,73 +66,73 @@ func TestJudgements(t *testing.T) {
 		{"one has no quorum", func(f *Facts) { f.Servers[0].Role = "read-only"; f.Servers[1].Synced = 1 },
 			[]string{"critical servers: zk1:2181 has no quorum", "warning quorum: 2 of 3"}},
 		{"one gives no session", func(f *Facts) { down(&f.Servers[0]); f.Servers[0].Answers = true },
-			[]string{"warning servers: zk1:2181 answers and gives no session"}},
+			[]string{"warning servers: zk1:2181 answers but opens no session"}},
 		{"a server of another authority", func(f *Facts) { down(&f.Servers[0]); f.Servers[0].err = x509.UnknownAuthorityError{} },
-			[]string{"warning servers: zk1:2181 answers and gives no session: x509"}},
+			[]string{"warning servers: zk1:2181 answers but opens no session: x509"}},
 		{"a refused user", func(f *Facts) {
 			down(&f.Servers[0])
 			f.Servers[0].err = fmt.Errorf("zk: dial zk1:2181: %w", zk.ErrAuthFailed)
 		},
-			[]string{"warning servers: zk1:2181 answers and gives no session: zk: the server refused the credentials"}},
+			[]string{"warning servers: zk1:2181 answers but opens no session: zk: the server refused the credentials"}},
 		{"four voters", func(f *Facts) { f.Servers = append(f.Servers, member(4, "follower")); f.Servers[1].Synced = 3 },
-			[]string{"note quorum: 4 voting servers bear the failure of 1, as 3 would"}},
+			[]string{"note quorum: 4 voting servers tolerate the failure of 1, as many as 3 do"}},
 		{"observers do not vote", func(f *Facts) { f.Servers = append(f.Servers, member(4, "observer")) }, nil},
 		{"the configuration knows of more voters", func(f *Facts) {
 			for i := range f.Servers {
 				f.Servers[i].config = "server.1=a\nserver.2=b\nserver.3=c\nserver.4=d\nserver.5=e\nserver.6=f:observer\nversion=1"
 			}
 		}, []string{"warning quorum: 3 of 5 voting servers take part: if one more"}},
-		{"two leaders", func(f *Facts) { f.Servers[0].Role = "leader" }, []string{"critical quorum: zk1:2181, zk2:2181 all lead"}},
-		{"a stranger", func(f *Facts) { f.Servers[2].Role = "standalone" }, []string{"critical quorum: zk3:2181 is an ensemble of its own"}},
+		{"two leaders", func(f *Facts) { f.Servers[0].Role = "leader" }, []string{"critical quorum: more than one leader: zk1:2181, zk2:2181"}},
+		{"a stranger", func(f *Facts) { f.Servers[2].Role = "standalone" }, []string{"critical quorum: standalone, outside the ensemble: zk3:2181"}},
 		{"other znodes", func(f *Facts) { f.Servers[2].identity = 8 }, []string{"critical quorum: the servers do not have the same znodes"}},
 		{"other configurations", func(f *Facts) { f.Servers[2].config = "x" }, []string{"warning quorum: the servers have different configurations"}},
 		{"an update under way", func(f *Facts) { f.Servers[2].Version = "3.9.2" },
-			[]string{"warning versions: the servers differ: 3.8.0 on zk1:2181, zk2:2181; 3.9.2 on zk3:2181"}},
+			[]string{"warning versions: the versions differ: 3.8.0 on zk1:2181, zk2:2181; 3.9.2 on zk3:2181"}},
 		{"an old version", func(f *Facts) {
 			f.Servers[0].Version, f.Servers[1].Version, f.Servers[2].Version = "3.4.14", "3.4.14", "3.4.14"
 		},
-			[]string{"warning versions: zk1:2181, zk2:2181, zk3:2181 has version 3.4.14"}},
+			[]string{"warning versions: version 3.4.14 on zk1:2181, zk2:2181, zk3:2181"}},
 		{"a version without recursive watches", func(f *Facts) {
 			f.Servers = f.Servers[:1]
 			f.Servers[0].Role, f.Servers[0].Version = "standalone", "3.5.10"
 		},
-			[]string{"note versions: zk1:2181 has version 3.5.10"}},
+			[]string{"note versions: version 3.5.10 on zk1:2181"}},
 		{"no versions", func(f *Facts) { f.Servers = f.Servers[:1]; f.Servers[0].Role, f.Servers[0].Version = "standalone", "" },
-			[]string{"note versions: the servers do not tell"}},
+			[]string{"note versions: the servers do not report"}},
 		{"a slow disk", func(f *Facts) { f.Servers[1].Write.Median = Span(time.Second) },
-			[]string{"warning latency: a write through zk2:2181 takes 1s, once 3ms: heartbeats are due every 2.5s"}},
+			[]string{"warning latency: a write through zk2:2181 takes 1s, at most 3ms; a heartbeat is due every 2.5s"}},
 		{"a slow moment", func(f *Facts) { f.Servers[1].Write.Max = Span(3 * time.Second) }, []string{"warning latency: a write through zk2:2181"}},
 		{"far too slow", func(f *Facts) { f.Servers[1].Write.Median = Span(3 * time.Second) }, []string{"critical latency: a write through zk2:2181 takes 3s"}},
 		{"requests wait", func(f *Facts) { f.Servers[1].Outstanding = 1000 }, []string{"warning latency: 1000 requests wait in zk2:2181"}},
 		{"few descriptors", func(f *Facts) { f.Servers[1].OpenFiles, f.Servers[1].MaxFiles = 900, 1000 }, []string{"warning servers: zk2:2181 has 900 of 1000"}},
 		{"a longer session than is allowed", func(f *Facts) { f.Servers[0].Timeout = Span(10 * time.Second) },
-			[]string{"warning timeout: zk1:2181 makes 10s of the session timeout of 20s"}},
-		{"bounds that differ", func(f *Facts) { f.Servers[2].MaxTimeout = Span(time.Minute) }, []string{"warning timeout: zk3:2181 has other bounds than zk1:2181"}},
+			[]string{"warning timeout: zk1:2181 grants a session timeout of 10s instead of the requested 20s"}},
+		{"bounds that differ", func(f *Facts) { f.Servers[2].MaxTimeout = Span(time.Minute) }, []string{"warning timeout: the bounds of the session timeout differ: 4s to 1m0s on zk3:2181, 4s to 40s on zk1:2181"}},
 		{"sessions below two ticks", func(f *Facts) {
 			for i := range f.Servers {
 				f.Servers[i].MinTimeout = Span(time.Second)
 			}
 		}, []string{"warning timeout: zk1:2181 allows sessions of 1s with a tick of 2s", "warning timeout: zk2", "warning timeout: zk3"}},
 		{"sessions below syncLimit x tickTime", func(f *Facts) { short(f, 6) },
-			[]string{"note timeout: sessions of 6s are shorter than syncLimit x tickTime, 10s as conf says: clients of Curator, kazoo and go-zookeeper, if there are any, can take themselves for holders for up to 4s"}},
+			[]string{"note timeout: sessions of 6s are shorter than syncLimit x tickTime, 10s (from conf): any clients of Curator, kazoo, and go-zookeeper can believe that they hold a lock for up to 4s"}},
 		{"the same beside others' locks", func(f *Facts) { short(f, 6); f.Locks = []*inspect.Lock{lockOf("/zklock/a", mutex(1, true, libKazoo))} },
-			[]string{"warning timeout: sessions of 6s are shorter than syncLimit x tickTime, 10s as conf says: clients of other libraries, which made 1 of the entries"}},
+			[]string{"warning timeout: sessions of 6s are shorter than syncLimit x tickTime, 10s (from conf): clients of other libraries, which created 1 of the entries"}},
 		{"the same where it may not be asked", func(f *Facts) { short(f, 6); silent(f) },
-			[]string{"note timeout: sessions of 6s are shorter than syncLimit x tickTime, 10s if they have the defaults"}},
+			[]string{"note timeout: sessions of 6s are shorter than syncLimit x tickTime, 10s (if the servers have the defaults"}},
 		{"nothing to guess by", func(f *Facts) {
 			silent(f)
 			for i := range f.Servers {
 				f.Servers[i].MinTimeout, f.Servers[i].MaxTimeout = Span(5*time.Second), Span(40*time.Second)
 			}
-		}, []string{"note timeout: the servers do not tell their tickTime"}},
+		}, []string{"note timeout: the servers do not report their tickTime"}},
 		{"sessions that may be below two ticks", func(f *Facts) {
 			silent(f)
 			f.Servers = f.Servers[:1]
 			f.Servers[0].MinTimeout = Span(2 * time.Second)
-		}, []string{"warning timeout: zk1:2181 allows sessions of 2s to 40s and does not tell its tickTime", "note timeout: the servers do not tell their tickTime"}},
+		}, []string{"warning timeout: zk1:2181 allows sessions of 2s to 40s and does not report its tickTime", "note timeout: the servers do not report their tickTime"}},
 		{"a clock that is ahead", func(f *Facts) { f.Clock.Ahead = time.Minute }, []string{"warning clock: the leader's clock is 1m0s ahead of"}},
 		{"a clock that is a little behind", func(f *Facts) { f.Clock.Ahead = -2 * time.Second }, []string{"note clock: the leader's clock is 2s behind"}},
-		{"a clock that is not known", func(f *Facts) { f.Clock.Err = errors.New("x") }, []string{"note clock: the servers' clock is not known: x"}},
+		{"a clock that is not known", func(f *Facts) { f.Clock.Err = errors.New("x") }, []string{"note clock: the leader's clock is unknown: x"}},
 		{"a password without TLS", func(f *Facts) {
 			f.Zk.Auth = []zk.Auth{{Scheme: "digest", Data: []byte("ann:secret")}}
 			f.Servers[1].Address = "127.0.0.1:2181"
@@ -140,8 +140,8 @@ func TestJudgements(t *testing.T) {
 		{"a password with TLS", func(f *Facts) {
 			f.Zk.Auth, f.Zk.TLS = []zk.Auth{{Scheme: "digest", Data: []byte("ann:secret")}}, &tls.Config{}
 		}, nil},
-		{"nothing can be made", func(f *Facts) { f.Probe = zk.ErrQuotaExceeded }, []string{"unknown access: nothing could be made below /zklock"}},
-		{"a walk that was too long", func(f *Facts) { f.Walk = inspect.ErrTooMany }, []string{"unknown locks: not all locks were looked at"}},
+		{"nothing can be made", func(f *Facts) { f.Probe = zk.ErrQuotaExceeded }, []string{"unknown access: doctor could not create a znode below /zklock"}},
+		{"a walk that was too long", func(f *Facts) { f.Walk = inspect.ErrTooMany }, []string{"unknown locks: doctor did not read all locks"}},
 		{"they stopped answering", func(f *Facts) { f.Main = errors.New("gone") }, []string{"unknown servers: the servers stopped answering: gone"}},
 	}
 	for _, tt := range tests {
@@ -267,11 +267,11 @@ func TestSequences(t *testing.T) {
 		level Level
 		text  string
 	}{
-		{1000, OK, "less than 0.01 % of the numbers"},
-		{1 << 20, OK, "at most 0.049 %"},
-		{lastSequence / 100 * 60, Note, "59 % of its sequence numbers, the rest of which lasts"},
-		{lastSequence / 100 * 90, Warning, "89 %"},
-		{lastSequence - 1000, Critical, "99 %"},
+		{1000, OK, "less than 0.01% of the sequence numbers"},
+		{1 << 20, OK, "at most 0.049%"},
+		{lastSequence / 100 * 60, Note, "59% of its sequence numbers; at this rate, the rest lasts"},
+		{lastSequence / 100 * 90, Warning, "89%"},
+		{lastSequence - 1000, Critical, "99%"},
 	} {
 		f := ensemble()
 		f.Parents["/zklock/a"] = Parent{Path: "/zklock/a", Stat: zk.Stat{Ctime: f.Now.Add(-24 * time.Hour).UnixMilli(), Cversion: int32(tt.used), NumChildren: int32(tt.used)}}
@@ -296,15 +296,15 @@ func TestUnsureDeadlock(t *testing.T) {
 	f.Locks = []*inspect.Lock{a, b}
 	f.Deadlocks = inspect.Deadlocks(f.Locks)
 	found := f.judgeDeadlocks()
-	if len(found) != 1 || found[0].Level != Critical || found[0].What != "h1 waits for /zklock/b, which h2 has; h2 waits for /zklock/a, which h1 has" {
+	if len(found) != 1 || found[0].Level != Critical || found[0].What != "h1 waits for /zklock/b, held by h2; h2 waits for /zklock/a, held by h1" {
 		t.Errorf("%+v", found)
 	}
 	f.Deadlocks[0].Cycle[0].Waits.Owner = zklock.Owner{Host: "h9", ParentSession: "0x2"}
-	if found = f.judgeDeadlocks(); !strings.HasPrefix(found[0].What, "h9, inside h1, waits for /zklock/b, which h2 has; h2 waits") {
+	if found = f.judgeDeadlocks(); !strings.HasPrefix(found[0].What, "h9, inside h1, waits for /zklock/b, held by h2; h2 waits") {
 		t.Errorf("%+v", found)
 	}
 	f.Deadlocks[0].Certain = false
-	if found = f.judgeDeadlocks(); found[0].Level != Warning || !strings.Contains(found[0].What, "several things") {
+	if found = f.judgeDeadlocks(); found[0].Level != Warning || !strings.Contains(found[0].What, "several locks at once") {
 		t.Errorf("%+v", found)
 	}
 }

@@ -30,8 +30,8 @@ func (f *Facts) judgeTimeout() []Finding {
 	for _, s := range reached {
 		found = append(found, s.judgeBounds(asked)...)
 		if s.differs(reached[0]) {
-			found = append(found, finding(Warning, checkTimeout, "give all servers the same tickTime, minSessionTimeout and maxSessionTimeout: a session that moves keeps what it has, and who connects gets what he meets",
-				"%s has other bounds than %s: %v to %v, and %v to %v", s.name(), reached[0].name(), s.MinTimeout, s.MaxTimeout, reached[0].MinTimeout, reached[0].MaxTimeout).at(s))
+			found = append(found, finding(Warning, checkTimeout, "give all servers the same tickTime, minSessionTimeout, and maxSessionTimeout: with different bounds, a session timeout depends on the server that the client connects to",
+				"the bounds of the session timeout differ: %v to %v on %s, %v to %v on %s", s.MinTimeout, s.MaxTimeout, s.name(), reached[0].MinTimeout, reached[0].MaxTimeout, reached[0].name()).at(s))
 		}
 	}
 	if one := f.judgeSyncLimit(reached); one != nil {
@@ -61,11 +61,11 @@ func (s Server) differs(o Server) bool {
 func (s Server) judgeBounds(asked time.Duration) []Finding {
 	var found []Finding
 	if got := time.Duration(s.Timeout); got != asked {
-		do := "ask for what you get with --session-timeout, or change the server's maxSessionTimeout"
+		do := "request the granted timeout with --session-timeout, or change the server's maxSessionTimeout"
 		if got > asked {
-			do = "ask for what you get with --session-timeout, or change the server's minSessionTimeout: a crashed holder keeps others waiting that long"
+			do = "request the granted timeout with --session-timeout, or change the server's minSessionTimeout: after a holder crashes, waiters wait for the granted timeout"
 		}
-		found = append(found, finding(Warning, checkTimeout, do, "%s makes %v of the session timeout of %s that is asked for", s.name(), s.Timeout, trimmed(asked)).at(s))
+		found = append(found, finding(Warning, checkTimeout, do, "%s grants a session timeout of %v instead of the requested %s", s.name(), s.Timeout, trimmed(asked)).at(s))
 	}
 	if one := s.judgeMinimum(); one != nil {
 		found = append(found, *one)
@@ -93,7 +93,7 @@ func (s Server) judgeMinimum() *Finding {
 		return nil
 	}
 	one := finding(Warning, checkTimeout, "add conf to 4lw.commands.whitelist, so that clients can read the tick, or set --server-tick on every client: "+why,
-		"%s allows sessions of %v to %v and does not tell its tickTime: minSessionTimeout is below two ticks, or maxSessionTimeout above 20", s.name(), s.MinTimeout, s.MaxTimeout).at(s)
+		"%s allows sessions of %v to %v and does not report its tickTime: minSessionTimeout is below two ticks, or maxSessionTimeout above 20", s.name(), s.MinTimeout, s.MaxTimeout).at(s)
 	return &one
 }
 
@@ -119,7 +119,7 @@ func (f *Facts) judgeSyncLimit(reached []Server) *Finding {
 		}
 		tick, guessed := s.tick()
 		if tick == 0 {
-			one := finding(Note, checkTimeout, "add conf to the servers' 4lw.commands.whitelist", "the servers do not tell their tickTime and syncLimit")
+			one := finding(Note, checkTimeout, "add conf to the servers' 4lw.commands.whitelist", "the servers do not report their tickTime and syncLimit")
 			return &one
 		}
 		limit := time.Duration(cmp.Or(s.SyncLimit, syncLimit)) * tick
@@ -127,16 +127,16 @@ func (f *Facts) judgeSyncLimit(reached []Server) *Finding {
 		if timeout >= limit {
 			continue
 		}
-		level, whom := Note, "clients of Curator, kazoo and go-zookeeper, if there are any,"
+		level, whom := Note, "any clients of Curator, kazoo, and go-zookeeper"
 		if n := f.foreign(); n > 0 {
-			level, whom = Warning, fmt.Sprintf("clients of other libraries, which made %d of the entries here,", n)
+			level, whom = Warning, fmt.Sprintf("clients of other libraries, which created %d of the entries,", n)
 		}
-		source := "as conf says"
+		source := "from conf"
 		if guessed {
-			source = "if they have the defaults, which their bounds look like"
+			source = "if the servers have the defaults, as their bounds suggest"
 		}
-		one := finding(level, checkTimeout, "let them ask for a session timeout of at least "+trimmed(limit)+", or lower the servers' syncLimit",
-			"sessions of %s are shorter than syncLimit x tickTime, %s %s: %s can take themselves for holders for up to %s after a lock was given to the next; zklock's own do not",
+		one := finding(level, checkTimeout, "give those clients a session timeout of at least "+trimmed(limit)+", or lower the servers' syncLimit",
+			"sessions of %s are shorter than syncLimit x tickTime, %s (%s): %s can believe that they hold a lock for up to %s after the next client acquired it; zklock's clients do not",
 			trimmed(timeout), trimmed(limit), source, whom, trimmed(limit-timeout))
 		return &one
 	}
@@ -168,20 +168,20 @@ func (f *Facts) judgeClock() []Finding {
 		return nil
 	}
 	if err := f.Clock.Err; err != nil {
-		return []Finding{finding(Note, checkClock, "", "the servers' clock is not known: %v", err)}
+		return []Finding{finding(Note, checkClock, "", "the leader's clock is unknown: %v", err)}
 	}
 	off, side := f.Clock.Ahead, "ahead of"
 	if off < 0 {
 		off, side = -off, "behind"
 	}
-	const do = "let NTP set both clocks: no lock depends on them, but how long one is held, and since when, is told by the leader's"
+	const do = "synchronize both clocks with NTP: zklock shows times by the leader's clock. No lock depends on them"
 	switch {
 	case off >= clockWarning:
 		return []Finding{finding(Warning, checkClock, do, "the leader's clock is %s %s this machine's", trimmed(off), side)}
 	case off >= clockNote:
 		return []Finding{finding(Note, checkClock, do, "the leader's clock is %s %s this machine's", trimmed(off), side)}
 	}
-	return []Finding{finding(OK, checkClock, "", "the leader's and this machine's agree")}
+	return []Finding{finding(OK, checkClock, "", "the leader's clock and this machine's clock agree")}
 }
 
 // ageOf returns the age of an entry by the servers' clock.
@@ -194,11 +194,11 @@ func (f *Facts) judgeTokens() []Finding {
 	case f.Zxid == 0:
 		return nil
 	case f.Zxid < f.LastZxid:
-		return []Finding{finding(Warning, checkTokens, "give each fence a new era, as docs/guides/fencing.md says, or find the servers' data; then remove "+f.ZxidFile,
-			"the last transaction is %d, and was %d before: these are other servers, or their data were lost or restored; fences that saw a larger token refuse those from here",
+		return []Finding{finding(Warning, checkTokens, "give each fence a new era (docs/guides/fencing.md), or restore the servers' data; then remove "+f.ZxidFile,
+			"the last transaction is %d, and was %d before: these are other servers, or they lost or restored their data; a fence that has seen a larger token rejects the tokens of these servers",
 			f.Zxid, f.LastZxid)}
 	}
-	return []Finding{finding(OK, checkTokens, "", "they grow from transaction %d on", f.Zxid)}
+	return []Finding{finding(OK, checkTokens, "", "fencing tokens grow from transaction %d", f.Zxid)}
 }
 
 // madeAt returns when a znode was created.

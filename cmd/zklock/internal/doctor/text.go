@@ -57,7 +57,11 @@ func (r Report) sum() string {
 	}
 	var parts []string
 	for _, l := range []Level{Critical, Warning, Unknown} {
-		if n[l] > 0 {
+		switch {
+		case n[l] == 0:
+		case l == Warning:
+			parts = append(parts, count(n[l], "warning"))
+		default:
 			parts = append(parts, fmt.Sprintf("%d %s", n[l], l))
 		}
 	}
