@@ -199,7 +199,7 @@ func decodeOwner(data []byte) (Owner, bool) {
 	var o struct {
 		Owner
 		ID     string `json:"id"`     // of the attempt, where the znode's name has no room for it
-		Revoke bool   `json:"revoke"` // somebody asked for the lock back
+		Revoke bool   `json:"revoke"` // a release request
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()

@@ -55,13 +55,13 @@ var (
 	// of ZooKeeper's WriteLock on its path. These wait only for names that end in a
 	// hyphen and a number.
 	ErrWriteLock = errors.New("zklock: ZooKeeper's WriteLock on this path does not wait for entries with these names; use Mutex, in WriteLockLayout or Curator's")
-	// ErrTooLarge means that the owner's data are larger than 4 KiB.
-	ErrTooLarge = errors.New("zklock: the owner's data are larger than 4 KiB")
+	// ErrTooLarge means that the owner's data is larger than 4 KiB.
+	ErrTooLarge = errors.New("zklock: the owner's data is larger than 4 KiB")
 	// ErrSequenceExhausted means that the sequence numbers below the znode of the
 	// lock are used up, or that a child has an impossible one. Beyond the limit, two
 	// clients could hold the lock, so no client gets it: delete the znode of the lock
 	// while no client uses it.
-	ErrSequenceExhausted = errors.New("zklock: the sequence numbers of this lock are used up or damaged; delete its znode while nobody uses it")
+	ErrSequenceExhausted = errors.New("zklock: the sequence numbers of this lock are used up or damaged; delete its znode while no client uses it")
 )
 
 // An Error is the type of the errors that this package returns.

@@ -259,7 +259,7 @@ func (c *Client) signal(s queue.Signal, at time.Duration) {
 		}
 	case queue.NearLimit:
 		if a := c.acquisitions[s.ID]; a != nil {
-			c.warn("sequence numbers near their limit; delete the lock's znode while nobody uses it", "lock", a.lock.path, "sequence", s.Token)
+			c.warn("sequence numbers near their limit; delete the lock's znode while no client uses it", "lock", a.lock.path, "sequence", s.Token)
 		}
 	}
 }

@@ -149,7 +149,7 @@ func (o *Options) check() error {
 	case o.LockDelay < 0:
 		return fmt.Errorf("%w: LockDelay %v is negative", ErrInvalidOptions, o.LockDelay)
 	case o.LockDelay > 0 && o.Layout.names("").HasReusableNames():
-		return fmt.Errorf("%w: LockDelay needs names that say which attempt made them; %s has none", ErrInvalidOptions, o.Layout)
+		return fmt.Errorf("%w: LockDelay needs znode names with a GUID, which %s does not have", ErrInvalidOptions, o.Layout)
 	}
 	return o.Layout.check()
 }
@@ -157,11 +157,11 @@ func (o *Options) check() error {
 // checkTimeout returns an error if the options need a longer session timeout.
 func (o *Options) checkTimeout(negotiated time.Duration) error {
 	if o.SyncHeartbeat && negotiated < 4*o.ServerTick {
-		return fmt.Errorf("%w: SyncHeartbeat needs a session of four ticks or more, and the servers, with ticks of %v, gave %v; ask for a longer SessionTimeout",
+		return fmt.Errorf("%w: SyncHeartbeat needs a session of four ticks or more, and the servers, with ticks of %v, granted %v; request a longer SessionTimeout",
 			ErrInvalidOptions, o.ServerTick, negotiated)
 	}
 	if negotiated < o.ServerTick {
-		return fmt.Errorf("%w: the servers gave a session of %v, less than ServerTick, %v; ask for a longer SessionTimeout",
+		return fmt.Errorf("%w: the servers granted a session of %v, less than ServerTick, %v; request a longer SessionTimeout",
 			ErrInvalidOptions, negotiated, o.ServerTick)
 	}
 	return nil

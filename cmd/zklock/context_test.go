@@ -92,7 +92,7 @@ contexts:
 // take it.
 func TestBadContexts(t *testing.T) {
 	for file, want := range map[string]string{
-		"current: gone\n": `there is no context "gone"`,
+		"current: gone\n": `no context "gone"`,
 		"current: a\ncontexts:\n  a: {servers: 'x:1', session-timeout: soon}\n": `context a: session-timeout is "soon"`,
 		"current: a\ncontexts:\n  a: {server: 'x:1'}\n":                         "did you mean servers?",
 	} {

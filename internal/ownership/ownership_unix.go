@@ -43,7 +43,7 @@ type linkError struct {
 }
 
 func (e *linkError) Error() string {
-	return fmt.Sprintf("%s is a symbolic link of user %d, who could turn it elsewhere, and this is user %d: "+
+	return fmt.Sprintf("%s is a symbolic link of user %d, who could change its target, and this is user %d: "+
 		"name what it leads to, or give the link to this user or root", e.link, e.uid, os.Geteuid())
 }
 

@@ -148,7 +148,7 @@ func (c *Core) connectAnswered(frame []byte, now time.Duration) {
 	case (r.SessionID == 0 || r.Timeout <= 0) && resuming:
 		c.expire(ErrSessionExpired, now)
 	case r.SessionID == 0 || r.Timeout <= 0:
-		c.dropConnection(fmt.Errorf("%w: the server gave no session", ErrRefused), now)
+		c.dropConnection(fmt.Errorf("%w: the server opened no session", ErrRefused), now)
 	case len(r.Password) != passwordSize:
 		c.dropConnection(fmt.Errorf("%w: session password of %d bytes, want %d", ErrProtocol, len(r.Password), passwordSize), now)
 	case r.ReadOnly && !c.cfg.ReadOnly:
@@ -174,7 +174,7 @@ func (c *Core) errorReply(frame []byte) error {
 	case c.rd.Finish() != nil || h.Err >= wire.ErrOK: // all errors are negative
 		return nil
 	case h.Err == wire.ErrNotReadOnly:
-		return fmt.Errorf("%w and begins no session", ErrReadOnly)
+		return fmt.Errorf("%w and opens no session", ErrReadOnly)
 	}
 	return fmt.Errorf("%w: answer to the connect request: %w", ErrRefused, h.Err)
 }

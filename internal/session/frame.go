@@ -26,7 +26,7 @@ func (c *Core) Frame(gen uint64, frame []byte, now time.Duration) {
 			c.dropConnection(err, now)
 		}
 	default:
-		c.dropConnection(fmt.Errorf("%w: the server spoke first", ErrProtocol), now)
+		c.dropConnection(fmt.Errorf("%w: the server sent data before the connect request", ErrProtocol), now)
 	}
 }
 

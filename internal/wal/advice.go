@@ -14,11 +14,11 @@ func advice(err error) string {
 	switch {
 	case errors.Is(err, ErrPoisoned): // the error says it already
 	case isFull(err):
-		return "; free space on this disk, then start again: nothing acknowledged is lost"
+		return "; free space on this disk, then start the server again: no acknowledged change is lost"
 	case errors.Is(err, syscall.EROFS):
 		return "; the file system is mounted read-only, often after an error: check the disk"
 	case errors.Is(err, syscall.ELOOP):
-		return "; symbolic links to files are not followed here: find out who made it, and remove it"
+		return "; the server follows no symbolic link to a file: find out which user created it, and remove it"
 	case OutOfDescriptors(err):
 		return "; raise the limit of open files (ulimit -n, or LimitNOFILE= of systemd)"
 	case errors.Is(err, fs.ErrPermission):

@@ -128,7 +128,7 @@ func openOS(name string, flag int) (File, error) {
 }
 
 // errNotRegular is the error for a directory, a pipe, or a device in place of a file.
-var errNotRegular = errors.New("not a regular file: find out who made it, and remove it")
+var errNotRegular = errors.New("not a regular file: find out which user created it, and remove it")
 
 // Size implements [File].
 func (f osFile) Size() (int64, error) {

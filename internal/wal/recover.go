@@ -74,7 +74,7 @@ type recovery struct {
 // nothing in dir was changed.
 func Open(fsys FS, dir string, opts Options) (*Log, *Recovered, error) {
 	if err := fsys.MkdirAll(dir); err != nil {
-		return nil, nil, fmt.Errorf("wal: cannot make the data directory: %w", err)
+		return nil, nil, fmt.Errorf("wal: cannot create the data directory: %w", err)
 	}
 	lock, err := fsys.Lock(filepath.Join(dir, lockName))
 	if errors.Is(err, ErrLocked) {
@@ -197,7 +197,7 @@ func (r *recovery) begin() error {
 	r.header = segmentHeader{salt: binary.LittleEndian.Uint64(salt[:]), first: 1}
 	a, err := createSegment(r.fs, r.openDir, r.dir, r.header, r.opts)
 	if err != nil {
-		return fmt.Errorf("wal: cannot begin a log: %w", err)
+		return fmt.Errorf("wal: cannot start a log: %w", err)
 	}
 	r.active = a
 	r.segments = []segment{{first: 1, bytes: segmentHeaderSize}}

@@ -33,7 +33,7 @@ func Name(der []byte) (string, error) {
 		return "", fmt.Errorf("%w: %w", ErrName, err)
 	}
 	if len(rest) > 0 {
-		return "", fmt.Errorf("%w: %d bytes behind it", ErrName, len(rest))
+		return "", fmt.Errorf("%w: %d extra bytes", ErrName, len(rest))
 	}
 	var b strings.Builder
 	for i, level := range slices.Backward(levels) {

@@ -28,7 +28,7 @@ func TestDialReadOnlyServer(t *testing.T) {
 		c.Close()
 		t.Fatal("the server gave a session")
 	}
-	if !errors.Is(err, zk.ErrNotReadOnly) || !strings.Contains(err.Error(), "the server is read-only and begins no session") {
+	if !errors.Is(err, zk.ErrNotReadOnly) || !strings.Contains(err.Error(), "the server is read-only and opens no session") {
 		t.Error(err)
 	}
 }

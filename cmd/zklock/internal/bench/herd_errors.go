@@ -14,5 +14,5 @@ var (
 	// ErrBudget: the time was over before anything could be counted.
 	ErrBudget = errors.New("herd: the budget was over; give more time or fewer waiters")
 
-	errGone = errors.New("herd: the own entry is not in the queue; somebody else removed it")
+	errGone = errors.New("herd: the own entry is not in the queue: another client deleted it")
 )

@@ -118,7 +118,7 @@ func valueError(e *pflag.InvalidValueError) error {
 	case "int64":
 		return fmt.Errorf("%q is not a number", e.GetValue())
 	case "bool":
-		return fmt.Errorf("%q is neither true nor false", e.GetValue())
+		return fmt.Errorf("%q is not true or false", e.GetValue())
 	}
 	return errors.Unwrap(e)
 }

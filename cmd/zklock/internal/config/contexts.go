@@ -113,10 +113,10 @@ func readContexts(path string) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %w", ErrContexts, err)
 	}
 	if mode := info.Mode().Perm(); mode&0o022 != 0 && permissions {
-		return nil, fmt.Errorf("%w: %s has mode %04o: others could change where it leads: chmod go-w %s", ErrContexts, path, mode, path)
+		return nil, fmt.Errorf("%w: %s has mode %04o: other users could change it: chmod go-w %s", ErrContexts, path, mode, path)
 	}
 	if uid, other := ownership.Other(info); other {
-		return nil, fmt.Errorf("%w: %s belongs to user %d, who could change where it leads: give it to this user or root", ErrContexts, path, uid)
+		return nil, fmt.Errorf("%w: %s belongs to user %d, who could change it: give it to this user or root", ErrContexts, path, uid)
 	}
 	return text, nil
 }
@@ -154,7 +154,7 @@ func CheckContext(name string, c Context) error {
 		if near := Similar(key, ContextKeys()); near != "" {
 			meant = "; did you mean " + near + "?"
 		}
-		return fmt.Errorf("context %s: %q is nothing that a context can say%s", name, key, meant)
+		return fmt.Errorf("context %s: %q is not a setting of a context%s", name, key, meant)
 	}
 	if c["servers"] == "" {
 		return fmt.Errorf("context %s names no servers", name)
@@ -170,9 +170,9 @@ func checkName(name string) error {
 	}
 	switch {
 	case !good:
-		return fmt.Errorf("%q is no name for a context: up to %d letters, digits, and . _ -", name, maxName)
+		return fmt.Errorf("%q is not a context name: use up to %d letters, digits, and . _ -", name, maxName)
 	case name == LocalContext:
-		return fmt.Errorf("%q is this user's local server, and no name for another context", name)
+		return fmt.Errorf("the name %q is reserved for this user's local server", name)
 	}
 	return nil
 }
@@ -189,7 +189,7 @@ func (f *ContextFile) Get(name string) (Context, error) {
 	if near := Similar(name, f.Names()); near != "" {
 		meant = "; did you mean " + near + "?"
 	}
-	return nil, fmt.Errorf("%w: there is no context %q in %s%s", ErrContexts, name, f.Path, meant)
+	return nil, fmt.Errorf("%w: no context %q in %s%s", ErrContexts, name, f.Path, meant)
 }
 
 // Names returns the names of all contexts, LocalContext first.
@@ -200,7 +200,7 @@ func (f *ContextFile) Names() []string {
 // Save replaces the file atomically.
 func (f *ContextFile) Save() error {
 	if f.Path == "" {
-		return fmt.Errorf("%w: no place for the file: there is no HOME; name one with --config-file", ErrContexts)
+		return fmt.Errorf("%w: HOME is not set; name the file with --config-file", ErrContexts)
 	}
 	s := stored{Current: f.Current, Contexts: f.Contexts}
 	if s.Current == LocalContext {

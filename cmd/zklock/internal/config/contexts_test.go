@@ -86,12 +86,12 @@ func TestLink(t *testing.T) {
 // TestBadFiles: what is wrong is said with the file's name and what was meant.
 func TestBadFiles(t *testing.T) {
 	for text, want := range map[string]string{
-		"contexts:\n  prod:\n    severs: a:1\n":                 `"severs" is nothing that a context can say; did you mean servers?`,
-		"contexts:\n  prod:\n    password: x\n    servers: a\n": `"password" is nothing that a context can say`,
+		"contexts:\n  prod:\n    severs: a:1\n":                 `"severs" is not a setting of a context; did you mean servers?`,
+		"contexts:\n  prod:\n    password: x\n    servers: a\n": `"password" is not a setting of a context`,
 		"contexts:\n  prod: {}\n":                               "names no servers",
 		"contexts:\n  local:\n    servers: a:1\n":               "local server",
-		"contexts:\n  a b:\n    servers: a:1\n":                 "no name for a context",
-		"contexts:\n  \"\\e[2J\":\n    servers: a:1\n":          `"\x1b[2J" is no name`,
+		"contexts:\n  a b:\n    servers: a:1\n":                 "is not a context name",
+		"contexts:\n  \"\\e[2J\":\n    servers: a:1\n":          `"\x1b[2J" is not a context name`,
 		"curent: prod\n":                                        "field curent not found",
 		"- a\n":                                                 "cannot unmarshal",
 		"a: [\n":                                                "line 1",

@@ -64,7 +64,7 @@ func (s *Credentials) add(line string) (why string) {
 	case (scheme == "digest" || scheme == schemeSASL) && (!paired || user == ""):
 		return "write " + scheme + ":USER:PASSWORD"
 	case scheme == schemeSASL && s.SASL != nil:
-		return "one connection has one user of SASL, and this is the second"
+		return "a second SASL user: a connection has only one"
 	case scheme == schemeSASL:
 		s.SASL = &zk.SASL{User: user, Password: password}
 	default:
@@ -76,7 +76,7 @@ func (s *Credentials) add(line string) (why string) {
 // Join adds the credentials of another set.
 func (s *Credentials) Join(other Credentials) error {
 	if s.SASL != nil && other.SASL != nil {
-		return fmt.Errorf("%w: two users of SASL are given, and one connection has one", ErrCredentials)
+		return fmt.Errorf("%w: two SASL users are given: a connection has only one", ErrCredentials)
 	}
 	s.Auth = append(s.Auth, other.Auth...)
 	s.SASL = cmp.Or(s.SASL, other.SASL)

@@ -33,7 +33,7 @@ func TestParse(t *testing.T) {
 		{"digest:secret", Credentials{}, "write digest:USER:PASSWORD"},
 		{"digest::secret", Credentials{}, "write digest:USER:PASSWORD"},
 		{"sasl:secret", Credentials{}, "write sasl:USER:PASSWORD"},
-		{"sasl:a:secret\nsasl:b:secret", Credentials{}, "line 2: one connection has one user"},
+		{"sasl:a:secret\nsasl:b:secret", Credentials{}, "line 2: a second SASL user"},
 		{"digest:a:" + strings.Repeat("secret", maxCredentials), Credentials{}, "too long"},
 	} {
 		got, err := ParseCredentials("SOURCE", row.text)
@@ -84,7 +84,7 @@ func TestReadFile(t *testing.T) {
 	}
 	for i, mode := range []os.FileMode{0o640, 0o604, 0o620, 0o602, 0o644, 0o666} {
 		path := file(fmt.Sprint("open", i), "digest:ann:secret", mode)
-		bad[path] = fmt.Sprintf("%04o: others could read or change it: chmod 600 %s", mode, path)
+		bad[path] = fmt.Sprintf("%04o: other users could read or change it: chmod 600 %s", mode, path)
 	}
 	for path, want := range bad {
 		_, err := ReadFile(path)

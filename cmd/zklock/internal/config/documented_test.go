@@ -43,7 +43,7 @@ func fate(t *testing.T, setting string) string {
 	}
 	key, _, _ := strings.Cut(setting, "=")
 	for _, note := range c.Notes {
-		if strings.Contains(note.Text, "is not known here") {
+		if strings.Contains(note.Text, "is unknown and has no effect") {
 			return "unknown"
 		}
 		if strings.HasPrefix(note.Text, key+" has no effect") {

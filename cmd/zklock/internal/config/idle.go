@@ -5,10 +5,10 @@ import "strings"
 // Reasons why a key of ZooKeeper has no effect here.
 const (
 	oneServer   = "there are no other servers"
-	otherInside = "it is about how ZooKeeper is built inside"
-	noAdmin     = "there is no admin server; --metrics and four-letter words tell the same"
-	notNeeded   = "this server does it in any case, or needs no setting for it"
-	noKerberos  = "Kerberos is not spoken here"
+	otherInside = "it configures the internals of ZooKeeper"
+	noAdmin     = "there is no admin server; --metrics and four-letter words have the same data"
+	notNeeded   = "this server always does this, or needs no setting for it"
+	noKerberos  = "this server does not support Kerberos"
 	forClients  = "clients read it, not servers"
 )
 

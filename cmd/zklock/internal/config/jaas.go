@@ -43,7 +43,7 @@ func ReadJAAS(name, section string) (users map[string]string, warning string, er
 		return nil, "", fmt.Errorf("%w: %w", ErrJAAS, err)
 	}
 	if info.Mode().IsRegular() && info.Mode().Perm()&0o007 != 0 {
-		warning = fmt.Sprintf("%q holds passwords and everybody on this machine may read it: chmod o= it", name)
+		warning = fmt.Sprintf("%q contains passwords, and all users of this machine can read it: chmod o= it", name)
 	}
 	users, err = JAASUsers(name, string(b), section)
 	return users, warning, err
@@ -80,10 +80,10 @@ func usersOf(name string, modules []module) (map[string]string, error) {
 	for _, m := range modules {
 		switch {
 		case strings.HasSuffix(m.class, kerberosModule):
-			return nil, fmt.Errorf("%w: %q line %d: Kerberos is not spoken here: give users by ZooKeeper's DigestLoginModule, or stay with Apache ZooKeeper",
+			return nil, fmt.Errorf("%w: %q line %d: this server does not support Kerberos: define users with ZooKeeper's DigestLoginModule, or use Apache ZooKeeper",
 				ErrJAAS, name, m.line)
 		case !strings.HasSuffix(m.class, digestModule):
-			return nil, fmt.Errorf("%w: %q line %d: the login module %.100q cannot be loaded here, only org.apache.zookeeper.server.auth%s",
+			return nil, fmt.Errorf("%w: %q line %d: this server cannot load the login module %.100q, only org.apache.zookeeper.server.auth%s",
 				ErrJAAS, name, m.line, m.class, digestModule)
 		}
 		for _, o := range m.options {

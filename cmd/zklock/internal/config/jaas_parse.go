@@ -70,7 +70,7 @@ func (p *parser) module() module {
 	m.class = p.word("the class of a login module")
 	flag := strings.ToLower(p.word("a flag such as required"))
 	if p.err == nil && !slices.Contains([]string{"required", "requisite", "sufficient", "optional"}, flag) {
-		p.fail("behind the class of a login module stands one of required, requisite, sufficient, optional")
+		p.fail("the class of a login module must be followed by required, requisite, sufficient, or optional")
 	}
 	for p.err == nil && !p.is(";") {
 		o := option{line: p.token.line}
@@ -78,7 +78,7 @@ func (p *parser) module() module {
 		p.sign("=")
 		o.value = p.word("the value of an option")
 		if strings.Contains(o.value, "${") {
-			p.fail("properties of Java are not known here: write what ${...} stands for")
+			p.fail("this server does not expand Java properties: write the value of ${...}")
 		}
 		m.options = append(m.options, o)
 	}
@@ -124,14 +124,14 @@ func (p *parser) next() {
 		p.quoted()
 	case rest[0] == '\'':
 		// Java rejects it too. As a letter it would be part of a password.
-		p.fail("texts stand in quotation marks, not between apostrophes")
+		p.fail("strings need double quotes, not single quotes")
 	default:
 		end := strings.IndexFunc(rest, func(r rune) bool { return r <= ' ' || strings.ContainsRune(`{};="`, r) })
 		if end < 0 {
 			end = len(rest)
 		}
 		if end == 0 {
-			p.fail("a character that has no meaning")
+			p.fail("unexpected character")
 			return
 		}
 		p.token.kind, p.token.text = tokenWord, rest[:end]
@@ -178,7 +178,7 @@ func (p *parser) quoted() {
 			p.token.kind, p.token.text = tokenText, b.String()
 			return
 		case '\n', '\r':
-			p.fail("a quotation mark has no partner in its line")
+			p.fail("missing closing quote on this line")
 			return
 		case '\\':
 			b.WriteByte(p.escape())
@@ -186,7 +186,7 @@ func (p *parser) quoted() {
 			b.WriteByte(c)
 		}
 	}
-	p.fail("a quotation mark has no partner")
+	p.fail("missing closing quote")
 }
 
 // escape reads the characters after a backslash and leaves at on the last one.

@@ -60,7 +60,7 @@ func path(key string, place func(*ServerConfig) *string) setter {
 	return func(c *ServerConfig, line int, value string) error {
 		full, err := absolute(value)
 		if err == nil && !filepath.IsAbs(value) {
-			c.note(Note{Line: line, Warning: true, Text: key + " is " + shown(value) + ", taken from where the server was started: " + shown(full)})
+			c.note(Note{Line: line, Warning: true, Text: key + " is " + shown(value) + ", a relative path; the server uses " + shown(full)})
 		}
 		*place(c) = full
 		return err
@@ -88,7 +88,7 @@ func limitKeys() map[string]setter {
 		"maxCnxns":                   into(inAll, func(c *ServerConfig) *int { return &c.Server.MaxConns }),
 		"jute.maxbuffer":             into(count(64, 256<<20), func(c *ServerConfig) *int { return &c.Server.MaxFrame }),
 		"globalOutstandingLimit": func(c *ServerConfig, line int, value string) (err error) {
-			c.note(Note{Line: line, Text: "globalOutstandingLimit bounds the requests of each connection here, not of all together"})
+			c.note(Note{Line: line, Text: "globalOutstandingLimit limits the requests of each connection here, not of all connections together"})
 			c.Server.MaxOutstanding, err = count(1, most32)(value)
 			return err
 		},
@@ -117,25 +117,25 @@ func storageKeys() map[string]setter {
 		"forceSync": func(c *ServerConfig, line int, value string) error {
 			sync, err := boolean(value)
 			if c.Server.NoSync = !sync; c.Server.NoSync && err == nil {
-				c.note(Note{Line: line, Warning: true, Text: "with forceSync=no a loss of power loses acknowledged writes and locks that are held"})
+				c.note(Note{Line: line, Warning: true, Text: "with forceSync=no, a power loss loses acknowledged writes and locks that are held"})
 			}
 			return err
 		},
 		"dataLogDir": func(c *ServerConfig, line int, value string) error {
-			c.note(Note{Line: line, Warning: true, Text: "dataLogDir has no effect: the log is in dataDir beside the snapshots; put dataDir on the faster disk"})
+			c.note(Note{Line: line, Warning: true, Text: "dataLogDir has no effect: the log and the snapshots are both in dataDir; put dataDir on the faster disk"})
 			return nil
 		},
 		"autopurge.snapRetainCount": func(c *ServerConfig, line int, value string) error {
 			n, err := number(value, 0, most32)
 			if n < 3 && err == nil {
-				c.note(Note{Line: line, Text: "autopurge.snapRetainCount is 3 at least, as in ZooKeeper"})
+				c.note(Note{Line: line, Text: "autopurge.snapRetainCount is at least 3, as in ZooKeeper"})
 			}
 			c.Server.SnapshotsKept = int(max(n, 3))
 			return err
 		},
 		"autopurge.purgeInterval": func(c *ServerConfig, line int, value string) error {
 			_, err := number(value, math.MinInt32, most32)
-			c.note(Note{Line: line, Text: "autopurge.purgeInterval has no effect: what is too old is removed after each snapshot"})
+			c.note(Note{Line: line, Text: "autopurge.purgeInterval has no effect: the server removes old files after each snapshot"})
 			return err
 		},
 	}
@@ -153,8 +153,8 @@ func snapshotBytes(value string) (int64, error) {
 func authKeys() map[string]setter {
 	return map[string]setter{
 		"DigestAuthenticationProvider.superDigest": into(digest, func(c *ServerConfig) *string { return &c.Server.SuperDigest }),
-		"DigestAuthenticationProvider.digestAlg":   only("SHA1", "digests of identities are of SHA1 here"),
-		"DigestAuthenticationProvider.enabled":     only("true", "the scheme digest cannot be turned off here"),
+		"DigestAuthenticationProvider.digestAlg":   only("SHA1", "this server supports only SHA1 for digests"),
+		"DigestAuthenticationProvider.enabled":     only("true", "this server cannot disable the scheme digest"),
 		"superUser":                                (*ServerConfig).superUser,
 		"X509AuthenticationProvider.superUser":     into(text, func(c *ServerConfig) *string { return &c.Server.X509SuperUser }),
 		"SASLAuthenticationProvider.superPassword": into(text, func(c *ServerConfig) *string { return &c.superSecret }),
@@ -168,7 +168,7 @@ func authKeys() map[string]setter {
 		},
 		"skipACL": func(c *ServerConfig, line int, value string) (err error) {
 			if c.Server.SkipACL, err = boolean(value); c.Server.SkipACL {
-				c.note(Note{Line: line, Warning: true, Text: "with skipACL everybody who can connect may do everything"})
+				c.note(Note{Line: line, Warning: true, Text: "with skipACL, every client may do everything"})
 			}
 			return err
 		},
@@ -177,9 +177,9 @@ func authKeys() map[string]setter {
 			return nil
 		},
 		"letAnySaslUserDoX": func(*ServerConfig, int, string) error {
-			return errors.New("no name stands for every SASL user here: name the users in the ACLs, and take the line out")
+			return errors.New("this server has no name for all SASL users: name the users in the ACLs, and remove the line")
 		},
-		"allowSaslFailedClients": only("false", "a client whose SASL fails is cut off here"),
+		"allowSaslFailedClients": only("false", "this server disconnects a client whose SASL authentication fails"),
 	}
 }
 
@@ -195,7 +195,7 @@ func (c *ServerConfig) superUser(_ int, value string) error {
 func only(want, why string) setter {
 	return func(_ *ServerConfig, _ int, value string) error {
 		if !strings.EqualFold(value, want) {
-			return fmt.Errorf("%.100q is not possible: %s", value, why)
+			return fmt.Errorf("%.100q is not supported: %s", value, why)
 		}
 		return nil
 	}
@@ -207,10 +207,10 @@ func otherKeys() map[string]setter {
 		"extendedTypesEnabled":                   into(boolean, func(c *ServerConfig) *bool { return &c.Server.ExtendedTypes }),
 		"znode.container.checkIntervalMs":        into(span(1), func(c *ServerConfig) *time.Duration { return &c.Server.ContainerCheckInterval }),
 		"znode.container.maxNeverUsedIntervalMs": into(span(0), func(c *ServerConfig) *time.Duration { return &c.Server.ContainerNeverUsed }),
-		"datadir.autocreate":                     only("true", "a missing data directory is created; take the line out"),
-		"db.autocreate":                          only("true", "a data directory without data begins empty; take the line out"),
-		"emulate353TTLNodes":                     only("false", "nodes with a time to live are those of ZooKeeper 3.5.4 and later"),
-		"testingonly.initialZxid":                only("0", "a new data directory begins at transaction 0"),
+		"datadir.autocreate":                     only("true", "this server always creates a missing data directory; remove the line"),
+		"db.autocreate":                          only("true", "this server starts empty if the data directory has no data; remove the line"),
+		"emulate353TTLNodes":                     only("false", "this server has only the TTL nodes of ZooKeeper 3.5.4 and later"),
+		"testingonly.initialZxid":                only("0", "a new data directory starts at transaction 0"),
 		"reconfigEnabled":                        into(boolean, func(c *ServerConfig) *bool { return &c.Server.ReconfigEnabled }),
 		"enforceQuota":                           into(boolean, func(c *ServerConfig) *bool { return &c.Server.EnforceQuota }),
 		"audit.enable":                           into(boolean, func(c *ServerConfig) *bool { return &c.Server.Audit }),
@@ -226,7 +226,7 @@ func (c *ServerConfig) whitelist(line int, value string) error {
 			c.Server.FourLetterWords = append(c.Server.FourLetterWords, w)
 			continue
 		}
-		c.note(Note{Line: line, Warning: true, Text: "the four-letter word " + shown(w) + " is not known here"})
+		c.note(Note{Line: line, Warning: true, Text: "the four-letter word " + shown(w) + " is unknown"})
 	}
 	return nil
 }
@@ -255,7 +255,7 @@ func (c *ServerConfig) provider(line int, key, value string) error {
 	case "DigestAuthenticationProvider", "IPAuthenticationProvider":
 		c.note(Note{Line: line, Text: shown(key) + " has no effect: " + class + " is there anyway"})
 	default:
-		c.note(Note{Line: line, Warning: true, Text: shown(key) + ": the class " + shown(value) + " of Java cannot be loaded here, so nobody can have identities of its scheme"})
+		c.note(Note{Line: line, Warning: true, Text: shown(key) + ": this server cannot load the Java class " + shown(value) + ", so no client can have an identity of its scheme"})
 	}
 	return nil
 }
@@ -268,7 +268,7 @@ const defaultTick = 3 * time.Second
 func (c *ServerConfig) finish() error {
 	if c.enforce {
 		if len(c.schemes) == 0 {
-			return errors.New("enforce.auth.enabled is true and enforce.auth.schemes names no scheme, such as sasl or x509")
+			return errors.New("enforce.auth.enabled is true, but enforce.auth.schemes names no scheme, such as sasl or x509")
 		}
 		c.Server.EnforceAuthSchemes = c.schemes
 	} else if len(c.schemes) > 0 {
@@ -284,10 +284,10 @@ func (c *ServerConfig) finish() error {
 		c.note(Note{Warning: true, Text: "clientPortAddress has no effect without clientPort"})
 	}
 	if c.SecureAddress != "" && c.SecurePort == 0 {
-		return errors.New("secureClientPortAddress is set and secureClientPort is not")
+		return errors.New("secureClientPortAddress is set, but secureClientPort is not")
 	}
 	if (c.SecurePort != 0 || c.Unify) && !c.TLS.Configured() {
-		return errors.New("TLS is asked for, and ssl.keyStore.location does not say where the server's certificate is")
+		return errors.New("TLS needs ssl.keyStore.location, the file with the server's certificate")
 	}
 	if err := c.checkTimeouts(); err != nil {
 		return err
@@ -309,5 +309,5 @@ func (c *ServerConfig) checkTimeouts() error {
 	if s.MinSessionTimeout == 0 {
 		what = fmt.Sprintf("minSessionTimeout, which is twice tickTime=%d unless it is set,", s.TickTime.Milliseconds())
 	}
-	return fmt.Errorf("%s is above maxSessionTimeout=%d: raise maxSessionTimeout, or lower the other", what, s.MaxSessionTimeout.Milliseconds())
+	return fmt.Errorf("%s is above maxSessionTimeout=%d: raise maxSessionTimeout, or lower minSessionTimeout or tickTime", what, s.MaxSessionTimeout.Milliseconds())
 }

@@ -29,11 +29,11 @@ func (c *ServerConfig) metricsKey(line int, key, value string) (err error) {
 	case "metricsProvider.httpPort":
 		c.metrics.port, err = count(0, 65535)(value)
 	case "metricsProvider.exportJvmInfo":
-		c.note(Note{Line: line, Text: key + " has no effect: there is no JVM; the metrics have those of Go's runtime"})
+		c.note(Note{Line: line, Text: key + " has no effect: there is no JVM; the metrics include those of the Go runtime"})
 	case "metricsProvider.httpsPort":
-		c.note(Note{Line: line, Warning: true, Text: key + " has no effect: metrics are served without TLS; keep them on the loopback or put a proxy before them"})
+		c.note(Note{Line: line, Warning: true, Text: key + " has no effect: metrics are served without TLS; serve them on the loopback, or behind a proxy"})
 	default:
-		c.note(Note{Line: line, Text: shown(key) + " has no effect: metrics need no such setting here"})
+		c.note(Note{Line: line, Text: shown(key) + " has no effect: this server needs no such setting for metrics"})
 	}
 	return err
 }
@@ -55,6 +55,6 @@ func (c *ServerConfig) finishMetrics() {
 			c.note(Note{Text: "metricsProvider.httpPort has no effect without metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider"})
 		}
 	default:
-		c.note(Note{Line: m.line, Warning: true, Text: "metricsProvider.className: the class " + shown(m.class) + " cannot be loaded here; PrometheusMetricsProvider is known"})
+		c.note(Note{Line: m.line, Warning: true, Text: "metricsProvider.className: this server cannot load the Java class " + shown(m.class) + "; use PrometheusMetricsProvider"})
 	}
 }

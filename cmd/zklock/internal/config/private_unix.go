@@ -20,7 +20,7 @@ func private(name string, info fs.FileInfo) error {
 		forbidden = 0o077
 	}
 	if mode&forbidden != 0 {
-		return fmt.Errorf("%w: %s has mode %04o: others could read or change it: chmod 600 %s", ErrCredentials, name, mode, name)
+		return fmt.Errorf("%w: %s has mode %04o: other users could read or change it: chmod 600 %s", ErrCredentials, name, mode, name)
 	}
 	return nil
 }

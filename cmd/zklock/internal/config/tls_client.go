@@ -44,7 +44,7 @@ func (c ClientTLS) Wanted() bool { return c != ClientTLS{} }
 func (c ClientTLS) Config(warn func(error)) (*tls.Config, error) {
 	cfg := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.ServerName}
 	if c.Key != "" && c.Cert == "" {
-		return nil, fmt.Errorf("%w: there is a key and no certificate", ErrTLSFiles)
+		return nil, fmt.Errorf("%w: a key without a certificate: give --tls-cert", ErrTLSFiles)
 	}
 	if c.CA != "" && c.CA != SystemCAs {
 		b, err := readPEM(c.CA)
@@ -53,7 +53,7 @@ func (c ClientTLS) Config(warn func(error)) (*tls.Config, error) {
 		}
 		cfg.RootCAs = x509.NewCertPool()
 		if !cfg.RootCAs.AppendCertsFromPEM(b) {
-			return nil, fmt.Errorf("%w: %s holds no certificate in PEM", ErrTLSFiles, c.CA)
+			return nil, fmt.Errorf("%w: %s contains no PEM certificate", ErrTLSFiles, c.CA)
 		}
 	}
 	if c.Cert == "" {
@@ -88,7 +88,7 @@ func (c ClientTLS) pair() (*tls.Certificate, error) {
 		return nil, fmt.Errorf("%w: %w", ErrTLSFiles, err)
 	}
 	if encrypted(keyPEM) {
-		return nil, fmt.Errorf("%w: the key in %s is encrypted: decrypt it into a file that only you may read, by openssl pkey -in %s -out plain.pem",
+		return nil, fmt.Errorf("%w: the key in %s is encrypted: decrypt it to a file that only you may read, with openssl pkey -in %s -out plain.pem",
 			ErrTLSFiles, key, key)
 	}
 	certPEM, err := readPEM(c.Cert)

@@ -34,7 +34,7 @@ func ClientAuth(value string) (tls.ClientAuthType, error) {
 	case "need":
 		return tls.RequireAndVerifyClientCert, nil
 	}
-	return 0, fmt.Errorf("%w: %q is none of none, want and need", ErrTLSFiles, value)
+	return 0, fmt.Errorf("%w: %q is not none, want, or need", ErrTLSFiles, value)
 }
 
 // Set handles one key, without the prefix "zookeeper.", and reports whether it is known. A
@@ -65,20 +65,20 @@ func (j *JavaTLS) Set(key, value string) (known bool, err error) {
 		j.suites, err = cipherSuites(value)
 	case "ssl.crl", "ssl.ocsp":
 		if strings.EqualFold(value, "true") {
-			err = errors.New("revoked certificates are not looked up here: set it to false, and have certificates that live shortly")
+			err = errors.New("this server does not check revocation: set it to false, and use short-lived certificates")
 		}
 	case "ssl.context.supplier.class":
-		err = errors.New("a class of Java cannot be loaded here: name files in PEM by ssl.keyStore.location and ssl.trustStore.location")
+		err = errors.New("this server cannot load Java classes: name PEM files with ssl.keyStore.location and ssl.trustStore.location")
 	case "ssl.authProvider":
 		if value != "" && value != "x509" {
-			err = fmt.Errorf("%q is not known here: clients' certificates are checked by the scheme x509", value)
+			err = fmt.Errorf("%q is not supported: this server checks clients' certificates with the scheme x509", value)
 		}
 	case "ssl.hostnameVerification", "ssl.clientHostnameVerification":
 		if strings.EqualFold(value, "true") {
-			j.warnings = append(j.warnings, key+" has no effect: the names in clients' certificates are not looked up")
+			j.warnings = append(j.warnings, key+" has no effect: this server does not look up the names in clients' certificates")
 		}
 	case "ssl.handshakeDetectionTimeoutMillis":
-		j.warnings = append(j.warnings, key+" has no effect: the whole handshake has ten seconds")
+		j.warnings = append(j.warnings, key+" has no effect: the time limit of the whole handshake is ten seconds")
 	default:
 		return false, nil
 	}
@@ -94,13 +94,13 @@ func (j *JavaTLS) protocols(value string) (versions []string, err error) {
 		case "TLS":
 			versions = append(versions, "TLSv1.2")
 		case "SSLv2Hello", "SSLv3", "TLSv1", "TLSv1.1":
-			j.warnings = append(j.warnings, v+" is too old to be safe, and is not spoken here")
+			j.warnings = append(j.warnings, v+" is too old to be safe, and is not supported")
 		default:
-			return nil, fmt.Errorf("%q is no version of TLS: give TLSv1.2 or TLSv1.3", v)
+			return nil, fmt.Errorf("%q is not a TLS version: give TLSv1.2 or TLSv1.3", v)
 		}
 	}
 	if len(versions) == 0 {
-		return nil, errors.New("no version is left: give TLSv1.2 or TLSv1.3")
+		return nil, errors.New("no supported version: give TLSv1.2 or TLSv1.3")
 	}
 	return versions, nil
 }
@@ -116,7 +116,7 @@ func cipherSuites(value string) (ids []uint16, err error) {
 	for name := range strings.SplitSeq(value, ",") {
 		s := byName[strings.TrimSpace(name)]
 		if s == nil {
-			return nil, fmt.Errorf("%q is not a cipher suite that is both known and safe", strings.TrimSpace(name))
+			return nil, fmt.Errorf("%q is not a known and safe cipher suite", strings.TrimSpace(name))
 		}
 		if s.SupportedVersions[0] < tls.VersionTLS13 {
 			ids = append(ids, s.ID)
@@ -137,7 +137,7 @@ func (j *JavaTLS) Given() bool {
 // certificate, as in ZooKeeper.
 func (j *JavaTLS) Files() (files zkserver.TLSFiles, warnings []string, err error) {
 	if !j.Configured() {
-		return files, nil, fmt.Errorf("%w: ssl.keyStore.location is missing: name a file in PEM with the server's certificate and key", ErrTLSFiles)
+		return files, nil, fmt.Errorf("%w: ssl.keyStore.location is missing: name a PEM file with the server's certificate and key", ErrTLSFiles)
 	}
 	if err := j.key.pem("ssl.keyStore", keyAdvice); err != nil {
 		return files, nil, err
@@ -158,7 +158,7 @@ func (j *JavaTLS) Files() (files zkserver.TLSFiles, warnings []string, err error
 		return files, j.warnings, nil
 	}
 	if j.trust.location == "" {
-		return files, nil, fmt.Errorf("%w: ssl.trustStore.location is missing: name a file in PEM with the authorities of clients' certificates, or set ssl.clientAuth=none", ErrTLSFiles)
+		return files, nil, fmt.Errorf("%w: ssl.trustStore.location is missing: name a PEM file with the CAs of clients' certificates, or set ssl.clientAuth=none", ErrTLSFiles)
 	}
 	files.CA = j.trust.location
 	return files, j.warnings, j.trust.pem("ssl.trustStore", trustAdvice)
@@ -187,7 +187,7 @@ func (s store) pem(key, advice string) error {
 		case ".bcfks":
 			kind = "BCFKS"
 		default:
-			return fmt.Errorf("%w: %s.location is %s: its kind cannot be told: set %s.type=PEM", ErrTLSFiles, key, s.location, key)
+			return fmt.Errorf("%w: %s.location is %s: its type is unknown: set %s.type=PEM", ErrTLSFiles, key, s.location, key)
 		}
 	}
 	switch {
@@ -196,9 +196,9 @@ func (s store) pem(key, advice string) error {
 	case kind == "PKCS12" && advice == keyAdvice:
 		advice = keyAdvice12
 	case kind != "JKS" && kind != "PKCS12" && kind != "BCFKS":
-		return fmt.Errorf("%w: %s.type is %q: only PEM can be read here", ErrTLSFiles, key, s.kind)
+		return fmt.Errorf("%w: %s.type is %q: only PEM is supported", ErrTLSFiles, key, s.kind)
 	}
 	command := fmt.Sprintf(advice, s.location, base)
-	return fmt.Errorf("%w: %s.location is %s, a %s store, which only Java reads: convert it by %s, and set %s.location=%s.pem and no %s.type",
+	return fmt.Errorf("%w: %s.location is %s, a %s store, which only Java can read: convert it with %s, set %s.location=%s.pem, and remove %s.type",
 		ErrTLSFiles, key, s.location, kind, command, key, base, key)
 }

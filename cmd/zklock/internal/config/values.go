@@ -41,13 +41,13 @@ func boolean(value string) (bool, error) {
 	case "false", "no":
 		return false, nil
 	}
-	return false, fmt.Errorf("%.100q is neither true nor false", value)
+	return false, fmt.Errorf("%.100q is not true or false", value)
 }
 
 // absolute makes a path independent of the working directory.
 func absolute(value string) (string, error) {
 	if value == "" || strings.ContainsRune(value, 0) {
-		return "", fmt.Errorf("%.200q is no path", value)
+		return "", fmt.Errorf("%.200q is not a path", value)
 	}
 	return filepath.Abs(value)
 }
@@ -56,7 +56,7 @@ func absolute(value string) (string, error) {
 func host(value string) (string, error) {
 	value = strings.TrimSuffix(strings.TrimPrefix(value, "["), "]")
 	if strings.ContainsAny(value, " \t\x00/[]") {
-		return "", fmt.Errorf("%.100q is no address: give an IP address or a name, without a port", value)
+		return "", fmt.Errorf("%.100q is not an address: give an IP address or a name, without a port", value)
 	}
 	return value, nil
 }
@@ -64,7 +64,7 @@ func host(value string) (string, error) {
 // digest checks only the syntax. Its errors do not quote the value.
 func digest(value string) (string, error) {
 	if user, hash, ok := strings.Cut(value, ":"); !ok || user == "" || hash == "" {
-		return "", errors.New("it is not of the form super:BASE64")
+		return "", errors.New("the value must have the form super:BASE64")
 	}
 	return value, nil
 }

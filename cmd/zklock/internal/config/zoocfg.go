@@ -104,7 +104,7 @@ func ParseServerConfig(name string, r io.Reader) (*ServerConfig, error) {
 		return fail(err)
 	}
 	if len(text) > MaxServerConfig {
-		return fail(fmt.Errorf("it is longer than %d bytes", MaxServerConfig))
+		return fail(fmt.Errorf("the file is longer than %d bytes", MaxServerConfig))
 	}
 	// Some Windows editors write a byte order mark, with which ZooKeeper fails.
 	list, err := properties(strings.TrimPrefix(string(text), "\ufeff"))
@@ -119,7 +119,7 @@ func ParseServerConfig(name string, r io.Reader) (*ServerConfig, error) {
 	}
 	for i, p := range list {
 		if last[bare(p.key)] != i {
-			c.note(Note{Line: p.line, Text: fmt.Sprintf("%s is set again on line %d, which counts", shown(p.key), list[last[bare(p.key)]].line)})
+			c.note(Note{Line: p.line, Text: fmt.Sprintf("%s is set again on line %d, which applies", shown(p.key), list[last[bare(p.key)]].line)})
 			continue
 		}
 		if err := c.set(k, p); err != nil {
@@ -179,7 +179,7 @@ func (c *ServerConfig) set(k *known, p property) error {
 		c.note(Note{Line: p.line, Text: shown(p.key) + " has no effect: " + why})
 		return nil
 	}
-	text := shown(p.key) + " is not known here and has no effect"
+	text := shown(p.key) + " is unknown and has no effect"
 	if k.guesses > 0 {
 		k.guesses--
 		if meant := Similar(key, k.names); meant != "" {
@@ -199,7 +199,7 @@ func isSecret(key string) bool {
 // ensembleKey returns an error for a key of an ensemble.
 func ensembleKey(key, value string) error {
 	const advice = "this server is one node and cannot join an ensemble: run Apache ZooKeeper for that, and name its servers with --servers; " +
-		"if it is the only server, take the line out"
+		"if this is the only server, remove the line"
 	for _, prefix := range []string{"server.", "group.", "weight."} {
 		if strings.HasPrefix(key, prefix) && key != "server.principal" && key != "server.realm" {
 			return errors.New(advice)

@@ -32,10 +32,10 @@ func (p *plan) exposures() (warnings []string) {
 	}
 	warnings = append(warnings, p.exposedPlain(plain)...)
 	if beyond(secure) && !p.clientsProve(true) {
-		warnings = append(warnings, "listening for TLS at "+secure+", beyond this machine, and clients need not prove who they are: whoever reaches it can take and break locks without ACLs; see --tls-ca and --jaas")
+		warnings = append(warnings, "listening for TLS at "+secure+" to other machines, without authentication of clients: every client that can connect can acquire and break locks that have no ACL; see --tls-ca and --jaas")
 	}
 	if beyond(metrics) {
-		warnings = append(warnings, "serving metrics at "+metrics+", beyond this machine, without a password: keep them on the loopback, or put a proxy before them")
+		warnings = append(warnings, "serving metrics at "+metrics+" to other machines, without a password: serve them on the loopback, or behind a proxy")
 	}
 	return warnings
 }
@@ -47,7 +47,7 @@ func exposedSocket(path string, clientsProve bool) []string {
 	if err != nil || info.Mode().Perm()&0o002 == 0 || clientsProve {
 		return nil
 	}
-	return []string{fmt.Sprintf("listening at unix:%s, to which every user of this machine may connect (mode %04o): set SocketMode=0660 in its unit, unless its directory keeps them out",
+	return []string{fmt.Sprintf("listening at unix:%s, to which every user of this machine can connect (mode %04o): set SocketMode=0660 in its unit, unless its directory is closed to them",
 		path, info.Mode().Perm())}
 }
 
@@ -56,7 +56,7 @@ func (p *plan) exposedPlain(at string) []string {
 	if !beyond(at) {
 		return nil
 	}
-	return []string{"listening at " + at + ", beyond this machine, without TLS: whoever is on the way reads everything, passwords of sessions too, and whoever reaches it can take and break locks without ACLs; see --tls-listen, or listen at 127.0.0.1"}
+	return []string{"listening at " + at + " to other machines, without TLS: an attacker on the network can read everything, also session passwords, and every client that can connect can acquire and break locks that have no ACL; see --tls-listen, or listen at 127.0.0.1"}
 }
 
 // clientsProve reports whether every client of an address must prove who it is. Every

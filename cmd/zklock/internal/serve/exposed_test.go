@@ -12,7 +12,7 @@ import (
 // TestExposure: what is served on this machine alone is served without a word,
 // as it is by default; anything else with a warning.
 func TestExposure(t *testing.T) {
-	const plain, bare, page = "without TLS", "need not prove who they are", "serving metrics at"
+	const plain, bare, page = "without TLS", "without authentication of clients", "serving metrics at"
 	for _, tt := range []struct {
 		args, cfg string
 		want      []string // of the warnings, in order
@@ -74,7 +74,7 @@ func TestExposureOfProofs(t *testing.T) {
 	} {
 		p := &plan{}
 		p.tls.Listen = ":1"
-		wantWarnings(t, "TLS", p.exposures(), []string{"prove"})
+		wantWarnings(t, "TLS", p.exposures(), []string{"without authentication"})
 		change(p)
 		wantWarnings(t, "TLS with proofs", p.exposures(), nil)
 	}
@@ -107,7 +107,7 @@ func TestExposureIsLogged(t *testing.T) {
 	if err := p.serve(); err == nil {
 		t.Fatal("served at an address that there is not")
 	}
-	if !strings.Contains(b.String(), "level=WARN") || !strings.Contains(b.String(), "beyond this machine") {
+	if !strings.Contains(b.String(), "level=WARN") || !strings.Contains(b.String(), "to other machines") {
 		t.Errorf("logged: %s", b.String())
 	}
 }

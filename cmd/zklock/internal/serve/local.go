@@ -95,7 +95,7 @@ func (v localView) print(out io.Writer) error {
 	} else {
 		text += "running:   no; the next command that needs it starts it\n"
 	}
-	_, err := fmt.Fprintln(out, text+"Different users have different local servers: their locks do not exclude\neach other.")
+	_, err := fmt.Fprintln(out, text+"Each user has a separate local server: locks of different users do not\nexclude each other.")
 	return err
 }
 
@@ -113,7 +113,7 @@ func (f *serveFlags) stopLocal() error {
 		return nil
 	}
 	if err == nil {
-		fmt.Println("stopped; locks that are held go on when a command starts it again")
+		fmt.Println("stopped; holds last until their deadlines, unless a command starts the server again")
 	}
 	return err
 }

@@ -66,7 +66,7 @@ func (f *serveFlags) planWith(sockets []Socket, listenGiven bool) (*plan, error)
 		return nil, cli.UsageError("--tls-cut needs TLS: give --tls-listen or --tls-unify, or secureClientPort in the file")
 	}
 	if p.handedTLS() != "" && !p.tls.wanted() {
-		return nil, cli.UsageError("a socket for TLS was handed over and no certificate named: give --tls-cert, or ssl.keyStore.location in the file")
+		return nil, cli.UsageError("systemd passed a socket for TLS, but no certificate is set: give --tls-cert, or ssl.keyStore.location in the file")
 	}
 	p.opts.Logger = log
 	p.opts.Audit = p.opts.Audit || f.audit
@@ -98,7 +98,7 @@ func (f *serveFlags) place(p *plan) error {
 	case f.data != "":
 		p.opts.DataDir = f.data
 	case p.opts.DataDir == "":
-		return cli.UsageError("say where to keep the data: --data DIRECTORY, --memory, or --config with a dataDir")
+		return cli.UsageError("no place for the data: give --data DIRECTORY, --memory, or --config with a dataDir")
 	}
 	if home := local.Home(p.opts.DataDir, local.Mine()); home != "" {
 		return cli.UsageError("%s belongs to the local server in %s, which commands without --servers start when they need it: give --data another directory; zklock serve --status shows the local server",
@@ -118,7 +118,7 @@ func readConfig(name string) (*config.ServerConfig, error) {
 		return nil, cli.UsageError("--config: %w", err)
 	}
 	if info.Mode().IsRegular() && info.Mode().Perm()&0o007 != 0 && cfg.Confidential() {
-		cfg.Notes = append(cfg.Notes, config.Note{Warning: true, Text: "the file holds passwords or digests of them and everybody on this machine may read it: chmod o= it"})
+		cfg.Notes = append(cfg.Notes, config.Note{Warning: true, Text: "the file contains passwords or their digests, and all users of this machine can read it: chmod o= it"})
 	}
 	return cfg, nil
 }

@@ -119,7 +119,7 @@ func TestReadableSecrets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := len(cfg.Notes) == 1 && strings.Contains(cfg.Notes[0].Text, "everybody on this machine"); got != tt.want {
+		if got := len(cfg.Notes) == 1 && strings.Contains(cfg.Notes[0].Text, "all users of this machine"); got != tt.want {
 			t.Errorf("%q with mode %v: notes %+v", tt.text, tt.mode, cfg.Notes)
 		}
 	}
@@ -186,7 +186,7 @@ func TestNothingAnnouncedInVain(t *testing.T) {
 	defer taken.Close()
 	path := filepath.Join(t.TempDir(), "s")
 	p := &plan{listen: "unix:" + path, metrics: taken.Addr().String()}
-	if _, _, err := p.listeners(nil); err == nil || !strings.Contains(err.Error(), "name another address") {
+	if _, _, err := p.listeners(nil); err == nil || !strings.Contains(err.Error(), "give another address") {
 		t.Errorf("%v, want what to do about a port in use", err)
 	}
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {

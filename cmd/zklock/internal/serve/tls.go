@@ -61,7 +61,7 @@ func (t *serveTLSFlags) settings() (serveTLS, error) {
 	s := serveTLS{Listen: t.listen, Unify: t.unify, Files: zkserver.TLSFiles{Cert: t.cert, Key: t.key, CA: t.ca, CutClients: t.cut}}
 	if !s.wanted() {
 		if t.cert != "" || t.key != "" || t.ca != "" || t.clientAuth != "" {
-			return s, cli.UsageError("say where to serve TLS: --tls-listen ADDRESS, or --tls-unify for the address of --listen")
+			return s, cli.UsageError("TLS needs an address: give --tls-listen ADDRESS, or --tls-unify for the address of --listen")
 		}
 		return serveTLS{Files: zkserver.TLSFiles{CutClients: t.cut}}, nil // a file can ask for TLS
 	}
@@ -84,7 +84,7 @@ func (t *serveTLSFlags) settings() (serveTLS, error) {
 		s.Files.ClientAuth = auth
 	}
 	if s.Files.ClientAuth != tls.NoClientCert && t.ca == "" {
-		return s, cli.UsageError("--tls-client-auth %s needs --tls-ca: whose certificates are good?", t.clientAuth)
+		return s, cli.UsageError("--tls-client-auth %s needs --tls-ca, the CAs of client certificates", t.clientAuth)
 	}
 	return s, nil
 }
@@ -107,7 +107,7 @@ func (t serveTLS) exposed() string {
 	if err != nil || info.Mode().Perm()&0o007 == 0 {
 		return "" // reading a missing file reports the error
 	}
-	return fmt.Sprintf("%q holds the TLS key and everybody on this machine may read it: chmod o= it", name)
+	return fmt.Sprintf("%q contains the TLS key, and all users of this machine can read it: chmod o= it", name)
 }
 
 // listeners listens at the plain address, unless it is empty, and at the TLS address. With
@@ -144,7 +144,7 @@ func listenAt(address string) (net.Listener, error) {
 	}
 	ln, err := listen(address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%w: stop the server that is there, or name another address", err)
+		return nil, fmt.Errorf("%w: stop the server at that address, or give another address", err)
 	}
 	return ln, err
 }

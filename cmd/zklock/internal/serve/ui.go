@@ -139,7 +139,7 @@ func (f *uiFlags) readToken(token string) (string, error) {
 	if token != "" {
 		return token, nil
 	}
-	return "", cli.UsageError("--listen %s is beyond this machine, where everybody would see who holds which lock: give --read-token-file, or --open if that is meant or a proxy asks for a password", f.listen)
+	return "", cli.UsageError("other machines can reach --listen %s and would see all locks: give --read-token-file, or --open if that is intended or a proxy asks for a password", f.listen)
 }
 
 // tokenIn reads a token from a file. It returns an error if other users may read the file.
@@ -149,7 +149,7 @@ func tokenIn(file, flag string) (string, error) {
 		return "", cli.UsageError("%s: %w", flag, err)
 	}
 	if info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
-		return "", cli.UsageError("%s: others on this machine may read %s: chmod 600 it", flag, file)
+		return "", cli.UsageError("%s: other users of this machine can read %s: chmod 600 it", flag, file)
 	}
 	token := strings.TrimSpace(string(text))
 	if token == "" {
@@ -161,7 +161,7 @@ func tokenIn(file, flag string) (string, error) {
 // checkToken returns an error for a token that is easy to guess.
 func checkToken(token, from string) (string, error) {
 	if token != "" && (len(token) < 16 || strings.ContainsAny(token, " \t\r\n")) {
-		return "", cli.UsageError("%s: the token must be one word of at least 16 characters that nobody can guess; openssl rand -hex 16 makes one", from)
+		return "", cli.UsageError("%s: the token must be one word of at least 16 characters; openssl rand -hex 16 generates one", from)
 	}
 	return token, nil
 }
@@ -207,9 +207,9 @@ func ui(a *cli.App, f *uiFlags, prefix, token, read string) error {
 	switch {
 	case !beyond(f.listen):
 	case read == "":
-		cli.Warn("serving at %s, beyond this machine, without TLS and without a token: anyone who reaches it sees all locks, and anyone who can read the traffic learns the tokens; put a proxy with TLS before it", ln.Addr())
+		cli.Warn("serving at %s to other machines, without TLS and without a token: every user who can connect sees all locks, and an attacker on the network can read the tokens; put a proxy with TLS in front of it", ln.Addr())
 	default:
-		cli.Warn("serving at %s, beyond this machine, without TLS: anyone who can read the traffic learns what is shown, and the tokens; put a proxy with TLS before it", ln.Addr())
+		cli.Warn("serving at %s to other machines, without TLS: an attacker on the network can read the page and the tokens; put a proxy with TLS in front of it", ln.Addr())
 	}
 	if f.actions {
 		cli.Warn("with this token, users can break and revoke locks on the page: %s", token)
