@@ -34,14 +34,11 @@ func TestUnsentRequestIsWithdrawn(t *testing.T) {
 				c.answer(r)
 			}
 		})
-		c, err := f.dial(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := f.client(nil)
 		if err := f.net.SetUnreachable("127.0.0.1:2181", true); err != nil {
 			t.Fatal(err)
 		}
-		err = c.Delete(t.Context(), "/a", -1)
+		err := c.Delete(t.Context(), "/a", -1)
 		if !errors.Is(err, ErrConnectionLost) || Applied(err) != AppliedUnknown {
 			t.Fatalf("%v, applied %v", err, Applied(err))
 		}
@@ -71,11 +68,8 @@ func TestAbandonedRequestKeepsOrder(t *testing.T) {
 			c.reply(r, 0, &wire.GetDataResponse{Data: []byte("late")})
 			c.serveRequests()
 		})
-		c, err := f.dial(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, _, _, err = c.GetW(within(t, time.Second), "/a")
+		c := f.client(nil)
+		_, _, _, err := c.GetW(within(t, time.Second), "/a")
 		if !errors.Is(err, context.DeadlineExceeded) || Applied(err) != AppliedUnknown {
 			t.Fatalf("%v, applied %v", err, Applied(err))
 		}
@@ -90,13 +84,10 @@ func TestEndedContextSendsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t)
 		f.serve(func(c *fakeConn) { c.greet(7); c.serveRequests() })
-		c, err := f.dial(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := f.client(nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		err = c.Sync(ctx, "/")
+		err := c.Sync(ctx, "/")
 		var e *Error
 		if !errors.Is(err, context.Canceled) || Applied(err) != AppliedNo || !errors.As(err, &e) || e.Op != "sync" || e.Path != "/" {
 			t.Fatalf("%v", err)
@@ -108,10 +99,7 @@ func TestInvalidRequestsAreNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t)
 		f.serve(func(c *fakeConn) { c.greet(7); c.serveRequests() })
-		c, err := f.dial(t.Context(), &Options{MaxRequest: 500})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := f.client(&Options{MaxRequest: 500})
 		for _, row := range []struct {
 			name string
 			op   Op
@@ -147,10 +135,7 @@ func TestFunctionsMayCallGoAndListen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t)
 		f.serve(func(c *fakeConn) { c.greet(7); c.serveRequests() })
-		c, err := f.dial(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := f.client(nil)
 		order := make(chan string, 10)
 		c.Go(SyncOp("/"), func(Result) {
 			c.Listen(Listener{State: func(s StateChange) { order <- s.State.String() }})
@@ -179,10 +164,7 @@ func TestDrainedIsCalledAfterEachRead(t *testing.T) {
 			c.send(out)
 			c.serveRequests()
 		})
-		c, err := f.dial(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := f.client(nil)
 		synctest.Wait()
 		seen := make(chan string, 20)
 		stop := c.Listen(Listener{
@@ -215,10 +197,7 @@ func TestCloseIsBounded(t *testing.T) {
 				}
 			}
 		})
-		c, err := f.dial(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := f.client(nil)
 		answer := make(chan error, 1)
 		c.Go(SyncOp("/"), func(r Result) { answer <- r.Err })
 		before := time.Now()
@@ -238,10 +217,7 @@ func TestCloseWhileDialling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t)
 		f.serve(func(c *fakeConn) { c.greet(7); c.read() }) // and cut
-		c, err := f.dial(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := f.client(nil)
 		if err := f.net.SetUnreachable("127.0.0.1:2181", true); err != nil {
 			t.Fatal(err)
 		}
@@ -273,10 +249,7 @@ func TestPingsKeepAnIdleClientConnected(t *testing.T) {
 				c.answer(r)
 			}
 		})
-		c, err := f.dial(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := f.client(nil)
 		lost := make(chan struct{}, 10)
 		c.Listen(Listener{State: func(s StateChange) {
 			if s.State != Connected {
@@ -295,10 +268,7 @@ func TestSuspendIsDetected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t)
 		f.serve(func(c *fakeConn) { c.greet(7); c.serveRequests() })
-		c, err := f.dial(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := f.client(nil)
 		again := make(chan StateChange, 10)
 		c.Listen(Listener{State: func(s StateChange) { again <- s }})
 		first := <-again
@@ -331,10 +301,7 @@ func TestNoDeadlockWithFullBuffers(t *testing.T) {
 				}
 			}
 		})
-		c, err := f.dial(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := f.client(nil)
 		done := make(chan error, 400)
 		for range 200 {
 			c.Go(SetOp("/a", make([]byte, 100<<10), -1), func(r Result) { done <- r.Err })
@@ -372,11 +339,8 @@ func TestHostileFramesEndOnlyTheConnection(t *testing.T) {
 					}
 					c.serveRequests()
 				})
-				c, err := f.dial(t.Context(), nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				err = c.Sync(t.Context(), "/")
+				c := f.client(nil)
+				err := c.Sync(t.Context(), "/")
 				if !errors.Is(err, ErrConnectionLost) || Applied(err) != AppliedUnknown {
 					t.Fatalf("%v", err)
 				}

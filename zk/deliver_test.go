@@ -31,10 +31,7 @@ func TestDifferentSessionTimeoutIsLogged(t *testing.T) {
 				c.serveRequests()
 			})
 			var log lines
-			c, err := f.dial(t.Context(), &Options{SessionTimeout: asked, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := f.client(&Options{SessionTimeout: asked, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 			if err := c.Sync(t.Context(), "/"); err == nil {
 				t.Fatal("answered by nobody")
 			}

@@ -57,6 +57,16 @@ func (f *fake) dial(ctx context.Context, opts *Options) (*Client, error) {
 	return c, err
 }
 
+// client is dial, and fails the test if that fails.
+func (f *fake) client(opts *Options) *Client {
+	f.t.Helper()
+	c, err := f.dial(f.t.Context(), opts)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return c
+}
+
 // serve passes the connections to handle, one after the other.
 func (f *fake) serve(handle func(*fakeConn)) {
 	go func() { // ends when the listener is closed

@@ -38,10 +38,7 @@ func TestRepeatingFromDoneContinuesAfterExpiry(t *testing.T) {
 				c.answer(r)
 			}
 		})
-		c, err := f.dial(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := f.client(nil)
 		synctest.Wait()
 		const n = 100
 		tries, done := atomic.Int64{}, make(chan error, n)
@@ -104,10 +101,7 @@ func TestSlowListenerBlocksReader(t *testing.T) {
 			}
 			c.serveRequests()
 		})
-		c, err := f.dial(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := f.client(nil)
 		hold := make(chan struct{})
 		// The listener is called on its own goroutine, not the reader's.
 		c.Listen(Listener{State: func(StateChange) { <-hold }})

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/zklock/internal/memnet"
 	"github.com/zklock/zklock/internal/wal/memfs"
 	"github.com/zklock/zklock/internal/wire"
 )
@@ -24,19 +25,24 @@ func auditLines(log string) []string {
 	return lines
 }
 
+// audited starts a server with an audit log, and opens a session on it.
+func audited(t *testing.T) (*Server, *memnet.Network, *rawClient, *lines) {
+	t.Helper()
+	opts, log := quiet(t), &lines{}
+	opts.Audit, opts.Logger = true, logTo(log)
+	s, network := onNetwork(t, opts)
+	c, ok := dialMem(t, network, "10.0.0.1:2181")
+	if !ok {
+		t.Fatal("no session")
+	}
+	return s, network, c, log
+}
+
 // TestAuditLogsChangesDenialsAndAuthentications: each change, denial, and authentication
 // has a line with ZooKeeper's fields and without secrets.
 func TestAuditLogsChangesDenialsAndAuthentications(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		opts := quiet(t)
-		opts.Audit = true
-		var log lines
-		opts.Logger = logTo(&log)
-		s, network := onNetwork(t, opts)
-		c, ok := dialMem(t, network, "10.0.0.1:2181")
-		if !ok {
-			t.Fatal("no session")
-		}
+		s, network, c, log := audited(t)
 		stranger, _ := dialMem(t, network, "10.0.0.1:2181")
 		c.do(wire.OpAuth, &wire.AuthPacket{Scheme: "digest", Auth: []byte("ann:top-secret")})
 		c.do(wire.OpCreate, &wire.CreateRequest{Path: "/a", Data: []byte("the-data"), ACL: []wire.ACL{{Perms: wire.PermAll, Scheme: "auth"}}})
@@ -145,15 +151,7 @@ func TestAuditOmitsUnsyncedChanges(t *testing.T) {
 // lines were omitted.
 func TestAuditIsRateLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		opts := quiet(t)
-		opts.Audit = true
-		var log lines
-		opts.Logger = logTo(&log)
-		s, network := onNetwork(t, opts)
-		c, ok := dialMem(t, network, "10.0.0.1:2181")
-		if !ok {
-			t.Fatal("no session")
-		}
+		s, _, c, log := audited(t)
 		for range 3000 {
 			c.do(wire.OpSetData, &wire.SetDataRequest{Path: "/none", Version: -1}, wire.ErrNoNode)
 		}
@@ -181,15 +179,7 @@ func TestAuditIsRateLimited(t *testing.T) {
 // close hides a change from the audit log.
 func TestAuditSeesEveryRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		opts := quiet(t)
-		opts.Audit = true
-		var log lines
-		opts.Logger = logTo(&log)
-		s, network := onNetwork(t, opts)
-		c, ok := dialMem(t, network, "10.0.0.1:2181")
-		if !ok {
-			t.Fatal("no session")
-		}
+		s, _, c, log := audited(t)
 		c.do(wire.OpExists, &wire.ExistsRequest{Path: "/hidden", Watch: true}, wire.ErrNoNode)
 		c.write(wire.AppendRequest(nil, wire.XidEvent, wire.OpCreate, &wire.CreateRequest{Path: "/hidden", ACL: openACL()}))
 		for range 2 { // the event and the answer
@@ -219,15 +209,7 @@ func TestAuditSeesEveryRequest(t *testing.T) {
 // and unambiguous.
 func TestAuditNamesNewIdentity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		opts := quiet(t)
-		opts.Audit = true
-		var log lines
-		opts.Logger = logTo(&log)
-		s, network := onNetwork(t, opts)
-		c, ok := dialMem(t, network, "10.0.0.1:2181")
-		if !ok {
-			t.Fatal("no session")
-		}
+		s, _, c, log := audited(t)
 		for i := range 40 {
 			c.do(wire.OpAuth, &wire.AuthPacket{Scheme: "digest", Auth: []byte(strings.Repeat("\x01", 250) + fmt.Sprint(i) + ":secret")})
 		}

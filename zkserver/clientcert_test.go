@@ -185,9 +185,8 @@ func TestHostileClientChainCostsLittle(t *testing.T) {
 	}
 }
 
-// TestHandshakesComputeInTurns: no more handshakes than slots compute at once, those that
-// wait for the network take no slot, and one whose connection ends does not wait for a slot.
-func TestHandshakesComputeInTurns(t *testing.T) {
+// eachTLSListener calls test with a server for each listener that bounds handshakes.
+func eachTLSListener(t *testing.T, test func(t *testing.T, name string, b *tlsFixture)) {
 	for name, wrap := range wrappers() {
 		if name == "tls.NewListener" {
 			continue // its connections hide the network
@@ -195,69 +194,70 @@ func TestHandshakesComputeInTurns(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := newTLSFixture(t, tls.RequireAndVerifyClientCert)
 			b.serve("2281", wrap)
-			for range 20 { // these wait for the rest of the hello
-				b.dial("2281").Write([]byte{tlsRecord, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3})
-			}
-			synctest.Wait()
-			if n := len(b.srv.handshakes); n > 0 {
-				t.Fatalf("%s: silent clients take %d slots", name, n)
-			}
-			for range cap(b.srv.handshakes) { // as by handshakes that compute
-				b.srv.handshakes <- struct{}{}
-			}
-			ann := b.ca.Client("ann")
-			waiting, gone := b.over(b.dial("2281"), ann), b.over(b.dial("2281"), ann)
-			var served atomic.Bool
-			go func() { // ends with the answer to the connect request
-				_, err := b.login(waiting)
-				served.Store(err == nil)
-			}()
-			go gone.Handshake() // ends with the connection
-			synctest.Wait()
-			if served.Load() {
-				t.Errorf("%s: a handshake needed no slot", name)
-			}
-			b.srv.mu.Lock()
-			conns := slices.Clone(b.srv.live)
-			b.srv.mu.Unlock()
-			last := slices.MaxFunc(conns, func(a, b *conn) int { return cmp.Compare(a.id, b.id) })
-			last.abort(errEvicted)
-			synctest.Wait()
-			if n := b.srv.Stats().Connections; n != len(conns)-1 {
-				t.Errorf("%s: %d of %d connections are left, want one fewer", name, n, len(conns))
-			}
-			<-b.srv.handshakes
-			synctest.Wait()
-			if !served.Load() {
-				t.Errorf("%s: not served once a slot was free", name)
-			}
-			if n, want := len(b.srv.handshakes), cap(b.srv.handshakes)-1; n != want {
-				t.Errorf("%s: %d slots are taken, want %d", name, n, want)
-			}
+			test(t, name, b)
 		})
 	}
 }
 
+// TestHandshakesComputeInTurns: no more handshakes than slots compute at once, those that
+// wait for the network take no slot, and one whose connection ends does not wait for a slot.
+func TestHandshakesComputeInTurns(t *testing.T) {
+	eachTLSListener(t, func(t *testing.T, name string, b *tlsFixture) {
+		for range 20 { // these wait for the rest of the hello
+			b.dial("2281").Write([]byte{tlsRecord, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3})
+		}
+		synctest.Wait()
+		if n := len(b.srv.handshakes); n > 0 {
+			t.Fatalf("%s: silent clients take %d slots", name, n)
+		}
+		for range cap(b.srv.handshakes) { // as by handshakes that compute
+			b.srv.handshakes <- struct{}{}
+		}
+		ann := b.ca.Client("ann")
+		waiting, gone := b.over(b.dial("2281"), ann), b.over(b.dial("2281"), ann)
+		var served atomic.Bool
+		go func() { // ends with the answer to the connect request
+			_, err := b.login(waiting)
+			served.Store(err == nil)
+		}()
+		go gone.Handshake() // ends with the connection
+		synctest.Wait()
+		if served.Load() {
+			t.Errorf("%s: a handshake needed no slot", name)
+		}
+		b.srv.mu.Lock()
+		conns := slices.Clone(b.srv.live)
+		b.srv.mu.Unlock()
+		last := slices.MaxFunc(conns, func(a, b *conn) int { return cmp.Compare(a.id, b.id) })
+		last.abort(errEvicted)
+		synctest.Wait()
+		if n := b.srv.Stats().Connections; n != len(conns)-1 {
+			t.Errorf("%s: %d of %d connections are left, want one fewer", name, n, len(conns))
+		}
+		<-b.srv.handshakes
+		synctest.Wait()
+		if !served.Load() {
+			t.Errorf("%s: not served once a slot was free", name)
+		}
+		if n, want := len(b.srv.handshakes), cap(b.srv.handshakes)-1; n != want {
+			t.Errorf("%s: %d slots are taken, want %d", name, n, want)
+		}
+	})
+}
+
 // TestLongHandshakeIsRefused: a client sends its certificates without end.
 func TestLongHandshakeIsRefused(t *testing.T) {
-	for name, wrap := range wrappers() {
-		if name == "tls.NewListener" {
-			continue // its connections hide the network
+	eachTLSListener(t, func(t *testing.T, name string, b *tlsFixture) {
+		ann := b.ca.Client("ann")
+		for len(ann.TLS.Certificate) < 100 {
+			ann.TLS.Certificate = append(ann.TLS.Certificate, testcert.New(t, strings.Repeat("x", 400)).Client("ann").TLS.Certificate[0])
 		}
-		synctest.Test(t, func(t *testing.T) {
-			b := newTLSFixture(t, tls.RequireAndVerifyClientCert)
-			b.serve("2281", wrap)
-			ann := b.ca.Client("ann")
-			for len(ann.TLS.Certificate) < 100 {
-				ann.TLS.Certificate = append(ann.TLS.Certificate, testcert.New(t, strings.Repeat("x", 400)).Client("ann").TLS.Certificate[0])
-			}
-			if _, err := b.session("2281", ann); err == nil {
-				t.Errorf("%s: served", name)
-			}
-			synctest.Wait()
-			if log := b.log.String(); !strings.Contains(log, errLongHandshake.Error()) {
-				t.Errorf("%s: the log does not say why:\n%s", name, log)
-			}
-		})
-	}
+		if _, err := b.session("2281", ann); err == nil {
+			t.Errorf("%s: served", name)
+		}
+		synctest.Wait()
+		if log := b.log.String(); !strings.Contains(log, errLongHandshake.Error()) {
+			t.Errorf("%s: the log does not say why:\n%s", name, log)
+		}
+	})
 }

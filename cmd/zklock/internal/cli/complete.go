@@ -101,32 +101,32 @@ func (a *App) CompleteRun(c *cobra.Command, args []string, typed string) ([]cobr
 
 // lockNames returns the possible lock names that begin with typed, down to the next slash.
 func (a *App) lockNames(c *cobra.Command, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	const directive = cobra.ShellCompDirectiveNoFileComp
+	names, complete := []cobra.Completion(nil), true
+	a.forCompletion(c, func(ctx context.Context, z *zk.Client, _ *inspect.Reader) {
+		names, complete = namesBelow(ctx, z, typed)
+	})
+	if !complete {
+		return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// forCompletion calls read with a connection to the servers of the command line, if there is
+// one in time. It never starts a local server.
+func (a *App) forCompletion(c *cobra.Command, read func(context.Context, *zk.Client, *inspect.Reader)) {
 	ctx, cancel := context.WithTimeout(context.Background(), completionTimeout)
 	defer cancel()
-	z, r, err := a.forCompletion(ctx, c)
+	if err := a.LoadSettings(c); err != nil || a.Settings.Servers == "" && !localServerRuns(ctx) {
+		return
+	}
+	a.Settings.Connect.D, a.Settings.Wait.D, a.Settings.Verbose = completionTimeout, 0, false
+	z, r, err := a.Settings.Reader(ctx, LayoutValue{})
 	if err != nil {
-		return nil, directive
+		return
 	}
 	defer z.Close()
 	defer r.Close()
-	names, complete := namesBelow(ctx, z, typed)
-	if !complete {
-		return names, directive | cobra.ShellCompDirectiveNoSpace
-	}
-	return names, directive
-}
-
-// forCompletion connects to the servers of the command line. It never starts a local server.
-func (a *App) forCompletion(ctx context.Context, c *cobra.Command) (*zk.Client, *inspect.Reader, error) {
-	if err := a.LoadSettings(c); err != nil {
-		return nil, nil, err
-	}
-	if a.Settings.Servers == "" && !localServerRuns(ctx) {
-		return nil, nil, local.ErrNotRunning
-	}
-	a.Settings.Connect.D, a.Settings.Wait.D, a.Settings.Verbose = completionTimeout, 0, false
-	return a.Settings.Reader(ctx, LayoutValue{})
+	read(ctx, z, r)
 }
 
 // namesBelow returns the names that begin with typed. complete is false if one of them can
@@ -219,29 +219,22 @@ func executables(typed, path string) []cobra.Completion {
 
 // CompleteTokens completes the token of a holder, with the holder as the description.
 func (a *App) CompleteTokens(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	const directive = cobra.ShellCompDirectiveNoFileComp
-	if len(args) == 0 {
-		return nil, directive
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), completionTimeout)
-	defer cancel()
-	z, r, err := a.forCompletion(ctx, c)
-	if err != nil {
-		return nil, directive
-	}
-	defer z.Close()
-	defer r.Close()
-	l, err := r.Read(ctx, args[0])
-	if err != nil {
-		return nil, directive
-	}
 	var tokens []cobra.Completion
-	seen := map[int64]bool{} // the holders of one transaction have one token
-	for _, e := range inspect.FirstPerAcquire(l.Holders()) {
-		if !seen[e.Token] {
-			seen[e.Token] = true
-			tokens = append(tokens, completionWithDesc(strconv.FormatInt(e.Token, 10), OwnerName(e.Entry)+" "+OwnerCommand(e.Entry)))
-		}
+	if len(args) == 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return tokens, directive
+	a.forCompletion(c, func(ctx context.Context, _ *zk.Client, r *inspect.Reader) {
+		l, err := r.Read(ctx, args[0])
+		if err != nil {
+			return
+		}
+		seen := map[int64]bool{} // the holders of one transaction have one token
+		for _, e := range inspect.FirstPerAcquire(l.Holders()) {
+			if !seen[e.Token] {
+				seen[e.Token] = true
+				tokens = append(tokens, completionWithDesc(strconv.FormatInt(e.Token, 10), OwnerName(e.Entry)+" "+OwnerCommand(e.Entry)))
+			}
+		}
+	})
+	return tokens, cobra.ShellCompDirectiveNoFileComp
 }
