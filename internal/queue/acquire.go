@@ -192,7 +192,7 @@ func (c *Core) proceed(now time.Duration, acq *acquire) {
 		return
 	}
 	for _, n := range acq.nodes() {
-		if n.wantsWatch && !n.watched && n.state == alive {
+		if n.watch == ownWanted && n.state == alive {
 			c.watchOwn(n)
 		}
 	}
@@ -216,7 +216,7 @@ func (c *Core) grantReady(now time.Duration) {
 			return true
 		}
 		nodes := acq.nodes()
-		unproven := slices.ContainsFunc(nodes, func(n *node) bool { return n.unproven })
+		unproven := slices.ContainsFunc(nodes, func(n *node) bool { return n.doubted != 0 })
 		if unproven || c.beat.jeopardy || c.deadline.Ahead(now) < margin {
 			c.beat.hurry = true
 			return false
@@ -233,11 +233,11 @@ func (c *Core) grant(now time.Duration, acq *acquire, nodes []*node) {
 	acq.phase, acq.access = held, nil
 	c.holds++
 	for _, n := range nodes {
-		if n.wantsWatch && !n.watched {
+		if n.watch == ownWanted {
 			c.watchOwn(n) // an earlier attempt failed
 		}
 	}
-	if slices.ContainsFunc(nodes, func(n *node) bool { return !n.watched }) {
+	if slices.ContainsFunc(nodes, func(n *node) bool { return !n.watch.requested() }) {
 		c.watchLater(now, acq.id)
 	}
 	s := Signal{ID: acq.id, Kind: Granted, Session: nodes[0].session, Token: nodes[0].czxid}

@@ -66,7 +66,7 @@ func (c *Core) readFixed(p *position) {
 				c.makeFixed(p)
 			}
 		case Unknown, NotApplied:
-			n.watched = false
+			n.watch.fail()
 			p.acquire.retry(now + retryPause)
 		case SessionOver:
 		default:
@@ -81,7 +81,7 @@ func (c *Core) foundFixed(now time.Duration, p *position, r Reply) {
 	switch {
 	case n.mine(r):
 		n.state, n.czxid = alive, r.Czxid
-		n.watched, n.wantsWatch = true, true
+		n.watch = ownAnswered
 		c.checkRevocation(p.acquire, r.Data)
 		c.clear(now, p)
 		return

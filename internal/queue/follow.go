@@ -147,7 +147,7 @@ func (l *clientQueue) entryDeleted(name string) {
 // is in flight, prove lists the queue.
 func (c *Core) prove(p *position) {
 	provable := !p.discredited && !p.predecessorExisted() && !slices.ContainsFunc(p.predecessor.nodes, func(n *node) bool {
-		return !n.seen && n.wentAt == 0 && n.state != deleting && !n.looking && !n.late
+		return !n.seen && n.wentAt == 0 && n.state != deleting && n.watch != ownRequested && !n.late
 	})
 	if provable {
 		p.query = proving

@@ -285,7 +285,7 @@ func (c *Core) check(nodes []*node) {
 			c.answered(r)
 			for _, n := range nodes {
 				if n.owner != nil && r.Conn == c.session.Conn && r.ID > n.doubted {
-					n.unproven = false
+					n.doubted = 0
 				}
 			}
 		case r.Failed < 0 || r.Failed >= len(nodes): // no entry's fault: the next one will tell

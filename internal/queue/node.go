@@ -46,15 +46,14 @@ type node struct {
 	owner    *acquire // nil once it is a pending delete
 	position *position
 
-	unproven   bool   // it may have been deleted without an event; check it before a grant
-	doubted    uint64 // the last request sent before that: answers up to it prove nothing
-	wantsWatch bool
-	watched    bool
-	seen       bool  // the answer to that watch's request was that the znode exists
-	looking    bool  // the answer to that watch's request is outstanding
-	wentAt     int64 // the zxid of its delete, if this client deleted it
-	late       bool  // its delete waits for the next create to include it
-	due        bool  // its hold was released, and this client has not deleted it: see [Core.missing]
+	// doubted is not 0 if the znode may have been deleted without an event, so that it must
+	// be checked before a grant. Answers to requests up to this one prove nothing.
+	doubted uint64
+	watch   ownWatch
+	seen    bool  // the answer to that watch's request was that the znode exists
+	wentAt  int64 // the zxid of its delete, if this client deleted it
+	late    bool  // its delete waits for the next create to include it
+	due     bool  // its hold was released, and this client has not deleted it: see [Core.missing]
 
 	parting *pendingRelease // of a pending delete: the release that it belongs to
 	apart   bool            // its delete is not batched, because the last one was undone
@@ -84,7 +83,7 @@ func (n *node) made(r Reply, i int) {
 // doubt records that a waiter's znode may be deleted without an event.
 func (c *Core) doubt(n *node) {
 	if n.owner.phase != held {
-		n.unproven, n.doubted = true, c.lastReq
+		n.doubted = c.lastReq
 	}
 }
 

@@ -60,11 +60,31 @@ func (c *Core) watchDue(now time.Duration) {
 	}
 }
 
+// ownWatch is what is known of the watch on one of the client's own znodes.
+type ownWatch uint8
+
+const (
+	ownUnwatched ownWatch = iota // no watch is needed yet
+	ownWanted                    // a watch is to be set: there was no connection, or no answer
+	ownRequested                 // the request that sets it is in flight
+	ownAnswered                  // the request was answered
+)
+
+// requested reports whether the request that sets the watch is in flight or answered.
+func (w ownWatch) requested() bool { return w >= ownRequested }
+
+// fail records that the request that sets the watch got no answer.
+func (w *ownWatch) fail() {
+	if w.requested() {
+		*w = ownWanted
+	}
+}
+
 // watchOwnNodes sets watches on the acquire's own znodes. A waiter then learns at once if
 // another client deletes one, in order with the other events.
 func (c *Core) watchOwnNodes(acq *acquire) {
 	for _, n := range acq.nodes() {
-		if n.state == alive && !n.watched {
+		if n.state == alive && !n.watch.requested() {
 			c.watchOwn(n)
 		}
 	}
@@ -72,9 +92,12 @@ func (c *Core) watchOwnNodes(acq *acquire) {
 
 // watchOwn sets a watch on one of the client's own znodes.
 func (c *Core) watchOwn(n *node) {
-	n.watched, n.wantsWatch, n.seen, n.looking = true, true, false, true
+	n.watch, n.seen = ownRequested, false
 	c.send(Request{Kind: Get, Path: n.path(), Watch: true}, func(now time.Duration, r Reply) {
-		n.seen, n.looking = r.Code == OK, false
+		n.seen = r.Code == OK
+		if n.watch == ownRequested {
+			n.watch = ownAnswered
+		}
 		c.proven(now, n)
 		acq := n.owner
 		if acq == nil || n.state != alive {
@@ -94,7 +117,7 @@ func (c *Core) watchOwn(n *node) {
 		case NoNode:
 			c.vanished(now, n)
 		case Unknown, NotApplied:
-			n.watched = false
+			n.watch.fail()
 			acq.retry(now + retryPause)
 		case SessionOver:
 		default:

@@ -36,7 +36,9 @@ func (c *Core) Watch(now time.Duration, id ID) {
 		c.watchOwnNodes(acq)
 	default:
 		for _, n := range acq.nodes() {
-			n.wantsWatch = true
+			if n.watch == ownUnwatched {
+				n.watch = ownWanted
+			}
 		}
 	}
 }

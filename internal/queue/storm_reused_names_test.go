@@ -107,7 +107,7 @@ func (l *link) watched(p string) bool {
 	for _, acq := range l.core.acquires {
 		nodes = append(nodes, acq.nodes()...)
 	}
-	return !slices.ContainsFunc(nodes, func(n *node) bool { return n.path() == p && !n.watched })
+	return !slices.ContainsFunc(nodes, func(n *node) bool { return n.path() == p && !n.watch.requested() })
 }
 
 // watches reports whether a hold's znodes are all watched, and no downgrade is under way.

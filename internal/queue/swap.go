@@ -52,7 +52,7 @@ func (c *Core) Downgrade(now time.Duration, id ID, data []byte, call uint64) {
 		s.undone() // the name may belong to another entry by the time it can be sent
 		return
 	}
-	if s.olds[0].named == byData && s.olds[0].looking {
+	if s.olds[0].named == byData && s.olds[0].watch == ownRequested {
 		s.undone() // or already does: an event has reported a change
 		c.advanceSwap(now, acq)
 		return
@@ -255,7 +255,7 @@ func (c *Core) swapped(now time.Duration, acq *acquire) {
 		last := len(s.news) - 1
 		p.nodes, p.record = s.news[:last:last], s.news[last]
 	}
-	if acq.watching || s.olds[0].wantsWatch {
+	if acq.watching || s.olds[0].watch != ownUnwatched {
 		c.watchOwnNodes(acq)
 	}
 	c.signal(Signal{ID: acq.id, Kind: Downgraded, Call: s.call, Node: p.nodes[0].path(), Nodes: paths(p.nodes)})
