@@ -105,9 +105,12 @@ func kazooPermitName(name string) bool {
 	return len(name) == 32 && strings.Trim(name, "0123456789abcdef") == ""
 }
 
+// kazooGate ends the path of the kazoo Lock that orders the acquires of kazoo's Semaphore.
+const kazooGate = "-__lock__"
+
 // takeKazooPermits makes l a semaphore and returns true if all its entries are permits of
 // kazoo's Semaphore, which exist only while they are held. Its waiters are the entries of
-// the kazoo Lock at the path with the suffix "-__lock__".
+// the kazoo Lock at the path with the suffix kazooGate.
 func (l *Lock) takeKazooPermits() bool {
 	if len(l.Entries) == 0 || l.KazooPermits() < len(l.Entries) {
 		return false

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/internal/legible"
 )
 
 // warnings describes what on the lock's path does not work as its users may expect: entries
@@ -70,6 +71,7 @@ func (l *Lock) Notes() []string {
 	switch all := takeCensus(l.Entries); {
 	case l.Kind != KindSemaphore:
 	case all.any(isKazoo):
+		return []string{fmt.Sprintf("clients that wait are at %s%s: the first has that lock, and the others are in its queue", legible.Path(l.Path), kazooGate)}
 	case l.Permits == 0:
 		return []string{"the size of the semaphore is not stored, because Curator never stores it: all clients must use the same size"}
 	case all.any(isCurator):

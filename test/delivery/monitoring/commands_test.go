@@ -9,6 +9,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +21,9 @@ import (
 	"time"
 
 	"github.com/zklock/zklock/test/harness"
+	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zkserver"
+	"github.com/zklock/zklock/zkui"
 )
 
 func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
@@ -142,6 +147,12 @@ func acquire(t *testing.T, p *harness.Peer, kind, path string) string {
 // in line as the nth.
 func wait(t *testing.T, c command, p *harness.Peer, kind, path string, nth int) {
 	t.Helper()
+	waitAt(t, c, p, kind, path, path, nth)
+}
+
+// waitAt is wait for a recipe whose clients queue at another path than the lock's.
+func waitAt(t *testing.T, c command, p *harness.Peer, kind, path, queue string, nth int) {
+	t.Helper()
 	ended := make(chan struct{})
 	// Ends when the peer is killed.
 	go func() {
@@ -154,12 +165,12 @@ func wait(t *testing.T, c command, p *harness.Peer, kind, path string, nth int) 
 	})
 	deadline := time.Now().Add(patience)
 	for time.Now().Before(deadline) {
-		text, _ := c.run(t, "show", "-o", "json", path)
-		var v struct{ Waiting int }
+		text, _ := c.run(t, "show", "-o", "json", queue)
+		var v struct{ Holders, Waiting int }
 		if err := json.Unmarshal([]byte(text), &v); err != nil {
-			t.Fatalf("show %s: %v\n%s", path, err, text)
+			t.Fatalf("show %s: %v\n%s", queue, err, text)
 		}
-		if v.Waiting >= nth {
+		if v.Holders > 0 && v.Waiting >= nth {
 			return
 		}
 	}
@@ -230,6 +241,7 @@ func TestCommandsShowLocksOfAllClients(t *testing.T) {
 			t.Errorf("exit %d", r.Exit)
 		}
 	})
+	t.Run("semaphores", func(t *testing.T) { semaphores(t, c, 8*time.Second) })
 	t.Run("two ensembles", func(t *testing.T) { twoEnsembles(t, c, cluster) })
 	t.Run("failures", func(t *testing.T) { failures(t, c, cluster) })
 }
@@ -361,4 +373,112 @@ func twoEnsembles(t *testing.T, c command, cluster *harness.Ensemble) {
 	if r = c.doctor(t, "--session-timeout", "8s"); r.Exit != 0 {
 		t.Errorf("one of them: exit %d, %+v", r.Exit, r.Findings)
 	}
+}
+
+// TestCommandsShowLocksOfAllClientsOnEmbeddedServer checks that doctor finds nothing wrong
+// with the healthy locks of Curator and kazoo on an embedded server, and what the commands
+// and the page report about their semaphores there.
+func TestCommandsShowLocksOfAllClientsOnEmbeddedServer(t *testing.T) {
+	servers := harness.Serve(t, zkserver.Options{ExtendedTypes: true, FourLetterWords: []string{"*"}})
+	c := build(t, servers)
+	acquire(t, harness.Curator(t, servers), "mutex", "/apps/orders")
+	acquire(t, harness.Kazoo(t, servers), "lock", "/apps/index")
+	if r := c.doctor(t, "/apps"); r.Exit != 0 || r.Locks != 2 {
+		t.Errorf("exit %d, %d locks: %+v", r.Exit, r.Locks, r.Findings)
+	}
+	semaphores(t, c, 20*time.Second)
+}
+
+// semaphores takes 2 of 3 permits with each library, and compares what ls, show, doctor, and
+// the page report. Then more clients take the last permit and wait for one.
+func semaphores(t *testing.T, c command, timeout time.Duration) {
+	const curatorPath, kazooPath = "/permits/curator", "/permits/kazoo"
+	curator, curator2, curator3 := harness.Curator(t, c.servers), harness.Curator(t, c.servers), harness.Curator(t, c.servers)
+	kazoo, kazoo2, kazoo3, kazoo4 := harness.Kazoo(t, c.servers), harness.Kazoo(t, c.servers), harness.Kazoo(t, c.servers), harness.Kazoo(t, c.servers)
+	acquire(t, curator, "semaphore:3:2", curatorPath)
+	acquire(t, kazoo, "semaphore:3", kazooPath)
+	acquire(t, kazoo, "semaphore:3", kazooPath)
+	shows := func(path string, permits, held, waiting int, list, head, recipe string) {
+		t.Helper()
+		for _, tt := range []struct {
+			args []string
+			want string
+		}{
+			{[]string{"ls", "/permits"}, `(?m)^` + path + ` +` + list},
+			{[]string{"show", path}, `^` + path + `: ` + head + ` held\n`},
+			{[]string{"show", path}, `(?m)^holds .* permit .*` + recipe + ` permit$`},
+		} {
+			if text, code := c.run(t, tt.args...); code != 0 || !regexp.MustCompile(tt.want).MatchString(text) {
+				t.Errorf("%v: exit %d, without %s:\n%s", tt.args, code, tt.want, text)
+			}
+		}
+		text, _ := c.run(t, "show", "-o", "json", path)
+		views := map[string]string{"show": text, "the page": pageData(t, c.servers, path)}
+		for by, text := range views {
+			var v struct {
+				Kind                      string
+				Permits, Holders, Waiting int
+			}
+			if err := json.Unmarshal([]byte(text), &v); err != nil {
+				t.Fatalf("%s: %v\n%s", by, err, text)
+			}
+			if v.Kind != "semaphore" || v.Permits != permits || v.Holders != held || v.Waiting != waiting {
+				t.Errorf("%s: %+v, want %d of %d permits, %d waiting:\n%s", by, v, held, permits, waiting, text)
+			}
+		}
+	}
+	healthy := func(locks int) {
+		t.Helper()
+		if r := c.doctor(t, "--session-timeout", timeout.String(), "/permits"); r.Exit != 0 || r.Locks != locks {
+			t.Errorf("exit %d, %d locks: %+v", r.Exit, r.Locks, r.Findings)
+		}
+	}
+	shows(curatorPath, 0, 2, 0, "2 permits", "2 permits", "Curator") // Curator stores no size
+	shows(kazooPath, 3, 2, 0, "2 of 3", "2 of 3 permits", "kazoo")
+	healthy(2)
+	acquire(t, curator2, "semaphore:3", curatorPath)
+	acquire(t, kazoo2, "semaphore:3", kazooPath)
+	wait(t, c, curator3, "semaphore:3", curatorPath, 1)
+	// The first of kazoo's waiters has this lock, and the others wait for it.
+	waitAt(t, c, kazoo3, "semaphore:3", kazooPath, kazooPath+"-__lock__", 0)
+	waitAt(t, c, kazoo4, "semaphore:3", kazooPath, kazooPath+"-__lock__", 1)
+	shows(curatorPath, 0, 3, 1, "3 permits .* 1$", "3 permits", "Curator")
+	shows(kazooPath, 3, 3, 0, "3 of 3 .* 0$", "3 of 3 permits", "kazoo")
+	const note = "note: clients that wait are at " + kazooPath + "-__lock__"
+	if text, _ := c.run(t, "show", kazooPath); !strings.Contains(text, note) {
+		t.Errorf("show without %q:\n%s", note, text)
+	}
+	healthy(3)
+}
+
+// pageData returns the JSON form of a lock from the page, after the page's first listing.
+func pageData(t *testing.T, servers, path string) string {
+	t.Helper()
+	z, err := zk.Dial(t.Context(), servers, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer z.Close()
+	page, err := zkui.New(z, &zkui.Options{Prefix: "/permits"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer page.Close()
+	get := func(address string) string {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost"+address, nil)
+		r.Header.Set("Accept", "application/json")
+		w := httptest.NewRecorder()
+		page.ServeHTTP(w, r)
+		return w.Body.String()
+	}
+	for deadline := time.Now().Add(patience); !strings.Contains(get("/status"), `"walked":true`); {
+		if time.Now().After(deadline) {
+			t.Fatal("the page never read the locks: ", get("/status"))
+		}
+	}
+	var answer struct{ Lock json.RawMessage }
+	if err := json.Unmarshal([]byte(get("/lock?path="+path)), &answer); err != nil {
+		t.Fatal(err)
+	}
+	return string(answer.Lock)
 }
