@@ -148,7 +148,7 @@ func (h *Handler) entries(views []inspect.EntryView) []entry {
 	for _, c := range own {
 		if state := c.Health(); state.Session != 0 {
 			held[inspect.FormatSession(state.Session)] = &holdDeadline{
-				Remaining: state.Remaining.Seconds(), Jeopardy: inJeopardy(state.Heartbeat, state.Timeout), At: time.Now(),
+				Remaining: state.Remaining.Seconds(), Jeopardy: inspect.InJeopardy(state.Heartbeat, state.Timeout), At: time.Now(),
 			}
 		}
 	}

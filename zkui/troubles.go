@@ -117,15 +117,12 @@ func (h *Handler) jeopardized() map[int64]bool {
 	h.mu.Unlock()
 	found := map[int64]bool{}
 	for _, c := range own {
-		if state := c.Health(); state.Session != 0 && inJeopardy(state.Heartbeat, state.Timeout) {
+		if state := c.Health(); state.Session != 0 && inspect.InJeopardy(state.Heartbeat, state.Timeout) {
 			found[state.Session] = true
 		}
 	}
 	return found
 }
-
-// inJeopardy reports whether a session's last proven heartbeat is too long ago.
-func inJeopardy(heartbeat, timeout time.Duration) bool { return heartbeat > timeout/3 }
 
 // find returns the troubles of a snapshot.
 func (f *finder) find(s *inspect.Snapshot, jeopardy map[int64]bool, now time.Time) *troubles {

@@ -17,6 +17,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -213,6 +214,7 @@ func TestCommandsShowLocksOfAllClients(t *testing.T) {
 		r.want(t, "ok", "timeout", "sessions of 8s; the servers allow 1s to 10s")
 		r.want(t, "ok", "clock")
 		r.want(t, "ok", "deadlock")
+		r.want(t, "ok", "jeopardy")
 		if r.Exit != 0 {
 			t.Errorf("exit %d: %+v", r.Exit, r.Findings)
 		}
@@ -242,6 +244,7 @@ func TestCommandsShowLocksOfAllClients(t *testing.T) {
 		}
 	})
 	t.Run("semaphores", func(t *testing.T) { semaphores(t, c, 8*time.Second) })
+	t.Run("stopped", func(t *testing.T) { stopped(t, c, 10*time.Second) })
 	t.Run("two ensembles", func(t *testing.T) { twoEnsembles(t, c, cluster) })
 	t.Run("failures", func(t *testing.T) { failures(t, c, cluster) })
 }
@@ -387,6 +390,29 @@ func TestCommandsShowLocksOfAllClientsOnEmbeddedServer(t *testing.T) {
 		t.Errorf("exit %d, %d locks: %+v", r.Exit, r.Locks, r.Findings)
 	}
 	semaphores(t, c, 20*time.Second)
+	stopped(t, c, 20*time.Second)
+}
+
+// stopped stops the process of a holder, which doctor reports before its session expires.
+func stopped(t *testing.T, c command, timeout time.Duration) {
+	holder := harness.KazooSession(t, c.servers, timeout)
+	acquire(t, holder, "lock", "/stopped")
+	if err := syscall.Kill(holder.Pid(), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(timeout + patience); time.Now().Before(deadline); {
+		r := c.doctor(t, "--session-timeout", timeout.String(), "/stopped")
+		if r.Locks == 0 {
+			t.Fatal("the session expired, and doctor never reported that it was in jeopardy")
+		}
+		if r.has("warning", "jeopardy", "kazoo holds /stopped, and for at least", "the servers have not heard from its session") {
+			if r.Exit != 1 {
+				t.Errorf("exit %d", r.Exit)
+			}
+			return
+		}
+	}
+	t.Fatal("doctor never reported the stopped holder")
 }
 
 // semaphores takes 2 of 3 permits with each library, and compares what ls, show, doctor, and

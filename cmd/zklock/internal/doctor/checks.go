@@ -53,6 +53,7 @@ func (f *Facts) ensemble(ctx context.Context) error {
 	if err := f.probe(asking, z); err != nil {
 		return err
 	}
+	f.silences(asking, z)
 	return f.parents(asking, z)
 }
 
@@ -101,7 +102,7 @@ func (f *Facts) report() Report {
 	r := Report{At: f.Now, Prefix: f.Prefix, Locks: len(f.Locks), Servers: f.Servers, Zxid: f.Zxid}
 	for _, judge := range []func() []Finding{
 		f.judgeServers, f.judgeQuorum, f.judgeVersions, f.judgeLatency, f.judgeTimeout, f.judgeClock, f.judgeRate,
-		f.judgeTokens, f.judgeAccess, f.judgeLocks, f.judgeLayouts, f.judgeSequence, f.judgeSessions, f.judgeDeadlocks, f.judgeHeld,
+		f.judgeTokens, f.judgeAccess, f.judgeLocks, f.judgeLayouts, f.judgeSequence, f.judgeSessions, f.judgeDeadlocks, f.judgeJeopardy, f.judgeHeld,
 	} {
 		r.Findings = append(r.Findings, judge()...)
 	}

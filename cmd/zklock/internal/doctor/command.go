@@ -39,8 +39,10 @@ argument.
   locks     recipes on one path that do not exclude each other, strays,
             entries that no client will remove, sequence numbers near
             their end, sessions with many locks, sessions that wait for
-            each other (a deadlock over several locks), and locks that
-            are held much longer than usual, or longer than --held
+            each other (a deadlock over several locks), holders whose
+            sessions are in jeopardy, because the servers do not hear from
+            them, and locks that are held much longer than usual, or longer
+            than --held
 
 With --watch it repeats the check every minute, or at the interval of --every,
 and prints the report when the problems have changed, until it is interrupted.
@@ -50,7 +52,8 @@ Doctor changes nothing. If permitted, it creates one znode and deletes it in the
 same transaction, which no client sees, to read the leader's clock. It opens one
 session per server. It keeps the highest transaction ID of a context in the file
 zxid-CONTEXT in the directory of the local server (ZKLOCK_HOME). It finds more
-problems if the servers' whitelist of four-letter words contains conf and mntr.
+problems if the servers' whitelist of four-letter words contains conf, mntr,
+dump, and cons.
 
 Exit codes, as for monitoring plugins:
   0    no problem

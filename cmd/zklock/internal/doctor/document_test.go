@@ -20,7 +20,7 @@ func TestDocumented(t *testing.T) {
 		}
 	}
 	for _, name := range []string{checkServers, checkQuorum, checkVersions, checkLatency, checkTimeout, checkClock, checkRate, checkTokens, checkAccess,
-		checkLocks, checkLayouts, checkSequence, checkSessions, checkDeadlock, checkHeld} {
+		checkLocks, checkLayouts, checkSequence, checkSessions, checkDeadlock, checkJeopardy, checkHeld} {
 		if !rows[name] {
 			t.Errorf("docs/doctor.md has no row for %s", name)
 		}

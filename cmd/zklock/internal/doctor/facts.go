@@ -141,6 +141,8 @@ type Facts struct {
 	Parents   map[string]Parent  // by path
 	Who       []zk.Identity      // the client's identities on the servers; nil if unknown
 	Deadlocks []inspect.Deadlock // that were in both reads
+	Silent    []Silence          // of holders' sessions that are in jeopardy
+	Unheard   error              // why Silent is unknown
 	Main      error              // why the ensemble as a whole could not be queried
 }
 

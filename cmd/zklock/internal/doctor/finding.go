@@ -65,6 +65,7 @@ const (
 	checkSequence = "sequence"
 	checkSessions = "sessions"
 	checkDeadlock = "deadlock"
+	checkJeopardy = "jeopardy"
 	checkHeld     = "held"
 )
 

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/zk"
 	"github.com/zklock/zklock/zkserver"
 	"github.com/zklock/zklock/zktest"
@@ -109,6 +110,83 @@ func TestSlowServer(t *testing.T) {
 			t.Errorf("sessions of at least %v", s.MinTimeout)
 		}
 	})
+}
+
+// TestSilentHolderIsReported: a holder that the servers do not hear from is a warning, with
+// the locks that it will lose. Before, and after it is heard again, there is none.
+func TestSilentHolderIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, func(o *zkserver.Options) {
+			o.FourLetterWords, o.TickTime = []string{"conf", "cons", "dump"}, 500*time.Millisecond
+		})
+		way := srv.Route(t)
+		c, err := zklock.Dial(t.Context(), srv.Servers(), &zklock.Options{DialContext: way.DialContext, Owner: &zklock.Owner{Host: "cut"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		hold(t, c.Mutex("a"))
+		hold(t, c.Mutex("b"))
+		hold(t, client(t, srv, "well").Mutex("c"))
+		for range 12 { // whatever the phase of heartbeats and ticks is
+			if found := look(t, srv).of("jeopardy"); len(found) != 0 {
+				t.Fatalf("before it is cut off: %+v", found)
+			}
+			time.Sleep(1300 * time.Millisecond)
+		}
+		way.Partition()
+		time.Sleep(9 * time.Second)
+		f := wantOne(t, look(t, srv), "jeopardy", Warning, "cut holds /zklock/a, /zklock/b, and for at least ", " of 20s, the servers have not heard from its session 0x", "which expires in 1")
+		if !slices.Equal(f.Locks, []string{"/zklock/a", "/zklock/b"}) {
+			t.Errorf("%+v", f)
+		}
+		way.Heal()
+		time.Sleep(5 * time.Second)
+		if found := look(t, srv).of("jeopardy"); len(found) != 0 {
+			t.Errorf("after it was heard again: %+v", found)
+		}
+	})
+}
+
+// TestSilenceIsUnknown: without the words, silent holders are not found, and a note says so.
+func TestSilenceIsUnknown(t *testing.T) {
+	srv := zktest.Start(t, func(o *zkserver.Options) { o.FourLetterWords = nil })
+	hold(t, client(t, srv, "one").Mutex("a"))
+	wantOne(t, look(t, srv), "jeopardy", Note, "it is not known whether holders are silent")
+}
+
+// TestSessionsOfServers parses what an ensemble of Apache ZooKeeper answers: the leader
+// knows when sessions expire, the followers know their timeouts.
+func TestSessionsOfServers(t *testing.T) {
+	s := sessions{expires: map[int64]time.Time{}, timeouts: map[int64]time.Duration{}}
+	s.dump("SessionTracker dump:\nGlobal Session Sets (2)/(2):\n1 expire at Thu Nov 26 05:40:01 CET 2026:\n\t0x1000a\n" +
+		"1 expire at Thu Nov 26 05:40:09 CET 2026:\n\t0x2000b\nephemeral nodes dump:\nSessions with Ephemerals (1):\n0x3000c:\n\t/a\n")
+	s.dump("Global Sessions(2):\n0x1000a\t10000ms\n0x2000b\t10000ms\nephemeral nodes dump:\n")
+	if complete := s.cons(" /127.0.0.1:5[1](queued=0,recved=1,sid=0x4000d,lop=PING,est=1,to=6000,lcxid=0x1)\n\n"); !complete || s.timeouts[0x4000d] != 6*time.Second {
+		t.Errorf("%v, %+v", complete, s)
+	}
+	if s.cons(" /127.0.0.1:5[1](queued=0") {
+		t.Error("a list that was cut off is complete")
+	}
+	now := s.expires[0x2000b].Add(-10 * time.Second)
+	all := map[int64]bool{0x1000a: true, 0x2000b: true}
+	want := []Silence{{Session: 0x1000a, For: 6250 * time.Millisecond, Timeout: 10 * time.Second, Left: 2 * time.Second}}
+	if got := s.silent(all, now, 500*time.Millisecond, false); !slices.Equal(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	delete(s.timeouts, 0x1000a)
+	if got := s.silent(all, now, 500*time.Millisecond, false); len(got) != 0 {
+		t.Errorf("with an unknown timeout and unknown connections: %+v", got)
+	}
+	if got := s.silent(all, now, 500*time.Millisecond, true); len(got) != 1 || got[0].For != 0 || got[0].Left != 2*time.Second {
+		t.Errorf("without a connection: %+v", got)
+	}
+	for _, hostile := range []string{"1 expire at :", "1 expire at x\n\t0x5\n", "0x\t1ms", "0xffffffffffffffffff\t1ms", "\t"} {
+		s.dump(hostile)
+		if s.cons(hostile); s.expires[5] != (time.Time{}) {
+			t.Errorf("%q: %+v", hostile, s)
+		}
+	}
 }
 
 // TestManyParents: as many znodes above entries as are read at a time, and more.

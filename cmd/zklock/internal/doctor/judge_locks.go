@@ -249,6 +249,39 @@ func (f *Facts) judgeDeadlocks() []Finding {
 	return found
 }
 
+// judgeJeopardy finds holders whose sessions will expire unless the servers hear from them
+// soon.
+func (f *Facts) judgeJeopardy() []Finding {
+	var found []Finding
+	held := map[int64][]string{}
+	who := map[int64]string{}
+	for _, l := range f.Locks {
+		for _, e := range l.Holders() {
+			if e.Session != 0 && !slices.Contains(held[e.Session], l.Path) {
+				held[e.Session], who[e.Session] = append(held[e.Session], l.Path), inspect.OwnerName(e.Entry)
+			}
+		}
+	}
+	for _, s := range f.Silent {
+		silent := "the servers have no connection from"
+		if s.For > 0 {
+			silent = fmt.Sprintf("for at least %s of %s, the servers have not heard from", cli.ShortDuration(s.For), cli.ShortDuration(s.Timeout))
+		}
+		one := finding(Warning, checkJeopardy, "check whether the client is stopped or cannot reach the servers. When its session expires, it loses the lock, and the next waiter gets it",
+			"%s holds %s, and %s its session %s, which expires in %s", who[s.Session], some(held[s.Session]), silent, inspect.FormatSession(s.Session), cli.ShortDuration(s.Left))
+		one.Locks = held[s.Session]
+		found = append(found, one)
+	}
+	switch {
+	case len(held) == 0 || len(found) > 0:
+	case f.Unheard != nil:
+		found = append(found, finding(Note, checkJeopardy, "add dump and cons to 4lw.commands.whitelist", "it is not known whether holders are silent: %v", f.Unheard))
+	default:
+		found = append(found, finding(OK, checkJeopardy, "", "the servers hear from the sessions of all holders: %d", len(held)))
+	}
+	return found
+}
+
 // A hold is long if it lasts usualTimes the usual hold of the lock, and at least
 // usualLeast. A lock has a usual hold only after usualCount acquires.
 const (

@@ -79,7 +79,7 @@ func (s *serving) open() (err error) {
 	s.server, err = zkserver.New(&zkserver.Options{
 		DataDir: s.place.DataDir(), TickTime: tick, MaxSessionTimeout: maxSession,
 		EndOnStorageError: true, // the next command starts another one
-		Accept:            samePeer, FourLetterWords: []string{"srvr", "mntr", "ruok"}, Logger: s.log,
+		Accept:            samePeer, FourLetterWords: []string{"srvr", "mntr", "ruok", "conf", "cons", "dump"}, Logger: s.log,
 	})
 	if err != nil {
 		_ = s.lock.Close() // releases the flock
