@@ -284,11 +284,12 @@ func (a *acquisition) position() string {
 	}
 	switch {
 	case !entry:
-		return fmt.Sprintf("next in the queue%s, after the lock-delay of the lost holder %s", which, blocker.Name)
+		return fmt.Sprintf("position 1%s, after the lock-delay of the lost holder %s", which, blocker.Name)
 	case w.ahead == 1 && of.mode != Permit:
-		return fmt.Sprintf("next in the queue%s, held by %s", which, blocker.ownerName())
+		return fmt.Sprintf("position 1%s, held by %s", which, blocker.ownerName())
 	}
-	return fmt.Sprintf("position %d in the queue%s, after %s", w.ahead+1, which, blocker.ownerName())
+	// How many of them hold is not known, so the position among the waiters is not either.
+	return fmt.Sprintf("%d entries ahead in the queue%s, the last of %s", w.ahead, which, blocker.ownerName())
 }
 
 // holderTimeout bounds the read by which a failed TryAcquire names the holder.

@@ -26,7 +26,7 @@ type EntryView struct {
 	Mode     zklock.Mode `json:"mode"`
 	Recipe   Recipe      `json:"recipe"`
 	Holder   bool        `json:"holder"`
-	Position int         `json:"turn,omitempty"` // place in the queue, from 1; -1 for a stray
+	Position int         `json:"position,omitempty"` // of a waiter, from 1; -1 for a stray
 	// Token is a string in JSON, because it has up to 63 bits, and numbers of jq and
 	// JavaScript have 53.
 	Token     int64        `json:"token,string"`

@@ -43,7 +43,7 @@ type Lock struct {
 type Entry struct {
 	zklock.Entry
 	Recipe Recipe
-	// Position is the place of a waiter in the queue, from 1; 0 for a holder, and -1 for a
+	// Position is that of a waiter among the waiters, from 1; 0 for a holder, and -1 for a
 	// stray. Entries of one acquire have one position.
 	Position int
 	// Granted is when the watcher saw the entry get the lock, by the local clock. It is

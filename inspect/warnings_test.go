@@ -53,7 +53,7 @@ func TestView(t *testing.T) {
 	asked, waits := znode("_c_"+uuid36+"-lock-0000000001", "", 1), znode("_c_"+uuid36+"-lock-0000000002", "", 2)
 	asked.Revoked, asked.Holder = true, true
 	b, err = json.Marshal(described(KindSemaphore, 3, []zklock.Entry{asked, waits}).View())
-	for _, want := range []string{`"kind":"semaphore","layouts":["zklock mutex"],"permits":3,"holders":1,"waiting":1`, `"recipe":{"library":"zklock","kind":"mutex"}`, `"turn":1`, `"token":"101"`, `"revoked":true`, `"warnings":["a semaphore and other locks`} {
+	for _, want := range []string{`"kind":"semaphore","layouts":["zklock mutex"],"permits":3,"holders":1,"waiting":1`, `"recipe":{"library":"zklock","kind":"mutex"}`, `"position":1`, `"token":"101"`, `"revoked":true`, `"warnings":["a semaphore and other locks`} {
 		if err != nil || !strings.Contains(string(b), want) {
 			t.Errorf("%s, %v: no %s", b, err, want)
 		}

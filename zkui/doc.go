@@ -48,7 +48,7 @@
 //	         (longer every 30 s for 90 s, and at least 10 waiters), "release-requested", or "warning" (a warning of VIEW)
 //	VIEW     {"path", "kind", "layouts"?: ["Curator mutex"...], "permits"?, "holders", "waiting",
 //	          "entries": [ENTRY...], "warnings"?: ["..."]}
-//	ENTRY    {"name", "node", "mode", "recipe": {"library"?, "kind"?}, "holder", "turn"?, "token",
+//	ENTRY    {"name", "node", "mode", "recipe": {"library"?, "kind"?}, "holder", "position"? (of a waiter, from 1; -1 for a stray), "token",
 //	          "session": "0x1f", "since", "granted"?, "owner": {"host"?, "pid"?, "user"?, "command"?, "since"?,
 //	          "version"?}, "who", "data"?, "revoked"?, "safe"?: SAFE}
 //	SAFE     {"remaining": seconds until the deadline of the hold, "jeopardy": bool, "at"}: only for holds of

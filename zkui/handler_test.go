@@ -75,7 +75,7 @@ func (s *site) ask(address string, into any) int {
 type entryJSON struct {
 	Name, Node, Mode, Token, Session, Who, Data, Path string
 	Holder, Revoked                                   bool
-	Turn                                              int
+	Position                                          int
 	Owner                                             struct{ Host, User, Command string }
 	Safe                                              *struct {
 		Remaining float64
@@ -233,7 +233,7 @@ func TestAnswers(t *testing.T) {
 	go func() { _, _ = other.Mutex("a b/ü").Acquire(ctx) }() // ends with ctx
 	l := s.await("a b/ü", func(l lockJSON) bool { return l.Lock.Waiting == 1 })
 	if l.Lock.Path != "/zklock/a b/ü" || l.Lock.Kind != "queue" || l.Lock.Holders != 1 || l.Total != 2 ||
-		l.Lock.Entries[0].Token != fmt.Sprint(hold.Token()) || l.Lock.Entries[1].Turn != 1 {
+		l.Lock.Entries[0].Token != fmt.Sprint(hold.Token()) || l.Lock.Entries[1].Position != 1 {
 		t.Errorf("the lock is %+v", l)
 	}
 	waiter := l.Lock.Entries[1]

@@ -42,13 +42,6 @@ export const count = (n) => digits.format(n);
 // things writes a number of things.
 export const things = (n, one, many = one + "s") => `${count(n)} ${n === 1 ? one : many}`;
 
-// ordinal writes a place in a queue.
-export function ordinal(n) {
-  const tens = n % 100;
-  const end = tens >= 11 && tens <= 13 ? "th" : (["th", "st", "nd", "rd"][n % 10] ?? "th");
-  return `${count(n)}${end}`;
-}
-
 // clock writes the time of day, and the day too if it is another than now's.
 export function clock(ms, now = Date.now()) {
   const d = new Date(ms);

@@ -43,7 +43,7 @@ const orders = {
   held: ["Held for", by(held)],
   waiting: ["Queue", by((l) => -l.waiting)],
   oldest: ["Longest wait", by((l) => l.oldest ?? Infinity)],
-  next: ["Next in line", text((l) => l.next ?? "\uffff")],
+  next: ["Next waiter", text((l) => l.next ?? "\uffff")],
 };
 
 // matches reports whether all of the words are in the text of a row.
@@ -226,7 +226,7 @@ class List {
     const taken = all.filter((l) => l.holders > 0);
     const queued = all.filter((l) => l.waiting > 0);
     this.held.set({ text: count(taken.length), of: `of ${things(all.length, "lock")}`, below: this.feed.status ? `below ${this.feed.status.prefix}` : "" });
-    this.waits.set({ text: count(queued.reduce((n, l) => n + l.waiting, 0)), of: "in line", below: queued.length ? `for ${things(queued.length, "lock")}` : "no waiters" });
+    this.waits.set({ text: count(queued.reduce((n, l) => n + l.waiting, 0)), of: "in queues", below: queued.length ? `for ${things(queued.length, "lock")}` : "no waiters" });
     this.first = queued.reduce((a, b) => ((b.oldest ?? Infinity) < (a?.oldest ?? Infinity) ? b : a), undefined);
     attr(this.longest.link, "href", this.first ? lockAddress(this.first.path) : null);
     attr(this.longest.link, "data-go", this.first ? "" : null);

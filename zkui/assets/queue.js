@@ -2,7 +2,7 @@
 // at its upper end.
 
 import { el, icon, put, mark, attr } from "./dom.js";
-import { span, ordinal, brief, things } from "./format.js";
+import { span, brief, things } from "./format.js";
 import { Rows } from "./rows.js";
 import { Keys } from "./keys.js";
 
@@ -35,7 +35,7 @@ export class Queue {
     const missing = Math.max(0, (lock.total ?? lock.entries.length) - lock.entries.length);
     const items = entries.concat(Array.from({ length: missing }, (_, i) => ({ node: `?${i}`, missing: true })));
     this.asked = lock.entries.length;
-    this.oldest = entries.reduce((t, e) => (e.turn > 0 ? Math.min(t, e.since) : t), Infinity);
+    this.oldest = entries.reduce((t, e) => (e.position > 0 ? Math.min(t, e.since) : t), Infinity);
     put(this.about, lock.waiting ? `${things(lock.waiting, "waits", "wait")}, in order of arrival` : "");
     this.end.hidden = items.length > 0;
     put(this.end, lock.holders ? "No client waits for this lock." : "No client holds this lock or waits for it.");
@@ -62,7 +62,7 @@ export class Queue {
     if (e.missing) { this.showMissing(p); return; }
     mark(row, "holds", e.holder);
     mark(row, "shared", e.mode === "shared" || e.mode === "permit");
-    mark(row, "stray", e.turn === -1);
+    mark(row, "stray", e.position === -1);
     // Successive readers are granted together.
     mark(row, "with-last", together(items[i - 1], e));
     mark(row, "with-next", together(e, items[i + 1]));
@@ -70,12 +70,12 @@ export class Queue {
     put(p.link, brief(e.who));
     put(p.sub, brief([e.owner?.user, e.owner?.command, recipe(e)].filter(Boolean).join(" · ")));
     p.badges.replaceChildren(...badges(e));
-    attr(p.link, "aria-label", `${e.holder ? "holds" : e.turn > 0 ? ordinal(e.turn) + " in line" : "stray"}: ${e.who}`);
+    attr(p.link, "aria-label", `${e.holder ? "holds" : e.position > 0 ? `position ${e.position}` : "stray"}: ${e.who}`);
     this.tickRow(row, e);
   }
 
   showKnot(p, e) {
-    const sign = e.holder ? "key" : e.turn > 0 ? String(e.turn) : "?";
+    const sign = e.holder ? "key" : e.position > 0 ? String(e.position) : "?";
     if (p.sign === sign) return;
     p.sign = sign;
     p.knot.replaceChildren(e.holder ? icon("key") : sign);
@@ -89,7 +89,7 @@ export class Queue {
     put(p.time, "");
     put(p.unit, "");
     p.meter.style.transform = "scaleX(0)";
-    this.showKnot(p, { turn: -1 });
+    this.showKnot(p, { position: -1 });
     if (this.pending === this.asked) return;
     this.pending = this.asked;
     this.options.more(this.asked * MORE);
@@ -100,8 +100,8 @@ export class Queue {
     const p = row.parts, now = this.options.now();
     const since = e.holder ? e.granted ?? e.since : e.since;
     put(p.time, span(now - since));
-    put(p.unit, e.holder ? (e.granted ? "held" : "here") : e.turn > 0 ? "waiting" : "here");
-    p.meter.style.transform = `scaleX(${e.turn > 0 ? Math.min(1, (now - e.since) / Math.max(now - this.oldest, 1000)).toFixed(3) : 0})`;
+    put(p.unit, e.holder ? (e.granted ? "held" : "here") : e.position > 0 ? "waiting" : "here");
+    p.meter.style.transform = `scaleX(${e.position > 0 ? Math.min(1, (now - e.since) / Math.max(now - this.oldest, 1000)).toFixed(3) : 0})`;
   }
 
   tick() { this.rows.tick(); }
@@ -124,6 +124,6 @@ function badges(e) {
   if (e.revoked) all.push(el("span", { class: "badge wait", text: "release requested" }));
   if (e.mode === "shared") all.push(el("span", { class: "badge share", text: "shared" }));
   if (e.mode === "permit") all.push(el("span", { class: "badge share", text: "permit" }));
-  if (e.turn === -1) all.push(el("span", { class: "badge", text: "stray" }));
+  if (e.position === -1) all.push(el("span", { class: "badge", text: "stray" }));
   return all;
 }

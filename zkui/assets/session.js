@@ -1,7 +1,7 @@
 // One session: all locks that it holds or waits for.
 
 import { el, icon, put, attr, mark } from "./dom.js";
-import { span, brief, ordinal } from "./format.js";
+import { span, brief } from "./format.js";
 import { ask, json, lockAddress } from "./routes.js";
 import { timed } from "./feed.js";
 import { Rows } from "./rows.js";
@@ -48,7 +48,7 @@ class Session {
     const entries = (answer.entries ?? []).map(timed);
     put(this.who, answer.session?.who ?? "");
     this.who.hidden = !answer.session?.who;
-    put(this.about, entries.length ? `holds ${entries.filter((e) => e.holder).length}, waits for ${entries.filter((e) => e.turn > 0).length}` : "");
+    put(this.about, entries.length ? `holds ${entries.filter((e) => e.holder).length}, waits for ${entries.filter((e) => e.position > 0).length}` : "");
     this.rows.set(entries);
     this.none.hidden = entries.length > 0;
     if (!entries.length) this.say("It has no locks", "The session has ended, never existed, or holds no lock and waits for none.");
@@ -89,9 +89,9 @@ function show(row, e, now) {
   mark(row, "last", true);
   mark(row, "holds", e.holder);
   mark(row, "shared", e.mode !== "exclusive");
-  p.knot.replaceChildren(e.holder ? icon("key") : String(e.turn ?? "?"));
+  p.knot.replaceChildren(e.holder ? icon("key") : String(e.position ?? "?"));
   put(p.link, brief(e.path));
-  put(p.sub, e.holder ? `holds it with token ${e.token}` : e.turn > 0 ? `${ordinal(e.turn)} in line` : "stray");
+  put(p.sub, e.holder ? `holds it with token ${e.token}` : e.position > 0 ? `position ${e.position}` : "stray");
   p.badges.replaceChildren(...(e.mode === "exclusive" ? [] : [el("span", { class: "badge share", text: e.mode })]));
   tick(row, e, now);
 }

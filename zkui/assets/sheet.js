@@ -66,7 +66,7 @@ export function ownerFacts(e, now, say) {
 
 // details shows everything known about an entry.
 export function details(e, now, page, actions) {
-  const place = e.holder ? "holds the lock" : e.turn > 0 ? `number ${e.turn} in line` : "a stray znode: not an entry of the lock";
+  const place = e.holder ? "holds the lock" : e.position > 0 ? `position ${e.position} in the queue` : "a stray znode: not an entry of the lock";
   const close = el("button", { class: "button", type: "button", text: "Close", click: () => dialog.close() });
   const dialog = show(e.who, el("p", { text: place }), el("dl", { class: "facts" }, ownerFacts(e, now, page.say)),
     el("div", {}, el("span", { class: "label", text: "Znode" }), el("pre", { class: "raw", text: e.node })),
@@ -90,7 +90,7 @@ const deeds = {
   },
   break: {
     title: "Break the hold", verb: "Break the hold", danger: true,
-    about: "The holder’s znode is deleted, and the next in line is granted the lock at once. That does not stop the holder: until it notices the loss, only a resource that checks fencing tokens refuses its writes.",
+    about: "The holder’s znode is deleted, and the next waiter is granted the lock at once. That does not stop the holder: until it notices the loss, only a resource that checks fencing tokens refuses its writes.",
     done: "The hold was broken",
   },
 };

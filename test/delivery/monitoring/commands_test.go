@@ -258,8 +258,8 @@ func named(t *testing.T, c command, holders map[string]string) {
 		want []string
 	}{
 		{[]string{"ls", "/apps"}, []string{orders, `(?m)^/apps/index +exclusive +kazoo .* 1$`, `(?m)^/apps/pages +exclusive +kazoo .* 0$`}},
-		{[]string{"show", "/apps/index"}, []string{`(?m)^holds +kazoo .*kazoo lock$`, `(?m)^1st +kazoo .*kazoo lock$`}},
-		{[]string{"show", "/apps/orders"}, []string{`(?m)^holds .*Curator mutex$`, `(?m)^1st .*Curator mutex$`}},
+		{[]string{"show", "/apps/index"}, []string{`(?m)^holds +kazoo .*kazoo lock$`, `(?m)^1 +kazoo .*kazoo lock$`}},
+		{[]string{"show", "/apps/orders"}, []string{`(?m)^holds .*Curator mutex$`, `(?m)^1 .*Curator mutex$`}},
 	} {
 		text, code := c.run(t, tt.args...)
 		for _, want := range tt.want {
@@ -301,7 +301,7 @@ func top(t *testing.T, c command) {
 		{`/apps/index +exclusive +kazoo +≤\S+ +1 +\S+`, ""},
 		{`/apps/orders +exclusive +\S+ +≤\S+ +1 +\S+`, "g\r"},
 		{`■ (\x1b\[7m)?holds +kazoo +- +exclusive +≤`, ""},
-		{`■ 1st +kazoo +- +exclusive`, ""},
+		{`■ 1 +kazoo +- +exclusive`, ""},
 		{`kazoo lock, created `, "q"},
 	} {
 		if !out.await(ctx, regexp.MustCompile(step.want)) {

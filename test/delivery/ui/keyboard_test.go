@@ -33,7 +33,7 @@ func TestKeyboard(t *testing.T) {
 	b.Press("j")
 	b.Until(focused + `.includes("web-2:202")`)
 	b.Press(kb.Enter)
-	b.Shows("dialog", "number 1 in line")
+	b.Shows("dialog", "position 1 in the queue")
 	b.Press(kb.Escape)
 	b.Until(`document.querySelector("dialog") === null`)
 	b.Press("2")

@@ -50,11 +50,11 @@ func TestLockPage(t *testing.T) {
 	// Each entry tells all that is known of it, and leads to its session.
 	b.Click(".stop:nth-child(2)")
 	b.Shows("dialog", "host-2:102")
-	b.Shows("dialog", "number 2 in line")
+	b.Shows("dialog", "position 2 in the queue")
 	b.Click("dialog a[data-go]")
 	b.Shows("h1", "Session 0x")
 	b.Shows(".queue", "/zklock/db/migrations")
-	b.Shows(".queue", "2nd in line")
+	b.Shows(".queue", "position 2")
 	if n := Eval[int](b, `document.querySelectorAll("dialog").length`); n != 0 {
 		t.Error("the dialog stayed when another page was opened")
 	}

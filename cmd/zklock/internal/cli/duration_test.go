@@ -65,12 +65,3 @@ func TestShort(t *testing.T) {
 		}
 	}
 }
-
-func TestOrdinal(t *testing.T) {
-	tests := map[int]string{1: "1st", 2: "2nd", 3: "3rd", 4: "4th", 11: "11th", 12: "12th", 13: "13th", 21: "21st", 112: "112th", 123: "123rd"}
-	for in, want := range tests {
-		if got := Ordinal(in); got != want {
-			t.Errorf("Ordinal(%d) = %q, want %q", in, got, want)
-		}
-	}
-}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,7 +22,8 @@ import (
 const showHelp = `Show prints the holders of LOCK and its queue, in order. It reads locks of
 every kind: mutexes, read-write locks, semaphores, single znodes, and leader
 latches of zklock, Curator, kazoo, go-zookeeper, and the recipes in ZooKeeper's
-source. The column RECIPE names the recipe. TOKEN is the fencing token of a
+source. The column POSITION counts the waiters from 1; the next to get the lock
+has position 1. The column RECIPE names the recipe. TOKEN is the fencing token of a
 holder. SINCE is the age of an entry, including its time in the queue, because
 the servers do not record the time of the grant.
 
@@ -197,16 +199,16 @@ func headline(s *inspect.Lock, name string) string {
 // printEntries prints the table.
 func printEntries(out io.Writer, entries []inspect.Entry, now time.Time) error {
 	c := cli.NewTable(1, 2, 3, 7) // the columns that other clients wrote
-	c.Add([]string{"TURN", "WHO", "USER", "COMMAND", "MODE", "TOKEN", "SINCE", "RECIPE"})
+	c.Add([]string{"POSITION", "WHO", "USER", "COMMAND", "MODE", "TOKEN", "SINCE", "RECIPE"})
 	for _, e := range entries {
-		turn, token := "stray", "-"
+		position, token := "stray", "-"
 		switch {
 		case e.Mode == zklock.Stray && e.Recipe.Kind != "":
-			turn = "other"
+			position = "other"
 		case e.Holder:
-			turn, token = "holds", fmt.Sprint(e.Token)
+			position, token = "holds", fmt.Sprint(e.Token)
 		case e.Position > 0:
-			turn = cli.Ordinal(e.Position)
+			position = strconv.Itoa(e.Position)
 		}
 		// The token of a downgraded writer is older than its entry, which would look
 		// wrong without an explanation.
@@ -214,7 +216,7 @@ func printEntries(out io.Writer, entries []inspect.Entry, now time.Time) error {
 		if e.Mode == zklock.Shared && e.Owner.Token > 0 {
 			recipe += ", was writer"
 		}
-		c.Add([]string{turn, cli.OwnerName(e.Entry), cli.OwnerUser(e.Entry), cli.OwnerCommand(e.Entry), string(e.Mode), token, cli.ShortDuration(now.Sub(e.Since)), recipe})
+		c.Add([]string{position, cli.OwnerName(e.Entry), cli.OwnerUser(e.Entry), cli.OwnerCommand(e.Entry), string(e.Mode), token, cli.ShortDuration(now.Sub(e.Since)), recipe})
 	}
 	return c.Flush(out)
 }

@@ -59,34 +59,34 @@ func TestPrintSurvey(t *testing.T) {
 		{"free", lockOf("", 0, nil), "demo is free\n"},
 		{"a free semaphore", lockOf(inspect.KindSemaphore, 5, nil), "demo: 0 of 5 permits held\n"},
 		{"a queue", lockOf(inspect.KindQueue, 0, nil, entry("h", 1, true, now, time.Minute), entry("w", 2, false, now, time.Second)),
-			`TURN   WHO  USER  COMMAND  MODE       TOKEN  SINCE  RECIPE
-holds  h:1  ann   backup   exclusive  9      1m00s  zklock mutex
-1st    w:2  ann   backup   exclusive  -      1s     zklock mutex
+			`POSITION  WHO  USER  COMMAND  MODE       TOKEN  SINCE  RECIPE
+holds     h:1  ann   backup   exclusive  9      1m00s  zklock mutex
+1         w:2  ann   backup   exclusive  -      1s     zklock mutex
 `},
 		{"one who waits with two entries", lockOf(inspect.KindQueue, 0, nil, entry("h", 1, true, now, time.Minute), twin, twin, entry("x", 3, false, now, 0)),
-			`TURN   WHO  USER  COMMAND  MODE       TOKEN  SINCE  RECIPE
-holds  h:1  ann   backup   exclusive  9      1m00s  zklock mutex
-1st    w:2  ann   backup   exclusive  -      1s     zklock mutex
-1st    w:2  ann   backup   exclusive  -      1s     zklock mutex
-2nd    x:3  ann   backup   exclusive  -      0ms    zklock mutex
+			`POSITION  WHO  USER  COMMAND  MODE       TOKEN  SINCE  RECIPE
+holds     h:1  ann   backup   exclusive  9      1m00s  zklock mutex
+1         w:2  ann   backup   exclusive  -      1s     zklock mutex
+1         w:2  ann   backup   exclusive  -      1s     zklock mutex
+2         x:3  ann   backup   exclusive  -      0ms    zklock mutex
 `},
 		{"a writer that became a reader, and one who was asked", lockOf(inspect.KindQueue, 0, nil, downgraded, asked),
-			`TURN   WHO  USER  COMMAND  MODE       TOKEN  SINCE  RECIPE
-holds  h:1  ann   backup   shared     9      1m00s  zklock reader, was writer
-holds  r:7  ann   backup   exclusive  9      1m00s  zklock mutex
+			`POSITION  WHO  USER  COMMAND  MODE       TOKEN  SINCE  RECIPE
+holds     h:1  ann   backup   shared     9      1m00s  zklock reader, was writer
+holds     r:7  ann   backup   exclusive  9      1m00s  zklock mutex
 r:7 was asked to release it
 `},
 		{"kazoo's semaphore is not free", lockOf(inspect.KindQueue, 0, []string{"kazoo is another", "1 stray"}, permit),
 			`demo: 1 permit of kazoo's Semaphore held
-TURN   WHO       USER  COMMAND  MODE   TOKEN  SINCE  RECIPE
-stray  worker-3  -     -        stray  -      1s     -
+POSITION  WHO       USER  COMMAND  MODE   TOKEN  SINCE  RECIPE
+stray     worker-3  -     -        stray  -      1s     -
 warning: kazoo is another
 warning: 1 stray
 `},
 		{"a stray in a free lock", lockOf(inspect.KindQueue, 0, []string{"1 stray"}, stray),
 			`demo is free
-TURN   WHO   USER  COMMAND  MODE   TOKEN  SINCE  RECIPE
-stray  junk  -     -        stray  -      0ms    -
+POSITION  WHO   USER  COMMAND  MODE   TOKEN  SINCE  RECIPE
+stray     junk  -     -        stray  -      0ms    -
 warning: 1 stray
 `},
 	}

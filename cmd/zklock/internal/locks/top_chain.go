@@ -3,6 +3,7 @@ package locks
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/zklock/zklock"
@@ -126,14 +127,14 @@ func (m *Model) link(entries []inspect.Entry) int {
 
 // entryLine returns the line of one entry.
 func (m *Model) entryLine(e inspect.Entry, side string, selected bool) Line {
-	turn, when, style := "", "", Style(0)
+	position, when, style := "", "", Style(0)
 	switch {
 	case e.Mode == zklock.Stray:
-		turn, when, style = "stray", m.ago(e.Since), Yellow
+		position, when, style = "stray", m.ago(e.Since), Yellow
 	case e.Holder:
-		turn, when, style = "holds", m.heldFor(e.Granted, e.Since), Green
+		position, when, style = "holds", m.heldFor(e.Granted, e.Since), Green
 	default:
-		turn, when = cli.Ordinal(e.Position), m.ago(e.Since)
+		position, when = strconv.Itoa(e.Position), m.ago(e.Since)
 	}
 	mark := "  "
 	if selected {
@@ -142,7 +143,7 @@ func (m *Model) entryLine(e inspect.Entry, side string, selected bool) Line {
 	free := m.width - 1 - 2 - 2 - 7 - 10 - 9 - 3*1
 	who := max(8, free*55/100)
 	fit := func(text string, width int) string { return cli.Fit(text, width, m.dots()) }
-	text := fit(turn, 7) + fit(inspect.OwnerName(e.Entry), who) + " " + fit(dash(inspect.Truncate(e.Owner.Command, inspect.MaxOwnerName)), max(4, free-who)) + " " +
+	text := fit(position, 7) + fit(inspect.OwnerName(e.Entry), who) + " " + fit(dash(inspect.Truncate(e.Owner.Command, inspect.MaxOwnerName)), max(4, free-who)) + " " +
 		fit(string(e.Mode), 10) + fmt.Sprintf(" %8s", when)
 	return Line{{Text: mark + side}, {Text: text, Style: style}}
 }

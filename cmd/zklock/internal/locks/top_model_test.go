@@ -358,7 +358,7 @@ func TestTenThousand(t *testing.T) {
 		_ = m.Lines()
 	}
 	press(m, "enter end")
-	if got := text(m); !strings.Contains(got, "1000th") {
+	if got := text(m); !strings.Contains(got, "■ 1000 ") {
 		t.Errorf("the end of the queue:\n%s", got)
 	}
 	if took := time.Since(began); took > 10*time.Second {

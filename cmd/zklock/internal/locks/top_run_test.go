@@ -164,7 +164,7 @@ func TestLive(t *testing.T) {
 	l.shows(`> demo +exclusive +one:7 +\d+m?s +1 +\d+m?s`)
 	l.types("\r")
 	l.shows(`■ .*holds +one:7`)
-	l.shows(`■ 1st +two:7`)
+	l.shows(`■ 1 +two:7`)
 	released := time.Now()
 	if err := h.Release(t.Context()); err != nil {
 		t.Fatal(err)
