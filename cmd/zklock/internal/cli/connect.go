@@ -73,6 +73,9 @@ func (s *Settings) Target(ctx context.Context) (*target, error) {
 	return t, nil
 }
 
+// Local reports whether the server is this user's local server.
+func (t *target) Local() bool { return t.dialer != nil }
+
 // idleTime returns how long an idle local server runs, 0 for the default. Tests set it.
 func idleTime() time.Duration {
 	d, err := ParseDuration(os.Getenv("ZKLOCK_IDLE"))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"strings"
@@ -115,45 +114,6 @@ func (d *dialing) describe(left time.Duration) string {
 	return fmt.Sprintf("connecting to %s (%s, %s for %s)", legible.Name(d.address), d.state, then, ShortDuration(max(left, 0).Round(time.Second)))
 }
 
-// Times of the line about connecting.
-const (
-	dialLineAfter   = 300 * time.Millisecond
-	dialLineRefresh = time.Second
-)
-
-// show shows the line on a terminal until stop is called. limit is the time limit of ctx.
-// The goroutine has ended when stop returns.
-func (d *dialing) show(ctx context.Context, out io.Writer, foreground func() bool) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		timer := time.NewTimer(dialLineAfter)
-		defer timer.Stop()
-		shown := false
-		for {
-			select {
-			case <-ctx.Done():
-				if shown {
-					fmt.Fprint(out, EraseLine)
-				}
-				return
-			case <-timer.C:
-			}
-			deadline, _ := ctx.Deadline()
-			if foreground() {
-				fmt.Fprint(out, EraseLine, Truncate("zklock: "+d.describe(time.Until(deadline)), ErrorWidth()-1))
-				shown = true
-			}
-			timer.Reset(dialLineRefresh)
-		}
-	}()
-	return func() {
-		cancel()
-		<-ended
-	}
-}
-
 // connect calls dial with a function that makes connections and is followed: on a terminal,
 // a line tells what the command waits for. With --try, it fails when all servers have
 // refused the connection refusedRounds times.
@@ -168,7 +128,9 @@ func (s *Settings) connect(ctx context.Context, t *target, dial func(context.Con
 		d.refused = func() { cancel(errRefused) }
 	}
 	if term.IsTerminal(2) {
-		defer d.show(ctx, os.Stderr, s.link.Foreground)()
+		deadline, _ := ctx.Deadline()
+		line := startProgress(os.Stderr, s.link.Foreground, func() string { return d.describe(time.Until(deadline)) })
+		defer line.Stop()
 	}
 	err := dial(ctx, d.DialContext)
 	if err != nil && context.Cause(ctx) == errRefused {

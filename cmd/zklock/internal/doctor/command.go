@@ -15,6 +15,7 @@ import (
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
 	"github.com/zklock/zklock/cmd/zklock/internal/config"
 	"github.com/zklock/zklock/cmd/zklock/internal/local"
+	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -198,7 +199,9 @@ func examine(s *cli.Settings, ctx context.Context, cfg Config) (Report, error) {
 	if cfg.ZxidFile != "" {
 		cfg.LastZxid = config.LastZxid(cfg.ZxidFile)
 	}
+	line := s.Progress("checking the servers and the locks below %s", legible.Name(cfg.Prefix))
 	r, err := Run(ctx, cfg)
+	line.Stop()
 	if err == nil && cfg.ZxidFile != "" && r.Zxid > cfg.LastZxid {
 		// Without the file, nothing is compared. Monitoring may run without a home directory.
 		if err := config.RaiseZxid(cfg.ZxidFile, r.Zxid); err != nil && s.Verbose {
@@ -240,7 +243,7 @@ func patient(s *cli.Settings, prefix string, f *doctorFlags) (Config, error) {
 		return Config{}, err
 	}
 	return Config{
-		Servers: t.Servers, Prefix: prefix, ZxidFile: zxidFile(s), Layout: f.layout.Layout, Held: f.held.D, Limit: s.ConnectLimit(), Apart: time.Second,
+		Servers: t.Servers, Prefix: prefix, ZxidFile: zxidFile(s), Private: t.Local(), Layout: f.layout.Layout, Held: f.held.D, Limit: s.ConnectLimit(), Apart: time.Second,
 		Zk: zk.Options{
 			SessionTimeout: s.Session.D, DialContext: t.Dial(), Logger: s.Logger(),
 			TLS: proof.TLS, Auth: proof.Auth, SASL: proof.SASL,

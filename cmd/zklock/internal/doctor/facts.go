@@ -29,6 +29,8 @@ type Config struct {
 	// ZxidFile is the file that keeps it, for messages.
 	LastZxid int64
 	ZxidFile string
+	// Private reports that only this user reaches the servers.
+	Private bool
 	// Limit is the time limit for the checks of one server; 0 means 10 s.
 	Limit time.Duration
 	// Apart is the time between the two reads of a possible deadlock; 0 means 1 s.

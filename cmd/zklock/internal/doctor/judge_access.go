@@ -102,6 +102,9 @@ func (f *Facts) judgeParents() []Finding {
 		"you may create entries but not delete them in %s")
 	add(Warning, cannotSee, "give credentials (see --auth-file), or permit READ: a client can wait for a lock only if it may read the lock's znode",
 		"you may not read %s")
+	if f.Private {
+		open = nil
+	}
 	add(Note, open, "to prevent that, set ACLs: a client that has DELETE on a lock's znode can delete the holder's entry",
 		"every client of the servers may break locks in %s")
 	return found

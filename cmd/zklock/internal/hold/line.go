@@ -75,7 +75,7 @@ func (w *waitLine) run(ctx context.Context, l *zklock.Lock, name string) {
 		// Every waiter reads all entries, so it does so less often than it refreshes
 		// the times in the line.
 		if time.Since(inspected) >= lineInspect {
-			read, cancel := context.WithTimeout(ctx, lineRefresh)
+			read, cancel := context.WithTimeout(ctx, lineRefresh/2)
 			got, err := l.Inspect(read)
 			cancel()
 			if err == nil {

@@ -128,7 +128,9 @@ func lock(a *cli.App, f *lockFlags) error {
 	// The release has a context of its own, because a signal may have ended ctx.
 	end, cancel := context.WithTimeout(context.Background(), releaseTimeout(&a.Settings))
 	defer cancel()
+	line := a.Settings.Progress("releasing %s", f.spec.title())
 	err = hold.Release(end)
+	line.Stop()
 	if lost == nil {
 		lost = err // the release may have found that the znode is gone
 	}

@@ -173,7 +173,9 @@ func (r *runner) exited(exit process.Exit) {
 func (r *runner) release(hold *zklock.Hold) error {
 	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout(&r.app.Settings))
 	defer cancel()
+	line := r.app.Settings.Progress("releasing %s", r.spec.title())
 	err := hold.Release(ctx)
+	line.Stop()
 	r.status.Released = err == nil
 	return err
 }

@@ -106,7 +106,9 @@ func breakLock(a *cli.App, ctx context.Context, l *oneLock, token int64, ask cli
 	// A new time limit, because the confirmation can take long.
 	limited, cancel := a.Settings.ConnectContext(ctx)
 	defer cancel()
+	line := a.Settings.Progress("breaking %s", l.name)
 	broken, err := deleteEntries(limited, l.z, s, token)
+	line.Stop()
 	if errors.Is(err, inspect.ErrNotHeld) {
 		return &cli.ExitError{Code: cli.ExitNo, Err: fmt.Errorf("%s: %w", l.name, err)}
 	}
@@ -139,6 +141,7 @@ func deleteEntries(ctx context.Context, z *zk.Client, s *inspect.Lock, token int
 func readLock(s *cli.Settings, ctx context.Context, l *oneLock) (*inspect.Lock, error) {
 	ctx, cancel := s.ConnectContext(ctx)
 	defer cancel()
+	defer s.Progress("reading %s", l.name).Stop()
 	return l.r.Read(ctx, l.path)
 }
 

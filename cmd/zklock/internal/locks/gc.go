@@ -132,13 +132,16 @@ func gc(a *cli.App, f *gcFlags, prefix string, ask cli.Confirmer) error {
 	s := inspect.Collector{Client: z, Prefix: prefix, MinUnused: f.unused.D}
 	finding, cancel := context.WithTimeout(ctx, gcTime)
 	defer cancel()
+	line := a.Settings.Progress("reading the parents below %s", legible.Name(prefix))
+	defer line.Stop()
 	if err := s.ReadTime(finding); err != nil {
 		return err
 	}
+	found, stopped := s.Find(finding)
+	line.Stop()
 	if s.Now.IsZero() {
 		cli.Warn("the servers do not report their time: the latest change that gc reads counts as the present")
 	}
-	found, stopped := s.Find(finding)
 	if stopped != nil && !errors.Is(stopped, inspect.ErrTooMany) {
 		return stopped
 	}
@@ -157,11 +160,14 @@ func gc(a *cli.App, f *gcFlags, prefix string, ask cli.Confirmer) error {
 	}
 	removing, cancel := context.WithTimeout(ctx, gcTime)
 	defer cancel()
+	line = a.Settings.Progress("removing parents below %s", legible.Name(prefix))
+	defer line.Stop()
 	err = s.Remove(removing, found)
 	// The search has used the mark of the last run, so it can be replaced.
 	if left := s.LeaveMark(removing); left != nil {
 		err = errors.Join(err, fmt.Errorf("write the mark for the next run: %w", left))
 	}
+	line.Stop()
 	return errors.Join(f.print(os.Stdout, prefix, found), err, refusals(found), stopped)
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
 	"github.com/zklock/zklock/inspect"
@@ -87,10 +88,26 @@ func ls(a *cli.App, f *readFlags, prefix string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	l := &listing{out: &f.out, to: os.Stdout, lines: cli.NewTable(shrinkable()...)}
-	return l.run(func(found func(*inspect.Lock)) error {
+	l.line = a.Settings.Progress("reading the locks below %s", legible.Name(prefix))
+	defer l.line.Stop()
+	err = l.run(func(found func(*inspect.Lock)) error {
 		_, err := r.List(ctx, prefix, inspect.ListOptions{Timeout: a.Settings.ConnectLimit(), OnLock: found})
 		return err
 	}, cancel)
+	if err == nil && !l.printed && term.IsTerminal(1) && term.IsTerminal(2) {
+		l.line.Stop()
+		cli.Warn("%s", noneBelow(prefix))
+	}
+	return err
+}
+
+// noneBelow tells that there are no locks below a prefix, and where others may be.
+func noneBelow(prefix string) string {
+	text := "no lock below " + legible.Name(prefix) + " is held or waited for"
+	if prefix != "/" {
+		text += "; zklock ls / lists those of all paths"
+	}
+	return text
 }
 
 // lockList returns the locks in all output formats.

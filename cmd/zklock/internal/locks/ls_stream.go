@@ -17,10 +17,12 @@ const printInterval = 500 * time.Millisecond
 
 // listing prints locks during the search that finds them.
 type listing struct {
-	out   *cli.Output
-	to    io.Writer
-	lines cli.Table
-	begun bool // the column heads are printed
+	out     *cli.Output
+	to      io.Writer
+	lines   cli.Table
+	line    *cli.Progress
+	begun   bool // the column heads are printed
+	printed bool // a lock was printed
 
 	mu    sync.Mutex
 	found []*inspect.Lock // not printed yet
@@ -69,6 +71,8 @@ func (l *listing) flush() error {
 		return nil
 	}
 	slices.SortFunc(found, func(a, b *inspect.Lock) int { return strings.Compare(a.Path, b.Path) })
+	l.line.Erase()
+	l.printed = true
 	s := lockList(found)
 	s.Table = func(out io.Writer) error { return l.table(out, found, time.Now()) }
 	return l.out.Write(l.to, s)

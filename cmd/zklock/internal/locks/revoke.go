@@ -66,7 +66,7 @@ func Revoke(a *cli.App) *cobra.Command {
 func revoke(a *cli.App, ctx context.Context, l *oneLock, token int64) error {
 	ctx, cancel := a.Settings.ConnectContext(ctx)
 	defer cancel()
-	s, err := l.r.Read(ctx, l.path)
+	s, err := readLock(&a.Settings, ctx, l)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,9 @@ func revoke(a *cli.App, ctx context.Context, l *oneLock, token int64) error {
 	}
 	// If Revoke fails, the holders that it asked before are printed too, because they may
 	// release the lock.
+	line := a.Settings.Progress("asking the holders of %s", l.name)
 	asked, failed := l.r.Revoke(ctx, s, token)
+	line.Stop()
 	ignoring := notAsked(s, token, asked)
 	if failed == nil && len(ignoring) > 0 {
 		failed = ignoreError(l.name, ignoring)

@@ -125,7 +125,9 @@ type oneLock struct {
 func show(a *cli.App, ctx context.Context, l *oneLock) error {
 	ctx, cancel := a.Settings.ConnectContext(ctx)
 	defer cancel()
+	line := a.Settings.Progress("reading %s", l.name)
 	s, err := l.r.ReadDetail(ctx, l.path)
+	line.Stop()
 	if err != nil {
 		return err
 	}

@@ -102,7 +102,10 @@ type verifyView struct {
 func verify(a *cli.App, ctx context.Context, l *oneLock, token int64) ([]inspect.Entry, error) {
 	limited, cancel := a.Settings.ConnectContext(ctx)
 	defer cancel()
-	if err := commitRead(limited, l.z, l.path); err != nil {
+	line := a.Settings.Progress("reading %s", l.name)
+	err := commitRead(limited, l.z, l.path)
+	line.Stop()
+	if err != nil {
 		return nil, fmt.Errorf("verify %s: %w", l.name, err)
 	}
 	s, err := readLock(&a.Settings, ctx, l)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
 	"github.com/zklock/zklock/inspect"
+	"github.com/zklock/zklock/internal/legible"
 )
 
 // watchHelp is the part of the long help about --watch.
@@ -37,6 +38,7 @@ type watcher struct {
 	form   *cli.Output
 	only   string // the path of the only lock to show; "" for all
 	result func(changed []*inspect.Lock, now time.Time) cli.Result
+	line   *cli.Progress     // until the first listing
 	known  map[string]uint64 // versions of the locks that have entries
 	begun  bool              // the first output was printed
 }
@@ -53,6 +55,8 @@ func follow(a *cli.App, f *readFlags, prefix string, w *watcher) error {
 	}
 	defer z.Close()
 	_ = own.Close() // the watcher has its own client
+	w.line = a.Settings.Progress("reading %s", legible.Name(prefix))
+	defer w.line.Stop()
 	s := inspect.NewWatcher(z, &inspect.WatchOptions{Prefix: prefix, Layout: f.layout.Layout})
 	defer s.Close()
 	ran := make(chan error, 1)
@@ -71,6 +75,9 @@ func (w *watcher) run(ctx context.Context, s *inspect.Watcher, ran <-chan error)
 	for {
 		changed := s.Changed()
 		snap := s.Snapshot()
+		if snap.Status.Listed {
+			w.line.Stop()
+		}
 		status.warn(s.Status())
 		if snap.Status.Listed {
 			if err := w.print(snap); err != nil {

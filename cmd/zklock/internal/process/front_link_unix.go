@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -16,6 +17,9 @@ type Link struct {
 	sock  *os.File
 	acked chan struct{}
 	gone  chan struct{}
+	// command is the command's process group, which keeps the terminal for a moment after
+	// its end.
+	command atomic.Int64
 }
 
 // ackTime limits the wait for the front, which may be stopped.
@@ -56,6 +60,7 @@ func (l *Link) Started(group int) {
 	if l == nil {
 		return
 	}
+	l.command.Store(int64(group))
 	l.send(message{group: group})
 	timer := time.NewTimer(ackTime)
 	defer timer.Stop()
@@ -87,5 +92,5 @@ func (l *Link) Foreground() bool {
 		return true // there is no terminal
 	}
 	group, err := unix.Getpgid(unix.Getppid())
-	return err == nil && group == have
+	return err == nil && (group == have || have == int(l.command.Load()))
 }

@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// Times of a progress line.
+const (
+	progressAfter   = 300 * time.Millisecond
+	progressRefresh = time.Second
+)
+
+// Progress is a line on a terminal that tells what a command waits for. It appears after a
+// moment, and changes every second. A nil Progress shows nothing.
+type Progress struct {
+	out        io.Writer
+	foreground func() bool
+	describe   func() string
+	done       chan struct{}
+	ended      chan struct{}
+	once       sync.Once
+
+	mu    sync.Mutex // guards shown, and orders the writes to out
+	shown bool
+}
+
+// startProgress starts a line with the text of describe. The goroutine ends with Stop.
+func startProgress(out io.Writer, foreground func() bool, describe func() string) *Progress {
+	p := &Progress{out: out, foreground: foreground, describe: describe, done: make(chan struct{}), ended: make(chan struct{})}
+	go p.run()
+	return p
+}
+
+// Progress shows what the command does, with the time since it began, if standard error is
+// a terminal. The caller stops it before it prints anything, or calls Erase before.
+func (s *Settings) Progress(format string, args ...any) *Progress {
+	if !term.IsTerminal(2) {
+		return nil
+	}
+	what, began := fmt.Sprintf(format, args...), time.Now()
+	return startProgress(os.Stderr, s.link.Foreground, func() string {
+		return fmt.Sprintf("%s (%s), on %s", what, ShortDuration(time.Since(began)), s.ServersText())
+	})
+}
+
+// run shows the line until Stop is called.
+func (p *Progress) run() {
+	defer close(p.ended)
+	timer := time.NewTimer(progressAfter)
+	defer timer.Stop()
+	for {
+		select {
+		case <-p.done:
+			p.Erase()
+			return
+		case <-timer.C:
+		}
+		// In the background, another job has the terminal, and its user may be typing.
+		if p.foreground() {
+			text := Truncate("zklock: "+p.describe(), ErrorWidth()-1)
+			p.mu.Lock()
+			fmt.Fprint(p.out, EraseLine, text)
+			p.shown = true
+			p.mu.Unlock()
+		}
+		timer.Reset(progressRefresh)
+	}
+}
+
+// Erase erases the line, so that the command can print. The line appears again.
+func (p *Progress) Erase() {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.shown {
+		fmt.Fprint(p.out, EraseLine)
+		p.shown = false
+	}
+}
+
+// Stop erases the line for good. More than one call is allowed.
+func (p *Progress) Stop() {
+	if p == nil {
+		return
+	}
+	p.once.Do(func() { close(p.done) })
+	<-p.ended
+}
