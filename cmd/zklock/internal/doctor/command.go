@@ -40,10 +40,9 @@ argument.
   locks     recipes on one path that do not exclude each other, strays,
             entries that no client will remove, sequence numbers near
             their end, sessions with many locks, sessions that wait for
-            each other (a deadlock over several locks), holders whose
-            sessions are in jeopardy, because the servers do not hear from
-            them, and locks that are held much longer than usual, or longer
-            than --held
+            each other (a deadlock over several locks), holders that the
+            servers do not hear from, and locks that are held much longer
+            than usual, or longer than --held
 
 With --watch it repeats the check every minute, or at the interval of --every,
 and prints the report when the problems have changed, until it is interrupted.

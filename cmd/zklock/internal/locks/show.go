@@ -22,10 +22,10 @@ import (
 const showHelp = `Show prints the holders of LOCK and its queue, in order. It reads locks of
 every kind: mutexes, read-write locks, semaphores, single znodes, and leader
 latches of zklock, Curator, kazoo, go-zookeeper, and the recipes in ZooKeeper's
-source. The column POSITION counts the waiters from 1; the next to get the lock
-has position 1. The column RECIPE names the recipe. TOKEN is the fencing token of a
-holder. SINCE is the age of an entry, including its time in the queue, because
-the servers do not record the time of the grant.
+source. POSITION counts the waiters: the next to get the lock has position 1.
+The column RECIPE names the recipe. TOKEN is the fencing token of a holder.
+SINCE is the age of an entry, including its time in the queue, because the
+servers do not record the time of the grant.
 
 Warnings follow if recipes on this path do not exclude each other, or if there
 are strays: znodes that are not entries of a lock. If there are more than 20000
