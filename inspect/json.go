@@ -37,6 +37,8 @@ type EntryView struct {
 	OwnerName string       `json:"who"` // see OwnerName
 	Data      string       `json:"data,omitempty"`
 	Revoked   bool         `json:"revoked,omitempty"` // a release request was sent
+	// IgnoresRequests tells that the entry's library does not read release requests.
+	IgnoresRequests bool `json:"ignoresRequests,omitempty"`
 }
 
 // View returns the JSON form of the lock.
@@ -63,6 +65,7 @@ func (e Entry) View() EntryView {
 		Name: e.Name, Node: e.Node, Mode: e.Mode, Recipe: e.Recipe, Holder: e.Holder, Position: e.Position,
 		Token: e.Token, Session: FormatSession(e.Session),
 		Since: e.Since, Granted: e.Granted, Owner: e.Owner, OwnerName: OwnerName(e.Entry), Data: e.Data, Revoked: e.Revoked,
+		IgnoresRequests: e.IgnoresRequests(),
 	}
 }
 

@@ -104,6 +104,10 @@ func recipeOfName(name string) Recipe {
 	return Recipe{Kind: kindCustom}
 }
 
+// IgnoresRequests reports whether the entry's client cannot see a release request, because
+// its library does not read them. Revoke does not ask such a holder.
+func (e Entry) IgnoresRequests() bool { return e.Token != 0 && !e.ReadsRequests() }
+
 // kazooName reports whether kazoo waits for an entry with this name.
 func (r Recipe) kazooName() bool { return r.Kind == kindLock || r.Kind == kindRead }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -66,13 +67,16 @@ func (h *Handler) action(name string, do func(context.Context, actionRequest, in
 // errNotHolder means that the lock is not as the user saw it.
 var errNotHolder = errors.New("the lock has another holder now, or none; nothing was done")
 
+// errIgnored means that the holder's library does not read release requests.
+var errIgnored = errors.New("the holder was not asked, because its library ignores release requests; break takes the lock away")
+
 // errOutsidePrefix means that the page does not show the lock.
 var errOutsidePrefix = errors.New("the lock is not below the prefix of this page; nothing was done")
 
 // statusOf returns the HTTP status of an error.
 func statusOf(err error) int {
 	switch {
-	case errors.Is(err, errNotHolder), errors.Is(err, inspect.ErrNotHeld):
+	case errors.Is(err, errNotHolder), errors.Is(err, inspect.ErrNotHeld), errors.Is(err, errIgnored):
 		return http.StatusConflict
 	case errors.Is(err, zklock.ErrInvalidName):
 		return http.StatusBadRequest
@@ -128,6 +132,9 @@ func (h *Handler) revoke(ctx context.Context, d actionRequest, token int64) (any
 	l, err := h.confirmHolder(ctx, d, token)
 	if err != nil {
 		return nil, err
+	}
+	if slices.ContainsFunc(l.Holders(), func(e inspect.Entry) bool { return e.Node == d.Node && e.IgnoresRequests() }) {
+		return nil, errIgnored
 	}
 	asked, err := h.watcher.Revoke(ctx, l, token)
 	if err == nil && len(asked) == 0 {

@@ -159,7 +159,7 @@ class LockPage {
         fact("Session", e.session === "0x0" ? "none" : el("a", { class: "mono", href: sessionAddress(e.session), "data-go": true, text: e.session })),
         permits,
         e.revoked ? fact("Release requested", "yes", el("small", { text: "its owner was asked to release the lock" })) : null),
-      e.data ? el("pre", { class: "raw", text: e.data, "aria-label": "Owner’s data" }) : null,
+      e.data && e.data !== e.who ? el("pre", { class: "raw", text: e.data, "aria-label": "Owner’s data" }) : null,
     ].filter(Boolean);
   }
 

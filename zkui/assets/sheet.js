@@ -95,12 +95,28 @@ const deeds = {
   },
 };
 
+// ignored says that a holder cannot be asked, because its library does not read requests.
+function ignored(lock, e) {
+  const close = el("button", { class: "button", type: "button", text: "Close", click: () => dialog.close() });
+  const library = [e.recipe?.library, e.recipe?.kind].filter(Boolean).join(" ") || "The library of the holder";
+  const dialog = show(`${deeds.revoke.title}: ${lock.path}`,
+    el("p", { text: `${library} ignores release requests, so ${e.who} cannot be asked, and nothing is written to its znode.` }),
+    el("p", { text: "Stop the client, or break the hold." }), el("div", { class: "buttons" }, close));
+}
+
+// about is what an action does to this holder.
+function about(name, e) {
+  const revocable = name === "revoke" && e.recipe?.library === "Curator";
+  return deeds[name].about + (revocable ? " It sees the request only if it is a Curator mutex that was made revocable." : "");
+}
+
 // instead says how to permit actions on this page, and offers the command that does the
 // same.
 export function instead(name, lock, e, page) {
+  if (name === "revoke" && e.ignoresRequests) return ignored(lock, e);
   const deed = deeds[name], close = el("button", { class: "button", type: "button", text: "Close", click: () => dialog.close() });
   const command = `zklock ${name} ${shellWord(lock.path)} --token ${shellWord(e.token)}`;
-  const dialog = show(`${deed.title}: ${lock.path}`, el("p", { text: deed.about }),
+  const dialog = show(`${deed.title}: ${lock.path}`, el("p", { text: about(name, e) }),
     el("p", { text: "This page is read-only. In a shell, with the same servers:" }), el("p", { class: "raw command" }, ...copyable(command, page.say)),
     el("p", {}, "To permit actions here, restart the page with ", el("code", { text: "zklock ui --actions" }), " or ", el("code", { text: "--token-file" }), ". In a Go program, set ", el("code", { text: "zkui.Options.Token" }), "."),
     el("div", { class: "buttons" }, close));
@@ -109,6 +125,7 @@ export function instead(name, lock, e, page) {
 // act asks for a confirmation and then acts. The user must type the fencing token,
 // so that a user breaks only the hold that the page shows.
 export function act(name, lock, e, page) {
+  if (name === "revoke" && e.ignoresRequests) return ignored(lock, e);
   const deed = deeds[name];
   const typed = field(`Type the fencing token of ${e.who}`, "", { name: "typed", inputmode: "numeric" });
   const key = field("Access token of this page’s server", "Kept until the page is closed.", { name: "secret", type: "password", value: secret || token() });
@@ -117,7 +134,7 @@ export function act(name, lock, e, page) {
   const ready = () => { go.disabled = typed.input.value.trim() !== e.token || !key.input.value; };
   const cancel = el("button", { class: "button", type: "button", text: "Cancel", click: () => dialog.close() });
   const form = el("form", { class: "sheet-form", input: ready },
-    el("p", { text: deed.about }), el("p", { class: "big-token", text: e.token }), typed.node, key.node, wrong,
+    el("p", { text: about(name, e) }), el("p", { class: "big-token", text: e.token }), typed.node, key.node, wrong,
     el("div", { class: "buttons" }, cancel, go));
   form.addEventListener("submit", async (event) => {
     event.preventDefault();

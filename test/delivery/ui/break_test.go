@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/zk"
 	"github.com/zklock/zklock/zkui"
 )
 
@@ -96,6 +98,44 @@ func TestReleaseRequestReachesHolder(t *testing.T) {
 	b.Shows(".holder", "Release requested")
 	if hold.Err() != nil {
 		t.Errorf("asking ended the hold: %v", hold.Err())
+	}
+}
+
+// TestReleaseRequestIsNotSentToLibraryThatIgnoresIt: the page says so, with and without
+// actions, and the server refuses the request and writes nothing.
+func TestReleaseRequestIsNotSentToLibraryThatIgnoresIt(t *testing.T) {
+	b := StartBrowser(t)
+	for name, edit := range map[string]func(*zkui.Options){"actions": withToken, "read-only": func(*zkui.Options) {}} {
+		t.Run(name, func(t *testing.T) {
+			s := Serve(t, edit)
+			z := s.Server.Dial(t)
+			const node = "/zklock/db/0f8fad5bd9cb469fa16570867728950e__lock__"
+			for _, path := range []string{"/zklock", "/zklock/db"} {
+				if _, _, err := z.Create(t.Context(), path, nil, nil, zk.ModePersistent); err != nil {
+					t.Fatal(err)
+				}
+			}
+			created, stat, err := z.Create(t.Context(), node, []byte("worker-3"), nil, zk.ModeEphemeralSequential)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.Open(s.URL + "lock?path=/zklock/db")
+			b.Until(`document.querySelector(".holder [data-act=revoke]")?.disabled === false`)
+			b.Click(".holder [data-act=revoke]")
+			b.Shows("dialog", "kazoo lock ignores release requests, so worker-3 cannot be asked")
+			if n := Eval[int](b, `document.querySelectorAll("dialog form, dialog .command").length`); n != 0 {
+				t.Error("the dialog offers to ask")
+			}
+			answer := Eval[string](b, fmt.Sprintf(`fetch("./revoke", {method: "POST",
+				headers: {"Content-Type": "application/json", Authorization: "Bearer %s"},
+				body: JSON.stringify({path: "/zklock/db", node: "%s", token: "%d"})}).then((r) => r.text())`, secret, created, stat.Czxid))
+			if name == "actions" && !strings.Contains(answer, "its library ignores release requests") {
+				t.Errorf("the server answered %s", answer)
+			}
+			if data, now, err := z.Get(t.Context(), created); err != nil || string(data) != "worker-3" || now.Version != 0 {
+				t.Errorf("the znode has %q, version %d, %v", data, now.Version, err)
+			}
+		})
 	}
 }
 

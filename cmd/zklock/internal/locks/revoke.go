@@ -113,7 +113,7 @@ func notAsked(s *inspect.Lock, token int64, asked []inspect.Entry) []inspect.Ent
 	}
 	var all []inspect.Entry
 	for _, e := range s.Holders() {
-		if !told[e.Node] && e.Token != 0 && (token == 0 || e.Token == token) && !e.ReadsRequests() {
+		if !told[e.Node] && (token == 0 || e.Token == token) && e.IgnoresRequests() {
 			all = append(all, e)
 		}
 	}
