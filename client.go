@@ -139,7 +139,7 @@ func newClient(conn *zk.Client, own bool, opts *Options) *Client {
 		Drift:      c.opts.ClockDrift,
 		Ours:       func(data []byte) bool { _, ok := decodeOwner(data); return ok },
 		Persistent: opts.PersistentParents || opts.Layout.needsPersistentParents(),
-		Inherit:    opts.ACL == nil && conn.Authenticates(),
+		Inherit:    conn.Authenticates(),
 		Sync:       opts.SyncHeartbeat,
 		Tick:       opts.ServerTick,
 	})

@@ -44,7 +44,7 @@ func (c *Client) toOp(r *queue.Request) zk.Op {
 			mode = zk.ModeContainer
 		}
 		acl := c.aclFor(r.Access, lockNode)
-		if r.Path+"/" == nameRoot && c.opts.ACL != nil {
+		if c.opts.ACL != nil && r.Above && (r.Path+"/" == nameRoot || c.zk.Authenticates() && letsEveryoneCreate(r.Access)) {
 			acl = sharedACL(acl)
 		}
 		return zk.CreateOp(r.Path, nonNil(r.Data), acl, mode)
@@ -116,7 +116,7 @@ func (f *pendingRequest) reply(res *zk.Result) queue.Reply {
 			q.Code = code(q.Err)
 		case r.Kind == queue.Guard && zk.Applied(res.Err) == zk.AppliedUnknown:
 			q.Code = queue.Unknown // even if the session is over
-		case errors.Is(q.Err, zk.ErrInvalidACL) && f.namesCreator && namesOthers(r):
+		case errors.Is(q.Err, zk.ErrInvalidACL) && f.client.opts.ACL == nil && f.namesCreator && namesOthers(r):
 			f.client.noCredentials.Store(true)
 			q.Code = queue.NotApplied // and repeated without naming the creator
 		}
@@ -216,14 +216,13 @@ const (
 // the permission to delete its own entry in it.
 func (c *Client) aclFor(from queue.Access, what znodeUse) []zk.ACL {
 	a, ok := from.(*parentACL)
-	if !ok {
+	if !ok || c.opts.ACL != nil {
 		return c.opts.ACL
 	}
 	list := slices.Clone(a.acl)
 	if what == lockNode {
-		const makes = zk.PermCreate | zk.PermRead
 		for i := range list {
-			if list[i].Perms&makes == makes {
+			if list[i].Perms&permMakes == permMakes {
 				list[i].Perms |= zk.PermDelete
 			}
 		}
@@ -234,14 +233,27 @@ func (c *Client) aclFor(from queue.Access, what znodeUse) []zk.ACL {
 	return list
 }
 
-// sharedACL returns an ACL for the parent of the locks of all clients: it also lets everyone
+// permMakes are the permissions that a client needs to create locks below a znode.
+const permMakes = zk.PermCreate | zk.PermRead
+
+// openToAll reports whether an ACL lets everyone create locks.
+func openToAll(list []zk.ACL) bool {
+	return slices.ContainsFunc(list, func(a zk.ACL) bool { return a.Scheme == "world" && a.Perms&permMakes == permMakes })
+}
+
+// letsEveryoneCreate reports whether everyone may create locks below a znode.
+func letsEveryoneCreate(from queue.Access) bool {
+	a, ok := from.(*parentACL)
+	return !ok || openToAll(a.acl)
+}
+
+// sharedACL returns an ACL for a parent of the locks of several clients: it also lets everyone
 // create and read. The znode of each lock keeps the ACL of its creator.
 func sharedACL(list []zk.ACL) []zk.ACL {
-	const makes = zk.PermCreate | zk.PermRead
-	if slices.ContainsFunc(list, func(a zk.ACL) bool { return a.Scheme == "world" && a.Perms&makes == makes }) {
+	if openToAll(list) {
 		return list
 	}
-	return append(slices.Clip(list), zk.ACL{Perms: makes, Scheme: "world", ID: "anyone"})
+	return append(slices.Clip(list), zk.ACL{Perms: permMakes, Scheme: "world", ID: "anyone"})
 }
 
 // namesOthers reports whether a request creates znodes with the ACL of a parent, and that

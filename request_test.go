@@ -209,15 +209,81 @@ func TestRecreatedParentKeepsACL(t *testing.T) {
 // TestACLOfFirstClientKeepsSharedParentOpen: the client that creates /zklock with a closed
 // ACL closes its own lock only.
 func TestACLOfFirstClientKeepsSharedParentOpen(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		opts := identifiedAs("ann")
-		opts.ACL = zk.CreatorACL()
-		ann, other := dialWith(t, srv, opts), dial(t, srv)
-		first := acquire(t, ann.Mutex("closed"))
-		release(t, acquire(t, other.Mutex("open")))
-		if _, err := other.Mutex("closed").Acquire(t.Context()); err == nil {
-			t.Error("the lock of the first client is open to another client")
+	srv := zktest.Start(t)
+	ann, err := zklock.Dial(t.Context(), srv.Servers(), &zklock.Options{DialContext: srv.DialContext,
+		Auth: []zk.Auth{{Scheme: "digest", Data: []byte("ann:secret")}}, ACL: zk.CreatorACL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ann.Close()
+	other, err := zklock.Dial(t.Context(), srv.Servers(), &zklock.Options{DialContext: srv.DialContext})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	sharedParents(t, srv, ann)
+	first, err := ann.Mutex("closed").Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Release(t.Context())
+	second, err := other.Mutex("open").Acquire(t.Context())
+	if err != nil {
+		t.Fatalf("another client's lock: %v", err)
+	}
+	if err := second.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := other.Mutex("closed").Acquire(t.Context()); err == nil {
+		t.Error("the lock of the first client is open to another client")
+	}
+}
+
+// sharedParents checks what the first client leaves open above its lock: a second client,
+// with credentials of its own, has locks next to it, and cannot touch it. Below a znode that
+// an operator closed, nothing is opened.
+func sharedParents(t *testing.T, srv *zktest.Server, ann *zklock.Client) {
+	t.Helper()
+	bob, err := zklock.Dial(t.Context(), srv.Servers(), &zklock.Options{DialContext: srv.DialContext,
+		Auth: []zk.Auth{{Scheme: "digest", Data: []byte("bob:secret")}}, ACL: zk.CreatorACL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bob.Close()
+	operator := srv.Dial(t, func(o *zk.Options) { o.Auth = []zk.Auth{{Scheme: "digest", Data: []byte("ann:secret")}} })
+	if _, _, err := operator.Create(t.Context(), "/private", nil, zk.CreatorACL(), zk.ModePersistent); err != nil {
+		t.Fatal(err)
+	}
+	for _, pair := range []struct {
+		first, second *zklock.Lock
+		open          bool
+	}{
+		{ann.Mutex("team/a"), bob.Mutex("team/b"), true},
+		{ann.Mutex("team/deep/er/a"), bob.Mutex("team/deep/er/b"), true},
+		{ann.Semaphore("team/pool/a", 2), bob.Semaphore("team/pool/b", 2), true},
+		{ann.Mutex("/apps/x/a"), bob.Mutex("/apps/x/b"), true},
+		{zklock.All(ann.Mutex("both/a"), ann.Mutex("both/a/x")), bob.Mutex("both/a/y"), false},
+		{ann.Mutex("/private/x/a"), bob.Mutex("/private/x/b"), false},
+	} {
+		hold, err := pair.first.Acquire(t.Context())
+		if err != nil {
+			t.Fatalf("%s: %v", pair.first.Path(), err)
 		}
-		release(t, first)
-	})
+		defer hold.Release(t.Context())
+		next, err := pair.second.Acquire(t.Context())
+		if (err == nil) != pair.open {
+			t.Errorf("%s next to %s: %v", pair.second.Path(), pair.first.Path(), err)
+		}
+		if err == nil {
+			defer next.Release(t.Context())
+		}
+	}
+	for _, own := range []string{"team/a", "team/deep/er/a", "/apps/x/a"} {
+		if _, err := bob.Mutex(own).TryAcquire(t.Context()); !errors.Is(err, zk.ErrNoAuth) {
+			t.Errorf("another client's acquire of %s: %v", own, err)
+		}
+	}
+	if _, err := bob.Semaphore("team/pool/a", 2).TryAcquire(t.Context()); !errors.Is(err, zk.ErrNoAuth) {
+		t.Errorf("another client's acquire of a permit: %v", err)
+	}
 }

@@ -21,7 +21,7 @@ type Config struct {
 	// Persistent creates missing parents as persistent znodes instead of containers.
 	Persistent bool
 	// Inherit makes the core read the Access of each parent once a session, and pass it on
-	// with the znodes that it creates there.
+	// with the znodes that it creates there, and with the parents that it creates.
 	Inherit bool
 	// Sync uses sync requests as heartbeats if the session timeout is at least four times
 	// the servers' Tick.

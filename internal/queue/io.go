@@ -48,6 +48,7 @@ type Request struct {
 	Watch     bool
 	Container bool
 	Access    Access // of Make
+	Above     bool   // of Make: above the locks' znodes, where other clients may have locks
 	Call      uint64 // whose operations Guard carries
 	// Batchable permits a batch: one transaction with other requests of the same moment,
 	// no two of which create znodes below one parent. If another request of the batch

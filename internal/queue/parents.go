@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -55,7 +56,7 @@ func (acq *acquire) quitUnmade(c *Core) {
 // makeParent creates one ancestor of a znode; its parent is the last.
 func (c *Core) makeParent(n *node, dir string, why *error) {
 	acq, last := n.owner, dir == n.parent
-	c.send(Request{Kind: Make, Path: dir, Container: !c.cfg.Persistent, Access: n.position.access}, func(now time.Duration, r Reply) {
+	c.send(Request{Kind: Make, Path: dir, Container: !c.cfg.Persistent, Access: n.position.access, Above: acq.spec.above(dir)}, func(now time.Duration, r Reply) {
 		switch r.Code {
 		case OK, NodeExists:
 			*why = nil
@@ -78,6 +79,14 @@ func (c *Core) makeParent(n *node, dir string, why *error) {
 			acq.unmade[dir] = *why
 		}
 	})
+}
+
+// above reports whether a znode is above the znodes of all locks of the acquire that are at
+// or below it.
+func (s *Spec) above(dir string) bool {
+	inside := func(lock string) bool { return dir == lock || strings.HasPrefix(dir, lock+"/") || dir == Held(lock) }
+	return !slices.ContainsFunc(s.Members, func(m Member) bool { return inside(m.Path) }) &&
+		!slices.ContainsFunc(s.Semaphores, func(m Semaphore) bool { return inside(m.Path) })
 }
 
 // parentOf returns the path of the parent, empty for the root.

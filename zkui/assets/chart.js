@@ -44,7 +44,8 @@ function timeScale(values) {
   const high = decades.find((d) => d >= most && d > low) ?? decades.at(-1);
   const place = (v) => (Math.log(Math.max(v, low)) - Math.log(low)) / (Math.log(high) - Math.log(low));
   let ticks = decades.filter((d) => d >= low && d <= high);
-  if (ticks.length > 5) ticks = ticks.filter((_, i) => i % 2 === 0);
+  // The lowest and the highest stay, so that all lines are between them.
+  if (ticks.length > 5) ticks = [0, 1, 2, 3, 4].map((i) => ticks[Math.round(i * (ticks.length - 1) / 4)]);
   return { place, ticks, write: short };
 }
 

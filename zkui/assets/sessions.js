@@ -7,7 +7,7 @@ import { sessionAddress } from "./routes.js";
 import { cycle } from "./troubles.js";
 
 // TAGS is how many locks' names are in a row.
-const TAGS = 4;
+const TAGS = 3;
 
 export function open(box, query, feed, page) {
   const cycles = el("div");

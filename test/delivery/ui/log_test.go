@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"fmt"
 	"testing"
 )
 
@@ -47,6 +48,12 @@ func TestUnknownAddress(t *testing.T) {
 		b.Click("a.inline")
 		b.Shows("#live", "live")
 	}
+	for _, dark := range []bool{true, false} {
+		b.Dark(dark)
+		b.Open(s.URL + "nothing")
+		b.Until(fmt.Sprintf(`(document.documentElement.dataset.theme === "dark") === %v`, dark))
+	}
+	b.Click("a.inline")
 	b.Shows(".none", "zklock run demo")
 	b.Shows(".none", "zklock ui /")
 }

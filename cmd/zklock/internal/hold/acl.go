@@ -11,8 +11,9 @@ import (
 
 // aclHelp is the part of the long help about --acl.
 const aclHelp = `ACLs: --acl sets the ACL of all new znodes, including missing parents. Existing
-znodes keep their ACL. Every client of a lock needs c, d, and r on its path. If
-/zklock is missing, its new ACL also lets everyone create locks in it.
+znodes keep their ACL. Every client of a lock needs c, d, and r on its path. A
+missing parent above the lock's znode also lets everyone create locks in it, if
+everyone may create znodes where it is created.
   open          everyone has all permissions
   creator       the credentials of the creator have all permissions
   creator+read  like creator, and everyone can read
