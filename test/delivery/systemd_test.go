@@ -26,7 +26,7 @@ import (
 // tenths of points of ten. What is left is the network and, for commands of users, what
 // many of them need.
 var exposures = map[string]string{
-	"zklock-server.service": "15", "zklock-ui.service": "15", "zklock-run@.service": "20", "zklock-once@.service": "",
+	"zklock-server.service": "15", "zklock-ui.service": "15", "zklock-run@.service": "20", "zklock-once@.service": "20",
 	"zklock-server.socket": "", "zklock-once@.timer": "",
 }
 

@@ -31,7 +31,7 @@ class History {
     if (what !== "history" || !past) return;
     const f = this.figures;
     const time = (t) => ({ text: t.count ? measured(t.p50) : "–", below: t.count ? `p99 ${measured(t.p99)}, max ${measured(t.max)}` : "none yet" });
-    f.grants.set({ text: count(past.grants), below: `${count(past.releases)} ended, ${count(past.gaveUp)} canceled before` });
+    f.grants.set({ text: count(past.grants), below: `${count(past.releases)} ended, ${count(past.gaveUp)} canceled` });
     f.wait.set(time(past.wait));
     f.hold.set(time(past.hold));
     f.losses.set({ text: count(past.losses), of: past.losses ? "not released" : "", below: past.losses ? `${count(past.broken)} of them broken here` : "none", alarm: past.losses > 0 });
