@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -13,32 +14,69 @@ import (
 	"github.com/zklock/zklock/internal/ownership"
 )
 
-// lockFile takes an exclusive flock(2), which ends with the process in any case. The
-// file remains, because removing it would let two processes lock two different files.
-// It contains the process ID, for the error of a process that is refused.
+// lockFile takes an exclusive flock(2) of the directory and one of the file. Both end with
+// the process in any case. The file remains, because removing it would let two processes
+// lock two different files. It contains the process ID, for the error of a process that is
+// refused. If an operator removes the file, the lock of the directory still keeps a second
+// process out.
 func lockFile(name string) (Lock, error) {
+	dir, err := lockDir(filepath.Dir(name))
+	if err != nil {
+		return nil, lockedBy(name, err)
+	}
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|ownership.NoFollow, 0o600)
+	if err != nil {
+		_ = dir.Close() // the error that matters is the first
+		return nil, err
+	}
+	if err = checkLockFile(f); err == nil {
+		err = tryFlock(f)
+	}
+	if err != nil {
+		_ = errors.Join(f.Close(), dir.Close()) // the error that matters is the first
+		return nil, lockedBy(name, err)
+	}
+	writePID(f)
+	return &flock{f, dir}, nil
+}
+
+// lockDir returns the locked directory. Some network file systems cannot lock a directory:
+// there, only the file has a lock.
+func lockDir(name string) (*os.File, error) {
+	d, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkLockFile(f); err != nil {
-		_ = f.Close() // the error that matters is the first
+	if err := tryFlock(d); errors.Is(err, ErrLocked) {
+		_ = d.Close() // the error that matters is the first
 		return nil, err
 	}
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if err == nil {
-		writePID(f)
-		return &flock{f}, nil
+	return d, nil
+}
+
+// tryFlock returns [ErrLocked] if another process has the lock.
+func tryFlock(f *os.File) error {
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return ErrLocked
 	}
-	pid := readPID(f)
-	_ = f.Close() // the error that matters is the first
-	switch {
-	case !errors.Is(err, syscall.EWOULDBLOCK):
-		return nil, err
-	case pid > 0:
-		return nil, fmt.Errorf("%w, process %d", ErrLocked, pid)
+	return err
+}
+
+// lockedBy adds to [ErrLocked] the process that the lock file names.
+func lockedBy(name string, err error) error {
+	if !errors.Is(err, ErrLocked) {
+		return err
 	}
-	return nil, ErrLocked
+	f, openErr := os.OpenFile(name, os.O_RDONLY|ownership.NoFollow|ownership.NoWait, 0)
+	if openErr != nil {
+		return err // the file was removed, or is no file
+	}
+	defer f.Close()
+	if pid := readPID(f); pid > 0 {
+		return fmt.Errorf("%w, process %d", err, pid)
+	}
+	return err
 }
 
 // checkLockFile returns an error for a file that writePID must not write to: one with
@@ -74,7 +112,13 @@ func readPID(f *os.File) int {
 }
 
 // flock is a lock that is held.
-type flock struct{ *os.File }
+type flock struct {
+	*os.File
+	dir *os.File
+}
+
+// Close releases the lock.
+func (l *flock) Close() error { return errors.Join(l.File.Close(), l.dir.Close()) }
 
 // Check compares the locked file with the file that has its name now.
 func (l *flock) Check() error {
