@@ -82,10 +82,10 @@ type blockingIO struct {
 	clientCert *clientCert // guarded by the connection's mu; nil unless TLSFiles.CutClients is set
 
 	// Guarded by the connection's mu.
-	handshakeAborted chan struct{} // closed by abort; nil except during a TLS handshake
-	in               inbox
-	writerDone       chan struct{} // closed when the writer has ended; nil before it starts
-	fourLetter       bool          // the client sent a four-letter word, which the reader answers itself
+	slotAborted chan struct{} // closed by abort; nil except while the reader may wait for a slot
+	in          inbox
+	writerDone  chan struct{} // closed when the writer has ended; nil before it starts
+	fourLetter  bool          // the client sent a four-letter word, which the reader answers itself
 }
 
 // exchange holds a connection's requests and answers, from the moment that the loop takes
@@ -184,8 +184,8 @@ func (c *conn) abort(reason error) {
 	var raw net.Conn
 	if p := &c.polled; !p.active {
 		raw = c.raw
-		if c.handshakeAborted != nil {
-			close(c.handshakeAborted)
+		if c.slotAborted != nil {
+			close(c.slotAborted)
 		}
 		c.notFull.Broadcast()
 		c.notEmpty.Broadcast()

@@ -21,15 +21,54 @@ const (
 // errServerEnded ends an answer because the server has ended.
 var errServerEnded = errors.New("zkserver: the server ended")
 
+// errNoTurn ends an answer that waited too long for its turn.
+var errNoTurn = errors.New("zkserver: too many four-letter words at once")
+
 // answer is the answer to a four-letter word. The connection's goroutine writes it as it
 // grows, so that a list of a million watches takes little memory. The server closes the
 // connection of a client that does not read. A failure is kept in err, and everything after
 // it does nothing.
+//
+// Thousands of clients may ask at once, and the loop needs a processor. So an answer takes
+// a slot of the server, except while it writes or waits for another answer.
 type answer struct {
 	nc      net.Conn
-	timeout time.Duration // for chunkBytes
+	timeout time.Duration // for chunkBytes, and for a slot
 	buf     []byte
 	err     error
+
+	slots   chan struct{}   // has an element for each word that computes
+	slot    bool            // the answer has a slot
+	aborted <-chan struct{} // closed when the connection ends; nil if it has ended
+}
+
+// pause gives the slot back.
+func (a *answer) pause() {
+	if a.slot {
+		a.slot = false
+		<-a.slots
+	}
+}
+
+// resume waits for a slot.
+func (a *answer) resume() {
+	if a.err != nil {
+		return
+	}
+	if a.aborted == nil {
+		a.err = net.ErrClosed
+		return
+	}
+	t := time.NewTimer(a.timeout)
+	defer t.Stop()
+	select {
+	case a.slots <- struct{}{}:
+		a.slot = true
+	case <-a.aborted:
+		a.err = net.ErrClosed
+	case <-t.C:
+		a.err = errNoTurn
+	}
 }
 
 // text appends s to the answer.
@@ -40,11 +79,13 @@ func (a *answer) text(s string) {
 	a.buf = append(a.buf, s...)
 	if len(a.buf) >= chunkBytes {
 		a.flush()
+		a.resume()
 	}
 }
 
-// flush writes the collected bytes.
+// flush writes the collected bytes, without a slot.
 func (a *answer) flush() {
+	a.pause()
 	if a.err != nil || len(a.buf) == 0 {
 		return
 	}
@@ -106,6 +147,8 @@ func pairs[A, B any](seq func() iter.Seq2[A, B]) iter.Seq[pair[A, B]] {
 // answer, so that many clients that ask at once do not fill the memory. It returns a
 // function that releases the slot, or nil if it did not become free in time.
 func (s *Server) acquireListSlot(a *answer) (release func()) {
+	a.pause()
+	defer a.resume()
 	t := time.NewTimer(a.timeout)
 	defer t.Stop()
 	select {

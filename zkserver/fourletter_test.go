@@ -2,12 +2,14 @@ package zkserver
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -252,6 +254,71 @@ func TestListWordsAnswerOneAtATime(t *testing.T) {
 	}
 }
 
+// TestFourLetterWordsComputeInTurns: no more answers than slots compute at once. A client
+// that does not read its answer takes no slot, and an answer whose connection ends does not
+// wait for one.
+func TestFourLetterWordsComputeInTurns(t *testing.T) {
+	for name := range fourLetterWords {
+		synctest.Test(t, func(t *testing.T) {
+			opts := quiet(t)
+			opts.FourLetterWords = []string{"*"}
+			s := start(t, opts)
+			watching(t, s, 50_000)
+			stuck := open(t, s)
+			stuck.write([]byte("wchp"))
+			synctest.Wait()
+			if n := len(s.words); n > 0 {
+				t.Fatalf("a client that does not read takes %d slots", n)
+			}
+			for range cap(s.words) { // as by answers that compute
+				s.words <- struct{}{}
+			}
+			waiting, gone := open(t, s), open(t, s)
+			waiting.write([]byte(name))
+			synctest.Wait()
+			gone.write([]byte(name))
+			synctest.Wait()
+			s.mu.Lock()
+			conns := slices.Clone(s.live)
+			s.mu.Unlock()
+			slices.MaxFunc(conns, func(a, b *conn) int { return cmp.Compare(a.id, b.id) }).abort(errEvicted)
+			synctest.Wait()
+			if n := s.Stats().Connections; n != len(conns)-1 {
+				t.Errorf("%s: %d of %d connections are left, want one fewer", name, n, len(conns))
+			}
+			<-s.words
+			if answer, err := io.ReadAll(waiting.br); err != nil || len(answer) == 0 && name != "wchc" {
+				t.Errorf("%s: %q, %v", name, answer, err)
+			}
+			synctest.Wait()
+			if n := len(s.words); n != cap(s.words)-1 {
+				t.Errorf("%s: %d slots are taken after the answer, want %d", name, n, cap(s.words)-1)
+			}
+			for range cap(s.words) - 1 {
+				<-s.words
+			}
+		})
+	}
+}
+
+// TestAnswerWaitsForItsTurnForABoundedTime: without a free slot, the server closes the
+// connection.
+func TestAnswerWaitsForItsTurnForABoundedTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, quiet(t))
+		for range cap(s.words) {
+			s.words <- struct{}{}
+		}
+		began := time.Now()
+		if got := word(t, s, "srvr"); got != "" {
+			t.Errorf("an answer without a slot: %q", got)
+		}
+		if took := time.Since(began); took != s.opts.HandshakeTimeout {
+			t.Errorf("it waited for %v, want %v", took, s.opts.HandshakeTimeout)
+		}
+	})
+}
+
 // TestFourLetterWordsDuringShutdown: a running answer is cut off, and nothing blocks.
 func TestFourLetterWordsDuringShutdown(t *testing.T) {
 	for name := range fourLetterWords {
@@ -276,7 +343,7 @@ func TestAnswerStopsAfterWriteError(t *testing.T) {
 		s := start(t, quiet(t))
 		c := open(t, s)
 		c.nc.Close()
-		a := &answer{nc: c.nc, timeout: time.Second}
+		a := &answer{nc: c.nc, timeout: time.Second, slots: s.words, aborted: make(chan struct{})}
 		a.text("x")
 		a.flush()
 		if a.err == nil {

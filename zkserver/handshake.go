@@ -15,8 +15,9 @@ import (
 // connections with sessions need the processors. A handshake computes whenever it does not
 // read or write.
 
-// handshakeSlots returns how many handshakes compute at a time.
-func handshakeSlots() int { return max(1, runtime.GOMAXPROCS(0)/2) }
+// computeSlots returns how many handshakes compute at a time. As many four-letter words
+// compute, with slots of their own.
+func computeSlots() int { return max(1, runtime.GOMAXPROCS(0)/2) }
 
 // maxHandshakeBytes is how many bytes a client may send before the end of its handshake:
 // its hello, its certificates, and proofs.
@@ -56,13 +57,10 @@ func handshakeContextOf(ctx context.Context) handshakeContext {
 // beginHandshake returns the context of the connection's handshake. It fails if the
 // connection has ended.
 func (c *conn) beginHandshake(files **tlsReloader) (context.Context, error) {
-	s, aborted := c.srv, make(chan struct{})
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.output == outputAborted {
+	s, aborted := c.srv, c.watchAbort()
+	if aborted == nil {
 		return nil, net.ErrClosed
 	}
-	c.handshakeAborted = aborted
 	// The context carries a value and never ends. The deadline is enough, and a context
 	// that can end would cost a goroutine.
 	return context.WithValue(context.Background(), handshakeContextKey{}, handshakeContext{
@@ -74,8 +72,20 @@ func (c *conn) beginHandshake(files **tlsReloader) (context.Context, error) {
 // endHandshake forgets what only the handshake needed.
 func (c *conn) endHandshake() {
 	c.mu.Lock()
-	c.handshakeAborted = nil
+	c.slotAborted = nil
 	c.mu.Unlock()
+}
+
+// watchAbort returns a channel that is closed when the connection ends, or nil if it has
+// ended.
+func (c *conn) watchAbort() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.output == outputAborted {
+		return nil
+	}
+	c.slotAborted = make(chan struct{})
+	return c.slotAborted
 }
 
 // handshakeConn is the connection below a TLS connection. Its Read first returns prefix.

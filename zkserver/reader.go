@@ -73,9 +73,11 @@ func (c *conn) answerWord(br *bufio.Reader) bool {
 	c.mu.Lock()
 	c.fourLetter = true
 	c.mu.Unlock()
-	c.srv.countWord()
-	a := &answer{nc: c.nc, timeout: c.srv.opts.HandshakeTimeout}
-	c.srv.answerFourLetter(name, a)
+	a := &answer{nc: c.nc, timeout: c.srv.opts.HandshakeTimeout, slots: c.srv.words, aborted: c.watchAbort()}
+	if a.resume(); a.err == nil {
+		c.srv.countWord()
+		c.srv.answerFourLetter(name, a)
+	}
 	if errors.Is(a.err, os.ErrDeadlineExceeded) {
 		c.fail(errTooSlow)
 	}

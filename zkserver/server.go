@@ -33,6 +33,7 @@ type Server struct {
 	synced chan syncResult // of capacity 1: the result of the sync
 
 	handshakes chan struct{} // see handshakeContext.slots
+	words      chan struct{} // see answer.slots
 
 	poll atomic.Pointer[poller] // nil until a connection is polled; used by the loop
 
@@ -134,7 +135,8 @@ func New(o *Options) (*Server, error) {
 		drained:    make(chan struct{}),
 		syncs:      make(chan struct{}, 1),
 		synced:     make(chan syncResult, 1),
-		handshakes: make(chan struct{}, handshakeSlots()),
+		handshakes: make(chan struct{}, computeSlots()),
+		words:      make(chan struct{}, computeSlots()),
 		listeners:  make(map[net.Listener]bool),
 		perIP:      make(map[netip.Addr]int),
 
