@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -240,6 +241,59 @@ func TestSnapshotSyncsItsRecords(t *testing.T) {
 	fsys.Crash()
 	if _, rec, got := mustOpen(t, fsys, smallOptions(2)); got != s || rec.SnapshotIndex != 1 {
 		t.Fatalf("%+v %+v", got, rec)
+	}
+}
+
+// TestSnapshotIsSyncedInPieces: at no time is much of a snapshot unsynced, so that the syncs
+// of the log do not wait for it. Each piece is written and synced in full.
+func TestSnapshotIsSyncedInPieces(t *testing.T) {
+	const piece = 4 << 20
+	for name, size := range map[string]int{"one write": 3*piece + 1, "many writes": 100_000} {
+		fsys := memfs.New(seeded(2))
+		l, _, s := mustOpen(t, fsys, smallOptions(2))
+		appendAll(t, l, &s, "one")
+		unsynced, syncs := 0, 0
+		fsys.SetFault(func(op memfs.Op) memfs.Fault {
+			switch {
+			case !strings.Contains(op.Name, "snapshot-"):
+			case op.Kind == memfs.OpSync:
+				unsynced = 0
+				syncs++
+			case op.Kind == memfs.OpWrite:
+				if unsynced += op.Len; unsynced > piece {
+					t.Fatalf("%s: %d bytes are not synced", name, unsynced)
+				}
+			}
+			return memfs.Fault{}
+		})
+		content := make([]byte, 3*piece+1)
+		for i := range content {
+			content[i] = byte(i % 251)
+		}
+		write := func(w io.Writer) error {
+			for p := range slices.Chunk(content, size) {
+				if _, err := w.Write(p); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		if err := l.Snapshot(1, write); err != nil {
+			t.Fatal(err)
+		}
+		if syncs != 4 || unsynced != 0 {
+			t.Errorf("%s: %d syncs, and %d bytes are not synced, want 4 and 0", name, syncs, unsynced)
+		}
+		fsys.Crash()
+		_, rec, err := wal.Open(fsys, dir, smallOptions(2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []byte
+		err = rec.Replay(func(r io.Reader) (err error) { got, err = io.ReadAll(r); return err }, func(uint64, []byte) error { return nil })
+		if err != nil || !bytes.Equal(got, content) {
+			t.Errorf("%s: %d bytes of %d are left, %v", name, len(got), len(content), err)
+		}
 	}
 }
 

@@ -244,7 +244,7 @@ func writeSnapshotFile(fsys FS, path string, index uint64, write func(io.Writer)
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	w := &crcWriter{w: bufio.NewWriterSize(io.NewOffsetWriter(f, 0), 256<<10)}
+	w := &crcWriter{w: bufio.NewWriterSize(&syncingWriter{file: f}, 256<<10)}
 	if _, err := w.Write(appendSnapshotHeader(nil, index)); err != nil {
 		return err
 	}
@@ -263,6 +263,32 @@ func writeSnapshotFile(fsys FS, path string, index uint64, write func(io.Writer)
 		return err
 	}
 	return f.Sync()
+}
+
+// syncPiece is how much of a snapshot is written between two syncs. A sync of a whole
+// snapshot would delay the syncs of the log, which share the disk and often its journal.
+const syncPiece = 4 << 20
+
+// syncingWriter writes to a file from its beginning, and syncs it after each piece.
+type syncingWriter struct {
+	file     File
+	off      int64
+	unsynced int
+}
+
+// Write implements io.Writer.
+func (w *syncingWriter) Write(p []byte) (done int, err error) {
+	for done < len(p) && err == nil {
+		n := 0
+		n, err = w.file.WriteAt(p[done:min(len(p), done+syncPiece-w.unsynced)], w.off)
+		done += n
+		w.off += int64(n)
+		if w.unsynced += n; err == nil && w.unsynced == syncPiece {
+			w.unsynced = 0
+			err = w.file.Sync()
+		}
+	}
+	return done, err
 }
 
 // crcWriter counts the bytes written through it and computes their checksum.
