@@ -127,6 +127,9 @@ func (f *uiFlags) token() (string, error) {
 // none. If other machines can reach the page, that needs --open.
 func (f *uiFlags) readToken(token string) (string, error) {
 	if f.open {
+		if os.Getenv(cli.EnvUIReadToken) != "" {
+			return "", cli.UsageError("--open shows the locks without the token in %s: omit --open, or unset %[1]s", cli.EnvUIReadToken)
+		}
 		return "", nil
 	}
 	if f.readFile != "" {
