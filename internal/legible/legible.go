@@ -13,16 +13,53 @@ import (
 // most is how many bytes of a path are shown: more than a good lock name has.
 const most = 600
 
-// Rune reports whether a character is seen where it stands, and does nothing else:
-// control characters, those that set the direction of text, joiners, byte order marks,
-// fillers and all spaces but the common one are not.
-func Rune(r rune) bool {
-	return r != utf8.RuneError && strconv.IsPrint(r) &&
-		!unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+// maxMarks is how many combining marks a character may carry. No script needs more, and a
+// stack of marks covers other lines of the screen.
+const maxMarks = 4
+
+// blank are the characters that look like a space, although Unicode calls them symbols,
+// letters, or marks.
+var blank = &unicode.RangeTable{
+	R16: []unicode.Range16{{Lo: 0x2800, Hi: 0x2800, Stride: 1}},
+	R32: []unicode.Range32{
+		{Lo: 0x13441, Hi: 0x13442, Stride: 1}, {Lo: 0x16fe4, Hi: 0x16fe4, Stride: 1}, {Lo: 0x1d159, Hi: 0x1d159, Stride: 1},
+	},
 }
 
-// unreadable is the other way round.
-func unreadable(r rune) bool { return !Rune(r) }
+// Rune reports whether a character is seen where it stands, and does nothing else:
+// control characters, those that set the direction of text, joiners, byte order marks,
+// fillers, blank symbols, and all spaces but the common one are not. A combining mark is
+// seen if it is on another character.
+func Rune(r rune) bool {
+	return r != utf8.RuneError && strconv.IsPrint(r) &&
+		!unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector, blank)
+}
+
+// scanner reads the characters of a text in order.
+type scanner struct {
+	base  bool // there is a character that the next mark is on
+	marks int  // in a row
+}
+
+// seen reports whether the next character is seen where it stands. A combining mark is
+// not if no character is before it, or too many marks: it would change what is next to the
+// text, or above it.
+func (s *scanner) seen(r rune) bool {
+	seen := Rune(r)
+	if !unicode.Is(unicode.M, r) {
+		s.base, s.marks = seen && r != ' ', 0
+		return seen
+	}
+	s.base = s.base && seen
+	s.marks++
+	return s.base && s.marks <= maxMarks
+}
+
+// unreadable reports whether a character of the text is not seen where it stands.
+func unreadable(text string) bool {
+	var s scanner
+	return strings.ContainsFunc(text, func(r rune) bool { return !s.seen(r) })
+}
 
 // Path returns the path as it is if all of it can be read, and else as a Go string
 // literal. A long one is cut, which three dots tell.
@@ -40,7 +77,7 @@ func Path(path string) string {
 
 // Name is Path without a bound.
 func Name(path string) string {
-	if strings.ContainsFunc(path, unreadable) {
+	if unreadable(path) {
 		return `"` + escape(path, `"`) + `"`
 	}
 	return path
@@ -62,7 +99,7 @@ func Word(path string) string {
 // character that cannot be read. What can be read stays as it is, so that a backslash
 // may be the text's own.
 func Text(text string) string {
-	if strings.ContainsFunc(text, unreadable) {
+	if unreadable(text) {
 		return escape(text, "")
 	}
 	return text
@@ -72,12 +109,14 @@ func Text(text string) string {
 // backslashes so as well.
 func escape(text, quote string) string {
 	var b strings.Builder
+	var s scanner
 	for len(text) > 0 {
 		r, size := utf8.DecodeRuneInString(text)
+		seen := s.seen(r)
 		switch {
 		case quote != "" && (text[:1] == quote || r == '\\'):
 			b.WriteString(`\` + text[:1])
-		case Rune(r):
+		case seen:
 			b.WriteString(text[:size])
 		case strconv.IsPrint(r) && size > 1:
 			// Seen by Go's rules, and by nobody's eyes.

@@ -22,6 +22,8 @@ func TestPath(t *testing.T) {
 		"/\u3164\ufe0f\U000e0101": `"/\u3164\ufe0f\U000e0101"`,
 		"/\"\\\u00a0":             `"/\"\\\u00a0"`,
 		`/with "quotes"`:          `/with "quotes"`,
+		"/a\u2800\u2800held":      `"/a\u2800\u2800held"`,
+		"/cafe\u0301/กุ้ง":        "/cafe\u0301/กุ้ง",
 		strings.Repeat("x", most): strings.Repeat("x", most),
 	} {
 		if got := Path(in); got != want {
@@ -50,6 +52,9 @@ func TestText(t *testing.T) {
 		"adm\u202enimda": `adm\u202enimda`, "a\u200bb\u200fc\ufeff": `a\u200bb\u200fc\ufeff`,
 		"\u2066x\u2069": `\u2066x\u2069`, "two\nlines\x1b[0m\xff\x00": `two\nlines\x1b[0m\xff\x00`,
 		"\u115fx\ufffd": `\u115fx\ufffd`,
+		// A mark on nothing would be on what is before the text, and a stack covers other lines.
+		"\u0301\u0302x": `\u0301\u0302x`, "a \u0301": `a \u0301`, "\n\u0301": `\n\u0301`,
+		"a" + strings.Repeat("\u0301", 6) + "b\u0301": "a" + strings.Repeat("\u0301", 4) + `\u0301\u0301` + "b\u0301",
 	} {
 		if got := Text(in); got != want {
 			t.Errorf("%q is shown as %s, want %s", in, got, want)
@@ -60,7 +65,7 @@ func TestText(t *testing.T) {
 // TestInvisible: of the characters that turn text around or are not seen none is
 // readable, and those of scripts are.
 func TestInvisible(t *testing.T) {
-	for _, span := range [][2]rune{{0, 0x1f}, {0x7f, 0xa0}, {0x200b, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x2069}, {0xfe00, 0xfe0f}, {0xfeff, 0xfeff}, {0xe0000, 0xe01ef}} {
+	for _, span := range [][2]rune{{0, 0x1f}, {0x7f, 0xa0}, {0x200b, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x2069}, {0xfe00, 0xfe0f}, {0xfeff, 0xfeff}, {0xe0000, 0xe01ef}, {0x2800, 0x2800}, {0x13441, 0x13442}, {0x16fe4, 0x16fe4}, {0x1d159, 0x1d159}} {
 		for r := span[0]; r <= span[1]; r++ {
 			if Rune(r) {
 				t.Errorf("%U is readable", r)

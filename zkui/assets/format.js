@@ -79,8 +79,29 @@ export function brief(s) {
 }
 
 // UNSEEN are the characters that reverse or hide text, or are invisible: any client can
-// write names and owners' data. The package internal/legible has the same list.
-const UNSEEN = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Variation_Selector}\ufffd]/gu;
+// write names and owners' data. The package internal/legible has the same rules.
+const UNSEEN = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Variation_Selector}\ufffd\u2800\u{13441}\u{13442}\u{16fe4}\u{1d159}]/u;
+
+// MAX_MARKS is how many combining marks a character may carry: a stack covers other lines.
+const MAX_MARKS = 4;
+
+// replaceUnseen replaces each character that is not seen where it stands. A combining mark
+// is not, if no character is before it, or too many marks.
+function replaceUnseen(s, replace) {
+  if (/^[ -~]*$/.test(s)) return s;
+  let base = false, marks = 0;
+  return Array.from(s, (c) => {
+    let seen = !UNSEEN.test(c);
+    if (/\p{M}/u.test(c)) {
+      base &&= seen;
+      seen = base && ++marks <= MAX_MARKS;
+    } else {
+      base = seen && c !== " ";
+      marks = 0;
+    }
+    return seen ? c : replace(c);
+  }).join("");
+}
 
 // shellWord quotes a text as one word for a shell. Characters that a terminal would act on
 // are escapes, so that the text can be pasted.
@@ -88,12 +109,12 @@ export function shellWord(s) {
   if (/^[\w@%+=:,./][\w@%+=:,./-]*$/.test(s)) return s;
   if (s === legible(s)) return `'${s.replaceAll("'", "'\\''")}'`;
   const bytes = (c) => [...new TextEncoder().encode(c)].map((b) => `\\x${b.toString(16).padStart(2, "0")}`).join("");
-  return `$'${s.replace(/[\\']/g, "\\$&").replace(UNSEEN, bytes)}'`;
+  return `$'${replaceUnseen(s.replace(/[\\']/g, "\\$&"), bytes)}'`;
 }
 
 // legible writes them as the escapes that Go has for them.
 export function legible(s) {
-  return s.replace(UNSEEN, (c) => {
+  return replaceUnseen(s, (c) => {
     const code = c.codePointAt(0), hex = code.toString(16);
     if (code < 0x80) return `\\x${hex.padStart(2, "0")}`;
     return code > 0xffff ? `\\U${hex.padStart(8, "0")}` : `\\u${hex.padStart(4, "0")}`;

@@ -2,6 +2,7 @@ package ui
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -34,6 +35,8 @@ func TestFormats(t *testing.T) {
 		`split("/zklock/a/b").join("|")`:         "/zklock/a/|b",
 		`legible("a b ü 世 \\\\ 😀")`:              `a b ü 世 \\ 😀`,
 		`legible("adm\u202enimda\u2066x\u2069")`: `adm\u202enimda\u2066x\u2069`,
+		`legible("a\u2800\u{1d159}b")`:           `a\u2800\U0001d159b`,
+		`legible("\u0301 \u0301e\u0301x" + "\u0302".repeat(5))`:       "\\u0301 \\u0301e\u0301x" + strings.Repeat("\u0302", 4) + `\u0302`,
 		`legible("\u200b\u200f\ufeff\u3164\ufe0f\u{e0101}\x1b[2J\n")`: `\u200b\u200f\ufeff\u3164\ufe0f\U000e0101\x1b[2J\x0a`,
 		`shellWord("/zklock/a-b_1")`:                                  "/zklock/a-b_1",
 		`shellWord("it's; rm -rf /")`:                                 `'it'\''s; rm -rf /'`,
