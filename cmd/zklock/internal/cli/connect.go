@@ -118,7 +118,7 @@ func (s *Settings) Logger() *slog.Logger {
 	if !s.Verbose {
 		return nil
 	}
-	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	return slog.New(slog.NewTextHandler(Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
 // ConnectContext returns a context that ends after ConnectLimit.

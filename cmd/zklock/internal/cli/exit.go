@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"strings"
@@ -87,12 +88,12 @@ func report(err error, terminal bool) {
 	if errors.As(err, &e) && (e.Err == nil || e.Code == 0 && !terminal) || outputClosed(err) {
 		return
 	}
-	Warn("%s%s", strings.TrimPrefix(err.Error(), "zklock: "), advice(err))
+	_, _ = io.WriteString(lineWriter{lastTime}, warning("%s%s", strings.TrimPrefix(err.Error(), "zklock: "), advice(err))) // it never fails
 }
 
-// Warn writes one line for the user.
+// Warn writes one line for the user, to [Stderr].
 func Warn(format string, args ...any) {
-	_, _ = os.Stderr.WriteString(warning(format, args...))
+	_, _ = io.WriteString(Stderr, warning(format, args...)) // it never fails
 }
 
 // warning returns a line for the user. It escapes the text, because errors can quote data

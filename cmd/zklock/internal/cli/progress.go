@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"io"
-	"os"
 	"sync"
 	"time"
 
@@ -44,7 +43,7 @@ func (s *Settings) Progress(format string, args ...any) *Progress {
 		return nil
 	}
 	what, began := fmt.Sprintf(format, args...), time.Now()
-	return startProgress(os.Stderr, s.link.Foreground, func() string {
+	return startProgress(Stderr, s.link.Foreground, func() string {
 		return fmt.Sprintf("%s (%s), on %s", what, ShortDuration(time.Since(began)), s.ServersText())
 	})
 }

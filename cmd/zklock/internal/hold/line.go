@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -37,7 +36,7 @@ type waitLine struct {
 // newWaitLine returns a waiting line on standard error.
 func newWaitLine(link *process.Link, me zklock.Owner, servers string) *waitLine {
 	return &waitLine{
-		out: os.Stderr, terminal: term.IsTerminal(2), link: link, me: me, servers: servers,
+		out: cli.Stderr, terminal: term.IsTerminal(2), link: link, me: me, servers: servers,
 		width: cli.ErrorWidth,
 	}
 }

@@ -32,8 +32,8 @@ func (s *supervisor) limitHold(core *Core) time.Duration {
 	case !m.ended:
 		m.ended, m.killAt = true, now+s.plan.KillAfter
 		s.stopping = true
-		cli.Warn("the command still runs after %s (--max-hold): ending it", m.limit)
 		s.cmd.Terminate()
+		cli.Warn("the command still runs after %s (--max-hold): ending it", m.limit)
 	case now >= m.killAt:
 		m.killed = true
 		s.cmd.Kill()

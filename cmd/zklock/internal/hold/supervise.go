@@ -107,8 +107,8 @@ func (s *supervisor) run() (process.Exit, bool) {
 			s.releaseRequested()
 		case <-s.link.Gone():
 			s.link = nil
-			cli.Warn("the process that the shell started has ended: killing the command")
 			s.cmd.Kill()
+			cli.Warn("the process that the shell started has ended: killing the command")
 		case <-s.watchdog.Died():
 			s.watchdogDied()
 		case e := <-s.events:
@@ -134,11 +134,11 @@ const killSignal = 9
 // releaseRequested handles a release request.
 func (s *supervisor) releaseRequested() {
 	s.wasRevoked = true
-	s.onRevoke.warn(s.title, "ending the command", "the command continues")
 	if s.onRevoke.term {
 		s.stopping = true
 		s.cmd.Terminate()
 	}
+	s.onRevoke.warn(s.title, "ending the command", "the command continues")
 }
 
 // step does what the core decides now and returns when to check again.
@@ -148,14 +148,14 @@ func (s *supervisor) step(core *Core) time.Duration {
 	action, next := core.Step(s.now(), s.readHold())
 	switch action {
 	case Term:
-		cli.Warn("the lock %s: ending the command", s.danger())
 		s.cmd.Terminate()
+		cli.Warn("the lock %s: ending the command", s.danger())
 		s.runHook()
 	case Kill:
+		s.cmd.Kill()
 		if !warned {
 			cli.Warn("the lock %s: killing the command", s.danger())
 		}
-		s.cmd.Kill()
 		s.runHook()
 	}
 	// The watchdog's time is after the KILL of this process and before the deadline.

@@ -1,11 +1,13 @@
 package hold
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -250,6 +252,47 @@ func TestSupervise(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestBlockedStandardErrorDelaysNoSignal: nothing reads standard error, which is full, as on
+// a terminal after Ctrl-S. The command gets its signals nevertheless.
+func TestBlockedStandardErrorDelaysNoSignal(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.SetWriteDeadline(time.Now().Add(time.Second)); err != nil {
+		t.Skipf("no deadlines for pipes there: %v", err)
+	}
+	for err == nil {
+		_, err = w.Write(make([]byte, 1<<10))
+	}
+	_ = w.SetWriteDeadline(time.Time{})
+	old := os.Stderr
+	os.Stderr = w
+	hold, cmd := newFakeHold(time.Hour), newFakeProcess(false)
+	s, _, _ := rig(t, hold, cmd)
+	events := make(chan zklock.Event)
+	s.events = events
+	ended := make(chan bool, 1)
+	go func() {
+		_, lost := s.run()
+		ended <- lost
+	}()
+	events <- zklock.Event{Err: errors.New("no server answers")} // printed, and that blocks
+	hold.lose(errors.New("the znode is gone"))
+	select {
+	case lost := <-ended:
+		if !lost {
+			t.Error("the loss did not end the command")
+		}
+	case <-time.After(time.Minute):
+		t.Error("the command runs although the lock is lost")
+	}
+	os.Stderr = old
+	for text := bufio.NewScanner(r); text.Scan() && !strings.Contains(text.Text(), "killing the command"); {
+	}
+	_ = errors.Join(w.Close(), r.Close()) // only the test used them
 }
 
 // TestHookOfLossRunsOnce: at TERM, or at KILL if there was no TERM.
