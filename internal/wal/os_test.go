@@ -112,8 +112,8 @@ func TestOSLocked(t *testing.T) {
 }
 
 // TestOSLockRemoved: if an operator removes the lock file, a second server does not start,
-// because the directory is locked too. The first server detects the removal and accepts no
-// more writes.
+// because the directory is locked too. The first server detects the removal before it
+// acknowledges another record.
 func TestOSLockRemoved(t *testing.T) {
 	if runtime.GOOS != "linux" && runtime.GOOS != "darwin" && !strings.HasSuffix(runtime.GOOS, "bsd") {
 		t.Skip("no lock of directories there")
@@ -132,19 +132,64 @@ func TestOSLockRemoved(t *testing.T) {
 			t.Fatalf("the second one opened the directory: %v", err)
 		}
 	}
-	appendAll(t, first, &s, "two")
-	if err := first.Snapshot(s.index, s.snapshot); !errors.Is(err, wal.ErrLockLost) || !errors.Is(first.Err(), wal.ErrLockLost) {
-		t.Errorf("the first one's snapshot: %v; %v", err, first.Err())
-	}
-	if err := first.Close(); !errors.Is(err, wal.ErrLockLost) {
-		t.Error(err)
-	}
+	checkLockLost(t, first, s)
 	second, _, got := openOS(t, path, wal.Options{})
-	if got.index != s.index {
+	if got.index < s.index {
 		t.Errorf("recovered %d records of %d", got.index, s.index)
 	}
 	if err := second.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// checkLockLost checks that the log acknowledges no further record and writes no snapshot,
+// and closes it.
+func checkLockLost(t *testing.T, l *wal.Log, s state) {
+	t.Helper()
+	if _, err := l.Append([]byte("two")); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Sync(); !errors.Is(err, wal.ErrLockLost) || l.Durable() != s.index {
+		t.Errorf("the next record: %v; %d are acknowledged, want %d", err, l.Durable(), s.index)
+	}
+	if err := l.Snapshot(s.index, s.snapshot); !errors.Is(err, wal.ErrLockLost) {
+		t.Errorf("the snapshot: %v", err)
+	}
+	if err := l.Close(); !errors.Is(err, wal.ErrLockLost) {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+// TestOSDirectoryMoved renames and removes the directory of a log. The log acknowledges
+// nothing that the next start would not find.
+func TestOSDirectoryMoved(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a directory with an open file can't be moved there")
+	}
+	for name, change := range map[string]func(string) error{
+		"renamed":  func(path string) error { return os.Rename(path, path+".old") },
+		"removed":  os.RemoveAll,
+		"replaced": func(path string) error { return errors.Join(os.Rename(path, path+".old"), os.Mkdir(path, 0o700)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "data")
+			l, _, s := openOS(t, path, wal.Options{})
+			appendAll(t, l, &s, "one")
+			if err := change(path); err != nil {
+				t.Fatal(err)
+			}
+			checkLockLost(t, l, s)
+			if name == "removed" {
+				return
+			}
+			moved, _, got := openOS(t, path+".old", wal.Options{})
+			if got.index < s.index {
+				t.Errorf("%d of %d acknowledged records are in the directory", got.index, s.index)
+			}
+			if err := moved.Close(); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 

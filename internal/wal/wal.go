@@ -186,6 +186,10 @@ func (l *Log) writeBatch() {
 	if err == nil && (!l.opts.NoSync || h.count == 0) {
 		err = l.active.file.Sync()
 	}
+	// The next start would not find what is in a directory that was renamed or removed.
+	if err == nil {
+		err = l.lock.Check()
+	}
 
 	l.mu.Lock()
 	l.writing = false
