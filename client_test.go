@@ -693,3 +693,50 @@ func TestTickIsLearned(t *testing.T) {
 		})
 	}
 }
+
+// TestWatchLimitFailsAcquires checks that acquires that need more watches than the servers
+// grant a connection fail with that error, and that the holds of the client keep their
+// connection.
+func TestWatchLimitFailsAcquires(t *testing.T) {
+	bubble(t, func(t *testing.T, _ *zktest.Server) {
+		srv := zktest.Start(t, func(o *zkserver.Options) { o.MaxWatchesPerConn = 4 })
+		const locks = 6
+		for i := range locks {
+			c := zklock.New(srv.Dial(t), nil)
+			defer c.Close()
+			defer release(t, acquire(t, c.Mutex(fmt.Sprint("limit-", i))))
+		}
+		shared := srv.Dial(t)
+		var disconnects atomic.Int32
+		shared.Listen(zk.Listener{State: func(s zk.StateChange) {
+			if s.State == zk.Disconnected {
+				disconnects.Add(1)
+			}
+		}})
+		c := zklock.New(shared, nil)
+		defer c.Close()
+		h := acquire(t, c.Mutex("own"))
+		defer release(t, h)
+		refused := 0
+		for i := range locks {
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			_, err := c.Mutex(fmt.Sprint("limit-", i)).Acquire(ctx)
+			switch {
+			case errors.Is(err, zk.ErrQuotaExceeded):
+				refused++
+			case !errors.Is(err, context.DeadlineExceeded):
+				t.Errorf("acquire %d: %v", i, err)
+			}
+			cancel()
+		}
+		if refused < 3 {
+			t.Errorf("the limit refused %d acquires", refused)
+		}
+		if err := h.Err(); err != nil {
+			t.Error(err)
+		}
+		if n := disconnects.Load(); n > 1 {
+			t.Errorf("the connection ended %d times", n)
+		}
+	})
+}

@@ -405,7 +405,7 @@ func (p component) owns(node string) bool {
 
 // spec returns what the core acquires.
 func (l *Lock) spec(try bool, data []byte) queue.Spec {
-	s := queue.Spec{InOrder: l.inOrder, Try: try, Data: data, Delay: l.client.opts.LockDelay}
+	s := queue.Spec{InOrder: l.inOrder, Try: try, Data: data, Delay: l.client.opts.LockDelay, Tell: l.client.opts.OnWait != nil}
 	for _, p := range l.components {
 		switch {
 		case p.node:

@@ -169,14 +169,16 @@ func (c *Client) onEvent(e zk.Event) {
 	switch e.Type {
 	case zk.EventNodeDeleted:
 		kind = queue.Deleted
-	case zk.EventNodeDataChanged, zk.EventNodeCreated:
+	case zk.EventNodeDataChanged:
 		kind = queue.Changed
+	case zk.EventNodeCreated:
+		kind = queue.Created
 	case zk.EventNodeChildrenChanged:
 		kind = queue.Children
 	default:
 		return
 	}
-	c.stepReceived(func(core *queue.Core, now time.Duration) { core.Event(now, kind, e.Path) })
+	c.stepReceived(func(core *queue.Core, now time.Duration) { core.Event(now, kind, e.Path, e.Zxid) })
 }
 
 func (c *Client) onState(s zk.StateChange) {

@@ -17,7 +17,7 @@ func (c *Client) toOp(r *queue.Request) zk.Op {
 			return c.createOp(r.Creates[0])
 		}
 		return zk.MultiOp(c.createOps(r)...)
-	case queue.Swap, queue.Renew:
+	case queue.Swap, queue.Renew, queue.MarkedDelete:
 		ops := c.createOps(r)
 		for _, p := range r.Paths {
 			ops = append(ops, zk.DeleteOp(p, -1))
@@ -36,6 +36,14 @@ func (c *Client) toOp(r *queue.Request) zk.Op {
 	case queue.Guard:
 		own := checkOps(r)
 		return zk.MultiOp(append(own, c.callOps(r.Call)...)...)
+	case queue.SetWatches:
+		var marks []string
+		if r.Path != "" {
+			marks = []string{r.Path}
+		}
+		return zk.SetWatchesOp(r.Zxid, r.Paths, marks)
+	case queue.Unwatch:
+		return zk.RemoveWatchesOp(r.Path, zk.WatchKindData)
 	case queue.Sync:
 		return zk.SyncOp(r.Path)
 	case queue.Make:
@@ -123,7 +131,7 @@ func (f *pendingRequest) reply(res *zk.Result) queue.Reply {
 	case r.Kind == queue.Create && len(r.Creates) == 1:
 		f.created[0] = res.Path
 		q.Made = f.created[:]
-	case r.Kind == queue.Create || r.Kind == queue.Swap || r.Kind == queue.Renew:
+	case r.Kind == queue.Create || r.Kind == queue.Swap || r.Kind == queue.Renew || r.Kind == queue.MarkedDelete:
 		q.Czxid = res.Zxid
 		for i := range r.Creates {
 			q.Made = append(q.Made, res.Results[i].Path)

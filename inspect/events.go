@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/zklock/zklock/internal/queue"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -58,6 +59,9 @@ func (s *Watcher) onEvent(e zk.Event) {
 	case zk.EventNodeCreated, zk.EventNodeDeleted, zk.EventNodeDataChanged:
 	default:
 		return
+	}
+	if queue.IsMark(path.Base(e.Path)) {
+		return // it existed only within its transaction
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,16 +15,24 @@
  * A waiter does not watch an entry of its own session. The session notifies it when it
  * releases the entry, and also when it learns that another client deleted the entry.
  *
+ * A writer's release may be marked (see mark.pml): a waiter whose blocker it is then
+ * removes all predecessors from its list. The session marks no release while the delete
+ * of an entry of its own, further ahead, is in flight. Otherwise the mark would be wrong:
+ * the entry that was handed the lock in memory has that one ahead of it.
+ *
  * What must hold: no entry holds next to a hold that excludes it. No entry passes a
  * live predecessor that excludes it, whether that one holds or waits. (A released
- * entry is not live, even while its delete is in flight.) No entry waits forever.
+ * entry is not live, even while its delete is in flight.) An entry of another client is
+ * not granted while the committed queue has an entry ahead that excludes it, live or not.
+ * No entry waits forever.
  *
  * bounds: 4 entries, created in order before everything else. Each is the session's or
  * another client's, a reader or a writer. An operator may delete one of the session's
  * entries. Other clients, and the session for other clients' entries, learn late of
  * committed deletions, one by one.
  * code: internal/queue/handover.go (left, inherit, drop), over the lists of
- * internal/queue/position.go (decide, removeBlocker) and by internal/queue/order.go (Blocker).
+ * internal/queue/position.go (decide, removeBlocker) and by internal/queue/order.go (Blocker);
+ * internal/queue/mark.go (marks, handsOver), internal/queue/leave.go (abandon).
  *
  * broken NEXT, assertion: a release grants the session's next entry: reader 4 of another client and reader 5 of this client hold, writer 6 waits; the release of 5 must not grant 6
  * broken CANCEL, assertion: a cancelled waiter removes from the lists what only a writer's release may remove
@@ -32,8 +40,12 @@
  * broken DOWNGRADE, assertion: a downgrade removes the writer from the lists as a release does, and its reader does not block
  * broken OWN_GONE, assertion: a handover grants an entry that the session knows to be deleted
  * broken UNTOLD, deadlock: the session does not tell its waiters that an operator deleted the entry they wait for
+ * broken HEIR_MARKS, assertion: an entry that was handed the lock in memory marks its release before the delete of the former entry is answered
+ * broken CANCEL_MARKS, assertion: a cancelled waiter marks its delete
+ * broken READER_MARKS, assertion: a reader marks its release
  * reach HANDED_OVER: a handover grants before the server carries out the delete
  * reach READERS: a handover grants two readers at once
+ * reach CLEAR: a marked release of the session clears an entry of another client that otherwise would list the queue
  */
 #define N 4
 #define BIT(e) (1 << (e))
@@ -59,6 +71,7 @@ hidden byte each;
  * until it learns of that. That hold is nobody's business. */
 inline grant(e) {
 	assert(!(gone & BIT(e)));
+	assert((mine & BIT(e)) || blocking(e, tree & AHEAD(e)) == 0);
 	if
 	:: live & BIT(e) ->
 		assert(blocking(e, live & AHEAD(e)) == 0);
@@ -127,8 +140,16 @@ inline strike(e) {
 #define told(e) ((mine & BIT(e)) -> (~mine | gone) : AHEAD(N))
 #endif
 
+/* Whether an entry of e's client further ahead is released and its delete not answered. */
+#ifdef HEIR_MARKS
+#define pending(e) false
+#else
+#define pending(e) ((mine & BIT(e)) && (tree & mine & ~live & AHEAD(e)))
+#endif
+
 proctype Entry(byte e) {
 	byte next;
+	bool mark;            /* its delete may be marked */
 
 	do
 	/* Its client learns that one ahead is gone. */
@@ -145,12 +166,21 @@ proctype Entry(byte e) {
 	:: atomic { waits(e) && !(gone & BIT(e)) && blocking(e, list[e]) == 0 -> grant(e) }
 	/* A hold is released. */
 	:: atomic { holders & BIT(e) ->
+#ifdef READER_MARKS
+		mark = true;
+#else
+		mark = (writers & alone & BIT(e)) != 0;
+#endif
 		live = live & ~BIT(e);
 		holders = holders & ~BIT(e);
+		mark = mark && !pending(e);
 		if :: mine & BIT(e) -> handOver(e) :: else fi;
 		break }
 	/* A waiter is cancelled. */
 	:: atomic { waits(e) && !patient ->
+#ifdef CANCEL_MARKS
+		mark = true;
+#endif
 		live = live & ~BIT(e);
 		list[e] = 0;
 		if
@@ -174,8 +204,25 @@ proctype Entry(byte e) {
 	/* It learns that its own entry was deleted. */
 	:: atomic { !(live & BIT(e)) -> gone = gone | BIT(e); break }
 	od;
-	/* The delete is carried out. */
-	atomic { tree = tree & ~BIT(e); list[e] = (gone & BIT(e) -> list[e] : 0) }
+	/* The delete is carried out. If it is marked, waiters may be clear. */
+	atomic {
+		if
+		:: mark && (tree & BIT(e)) ->
+			each = e + 1;
+			do
+			:: each < N && waits(each) && blocking(each, list[each] & ~AHEAD(e)) == BIT(e) ->
+#ifdef CLEAR
+				assert((mine & BIT(each)) || !(mine & BIT(e)) || list[each] == BIT(e));
+#endif
+				list[each] = 0;
+				each++
+			:: each < N && !(waits(each) && blocking(each, list[each] & ~AHEAD(e)) == BIT(e)) -> each++
+			:: else -> break
+			od
+		:: true
+		fi;
+		mark = false;
+		tree = tree & ~BIT(e); list[e] = (gone & BIT(e) -> list[e] : 0) }
 }
 
 /* The operator deletes one of the session's entries, or none. */

@@ -6,7 +6,11 @@
  * its own list. A writer that holds becomes a reader with one transaction, which
  * creates the reader's entry with the writer's sequence number and deletes the
  * writer's. Waiters learn of deletions late, each at its own pace, but they read the
- * queue as it is: queue.pml models lagging followers.
+ * queue as it is: queue.pml and mark.pml model lagging followers.
+ *
+ * A writer may mark its release (see mark.pml). If a waiter's blocker is a writer and
+ * the waiter watched it when its release was marked, the waiter removes the blocker and
+ * all entries ahead of it from its list, and needs no new listing.
  *
  * What must hold: an entry that is granted has no predecessor that excludes it, which
  * gives both exclusion and order, and no other client has a hold that excludes it. No
@@ -15,7 +19,8 @@
  * bounds: 4 clients with one entry each, readers or writers. Clients are alike, so
  * they are numbered by their places in the queue.
  * code: internal/queue/order.go (Blocker), internal/queue/position.go (listed, decide,
- * removeBlocker), internal/queue/swap.go (Downgrade, sendSwap).
+ * removeBlocker), internal/queue/swap.go (Downgrade, sendSwap), internal/queue/mark.go
+ * (heeds, marks).
  *
  * broken FIRST_WRITER, assertion: a reader watches the first writer ahead, and is granted when it is deleted, although a nearer writer was there
  * broken PASS_WAITING, assertion: a reader waits only for a writer that holds, and passes writers that wait
@@ -23,9 +28,28 @@
  * broken NO_RELIST, assertion: a writer that removes a writer from its list is granted without a new listing
  * broken NEW_NUMBER, assertion: a downgrade creates a reader's entry with a new number, at the end of the queue
  * broken NO_ANSWER, deadlock: treats a watch on a deleted entry as set
+ * broken READER_MARKS, assertion: a reader that was granted as a reader marks its release
+ * broken CANCEL_MARKS, assertion: a waiter cancels and marks its delete
+ * broken DOWNGRADE_MARKS, assertion: the transaction of a downgrade creates and deletes the mark
  * reach SHARED: readers hold together
  * reach BEFORE_WRITER: a reader is granted next to a reader that was a writer
+ * reach CLEAR: a mark grants a waiter that otherwise would list the queue
  */
+#ifdef READER_MARKS
+#define readerMarks true
+#else
+#define readerMarks false
+#endif
+#ifdef CANCEL_MARKS
+#define cancelMarks true
+#else
+#define cancelMarks false
+#endif
+#ifdef DOWNGRADE_MARKS
+#define downgradeMarks true
+#else
+#define downgradeMarks false
+#endif
 #define N 4
 #define BIT(e) (1 << (e))
 #define NOBODY 255
@@ -39,16 +63,21 @@ byte made;
 byte holders;    /* the entries that hold, as their clients see it */
 byte fired[N];   /* deletions that the client has been told of, but has not read */
 byte watches[N]; /* what the client watches */
+byte marked[N];  /* of the deletions that it has been told of, the marked ones */
 
 hidden byte each, near, gone;
 
-inline delete(e) {
+inline delete(e, mark) {
 	gone = BIT(e);
 	tree = tree & ~gone;
 	holders = holders & ~gone;
 	each = 0;
 	do
-	:: each < N -> fired[each] = fired[each] | (watches[each] & gone); watches[each] = watches[each] & ~gone; each++
+	:: each < N ->
+		fired[each] = fired[each] | (watches[each] & gone);
+		if :: mark -> marked[each] = marked[each] | (watches[each] & gone) :: else fi;
+		watches[each] = watches[each] & ~gone;
+		each++
 	:: else -> break
 	od
 }
@@ -69,7 +98,7 @@ inline grant(c) {
 	assert((holders & AHEAD(c) & ~(BIT(N) - 1)) == 0);
 #endif
 	holders = holders | BIT(c);
-	watches[c] = 0; fired[c] = 0; ahead = 0; blocker = NOBODY; relist = false
+	watches[c] = 0; fired[c] = 0; marked[c] = 0; ahead = 0; blocker = NOBODY; relist = false
 }
 
 /* look: it lists the queue, and stands where the listing says. */
@@ -110,8 +139,17 @@ inline line(c) {
 	fi
 }
 
-/* strike: the blocker is gone. */
+/* strike: the blocker is gone. If its release was marked, nothing is left of what
+ * was ahead of it, and only what is between it and c remains on the list: readers. */
 inline strike(c) {
+	if
+	:: marked[c] & BIT(blocker) ->
+#ifdef CLEAR
+		assert(!(blocking(ahead & ~BIT(blocker))) && !relist);
+#endif
+		ahead = ahead & ~((BIT(blocker) - 1) | ((BIT(blocker % N) - 1) << N)); relist = false; marked[c] = 0
+	:: else
+	fi;
 	ahead = ahead & ~BIT(blocker);
 	blocker = NOBODY;
 #ifdef FIRST_WRITER
@@ -149,21 +187,23 @@ proctype Client(byte c) {
 		fired[c] = fired[c] & ~BIT(blocker);
 		strike(c) }
 	/* A waiter gives up, or a holder releases. */
-	:: atomic { (holders & BIT(c)) || !patient -> delete(c); break }
+	:: atomic { (holders & BIT(c)) && writer -> delete(c, true); break }
+	:: atomic { (holders & BIT(c)) -> delete(c, (!writer && readerMarks)); break }
+	:: atomic { !(holders & BIT(c)) && !patient -> delete(c, cancelMarks); break }
 	:: atomic { (holders & BIT(c)) && writer ->
 #ifdef TWO_STEPS
-		delete(c); writers = writers & ~BIT(c);
+		delete(c, false); writers = writers & ~BIT(c);
 		goto second
 #elif defined(NEW_NUMBER)
 		/* Nobody in the queue has that entry ahead. */
-		delete(c);
+		delete(c, false);
 		holders = holders | BIT(N + c); writer = false;
 		break
 #else
 		tree = tree | BIT(N + c);
 		holders = holders | BIT(N + c);
 		writer = false;
-		delete(c);
+		delete(c, downgradeMarks);
 		break
 #endif
 		}
@@ -175,9 +215,9 @@ second:	atomic { tree = tree | BIT(N + c); holders = holders | BIT(N + c); write
 #endif
 release:
 	atomic {
-		watches[c] = 0; fired[c] = 0; ahead = 0; blocker = NOBODY; relist = false; again = false; writer = false; patient = false;
+		watches[c] = 0; fired[c] = 0; marked[c] = 0; ahead = 0; blocker = NOBODY; relist = false; again = false; writer = false; patient = false;
 		if :: holders & BIT(N + c) -> skip :: else -> goto out fi };
-	atomic { delete(N + c) };
+	atomic { delete(N + c, false) };
 out:	skip
 }
 

@@ -151,10 +151,10 @@ func (c *Core) newPositions(acq *acquire) (positions []*position) {
 // clear, it takes the next step or becomes ready.
 func (c *Core) clear(now time.Duration, p *position) {
 	acq := p.acquire
-	p.clearance, p.blocker, p.predecessor = cleared, blocker{}, nil
-	c.learn(now, p)
+	c.block(p, blocker{})
+	p.clearance, p.predecessor = cleared, nil
 	if p.kind() == Exclusive && p.role != leases {
-		p.clearance = clearedAlone
+		p.clearance, p.ahead, p.hidden = clearedAlone, nil, 0
 	}
 	if acq.phase != working || slices.ContainsFunc(acq.positions, func(p *position) bool { return p.clearance == notCleared }) {
 		return

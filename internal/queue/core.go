@@ -48,9 +48,9 @@ type Core struct {
 
 	access map[string]Access // of parents, as read in this session
 
-	queues map[string]*clientQueue // positions by the znode whose children are their queue
-	// The recent time from one holder to the next, by the same path.
-	paces map[string]time.Duration
+	queues          map[string]*clientQueue  // positions by the znode whose children are their queue
+	unmarked        map[string]time.Duration // until when releases are not marked, by the same path
+	separateWatches time.Duration            // until when waiters set their watches by separate requests
 
 	pending   map[uint64]waiter // requests in flight
 	lastReq   uint64
@@ -187,8 +187,9 @@ func (c *Core) Reply(now time.Duration, r Reply) {
 	w(now, r)
 }
 
-// Event handles a watch event.
-func (c *Core) Event(now time.Duration, kind EventKind, path string) {
+// Event handles a watch event. zxid is the transaction, 0 or less if the server does not
+// tell it.
+func (c *Core) Event(now time.Duration, kind EventKind, path string, zxid int64) {
 	c.advance(now)
 	c.undrained = true
 	parents := []string{parentOf(path)}
@@ -204,17 +205,20 @@ func (c *Core) Event(now time.Duration, kind EventKind, path string) {
 		if kind == Deleted {
 			l.entryDeleted(baseOf(path))
 		}
-		// Iterate over a copy: an acquire whose own znode is gone leaves its positions.
-		for _, p := range slices.Clone(l.positions) {
+		positions := slices.Clone(l.positions)
+		if kind != Children {
+			positions = l.concerned(baseOf(path))
+		}
+		for _, p := range positions {
 			if p.membership == present {
-				c.eventAt(now, p, kind, path)
+				c.eventAt(now, p, kind, path, zxid)
 			}
 		}
 	}
 }
 
 // eventAt handles an event for one position.
-func (c *Core) eventAt(now time.Duration, p *position, kind EventKind, path string) {
+func (c *Core) eventAt(now time.Duration, p *position, kind EventKind, path string, zxid int64) {
 	if kind == Children {
 		switch {
 		case p.clearance != notCleared || p.query != idle || p.nodes[0].state != alive:
@@ -232,7 +236,11 @@ func (c *Core) eventAt(now time.Duration, p *position, kind EventKind, path stri
 		if name == p.nodes[0].name {
 			c.eventFixed(now, p, kind)
 		}
+	case kind == Created && p.markMade(path, zxid):
 	case p.blocker.name == name && kind == Deleted:
+		if zxid > 0 && p.blocker.marked > 0 && zxid != p.blocker.marked && p.blocker.mark == markSeen {
+			p.blocker.mark = markUnwatched // the mark is not of this release
+		}
 		c.removeBlocker(now, p, name)
 	case p.blocker.name == name:
 		c.watchBlocker(now, p)
@@ -242,6 +250,7 @@ func (c *Core) eventAt(now time.Duration, p *position, kind EventKind, path stri
 				continue
 			}
 			if kind == Deleted {
+				n.watchReq = 0
 				c.vanished(now, n)
 				return
 			}
@@ -436,11 +445,12 @@ func (c *Core) calm() {
 
 // resume continues everything on a new connection or in a new session.
 func (c *Core) resume(now time.Duration) {
+	c.unbind()
 	for _, acq := range slices.Clone(c.acquires) {
 		acq.cancelRetry()
 		if acq.phase == working || acq.phase == ready {
 			for _, p := range acq.positions {
-				p.cancelPrefetch() // the blocker is read and watched again
+				p.blocker.mark = markUnwatched // the blocker is read and watched again
 				// The servers report deletions since then in any order, over several reads.
 				if p.clearance != notCleared || p.listed || p.role == leases {
 					for _, n := range p.nodes {
@@ -482,6 +492,7 @@ func (c *Core) over(why, left error) {
 	c.beat = heartbeat{}
 	for _, acq := range slices.Clone(c.acquires) {
 		for _, p := range acq.positions {
+			p.blocker = blocker{}
 			c.leaveQueue(p)
 			if p.record != nil && acq.phase != held && c.closed == nil {
 				p.record.state, p.record.owner, p.record.position = alive, nil, nil

@@ -102,6 +102,11 @@ func (c *Core) created(now time.Duration, nodes []*node, r Reply) {
 			n.made(r, i)
 		}
 		c.answered(r)
+		if acq != nil {
+			for _, p := range acq.positions {
+				c.queues[p.parent].enter(p)
+			}
+		}
 		if acq == nil {
 			c.disposeAll(now, nodes)
 			return

@@ -45,6 +45,7 @@ type link struct {
 	seen int64  // the last zxid that came with an answer
 
 	data, children map[string]bool // watches that the servers have
+	missing        map[string]bool // the same, on znodes that do not exist
 	known          map[string]bool // those that the client knows of: "d" or "c" before the path
 }
 
@@ -88,6 +89,7 @@ func (e *ensemble) fire(set func(*link) map[string]bool, kind EventKind, p strin
 
 func dataOf(l *link) map[string]bool     { return l.data }
 func childrenOf(l *link) map[string]bool { return l.children }
+func missingOf(l *link) map[string]bool  { return l.missing }
 
 // create makes one znode, of which made tells when all of its transaction is done.
 func (e *ensemble) create(c Creation, owner int64, container bool) (made string, code Code) {
@@ -113,7 +115,10 @@ func (e *ensemble) create(c Creation, owner int64, container bool) (made string,
 	return made, OK
 }
 
-func (e *ensemble) made(p string) { e.fire(childrenOf, Children, parentOf(p)) }
+func (e *ensemble) made(p string) {
+	e.fire(missingOf, Created, p)
+	e.fire(childrenOf, Children, parentOf(p))
+}
 
 func (e *ensemble) remove(p string) {
 	delete(e.nodes, p)
@@ -146,7 +151,20 @@ func (e *ensemble) apply(l *link, r Request, session int64, reads bool) Reply {
 		}
 		return q
 	}
-	if r.Kind == Sync || r.Kind == Ping {
+	switch r.Kind {
+	case Sync, Ping:
+		return q
+	case SetWatches:
+		if reads {
+			e.setWatches(l, r)
+		}
+		return q
+	case Unwatch:
+		if !l.missing[r.Path] && !l.data[r.Path] {
+			return fail(-1, Refused)
+		}
+		delete(l.missing, r.Path)
+		delete(l.data, r.Path)
 		return q
 	}
 	e.zxid++
@@ -178,7 +196,7 @@ func (e *ensemble) apply(l *link, r Request, session int64, reads bool) Reply {
 			return fail(-1, code)
 		}
 		e.made(made)
-	case Create, Swap, Renew:
+	case Create, Swap, Renew, MarkedDelete:
 		return e.change(r, session, q, fail)
 	}
 	return q
@@ -243,6 +261,7 @@ func (e *ensemble) expire(session int64) {
 			l.session, l.late = 0, nil
 			clear(l.data)
 			clear(l.children)
+			clear(l.missing)
 		}
 	}
 }
@@ -254,6 +273,28 @@ func (e *ensemble) sweep() {
 			e.zxid++
 			e.remove(p)
 		}
+	}
+}
+
+// setWatches sets the watches of a request, and reports what is out of date.
+func (e *ensemble) setWatches(l *link, r Request) {
+	tell := func(kind EventKind, p string) { l.out = append(l.out, news{zxid: e.zxid, kind: kind, path: p}) }
+	for _, p := range r.Paths {
+		switch n := e.nodes[p]; {
+		case n == nil:
+			tell(Deleted, p)
+		case n.mzxid > r.Zxid:
+			tell(Changed, p)
+		default:
+			l.data[p] = true
+		}
+	}
+	switch {
+	case r.Path == "":
+	case e.nodes[r.Path] != nil:
+		tell(Created, r.Path)
+	default:
+		l.missing[r.Path] = true
 	}
 }
 
@@ -279,6 +320,14 @@ func (e *ensemble) rewatch(l *link) {
 	}
 }
 
+// told returns what a server tells of the transaction of an event: some servers nothing.
+func (l *link) told(zxid int64) int64 {
+	if l.name%2 == 0 {
+		return -1
+	}
+	return zxid
+}
+
 // deliver brings the next piece of news to the client.
 func (l *link) deliver(now time.Duration) {
 	n := l.out[0]
@@ -292,7 +341,7 @@ func (l *link) deliver(now time.Duration) {
 		if n.kind == Deleted {
 			delete(l.known, "c"+n.path)
 		}
-		l.core.Event(now, n.kind, n.path)
+		l.core.Event(now, n.kind, n.path, l.told(n.zxid))
 		return
 	}
 	if n.req.Watch && n.reply.Code == OK {

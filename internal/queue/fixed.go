@@ -81,6 +81,7 @@ func (c *Core) foundFixed(now time.Duration, p *position, r Reply) {
 	switch {
 	case n.mine(r):
 		n.state, n.czxid = alive, r.Czxid
+		c.queues[p.parent].enter(p)
 		n.watch = ownAnswered
 		c.checkRevocation(p.acquire, r.Data)
 		c.clear(now, p)
@@ -96,7 +97,8 @@ func (c *Core) foundFixed(now time.Duration, p *position, r Reply) {
 		c.failLocked(now, p.acquire, n.path())
 		return
 	}
-	p.blocker = blocker{name: n.name, watch: watchRequested}
+	c.block(p, blocker{name: n.name, watch: watchRequested})
+	c.watches(p)
 	p.acquire.retry(now + c.recheckDelay())
 	c.signalWaiting(p, n.path(), 1, r.Data)
 }
@@ -115,7 +117,8 @@ func (c *Core) isPendingDeleteFixed(parent string, r Reply) bool {
 func (c *Core) makeFixed(p *position) {
 	n := p.nodes[0]
 	n.state, n.czxid, n.session = creating, 0, c.session.Session
-	p.blocker, p.wait = blocker{}, nil
+	c.block(p, blocker{})
+	p.wait = nil
 	c.send(Request{Kind: Create, Creates: []Creation{{Path: n.path(), Data: withID(p.acquire.spec.Data, n.id), Access: p.access}}},
 		func(now time.Duration, r Reply) { c.created(now, p.nodes[:1:1], r) })
 	c.readFixed(p)

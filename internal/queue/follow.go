@@ -39,7 +39,7 @@ func (c *Core) follow(p *position) {
 		if q := l.positions[n-2]; alike(q) && q.coming() {
 			p.predecessor = q
 		}
-	} else if e := l.latest; e != nil && alike(e) && e.clearance == clearedAlone && !e.waited() && len(e.nodes) == 1 && e.nodes[0].late {
+	} else if e := l.latest; e != nil && alike(e) && e.clearance == clearedAlone && !e.waited && len(e.nodes) == 1 && e.nodes[0].late {
 		p.predecessor = e
 	}
 	if p.predecessor != nil {
@@ -64,25 +64,18 @@ func (c *Core) followCreated(now time.Duration, p *position) {
 		c.list(p)
 		return
 	case p.renews(last):
-		p.ahead = nil // no entry was ahead of the last hold, and none came between
+		// No entry was ahead of the last hold, and none came between.
 	case last.state == absent:
 		p.predecessor = nil
 		c.list(p)
 		return
 	default:
-		// The list is the predecessor's list and the predecessor. It grows in the spare
-		// capacity of that list, which only one successor may use.
-		p.ahead, q.ahead = q.ahead, slices.Clip(q.ahead)
-		for _, n := range q.nodes {
-			e, _ := p.names.Parse(n.name)
-			p.ahead = append(p.ahead, e)
-		}
+		p.setBehind(q)
 		if q.membership != present {
 			p.drop(q)
 		}
 	}
 	p.listed = true
-	p.setRelist()
 	c.decide(now, p)
 }
 
@@ -137,7 +130,9 @@ func (p *position) predecessorExisted() bool {
 func (l *clientQueue) entryDeleted(name string) {
 	if q := l.given[name]; q != nil {
 		for _, n := range q.nodes {
-			n.seen = n.seen && n.name != name
+			if n.name == name {
+				n.seen, n.watchReq = false, 0
+			}
 		}
 	}
 }
@@ -151,6 +146,9 @@ func (c *Core) prove(p *position) {
 	})
 	if provable {
 		p.query = proving
+		for _, n := range p.predecessor.nodes {
+			n.prover = p
+		}
 	} else {
 		c.list(p)
 	}
@@ -158,19 +156,13 @@ func (c *Core) prove(p *position) {
 
 // proven resumes the position that waits for an answer about a znode.
 func (c *Core) proven(now time.Duration, n *node) {
-	l := c.queues[n.parent]
-	if l == nil {
+	p := n.prover // at most one position directly follows
+	if p == nil || p.membership != present || p.query != proving || !slices.Contains(p.predecessor.nodes, n) {
 		return
 	}
-	for _, p := range l.positions {
-		if p.query != proving || !slices.Contains(p.predecessor.nodes, n) {
-			continue
-		}
-		p.query = idle
-		if c.connected() { // otherwise the next connection begins with a listing
-			c.decide(now, p)
-		}
-		return // at most one position directly follows
+	p.query = idle
+	if c.connected() { // otherwise the next connection begins with a listing
+		c.decide(now, p)
 	}
 }
 

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -28,6 +29,9 @@ type clientQueue struct {
 	positions []*position          // in order of arrival
 	latest    *position            // the last position that was left
 	given     map[string]*position // positions that were left, by the names of their entries that may still exist
+
+	entries  map[string]*position // if there are many positions: those positions by the names of their entries
+	watchers []*position          // those that watch their blocker
 }
 
 // enterQueue adds a position to its queue.
@@ -38,15 +42,76 @@ func (c *Core) enterQueue(p *position) {
 		c.queues[p.parent] = l
 	}
 	l.positions = append(l.positions, p)
+	if l.entries == nil && len(l.positions) > smallQueue {
+		l.entries = map[string]*position{}
+		for _, p := range l.positions {
+			l.enter(p)
+		}
+	}
+}
+
+// enter adds the names of a position's entries to the index of a queue, if it has one.
+func (l *clientQueue) enter(p *position) {
+	if l == nil || l.entries == nil {
+		return
+	}
+	for _, n := range p.nodes {
+		if n.state == alive {
+			l.entries[n.name] = p
+		}
+	}
+}
+
+// exit removes a name of a position from the index. Node locks share a name.
+func (l *clientQueue) exit(p *position, name string) {
+	if l.entries[name] == p {
+		delete(l.entries, name)
+	}
+}
+
+// concerned returns the positions that an event about an entry may concern: the one whose
+// entry it is, and those that watch their blocker.
+func (l *clientQueue) concerned(name string) []*position {
+	if l.entries == nil {
+		return slices.Clone(l.positions) // an acquire whose own znode is gone leaves its positions
+	}
+	all := slices.Clone(l.watchers)
+	if p := l.entries[name]; p != nil && !slices.Contains(all, p) {
+		all = append(all, p)
+	}
+	return all
+}
+
+// watches adds a position to those that watch their blocker.
+func (c *Core) watches(p *position) {
+	if l := c.queues[p.parent]; l != nil && !p.watching {
+		p.watching = true
+		l.watchers = append(l.watchers, p)
+	}
+}
+
+// unwatches undoes watches.
+func (c *Core) unwatches(p *position) {
+	if l := c.queues[p.parent]; l != nil && p.watching {
+		l.watchers = slices.DeleteFunc(l.watchers, func(w *position) bool { return w == p })
+	}
+	p.watching = false
 }
 
 // leaveQueue removes a position from its queue.
 func (c *Core) leaveQueue(p *position) {
+	c.block(p, blocker{})
 	p.discredited = !p.listProven()
 	p.membership, p.predecessor = abandoned, nil
 	if l := c.queues[p.parent]; l != nil {
 		if i := slices.Index(l.positions, p); i >= 0 {
 			l.positions = slices.Delete(l.positions, i, i+1)
+		}
+		for _, n := range p.nodes {
+			l.exit(p, n.name)
+		}
+		for _, name := range p.were {
+			l.exit(p, name)
 		}
 		c.close(p.parent, l)
 	}
@@ -86,6 +151,12 @@ func (c *Core) forget(n *node) {
 	}
 }
 
+// smallQueue is the number of entries that a position keeps at most, and the number of
+// positions up to which all are visited when one is left. A longer list is reduced to the
+// blocker, and then only the positions that it blocks are visited. So neither the time of a
+// handover nor the memory of a waiter grows with the queue.
+const smallQueue = 16
+
 // left updates this client's successors of a position that was left. handed says that
 // its owner has finished with it. If not, as after a lost hold, the successors ask the
 // servers.
@@ -94,7 +165,11 @@ func (c *Core) left(now time.Duration, e *position, handed bool) {
 	if l == nil || e.role == leases || e.role == fixed || c.closed != nil {
 		return
 	}
-	for _, p := range slices.Clone(l.positions) {
+	successors := e.followers
+	if len(l.positions) <= smallQueue {
+		successors = l.positions
+	}
+	for _, p := range slices.Clone(successors) {
 		if p.membership != present || p.clearance != notCleared || p.acquire.phase != working {
 			continue
 		}
@@ -118,24 +193,24 @@ func (c *Core) inherit(now time.Duration, p, e *position) {
 	if !p.drop(e) || p.query != idle || p.blocker.name == "" || !p.struck(p.blocker.name) {
 		return
 	}
-	p.blocker = blocker{}
+	c.block(p, blocker{})
 	if !c.connected() {
 		return // the next connection begins with a listing
 	}
 	b, blocked := Blocker(p.kind(), p.ahead)
 	switch {
-	case !blocked && !p.relist, blocked && c.standing(p.parent, b.Name) != nil:
+	case !blocked && !p.relist && !p.others, blocked && c.standing(p.parent, b.Name) != nil:
 		c.decide(now, p)
 	default:
 		c.list(p)
 	}
 }
 
-// drop removes a position that was left from the list of entries ahead, and reports
-// whether it was on the list.
+// drop removes a position that was left from what is kept of the entries ahead, and
+// reports whether it was there.
 func (p *position) drop(e *position) bool {
 	own := func(a Entry) bool { return e.owned(a.Name) }
-	at := slices.IndexFunc(p.ahead, own) // usually a hold, which is first
+	at := slices.IndexFunc(p.ahead, own)
 	switch {
 	case at < 0:
 		return false
@@ -143,41 +218,89 @@ func (p *position) drop(e *position) bool {
 		for at < len(p.ahead) && own(p.ahead[at]) {
 			at++
 		}
-		p.ahead = p.ahead[at:]
-		if p.relist { // removing entries can only clear it
-			p.setRelist()
-		}
+		p.clearUpTo(at)
+	case p.others && p.kind() == Exclusive && e.kind() == Exclusive && e.listed && e.clearance == notCleared:
+		// What was ahead of e is ahead of its successor.
+		p.ahead, p.hidden, p.others, p.relist = e.ahead, e.hidden, e.others, e.relist || p.delay > 0
 	default:
 		p.without(own)
 	}
 	return true
 }
 
-// without removes entries from the list of entries ahead. It copies the list, which may
-// share memory with a successor's list.
+// without removes entries from what is kept of the entries ahead. It copies the list,
+// which a successor may share.
 func (p *position) without(gone func(Entry) bool) {
 	p.ahead = slices.DeleteFunc(slices.Clone(p.ahead), gone)
 }
 
-// discount removes the entries that this client has left from a new listing.
-func (c *Core) discount(p *position) {
+// discount removes the entries that this client has left from a new listing of the entries
+// ahead.
+func (c *Core) discount(p *position, ahead []Entry) []Entry {
 	l := c.queues[p.parent]
 	if l == nil || len(l.given) == 0 {
-		return
+		return ahead
 	}
-	for i := len(p.ahead) - 1; i >= 0; i-- {
-		e := l.given[p.ahead[i].Name]
-		if e == nil || e.names != p.names || e.role != p.role {
-			continue
+	for i := len(ahead) - 1; i >= 0; i-- {
+		e := l.given[ahead[i].Name]
+		switch {
+		case e == nil || e.names != p.names || e.role != p.role:
+		case e.clearance == clearedAlone: // the entries ahead of it are gone as well
+			return ahead[i+1:]
+		default:
+			ahead = slices.Delete(ahead, i, i+1)
 		}
-		p.drop(e)
-		i = min(i, len(p.ahead))
 	}
+	return ahead
 }
 
-// setRelist sets relist for the present list.
-func (p *position) setRelist() {
-	p.relist = p.delay > 0 || p.kind() == Exclusive && slices.ContainsFunc(p.ahead, Entry.Writer)
+// setAhead keeps a list of the entries ahead. Of a long one it keeps the blocker, and whether
+// other entries block the position too. A try keeps the list, because whose entries these
+// are decides.
+func (p *position) setAhead(list []Entry) {
+	p.ahead, p.hidden, p.others = list, 0, false
+	p.relist = p.delay > 0 || p.kind() == Exclusive && slices.ContainsFunc(list, Entry.Writer)
+	if len(list) <= smallQueue || p.acquire.spec.Try {
+		return
+	}
+	b, blocked := Blocker(p.kind(), list)
+	if !blocked {
+		p.ahead, p.hidden = nil, len(list)
+		return
+	}
+	at := slices.Index(list, b)
+	_, p.others = Blocker(p.kind(), list[:at])
+	b, _ = p.names.Parse(strings.Clone(b.Name)) // a copy, so that the other names are freed
+	p.ahead, p.hidden = []Entry{b}, len(list)-1
+}
+
+// setBehind sets the entries ahead to those of a position of this client, whose number is
+// the one before, and to those ahead of it.
+func (p *position) setBehind(q *position) {
+	list := make([]Entry, 0, len(q.ahead)+len(q.nodes))
+	list = append(list, q.ahead...)
+	for _, n := range q.nodes {
+		e, _ := p.names.Parse(n.name)
+		list = append(list, e)
+	}
+	if q.hidden == 0 {
+		p.setAhead(list)
+		return
+	}
+	p.ahead, p.hidden, p.others = list[len(list)-1:], q.hidden+len(list)-1, true
+	p.relist = p.delay > 0 || q.relist || slices.ContainsFunc(list, Entry.Writer)
+}
+
+// clearUpTo removes the first n of the kept entries, and everything ahead of them.
+func (p *position) clearUpTo(n int) {
+	if p.hidden == 0 {
+		p.setAhead(p.ahead[n:])
+		return
+	}
+	p.ahead, p.others, p.relist = p.ahead[n:], false, p.delay > 0
+	if p.kind() == Exclusive { // the hidden entries of a reader may be readers behind them
+		p.hidden = 0
+	}
 }
 
 // struck reports whether no entry of this name is on the position's list any more.
@@ -203,7 +326,15 @@ func (c *Core) standing(parent, name string) *position {
 	if l == nil {
 		return nil
 	}
-	for _, p := range slices.Backward(l.positions) {
+	own := l.positions
+	if l.entries != nil {
+		p := l.entries[name]
+		if p == nil {
+			return nil
+		}
+		own = []*position{p}
+	}
+	for _, p := range slices.Backward(own) {
 		for _, n := range p.nodes {
 			if n.name == name && n.state == alive {
 				return p
@@ -217,6 +348,9 @@ func (c *Core) standing(parent, name string) *position {
 // then knows of its deletion.
 func (c *Core) awaitBlocker(now time.Duration, p *position) {
 	own := c.standing(p.parent, p.blocker.name)
+	if own != nil {
+		p.follows(own)
+	}
 	if own == nil || p.acquire.spec.Try {
 		c.watchBlocker(now, p)
 		return
@@ -225,7 +359,25 @@ func (c *Core) awaitBlocker(now time.Duration, p *position) {
 		c.watchOwnNodes(own.acquire) // to prove that it exists; see [Core.follow]
 	}
 	p.acquire.retry(now + c.recheckDelay())
-	c.signalWaiting(p, p.parent+"/"+p.blocker.name, len(p.ahead), own.acquire.spec.Data)
+	c.signalWaiting(p, p.parent+"/"+p.blocker.name, p.entriesAhead(), own.acquire.spec.Data)
+}
+
+// follows records that a position of this client blocks the position.
+func (p *position) follows(own *position) {
+	if p.awaits != own {
+		p.unfollow()
+		p.awaits, own.followers = own, append(own.followers, p)
+	}
+}
+
+// unfollow undoes follows.
+func (p *position) unfollow() {
+	if e := p.awaits; e != nil {
+		if i := slices.Index(e.followers, p); i >= 0 {
+			e.followers = slices.Delete(e.followers, i, i+1)
+		}
+		p.awaits = nil
+	}
 }
 
 // Entries returns the paths of an acquire's znodes whose names are known. It is for

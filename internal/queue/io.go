@@ -11,19 +11,22 @@ type RequestKind uint8
 
 // The requests.
 const (
-	Create     RequestKind = iota // Creates: one by create2, several in one multi
-	List                          // getChildren: Path, Watch
-	Get                           // getData: Path, Watch
-	Set                           // setData: Path, Data, Version
-	Delete                        // delete of any version: Path
-	Check                         // a multi of one check(path, any version) for each of Paths; none is an empty multi
-	Make                          // create of a parent, as a container or persistent: Path, Container
-	Swap                          // one multi that creates Creates and deletes Paths
-	Guard                         // one multi of a check for each of Paths, and the operations of the Call
-	Sync                          // sync: Path
-	Renew                         // one multi that creates Creates and deletes Paths of former holds
-	ReadAccess                    // getACL: Path
-	Ping                          // exists: Path, whose answer does not matter
+	Create       RequestKind = iota // Creates: one by create2, several in one multi
+	List                            // getChildren: Path, Watch
+	Get                             // getData: Path, Watch
+	Set                             // setData: Path, Data, Version
+	Delete                          // delete of any version: Path
+	Check                           // a multi of one check(path, any version) for each of Paths; none is an empty multi
+	Make                            // create of a parent, as a container or persistent: Path, Container
+	Swap                            // one multi that creates Creates and deletes Paths
+	Guard                           // one multi of a check for each of Paths, and the operations of the Call
+	Sync                            // sync: Path
+	Renew                           // one multi that creates Creates and deletes Paths of former holds
+	ReadAccess                      // getACL: Path
+	Ping                            // exists: Path, whose answer does not matter
+	SetWatches                      // setWatches: data watches on Paths, an exists watch on Path if it is not empty, relative to Zxid
+	Unwatch                         // removeWatches: Path, its data and exists watch
+	MarkedDelete                    // one multi that creates Creates and deletes Paths, of which the first is the created mark
 )
 
 // A Creation is one znode that Create, Swap or Renew creates.
@@ -45,6 +48,7 @@ type Request struct {
 	Creates   []Creation
 	Data      []byte
 	Version   int32
+	Zxid      int64
 	Watch     bool
 	Container bool
 	Access    Access // of Make
@@ -99,9 +103,10 @@ type EventKind uint8
 
 // The events.
 const (
-	Deleted  EventKind = iota
-	Changed            // data changed, or created: a one-shot watch has to be set again
-	Children           // a child was created or deleted: a one-shot watch has to be set again
+	Deleted EventKind = iota
+	Changed           // data changed: a one-shot watch has to be set again
+	Created
+	Children // a child was created or deleted: a one-shot watch has to be set again
 )
 
 // SessionState is the state of the session.

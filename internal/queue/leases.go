@@ -150,7 +150,10 @@ func (c *Core) tryGate(p *position, ahead string) {
 				p.acquire.retry(now + retryPause)
 			}
 			// Repeated, because the answer to an earlier watch may be lost.
-			p.blocker = blocker{name: ahead}
+			c.block(p, blocker{name: ahead})
+			if own := c.standing(p.parent, ahead); own != nil {
+				p.follows(own)
+			}
 			c.watchOwnNodes(p.acquire)
 			c.watchBlocker(now, p)
 		case Unknown, NotApplied:

@@ -88,7 +88,11 @@ func (c *Core) abandon(now time.Duration, positions []*position, s *swap, why *p
 		positions = append(slices.Delete(slices.Clone(positions), i, i+1), positions[i])
 	}
 	var nodes []*node
+	var marked []*position
 	for _, p := range positions {
+		if handed && c.marks(now, p, s) {
+			marked = append(marked, p)
+		}
 		c.leaveQueue(p)
 		if handed {
 			p.membership = handedOver
@@ -119,8 +123,16 @@ func (c *Core) abandon(now time.Duration, positions []*position, s *swap, why *p
 		n.due = why.report && n.state == alive && n.named != forever && (s == nil || slices.Contains(s.news, n))
 	}
 	c.pendingDeletes = append(c.pendingDeletes, nodes...)
-	if !c.putOff(nodes) {
+	if len(marked) > 0 || !c.putOff(nodes) {
+		for _, p := range marked {
+			for _, n := range p.nodes {
+				n.state = deleting // below, by one multi
+			}
+		}
 		c.disposeAll(now, nodes)
+		for _, p := range marked {
+			c.releaseMarked(p)
+		}
 	}
 	for _, p := range positions {
 		c.left(now, p, handed)

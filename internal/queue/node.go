@@ -48,12 +48,15 @@ type node struct {
 
 	// doubted is not 0 if the znode may have been deleted without an event, so that it must
 	// be checked before a grant. Answers to requests up to this one prove nothing.
-	doubted uint64
-	watch   ownWatch
-	seen    bool  // the answer to that watch's request was that the znode exists
-	wentAt  int64 // the zxid of its delete, if this client deleted it
-	late    bool  // its delete waits for the next create to include it
-	due     bool  // its hold was released, and this client has not deleted it: see [Core.missing]
+	doubted  uint64
+	watch    ownWatch
+	bound    bool      // the watch ends with the connection
+	watchReq uint64    // the request that set the watch; 0 if it was answered by the znode's deletion
+	seen     bool      // the answer to that watch's request was that the znode exists
+	prover   *position // the position that waits for an answer about it; see [Core.prove]
+	wentAt   int64     // the zxid of its delete, if this client deleted it
+	late     bool      // its delete waits for the next create to include it
+	due      bool      // its hold was released, and this client has not deleted it: see [Core.missing]
 
 	parting *pendingRelease // of a pending delete: the release that it belongs to
 	apart   bool            // its delete is not batched, because the last one was undone

@@ -73,6 +73,16 @@ const (
 // requested reports whether the request that sets the watch is in flight or answered.
 func (w ownWatch) requested() bool { return w >= ownRequested }
 
+// answer records the answer to the request; set is false if it set no watch.
+func (w *ownWatch) answer(set bool) {
+	switch {
+	case *w == ownRequested && set:
+		*w = ownAnswered
+	case *w == ownRequested:
+		*w = ownWanted
+	}
+}
+
 // fail records that the request that sets the watch got no answer.
 func (w *ownWatch) fail() {
 	if w.requested() {
@@ -92,12 +102,10 @@ func (c *Core) watchOwnNodes(acq *acquire) {
 
 // watchOwn sets a watch on one of the client's own znodes.
 func (c *Core) watchOwn(n *node) {
-	n.watch, n.seen = ownRequested, false
+	n.watch, n.seen, n.bound, n.watchReq = ownRequested, false, false, c.lastReq+1
 	c.send(Request{Kind: Get, Path: n.path(), Watch: true}, func(now time.Duration, r Reply) {
 		n.seen = r.Code == OK
-		if n.watch == ownRequested {
-			n.watch = ownAnswered
-		}
+		n.watch.answer(true)
 		c.proven(now, n)
 		acq := n.owner
 		if acq == nil || n.state != alive {
@@ -127,4 +135,23 @@ func (c *Core) watchOwn(n *node) {
 			}
 		}
 	})
+}
+
+// unbind records that the watches of the last connection are gone that the session does not
+// set again.
+func (c *Core) unbind() {
+	lost := func(n *node) {
+		if n.bound {
+			n.watch.fail()
+			n.seen, n.bound, n.watchReq = false, false, 0
+		}
+	}
+	for _, acq := range c.acquires {
+		for _, n := range acq.nodes() {
+			lost(n)
+		}
+	}
+	for _, n := range c.pendingDeletes {
+		lost(n)
+	}
 }

@@ -79,6 +79,9 @@ func (p *position) kind() Kind {
 type blocker struct {
 	name  string
 	watch blockerWatch
+	mark  markState
+	// marked is the transaction of the mark that was read, 0 or less if it is unknown.
+	marked int64
 }
 
 // blockerWatch is what is known of the watch on a blocker.
@@ -93,8 +96,8 @@ const (
 // A position is an acquire's part in one lock: its znodes there, and the entries
 // ahead of them. It has one znode, two in a mixed queue, or one for each permit.
 //
-// An acquire enqueues with its creates and lists the queue once. From then on it
-// keeps its own list of the entries ahead, because that list can only shrink.
+// An acquire enqueues with its creates and lists the queue once. From then on it keeps its
+// blocker. Entries can only leave the part of the queue that is ahead of it.
 type position struct {
 	acquire     *acquire
 	parent      string // the znode whose children are the queue
@@ -104,11 +107,16 @@ type position struct {
 	were        []string  // the names of its entries before a downgrade
 	predecessor *position // of this client: its list of entries ahead is used in place of a listing; nil if not, or once proven
 
-	ahead   []Entry // the entries ahead in the last listing, without those deleted since
+	ahead   []Entry // of the entries ahead in the last listing, those that are kept: see [position.setAhead]
+	hidden  int     // how many others there were, at most
 	blocker blocker // zero if it waits for no entry
-	wait    *wait   // nil until another client blocks it
-	access  Access  // of its parent
-	limit   *limit  // of leases: the semaphore's size as the servers store it
+	wait    *wait   // nil until an entry blocks it
+
+	// A blocker of this client has a position too.
+	awaits    *position   // that position; nil if there is none
+	followers []*position // the positions that await this one
+	access    Access      // of its parent
+	limit     *limit      // of leases: the semaphore's size as the servers store it
 
 	delay    time.Duration
 	record   *node            // what other clients find if this client crashes; nil without delay
@@ -131,43 +139,22 @@ type position struct {
 	discredited bool
 	// listed: the entries ahead are known. A query can fail before or after that.
 	listed bool
-	// relist: no event alone clears it, because of what the listing showed or of a
-	// lock-delay. It stays so when the entries that caused it are deleted.
+	// others: entries that are not kept block it too, so it lists the queue again when it
+	// has no blocker left.
+	others bool
+	// relist: the deletion of the blocker alone does not clear it, because a writer was
+	// ahead, or because of a lock-delay. It stays so when the writer's entry is deleted.
 	relist bool
+	// waited: an entry blocked it.
+	waited bool
+	// watching: it is among the watchers of its queue.
+	watching bool
 }
 
-// A wait is the state that a position has only while it waits, or after it waited.
+// A wait is what a position has only if it waits, or waited.
 type wait struct {
 	told   string          // the path of the blocker in the last Waiting signal
 	vetted map[string]bool // entries whose data show that their mutexes wait for readers
-
-	from       time.Duration // when the wait began
-	ahead      int           // how many entries were ahead then, 0 if it never waited
-	prefetch   prefetch
-	prefetchAt time.Duration // while planned: when to send the listing
-	prefetches int           // how many prefetches were sent
-}
-
-// prefetch is how far the listing is that a waiter sends while its watch stands.
-type prefetch uint8
-
-const (
-	prefetchNone prefetch = iota
-	prefetchPlanned
-	prefetchSent // and not answered, nor replaced by another listing
-)
-
-// waited reports whether the position ever waited for a blocker.
-func (p *position) waited() bool { return p.wait != nil && p.wait.ahead > 0 }
-
-// prefetching reports whether a prefetch is in flight.
-func (p *position) prefetching() bool { return p.wait != nil && p.wait.prefetch == prefetchSent }
-
-// dropPrefetch makes the position ignore the answer to a prefetch in flight.
-func (p *position) dropPrefetch() {
-	if p.prefetching() {
-		p.wait.prefetch = prefetchNone
-	}
 }
 
 // waiting returns the position's wait, and makes one if there is none.
@@ -178,10 +165,12 @@ func (p *position) waiting() *wait {
 	return p.wait
 }
 
+// entriesAhead returns how many entries are ahead, as far as is known.
+func (p *position) entriesAhead() int { return len(p.ahead) + p.hidden }
+
 // list sends the requests that read the position's queue.
 func (c *Core) list(p *position) {
 	p.query, p.listed = reading, false
-	p.dropPrefetch()
 	switch {
 	case p.role == fixed:
 		c.readFixed(p)
@@ -239,9 +228,7 @@ func (c *Core) listed(now time.Duration, p *position, children []string) {
 	}
 	// The znodes of one position have consecutive numbers.
 	i := slices.IndexFunc(l.Queue, p.owns)
-	p.ahead = slices.Clone(l.Queue[:i])
-	c.discount(p)
-	p.setRelist()
+	p.setAhead(c.discount(p, slices.Clone(l.Queue[:i])))
 	if p.checksForeign() && c.checkForeign(now, p, l.Queue) {
 		return
 	}
@@ -275,7 +262,8 @@ func (p *position) checksForeign() bool {
 // for the position's entries, and reports whether it has to wait for answers. The data
 // identify the library, unless a release request has replaced them. The acquire fails
 // if any such entry exists, ahead or behind. Until all answers are there, the position has
-// no blocker, so that no event grants it: only the answers decide, or another listing.
+// no blocker, as after every listing, so that no event grants it: only the answers decide,
+// or another listing.
 func (c *Core) checkForeign(now time.Duration, p *position, queue []Entry) bool {
 	left, again := 0, false
 	for _, e := range queue {
@@ -322,7 +310,7 @@ func (c *Core) checkForeign(now time.Duration, p *position, queue []Entry) bool 
 		})
 	}
 	if left > 0 {
-		p.query, p.blocker = reading, blocker{}
+		p.query = reading
 	}
 	return left > 0
 }
@@ -341,6 +329,8 @@ func (c *Core) decide(now time.Duration, p *position) {
 	acq := p.acquire
 	b, blocked := Blocker(p.kind(), p.ahead)
 	switch {
+	case !blocked && p.others:
+		c.list(p)
 	case !blocked && !p.listProven():
 		c.prove(p)
 	case !blocked && c.delayed(now, p):
@@ -350,15 +340,10 @@ func (c *Core) decide(now time.Duration, p *position) {
 		c.tryGate(p, b.Name)
 	case acq.spec.Try && c.lockedByOthers(p):
 		c.failLocked(now, acq, p.holder())
-	case p.prefetching() && b.Name == p.blocker.name && p.blocker.watch != watchFailed:
-		acq.retry(now + c.recheckDelay())
-		c.prefetch(now, p)
 	default:
-		p.blocker = blocker{name: b.Name}
-		p.waits(now)
-		c.watchOwnNodes(acq)
-		c.awaitBlocker(now, p)
-		c.prefetch(now, p)
+		c.block(p, blocker{name: b.Name})
+		p.waited = true
+		c.watchWait(now, p)
 		if acq.spec.Try && !c.isPendingDelete(p.parent, b.Name) {
 			acq.retry(now + retryPause) // the reply shows whose entry it is
 		}
@@ -402,11 +387,31 @@ func (c *Core) isPendingDelete(parent, name string) bool {
 	})
 }
 
-// watchBlocker sets a watch on the blocker. It uses getData instead of exists, because
+// watchWait sets the watches that a waiter needs: on its own entries, so that it learns in
+// order with the other events if another client deletes one, and on its blocker.
+func (c *Core) watchWait(now time.Duration, p *position) {
+	together := (p.role == member || p.role == gate) && !p.acquire.spec.Try && now >= c.separateWatches && p.nodes[0].czxid > 0 &&
+		!p.names.HasReusableNames() && c.standing(p.parent, p.blocker.name) == nil
+	if together {
+		c.watchTogether(now, p)
+		if !p.acquire.spec.Tell {
+			return
+		}
+	}
+	c.watchOwnNodes(p.acquire)
+	c.awaitBlocker(now, p)
+}
+
+// tellAfter is how long an acquire waits for an entry before it reads whose entry it is,
+// unless its caller wants to know at once.
+const tellAfter = 100 * time.Millisecond
+
+// watchBlocker sets a watch on the blocker, and reads whose entry it is. It uses getData instead of exists, because
 // exists leaves a watch even if the znode is missing.
 func (c *Core) watchBlocker(now time.Duration, p *position) {
 	name := p.blocker.name
 	p.blocker.watch = watchRequested
+	c.watches(p)
 	p.acquire.retry(now + c.recheckDelay())
 	c.send(Request{Kind: Get, Path: p.parent + "/" + name, Watch: true}, func(now time.Duration, r Reply) {
 		if p.membership != present || p.blocker.name != name {
@@ -415,9 +420,12 @@ func (c *Core) watchBlocker(now time.Duration, p *position) {
 		switch r.Code {
 		case OK:
 			if !p.struck(name) {
-				c.signalWaiting(p, p.parent+"/"+name, len(p.ahead), r.Data)
+				c.signalWaiting(p, p.parent+"/"+name, p.entriesAhead(), r.Data)
 			}
 		case NoNode:
+			if p.blocker.marked > 0 { // the answer does not tell the transaction of the blocker's end
+				p.blocker.mark = markUnwatched
+			}
 			c.removeBlocker(now, p, name)
 		case Unknown, NotApplied:
 			p.blocker.watch = watchFailed
@@ -448,20 +456,20 @@ func (c *Core) recheckDelay() time.Duration {
 	return time.Duration(float64(pause) * (0.75 + c.cfg.Jitter()/2))
 }
 
-// removeBlocker removes the deleted blocker from the position's list. The list can only
-// shrink, so an empty list is a grant. A new listing is needed in two cases: to find out
-// whether other entries on the list are also gone, and, if a writer was ahead, whether
-// it left a reader's entry with the same sequence number.
+// removeBlocker removes the deleted blocker from what is kept of the entries ahead. If its
+// release was marked, nothing is ahead. Otherwise a new listing is needed in two cases: to
+// find out whether other entries ahead are also gone, and, if a writer was ahead, whether it
+// left a reader's entry with the same sequence number.
 func (c *Core) removeBlocker(now time.Duration, p *position, name string) {
-	p.without(func(e Entry) bool { return e.Name == name })
-	p.blocker = blocker{}
-	_, blocked := Blocker(p.kind(), p.ahead)
-	switch {
-	case !blocked && !p.relist:
+	if p.blocker.mark == markSeen {
+		p.clearUpTo(1 + slices.IndexFunc(p.ahead, func(e Entry) bool { return e.Name == name }))
+	} else {
+		p.without(func(e Entry) bool { return e.Name == name })
+	}
+	c.block(p, blocker{})
+	if _, blocked := Blocker(p.kind(), p.ahead); !blocked && !p.others && !p.relist {
 		c.decide(now, p)
-	case p.prefetching():
-		// The listing in flight shows the rest.
-	default:
+	} else {
 		c.list(p)
 	}
 }
@@ -474,16 +482,12 @@ func (c *Core) proceedAt(now time.Duration, p *position) {
 		c.proceedFixed(now, p)
 	case p.role == leases:
 		c.count(p, true)
-	case c.prefetchDue(now, p):
 	case p.blocker.name == "" || p.acquire.spec.Try:
-		p.blocker = blocker{} // a try waits only for entries that are about to be deleted, or fails
+		c.block(p, blocker{}) // a try waits only for entries that are about to be deleted, or fails
 		c.list(p)
 	default:
 		c.watchOwnNodes(p.acquire)
 		c.awaitBlocker(now, p)
-		if w := p.wait; w != nil && w.prefetch == prefetchPlanned {
-			p.acquire.retry(w.prefetchAt)
-		}
 	}
 }
 

@@ -119,7 +119,7 @@ func (c *Core) delayed(now time.Duration, p *position) bool {
 		c.failLocked(now, p.acquire, "")
 		return true
 	}
-	p.blocker = blocker{}
+	c.block(p, blocker{})
 	c.watchOwnNodes(p.acquire)
 	c.signalWaiting(p, Held(p.parent)+"/"+last, 0, nil)
 	p.acquire.retry(until)

@@ -24,6 +24,9 @@ type Spec struct {
 	// has a record, by which other clients notice a crash. Zero means neither. It does not
 	// apply to members with custom names.
 	Delay time.Duration
+	// Tell sends each Waiting signal as soon as the acquire begins to wait for an entry.
+	// Otherwise a short wait sends none, which costs the servers less.
+	Tell bool
 }
 
 // A Member is one queue of an acquire.

@@ -76,9 +76,9 @@ type storm struct {
 	guids     uint64
 	trace     []string
 	chain     func() Spec        // what to acquire, if not one of everything
-	ranges    map[*position]bool // positions of TestPrefetchStorm whose last listing was ahead of time
-	ranged    int                // how many such listings there were
-	after     int                // how many were granted by an event after one
+	marked    int                // how many releases were marked
+	heeded    int                // how many waiters a mark cleared
+	seen      map[*position]bool // positions that have read their blocker's mark
 	most      int                // how many acquires a client has at a time; 0 means 4
 	only      func() Spec        // what to acquire, if not this and that
 	sweeps    bool               // operators delete whole locks
@@ -106,7 +106,7 @@ func newStorm(seed uint64) *storm {
 
 // connects adds a client.
 func (w *storm) connects(rng *rand.Rand) {
-	l := &link{name: len(w.links) + 1, timeout: 8 * time.Second, data: map[string]bool{}, children: map[string]bool{}, known: map[string]bool{}}
+	l := &link{name: len(w.links) + 1, timeout: 8 * time.Second, data: map[string]bool{}, children: map[string]bool{}, missing: map[string]bool{}, known: map[string]bool{}}
 	l.core = New(Config{
 		Ours: func(data []byte) bool { return len(data) > 0 && data[0] == '{' },
 		GUID: func() (g [16]byte) {
@@ -241,7 +241,7 @@ func (w *storm) advance(d time.Duration) {
 // collect takes a core's output.
 func (w *storm) collect(l *link) {
 	requests, signals := l.core.Take()
-	w.prefetchesOf(l, requests)
+	w.countMarks(l, requests)
 	for _, r := range requests {
 		if len(r.Path) > 1 && r.Path[len(r.Path)-1] == '/' {
 			w.failf("c%d asks for %s", l.name, show(r))
@@ -275,7 +275,7 @@ func (w *storm) serve(l *link) {
 	if l.session == 0 {
 		return // the connection will be found useless
 	}
-	for write := r.Kind != List && r.Kind != Get; write && len(l.late) > 0; {
+	for write := r.Kind != List && r.Kind != Get && r.Kind != SetWatches; write && len(l.late) > 0; {
 		w.serveLate(l)
 	}
 	l.in = l.in[1:]
@@ -291,6 +291,8 @@ func (w *storm) serve(l *link) {
 	case n == 3:
 		w.apply(l, r.Request, l.session, true)
 		q = Reply{ID: r.ID, Code: Unknown, Failed: -1, Err: errors.New("timed out, but done")}
+	case r.Kind == MarkedDelete:
+		q = Reply{ID: r.ID, Code: Refused, Failed: w.rng.IntN(len(r.Paths) + 1), Err: errors.New("no right to")}
 	case r.Kind == Delete:
 		q = Reply{ID: r.ID, Code: Refused, Failed: -1, Err: errors.New("no right to")}
 	default:
@@ -378,6 +380,7 @@ func (w *storm) cut(l *link) {
 	l.in, l.out, l.up = nil, nil, false
 	clear(l.data)
 	clear(l.children)
+	clear(l.missing)
 	tell := func() { l.core.Session(w.now, SessionChange{State: Disconnected}) }
 	before := w.rng.IntN(2) == 0
 	if before {

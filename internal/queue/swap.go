@@ -255,6 +255,7 @@ func (c *Core) swapped(now time.Duration, acq *acquire) {
 		last := len(s.news) - 1
 		p.nodes, p.record = s.news[:last:last], s.news[last]
 	}
+	c.queues[p.parent].enter(p)
 	if acq.watching || s.olds[0].watch != ownUnwatched {
 		c.watchOwnNodes(acq)
 	}

@@ -77,8 +77,13 @@ func play(t *testing.T, script string) string {
 }
 
 var guid = regexp.MustCompile(`_c_00000000-0000-0000-0000-0000000000([0-9a-f]{2})`)
+var mark = regexp.MustCompile(markPrefix + `000000000000000000000000000000([0-9a-f]{2})`)
 
 func short(s string) string {
+	s = mark.ReplaceAllStringFunc(s, func(g string) string {
+		n, _ := strconv.ParseInt(g[len(g)-2:], 16, 64)
+		return fmt.Sprintf("mark-%d", n)
+	})
 	return guid.ReplaceAllStringFunc(s, func(g string) string {
 		n, _ := strconv.ParseInt(g[len(g)-2:], 16, 64)
 		return fmt.Sprintf("_c_%d", n)
@@ -87,7 +92,13 @@ func short(s string) string {
 
 var shortGUID = regexp.MustCompile(`_c_([0-9]+)-`)
 
+var shortMark = regexp.MustCompile(`mark-([0-9]+)$`)
+
 func long(s string) string {
+	s = shortMark.ReplaceAllStringFunc(s, func(g string) string {
+		n, _ := strconv.Atoi(strings.TrimPrefix(g, "mark-"))
+		return fmt.Sprintf(markPrefix+"%032x", n)
+	})
 	return shortGUID.ReplaceAllStringFunc(s, func(g string) string {
 		n, _ := strconv.Atoi(strings.Trim(g, "_c-"))
 		return fmt.Sprintf("_c_00000000-0000-0000-0000-0000000000%02x-", n)
@@ -144,15 +155,17 @@ func (p *player) input(words []string) []string {
 	case "inherits":
 		p.core.cfg.Inherit = true
 	case "children":
-		p.core.Event(p.now, Children, args[0])
+		p.core.Event(p.now, Children, args[0], 0)
 	case "shut":
 		p.core.Shut(p.now)
 	case "reply":
 		p.reply(args, values)
 	case "deleted":
-		p.core.Event(p.now, Deleted, long(args[0]))
+		p.core.Event(p.now, Deleted, long(args[0]), p.number(values["zxid"]))
+	case "created":
+		p.core.Event(p.now, Created, long(args[0]), p.number(values["zxid"]))
 	case "changed":
-		p.core.Event(p.now, Changed, long(args[0]))
+		p.core.Event(p.now, Changed, long(args[0]), p.number(values["zxid"]))
 	case "drained":
 		p.core.Drained(p.now)
 	case "tick":
@@ -188,6 +201,8 @@ func spec(t *testing.T, try bool, args []string) Spec {
 			m.Kind = Shared
 		case "writer":
 			m.Writer = true
+		case "tell":
+			s.Tell = true
 		case "beside":
 			m.AllowForeign = true
 		case "mixed":
@@ -307,7 +322,7 @@ func (p *player) number(s string) int64 {
 }
 
 func show(r Request) string {
-	kind := [...]string{"create", "list", "get", "set", "delete", "check", "make", "swap", "guard", "sync", "renew", "access", "ping"}[r.Kind]
+	kind := [...]string{"create", "list", "get", "set", "delete", "check", "make", "swap", "guard", "sync", "renew", "access", "ping", "watch", "unwatch", "marked"}[r.Kind]
 	switch {
 	case r.Kind == Make && r.Container:
 		kind += " container"
@@ -331,8 +346,14 @@ func show(r Request) string {
 			out += fmt.Sprintf(" (%s)", made.Access)
 		}
 	}
-	if r.Kind == Swap || r.Kind == Renew {
+	switch {
+	case r.Kind == Swap || r.Kind == Renew || r.Kind == MarkedDelete:
 		out += " for"
+	case r.Kind == SetWatches && r.Path != "":
+		out += fmt.Sprintf(" since=%d mark=%s", r.Zxid, baseOf(r.Path))
+		r.Path = ""
+	case r.Kind == SetWatches:
+		out += fmt.Sprintf(" since=%d", r.Zxid)
 	}
 	out = strings.TrimRight(out+" "+r.Path+strings.Join(r.Paths, " "), " ")
 	if r.Access != nil {

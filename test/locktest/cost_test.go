@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/internal/queue"
 	"github.com/zklock/zklock/test/harness"
 	"github.com/zklock/zklock/zk"
 )
@@ -27,15 +28,15 @@ const (
 )
 
 // TestCost counts what waiting costs, by the server's own counters, and what a hand-over
-// costs, by the events of each session: one notification to other sessions for mutexes,
-// writers, and readers, two for a semaphore in Curator's layout, and a few requests,
+// costs, by the events of each session: a release of a mutex, a writer, or a reader notifies
+// one other session, that of a semaphore in Curator's layout two, and takes a few requests,
 // however many clients wait.
 func TestCost(t *testing.T) {
 	node := harness.StartServer(t, harness.ServerConfig{TickTime: 2 * time.Second})
 	for _, kind := range []struct {
 		name   string
 		lock   func(c *zklock.Client, i int) *zklock.Lock
-		notify int // notifications to other sessions a hand-over
+		notify int // other sessions that are notified, per hand-over
 		ask    int // the most requests a hand-over
 	}{
 		{"mutex", func(c *zklock.Client, _ int) *zklock.Lock { return c.Mutex("cost") }, 1, 2},
@@ -185,12 +186,15 @@ func (g *gathering) handOver(t *testing.T, notify, ask int) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	others := 0
+	others, marks := 0, 0
 	for i, m := range g.members {
 		m.stop()
 		for _, p := range m.told {
-			// The gate that a session leaves is its own as well.
-			if !own[fmt.Sprint(i, p)] && !g.ownGate(i, p) {
+			// The event of a mark comes with that of the entry whose release it marks. The gate
+			// that a session leaves is its own as well.
+			if queue.IsMark(path.Base(p)) {
+				marks++
+			} else if !own[fmt.Sprint(i, p)] && !g.ownGate(i, p) {
 				others++
 			}
 		}
@@ -202,11 +206,15 @@ func (g *gathering) handOver(t *testing.T, notify, ask int) {
 	if others != want {
 		t.Errorf("%d notifications to other sessions for %d hand-overs, want %d each", others, crowd, notify)
 	}
+	// The first hold did not wait. A reader proves nothing about other readers.
+	if marks < crowd/2-1 || marks > crowd {
+		t.Errorf("%d hand-overs told of %d marks", crowd, marks)
+	}
 	beats := g.beats(time.Since(begun))
 	if n := after - before; n > ask*len(g.members)+beats {
 		t.Errorf("%d requests for %d hand-overs, more than %d each and %d of heartbeats", n, crowd, ask, beats)
 	} else {
-		t.Logf("%d notifications to other sessions, %d requests, at most %d of them of heartbeats, for %d hand-overs", others, n, beats, crowd)
+		t.Logf("%d notifications to other sessions and %d marks, %d requests, at most %d of them of heartbeats, for %d hand-overs", others, marks, n, beats, crowd)
 	}
 }
 

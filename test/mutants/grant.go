@@ -8,36 +8,26 @@ func grantMutants() []Mutant {
 			Reason: "A grant needs an empty list of predecessors; the mutant grants when the watched predecessor is deleted.",
 			Edits: []Edit{
 				{File: "internal/queue/position.go",
-					Before: `	p.blocker = blocker{}
-`,
-					After: `	p.blocker = blocker{}
-	c.clear(now, p)
+					Before: `	c.block(p, blocker{})
+	if _, blocked`,
+					After: `	c.clear(now, p)
 	return
-`},
+	if _, blocked`},
 			},
 			Suite: simulation, Test: "TestMutant",
 			Says: passedBy,
-		},
-		{
-			Name:   "GrantDuringCheck",
-			Reason: "No grant while the client checks whose entries are next to its own; the mutant keeps the blocker during the check, so that its deletion grants.",
-			Edits: []Edit{
-				{File: "internal/queue/position.go",
-					Before: `p.query, p.blocker = reading, blocker{}`,
-					After:  `p.query = reading`},
-			},
-			Suite: property, Test: "TestTranscripts/prefetch-foreign",
-			Says: `the core did otherwise`,
 		},
 		{
 			Name:   "HandToNext",
 			Reason: "A hand-over inside the client grants by the list of predecessors; the mutant grants the next waiter of the client.",
 			Edits: []Edit{
 				{File: "internal/queue/handover.go",
-					Before: `	p.blocker = blocker{}`,
-					After: `	p.blocker = blocker{}
+					Before: `	c.block(p, blocker{})
+	if !c.connected() {`,
+					After: `	c.block(p, blocker{})
 	c.clear(now, p)
-	return`},
+	return
+	if !c.connected() {`},
 			},
 			Suite: simulation, Test: "TestMutant",
 			Says: passedBy,
@@ -47,8 +37,10 @@ func grantMutants() []Mutant {
 			Reason: "A cancelled waiter proves nothing about its predecessors; the mutant treats them as gone.",
 			Edits: []Edit{
 				{File: "internal/queue/handover.go",
-					Before: `case e.clearance == clearedAlone:`,
-					After:  `case true:`},
+					Before: `	case e.clearance == clearedAlone:
+		for`,
+					After: `	case true:
+		for`},
 			},
 			Suite: simulation, Test: "TestMutant",
 			Says: passedBy,
@@ -80,8 +72,10 @@ func grantMutants() []Mutant {
 			Reason: "A waiter lists the queue again after a writer ahead of it is gone, because a downgraded writer leaves a reader; the mutant does not.",
 			Edits: []Edit{
 				{File: "internal/queue/handover.go",
-					Before: `p.relist = p.delay > 0 || p.kind() == Exclusive && slices.ContainsFunc(p.ahead, Entry.Writer)`,
-					After:  `p.relist = p.delay > 0`},
+					Before: `	p.relist = p.delay > 0 || p.kind() == Exclusive && slices.ContainsFunc(list, Entry.Writer)
+	if len(list)`,
+					After: `	p.relist = p.delay > 0
+	if len(list)`},
 			},
 			Suite: simulation, Test: "TestMutant", Args: []string{"-scenario=read-write"},
 			Says: passedBy,
@@ -91,9 +85,9 @@ func grantMutants() []Mutant {
 			Reason: "A waiter whose own entry is deleted is not granted by it; the mutant ignores the event on its own entry.",
 			Edits: []Edit{
 				{File: "internal/queue/core.go",
-					Before: `			if kind == Deleted {
+					Before: `				n.watchReq = 0
 				c.vanished(now, n)`,
-					After: `			if kind == Deleted {`},
+					After: `				n.watchReq = 0`},
 			},
 			Suite: conformance, Test: "TestLocks/WaiterDeleted",
 			Says: `granted by a znode that was deleted`,
@@ -153,23 +147,20 @@ func grantMutants() []Mutant {
 			Reason: "A predecessor that is gone before it is watched counts as gone; the mutant waits for its event.",
 			Edits: []Edit{
 				{File: "internal/queue/position.go",
-					Before: `		case NoNode:
-			c.removeBlocker(now, p, name)`,
-					After: `		case NoNode:`},
+					Before: `			c.removeBlocker(now, p, name)
+		case Unknown, NotApplied:`,
+					After: `		case Unknown, NotApplied:`},
 			},
 			Suite: simulation, Test: "TestMutant",
 			Says: notServed,
 		},
 		{
 			Name:   "Herd",
-			Reason: "A release notifies one other session; the mutant has every waiter watch the head of the queue.",
+			Reason: "A release notifies one other session; the mutant has every waiter watch the head of the queue too.",
 			Edits: []Edit{
-				{File: "internal/queue/order.go",
-					Before: `func Blocker(kind Kind, ahead []Entry) (Entry, bool) {`,
-					After: `func Blocker(kind Kind, ahead []Entry) (Entry, bool) {
-	if kind == Exclusive {
-		ahead = ahead[:min(1, len(ahead))]
-	}`},
+				{File: "internal/queue/mark.go",
+					Before: `	ask.Paths = append(ask.Paths, p.parent+"/"+b.name)`,
+					After:  `	ask.Paths = append(ask.Paths, p.parent+"/"+b.name, p.parent+"/"+p.ahead[0].Name)`},
 			},
 			Suite: herd, Test: "TestOneWakesOneOrAll",
 			Says: `sessions woken by a release, want 1`,
@@ -193,14 +184,110 @@ func grantMutants() []Mutant {
 			Reason: "A reader does not wait for later writers; the mutant does.",
 			Edits: []Edit{
 				{File: "internal/queue/position.go",
-					Before: `	p.setRelist()`,
-					After: `	p.setRelist()
+					Before: `	p.setAhead(c.discount(p, slices.Clone(l.Queue[:i])))`,
+					After: `	p.setAhead(c.discount(p, slices.Clone(l.Queue[:i])))
 	if p.kind() == Shared {
 		p.ahead = slices.DeleteFunc(slices.Clone(l.Queue), p.owns)
 	}`},
 			},
 			Suite: simulation, Test: "TestMutant",
 			Says: notServed,
+		},
+		{
+			Name:   "MarkAlone",
+			Reason: "A mark clears a waiter only together with the end of its blocker; the mutant treats the mark as the end.",
+			Edits: []Edit{
+				{File: "internal/queue/core.go",
+					Before: `	case kind == Created && p.markMade(path, zxid):
+`,
+					After: `	case kind == Created && p.markMade(path, zxid):
+		if p.blocker.mark == markSeen {
+			c.removeBlocker(now, p, p.blocker.name)
+		}
+`},
+			},
+			Suite: property, Test: "TestTranscripts/mark-early",
+			Says: `the core did otherwise`,
+		},
+		{
+			Name:   "EarlyMark",
+			Reason: "A mark that exists before its watch is set proves nothing; the mutant counts it.",
+			Edits: []Edit{
+				{File: "internal/queue/mark.go",
+					Before: `		p.blocker.mark = markUnwatched // it existed`,
+					After:  `		p.blocker.mark = markSeen // it existed`},
+			},
+			Suite: property, Test: "TestTranscripts/mark-early",
+			Says: `the core did otherwise`,
+		},
+		{
+			Name:   "ReaderMarks",
+			Reason: "A hold that was not cleared alone proves nothing about the entries ahead of it; the mutant marks its release too.",
+			Edits: []Edit{
+				{File: "internal/queue/mark.go",
+					Before: `	if p.clearance != clearedAlone || !p.waited || p.kind() != Exclusive ||`,
+					After:  `	if !p.waited || p.role == leases ||`},
+			},
+			Suite: property, Test: "TestMarkStorm",
+			Says: `hold /q/a`,
+		},
+		{
+			Name:   "UnansweredMarks",
+			Reason: "A release is marked only if no other entry of the client awaits the answer of its delete; the mutant does not wait.",
+			Edits: []Edit{
+				{File: "internal/queue/mark.go",
+					Before: `		if n.parent == p.parent {
+			return false`,
+					After: `		if n == nil {
+			return false`},
+			},
+			Suite: property, Test: "TestTranscripts/mark-unanswered",
+			Says: `the core did otherwise`,
+		},
+		{
+			Name:   "ForgedMark",
+			Reason: "A mark counts only for the release of its own transaction, where the servers tell it; the mutant ignores the transactions.",
+			Edits: []Edit{
+				{File: "internal/queue/core.go",
+					Before: `		if zxid > 0 && p.blocker.marked > 0 &&`,
+					After:  `		if zxid < 0 && p.blocker.marked > 0 &&`},
+			},
+			Suite: property, Test: "TestTranscripts/mark-forged",
+			Says: `the core did otherwise`,
+		},
+		{
+			Name:   "OldMark",
+			Reason: "What was read of a mark ends with its connection; the mutant counts it on the next one.",
+			Edits: []Edit{
+				{File: "internal/queue/core.go",
+					Before: `				p.blocker.mark = markUnwatched // the blocker is read and watched again
+`,
+					After: ``},
+			},
+			Suite: property, Test: "TestTranscripts/mark-reconnected",
+			Says: `the core did otherwise`,
+		},
+		{
+			Name:   "DelayHeeds",
+			Reason: "With a lock-delay, a waiter must list the records before a grant; the mutant heeds marks.",
+			Edits: []Edit{
+				{File: "internal/queue/mark.go",
+					Before: `	if p.delay > 0 || p.acquire.spec.Try ||`,
+					After:  `	if p.acquire.spec.Try ||`},
+			},
+			Suite: property, Test: "TestTranscripts/mark-delay",
+			Says: `the core did otherwise`,
+		},
+		{
+			Name:   "KeptMark",
+			Reason: "A waiter removes the watch on a mark that it no longer needs; the mutant leaves it on the server.",
+			Edits: []Edit{
+				{File: "internal/queue/mark.go",
+					Before: `m := p.blocker.mark; (m == markRequested || m == markWatched) && c.connected()`,
+					After:  `m := p.blocker.mark; m != m && c.connected()`},
+			},
+			Suite: property, Test: "TestTranscripts/mark-cancelled",
+			Says: `the core did otherwise`,
 		},
 		{
 			Name:   "SequenceLimit",

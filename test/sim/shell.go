@@ -58,8 +58,11 @@ func (c *client) replied(r queue.Request, q queue.Reply) {
 	case queue.Undone:
 		c.world.Stats.Undone++
 	case queue.OK:
-		if r.Kind == queue.Renew {
+		switch r.Kind {
+		case queue.Renew:
 			c.world.Stats.Renewed++
+		case queue.MarkedDelete:
+			c.world.Stats.Marked++
 		}
 	}
 	c.input(func(core *queue.Core) { core.Reply(c.now, q) })
@@ -116,13 +119,16 @@ func (c *client) event(e *session.Event) {
 	case wire.EventNodeDeleted:
 	case wire.EventNodeChildrenChanged:
 		kind = queue.Children
-	case wire.EventNodeDataChanged, wire.EventNodeCreated:
+	case wire.EventNodeDataChanged:
 		kind = queue.Changed
+	case wire.EventNodeCreated:
+		kind = queue.Created
+		c.world.Stats.Told++
 	default:
 		return
 	}
 	c.trace("event %d %s", kind, e.Path)
-	c.input(func(core *queue.Core) { core.Event(c.now, kind, e.Path) })
+	c.input(func(core *queue.Core) { core.Event(c.now, kind, e.Path, 0) })
 }
 
 // state gives the lock core a state of the session. A closed one is the end of
@@ -182,8 +188,16 @@ func (c *client) operation(r queue.Request) session.Op {
 		op := multi(r)
 		op.Sub = append(op.Sub, c.operations(r.Call)...)
 		return op
-	case queue.Swap, queue.Renew, queue.Check:
+	case queue.Swap, queue.Renew, queue.Check, queue.MarkedDelete:
 		return multi(r)
+	case queue.SetWatches:
+		w := &wire.SetWatches{RelativeZxid: r.Zxid, DataWatches: r.Paths, ExistWatches: []string{}, ChildWatches: []string{}}
+		if r.Path != "" {
+			w.ExistWatches = []string{r.Path}
+		}
+		return session.Op{Code: wire.OpSetWatches, Watches: w}
+	case queue.Unwatch:
+		return session.Op{Code: wire.OpRemoveWatches, Path: r.Path, Type: wire.WatcherData}
 	case queue.List:
 		return session.Op{Code: wire.OpGetChildren2, Path: r.Path, Watch: r.Watch}
 	case queue.Get:
@@ -226,7 +240,7 @@ func multi(r queue.Request) session.Op {
 		op.Sub = append(op.Sub, creation(made))
 	}
 	code := wire.OpCheck
-	if r.Kind == queue.Swap || r.Kind == queue.Renew {
+	if r.Kind != queue.Check && r.Kind != queue.Guard {
 		code = wire.OpDelete
 	}
 	for _, p := range r.Paths {
@@ -248,7 +262,7 @@ func reply(r queue.Request, res *session.Result) queue.Reply {
 	}
 	if q.Code == queue.OK {
 		q.Made = made(r, res)
-		if len(r.Creates) > 1 || r.Kind == queue.Swap || r.Kind == queue.Renew {
+		if len(r.Creates) > 1 || r.Kind == queue.Swap || r.Kind == queue.Renew || r.Kind == queue.MarkedDelete {
 			q.Czxid = res.Zxid
 		}
 	}

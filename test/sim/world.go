@@ -49,6 +49,9 @@ type Stats struct {
 	// Foreign the readers that found entries that do not wait for them, Handed the entries
 	// ahead of a grant that its own client had given up, and Renewed the transactions that
 	// released one entry and created another.
+	// Marked counts the releases that told the successor that nothing is ahead, and Told the
+	// events by which clients learned so.
+	Marked, Told                                                                       int
 	Handed, Renewed, Guarded, Downgraded, Revoked, Delayed, KeptOff, Quarrels, Foreign int
 	// Exhausted counts the acquires refused because the sequence numbers are used up,
 	// Forbidden those refused without permission, Requests the requests to the server.
@@ -84,6 +87,8 @@ func (s *Stats) Add(o *Stats) {
 	s.Delayed += o.Delayed
 	s.Handed += o.Handed
 	s.Renewed += o.Renewed
+	s.Marked += o.Marked
+	s.Told += o.Told
 	s.KeptOff += o.KeptOff
 	s.Quarrels += o.Quarrels
 	s.Foreign += o.Foreign

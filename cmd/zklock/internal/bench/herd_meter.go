@@ -11,6 +11,7 @@ import (
 
 // Traffic is what was counted; herd_recipes.go says what counts.
 type Traffic struct {
+	Woken         int64 `json:"woken"`         // sessions but the one that acted that received watch events
 	Notifications int64 `json:"notifications"` // watch events, to all sessions but the one that acted
 	Own           int64 `json:"own"`           // watch events to the session that acted
 	Requests      int64 `json:"requests"`
@@ -19,6 +20,7 @@ type Traffic struct {
 
 // add adds o to t.
 func (t *Traffic) add(o Traffic) {
+	t.Woken += o.Woken
 	t.Notifications += o.Notifications
 	t.Own += o.Own
 	t.Requests += o.Requests
@@ -27,7 +29,7 @@ func (t *Traffic) add(o Traffic) {
 
 // minus returns what was counted since o.
 func (t Traffic) minus(o Traffic) Traffic {
-	return Traffic{t.Notifications - o.Notifications, t.Own - o.Own, t.Requests - o.Requests, t.Bytes - o.Bytes}
+	return Traffic{t.Woken - o.Woken, t.Notifications - o.Notifications, t.Own - o.Own, t.Requests - o.Requests, t.Bytes - o.Bytes}
 }
 
 // meter counts what goes over the connections of one session: several, one after

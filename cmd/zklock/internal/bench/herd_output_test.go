@@ -20,9 +20,9 @@ func someRows(waiters ...int) (rows []Row) {
 	for _, n := range waiters {
 		for _, r := range Recipes() {
 			row := Row{Recipe: r, Waiters: n, Sessions: n + 1}
-			cost := Traffic{Notifications: 1, Own: 1, Requests: 2, Bytes: int64(300 + 20*n)}
+			cost := Traffic{Woken: 1, Notifications: 1, Own: 1, Requests: 2, Bytes: int64(300 + 20*n)}
 			if r.Edition == First {
-				cost = Traffic{Notifications: int64(n), Requests: int64(n + 1), Bytes: int64(300 + 20*n*n)}
+				cost = Traffic{Woken: int64(n), Notifications: int64(n), Requests: int64(n + 1), Bytes: int64(300 + 20*n*n)}
 			}
 			for i := range 4 {
 				row.count(cost, Traffic{Requests: 3}, time.Duration(n*(10-i))*time.Microsecond)
@@ -39,12 +39,12 @@ func TestRowCounts(t *testing.T) {
 		t.Error("a row without releases has figures")
 	}
 	for _, n := range []int64{5, 3, 10} {
-		row.count(Traffic{Notifications: n, Own: 1, Requests: 2, Bytes: 100 * n}, Traffic{Bytes: 3}, time.Duration(n))
+		row.count(Traffic{Woken: n, Notifications: n, Own: 1, Requests: 2, Bytes: 100 * n}, Traffic{Bytes: 3}, time.Duration(n))
 	}
 	if row.Fewest != 3 || row.Most != 10 || row.Median() != 5 || row.Slowest() != 10 || row.Releases != 3 {
 		t.Errorf("%+v", row)
 	}
-	if got, want := row.PerRelease(), (Figures{Notifications: 6, Own: 1, Requests: 2, Bytes: 600}); got != want {
+	if got, want := row.PerRelease(), (Figures{Woken: 6, Notifications: 6, Own: 1, Requests: 2, Bytes: 600}); got != want {
 		t.Errorf("%+v a release, want %+v", got, want)
 	}
 	if got := row.PerArrival().Bytes; got != 3 {

@@ -15,8 +15,8 @@ type Row struct {
 
 	Release Traffic // what all releases cost, up to the next grant and until all was quiet
 	Arrival Traffic // what as many arrivals at the back cost
-	// Fewest and Most are the least and the greatest number of notifications
-	// that one release sent to other sessions.
+	// Fewest and Most are the least and the greatest number of other sessions that one
+	// release woke.
 	Fewest, Most int64
 	// Latencies are the times from the releases to the next grants, sorted.
 	Latencies []time.Duration
@@ -29,6 +29,7 @@ type Row struct {
 
 // Figures are a traffic for each of a number of releases.
 type Figures struct {
+	Woken         float64 `json:"woken"`
 	Notifications float64 `json:"notifications"`
 	Own           float64 `json:"own_notifications"`
 	Requests      float64 `json:"requests"`
@@ -41,7 +42,7 @@ func (t Traffic) over(n int) Figures {
 		return Figures{}
 	}
 	by := float64(n)
-	return Figures{float64(t.Notifications) / by, float64(t.Own) / by, float64(t.Requests) / by, float64(t.Bytes) / by}
+	return Figures{float64(t.Woken) / by, float64(t.Notifications) / by, float64(t.Own) / by, float64(t.Requests) / by, float64(t.Bytes) / by}
 }
 
 // PerRelease returns what a release cost in the mean.
@@ -68,10 +69,10 @@ func (r *Row) Slowest() time.Duration {
 
 // count takes a release into the row, and the arrival that followed.
 func (r *Row) count(release, arrival Traffic, latency time.Duration) {
-	if r.Releases == 0 || release.Notifications < r.Fewest {
-		r.Fewest = release.Notifications
+	if r.Releases == 0 || release.Woken < r.Fewest {
+		r.Fewest = release.Woken
 	}
-	r.Most = max(r.Most, release.Notifications)
+	r.Most = max(r.Most, release.Woken)
 	r.Releases++
 	r.Release.add(release)
 	r.Arrival.add(arrival)

@@ -42,10 +42,10 @@ type metric struct {
 }
 
 // metrics returns what the picture shows. Requests are not among them: their
-// lines are those of the notifications, a little higher.
+// lines are those of the sessions, a little higher.
 func metrics() []metric {
 	return []metric{
-		{"woken", "notifications to other sessions", func(r *Row) float64 { return r.PerRelease().Notifications }, number},
+		{"woken", "other sessions woken", func(r *Row) float64 { return r.PerRelease().Woken }, number},
 		{"bytes", "bytes, both ways", func(r *Row) float64 { return r.PerRelease().Bytes }, volume},
 		{"latency", "time to the next grant", func(r *Row) float64 { return r.Median().Seconds() },
 			func(v float64) string { return span(time.Duration(math.Round(v * float64(time.Second)))) }},

@@ -12,7 +12,7 @@ import (
 const barDecade = 6
 
 // WriteTable writes the rows as a table for a terminal, with a bar for the
-// notifications of a release: on a logarithmic scale, one sign for 1 and six
+// sessions that a release wakes: on a logarithmic scale, one sign for 1 and six
 // more for every factor of ten. Notes and errors follow below.
 func WriteTable(w io.Writer, rows []Row) error {
 	cells := [][]string{{"WAITERS", "RECIPE", "WOKEN", "REQUESTS", "BYTES", "MEDIAN", "SLOWEST", "WOKEN BY ARRIVAL", ""}}
@@ -37,8 +37,8 @@ func tableRow(r *Row) []string {
 		return append(cells, "-", "-", "-", "-", "-", "-", "")
 	}
 	per := r.PerRelease()
-	return append(cells, number(per.Notifications), number(per.Requests), volume(per.Bytes),
-		span(r.Median()), span(r.Slowest()), number(r.PerArrival().Notifications), bar(per.Notifications))
+	return append(cells, number(per.Woken), number(per.Requests), volume(per.Bytes),
+		span(r.Median()), span(r.Slowest()), number(r.PerArrival().Woken), bar(per.Woken))
 }
 
 // bar draws a number on a logarithmic scale: nothing for 0. Its sign is one that

@@ -125,16 +125,27 @@ func (t *trial) begin(ctx context.Context) (*entrant, error) {
 // measured does what act does, waits until all is quiet, and returns what that
 // cost, with what the actor's own session was told apart.
 func (t *trial) measured(ctx context.Context, actor *session, act func() error) (Traffic, error) {
-	before, own := total(t.sessions), actor.meter.read()
+	var before []Traffic
+	for _, s := range t.sessions {
+		before = append(before, s.meter.read())
+	}
 	if err := act(); err != nil {
 		return Traffic{}, err
 	}
 	if err := t.settle(ctx); err != nil {
 		return Traffic{}, err
 	}
-	cost := total(t.sessions).minus(before)
-	cost.Own = actor.meter.read().minus(own).Notifications
-	cost.Notifications -= cost.Own
+	var cost Traffic
+	for i, s := range t.sessions {
+		one := s.meter.read().minus(before[i])
+		switch {
+		case s == actor:
+			one.Own, one.Notifications = one.Notifications, 0
+		case one.Notifications > 0:
+			one.Woken = 1
+		}
+		cost.add(one)
+	}
 	return cost, nil
 }
 
