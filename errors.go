@@ -39,7 +39,7 @@ var (
 	// Downgrade of a hold that is not a writer's, and so on.
 	ErrInvalidLock = errors.New("zklock: invalid use of a lock")
 	// ErrReentry means that a lock that is not Reentrant was acquired with the
-	// context of its own hold. It would wait for itself for ever.
+	// context of its own hold. It would wait for itself forever.
 	ErrReentry = errors.New("zklock: the caller already holds the lock and would wait for itself; use Reentrant")
 	// ErrUpgrade means that an exclusive hold was requested under the caller's own
 	// shared hold. It could never be granted.

@@ -57,7 +57,7 @@ func parseName(name string, layout Layout) (string, error) {
 		case ".", "..":
 			return bad("a level may not be %q", level)
 		}
-		// Below another lock, its znode would be in that lock's queue for ever.
+		// Below another lock, its znode would be in that lock's queue forever.
 		if isEntryName(level, layout) {
 			return bad("level %q looks like an entry in a lock's queue", level)
 		}

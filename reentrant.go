@@ -22,7 +22,7 @@ import (
 // ended, an acquire is an ordinary one.
 //
 // A lock that is not Reentrant, acquired with the context of its own hold, would wait for
-// itself for ever, and fails with ErrReentry. Two cases do not wait for themselves, but
+// itself forever, and fails with ErrReentry. Two cases do not wait for themselves, but
 // enqueue, and can then wait for another client. A reader under its own reader can wait
 // for a writer between the two. Further permits of a semaphore that has enough of them
 // can wait for an acquire ahead that waits for the first permits.

@@ -98,8 +98,8 @@ func (l *Lock) revoke(ctx context.Context, meant func(Entry) bool) ([]Entry, err
 var curatorMutex = regexp.MustCompile(`^_c_[0-9a-f-]{36}-(lock-|__READ__|__WRIT__)[0-9]{10}$`)
 
 // ReadsRequests reports whether the entry's owner can see a release request: a client of
-// this package, or a mutex of Curator, also in its read-write lock. Its data must have been
-// read.
+// this package, or a mutex of Curator, also in its read-write lock. For an entry whose data
+// the client may not read, the name alone decides.
 func (e Entry) ReadsRequests() bool {
 	return e.Owner != (Owner{}) || e.Revoked || e.Mode != Permit && curatorMutex.MatchString(e.Name)
 }

@@ -12,7 +12,7 @@ import (
 
 // ErrNoServerTime means that the servers do not return the creation time of a new znode.
 // Servers before ZooKeeper 3.5 do not.
-var ErrNoServerTime = errors.New("the servers do not tell their time")
+var ErrNoServerTime = errors.New("the servers do not report their time")
 
 // A TimeReading is the time of the ensemble's leader.
 type TimeReading struct {

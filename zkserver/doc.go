@@ -19,7 +19,7 @@
 // while that machine is down. A service that must survive the loss of a machine needs an
 // ensemble of Apache ZooKeeper. The clients need no change.
 //
-// # What it promises
+// # Guarantees
 //
 // The server acknowledges a change, and shows it to any client, only after it has
 // synced the log with that change to disk. Sessions and their ephemeral nodes survive

@@ -34,7 +34,7 @@ func (s *Server) Restart(t testing.TB) {
 	if s.opts.DataDir == "" {
 		// An empty server takes its first transaction and session ids from the
 		// clock. In a bubble that stands still: clients that have seen more
-		// would be refused for ever.
+		// would be refused forever.
 		time.Sleep(time.Millisecond)
 	}
 	if err := s.boot(); err != nil {

@@ -81,7 +81,7 @@ func benchHerdCommand(a *cli.App) *cobra.Command {
 	flags.Lookup("servers").Usage = inMemoryServers
 	flags.IntSliceVar(&f.waiters, "waiters", []int{1, 3, 10, 30, 100, 300, 1000}, "`numbers` of waiters; default: 1 to 1000")
 	flags.StringSliceVar(&f.recipes, "recipes", nil, "`names` of the recipes to measure; default: all")
-	flags.IntVar(&f.releases, "releases", 20, "number of releases per experiment")
+	flags.IntVar(&f.releases, "releases", 20, "`number` of releases per experiment")
 	flags.IntVar(&f.sessions, "sessions", 0, "`number` of sessions that the contenders share")
 	flags.Var(&f.budget, "budget", "time limit for the whole run")
 	f.out.Flag(c)

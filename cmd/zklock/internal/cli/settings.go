@@ -101,7 +101,7 @@ func (s *Settings) ConnectionFlags(f *pflag.FlagSet) {
 }
 
 // HoldHelp is the part of the long help about the flags of HoldFlags.
-const HoldHelp = `Heartbeats: set --server-tick to the servers' tickTime if they do not tell it,
+const HoldHelp = `Heartbeats: set --server-tick to the servers' tickTime if they do not report it,
 or if their minSessionTimeout is below two ticks: holds then survive longer
 silences. Use --sync-heartbeat for thousands of clients, if fewer writes are
 worth less safety: while a leader is paused, two clients may hold the lock, and
@@ -110,9 +110,9 @@ least four ticks. Use --keep-order to prefer the nearest servers: list them
 first.`
 
 // ReadHelp is the part of the long help about the flags of ReadFlags.
-const ReadHelp = `Use --read-only to look at locks while the servers have no quorum: what they
-show can be old. They need readonlymode.enabled and localSessionsEnabled. Use
---keep-order to prefer the nearest servers: list them first.`
+const ReadHelp = `Use --read-only to read locks while the servers have no quorum. The output can
+be out of date. The servers need readonlymode.enabled and localSessionsEnabled.
+Use --keep-order to prefer the nearest servers: list them first.`
 
 // HoldFlags adds the settings of sessions that hold locks.
 func (s *Settings) HoldFlags(f *pflag.FlagSet) {

@@ -102,14 +102,13 @@ with these codes too, read the JSON line that --status-fd writes.
 // waitHelp is the part of the long help about the flags for waiting.
 const waitHelp = `Waiting: --timeout limits the wait; 0 means --try. --try also does not wait for
 servers that are down: if each of them refuses the connection three times, the
-command fails with 125. The default of --timeout is no limit, or
-1m for several locks (--lock), which can deadlock with clients that acquire the
-same locks one by one: see --in-order. --session-timeout is the time in which
-the servers free the lock after its holder crashed. --lock-delay makes an
-acquire wait longer than that, so that the effects of the crashed holder can
-end; all clients of the lock need the same delay. --allow-foreign-mutex lets a
-shared lock ignore entries of Curator's mutex and kazoo's Lock, which ignore
-readers.`
+command fails with 125. The default of --timeout is no limit, or 1m for several
+locks (--lock), which can deadlock with clients that acquire the same locks one
+by one: see --in-order. If the holder crashes, the servers free the lock within
+about --session-timeout. --lock-delay makes an acquire wait longer than that, so
+that the effects of the crashed holder can end; all clients of the lock need the
+same delay. --allow-foreign-mutex lets a shared lock ignore entries of Curator's
+mutex and kazoo's Lock, which ignore readers.`
 
 const runExample = `  zklock run nightly -- pg_dump -f /backup/db.sql
   zklock run -n -E 0 nightly -- ./report       # exit 0 if it is held

@@ -19,7 +19,7 @@ const revokeHelp = `Revoke sends a release request to the holders of LOCK and pr
 all holders of a shared lock or a semaphore; with --token, only the holder with
 that fencing token (zklock show). It does not ask for confirmation.
 
-The request takes nothing away, and waiters do not get it. zklock run prints a
+The request does not end a hold, and waiters do not get it. zklock run prints a
 notice, or with --on-revoke term ends its command. Go programs see the request
 at Hold.Revoked, and Curator programs see it if they made their mutex
 revocable.

@@ -23,8 +23,8 @@ passes to its command as $ZKLOCK_TOKEN. It makes the servers commit a write
 that changes nothing before it reads, so a server that lags behind cannot give
 a wrong answer.
 
-What it proves: at one moment between the question and the answer, an entry with
-this token held the lock, and no client that this entry excludes held it.
+What it proves: at one moment during the check, an entry with this token held
+the lock, and no client that the entry excludes held it.
 
 What it does not prove:
   - that the lock is still held. It can be lost right after the answer. A
@@ -34,19 +34,20 @@ What it does not prove:
     secret: every client that can read the locks sees it. Authenticate
     callers by other means.
   - that the entry is genuine. Every client that can write below LOCK can
-    create entries, with any owner. For a downgraded lock, the token of
-    the former exclusive lock is what the new entry claims. Use ACLs to
-    keep other clients out: see zklock doctor.
+    create entries, with any owner. After a downgrade, the token is data
+    that the holder wrote into its entry. Use ACLs to keep other clients
+    out: see zklock doctor.
 
-With --watch it verifies the token every two seconds, until the token no longer
-holds, the check fails, or it is interrupted. Each check costs one such write; a
+With --watch it repeats the check every two seconds, until no hold has the
+token, the check fails, or it is interrupted. Each check costs one such write; a
 node lock and a custom layout need reads too.
 
-With -o name it prints the lock's path if the token holds, otherwise nothing.
+With -o name it prints the lock's path if a hold has the token, otherwise
+nothing.
 
 Exit codes:
-  0    the token holds
-  1    the token does not hold, or with --watch, no longer holds
+  0    a hold of the lock has the token
+  1    no hold has the token, or with --watch, no longer
   125  the check failed`
 
 const verifyExample = `  zklock verify deploy 4294967321
@@ -78,7 +79,7 @@ func Verify(a *cli.App) *cobra.Command {
 		},
 	}
 	lockReadFlags(a, c, &f)
-	c.Flags().BoolVar(&f.watch, "watch", false, "repeat until the token no longer holds")
+	c.Flags().BoolVar(&f.watch, "watch", false, "repeat until no hold has the token")
 	c.ValidArgsFunction = func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) == 1 {
 			return a.CompleteTokens(c, args, begun)

@@ -10,9 +10,9 @@ import (
 )
 
 const serveHelp = `Serve runs the embedded server: a single server that speaks the ZooKeeper
-protocol. An interrupt stops it; a second interrupt stops it at once. It is for
-one machine, or for locks between machines that tolerate its failure. For high
-availability, use a ZooKeeper ensemble.
+protocol. An interrupt stops it; a second interrupt stops it at once. Use it on
+one machine, or between machines if locks may be unavailable while the server is
+down. For high availability, use a ZooKeeper ensemble.
 
 Configuration: --config reads the zoo.cfg of a standalone ZooKeeper. The log
 names the keys that have no effect, and keys of an ensemble are refused. Flags
