@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -91,6 +92,66 @@ func TestHelpGroupsEveryFlag(t *testing.T) {
 			}
 			known[name] = false
 		}
+	}
+}
+
+// TestConnectionFlagsAreOneGroup: each command that connects to servers has the same flags for
+// that, with the same texts, and nothing else in their group. ls has few flags besides.
+func TestConnectionFlagsAreOneGroup(t *testing.T) {
+	var group []string
+	for _, g := range cli.FlagGroups() {
+		if g.Title == "Connection" {
+			group = g.Flags
+		}
+	}
+	some := map[string]bool{ // that only commands that hold, or only those that read, have
+		"server-tick": true, "sync-heartbeat": true, "keep-order": true, "read-only": true,
+		"tls-client-auth": true, "tls-cut": true, // of serve
+	}
+	usage := map[string]string{}
+	everyCommand(func(c *cobra.Command) {
+		if c.Flags().Lookup("servers") == nil || c.Flags().Lookup("context") == nil {
+			return
+		}
+		_, screen, _ := strings.Cut(helpOf(t, c, false), "\nConnection flags:\n")
+		screen, _, _ = strings.Cut(screen, "\n\n")
+		var want []string
+		for _, name := range group {
+			f := c.Flags().Lookup(name)
+			if f == nil {
+				if !some[name] {
+					t.Errorf("%s has no --%s", c.CommandPath(), name)
+				}
+				continue
+			}
+			want = append(want, name)
+			text, _, _ := strings.Cut(f.Usage, "; default") // bench has another one
+			if usage[name] == "" {
+				usage[name] = text
+			}
+			if text != usage[name] {
+				t.Errorf("%s: --%s is %q, and elsewhere %q", c.CommandPath(), name, text, usage[name])
+			}
+		}
+		var got []string
+		for _, m := range regexp.MustCompile(`(?m)^ .{5}--([a-z-]+)`).FindAllStringSubmatch(screen, -1) {
+			got = append(got, m[1])
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: the group has %q, want %q", c.CommandPath(), got, want)
+		}
+		own := 0
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden && !slices.Contains(group, f.Name) {
+				own++
+			}
+		})
+		if c.Name() == "ls" && own > 8 {
+			t.Errorf("ls has %d flags of its own, want at most 8", own)
+		}
+	})
+	if len(usage) == 0 {
+		t.Error("no command connects to servers")
 	}
 }
 

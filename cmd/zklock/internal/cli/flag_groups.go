@@ -23,8 +23,8 @@ func FlagGroups() []flagGroup {
 			"actions", "token-file", "read-token-file", "open", // of ui
 			"waiters", "recipes", "releases", "sessions", "contenders", "budget",
 			"held", "watch", "every"}},
-		{"Connection", []string{"listen", "host", "tls-listen", "tls-unify", "max-conns-per-address", "max-conns", // of serve and ui
-			"servers", "context", "config-file", "session-timeout", "connect-timeout",
+		{"Listening", []string{"listen", "host", "tls-listen", "tls-unify", "max-conns-per-address", "max-conns"}}, // of serve and ui
+		{"Connection", []string{"servers", "context", "config-file", "session-timeout", "connect-timeout",
 			"server-tick", "sync-heartbeat", "keep-order", "read-only", "auth-file",
 			"tls-ca", "tls-cert", "tls-key", "tls-server-name", "tls-client-auth", "tls-cut"}},
 		{"Output", []string{"output", "json", "sort", "svg", "status-fd", "metrics", "log-format", "log-level",
