@@ -97,12 +97,12 @@ func TestScreenshots(t *testing.T) {
 		width, height        int64
 		colours              []string
 	}{
-		{"list", "", `document.querySelectorAll(".locks .row").length > 8`, 1360, 860, both},
+		{"list", "", `document.querySelectorAll(".locks .row").length > 8 && document.querySelector(".deadlock .ring")`, 1360, 860, both},
 		{"lock", "lock?path=" + busiest, `document.querySelectorAll(".stop").length > 1 && document.querySelector("rect.grants")`, 1360, 960, both},
 		{"semaphore", "lock?path=" + slots, `document.querySelectorAll(".gauge .full").length > 0`, 1360, 860, light},
-		{"sessions", "sessions", `document.querySelectorAll(".sessions .row").length > 8`, 1360, 700, both},
+		{"sessions", "sessions", `document.querySelectorAll(".sessions .row").length > 8 && document.querySelector(".deadlock .ring")`, 1360, 700, both},
 		{"history", "history", `document.querySelectorAll("rect.grants").length > 20`, 1360, 790, both},
-		{"list-phone", "", `document.querySelectorAll(".locks .row").length > 5`, 390, 844, light},
+		{"list-phone", "", `document.querySelectorAll(".locks .row").length > 4 && document.querySelector(".deadlock .ring")`, 390, 844, light},
 		{"lock-phone", "lock?path=" + busiest, `document.querySelectorAll(".stop").length > 1`, 390, 844, dark},
 	} {
 		for _, colours := range shot.colours {

@@ -134,7 +134,10 @@ func (r *runner) runUnder(hold *zklock.Hold, signals <-chan os.Signal, events <-
 	switch {
 	case lost != nil:
 		r.status.Outcome = outcomeLost
-		startHook(r.hook, "the lock is lost ("+lost.Error()+")")
+		startHook(r.hook, "the lock is lost ("+lossReason(lost)+")")
+		if ended {
+			return &cli.ExitError{Code: cli.ExitLost, Err: fmt.Errorf("the command was ended because the lock was lost%s", r.app.Settings.ServersSuffix())}
+		}
 		return &cli.ExitError{Code: cli.ExitLost, Err: fmt.Errorf("%w%s", lost, r.app.Settings.ServersSuffix())}
 	case ended:
 		r.status.Outcome = outcomeLost
@@ -154,7 +157,7 @@ func (r *runner) runUnder(hold *zklock.Hold, signals <-chan os.Signal, events <-
 func (r *runner) notStarted(err, release error) error {
 	if errors.Is(err, zklock.ErrLost) {
 		r.status.Outcome = outcomeLost
-		startHook(r.hook, "the lock is lost ("+err.Error()+")")
+		startHook(r.hook, "the lock is lost ("+lossReason(err)+")")
 		return &cli.ExitError{Code: cli.ExitLost, Err: err}
 	}
 	return errors.Join(err, release)

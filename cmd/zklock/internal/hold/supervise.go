@@ -3,6 +3,7 @@ package hold
 import (
 	"errors"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/zklock/zklock"
@@ -198,9 +199,20 @@ func warnJeopardy(e zklock.Event, safe time.Duration, servers string) {
 // danger returns why the command must end.
 func (s *supervisor) danger() string {
 	if err := s.hold.Err(); err != nil {
-		return "is lost (" + err.Error() + ")"
+		return "is lost (" + lossReason(err) + ")"
 	}
 	return "is about to be lost (no answer from the servers)"
+}
+
+// lossReason returns why a hold was lost, without the name of the lock and that it was lost,
+// which the messages around it say.
+func lossReason(err error) string {
+	var e *zklock.Error
+	if errors.As(err, &e) {
+		err = e.Err
+	}
+	text := strings.TrimPrefix(err.Error(), zklock.ErrLost.Error()+": ")
+	return strings.TrimPrefix(strings.TrimPrefix(text, "zklock: "), "zk: ")
 }
 
 // watchdogDied handles the end of the watchdog.
