@@ -9,7 +9,7 @@ import (
 // WatchOptions configure a [Watcher] and limit its cost. The zero value works.
 type WatchOptions struct {
 	// Prefix is the path below which the watcher finds locks; "/" means the whole tree.
-	// Empty means /zklock, where locks are whose names have no slash.
+	// Empty means /zklock, which contains the locks whose names do not begin with a slash.
 	Prefix string
 	// Layout is the custom layout of the locks. The zero Layout knows the entries of
 	// Curator, kazoo, go-zookeeper, and zklock.

@@ -28,7 +28,7 @@ type Options struct {
 	// empty.
 	Title string
 	// Prefix is the path below which the page shows locks; "/" means the whole tree. Empty
-	// means /zklock, where locks are whose names have no slash.
+	// means /zklock, which contains the locks whose names do not begin with a slash.
 	Prefix string
 	// Layout is the custom layout of the locks. The zero Layout knows the entries of
 	// Curator, kazoo, go-zookeeper, and zklock.
