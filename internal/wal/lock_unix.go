@@ -5,6 +5,7 @@ package wal
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -124,11 +125,14 @@ func (l *flock) Close() error { return errors.Join(l.File.Close(), l.dir.Close()
 func (l *flock) Check() error {
 	mine, err := l.Stat()
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrLockLost, err)
+		return err
 	}
 	there, err := os.Stat(l.Name())
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: %w", ErrLockLost, err)
+	}
+	if err != nil { // a disk that fails, for example
+		return err
 	}
 	if !os.SameFile(mine, there) {
 		return fmt.Errorf("%w: %s is a different file now", ErrLockLost, l.Name())

@@ -120,10 +120,9 @@ func lock(a *cli.App, f *lockFlags) error {
 	granted.Store(hold)
 	// If the token cannot be written, release the lock: the script that should read the
 	// token does not know that it holds the lock, and would never end this process.
-	writeErr := f.print(os.Stdout, hold, a.Settings.ServersText())
-	if writeErr == nil {
-		f.keep(ctx, hold)
-	}
+	written := make(chan error, 1)
+	go func() { written <- f.print(os.Stdout, hold, a.Settings.ServersText()) }() // may block until the program ends
+	writeErr := f.keep(ctx, hold, written)
 	lost := hold.Err() // read before the release, after which Err reports the release
 	// The release has a context of its own, because a signal may have ended ctx.
 	end, cancel := context.WithTimeout(context.Background(), releaseTimeout(&a.Settings))
@@ -144,20 +143,26 @@ func lock(a *cli.App, f *lockFlags) error {
 	return err
 }
 
-// keep returns when the lock must be released or is lost.
-func (f *lockFlags) keep(ctx context.Context, hold *zklock.Hold) {
+// keep returns when the lock must be released or is lost. The token is being written
+// meanwhile: keep returns the error of that.
+func (f *lockFlags) keep(ctx context.Context, hold *zklock.Hold, written <-chan error) error {
 	revoked := hold.Revoked()
 	for {
 		select {
+		case err := <-written:
+			if err != nil {
+				return err
+			}
+			written = nil
 		case <-ctx.Done():
-			return
+			return nil
 		case <-hold.Done():
-			return
+			return nil
 		case <-revoked:
 			revoked = nil // a closed channel is always ready
 			f.onRevoke.warn(f.spec.title(), "releasing it", "it is still held")
 			if f.onRevoke.term {
-				return
+				return nil
 			}
 		}
 	}
