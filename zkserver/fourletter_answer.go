@@ -13,7 +13,7 @@ import (
 const (
 	// chunkItems is how many watches, sessions, or connections a word collects between two
 	// batches. It keeps the loop for well below a millisecond.
-	chunkItems = 2048
+	chunkItems = 512
 	// chunkBytes is how many bytes of an answer are collected before they are written.
 	chunkBytes = 32 << 10
 )
