@@ -150,14 +150,14 @@ func (s *supervisor) step(core *Core) time.Duration {
 	switch action {
 	case Term:
 		s.cmd.Terminate()
-		cli.Warn("the lock %s: ending the command", s.danger())
 		s.runHook()
+		cli.Warn("the lock %s: ending the command", s.danger())
 	case Kill:
 		s.cmd.Kill()
+		s.runHook()
 		if !warned {
 			cli.Warn("the lock %s: killing the command", s.danger())
 		}
-		s.runHook()
 	}
 	// The watchdog's time is after the KILL of this process and before the deadline.
 	if until := core.Deadline() - s.plan.Margin/2; until != s.watchdogUntil {
