@@ -279,7 +279,8 @@ func TestUnknownAddressIsAPage(t *testing.T) {
 	for address, root := range map[string]string{"nothing": "./", "a/b/c": "./../../", `%3Cscript%3E/"x`: "./../"} {
 		w, text := s.raw(http.MethodGet, strings.ReplaceAll(address, `"`, "%22"), browser)
 		if w.StatusCode != http.StatusNotFound || !strings.HasPrefix(w.Header.Get("Content-Type"), "text/html") || w.Header.Get("Content-Security-Policy") == "" ||
-			!strings.Contains(text, `href="`+root+`"`) || strings.Contains(text, "<script") {
+			!strings.Contains(text, `href="`+root+`"`) || strings.Count(text, "<script") != 1 || // the page's own, which has no text
+			!strings.Contains(text, `<script type="module" src="`+root+`assets/unknown.js"></script>`) {
 			t.Errorf("%s: %d %v %s", address, w.StatusCode, w.Header, text)
 		}
 		if w, text := s.raw(http.MethodGet, strings.ReplaceAll(address, `"`, "%22"), map[string]string{"Accept": "application/json"}); w.StatusCode != http.StatusNotFound || !strings.Contains(text, `{"error":"unknown address`) {
