@@ -20,11 +20,9 @@ func commandMutants() []Mutant {
 			Edits: []Edit{
 				{File: "cmd/zklock/internal/hold/supervise.go",
 					Before: `		s.cmd.Terminate()
-		cli.Warn("the lock %s: ending the command", s.danger())
 		s.runHook()`,
 					After: `		s.runHook()
-		s.cmd.Terminate()
-		cli.Warn("the lock %s: ending the command", s.danger())`},
+		s.cmd.Terminate()`},
 			},
 			Suite: wrapper, Test: "TestHookOfLossRunsOnce",
 			Says: `the hook started .* after \[\]`,
