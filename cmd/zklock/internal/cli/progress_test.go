@@ -2,6 +2,8 @@ package cli
 
 import (
 	"bytes"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,17 +13,17 @@ import (
 // which makes room for output and disappears at the end.
 func TestProgressAppearsWithinSecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var out bytes.Buffer
-		foreground := true
-		p := startProgress(&out, func() bool { return foreground }, func() string { return "reading demo" })
+		var out screen
+		var foreground atomic.Bool
+		foreground.Store(true)
+		p := startProgress(&out, foreground.Load, func() string { return "reading demo" })
 		shows := func(after time.Duration, want string) {
 			t.Helper()
 			time.Sleep(after)
 			synctest.Wait()
-			if got := out.String(); got != want {
+			if got := out.take(); got != want {
 				t.Errorf("%q, want %q", got, want)
 			}
-			out.Reset()
 		}
 		const line = EraseLine + "zklock: reading demo"
 		shows(progressAfter-1, "")
@@ -32,7 +34,7 @@ func TestProgressAppearsWithinSecond(t *testing.T) {
 		p.Erase()
 		shows(0, "")
 		shows(time.Second, line)
-		foreground = false
+		foreground.Store(false)
 		shows(time.Second, "")
 		p.Stop()
 		p.Stop()
@@ -41,4 +43,25 @@ func TestProgressAppearsWithinSecond(t *testing.T) {
 		p.Erase()
 		p.Stop()
 	})
+}
+
+// screen is what a goroutine writes to and the test reads.
+type screen struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (s *screen) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(p)
+}
+
+// take returns what was written since the last call.
+func (s *screen) take() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.text.Reset()
+	return s.text.String()
 }
