@@ -36,7 +36,7 @@
  * other than by a release and after the waiters' requests, except in the variants about
  * that. In those, all are mutexes, and the operator changes one entry and creates one X. Readers are in readwrite.pml, handovers inside a
  * session in handover.pml.
- * code: internal/queue/mark.go (heeds, watchTogether, markMade, marks, releaseMarked),
+ * code: internal/queue/mark.go (markClears, watchTogether, markMade, marks, releaseMarked),
  * internal/queue/position.go (removeBlocker, watchBlocker, proceedAt),
  * internal/queue/leave.go (abandon), internal/queue/core.go (eventAt, Drained).
  *

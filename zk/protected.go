@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	gopath "path"
 	"slices"
 	"strings"
 )
@@ -34,7 +35,7 @@ func (c *Client) CreateProtected(ctx context.Context, path string, data []byte, 
 		if Applied(err) == AppliedNo {
 			continue
 		}
-		made, stat, err = c.findProtected(ctx, parentOf(path), name)
+		made, stat, err = c.findProtected(ctx, gopath.Dir(path), name)
 		switch {
 		case err != nil:
 			return fail(err, AppliedUnknown)

@@ -3,6 +3,7 @@ package zk
 import (
 	"context"
 	"errors"
+	gopath "path"
 	"slices"
 	"strings"
 )
@@ -12,12 +13,12 @@ import (
 // the client: if the chroot is missing, it fails with [ErrNoNode].
 func (c *Client) EnsurePath(ctx context.Context, path string, acl []ACL) error {
 	var missing []string // from path upward
-	for at := path; ; at = parentOf(at) {
+	for at := path; ; at = gopath.Dir(at) {
 		err := c.ensureOne(ctx, at, acl)
 		if err == nil {
 			break
 		}
-		if !errors.Is(err, ErrNoNode) || parentOf(at) == "/" {
+		if !errors.Is(err, ErrNoNode) || gopath.Dir(at) == "/" {
 			return err
 		}
 		missing = append(missing, at)
@@ -37,14 +38,6 @@ func (c *Client) ensureOne(ctx context.Context, path string, acl []ACL) error {
 		return nil
 	}
 	return err
-}
-
-// parentOf returns the path of the znode above.
-func parentOf(path string) string {
-	if i := strings.LastIndexByte(path, '/'); i > 0 {
-		return path[:i]
-	}
-	return "/"
 }
 
 // DeleteAll deletes a znode and everything below it. It succeeds if the znode is missing. It

@@ -78,9 +78,9 @@ func (p *position) markOf(name string) string {
 	return p.parent + "/" + mark
 }
 
-// heeds reports whether a mark can clear the position. Without one, the deletion of the
+// markClears reports whether a mark can clear the position. Without one, the deletion of the
 // blocker would not. A lock-delay needs the listing, which shows the records.
-func (p *position) heeds() bool {
+func (p *position) markClears() bool {
 	if p.delay > 0 || p.acquire.spec.Try || p.role != member && p.role != gate {
 		return false
 	}
@@ -119,7 +119,7 @@ func (c *Core) watchTogether(now time.Duration, p *position) {
 	ask.Paths = append(ask.Paths, p.parent+"/"+b.name)
 	b.watch = watchRequested
 	c.watches(p)
-	if p.heeds() {
+	if p.markClears() {
 		if ask.Path = p.markOf(b.name); ask.Path != "" {
 			b.mark = markRequested
 		}

@@ -21,7 +21,7 @@ func TestMarkStorm(t *testing.T) {
 	if *oneMark != 0 {
 		first, seeds = *oneMark, *oneMark+1
 	}
-	granted, marked, heeded := 0, 0, 0
+	granted, marked, cleared := 0, 0, 0
 	for seed := first; seed < seeds; seed++ {
 		w := newMarkStorm(seed)
 		if err := w.run(); err != nil {
@@ -32,11 +32,11 @@ func TestMarkStorm(t *testing.T) {
 		}
 		granted += w.granted
 		marked += w.marked
-		heeded += w.heeded
+		cleared += w.cleared
 	}
-	t.Logf("%d granted, %d releases marked, %d waiters cleared by a mark", granted, marked, heeded)
-	if n := int(seeds - first); granted < n*15 || marked < n*4 || heeded < n {
-		t.Errorf("%d granted, %d releases marked, %d waiters cleared by a mark in %d storms: too little", granted, marked, heeded, seeds)
+	t.Logf("%d granted, %d releases marked, %d waiters cleared by a mark", granted, marked, cleared)
+	if n := int(seeds - first); granted < n*15 || marked < n*4 || cleared < n {
+		t.Errorf("%d granted, %d releases marked, %d waiters cleared by a mark in %d storms: too little", granted, marked, cleared, seeds)
 	}
 }
 
@@ -80,7 +80,7 @@ func (w *storm) countMarks(l *link, asked []Request) {
 				w.seen[p] = true
 			case w.seen[p]:
 				if p.clearance != notCleared {
-					w.heeded++
+					w.cleared++
 				}
 				delete(w.seen, p)
 			}

@@ -205,9 +205,10 @@ func (n *node) distrust() {
 
 // finish removes a pending delete whose znode is gone.
 func (c *Core) finish(n *node, err error) {
+	unanswered := n.czxid == 0 && n.named != forever && n.state != creating
 	n.state = absent
 	c.forget(n)
-	if n.czxid == 0 && n.named != forever {
+	if unanswered {
 		c.unanswered = append(c.unanswered, n)
 		c.unanswered = c.unanswered[max(0, len(c.unanswered)-maxUnanswered):]
 	}

@@ -77,7 +77,7 @@ type storm struct {
 	trace     []string
 	chain     func() Spec        // what to acquire, if not one of everything
 	marked    int                // how many releases were marked
-	heeded    int                // how many waiters a mark cleared
+	cleared   int                // how many waiters a mark cleared
 	seen      map[*position]bool // positions that have read their blocker's mark
 	most      int                // how many acquires a client has at a time; 0 means 4
 	only      func() Spec        // what to acquire, if not this and that

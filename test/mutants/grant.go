@@ -268,8 +268,8 @@ func grantMutants() []Mutant {
 			Says: `the core did otherwise`,
 		},
 		{
-			Name:   "DelayHeeds",
-			Reason: "With a lock-delay, a waiter must list the records before a grant; the mutant heeds marks.",
+			Name:   "DelayMarkClears",
+			Reason: "With a lock-delay, a waiter must list the records before a grant; the mutant lets a mark clear it.",
 			Edits: []Edit{
 				{File: "internal/queue/mark.go",
 					Before: `	if p.delay > 0 || p.acquire.spec.Try ||`,

@@ -21,17 +21,15 @@ type Progress struct {
 	out        io.Writer
 	foreground func() bool
 	describe   func() string
+	erase      chan chan struct{} // each is closed when the line is erased
 	done       chan struct{}
 	ended      chan struct{}
 	once       sync.Once
-
-	mu    sync.Mutex // guards shown, and orders the writes to out
-	shown bool
 }
 
 // startProgress starts a line with the text of describe. The goroutine ends with Stop.
 func startProgress(out io.Writer, foreground func() bool, describe func() string) *Progress {
-	p := &Progress{out: out, foreground: foreground, describe: describe, done: make(chan struct{}), ended: make(chan struct{})}
+	p := &Progress{out: out, foreground: foreground, describe: describe, erase: make(chan chan struct{}), done: make(chan struct{}), ended: make(chan struct{})}
 	go p.run()
 	return p
 }
@@ -48,25 +46,33 @@ func (s *Settings) Progress(format string, args ...any) *Progress {
 	})
 }
 
-// run shows the line until Stop is called.
+// run shows the line until Stop is called. Only it writes the line.
 func (p *Progress) run() {
 	defer close(p.ended)
 	timer := time.NewTimer(progressAfter)
 	defer timer.Stop()
+	shown := false
+	erase := func() {
+		if shown {
+			fmt.Fprint(p.out, EraseLine)
+			shown = false
+		}
+	}
 	for {
 		select {
 		case <-p.done:
-			p.Erase()
+			erase()
 			return
+		case erased := <-p.erase:
+			erase()
+			close(erased)
+			continue
 		case <-timer.C:
 		}
 		// In the background, another job has the terminal, and its user may be typing.
 		if p.foreground() {
-			text := Truncate("zklock: "+p.describe(), ErrorWidth()-1)
-			p.mu.Lock()
-			fmt.Fprint(p.out, EraseLine, text)
-			p.shown = true
-			p.mu.Unlock()
+			fmt.Fprint(p.out, EraseLine, Truncate("zklock: "+p.describe(), ErrorWidth()-1))
+			shown = true
 		}
 		timer.Reset(progressRefresh)
 	}
@@ -77,11 +83,11 @@ func (p *Progress) Erase() {
 	if p == nil {
 		return
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.shown {
-		fmt.Fprint(p.out, EraseLine)
-		p.shown = false
+	erased := make(chan struct{})
+	select {
+	case p.erase <- erased:
+		<-erased
+	case <-p.ended:
 	}
 }
 

@@ -14,9 +14,9 @@ import (
 )
 
 // errNoDump means that doctor cannot learn when sessions expire.
-var errNoDump = errors.New("no server tells when sessions expire")
+var errNoDump = errors.New("no server reports when sessions expire")
 
-// Silence tells for how long the leader has not heard from a holder's session.
+// Silence is how long the leader has not heard from a holder's session.
 type Silence struct {
 	Session int64
 	For     time.Duration // at least; 0 if unknown
