@@ -20,7 +20,7 @@
  * they are numbered by their places in the queue.
  * code: internal/queue/order.go (Blocker), internal/queue/position.go (listed, decide,
  * removeBlocker), internal/queue/swap.go (Downgrade, sendSwap), internal/queue/mark.go
- * (heeds, marks).
+ * (markClears, marks).
  *
  * broken FIRST_WRITER, assertion: a reader watches the first writer ahead, and is granted when it is deleted, although a nearer writer was there
  * broken PASS_WAITING, assertion: a reader waits only for a writer that holds, and passes writers that wait
