@@ -183,6 +183,12 @@ func (c *Client) submit(k *call, session int64) {
 	if session != 0 && (c.lastState.SessionID != session || c.lastState.State == Expired) {
 		epoch = noEpoch
 	}
+	c.submitLocked(k, epoch)
+}
+
+// submitLocked queues a call for the session of an epoch. The caller holds the mutex,
+// which submitLocked releases.
+func (c *Client) submitLocked(k *call, epoch uint64) {
 	c.core.Submit(&k.Call, epoch)
 	if c.link != nil && c.core.HasOutput() {
 		c.writable.Signal()

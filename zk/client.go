@@ -20,14 +20,12 @@ import (
 // A client runs two goroutines, a reader and a writer, and at times a third one for a
 // timer. They end after [Client.Close], or when authentication has failed.
 type Client struct {
-	opts    *Options
-	servers map[string]address
-	name    string // the servers, for errors
-	root    chroot
-	ctx     context.Context // ends with the client
-	cancel  context.CancelFunc
-	calls   sync.Pool   // of *call
-	authed  atomic.Bool // AddAuth was called
+	opts   *Options
+	root   chroot
+	ctx    context.Context // ends with the client
+	cancel context.CancelFunc
+	calls  sync.Pool   // of *call
+	authed atomic.Bool // AddAuth was called
 
 	// mu guards the fields below. It is never held while the client waits for a
 	// connection or while a user's function runs.
@@ -37,12 +35,13 @@ type Client struct {
 	// epoch is the epoch of the session that was last reported. Requests are made for
 	// it.
 	epoch        uint64
-	lastState    StateChange // the state that was last reported
-	writable     *sync.Cond  // the writer waits on it
-	wake         *sync.Cond  // the reader waits on it for a dial to make
-	changed      *sync.Cond  // Dial and Close wait on it
-	dialReturned bool        // Dial has returned
-	running      int         // goroutines to wait for in Close
+	watchUsers   map[string]watchUsers // of this session, by server path
+	lastState    StateChange           // the state that was last reported
+	writable     *sync.Cond            // the writer waits on it
+	wake         *sync.Cond            // the reader waits on it for a dial to make
+	changed      *sync.Cond            // Dial and Close wait on it
+	dialReturned bool                  // Dial has returned
+	running      int                   // goroutines to wait for in Close
 	// dialGen and stopDial belong to the dial in progress, or to the last one.
 	dialGen  uint64
 	stopDial context.CancelFunc
@@ -83,17 +82,8 @@ func Dial(ctx context.Context, servers string, opts *Options) (*Client, error) {
 	if err != nil {
 		return nil, &Error{Op: "dial", Err: err, applied: AppliedNo}
 	}
-	list, root, err := parseServers(servers)
+	list, root, err := o.servers(servers)
 	if err != nil {
-		return nil, &Error{Op: "dial", Err: err, applied: AppliedNo}
-	}
-	if opts == nil || opts.DialContext == nil {
-		err = checkNames(list)
-	}
-	if err != nil {
-		return nil, &Error{Op: "dial", Err: err, applied: AppliedNo}
-	}
-	if err := checkTLS(o.TLS, list); err != nil {
 		return nil, &Error{Op: "dial", Err: err, applied: AppliedNo}
 	}
 	c := newClient(list, root, o)
@@ -107,24 +97,16 @@ func Dial(ctx context.Context, servers string, opts *Options) (*Client, error) {
 	go c.write() // ends when the core ends
 	if err := c.awaitReady(ctx); err != nil {
 		_ = c.Close() // err has the reason
-		return nil, &Error{Op: "dial", Path: c.name, Err: err, applied: AppliedNo}
+		return nil, &Error{Op: "dial", Path: strings.Join(list, ","), Err: err, applied: AppliedNo}
 	}
 	return c, nil
 }
 
 // newClient returns a client that has not started.
-func newClient(list []address, root chroot, o *Options) *Client {
-	c := &Client{opts: o, root: root, servers: make(map[string]address)}
-	cfg := session.Config{Timeout: o.SessionTimeout, ReadOnly: o.ReadOnly, KeepOrder: o.KeepOrder,
+func newClient(servers []string, root chroot, o *Options) *Client {
+	c := &Client{opts: o, root: root}
+	cfg := session.Config{Servers: servers, Timeout: o.SessionTimeout, ReadOnly: o.ReadOnly, KeepOrder: o.KeepOrder,
 		MaxRequest: o.MaxRequest, Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))}
-	for i, a := range list {
-		c.servers[a.String()] = a
-		cfg.Servers = append(cfg.Servers, a.String())
-		if i > 0 {
-			c.name += ","
-		}
-		c.name += a.String()
-	}
 	for _, a := range o.Auth {
 		cfg.Auth = append(cfg.Auth, session.Auth{Scheme: a.Scheme, Data: append([]byte(nil), a.Data...)})
 	}

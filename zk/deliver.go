@@ -127,7 +127,9 @@ func (c *Client) activeListeners() func(yield func(*listener) bool) {
 func (c *Client) deliverState(s *session.StateChange) {
 	c.deliveringState = convertState(*s)
 	c.mu.Lock()
-	c.epoch = s.Epoch
+	if c.epoch != s.Epoch {
+		c.epoch, c.watchUsers = s.Epoch, nil
+	}
 	c.lastState = c.deliveringState
 	c.mu.Unlock()
 	c.logState(&c.deliveringState)

@@ -21,7 +21,7 @@ var errWrongPeer = errors.New("zk: not a ZooKeeper server")
 // link is one connection to a server.
 type link struct {
 	gen    uint64
-	server string   // as in Client.servers
+	server string   // as the connection string names it
 	conn   net.Conn // for reads and writes
 	raw    net.Conn // below any TLS: closing it never waits
 	// writeErr is the error of the failed write, guarded by the client's mutex. The
@@ -36,7 +36,7 @@ func (l *link) close() { l.raw.Close() }
 func (c *Client) connect(ctx context.Context, server string, deadline time.Duration) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, deadline-boottime.Now())
 	defer cancel()
-	a := c.servers[server]
+	a := addressOf(server)
 	raw, err := c.opts.DialContext(ctx, a.network, a.addr)
 	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
 		// The server accepted the connection and closed it before connect(2) returned.

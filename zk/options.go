@@ -54,6 +54,8 @@ type Options struct {
 	MaxReply int
 	// Logger logs connections and sessions. Nil means no logging.
 	Logger *slog.Logger
+
+	customDial bool // DialContext was set
 }
 
 // Limits and defaults of [Options].
@@ -99,6 +101,7 @@ func (o *Options) check() (*Options, error) {
 			return nil, fmt.Errorf("%w: Auth[%d] has no scheme", ErrInvalidOptions, i)
 		}
 	}
+	filled.customDial = filled.DialContext != nil
 	if filled.DialContext == nil {
 		filled.DialContext = new(net.Dialer).DialContext
 	}

@@ -165,7 +165,7 @@ func (c *Client) SetACL(ctx context.Context, path string, acl []ACL, version int
 }
 
 // AddWatch adds a watch that stays when it fires. Listeners receive its events, see
-// [Client.Listen]. It survives reconnects, but changes that happened without a
+// [Client.Listen]; [Client.AddWatchFunc] passes them to a function of its own. It survives reconnects, but changes that happened without a
 // connection are not reported: read again after reconnecting. It ends with the
 // session. It needs servers 3.6 or later.
 //

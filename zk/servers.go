@@ -5,6 +5,8 @@ import (
 	"net"
 	"strconv"
 	"strings"
+
+	"github.com/zklock/zklock/internal/boottime"
 )
 
 // defaultPort is ZooKeeper's default client port.
@@ -23,6 +25,55 @@ func (a address) String() string {
 		return "unix:" + a.addr
 	}
 	return a.addr
+}
+
+// addressOf returns the address that prints as this.
+func addressOf(server string) address {
+	if path, ok := strings.CutPrefix(server, "unix:"); ok {
+		return address{network: "unix", addr: path}
+	}
+	host, _, _ := net.SplitHostPort(server) // parseHost joined them
+	return address{network: "tcp", addr: server, host: host}
+}
+
+// servers parses and checks a connection string.
+func (o *Options) servers(s string) ([]string, chroot, error) {
+	list, root, err := parseServers(s)
+	if err == nil && !o.customDial {
+		err = checkNames(list)
+	}
+	if err == nil {
+		err = checkTLS(o.TLS, list)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	var servers []string
+	for _, a := range list {
+		servers = append(servers, a.String())
+	}
+	return servers, root, nil
+}
+
+// UpdateServers replaces the servers, for example after [Client.Reconfig] or when a
+// service directory reports new ones. The connection string is as for [Dial], and its
+// chroot must be the same. If the server in use is not among the new ones, the client
+// closes the connection and continues its session on one of them; requests without an
+// answer then fail with [ErrConnectionLost]. Otherwise the connection stays, and the
+// client uses the new servers when it next reconnects. See ZooKeeper.updateServerList.
+func (c *Client) UpdateServers(servers string) error {
+	list, root, err := c.opts.servers(servers)
+	if err == nil && root != c.root {
+		err = fmt.Errorf("%w: the chroot cannot change from %q to %q", ErrInvalidServers, string(c.root), string(root))
+	}
+	if err != nil {
+		return &Error{Op: "update servers", Err: err, applied: AppliedNo}
+	}
+	now := boottime.Now()
+	c.mu.Lock()
+	c.core.SetServers(list, now)
+	c.unlock(now, true)
+	return nil
 }
 
 // parseServers parses a connection string: servers separated by commas, then an

@@ -8,6 +8,8 @@ import "github.com/zklock/zklock/internal/wire"
 type watchers struct {
 	data     map[string][]chan Event // of get and exists
 	children map[string][]chan Event
+	// persistent holds the functions of AddWatchFunc.
+	persistent map[string][]*persistentWatch
 }
 
 // add returns a channel for the next event on a path.
@@ -31,6 +33,7 @@ func (w *watchers) fire(t wire.EventType, path string, e Event) {
 	case wire.EventNodeChildrenChanged, wire.EventChildWatchRemoved:
 		fire(w.children, path, e)
 	}
+	w.firePersistent(path, e)
 }
 
 // fire sends an event to the channels of one table and removes them.
@@ -42,7 +45,8 @@ func fire(table map[string][]chan Event, path string, e Event) {
 	delete(table, path)
 }
 
-// closeAll closes all channels, because the session and its watches are over.
+// closeAll closes all channels and calls all functions for the last time, because the
+// session and its watches are over.
 func (w *watchers) closeAll() {
 	for _, table := range []map[string][]chan Event{w.data, w.children} {
 		for _, list := range table {
@@ -51,5 +55,13 @@ func (w *watchers) closeAll() {
 			}
 		}
 	}
+	persistent := w.persistent
 	*w = watchers{}
+	for _, list := range persistent {
+		for _, p := range list {
+			if !p.ended.Load() {
+				p.f(Event{Type: EventPersistentWatchRemoved, Path: p.own, Zxid: -1})
+			}
+		}
+	}
 }

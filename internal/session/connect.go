@@ -3,6 +3,7 @@ package session
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/zklock/zklock/internal/wire"
@@ -41,6 +42,45 @@ func (c *Core) WantDial(now time.Duration) (Dial, bool) {
 
 // DialDue reports whether WantDial would return a connection to make.
 func (c *Core) DialDue(now time.Duration) bool { return c.phase == waiting && now >= c.dialAt }
+
+// SetServers replaces the servers, of which there must be at least one. A connection to
+// a server that is not among them ends. Any other connection stays.
+func (c *Core) SetServers(servers []string, now time.Duration) {
+	if c.phase == ended {
+		return
+	}
+	inUse := c.cfg.Servers[c.current]
+	if c.Live() != 0 && !c.closing && !slices.Contains(servers, inUse) {
+		c.dropConnection(ErrServerRemoved, now)
+	}
+	failed := c.failures
+	c.useServers(servers)
+	for i := range c.failures {
+		if was := slices.IndexFunc(failed, func(f Failure) bool { return f.Server == c.failures[i].Server }); was >= 0 {
+			c.failures[i].Err = failed[was].Err
+		}
+	}
+	c.current = max(slices.Index(c.cfg.Servers, inUse), 0)
+	c.next = 0
+	if c.cfg.Servers[0] == inUse {
+		c.next = 1 % len(c.cfg.Servers)
+	}
+}
+
+// useServers stores a copy of the servers, shuffled unless their order matters, and
+// forgets the failures.
+func (c *Core) useServers(servers []string) {
+	c.cfg.Servers = slices.Clone(servers)
+	if !c.cfg.KeepOrder {
+		c.cfg.Rand.Shuffle(len(servers), func(i, j int) {
+			c.cfg.Servers[i], c.cfg.Servers[j] = c.cfg.Servers[j], c.cfg.Servers[i]
+		})
+	}
+	c.failures = nil // Dial may still read the old slice
+	for _, s := range c.cfg.Servers {
+		c.failures = append(c.failures, Failure{Server: s})
+	}
+}
 
 // Failure is the reason why a server could not be used when it was last tried.
 type Failure struct {

@@ -310,3 +310,55 @@ func TestInputOfOldConnectionIsIgnored(t *testing.T) {
 		t.Fatal("input of the old connection affected the new one")
 	}
 }
+
+func TestSetServersKeepsConnectionToKeptServer(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.Servers, c.KeepOrder = []string{"a:1", "b:1"}, true })
+	r.connect(7)
+	r.take()
+	gen := r.gen
+	r.core.SetServers([]string{"c:1", "a:1"}, r.now)
+	if n := r.take(); len(n) != 0 || r.core.Live() != gen {
+		t.Fatalf("%+v, connection %d, want %d", n, r.core.Live(), gen)
+	}
+	r.core.Lost(r.gen, errors.New("cut"), r.now)
+	if r.dial(); r.server != "c:1" {
+		t.Fatalf("dialed %s", r.server)
+	}
+	want := []Failure{{Server: "c:1"}, {Server: "a:1", Err: errors.New("cut")}}
+	if got := r.core.Failures(); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Fatalf("failures %v, want %v", got, want)
+	}
+}
+
+func TestSetServersLeavesRemovedServer(t *testing.T) {
+	for name, reach := range map[string]func(*rig){
+		"waiting":     func(r *rig) { r.dial(); r.core.Lost(r.gen, errors.New("cut"), r.now) },
+		"handshaking": func(r *rig) { r.dial() },
+		"connected":   func(r *rig) { r.connect(7); r.submit(getA); r.requests() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, nil)
+			reach(r)
+			r.take()
+			r.core.SetServers([]string{"b:1"}, r.now)
+			if r.core.Live() != 0 {
+				t.Fatal("the connection to the removed server is still wanted")
+			}
+			n := r.take()
+			if name == "connected" {
+				if len(n) != 2 || !errors.Is(n[0].Call.Result.Fault, ErrConnectionLost) || !errors.Is(n[1].State.Err, ErrServerRemoved) {
+					t.Fatalf("%+v", n)
+				}
+			} else if len(n) != 0 {
+				t.Fatalf("%+v", n)
+			}
+			req := r.dial()
+			if r.server != "b:1" || (req.SessionID == 7) != (name == "connected") {
+				t.Fatalf("dialed %s with session %d", r.server, req.SessionID)
+			}
+			if f := r.core.Failures(); len(f) != 1 || f[0].Server != "b:1" {
+				t.Fatalf("failures %v", f)
+			}
+		})
+	}
+}

@@ -123,7 +123,6 @@ type Core struct {
 
 // New returns a core that dials immediately.
 func New(cfg Config, now time.Duration) *Core {
-	cfg.Servers = append([]string(nil), cfg.Servers...)
 	cfg.Timeout = max(cfg.Timeout, time.Millisecond)
 	if cfg.MaxRequest <= 0 {
 		cfg.MaxRequest = wire.DefaultMaxFrame
@@ -132,15 +131,7 @@ func New(cfg Config, now time.Duration) *Core {
 		cfg.BatchWindow = defaultBatchWindow
 	}
 	c := &Core{cfg: cfg, dialAt: now, lastRecv: now}
-	if !cfg.KeepOrder {
-		cfg.Rand.Shuffle(len(cfg.Servers), func(i, j int) {
-			cfg.Servers[i], cfg.Servers[j] = cfg.Servers[j], cfg.Servers[i]
-		})
-	}
-	// Credentials keep the order given, and failures the order of the servers.
-	for _, s := range cfg.Servers {
-		c.failures = append(c.failures, Failure{Server: s})
-	}
+	c.useServers(cfg.Servers)
 	for _, a := range cfg.Auth {
 		c.auths.all = append(c.auths.all, authEntry{auth: a})
 	}

@@ -24,4 +24,6 @@ var (
 	// ErrReadWriteFound: the client left a read-only server because it found a
 	// read-write one.
 	ErrReadWriteFound = errors.New("session: a read-write server was found")
+	// ErrServerRemoved: the client left a server that its new list does not contain.
+	ErrServerRemoved = errors.New("session: the server was removed from the list")
 )

@@ -1,6 +1,9 @@
 package session
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Limits of the interval between two probes for a server with a quorum, as in Java's
 // ClientCnxn.
@@ -14,8 +17,8 @@ const (
 type prober struct {
 	at       time.Duration
 	interval time.Duration
-	asking   bool // the driver is asking a server
-	server   int
+	asking   bool   // the driver is asking a server
+	server   string // the server asked last
 }
 
 // start begins the search.
@@ -49,12 +52,13 @@ func (c *Core) WantProbe(now time.Duration) (Probe, bool) {
 	if !c.wantsReadWrite() || p.asking || now < p.at {
 		return Probe{}, false
 	}
-	p.server = (p.server + 1) % len(c.cfg.Servers)
-	if p.server == c.current { // skip the server in use
-		p.server = (p.server + 1) % len(c.cfg.Servers)
+	// If the server asked last is gone, this is the first one.
+	i := (slices.Index(c.cfg.Servers, p.server) + 1) % len(c.cfg.Servers)
+	if i == c.current { // skip the server in use
+		i = (i + 1) % len(c.cfg.Servers)
 	}
-	p.asking = true
-	return Probe{Gen: c.gen, Server: c.cfg.Servers[p.server], Deadline: now + c.dialTimeout()}, true
+	p.asking, p.server = true, c.cfg.Servers[i]
+	return Probe{Gen: c.gen, Server: p.server, Deadline: now + c.dialTimeout()}, true
 }
 
 // Probed reports the result of a probe. If the server has a quorum, the core drops
@@ -65,12 +69,12 @@ func (c *Core) Probed(gen uint64, readWrite bool, now time.Duration) {
 		return
 	}
 	p.asking = false
-	if !readWrite {
+	server := slices.Index(c.cfg.Servers, p.server)
+	if !readWrite || server < 0 { // SetServers may have removed it
 		p.interval = min(2*p.interval, maxProbeInterval)
 		p.at = now + p.interval
 		return
 	}
-	server := p.server
 	c.dropConnection(ErrReadWriteFound, now)
 	c.next, c.dialAt = server, now
 }

@@ -81,3 +81,21 @@ func TestSessionSurvivesReadOnlyServer(t *testing.T) {
 		t.Fatal("probes without a connection")
 	}
 }
+
+func TestProbeOfRemovedServerIsIgnored(t *testing.T) {
+	r := readOnlyRig(t)
+	r.now += minProbeInterval
+	p, _ := r.core.WantProbe(r.now)
+	r.core.SetServers([]string{"a:1", "c:1"}, r.now)
+	r.core.Probed(p.Gen, true, r.now)
+	r.wantStates() // stays with the read-only server
+	r.now += 2 * minProbeInterval
+	p, ok := r.core.WantProbe(r.now)
+	if !ok || p.Server != "c:1" {
+		t.Fatalf("%+v %t", p, ok)
+	}
+	r.core.Probed(p.Gen, true, r.now)
+	if r.dial(); r.server != "c:1" {
+		t.Fatalf("dialed %s", r.server)
+	}
+}

@@ -58,6 +58,8 @@ func randomRun(t *testing.T, seed uint64) string {
 			open[r.submit(op)] = true
 		case 6:
 			r.event(wire.EventNodeDataChanged, fmt.Sprintf("/n%d", rnd.IntN(5)), -1)
+		case 7:
+			r.core.SetServers([]string{"a:1", "b:1", "c:1", "d:1"}[rnd.IntN(4):], r.now)
 		}
 		if b := r.core.Live(); b == r.gen {
 			wait = append(wait, r.requests()...)

@@ -44,10 +44,12 @@ func allCases() []testCase {
 		{"WatchTellsWhatWasMissed", "", watchTellsWhatWasMissed},
 		{"WatchLasting", "", watchLasting},
 		{"WatchRemoved", "", watchRemoved},
+		{"WatchFunc", "", watchFunc},
 		{"WatchesSetTogether", "", watchesSetTogether},
 		{"PipelineInOrder", "", pipelineInOrder},
 		{"EventBeforeAnswer", "", eventBeforeAnswer},
 		{"ResumedSession", "", resumedSession},
+		{"UpdateServers", "", updateServers},
 		{"ExpiredSession", "", expiredSession},
 		{"Closed", "", closed},
 	}

@@ -3,6 +3,9 @@ package locktest
 import (
 	"errors"
 	"fmt"
+	"net"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/zklock/zklock/zk"
@@ -170,6 +173,67 @@ func watchRemoved(f *fixture) {
 	f.event(kids, zk.EventChildWatchRemoved, path)
 }
 
+// watchFunc checks that each function receives the events of its own watch until it is
+// stopped, over reconnects, and that the last stop removes the watch.
+func watchFunc(f *fixture) {
+	f.make("p", "")
+	f.make("r", "")
+	var mu sync.Mutex
+	told := make(map[string][]string)
+	watch := func(who, path string, mode zk.AddWatchMode) (stop func()) {
+		stop, err := f.c.AddWatchFunc(f.ctx, path, mode, func(e zk.Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			told[who] = append(told[who], fmt.Sprintf("%d %s", e.Type, strings.TrimPrefix(e.Path, f.base)))
+		})
+		f.ok(err)
+		return stop
+	}
+	// The events of a change come before the answer to any later request.
+	mustTell := func(who string, want ...string) {
+		f.Helper()
+		f.ok(f.c.Sync(f.ctx, f.base))
+		mu.Lock()
+		defer mu.Unlock()
+		if got := told[who]; !slices.Equal(got, want) {
+			f.Fatalf("%s was told %q, want %q", who, got, want)
+		}
+	}
+	stopFirst := watch("first", f.path("p"), zk.WatchPersistent)
+	stopSecond := watch("second", f.path("p"), zk.WatchPersistent)
+	watch("recursive", f.path("r"), zk.WatchRecursive)
+	_, err := f.c.AddWatchFunc(f.ctx, f.path("p"), zk.WatchRecursive, func(zk.Event) {})
+	f.fails(err, zk.ErrInvalidOp, zk.AppliedNo)
+	f.make("p/1", "")
+	f.reconnect()
+	stopFirst()
+	f.make("p/2", "")
+	f.make("r/1", "")
+	f.make("r/1/2", "")
+	_, err = f.c.Set(f.ctx, f.path("p"), nil, -1)
+	f.ok(err)
+	mustTell("first", "4 /p")
+	mustTell("second", "4 /p", "4 /p", "3 /p")
+	mustTell("recursive", "1 /r/1", "1 /r/1/2")
+	stopSecond()
+	f.make("p/3", "")
+	mustTell("second", "4 /p", "4 /p", "3 /p")
+	f.fails(f.c.RemoveWatches(f.ctx, f.path("p"), zk.WatchKindAny), zk.ErrNoWatcher, zk.AppliedNo)
+	stopThird := watch("third", f.path("p"), zk.WatchRecursive) // the mode is free again
+	f.ok(f.c.RemoveWatches(f.ctx, f.path("r"), zk.WatchKindAny))
+	f.make("r/2", "")
+	f.make("p/4", "")
+	mustTell("recursive", "1 /r/1", "1 /r/1/2", "7 /r")
+	mustTell("third", "1 /p/4")
+	f.ok(f.c.Close())
+	mu.Lock()
+	if got := told["third"]; len(got) != 2 || got[1] != "7 /p" {
+		f.Fatalf("after the end of the session: %q", got)
+	}
+	mu.Unlock()
+	stopThird()
+}
+
 // watchesSetTogether checks SetWatchesOp: what is out of date is reported before the answer
 // and gets no watch, the other watches report once, in the order of the changes of a multi,
 // and none outlives its connection.
@@ -287,6 +351,41 @@ func resumedSession(f *fixture) {
 	f.ok(err)
 	if !found || stat.EphemeralOwner != f.c.SessionID() {
 		f.Fatalf("%t %+v", found, stat)
+	}
+}
+
+// updateServers checks that the session continues when its server is removed, and that
+// the connection stays otherwise.
+func updateServers(f *fixture) {
+	server, id := f.c.Server(), f.c.SessionID()
+	host, port, err := net.SplitHostPort(server)
+	if err != nil {
+		f.Skip("a unix socket has no second address")
+	}
+	chroot := f.dial(f.make("root", ""), nil)
+	f.fails(chroot.UpdateServers(server), zk.ErrInvalidServers, zk.AppliedNo)
+	f.ok(chroot.UpdateServers(server + f.path("root")))
+	f.fails(f.c.UpdateServers("http://"+server), zk.ErrInvalidServers, zk.AppliedNo)
+	told := f.follow(f.c)
+	told.await(f, "the first state", reached(zk.Connected))
+	f.ok(f.c.UpdateServers("127.0.0.1:1," + server))
+	f.ok(f.c.Sync(f.ctx, f.base))
+	told.await(f, "the same state", func(s []zk.StateChange, _ []zk.Event) bool {
+		if len(s) > 1 {
+			f.Fatalf("%+v", s)
+		}
+		return true
+	})
+	other := "localhost"
+	if host == other {
+		other = "127.0.0.1"
+	}
+	f.ok(f.c.UpdateServers(net.JoinHostPort(other, port)))
+	told.await(f, "the new server", func(s []zk.StateChange, _ []zk.Event) bool {
+		return len(s) == 3 && s[2].State == zk.Connected
+	})
+	if f.c.SessionID() != id || f.c.Server() != net.JoinHostPort(other, port) {
+		f.Fatalf("session %#x at %s, want %#x", f.c.SessionID(), f.c.Server(), id)
 	}
 }
 

@@ -1,0 +1,216 @@
+package zk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"github.com/zklock/zklock/internal/wire"
+)
+
+// persistentWatch is one use of a persistent watch by AddWatchFunc.
+type persistentWatch struct {
+	path  string // on the server
+	own   string // as the user gave it
+	mode  AddWatchMode
+	f     func(Event)
+	epoch uint64 // the session in which it is counted; guarded by the client's mutex
+	ended atomic.Bool
+}
+
+// watchUsers counts the uses of one watch on the server, from before the request that
+// sets it is queued. So a request that removes it is never queued behind one that a new
+// user has queued. A user that has not queued its request yet sets the watch again.
+type watchUsers struct {
+	mode  AddWatchMode
+	count int
+	set   bool // the server has set it
+}
+
+// AddWatchFunc adds a watch as [Client.AddWatch] does, and calls f with its events only,
+// also if other watches are set. f follows the rules of a [Listener]'s functions. It is
+// called for the last time with [EventPersistentWatchRemoved] when the watch was removed
+// by [Client.RemoveWatches] or ended with the session.
+//
+// After stop has been called, no further call begins. stop does not wait, and f may call
+// it. The last stop for a path removes the watch from the server, as RemoveWatches with
+// [WatchKindAny]. Several functions can watch one path, all with the same mode;
+// AddWatchFunc fails with [ErrInvalidOp] for another one.
+func (c *Client) AddWatchFunc(ctx context.Context, path string, mode AddWatchMode, f func(Event)) (stop func(), err error) {
+	w := &persistentWatch{path: c.root.add(path), own: path, mode: mode, f: f, epoch: noEpoch}
+	op := AddWatchOp(path, mode)
+	if err := c.useWatch(w); err != nil {
+		return nil, &Error{Op: opName(op.op.Code), Path: path, Err: err, applied: AppliedNo}
+	}
+	_, err = c.do(ctx, &op, func(k *call) { k.registerPersistent(w) }, nil)
+	if err != nil {
+		c.stopWatch(w, Applied(err) != AppliedNo)
+		return nil, err
+	}
+	return func() { c.stopWatch(w, false) }, nil
+}
+
+// useWatch counts a user of a watch in the present session.
+func (c *Client) useWatch(w *persistentWatch) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.useWatchLocked(w)
+}
+
+func (c *Client) useWatchLocked(w *persistentWatch) error {
+	users := c.watchUsers[w.path]
+	if users.count > 0 && users.mode != w.mode {
+		return fmt.Errorf("%w: the path has a watch with another mode; stop it first", ErrInvalidOp)
+	}
+	if w.epoch == c.epoch {
+		return nil
+	}
+	if c.watchUsers == nil {
+		c.watchUsers = make(map[string]watchUsers)
+	}
+	w.epoch = c.epoch
+	users.mode = w.mode
+	users.count++
+	c.watchUsers[w.path] = users
+	return nil
+}
+
+// registerPersistent runs in wire order, after the answer and before any later event.
+func (k *call) registerPersistent(w *persistentWatch) {
+	if k.Result.Fault != nil || k.Result.Code != wire.ErrOK {
+		return
+	}
+	c := k.client
+	c.mu.Lock()
+	err := c.useWatchLocked(w) // a new session may have begun since the caller counted
+	if err == nil {
+		users := c.watchUsers[w.path]
+		users.set = true
+		c.watchUsers[w.path] = users
+	}
+	c.mu.Unlock()
+	c.watchers.addPersistent(w)
+}
+
+// stopWatch ends one use of a watch. The last one of the session removes the watch from
+// the server if it was set, or if sent says that it may have been.
+func (c *Client) stopWatch(w *persistentWatch, sent bool) {
+	if w.ended.Swap(true) {
+		return
+	}
+	c.mark(func() { c.watchers.forgetEnded(w.path) })
+	c.mu.Lock()
+	counted := w.epoch == c.epoch
+	if counted {
+		users := c.watchUsers[w.path]
+		users.count--
+		users.set = users.set || sent
+		c.watchUsers[w.path] = users
+	}
+	c.mu.Unlock()
+	if counted {
+		c.removeUnused(w)
+	}
+}
+
+// removeUnused queues the request that removes a watch without users, again after each
+// lost connection: the watch is set again on the next one.
+func (c *Client) removeUnused(w *persistentWatch) {
+	op := RemoveWatchesOp(w.own, WatchKindAny)
+	k := c.newCall()
+	if err := k.prepare(&op); err != nil {
+		k.release() // not reached: AddWatchFunc has checked the path
+		return
+	}
+	k.done = func(r Result) {
+		if errors.Is(r.Err, ErrConnectionLost) {
+			c.removeUnused(w)
+			return
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if w.epoch == c.epoch && c.watchUsers[w.path].count == 0 {
+			delete(c.watchUsers, w.path)
+		}
+	}
+	c.mu.Lock()
+	users := c.watchUsers[w.path]
+	if w.epoch == c.epoch && users.count == 0 && users.set {
+		c.submitLocked(k, c.epoch)
+		return
+	}
+	if w.epoch == c.epoch && users.count == 0 {
+		delete(c.watchUsers, w.path)
+	}
+	c.mu.Unlock()
+	k.release()
+}
+
+// addPersistent adds a function to call.
+func (w *watchers) addPersistent(p *persistentWatch) {
+	if w.persistent == nil {
+		w.persistent = make(map[string][]*persistentWatch)
+	}
+	w.persistent[p.path] = append(w.persistent[p.path], p)
+}
+
+// forgetEnded removes the functions at a path that were stopped.
+func (w *watchers) forgetEnded(path string) {
+	var left []*persistentWatch
+	for _, p := range w.persistent[path] {
+		if !p.ended.Load() {
+			left = append(left, p)
+		}
+	}
+	if len(left) == 0 {
+		delete(w.persistent, path)
+		return
+	}
+	w.persistent[path] = left
+}
+
+// firePersistent calls the functions whose watch covers an event.
+func (w *watchers) firePersistent(path string, e Event) {
+	if len(w.persistent) == 0 {
+		return
+	}
+	if e.Type == EventPersistentWatchRemoved {
+		w.endPersistent(path, e)
+		return
+	}
+	for _, p := range w.persistent[path] {
+		if p.mode == WatchPersistent || e.Type != EventNodeChildrenChanged {
+			p.call(e)
+		}
+	}
+	for at := path; at != "/" && e.Type != EventNodeChildrenChanged; {
+		at = at[:max(strings.LastIndexByte(at, '/'), 1)]
+		for _, p := range w.persistent[at] {
+			if p.mode == WatchRecursive {
+				p.call(e)
+			}
+		}
+	}
+}
+
+// call calls the function unless it was stopped. Events that only end one-shot watches
+// are not its own.
+func (p *persistentWatch) call(e Event) {
+	if e.Type <= EventNodeChildrenChanged && !p.ended.Load() {
+		p.f(e)
+	}
+}
+
+// endPersistent calls the functions at a path for the last time.
+func (w *watchers) endPersistent(path string, e Event) {
+	ended := w.persistent[path]
+	delete(w.persistent, path)
+	for _, p := range ended {
+		if !p.ended.Load() {
+			e.Path = p.own
+			p.f(e)
+		}
+	}
+}
