@@ -179,14 +179,20 @@ func (f ownerTemplate) encode(since time.Time) []byte {
 // library, which is cut to a limited length. Unreadable characters are escaped in both.
 func parseOwner(data []byte) (Owner, string) {
 	if o, ok := decodeOwner(data); ok {
-		o.Host, o.User, o.Command, o.Version = legible.Text(o.Host), legible.Text(o.User), legible.Text(o.Command), legible.Text(o.Version)
-		o.ParentSession = legible.Text(o.ParentSession)
-		if !o.Layout.isCustom() || o.Layout.check() != nil {
-			o.Layout = Layout{}
-		}
-		return o, ""
+		return o.legible(), ""
 	}
 	return Owner{}, legible.Text(string(data[:min(len(data), maxOwnerSize)]))
+}
+
+// legible returns the owner with unreadable characters escaped, and without a layout that
+// is invalid.
+func (o Owner) legible() Owner {
+	o.Host, o.User, o.Command, o.Version = legible.Text(o.Host), legible.Text(o.User), legible.Text(o.Command), legible.Text(o.Version)
+	o.ParentSession = legible.Text(o.ParentSession)
+	if !o.Layout.isCustom() || o.Layout.check() != nil {
+		o.Layout = Layout{}
+	}
+	return o
 }
 
 // decodeOwner reports whether this package wrote the data of a znode, and returns the

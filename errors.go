@@ -55,6 +55,9 @@ var (
 	// of ZooKeeper's WriteLock on its path. These wait only for names that end in a
 	// hyphen and a number.
 	ErrWriteLock = errors.New("zklock: ZooKeeper's WriteLock on this path does not wait for entries with these names; use Mutex, in WriteLockLayout or Curator's")
+	// ErrInvalidRun means that the znode that should contain the last run of a lock, see
+	// [Hold.RecordRun], contains something else.
+	ErrInvalidRun = errors.New("zklock: the znode does not contain a run")
 	// ErrTooLarge means that the owner's data is larger than 4 KiB.
 	ErrTooLarge = errors.New("zklock: the owner's data is larger than 4 KiB")
 	// ErrSequenceExhausted means that the sequence numbers below the znode of the

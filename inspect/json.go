@@ -17,6 +17,15 @@ type View struct {
 	Waiting  int         `json:"waiting"`
 	Entries  []EntryView `json:"entries"` // holders, waiters in order, strays
 	Warnings []string    `json:"warnings,omitempty"`
+	LastRun  *RunView    `json:"lastRun,omitempty"` // of zklock show
+}
+
+// A RunView is the JSON form of a recorded run.
+type RunView struct {
+	Began time.Time    `json:"began"` // when its acquire began, by the servers' clock
+	Ended time.Time    `json:"ended"` // when it was recorded, by the same clock
+	Token int64        `json:"token,string"`
+	Owner zklock.Owner `json:"owner"`
 }
 
 // An EntryView is the JSON form of an entry.
@@ -43,9 +52,14 @@ type EntryView struct {
 
 // View returns the JSON form of the lock.
 func (l *Lock) View() View {
+	var last *RunView
+	if !l.LastRun.Began.IsZero() {
+		view := RunView(l.LastRun)
+		last = &view
+	}
 	return View{
 		Path: l.Path, Kind: l.Kind, Layouts: l.Layouts, Permits: l.Permits, Holders: len(l.Holders()), Waiting: l.Waiting(),
-		Entries: EntryViews(l.Entries), Warnings: l.Warnings,
+		Entries: EntryViews(l.Entries), Warnings: l.Warnings, LastRun: last,
 	}
 }
 

@@ -29,6 +29,9 @@ type Lock struct {
 	// Crashed counts the holders and waiters with a lock-delay that ended without a
 	// release. Only [Reader.ReadDetail] counts them.
 	Crashed int
+	// LastRun is the last recorded run, see [zklock.Hold.RecordRun]; zero if there is none.
+	// Only [Reader.ReadDetail] reads it.
+	LastRun zklock.Run
 	// Warnings describe what on the lock's path does not work as its users may expect.
 	Warnings []string
 	// PastHolds are the durations of the holds whose start and end the watcher saw, as in its

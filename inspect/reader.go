@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/zklock/zklock"
@@ -75,8 +76,8 @@ func (r *Reader) readAt(ctx context.Context, path string) (*Lock, error) {
 }
 
 // ReadDetail is Read, and also counts the clients with a lock-delay that ended without a
-// release: see [Lock].Crashed. It also returns an error that wraps [ErrTooManyChildren] if
-// the path has many znodes that are not entries.
+// release, see [Lock].Crashed, and reads the last recorded run. It also returns an error
+// that wraps [ErrTooManyChildren] if the path has many znodes that are not entries.
 func (r *Reader) ReadDetail(ctx context.Context, name string) (*Lock, error) {
 	path, err := zklock.PathOf(name)
 	if err != nil {
@@ -109,7 +110,20 @@ func (r *Reader) ReadDetail(ctx context.Context, name string) (*Lock, error) {
 		}
 	}
 	l.Warnings = l.warnings()
-	return l, nil
+	l.LastRun, err = r.own.LastRun(ctx, path)
+	if e := (*zklock.Error)(nil); errors.Is(err, zklock.ErrInvalidRun) && errors.As(err, &e) {
+		l.Warnings = append(l.Warnings, strings.TrimPrefix(e.Err.Error(), "zklock: "))
+		err = nil
+	}
+	return l, ignoreNoAuth(err)
+}
+
+// ignoreNoAuth returns err, or nil if the client may not read a znode.
+func ignoreNoAuth(err error) error {
+	if errors.Is(err, zk.ErrNoAuth) {
+		return nil
+	}
+	return err
 }
 
 // maxStrays is how many znodes that are not entries ReadDetail accepts at one lock.

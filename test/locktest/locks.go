@@ -104,6 +104,7 @@ func tests() []conformance {
 		{"All", mutex, testAll},
 		{"NodeLock", mutex, testNodeLock},
 		{"Guard", mutex, testGuard},
+		{"OncePer", mutex, testOncePer},
 		{"Revoke", mutex, testRevoke},
 		{"Layouts", mutex, testLayouts},
 		{"LockDelay", mutex, testLockDelay},

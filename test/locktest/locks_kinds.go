@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/zklock/zklock"
@@ -158,6 +160,42 @@ func testGuard(e *env) {
 		e.Errorf("the znode says %q, %v", got, err)
 	}
 	if err := op.Delete(e.ctx, data, -1); err != nil {
+		e.Error(err)
+	}
+}
+
+// testOncePer checks that one of several clients runs in a period, that a run which fails
+// does not count, and that each client sees the last run.
+func testOncePer(e *env) {
+	var runs atomic.Int64
+	once := func(c *zklock.Client, fail error) (ran bool) {
+		ran, err := zklock.DoOncePer(e.ctx, c.Mutex(e.name), time.Hour, func(context.Context, *zklock.Hold) error {
+			runs.Add(1)
+			return fail
+		})
+		if !errors.Is(err, fail) {
+			e.Error(err)
+		}
+		return ran
+	}
+	first := e.dial()
+	if !once(first, errors.New("failed")) {
+		e.Error("the first client did not run")
+	}
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() { once(e.dial(), nil) })
+	}
+	all.Wait()
+	late := e.dial()
+	if once(late, nil) || once(first, nil) || runs.Load() != 2 {
+		e.Errorf("%d runs, want one that failed and one more", runs.Load())
+	}
+	last, err := late.LastRun(e.ctx, e.name)
+	if err != nil || last.Token == 0 || last.Owner.PID != os.Getpid() || last.Ended.Before(last.Began) {
+		e.Errorf("the last run: %+v, %v", last, err)
+	}
+	if err := e.operator().Delete(e.ctx, "/zklock/"+e.name+"-done", -1); err != nil {
 		e.Error(err)
 	}
 }

@@ -55,6 +55,30 @@ func severalMutants() []Mutant {
 			Says: `granted .* after .* vanished, the delay`,
 		},
 		{
+			Name:   "RecordWithoutHold",
+			Reason: "A completed run is recorded in a transaction with a check of the hold; the mutant only sets the record.",
+			Edits: []Edit{
+				{File: "once.go",
+					Before: `	return h.Guard(ctx, zk.CreateOp(path, data, acl, zk.ModePersistent))`,
+					After: `	_, err = c.zk.Multi(ctx, zk.CreateOp(path, data, acl, zk.ModePersistent))
+	return err`},
+			},
+			Suite: bubble, Test: "TestRunOfBrokenHoldIsNotRecorded",
+			Says: `deleted: <nil>, want`,
+		},
+		{
+			Name:   "BeganWhenGranted",
+			Reason: "A run begins with the creation of its entry; the mutant counts from the grant, so that each waiter of a long round runs again.",
+			Edits: []Edit{
+				{File: "once.go",
+					Before: `return time.UnixMilli(stat.Ctime), err`,
+					After: `_ = stat
+	return time.Now(), err`},
+			},
+			Suite: bubble, Test: "TestOncePerRoundLongerThanPeriod",
+			Says: `an acquire of the same round would run`,
+		},
+		{
 			Name:   "RecordLast",
 			Reason: "A lock-delay record is deleted before its entry; the mutant deletes it afterwards.",
 			Edits: []Edit{

@@ -160,11 +160,15 @@ func namesBelow(ctx context.Context, z *zk.Client, typed string) (names []cobra.
 
 // nameable reports whether a child of parent can be a lock.
 func nameable(parent, child string) bool {
-	return !(parent == "/" && child == "zookeeper" || looksLikeEntry(child) || strings.HasSuffix(child, heldSuffix))
+	return !(parent == "/" && child == "zookeeper" || looksLikeEntry(child) || strings.HasSuffix(child, heldSuffix) || strings.HasSuffix(child, doneSuffix))
 }
 
-// heldSuffix is the suffix of the parents of lock-delay records.
-const heldSuffix = "-held"
+// The suffixes of znodes beside a lock: the parent of lock-delay records, and the record of
+// the last run.
+const (
+	heldSuffix = "-held"
+	doneSuffix = "-done"
+)
 
 // looksLikeEntry reports whether a child can be an entry of a queue. No lock can have such a
 // name.

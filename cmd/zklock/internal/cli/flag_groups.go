@@ -17,7 +17,7 @@ func FlagGroups() []flagGroup {
 		{"Lock", []string{"prefix", "shared", "write", "count", "permits", "lock", "in-order", "node", "layout", "acl",
 			"allow-foreign-mutex", "on-revoke", "token"}},
 		{"Waiting", []string{"try", "timeout", "conflict-exit-code", "lock-delay"}},
-		{"Command", []string{"hold-at-least", "max-hold", "kill-after", "on-lost", "pass-auth", // of run
+		{"Command", []string{"once-per", "hold-at-least", "max-hold", "kill-after", "on-lost", "pass-auth", // of run
 			"data", "memory", "config", "jaas", "audit", "status", "stop", // of serve
 			"unused", "delete", "replace", "yes",
 			"actions", "token-file", "read-token-file", "open", // of ui

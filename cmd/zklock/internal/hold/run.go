@@ -69,10 +69,17 @@ prints a notice and continues. With --on-revoke term, run sends TERM to the
 command once and exits with the command's exit code. The command can take its
 time; processes that it leaves get KILL after --kill-after.
 
-Jobs on a fleet: with --hold-at-least 30s, run holds the lock for at least 30
-seconds even if the command exits sooner. A cron job that starts on every
-machine then runs once per round although the clocks differ by some seconds. On
-a terminal, --hold-at-least has no effect.
+Jobs on a fleet: with --once-per 10m, run acquires the lock, and exits with 0
+without running the command if a run that began within the last 10 minutes
+exited with 0. The servers remember that run, and their clock counts. So start
+the same command on every machine: one runs it, the others wait and then skip
+it, and if the first one fails or crashes, the next one runs it. If starts come
+early, by at most a tenth of the time and a minute, no round is missed. If the
+end of a run cannot be recorded, run exits with 125.
+With --hold-at-least 30s, run holds the lock for at least 30 seconds even if the
+command exits sooner. With --try, a cron job then runs once per round although
+the clocks differ by some seconds, but nothing remembers that it did. On a
+terminal, --hold-at-least has no effect.
 
 Metrics: with --metrics FILE.prom, run writes metrics for the node exporter's
 textfile collector: when the command last started and last succeeded, whether it
@@ -111,9 +118,8 @@ same delay. --allow-foreign-mutex lets a shared lock ignore entries of Curator's
 mutex and kazoo's Lock, which ignore readers.`
 
 const runExample = `  zklock run nightly -- pg_dump -f /backup/db.sql
-  zklock run -n -E 0 nightly -- ./report       # exit 0 if it is held
+  zklock run --once-per 20h nightly -- ./report  # on one of a fleet
   zklock run -w 10 deploy -- sh -c './deploy --fence $ZKLOCK_TOKEN'
-  zklock run --count 3 api -- ./call-api         # 3 at once, fleet-wide
   zklock run stock --lock orders -- ./book       # both locks or neither`
 
 // runFlags are the flags of zklock run, without those that all commands share.
@@ -124,6 +130,7 @@ type runFlags struct {
 	statusFD  int
 	passAuth  bool
 	metrics   runMetrics
+	oncePer   cli.Duration
 	atLeast   cli.Duration
 	maxHold   cli.Duration
 	onLost    string
@@ -133,6 +140,20 @@ type runFlags struct {
 func (f *runFlags) check(set *pflag.FlagSet) error {
 	if set.Changed("max-hold") && f.maxHold.D <= 0 {
 		return cli.UsageError("--max-hold is %v: give a time above 0", f.maxHold.D)
+	}
+	if !set.Changed("once-per") {
+		return nil
+	}
+	if f.oncePer.D <= 0 {
+		return cli.UsageError("--once-per is %v: give a time above 0", f.oncePer.D)
+	}
+	for _, other := range []string{"shared", "count", "node", "lock"} {
+		if cli.Given(set, other) {
+			return cli.UsageError("--once-per and --%s: runs are remembered for one exclusive lock; omit one of them", other)
+		}
+	}
+	if f.spec.layout.Custom() || f.spec.layout.Kind == cli.LayoutWrite {
+		return cli.UsageError("--once-per needs entry names that identify the acquire, and the layout %s has none; omit one of them", f.spec.layout.Kind)
 	}
 	return nil
 }
@@ -156,6 +177,7 @@ func Run(a *cli.App) *cobra.Command {
 	c.Flags().Var(&f.killAfter, "kill-after", "time from TERM to KILL; default: at most 2s")
 	c.Flags().BoolVar(&f.passAuth, "pass-auth", false, "pass ZKLOCK_AUTH, ZKLOCK_SASL to the command")
 	c.Flags().IntVar(&f.statusFD, "status-fd", -1, "write the outcome as JSON to this `descriptor`")
+	c.Flags().Var(&f.oncePer, "once-per", "skip if a run in this time succeeded")
 	c.Flags().Var(&f.atLeast, "hold-at-least", "hold the lock for at least this long")
 	c.Flags().Var(&f.maxHold, "max-hold", "end the command after this time")
 	c.Flags().StringVar(&f.onLost, "on-lost", "", "run this shell `command` if the lock is lost")
@@ -230,7 +252,7 @@ func run(a *cli.App, c *cobra.Command, f *runFlags, name string, argv []string) 
 	closeOnExec(out, f.statusFD)
 	if err == nil {
 		r := &runner{app: a, spec: &f.spec, onRevoke: f.onRevoke, plan: plan, cmd: cmd, exe: exe, status: status, metrics: &f.metrics,
-			atLeast: f.atLeast.D, maxHold: f.maxHold.D, onLost: f.onLost, passAuth: f.passAuth}
+			oncePer: f.oncePer.D, atLeast: f.atLeast.D, maxHold: f.maxHold.D, onLost: f.onLost, passAuth: f.passAuth}
 		defer func() { r.hook.Close() }() // after the status line, because a hook can take long
 		err = r.run()
 	}

@@ -81,7 +81,7 @@ func unixSeconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 // runOutcomes returns the outcomes of zklock_runs_total: those of the status line, plus
 // "succeeded" for a command that exited with 0.
 func runOutcomes() []string {
-	return []string{"succeeded", "exited", "signalled", "lost", "max_hold", "not_acquired", "interrupted", "not_found", "not_executable", "failed"}
+	return []string{"succeeded", "exited", "signalled", "lost", "max_hold", "done_before", "not_acquired", "interrupted", "not_found", "not_executable", "failed"}
 }
 
 // count adds a run that has ended to the metrics.

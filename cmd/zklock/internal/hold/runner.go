@@ -25,6 +25,7 @@ type runner struct {
 	exe      string
 	status   *statusLine
 	metrics  *runMetrics
+	oncePer  time.Duration // --once-per; 0 means always
 	atLeast  time.Duration // --hold-at-least
 	maxHold  time.Duration // --max-hold; 0 means no limit
 	onLost   string        // the shell command of --on-lost; "" means none
@@ -74,6 +75,9 @@ func (r *runner) run() error {
 		}
 		return err
 	}
+	if err := r.skip(hold); err != nil {
+		return err
+	}
 	lock := lockEnvironment{locks: r.status.Locks, mode: r.spec.mode(), session: hold.Session(), servers: t.Current()}
 	lock.identity = set.Identity.CommandEnvironment(r.passAuth)
 	r.cmd.Env = lock.environ(os.Environ())
@@ -118,7 +122,9 @@ func (r *runner) runUnder(hold *zklock.Hold, signals <-chan os.Signal, events <-
 	s.watchdog.Bye()
 	// Read the loss before the release, after which Err reports the release.
 	lost := hold.Err()
+	var unrecorded error
 	if lost == nil && !ended && !s.stopping {
+		unrecorded = r.recordRun(hold, exit)
 		r.linger(hold, began, signals)
 	}
 	r.status.Held = seconds(time.Since(began))
@@ -146,6 +152,8 @@ func (r *runner) runUnder(hold *zklock.Hold, signals <-chan os.Signal, events <-
 	case s.maxHold.ended:
 		r.status.Outcome = outcomeMaxHold
 		return &cli.ExitError{Code: cli.ExitMaxHold}
+	case unrecorded != nil:
+		return &cli.ExitError{Code: cli.ExitFailed, Err: fmt.Errorf("the command succeeded, but another client may run it again: %w", unrecorded)}
 	case exit.Status() == 0:
 		return nil
 	}

@@ -17,6 +17,7 @@ const (
 	outcomeSignalled     = "signalled"      // Signal ended the command
 	outcomeLost          = "lost"           // the lock was lost and the command ended
 	outcomeMaxHold       = "max-hold"       // --max-hold ended the command
+	outcomeDone          = "done-before"    // --once-per: the command did not run again
 	outcomeNotAcquired   = "not-acquired"   // --try or --timeout
 	outcomeInterrupted   = "interrupted"    // a signal ended the wait
 	outcomeNotFound      = "not-found"      // the command was not found

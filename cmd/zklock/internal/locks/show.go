@@ -25,7 +25,8 @@ latches of zklock, Curator, kazoo, go-zookeeper, and the recipes in ZooKeeper's
 source. POSITION counts the waiters: the next to get the lock has position 1.
 The column RECIPE names the recipe. TOKEN is the fencing token of a holder.
 SINCE is the age of an entry, including its time in the queue, because the
-servers do not record the time of the grant.
+servers do not record the time of the grant. If runs of a job are remembered
+(zklock run --once-per), show prints the last one.
 
 Warnings follow if recipes on this path do not exclude each other, or if there
 are strays: znodes that are not entries of a lock. If there are more than 20000
@@ -169,6 +170,14 @@ func printLock(out io.Writer, s *inspect.Lock, name string, now time.Time) error
 		if e.Revoked {
 			fmt.Fprintf(&text, "%s was asked to release it\n", inspect.OwnerName(e.Entry))
 		}
+	}
+	if last := s.LastRun; !last.Began.IsZero() {
+		by := ""
+		if who := last.Owner.String(); who != "" {
+			by = " by " + who
+		}
+		fmt.Fprintf(&text, "last run: began %s ago%s, ended %s ago, token %d\n", cli.ShortDuration(now.Sub(last.Began)), by,
+			cli.ShortDuration(now.Sub(last.Ended)), last.Token)
 	}
 	for _, n := range s.Notes() {
 		fmt.Fprintf(&text, "note: %s\n", n)

@@ -1,0 +1,201 @@
+package zklock
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/zklock/zklock/internal/legible"
+	"github.com/zklock/zklock/zk"
+)
+
+// A Run is a completed run of a periodic job, as [Hold.RecordRun] recorded it for the
+// lock.
+type Run struct {
+	Began time.Time // when its acquire began, by the clock of the servers
+	Ended time.Time // when it was recorded, by the same clock
+	Token int64     // the fencing token of its hold
+	Owner Owner     // the client that ran it
+}
+
+// runRecord is the data of the znode that remembers the last run.
+type runRecord struct {
+	Began int64 `json:"began"` // in milliseconds since 1970
+	Token int64 `json:"token,string"`
+	Owner Owner `json:"owner,omitzero"`
+}
+
+// maxRunRecord bounds the size in bytes of a record that is read.
+const maxRunRecord = maxOwnerSize + 100
+
+// runRecordPath returns the path of the record of a lock's last run. It is persistent, so
+// it cannot be a child of the lock's znode, which servers delete when it is empty.
+func runRecordPath(lock string) string { return lock + "-done" }
+
+// DoOncePer calls f at most once per period under the lock, whichever client of the lock
+// comes first. If a run is recorded that began less than period ago, DoOncePer returns
+// false without calling f; see [Hold.RanWithin]. Otherwise it calls f as [Do] does, and
+// records the run if f returns nil; see [Hold.RecordRun]. If f fails, or its client ends
+// before f does, the next client that acquires the lock runs. So clients that wait for
+// the lock take over from one that failed, and one that comes late runs nothing.
+func DoOncePer(ctx context.Context, l *Lock, period time.Duration, f func(ctx context.Context, h *Hold) error) (ran bool, err error) {
+	err = Do(ctx, l, func(ctx context.Context, h *Hold) error {
+		_, done, err := h.RanWithin(ctx, period)
+		if err != nil || done {
+			return err
+		}
+		ran = true
+		if err := f(ctx, h); err != nil {
+			return err
+		}
+		return h.RecordRun(ctx)
+	})
+	return ran, err
+}
+
+// RanWithin returns the last recorded run of the lock, and reports whether it began less
+// than period before this hold's acquire began. Both times are by the clock of the
+// servers: the creation of the znodes of the two holds. An acquire that began while the
+// last run was going on therefore belongs to the same round, however long it waited.
+//
+// So that a job which starts each period, but not exactly on time, misses no round, the
+// last tenth of period does not count, at most a minute. If the lock has no recorded run,
+// the Run is zero. A period that is not above zero fails with ErrInvalidOptions.
+//
+// RanWithin fails with ErrInvalidLock unless the hold is that of one [Client.Mutex], or of
+// one [RWMutex.Writer], without Reentrant and LocalHandoff and with a layout that
+// [Hold.Guard] supports. The layout, the period, and the clocks of the servers should be
+// the same for all clients and servers.
+func (h *Hold) RanWithin(ctx context.Context, period time.Duration) (last Run, within bool, err error) {
+	fail := func(err error) (Run, bool, error) {
+		return Run{}, false, &Error{Op: "read the last run", Path: h.lock.path, Err: err}
+	}
+	if period <= 0 {
+		return fail(fmt.Errorf("%w: the period %v is not above 0", ErrInvalidOptions, period))
+	}
+	if err := h.checkRuns(); err != nil {
+		return fail(err)
+	}
+	began, err := h.began(ctx)
+	if err != nil {
+		return fail(err)
+	}
+	last, _, err = h.grant.client.lastRun(ctx, h.lock.path)
+	if err != nil || last.Began.IsZero() {
+		return last, false, err
+	}
+	// A clock of the servers that was set back must not stop the job for long.
+	apart := began.Sub(last.Began).Abs()
+	return last, apart < period-min(period/10, time.Minute), nil
+}
+
+// RecordRun records that the job which the lock guards has completed, for
+// [Hold.RanWithin]. Call it before Release. It replaces the record of the last run in one
+// transaction with a check of the hold, as [Hold.Guard], and fails as Guard does. If its
+// error says that the outcome is unknown, the next client may run the job again. It
+// supports the same locks as RanWithin.
+//
+// The record is a persistent znode at the path of the lock with the suffix "-done". It has
+// the ACL of the lock's znode, because whoever may write it can make clients skip runs.
+func (h *Hold) RecordRun(ctx context.Context) error {
+	fail := func(err error) error { return &Error{Op: "record the run", Path: h.lock.path, Err: err} }
+	if err := h.checkRuns(); err != nil {
+		return fail(err)
+	}
+	began, err := h.began(ctx)
+	if err != nil && !errors.Is(err, ErrDeleted) { // if it is, the check says so
+		return fail(err)
+	}
+	_, stat, err := h.grant.client.lastRun(ctx, h.lock.path)
+	if err != nil {
+		return err
+	}
+	c := h.grant.client
+	record := runRecord{Began: began.UnixMilli(), Token: h.Token()}
+	if !c.opts.Anonymous {
+		record.Owner = c.newOwner()
+		record.Owner.Since = time.Time{} // its own clock's time is of no use here
+	}
+	data, err := json.Marshal(record)
+	if err != nil {
+		return fail(err)
+	}
+	path := runRecordPath(h.lock.path)
+	if stat.Czxid != 0 {
+		return h.Guard(ctx, zk.SetOp(path, data, stat.Version))
+	}
+	acl, err := c.runRecordACL(ctx, h.lock.path)
+	if err != nil {
+		return fail(err)
+	}
+	return h.Guard(ctx, zk.CreateOp(path, data, acl, zk.ModePersistent))
+}
+
+// checkRuns returns an error if runs of the lock cannot be recorded. A hold that shares
+// its znode with others began at another time than the znode.
+func (h *Hold) checkRuns() error {
+	l := h.lock
+	switch {
+	case l.all || len(l.components) != 1 || l.components[0].mode != Exclusive || l.components[0].node:
+		return fmt.Errorf("%w: runs are recorded only for one mutex or writer", ErrInvalidLock)
+	case l.reentrant || l.maxHandoffs > 1:
+		return fmt.Errorf("%w: runs are not recorded for a lock that is Reentrant or has a LocalHandoff", ErrInvalidLock)
+	case h.grant.lock.hasReusableNames():
+		return fmt.Errorf("%w: runs are not recorded in a layout whose names have no GUID", ErrInvalidLock)
+	}
+	return nil
+}
+
+// began returns when the acquire of the hold began, by the clock of the servers.
+func (h *Hold) began(ctx context.Context) (time.Time, error) {
+	stat, there, err := h.grant.client.zk.Exists(ctx, h.Node())
+	if ended := h.Err(); ended != nil {
+		return time.Time{}, ended
+	}
+	if err == nil && !there {
+		err = lostError("hold", h.lock.path, ErrDeleted)
+	}
+	return time.UnixMilli(stat.Ctime), err
+}
+
+// LastRun returns the last recorded run of the lock with this name; see [Client.Mutex] for
+// names. The Run is zero if there is none.
+func (c *Client) LastRun(ctx context.Context, name string) (Run, error) {
+	path, err := parseName(name, c.opts.Layout)
+	if err != nil {
+		return Run{}, &Error{Op: "read the last run", Path: name, Err: err}
+	}
+	last, _, err := c.lastRun(ctx, path)
+	return last, err
+}
+
+// lastRun reads the record of the last run. Both are zero if there is none.
+func (c *Client) lastRun(ctx context.Context, lock string) (Run, zk.Stat, error) {
+	path := runRecordPath(lock)
+	data, stat, err := c.zk.Get(ctx, path)
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return Run{}, zk.Stat{}, nil
+	case err != nil:
+		return Run{}, zk.Stat{}, &Error{Op: "read the last run", Path: lock, Err: err}
+	}
+	var r runRecord
+	if len(data) > maxRunRecord || json.Unmarshal(data, &r) != nil || r.Began <= 0 {
+		return Run{}, stat, &Error{Op: "read the last run", Path: lock, Err: fmt.Errorf("%w: %s; delete it if the job may run again", ErrInvalidRun, legible.Path(path))}
+	}
+	return Run{Began: time.UnixMilli(r.Began), Ended: time.UnixMilli(stat.Mtime), Token: r.Token, Owner: r.Owner.legible()}, stat, nil
+}
+
+// runRecordACL returns the ACL of a new record: that of the lock's znode.
+func (c *Client) runRecordACL(ctx context.Context, lock string) ([]zk.ACL, error) {
+	if c.opts.ACL != nil || !c.zk.Authenticates() {
+		return c.opts.ACL, nil
+	}
+	list, _, err := c.zk.GetACL(ctx, lock)
+	if err != nil && !errors.Is(err, zk.ErrNoAuth) {
+		return nil, err
+	}
+	return c.aclFor(newParentACL(list, err), lockNode), nil
+}
