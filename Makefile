@@ -8,7 +8,7 @@ GO         ?= go
 # The time limit for the tests of one package. Some take minutes, more on a busy machine.
 TIMEOUT    := -timeout 40m
 
-.PHONY: check deps lint vet format test race test-command test-bench spec spec-table test-real mutants screenshots fuzz simulate simulate-race simulate-more bench-server bench bench-quick build packages clean
+.PHONY: check deps lint vet format test race test-command test-bench spec spec-table test-real mutants screenshots fuzz simulate simulate-race simulate-more bench-server bench bench-quick build packages release clean
 
 ## check: every check, over all modules.
 check: deps lint test race simulate simulate-race test-command test-bench spec mutants test-real fuzz
@@ -21,9 +21,10 @@ deps:
 build:
 	$(GO) build -o bin/zklock ./cmd/zklock
 
-## lint: check formatting, and run go vet for three systems and staticcheck.
+## lint: check formatting, and run go vet for three systems, staticcheck, and govulncheck.
 lint: format vet
 	@for m in $(MODULES); do (cd $$m && $(GO) run $(STATICCHECK) ./...) || exit 1; done
+	@scripts/vulncheck . cmd/zklock zkotel zkprom
 
 format:
 	@files=$$(gofmt -l $$(git ls-files '*.go')); \
@@ -139,6 +140,12 @@ simulate-more:
 ## packages: build deb and rpm packages of the command for amd64 and arm64 into dist/.
 packages:
 	packaging/build dist
+
+## release: make all files of a release into dist/release, which must not exist yet, and
+## print the tags that scripts/release would create.
+release:
+	packaging/release dist/release
+	scripts/release
 
 clean:
 	rm -rf bin dist

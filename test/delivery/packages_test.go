@@ -3,7 +3,6 @@ package delivery
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -94,28 +93,6 @@ func command(t *testing.T, bin string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, bin, args...)
 	c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
 	return c
-}
-
-// TestPackagesAreReproducible: one tree gives the same packages, byte for byte.
-func TestPackagesAreReproducible(t *testing.T) {
-	first := packages(t)
-	again := t.TempDir()
-	if err := pack(again); err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range []string{first.deb, first.rpm} {
-		a, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := os.ReadFile(filepath.Join(again, filepath.Base(path)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if sha256.Sum256(a) != sha256.Sum256(b) {
-			t.Errorf("%s is another one the second time: %d and %d bytes", filepath.Base(path), len(a), len(b))
-		}
-	}
 }
 
 // TestCommandIsStatic: the command needs no library, so that it runs in an empty image and on
