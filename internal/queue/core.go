@@ -37,10 +37,11 @@ type Core struct {
 	beat     heartbeat
 	closed   error // why no acquire can succeed any more
 
-	acquires       []*acquire // in order of arrival
-	late           []*node    // those whose delete the next create may include
-	pendingDeletes []*node    // znodes that exist, or may, and must be deleted
-	unanswered     []*node    // znodes of this session that are gone, but whose creates were not answered; see [Core.searchAgain]
+	acquires       []*acquire    // in order of arrival
+	late           []*node       // those whose delete the next create may include
+	pendingDeletes []*node       // znodes that exist, or may, and must be deleted
+	deletesAt      time.Duration // when to look for deletes to retry, at the earliest; 0 for never
+	unanswered     []*node       // znodes of this session that are gone, but whose creates were not answered; see [Core.searchAgain]
 	// sights holds when each leftover record of the last listing of a queue was first
 	// seen, by the queue's path.
 	sights map[string]map[string]time.Duration
@@ -205,11 +206,7 @@ func (c *Core) Event(now time.Duration, kind EventKind, path string, zxid int64)
 		if kind == Deleted {
 			l.entryDeleted(baseOf(path))
 		}
-		positions := slices.Clone(l.positions)
-		if kind != Children {
-			positions = l.concerned(baseOf(path))
-		}
-		for _, p := range positions {
+		for _, p := range l.concerned(kind, path) {
 			if p.membership == present {
 				c.eventAt(now, p, kind, path, zxid)
 			}
@@ -332,11 +329,8 @@ func (c *Core) Tick(now time.Duration) {
 		c.agenda.old = true // otherwise a check that has run would stay due
 	}
 	c.watchDue(now)
-	for _, n := range slices.Clone(c.pendingDeletes) {
-		if n.retryAt != 0 && n.retryAt <= now {
-			n.retryAt = 0
-			c.dispose(now, n)
-		}
+	if c.deletesAt != 0 && c.deletesAt <= now {
+		c.retryDeletes(now)
 	}
 	c.heartbeat(now)
 }
@@ -362,9 +356,7 @@ func (c *Core) Next() (at time.Duration, ok bool) {
 	sooner(c.agenda.at(c.acquires))
 	watch, _ := c.watchAt()
 	sooner(watch)
-	for _, n := range c.pendingDeletes {
-		sooner(n.retryAt)
-	}
+	sooner(c.deletesAt)
 	sooner(c.nextBeat())
 	return at, ok
 }
@@ -391,8 +383,19 @@ func (c *Core) remove(acq *acquire) {
 	acq.cancelRetry()
 	acq.phase = done
 	if i, ok := c.find(acq.id); ok {
-		c.acquires = slices.Delete(c.acquires, i, i+1)
+		c.acquires = deleteAt(c.acquires, i)
 	}
+}
+
+// deleteAt removes the i-th element. It moves the shorter part of the list, so that the time
+// to remove one of the first elements, as most are, does not grow with the list.
+func deleteAt[T any](list []*T, i int) []*T {
+	if i >= len(list)/2 {
+		return slices.Delete(list, i, i+1)
+	}
+	copy(list[1:i+1], list[:i])
+	list[0] = nil
+	return list[1:]
 }
 
 // advance handles the passing of time. Every input calls it first, so that nothing that
@@ -462,6 +465,7 @@ func (c *Core) resume(now time.Duration) {
 		c.proceed(now, acq)
 	}
 	c.searchAgain()
+	c.deletesAt = 0
 	for _, n := range slices.Clone(c.pendingDeletes) {
 		n.retryAt = 0
 		n.distrust()

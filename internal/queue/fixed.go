@@ -179,9 +179,9 @@ func (c *Core) probeFixed(now time.Duration, n *node) {
 			n.state = alive // it was created, and the client may be allowed to delete it but not to read it: see searchData
 			c.dispose(now, n)
 		case r.Code == Refused:
-			n.retryAt = now + c.refusedPause()
+			c.retryDelete(n, now+c.refusedPause())
 		default:
-			n.retryAt = now + retryPause
+			c.retryDelete(n, now+retryPause)
 		}
 	})
 }

@@ -69,14 +69,14 @@ func (l *clientQueue) exit(p *position, name string) {
 	}
 }
 
-// concerned returns the positions that an event about an entry may concern: the one whose
-// entry it is, and those that watch their blocker.
-func (l *clientQueue) concerned(name string) []*position {
-	if l.entries == nil {
+// concerned returns the positions that an event may concern. For an event about an entry,
+// these are the one whose entry it is, and those that watch their blocker.
+func (l *clientQueue) concerned(kind EventKind, path string) []*position {
+	if l.entries == nil || kind == Children {
 		return slices.Clone(l.positions) // an acquire whose own znode is gone leaves its positions
 	}
 	all := slices.Clone(l.watchers)
-	if p := l.entries[name]; p != nil && !slices.Contains(all, p) {
+	if p := l.entries[baseOf(path)]; p != nil && !slices.Contains(all, p) {
 		all = append(all, p)
 	}
 	return all
@@ -105,7 +105,7 @@ func (c *Core) leaveQueue(p *position) {
 	p.membership, p.predecessor = abandoned, nil
 	if l := c.queues[p.parent]; l != nil {
 		if i := slices.Index(l.positions, p); i >= 0 {
-			l.positions = slices.Delete(l.positions, i, i+1)
+			l.positions = deleteAt(l.positions, i)
 		}
 		for _, n := range p.nodes {
 			l.exit(p, n.name)

@@ -165,12 +165,12 @@ func (c *Core) deleted(now time.Duration, n *node, r Reply) {
 	case Unknown, NotApplied:
 		n.state, n.due = alive, n.due && r.Code == NotApplied
 		n.distrust()
-		n.retryAt = now + retryPause
+		c.retryDelete(n, now+retryPause)
 	default:
 		n.state, n.refused = alive, true
 		n.distrust()
 		c.forget(n) // it blocks like any other entry
-		n.retryAt = now + c.refusedPause()
+		c.retryDelete(n, now+c.refusedPause())
 		for _, acq := range c.acquires {
 			if acq.spec.Try {
 				acq.retry(now) // it may be waiting for this one
@@ -179,6 +179,30 @@ func (c *Core) deleted(now time.Duration, n *node, r Reply) {
 		if p := n.parting; p != nil && p.report && !p.told {
 			p.told = true
 			c.signal(Signal{ID: p.id, Kind: Released, Err: cmp.Or(p.err, r.Err)})
+		}
+	}
+}
+
+// retryDelete schedules the next attempt to delete a znode. A client may have thousands of
+// pending deletes, so no step may visit each of them.
+func (c *Core) retryDelete(n *node, at time.Duration) {
+	n.retryAt = at
+	if c.deletesAt == 0 || at < c.deletesAt {
+		c.deletesAt = at
+	}
+}
+
+// retryDeletes retries the deletes that are due.
+func (c *Core) retryDeletes(now time.Duration) {
+	c.deletesAt = 0
+	for _, n := range slices.Clone(c.pendingDeletes) {
+		switch {
+		case n.retryAt == 0:
+		case n.retryAt <= now:
+			n.retryAt = 0
+			c.dispose(now, n)
+		default:
+			c.retryDelete(n, n.retryAt)
 		}
 	}
 }
@@ -213,7 +237,7 @@ func (c *Core) finish(n *node, err error) {
 		c.unanswered = c.unanswered[max(0, len(c.unanswered)-maxUnanswered):]
 	}
 	if i := slices.Index(c.pendingDeletes, n); i >= 0 {
-		c.pendingDeletes = slices.Delete(c.pendingDeletes, i, i+1)
+		c.pendingDeletes = deleteAt(c.pendingDeletes, i)
 	}
 	p := n.parting
 	n.parting = nil
@@ -292,7 +316,7 @@ func (c *Core) probe(parent string) {
 func (c *Core) pause(parent string, until time.Duration) {
 	for _, n := range c.pendingDeletes {
 		if n.parent == parent && n.state == unknown {
-			n.retryAt = until
+			c.retryDelete(n, until)
 		}
 	}
 }
@@ -316,7 +340,7 @@ func (c *Core) probed(now time.Duration, parent string, children []string, proof
 		case proof:
 			c.missing(n)
 		default:
-			n.retryAt = now + retryPause
+			c.retryDelete(n, now+retryPause)
 		}
 	}
 }
@@ -334,7 +358,7 @@ func (c *Core) searchData(now time.Duration, n *node, children []string, proof b
 		if proof {
 			c.missing(n)
 		} else {
-			n.retryAt = now + retryPause
+			c.retryDelete(n, now+retryPause)
 		}
 	}
 	for _, name := range children {
