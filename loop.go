@@ -156,7 +156,7 @@ func (c *Client) tick() {
 
 func (c *Client) onDrained() {
 	clock := func() time.Duration {
-		if len(c.acquisitions) > 0 {
+		if c.core.MayGrant() {
 			return now() // a grant compares the deadline with this reading
 		}
 		return boottime.Recent()

@@ -282,6 +282,9 @@ func (c *Core) Drained(now time.Duration) {
 	c.grantReady(now)
 }
 
+// MayGrant reports whether Drained may grant an acquire.
+func (c *Core) MayGrant() bool { return c.dirty && len(c.ready) > 0 }
+
 // Session handles a change of the session's state.
 func (c *Core) Session(now time.Duration, s SessionChange) {
 	c.advance(now)
