@@ -25,11 +25,12 @@ func (n Names) Sort(children []string) Listing { return n.sortUpTo(children, mat
 // waiter do not matter to it, and there may be many.
 func (n Names) sortUpTo(children []string, most int64) Listing {
 	var l Listing
+	found := make([]Entry, 0, len(children))
 	for _, name := range children {
 		switch e, class := n.Parse(name); class {
 		case Contender:
 			if e.Seq <= most {
-				l.Queue = append(l.Queue, e)
+				found = append(found, e)
 			}
 		case Malformed:
 			l.Malformed = append(l.Malformed, name)
@@ -37,14 +38,34 @@ func (n Names) sortUpTo(children []string, most int64) Listing {
 			l.Foreign = append(l.Foreign, name)
 		}
 	}
-	slices.SortFunc(l.Queue, func(a, b Entry) int {
-		if a.Seq != b.Seq {
-			return cmp.Compare(a.Seq, b.Seq)
-		}
-		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
-	})
+	l.Queue = inOrder(found)
 	slices.Sort(l.Foreign)
 	return l
+}
+
+// inOrder returns the entries in order. An entry is large, and waiters sort long queues, so it
+// sorts numbers and indexes.
+func inOrder(entries []Entry) []Entry {
+	type key struct {
+		seq int64
+		at  int
+	}
+	keys := make([]key, len(entries))
+	for i := range entries {
+		keys[i] = key{entries[i].Seq, i}
+	}
+	slices.SortFunc(keys, func(a, b key) int {
+		if a.seq != b.seq {
+			return cmp.Compare(a.seq, b.seq)
+		}
+		x, y := &entries[a.at], &entries[b.at]
+		return cmp.Or(cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Name, y.Name))
+	})
+	sorted := make([]Entry, len(entries))
+	for i, k := range keys {
+		sorted[i] = entries[k.at]
+	}
+	return sorted
 }
 
 // Ahead returns the entries before the one with this name, and whether that one exists.
