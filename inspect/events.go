@@ -111,10 +111,16 @@ func (s *Watcher) transaction(changes []change, now time.Time) {
 			continue
 		case roleStray: // which may also be a node lock
 			s.otherEvent(c)
-			s.markDirty(about.lock, s.trackOf(about.lock))
+		}
+		if !s.hasRoom(about.lock) {
+			s.missEvent()
 			continue
 		}
 		t := s.trackOf(about.lock)
+		if about.role == roleStray {
+			s.markDirty(about.lock, t)
+			continue
+		}
 		touched[about.lock] = t
 		if about.role == roleLeases {
 			s.leasesEvent(about.lock, c.typ)
@@ -148,6 +154,7 @@ func (s *Watcher) entryEvent(t *track, about nodeRole, c change, now time.Time) 
 		}
 		t.line.add(m, about.role == roleLease)
 	case c.typ == zk.EventNodeDeleted:
+		delete(t.data, c.path)
 		m, found := t.line.remove(name, s.event)
 		if !found {
 			break
@@ -219,7 +226,7 @@ func (s *Watcher) otherEvent(c change) {
 		delete(s.newNodes, c.path)
 	case c.typ != zk.EventNodeCreated || s.layout.InParent:
 	case len(s.newNodes) >= maxNewNodes:
-		s.overflowed = true
+		s.missEvent()
 	default:
 		s.newNodes[c.path] = time.Now()
 	}
@@ -282,24 +289,39 @@ func (s *Watcher) markDirty(path string, t *track) {
 	}
 }
 
+// hasRoom reports whether the watcher has a track of the lock, or may add one. The caller
+// holds the mutex.
+func (s *Watcher) hasRoom(path string) bool {
+	if len(s.tracks) < maxTracks || s.tracks[path] != nil {
+		return true
+	}
+	s.evict(time.Now())
+	return len(s.tracks) < maxTracks
+}
+
 // trackOf returns the track of a lock. The caller holds the mutex.
 func (s *Watcher) trackOf(path string) *track {
 	t := s.tracks[path]
 	if t == nil {
-		if len(s.tracks) >= maxTracks {
-			s.evict()
-		}
 		t = &track{path: path, recorder: recorder{step: stepOfOne}}
 		s.tracks[path] = t
 	}
 	return t
 }
 
-// evict drops some of the histories of locks without holders.
-func (s *Watcher) evict() {
+// evictInterval is the minimum time between two searches for tracks to drop. A search takes
+// milliseconds, and a client can cause events much faster.
+const evictInterval = time.Second
+
+// evict drops some of the histories of locks without holders. The caller holds the mutex.
+func (s *Watcher) evict(now time.Time) {
+	if now.Sub(s.evicted) < evictInterval {
+		return
+	}
+	s.evicted = now
 	left := maxTracks / 10
 	for path, t := range s.tracks {
-		if t.lock == nil && t.dirty.IsZero() {
+		if t.lock == nil && t.dirty.IsZero() && !t.changed {
 			delete(s.tracks, path)
 			if left--; left == 0 {
 				return
@@ -307,3 +329,13 @@ func (s *Watcher) evict() {
 		}
 	}
 }
+
+// missEvent notes that there was no room for a new znode. The caller holds the mutex.
+func (s *Watcher) missEvent() {
+	s.missed++
+	s.unpublished = true
+}
+
+// missedEvents reports whether there was no room for new znodes since the begin of the last
+// listing. The caller holds the mutex.
+func (s *Watcher) missedEvents() bool { return s.missed != s.missedBefore }

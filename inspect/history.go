@@ -69,10 +69,14 @@ type point struct {
 	wait, hold     durationCounts
 }
 
-// pointAt returns the step that contains a time. If the clock goes back, it returns the
-// last step.
+// pointAt returns the step that contains the present time. If the clock was set back by less
+// than a step, it returns the last step. If by more, it drops the steps after now: otherwise
+// all that follows would be counted there until the clock reaches them.
 func (c *recorder) pointAt(now time.Time) *point {
 	begin := now.Truncate(c.step)
+	for n := len(c.points); n > 0 && c.points[n-1].at.Sub(begin) > c.step; n-- {
+		c.points = c.points[:n-1]
+	}
 	if n := len(c.points); n == 0 || c.points[n-1].at.Before(begin) {
 		old := 0
 		for old < n && now.Sub(c.points[old].at) > hour {
@@ -94,10 +98,13 @@ func (c *recorder) granted(now time.Time, wait time.Duration) {
 	}
 }
 
-// retract removes a grant that was counted in error.
+// retract removes a grant that was counted in error, a moment ago.
 func (c *recorder) retract(m member) {
 	c.grants--
-	p := c.pointAt(m.granted) // or the next step
+	if len(c.points) == 0 {
+		return // the clock was set back since
+	}
+	p := &c.points[len(c.points)-1] // or the step before
 	p.grants = max(0, p.grants-1)
 	if !m.arrived.IsZero() {
 		wait := m.granted.Sub(m.arrived)

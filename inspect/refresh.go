@@ -235,8 +235,8 @@ func (s *Watcher) publish() {
 	if s.status.Listed && s.conn != 0 && s.conn != s.listConn {
 		next.Status.Complete, next.Status.Reason = false, "the connection was lost for some time; a new listing will start soon"
 	}
-	if s.overflowed {
-		next.Status.Complete, next.Status.Reason = false, "too many new znodes to check; use a prefix with fewer znodes that are not locks"
+	if s.missedEvents() {
+		next.Status.Complete, next.Status.Reason = false, "too many new znodes to check; a new listing will start soon, or use a longer prefix"
 	}
 	if len(s.changedPaths) > 0 {
 		next.Locks = s.merged(next.Version)

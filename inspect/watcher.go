@@ -31,9 +31,11 @@ type Watcher struct {
 	dirty  []string          // paths of locks to read again, in the order of their changes
 	// newNodes are znodes that were created and may be node locks.
 	newNodes     map[string]time.Time
-	overflowed   bool   // newNodes was full
-	listComplete bool   // the last listing was not interrupted
-	listConn     uint64 // the connection on which that listing began
+	missed       int64     // counts the events for which newNodes or tracks had no room
+	missedBefore int64     // missed at the begin of the last listing
+	evicted      time.Time // when tracks was last searched for some to drop
+	listComplete bool      // the last listing was not interrupted
+	listConn     uint64    // the connection on which that listing began
 	// semaphores are paths that have a child named leases.
 	semaphores   map[string]bool
 	records      map[string]bool // paths of lock-delay records whose creation was seen
@@ -75,7 +77,7 @@ type removal struct {
 
 // Limits of what a watcher keeps.
 const (
-	maxTracks   = 50_000 // above this, the watcher drops histories of locks without holders
+	maxTracks   = 50_000 // above this, the watcher drops histories of free locks, or misses new locks until it lists
 	maxNewNodes = 10_000
 	maxRemovals = 10_000
 )
@@ -297,7 +299,7 @@ func (s *Watcher) addWatch(ctx context.Context) {
 // interrupted.
 func (s *Watcher) listAll(ctx context.Context) bool {
 	s.mu.Lock()
-	since, conn := s.event, s.conn
+	since, conn, missed := s.event, s.conn, s.missed
 	s.status.Listing, s.unpublished = true, true
 	s.mu.Unlock()
 	limits := s.opts.List
@@ -317,9 +319,6 @@ func (s *Watcher) listAll(ctx context.Context) bool {
 	if err != nil {
 		s.status.Reason = err.Error()
 	}
-	if err == nil && s.status.Watching {
-		s.overflowed = false
-	}
 	// Known locks that the listing did not find may be gone.
 	there := make(map[string]bool, len(found.Locks))
 	for _, l := range found.Locks {
@@ -333,7 +332,7 @@ func (s *Watcher) listAll(ctx context.Context) bool {
 	s.listComplete = err == nil || errors.Is(err, ErrTooMany) || errors.Is(err, ErrUnreadable) || errors.Is(err, ErrInvalidNames)
 	done := s.listComplete
 	if done {
-		s.listConn = conn
+		s.listConn, s.missedBefore = conn, missed
 	}
 	s.mu.Unlock()
 	s.publish()
@@ -361,7 +360,7 @@ func (s *Watcher) follow(ctx context.Context, conn uint64, least time.Duration) 
 	for {
 		s.mu.Lock()
 		other := s.conn != conn && s.conn != 0
-		again := other || !s.status.Watching || !s.listComplete
+		again := other || !s.status.Watching || !s.listComplete || s.missedEvents()
 		s.mu.Unlock()
 		if other {
 			s.addWatch(ctx)

@@ -6,53 +6,13 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"sync"
-	"time"
 
+	"github.com/zklock/zklock/internal/netutil"
 	"github.com/zklock/zklock/internal/wire"
 )
 
-const (
-	// logBurst is how many lines of one kind are logged at once, and logEvery the time
-	// after which another one may follow: a client that connects in a loop must not fill
-	// the disk. In the worst case about 20 MB a day are logged.
-	logBurst = 20
-	logEvery = time.Second
-)
-
-// logLimiter lets a burst of log lines pass and then one line at a time. It counts the
-// lines that it drops; the next line that passes reports how many.
-type logLimiter struct {
-	mu      sync.Mutex
-	began   bool
-	tokens  int
-	filled  time.Duration // when tokens was updated
-	skipped int64
-}
-
-// allow reports whether a line may be logged at the time now, and how many lines were
-// dropped since the last one.
-func (l *logLimiter) allow(now time.Duration) (skipped int64, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.began {
-		l.began, l.tokens, l.filled = true, logBurst, now
-	}
-	if n := (now - l.filled) / logEvery; n > 0 {
-		l.tokens = int(min(int64(l.tokens)+int64(n), logBurst))
-		l.filled += n * logEvery
-	}
-	if l.tokens == 0 {
-		l.skipped++
-		return 0, false
-	}
-	l.tokens--
-	skipped, l.skipped = l.skipped, 0
-	return skipped, true
-}
-
-// logLimiters has a logLimiter for each kind of line that a client can cause.
-type logLimiters struct{ refused, ended, accept logLimiter }
+// logLimiters has a limiter for each kind of line that a client can cause.
+type logLimiters struct{ refused, ended, accept netutil.LogLimiter }
 
 // logRefused counts and logs a connection that a limit refused.
 func (s *Server) logRefused(peer net.Addr, err error) {
@@ -103,8 +63,8 @@ func badFrame(reason error) bool {
 }
 
 // logPeer logs a line about a peer, unless there were too many.
-func (s *Server) logPeer(l *logLimiter, level slog.Level, msg string, peer net.Addr, reason error) {
-	skipped, ok := l.allow(s.elapsed())
+func (s *Server) logPeer(l *netutil.LogLimiter, level slog.Level, msg string, peer net.Addr, reason error) {
+	skipped, ok := l.Allow(s.elapsed())
 	if !ok {
 		return
 	}

@@ -10,38 +10,11 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/zklock/zklock/internal/memnet"
+	"github.com/zklock/zklock/internal/netutil"
 	"github.com/zklock/zklock/internal/wire"
 )
-
-func TestLogLimiter(t *testing.T) {
-	var l logLimiter
-	passed := 0
-	for range 3 * logBurst {
-		if _, ok := l.allow(time.Hour); ok {
-			passed++
-		}
-	}
-	if passed != logBurst {
-		t.Errorf("%d lines at once, want %d", passed, logBurst)
-	}
-	if skipped, ok := l.allow(time.Hour + logEvery); !ok || skipped != 2*logBurst {
-		t.Errorf("a second later: %d skipped, %v", skipped, ok)
-	}
-	if _, ok := l.allow(time.Hour + logEvery + logEvery/2); ok {
-		t.Error("a second line within the second")
-	}
-	for passed = 0; ; passed++ { // after a long silence no more than a burst
-		if _, ok := l.allow(100 * time.Hour); !ok {
-			break
-		}
-	}
-	if passed != logBurst {
-		t.Errorf("%d lines after a silence, want %d", passed, logBurst)
-	}
-}
 
 // TestClosedConnectionsAreCounted ends connections in each way and checks counters and log.
 func TestClosedConnectionsAreCounted(t *testing.T) {
@@ -114,8 +87,8 @@ func TestRefusalLogIsRateLimited(t *testing.T) {
 		if got := s.Stats().ConnectionsRefused.TooManyPerAddress; got != 499 {
 			t.Errorf("%d refused, want 499", got)
 		}
-		if lines := strings.Count(log.String(), "connection refused"); lines != logBurst {
-			t.Errorf("%d lines logged, want %d", lines, logBurst)
+		if lines := strings.Count(log.String(), "connection refused"); lines != netutil.LogBurst {
+			t.Errorf("%d lines logged, want %d", lines, netutil.LogBurst)
 		}
 		if !strings.Contains(log.String(), "raise maxClientCnxns (zklock serve --max-conns-per-address)") {
 			t.Errorf("the log does not name the setting: %s", log.String())

@@ -238,7 +238,8 @@ type Options struct {
 	// handshake timeout.
 	Accept func(net.Conn) error
 
-	// Logger receives messages for the operator. Nil means slog.Default().
+	// Logger receives messages for the operator. Nil means slog.Default(). Its handler must
+	// not block: the goroutines that accept connections wait for it.
 	Logger *slog.Logger
 
 	setup servertest.Setup // what package zktest adds

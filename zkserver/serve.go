@@ -223,6 +223,7 @@ func (s *Server) unregister(c *conn) {
 	reason := c.closeReason
 	if c.blockingIO != nil && c.clientCert != nil {
 		c.clientCert.expiry.Stop()
+		c.clientCert = nil
 	}
 	c.mu.Unlock()
 	s.logClosed(c.peer, reason)

@@ -129,7 +129,7 @@ var errUntrusted = errors.New("zkserver: the client's certificate is no longer v
 type clientCert struct {
 	files  *tlsReloader        // the reloader of its handshake
 	chain  []*x509.Certificate // the client's own certificate first
-	expiry *time.Timer         // closes the connection when the certificate expires
+	expiry *time.Timer         // calls checkExpiry
 }
 
 // keepCertificate keeps the client's certificate, if the files say so, and checks it again:
@@ -139,11 +139,46 @@ func (c *conn) keepCertificate(files *tlsReloader, state tls.ConnectionState) er
 		return nil
 	}
 	p := &clientCert{files: files, chain: state.PeerCertificates}
-	p.expiry = time.AfterFunc(time.Until(p.chain[0].NotAfter)+time.Second, func() { c.recheck(files) })
+	wait, _ := untilExpiry(p.chain[0].NotAfter, time.Now())
 	c.mu.Lock()
+	p.expiry = time.AfterFunc(wait, c.checkExpiry)
 	c.clientCert = p
 	c.mu.Unlock()
 	return p.check()
+}
+
+// maxExpiryWait is the maximum time between two comparisons of a certificate with the wall
+// clock, which may be set meanwhile.
+const maxExpiryWait = time.Minute
+
+// untilExpiry returns how long to wait for the next comparison, and whether a certificate
+// has expired.
+func untilExpiry(notAfter, now time.Time) (wait time.Duration, expired bool) {
+	left := notAfter.Sub(now)
+	if left < 0 {
+		return maxExpiryWait, true
+	}
+	return min(left+time.Second, maxExpiryWait), false
+}
+
+// checkExpiry aborts the connection if its client's certificate has expired. Otherwise, it
+// sets the timer again.
+func (c *conn) checkExpiry() {
+	c.mu.Lock()
+	var p *clientCert
+	if c.blockingIO != nil {
+		p = c.clientCert
+	}
+	if p == nil { // the connection has ended
+		c.mu.Unlock()
+		return
+	}
+	wait, expired := untilExpiry(p.chain[0].NotAfter, time.Now())
+	p.expiry.Reset(wait)
+	c.mu.Unlock()
+	if expired {
+		c.recheck(p.files)
+	}
 }
 
 // check verifies the certificate against the current authorities.

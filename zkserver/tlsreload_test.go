@@ -256,6 +256,27 @@ func TestCutClientsAfterCAChange(t *testing.T) {
 	})
 }
 
+// TestExpiryFollowsTheWallClock: certificates expire by a clock that may be set, so it is
+// read each minute.
+func TestExpiryFollowsTheWallClock(t *testing.T) {
+	now := time.Now()
+	for _, tt := range []struct {
+		left, wait time.Duration
+		expired    bool
+	}{
+		{24 * time.Hour, time.Minute, false},
+		{20 * time.Second, 21 * time.Second, false},
+		{0, time.Second, false},
+		{-time.Nanosecond, time.Minute, true},
+		{-24 * time.Hour, time.Minute, true},
+	} {
+		wait, expired := untilExpiry(now.Add(tt.left).Round(0), now)
+		if wait != tt.wait || expired != tt.expired {
+			t.Errorf("%v before the end: wait %v, expired %v; want %v, %v", tt.left, wait, expired, tt.wait, tt.expired)
+		}
+	}
+}
+
 // TestTLSReloadUnderLoad replaces the files while clients connect, with real
 // sockets and time: no handshake fails, and all see one pair or another.
 func TestTLSReloadUnderLoad(t *testing.T) {

@@ -10,6 +10,9 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/zklock/zklock/inspect"
 )
 
 // refusal returns why the handler refuses a request; a status of 0 means that it does not.
@@ -28,9 +31,19 @@ func (h *Handler) refusal(r *http.Request) (status int, why string) {
 	return 0, ""
 }
 
-// refuse sends an error response and logs the request.
+// maxLogged limits each value of a refused request in the log, in characters.
+const maxLogged = 200
+
+// refuse sends an error response and logs the request, unless there were too many.
 func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, status int, why string) {
-	h.log.Warn("refused", "why", why, "method", r.Method, "path", r.URL.Path, "host", r.Host, "origin", r.Header.Get("Origin"), "from", r.RemoteAddr)
+	if skipped, ok := h.refusals.Allow(time.Since(h.began)); ok {
+		args := []any{"why", why, "method", inspect.Truncate(r.Method, maxLogged), "path", inspect.Truncate(r.URL.Path, maxLogged),
+			"host", inspect.Truncate(r.Host, maxLogged), "origin", inspect.Truncate(r.Header.Get("Origin"), maxLogged), "from", r.RemoteAddr}
+		if skipped > 0 {
+			args = append(args, "not_logged", skipped)
+		}
+		h.log.Warn("refused", args...)
+	}
 	write(w, r, status, errorResponse{why})
 }
 

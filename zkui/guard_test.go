@@ -1,9 +1,11 @@
 package zkui_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -61,6 +63,23 @@ func TestHosts(t *testing.T) {
 	}
 	if got, _ := serve(t, &zkui.Options{Hosts: []string{"*"}}).do(http.MethodGet, "", "", map[string]string{"Host": "evil.example"}); got != 200 {
 		t.Errorf("any name: %d", got)
+	}
+}
+
+// TestRefusedRequestsDoNotFillTheLog: any client that reaches the page can send them.
+func TestRefusedRequestsDoNotFillTheLog(t *testing.T) {
+	var text bytes.Buffer
+	s := serve(t, &zkui.Options{Logger: slog.New(slog.NewTextHandler(&text, nil))})
+	for range 200 {
+		s.do(http.MethodGet, "", "", map[string]string{"Host": strings.Repeat("evil.", 1000) + "example"})
+	}
+	if n := strings.Count(text.String(), "msg=refused"); n < 5 || n > 100 {
+		t.Errorf("200 refused requests gave %d lines", n)
+	}
+	for line := range strings.Lines(text.String()) {
+		if len(line) > 2000 {
+			t.Errorf("a line has %d bytes", len(line))
+		}
 	}
 }
 

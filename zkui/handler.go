@@ -12,9 +12,11 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/inspect"
+	"github.com/zklock/zklock/internal/netutil"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -42,7 +44,8 @@ type Options struct {
 	// Hosts are the host names, without ports, under which the page is served, in addition
 	// to localhost and IP addresses; "*" means any name, if a proxy checks them.
 	Hosts []string
-	// Logger logs changes of locks and refused requests. Nil means no log.
+	// Logger logs changes of locks and refused requests: at most 20 of these at once, and
+	// then one a second. Nil means no log.
 	Logger *slog.Logger
 	// MaxReadRate and MaxListReads limit the reads from the servers, as MaxReadRate and
 	// List.MaxReads of [inspect.WatchOptions] do. 0 means 500 and 20000.
@@ -69,6 +72,8 @@ type Handler struct {
 	closed    chan struct{}
 	responses slots // JSON responses in progress
 	streams   slots
+	began     time.Time
+	refusals  netutil.LogLimiter // of lines about refused requests
 
 	mu              sync.Mutex // guards what follows; not held across calls
 	clients         []*zklock.Client
@@ -97,7 +102,7 @@ func New(z *zk.Client, opts *Options) (*Handler, error) {
 	var boot [8]byte
 	rand.Read(boot[:]) // never fails
 	h := &Handler{
-		opts: *opts, log: opts.Logger, boot: hex.EncodeToString(boot[:]), page: page, closed: make(chan struct{}), responses: slots{max: maxResponses}, streams: slots{max: maxStreams},
+		opts: *opts, log: opts.Logger, boot: hex.EncodeToString(boot[:]), page: page, closed: make(chan struct{}), responses: slots{max: maxResponses}, streams: slots{max: maxStreams}, began: time.Now(),
 		troubles: &troubles{deadlocks: [][]step{}}, troublesChanged: make(chan struct{}),
 		watcher: inspect.NewWatcher(z, &inspect.WatchOptions{
 			Prefix: opts.Prefix, Layout: opts.Layout, MaxReadRate: opts.MaxReadRate, List: inspect.ListOptions{MaxReads: opts.MaxListReads},

@@ -1,5 +1,6 @@
 // Package netutil has network rules that the client, the server, and the page share:
-// which addresses count as one peer, and which TLS cipher suites they use.
+// which addresses count as one peer, which TLS cipher suites they use, and how many log lines
+// their peers can cause.
 package netutil
 
 import "net/netip"

@@ -96,9 +96,16 @@ func Warn(format string, args ...any) {
 	_, _ = io.WriteString(Stderr, warning(format, args...)) // it never fails
 }
 
+// maxWarning limits a line for the user, in bytes. Errors quote values of any length, such as
+// those of environment variables.
+const maxWarning = 8 << 10
+
 // warning returns a line for the user. It escapes the text, because errors can quote data
 // from servers.
 func warning(format string, args ...any) string {
 	text := strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "; ") // joined errors
-	return "zklock: " + legible.Text(text) + "\n"
+	if text = legible.Text(text); len(text) > maxWarning {
+		text = strings.ToValidUTF8(text[:maxWarning], "") + "..."
+	}
+	return "zklock: " + text + "\n"
 }

@@ -14,12 +14,13 @@ const (
 	stderrTime = 100 * time.Millisecond
 	// lastTime is how long the last line waits, which ends the program.
 	lastTime = time.Second
-	// maxLines is how many lines wait. Further ones are dropped.
+	// maxLines is how many lines wait. Further ones are dropped, and counted.
 	maxLines = 64
 )
 
-// Stderr is standard error for messages. A write waits only for a moment if standard error
-// takes no more: then it continues in the background, or is dropped if many wait.
+// Stderr is standard error for messages and for the log of a server. A write waits only for
+// a moment if standard error takes no more: then it continues in the background, or is
+// dropped if many wait.
 var Stderr io.Writer = lineWriter{stderrTime}
 
 // lines is what is to be written, in order.
@@ -28,6 +29,7 @@ var lines struct {
 	waiting []line
 	written chan struct{} // closed when all is written; nil if a goroutine writes nothing
 	late    bool          // a caller waited in vain for them
+	dropped int           // lines that were dropped and not yet reported
 }
 
 // line is a text with the file for it.
@@ -44,6 +46,8 @@ func (w lineWriter) Write(p []byte) (int, error) {
 	lines.Lock()
 	if len(lines.waiting) < maxLines {
 		lines.waiting = append(lines.waiting, line{os.Stderr, string(p)})
+	} else {
+		lines.dropped++
 	}
 	if lines.written == nil {
 		lines.written = make(chan struct{})
@@ -81,6 +85,10 @@ func writeLines(written chan struct{}) {
 		_, _ = next.file.WriteString(next.text) // nobody could be told of an error
 		lines.Lock()
 		lines.waiting = lines.waiting[1:]
+		if lines.dropped > 0 && len(lines.waiting) == 0 {
+			text := warning("%d lines are not shown, because standard error was not read", lines.dropped)
+			lines.waiting, lines.dropped = append(lines.waiting, line{next.file, text}), 0
+		}
 		lines.Unlock()
 	}
 }

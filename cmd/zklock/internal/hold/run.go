@@ -257,7 +257,9 @@ func run(a *cli.App, c *cobra.Command, f *runFlags, name string, argv []string) 
 		err = r.run()
 	}
 	status.finish(err)
-	status.write(out)
+	if out != nil {
+		status.write(out)
+	}
 	f.metrics.ended(status, time.Now())
 	return err
 }

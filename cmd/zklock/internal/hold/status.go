@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -108,14 +109,26 @@ func closeOnExec(f *os.File, fd int) {
 	}
 }
 
-// write writes the line to f, which may be nil.
-func (s *statusLine) write(f *os.File) {
-	if f == nil {
+// statusTime is how long the end of a run waits until the status line is written. A full
+// pipe that no process reads must not delay the exit.
+const statusTime = 5 * time.Second
+
+// write writes the line. Its goroutine ends with the write, or with the process.
+func (s *statusLine) write(w io.Writer) {
+	line, err := json.Marshal(s)
+	if err != nil { // impossible with these types
+		cli.Warn("write the status line: %v", err)
 		return
 	}
-	line, err := json.Marshal(s)
-	if err == nil {
-		_, err = fmt.Fprintf(f, "%s\n", line)
+	written := make(chan error, 1)
+	go func() {
+		_, err := fmt.Fprintf(w, "%s\n", line)
+		written <- err
+	}()
+	select {
+	case err = <-written:
+	case <-time.After(statusTime):
+		err = fmt.Errorf("no process read it within %v", statusTime)
 	}
 	if err != nil {
 		cli.Warn("write the status line: %v", err)

@@ -2,10 +2,13 @@ package hold
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
 	"github.com/zklock/zklock/cmd/zklock/internal/process"
@@ -43,12 +46,25 @@ func TestStatusLineWrite(t *testing.T) {
 	zero := 0
 	s := statusLine{Outcome: outcomeExited, Lock: "a\nb", Code: &zero}
 	s.write(f)
-	s.write(nil)
 	got, err := os.ReadFile(name)
 	want := `{"outcome":"exited","exit":0,"lock":"a\nb","path":"","acquired":false,"started":false,"code":0,"released":false}` + "\n"
 	if err != nil || string(got) != want {
 		t.Errorf("got %s, %v, want %s", got, err, want)
 	}
+}
+
+// TestUnreadStatusLineDelaysTheExitForABoundedTime: no process reads the status line.
+func TestUnreadStatusLineDelaysTheExitForABoundedTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, w := io.Pipe()
+		began := time.Now()
+		(&statusLine{Outcome: outcomeExited}).write(w)
+		if took := time.Since(began); took != statusTime {
+			t.Errorf("the line delayed the exit for %v, want %v", took, statusTime)
+		}
+		_ = r.Close() // ends the write
+		synctest.Wait()
+	})
 }
 
 func TestStatusFile(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"maps"
 	"net"
-	"os"
 	"strings"
 
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
@@ -39,7 +38,7 @@ func (f *serveFlags) plan(listenGiven bool) (*plan, error) {
 
 // planWith makes the plan with the sockets that systemd passed.
 func (f *serveFlags) planWith(sockets []Socket, listenGiven bool) (*plan, error) {
-	log, err := f.log.logger(os.Stderr)
+	log, err := f.log.logger(cli.Stderr)
 	if err != nil {
 		return nil, err
 	}

@@ -45,6 +45,23 @@ func planned(t *testing.T, args, cfg string) (*plan, error) {
 	return f.plan(fs.Changed("listen"))
 }
 
+// TestLogOfServerGoesThroughStderr: cli.Stderr never blocks for long. The goroutine that
+// accepts connections logs, so the server would take no connection while it is blocked.
+func TestLogOfServerGoesThroughStderr(t *testing.T) {
+	old, text := cli.Stderr, new(bytes.Buffer)
+	defer func() { cli.Stderr = old }()
+	cli.Stderr = text
+	p, err := planned(t, "--memory", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.log.Error("said")
+	uiLogger().Error("shown")
+	if got := text.String(); !strings.Contains(got, "said") || !strings.Contains(got, "shown") {
+		t.Errorf("cli.Stderr got %q, want the lines of the server and of the page", got)
+	}
+}
+
 // TestPlan: flags win over the file, and what neither says is safe.
 func TestPlan(t *testing.T) {
 	const tlsKeys = "\nssl.keyStore.location=/k.pem\nssl.clientAuth=none"

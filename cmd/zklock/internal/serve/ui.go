@@ -185,6 +185,9 @@ func loopbackAddress(value string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
+// uiLogger returns the logger of the page.
+func uiLogger() *slog.Logger { return slog.New(slog.NewTextHandler(cli.Stderr, nil)) }
+
 // ui serves the page until a signal arrives.
 func ui(a *cli.App, f *uiFlags, prefix, token, read string) error {
 	signals := cli.TerminationSignals()
@@ -197,7 +200,7 @@ func ui(a *cli.App, f *uiFlags, prefix, token, read string) error {
 	_ = own.Close() // the page has its own client
 	h, err := zkui.New(z, &zkui.Options{
 		Title: a.Settings.Servers, Prefix: prefix, Layout: f.layout.Layout, Token: token, ReadToken: read, Hosts: f.hosts,
-		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		Logger: uiLogger(),
 	})
 	if err != nil {
 		return err
