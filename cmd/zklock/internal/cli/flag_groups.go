@@ -27,7 +27,7 @@ func FlagGroups() []flagGroup {
 		{"Connection", []string{"servers", "context", "config-file", "session-timeout", "connect-timeout",
 			"server-tick", "sync-heartbeat", "keep-order", "read-only", "auth-file",
 			"tls-ca", "tls-cert", "tls-key", "tls-server-name", "tls-client-auth", "tls-cut"}},
-		{"Output", []string{"output", "json", "sort", "svg", "status-fd", "metrics", "log-format", "log-level",
+		{"Output", []string{"output", "json", "sort", "svg", "stdio", "status-fd", "metrics", "log-format", "log-level",
 			"verbose", "long", "no-descriptions", "version", "help"}},
 	}
 }

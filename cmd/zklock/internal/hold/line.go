@@ -30,7 +30,8 @@ type waitLine struct {
 	width    func() int
 	link     *process.Link
 	me       zklock.Owner
-	servers  string // suffix that names the servers, for a log
+	servers  string               // suffix that names the servers, for a log
+	report   func([]zklock.Entry) // gets the queue instead of a line; may be nil
 }
 
 // newWaitLine returns a waiting line on standard error.
@@ -85,6 +86,11 @@ func (w *waitLine) run(ctx context.Context, l *zklock.Lock, name string) {
 		if ctx.Err() != nil {
 			continue
 		}
+		if w.report != nil {
+			w.report(entries)
+			timer.Reset(lineRefresh)
+			continue
+		}
 		text := describe(name, entries, w.me, time.Now())
 		if !answers {
 			text += " (no answer from the servers)"
@@ -111,21 +117,30 @@ func describe(name string, entries []zklock.Entry, me zklock.Owner, now time.Tim
 		return text + ": its znode exists and belongs to no session"
 	}
 	queues := byPath(entries)
+	queue, position := ownQueue(queues, me)
+	if queue == nil {
+		return text
+	}
+	if len(queues) > 1 {
+		text += ", at " + strings.TrimPrefix(queue[0].Path, cli.NamesRoot+"/")
+	}
+	if position > 0 {
+		text += fmt.Sprintf(": position %d", position)
+	}
+	return text + heldBy(queue, now)
+}
+
+// ownQueue returns the first queue in which me waits, and its position there, which is 0 for
+// a node lock. It returns nil if there is none.
+func ownQueue(queues [][]zklock.Entry, me zklock.Owner) ([]zklock.Entry, int) {
 	for _, queue := range queues {
 		position := waitPosition(queue, me)
 		nodeLock := queue[0].Node == queue[0].Path && queue[0].Holder // it has no queue
-		if position == 0 && !nodeLock {
-			continue
+		if position > 0 || nodeLock {
+			return queue, position
 		}
-		if len(queues) > 1 {
-			text += ", at " + strings.TrimPrefix(queue[0].Path, cli.NamesRoot+"/")
-		}
-		if position > 0 {
-			text += fmt.Sprintf(": position %d", position)
-		}
-		return text + heldBy(queue, now)
 	}
-	return text
+	return nil, 0
 }
 
 // blocksNodeLock reports whether an entry is a znode at the path of a node lock that
