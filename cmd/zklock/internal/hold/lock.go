@@ -105,7 +105,7 @@ func Lock(a *cli.App) *cobra.Command {
 	c.ValidArgsFunction = a.CompleteLocks
 	addLockFlags(a, c, &f.spec, &f.onRevoke)
 	f.out.Flag(c)
-	c.Flags().BoolVar(&f.stdio, "stdio", false, "for programs: events on stdout, ends with stdin")
+	c.Flags().BoolVar(&f.stdio, "stdio", false, "for a parent process: write events as JSON")
 	return c
 }
 

@@ -40,30 +40,25 @@ type event struct {
 	Token    int64       `json:"token,omitempty,string"`
 	Mode     zklock.Mode `json:"mode,omitempty"`
 	Session  string      `json:"session,omitempty"`
-	*safeTime
-	Locks   []lockState `json:"locks,omitempty"`
-	Servers string      `json:"servers,omitempty"`
-	Signal  string      `json:"signal,omitempty"`
-	Reason  string      `json:"reason,omitempty"`
-	Error   string      `json:"error,omitempty"`
-	Exit    *int        `json:"exit,omitempty"`
-}
-
-// safeTime says until when no other client can acquire the lock, if no client deletes its
-// znode.
-type safeTime struct {
-	Left  int64  `json:"safe_ms"`    // from when the line was written
-	Until string `json:"safe_until"` // by the clock of this machine
+	// Until when no other client can acquire the lock, if no client deletes its znode.
+	SafeMS    *int64      `json:"safe_ms,omitempty"`    // from when the line was written
+	SafeUntil string      `json:"safe_until,omitempty"` // by the clock of this machine
+	Locks     []lockState `json:"locks,omitempty"`
+	Servers   string      `json:"servers,omitempty"`
+	Signal    string      `json:"signal,omitempty"`
+	Reason    string      `json:"reason,omitempty"`
+	Error     string      `json:"error,omitempty"`
+	Exit      *int        `json:"exit,omitempty"`
 }
 
 // safeUntilFormat is RFC 3339 in UTC with a fixed width, so that the texts sort by time.
 const safeUntilFormat = "2006-01-02T15:04:05.000Z"
 
-// newSafeTime returns the times for a hold that is safe for d from now on. They are
-// rounded down.
-func newSafeTime(d time.Duration) *safeTime {
+// setSafe sets the safe time of a hold that is safe for d from now on, rounded down.
+func (e *event) setSafe(d time.Duration) {
 	d = max(d, 0)
-	return &safeTime{d.Milliseconds(), time.Now().UTC().Add(d).Format(safeUntilFormat)}
+	ms := d.Milliseconds()
+	e.SafeMS, e.SafeUntil = &ms, time.Now().UTC().Add(d).Format(safeUntilFormat)
 }
 
 // whileHeld reports whether lines of this type have the safe time.

@@ -60,7 +60,7 @@ func (l *eventLines) pump(safe time.Duration) {
 	e := l.pending[0]
 	l.pending = l.pending[1:]
 	if e.Event.whileHeld() {
-		e.safeTime = newSafeTime(safe)
+		e.setSafe(safe)
 	}
 	line, err := e.encode()
 	if err != nil {

@@ -14,12 +14,17 @@ var firstParent = os.Getppid()
 // thread that started this process. On systems that keep the number of a parent that has
 // ended, such as Windows, the channel is never closed.
 func ParentEnded(interval time.Duration) <-chan struct{} {
+	return parentEnded(interval, firstParent, os.Getppid)
+}
+
+// parentEnded is ParentEnded for a process whose parent was first, and is what parent returns.
+func parentEnded(interval time.Duration, first int, parent func() int) <-chan struct{} {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		t := time.NewTicker(interval)
 		defer t.Stop()
-		for os.Getppid() == firstParent {
+		for parent() == first {
 			<-t.C
 		}
 	}()
