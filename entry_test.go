@@ -19,7 +19,7 @@ func TestOwnerData(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, data := range []string{string(data), string(addReleaseRequest(data)), `{"id":"x",` + string(data[1:]), `{"news":[1],` + string(data[1:])} {
+	for _, data := range []string{string(data), string(addReleaseRequest(data, nil)), `{"id":"x",` + string(data[1:]), `{"news":[1],` + string(data[1:])} {
 		if got, text := parseOwner([]byte(data)); got != want || text != "" {
 			t.Errorf("%s is read as %+v and %q", data, got, text)
 		}
@@ -51,7 +51,7 @@ func FuzzOwnerData(f *testing.F) {
 				t.Errorf("%q shows %q", data, s)
 			}
 		}
-		asked := addReleaseRequest(data)
+		asked := addReleaseRequest(data, nil)
 		_, before := decodeOwner(data)
 		_, after := decodeOwner(asked)
 		if !queue.ReleaseRequested(asked) || before != after || before && !json.Valid(asked) {

@@ -15,8 +15,8 @@ type flagGroup struct {
 func FlagGroups() []flagGroup {
 	return []flagGroup{
 		{"Lock", []string{"prefix", "shared", "write", "count", "permits", "lock", "in-order", "node", "layout", "acl",
-			"allow-foreign-mutex", "on-revoke", "token"}},
-		{"Waiting", []string{"try", "timeout", "conflict-exit-code", "lock-delay"}},
+			"allow-foreign-mutex", "on-revoke", "token", "reason"}},
+		{"Waiting", []string{"try", "timeout", "conflict-exit-code", "lock-delay", "wait", "then-break"}},
 		{"Command", []string{"once-per", "hold-at-least", "max-hold", "kill-after", "on-lost", "pass-auth", // of run
 			"data", "memory", "config", "jaas", "audit", "status", "stop", // of serve
 			"unused", "delete", "replace", "yes",
