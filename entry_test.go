@@ -51,11 +51,17 @@ func FuzzOwnerData(f *testing.F) {
 				t.Errorf("%q shows %q", data, s)
 			}
 		}
-		asked := addReleaseRequest(data, nil)
-		_, before := decodeOwner(data)
-		_, after := decodeOwner(asked)
-		if !queue.ReleaseRequested(asked) || before != after || before && !json.Valid(asked) {
-			t.Errorf("%q became %q", data, asked)
+		request := ReleaseRequest{By: Owner{Host: "h", PID: 1}, Reason: o.Host + text}
+		for _, encoded := range [][]byte{nil, request.encode()} {
+			asked := addReleaseRequest(data, encoded)
+			_, before := decodeOwner(data)
+			_, after := decodeOwner(asked)
+			if !queue.ReleaseRequested(asked) || before != after || before && !json.Valid(asked) {
+				t.Errorf("%q became %q", data, asked)
+			}
+		}
+		if r := decodeRequest(data); strings.ContainsFunc(r.By.Host+r.By.User+r.Reason, func(r rune) bool { return !legible.Rune(r) }) {
+			t.Errorf("%q requests %+v", data, r)
 		}
 	})
 }

@@ -175,7 +175,7 @@ func TestRevokeWords(t *testing.T) {
 // zklock holder keeps its data after the mark.
 func TestRevokeOthers(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
-		c, op := dial(t, srv), srv.Dial(t)
+		c, op := dialWith(t, srv, zklock.Options{Anonymous: true}), srv.Dial(t) // its requests do not name it
 		l := c.Mutex("a")
 		free(t, l)
 		for data, want := range map[string]string{

@@ -49,5 +49,16 @@ func commandMutants() []Mutant {
 			Suite: wrapper, Test: "TestStdioRequestsDoNotEndHold",
 			Says: `a signal is `,
 		},
+		{
+			Name:   "BreakSuccessor",
+			Reason: "zklock revoke --then-break breaks only the hold that it asked, which its token identifies; the mutant compares names.",
+			Edits: []Edit{
+				{File: "cmd/zklock/internal/locks/revoke_wait.go",
+					Before: `h.Node == e.Node && h.Token == e.Token`,
+					After:  `h.Node == e.Node`},
+			},
+			Suite: operator, Test: "TestRevokeWaitsForAskedHoldOnly",
+			Says: `the next hold counts as the asked one|deadlock`,
+		},
 	}
 }

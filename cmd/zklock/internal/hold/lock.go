@@ -175,7 +175,7 @@ func lock(a *cli.App, f *lockFlags) error {
 // keep returns when the lock must be released or is lost. The token is being written
 // meanwhile: keep returns the error of that.
 func (f *lockFlags) keep(ctx context.Context, hold *zklock.Hold, written <-chan error) error {
-	revoked := hold.Revoked()
+	revoked := releaseRequests(hold)
 	for {
 		select {
 		case err := <-written:
@@ -187,9 +187,8 @@ func (f *lockFlags) keep(ctx context.Context, hold *zklock.Hold, written <-chan 
 			return nil
 		case <-hold.Done():
 			return nil
-		case <-revoked:
-			revoked = nil // a closed channel is always ready
-			f.onRevoke.warn(f.spec.title(), "releasing it", "it is still held")
+		case r := <-revoked:
+			f.onRevoke.warn(f.spec.title(), r, "releasing it", "it is still held")
 			if f.onRevoke.term {
 				return nil
 			}

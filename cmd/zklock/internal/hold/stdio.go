@@ -11,12 +11,13 @@ import (
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
 	"github.com/zklock/zklock/cmd/zklock/internal/process"
+	"github.com/zklock/zklock/inspect"
 )
 
 // stdioHold has the methods of a hold that zklock lock --stdio calls.
 type stdioHold interface {
 	holding
-	Revoked() <-chan struct{}
+	revocable
 	Release(context.Context) error
 }
 
@@ -187,7 +188,7 @@ func (s *stdio) read(hold holding) Hold {
 // keep tells the program what happens to its hold. It returns why the lock must be
 // released, or why it is lost.
 func (s *stdio) keep(hold stdioHold) (reason, lost string) {
-	done, revoked := hold.Done(), hold.Revoked()
+	done, revoked := hold.Done(), releaseRequests(hold)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -216,9 +217,8 @@ func (s *stdio) keep(hold stdioHold) (reason, lost string) {
 			if cli.IsTermination(sig) {
 				s.out.add(event{Event: eventReleaseRequested, Signal: sig.String()})
 			}
-		case <-revoked:
-			revoked = nil
-			s.out.add(event{Event: eventReleaseRequested})
+		case r := <-revoked:
+			s.out.add(event{Event: eventReleaseRequested, By: inspect.RequesterName(r), Reason: inspect.RequestReason(r)})
 		case e := <-s.events:
 			if e.Err != nil {
 				s.out.add(event{Event: eventJeopardy, Error: legibleError(e.Err)})

@@ -45,6 +45,7 @@ type event struct {
 	SafeUntil string      `json:"safe_until,omitempty"` // by the clock of this machine
 	Locks     []lockState `json:"locks,omitempty"`
 	Servers   string      `json:"servers,omitempty"`
+	By        string      `json:"by,omitempty"`
 	Signal    string      `json:"signal,omitempty"`
 	Reason    string      `json:"reason,omitempty"`
 	Error     string      `json:"error,omitempty"`

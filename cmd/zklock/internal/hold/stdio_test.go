@@ -34,7 +34,14 @@ func (h *fakeStdioHold) Revoked() <-chan struct{} { return h.revoked }
 
 func (h *fakeStdioHold) Release(context.Context) error {
 	h.released = time.Now()
+	if h.Err() == nil {
+		h.lose(zklock.ErrReleased)
+	}
 	return h.releaseErr
+}
+
+func (h *fakeStdioHold) ReleaseRequest(context.Context) (zklock.ReleaseRequest, error) {
+	return zklock.ReleaseRequest{By: zklock.Owner{Host: "web-3", PID: 4, User: "ann"}, Reason: "maintenance"}, nil
 }
 
 // program is the other end of a stdio in a test: it writes and reads its pipes.
@@ -240,7 +247,7 @@ func TestStdioRequestsDoNotEndHold(t *testing.T) {
 		p.start()
 		p.next(t)
 		close(p.hold.revoked)
-		if e := p.next(t); e.Event != eventReleaseRequested || e.Signal != "" || e.SafeUntil == "" {
+		if e := p.next(t); e.Event != eventReleaseRequested || e.Signal != "" || e.By != "ann@web-3:4" || e.Reason != "maintenance" || e.SafeUntil == "" {
 			t.Errorf("a release request is %+v", e)
 		}
 		p.signals <- syscall.SIGTERM
