@@ -62,6 +62,7 @@ func (w *waitLine) run(ctx context.Context, l *zklock.Lock, name string) {
 	defer timer.Stop()
 	var entries []zklock.Entry
 	var inspected time.Time
+	var seen pace
 	shown, answers := false, true
 	for {
 		select {
@@ -80,6 +81,8 @@ func (w *waitLine) run(ctx context.Context, l *zklock.Lock, name string) {
 			cancel()
 			if err == nil {
 				entries, inspected = got, time.Now()
+				_, position := ownQueue(byPath(entries), w.me)
+				seen.observe(position, inspected)
 			}
 			answers = !errors.Is(err, context.DeadlineExceeded) // another error is an answer
 		}
@@ -92,6 +95,9 @@ func (w *waitLine) run(ctx context.Context, l *zklock.Lock, name string) {
 			continue
 		}
 		text := describe(name, entries, w.me, time.Now())
+		if left := seen.left(time.Now()); left > 0 {
+			text += fmt.Sprintf(" (about %s left)", cli.ShortDuration(left))
+		}
 		if !answers {
 			text += " (no answer from the servers)"
 		}
