@@ -61,7 +61,7 @@ func lockStdio(a *cli.App, f *lockFlags) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	began, waits := time.Now(), make(chan event)
 	var c *zklock.Client
-	got := s.wait(cancel, waits, func() acquired {
+	got := s.wait(ctx, cancel, waits, func() acquired {
 		me := owner("lock") // it has no command
 		a.Settings.ReportServers(false)
 		var err error
@@ -124,8 +124,9 @@ func waitingEvent(entries []zklock.Entry, me zklock.Owner) event {
 }
 
 // wait returns the result of acquire. Meanwhile it writes the changes of the queue that
-// arrive in waits. If the program ends or writes release, wait calls cancel.
-func (s *stdio) wait(cancel context.CancelCauseFunc, waits <-chan event, acquire func() acquired) acquired {
+// arrive in waits. If the program ends or writes release, wait calls cancel, which ends ctx.
+// If ctx ended when the lock was granted, wait releases the lock.
+func (s *stdio) wait(ctx context.Context, cancel context.CancelCauseFunc, waits <-chan event, acquire func() acquired) acquired {
 	got := make(chan acquired, 1)
 	go func() { got <- acquire() }()
 	var last event
@@ -134,6 +135,12 @@ func (s *stdio) wait(cancel context.CancelCauseFunc, waits <-chan event, acquire
 		s.out.pump(0)
 		select {
 		case result := <-got:
+			if cause := context.Cause(ctx); cause != nil && result.hold != nil {
+				end, stop := context.WithTimeout(context.Background(), lastLineTime)
+				defer stop()
+				_ = result.hold.Release(end) // on failure, the end of the session releases the lock
+				return acquired{err: cli.Interrupted(ctx, cause)}
+			}
 			return result
 		case e := <-waits:
 			if e.Path != last.Path || e.Position != last.Position || e.Holder != last.Holder {

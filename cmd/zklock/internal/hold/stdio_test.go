@@ -276,7 +276,7 @@ func TestStdioWaitEnds(t *testing.T) {
 				p := newProgram(t, 0)
 				ctx, cancel := context.WithCancelCause(t.Context())
 				waits := make(chan event)
-				go p.s.wait(cancel, waits, func() acquired {
+				go p.s.wait(ctx, cancel, waits, func() acquired {
 					for _, n := range []int{2, 2, 1, 1} {
 						waits <- event{Event: eventWaiting, Position: n}
 					}
@@ -296,6 +296,23 @@ func TestStdioWaitEnds(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestStdioReleasesGrantAfterCancel: if the lock is granted when the program has canceled, it
+// is released, and the program is not told that it is held.
+func TestStdioReleasesGrantAfterCancel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newProgram(t, time.Minute)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		go fmt.Fprintln(p.stdin, "release")
+		got := p.s.wait(ctx, cancel, nil, func() acquired {
+			<-ctx.Done()
+			return acquired{hold: p.hold}
+		})
+		if !errors.Is(got.err, errCanceled) || got.hold != nil || p.hold.released.IsZero() {
+			t.Errorf("%+v, released at %v", got, p.hold.released)
+		}
+	})
 }
 
 // TestStdioReportsLossBeforeNextGrant: a client whose servers fell silent tells its program
