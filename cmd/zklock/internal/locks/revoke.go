@@ -44,16 +44,16 @@ With --wait, the JSON has a second object with the holds that were released and
 broken.
 
 Exit codes:
-  0    all these holders were asked, and with --wait, their holds have ended;
-       or the lock has no holder
-  1    no holder has that token, a holder ignores requests, or with --wait, a
-       holder did not release the lock in time; or you answered no
+  0    all these holders were asked, and with --wait, their holds have
+       ended; or the lock has no holder
+  1    no holder has that token, a holder ignores requests, or you answered
+       no; with --wait also: a holder did not release the lock in time
   125  a request failed; the holders asked before that are printed`
 
 const revokeExample = `  zklock revoke deploy
   zklock revoke catalog --token 4294967321     # one of several readers
   zklock revoke index && zklock run -w 60 index -- ./rebuild
-  zklock revoke deploy --wait 30s --then-break --reason "hotfix, call Ann"`
+  zklock revoke deploy --wait 30s --then-break --reason "call Ann"`
 
 // revokeFlags are the flags of zklock revoke.
 type revokeFlags struct {
