@@ -252,7 +252,7 @@ func TestStdioRequestsDoNotEndHold(t *testing.T) {
 		}
 		p.signals <- syscall.SIGTERM
 		if e := p.next(t); e.Event != eventReleaseRequested || e.Signal != "terminated" {
-			t.Errorf("a signal is %+v", e)
+			t.Fatalf("a signal is %+v", e)
 		}
 		if !p.hold.released.IsZero() {
 			t.Error("the hold ended")

@@ -22,7 +22,9 @@ func TestRevokeWaitsForAskedHoldOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := heldBy(5).Entries
 		began, reads := time.Now(), 0
-		err := pollRelease(t.Context(), asked, func(context.Context) (*inspect.Lock, error) {
+		limited, stop := context.WithTimeout(t.Context(), time.Hour)
+		defer stop()
+		err := pollRelease(limited, asked, func(context.Context) (*inspect.Lock, error) {
 			reads++
 			switch {
 			case reads == 2:
