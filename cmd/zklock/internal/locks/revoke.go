@@ -46,8 +46,8 @@ broken.
 Exit codes:
   0    all these holders were asked, and with --wait, their holds have
        ended; or the lock has no holder
-  1    no holder has that token, a holder ignores requests, or you answered
-       no; with --wait also: a holder did not release the lock in time
+  1    no holder has that token, a holder ignores requests, you answered
+       no, or with --wait, a holder did not release the lock in time
   125  a request failed; the holders asked before that are printed`
 
 const revokeExample = `  zklock revoke deploy
