@@ -28,17 +28,18 @@ const (
 
 // An Entry is one znode of a lock: of a holder, of a waiter, or a stray.
 type Entry struct {
-	Path    string    // the path of the lock, see Lock.Path
-	Node    string    // the path of the znode
-	Name    string    // the last level of Node
-	Mode    Mode      // its role
-	Holder  bool      // it holds the lock
-	Token   int64     // its czxid, or the token that it kept from when it was a writer; the fencing token if it holds
-	Session int64     // the id of the session that owns it; 0 if it is not ephemeral
-	Since   time.Time // when it was created, by the clock of the servers
-	Owner   Owner     // the client that created it, if that was zklock; otherwise zero
-	Data    string    // what another library stored in it; unreadable characters are escaped, as \u202e
-	Revoked bool      // a client requested its release
+	Path    string         // the path of the lock, see Lock.Path
+	Node    string         // the path of the znode
+	Name    string         // the last level of Node
+	Mode    Mode           // its role
+	Holder  bool           // it holds the lock
+	Token   int64          // its czxid, or the token that it kept from when it was a writer; the fencing token if it holds
+	Session int64          // the id of the session that owns it; 0 if it is not ephemeral
+	Since   time.Time      // when it was created, by the clock of the servers
+	Owner   Owner          // the client that created it, if that was zklock; otherwise zero
+	Data    string         // what another library stored in it; unreadable characters are escaped, as \u202e
+	Revoked bool           // a client requested its release
+	Request ReleaseRequest // if Revoked: which client did, and why, if the request says so
 }
 
 // ownerName returns the best available name of the owner.
@@ -69,7 +70,7 @@ func (e Entry) decode(r zk.Result) znodeEntry {
 	if e.Mode == Shared && e.Owner.Token > 0 && e.Owner.Token < r.Stat.Czxid { // otherwise the token is false
 		e.Token = e.Owner.Token
 	}
-	e.Revoked = queue.ReleaseRequested(r.Data)
+	e.Revoked, e.Request = queue.ReleaseRequested(r.Data), decodeRequest(r.Data)
 	if e.Revoked && e.Data != "" { // the request replaced the data of the other library
 		e.Data = ""
 	}
@@ -204,8 +205,9 @@ func decodeOwner(data []byte) (Owner, bool) {
 	}
 	var o struct {
 		Owner
-		ID     string `json:"id"`     // of the attempt, where the znode's name has no room for it
-		Revoke bool   `json:"revoke"` // a release request
+		ID      string      `json:"id"`     // of the attempt, where the znode's name has no room for it
+		Revoke  bool        `json:"revoke"` // a release request
+		Request requestData `json:"request"`
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()

@@ -19,7 +19,7 @@ func TestOwnerData(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, data := range []string{string(data), string(addReleaseRequest(data)), `{"id":"x",` + string(data[1:]), `{"news":[1],` + string(data[1:])} {
+	for _, data := range []string{string(data), string(addReleaseRequest(data, nil)), `{"id":"x",` + string(data[1:]), `{"news":[1],` + string(data[1:])} {
 		if got, text := parseOwner([]byte(data)); got != want || text != "" {
 			t.Errorf("%s is read as %+v and %q", data, got, text)
 		}
@@ -51,11 +51,17 @@ func FuzzOwnerData(f *testing.F) {
 				t.Errorf("%q shows %q", data, s)
 			}
 		}
-		asked := addReleaseRequest(data)
-		_, before := decodeOwner(data)
-		_, after := decodeOwner(asked)
-		if !queue.ReleaseRequested(asked) || before != after || before && !json.Valid(asked) {
-			t.Errorf("%q became %q", data, asked)
+		request := ReleaseRequest{By: Owner{Host: "h", PID: 1}, Reason: o.Host + text}
+		for _, encoded := range [][]byte{nil, request.encode()} {
+			asked := addReleaseRequest(data, encoded)
+			_, before := decodeOwner(data)
+			_, after := decodeOwner(asked)
+			if !queue.ReleaseRequested(asked) || before != after || before && !json.Valid(asked) {
+				t.Errorf("%q became %q", data, asked)
+			}
+		}
+		if r := decodeRequest(data); strings.ContainsFunc(r.By.Host+r.By.User+r.Reason, func(r rune) bool { return !legible.Rune(r) }) {
+			t.Errorf("%q requests %+v", data, r)
 		}
 	})
 }

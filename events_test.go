@@ -433,3 +433,38 @@ func TestHooksMayCall(t *testing.T) {
 		}
 	})
 }
+
+// TestOnWaitTellsNewPosition checks that OnWait is called again when a waiter has another
+// predecessor, with its new position.
+func TestOnWaitTellsNewPosition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		hold := acquire(t, dial(t, srv).Mutex("a"))
+		ctx, leave := context.WithCancel(t.Context())
+		gone := make(chan error, 1)
+		go func() {
+			_, err := dial(t, srv).Mutex("a").Acquire(ctx)
+			gone <- err
+		}()
+		synctest.Wait()
+		told := make(chan int, 4)
+		granted := make(chan *zklock.Hold, 1)
+		go func() {
+			granted <- acquire(t, dialWith(t, srv, zklock.Options{OnWait: func(e zklock.Event) { told <- e.Ahead }}).Mutex("a"))
+		}()
+		if ahead := <-told; ahead != 2 {
+			t.Errorf("%d ahead, want 2", ahead)
+		}
+		leave()
+		if ahead := <-told; ahead != 1 {
+			t.Errorf("%d ahead after one left, want 1", ahead)
+		}
+		<-gone
+		if err := hold.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := (<-granted).Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -128,7 +128,7 @@ type Options struct {
 	// a release while other holds of the same grant remain. If a lock goes from one
 	// hold of this client to the next, OnAcquire can come before OnRelease, which
 	// waits for the servers.
-	OnWait     func(Event) // an acquire has a position in the queue, or waits for a local handoff: Ahead, Blocker
+	OnWait     func(Event) // an acquire has a position in the queue, or waits for a local handoff, and again for each other entry that it then waits for: Ahead, Blocker
 	OnAcquire  func(Event) // a hold began: Token, Duration of the wait
 	OnFail     func(Event) // an acquire that had begun failed: Err
 	OnRelease  func(Event) // the znode of a released hold is gone, or cannot be deleted: Err

@@ -4,10 +4,15 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"regexp"
+	"strings"
 	"time"
+	"unicode/utf8"
 
+	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/internal/queue"
 	"github.com/zklock/zklock/zk"
 )
@@ -40,6 +45,66 @@ func (c *Client) markRevoked(p *grant) {
 	}
 }
 
+// A ReleaseRequest says which client requested the release of a lock, and why. Any client
+// that may write to the znode can write any request: treat it as a message, not as a proof.
+type ReleaseRequest struct {
+	// By is the client: its Host, PID, and User. It is zero if unknown, as for a
+	// request of Curator's Revoker.
+	By Owner
+	// Reason is a text for people of at most MaxReason bytes. Empty means none.
+	Reason string
+}
+
+// MaxReason is the largest size of the reason of a [ReleaseRequest] in bytes.
+const MaxReason = 256
+
+// requestData is a ReleaseRequest in the data of a znode.
+type requestData struct {
+	Host   string `json:"host,omitempty"`
+	PID    int    `json:"pid,omitempty"`
+	User   string `json:"user,omitempty"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// encode encodes the request for a znode. It cuts long texts.
+func (r ReleaseRequest) encode() []byte {
+	cut := func(s string) string { return legible.Text(strings.ToValidUTF8(s[:min(len(s), MaxReason)], "")) }
+	b, err := json.Marshal(requestData{cut(r.By.Host), r.By.PID, cut(r.By.User), cut(r.Reason)})
+	if err != nil {
+		return []byte("{}") // strings and numbers do not fail
+	}
+	return b
+}
+
+// decodeRequest returns the request in the data of a znode, with unreadable characters
+// escaped. It is zero if the data have none of this package.
+func decodeRequest(data []byte) ReleaseRequest {
+	var z struct {
+		Request requestData `json:"request"`
+	}
+	if len(data) > maxDataSize || !bytes.HasPrefix(data, []byte(queue.OwnRequest)) || json.Unmarshal(data, &z) != nil {
+		return ReleaseRequest{}
+	}
+	r := z.Request
+	return ReleaseRequest{By: Owner{Host: legible.Text(r.Host), PID: r.PID, User: legible.Text(r.User)}, Reason: legible.Text(r.Reason)}
+}
+
+// ReleaseRequest reads from the servers which client requested the release of the hold, and
+// why. Call it when the channel of [Hold.Revoked] is closed. It is zero if no client did, or
+// if the request does not say, as requests of Curator and of older clients.
+func (h *Hold) ReleaseRequest(ctx context.Context) (ReleaseRequest, error) {
+	for _, node := range h.Nodes() {
+		data, _, err := h.grant.client.zk.Get(ctx, node)
+		if err != nil {
+			return ReleaseRequest{}, &Error{Op: "read the release request", Path: h.lock.path, Err: publicError(err)}
+		}
+		if queue.ReleaseRequested(data) {
+			return decodeRequest(data), nil
+		}
+	}
+	return ReleaseRequest{}, nil
+}
+
 // Revoke requests the release of the lock, and returns the holders that it asked: the
 // present holders, including those that were asked before. Holders of this package see
 // the request in [Hold.Revoked]. Holders of Curator must have made their mutex revocable;
@@ -49,7 +114,7 @@ func (c *Client) markRevoked(p *grant) {
 // the data of the holders' znodes; if it is missing for some, Revoke still asks the others.
 // With an error, Revoke returns the holders that it asked.
 func (l *Lock) Revoke(ctx context.Context) ([]Entry, error) {
-	return l.revoke(ctx, func(Entry) bool { return true })
+	return l.RequestRelease(ctx, 0, ReleaseRequest{})
 }
 
 // RevokeToken is [Lock.Revoke] for the one holder with this fencing token. If no holder
@@ -58,11 +123,23 @@ func (l *Lock) Revoke(ctx context.Context) ([]Entry, error) {
 // unique, as for a node lock, the next holder may be asked if it arrives between the read
 // and the write of the znode.
 func (l *Lock) RevokeToken(ctx context.Context, token int64) ([]Entry, error) {
-	return l.revoke(ctx, func(e Entry) bool { return e.Token == token })
+	if token == 0 {
+		return nil, nil // no holder has it
+	}
+	return l.RequestRelease(ctx, token, ReleaseRequest{})
 }
 
-// revoke requests a release of those holders for which meant returns true.
-func (l *Lock) revoke(ctx context.Context, meant func(Entry) bool) ([]Entry, error) {
+// RequestRelease is [Lock.RevokeToken], or with token 0 [Lock.Revoke], with a request that
+// the holders can read by [Hold.ReleaseRequest]. If r.By is zero, the request names this
+// client, unless it is Anonymous. A holder that was asked before keeps the first request.
+func (l *Lock) RequestRelease(ctx context.Context, token int64, r ReleaseRequest) ([]Entry, error) {
+	if len(r.Reason) > MaxReason || !utf8.ValidString(r.Reason) {
+		return nil, &Error{Op: "revoke", Path: l.Path(), Err: fmt.Errorf("%w: the reason has %d bytes; give at most %d bytes of UTF-8", ErrInvalidOptions, len(r.Reason), MaxReason)}
+	}
+	if r.By == (Owner{}) && !l.client.opts.Anonymous {
+		r.By = l.client.identity
+	}
+	request := r.encode()
 	found, err := l.inspect(ctx)
 	if err != nil {
 		return nil, &Error{Op: "revoke", Path: l.Path(), Err: publicError(err)}
@@ -70,12 +147,12 @@ func (l *Lock) revoke(ctx context.Context, meant func(Entry) bool) ([]Entry, err
 	var asked []Entry
 	var refused error // the first one
 	for _, f := range found {
-		if !f.Holder || !meant(f.Entry) || f.readErr == nil && !f.ReadsRequests() {
+		if !f.Holder || token != 0 && f.Token != token || f.readErr == nil && !f.ReadsRequests() {
 			continue
 		}
 		there, err := false, f.readErr
 		if err == nil {
-			there, err = l.client.requestRelease(ctx, f)
+			there, err = l.client.requestRelease(ctx, f, request)
 		}
 		switch {
 		case errors.Is(err, zk.ErrNoAuth):
@@ -109,7 +186,7 @@ func (e Entry) ReadsRequests() bool {
 // of another client, and a write whose answer was lost may have been applied, so
 // requestRelease reads again. If the name is not unique, the znode can have become
 // another client's, which is not asked.
-func (c *Client) requestRelease(ctx context.Context, f znodeEntry) (there bool, err error) {
+func (c *Client) requestRelease(ctx context.Context, f znodeEntry, request []byte) (there bool, err error) {
 	const rounds = 8
 	known := true // whether f.data are the data of the znode
 	var why error // why the last write failed
@@ -119,7 +196,7 @@ func (c *Client) requestRelease(ctx context.Context, f znodeEntry) (there bool, 
 		}
 		if known {
 			var stat zk.Stat
-			stat, err = c.zk.Set(ctx, f.Node, addReleaseRequest(f.data), f.version)
+			stat, err = c.zk.Set(ctx, f.Node, addReleaseRequest(f.data, request), f.version)
 			if err == nil {
 				return stat.Czxid == f.czxid, nil
 			}
@@ -144,14 +221,17 @@ func (c *Client) requestRelease(ctx context.Context, f znodeEntry) (there bool, 
 }
 
 // addReleaseRequest returns the data of a znode with the request in it. Data that this
-// package wrote stay readable after the request; other data are replaced by Curator's
-// keyword.
-func addReleaseRequest(data []byte) []byte {
+// package wrote stay readable after the request, unless they would become too long; other
+// data are replaced by Curator's keyword, which has no room for the request.
+func addReleaseRequest(data, request []byte) []byte {
 	if _, ok := decodeOwner(data); !ok {
 		return []byte(queue.CuratorRequest)
 	}
 	rest := bytes.TrimLeft(data[1:], " \t\r\n")
 	wish := []byte(queue.OwnRequest)
+	if len(request) > len("{}") && len(data)+len(request) < maxDataSize-2*len(queue.OwnRequest) {
+		wish = append(append(wish, `,"request":`...), request...)
+	}
 	if rest[0] != '}' {
 		wish = append(wish, ',')
 	}

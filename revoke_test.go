@@ -2,6 +2,7 @@ package zklock_test
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -174,7 +175,7 @@ func TestRevokeWords(t *testing.T) {
 // zklock holder keeps its data after the mark.
 func TestRevokeOthers(t *testing.T) {
 	tidy(t, func(t *testing.T, srv *zktest.Server) {
-		c, op := dial(t, srv), srv.Dial(t)
+		c, op := dialWith(t, srv, zklock.Options{Anonymous: true}), srv.Dial(t) // its requests do not name it
 		l := c.Mutex("a")
 		free(t, l)
 		for data, want := range map[string]string{
@@ -325,4 +326,50 @@ func TestRevokeRepliesLost(t *testing.T) {
 			release(t, h)
 		})
 	}
+}
+
+// TestReleaseRequestSaysWhoAndWhy checks that the holder and other clients read which client
+// asked and why, that the first request stays, and that unreadable text is escaped.
+func TestReleaseRequestSaysWhoAndWhy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		holder, asker := dial(t, srv), dial(t, srv)
+		h := acquire(t, holder.Mutex("a"))
+		revoked := h.Revoked()
+		if r, err := h.ReleaseRequest(t.Context()); err != nil || r != (zklock.ReleaseRequest{}) {
+			t.Errorf("without a request: %+v, %v", r, err)
+		}
+		by := zklock.Owner{Host: "web-3\x1b[2J", PID: 7, User: "ann", Command: "not sent"}
+		l := asker.Mutex("a")
+		if told, err := l.RequestRelease(t.Context(), h.Token(), zklock.ReleaseRequest{By: by, Reason: "maintenance\nat 5"}); err != nil || len(told) != 1 {
+			t.Fatalf("%+v, %v", told, err)
+		}
+		<-revoked
+		if _, err := l.Revoke(t.Context()); err != nil {
+			t.Error(err)
+		}
+		want := zklock.ReleaseRequest{By: zklock.Owner{Host: `web-3\x1b[2J`, PID: 7, User: "ann"}, Reason: `maintenance\nat 5`}
+		if r, err := h.ReleaseRequest(t.Context()); err != nil || r != want {
+			t.Errorf("%+v, %v, want %+v", r, err, want)
+		}
+		if entries, err := l.Inspect(t.Context()); err != nil || len(entries) != 1 || entries[0].Request != want || entries[0].Owner.PID == 0 {
+			t.Errorf("%+v, %v", entries, err)
+		}
+		if told, err := l.RequestRelease(t.Context(), h.Token()+1, zklock.ReleaseRequest{}); err != nil || len(told) != 0 {
+			t.Errorf("another token: %+v, %v", told, err)
+		}
+		if _, err := l.RequestRelease(t.Context(), 0, zklock.ReleaseRequest{Reason: strings.Repeat("x", 257)}); !errors.Is(err, zklock.ErrInvalidOptions) {
+			t.Errorf("a long reason: %v", err)
+		}
+		if err := h.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		again := acquire(t, holder.Mutex("a"))
+		if _, err := l.Revoke(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if r, err := again.ReleaseRequest(t.Context()); err != nil || r.By == (zklock.Owner{}) {
+			t.Errorf("a request names %+v, %v", r.By, err)
+		}
+	})
 }

@@ -45,7 +45,9 @@ type EntryView struct {
 	Owner     zklock.Owner `json:"owner"`
 	OwnerName string       `json:"who"` // see OwnerName
 	Data      string       `json:"data,omitempty"`
-	Revoked   bool         `json:"revoked,omitempty"` // a release request was sent
+	Revoked   bool         `json:"revoked,omitempty"`   // a release request was sent
+	RevokedBy string       `json:"revokedBy,omitempty"` // which client sent it, if the request says so
+	Reason    string       `json:"revokeReason,omitempty"`
 	// IgnoresRequests tells that the entry's library does not read release requests.
 	IgnoresRequests bool `json:"ignoresRequests,omitempty"`
 }
@@ -79,6 +81,7 @@ func (e Entry) View() EntryView {
 		Name: e.Name, Node: e.Node, Mode: e.Mode, Recipe: e.Recipe, Holder: e.Holder, Position: e.Position,
 		Token: e.Token, Session: FormatSession(e.Session),
 		Since: e.Since, Granted: e.Granted, Owner: e.Owner, OwnerName: OwnerName(e.Entry), Data: e.Data, Revoked: e.Revoked,
+		RevokedBy: RequesterName(e.Request), Reason: RequestReason(e.Request),
 		IgnoresRequests: e.IgnoresRequests(),
 	}
 }

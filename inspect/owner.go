@@ -1,6 +1,8 @@
 package inspect
 
 import (
+	"strings"
+
 	"github.com/zklock/zklock"
 )
 
@@ -20,6 +22,19 @@ func OwnerName(e zklock.Entry) string {
 	}
 	return "session " + FormatSession(e.Session)
 }
+
+// RequesterName returns a name for the client that requested a release, as host:pid with the
+// user, or "" if the request does not say. Do not trust it, because anyone can write it.
+func RequesterName(r zklock.ReleaseRequest) string {
+	name := r.By.String()
+	if r.By.User != "" {
+		name = strings.TrimSuffix(r.By.User+"@"+name, "@")
+	}
+	return Truncate(name, MaxOwnerName)
+}
+
+// RequestReason returns the reason of a release request, cut to a limited length.
+func RequestReason(r zklock.ReleaseRequest) string { return Truncate(r.Reason, zklock.MaxReason) }
 
 // Truncate cuts text to at most n characters.
 func Truncate(text string, n int) string {

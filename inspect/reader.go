@@ -283,6 +283,11 @@ const mostPermits = 1 << 20
 // entries. If token is not 0, only the holder with that fencing token receives it. With an
 // error, Revoke returns the entries that received the request before the error.
 func (r *Reader) Revoke(ctx context.Context, l *Lock, token int64) ([]Entry, error) {
+	return r.RequestRelease(ctx, l, token, zklock.ReleaseRequest{})
+}
+
+// RequestRelease is Revoke with a request that says which client asks and why.
+func (r *Reader) RequestRelease(ctx context.Context, l *Lock, token int64, request zklock.ReleaseRequest) ([]Entry, error) {
 	if err := l.CheckLayout(); err != nil {
 		return nil, err
 	}
@@ -298,11 +303,7 @@ func (r *Reader) Revoke(ctx context.Context, l *Lock, token int64) ([]Entry, err
 	}
 	var asked []Entry
 	for _, lock := range locks {
-		ask := lock.Revoke
-		if token != 0 {
-			ask = func(ctx context.Context) ([]zklock.Entry, error) { return lock.RevokeToken(ctx, token) }
-		}
-		more, err := ask(ctx)
+		more, err := lock.RequestRelease(ctx, token, request)
 		for _, e := range more {
 			asked = append(asked, Entry{Entry: e, Recipe: RecipeOf(e)})
 		}

@@ -50,7 +50,7 @@
 //	          "entries": [ENTRY...], "warnings"?: ["..."]}
 //	ENTRY    {"name", "node", "mode", "recipe": {"library"?, "kind"?}, "holder", "position"? (of a waiter, from 1; -1 for a stray), "token",
 //	          "session": "0x1f", "since", "granted"?, "owner": {"host"?, "pid"?, "user"?, "command"?, "since"?,
-//	          "version"?}, "who", "data"?, "revoked"?, "ignoresRequests"?: its library does not read release requests,
+//	          "version"?}, "who", "data"?, "revoked"?, "revokedBy"?, "revokeReason"?, "ignoresRequests"?: its library does not read release requests,
 //	          "safe"?: SAFE}
 //	SAFE     {"remaining": seconds until the deadline of the hold, "jeopardy": bool, "at"}: only for holds of
 //	         the clients that were passed to Handler.Follow. Only a hold's own process knows its deadline.

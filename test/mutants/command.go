@@ -27,5 +27,38 @@ func commandMutants() []Mutant {
 			Suite: wrapper, Test: "TestHookOfLossRunsOnce",
 			Says: `the hook started .* after \[\]`,
 		},
+		{
+			Name:   "UnreadPromise",
+			Reason: "The lock of a program that does not read is kept only until the time that it may have read; the mutant extends that time without a reader.",
+			Edits: []Edit{
+				{File: "cmd/zklock/internal/hold/stdio_promise.go",
+					Before: `case ready && safe-p.until`,
+					After:  `case safe-p.until`},
+			},
+			Suite: wrapper, Test: "TestPromiseStep",
+			Says: `unread lines: 1`,
+		},
+		{
+			Name:   "SignalReleases",
+			Reason: "A signal to zklock lock --stdio goes to its program too, which may still need the lock; the mutant releases the lock.",
+			Edits: []Edit{
+				{File: "cmd/zklock/internal/hold/stdio.go",
+					Before: `s.out.add(event{Event: eventReleaseRequested, Signal: sig.String()})`,
+					After:  `return reasonRelease, ""`},
+			},
+			Suite: wrapper, Test: "TestStdioRequestsDoNotEndHold",
+			Says: `a signal is `,
+		},
+		{
+			Name:   "BreakSuccessor",
+			Reason: "zklock revoke --then-break breaks only the hold that it asked, which its token identifies; the mutant compares names.",
+			Edits: []Edit{
+				{File: "cmd/zklock/internal/locks/revoke_wait.go",
+					Before: `h.Node == e.Node && h.Token == e.Token`,
+					After:  `h.Node == e.Node`},
+			},
+			Suite: operator, Test: "TestRevokeWaitsForAskedHoldOnly",
+			Says: `the next hold counts as the asked one`,
+		},
 	}
 }

@@ -15,8 +15,8 @@ type flagGroup struct {
 func FlagGroups() []flagGroup {
 	return []flagGroup{
 		{"Lock", []string{"prefix", "shared", "write", "count", "permits", "lock", "in-order", "node", "layout", "acl",
-			"allow-foreign-mutex", "on-revoke", "token"}},
-		{"Waiting", []string{"try", "timeout", "conflict-exit-code", "lock-delay"}},
+			"allow-foreign-mutex", "on-revoke", "token", "reason"}},
+		{"Waiting", []string{"try", "timeout", "conflict-exit-code", "lock-delay", "wait", "then-break"}},
 		{"Command", []string{"once-per", "hold-at-least", "max-hold", "kill-after", "on-lost", "pass-auth", // of run
 			"data", "memory", "config", "jaas", "audit", "status", "stop", // of serve
 			"unused", "delete", "replace", "yes",
@@ -27,7 +27,7 @@ func FlagGroups() []flagGroup {
 		{"Connection", []string{"servers", "context", "config-file", "session-timeout", "connect-timeout",
 			"server-tick", "sync-heartbeat", "keep-order", "read-only", "auth-file",
 			"tls-ca", "tls-cert", "tls-key", "tls-server-name", "tls-client-auth", "tls-cut"}},
-		{"Output", []string{"output", "json", "sort", "svg", "status-fd", "metrics", "log-format", "log-level",
+		{"Output", []string{"output", "json", "sort", "svg", "stdio", "status-fd", "metrics", "log-format", "log-level",
 			"verbose", "long", "no-descriptions", "version", "help"}},
 	}
 }

@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"os"
+	"os/user"
+
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/inspect"
 )
@@ -10,6 +13,29 @@ const EraseLine = "\r\x1b[K"
 
 // OwnerName returns the name of the client that created an entry, as far as it is known.
 func OwnerName(e zklock.Entry) string { return inspect.OwnerName(e) }
+
+// ProcessOwner returns the host, the process, and the user of this process.
+func ProcessOwner() zklock.Owner {
+	o := zklock.Owner{PID: os.Getpid()}
+	o.Host, _ = os.Hostname() // empty if unknown
+	if u, err := user.Current(); err == nil {
+		o.User = u.Username
+	}
+	return o
+}
+
+// DescribeRequest returns a suffix with the client that requested a release and its reason,
+// as far as the request says.
+func DescribeRequest(r zklock.ReleaseRequest) string {
+	text := ""
+	if by := inspect.RequesterName(r); by != "" {
+		text = " by " + by
+	}
+	if reason := inspect.RequestReason(r); reason != "" {
+		text += " (" + reason + ")"
+	}
+	return text
+}
 
 // OwnerUser returns the user of the client that created an entry, or a dash.
 func OwnerUser(e zklock.Entry) string {

@@ -187,6 +187,8 @@ func ignoresVariable(f *pflag.FlagSet, name string) bool {
 		return f.Lookup("tls-listen") != nil
 	case "layout":
 		return f.Changed("count") || Given(f, "node")
+	case "on-revoke":
+		return f.Lookup("stdio") != nil && Given(f, "stdio")
 	case "allow-foreign-mutex":
 		return !Given(f, "shared")
 	}

@@ -30,7 +30,8 @@ type waitLine struct {
 	width    func() int
 	link     *process.Link
 	me       zklock.Owner
-	servers  string // suffix that names the servers, for a log
+	servers  string               // suffix that names the servers, for a log
+	report   func([]zklock.Entry) // gets the queue instead of a line; may be nil
 }
 
 // newWaitLine returns a waiting line on standard error.
@@ -61,6 +62,7 @@ func (w *waitLine) run(ctx context.Context, l *zklock.Lock, name string) {
 	defer timer.Stop()
 	var entries []zklock.Entry
 	var inspected time.Time
+	var seen pace
 	shown, answers := false, true
 	for {
 		select {
@@ -79,13 +81,23 @@ func (w *waitLine) run(ctx context.Context, l *zklock.Lock, name string) {
 			cancel()
 			if err == nil {
 				entries, inspected = got, time.Now()
+				_, position := ownQueue(byPath(entries), w.me)
+				seen.observe(position, inspected)
 			}
 			answers = !errors.Is(err, context.DeadlineExceeded) // another error is an answer
 		}
 		if ctx.Err() != nil {
 			continue
 		}
+		if w.report != nil {
+			w.report(entries)
+			timer.Reset(lineRefresh)
+			continue
+		}
 		text := describe(name, entries, w.me, time.Now())
+		if left := seen.left(time.Now()); left > 0 {
+			text += fmt.Sprintf(" (about %s left)", cli.ShortDuration(left))
+		}
 		if !answers {
 			text += " (no answer from the servers)"
 		}
@@ -111,21 +123,30 @@ func describe(name string, entries []zklock.Entry, me zklock.Owner, now time.Tim
 		return text + ": its znode exists and belongs to no session"
 	}
 	queues := byPath(entries)
+	queue, position := ownQueue(queues, me)
+	if queue == nil {
+		return text
+	}
+	if len(queues) > 1 {
+		text += ", at " + strings.TrimPrefix(queue[0].Path, cli.NamesRoot+"/")
+	}
+	if position > 0 {
+		text += fmt.Sprintf(": position %d", position)
+	}
+	return text + heldBy(queue, now)
+}
+
+// ownQueue returns the first queue in which me waits, and its position there, which is 0 for
+// a node lock. It returns nil if there is none.
+func ownQueue(queues [][]zklock.Entry, me zklock.Owner) ([]zklock.Entry, int) {
 	for _, queue := range queues {
 		position := waitPosition(queue, me)
 		nodeLock := queue[0].Node == queue[0].Path && queue[0].Holder // it has no queue
-		if position == 0 && !nodeLock {
-			continue
+		if position > 0 || nodeLock {
+			return queue, position
 		}
-		if len(queues) > 1 {
-			text += ", at " + strings.TrimPrefix(queue[0].Path, cli.NamesRoot+"/")
-		}
-		if position > 0 {
-			text += fmt.Sprintf(": position %d", position)
-		}
-		return text + heldBy(queue, now)
 	}
-	return text
+	return nil, 0
 }
 
 // blocksNodeLock reports whether an entry is a znode at the path of a node lock that

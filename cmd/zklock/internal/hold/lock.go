@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"github.com/zklock/zklock"
@@ -31,6 +32,14 @@ On a release request (zklock revoke, Curator's Revoker), lock prints a notice
 and keeps the lock. With --on-revoke term it releases the lock and exits with
 0.
 
+Programs in other languages use --stdio: they start zklock lock --stdio LOCK as
+a child process with pipes. It writes one JSON line when it waits, holds the
+lock, must rely on the hold for longer or not, and when the hold ends. It
+releases the lock when standard input ends, when it reads the line "release",
+or when its parent process ends. The file docs/guides/other-languages.md
+describes the lines and has programs in several languages. A signal does not end
+the hold, because it often goes to the parent too: it is a release request.
+
 ` + waitHelp + `
 
 ` + cli.ServersHelp + `the output of --json and -o yaml.
@@ -43,13 +52,29 @@ and keeps the lock. With --on-revoke term it releases the lock and exits with
 
 const lockExample = `  zklock lock maintenance
   zklock lock --shared catalog
-  zklock lock --json --count 3 --permits 2 api`
+  zklock lock --json --count 3 --permits 2 api
+  zklock lock --stdio nightly          # for a parent process`
 
 // lockFlags are the flags of zklock lock, without those that all commands share.
 type lockFlags struct {
 	spec     lockSpec
 	onRevoke onRevoke
 	out      cli.Output
+	stdio    bool
+}
+
+// check returns an error if a flag that only lock has is invalid.
+func (f *lockFlags) check(set *pflag.FlagSet) error {
+	if err := f.out.Check(set); err != nil || !f.stdio {
+		return err
+	}
+	switch {
+	case set.Changed("output") && f.out.Form != cli.OutJSON:
+		return cli.UsageError("--stdio and -o %s: --stdio writes JSON; omit -o", f.out.Form)
+	case f.onRevoke.term:
+		return cli.UsageError("--stdio and --on-revoke term: the program that reads the lines releases the lock; omit --on-revoke")
+	}
+	return nil
 }
 
 // Lock returns zklock lock.
@@ -68,8 +93,11 @@ func Lock(a *cli.App) *cobra.Command {
 			if err := f.spec.check(c.Flags(), args[0]); err != nil {
 				return err
 			}
-			if err := errors.Join(a.Settings.Check(c.Flags()), f.out.Check(c.Flags())); err != nil {
+			if err := errors.Join(a.Settings.Check(c.Flags()), f.check(c.Flags())); err != nil {
 				return err
+			}
+			if f.stdio {
+				return lockStdio(a, &f)
 			}
 			return lock(a, &f)
 		},
@@ -77,6 +105,7 @@ func Lock(a *cli.App) *cobra.Command {
 	c.ValidArgsFunction = a.CompleteLocks
 	addLockFlags(a, c, &f.spec, &f.onRevoke)
 	f.out.Flag(c)
+	c.Flags().BoolVar(&f.stdio, "stdio", false, "for a parent process: write events as JSON")
 	return c
 }
 
@@ -146,7 +175,7 @@ func lock(a *cli.App, f *lockFlags) error {
 // keep returns when the lock must be released or is lost. The token is being written
 // meanwhile: keep returns the error of that.
 func (f *lockFlags) keep(ctx context.Context, hold *zklock.Hold, written <-chan error) error {
-	revoked := hold.Revoked()
+	revoked := releaseRequests(hold)
 	for {
 		select {
 		case err := <-written:
@@ -158,9 +187,8 @@ func (f *lockFlags) keep(ctx context.Context, hold *zklock.Hold, written <-chan 
 			return nil
 		case <-hold.Done():
 			return nil
-		case <-revoked:
-			revoked = nil // a closed channel is always ready
-			f.onRevoke.warn(f.spec.title(), "releasing it", "it is still held")
+		case r := <-revoked:
+			f.onRevoke.warn(f.spec.title(), r, "releasing it", "it is still held")
 			if f.onRevoke.term {
 				return nil
 			}

@@ -1,11 +1,15 @@
 package hold
 
 import (
+	"context"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock/zklock/inspect"
 )
 
 // Reactions to a release request.
@@ -45,10 +49,51 @@ func (v *onRevoke) Set(s string) error {
 
 // warn prints a release request, and what the command does about it: ending with term,
 // otherwise staying.
-func (v *onRevoke) warn(title, ending, staying string) {
+func (v *onRevoke) warn(title string, r zklock.ReleaseRequest, ending, staying string) {
+	by := inspect.RequesterName(r)
+	if by == "" {
+		by = "a client"
+	}
+	why := ""
+	if reason := inspect.RequestReason(r); reason != "" {
+		why = " (" + reason + ")"
+	}
 	if v.term {
-		cli.Warn("a client asks to release %s: %s", title, ending)
+		cli.Warn("%s asks to release %s%s: %s", by, title, why, ending)
 		return
 	}
-	cli.Warn("a client asks to release %s; %s (--on-revoke term releases it)", title, staying)
+	cli.Warn("%s asks to release %s%s; %s (--on-revoke term releases it)", by, title, why, staying)
+}
+
+// revocable has the methods of a hold that releaseRequests calls.
+type revocable interface {
+	Done() <-chan struct{}
+	Revoked() <-chan struct{}
+	ReleaseRequest(context.Context) (zklock.ReleaseRequest, error)
+}
+
+// requestTime limits the read of which client requested the release. The request counts
+// without it too.
+const requestTime = 2 * time.Second
+
+// releaseRequests returns a channel that gets a request to release the hold, once. The
+// goroutine ends with the hold.
+func releaseRequests(hold revocable) <-chan zklock.ReleaseRequest {
+	requests := make(chan zklock.ReleaseRequest, 1)
+	done, revoked := hold.Done(), hold.Revoked()
+	go func() {
+		select {
+		case <-revoked:
+		case <-done:
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), requestTime)
+		defer cancel()
+		r, err := hold.ReleaseRequest(ctx)
+		if err != nil {
+			r = zklock.ReleaseRequest{} // unknown
+		}
+		requests <- r
+	}()
+	return requests
 }

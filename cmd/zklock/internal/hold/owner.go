@@ -2,23 +2,20 @@ package hold
 
 import (
 	"os"
-	"os/user"
 	"path/filepath"
 	"strconv"
 
 	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/cmd/zklock/internal/cli"
 )
 
 // owner returns what other clients see of this process and its command. It leaves out the
 // command's arguments, which may contain secrets.
 func owner(command string) zklock.Owner {
-	o := zklock.Owner{PID: os.Getpid(), Command: filepath.Base(command), Version: "zklock " + zklock.Version}
+	o := cli.ProcessOwner()
+	o.Command, o.Version = filepath.Base(command), "zklock "+zklock.Version
 	if outer := os.Getenv("ZKLOCK_SESSION"); isSession(outer) { // set by an outer zklock run
 		o.ParentSession = outer
-	}
-	o.Host, _ = os.Hostname() // empty if unknown
-	if u, err := user.Current(); err == nil {
-		o.User = u.Username
 	}
 	return o
 }

@@ -113,7 +113,7 @@ func (r *runner) runUnder(hold *zklock.Hold, signals <-chan os.Signal, events <-
 	s.signals, s.events, s.servers = signals, events, r.app.Settings.ServersSuffix()
 	// A release request that arrived before this call is in the znode, which Revoked
 	// reads first.
-	s.revoked, s.onRevoke, s.title = hold.Revoked(), r.onRevoke, r.spec.title()
+	s.revoked, s.onRevoke, s.title = releaseRequests(hold), r.onRevoke, r.spec.title()
 	s.hook, s.maxHold.limit = r.hook, r.maxHold
 	exit, ended := s.run()
 	r.status.Revoked = s.wasRevoked

@@ -50,8 +50,8 @@ type supervisor struct {
 	signals       <-chan os.Signal
 	link          *process.Link
 	watchdog      watchdog
-	respawn       respawn         // starts another watchdog
-	revoked       <-chan struct{} // closed by a release request; may be nil
+	respawn       respawn                      // starts another watchdog
+	revoked       <-chan zklock.ReleaseRequest // gets a release request; may be nil
 	onRevoke      onRevoke
 	title         string // names the locks in messages
 	wasRevoked    bool   // a client requested the release
@@ -103,9 +103,8 @@ func (s *supervisor) run() (process.Exit, bool) {
 			s.link.Stopped(sig)
 		case <-done:
 			done = nil
-		case <-s.revoked:
-			s.revoked = nil
-			s.releaseRequested()
+		case r := <-s.revoked:
+			s.releaseRequested(r)
 		case <-s.link.Gone():
 			s.link = nil
 			s.cmd.Kill()
@@ -133,13 +132,13 @@ func (s *supervisor) watchdogDue() bool { return s.overdue || s.now() >= s.watch
 const killSignal = 9
 
 // releaseRequested handles a release request.
-func (s *supervisor) releaseRequested() {
+func (s *supervisor) releaseRequested(r zklock.ReleaseRequest) {
 	s.wasRevoked = true
 	if s.onRevoke.term {
 		s.stopping = true
 		s.cmd.Terminate()
 	}
-	s.onRevoke.warn(s.title, "ending the command", "the command continues")
+	s.onRevoke.warn(s.title, r, "ending the command", "the command continues")
 }
 
 // step does what the core decides now and returns when to check again.

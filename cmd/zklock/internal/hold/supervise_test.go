@@ -591,11 +591,11 @@ func TestReleaseRequestEndsCommandOnlyWithTerm(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			hold, cmd := newFakeHold(15*time.Second), newFakeProcess(true)
 			s, _, _ := rig(t, hold, cmd)
-			revoked := make(chan struct{})
+			revoked := make(chan zklock.ReleaseRequest, 1)
 			s.revoked, s.onRevoke, s.title = revoked, onRevoke{term}, "demo"
 			go func() {
 				time.Sleep(time.Second)
-				close(revoked)
+				revoked <- zklock.ReleaseRequest{By: zklock.Owner{Host: "web-3", PID: 4, User: "ann"}, Reason: "a\nb"}
 				if !term {
 					time.Sleep(time.Second)
 					cmd.exited <- process.Exit{Code: 3}
@@ -603,9 +603,9 @@ func TestReleaseRequestEndsCommandOnlyWithTerm(t *testing.T) {
 			}()
 			ended := false
 			printed := captureStderr(t, func() { _, ended = s.run() })
-			want, notice := []string(nil), "zklock: a client asks to release demo; the command continues (--on-revoke term releases it)\n"
+			want, notice := []string(nil), "zklock: ann@web-3:4 asks to release demo (a; b); the command continues (--on-revoke term releases it)\n"
 			if term {
-				want, notice = []string{"TERM@1s"}, "zklock: a client asks to release demo: ending the command\n"
+				want, notice = []string{"TERM@1s"}, "zklock: ann@web-3:4 asks to release demo (a; b): ending the command\n"
 			}
 			if ended || !s.wasRevoked || s.stopping != term || !slices.Equal(cmd.log, want) || printed != notice {
 				t.Errorf("term %v: ended %v, revoked %v, stopping %v, command got %q, printed %q", term, ended, s.wasRevoked, s.stopping, cmd.log, printed)

@@ -2,14 +2,18 @@ package locks
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
 	"github.com/zklock/zklock/inspect"
 	"github.com/zklock/zklock/internal/legible"
@@ -28,21 +32,59 @@ Holders of libraries that ignore requests are not asked, and their znodes keep
 their data: kazoo, go-zookeeper, ZooKeeper's WriteLock, and Curator's
 LeaderLatch and semaphores. zklock break takes a lock from such a holder.
 
+With --wait, revoke waits until the holders that it asked have released the
+lock. With --then-break, it then breaks the holds that it asked and that still
+exist, by their fencing tokens: never a hold that began later. As with zklock
+break, a broken holder is not stopped. The holder sees --reason, and the host,
+process, and user of this command, but must not rely on them: every client that
+can write below LOCK can write a request. A request to Curator has no reason.
+
 With -o name it prints the paths of the znodes of the holders that were asked.
+With --wait, the JSON has a second object with the holds that were released and
+broken.
 
 Exit codes:
-  0    all these holders were asked, or the lock has no holder
-  1    no holder has that token, or a holder ignores requests
+  0    all these holders were asked, and with --wait, their holds have
+       ended; or the lock has no holder
+  1    no holder has that token, a holder ignores requests, you answered
+       no, or with --wait, a holder did not release the lock in time
   125  a request failed; the holders asked before that are printed`
 
 const revokeExample = `  zklock revoke deploy
   zklock revoke catalog --token 4294967321     # one of several readers
-  zklock revoke index && zklock run -w 60 index -- ./rebuild`
+  zklock revoke index && zklock run -w 60 index -- ./rebuild
+  zklock revoke deploy --wait 30s --then-break --reason "call Ann"`
+
+// revokeFlags are the flags of zklock revoke.
+type revokeFlags struct {
+	readFlags
+	token     int64
+	reason    string
+	wait      cli.Duration
+	thenBreak bool
+	yes       bool
+}
+
+// check returns an error if the flags are invalid.
+func (f *revokeFlags) check(set *pflag.FlagSet, name string) error {
+	switch {
+	case set.Changed("token") && f.token <= 0:
+		return cli.UsageError("--token is %d: tokens are above 0; zklock show %s prints the tokens of the holders", f.token, legible.Word(name))
+	case len(f.reason) > zklock.MaxReason || !utf8.ValidString(f.reason):
+		return cli.UsageError("--reason has %d bytes: give at most %d bytes of UTF-8", len(f.reason), zklock.MaxReason)
+	case set.Changed("wait") && f.wait.D <= 0:
+		return cli.UsageError("--wait is %v: give a time above 0", f.wait.D)
+	case f.thenBreak && f.wait.D == 0:
+		return cli.UsageError("--then-break breaks the lock after --wait: give --wait, or use zklock break")
+	case f.thenBreak:
+		return cli.NewConfirmer(f.yes).Check()
+	}
+	return nil
+}
 
 // Revoke returns zklock revoke.
 func Revoke(a *cli.App) *cobra.Command {
-	var f readFlags
-	var token int64
+	var f revokeFlags
 	c := &cobra.Command{
 		Use:     "revoke LOCK",
 		Short:   "Ask the holders of a lock to release it",
@@ -50,22 +92,26 @@ func Revoke(a *cli.App) *cobra.Command {
 		Example: revokeExample,
 		Args:    cli.Exactly(1, "one lock"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if c.Flags().Changed("token") && token <= 0 {
-				return cli.UsageError("--token is %d: tokens are above 0; zklock show %s prints the tokens of the holders", token, legible.Word(args[0]))
+			if err := f.check(c.Flags(), args[0]); err != nil {
+				return err
 			}
-			return withLock(a, c, &f, args[0], func(ctx context.Context, l *oneLock) error { return revoke(a, ctx, l, token) })
+			return withLock(a, c, &f.readFlags, args[0], func(ctx context.Context, l *oneLock) error { return revoke(a, ctx, l, &f) })
 		},
 	}
-	lockReadFlags(a, c, &f)
-	c.Flags().Int64Var(&token, "token", 0, "ask only the holder with fencing token `T`")
+	lockReadFlags(a, c, &f.readFlags)
+	c.Flags().Int64Var(&f.token, "token", 0, "ask only the holder with fencing token `T`")
+	c.Flags().StringVar(&f.reason, "reason", "", "`text` for the holder: why it should release")
+	c.Flags().Var(&f.wait, "wait", "wait this long for the release")
+	c.Flags().BoolVar(&f.thenBreak, "then-break", false, "break the lock if it is not released in time")
+	c.Flags().BoolVarP(&f.yes, "yes", "y", false, "for --then-break: do not ask for confirmation")
 	_ = c.RegisterFlagCompletionFunc("token", a.CompleteTokens) // the flag exists
+	cli.CompleteNothing(c, "reason", "wait")
 	return c
 }
 
-// revoke sends the release request and prints the holders that got it.
-func revoke(a *cli.App, ctx context.Context, l *oneLock, token int64) error {
-	ctx, cancel := a.Settings.ConnectContext(ctx)
-	defer cancel()
+// revoke sends the release request and prints the holders that got it. With --wait, it
+// then waits for their release.
+func revoke(a *cli.App, ctx context.Context, l *oneLock, f *revokeFlags) error {
 	s, err := readLock(&a.Settings, ctx, l)
 	if err != nil {
 		return err
@@ -73,10 +119,28 @@ func revoke(a *cli.App, ctx context.Context, l *oneLock, token int64) error {
 	if err := s.CheckLayout(); err != nil {
 		return fmt.Errorf("%s: %w", l.name, err)
 	}
+	if f.thenBreak && len(s.Holders()) > 0 {
+		question := fmt.Sprintf("%s.\nAsk for its release, and break the lock after %s, on %s?", describeHolders(s), cli.ShortDuration(f.wait.D), a.Settings.ServersText())
+		if err := cli.NewConfirmer(f.yes).Confirm(question); err != nil {
+			return err
+		}
+	}
+	asked, err := requestRelease(a, ctx, l, s, f)
+	if f.wait.D == 0 || len(asked) == 0 {
+		return err
+	}
+	return errors.Join(err, awaitRelease(a, ctx, l, asked, f))
+}
+
+// requestRelease sends the request, and prints and returns the holders that got it.
+func requestRelease(a *cli.App, ctx context.Context, l *oneLock, s *inspect.Lock, f *revokeFlags) ([]inspect.Entry, error) {
+	ctx, cancel := a.Settings.ConnectContext(ctx)
+	defer cancel()
+	token := f.token
 	// If Revoke fails, the holders that it asked before are printed too, because they may
 	// release the lock.
 	line := a.Settings.Progress("asking the holders of %s", l.name)
-	asked, failed := l.r.Revoke(ctx, s, token)
+	asked, failed := l.r.RequestRelease(ctx, s, token, zklock.ReleaseRequest{By: cli.ProcessOwner(), Reason: f.reason})
 	line.Stop()
 	ignoring := notAsked(s, token, asked)
 	if failed == nil && len(ignoring) > 0 {
@@ -87,15 +151,15 @@ func revoke(a *cli.App, ctx context.Context, l *oneLock, token int64) error {
 			failed = &cli.ExitError{Code: cli.ExitNo, Err: fmt.Errorf("no client holds %s with token %d any longer", l.name, token)}
 		}
 	}
-	err = l.out.Write(os.Stdout, cli.Result{
+	err := l.out.Write(os.Stdout, cli.Result{
 		Table: func(out io.Writer) error { return printAsked(out, l.name, asked, failed == nil, time.Now()) },
 		Names: func() []string { return nodes(asked) },
 		Data:  func() []any { return []any{revokeView{l.path, inspect.EntryViews(asked)}} },
 	})
 	if failed != nil {
-		return failed
+		return asked, failed
 	}
-	return err
+	return asked, err
 }
 
 // revokeView is the output of revoke as JSON.

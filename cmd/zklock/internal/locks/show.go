@@ -168,7 +168,7 @@ func printLock(out io.Writer, s *inspect.Lock, name string, now time.Time) error
 	// A hold of several permits has several entries, but prints one line.
 	for _, e := range inspect.FirstPerAcquire(s.Entries) {
 		if e.Revoked {
-			fmt.Fprintf(&text, "%s was asked to release it\n", inspect.OwnerName(e.Entry))
+			fmt.Fprintf(&text, "%s was asked to release it%s\n", inspect.OwnerName(e.Entry), cli.DescribeRequest(e.Request))
 		}
 	}
 	if last := s.LastRun; !last.Began.IsZero() {

@@ -1,0 +1,130 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/zklock/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock/zklock/inspect"
+)
+
+// releasePoll is the time between two reads of a lock that should be released.
+const releasePoll = 250 * time.Millisecond
+
+// awaitView is the output of revoke --wait as JSON.
+type awaitView struct {
+	Path     string              `json:"path"`
+	Released []inspect.EntryView `json:"released"`
+	Broken   []inspect.EntryView `json:"broken"`
+	Held     []inspect.EntryView `json:"held"`
+}
+
+// outcome is what became of the holds that were asked.
+type outcome struct{ released, broken, held []inspect.Entry }
+
+// awaitRelease waits until the holds that were asked are released, breaks the others if
+// --then-break is given, and prints the outcome.
+func awaitRelease(a *cli.App, ctx context.Context, l *oneLock, asked []inspect.Entry, f *revokeFlags) error {
+	limited, cancel := context.WithTimeout(ctx, f.wait.D)
+	defer cancel()
+	line := a.Settings.Progress("waiting for the release of %s", l.name)
+	err := pollRelease(limited, asked, func(ctx context.Context) (*inspect.Lock, error) { return l.r.Read(ctx, l.path) })
+	line.Stop()
+	// The holds that are left are read again, because the last read may be old.
+	s, readErr := readLock(&a.Settings, ctx, l)
+	if readErr != nil {
+		return fmt.Errorf("%s: %w", l.name, errors.Join(readErr, err))
+	}
+	var result outcome
+	result.held, result.released = stillHeld(s, asked)
+	var failed error
+	if f.thenBreak {
+		failed = breakAsked(a, ctx, l, s, &result)
+	}
+	err = l.out.Write(os.Stdout, cli.Result{
+		Table: func(out io.Writer) error { return result.print(out, l.name) },
+		Names: func() []string { return nil }, // the holders that were asked are printed already
+		Data: func() []any {
+			return []any{awaitView{l.path, inspect.EntryViews(result.released), inspect.EntryViews(result.broken), inspect.EntryViews(result.held)}}
+		},
+	})
+	if failed == nil && len(result.held) > 0 {
+		failed = &cli.ExitError{Code: cli.ExitNo, Err: fmt.Errorf("%s was not released within %s", l.name, cli.ShortDuration(f.wait.D))}
+	}
+	return errors.Join(failed, err)
+}
+
+// pollRelease returns when none of the asked entries holds the lock that read returns, or
+// with an error when ctx ends.
+func pollRelease(ctx context.Context, asked []inspect.Entry, read func(context.Context) (*inspect.Lock, error)) error {
+	poll := time.NewTicker(releasePoll)
+	defer poll.Stop()
+	for {
+		s, err := read(ctx)
+		if err == nil {
+			if held, _ := stillHeld(s, asked); len(held) == 0 {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-poll.C:
+		}
+	}
+}
+
+// stillHeld splits the asked entries into those that hold the lock and the others. The token
+// identifies a hold: the next holder can have an entry of the same name.
+func stillHeld(s *inspect.Lock, asked []inspect.Entry) (held, released []inspect.Entry) {
+	holders := s.Holders()
+	for _, e := range asked {
+		if slices.ContainsFunc(holders, func(h inspect.Entry) bool { return h.Node == e.Node && h.Token == e.Token }) {
+			held = append(held, e)
+		} else {
+			released = append(released, e)
+		}
+	}
+	return held, released
+}
+
+// breakAsked breaks the holds that are left, each by its token.
+func breakAsked(a *cli.App, ctx context.Context, l *oneLock, s *inspect.Lock, result *outcome) error {
+	ctx, cancel := a.Settings.ConnectContext(ctx)
+	defer cancel()
+	for len(result.held) > 0 {
+		token := result.held[0].Token
+		_, err := deleteEntries(ctx, l.z, s, token)
+		same := func(e inspect.Entry) bool { return e.Token == token }
+		switch {
+		case errors.Is(err, inspect.ErrNotHeld): // it was released since the read
+			result.released = append(result.released, result.held[0])
+		case err != nil:
+			return fmt.Errorf("%s: %w", l.name, err)
+		default:
+			result.broken = append(result.broken, result.held[0])
+		}
+		result.held = slices.DeleteFunc(result.held, same)
+	}
+	return nil
+}
+
+// print prints one line for each hold.
+func (o *outcome) print(out io.Writer, name string) error {
+	for _, e := range inspect.FirstPerAcquire(o.released) {
+		if _, err := fmt.Fprintf(out, "%s released %s\n", describeOwner(e.Entry), name); err != nil {
+			return err
+		}
+	}
+	for _, e := range inspect.FirstPerAcquire(o.broken) {
+		if err := printBroken(out, name, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
