@@ -9,6 +9,7 @@ import (
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock/zklock/inspect"
 	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/zk"
 )
@@ -38,10 +39,18 @@ func acquire(ctx context.Context, s *cli.Settings, c *zklock.Client, spec *lockS
 		return nil, cli.Interrupted(ctx, err)
 	case errors.Is(err, zklock.ErrLocked):
 		return nil, &cli.ExitError{Code: s.Conflict, Err: explainNodeLock(ctx, s, l, spec, lockedError(spec, err, s.ServersSuffix()))}
+	case wait.Err() != nil && unanswered(c.Health()):
+		// The lock may be free: a cron job must not take this for a lock that is held.
+		return nil, &cli.ExitError{Code: cli.ExitFailed, Err: fmt.Errorf("%s was not acquired within %s: no answer from the servers%s", spec.title(), cli.ShortDuration(timeout), s.ServersSuffix())}
 	case wait.Err() != nil:
 		return nil, &cli.ExitError{Code: s.Conflict, Err: explainNodeLock(ctx, s, l, spec, timeoutError(spec, timeout, s.ServersSuffix()))}
 	}
 	return nil, explain(s, spec, err)
+}
+
+// unanswered reports whether the servers do not answer the client.
+func unanswered(h zklock.Health) bool {
+	return h.State != zk.Connected || inspect.InJeopardy(h.Heartbeat, h.Timeout)
 }
 
 // newLock returns all locks of spec as one lock.

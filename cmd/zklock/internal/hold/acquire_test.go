@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zklock/zklock"
@@ -44,6 +45,28 @@ func TestAcquireTimeoutCountsFromBegan(t *testing.T) {
 	if took := time.Since(began); took > time.Minute {
 		t.Errorf("the acquire waited %v more", took)
 	}
+}
+
+// If the servers do not answer, the lock may be free. So --conflict-exit-code does not apply.
+func TestAcquireTimeoutWithoutAnswerFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		c := zklock.New(srv.Dial(t), nil)
+		defer c.Close()
+		if _, err := c.Mutex("other").Acquire(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		k, s, err := parsed(t, nil, "-w", "15s", "-E", "0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv.Pause()
+		_, err = acquire(t.Context(), s, c, k, &waitLine{out: io.Discard}, time.Now())
+		if cli.ExitCode(err) != cli.ExitFailed || !strings.Contains(err.Error(), "demo was not acquired within 15s: no answer from the servers") {
+			t.Errorf("%v with code %d", err, cli.ExitCode(err))
+		}
+		srv.Resume()
+	})
 }
 
 // The servers only report that a znode does not exist.

@@ -21,6 +21,7 @@ const (
 	lineAfter   = 300 * time.Millisecond
 	lineRefresh = time.Second
 	lineInspect = 5 * time.Second // time between two reads of the queue
+	lineAnswer  = 2 * time.Second // a read that takes longer is reported as no answer
 )
 
 // waitLine shows a user the progress of a wait.
@@ -74,7 +75,7 @@ func (w *waitLine) run(ctx context.Context, l *zklock.Lock, name string) {
 		// Every waiter reads all entries, so it does so less often than it refreshes
 		// the times in the line.
 		if time.Since(inspected) >= lineInspect {
-			read, cancel := context.WithTimeout(ctx, lineRefresh/2)
+			read, cancel := context.WithTimeout(ctx, lineAnswer)
 			got, err := l.Inspect(read)
 			cancel()
 			if err == nil {
