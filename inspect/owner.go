@@ -1,6 +1,8 @@
 package inspect
 
 import (
+	"strings"
+
 	"github.com/zklock/zklock"
 )
 
@@ -16,9 +18,18 @@ func OwnerName(e zklock.Entry) string {
 	case e.Owner.String() != "":
 		return Truncate(e.Owner.String(), MaxOwnerName)
 	case e.Data != "":
-		return Truncate(e.Data, 40)
+		return Truncate(pythonText(e.Data), 40)
 	}
 	return "session " + FormatSession(e.Session)
+}
+
+// pythonText returns the text of a Python bytes literal, and other data as it is. kazoo's
+// Semaphore writes b'NAME' into the entries of its waiters, and NAME into its permits.
+func pythonText(data string) string {
+	if text, ok := strings.CutPrefix(data, "b'"); ok && strings.HasSuffix(text, "'") {
+		return strings.TrimSuffix(text, "'")
+	}
+	return data
 }
 
 // Truncate cuts text to at most n characters.

@@ -3,6 +3,7 @@ package inspect
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/internal/legible"
@@ -24,8 +25,6 @@ func (l *Lock) warnings() []string {
 		"Curator does not wait for entries with kazoo's names: both can hold at once; --layout mixed writes both names")
 	add(all.any(isCurator, Recipe.readWrite) && all.any(isMutex) || all.any(isCurator, isMutex) && all.any(Recipe.readWrite),
 		"Curator's mutex and its read-write lock do not see each other's entries: both can hold at once; zklock --write writes a writer's entry")
-	add(all.any(isKazoo, isLock) && all.any(Recipe.shared),
-		"kazoo's Lock does not wait for readers; kazoo's WriteLock does")
 	add(all.any(isLatch) && all.any(isCurator) && all.any(notLatch),
 		"Curator's LeaderLatch does not exclude other recipes; use --layout latch to exclude with it")
 	add(all.any(isWrite) && (all.any(isCurator) || all.any(isKazoo) || all.any(isGoZookeeper)),
@@ -69,6 +68,10 @@ func (l *Lock) semaphoreWarnings(all census) []string {
 // Notes returns what is good to know about the lock and is no problem.
 func (l *Lock) Notes() []string {
 	switch all := takeCensus(l.Entries); {
+	case l.Kind != KindSemaphore && len(l.Entries) > 0 && all.alone(isKazoo) && strings.HasSuffix(l.Path, kazooGate):
+		return []string{fmt.Sprintf("if this is the gate of kazoo's Semaphore at %s, its holder and its waiters wait for a permit", legible.Path(strings.TrimSuffix(l.Path, kazooGate)))}
+	case l.Kind != KindSemaphore && all.any(isKazoo, isLock) && all.any(Recipe.shared):
+		return []string{"kazoo's Lock and WriteLock have the same names, and only WriteLock waits for readers: use WriteLock on this path"}
 	case l.Kind != KindSemaphore:
 	case all.any(isKazoo):
 		return []string{fmt.Sprintf("clients that wait are at %s%s: the first has that lock, and the others are in its queue", legible.Path(l.Path), kazooGate)}

@@ -179,6 +179,16 @@ func chroot(s *cli.Settings) string {
 	return s.Servers[i:]
 }
 
+// releaseError returns the error of a release that failed, and says when the lock is free
+// nevertheless.
+func releaseError(s *cli.Settings, spec *lockSpec, err error) error {
+	free := "; the lock is free when its session expires, which takes at most " + cli.ShortDuration(s.Session.D) + " while the servers are up"
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("release %s: no answer from the servers%s%s", spec.title(), s.ServersSuffix(), free)
+	}
+	return fmt.Errorf("%s%s", strings.TrimPrefix(err.Error(), "zklock: "), free)
+}
+
 // releaseTimeout returns the time limit of a release. Once the session timeout has
 // passed, the lock is free even without a release.
 func releaseTimeout(s *cli.Settings) time.Duration { return min(s.Session.D, 5*time.Second) }

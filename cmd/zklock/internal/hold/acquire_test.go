@@ -1,6 +1,7 @@
 package hold
 
 import (
+	"context"
 	"errors"
 	"io"
 	"strings"
@@ -129,5 +130,23 @@ func TestExplainSaysWhatToDo(t *testing.T) {
 	}
 	if got := cli.ExitCode(&zklock.Error{Op: "acquire", Err: zklock.ErrInvalidLock}); got != 2 {
 		t.Errorf("an invalid lock exits with %d, want 2", got)
+	}
+}
+
+// A command that ends does not continue a release in the background.
+func TestReleaseErrorSaysWhenLockIsFree(t *testing.T) {
+	k, s, err := parsed(t, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const free = "; the lock is free when its session expires, which takes at most 20s while the servers are up"
+	for failed, want := range map[error]string{
+		&zklock.Error{Op: "release", Path: "/zklock/demo", Err: context.DeadlineExceeded}: "release demo: no answer from the servers",
+		&zklock.Error{Op: "release", Path: "/zklock/demo", Err: zk.ErrNoAuth}:             "release /zklock/demo: ",
+	} {
+		got := releaseError(s, k, failed).Error()
+		if !strings.HasPrefix(got, want) || !strings.HasSuffix(got, free) || strings.Contains(got, "deadline") {
+			t.Errorf("%v gives %q, want %q and %q", failed, got, want, free)
+		}
 	}
 }
