@@ -40,7 +40,7 @@ export class Queue {
     put(this.about, lock.waiting ? `${things(lock.waiting, "waits", "wait")}, in order of arrival` : "");
     this.end.hidden = items.length > 0;
     put(this.end, lock.holders ? "No client waits for this lock." : "No client holds this lock or waits for it.");
-    this.notes.replaceChildren(...(lock.notes ?? []).map((text) => el("p", { class: "queue-end", text })));
+    this.notes.replaceChildren(...(lock.notes ?? []).map((text) => el("p", { class: "queue-end", text: `Note: ${text}` })));
     this.rows.set(items);
   }
 
