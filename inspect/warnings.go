@@ -21,7 +21,7 @@ func (l *Lock) warnings() []string {
 	all := takeCensus(l.Entries)
 	add(all.any(isKazoo) && all.alone(Recipe.curatorName),
 		`kazoo does not wait for entries with Curator's names unless it was made with extra_lock_patterns=["-lock-"]; --layout mixed writes both names`)
-	add(all.any(isCurator) && all.alone(Recipe.kazooName),
+	add(all.any(isCurator) && all.alone(Recipe.KazooName),
 		"Curator does not wait for entries with kazoo's names: both can hold at once; --layout mixed writes both names")
 	add(all.any(isCurator, Recipe.readWrite) && all.any(isMutex) || all.any(isCurator, isMutex) && all.any(Recipe.readWrite),
 		"Curator's mutex and its read-write lock do not see each other's entries: both can hold at once; zklock --write writes a writer's entry")
@@ -49,7 +49,7 @@ func (l *Lock) semaphoreWarnings(all census) []string {
 	if l.Kind != KindSemaphore {
 		return found
 	}
-	if all.any(Recipe.curatorName) || all.any(Recipe.kazooName) {
+	if all.any(Recipe.curatorName) || all.any(Recipe.KazooName) {
 		found = append(found, "a semaphore and other locks on one path do not exclude each other")
 	}
 	beyond := 0
@@ -120,14 +120,14 @@ func takeCensus(entries []Entry) census {
 	all := make(census, 0, len(entries))
 	for _, e := range entries {
 		r := e.Recipe
-		made[attempt{e.Session, e.Token, r.kazooName()}] = true
+		made[attempt{e.Session, e.Token, r.KazooName()}] = true
 		if e.Mode != zklock.Stray {
 			all = append(all, counted{Recipe: r, session: e.Session, token: e.Token})
 		}
 	}
 	for i := range all {
 		e := &all[i]
-		e.twin = e.session != 0 && made[attempt{e.session, e.token, !e.kazooName()}]
+		e.twin = e.session != 0 && made[attempt{e.session, e.token, !e.KazooName()}]
 	}
 	return all
 }
@@ -150,7 +150,7 @@ func isGoZookeeper(r Recipe) bool { return r.Library == libGo }
 func isZooKeeper(r Recipe) bool   { return r.Library == libApache }
 func isZklock(r Recipe) bool      { return r.Library == libZklock }
 func isWrite(r Recipe) bool       { return r.Kind == kindWrite }
-func zklockAsKazoo(r Recipe) bool { return isZklock(r) && r.kazooName() }
+func zklockAsKazoo(r Recipe) bool { return isZklock(r) && r.KazooName() }
 func isMutex(r Recipe) bool       { return r.Kind == kindMutex }
 func isLock(r Recipe) bool        { return r.Kind == kindLock }
 func isLatch(r Recipe) bool       { return r.Kind == kindLatch }

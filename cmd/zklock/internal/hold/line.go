@@ -62,7 +62,7 @@ func (w *waitLine) run(ctx context.Context, l *zklock.Lock, name string) {
 	defer timer.Stop()
 	var entries []zklock.Entry
 	var inspected time.Time
-	shown, answers := false, true
+	shown, answers, warned := false, true, false
 	for {
 		select {
 		case <-ctx.Done():
@@ -86,6 +86,10 @@ func (w *waitLine) run(ctx context.Context, l *zklock.Lock, name string) {
 		if ctx.Err() != nil {
 			continue
 		}
+		if !warned && overlooked(entries, w.me) && (!w.terminal || w.link.Foreground()) {
+			fmt.Fprintf(w.out, "%szklock: kazoo clients of %s do not wait for this client unless they set extra_lock_patterns; give --layout kazoo, or --layout mixed if Curator clients use the lock too%s\n", w.erase(), name, w.servers)
+			warned = true
+		}
 		text := describe(name, entries, w.me, time.Now())
 		if !answers {
 			text += " (no answer from the servers)"
@@ -102,6 +106,31 @@ func (w *waitLine) run(ctx context.Context, l *zklock.Lock, name string) {
 		}
 		timer.Reset(lineRefresh)
 	}
+}
+
+// erase returns the text that erases the line.
+func (w *waitLine) erase() string {
+	if w.terminal {
+		return cli.EraseLine
+	}
+	return ""
+}
+
+// overlooked reports whether a client of kazoo is in the queue, and me has an entry there
+// but none with a name that kazoo waits for.
+func overlooked(entries []zklock.Entry, me zklock.Owner) bool {
+	kazoo, mine, seen := false, false, false
+	for _, e := range entries {
+		recipe := inspect.RecipeOf(e)
+		switch {
+		case e.Owner.Host == me.Host && e.Owner.PID == me.PID:
+			mine = true
+			seen = seen || recipe.KazooName()
+		case recipe.Library == "kazoo" && recipe.KazooName():
+			kazoo = true
+		}
+	}
+	return kazoo && mine && !seen
 }
 
 // describe returns the line for the client me in the queue of the lock called name. Of
