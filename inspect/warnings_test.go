@@ -199,7 +199,7 @@ func TestSemaphoreWarnings(t *testing.T) {
 	expect(t, "note of no size", notes, []string{"the size of the semaphore is not stored"})
 	notes = described(KindSemaphore, 2, []zklock.Entry{permit("", 1, true), permit("ip", 2, true)}).Notes()
 	expect(t, "note of Curator's size", notes, []string{"Curator does not store its size of the semaphore: make sure that it is 2"})
-	notes = described(KindQueue, 0, []zklock.Entry{znode(hex32+"__lock__0000000001", "", 1), znode(hex32+"__rlock__0000000002", "", 2)}).Notes()
+	notes = described(KindQueue, 0, []zklock.Entry{znode(hex32+"__lock__0000000001", "ip", 1), znode(hex32+"__rlock__0000000002", "ip", 2)}).Notes()
 	expect(t, "note of kazoo's lock next to a reader", notes, []string{"kazoo's Lock and WriteLock have the same names"})
 	semaphore := described(KindQueue, 0, []zklock.Entry{znode(hex32+"__lock__0000000001", "b'py-3'", 1)})
 	expect(t, "note of another kazoo lock", semaphore.Notes(), nil)

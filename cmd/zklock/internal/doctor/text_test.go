@@ -90,8 +90,8 @@ func TestWrite(t *testing.T) {
 	want := `ok        servers    1 of 1 answer: /run/zk.sock standalone
 CRITICAL  deadlock   a:1 waits for /zklock/one, held by b:2;
                      b:2 waits for /zklock/two, held by a:1
-                     -> end one of these clients, or take
-                        one of its locks away
+                     -> end one of these clients, or make it
+                        release one of its locks
 note      access     x
 1 critical
 `
