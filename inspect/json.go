@@ -15,7 +15,8 @@ type View struct {
 	Permits  int         `json:"permits,omitempty"` // size of a semaphore, if known
 	Holders  int         `json:"holders"`           // of a semaphore: permits held
 	Waiting  int         `json:"waiting"`
-	Entries  []EntryView `json:"entries"` // holders, waiters in order, strays
+	Entries  []EntryView `json:"entries"`         // holders, waiters in order, strays
+	Notes    []string    `json:"notes,omitempty"` // see [Lock.Notes]
 	Warnings []string    `json:"warnings,omitempty"`
 	LastRun  *RunView    `json:"lastRun,omitempty"` // of zklock show
 }
@@ -61,7 +62,7 @@ func (l *Lock) View() View {
 	}
 	return View{
 		Path: l.Path, Kind: l.Kind, Layouts: l.Layouts, Permits: l.Permits, Holders: len(l.Holders()), Waiting: l.Waiting(),
-		Entries: EntryViews(l.Entries), Warnings: l.Warnings, LastRun: last,
+		Entries: EntryViews(l.Entries), Notes: l.Notes(), Warnings: l.Warnings, LastRun: last,
 	}
 }
 

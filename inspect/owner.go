@@ -18,7 +18,7 @@ func OwnerName(e zklock.Entry) string {
 	case e.Owner.String() != "":
 		return Truncate(e.Owner.String(), MaxOwnerName)
 	case e.Data != "":
-		return Truncate(e.Data, 40)
+		return Truncate(pythonText(e.Data), 40)
 	}
 	return "session " + FormatSession(e.Session)
 }
@@ -35,6 +35,15 @@ func RequesterName(r zklock.ReleaseRequest) string {
 
 // RequestReason returns the reason of a release request, cut to a limited length.
 func RequestReason(r zklock.ReleaseRequest) string { return Truncate(r.Reason, zklock.MaxReason) }
+
+// pythonText returns the text of a Python bytes literal, and other data as it is. kazoo's
+// Semaphore writes b'NAME' into the entries of its waiters, and NAME into its permits.
+func pythonText(data string) string {
+	if text, ok := strings.CutPrefix(data, "b'"); ok && strings.HasSuffix(text, "'") {
+		return strings.TrimSuffix(text, "'")
+	}
+	return data
+}
 
 // Truncate cuts text to at most n characters.
 func Truncate(text string, n int) string {

@@ -108,8 +108,8 @@ func recipeOfName(name string) Recipe {
 // its library does not read them. Revoke does not ask such a holder.
 func (e Entry) IgnoresRequests() bool { return e.Token != 0 && !e.ReadsRequests() }
 
-// kazooName reports whether kazoo waits for an entry with this name.
-func (r Recipe) kazooName() bool { return r.Kind == kindLock || r.Kind == kindRead }
+// KazooName reports whether kazoo waits for an entry of this recipe.
+func (r Recipe) KazooName() bool { return r.Kind == kindLock || r.Kind == kindRead }
 
 // readWrite reports whether the entry belongs to Curator's read-write lock.
 func (r Recipe) readWrite() bool { return r.Kind == kindReader || r.Kind == kindWriter }

@@ -3,6 +3,7 @@ package inspect
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/internal/legible"
@@ -20,12 +21,10 @@ func (l *Lock) warnings() []string {
 	all := takeCensus(l.Entries)
 	add(all.any(isKazoo) && all.alone(Recipe.curatorName),
 		`kazoo does not wait for entries with Curator's names unless it was made with extra_lock_patterns=["-lock-"]; --layout mixed writes both names`)
-	add(all.any(isCurator) && all.alone(Recipe.kazooName),
+	add(all.any(isCurator) && all.alone(Recipe.KazooName),
 		"Curator does not wait for entries with kazoo's names: both can hold at once; --layout mixed writes both names")
 	add(all.any(isCurator, Recipe.readWrite) && all.any(isMutex) || all.any(isCurator, isMutex) && all.any(Recipe.readWrite),
 		"Curator's mutex and its read-write lock do not see each other's entries: both can hold at once; zklock --write writes a writer's entry")
-	add(all.any(isKazoo, isLock) && all.any(Recipe.shared),
-		"kazoo's Lock does not wait for readers; kazoo's WriteLock does")
 	add(all.any(isLatch) && all.any(isCurator) && all.any(notLatch),
 		"Curator's LeaderLatch does not exclude other recipes; use --layout latch to exclude with it")
 	add(all.any(isWrite) && (all.any(isCurator) || all.any(isKazoo) || all.any(isGoZookeeper)),
@@ -50,7 +49,7 @@ func (l *Lock) semaphoreWarnings(all census) []string {
 	if l.Kind != KindSemaphore {
 		return found
 	}
-	if all.any(Recipe.curatorName) || all.any(Recipe.kazooName) {
+	if all.any(Recipe.curatorName) || all.any(Recipe.KazooName) {
 		found = append(found, "a semaphore and other locks on one path do not exclude each other")
 	}
 	beyond := 0
@@ -69,6 +68,10 @@ func (l *Lock) semaphoreWarnings(all census) []string {
 // Notes returns what is good to know about the lock and is no problem.
 func (l *Lock) Notes() []string {
 	switch all := takeCensus(l.Entries); {
+	case l.Kind != KindSemaphore && len(l.Entries) > 0 && all.alone(isKazoo) && strings.HasSuffix(l.Path, kazooGate):
+		return []string{fmt.Sprintf("if this is the gate of kazoo's Semaphore at %s, its holder and its waiters wait for a permit", legible.Path(strings.TrimSuffix(l.Path, kazooGate)))}
+	case l.Kind != KindSemaphore && all.any(isKazoo, isLock) && all.any(Recipe.shared):
+		return []string{"kazoo's Lock and WriteLock have the same names, and only WriteLock waits for readers: use WriteLock on this path"}
 	case l.Kind != KindSemaphore:
 	case all.any(isKazoo):
 		return []string{fmt.Sprintf("clients that wait are at %s%s: the first has that lock, and the others are in its queue", legible.Path(l.Path), kazooGate)}
@@ -117,14 +120,14 @@ func takeCensus(entries []Entry) census {
 	all := make(census, 0, len(entries))
 	for _, e := range entries {
 		r := e.Recipe
-		made[attempt{e.Session, e.Token, r.kazooName()}] = true
+		made[attempt{e.Session, e.Token, r.KazooName()}] = true
 		if e.Mode != zklock.Stray {
 			all = append(all, counted{Recipe: r, session: e.Session, token: e.Token})
 		}
 	}
 	for i := range all {
 		e := &all[i]
-		e.twin = e.session != 0 && made[attempt{e.session, e.token, !e.kazooName()}]
+		e.twin = e.session != 0 && made[attempt{e.session, e.token, !e.KazooName()}]
 	}
 	return all
 }
@@ -147,7 +150,7 @@ func isGoZookeeper(r Recipe) bool { return r.Library == libGo }
 func isZooKeeper(r Recipe) bool   { return r.Library == libApache }
 func isZklock(r Recipe) bool      { return r.Library == libZklock }
 func isWrite(r Recipe) bool       { return r.Kind == kindWrite }
-func zklockAsKazoo(r Recipe) bool { return isZklock(r) && r.kazooName() }
+func zklockAsKazoo(r Recipe) bool { return isZklock(r) && r.KazooName() }
 func isMutex(r Recipe) bool       { return r.Kind == kindMutex }
 func isLock(r Recipe) bool        { return r.Kind == kindLock }
 func isLatch(r Recipe) bool       { return r.Kind == kindLatch }

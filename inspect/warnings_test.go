@@ -138,7 +138,7 @@ func TestWarnings(t *testing.T) {
 		{"Curator's mutex beside our reader", append(theirs(mutex), ours(reader)...), []string{bothKinds}},
 		{"Curator's two recipes", theirs(mutex, writer), []string{bothKinds}},
 		{"go-zookeeper's beside our reader, for which it waits", append(theirs(goMutex), ours(reader)...), nil},
-		{"kazoo's Lock and ReadLock", theirs(kazoo, kazooRead), []string{"kazoo's Lock does not wait for readers"}},
+		{"kazoo's Lock and ReadLock", theirs(kazoo, kazooRead), nil},
 		{"a latch alone", theirs(latch, latch), nil},
 		{"a latch beside a mutex", theirs(latch, mutex), []string{"Curator's LeaderLatch does not exclude"}},
 		{"our latch beside Curator's", append(theirs(latch), ours(latch)...), nil},
@@ -199,6 +199,15 @@ func TestSemaphoreWarnings(t *testing.T) {
 	expect(t, "note of no size", notes, []string{"the size of the semaphore is not stored"})
 	notes = described(KindSemaphore, 2, []zklock.Entry{permit("", 1, true), permit("ip", 2, true)}).Notes()
 	expect(t, "note of Curator's size", notes, []string{"Curator does not store its size of the semaphore: make sure that it is 2"})
+	notes = described(KindQueue, 0, []zklock.Entry{znode(hex32+"__lock__0000000001", "ip", 1), znode(hex32+"__rlock__0000000002", "ip", 2)}).Notes()
+	expect(t, "note of kazoo's lock next to a reader", notes, []string{"kazoo's Lock and WriteLock have the same names"})
+	semaphore := described(KindQueue, 0, []zklock.Entry{znode(hex32+"__lock__0000000001", "b'py-3'", 1)})
+	expect(t, "note of another kazoo lock", semaphore.Notes(), nil)
+	semaphore.Path = "/jobs/crawl-__lock__"
+	expect(t, "note of the gate of kazoo's semaphore", semaphore.Notes(), []string{"if this is the gate of kazoo's Semaphore at /jobs/crawl, "})
+	if got := OwnerName(semaphore.Entries[0].Entry); got != "py-3" {
+		t.Errorf("the waiter of kazoo's semaphore is called %q", got)
+	}
 	l := &Lock{Kind: KindQueue, Crashed: 2}
 	expect(t, "lock delay", l.warnings(), []string{"2 clients with a lock-delay ended without a release"})
 }

@@ -56,7 +56,7 @@ func TestParseServersErrors(t *testing.T) {
 			t.Errorf("%q: %v", in, err)
 			continue
 		}
-		if want := fmt.Sprintf("at byte %d", at); !strings.HasSuffix(err.Error(), want) {
+		if want := fmt.Sprintf("invalid connection string at byte %d: ", at); !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", in, err, want)
 		}
 		_, err = Dial(t.Context(), in, nil)

@@ -81,7 +81,7 @@ func (c *Client) UpdateServers(servers string) error {
 // put passwords in the wrong place.
 func parseServers(s string) ([]address, chroot, error) {
 	fail := func(at int, why string) ([]address, chroot, error) {
-		return nil, "", fmt.Errorf("%w: %s, at byte %d", ErrInvalidServers, why, at)
+		return nil, "", fmt.Errorf("%w at byte %d: %s", ErrInvalidServers, at, why)
 	}
 	if strings.TrimSpace(s) == "" {
 		return fail(0, "it names no server; write host:port,host:port/chroot or unix:/path")
@@ -126,7 +126,7 @@ func parseServers(s string) ([]address, chroot, error) {
 func parseUnix(s string) ([]address, chroot, error) {
 	path := strings.TrimPrefix(s, "unix:")
 	if !strings.HasPrefix(path, "/") || strings.IndexByte(path, 0) >= 0 {
-		return nil, "", fmt.Errorf("%w: a socket's path begins with a slash, at byte %d", ErrInvalidServers, len("unix:"))
+		return nil, "", fmt.Errorf("%w at byte %d: a socket's path begins with a slash", ErrInvalidServers, len("unix:"))
 	}
 	return []address{{network: "unix", addr: path}}, "", nil
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zklock/zklock"
@@ -487,6 +488,62 @@ func TestDeadlock(t *testing.T) {
 			t.Fatal("no deadlock was found")
 		}
 	}
+}
+
+// TestLongHoldIsTrouble checks, in virtual time, that the list reports a hold that lasts far
+// longer than earlier holds, and only then.
+func TestLongHoldIsTrouble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		h, err := zkui.New(srv.Dial(t), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer h.Close()
+		c := zklock.New(srv.Dial(t), nil)
+		defer c.Close()
+		reported := func() bool {
+			r := httptest.NewRequest(http.MethodGet, "/?only=warned&format=json", nil)
+			r.Host = "127.0.0.1"
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			if w.Code != http.StatusOK {
+				t.Fatalf("the list answers %d: %s", w.Code, w.Body)
+			}
+			return strings.Contains(w.Body.String(), "held far longer than usual")
+		}
+		time.Sleep(time.Second) // the first listing
+		for range 11 {
+			hold, err := c.Mutex("nightly").Acquire(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+			if err := hold.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+		}
+		hold, err := c.Mutex("nightly").Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(25 * time.Second)
+		if reported() {
+			t.Error("a hold of 25s is reported")
+		}
+		time.Sleep(10 * time.Second)
+		if !reported() {
+			t.Error("a hold of 35s is not reported, although earlier holds lasted a second")
+		}
+		if err := hold.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		if reported() {
+			t.Error("a released lock is still reported")
+		}
+	})
 }
 
 // TestOptions that make no sense are refused, and closing twice is nothing.

@@ -38,8 +38,7 @@ const decades = [1, 10, 100, 1000, 10_000, 60_000, 600_000, 3_600_000, 36_000_00
 
 // timeScale puts times of widely different length on one axis, by logarithm.
 function timeScale(values) {
-  const some = values.filter((v) => v > 0);
-  const least = Math.min(...some, 1000), most = Math.max(...some, 10);
+  const least = Math.min(...values, 1000), most = Math.max(...values, 10);
   const low = decades.findLast((d) => d <= least) ?? 1;
   const high = decades.find((d) => d >= most && d > low) ?? decades.at(-1);
   const place = (v) => (Math.log(Math.max(v, low)) - Math.log(low)) / (Math.log(high) - Math.log(low));

@@ -42,7 +42,7 @@ class History {
   // showCost shows what watching costs the ensemble.
   showCost(s) {
     if (!s) return;
-    put(this.cost, `Below ${s.prefix}. Watching has cost the servers ${things(s.reads, "read")} so far, for ${things(s.events, "event")}; never more than ${count(s.readRate)} a second, and ${count(s.walkReads)} for the first listing.`);
+    put(this.cost, `Below ${s.prefix}. This page has sent the servers ${things(s.reads, "read")} for ${things(s.events, "event")}. It sends at most ${count(s.readRate)} reads a second, and at most ${count(s.walkReads)} for the first listing.`);
   }
 
   tick() {}

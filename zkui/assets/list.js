@@ -8,7 +8,7 @@ import { Keys } from "./keys.js";
 import { figure } from "./figures.js";
 import { spark } from "./chart.js";
 import { lockAddress } from "./routes.js";
-import { rank, grave, reason, cycle } from "./troubles.js";
+import { rank, grave, reason, deadlocks } from "./troubles.js";
 
 // LONG is a wait that is shown in color.
 const LONG = 5 * 60_000;
@@ -204,8 +204,8 @@ class List {
     const found = this.feed.deadlocks;
     if (this.drawn === found) return;
     this.drawn = found;
-    const more = found.length > CYCLES && el("p", { class: "notice bad" }, el("a", { href: "sessions", "data-go": true, text: `All ${things(found.length, "deadlock")}` }));
-    this.cycles.replaceChildren(...[...found.slice(0, CYCLES).map(cycle), more].filter(Boolean));
+    const more = found.length > CYCLES && el("a", { class: "inline", href: "sessions", "data-go": true, text: `All ${things(found.length, "deadlock")}` });
+    this.cycles.replaceChildren(...deadlocks(found.slice(0, CYCLES), more));
   }
 
   showTools(found, items, all) {

@@ -7,7 +7,7 @@ import { charts } from "./charts.js";
 import { act, instead, details, fact, copyable } from "./sheet.js";
 import { ask, json, sessionAddress } from "./routes.js";
 import { timed } from "./feed.js";
-import { explained, cycle } from "./troubles.js";
+import { explained, deadlocks } from "./troubles.js";
 import { lastEvents } from "./log.js";
 
 export { FIRST };
@@ -107,7 +107,7 @@ class LockPage {
   // reason that the address names.
   showTroubles() {
     const cycles = this.feed.deadlocks.filter((steps) => steps.some((s) => s.waits === this.path));
-    this.troubles.replaceChildren(...explained(this.feed.troubles.get(this.path) ?? []), ...cycles.map(cycle));
+    this.troubles.replaceChildren(...deadlocks(cycles), ...explained(this.feed.troubles.get(this.path) ?? []));
     if (!this.scrolled && location.hash) document.getElementById(location.hash.slice(1))?.scrollIntoView({ block: "center" });
     this.scrolled = true;
   }

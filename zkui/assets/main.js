@@ -1,7 +1,7 @@
 // The page: which part of it is open, what keys do, and the state of the servers.
 
 import { el, put, attr, icon } from "./dom.js";
-import { span, legible } from "./format.js";
+import { span, legible, count } from "./format.js";
 import { here } from "./routes.js";
 import { Feed } from "./feed.js";
 import { help } from "./sheet.js";
@@ -90,7 +90,7 @@ function showLink() {
   if (lost) notice("bad", `This page lost its server ${span(Date.now() - feed.lostAt)} ago and is reconnecting. It shows the state at that time.`);
   else if (away) notice("bad", `No ZooKeeper server has answered for ${span(feed.clock() - Date.parse(s.heard))}. The page shows the state at that time.`);
   if (s?.why) notice("", s.why);
-  if (s?.behind > 20) notice("", `High load: ${s.behind} locks have changed and are not read again yet.`);
+  if (s?.behind > 20) notice("", `High load: ${count(s.behind)} locks have changed and are not read again yet.`);
   notices.replaceChildren(...all);
 }
 

@@ -18,8 +18,9 @@ export class Queue {
     this.body = el("div", { class: "rows", role: "list" });
     this.about = el("p");
     this.end = el("p", { class: "queue-end" });
+    this.notes = el("div");
     this.node = el("section", { class: "queue paper", "aria-label": "Queue" },
-      el("div", { class: "section" }, el("h2", { text: "Queue" }), this.about), this.body, this.end);
+      el("div", { class: "section" }, el("h2", { text: "Queue" }), this.about), this.body, this.end, this.notes);
     this.rows = new Rows(this.body, {
       key: (e) => e.node, make: () => this.make(),
       show: (row, e, i) => this.show(row, e, i), tick: (row, e) => this.tickRow(row, e),
@@ -39,6 +40,7 @@ export class Queue {
     put(this.about, lock.waiting ? `${things(lock.waiting, "waits", "wait")}, in order of arrival` : "");
     this.end.hidden = items.length > 0;
     put(this.end, lock.holders ? "No client waits for this lock." : "No client holds this lock or waits for it.");
+    this.notes.replaceChildren(...(lock.notes ?? []).map((text) => el("p", { class: "queue-end", text: `Note: ${text}` })));
     this.rows.set(items);
   }
 

@@ -4,14 +4,14 @@ import { el, put, attr, mark } from "./dom.js";
 import { count, brief, named } from "./format.js";
 import { Table } from "./table.js";
 import { sessionAddress } from "./routes.js";
-import { cycle } from "./troubles.js";
+import { deadlocks } from "./troubles.js";
 
 // TAGS is how many locks' names are in a row.
 const TAGS = 3;
 
 export function open(box, query, feed, page) {
   const cycles = el("div");
-  const showCycles = () => cycles.replaceChildren(...feed.deadlocks.map(cycle));
+  const showCycles = () => cycles.replaceChildren(...deadlocks(feed.deadlocks));
   showCycles();
   return new Table(box, query, page, {
     title: "Sessions", thing: "session", hint: "Filter by session, owner, lock", columns: ["Owner", "Session", "Holds", "Waits for"],

@@ -128,7 +128,7 @@ export function act(name, lock, e, page) {
   if (name === "revoke" && e.ignoresRequests) return ignored(lock, e);
   const deed = deeds[name];
   const typed = field(`Type the fencing token of ${e.who}`, "", { name: "typed", inputmode: "numeric" });
-  const key = field("Access token of this page’s server", "Kept until the page is closed.", { name: "secret", type: "password", value: secret || token() });
+  const key = field("Action token of this page", "Kept until this tab is closed.", { name: "secret", type: "password", value: secret || token() });
   const wrong = el("p", { class: "wrong", role: "alert" });
   const go = el("button", { class: deed.danger ? "button danger full" : "button", type: "submit", text: deed.verb, disabled: true });
   const ready = () => { go.disabled = typed.input.value.trim() !== e.token || !key.input.value; };

@@ -1,6 +1,6 @@
 // A table with a filter, for the items of one address: the log, and the sessions.
 
-import { el, icon, put, attr } from "./dom.js";
+import { el, icon, put, attr, mark } from "./dom.js";
 import { count, things } from "./format.js";
 import { Rows } from "./rows.js";
 import { Keys } from "./keys.js";
@@ -47,6 +47,7 @@ export class Table {
         this.chips && el("div", { class: "chips", role: "group", "aria-label": "Show" }, this.chips), this.shown), this.table, this.none);
     this.rows = new Rows(this.body, options);
     this.keys = new Keys(this.rows, options.key);
+    this.show();
     this.take();
   }
 
@@ -84,9 +85,10 @@ export class Table {
     attr(this.table, "aria-rowcount", items.length + 1);
     this.table.hidden = items.length === 0;
     this.rows.set(items);
-    put(this.shown, items.length === this.all.length ? things(items.length, thing) : `${count(items.length)} of ${things(this.all.length, thing)}`);
-    this.none.hidden = items.length > 0 || !this.known;
-    this.none.replaceChildren(...(this.all.length ? [el("strong", { text: `No ${thing} matches` })] : empty));
+    put(this.shown, !this.known ? "" : items.length === this.all.length ? things(items.length, thing) : `${count(items.length)} of ${things(this.all.length, thing)}`);
+    this.none.hidden = items.length > 0;
+    mark(this.none, "loading", !this.known);
+    this.none.replaceChildren(...(!this.known ? [el("strong", { text: `Loading ${this.title.toLowerCase()}` })] : this.all.length ? [el("strong", { text: `No ${thing} matches` })] : empty));
   }
 
   tick() {}

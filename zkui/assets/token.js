@@ -43,10 +43,10 @@ export function login() {
     const wrong = el("p", { class: "wrong", role: "alert" });
     const go = el("button", { class: "button", type: "submit", text: "Show the locks", disabled: true });
     const form = el("form", { class: "sheet-form", input: () => { go.disabled = !input.value.trim(); } },
-      el("p", { text: "This page requires its access token." }),
-      el("label", {}, "Access token", el("small", { text: "Kept until this tab is closed." }), input), wrong,
+      el("p", { text: "This page requires its read token, or its action token if it has no read token." }),
+      el("label", {}, "Token", el("small", { text: "Kept until this tab is closed." }), input), wrong,
       el("div", { class: "buttons" }, go));
-    const dialog = el("dialog", { "aria-label": "Access token", id: "login" }, el("div", { class: "sheet" }, el("h2", { text: "Access token" }), form));
+    const dialog = el("dialog", { "aria-label": "Token required", id: "login" }, el("div", { class: "sheet" }, el("h2", { text: "Token required" }), form));
     dialog.addEventListener("cancel", (e) => e.preventDefault()); // there is nothing to show without it
     if (token()) put(wrong, "The server does not know the previous token.");
     form.addEventListener("submit", (e) => {

@@ -16,7 +16,6 @@ const DRAWN = 8;
 
 // explanations say what a reason means, and what to do.
 const explanations = {
-  deadlock: "The sessions in the cycle wait for each other, so none of them can continue. End one of them, or ask one to release its lock and then break it. To prevent it, acquire the locks in one go or always in the same order.",
   jeopardy: "The holder has not heard from the servers for a third of its session timeout. If that continues to its deadline, the hold ends and the next waiter gets the lock.",
   "long-hold": "This holder has had the lock more than twice as long as 99 of 100 earlier holders. Look at the holder’s process; then request a release.",
   "growing-queue": "Clients arrive faster than the lock is released. Look at how long each holds it in the charts, or divide the work among several locks.",
@@ -35,21 +34,31 @@ export function reason(path, t) {
 }
 
 // explained lists the troubles of a lock with their explanations. Each kind is
-// explained once.
+// explained once. Deadlocks are left out: see deadlocks.
 export function explained(troubles) {
-  const kinds = Map.groupBy(troubles, (t) => t.kind);
+  const kinds = Map.groupBy(troubles.filter((t) => t.kind !== "deadlock"), (t) => t.kind);
   return [...kinds].map(([kind, all]) => el("div", { class: `notice ${GRAVE.has(kind) ? "bad" : ""}`, id: kind }, icon("warn"),
     el("div", {}, all.map((t) => el("b", { class: "said-first", text: t.text })), el("p", { text: explanations[kind] ?? "" }))));
 }
 
-// cycle draws the sessions of a deadlock: a ring, and the same in words.
-export function cycle(steps) {
+// deadlocks draws some cycles of sessions in one notice, and says what to do. more is a
+// link to those that are not drawn. It returns nothing if there is no cycle.
+export function deadlocks(cycles, more) {
+  if (!cycles.length) return [];
+  return [el("section", { class: "notice bad deadlock", id: "deadlock", "aria-label": "Deadlock" },
+    el("b", { text: `${cycles.length > 1 ? "Deadlocks" : "Deadlock"}: these sessions wait for each other, so none of them can continue` }),
+    cycles.map(cycle), more,
+    el("p", { text: "End one of the sessions, or break one of its holds. To prevent a deadlock, acquire the locks together, or always in the same order." }))];
+}
+
+// cycle draws the sessions of one deadlock: a ring, and the same in words.
+function cycle(steps) {
   const items = steps.map((s, i) => el("li", {},
     el("span", { class: "knot", text: String(i + 1) }),
     el("span", {}, el("a", { href: sessionAddress(s.session), "data-go": true }, el("b", { text: s.who })), " waits for ",
-      el("a", { href: lockAddress(s.waits), "data-go": true, class: "mono", text: s.waits }), ", held by ", el("b", { text: s.holderWho }))));
-  return el("section", { class: "notice bad deadlock", "aria-label": "Deadlock" }, steps.length <= DRAWN ? ring(steps) : icon("warn"),
-    el("div", { class: "cycle" }, el("b", { text: `A deadlock: none of these ${things(steps.length, "session")} can continue until one cancels` }), el("ol", {}, items)));
+      el("a", { href: lockAddress(s.waits), "data-go": true, class: "mono", text: s.waits }),
+      el("small", {}, ", held by ", el("b", { text: s.holderWho })))));
+  return el("div", { class: "cycle" }, steps.length <= DRAWN ? ring(steps) : null, el("ol", {}, items));
 }
 
 // ring draws the sessions as numbered circles, the locks as squares between them, and

@@ -15,7 +15,7 @@ func TestLogin(t *testing.T) {
 	peer := NewPeer(t, s.Server, named("host", 1, "work"))
 	peer.Hold(peer.Mutex("seen"))
 	b.Open(s.URL)
-	b.Shows("#login", "access token")
+	b.Shows("#login", "requires its read token")
 	if dir := os.Getenv("ZKLOCK_PICTURES"); dir != "" {
 		b.Picture(dir + "/login.png")
 	}

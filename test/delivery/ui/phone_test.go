@@ -19,7 +19,7 @@ func TestPhone(t *testing.T) {
 		b.Size(width, 800)
 		for _, page := range append(pages, "lock?path=/zklock/a/rather/long/path/to/a/lock-with-a-long-name-that-goes-on-and-on") {
 			b.Open(s.URL + page)
-			b.Until(`document.querySelector(".row, .chart svg text, .none:not([hidden])") !== null`)
+			b.Until(`document.querySelector(".row, .chart svg text, .none:not([hidden], .loading)") !== null`)
 			if wide := Eval[int64](b, "document.documentElement.scrollWidth"); wide > width {
 				beyond := Eval[[]string](b, fmt.Sprintf(`[...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > %d).map((e) => e.tagName + "." + e.className + " " + e.innerText)`, width))
 				t.Errorf("at a width of %d, %q is %d wide, because of %q", width, page, wide, beyond)

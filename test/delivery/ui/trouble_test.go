@@ -52,6 +52,26 @@ func TestDeadlockIsDrawnWhereItMatters(t *testing.T) {
 	b.Until(`document.title.startsWith("(2) ")`)
 }
 
+// A lock can be part of several deadlocks.
+func TestDeadlocksShareOneNotice(t *testing.T) {
+	b, s := StartBrowser(t), Serve(t)
+	b.Open(s.URL)
+	for cycles, want := range map[string]string{
+		`[]`:                                 "0: ",
+		`[[step("a", "b"), step("b", "a")]]`: "1: Deadlock",
+		`[[step("a", "b"), step("b", "a")], [step("a", "c"), step("c", "a")]]`: "1: Deadlocks",
+	} {
+		got := Eval[string](b, `import("./assets/troubles.js").then(({ deadlocks }) => {
+			const step = (who, holderWho) => ({ session: "0x1", who, waits: "/zklock/a", holder: "0x2", holderWho });
+			const drawn = deadlocks(`+cycles+`);
+			return drawn.length + ": " + (drawn[0]?.querySelector("b").textContent.split(":")[0] ?? "");
+		})`)
+		if got != want {
+			t.Errorf("the deadlocks %s are drawn as %q, want %q", cycles, got, want)
+		}
+	}
+}
+
 func TestTroubleIsFirstWithReason(t *testing.T) {
 	b, s := StartBrowser(t), Serve(t)
 	threeLocks(t, s)

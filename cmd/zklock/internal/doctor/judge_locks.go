@@ -235,7 +235,7 @@ func (f *Facts) judgeDeadlocks() []Finding {
 			}
 			one.What += fmt.Sprintf("; %s %s for them", count(d.Blocked, "more session"), verb)
 		}
-		one.Do = "end one of these clients, or take one of its locks away (zklock revoke, then zklock break); to prevent deadlocks, acquire several locks together (zklock run --lock, zklock.All), or always in the same order"
+		one.Do = "end one of these clients, or make it release one of its locks (zklock revoke, then zklock break); to prevent deadlocks, acquire several locks together (zklock run --lock, zklock.All), or always in the same order"
 		if !d.Certain {
 			one.Level = Warning
 			one.What += "; one session waits for several locks at once, so another of its threads may still release a lock"
@@ -275,7 +275,7 @@ func (f *Facts) judgeJeopardy() []Finding {
 	switch {
 	case len(held) == 0 || len(found) > 0:
 	case f.Unheard != nil:
-		found = append(found, finding(Note, checkJeopardy, "add dump and cons to 4lw.commands.whitelist", "it is not known whether holders are silent: %v", f.Unheard))
+		found = append(found, finding(Note, checkJeopardy, "add dump and cons to 4lw.commands.whitelist, in the servers' zoo.cfg or the file of zklock serve --config", "it is not known whether holders are silent: %v", f.Unheard))
 	default:
 		found = append(found, finding(OK, checkJeopardy, "", "the servers hear from the sessions of all holders: %d", len(held)))
 	}

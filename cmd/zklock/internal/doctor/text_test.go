@@ -84,14 +84,14 @@ func FuzzWrap(f *testing.F) {
 func TestWrite(t *testing.T) {
 	r := Report{Findings: []Finding{
 		{Level: OK, Check: "servers", What: "1 of 1 answer: /run/zk.sock standalone"},
-		{Level: Critical, Check: "deadlock", What: "a:1 waits for /zklock/one, held by b:2; b:2 waits for /zklock/two, held by a:1", Do: "end one of these clients, or take one of its locks away"},
+		{Level: Critical, Check: "deadlock", What: "a:1 waits for /zklock/one, held by b:2; b:2 waits for /zklock/two, held by a:1", Do: "end one of these clients, or make it release one of its locks"},
 		{Level: Note, Check: "access", What: "x"},
 	}}
 	want := `ok        servers    1 of 1 answer: /run/zk.sock standalone
 CRITICAL  deadlock   a:1 waits for /zklock/one, held by b:2;
                      b:2 waits for /zklock/two, held by a:1
-                     -> end one of these clients, or take
-                        one of its locks away
+                     -> end one of these clients, or make it
+                        release one of its locks
 note      access     x
 1 critical
 `

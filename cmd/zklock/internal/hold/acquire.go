@@ -9,6 +9,7 @@ import (
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock/zklock/inspect"
 	"github.com/zklock/zklock/internal/legible"
 	"github.com/zklock/zklock/zk"
 )
@@ -38,10 +39,18 @@ func acquire(ctx context.Context, s *cli.Settings, c *zklock.Client, spec *lockS
 		return nil, cli.Interrupted(ctx, err)
 	case errors.Is(err, zklock.ErrLocked):
 		return nil, &cli.ExitError{Code: s.Conflict, Err: explainNodeLock(ctx, s, l, spec, lockedError(spec, err, s.ServersSuffix()))}
+	case wait.Err() != nil && unanswered(c.Health()):
+		// The lock may be free: a cron job must not take this for a lock that is held.
+		return nil, &cli.ExitError{Code: cli.ExitFailed, Err: fmt.Errorf("%s was not acquired within %s: no answer from the servers%s", spec.title(), cli.ShortDuration(timeout), s.ServersSuffix())}
 	case wait.Err() != nil:
 		return nil, &cli.ExitError{Code: s.Conflict, Err: explainNodeLock(ctx, s, l, spec, timeoutError(spec, timeout, s.ServersSuffix()))}
 	}
 	return nil, explain(s, spec, err)
+}
+
+// unanswered reports whether the servers do not answer the client.
+func unanswered(h zklock.Health) bool {
+	return h.State != zk.Connected || inspect.InJeopardy(h.Heartbeat, h.Timeout)
 }
 
 // newLock returns all locks of spec as one lock.
@@ -168,6 +177,16 @@ func chroot(s *cli.Settings) string {
 		return ""
 	}
 	return s.Servers[i:]
+}
+
+// releaseError returns the error of a release that failed, and says when the lock is free
+// nevertheless.
+func releaseError(s *cli.Settings, spec *lockSpec, err error) error {
+	free := "; the lock is free when its session expires, which takes at most " + cli.ShortDuration(s.Session.D) + " while the servers are up"
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("release %s: no answer from the servers%s%s", spec.title(), s.ServersSuffix(), free)
+	}
+	return fmt.Errorf("%s%s", strings.TrimPrefix(err.Error(), "zklock: "), free)
 }
 
 // releaseTimeout returns the time limit of a release. Once the session timeout has

@@ -1,10 +1,12 @@
 package hold
 
 import (
+	"context"
 	"errors"
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zklock/zklock"
@@ -44,6 +46,28 @@ func TestAcquireTimeoutCountsFromBegan(t *testing.T) {
 	if took := time.Since(began); took > time.Minute {
 		t.Errorf("the acquire waited %v more", took)
 	}
+}
+
+// If the servers do not answer, the lock may be free. So --conflict-exit-code does not apply.
+func TestAcquireTimeoutWithoutAnswerFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		c := zklock.New(srv.Dial(t), nil)
+		defer c.Close()
+		if _, err := c.Mutex("other").Acquire(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		k, s, err := parsed(t, nil, "-w", "15s", "-E", "0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv.Pause()
+		_, err = acquire(t.Context(), s, c, k, &waitLine{out: io.Discard}, time.Now())
+		if cli.ExitCode(err) != cli.ExitFailed || !strings.Contains(err.Error(), "demo was not acquired within 15s: no answer from the servers") {
+			t.Errorf("%v with code %d", err, cli.ExitCode(err))
+		}
+		srv.Resume()
+	})
 }
 
 // The servers only report that a znode does not exist.
@@ -106,5 +130,23 @@ func TestExplainSaysWhatToDo(t *testing.T) {
 	}
 	if got := cli.ExitCode(&zklock.Error{Op: "acquire", Err: zklock.ErrInvalidLock}); got != 2 {
 		t.Errorf("an invalid lock exits with %d, want 2", got)
+	}
+}
+
+// A command that ends does not continue a release in the background.
+func TestReleaseErrorSaysWhenLockIsFree(t *testing.T) {
+	k, s, err := parsed(t, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const free = "; the lock is free when its session expires, which takes at most 20s while the servers are up"
+	for failed, want := range map[error]string{
+		&zklock.Error{Op: "release", Path: "/zklock/demo", Err: context.DeadlineExceeded}: "release demo: no answer from the servers",
+		&zklock.Error{Op: "release", Path: "/zklock/demo", Err: zk.ErrNoAuth}:             "release /zklock/demo: ",
+	} {
+		got := releaseError(s, k, failed).Error()
+		if !strings.HasPrefix(got, want) || !strings.HasSuffix(got, free) || strings.Contains(got, "deadline") {
+			t.Errorf("%v gives %q, want %q and %q", failed, got, want, free)
+		}
 	}
 }

@@ -21,6 +21,7 @@ const (
 	lineAfter   = 300 * time.Millisecond
 	lineRefresh = time.Second
 	lineInspect = 5 * time.Second // time between two reads of the queue
+	lineAnswer  = 2 * time.Second // a read that takes longer is reported as no answer
 )
 
 // waitLine shows a user the progress of a wait.
@@ -63,7 +64,7 @@ func (w *waitLine) run(ctx context.Context, l *zklock.Lock, name string) {
 	var entries []zklock.Entry
 	var inspected time.Time
 	var seen pace
-	shown, answers := false, true
+	shown, answers, warned := false, true, false
 	for {
 		select {
 		case <-ctx.Done():
@@ -76,7 +77,7 @@ func (w *waitLine) run(ctx context.Context, l *zklock.Lock, name string) {
 		// Every waiter reads all entries, so it does so less often than it refreshes
 		// the times in the line.
 		if time.Since(inspected) >= lineInspect {
-			read, cancel := context.WithTimeout(ctx, lineRefresh/2)
+			read, cancel := context.WithTimeout(ctx, lineAnswer)
 			got, err := l.Inspect(read)
 			cancel()
 			if err == nil {
@@ -93,6 +94,10 @@ func (w *waitLine) run(ctx context.Context, l *zklock.Lock, name string) {
 			w.report(entries)
 			timer.Reset(lineRefresh)
 			continue
+		}
+		if !warned && overlooked(entries, w.me) && (!w.terminal || w.link.Foreground()) {
+			fmt.Fprintf(w.out, "%szklock: kazoo clients of %s do not wait for this client unless they set extra_lock_patterns; give --layout kazoo, or --layout mixed if Curator clients use the lock too%s\n", w.erase(), name, w.servers)
+			warned = true
 		}
 		text := describe(name, entries, w.me, time.Now())
 		if left := seen.left(time.Now()); left > 0 {
@@ -113,6 +118,31 @@ func (w *waitLine) run(ctx context.Context, l *zklock.Lock, name string) {
 		}
 		timer.Reset(lineRefresh)
 	}
+}
+
+// erase returns the text that erases the line.
+func (w *waitLine) erase() string {
+	if w.terminal {
+		return cli.EraseLine
+	}
+	return ""
+}
+
+// overlooked reports whether a client of kazoo is in the queue, and me has an entry there
+// but none with a name that kazoo waits for.
+func overlooked(entries []zklock.Entry, me zklock.Owner) bool {
+	kazoo, mine, seen := false, false, false
+	for _, e := range entries {
+		recipe := inspect.RecipeOf(e)
+		switch {
+		case e.Owner.Host == me.Host && e.Owner.PID == me.PID:
+			mine = true
+			seen = seen || recipe.KazooName()
+		case recipe.Library == "kazoo" && recipe.KazooName():
+			kazoo = true
+		}
+	}
+	return kazoo && mine && !seen
 }
 
 // describe returns the line for the client me in the queue of the lock called name. Of

@@ -54,6 +54,28 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
+func TestKazooOverlooksOtherLayouts(t *testing.T) {
+	now := time.Now()
+	me := zklock.Owner{Host: "me", PID: 5}
+	mine, twin, kazoo := waitEntry("me", 5, false, now, 0), waitEntry("me", 5, false, now, 0), waitEntry("", 0, true, now, 0)
+	twin.Name = "0f8fad5bd9cb469fa16570867728950e__lock__0000000004"
+	kazoo.Name, kazoo.Owner = "0f8fad5bd9cb469fa16570867728950f__lock__0000000003", zklock.Owner{}
+	for i, tt := range []struct {
+		entries []zklock.Entry
+		want    bool
+	}{
+		{[]zklock.Entry{kazoo, mine}, true},
+		{[]zklock.Entry{kazoo, twin}, false},       // --layout kazoo
+		{[]zklock.Entry{kazoo, twin, mine}, false}, // --layout mixed
+		{[]zklock.Entry{kazoo}, false},
+		{[]zklock.Entry{waitEntry("h", 1, true, now, 0), mine}, false},
+	} {
+		if got := overlooked(tt.entries, me); got != tt.want {
+			t.Errorf("case %d: %v, want %v", i, got, tt.want)
+		}
+	}
+}
+
 func TestCut(t *testing.T) {
 	for _, tt := range []struct {
 		in   string

@@ -165,6 +165,9 @@ func lock(a *cli.App, f *lockFlags) error {
 	if errors.Is(lost, zklock.ErrLost) {
 		return &cli.ExitError{Code: cli.ExitLost, Err: fmt.Errorf("%w%s", lost, a.Settings.ServersSuffix())}
 	}
+	if err != nil {
+		err = releaseError(&a.Settings, &f.spec, err)
+	}
 	if writeErr != nil {
 		// Not %w: a closed pipe is no reason to end silently here, because the lock was held for nobody.
 		err = errors.Join(fmt.Errorf("write the token: %v", writeErr), err)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"golang.org/x/term"
@@ -135,7 +134,7 @@ func (r *runner) runUnder(hold *zklock.Hold, signals <-chan os.Signal, events <-
 	case errors.Is(err, zklock.ErrLost): // the release found that the znode is gone
 		lost = err
 	default:
-		cli.Warn("%s; the lock is free within %s at the latest", strings.TrimPrefix(err.Error(), "zklock: "), cli.ShortDuration(r.app.Settings.Session.D))
+		cli.Warn("%v", releaseError(&r.app.Settings, r.spec, err))
 	}
 	switch {
 	case lost != nil:

@@ -108,7 +108,7 @@ func (s *supervisor) run() (process.Exit, bool) {
 		case <-s.link.Gone():
 			s.link = nil
 			s.cmd.Kill()
-			cli.Warn("the process that the shell started has ended: killing the command")
+			cli.Warn("the zklock process that the shell started was killed: killing the command")
 		case <-s.watchdog.Died():
 			s.watchdogDied()
 		case e := <-s.events:

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
@@ -132,7 +133,14 @@ func show(a *cli.App, ctx context.Context, l *oneLock) error {
 	if err != nil {
 		return err
 	}
-	return l.out.Write(os.Stdout, lockResult(s, l.name))
+	if err := l.out.Write(os.Stdout, lockResult(s, l.name)); err != nil || len(s.Entries) > 0 || !term.IsTerminal(1) || !term.IsTerminal(2) {
+		return err
+	}
+	// A user may have mistyped the name, or omitted the path of another program's lock.
+	if _, exists, err := l.z.Exists(ctx, l.path); err == nil && !exists {
+		cli.Warn("the znode %s does not exist; zklock ls / lists the locks of all paths", legible.Path(l.path))
+	}
+	return nil
 }
 
 // lockResult returns a lock in all output formats.
