@@ -43,9 +43,22 @@ func (c *Core) Watch(now time.Duration, id ID) {
 	}
 }
 
-// checkRevocation checks the data of an acquire's znode for a release request.
-func (c *Core) checkRevocation(acq *acquire, data []byte) {
-	if acq.revoked || !ReleaseRequested(data) {
+// WithRequest adds a release request to data that zklock wrote: a JSON object.
+func WithRequest(data []byte) []byte {
+	rest := bytes.TrimLeft(data[1:], " \t\r\n")
+	out := []byte(OwnRequest)
+	if rest[0] != '}' {
+		out = append(out, ',')
+	}
+	return append(out, rest...)
+}
+
+// read handles the data that were read of one of the client's own znodes: they can be a
+// release request.
+func (c *Core) read(n *node, r Reply) {
+	n.version = max(n.version, r.Version)
+	acq := n.owner
+	if acq.revoked || !ReleaseRequested(r.Data) {
 		return
 	}
 	acq.revoked = true
