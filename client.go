@@ -234,6 +234,14 @@ func (c *Client) newOwner() Owner {
 	return o
 }
 
+// encodeEntry returns the data of the znodes of an acquire.
+func (c *Client) encodeEntry(o Owner, value string) ([]byte, error) {
+	if value == "" {
+		return c.encodeOwnerFast(o)
+	}
+	return c.encodeData(o, value)
+}
+
 // encodeOwnerFast returns the data of the znodes of an acquire, without encoding what is
 // always the same.
 func (c *Client) encodeOwnerFast(o Owner) ([]byte, error) {

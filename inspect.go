@@ -46,7 +46,7 @@ func (c *Client) Inspect(ctx context.Context, name string) ([]Entry, error) {
 // InspectCached is [Client.Inspect] for a caller that has inspected the lock before: it
 // lists znodes that before has entries of, and does not read them again. Following a lock
 // then costs one or two reads, and one for each new entry. InspectCached does not see
-// changes inside a known znode, such as Revoked: leave entries that are to be read again
+// changes inside a known znode, such as Revoked or Value: leave entries that are to be read again
 // out of before.
 func (c *Client) InspectCached(ctx context.Context, name string, before []Entry) ([]Entry, error) {
 	q := c.queueLock(name, queue.Exclusive, false)
@@ -80,7 +80,7 @@ func (k entryCache) dropOlder(parent zk.Stat) {
 func (k entryCache) lookup(e Entry) (znodeEntry, bool) {
 	old, ok := k[e.Node]
 	e.Token, e.Session, e.Since = old.Token, old.Session, old.Since
-	e.Owner, e.Data, e.Revoked = old.Owner, old.Data, old.Revoked
+	e.Owner, e.Data, e.Revoked, e.Value = old.Owner, old.Data, old.Revoked, old.Value
 	return znodeEntry{Entry: e}, ok
 }
 

@@ -1,7 +1,6 @@
 package zklock
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -150,10 +149,5 @@ func addReleaseRequest(data []byte) []byte {
 	if _, ok := decodeOwner(data); !ok {
 		return []byte(queue.CuratorRequest)
 	}
-	rest := bytes.TrimLeft(data[1:], " \t\r\n")
-	wish := []byte(queue.OwnRequest)
-	if rest[0] != '}' {
-		wish = append(wish, ',')
-	}
-	return append(wish, rest...)
+	return queue.WithRequest(data)
 }
