@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/internal/legible"
 )
 
 // MaxOwnerName is the maximum length, in characters, of a text from an entry that is shown
@@ -20,6 +21,10 @@ func OwnerName(e zklock.Entry) string {
 	}
 	return "session " + FormatSession(e.Session)
 }
+
+// Value returns the value that the client of an entry published, with escapes for
+// unreadable characters. Do not trust it, because anyone can write it.
+func Value(e zklock.Entry) string { return legible.Text(e.Value) }
 
 // Truncate cuts text to at most n characters.
 func Truncate(text string, n int) string {

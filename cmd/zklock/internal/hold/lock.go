@@ -37,6 +37,8 @@ and keeps the lock. With --on-revoke term it releases the lock and exits with
 
 ` + aclHelp + `
 
+` + valueHelp + `
+
 ` + cli.LayoutHelp + `
 
 ` + cli.HoldHelp

@@ -91,6 +91,8 @@ written, run prints a warning.
 
 ` + aclHelp + `
 
+` + valueHelp + `
+
 ` + cli.LayoutHelp + `
 
 ` + cli.HoldHelp + `
@@ -105,6 +107,13 @@ with these codes too, read the JSON line that --status-fd writes.
   125  zklock failed
   126  the command cannot be executed
   127  the command was not found`
+
+// valueHelp is the part of the long help about --value.
+const valueHelp = `Value: --value TEXT publishes a text of at most 1024 bytes with the entry, such
+as the address of the service that the lock elects. zklock show, zklock ls -o
+json, the page, and Client.Watch show it while the client waits for the lock or
+holds it. Every client that may read the entry can read it: do not publish
+secrets. Several locks and semaphores have no value.`
 
 // waitHelp is the part of the long help about the flags for waiting.
 const waitHelp = `Waiting: --timeout limits the wait; 0 means --try. --try also does not wait for
