@@ -272,7 +272,7 @@ func (w *lockWatch) readHolders(ctx context.Context, entries []queue.Entry, know
 				reads = append(reads, w.entry(e))
 			}
 		}
-		w.expect(reads)
+		w.expect(reads, known)
 		results, err := w.client.readEntries(ctx, reads, known, true)
 		if err != nil {
 			return LockState{}, false, err
@@ -294,12 +294,16 @@ func (w *lockWatch) readHolders(ctx context.Context, entries []queue.Entry, know
 	return LockState{}, false, nil
 }
 
-// expect notes that the entries are about to be read with a watch.
-func (w *lockWatch) expect(entries []Entry) {
+// expect notes that the entries are known, or are about to be read with a watch. It removes
+// those from known that have changed, or whose watch was lost, since known was returned.
+func (w *lockWatch) expect(entries []Entry, known entryCache) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, e := range entries {
-		w.watched[e.Node] = true
+		if !w.watched[e.Node] {
+			delete(known, e.Node)
+			w.watched[e.Node] = true
+		}
 	}
 }
 

@@ -453,3 +453,47 @@ func TestWatchNeverGoesBack(t *testing.T) {
 		}
 	})
 }
+
+// TestWatchChangesAtAnyMoment changes the value at each moment of a read, and in two of three
+// runs also ends the session or the connection of the watcher at each moment: the last state
+// is never missed.
+func TestWatchChangesAtAnyMoment(t *testing.T) {
+	for _, trouble := range []string{"none", "cut", "expire"} {
+		tidy(t, func(t *testing.T, srv *zktest.Server) {
+			z, c := srv.Dial(t), dial(t, srv)
+			watcher := zklock.New(z, nil)
+			o := observe(t, watcher, "a", 0)
+			h := acquire(t, c.Mutex("a").WithValue("first"))
+			for at := range 20 {
+				srv.Delay(10 * time.Millisecond)
+				w := waiting(t, t.Context(), c.Mutex("a").WithValue(fmt.Sprint("next ", at))) // which begins a read
+				time.Sleep(time.Duration(at) * 3 * time.Millisecond)
+				done := make(chan error, 1)
+				go func() { done <- h.SetValue(t.Context(), fmt.Sprint("changed ", at)) }() // ends with the answer
+				switch trouble {
+				case "cut":
+					srv.CutConnections()
+				case "expire":
+					if err := srv.ExpireClient(z); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := <-done; err != nil {
+					t.Error(err)
+				}
+				srv.Delay(0)
+				time.Sleep(10 * time.Second)
+				if got, want := o.take(), fmt.Sprintf("changed %d+1", at); !strings.HasSuffix(got, want) {
+					t.Errorf("trouble %s at %d: %q, want %s at the end", trouble, at, got, want)
+				}
+				release(t, h)
+				synctest.Wait()
+				h = got(t, "the waiter", w)
+			}
+			release(t, h)
+			if err := watcher.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
