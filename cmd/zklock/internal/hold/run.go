@@ -128,8 +128,7 @@ mutex and kazoo's Lock, which ignore readers.`
 
 const runExample = `  zklock run nightly -- pg_dump -f /backup/db.sql
   zklock run --once-per 20h nightly -- ./report  # on one of a fleet
-  zklock run -w 10 deploy -- sh -c './deploy --fence $ZKLOCK_TOKEN'
-  zklock run stock --lock orders -- ./book       # both locks or neither`
+  zklock run -w 10 deploy -- sh -c './deploy --fence $ZKLOCK_TOKEN'`
 
 // runFlags are the flags of zklock run, without those that all commands share.
 type runFlags struct {
