@@ -67,6 +67,8 @@ func (l *Lock) add(member *Lock) error {
 		return refuse("it is Reentrant")
 	case member.maxHandoffs > 1:
 		return refuse("it has a LocalHandoff")
+	case member.value != "":
+		return refuse("it has a value")
 	case member.isNodeLock():
 		return refuse("a node lock has no queue")
 	case member.inOrder:

@@ -39,6 +39,8 @@ type Client struct {
 	// invalid is why no lock can be used: what is wrong with the options.
 	invalid error
 
+	ending chan struct{} // closed when Close begins
+
 	// mu guards what follows. It is never held while another lock is acquired, nor
 	// during a call into zk, a channel operation, or a hook.
 	mu           sync.Mutex
@@ -55,7 +57,7 @@ type Client struct {
 	timer        *time.Timer
 	timerAt      time.Duration // when the timer goes off, if it is set
 	timerSet     bool
-	closing      bool       // Close was called
+	closing      bool       // Close was called, and ending is closed
 	closed       bool       // Close is done: the timer stays stopped
 	closeErr     error      // what it returns
 	cond         *sync.Cond // the core may have become idle, or Close may be done
@@ -107,7 +109,7 @@ func New(c *zk.Client, opts *Options) *Client {
 func newClient(conn *zk.Client, own bool, opts *Options) *Client {
 	c := &Client{
 		zk: conn, ownsSession: own, opts: *opts, log: opts.Logger, identity: currentProcess(),
-		invalid:      opts.check(),
+		invalid: opts.check(), ending: make(chan struct{}),
 		acquisitions: map[queue.ID]*acquisition{}, grants: map[queue.ID]*grant{}, calls: map[uint64]*call{},
 	}
 	c.cond = sync.NewCond(&c.mu)
@@ -175,6 +177,7 @@ func (c *Client) Close() error {
 	}
 	c.closing = true
 	c.mu.Unlock()
+	close(c.ending)
 	err := c.shutDown()
 	if err != nil {
 		err = &Error{Op: "close", Err: err}
@@ -232,6 +235,14 @@ func (c *Client) newOwner() Owner {
 		o.Since = time.Now().Round(time.Millisecond)
 	}
 	return o
+}
+
+// encodeEntry returns the data of the znodes of an acquire.
+func (c *Client) encodeEntry(o Owner, value string) ([]byte, error) {
+	if value == "" {
+		return c.encodeOwnerFast(o)
+	}
+	return c.encodeData(o, value)
 }
 
 // encodeOwnerFast returns the data of the znodes of an acquire, without encoding what is

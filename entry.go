@@ -40,6 +40,10 @@ type Entry struct {
 	Data    string         // what another library stored in it; unreadable characters are escaped, as \u202e
 	Revoked bool           // a client requested its release
 	Request ReleaseRequest // if Revoked: which client did, and why, if the request says so
+	// Value is what the client of the entry set with Lock.WithValue or Hold.SetValue, byte
+	// for byte; empty means none. Every client that can write to the znode can set it, so
+	// check it before use, and escape it before it is shown.
+	Value string
 }
 
 // ownerName returns the best available name of the owner.
@@ -67,6 +71,7 @@ func (e Entry) decode(r zk.Result) znodeEntry {
 	e.Token, e.Session = r.Stat.Czxid, r.Stat.EphemeralOwner
 	e.Since = time.UnixMilli(r.Stat.Ctime)
 	e.Owner, e.Data = parseOwner(r.Data)
+	e.Value = parseValue(r.Data)
 	if e.Mode == Shared && e.Owner.Token > 0 && e.Owner.Token < r.Stat.Czxid { // otherwise the token is false
 		e.Token = e.Owner.Token
 	}
@@ -84,12 +89,15 @@ func (e Entry) decode(r zk.Result) znodeEntry {
 // Version is the version of this library, as it appears in an Owner.
 const Version = "0.2.0"
 
+// versionPrefix begins Owner.Version in data that this package wrote.
+const versionPrefix = "zklock "
+
 const (
 	// maxOwnerSize bounds the size in bytes of an owner's data, and of the data of
 	// other libraries that are shown.
 	maxOwnerSize = 4 << 10
 	// maxDataSize is more than this package writes to a znode: the owner's data with
-	// an id, a token, and a release request.
+	// an id, a token, a value, and a release request.
 	maxDataSize = 2 * maxOwnerSize
 )
 
@@ -128,7 +136,7 @@ func (o Owner) String() string {
 // currentProcess describes this process, without its arguments, which can contain
 // secrets.
 func currentProcess() Owner {
-	o := Owner{PID: os.Getpid(), Version: "zklock " + Version}
+	o := Owner{PID: os.Getpid(), Version: versionPrefix + Version}
 	o.Host, _ = os.Hostname() // an unknown name is left out
 	if u, err := user.Current(); err == nil {
 		o.User = u.Username
@@ -196,25 +204,39 @@ func (o Owner) legible() Owner {
 	return o
 }
 
+// entryData is the JSON object that this package writes to a znode.
+type entryData struct {
+	Owner
+	ID      string      `json:"id"`     // of the attempt, where the znode's name has no room for it
+	Revoke  bool        `json:"revoke"` // a release request
+	Request requestData `json:"request"`
+	valueData
+}
+
 // decodeOwner reports whether this package wrote the data of a znode, and returns the
-// owner. Such data are a JSON object with only the fields of this package, or one that
-// names another version of it.
+// owner.
 func decodeOwner(data []byte) (Owner, bool) {
+	d, ok := decodeData(data)
+	return d.Owner, ok
+}
+
+// decodeData reports whether this package wrote the data of a znode, and decodes them.
+// Such data are a JSON object with only the fields of this package, or one that names
+// another version of it.
+func decodeData(data []byte) (entryData, bool) {
 	if len(data) == 0 || len(data) > maxDataSize || data[0] != '{' || !json.Valid(data) {
-		return Owner{}, false
+		return entryData{}, false
 	}
-	var o struct {
-		Owner
-		ID      string      `json:"id"`     // of the attempt, where the znode's name has no room for it
-		Revoke  bool        `json:"revoke"` // a release request
-		Request requestData `json:"request"`
-	}
+	var own entryData
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
-	if d.Decode(&o) == nil {
-		return o.Owner, true
+	if d.Decode(&own) == nil {
+		return own, true
 	}
-	var other Owner
+	var other struct {
+		Owner
+		valueData
+	}
 	err := json.Unmarshal(data, &other)
-	return other, err == nil && strings.HasPrefix(other.Version, "zklock ")
+	return entryData{Owner: other.Owner, valueData: other.valueData}, err == nil && strings.HasPrefix(other.Version, versionPrefix)
 }

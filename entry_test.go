@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"bytes"
 	"encoding/json"
 	"math/rand/v2"
 	"strings"
@@ -31,6 +32,67 @@ func TestOwnerData(t *testing.T) {
 	}
 	if _, err := (Owner{Command: strings.Repeat("x", maxOwnerSize)}).encode(); err != ErrTooLarge {
 		t.Errorf("too large: %v", err)
+	}
+}
+
+// decodedByEarlierVersion reports whether the versions before values existed take data for
+// their own.
+func decodedByEarlierVersion(data []byte) bool {
+	var own struct {
+		Owner
+		ID     string `json:"id"`
+		Revoke bool   `json:"revoke"`
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if len(data) > 2*maxOwnerSize {
+		return false
+	}
+	return d.Decode(&own) == nil || json.Unmarshal(data, &own.Owner) == nil && strings.HasPrefix(own.Version, "zklock ")
+}
+
+// TestValueData checks that a value is read as it was written, next to any owner, an id, and
+// a release request, and that earlier versions of this package still know the entry as
+// zklock's. If they did not, their readers would fail next to it.
+func TestValueData(t *testing.T) {
+	request := ReleaseRequest{By: currentProcess(), Reason: "maintenance"}.encode()
+	for _, value := range []string{
+		"10.0.0.1:8080", `{"address":"a","zone":"b"}`, "zone \u2028 \u202e \\ é", "\xff\xfe", "a\x00b", "\x1b[2J", `"id":"x"`, `,"revoke":true}`,
+		strings.Repeat(`"`, MaxValue), strings.Repeat("<", MaxValue), strings.Repeat("\x01", MaxValue), strings.Repeat("\u2028", MaxValue/3),
+	} {
+		for _, o := range []Owner{
+			currentProcess(), {}, {Version: "other 3"}, {Version: "zklock 0.1.0"}, {Host: "h", Token: 1 << 60},
+			{Command: strings.Repeat("x", maxOwnerSize-100)},
+		} {
+			for _, anonymous := range []bool{false, true} {
+				c := &Client{opts: Options{Anonymous: anonymous}}
+				data, err := c.encodeData(o, value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				withID := []byte(`{"id":"01234567-89ab-cdef-0123-456789abcdef",` + string(data[1:]))
+				for _, data := range [][]byte{data, addReleaseRequest(data, request), addReleaseRequest(withID, request)} {
+					if !json.Valid(data) || len(data) > maxDataSize {
+						t.Fatalf("invalid: %s", data)
+					}
+					owner, _ := parseOwner(data)
+					if got := parseValue(data); got != value || owner.Token != o.Token || !anonymous && (owner.Host != o.Host || !strings.HasSuffix(owner.Version, o.Version)) {
+						t.Errorf("%q next to %+v is read as %q next to %+v", value, o, got, owner)
+					}
+					if !decodedByEarlierVersion(data) {
+						t.Errorf("earlier versions do not know %s", data)
+					}
+				}
+			}
+		}
+	}
+	for _, data := range []string{
+		`{"value":7}`, `{"value":["x"]}`, `{"value64":"!"}`, `{"their":1,"value":"x"}`, `{"value":"` + strings.Repeat("x", MaxValue+1) + `"}`,
+		`{"value64":"` + strings.Repeat("xxxx", MaxValue) + `"}`, "x",
+	} {
+		if got := parseValue([]byte(data)); got != "" {
+			t.Errorf("%.30s has the value %q", data, got)
+		}
 	}
 }
 

@@ -531,6 +531,48 @@ func Example_leaderElection() {
 	// leader: nobody
 }
 
+// The clients of a service follow its leader: each candidate publishes its address, and
+// a Watch tells the clients where the leader is, through a change of the address and a
+// fail-over.
+func ExampleClient_Watch() {
+	servers, opts, stop := embedded()
+	defer stop()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	first, second, client := must(zklock.Dial(ctx, servers, opts)), must(zklock.Dial(ctx, servers, opts)), must(zklock.Dial(ctx, servers, opts))
+	defer second.Close()
+	defer client.Close()
+
+	leading := must(first.Mutex("search/leader").WithValue("10.0.0.1:9200").Acquire(ctx))
+	go second.Mutex("search/leader").WithValue("10.0.0.2:9200").Acquire(ctx)
+
+	address := ""
+	for state, err := range client.Watch(ctx, "search/leader") {
+		switch {
+		case err != nil:
+			log.Fatal(err)
+		case len(state.Holders) == 0 || state.Holders[0].Value == address:
+			continue // no leader, or another number of candidates
+		}
+		address = state.Holders[0].Value
+		fmt.Println("the leader is at", address)
+		switch address {
+		case "10.0.0.1:9200":
+			fmt.Println("another port:", leading.SetValue(ctx, "10.0.0.1:9201"))
+		case "10.0.0.1:9201":
+			fmt.Println("the process ends:", first.Close())
+		default:
+			return
+		}
+	}
+	// Output:
+	// the leader is at 10.0.0.1:9200
+	// another port: <nil>
+	// the leader is at 10.0.0.1:9201
+	// the process ends: <nil>
+	// the leader is at 10.0.0.2:9200
+}
+
 // Many goroutines that want one lock often pass it on among themselves, a few holds
 // at a time.
 func ExampleLock_LocalHandoff() {

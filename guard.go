@@ -113,27 +113,13 @@ func (h *Hold) guard(ctx context.Context, op string, ops []zk.Op) error {
 // startCall passes the call to the core. A downgrade in progress finishes first: until
 // then, it is unknown which znode is the hold's.
 func (h *Hold) startCall(ctx context.Context, ops []zk.Op) (k *call, err error) {
-	p := h.grant
-	for {
-		var changing chan struct{}
-		h.update(func(core *queue.Core, now time.Duration) {
-			err, changing = h.err, p.downgrading
-			if err == nil && changing == nil {
-				var n uint64
-				n, k = p.client.newCall(ops, nil)
-				core.Guard(now, p.id, n)
-			}
-		})
-		if k != nil || err != nil {
-			return k, err
-		}
-		select {
-		case <-changing:
-		case <-h.doneChan():
-		case <-ctx.Done():
-			return nil, contextError(ctx)
-		}
-	}
+	err = h.whenSettled(ctx, func(core *queue.Core, now time.Duration) error {
+		var n uint64
+		n, k = h.grant.client.newCall(ops, nil)
+		core.Guard(now, h.grant.id, n)
+		return nil
+	})
+	return k, err
 }
 
 // callError returns the error that the answer to a call means, or nil.

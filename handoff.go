@@ -38,6 +38,8 @@ func (l *Lock) LocalHandoff(k int) *Lock {
 			return fmt.Errorf("%w: LocalHandoff(%d): at least 1", ErrInvalidLock, k)
 		case l.all || l.isNodeLock() || l.components[0].mode != Exclusive:
 			return fmt.Errorf("%w: only a mutex or a writer has a LocalHandoff", ErrInvalidLock)
+		case l.value != "":
+			return fmt.Errorf("%w: a lock with a value has no LocalHandoff, whose holds share a znode", ErrInvalidLock)
 		case l.reentrant:
 			return fmt.Errorf("%w: a Reentrant lock has no LocalHandoff", ErrInvalidLock)
 		}

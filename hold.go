@@ -265,18 +265,19 @@ type grant struct {
 	released chan struct{} // closed when the release was carried out or failed
 
 	// The mutex of the client guards what follows.
-	nodes         []string
-	tokens        []int64
-	holds         []*Hold       // those that have not ended
-	firstHold     Hold          // one of the holds, usually the only one
-	holdSpace     [1]*Hold      // backs holds while there is one
-	downgrading   chan struct{} // non-nil during a downgrade, and closed at its end
-	downgradeCall uint64        // the call of the downgrade
-	releaseErr    error         // why the znodes could not be deleted
-	revoked       chan struct{}
-	shared        bool // a writer that was downgraded or is being downgraded
-	over          bool
-	revokeSeen    bool // revoked is closed
+	nodes      []string
+	tokens     []int64
+	holds      []*Hold       // those that have not ended
+	firstHold  Hold          // one of the holds, usually the only one
+	holdSpace  [1]*Hold      // backs holds while there is one
+	changing   chan struct{} // non-nil during a downgrade or a SetValue, and closed at its end
+	changeCall uint64        // its call
+	value      string        // of its znodes
+	releaseErr error         // why the znodes could not be deleted
+	revoked    chan struct{}
+	shared     bool // a writer that was downgraded or is being downgraded
+	over       bool
+	revokeSeen bool // revoked is closed
 }
 
 // newHold adds a hold. The mutex is held.
@@ -353,7 +354,7 @@ func (c *Client) releaseHold(core *queue.Core, now time.Duration, h *Hold, later
 		c.markIdle(p.handoff)
 		later = true // enqueueWaiters flushes
 	}
-	delete(c.calls, p.downgradeCall) // there will be no answer
+	delete(c.calls, p.changeCall) // there will be no answer
 	if later {
 		core.ReleaseLater(now, p.id)
 	} else {
@@ -365,7 +366,7 @@ func (c *Client) releaseHold(core *queue.Core, now time.Duration, h *Hold, later
 func (c *Client) loseGrant(p *grant, why error, at time.Duration) {
 	p.over = true
 	p.timeline.markEnded(at)
-	delete(c.calls, p.downgradeCall)
+	delete(c.calls, p.changeCall)
 	err := lostError("hold", p.lock.path, why)
 	for _, h := range slices.Clone(p.holds) {
 		c.endHold(h, lostError("hold", h.lock.path, why))

@@ -46,7 +46,7 @@ func (c *Client) Inspect(ctx context.Context, name string) ([]Entry, error) {
 // InspectCached is [Client.Inspect] for a caller that has inspected the lock before: it
 // lists znodes that before has entries of, and does not read them again. Following a lock
 // then costs one or two reads, and one for each new entry. InspectCached does not see
-// changes inside a known znode, such as Revoked: leave entries that are to be read again
+// changes inside a known znode, such as Revoked or Value: leave entries that are to be read again
 // out of before.
 func (c *Client) InspectCached(ctx context.Context, name string, before []Entry) ([]Entry, error) {
 	q := c.queueLock(name, queue.Exclusive, false)
@@ -80,7 +80,7 @@ func (k entryCache) dropOlder(parent zk.Stat) {
 func (k entryCache) lookup(e Entry) (znodeEntry, bool) {
 	old, ok := k[e.Node]
 	e.Token, e.Session, e.Since = old.Token, old.Session, old.Since
-	e.Owner, e.Data, e.Revoked = old.Owner, old.Data, old.Revoked
+	e.Owner, e.Data, e.Revoked, e.Value = old.Owner, old.Data, old.Revoked, old.Value
 	return znodeEntry{Entry: e}, ok
 }
 
@@ -124,7 +124,7 @@ func (c *Client) inspectPath(ctx context.Context, q *Lock, k entryCache) ([]znod
 	} else {
 		queued, err = c.readEntries(ctx, queueEntries(p, slices.DeleteFunc(children, func(child string) bool {
 			return child == path.Base(gateOf("")) || child == path.Base(leasesOf(""))
-		})), k)
+		})), k, false)
 	}
 	return append(found, queued...), err
 }
@@ -158,7 +158,7 @@ func (l *Lock) inspect(ctx context.Context) ([]znodeEntry, error) {
 // because the znode of the next holder has the same name.
 func (c *Client) inspectNodeLock(ctx context.Context, p component) ([]znodeEntry, error) {
 	e := Entry{Path: p.path, Node: p.path, Name: path.Base(p.path), Mode: Exclusive, Holder: true}
-	found, err := c.readEntries(ctx, []Entry{e}, nil)
+	found, err := c.readEntries(ctx, []Entry{e}, nil, false)
 	for i := range found {
 		if found[i].readErr != nil {
 			return nil, found[i].readErr
@@ -180,7 +180,7 @@ func (c *Client) inspectQueue(ctx context.Context, p component, k entryCache) ([
 		return nil, err
 	}
 	k.dropOlder(results[0].Stat)
-	return c.readEntries(ctx, queueEntries(p, results[0].Children), k)
+	return c.readEntries(ctx, queueEntries(p, results[0].Children), k, false)
 }
 
 // queueEntries sorts children in the order of Inspect.
@@ -234,9 +234,9 @@ const readAtOnce = 256
 // small.
 const readFirst = 8
 
-// readEntries adds what the znodes of the entries contain. It omits entries that were
-// deleted in the meantime.
-func (c *Client) readEntries(ctx context.Context, entries []Entry, k entryCache) ([]znodeEntry, error) {
+// readEntries adds what the znodes of the entries contain, and sets watches on their data if
+// watch is true. It omits entries that were deleted in the meantime.
+func (c *Client) readEntries(ctx context.Context, entries []Entry, k entryCache, watch bool) ([]znodeEntry, error) {
 	var found []znodeEntry
 	for size := readFirst; len(entries) > 0; size = min(2*size, readAtOnce) {
 		some := entries[:min(size, len(entries))]
@@ -244,7 +244,7 @@ func (c *Client) readEntries(ctx context.Context, entries []Entry, k entryCache)
 		reads := make([]zk.Op, 0, len(some))
 		for _, e := range some {
 			if _, ok := k[e.Node]; !ok && !isImpossibleName(e.Name) {
-				reads = append(reads, zk.GetOp(e.Node, false))
+				reads = append(reads, zk.GetOp(e.Node, watch))
 			}
 		}
 		results, err := c.doAll(ctx, reads...)
@@ -343,7 +343,7 @@ func (c *Client) inspectSemaphore(ctx context.Context, at string, n int, k entry
 	}
 	permits, strays := semaphoreEntries(at, leasesOf(at), results[1].Children)
 	waiters, other := semaphoreEntries(at, gateOf(at), results[0].Children)
-	found, err := c.readEntries(ctx, append(append(append(permits, waiters...), strays...), other...), k)
+	found, err := c.readEntries(ctx, append(append(append(permits, waiters...), strays...), other...), k, false)
 	if err != nil {
 		return nil, err
 	}

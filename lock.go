@@ -25,7 +25,8 @@ type Lock struct {
 	all         bool
 	inOrder     bool
 	reentrant   bool
-	maxHandoffs int // how many holds in a row may share a znode; 0 means 1
+	maxHandoffs int    // how many holds in a row may share a znode; 0 means 1
+	value       string // what an acquire publishes with its entry; see WithValue
 }
 
 // Mutex returns the exclusive lock with this name. The name "demo" means the znode
@@ -156,7 +157,7 @@ func (l *Lock) acquire(ctx context.Context, try bool) (*Hold, error) {
 		defer stop()
 	}
 	owner := l.client.newOwner()
-	data, err := l.client.encodeOwnerFast(owner)
+	data, err := l.client.encodeEntry(owner, l.value)
 	if err != nil {
 		return nil, fail(err)
 	}

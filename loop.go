@@ -253,7 +253,7 @@ func (c *Client) signal(s queue.Signal, at time.Duration) {
 		if p := c.grants[s.ID]; p != nil {
 			c.reportJeopardy(p, s.Kind == queue.Jeopardy)
 		}
-	case queue.Verified, queue.Downgraded:
+	case queue.Verified, queue.Downgraded, queue.DataSet:
 		c.finishCall(s)
 	case queue.Revoked:
 		if p := c.grants[s.ID]; p != nil {
@@ -274,7 +274,7 @@ func (c *Client) addGrant(s queue.Signal, at time.Duration) {
 	delete(c.acquisitions, s.ID)
 	p := &grant{
 		client: c, lock: a.lock, id: s.ID, token: s.Token, session: s.Session, timeline: a.timeline, started: a.started,
-		nodes: s.Nodes, tokens: s.Tokens, released: make(chan struct{}),
+		nodes: s.Nodes, tokens: s.Tokens, value: a.lock.value, released: make(chan struct{}),
 	}
 	if a.lock.onlySemaphores() {
 		p.token = 0

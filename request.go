@@ -29,6 +29,15 @@ func (c *Client) toOp(r *queue.Request) zk.Op {
 		return zk.GetOp(r.Path, r.Watch)
 	case queue.Set:
 		return zk.SetOp(r.Path, r.Data, r.Version)
+	case queue.SetAll:
+		ops := make([]zk.Op, 0, len(r.Paths))
+		for i, p := range r.Paths {
+			ops = append(ops, zk.SetOp(p, r.Data, r.Versions[i]))
+		}
+		if len(ops) == 1 {
+			return ops[0]
+		}
+		return zk.MultiOp(ops...)
 	case queue.Delete:
 		return zk.DeleteOp(r.Path, -1)
 	case queue.Check:
@@ -159,6 +168,8 @@ func code(err error) queue.Code {
 		return queue.NoNode
 	case errors.Is(err, zk.ErrNodeExists):
 		return queue.NodeExists
+	case errors.Is(err, zk.ErrBadVersion):
+		return queue.BadVersion
 	case errors.Is(err, zk.ErrUnimplemented):
 		return queue.Unimplemented
 	case errors.Is(err, zk.ErrSessionExpired), errors.Is(err, zk.ErrClosed), errors.Is(err, zk.ErrAuthFailed):

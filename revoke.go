@@ -227,13 +227,8 @@ func addReleaseRequest(data, request []byte) []byte {
 	if _, ok := decodeOwner(data); !ok {
 		return []byte(queue.CuratorRequest)
 	}
-	rest := bytes.TrimLeft(data[1:], " \t\r\n")
-	wish := []byte(queue.OwnRequest)
-	if len(request) > len("{}") && len(data)+len(request) < maxDataSize-2*len(queue.OwnRequest) {
-		wish = append(append(wish, `,"request":`...), request...)
+	if len(request) == len("{}") || len(data)+len(request) >= maxDataSize-2*len(queue.OwnRequest) {
+		request = nil
 	}
-	if rest[0] != '}' {
-		wish = append(wish, ',')
-	}
-	return append(wish, rest...)
+	return queue.WithRequest(data, request)
 }

@@ -62,7 +62,7 @@ func (h *Hold) Downgrade(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return fail(contextError(ctx))
 	}
-	k, err := h.downgrade()
+	k, err := h.downgrade(ctx)
 	if err != nil {
 		return fail(err)
 	}
@@ -82,39 +82,57 @@ func (h *Hold) Downgrade(ctx context.Context) error {
 	}
 }
 
-// downgrade starts the downgrade, if it is allowed.
-func (h *Hold) downgrade() (k *call, err error) {
+// downgrade starts the downgrade, if it is allowed. A SetValue in progress finishes first,
+// because the new znode gets its value.
+func (h *Hold) downgrade(ctx context.Context) (k *call, err error) {
 	p := h.grant
 	c := p.client
-	owner := c.identity
-	owner.Since, owner.Token = p.started, p.token
-	data, err := c.encodeOwner(owner)
+	err = h.checkDowngrade()
 	if err != nil {
 		return nil, err
 	}
-	h.update(func(core *queue.Core, now time.Duration) {
-		switch {
-		case h.err != nil:
-			err = h.err
-		case !p.lock.isWriter() || p.shared:
-			err = fmt.Errorf("%w: only the hold of a writer can be downgraded, and only once", ErrInvalidLock)
-		case len(p.holds) > 1:
-			err = fmt.Errorf("%w: the hold was re-entered %d times; release those holds first", ErrInvalidLock, len(p.holds)-1)
-		default:
-			p.shared = true // until the answer, no exclusive acquire may re-enter
-			p.downgrading = make(chan struct{})
-			p.downgradeCall, k = c.newCall(nil, p.finishDowngrade)
-			core.Downgrade(now, p.id, data, p.downgradeCall)
+	err = h.whenSettled(ctx, func(core *queue.Core, now time.Duration) error {
+		if err := p.downgradable(); err != nil {
+			return err
 		}
+		p.shared = true // until the answer, no exclusive acquire may re-enter
+		data, err := p.data(p.value)
+		if err != nil {
+			p.shared = false
+			return err
+		}
+		p.changing = make(chan struct{})
+		p.changeCall, k = c.newCall(nil, p.finishDowngrade)
+		core.Downgrade(now, p.id, data, p.changeCall)
+		return nil
 	})
 	return k, err
 }
 
+// checkDowngrade returns why the hold cannot be downgraded now, or nil.
+func (h *Hold) checkDowngrade() (err error) {
+	h.update(func(*queue.Core, time.Duration) {
+		if err = h.err; err == nil {
+			err = h.grant.downgradable()
+		}
+	})
+	return err
+}
+
+// downgradable returns why the grant cannot be downgraded, or nil. The mutex is held.
+func (p *grant) downgradable() error {
+	switch {
+	case !p.lock.isWriter() || p.shared:
+		return fmt.Errorf("%w: only the hold of a writer can be downgraded, and only once", ErrInvalidLock)
+	case len(p.holds) > 1:
+		return fmt.Errorf("%w: the hold was re-entered %d times; release those holds first", ErrInvalidLock, len(p.holds)-1)
+	}
+	return nil
+}
+
 // finishDowngrade takes the answer to a downgrade. The mutex is held.
 func (p *grant) finishDowngrade(s queue.Signal) {
-	changing := p.downgrading
-	p.downgrading = nil
-	p.client.deferClose(changing)
+	p.settle()
 	if s.Err != nil {
 		p.shared = false
 		return

@@ -46,6 +46,7 @@ type EntryView struct {
 	Owner     zklock.Owner `json:"owner"`
 	OwnerName string       `json:"who"` // see OwnerName
 	Data      string       `json:"data,omitempty"`
+	Value     string       `json:"value,omitempty"`     // see Value
 	Revoked   bool         `json:"revoked,omitempty"`   // a release request was sent
 	RevokedBy string       `json:"revokedBy,omitempty"` // which client sent it, if the request says so
 	Reason    string       `json:"revokeReason,omitempty"`
@@ -81,7 +82,7 @@ func (e Entry) View() EntryView {
 	return EntryView{
 		Name: e.Name, Node: e.Node, Mode: e.Mode, Recipe: e.Recipe, Holder: e.Holder, Position: e.Position,
 		Token: e.Token, Session: FormatSession(e.Session),
-		Since: e.Since, Granted: e.Granted, Owner: e.Owner, OwnerName: OwnerName(e.Entry), Data: e.Data, Revoked: e.Revoked,
+		Since: e.Since, Granted: e.Granted, Owner: e.Owner, OwnerName: OwnerName(e.Entry), Data: e.Data, Value: Value(e.Entry), Revoked: e.Revoked,
 		RevokedBy: RequesterName(e.Request), Reason: RequestReason(e.Request),
 		IgnoresRequests: e.IgnoresRequests(),
 	}
@@ -101,6 +102,7 @@ type Summary struct {
 	OwnerName string      `json:"who,omitempty"`          // the first holder
 	Others    int         `json:"others,omitempty"`       // other sessions that hold
 	Command   string      `json:"command,omitempty"`      // the first holder's command
+	Value     string      `json:"value,omitempty"`        // the first holder's, cut to MaxOwnerName characters
 	Token     int64       `json:"token,omitempty,string"` // the first holder's
 	Since     time.Time   `json:"since,omitzero"`         // when the first holder's entry was created, by the servers' clock
 	Granted   time.Time   `json:"granted,omitzero"`       // when the first holder was seen to get the lock
@@ -121,6 +123,7 @@ func (l *Lock) Summary() Summary {
 		first := holders[0]
 		s.Mode, s.OwnerName, s.Others = first.Mode, OwnerName(first.Entry), CountSessions(holders)-1
 		s.Command, s.Token = Truncate(first.Owner.Command, MaxOwnerName), first.Token
+		s.Value = Truncate(Value(first.Entry), MaxOwnerName)
 		s.Since, s.Granted = first.Since, first.Granted
 	}
 	for _, e := range l.Entries {

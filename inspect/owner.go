@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/internal/legible"
 )
 
 // MaxOwnerName is the maximum length, in characters, of a text from an entry that is shown
@@ -44,6 +45,10 @@ func pythonText(data string) string {
 	}
 	return data
 }
+
+// Value returns the value that the client of an entry published, with escapes for
+// unreadable characters. Do not trust it, because anyone can write it.
+func Value(e zklock.Entry) string { return legible.Text(e.Value) }
 
 // Truncate cuts text to at most n characters.
 func Truncate(text string, n int) string {

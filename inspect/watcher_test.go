@@ -180,6 +180,24 @@ func TestLiveOthers(t *testing.T) {
 	})
 }
 
+// TestValueIsFollowed: the value of a holder and each change of it are shown within a second,
+// with escapes in place of what is unreadable.
+func TestValueIsFollowed(t *testing.T) {
+	scenes(t, inspect.WatchOptions{}, func(t *testing.T, sc *scene) {
+		hold := sc.take(sc.locks.Mutex("m").WithValue("10.0.0.1:80"))
+		for value, shown := range map[string]string{"": "", "\x1b[2J<b>\xff": `\x1b[2J<b>\xff`, strings.Repeat("x", 100): strings.Repeat("x", 100)} {
+			if err := hold.SetValue(t.Context(), value); err != nil {
+				t.Fatal(err)
+			}
+			sc.await("the value "+shown, func() bool {
+				l := sc.s.Snapshot().Lock("/zklock/m")
+				return l != nil && l.Entries[0].Value == value && l.View().Entries[0].Value == shown && l.Summary().Value == inspect.Truncate(shown, inspect.MaxOwnerName)
+			})
+		}
+		sc.release(hold)
+	})
+}
+
 // TestHistory: what was waited and held, as the clock says.
 func TestHistory(t *testing.T) {
 	scenes(t, inspect.WatchOptions{}, func(t *testing.T, sc *scene) {

@@ -41,7 +41,7 @@
 // [inspect.History]:
 //
 //	SUMMARY  {"path", "kind": "queue"|"semaphore"|"node", "mode"?: "exclusive"|"shared"|"permit", "permits"?,
-//	          "holders", "waiting", "who"?, "others"?, "command"?, "token"?, "since"?, "granted"?, "oldest"?,
+//	          "holders", "waiting", "who"?, "others"?, "command"?, "value"?, "token"?, "since"?, "granted"?, "oldest"?,
 //	          "next"?, "warnings"?, "version", "troubles"?: [TROUBLE...]}, in the stream without troubles
 //	TROUBLE  {"kind", "text"}, the worst first; kind is "deadlock", "jeopardy" (of a session of [Handler.Follow]),
 //	         "long-hold" (30 s, and twice as long as 99 of 100 of at least 10 earlier holds), "growing-queue"
@@ -50,7 +50,7 @@
 //	          "entries": [ENTRY...], "notes"?: ["..."], "warnings"?: ["..."]}
 //	ENTRY    {"name", "node", "mode", "recipe": {"library"?, "kind"?}, "holder", "position"? (of a waiter, from 1; -1 for a stray), "token",
 //	          "session": "0x1f", "since", "granted"?, "owner": {"host"?, "pid"?, "user"?, "command"?, "since"?,
-//	          "version"?}, "who", "data"?, "revoked"?, "revokedBy"?, "revokeReason"?, "ignoresRequests"?: its library does not read release requests,
+//	          "version"?}, "who", "data"?, "value"?, "revoked"?, "revokedBy"?, "revokeReason"?, "ignoresRequests"?: its library does not read release requests,
 //	          "safe"?: SAFE}
 //	SAFE     {"remaining": seconds until the deadline of the hold, "jeopardy": bool, "at"}: only for holds of
 //	         the clients that were passed to Handler.Follow. Only a hold's own process knows its deadline.

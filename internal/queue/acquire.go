@@ -40,10 +40,12 @@ type acquire struct {
 	retryingStep bool // its current step is to be repeated
 	apart        bool // its next create is not batched, because the last one was undone
 
-	guards   int   // its guarded writes without an answer
-	watching bool  // it reports release requests
-	revoked  bool  // a release request was seen
-	swap     *swap // the downgrade in progress
+	guards   int         // its guarded writes without an answer
+	watching bool        // it reports release requests
+	revoked  bool        // a release request was seen
+	request  []byte      // what that request says; see requestDetails
+	swap     *swap       // the downgrade in progress
+	update   *dataUpdate // the SetData in progress
 }
 
 const (
@@ -198,6 +200,9 @@ func (c *Core) proceed(now time.Duration, acq *acquire) {
 	}
 	if acq.swap != nil {
 		c.advanceSwap(now, acq)
+	}
+	if acq.update != nil {
+		c.sendUpdate(acq)
 	}
 }
 

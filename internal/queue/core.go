@@ -383,6 +383,9 @@ func (c *Core) remove(acq *acquire) {
 	if acq.phase == held {
 		c.holds--
 	}
+	if acq.update != nil {
+		c.updated(acq, ErrNotHeld)
+	}
 	acq.cancelRetry()
 	acq.phase = done
 	if i, ok := c.find(acq.id); ok {

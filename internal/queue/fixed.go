@@ -83,7 +83,7 @@ func (c *Core) foundFixed(now time.Duration, p *position, r Reply) {
 		n.state, n.czxid = alive, r.Czxid
 		c.queues[p.parent].enter(p)
 		n.watch = ownAnswered
-		c.checkRevocation(p.acquire, r.Data)
+		c.read(n, r)
 		c.clear(now, p)
 		return
 	case n.state == alive:

@@ -27,6 +27,7 @@ const (
 	SetWatches                      // setWatches: data watches on Paths, an exists watch on Path if it is not empty, relative to Zxid
 	Unwatch                         // removeWatches: Path, its data and exists watch
 	MarkedDelete                    // one multi that creates Creates and deletes Paths, of which the first is the created mark
+	SetAll                          // setData of each of Paths with its version of Versions: Data; several in one multi
 )
 
 // A Creation is one znode that Create, Swap or Renew creates.
@@ -48,6 +49,7 @@ type Request struct {
 	Creates   []Creation
 	Data      []byte
 	Version   int32
+	Versions  []int32 // of SetAll
 	Zxid      int64
 	Watch     bool
 	Container bool
@@ -68,6 +70,7 @@ const (
 	OK            Code = iota
 	NoNode             // the znode, or a create's parent, does not exist
 	NodeExists         // the znode already exists
+	BadVersion         // the znode has another version than the request expects
 	Unimplemented      // the server does not know the operation
 	NotApplied         // certainly not applied, may be retried: never sent, throttled, moved
 	Undone             // certainly not applied, because another request of the batch failed
@@ -147,6 +150,7 @@ const (
 	NearLimit                    // the path's sequence numbers are near their limit: Token is the number
 	Downgraded                   // a Downgrade's answer: if Err is nil, the hold is a reader's now, at Node
 	Revoked                      // another client requests the release of the lock
+	DataSet                      // a SetData's answer: if Err is nil, the hold's znodes have the data
 )
 
 // A Signal is a message to the caller that started the acquire.
@@ -162,6 +166,6 @@ type Signal struct {
 	Ahead   int    // how many entries are ahead
 	Blocker string // the znode that the acquire waits for; of Failed with ErrLocked, the holder's, if known
 	Data    []byte // that znode's data
-	Call    uint64 // which Guard or Downgrade
+	Call    uint64 // which Guard, Downgrade, or SetData
 	Failed  int    // of Verified: which of the call's operations failed, -1 if none by itself
 }

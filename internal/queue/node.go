@@ -41,6 +41,7 @@ type node struct {
 	tried   uint64 // of a fixed node: the connection on which a create was last refused
 	state   nodeState
 	czxid   int64
+	version int32 // the latest version whose data are known; see [Core.SetData]
 	session int64
 
 	owner    *acquire // nil once it is a pending delete

@@ -121,7 +121,7 @@ func (c *Core) watchOwn(n *node) {
 				c.vanished(now, n) // another znode has the name
 				return
 			}
-			c.checkRevocation(acq, r.Data)
+			c.read(n, r)
 		case NoNode:
 			c.vanished(now, n)
 		case Unknown, NotApplied:

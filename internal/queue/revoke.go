@@ -2,6 +2,7 @@ package queue
 
 import (
 	"bytes"
+	"encoding/json"
 	"time"
 )
 
@@ -43,12 +44,44 @@ func (c *Core) Watch(now time.Duration, id ID) {
 	}
 }
 
-// checkRevocation checks the data of an acquire's znode for a release request.
-func (c *Core) checkRevocation(acq *acquire, data []byte) {
-	if acq.revoked || !ReleaseRequested(data) {
+// maxDetails bounds what is kept of the details of a release request, in bytes.
+const maxDetails = 4 << 10
+
+// requestDetails returns the details in a release request of zklock: a JSON object that says
+// who asks and why, or nil.
+func requestDetails(data []byte) []byte {
+	var z struct {
+		Request json.RawMessage `json:"request"`
+	}
+	if !bytes.HasPrefix(data, []byte(OwnRequest)) || json.Unmarshal(data, &z) != nil || len(z.Request) > maxDetails {
+		return nil
+	}
+	return z.Request
+}
+
+// WithRequest adds a release request to data that zklock wrote: a JSON object. details is a
+// JSON object that says who asks and why, or nil.
+func WithRequest(data, details []byte) []byte {
+	rest := bytes.TrimLeft(data[1:], " \t\r\n")
+	out := []byte(OwnRequest)
+	if len(details) > 0 {
+		out = append(append(out, `,"request":`...), details...)
+	}
+	if rest[0] != '}' {
+		out = append(out, ',')
+	}
+	return append(out, rest...)
+}
+
+// read handles the data that were read of one of the client's own znodes: they can be a
+// release request.
+func (c *Core) read(n *node, r Reply) {
+	n.version = max(n.version, r.Version)
+	acq := n.owner
+	if acq.revoked || !ReleaseRequested(r.Data) {
 		return
 	}
-	acq.revoked = true
+	acq.revoked, acq.request = true, requestDetails(r.Data)
 	if acq.phase == held && acq.watching {
 		c.signal(Signal{ID: acq.id, Kind: Revoked})
 	}

@@ -30,6 +30,8 @@ func (c *Core) Downgrade(now time.Duration, id ID, data []byte, call uint64) {
 		answer.Err = ErrNotHeld
 	case !acq.downgradable() || acq.swap != nil:
 		answer.Err = ErrNotWriter
+	case acq.update != nil: // data can already be out of date
+		answer.Err = ErrUnproven
 	}
 	if answer.Err != nil {
 		c.signal(answer)

@@ -136,6 +136,8 @@ func (p *player) input(words []string) []string {
 		p.core.Guard(p.now, p.id(args[0]), 7)
 	case "downgrade":
 		p.core.Downgrade(p.now, p.id(args[0]), []byte(`{"reader":1}`), 8)
+	case "set-data":
+		p.core.SetData(p.now, p.id(args[0]), []byte(args[1]), 9)
 	case "watch":
 		p.core.Watch(p.now, p.id(args[0]))
 	case "syncs":
@@ -260,7 +262,7 @@ func (p *player) session(verb string, values map[string]string) {
 }
 
 func (p *player) reply(args []string, values map[string]string) {
-	codes := map[string]Code{"ok": OK, "nonode": NoNode, "exists": NodeExists, "unimplemented": Unimplemented,
+	codes := map[string]Code{"ok": OK, "nonode": NoNode, "exists": NodeExists, "version": BadVersion, "unimplemented": Unimplemented,
 		"notapplied": NotApplied, "undone": Undone, "unknown": Unknown, "over": SessionOver, "refused": Refused}
 	code, ok := codes[args[1]]
 	if !ok {
@@ -283,7 +285,7 @@ func (p *player) reply(args []string, values map[string]string) {
 	if v := values["access"]; v != "" {
 		r.Access = v
 	}
-	if code == Refused || code == NoNode {
+	if code == Refused || code == NoNode || code == BadVersion {
 		r.Err = fmt.Errorf("the server said %s", args[1])
 	}
 	p.core.Reply(p.now, r)
@@ -322,7 +324,7 @@ func (p *player) number(s string) int64 {
 }
 
 func show(r Request) string {
-	kind := [...]string{"create", "list", "get", "set", "delete", "check", "make", "swap", "guard", "sync", "renew", "access", "ping", "watch", "unwatch", "marked"}[r.Kind]
+	kind := [...]string{"create", "list", "get", "set", "delete", "check", "make", "swap", "guard", "sync", "renew", "access", "ping", "watch", "unwatch", "marked", "set"}[r.Kind]
 	switch {
 	case r.Kind == Make && r.Container:
 		kind += " container"
@@ -330,6 +332,8 @@ func show(r Request) string {
 		kind += " once"
 	case r.Kind == List && r.Watch:
 		kind += " watch"
+	case r.Kind == SetAll:
+		kind += fmt.Sprintf(" %s versions=%v", r.Data, r.Versions)
 	case r.Kind == Set:
 		kind += fmt.Sprintf(" %s version=%d", r.Data, r.Version)
 	}
@@ -364,7 +368,7 @@ func show(r Request) string {
 
 func (s Signal) show() string {
 	kind := [...]string{"granted", "failed", "lost", "released", "waiting", "jeopardy", "recovered", "verified", "near-limit",
-		"downgraded", "revoked"}[s.Kind]
+		"downgraded", "revoked", "data-set"}[s.Kind]
 	out := fmt.Sprintf("%d %s", s.ID, kind)
 	if s.Token != 0 {
 		out += fmt.Sprintf(" token=%d", s.Token)

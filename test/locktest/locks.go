@@ -106,6 +106,8 @@ func tests() []conformance {
 		{"Guard", mutex, testGuard},
 		{"OncePer", mutex, testOncePer},
 		{"Revoke", mutex, testRevoke},
+		{"Value", mutex, testValue},
+		{"Watch", mutex, testWatch},
 		{"Layouts", mutex, testLayouts},
 		{"LockDelay", mutex, testLockDelay},
 		{"KindsContend", mutex, testKindsContend},

@@ -66,7 +66,7 @@ const (
 // All returns the mutants by what they break.
 func All() []Mutant {
 	var all []Mutant
-	for _, part := range [][]Mutant{deadlineMutants(), grantMutants(), unknownMutants(), severalMutants(), sessionMutants(), serverMutants(), commandMutants()} {
+	for _, part := range [][]Mutant{deadlineMutants(), grantMutants(), unknownMutants(), severalMutants(), sessionMutants(), serverMutants(), commandMutants(), valueMutants()} {
 		all = append(all, part...)
 	}
 	return all

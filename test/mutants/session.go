@@ -87,5 +87,16 @@ func sessionMutants() []Mutant {
 			Suite: simulation, Test: "TestMutant",
 			Says: `is said to be released and is there|the lock's znode was deleted by another client, although nothing deleted it|` + notServed,
 		},
+		{
+			Name:   "ForgottenZxid",
+			Reason: "A client tells each server the largest transaction that it has seen, so that no server that lags behind serves it; the mutant tells none.",
+			Edits: []Edit{
+				{File: "internal/session/connect.go",
+					Before: `LastZxidSeen: c.lastZxid,`,
+					After:  `LastZxidSeen: 0,`},
+			},
+			Suite: bubble, Test: "TestWatchNeverGoesBack",
+			Says: `at the server that lags: .*old`,
+		},
 	}
 }

@@ -164,9 +164,9 @@ func severalMutants() []Mutant {
 			Name:   "DowngradedToken",
 			Reason: "A downgraded hold keeps the token of the writer in the data of the new entry; the mutant leaves it out.",
 			Edits: []Edit{
-				{File: "rwmutex.go",
-					Before: `owner.Since, owner.Token = p.started, p.token`,
-					After:  `owner.Since = p.started`},
+				{File: "value.go",
+					Before: `owner.Token = p.token`,
+					After:  `owner.Token = 0`},
 			},
 			Suite: bubble, Test: "TestDowngrade",
 			Says: `rwmutex_test.go`,

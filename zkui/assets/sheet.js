@@ -60,6 +60,7 @@ export function ownerFacts(e, now, say) {
     e.granted ? fact("Got the lock", clock(e.granted, now)) : null,
     e.session !== "0x0" ? fact("Session", el("a", { class: "mono", href: sessionAddress(e.session), "data-go": true, text: e.session })) : fact("Session", "none: not ephemeral"),
     fact(e.holder ? "Fencing token" : "Would-be token", ...copyable(e.token, say)),
+    e.value ? fact("Value", ...copyable(e.value, say)) : null,
     library && fact("Written by", library, o.version ? el("small", { text: o.version }) : null),
   ].filter(Boolean);
 }

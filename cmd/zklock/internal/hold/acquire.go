@@ -59,7 +59,10 @@ func newLock(c *zklock.Client, spec *lockSpec) *zklock.Lock {
 	for i, path := range spec.paths {
 		locks[i] = newLockAt(c, spec, path)
 	}
-	if len(locks) == 1 {
+	switch {
+	case len(locks) == 1 && spec.value != "":
+		return locks[0].WithValue(spec.value)
+	case len(locks) == 1:
 		return locks[0]
 	}
 	all := zklock.All(locks...)

@@ -46,6 +46,8 @@ the hold, because it often goes to the parent too: it is a release request.
 
 ` + aclHelp + `
 
+` + valueHelp + `
+
 ` + cli.LayoutHelp + `
 
 ` + cli.HoldHelp

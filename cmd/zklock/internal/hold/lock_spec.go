@@ -32,6 +32,7 @@ type lockSpec struct {
 	layout              cli.LayoutValue
 	foreignMutex        bool
 	acl                 aclValue
+	value               string
 
 	names, paths []string // of all locks, as given; check sets them
 }
@@ -47,6 +48,7 @@ func (s *lockSpec) flags(f *pflag.FlagSet) {
 	f.BoolVar(&s.inOrder, "in-order", false, "acquire several locks one by one in path order")
 	f.Var(&s.delay, "lock-delay", "after a holder crashed, wait this long")
 	f.Var(&s.acl, "acl", "`ACL` of new znodes, such as open or creator")
+	f.StringVar(&s.value, "value", "", "publish `TEXT`, such as an address, with it")
 	s.layout.Add(f)
 	f.BoolVar(&s.foreignMutex, "allow-foreign-mutex", false, "for --shared: ignore Curator and kazoo mutexes")
 }
@@ -74,6 +76,8 @@ func incompatibleFlags() [][3]string {
 		{"count", "node", "a node lock has one holder; " + pick},
 		{"count", "lock-delay", "a semaphore has no lock-delay; omit --lock-delay"},
 		{"count", "layout", "a semaphore always has Curator's layout; omit --layout"},
+		{"count", "value", "a semaphore has no value; omit --value"},
+		{"lock", "value", "several locks have no common value; omit --value"},
 		{"node", "shared", "a node lock has no readers; " + pick},
 		{"node", "write", "a node lock is always exclusive; " + pick},
 		{"node", "lock", "a node lock cannot be acquired together with other locks; use zklock run inside zklock run"},
@@ -104,6 +108,8 @@ func (s *lockSpec) check(f *pflag.FlagSet, first string) error {
 		return cli.UsageError("--permits is %d, more than the %d permits of --count", s.permits, s.count)
 	case s.permits > maxAcquired:
 		return cli.UsageError("--permits is %d: at most %d can be acquired at once", s.permits, maxAcquired)
+	case len(s.value) > zklock.MaxValue:
+		return cli.UsageError("--value has %d bytes: give at most %d", len(s.value), zklock.MaxValue)
 	case s.inOrder && len(s.names) == 1:
 		return cli.UsageError("--in-order applies to several locks; name the others with --lock")
 	case s.foreignMutex && !s.shared:

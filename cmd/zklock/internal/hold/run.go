@@ -91,6 +91,8 @@ written, run prints a warning.
 
 ` + aclHelp + `
 
+` + valueHelp + `
+
 ` + cli.LayoutHelp + `
 
 ` + cli.HoldHelp + `
@@ -106,6 +108,13 @@ with these codes too, read the JSON line that --status-fd writes.
   126  the command cannot be executed
   127  the command was not found`
 
+// valueHelp is the part of the long help about --value.
+const valueHelp = `Value: --value TEXT publishes a text of at most 1024 bytes with the entry, such
+as the address of the service that the lock elects. zklock show, zklock ls -o
+json, the page, and Client.Watch show it while the client waits for the lock or
+holds it. Every client that may read the entry can read it: do not publish
+secrets. Several locks and semaphores have no value.`
+
 // waitHelp is the part of the long help about the flags for waiting.
 const waitHelp = `Waiting: --timeout limits the wait; 0 means --try. --try also does not wait for
 servers that are down: if each of them refuses the connection three times, the
@@ -119,8 +128,7 @@ mutex and kazoo's Lock, which ignore readers.`
 
 const runExample = `  zklock run nightly -- pg_dump -f /backup/db.sql
   zklock run --once-per 20h nightly -- ./report  # on one of a fleet
-  zklock run -w 10 deploy -- sh -c './deploy --fence $ZKLOCK_TOKEN'
-  zklock run stock --lock orders -- ./book       # both locks or neither`
+  zklock run -w 10 deploy -- sh -c './deploy --fence $ZKLOCK_TOKEN'`
 
 // runFlags are the flags of zklock run, without those that all commands share.
 type runFlags struct {

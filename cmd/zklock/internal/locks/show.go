@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -26,8 +27,10 @@ latches of zklock, Curator, kazoo, go-zookeeper, and the recipes in ZooKeeper's
 source. POSITION counts the waiters: the next to get the lock has position 1.
 The column RECIPE names the recipe. TOKEN is the fencing token of a holder.
 SINCE is the age of an entry, including its time in the queue, because the
-servers do not record the time of the grant. If runs of a job are remembered
-(zklock run --once-per), show prints the last one.
+servers do not record the time of the grant. VALUE is what a client published
+with its entry (zklock run --value), cut to 64 characters; -o json has all of
+it. It is shown if an entry has one. If runs of a job are remembered (zklock run
+--once-per), show prints the last one.
 
 Warnings follow if recipes on this path do not exclude each other, or if there
 are strays: znodes that are not entries of a lock. If there are more than 20000
@@ -41,6 +44,7 @@ With -o name it prints the paths of the entries' znodes.
 const showExample = `  zklock show nightly
   zklock show --watch nightly
   zklock show --json /apps/billing | jq .holders
+  zklock show --json web | jq -r '.entries[] | select(.holder).value'
   zklock show --layout custom:exclusive=-W-,shared=-R- /legacy/catalog`
 
 // readFlags are the flags of commands that read locks.
@@ -215,10 +219,17 @@ func headline(s *inspect.Lock, name string) string {
 	return ""
 }
 
-// printEntries prints the table.
+// printEntries prints the table. It has a column for values if an entry has one.
 func printEntries(out io.Writer, entries []inspect.Entry, now time.Time) error {
-	c := cli.NewTable(1, 2, 3, 7) // the columns that other clients wrote
-	c.Add([]string{"POSITION", "WHO", "USER", "COMMAND", "MODE", "TOKEN", "SINCE", "RECIPE"})
+	c := cli.NewTable(1, 2, 3, 7, 8) // the columns that other clients wrote
+	valued := slices.ContainsFunc(entries, func(e inspect.Entry) bool { return e.Value != "" })
+	add := func(row []string, value string) {
+		if valued {
+			row = append(row, value)
+		}
+		c.Add(row)
+	}
+	add([]string{"POSITION", "WHO", "USER", "COMMAND", "MODE", "TOKEN", "SINCE", "RECIPE"}, "VALUE")
 	for _, e := range entries {
 		position, token := "stray", "-"
 		switch {
@@ -235,7 +246,8 @@ func printEntries(out io.Writer, entries []inspect.Entry, now time.Time) error {
 		if e.Mode == zklock.Shared && e.Owner.Token > 0 {
 			recipe += ", was writer"
 		}
-		c.Add([]string{position, cli.OwnerName(e.Entry), cli.OwnerUser(e.Entry), cli.OwnerCommand(e.Entry), string(e.Mode), token, cli.ShortDuration(now.Sub(e.Since)), recipe})
+		add([]string{position, cli.OwnerName(e.Entry), cli.OwnerUser(e.Entry), cli.OwnerCommand(e.Entry), string(e.Mode), token, cli.ShortDuration(now.Sub(e.Since)), recipe},
+			cli.OrDash(inspect.Truncate(inspect.Value(e.Entry), inspect.MaxOwnerName)))
 	}
 	return c.Flush(out)
 }

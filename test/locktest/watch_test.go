@@ -1,0 +1,114 @@
+package locktest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/test/harness"
+)
+
+// A follower is a client that watches a lock on an ensemble.
+type follower struct {
+	mu     sync.Mutex
+	tokens []int64 // of the holders, as they were yielded
+	value  string  // of the last one
+	err    error
+}
+
+// follow watches the lock until ctx ends.
+func (f *follower) follow(ctx context.Context, c *zklock.Client, name string) {
+	for s, err := range c.Watch(ctx, name) {
+		f.mu.Lock()
+		if f.err = err; err == nil && len(s.Holders) > 0 {
+			f.tokens, f.value = append(f.tokens, s.Holders[0].Token), s.Holders[0].Value
+		}
+		f.mu.Unlock()
+	}
+}
+
+// TestWatchWhileServersFail kills each server of an ensemble in turn, and stops each so that
+// it lags behind when it continues, while a lock changes hands and values. Watchers on all
+// servers never see a smaller token after a larger one, and all see the last value.
+func TestWatchWhileServersFail(t *testing.T) {
+	cluster := harness.StartEnsemble(t, 3, harness.ServerConfig{TickTime: 500 * time.Millisecond})
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	const name = "watch/while-servers-fail"
+	opts := &zklock.Options{SessionTimeout: 8 * time.Second}
+	var followers []*follower
+	var all sync.WaitGroup
+	watching, stop := context.WithCancel(ctx)
+	defer all.Wait()
+	defer stop()
+	for i := range cluster.Servers {
+		servers := ""
+		for k := range cluster.Servers {
+			servers += "," + cluster.Servers[(i+k)%len(cluster.Servers)].Addr()
+		}
+		c := dial(t, ctx, servers[1:], &zklock.Options{SessionTimeout: opts.SessionTimeout, KeepOrder: true})
+		f := &follower{}
+		followers = append(followers, f)
+		all.Go(func() { f.follow(watching, c, name) })
+	}
+	a, b := dial(t, ctx, cluster.ConnectString(), opts), dial(t, ctx, cluster.ConnectString(), opts)
+	value := ""
+	pass := func(round string) {
+		for i, c := range []*zklock.Client{a, b} {
+			value = fmt.Sprint(round, " ", i)
+			h, err := c.Mutex(name).WithValue("new " + value).Acquire(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = h.SetValue(ctx, value) // the hold can be lost while a server fails
+			if i == 0 || round != "last" {
+				_ = h.Release(ctx)
+			}
+		}
+	}
+	for i, server := range cluster.Servers {
+		server.Kill()
+		pass(fmt.Sprint("killed ", i))
+		if err := server.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if err := cluster.WaitServing(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := server.Stop(); err != nil {
+			t.Fatal(err)
+		}
+		pass(fmt.Sprint("stopped ", i))
+		if err := server.Cont(); err != nil {
+			t.Fatal(err)
+		}
+		pass(fmt.Sprint("continued ", i))
+		if err := cluster.WaitServing(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pass("last")
+	for i, f := range followers {
+		for {
+			f.mu.Lock()
+			last, err, tokens := f.value, f.err, len(f.tokens)
+			f.mu.Unlock()
+			if last == value {
+				t.Logf("watcher %d: %d states", i, tokens)
+				break
+			}
+			if err != nil || !harness.Sleep(ctx, 10*time.Millisecond) {
+				t.Fatalf("watcher %d: the last value is %q, not %q, after %d states: %v", i, last, value, tokens, err)
+			}
+		}
+		f.mu.Lock()
+		if !slices.IsSorted(f.tokens) {
+			t.Errorf("watcher %d: tokens %v", i, f.tokens)
+		}
+		f.mu.Unlock()
+	}
+}

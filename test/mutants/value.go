@@ -1,0 +1,43 @@
+package mutants
+
+// valueMutants break rules about values, and about watching them.
+func valueMutants() []Mutant {
+	return []Mutant{
+		{
+			Name:   "AnyVersion",
+			Reason: "A hold writes its value only to a version of its entry that it has read; the mutant writes to any version, over a release request.",
+			Edits: []Edit{
+				{File: "request.go",
+					Before: `zk.SetOp(p, r.Data, r.Versions[i])`,
+					After:  `zk.SetOp(p, r.Data, -1+0*r.Versions[i])`},
+			},
+			Suite: bubble, Test: "TestSetValueKeepsReleaseRequest",
+			Says: `Revoked:false`,
+		},
+		{
+			Name:   "RequestForgotten",
+			Reason: "A hold writes a release request that it has seen again with its value; the mutant writes the value alone.",
+			Edits: []Edit{
+				{File: "internal/queue/value.go",
+					Before: `	if acq.revoked {
+		return WithRequest`,
+					After: `	if false {
+		return WithRequest`},
+			},
+			Suite: bubble, Test: "TestSetValueKeepsReleaseRequest",
+			Says: `Revoked:false`,
+		},
+		{
+			Name:   "StaleCache",
+			Reason: "An entry that changes while a Watch lists the queue is read again; the mutant takes it from before the change.",
+			Edits: []Edit{
+				{File: "watch.go",
+					Before: `			delete(known, e.Node)
+			w.watched`,
+					After: `			w.watched`},
+			},
+			Suite: bubble, Test: "TestWatchChangesAtAnyMoment",
+			Says: `trouble none at .*, want changed`,
+		},
+	}
+}

@@ -1,0 +1,499 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zktest"
+)
+
+// An observer collects what a Watch yields.
+type observer struct {
+	stop context.CancelFunc
+	done chan struct{}
+
+	mu     sync.Mutex
+	states []zklock.LockState
+	err    error
+	busy   time.Duration // how long each state is handled
+}
+
+// observe starts a Watch, and checks that its tokens never decrease.
+func observe(t *testing.T, c *zklock.Client, name string, busy time.Duration) *observer {
+	ctx, stop := context.WithCancel(t.Context())
+	o := &observer{stop: stop, done: make(chan struct{}), busy: busy}
+	go func() { // ends with the Watch
+		defer close(o.done)
+		token := int64(0)
+		for s, err := range c.Watch(ctx, name) {
+			if err == nil && len(s.Holders) > 0 && s.Holders[0].Mode == zklock.Exclusive {
+				if s.Holders[0].Token < token {
+					t.Errorf("token %d after %d", s.Holders[0].Token, token)
+				}
+				token = s.Holders[0].Token
+			}
+			o.mu.Lock()
+			if o.err != nil {
+				t.Errorf("%+v after the error %v", s, o.err)
+			}
+			if o.err = err; err == nil {
+				o.states = append(o.states, s)
+			}
+			o.mu.Unlock()
+			time.Sleep(o.busy)
+		}
+	}()
+	t.Cleanup(func() { stop(); <-o.done })
+	return o
+}
+
+// outline describes a state: the values of the holders, and the number of waiters.
+func outline(s zklock.LockState) string {
+	var values []string
+	for _, h := range s.Holders {
+		values = append(values, h.Value)
+	}
+	return fmt.Sprintf("%s+%d", strings.Join(values, ","), s.Waiting)
+}
+
+// take returns the states that were yielded since the last call.
+func (o *observer) take() string {
+	synctest.Wait()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var all []string
+	for _, s := range o.states {
+		all = append(all, outline(s))
+	}
+	o.states = nil
+	return strings.Join(all, " ")
+}
+
+// yields checks the states that were yielded since the last call.
+func (o *observer) yields(t *testing.T, when, want string) {
+	t.Helper()
+	if got := o.take(); got != want {
+		t.Errorf("%s: %q, want %q", when, got, want)
+	}
+}
+
+// fails checks that the Watch ends with this error.
+func (o *observer) fails(t *testing.T, when string, kind error) {
+	t.Helper()
+	synctest.Wait()
+	select {
+	case <-o.done:
+		wants(t, when, o.err, kind)
+	default:
+		t.Errorf("%s: continues", when)
+	}
+}
+
+// TestWatch checks that the present state comes first, and then each change, of every kind
+// of lock and in every layout.
+func TestWatch(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		for name, layout := range map[string]zklock.Layout{
+			"curator": {}, "kazoo": zklock.KazooLayout(), "mixed": zklock.MixedLayout(), "latch": zklock.LatchLayout(),
+			"write-lock": zklock.WriteLockLayout(), "custom": {Exclusive: "-W-", Shared: "-R-"}, "parent/p": {Exclusive: "-W-", Shared: "-R-", InParent: true},
+		} {
+			opts := zklock.Options{Layout: layout, Owner: &zklock.Owner{Host: "h"}, PersistentParents: true}
+			c, other, watcher := dialWith(t, srv, opts), dialWith(t, srv, opts), dialWith(t, srv, opts)
+			l := c.Mutex(name)
+			o := observe(t, watcher, name, 0)
+			o.yields(t, name+" that no client has used", "+0")
+			h := acquire(t, l.WithValue("a"))
+			o.yields(t, name+" acquired", "a+0")
+			late := observe(t, watcher, name, 0)
+			late.yields(t, name+", begun late", "a+0")
+			late.stop()
+			late.fails(t, name+", ended", context.Canceled)
+			w := waiting(t, t.Context(), other.Mutex(name).WithValue("b"))
+			o.yields(t, name+" with a waiter", "a+1")
+			if name != "write-lock" && layout.Exclusive == "" {
+				setValue(t, h, "a2")
+				o.yields(t, name+" with another value", "a2+1")
+				if _, err := other.Mutex(name).Revoke(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if got := o.take(); got != "a2+1" && layout == (zklock.Layout{}) { // Revoked
+					t.Errorf("revoked: %q", got)
+				}
+			}
+			release(t, h)
+			o.yields(t, name+" handed over", "b+0")
+			release(t, got(t, "the waiter", w))
+			o.yields(t, name+" released", "+0")
+			if name == "latch" || name == "write-lock" {
+				continue
+			}
+			r1 := acquire(t, c.RWMutex(name).Reader().WithValue("r1"))
+			o.yields(t, name+" with a reader", "r1+0")
+			r2 := acquire(t, other.RWMutex(name).Reader().WithValue("r2"))
+			o.yields(t, name+" with two readers", "r1,r2+0")
+			w = waiting(t, t.Context(), c.RWMutex(name).Writer())
+			o.yields(t, name+" with a waiting writer", "r1,r2+1")
+			release(t, r1)
+			release(t, r2)
+			writer := got(t, "the writer", w)
+			o.take()
+			if err := writer.Downgrade(t.Context()); err != nil {
+				t.Error(err)
+			}
+			o.take()
+			release(t, writer)
+			o.yields(t, name+" without readers", "+0")
+		}
+		c := dial(t, srv)
+		o := observe(t, c, "node", 0)
+		o.yields(t, "a free node lock", "+0")
+		for _, value := range []string{"a", "b"} {
+			h := acquire(t, c.NodeLock("node").WithValue(value))
+			o.yields(t, "a node lock", value+"+0")
+			release(t, h)
+			o.yields(t, "a released node lock", "+0")
+		}
+	})
+}
+
+// TestWatchEnds checks what ends a Watch.
+func TestWatchEnds(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		op, c := srv.Dial(t), dial(t, srv)
+		observe(t, c, "/a//b", 0).fails(t, "an invalid name", zklock.ErrInvalidName)
+		release(t, acquire(t, c.Semaphore("s", 2)))
+		observe(t, c, "s", 0).fails(t, "a semaphore", zklock.ErrInvalidLock)
+		if _, _, err := op.Create(t.Context(), "/closed", nil, []zk.ACL{{Perms: zk.PermAll &^ zk.PermRead, Scheme: "world", ID: "anyone"}}, zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+		observe(t, c, "/closed", 0).fails(t, "a queue that may not be listed", zk.ErrNoAuth)
+
+		open := observe(t, c, "a", 0)
+		open.yields(t, "before the end", "+0")
+		ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(time.Minute))
+		defer cancel()
+		n := 0
+		for range c.Watch(ctx, "a") {
+			n++
+			break
+		}
+		var last error
+		for _, err := range c.Watch(ctx, "a") {
+			last = err
+			n++
+		}
+		if wants(t, "a deadline", last, context.DeadlineExceeded); n != 3 {
+			t.Errorf("%d elements, want 3", n)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		open.fails(t, "a closed client", zklock.ErrClosed)
+		shared := zklock.New(op, nil)
+		open = observe(t, shared, "a", 0)
+		open.yields(t, "in a shared session", "+0")
+		if err := shared.Close(); err != nil {
+			t.Error(err)
+		}
+		open.fails(t, "a closed client in a shared session", zklock.ErrClosed)
+
+		// An entry that the client may not read is known by its name.
+		hidden := []zk.ACL{{Perms: zk.PermAll &^ zk.PermRead, Scheme: "world", ID: "anyone"}}
+		if _, _, err := op.Create(t.Context(), "/hidden", nil, nil, zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+		node, _, err := op.Create(t.Context(), "/hidden/_c_01234567-89ab-cdef-0123-456789abcdef-lock-", []byte(`{"value":"secret"}`), hidden, zk.ModeEphemeralSequential)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for s, err := range dial(t, srv).Watch(t.Context(), "/hidden") {
+			if err != nil || len(s.Holders) != 1 || s.Holders[0].Node != node || s.Holders[0].Value != "" || s.Holders[0].Token != 0 {
+				t.Errorf("%+v, %v", s, err)
+			}
+			break
+		}
+	})
+}
+
+// TestWatchContinues checks that a Watch continues over lost connections, lost answers,
+// expired sessions, and a deleted parent, and misses no last state.
+func TestWatchContinues(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		z := srv.Dial(t)
+		watcher, c := zklock.New(z, nil), dial(t, srv)
+		o := observe(t, watcher, "a", 0)
+		h := acquire(t, c.Mutex("a").WithValue("a"))
+		if got := o.take(); !strings.HasSuffix(got, "a+0") {
+			t.Errorf("at first: %q", got)
+		}
+		for i, trouble := range []func(){
+			func() { srv.CutConnections() },
+			func() {
+				if err := srv.ExpireClient(z); err != nil {
+					t.Error(err)
+				}
+			},
+			func() { srv.DropReply(zktest.Match{Op: "getData"}) },
+			func() { srv.DropRequest(zktest.Match{Op: "getData"}) },
+			func() { srv.DropReply(zktest.Match{Op: "getChildren2"}) },
+		} {
+			trouble()
+			value := fmt.Sprint(i)
+			setValue(t, h, value)
+			time.Sleep(time.Second)
+			if got := o.take(); !strings.HasSuffix(got, value+"+0") {
+				t.Errorf("trouble %d: %q, want %s+0 at the end", i, got, value)
+			}
+			w := waiting(t, t.Context(), c.Mutex("a").WithValue(value+"next"))
+			trouble()
+			release(t, h)
+			h = got(t, "the waiter", w)
+			time.Sleep(time.Second)
+			if got := o.take(); !strings.HasSuffix(got, value+"next+0") {
+				t.Errorf("trouble %d: %q, want %snext+0 at the end", i, got, value)
+			}
+		}
+		release(t, h)
+		o.take()
+		op := srv.Dial(t)
+		remove(t, op, c.Mutex("a").Path())
+		o.yields(t, "without the parent", "")
+		h = acquire(t, c.Mutex("a").WithValue("new"))
+		o.yields(t, "with a new parent", "new+0")
+		release(t, h)
+		if err := watcher.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestWatchMergesAndDelivers has clients that acquire a lock in quick succession, with
+// connections that are cut, while watchers of different speed observe it: tokens never
+// decrease, some states are seen, and the last one is the present one.
+func TestWatchMergesAndDelivers(t *testing.T) {
+	for _, kind := range []string{"mutex", "read-write", "node"} {
+		tidy(t, func(t *testing.T, srv *zktest.Server) {
+			var observers []*observer
+			for _, busy := range []time.Duration{0, 30 * time.Millisecond, 100 * time.Millisecond} {
+				observers = append(observers, observe(t, dial(t, srv), "a", busy))
+			}
+			srv.Delay(time.Millisecond)
+			rng := rand.New(rand.NewPCG(1, 2))
+			var all sync.WaitGroup
+			for i := range 4 {
+				c, value := dial(t, srv), fmt.Sprint(i)
+				l := c.Mutex("a").WithValue(value)
+				switch {
+				case kind == "node":
+					l = c.NodeLock("a").WithValue(value)
+				case kind == "read-write" && i < 2:
+					l = c.RWMutex("a").Reader().WithValue(value)
+				case kind == "read-write":
+					l = c.RWMutex("a").Writer().WithValue(value)
+				}
+				all.Go(func() {
+					for j := range 40 {
+						h, err := l.Acquire(t.Context())
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						if kind != "node" && j%7 == 0 {
+							_ = h.SetValue(t.Context(), value+"changed") // the hold can be lost
+						}
+						_ = h.Release(t.Context())
+					}
+				})
+			}
+			done := make(chan struct{})
+			go func() { all.Wait(); close(done) }()
+			for running := true; running; {
+				select {
+				case <-done:
+					running = false
+				case <-time.After(time.Duration(rng.IntN(100)) * time.Millisecond):
+					srv.CutConnections()
+				}
+			}
+			srv.Delay(0)
+			l := dial(t, srv).Mutex("a")
+			time.Sleep(time.Minute)
+			for i, o := range observers {
+				got := strings.Fields(o.take())
+				if len(got) == 0 || got[len(got)-1] != "+0" {
+					t.Errorf("%s, observer %d: the last state is not the present one: %q", kind, i, got)
+				}
+				if len(got) < 5 && i == 0 {
+					t.Errorf("%s, observer %d: only %q", kind, i, got)
+				}
+				t.Logf("%s, observer %d: %d states", kind, i, len(got))
+			}
+			if kind == "node" {
+				return
+			}
+			h := acquire(t, l.WithValue("last"))
+			time.Sleep(time.Minute)
+			for i, o := range observers {
+				if got := o.take(); got != "last+0" {
+					t.Errorf("%s, observer %d: %q at the end", kind, i, got)
+				}
+			}
+			release(t, h)
+		})
+	}
+}
+
+// TestWatchTakesTwoWatches checks what a Watch costs the servers: two watches, no request
+// while nothing changes, a listing for a waiter, and one more read for a new holder or value.
+func TestWatchTakesTwoWatches(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		op, z := srv.Dial(t), srv.Dial(t)
+		if err := op.EnsurePath(t.Context(), "/q", nil); err != nil {
+			t.Fatal(err)
+		}
+		entry := func() string {
+			return foreign(t, op, "/q/_c_01234567-89ab-cdef-0123-456789abcdef-lock-", `{"value":"x"}`)
+		}
+		first := entry()
+		watcher := zklock.New(z, nil)
+		o := observe(t, watcher, "/q", 0)
+		o.yields(t, "at first", "x+0")
+		if st := srv.Server().Stats(); st.Watches != 2 {
+			t.Errorf("%d watches", st.Watches)
+		}
+		cost := func(what string, reads int64, do func()) {
+			t.Helper()
+			synctest.Wait()
+			before := srv.Server().Stats().Received
+			do()
+			synctest.Wait()
+			if n := srv.Server().Stats().Received - before; n != reads+1 {
+				t.Errorf("%s took %d requests, want %d", what, n-1, reads)
+			}
+		}
+		cost("a waiter", 1, func() { entry() })
+		cost("another waiter", 1, func() { entry() })
+		cost("a new value", 2, func() {
+			if _, err := op.Set(t.Context(), first, []byte(`{"value":"y"}`), -1); err != nil {
+				t.Fatal(err)
+			}
+		})
+		cost("a new holder", 2, func() { remove(t, op, first) })
+		o.yields(t, "then", "x+1 x+2 y+2 x+1")
+		if st := srv.Server().Stats(); st.Watches != 2 {
+			t.Errorf("%d watches", st.Watches)
+		}
+		if err := watcher.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestWatchNeverGoesBack has a client that can reach only a server that lags behind, with
+// the session and without it: the Watch yields nothing there, and then the latest state.
+func TestWatchNeverGoesBack(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		old := zktest.Start(t) // it has applied fewer transactions
+		holder := dial(t, old)
+		stale := acquire(t, holder.Mutex("a").WithValue("old"))
+		var mu sync.Mutex
+		now, refused := srv, 0
+		z, err := zk.Dial(t.Context(), "any:1", &zk.Options{SessionTimeout: timeout, DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if now == old {
+				refused++
+			}
+			return now.DialContext(ctx, network, now.Servers())
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer z.Close()
+		connect := func(to *zktest.Server) {
+			mu.Lock()
+			now = to
+			mu.Unlock()
+			srv.CutConnections()
+			old.CutConnections()
+		}
+		c := dial(t, srv)
+		for range 50 { // more transactions than the old server has
+			free(t, c.Mutex("b"))
+		}
+		h := acquire(t, c.Mutex("a").WithValue("new"))
+		o := observe(t, zklock.New(z, nil), "a", 0)
+		o.yields(t, "at first", "new+0")
+		for _, outage := range []time.Duration{timeout / 4, 3 * timeout} { // within the session, and beyond it
+			connect(old)
+			time.Sleep(outage)
+			o.yields(t, "at the server that lags", "")
+			if mu.Lock(); refused == 0 {
+				t.Error("the client did not try the server that lags")
+			}
+			refused = 0
+			mu.Unlock()
+			setValue(t, h, fmt.Sprint("after ", outage))
+			connect(srv)
+			time.Sleep(timeout)
+			o.yields(t, "at the other one", fmt.Sprintf("after %v+0", outage))
+		}
+		if err := errors.Join(stale.Err(), h.Err()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestWatchChangesAtAnyMoment changes the value at each moment of a read, and in two of three
+// runs also ends the session or the connection of the watcher at each moment: the last state
+// is never missed.
+func TestWatchChangesAtAnyMoment(t *testing.T) {
+	for _, trouble := range []string{"none", "cut", "expire"} {
+		tidy(t, func(t *testing.T, srv *zktest.Server) {
+			z, c := srv.Dial(t), dial(t, srv)
+			watcher := zklock.New(z, nil)
+			o := observe(t, watcher, "a", 0)
+			h := acquire(t, c.Mutex("a").WithValue("first"))
+			for at := range 20 {
+				srv.Delay(10 * time.Millisecond)
+				w := waiting(t, t.Context(), c.Mutex("a").WithValue(fmt.Sprint("next ", at))) // which begins a read
+				time.Sleep(time.Duration(at) * 3 * time.Millisecond)
+				done := make(chan error, 1)
+				go func() { done <- h.SetValue(t.Context(), fmt.Sprint("changed ", at)) }() // ends with the answer
+				switch trouble {
+				case "cut":
+					srv.CutConnections()
+				case "expire":
+					if err := srv.ExpireClient(z); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := <-done; err != nil {
+					t.Error(err)
+				}
+				srv.Delay(0)
+				time.Sleep(10 * time.Second)
+				if got, want := o.take(), fmt.Sprintf("changed %d+1", at); !strings.HasSuffix(got, want) {
+					t.Errorf("trouble %s at %d: %q, want %s at the end", trouble, at, got, want)
+				}
+				release(t, h)
+				synctest.Wait()
+				h = got(t, "the waiter", w)
+			}
+			release(t, h)
+			if err := watcher.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
