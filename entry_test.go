@@ -70,6 +70,11 @@ func TestValueData(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				for _, data := range [][]byte{[]byte("{}"), data} {
+					if asked := addReleaseRequest(data, request); !decodedByEarlierVersion(asked) {
+						t.Errorf("earlier versions do not know %s", asked)
+					}
+				}
 				withID := []byte(`{"id":"01234567-89ab-cdef-0123-456789abcdef",` + string(data[1:]))
 				for _, data := range [][]byte{data, addReleaseRequest(data, request), addReleaseRequest(withID, request)} {
 					if !json.Valid(data) || len(data) > maxDataSize {

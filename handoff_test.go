@@ -268,3 +268,263 @@ func TestLocalHandoffRevoked(t *testing.T) {
 		})
 	}
 }
+
+// again acquires under the context of a hold.
+func again(t *testing.T, h *zklock.Hold, l *zklock.Lock) *zklock.Hold {
+	t.Helper()
+	inner, err := l.Acquire(under(t, h))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return inner
+}
+
+// TestReentry checks that re-entering sends no request and keeps znode and token, and
+// that the last release, in any order, releases the lock.
+func TestReentry(t *testing.T) {
+	for _, first := range []int{0, 1, 2} {
+		tidy(t, func(t *testing.T, srv *zktest.Server) {
+			l, other := dial(t, srv).Mutex("re").Reentrant(), dial(t, srv).Mutex("re")
+			h := acquire(t, l)
+			holds := []*zklock.Hold{h, again(t, h, l)}
+			holds = append(holds, again(t, holds[1], l))
+			for _, x := range holds {
+				if x.Err() != nil || x.Token() != h.Token() || x.Node() != h.Node() || x.Session() != h.Session() || x.TokenOf("re") != h.Token() {
+					t.Errorf("%v, token %d, %s; the first has %d, %s", x.Err(), x.Token(), x.Node(), h.Token(), h.Node())
+				}
+			}
+			if n := entries(t, l); n != 1 {
+				t.Errorf("%d entries", n)
+			}
+			for i := range holds {
+				x := holds[(first+i)%3]
+				locked(t, other)
+				release(t, x)
+				release(t, x) // again: nothing more happens
+				if !errors.Is(x.Err(), zklock.ErrReleased) {
+					t.Errorf("after its release: %v", x.Err())
+				}
+				<-x.Done()
+			}
+			free(t, other)
+		})
+	}
+}
+
+// TestReentryLost checks that a loss ends all holds of the znode.
+func TestReentryLost(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		l, op := dial(t, srv).RWMutex("re").Writer().Reentrant(), srv.Dial(t)
+		h := acquire(t, l)
+		inner := again(t, h, l)
+		released := again(t, h, l)
+		release(t, released)
+		remove(t, op, h.Node())
+		<-inner.Done()
+		<-h.Done()
+		for _, x := range []*zklock.Hold{h, inner} {
+			wants(t, "after the loss", x.Err(), zklock.ErrLost)
+			wants(t, "releasing it", x.Release(t.Context()), zklock.ErrLost)
+		}
+		if err := released.Release(t.Context()); err != nil {
+			t.Errorf("what was released before: %v", err)
+		}
+		// Under a hold that has ended, but in a live context, it is an ordinary acquire.
+		release(t, again2(t, context.WithoutCancel(under(t, h)), l))
+	})
+}
+
+func again2(t *testing.T, ctx context.Context, l *zklock.Lock) *zklock.Hold {
+	t.Helper()
+	h, err := l.Acquire(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// TestReentryModes checks which acquires succeed at once under which holds, with and
+// without Reentrant.
+func TestReentryModes(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		mutex, reader, writer := c.Mutex("m"), c.RWMutex("m").Reader(), c.RWMutex("m").Writer()
+		reenters := errors.New("re-enters")
+		ordinary := errors.New("takes a place of its own")
+		for _, row := range []struct {
+			held, asked *zklock.Lock
+			plain, re   error
+		}{
+			{mutex, mutex, zklock.ErrReentry, reenters},
+			{mutex, writer, zklock.ErrReentry, reenters},
+			{mutex, reader, zklock.ErrReentry, reenters},
+			{writer, writer, zklock.ErrReentry, reenters},
+			{writer, mutex, zklock.ErrReentry, reenters},
+			{writer, reader, zklock.ErrReentry, reenters},
+			{reader, reader, ordinary, reenters},
+			{reader, writer, zklock.ErrUpgrade, zklock.ErrUpgrade},
+			{reader, mutex, zklock.ErrUpgrade, zklock.ErrUpgrade},
+		} {
+			h := acquire(t, row.held)
+			ctx := under(t, h)
+			for _, asked := range []struct {
+				l    *zklock.Lock
+				want error
+			}{{row.asked, row.plain}, {row.asked.Reentrant(), row.re}} {
+				for _, try := range []bool{false, true} {
+					take := asked.l.Acquire
+					if try {
+						take = asked.l.TryAcquire
+					}
+					x, err := take(ctx)
+					switch asked.want {
+					case reenters, ordinary:
+						if err != nil || (x.Node() == h.Node()) != (asked.want == reenters) {
+							t.Errorf("under %s: %v, %v", h.Node(), err, x)
+							continue
+						}
+						release(t, x)
+					default:
+						wants(t, "under "+h.Node(), err, asked.want)
+						if try && asked.want == zklock.ErrReentry {
+							wants(t, "trying", err, zklock.ErrLocked)
+						}
+					}
+				}
+			}
+			release(t, h)
+		}
+	})
+}
+
+// TestReaderKeepsWriter checks that a reader's hold under a writer's keeps the lock
+// exclusive until both are released.
+func TestReaderKeepsWriter(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		a, b := dial(t, srv).RWMutex("rw"), dial(t, srv).RWMutex("rw")
+		w := acquire(t, a.Writer())
+		r := again(t, w, a.Reader().Reentrant())
+		w2 := again(t, r, a.Writer().Reentrant()) // the lock is still a writer's
+		release(t, w)
+		release(t, w2)
+		locked(t, b.Reader())
+		release(t, r)
+		free(t, b.Reader())
+	})
+}
+
+// TestReentryIsTheClientsOwn checks that a hold of another client, or of another path,
+// in the context does not count as a hold of this lock.
+func TestReentryIsTheClientsOwn(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		a, b := dial(t, srv), dial(t, srv)
+		outer := acquire(t, a.Mutex("x"))
+		ctx := under(t, outer)
+		if _, err := b.Mutex("x").Reentrant().TryAcquire(ctx); !errors.Is(err, zklock.ErrLocked) || errors.Is(err, zklock.ErrReentry) {
+			t.Errorf("another client's: %v", err)
+		}
+		y, err := a.Mutex("y").Reentrant().Acquire(ctx)
+		if err != nil || y.Node() == outer.Node() {
+			t.Fatalf("another path's: %v", err)
+		}
+		// Both are in the inner context.
+		both, cancel := y.Context(ctx)
+		defer cancel()
+		for _, l := range []*zklock.Lock{a.Mutex("x").Reentrant(), a.Mutex("y").Reentrant()} {
+			h, err := l.Acquire(both)
+			if err != nil {
+				t.Fatal(err)
+			}
+			release(t, h)
+		}
+		release(t, y)
+		release(t, outer)
+	})
+}
+
+// TestReentryOfMembers checks that the context also provides the locks of an All, a
+// node lock, and the permits of a semaphore.
+func TestReentryOfMembers(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		a, b, s := c.Mutex("a"), c.RWMutex("b"), c.Semaphore("s", 3)
+		all := acquire(t, zklock.All(a, b.Reader(), s.Permits(2)))
+		ctx := under(t, all)
+		for what, row := range map[string]struct {
+			l    *zklock.Lock
+			want error
+		}{
+			"its mutex":             {a, zklock.ErrReentry},
+			"a writer of its":       {b.Writer(), zklock.ErrUpgrade},
+			"an All with its mutex": {zklock.All(c.Mutex("z"), a), zklock.ErrReentry},
+			"too many permits":      {s.Permits(2), zklock.ErrReentry},
+		} {
+			_, err := row.l.Acquire(ctx)
+			wants(t, what, err, row.want)
+		}
+		twice, cancel := all.Context(ctx) // counts once
+		defer cancel()
+		one, err := s.Acquire(twice)
+		if err != nil {
+			t.Errorf("a permit that is left: %v", err)
+		} else {
+			release(t, one)
+		}
+		in, err := a.Reentrant().Acquire(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if in.Token() != all.Token() || in.Node() != all.Nodes()[0] || len(in.Nodes()) != 1 || in.TokenOf("b") != 0 {
+			t.Errorf("a hold of the All's mutex: token %d, %v", in.Token(), in.Nodes())
+		}
+		release(t, all)
+		locked(t, s.Permits(2)) // the All is kept whole
+		release(t, in)
+		node := acquire(t, c.NodeLock("n"))
+		_, err = c.NodeLock("n").Acquire(under(t, node))
+		wants(t, "a node lock", err, zklock.ErrReentry)
+		release(t, again(t, node, c.NodeLock("n").Reentrant()))
+		release(t, node)
+	})
+}
+
+// TestDoReenters checks Do within Do, as when a function that locks is called by one
+// that holds the lock.
+func TestDoReenters(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		l, other := dial(t, srv).Mutex("do").Reentrant(), dial(t, srv).Mutex("do")
+		depth := 0
+		var down func(ctx context.Context, h *zklock.Hold) error
+		down = func(ctx context.Context, h *zklock.Hold) error {
+			locked(t, other)
+			if depth++; depth == 5 {
+				return nil
+			}
+			return zklock.Do(ctx, l, down)
+		}
+		if err := zklock.Do(t.Context(), l, down); err != nil || depth != 5 {
+			t.Errorf("%v at depth %d", err, depth)
+		}
+		free(t, other)
+	})
+}
+
+// TestReentryCallsHooksOnce checks that hooks are called once for all holds of one
+// znode.
+func TestReentryCallsHooksOnce(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		told := make(chan string, 10)
+		c := dialWith(t, srv, zklock.Options{
+			OnAcquire: func(zklock.Event) { told <- "acquire" },
+			OnRelease: func(zklock.Event) { told <- "release" },
+		})
+		l := c.Mutex("hooks").Reentrant()
+		h := acquire(t, l)
+		release(t, again(t, h, l))
+		release(t, h)
+		time.Sleep(time.Second)
+		if n := len(told); n != 2 {
+			t.Errorf("hooks were told %d times", n)
+		}
+	})
+}

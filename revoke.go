@@ -224,10 +224,12 @@ func (c *Client) requestRelease(ctx context.Context, f znodeEntry, request []byt
 // package wrote stay readable after the request, unless they would become too long; other
 // data are replaced by Curator's keyword, which has no room for the request.
 func addReleaseRequest(data, request []byte) []byte {
-	if _, ok := decodeOwner(data); !ok {
+	owner, ok := decodeOwner(data)
+	if !ok {
 		return []byte(queue.CuratorRequest)
 	}
-	if len(request) == len("{}") || len(data)+len(request) >= maxDataSize-2*len(queue.OwnRequest) {
+	// Earlier versions accept unknown fields only in data that name a version.
+	if !strings.HasPrefix(owner.Version, versionPrefix) || len(request) == len("{}") || len(data)+len(request) >= maxDataSize-2*len(queue.OwnRequest) {
 		request = nil
 	}
 	return queue.WithRequest(data, request)

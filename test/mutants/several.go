@@ -115,7 +115,7 @@ func severalMutants() []Mutant {
 			Name:   "AnyOrder",
 			Reason: "All in order takes its locks in the order of their paths; the mutant keeps the order of the caller.",
 			Edits: []Edit{
-				{File: "all.go",
+				{File: "kinds.go",
 					Before: `return strings.Compare(a.path, b.path)`,
 					After:  `return 0`},
 			},

@@ -1,0 +1,1069 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zktest"
+)
+
+// TestReadersShare checks that readers of several clients hold together, and that a
+// writer holds alone.
+func TestReadersShare(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		a, b := dial(t, srv).RWMutex("rw"), dial(t, srv).RWMutex("rw")
+		r1, r2, r3 := acquire(t, a.Reader()), acquire(t, b.Reader()), acquire(t, b.Reader())
+		locked(t, a.Writer())
+		locked(t, b.Writer())
+		release(t, r1)
+		release(t, r3)
+		locked(t, a.Writer())
+		release(t, r2)
+		w := acquire(t, a.Writer())
+		locked(t, a.Reader())
+		locked(t, b.Reader())
+		locked(t, b.Writer())
+		if w.Token() <= r3.Token() || w.Token() <= r2.Token() {
+			t.Errorf("the writer's token %d is not above the readers' before it", w.Token())
+		}
+		release(t, w)
+		free(t, b.Reader())
+	})
+}
+
+// TestReadersQueue checks that a waiting writer stops later readers, and that they are
+// granted together after it.
+func TestReadersQueue(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		a, b := dial(t, srv).RWMutex("rw"), dial(t, srv).RWMutex("rw")
+		first := acquire(t, a.Reader())
+		writer := waiting(t, t.Context(), b.Writer())
+		later := []<-chan *zklock.Hold{waiting(t, t.Context(), a.Reader()), waiting(t, t.Context(), b.Reader()), waiting(t, t.Context(), a.Reader())}
+		last := waiting(t, t.Context(), a.Writer())
+		pending(t, "after a reader", writer, last)
+		pending(t, "after a waiting writer", later...)
+		release(t, first)
+		w := got(t, "the writer", writer)
+		pending(t, "after a writer", later...)
+		release(t, w)
+		var readers []*zklock.Hold
+		for _, r := range later {
+			readers = append(readers, got(t, "a reader after the writer", r))
+		}
+		for _, r := range readers {
+			pending(t, "the last writer", last)
+			release(t, r)
+		}
+		release(t, got(t, "the last writer", last))
+	})
+}
+
+// TestCancelledWriterLetsReadersIn checks that the readers after a cancelled writer are
+// granted next to those ahead of it.
+func TestCancelledWriterLetsReadersIn(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		a, b := dial(t, srv).RWMutex("rw"), dial(t, srv).RWMutex("rw")
+		first := acquire(t, a.Reader())
+		ctx, cancel := context.WithCancel(t.Context())
+		writer := waiting(t, ctx, b.Writer())
+		reader, own := waiting(t, t.Context(), a.Reader()), waiting(t, t.Context(), b.Reader())
+		pending(t, "after a waiting writer", reader, own)
+		cancel()
+		if h := <-writer; h != nil {
+			t.Fatal("a cancelled writer was granted")
+		}
+		release(t, got(t, "a reader after the cancelled writer", reader))
+		release(t, got(t, "another one", own))
+		release(t, first)
+	})
+}
+
+// TestOnePathIsOneQueue checks that mutexes, readers, and writers of one name exclude
+// each other like exclusive and shared locks.
+func TestOnePathIsOneQueue(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		a, b := dial(t, srv), dial(t, srv)
+		h := acquire(t, a.Mutex("one"))
+		locked(t, b.RWMutex("one").Reader())
+		locked(t, b.RWMutex("one").Writer())
+		release(t, h)
+		r := acquire(t, a.RWMutex("one").Reader())
+		locked(t, b.Mutex("one"))
+		mutex := waiting(t, t.Context(), b.Mutex("one"))
+		pending(t, "a mutex after a reader", mutex)
+		release(t, r)
+		release(t, got(t, "the mutex", mutex))
+	})
+}
+
+// TestForeignMutex checks that a reader fails before or after a mutex of Curator or
+// kazoo, which does not wait for readers, and not next to their read-write locks, which
+// do.
+func TestForeignMutex(t *testing.T) {
+	const hex = "0123456789abcdef0123456789abcdef"
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		l, op := dial(t, srv).RWMutex("foreign"), srv.Dial(t)
+		allowed := dialWith(t, srv, zklock.Options{AllowForeignMutex: true}).RWMutex("foreign")
+		dir := l.Reader().Path() + "/"
+		free(t, l.Reader())
+		for _, prefix := range []string{"_c_01234567-89ab-cdef-0123-456789abcdef-lock-", hex + "__lock__"} {
+			node := foreign(t, op, dir+prefix, "10.1.2.3")
+			_, err := l.Reader().Acquire(t.Context())
+			wants(t, "a reader after "+prefix, err, zklock.ErrForeignMutex)
+			_, err = l.Reader().TryAcquire(t.Context())
+			wants(t, "trying after "+prefix, err, zklock.ErrForeignMutex)
+			locked(t, allowed.Reader())
+			locked(t, l.Writer())
+			remove(t, op, node)
+			free(t, l.Reader())
+		}
+		for _, prefix := range []string{"_c_01234567-89ab-cdef-0123-456789abcdef-__WRIT__"} {
+			node := foreign(t, op, dir+prefix, "10.1.2.3")
+			w := waiting(t, t.Context(), l.Reader())
+			pending(t, "after "+prefix, w)
+			remove(t, op, node)
+			release(t, got(t, "the reader", w))
+		}
+		for _, prefix := range []string{"_c_01234567-89ab-cdef-0123-456789abcdef-__READ__", hex + "__rlock__"} {
+			node := foreign(t, op, dir+prefix, "10.1.2.3")
+			free(t, l.Reader())
+			locked(t, l.Writer())
+			remove(t, op, node)
+		}
+	})
+}
+
+// TestReaderRepliesLost checks that one entry exists while a writer or a reader holds,
+// and none after, whichever reply is lost.
+func TestReaderRepliesLost(t *testing.T) {
+	for _, op := range []string{"create2", "getChildren2", "delete", "multi"} {
+		tidy(t, func(t *testing.T, srv *zktest.Server) {
+			a, b := dial(t, srv).RWMutex("lost"), dial(t, srv).RWMutex("lost")
+			for _, l := range []*zklock.Lock{a.Writer(), a.Reader(), b.Writer()} {
+				f := srv.DropReply(zktest.Match{Op: op})
+				h := acquire(t, l)
+				f.Stop()
+				// A reader may hold next to a znode of its own that is a pending delete.
+				time.Sleep(time.Second)
+				if n := entries(t, b.Reader()); n != 1 {
+					t.Errorf("%s lost: %d entries while held", op, n)
+				}
+				release(t, h)
+			}
+		})
+	}
+}
+
+// TestForeignMutexWithJSON checks that another library's mutex with JSON data is not
+// taken for one that waits for readers.
+func TestForeignMutexWithJSON(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		l, op := dial(t, srv).RWMutex("json"), srv.Dial(t)
+		free(t, l.Reader())
+		node := foreign(t, op, l.Reader().Path()+"/_c_01234567-89ab-cdef-0123-456789abcdef-lock-", `{"leader":"app-7"}`)
+		_, err := l.Reader().Acquire(t.Context())
+		wants(t, "a reader after it", err, zklock.ErrForeignMutex)
+		_, err = l.Reader().TryAcquire(t.Context())
+		wants(t, "a try after it", err, zklock.ErrForeignMutex)
+		remove(t, op, node)
+	})
+}
+
+// TestDowngrade checks that readers are granted and the waiting writer is not, and that
+// the hold keeps its token, which its znode shows.
+func TestDowngrade(t *testing.T) {
+	for _, layout := range []zklock.Layout{{}, zklock.KazooLayout(), zklock.MixedLayout(), {Prefix: "host", Exclusive: "-W-", Shared: "-R-"}} {
+		tidy(t, func(t *testing.T, srv *zktest.Server) {
+			o := zklock.Options{Layout: layout, Owner: &zklock.Owner{Host: "here", PID: 7}}
+			a, b := dialWith(t, srv, o).RWMutex("down"), dialWith(t, srv, o).RWMutex("down")
+			h := acquire(t, a.Writer())
+			token, node := h.Token(), h.Node()
+			reader := waiting(t, t.Context(), b.Reader())
+			writer := waiting(t, t.Context(), b.Writer())
+			pending(t, "after a writer", reader, writer)
+			if err := h.Downgrade(t.Context()); err != nil {
+				t.Fatalf("%s: %v", layout, err)
+			}
+			r := got(t, "the reader", reader)
+			pending(t, "the writer after readers", writer)
+			if h.Err() != nil || h.Token() != token || h.Node() == node || h.TokenOf("down") != token {
+				t.Errorf("%s: after the downgrade: %v, token %d (was %d), %s (was %s)", layout, h.Err(), h.Token(), token, h.Node(), node)
+			}
+			if err := h.Verify(t.Context()); layout.Prefix == "" && err != nil {
+				t.Errorf("%s: %v", layout, err)
+			}
+			first := inspect(t, a.Reader())[0]
+			if !first.Holder || first.Mode != zklock.Shared || first.Token != token || first.Owner.Host != "here" || first.Node != h.Node() {
+				t.Errorf("%s: shown as %+v", layout, first)
+			}
+			release(t, r)
+			pending(t, "the writer after the downgraded hold", writer)
+			release(t, h)
+			w := got(t, "the writer", writer)
+			if w.Token() <= token {
+				t.Errorf("token %d after %d", w.Token(), token)
+			}
+			release(t, w)
+		})
+	}
+}
+
+// TestDowngradeRepliesLost checks that the outcome is exact, whichever reply is lost.
+func TestDowngradeRepliesLost(t *testing.T) {
+	for _, reply := range []bool{true, false} {
+		tidy(t, func(t *testing.T, srv *zktest.Server) {
+			a, b := dial(t, srv).RWMutex("down"), dial(t, srv).RWMutex("down")
+			h := acquire(t, a.Writer())
+			writer := waiting(t, t.Context(), b.Writer())
+			fault := srv.DropRequest
+			if reply {
+				fault = srv.DropReply
+			}
+			f := fault(zktest.Match{Op: "multi", Path: a.Writer().Path() + "/_c_"})
+			if err := h.Downgrade(t.Context()); err != nil {
+				t.Fatalf("reply %v: %v", reply, err)
+			}
+			<-f.Done()
+			time.Sleep(time.Second)
+			pending(t, "the writer", writer)
+			if found := inspect(t, a.Reader()); len(found) != 2 || found[0].Mode != zklock.Shared || found[0].Node != h.Node() {
+				t.Errorf("reply %v: %+v", reply, found)
+			}
+			release(t, h)
+			time.Sleep(time.Second)
+			release(t, got(t, "the writer", writer))
+		})
+	}
+}
+
+// TestDowngradeWithoutLock checks that a downgrade that was not carried out, of a lock
+// that was deleted meanwhile, ends with the loss of the hold.
+func TestDowngradeWithoutLock(t *testing.T) {
+	for _, layout := range []zklock.Layout{{}, zklock.MixedLayout(), {Prefix: "host", Exclusive: "-W-", Shared: "-R-"}} {
+		tidy(t, func(t *testing.T, srv *zktest.Server) {
+			z := srv.Dial(t)
+			h := acquire(t, dialWith(t, srv, zklock.Options{Layout: layout}).RWMutex("/down").Writer())
+			ops := []zk.Op{}
+			for _, node := range h.Nodes() {
+				ops = append(ops, zk.DeleteOp(node, -1))
+			}
+			lost := srv.DropRequest(zktest.Match{Op: "multi", Path: "/down/"})
+			srv.Refuse(true)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			downgraded := make(chan error, 1)
+			go func() { downgraded <- h.Downgrade(ctx) }()
+			<-lost.Done()
+			if _, err := z.Multi(t.Context(), append(ops, zk.DeleteOp("/down", -1))...); err != nil {
+				t.Fatal(err)
+			}
+			srv.Refuse(false)
+			if err := <-downgraded; !errors.Is(err, zklock.ErrLost) || !errors.Is(err, zklock.ErrDeleted) {
+				t.Errorf("%s: %v", layout, err)
+			}
+			if err := h.Err(); !errors.Is(err, zklock.ErrDeleted) {
+				t.Errorf("%s: the hold: %v", layout, err)
+			}
+		})
+	}
+}
+
+// TestDowngradeErrors checks that only a writer's hold can be downgraded.
+func TestDowngradeErrors(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		for what, l := range map[string]*zklock.Lock{
+			"a mutex":     c.Mutex("a"),
+			"a reader":    c.RWMutex("b").Reader(),
+			"a semaphore": c.Semaphore("c", 2),
+			"a node lock": c.NodeLock("d"),
+			"an All":      zklock.All(c.RWMutex("e").Writer(), c.Mutex("f")),
+		} {
+			h := acquire(t, l)
+			wants(t, what, h.Downgrade(t.Context()), zklock.ErrInvalidLock)
+			if h.Err() != nil {
+				t.Errorf("%s: %v", what, h.Err())
+			}
+			release(t, h)
+		}
+		w := acquire(t, c.RWMutex("w").Writer().Reentrant())
+		view, err := c.RWMutex("w").Reader().Reentrant().Acquire(under(t, w))
+		if err != nil {
+			t.Fatal(err)
+		}
+		wants(t, "a hold that was re-entered", w.Downgrade(t.Context()), zklock.ErrInvalidLock)
+		release(t, view)
+		done, cancel := context.WithCancel(t.Context())
+		cancel()
+		wants(t, "a context that is done", w.Downgrade(done), context.Canceled)
+		if err := w.Downgrade(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		wants(t, "downgrading again", w.Downgrade(t.Context()), zklock.ErrInvalidLock)
+		release(t, w)
+		wants(t, "a released hold", w.Downgrade(t.Context()), zklock.ErrReleased)
+	})
+}
+
+// TestDowngradeLost checks that a downgrade finds that the hold is lost, and that a
+// downgrade without an answer ends with the hold.
+func TestDowngradeLost(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		l, op := dial(t, srv).RWMutex("lost").Writer(), srv.Dial(t)
+		h := acquire(t, l)
+		remove(t, op, h.Node())
+		wants(t, "without a znode", h.Downgrade(t.Context()), zklock.ErrLost)
+		wants(t, "and then", h.Err(), zklock.ErrLost)
+		h = acquire(t, l)
+		srv.Blackhole(true)
+		wants(t, "in silence", h.Downgrade(t.Context()), zklock.ErrLost)
+		srv.Blackhole(false)
+		time.Sleep(2 * timeout)
+	})
+}
+
+// TestDowngradeContinuesAfterContextEnds checks that a downgrade whose context ends is
+// carried out. Until then, no exclusive lock re-enters, and Guard waits for it.
+func TestDowngradeContinuesAfterContextEnds(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		c, op := dial(t, srv), srv.Dial(t)
+		h := acquire(t, c.RWMutex("on").Writer())
+		if _, _, err := op.Create(t.Context(), "/data", nil, nil, zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+		srv.Delay(50 * time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		err := h.Downgrade(ctx)
+		wants(t, "a downgrade whose context ends", err, context.DeadlineExceeded)
+		if !strings.Contains(err.Error(), "background") {
+			t.Errorf("%v", err)
+		}
+		_, err = c.Mutex("on").Reentrant().Acquire(under(t, h))
+		wants(t, "re-entering exclusively", err, zklock.ErrUpgrade)
+		guarded := make(chan error)
+		go func() { guarded <- h.Guard(t.Context(), zk.SetOp("/data", []byte("x"), -1)) }()
+		if err := <-guarded; err != nil {
+			t.Errorf("guard: %v", err)
+		}
+		srv.Delay(0)
+		if e := inspect(t, c.Mutex("on"))[0]; e.Mode != zklock.Shared || e.Token != h.Token() || e.Node != h.Node() {
+			t.Errorf("%+v", e)
+		}
+		release(t, h)
+	})
+}
+
+// TestReleaseDuringDowngrade checks that a release during a downgrade leaves no
+// entries, whichever comes first.
+func TestReleaseDuringDowngrade(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		l := dial(t, srv).RWMutex("race")
+		srv.Delay(10 * time.Millisecond)
+		for after := range 8 {
+			h := acquire(t, l.Writer())
+			done := make(chan error)
+			go func() { done <- h.Downgrade(t.Context()) }()
+			time.Sleep(time.Duration(after) * 5 * time.Millisecond)
+			release(t, h)
+			if err := <-done; err != nil && !errors.Is(err, zklock.ErrReleased) {
+				t.Errorf("after %d: %v", after, err)
+			}
+			synctest.Wait()
+		}
+		srv.Delay(0)
+		free(t, l.Writer())
+	})
+}
+
+// TestDowngradeRefused checks that a downgrade that the servers refuse leaves a
+// writer's hold as it was, and also the holds that re-entered meanwhile.
+func TestDowngradeRefused(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		c, op := dial(t, srv), srv.Dial(t)
+		lock := c.RWMutex("down")
+		h := acquire(t, lock.Writer())
+		if _, err := op.SetACL(t.Context(), "/zklock/down", []zk.ACL{{Perms: zk.PermAll &^ zk.PermCreate, Scheme: "world", ID: "anyone"}}, -1); err != nil {
+			t.Fatal(err)
+		}
+		srv.Delay(20 * time.Millisecond)
+		refused := make(chan error)
+		go func() { refused <- h.Downgrade(t.Context()) }()
+		time.Sleep(time.Millisecond)
+		reader := again(t, h, lock.Reader().Reentrant())
+		wants(t, "without the right to create", <-refused, zk.ErrNoAuth)
+		srv.Delay(0)
+		writer := again(t, h, lock.Writer().Reentrant())
+		if h.Err() != nil || h.Node() != writer.Node() || h.Token() != reader.Token() || inspect(t, lock.Reader())[0].Mode != zklock.Exclusive {
+			t.Errorf("%v, %s", h.Err(), h.Node())
+		}
+		if err := reader.Guard(t.Context(), zk.CheckOp("/", -1)); err != nil {
+			t.Error(err)
+		}
+		release(t, h)
+		release(t, writer)
+		if _, err := op.SetACL(t.Context(), "/zklock/down", zk.OpenACL(), -1); err != nil {
+			t.Fatal(err)
+		}
+		// The last of its holds may be a reader's, and can do what the writer's could.
+		if err := reader.Downgrade(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		free(t, dial(t, srv).RWMutex("down").Reader())
+		if reader.Token() != h.Token() || reader.TokenOf("down") != h.Token() || !strings.Contains(reader.Node(), "__READ__") {
+			t.Errorf("token %d of %s, was %d", reader.Token(), reader.Node(), h.Token())
+		}
+		if err := reader.Verify(t.Context()); err != nil {
+			t.Error(err)
+		}
+		release(t, reader)
+	})
+}
+
+// TestDowngradeBeforeWaitingWriter checks that a waiting writer of the same client,
+// which lists the queue while the reply to a downgrade is lost, continues to wait for
+// the reader.
+func TestDowngradeBeforeWaitingWriter(t *testing.T) {
+	for _, reply := range []bool{true, false} {
+		tidy(t, func(t *testing.T, srv *zktest.Server) {
+			l := dial(t, srv).RWMutex("down")
+			h := acquire(t, l.Writer())
+			writer := waiting(t, t.Context(), l.Writer())
+			fault := srv.DropRequest
+			if reply {
+				fault = srv.DropReply
+			}
+			f := fault(zktest.Match{Op: "multi", Path: l.Writer().Path() + "/_c_"})
+			if err := h.Downgrade(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			<-f.Done()
+			time.Sleep(time.Second)
+			pending(t, "after the downgraded hold", writer)
+			release(t, h)
+			time.Sleep(time.Second)
+			release(t, got(t, "the writer", writer))
+		})
+	}
+}
+
+// TestSemaphore checks that n clients hold, that the next one waits, and that waiters
+// are granted in order of arrival.
+func TestSemaphore(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		a, b := dial(t, srv).Semaphore("sem", 3), dial(t, srv).Semaphore("sem", 3)
+		holds := []*zklock.Hold{acquire(t, a), acquire(t, b), acquire(t, a)}
+		locked(t, a)
+		locked(t, b)
+		waiters := []<-chan *zklock.Hold{waiting(t, t.Context(), b), waiting(t, t.Context(), a), waiting(t, t.Context(), b)}
+		for i, w := range waiters {
+			pending(t, "all permits are taken", waiters[i:]...)
+			release(t, holds[i])
+			holds = append(holds, got(t, "the next one", w))
+		}
+		for _, h := range holds {
+			if h.Token() <= 0 || h.TokenOf(a.Path()) != h.Token() {
+				t.Errorf("token %d, of the path %d", h.Token(), h.TokenOf(a.Path()))
+			}
+		}
+		for _, h := range holds[3:] {
+			release(t, h)
+		}
+		free(t, b.Permits(3))
+	})
+}
+
+// TestPermits checks that several permits are granted together or not at all, without a
+// deadlock between acquires of several.
+func TestPermits(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		a, b := dial(t, srv).Semaphore("sem", 5), dial(t, srv).Semaphore("sem", 5)
+		three := acquire(t, a.Permits(3))
+		if len(three.Nodes()) != 3 {
+			t.Errorf("znodes: %v", three.Nodes())
+		}
+		locked(t, b.Permits(3))
+		two := acquire(t, b.Permits(2))
+		w := waiting(t, t.Context(), b.Permits(4))
+		one := waiting(t, t.Context(), a)
+		pending(t, "none is left", w, one)
+		release(t, two)
+		pending(t, "two are not four, and order is kept", w, one)
+		release(t, three)
+		release(t, got(t, "four", w))
+		release(t, got(t, "one", one))
+	})
+}
+
+// TestPermitsDontDeadlock checks that many acquires of most of the permits, some of
+// which are cancelled, all end.
+func TestPermitsDontDeadlock(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		clients := []*zklock.Client{dial(t, srv), dial(t, srv), dial(t, srv)}
+		const workers, rounds = 9, 20
+		done := make(chan int)
+		for w := range workers {
+			go func() {
+				granted := 0
+				l := clients[w%3].Semaphore("many", 4).Permits(1 + w%4)
+				for i := range rounds {
+					ctx, cancel := context.WithCancel(t.Context())
+					if i%3 == 2 {
+						ctx, cancel = context.WithTimeout(t.Context(), time.Duration(w+i)*time.Millisecond)
+					}
+					h, err := l.Acquire(ctx)
+					cancel()
+					if err != nil {
+						if !errors.Is(err, context.DeadlineExceeded) {
+							t.Error(err)
+						}
+						continue
+					}
+					granted++
+					time.Sleep(time.Duration(i) * time.Millisecond)
+					if err := h.Release(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}
+				done <- granted
+			}()
+		}
+		for range workers {
+			if granted := <-done; granted < rounds*2/3 {
+				t.Errorf("%d of %d granted", granted, rounds)
+			}
+		}
+	})
+}
+
+// TestTriesAtTheGate checks that tries that meet others at the gate get their permits,
+// because there are enough.
+func TestTriesAtTheGate(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		clients := []*zklock.Client{dial(t, srv), dial(t, srv), dial(t, srv)}
+		srv.Delay(5 * time.Millisecond)
+		const workers, rounds = 9, 30
+		var all sync.WaitGroup
+		for w := range workers {
+			all.Go(func() {
+				l := clients[w%3].Semaphore("gate", workers)
+				for i := range rounds {
+					take := l.TryAcquire
+					if (w+i)%2 == 0 {
+						take = l.Acquire
+					}
+					h, err := take(t.Context())
+					if err != nil {
+						t.Errorf("worker %d, round %d: %v", w, i, err)
+						return
+					}
+					time.Sleep(time.Duration((w*7+i*3)%11) * time.Millisecond)
+					if err := h.Release(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
+		srv.Delay(0)
+	})
+}
+
+// TestPermitsDisagree checks that clients with another n are refused while a permit is
+// held, and that the number changes when none is.
+func TestPermitsDisagree(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		a, b := dial(t, srv), dial(t, srv)
+		h := acquire(t, a.Semaphore("n", 3))
+		_, err := b.Semaphore("n", 4).Acquire(t.Context())
+		wants(t, "another n", err, zklock.ErrPermits)
+		free(t, b.Semaphore("n", 3))
+		release(t, h)
+		free(t, b.Semaphore("n", 4))
+		free(t, a.Semaphore("n", 4))
+	})
+}
+
+// TestSemaphoreErrors checks that an invalid semaphore returns an error when it is
+// used.
+func TestSemaphoreErrors(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		kazoo := dialWith(t, srv, zklock.Options{Layout: zklock.KazooLayout()})
+		for what, l := range map[string]*zklock.Lock{
+			"no permits":         c.Semaphore("s", 0),
+			"fewer":              c.Semaphore("s", -1),
+			"too many":           c.Semaphore("s", 1<<20+1),
+			"none of them":       c.Semaphore("s", 3).Permits(0),
+			"more than there":    c.Semaphore("s", 3).Permits(4),
+			"more than a multi":  c.Semaphore("s", 1<<20).Permits(1025),
+			"permits of a mutex": c.Mutex("s").Permits(1),
+			"permits of an All":  zklock.All(c.Semaphore("s", 3)).Permits(1),
+			"a Reentrant one":    c.Semaphore("s", 3).Reentrant(),
+			"one in order":       c.Semaphore("s", 3).InOrder(),
+			"kazoo's layout":     kazoo.Semaphore("s", 3),
+			"and its permits":    kazoo.Semaphore("s", 3).Permits(2),
+		} {
+			_, err := l.Acquire(t.Context())
+			wants(t, what, err, zklock.ErrInvalidLock)
+			_, err = l.Inspect(t.Context())
+			wants(t, what+", inspected", err, zklock.ErrInvalidLock)
+			_, err = l.Revoke(t.Context())
+			wants(t, what+", revoked", err, zklock.ErrInvalidLock)
+		}
+		_, err := c.Semaphore("a//b", 1).Acquire(t.Context())
+		wants(t, "a bad name", err, zklock.ErrInvalidName)
+		release(t, acquire(t, c.Semaphore("largest", 1<<20).Permits(1024)))
+	})
+}
+
+// TestSemaphoreShown checks that Inspect shows holders as permits, and waiters at the
+// gate.
+func TestSemaphoreShown(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		a, b := dial(t, srv), dial(t, srv)
+		l := a.Semaphore("shown", 2)
+		if n := entries(t, l); n != 0 {
+			t.Errorf("%d entries of an unused semaphore", n)
+		}
+		one, two := acquire(t, l), acquire(t, b.Semaphore("shown", 2))
+		next, last := waiting(t, t.Context(), b.Semaphore("shown", 2)), waiting(t, t.Context(), l)
+		stray := "/zklock/shown/leases/stray"
+		op := srv.Dial(t)
+		if _, _, err := op.Create(t.Context(), stray, nil, nil, zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+		byName, err := a.Inspect(t.Context(), "shown")
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := inspect(t, l)
+		if !slices.Equal(found, byName) {
+			t.Errorf("by the lock %+v, by the name %+v", found, byName)
+		}
+		if len(found) != 5 {
+			t.Fatalf("%d entries: %+v", len(found), found)
+		}
+		for i, e := range found {
+			mode := zklock.Permit
+			if i == 4 {
+				mode = zklock.Stray
+			}
+			if e.Path != l.Path() || e.Mode != mode || e.Holder != (i < 2) {
+				t.Errorf("%d: %+v", i, e)
+			}
+		}
+		if found[0].Token != one.Token() || found[0].Node != one.Node() || found[1].Token != two.Token() {
+			t.Errorf("the holders: %+v", found[:2])
+		}
+		remove(t, op, stray)
+		release(t, one)
+		release(t, two)
+		release(t, got(t, "the next", next))
+		release(t, got(t, "the last", last))
+	})
+}
+
+// TestPermitsShown: an attempt for several permits that waits for room holds none
+// of them, even if some would fit, and nobody asks it to give back any.
+func TestPermitsShown(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		a, b := dial(t, srv), dial(t, srv)
+		one, two := acquire(t, a.Semaphore("shown", 5).Permits(2)), acquire(t, a.Semaphore("shown", 5).Permits(2))
+		next := waiting(t, t.Context(), b.Semaphore("shown", 5).Permits(2))
+		found := inspect(t, b.Semaphore("shown", 5))
+		if len(found) != 5 {
+			t.Fatalf("%d entries: %+v", len(found), found)
+		}
+		for i, e := range found {
+			if e.Holder != (i < 4) {
+				t.Errorf("%d: %+v", i, e)
+			}
+		}
+		asked, err := b.Semaphore("shown", 5).Revoke(t.Context())
+		if err != nil || len(asked) != 4 || asked[3].Token != two.Token() {
+			t.Errorf("asked %+v, %v; want the holders' 4 permits", asked, err)
+		}
+		release(t, one)
+		release(t, two)
+		h := got(t, "the next", next)
+		select {
+		case <-h.Revoked():
+			t.Error("the one that waited was asked to give back what it did not have")
+		default:
+		}
+		release(t, h)
+	})
+}
+
+// TestSemaphoreOfCurator: permits that Curator's wrote count, and without a number
+// next to them, are all shown as held.
+func TestSemaphoreOfCurator(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		c, op := dial(t, srv), srv.Dial(t)
+		for _, dir := range []string{"/cur", "/cur/leases", "/cur/locks"} {
+			if _, _, err := op.Create(t.Context(), dir, nil, nil, zk.ModePersistent); err != nil {
+				t.Fatal(err)
+			}
+		}
+		lease := "/cur/leases/_c_01234567-89ab-cdef-0123-456789abcdef-lease-"
+		one, two := foreign(t, op, lease, "10.0.0.1"), foreign(t, op, lease, "10.0.0.2")
+		found, err := c.Inspect(t.Context(), "/cur")
+		if err != nil || len(found) != 2 || !found[0].Holder || !found[1].Holder || found[1].Data != "10.0.0.2" {
+			t.Errorf("%+v, %v", found, err)
+		}
+		locked(t, c.Semaphore("/cur", 2))
+		w := waiting(t, t.Context(), c.Semaphore("/cur", 2))
+		pending(t, "after Curator's", w)
+		remove(t, op, one)
+		release(t, got(t, "a permit", w))
+		remove(t, op, two)
+	})
+}
+
+// TestSemaphoreRepliesLost: the outcome is exact whichever answer is lost.
+func TestSemaphoreRepliesLost(t *testing.T) {
+	for _, op := range []string{"create2", "multi", "getChildren2", "getData", "setData", "delete"} {
+		for skip := range 3 {
+			tidy(t, func(t *testing.T, srv *zktest.Server) {
+				a, b := dial(t, srv).Semaphore("lost", 2), dial(t, srv).Semaphore("lost", 2)
+				f := srv.DropReply(zktest.Match{Op: op, Skip: skip})
+				two := acquire(t, a.Permits(2))
+				w := waiting(t, t.Context(), b)
+				time.Sleep(timeout / 4)
+				pending(t, op+" lost", w)
+				release(t, two)
+				release(t, <-w)
+				f.Stop()
+			})
+		}
+	}
+}
+
+// TestAll checks that an All holds every lock or none, and that its queues share one
+// token.
+func TestAll(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		c, other := dial(t, srv), dial(t, srv)
+		all := zklock.All(c.Mutex("b"), c.RWMutex("r").Reader(), c.RWMutex("w").Writer(), c.Semaphore("s", 3).Permits(2), c.Semaphore("q", 1))
+		h := acquire(t, all)
+		locked(t, other.Mutex("b"))
+		locked(t, other.RWMutex("r").Writer())
+		free(t, other.RWMutex("r").Reader())
+		locked(t, other.RWMutex("w").Reader())
+		locked(t, other.Semaphore("s", 3).Permits(2))
+		free(t, other.Semaphore("s", 3))
+		locked(t, other.Semaphore("q", 1))
+		if h.Token() == 0 || len(h.Nodes()) != 6 {
+			t.Errorf("token %d, znodes %v", h.Token(), h.Nodes())
+		}
+		for _, name := range []string{"b", "r", "/zklock/w"} {
+			if h.TokenOf(name) != h.Token() {
+				t.Errorf("the token of %s is %d, not %d", name, h.TokenOf(name), h.Token())
+			}
+		}
+		q, s := h.TokenOf("q"), h.TokenOf("s")
+		if q <= h.Token() || s <= q { // taken later, in the order of the paths
+			t.Errorf("the semaphores' tokens are %d and %d, the queues' %d", q, s, h.Token())
+		}
+		if h.TokenOf("x") != 0 || h.TokenOf("a//b") != 0 {
+			t.Error("a token for a lock that it does not have")
+		}
+		if err := h.Verify(t.Context()); err != nil {
+			t.Error(err)
+		}
+		release(t, h)
+		free(t, zklock.All(other.Mutex("b"), other.Mutex("r"), other.Mutex("w")))
+	})
+}
+
+// TestAllOrNothing checks that, while one lock is held, a waiting or cancelled All
+// keeps no other client from the semaphores, and leaves no entries.
+func TestAllOrNothing(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		c, other := dial(t, srv), dial(t, srv)
+		for _, blocked := range []*zklock.Lock{other.Mutex("a"), other.Mutex("b"), other.Semaphore("s", 2).Permits(2)} {
+			h := acquire(t, blocked)
+			all := zklock.All(c.Mutex("a"), c.Mutex("b"), c.Semaphore("s", 2))
+			locked(t, all)
+			ctx, cancel := context.WithCancel(t.Context())
+			w := waiting(t, ctx, all)
+			pending(t, "after "+blocked.String(), w)
+			cancel()
+			if <-w != nil {
+				t.Fatal("a cancelled All was granted")
+			}
+			again := waiting(t, t.Context(), all)
+			release(t, h)
+			release(t, got(t, "the All", again))
+		}
+	})
+}
+
+// TestAllsDontDeadlock checks that Alls with locks in common, named in any order, are
+// all granted, and that never two of them hold one lock.
+func TestAllsDontDeadlock(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		clients := []*zklock.Client{dial(t, srv), dial(t, srv), dial(t, srv)}
+		const names, workers, rounds = 5, 12, 15
+		var mu sync.Mutex // guards holders
+		holders := make([]int, names)
+		count := func(which []int, by int) {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, i := range which {
+				if holders[i] += by; holders[i] > 1 {
+					t.Errorf("%d hold lock %d", holders[i], i)
+				}
+			}
+		}
+		var all sync.WaitGroup
+		for w := range workers {
+			all.Go(func() {
+				r := rand.New(rand.NewPCG(1, uint64(w)))
+				for range rounds {
+					which := r.Perm(names)[:1+r.IntN(3)]
+					var locks []*zklock.Lock
+					for _, i := range which {
+						locks = append(locks, clients[w%3].Mutex(fmt.Sprint("lock", i)))
+					}
+					h, err := zklock.All(locks...).Acquire(t.Context())
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					count(which, 1)
+					time.Sleep(time.Duration(r.IntN(20)) * time.Millisecond)
+					count(which, -1)
+					if err := h.Release(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
+	})
+}
+
+// TestAllTimeout checks that an All that is in a deadlock with a program that takes its
+// locks one by one gives up, and names a possible cause.
+func TestAllTimeout(t *testing.T) {
+	for limit, want := range map[time.Duration]time.Duration{0: time.Minute, 5 * time.Second: 5 * time.Second} {
+		tidy(t, func(t *testing.T, srv *zktest.Server) {
+			c := dialWith(t, srv, zklock.Options{AllTimeout: limit})
+			h := acquire(t, dial(t, srv).Mutex("b"))
+			begun := time.Now()
+			_, err := zklock.All(c.Mutex("a"), c.Mutex("b")).Acquire(t.Context())
+			wants(t, "an All that is never granted", err, context.DeadlineExceeded)
+			if took := time.Since(begun); took < want || took > want+time.Second {
+				t.Errorf("gave up after %v, not %v", took, want)
+			}
+			if err == nil || !strings.Contains(err.Error(), "deadlock") || !strings.Contains(err.Error(), "InOrder") {
+				t.Errorf("the error does not help: %v", err)
+			}
+			_, err = zklock.All(c.Mutex("a"), c.Mutex("b")).InOrder().Acquire(t.Context())
+			wants(t, "one in order", err, context.DeadlineExceeded)
+			if err == nil || !strings.Contains(err.Error(), "for /zklock/b, held by ") || strings.Contains(err.Error(), "see Lock.InOrder") {
+				t.Errorf("the error does not say what it waited for, or to do what was done: %v", err)
+			}
+			release(t, h)
+		})
+	}
+}
+
+// TestAllTimeoutOff checks that a ctx with a deadline, a negative option, and other
+// locks have no other limit.
+func TestAllTimeoutOff(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		h := acquire(t, dial(t, srv).Mutex("a"))
+		c, unlimited := dial(t, srv), dialWith(t, srv, zklock.Options{AllTimeout: -1})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		waiters := []<-chan *zklock.Hold{
+			waiting(t, ctx, zklock.All(c.Mutex("a"))),
+			waiting(t, t.Context(), zklock.All(unlimited.Mutex("a"))),
+			waiting(t, t.Context(), c.Mutex("a")),
+		}
+		time.Sleep(30 * time.Minute)
+		pending(t, "while another holds", waiters...)
+		release(t, h)
+		for _, w := range waiters {
+			release(t, <-w)
+		}
+	})
+}
+
+// TestInOrder checks that InOrder takes the locks one after another in the order of
+// their paths, so that a program that does the same by itself cannot deadlock with it.
+func TestInOrder(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		c, other := dial(t, srv), dial(t, srv)
+		all := zklock.All(c.Mutex("c"), c.Semaphore("a-semaphore", 1), c.Mutex("a"), c.Mutex("b")).InOrder()
+		b := acquire(t, other.Mutex("b"))
+		w := waiting(t, t.Context(), all)
+		pending(t, "after b", w)
+		free(t, other.Mutex("c")) // not yet
+		free(t, other.Semaphore("a-semaphore", 1))
+		locked(t, other.Mutex("a")) // but this
+		byHand := acquire(t, other.Mutex("c"))
+		release(t, byHand)
+		release(t, b)
+		h := got(t, "all of them", w)
+		if h.Token() != 0 {
+			t.Errorf("a token of locks that have none in common: %d", h.Token())
+		}
+		last := int64(0)
+		for _, name := range []string{"a", "b", "c", "a-semaphore"} {
+			if token := h.TokenOf(name); token <= last {
+				t.Errorf("the token of %s is %d, after %d", name, token, last)
+			} else {
+				last = token
+			}
+			if name != "a-semaphore" {
+				locked(t, other.Mutex(name))
+			}
+		}
+		if err := h.Verify(t.Context()); err != nil {
+			t.Error(err)
+		}
+		release(t, h)
+	})
+}
+
+// TestAllErrors checks that an invalid All returns an error when it is used.
+func TestAllErrors(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		c, other := dial(t, srv), dial(t, srv)
+		many := make([]*zklock.Lock, 257)
+		for i := range many {
+			many[i] = c.Mutex(fmt.Sprint("many/", i))
+		}
+		for what, l := range map[string]*zklock.Lock{
+			"nothing":                 zklock.All(),
+			"nil":                     zklock.All(c.Mutex("a"), nil),
+			"the zero Lock":           zklock.All(new(zklock.Lock)),
+			"one path twice":          zklock.All(c.Mutex("a"), c.Mutex("b"), c.RWMutex("/zklock/a").Reader()),
+			"a semaphore's path":      zklock.All(c.Mutex("a"), c.Semaphore("a", 2)),
+			"a semaphore's gate":      zklock.All(c.Mutex("a/locks"), c.Semaphore("a", 2)),
+			"two clients":             zklock.All(c.Mutex("a"), other.Mutex("b")),
+			"a Reentrant lock":        zklock.All(c.Mutex("a").Reentrant()),
+			"a node lock":             zklock.All(c.NodeLock("a")),
+			"too many":                zklock.All(many...),
+			"in order within another": zklock.All(zklock.All(c.Mutex("a")).InOrder()),
+			"a Reentrant All":         zklock.All(c.Mutex("a")).Reentrant(),
+			"a mutex in order":        c.Mutex("a").InOrder(),
+			"a bad semaphore":         zklock.All(c.Semaphore("a", 0)),
+			"a bad one, in order":     zklock.All().InOrder(),
+			"the zero Lock alone":     new(zklock.Lock),
+		} {
+			_, err := l.Acquire(t.Context())
+			wants(t, what, err, zklock.ErrInvalidLock)
+			_, err = l.TryAcquire(t.Context())
+			wants(t, what, err, zklock.ErrInvalidLock)
+			_, err = l.Inspect(t.Context())
+			wants(t, what, err, zklock.ErrInvalidLock)
+			_, err = l.Revoke(t.Context())
+			wants(t, what, err, zklock.ErrInvalidLock)
+		}
+		_, err := zklock.All(c.Mutex("a"), c.Mutex("b//c")).Acquire(t.Context())
+		wants(t, "a bad name", err, zklock.ErrInvalidName)
+		free(t, zklock.All(many[:256]...))
+		nested := zklock.All(zklock.All(c.Mutex("a"), c.Mutex("b")), c.Mutex("d"))
+		if nested.Path() != "/zklock/a + /zklock/b + /zklock/d" {
+			t.Errorf("an All within an All is %s", nested)
+		}
+		free(t, nested)
+	})
+}
+
+// TestAllLosesAll checks that the loss of one znode ends the hold, and that the other
+// znodes are deleted.
+func TestAllLosesAll(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		c, op := dial(t, srv), srv.Dial(t)
+		h := acquire(t, zklock.All(c.Mutex("a"), c.Mutex("b"), c.Semaphore("s", 2)))
+		remove(t, op, h.Nodes()[2])
+		<-h.Done()
+		wants(t, "after the loss", h.Err(), zklock.ErrLost)
+		time.Sleep(time.Second)
+		free(t, zklock.All(c.Mutex("a"), c.Mutex("b")))
+	})
+}
+
+// TestAllRepliesLost checks that the outcome of an All is exact, whichever reply is
+// lost.
+func TestAllRepliesLost(t *testing.T) {
+	for _, op := range []string{"create2", "multi", "getChildren2", "getData", "delete"} {
+		for skip := range 3 {
+			tidy(t, func(t *testing.T, srv *zktest.Server) {
+				c, other := dial(t, srv), dial(t, srv)
+				for _, all := range []*zklock.Lock{
+					zklock.All(c.Mutex("a"), c.Mutex("b"), c.Semaphore("s", 2)),
+					zklock.All(c.Mutex("b"), c.Mutex("a")).InOrder(),
+				} {
+					f := srv.DropReply(zktest.Match{Op: op, Skip: skip})
+					h := acquire(t, all)
+					locked(t, other.Mutex("a"))
+					locked(t, other.Mutex("b"))
+					release(t, h)
+					f.Stop()
+				}
+				time.Sleep(time.Second)
+				free(t, zklock.All(other.Mutex("a"), other.Mutex("b"), other.Semaphore("s", 2).Permits(2)))
+			})
+		}
+	}
+}
+
+// TestAllInMissingParents checks that an All creates nothing if it may not create one
+// of the parents.
+func TestAllInMissingParents(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		c, op := dial(t, srv), srv.Dial(t)
+		if _, _, err := op.Create(t.Context(), "/forbidden", nil, zk.ReadACL(), zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+		_, err := zklock.All(c.Mutex("a"), c.Mutex("/forbidden/b")).Acquire(t.Context())
+		if !errors.Is(err, zk.ErrNoAuth) {
+			t.Errorf("%v", err)
+		}
+		free(t, c.Mutex("a"))
+	})
+}
+
+// TestTokenOfSemaphoresTogether checks that an All of semaphores has no common token,
+// because its order would say nothing about the other resources.
+func TestTokenOfSemaphoresTogether(t *testing.T) {
+	tidy(t, func(t *testing.T, srv *zktest.Server) {
+		events := make(chan zklock.Event, 10)
+		c := dialWith(t, srv, zklock.Options{OnAcquire: func(e zklock.Event) { events <- e }})
+		a, b := c.Semaphore("a", 1), c.Semaphore("b", 1)
+		for _, both := range []*zklock.Lock{zklock.All(a, b), zklock.All(a, b).InOrder()} {
+			h := acquire(t, both)
+			if e := <-events; h.Token() != 0 || e.Token != 0 {
+				t.Errorf("%s: token %d, the hook was told %d", both, h.Token(), e.Token)
+			}
+			if h.TokenOf("a") <= 0 || h.TokenOf("b") <= h.TokenOf("a") {
+				t.Errorf("%s: tokens %d, %d", both, h.TokenOf("a"), h.TokenOf("b"))
+			}
+			release(t, h)
+		}
+		for _, one := range []*zklock.Lock{a, zklock.All(a), zklock.All(a, c.Mutex("m"))} {
+			h := acquire(t, one)
+			if h.Token() <= 0 {
+				t.Errorf("%s: token %d", one, h.Token())
+			}
+			release(t, h)
+		}
+	})
+}
