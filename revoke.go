@@ -136,14 +136,14 @@ func (l *Lock) RequestRelease(ctx context.Context, token int64, r ReleaseRequest
 	if len(r.Reason) > MaxReason || !utf8.ValidString(r.Reason) {
 		return nil, &Error{Op: "revoke", Path: l.Path(), Err: fmt.Errorf("%w: the reason has %d bytes; give at most %d bytes of UTF-8", ErrInvalidOptions, len(r.Reason), MaxReason)}
 	}
-	if r.By == (Owner{}) && !l.client.opts.Anonymous {
-		r.By = l.client.identity
-	}
-	request := r.encode()
 	found, err := l.inspect(ctx)
 	if err != nil {
 		return nil, &Error{Op: "revoke", Path: l.Path(), Err: publicError(err)}
 	}
+	if r.By == (Owner{}) && !l.client.opts.Anonymous {
+		r.By = l.client.identity
+	}
+	request := r.encode()
 	var asked []Entry
 	var refused error // the first one
 	for _, f := range found {
