@@ -34,12 +34,14 @@ const maxRunRecord = maxOwnerSize + 100
 // it cannot be a child of the lock's znode, which servers delete when it is empty.
 func runRecordPath(lock string) string { return lock + "-done" }
 
-// DoOncePer calls f at most once per period under the lock, whichever client of the lock
-// comes first. If a run is recorded that began less than period ago, DoOncePer returns
-// false without calling f; see [Hold.RanWithin]. Otherwise it calls f as [Do] does, and
-// records the run if f returns nil; see [Hold.RecordRun]. If f fails, or its client ends
-// before f does, the next client that acquires the lock runs. So clients that wait for
-// the lock take over from one that failed, and one that comes late runs nothing.
+// DoOncePer runs a periodic job on one client of the lock per period. It acquires the lock.
+// If a recorded run began less than period ago, DoOncePer releases the lock without calling
+// f; see [Hold.RanWithin]. Otherwise it calls f as [Do] does, and records the run if f
+// returns nil; see [Hold.RecordRun]. ran reports whether it called f.
+//
+// If f fails, or its client ends before f returns, no run is recorded, and the next client
+// that acquires the lock calls its f. So a client that waits for the lock takes over from
+// a client that failed, and a client that comes late does not call f.
 func DoOncePer(ctx context.Context, l *Lock, period time.Duration, f func(ctx context.Context, h *Hold) error) (ran bool, err error) {
 	err = Do(ctx, l, func(ctx context.Context, h *Hold) error {
 		_, done, err := h.RanWithin(ctx, period)
@@ -57,17 +59,17 @@ func DoOncePer(ctx context.Context, l *Lock, period time.Duration, f func(ctx co
 
 // RanWithin returns the last recorded run of the lock, and reports whether it began less
 // than period before this hold's acquire began. Both times are by the clock of the
-// servers: the creation of the znodes of the two holds. An acquire that began while the
-// last run was going on therefore belongs to the same round, however long it waited.
+// servers: the times at which the znodes of the two holds were created. So it does not
+// matter how long the acquire waited, or how long the last run took.
 //
-// So that a job which starts each period, but not exactly on time, misses no round, the
-// last tenth of period does not count, at most a minute. If the lock has no recorded run,
-// the Run is zero. A period that is not above zero fails with ErrInvalidOptions.
+// The last tenth of period, at most a minute, does not count, so that a job that starts
+// slightly early does not miss its round. If the lock has no recorded run, the Run is zero.
+// If period is not above zero, RanWithin fails with ErrInvalidOptions.
 //
 // RanWithin fails with ErrInvalidLock unless the hold is that of one [Client.Mutex], or of
 // one [RWMutex.Writer], without Reentrant and LocalHandoff and with a layout that
-// [Hold.Guard] supports. The layout, the period, and the clocks of the servers should be
-// the same for all clients and servers.
+// [Hold.Guard] supports. All clients should use the same layout and the same period, and
+// the clocks of the servers should agree.
 func (h *Hold) RanWithin(ctx context.Context, period time.Duration) (last Run, within bool, err error) {
 	fail := func(err error) (Run, bool, error) {
 		return Run{}, false, &Error{Op: "read the last run", Path: h.lock.path, Err: err}
@@ -91,14 +93,15 @@ func (h *Hold) RanWithin(ctx context.Context, period time.Duration) (last Run, w
 	return last, apart < period-min(period/10, time.Minute), nil
 }
 
-// RecordRun records that the job which the lock guards has completed, for
-// [Hold.RanWithin]. Call it before Release. It replaces the record of the last run in one
-// transaction with a check of the hold, as [Hold.Guard], and fails as Guard does. If its
-// error says that the outcome is unknown, the next client may run the job again. It
-// supports the same locks as RanWithin.
+// RecordRun records that the job that the lock guards has completed, for
+// [Hold.RanWithin]. Call it before Release. It checks the hold and replaces the record of
+// the last run in one transaction, and fails as [Hold.Guard] does. If its error says that
+// the outcome is unknown, the next client may run the job again. It supports the same
+// locks as RanWithin.
 //
 // The record is a persistent znode at the path of the lock with the suffix "-done". It has
-// the ACL of the lock's znode, because whoever may write it can make clients skip runs.
+// the ACL of the lock's znode, because a client that may write it can make clients skip
+// runs.
 func (h *Hold) RecordRun(ctx context.Context) error {
 	fail := func(err error) error { return &Error{Op: "record the run", Path: h.lock.path, Err: err} }
 	if err := h.checkRuns(); err != nil {
@@ -116,7 +119,7 @@ func (h *Hold) RecordRun(ctx context.Context) error {
 	record := runRecord{Began: began.UnixMilli(), Token: h.Token()}
 	if !c.opts.Anonymous {
 		record.Owner = c.newOwner()
-		record.Owner.Since = time.Time{} // its own clock's time is of no use here
+		record.Owner.Since = time.Time{} // a time by the client's own clock is not needed here
 	}
 	data, err := json.Marshal(record)
 	if err != nil {
@@ -134,7 +137,7 @@ func (h *Hold) RecordRun(ctx context.Context) error {
 }
 
 // checkRuns returns an error if runs of the lock cannot be recorded. A hold that shares
-// its znode with others began at another time than the znode.
+// its znode with other holds can have begun later than the znode was created.
 func (h *Hold) checkRuns() error {
 	l := h.lock
 	switch {

@@ -48,14 +48,14 @@ func (c *Client) markRevoked(p *grant) {
 // A ReleaseRequest says which client requested the release of a lock, and why. Any client
 // that may write to the znode can write any request: treat it as a message, not as a proof.
 type ReleaseRequest struct {
-	// By is the client: its Host, PID, and User. It is zero if unknown, as for a
+	// By is the client: its Host, PID, and User. It is zero if unknown, for example in a
 	// request of Curator's Revoker.
 	By Owner
-	// Reason is a text for people of at most MaxReason bytes. Empty means none.
+	// Reason is a human-readable text of at most MaxReason bytes. Empty means none.
 	Reason string
 }
 
-// MaxReason is the largest size of the reason of a [ReleaseRequest] in bytes.
+// MaxReason is the maximum size of the reason of a [ReleaseRequest] in bytes.
 const MaxReason = 256
 
 // requestData is a ReleaseRequest in the data of a znode.
@@ -89,9 +89,10 @@ func decodeRequest(data []byte) ReleaseRequest {
 	return ReleaseRequest{By: Owner{Host: legible.Text(r.Host), PID: r.PID, User: legible.Text(r.User)}, Reason: legible.Text(r.Reason)}
 }
 
-// ReleaseRequest reads from the servers which client requested the release of the hold, and
-// why. Call it when the channel of [Hold.Revoked] is closed. It is zero if no client did, or
-// if the request does not say, as requests of Curator and of older clients.
+// ReleaseRequest reads from the servers which client requested the release of the hold,
+// and why. Call it when the channel of [Hold.Revoked] is closed. The result is zero if no
+// client requested the release, or if the request has no details, as with Curator and
+// older clients.
 func (h *Hold) ReleaseRequest(ctx context.Context) (ReleaseRequest, error) {
 	for _, node := range h.Nodes() {
 		data, _, err := h.grant.client.zk.Get(ctx, node)
@@ -106,13 +107,13 @@ func (h *Hold) ReleaseRequest(ctx context.Context) (ReleaseRequest, error) {
 }
 
 // Revoke requests the release of the lock, and returns the holders that it asked: the
-// present holders, including those that were asked before. Holders of this package see
+// current holders, including those that were asked before. Holders of this package see
 // the request in [Hold.Revoked]. Holders of Curator must have made their mutex revocable;
 // the request replaces the data of their znodes. Revoke does not ask holders of libraries
-// that ignore requests, and keeps the data of their znodes: kazoo, go-zookeeper, ZooKeeper's
-// WriteLock, and Curator's LeaderLatch and semaphores. Revoke needs the permission to set
-// the data of the holders' znodes; if it is missing for some, Revoke still asks the others.
-// With an error, Revoke returns the holders that it asked.
+// that ignore requests, and keeps the data of their znodes: kazoo, go-zookeeper,
+// ZooKeeper's WriteLock, and Curator's LeaderLatch and semaphores. Revoke needs the
+// permission to set the data of the holders' znodes; if it is missing for some, Revoke
+// still asks the others. If Revoke fails, it still returns the holders that it asked.
 func (l *Lock) Revoke(ctx context.Context) ([]Entry, error) {
 	return l.RequestRelease(ctx, 0, ReleaseRequest{})
 }
@@ -129,9 +130,10 @@ func (l *Lock) RevokeToken(ctx context.Context, token int64) ([]Entry, error) {
 	return l.RequestRelease(ctx, token, ReleaseRequest{})
 }
 
-// RequestRelease is [Lock.RevokeToken], or with token 0 [Lock.Revoke], with a request that
-// the holders can read by [Hold.ReleaseRequest]. If r.By is zero, the request names this
-// client, unless it is Anonymous. A holder that was asked before keeps the first request.
+// RequestRelease requests the release as [Lock.RevokeToken] does, or if token is 0, as
+// [Lock.Revoke] does. The holders can read r with [Hold.ReleaseRequest]. If r.By is zero,
+// the request names this client, unless the client is Anonymous. If a holder was asked
+// before, its entry keeps the first request.
 func (l *Lock) RequestRelease(ctx context.Context, token int64, r ReleaseRequest) ([]Entry, error) {
 	if len(r.Reason) > MaxReason || !utf8.ValidString(r.Reason) {
 		return nil, &Error{Op: "revoke", Path: l.Path(), Err: fmt.Errorf("%w: the reason has %d bytes; give at most %d bytes of UTF-8", ErrInvalidOptions, len(r.Reason), MaxReason)}
@@ -174,9 +176,9 @@ func (l *Lock) RequestRelease(ctx context.Context, token int64, r ReleaseRequest
 // dashes.
 var curatorMutex = regexp.MustCompile(`^_c_[0-9a-f-]{36}-(lock-|__READ__|__WRIT__)[0-9]{10}$`)
 
-// ReadsRequests reports whether the entry's owner can see a release request: a client of
-// this package, or a mutex of Curator, also in its read-write lock. For an entry whose data
-// the client may not read, the name alone decides.
+// ReadsRequests reports whether the entry's owner can see a release request. A client of
+// this package can, and so can Curator's mutex and read-write lock. If the client may not
+// read the entry's data, the name alone decides.
 func (e Entry) ReadsRequests() bool {
 	return e.Owner != (Owner{}) || e.Revoked || e.Mode != Permit && curatorMutex.MatchString(e.Name)
 }

@@ -16,17 +16,17 @@ import (
 // MaxValue is the maximum size of a value in bytes; see [Lock.WithValue].
 const MaxValue = 1024
 
-// WithValue returns the lock for callers that publish a value while they wait for the lock
-// or hold it: an address, a version, a zone. An acquire writes the value with its entry,
-// without a further request. [Hold.SetValue] changes it. [Client.Watch], Inspect, and the
-// tools of this package show it.
+// WithValue returns the lock with a value that callers publish while they wait for the
+// lock or hold it, such as an address, a version, or a zone. An acquire writes the value
+// with its entry, without a further request. [Hold.SetValue] changes the value.
+// [Client.Watch], Inspect, and the tools of this package show it.
 //
-// A value has at most [MaxValue] bytes of any kind; an empty one is none.
+// A value has at most [MaxValue] bytes of any kind. The empty string means no value.
 // Every client that may read the entry can read the value, as it can read the owner: by
 // default, that is every client of the servers. See [Options].ACL, and do not publish
-// secrets. A value does not affect the order of the queue, and it is gone with the entry.
+// secrets. A value does not affect the order of the queue, and is deleted with the entry.
 // Re-entering a hold does not change its value. Curator's Revoker replaces the data of an
-// entry, and with it the value, until the next SetValue.
+// entry, including the value, until the next SetValue.
 //
 // Mutexes, readers, writers, and node locks have values, in every [Options].Layout. A
 // semaphore, an [All], and a lock with a LocalHandoff fail with ErrInvalidLock: their holds
@@ -47,7 +47,7 @@ func (l *Lock) checkValue(value string) error {
 	case len(value) > MaxValue:
 		return fmt.Errorf("%w: a value has at most %d bytes, not %d", ErrInvalidLock, MaxValue, len(value))
 	case l.all:
-		return fmt.Errorf("%w: an All has no value; publish it with one of its locks that is acquired alone", ErrInvalidLock)
+		return fmt.Errorf("%w: an All has no value; publish it with a lock that is acquired alone", ErrInvalidLock)
 	case l.components[0].mode == Permit:
 		return fmt.Errorf("%w: a semaphore has no value; use a mutex", ErrInvalidLock)
 	case l.maxHandoffs > 1:
@@ -65,8 +65,8 @@ func (l *Lock) checkValue(value string) error {
 // with one or not. It fails with ErrInvalidLock where [Hold.Verify] does, because the znode
 // could belong to another client. If the hold ends first, the error wraps ErrLost or
 // ErrReleased. If ctx ends first, the change is not confirmed and continues in the
-// background. Calls for one hold are carried out one after another. Holds that were
-// re-entered share their value.
+// background. Concurrent calls for one hold are executed one after another. All holds of a
+// re-entered lock share one value.
 func (h *Hold) SetValue(ctx context.Context, value string) error {
 	fail := func(err error) error { return &Error{Op: "set the value of", Path: h.lock.path, Err: err} }
 	p := h.grant
@@ -74,7 +74,7 @@ func (h *Hold) SetValue(ctx context.Context, value string) error {
 		return fail(err)
 	}
 	if p.lock.hasReusableNames() {
-		return fail(fmt.Errorf("%w: the name of its znode has no GUID, so the write could reach the znode of another client; acquire the lock again, WithValue", ErrInvalidLock))
+		return fail(fmt.Errorf("%w: the name of its znode has no GUID, so the write could reach the znode of another client; acquire the lock again with WithValue", ErrInvalidLock))
 	}
 	if ctx.Err() != nil {
 		return fail(contextError(ctx))
@@ -151,9 +151,9 @@ func (p *grant) data(value string) ([]byte, error) {
 	return p.client.encodeData(owner, value)
 }
 
-// valueData are the fields of a value in the data of a znode. Text that is easy to read is
-// written as it is, for people and other programs, and all else in base64. So a value takes
-// at most about 2 KiB.
+// valueData are the fields of a value in the data of a znode. Readable text is written as
+// it is, for people and other programs, and any other value in base64. So a value takes at
+// most about 2 KiB.
 type valueData struct {
 	Text  string `json:"value,omitempty"`
 	Bytes []byte `json:"value64,omitempty"`

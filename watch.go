@@ -20,37 +20,37 @@ import (
 type LockState struct {
 	// Holders are the entries that hold the lock, in order; none if the lock is free. A
 	// mutex or a node lock has at most one. The Acquire of a holder may not have returned
-	// yet. Entries in the mixed layout are in it once. Of an entry that the client may not
-	// read, only the name is known.
+	// yet. An acquire in the mixed layout has two entries, of which only the first is listed.
+	// If the client may not read an entry, only the fields that its name tells are set.
 	Holders []Entry
 	// Waiting is the number of acquires that wait in the queue.
 	Waiting int
 }
 
-// Watch yields the state of a lock: first the present one, then each change, until the
-// caller stops or ctx ends. See [Client.Mutex] for names. Clients that follow a leader
-// read its address in the Value of the holder.
+// Watch yields the state of a lock: first the current state, then a new one after
+// changes, until the caller stops or ctx ends. See [Client.Mutex] for names. Clients that
+// follow a leader read its address in the Value of the holder.
 //
 // Watch continues after lost connections and expired sessions. Its states are in order:
 //
-//   - A state is never older than the one before, even if the client connects to a server
+//   - A state is never older than the previous one, even if the client connects to a server
 //     that lags behind. So the tokens of exclusive holders never decrease.
-//   - When changes end, the last state yielded is the present one, as soon as the client has
-//     a connection. Without a connection, Watch yields nothing, and the last state can be
+//   - After the last change, Watch yields the current state as soon as the client has a
+//     connection. Without a connection, Watch yields nothing, and the last state can be
 //     out of date: the lock can have another holder. Compare tokens before you act on it.
-//   - Changes that follow each other quickly are merged. A holder can come and go between
-//     two states, and a waiter as well.
+//   - Watch merges changes that follow each other quickly. A holder or a waiter can come and
+//     go between two states.
 //
-// Watch does not poll. It sets the servers' one-shot watches with its reads: one on the list
-// of children of the lock's znode, and one on the data of each holder. A change costs a
-// listing, and a read of each holder that is new or has changed. While the caller handles a
-// state, Watch reads nothing. Its watches are shared with other Watches of the client on the
-// same lock. After the end of the iteration, the servers keep them until the next change.
-// Do not use [zk.Client.AddWatch] on the same path in the same session.
+// Watch does not poll. With each read, it sets a one-shot watch of the servers: one on
+// the list of children of the lock's znode, and one on the data of each holder. A change
+// costs a listing, and a read of each holder that is new or has changed. While the caller
+// handles a state, Watch reads nothing. Calls of Watch by one client on the same lock
+// share these watches. After the iteration ends, the servers keep them until the next
+// change. Do not use [zk.Client.AddWatch] on the same path in the same session.
 //
-// If Watch cannot continue, it yields an error as its last element: that of ctx, ErrClosed,
-// zk.ErrNoAuth if the client may not list the queue, or ErrInvalidLock for a semaphore. Use
-// [Client.Inspect] for a semaphore.
+// If Watch cannot continue, it yields an error as its last element: the error of ctx,
+// ErrClosed, zk.ErrNoAuth if the client may not list the queue, or ErrInvalidLock for a
+// semaphore. Use [Client.Inspect] for a semaphore.
 func (c *Client) Watch(ctx context.Context, name string) iter.Seq2[LockState, error] {
 	return func(yield func(LockState, error) bool) {
 		l := c.queueLock(name, queue.Exclusive, false)
@@ -252,11 +252,11 @@ func (w *lockWatch) list(ctx context.Context, known entryCache) ([]queue.Entry, 
 	}
 }
 
-// readHolders reads the holders of a queue that was just listed. A holder can be gone when it
-// is read. New entries come only after those in the listing, so the next entry then holds,
-// if it exists. To find one on a busy lock, each attempt reads more entries ahead. ok is
-// false if a new listing is needed: no entry is left, or a writer is gone, which may have
-// left a reader's entry with its sequence number.
+// readHolders reads the holders of a queue that was just listed. A holder can be gone
+// when it is read. New entries come only after those in the listing, so the next entry
+// then holds, if it exists. To find one on a busy lock, each attempt reads more entries
+// ahead. ok is false if a new listing is needed: no entry is left, or a writer is gone,
+// which may have left a reader's entry with its sequence number.
 func (w *lockWatch) readHolders(ctx context.Context, entries []queue.Entry, known entryCache) (state LockState, ok bool, err error) {
 	found := map[string]Entry{} // by name
 	unread := func(e queue.Entry) bool { _, ok := found[e.Name]; return !ok }

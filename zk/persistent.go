@@ -21,23 +21,23 @@ type persistentWatch struct {
 }
 
 // watchUsers counts the uses of one watch on the server, from before the request that
-// sets it is queued. So a request that removes it is never queued behind one that a new
-// user has queued. A user that has not queued its request yet sets the watch again.
+// sets it is queued. So a request that removes it is never queued after the request of a
+// new user. A user that has not queued its request yet sets the watch again.
 type watchUsers struct {
 	mode  AddWatchMode
 	count int
 	set   bool // the server has set it
 }
 
-// AddWatchFunc adds a watch as [Client.AddWatch] does, and calls f with its events only,
-// also if other watches are set. f follows the rules of a [Listener]'s functions. It is
-// called for the last time with [EventPersistentWatchRemoved] when the watch was removed
-// by [Client.RemoveWatches] or ended with the session.
+// AddWatchFunc adds a watch as [Client.AddWatch] does, and calls f only with the events
+// of this watch, even if other watches are set. f follows the rules of a [Listener]'s
+// functions. If [Client.RemoveWatches] removes the watch, or the session ends, f is
+// called for the last time, with [EventPersistentWatchRemoved].
 //
-// After stop has been called, no further call begins. stop does not wait, and f may call
-// it. The last stop for a path removes the watch from the server, as RemoveWatches with
-// [WatchKindAny]. Several functions can watch one path, all with the same mode;
-// AddWatchFunc fails with [ErrInvalidOp] for another one.
+// After stop has been called, no further call of f begins. stop does not wait, and f may
+// call it. The last stop for a path removes the watch from the server, as RemoveWatches
+// with [WatchKindAny] does. Several functions can watch one path if all have the same
+// mode. For another mode, AddWatchFunc fails with [ErrInvalidOp].
 func (c *Client) AddWatchFunc(ctx context.Context, path string, mode AddWatchMode, f func(Event)) (stop func(), err error) {
 	w := &persistentWatch{path: c.root.add(path), own: path, mode: mode, f: f, epoch: noEpoch}
 	op := AddWatchOp(path, mode)
@@ -195,8 +195,8 @@ func (w *watchers) firePersistent(path string, e Event) {
 	}
 }
 
-// call calls the function unless it was stopped. Events that only end one-shot watches
-// are not its own.
+// call calls the function unless it was stopped. It ignores events that only end one-shot
+// watches.
 func (p *persistentWatch) call(e Event) {
 	if e.Type <= EventNodeChildrenChanged && !p.ended.Load() {
 		p.f(e)

@@ -56,11 +56,12 @@ func (o *Options) servers(s string) ([]string, chroot, error) {
 }
 
 // UpdateServers replaces the servers, for example after [Client.Reconfig] or when a
-// service directory reports new ones. The connection string is as for [Dial], and its
-// chroot must be the same. If the server in use is not among the new ones, the client
-// closes the connection and continues its session on one of them; requests without an
-// answer then fail with [ErrConnectionLost]. Otherwise the connection stays, and the
-// client uses the new servers when it next reconnects. See ZooKeeper.updateServerList.
+// service directory reports new servers. servers is a connection string as for [Dial],
+// with the same chroot as before. If the server in use is not in it, the client closes
+// the connection and continues its session on one of the new servers; requests without an
+// answer then fail with [ErrConnectionLost]. Otherwise, the client keeps the connection,
+// and uses the new servers when it next reconnects. See ZooKeeper.updateServerList in
+// Java.
 func (c *Client) UpdateServers(servers string) error {
 	list, root, err := c.opts.servers(servers)
 	if err == nil && root != c.root {

@@ -20,9 +20,9 @@ import (
 )
 
 const lockHelp = `Lock acquires LOCK, prints its fencing token, and holds it until INT, TERM, or
-HUP arrives; then it exits with 0. If the lock is lost, it exits with 120. No
-process is stopped when the lock is lost; zklock run stops its command. On a
-terminal, ^Z suspends the foreground process only, and the lock stays held.
+HUP arrives; then it exits with 0. If the lock is lost, it exits with 120, but
+stops no process: use zklock run to stop a command. On a terminal, ^Z suspends
+the foreground process only, and the lock stays held.
 
 With several locks (--lock), it prints one line "TOKEN PATH" per lock, or with
 -o json or yaml one object with the mode, the session, and the locks. -o name
@@ -33,12 +33,12 @@ and keeps the lock. With --on-revoke term it releases the lock and exits with
 0.
 
 Programs in other languages use --stdio: they start zklock lock --stdio LOCK as
-a child process with pipes. It writes one JSON line when it waits, holds the
-lock, must rely on the hold for longer or not, and when the hold ends. It
-releases the lock when standard input ends, when it reads the line "release",
-or when its parent process ends. The file docs/guides/other-languages.md
-describes the lines and has programs in several languages. A signal does not end
-the hold, because it often goes to the parent too: it is a release request.
+a child process with pipes. It writes JSON lines that say whether it waits or
+holds the lock, how long the lock is safe, and how the hold ended. It releases
+the lock when standard input ends, when it reads the line "release", or when its
+parent process ends. The file docs/guides/other-languages.md describes the lines
+and has programs in several languages. A signal does not end the hold, because
+it often goes to the parent too: zklock reports it as a release request.
 
 ` + waitHelp + `
 

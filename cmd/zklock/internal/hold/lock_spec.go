@@ -46,9 +46,9 @@ func (s *lockSpec) flags(f *pflag.FlagSet) {
 	f.BoolVar(&s.node, "node", false, "use one ephemeral znode, without a queue")
 	f.StringArrayVar(&s.more, "lock", nil, "also acquire `NAME`, all or none; repeatable")
 	f.BoolVar(&s.inOrder, "in-order", false, "acquire several locks one by one in path order")
-	f.Var(&s.delay, "lock-delay", "after a holder crashed, wait this long")
+	f.Var(&s.delay, "lock-delay", "after a holder crashes, wait this long")
 	f.Var(&s.acl, "acl", "`ACL` of new znodes, such as open or creator")
-	f.StringVar(&s.value, "value", "", "publish `TEXT`, such as an address, with it")
+	f.StringVar(&s.value, "value", "", "publish `TEXT`, such as an address")
 	s.layout.Add(f)
 	f.BoolVar(&s.foreignMutex, "allow-foreign-mutex", false, "for --shared: ignore Curator and kazoo mutexes")
 }

@@ -33,8 +33,8 @@ zklock (exec) are not included. To start a daemon that survives, use a service
 manager, such as systemd-run. --kill-after is at most an eighth of the session
 timeout; the default is 2s or that eighth, whichever is shorter.
 
-Hook: --on-lost COMMAND runs a shell command (sh -c, on Windows cmd /C) once,
-when TERM is sent because of the lock, or at the loss if there was no TERM. It
+Hook: --on-lost COMMAND runs a shell command (sh -c, on Windows cmd /C) once:
+when run sends TERM because of the lock, or at the loss if there was no TERM. It
 has the command's ZKLOCK_ variables and ZKLOCK_LOST_REASON, but no passwords,
 and writes to standard error. It delays neither TERM nor KILL. After 10s, or
 when it exits, the remaining processes of its group are killed (on Windows only
@@ -66,19 +66,20 @@ ZKLOCK_AUTH and ZKLOCK_SASL are removed unless --pass-auth is set.
 
 Release requests: on a release request (zklock revoke, Curator's Revoker), run
 prints a notice and continues. With --on-revoke term, run sends TERM to the
-command once and exits with the command's exit code. The command can take its
-time; processes that it leaves get KILL after --kill-after.
+command once and exits with the command's exit code. The command has no time
+limit; processes that it leaves behind get KILL after --kill-after.
 
 Jobs on a fleet: with --once-per 10m, run acquires the lock, and exits with 0
 without running the command if a run that began within the last 10 minutes
-exited with 0. The servers remember that run, and their clock counts. So start
-the same command on every machine: one runs it, the others wait and then skip
-it, and if the first one fails or crashes, the next one runs it. If starts come
-early, by at most a tenth of the time and a minute, no round is missed. If the
-end of a run cannot be recorded, run exits with 125.
+exited with 0. The servers remember that run; the times are by their clock. So
+start the same command on every machine: one machine runs it, and the others
+wait and then skip it. If the first machine fails or crashes, the next one runs
+it. A start that is early by at most a tenth of the period, and by at most a
+minute, does not miss its round. If a run cannot be recorded, run exits with
+125.
 With --hold-at-least 30s, run holds the lock for at least 30 seconds even if the
 command exits sooner. With --try, a cron job then runs once per round although
-the clocks differ by some seconds, but nothing remembers that it did. On a
+the clocks differ by some seconds, but the servers do not remember the run. On a
 terminal, --hold-at-least has no effect.
 
 Metrics: with --metrics FILE.prom, run writes metrics for the node exporter's
@@ -112,8 +113,8 @@ with these codes too, read the JSON line that --status-fd writes.
 const valueHelp = `Value: --value TEXT publishes a text of at most 1024 bytes with the entry, such
 as the address of the service that the lock elects. zklock show, zklock ls -o
 json, the page, and Client.Watch show it while the client waits for the lock or
-holds it. Every client that may read the entry can read it: do not publish
-secrets. Several locks and semaphores have no value.`
+holds it. Every client that may read the entry can read the value: do not
+publish secrets. Semaphores, and several locks together, have no value.`
 
 // waitHelp is the part of the long help about the flags for waiting.
 const waitHelp = `Waiting: --timeout limits the wait; 0 means --try. --try also does not wait for
@@ -122,9 +123,9 @@ command fails with 125. The default of --timeout is no limit, or 1m for several
 locks (--lock), which can deadlock with clients that acquire the same locks one
 by one: see --in-order. If the holder crashes, the servers free the lock within
 about --session-timeout. --lock-delay makes an acquire wait longer than that, so
-that the effects of the crashed holder can end; all clients of the lock need the
-same delay. --allow-foreign-mutex lets a shared lock ignore entries of Curator's
-mutex and kazoo's Lock, which ignore readers.`
+that work that the crashed holder started can finish; all clients of the lock
+need the same delay. --allow-foreign-mutex lets a shared lock ignore entries of
+Curator's mutex and kazoo's Lock, which ignore readers.`
 
 const runExample = `  zklock run nightly -- pg_dump -f /backup/db.sql
   zklock run --once-per 20h nightly -- ./report  # on one of a fleet
@@ -185,7 +186,7 @@ func Run(a *cli.App) *cobra.Command {
 	c.Flags().Var(&f.killAfter, "kill-after", "time from TERM to KILL; default: at most 2s")
 	c.Flags().BoolVar(&f.passAuth, "pass-auth", false, "pass ZKLOCK_AUTH, ZKLOCK_SASL to the command")
 	c.Flags().IntVar(&f.statusFD, "status-fd", -1, "write the outcome as JSON to this `descriptor`")
-	c.Flags().Var(&f.oncePer, "once-per", "skip if a run in this time succeeded")
+	c.Flags().Var(&f.oncePer, "once-per", "skip if a run within this time succeeded")
 	c.Flags().Var(&f.atLeast, "hold-at-least", "hold the lock for at least this long")
 	c.Flags().Var(&f.maxHold, "max-hold", "end the command after this time")
 	c.Flags().StringVar(&f.onLost, "on-lost", "", "run this shell `command` if the lock is lost")

@@ -25,23 +25,25 @@ that fencing token (zklock show). It does not ask for confirmation.
 
 The request does not end a hold, and waiters do not get it. zklock run prints a
 notice, or with --on-revoke term ends its command. Go programs see the request
-at Hold.Revoked, and Curator programs see it if they made their mutex
+through Hold.Revoked. Curator programs see it if they made their mutex
 revocable.
 
-Holders of libraries that ignore requests are not asked, and their znodes keep
-their data: kazoo, go-zookeeper, ZooKeeper's WriteLock, and Curator's
-LeaderLatch and semaphores. zklock break takes a lock from such a holder.
+Some libraries ignore requests: kazoo, go-zookeeper, ZooKeeper's WriteLock, and
+Curator's LeaderLatch and semaphores. Revoke does not ask their holders, and
+does not change their znodes. zklock break takes a lock from such a holder.
 
 With --wait, revoke waits until the holders that it asked have released the
-lock. With --then-break, it then breaks the holds that it asked and that still
-exist, by their fencing tokens: never a hold that began later. As with zklock
-break, a broken holder is not stopped. The holder sees --reason, and the host,
-process, and user of this command, but must not rely on them: every client that
-can write below LOCK can write a request. A request to Curator has no reason.
+lock. With --then-break, it then breaks those of their holds that still exist.
+It identifies them by their fencing tokens, so it never breaks a later hold. As
+with zklock break, the holder's process is not stopped.
 
-With -o name it prints the paths of the znodes of the holders that were asked.
-With --wait, the JSON has a second object with the holds that were released and
-broken.
+The holder sees --reason, and the host, process, and user of this command, but
+must not rely on them: every client that can write below LOCK can write a
+request. A request to Curator has no reason.
+
+With -o name it prints the paths of the znodes of the holders that it asked.
+With --wait, -o json prints a second object with the holds that were released,
+were broken, or are still held.
 
 Exit codes:
   0    all these holders were asked, and with --wait, their holds have

@@ -24,13 +24,13 @@ import (
 const showHelp = `Show prints the holders of LOCK and its queue, in order. It reads locks of
 every kind: mutexes, read-write locks, semaphores, single znodes, and leader
 latches of zklock, Curator, kazoo, go-zookeeper, and the recipes in ZooKeeper's
-source. POSITION counts the waiters: the next to get the lock has position 1.
+source. POSITION counts the waiters: the next waiter has position 1.
 The column RECIPE names the recipe. TOKEN is the fencing token of a holder.
 SINCE is the age of an entry, including its time in the queue, because the
 servers do not record the time of the grant. VALUE is what a client published
-with its entry (zklock run --value), cut to 64 characters; -o json has all of
-it. It is shown if an entry has one. If runs of a job are remembered (zklock run
---once-per), show prints the last one.
+with its entry (zklock run --value), cut to 64 characters; -o json has the whole
+value. The table has this column only if an entry has a value. If the servers
+remember a run of a job (zklock run --once-per), show prints the last one.
 
 Warnings follow if recipes on this path do not exclude each other, or if there
 are strays: znodes that are not entries of a lock. If there are more than 20000
