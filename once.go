@@ -99,9 +99,9 @@ func (h *Hold) RanWithin(ctx context.Context, period time.Duration) (last Run, w
 // the outcome is unknown, the next client may run the job again. It supports the same
 // locks as RanWithin.
 //
-// The record is a persistent znode at the path of the lock with the suffix "-done". It has
-// the ACL of the lock's znode, because a client that may write it can make clients skip
-// runs.
+// The record is a persistent znode at the path of the lock with the suffix "-done". Its ACL
+// is [Options].ACL, or if that is nil the ACL of the lock's znode, because a client that may
+// write it can make clients skip runs.
 func (h *Hold) RecordRun(ctx context.Context) error {
 	fail := func(err error) error { return &Error{Op: "record the run", Path: h.lock.path, Err: err} }
 	if err := h.checkRuns(); err != nil {
