@@ -275,7 +275,8 @@ type grant struct {
 	value      string        // of its znodes
 	releaseErr error         // why the znodes could not be deleted
 	revoked    chan struct{}
-	shared     bool // a writer that was downgraded or is being downgraded
+	shared     bool      // a writer that was downgraded or is being downgraded
+	runBegan   time.Time // when its znode was created, by the servers' clock; see Hold.RanWithin
 	over       bool
 	revokeSeen bool // revoked is closed
 }

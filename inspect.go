@@ -80,7 +80,7 @@ func (k entryCache) dropOlder(parent zk.Stat) {
 func (k entryCache) lookup(e Entry) (znodeEntry, bool) {
 	old, ok := k[e.Node]
 	e.Token, e.Session, e.Since = old.Token, old.Session, old.Since
-	e.Owner, e.Data, e.Revoked, e.Value = old.Owner, old.Data, old.Revoked, old.Value
+	e.Owner, e.Data, e.Revoked, e.Request, e.Value = old.Owner, old.Data, old.Revoked, old.Request, old.Value
 	return znodeEntry{Entry: e}, ok
 }
 

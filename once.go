@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zklock/zklock/internal/legible"
+	"github.com/zklock/zklock/internal/queue"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -29,6 +30,10 @@ type runRecord struct {
 
 // maxRunRecord bounds the size in bytes of a record that is read.
 const maxRunRecord = maxOwnerSize + 100
+
+// maxRunBegan is the last beginning of a run that is valid, in the year 9999: JSON has no
+// later times.
+const maxRunBegan = 253402000000000
 
 // runRecordPath returns the path of the record of a lock's last run. It is persistent, so
 // it cannot be a child of the lock's znode, which servers delete when it is empty.
@@ -151,16 +156,32 @@ func (h *Hold) checkRuns() error {
 	return nil
 }
 
-// began returns when the acquire of the hold began, by the clock of the servers.
-func (h *Hold) began(ctx context.Context) (time.Time, error) {
+// began returns when the acquire of the hold began, by the clock of the servers. It
+// remembers that, because a downgrade replaces the znode.
+func (h *Hold) began(ctx context.Context) (at time.Time, err error) {
+	downgraded := false
+	h.update(func(*queue.Core, time.Duration) {
+		at, downgraded, err = h.grant.runBegan, h.grant.shared, h.err
+	})
+	switch {
+	case err != nil || !at.IsZero():
+		return at, err
+	case downgraded:
+		return at, fmt.Errorf("%w: call RanWithin before Downgrade", ErrInvalidLock)
+	}
 	stat, there, err := h.grant.client.zk.Exists(ctx, h.Node())
 	if ended := h.Err(); ended != nil {
-		return time.Time{}, ended
+		return at, ended
 	}
 	if err == nil && !there {
 		err = lostError("hold", h.lock.path, ErrDeleted)
 	}
-	return time.UnixMilli(stat.Ctime), err
+	if err != nil {
+		return at, err
+	}
+	at = time.UnixMilli(stat.Ctime)
+	h.update(func(*queue.Core, time.Duration) { h.grant.runBegan = at })
+	return at, nil
 }
 
 // LastRun returns the last recorded run of the lock with this name; see [Client.Mutex] for
@@ -185,7 +206,7 @@ func (c *Client) lastRun(ctx context.Context, lock string) (Run, zk.Stat, error)
 		return Run{}, zk.Stat{}, &Error{Op: "read the last run", Path: lock, Err: err}
 	}
 	var r runRecord
-	if len(data) > maxRunRecord || json.Unmarshal(data, &r) != nil || r.Began <= 0 {
+	if len(data) > maxRunRecord || json.Unmarshal(data, &r) != nil || r.Began <= 0 || r.Began > maxRunBegan {
 		return Run{}, stat, &Error{Op: "read the last run", Path: lock, Err: fmt.Errorf("%w: %s; delete it if the job may run again", ErrInvalidRun, legible.Path(path))}
 	}
 	return Run{Began: time.UnixMilli(r.Began), Ended: time.UnixMilli(stat.Mtime), Token: r.Token, Owner: r.Owner.legible()}, stat, nil

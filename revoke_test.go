@@ -349,6 +349,13 @@ func TestReleaseRequestSaysWhoAndWhy(t *testing.T) {
 			t.Error(err)
 		}
 		want := zklock.ReleaseRequest{By: zklock.Owner{Host: `web-3\x1b[2J`, PID: 7, User: "ann"}, Reason: `maintenance\nat 5`}
+		before, err := l.Inspect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if known, err := asker.InspectCached(t.Context(), l.Path(), before); err != nil || known[0].Request != want {
+			t.Errorf("known entries: %+v, %v", known, err)
+		}
 		if r, err := h.ReleaseRequest(t.Context()); err != nil || r != want {
 			t.Errorf("%+v, %v, want %+v", r, err, want)
 		}

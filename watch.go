@@ -302,6 +302,8 @@ func (w *lockWatch) expect(entries []Entry, known entryCache) {
 	for _, e := range entries {
 		if !w.watched[e.Node] {
 			delete(known, e.Node)
+			// If the read fails, the next one must not find the former entry known.
+			w.entries = slices.DeleteFunc(w.entries, func(o Entry) bool { return o.Node == e.Node })
 			w.watched[e.Node] = true
 		}
 	}

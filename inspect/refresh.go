@@ -174,6 +174,10 @@ func (s *Watcher) checkNode(ctx context.Context, node string) {
 	came, wanted := s.newNodes[node]
 	delete(s.newNodes, node)
 	if err == nil && there && wanted && stat.EphemeralOwner != 0 {
+		if !s.hasRoom(node) {
+			s.missEvent()
+			return
+		}
 		t := s.trackOf(node)
 		t.line.add(member{Entry: queue.Entry{Name: path.Base(node)}, arrived: came, event: s.event}, false)
 		s.markDirty(node, t)
@@ -184,6 +188,7 @@ func (s *Watcher) checkNode(ctx context.Context, node string) {
 func (s *Watcher) update(path string, l *Lock, since int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.hasRoom(path) // drops others if there are too many
 	t := s.trackOf(path)
 	if t.since <= since {
 		t.dirty = time.Time{} // this read includes the changes

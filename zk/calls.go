@@ -136,6 +136,11 @@ func (k *call) finishWaiter() {
 // do sends op and waits for its answer or the end of ctx. use, if not nil, is called
 // while the call still holds the result.
 func (c *Client) do(ctx context.Context, op *Op, inOrder func(*call), use func(*call)) (Result, error) {
+	return c.doIn(ctx, 0, op, inOrder, use)
+}
+
+// doIn is do for one session, as [Client.GoIn].
+func (c *Client) doIn(ctx context.Context, session int64, op *Op, inOrder func(*call), use func(*call)) (Result, error) {
 	fail := func(err error, applied Outcome) (Result, error) {
 		return Result{}, &Error{Op: opName(op.op.Code), Path: op.op.Path, Err: err, applied: applied}
 	}
@@ -151,7 +156,7 @@ func (c *Client) do(ctx context.Context, op *Op, inOrder func(*call), use func(*
 	// After submit, the call is shared with the delivering goroutine. waiter decides
 	// which of the two releases the call: the one that finishes last.
 	k.waiter.Store(waiterWaits)
-	c.submit(k, 0)
+	c.submit(k, session)
 	select {
 	case <-k.ready:
 	case <-ctx.Done():

@@ -182,7 +182,11 @@ func (c *Client) logTimeout(s *StateChange) {
 // the listeners.
 func (c *Client) deliverEvent(e *session.Event) {
 	ev := Event{Type: EventType(e.Type), Path: c.root.strip(e.Path), Zxid: e.Zxid, Received: e.Received, Conn: e.Conn}
-	c.watchers.fire(wire.EventType(ev.Type), e.Path, ev)
+	if ev.Type == EventPersistentWatchRemoved {
+		c.endPersistent(e.Path, ev)
+	} else {
+		c.watchers.fire(wire.EventType(ev.Type), e.Path, ev)
+	}
 	for l := range c.activeListeners() {
 		if l.Event != nil {
 			l.Event(ev)

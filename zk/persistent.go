@@ -39,12 +39,13 @@ type watchUsers struct {
 // with [WatchKindAny] does. Several functions can watch one path if all have the same
 // mode. For another mode, AddWatchFunc fails with [ErrInvalidOp].
 func (c *Client) AddWatchFunc(ctx context.Context, path string, mode AddWatchMode, f func(Event)) (stop func(), err error) {
-	w := &persistentWatch{path: c.root.add(path), own: path, mode: mode, f: f, epoch: noEpoch}
+	w := &persistentWatch{path: c.root.add(path), own: path, mode: mode, f: f}
 	op := AddWatchOp(path, mode)
-	if err := c.useWatch(w); err != nil {
+	session, err := c.useWatch(w)
+	if err != nil {
 		return nil, &Error{Op: opName(op.op.Code), Path: path, Err: err, applied: AppliedNo}
 	}
-	_, err = c.do(ctx, &op, func(k *call) { k.registerPersistent(w) }, nil)
+	_, err = c.doIn(ctx, session, &op, func(k *call) { k.registerPersistent(w) }, nil)
 	if err != nil {
 		c.stopWatch(w, Applied(err) != AppliedNo)
 		return nil, err
@@ -52,20 +53,14 @@ func (c *Client) AddWatchFunc(ctx context.Context, path string, mode AddWatchMod
 	return func() { c.stopWatch(w, false) }, nil
 }
 
-// useWatch counts a user of a watch in the present session.
-func (c *Client) useWatch(w *persistentWatch) error {
+// useWatch counts a user of a watch in the present session. It returns the ID of that
+// session, or 0 if the next session counts.
+func (c *Client) useWatch(w *persistentWatch) (session int64, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.useWatchLocked(w)
-}
-
-func (c *Client) useWatchLocked(w *persistentWatch) error {
 	users := c.watchUsers[w.path]
 	if users.count > 0 && users.mode != w.mode {
-		return fmt.Errorf("%w: the path has a watch with another mode; stop it first", ErrInvalidOp)
-	}
-	if w.epoch == c.epoch {
-		return nil
+		return 0, fmt.Errorf("%w: the path has a watch with another mode; stop it first", ErrInvalidOp)
 	}
 	if c.watchUsers == nil {
 		c.watchUsers = make(map[string]watchUsers)
@@ -74,7 +69,10 @@ func (c *Client) useWatchLocked(w *persistentWatch) error {
 	users.mode = w.mode
 	users.count++
 	c.watchUsers[w.path] = users
-	return nil
+	if c.lastState.State == Expired {
+		return 0, nil
+	}
+	return c.lastState.SessionID, nil
 }
 
 // registerPersistent runs in wire order, after the answer and before any later event.
@@ -84,9 +82,7 @@ func (k *call) registerPersistent(w *persistentWatch) {
 	}
 	c := k.client
 	c.mu.Lock()
-	err := c.useWatchLocked(w) // a new session may have begun since the caller counted
-	if err == nil {
-		users := c.watchUsers[w.path]
+	if users := c.watchUsers[w.path]; users.count > 0 && w.epoch == c.epoch {
 		users.set = true
 		c.watchUsers[w.path] = users
 	}
@@ -176,16 +172,13 @@ func (w *watchers) firePersistent(path string, e Event) {
 	if len(w.persistent) == 0 {
 		return
 	}
-	if e.Type == EventPersistentWatchRemoved {
-		w.endPersistent(path, e)
-		return
-	}
 	for _, p := range w.persistent[path] {
 		if p.mode == WatchPersistent || e.Type != EventNodeChildrenChanged {
 			p.call(e)
 		}
 	}
-	for at := path; at != "/" && e.Type != EventNodeChildrenChanged; {
+	// A server can send any path.
+	for at := path; strings.HasPrefix(at, "/") && at != "/" && e.Type != EventNodeChildrenChanged; {
 		at = at[:max(strings.LastIndexByte(at, '/'), 1)]
 		for _, p := range w.persistent[at] {
 			if p.mode == WatchRecursive {
@@ -203,14 +196,25 @@ func (p *persistentWatch) call(e Event) {
 	}
 }
 
-// endPersistent calls the functions at a path for the last time.
-func (w *watchers) endPersistent(path string, e Event) {
-	ended := w.persistent[path]
-	delete(w.persistent, path)
+// endPersistent calls the functions at a path for the last time. Only the delivering
+// goroutine calls it.
+func (c *Client) endPersistent(path string, e Event) {
+	ended := c.watchers.persistent[path]
+	delete(c.watchers.persistent, path)
 	for _, p := range ended {
-		if !p.ended.Load() {
-			e.Path = p.own
-			p.f(e)
+		if p.ended.Swap(true) {
+			continue
 		}
+		c.mu.Lock()
+		if users := c.watchUsers[path]; p.epoch == c.epoch && users.count > 0 {
+			if users.count--; users.count > 0 {
+				c.watchUsers[path] = users
+			} else {
+				delete(c.watchUsers, path)
+			}
+		}
+		c.mu.Unlock()
+		e.Path = p.own
+		p.f(e)
 	}
 }

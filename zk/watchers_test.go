@@ -63,3 +63,16 @@ func TestChannelsCloseWithTheSession(t *testing.T) {
 		t.Error("the next session's channel is not open")
 	}
 }
+
+// TestHostileEventPathsOfPersistentWatches: a server can send any path.
+func TestHostileEventPathsOfPersistentWatches(t *testing.T) {
+	var w watchers
+	told := 0
+	w.addPersistent(&persistentWatch{path: "/a", mode: WatchRecursive, f: func(Event) { told++ }})
+	for _, path := range []string{"", "x", "x/y", "//", "/", "/a", "/a/", "/ab", "/a//b/c"} {
+		w.fire(wire.EventNodeDataChanged, path, Event{Type: EventNodeDataChanged})
+	}
+	if told != 3 {
+		t.Errorf("%d events, want those of /a, /a/, and /a//b/c", told)
+	}
+}

@@ -65,10 +65,13 @@ func (c *Core) WantProbe(now time.Duration) (Probe, bool) {
 // the present connection and connects to that server at once.
 func (c *Core) Probed(gen uint64, readWrite bool, now time.Duration) {
 	p := &c.probe
-	if gen != c.Live() || !c.wantsReadWrite() || !p.asking {
+	if gen != c.Live() || !p.asking {
 		return
 	}
 	p.asking = false
+	if !c.wantsReadWrite() {
+		return
+	}
 	server := slices.Index(c.cfg.Servers, p.server)
 	if !readWrite || server < 0 { // SetServers may have removed it
 		p.interval = min(2*p.interval, maxProbeInterval)

@@ -86,9 +86,10 @@ func TestProbeOfRemovedServerIsIgnored(t *testing.T) {
 	r := readOnlyRig(t)
 	r.now += minProbeInterval
 	p, _ := r.core.WantProbe(r.now)
-	r.core.SetServers([]string{"a:1", "c:1"}, r.now)
+	r.core.SetServers([]string{"a:1"}, r.now)
 	r.core.Probed(p.Gen, true, r.now)
 	r.wantStates() // stays with the read-only server
+	r.core.SetServers([]string{"a:1", "c:1"}, r.now)
 	r.now += 2 * minProbeInterval
 	p, ok := r.core.WantProbe(r.now)
 	if !ok || p.Server != "c:1" {

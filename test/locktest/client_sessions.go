@@ -221,6 +221,9 @@ func watchFunc(f *fixture) {
 	f.fails(f.c.RemoveWatches(f.ctx, f.path("p"), zk.WatchKindAny), zk.ErrNoWatcher, zk.AppliedNo)
 	stopThird := watch("third", f.path("p"), zk.WatchRecursive) // the mode is free again
 	f.ok(f.c.RemoveWatches(f.ctx, f.path("r"), zk.WatchKindAny))
+	again, err := f.c.AddWatchFunc(f.ctx, f.path("r"), zk.WatchPersistent, func(zk.Event) {}) // so is that of r
+	f.ok(err)
+	again()
 	f.make("r/2", "")
 	f.make("p/4", "")
 	mustTell("recursive", "1 /r/1", "1 /r/1/2", "7 /r")

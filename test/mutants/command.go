@@ -54,8 +54,8 @@ func commandMutants() []Mutant {
 			Reason: "zklock revoke --then-break breaks only the hold that it asked, which its token identifies; the mutant compares names.",
 			Edits: []Edit{
 				{File: "cmd/zklock/internal/locks/revoke_wait.go",
-					Before: `h.Node == e.Node && h.Token == e.Token`,
-					After:  `h.Node == e.Node`},
+					Before: `return h.Token == e.Token`,
+					After:  `return h.Node == e.Node`},
 			},
 			Suite: operator, Test: "TestRevokeWaitsForAskedHoldOnly",
 			Says: `the next hold counts as the asked one`,

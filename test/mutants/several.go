@@ -71,9 +71,9 @@ func severalMutants() []Mutant {
 			Reason: "A run begins with the creation of its entry; the mutant counts from the grant, so that each waiter of a long round runs again.",
 			Edits: []Edit{
 				{File: "once.go",
-					Before: `return time.UnixMilli(stat.Ctime), err`,
-					After: `_ = stat
-	return time.Now(), err`},
+					Before: `	at = time.UnixMilli(stat.Ctime)`,
+					After: `	_ = stat
+	at = time.Now()`},
 			},
 			Suite: bubble, Test: "TestOncePerRoundLongerThanPeriod",
 			Says: `an acquire of the same round would run`,

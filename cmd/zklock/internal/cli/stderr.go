@@ -44,7 +44,7 @@ type lineWriter struct{ wait time.Duration }
 // Write implements io.Writer.
 func (w lineWriter) Write(p []byte) (int, error) {
 	lines.Lock()
-	if len(lines.waiting) < maxLines {
+	if len(lines.waiting) < maxLines || w.wait == lastTime {
 		lines.waiting = append(lines.waiting, line{os.Stderr, string(p)})
 	} else {
 		lines.dropped++

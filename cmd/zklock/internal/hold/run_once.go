@@ -11,16 +11,18 @@ import (
 	"github.com/zklock/zklock/cmd/zklock/internal/process"
 )
 
-// skip returns nil if the command is to run. If --once-per makes it superfluous, or if that
-// is unknown, skip releases the lock and returns why.
-func (r *runner) skip(hold *zklock.Hold) error {
+// skip returns nil if the command is to run, or if a signal ended ctx. If --once-per makes
+// the command superfluous, or if that is unknown, skip releases the lock and returns why.
+func (r *runner) skip(ctx context.Context, hold *zklock.Hold) error {
 	if r.oncePer == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), r.app.Settings.Session.D)
+	limited, cancel := context.WithTimeout(ctx, r.app.Settings.Session.D)
 	defer cancel()
-	last, done, err := hold.RanWithin(ctx, r.oncePer)
+	last, done, err := hold.RanWithin(limited, r.oncePer)
 	switch {
+	case ctx.Err() != nil:
+		return nil
 	case errors.Is(err, zklock.ErrLost):
 		err = &cli.ExitError{Code: cli.ExitLost, Err: err}
 		r.status.Outcome = outcomeLost

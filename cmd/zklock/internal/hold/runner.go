@@ -63,6 +63,7 @@ func (r *runner) run() error {
 		r.notAcquired(ctx, err)
 		return err
 	}
+	skipped := r.skip(ctx, hold)
 	stop() // from here on the supervisor reads the signals
 	r.status.Acquired, r.status.Locks = true, r.spec.states(hold)
 	r.status.Token = r.status.Locks[0].Token
@@ -74,8 +75,8 @@ func (r *runner) run() error {
 		}
 		return err
 	}
-	if err := r.skip(hold); err != nil {
-		return err
+	if skipped != nil {
+		return skipped
 	}
 	lock := lockEnvironment{locks: r.status.Locks, mode: r.spec.mode(), session: hold.Session(), servers: t.Current()}
 	lock.identity = set.Identity.CommandEnvironment(r.passAuth)

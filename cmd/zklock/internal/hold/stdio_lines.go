@@ -16,7 +16,7 @@ type eventLines struct {
 	written chan error // the result of each write
 	busy    bool       // a line is being written
 	broken  bool       // a write failed, so nothing is written any more
-	pending []event    // wait for the write; at most one of each type
+	pending []event    // wait for the write; see add
 }
 
 // newEventLines returns the lines that go to out. The goroutine ends with the program, or
@@ -38,10 +38,11 @@ func (l *eventLines) close() { close(l.lines) }
 // ready reports whether all events are written.
 func (l *eventLines) ready() bool { return !l.busy && !l.broken && len(l.pending) == 0 }
 
-// add appends an event. It replaces an event of the same type that was not written.
+// add appends an event. It replaces an event of the same type that was not written. A signal
+// and a release request of a client do not replace each other.
 func (l *eventLines) add(e event) {
 	for i := range l.pending {
-		if l.pending[i].Event == e.Event {
+		if l.pending[i].Event == e.Event && (l.pending[i].Signal == "") == (e.Signal == "") {
 			l.pending[i] = e
 			return
 		}

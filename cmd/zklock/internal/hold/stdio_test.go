@@ -464,3 +464,16 @@ func TestSafeTimeIsRoundedDown(t *testing.T) {
 		}
 	})
 }
+
+// TestStdioKeepsRequestAndSignal: while the program does not read, a signal and a release
+// request of a client do not replace each other.
+func TestStdioKeepsRequestAndSignal(t *testing.T) {
+	l := newEventLines(io.Discard)
+	defer l.close()
+	for _, e := range []event{{Event: eventReleaseRequested, By: "ann"}, {Event: eventReleaseRequested, Signal: "TERM"}, {Event: eventReleaseRequested, Signal: "HUP"}} {
+		l.add(e)
+	}
+	if len(l.pending) != 2 || l.pending[0].By != "ann" || l.pending[1].Signal != "HUP" {
+		t.Errorf("%+v", l.pending)
+	}
+}

@@ -55,7 +55,7 @@ Exit codes:
 const revokeExample = `  zklock revoke deploy
   zklock revoke catalog --token 4294967321     # one of several readers
   zklock revoke index && zklock run -w 60 index -- ./rebuild
-  zklock revoke deploy --wait 30s --then-break --reason "call Ann"`
+  zklock revoke deploy --wait 30s --then-break --reason backup`
 
 // revokeFlags are the flags of zklock revoke.
 type revokeFlags struct {

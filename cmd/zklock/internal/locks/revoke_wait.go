@@ -80,11 +80,12 @@ func pollRelease(ctx context.Context, asked []inspect.Entry, read func(context.C
 }
 
 // stillHeld splits the asked entries into those that hold the lock and the others. The token
-// identifies a hold: the next holder can have an entry of the same name.
+// identifies a hold: the next holder can have an entry of the same name, and a downgrade
+// gives a hold another entry.
 func stillHeld(s *inspect.Lock, asked []inspect.Entry) (held, released []inspect.Entry) {
 	holders := s.Holders()
 	for _, e := range asked {
-		if slices.ContainsFunc(holders, func(h inspect.Entry) bool { return h.Node == e.Node && h.Token == e.Token }) {
+		if slices.ContainsFunc(holders, func(h inspect.Entry) bool { return h.Token == e.Token }) {
 			held = append(held, e)
 		} else {
 			released = append(released, e)
