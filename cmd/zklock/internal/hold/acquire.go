@@ -18,6 +18,9 @@ import (
 // acquires the same locks one by one can deadlock with this one.
 const severalTimeout = time.Minute
 
+// errUnanswered: the servers did not answer when the wait ended.
+var errUnanswered = errors.New("no answer from the servers")
+
 // acquire acquires the locks and shows the progress of the wait on line. Its error has the
 // exit code. The timeout counts from began, so it includes the time until the first server
 // answered.
@@ -41,7 +44,7 @@ func acquire(ctx context.Context, s *cli.Settings, c *zklock.Client, spec *lockS
 		return nil, &cli.ExitError{Code: s.Conflict, Err: explainNodeLock(ctx, s, l, spec, lockedError(spec, err, s.ServersSuffix()))}
 	case wait.Err() != nil && unanswered(c.Health()):
 		// The lock may be free: a cron job must not take this for a lock that is held.
-		return nil, &cli.ExitError{Code: cli.ExitFailed, Err: fmt.Errorf("%s was not acquired within %s: no answer from the servers%s", spec.title(), cli.ShortDuration(timeout), s.ServersSuffix())}
+		return nil, &cli.ExitError{Code: cli.ExitFailed, Err: fmt.Errorf("%s was not acquired within %s: %w%s", spec.title(), cli.ShortDuration(timeout), errUnanswered, s.ServersSuffix())}
 	case wait.Err() != nil:
 		return nil, &cli.ExitError{Code: s.Conflict, Err: explainNodeLock(ctx, s, l, spec, timeoutError(spec, timeout, s.ServersSuffix()))}
 	}

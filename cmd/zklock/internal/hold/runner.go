@@ -96,7 +96,7 @@ func (r *runner) notAcquired(ctx context.Context, err error) {
 	switch {
 	case ctx.Err() != nil:
 		r.status.Outcome = outcomeInterrupted
-	case errors.As(err, &e):
+	case errors.As(err, &e) && !errors.Is(err, errUnanswered):
 		r.status.Outcome = outcomeNotAcquired
 	}
 }
