@@ -4,7 +4,7 @@ import { el, icon, put, attr, mark } from "./dom.js";
 import { span, measured, count, things, split, clock, legible } from "./format.js";
 import { Queue, FIRST } from "./queue.js";
 import { charts } from "./charts.js";
-import { act, instead, details, fact, copyable } from "./sheet.js";
+import { act, instead, details, fact, copyable, messages } from "./sheet.js";
 import { ask, json, sessionAddress } from "./routes.js";
 import { timed } from "./feed.js";
 import { explained, deadlocks } from "./troubles.js";
@@ -157,9 +157,7 @@ class LockPage {
         fact("Fencing token", ...copyable(e.token, this.page.say)),
         e.safe ? fact("Deadline", this.deadline, el("small", { text: "until another client can hold, if the servers fall silent" })) : null,
         fact("Session", e.session === "0x0" ? "none" : el("a", { class: "mono", href: sessionAddress(e.session), "data-go": true, text: e.session })),
-        e.value ? fact("Value", ...copyable(e.value, this.page.say)) : null,
-        permits,
-        e.revoked ? fact("Release requested", "yes", el("small", { text: "its owner was asked to release the lock" })) : null),
+        permits, messages(e, this.page.say)),
       e.data && e.data !== e.who ? el("pre", { class: "raw", text: e.data, "aria-label": "Owner’s data" }) : null,
     ].filter(Boolean);
   }

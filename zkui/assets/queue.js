@@ -5,6 +5,7 @@ import { el, icon, put, mark, attr } from "./dom.js";
 import { span, brief, things } from "./format.js";
 import { Rows } from "./rows.js";
 import { Keys } from "./keys.js";
+import { request } from "./sheet.js";
 
 // FIRST is how many entries are requested at first. MORE is how many times as many are
 // requested when the end of those becomes visible.
@@ -70,7 +71,7 @@ export class Queue {
     mark(row, "with-next", together(e, items[i + 1]));
     this.showKnot(p, e);
     put(p.link, brief(e.who));
-    put(p.sub, brief([e.owner?.user, e.owner?.command, recipe(e)].filter(Boolean).join(" · ")));
+    put(p.sub, brief([e.revoked && `release ${request(e)}`, e.owner?.user, e.owner?.command, recipe(e)].filter(Boolean).join(" · ")));
     p.badges.replaceChildren(...badges(e));
     attr(p.link, "aria-label", `${e.holder ? "holds" : e.position > 0 ? `position ${e.position}` : "stray"}: ${e.who}`);
     this.tickRow(row, e);
@@ -121,7 +122,8 @@ function recipe(e) {
   return library && library !== "zklock" ? `${library} ${kind ?? ""}`.trim() : "";
 }
 
-function badges(e) {
+// badges are what an entry is besides exclusive.
+export function badges(e) {
   const all = [];
   if (e.revoked) all.push(el("span", { class: "badge wait", text: "release requested" }));
   if (e.mode === "shared") all.push(el("span", { class: "badge share", text: "shared" }));

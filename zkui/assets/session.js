@@ -1,11 +1,13 @@
 // One session: all locks that it holds or waits for.
 
 import { el, icon, put, attr, mark } from "./dom.js";
-import { span, brief } from "./format.js";
+import { span, brief, count } from "./format.js";
 import { ask, json, lockAddress } from "./routes.js";
 import { timed } from "./feed.js";
 import { Rows } from "./rows.js";
 import { Keys } from "./keys.js";
+import { badges } from "./queue.js";
+import { request } from "./sheet.js";
 
 export function open(box, query, feed, page) {
   return new Session(box, query.get("id") ?? "", feed, page);
@@ -48,7 +50,7 @@ class Session {
     const entries = (answer.entries ?? []).map(timed);
     put(this.who, answer.session?.who ?? "");
     this.who.hidden = !answer.session?.who;
-    put(this.about, entries.length ? `holds ${entries.filter((e) => e.holder).length}, waits for ${entries.filter((e) => e.position > 0).length}` : "");
+    put(this.about, entries.length ? `holds ${count(entries.filter((e) => e.holder).length)}, waits for ${count(entries.filter((e) => e.position > 0).length)}` : "");
     this.rows.set(entries);
     this.none.hidden = entries.length > 0;
     if (!entries.length) this.say("It has no locks", "The session has ended, never existed, or holds no lock and waits for none.");
@@ -74,7 +76,8 @@ class Session {
 }
 
 function make() {
-  const parts = { knot: el("span", { class: "knot" }), link: el("a", { class: "who mono", "data-go": true }), sub: el("span", { class: "sub" }), badges: el("span", { class: "badges" }), time: el("span"), unit: el("small") };
+  const parts = { knot: el("span", { class: "knot" }), path: el("bdi"), link: el("a", { class: "who mono path", "data-go": true }), sub: el("span", { class: "sub" }), badges: el("span", { class: "badges" }), time: el("span"), unit: el("small") };
+  parts.link.append(parts.path);
   const row = el("div", { class: "row stop", role: "listitem" },
     el("span", { class: "rail" }, parts.knot), el("span", { class: "cell" }, parts.link, parts.sub), parts.badges,
     el("span", { class: "passing" }, el("span", { class: "since" }, parts.time, " ", parts.unit)));
@@ -90,9 +93,10 @@ function show(row, e, now) {
   mark(row, "holds", e.holder);
   mark(row, "shared", e.mode !== "exclusive");
   p.knot.replaceChildren(e.holder ? icon("key") : String(e.position ?? "?"));
-  put(p.link, brief(e.path));
-  put(p.sub, e.holder ? `holds it with token ${e.token}` : e.position > 0 ? `position ${e.position}` : "stray");
-  p.badges.replaceChildren(...(e.mode === "exclusive" ? [] : [el("span", { class: "badge share", text: e.mode })]));
+  put(p.path, brief(e.path));
+  const place = e.holder ? `holds it with token ${e.token}` : e.position > 0 ? `position ${e.position}` : "stray";
+  put(p.sub, brief(e.revoked ? `${place} · release ${request(e)}` : place));
+  p.badges.replaceChildren(...badges(e));
   tick(row, e, now);
 }
 

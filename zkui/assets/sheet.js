@@ -38,6 +38,29 @@ export function fact(label, ...values) {
   return el("div", {}, el("dt", { class: "label", text: label }), el("dd", {}, ...values));
 }
 
+// request says which client requested the release of an entry, and why. Any client can write
+// that. It is empty if there is no request.
+export function request(e) {
+  if (!e.revoked) return "";
+  return `requested${e.revokedBy ? ` by ${e.revokedBy}` : ""}${e.revokeReason ? `: ${e.revokeReason}` : ""}`;
+}
+
+// long is a pair as wide as the list of facts. Clients write its text, of up to 1,024 bytes.
+function long(label, ...values) {
+  const node = fact(label, ...values);
+  node.classList.add("long");
+  return node;
+}
+
+// messages are the facts that clients published with an entry: its value, and a release
+// request.
+export function messages(e, say) {
+  return [
+    e.value ? long("Value", ...copyable(e.value, say)) : null,
+    e.revoked ? long("Release requested", e.revokedBy ? `by ${e.revokedBy}` : "yes", el("small", { text: e.revokeReason || "The request has no reason." })) : null,
+  ];
+}
+
 // copyable is a text with a button that copies it, if the browser permits it.
 export function copyable(text, say) {
   const button = navigator.clipboard && el("button", {
@@ -60,8 +83,8 @@ export function ownerFacts(e, now, say) {
     e.granted ? fact("Got the lock", clock(e.granted, now)) : null,
     e.session !== "0x0" ? fact("Session", el("a", { class: "mono", href: sessionAddress(e.session), "data-go": true, text: e.session })) : fact("Session", "none: not ephemeral"),
     fact(e.holder ? "Fencing token" : "Would-be token", ...copyable(e.token, say)),
-    e.value ? fact("Value", ...copyable(e.value, say)) : null,
     library && fact("Written by", library, o.version ? el("small", { text: o.version }) : null),
+    ...messages(e, say),
   ].filter(Boolean);
 }
 

@@ -117,6 +117,30 @@ func TestSemaphore(t *testing.T) {
 	b.Until(`document.querySelectorAll(".gauge .full").length === 3 && document.querySelectorAll(".gauge i").length === 5`)
 }
 
+// TestReleaseRequestHasRequesterAndReason: any client can write them.
+func TestReleaseRequestHasRequesterAndReason(t *testing.T) {
+	const reason, shown = "<b>now</b>\u202e", `<b>now</b>\u202e`
+	b, s := StartBrowser(t), Serve(t)
+	p, ops := NewPeer(t, s.Server, named("worker", 1, "crawl")), NewPeer(t, s.Server, named("ops", 7, "revoke"))
+	p.Hold(p.Mutex("one"))
+	p.Hold(p.locks.RWMutex("many").Reader())
+	ops.Hold(ops.locks.RWMutex("many").Reader())
+	for _, l := range []*zklock.Lock{ops.Mutex("one"), ops.locks.RWMutex("many").Reader()} {
+		if _, err := l.RequestRelease(t.Context(), 0, zklock.ReleaseRequest{Reason: reason}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.Open(s.URL + "lock?path=/zklock/one")
+	b.Shows(".holder", "by deploy@ops:7\n"+shown)
+	b.Click(".holder [data-details]")
+	b.Shows("dialog", "by deploy@ops:7\n"+shown)
+	b.Click("dialog a[data-go]")
+	b.Shows(".stop", "release requested by deploy@ops:7: "+shown)
+	b.Open(s.URL + "lock?path=/zklock/many")
+	b.Shows(".stop", "release requested by deploy@ops:7: "+shown)
+	clean(t, b, "the lock's page")
+}
+
 // TestFreeLock: the address of a lock that nobody holds says so, and shows its
 // next holder.
 func TestFreeLock(t *testing.T) {
