@@ -250,7 +250,7 @@ class List {
   showNone(items, all) {
     this.none.hidden = items.length > 0;
     if (items.length > 0) return;
-    const [head, more] = all.length > 0 ? ["No lock matches", "Press Escape to clear the filter."]
+    const [head, more] = all.length > 0 ? ["No lock matches", el("p", {}, el("button", { class: "button", type: "button", text: "Clear the filter", click: () => this.showAll() }))]
       : this.feed.status?.walked ? ["No lock is held", `No client holds or waits for a lock below ${this.feed.status.prefix}.`]
       : ["Loading locks", "The first listing is in progress."];
     const prefix = this.feed.status?.prefix;
@@ -314,14 +314,14 @@ function makeRow(toggle) {
   const parts = {
     sign: el("span", { class: "sign" }), dir: el("span", { class: "dir" }), leaf: el("span", { class: "leaf" }), kind: el("span"),
     who: el("span", { class: "who" }), command: el("span", { class: "sub" }),
-    link: el("a", { class: "name", "data-go": true }), why: el("span", { class: "why" }),
+    link: el("a", { class: "name path", "data-go": true }), why: el("span", { class: "why" }),
     held: el("span"), heldSub: el("span", { class: "sub" }),
     n: el("span", { class: "n" }), pips: Array.from({ length: PIPS }, () => el("i")), rest: el("span", { class: "rest" }),
     oldest: el("span"), next: el("span"),
   };
   parts.queue = el("span", { class: "pips", role: "cell" }, parts.n, parts.pips, parts.rest);
   const cell = (...inside) => el("span", { class: "cell", role: "cell" }, ...inside);
-  parts.link.append(parts.dir, parts.leaf);
+  parts.link.append(el("bdi", {}, parts.dir, parts.leaf));
   parts.groupName = el("span", { class: "name leaf" });
   parts.groupAbout = el("span", { class: "dimmed" });
   parts.toggle = el("button", { class: "toggle", type: "button", click: () => toggle(parts.toggle.of) }, icon("open"), parts.groupName, parts.groupAbout);

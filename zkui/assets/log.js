@@ -43,7 +43,8 @@ export function open(box, query, feed, page) {
 }
 
 function make() {
-  const parts = { at: el("time"), badge: el("span", { class: "badge" }), link: el("a", { class: "name", "data-go": true }), who: el("span"), took: el("span") };
+  const parts = { at: el("time"), badge: el("span", { class: "badge" }), path: el("bdi"), link: el("a", { class: "name path", "data-go": true }), who: el("span"), took: el("span") };
+  parts.link.append(parts.path);
   const cell = (inside) => el("span", { class: "cell", role: "cell" }, inside);
   const row = el("div", { class: "row", role: "row" }, cell(parts.at), cell(parts.badge), cell(parts.link), cell(parts.who), cell(parts.took));
   row.parts = parts;
@@ -55,7 +56,7 @@ function show(row, e, now) {
   put(p.at, clock(Date.parse(e.at), now));
   put(p.badge, text);
   attr(p.badge, "class", `badge ${cls}`);
-  put(p.link, brief(e.path));
+  put(p.path, brief(e.path));
   attr(p.link, "href", lockAddress(e.path));
   put(p.who, e.who ? brief(e.who) : "unknown: too short to be read");
   mark(p.who, "dimmed", !e.who);

@@ -45,7 +45,7 @@ function tags(node, paths, cls) {
   if (node.key === key) return;
   node.key = key;
   mark(node, "dimmed", paths.length === 0);
-  const some = paths.slice(0, TAGS).map((p) => el("span", { class: `badge ${cls}`, title: brief(p), text: brief(named(p)) }));
+  const some = paths.slice(0, TAGS).map((p) => el("span", { class: `badge ${cls} path`, title: brief(p) }, el("bdi", { text: brief(named(p)) })));
   if (paths.length > TAGS) some.push(el("span", { class: "dimmed", text: `+${count(paths.length - TAGS)}` }));
   node.replaceChildren(...(some.length ? some : ["–"]));
 }
