@@ -34,7 +34,7 @@ func (h *Handler) action(name string, do func(context.Context, actionRequest, in
 			h.refuse(w, r, http.StatusForbidden, "this page is read-only: its server has no token")
 			return
 		case !h.mayAct(r):
-			h.refuse(w, r, http.StatusForbidden, "the access token is missing or wrong")
+			h.refuse(w, r, http.StatusForbidden, "the action token is missing or wrong")
 			return
 		case !isJSON(r):
 			h.refuse(w, r, http.StatusBadRequest, "send JSON, with the Content-Type application/json")
