@@ -120,7 +120,7 @@ func severalMutants() []Mutant {
 					After:  `return 0`},
 			},
 			Suite: bubble, Test: "TestInOrder",
-			Says: `all_test.go`,
+			Says: `kinds_test.go`,
 		},
 		{
 			Name:   "UncountedLeases",
@@ -169,7 +169,7 @@ func severalMutants() []Mutant {
 					After:  `owner.Token = 0`},
 			},
 			Suite: bubble, Test: "TestDowngrade",
-			Says: `rwmutex_test.go`,
+			Says: `kinds_test.go`,
 		},
 	}
 }

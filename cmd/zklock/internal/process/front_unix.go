@@ -121,6 +121,11 @@ func (f *front) handle(m message) {
 		f.resume() // it used the terminal before it had it
 		return
 	}
+	// The message can be late. If the command has been continued or has ended since, a shell
+	// that has continued this job does not expect it to stop again.
+	if !isStopped(f.group) {
+		return
+	}
 	// The terminal sent ^Z only to the command's group. The front's job, which can have
 	// other processes, must stop as it would without the front.
 	f.pause(f.foreground() == f.group)
@@ -200,19 +205,38 @@ func hasShell() bool {
 	return false
 }
 
-// parent returns the parent of a process, 0 if it is unknown.
-func parent(pid int) int {
+// isStopped reports whether a process is stopped. Without /proc, it assumes so.
+func isStopped(pid int) bool {
+	state, _, err := readStat(pid)
+	if err != nil {
+		_, _, self := readStat(os.Getpid())
+		return self != nil
+	}
+	return state == "T"
+}
+
+// readStat returns the state and the parent of a process, as /proc shows them.
+func readStat(pid int) (state, ppid string, err error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return 0
+		return "", "", err
 	}
 	// The name in parentheses can contain any character; state and parent follow it.
 	at := bytes.LastIndexByte(stat, ')')
 	fields := bytes.Fields(stat[at+1:])
 	if at < 0 || len(fields) < 2 {
+		return "", "", fmt.Errorf("/proc/%d/stat is malformed", pid)
+	}
+	return string(fields[0]), string(fields[1]), nil
+}
+
+// parent returns the parent of a process, 0 if it is unknown.
+func parent(pid int) int {
+	_, text, err := readStat(pid)
+	if err != nil {
 		return 0
 	}
-	ppid, err := strconv.Atoi(string(fields[1]))
+	ppid, err := strconv.Atoi(text)
 	if err != nil {
 		return 0
 	}
