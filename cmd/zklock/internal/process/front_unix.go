@@ -33,6 +33,7 @@ type front struct {
 	keeper   *os.Process
 	sock     *os.File // to the keeper
 	group    int      // of the command, 0 before it runs
+	ending   bool     // a signal that ends programs was forwarded
 	terminal bool     // standard input is a terminal
 	signals  chan os.Signal
 }
@@ -121,9 +122,11 @@ func (f *front) handle(m message) {
 		f.resume() // it used the terminal before it had it
 		return
 	}
-	// The message can be late. If the command has been continued or has ended since, a shell
-	// that has continued this job does not expect it to stop again.
-	if !isStopped(f.group) {
+	// A command that is told to end while its job is stopped is continued in the background,
+	// and can stop again at its read of the terminal before it ends. And the message can be
+	// late: the command may have been continued or have ended since. A shell that has
+	// continued this job does not expect it to stop again.
+	if f.ending && (stop == unix.SIGTTIN || stop == unix.SIGTTOU) || !isStopped(f.group) {
 		return
 	}
 	// The terminal sent ^Z only to the command's group. The front's job, which can have
@@ -141,7 +144,16 @@ func (f *front) handleSignal(sig os.Signal) {
 	case sig == unix.SIGTSTP:
 		f.pause(false) // the keeper keeps the position in the queue
 	default:
-		_ = f.keeper.Signal(sig) // it may have ended
+		f.forward(sig)
+	}
+}
+
+// forward sends a signal to the keeper, which may have ended.
+func (f *front) forward(sig os.Signal) {
+	_ = f.keeper.Signal(sig)
+	switch sig {
+	case unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT:
+		f.ending = true
 	}
 }
 
@@ -178,7 +190,7 @@ func (f *front) awaitCont() {
 				return
 			case unix.SIGTSTP:
 			default:
-				_ = f.keeper.Signal(sig)
+				f.forward(sig)
 			}
 		}
 	}
