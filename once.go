@@ -106,7 +106,7 @@ func (h *Hold) RanWithin(ctx context.Context, period time.Duration) (last Run, w
 //
 // The record is a persistent znode at the path of the lock with the suffix "-done". Its ACL
 // is [Options].ACL, or if that is nil the ACL of the lock's znode, because a client that may
-// write it can make clients skip runs.
+// write it can make clients skip runs. No other lock may use that path.
 func (h *Hold) RecordRun(ctx context.Context) error {
 	fail := func(err error) error { return &Error{Op: "record the run", Path: h.lock.path, Err: err} }
 	if err := h.checkRuns(); err != nil {

@@ -163,8 +163,8 @@ func nameable(parent, child string) bool {
 	return !(parent == "/" && child == "zookeeper" || looksLikeEntry(child) || strings.HasSuffix(child, heldSuffix) || strings.HasSuffix(child, doneSuffix))
 }
 
-// The suffixes of znodes beside a lock: the parent of lock-delay records, and the record of
-// the last run.
+// The suffixes of znodes that are not locks but have the path of a lock before the suffix:
+// the parent of lock-delay records, and the record of the last run.
 const (
 	heldSuffix = "-held"
 	doneSuffix = "-done"
