@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"slices"
 	"time"
 )
 
@@ -116,6 +117,17 @@ func (d *Deadline) Gap() time.Duration {
 // gap returns the gap for half a tick.
 func (d *Deadline) gap(halfTick time.Duration) time.Duration {
 	return time.Duration(float64(halfTick)/(1-d.drift)) + d.late
+}
+
+// Wait returns for how long a b that is due at this time should wait, most at the
+// longest, until it qualifies for an a whose answers were late; 0 if there is none.
+func (d *Deadline) Wait(due, most time.Duration) time.Duration {
+	for _, a := range slices.Backward(d.firsts) {
+		if late := a.received + d.Gap() - due; !a.hasB && late > 0 && late <= most {
+			return late
+		}
+	}
+	return 0
 }
 
 // Begin records an a: a sync that was answered successfully on the connection of

@@ -14,7 +14,8 @@ import (
 // a proof that it completes, and needs one round trip.
 //
 // a and b go out as late as c permits, so that c proves a moment that is as young
-// as possible.
+// as possible. If the answers to a were late, so are b and c, within limits: a b that
+// goes out too early would leave a without a proof for another eighth.
 //
 // With [Config.Sync] the third request is a sync, too, which the leader answers
 // without its log and the other servers. A sync tells of no entry, so the client
@@ -29,6 +30,7 @@ type heartbeat struct {
 	first      bool          // a of this eighth was sent
 	second     bool          // b of this eighth was sent
 	secondAt   time.Duration // when the last b was answered, or unanswered
+	late       time.Duration // by how much this eighth's b goes out late
 	underWay   int           // how many c's are unanswered
 	syncs      int           // how many a's and b's are unanswered
 	jeopardy   bool
@@ -60,25 +62,31 @@ func (b *heartbeat) restart(now time.Duration) {
 }
 
 // begin starts the next eighth of the timeout.
-func (b *heartbeat) begin(now time.Duration) { b.sentAt, b.first, b.second = now, false, false }
+func (b *heartbeat) begin(now time.Duration) {
+	b.sentAt, b.first, b.second, b.late = now, false, false, 0
+}
 
 // plan returns when a, b, and c of this eighth of the timeout are due; 0 for never.
-func (b *heartbeat) plan(timeout, gap time.Duration) (first, second, third time.Duration) {
+func (b *heartbeat) plan(timeout time.Duration, d *Deadline) (first, second, third time.Duration) {
 	period := timeout / 8
 	start := max(b.sentAt, b.begunAt)
 	trip := min(b.roundTrip, timeout/32) + timeout/512
 	lead := timeout/64 + trip // from b to c
 	if !b.second {
 		second = start + period - lead
+		b.late = d.Wait(second, timeout/32)
+		second += b.late
 	}
 	if !b.first {
 		// The a that this b continues went out in this eighth of the timeout, or some earlier.
-		first = start + period - (lead+gap+trip)%period
+		first = start + period - (lead+d.Gap()+trip)%period
 	}
 	// c waits for the answer to b, but not for long.
 	third = start + period
 	if b.second {
-		third = max(third, min(b.secondAt+timeout/64, third+timeout/64))
+		third = max(third, min(b.secondAt+timeout/64, third+b.late+timeout/64))
+	} else {
+		third += b.late
 	}
 	if b.syncs >= maxSyncs {
 		first, second = 0, 0
@@ -96,7 +104,7 @@ func (b *heartbeat) plan(timeout, gap time.Duration) (first, second, third time.
 // nextBeat returns when the next request of the heartbeat is due, 0 for never.
 func (c *Core) nextBeat() time.Duration {
 	var at time.Duration
-	first, second, third := c.beat.plan(c.session.Timeout, c.deadline.Gap())
+	first, second, third := c.beat.plan(c.session.Timeout, &c.deadline)
 	for _, t := range []time.Duration{first, second, third} {
 		if t != 0 && (at == 0 || t < at) {
 			at = t
@@ -140,7 +148,7 @@ func (c *Core) heartbeat(now time.Duration) {
 		return
 	}
 	due := func(at time.Duration) bool { return at != 0 && now >= at }
-	first, second, third := c.beat.plan(c.session.Timeout, c.deadline.Gap())
+	first, second, third := c.beat.plan(c.session.Timeout, &c.deadline)
 	if due(first) {
 		c.beat.first = true
 		c.sendFirst()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"slices"
@@ -148,44 +149,68 @@ func roundTrips(t *testing.T, c *zk.Client) func() []time.Duration {
 // TestSilenceSurvived measures the silence rows in a bubble, where the machine's load
 // does not matter: the goals hold exactly.
 func TestSilenceSurvived(t *testing.T) {
-	const n = 100
 	for _, row := range silenceRows {
-		t.Run(row.timeout.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				srv := zktest.Start(t, func(o *zkserver.Options) {
-					o.TickTime, o.MinSessionTimeout, o.MaxSessionTimeout, o.FourLetterWords = usualTick, 0, 0, nil
-				})
-				survived := make([]time.Duration, n)
-				var wg sync.WaitGroup
-				for i := range n {
-					wg.Go(func() {
-						route := srv.Route(t)
-						route.Delay(quickTrip / 2)
-						c, err := zklock.Dial(t.Context(), "zktest:2181", &zklock.Options{SessionTimeout: row.timeout, DialContext: route.DialContext})
-						if err != nil {
-							t.Error(err)
-							return
-						}
-						defer func() { _ = c.Close() }() // the servers are silent
-						hold, err := c.Mutex(fmt.Sprint(i)).Acquire(t.Context())
-						if err != nil {
-							t.Error(err)
-							return
-						}
-						time.Sleep(row.timeout*3/2 + row.timeout/8*time.Duration(i)/n)
-						route.Partition()
-						silent := time.Now()
-						<-hold.Done()
-						survived[i] = time.Since(silent)
-					})
-				}
-				wg.Wait()
-				smallest, median := smallestAndMedian(survived)
-				t.Logf("smallest %.1f %%, median %.1f %%", percent(smallest, row.timeout), percent(median, row.timeout))
-				row.judge(t, smallest, median, row.smallest, row.median)
-			})
-		})
+		t.Run(row.timeout.String(), func(t *testing.T) { row.simulate(t, 0, 0) })
 	}
+}
+
+// TestSilenceAfterLateAnswers measures the same where some answers are late. The answers
+// to all three requests of a proof can be: a hold survives that much less, and not also an
+// eighth of its session timeout less.
+func TestSilenceAfterLateAnswers(t *testing.T) {
+	const late = 60 * time.Millisecond
+	for _, row := range silenceRows {
+		t.Run(row.timeout.String(), func(t *testing.T) { row.simulate(t, late, percent(3*late, row.timeout)) })
+	}
+}
+
+// simulate measures the row in a bubble. The answer to about every fifth request is late
+// by some time. Holds may survive less than the row's goals, by a percentage of the timeout.
+func (row silenceRow) simulate(t *testing.T, late time.Duration, less float64) {
+	const n = 100
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, func(o *zkserver.Options) {
+			o.TickTime, o.MinSessionTimeout, o.MaxSessionTimeout, o.FourLetterWords = usualTick, 0, 0, nil
+		})
+		survived := make([]time.Duration, n)
+		var wg sync.WaitGroup
+		for i := range n {
+			wg.Go(func() {
+				route := srv.Route(t)
+				route.Delay(quickTrip / 2)
+				c, err := zklock.Dial(t.Context(), "zktest:2181", &zklock.Options{SessionTimeout: row.timeout, DialContext: route.DialContext})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer func() { _ = c.Close() }() // the servers are silent
+				hold, err := c.Mutex(fmt.Sprint(i)).Acquire(t.Context())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				random := rand.New(rand.NewPCG(1, uint64(i)))
+				silence := time.Now().Add(row.timeout*3/2 + row.timeout/8*time.Duration(i)/n)
+				for late > 0 && time.Until(silence) > late {
+					time.Sleep(min(late, time.Until(silence)))
+					if random.IntN(5) == 0 {
+						route.Delay(quickTrip/2 + late/2)
+					} else {
+						route.Delay(quickTrip / 2)
+					}
+				}
+				time.Sleep(time.Until(silence))
+				route.Partition()
+				silent := time.Now()
+				<-hold.Done()
+				survived[i] = time.Since(silent)
+			})
+		}
+		wg.Wait()
+		smallest, median := smallestAndMedian(survived)
+		t.Logf("smallest %.1f %%, median %.1f %%", percent(smallest, row.timeout), percent(median, row.timeout))
+		row.judge(t, smallest, median, row.smallest-less, row.median-less)
+	})
 }
 
 // measureCommandInSilence measures for how long zklock run leaves its command alone when

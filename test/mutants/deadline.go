@@ -275,8 +275,8 @@ func partitionMutants(rules []Mutant) []Mutant {
 			Before: `lead := timeout/64 + trip // from b to c`,
 			After:  `lead := trip`},
 		{File: "internal/queue/heartbeat.go",
-			Before: `min(b.secondAt+timeout/64, third+timeout/64)`,
-			After:  `min(b.secondAt, third+timeout/64)`},
+			Before: `min(b.secondAt+timeout/64, third+b.late+timeout/64)`,
+			After:  `min(b.secondAt, third+b.late+timeout/64)`},
 	}}
 	for _, m := range rules {
 		edits[m.Name] = m.Edits
