@@ -25,8 +25,8 @@ func (d *driver) drain(ctx context.Context, r *Result) error {
 		return err
 	}
 	before := live()
-	ends := make([]time.Time, d.work.Workers) // of the cycles, in their order
-	var ended atomic.Int64
+	grants := make([]time.Time, d.work.Workers) // in their order
+	var granted atomic.Int64
 	done := make(chan error, 1)
 	// It ends when every worker has had the lock, or ctx has ended.
 	go func() {
@@ -35,9 +35,8 @@ func (d *driver) drain(ctx context.Context, r *Result) error {
 			if err != nil {
 				return err
 			}
-			err = cycle(ctx, lock, d.guards[0], 1, false)
-			ends[ended.Add(1)-1] = time.Now()
-			return err
+			lock = observedLock{lock, func() { grants[granted.Add(1)-1] = time.Now() }}
+			return cycle(ctx, lock, d.guards[0], 1, false)
 		})
 	}()
 	if err := d.allWait(ctx, done); err != nil {
@@ -60,7 +59,21 @@ func (d *driver) drain(ctx context.Context, r *Result) error {
 	after, err := bytesRead()
 	r.Read = after - read
 	if tenth := d.work.Workers / 10; tenth > 0 {
-		r.FirstTenth, r.LastTenth = ends[tenth-1].Sub(begin), ends[len(ends)-1].Sub(ends[len(ends)-1-tenth])
+		r.FirstTenth, r.LastTenth = grants[tenth-1].Sub(begin), grants[len(grants)-1].Sub(grants[len(grants)-1-tenth])
+	}
+	return err
+}
+
+// An observedLock calls a function when it is acquired.
+type observedLock struct {
+	Lock
+	acquired func()
+}
+
+func (l observedLock) Acquire(ctx context.Context) error {
+	err := l.Lock.Acquire(ctx)
+	if err == nil {
+		l.acquired()
 	}
 	return err
 }

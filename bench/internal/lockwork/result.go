@@ -21,7 +21,7 @@ type Result struct {
 	// by the waiters of a queue that drains; 0 where a library's language does not tell.
 	Heap int64
 	// Read is how many bytes the process read while a queue drained, and FirstTenth
-	// and LastTenth are how long the first and the last tenth of its waiters took; 0
+	// and LastTenth are how long the grants of its first and its last tenth took; 0
 	// where a library's language does not tell.
 	Read                  int64
 	FirstTenth, LastTenth time.Duration
