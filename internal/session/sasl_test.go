@@ -310,7 +310,7 @@ func TestLastTokenNeedsConsent(t *testing.T) {
 		"no token":    {&wire.SetSASLResponse{}, 0, Connected, nil},
 		"empty token": {&wire.SetSASLResponse{Token: []byte{}}, 0, Connected, nil},
 		"a challenge": {&wire.SetSASLResponse{Token: []byte("more")}, 0, Disconnected, ErrProtocol},
-		"refused":     {nil, wire.ErrAuthFailed, AuthFailed, nil},
+		"refused":     {&wire.SetSASLResponse{}, wire.ErrAuthFailed, AuthFailed, nil},
 	} {
 		r := newRig(t, func(c *Config) { c.SASL = true })
 		r.dial()
