@@ -47,6 +47,8 @@ var verdicts = []struct {
 	{"KDC_ERR_C_PRINCIPAL_UNKNOWN", zk.ErrAuthFailed, "the KDC does not know this principal; check its spelling and its realm"},
 	{"KDC_ERR_S_PRINCIPAL_UNKNOWN", zk.ErrAuthFailed, "the KDC does not know this principal; check the name of the server in the connection string and in DNS, and the option for the principal of the servers"},
 	{"KDC_ERR_PREAUTH_FAILED", zk.ErrAuthFailed, "the KDC refused the key; the password of the principal has changed, so export its keytab again"},
+	// Without pre-authentication, the client notices that itself.
+	{"client password/keytab incorrect", zk.ErrAuthFailed, "the key does not decrypt the answer of the KDC; the password of the principal has changed, so export its keytab again"},
 	{"KDC_ERR_CLIENT_REVOKED", zk.ErrAuthFailed, "the KDC has locked this principal; ask the administrator of the realm"},
 	{"KDC_ERR_NAME_EXP", zk.ErrAuthFailed, "this principal has expired; ask the administrator of the realm"},
 	{"KDC_ERR_KEY_EXPIRED", zk.ErrAuthFailed, "the password of this principal has expired; change it, and export its keytab again"},

@@ -92,11 +92,11 @@ func contextFlags(f uint32) []byte {
 
 // Step implements zk.SASLExchange.
 func (x *exchange) Step(challenge []byte) (response []byte, done bool, err error) {
+	was := x.state
+	x.state = over
 	if len(challenge) > maxToken {
 		return nil, false, x.impostor(errors.New("its token is too long"))
 	}
-	was := x.state
-	x.state = over
 	switch was {
 	case begin:
 		if response, err = x.request(); err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/jcmturner/gokrb5/v8/types"
 
 	"github.com/zklock/zklock/internal/inputfile"
+	"github.com/zklock/zklock/internal/ownership"
 )
 
 // maxFile limits the size of each file.
@@ -173,9 +174,12 @@ func (e *environment) readCCache(name string) error {
 		}
 		file = rest
 	}
-	b, _, err := inputfile.Read(file, maxFile)
+	b, info, err := inputfile.Read(file, maxFile)
 	if err != nil {
 		return unusable(op, file, fileProblem(err)+"; run kinit, or use a keytab")
+	}
+	if uid, other := ownership.Other(info); other {
+		return unusable(op, file, fmt.Sprintf("it belongs to user %d, who could change it; run kinit -c FILE:NAME, and set KRB5CCNAME to FILE:NAME", uid))
 	}
 	e.file, e.ccache = file, new(credentials.CCache)
 	if err := parse(e.ccache, b); err != nil || e.ccache.DefaultPrincipal.Realm == "" {
