@@ -9,6 +9,7 @@ require (
 	github.com/go-zookeeper/zk v1.0.4
 	github.com/prometheus/client_golang v1.25.0
 	github.com/zklock/zklock v0.2.0
+	github.com/zklock/zklock/zkkerberos v0.2.0
 	github.com/zklock/zklock/zkprom v0.2.0
 	golang.org/x/mod v0.41.0
 	golang.org/x/sys v0.49.0
@@ -58,5 +59,4 @@ require (
 	github.com/gobwas/httphead v0.1.0 // indirect
 	github.com/gobwas/pool v0.2.1 // indirect
 	github.com/gobwas/ws v1.4.0 // indirect
-	github.com/zklock/zklock/zkkerberos v0.2.0
 )

@@ -26,7 +26,8 @@ func FlagGroups() []flagGroup {
 		{"Listening", []string{"listen", "host", "tls-listen", "tls-unify", "max-conns-per-address", "max-conns"}}, // of serve and ui
 		{"Connection", []string{"servers", "context", "config-file", "session-timeout", "connect-timeout",
 			"server-tick", "sync-heartbeat", "keep-order", "read-only", "auth-file",
-			"tls-ca", "tls-cert", "tls-key", "tls-server-name", "tls-client-auth", "tls-cut"}},
+			"tls-ca", "tls-cert", "tls-key", "tls-server-name", "tls-client-auth", "tls-cut",
+			"kerberos-keytab", "kerberos-ccache", "kerberos-principal", "kerberos-server"}},
 		{"Output", []string{"output", "json", "sort", "svg", "stdio", "status-fd", "metrics", "log-format", "log-level",
 			"verbose", "long", "no-descriptions", "version", "help"}},
 	}
