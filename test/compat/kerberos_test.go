@@ -187,7 +187,7 @@ func (k *kdc) mechanism(o zkkerberos.Options) *zkkerberos.Mechanism {
 
 // within returns a context for one step of a test.
 func within(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -311,8 +311,9 @@ func testKerberosRefused(t *testing.T, k *kdc, srv *harness.Server) {
 
 // The command takes the same options from flags and variables.
 func testKerberosCommand(t *testing.T, k *kdc, srv *harness.Server) {
+	command := harness.Command(t)
 	zklock := func(env []string, args ...string) (string, error) {
-		cmd := exec.CommandContext(within(t), harness.Command(t), args...)
+		cmd := exec.CommandContext(within(t), command, args...)
 		cmd.Env = append(append(k.environ(), "ZKLOCK_SERVERS="+srv.Addr(), "ZKLOCK_ACL=sasl:app@"+testRealm+":cdrwa"), env...)
 		out, err := cmd.CombinedOutput()
 		return string(out), err
@@ -336,7 +337,15 @@ func testKerberosCommand(t *testing.T, k *kdc, srv *harness.Server) {
 	if err == nil || !strings.Contains(out, "run kinit, or use a keytab") {
 		t.Errorf("without tickets: %v, %s", err, out)
 	}
-	out, err = zklock(nil, "ls")
+	c, err := zk.Dial(within(t), srv.Addr(), &zk.Options{SASL: k.mechanism(zkkerberos.Options{Keytab: k.path("app.keytab")})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, _, err := c.Create(within(t), "/zklock/closed", nil, appOnly, zk.ModePersistent); err != nil {
+		t.Fatal(err)
+	}
+	out, err = zklock(nil, "run", "closed", "--", "true")
 	if err == nil || !strings.Contains(out, "--kerberos-keytab") {
 		t.Errorf("without Kerberos: %v, %s", err, out)
 	}
