@@ -10,10 +10,11 @@ import (
 	"github.com/zklock/zklock/zkkerberos"
 )
 
-const kerberosHelp = `Kerberos: --kerberos-keytab logs in with a file of keys, as --kerberos-principal.
-The default is the principal of the first key. --kerberos-ccache uses the
-tickets of kinit in a file, or "default" for the file of KRB5CCNAME. KRB5_CONFIG
-names krb5.conf. --kerberos-server is the principal of the servers.`
+const kerberosHelp = `Kerberos: --kerberos-keytab logs in with a file of keys. --kerberos-principal is
+the name of the client, by default that of the first key. --kerberos-ccache uses
+the tickets of kinit in a file, or "default" for the file of KRB5CCNAME.
+KRB5_CONFIG names krb5.conf. --kerberos-server is the name of the servers, in
+which _HOST stands for the host.`
 
 // defaultCCache is the value of --kerberos-ccache for the user's default.
 const defaultCCache = "default"
@@ -25,7 +26,7 @@ type kerberos struct {
 
 func (k *kerberos) flags(f *pflag.FlagSet) {
 	f.StringVar(&k.keytab, "kerberos-keytab", "", "`file` with keys; enables Kerberos")
-	f.StringVar(&k.ccache, "kerberos-ccache", "", "`file` with tickets, or default; enables Kerberos")
+	f.StringVar(&k.ccache, "kerberos-ccache", "", "`file` of kinit, or default; enables Kerberos")
 	f.StringVar(&k.principal, "kerberos-principal", "", "`name` of the client: NAME@REALM")
 	f.StringVar(&k.server, "kerberos-server", "", "`name` of the servers; default: "+zkkerberos.DefaultServer)
 }
