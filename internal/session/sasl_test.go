@@ -179,15 +179,15 @@ func TestSASLProtocolErrorIsRetried(t *testing.T) {
 		do   func(r *rig)
 		want error
 	}{
-		"other xid":   {func(r *rig) { r.reply(r.wantToken().Xid+1, 0, 0, &wire.SetSASLResponse{Token: []byte{}}) }, ErrProtocol},
-		"an event":    {func(r *rig) { r.event(wire.EventNodeCreated, "/", -1) }, ErrProtocol},
-		"no header":   {func(r *rig) { r.frame([]byte{1}) }, ErrProtocol},
-		"no body":     {func(r *rig) { r.reply(r.wantToken().Xid, 0, 0, nil) }, ErrProtocol},
-		"more body":   {func(r *rig) { r.frame(append((&wire.ReplyHeader{Xid: r.wantToken().Xid}).Append(nil), 0, 0, 0, 0, 9)) }, ErrProtocol},
-		"other error": {func(r *rig) { r.reply(r.wantToken().Xid, 0, wire.ErrMarshalling, nil) }, ErrRefused},
-		"silence":     {func(r *rig) { r.now += 6 * time.Second; r.core.Tick(r.now) }, ErrTimeout},
-		"cut":         {func(r *rig) { r.core.Lost(r.gen, ErrConnectionLost, r.now) }, ErrConnectionLost},
-		"cut halfway": {func(r *rig) { r.answerToken(new(sasl.Server)); r.core.Lost(r.gen, ErrConnectionLost, r.now) }, ErrConnectionLost},
+		"other xid":            {func(r *rig) { r.reply(r.wantToken().Xid+1, 0, 0, &wire.SetSASLResponse{Token: []byte{}}) }, ErrProtocol},
+		"an event":             {func(r *rig) { r.event(wire.EventNodeCreated, "/", -1) }, ErrProtocol},
+		"no header":            {func(r *rig) { r.frame([]byte{1}) }, ErrProtocol},
+		"no body":              {func(r *rig) { r.reply(r.wantToken().Xid, 0, 0, nil) }, ErrProtocol},
+		"more body":            {func(r *rig) { r.frame(append((&wire.ReplyHeader{Xid: r.wantToken().Xid}).Append(nil), 0, 0, 0, 0, 9)) }, ErrProtocol},
+		"other error":          {func(r *rig) { r.reply(r.wantToken().Xid, 0, wire.ErrMarshalling, nil) }, ErrRefused},
+		"silence":              {func(r *rig) { r.now += 6 * time.Second; r.core.Tick(r.now) }, ErrTimeout},
+		"cut":                  {func(r *rig) { r.core.Lost(r.gen, ErrConnectionLost, r.now) }, ErrConnectionLost},
+		"cut halfway":          {func(r *rig) { r.answerToken(new(sasl.Server)); r.core.Lost(r.gen, ErrConnectionLost, r.now) }, ErrConnectionLost},
 		"the mechanism failed": {func(r *rig) { r.core.Lost(r.gen, errors.New("no ticket"), r.now) }, nil},
 	} {
 		r := newRig(t, func(c *Config) { withSASL(c); c.Auth = nil })
