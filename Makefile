@@ -1,7 +1,7 @@
 # All targets work in a fresh clone. `make check` runs every test, also in continuous
 # integration.
 
-MODULES    := . ./bench ./cmd/zklock ./test ./zkotel ./zkprom
+MODULES    := . ./bench ./cmd/zklock ./test ./zkkerberos ./zkotel ./zkprom
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME   ?= 10s
 GO         ?= go
@@ -24,7 +24,7 @@ build:
 ## lint: check formatting, and run go vet for three systems, staticcheck, and govulncheck.
 lint: format vet
 	@for m in $(MODULES); do (cd $$m && $(GO) run $(STATICCHECK) ./...) || exit 1; done
-	@scripts/vulncheck . cmd/zklock zkotel zkprom
+	@scripts/vulncheck . cmd/zklock zkkerberos zkotel zkprom
 
 format:
 	@files=$$(gofmt -l $$(git ls-files '*.go')); \
@@ -32,7 +32,7 @@ format:
 
 vet:
 	@for m in $(MODULES); do (cd $$m && $(GO) vet ./...) || exit 1; done
-	@for os in darwin windows; do for m in . ./cmd/zklock ./zkotel ./zkprom; do \
+	@for os in darwin windows; do for m in . ./cmd/zklock ./zkkerberos ./zkotel ./zkprom; do \
 		(cd $$m && GOOS=$$os $(GO) vet ./...) || exit 1; done; done
 
 # Tests of locks and clients that run against the embedded server, including tests that
@@ -52,21 +52,24 @@ test:
 	cd test && $(GO) test $(TIMEOUT) -run '$(SIMULATED)' ./faults
 
 ## race: run the same tests with the race detector, and also those of the command's
-## packages, of zkprom, and some of the module test that need nothing installed.
+## packages, of zkprom and zkkerberos, and some of the module test that need nothing installed.
 race:
 	$(GO) test -race $(TIMEOUT) ./...
 	cd cmd/zklock && $(GO) test -race $(TIMEOUT) ./internal/...
 	cd zkprom && $(GO) test -race $(TIMEOUT) ./...
+	cd zkkerberos && $(GO) test -race $(TIMEOUT) ./...
 	cd test && $(GO) test -race $(TIMEOUT) -skip TestModels ./model
 	cd test && $(GO) test -race $(TIMEOUT) ./sim
 	cd test && $(GO) test -race $(TIMEOUT) -run '$(EMBEDDED)' ./locktest
 	cd test && $(GO) test -race $(TIMEOUT) -run '$(SIMULATED)' ./faults -faults.simulations=1
 
-## test-command: test the command with scripts, and the modules for metrics and spans.
+## test-command: test the command with scripts, and the modules for metrics, spans, and
+## Kerberos.
 test-command:
 	cd cmd/zklock && $(GO) test $(TIMEOUT) ./...
 	cd zkprom && $(GO) test $(TIMEOUT) ./...
 	cd zkotel && $(GO) test $(TIMEOUT) ./...
+	cd zkkerberos && $(GO) test $(TIMEOUT) ./...
 
 ## test-bench: test the benchmarks themselves, with almost no load.
 test-bench:

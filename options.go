@@ -21,8 +21,9 @@ type Options struct {
 	SessionTimeout time.Duration
 	// Auth are the credentials for the servers. Nil means none. Used by Dial only.
 	Auth []zk.Auth
-	// SASL, if not nil, is the user to authenticate as. Used by Dial only.
-	SASL *zk.SASL
+	// SASL, if not nil, authenticates each connection, see zk.Options. Used by Dial
+	// only.
+	SASL zk.SASLMechanism
 	// TLS, if not nil, makes the client use TLS. Used by Dial only.
 	TLS *tls.Config
 	// DialContext opens connections; network is "tcp" or "unix". Nil means the

@@ -2,7 +2,6 @@ package zk
 
 import (
 	"context"
-	crand "crypto/rand"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -74,8 +73,8 @@ type Client struct {
 //
 // Dial tries the servers in turn until ctx ends. If ctx has no deadline, Dial tries
 // for one session timeout. It returns earlier if no server can ever work: because it
-// is not a ZooKeeper server, its certificate is not trusted, or its name ends in
-// .invalid. The error has the failure of each server. ctx bounds only Dial, not the
+// is not a ZooKeeper server, its certificate is not trusted, its name ends in
+// .invalid, or the files of a SASL mechanism are not usable. The error has the failure of each server. ctx bounds only Dial, not the
 // client.
 func Dial(ctx context.Context, servers string, opts *Options) (*Client, error) {
 	o, err := opts.check()
@@ -106,12 +105,9 @@ func Dial(ctx context.Context, servers string, opts *Options) (*Client, error) {
 func newClient(servers []string, root chroot, o *Options) *Client {
 	c := &Client{opts: o, root: root}
 	cfg := session.Config{Servers: servers, Timeout: o.SessionTimeout, ReadOnly: o.ReadOnly, KeepOrder: o.KeepOrder,
-		MaxRequest: o.MaxRequest, Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))}
+		MaxRequest: o.MaxRequest, SASL: o.SASL != nil, Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))}
 	for _, a := range o.Auth {
 		cfg.Auth = append(cfg.Auth, session.Auth{Scheme: a.Scheme, Data: append([]byte(nil), a.Data...)})
-	}
-	if o.SASL != nil {
-		cfg.SASL = &session.SASL{User: o.SASL.User, Password: o.SASL.Password, Rand: crand.Reader}
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.writable, c.wake, c.changed = sync.NewCond(&c.mu), sync.NewCond(&c.mu), sync.NewCond(&c.mu)
@@ -137,7 +133,7 @@ func (c *Client) awaitReady(ctx context.Context) error {
 			c.dialReturned = true
 			return nil
 		case c.core.Ended():
-			return fmt.Errorf("%w (%w)", ErrAuthFailed, stateError(c.core.Reason()))
+			return stateError(c.core.Reason())
 		case ctx.Err() != nil:
 			return dialError(ctx.Err(), c.core.Failures())
 		// A server that speaks another protocol will not change.

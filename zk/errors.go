@@ -16,7 +16,7 @@ var (
 	ErrNoAuth                  = errors.New("zk: the ACL does not permit this; add credentials")
 	ErrNoChildrenForEphemerals = errors.New("zk: an ephemeral znode cannot have children")
 	ErrInvalidACL              = errors.New("zk: the ACL is empty, malformed, or refers to credentials that were not added")
-	ErrAuthFailed              = errors.New("zk: the server refused the credentials; create a new client with other credentials")
+	ErrAuthFailed              = errors.New("zk: authentication failed; create a new client with other credentials")
 	ErrSessionExpired          = errors.New("zk: the session has expired; its ephemeral znodes and watches are gone")
 	ErrSessionMoved            = errors.New("zk: the session has moved to another server; try again")
 	ErrConnectionLost          = errors.New("zk: connection lost before the answer came; the request may have been applied")

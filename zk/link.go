@@ -24,6 +24,7 @@ type link struct {
 	server string   // as the connection string names it
 	conn   net.Conn // for reads and writes
 	raw    net.Conn // below any TLS: closing it never waits
+	sasl   SASLExchange
 	// writeErr is the error of the failed write, guarded by the client's mutex. The
 	// reader continues until reading fails too, because answers may have arrived.
 	writeErr error
@@ -32,7 +33,7 @@ type link struct {
 // close closes the connection, which unblocks its reader and writer.
 func (l *link) close() { l.raw.Close() }
 
-// connect makes a connection, including TLS, within the deadline.
+// connect makes a connection, including TLS and the start of SASL, within the deadline.
 func (c *Client) connect(ctx context.Context, server string, deadline time.Duration) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, deadline-boottime.Now())
 	defer cancel()
@@ -46,10 +47,13 @@ func (c *Client) connect(ctx context.Context, server string, deadline time.Durat
 		return nil, err
 	}
 	l := &link{server: server, conn: raw, raw: raw}
-	if c.opts.TLS == nil {
-		return l, nil
+	if c.opts.TLS != nil {
+		if l.conn, err = c.handshakeTLS(ctx, a, raw); err != nil {
+			return nil, err
+		}
 	}
-	if l.conn, err = c.handshakeTLS(ctx, a, raw); err != nil {
+	if err := c.startSASL(ctx, l, a.host); err != nil {
+		l.close()
 		return nil, err
 	}
 	return l, nil

@@ -18,7 +18,7 @@ const (
 	ConnectedReadOnly
 	// Expired: the session is over. The client starts another one by itself.
 	Expired
-	// AuthFailed: the server refused the credentials. This state is final.
+	// AuthFailed: authentication failed, for the reason in Err. This state is final.
 	AuthFailed
 	// Closed: [Client.Close] was called. This state is final.
 	Closed

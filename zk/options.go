@@ -10,8 +10,6 @@ import (
 	"math"
 	"net"
 	"time"
-
-	"github.com/zklock/zklock/internal/sasl"
 )
 
 // Options configure a [Client]. The zero value and a nil pointer are valid; each
@@ -24,11 +22,11 @@ type Options struct {
 	// Auth holds the credentials that are sent at the start of each connection, as by
 	// [Client.AddAuth]. Nil means none.
 	Auth []Auth
-	// SASL, if not nil, is the user as whom each connection authenticates by
-	// DIGEST-MD5, before anything else is sent. If a server refuses the user, or
-	// cannot prove that it knows the password, the client ends permanently without
-	// another attempt, see [AuthFailed]. Nil means no SASL.
-	SASL *SASL
+	// SASL, if not nil, authenticates each connection before anything else is sent:
+	// a *[SASL] by user and password, other mechanisms by other means. If a server
+	// refuses the client, or cannot prove its own identity, the client ends
+	// permanently without another attempt, see [AuthFailed]. Nil means no SASL.
+	SASL SASLMechanism
 	// TLS, if not nil, enables TLS for the connections. An empty ServerName means the
 	// host in the connection string. A unix socket has no host, so it needs a
 	// ServerName. For a client certificate that is renewed while the program runs,
@@ -88,13 +86,14 @@ func (o *Options) check() (*Options, error) {
 	if filled.MaxReply == 0 {
 		filled.MaxReply = defaultMaxReply
 	}
-	if s := filled.SASL; s != nil {
-		if err := sasl.CheckUser(s.User); err != nil {
-			return nil, fmt.Errorf("%w: SASL: %w", ErrInvalidOptions, err)
+	if s, ok := filled.SASL.(*SASL); ok && s == nil {
+		filled.SASL = nil
+	} else if ok {
+		if err := s.check(); err != nil {
+			return nil, err
 		}
-		if s.Password == "" {
-			return nil, fmt.Errorf("%w: SASL has no password", ErrInvalidOptions)
-		}
+		copied := *s
+		filled.SASL = &copied
 	}
 	for i, a := range filled.Auth {
 		if a.Scheme == "" {
@@ -108,15 +107,6 @@ func (o *Options) check() (*Options, error) {
 	return &filled, nil
 }
 
-// SASL is a user of the servers' SASL (in Java, of the Client section of a JAAS
-// file). In access control lists the user has the identity ("sasl", User). Neither
-// field may be empty. The password itself is never sent. Nevertheless, without TLS an
-// attacker on the path can take over a connection.
-type SASL struct {
-	User     string
-	Password string
-}
-
 // Auth is one credential, with the arguments of ZooKeeper.addAuthInfo.
 type Auth struct {
 	Scheme string // "digest", or another scheme that the servers support
@@ -127,17 +117,7 @@ type Auth struct {
 const hiddenSecret = "(hidden)"
 
 // Format implements fmt.Formatter. Options end up in logs and test output, so every
-// verb prints the user and hides the password.
-func (s SASL) Format(f fmt.State, _ rune) { _, _ = f.Write(s.withoutSecret()) }
-
-// MarshalText implements encoding.TextMarshaler, for JSON and package slog. It hides
-// the password like Format. The password cannot be recovered from the text.
-func (s SASL) MarshalText() ([]byte, error) { return s.withoutSecret(), nil }
-
-func (s SASL) withoutSecret() []byte { return fmt.Appendf(nil, "sasl:%q:%s", s.User, hiddenSecret) }
-
-// Format implements fmt.Formatter. Every verb prints the scheme, and for the scheme
-// digest also the user, and hides the rest.
+// verb prints the scheme, and for the scheme digest also the user, and hides the rest.
 func (a Auth) Format(f fmt.State, _ rune) { _, _ = f.Write(a.withoutSecret()) }
 
 // MarshalText implements encoding.TextMarshaler, for JSON and package slog. It hides

@@ -15,7 +15,7 @@ func TestCredentialsAreNotPrinted(t *testing.T) {
 	o := Options{SASL: &SASL{User: "ann", Password: secret},
 		Auth: []Auth{{"digest", []byte("bob:" + secret)}, {"other", []byte(secret + ":x")}}}
 	var all bytes.Buffer
-	for _, v := range []any{o, &o, *o.SASL, o.SASL, o.Auth, o.Auth[0]} {
+	for _, v := range []any{o, &o, *o.SASL.(*SASL), o.SASL, o.Auth, o.Auth[0]} {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x"} {
 			fmt.Fprintf(&all, verb+"\n", v)
 		}

@@ -148,7 +148,7 @@ func (c *Client) dialed(d session.Dial, l *link, err error) bool {
 	wanted := err == nil && c.core.Live() == d.Gen
 	switch {
 	case err != nil:
-		c.core.Lost(d.Gen, err, now)
+		c.failed(d.Gen, err, now)
 	case wanted:
 		l.gen = d.Gen
 		c.link = l
@@ -162,6 +162,16 @@ func (c *Client) dialed(d session.Dial, l *link, err error) bool {
 		l.close()
 	}
 	return wanted
+}
+
+// failed reports to the core that the connection gen could not be made or
+// authenticated. c.mu is held.
+func (c *Client) failed(gen uint64, err error, now time.Duration) {
+	if errors.Is(err, ErrAuthFailed) {
+		c.core.Refuse(gen, err)
+		return
+	}
+	c.core.Lost(gen, err, now)
 }
 
 // read passes the frames of a connection to the core until the connection ends.
@@ -191,6 +201,7 @@ func (c *Client) read(l *link) {
 		more := buffered(br)
 		c.mu.Lock()
 		c.core.Frame(l.gen, frame, now)
+		c.stepSASL(l)
 		alive := c.core.Live() == l.gen
 		if !more {
 			c.core.Mark(drained{})

@@ -1,9 +1,13 @@
 package zk_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -161,4 +165,124 @@ func TestBadSASLOptions(t *testing.T) {
 			t.Errorf("%q: %v", s.User, err)
 		}
 	}
+}
+
+// mechanism is a mechanism of another package: DIGEST-MD5 with errors.
+type mechanism struct {
+	zk.SASL
+	starts, steps atomic.Int64
+	start, step   atomic.Pointer[error] // instead of an exchange, and of its last step
+	host, addr    string
+}
+
+func (m *mechanism) Start(ctx context.Context, host string, addr net.Addr) (zk.SASLExchange, error) {
+	m.starts.Add(1)
+	m.host, m.addr = host, addr.String()
+	if err := m.start.Load(); err != nil {
+		return nil, *err
+	}
+	inner, err := m.SASL.Start(ctx, host, addr)
+	return &mechanismExchange{m, inner}, err
+}
+
+type mechanismExchange struct {
+	m     *mechanism
+	inner zk.SASLExchange
+}
+
+func (e *mechanismExchange) Step(challenge []byte) ([]byte, bool, error) {
+	e.m.steps.Add(1)
+	response, done, err := e.inner.Step(challenge)
+	if fail := e.m.step.Load(); fail != nil && done {
+		return nil, false, *fail
+	}
+	return response, done, err
+}
+
+// A mechanism of another package authenticates each connection.
+func TestSASLMechanism(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, saslOnly)
+		m := &mechanism{SASL: zk.SASL{User: "ann", Password: "open sesame"}}
+		o := as(srv, "", "")
+		o.SASL = m
+		c, err := zk.Dial(t.Context(), srv.Addr(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if !c.Authenticates() || m.host == "" || strings.Contains(m.host, ":") || m.addr == "" || m.starts.Load() != 1 || m.steps.Load() != 3 {
+			t.Errorf("host %q, address %q, %d starts, %d steps", m.host, m.addr, m.starts.Load(), m.steps.Load())
+		}
+		// A connected client tries again after an error that would end Dial.
+		ch := states(t, c)
+		next(t, ch, zk.Connected)
+		unusable := fmt.Errorf("%w: no keytab", zk.ErrInvalidOptions)
+		m.start.Store(&unusable)
+		srv.CutConnections()
+		next(t, ch, zk.Disconnected)
+		for m.starts.Load() < 4 {
+			time.Sleep(time.Millisecond)
+		}
+		m.start.Store(nil)
+		next(t, ch, zk.Connected)
+		if ids, err := c.WhoAmI(t.Context()); err != nil || ids[len(ids)-1].User != "ann" {
+			t.Errorf("%v, %v", ids, err)
+		}
+	})
+}
+
+// The errors of a mechanism say whether another attempt makes sense.
+func TestSASLMechanismErrors(t *testing.T) {
+	reason := errors.New("the reason")
+	for name, tt := range map[string]struct {
+		err   error
+		step  bool // fails in Step, otherwise in Start
+		again bool
+		want  error
+	}{
+		"refused at the start": {fmt.Errorf("%w: %w", zk.ErrAuthFailed, reason), false, false, zk.ErrAuthFailed},
+		"refused by a step":    {fmt.Errorf("%w: %w", zk.ErrAuthFailed, reason), true, false, zk.ErrAuthFailed},
+		"unusable options":     {fmt.Errorf("%w: %w", zk.ErrInvalidOptions, reason), false, false, zk.ErrInvalidOptions},
+		"no answer":            {reason, false, true, context.DeadlineExceeded},
+		"failed step":          {reason, true, true, context.DeadlineExceeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, saslOnly)
+				m := &mechanism{SASL: zk.SASL{User: "ann", Password: "open sesame"}}
+				failing := &m.start
+				if tt.step {
+					failing = &m.step
+				}
+				failing.Store(&tt.err)
+				o := as(srv, "", "")
+				o.SASL = m
+				_, err := zk.Dial(t.Context(), srv.Addr(), o)
+				if !errors.Is(err, tt.want) || !errors.Is(err, reason) || zk.Applied(err) != zk.AppliedNo {
+					t.Errorf("%v", err)
+				}
+				if again := m.starts.Load() > 1; again != tt.again {
+					t.Errorf("%d attempts", m.starts.Load())
+				}
+			})
+		})
+	}
+}
+
+// A nil *SASL means no SASL.
+func TestNilSASL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		o := as(srv, "", "")
+		o.SASL = (*zk.SASL)(nil)
+		c, err := zk.Dial(t.Context(), srv.Addr(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if c.Authenticates() {
+			t.Error("the client claims to authenticate")
+		}
+	})
 }

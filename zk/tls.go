@@ -157,5 +157,5 @@ func permanent(err error) bool {
 	if n, ok := alert(err); ok {
 		return n != alertCloseNotify && n != alertInternalError && n != alertUserCanceled
 	}
-	return errors.Is(err, errWrongPeer) || errors.Is(err, ErrTLSRequired) || errors.As(err, &cert) || errors.As(err, &host)
+	return errors.Is(err, errWrongPeer) || errors.Is(err, ErrTLSRequired) || errors.Is(err, ErrInvalidOptions) || errors.As(err, &cert) || errors.As(err, &host)
 }

@@ -243,7 +243,7 @@ func (c *Core) acceptSession(r *wire.ConnectResponse, now time.Duration) {
 	c.lastRecv = now
 	c.readOnly = r.ReadOnly
 	c.readOnlySession = c.readOnly && !resumed
-	if c.cfg.SASL != nil {
+	if c.cfg.SASL {
 		c.beginSASL()
 		return
 	}

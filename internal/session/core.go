@@ -32,8 +32,9 @@ type Config struct {
 	// the core keeps further batchable calls back. 0 means 8.
 	BatchWindow int
 	Auth        []Auth
-	// SASL, if not nil, is the user as whom every connection authenticates.
-	SASL *SASL
+	// SASL says that every connection authenticates by SASL after the handshake and
+	// before anything else.
+	SASL bool
 	// Rand is the only source of randomness, for the shuffle and the backoff.
 	Rand *rand.Rand
 }
@@ -45,7 +46,7 @@ const (
 	waiting        phase = iota // until dialAt
 	dialing                     // the driver is connecting
 	handshaking                 // ConnectRequest sent, waiting for its answer
-	authenticating              // SASL token sent, waiting for its answer
+	authenticating              // exchanging SASL tokens
 	connected                   // requests go out
 	ended                       // final
 )

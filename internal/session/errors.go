@@ -10,7 +10,7 @@ var (
 	ErrConnectionLost = errors.New("session: connection lost before the answer came")
 	ErrSessionExpired = errors.New("session: the session is over")
 	ErrClosed         = errors.New("session: closed")
-	ErrAuthFailed     = errors.New("session: the server refused the credentials")
+	ErrAuthFailed     = errors.New("session: authentication failed")
 	ErrTooLarge       = errors.New("session: request larger than servers accept")
 	ErrInvalidOp      = errors.New("session: operation that must not be sent")
 	// ErrProtocol: the peer does not speak the protocol, or violated it.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zklock/zklock/internal/jute"
+	"github.com/zklock/zklock/internal/sasl"
 	"github.com/zklock/zklock/internal/wire"
 )
 
@@ -20,6 +21,7 @@ type rig struct {
 	server  string
 	timeout int32 // negotiated by the server, ms
 	notices []Notice
+	client  *sasl.Client // of the present exchange
 }
 
 // newRig returns a rig with one server and a session timeout of 6 s. change may
@@ -82,8 +84,11 @@ func (r *rig) connect(id int64) []sentFrame {
 	return r.requests()
 }
 
-// frame passes a frame to the core.
-func (r *rig) frame(b []byte) { r.core.Frame(r.gen, b, r.now) }
+// frame passes a frame to the core, and lets the SASL mechanism answer a challenge.
+func (r *rig) frame(b []byte) {
+	r.core.Frame(r.gen, b, r.now)
+	r.authenticate()
+}
 
 // reply passes an answer to the core.
 func (r *rig) reply(xid int32, zxid int64, code wire.ErrCode, body wire.Record) {

@@ -1,62 +1,99 @@
 package session
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"time"
 
-	"github.com/zklock/zklock/internal/sasl"
 	"github.com/zklock/zklock/internal/wire"
 )
 
-// SASL is the user as whom every connection authenticates by DIGEST-MD5, after the
-// handshake and before anything else.
-type SASL struct {
-	User, Password string
-	// Rand provides the nonces. The server must not be able to predict them.
-	Rand io.Reader
+// Challenge is a token that the driver passes to the SASL mechanism. It reports the
+// mechanism's answer with Respond, Refuse, or Lost.
+type Challenge struct {
+	Gen   uint64 // the connection
+	Token []byte // empty at the beginning of the exchange
 }
 
 // saslExchange is the exchange on the present connection.
 type saslExchange struct {
-	client *sasl.Client
-	xid    int32 // of the unanswered token
+	state     saslState
+	challenge []byte
+	xid       int32 // of the unanswered token
 }
 
-// beginSASL sends the empty token that asks the server for its challenge.
-func (c *Core) beginSASL() {
-	c.phase = authenticating
-	c.sasl.client = sasl.NewClient(c.cfg.SASL.User, c.cfg.SASL.Password)
-	c.sendToken([]byte{})
+type saslState uint8
+
+const (
+	saslNone      saslState = iota
+	saslChallenge           // the challenge waits for the driver
+	saslStep                // the driver has the challenge
+	saslSent                // a token is unanswered
+	saslLast                // the last token is unanswered
+)
+
+// WantStep returns the challenge for the mechanism, if there is one. Each one is
+// returned once.
+func (c *Core) WantStep() (Challenge, bool) {
+	if c.phase != authenticating || c.sasl.state != saslChallenge {
+		return Challenge{}, false
+	}
+	c.sasl.state = saslStep
+	return Challenge{Gen: c.gen, Token: c.sasl.challenge}, true
 }
 
-// sendToken sends the next token of the exchange. Tokens and requests share one
-// numbering, as in Java's client.
-func (c *Core) sendToken(token []byte) {
+// Respond continues the exchange on the connection gen with the mechanism's token.
+// done says that the exchange is over for the mechanism. Then a token that is not nil
+// is the last one, and the server must accept it.
+func (c *Core) Respond(gen uint64, token []byte, done bool, now time.Duration) {
+	if gen == 0 || gen != c.Live() || c.phase != authenticating || c.sasl.state != saslStep {
+		return
+	}
+	if done && token == nil {
+		c.startConnected(now)
+		return
+	}
+	c.sasl.state = saslSent
+	if done {
+		c.sasl.state = saslLast
+	}
+	// Tokens and requests share one numbering, as in Java's client.
 	c.nextXid()
 	c.sasl.xid = c.xid
 	c.out = wire.AppendRequest(c.out, c.xid, wire.OpSASL, &wire.GetSASLRequest{Token: token})
+}
+
+// Refuse ends the core, because authentication on the connection gen can never
+// succeed.
+func (c *Core) Refuse(gen uint64, err error) {
+	if gen != 0 && gen == c.Live() {
+		c.finish(AuthFailed, fmt.Errorf("%w: %w", ErrAuthFailed, err))
+	}
+}
+
+// beginSASL asks the mechanism for its first token.
+func (c *Core) beginSASL() {
+	c.phase = authenticating
+	c.sasl = saslExchange{state: saslChallenge}
 }
 
 // saslAnswered handles a frame during the exchange. Only the answer to the last token
 // may arrive, because nothing else was requested.
 //
 // A refusal is final, like a refusal of other credentials: the same password would
-// fail everywhere, and repeated attempts would only fill logs. Also final are a
-// server that cannot prove that it knows the password, and a server without SASL. Any
-// other error ends only the connection.
+// fail everywhere, and repeated attempts would only fill logs. Also final is a server
+// without SASL. Any other error ends only the connection.
 func (c *Core) saslAnswered(frame []byte, now time.Duration) {
 	var h wire.ReplyHeader
 	var resp wire.SetSASLResponse
 	c.rd.Reset(frame)
 	h.Decode(&c.rd)
+	last := c.sasl.state == saslLast
 	switch {
-	case c.rd.Err() != nil || h.Xid != c.sasl.xid:
+	case c.rd.Err() != nil || h.Xid != c.sasl.xid || c.sasl.state != saslSent && !last:
 		c.dropConnection(fmt.Errorf("%w: unexpected frame instead of the answer to the SASL token", ErrProtocol), now)
 		return
 	case h.Err == wire.ErrAuthFailed || h.Err == wire.ErrSessionClosedRequireSASL:
-		c.finish(AuthFailed, fmt.Errorf("%w: SASL: %w", ErrAuthFailed, h.Err))
+		c.finish(AuthFailed, fmt.Errorf("%w: SASL: the server refused the client: %w", ErrAuthFailed, h.Err))
 		return
 	case h.Err != wire.ErrOK:
 		c.dropConnection(fmt.Errorf("%w: SASL: %w", ErrRefused, h.Err), now)
@@ -66,21 +103,16 @@ func (c *Core) saslAnswered(frame []byte, now time.Duration) {
 		c.dropConnection(fmt.Errorf("%w: answer to the SASL token: %w", ErrProtocol, c.rd.Finish()), now)
 		return
 	}
-	if resp.Token == nil {
+	switch {
+	case last && len(resp.Token) > 0:
+		c.dropConnection(fmt.Errorf("%w: the server continues SASL after the last token", ErrProtocol), now)
+	case last:
+		c.startConnected(now)
+	case resp.Token == nil:
 		// Java's server answers so if it has no JAAS section for SASL.
 		c.finish(AuthFailed, fmt.Errorf("%w: the server does not support SASL", ErrAuthFailed))
-		return
-	}
-	token, err := c.sasl.client.Step(resp.Token, c.cfg.SASL.Rand)
-	switch {
-	case errors.Is(err, sasl.ErrMalformed) || errors.Is(err, sasl.ErrUnsupported) || errors.Is(err, sasl.ErrServerProof):
-		c.finish(AuthFailed, fmt.Errorf("%w: %w", ErrAuthFailed, err))
-	case err != nil:
-		c.dropConnection(err, now)
-	case token != nil:
-		c.sendToken(token)
 	default:
-		c.startConnected(now)
+		c.sasl.state, c.sasl.challenge = saslChallenge, append([]byte(nil), resp.Token...)
 	}
 }
 

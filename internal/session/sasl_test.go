@@ -17,7 +17,28 @@ func nonces(seed byte) *rand.ChaCha8 { return rand.NewChaCha8([32]byte{seed}) }
 
 func withSASL(c *Config) {
 	withAuth(c)
-	c.SASL = &SASL{User: "ann", Password: "1", Rand: nonces(1)}
+	c.SASL = true
+}
+
+// authenticate lets the client side of an exchange answer the core's challenge, if there is
+// one.
+func (r *rig) authenticate() {
+	r.t.Helper()
+	ch, ok := r.core.WantStep()
+	if !ok {
+		return
+	}
+	if len(ch.Token) == 0 {
+		r.client = sasl.NewClient("ann", "1")
+		r.core.Respond(ch.Gen, []byte{}, false, r.now)
+		return
+	}
+	token, err := r.client.Step(ch.Token, nonces(1))
+	if err != nil {
+		r.core.Refuse(ch.Gen, err)
+		return
+	}
+	r.core.Respond(ch.Gen, token, token == nil, r.now)
 }
 
 // wantToken takes the core's output, which must be exactly one SASL token.
@@ -158,20 +179,16 @@ func TestSASLProtocolErrorIsRetried(t *testing.T) {
 		do   func(r *rig)
 		want error
 	}{
-		"other xid":   {func(r *rig) { r.reply(r.wantToken().Xid+1, 0, 0, &wire.SetSASLResponse{Token: []byte{}}) }, ErrProtocol},
-		"an event":    {func(r *rig) { r.event(wire.EventNodeCreated, "/", -1) }, ErrProtocol},
-		"no header":   {func(r *rig) { r.frame([]byte{1}) }, ErrProtocol},
-		"no body":     {func(r *rig) { r.reply(r.wantToken().Xid, 0, 0, nil) }, ErrProtocol},
-		"more body":   {func(r *rig) { r.frame(append((&wire.ReplyHeader{Xid: r.wantToken().Xid}).Append(nil), 0, 0, 0, 0, 9)) }, ErrProtocol},
-		"other error": {func(r *rig) { r.reply(r.wantToken().Xid, 0, wire.ErrMarshalling, nil) }, ErrRefused},
-		"silence":     {func(r *rig) { r.now += 6 * time.Second; r.core.Tick(r.now) }, ErrTimeout},
-		"cut":         {func(r *rig) { r.core.Lost(r.gen, ErrConnectionLost, r.now) }, ErrConnectionLost},
-		"cut halfway": {func(r *rig) { r.answerToken(new(sasl.Server)); r.core.Lost(r.gen, ErrConnectionLost, r.now) }, ErrConnectionLost},
-		"no nonce ours": {func(r *rig) {
-			r.core.cfg.SASL.Rand = strings.NewReader("")
-			r.answerToken(new(sasl.Server))
-			r.core.cfg.SASL.Rand = nonces(1)
-		}, nil},
+		"other xid":            {func(r *rig) { r.reply(r.wantToken().Xid+1, 0, 0, &wire.SetSASLResponse{Token: []byte{}}) }, ErrProtocol},
+		"an event":             {func(r *rig) { r.event(wire.EventNodeCreated, "/", -1) }, ErrProtocol},
+		"no header":            {func(r *rig) { r.frame([]byte{1}) }, ErrProtocol},
+		"no body":              {func(r *rig) { r.reply(r.wantToken().Xid, 0, 0, nil) }, ErrProtocol},
+		"more body":            {func(r *rig) { r.frame(append((&wire.ReplyHeader{Xid: r.wantToken().Xid}).Append(nil), 0, 0, 0, 0, 9)) }, ErrProtocol},
+		"other error":          {func(r *rig) { r.reply(r.wantToken().Xid, 0, wire.ErrMarshalling, nil) }, ErrRefused},
+		"silence":              {func(r *rig) { r.now += 6 * time.Second; r.core.Tick(r.now) }, ErrTimeout},
+		"cut":                  {func(r *rig) { r.core.Lost(r.gen, ErrConnectionLost, r.now) }, ErrConnectionLost},
+		"cut halfway":          {func(r *rig) { r.answerToken(new(sasl.Server)); r.core.Lost(r.gen, ErrConnectionLost, r.now) }, ErrConnectionLost},
+		"the mechanism failed": {func(r *rig) { r.core.Lost(r.gen, errors.New("no ticket"), r.now) }, nil},
 	} {
 		r := newRig(t, func(c *Config) { withSASL(c); c.Auth = nil })
 		call := r.submit(getA)
@@ -279,4 +296,62 @@ func TestDemandedIdentityIsFinal(t *testing.T) {
 	r.core.Close(r.now)
 	r.reply(r.requests()[0].Xid, 0, wire.ErrSessionClosedRequireSASL, nil)
 	r.wantStates(Connected, Closed)
+}
+
+// Some mechanisms, such as GSSAPI, need no challenge after their last token. Then only
+// the server's consent ends the exchange.
+func TestLastTokenNeedsConsent(t *testing.T) {
+	for name, tt := range map[string]struct {
+		answer *wire.SetSASLResponse
+		code   wire.ErrCode
+		want   State
+		lost   error // instead
+	}{
+		"no token":    {&wire.SetSASLResponse{}, 0, Connected, nil},
+		"empty token": {&wire.SetSASLResponse{Token: []byte{}}, 0, Connected, nil},
+		"a challenge": {&wire.SetSASLResponse{Token: []byte("more")}, 0, Disconnected, ErrProtocol},
+		"refused":     {&wire.SetSASLResponse{}, wire.ErrAuthFailed, AuthFailed, nil},
+	} {
+		r := newRig(t, func(c *Config) { c.SASL = true })
+		r.dial()
+		welcome := r.welcome(7)
+		r.core.Frame(r.gen, welcome.Append(nil), r.now)
+		ch, ok := r.core.WantStep()
+		if _, again := r.core.WantStep(); !ok || again || len(ch.Token) != 0 {
+			t.Fatalf("%+v, %v, again %v", ch, ok, again)
+		}
+		r.core.Respond(ch.Gen, []byte("last"), true, r.now)
+		r.reply(r.wantToken().Xid, 0, tt.code, tt.answer)
+		if tt.lost != nil {
+			r.wantLost(tt.lost)
+		} else {
+			r.wantStates(tt.want)
+		}
+		if t.Failed() {
+			t.Fatal(name)
+		}
+	}
+}
+
+// The mechanism runs without the mutex of the driver, so its answer may be late.
+func TestLateStepIsIgnored(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.SASL = true })
+	begin := func() Challenge {
+		r.dial()
+		welcome := r.welcome(7)
+		r.core.Frame(r.gen, welcome.Append(nil), r.now)
+		ch, _ := r.core.WantStep()
+		return ch
+	}
+	late := begin()
+	r.core.Lost(r.gen, ErrConnectionLost, r.now)
+	begin()
+	r.core.Respond(late.Gen, nil, true, r.now)
+	r.core.Refuse(late.Gen, errors.New("no ticket"))
+	if r.core.HasOutput() || r.core.HasNotices() || r.core.Live() != r.gen {
+		t.Fatal("the answer of another connection counts")
+	}
+	// A frame before the mechanism has answered is a protocol error.
+	r.reply(0, 0, 0, &wire.SetSASLResponse{Token: []byte("early")})
+	r.wantLost(ErrProtocol)
 }

@@ -139,7 +139,7 @@ func TestGoInstallBuildsCommand(t *testing.T) {
 }
 
 // TestGoGetBuildsProgram builds a program outside this tree that uses the library and the
-// modules for metrics and spans.
+// modules for metrics, spans, and Kerberos.
 func TestGoGetBuildsProgram(t *testing.T) {
 	g := newGoCommand(t)
 	program := `package main
@@ -149,12 +149,13 @@ import (
 	"fmt"
 
 	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/zkkerberos"
 	"github.com/zklock/zklock/zkotel"
 	"github.com/zklock/zklock/zkprom"
 	"github.com/zklock/zklock/zkserver"
 )
 
-var _, _, _ = zkotel.Hook, zkprom.NewLocks, zkserver.New
+var _, _, _, _ = zkkerberos.New, zkotel.Hook, zkprom.NewLocks, zkserver.New
 
 func main() {
 	_, err := zklock.Dial(context.Background(), "", nil)
@@ -165,7 +166,7 @@ func main() {
 		t.Fatal(err)
 	}
 	g.run("mod", "init", "example.com/program")
-	g.run("get", module+"@"+version, module+"/zkotel@"+version, module+"/zkprom@"+version)
+	g.run("get", module+"@"+version, module+"/zkkerberos@"+version, module+"/zkotel@"+version, module+"/zkprom@"+version)
 	g.run("build", "-o", "program", ".")
 	out, err := command(t, filepath.Join(g.dir, "program")).CombinedOutput()
 	if want := zklock.Version + " true\n"; err != nil || string(out) != want {

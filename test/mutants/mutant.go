@@ -44,6 +44,7 @@ var (
 	property    = Suite{Module: ".", Package: "./internal/queue", Args: []string{"-storms=240"}, Budget: 6 * time.Minute}
 	simulation  = Suite{Module: "test", Package: "./sim", Args: []string{"-histories=40"}, Budget: 8 * time.Minute}
 	bubble      = Suite{Module: ".", Package: ".", Budget: 6 * time.Minute}
+	kerberos    = Suite{Module: "zkkerberos", Package: ".", Budget: 3 * time.Minute}
 	herd        = Suite{Module: "cmd/zklock", Package: "./internal/bench", Budget: 6 * time.Minute}
 	durability  = Suite{Module: ".", Package: "./zkserver", Args: []string{"-crash.cycles=2000"}, Budget: 6 * time.Minute}
 	wrapper     = Suite{Module: "cmd/zklock", Package: "./internal/hold", Budget: 3 * time.Minute}
@@ -66,7 +67,7 @@ const (
 // All returns the mutants by what they break.
 func All() []Mutant {
 	var all []Mutant
-	for _, part := range [][]Mutant{deadlineMutants(), grantMutants(), unknownMutants(), severalMutants(), sessionMutants(), serverMutants(), commandMutants(), valueMutants()} {
+	for _, part := range [][]Mutant{deadlineMutants(), grantMutants(), unknownMutants(), severalMutants(), sessionMutants(), serverMutants(), commandMutants(), valueMutants(), kerberosMutants()} {
 		all = append(all, part...)
 	}
 	return all

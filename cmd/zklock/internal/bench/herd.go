@@ -194,8 +194,8 @@ func herdServers(s *cli.Settings, ctx context.Context, cfg *HerdConfig) (where s
 	cfg.Options = zk.Options{SessionTimeout: s.Session.D, Logger: s.Logger()}
 	// Not the user's local server: that one writes to a disk, and others use it.
 	if s.Servers == "" && s.From.Context == "" {
-		if s.Identity.TLS.Wanted() {
-			return "", nil, cli.ErrLocalTLS()
+		if err := s.Identity.CheckLocal(); err != nil {
+			return "", nil, err
 		}
 		return embedded(cfg, s.Session.D)
 	}

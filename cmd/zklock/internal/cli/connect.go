@@ -53,8 +53,8 @@ func (s *Settings) Target(ctx context.Context) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.Identity.TLS.Wanted() {
-		return nil, ErrLocalTLS()
+	if err := s.Identity.CheckLocal(); err != nil {
+		return nil, err
 	}
 	exe, err := Executable()
 	if err != nil {

@@ -99,7 +99,7 @@ see zklock help ls --long.
 	a.Settings.ConnectionFlags(c.Flags())
 	a.Settings.SessionFlags(c.Flags())
 	c.Flags().Lookup("servers").Usage = "comma-separated `servers`; required"
-	CompleteNothing(c, "servers", "session-timeout", "connect-timeout", "tls-server-name")
+	CompleteNothing(c, "servers", "session-timeout", "connect-timeout", "tls-server-name", "kerberos-principal", "kerberos-server")
 	c.Flags().BoolVar(&replace, "replace", false, "replace an existing context of that name")
 	return c
 }
@@ -122,6 +122,11 @@ func (s *Settings) newContext(f *pflag.FlagSet, name string) (config.Context, er
 				return nil, err
 			}
 			made[key] = path
+		}
+	}
+	for _, key := range []string{"kerberos-keytab", "kerberos-ccache"} {
+		if name := made[key]; name != "" {
+			made[key] = absoluteKerberos(name)
 		}
 	}
 	if s.Servers == "" {

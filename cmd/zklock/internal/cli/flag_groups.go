@@ -9,25 +9,27 @@ import (
 type flagGroup struct {
 	Title string
 	Flags []string
+	Long  bool // only the full description and the manual page show the group
 }
 
 // FlagGroups returns the groups of all flags, in the order of the help.
 func FlagGroups() []flagGroup {
 	return []flagGroup{
-		{"Lock", []string{"prefix", "shared", "write", "count", "permits", "lock", "in-order", "node", "layout", "acl", "value",
+		{Title: "Lock", Flags: []string{"prefix", "shared", "write", "count", "permits", "lock", "in-order", "node", "layout", "acl", "value",
 			"allow-foreign-mutex", "on-revoke", "token", "reason"}},
-		{"Waiting", []string{"try", "timeout", "conflict-exit-code", "lock-delay", "wait", "then-break"}},
-		{"Command", []string{"once-per", "hold-at-least", "max-hold", "kill-after", "on-lost", "pass-auth", // of run
+		{Title: "Waiting", Flags: []string{"try", "timeout", "conflict-exit-code", "lock-delay", "wait", "then-break"}},
+		{Title: "Command", Flags: []string{"once-per", "hold-at-least", "max-hold", "kill-after", "on-lost", "pass-auth", // of run
 			"data", "memory", "config", "jaas", "audit", "status", "stop", // of serve
 			"unused", "delete", "replace", "yes",
 			"actions", "token-file", "read-token-file", "open", // of ui
 			"waiters", "recipes", "releases", "sessions", "contenders", "budget",
 			"held", "watch", "every"}},
-		{"Listening", []string{"listen", "host", "tls-listen", "tls-unify", "max-conns-per-address", "max-conns"}}, // of serve and ui
-		{"Connection", []string{"servers", "context", "config-file", "session-timeout", "connect-timeout",
+		{Title: "Listening", Flags: []string{"listen", "host", "tls-listen", "tls-unify", "max-conns-per-address", "max-conns"}}, // of serve and ui
+		{Title: "Connection", Flags: []string{"servers", "context", "config-file", "session-timeout", "connect-timeout",
 			"server-tick", "sync-heartbeat", "keep-order", "read-only", "auth-file",
 			"tls-ca", "tls-cert", "tls-key", "tls-server-name", "tls-client-auth", "tls-cut"}},
-		{"Output", []string{"output", "json", "sort", "svg", "stdio", "status-fd", "metrics", "log-format", "log-level",
+		{Title: "Kerberos", Flags: []string{"kerberos-keytab", "kerberos-ccache", "kerberos-principal", "kerberos-server"}, Long: true},
+		{Title: "Output", Flags: []string{"output", "json", "sort", "svg", "stdio", "status-fd", "metrics", "log-format", "log-level",
 			"verbose", "long", "no-descriptions", "version", "help"}},
 	}
 }
@@ -41,7 +43,7 @@ func groupsOf(c *cobra.Command) []HelpGroup {
 	}
 	var groups []HelpGroup
 	for _, g := range FlagGroups() {
-		group := HelpGroup{Title: g.Title}
+		group := HelpGroup{Title: g.Title, Long: g.Long}
 		for _, name := range g.Flags {
 			if f := c.Flags().Lookup(name); f != nil && !f.Hidden {
 				group.Flags = append(group.Flags, Flag{Flag: f, Variable: VariableOf(c, f)})

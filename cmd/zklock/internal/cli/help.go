@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -71,9 +72,18 @@ func WriteHelp(out io.Writer, c *cobra.Command, long bool) error {
 	}
 	fmt.Fprintf(&b, "\nExamples:\n%s\n", c.Example)
 	writeCommands(&b, c)
+	more := ""
+	if !long {
+		groups = slices.DeleteFunc(groups, func(g HelpGroup) bool {
+			if g.Long {
+				more += ", " + g.Title
+			}
+			return g.Long
+		})
+	}
 	writeFlags(&b, groups, long)
 	if !long {
-		fmt.Fprintf(&b, "\nFull description: zklock help%s --long\n", strings.TrimPrefix(c.CommandPath(), "zklock"))
+		fmt.Fprintf(&b, "\nFull description%s: zklock help%s --long\n", more, strings.TrimPrefix(c.CommandPath(), "zklock"))
 	}
 	_, err := io.WriteString(out, b.String())
 	return err

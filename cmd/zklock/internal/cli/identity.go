@@ -14,6 +14,7 @@ import (
 	"github.com/zklock/zklock/cmd/zklock/internal/config"
 	"github.com/zklock/zklock/inspect"
 	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zkkerberos"
 )
 
 const identityHelp = `Authentication: a client proves its identity with a TLS certificate (--tls-cert
@@ -23,7 +24,9 @@ that no other user can read (--auth-file), one per line:
   digest:USER:PASSWORD    for ACLs of the digest scheme
   sasl:USER:PASSWORD      for SASL (DIGEST-MD5); or set
                           ZKLOCK_SASL=USER:PASSWORD
---auth-file replaces ZKLOCK_AUTH, ZKLOCK_SASL, and ZKLOCK_AUTH_FILE.`
+--auth-file replaces ZKLOCK_AUTH, ZKLOCK_SASL, and ZKLOCK_AUTH_FILE.
+
+` + kerberosHelp
 
 // Variables that have no flag: their values are secrets.
 const (
@@ -36,6 +39,7 @@ const (
 // servers by the client.
 type identity struct {
 	TLS      config.ClientTLS
+	kerberos kerberos
 	authFile string
 	refused  [2]refusedSecret // --auth and --sasl
 }
@@ -53,6 +57,7 @@ func (i *identity) flags(f *pflag.FlagSet) {
 	f.StringVar(&i.TLS.Cert, "tls-cert", "", "PEM `file` with the certificate; enables TLS")
 	f.StringVar(&i.TLS.Key, "tls-key", "", "PEM `file` with its key; default: --tls-cert")
 	f.StringVar(&i.TLS.ServerName, "tls-server-name", "", "`name` in server certificates; enables TLS")
+	i.kerberos.flags(f)
 	f.StringVar(&i.authFile, "auth-file", "", "private `file` with credentials")
 	for n, name := range []string{"auth", "sasl"} {
 		f.Var(&i.refused[n], name, "refused: see --auth-file")
@@ -60,7 +65,7 @@ func (i *identity) flags(f *pflag.FlagSet) {
 	}
 }
 
-// check refuses secrets on the command line.
+// check refuses secrets on the command line, and settings that contradict each other.
 func (i *identity) check() error {
 	if i.refused[0].given {
 		return UsageError("--auth is refused: all users of this machine can read command lines. If the password is real, change it. Put it into ZKLOCK_AUTH or a file for --auth-file, as digest:USER:PASSWORD")
@@ -68,12 +73,21 @@ func (i *identity) check() error {
 	if i.refused[1].given {
 		return UsageError("--sasl is refused: all users of this machine can read command lines. If the password is real, change it. Put it into ZKLOCK_SASL, or into a file for --auth-file as sasl:USER:PASSWORD")
 	}
-	return nil
+	return i.kerberos.check()
 }
 
-// ErrLocalTLS returns the error for TLS settings without servers.
-func ErrLocalTLS() error {
-	return UsageError("TLS settings without servers: give --servers or ZKLOCK_SERVERS; the local server does not use TLS, because only this user can reach it")
+// CheckLocal returns an error for settings that need servers other than the local one.
+func (i *identity) CheckLocal() error {
+	name := ""
+	switch {
+	case i.TLS.Wanted():
+		name = "TLS"
+	case i.kerberos.wanted():
+		name = "Kerberos"
+	default:
+		return nil
+	}
+	return UsageError("%s settings without servers: give --servers or ZKLOCK_SERVERS; the local server does not use %s, because only this user can reach it", name, name)
 }
 
 // authentication is the loaded form of an identity.
@@ -83,17 +97,29 @@ type authentication struct {
 }
 
 // Authentication reads the certificates and credentials from files and the environment.
+// The files of Kerberos are read for each connection.
 func (i *identity) Authentication() (p authentication, err error) {
 	if i.TLS.Wanted() {
 		if p.TLS, err = i.TLS.Config(warnOnce()); err != nil {
 			return p, err
 		}
 	}
-	if i.authFile != "" {
-		p.Credentials, err = config.ReadFile(i.authFile)
+	if p.Credentials, err = i.credentials(); err != nil || !i.kerberos.wanted() {
 		return p, err
 	}
-	if p.Credentials, err = config.ParseCredentials(EnvAuth, os.Getenv(EnvAuth)); err != nil {
+	mechanism, err := i.kerberos.mechanism()
+	if err != nil {
+		return p, err
+	}
+	return p, p.Join(config.Credentials{SASL: mechanism})
+}
+
+// credentials reads the credentials from files and the environment.
+func (i *identity) credentials() (p config.Credentials, err error) {
+	if i.authFile != "" {
+		return config.ReadFile(i.authFile)
+	}
+	if p, err = config.ParseCredentials(EnvAuth, os.Getenv(EnvAuth)); err != nil {
 		return p, err
 	}
 	if sasl := os.Getenv(envSASL); sasl != "" {
@@ -139,6 +165,7 @@ func (i *identity) CommandEnvironment(secrets bool) map[string]string {
 	if i.TLS.ServerName != "" {
 		env["ZKLOCK_TLS_SERVER_NAME"] = i.TLS.ServerName
 	}
+	i.kerberos.environment(env)
 	env[EnvUIToken], env[EnvUIReadToken] = "", "" // only zklock ui needs them
 	if i.authFile != "" {
 		env[envAuthFile] = absolutePath(i.authFile)
@@ -171,11 +198,14 @@ func advice(err error) string {
 	var authority x509.UnknownAuthorityError
 	var host x509.HostnameError
 	var remote *net.OpError
+	var kerberos *zkkerberos.Error
 	switch {
+	case errors.As(err, &kerberos):
+		return "" // says what to do
 	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, inspect.ErrUnreadable):
-		return "; give credentials with --auth-file or ZKLOCK_AUTH, or a certificate with --tls-cert"
+		return "; give credentials with --auth-file or ZKLOCK_AUTH, a certificate with --tls-cert, or a keytab with --kerberos-keytab"
 	case errors.Is(err, zk.ErrAuthFailed):
-		return "; see --auth-file, ZKLOCK_AUTH, and ZKLOCK_SASL"
+		return "; see --auth-file, ZKLOCK_AUTH, ZKLOCK_SASL, and --kerberos-keytab"
 	case errors.Is(err, zk.ErrTLSRequired):
 		return ": see --tls-ca"
 	case errors.As(err, &authority):

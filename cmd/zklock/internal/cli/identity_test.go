@@ -73,7 +73,8 @@ func TestProof(t *testing.T) {
 		}
 		sasl := ""
 		if p.SASL != nil {
-			sasl = p.SASL.User + " " + p.SASL.Password
+			user := p.SASL.(*zk.SASL)
+			sasl = user.User + " " + user.Password
 		}
 		switch {
 		case !errors.Is(err, row.err):

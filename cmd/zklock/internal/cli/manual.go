@@ -56,6 +56,7 @@ func (f Flag) Text() string {
 type HelpGroup struct {
 	Title string
 	Flags []Flag
+	Long  bool // not on the short help screen
 }
 
 // Commands returns the visible commands below c, in their groups.

@@ -63,6 +63,10 @@ func Environment() map[string]string {
 		"tls-cert":            "ZKLOCK_TLS_CERT",
 		"tls-key":             "ZKLOCK_TLS_KEY",
 		"tls-server-name":     "ZKLOCK_TLS_SERVER_NAME",
+		"kerberos-keytab":     "ZKLOCK_KERBEROS_KEYTAB",
+		"kerberos-ccache":     "ZKLOCK_KERBEROS_CCACHE",
+		"kerberos-principal":  "ZKLOCK_KERBEROS_PRINCIPAL",
+		"kerberos-server":     "ZKLOCK_KERBEROS_SERVER",
 	}
 }
 
@@ -88,7 +92,7 @@ func (a *App) ServerFlags(c *cobra.Command) {
 	c.Flags().BoolVarP(&a.Settings.Verbose, "verbose", "v", false, "log connections and sessions")
 	c.Long += "\n\n" + connectionHelp
 	_ = c.RegisterFlagCompletionFunc("context", a.completeContexts) // the flag exists
-	CompleteNothing(c, "servers", "session-timeout", "connect-timeout", "tls-server-name")
+	CompleteNothing(c, "servers", "session-timeout", "connect-timeout", "tls-server-name", "kerberos-principal", "kerberos-server")
 }
 
 // ConnectionFlags adds the flags that a context can store.

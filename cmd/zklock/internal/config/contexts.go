@@ -48,7 +48,8 @@ var ErrContexts = errors.New("contexts")
 // ContextKeys are the keys of a context: names of flags, servers first.
 func ContextKeys() []string {
 	return []string{"servers", "session-timeout", "connect-timeout", "server-tick", "sync-heartbeat", "keep-order", "read-only",
-		"tls-ca", "tls-cert", "tls-key", "tls-server-name", "auth-file"}
+		"tls-ca", "tls-cert", "tls-key", "tls-server-name", "auth-file",
+		"kerberos-keytab", "kerberos-ccache", "kerberos-principal", "kerberos-server"}
 }
 
 // A Context is a connection: the values of flags by name.

@@ -2,7 +2,6 @@ package config
 
 import (
 	"bufio"
-	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -28,7 +27,7 @@ var ErrCredentials = errors.New("credentials")
 // Credentials has all credentials of a user. The zero value has none.
 type Credentials struct {
 	Auth []zk.Auth
-	SASL *zk.SASL // nil if there is none
+	SASL zk.SASLMechanism // nil if there is none
 }
 
 // ParseCredentials parses lines of SCHEME:DATA, such as digest:USER:PASSWORD. The scheme
@@ -76,10 +75,12 @@ func (s *Credentials) add(line string) (why string) {
 // Join adds the credentials of another set.
 func (s *Credentials) Join(other Credentials) error {
 	if s.SASL != nil && other.SASL != nil {
-		return fmt.Errorf("%w: two SASL users are given: a connection has only one", ErrCredentials)
+		return fmt.Errorf("%w: two SASL users are given (ZKLOCK_SASL, a file of credentials, or Kerberos): a connection has only one", ErrCredentials)
 	}
 	s.Auth = append(s.Auth, other.Auth...)
-	s.SASL = cmp.Or(s.SASL, other.SASL)
+	if other.SASL != nil {
+		s.SASL = other.SASL
+	}
 	return nil
 }
 

@@ -50,7 +50,7 @@ func TestParse(t *testing.T) {
 
 func TestJoin(t *testing.T) {
 	s := Credentials{Auth: []zk.Auth{digestLine("a:1")}}
-	if err := s.Join(Credentials{Auth: []zk.Auth{digestLine("b:2")}, SASL: &zk.SASL{User: "c", Password: "3"}}); err != nil || len(s.Auth) != 2 || s.SASL.User != "c" {
+	if err := s.Join(Credentials{Auth: []zk.Auth{digestLine("b:2")}, SASL: &zk.SASL{User: "c", Password: "3"}}); err != nil || len(s.Auth) != 2 || s.SASL.(*zk.SASL).User != "c" {
 		t.Errorf("%v, %v", s, err)
 	}
 	if err := s.Join(Credentials{SASL: &zk.SASL{User: "d", Password: "secret"}}); !errors.Is(err, ErrCredentials) || strings.Contains(err.Error(), "secret") {

@@ -73,7 +73,7 @@ func TestJudgements(t *testing.T) {
 			down(&f.Servers[0])
 			f.Servers[0].err = fmt.Errorf("zk: dial zk1:2181: %w", zk.ErrAuthFailed)
 		},
-			[]string{"warning servers: zk1:2181 answers but opens no session: zk: the server refused the credentials"}},
+			[]string{"warning servers: zk1:2181 answers but opens no session: zk: authentication failed"}},
 		{"four voters", func(f *Facts) { f.Servers = append(f.Servers, member(4, "follower")); f.Servers[1].Synced = 3 },
 			[]string{"note quorum: 4 voting servers tolerate the failure of 1, as many as 3 do"}},
 		{"observers do not vote", func(f *Facts) { f.Servers = append(f.Servers, member(4, "observer")) }, nil},

@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/zklock/zklock/cmd/zklock/internal/config"
+	"github.com/zklock/zklock/zkkerberos"
+)
+
+func TestKerberosSettings(t *testing.T) {
+	for name, tt := range map[string]struct {
+		k    kerberos
+		want string
+	}{
+		"none":              {kerberos{}, ""},
+		"keytab":            {kerberos{keytab: "app.keytab", principal: "app", server: "zk/_HOST@B.COM"}, ""},
+		"cache":             {kerberos{ccache: "default"}, ""},
+		"both":              {kerberos{keytab: "app.keytab", ccache: "default"}, "give one of them"},
+		"principal alone":   {kerberos{principal: "app"}, "need --kerberos-keytab or --kerberos-ccache"},
+		"server alone":      {kerberos{server: "zk/_HOST"}, "need --kerberos-keytab or --kerberos-ccache"},
+		"invalid principal": {kerberos{keytab: "app.keytab", principal: "a b"}, "a principal has no space"},
+	} {
+		i := identity{kerberos: tt.k}
+		err := i.check()
+		if tt.want == "" && err != nil || tt.want != "" && (err == nil || ExitCode(err) != ExitUsage || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("%s: %v, want %q", name, err, tt.want)
+		}
+		if err := i.CheckLocal(); (err != nil) != tt.k.wanted() {
+			t.Errorf("%s: local server: %v", name, err)
+		}
+	}
+}
+
+// A connection has one identity of SASL: Kerberos, or a user with a password.
+func TestKerberosIsTheOnlySASL(t *testing.T) {
+	i := identity{kerberos: kerberos{keytab: "app.keytab"}}
+	p, err := i.Authentication()
+	if _, ok := p.SASL.(*zkkerberos.Mechanism); !ok || err != nil {
+		t.Errorf("%v, %v", p.SASL, err)
+	}
+	t.Setenv(envSASL, "ann:secret")
+	if _, err := i.Authentication(); !errors.Is(err, config.ErrCredentials) || strings.Contains(err.Error(), "secret") {
+		t.Error(err)
+	}
+}
+
+// A command under a lock gets absolute paths, because it can change its directory.
+func TestKerberosForACommand(t *testing.T) {
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"app.ccache": filepath.Join(here, "app.ccache"), "FILE:app.ccache": filepath.Join(here, "app.ccache"),
+		"/app.ccache": "/app.ccache", "default": "default", "KCM:0": "KCM:0",
+	} {
+		got := map[string]string{}
+		(&kerberos{ccache: name, principal: "app"}).environment(got)
+		if !maps.Equal(got, map[string]string{"ZKLOCK_KERBEROS_CCACHE": want, "ZKLOCK_KERBEROS_PRINCIPAL": "app"}) {
+			t.Errorf("%s: %v, want %s", name, got, want)
+		}
+	}
+}
