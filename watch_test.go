@@ -2,12 +2,15 @@ package zklock_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,7 +40,7 @@ func observe(t *testing.T, c *zklock.Client, name string, busy time.Duration) *o
 		token := int64(0)
 		for s, err := range c.Watch(ctx, name) {
 			if err == nil && len(s.Holders) > 0 && s.Holders[0].Mode == zklock.Exclusive {
-				if s.Holders[0].Token < token {
+				if s.Holders[0].Token < token && s.Holders[0].Token != 0 { // 0 if the entry may not be read
 					t.Errorf("token %d after %d", s.Holders[0].Token, token)
 				}
 				token = s.Holders[0].Token
@@ -222,6 +225,110 @@ func TestWatchEnds(t *testing.T) {
 			}
 			break
 		}
+	})
+}
+
+// A throttledConn answers the next read of a znode with ErrThrottled, as a busy server does.
+type throttledConn struct {
+	net.Conn
+	next *atomic.Bool // whether the next getData is refused
+
+	mu      sync.Mutex // guards what follows
+	refused int32      // the xid of the request that is refused
+	pending []byte     // of the reply
+}
+
+func (c *throttledConn) Write(p []byte) (int, error) {
+	// Each request is written at once: length, xid, type.
+	const getData = 4
+	for rest := p; len(rest) >= 12; rest = rest[min(len(rest), 4+int(binary.BigEndian.Uint32(rest))):] {
+		if binary.BigEndian.Uint32(rest[8:]) == getData && c.next.Swap(false) {
+			c.mu.Lock()
+			c.refused = int32(binary.BigEndian.Uint32(rest[4:]))
+			c.mu.Unlock()
+		}
+	}
+	return c.Conn.Write(p)
+}
+
+func (c *throttledConn) Read(p []byte) (int, error) {
+	if len(c.pending) == 0 {
+		var length [4]byte
+		if _, err := io.ReadFull(c.Conn, length[:]); err != nil {
+			return 0, err
+		}
+		reply := make([]byte, binary.BigEndian.Uint32(length[:]))
+		if _, err := io.ReadFull(c.Conn, reply); err != nil {
+			return 0, err
+		}
+		c.mu.Lock()
+		if xid := int32(binary.BigEndian.Uint32(reply)); xid != 0 && xid == c.refused {
+			c.refused = 0
+			reply = binary.BigEndian.AppendUint32(reply[:12], uint32(0xffffff81)) // -127: throttled
+			binary.BigEndian.PutUint32(length[:], uint32(len(reply)))
+		}
+		c.mu.Unlock()
+		c.pending = append(length[:], reply...)
+	}
+	n := copy(p, c.pending)
+	c.pending = c.pending[n:]
+	return n, nil
+}
+
+// TestWatchRefusedRead checks that a Watch yields no value from before a change if the servers
+// refuse to let it read the change.
+func TestWatchRefusedRead(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		op := srv.Dial(t)
+		var throttle atomic.Bool
+		watcher, err := zklock.Dial(t.Context(), srv.Servers(), &zklock.Options{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := srv.DialContext(ctx, network, address)
+			return &throttledConn{Conn: conn, next: &throttle}, err
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer watcher.Close()
+		if _, _, err := op.Create(t.Context(), "/a", nil, nil, zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+		const entry = "/a/_c_01234567-89ab-cdef-0123-456789abcdef-lock-"
+		node, _, err := op.Create(t.Context(), entry, []byte(`{"value":"a"}`), nil, zk.ModeEphemeralSequential)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := observe(t, watcher, "/a", 0)
+		o.yields(t, "at first", "a+0")
+
+		throttled := func(value string) {
+			t.Helper()
+			throttle.Store(true)
+			if _, err := op.Set(t.Context(), node, []byte(`{"value":"`+value+`"}`), -1); err != nil {
+				t.Fatal(err)
+			}
+			if o.yields(t, "during a pause after a throttled read", ""); throttle.Load() {
+				t.Error("no read was throttled: this tests nothing")
+			}
+		}
+		throttled("b")
+		time.Sleep(time.Second)
+		o.yields(t, "after a throttled read", "b+0")
+
+		// Meanwhile, the client loses the permission to read the entry.
+		throttled("c")
+		hidden := []zk.ACL{{Perms: zk.PermAll &^ zk.PermRead, Scheme: "world", ID: "anyone"}}
+		if _, err := op.SetACL(t.Context(), node, hidden, -1); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		o.yields(t, "after a change that may not be read", "+0")
+		if _, err := op.SetACL(t.Context(), node, zk.OpenACL(), -1); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := op.Create(t.Context(), entry, nil, nil, zk.ModeEphemeralSequential); err != nil {
+			t.Fatal(err)
+		}
+		o.yields(t, "readable again, after the next change of the queue", "c+1")
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/zklock/zklock/test/harness"
 )
@@ -29,10 +30,10 @@ type fenced struct {
 	levels map[string]string
 	// isolate sets an option of clients.
 	isolate func(f fence, option string)
-	// blocked prints how many transactions wait for a lock.
+	// client executes the statements of its input, and prints the rows at once.
+	client []string
+	// blocked is a query for the number of transactions that wait for a lock.
 	blocked string
-	// session runs the statements of its input, and prints the first field of each row at once.
-	session []string
 }
 
 var (
@@ -56,8 +57,8 @@ var (
 			"serializable":    `-c default_transaction_isolation=serializable`,
 		},
 		isolate: func(f fence, option string) { f.env = append(f.env, "PGOPTIONS="+option) },
-		blocked: `psql -XAtc "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'" postgres`,
-		session: []string{"psql", "-XqAt", "bank"},
+		blocked: "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'",
+		client:  []string{"psql", "-XqAt", "bank"},
 	}
 	onMariaDB = fenced{
 		name: "MariaDB", storage: mariadb,
@@ -74,8 +75,8 @@ var (
 			"serializable":       `init-command="SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE"`,
 		},
 		isolate: func(f fence, option string) { mariadb.setClient(f.t, f.reader, option) },
-		blocked: `mariadb -N -e "SELECT count(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'"`,
-		session: []string{"mariadb", "-Nn", "bank"},
+		blocked: "SELECT count(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'",
+		client:  []string{"mariadb", "-Nn", "bank"},
 	}
 	onObjects = fenced{
 		name: "object store", storage: objects,
@@ -88,7 +89,8 @@ var (
 type fence struct {
 	*reader
 	fenced
-	t *testing.T
+	t     *testing.T
+	admin *session // reads and resets the tables, if it is not nil
 }
 
 // newFence writes the files of the guide, and creates the tables. edit changes a file before, or
@@ -103,7 +105,7 @@ func newFence(t *testing.T, kind fenced, edit func(file, text string) string) fe
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := fence{newReader(t), kind, t}
+	f := fence{reader: newReader(t), fenced: kind, t: t}
 	for _, b := range all {
 		if b.file == "" {
 			continue
@@ -187,7 +189,13 @@ func (f fence) accepts(era int, token int64, balance int) bool {
 
 func (f fence) balance() int {
 	f.t.Helper()
-	n, err := strconv.Atoi(f.do(f.read))
+	read := ""
+	if f.admin != nil {
+		read = strings.Join(f.admin.execute("SELECT balance FROM accounts"), "")
+	} else {
+		read = f.do(f.read)
+	}
+	n, err := strconv.Atoi(read)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -259,19 +267,18 @@ func TestFencingGuideAddsEra(t *testing.T) {
 	}
 }
 
-// A transaction is open in a session of its own.
-type transaction struct {
-	f     fence
+// A session is a client of a database that stays connected.
+type session struct {
+	t     *testing.T
 	write func(string) error
-	lines chan string // the fields that the session has printed
-	wait  func() error
+	lines chan string // what it has printed
+	end   func() error
 }
 
-// begin opens a session, and executes statements in it.
-func (f fence) begin(statements ...string) *transaction {
+// connect opens a session.
+func (f fence) connect() *session {
 	f.t.Helper()
-	ctx, cancel := context.WithTimeout(f.t.Context(), patience)
-	c := exec.CommandContext(ctx, f.session[0], f.session[1:]...)
+	c := exec.CommandContext(f.t.Context(), f.client[0], f.client[1:]...)
 	c.Dir, c.Env = f.dir, f.env
 	in, err := c.StdinPipe()
 	if err != nil {
@@ -291,11 +298,10 @@ func (f fence) begin(statements ...string) *transaction {
 			lines <- s.Text()
 		}
 	}()
-	tx := &transaction{
-		f: f, lines: lines,
+	return &session{
+		t: f.t, lines: lines,
 		write: func(s string) error { _, err := fmt.Fprintln(in, s); return err },
-		wait: func() error {
-			defer cancel()
+		end: func() error {
 			if err := in.Close(); err != nil {
 				return err
 			}
@@ -304,31 +310,35 @@ func (f fence) begin(statements ...string) *transaction {
 			return c.Wait()
 		},
 	}
-	tx.execute(statements...)
-	return tx
 }
 
-// execute executes statements, and waits until they are done.
-func (tx *transaction) execute(statements ...string) {
-	tx.f.t.Helper()
-	text := strings.Join(append(statements, "SELECT 'done'"), ";\n") + ";"
-	if err := tx.write(text); err != nil {
-		tx.f.t.Fatal(err)
+// execute executes statements, and returns the lines that they print.
+func (s *session) execute(statements ...string) (printed []string) {
+	s.t.Helper()
+	if err := s.write(strings.Join(append(statements, "SELECT 'done'"), ";\n") + ";"); err != nil {
+		s.t.Fatal(err)
 	}
-	for line := range tx.lines {
+	for line := range s.lines {
 		if line == "done" {
-			return
+			return printed
 		}
+		printed = append(printed, line)
 	}
-	tx.f.t.Fatal("the session has ended")
+	s.t.Fatalf("the session ended in %q", statements)
+	return nil
 }
 
-// commit commits the transaction.
-func (tx *transaction) commit() {
-	tx.f.t.Helper()
-	tx.execute("COMMIT")
-	if err := tx.wait(); err != nil {
-		tx.f.t.Fatal(err)
+// begin executes statements in a new session, which commit ends.
+func (f fence) begin(statements []string) (commit func()) {
+	f.t.Helper()
+	s := f.connect()
+	s.execute(statements...)
+	return func() {
+		f.t.Helper()
+		s.execute("COMMIT")
+		if err := s.end(); err != nil {
+			f.t.Fatal(err)
+		}
 	}
 }
 
@@ -351,7 +361,11 @@ func (f fence) statements(file string, era int, token int64, balance int) []stri
 func (f fence) whileBlocked(then func(), command string, args []string) bool {
 	f.t.Helper()
 	wait := f.start(command, args...)
-	f.fenced.storage.wait(f.t, f.reader, `[ "$(`+f.blocked+`)" = 1 ]`)
+	for limit := time.Now().Add(patience); !slices.Equal(f.admin.execute(f.blocked), []string{"1"}); {
+		if time.Now().After(limit) {
+			f.t.Fatal("no transaction waits for a lock")
+		}
+	}
 	then()
 	return wait()
 }
@@ -359,14 +373,10 @@ func (f fence) whileBlocked(then func(), command string, args []string) bool {
 // reset gives the tables their first rows, or leaves the fence without a row.
 func (f fence) reset(row bool) {
 	f.t.Helper()
-	text := "UPDATE accounts SET balance = 100; DELETE FROM fence;"
+	f.admin.execute("UPDATE accounts SET balance = 100", "DELETE FROM fence")
 	if row {
-		text += "INSERT INTO fence (name, era, token) VALUES ('accounts', 1, 0);"
+		f.admin.execute("INSERT INTO fence (name, era, token) VALUES ('accounts', 1, 0)")
 	}
-	if err := os.WriteFile(filepath.Join(f.dir, "reset.sql"), []byte(text), 0o600); err != nil {
-		f.t.Fatal(err)
-	}
-	f.do(f.execute, "reset.sql")
 }
 
 // again is a command that runs again if it fails, as the guide says for failed transactions.
@@ -380,12 +390,13 @@ func TestFencingGuideRejectsConcurrentLateWrites(t *testing.T) {
 	for _, kind := range []fenced{onPostgres, onMariaDB} {
 		t.Run(kind.name, func(t *testing.T) {
 			f := newFence(t, kind, nil)
+			f.admin = f.connect()
 			for level, option := range kind.levels {
 				kind.isolate(f, option)
 
 				f.reset(true)
-				tx := f.begin(f.statements("write.sql", 1, next, 250)...)
-				if f.whileBlocked(tx.commit, f.write, numbers(1, late, 999)) || f.balance() != 250 {
+				commit := f.begin(f.statements("write.sql", 1, next, 250))
+				if f.whileBlocked(commit, f.write, numbers(1, late, 999)) || f.balance() != 250 {
 					t.Errorf("%s: a late write was accepted that waited for the next holder's: balance %d", level, f.balance())
 				}
 				if f.accepts(1, late, 999) {
@@ -393,14 +404,14 @@ func TestFencingGuideRejectsConcurrentLateWrites(t *testing.T) {
 				}
 
 				f.reset(true)
-				tx = f.begin(f.statements("write.sql", 1, late, 999)...)
-				if !f.whileBlocked(tx.commit, again(f.write), numbers(1, next, 250)) || f.balance() != 250 {
+				commit = f.begin(f.statements("write.sql", 1, late, 999))
+				if !f.whileBlocked(commit, again(f.write), numbers(1, next, 250)) || f.balance() != 250 {
 					t.Errorf("%s: the next holder's write was rejected that waited for a late write: balance %d", level, f.balance())
 				}
 
 				f.reset(true)
-				tx = f.begin(f.statements("write.sql", 1, late, 999)...)
-				f.whileBlocked(tx.commit, again(f.fetch+" >seen"), numbers(1, next, 0))
+				commit = f.begin(f.statements("write.sql", 1, late, 999))
+				f.whileBlocked(commit, again(f.fetch+" >seen"), numbers(1, next, 0))
 				if seen, err := os.ReadFile(filepath.Join(f.dir, "seen")); err != nil || strings.TrimSpace(string(seen)) != "999" {
 					t.Errorf("%s: the next holder reads %q, %v; want what the late holder wrote before", level, seen, err)
 				}
@@ -416,13 +427,16 @@ func TestFencingGuideRejectsConcurrentLateWrites(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				tx = f.begin("BEGIN", strings.TrimSuffix(strings.TrimSpace(string(add)), ";"))
-				if !f.whileBlocked(tx.commit, again(f.execute), []string{f.row}) {
+				commit = f.begin([]string{"BEGIN", strings.TrimSuffix(strings.TrimSpace(string(add)), ";")})
+				if !f.whileBlocked(commit, again(f.execute), []string{f.row}) {
 					t.Errorf("%s: adding a row failed twice while another client added it", level)
 				}
 				if !f.accepts(1, next, 250) || f.accepts(1, late, 999) {
 					t.Errorf("%s: with a row that two clients added, the next holder was rejected or the late one was not", level)
 				}
+			}
+			if err := f.admin.end(); err != nil {
+				t.Error(err)
 			}
 		})
 	}
