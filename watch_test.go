@@ -10,7 +10,6 @@ import (
 	"net"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -228,21 +227,20 @@ func TestWatchEnds(t *testing.T) {
 	})
 }
 
-// A throttledConn answers the next read of a znode with ErrThrottled, as a busy server does.
-type throttledConn struct {
+// An interceptor is a connection that calls on before it sends a request. If on returns true,
+// the client gets ErrThrottled as the answer, as from a busy server.
+type interceptor struct {
 	net.Conn
-	next *atomic.Bool // whether the next getData is refused
+	on func(op uint32) (throttle bool)
 
 	mu      sync.Mutex // guards what follows
-	refused int32      // the xid of the request that is refused
-	pending []byte     // of the reply
+	refused int32      // the xid of the request whose answer is replaced
+	pending []byte     // of an answer
 }
 
-func (c *throttledConn) Write(p []byte) (int, error) {
-	// Each request is written at once: length, xid, type.
-	const getData = 4
+func (c *interceptor) Write(p []byte) (int, error) {
 	for rest := p; len(rest) >= 12; rest = rest[min(len(rest), 4+int(binary.BigEndian.Uint32(rest))):] {
-		if binary.BigEndian.Uint32(rest[8:]) == getData && c.next.Swap(false) {
+		if c.on(binary.BigEndian.Uint32(rest[8:])) { // after the length and the xid
 			c.mu.Lock()
 			c.refused = int32(binary.BigEndian.Uint32(rest[4:]))
 			c.mu.Unlock()
@@ -251,24 +249,23 @@ func (c *throttledConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-func (c *throttledConn) Read(p []byte) (int, error) {
+func (c *interceptor) Read(p []byte) (int, error) {
 	if len(c.pending) == 0 {
-		var length [4]byte
-		if _, err := io.ReadFull(c.Conn, length[:]); err != nil {
+		frame := make([]byte, 4)
+		if _, err := io.ReadFull(c.Conn, frame); err != nil {
 			return 0, err
 		}
-		reply := make([]byte, binary.BigEndian.Uint32(length[:]))
-		if _, err := io.ReadFull(c.Conn, reply); err != nil {
+		frame = append(frame, make([]byte, binary.BigEndian.Uint32(frame))...)
+		if _, err := io.ReadFull(c.Conn, frame[4:]); err != nil {
 			return 0, err
 		}
 		c.mu.Lock()
-		if xid := int32(binary.BigEndian.Uint32(reply)); xid != 0 && xid == c.refused {
-			c.refused = 0
-			reply = binary.BigEndian.AppendUint32(reply[:12], uint32(0xffffff81)) // -127: throttled
-			binary.BigEndian.PutUint32(length[:], uint32(len(reply)))
+		if xid := int32(binary.BigEndian.Uint32(frame[4:])); xid != 0 && xid == c.refused {
+			frame = binary.BigEndian.AppendUint32(frame[:16], 0xffffff81) // the code -127
+			binary.BigEndian.PutUint32(frame, 16)
 		}
 		c.mu.Unlock()
-		c.pending = append(length[:], reply...)
+		c.pending = frame
 	}
 	n := copy(p, c.pending)
 	c.pending = c.pending[n:]
@@ -276,59 +273,76 @@ func (c *throttledConn) Read(p []byte) (int, error) {
 }
 
 // TestWatchRefusedRead checks that a Watch yields no value from before a change if the servers
-// refuse to let it read the change.
+// refuse to let it read the change, which comes while it lists the queue.
 func TestWatchRefusedRead(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		op := srv.Dial(t)
-		var throttle atomic.Bool
+		const getData, getChildren2 = 4, 12
+		var mu sync.Mutex
+		change, throttle := (func())(nil), false // at the next listing, and the next read after it
+		conn := &interceptor{on: func(op uint32) bool {
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case op == getChildren2 && change != nil:
+				change()
+				change = nil
+			case op == getData && change == nil && throttle:
+				throttle = false
+				return true
+			}
+			return false
+		}}
 		watcher, err := zklock.Dial(t.Context(), srv.Servers(), &zklock.Options{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			conn, err := srv.DialContext(ctx, network, address)
-			return &throttledConn{Conn: conn, next: &throttle}, err
+			var err error
+			conn.Conn, err = srv.DialContext(ctx, network, address)
+			return conn, err
 		}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer watcher.Close()
+		op := srv.Dial(t)
+		create := func(data string) (node string) {
+			t.Helper()
+			node, _, err := op.Create(t.Context(), "/a/_c_01234567-89ab-cdef-0123-456789abcdef-lock-", []byte(data), nil, zk.ModeEphemeralSequential)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return node
+		}
+		set := func(node, data string) {
+			if _, err := op.Set(t.Context(), node, []byte(data), -1); err != nil {
+				t.Error(err)
+			}
+		}
+		setACL := func(node string, perms zk.Perm) {
+			if _, err := op.SetACL(t.Context(), node, []zk.ACL{{Perms: perms, Scheme: "world", ID: "anyone"}}, -1); err != nil {
+				t.Error(err)
+			}
+		}
 		if _, _, err := op.Create(t.Context(), "/a", nil, nil, zk.ModePersistent); err != nil {
 			t.Fatal(err)
 		}
-		const entry = "/a/_c_01234567-89ab-cdef-0123-456789abcdef-lock-"
-		node, _, err := op.Create(t.Context(), entry, []byte(`{"value":"a"}`), nil, zk.ModeEphemeralSequential)
-		if err != nil {
-			t.Fatal(err)
-		}
+		holder := create(`{"value":"a"}`)
 		o := observe(t, watcher, "/a", 0)
 		o.yields(t, "at first", "a+0")
 
-		throttled := func(value string) {
-			t.Helper()
-			throttle.Store(true)
-			if _, err := op.Set(t.Context(), node, []byte(`{"value":"`+value+`"}`), -1); err != nil {
-				t.Fatal(err)
-			}
-			if o.yields(t, "during a pause after a throttled read", ""); throttle.Load() {
-				t.Error("no read was throttled: this tests nothing")
-			}
+		next := func(f func(), throttled bool) {
+			mu.Lock()
+			change, throttle = f, throttled
+			mu.Unlock()
+			create("") // a waiter, so that Watch lists the queue
+			time.Sleep(time.Second)
 		}
-		throttled("b")
-		time.Sleep(time.Second)
-		o.yields(t, "after a throttled read", "b+0")
-
-		// Meanwhile, the client loses the permission to read the entry.
-		throttled("c")
-		hidden := []zk.ACL{{Perms: zk.PermAll &^ zk.PermRead, Scheme: "world", ID: "anyone"}}
-		if _, err := op.SetACL(t.Context(), node, hidden, -1); err != nil {
-			t.Fatal(err)
+		next(func() { set(holder, `{"value":"b"}`) }, true)
+		if o.yields(t, "after a throttled read", "b+1"); throttle {
+			t.Error("no read was throttled: this tests nothing")
 		}
-		time.Sleep(time.Second)
-		o.yields(t, "after a change that may not be read", "+0")
-		if _, err := op.SetACL(t.Context(), node, zk.OpenACL(), -1); err != nil {
-			t.Fatal(err)
-		}
-		if _, _, err := op.Create(t.Context(), entry, nil, nil, zk.ModeEphemeralSequential); err != nil {
-			t.Fatal(err)
-		}
-		o.yields(t, "readable again, after the next change of the queue", "c+1")
+		next(func() { set(holder, `{"value":"c"}`); setACL(holder, zk.PermAll&^zk.PermRead) }, false)
+		o.yields(t, "after a change that may not be read", "+2")
+		setACL(holder, zk.PermAll)
+		next(nil, false)
+		o.yields(t, "after the next change of the queue, when it may be read again", "c+3")
 	})
 }
 

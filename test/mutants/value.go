@@ -48,7 +48,7 @@ func valueMutants() []Mutant {
 					After:  `return false && o.Node == e.Node })`},
 			},
 			Suite: bubble, Test: "TestWatchRefusedRead",
-			Says: `after a throttled read: "", want "b\+0"`,
+			Says: `after a throttled read: "a\+1`,
 		},
 	}
 }
