@@ -440,6 +440,26 @@ func TestFencingGuideRejectsConcurrentLateWrites(t *testing.T) {
 	}
 }
 
+// paused is a late holder's update that is paused between its read and its write, while the next
+// holder updates the object. It prints whether the late update is accepted.
+func paused(late, next int64) string {
+	return fmt.Sprintf(`"$PYTHON" -c 'from store import *; print(update(1, %d, lambda _: (update(1, %d, lambda _: 250), 999)[1]))'`, late, next)
+}
+
+// TestFencingGuideRejectsPausedUpdate checks that a late update is rejected whose ETag is out of
+// date, whether the object existed before or not.
+func TestFencingGuideRejectsPausedUpdate(t *testing.T) {
+	r := newReader(t)
+	first, second, third := acquireToken(t, r, ""), acquireToken(t, r, ""), acquireToken(t, r, "")
+	f := newFence(t, onObjects, nil)
+	if got := f.do(paused(first, second)); got != "False" || f.balance() != 250 {
+		t.Errorf("a new object: accepted is %s, balance %d", got, f.balance())
+	}
+	if got := f.do(paused(second, third)); got != "False" || f.balance() != 250 {
+		t.Errorf("an object: accepted is %s, balance %d", got, f.balance())
+	}
+}
+
 // TestFencingGuideNeedsEachCondition removes a condition from the guide's code. The late write
 // of the first holder is then accepted, so the other tests can detect it.
 func TestFencingGuideNeedsEachCondition(t *testing.T) {
@@ -464,8 +484,8 @@ func TestFencingGuideNeedsEachCondition(t *testing.T) {
 					}
 					return strings.Replace(text, row.before, row.after, 1)
 				})
-				if kind.execute == "" { // the next holder writes while the late one is paused
-					f.do(fmt.Sprintf(`"$PYTHON" -c 'from store import *; update(1, %d, lambda _: (update(1, %d, lambda _: 250), 999)[1])'`, late, next))
+				if kind.execute == "" {
+					f.do(paused(late, next))
 				} else {
 					f.start(f.write, numbers(1, next, 250)...)()
 					f.start(f.write, numbers(1, late, 999)...)()

@@ -31,6 +31,7 @@ type storage struct {
 	once    sync.Once // sets the fields below
 	dir     string    // where the server has its data and its socket
 	port    int
+	used    int // by tests
 	process *harness.Process
 	missing string // what is not installed
 	err     error
@@ -100,10 +101,8 @@ webdav.activate = "enable"
 	},
 	use: func(s *storage, t *testing.T, r *reader) {
 		t.Helper()
-		r.env = append(r.env, fmt.Sprintf("STORE_URL=http://127.0.0.1:%d/bank.json", s.port))
-		if err := os.RemoveAll(filepath.Join(s.dir, "bank.json")); err != nil {
-			t.Fatal(err)
-		}
+		s.used++ // a new name, because the server caches files
+		r.env = append(r.env, fmt.Sprintf("STORE_URL=http://127.0.0.1:%d/bank-%d.json", s.port, s.used))
 		s.wait(t, r, fmt.Sprintf("exec 3<>/dev/tcp/127.0.0.1/%d", s.port))
 	},
 }
