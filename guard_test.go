@@ -3,7 +3,9 @@ package zklock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -193,5 +195,264 @@ func TestGuardInSilence(t *testing.T) {
 		wants(t, "in silence", err, zk.ErrConnectionLost)
 		<-h.Done()
 		wants(t, "and then", h.Guard(t.Context()), zklock.ErrLost)
+	})
+}
+
+// job counts the runs of a job.
+type job struct {
+	mu   sync.Mutex
+	runs []string
+}
+
+// once is one machine's round: it runs the job for a minute.
+func (j *job) once(t *testing.T, l *zklock.Lock, who string, fail error) bool {
+	ran, err := zklock.DoOncePer(t.Context(), l, 10*time.Minute, func(context.Context, *zklock.Hold) error {
+		j.mu.Lock()
+		j.runs = append(j.runs, who)
+		j.mu.Unlock()
+		time.Sleep(time.Minute) // on the clock of the bubble
+		return fail
+	})
+	if !errors.Is(err, fail) {
+		t.Errorf("%s: %v", who, err)
+	}
+	return ran
+}
+
+func (j *job) mustHave(t *testing.T, want ...string) {
+	t.Helper()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if fmt.Sprint(j.runs) != fmt.Sprint(want) {
+		t.Fatalf("runs by %v, want %v", j.runs, want)
+	}
+}
+
+// TestOncePerRound checks that one machine runs in each round, whether the others wait,
+// come late, or come a little early.
+func TestOncePerRound(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		var j job
+		a, b := dial(t, srv).Mutex("job"), dial(t, srv).Mutex("job")
+		var both sync.WaitGroup
+		began := time.Now()
+		both.Go(func() { j.once(t, a, "a", nil) })
+		time.Sleep(time.Second)
+		both.Go(func() {
+			if j.once(t, b, "b", nil) {
+				t.Error("b reports a run")
+			}
+		})
+		both.Wait()
+		time.Sleep(time.Until(began.Add(8 * time.Minute))) // late
+		j.once(t, b, "b", nil)
+		j.mustHave(t, "a")
+		time.Sleep(time.Until(began.Add(10*time.Minute - 30*time.Second))) // the next round, early
+		j.once(t, b, "b", nil)
+		j.once(t, a, "a", nil)
+		j.mustHave(t, "a", "b")
+	})
+}
+
+// TestOncePerRoundLongerThanPeriod checks that an acquire which began during a run that
+// lasts longer than a period belongs to the round in which it began.
+func TestOncePerRoundLongerThanPeriod(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		l := dial(t, srv).Mutex("job")
+		h := acquire(t, l)
+		within := func(after time.Duration) <-chan bool {
+			done := make(chan bool, 1)
+			time.Sleep(after)
+			c := dial(t, srv)
+			go func() { // ends with the hold
+				h, err := c.Mutex("job").Acquire(t.Context())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_, within, err := h.RanWithin(t.Context(), 10*time.Minute)
+				if err != nil {
+					t.Error(err)
+				}
+				done <- within
+				_ = h.Release(t.Context())
+			}()
+			return done
+		}
+		same, next := within(8*time.Minute), within(2*time.Minute)
+		time.Sleep(5 * time.Minute)
+		if err := h.RecordRun(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		release(t, h)
+		if !<-same || <-next {
+			t.Error("an acquire of the same round would run, or one of the next would not")
+		}
+	})
+}
+
+// TestOncePerTakeover checks that the next client runs after a run that failed, and after
+// one whose client ended.
+func TestOncePerTakeover(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		var j job
+		a, b := dial(t, srv), dial(t, srv)
+		j.once(t, a.Mutex("failing"), "a", errors.New("disk full"))
+		j.once(t, b.Mutex("failing"), "b", nil)
+		j.once(t, a.Mutex("failing"), "a", nil)
+		j.mustHave(t, "a", "b")
+
+		var ended sync.WaitGroup
+		ended.Go(func() { j.once(t, a.Mutex("crash"), "a", zklock.ErrLost) })
+		time.Sleep(time.Second)
+		ended.Go(func() { j.once(t, b.Mutex("crash"), "b", nil) })
+		time.Sleep(time.Second)
+		_ = a.Close()
+		ended.Wait()
+		j.mustHave(t, "a", "b", "a", "b")
+	})
+}
+
+// TestRunOfBrokenHoldIsNotRecorded checks that the record depends on the hold.
+func TestRunOfBrokenHoldIsNotRecorded(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c, op := dial(t, srv), srv.Dial(t)
+		for _, earlier := range []bool{false, true} {
+			h := acquire(t, c.Mutex("job"))
+			if earlier {
+				if err := h.RecordRun(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := op.Delete(t.Context(), h.Node(), -1); err != nil {
+				t.Fatal(err)
+			}
+			wants(t, "deleted", h.RecordRun(t.Context()), zklock.ErrLost)
+			_ = h.Release(t.Context())
+		}
+		h := acquire(t, c.Mutex("job"))
+		last, within, err := h.RanWithin(t.Context(), time.Hour)
+		if err != nil || !within || last.Token >= h.Token() || last.Owner.PID == 0 || last.Ended.Before(last.Began) {
+			t.Errorf("%+v, %t, %v", last, within, err)
+		}
+		release(t, h)
+		wants(t, "released", h.RecordRun(t.Context()), zklock.ErrReleased)
+	})
+}
+
+// TestHostileRunRecord checks what a record can do that someone else wrote.
+func TestHostileRunRecord(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c, op := dial(t, srv), srv.Dial(t)
+		h := acquire(t, c.Mutex("job"))
+		defer release(t, h)
+		if _, _, err := op.Create(t.Context(), "/zklock/job-done", nil, nil, zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+		for _, data := range []string{"", "x", "[]", `{}`, `{"began":-1}`, `{"began":"1"}`, `{"began":1e400}`, `{"began":9223372036854775807}`, `{"began":1,"x":"` + strings.Repeat("y", 1<<16) + `"}`} {
+			if _, err := op.Set(t.Context(), "/zklock/job-done", []byte(data), -1); err != nil {
+				t.Fatal(err)
+			}
+			_, within, err := h.RanWithin(t.Context(), time.Hour)
+			if within || err == nil || !strings.Contains(err.Error(), "the znode does not contain a run: /zklock/job-done; delete it") {
+				t.Errorf("%.40s: %t, %v", data, within, err)
+			}
+			if h.RecordRun(t.Context()) == nil {
+				t.Errorf("%.40s: replaced", data)
+			}
+		}
+		now := time.Now()
+		for _, row := range []struct {
+			data   string
+			within bool
+			host   string
+		}{
+			{fmt.Sprintf(`{"began":%d,"owner":{"host":"a\u001b[31m\u202e"}}`, now.UnixMilli()), true, `a\x1b[31m\u202e`},
+			{fmt.Sprintf(`{"began":%d}`, now.Add(30*time.Minute).UnixMilli()), true, ""}, // the clock was set back
+			{fmt.Sprintf(`{"began":%d}`, now.Add(3*time.Hour).UnixMilli()), false, ""},
+		} {
+			if _, err := op.Set(t.Context(), "/zklock/job-done", []byte(row.data), -1); err != nil {
+				t.Fatal(err)
+			}
+			last, within, err := h.RanWithin(t.Context(), time.Hour)
+			if err != nil || within != row.within || last.Owner.Host != row.host {
+				t.Errorf("%s: %q, %t, %v", row.data, last.Owner.Host, within, err)
+			}
+		}
+	})
+}
+
+// TestRunRecordIsAsClosedAsLock checks that a stranger cannot make clients skip runs.
+func TestRunRecordIsAsClosedAsLock(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		ann := dialWith(t, srv, zklock.Options{Auth: []zk.Auth{{Scheme: "digest", Data: []byte("ann:1")}}, ACL: zk.CreatorACL()})
+		h := acquire(t, ann.Mutex("/closed/job"))
+		defer release(t, h)
+		if err := h.RecordRun(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := srv.Dial(t).Set(t.Context(), "/closed/job-done", []byte("{}"), -1); !errors.Is(err, zk.ErrNoAuth) {
+			t.Errorf("a stranger writes the record: %v", err)
+		}
+		// Without Options.ACL, the record gets the ACL of the lock's znode.
+		again := dialWith(t, srv, zklock.Options{Auth: []zk.Auth{{Scheme: "digest", Data: []byte("ann:1")}}})
+		other := acquire(t, again.Mutex("/closed/other"))
+		defer release(t, other)
+		if err := other.RecordRun(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := srv.Dial(t).Set(t.Context(), "/closed/other-done", []byte("{}"), -1); !errors.Is(err, zk.ErrNoAuth) {
+			t.Errorf("a stranger writes the record: %v", err)
+		}
+	})
+}
+
+// TestRunOfDowngradedHold checks that a downgrade, which replaces the znode of the hold, does
+// not move the beginning of a run.
+func TestRunOfDowngradedHold(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		rw := dial(t, srv).RWMutex("a")
+		began := time.Now()
+		ran, err := zklock.DoOncePer(t.Context(), rw.Writer(), time.Hour, func(_ context.Context, h *zklock.Hold) error {
+			time.Sleep(10 * time.Minute)
+			return h.Downgrade(t.Context())
+		})
+		last, readErr := dial(t, srv).LastRun(t.Context(), "a")
+		if !ran || err != nil || readErr != nil || last.Began.Sub(began).Abs() > time.Second {
+			t.Errorf("%t, %v, %v, began %v after the acquire", ran, err, readErr, last.Began.Sub(began))
+		}
+		h := acquire(t, rw.Writer())
+		defer release(t, h)
+		if err := h.Downgrade(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		wants(t, "downgraded before", h.RecordRun(t.Context()), zklock.ErrInvalidLock)
+	})
+}
+
+func TestRunsOfOtherKindsAreRejected(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		for what, l := range map[string]*zklock.Lock{
+			"reader":    c.RWMutex("a").Reader(),
+			"semaphore": c.Semaphore("s", 1),
+			"All":       zklock.All(c.Mutex("a"), c.Mutex("b")),
+			"node":      c.NodeLock("n"),
+			"reentrant": c.Mutex("a").Reentrant(),
+			"handoff":   c.Mutex("a").LocalHandoff(3),
+			"layout":    dialWith(t, srv, zklock.Options{Layout: zklock.WriteLockLayout()}).Mutex("w"),
+		} {
+			h := acquire(t, l)
+			_, _, err := h.RanWithin(t.Context(), time.Hour)
+			wants(t, what, err, zklock.ErrInvalidLock)
+			wants(t, what, h.RecordRun(t.Context()), zklock.ErrInvalidLock)
+			release(t, h)
+		}
+		h := acquire(t, c.RWMutex("a").Writer())
+		defer release(t, h)
+		for _, period := range []time.Duration{0, -1} {
+			_, _, err := h.RanWithin(t.Context(), period)
+			wants(t, "period", err, zklock.ErrInvalidOptions)
+		}
 	})
 }

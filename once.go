@@ -35,10 +35,6 @@ const maxRunRecord = maxOwnerSize + 100
 // later times.
 const maxRunBegan = 253402000000000
 
-// runRecordPath returns the path of the record of a lock's last run. It is persistent, so
-// it cannot be a child of the lock's znode, which servers delete when it is empty.
-func runRecordPath(lock string) string { return lock + "-done" }
-
 // DoOncePer runs a periodic job on one client of the lock per period. It acquires the lock.
 // If a recorded run began less than period ago, DoOncePer releases the lock without calling
 // f; see [Hold.RanWithin]. Otherwise it calls f as [Do] does, and records the run if f
@@ -130,7 +126,7 @@ func (h *Hold) RecordRun(ctx context.Context) error {
 	if err != nil {
 		return fail(err)
 	}
-	path := runRecordPath(h.lock.path)
+	path := queue.Done(h.lock.path)
 	if stat.Czxid != 0 {
 		return h.Guard(ctx, zk.SetOp(path, data, stat.Version))
 	}
@@ -197,7 +193,7 @@ func (c *Client) LastRun(ctx context.Context, name string) (Run, error) {
 
 // lastRun reads the record of the last run. Both are zero if there is none.
 func (c *Client) lastRun(ctx context.Context, lock string) (Run, zk.Stat, error) {
-	path := runRecordPath(lock)
+	path := queue.Done(lock)
 	data, stat, err := c.zk.Get(ctx, path)
 	switch {
 	case errors.Is(err, zk.ErrNoNode):

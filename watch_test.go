@@ -2,8 +2,10 @@ package zklock_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"strings"
@@ -37,7 +39,7 @@ func observe(t *testing.T, c *zklock.Client, name string, busy time.Duration) *o
 		token := int64(0)
 		for s, err := range c.Watch(ctx, name) {
 			if err == nil && len(s.Holders) > 0 && s.Holders[0].Mode == zklock.Exclusive {
-				if s.Holders[0].Token < token {
+				if s.Holders[0].Token < token && s.Holders[0].Token != 0 { // 0 if the entry may not be read
 					t.Errorf("token %d after %d", s.Holders[0].Token, token)
 				}
 				token = s.Holders[0].Token
@@ -222,6 +224,125 @@ func TestWatchEnds(t *testing.T) {
 			}
 			break
 		}
+	})
+}
+
+// An interceptor is a connection that calls on before it sends a request. If on returns true,
+// the client gets ErrThrottled as the answer, as from a busy server.
+type interceptor struct {
+	net.Conn
+	on func(op uint32) (throttle bool)
+
+	mu      sync.Mutex // guards what follows
+	refused int32      // the xid of the request whose answer is replaced
+	pending []byte     // of an answer
+}
+
+func (c *interceptor) Write(p []byte) (int, error) {
+	for rest := p; len(rest) >= 12; rest = rest[min(len(rest), 4+int(binary.BigEndian.Uint32(rest))):] {
+		if c.on(binary.BigEndian.Uint32(rest[8:])) { // after the length and the xid
+			c.mu.Lock()
+			c.refused = int32(binary.BigEndian.Uint32(rest[4:]))
+			c.mu.Unlock()
+		}
+	}
+	return c.Conn.Write(p)
+}
+
+func (c *interceptor) Read(p []byte) (int, error) {
+	if len(c.pending) == 0 {
+		frame := make([]byte, 4)
+		if _, err := io.ReadFull(c.Conn, frame); err != nil {
+			return 0, err
+		}
+		frame = append(frame, make([]byte, binary.BigEndian.Uint32(frame))...)
+		if _, err := io.ReadFull(c.Conn, frame[4:]); err != nil {
+			return 0, err
+		}
+		c.mu.Lock()
+		if xid := int32(binary.BigEndian.Uint32(frame[4:])); xid != 0 && xid == c.refused {
+			frame = binary.BigEndian.AppendUint32(frame[:16], 0xffffff81) // the code -127
+			binary.BigEndian.PutUint32(frame, 16)
+		}
+		c.mu.Unlock()
+		c.pending = frame
+	}
+	n := copy(p, c.pending)
+	c.pending = c.pending[n:]
+	return n, nil
+}
+
+// TestWatchRefusedRead checks that a Watch yields no value from before a change if the servers
+// refuse to let it read the change, which comes while it lists the queue.
+func TestWatchRefusedRead(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		const getData, getChildren2 = 4, 12
+		var mu sync.Mutex
+		change, throttle := (func())(nil), false // at the next listing, and the next read after it
+		conn := &interceptor{on: func(op uint32) bool {
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case op == getChildren2 && change != nil:
+				change()
+				change = nil
+			case op == getData && change == nil && throttle:
+				throttle = false
+				return true
+			}
+			return false
+		}}
+		watcher, err := zklock.Dial(t.Context(), srv.Servers(), &zklock.Options{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			var err error
+			conn.Conn, err = srv.DialContext(ctx, network, address)
+			return conn, err
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer watcher.Close()
+		op := srv.Dial(t)
+		create := func(data string) (node string) {
+			t.Helper()
+			node, _, err := op.Create(t.Context(), "/a/_c_01234567-89ab-cdef-0123-456789abcdef-lock-", []byte(data), nil, zk.ModeEphemeralSequential)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return node
+		}
+		set := func(node, data string) {
+			if _, err := op.Set(t.Context(), node, []byte(data), -1); err != nil {
+				t.Error(err)
+			}
+		}
+		setACL := func(node string, perms zk.Perm) {
+			if _, err := op.SetACL(t.Context(), node, []zk.ACL{{Perms: perms, Scheme: "world", ID: "anyone"}}, -1); err != nil {
+				t.Error(err)
+			}
+		}
+		if _, _, err := op.Create(t.Context(), "/a", nil, nil, zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+		holder := create(`{"value":"a"}`)
+		o := observe(t, watcher, "/a", 0)
+		o.yields(t, "at first", "a+0")
+
+		next := func(f func(), throttled bool) {
+			mu.Lock()
+			change, throttle = f, throttled
+			mu.Unlock()
+			create("") // a waiter, so that Watch lists the queue
+			time.Sleep(time.Second)
+		}
+		next(func() { set(holder, `{"value":"b"}`) }, true)
+		if o.yields(t, "after a throttled read", "b+1"); throttle {
+			t.Error("no read was throttled: this tests nothing")
+		}
+		next(func() { set(holder, `{"value":"c"}`); setACL(holder, zk.PermAll&^zk.PermRead) }, false)
+		o.yields(t, "after a change that may not be read", "+2")
+		setACL(holder, zk.PermAll)
+		next(nil, false)
+		o.yields(t, "after the next change of the queue, when it may be read again", "c+3")
 	})
 }
 

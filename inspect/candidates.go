@@ -86,9 +86,5 @@ func isContender(child string) bool {
 
 // isRecord reports whether a child is a lock-delay record.
 func isRecord(parent, child string) bool {
-	if !strings.HasSuffix(parent, heldSuffix) {
-		return false
-	}
-	_, class := queue.ParseName(child + "0000000000")
-	return class == queue.Contender
+	return strings.HasSuffix(parent, queue.Held("")) && queue.IsRecord(child)
 }

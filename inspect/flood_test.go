@@ -51,3 +51,58 @@ func TestFloodOfNewLocksIsBounded(t *testing.T) {
 		}
 	})
 }
+
+// TestFloodOfNodeLocksIsBounded: a client creates and deletes node locks at ever new paths. The
+// watcher reads each of them, but remembers no more than a bounded number of locks.
+func TestFloodOfNodeLocksIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		z := zktest.Start(t).Dial(t)
+		s := NewWatcher(z, nil)
+		defer s.Close()
+		if _, _, err := z.Create(t.Context(), "/zklock", nil, nil, zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+		const many = 100
+		created := 0
+		visit := func(n int) {
+			t.Helper()
+			for range n {
+				created++
+				path := fmt.Sprintf("/zklock/node%d", created)
+				if _, _, err := z.Create(t.Context(), path, nil, nil, zk.ModeEphemeral); err != nil {
+					t.Fatal(err)
+				}
+				s.onEvent(zk.Event{Type: zk.EventNodeCreated, Path: path})
+				s.onDrained()
+				s.checkNode(t.Context(), path)
+				if err := z.Delete(t.Context(), path, -1); err != nil {
+					t.Fatal(err)
+				}
+				s.onEvent(zk.Event{Type: zk.EventNodeDeleted, Path: path})
+				s.onDrained()
+			}
+			if len(s.newNodes) != 0 {
+				t.Errorf("%d znodes are still to be checked", len(s.newNodes))
+			}
+		}
+		visit(many)
+		if len(s.tracks) != many || s.missedEvents() {
+			t.Fatalf("%d of %d node locks are remembered, missed %v", len(s.tracks), many, s.missedEvents())
+		}
+		for i := range maxTracks - many {
+			s.trackOf(fmt.Sprintf("/zklock/x%d", i)).dirty = time.Now()
+		}
+		visit(many)
+		if len(s.tracks) != maxTracks || !s.missedEvents() {
+			t.Errorf("%d locks are remembered, missed %v; want %d, and missed", len(s.tracks), s.missedEvents(), maxTracks)
+		}
+		for _, track := range s.tracks { // all were read, and are free
+			track.dirty = time.Time{}
+		}
+		time.Sleep(time.Second)
+		visit(1)
+		if s.tracks[fmt.Sprintf("/zklock/node%d", created)] == nil || len(s.tracks) > maxTracks {
+			t.Errorf("a new node lock is not followed in place of a free lock; %d are", len(s.tracks))
+		}
+	})
+}

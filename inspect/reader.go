@@ -140,7 +140,7 @@ func (r *Reader) checkSize(ctx context.Context, path string, closely bool) error
 	places := []struct {
 		path    string
 		isEntry func(child string) bool // nil if all children are entries
-	}{{path, r.isEntry}, {path + "/leases", isContender}, {path + "/locks", isContender}, {path + heldSuffix, nil}}
+	}{{path, r.isEntry}, {path + "/leases", isContender}, {path + "/locks", isContender}, {queue.Held(path), nil}}
 	counts, errs := make([]int, len(places)), make([]error, len(places))
 	var all sync.WaitGroup // ended when checkSize returns; the four requests go out together
 	for i, at := range places {
@@ -172,20 +172,40 @@ func (r *Reader) checkSize(ctx context.Context, path string, closely bool) error
 	return nil
 }
 
-// heldSuffix ends the paths of the parents of lock-delay records.
-const heldSuffix = "-held"
-
 // sequenceDigits is the number of digits that the servers append to the name of a
 // sequential znode.
 const sequenceDigits = 10
 
 // records lists the lock-delay records of the lock at path.
 func (r *Reader) records(ctx context.Context, path string) ([]string, error) {
-	names, _, err := r.z.Children(ctx, path+heldSuffix)
+	names, _, err := r.z.Children(ctx, queue.Held(path))
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil, nil
 	}
 	return slices.DeleteFunc(names, func(name string) bool { return !queue.IsRecord(name) }), err
+}
+
+// IsRecord reports whether the znode at path is what zklock keeps next to the znode of a lock,
+// and no lock itself: the record of the last run, or the parent of lock-delay records. If the
+// parent is empty, the lock must exist.
+func (r *Reader) IsRecord(ctx context.Context, path string) (bool, error) {
+	if lock, ok := strings.CutSuffix(path, queue.Done("")); ok && !strings.HasSuffix(lock, "/") {
+		last, err := r.own.LastRun(ctx, lock)
+		if errors.Is(err, zklock.ErrInvalidRun) {
+			return false, nil
+		}
+		return err == nil && !last.Began.IsZero(), err
+	}
+	lock, ok := strings.CutSuffix(path, queue.Held(""))
+	if !ok || strings.HasSuffix(lock, "/") {
+		return false, nil
+	}
+	names, _, err := r.z.Children(ctx, path)
+	if err != nil || len(names) > 0 {
+		return err == nil && !slices.ContainsFunc(names, func(name string) bool { return !queue.IsRecord(name) }), err
+	}
+	_, there, err := r.z.Exists(ctx, lock)
+	return there, err
 }
 
 // readWith reads the lock at path with one of the clients. It does not read the znodes in

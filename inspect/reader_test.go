@@ -146,6 +146,29 @@ func TestLookClosely(t *testing.T) {
 	}
 }
 
+// TestIsRecord checks that only what zklock keeps next to a lock is a record, whatever the name.
+func TestIsRecord(t *testing.T) {
+	c, _, z, r := holding(t, zklock.Layout{})
+	h, err := c.Mutex("/job").Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.RecordRun(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	plant(t, z, "/q", "/q-held/"+mutexName, "/gone-held/"+mutexName, "/empty", "/empty-held", "/lone-held", "/both-held/"+mutexName, "!/both-held/"+mutexName+"0000000001",
+		"!/door-held/"+mutexName+"0000000001", "/dir-held/door", "/x-done", "!/lock-done/"+mutexName+"0000000001", "/dir/-held/"+mutexName, "/dir/-done")
+	for path, want := range map[string]bool{
+		"/job-done": true, "/q-held": true, "/gone-held": true, "/empty-held": true,
+		"/job": false, "/lone-held": false, "/both-held": false, "/door-held": false, "/dir-held": false, "/x-done": false, "/lock-done": false,
+		"/dir/-held": false, "/dir/-done": false, "/none-done": false,
+	} {
+		if got, err := r.IsRecord(t.Context(), path); err != nil || got != want {
+			t.Errorf("%s: %v, %v, want %v", path, got, err, want)
+		}
+	}
+}
+
 // TestCrowds: what has a great many znodes is refused with a few reads, wherever they
 // are, be they entries of a lock by their names or not; what has as many as may be is not.
 func TestCrowds(t *testing.T) {

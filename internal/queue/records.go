@@ -29,6 +29,10 @@ type leftoverRecords struct {
 // Held returns the path of the parent of a queue's records.
 func Held(path string) string { return path + "-held" }
 
+// Done returns the path of the record of a lock's last run. It is persistent, so it cannot be a
+// child of the lock's znode, which servers delete when it is empty.
+func Done(path string) string { return path + "-done" }
+
 // IsRecord reports whether a znode of this name, below [Held], is a record: its name is an
 // entry's without the number. Other znodes are possible there, such as the entries of a
 // lock that has this path.

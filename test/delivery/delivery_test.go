@@ -7,6 +7,7 @@
 package delivery
 
 import (
+	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -14,7 +15,15 @@ import (
 	"github.com/zklock/zklock/test/harness"
 )
 
-func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
+func TestMain(m *testing.M) {
+	code := harness.Main(m)
+	for _, s := range storages {
+		if err := s.stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}
+	os.Exit(code)
+}
 
 // patience limits each wait for something that must come.
 const patience = time.Minute

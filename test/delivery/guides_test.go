@@ -20,15 +20,16 @@ const zooKeepers = "/usr/share/zookeeper/bin"
 
 // reader follows one guide, in a directory and with a local server of its own.
 type reader struct {
-	dir string
-	env []string
+	dir  string
+	env  []string
+	uses map[*storage]bool
 }
 
 func newReader(t *testing.T) *reader {
 	t.Helper()
 	bin := harness.Command(t)
 	dir := t.TempDir()
-	r := &reader{dir: dir, env: []string{
+	r := &reader{dir: dir, uses: map[*storage]bool{}, env: []string{
 		"PATH=" + filepath.Dir(bin) + ":" + os.Getenv("PATH") + ":" + zooKeepers, "HOME=" + dir, "LC_ALL=C.UTF-8", "TMPDIR=" + dir,
 		"ZKLOCK_HOME=" + filepath.Join(dir, "zklock"), "ZKLOCK_IDLE=30s",
 	}}
@@ -65,6 +66,12 @@ func (r *reader) follow(t *testing.T, b block) (out string, prints bool) {
 			t.Fatal(err)
 		}
 		return "", false
+	}
+	for _, s := range storages {
+		if strings.Contains(b.text, s.word) && !r.uses[s] {
+			s.useFor(t, r)
+			r.uses[s] = true
+		}
 	}
 	switch b.lang {
 	case "sh":

@@ -169,7 +169,7 @@ func severalMutants() []Mutant {
 					After:  `owner.Token = 0`},
 			},
 			Suite: bubble, Test: "TestDowngrade",
-			Says: `kinds_test.go`,
+			Says: `rwmutex_test.go`,
 		},
 	}
 }

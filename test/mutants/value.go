@@ -39,5 +39,16 @@ func valueMutants() []Mutant {
 			Suite: bubble, Test: "TestWatchChangesAtAnyMoment",
 			Says: `trouble none at .*, want changed`,
 		},
+		{
+			Name:   "StaleAfterRefusal",
+			Reason: "If a Watch may not read an entry that has changed, its next read takes nothing from before the change; the mutant keeps the entry of the last read.",
+			Edits: []Edit{
+				{File: "watch.go",
+					Before: `return o.Node == e.Node })`,
+					After:  `return false && o.Node == e.Node })`},
+			},
+			Suite: bubble, Test: "TestWatchRefusedRead",
+			Says: `after a throttled read: "a\+1`,
+		},
 	}
 }

@@ -162,7 +162,7 @@ func (w *World) checkRest() {
 		}
 	}
 	for _, p := range w.server.tree.Paths() {
-		if !strings.HasSuffix(path.Dir(p), "-held") {
+		if !strings.HasSuffix(path.Dir(p), queue.Held("")) {
 			continue
 		}
 		rec := w.records[p]

@@ -102,8 +102,8 @@ func (a *App) CompleteRun(c *cobra.Command, args []string, typed string) ([]cobr
 // lockNames returns the possible lock names that begin with typed, down to the next slash.
 func (a *App) lockNames(c *cobra.Command, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	names, complete := []cobra.Completion(nil), true
-	a.forCompletion(c, func(ctx context.Context, z *zk.Client, _ *inspect.Reader) {
-		names, complete = namesBelow(ctx, z, typed)
+	a.forCompletion(c, func(ctx context.Context, z *zk.Client, r *inspect.Reader) {
+		names, complete = namesBelow(ctx, z, r, typed)
 	})
 	if !complete {
 		return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
@@ -131,7 +131,7 @@ func (a *App) forCompletion(c *cobra.Command, read func(context.Context, *zk.Cli
 
 // namesBelow returns the names that begin with typed. complete is false if one of them can
 // have another level.
-func namesBelow(ctx context.Context, z *zk.Client, typed string) (names []cobra.Completion, complete bool) {
+func namesBelow(ctx context.Context, z *zk.Client, r *inspect.Reader, typed string) (names []cobra.Completion, complete bool) {
 	level := typed[:strings.LastIndex(typed, "/")+1]
 	parent := NamesRoot + "/" + level
 	if strings.HasPrefix(typed, "/") {
@@ -149,6 +149,9 @@ func namesBelow(ctx context.Context, z *zk.Client, typed string) (names []cobra.
 		if !strings.HasPrefix(name, typed) || !completable(name) || !nameable(parent, child) || len(names) == maxCompletions {
 			continue
 		}
+		if record, err := r.IsRecord(ctx, parent+child); record || err != nil {
+			continue
+		}
 		if len(names) < maxCompletionProbes && hasNamesBelow(ctx, z, parent+child) {
 			name += "/"
 			complete = false
@@ -160,15 +163,8 @@ func namesBelow(ctx context.Context, z *zk.Client, typed string) (names []cobra.
 
 // nameable reports whether a child of parent can be a lock.
 func nameable(parent, child string) bool {
-	return !(parent == "/" && child == "zookeeper" || looksLikeEntry(child) || strings.HasSuffix(child, heldSuffix) || strings.HasSuffix(child, doneSuffix))
+	return !(parent == "/" && child == "zookeeper" || looksLikeEntry(child))
 }
-
-// The suffixes of znodes that are not locks but have the path of a lock before the suffix:
-// the parent of lock-delay records, and the record of the last run.
-const (
-	heldSuffix = "-held"
-	doneSuffix = "-done"
-)
 
 // looksLikeEntry reports whether a child can be an entry of a queue. No lock can have such a
 // name.

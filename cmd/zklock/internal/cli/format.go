@@ -24,6 +24,14 @@ func ProcessOwner() zklock.Owner {
 	return o
 }
 
+// ByOwner returns a suffix with the client that ran a job, or "" if it is not known.
+func ByOwner(o zklock.Owner) string {
+	if who := o.String(); who != "" {
+		return " by " + who
+	}
+	return ""
+}
+
 // DescribeRequest returns a suffix with the client that requested a release and its reason,
 // as far as the request says.
 func DescribeRequest(r zklock.ReleaseRequest) string {

@@ -3,29 +3,17 @@ package cli
 import (
 	"bufio"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/zklock/zklock/cmd/zklock/internal/clitest"
 )
 
 // TestDroppedLinesAreReported: standard error takes no more for a while. The lines that did
 // not fit are counted once it does.
 func TestDroppedLinesAreReported(t *testing.T) {
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.SetWriteDeadline(time.Now().Add(time.Second)); err != nil {
-		t.Skipf("no deadlines for pipes there: %v", err)
-	}
-	for err == nil {
-		_, err = w.Write(make([]byte, 1<<10))
-	}
-	_ = w.SetWriteDeadline(time.Time{})
-	old := os.Stderr
-	os.Stderr = w
-	defer func() { os.Stderr = old }()
+	r, restore := clitest.BlockStderr(t)
+	defer restore()
 	for i := range maxLines + 5 {
 		fmt.Fprintf(Stderr, "line %d\n", i)
 	}
@@ -35,6 +23,7 @@ func TestDroppedLinesAreReported(t *testing.T) {
 	}
 	last := ""
 	for !strings.Contains(last, "not shown") {
+		var err error
 		if last, err = text.ReadString('\n'); err != nil {
 			t.Fatal(err)
 		}
@@ -42,6 +31,4 @@ func TestDroppedLinesAreReported(t *testing.T) {
 	if want := "zklock: 5 lines are not shown, because standard error was not read\n"; last != want {
 		t.Errorf("after the lines comes %q, want %q", last, want)
 	}
-	_ = r.Close()
-	_ = w.Close()
 }

@@ -42,11 +42,7 @@ func (r *runner) skip(ctx context.Context, hold *zklock.Hold) error {
 
 // doneText says which run makes another one superfluous.
 func doneText(last zklock.Run) string {
-	by := ""
-	if who := last.Owner.String(); who != "" {
-		by = " by " + who
-	}
-	return fmt.Sprintf("skipped: a run%s that began at %s succeeded", by, last.Began.Format(time.DateTime))
+	return fmt.Sprintf("skipped: a run%s that began at %s succeeded", cli.ByOwner(last.Owner), last.Began.Format(time.DateTime))
 }
 
 // recordRun records for --once-per that the command has succeeded.

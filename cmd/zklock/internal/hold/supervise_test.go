@@ -17,6 +17,7 @@ import (
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock/zklock/cmd/zklock/internal/clitest"
 	"github.com/zklock/zklock/cmd/zklock/internal/process"
 )
 
@@ -257,19 +258,7 @@ func TestSupervise(t *testing.T) {
 // TestBlockedStandardErrorDelaysNoSignal: nothing reads standard error, which is full, as on
 // a terminal after Ctrl-S. The command gets its signals nevertheless.
 func TestBlockedStandardErrorDelaysNoSignal(t *testing.T) {
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.SetWriteDeadline(time.Now().Add(time.Second)); err != nil {
-		t.Skipf("no deadlines for pipes there: %v", err)
-	}
-	for err == nil {
-		_, err = w.Write(make([]byte, 1<<10))
-	}
-	_ = w.SetWriteDeadline(time.Time{})
-	old := os.Stderr
-	os.Stderr = w
+	r, restore := clitest.BlockStderr(t)
 	hold, cmd := newFakeHold(time.Hour), newFakeProcess(false)
 	s, _, _ := rig(t, hold, cmd)
 	events := make(chan zklock.Event)
@@ -289,10 +278,9 @@ func TestBlockedStandardErrorDelaysNoSignal(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Error("the command runs although the lock is lost")
 	}
-	os.Stderr = old
 	for text := bufio.NewScanner(r); text.Scan() && !strings.Contains(text.Text(), "killing the command"); {
 	}
-	_ = errors.Join(w.Close(), r.Close()) // only the test used them
+	restore()
 }
 
 // TestHookOfLossRunsOnce: at TERM, or at KILL if there was no TERM.

@@ -184,11 +184,7 @@ func printLock(out io.Writer, s *inspect.Lock, name string, now time.Time) error
 		}
 	}
 	if last := s.LastRun; !last.Began.IsZero() {
-		by := ""
-		if who := last.Owner.String(); who != "" {
-			by = " by " + who
-		}
-		fmt.Fprintf(&text, "last run: began %s ago%s, ended %s ago, token %d\n", cli.ShortDuration(now.Sub(last.Began)), by,
+		fmt.Fprintf(&text, "last run: began %s ago%s, ended %s ago, token %d\n", cli.ShortDuration(now.Sub(last.Began)), cli.ByOwner(last.Owner),
 			cli.ShortDuration(now.Sub(last.Ended)), last.Token)
 	}
 	for _, n := range s.Notes() {
