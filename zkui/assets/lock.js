@@ -4,7 +4,8 @@ import { el, icon, put, attr, mark } from "./dom.js";
 import { span, measured, count, things, split, clock, legible } from "./format.js";
 import { Queue, FIRST } from "./queue.js";
 import { charts } from "./charts.js";
-import { act, instead, details, fact, copyable, messages } from "./sheet.js";
+import { details, fact, copyable, messages } from "./sheet.js";
+import { release } from "./release.js";
 import { ask, json, sessionAddress } from "./routes.js";
 import { timed } from "./feed.js";
 import { explained, deadlocks } from "./troubles.js";
@@ -115,11 +116,11 @@ class LockPage {
   details(e) { details(e, this.feed.now(), this.page, () => this.buttons(e)); }
 
   buttons(e, first) {
-    const ask = this.feed.rights?.actions ? act : instead;
     const button = (name, label, cls) => el("button", {
-      class: `button ${cls}`, type: "button", "data-act": name, click: () => ask(name, this.feed.lock, e, this.page),
+      class: `button ${cls}`, type: "button", "data-act": name,
+      click: () => release(e, { lock: () => this.feed.lock, allowed: this.feed.rights?.actions, page: this.page, at: name === "break" }),
     }, label);
-    return el("div", { class: "acts" }, first, button("revoke", "Request release…", ""), button("break", "Break…", "danger"));
+    return el("div", { class: "acts" }, first, button("revoke", "Ask for release…", ""), button("break", "Break…", "danger"));
   }
 
   showHolder(lock) {

@@ -209,6 +209,12 @@ func (b *Browser) Type(selector, text string) {
 	b.do("type into "+selector, chromedp.SendKeys(selector, text, chromedp.ByQuery))
 }
 
+// Set replaces the text of a field.
+func (b *Browser) Set(selector, text string) {
+	b.t.Helper()
+	Eval[any](b, fmt.Sprintf(`{ const f = document.querySelector(%q); f.value = %s; f.dispatchEvent(new Event("input", { bubbles: true })); }`, selector, strconv.QuoteToASCII(text)))
+}
+
 // Press presses keys, one after another: letters, or those of the driver's package kb.
 func (b *Browser) Press(keys ...string) {
 	b.t.Helper()
