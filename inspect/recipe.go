@@ -122,5 +122,5 @@ func (r Recipe) shared() bool { return r.Kind == kindReader || r.Kind == kindRea
 
 // leased reports whether the entry is a permit, and not an entry at the gate.
 func leased(e zklock.Entry) bool {
-	return e.Mode == zklock.Permit && path.Base(path.Dir(e.Node)) == "leases"
+	return e.Mode == zklock.Permit && (path.Base(path.Dir(e.Node)) == "leases" || kazooPermitName(e.Name))
 }

@@ -73,8 +73,9 @@ func (l *Lock) Notes() []string {
 	case l.Kind != KindSemaphore && all.any(isKazoo, isLock) && all.any(Recipe.shared):
 		return []string{"kazoo's Lock and WriteLock have the same names, and only WriteLock waits for readers: use WriteLock on this path"}
 	case l.Kind != KindSemaphore:
-	case all.any(isKazoo):
-		return []string{fmt.Sprintf("clients that wait are at %s%s: the first has that lock, and the others are in its queue", legible.Path(l.Path), kazooGate)}
+	case l.isKazooSemaphore() && l.Waiting() > 0:
+		return []string{fmt.Sprintf("the entries of its waiters are at %s%s", legible.Path(l.Path), kazooGate)}
+	case l.isKazooSemaphore():
 	case l.Permits == 0:
 		return []string{"the size of the semaphore is not stored, because Curator never stores it: all clients must use the same size"}
 	case all.any(isCurator):
