@@ -173,6 +173,9 @@ func (s *Watcher) checkNode(ctx context.Context, node string) {
 	s.status.Reads++
 	came, wanted := s.newNodes[node]
 	delete(s.newNodes, node)
+	if parent := s.tracks[path.Dir(node)]; parent != nil && parent.lock.isKazooSemaphore() && parent.lock.entryAt(node) != nil {
+		return // a permit
+	}
 	if err == nil && there && wanted && stat.EphemeralOwner != 0 {
 		if !s.hasRoom(node) {
 			s.missEvent()
