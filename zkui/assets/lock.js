@@ -95,6 +95,7 @@ class LockPage {
     const all = [];
     const badge = (cls, text) => all.push(el("span", { class: `badge ${cls}`, text }));
     if (holders.length === 0) badge("", "not held");
+    else if (holders.some((e) => e.safe?.jeopardy)) badge("bad", "held, in jeopardy");
     else if (lock.kind === "semaphore") badge("share", lock.permits ? `${count(lock.holders)} of ${things(lock.permits, "permit")}` : things(lock.holders, "permit"));
     else if (holders.some((e) => e.mode === "shared")) badge("share", "shared");
     else badge("held", "held");
@@ -197,8 +198,10 @@ class LockPage {
       const answer = await ask(json("lock", { path: this.path, entries: 1 }));
       const now = (answer.lock?.entries ?? []).map(timed).find((e) => e.node === this.one?.node);
       if (now && !this.closed) {
+        const changed = this.one.safe?.jeopardy !== now.safe?.jeopardy;
         this.one.safe = now.safe;
         mark(this.holder, "bad", now.safe?.jeopardy);
+        if (changed && this.feed.lock) this.showHead(this.feed.lock);
         this.showDeadline();
       }
     } catch {

@@ -4,7 +4,7 @@ import { el, put } from "./dom.js";
 import { show, copyable } from "./sheet.js";
 import { ask } from "./routes.js";
 import { token } from "./token.js";
-import { measured, shellWord, things } from "./format.js";
+import { shellWord, things } from "./format.js";
 
 // WAIT is how long the dialog proposes to wait, and LONGEST is the longest wait that the
 // server accepts, in seconds. MAX_REASON is the longest reason, in bytes.
@@ -30,6 +30,7 @@ class Release {
     this.reason = input("Reason", `The holder sees it. At most ${MAX_REASON} bytes.`, { name: "reason", maxlength: MAX_REASON });
     this.wait = input("Wait for the release, in seconds", `From 0 to ${LONGEST}; 0 does not wait.`, { name: "wait", type: "number", min: 0, max: LONGEST, step: 1, value: at || e.ignoresRequests ? 0 : WAIT });
     this.typed = input(`Type the fencing token of ${e.who}`, "", { name: "typed", inputmode: "numeric" });
+    this.typed.input.before(el("span", { class: "big-token", text: e.token }));
     this.key = input("Action token of this page", "Kept until this tab is closed.", { name: "secret", type: "password", value: secret || token() });
     this.breaks = el("input", { type: "checkbox", name: "break" });
     this.breaks.checked = at || e.ignoresRequests;
@@ -63,7 +64,7 @@ class Release {
 
   form() {
     const form = el("form", { input: () => this.ready() }, this.choices(),
-      el("p", { class: "big-token", text: this.e.token }), this.typed.node, this.key.node, this.wrong,
+      this.typed.node, this.key.node, this.wrong,
       el("div", { class: "buttons" }, this.closer("Cancel"), this.go));
     form.className = "sheet-form";
     form.noValidate = true;
@@ -187,9 +188,9 @@ class Release {
 
   // showOutcome says what became of the hold.
   showOutcome({ broken = [], held = [] }, wait) {
-    const { who, token } = this.e, time = measured(wait * 1000);
+    const { who, token } = this.e;
     const [head, more] = broken.length ? [`Broken: ${who} lost the lock, which it held with token ${token}.`, "Its process was not stopped. Until it notices the loss, only a resource that checks fencing tokens refuses its writes."]
-      : held.length ? [`Still held: ${who} did not release the lock within ${time}.`, "It was asked, and can still release the lock."]
+      : held.length ? [`Still held: ${who} did not release the lock within ${things(wait, "second")}.`, "It was asked, and can still release the lock."]
       : [`Released: ${who} released the lock.`, "Nothing was broken."];
     const close = this.closer("Close");
     this.body.replaceChildren(el("p", { class: "outcome", role: "status" }, el("b", { text: head })), el("p", { text: more }), el("div", { class: "buttons" }, close));

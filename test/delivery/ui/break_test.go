@@ -154,7 +154,7 @@ func TestAskAndWait(t *testing.T) {
 		b.Click(".holder [data-act=revoke]")
 		askFor(b, next, 1, "", thenBreak)
 		if !thenBreak {
-			b.Shows("dialog .outcome", "Still held: next:2 did not release the lock within 1")
+			b.Shows("dialog .outcome", "Still held: next:2 did not release the lock within 1 second.")
 			if err := next.Verify(t.Context()); err != nil {
 				t.Fatalf("the hold ended: %v", err)
 			}
