@@ -114,8 +114,8 @@ func (r Recipe) KazooName() bool { return r.Kind == kindLock || r.Kind == kindRe
 // readWrite reports whether the entry belongs to Curator's read-write lock.
 func (r Recipe) readWrite() bool { return r.Kind == kindReader || r.Kind == kindWriter }
 
-// curatorName reports whether the entry has the name of a Curator lock.
-func (r Recipe) curatorName() bool { return r.Kind == kindMutex || r.readWrite() }
+// CuratorName reports whether the entry has the name of a Curator lock.
+func (r Recipe) CuratorName() bool { return r.Kind == kindMutex || r.readWrite() }
 
 // shared reports whether the entry is a reader's, of any library.
 func (r Recipe) shared() bool { return r.Kind == kindReader || r.Kind == kindRead }

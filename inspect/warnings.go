@@ -19,7 +19,7 @@ func (l *Lock) warnings() []string {
 		}
 	}
 	all := takeCensus(l.Entries)
-	add(all.any(isKazoo) && all.alone(Recipe.curatorName),
+	add(all.any(isKazoo) && all.alone(Recipe.CuratorName),
 		`kazoo does not wait for entries with Curator's names unless it was made with extra_lock_patterns=["-lock-"]; --layout mixed writes both names`)
 	add(all.any(isCurator) && all.alone(Recipe.KazooName),
 		"Curator does not wait for entries with kazoo's names: both can hold at once; --layout mixed writes both names")
@@ -49,7 +49,7 @@ func (l *Lock) semaphoreWarnings(all census) []string {
 	if l.Kind != KindSemaphore {
 		return found
 	}
-	if all.any(Recipe.curatorName) || all.any(Recipe.KazooName) {
+	if all.any(Recipe.CuratorName) || all.any(Recipe.KazooName) {
 		found = append(found, "a semaphore and other locks on one path do not exclude each other")
 	}
 	beyond := 0
