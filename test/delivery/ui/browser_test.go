@@ -47,6 +47,7 @@ func StartBrowser(t testing.TB) *Browser {
 		chromedp.Flag("hide-scrollbars", true),
 		chromedp.Flag("force-color-profile", "srgb"), // pictures are the same everywhere
 		chromedp.Env("TZ=UTC"),
+		chromedp.WSURLReadTimeout(patience), // a busy machine starts it slowly
 	)
 	if os.Getuid() == 0 {
 		options = append(options, chromedp.NoSandbox) // which root can't have
@@ -130,6 +131,15 @@ func (b *Browser) do(what string, actions ...chromedp.Action) {
 func (b *Browser) Open(address string) {
 	b.t.Helper()
 	b.do("open "+address, chromedp.Navigate(address))
+}
+
+// Before runs a script in every page that is opened later, before its own scripts.
+func (b *Browser) Before(script string) {
+	b.t.Helper()
+	b.do("script", chromedp.ActionFunc(func(ctx context.Context) error {
+		_, err := page.AddScriptToEvaluateOnNewDocument(script).Do(ctx)
+		return err
+	}))
 }
 
 // Size makes the window so large, in pixels; a narrow one is a phone's.
