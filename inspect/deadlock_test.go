@@ -41,6 +41,25 @@ func place(path string, permits int, words ...string) *Lock {
 	return l
 }
 
+// TestKazooPermitsDoNotWaitForEachOther: two clients with permits of two semaphores are no
+// deadlock, in whichever order they got them.
+func TestKazooPermitsDoNotWaitForEachOther(t *testing.T) {
+	permits := func(path string, sessions ...int64) *Lock {
+		l := &Lock{Path: path, Kind: KindQueue, Permits: 3}
+		for i, session := range sessions {
+			name := fmt.Sprintf("%032x", i)
+			l.Entries = append(l.Entries, Entry{Entry: zklock.Entry{Path: path, Node: path + "/" + name, Name: name, Mode: zklock.Stray, Session: session, Token: session}})
+		}
+		if !l.takeKazooPermits() {
+			t.Fatal("not kazoo's semaphore")
+		}
+		return l
+	}
+	if found := Deadlocks([]*Lock{permits("/a", 1, 2), permits("/b", 2, 1)}); len(found) != 0 {
+		t.Errorf("%+v", found)
+	}
+}
+
 func TestDeadlocks(t *testing.T) {
 	tests := []struct {
 		name  string

@@ -131,7 +131,7 @@ func (s *Watcher) transaction(changes []change, now time.Time) {
 		s.markDirty(about.lock, t)
 	}
 	for path, t := range touched {
-		t.line.updateHolders(now, s.semaphores[path], func(m *member) { s.countGrant(t, m, now) })
+		t.line.updateHolders(now, s.isSemaphore(path), func(m *member) { s.countGrant(t, m, now) })
 	}
 	s.countLosses(ended, changes[0].zxid > 0, now)
 }
@@ -173,7 +173,7 @@ func (s *Watcher) entryEvent(t *track, about nodeRole, c change, now time.Time) 
 			e.event = s.logEvent(t, Released, name, now, held)
 			return e, true
 		}
-		if !m.holder && !twin && !s.semaphores[about.lock] {
+		if !m.holder && !twin && !s.isSemaphore(about.lock) {
 			t.canceled++
 			s.all.canceled++
 		}
@@ -250,16 +250,18 @@ func (s *Watcher) leasesEvent(lock string, typ zk.EventType) {
 		delete(s.semaphores, lock)
 	} else {
 		s.semaphores[lock] = true
-		if t := s.tracks[lock+"/locks"]; t != nil { // it looked like a lock
-			s.moveGate(lock, t)
-		}
+		s.moveGate(lock, lock+"/locks")
 	}
 }
 
-// moveGate turns what was counted as a lock into the gate of a semaphore. The semaphores of
-// Curator and zklock have a gate before they have permits.
-func (s *Watcher) moveGate(lock string, t *track) {
-	s.markDirty(lock+"/locks", t)
+// moveGate turns what was counted as a lock into the gate of a semaphore. Semaphores have a
+// gate before they have permits.
+func (s *Watcher) moveGate(lock, gate string) {
+	t := s.tracks[gate]
+	if t == nil {
+		return
+	}
+	s.markDirty(gate, t)
 	semaphore := s.trackOf(lock)
 	for _, m := range t.line.queue {
 		if m.holder && !m.granted.IsZero() && !m.twin {

@@ -101,7 +101,7 @@ type listOptions struct {
 func (r *Reader) list(ctx context.Context, path string, opts listOptions) (ListResult, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	w := &lister{Reader: r, limits: opts.ListOptions.withDefaults(), opts: opts, pending: listHeap{{path: path, weight: 1}}}
+	w := &lister{Reader: r, root: path, limits: opts.ListOptions.withDefaults(), opts: opts, pending: listHeap{{path: path, weight: 1}}}
 	w.changed = sync.NewCond(&w.mu)
 	var all sync.WaitGroup // ended when list returns
 	for range listWorkers {
@@ -135,6 +135,7 @@ func (w *lister) outcome() error {
 // lister is a listing in progress.
 type lister struct {
 	*Reader
+	root   string // where the listing starts
 	limits ListOptions
 	opts   listOptions
 
@@ -303,6 +304,21 @@ func (w *lister) locksIn(ctx context.Context, path string, children []string) (m
 	}
 	for _, c := range candidates {
 		below := 0
+		// The waiters of kazoo's Semaphore are in its own queue.
+		if strings.HasSuffix(c.path, kazooGate) && c.path != w.root {
+			if !w.spend(2, &w.lockReads, w.limits.MaxLockReads) {
+				return mine, w.tooManyOfLocks()
+			}
+			switch gate, err := w.isKazooGate(ctx, c.path); {
+			case err != nil:
+				return mine, err
+			case gate:
+				for _, child := range children {
+					mine[child] = true
+				}
+				continue
+			}
+		}
 		if slices.Contains(children, "leases") && !w.layout.InParent {
 			n, used, err := w.permitsBelow(ctx, path)
 			switch {

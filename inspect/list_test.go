@@ -86,6 +86,15 @@ func TestWalk(t *testing.T) {
 		{"a semaphore is one lock, not three", zklock.Layout{}, "/", []string{
 			"!/s/leases/" + leaseName + "0000000001", "!/s/leases/" + leaseName + "0000000002", "!/s/locks/" + mutexName + "0000000003",
 		}, []string{"/s semaphore 1+1"}}, // the client at the gate made the last permit
+		{"kazoo's semaphore has the waiters at its gate", zklock.Layout{}, "/", []string{
+			"!/s/" + id32, "!/s-__lock__/" + id32 + "__lock__0000000001", "!/s-__lock__/" + id32 + "__lock__0000000002",
+		}, []string{"/s semaphore 1+2"}},
+		{"the gate of kazoo's semaphore, if the listing starts there", zklock.Layout{}, "/s-__lock__", []string{
+			"!/s/" + id32, "!/s-__lock__/" + id32 + "__lock__0000000001", "!/s-__lock__/" + id32 + "__lock__0000000002",
+		}, []string{"/s-__lock__ queue 1+1"}},
+		{"a lock with the name of a gate, and no semaphore", zklock.Layout{}, "/", []string{
+			"/s/" + id32, "!/s-__lock__/" + id32 + "__lock__0000000001", "!/t-__lock__/" + id32 + "__lock__0000000001", "!/-__lock__/" + id32 + "__lock__0000000001",
+		}, []string{"/-__lock__ queue 1+0", "/s-__lock__ queue 1+0", "/t-__lock__ queue 1+0"}},
 		{"locks named as a semaphore's parts", zklock.Layout{}, "/zklock", []string{
 			"!/zklock/locks/" + mutexName + "0000000001", "!/zklock/leases/x/" + mutexName + "0000000001",
 		}, []string{"/zklock/leases/x queue 1+0", "/zklock/locks queue 1+0"}},

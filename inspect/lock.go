@@ -109,11 +109,16 @@ func kazooPermitName(name string) bool {
 }
 
 // kazooGate ends the path of the kazoo Lock that orders the acquires of kazoo's Semaphore.
+// Its entries are the waiters of the semaphore.
 const kazooGate = "-__lock__"
 
+// isKazooSemaphore reports whether l is kazoo's Semaphore with a permit that is held.
+func (l *Lock) isKazooSemaphore() bool {
+	return l != nil && len(l.Entries) > 0 && l.Entries[0].Recipe == Recipe{libKazoo, kindPermit}
+}
+
 // takeKazooPermits makes l a semaphore and returns true if all its entries are permits of
-// kazoo's Semaphore, which exist only while they are held. Its waiters are the entries of
-// the kazoo Lock at the path with the suffix kazooGate.
+// kazoo's Semaphore, which exist only while they are held.
 func (l *Lock) takeKazooPermits() bool {
 	if len(l.Entries) == 0 || l.KazooPermits() < len(l.Entries) {
 		return false
@@ -124,6 +129,18 @@ func (l *Lock) takeKazooPermits() bool {
 		e.Mode, e.Holder, e.Recipe = zklock.Permit, true, Recipe{libKazoo, kindPermit}
 	}
 	return true
+}
+
+// addKazooWaiters adds the entries of the gate of kazoo's Semaphore as its waiters. The holder
+// of the gate waits for a permit, and the others wait for the gate.
+func (l *Lock) addKazooWaiters(gate []zklock.Entry) {
+	for _, e := range gate {
+		if e.Mode != zklock.Exclusive || RecipeOf(e).Library != libKazoo {
+			continue
+		}
+		e.Path, e.Mode, e.Holder = l.Path, zklock.Permit, false
+		l.Entries = append(l.Entries, Entry{Entry: e, Recipe: Recipe{libKazoo, kindGate}})
+	}
 }
 
 // SameAcquire reports whether one acquire created both entries of a queue, as in the mixed

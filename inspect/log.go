@@ -20,6 +20,10 @@ type Event struct {
 	// Seconds is the duration of the wait that ended with the event Acquired, or of the hold
 	// that ended with Released, Lost, or Broken; 0 if the start was not seen.
 	Seconds float64 `json:"seconds,omitempty"`
+	// By and Reason are those of a release request, as [RequesterName] and [RequestReason]
+	// return them. Do not trust them, because anyone can write them.
+	By     string `json:"by,omitempty"`
+	Reason string `json:"reason,omitempty"`
 }
 
 // An EventKind tells what happened.
@@ -129,7 +133,8 @@ func (s *Watcher) logRead(t *track, before *Lock, now time.Time) {
 		}
 		// The time of a request to a holder that the watcher meets for the first time is unknown.
 		if was := before.entryAt(e.Node); was != nil && !was.Revoked || was == nil && !e.Granted.IsZero() {
-			s.logEvent(t, ReleaseRequested, e.Name, now, 0)
+			request := s.logEvent(t, ReleaseRequested, e.Name, now, 0)
+			request.By, request.Reason = RequesterName(e.Request), RequestReason(e.Request)
 		}
 	}
 }

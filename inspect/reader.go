@@ -233,7 +233,9 @@ func (r *Reader) readWith(ctx context.Context, c *zklock.Client, path string, be
 	}
 	switch {
 	case !contends && l.takeKazooPermits():
-		err = r.readKazooPermits(ctx, l)
+		if err = r.readKazooPermits(ctx, l); err == nil {
+			err = r.readKazooWaiters(ctx, l, before)
+		}
 	case l.Kind == KindSemaphore || !contends:
 		err = r.readPermits(ctx, l)
 	}
@@ -263,6 +265,44 @@ func (r *Reader) readKazooPermits(ctx context.Context, l *Lock) error {
 		l.Permits = n
 	}
 	return err
+}
+
+// readKazooWaiters adds the waiters of kazoo's Semaphore at l's path. It does not read the
+// znodes in before again.
+func (r *Reader) readKazooWaiters(ctx context.Context, l *Lock, before []zklock.Entry) error {
+	path := l.Path + kazooGate
+	stat, _, err := r.z.Exists(ctx, path)
+	if err != nil {
+		return ignoreNoAuth(err)
+	}
+	if n := int(stat.NumChildren); n > r.maxChildren {
+		return fmt.Errorf("%s: %w: %d", legible.Path(path), ErrTooManyChildren, n)
+	}
+	gate, err := r.plain.InspectCached(ctx, path, before)
+	if errors.Is(err, zklock.ErrInvalidName) { // the name of the semaphore is as long as a name can be
+		return nil
+	}
+	l.addKazooWaiters(gate)
+	return ignoreNoAuth(err)
+}
+
+// isKazooGate reports whether the lock at path is the gate of a semaphore of kazoo with a
+// holder, which has the entries of the gate as its waiters. It costs no request if the path
+// has another name.
+func (r *Reader) isKazooGate(ctx context.Context, path string) (bool, error) {
+	base, ok := strings.CutSuffix(path, kazooGate)
+	if !ok || base == "" || strings.HasSuffix(base, "/") {
+		return false, nil
+	}
+	stat, _, err := r.z.Exists(ctx, base)
+	if err != nil || stat.NumChildren == 0 || int(stat.NumChildren) > r.maxChildren {
+		return false, ignoreNoAuth(err)
+	}
+	l, err := r.readWith(ctx, r.plain, base, nil)
+	if errors.Is(err, zklock.ErrInvalidName) {
+		return false, nil
+	}
+	return l.isKazooSemaphore(), ignoreNoAuth(err)
 }
 
 // describe sets the fields that follow from the entries.

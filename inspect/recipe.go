@@ -114,13 +114,13 @@ func (r Recipe) KazooName() bool { return r.Kind == kindLock || r.Kind == kindRe
 // readWrite reports whether the entry belongs to Curator's read-write lock.
 func (r Recipe) readWrite() bool { return r.Kind == kindReader || r.Kind == kindWriter }
 
-// curatorName reports whether the entry has the name of a Curator lock.
-func (r Recipe) curatorName() bool { return r.Kind == kindMutex || r.readWrite() }
+// CuratorName reports whether the entry has the name of a Curator lock.
+func (r Recipe) CuratorName() bool { return r.Kind == kindMutex || r.readWrite() }
 
 // shared reports whether the entry is a reader's, of any library.
 func (r Recipe) shared() bool { return r.Kind == kindReader || r.Kind == kindRead }
 
 // leased reports whether the entry is a permit, and not an entry at the gate.
 func leased(e zklock.Entry) bool {
-	return e.Mode == zklock.Permit && path.Base(path.Dir(e.Node)) == "leases"
+	return e.Mode == zklock.Permit && (path.Base(path.Dir(e.Node)) == "leases" || kazooPermitName(e.Name))
 }

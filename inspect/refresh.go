@@ -84,7 +84,7 @@ func (s *Watcher) refresh(ctx context.Context, at string) {
 	t.data = nil
 	// An estimate, because a read that fails does not tell its cost.
 	reads := max(1, 1+len(t.line.queue)+len(t.line.leases)-len(before))
-	gate := path.Base(at) == "locks" && s.semaphores[path.Dir(at)]
+	gate := path.Base(at) == "locks" && s.semaphores[path.Dir(at)] || at != s.opts.Prefix && s.isKazooGate(at)
 	s.mu.Unlock()
 	if gate { // the entries belong to the semaphore
 		s.update(at, &Lock{Path: at}, since)
@@ -173,6 +173,9 @@ func (s *Watcher) checkNode(ctx context.Context, node string) {
 	s.status.Reads++
 	came, wanted := s.newNodes[node]
 	delete(s.newNodes, node)
+	if parent := s.tracks[path.Dir(node)]; parent != nil && parent.lock.isKazooSemaphore() && parent.lock.entryAt(node) != nil {
+		return // a permit
+	}
 	if err == nil && there && wanted && stat.EphemeralOwner != 0 {
 		if !s.hasRoom(node) {
 			s.missEvent()
@@ -188,6 +191,9 @@ func (s *Watcher) checkNode(ctx context.Context, node string) {
 func (s *Watcher) update(path string, l *Lock, since int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if path != s.opts.Prefix && s.isKazooGate(path) {
+		l = &Lock{Path: path} // its entries are in the semaphore's queue
+	}
 	s.hasRoom(path) // drops others if there are too many
 	t := s.trackOf(path)
 	if t.since <= since {
@@ -209,6 +215,13 @@ func (s *Watcher) update(path string, l *Lock, since int64) {
 	}
 	before := t.lock
 	s.replace(path, t, l)
+	switch gate := s.tracks[path+kazooGate]; {
+	case gate == nil || before.isKazooSemaphore() == l.isKazooSemaphore():
+	case l.isKazooSemaphore():
+		s.moveGate(path, path+kazooGate)
+	default:
+		s.markDirty(path+kazooGate, gate)
+	}
 	s.logRead(t, before, now)
 }
 

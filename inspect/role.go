@@ -58,6 +58,8 @@ func (s *Watcher) roleOf(node string) nodeRole {
 		return nodeRole{roleLease, above, e}
 	case class == queue.Contender && base == "locks" && s.semaphores[above]:
 		return nodeRole{roleGate, above, e}
+	case class == queue.Contender && s.isKazooGate(parent):
+		return nodeRole{roleGate, strings.TrimSuffix(parent, kazooGate), e}
 	case class == queue.Contender && !nameless:
 		return nodeRole{roleEntry, parent, e}
 	case name == "leases" && !nameless:
@@ -67,6 +69,21 @@ func (s *Watcher) roleOf(node string) nodeRole {
 		return nodeRole{role: roleStray, lock: parent}
 	}
 	return nodeRole{}
+}
+
+// isKazooGate reports whether a path is the gate of a semaphore of kazoo that the watcher
+// shows. The caller holds the mutex.
+func (s *Watcher) isKazooGate(path string) bool {
+	base, ok := strings.CutSuffix(path, kazooGate)
+	t := s.tracks[base]
+	return ok && t != nil && t.lock.isKazooSemaphore()
+}
+
+// isSemaphore reports whether the entries in the queue at a path wait at a gate. The caller
+// holds the mutex.
+func (s *Watcher) isSemaphore(path string) bool {
+	t := s.tracks[path]
+	return s.semaphores[path] || t != nil && t.lock.isKazooSemaphore()
 }
 
 // mayHoldSemaphore reports whether a semaphore can exist at a path.

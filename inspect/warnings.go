@@ -19,7 +19,7 @@ func (l *Lock) warnings() []string {
 		}
 	}
 	all := takeCensus(l.Entries)
-	add(all.any(isKazoo) && all.alone(Recipe.curatorName),
+	add(all.any(isKazoo) && all.alone(Recipe.CuratorName),
 		`kazoo does not wait for entries with Curator's names unless it was made with extra_lock_patterns=["-lock-"]; --layout mixed writes both names`)
 	add(all.any(isCurator) && all.alone(Recipe.KazooName),
 		"Curator does not wait for entries with kazoo's names: both can hold at once; --layout mixed writes both names")
@@ -49,7 +49,7 @@ func (l *Lock) semaphoreWarnings(all census) []string {
 	if l.Kind != KindSemaphore {
 		return found
 	}
-	if all.any(Recipe.curatorName) || all.any(Recipe.KazooName) {
+	if all.any(Recipe.CuratorName) || all.any(Recipe.KazooName) {
 		found = append(found, "a semaphore and other locks on one path do not exclude each other")
 	}
 	beyond := 0
@@ -73,8 +73,9 @@ func (l *Lock) Notes() []string {
 	case l.Kind != KindSemaphore && all.any(isKazoo, isLock) && all.any(Recipe.shared):
 		return []string{"kazoo's Lock and WriteLock have the same names, and only WriteLock waits for readers: use WriteLock on this path"}
 	case l.Kind != KindSemaphore:
-	case all.any(isKazoo):
-		return []string{fmt.Sprintf("clients that wait are at %s%s: the first has that lock, and the others are in its queue", legible.Path(l.Path), kazooGate)}
+	case l.isKazooSemaphore() && l.Waiting() > 0:
+		return []string{fmt.Sprintf("the entries of its waiters are at %s%s", legible.Path(l.Path), kazooGate)}
+	case l.isKazooSemaphore():
 	case l.Permits == 0:
 		return []string{"the size of the semaphore is not stored, because Curator never stores it: all clients must use the same size"}
 	case all.any(isCurator):

@@ -115,6 +115,52 @@ func (sc *scene) release(h *zklock.Hold) {
 	}
 }
 
+// TestKazooWaitersAreShownAtTheirSemaphore: they come, wait for each other at the gate, and
+// leave, and the gate is not a lock of its own while a client holds a permit.
+func TestKazooWaitersAreShownAtTheirSemaphore(t *testing.T) {
+	scenes(t, inspect.WatchOptions{Prefix: "/jobs"}, func(t *testing.T, sc *scene) {
+		z := sc.srv.Dial(t)
+		gate := func() string {
+			name, _, err := z.Create(t.Context(), "/jobs/s-__lock__/"+id32+"__lock__", []byte("b'py-3'"), nil, zk.ModeEphemeralSequential)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return name
+		}
+		remove := func(node string) {
+			if err := z.Delete(t.Context(), node, -1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		plant(t, z, "/jobs/s/x", "/jobs/s-__lock__/x")
+		remove("/jobs/s/x")
+		remove("/jobs/s-__lock__/x")
+		first := gate()
+		sc.shows("/jobs/s-__lock__ queue 1+0")
+		plant(t, z, "!/jobs/s/"+id32)
+		sc.shows("/jobs/s semaphore 1+1") // the first one is still at the gate
+		remove(first)
+		sc.shows("/jobs/s semaphore 1+0")
+		second, third := gate(), gate()
+		sc.shows("/jobs/s semaphore 1+2")
+		l := sc.s.Snapshot().Lock("/jobs/s")
+		if e := l.Entries[1]; e.Recipe.String() != "kazoo gate" || inspect.OwnerName(e.Entry) != "py-3" || e.Position != 1 || e.Holder || e.Node != second {
+			t.Errorf("the first waiter is %+v", e)
+		}
+		remove(second)
+		sc.shows("/jobs/s semaphore 1+1")
+		remove("/jobs/s/" + id32)
+		sc.shows("/jobs/s-__lock__ queue 1+0") // until the next client takes a permit
+		remove(third)
+		sc.shows()
+		for _, e := range sc.s.Events("") {
+			if e.Path == "/jobs/s" {
+				t.Errorf("the gate counts as the semaphore: %+v", e)
+			}
+		}
+	})
+}
+
 // TestLive: whatever comes and goes is shown within a second, of every kind.
 func TestLive(t *testing.T) {
 	scenes(t, inspect.WatchOptions{}, func(t *testing.T, sc *scene) {

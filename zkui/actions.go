@@ -4,11 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/inspect"
@@ -16,15 +21,40 @@ import (
 )
 
 // actionRequest is the body of a POST: the lock, and the entry that the user saw as its
-// holder.
+// holder. The other fields are only for revoke.
 type actionRequest struct {
-	Path  string `json:"path"`
-	Node  string `json:"node"`
-	Token string `json:"token"`
+	Path      string `json:"path"`
+	Node      string `json:"node"`
+	Token     string `json:"token"`
+	Reason    string `json:"reason"`
+	Wait      int    `json:"wait"` // seconds
+	ThenBreak bool   `json:"thenBreak"`
 }
 
-// actionTimeout limits the time for one action.
-const actionTimeout = 15 * time.Second
+// wait returns how long the action waits for the release.
+func (d *actionRequest) wait() time.Duration { return time.Duration(d.Wait) * time.Second }
+
+const (
+	actionTimeout = 15 * time.Second // for one action, without its wait
+	maxWait       = 300              // seconds
+)
+
+// check returns what is wrong with the request for the action called name, or "".
+func (d *actionRequest) check(name string, token int64) string {
+	switch {
+	case token <= 0 || d.Path == "" || d.Node == "":
+		return `send {"path", "node", "token"}: the lock, the holder's znode, and its fencing token in digits`
+	case name != "revoke" && (d.Reason != "" || d.Wait != 0 || d.ThenBreak):
+		return "only revoke has reason, wait, and thenBreak"
+	case len(d.Reason) > zklock.MaxReason || !utf8.ValidString(d.Reason):
+		return fmt.Sprintf("the reason has %d bytes: send at most %d bytes of UTF-8", len(d.Reason), zklock.MaxReason)
+	case d.Wait < 0 || d.Wait > maxWait:
+		return fmt.Sprintf("wait is %d: send a number of seconds from 0 to %d", d.Wait, maxWait)
+	case d.ThenBreak && d.Wait == 0:
+		return "thenBreak breaks the hold after wait: send wait, or use break"
+	}
+	return ""
+}
 
 // action checks the request and its token before it calls do.
 func (h *Handler) action(name string, do func(context.Context, actionRequest, int64) (any, error)) http.HandlerFunc {
@@ -46,16 +76,22 @@ func (h *Handler) action(name string, do func(context.Context, actionRequest, in
 		read := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
 		read.DisallowUnknownFields()
 		err := read.Decode(&d)
+		// Only after the end of the body does the server notice that the connection ends.
+		if _, more := read.Token(); err != nil || more != io.EOF {
+			d = actionRequest{}
+		}
 		_ = control.SetReadDeadline(time.Time{}) // the action must not end with the deadline
-		token, bad := strconv.ParseInt(d.Token, 10, 64)
-		if err != nil || bad != nil || token <= 0 || d.Path == "" || d.Node == "" {
-			h.refuse(w, r, http.StatusBadRequest, `send {"path", "node", "token"}: the lock, the holder's znode, and its fencing token in digits`)
+		token, _ := strconv.ParseInt(d.Token, 10, 64)
+		if wrong := d.check(name, token); wrong != "" {
+			h.refuse(w, r, http.StatusBadRequest, wrong)
 			return
 		}
-		ctx, cancel := context.WithTimeout(r.Context(), actionTimeout)
+		limit := actionTimeout + d.wait()
+		_ = control.SetWriteDeadline(time.Now().Add(limit + responseTimeout)) // as setWriteDeadline
+		ctx, cancel := context.WithTimeout(r.Context(), limit)
 		defer cancel()
 		answer, err := do(ctx, d, token)
-		h.log.Warn(name, "lock", d.Path, "node", d.Node, "token", token, "from", r.RemoteAddr, "error", err)
+		h.log.Warn(name, "lock", d.Path, "node", d.Node, "token", token, "reason", d.Reason, "wait", d.wait(), "from", r.RemoteAddr, "error", err)
 		if err != nil {
 			write(w, r, statusOf(err), errorResponse{err.Error()})
 			return
@@ -73,6 +109,9 @@ var errIgnored = errors.New("the holder was not asked, because its library ignor
 // errOutsidePrefix means that the page does not show the lock.
 var errOutsidePrefix = errors.New("the lock is not below the prefix of this page; nothing was done")
 
+// errShutdown means that the handler was closed while an action waited.
+var errShutdown = errors.New("the page's server ends; the holder was asked, and nothing was broken")
+
 // statusOf returns the HTTP status of an error.
 func statusOf(err error) int {
 	switch {
@@ -82,6 +121,8 @@ func statusOf(err error) int {
 		return http.StatusBadRequest
 	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, errOutsidePrefix):
 		return http.StatusForbidden
+	case errors.Is(err, errShutdown):
+		return http.StatusServiceUnavailable
 	case errors.Is(err, context.DeadlineExceeded):
 		return http.StatusGatewayTimeout
 	}
@@ -127,6 +168,20 @@ func (h *Handler) breakHold(ctx context.Context, d actionRequest, token int64) (
 	}{inspect.EntryViews(held)}, err
 }
 
+// revokeResponse is the response of revoke: which entries were asked, and after a wait, what
+// became of their hold.
+type revokeResponse struct {
+	Asked []inspect.EntryView `json:"asked"`
+	*outcome
+}
+
+// outcome tells which of the asked entries released the lock, were broken, or hold it still.
+type outcome struct {
+	Released []inspect.EntryView `json:"released"`
+	Broken   []inspect.EntryView `json:"broken"`
+	Held     []inspect.EntryView `json:"held"`
+}
+
 // revoke sends a release request to the holder with the confirmed token, and to no other.
 func (h *Handler) revoke(ctx context.Context, d actionRequest, token int64) (any, error) {
 	l, err := h.confirmHolder(ctx, d, token)
@@ -136,11 +191,68 @@ func (h *Handler) revoke(ctx context.Context, d actionRequest, token int64) (any
 	if slices.ContainsFunc(l.Holders(), func(e inspect.Entry) bool { return e.Node == d.Node && e.IgnoresRequests() }) {
 		return nil, errIgnored
 	}
-	asked, err := h.watcher.Revoke(ctx, l, token)
+	asked, err := h.watcher.RequestRelease(ctx, l, token, zklock.ReleaseRequest{By: requester(), Reason: d.Reason})
 	if err == nil && len(asked) == 0 {
 		err = errNotHolder
 	}
-	return struct {
-		Asked []inspect.EntryView `json:"asked"`
-	}{inspect.EntryViews(asked)}, err
+	answer := revokeResponse{Asked: inspect.EntryViews(asked)}
+	if err == nil && d.Wait > 0 {
+		answer.outcome, err = h.awaitRelease(ctx, l.Path, asked, d, token)
+	}
+	return answer, err
+}
+
+// requester identifies this process to the holder that it asks.
+func requester() zklock.Owner {
+	host, _ := os.Hostname() // empty if unknown
+	return zklock.Owner{Host: host, PID: os.Getpid(), User: "page"}
+}
+
+// awaitRelease waits for the release, and then breaks the hold if the request says so. If
+// ctx ends during the wait, because the connection or the handler does, it breaks nothing.
+func (h *Handler) awaitRelease(ctx context.Context, path string, asked []inspect.Entry, d actionRequest, token int64) (*outcome, error) {
+	limited, cancel := context.WithTimeout(ctx, d.wait())
+	defer cancel()
+	var watch sync.WaitGroup // for a goroutine that ends with limited
+	watch.Go(func() {
+		select {
+		case <-h.closed:
+			cancel()
+		case <-limited.Done():
+		}
+	})
+	err := h.watcher.AwaitRelease(limited, path, asked)
+	cancel()
+	watch.Wait()
+	select {
+	case <-h.closed:
+		return nil, errShutdown
+	default:
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	// The last read may be old.
+	l, readErr := h.watcher.Read(ctx, path)
+	if readErr != nil {
+		return nil, errors.Join(readErr, err)
+	}
+	held, released := l.StillHeld(asked)
+	var broken []inspect.Entry
+	if d.ThenBreak && len(held) > 0 {
+		broken, err = h.watcher.Break(ctx, path, d.Node, token)
+		h.log.Warn("break", "lock", path, "node", d.Node, "token", token, "after", d.wait(), "error", err)
+		switch {
+		case err == nil:
+			held = nil // its token is that of all entries that were asked
+		case !errors.Is(err, inspect.ErrNotHeld):
+			return nil, err
+		default: // it was released since the read, or continues in another entry
+			if l, err = h.watcher.Read(ctx, path); err != nil {
+				return nil, err
+			}
+			held, released = l.StillHeld(asked)
+		}
+	}
+	return &outcome{inspect.EntryViews(released), inspect.EntryViews(broken), inspect.EntryViews(held)}, nil
 }

@@ -61,7 +61,7 @@
 //	HISTORY  {"since", "grants", "releases", "losses", "broken", "gaveUp", "wait": TIMES, "hold": TIMES,
 //	          "step": seconds, "points": [{"at", "grants", "losses", "wait": TIMES, "hold": TIMES}...]}
 //	EVENT    the JSON form of [inspect.Event]: {"number", "at", "event", "path", "who"?, "session"?, "token"?,
-//	         "seconds"?}. [inspect.Watcher.Events] tells how many there are
+//	         "seconds"?, "by"?, "reason"?: of a release request}. [inspect.Watcher.Events] tells how many there are
 //	TIMES    {"count", "p50", "p99", "max"} in seconds
 //	ERROR    {"error": "what is wrong and what to do"}, with a status from 400 on
 //
@@ -87,10 +87,15 @@
 //
 // By default, the page is read-only. With [Options].Token, two addresses accept a POST of
 // JSON, {"path", "node", "token"}, with Content-Type application/json and the header
-// "Authorization: Bearer TOKEN":
+// "Authorization: Bearer TOKEN". A request to revoke may also have "reason", "wait", and
+// "thenBreak":
 //
 //	revoke  sends a release request to the holder with that fencing token, and to no
-//	        other: {"asked": [ENTRY...]}
+//	        other: {"asked": [ENTRY...]}. "reason" is a text of up to 256 bytes for the holder.
+//	        With "wait", a number of seconds from 1 to 300, the response comes after the
+//	        release or the wait: {"asked", "released", "broken", "held": [ENTRY...]}. With
+//	        "thenBreak": true, a hold that lasts longer than the wait is broken, and no other.
+//	        If the connection or the handler ends before the wait does, nothing is broken.
 //	break   deletes the znodes of the hold with that fencing token, all or none, and of
 //	        no other: {"broken": [ENTRY...]}
 //

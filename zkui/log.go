@@ -38,7 +38,7 @@ func (h *Handler) logOf(r *http.Request) (int, any) {
 	}
 	found := []inspect.Event{}
 	for _, e := range h.watcher.Events(path) {
-		if (kind == "" || e.Kind == kind) && matches(q.Get("q"), e.Path, e.OwnerName, e.Session, strconv.FormatInt(e.Token, 10), string(e.Kind)) {
+		if (kind == "" || e.Kind == kind) && matches(q.Get("q"), e.Path, e.OwnerName, e.By, e.Reason, e.Session, strconv.FormatInt(e.Token, 10), string(e.Kind)) {
 			found = append(found, e)
 		}
 	}

@@ -153,8 +153,8 @@ func (f *finder) find(s *inspect.Snapshot, jeopardy map[int64]bool, now time.Tim
 		if anyHolder(l, func(e inspect.Entry) bool { return jeopardy[e.Session] }) {
 			add(l.Path, troubleJeopardy, "the holder's session is in jeopardy: its heartbeats are not answered")
 		}
-		if anyHolder(l, func(e inspect.Entry) bool { return e.Revoked }) {
-			add(l.Path, troubleRevoked, "release requested, and still held")
+		if text := requestText(l); text != "" {
+			add(l.Path, troubleRevoked, text)
 		}
 		for _, w := range l.Warnings {
 			add(l.Path, troubleWarning, w)
@@ -177,6 +177,26 @@ func anyHolder(l *inspect.Lock, is func(inspect.Entry) bool) bool {
 		}
 	}
 	return false
+}
+
+// requestText names the client that requested the release of the lock from its first such
+// holder, and the reason; it is empty without a request. Any client can write both.
+func requestText(l *inspect.Lock) string {
+	if !anyHolder(l, func(e inspect.Entry) bool { return e.Revoked }) {
+		return ""
+	}
+	asked := slices.DeleteFunc(inspect.FirstPerAcquire(l.Holders()), func(e inspect.Entry) bool { return !e.Revoked })
+	text := "release requested"
+	if len(asked) > 1 {
+		text += fmt.Sprintf(" of %d holders", len(asked))
+	}
+	if by := inspect.RequesterName(asked[0].Request); by != "" {
+		text += " by " + by
+	}
+	if reason := inspect.RequestReason(asked[0].Request); reason != "" {
+		text += " (reason: " + reason + ")"
+	}
+	return text + ", and still held"
 }
 
 // holdsLong reports whether a holder has held the lock far longer than earlier holders. If

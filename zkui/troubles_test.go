@@ -3,6 +3,7 @@ package zkui
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -93,6 +94,27 @@ func TestWorstTroubleIsFirst(t *testing.T) {
 	}
 	if len(found.locks) != 1 {
 		t.Errorf("%+v, want trouble of one lock", found.locks)
+	}
+}
+
+// TestReleaseRequestNamesRequester checks that the trouble names the requester and the reason,
+// cut to a limited length.
+func TestReleaseRequestNamesRequester(t *testing.T) {
+	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, row := range []struct {
+		request zklock.ReleaseRequest
+		want    string
+	}{
+		{zklock.ReleaseRequest{}, "release requested, and still held"},
+		{zklock.ReleaseRequest{Reason: "backup"}, "release requested (reason: backup), and still held"},
+		{zklock.ReleaseRequest{By: zklock.Owner{Host: "ops", PID: 7, User: "deploy"}, Reason: "backup"}, "release requested by deploy@ops:7 (reason: backup), and still held"},
+		{zklock.ReleaseRequest{Reason: strings.Repeat("x", 1<<20)}, "release requested (reason: " + strings.Repeat("x", zklock.MaxReason) + "), and still held"},
+	} {
+		l := lockWith("/a", 7, now, 1)
+		l.Entries[0].Revoked, l.Entries[0].Request = true, row.request
+		if got := requestText(l); got != row.want {
+			t.Errorf("%.400q, want %.400q", got, row.want)
+		}
 	}
 }
 

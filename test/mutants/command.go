@@ -51,13 +51,13 @@ func commandMutants() []Mutant {
 		},
 		{
 			Name:   "BreakSuccessor",
-			Reason: "zklock revoke --then-break breaks only the hold that it asked, which its token identifies; the mutant compares names.",
+			Reason: "A release request with a break afterwards breaks only the hold that was asked, which its token identifies; the mutant compares names.",
 			Edits: []Edit{
-				{File: "cmd/zklock/internal/locks/revoke_wait.go",
+				{File: "inspect/release.go",
 					Before: `return h.Token == e.Token`,
 					After:  `return h.Node == e.Node`},
 			},
-			Suite: operator, Test: "TestRevokeWaitsForAskedHoldOnly",
+			Suite: inspection, Test: "TestAwaitReleaseWaitsForAskedHoldOnly",
 			Says: `the next hold counts as the asked one`,
 		},
 	}

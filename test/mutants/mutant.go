@@ -48,7 +48,7 @@ var (
 	herd        = Suite{Module: "cmd/zklock", Package: "./internal/bench", Budget: 6 * time.Minute}
 	durability  = Suite{Module: ".", Package: "./zkserver", Args: []string{"-crash.cycles=2000"}, Budget: 6 * time.Minute}
 	wrapper     = Suite{Module: "cmd/zklock", Package: "./internal/hold", Budget: 3 * time.Minute}
-	operator    = Suite{Module: "cmd/zklock", Package: "./internal/locks", Budget: 3 * time.Minute}
+	inspection  = Suite{Module: ".", Package: "./inspect", Budget: 3 * time.Minute}
 	ensemble    = Suite{Module: "test", Package: "./locktest", Budget: 8 * time.Minute}
 )
 

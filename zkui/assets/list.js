@@ -211,7 +211,7 @@ class List {
   showTools(found, items, all) {
     for (const { id, chip, n } of this.chips) {
       attr(chip, "aria-pressed", id === this.kind);
-      put(n, count(found.filter((l) => kinds[id][1](l, this.feed.troubles)).length));
+      put(n, !this.missing() ? count(found.filter((l) => kinds[id][1](l, this.feed.troubles)).length) : "");
     }
     for (const { id, cell, button, label } of this.heads) {
       const on = id === this.order;
@@ -219,10 +219,15 @@ class List {
       button.replaceChildren(label, ...(on ? [icon(this.reversed ? "up" : "down")] : []));
     }
     this.select.value = this.order;
-    put(this.shown, items.length === all.length ? "" : `${count(items.length)} of ${things(all.length, "lock")}`);
+    put(this.shown, items.length === all.length || this.missing() ? "" : `${count(items.length)} of ${things(all.length, "lock")}`);
   }
 
   showFigures(all) {
+    const missing = this.missing();
+    if (missing) {
+      for (const f of [this.held, this.waits, this.longest, this.grants]) f.set({ text: "–", below: missing });
+      return;
+    }
     const taken = all.filter((l) => l.holders > 0);
     const queued = all.filter((l) => l.waiting > 0);
     this.held.set({ text: count(taken.length), of: `of ${things(all.length, "lock")}`, below: this.feed.status ? `below ${this.feed.status.prefix}` : "" });
@@ -234,7 +239,14 @@ class List {
     this.showLongest();
   }
 
+  // missing says why there is nothing to count yet, or nothing.
+  missing() {
+    if (!this.feed.boot) return this.feed.link === "lost" ? "no connection" : "connecting…";
+    return this.feed.locks.size === 0 && !this.feed.status?.walked ? "loading…" : "";
+  }
+
   showGrants() {
+    if (this.missing()) return;
     const h = this.feed.history;
     if (!h) return;
     const wait = h.wait.count ? `wait p50 ${measured(h.wait.p50)}, p99 ${measured(h.wait.p99)}` : "no waits yet";
@@ -243,6 +255,7 @@ class List {
   }
 
   showLongest() {
+    if (this.missing()) return;
     const l = this.first;
     this.longest.set(l?.oldest ? { text: span(this.feed.now() - l.oldest), below: l.path } : { text: "–", below: "no waiters" });
   }
@@ -252,7 +265,7 @@ class List {
     if (items.length > 0) return;
     const [head, more] = all.length > 0 ? ["No lock matches", el("p", {}, el("button", { class: "button", type: "button", text: "Clear the filter", click: () => this.showAll() }))]
       : this.feed.status?.walked ? ["No lock is held", `No client holds or waits for a lock below ${this.feed.status.prefix}.`]
-      : ["Loading locks", "The first listing is in progress."];
+      : this.feed.boot ? ["Loading locks", "The first listing is in progress."] : ["Connecting", "The page waits for its server."];
     const prefix = this.feed.status?.prefix;
     const first = all.length === 0 && this.feed.status?.walked ? [
       el("p", {}, "Hold one for a minute:"), el("p", { class: "offer" }, ...copyable("zklock run demo -- sleep 60", this.page.say)),

@@ -4,7 +4,8 @@ import { el, icon, put, attr, mark } from "./dom.js";
 import { span, measured, count, things, split, clock, legible } from "./format.js";
 import { Queue, FIRST } from "./queue.js";
 import { charts } from "./charts.js";
-import { act, instead, details, fact, copyable, messages } from "./sheet.js";
+import { details, fact, copyable, messages } from "./sheet.js";
+import { release } from "./release.js";
 import { ask, json, sessionAddress } from "./routes.js";
 import { timed } from "./feed.js";
 import { explained, deadlocks } from "./troubles.js";
@@ -94,6 +95,7 @@ class LockPage {
     const all = [];
     const badge = (cls, text) => all.push(el("span", { class: `badge ${cls}`, text }));
     if (holders.length === 0) badge("", "not held");
+    else if (holders.some((e) => e.safe?.jeopardy)) badge("bad", "held, in jeopardy");
     else if (lock.kind === "semaphore") badge("share", lock.permits ? `${count(lock.holders)} of ${things(lock.permits, "permit")}` : things(lock.holders, "permit"));
     else if (holders.some((e) => e.mode === "shared")) badge("share", "shared");
     else badge("held", "held");
@@ -115,11 +117,11 @@ class LockPage {
   details(e) { details(e, this.feed.now(), this.page, () => this.buttons(e)); }
 
   buttons(e, first) {
-    const ask = this.feed.rights?.actions ? act : instead;
     const button = (name, label, cls) => el("button", {
-      class: `button ${cls}`, type: "button", "data-act": name, click: () => ask(name, this.feed.lock, e, this.page),
+      class: `button ${cls}`, type: "button", "data-act": name,
+      click: () => release(e, { lock: () => this.feed.lock, allowed: this.feed.rights?.actions, page: this.page, at: name === "break" }),
     }, label);
-    return el("div", { class: "acts" }, first, button("revoke", "Request release…", ""), button("break", "Break…", "danger"));
+    return el("div", { class: "acts" }, first, button("revoke", "Ask for release…", ""), button("break", "Break…", "danger"));
   }
 
   showHolder(lock) {
@@ -196,8 +198,10 @@ class LockPage {
       const answer = await ask(json("lock", { path: this.path, entries: 1 }));
       const now = (answer.lock?.entries ?? []).map(timed).find((e) => e.node === this.one?.node);
       if (now && !this.closed) {
+        const changed = this.one.safe?.jeopardy !== now.safe?.jeopardy;
         this.one.safe = now.safe;
         mark(this.holder, "bad", now.safe?.jeopardy);
+        if (changed && this.feed.lock) this.showHead(this.feed.lock);
         this.showDeadline();
       }
     } catch {

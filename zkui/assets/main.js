@@ -89,7 +89,7 @@ function showLink() {
   const notice = (cls, text) => all.push(el("p", { class: `notice ${cls}` }, icon("warn"), el("span", { text })));
   if (lost) notice("bad", `This page lost its server ${span(Date.now() - feed.lostAt)} ago and is reconnecting. It shows the state at that time.`);
   else if (away) notice("bad", `No ZooKeeper server has answered for ${span(feed.clock() - Date.parse(s.heard))}. The page shows the state at that time.`);
-  if (s?.why) notice("", s.why);
+  if (s?.why) notice("", `The list may be incomplete: ${s.why}.`);
   if (s?.behind > 20) notice("", `High load: ${count(s.behind)} locks have changed and are not read again yet.`);
   notices.replaceChildren(...all);
 }

@@ -42,6 +42,7 @@ export class Queue {
     this.end.hidden = items.length > 0;
     put(this.end, lock.holders ? "No client waits for this lock." : "No client holds this lock or waits for it.");
     this.notes.replaceChildren(...(lock.notes ?? []).map((text) => el("p", { class: "queue-end", text: `Note: ${text}` })));
+    this.rows.setTall(items.some((e) => e.revoked));
     this.rows.set(items);
   }
 

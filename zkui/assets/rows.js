@@ -38,6 +38,13 @@ export class Rows {
     this.draw();
   }
 
+  // setTall makes room for more lines in each row, where the style has a use for it.
+  setTall(on) {
+    if (this.box.classList.contains("tall") === Boolean(on)) return;
+    this.box.classList.toggle("tall", Boolean(on));
+    this.height = 0;
+  }
+
   // soon draws with the next frame.
   soon() {
     if (this.waiting) return;

@@ -51,6 +51,7 @@ class Session {
     put(this.who, answer.session?.who ?? "");
     this.who.hidden = !answer.session?.who;
     put(this.about, entries.length ? `holds ${count(entries.filter((e) => e.holder).length)}, waits for ${count(entries.filter((e) => e.position > 0).length)}` : "");
+    this.rows.setTall(entries.some((e) => e.revoked));
     this.rows.set(entries);
     this.none.hidden = entries.length > 0;
     if (!entries.length) this.say("It has no locks", "The session has ended, never existed, or holds no lock and waits for none.");

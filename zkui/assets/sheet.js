@@ -1,16 +1,11 @@
-// Dialogs: an entry's details, and the two actions on a holder.
+// Dialogs: the keys, and an entry's details.
 
-import { el, put, icon } from "./dom.js";
-import { ask, sessionAddress } from "./routes.js";
-import { token } from "./token.js";
-import { clock, shellWord } from "./format.js";
-
-// secret is the token that the server requires for actions. It is kept only while the
-// page is open.
-let secret = "";
+import { el, icon } from "./dom.js";
+import { sessionAddress } from "./routes.js";
+import { clock } from "./format.js";
 
 // show opens a dialog with these parts, which closes with Escape.
-function show(title, ...parts) {
+export function show(title, ...parts) {
   const dialog = el("dialog", { "aria-label": title }, el("div", { class: "sheet" }, el("h2", { text: title }), ...parts));
   dialog.addEventListener("close", () => dialog.remove());
   dialog.addEventListener("click", (e) => { if (e.target === dialog) dialog.close(); });
@@ -97,91 +92,4 @@ export function details(e, now, page, actions) {
     e.data ? el("div", {}, el("span", { class: "label", text: "Data of the owner" }), el("pre", { class: "raw", text: e.data })) : null,
     el("div", { class: "buttons" }, e.holder ? actions() : null, close));
   dialog.addEventListener("click", (event) => { if (event.target.closest("[data-go], [data-act]")) dialog.close(); });
-}
-
-// field is a labelled input.
-function field(label, hint, props) {
-  const input = el("input", { class: "field", autocomplete: "off", spellcheck: "false", ...props });
-  return { input, node: el("label", {}, label, hint ? el("small", { text: hint }) : null, input) };
-}
-
-// deeds are the actions on a holder.
-const deeds = {
-  revoke: {
-    title: "Request release", verb: "Request release", danger: false,
-    about: "Only this holder receives the request. The holder decides whether and when it releases the lock.",
-    done: "The holder was asked to release the lock",
-  },
-  break: {
-    title: "Break the hold", verb: "Break the hold", danger: true,
-    about: "The holder’s znode is deleted, and the next waiter is granted the lock at once. That does not stop the holder: until it notices the loss, only a resource that checks fencing tokens refuses its writes.",
-    done: "The hold was broken",
-  },
-};
-
-// ignored says that a holder cannot be asked, because its library does not read requests.
-function ignored(lock, e) {
-  const close = el("button", { class: "button", type: "button", text: "Close", click: () => dialog.close() });
-  const library = [e.recipe?.library, e.recipe?.kind].filter(Boolean).join(" ") || "The library of the holder";
-  const dialog = show(`${deeds.revoke.title}: ${lock.path}`,
-    el("p", { text: `${library} ignores release requests, so ${e.who} cannot be asked, and nothing is written to its znode.` }),
-    el("p", { text: "Stop the client, or break the hold." }), el("div", { class: "buttons" }, close));
-}
-
-// about is what an action does to this holder.
-function about(name, e) {
-  const revocable = name === "revoke" && e.recipe?.library === "Curator";
-  return deeds[name].about + (revocable ? " It sees the request only if it is a Curator mutex that was made revocable." : "");
-}
-
-// instead says how to permit actions on this page, and offers the command that does the
-// same.
-export function instead(name, lock, e, page) {
-  if (name === "revoke" && e.ignoresRequests) return ignored(lock, e);
-  const deed = deeds[name], close = el("button", { class: "button", type: "button", text: "Close", click: () => dialog.close() });
-  const command = `zklock ${name} ${shellWord(lock.path)} --token ${shellWord(e.token)}`;
-  const dialog = show(`${deed.title}: ${lock.path}`, el("p", { text: about(name, e) }),
-    el("p", { text: "This page is read-only. In a shell, with the same servers:" }), el("p", { class: "raw command" }, ...copyable(command, page.say)),
-    el("p", {}, "To permit actions here, restart the page with ", el("code", { text: "zklock ui --actions" }), " or ", el("code", { text: "--token-file" }), ". In a Go program, set ", el("code", { text: "zkui.Options.Token" }), "."),
-    el("div", { class: "buttons" }, close));
-}
-
-// act asks for a confirmation and then acts. The user must type the fencing token,
-// so that a user breaks only the hold that the page shows.
-export function act(name, lock, e, page) {
-  if (name === "revoke" && e.ignoresRequests) return ignored(lock, e);
-  const deed = deeds[name];
-  const typed = field(`Type the fencing token of ${e.who}`, "", { name: "typed", inputmode: "numeric" });
-  const key = field("Action token of this page", "Kept until this tab is closed.", { name: "secret", type: "password", value: secret || token() });
-  const wrong = el("p", { class: "wrong", role: "alert" });
-  const go = el("button", { class: deed.danger ? "button danger full" : "button", type: "submit", text: deed.verb, disabled: true });
-  const ready = () => { go.disabled = typed.input.value.trim() !== e.token || !key.input.value; };
-  const cancel = el("button", { class: "button", type: "button", text: "Cancel", click: () => dialog.close() });
-  const form = el("form", { class: "sheet-form", input: ready },
-    el("p", { text: about(name, e) }), el("p", { class: "big-token", text: e.token }), typed.node, key.node, wrong,
-    el("div", { class: "buttons" }, cancel, go));
-  form.addEventListener("submit", async (event) => {
-    event.preventDefault();
-    go.disabled = true;
-    secret = key.input.value;
-    const failed = await send(name, lock, e, typed.input.value.trim());
-    put(wrong, failed ?? "");
-    if (failed === undefined) { dialog.close(); page.say(deed.done); } else ready();
-  });
-  const dialog = show(`${deed.title}: ${lock.path}`, form);
-  typed.input.focus();
-}
-
-// send performs the action, and returns the error text.
-async function send(name, lock, e, token) {
-  try {
-    await ask(`./${name}`, {
-      method: "POST",
-      headers: { "Content-Type": "application/json", Accept: "application/json", Authorization: `Bearer ${secret}` },
-      body: JSON.stringify({ path: lock.path, node: e.node, token }),
-    });
-  } catch (err) {
-    return err.message;
-  }
-  return undefined;
 }

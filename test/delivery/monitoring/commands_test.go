@@ -148,12 +148,6 @@ func acquire(t *testing.T, p *harness.Peer, kind, path string) string {
 // in line as the nth.
 func wait(t *testing.T, c command, p *harness.Peer, kind, path string, nth int) {
 	t.Helper()
-	waitAt(t, c, p, kind, path, path, nth)
-}
-
-// waitAt is wait for a recipe whose clients queue at another path than the lock's.
-func waitAt(t *testing.T, c command, p *harness.Peer, kind, path, queue string, nth int) {
-	t.Helper()
 	ended := make(chan struct{})
 	// Ends when the peer is killed.
 	go func() {
@@ -166,10 +160,10 @@ func waitAt(t *testing.T, c command, p *harness.Peer, kind, path, queue string, 
 	})
 	deadline := time.Now().Add(patience)
 	for time.Now().Before(deadline) {
-		text, _ := c.run(t, "show", "-o", "json", queue)
+		text, _ := c.run(t, "show", "-o", "json", path)
 		var v struct{ Holders, Waiting int }
 		if err := json.Unmarshal([]byte(text), &v); err != nil {
-			t.Fatalf("show %s: %v\n%s", queue, err, text)
+			t.Fatalf("show %s: %v\n%s", path, err, text)
 		}
 		if v.Holders > 0 && v.Waiting >= nth {
 			return
@@ -465,16 +459,16 @@ func semaphores(t *testing.T, c command, timeout time.Duration) {
 	acquire(t, curator2, "semaphore:3", curatorPath)
 	acquire(t, kazoo2, "semaphore:3", kazooPath)
 	wait(t, c, curator3, "semaphore:3", curatorPath, 1)
-	// The first of kazoo's waiters has this lock, and the others wait for it.
-	waitAt(t, c, kazoo3, "semaphore:3", kazooPath, kazooPath+"-__lock__", 0)
-	waitAt(t, c, kazoo4, "semaphore:3", kazooPath, kazooPath+"-__lock__", 1)
+	// The first of kazoo's waiters holds the gate and waits for a permit.
+	wait(t, c, kazoo3, "semaphore:3", kazooPath, 1)
+	wait(t, c, kazoo4, "semaphore:3", kazooPath, 2)
 	shows(curatorPath, 0, 3, 1, "3 permits .* 1$", "3 permits", "Curator")
-	shows(kazooPath, 3, 3, 0, "3 of 3 .* 0$", "3 of 3 permits", "kazoo")
-	const note = "note: clients that wait are at " + kazooPath + "-__lock__"
+	shows(kazooPath, 3, 3, 2, "3 of 3 .* 2$", "3 of 3 permits", "kazoo")
+	const note = "note: the entries of its waiters are at " + kazooPath + "-__lock__"
 	if text, _ := c.run(t, "show", kazooPath); !strings.Contains(text, note) {
 		t.Errorf("show without %q:\n%s", note, text)
 	}
-	healthy(3)
+	healthy(2)
 }
 
 // pageData returns the JSON form of a lock from the page, after the page's first listing.

@@ -3,6 +3,7 @@ package ui
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"strings"
 	"testing"
@@ -85,19 +86,117 @@ func TestBreakAnother(t *testing.T) {
 	}
 }
 
+// askFor fills in the dialog that asks for the release of a hold, and submits it. The wait is
+// in seconds.
+func askFor(b *Browser, hold *zklock.Hold, wait int, reason string, thenBreak bool) {
+	b.t.Helper()
+	b.Set("dialog [name=wait]", strconv.Itoa(wait))
+	b.Set("dialog [name=reason]", reason)
+	if thenBreak {
+		b.Click("dialog [name=break]")
+	}
+	b.Type("dialog [name=typed]", strconv.FormatInt(hold.Token(), 10))
+	b.Set("dialog [name=secret]", secret)
+	b.Click("dialog [type=submit]")
+}
+
+// closeDialog closes the dialog.
+func closeDialog(b *Browser) {
+	b.t.Helper()
+	Eval[any](b, `document.querySelector("dialog").close()`)
+	b.Until(`document.querySelector("dialog") === null`)
+}
+
 func TestReleaseRequestReachesHolder(t *testing.T) {
 	b, s := StartBrowser(t), Serve(t, withToken)
 	p := NewPeer(t, s.Server, named("polite", 1, "work"))
 	hold := p.Hold(p.Mutex("db"))
 	dialogue(t, b, s, "db", "revoke")
-	b.Type("dialog [name=typed]", strconv.FormatInt(hold.Token(), 10))
-	b.Type("dialog [name=secret]", secret)
-	b.Click("dialog [type=submit]")
+	const reason = "<b>backup\u202e</b>"
+	askFor(b, hold, 0, reason, false)
 	b.Shows("#said", "asked")
 	<-hold.Revoked()
-	b.Shows(".holder", "Release requested")
+	if r, err := hold.ReleaseRequest(t.Context()); err != nil || r.By.User != "page" || r.Reason != `<b>backup\u202e</b>` {
+		t.Errorf("the holder reads %+v, %v", r, err)
+	}
+	// The page names the requester and the reason, as text.
+	for _, part := range []string{".holder", "#release-requested", ".events"} {
+		b.Shows(part, `<b>backup\u202e</b>`)
+		b.Shows(part, "page@")
+	}
+	b.Open(s.URL + "log")
+	b.Shows(".log .row", `<b>backup\u202e</b>`)
 	if hold.Err() != nil {
 		t.Errorf("asking ended the hold: %v", hold.Err())
+	}
+}
+
+// TestAskAndWait: the dialog shows the progress of the wait, and what became of the hold.
+func TestAskAndWait(t *testing.T) {
+	b, s := StartBrowser(t), Serve(t, withToken)
+	p, q := NewPeer(t, s.Server, named("polite", 1, "work")), NewPeer(t, s.Server, named("next", 2, "work"))
+	hold := p.Hold(p.Mutex("db"))
+	waits := q.Wait(q.Mutex("db"))
+	dialogue(t, b, s, "db", "revoke")
+	b.Shows("dialog [type=submit]", "Ask and wait")
+	askFor(b, hold, 300, "backup", true)
+	b.Shows("dialog", "polite:1 holds the lock with token")
+	b.Shows("dialog", "seconds left")
+	b.Shows("dialog .command", fmt.Sprintf("zklock revoke /zklock/db --token %d --wait 300s --then-break --reason backup", hold.Token()))
+	<-hold.Revoked()
+	release(t, hold)
+	next := await(t, waits)
+	b.Shows("dialog .outcome", "Released: polite:1 released the lock.")
+	closeDialog(b)
+
+	// A hold that is not released in time is broken, and a hold that must not be broken stays.
+	for _, thenBreak := range []bool{false, true} {
+		b.Click(".holder [data-act=revoke]")
+		askFor(b, next, 1, "", thenBreak)
+		if !thenBreak {
+			b.Shows("dialog .outcome", "Still held: next:2 did not release the lock within 1 second.")
+			if err := next.Verify(t.Context()); err != nil {
+				t.Fatalf("the hold ended: %v", err)
+			}
+			closeDialog(b)
+		}
+	}
+	b.Shows("dialog .outcome", "Broken: next:2 lost the lock")
+	<-next.Done()
+}
+
+// logLines gets the lines of a log.
+type logLines chan string
+
+func (l logLines) Write(line []byte) (int, error) {
+	l <- string(line)
+	return len(line), nil
+}
+
+// TestClosedDialogBreaksNothing: a wait that ends with its dialog, or with its tab, leaves
+// no break behind.
+func TestClosedDialogBreaksNothing(t *testing.T) {
+	lines := make(logLines, 1000)
+	b := StartBrowser(t)
+	s := Serve(t, withToken, func(o *zkui.Options) { o.Logger = slog.New(slog.NewTextHandler(lines, nil)) })
+	p := NewPeer(t, s.Server, named("slow", 1, "work"))
+	hold := p.Hold(p.Mutex("db"))
+	for name, leave := range map[string]func(){
+		"dialog": func() { b.Click("dialog .buttons button") },
+		"tab":    func() { b.Open("about:blank") },
+	} {
+		dialogue(t, b, s, "db", "revoke")
+		askFor(b, hold, 300, "", true)
+		b.Shows("dialog", "seconds left")
+		<-hold.Revoked()
+		leave()
+		// The server ends the wait, which is the only thing that could break the hold.
+		for line := ""; !strings.Contains(line, "msg=revoke") || !strings.Contains(line, "context canceled"); {
+			line = <-lines
+		}
+		if err := hold.Verify(t.Context()); err != nil {
+			t.Errorf("%s: the hold ended: %v", name, err)
+		}
 	}
 }
 
@@ -123,8 +222,13 @@ func TestReleaseRequestIsNotSentToLibraryThatIgnoresIt(t *testing.T) {
 			b.Until(`document.querySelector(".holder [data-act=revoke]")?.disabled === false`)
 			b.Click(".holder [data-act=revoke]")
 			b.Shows("dialog", "kazoo lock ignores release requests, so worker-3 cannot be asked")
-			if n := Eval[int](b, `document.querySelectorAll("dialog form, dialog .command").length`); n != 0 {
+			if n := Eval[int](b, `document.querySelectorAll("dialog [name=reason], dialog [name=wait]").length`); n != 0 {
 				t.Error("the dialog offers to ask")
+			}
+			if name == "actions" {
+				b.Shows("dialog [type=submit]", "Break the hold now")
+			} else {
+				b.Shows("dialog .command", fmt.Sprintf("zklock break /zklock/db --token %d", stat.Czxid))
 			}
 			answer := Eval[string](b, fmt.Sprintf(`fetch("./revoke", {method: "POST",
 				headers: {"Content-Type": "application/json", Authorization: "Bearer %s"},
@@ -150,11 +254,10 @@ func TestReadOnly(t *testing.T) {
 		b.Click(".holder [data-act=" + deed + "]")
 		b.Shows("dialog .command", fmt.Sprintf("zklock %s /zklock/db --token %d", deed, hold.Token()))
 		b.Shows("dialog", "zklock ui --actions")
-		if n := Eval[int](b, `document.querySelectorAll("dialog form, dialog input").length`); n != 0 {
+		if n := Eval[int](b, `document.querySelectorAll("dialog form, dialog [type=submit]").length`); n != 0 {
 			t.Errorf("the dialog of %s is for doing something", deed)
 		}
-		Eval[any](b, `document.querySelector("dialog").close()`)
-		b.Until(`document.querySelector("dialog") === null`)
+		closeDialog(b)
 	}
 	for _, deed := range []string{"break", "revoke"} {
 		status := Eval[int](b, fmt.Sprintf(`fetch("./%s", {method: "POST",

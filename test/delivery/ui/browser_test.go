@@ -47,6 +47,7 @@ func StartBrowser(t testing.TB) *Browser {
 		chromedp.Flag("hide-scrollbars", true),
 		chromedp.Flag("force-color-profile", "srgb"), // pictures are the same everywhere
 		chromedp.Env("TZ=UTC"),
+		chromedp.WSURLReadTimeout(patience), // a busy machine starts it slowly
 	)
 	if os.Getuid() == 0 {
 		options = append(options, chromedp.NoSandbox) // which root can't have
@@ -132,6 +133,15 @@ func (b *Browser) Open(address string) {
 	b.do("open "+address, chromedp.Navigate(address))
 }
 
+// Before runs a script in every page that is opened later, before its own scripts.
+func (b *Browser) Before(script string) {
+	b.t.Helper()
+	b.do("script", chromedp.ActionFunc(func(ctx context.Context) error {
+		_, err := page.AddScriptToEvaluateOnNewDocument(script).Do(ctx)
+		return err
+	}))
+}
+
 // Size makes the window so large, in pixels; a narrow one is a phone's.
 func (b *Browser) Size(width, height int64) {
 	b.t.Helper()
@@ -207,6 +217,12 @@ func (b *Browser) Click(selector string) {
 func (b *Browser) Type(selector, text string) {
 	b.t.Helper()
 	b.do("type into "+selector, chromedp.SendKeys(selector, text, chromedp.ByQuery))
+}
+
+// Set replaces the text of a field.
+func (b *Browser) Set(selector, text string) {
+	b.t.Helper()
+	Eval[any](b, fmt.Sprintf(`{ const f = document.querySelector(%q); f.value = %s; f.dispatchEvent(new Event("input", { bubbles: true })); }`, selector, strconv.QuoteToASCII(text)))
 }
 
 // Press presses keys, one after another: letters, or those of the driver's package kb.

@@ -190,7 +190,20 @@ func TestIncomplete(t *testing.T) {
 	b, s := StartBrowser(t), ServeOver(t, srv.Dial(t), func(o *zkui.Options) { o.MaxListReads = 10 })
 	b.Open(s.URL)
 	b.Until(`document.querySelector(".notice") !== null`)
-	if text := b.Text(".notice"); !strings.Contains(text, "prefix") {
+	if text := b.Text(".notice"); !strings.HasPrefix(text, "The list may be incomplete: ") || !strings.Contains(text, "prefix") {
 		t.Errorf("of what is missing the page says: %s", text)
+	}
+}
+
+// TestNothingIsCountedBeforeFirstData checks that the page does not show zeros while it
+// connects.
+func TestNothingIsCountedBeforeFirstData(t *testing.T) {
+	b, s := StartBrowser(t), Serve(t)
+	b.Before("window.fetch = () => new Promise(() => {})")
+	b.Open(s.URL)
+	b.Shows(".figures", "connecting…")
+	b.Shows(".none", "Connecting")
+	if text := b.Text("main"); strings.Contains(text, "0") || strings.Contains(text, "no waiters") {
+		t.Errorf("before the first data the page says %q", text)
 	}
 }

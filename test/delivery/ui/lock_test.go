@@ -78,8 +78,9 @@ func TestDeadline(t *testing.T) {
 	b.Until(`/\ds left/.test(document.querySelector(".holder").innerText)`)
 	s.Server.Blackhole(true)
 	b.Shows(".holder.bad", "in jeopardy")
+	b.Shows(".badges .bad", "held, in jeopardy")
 	s.Server.Blackhole(false)
-	b.Until(`!document.querySelector(".holder").innerText.includes("jeopardy")`)
+	b.Until(`!document.querySelector(".holder").innerText.includes("jeopardy") && !document.querySelector(".badges .bad")`)
 	if err := hold.Verify(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -31,7 +31,7 @@ func TestLog(t *testing.T) {
 	b.Click(`[data-event=""]`)
 	b.Press("/")
 	b.Type("#filter", "two:2")
-	b.Until(logged + `.join() === "acquired /zklock/a two:2"`)
+	b.Until(logged + `.join() === "acquired /zklock/a two:2,release requested /zklock/a one:1"`) // by two
 	b.Open(s.URL + "log?event=acquired&q=one")
 	b.Until(logged + `.join() === "acquired /zklock/a one:1"`)
 	b.Open(s.URL + "lock?path=/zklock/a")

@@ -3,10 +3,36 @@ package ui
 import (
 	"fmt"
 	"testing"
+
+	"github.com/zklock/zklock"
 )
 
 // pages are those that there are.
 var pages = []string{"", "lock?path=/zklock/cron/nightly", "sessions", "history", "log"}
+
+// TestReleaseRequestFitsOnPhone checks that the row of a session, and the row of a queue, show
+// the whole release request on a phone.
+func TestReleaseRequestFitsOnPhone(t *testing.T) {
+	b, s := StartBrowser(t), Serve(t)
+	p := NewPeer(t, s.Server, named("web-1", 101, "serve"))
+	for range 2 {
+		p.Hold(p.locks.RWMutex("catalog").Reader())
+	}
+	const reason = "the nightly backup needs the disk"
+	if _, err := p.locks.RWMutex("catalog").Reader().RequestRelease(t.Context(), 0, zklock.ReleaseRequest{By: zklock.Owner{Host: "ops-1", PID: 4711, User: "deploy"}, Reason: reason}); err != nil {
+		t.Fatal(err)
+	}
+	b.Size(390, 844)
+	b.Open(s.URL + "log")
+	session := Eval[string](b, `fetch("sessions?format=json").then((r) => r.json()).then((a) => a.sessions[0].id)`)
+	for _, address := range []string{"session?id=" + session, "lock?path=/zklock/catalog"} {
+		b.Open(s.URL + address)
+		b.Shows(".stop .sub", reason)
+		if cut := Eval[bool](b, `(({ scrollWidth, clientWidth, scrollHeight, clientHeight }) => scrollWidth > clientWidth || scrollHeight > clientHeight)(document.querySelector(".stop .sub"))`); cut {
+			t.Errorf("%s cuts %q", address, b.Text(".stop .sub"))
+		}
+	}
+}
 
 // TestPhone: on a phone nothing is wider than the window, and what one touches
 // is not too small for a finger.

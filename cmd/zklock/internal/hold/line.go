@@ -95,8 +95,8 @@ func (w *waitLine) run(ctx context.Context, l *zklock.Lock, name string) {
 			timer.Reset(lineRefresh)
 			continue
 		}
-		if !warned && overlooked(entries, w.me) && (!w.terminal || w.link.Foreground()) {
-			fmt.Fprintf(w.out, "%szklock: kazoo clients of %s do not wait for this client unless they set extra_lock_patterns; give --layout kazoo, or --layout mixed if Curator clients use the lock too%s\n", w.erase(), name, w.servers)
+		if warning := overlookedBy(entries, w.me); warning != "" && !warned && (!w.terminal || w.link.Foreground()) {
+			fmt.Fprintf(w.out, "%szklock: %s: %s%s\n", w.erase(), name, warning, w.servers)
 			warned = true
 		}
 		text := describe(name, entries, w.me, time.Now())
@@ -128,21 +128,30 @@ func (w *waitLine) erase() string {
 	return ""
 }
 
-// overlooked reports whether a client of kazoo is in the queue, and me has an entry there
-// but none with a name that kazoo waits for.
-func overlooked(entries []zklock.Entry, me zklock.Owner) bool {
-	kazoo, mine, seen := false, false, false
+// overlookedBy returns a warning if a client of kazoo or Curator is in the queue, and me has
+// an entry there but none with a name that this client waits for. It returns "" otherwise.
+func overlookedBy(entries []zklock.Entry, me zklock.Owner) string {
+	kazoo, curator, mine, forKazoo, forCurator := false, false, false, false, false
 	for _, e := range entries {
 		recipe := inspect.RecipeOf(e)
 		switch {
 		case e.Owner.Host == me.Host && e.Owner.PID == me.PID:
 			mine = true
-			seen = seen || recipe.KazooName()
+			forKazoo = forKazoo || recipe.KazooName()
+			forCurator = forCurator || recipe.CuratorName()
 		case recipe.Library == "kazoo" && recipe.KazooName():
 			kazoo = true
+		case recipe.Library == "Curator" && recipe.CuratorName():
+			curator = true
 		}
 	}
-	return kazoo && mine && !seen
+	switch {
+	case mine && kazoo && !forKazoo:
+		return "kazoo clients do not wait for this client unless they set extra_lock_patterns; give --layout kazoo, or --layout mixed if Curator clients use the lock too"
+	case mine && curator && forKazoo && !forCurator:
+		return "Curator clients do not wait for this client; give --layout curator, or --layout mixed if kazoo clients use the lock too"
+	}
+	return ""
 }
 
 // describe returns the line for the client me in the queue of the lock called name. Of

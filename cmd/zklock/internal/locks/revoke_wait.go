@@ -7,14 +7,10 @@ import (
 	"io"
 	"os"
 	"slices"
-	"time"
 
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
 	"github.com/zklock/zklock/inspect"
 )
-
-// releasePoll is the time between two reads of a lock that should be released.
-const releasePoll = 250 * time.Millisecond
 
 // awaitView is the output of revoke --wait as JSON.
 type awaitView struct {
@@ -33,7 +29,7 @@ func awaitRelease(a *cli.App, ctx context.Context, l *oneLock, asked []inspect.E
 	limited, cancel := context.WithTimeout(ctx, f.wait.D)
 	defer cancel()
 	line := a.Settings.Progress("waiting for the release of %s", l.name)
-	err := pollRelease(limited, asked, func(ctx context.Context) (*inspect.Lock, error) { return l.r.Read(ctx, l.path) })
+	err := l.r.AwaitRelease(limited, l.path, asked)
 	line.Stop()
 	// The holds that are left are read again, because the last read may be old.
 	s, readErr := readLock(&a.Settings, ctx, l)
@@ -41,7 +37,7 @@ func awaitRelease(a *cli.App, ctx context.Context, l *oneLock, asked []inspect.E
 		return fmt.Errorf("%s: %w", l.name, errors.Join(readErr, err))
 	}
 	var result outcome
-	result.held, result.released = stillHeld(s, asked)
+	result.held, result.released = s.StillHeld(asked)
 	var failed error
 	if f.thenBreak {
 		failed = breakAsked(a, ctx, l, s, &result)
@@ -57,41 +53,6 @@ func awaitRelease(a *cli.App, ctx context.Context, l *oneLock, asked []inspect.E
 		failed = &cli.ExitError{Code: cli.ExitNo, Err: fmt.Errorf("%s was not released within %s", l.name, cli.ShortDuration(f.wait.D))}
 	}
 	return errors.Join(failed, err)
-}
-
-// pollRelease returns when none of the asked entries holds the lock that read returns, or
-// with an error when ctx ends.
-func pollRelease(ctx context.Context, asked []inspect.Entry, read func(context.Context) (*inspect.Lock, error)) error {
-	poll := time.NewTicker(releasePoll)
-	defer poll.Stop()
-	for {
-		s, err := read(ctx)
-		if err == nil {
-			if held, _ := stillHeld(s, asked); len(held) == 0 {
-				return nil
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-poll.C:
-		}
-	}
-}
-
-// stillHeld splits the asked entries into those that hold the lock and the others. The token
-// identifies a hold: the next holder can have an entry of the same name, and a downgrade
-// gives a hold another entry.
-func stillHeld(s *inspect.Lock, asked []inspect.Entry) (held, released []inspect.Entry) {
-	holders := s.Holders()
-	for _, e := range asked {
-		if slices.ContainsFunc(holders, func(h inspect.Entry) bool { return h.Token == e.Token }) {
-			held = append(held, e)
-		} else {
-			released = append(released, e)
-		}
-	}
-	return held, released
 }
 
 // breakAsked breaks the holds that are left, each by its token.

@@ -27,10 +27,10 @@ begin with a slash; "/" shows all locks. --prefix is the same as the argument.
 The same addresses return JSON on request:
 curl -H 'Accept: application/json' ADDRESS.
 
-By default the page is read-only. A user who knows the action token can revoke
-and break locks on the page, and confirms each action with the fencing token of
-the hold. --actions generates an action token and prints it; --token-file or
-ZKLOCK_UI_TOKEN provides one.
+By default the page is read-only. A user who knows the action token can ask for
+the release of a lock, wait, and break the hold. The user confirms each action
+with the fencing token of the hold. --actions generates an action token and
+prints it; --token-file or ZKLOCK_UI_TOKEN provides one.
 
 --listen takes HOST:PORT; without HOST it means the loopback interface, where
 every user of this machine can see the locks. At another address, a token is

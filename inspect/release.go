@@ -1,0 +1,51 @@
+package inspect
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// releasePoll is the time between two reads of a lock that should be released.
+const releasePoll = 250 * time.Millisecond
+
+// AwaitRelease returns when none of the holds of these entries holds the lock at path. When
+// ctx ends first, it returns the error of the last read. Call [Lock.StillHeld] for a lock
+// that was read afterwards.
+func (r *Reader) AwaitRelease(ctx context.Context, path string, asked []Entry) error {
+	return awaitRelease(ctx, asked, func(ctx context.Context) (*Lock, error) { return r.Read(ctx, path) })
+}
+
+// awaitRelease is AwaitRelease for the lock that read returns.
+func awaitRelease(ctx context.Context, asked []Entry, read func(context.Context) (*Lock, error)) error {
+	poll := time.NewTicker(releasePoll)
+	defer poll.Stop()
+	for {
+		l, err := read(ctx)
+		if err == nil {
+			if held, _ := l.StillHeld(asked); len(held) == 0 {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-poll.C:
+		}
+	}
+}
+
+// StillHeld splits entries that held the lock into those whose holds still do, and the
+// others. The token identifies a hold: the next holder can have an entry of the same name,
+// and a downgrade gives a hold another entry.
+func (l *Lock) StillHeld(asked []Entry) (held, released []Entry) {
+	holders := l.Holders()
+	for _, e := range asked {
+		if slices.ContainsFunc(holders, func(h Entry) bool { return h.Token == e.Token }) {
+			held = append(held, e)
+		} else {
+			released = append(released, e)
+		}
+	}
+	return held, released
+}
