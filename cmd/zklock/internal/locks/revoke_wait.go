@@ -83,9 +83,12 @@ func pollRelease(ctx context.Context, asked []inspect.Entry, read func(context.C
 // identifies a hold: the next holder can have an entry of the same name, and a downgrade
 // gives a hold another entry.
 func stillHeld(s *inspect.Lock, asked []inspect.Entry) (held, released []inspect.Entry) {
-	holders := s.Holders()
+	holds := map[int64]bool{} // by token
+	for _, h := range s.Holders() {
+		holds[h.Token] = true
+	}
 	for _, e := range asked {
-		if slices.ContainsFunc(holders, func(h inspect.Entry) bool { return h.Token == e.Token }) {
+		if holds[e.Token] {
 			held = append(held, e)
 		} else {
 			released = append(released, e)
