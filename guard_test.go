@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -403,6 +404,66 @@ func TestRunRecordIsAsClosedAsLock(t *testing.T) {
 		}
 		if _, err := srv.Dial(t).Set(t.Context(), "/closed/other-done", []byte("{}"), -1); !errors.Is(err, zk.ErrNoAuth) {
 			t.Errorf("a stranger writes the record: %v", err)
+		}
+	})
+}
+
+// TestRunRecordOfStrangerIsReplaced checks that a stranger who may create znodes next to the
+// lock, but may not use the lock, can neither write the record first and make clients skip
+// runs, nor read the records that replace it.
+func TestRunRecordOfStrangerIsReplaced(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		eve := srv.Dial(t)
+		if err := eve.AddAuth(t.Context(), "digest", []byte("eve:1")); err != nil {
+			t.Fatal(err)
+		}
+		readable := slices.Concat(zk.CreatorACL(), zk.OpenACL())
+		readable[1].Perms = zk.PermRead
+		byName := slices.Concat(zk.CreatorACL(), zk.DigestACL(zk.PermRead|zk.PermWrite, "ann", "1"))
+		for name, acl := range map[string][]zk.ACL{"open": zk.OpenACL(), "readable": readable, "by-name": byName} {
+			ann := dialWith(t, srv, zklock.Options{Auth: []zk.Auth{{Scheme: "digest", Data: []byte("ann:1")}}, ACL: zk.CreatorACL()})
+			h := acquire(t, ann.Mutex(name))
+			forged := fmt.Appendf(nil, `{"began":%d}`, time.Now().UnixMilli())
+			if _, _, err := eve.Create(t.Context(), "/zklock/"+name+"-done", forged, acl, zk.ModePersistent); err != nil {
+				t.Fatal(err)
+			}
+			last, within, err := h.RanWithin(t.Context(), time.Hour)
+			if within || err != nil || !last.Began.IsZero() {
+				t.Errorf("%s: the forged record counts: %+v, %t, %v", name, last, within, err)
+			}
+			if err := h.RecordRun(t.Context()); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			if _, within, err := h.RanWithin(t.Context(), time.Hour); !within || err != nil {
+				t.Errorf("%s: the run is not recorded: %t, %v", name, within, err)
+			}
+			if data, _, err := eve.Get(t.Context(), "/zklock/"+name+"-done"); !errors.Is(err, zk.ErrNoAuth) {
+				t.Errorf("%s: a stranger reads the record: %s, %v", name, data, err)
+			}
+			release(t, h)
+		}
+	})
+}
+
+// TestRunRecordOfAnotherIdentityCounts checks that clients that may use the lock trust each
+// other's records.
+func TestRunRecordOfAnotherIdentityCounts(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		use := zk.PermAll &^ zk.PermWrite
+		both := slices.Concat(zk.DigestACL(use, "ann", "1"), zk.DigestACL(use, "bob", "1"))
+		if _, _, err := srv.Dial(t).Create(t.Context(), "/team", nil, both, zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+		for i, by := range []string{"ann:1", "bob:1", "ann:1"} {
+			c := dialWith(t, srv, zklock.Options{Auth: []zk.Auth{{Scheme: "digest", Data: []byte(by)}}})
+			h := acquire(t, c.Mutex("/team/job"))
+			if _, within, err := h.RanWithin(t.Context(), time.Hour); within != (i > 0) || err != nil {
+				t.Errorf("%s: %t, %v", by, within, err)
+			}
+			if err := h.RecordRun(t.Context()); i == 0 && err != nil {
+				t.Error(err)
+			}
+			release(t, h)
 		}
 	})
 }

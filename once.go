@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/zklock/zklock/internal/legible"
@@ -85,7 +87,7 @@ func (h *Hold) RanWithin(ctx context.Context, period time.Duration) (last Run, w
 	if err != nil {
 		return fail(err)
 	}
-	last, _, err = h.grant.client.lastRun(ctx, h.lock.path)
+	last, _, err = h.trustedRun(ctx)
 	if err != nil || last.Began.IsZero() {
 		return last, false, err
 	}
@@ -102,7 +104,9 @@ func (h *Hold) RanWithin(ctx context.Context, period time.Duration) (last Run, w
 //
 // The record is a persistent znode at the path of the lock with the suffix "-done". Its ACL
 // is [Options].ACL, or if that is nil the ACL of the lock's znode, because a client that may
-// write it can make clients skip runs. No other lock may use that path.
+// write it can make clients skip runs. If the lock is closed, and the ACL of an earlier
+// record lets clients write or read it that may not use the lock, RanWithin ignores that
+// record, and RecordRun replaces its znode. No other lock may use that path.
 func (h *Hold) RecordRun(ctx context.Context) error {
 	fail := func(err error) error { return &Error{Op: "record the run", Path: h.lock.path, Err: err} }
 	if err := h.checkRuns(); err != nil {
@@ -112,7 +116,7 @@ func (h *Hold) RecordRun(ctx context.Context) error {
 	if err != nil && !errors.Is(err, ErrDeleted) { // if it is, the check says so
 		return fail(err)
 	}
-	_, stat, err := h.grant.client.lastRun(ctx, h.lock.path)
+	last, stat, err := h.trustedRun(ctx)
 	if err != nil {
 		return err
 	}
@@ -127,14 +131,64 @@ func (h *Hold) RecordRun(ctx context.Context) error {
 		return fail(err)
 	}
 	path := queue.Done(h.lock.path)
-	if stat.Czxid != 0 {
+	if !last.Began.IsZero() {
 		return h.Guard(ctx, zk.SetOp(path, data, stat.Version))
 	}
 	acl, err := c.runRecordACL(ctx, h.lock.path)
 	if err != nil {
 		return fail(err)
 	}
+	if stat.Czxid != 0 {
+		return h.Guard(ctx, zk.DeleteOp(path, stat.Version), zk.CreateOp(path, data, acl, zk.ModePersistent))
+	}
 	return h.Guard(ctx, zk.CreateOp(path, data, acl, zk.ModePersistent))
+}
+
+// trustedRun reads the record of the last run. Both are zero if there is none. The Run is
+// zero if a client that may not use the lock may have written the record, or may read it:
+// a client that may create znodes next to the lock can create the record first, with any
+// ACL.
+func (h *Hold) trustedRun(ctx context.Context) (Run, zk.Stat, error) {
+	c, lock := h.grant.client, h.lock.path
+	last, stat, err := c.lastRun(ctx, lock)
+	if stat.Czxid == 0 || c.opts.ACL == nil && !c.zk.Authenticates() {
+		return last, stat, err
+	}
+	lists, failed := c.doAll(ctx, zk.GetACLOp(queue.Done(lock)), zk.GetACLOp(lock), zk.GetACLOp(h.Node()))
+	switch {
+	case failed != nil:
+	case errors.Is(lists[2].Err, zk.ErrNoNode):
+		return Run{}, stat, lostError("hold", lock, ErrDeleted)
+	default:
+		failed = lists[0].Err
+	}
+	if failed != nil {
+		return Run{}, stat, &Error{Op: "read the last run", Path: lock, Err: publicError(failed)}
+	}
+	// A list that the client may not read permits nothing here.
+	users := slices.Concat(lists[1].ACL, lists[2].ACL)
+	if !openToAll(users) && slices.ContainsFunc(lists[0].ACL, func(a zk.ACL) bool { return !usersMay(users, a) }) {
+		return Run{}, stat, nil
+	}
+	return last, stat, err
+}
+
+// usersMay reports whether an entry of a record's ACL only permits what the ACLs of the
+// lock do. An identity that may enqueue may record runs.
+func usersMay(users []zk.ACL, a zk.ACL) bool {
+	perms := zk.Perm(0)
+	for _, u := range users {
+		if u.Scheme == a.Scheme && (u.ID == a.ID || (isMasked(u) || isMasked(a)) && userOf(u) == userOf(a)) {
+			perms |= u.Perms
+		}
+	}
+	return perms&zk.PermCreate != 0 || a.Perms&^perms&(zk.PermRead|zk.PermWrite|zk.PermAdmin) == 0
+}
+
+// userOf returns the name of a digest user.
+func userOf(a zk.ACL) string {
+	user, _, _ := strings.Cut(a.ID, ":")
+	return user
 }
 
 // checkRuns returns an error if runs of the lock cannot be recorded. A hold that shares

@@ -239,6 +239,24 @@ func TestACLOfFirstClientKeepsSharedParentOpen(t *testing.T) {
 	}
 }
 
+// TestLockZnodeOfStrangerKeepsItsACL shows a limit of ACLs: a client that may create znodes
+// next to a lock can create the lock's znode while it does not exist, and then break the lock.
+func TestLockZnodeOfStrangerKeepsItsACL(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		ann := dialWith(t, srv, zklock.Options{Auth: []zk.Auth{{Scheme: "digest", Data: []byte("ann:1")}}, ACL: zk.CreatorACL()})
+		eve := srv.Dial(t)
+		release(t, acquire(t, ann.Mutex("first")))
+		if _, _, err := eve.Create(t.Context(), "/zklock/job", nil, zk.OpenACL(), zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+		h := acquire(t, ann.Mutex("job"))
+		if err := eve.Delete(t.Context(), h.Node(), -1); err != nil {
+			t.Errorf("the stranger cannot break the lock: %v", err)
+		}
+		wants(t, "broken", h.Release(t.Context()), zklock.ErrLost)
+	})
+}
+
 // sharedParents checks what the first client leaves open above its lock: a second client,
 // with credentials of its own, has locks next to it, and cannot touch it. Below a znode that
 // an operator closed, nothing is opened.

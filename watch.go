@@ -266,8 +266,9 @@ func (w *lockWatch) readHolders(ctx context.Context, entries []queue.Entry, know
 			w.entries = slices.Collect(maps.Values(found))
 			return w.state(entries, n, found), true, nil
 		}
+		n = min(max(n, ahead), len(entries))
 		var reads []Entry
-		for _, e := range entries[:min(max(n, ahead), len(entries))] {
+		for _, e := range entries[:n] {
 			if unread(e) {
 				reads = append(reads, w.entry(e))
 			}
@@ -280,18 +281,25 @@ func (w *lockWatch) readHolders(ctx context.Context, entries []queue.Entry, know
 		for _, f := range results {
 			found[f.Name] = f.Entry
 		}
-		for _, e := range reads {
-			i := slices.IndexFunc(entries, func(q queue.Entry) bool { return q.Name == e.Name })
-			switch {
-			case !unread(entries[i]):
-			case entries[i].Writer():
-				return LockState{}, false, nil
-			default:
-				entries = slices.Delete(entries, i, i+1)
-			}
+		if entries, ok = removeGone(entries, n, found); !ok {
+			break
 		}
 	}
 	return LockState{}, false, nil
+}
+
+// removeGone removes those of the first n entries that were not found. ok is false if one of
+// them is a writer's.
+func removeGone(entries []queue.Entry, n int, found map[string]Entry) (left []queue.Entry, ok bool) {
+	left = make([]queue.Entry, 0, len(entries))
+	for _, e := range entries[:n] {
+		if _, here := found[e.Name]; here {
+			left = append(left, e)
+		} else if e.Writer() {
+			return nil, false
+		}
+	}
+	return append(left, entries[n:]...), true
 }
 
 // expect notes that the entries are known, or are about to be read with a watch. It removes
@@ -299,14 +307,15 @@ func (w *lockWatch) readHolders(ctx context.Context, entries []queue.Entry, know
 func (w *lockWatch) expect(entries []Entry, known entryCache) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	unwatched := map[string]bool{}
 	for _, e := range entries {
 		if !w.watched[e.Node] {
 			delete(known, e.Node)
-			// If the read fails, the next one must not find the former entry known.
-			w.entries = slices.DeleteFunc(w.entries, func(o Entry) bool { return o.Node == e.Node })
-			w.watched[e.Node] = true
+			unwatched[e.Node], w.watched[e.Node] = true, true
 		}
 	}
+	// If the read fails, the next one must not find the former entries known.
+	w.entries = slices.DeleteFunc(w.entries, func(e Entry) bool { return unwatched[e.Node] })
 }
 
 // entry returns the entry with this name, as far as the name tells.

@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"context"
-	"slices"
 	"time"
 )
 
@@ -39,9 +38,12 @@ func awaitRelease(ctx context.Context, asked []Entry, read func(context.Context)
 // others. The token identifies a hold: the next holder can have an entry of the same name,
 // and a downgrade gives a hold another entry.
 func (l *Lock) StillHeld(asked []Entry) (held, released []Entry) {
-	holders := l.Holders()
+	holds := map[int64]bool{} // by token
+	for _, h := range l.Holders() {
+		holds[h.Token] = true
+	}
 	for _, e := range asked {
-		if slices.ContainsFunc(holders, func(h Entry) bool { return h.Token == e.Token }) {
+		if holds[e.Token] {
 			held = append(held, e)
 		} else {
 			released = append(released, e)

@@ -150,6 +150,7 @@ func (w *watchers) addPersistent(p *persistentWatch) {
 		w.persistent = make(map[string][]*persistentWatch)
 	}
 	w.persistent[p.path] = append(w.persistent[p.path], p)
+	w.longest = max(w.longest, len(p.path))
 }
 
 // forgetEnded removes the functions at a path that were stopped.
@@ -177,8 +178,9 @@ func (w *watchers) firePersistent(path string, e Event) {
 			p.call(e)
 		}
 	}
-	// A server can send any path.
-	for at := path; strings.HasPrefix(at, "/") && at != "/" && e.Type != EventNodeChildrenChanged; {
+	// A server can send any path, also one of a million names. No longer beginning of it is
+	// watched than the longest path.
+	for at := path[:min(len(path), w.longest+1)]; strings.HasPrefix(at, "/") && at != "/" && e.Type != EventNodeChildrenChanged; {
 		at = at[:max(strings.LastIndexByte(at, '/'), 1)]
 		for _, p := range w.persistent[at] {
 			if p.mode == WatchRecursive {

@@ -10,6 +10,8 @@ type watchers struct {
 	children map[string][]chan Event
 	// persistent holds the functions of AddWatchFunc.
 	persistent map[string][]*persistentWatch
+	// longest is at least the length of each path in persistent.
+	longest int
 }
 
 // add returns a channel for the next event on a path.

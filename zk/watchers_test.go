@@ -1,7 +1,9 @@
 package zk
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/zklock/zklock/internal/wire"
 )
@@ -74,5 +76,24 @@ func TestHostileEventPathsOfPersistentWatches(t *testing.T) {
 	}
 	if told != 3 {
 		t.Errorf("%d events, want those of /a, /a/, and /a//b/c", told)
+	}
+}
+
+// TestEventPathOfAMillionNamesIsCheap: the time that a path of a hostile server takes does
+// not grow with the square of its length. A minute of delivery would end every hold.
+func TestEventPathOfAMillionNamesIsCheap(t *testing.T) {
+	var w watchers
+	told := map[string]int{}
+	for _, path := range []string{"/", "/a", "/a/b", "/a/bc", "/c", "/d", "/e", "/f", "/g", "/h"} {
+		w.addPersistent(&persistentWatch{path: path, mode: WatchRecursive, f: func(Event) { told[path]++ }})
+	}
+	began := time.Now()
+	path := "/a/b" + strings.Repeat("/", wire.DefaultMaxFrame)
+	w.fire(wire.EventNodeCreated, path, Event{Type: EventNodeCreated})
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("one event took %v", took)
+	}
+	if len(told) != 3 || told["/"] != 1 || told["/a"] != 1 || told["/a/b"] != 1 {
+		t.Errorf("told %v", told)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // leave runs a script that writes one line once everything is there, and returns what
@@ -145,5 +147,51 @@ func TestOrphansAreReaped(t *testing.T) {
 	awaitExit(t, c)
 	if c.Left() {
 		t.Error("something is left")
+	}
+}
+
+// forking starts a process in its own session that forks and exits, as its child does, so
+// that each process lives for less than a millisecond. The number limits how often.
+func forking(times string) string {
+	return `setsid sh -c 'trap "" TERM; fork() { n=$((n+1)); [ $n -lt ` + times + ` ] || exit 0; (fork) & exit 0; }; n=0; fork' & echo up; exec sleep 1000`
+}
+
+// TestLeftSeesForkingProcesses: a process that ends during the search, and leaves a child,
+// counts as one that still runs.
+func TestLeftSeesForkingProcesses(t *testing.T) {
+	c, _, r := leave(t, forking("2000"))
+	c.Signal(syscall.SIGTERM)
+	awaitExit(t, c)
+	for end := time.Now().Add(childPatience); c.Left(); {
+		if time.Now().After(end) {
+			t.Fatal("processes are left")
+		}
+	}
+	allEnded(t, r)
+}
+
+// TestKillEndsForkingProcesses: KILL reaches processes that fork and exit at once.
+func TestKillEndsForkingProcesses(t *testing.T) {
+	c, _, r := leave(t, forking("100000"))
+	c.Signal(syscall.SIGTERM)
+	awaitExit(t, c)
+	nobody(t, c, c.Kill)
+	allEnded(t, r)
+}
+
+// allEnded fails unless no process has the other end of a pipe.
+func allEnded(t *testing.T, r *os.File) {
+	t.Helper()
+	conn, err := r.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, failed := 0, error(nil)
+	err = conn.Read(func(fd uintptr) bool {
+		n, failed = unix.Read(int(fd), make([]byte, 1))
+		return true
+	})
+	if n != 0 || failed != nil || err != nil {
+		t.Errorf("a process is left: read %d, %v, %v", n, failed, err)
 	}
 }

@@ -265,6 +265,11 @@ func (c *Child) Kill() {
 	c.descendants.Kill()
 }
 
+// maxSearches limits how many incomplete searches Left makes. It is more than enough to
+// find a process that forks and exits again and again. A zombie that a debugger keeps makes
+// every search incomplete.
+const maxSearches = 64
+
 // Left reports whether any process of the command's group, or on Linux any descendant of
 // the command, still runs. Call it after the command has ended.
 func (c *Child) Left() bool {
@@ -273,24 +278,30 @@ func (c *Child) Left() bool {
 	}
 	// EPERM means a process of another user.
 	c.empty = c.empty || unix.Kill(-c.pid, 0) == unix.ESRCH
-	for range 2 { // a process can be orphaned and adopted during a search
-		if c.find(); !c.empty || c.descendants.Len() > 0 {
+	// A thread of this process that ends passes its children to another thread, so one
+	// complete search is not enough.
+	for complete, all := 0, 0; complete < 2 && all < maxSearches; all++ {
+		if c.adopts {
+			c.reap() // a zombie makes a search incomplete
+		}
+		if c.find() {
+			complete++
+		}
+		if !c.empty || c.descendants.Len() > 0 {
 			return true
 		}
-	}
-	if c.adopts {
-		c.reap() // leave no zombies outside of the group to the next parent
 	}
 	return false
 }
 
-// find updates the list of the command's processes outside of its group.
-func (c *Child) find() {
+// find updates the list of the command's processes outside of its group. It reports
+// whether the search was complete.
+func (c *Child) find() (complete bool) {
 	root := c.pid
 	if c.adopts {
 		root = os.Getpid()
 	}
-	c.descendants.Find(root, c.pid)
+	return c.descendants.Find(root, c.pid)
 }
 
 // ForwardedSignals returns the signals that go to the command. A signal that is ignored at

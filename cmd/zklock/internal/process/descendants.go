@@ -12,7 +12,8 @@ package process
 // Process identifies a process. The start time tells it from a later process with the
 // same number.
 type Process struct {
-	PID   int
-	Group int    // its process group when it was found
-	start uint64 // ticks of the kernel since the machine started
+	PID     int
+	Group   int    // its process group when it was found
+	session int    // likewise; 0 if unknown
+	start   uint64 // ticks of the kernel since the machine started
 }

@@ -6,7 +6,7 @@ import "golang.org/x/sys/unix"
 
 // Outside finds nothing here: these systems have no fast way to list the children of a
 // process.
-func Outside([]int, int, Process) []Process { return nil }
+func Outside([]int, int, Process) ([]Process, bool) { return nil, true }
 
 // ListsProcesses is always false here.
 func ListsProcesses() bool { return false }

@@ -46,8 +46,12 @@ func ListsProcesses() bool {
 //
 // It reads the children of each process instead of all of /proc, which would take too long
 // on a large machine shortly before a deadline.
-func Outside(roots []int, group int, since Process) []Process {
-	var found []Process
+//
+// A process that ends during the search leaves its children to another one, whose children
+// were read before. complete is false if that can have happened: then more processes may
+// exist.
+func Outside(roots []int, group int, since Process) (found []Process, complete bool) {
+	complete = true
 	queue, seen := slices.Clone(roots), map[int]bool{}
 	for _, pid := range roots {
 		seen[pid] = true
@@ -59,6 +63,7 @@ func Outside(roots []int, group int, since Process) []Process {
 			}
 			seen[child] = true
 			p, ok := stat(child)
+			complete = complete && ok
 			outside := ok && p.Group != group
 			if outside && (p.start < since.start || isHelper(child)) {
 				continue
@@ -69,7 +74,7 @@ func Outside(roots []int, group int, since Process) []Process {
 			}
 		}
 	}
-	return found
+	return found, complete
 }
 
 // isHelper reports whether a process is a watchdog or hook of zklock, which ends by
@@ -126,9 +131,10 @@ func stat(pid int) (Process, bool) {
 
 // Indexes of the fields in /proc/PID/stat, counted from the field after the name.
 const (
-	fieldState = 0
-	fieldGroup = 2
-	fieldStart = 19
+	fieldState   = 0
+	fieldGroup   = 2
+	fieldSession = 3
+	fieldStart   = 19
 )
 
 // parseStat parses the text of /proc/PID/stat. The name in parentheses can itself contain
@@ -146,11 +152,15 @@ func parseStat(pid int, text []byte) (Process, bool) {
 	if err != nil {
 		return Process{}, false
 	}
+	session, err := strconv.Atoi(string(fields[fieldSession]))
+	if err != nil {
+		return Process{}, false
+	}
 	start, err := strconv.ParseUint(string(fields[fieldStart]), 10, 64)
 	if err != nil {
 		return Process{}, false
 	}
-	return Process{PID: pid, Group: group, start: start}, true
+	return Process{PID: pid, Group: group, session: session, start: start}, true
 }
 
 // Same reports whether the process still runs.

@@ -89,6 +89,12 @@ func numbers(found []Process) map[int]bool {
 	return all
 }
 
+// outside returns the descendants that one search finds.
+func outside(roots []int, group int, since Process) []Process {
+	found, _ := Outside(roots, group, since)
+	return found
+}
+
 func TestOutside(t *testing.T) {
 	// One that stays in the group, one in a session of its own, one in a group of
 	// its own, and one that cut itself loose.
@@ -100,15 +106,15 @@ func TestOutside(t *testing.T) {
 	settled(t, pids[1], leads)
 	settled(t, pids[2], leads)
 	// timeout's own child is in timeout's group.
-	await(t, "three are outside", func() bool { return len(Outside([]int{leader}, leader, Process{})) >= 3 })
-	found := numbers(Outside([]int{leader}, leader, Process{}))
+	await(t, "three are outside", func() bool { return len(outside([]int{leader}, leader, Process{})) >= 3 })
+	found := numbers(outside([]int{leader}, leader, Process{}))
 	if found[pids[0]] || !found[pids[1]] || !found[pids[2]] || found[pids[3]] {
 		t.Errorf("of %v there were found %v; want the second and the third", pids, found)
 	}
-	if other := Outside([]int{leader}, -1, Process{}); len(other) <= len(found) {
+	if other := outside([]int{leader}, -1, Process{}); len(other) <= len(found) {
 		t.Errorf("%d outside of no group, %d outside of the leader's", len(other), len(found))
 	}
-	if none := Outside([]int{1 << 30}, 5, Process{}); none != nil {
+	if none := outside([]int{1 << 30}, 5, Process{}); none != nil {
 		t.Errorf("nobody's descendants are %v", none)
 	}
 }
@@ -128,7 +134,7 @@ func TestOutsideSparesHelpers(t *testing.T) {
 		setsid sh __watchdog <never &
 		setsid sh serve --listen :0 <never &
 		exec 3>never`)
-	found := numbers(Outside([]int{leader}, leader, Process{}))
+	found := numbers(outside([]int{leader}, leader, Process{}))
 	if len(found) != 1 {
 		t.Errorf("of %v there were found %v; want the one that is no helper", pids, found)
 	}
@@ -138,14 +144,14 @@ func TestOutsideSparesHelpers(t *testing.T) {
 // its descendants, nor is what it has started itself.
 func TestOutsideSparesWhatIsOlder(t *testing.T) {
 	leader, pids := family(t, 2, `setsid sh -c 'sleep 1000 & echo $!; wait' & echo $!`)
-	await(t, "two are outside", func() bool { return len(Outside([]int{leader}, leader, Process{})) == 2 })
-	for _, p := range Outside([]int{leader, pids[0], pids[1]}, leader, Process{}) {
+	await(t, "two are outside", func() bool { return len(outside([]int{leader}, leader, Process{})) == 2 })
+	for _, p := range outside([]int{leader, pids[0], pids[1]}, leader, Process{}) {
 		if p.PID == p.Group {
-			if found := Outside([]int{leader}, leader, p); len(found) != 2 {
+			if found := outside([]int{leader}, leader, p); len(found) != 2 {
 				t.Errorf("since the process itself there were found %v, want two", found)
 			}
 			p.start++
-			if found := Outside([]int{leader}, leader, p); found != nil {
+			if found := outside([]int{leader}, leader, p); found != nil {
 				t.Errorf("of what is older there were found %v", found)
 			}
 		}
@@ -157,7 +163,7 @@ func TestOutsideSparesWhatIsOlder(t *testing.T) {
 func TestForeignProc(t *testing.T) {
 	if os.Getenv("KIN_FOREIGN") != "" {
 		_, self := FindProcess(os.Getpid())
-		if ListsProcesses() || self || Children(os.Getpid()) != nil || Outside([]int{1}, -1, Process{}) != nil {
+		if ListsProcesses() || self || Children(os.Getpid()) != nil || outside([]int{1}, -1, Process{}) != nil {
 			t.Error("the processes of another namespace are taken for those of this one")
 		}
 		return
@@ -251,7 +257,7 @@ func TestSetRemembersOrphans(t *testing.T) {
 		t.Fatal(err)
 	}
 	settled(t, parent, gone)
-	if left := Outside([]int{leader}, leader, Process{}); left != nil {
+	if left := outside([]int{leader}, leader, Process{}); left != nil {
 		t.Fatalf("the orphan is still listed: %v", left)
 	}
 	s.Find(leader, leader)
@@ -294,7 +300,7 @@ func TestSignalSparesASuccessor(t *testing.T) {
 // TestSignalReachesTheFoundersGroup: who made a group is ended with all of it.
 func TestSignalReachesTheFoundersGroup(t *testing.T) {
 	leader, pids := family(t, 2, `setsid sh -c 'sleep 1000 & echo $!; wait' & echo $!`)
-	for _, p := range Outside([]int{leader}, leader, Process{}) {
+	for _, p := range outside([]int{leader}, leader, Process{}) {
 		if p.PID == p.Group {
 			p.Signal(unix.SIGKILL)
 		}
@@ -310,8 +316,8 @@ func TestParse(t *testing.T) {
 		want Process
 		ok   bool
 	}{
-		{"5 (sleep)" + rest, Process{5, 77, 4711}, true},
-		{"5 (a) Z 1 (b) )" + rest, Process{5, 77, 4711}, true},
+		{"5 (sleep)" + rest, Process{5, 77, 9, 4711}, true},
+		{"5 (a) Z 1 (b) )" + rest, Process{5, 77, 9, 4711}, true},
 		{"5 (sleep)" + strings.Replace(rest, "S", "Z", 1), Process{}, false},
 		{"5 (sleep) S 1 77", Process{}, false},
 		{"5 (sleep)" + strings.Replace(rest, "77", "x", 1), Process{}, false},

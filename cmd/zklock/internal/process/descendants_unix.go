@@ -14,8 +14,9 @@ type Descendants struct {
 
 // Find adds the descendants of root, and of the known processes, outside of the process
 // group. It removes processes that have ended, and processes that have become helpers:
-// between fork and exec a helper looks like its parent.
-func (s *Descendants) Find(root, group int) {
+// between fork and exec a helper looks like its parent. It reports whether the search was
+// complete; see [Outside].
+func (s *Descendants) Find(root, group int) (complete bool) {
 	roots := []int{root}
 	for p := range s.known {
 		if p.Same() && !isHelper(p.PID) {
@@ -24,7 +25,8 @@ func (s *Descendants) Find(root, group int) {
 			delete(s.known, p)
 		}
 	}
-	for _, p := range Outside(roots, group, s.Command) {
+	found, complete := Outside(roots, group, s.Command)
+	for _, p := range found {
 		if s.known == nil {
 			s.known = map[Process]bool{}
 		}
@@ -32,6 +34,7 @@ func (s *Descendants) Find(root, group int) {
 			s.known[p] = false
 		}
 	}
+	return complete
 }
 
 // Len returns the number of known processes.
@@ -49,9 +52,14 @@ func (s *Descendants) Terminate() {
 	}
 }
 
-// Kill sends KILL to the known processes.
+// Kill sends KILL to the known processes. A process can fork and exit before the signal
+// reaches it, but a signal to its group also reaches its child. A group in another session
+// than the command's consists only of descendants of the command.
 func (s *Descendants) Kill() {
 	for p := range s.known {
+		if now, ok := FindProcess(p.PID); ok && now == p && s.Command.session != 0 && p.session != s.Command.session {
+			_ = unix.Kill(-p.Group, unix.SIGKILL) // p exists, so the number is still that of its group
+		}
 		p.Signal(unix.SIGKILL)
 	}
 }

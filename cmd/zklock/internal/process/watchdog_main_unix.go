@@ -63,14 +63,15 @@ func (w *victims) update(c *watchdogCore) {
 
 // find searches below the wrapper, which adopts the command's orphans, as long as it lives.
 // It lives if it is still the parent of this process. Otherwise find searches below the
-// command.
-func (w *victims) find(c *watchdogCore) {
+// command. It reports whether the search was complete.
+func (w *victims) find(c *watchdogCore) (complete bool) {
 	switch {
 	case c.wrapper == unix.Getppid():
-		w.descendants.Find(c.wrapper, c.group)
+		return w.descendants.Find(c.wrapper, c.group)
 	case !w.leader.Replaced():
-		w.descendants.Find(c.group, c.group)
+		return w.descendants.Find(c.group, c.group)
 	}
+	return true
 }
 
 // sweeps limits how often the watchdog searches for processes that started while it killed.
@@ -80,11 +81,11 @@ const sweeps = 10
 // send "bye", and another group may have the number of the group now.
 func (w *victims) kill(c *watchdogCore) {
 	for range sweeps {
-		w.find(c)
+		complete := w.find(c)
 		if !w.leader.Replaced() {
 			_ = unix.Kill(-c.group, unix.SIGKILL) // ESRCH: the group has ended
 		}
-		if w.descendants.Len() == 0 {
+		if complete && w.descendants.Len() == 0 {
 			return
 		}
 		w.descendants.Kill()
