@@ -221,9 +221,18 @@ func (r *Reader) readWith(ctx context.Context, c *zklock.Client, path string, be
 	return l, err
 }
 
-// readPermits reads the size of the lock at l's path if it is a semaphore.
+// readPermits reads the size of the lock at l's path if it is a semaphore: the size that
+// the servers store, or else the number that is noted next to its permits.
 func (r *Reader) readPermits(ctx context.Context, l *Lock) error {
-	data, _, err := r.z.Get(ctx, l.Path+"/leases")
+	data, _, err := r.z.Get(ctx, queue.SizePath(l.Path))
+	if n, ok := queue.ParseSize(data); err == nil && ok && n > 0 {
+		l.Kind, l.Permits, l.Resizable = KindSemaphore, n, true
+		return nil
+	}
+	if err != nil && !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zk.ErrNoAuth) {
+		return err
+	}
+	data, _, err = r.z.Get(ctx, l.Path+"/leases")
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil
 	}

@@ -37,8 +37,8 @@ func severalMutants() []Mutant {
 			Reason: "The count of leases includes the own ones; the mutant leaves them out.",
 			Edits: []Edit{
 				{File: "internal/queue/leases.go",
-					Before: `over := len(p.ahead) + len(p.nodes) - p.sem.Of`,
-					After:  `over := len(p.ahead) - p.sem.Of`},
+					Before: `over := len(p.ahead) + len(p.nodes) - of`,
+					After:  `over := len(p.ahead) - of`},
 			},
 			Suite: simulation, Test: "TestMutant",
 			Says: `permits of \d+ are held`,
@@ -127,8 +127,8 @@ func severalMutants() []Mutant {
 			Reason: "A semaphore counts the leases of all clients; the mutant counts its own.",
 			Edits: []Edit{
 				{File: "internal/queue/leases.go",
-					Before: `over := len(p.ahead) + len(p.nodes) - p.sem.Of`,
-					After:  `over := len(p.nodes) - p.sem.Of`},
+					Before: `over := len(p.ahead) + len(p.nodes) - of`,
+					After:  `over := len(p.nodes) - of`},
 			},
 			Suite: simulation, Test: "TestMutant", Args: []string{"-scenario=semaphore"},
 			Says: `permits of \d+ are held`,
