@@ -214,6 +214,7 @@ func TestInspectResizedSemaphore(t *testing.T) {
 		for _, h := range holds {
 			release(t, h)
 		}
+		synctest.Wait() // for the delete of the canceled acquire's entries
 		if entries, err := c.Inspect(t.Context(), "sem"); err != nil || len(entries) > 0 {
 			t.Errorf("without holders: %v, %v", entries, err)
 		}

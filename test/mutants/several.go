@@ -138,9 +138,9 @@ func severalMutants() []Mutant {
 			Reason: "Clients that disagree about the size of a semaphore get an error; the mutant does not compare.",
 			Edits: []Edit{
 				{File: "internal/queue/leases.go",
-					Before: `	case err == nil && others > 0:
+					Before: `	case err == nil && others > 0 && !p.sem.stored():
 		return false`,
-					After: `	case err == nil && others > 0:
+					After: `	case err == nil && others > 0 && !p.sem.stored():
 		return true`},
 			},
 			Suite: simulation, Test: "TestMutant", Args: []string{"-scenario=size"},
