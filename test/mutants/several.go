@@ -147,6 +147,70 @@ func severalMutants() []Mutant {
 			Says: `granted .*, one of \d, while .* holds .*, one of \d`,
 		},
 		{
+			Name:   "SizeBeforeListing",
+			Reason: "The stored size is read after the listing of the leases; the mutant reads it before.",
+			Edits: []Edit{
+				{File: "internal/queue/size.go",
+					Before: `	var list Reply
+	c.send(Request{Kind: List, Path: dir, Watch: watch}, func(_ time.Duration, r Reply) { list = r })
+	c.send(Request{Kind: Get, Path: SizePath(s.Path), Watch: watch}, func(now time.Duration, r Reply) { then(now, list, r) })`,
+					After: `	var size Reply
+	c.send(Request{Kind: Get, Path: SizePath(s.Path), Watch: watch}, func(_ time.Duration, r Reply) { size = r })
+	c.send(Request{Kind: List, Path: dir, Watch: watch}, func(now time.Duration, r Reply) { then(now, r, size) })`},
+			},
+			Suite: property, Test: "TestSizeStorm",
+			Says: `always more leases than the size`,
+		},
+		{
+			Name:   "CachedSize",
+			Reason: "Each count of the leases reads the stored size again; the mutant keeps the first one.",
+			Edits: []Edit{
+				{File: "internal/queue/size.go",
+					Before: `	again := p.query == outdated
+	if !c.answers(now, p, list) {
+		return
+	}`,
+					After: `	again := p.query == outdated
+	if !c.answers(now, p, list) {
+		return
+	}
+	if size.Code == OK && p.limit.size == nil {
+		p.limit.size = size.Data
+	}
+	if size.Code == OK {
+		size.Data = p.limit.size
+	}`},
+				{File: "internal/queue/leases.go",
+					Before: `	agreed  bool // it was`,
+					After: `	size    []byte
+	agreed  bool // it was`},
+			},
+			Suite: property, Test: "TestSizeStorm",
+			Says: `always more leases than the size`,
+		},
+		{
+			Name:   "SizeUnwatched",
+			Reason: "An acquire that waits for a permit watches the stored size; the mutant watches only the leases.",
+			Edits: []Edit{
+				{File: "internal/queue/size.go",
+					Before: `Path: SizePath(s.Path), Watch: watch}`,
+					After:  `Path: SizePath(s.Path)}`},
+			},
+			Suite: bubble, Test: "TestResize",
+			Says: `the third: not granted`,
+		},
+		{
+			Name:   "EventBetweenReads",
+			Reason: "An event between the answers to the listing and to the read of the size makes an acquire read both again; the mutant ignores the event.",
+			Edits: []Edit{
+				{File: "internal/queue/size.go",
+					Before: `		p.query = outdated`,
+					After:  `		return`},
+			},
+			Suite: property, Test: "TestTranscripts/semaphore-resized-between",
+			Says: `the core did otherwise`,
+		},
+		{
 			Name:   "OpenGate",
 			Reason: "One client at a time adds leases, under the gate; the mutant lets all clients through.",
 			Edits: []Edit{
