@@ -78,7 +78,7 @@ func (l *Lock) Notes() []string {
 	case l.Permits == 0:
 		return []string{"the size of the semaphore is not stored, because Curator never stores it: all clients must use the same size"}
 	case l.Resizable && len(l.Holders()) > l.Permits:
-		return []string{fmt.Sprintf("%s more than the size of %d are held: waiters wait for their release", count(len(l.Holders())-l.Permits, "permit"), l.Permits)}
+		return []string{fmt.Sprintf("%s held beyond the size of %d: waiters wait for their release", count(len(l.Holders())-l.Permits, "permit"), l.Permits)}
 	case l.Resizable && all.any(isCurator):
 		return []string{fmt.Sprintf("a Curator client follows the size of %d only if it reads %s by a SharedCount", l.Permits, legible.Path(queue.SizePath(l.Path)))}
 	case all.any(isCurator):

@@ -73,13 +73,13 @@ func (c *Core) storedSize(now time.Duration, p *position, r Reply) (of int, ok b
 		of, ok = ParseSize(r.Data)
 		switch {
 		case !ok:
-			c.fail(now, p.acquire, fmt.Errorf("%w: %s does not contain a number; set one by Resize", ErrSize, SizePath(p.sem.Path)))
+			c.fail(now, p.acquire, fmt.Errorf("%w: %s does not contain a number; set one with Client.Resize", ErrSize, SizePath(p.sem.Path)))
 		case p.sem.Permits > of:
 			ok = false
 			c.fail(now, p.acquire, fmt.Errorf("%w: it is %d, and the acquire needs %d permits", ErrSize, of, p.sem.Permits))
 		}
 	case NoNode:
-		c.fail(now, p.acquire, fmt.Errorf("%w: none is set; set one by Resize", ErrSize))
+		c.fail(now, p.acquire, fmt.Errorf("%w: none is set; set one with Client.Resize", ErrSize))
 	case Unknown, NotApplied:
 		p.acquire.retry(now + retryPause)
 	case SessionOver: // the session change follows, and parks the acquire
