@@ -29,7 +29,7 @@
  * broken UNWATCHED, deadlock: watches the leases and not the size
  * broken DEAF, deadlock: ignores an event that comes between the two reads
  * reach RAISED: a larger size lets a waiter be granted without a release
- * reach LOWERED: more leases than the size are held by clients that follow it
+ * reach LOWERED: a client that follows the size holds more permits than a later size
  * reach TOLD: a client fails because the size became smaller than what it wants
  * reach STUBBORN: Curator's client with a number of its own is granted beyond the size
  * reach LATE: Curator's client with a SharedCount is granted beyond the size
@@ -46,7 +46,6 @@ byte size = 2;               /* committed */
 byte told = 2;               /* what Curator's SharedCount has */
 bit releases;                /* whether there was one */
 byte done;                   /* how many of those who follow the size have ended */
-bool follows[N];             /* holds by the stored size */
 chan gate = [N] of { byte }; /* the gate's queue; the first in it has the gate */
 
 /* Not a client's: whether there was room for its leases, ever and since the last change. */
@@ -92,12 +91,12 @@ count:
 #ifdef RAISED
 			assert(releases || n <= 2 || seen <= 2);
 #endif
-			follows[c] = true; gate??eval(c) };
+			gate??eval(c) };
 		atomic {
 #ifdef LOWERED
-			assert(!(follows[0] && follows[1] && ALL > size && leases[2] + leases[3] == 0));
+			assert(leases[c] <= size);
 #endif
-			follows[c] = false; releases = 1; GONE(c) }
+			releases = 1; GONE(c) }
 	:: else ->
 		if
 #ifdef UNWATCHED
