@@ -18,6 +18,7 @@
 //   - [Client.RWMutex]: any number of readers ([RWMutex.Reader]), or one writer
 //     ([RWMutex.Writer]). [Hold.Downgrade] makes a writer a reader.
 //   - [Client.Semaphore]: n holders, and a hold can have several permits.
+//   - [Client.ResizableSemaphore]: the same, with a number that [Client.Resize] changes.
 //   - [All]: several locks at once; two Alls cannot deadlock with each other.
 //   - [Client.NodeLock]: one holder; the lock is a single znode. Use it to share locks with
 //     programs that lock this way.

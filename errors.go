@@ -47,6 +47,9 @@ var (
 	// ErrPermits means that other clients use the semaphore with another number of
 	// permits.
 	ErrPermits = errors.New("zklock: other clients use this semaphore with another number of permits; all must use the same")
+	// ErrSize means that a [Client.ResizableSemaphore] has no size, or that its size is
+	// smaller than the number of permits that the acquire needs.
+	ErrSize = errors.New("zklock: the semaphore has no usable size")
 	// ErrForeignMutex means that a reader found entries of Curator's
 	// InterProcessMutex, of kazoo's Lock, or of ZooKeeper's WriteLock on its path.
 	// These do not wait for readers.
@@ -115,6 +118,8 @@ func publicError(err error) error {
 		return ErrSequenceExhausted
 	case errors.Is(err, queue.ErrPermits):
 		return ErrPermits
+	case errors.Is(err, queue.ErrSize):
+		return sizeError(err)
 	case errors.Is(err, queue.ErrForeign):
 		return ErrForeignMutex
 	case errors.Is(err, queue.ErrWriteLock):

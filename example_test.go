@@ -257,6 +257,39 @@ func ExampleClient_Semaphore() {
 	// now there is: <nil>
 }
 
+// A fleet runs two downloads at a time. To run more, or fewer, a program or an operator
+// changes the size: no client has to be restarted.
+func ExampleClient_Resize() {
+	c, stop := open(nil)
+	defer stop()
+	ctx := context.Background()
+	if err := c.Resize(ctx, "downloads", 2); err != nil {
+		log.Fatal(err)
+	}
+	downloads := c.ResizableSemaphore("downloads")
+
+	first, second := must(downloads.Acquire(ctx)), must(downloads.Acquire(ctx))
+	_, err := downloads.TryAcquire(ctx)
+	fmt.Println("a third of two:", errors.Is(err, zklock.ErrLocked))
+
+	_ = c.Resize(ctx, "downloads", 3) // zklock resize downloads 3
+	third, err := downloads.TryAcquire(ctx)
+	fmt.Println("a third of three:", err)
+
+	_ = c.Resize(ctx, "downloads", 1)
+	fmt.Println("all are still held:", first.Err(), second.Err(), third.Err())
+	_, err = downloads.TryAcquire(ctx)
+	fmt.Println("a fourth of one:", errors.Is(err, zklock.ErrLocked))
+	for _, h := range []*zklock.Hold{first, second, third} {
+		_ = h.Release(ctx)
+	}
+	// Output:
+	// a third of two: true
+	// a third of three: <nil>
+	// all are still held: <nil> <nil> <nil>
+	// a fourth of one: true
+}
+
 // A transfer between two accounts takes both, in whatever order they are named:
 // two transfers in opposite directions can't deadlock.
 func ExampleAll() {

@@ -260,7 +260,8 @@ func (l *Lock) reenter(ctx context.Context, try bool) (h *Hold, err error) {
 func (l *Lock) checkHeld(own []*grant, try bool) (*Hold, error) {
 	for _, part := range l.components {
 		if part.mode == Permit {
-			if taken := countPermits(own, part); taken > 0 && taken+part.semaphore.Permits > part.semaphore.Of {
+			of := part.semaphore.Of // 0 if only the servers know it
+			if taken := countPermits(own, part); of > 0 && taken > 0 && taken+part.semaphore.Permits > of {
 				return nil, reentryError(part, try)
 			}
 			continue

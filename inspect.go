@@ -123,7 +123,7 @@ func (c *Client) inspectPath(ctx context.Context, q *Lock, k entryCache) ([]znod
 		queued, err = c.inspectQueue(ctx, p, k)
 	} else {
 		queued, err = c.readEntries(ctx, queueEntries(p, slices.DeleteFunc(children, func(child string) bool {
-			return child == path.Base(gateOf("")) || child == path.Base(leasesOf(""))
+			return child == path.Base(gateOf("")) || child == path.Base(leasesOf("")) || child == path.Base(sizeOf(""))
 		})), k, false)
 	}
 	return append(found, queued...), err
@@ -325,20 +325,25 @@ func (c *Client) doAll(ctx context.Context, ops ...zk.Op) ([]zk.Result, error) {
 }
 
 // inspectSemaphore returns the entries of the semaphore at this path, which has n
-// permits. If n is 0, the number is read from the servers.
+// permits. A stored size counts instead of n. If n is 0, it is the number that is noted next to
+// the permits.
 func (c *Client) inspectSemaphore(ctx context.Context, at string, n int, k entryCache) ([]znodeEntry, error) {
 	// The gate is read first: an acquire that passes it in between is then shown
 	// twice instead of not at all.
-	results, err := c.doAll(ctx, zk.ChildrenOp(gateOf(at), false), zk.ChildrenOp(leasesOf(at), false), zk.GetOp(leasesOf(at), false))
+	results, err := c.doAll(ctx, zk.ChildrenOp(gateOf(at), false), zk.ChildrenOp(leasesOf(at), false), zk.GetOp(leasesOf(at), false), zk.GetOp(sizeOf(at), false))
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range results {
+	for _, r := range results[:3] {
 		if err := ignoreNoNode(r.Err); err != nil {
 			return nil, err
 		}
 	}
-	if n == 0 {
+	size, resizable := queue.ParseSize(results[3].Data) // not if the client may not read it
+	switch {
+	case resizable:
+		n = size
+	case n == 0:
 		n = parsePermits(results[2].Data)
 	}
 	permits, strays := semaphoreEntries(at, leasesOf(at), results[1].Children)
@@ -347,7 +352,7 @@ func (c *Client) inspectSemaphore(ctx context.Context, at string, n int, k entry
 	if err != nil {
 		return nil, err
 	}
-	return markPermitHolders(found, at, n), nil
+	return markPermitHolders(found, at, n, resizable), nil
 }
 
 // semaphoreEntries sorts the children of one of the two parents of a semaphore.
@@ -375,15 +380,16 @@ func parsePermits(data []byte) int {
 	return n
 }
 
-// markPermitHolders marks the permits that are held: the first n. If n is unknown, all are
-// held except the last of several, if it is Curator's and of the session at the head of the
+// markPermitHolders marks the permits that are held: the first n. If n can change, more may be
+// held: all except those that were created last, if there are more than n, and they are of the
+// session at the head of the gate. If n is unknown, all are held except the last of several, if it is Curator's and of the session at the head of the
 // gate: Curator creates its permit at the gate, and leaves the gate when there is room for
 // it. A client of this package that has its permits may still be at the gate, too, until its
 // delete of the entry there is answered, and stores n after that.
 // The permits of one acquire were created in one transaction, and are held together or
 // not at all. Permits that are not held and belong to the session at the head of the gate
 // are those of its waiting acquire, which the entry at the gate represents.
-func markPermitHolders(found []znodeEntry, at string, n int) []znodeEntry {
+func markPermitHolders(found []znodeEntry, at string, n int, resizable bool) []znodeEntry {
 	type attempt struct {
 		session, token int64
 		node           string // if nothing else is known
@@ -404,15 +410,17 @@ func markPermitHolders(found []znodeEntry, at string, n int) []znodeEntry {
 		case leased(f):
 			taken++
 			last = &found[i]
-			if n > 0 && taken > n {
+			if n > 0 && taken > n && !resizable {
 				beyond[of(f)] = true
 			}
 		case f.Mode == Permit && head == 0:
 			head = f.Session
 		}
 	}
-	if n == 0 && taken > 1 && head != 0 && last.Session == head && last.Data != "" {
-		beyond[of(*last)] = true
+	if taken > 0 && head != 0 && last.Session == head {
+		if resizable && taken > n || !resizable && n == 0 && taken > 1 && last.Data != "" {
+			beyond[of(*last)] = true
+		}
 	}
 	left := found[:0]
 	for _, f := range found {

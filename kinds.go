@@ -174,7 +174,8 @@ func leasesOf(path string) string { return path + "/leases" }
 // Permits are granted in order of arrival. On ZooKeeper, the lock is Curator's
 // InterProcessSemaphoreV2; InterProcessSemaphoreMutex is the same with n = 1. All clients
 // must use the same n. This package writes n next to the permits, and an acquire with
-// another n fails with ErrPermits. Curator does not write its n.
+// another n fails with ErrPermits. Curator does not write its n. To change the number while
+// the semaphore is in use, see [Client.ResizableSemaphore].
 //
 // Curator acquires several permits one by one. It can wait for a permit while an acquire
 // of this package waits for the next one: if both use the same path, give acquires a time
@@ -187,12 +188,17 @@ func leasesOf(path string) string { return path + "/leases" }
 // ErrInvalidLock. With every other layout, the znodes of a semaphore have Curator's
 // names.
 func (c *Client) Semaphore(name string, n int) *Lock {
+	l := c.semaphore(name, n)
+	if l.err == nil && (n < 1 || n > maxPermits) {
+		l.err = fmt.Errorf("%w: a semaphore has 1 to %d permits, not %d", ErrInvalidLock, maxPermits, n)
+	}
+	return l
+}
+
+// semaphore returns the semaphore with n permits, or with the stored size if n is 0.
+func (c *Client) semaphore(name string, n int) *Lock {
 	path, err := parseName(name, c.opts.Layout)
-	switch {
-	case err != nil:
-	case n < 1 || n > maxPermits:
-		err = fmt.Errorf("%w: a semaphore has 1 to %d permits, not %d", ErrInvalidLock, maxPermits, n)
-	case c.opts.Layout.kind == queue.Kazoo:
+	if err == nil && c.opts.Layout.kind == queue.Kazoo {
 		err = fmt.Errorf("%w: kazoo's semaphore is a different recipe and would not exclude this one; use a client with Curator's layout, on another path", ErrInvalidLock)
 	}
 	return c.newLock(component{path: path, mode: Permit, semaphore: queue.Semaphore{Path: path, Permits: 1, Of: n}}, err)
@@ -207,7 +213,11 @@ func (l *Lock) Permits(k int) *Lock {
 			return fmt.Errorf("%w: only a semaphore has permits", ErrInvalidLock)
 		}
 		p := l.components[0]
-		if limit := min(p.semaphore.Of, maxPermitsPerHold); k < 1 || k > limit {
+		limit := maxPermitsPerHold
+		if n := p.semaphore.Of; n > 0 { // otherwise an acquire compares k with the stored size
+			limit = min(limit, n)
+		}
+		if k < 1 || k > limit {
 			return fmt.Errorf("%w: 1 to %d permits can be held at once, not %d", ErrInvalidLock, limit, k)
 		}
 		p.semaphore.Permits = k

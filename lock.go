@@ -384,7 +384,7 @@ func (p component) queue() string {
 // path, the lock would wait for itself.
 func (p component) paths() []string {
 	if p.mode == Permit {
-		return []string{p.path, gateOf(p.path), leasesOf(p.path)}
+		return []string{p.path, gateOf(p.path), leasesOf(p.path), sizeOf(p.path)}
 	}
 	return []string{p.path}
 }

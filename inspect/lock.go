@@ -26,6 +26,9 @@ type Lock struct {
 	Layouts []string      // recipes of the entries, for example "Curator mutex", sorted
 	Permits int           // size of a semaphore; 0 if it is not stored
 	Entries []Entry       // holders, then waiters in order, then strays
+	// Resizable reports whether Permits is the size that [zklock.Client.Resize] sets. Then
+	// more permits may be held, because a smaller size revokes none.
+	Resizable bool
 	// Crashed counts the holders and waiters with a lock-delay that ended without a
 	// release. Only [Reader.ReadDetail] counts them.
 	Crashed int

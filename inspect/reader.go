@@ -72,6 +72,9 @@ func (r *Reader) readAt(ctx context.Context, path string) (*Lock, error) {
 	if r.layout.InParent && (errors.Is(err, zklock.ErrInvalidName) || err == nil && len(l.Entries) == 0) {
 		l, err = r.readWith(ctx, r.plain, path, nil)
 	}
+	if err == nil && l.Kind == KindQueue && len(l.Entries) == 0 { // a semaphore without clients has only its size
+		err = r.readSize(ctx, l)
+	}
 	return l, err
 }
 
@@ -243,7 +246,8 @@ func (r *Reader) readWith(ctx context.Context, c *zklock.Client, path string, be
 	return l, err
 }
 
-// readPermits reads the size of the lock at l's path if it is a semaphore.
+// readPermits reads the size of the lock at l's path if it is a semaphore: the size that
+// the servers store, or else the number that is noted next to its permits.
 func (r *Reader) readPermits(ctx context.Context, l *Lock) error {
 	data, _, err := r.z.Get(ctx, l.Path+"/leases")
 	if errors.Is(err, zk.ErrNoNode) {
@@ -251,6 +255,21 @@ func (r *Reader) readPermits(ctx context.Context, l *Lock) error {
 	}
 	if n, bad := strconv.Atoi(string(data)); bad == nil && n > 0 {
 		l.Kind, l.Permits = KindSemaphore, n
+	}
+	if err != nil {
+		return err
+	}
+	return r.readSize(ctx, l)
+}
+
+// readSize reads the size that the servers store for the semaphore at l's path.
+func (r *Reader) readSize(ctx context.Context, l *Lock) error {
+	data, _, err := r.z.Get(ctx, queue.SizePath(l.Path))
+	if errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNoAuth) {
+		return nil
+	}
+	if n, ok := queue.ParseSize(data); err == nil && ok && n > 0 {
+		l.Kind, l.Permits, l.Resizable = KindSemaphore, n, true
 	}
 	return err
 }

@@ -146,7 +146,7 @@ func (s *Watcher) knownEntries(path string) []zklock.Entry {
 func cost(l *Lock, before []zklock.Entry) int {
 	reads := 1
 	if l.Kind == KindSemaphore {
-		reads = 5
+		reads = 7
 	} else if len(l.Entries) == 0 {
 		reads = 2
 	}

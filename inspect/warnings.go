@@ -7,6 +7,7 @@ import (
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/internal/legible"
+	"github.com/zklock/zklock/internal/queue"
 )
 
 // warnings describes what on the lock's path does not work as its users may expect: entries
@@ -58,8 +59,7 @@ func (l *Lock) semaphoreWarnings(all census) []string {
 			beyond++
 		}
 	}
-	switch {
-	case beyond > 0:
+	if beyond > 0 && !l.Resizable {
 		found = append(found, fmt.Sprintf("%s more than the stored size of %d: another client uses another size", count(beyond, "permit"), l.Permits))
 	}
 	return found
@@ -78,6 +78,10 @@ func (l *Lock) Notes() []string {
 	case l.isKazooSemaphore():
 	case l.Permits == 0:
 		return []string{"the size of the semaphore is not stored, because Curator never stores it: all clients must use the same size"}
+	case l.Resizable && len(l.Holders()) > l.Permits:
+		return []string{fmt.Sprintf("%s held beyond the size of %d: waiters wait for their release", count(len(l.Holders())-l.Permits, "permit"), l.Permits)}
+	case l.Resizable && all.any(isCurator):
+		return []string{fmt.Sprintf("a Curator client follows the size of %d only if it reads %s by a SharedCount", l.Permits, legible.Path(queue.SizePath(l.Path)))}
 	case all.any(isCurator):
 		return []string{fmt.Sprintf("Curator does not store its size of the semaphore: make sure that it is %d there too", l.Permits)}
 	}

@@ -25,9 +25,10 @@ func commands(a *cli.App) []cli.Group {
 			serve.UI(a),
 			locks.Verify(a),
 		}},
-		{ID: "admin", Title: "Take locks back:", Commands: []*cobra.Command{
+		{ID: "admin", Title: "Change locks:", Commands: []*cobra.Command{
 			locks.Revoke(a),
 			locks.Break(a),
+			locks.Resize(a),
 		}},
 		{ID: "servers", Title: "Servers:", Commands: []*cobra.Command{
 			serve.Serve(a),

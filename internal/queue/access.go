@@ -154,7 +154,7 @@ func (s *Spec) parents() []string {
 		all = append(all, m.Path)
 	}
 	for i := range s.Semaphores {
-		all = append(all, s.Semaphores[i].Path+"/locks", s.Semaphores[i].Path+"/leases")
+		all = append(all, gateOf(s.Semaphores[i].Path), leasesOf(s.Semaphores[i].Path))
 	}
 	return all
 }

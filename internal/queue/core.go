@@ -193,39 +193,25 @@ func (c *Core) Reply(now time.Duration, r Reply) {
 func (c *Core) Event(now time.Duration, kind EventKind, path string, zxid int64) {
 	c.advance(now)
 	c.undrained = true
-	parents := []string{parentOf(path)}
-	if kind == Children {
-		// A try at a semaphore's gate also watches the permits.
-		parents = []string{path, strings.TrimSuffix(path, "/leases") + "/locks"}
+	if semaphore, ok := semaphoreOf(kind, path); ok {
+		c.leasesChanged(now, semaphore)
 	}
-	for _, parent := range parents {
-		l := c.queues[parent]
-		if l == nil {
-			continue
-		}
-		if kind == Deleted {
-			l.entryDeleted(baseOf(path))
-		}
-		for _, p := range l.concerned(kind, path) {
-			if p.membership == present {
-				c.eventAt(now, p, kind, path, zxid)
-			}
+	l := c.queues[parentOf(path)]
+	if l == nil || kind == Children {
+		return
+	}
+	if kind == Deleted {
+		l.entryDeleted(baseOf(path))
+	}
+	for _, p := range l.concerned(kind, path) {
+		if p.membership == present {
+			c.eventAt(now, p, kind, path, zxid)
 		}
 	}
 }
 
 // eventAt handles an event for one position.
 func (c *Core) eventAt(now time.Duration, p *position, kind EventKind, path string, zxid int64) {
-	if kind == Children {
-		switch {
-		case p.clearance != notCleared || p.query != idle || p.nodes[0].state != alive:
-		case p.role == leases && p.parent == path:
-			c.count(p, false)
-		case p.role == gate && p.blocker.name != "" && p.acquire.spec.Try && p.sem.Path+"/leases" == path:
-			c.tryGate(p, p.blocker.name)
-		}
-		return
-	}
 	name := baseOf(path)
 	switch {
 	case len(path) != len(p.parent)+1+len(name) || !strings.HasPrefix(path, p.parent): // another lock's

@@ -16,6 +16,7 @@ var (
 	ErrParents   = errors.New("the lock's parent znode is deleted repeatedly")
 	ErrNotWriter = errors.New("not a writer's hold")
 	ErrPermits   = errors.New("other clients use this semaphore with another number of permits")
+	ErrSize      = errors.New("the semaphore has no usable size")
 	ErrForeign   = errors.New("the queue has exclusive entries of another library, which do not wait for readers")
 	ErrWriteLock = errors.New("the queue has entries of ZooKeeper's WriteLock, which do not wait for entries of this layout")
 	ErrNotHeld   = errors.New("not held")

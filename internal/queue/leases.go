@@ -14,9 +14,14 @@ import (
 // The count makes it safe, not the gate: an acquire is granted if a listing, read after
 // its own leases were created, shows no more leases than permits. The listing that granted
 // the newest of all granted leases included all the others.
+//
+// The number of permits is that of the acquire, or the size that the servers store. A
+// stored size can change at any time. It is read after the listing, so that a listing that
+// shows a state after the change is never compared with the size before it.
 
-// count lists the leases. Only an acquire that has to wait sets a watch. A holder's watch
-// would report every release of the other holders.
+// count lists the leases, and then reads the stored size if the acquire follows it. Only an
+// acquire that has to wait sets watches. A holder's watch would report every release of the
+// other holders.
 func (c *Core) count(p *position, watch bool) {
 	p.query = reading
 	if !p.agreed() {
@@ -24,15 +29,19 @@ func (c *Core) count(p *position, watch bool) {
 		p.limit = l
 		c.send(Request{Kind: Get, Path: p.parent}, func(_ time.Duration, r Reply) { l.code, l.version, l.data = r.Code, r.Version, r.Data })
 	}
+	if p.sem.stored() {
+		c.listAndSize(p.sem, p.parent, watch, func(now time.Duration, list, size Reply) { c.countStored(now, p, list, size, watch) })
+		return
+	}
 	c.send(Request{Kind: List, Path: p.parent, Watch: watch}, func(now time.Duration, r Reply) {
 		if c.answers(now, p, r) {
-			c.counts(now, p, r.Children, watch)
+			c.counts(now, p, r.Children, p.sem.Of, watch)
 		}
 	})
 }
 
-// counts handles a listing of the leases.
-func (c *Core) counts(now time.Duration, p *position, children []string, watched bool) {
+// counts compares a listing of the leases with the number of permits, of.
+func (c *Core) counts(now time.Duration, p *position, children []string, of int, watched bool) {
 	l := Sort(children)
 	for _, n := range p.nodes {
 		if !slices.Contains(children, n.name) {
@@ -45,20 +54,20 @@ func (c *Core) counts(now time.Duration, p *position, children []string, watched
 		return
 	}
 	p.ahead = slices.DeleteFunc(l.Queue, func(e Entry) bool { return !e.Lease() || p.owns(e) })
-	over := len(p.ahead) + len(p.nodes) - p.sem.Of
+	over := len(p.ahead) + len(p.nodes) - of
 	others := c.others(p.parent, p.ahead)
 	if code := p.limit.code; !p.agreed() && (code == Unknown || code == NotApplied) {
 		p.acquire.retry(now + retryPause) // the next listing repeats the lost request
 		return
 	}
-	if !p.agreed() && !c.agree(p, others) {
+	if !p.agreed() && !c.agree(p, of, others) {
 		c.fail(now, p.acquire, ErrPermits)
 		return
 	}
 	switch {
 	case over <= 0:
 		c.clear(now, p)
-	case p.acquire.spec.Try && others+len(p.nodes) > p.sem.Of:
+	case p.acquire.spec.Try && others+len(p.nodes) > of:
 		c.failLocked(now, p.acquire, "")
 	case !watched:
 		c.watchOwnNodes(p.acquire)
@@ -82,7 +91,7 @@ func (c *Core) others(parent string, entries []Entry) int {
 	return n
 }
 
-// A limit is the stored number of permits, as read.
+// A limit is the number of permits that is noted next to the leases, as read.
 type limit struct {
 	code    Code
 	version int32
@@ -93,10 +102,12 @@ type limit struct {
 // agreed reports whether the limit was read and compared.
 func (p *position) agreed() bool { return p.limit != nil && p.limit.agreed }
 
-// agree reports whether the stored number of permits equals the acquire's. The layout does
-// not define where to store it, so zklock writes it to the data of the leases' parent. The
-// acquire that holds the gate writes it if no other lease exists or none is stored yet.
-func (c *Core) agree(p *position, others int) bool {
+// agree reports whether the number of permits that is noted next to the leases equals the
+// acquire's, of. The layout does not define where to note it, so zklock writes it to the data
+// of the leases' parent. The acquire that holds the gate writes it if no other lease exists or
+// none is noted yet. An acquire that follows the stored size always writes it, so that acquires
+// with another number of their own fail.
+func (c *Core) agree(p *position, of, others int) bool {
 	l := p.limit
 	if l.code != OK {
 		return true // without permission to read it, there is nothing to compare
@@ -104,23 +115,23 @@ func (c *Core) agree(p *position, others int) bool {
 	l.agreed = true
 	n, err := strconv.Atoi(string(l.data))
 	switch {
-	case err == nil && n == p.sem.Of:
-	case err == nil && others > 0:
+	case err == nil && n == of:
+	case err == nil && others > 0 && !p.sem.stored():
 		return false
 	case err == nil || len(l.data) == 0:
-		c.note(p, l.version)
+		c.note(p, of, l.version)
 	}
 	return true
 }
 
-// note stores the number of permits. It ignores a refusal and a version that has changed.
+// note writes the number of permits next to the leases. It ignores a refusal and a version that has changed.
 // After a lost answer it writes again: if the first write was applied, the version has
 // changed.
-func (c *Core) note(p *position, version int32) {
-	c.send(Request{Kind: Set, Path: p.parent, Data: strconv.AppendInt(nil, int64(p.sem.Of), 10), Version: version},
+func (c *Core) note(p *position, of int, version int32) {
+	c.send(Request{Kind: Set, Path: p.parent, Data: strconv.AppendInt(nil, int64(of), 10), Version: version},
 		func(_ time.Duration, r Reply) {
 			if p.membership == present && (r.Code == Unknown || r.Code == NotApplied) {
-				c.note(p, version)
+				c.note(p, of, version)
 			}
 		})
 }
@@ -131,38 +142,67 @@ func (c *Core) note(p *position, version int32) {
 // the gate again. The acquire ahead may create leases and then wait with the gate, so the
 // try also watches the leases.
 func (c *Core) tryGate(p *position, ahead string) {
-	dir := p.sem.Path + "/leases"
-	was := p.blocker.name
+	dir := leasesOf(p.sem.Path)
 	p.query = reading
-	c.send(Request{Kind: List, Path: dir, Watch: true}, func(now time.Duration, r Reply) {
-		if p.membership != present || p.clearance != notCleared || p.blocker.name != was || p.acquire.phase != working {
-			return
-		}
-		p.query = idle
-		switch r.Code {
-		case OK, NoNode:
-			held := slices.DeleteFunc(Sort(r.Children).Queue, func(e Entry) bool { return !e.Lease() })
-			if c.others(dir, held)+p.sem.Permits > p.sem.Of {
-				c.failLocked(now, p.acquire, "")
+	if p.sem.stored() {
+		was := p.blocker.name
+		c.listAndSize(p.sem, dir, true, func(now time.Duration, list, size Reply) {
+			if !p.triesGate(was) {
 				return
 			}
-			if r.Code == NoNode { // a listing of a missing znode sets no watch
-				p.acquire.retry(now + retryPause)
+			again := p.query == outdated
+			p.query = idle
+			of, ok := c.storedSize(now, p, size)
+			switch {
+			case !ok:
+			case again:
+				c.tryGate(p, ahead)
+			default:
+				c.triedGate(now, p, ahead, list, of)
 			}
-			// Repeated, because the answer to an earlier watch may be lost.
-			c.block(p, blocker{name: ahead})
-			if own := c.standing(p.parent, ahead); own != nil {
-				p.follows(own)
-			}
-			c.watchOwnNodes(p.acquire)
-			c.watchBlocker(now, p)
-		case Unknown, NotApplied:
-			p.acquire.retry(now + retryPause)
-		case SessionOver:
-		default:
-			c.fail(now, p.acquire, r.Err)
+		})
+		return
+	}
+	was := p.blocker.name
+	c.send(Request{Kind: List, Path: dir, Watch: true}, func(now time.Duration, r Reply) {
+		if p.triesGate(was) {
+			p.query = idle
+			c.triedGate(now, p, ahead, r, p.sem.Of)
 		}
 	})
+}
+
+// triesGate reports whether a try still waits at its gate for the same entry.
+func (p *position) triesGate(was string) bool {
+	return p.membership == present && p.clearance == notCleared && p.blocker.name == was && p.acquire.phase == working
+}
+
+// triedGate compares the leases with the number of permits, of, for a try at its gate.
+func (c *Core) triedGate(now time.Duration, p *position, ahead string, r Reply, of int) {
+	dir := leasesOf(p.sem.Path)
+	switch r.Code {
+	case OK, NoNode:
+		held := slices.DeleteFunc(Sort(r.Children).Queue, func(e Entry) bool { return !e.Lease() })
+		if c.others(dir, held)+p.sem.Permits > of {
+			c.failLocked(now, p.acquire, "")
+			return
+		}
+		if r.Code == NoNode { // a listing of a missing znode sets no watch
+			p.acquire.retry(now + retryPause)
+		}
+		// Repeated, because the answer to an earlier watch may be lost.
+		c.block(p, blocker{name: ahead})
+		if own := c.standing(p.parent, ahead); own != nil {
+			p.follows(own)
+		}
+		c.watchOwnNodes(p.acquire)
+		c.watchBlocker(now, p)
+	case Unknown, NotApplied:
+		p.acquire.retry(now + retryPause)
+	case SessionOver:
+	default:
+		c.fail(now, p.acquire, r.Err)
+	}
 }
 
 // passGate releases the gate after the leases were counted.

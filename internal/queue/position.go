@@ -42,6 +42,7 @@ const (
 	idle      query = iota // none
 	following              // the create: its number shows whether the list of the predecessor applies; see [Core.follow]
 	reading                // a listing, or the reads that complete one
+	outdated               // the reads of a semaphore, since a watch of an earlier one has fired
 	proving                // the one that proves that the predecessor's entry existed; see [Core.prove]
 )
 
@@ -116,7 +117,7 @@ type position struct {
 	awaits    *position   // that position; nil if there is none
 	followers []*position // the positions that await this one
 	access    Access      // of its parent
-	limit     *limit      // of leases: the semaphore's size as the servers store it
+	limit     *limit      // of leases: the number of permits that is noted next to them
 
 	delay    time.Duration
 	record   *node            // what other clients find if this client crashes; nil without delay

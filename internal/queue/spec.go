@@ -46,7 +46,7 @@ type Member struct {
 type Semaphore struct {
 	Path    string
 	Permits int // how many to acquire, at least 1
-	Of      int // how many there are, at least Permits
+	Of      int // how many there are, at least Permits; 0 for the size that the servers store
 }
 
 // Names says how a queue's entries are named, and which children contend. The zero value

@@ -83,6 +83,8 @@ type storm struct {
 	only      func() Spec        // what to acquire, if not this and that
 	sweeps    bool               // operators delete whole locks
 	swept     int                // how many
+	room      map[int64]bool     // transactions of leases for which the stored size once had room; nil if it does not change
+	resized   int                // how often it changed
 	deletes   func(l *link, r Request)
 	err       error
 }
@@ -445,6 +447,10 @@ func (w *storm) operate() {
 
 // act makes an acquire, or moves one on.
 func (w *storm) act(l *link) {
+	if w.room != nil && !w.calm && w.rng.IntN(3) == 0 {
+		w.resize()
+		return
+	}
 	mine := slices.DeleteFunc(slices.Collect(maps.Values(w.claims)), func(c *claimed) bool { return c.link != l })
 	slices.SortFunc(mine, func(a, b *claimed) int { return int(a.id) - int(b.id) })
 	if most := cmp.Or(w.most, 4); len(mine) < most && !w.calm && w.rng.IntN(2) == 0 {
@@ -548,7 +554,11 @@ func (w *storm) signal(l *link, s Signal) {
 				w.conflict(c, other)
 			}
 		}
-		w.permits()
+		if w.room == nil {
+			w.permits()
+		} else if !w.room[s.Token] {
+			w.failf("c%d.%d granted, but since its leases were created there were always more leases than the size", l.name, s.ID)
+		}
 		if w.chain != nil {
 			w.passes(c)
 		}
@@ -556,7 +566,7 @@ func (w *storm) signal(l *link, s Signal) {
 		if c.held || !c.spec.Try && errors.Is(s.Err, ErrLocked) {
 			w.failf("c%d.%d failed: %v", l.name, s.ID, s.Err)
 		}
-		if !errors.Is(s.Err, ErrLocked) && !(errors.Is(s.Err, ErrForeign) && w.touched) {
+		if !errors.Is(s.Err, ErrLocked) && !(errors.Is(s.Err, ErrForeign) && w.touched) && !(errors.Is(s.Err, ErrSize) && w.room != nil) {
 			w.failf("c%d.%d failed: %v", l.name, s.ID, s.Err)
 		}
 		delete(w.claims, key)
@@ -623,6 +633,9 @@ func (w *storm) there(c *claimed) bool {
 func (w *storm) look() {
 	if w.sweeps {
 		w.deceived()
+	}
+	if w.room != nil {
+		w.noteRoom()
 	}
 	for _, c := range w.claims {
 		if c.held && !w.there(c) && !w.touched && !c.link.changing(c.id) {

@@ -270,6 +270,9 @@ func (p *player) reply(args []string, values map[string]string) {
 	}
 	r := Reply{ID: p.requested(p.number(args[0])), Code: code, Conn: p.conn, Sent: p.now, Received: p.now,
 		Data: []byte(values["data"])}
+	if v, ok := strings.CutPrefix(values["data"], "size:"); ok {
+		r.Data = AppendSize(nil, int(p.number(v)))
+	}
 	if v := values["path"]; v != "" {
 		r.Made = strings.Split(v, ",")
 	}

@@ -101,6 +101,7 @@ func tests() []conformance {
 		{"Contention", anything, testContention},
 		{"ReadWrite", mutex, testReadWrite},
 		{"Semaphore", mutex, testSemaphore},
+		{"Resize", mutex, testResize},
 		{"All", mutex, testAll},
 		{"NodeLock", mutex, testNodeLock},
 		{"Guard", mutex, testGuard},

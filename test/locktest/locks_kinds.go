@@ -82,6 +82,50 @@ func testSemaphore(e *env) {
 	e.empty(l)
 }
 
+// testResize checks that a semaphore grants by the size that the servers store: a larger one
+// grants the waiters that it has room for, and a smaller one revokes no hold.
+func testResize(e *env) {
+	a, b := e.dial(), e.dial()
+	l, other := a.ResizableSemaphore(e.name), b.ResizableSemaphore(e.name)
+	if _, err := l.TryAcquire(e.ctx); !errors.Is(err, zklock.ErrSize) {
+		e.Errorf("without a size: %v", err)
+	}
+	resize := func(c *zklock.Client, n int) {
+		e.Helper()
+		if err := c.Resize(e.ctx, e.name, n); err != nil {
+			e.Fatal(err)
+		}
+	}
+	resize(b, 1)
+	first := e.acquire(l)
+	e.locked(other)
+	waiters := []<-chan *zklock.Hold{e.acquiring(e.ctx, other), e.acquiring(e.ctx, l), e.acquiring(e.ctx, other.Permits(2))}
+	pending(e, "a second permit of one", waiters[0])
+	resize(a, 3)
+	second, third := wait(e, "the second permit", waiters[0]), wait(e, "the third permit", waiters[1])
+	pending(e, "two more of three", waiters[2])
+	resize(b, 2)
+	for _, h := range []*zklock.Hold{first, second, third} {
+		if err := h.Verify(e.ctx); err != nil {
+			e.Errorf("after a smaller size: %v", err)
+		}
+	}
+	e.release(first)
+	e.release(second)
+	pending(e, "two permits next to one of two", waiters[2])
+	e.release(third)
+	two := wait(e, "two permits", waiters[2])
+	if _, err := b.Semaphore(e.name, 3).Acquire(e.ctx); !errors.Is(err, zklock.ErrPermits) {
+		e.Errorf("a client with the old number: %v", err)
+	}
+	e.release(two)
+	resize(a, 1)
+	if _, err := other.Permits(2).Acquire(e.ctx); !errors.Is(err, zklock.ErrSize) {
+		e.Errorf("two permits of one: %v", err)
+	}
+	e.empty(l)
+}
+
 // testAll checks several locks in one transaction with one token, and in order without one.
 func testAll(e *env) {
 	c, other := e.dial(), e.dial()

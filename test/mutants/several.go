@@ -37,8 +37,8 @@ func severalMutants() []Mutant {
 			Reason: "The count of leases includes the own ones; the mutant leaves them out.",
 			Edits: []Edit{
 				{File: "internal/queue/leases.go",
-					Before: `over := len(p.ahead) + len(p.nodes) - p.sem.Of`,
-					After:  `over := len(p.ahead) - p.sem.Of`},
+					Before: `over := len(p.ahead) + len(p.nodes) - of`,
+					After:  `over := len(p.ahead) - of`},
 			},
 			Suite: simulation, Test: "TestMutant",
 			Says: `permits of \d+ are held`,
@@ -127,8 +127,8 @@ func severalMutants() []Mutant {
 			Reason: "A semaphore counts the leases of all clients; the mutant counts its own.",
 			Edits: []Edit{
 				{File: "internal/queue/leases.go",
-					Before: `over := len(p.ahead) + len(p.nodes) - p.sem.Of`,
-					After:  `over := len(p.nodes) - p.sem.Of`},
+					Before: `over := len(p.ahead) + len(p.nodes) - of`,
+					After:  `over := len(p.nodes) - of`},
 			},
 			Suite: simulation, Test: "TestMutant", Args: []string{"-scenario=semaphore"},
 			Says: `permits of \d+ are held`,
@@ -138,13 +138,77 @@ func severalMutants() []Mutant {
 			Reason: "Clients that disagree about the size of a semaphore get an error; the mutant does not compare.",
 			Edits: []Edit{
 				{File: "internal/queue/leases.go",
-					Before: `	case err == nil && others > 0:
+					Before: `	case err == nil && others > 0 && !p.sem.stored():
 		return false`,
-					After: `	case err == nil && others > 0:
+					After: `	case err == nil && others > 0 && !p.sem.stored():
 		return true`},
 			},
 			Suite: simulation, Test: "TestMutant", Args: []string{"-scenario=size"},
 			Says: `granted .*, one of \d, while .* holds .*, one of \d`,
+		},
+		{
+			Name:   "SizeBeforeListing",
+			Reason: "The stored size is read after the listing of the leases; the mutant reads it before.",
+			Edits: []Edit{
+				{File: "internal/queue/size.go",
+					Before: `	var list Reply
+	c.send(Request{Kind: List, Path: dir, Watch: watch}, func(_ time.Duration, r Reply) { list = r })
+	c.send(Request{Kind: Get, Path: SizePath(s.Path), Watch: watch}, func(now time.Duration, r Reply) { then(now, list, r) })`,
+					After: `	var size Reply
+	c.send(Request{Kind: Get, Path: SizePath(s.Path), Watch: watch}, func(_ time.Duration, r Reply) { size = r })
+	c.send(Request{Kind: List, Path: dir, Watch: watch}, func(now time.Duration, r Reply) { then(now, r, size) })`},
+			},
+			Suite: property, Test: "TestSizeStorm",
+			Says: `always more leases than the size`,
+		},
+		{
+			Name:   "CachedSize",
+			Reason: "Each count of the leases reads the stored size again; the mutant keeps the first one.",
+			Edits: []Edit{
+				{File: "internal/queue/size.go",
+					Before: `	again := p.query == outdated
+	if !c.answers(now, p, list) {
+		return
+	}`,
+					After: `	again := p.query == outdated
+	if !c.answers(now, p, list) {
+		return
+	}
+	if size.Code == OK && p.limit.size == nil {
+		p.limit.size = size.Data
+	}
+	if size.Code == OK {
+		size.Data = p.limit.size
+	}`},
+				{File: "internal/queue/leases.go",
+					Before: `	agreed  bool // it was`,
+					After: `	size    []byte
+	agreed  bool // it was`},
+			},
+			Suite: property, Test: "TestSizeStorm",
+			Says: `always more leases than the size`,
+		},
+		{
+			Name:   "SizeUnwatched",
+			Reason: "An acquire that waits for a permit watches the stored size; the mutant watches only the leases.",
+			Edits: []Edit{
+				{File: "internal/queue/size.go",
+					Before: `Path: SizePath(s.Path), Watch: watch}`,
+					After:  `Path: SizePath(s.Path)}`},
+			},
+			Suite: bubble, Test: "TestResize",
+			Says: `the third: not granted`,
+		},
+		{
+			Name:   "EventBetweenReads",
+			Reason: "An event between the answers to the listing and to the read of the size makes an acquire read both again; the mutant ignores the event.",
+			Edits: []Edit{
+				{File: "internal/queue/size.go",
+					Before: `		p.query = outdated`,
+					After:  `		return`},
+			},
+			Suite: property, Test: "TestTranscripts/semaphore-resized-between",
+			Says: `the core did otherwise`,
 		},
 		{
 			Name:   "OpenGate",

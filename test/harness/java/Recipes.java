@@ -15,15 +15,16 @@ import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
 import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
 import org.apache.curator.framework.recipes.locks.Lease;
+import org.apache.curator.framework.recipes.shared.SharedCount;
 import org.apache.zookeeper.recipes.lock.LockListener;
 import org.apache.zookeeper.recipes.lock.WriteLock;
 
 /**
  * Curator's recipes behind one interface, by kind: none (guards nothing), mutex, revocable (a mutex
- * that can be asked for), read, write, semaphore:N and semaphore:N:K (K of N leases),
- * semaphoremutex, multi and multi:KIND (the path is several, with commas; locks of that kind, or
- * mutexes), latch, selector; and writelock, which is the recipe in ZooKeeper's own source, in the
- * session of Curator's client.
+ * that can be asked for), read, write, semaphore:N and semaphore:N:K (K of N leases), resizable (a
+ * semaphore with a SharedCount), semaphoremutex, multi and multi:KIND (the path is several, with
+ * commas; locks of that kind, or mutexes), latch, selector; and writelock, which is the recipe in
+ * ZooKeeper's own source, in the session of Curator's client.
  */
 final class Recipes {
   /** One lock, for one thread; it may be acquired again after its release. */
@@ -65,6 +66,8 @@ final class Recipes {
             path,
             Integer.parseInt(parts[1]),
             parts.length > 2 ? Integer.parseInt(parts[2]) : 1);
+      case "resizable":
+        return new Semaphore(client, path);
       case "semaphoremutex":
         return new Lock(new InterProcessSemaphoreMutex(client, path));
       case "multi":
@@ -218,6 +221,18 @@ final class Recipes {
       this.semaphore = new InterProcessSemaphoreV2(client, path, max);
       this.path = path;
       this.leases = leases;
+    }
+
+    Semaphore(CuratorFramework client, String path) {
+      SharedCount size = new SharedCount(client, path + "/size", 1); // ends with the client
+      try {
+        size.start();
+      } catch (Exception e) {
+        throw new IllegalStateException(e);
+      }
+      this.semaphore = new InterProcessSemaphoreV2(client, path, size);
+      this.path = path;
+      this.leases = 1;
     }
 
     @Override

@@ -15,7 +15,7 @@ type flagGroup struct {
 // FlagGroups returns the groups of all flags, in the order of the help.
 func FlagGroups() []flagGroup {
 	return []flagGroup{
-		{Title: "Lock", Flags: []string{"prefix", "shared", "write", "count", "permits", "lock", "in-order", "node", "layout", "acl", "value",
+		{Title: "Lock", Flags: []string{"prefix", "shared", "write", "count", "resizable", "permits", "lock", "in-order", "node", "layout", "acl", "value",
 			"allow-foreign-mutex", "on-revoke", "token", "reason"}},
 		{Title: "Waiting", Flags: []string{"try", "timeout", "conflict-exit-code", "lock-delay", "wait", "then-break"}},
 		{Title: "Command", Flags: []string{"once-per", "hold-at-least", "max-hold", "kill-after", "on-lost", "pass-auth", // of run

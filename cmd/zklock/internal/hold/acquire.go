@@ -80,6 +80,8 @@ func newLockAt(c *zklock.Client, spec *lockSpec, path string) *zklock.Lock {
 	switch {
 	case spec.count > 0:
 		return c.Semaphore(path, spec.count).Permits(spec.permits)
+	case spec.resizable:
+		return c.ResizableSemaphore(path).Permits(spec.permits)
 	case spec.node:
 		return c.NodeLock(path)
 	case spec.shared:
@@ -172,6 +174,8 @@ func explain(s *cli.Settings, spec *lockSpec, err error) error {
 		return failed("the servers reject --acl %s: an ACL for creator or auth needs credentials; see --auth-file and ZKLOCK_AUTH", spec.acl.text)
 	case errors.Is(err, zklock.ErrPermits):
 		return failed("other clients use this semaphore with another number of permits; give the --count that zklock show %s prints", legible.Word(spec.names[0]))
+	case errors.Is(err, zklock.ErrSize):
+		return failed("the size of the semaphore is not set, or less than --permits; zklock resize %s N sets it", legible.Word(spec.names[0]))
 	}
 	return err
 }

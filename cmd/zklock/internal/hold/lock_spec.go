@@ -26,6 +26,7 @@ const (
 type lockSpec struct {
 	shared, write, node bool
 	permits, count      int
+	resizable           bool     // a semaphore with the size that the servers store
 	more                []string // names of the locks after the first
 	inOrder             bool
 	delay               cli.Duration
@@ -42,7 +43,8 @@ func (s *lockSpec) flags(f *pflag.FlagSet) {
 	f.BoolVar(&s.shared, "shared", false, "acquire a shared lock, for readers")
 	f.BoolVar(&s.write, "write", false, "acquire the write lock of a read-write lock")
 	f.IntVar(&s.count, "count", 0, "acquire a semaphore that has `N` permits")
-	f.IntVar(&s.permits, "permits", 1, "with --count: acquire `K` permits")
+	f.BoolVar(&s.resizable, "resizable", false, "use a semaphore whose size zklock resize sets")
+	f.IntVar(&s.permits, "permits", 1, "acquire `K` permits of the semaphore")
 	f.BoolVar(&s.node, "node", false, "use one ephemeral znode, without a queue")
 	f.StringArrayVar(&s.more, "lock", nil, "also acquire `NAME`, all or none; repeatable")
 	f.BoolVar(&s.inOrder, "in-order", false, "acquire several locks one by one in path order")
@@ -77,6 +79,13 @@ func incompatibleFlags() [][3]string {
 		{"count", "lock-delay", "a semaphore has no lock-delay; omit --lock-delay"},
 		{"count", "layout", "a semaphore always has Curator's layout; omit --layout"},
 		{"count", "value", "a semaphore has no value; omit --value"},
+		{"resizable", "count", "the servers store the size of a resizable semaphore; omit --count"},
+		{"resizable", "shared", "a semaphore has permits and no readers; " + pick},
+		{"resizable", "write", "a semaphore has permits and no writer; " + pick},
+		{"resizable", "node", "a node lock has one holder; " + pick},
+		{"resizable", "lock-delay", "a semaphore has no lock-delay; omit --lock-delay"},
+		{"resizable", "layout", "a semaphore always has Curator's layout; omit --layout"},
+		{"resizable", "value", "a semaphore has no value; omit --value"},
 		{"lock", "value", "several locks have no common value; omit --value"},
 		{"node", "shared", "a node lock has no readers; " + pick},
 		{"node", "write", "a node lock is always exclusive; " + pick},
@@ -98,8 +107,8 @@ func (s *lockSpec) check(f *pflag.FlagSet, first string) error {
 		}
 	}
 	switch {
-	case f.Changed("permits") && !f.Changed("count"):
-		return cli.UsageError("--permits %d: give the number of permits that the semaphore has: --count N", s.permits)
+	case f.Changed("permits") && !f.Changed("count") && !s.resizable:
+		return cli.UsageError("--permits %d: give the number of permits that the semaphore has: --count N, or --resizable", s.permits)
 	case f.Changed("count") && (s.count < 1 || s.count > maxCount):
 		return cli.UsageError("--count is %d: a semaphore has at least 1 permit, and at most %d", s.count, maxCount)
 	case s.permits < 1:
@@ -149,7 +158,7 @@ func (s *lockSpec) setPaths(first string) error {
 // mode returns how the locks are held.
 func (s *lockSpec) mode() zklock.Mode {
 	switch {
-	case s.count > 0:
+	case s.count > 0 || s.resizable:
 		return zklock.Permit
 	case s.shared:
 		return zklock.Shared

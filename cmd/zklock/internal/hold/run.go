@@ -128,7 +128,6 @@ need the same delay. --allow-foreign-mutex lets a shared lock ignore entries of
 Curator's mutex and kazoo's Lock, which ignore readers.`
 
 const runExample = `  zklock run nightly -- pg_dump -f /backup/db.sql
-  zklock run --once-per 20h nightly -- ./report  # on one of a fleet
   zklock run -w 10 deploy -- sh -c './deploy --fence $ZKLOCK_TOKEN'`
 
 // runFlags are the flags of zklock run, without those that all commands share.

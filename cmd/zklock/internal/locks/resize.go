@@ -1,0 +1,99 @@
+package locks
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock/zklock/internal/legible"
+)
+
+const resizeHelp = `Resize sets the number of permits of the semaphore LOCK to N, also while clients
+hold permits. Clients that run zklock run --resizable, or use the Go method
+ResizableSemaphore, follow that number.
+
+A larger number lets waiters continue at once. A smaller number takes no permit
+away: waiters wait until enough permits are released. If an acquire needs more
+than N permits, it fails.
+
+A client that was started with a number of its own (zklock run --count) keeps to
+it. If it differs, its next acquire fails once it sees that other clients hold
+permits by N. Curator clients follow N if they read it by a SharedCount at the
+path of LOCK with the suffix /size; others keep to their number.
+
+The servers store N until you delete that znode. With -o name resize prints the
+path of LOCK.
+
+Exit codes:
+  0    the number of permits is N
+  125  it could not be set, or it is not known whether it was`
+
+const resizeExample = `  zklock resize api 5
+  zklock run --resizable api -- ./call
+  zklock resize api 8 && zklock show api`
+
+// maxPermits is the largest size of a semaphore. It is the limit of the library, checked
+// before the command connects.
+const maxPermits = 1 << 20
+
+// Resize returns zklock resize.
+func Resize(a *cli.App) *cobra.Command {
+	var f readFlags
+	c := &cobra.Command{
+		Use:     "resize LOCK N",
+		Short:   "Set the number of permits of a semaphore",
+		Long:    resizeHelp,
+		Example: resizeExample,
+		Args:    cli.Exactly(2, "a semaphore and its number of permits"),
+		RunE: func(c *cobra.Command, args []string) error {
+			n, err := strconv.Atoi(args[1])
+			if err != nil || n < 1 || n > maxPermits {
+				return cli.UsageError("%s: a semaphore has at least 1 permit, and at most %d", legible.Word(args[1]), maxPermits)
+			}
+			return withLock(a, c, &f, args[0], func(ctx context.Context, l *oneLock) error { return resize(a, ctx, l, n) })
+		},
+	}
+	a.ServerFlags(c)
+	f.out.Flag(c)
+	c.ValidArgsFunction = func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return a.CompleteLocks(c, args, begun)
+	}
+	return c
+}
+
+// resizeView is the output of resize as JSON.
+type resizeView struct {
+	Path    string `json:"path"`
+	Permits int    `json:"permits"`
+}
+
+// resize sets the number of permits and prints it.
+func resize(a *cli.App, ctx context.Context, l *oneLock, n int) error {
+	limited, cancel := a.Settings.ConnectContext(ctx)
+	defer cancel()
+	line := a.Settings.Progress("resizing %s", l.name)
+	client := zklock.New(l.z, &zklock.Options{Anonymous: true})
+	err := client.Resize(limited, l.path, n)
+	_ = client.Close() // it has no holds
+	line.Stop()
+	if err != nil {
+		return err
+	}
+	return l.out.Write(os.Stdout, cli.Result{
+		Table: func(out io.Writer) error {
+			_, err := fmt.Fprintf(out, "%s has %s\n", l.name, count(n, "permit"))
+			return err
+		},
+		Names: func() []string { return []string{l.path} },
+		Data:  func() []any { return []any{resizeView{l.path, n}} },
+	})
+}

@@ -1,0 +1,130 @@
+package queue
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// The stored size of a semaphore is the number of its permits, in a persistent znode next to
+// its gate and its leases, in the format of Curator's SharedCount. Any client may change it at
+// any time. An acquire follows it by one rule: it is granted only if a listing of the leases
+// shows at most n, and n was read after that listing. So once a change from m to n is
+// committed, a listing that shows a state after the change is compared with n.
+//
+// Of all acquires, only the one that holds the gate counts leases and watches the size. So a
+// larger size wakes that one, which passes the gate to the next.
+
+// sizeNode ends the path of the znode that stores a semaphore's size.
+const sizeNode = "/size"
+
+// SizePath returns the path of the znode that stores the size of the semaphore at path.
+func SizePath(path string) string { return path + sizeNode }
+
+// AppendSize appends a stored size to b, as Curator's SharedCount writes it: four bytes, of
+// which the first is the most significant.
+func AppendSize(b []byte, n int) []byte { return binary.BigEndian.AppendUint32(b, uint32(int32(n))) }
+
+// ParseSize returns the stored size that the data contain, and reports whether they contain
+// one. It can be any number.
+func ParseSize(data []byte) (n int, ok bool) {
+	if len(data) != 4 {
+		return 0, false
+	}
+	return int(int32(binary.BigEndian.Uint32(data))), true
+}
+
+func gateOf(path string) string   { return path + "/locks" }
+func leasesOf(path string) string { return path + "/leases" }
+
+// stored reports whether the acquire follows the stored size.
+func (s *Semaphore) stored() bool { return s.Of == 0 }
+
+// listAndSize lists the leases in dir, and then reads the stored size. then gets both answers.
+func (c *Core) listAndSize(s *Semaphore, dir string, watch bool, then func(now time.Duration, list, size Reply)) {
+	var list Reply
+	c.send(Request{Kind: List, Path: dir, Watch: watch}, func(_ time.Duration, r Reply) { list = r })
+	c.send(Request{Kind: Get, Path: SizePath(s.Path), Watch: watch}, func(now time.Duration, r Reply) { then(now, list, r) })
+}
+
+// countStored handles a listing of the leases and the size that was read after it. If an
+// event came between the two answers, the watches are no longer set, and it reads again.
+func (c *Core) countStored(now time.Duration, p *position, list, size Reply, watched bool) {
+	again := p.query == outdated
+	if !c.answers(now, p, list) {
+		return
+	}
+	of, ok := c.storedSize(now, p, size)
+	switch {
+	case !ok:
+	case again:
+		c.count(p, watched)
+	default:
+		c.counts(now, p, list.Children, of, watched)
+	}
+}
+
+// storedSize returns the size in the answer, if the acquire can be granted with it at some
+// time. Otherwise it ends the acquire or schedules a retry.
+func (c *Core) storedSize(now time.Duration, p *position, r Reply) (of int, ok bool) {
+	switch r.Code {
+	case OK:
+		of, ok = ParseSize(r.Data)
+		switch {
+		case !ok:
+			c.fail(now, p.acquire, fmt.Errorf("%w: %s does not contain a number; set one with Client.Resize", ErrSize, SizePath(p.sem.Path)))
+		case p.sem.Permits > of:
+			ok = false
+			c.fail(now, p.acquire, fmt.Errorf("%w: it is %d, and the acquire needs %d permits", ErrSize, of, p.sem.Permits))
+		}
+	case NoNode:
+		c.fail(now, p.acquire, fmt.Errorf("%w: none is set; set one with Client.Resize", ErrSize))
+	case Unknown, NotApplied:
+		p.acquire.retry(now + retryPause)
+	case SessionOver: // the session change follows, and parks the acquire
+	default:
+		c.fail(now, p.acquire, r.Err)
+	}
+	return of, ok
+}
+
+// leasesChanged handles an event for the leases of the semaphore at path, or for its stored
+// size: both can clear the acquire that counts them, or make a try at the gate fail.
+func (c *Core) leasesChanged(now time.Duration, path string) {
+	for _, dir := range []string{leasesOf(path), gateOf(path)} {
+		l := c.queues[dir]
+		if l == nil {
+			continue
+		}
+		for _, p := range l.concerned(Children, dir) {
+			if p.membership == present && p.clearance == notCleared {
+				c.recount(p)
+			}
+		}
+	}
+}
+
+// recount counts the leases of a semaphore again.
+func (c *Core) recount(p *position) {
+	tries := p.role == gate && p.blocker.name != "" && p.acquire.spec.Try
+	switch {
+	case p.role != leases && !tries:
+	case p.query == reading && p.sem.stored():
+		p.query = outdated
+	case p.query != idle || p.nodes[0].state != alive:
+	case tries:
+		c.tryGate(p, p.blocker.name)
+	default:
+		c.count(p, false)
+	}
+}
+
+// semaphoreOf returns the path of the semaphore whose leases or stored size an event
+// concerns.
+func semaphoreOf(kind EventKind, path string) (string, bool) {
+	if kind == Children {
+		return strings.CutSuffix(path, leasesOf(""))
+	}
+	return strings.CutSuffix(path, sizeNode)
+}
