@@ -370,6 +370,9 @@ func TestServersWithoutMultiRead(t *testing.T) {
 			t.Errorf("%+v", res)
 		}
 	}
+	r.wantLost(ErrOldServer)
+	r.dial()
+	r.greet(r.welcome(7))
 	r.submit(batchableList("/a"))
 	r.wantSent("getChildren2 [?/c]", "getChildren2 [?/a]")
 	r.reply(2, 41, wire.ErrNoNode, nil)
