@@ -38,6 +38,7 @@
 //	the server's end is closed without notice          HalfOpen
 //	latency, fixed or by direction and operation       Delay, DelayFunc
 //	a slow link, in bytes per second                   Trickle
+//	the server is of an old release                    Imitate
 //
 // DropReply, DropRequest, and CutAfter take a [Match], which selects requests by operation
 // and path. With a [Route], a fault applies to some clients only, so that one of several

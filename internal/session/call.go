@@ -13,7 +13,7 @@ type Call struct {
 
 	state      callState
 	batchable  bool    // the call may be sent in a batch, or is a batch
-	refused    bool    // the server did not know it, and answers nothing more
+	refused    bool    // the server did not execute it, or it only reads; see unknownRequest
 	members    []*Call // of a batch: its calls
 	xid        int32
 	prev, next *Call

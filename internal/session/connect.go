@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -159,6 +160,9 @@ func (c *Core) dropConnection(err error, now time.Duration) {
 		return
 	}
 	lost := Unknown
+	if errors.Is(err, ErrOldServer) {
+		c.refuseReads()
+	}
 	c.noReadBatches = c.pending.has(wire.OpMultiRead)
 	c.failAll(&c.pending, ErrConnectionLost, lost)
 	c.batchableSent = 0

@@ -309,10 +309,11 @@ func (c *Core) failAll(l *callList, fault error, applied Outcome) {
 		switch {
 		case len(call.members) > 0:
 			c.failBatch(call, fault, applied)
+		case call == &c.closeCall, call == &c.releaseCall:
 		case call.refused:
 			call.Result.Resend = true
 			c.failCall(call, fault, No)
-		case call != &c.closeCall && call != &c.releaseCall:
+		default:
 			c.failCall(call, fault, applied)
 		}
 	}

@@ -112,6 +112,17 @@ func (c *Core) unknownRequest(call *Call) (finished bool, err error) {
 	return finished, fmt.Errorf("%w: %s", ErrOldServer, call.Op.Code)
 }
 
+// refuseReads marks the pending reads. Their submitters may send them again, because it does
+// not matter whether the server has executed them.
+func (c *Core) refuseReads() {
+	for call := c.pending.first; call != nil; call = call.next {
+		switch call.Op.Code {
+		case wire.OpExists, wire.OpGetData, wire.OpGetACL, wire.OpGetChildren, wire.OpGetChildren2:
+			call.refused = true
+		}
+	}
+}
+
 // connectionEnded notes that the server, or the network, has ended the connection. Some
 // servers close it without an answer to a request that they do not know.
 func (c *Core) connectionEnded() {

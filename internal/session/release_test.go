@@ -43,14 +43,15 @@ func old(t *testing.T, change func(*Config)) *rig {
 func TestOldServerGetsCreateInsteadOfCreate2(t *testing.T) {
 	r := newRig(t, nil)
 	r.connect(7)
-	call, later := r.submit(createSeq), r.submit(getA)
+	call, read, later := r.submit(createSeq), r.submit(getA), r.submit(syncA)
 	sent := r.requests()
-	r.wantOps(sent, wire.OpCreate2, wire.OpGetData)
+	r.wantOps(sent, wire.OpCreate2, wire.OpGetData, wire.OpSync)
 	r.reply(sent[0].Xid, 0, wire.ErrUnimplemented, nil)
 	r.wantFail(call, ErrConnectionLost, No)
+	r.wantFail(read, ErrConnectionLost, No)
 	r.wantFail(later, ErrConnectionLost, Unknown)
-	if !call.Result.Resend || later.Result.Resend {
-		t.Fatalf("resend: %v, %v; want true, false", call.Result.Resend, later.Result.Resend)
+	if !call.Result.Resend || !read.Result.Resend || later.Result.Resend {
+		t.Fatalf("resend: %v, %v, %v; want true, true, false", call.Result.Resend, read.Result.Resend, later.Result.Resend)
 	}
 	r.wantLost(ErrOldServer)
 	r.connect(7)
