@@ -103,7 +103,7 @@ type Core struct {
 	// release is the release of the oldest server in oldServers, or the newest.
 	release     release
 	oldServers  map[string]oldServer
-	endings     int  // consecutive connections that ended like those of an old server
+	endings     endings
 	releaseCall Call // see askRelease
 	// noReadBatches: this connection sends no batch of listings, because the one
 	// before ended without an answer to such a request. That answer may have been too

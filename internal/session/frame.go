@@ -132,8 +132,8 @@ func (c *Core) answer(h wire.ReplyHeader, now time.Duration) error {
 		c.learn(call.Op.since()-1, answered)
 		res.Code = wire.ErrUnimplemented
 	}
-	if c.endings > 0 && call.Op.since() > release34 && res.Code != wire.ErrUnimplemented {
-		c.endings = 0
+	if res.Code != wire.ErrUnimplemented {
+		c.endings.answered(call.Op.Code)
 	}
 	res.Zxid, res.Received = h.Zxid, now
 	res.Applied = outcomeOf(res.Code)

@@ -88,7 +88,7 @@ func (c *Core) updateRelease() {
 // askRelease.
 func (c *Core) forgetOldServers() {
 	maps.DeleteFunc(c.oldServers, func(_ string, s oldServer) bool { return s.release > release34 || s.by == suspected })
-	c.endings = 0
+	c.endings = endings{}
 	c.updateRelease()
 }
 
@@ -123,20 +123,35 @@ func (c *Core) refuseReads() {
 	}
 }
 
+// endings counts connections that ended without an answer to requests of newer releases.
+type endings struct {
+	count int // consecutive ones
+	// op is one of those requests. Another one does not disprove the suspicion: a new server
+	// answers reads itself, and passes writes on to its leader.
+	op wire.OpCode
+}
+
+// answered notes that a request of a newer release was answered.
+func (e *endings) answered(code wire.OpCode) {
+	if e.count > 0 && e.op == code {
+		*e = endings{}
+	}
+}
+
 // connectionEnded notes that the server, or the network, has ended the connection. Some
 // servers close it without an answer to a request that they do not know.
 func (c *Core) connectionEnded() {
 	first := newest + 1
 	for call := c.pending.first; call != nil; call = call.next {
-		if s := call.Op.since(); s > release34 {
-			first = min(first, s)
+		if s := call.Op.since(); s > release34 && s < first {
+			first, c.endings.op = s, call.Op.Code
 		}
 	}
 	if first > newest {
 		return
 	}
-	if c.endings++; c.endings >= maxEndings {
-		c.endings = 0
+	if c.endings.count++; c.endings.count >= maxEndings {
+		c.endings = endings{}
 		c.learn(first-1, suspected)
 	}
 }
