@@ -144,9 +144,12 @@ func (c *Core) answer(h wire.ReplyHeader, now time.Duration) error {
 	if call.batchable {
 		c.batchableSent--
 	}
+	if old != nil { // before the submitter learns of it, and sends other requests
+		c.dropConnection(old, now)
+	}
 	if len(call.members) > 0 {
 		c.batchAnswered(call)
-		return old
+		return nil
 	}
 	if call == &c.releaseCall {
 		c.releaseAnswered(res.Code)
@@ -163,7 +166,7 @@ func (c *Core) answer(h wire.ReplyHeader, now time.Duration) error {
 		c.watchesRemoved(&call.Op, now)
 	}
 	c.finishCall(call)
-	return old
+	return nil
 }
 
 // closeRefusal returns the error in the answer to a closeSession, or nil if the

@@ -183,10 +183,11 @@ func (c *Core) refuse(call *Call) {
 // configPath is a znode that all servers since 3.5 have.
 const configPath = "/zookeeper/config"
 
-// askRelease finds out whether a server has been upgraded, or is old as well. Every server
-// knows the request. The core sends it only if it knows an old server.
+// askRelease finds out whether a server is of 3.4, and so whether it has been upgraded.
+// Every server knows the request. The core sends it only if it knows an old server. No
+// harmless request tells 3.6 from 3.5.
 func (c *Core) askRelease(now time.Duration) {
-	if c.release > release34 || c.closing {
+	if c.release > release35 || c.closing {
 		return
 	}
 	c.releaseCall = Call{Op: Op{Code: wire.OpExists, Path: configPath}}
@@ -200,7 +201,7 @@ func (c *Core) releaseAnswered(code wire.ErrCode) {
 	switch {
 	case code == wire.ErrNoNode:
 		c.learn(release34, answered)
-	case code == wire.ErrOK && c.oldServers[server].by == answered:
+	case code == wire.ErrOK && c.oldServers[server] == (oldServer{release34, answered}):
 		delete(c.oldServers, server)
 		c.updateRelease()
 	}

@@ -228,7 +228,7 @@ func TestPersistentWatchEndsOnOldServer(t *testing.T) {
 	r.reply(wire.XidSetWatches, 0, wire.ErrUnimplemented, nil)
 	r.wantLost(ErrRefused)
 	r.take()
-	r.wantOps(r.connect(7), wire.OpSetWatches)
+	r.wantOps(r.connect(7), wire.OpSetWatches, wire.OpExists)
 	var events []Event
 	for _, n := range r.take() {
 		if n.Kind == NoticeEvent {
