@@ -37,24 +37,6 @@ func TestLocksOfEveryKind(t *testing.T) {
 	}
 }
 
-// TestLocksOnOldServers runs the tests through a relay that answers as old servers do.
-func TestLocksOnOldServers(t *testing.T) {
-	for name, release := range map[string]zktest.Release{"3.5": zktest.Release35, "3.4": zktest.Release34, "leader of 3.4": zktest.Leader34} {
-		t.Run(name, func(t *testing.T) { onOldServers(t, release, Kind{}) })
-	}
-	for _, kind := range Kinds() {
-		t.Run("3.4/"+kind.Name, func(t *testing.T) { onOldServers(t, zktest.Release34, kind) })
-	}
-}
-
-func onOldServers(t *testing.T, release zktest.Release, kind Kind) {
-	RunLocksInBubbles(t, func(t *testing.T) LockTarget {
-		srv := zktest.Start(t)
-		srv.Imitate(release)
-		return LockTarget{Servers: srv.Servers(), DialContext: srv.DialContext, SessionTimeout: bubbleTimeout, Kind: kind}
-	})
-}
-
 // inBubbles runs the tests of a kind of lock, each with a server of its own.
 func inBubbles(t *testing.T, kind Kind, options ...zktest.Option) {
 	RunLocksInBubbles(t, func(t *testing.T) LockTarget {
