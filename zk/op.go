@@ -19,8 +19,10 @@ type Op struct {
 	mixed bool
 }
 
-// CreateOp creates a znode, and sets the result's Path and Stat. A nil acl means
-// [OpenACL]. Nil and empty data are different. The modes with a TTL are invalid here,
+// CreateOp creates a znode, and sets the result's Path and Stat. On servers before 3.5, the
+// Stat contains only what the client knows without asking, and no times; the first such
+// create there fails with [ErrConnectionLost], for which [Applied] returns [AppliedNo]. A nil
+// acl means [OpenACL]. Nil and empty data are different. The modes with a TTL are invalid here,
 // see [CreateTTLOp].
 func CreateOp(path string, data []byte, acl []ACL, mode CreateMode) Op {
 	code := wire.OpCreate2

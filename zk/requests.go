@@ -9,7 +9,8 @@ import (
 )
 
 // Create creates a znode. It returns its path, which for a sequential mode ends in
-// the sequence number, and its Stat. A nil acl means [OpenACL]. For modes with a TTL
+// the sequence number, and its Stat; see [CreateOp] for servers before 3.5. A nil acl
+// means [OpenACL]. For modes with a TTL
 // see [Client.CreateTTL].
 func (c *Client) Create(ctx context.Context, path string, data []byte, acl []ACL, mode CreateMode) (string, Stat, error) {
 	op := CreateOp(path, data, acl, mode)
