@@ -64,7 +64,7 @@ func (c *Client) toOp(r *queue.Request) zk.Op {
 		if c.opts.ACL != nil && r.Above && (r.Path+"/" == nameRoot || c.zk.Authenticates() && letsEveryoneCreate(r.Access)) {
 			acl = sharedACL(acl)
 		}
-		return zk.CreateOp(r.Path, nonNil(r.Data), acl, mode)
+		return zk.PlainCreateOp(r.Path, nonNil(r.Data), acl, mode)
 	case queue.ReadAccess:
 		return zk.GetACLOp(r.Path)
 	case queue.Ping:
@@ -84,7 +84,7 @@ func (c *Client) createOp(n queue.Creation) zk.Op {
 	case n.Persistent:
 		mode = zk.ModePersistent
 	}
-	return zk.CreateOp(n.Path, nonNil(n.Data), c.aclFor(n.Access, entryNode), mode)
+	return zk.PlainCreateOp(n.Path, nonNil(n.Data), c.aclFor(n.Access, entryNode), mode)
 }
 
 func (c *Client) createOps(r *queue.Request) []zk.Op {

@@ -32,6 +32,17 @@ func CreateOp(path string, data []byte, acl []ACL, mode CreateMode) Op {
 	return Op{op: session.Op{Code: code, Path: path, Data: data, ACL: wireACL(acl), Mode: wire.CreateMode(mode)}}
 }
 
+// PlainCreateOp is CreateOp, except that the Stat contains only what the client knows without
+// asking: the zxid of the create, the owner, and the length of the data. All servers since
+// ZooKeeper 3.4 know the request, also while an ensemble is upgraded from it.
+func PlainCreateOp(path string, data []byte, acl []ACL, mode CreateMode) Op {
+	op := CreateOp(path, data, acl, mode)
+	if op.op.Code == wire.OpCreate2 {
+		op.op.Code = wire.OpCreate
+	}
+	return op
+}
+
 // CreateTTLOp creates a znode that the server deletes when it has had no change and
 // no children for ttl. ttl has millisecond precision and must be at least one
 // millisecond. The mode must be one with a TTL.

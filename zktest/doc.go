@@ -60,7 +60,7 @@
 //     ends the hold before the server grants the lock to another client. In a bubble, such
 //     a test takes no real time: see the example Bubble.
 //
-// Also test a lost reply: [Relay.DropReply] with "create2", the create of an acquire, and
+// Also test a lost reply: [Relay.DropReply] with "create", the create of an acquire, and
 // with "delete", the delete of a release.
 //
 // # In a bubble

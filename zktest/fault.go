@@ -12,7 +12,8 @@ import (
 type Match struct {
 	// Op is the operation, by its name in ZooKeeper's ZooDefs.OpCode, such as "create2",
 	// "delete", "multi", "getChildren2", "ping", or "closeSession", and "connect" for the
-	// handshake. Empty means any except ping and connect.
+	// handshake. "create" and "create2" both match either of them. Empty means any except
+	// ping and connect.
 	Op string
 	// Path is a prefix of the request's path; for a multi, of the path of its first
 	// operation. Empty means any.
@@ -124,7 +125,15 @@ func (m *Match) matches(op, path string) bool {
 	if m.Op == "" && (op == opPing || op == opConnect) {
 		return false
 	}
-	return (m.Op == "" || m.Op == op) && strings.HasPrefix(path, m.Path)
+	return (m.Op == "" || plain(m.Op) == plain(op)) && strings.HasPrefix(path, m.Path)
+}
+
+// plain returns the older name of a create: clients use either request.
+func plain(op string) string {
+	if op == "create2" {
+		return "create"
+	}
+	return op
 }
 
 // pending is a request whose reply has not passed.

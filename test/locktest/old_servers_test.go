@@ -87,11 +87,7 @@ func TestTokenOfRetriedCreateOnOldServer(t *testing.T) {
 			c := zklock.New(route.Dial(e.T), e.options())
 			defer c.Close()
 			e.release(e.acquire(c.NodeLock("/n"))) // the client learns of which release the server is
-			create := "create"
-			if release == zktest.Newest {
-				create = "create2"
-			}
-			lost := route.DropReply(zktest.Match{Op: create})
+			lost := route.DropReply(zktest.Match{Op: "create"})
 			h := e.acquire(c.NodeLock("/n"))
 			stat, there, err := op.Exists(e.ctx, h.Node())
 			if err != nil || !there || stat.Czxid != h.Token() || lost.Count() != 1 {
