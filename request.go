@@ -52,6 +52,9 @@ func (c *Client) toOp(r *queue.Request) zk.Op {
 		}
 		return zk.SetWatchesOp(r.Zxid, r.Paths, marks)
 	case queue.Unwatch:
+		if !c.unwatches.Load() {
+			return zk.GetConfigOp() // and the watch stays until the connection ends
+		}
 		return zk.RemoveWatchesOp(r.Path, zk.WatchKindData)
 	case queue.Sync:
 		return zk.SyncOp(r.Path)
@@ -137,6 +140,8 @@ func (f *pendingRequest) reply(res *zk.Result) queue.Reply {
 			f.client.noCredentials.Store(true)
 			q.Code = queue.NotApplied // and repeated without naming the creator
 		}
+	case r.Kind == queue.Unwatch:
+		f.client.unwatches.Store(true)
 	case r.Kind == queue.Create && len(r.Creates) == 1:
 		f.created[0] = res.Path
 		q.Made = f.created[:]
