@@ -24,7 +24,7 @@ func TestOldServers(t *testing.T) {
 			ctx, cancel := context.WithCancel(context.Background())
 			ended := make(chan error, 1)
 			go func() { ended <- s.Run(ctx) }() // ends with ctx
-			time.Sleep(3 * time.Second) // the first listing loses its connection
+			time.Sleep(3 * time.Second)         // the first listing loses its connection
 			if status := s.Status(); status.Watching || !status.Listed || !status.Complete {
 				t.Errorf("%+v", status)
 			}
