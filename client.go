@@ -36,6 +36,9 @@ type Client struct {
 	requestPool sync.Pool
 	// noCredentials is set when the servers accept none of the client's credentials.
 	noCredentials atomic.Bool
+	// unwatches is set when the servers of this connection are known to remove watches. Older
+	// ones would close the connection.
+	unwatches atomic.Bool
 	// invalid is why no lock can be used: what is wrong with the options.
 	invalid error
 

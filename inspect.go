@@ -295,8 +295,33 @@ func (f znodeEntry) matchMixedEntry(before []znodeEntry) znodeEntry {
 	return f
 }
 
-// doAll sends operations together and returns their results, or the error of ctx.
+// doAll sends reads together and returns their results, or the error of ctx. It repeats
+// those that the client found a server too old for, or that it lost with such a server.
 func (c *Client) doAll(ctx context.Context, ops ...zk.Op) ([]zk.Result, error) {
+	results, err := c.doOnce(ctx, ops)
+	for err == nil {
+		var again []zk.Op
+		var places []int
+		for i, r := range results {
+			if errors.Is(r.Err, zk.ErrConnectionLost) && zk.Applied(r.Err) == zk.AppliedNo {
+				again, places = append(again, ops[i]), append(places, i)
+			}
+		}
+		if len(again) == 0 {
+			break
+		}
+		var repeated []zk.Result
+		if repeated, err = c.doOnce(ctx, again); err == nil {
+			for i, at := range places {
+				results[at] = repeated[i]
+			}
+		}
+	}
+	return results, err
+}
+
+// doOnce sends operations together and returns their results, or the error of ctx.
+func (c *Client) doOnce(ctx context.Context, ops []zk.Op) ([]zk.Result, error) {
 	var mu sync.Mutex // guards left
 	left := len(ops)
 	results := make([]zk.Result, len(ops))

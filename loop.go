@@ -186,6 +186,7 @@ func (c *Client) onState(s zk.StateChange) {
 	switch s.State {
 	case zk.Connected:
 		change.State = queue.Connected
+		c.unwatches.Store(false)
 		if err := c.opts.checkTimeout(s.Timeout); err != nil {
 			c.log.Warn("heartbeats of this session are quorum writes", "error", err)
 		}

@@ -52,6 +52,9 @@ func (c *Client) toOp(r *queue.Request) zk.Op {
 		}
 		return zk.SetWatchesOp(r.Zxid, r.Paths, marks)
 	case queue.Unwatch:
+		if !c.unwatches.Load() {
+			return zk.GetConfigOp() // and the watch stays until the connection ends
+		}
 		return zk.RemoveWatchesOp(r.Path, zk.WatchKindData)
 	case queue.Sync:
 		return zk.SyncOp(r.Path)
@@ -64,7 +67,7 @@ func (c *Client) toOp(r *queue.Request) zk.Op {
 		if c.opts.ACL != nil && r.Above && (r.Path+"/" == nameRoot || c.zk.Authenticates() && letsEveryoneCreate(r.Access)) {
 			acl = sharedACL(acl)
 		}
-		return zk.CreateOp(r.Path, nonNil(r.Data), acl, mode)
+		return zk.PlainCreateOp(r.Path, nonNil(r.Data), acl, mode)
 	case queue.ReadAccess:
 		return zk.GetACLOp(r.Path)
 	case queue.Ping:
@@ -84,7 +87,7 @@ func (c *Client) createOp(n queue.Creation) zk.Op {
 	case n.Persistent:
 		mode = zk.ModePersistent
 	}
-	return zk.CreateOp(n.Path, nonNil(n.Data), c.aclFor(n.Access, entryNode), mode)
+	return zk.PlainCreateOp(n.Path, nonNil(n.Data), c.aclFor(n.Access, entryNode), mode)
 }
 
 func (c *Client) createOps(r *queue.Request) []zk.Op {
@@ -137,6 +140,8 @@ func (f *pendingRequest) reply(res *zk.Result) queue.Reply {
 			f.client.noCredentials.Store(true)
 			q.Code = queue.NotApplied // and repeated without naming the creator
 		}
+	case r.Kind == queue.Unwatch:
+		f.client.unwatches.Store(true)
 	case r.Kind == queue.Create && len(r.Creates) == 1:
 		f.created[0] = res.Path
 		q.Made = f.created[:]

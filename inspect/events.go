@@ -57,6 +57,12 @@ func (s *Watcher) markAllDirty() {
 func (s *Watcher) onEvent(e zk.Event) {
 	switch e.Type {
 	case zk.EventNodeCreated, zk.EventNodeDeleted, zk.EventNodeDataChanged:
+	case zk.EventPersistentWatchRemoved: // the new server is too old for it
+		s.mu.Lock()
+		s.status.Watching, s.unpublished = false, true
+		s.mu.Unlock()
+		s.wakeUp()
+		return
 	default:
 		return
 	}

@@ -34,6 +34,8 @@ func ServerTime(ctx context.Context, z *zk.Client, directory string) (TimeReadin
 	results, err := z.Multi(ctx, zk.CreateOp(node, nil, nil, zk.ModeContainer), zk.DeleteOp(node, -1))
 	after := time.Now()
 	switch {
+	case errors.Is(err, zk.ErrUnimplemented):
+		return TimeReading{}, ErrNoServerTime
 	case err != nil:
 		return TimeReading{}, err
 	case len(results) == 0 || results[0].Stat.Ctime == 0:

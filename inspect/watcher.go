@@ -16,13 +16,10 @@ import (
 // is safe for concurrent use.
 type Watcher struct {
 	*Reader
-	opts           WatchOptions
-	started        time.Time
-	wake           chan struct{} // has a value while Run has work to do
-	budget         budget        // used only by Run
-	watchedSession int64         // the session that has the recursive watch; used only by Run
-	// watch adds the recursive watch: the client's AddWatch, except in tests.
-	watch func(ctx context.Context, path string, mode zk.AddWatchMode) error
+	opts    WatchOptions
+	started time.Time
+	wake    chan struct{} // has a value while Run has work to do
+	budget  budget        // used only by Run
 
 	mu     sync.Mutex // guards what follows; not held across a call into zk or a channel operation
 	status Status
@@ -94,7 +91,6 @@ func NewWatcher(z *zk.Client, opts *WatchOptions) *Watcher {
 		tracks: map[string]*track{}, newNodes: map[string]time.Time{}, semaphores: map[string]bool{}, records: map[string]bool{}, broken: map[string]bool{},
 		all: recorder{step: stepOfAll}, changed: make(chan struct{}),
 	}
-	s.watch = z.AddWatch
 	s.budget = budget{rate: float64(s.opts.MaxReadRate)}
 	s.status = Status{
 		Prefix: s.opts.Prefix, Started: s.started, MaxReadRate: s.opts.MaxReadRate,
@@ -236,6 +232,9 @@ func (s *Watcher) Run(ctx context.Context) error {
 			return err
 		}
 		s.addWatch(ctx)
+		if conn, err = s.connected(ctx); err != nil { // an old server may have ended the connection
+			return err
+		}
 		least := s.opts.RelistInterval
 		if s.listAll(ctx) {
 			again = firstRetry
@@ -277,19 +276,18 @@ func (s *Watcher) connected(ctx context.Context) (uint64, error) {
 	}
 }
 
-// addWatch adds the recursive watch, unless this session has it or the servers do not
-// support it.
+// addWatch adds the recursive watch, unless the servers have it. Servers before 3.6 do not
+// support it. The client knows them, and does not ask them again before they are upgraded.
 func (s *Watcher) addWatch(ctx context.Context) {
-	session := s.z.SessionID()
-	if session == s.watchedSession {
+	s.mu.Lock()
+	watching := s.status.Watching
+	s.mu.Unlock()
+	if watching {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.opts.List.Timeout)
 	defer cancel()
-	err := s.watch(ctx, s.opts.Prefix, zk.WatchRecursive)
-	if err == nil || errors.Is(err, zk.ErrUnimplemented) {
-		s.watchedSession = session
-	}
+	err := s.z.AddWatch(ctx, s.opts.Prefix, zk.WatchRecursive)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.status.Watching, s.unpublished = err == nil, true

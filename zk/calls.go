@@ -139,10 +139,24 @@ func (c *Client) do(ctx context.Context, op *Op, inOrder func(*call), use func(*
 	return c.doIn(ctx, 0, op, inOrder, use)
 }
 
-// doIn is do for one session, as [Client.GoIn].
+// doIn is do for one session, as [Client.GoIn]. It sends again what an old server did not
+// know.
 func (c *Client) doIn(ctx context.Context, session int64, op *Op, inOrder func(*call), use func(*call)) (Result, error) {
-	fail := func(err error, applied Outcome) (Result, error) {
-		return Result{}, &Error{Op: opName(op.op.Code), Path: op.op.Path, Err: err, applied: applied}
+	c.mu.Lock()
+	epoch := c.epochOf(session)
+	c.mu.Unlock()
+	for {
+		res, resend, err := c.doOnce(ctx, epoch, op, inOrder, use)
+		if !resend {
+			return res, err
+		}
+	}
+}
+
+// doOnce sends op once. It reports whether op must be sent again.
+func (c *Client) doOnce(ctx context.Context, epoch uint64, op *Op, inOrder func(*call), use func(*call)) (res Result, resend bool, err error) {
+	fail := func(err error, applied Outcome) (Result, bool, error) {
+		return Result{}, false, &Error{Op: opName(op.op.Code), Path: op.op.Path, Err: err, applied: applied}
 	}
 	if err := ctx.Err(); err != nil {
 		return fail(err, AppliedNo)
@@ -156,7 +170,8 @@ func (c *Client) doIn(ctx context.Context, session int64, op *Op, inOrder func(*
 	// After submit, the call is shared with the delivering goroutine. waiter decides
 	// which of the two releases the call: the one that finishes last.
 	k.waiter.Store(waiterWaits)
-	c.submit(k, session)
+	c.mu.Lock()
+	c.submitLocked(k, epoch)
 	select {
 	case <-k.ready:
 	case <-ctx.Done():
@@ -169,12 +184,12 @@ func (c *Client) doIn(ctx context.Context, session int64, op *Op, inOrder func(*
 		}
 		<-k.ready // the result came first
 	}
-	res := k.result
+	res, resend = k.result, k.Result.Resend
 	if use != nil {
 		use(k)
 	}
 	k.release()
-	return res, res.Err
+	return res, resend, res.Err
 }
 
 // noEpoch is the epoch of no session, because epochs count up from 0.
@@ -184,11 +199,15 @@ const noEpoch = math.MaxUint64
 // that must be its ID.
 func (c *Client) submit(k *call, session int64) {
 	c.mu.Lock()
-	epoch := c.epoch
+	c.submitLocked(k, c.epochOf(session))
+}
+
+// epochOf returns the epoch of a session; see submit. The caller holds the mutex.
+func (c *Client) epochOf(session int64) uint64 {
 	if session != 0 && (c.lastState.SessionID != session || c.lastState.State == Expired) {
-		epoch = noEpoch
+		return noEpoch
 	}
-	c.submitLocked(k, epoch)
+	return c.epoch
 }
 
 // submitLocked queues a call for the session of an epoch. The caller holds the mutex,

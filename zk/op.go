@@ -19,8 +19,10 @@ type Op struct {
 	mixed bool
 }
 
-// CreateOp creates a znode, and sets the result's Path and Stat. A nil acl means
-// [OpenACL]. Nil and empty data are different. The modes with a TTL are invalid here,
+// CreateOp creates a znode, and sets the result's Path and Stat. On servers before 3.5, the
+// Stat contains only what the client knows without asking, and no times; the first such
+// create there fails with [ErrConnectionLost], for which [Applied] returns [AppliedNo]. A nil
+// acl means [OpenACL]. Nil and empty data are different. The modes with a TTL are invalid here,
 // see [CreateTTLOp].
 func CreateOp(path string, data []byte, acl []ACL, mode CreateMode) Op {
 	code := wire.OpCreate2
@@ -28,6 +30,17 @@ func CreateOp(path string, data []byte, acl []ACL, mode CreateMode) Op {
 		code = wire.OpCreateContainer
 	}
 	return Op{op: session.Op{Code: code, Path: path, Data: data, ACL: wireACL(acl), Mode: wire.CreateMode(mode)}}
+}
+
+// PlainCreateOp is CreateOp, except that the Stat contains only what the client knows without
+// asking: the zxid of the create, the owner, and the length of the data. All servers since
+// ZooKeeper 3.4 know the request, also while an ensemble is upgraded from it.
+func PlainCreateOp(path string, data []byte, acl []ACL, mode CreateMode) Op {
+	op := CreateOp(path, data, acl, mode)
+	if op.op.Code == wire.OpCreate2 {
+		op.op.Code = wire.OpCreate
+	}
+	return op
 }
 
 // CreateTTLOp creates a znode that the server deletes when it has had no change and

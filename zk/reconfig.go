@@ -18,10 +18,17 @@ const AnyVersion = -1
 // GetConfig returns the configuration of the ensemble. It ignores the client's
 // chroot.
 func (c *Client) GetConfig(ctx context.Context) ([]byte, Stat, error) {
-	op := GetOp(configPath, false)
-	op.absolute = true
+	op := GetConfigOp()
 	res, err := c.do(ctx, &op, nil, nil)
 	return res.Data, res.Stat, err
+}
+
+// GetConfigOp is [Client.GetConfig] as an operation. On servers before ZooKeeper 3.5 it fails
+// with [ErrNoNode].
+func GetConfigOp() Op {
+	op := GetOp(configPath, false)
+	op.absolute = true
+	return op
 }
 
 // Reconfig replaces the members of the ensemble, if its configuration has this version;

@@ -9,8 +9,8 @@ import (
 )
 
 // Create creates a znode. It returns its path, which for a sequential mode ends in
-// the sequence number, and its Stat. A nil acl means [OpenACL]. For modes with a TTL
-// see [Client.CreateTTL].
+// the sequence number, and its Stat; see [CreateOp] for servers before 3.5. A nil acl
+// means [OpenACL]. For modes with a TTL see [Client.CreateTTL].
 func (c *Client) Create(ctx context.Context, path string, data []byte, acl []ACL, mode CreateMode) (string, Stat, error) {
 	op := CreateOp(path, data, acl, mode)
 	res, err := c.do(ctx, &op, nil, nil)
@@ -167,7 +167,8 @@ func (c *Client) SetACL(ctx context.Context, path string, acl []ACL, version int
 // AddWatch adds a watch that stays when it fires. Listeners receive its events; see
 // [Client.Listen]. [Client.AddWatchFunc] passes them to one function. The watch survives
 // reconnects, but changes that happen without a connection are not reported: read again
-// after reconnecting. It ends with the session. It needs servers 3.6 or later.
+// after reconnecting. It ends with the session. It needs servers 3.6 or later. If the client
+// reconnects to an older server, it ends with [EventPersistentWatchRemoved].
 //
 // Use one kind of watch on a path. Before ZooKeeper 3.9, a server keeps only the
 // latest kind that a session set on a path (ZOOKEEPER-4466): AddWatch with

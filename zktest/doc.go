@@ -38,6 +38,7 @@
 //	the server's end is closed without notice          HalfOpen
 //	latency, fixed or by direction and operation       Delay, DelayFunc
 //	a slow link, in bytes per second                   Trickle
+//	the server is of an old release                    Imitate
 //
 // DropReply, DropRequest, and CutAfter take a [Match], which selects requests by operation
 // and path. With a [Route], a fault applies to some clients only, so that one of several
@@ -59,7 +60,7 @@
 //     ends the hold before the server grants the lock to another client. In a bubble, such
 //     a test takes no real time: see the example Bubble.
 //
-// Also test a lost reply: [Relay.DropReply] with "create2", the create of an acquire, and
+// Also test a lost reply: [Relay.DropReply] with "create", the create of an acquire, and
 // with "delete", the delete of a release.
 //
 // # In a bubble

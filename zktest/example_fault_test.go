@@ -36,7 +36,7 @@ func ExampleRelay_DropReply() {
 	locks := zklock.New(client, nil)
 	defer locks.Close()
 
-	lost := srv.DropReply(zktest.Match{Op: "create2", Path: "/zklock/nightly/"})
+	lost := srv.DropReply(zktest.Match{Op: "create", Path: "/zklock/nightly/"})
 	hold, err := locks.Mutex("nightly").Acquire(ctx)
 	if err != nil {
 		log.Fatal(err)

@@ -12,7 +12,8 @@ import (
 type Match struct {
 	// Op is the operation, by its name in ZooKeeper's ZooDefs.OpCode, such as "create2",
 	// "delete", "multi", "getChildren2", "ping", or "closeSession", and "connect" for the
-	// handshake. Empty means any except ping and connect.
+	// handshake. "create" and "create2" both match either of them. Empty means any except
+	// ping and connect.
 	Op string
 	// Path is a prefix of the request's path; for a multi, of the path of its first
 	// operation. Empty means any.
@@ -124,7 +125,15 @@ func (m *Match) matches(op, path string) bool {
 	if m.Op == "" && (op == opPing || op == opConnect) {
 		return false
 	}
-	return (m.Op == "" || m.Op == op) && strings.HasPrefix(path, m.Path)
+	return (m.Op == "" || plain(m.Op) == plain(op)) && strings.HasPrefix(path, m.Path)
+}
+
+// plain returns the older name of a create: clients use either request.
+func plain(op string) string {
+	if op == "create2" {
+		return "create"
+	}
+	return op
 }
 
 // pending is a request whose reply has not passed.
@@ -132,6 +141,8 @@ type pending struct {
 	xid      int32
 	op, path string
 	fault    *Fault // applies to the reply; usually nil
+	// malformed: the imitated server answers that it cannot decode the request.
+	malformed bool
 }
 
 // verdict is what happens to a frame and its link.
@@ -141,6 +152,10 @@ const (
 	passOn     verdict = iota
 	cutBefore          // drop the frame, and close the link
 	hangBehind         // pass the frame, and then close the link
+	// The imitated server answers, and the link closes; see Release.
+	answerUnknown
+	// Pass the frame instead of the client's, and replace its answer.
+	answerMalformed
 )
 
 // inspection is the result of the inspection of a frame.
@@ -148,6 +163,7 @@ type inspection struct {
 	frame   Frame
 	verdict verdict
 	fault   *Fault // occurs with the verdict; may be nil
+	data    []byte // if not nil, passes instead of the frame
 }
 
 // inspect decides about a frame.
@@ -164,17 +180,39 @@ func (l *link) inspect(d Direction, frame []byte) inspection {
 	case d == ToServer:
 		var xid int32
 		xid, f.Op, f.Path = parseRequest(frame)
-		return l.inspectRequest(xid, f)
+		return l.imitate(xid, f, frame)
 	case first:
 		l.relay.known.learn(frame)
-		return l.inspectReply(0, f)
+		return l.inspectReply(0, f, frame)
 	}
 	xid, path := parseReply(frame)
 	if xid == wire.XidEvent {
 		f.Op, f.Path = opEvent, path
 		return inspection{frame: f}
 	}
-	return l.inspectReply(xid, f)
+	return l.inspectReply(xid, f, frame)
+}
+
+// imitate lets the imitated server decide about a request, and then the faults.
+func (l *link) imitate(xid int32, f Frame, frame []byte) inspection {
+	verdict, passes := l.relay.imitated().imitate(frame)
+	switch verdict {
+	case cutBefore:
+		return inspection{frame: f, verdict: verdict}
+	case answerUnknown:
+		return inspection{frame: f, verdict: verdict, data: refusal(frame)}
+	}
+	seen := l.inspectRequest(xid, f)
+	if seen.verdict != passOn || passes == nil {
+		return seen
+	}
+	seen.data = framed(passes)
+	if verdict == answerMalformed {
+		l.mu.Lock()
+		l.pending[len(l.pending)-1].malformed = true // see inspectRequest
+		l.mu.Unlock()
+	}
+	return seen
 }
 
 func (l *link) inspectRequest(xid int32, f Frame) inspection {
@@ -189,7 +227,7 @@ func (l *link) inspectRequest(xid int32, f Frame) inspection {
 }
 
 // inspectReply finds the request that a reply belongs to.
-func (l *link) inspectReply(xid int32, f Frame) inspection {
+func (l *link) inspectReply(xid int32, f Frame, frame []byte) inspection {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	i := slices.IndexFunc(l.pending, func(p pending) bool { return p.xid == xid })
@@ -200,6 +238,8 @@ func (l *link) inspectReply(xid int32, f Frame) inspection {
 	l.pending = slices.Delete(l.pending, i, i+1)
 	f.Op, f.Path = p.op, p.path
 	switch {
+	case p.malformed:
+		return inspection{frame: f, data: malformed(frame)}
 	case p.fault == nil:
 		return inspection{frame: f}
 	case p.fault.kind == cutAfter:

@@ -27,6 +27,8 @@ type link struct {
 	ends  [2]net.Conn   // ends[d] is where direction d goes to
 	done  chan struct{} // closed when the link is cut
 	once  sync.Once
+	flows [2]*flow
+	deaf  bool // the imitated server reads nothing more; used only by the reader of requests
 
 	mu        sync.Mutex
 	pending   []pending // requests without a reply, oldest first
@@ -46,20 +48,26 @@ type flow struct {
 // parcel is what arrives at one moment. No data is the end of the stream.
 type parcel struct {
 	data  []byte
+	to    Direction
 	due   time.Time
 	after *Fault // happens after this, and ends the link; nil for most
 }
 
 func newLink(r *Relay, client, server net.Conn) *link {
-	return &link{relay: r, ends: [2]net.Conn{ToServer: server, ToClient: client}, done: make(chan struct{})}
+	l := &link{relay: r, ends: [2]net.Conn{ToServer: server, ToClient: client}, done: make(chan struct{})}
+	for d := range l.flows {
+		f := &flow{}
+		f.more.L = &f.mu
+		l.flows[d] = f
+	}
+	return l
 }
 
 // start begins the link's four goroutines. They end when the link is cut or
 // either end closes; Relay.close waits for them.
 func (l *link) start() {
 	for _, d := range []Direction{ToServer, ToClient} {
-		f := &flow{}
-		f.more.L = &f.mu
+		f := l.flows[d]
 		go func() {
 			defer l.relay.pumps.Done()
 			l.pull(d, f)
@@ -79,8 +87,11 @@ func (l *link) pull(d Direction, f *flow) {
 		if err != nil {
 			break
 		}
+		if d == ToServer && l.deaf {
+			continue
+		}
 		p, ok := l.consider(d, data)
-		if !ok || !f.add(p) {
+		if !ok || !l.flows[p.to].add(p) {
 			break
 		}
 	}
@@ -96,14 +107,23 @@ func (l *link) consider(d Direction, data []byte) (parcel, bool) {
 	seen := inspection{frame: Frame{Direction: d, Size: len(data)}}
 	if isFrame(data) {
 		seen = l.inspect(d, data[4:])
+	} else if d == ToClient {
+		data = l.relay.imitated().rename(data)
 	}
-	p := parcel{data: data, due: time.Now().Add(l.relay.lag(seen.frame))}
+	if seen.data != nil {
+		data = seen.data
+	}
+	p := parcel{data: data, to: d, due: time.Now().Add(l.relay.lag(seen.frame))}
 	switch seen.verdict {
 	case cutBefore:
 		// First what the fault promises, then the word that it happened.
 		l.cut()
-		seen.fault.happened()
+		if seen.fault != nil {
+			seen.fault.happened()
+		}
 		return p, false
+	case answerUnknown:
+		l.deaf, p.to, p.after = true, ToClient, &Fault{relay: l.relay, done: make(chan struct{})}
 	case hangBehind:
 		p.after = seen.fault
 	}

@@ -48,6 +48,7 @@ type Relay struct {
 	delayBy func(Frame) time.Duration // nil for none; comes on top
 	trickle time.Duration
 	rules   []*Fault
+	release Release
 	known   *passwords
 }
 

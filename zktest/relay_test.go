@@ -47,6 +47,9 @@ func TestMatch(t *testing.T) {
 		{Match{}, "connect", "", false},
 		{Match{Op: "ping"}, "ping", "", true},
 		{Match{Op: "delete"}, "create2", "/a", false},
+		{Match{Op: "create"}, "create2", "/a", true},
+		{Match{Op: "create2"}, "create", "/a", true},
+		{Match{Op: "create2"}, "createContainer", "/a", false},
 		{Match{Path: "/a/"}, "create2", "/a/b", true},
 		{Match{Path: "/a/"}, "create2", "/ab", false},
 	} {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
 	"github.com/zklock/zklock/cmd/zklock/internal/process"
+	"github.com/zklock/zklock/zktest"
 )
 
 // TestMain lets the test's own binary be the command: its local servers,
@@ -33,6 +34,7 @@ func TestScripts(t *testing.T) {
 			env.Defer(func() { stopServer(home) })
 			others := &others{home: home}
 			env.Values[othersKey{}] = others
+			env.Values[oldServerKey{}] = new(*zktest.Server)
 			env.Defer(others.close)
 			return nil
 		},
@@ -53,6 +55,7 @@ func TestScripts(t *testing.T) {
 			"page":         page,
 			"certificates": certificates(t),
 			"lockdown":     lockdown,
+			"oldserver":    oldServer,
 		},
 		Condition: condition,
 	})

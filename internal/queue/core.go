@@ -52,6 +52,7 @@ type Core struct {
 	queues          map[string]*clientQueue  // positions by the znode whose children are their queue
 	unmarked        map[string]time.Duration // until when releases are not marked, by the same path
 	separateWatches time.Duration            // until when waiters set their watches by separate requests
+	noContainers    bool                     // the servers of this connection have no containers
 
 	pending   map[uint64]waiter // requests in flight
 	lastReq   uint64
@@ -285,6 +286,7 @@ func (c *Core) Session(now time.Duration, s SessionChange) {
 		c.session = s
 		c.deadline.Handshake(s.Sent, s.Timeout, c.cfg.Drift, former.Session != s.Session)
 		c.beat.restart(now)
+		c.noContainers = false // another server may answer, or this one was upgraded
 		c.resume(now)
 	case Disconnected:
 		s.Session, s.Timeout = former.Session, former.Timeout

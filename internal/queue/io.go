@@ -11,7 +11,7 @@ type RequestKind uint8
 
 // The requests.
 const (
-	Create       RequestKind = iota // Creates: one by create2, several in one multi
+	Create       RequestKind = iota // Creates: one by create, several in one multi
 	List                            // getChildren: Path, Watch
 	Get                             // getData: Path, Watch
 	Set                             // setData: Path, Data, Version

@@ -56,12 +56,12 @@ func (acq *acquire) quitUnmade(c *Core) {
 // makeParent creates one ancestor of a znode; its parent is the last.
 func (c *Core) makeParent(n *node, dir string, why *error) {
 	acq, last := n.owner, dir == n.parent
-	c.send(Request{Kind: Make, Path: dir, Container: !c.cfg.Persistent, Access: n.position.access, Above: acq.spec.above(dir)}, func(now time.Duration, r Reply) {
+	c.send(Request{Kind: Make, Path: dir, Container: !c.cfg.Persistent && !c.noContainers, Access: n.position.access, Above: acq.spec.above(dir)}, func(now time.Duration, r Reply) {
 		switch r.Code {
 		case OK, NodeExists:
 			*why = nil
-		case Unimplemented:
-			c.cfg.Persistent = true
+		case Unimplemented: // the create of the znode finds the parent missing again
+			c.noContainers = true
 		case NoNode:
 			// The parent of the first one is the chroot, which zklock does not create. Further
 			// down, another client has just deleted the parent again, or the servers have,

@@ -70,7 +70,7 @@ func (c *Core) batchKindOf(o *Op) batchKind {
 	switch {
 	case !o.Batchable:
 	case o.Code == wire.OpGetChildren2:
-		if !o.Watch && !c.noMultiRead && !c.noReadBatches {
+		if !o.Watch && c.release >= release36 && !c.noReadBatches {
 			return readBatch
 		}
 	case o.Code == wire.OpMulti:

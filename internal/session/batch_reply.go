@@ -76,9 +76,6 @@ func decodeBatch(r *jute.Reader, batch *Call) {
 // batchAnswered completes each call of a batch.
 func (c *Core) batchAnswered(batch *Call) {
 	whole := &batch.Result
-	if batch.Op.Code == wire.OpMultiRead && whole.Code == wire.ErrUnimplemented {
-		c.noMultiRead = true // a server before 3.6: the core does not ask it again
-	}
 	at := 0
 	for _, call := range batch.members {
 		r := &call.Result
@@ -90,7 +87,7 @@ func (c *Core) batchAnswered(batch *Call) {
 			r.Applied = outcomeOf(r.Code)
 		default:
 			r.Applied = Yes
-			if call.Op.Code == wire.OpCreate2 {
+			if call.Op.isPlainCreate() {
 				r.Stat = c.createdStat(&call.Op, whole.Zxid)
 			}
 		}
@@ -132,7 +129,9 @@ func rollsBack(code wire.ErrCode) bool {
 	return outcomeOf(code) == No
 }
 
-// createdStat returns what is known of a znode that a multi has just created.
+// createdStat returns what is known of a znode that was created, if the answer has only
+// its path. zxid is that of the answer's header. For a change that succeeded, it is the zxid
+// of the change: a server executes changes one by one, and answers each one before the next.
 func (c *Core) createdStat(o *Op, zxid int64) wire.Stat {
 	s := wire.Stat{Czxid: zxid, Mzxid: zxid, Pzxid: zxid, DataLength: int32(len(o.Data))}
 	if o.Mode.Ephemeral() {

@@ -370,9 +370,13 @@ func TestServersWithoutMultiRead(t *testing.T) {
 			t.Errorf("%+v", res)
 		}
 	}
+	r.wantLost(ErrOldServer)
+	r.dial()
+	r.greet(r.welcome(7))
 	r.submit(batchableList("/a"))
-	r.wantSent("getChildren2 [?/c]", "getChildren2 [?/a]")
-	r.reply(2, 41, wire.ErrNoNode, nil)
+	r.wantSent("exists [exists]", "getChildren2 [?/c]", "getChildren2 [?/a]")
+	r.reply(2, 41, wire.ErrOK, &wire.ExistsResponse{})
+	r.reply(3, 41, wire.ErrNoNode, nil)
 	if waiting.Result.Err() != wire.ErrNoNode {
 		t.Fatalf("%+v", waiting.Result)
 	}

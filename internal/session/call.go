@@ -3,7 +3,8 @@ package session
 import "github.com/zklock/zklock/internal/wire"
 
 // Call is one request. The submitter fills Op and does not touch the call until the
-// core returns it in a notice. Then the call may be used again.
+// core returns it in a notice. Then the call may be used again. For old servers, the core
+// replaces the code of a create2.
 type Call struct {
 	Op     Op
 	Result Result
@@ -12,6 +13,7 @@ type Call struct {
 
 	state      callState
 	batchable  bool    // the call may be sent in a batch, or is a batch
+	refused    bool    // the server did not execute it, or it only reads; see unknownRequest
 	members    []*Call // of a batch: its calls
 	xid        int32
 	prev, next *Call
@@ -30,7 +32,7 @@ const (
 func (c *Call) Reset() {
 	c.Op = Op{}
 	c.Result.reset()
-	c.state = idle
+	c.state, c.refused = idle, false
 }
 
 // callList is a doubly linked queue of calls. A call is in at most one list. Because
@@ -82,6 +84,15 @@ func (l *callList) remove(c *Call) {
 	if !c.batchable {
 		l.unbatchable--
 	}
+}
+
+// find returns the call with this number, or nil.
+func (l *callList) find(xid int32) *Call {
+	c := l.first
+	for c != nil && c.xid != xid {
+		c = c.next
+	}
+	return c
 }
 
 // has reports whether a call with this code is in the list.

@@ -1,7 +1,9 @@
 package session
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -76,6 +78,8 @@ func (c *Core) useServers(servers []string) {
 			c.cfg.Servers[i], c.cfg.Servers[j] = c.cfg.Servers[j], c.cfg.Servers[i]
 		})
 	}
+	maps.DeleteFunc(c.oldServers, func(server string, _ oldServer) bool { return !slices.Contains(servers, server) })
+	c.updateRelease()
 	c.failures = nil // Dial may still read the old slice
 	for _, s := range c.cfg.Servers {
 		c.failures = append(c.failures, Failure{Server: s})
@@ -129,6 +133,9 @@ func (c *Core) Dialed(gen uint64, now time.Duration) {
 // reason.
 func (c *Core) Lost(gen uint64, err error, now time.Duration) {
 	if gen != 0 && gen == c.Live() {
+		if c.phase == connected {
+			c.connectionEnded()
+		}
 		c.dropConnection(err, now)
 	}
 }
@@ -153,6 +160,9 @@ func (c *Core) dropConnection(err error, now time.Duration) {
 		return
 	}
 	lost := Unknown
+	if errors.Is(err, ErrOldServer) {
+		c.refuseReads()
+	}
 	c.noReadBatches = c.pending.has(wire.OpMultiRead)
 	c.failAll(&c.pending, ErrConnectionLost, lost)
 	c.batchableSent = 0
@@ -260,13 +270,22 @@ func (c *Core) startConnected(now time.Duration) {
 	// watches before any read. The events that were missed precede the answer that
 	// sets the watches.
 	c.sendAuths()
+	var dropped []string
+	if c.release < release36 {
+		dropped = c.watches.dropPersistent()
+	}
 	c.out, c.setWatches = c.watches.frames(c.out, c.lastZxid)
 	if c.readOnly {
 		c.probe.start(now)
 		c.notifyState(ConnectedReadOnly, nil)
 		return
 	}
+	c.askRelease(now)
 	c.notifyState(Connected, nil)
+	for _, path := range dropped {
+		c.notifyEvent(wire.EventPersistentWatchRemoved, path, -1, now)
+	}
+	c.refuseUnknown()
 }
 
 // stableAfter is how long a connection must last to count as a success. Otherwise a

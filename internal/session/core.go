@@ -101,9 +101,11 @@ type Core struct {
 	batcher       batcher
 	batchableSent int    // how many calls in pending are batches or batchable
 	batchedCalls  uint64 // counts the calls that were sent in batches
-	// noMultiRead: a server did not know multiRead, the request for a batch of
-	// listings.
-	noMultiRead bool
+	// release is the release of the oldest server in oldServers, or the newest.
+	release     release
+	oldServers  map[string]oldServer
+	endings     endings
+	releaseCall Call // see askRelease
 	// noReadBatches: this connection sends no batch of listings, because the one
 	// before ended without an answer to such a request. That answer may have been too
 	// long.
@@ -131,7 +133,7 @@ func New(cfg Config, now time.Duration) *Core {
 	if cfg.BatchWindow <= 0 {
 		cfg.BatchWindow = defaultBatchWindow
 	}
-	c := &Core{cfg: cfg, dialAt: now, lastRecv: now}
+	c := &Core{cfg: cfg, dialAt: now, lastRecv: now, release: newest}
 	c.useServers(cfg.Servers)
 	for _, a := range cfg.Auth {
 		c.auths.all = append(c.auths.all, authEntry{auth: a})
@@ -173,6 +175,7 @@ func (c *Core) Reason() error { return c.reason }
 // immediately if it cannot be sent.
 func (c *Core) Submit(call *Call, epoch uint64) {
 	call.Result.reset()
+	call.refused = false
 	switch {
 	case c.phase == ended && c.state == AuthFailed:
 		c.failCall(call, ErrAuthFailed, No)
@@ -186,6 +189,8 @@ func (c *Core) Submit(call *Call, epoch uint64) {
 	// measurement.
 	case headerSize+call.Op.size() > c.cfg.MaxRequest && c.tooLarge(&call.Op):
 		c.failCall(call, ErrTooLarge, No)
+	case c.unknown(&call.Op):
+		c.refuse(call)
 	case call.Op.Code == wire.OpAuth:
 		c.submitAuth(call)
 	default:
@@ -237,8 +242,12 @@ func (c *Core) TakeOutput(spare []byte, now time.Duration) []byte {
 	return out
 }
 
-// send encodes a call and adds it to the pending calls.
+// send encodes a call and adds it to the pending calls. For old servers, it replaces a
+// create2 by a create, whose answer has no Stat.
 func (c *Core) send(call *Call, now time.Duration) {
+	if call.Op.Code == wire.OpCreate2 && c.release < release35 {
+		call.Op.Code = wire.OpCreate
+	}
 	c.nextXid()
 	call.xid, call.state = c.xid, sent
 	call.Result.Sent, call.Result.Conn = now, c.conn
@@ -301,7 +310,11 @@ func (c *Core) failAll(l *callList, fault error, applied Outcome) {
 		switch {
 		case len(call.members) > 0:
 			c.failBatch(call, fault, applied)
-		case call != &c.closeCall:
+		case call == &c.closeCall, call == &c.releaseCall:
+		case call.refused:
+			call.Result.Resend = true
+			c.failCall(call, fault, No)
+		default:
 			c.failCall(call, fault, applied)
 		}
 	}
@@ -321,5 +334,6 @@ func (c *Core) endSession(err error) {
 func (c *Core) forgetSession() {
 	c.sessionID, c.password = 0, [passwordSize]byte{}
 	c.watches = watches{}
+	c.forgetOldServers()
 	c.readOnlySession, c.unreported = false, false
 }

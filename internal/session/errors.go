@@ -24,6 +24,9 @@ var (
 	// ErrReadWriteFound: the client left a read-only server because it found a
 	// read-write one.
 	ErrReadWriteFound = errors.New("session: a read-write server was found")
+	// ErrOldServer: the client left a server that does not know a request, and that
+	// would not answer the requests after it.
+	ErrOldServer = errors.New("session: the server is too old to know the request")
 	// ErrServerRemoved: the client left a server that its new list does not contain.
 	ErrServerRemoved = errors.New("session: the server was removed from the list")
 )

@@ -51,6 +51,9 @@ func (c *Core) received(frame []byte, now time.Duration) error {
 	case wire.XidAuth:
 		return c.authAnswered(h.Err)
 	case wire.XidSetWatches:
+		if h.Err == wire.ErrUnimplemented && c.watches.hasPersistent() {
+			c.learn(since(wire.OpSetWatches2)-1, answered)
+		}
 		if h.Err != wire.ErrOK {
 			// Without its watches, the session would wait for events that never come.
 			return fmt.Errorf("%w: watches not set again: %w", ErrRefused, h.Err)
@@ -92,6 +95,16 @@ func (c *Core) answer(h wire.ReplyHeader, now time.Duration) error {
 	if call == nil {
 		return fmt.Errorf("%w: answer %d without a request", ErrProtocol, h.Xid)
 	}
+	var old error // the server did not know the request
+	if h.Err == wire.ErrUnimplemented {
+		if refused := c.pending.find(h.Xid); refused != nil && refused.Op.proves() {
+			finished, err := c.unknownRequest(refused)
+			if !finished {
+				return err
+			}
+			old = err
+		}
+	}
 	if h.Xid != call.xid {
 		return fmt.Errorf("%w: answer %d instead of %d", ErrProtocol, h.Xid, call.xid)
 	}
@@ -108,8 +121,19 @@ func (c *Core) answer(h wire.ReplyHeader, now time.Duration) error {
 			call.discardAnswer()
 			return fmt.Errorf("%w: answer to %s: %w", ErrProtocol, call.Op.Code, err)
 		}
+		if call.Op.Code == wire.OpCreate {
+			res.Stat = c.createdStat(&call.Op, h.Zxid)
+		}
 	} else {
 		res.Code = h.Err
+	}
+	if h.Err == wire.ErrMarshalling && call.Op.Code == wire.OpMulti && call.Op.since() > release34 {
+		// The server could not decode an operation in the multi.
+		c.learn(call.Op.since()-1, answered)
+		res.Code = wire.ErrUnimplemented
+	}
+	if res.Code != wire.ErrUnimplemented {
+		c.endings.answered(call.Op.Code)
 	}
 	res.Zxid, res.Received = h.Zxid, now
 	res.Applied = outcomeOf(res.Code)
@@ -120,8 +144,15 @@ func (c *Core) answer(h wire.ReplyHeader, now time.Duration) error {
 	if call.batchable {
 		c.batchableSent--
 	}
+	if old != nil { // before the submitter learns of it, and sends other requests
+		c.dropConnection(old, now)
+	}
 	if len(call.members) > 0 {
 		c.batchAnswered(call)
+		return nil
+	}
+	if call == &c.releaseCall {
+		c.releaseAnswered(res.Code)
 		return nil
 	}
 	if call == &c.closeCall {

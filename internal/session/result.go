@@ -15,6 +15,10 @@ type Result struct {
 	Fault error
 	// Applied says whether a failed request was applied, as far as is known.
 	Applied Outcome
+	// Resend: the request failed because the server did not know it, or it is a read that
+	// was in flight at that time. Sent again, it takes a form that the server knows, or is
+	// refused.
+	Resend bool
 	// Failed is the index of the operation that made a multi fail.
 	Failed int
 	Zxid   int64

@@ -98,5 +98,29 @@ func sessionMutants() []Mutant {
 			Suite: bubble, Test: "TestWatchNeverGoesBack",
 			Says: `at the server that lags: .*old`,
 		},
+		{
+			Name:   "HeaderOfFoundNode",
+			Reason: "The token of a retried create that found its znode is the czxid that a read returns; the mutant takes the zxid of the answer's header.",
+			Edits: []Edit{
+				{File: "internal/queue/fixed.go",
+					Before: `		n.state, n.czxid = alive, r.Czxid
+		c.queues[p.parent].enter(p)`,
+					After: `		n.state, n.czxid = alive, r.Zxid
+		c.queues[p.parent].enter(p)`},
+			},
+			Suite: conformance, Test: "TestTokenOfRetriedCreateOnOldServer",
+			Says: `token \d+, czxid \d+, there true`,
+		},
+		{
+			Name:   "EagerUpgrade",
+			Reason: "New requests wait until every server that was old is upgraded; the mutant sends them as soon as one is.",
+			Edits: []Edit{
+				{File: "internal/session/release.go",
+					Before: `		delete(c.oldServers, server)`,
+					After:  `		clear(c.oldServers)`},
+			},
+			Suite: session, Test: "TestNewRequestsWaitUntilEveryOldServerIsUpgraded",
+			Says: `request 0 is create2, want \[create\]`,
+		},
 	}
 }

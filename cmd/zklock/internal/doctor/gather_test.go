@@ -66,6 +66,32 @@ func TestWordsAllowed(t *testing.T) {
 	}
 }
 
+// TestOldServersAreReported checks doctor on servers that do not know newer requests: it says
+// what is missing, and all other checks still work.
+func TestOldServersAreReported(t *testing.T) {
+	for release, text := range map[zktest.Release]string{
+		zktest.Release34: "version 3.4.14 on ",
+		zktest.Release35: "version 3.5.10 on ",
+	} {
+		srv := zktest.Start(t)
+		srv.Imitate(release)
+		hold(t, client(t, srv, "one").Mutex("a"))
+		r := look(t, srv)
+		level, missing := Note, "no recursive watches"
+		if release == zktest.Release34 {
+			level, missing = Warning, "no container znodes"
+		}
+		if f := wantOne(t, r, "versions", level, text); !strings.Contains(f.Do, missing) || r.Locks != 1 {
+			t.Errorf("%s: %d locks, %+v", text, r.Locks, f)
+		}
+		for _, f := range r.Findings {
+			if f.Check != "versions" && f.Level.rank() > Note.rank() {
+				t.Errorf("%s: %+v", text, f)
+			}
+		}
+	}
+}
+
 // TestLockIsLeftAlone: where the prefix is a lock itself, nothing is made in it, which
 // would take a number from those who queue.
 func TestLockIsLeftAlone(t *testing.T) {

@@ -191,6 +191,9 @@ func (f *Facts) judgeOneness() []Finding {
 	return nil
 }
 
+// oldestVersion is the oldest version of ZooKeeper that zklock supports.
+const oldestVersion = "3.4.6"
+
 // judgeVersions compares the versions of the servers.
 func (f *Facts) judgeVersions() []Finding {
 	of := map[string][]Server{}
@@ -212,7 +215,13 @@ func (f *Facts) judgeVersions() []Finding {
 		return []Finding{finding(Note, checkVersions, "add srvr to the servers' 4lw.commands.whitelist", "the servers do not report their versions")}
 	}
 	var found []Finding
-	if oldest := versions[0]; compareVersions(oldest, "3.5.3") < 0 {
+	if oldest := versions[0]; compareVersions(oldest, oldestVersion) < 0 {
+		found = append(found, finding(Critical, checkVersions, "update the servers: zklock needs "+oldestVersion+" or later, because older servers do not answer requests that they do not know",
+			"version %s on %s", oldest, names(of[oldest])).at(of[oldest]...))
+	} else if compareVersions(oldest, "3.5") < 0 {
+		found = append(found, finding(Warning, checkVersions, "update the servers: this version has no container znodes, so the znodes of unused locks remain (see zklock gc), no recursive watches, so top and ui poll, and does not report its time",
+			"version %s on %s", oldest, names(of[oldest])).at(of[oldest]...))
+	} else if compareVersions(oldest, "3.5.3") < 0 {
 		found = append(found, finding(Warning, checkVersions, "update the servers: this version has no container znodes, so the znodes of unused locks remain; see zklock gc",
 			"version %s on %s", oldest, names(of[oldest])).at(of[oldest]...))
 	} else if compareVersions(oldest, "3.6") < 0 {

@@ -1,0 +1,147 @@
+package locktest
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/test/harness"
+	"github.com/zklock/zklock/zk"
+	"github.com/zklock/zklock/zktest"
+)
+
+// TestLocksOnOldServers runs the tests through a relay that answers as old servers do.
+func TestLocksOnOldServers(t *testing.T) {
+	t.Run("3.5", func(t *testing.T) { onOldServers(t, zktest.Release35, Kind{}) })
+	for _, kind := range append(Kinds(), Kind{Name: "mutex"}) {
+		t.Run("3.4 "+kind.Name, func(t *testing.T) { onOldServers(t, zktest.Release34, kind) })
+	}
+}
+
+func onOldServers(t *testing.T, release zktest.Release, kind Kind) {
+	RunLocksInBubbles(t, func(t *testing.T) LockTarget {
+		srv := zktest.Start(t)
+		srv.Imitate(release)
+		return LockTarget{Servers: srv.Servers(), DialContext: srv.DialContext, SessionTimeout: bubbleTimeout, Kind: kind}
+	})
+}
+
+// TestZooKeeperLocksAsOnOldServers runs the tests on ZooKeeper through a proxy that answers
+// as ZooKeeper 3.4 does.
+func TestZooKeeperLocksAsOnOldServers(t *testing.T) {
+	node := harness.StartServer(t, harness.ServerConfig{TickTime: time.Second})
+	proxy := zktest.NewProxy(t, "tcp", node.Addr())
+	proxy.Imitate(zktest.Release34)
+	RunLocks(t, LockTarget{Servers: proxy.Addr(), SessionTimeout: timeout, Expiry: expiry})
+}
+
+// holdsOf acquires and releases a lock of each kind, and checks that the token of each hold
+// is the czxid of its znode. It returns the largest token.
+func (e *env) holdsOf(c *zklock.Client, op *zk.Client, name string) (last int64) {
+	e.Helper()
+	for _, l := range []*zklock.Lock{
+		c.Mutex(name + "/mutex"), c.RWMutex(name + "/rw").Writer(), c.RWMutex(name + "/rw").Reader(), c.NodeLock(name + "/node"),
+		c.Semaphore(name+"/permits", 3).Permits(2), zklock.All(c.Mutex(name+"/a"), c.RWMutex(name+"/b").Reader()),
+	} {
+		h := e.acquire(l)
+		for _, node := range h.Nodes() {
+			stat, there, err := op.Exists(e.ctx, node)
+			if err != nil || !there || stat.Czxid != h.Token() || h.Token() <= last {
+				e.Errorf("%s: token %d after %d, czxid %d, there %v, %v", node, h.Token(), last, stat.Czxid, there, err)
+			}
+		}
+		last = h.Token()
+		e.release(h)
+	}
+	return last
+}
+
+// TestTokensOnOldServers checks tokens on servers whose answer to a create has no Stat. If
+// their leader is older than they are, they close connections instead of answering.
+func TestTokensOnOldServers(t *testing.T) {
+	for _, release := range []zktest.Release{zktest.Release34, zktest.Release35, zktest.Leader34} {
+		inBubble(t, func(e *env, srv *zktest.Server) {
+			op := srv.Dial(e.T)
+			route := srv.Route(e.T)
+			route.Imitate(release)
+			c := zklock.New(route.Dial(e.T), e.options())
+			defer c.Close()
+			first := e.holdsOf(c, op, "/locks")
+			if again := e.holdsOf(c, op, "/locks"); again <= first {
+				e.Errorf("token %d after %d", again, first)
+			}
+		})
+	}
+}
+
+// TestTokenOfRetriedCreateOnOldServer checks a node lock whose create was executed, but whose
+// answer was lost. The next create finds the znode, and its answer's header has a later zxid
+// than the znode. So the client must read the czxid.
+func TestTokenOfRetriedCreateOnOldServer(t *testing.T) {
+	for _, release := range []zktest.Release{zktest.Newest, zktest.Release34} {
+		inBubble(t, func(e *env, srv *zktest.Server) {
+			op := srv.Dial(e.T)
+			route := srv.Route(e.T)
+			route.Imitate(release)
+			c := zklock.New(route.Dial(e.T), e.options())
+			defer c.Close()
+			e.release(e.acquire(c.NodeLock("/n"))) // the client learns of which release the server is
+			lost := route.DropReply(zktest.Match{Op: "create"})
+			h := e.acquire(c.NodeLock("/n"))
+			stat, there, err := op.Exists(e.ctx, h.Node())
+			if err != nil || !there || stat.Czxid != h.Token() || lost.Count() != 1 {
+				e.Errorf("token %d, czxid %d, there %v, %d lost answers, %v", h.Token(), stat.Czxid, there, lost.Count(), err)
+			}
+			e.release(h)
+		})
+	}
+}
+
+// TestRollingUpgradeFromOldServers upgrades servers below a client that holds one lock and
+// uses others. The client may send requests of 3.5 only to servers that know them.
+func TestRollingUpgradeFromOldServers(t *testing.T) {
+	inBubble(t, func(e *env, srv *zktest.Server) {
+		op := srv.Dial(e.T)
+		route := srv.Route(e.T)
+		c := zklock.New(route.Dial(e.T), e.options())
+		defer c.Close()
+		var containers atomic.Int64 // that were created: no Stat tells
+		route.DelayFunc(func(f zktest.Frame) time.Duration {
+			if f.Direction == zktest.ToClient && f.Op == "createContainer" {
+				containers.Add(1)
+			}
+			return 0
+		})
+		route.Imitate(zktest.Release34)
+		held := e.acquire(c.Mutex("/held"))
+		last := held.Token()
+		for _, step := range []struct {
+			name      string
+			release   zktest.Release
+			container bool
+		}{
+			{"/old", zktest.Release34, false},
+			{"/upgraded", zktest.Newest, true},
+			{"/leader", zktest.Leader34, false},
+			{"/back", zktest.Release34, false},
+		} {
+			route.Imitate(step.release)
+			route.CutConnections()
+			time.Sleep(time.Second)
+			containers.Store(0)
+			token := e.holdsOf(c, op, step.name)
+			if token <= last {
+				e.Errorf("%s: token %d after %d", step.name, token, last)
+			}
+			last = token
+			if n := containers.Load(); n > 0 != step.container {
+				e.Errorf("%s: %d containers", step.name, n)
+			}
+			if err := held.Verify(e.ctx); err != nil {
+				e.Errorf("%s: %v", step.name, err)
+			}
+		}
+		e.release(held)
+	})
+}
