@@ -44,8 +44,8 @@ func valueMutants() []Mutant {
 			Reason: "If a Watch may not read an entry that has changed, its next read takes nothing from before the change; the mutant keeps the entry of the last read.",
 			Edits: []Edit{
 				{File: "watch.go",
-					Before: `return o.Node == e.Node })`,
-					After:  `return false && o.Node == e.Node })`},
+					Before: `return unwatched[e.Node] })`,
+					After:  `return false })`},
 			},
 			Suite: bubble, Test: "TestWatchRefusedRead",
 			Says: `after a throttled read: "a\+1`,
