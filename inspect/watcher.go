@@ -227,12 +227,12 @@ func (s *Watcher) Run(ctx context.Context) error {
 	defer stop()
 	again := firstRetry
 	for {
-		conn, err := s.connected(ctx)
-		if err != nil {
+		if _, err := s.connected(ctx); err != nil {
 			return err
 		}
 		s.addWatch(ctx)
-		if conn, err = s.connected(ctx); err != nil { // an old server may have ended the connection
+		conn, err := s.connected(ctx) // an old server may have ended the former connection
+		if err != nil {
 			return err
 		}
 		least := s.opts.RelistInterval
