@@ -33,8 +33,8 @@ func valueMutants() []Mutant {
 			Edits: []Edit{
 				{File: "watch.go",
 					Before: `			delete(known, e.Node)
-			// If`,
-					After: `			// If`},
+			unwatched`,
+					After: `			unwatched`},
 			},
 			Suite: bubble, Test: "TestWatchChangesAtAnyMoment",
 			Says: `trouble none at .*, want changed`,
