@@ -295,7 +295,7 @@ func (f znodeEntry) matchMixedEntry(before []znodeEntry) znodeEntry {
 	return f
 }
 
-// doAll sends reads together and returns their results, or the error of ctx. It repeats
+// doAll sends operations together and returns their results, or the error of ctx. It repeats
 // those that the client found a server too old for, or that it lost with such a server.
 func (c *Client) doAll(ctx context.Context, ops ...zk.Op) ([]zk.Result, error) {
 	results, err := c.doOnce(ctx, ops)

@@ -88,27 +88,42 @@ func (c *Client) createSize(ctx context.Context, path string, data []byte) error
 	if err != nil {
 		return err
 	}
-	var ops []zk.Op
+	var failed error // of the first znode that could not be created
 	for i := 1; i <= len(path); i++ {
-		if i == len(path) || path[i] == '/' {
-			ops = append(ops, c.toOp(&queue.Request{
-				Kind: queue.Make, Path: path[:i], Access: access, Above: i < len(path),
-				Container: !c.opts.PersistentParents && !c.opts.Layout.needsPersistentParents(),
-			}))
+		if i < len(path) && path[i] != '/' {
+			continue
+		}
+		err := c.createParent(ctx, queue.Request{Kind: queue.Make, Path: path[:i], Access: access, Above: i < len(path)})
+		if failed == nil && !errors.Is(err, zk.ErrNodeExists) {
+			failed = err
 		}
 	}
-	ops = append(ops, zk.CreateOp(sizeOf(path), data, c.aclFor(access, lockNode), zk.ModePersistent))
-	results, err := c.doAll(ctx, ops...)
+	err = c.doOne(ctx, zk.PlainCreateOp(sizeOf(path), data, c.aclFor(access, lockNode), zk.ModePersistent))
+	if failed != nil && errors.Is(err, zk.ErrNoNode) {
+		return failed
+	}
+	return err
+}
+
+// createParent creates a znode above the stored size: a container, if the options allow that
+// and the servers have containers.
+func (c *Client) createParent(ctx context.Context, r queue.Request) error {
+	r.Container = !c.opts.PersistentParents && !c.opts.Layout.needsPersistentParents()
+	err := c.doOne(ctx, c.toOp(&r))
+	if errors.Is(err, zk.ErrUnimplemented) {
+		r.Container = false
+		err = c.doOne(ctx, c.toOp(&r))
+	}
+	return err
+}
+
+// doOne sends an operation, and returns its error.
+func (c *Client) doOne(ctx context.Context, op zk.Op) error {
+	results, err := c.doAll(ctx, op)
 	if err != nil {
 		return err
 	}
-	created := results[len(results)-1].Err
-	for _, r := range results {
-		if errors.Is(created, zk.ErrNoNode) && r.Err != nil && !errors.Is(r.Err, zk.ErrNodeExists) {
-			return r.Err // the first znode that could not be created
-		}
-	}
-	return created
+	return results[0].Err
 }
 
 // accessAbove returns the access control of the znode at path, or of its nearest ancestor

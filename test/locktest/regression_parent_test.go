@@ -26,7 +26,7 @@ func TestContainerCollectedUnderAWaitingClient(t *testing.T) {
 		}
 		creates := 0
 		p.route.DelayFunc(func(f zktest.Frame) time.Duration {
-			if f.Direction != zktest.ToServer || f.Op != "create" {
+			if f.Direction != zktest.ToServer || f.Op != "create" && f.Op != "create2" {
 				return 0
 			}
 			creates++ // one frame at a time passes in a direction
