@@ -10,7 +10,8 @@ import (
 )
 
 // Error is the error type of this package. It matches zk.ErrAuthFailed if another attempt
-// would fail too, and zk.ErrInvalidOptions if the client has no usable file or ticket.
+// would fail too, and zk.ErrInvalidOptions if the
+// client has no usable file or ticket, or cannot get a ticket for this server.
 type Error struct {
 	Op   string // what failed: "log in as", "read the keytab", ...
 	Name string // the principal or the file
@@ -45,7 +46,8 @@ var verdicts = []struct {
 	why  string
 }{
 	{"KDC_ERR_C_PRINCIPAL_UNKNOWN", zk.ErrAuthFailed, "the KDC does not know this principal; check its spelling and its realm"},
-	{"KDC_ERR_S_PRINCIPAL_UNKNOWN", zk.ErrAuthFailed, "the KDC does not know this principal; check the name of the server in the connection string and in DNS, and the option for the principal of the servers"},
+	// Only this server, or this replica of the KDC, may be affected.
+	{"KDC_ERR_S_PRINCIPAL_UNKNOWN", zk.ErrInvalidOptions, "the KDC does not know this principal; check the name of the server in the connection string and in DNS, and the option for the principal of the servers"},
 	{"KDC_ERR_PREAUTH_FAILED", zk.ErrAuthFailed, "the KDC refused the key; the password of the principal has changed, so export its keytab again"},
 	// Without pre-authentication, the client notices that itself.
 	{"client password/keytab incorrect", zk.ErrAuthFailed, "the key does not decrypt the answer of the KDC; the password of the principal has changed, so export its keytab again"},

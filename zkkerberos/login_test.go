@@ -224,3 +224,19 @@ func TestKeysAreNotPrinted(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// A failed lookup of a server's name is an error that another attempt can avoid. Only if the
+// address has no name, the name in the connection string counts.
+func TestServerNameLookupFails(t *testing.T) {
+	former := net.DefaultResolver
+	t.Cleanup(func() { net.DefaultResolver = former })
+	down := errors.New("the resolver is down")
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) { return nil, down }}
+	name, err := canonical(t.Context(), "zk1", &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 2181})
+	if err == nil || errors.Is(err, zk.ErrAuthFailed) || errors.Is(err, zk.ErrInvalidOptions) {
+		t.Errorf("%q, %v", name, err)
+	}
+	if err := unlessNotFound(&net.DNSError{IsNotFound: true}); err != nil {
+		t.Error(err)
+	}
+}

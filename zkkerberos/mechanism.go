@@ -2,6 +2,7 @@ package zkkerberos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -136,7 +137,10 @@ func (m *Mechanism) server(ctx context.Context, env *environment, host string, a
 	if strings.Contains(name, hostPattern) {
 		host, _, _ = strings.Cut(host, "%") // the zone of an IPv6 address
 		if env.config.LibDefaults.RDNS && env.config.LibDefaults.DNSCanonicalizeHostname {
-			host = canonical(ctx, host, addr)
+			var err error
+			if host, err = canonical(ctx, host, addr); err != nil {
+				return principal{}, &Error{Op: "look up the name of", Name: addr.String(), Err: err}
+			}
 		}
 		name = strings.ReplaceAll(name, hostPattern, strings.ToLower(strings.TrimSuffix(host, ".")))
 	}
@@ -158,27 +162,36 @@ const lookupTimeout = 2 * time.Second
 
 // canonical returns the canonical name of the server at addr as Java does: the name of the
 // address, if that name has this address, otherwise host.
-func canonical(ctx context.Context, host string, addr net.Addr) string {
+func canonical(ctx context.Context, host string, addr net.Addr) (string, error) {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok {
-		return host
+		return host, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	names, err := net.DefaultResolver.LookupAddr(ctx, tcp.IP.String())
 	if err != nil || len(names) == 0 {
-		return host
+		return host, unlessNotFound(err)
 	}
 	addrs, err := net.DefaultResolver.LookupIPAddr(ctx, names[0])
 	if err != nil {
-		return host
+		return host, unlessNotFound(err)
 	}
 	for _, a := range addrs {
 		if a.IP.Equal(tcp.IP) {
-			return names[0]
+			return names[0], nil
 		}
 	}
-	return host
+	return host, nil
+}
+
+// unlessNotFound returns the error of a lookup, except the answer that there is no such name.
+func unlessNotFound(err error) error {
+	var failed *net.DNSError
+	if errors.As(err, &failed) && failed.IsNotFound {
+		return nil
+	}
+	return err
 }
 
 // Format implements fmt.Formatter. Every verb prints the names and no keys.

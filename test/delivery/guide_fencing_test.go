@@ -354,6 +354,10 @@ func (f fence) statements(file string, era int, token int64, balance int) []stri
 	return strings.Split(before, ";")
 }
 
+// lockPoll is the time between two looks at the waiting transactions. MariaDB keeps what it
+// shows of them until nobody has looked for 100 ms.
+const lockPoll = 200 * time.Millisecond
+
 // whileBlocked starts a command, and calls then once the command waits for a lock of the
 // database. It reports whether the command succeeded.
 func (f fence) whileBlocked(then func(), command string, args []string) bool {
@@ -363,7 +367,7 @@ func (f fence) whileBlocked(then func(), command string, args []string) bool {
 		if time.Now().After(limit) {
 			f.t.Fatal("no transaction waits for a lock")
 		}
-		<-time.After(5 * time.Millisecond)
+		<-time.After(lockPoll)
 	}
 	then()
 	return wait()

@@ -76,7 +76,7 @@ func WriteHelp(out io.Writer, c *cobra.Command, long bool) error {
 	if !long {
 		groups = slices.DeleteFunc(groups, func(g HelpGroup) bool {
 			if g.Long {
-				more += ", " + g.Title
+				more += " and flags for " + g.Title
 			}
 			return g.Long
 		})

@@ -26,9 +26,18 @@ type kerberos struct {
 
 func (k *kerberos) flags(f *pflag.FlagSet) {
 	f.StringVar(&k.keytab, "kerberos-keytab", "", "`file` with keys; enables Kerberos")
-	f.StringVar(&k.ccache, "kerberos-ccache", "", "`file` of kinit, or default; enables Kerberos")
+	f.StringVar(&k.ccache, "kerberos-ccache", "", "ticket `file`, or default; enables Kerberos")
 	f.StringVar(&k.principal, "kerberos-principal", "", "`name` of the client: NAME@REALM")
 	f.StringVar(&k.server, "kerberos-server", "", "`name` of the servers; default: "+zkkerberos.DefaultServer)
+}
+
+// isKerberosLogin reports whether a flag says what to log in with. A command needs one of them.
+func isKerberosLogin(flag string) bool { return flag == "kerberos-keytab" || flag == "kerberos-ccache" }
+
+// choosesKerberosLogin reports whether a flag that says what to log in with is set. It then
+// overrides the other one of contexts and of the environment.
+func choosesKerberosLogin(f *pflag.FlagSet) bool {
+	return f.Changed("kerberos-keytab") || f.Changed("kerberos-ccache")
 }
 
 // wanted reports whether a setting enables Kerberos.

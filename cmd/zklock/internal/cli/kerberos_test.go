@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
+
 	"github.com/zklock/zklock/cmd/zklock/internal/config"
 	"github.com/zklock/zklock/zkkerberos"
 )
@@ -64,5 +66,37 @@ func TestKerberosForACommand(t *testing.T) {
 		if !maps.Equal(got, map[string]string{"ZKLOCK_KERBEROS_CCACHE": want, "ZKLOCK_KERBEROS_PRINCIPAL": "app"}) {
 			t.Errorf("%s: %v, want %s", name, got, want)
 		}
+	}
+}
+
+// A flag that says what to log in with overrides the other one of a context or the environment.
+func TestKerberosLoginOfFlagCounts(t *testing.T) {
+	for name, set := range map[string]func(*pflag.FlagSet) error{
+		"context": func(f *pflag.FlagSet) error {
+			return apply(f, "prod", config.Context{"kerberos-keytab": "app.keytab", "kerberos-principal": "app"})
+		},
+		"environment": func(f *pflag.FlagSet) error {
+			return FromEnvironment(f, func(key string) (string, bool) {
+				value, ok := map[string]string{"ZKLOCK_KERBEROS_KEYTAB": "app.keytab", "ZKLOCK_KERBEROS_PRINCIPAL": "app"}[key]
+				return value, ok
+			})
+		},
+	} {
+		var k kerberos
+		f := pflag.NewFlagSet("", pflag.ContinueOnError)
+		k.flags(f)
+		if err := f.Parse([]string{"--kerberos-ccache", "default"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := set(f); err != nil || k != (kerberos{ccache: "default", principal: "app"}) {
+			t.Errorf("%s: %+v, %v", name, k, err)
+		}
+	}
+	both := map[string]string{"ZKLOCK_KERBEROS_KEYTAB": "app.keytab", "ZKLOCK_KERBEROS_CCACHE": "default"}
+	var k kerberos
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	k.flags(f)
+	if err := FromEnvironment(f, func(key string) (string, bool) { value, ok := both[key]; return value, ok }); err != nil || k.check() == nil {
+		t.Errorf("both in the environment: %+v, %v", k, err)
 	}
 }

@@ -141,7 +141,11 @@ func (s *Settings) inUse(f *pflag.FlagSet, works bool) error {
 
 // apply sets the flags that were not given from a context.
 func apply(f *pflag.FlagSet, name string, c config.Context) error {
+	login := choosesKerberosLogin(f)
 	for _, key := range config.ContextKeys() {
+		if login && isKerberosLogin(key) {
+			continue
+		}
 		value, ok := c[key]
 		flag := f.Lookup(key)
 		if !ok || flag == nil || flag.Changed {

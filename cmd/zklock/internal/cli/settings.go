@@ -157,10 +157,10 @@ func (s *Settings) WaitFlags(f *pflag.FlagSet) {
 // variables.
 func FromEnvironment(f *pflag.FlagSet, lookup func(string) (string, bool)) error {
 	var failed error
-	names := Environment()
+	names, login := Environment(), choosesKerberosLogin(f)
 	f.VisitAll(func(flag *pflag.Flag) {
 		key, ok := names[flag.Name]
-		if !ok || flag.Changed || failed != nil {
+		if !ok || flag.Changed || failed != nil || login && isKerberosLogin(flag.Name) {
 			return
 		}
 		value, ok := lookup(key)

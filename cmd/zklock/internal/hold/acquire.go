@@ -173,7 +173,9 @@ func explain(s *cli.Settings, spec *lockSpec, err error) error {
 	case errors.Is(err, zk.ErrInvalidACL):
 		return failed("the servers reject --acl %s: an ACL for creator or auth needs credentials; see --auth-file and ZKLOCK_AUTH", spec.acl.text)
 	case errors.Is(err, zklock.ErrPermits):
-		return failed("other clients use this semaphore with another number of permits; give the --count that zklock show %s prints", legible.Word(spec.names[0]))
+		return failed("other clients use this semaphore with another number of permits; give the --count that zklock show %s prints, or --resizable", legible.Word(spec.names[0]))
+	case errors.Is(err, zklock.ErrSize) && len(spec.names) > 1:
+		return failed("the size of one of these semaphores is not set, or less than --permits; zklock show LOCK prints the size, and zklock resize LOCK N sets it")
 	case errors.Is(err, zklock.ErrSize):
 		return failed("the size of the semaphore is not set, or less than --permits; zklock resize %s N sets it", legible.Word(spec.names[0]))
 	}

@@ -22,12 +22,12 @@ A larger number lets waiters continue at once. A smaller number takes no permit
 away: waiters wait until enough permits are released. If an acquire needs more
 than N permits, it fails.
 
-A client that was started with a number of its own (zklock run --count) keeps to
-it. If it differs, its next acquire fails once it sees that other clients hold
-permits by N. Curator clients follow N if they read it by a SharedCount at the
-path of LOCK with the suffix /size; others keep to their number.
+A client started with its own number (zklock run --count) uses that number. If
+it differs from N, its acquire fails if it finds permits of clients that use N.
+Curator clients follow N if they read it by a SharedCount at the path of LOCK
+with the suffix /size; others use their own number.
 
-The servers store N until you delete that znode. With -o name resize prints the
+N stays until you delete the znode LOCK/size. With -o name, resize prints the
 path of LOCK.
 
 Exit codes:
