@@ -427,16 +427,7 @@ func TestRunRecordOfStrangerIsReplaced(t *testing.T) {
 			if _, _, err := eve.Create(t.Context(), "/zklock/"+name+"-done", forged, acl, zk.ModePersistent); err != nil {
 				t.Fatal(err)
 			}
-			last, within, err := h.RanWithin(t.Context(), time.Hour)
-			if within || err != nil || !last.Began.IsZero() {
-				t.Errorf("%s: the forged record counts: %+v, %t, %v", name, last, within, err)
-			}
-			if err := h.RecordRun(t.Context()); err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
-			if _, within, err := h.RanWithin(t.Context(), time.Hour); !within || err != nil {
-				t.Errorf("%s: the run is not recorded: %t, %v", name, within, err)
-			}
+			mustReplaceRun(t, name, h)
 			if data, _, err := eve.Get(t.Context(), "/zklock/"+name+"-done"); !errors.Is(err, zk.ErrNoAuth) {
 				t.Errorf("%s: a stranger reads the record: %s, %v", name, data, err)
 			}
@@ -464,6 +455,135 @@ func TestRunRecordOfAnotherIdentityCounts(t *testing.T) {
 				t.Error(err)
 			}
 			release(t, h)
+		}
+	})
+}
+
+// TestRunRecordCountsAfterLostACL checks that a lost answer about the users of the lock does
+// not make the record of a run count as that of a stranger.
+func TestRunRecordCountsAfterLostACL(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		ann := dialWith(t, srv, zklock.Options{Auth: []zk.Auth{{Scheme: "digest", Data: []byte("ann:1")}}, ACL: zk.CreatorACL()})
+		h := acquire(t, ann.Mutex("/closed/job"))
+		defer release(t, h)
+		if err := h.RecordRun(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		cut := srv.CutAfter(zktest.Match{Op: "getACL", Path: "/closed/job-done"})
+		last, within, err := h.RanWithin(t.Context(), time.Hour)
+		if cut.Count() != 1 || !within && !errors.Is(err, zk.ErrConnectionLost) {
+			t.Errorf("%d connections cut: %+v, %t, %v", cut.Count(), last, within, err)
+		}
+		if _, within, err := h.RanWithin(t.Context(), time.Hour); !within || err != nil {
+			t.Errorf("on the next connection: %t, %v", within, err)
+		}
+	})
+}
+
+// TestRunRecordOfNamesakeIsReplaced checks that a stranger with the name of a user, but
+// another password, cannot write the record, although the servers hide the hash that differs.
+func TestRunRecordOfNamesakeIsReplaced(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		eve := srv.Dial(t)
+		if err := eve.AddAuth(t.Context(), "digest", []byte("ann:evil")); err != nil {
+			t.Fatal(err)
+		}
+		acl := slices.Concat(zk.CreatorACL(), zk.OpenACL())
+		acl[1].Perms = zk.PermRead
+		ann := dialWith(t, srv, zklock.Options{Auth: []zk.Auth{{Scheme: "digest", Data: []byte("ann:1")}}, ACL: acl})
+		h := acquire(t, ann.Mutex("job"))
+		defer release(t, h)
+		forged := fmt.Appendf(nil, `{"began":%d}`, time.Now().UnixMilli())
+		if _, _, err := eve.Create(t.Context(), "/zklock/job-done", forged, acl, zk.ModePersistent); err != nil {
+			t.Fatal(err)
+		}
+		mustReplaceRun(t, "namesake", h)
+	})
+}
+
+// mustReplaceRun fails the test unless a hold ignores the record of the last run, and
+// replaces it.
+func mustReplaceRun(t *testing.T, what string, h *zklock.Hold) {
+	t.Helper()
+	last, within, err := h.RanWithin(t.Context(), time.Hour)
+	if within || err != nil || !last.Began.IsZero() {
+		t.Errorf("%s: the record counts: %+v, %t, %v", what, last, within, err)
+	}
+	if err := h.RecordRun(t.Context()); err != nil {
+		t.Errorf("%s: %v", what, err)
+	}
+	if _, within, err := h.RanWithin(t.Context(), time.Hour); !within || err != nil {
+		t.Errorf("%s: the run is not recorded: %t, %v", what, within, err)
+	}
+}
+
+// TestUnreadableRunRecord checks that a record that the client may not read is replaced only
+// if no other identity may use the lock.
+func TestUnreadableRunRecord(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		eve := srv.Dial(t)
+		hidden := zk.DigestACL(zk.PermAll, "eve", "1")
+		create := func(path string, acl []zk.ACL) {
+			t.Helper()
+			if _, _, err := eve.Create(t.Context(), path, nil, acl, zk.ModePersistent); err != nil {
+				t.Fatal(err)
+			}
+		}
+		auth := []zk.Auth{{Scheme: "digest", Data: []byte("ann:1")}}
+		admin := slices.Concat(hidden, zk.DigestACL(zk.PermAdmin, "ann", "1"))
+		for name, acl := range map[string][]zk.ACL{"hidden": hidden, "admin": admin} {
+			h := acquire(t, dialWith(t, srv, zklock.Options{Auth: auth, ACL: zk.CreatorACL()}).Mutex(name))
+			defer release(t, h)
+			create("/zklock/"+name+"-done", acl)
+			mustReplaceRun(t, name, h)
+		}
+
+		team := slices.Concat(zk.DigestACL(zk.PermAll, "ann", "1"), zk.DigestACL(zk.PermAll, "bob", "1"))
+		create("/team", zk.OpenACL())
+		create("/team/job", team)
+		create("/masked", zk.OpenACL())
+		create("/masked/job", zk.DigestACL(zk.PermAll&^zk.PermAdmin, "ann", "1"))
+		create("/address", zk.OpenACL())
+		create("/address/job", []zk.ACL{{Perms: zk.PermAll, Scheme: "ip", ID: "0.0.0.0/0"}, {Perms: zk.PermAll, Scheme: "ip", ID: "::/0"}})
+		create("/open", zk.OpenACL())
+		for _, parent := range []string{"/team", "/masked", "/address", "/open"} {
+			h := acquire(t, dialWith(t, srv, zklock.Options{Auth: auth}).Mutex(parent+"/job"))
+			defer release(t, h)
+			create(parent+"/job-done", hidden)
+			_, within, err := h.RanWithin(t.Context(), time.Hour)
+			wants(t, parent, err, zk.ErrNoAuth)
+			if within || !strings.Contains(fmt.Sprint(err), "give the client READ on the znode, or delete it") {
+				t.Errorf("%s: %t, %v", parent, within, err)
+			}
+			wants(t, parent, h.RecordRun(t.Context()), zk.ErrNoAuth)
+		}
+	})
+}
+
+// TestRunRecordWithCopiedACLCounts checks the limit that SECURITY.md states: an ACL does not
+// say which client created a znode. A closed znode above the lock prevents such a record.
+func TestRunRecordWithCopiedACLCounts(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		eve := srv.Dial(t)
+		for _, closed := range []bool{false, true} {
+			above, only := "/open", zk.DigestACL(zk.PermAll, "ann", "1")
+			acl := zk.OpenACL()
+			if closed {
+				above, acl = "/closed", only
+			}
+			if _, _, err := eve.Create(t.Context(), above, nil, acl, zk.ModePersistent); err != nil {
+				t.Fatal(err)
+			}
+			ann := dialWith(t, srv, zklock.Options{Auth: []zk.Auth{{Scheme: "digest", Data: []byte("ann:1")}}, ACL: zk.CreatorACL()})
+			h := acquire(t, ann.Mutex(above+"/job"))
+			defer release(t, h)
+			forged := fmt.Appendf(nil, `{"began":%d}`, time.Now().UnixMilli())
+			if _, _, err := eve.Create(t.Context(), above+"/job-done", forged, only, zk.ModePersistent); closed != errors.Is(err, zk.ErrNoAuth) {
+				t.Errorf("below %s: %v", above, err)
+			}
+			if _, within, err := h.RanWithin(t.Context(), time.Hour); within == closed || err != nil {
+				t.Errorf("below %s: %t, %v", above, within, err)
+			}
 		}
 	})
 }

@@ -138,51 +138,78 @@ func (h *Hold) RecordRun(ctx context.Context) error {
 	if err != nil {
 		return fail(err)
 	}
-	if stat.Czxid != 0 {
+	if stat != (zk.Stat{}) {
 		return h.Guard(ctx, zk.DeleteOp(path, stat.Version), zk.CreateOp(path, data, acl, zk.ModePersistent))
 	}
 	return h.Guard(ctx, zk.CreateOp(path, data, acl, zk.ModePersistent))
 }
 
-// trustedRun reads the record of the last run. Both are zero if there is none. The Run is
-// zero if a client that may not use the lock may have written the record, or may read it:
-// a client that may create znodes next to the lock can create the record first, with any
-// ACL.
+// trustedRun reads the record of the last run. Both are zero if there is none. A client that
+// may create znodes next to the lock can create the record first, with any ACL. So the Run is
+// zero if the ACL of the record shows that a client that may not use the lock may write or
+// read the record: then that client may have written it.
+//
+// An ACL does not say which client created a znode. A record whose ACL permits only users of
+// the lock counts, also if another client created it with a copy of the lock's ACL. Only a
+// closed znode above the lock prevents that.
 func (h *Hold) trustedRun(ctx context.Context) (Run, zk.Stat, error) {
 	c, lock := h.grant.client, h.lock.path
+	fail := func(err error) (Run, zk.Stat, error) {
+		return Run{}, zk.Stat{}, &Error{Op: "read the last run", Path: lock, Err: publicError(err)}
+	}
 	last, stat, err := c.lastRun(ctx, lock)
-	if stat.Czxid == 0 || c.opts.ACL == nil && !c.zk.Authenticates() {
+	unreadable := errors.Is(err, zk.ErrNoAuth)
+	if stat == (zk.Stat{}) || c.opts.ACL == nil && !c.zk.Authenticates() {
 		return last, stat, err
 	}
 	lists, failed := c.doAll(ctx, zk.GetACLOp(queue.Done(lock)), zk.GetACLOp(lock), zk.GetACLOp(h.Node()))
-	switch {
-	case failed != nil:
-	case errors.Is(lists[2].Err, zk.ErrNoNode):
-		return Run{}, stat, lostError("hold", lock, ErrDeleted)
-	default:
-		failed = lists[0].Err
-	}
 	if failed != nil {
-		return Run{}, stat, &Error{Op: "read the last run", Path: lock, Err: publicError(failed)}
+		return fail(failed)
 	}
-	// A list that the client may not read permits nothing here.
+	if errors.Is(lists[2].Err, zk.ErrNoNode) {
+		return Run{}, stat, lostError("hold", lock, ErrDeleted)
+	}
+	for i, list := range lists {
+		// A list of the lock that the client may not read permits nothing here.
+		if list.Err != nil && !(errors.Is(list.Err, zk.ErrNoAuth) && (unreadable || i > 0)) {
+			return fail(list.Err)
+		}
+	}
 	users := slices.Concat(lists[1].ACL, lists[2].ACL)
-	if !openToAll(users) && slices.ContainsFunc(lists[0].ACL, func(a zk.ACL) bool { return !usersMay(users, a) }) {
+	strangers := slices.ContainsFunc(lists[0].ACL, func(a zk.ACL) bool { return !usersMay(users, a) })
+	if lists[0].Err != nil {
+		// No other client may use the lock, so the client that hides the record may not.
+		strangers = lists[1].Err == nil && lists[2].Err == nil && isOneIdentity(users)
+	}
+	if strangers && !openToAll(users) {
 		return Run{}, stat, nil
 	}
 	return last, stat, err
 }
 
 // usersMay reports whether an entry of a record's ACL only permits what the ACLs of the
-// lock do. An identity that may enqueue may record runs.
+// lock do. An identity that may enqueue may record runs. If the servers hide the hashes of the
+// lock's digest users from the client, it can only compare their names. If they hide only
+// those of the record, the entry counts as that of a stranger.
 func usersMay(users []zk.ACL, a zk.ACL) bool {
 	perms := zk.Perm(0)
 	for _, u := range users {
-		if u.Scheme == a.Scheme && (u.ID == a.ID || (isMasked(u) || isMasked(a)) && userOf(u) == userOf(a)) {
+		if u.Scheme == a.Scheme && (u.ID == a.ID || isMasked(u) && userOf(u) == userOf(a)) {
 			perms |= u.Perms
 		}
 	}
 	return perms&zk.PermCreate != 0 || a.Perms&^perms&(zk.PermRead|zk.PermWrite|zk.PermAdmin) == 0
+}
+
+// isOneIdentity reports whether only one identity may use a lock with these ACLs. Then it is
+// the identity of the client that holds the lock. An entry of another scheme, such as ip, can
+// match several identities, and so can a masked entry.
+func isOneIdentity(users []zk.ACL) bool {
+	users = slices.DeleteFunc(users, func(u zk.ACL) bool { return u.Perms&zk.PermCreate == 0 })
+	exact := []string{"digest", "sasl", "x509"}
+	return len(users) > 0 && !slices.ContainsFunc(users, func(u zk.ACL) bool {
+		return u.Scheme != users[0].Scheme || u.ID != users[0].ID || isMasked(u) || !slices.Contains(exact, u.Scheme)
+	})
 }
 
 // userOf returns the name of a digest user.
@@ -245,13 +272,17 @@ func (c *Client) LastRun(ctx context.Context, name string) (Run, error) {
 	return last, err
 }
 
-// lastRun reads the record of the last run. Both are zero if there is none.
+// lastRun reads the record of the last run. Both are zero if there is none. If the client may
+// not read the record, the Version is -1, which matches any.
 func (c *Client) lastRun(ctx context.Context, lock string) (Run, zk.Stat, error) {
 	path := queue.Done(lock)
 	data, stat, err := c.zk.Get(ctx, path)
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		return Run{}, zk.Stat{}, nil
+	case errors.Is(err, zk.ErrNoAuth):
+		err = fmt.Errorf("%w, or give the client READ on the znode, or delete it if the job may run again", err)
+		return Run{}, zk.Stat{Version: -1}, &Error{Op: "read the last run", Path: lock, Err: err}
 	case err != nil:
 		return Run{}, zk.Stat{}, &Error{Op: "read the last run", Path: lock, Err: err}
 	}

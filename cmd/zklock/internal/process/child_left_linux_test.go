@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -125,6 +127,50 @@ func TestEarlierChildrenAreSpared(t *testing.T) {
 	nobody(t, c, c.Kill)
 	if p, ok := FindProcess(earlier.Process.Pid); !ok || p.Group != p.PID {
 		t.Errorf("the earlier child is %+v, %v, want that it runs", p, ok)
+	}
+}
+
+// TestGroupOfEarlierProcessIsSpared: a process that is older than the command starts an
+// orphan, which this process adopts. KILL ends the orphan, but not its group.
+func TestGroupOfEarlierProcessIsSpared(t *testing.T) {
+	earlier := exec.Command("sh", "-c", `read x; (sleep 1000 & echo $!); read x`)
+	earlier.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	in, err := earlier.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := earlier.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := earlier.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = in.Close(); _ = syscall.Kill(-earlier.Process.Pid, syscall.SIGKILL); _ = earlier.Wait() })
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for start := time.Now(); time.Since(start) < 50*time.Millisecond; { // the kernel counts starts in ticks of 10 ms
+		<-look.C
+	}
+	c, _, _ := leave(t, `echo up; exec sleep 1000`)
+	if _, err := io.WriteString(in, "\n"); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	orphan, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil {
+		t.Fatal(err)
+	}
+	await(t, "this process has adopted the orphan", func() bool { return slices.Contains(Children(os.Getpid()), orphan) })
+	c.Kill()
+	awaitExit(t, c)
+	nobody(t, c, c.Kill)
+	settled(t, orphan, gone)
+	if p, ok := FindProcess(earlier.Process.Pid); !ok {
+		t.Errorf("the earlier process is %+v, %v, want that it runs", p, ok)
 	}
 }
 

@@ -54,12 +54,20 @@ func (s *Descendants) Terminate() {
 
 // Kill sends KILL to the known processes. A process can fork and exit before the signal
 // reaches it, but a signal to its group also reaches its child. A group in another session
-// than the command's consists only of descendants of the command.
+// than the command's consists only of descendants of the command, unless a process that is
+// older than the command, such as a daemon, leads the group or the session.
 func (s *Descendants) Kill() {
 	for p := range s.known {
-		if now, ok := FindProcess(p.PID); ok && now == p && s.Command.session != 0 && p.session != s.Command.session {
+		if now, ok := FindProcess(p.PID); ok && now == p && s.Command.session != 0 && p.session != s.Command.session &&
+			!s.isOlder(p.Group) && !s.isOlder(p.session) {
 			_ = unix.Kill(-p.Group, unix.SIGKILL) // p exists, so the number is still that of its group
 		}
 		p.Signal(unix.SIGKILL)
 	}
+}
+
+// isOlder reports whether a process with this number runs that started before the command.
+func (s *Descendants) isOlder(pid int) bool {
+	p, ok := FindProcess(pid)
+	return ok && p.start < s.Command.start
 }
