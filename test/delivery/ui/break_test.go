@@ -211,7 +211,7 @@ func TestLostBrowserBreaksNothing(t *testing.T) {
 	for name, c := range map[string]struct{ fetch, says string }{
 		"suspended": {`address === "./break" ? real(address, { ...options, body: options.body.replace(/"before":"[^"]*"/, '"before":"2026-01-01T00:00:00Z"') }) : real(address, options)`,
 			"the wait ended too long ago"},
-		"network lost": {`address === "./revoke" ? Promise.reject(new TypeError()) : real(address, options)`, "Nothing was broken"},
+		"network lost":   {`address === "./revoke" ? Promise.reject(new TypeError()) : real(address, options)`, "Nothing was broken"},
 		"another answer": {`address === "./revoke" ? new Response("Log in to this network") : real(address, options)`, "Nothing was broken"},
 	} {
 		dialogue(t, b, s, "db", "revoke")
