@@ -121,10 +121,11 @@
 // another site's page.
 //
 // 503: more than 64 concurrent JSON responses, or as many waits of revoke; or more than 16
-// from one address if there are 32. If there are more than 256 streams, the handler ends the oldest stream of the
-// address with the most streams. A client loses its connection if it does not read a response
-// within 30 seconds or an event within 20, or does not send the body of a POST within 10.
-// These time limits need a server that supports deadlines, as net/http's Server does.
+// from one address if there are 32. If there are more than 256 streams, the handler ends
+// the oldest stream of the address with the most streams. A client loses its connection if
+// it does not read a response within 30 seconds or an event within 20, or does not send the
+// body of a POST within 10. These time limits need a server that supports deadlines, as
+// net/http's Server does.
 //
 // The page uses no cookies. Every response has a Content-Security-Policy that permits the
 // page's own scripts and styles and connections to its own origin, and headers against
