@@ -23,7 +23,7 @@ func TestAwaitReleaseWaitsForAskedHoldOnly(t *testing.T) {
 		began, reads := time.Now(), 0
 		limited, stop := context.WithTimeout(t.Context(), time.Hour)
 		defer stop()
-		err := awaitRelease(limited, asked, func(context.Context) (*Lock, error) {
+		err := awaitRelease(limited, releasePoll, asked, func(context.Context) (*Lock, error) {
 			reads++
 			switch {
 			case reads == 2:
@@ -41,7 +41,7 @@ func TestAwaitReleaseWaitsForAskedHoldOnly(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := awaitRelease(ctx, asked, func(context.Context) (*Lock, error) { return heldBy(5), nil }); err != nil || ctx.Err() == nil {
+		if err := awaitRelease(ctx, releasePoll, asked, func(context.Context) (*Lock, error) { return heldBy(5), nil }); err != nil || ctx.Err() == nil {
 			t.Errorf("returned %v before the time was over", err)
 		}
 	})

@@ -451,6 +451,34 @@ func TestCost(t *testing.T) {
 	})
 }
 
+// TestAwaitReleaseReadsLittle: a wait for a release reads nothing while the watcher follows the
+// lock, and at most once a second otherwise.
+func TestAwaitReleaseReadsLittle(t *testing.T) {
+	scenes(t, inspect.WatchOptions{}, func(t *testing.T, sc *scene) {
+		for _, path := range []string{"/zklock/m", "/elsewhere/m"} {
+			hold := sc.take(sc.locks.Mutex(path))
+			time.Sleep(time.Second)
+			sc.reads.Store(0)
+			l, err := sc.s.Read(t.Context(), path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			one := sc.reads.Swap(0)
+			released := make(chan error, 1)
+			go func() { released <- sc.s.AwaitRelease(t.Context(), path, l.Holders()) }()
+			time.Sleep(30*time.Second + time.Millisecond)
+			if n := sc.reads.Load(); path == "/zklock/m" && n != 0 || path != "/zklock/m" && (n == 0 || n > 31*one) {
+				t.Errorf("%s: %d reads in 30 seconds", path, n)
+			}
+			before := time.Now()
+			sc.release(hold)
+			if err := <-released; err != nil || time.Since(before) > 2*time.Second {
+				t.Errorf("%s: returned %v after %v", path, err, time.Since(before))
+			}
+		}
+	})
+}
+
 // TestReadRate: however much happens, it reads no more than was said.
 func TestReadRate(t *testing.T) {
 	scenes(t, inspect.WatchOptions{MaxReadRate: 20}, func(t *testing.T, sc *scene) {

@@ -17,18 +17,19 @@ import (
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/inspect"
+	"github.com/zklock/zklock/internal/netutil"
 	"github.com/zklock/zklock/zk"
 )
 
 // actionRequest is the body of a POST: the lock, and the entry that the user saw as its
-// holder. The other fields are only for revoke.
+// holder. Reason and Wait are only for revoke, and Before is only for break.
 type actionRequest struct {
-	Path      string `json:"path"`
-	Node      string `json:"node"`
-	Token     string `json:"token"`
-	Reason    string `json:"reason"`
-	Wait      int    `json:"wait"` // seconds
-	ThenBreak bool   `json:"thenBreak"`
+	Path   string    `json:"path"`
+	Node   string    `json:"node"`
+	Token  string    `json:"token"`
+	Reason string    `json:"reason"`
+	Wait   int       `json:"wait"`   // seconds
+	Before time.Time `json:"before"` // the server refuses the request afterwards
 }
 
 // wait returns how long the action waits for the release.
@@ -36,7 +37,9 @@ func (d *actionRequest) wait() time.Duration { return time.Duration(d.Wait) * ti
 
 const (
 	actionTimeout = 15 * time.Second // for one action, without its wait
+	breakTimeout  = 15 * time.Second // after a wait, for the break to arrive
 	maxWait       = 300              // seconds
+	maxWaits      = 64               // concurrent waits
 )
 
 // check returns what is wrong with the request for the action called name, or "".
@@ -44,14 +47,14 @@ func (d *actionRequest) check(name string, token int64) string {
 	switch {
 	case token <= 0 || d.Path == "" || d.Node == "":
 		return `send {"path", "node", "token"}: the lock, the holder's znode, and its fencing token in digits`
-	case name != "revoke" && (d.Reason != "" || d.Wait != 0 || d.ThenBreak):
-		return "only revoke has reason, wait, and thenBreak"
+	case name != "revoke" && (d.Reason != "" || d.Wait != 0):
+		return "only revoke has reason and wait"
+	case name != "break" && !d.Before.IsZero():
+		return "only break has before"
 	case len(d.Reason) > zklock.MaxReason || !utf8.ValidString(d.Reason):
 		return fmt.Sprintf("the reason has %d bytes: send at most %d bytes of UTF-8", len(d.Reason), zklock.MaxReason)
 	case d.Wait < 0 || d.Wait > maxWait:
 		return fmt.Sprintf("wait is %d: send a number of seconds from 0 to %d", d.Wait, maxWait)
-	case d.ThenBreak && d.Wait == 0:
-		return "thenBreak breaks the hold after wait: send wait, or use break"
 	}
 	return ""
 }
@@ -86,12 +89,25 @@ func (h *Handler) action(name string, do func(context.Context, actionRequest, in
 			h.refuse(w, r, http.StatusBadRequest, wrong)
 			return
 		}
+		fields := []any{"lock", d.Path, "node", d.Node, "token", token, "reason", d.Reason, "wait", d.wait(), "from", r.RemoteAddr}
+		if d.Wait > 0 {
+			mine := h.waits.tryAcquire(netutil.ParsePeerKey(r.RemoteAddr))
+			if mine == nil {
+				h.refuse(w, r, http.StatusServiceUnavailable, "too many requests wait for a release; the holder was not asked")
+				return
+			}
+			defer h.waits.release(mine)
+			h.log.Warn(name+" begins", fields...)
+		}
 		limit := actionTimeout + d.wait()
 		_ = control.SetWriteDeadline(time.Now().Add(limit + responseTimeout)) // as setWriteDeadline
 		ctx, cancel := context.WithTimeout(r.Context(), limit)
 		defer cancel()
 		answer, err := do(ctx, d, token)
-		h.log.Warn(name, "lock", d.Path, "node", d.Node, "token", token, "reason", d.Reason, "wait", d.wait(), "from", r.RemoteAddr, "error", err)
+		if a, ok := answer.(revokeResponse); ok && a.outcome != nil {
+			fields = append(fields, "released", len(a.Released) > 0)
+		}
+		h.log.Warn(name, append(fields, "error", err)...)
 		if err != nil {
 			write(w, r, statusOf(err), errorResponse{err.Error()})
 			return
@@ -109,13 +125,16 @@ var errIgnored = errors.New("the holder was not asked, because its library ignor
 // errOutsidePrefix means that the page does not show the lock.
 var errOutsidePrefix = errors.New("the lock is not below the prefix of this page; nothing was done")
 
+// errLate means that a break arrived too long after the wait that it follows.
+var errLate = errors.New("the wait ended too long ago, as when a computer is suspended; nothing was broken")
+
 // errShutdown means that the handler was closed while an action waited.
 var errShutdown = errors.New("the page's server ends; the holder was asked, and nothing was broken")
 
 // statusOf returns the HTTP status of an error.
 func statusOf(err error) int {
 	switch {
-	case errors.Is(err, errNotHolder), errors.Is(err, inspect.ErrNotHeld), errors.Is(err, errIgnored):
+	case errors.Is(err, errNotHolder), errors.Is(err, inspect.ErrNotHeld), errors.Is(err, errIgnored), errors.Is(err, errLate):
 		return http.StatusConflict
 	case errors.Is(err, zklock.ErrInvalidName):
 		return http.StatusBadRequest
@@ -155,6 +174,9 @@ func (h *Handler) confirmHolder(ctx context.Context, d actionRequest, token int6
 
 // breakHold breaks the hold.
 func (h *Handler) breakHold(ctx context.Context, d actionRequest, token int64) (any, error) {
+	if !d.Before.IsZero() && time.Now().After(d.Before) {
+		return nil, errLate
+	}
 	l, err := h.confirmHolder(ctx, d, token)
 	if err != nil {
 		return nil, err
@@ -175,11 +197,12 @@ type revokeResponse struct {
 	*outcome
 }
 
-// outcome tells which of the asked entries released the lock, were broken, or hold it still.
+// outcome tells which of the asked entries released the lock, or hold it still. BreakBefore
+// is for the break that may follow.
 type outcome struct {
-	Released []inspect.EntryView `json:"released"`
-	Broken   []inspect.EntryView `json:"broken"`
-	Held     []inspect.EntryView `json:"held"`
+	Released    []inspect.EntryView `json:"released"`
+	Held        []inspect.EntryView `json:"held"`
+	BreakBefore time.Time           `json:"breakBefore"`
 }
 
 // revoke sends a release request to the holder with the confirmed token, and to no other.
@@ -197,7 +220,7 @@ func (h *Handler) revoke(ctx context.Context, d actionRequest, token int64) (any
 	}
 	answer := revokeResponse{Asked: inspect.EntryViews(asked)}
 	if err == nil && d.Wait > 0 {
-		answer.outcome, err = h.awaitRelease(ctx, l.Path, asked, d, token)
+		answer.outcome, err = h.awaitRelease(ctx, l.Path, asked, d.wait())
 	}
 	return answer, err
 }
@@ -208,10 +231,10 @@ func requester() zklock.Owner {
 	return zklock.Owner{Host: host, PID: os.Getpid(), User: "page"}
 }
 
-// awaitRelease waits for the release, and then breaks the hold if the request says so. If
-// ctx ends during the wait, because the connection or the handler does, it breaks nothing.
-func (h *Handler) awaitRelease(ctx context.Context, path string, asked []inspect.Entry, d actionRequest, token int64) (*outcome, error) {
-	limited, cancel := context.WithTimeout(ctx, d.wait())
+// awaitRelease waits for the release. It breaks nothing: only a client that is still there
+// after the wait can ask for that, with break.
+func (h *Handler) awaitRelease(ctx context.Context, path string, asked []inspect.Entry, wait time.Duration) (*outcome, error) {
+	limited, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	var watch sync.WaitGroup // for a goroutine that ends with limited
 	watch.Go(func() {
@@ -238,21 +261,5 @@ func (h *Handler) awaitRelease(ctx context.Context, path string, asked []inspect
 		return nil, errors.Join(readErr, err)
 	}
 	held, released := l.StillHeld(asked)
-	var broken []inspect.Entry
-	if d.ThenBreak && len(held) > 0 {
-		broken, err = h.watcher.Break(ctx, path, d.Node, token)
-		h.log.Warn("break", "lock", path, "node", d.Node, "token", token, "after", d.wait(), "error", err)
-		switch {
-		case err == nil:
-			held = nil // its token is that of all entries that were asked
-		case !errors.Is(err, inspect.ErrNotHeld):
-			return nil, err
-		default: // it was released since the read, or continues in another entry
-			if l, err = h.watcher.Read(ctx, path); err != nil {
-				return nil, err
-			}
-			held, released = l.StillHeld(asked)
-		}
-	}
-	return &outcome{inspect.EntryViews(released), inspect.EntryViews(broken), inspect.EntryViews(held)}, nil
+	return &outcome{inspect.EntryViews(released), inspect.EntryViews(held), time.Now().Add(breakTimeout)}, nil
 }

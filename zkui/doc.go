@@ -87,17 +87,18 @@
 //
 // By default, the page is read-only. With [Options].Token, two addresses accept a POST of
 // JSON, {"path", "node", "token"}, with Content-Type application/json and the header
-// "Authorization: Bearer TOKEN". A request to revoke may also have "reason", "wait", and
-// "thenBreak":
+// "Authorization: Bearer TOKEN". A request to revoke may also have "reason" and "wait", and a
+// request to break "before":
 //
 //	revoke  sends a release request to the holder with that fencing token, and to no
 //	        other: {"asked": [ENTRY...]}. "reason" is a text of up to 256 bytes for the holder.
 //	        With "wait", a number of seconds from 1 to 300, the response comes after the
-//	        release or the wait: {"asked", "released", "broken", "held": [ENTRY...]}. With
-//	        "thenBreak": true, a hold that lasts longer than the wait is broken, and no other.
-//	        If the connection or the handler ends before the wait does, nothing is broken.
+//	        release or the wait: {"asked", "released", "held": [ENTRY...], "breakBefore"}.
+//	        The handler then breaks nothing by itself. The page sends a break with that time.
 //	break   deletes the znodes of the hold with that fencing token, all or none, and of
-//	        no other: {"broken": [ENTRY...]}
+//	        no other: {"broken": [ENTRY...]}. After the time "before", it answers 409.
+//	        "breakBefore" is 15 seconds after the wait, so a browser that was suspended
+//	        or lost its connection does not break the hold later.
 //
 // Both work only for locks at and below [Options].Prefix, and answer 403 for others. token
 // is a string with the fencing token that the user confirmed by typing it. 409 means that
@@ -119,11 +120,12 @@
 // names another page, or that a browser sends without an Origin; a background request of
 // another site's page.
 //
-// 503: more than 64 concurrent JSON responses, or more than 16 from one address if there
-// are 32. If there are more than 256 streams, the handler ends the oldest stream of the
-// address with the most streams. A client loses its connection if it does not read a response
-// within 30 seconds or an event within 20, or does not send the body of a POST within 10.
-// These time limits need a server that supports deadlines, as net/http's Server does.
+// 503: more than 64 concurrent JSON responses, or as many waits of revoke; or more than 16
+// from one address if there are 32. If there are more than 256 streams, the handler ends
+// the oldest stream of the address with the most streams. A client loses its connection if
+// it does not read a response within 30 seconds or an event within 20, or does not send the
+// body of a POST within 10. These time limits need a server that supports deadlines, as
+// net/http's Server does.
 //
 // The page uses no cookies. Every response has a Content-Security-Policy that permits the
 // page's own scripts and styles and connections to its own origin, and headers against

@@ -72,6 +72,7 @@ type Handler struct {
 	closed    chan struct{}
 	responses slots // JSON responses in progress
 	streams   slots
+	waits     slots // actions that wait for a release
 	began     time.Time
 	refusals  netutil.LogLimiter // of lines about refused requests
 
@@ -102,7 +103,7 @@ func New(z *zk.Client, opts *Options) (*Handler, error) {
 	var boot [8]byte
 	rand.Read(boot[:]) // never fails
 	h := &Handler{
-		opts: *opts, log: opts.Logger, boot: hex.EncodeToString(boot[:]), page: page, closed: make(chan struct{}), responses: slots{max: maxResponses}, streams: slots{max: maxStreams}, began: time.Now(),
+		opts: *opts, log: opts.Logger, boot: hex.EncodeToString(boot[:]), page: page, closed: make(chan struct{}), responses: slots{max: maxResponses}, streams: slots{max: maxStreams}, waits: slots{max: maxWaits}, began: time.Now(),
 		troubles: &troubles{deadlocks: [][]step{}}, troublesChanged: make(chan struct{}),
 		watcher: inspect.NewWatcher(z, &inspect.WatchOptions{
 			Prefix: opts.Prefix, Layout: opts.Layout, MaxReadRate: opts.MaxReadRate, List: inspect.ListOptions{MaxReads: opts.MaxListReads},

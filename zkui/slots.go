@@ -8,7 +8,7 @@ import (
 	"github.com/zklock/zklock/internal/netutil"
 )
 
-// slots limit the number of streams, or of responses in progress, so that no address can
+// slots limit the number of streams, of waits, or of responses in progress, so that no address can
 // take them all.
 type slots struct {
 	max int

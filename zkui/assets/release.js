@@ -37,6 +37,7 @@ class Release {
     this.breaks.disabled = e.ignoresRequests;
     this.wrong = el("p", { class: "wrong", role: "alert" });
     this.go = el("button", { class: "button", type: "submit" });
+    this.cancel = this.closer("Cancel");
     this.shell = el("p", { class: "raw command" });
     this.body = el("div", { class: "sheet-form" });
     this.dialog = show(`Ask for release: ${this.path}`, this.body);
@@ -65,7 +66,7 @@ class Release {
   form() {
     const form = el("form", { input: () => this.ready() }, this.choices(),
       this.typed.node, this.key.node, this.wrong,
-      el("div", { class: "buttons" }, this.closer("Cancel"), this.go));
+      el("div", { class: "buttons" }, this.cancel, this.go));
     form.className = "sheet-form";
     form.noValidate = true;
     form.addEventListener("submit", (event) => { event.preventDefault(); this.submit(); });
@@ -120,40 +121,70 @@ class Release {
   }
 
   async submit() {
-    const atOnce = this.atOnce(), wait = this.seconds(), breaks = this.breaks.checked;
-    const body = { path: this.path, node: this.e.node, token: this.typed.input.value.trim() };
-    if (!atOnce) Object.assign(body, { reason: this.reason.input.value, wait, thenBreak: breaks && wait > 0 });
+    const atOnce = this.atOnce(), wait = this.seconds(), breaks = this.breaks.checked, form = this.body.firstChild;
+    const hold = { path: this.path, node: this.e.node, token: this.typed.input.value.trim() };
     secret = this.key.input.value;
     this.go.disabled = true;
-    this.stop = new AbortController();
-    const form = this.body.firstChild;
-    if (wait > 0) this.showWait(wait, breaks);
+    put(this.cancel, "Close");
     try {
-      const answer = await ask(`./${atOnce ? "break" : "revoke"}`, {
-        method: "POST", signal: this.stop.signal, body: JSON.stringify(body),
-        headers: { "Content-Type": "application/json", Accept: "application/json", Authorization: `Bearer ${secret}` },
-      });
-      if (wait > 0) this.showOutcome(answer, wait);
-      else this.done(atOnce ? "The hold was broken" : "The holder was asked to release the lock");
+      if (atOnce) {
+        await this.post("break", hold, "broken");
+        this.done("The hold was broken");
+        return;
+      }
+      const request = { ...hold, reason: this.reason.input.value, wait };
+      if (wait === 0) {
+        await this.post("revoke", request, "asked");
+        this.done("The holder was asked to release the lock");
+        return;
+      }
+      this.stop = new AbortController();
+      this.showWait(wait, breaks);
+      const answer = await this.post("revoke", request, "held", this.stop.signal);
+      if (!this.dialog.open) return;
+      this.endWait();
+      if (breaks && answer.held.length > 0) {
+        this.showBreak();
+        const { broken } = await this.post("break", { ...hold, before: answer.breakBefore }, "broken");
+        this.showOutcome(broken, [], wait);
+      } else this.showOutcome([], answer.held, wait);
     } catch (err) {
-      this.failed(err, form, wait > 0);
+      this.failed(err, form);
     }
-    clearInterval(this.timer);
   }
 
+  // post sends an action and returns the answer, which must have this part.
+  async post(name, body, part, signal) {
+    const answer = await ask(`./${name}`, {
+      method: "POST", signal, body: JSON.stringify(body),
+      headers: { "Content-Type": "application/json", Accept: "application/json", Authorization: `Bearer ${secret}` },
+    });
+    if (!answer[part]) throw new TypeError("no answer"); // as fetch does
+    return answer;
+  }
+
+  // done closes the dialog, if it is still open, and says the result.
   done(text) {
     this.dialog.close();
     this.page.say(text);
   }
 
-  // failed shows the form again with the error.
-  failed(err, form, waited) {
-    if (this.stop.signal.aborted) return;
+  // failed shows the form again with the error. If the dialog is closed, the page says it,
+  // unless the user stopped the wait.
+  failed(err, form) {
+    if (this.stop?.signal.aborted) return;
+    const text = !(err instanceof TypeError) ? err.message
+      : this.stop ? "The connection to the page’s server ended, and the wait with it. Nothing was broken; the holder may have been asked."
+      : "The page’s server does not answer. Look at the lock’s last events before you try again.";
+    this.endWait();
+    if (!this.dialog.open) {
+      this.page.say(text);
+      return;
+    }
     this.body.replaceChildren(form);
+    put(this.cancel, "Cancel");
     this.ready();
-    const lost = err instanceof TypeError; // of fetch: no answer
-    put(this.wrong, !lost ? err.message : waited ? "The connection to the page’s server ended. If the wait was not over, nothing was broken: look at the lock’s last events."
-      : "The page’s server does not answer. Look at the lock’s last events before you try again.");
+    put(this.wrong, text);
   }
 
   // showWait shows the progress: who holds the lock, and the time that is left.
@@ -164,7 +195,7 @@ class Release {
     this.shell.replaceChildren(...copyable(this.command(), this.page.say));
     this.body.replaceChildren(
       el("p", { class: "waits" }, holds, left), bar,
-      el("p", { text: breaks ? `If ${e.who} has not released the lock by then, the hold with token ${e.token} is broken, and no other hold.` : "If the lock is not released by then, it stays with the holder." }),
+      el("p", { text: breaks ? `If ${e.who} has not released the lock by then, this page breaks the hold with token ${e.token}, and no other hold.` : "If the lock is not released by then, it stays with the holder." }),
       el("p", { text: "If you stop waiting or close this tab, the holder stays asked, and nothing is broken." }),
       el("p", { text: "The same in a shell:" }), this.shell,
       el("div", { class: "buttons" }, stop));
@@ -186,21 +217,39 @@ class Release {
     return !lock || lock.entries.some((e) => e.holder && e.token === this.e.token);
   }
 
+  // showBreak shows that the wait is over.
+  showBreak() {
+    const close = this.closer("Close");
+    this.body.replaceChildren(el("p", { class: "waits", text: "Breaking the hold…" }), el("div", { class: "buttons" }, close));
+    close.focus();
+  }
+
   // showOutcome says what became of the hold.
-  showOutcome({ broken = [], held = [] }, wait) {
+  showOutcome(broken, held, wait) {
     const { who, token } = this.e;
     const [head, more] = broken.length ? [`Broken: ${who} lost the lock, which it held with token ${token}.`, "Its process was not stopped. Until it notices the loss, only a resource that checks fencing tokens refuses its writes."]
       : held.length ? [`Still held: ${who} did not release the lock within ${things(wait, "second")}.`, "It was asked, and can still release the lock."]
       : [`Released: ${who} released the lock.`, "Nothing was broken."];
+    if (!this.dialog.open) {
+      this.page.say(head);
+      return;
+    }
     const close = this.closer("Close");
     this.body.replaceChildren(el("p", { class: "outcome", role: "status" }, el("b", { text: head })), el("p", { text: more }), el("div", { class: "buttons" }, close));
     close.focus();
   }
 
-  // end stops the wait, so that a closed dialog breaks nothing.
+  // end stops the wait when the dialog closes, so that no break follows. An action without
+  // a wait cannot be stopped, and the page says what became of it.
   end() {
     this.stop?.abort();
     clearInterval(this.timer);
+  }
+
+  // endWait notes that the wait is over: no request is left that end can stop.
+  endWait() {
+    clearInterval(this.timer);
+    this.stop = undefined;
   }
 }
 

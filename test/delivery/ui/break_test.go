@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/chromedp/kb"
+
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/zk"
 	"github.com/zklock/zklock/zkui"
@@ -197,6 +199,51 @@ func TestClosedDialogBreaksNothing(t *testing.T) {
 		if err := hold.Verify(t.Context()); err != nil {
 			t.Errorf("%s: the hold ended: %v", name, err)
 		}
+	}
+}
+
+// TestLostBrowserBreaksNothing: a browser that asks for the break too late after the wait, or
+// that gets no answer of the page's server, says that nothing was broken.
+func TestLostBrowserBreaksNothing(t *testing.T) {
+	b, s := StartBrowser(t), Serve(t, withToken)
+	p := NewPeer(t, s.Server, named("slow", 1, "work"))
+	hold := p.Hold(p.Mutex("db"))
+	for name, c := range map[string]struct{ fetch, says string }{
+		"suspended": {`address === "./break" ? real(address, { ...options, body: options.body.replace(/"before":"[^"]*"/, '"before":"2026-01-01T00:00:00Z"') }) : real(address, options)`,
+			"the wait ended too long ago"},
+		"network lost":   {`address === "./revoke" ? Promise.reject(new TypeError()) : real(address, options)`, "Nothing was broken"},
+		"another answer": {`address === "./revoke" ? new Response("Log in to this network") : real(address, options)`, "Nothing was broken"},
+	} {
+		dialogue(t, b, s, "db", "revoke")
+		Eval[any](b, `{ const real = fetch; window.fetch = async (address, options) => `+c.fetch+` }`)
+		askFor(b, hold, 1, "", true)
+		b.Shows("dialog .wrong", c.says)
+		if err := hold.Verify(t.Context()); err != nil {
+			t.Errorf("%s: the hold ended: %v", name, err)
+		}
+	}
+}
+
+// TestClosedDialogReportsBreak: a break that is under way cannot be stopped, so the page says
+// what became of it.
+func TestClosedDialogReportsBreak(t *testing.T) {
+	b, s := StartBrowser(t), Serve(t, withToken)
+	p := NewPeer(t, s.Server, named("stuck", 1, "work"))
+	for button, during := range map[string]string{"break": "dialog .buttons button", "revoke": "dialog .waits"} {
+		hold := p.Hold(p.Mutex(button))
+		dialogue(t, b, s, button, button)
+		Eval[any](b, `{ const real = fetch; window.fetch = async (address, options) => {
+			if (address === "./break") await new Promise((sent) => { window.sent = sent; });
+			return real(address, options);
+		} }`)
+		askFor(b, hold, map[string]int{"revoke": 1}[button], "", button == "revoke")
+		b.Until("window.sent !== undefined")
+		b.Shows(during, map[string]string{"break": "Close", "revoke": "Breaking the hold"}[button])
+		b.Press(kb.Escape)
+		b.Until(`document.querySelector("dialog") === null`)
+		Eval[any](b, "window.sent()")
+		b.Shows("#said", map[string]string{"break": "The hold was broken", "revoke": "Broken: stuck:1 lost the lock"}[button])
+		<-hold.Done()
 	}
 }
 
