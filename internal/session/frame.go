@@ -150,7 +150,7 @@ func (c *Core) answer(h wire.ReplyHeader, now time.Duration) error {
 		return old
 	case call == &c.leaderCall:
 		call.state = idle
-		return nil
+		return old
 	case call == &c.releaseCall:
 		c.releaseAnswered(res.Code)
 		return nil

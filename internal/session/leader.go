@@ -53,7 +53,7 @@ func (c *Core) connectionEnded(err error, now time.Duration) {
 	}
 }
 
-// askLeader finds out whether the leader knows create2, if the last connections suggest that
+// askLeader finds out whether the leader knows containers, if the last connections suggest that
 // it does not. The znode exists on all servers, so nothing is created. No other call is sent
 // until the answer arrives: if the server closes this connection too, nothing else is the
 // reason.
@@ -61,7 +61,7 @@ func (c *Core) askLeader(now time.Duration) {
 	if c.leader.endings < maxEndings || c.release < release35 || c.closing {
 		return
 	}
-	c.leaderCall = Call{Op: Op{Code: wire.OpCreate2, Path: "/zookeeper"}}
+	c.leaderCall = Call{Op: Op{Code: wire.OpCreateContainer, Path: "/zookeeper", Mode: wire.ModeContainer}}
 	c.send(&c.leaderCall, now)
 }
 

@@ -38,11 +38,11 @@ func (r *rig) ask() sentFrame {
 		r.endBehind([]error{io.EOF, syscall.ECONNRESET}[i%2], createSeq)
 	}
 	sent := r.connect(7)
-	r.wantOps(sent, wire.OpCreate2)
+	r.wantOps(sent, wire.OpCreateContainer)
 	return sent[0]
 }
 
-// oldLeader returns a rig whose server has a leader that does not know create2.
+// oldLeader returns a rig whose server has a leader of 3.4.
 func oldLeader(t *testing.T) *rig {
 	r := newRig(t, nil)
 	r.ask()
@@ -78,7 +78,7 @@ func TestOldLeaderKeepsPersistentWatches(t *testing.T) {
 	r.submit(addRecursive)
 	r.reply(r.requests()[0].Xid, 5, 0, &wire.ErrorResponse{})
 	r.endBehind(io.EOF, createSeq)
-	for _, ops := range [][]wire.OpCode{{wire.OpSetWatches2}, {wire.OpSetWatches2, wire.OpCreate2}, {wire.OpSetWatches2}} {
+	for _, ops := range [][]wire.OpCode{{wire.OpSetWatches2}, {wire.OpSetWatches2, wire.OpCreateContainer}, {wire.OpSetWatches2}} {
 		sent := r.connect(7)
 		r.wantOps(sent, ops...)
 		r.reply(wire.XidSetWatches, 5, 0, nil)
@@ -175,7 +175,7 @@ func TestLeaderIsAskedAgainAfterNetworkError(t *testing.T) {
 	for _, err := range []error{errors.New("cut"), ErrTimeout, io.EOF} {
 		r.core.Lost(r.gen, err, r.now)
 		sent := r.connect(7)
-		if asks := len(sent) == 1 && sent[0].Op == wire.OpCreate2; asks != (err != io.EOF) {
+		if asks := len(sent) == 1 && sent[0].Op == wire.OpCreateContainer; asks != (err != io.EOF) {
 			t.Fatalf("after %v: %v", err, sent)
 		}
 	}
