@@ -129,6 +129,8 @@ func (f *pendingRequest) reply(res *zk.Result) queue.Reply {
 		q.Access = newParentACL(res.ACL, res.Err)
 	}
 	switch {
+	case r.Kind == queue.Unwatch && (res.Err == nil || errors.Is(res.Err, zk.ErrNoAuth)): // the znode exists
+		f.client.unwatches.Store(true)
 	case res.Err != nil:
 		q.Failed, q.Err = failedOp(res)
 		switch {
@@ -140,8 +142,6 @@ func (f *pendingRequest) reply(res *zk.Result) queue.Reply {
 			f.client.noCredentials.Store(true)
 			q.Code = queue.NotApplied // and repeated without naming the creator
 		}
-	case r.Kind == queue.Unwatch:
-		f.client.unwatches.Store(true)
 	case r.Kind == queue.Create && len(r.Creates) == 1:
 		f.created[0] = res.Path
 		q.Made = f.created[:]

@@ -211,7 +211,7 @@ func (j *batcher) reset() {
 
 // sendable reports whether queued calls may be sent now.
 func (c *Core) sendable() bool {
-	if c.phase != connected || c.queue.first == nil {
+	if c.phase != connected || c.queue.first == nil || c.asksLeader() {
 		return false
 	}
 	return c.queue.unbatchable > 0 || c.batchableSent < c.cfg.BatchWindow

@@ -78,7 +78,7 @@ func (c *Core) useServers(servers []string) {
 			c.cfg.Servers[i], c.cfg.Servers[j] = c.cfg.Servers[j], c.cfg.Servers[i]
 		})
 	}
-	maps.DeleteFunc(c.oldServers, func(server string, _ oldServer) bool { return !slices.Contains(servers, server) })
+	maps.DeleteFunc(c.oldServers, func(server string, _ release) bool { return !slices.Contains(servers, server) })
 	c.updateRelease()
 	c.failures = nil // Dial may still read the old slice
 	for _, s := range c.cfg.Servers {
@@ -134,7 +134,7 @@ func (c *Core) Dialed(gen uint64, now time.Duration) {
 func (c *Core) Lost(gen uint64, err error, now time.Duration) {
 	if gen != 0 && gen == c.Live() {
 		if c.phase == connected {
-			c.connectionEnded()
+			c.connectionEnded(err, now)
 		}
 		c.dropConnection(err, now)
 	}
@@ -278,10 +278,11 @@ func (c *Core) startConnected(now time.Duration) {
 	if c.readOnly {
 		c.probe.start(now)
 		c.notifyState(ConnectedReadOnly, nil)
-		return
+	} else {
+		c.askRelease(now)
+		c.askLeader(now)
+		c.notifyState(Connected, nil)
 	}
-	c.askRelease(now)
-	c.notifyState(Connected, nil)
 	for _, path := range dropped {
 		c.notifyEvent(wire.EventPersistentWatchRemoved, path, -1, now)
 	}

@@ -103,9 +103,10 @@ type Core struct {
 	batchedCalls  uint64 // counts the calls that were sent in batches
 	// release is the release of the oldest server in oldServers, or the newest.
 	release     release
-	oldServers  map[string]oldServer
-	endings     endings
+	oldServers  map[string]release
 	releaseCall Call // see askRelease
+	leader      leader
+	leaderCall  Call // see askLeader
 	// noReadBatches: this connection sends no batch of listings, because the one
 	// before ended without an answer to such a request. That answer may have been too
 	// long.
@@ -245,7 +246,7 @@ func (c *Core) TakeOutput(spare []byte, now time.Duration) []byte {
 // send encodes a call and adds it to the pending calls. For old servers, it replaces a
 // create2 by a create, whose answer has no Stat.
 func (c *Core) send(call *Call, now time.Duration) {
-	if call.Op.Code == wire.OpCreate2 && c.release < release35 {
+	if call.Op.Code == wire.OpCreate2 && (c.leader.old || c.release < release35) {
 		call.Op.Code = wire.OpCreate
 	}
 	c.nextXid()
@@ -310,7 +311,8 @@ func (c *Core) failAll(l *callList, fault error, applied Outcome) {
 		switch {
 		case len(call.members) > 0:
 			c.failBatch(call, fault, applied)
-		case call == &c.closeCall, call == &c.releaseCall:
+		case call == &c.closeCall, call == &c.releaseCall, call == &c.leaderCall:
+			call.state = idle
 		case call.refused:
 			call.Result.Resend = true
 			c.failCall(call, fault, No)

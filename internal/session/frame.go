@@ -52,7 +52,7 @@ func (c *Core) received(frame []byte, now time.Duration) error {
 		return c.authAnswered(h.Err)
 	case wire.XidSetWatches:
 		if h.Err == wire.ErrUnimplemented && c.watches.hasPersistent() {
-			c.learn(since(wire.OpSetWatches2)-1, answered)
+			c.learn(since(wire.OpSetWatches2) - 1)
 		}
 		if h.Err != wire.ErrOK {
 			// Without its watches, the session would wait for events that never come.
@@ -129,11 +129,11 @@ func (c *Core) answer(h wire.ReplyHeader, now time.Duration) error {
 	}
 	if h.Err == wire.ErrMarshalling && call.Op.Code == wire.OpMulti && call.Op.since() > release34 {
 		// The server could not decode an operation in the multi.
-		c.learn(call.Op.since()-1, answered)
+		c.learn(call.Op.since() - 1)
 		res.Code = wire.ErrUnimplemented
 	}
-	if res.Code != wire.ErrUnimplemented {
-		c.endings.answered(call.Op.Code)
+	if res.Code != wire.ErrUnimplemented && c.leader.endings > 0 && call.Op.newWrite() {
+		c.leader = leader{}
 	}
 	res.Zxid, res.Received = h.Zxid, now
 	res.Applied = outcomeOf(res.Code)
@@ -144,18 +144,17 @@ func (c *Core) answer(h wire.ReplyHeader, now time.Duration) error {
 	if call.batchable {
 		c.batchableSent--
 	}
-	if old != nil { // before the submitter learns of it, and sends other requests
-		c.dropConnection(old, now)
-	}
-	if len(call.members) > 0 {
+	switch {
+	case len(call.members) > 0:
 		c.batchAnswered(call)
-		return nil
-	}
-	if call == &c.releaseCall {
+		return old
+	case call == &c.leaderCall:
+		call.state = idle
+		return old
+	case call == &c.releaseCall:
 		c.releaseAnswered(res.Code)
 		return nil
-	}
-	if call == &c.closeCall {
+	case call == &c.closeCall:
 		c.finish(Closed, closeRefusal(res.Code))
 		return nil
 	}
@@ -166,7 +165,7 @@ func (c *Core) answer(h wire.ReplyHeader, now time.Duration) error {
 		c.watchesRemoved(&call.Op, now)
 	}
 	c.finishCall(call)
-	return nil
+	return old
 }
 
 // closeRefusal returns the error in the answer to a closeSession, or nil if the

@@ -43,52 +43,34 @@ func (o *Op) since() release {
 	return first
 }
 
-// evidence is how the core learned that a server is old.
-type evidence uint8
-
-const (
-	answered  evidence = iota // the server answered that it does not know a request
-	suspected                 // connections ended without an answer to such a request
-)
-
-// An oldServer is a server that did not know a request.
-type oldServer struct {
-	release release // the latest that the server can be of
-	by      evidence
-}
-
-// maxEndings is how many connections in a row may end without an answer to a request of a
-// newer release. After that, the core assumes that the server does not know the request.
-const maxEndings = 3
-
 // learn records that the server in use is of this release or an older one. During a rolling
 // upgrade, servers of several releases form one ensemble, and a new one may pass a request
 // on to an old one. So the oldest server that is known decides.
-func (c *Core) learn(r release, by evidence) {
+func (c *Core) learn(r release) {
 	server := c.cfg.Servers[c.current]
 	if known, ok := c.oldServers[server]; ok {
-		r, by = min(r, known.release), min(by, known.by)
+		r = min(r, known)
 	}
 	if c.oldServers == nil {
-		c.oldServers = make(map[string]oldServer)
+		c.oldServers = make(map[string]release)
 	}
-	c.oldServers[server] = oldServer{r, by}
+	c.oldServers[server] = r
 	c.updateRelease()
 }
 
 // updateRelease finds the oldest server.
 func (c *Core) updateRelease() {
 	c.release = newest
-	for _, s := range c.oldServers {
-		c.release = min(c.release, s.release)
+	for _, r := range c.oldServers {
+		c.release = min(c.release, r)
 	}
 }
 
 // forgetOldServers forgets what the next connection cannot find out without harm; see
 // askRelease.
 func (c *Core) forgetOldServers() {
-	maps.DeleteFunc(c.oldServers, func(_ string, s oldServer) bool { return s.release > release34 || s.by == suspected })
-	c.endings = endings{}
+	maps.DeleteFunc(c.oldServers, func(_ string, r release) bool { return r > release34 })
+	c.leader = leader{}
 	c.updateRelease()
 }
 
@@ -106,7 +88,7 @@ func (o *Op) proves() bool {
 // If finished is true, call is the oldest request, and its answer is still to be processed.
 // A create2 was not executed, and the next connection sends it as a create; see send.
 func (c *Core) unknownRequest(call *Call) (finished bool, err error) {
-	c.learn(call.Op.since()-1, answered)
+	c.learn(call.Op.since() - 1)
 	finished = call == c.pending.first && call.Op.Code != wire.OpCreate2
 	call.refused = !finished
 	return finished, fmt.Errorf("%w: %s", ErrOldServer, call.Op.Code)
@@ -120,39 +102,6 @@ func (c *Core) refuseReads() {
 		case wire.OpExists, wire.OpGetData, wire.OpGetACL, wire.OpGetChildren, wire.OpGetChildren2:
 			call.refused = true
 		}
-	}
-}
-
-// endings counts connections that ended without an answer to requests of newer releases.
-type endings struct {
-	count int // consecutive ones
-	// op is one of those requests. Another one does not disprove the suspicion: a new server
-	// answers reads itself, and passes writes on to its leader.
-	op wire.OpCode
-}
-
-// answered notes that a request of a newer release was answered.
-func (e *endings) answered(code wire.OpCode) {
-	if e.count > 0 && e.op == code {
-		*e = endings{}
-	}
-}
-
-// connectionEnded notes that the server, or the network, has ended the connection. Some
-// servers close it without an answer to a request that they do not know.
-func (c *Core) connectionEnded() {
-	first := newest + 1
-	for call := c.pending.first; call != nil; call = call.next {
-		if s := call.Op.since(); s > release34 && s < first {
-			first, c.endings.op = s, call.Op.Code
-		}
-	}
-	if first > newest {
-		return
-	}
-	if c.endings.count++; c.endings.count >= maxEndings {
-		c.endings = endings{}
-		c.learn(first-1, suspected)
 	}
 }
 
@@ -171,7 +120,13 @@ func (c *Core) refuseUnknown() {
 // unknown reports whether the servers do not know an operation, nor an older one that has
 // the same effect.
 func (c *Core) unknown(o *Op) bool {
-	return c.release < newest && o.Code != wire.OpCreate2 && o.since() > c.release
+	switch {
+	case o.Code == wire.OpCreate2:
+		return false
+	case c.leader.old && o.newWrite():
+		return true
+	}
+	return c.release < newest && o.since() > c.release
 }
 
 // refuse fails a call as a server does that does not know it.
@@ -194,14 +149,13 @@ func (c *Core) askRelease(now time.Duration) {
 	c.send(&c.releaseCall, now)
 }
 
-// releaseAnswered takes the answer to askRelease. A new server may still belong to an
-// ensemble of old ones that close connections, so it does not disprove a suspicion.
+// releaseAnswered takes the answer to askRelease.
 func (c *Core) releaseAnswered(code wire.ErrCode) {
 	server := c.cfg.Servers[c.current]
-	switch {
+	switch known, ok := c.oldServers[server]; {
 	case code == wire.ErrNoNode:
-		c.learn(release34, answered)
-	case code == wire.ErrOK && c.oldServers[server] == (oldServer{release34, answered}):
+		c.learn(release34)
+	case code == wire.ErrOK && ok && known == release34:
 		delete(c.oldServers, server)
 		c.updateRelease()
 	}

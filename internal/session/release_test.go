@@ -131,45 +131,6 @@ func TestEachReleaseRefusesOnlyWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-// Servers of a forwarding release may close the connection without an answer.
-func TestServerThatClosesBehindNewRequestsCountsAsOld(t *testing.T) {
-	r := newRig(t, nil)
-	for range maxEndings {
-		r.connect(7)
-		call := r.submit(createSeq)
-		r.wantOps(r.requests(), wire.OpCreate2)
-		r.core.Lost(r.gen, errors.New("closed"), r.now)
-		r.wantFail(call, ErrConnectionLost, Unknown)
-	}
-	// The server itself may be new, and its leader old.
-	sent := r.connect(7)
-	r.wantOps(sent, wire.OpExists)
-	r.reply(sent[0].Xid, 41, 0, &wire.ExistsResponse{})
-	r.submit(createSeq)
-	r.wantOps(r.requests(), wire.OpCreate)
-	r.core.Lost(r.gen, ErrTimeout, r.now)
-	r.dial()
-	r.greet(wire.ConnectResponse{Password: make([]byte, 16)}) // the session has expired
-	r.wantOps(r.connect(8))
-	r.submit(createSeq)
-	r.wantOps(r.requests(), wire.OpCreate2)
-}
-
-func TestAnsweredNewRequestDisprovesSuspicion(t *testing.T) {
-	r := newRig(t, nil)
-	for range 2 * maxEndings {
-		r.connect(7)
-		call := r.submit(createSeq)
-		r.reply(r.requests()[0].Xid, 5, wire.ErrNoNode, nil)
-		if call.Result.Err() != wire.ErrNoNode {
-			t.Fatalf("%+v", call.Result)
-		}
-		r.submit(createSeq)
-		r.wantOps(r.requests(), wire.OpCreate2)
-		r.core.Lost(r.gen, errors.New("closed"), r.now)
-	}
-}
-
 func TestUpgradedServerGetsNewRequestsAgain(t *testing.T) {
 	r := old(t, nil)
 	r.submit(createSeq)
@@ -237,6 +198,71 @@ func TestPersistentWatchEndsOnOldServer(t *testing.T) {
 	}
 	if len(events) != 1 || events[0].Type != wire.EventPersistentWatchRemoved || events[0].Path != "/l" {
 		t.Fatalf("%+v", events)
+	}
+}
+
+// A read-only server is no exception.
+func TestPersistentWatchEndsOnOldReadOnlyServer(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.ReadOnly = true })
+	r.connect(7)
+	r.submit(addRecursive)
+	r.reply(r.requests()[0].Xid, 5, 0, &wire.ErrorResponse{})
+	r.submit(Op{Code: wire.OpMultiRead, Sub: []Op{getA}})
+	r.reply(r.requests()[0].Xid, 5, wire.ErrUnimplemented, nil)
+	waiting := r.submit(addRecursive)
+	r.take()
+	r.dial()
+	w := r.welcome(7)
+	w.ReadOnly = true
+	r.greet(w)
+	notices := r.take()
+	if len(notices) != 2 || notices[0].State.State != ConnectedReadOnly ||
+		notices[1].Event.Type != wire.EventPersistentWatchRemoved || notices[1].Event.Path != "/l" {
+		t.Fatalf("%+v", notices)
+	}
+	if waiting.Result.Err() != wire.ErrUnimplemented {
+		t.Fatalf("%+v", waiting.Result)
+	}
+}
+
+// The result of a request that the server does not know precedes the end of the connection,
+// and of the client.
+func TestRefusalPrecedesEndOfConnection(t *testing.T) {
+	for name, op := range map[string]Op{
+		"one":   addRecursive,
+		"batch": {Code: wire.OpMultiRead},
+	} {
+		for _, closing := range []bool{false, true} {
+			r := newRig(t, nil)
+			r.connect(7)
+			last := Disconnected
+			if op.Code == wire.OpMultiRead {
+				r.submit(batchableList("/a"))
+				r.submit(batchableList("/b"))
+			} else {
+				r.submit(op)
+			}
+			first := r.requests()[0]
+			if first.Op != op.Code {
+				t.Fatalf("%s: request %v", name, first.Op)
+			}
+			if closing {
+				r.core.Close(r.now)
+				last = Closed
+			}
+			r.take()
+			r.reply(first.Xid, 5, wire.ErrUnimplemented, nil)
+			notices := r.take()
+			end := len(notices) - 1
+			for _, n := range notices[:end] {
+				if n.Kind != NoticeReply {
+					t.Errorf("%s, closing %v: %+v", name, closing, notices)
+				}
+			}
+			if end < 1 || notices[end].Kind != NoticeState || notices[end].State.State != last {
+				t.Errorf("%s, closing %v: %+v", name, closing, notices)
+			}
+		}
 	}
 }
 

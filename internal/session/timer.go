@@ -23,6 +23,9 @@ func (c *Core) NextTimer() (time.Duration, bool) {
 		if at, ok := c.probe.next(c); ok {
 			t = min(t, at)
 		}
+		if c.leader.old {
+			t = min(t, c.leader.oldUntil)
+		}
 		return t, true
 	}
 	return 0, false
@@ -58,6 +61,7 @@ func (c *Core) Tick(now time.Duration) {
 
 // tickConnected finishes closing, drops a silent connection, or sends a ping.
 func (c *Core) tickConnected(now time.Duration) {
+	c.leader.expire(now)
 	switch {
 	case c.closing && now >= c.closeAt:
 		c.finish(Closed, fmt.Errorf("%w to the request to close the session", ErrTimeout))
