@@ -288,6 +288,10 @@ func (s *Watcher) addWatch(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.List.Timeout)
 	defer cancel()
 	err := s.z.AddWatch(ctx, s.opts.Prefix, zk.WatchRecursive)
+	if errors.Is(err, zk.ErrUnimplemented) {
+		// The connection may have ended. That is told before the result of a further request.
+		_, _, _ = s.z.Exists(ctx, s.opts.Prefix)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.status.Watching, s.unpublished = err == nil, true
