@@ -428,6 +428,7 @@ func TestResumptionIsNoProof(t *testing.T) {
 				time.Sleep(2 * timeout)
 				mute := srv.DropRequest(zktest.Match{Op: "multi", Times: -1})
 				srv.CutConnections()
+				synctest.Wait() // an answer of before the cut may still extend the hold
 				begun, left := time.Now(), h.Remaining()
 				for h.Err() == nil && time.Since(begun) < 10*timeout {
 					time.Sleep(timeout / 6)
