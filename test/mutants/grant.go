@@ -139,7 +139,7 @@ func grantMutants() []Mutant {
 	}
 }`},
 			},
-			Suite: simulation, Test: "TestMutant",
+			Suite: simulation, Test: "TestMutant", Args: []string{"-scenario=deleted"},
 			Says: `did not notice within`,
 		},
 		{
