@@ -386,7 +386,7 @@ func TestHostileRunRecord(t *testing.T) {
 // TestRunRecordIsAsClosedAsLock checks that a stranger cannot make clients skip runs.
 func TestRunRecordIsAsClosedAsLock(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		ann := dialWith(t, srv, zklock.Options{Auth: []zk.Auth{{Scheme: "digest", Data: []byte("ann:1")}}, ACL: zk.CreatorACL()})
+		ann := dialWith(t, srv, identifiedWith("ann", zk.CreatorACL()))
 		h := acquire(t, ann.Mutex("/closed/job"))
 		defer release(t, h)
 		if err := h.RecordRun(t.Context()); err != nil {
@@ -396,7 +396,7 @@ func TestRunRecordIsAsClosedAsLock(t *testing.T) {
 			t.Errorf("a stranger writes the record: %v", err)
 		}
 		// Without Options.ACL, the record gets the ACL of the lock's znode.
-		again := dialWith(t, srv, zklock.Options{Auth: []zk.Auth{{Scheme: "digest", Data: []byte("ann:1")}}})
+		again := dialWith(t, srv, identifiedAs("ann"))
 		other := acquire(t, again.Mutex("/closed/other"))
 		defer release(t, other)
 		if err := other.RecordRun(t.Context()); err != nil {
@@ -407,6 +407,9 @@ func TestRunRecordIsAsClosedAsLock(t *testing.T) {
 		}
 	})
 }
+
+// forgedRun returns the data of a record of a run that began now.
+func forgedRun() []byte { return fmt.Appendf(nil, `{"began":%d}`, time.Now().UnixMilli()) }
 
 // TestRunRecordOfStrangerIsReplaced checks that a stranger who may create znodes next to the
 // lock, but may not use the lock, can neither write the record first and make clients skip
@@ -419,15 +422,14 @@ func TestRunRecordOfStrangerIsReplaced(t *testing.T) {
 		}
 		readable := slices.Concat(zk.CreatorACL(), zk.OpenACL())
 		readable[1].Perms = zk.PermRead
-		byName := slices.Concat(zk.CreatorACL(), zk.DigestACL(zk.PermRead|zk.PermWrite, "ann", "1"))
+		byName := slices.Concat(zk.CreatorACL(), zk.DigestACL(zk.PermRead|zk.PermWrite, "ann", "password"))
 		for name, acl := range map[string][]zk.ACL{"open": zk.OpenACL(), "readable": readable, "by-name": byName} {
-			ann := dialWith(t, srv, zklock.Options{Auth: []zk.Auth{{Scheme: "digest", Data: []byte("ann:1")}}, ACL: zk.CreatorACL()})
+			ann := dialWith(t, srv, identifiedWith("ann", zk.CreatorACL()))
 			h := acquire(t, ann.Mutex(name))
-			forged := fmt.Appendf(nil, `{"began":%d}`, time.Now().UnixMilli())
-			if _, _, err := eve.Create(t.Context(), "/zklock/"+name+"-done", forged, acl, zk.ModePersistent); err != nil {
+			if _, _, err := eve.Create(t.Context(), "/zklock/"+name+"-done", forgedRun(), acl, zk.ModePersistent); err != nil {
 				t.Fatal(err)
 			}
-			mustReplaceRun(t, name, h)
+			expectReplacedRun(t, name, h)
 			if data, _, err := eve.Get(t.Context(), "/zklock/"+name+"-done"); !errors.Is(err, zk.ErrNoAuth) {
 				t.Errorf("%s: a stranger reads the record: %s, %v", name, data, err)
 			}
@@ -441,12 +443,12 @@ func TestRunRecordOfStrangerIsReplaced(t *testing.T) {
 func TestRunRecordOfAnotherIdentityCounts(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		use := zk.PermAll &^ zk.PermWrite
-		both := slices.Concat(zk.DigestACL(use, "ann", "1"), zk.DigestACL(use, "bob", "1"))
+		both := slices.Concat(zk.DigestACL(use, "ann", "password"), zk.DigestACL(use, "bob", "password"))
 		if _, _, err := srv.Dial(t).Create(t.Context(), "/team", nil, both, zk.ModePersistent); err != nil {
 			t.Fatal(err)
 		}
-		for i, by := range []string{"ann:1", "bob:1", "ann:1"} {
-			c := dialWith(t, srv, zklock.Options{Auth: []zk.Auth{{Scheme: "digest", Data: []byte(by)}}})
+		for i, by := range []string{"ann", "bob", "ann"} {
+			c := dialWith(t, srv, identifiedAs(by))
 			h := acquire(t, c.Mutex("/team/job"))
 			if _, within, err := h.RanWithin(t.Context(), time.Hour); within != (i > 0) || err != nil {
 				t.Errorf("%s: %t, %v", by, within, err)
@@ -463,7 +465,7 @@ func TestRunRecordOfAnotherIdentityCounts(t *testing.T) {
 // not make the record of a run count as that of a stranger.
 func TestRunRecordCountsAfterLostACL(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
-		ann := dialWith(t, srv, zklock.Options{Auth: []zk.Auth{{Scheme: "digest", Data: []byte("ann:1")}}, ACL: zk.CreatorACL()})
+		ann := dialWith(t, srv, identifiedWith("ann", zk.CreatorACL()))
 		h := acquire(t, ann.Mutex("/closed/job"))
 		defer release(t, h)
 		if err := h.RecordRun(t.Context()); err != nil {
@@ -480,9 +482,9 @@ func TestRunRecordCountsAfterLostACL(t *testing.T) {
 	})
 }
 
-// TestRunRecordOfNamesakeIsReplaced checks that a stranger with the name of a user, but
+// TestRunRecordOfSameUserNameIsReplaced checks that a stranger with the name of a user, but
 // another password, cannot write the record, although the servers hide the hash that differs.
-func TestRunRecordOfNamesakeIsReplaced(t *testing.T) {
+func TestRunRecordOfSameUserNameIsReplaced(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		eve := srv.Dial(t)
 		if err := eve.AddAuth(t.Context(), "digest", []byte("ann:evil")); err != nil {
@@ -490,20 +492,19 @@ func TestRunRecordOfNamesakeIsReplaced(t *testing.T) {
 		}
 		acl := slices.Concat(zk.CreatorACL(), zk.OpenACL())
 		acl[1].Perms = zk.PermRead
-		ann := dialWith(t, srv, zklock.Options{Auth: []zk.Auth{{Scheme: "digest", Data: []byte("ann:1")}}, ACL: acl})
+		ann := dialWith(t, srv, identifiedWith("ann", acl))
 		h := acquire(t, ann.Mutex("job"))
 		defer release(t, h)
-		forged := fmt.Appendf(nil, `{"began":%d}`, time.Now().UnixMilli())
-		if _, _, err := eve.Create(t.Context(), "/zklock/job-done", forged, acl, zk.ModePersistent); err != nil {
+		if _, _, err := eve.Create(t.Context(), "/zklock/job-done", forgedRun(), acl, zk.ModePersistent); err != nil {
 			t.Fatal(err)
 		}
-		mustReplaceRun(t, "namesake", h)
+		expectReplacedRun(t, "same user name", h)
 	})
 }
 
-// mustReplaceRun fails the test unless a hold ignores the record of the last run, and
+// expectReplacedRun fails the test unless a hold ignores the record of the last run, and
 // replaces it.
-func mustReplaceRun(t *testing.T, what string, h *zklock.Hold) {
+func expectReplacedRun(t *testing.T, what string, h *zklock.Hold) {
 	t.Helper()
 	last, within, err := h.RanWithin(t.Context(), time.Hour)
 	if within || err != nil || !last.Began.IsZero() {
@@ -529,25 +530,24 @@ func TestUnreadableRunRecord(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		auth := []zk.Auth{{Scheme: "digest", Data: []byte("ann:1")}}
-		admin := slices.Concat(hidden, zk.DigestACL(zk.PermAdmin, "ann", "1"))
+		admin := slices.Concat(hidden, zk.DigestACL(zk.PermAdmin, "ann", "password"))
 		for name, acl := range map[string][]zk.ACL{"hidden": hidden, "admin": admin} {
-			h := acquire(t, dialWith(t, srv, zklock.Options{Auth: auth, ACL: zk.CreatorACL()}).Mutex(name))
+			h := acquire(t, dialWith(t, srv, identifiedWith("ann", zk.CreatorACL())).Mutex(name))
 			defer release(t, h)
 			create("/zklock/"+name+"-done", acl)
-			mustReplaceRun(t, name, h)
+			expectReplacedRun(t, name, h)
 		}
 
-		team := slices.Concat(zk.DigestACL(zk.PermAll, "ann", "1"), zk.DigestACL(zk.PermAll, "bob", "1"))
+		team := slices.Concat(zk.DigestACL(zk.PermAll, "ann", "password"), zk.DigestACL(zk.PermAll, "bob", "password"))
 		create("/team", zk.OpenACL())
 		create("/team/job", team)
 		create("/masked", zk.OpenACL())
-		create("/masked/job", zk.DigestACL(zk.PermAll&^zk.PermAdmin, "ann", "1"))
+		create("/masked/job", zk.DigestACL(zk.PermAll&^zk.PermAdmin, "ann", "password"))
 		create("/address", zk.OpenACL())
 		create("/address/job", []zk.ACL{{Perms: zk.PermAll, Scheme: "ip", ID: "0.0.0.0/0"}, {Perms: zk.PermAll, Scheme: "ip", ID: "::/0"}})
 		create("/open", zk.OpenACL())
 		for _, parent := range []string{"/team", "/masked", "/address", "/open"} {
-			h := acquire(t, dialWith(t, srv, zklock.Options{Auth: auth}).Mutex(parent+"/job"))
+			h := acquire(t, dialWith(t, srv, identifiedAs("ann")).Mutex(parent+"/job"))
 			defer release(t, h)
 			create(parent+"/job-done", hidden)
 			_, within, err := h.RanWithin(t.Context(), time.Hour)
@@ -566,7 +566,7 @@ func TestRunRecordWithCopiedACLCounts(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server) {
 		eve := srv.Dial(t)
 		for _, closed := range []bool{false, true} {
-			above, only := "/open", zk.DigestACL(zk.PermAll, "ann", "1")
+			above, only := "/open", zk.DigestACL(zk.PermAll, "ann", "password")
 			acl := zk.OpenACL()
 			if closed {
 				above, acl = "/closed", only
@@ -574,11 +574,10 @@ func TestRunRecordWithCopiedACLCounts(t *testing.T) {
 			if _, _, err := eve.Create(t.Context(), above, nil, acl, zk.ModePersistent); err != nil {
 				t.Fatal(err)
 			}
-			ann := dialWith(t, srv, zklock.Options{Auth: []zk.Auth{{Scheme: "digest", Data: []byte("ann:1")}}, ACL: zk.CreatorACL()})
+			ann := dialWith(t, srv, identifiedWith("ann", zk.CreatorACL()))
 			h := acquire(t, ann.Mutex(above+"/job"))
 			defer release(t, h)
-			forged := fmt.Appendf(nil, `{"began":%d}`, time.Now().UnixMilli())
-			if _, _, err := eve.Create(t.Context(), above+"/job-done", forged, only, zk.ModePersistent); closed != errors.Is(err, zk.ErrNoAuth) {
+			if _, _, err := eve.Create(t.Context(), above+"/job-done", forgedRun(), only, zk.ModePersistent); closed != errors.Is(err, zk.ErrNoAuth) {
 				t.Errorf("below %s: %v", above, err)
 			}
 			if _, within, err := h.RanWithin(t.Context(), time.Hour); within == closed || err != nil {

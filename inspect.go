@@ -112,7 +112,7 @@ func (c *Client) inspectPath(ctx context.Context, q *Lock, k entryCache) ([]znod
 	switch {
 	case results[0].Stat.EphemeralOwner != 0:
 		found, err = c.inspectNodeLock(ctx, p)
-	case slices.Contains(children, path.Base(leasesOf(""))):
+	case slices.Contains(children, path.Base(queue.LeasesPath(""))):
 		found, err = c.inspectSemaphore(ctx, p.path, 0, k)
 	}
 	if err != nil {
@@ -123,7 +123,7 @@ func (c *Client) inspectPath(ctx context.Context, q *Lock, k entryCache) ([]znod
 		queued, err = c.inspectQueue(ctx, p, k)
 	} else {
 		queued, err = c.readEntries(ctx, queueEntries(p, slices.DeleteFunc(children, func(child string) bool {
-			return child == path.Base(gateOf("")) || child == path.Base(leasesOf("")) || child == path.Base(sizeOf(""))
+			return child == path.Base(queue.GatePath("")) || child == path.Base(queue.LeasesPath("")) || child == path.Base(queue.SizePath(""))
 		})), k, false)
 	}
 	return append(found, queued...), err
@@ -355,7 +355,7 @@ func (c *Client) doOnce(ctx context.Context, ops []zk.Op) ([]zk.Result, error) {
 func (c *Client) inspectSemaphore(ctx context.Context, at string, n int, k entryCache) ([]znodeEntry, error) {
 	// The gate is read first: an acquire that passes it in between is then shown
 	// twice instead of not at all.
-	results, err := c.doAll(ctx, zk.ChildrenOp(gateOf(at), false), zk.ChildrenOp(leasesOf(at), false), zk.GetOp(leasesOf(at), false), zk.GetOp(sizeOf(at), false))
+	results, err := c.doAll(ctx, zk.ChildrenOp(queue.GatePath(at), false), zk.ChildrenOp(queue.LeasesPath(at), false), zk.GetOp(queue.LeasesPath(at), false), zk.GetOp(queue.SizePath(at), false))
 	if err != nil {
 		return nil, err
 	}
@@ -371,8 +371,8 @@ func (c *Client) inspectSemaphore(ctx context.Context, at string, n int, k entry
 	case n == 0:
 		n = parsePermits(results[2].Data)
 	}
-	permits, strays := semaphoreEntries(at, leasesOf(at), results[1].Children)
-	waiters, other := semaphoreEntries(at, gateOf(at), results[0].Children)
+	permits, strays := semaphoreEntries(at, queue.LeasesPath(at), results[1].Children)
+	waiters, other := semaphoreEntries(at, queue.GatePath(at), results[0].Children)
 	found, err := c.readEntries(ctx, append(append(append(permits, waiters...), strays...), other...), k, false)
 	if err != nil {
 		return nil, err
@@ -384,7 +384,7 @@ func (c *Client) inspectSemaphore(ctx context.Context, at string, n int, k entry
 func semaphoreEntries(at, parent string, children []string) (contenders, strays []Entry) {
 	l := queue.Sort(children)
 	for _, e := range l.Queue {
-		if parent == leasesOf(at) && !e.Lease() { // no client counts it
+		if parent == queue.LeasesPath(at) && !e.Lease() { // no client counts it
 			l.Foreign = append(l.Foreign, e.Name)
 			continue
 		}
@@ -407,10 +407,12 @@ func parsePermits(data []byte) int {
 
 // markPermitHolders marks the permits that are held: the first n. If n can change, more may be
 // held: all except those that were created last, if there are more than n, and they are of the
-// session at the head of the gate. If n is unknown, all are held except the last of several, if it is Curator's and of the session at the head of the
-// gate: Curator creates its permit at the gate, and leaves the gate when there is room for
-// it. A client of this package that has its permits may still be at the gate, too, until its
-// delete of the entry there is answered, and stores n after that.
+// session at the head of the gate. If n is unknown, all are held except the last of several, if
+// it is Curator's and of the session at the head of the gate: Curator creates its permit at the
+// gate, and leaves the gate when there is room for it. A client of this package that has its
+// permits may still be at the gate, too, until its delete of the entry there is answered, and
+// stores n after that.
+//
 // The permits of one acquire were created in one transaction, and are held together or
 // not at all. Permits that are not held and belong to the session at the head of the gate
 // are those of its waiting acquire, which the entry at the gate represents.
@@ -425,7 +427,7 @@ func markPermitHolders(found []znodeEntry, at string, n int, resizable bool) []z
 		}
 		return attempt{session: f.Session, token: f.Token}
 	}
-	leased := func(f znodeEntry) bool { return f.Mode == Permit && path.Dir(f.Node) == leasesOf(at) }
+	leased := func(f znodeEntry) bool { return f.Mode == Permit && path.Dir(f.Node) == queue.LeasesPath(at) }
 	head := int64(0)
 	beyond := map[attempt]bool{}
 	taken := 0

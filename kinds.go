@@ -161,12 +161,6 @@ const (
 	maxPermitsPerHold = 1024
 )
 
-// gateOf returns the path of the queue for the permits of a semaphore.
-func gateOf(path string) string { return path + "/locks" }
-
-// leasesOf returns the path whose children are the permits of a semaphore.
-func leasesOf(path string) string { return path + "/leases" }
-
 // Semaphore returns the lock with this name that n holders may hold at once, from 1 to
 // 1048576; see [Client.Mutex] for names. Its [Hold] is one permit, or several:
 // [Lock.Permits].

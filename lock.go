@@ -384,7 +384,7 @@ func (p component) queue() string {
 // path, the lock would wait for itself.
 func (p component) paths() []string {
 	if p.mode == Permit {
-		return []string{p.path, gateOf(p.path), leasesOf(p.path), sizeOf(p.path)}
+		return []string{p.path, queue.GatePath(p.path), queue.LeasesPath(p.path), queue.SizePath(p.path)}
 	}
 	return []string{p.path}
 }
@@ -396,7 +396,7 @@ func (p component) owns(node string) bool {
 	case p.node:
 		return node == p.path
 	case p.mode == Permit:
-		return dir == leasesOf(p.path) || dir == gateOf(p.path)
+		return dir == queue.LeasesPath(p.path) || dir == queue.GatePath(p.path)
 	case dir != p.member.Path:
 		return false
 	}

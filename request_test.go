@@ -16,6 +16,13 @@ func identifiedAs(user string) zklock.Options {
 	return zklock.Options{Auth: []zk.Auth{{Scheme: "digest", Data: []byte(user + ":password")}}}
 }
 
+// identifiedWith returns options with a digest user, and an ACL for new znodes.
+func identifiedWith(user string, acl []zk.ACL) zklock.Options {
+	o := identifiedAs(user)
+	o.ACL = acl
+	return o
+}
+
 // digestOf returns a digest user as ACLs name it.
 func digestOf(t *testing.T, srv *zktest.Server, user string) zk.ACL {
 	t.Helper()

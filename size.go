@@ -11,9 +11,6 @@ import (
 	"github.com/zklock/zklock/zk"
 )
 
-// sizeOf returns the path of the znode that stores the size of a semaphore.
-func sizeOf(path string) string { return queue.SizePath(path) }
-
 // ResizableSemaphore returns the semaphore with this name whose number of permits the
 // servers store: [Client.Resize] sets it, also while clients hold permits. If no number is
 // set, or if it is smaller than what the caller wants to hold, an acquire fails with ErrSize.
@@ -58,7 +55,7 @@ func (c *Client) Resize(ctx context.Context, name string, n int) error {
 		return fail(err)
 	}
 	// Clients with a number of their own compare it with this one.
-	_, err := c.zk.Set(ctx, leasesOf(l.path), strconv.AppendInt(nil, int64(n), 10), -1)
+	_, err := c.zk.Set(ctx, queue.LeasesPath(l.path), strconv.AppendInt(nil, int64(n), 10), -1)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zk.ErrNoAuth) {
 		return fail(err)
 	}
@@ -72,7 +69,7 @@ const maxSizeAttempts = 8
 // writeSize writes the stored size of a semaphore, and creates its znode if there is none.
 func (c *Client) writeSize(ctx context.Context, path string, data []byte) (err error) {
 	for range maxSizeAttempts {
-		if _, err = c.zk.Set(ctx, sizeOf(path), data, -1); !errors.Is(err, zk.ErrNoNode) {
+		if _, err = c.zk.Set(ctx, queue.SizePath(path), data, -1); !errors.Is(err, zk.ErrNoNode) {
 			return err
 		}
 		if err = c.createSize(ctx, path, data); !errors.Is(err, zk.ErrNodeExists) && !errors.Is(err, zk.ErrNoNode) {
@@ -98,7 +95,7 @@ func (c *Client) createSize(ctx context.Context, path string, data []byte) error
 			failed = err
 		}
 	}
-	err = c.doOne(ctx, zk.PlainCreateOp(sizeOf(path), data, c.aclFor(access, lockNode), zk.ModePersistent))
+	err = c.doOne(ctx, zk.PlainCreateOp(queue.SizePath(path), data, c.aclFor(access, lockNode), zk.ModePersistent))
 	if failed != nil && errors.Is(err, zk.ErrNoNode) {
 		return failed
 	}

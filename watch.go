@@ -245,7 +245,7 @@ func (w *lockWatch) list(ctx context.Context, known entryCache) ([]queue.Entry, 
 		case r.Stat.EphemeralOwner != 0:
 			delete(known, dir) // the next holder's znode has the same name
 			return []queue.Entry{{Name: path.Base(dir)}}, nil
-		case slices.Contains(r.Children, path.Base(leasesOf(""))):
+		case slices.Contains(r.Children, path.Base(queue.LeasesPath(""))):
 			return nil, fmt.Errorf("%w: a semaphore cannot be watched; use Inspect", ErrInvalidLock)
 		}
 		return names.Sort(r.Children).Queue, nil

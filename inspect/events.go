@@ -256,7 +256,7 @@ func (s *Watcher) leasesEvent(lock string, typ zk.EventType) {
 		delete(s.semaphores, lock)
 	} else {
 		s.semaphores[lock] = true
-		s.moveGate(lock, lock+"/locks")
+		s.moveGate(lock, queue.GatePath(lock))
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/internal/legible"
+	"github.com/zklock/zklock/internal/queue"
 	"github.com/zklock/zklock/zk"
 )
 
@@ -368,7 +369,7 @@ func (w *lister) otherLayout(ctx context.Context, path string, children []string
 // permitsBelow counts the znodes of the semaphore at path, and reports whether one of them
 // is an entry: other programs may have large directories called leases.
 func (w *lister) permitsBelow(ctx context.Context, path string) (n int, used bool, err error) {
-	for _, part := range []string{path + "/leases", path + "/locks"} {
+	for _, part := range []string{queue.LeasesPath(path), queue.GatePath(path)} {
 		if !w.spend(2, &w.lockReads, w.limits.MaxLockReads) {
 			return 0, false, w.tooManyOfLocks()
 		}

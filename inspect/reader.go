@@ -143,7 +143,7 @@ func (r *Reader) checkSize(ctx context.Context, path string, closely bool) error
 	places := []struct {
 		path    string
 		isEntry func(child string) bool // nil if all children are entries
-	}{{path, r.isEntry}, {path + "/leases", isContender}, {path + "/locks", isContender}, {queue.Held(path), nil}}
+	}{{path, r.isEntry}, {queue.LeasesPath(path), isContender}, {queue.GatePath(path), isContender}, {queue.Held(path), nil}}
 	counts, errs := make([]int, len(places)), make([]error, len(places))
 	var all sync.WaitGroup // ended when checkSize returns; the four requests go out together
 	for i, at := range places {
@@ -249,7 +249,7 @@ func (r *Reader) readWith(ctx context.Context, c *zklock.Client, path string, be
 // readPermits reads the size of the lock at l's path if it is a semaphore: the size that
 // the servers store, or else the number that is noted next to its permits.
 func (r *Reader) readPermits(ctx context.Context, l *Lock) error {
-	data, _, err := r.z.Get(ctx, l.Path+"/leases")
+	data, _, err := r.z.Get(ctx, queue.LeasesPath(l.Path))
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil
 	}

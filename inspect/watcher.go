@@ -289,7 +289,8 @@ func (s *Watcher) addWatch(ctx context.Context) {
 	defer cancel()
 	err := s.z.AddWatch(ctx, s.opts.Prefix, zk.WatchRecursive)
 	if errors.Is(err, zk.ErrUnimplemented) {
-		// The connection may have ended. That is told before the result of a further request.
+		// The connection may have ended. The client reports that before the result of the
+		// next request.
 		_, _, _ = s.z.Exists(ctx, s.opts.Prefix)
 	}
 	s.mu.Lock()

@@ -74,8 +74,8 @@ type Client struct {
 // Dial tries the servers in turn until ctx ends. If ctx has no deadline, Dial tries
 // for one session timeout. It returns earlier if no server can ever work: because it
 // is not a ZooKeeper server, its certificate is not trusted, its name ends in
-// .invalid, or the files of a SASL mechanism are not usable. The error has the failure of each server. ctx bounds only Dial, not the
-// client.
+// .invalid, or the files of a SASL mechanism are not usable. The error has the failure
+// of each server. ctx bounds only Dial, not the client.
 func Dial(ctx context.Context, servers string, opts *Options) (*Client, error) {
 	o, err := opts.check()
 	if err != nil {

@@ -154,7 +154,7 @@ func (s *Spec) parents() []string {
 		all = append(all, m.Path)
 	}
 	for i := range s.Semaphores {
-		all = append(all, gateOf(s.Semaphores[i].Path), leasesOf(s.Semaphores[i].Path))
+		all = append(all, GatePath(s.Semaphores[i].Path), LeasesPath(s.Semaphores[i].Path))
 	}
 	return all
 }

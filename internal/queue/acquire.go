@@ -144,9 +144,9 @@ func (c *Core) newPositions(acq *acquire) (positions []*position) {
 	i := acq.step - queueSteps
 	sem := &s.Semaphores[i/2]
 	if i%2 == 0 {
-		return []*position{{acquire: acq, role: gate, parent: gateOf(sem.Path), sem: sem}}
+		return []*position{{acquire: acq, role: gate, parent: GatePath(sem.Path), sem: sem}}
 	}
-	return []*position{{acquire: acq, role: leases, parent: leasesOf(sem.Path), sem: sem}}
+	return []*position{{acquire: acq, role: leases, parent: LeasesPath(sem.Path), sem: sem}}
 }
 
 // clear records that nothing blocks a position. If all positions of the acquire are

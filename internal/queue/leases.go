@@ -142,10 +142,10 @@ func (c *Core) note(p *position, of int, version int32) {
 // the gate again. The acquire ahead may create leases and then wait with the gate, so the
 // try also watches the leases.
 func (c *Core) tryGate(p *position, ahead string) {
-	dir := leasesOf(p.sem.Path)
+	dir := LeasesPath(p.sem.Path)
+	was := p.blocker.name
 	p.query = reading
 	if p.sem.stored() {
-		was := p.blocker.name
 		c.listAndSize(p.sem, dir, true, func(now time.Duration, list, size Reply) {
 			if !p.triesGate(was) {
 				return
@@ -163,7 +163,6 @@ func (c *Core) tryGate(p *position, ahead string) {
 		})
 		return
 	}
-	was := p.blocker.name
 	c.send(Request{Kind: List, Path: dir, Watch: true}, func(now time.Duration, r Reply) {
 		if p.triesGate(was) {
 			p.query = idle
@@ -179,7 +178,7 @@ func (p *position) triesGate(was string) bool {
 
 // triedGate compares the leases with the number of permits, of, for a try at its gate.
 func (c *Core) triedGate(now time.Duration, p *position, ahead string, r Reply, of int) {
-	dir := leasesOf(p.sem.Path)
+	dir := LeasesPath(p.sem.Path)
 	switch r.Code {
 	case OK, NoNode:
 		held := slices.DeleteFunc(Sort(r.Children).Queue, func(e Entry) bool { return !e.Lease() })

@@ -35,8 +35,11 @@ func ParseSize(data []byte) (n int, ok bool) {
 	return int(int32(binary.BigEndian.Uint32(data))), true
 }
 
-func gateOf(path string) string   { return path + "/locks" }
-func leasesOf(path string) string { return path + "/leases" }
+// GatePath returns the path of the queue for the permits of the semaphore at path.
+func GatePath(path string) string { return path + "/locks" }
+
+// LeasesPath returns the path whose children are the permits of the semaphore at path.
+func LeasesPath(path string) string { return path + "/leases" }
 
 // stored reports whether the acquire follows the stored size.
 func (s *Semaphore) stored() bool { return s.Of == 0 }
@@ -92,7 +95,7 @@ func (c *Core) storedSize(now time.Duration, p *position, r Reply) (of int, ok b
 // leasesChanged handles an event for the leases of the semaphore at path, or for its stored
 // size: both can clear the acquire that counts them, or make a try at the gate fail.
 func (c *Core) leasesChanged(now time.Duration, path string) {
-	for _, dir := range []string{leasesOf(path), gateOf(path)} {
+	for _, dir := range []string{LeasesPath(path), GatePath(path)} {
 		l := c.queues[dir]
 		if l == nil {
 			continue
@@ -124,7 +127,7 @@ func (c *Core) recount(p *position) {
 // concerns.
 func semaphoreOf(kind EventKind, path string) (string, bool) {
 	if kind == Children {
-		return strings.CutSuffix(path, leasesOf(""))
+		return strings.CutSuffix(path, LeasesPath(""))
 	}
 	return strings.CutSuffix(path, sizeNode)
 }
