@@ -51,7 +51,7 @@ func TestCrashHandsOver(t *testing.T) {
 				t.Parallel()
 				late := harness.WatchStalls(ctx)
 				took := pair.play(t, ctx, fmt.Sprintf("crash/%d", i))
-				if limit := crashTimeout + 2*crashTick + late(); took > limit {
+				if limit := crashTimeout + crashTick + expiryTime + late(); took > limit {
 					t.Errorf("handed over after %v, more than %v", took, limit)
 				}
 				mu.Lock()
