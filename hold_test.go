@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -111,6 +112,44 @@ func TestReleaseAndAcquire(t *testing.T) {
 		}
 		srv.Delay(0)
 		release(t, h)
+	})
+}
+
+// TestSoleUse checks that a client that has used a lock alone acquires it without listing
+// the queue. If the lock's znode is deleted and created again, an entry of another client
+// may be ahead although the numbers follow each other. The client waits for it.
+func TestSoleUse(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c, other, z := dial(t, srv), dial(t, srv), dialZK(t, srv)
+		l := c.Mutex("sole")
+		use := func(l *zklock.Lock, times int) {
+			for range times {
+				release(t, acquire(t, l))
+			}
+		}
+		const learns, more = 4, 6
+		use(l, learns)
+		lists := srv.CutAfter(zktest.Match{Op: "getChildren2", Path: "/zklock/sole", Times: -1})
+		use(l, more)
+		lists.Stop()
+		if n := lists.Count(); n > 0 {
+			t.Errorf("%d listings of a lock that only one client uses", n)
+		}
+		if err := z.Delete(t.Context(), "/zklock/sole", -1); err != nil {
+			t.Fatal(err)
+		}
+		use(other.Mutex("sole"), learns+more-1)
+		h := acquire(t, other.Mutex("sole"))
+		if !strings.HasSuffix(h.Node(), fmt.Sprintf("%010d", learns+more-1)) {
+			t.Fatalf("%s does not have the number of the client's last entry", h.Node())
+		}
+		next := waiting(t, t.Context(), l)
+		pending(t, "another client holds the lock", next)
+		release(t, h)
+		release(t, <-next)
+		if n := entries(t, l); n != 0 {
+			t.Errorf("%d entries are left", n)
+		}
 	})
 }
 

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"flag"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -58,6 +59,110 @@ func newChain(seed uint64) *storm {
 		return Spec{Try: w.rng.IntN(10) == 0, Data: []byte(`{"me":1}`), Members: []Member{m}}
 	}
 	return w
+}
+
+// TestSoleUse is a storm about one lock that the clients use in turns, each some times in a
+// row and one acquire at a time, so that most are granted by their number alone. Between two
+// turns operators may delete the lock, so that the numbers begin anew, and the number of the
+// next turn may follow that of the client's last one by chance. Nobody passes an entry that
+// exists.
+func TestSoleUse(t *testing.T) {
+	seeds := uint64(*manyTurns)
+	if histories < 100 {
+		seeds = 30
+	}
+	first := uint64(0)
+	if *oneTurns != 0 {
+		first, seeds = *oneTurns, *oneTurns+1
+	}
+	granted, unlisted := 0, 0
+	for seed := first; seed < seeds; seed++ {
+		w := newStorm(seed)
+		w.layout, w.operators, w.most, w.delay = Names{}, seed%3 == 0, 1, 0
+		w.links, w.turns = w.links[:2], &turns{}
+		w.chain = func() Spec {
+			return Spec{Data: []byte(`{"me":1}`), Members: []Member{{Path: "/q/a", Writer: w.rng.IntN(8) == 0}}}
+		}
+		if err := w.run(); err != nil {
+			if *oneTurns != 0 {
+				t.Log(strings.Join(w.trace, "\n"))
+			}
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		granted += w.granted
+		unlisted += w.turns.unlisted
+	}
+	t.Logf("%d granted, %d creates without a listing", granted, unlisted)
+	if n := int(seeds - first); granted < n*60 || unlisted < n*30 {
+		t.Errorf("%d granted, %d creates without a listing in %d storms: too few", granted, unlisted, n)
+	}
+}
+
+var manyTurns = flag.Uint64("turns", 600, "how many storms of turns there are")
+var oneTurns = flag.Uint64("turn", 0, "run only the storm of turns with this seed, and print its trace")
+
+// turns says which of the clients acquires.
+type turns struct {
+	current  *link
+	left     int  // how many acquires are left of this turn
+	overlaps bool // the next turn begins while its last hold lasts
+	unlisted int  // creates without a listing
+}
+
+// of reports whether it is a client's turn, and counts its acquire.
+func (u *turns) of(l *link) bool {
+	if u == nil {
+		return true
+	}
+	if l != u.current || u.left == 0 {
+		return false
+	}
+	u.left--
+	return true
+}
+
+// count counts the creates of entries that no listing follows.
+func (u *turns) count(requests []Request) {
+	if u == nil {
+		return
+	}
+	creates, lists := 0, 0
+	for _, r := range requests {
+		switch r.Kind {
+		case Create:
+			creates++
+		case List:
+			lists++
+		}
+	}
+	u.unlisted += max(0, creates-lists)
+}
+
+// turn lets a client act, and gives the turn to the other one when it is over. Some turns
+// are over while the last hold lasts. After the others, the lock may be deleted, and then the
+// other client uses up as many numbers as were used before, or one more.
+func (w *storm) turn(l *link) {
+	w.act(l)
+	u := w.turns
+	if u.left > 0 || w.calm {
+		return
+	}
+	switch c := slices.Collect(maps.Values(w.claims)); {
+	case len(c) == 0:
+	case u.overlaps && len(c) == 1 && c[0].held:
+	default:
+		return
+	}
+	if u.current == w.links[0] {
+		u.current = w.links[1]
+	} else {
+		u.current = w.links[0]
+	}
+	u.left, u.overlaps = 1+w.rng.IntN(16), w.rng.IntN(2) == 0
+	if lock := w.nodes["/q/a"]; lock != nil && len(w.claims) == 0 && lock.creates < 20 && w.rng.IntN(2) == 0 {
+		u.left = int(lock.creates) + w.rng.IntN(2)
+		w.deleteAll()
+	}
 }
 
 // deleteAll deletes the lock with all that is in it. Whoever comes next makes it anew.

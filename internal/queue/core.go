@@ -51,6 +51,7 @@ type Core struct {
 
 	queues          map[string]*clientQueue  // positions by the znode whose children are their queue
 	unmarked        map[string]time.Duration // until when releases are not marked, by the same path
+	soleUses        map[string]*soleUse      // of this connection, by the same path
 	separateWatches time.Duration            // until when waiters set their watches by separate requests
 	noContainers    bool                     // the servers of this connection have no containers
 
@@ -196,6 +197,9 @@ func (c *Core) Event(now time.Duration, kind EventKind, path string, zxid int64)
 	c.undrained = true
 	if semaphore, ok := semaphoreOf(kind, path); ok {
 		c.leasesChanged(now, semaphore)
+	}
+	if kind == Deleted || kind == Changed {
+		delete(c.soleUses, path)
 	}
 	l := c.queues[parentOf(path)]
 	if l == nil || kind == Children {
@@ -485,7 +489,7 @@ func (c *Core) over(why, left error) {
 			c.finish(n, left)
 		}
 	}
-	c.probes, c.late, c.access, c.unanswered = nil, nil, nil, nil
+	c.probes, c.late, c.access, c.unanswered, c.soleUses = nil, nil, nil, nil, nil
 	c.deadline.Forget()
 	c.beat = heartbeat{}
 	for _, acq := range slices.Clone(c.acquires) {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Mutexes and writers need no listing in two cases:
+// Mutexes and writers need no listing in two cases, and in a third, which sole.go has:
 //
 //   - If a position's number directly follows that of another position of the same
 //     client, its predecessor, then the entries ahead of it are the predecessor's
@@ -41,6 +41,8 @@ func (c *Core) follow(p *position) {
 		}
 	} else if e := l.latest; e != nil && alike(e) && e.clearance == clearedAlone && !e.waited && len(e.nodes) == 1 && e.nodes[0].late {
 		p.predecessor = e
+	} else if e := c.predecessorAlone(p.parent); e != nil && alike(e) {
+		p.predecessor = e
 	}
 	if p.predecessor != nil {
 		p.query = following
@@ -65,6 +67,8 @@ func (c *Core) followCreated(now time.Duration, p *position) {
 		return
 	case p.renews(last):
 		// No entry was ahead of the last hold, and none came between.
+	case c.isAlone(p, q):
+		p.predecessor = nil
 	case last.state == absent:
 		p.predecessor = nil
 		c.list(p)

@@ -93,6 +93,7 @@ func (c *Core) abandon(now time.Duration, positions []*position, s *swap, why *p
 		if handed && c.marks(now, p, s) {
 			marked = append(marked, p)
 		}
+		c.leftAlone(p, handed && s == nil)
 		c.leaveQueue(p)
 		if handed {
 			p.membership = handedOver

@@ -234,6 +234,7 @@ func (c *Core) listed(now time.Duration, p *position, children []string) {
 		return
 	}
 	c.decide(now, p)
+	c.listedAlone(p)
 }
 
 // last returns the highest sequence number that a listing has to include.

@@ -80,6 +80,7 @@ type storm struct {
 	cleared   int                // how many waiters a mark cleared
 	seen      map[*position]bool // positions that have read their blocker's mark
 	most      int                // how many acquires a client has at a time; 0 means 4
+	turns     *turns             // who acquires, if not everybody at any time
 	only      func() Spec        // what to acquire, if not this and that
 	sweeps    bool               // operators delete whole locks
 	swept     int                // how many
@@ -190,9 +191,14 @@ func (w *storm) step() {
 	case n < 90:
 		w.act(l)
 	case !w.calm && n < 92:
-		w.trouble(l)
+		if w.turns == nil || w.rng.IntN(8) == 0 { // rarer, or few turns would be long enough
+			w.trouble(l)
+		}
 	default:
 		w.pass()
+	}
+	if w.turns != nil {
+		w.turn(l)
 	}
 	for _, l := range w.links {
 		w.collect(l)
@@ -244,6 +250,7 @@ func (w *storm) advance(d time.Duration) {
 func (w *storm) collect(l *link) {
 	requests, signals := l.core.Take()
 	w.countMarks(l, requests)
+	w.turns.count(requests)
 	for _, r := range requests {
 		if len(r.Path) > 1 && r.Path[len(r.Path)-1] == '/' {
 			w.failf("c%d asks for %s", l.name, show(r))
@@ -453,7 +460,7 @@ func (w *storm) act(l *link) {
 	}
 	mine := slices.DeleteFunc(slices.Collect(maps.Values(w.claims)), func(c *claimed) bool { return c.link != l })
 	slices.SortFunc(mine, func(a, b *claimed) int { return int(a.id) - int(b.id) })
-	if most := cmp.Or(w.most, 4); len(mine) < most && !w.calm && w.rng.IntN(2) == 0 {
+	if most := cmp.Or(w.most, 4); len(mine) < most && !w.calm && w.rng.IntN(2) == 0 && w.turns.of(l) {
 		w.acquire(l)
 		return
 	}
@@ -461,7 +468,11 @@ func (w *storm) act(l *link) {
 		return
 	}
 	c := mine[w.rng.IntN(len(mine))]
-	switch n := w.rng.IntN(8); {
+	n := w.rng.IntN(8)
+	if w.turns != nil && w.rng.IntN(8) > 0 {
+		n = 0 // a turn has many acquires
+	}
+	switch {
 	case c.held && (n < 2 || w.calm):
 		w.logf("c%d release %d", l.name, c.id)
 		delete(w.claims, [2]uint64{uint64(l.name), uint64(c.id)})

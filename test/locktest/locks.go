@@ -91,6 +91,7 @@ func tests() []conformance {
 		{"Crash", turns, testCrash},
 		{"Close", turns | counted, testClose},
 		{"SharedSession", anything, testSharedSession},
+		{"SoleUse", mutex, testSoleUse},
 		{"Inspect", mutex, testInspect},
 		{"OtherLayouts", mutex, testOtherLayouts},
 		{"WriterBecomesReader", mutex, testWriterBecomesReader},

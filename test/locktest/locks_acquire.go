@@ -3,10 +3,12 @@ package locktest
 import (
 	"context"
 	"errors"
+	"path"
 	"slices"
 	"time"
 
 	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/zk"
 )
 
 func testAcquire(e *env) {
@@ -251,4 +253,38 @@ func testInspect(e *env) {
 	}
 	e.release(h)
 	e.release(wait(e, "the grant beside a stray", w))
+}
+
+// testSoleUse lets a client use a lock alone, so that it no longer lists the queue. Then the
+// lock's znode is deleted and created again, and the next number of another client's entries
+// follows the client's last one. The client waits for them.
+func testSoleUse(e *env) {
+	l, other, op := e.lock(e.dial(), e.name), e.lock(e.dial(), e.name), e.operator()
+	for round := range 3 {
+		var last string
+		for range 6 {
+			h := e.acquire(l)
+			last = h.Node()
+			e.release(h)
+		}
+		for err := error(zk.ErrNotEmpty); err != nil; { // a server may still delete the entry
+			if err = op.Delete(e.ctx, path.Dir(last), -1); err != nil && !errors.Is(err, zk.ErrNotEmpty) {
+				e.Fatal(err)
+			}
+		}
+		var h *zklock.Hold
+		for number := ""; number != last[len(last)-10:]; {
+			if h != nil {
+				e.release(h)
+			}
+			h = e.acquire(other)
+			number = h.Node()[len(h.Node())-10:]
+		}
+		ctx, cancel := context.WithTimeout(e.ctx, e.target.SessionTimeout/16)
+		if next, err := l.Acquire(ctx); err == nil {
+			e.Fatalf("round %d: %s is held, and so is %s", round, next.Node(), h.Node())
+		}
+		cancel()
+		e.release(h)
+	}
 }

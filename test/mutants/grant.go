@@ -57,6 +57,42 @@ func grantMutants() []Mutant {
 			Says: passedBy,
 		},
 		{
+			Name:   "UnwatchedParent",
+			Reason: "The next number proves something only while the parent is the same; the mutant ignores that the parent was deleted.",
+			Edits: []Edit{
+				{File: "internal/queue/core.go",
+					Before: `	if kind == Deleted || kind == Changed {
+		delete`,
+					After: `	if kind == Changed {
+		delete`},
+			},
+			Suite: property, Test: "TestSoleUse",
+			Says: `was granted, and .* is ahead|hold /q/a`,
+		},
+		{
+			Name:   "ParentWatchOfOldConnection",
+			Reason: "A watch on the parent ends with its connection; the mutant counts on the one of the last connection.",
+			Edits: []Edit{
+				{File: "internal/queue/ownwatch.go",
+					Before: `	c.soleUses = nil
+	lost`,
+					After: `	lost`},
+			},
+			Suite: property, Test: "TestTranscripts/sole-use-reconnected",
+			Says: `the core did otherwise`,
+		},
+		{
+			Name:   "SoleUseOfDeletedEntry",
+			Reason: "Only an entry that this client deleted itself shows that the parent was the same until then; the mutant accepts one that another client deleted.",
+			Edits: []Edit{
+				{File: "internal/queue/sole.go",
+					Before: `last.wentAt > 0 && last.wentAt < p.nodes[0].czxid`,
+					After:  `last != nil`},
+			},
+			Suite: property, Test: "TestTranscripts/sole-use-broken",
+			Says: `the core did otherwise`,
+		},
+		{
 			Name:   "GuardPassed",
 			Reason: "A lock is not handed over while a guarded write of the hold is unanswered; the mutant hands it over.",
 			Edits: []Edit{
