@@ -31,6 +31,8 @@ type actor struct {
 	id      queue.ID
 	wanted  *want
 	hold    *hold
+	spree   int   // how often it still acquires the same lock
+	again   *part // what it has had of that lock
 }
 
 func (a *actor) world() *World { return a.client.world }
@@ -51,7 +53,11 @@ func (a *actor) later(d time.Duration, do func()) {
 func (a *actor) rest() {
 	a.turn++
 	a.state, a.hold, a.behind, a.blocker = resting, nil, false, ""
-	a.later(a.world().around(a.world().cfg.Think), a.acquire)
+	think := a.world().around(a.world().cfg.Think)
+	if a.spree > 0 {
+		think = a.world().upTo(5 * time.Millisecond)
+	}
+	a.later(think, a.acquire)
 }
 
 // acquire wants one of the locks: mostly as Acquire, at times as TryAcquire, and
@@ -92,7 +98,12 @@ func (a *actor) granted(h *hold) {
 	w := a.world()
 	a.state, a.hold = holding, h
 	d := w.upTo(200 * time.Millisecond)
+	if w.cfg.Sprees && a.spree == 0 && len(h.parts) == 1 && h.parts[0].lock.Family == queues && !h.parts[0].shared && w.oneIn(4) {
+		a.spree, a.again = 3+w.rng.IntN(20), h.parts[0]
+	}
 	switch {
+	case a.spree > 0 && !w.healing && !w.oneIn(8):
+		d = w.upTo(5 * time.Millisecond)
 	case w.healing:
 		d = w.upTo(20 * time.Millisecond)
 	case a.client.machine.isolate != 0:

@@ -29,6 +29,9 @@ type Config struct {
 	StandingClock bool
 	// Patient lets no actor give up: no tries, no contexts that end.
 	Patient bool
+	// Sprees lets an actor acquire one lock many times in a row at times, so that no
+	// other client uses it meanwhile.
+	Sprees bool
 	// JoinWindow is how many requests a client sends before it keeps others back, to
 	// batch them.
 	JoinWindow int
@@ -121,6 +124,7 @@ func draw(seed uint64) (c Config, by int) {
 	c.Syncs = r.IntN(4) == 0
 	c.JoinWindow = 1 + r.IntN(4)
 	c.Inherits = r.IntN(4) == 0
+	c.Sprees = r.IntN(4) == 0
 	return c, by
 }
 

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/zklock/zklock/internal/queue"
 	"github.com/zklock/zklock/internal/session"
@@ -59,6 +60,10 @@ func (c *client) replied(r queue.Request, q queue.Reply) {
 		c.world.Stats.Undone++
 	case queue.OK:
 		switch r.Kind {
+		case queue.Get:
+			if r.Watch && slices.ContainsFunc(c.world.locks, func(l *lock) bool { return l.Path == r.Path && l.Family == queues }) {
+				c.world.Stats.Alone++
+			}
 		case queue.Renew:
 			c.world.Stats.Renewed++
 		case queue.MarkedDelete:

@@ -63,8 +63,8 @@ func TestSeeds(t *testing.T) {
 	t.Logf("%d seeds, %v simulated in %v: %d operations, %d acquired, %d lost, %d failed, %d verified, %d faults, %d server restarts, %d snapshots, %d sessions expired, %d records, %d events",
 		r.Seeds, r.Simulated.Round(time.Second), time.Since(begun).Round(time.Millisecond), r.Requests, r.Acquired, r.Lost, r.Failed,
 		r.Verified, r.Faults, r.Restarts, r.Snapshots, r.Expired, r.Records, r.Events)
-	t.Logf("%d handed on, %d renewed, %d marked, %d told of marks, %d guarded, %d downgraded, %d revoked, %d times kept off %d grants later, %d quarrels, %d foreign, %d without numbers, %d without rights, %d joined, %d undone",
-		r.Handed, r.Renewed, r.Marked, r.Told, r.Guarded, r.Downgraded, r.Revoked, r.KeptOff, r.Delayed, r.Quarrels, r.Foreign, r.Exhausted, r.Forbidden, r.Joined, r.Undone)
+	t.Logf("%d handed on, %d renewed, %d used alone, %d marked, %d told of marks, %d guarded, %d downgraded, %d revoked, %d times kept off %d grants later, %d quarrels, %d foreign, %d without numbers, %d without rights, %d joined, %d undone",
+		r.Handed, r.Renewed, r.Alone, r.Marked, r.Told, r.Guarded, r.Downgraded, r.Revoked, r.KeptOff, r.Delayed, r.Quarrels, r.Foreign, r.Exhausted, r.Forbidden, r.Joined, r.Undone)
 	var kinds []string
 	for k, n := range r.ByKind {
 		kinds = append(kinds, fmt.Sprintf("%v %d", claimKind(k), n))

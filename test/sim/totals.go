@@ -47,6 +47,8 @@ func (r *Run) tooLittle() string {
 		return ""
 	case r.Handed < n || r.Renewed < n:
 		return fmt.Sprintf("%d handed on, %d renewed in %d seeds", r.Handed, r.Renewed, n)
+	case r.Alone < n:
+		return fmt.Sprintf("%d times a lock was used by one client in %d seeds", r.Alone, n)
 	case r.Marked < n || r.Told < n/2:
 		return fmt.Sprintf("%d releases marked, %d events of marks in %d seeds", r.Marked, r.Told, n)
 	case r.Joined < 10*n || r.Undone < n/10:

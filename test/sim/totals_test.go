@@ -30,7 +30,7 @@ func TestTotals(t *testing.T) {
 
 // TestTooLittle checks that a run which left something out is no success.
 func TestTooLittle(t *testing.T) {
-	enough := Run{From: 1, To: 200, Stats: Stats{Seeds: 200, Acquired: 1 << 20, Faults: 1 << 20, Requests: 1 << 20, Simulated: time.Hour * 100, Handed: 1 << 20, Renewed: 1 << 20, Marked: 1 << 20, Told: 1 << 20, Joined: 1 << 20, Undone: 1 << 20}}
+	enough := Run{From: 1, To: 200, Stats: Stats{Seeds: 200, Acquired: 1 << 20, Faults: 1 << 20, Requests: 1 << 20, Simulated: time.Hour * 100, Handed: 1 << 20, Renewed: 1 << 20, Alone: 1 << 20, Marked: 1 << 20, Told: 1 << 20, Joined: 1 << 20, Undone: 1 << 20}}
 	for k := range enough.ByKind {
 		enough.ByKind[k] = 1000
 	}
@@ -50,6 +50,7 @@ func TestTooLittle(t *testing.T) {
 		"time":          func(r *Run) { r.Simulated = time.Hour },
 		"hand-overs":    func(r *Run) { r.Handed = 100 },
 		"renewals":      func(r *Run) { r.Renewed = 100 },
+		"use alone":     func(r *Run) { r.Alone = 100 },
 		"marks":         func(r *Run) { r.Marked = 100 },
 		"kind of lock":  func(r *Run) { r.ByKind[aNode] = 0 },
 		"kind of fault": func(r *Run) { r.ByFault[bitFlip] = 0 },

@@ -88,6 +88,10 @@ func (a *actor) want() *want {
 		}
 	}
 	q := &want{since: w.now}
+	if a.spree > 0 {
+		a.spree--
+		q.parts, locks = []*part{{lock: a.again.lock, writer: a.again.writer}}, nil
+	}
 	for _, l := range locks {
 		q.parts = append(q.parts, a.part(l))
 	}

@@ -49,6 +49,8 @@ type Stats struct {
 	// Foreign the readers that found entries that do not wait for them, Handed the entries
 	// ahead of a grant that its own client had given up, and Renewed the transactions that
 	// released one entry and created another.
+	// Alone counts how often a client came to use a lock alone, and watched its parent.
+	Alone int
 	// Marked counts the releases that told the successor that nothing is ahead, and Told the
 	// events by which clients learned so.
 	Marked, Told                                                                       int
@@ -88,6 +90,7 @@ func (s *Stats) Add(o *Stats) {
 	s.Handed += o.Handed
 	s.Renewed += o.Renewed
 	s.Marked += o.Marked
+	s.Alone += o.Alone
 	s.Told += o.Told
 	s.KeptOff += o.KeptOff
 	s.Quarrels += o.Quarrels
