@@ -2,7 +2,6 @@ package zklock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -68,20 +67,10 @@ func (h *Hold) Downgrade(ctx context.Context) error {
 	if err != nil {
 		return fail(err)
 	}
-	select {
-	case s := <-k.answer:
-		if errors.Is(s.Err, queue.ErrNotWriter) {
-			return fail(fmt.Errorf("%w: this layout has no downgrade", ErrInvalidLock))
-		}
-		if err := h.callError(s); err != nil {
-			return fail(err)
-		}
-		return nil
-	case <-h.doneChan(): // and there will be no answer
-		return fail(h.Err())
-	case <-ctx.Done():
-		return fail(fmt.Errorf("not confirmed yet; continues in the background: %w", contextError(ctx)))
+	if err := h.awaitChange(ctx, k); err != nil {
+		return fail(err)
 	}
+	return nil
 }
 
 // downgrade starts the downgrade, if it is allowed. A SetValue in progress finishes first,

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -98,16 +99,24 @@ func (h *Hold) SetValue(ctx context.Context, value string) error {
 	if err != nil {
 		return fail(err)
 	}
+	if err := h.awaitChange(ctx, k); err != nil {
+		return fail(err)
+	}
+	return nil
+}
+
+// awaitChange waits for the answer to a downgrade or a SetValue.
+func (h *Hold) awaitChange(ctx context.Context, k *call) error {
 	select {
 	case s := <-k.answer:
-		if err := h.callError(s); err != nil {
-			return fail(err)
+		if errors.Is(s.Err, queue.ErrNotWriter) {
+			return fmt.Errorf("%w: this layout has no downgrade", ErrInvalidLock)
 		}
-		return nil
+		return h.callError(s)
 	case <-h.doneChan(): // and there will be no answer
-		return fail(h.Err())
+		return h.Err()
 	case <-ctx.Done():
-		return fail(fmt.Errorf("not confirmed yet; continues in the background: %w", contextError(ctx)))
+		return fmt.Errorf("not confirmed yet; continues in the background: %w", contextError(ctx))
 	}
 }
 
