@@ -156,12 +156,12 @@ func (s *Watcher) entryEvent(t *track, about nodeRole, c change, now time.Time) 
 		m := member{Entry: about.entry, arrived: now, event: s.event}
 		if about.role == roleLease {
 			head := t.line.firstAtGate()
-			m.arrived, m.gate = head.arrived, head.Name
+			m.arrived, m.gate = head.arrived, head.Entry
 		}
 		t.line.add(m, about.role == roleLease)
 	case c.typ == zk.EventNodeDeleted:
 		delete(t.data, c.path)
-		m, found := t.line.remove(name, s.event)
+		m, found := t.line.remove(about.entry, s.event)
 		if !found {
 			break
 		}
@@ -190,27 +190,49 @@ func (s *Watcher) entryEvent(t *track, about nodeRole, c change, now time.Time) 
 // identity returns the session and the token of one of the lock's znodes, and whether its
 // acquire has another entry, as in the mixed layout.
 func (t *track) identity(node string) (session, token int64, twin bool) {
-	if t.lock == nil {
+	i, found := t.index().byNode[node]
+	if !found {
 		return 0, 0, false
 	}
-	for i, e := range t.lock.Entries {
-		if e.Node == node {
-			all := t.lock.Entries
-			twin = i > 0 && SameAcquire(all[i-1].Entry, e.Entry) || i+1 < len(all) && SameAcquire(e.Entry, all[i+1].Entry)
-			return e.Session, e.Token, twin
-		}
+	all := t.lock.Entries
+	e := all[i]
+	twin = i > 0 && SameAcquire(all[i-1].Entry, e.Entry) || i+1 < len(all) && SameAcquire(e.Entry, all[i+1].Entry)
+	return e.Session, e.Token, twin
+}
+
+// entryIndex finds the entries of a lock, whose number has no low bound.
+type entryIndex struct {
+	byNode, byName map[string]int
+}
+
+// index returns the index of the lock as it was last read.
+func (t *track) index() entryIndex {
+	if t.entries.byNode == nil && t.lock != nil {
+		t.entries = indexOf(t.lock)
 	}
-	return 0, 0, false
+	return t.entries
+}
+
+// indexOf returns the index of a lock, which may be nil. Of several entries with one name it
+// has the first.
+func indexOf(l *Lock) entryIndex {
+	index := entryIndex{map[string]int{}, map[string]int{}}
+	if l == nil {
+		return index
+	}
+	for i, e := range slices.Backward(l.Entries) {
+		index.byNode[e.Node], index.byName[e.Name] = i, i
+	}
+	return index
 }
 
 // countGrant counts a grant. In the mixed layout, an acquire has two entries. The second
 // one becomes the first of the queue for a short time after the other was deleted, and does
 // not count.
 func (s *Watcher) countGrant(t *track, m *member, now time.Time) {
-	if t.lock != nil && t.session != 0 {
-		m.twin = slices.ContainsFunc(t.lock.Entries, func(e Entry) bool {
-			return e.Name == m.Name && e.Session == t.session && e.Token == t.token
-		})
+	if t.session != 0 {
+		e := t.entryNamed(m.Name)
+		m.twin = e != nil && e.Session == t.session && e.Token == t.token
 		if m.twin {
 			return
 		}
@@ -271,14 +293,14 @@ func (s *Watcher) moveGate(lock, gate string) {
 	semaphore := s.trackOf(lock)
 	for _, m := range t.line.queue {
 		if m.holder && !m.granted.IsZero() && !m.twin {
-			t.retract(m)
+			t.retract(*m)
 			m.logged.retract()
-			s.all.retract(m)
+			s.all.retract(*m)
 		}
 		m.holder, m.granted = false, time.Time{}
-		semaphore.line.add(m, false)
+		semaphore.line.add(*m, false)
 	}
-	t.line.queue = nil
+	t.line.queue, t.line.readers = nil, 0
 }
 
 // noteSemaphore notes a semaphore that a listing found.

@@ -127,12 +127,17 @@ func (s *Watcher) logRead(t *track, before *Lock, now time.Time) {
 			waiting[e.Name].nameHolder(e)
 		}
 	}
+	var known map[string]int // the entries of before; built if it is needed
 	for i, e := range t.lock.Entries {
 		if !e.Revoked || !e.Holder || i > 0 && SameAcquire(t.lock.Entries[i-1].Entry, e.Entry) {
 			continue
 		}
+		if known == nil {
+			known = indexOf(before).byNode
+		}
+		at, was := known[e.Node]
 		// The time of a request to a holder that the watcher meets for the first time is unknown.
-		if was := before.entryAt(e.Node); was != nil && !was.Revoked || was == nil && !e.Granted.IsZero() {
+		if was && !before.Entries[at].Revoked || !was && !e.Granted.IsZero() {
 			request := s.logEvent(t, ReleaseRequested, e.Name, now, 0)
 			request.By, request.Reason = RequesterName(e.Request), RequestReason(e.Request)
 		}
@@ -153,11 +158,8 @@ func (l *Lock) entryAt(node string) *Entry {
 
 // entryNamed returns the entry whose znode has this name, as it was last read, or nil.
 func (t *track) entryNamed(name string) *Entry {
-	if t.lock == nil {
-		return nil
-	}
-	i := slices.IndexFunc(t.lock.Entries, func(e Entry) bool { return e.Name == name })
-	if i < 0 {
+	i, found := t.index().byName[name]
+	if !found {
 		return nil
 	}
 	return &t.lock.Entries[i]

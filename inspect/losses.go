@@ -3,7 +3,6 @@ package inspect
 import (
 	"context"
 	"path"
-	"slices"
 	"strings"
 	"time"
 
@@ -57,16 +56,35 @@ func (s *Watcher) countLoss(e ending, now time.Time, broken bool) {
 // the end of a session ends all its holds.
 func endedTogether(ended []ending, mark func(ending) int64) []bool {
 	type group struct{ session, mark int64 }
-	groups := map[group][]ending{}
-	for _, e := range ended {
-		g := group{e.session, mark(e)}
-		groups[g] = append(groups[g], e)
+	type lockToken struct {
+		path  string
+		token int64
+	}
+	type counts struct {
+		all    int
+		paths  map[string]int
+		tokens map[int64]int
+		both   map[lockToken]int
+	}
+	groups := map[group]*counts{}
+	marks := make([]int64, len(ended))
+	for i, e := range ended {
+		marks[i] = mark(e)
+		g := groups[group{e.session, marks[i]}]
+		if g == nil {
+			g = &counts{paths: map[string]int{}, tokens: map[int64]int{}, both: map[lockToken]int{}}
+			groups[group{e.session, marks[i]}] = g
+		}
+		g.all++
+		g.paths[e.path]++
+		g.tokens[e.token]++
+		g.both[lockToken{e.path, e.token}]++
 	}
 	yes := make([]bool, len(ended))
 	for i, e := range ended {
-		yes[i] = e.session != 0 && slices.ContainsFunc(groups[group{e.session, mark(e)}], func(o ending) bool {
-			return o.path != e.path && o.token != e.token
-		})
+		g := groups[group{e.session, marks[i]}]
+		others := g.all - g.paths[e.path] - g.tokens[e.token] + g.both[lockToken{e.path, e.token}] // with neither
+		yes[i] = e.session != 0 && others > 0
 	}
 	return yes
 }

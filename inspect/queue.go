@@ -11,13 +11,20 @@ import (
 // lockQueue is a lock's queue as the names of its znodes tell it, because events bring only
 // names. It knows the holders at each moment without a read.
 type lockQueue struct {
-	queue    []member // sorted
-	leases   []member // of a semaphore; queue is then the queue at its gate
-	outdated bool     // the holders must be computed again
+	queue    []*member // sorted
+	leases   []*member // of a semaphore; queue is then the queue at its gate
+	outdated bool      // the holders must be computed again
+	// readers is how many readers at the head of the queue are known to hold. Nothing before
+	// that place changed since.
+	readers int
 	// removed are names that left since the lock was last read, with the number of the
 	// event. A listing in progress may still have them.
 	removed map[string]int64
 }
+
+// maxRemovedNames limits the names in removed. Above it, a listing in progress can bring back
+// an entry that left, until the lock is read again.
+const maxRemovedNames = 10_000
 
 // member is one entry.
 type member struct {
@@ -29,7 +36,7 @@ type member struct {
 	twin    bool // another entry of the same acquire was counted
 	// gate is the first entry at the gate when a lease arrived. That client owns the lease,
 	// and waits for room while the entry is in the queue. Empty if there was none.
-	gate  string
+	gate  queue.Entry
 	event int64 // number of the event of its creation
 }
 
@@ -39,92 +46,109 @@ func (l *lockQueue) add(m member, lease bool) {
 	if lease {
 		in = &l.leases
 	}
-	l.outdated = insert(in, m) || l.outdated
+	at, found := search(*in, m.Entry)
+	if found {
+		return
+	}
+	*in = slices.Insert(*in, at, &m)
+	l.changed(lease, at)
 }
 
-// insert adds an entry at its place, which is almost always the end.
-func insert(in *[]member, m member) bool {
-	order := func(a, b member) int {
-		return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+// search returns the place of an entry, which is almost always the end for a new one, and
+// whether it is there.
+func search(in []*member, e queue.Entry) (at int, found bool) {
+	order := func(m *member, e queue.Entry) int {
+		return cmp.Or(cmp.Compare(m.Seq, e.Seq), cmp.Compare(m.Kind, e.Kind), cmp.Compare(m.Name, e.Name))
 	}
-	at := len(*in)
-	if at > 0 && order((*in)[at-1], m) >= 0 {
-		var found bool
-		if at, found = slices.BinarySearchFunc(*in, m, order); found {
-			return false
-		}
+	if n := len(in); n == 0 || order(in[n-1], e) < 0 {
+		return n, false
 	}
-	*in = slices.Insert(*in, at, m)
-	return true
+	return slices.BinarySearchFunc(in, e, order)
+}
+
+// changed notes that an entry arrived at this place or left it.
+func (l *lockQueue) changed(lease bool, at int) {
+	l.outdated = true
+	if !lease {
+		l.readers = min(l.readers, at)
+	}
 }
 
 // remove removes an entry and returns it.
-func (l *lockQueue) remove(name string, event int64) (m member, found bool) {
+func (l *lockQueue) remove(e queue.Entry, event int64) (m member, found bool) {
 	if l.removed == nil {
 		l.removed = map[string]int64{}
 	}
-	l.removed[name] = event
-	for _, in := range []*[]member{&l.queue, &l.leases} {
-		if i := slices.IndexFunc(*in, func(m member) bool { return m.Name == name }); i >= 0 {
-			m = (*in)[i]
-			*in = slices.Delete(*in, i, i+1)
-			l.outdated = true
-			return m, true
+	if len(l.removed) < maxRemovedNames {
+		l.removed[e.Name] = event
+	}
+	for _, in := range []*[]*member{&l.queue, &l.leases} {
+		at, there := search(*in, e)
+		if !there {
+			continue
 		}
+		m = *(*in)[at]
+		*in = slices.Delete(*in, at, at+1)
+		readers := l.readers - 1
+		l.changed(in == &l.leases, at)
+		if in == &l.queue && at <= readers {
+			l.readers = readers // those after it still hold
+		}
+		return m, true
 	}
 	return m, false
 }
 
 // updateHolders computes the holders, and calls f with each new one. In a semaphore, the
 // entries in the queue wait at the gate. A client that created its lease leaves the gate
-// when there is room for it.
+// when there is room for it. Otherwise, the first entry holds, or all readers before the
+// first exclusive entry, as by [queue.Holders].
 func (l *lockQueue) updateHolders(now time.Time, semaphore bool, f func(m *member)) {
 	if !l.outdated {
 		return
 	}
 	l.outdated = false
-	if semaphore {
-		for i := range l.leases {
-			if m := &l.leases[i]; !m.holder && !l.inQueue(m.gate) {
-				m.holder, m.granted = true, now
-				f(m)
-			}
-		}
-		return
-	}
-	entries := make([]queue.Entry, 0, 8)
-	for _, m := range l.queue {
-		entries = append(entries, m.Entry)
-		if m.Kind == queue.Exclusive {
-			break
-		}
-	}
-	for i := range queue.Holders(entries) {
-		if m := &l.queue[i]; !m.holder {
+	grant := func(m *member) {
+		if !m.holder {
 			m.holder, m.granted = true, now
 			f(m)
 		}
 	}
+	if semaphore {
+		for _, m := range l.leases {
+			if !m.holder && !l.inQueue(m.gate) {
+				grant(m)
+			}
+		}
+		return
+	}
+	for ; l.readers < len(l.queue) && l.queue[l.readers].Kind != queue.Exclusive; l.readers++ {
+		grant(l.queue[l.readers])
+	}
+	if l.readers == 0 && len(l.queue) > 0 {
+		grant(l.queue[0])
+	}
 }
 
-// inQueue reports whether an entry with this name is in the queue.
-func (l *lockQueue) inQueue(name string) bool {
-	return name != "" && slices.ContainsFunc(l.queue, func(m member) bool { return m.Name == name })
+// inQueue reports whether the entry is in the queue.
+func (l *lockQueue) inQueue(e queue.Entry) bool {
+	_, found := search(l.queue, e)
+	return found
 }
 
 // firstAtGate returns the first entry at a semaphore's gate, or the zero member.
 func (l *lockQueue) firstAtGate() (m member) {
 	if len(l.queue) > 0 {
-		m = l.queue[0]
+		m = *l.queue[0]
 	}
 	return m
 }
 
-// find returns the entry with this name.
-func (l *lockQueue) find(name string) (m member, found bool) {
-	for _, in := range [][]member{l.queue, l.leases} {
-		if i := slices.IndexFunc(in, func(m member) bool { return m.Name == name }); i >= 0 {
-			return in[i], true
+// find returns the entry.
+func (l *lockQueue) find(e queue.Entry) (m member, found bool) {
+	for _, in := range [][]*member{l.queue, l.leases} {
+		if at, found := search(in, e); found {
+			return *in[at], true
 		}
 	}
 	return m, false
@@ -146,14 +170,14 @@ func (l *lockQueue) reconcile(lock *Lock, names queue.Names, since int64) {
 		}
 		l.add(member{Entry: parsed, holder: e.Holder}, leased(e.Entry))
 	}
-	past := func(m member) bool { return !there[m.Name] && m.event <= since }
+	past := func(m *member) bool { return !there[m.Name] && m.event <= since }
 	l.queue = slices.DeleteFunc(l.queue, past)
 	// A lock does not show permits that wait for room. The gate's entry stands for them.
-	l.leases = slices.DeleteFunc(l.leases, func(m member) bool { return past(m) && (m.holder || !l.inQueue(m.gate)) })
+	l.leases = slices.DeleteFunc(l.leases, func(m *member) bool { return past(m) && (m.holder || !l.inQueue(m.gate)) })
 	for name, event := range l.removed {
 		if event <= since {
 			delete(l.removed, name)
 		}
 	}
-	l.outdated = true
+	l.outdated, l.readers = true, 0
 }

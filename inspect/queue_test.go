@@ -79,12 +79,13 @@ func TestLine(t *testing.T) {
 	markers := []string{"-lock-", "-__READ__", "-__READ__", "-__READ__", "-__WRIT__", "-latch-"}
 	var l lockQueue
 	var names []string
+	entries := map[string]queue.Entry{}
 	granted := map[string]bool{}
 	for step := range 3000 {
 		now := time.Unix(int64(step), 0)
 		if len(names) > 0 && rnd.IntN(2) == 0 {
 			i := rnd.IntN(len(names))
-			if m, found := l.remove(names[i], int64(step)); !found || m.holder != granted[names[i]] {
+			if m, found := l.remove(entries[names[i]], int64(step)); !found || m.holder != granted[names[i]] {
 				t.Fatalf("step %d: %s was held: %t, %t", step, names[i], m.holder, granted[names[i]])
 			}
 			names = slices.Delete(names, i, i+1)
@@ -97,6 +98,7 @@ func TestLine(t *testing.T) {
 			if class != queue.Contender {
 				t.Fatal(name)
 			}
+			entries[name] = e
 			l.add(member{Entry: e, arrived: now}, false)
 			l.add(member{Entry: e, arrived: now}, false) // told twice
 			names = append(names, name)
@@ -109,7 +111,7 @@ func TestLine(t *testing.T) {
 		})
 		all := queue.Sort(names).Queue
 		for i, e := range all {
-			m, found := l.find(e.Name)
+			m, found := l.find(e)
 			if !found || i < queue.Holders(all) && !m.holder {
 				t.Fatalf("step %d: %s is number %d of %d who hold, the line says %t", step, e.Name, i, queue.Holders(all), m.holder)
 			}
@@ -139,7 +141,7 @@ func TestGate(t *testing.T) {
 	entry := func(name string, seq int64) member { return member{Entry: queue.Entry{Name: name, Seq: seq}} }
 	l.add(entry("g1", 1), false)
 	lease := entry("p1", 2)
-	lease.gate = l.firstAtGate().Name
+	lease.gate = l.firstAtGate().Entry
 	l.add(lease, true)
 	if settle(); len(granted) != 0 {
 		t.Errorf("held before there is room: %q", granted)
@@ -147,17 +149,17 @@ func TestGate(t *testing.T) {
 	// A listing does not show it, and it stays.
 	l.reconcile(&Lock{}, queue.Names{}, -1)
 	l.add(entry("g2", 3), false)
-	if _, found := l.remove("g1", 1); !found {
+	if _, found := l.remove(entry("g1", 1).Entry, 1); !found {
 		t.Error("the gate's entry is unknown")
 	}
 	if settle(); !slices.Equal(granted, []string{"p1"}) {
 		t.Errorf("granted %q", granted)
 	}
-	if m, found := l.remove("p1", 2); !found || !m.holder {
+	if m, found := l.remove(lease.Entry, 2); !found || !m.holder {
 		t.Errorf("%+v, %t", m, found)
 	}
 	alone := entry("p2", 4)
-	l.remove("g2", 3)
+	l.remove(entry("g2", 3).Entry, 3)
 	l.add(alone, true)
 	if settle(); !slices.Equal(granted, []string{"p1", "p2"}) {
 		t.Errorf("granted %q", granted)

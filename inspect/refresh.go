@@ -207,8 +207,9 @@ func (s *Watcher) update(path string, l *Lock, since int64) {
 	}
 	if l != nil {
 		for i := range l.Entries {
-			if m, ok := t.line.find(l.Entries[i].Name); ok && l.Entries[i].Holder {
-				l.Entries[i].Granted = m.granted
+			if e := &l.Entries[i]; e.Holder {
+				m, _ := t.line.find(s.queueEntry(*e))
+				e.Granted = m.granted
 			}
 		}
 		l.PastHolds = t.hold.times()
@@ -230,7 +231,7 @@ func (s *Watcher) replace(path string, t *track, l *Lock) {
 	if t.lock == nil && l == nil {
 		return
 	}
-	t.lock = l
+	t.lock, t.entries = l, entryIndex{}
 	t.changed = true
 	s.changedPaths = append(s.changedPaths, path)
 	s.unpublished = true

@@ -71,6 +71,18 @@ func (s *Watcher) roleOf(node string) nodeRole {
 	return nodeRole{}
 }
 
+// queueEntry returns an entry as roleOf parses the name of its znode.
+func (s *Watcher) queueEntry(e Entry) queue.Entry {
+	if e.Node == e.Path {
+		return queue.Entry{Name: e.Name}
+	}
+	parsed, class := s.names().Parse(e.Name)
+	if s.custom() && class != queue.Contender {
+		parsed, _ = queue.ParseName(e.Name)
+	}
+	return parsed
+}
+
 // isKazooGate reports whether a path is the gate of a semaphore of kazoo that the watcher
 // shows. The caller holds the mutex.
 func (s *Watcher) isKazooGate(path string) bool {

@@ -53,7 +53,8 @@ type Watcher struct {
 // for the history.
 type track struct {
 	path    string
-	lock    *Lock // as last read; nil if it has no holder or waiter, or was not read yet
+	lock    *Lock      // as last read; nil if it has no holder or waiter, or was not read yet
+	entries entryIndex // of lock; built when it is first used
 	line    lockQueue
 	dirty   time.Time       // when it became outdated; zero if it is current
 	since   int64           // number of the last event that made it outdated
