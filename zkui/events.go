@@ -22,6 +22,10 @@ const (
 	statusInterval  = 10 * time.Second
 	writeTimeout    = 20 * time.Second // for one event; a browser that does not read is disconnected
 	maxStreams      = 256
+
+	largeEvent     = 64 << 10 // bytes; a smaller event does not count
+	maxLargeEvents = 64       // concurrent large events that browsers have not read yet: each may be megabytes
+	maxEncoders    = 2        // concurrent events that are encoded
 )
 
 // errEvicted ends a stream whose slot another one needs.
@@ -84,10 +88,7 @@ func (s *stream) start(since string) {
 	case since == "":
 		s.sendStatus(snapshot)
 	case err != nil || boot != s.h.boot || !there || known > snapshot.Version:
-		s.send("reset", snapshot.Version, struct {
-			stamp
-			Status inspect.Status `json:"status"`
-		}{s.h.stamp(snapshot), s.h.watcher.Status()})
+		s.sendReset(snapshot)
 	default:
 		s.version = known
 		s.sendStatus(snapshot)
@@ -157,21 +158,31 @@ func (s *stream) sendLocks(snapshot *inspect.Snapshot) {
 	gone, there := s.h.watcher.Removed(s.version)
 	if !there {
 		s.version = snapshot.Version
-		s.send("reset", s.version, struct {
-			stamp
-			Status inspect.Status `json:"status"`
-		}{s.h.stamp(snapshot), s.h.watcher.Status()})
+		s.sendReset(snapshot)
 		return
 	}
 	slices.Sort(gone)
 	gone = slices.DeleteFunc(slices.Compact(gone), func(path string) bool { return snapshot.Lock(path) != nil })
 	s.version = snapshot.Version
-	s.send("locks", snapshot.Version, struct {
-		stamp
-		Status  inspect.Status    `json:"status"`
-		Changed []inspect.Summary `json:"changed"`
-		Gone    []string          `json:"gone"`
-	}{s.h.stamp(snapshot), s.h.watcher.Status(), changed, append([]string{}, gone...)})
+	s.send("locks", snapshot.Version, func() any {
+		return struct {
+			stamp
+			Status  inspect.Status    `json:"status"`
+			Changed []inspect.Summary `json:"changed"`
+			Gone    []string          `json:"gone"`
+		}{s.h.stamp(snapshot), s.h.watcher.Status(), changed, append([]string{}, gone...)}
+	})
+}
+
+// statusEvent is the data of the events status and reset.
+type statusEvent struct {
+	stamp
+	Status inspect.Status `json:"status"`
+}
+
+// sendReset makes the browser list all locks again.
+func (s *stream) sendReset(snapshot *inspect.Snapshot) {
+	s.send("reset", snapshot.Version, func() any { return statusEvent{s.h.stamp(snapshot), s.h.watcher.Status()} })
 }
 
 // sendLock sends the lock of the stream if it changed.
@@ -181,23 +192,20 @@ func (s *stream) sendLock(snapshot *inspect.Snapshot, always bool) {
 	}
 	if l := snapshot.Lock(s.path); always || l != s.lock {
 		s.lock = l
-		s.send("lock", 0, s.h.lockResponse(snapshot, s.path, s.entries))
+		s.send("lock", 0, func() any { return s.h.lockResponse(snapshot, s.path, s.entries) })
 	}
 }
 
 // sendStatus sends the status of the watcher.
 func (s *stream) sendStatus(snapshot *inspect.Snapshot) {
-	s.send("status", 0, struct {
-		stamp
-		Status inspect.Status `json:"status"`
-	}{s.h.stamp(snapshot), s.h.watcher.Status()})
+	s.send("status", 0, func() any { return statusEvent{s.h.stamp(snapshot), s.h.watcher.Status()} })
 }
 
 // sendHistory sends the history if the stream includes it.
 func (s *stream) sendHistory() {
 	if s.history {
 		s.lastHistory = time.Now()
-		s.send("history", 0, s.h.historyNow())
+		s.send("history", 0, func() any { return s.h.historyNow() })
 	}
 }
 
@@ -210,20 +218,25 @@ func (s *stream) sendTroubles() {
 	if all {
 		old = &troubles{}
 	}
-	s.send("troubles", 0, struct {
-		Now       time.Time      `json:"now"`
-		All       bool           `json:"all"`
-		Changed   []lockTroubles `json:"changed"`
-		Deadlocks [][]step       `json:"deadlocks"`
-	}{time.Now(), all, changedTroubles(old, s.troubles), s.troubles.deadlocks})
+	s.send("troubles", 0, func() any {
+		return struct {
+			Now       time.Time      `json:"now"`
+			All       bool           `json:"all"`
+			Changed   []lockTroubles `json:"changed"`
+			Deadlocks [][]step       `json:"deadlocks"`
+		}{time.Now(), all, changedTroubles(old, s.troubles), s.troubles.deadlocks}
+	})
 }
 
 // send writes one event. With a version, a browser can resume after it.
-func (s *stream) send(name string, version uint64, data any) {
+func (s *stream) send(name string, version uint64, data func() any) {
 	if s.err != nil {
 		return
 	}
-	text, err := json.Marshal(data)
+	// Encoding waits for no browser. In turns, it needs the memory of few events.
+	s.h.encoders <- struct{}{}
+	text, err := json.Marshal(data())
+	<-s.h.encoders
 	if err != nil { // impossible with these types
 		s.err = err
 		return
@@ -234,8 +247,36 @@ func (s *stream) send(name string, version uint64, data any) {
 	if version != 0 {
 		id = fmt.Sprintf("id: %s-%d\n", s.h.boot, version)
 	}
-	if _, s.err = fmt.Fprintf(s.w, "event: %s\n%sdata: %s\n\n", name, id, text); s.err == nil {
-		s.err = s.flush.Flush()
+	defer s.limitLarge(len(text))()
+	for _, part := range [][]byte{fmt.Appendf(nil, "event: %s\n%sdata: ", name, id), text, []byte("\n\n")} { // without a copy of the text
+		if _, s.err = s.w.Write(part); s.err != nil {
+			return
+		}
 	}
+	s.err = s.flush.Flush()
 	s.lastSent = time.Now()
+}
+
+// limitLarge counts a large event until the function that it returns is called. If there are
+// too many, the oldest one of the address with the most is no longer written, which ends its
+// stream.
+func (s *stream) limitLarge(size int) (written func()) {
+	if size < largeEvent {
+		return func() {}
+	}
+	mine := s.h.largeEvents.acquire(s.slot.addr)
+	over, watched := make(chan struct{}), make(chan struct{})
+	go func() { // ends with the event
+		defer close(watched)
+		select {
+		case <-mine.evicted:
+			_ = s.flush.SetWriteDeadline(time.Now())
+		case <-over:
+		}
+	}()
+	return func() {
+		close(over)
+		<-watched
+		s.h.largeEvents.release(mine)
+	}
 }

@@ -162,6 +162,25 @@ func TestManySlowReaders(t *testing.T) {
 	})
 }
 
+// TestManySlowStreams: streams that nobody reads keep a bounded number of large events in
+// memory. The others end.
+func TestManySlowStreams(t *testing.T) {
+	inBubble(t, func(s *slowSite) {
+		const most, more = 64, 36
+		var slow []net.Conn
+		for range most + more {
+			slow = append(slow, s.send("GET /events?path=long HTTP/1.1"))
+		}
+		synctest.Wait()
+		if ended := len(s.ended); ended != more {
+			t.Errorf("%d of %d streams have ended, want %d", ended, most+more, more)
+		}
+		for _, c := range slow {
+			_ = c.Close()
+		}
+	})
+}
+
 // TestConnectionServesOn: the time for one answer is not that of the connection, on which
 // the program may serve other things than the page.
 func TestConnectionServesOn(t *testing.T) {
