@@ -19,7 +19,8 @@ func ParseDuration(s string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil {
-		if similar := similarDuration(s); similar != "" {
+		similar := similarDuration(s)
+		if _, bad := time.ParseDuration(similar); bad == nil {
 			return 0, fmt.Errorf("%q is not a duration; did you mean %s?", s, similar)
 		}
 		return 0, fmt.Errorf("%q is not a duration: give one like 300ms, 10s, 1m30s, or a number of seconds", s)

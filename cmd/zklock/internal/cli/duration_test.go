@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -26,11 +27,15 @@ func TestParse(t *testing.T) {
 		{"0x10", 0, false},
 		{"1e3", 0, false},
 		{"99999999999999999999", 0, false},
+		{"9999999999h", 0, false},
 	}
 	for _, tt := range tests {
 		got, err := ParseDuration(tt.in)
 		if (err == nil) != tt.ok || got != tt.want {
 			t.Errorf("Parse(%q) = %v, %v; want %v, ok %v", tt.in, got, err, tt.want, tt.ok)
+		}
+		if err != nil && strings.HasSuffix(err.Error(), "did you mean "+tt.in+"?") {
+			t.Errorf("Parse(%q) suggests the same: %v", tt.in, err)
 		}
 	}
 }

@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"github.com/zklock/zklock"
 	"github.com/zklock/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock/zklock/inspect"
 	"github.com/zklock/zklock/internal/legible"
 )
 
@@ -26,6 +29,10 @@ A client started with its own number (zklock run --count) uses that number. If
 it differs from N, its acquire fails if it finds permits of clients that use N.
 Curator clients follow N if they read it by a SharedCount at the path of LOCK
 with the suffix /size; others use their own number.
+
+If a client holds or waits for a lock of another kind at LOCK, such as a mutex,
+resize fails, because a semaphore does not exclude that client. If a number is
+already set, resize only warns.
 
 N stays until you delete the znode LOCK/size. With -o name, resize prints the
 path of LOCK.
@@ -70,6 +77,27 @@ func Resize(a *cli.App) *cobra.Command {
 	return c
 }
 
+// checkSemaphore returns an error if a client uses the path as a lock of another kind, which a
+// semaphore at the path does not exclude. If the path has a stored size too, it only warns:
+// such a client must not prevent a change of the size.
+func checkSemaphore(ctx context.Context, l *oneLock) error {
+	s, err := l.r.Read(ctx, l.path)
+	if err != nil {
+		return nil // a client may set the size without permission to read the entries
+	}
+	entries := s.Contenders()
+	i := slices.IndexFunc(entries, func(e inspect.Entry) bool { return path.Dir(path.Dir(e.Node)) != l.path })
+	if i < 0 {
+		return nil
+	}
+	who, recipe := describeOwner(entries[i].Entry), entries[i].Recipe
+	if _, stored, err := l.z.Exists(ctx, l.path+"/size"); err != nil || !stored {
+		return fmt.Errorf("resize %s: not a semaphore: %s uses it as %s; give the name of a semaphore, or a new name", l.name, who, recipe)
+	}
+	cli.Warn("%s uses %s as %s, which the semaphore does not exclude; use another name for one of them", who, l.name, recipe)
+	return nil
+}
+
 // resizeView is the output of resize as JSON.
 type resizeView struct {
 	Path    string `json:"path"`
@@ -81,6 +109,10 @@ func resize(a *cli.App, ctx context.Context, l *oneLock, n int) error {
 	limited, cancel := a.Settings.ConnectContext(ctx)
 	defer cancel()
 	line := a.Settings.Progress("resizing %s", l.name)
+	defer line.Stop()
+	if err := checkSemaphore(limited, l); err != nil {
+		return err
+	}
 	client := zklock.New(l.z, &zklock.Options{Anonymous: true})
 	err := client.Resize(limited, l.path, n)
 	_ = client.Close() // it has no holds

@@ -2,9 +2,12 @@ package process
 
 import (
 	"bufio"
+	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
@@ -79,6 +82,46 @@ func TestLeft(t *testing.T) {
 				t.Errorf("somebody is left: %q, %v", rest, err)
 			}
 		})
+	}
+}
+
+func init() {
+	if os.Getenv("END_FIRST_THREAD") == "" {
+		return
+	}
+	signal.Ignore(syscall.SIGTERM)
+	go func() {
+		for {
+			status, err := os.ReadFile("/proc/self/stat")
+			if err != nil || bytes.Contains(status, []byte(") Z ")) {
+				break
+			}
+		}
+		fmt.Println("up")
+		select {}
+	}()
+	_, _, _ = syscall.Syscall(syscall.SYS_EXIT, 0, 0, 0) // init runs in the first thread
+}
+
+// TestLeftSeesProcessWithoutFirstThread: a process whose first thread has ended looks like a
+// zombie, but its other threads still run.
+func TestLeftSeesProcessWithoutFirstThread(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, lines, r := leave(t, `(END_FIRST_THREAD=1 setsid "$EXE" &); exec sleep 1000`, "EXE="+exe)
+	c.Terminate()
+	awaitExit(t, c)
+	if !c.Left() {
+		t.Error("nothing is left")
+	}
+	nobody(t, c, c.Kill)
+	if err := r.SetReadDeadline(time.Now().Add(childPatience)); err != nil {
+		t.Fatal(err)
+	}
+	if rest, err := io.ReadAll(lines); len(rest) != 0 || err != nil {
+		t.Errorf("somebody is left: %q, %v", rest, err)
 	}
 }
 

@@ -117,7 +117,7 @@ func Children(pid int) []int {
 // FindProcess returns the process that has this number now.
 func FindProcess(pid int) (Process, bool) { return stat(pid) }
 
-// stat reads /proc/PID/stat. It does not find zombies.
+// stat reads /proc/PID/stat. It does not find processes that have ended and were not reaped.
 func stat(pid int) (Process, bool) {
 	if !procMatches() {
 		return Process{}, false
@@ -134,6 +134,7 @@ const (
 	fieldState   = 0
 	fieldGroup   = 2
 	fieldSession = 3
+	fieldThreads = 17
 	fieldStart   = 19
 )
 
@@ -145,7 +146,12 @@ func parseStat(pid int, text []byte) (Process, bool) {
 		return Process{}, false
 	}
 	fields := bytes.Fields(text[end+1:])
-	if len(fields) <= fieldStart || fields[fieldState][0] == 'Z' || fields[fieldState][0] == 'X' {
+	if len(fields) <= fieldStart || fields[fieldState][0] == 'X' {
+		return Process{}, false
+	}
+	// The state is that of the first thread. If that thread has ended and others run, the
+	// state is Z too.
+	if fields[fieldState][0] == 'Z' && len(fields[fieldThreads]) == 1 && fields[fieldThreads][0] <= '1' {
 		return Process{}, false
 	}
 	group, err := strconv.Atoi(string(fields[fieldGroup]))
