@@ -17,7 +17,7 @@ import (
 // session timeout, and when it does not come back. DESIGN.md has the times that follow
 // from the code.
 func TestOutage(t *testing.T) {
-	timeout, ticks, n := size(16*time.Second, usualTimeout), size(500*time.Millisecond, usualTick), size(4, 20)
+	timeout, ticks, n := size(16*time.Second, usualTimeout), size(time.Second, usualTick), size(4, 20)
 	for _, kind := range []struct {
 		name  string
 		start func(t *testing.T) server
