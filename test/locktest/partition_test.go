@@ -513,9 +513,9 @@ func (r *round) compare(h *holder, next grant, begun time.Time, touches map[int6
 	margin, sure := next.at.Sub(late), touch.Add(r.timeout).Sub(late)
 	if sure <= 0 {
 		// Assumption A4 may fail on a busy machine: it stands still, or the leader's last
-		// ping before the fault was late.
+		// ping before the fault was late. The client is late by no more than that.
 		silent := begun.Sub(touch)
-		if stalled > slack(r.timeout) || silent > r.scale.tick/2+slack(r.timeout) {
+		if stalled > slack(r.timeout) && -sure < stalled || -sure < silent-r.scale.tick/2-slack(r.timeout) {
 			t.Logf("%s, %s: lost %v after the timeout; the machine stood still for %v, and the leader had heard nothing for %v: not counted",
 				h.path, h.name, -sure, stalled, silent)
 			return

@@ -158,7 +158,7 @@ func TestBrokenBeforeRelease(t *testing.T) {
 			// The event and the heartbeats' answers come after the delete was sent.
 			proxy.DelayFunc(func(f zktest.Frame) time.Duration {
 				if f.Direction == zktest.ToClient {
-					return 8 * time.Second
+					return 3 * time.Second
 				}
 				return 0
 			})
