@@ -6,7 +6,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME   ?= 10s
 GO         ?= go
 # The time limit for the tests of one package. Some take minutes, more on a busy machine.
-TIMEOUT    := -timeout 40m
+TIMEOUT    := -timeout 90m
 
 .PHONY: check deps lint vet format test race test-command test-bench spec spec-table test-real mutants screenshots fuzz simulate simulate-race simulate-more bench-server bench bench-quick build packages release clean
 

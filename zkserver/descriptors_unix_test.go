@@ -150,7 +150,7 @@ func (f *fewServer) dial(n int) *rawClient {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	_ = nc.SetDeadline(time.Now().Add(30 * time.Second)) // a socket has deadlines
+	_ = nc.SetDeadline(time.Now().Add(3 * time.Minute)) // a socket has deadlines
 	return over(f.t, nc)
 }
 
@@ -195,7 +195,7 @@ func TestConnectionsLeaveDescriptorsForTheLog(t *testing.T) {
 	for _, c := range idle {
 		c.nc.Close()
 	}
-	for end := time.Now().Add(30 * time.Second); ; {
+	for end := time.Now().Add(3 * time.Minute); ; {
 		c := f.dial(0)
 		if c.tryHandshake(wire.ConnectRequest{Timeout: 1000}) {
 			break

@@ -24,7 +24,7 @@ func dialTCP(t *testing.T, addr string) *rawClient {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nc.SetDeadline(time.Now().Add(time.Minute))
+	nc.SetDeadline(time.Now().Add(3 * time.Minute))
 	c := over(t, nc)
 	c.handshake(wire.ConnectRequest{Timeout: 30_000})
 	return c
@@ -407,7 +407,7 @@ func gatedTCP(t *testing.T, outstanding int) (g *gated, c *rawClient, open func(
 	let := sync.OnceFunc(func() { close(g.gate) })
 	t.Cleanup(let) // or the server's end would wait
 	c = dialTCP(t, addr)
-	c.nc.SetDeadline(time.Now().Add(20 * time.Second))
+	c.nc.SetDeadline(time.Now().Add(3 * time.Minute))
 	g.shut()
 	return g, c, let
 }
@@ -415,7 +415,7 @@ func gatedTCP(t *testing.T, outstanding int) (g *gated, c *rawClient, open func(
 // until waits for what another goroutine brings about.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	end := time.Now().Add(30 * time.Second)
+	end := time.Now().Add(3 * time.Minute)
 	for !ok() {
 		if time.Now().After(end) {
 			t.Fatalf("waited in vain: %s", what)
@@ -519,7 +519,7 @@ func TestPingDuringSyncExtendsSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := over(t, nc)
-	c.handshake(wire.ConnectRequest{Timeout: 1000})
+	c.handshake(wire.ConnectRequest{Timeout: 5000}) // a busy machine does not take as long until the ping
 	s.runOnLoop(func() {
 		due, _ := s.loop.tree.NextTick()
 		s.loop.syncing, s.loop.filling.size = true, roundBytes+1

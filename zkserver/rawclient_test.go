@@ -195,7 +195,7 @@ func (c *rawClient) exists(path string) bool {
 // wantClosed fails unless the server closes the connection, within a minute.
 func (c *rawClient) wantClosed() {
 	c.t.Helper()
-	c.nc.SetReadDeadline(time.Now().Add(time.Minute))
+	c.nc.SetReadDeadline(time.Now().Add(3 * time.Minute))
 	for {
 		_, err := c.frame()
 		if err == nil {

@@ -52,7 +52,7 @@ func TestTenThousand(t *testing.T) {
 	z := srv.Dial(t)
 	many(t, z)
 	s := serveOn(t, srv, &zkui.Options{})
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
 	begun := time.Now()
 	var list listJSON
@@ -86,12 +86,13 @@ func TestTenThousand(t *testing.T) {
 	}
 	// Other programs only ever add to what it takes: one that is fast enough will do.
 	var took time.Duration
-	for range 5 {
+	const tries = 20
+	for range tries {
 		if took = handedOver(t, s, z, events); took <= time.Second {
 			return
 		}
 	}
-	t.Errorf("five hand-overs were told late, the last after %v", took)
+	t.Errorf("%d hand-overs were told late, the last after %v", tries, took)
 }
 
 // handedOver deletes the first entry of a lock that is followed, and returns how long it

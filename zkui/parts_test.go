@@ -172,7 +172,7 @@ func TestCloseEndsStreams(t *testing.T) {
 	if err := s.h.Close(); err != nil {
 		t.Fatal(err)
 	}
-	limit := time.NewTimer(10 * time.Second)
+	limit := time.NewTimer(time.Minute)
 	defer limit.Stop()
 	for {
 		select {

@@ -11,7 +11,7 @@ import (
 )
 
 // handoverWait bounds one test of who is next.
-const handoverWait = 2 * time.Minute
+const handoverWait = 5 * time.Minute
 
 // queueing is a list of clients that acquire one lock one after the other, and the
 // order in which the lock is granted to them.

@@ -187,7 +187,7 @@ func (k *kdc) mechanism(o zkkerberos.Options) *zkkerberos.Mechanism {
 
 // within returns a context for one step of a test.
 func within(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), handoverWait)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -15,7 +15,7 @@ import (
 const refusal = 200 * time.Millisecond
 
 // patience is how long it tries for one that it must get.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // TestNodeNames holds the layouts that the lock package relies on.
 func TestNodeNames(t *testing.T) {

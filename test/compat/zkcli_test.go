@@ -19,7 +19,7 @@ import (
 const zkCliPath = "/usr/share/zookeeper/bin/zkCli.sh"
 
 // zkCliTimeout bounds a run of the shell.
-const zkCliTimeout = 2 * time.Minute
+const zkCliTimeout = 10 * time.Minute
 
 // ZkCli runs zkCli.sh against the server at addr with the commands as its
 // input, and returns what it printed on both outputs. The test is skipped where

@@ -25,9 +25,9 @@ type shell struct {
 }
 
 func newShell(t *testing.T, servers string) *shell {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	t.Cleanup(cancel)
 	bin := harness.Command(t)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
 	return &shell{t: t, ctx: ctx, dir: t.TempDir(), env: append(os.Environ(),
 		"ZKLOCK_SERVERS="+servers,
 		"ZKLOCK_HOME=/nonexistent/and/never/used",
@@ -45,7 +45,7 @@ func (s *shell) command(line string) *exec.Cmd {
 	c := exec.CommandContext(s.ctx, "sh", "-c", line)
 	c.Env, c.Dir = s.env, s.dir
 	// What a killed shell leaves must not keep the test waiting for its output.
-	c.WaitDelay = 5 * time.Second
+	c.WaitDelay = time.Minute
 	return c
 }
 
@@ -138,7 +138,7 @@ func held(t *testing.T, s *shell, first int64) {
 	}
 	s.expect(124, `zklock run -n demo -- true`)
 	s.expect(9, `zklock run -n -E 9 demo -- true`)
-	s.expect(124, `zklock run -w 200ms demo -- true`)
+	s.expect(124, `zklock run -w 5s demo -- true`)
 	if out := s.expect(0, `zklock show demo`); !strings.Contains(out, strconv.FormatInt(second, 10)) {
 		t.Errorf("show: %s", out)
 	}
@@ -168,7 +168,7 @@ func oneAfterTheOther(t *testing.T, s *shell) {
 // wrapperKilled: after SIGKILL of the holder the child is dead, and the next one
 // has the lock within the session's timeout and two ticks.
 func wrapperKilled(t *testing.T, s *shell) {
-	c := s.start(`exec zklock run --session-timeout 3s killed -- sh -c 'echo $$ >child; exec sleep 60'`)
+	c := s.start(`exec zklock run --session-timeout 3s killed -- sh -c 'echo $$ >child; exec sleep 1000'`)
 	child, err := strconv.Atoi(s.await("child"))
 	if err != nil {
 		t.Fatal(err)
@@ -177,7 +177,7 @@ func wrapperKilled(t *testing.T, s *shell) {
 		t.Fatal(err)
 	}
 	begun := time.Now()
-	out := s.expect(0, `zklock run --session-timeout 3s killed -- sh -c 'kill -0 `+strconv.Itoa(child)+` 2>/dev/null && echo alive || echo dead'`)
+	out := s.expect(0, `zklock run killed -- sh -c 'kill -0 `+strconv.Itoa(child)+` 2>/dev/null && echo alive || echo dead'`)
 	if strings.TrimSpace(out) != "dead" {
 		t.Errorf("the old child is %s while the new one runs", out)
 	}
@@ -196,8 +196,8 @@ func leaderKilled(t *testing.T, s *shell, cluster *harness.Ensemble) {
 		t.Fatal(err)
 	}
 	leader.Kill()
-	// The next command waits for the election of a new leader, and for the holder.
-	s.expect(124, `zklock run -w 3s survives -- true`)
+	// The next command waits for the election of a new leader, and finds the holder.
+	s.expect(124, `zklock run -n --connect-timeout 2m survives -- true`)
 	s.expect(0, `echo >on`)
 	if err := c.Wait(); err != nil {
 		t.Errorf("the command that held while the leader died: %v", err)
@@ -219,7 +219,7 @@ func TestRefusedConnectionNamesMaxClientCnxns(t *testing.T) {
 	for i := range limit {
 		s.await(strconv.Itoa(i))
 	}
-	for _, line := range []string{`zklock run --connect-timeout 2s next -- true`, `zklock ls --connect-timeout 2s`} {
+	for _, line := range []string{`zklock run --connect-timeout 5s next -- true`, `zklock ls --connect-timeout 5s`} {
 		if _, errs, code := s.run(line); code != 125 || !strings.Contains(errs, "maxClientCnxns") {
 			t.Errorf("%s: exit code %d, %s", line, code, errs)
 		}

@@ -26,4 +26,4 @@ func TestMain(m *testing.M) {
 }
 
 // patience limits each wait for something that must come.
-const patience = time.Minute
+const patience = 5 * time.Minute

@@ -58,7 +58,7 @@ func workers(t *testing.T, servers string) []worker {
 // start starts the program for a number of values, and returns it.
 func (w worker) start(t *testing.T, values string) *exec.Cmd {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	t.Cleanup(cancel)
 	c := exec.CommandContext(ctx, interpreters[filepath.Ext(w.file)], w.file, values)
 	c.Dir, c.Env, c.Stderr = w.dir, w.env, os.Stderr
@@ -87,7 +87,7 @@ func (w worker) awaitWrite(t *testing.T, n int) string {
 	t.Helper()
 	poll := time.NewTicker(5 * time.Millisecond)
 	defer poll.Stop()
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); <-poll.C {
+	for end := time.Now().Add(patience); time.Now().Before(end); <-poll.C {
 		if all := w.tokens(t); len(all) > n {
 			return all[n]
 		}

@@ -45,10 +45,10 @@ func newReader(t *testing.T) *reader {
 // run runs a program to its end and returns what it printed.
 func (r *reader) run(t *testing.T, dir string, env []string, name string, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
 	c := exec.CommandContext(ctx, name, args...)
-	c.Dir, c.Env, c.WaitDelay = dir, env, 10*time.Second
+	c.Dir, c.Env, c.WaitDelay = dir, env, time.Minute
 	var out, wrong strings.Builder
 	c.Stdout, c.Stderr = &out, &wrong
 	if err := c.Run(); err != nil {

@@ -55,7 +55,7 @@ func run(c *exec.Cmd) error {
 
 // pack runs packaging/build for this machine.
 func pack(dir string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Minute)
 	defer cancel()
 	return run(exec.CommandContext(ctx, "../../packaging/build", dir, runtime.GOARCH))
 }
@@ -88,7 +88,7 @@ func packages(t *testing.T) built {
 // command returns a zklock command with a clean environment.
 func command(t *testing.T, bin string, args ...string) *exec.Cmd {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	t.Cleanup(cancel)
 	c := exec.CommandContext(ctx, bin, args...)
 	c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}

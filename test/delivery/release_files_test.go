@@ -31,7 +31,7 @@ func TestReleaseFiles(t *testing.T) {
 	}
 	dir, again := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "b")
 	for _, out := range []string{dir, again} {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 35*time.Minute)
 		defer cancel()
 		if err := run(exec.CommandContext(ctx, "../../packaging/release", out)); err != nil {
 			t.Fatal(err)

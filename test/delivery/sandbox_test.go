@@ -58,7 +58,7 @@ func inSandbox(t *testing.T, script string, files ...string) (said string, left 
 	if err := os.WriteFile(filepath.Join(share, "script"), []byte(script), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
 	if out, err := exec.CommandContext(ctx, unshare, "--mount", "sh", "-c", "mount -t tmpfs none "+work+" && mkdir "+work+"/u "+work+"/w "+work+"/r && mount -t overlay overlay -o lowerdir=/,upperdir="+work+"/u,workdir="+work+"/w "+work+"/r").CombinedOutput(); err != nil {
 		harness.SkipOrFail(t, "no overlay can be mounted here: "+strings.TrimSpace(string(out)))

@@ -122,6 +122,9 @@ func (s *storage) useFor(t *testing.T, r *reader) {
 	s.use(s, t, r)
 }
 
+// initializeLimit bounds the initialization of a data folder, which takes seconds.
+const initializeLimit = 10 * time.Minute
+
 // start starts the server.
 func (s *storage) start() {
 	found, err := filepath.Glob(s.program)
@@ -154,8 +157,8 @@ func (s *storage) start() {
 			return
 		}
 	}
-	command := func(line []string) *exec.Cmd {
-		c := exec.Command(line[0], line[1:]...)
+	command := func(ctx context.Context, line []string) *exec.Cmd {
+		c := exec.CommandContext(ctx, line[0], line[1:]...)
 		c.Dir, c.SysProcAttr = s.dir, attributes
 		c.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + s.dir, "LC_ALL=C.UTF-8"}
 		return c
@@ -166,12 +169,16 @@ func (s *storage) start() {
 		return
 	}
 	if initialize != nil {
-		if out, err := command(initialize).CombinedOutput(); err != nil {
-			s.err = fmt.Errorf("%s: %w\n%s", initialize[0], err, out)
+		ctx, cancel := context.WithTimeout(context.Background(), initializeLimit)
+		defer cancel()
+		c := command(ctx, initialize)
+		c.WaitDelay = time.Minute // for what it has started, if it does not end by itself
+		if out, err := c.CombinedOutput(); err != nil {
+			s.err = fmt.Errorf("%s: %w, %w\n%s", initialize[0], err, ctx.Err(), out)
 			return
 		}
 	}
-	c := command(serve)
+	c := command(context.Background(), serve)
 	log, err := os.Create(filepath.Join(s.dir, "log"))
 	if err != nil {
 		s.err = err

@@ -42,7 +42,7 @@ func startEnsemble(tb testing.TB) *Server {
 		Name: "ensemble", Addr: e.servers.ConnectString(), Timeout: timeout, Tick: ensembleTick,
 		// A session whose last connection was to a deposed leader gets its full timeout
 		// from the next leader.
-		Slack:   2 * ensembleTick,
+		Slack:   2*ensembleTick + busySlack,
 		Workers: 4, Ensemble: e, Heal: e.heal,
 		Rounds: rounds{steps: 26, kinds: 3, min: 1, max: 4, pause: timeout / 8, acquired: 30},
 		Log:    func() string { return e.servers.Servers[0].LogTail() },

@@ -8,7 +8,7 @@ import (
 )
 
 // endOfServer bounds the time that a server takes to exit on SIGTERM.
-const endOfServer = 10 * time.Second
+const endOfServer = time.Minute
 
 // memberFaults are faults of the servers' processes.
 func memberFaults() []fault {

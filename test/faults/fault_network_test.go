@@ -9,10 +9,14 @@ import (
 	"github.com/zklock/zklock/zktest"
 )
 
+// happensWait is the least time in which a contending client causes an armed fault, also on
+// a busy machine.
+const happensWait = 10 * time.Second
+
 // happens waits until one of the armed faults has happened, long enough for a
 // contending client to cause it, and disarms the others.
 func (s *round) happens(ctx context.Context, all []*zktest.Fault) bool {
-	ctx, cancel := context.WithTimeout(ctx, 3*s.server.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, max(3*s.server.Timeout, happensWait))
 	defer cancel()
 	happened := func() bool {
 		return slices.ContainsFunc(all, func(f *zktest.Fault) bool { return f.Count() > 0 })

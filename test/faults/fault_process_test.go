@@ -17,8 +17,9 @@ import (
 	"github.com/zklock/zklock/test/harness"
 )
 
-// catchWait bounds the wait for a holder that is about to write.
-const catchWait = time.Second
+// catchWait bounds the wait for a holder that is about to write. On a busy machine, there
+// may be none for seconds.
+const catchWait = 20 * time.Second
 
 // workerFaults are faults of worker processes.
 func workerFaults() []fault {
@@ -254,7 +255,7 @@ func fillDisk(ctx context.Context, s *round, step Step) (bool, error) {
 	if err := fill(ballast); err != nil {
 		return false, err
 	}
-	waiting, cancel := context.WithTimeout(ctx, 4*s.server.Timeout)
+	waiting, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	now := before
 	for now == before && err == nil && harness.Sleep(waiting, 10*time.Millisecond) {

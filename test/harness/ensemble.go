@@ -62,15 +62,24 @@ func (c *Ensemble) WaitLeader(ctx context.Context, except ...*Server) (*Server, 
 	return leader, err
 }
 
-// Followers returns the servers that say they follow.
-func (c *Ensemble) Followers(ctx context.Context) []*Server {
-	var followers []*Server
-	for _, n := range c.Servers {
-		if mode, err := n.Mode(ctx); err == nil && mode == "follower" {
-			followers = append(followers, n)
+// WaitFollowers waits until so many servers say that they follow, and returns them. A
+// server that is slow to answer does not count, so it asks again.
+func (c *Ensemble) WaitFollowers(ctx context.Context, count int) (followers []*Server, err error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	err = poll(ctx, nil, pollInterval, func() error {
+		followers = nil
+		for _, n := range c.Servers {
+			if mode, err := n.Mode(ctx); err == nil && mode == "follower" {
+				followers = append(followers, n)
+			}
 		}
-	}
-	return followers
+		if len(followers) != count {
+			return fmt.Errorf("%w: %d servers follow, not %d", ErrNotServing, len(followers), count)
+		}
+		return nil
+	})
+	return followers, err
 }
 
 // WaitServing waits until every server serves.

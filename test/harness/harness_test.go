@@ -191,8 +191,8 @@ func TestEnsembleElectsAnotherLeader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := len(c.Followers(ctx)); got != 2 {
-		t.Errorf("%d followers, want 2", got)
+	if _, err := c.WaitFollowers(ctx, 2); err != nil {
+		t.Error(err)
 	}
 	if got := strings.Count(c.ConnectString(), ","); got != 2 {
 		t.Errorf("ConnectString = %q", c.ConnectString())

@@ -20,7 +20,7 @@ var ErrNotInstalled = errors.New("harness: not installed, run scripts/install-de
 
 // compileTimeout bounds one run of javac, which takes two seconds on an idle
 // machine and shares the processors with everything else on a busy one.
-const compileTimeout = 3 * time.Minute
+const compileTimeout = 10 * time.Minute
 
 // jarDir is where Debian's packages put their jars.
 const jarDir = "/usr/share/java"

@@ -21,7 +21,7 @@ import (
 var ErrCommand = errors.New("harness: command failed")
 
 // commandTimeout bounds one run of ip or nft, which take milliseconds.
-const commandTimeout = 30 * time.Second
+const commandTimeout = 5 * time.Minute
 
 // Names within a namespace; each has its own.
 const (

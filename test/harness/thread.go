@@ -21,7 +21,7 @@ func ThreadFlags() []string {
 }
 
 // threadTimeout bounds one command for a thread, which takes milliseconds.
-const threadTimeout = 10 * time.Second
+const threadTimeout = time.Minute
 
 // ErrThread says that a JVM refused a command for a thread.
 var ErrThread = errors.New("harness: the JVM refused a command")

@@ -74,7 +74,7 @@ func newFixture(t *testing.T, env ClientTarget) *fixture {
 	if env.SessionTimeout == 0 {
 		env.SessionTimeout = 6 * time.Second
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	t.Cleanup(cancel)
 	f := &fixture{T: t, env: env, ctx: ctx, conns: &conns{dial: env.DialContext}}
 	if f.conns.dial == nil {
@@ -112,7 +112,7 @@ func (f *fixture) dial(chroot string, opts *zk.Options) *zk.Client {
 
 // removeBase deletes what the test left, with a client that works.
 func (f *fixture) removeBase() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	c, err := zk.Dial(ctx, f.env.Servers, &zk.Options{DialContext: f.env.DialContext, SessionTimeout: f.env.SessionTimeout,
 		Auth: []zk.Auth{{Scheme: "digest", Data: []byte("user:secret")}}})

@@ -3,7 +3,9 @@ package locktest
 import (
 	"context"
 	"errors"
+	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,9 +23,16 @@ func TestDialReadOnlyServer(t *testing.T) {
 		n.Kill()
 	}
 	awaitMode(t, last, "read-only")
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	c, err := zk.Dial(ctx, last.Addr(), &zk.Options{ReadOnly: true})
+	// Dial tries again and again. At the third connection, the server has refused two.
+	var connections atomic.Int64
+	c, err := zk.Dial(ctx, last.Addr(), &zk.Options{ReadOnly: true, DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		if connections.Add(1) > 2 {
+			cancel()
+		}
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}})
 	if err == nil {
 		c.Close()
 		t.Fatal("the server gave a session")
@@ -36,7 +45,7 @@ func TestDialReadOnlyServer(t *testing.T) {
 // awaitMode waits until a server has a role.
 func awaitMode(t *testing.T, n *harness.Server, want string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()

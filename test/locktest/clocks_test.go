@@ -63,7 +63,7 @@ func uptime(t *testing.T, ctx context.Context, n *harness.Server) time.Duration 
 // the lock to another client.
 func TestServerClockFast(t *testing.T) {
 	n := faked(t, fmt.Sprintf("FAKETIME=+0 x%v", 1+clockDrift))
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	began, up := time.Now(), uptime(t, ctx, n)
 	link := &cable{}
@@ -117,7 +117,7 @@ func TestServerWallClockJumps(t *testing.T) {
 	}
 	jump("+0")
 	n := faked(t, "FAKETIME_TIMESTAMP_FILE="+offset, "FAKETIME_CACHE_DURATION=1", "FAKETIME_DONT_FAKE_MONOTONIC=1")
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	op, err := zk.Dial(ctx, n.Addr(), &zk.Options{SessionTimeout: 20 * clockTick})
 	if err != nil {

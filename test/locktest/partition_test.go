@@ -143,7 +143,7 @@ func TestCutOff(t *testing.T) {
 				t.Run(f.name, func(t *testing.T) {
 					sum := tally{}
 					for k := 0; sum.fewest(f) < most && !t.Failed(); k++ {
-						if k > 3*most+3 {
+						if k > 5*most+15 {
 							t.Fatal("the machine is too busy: no trial counts")
 						}
 						s.try(t, f, sum)
@@ -225,7 +225,7 @@ type group struct {
 
 // try makes one round.
 func (s *stage) try(t *testing.T, f fault, sum tally) {
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	s.rounds++
 	r := &round{stage: s, t: t, ctx: ctx, fault: f, timeout: s.scale.timeout}
@@ -290,9 +290,9 @@ func (r *round) servers() (other *harness.Server) {
 	if r.leader, err = r.cluster.WaitLeader(r.ctx); err != nil {
 		r.t.Fatal(err)
 	}
-	followers := r.cluster.Followers(r.ctx)
-	for len(followers) != 2 && harness.Sleep(r.ctx, r.scale.tick/10) {
-		followers = r.cluster.Followers(r.ctx)
+	followers, err := r.cluster.WaitFollowers(r.ctx, 2)
+	if err != nil {
+		r.t.Fatal(err)
 	}
 	at := map[string]*harness.Server{onLeader: r.leader, onFollower: followers[0], onObserver: r.cluster.Servers[len(r.cluster.Servers)-1]}
 	for _, place := range r.fault.places {
@@ -369,9 +369,13 @@ func (r *round) begin(g *group, waits *zklock.Client, rival *zk.Client) {
 	g.control = newPinger(r.t, r.ctx, control, fmt.Sprintf("/control-%d-%s", r.rounds, g.place))
 }
 
-// queued waits until the next client waits for the lock.
+// queued waits until the next client waits for the lock, or the hold is lost, as short
+// sessions are on a busy machine.
 func (r *round) queued(waits *zklock.Client, h *holder) error {
 	for harness.Sleep(r.ctx, 10*time.Millisecond) {
+		if h.hold.Err() != nil {
+			return nil
+		}
 		entries, err := waits.Mutex(h.path).Inspect(r.ctx)
 		if err != nil || len(entries) == 2 {
 			return err
@@ -508,9 +512,12 @@ func (r *round) compare(h *holder, next grant, begun time.Time, touches map[int6
 	}
 	margin, sure := next.at.Sub(late), touch.Add(r.timeout).Sub(late)
 	if sure <= 0 {
-		// Assumption A4 may fail on a machine that stands still.
-		if stalled > slack(r.timeout) {
-			t.Logf("%s, %s: lost %v after the timeout, and the machine stood still for %v: not counted", h.path, h.name, -sure, stalled)
+		// Assumption A4 may fail on a busy machine: it stands still, or the leader's last
+		// ping before the fault was late. The client is late by no more than that.
+		silent := begun.Sub(touch)
+		if stalled > slack(r.timeout) && -sure < stalled || -sure < silent-r.scale.tick/2-slack(r.timeout) {
+			t.Logf("%s, %s: lost %v after the timeout; the machine stood still for %v, and the leader had heard nothing for %v: not counted",
+				h.path, h.name, -sure, stalled, silent)
 			return
 		}
 		t.Errorf("%s, %s: lost %v after the fault, which is %v after the timeout of its session", h.path, h.name, late.Sub(begun), -sure)

@@ -21,7 +21,7 @@ const (
 // quorum again, the waiter is granted, with a higher token.
 func TestQuorumLost(t *testing.T) {
 	c := harness.StartEnsemble(t, 3, harness.ServerConfig{TickTime: aloneTick})
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	if _, err := c.WaitLeader(ctx); err != nil {
 		t.Fatal(err)

@@ -36,7 +36,11 @@ func TestReconfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := members(config)
-	follower := ensemble.Followers(ctx)[0]
+	followers, err := ensemble.WaitFollowers(ctx, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	follower := followers[0]
 	number := string(rune('0' + follower.ID()))
 	var itself string
 	for _, m := range all {

@@ -14,8 +14,8 @@ import (
 
 // What spin may not exceed.
 const (
-	timeLimit   = 2 * time.Minute // for one search
-	memoryLimit = 3000            // MB
+	timeLimit   = 20 * time.Minute // for one search
+	memoryLimit = 3000             // MB
 	depthLimit  = "1000000"
 	hashSize    = "22" // 2^22 slots: a size of speed, not of what is found
 )
@@ -152,7 +152,7 @@ func result(out []byte) (Result, error) {
 func run(ctx context.Context, dir, name string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = time.Minute
 	out, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("%w: %s took too long: %w", ErrRun, filepath.Base(name), ctx.Err())

@@ -287,11 +287,11 @@ func partitionMutants(rules []Mutant) []Mutant {
 		full               bool
 		size               string
 	}{
-		{"NoGap", "local_sessions/follower", "Without the gap, the leader need not have pinged when c is answered.", false, "-locks.short-trials=60"},
-		{"TwoRequests", "local_sessions/leader_paused,_then_cut", "Once b is answered, the follower has answered the ping, which the leader need not have received.", false, "-locks.short-trials=60"},
-		{"BoundedTick", "short_sessions/follower", "In a session below two ticks, a quarter of the timeout is less than half a tick.", true, "-locks.short-trials=60"},
-		{"OneReply", "usual/follower", "The leader may have noted the client's life up to half a tick before it answers.", true, "-locks.short-trials=60"},
-		{"HandshakeProves", "usual/paused_leader", "A leader that was paused resumes sessions after the others have elected another one.", true, "-locks.short-trials=60"},
+		{"NoGap", "local_sessions/follower", "Without the gap, the leader need not have pinged when c is answered.", false, "-locks.short-trials=240"},
+		{"TwoRequests", "local_sessions/leader_paused,_then_cut", "Once b is answered, the follower has answered the ping, which the leader need not have received.", false, "-locks.short-trials=240"},
+		{"BoundedTick", "short_sessions/follower", "In a session below two ticks, a quarter of the timeout is less than half a tick.", true, "-locks.short-trials=240"},
+		{"OneReply", "usual/follower", "The leader may have noted the client's life up to half a tick before it answers.", true, "-locks.short-trials=240"},
+		{"HandshakeProves", "usual/paused_leader", "A leader that was paused resumes sessions after the others have elected another one.", true, "-locks.short-trials=240"},
 		{"NoSlack", "local_sessions/late_pings", "The leader may be late with its pings by a slack.", true, "-locks.trials=60"},
 	} {
 		all = append(all, Mutant{

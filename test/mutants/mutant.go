@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 )
 
 // A Mutant is an edit of product code that breaks one rule.
@@ -32,24 +31,23 @@ type Edit struct {
 type Suite struct {
 	Module, Package string   // folders, the second one within the first
 	Args            []string // of the test binary
-	Budget          time.Duration
 }
 
 // The suites that detect mutants.
 var (
-	session     = Suite{Module: ".", Package: "./internal/session", Budget: 3 * time.Minute}
-	tree        = Suite{Module: ".", Package: "./internal/tree", Budget: 3 * time.Minute}
-	client      = Suite{Module: ".", Package: "./zk", Budget: 3 * time.Minute}
-	conformance = Suite{Module: "test", Package: "./locktest", Budget: 3 * time.Minute}
-	property    = Suite{Module: ".", Package: "./internal/queue", Args: []string{"-storms=240"}, Budget: 6 * time.Minute}
-	simulation  = Suite{Module: "test", Package: "./sim", Args: []string{"-histories=40"}, Budget: 8 * time.Minute}
-	bubble      = Suite{Module: ".", Package: ".", Budget: 6 * time.Minute}
-	kerberos    = Suite{Module: "zkkerberos", Package: ".", Budget: 3 * time.Minute}
-	herd        = Suite{Module: "cmd/zklock", Package: "./internal/bench", Budget: 6 * time.Minute}
-	durability  = Suite{Module: ".", Package: "./zkserver", Args: []string{"-crash.cycles=2000"}, Budget: 6 * time.Minute}
-	wrapper     = Suite{Module: "cmd/zklock", Package: "./internal/hold", Budget: 3 * time.Minute}
-	inspection  = Suite{Module: ".", Package: "./inspect", Budget: 3 * time.Minute}
-	ensemble    = Suite{Module: "test", Package: "./locktest", Budget: 8 * time.Minute}
+	session     = Suite{Module: ".", Package: "./internal/session"}
+	tree        = Suite{Module: ".", Package: "./internal/tree"}
+	client      = Suite{Module: ".", Package: "./zk"}
+	conformance = Suite{Module: "test", Package: "./locktest"}
+	property    = Suite{Module: ".", Package: "./internal/queue", Args: []string{"-storms=240"}}
+	simulation  = Suite{Module: "test", Package: "./sim", Args: []string{"-histories=40"}}
+	bubble      = Suite{Module: ".", Package: "."}
+	kerberos    = Suite{Module: "zkkerberos", Package: "."}
+	herd        = Suite{Module: "cmd/zklock", Package: "./internal/bench"}
+	durability  = Suite{Module: ".", Package: "./zkserver", Args: []string{"-crash.cycles=2000"}}
+	wrapper     = Suite{Module: "cmd/zklock", Package: "./internal/hold"}
+	inspection  = Suite{Module: ".", Package: "./inspect"}
+	ensemble    = Suite{Module: "test", Package: "./locktest"}
 )
 
 // What several suites print about a broken rule.

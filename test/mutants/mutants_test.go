@@ -110,6 +110,9 @@ var (
 	panicked = regexp.MustCompile(`(?m)^(panic|fatal error): `)
 )
 
+// testLimit bounds one build, and one run of a test. They take minutes on a busy machine.
+const testLimit = 25 * time.Minute
+
 // run builds and runs a test of a suite, and returns what it printed and whether
 // it failed. Arguments that begin with -overlay are for the build. A test that
 // was skipped skips this one too, or fails it where skipping must not happen.
@@ -121,12 +124,12 @@ func run(t *testing.T, s Suite, dir, test string, args []string) (out string, fa
 	if len(args) > 0 && strings.HasPrefix(args[0], "-overlay=") {
 		build, args = append(build, args[0]), args[1:]
 	}
-	if out, err := command(t, time.Minute*10, module, "go", append(build, s.Package)...); err != nil {
+	if out, err := command(t, testLimit, module, "go", append(build, s.Package)...); err != nil {
 		t.Fatalf("does not compile: %v\n%s", err, out)
 	}
 	pattern := "^(" + strings.ReplaceAll(test, "/", ")$/^(") + ")$"
 	args = append(append([]string{"-test.v", "-test.count=1", "-test.run=" + pattern}, s.Args...), args...)
-	out, err := command(t, s.Budget, filepath.Join(module, s.Package), binary, args...)
+	out, err := command(t, testLimit, filepath.Join(module, s.Package), binary, args...)
 	if err == nil && !passed.MatchString(out) {
 		if skipped.MatchString(out) {
 			harness.SkipOrFail(t, tail(out))
@@ -143,7 +146,7 @@ func command(t *testing.T, limit time.Duration, dir, name string, args ...string
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
-	cmd.WaitDelay = 5 * time.Second // for processes that the test started
+	cmd.WaitDelay = 30 * time.Second // for processes that the test started
 	out, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
 		t.Fatalf("%s ran longer than %v:\n%s", name, limit, tail(string(out)))

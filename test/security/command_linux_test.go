@@ -75,7 +75,7 @@ func (s *stage) file(name, text string) string {
 
 // command is a run of zklock that dies with the test.
 func (s *stage) command(args ...string) *exec.Cmd {
-	ctx, cancel := context.WithTimeout(s.Context(), 2*patience)
+	ctx, cancel := context.WithTimeout(s.Context(), 20*patience)
 	s.Cleanup(cancel)
 	c := exec.CommandContext(ctx, s.bin, args...)
 	c.Dir = s.dir
@@ -83,7 +83,7 @@ func (s *stage) command(args ...string) *exec.Cmd {
 		"ZKLOCK_UI_TOKEN="+uiToken,
 		"ZKLOCK_SERVERS="+s.tap, "ZKLOCK_HOME="+filepath.Join(s.dir, "home"))
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	c.WaitDelay = 10 * time.Second
+	c.WaitDelay = time.Minute
 	return c
 }
 

@@ -31,6 +31,9 @@ func TestLibraries(t *testing.T) {
 			t.Run(name+"/"+kind, func(t *testing.T) {
 				w.Path = "/" + name + "-" + kind[:3]
 				r, err := lockwork.Do(t.Context(), l, addr, w)
+				for tries := 1; err == nil && r.Cycles == 0 && tries < 20; tries++ { // a busy machine may do nothing in the time
+					r, err = lockwork.Do(t.Context(), l, addr, w)
+				}
 				if errors.Is(err, lockwork.ErrUnsupported) && name != "zklock" {
 					t.Skip(err)
 				}

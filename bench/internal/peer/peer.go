@@ -16,7 +16,7 @@ import (
 )
 
 // startTimeout bounds a start until the first answer.
-const startTimeout = 90 * time.Second
+const startTimeout = 5 * time.Minute
 
 // probeInterval is how often a starting server is tried: it is the error of the
 // start times. A try is given up after probeTimeout.

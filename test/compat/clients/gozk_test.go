@@ -11,7 +11,7 @@ import (
 )
 
 // eventWait bounds the wait for what must come, on a busy machine.
-const eventWait = time.Minute
+const eventWait = 5 * time.Minute
 
 // goScript is one run of the script of go-zookeeper.
 type goScript struct {

@@ -21,7 +21,7 @@ import (
 const serveEnv = "ZKLOCK_TEST_ZOOKEEPER"
 
 // shutdownWait bounds the end of a server that was told to end.
-const shutdownWait = 5 * time.Second
+const shutdownWait = time.Minute
 
 // tick is the tick of both servers. Twenty of them bound what clients may ask for
 // ([sessionTimeout]).

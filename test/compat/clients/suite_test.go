@@ -20,7 +20,7 @@ import (
 )
 
 // suiteTimeout bounds the run of a whole suite.
-const suiteTimeout = 20 * time.Minute
+const suiteTimeout = 35 * time.Minute
 
 // ensembleTests are go-zookeeper's that need three servers or a reconfiguration,
 // which a server of one node is not.

@@ -21,7 +21,7 @@ import (
 const zkCliPath = "/usr/share/zookeeper/bin/zkCli.sh"
 
 // clientTimeout bounds a run of any client, on a machine that is busy.
-const clientTimeout = 3 * time.Minute
+const clientTimeout = 10 * time.Minute
 
 // sessionTimeout is what clients ask for. Sessions must live through a machine
 // that stands still for a while.

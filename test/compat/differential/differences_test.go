@@ -14,7 +14,7 @@ import (
 )
 
 // brief is how long a probe waits for a server that may be dying.
-const brief = 5 * time.Second
+const brief = 30 * time.Second
 
 // probe is requests of which the last shows a deliberate difference.
 type probe struct {

@@ -30,7 +30,7 @@ import (
 func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
 
 // patience bounds what must come.
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 // command is zklock, compiled.
 type command struct {
@@ -107,6 +107,21 @@ func (c command) doctor(t *testing.T, args ...string) report {
 		if f.Level != "ok" && f.Level != "note" && f.Do == "" {
 			t.Errorf("%s: %q says not what to do", f.Check, f.What)
 		}
+	}
+	return r
+}
+
+// healthy runs a checkup that must find nothing wrong. A busy machine may delay the servers'
+// answers for a while, which doctor reports.
+func (c command) healthy(t *testing.T, args ...string) report {
+	t.Helper()
+	r := c.doctor(t, args...)
+	for end := time.Now().Add(patience); r.Exit != 0 && time.Now().Before(end); {
+		t.Logf("exit %d: %+v", r.Exit, r.Findings)
+		r = c.doctor(t, args...)
+	}
+	if r.Exit != 0 {
+		t.Errorf("%v: exit %d: %+v", args, r.Exit, r.Findings)
 	}
 	return r
 }
@@ -189,7 +204,7 @@ func TestCommandsShowLocksOfAllClients(t *testing.T) {
 	wait(t, c, kazoo3, "lock", "/apps/index", 1)
 
 	t.Run("healthy", func(t *testing.T) {
-		r := c.doctor(t, "--session-timeout", "8s", "/apps")
+		r := c.healthy(t, "--session-timeout", "8s", "/apps")
 		roles := map[string]int{}
 		for _, s := range r.Servers {
 			roles[s.Role]++
@@ -209,9 +224,6 @@ func TestCommandsShowLocksOfAllClients(t *testing.T) {
 		r.want(t, "ok", "clock")
 		r.want(t, "ok", "deadlock")
 		r.want(t, "ok", "jeopardy")
-		if r.Exit != 0 {
-			t.Errorf("exit %d: %+v", r.Exit, r.Findings)
-		}
 	})
 	t.Run("timeouts", func(t *testing.T) {
 		c.doctor(t, "--session-timeout", "20s", "/apps").want(t, "warning", "timeout", "grants a session timeout of 10s instead of the requested 20s")
@@ -344,15 +356,23 @@ func (s *shown) await(ctx context.Context, re *regexp.Regexp) bool {
 
 // failures ends one server after another.
 func failures(t *testing.T, c command, cluster *harness.Ensemble) {
-	followers := cluster.Followers(t.Context())
-	if len(followers) != 2 {
-		t.Fatalf("%d followers", len(followers))
+	leader, err := cluster.WaitLeader(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	followers, err := cluster.WaitFollowers(t.Context(), 2)
+	if err != nil {
+		t.Fatal(err)
 	}
 	followers[0].Kill()
 	r := c.doctor(t, "--session-timeout", "8s", "--connect-timeout", "20s", "/apps")
 	r.want(t, "warning", "servers", followers[0].Addr()+" does not answer")
 	r.want(t, "warning", "quorum", "2 of 3 voting servers take part: if one more fails")
 	followers[1].Kill()
+	for serves := true; serves; { // until the leader has noticed
+		_, err := leader.Mode(t.Context())
+		serves = err == nil
+	}
 	r = c.doctor(t, "--session-timeout", "8s", "--connect-timeout", "5s", "/apps")
 	r.want(t, "critical", "servers", "none of 3 servers opens a session")
 	if r.Exit != 2 {
@@ -367,9 +387,7 @@ func twoEnsembles(t *testing.T, c command, cluster *harness.Ensemble) {
 	r := c.doctor(t, "--session-timeout", "8s")
 	r.want(t, "critical", "quorum", "standalone, outside the ensemble: "+other.Addr())
 	c.servers = other.Addr()
-	if r = c.doctor(t, "--session-timeout", "8s"); r.Exit != 0 {
-		t.Errorf("one of them: exit %d, %+v", r.Exit, r.Findings)
-	}
+	c.healthy(t, "--session-timeout", "8s")
 }
 
 // TestCommandsShowLocksOfAllClientsOnEmbeddedServer checks that doctor finds nothing wrong
@@ -380,33 +398,44 @@ func TestCommandsShowLocksOfAllClientsOnEmbeddedServer(t *testing.T) {
 	c := build(t, servers)
 	acquire(t, harness.Curator(t, servers), "mutex", "/apps/orders")
 	acquire(t, harness.Kazoo(t, servers), "lock", "/apps/index")
-	if r := c.doctor(t, "/apps"); r.Exit != 0 || r.Locks != 2 {
-		t.Errorf("exit %d, %d locks: %+v", r.Exit, r.Locks, r.Findings)
+	if r := c.healthy(t, "/apps"); r.Locks != 2 {
+		t.Errorf("%d locks: %+v", r.Locks, r.Findings)
 	}
 	semaphores(t, c, 20*time.Second)
 	stopped(t, c, 20*time.Second)
 }
 
-// stopped stops the process of a holder, which doctor reports before its session expires.
+// stopped stops the process of a holder, which doctor reports before its session expires. On
+// a busy machine, doctor may take so long that it reports one of some holders only.
 func stopped(t *testing.T, c command, timeout time.Duration) {
+	const holders = 5
+	for range holders {
+		if reportsStopped(t, c, timeout) {
+			return
+		}
+	}
+	t.Fatalf("the sessions of %d stopped holders expired, and doctor never reported that one was in jeopardy", holders)
+}
+
+// reportsStopped stops the process of a holder, and reports whether doctor reports it.
+func reportsStopped(t *testing.T, c command, timeout time.Duration) bool {
 	holder := harness.KazooSession(t, c.servers, timeout)
 	acquire(t, holder, "lock", "/stopped")
 	if err := syscall.Kill(holder.Pid(), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(timeout + patience); time.Now().Before(deadline); {
+	for {
 		r := c.doctor(t, "--session-timeout", timeout.String(), "/stopped")
 		if r.Locks == 0 {
-			t.Fatal("the session expired, and doctor never reported that it was in jeopardy")
+			return false
 		}
 		if r.has("warning", "jeopardy", "kazoo holds /stopped, and for at least", "the servers have not heard from its session") {
 			if r.Exit != 1 {
 				t.Errorf("exit %d", r.Exit)
 			}
-			return
+			return true
 		}
 	}
-	t.Fatal("doctor never reported the stopped holder")
 }
 
 // semaphores takes 2 of 3 permits with each library, and compares what ls, show, doctor, and
@@ -449,8 +478,8 @@ func semaphores(t *testing.T, c command, timeout time.Duration) {
 	}
 	healthy := func(locks int) {
 		t.Helper()
-		if r := c.doctor(t, "--session-timeout", timeout.String(), "/permits"); r.Exit != 0 || r.Locks != locks {
-			t.Errorf("exit %d, %d locks: %+v", r.Exit, r.Locks, r.Findings)
+		if r := c.healthy(t, "--session-timeout", timeout.String(), "/permits"); r.Locks != locks {
+			t.Errorf("%d locks: %+v", r.Locks, r.Findings)
 		}
 	}
 	shows(curatorPath, 0, 2, 0, "2 permits", "2 permits", "Curator") // Curator stores no size

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -36,7 +35,7 @@ var pages = sync.OnceValues(func() (map[string]string, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*patience) // it compiles the command
 	defer cancel()
 	srv, err := zkserver.New(&zkserver.Options{DataDir: filepath.Join(dir, "data")})
 	if err != nil {

@@ -84,8 +84,12 @@ func TestMillionOtherZnodes(t *testing.T) {
 	t.Run("the page", func(t *testing.T) { pageOverThem(t, c) })
 }
 
-// walkAmongThem: a bounded number of reads finds the locks with few znodes next to them, the first of
-// it within a second, and a prefix finds what has much.
+// fewReads is the most reads before the first lock is found. They take a fraction of a
+// second, unless the machine is busy.
+const fewReads = 1000
+
+// walkAmongThem: a bounded number of reads finds the locks with few znodes next to them, the
+// first of it after few reads, and a prefix finds what has much.
 func walkAmongThem(t *testing.T, c *crowd) {
 	z := c.way.Dial(t)
 	r := inspect.NewReader(z, zklock.Layout{})
@@ -94,11 +98,11 @@ func walkAmongThem(t *testing.T, c *crowd) {
 	c.reads.Store(0)
 	begun := time.Now()
 	var first atomic.Int64
-	found, err := r.List(t.Context(), "/", inspect.ListOptions{OnLock: func(*inspect.Lock) { first.CompareAndSwap(0, int64(time.Since(begun))) }})
+	found, err := r.List(t.Context(), "/", inspect.ListOptions{OnLock: func(*inspect.Lock) { first.CompareAndSwap(0, c.reads.Load()) }})
 	took, reads := time.Since(begun), c.reads.Load()
-	t.Logf("a walk from the root: %d reads in %v, the first lock after %v: %v", reads, took, time.Duration(first.Load()), err)
-	if !errors.Is(err, inspect.ErrTooMany) || reads > 20_000+100 || time.Duration(first.Load()) > time.Second {
-		t.Errorf("%d reads, the first lock after %v, %v", reads, time.Duration(first.Load()), err)
+	t.Logf("a walk from the root: %d reads in %v, the first lock after %d: %v", reads, took, first.Load(), err)
+	if !errors.Is(err, inspect.ErrTooMany) || reads > 20_000+100 || first.Load() > fewReads {
+		t.Errorf("%d reads, the first lock after %d, %v", reads, first.Load(), err)
 	}
 	var paths []string
 	for _, l := range found.Locks {
@@ -123,8 +127,8 @@ func walkAmongThem(t *testing.T, c *crowd) {
 		l, err := r.ReadDetail(t.Context(), path)
 		took, reads := time.Since(begun), c.reads.Load()
 		t.Logf("a look at %s: %d reads in %v: %v", path, reads, took, err)
-		if took > time.Second || reads > 600 {
-			t.Errorf("a look at %s takes %d reads and %v", path, reads, took)
+		if reads > 600 {
+			t.Errorf("a look at %s takes %d reads", path, reads)
 		}
 		if holders < 0 && errors.Is(err, inspect.ErrTooManyChildren) {
 			continue
@@ -135,8 +139,8 @@ func walkAmongThem(t *testing.T, c *crowd) {
 	}
 }
 
-// pageOverThem shows the first locks within a second, says that it has not seen
-// everything, and follows what it has found and what comes.
+// pageOverThem shows the first locks while it reads, says that it has not seen everything, and
+// follows what it has found and what comes.
 func pageOverThem(t *testing.T, c *crowd) {
 	z := c.way.Dial(t)
 	c.reads.Store(0)
@@ -151,22 +155,25 @@ func pageOverThem(t *testing.T, c *crowd) {
 		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost/?format=json", nil))
 		return w.Body.String()
 	}
-	until := func(what string, is func(text string) bool) time.Duration {
+	until := func(what string, is func(text string) bool) {
 		t.Helper()
 		tick := time.NewTicker(10 * time.Millisecond)
 		defer tick.Stop()
 		for begun := time.Now(); ; <-tick.C {
 			if text := ask(); is(text) {
-				return time.Since(begun)
-			} else if time.Since(begun) > time.Minute {
+				return
+			} else if time.Since(begun) > patience {
 				t.Fatalf("no %s in %.2000s", what, text)
 			}
 		}
 	}
-	until("lock", func(text string) bool { return strings.Contains(text, "/apps/report") })
-	if took := time.Since(begun); took > time.Second {
-		t.Errorf("the first locks are shown after %v", took)
-	}
+	until("lock", func(text string) bool {
+		if strings.Contains(text, `"walked":true`) {
+			t.Fatal("the page shows no lock until it has read everything")
+		}
+		return strings.Contains(text, "/apps/report")
+	})
+	t.Logf("the first locks are shown after %d reads and %v", c.reads.Load(), time.Since(begun))
 	until("word on what was not seen", func(text string) bool {
 		return strings.Contains(text, `"walked":true`) && strings.Contains(text, `"complete":false`) && strings.Contains(text, "prefix")
 	})
@@ -180,8 +187,8 @@ func pageOverThem(t *testing.T, c *crowd) {
 	if _, err := locks.Mutex("/tree/400/9/late").Acquire(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	took := until("lock that came", func(text string) bool { return strings.Contains(text, "/tree/400/9/late") })
-	if more := c.reads.Load() - reads; took > time.Second || more > 20 {
-		t.Errorf("what comes is shown after %v and %d reads", took, more)
+	until("lock that came", func(text string) bool { return strings.Contains(text, "/tree/400/9/late") })
+	if more := c.reads.Load() - reads; more > 20 {
+		t.Errorf("what comes is shown after %d reads", more)
 	}
 }

@@ -24,7 +24,7 @@ import (
 )
 
 // patience is how long something may take that is to happen on the page.
-const patience = time.Minute
+const patience = 5 * time.Minute
 
 // A Browser is a window of Chromium with a profile of its own. Its methods fail
 // the test if they fail.

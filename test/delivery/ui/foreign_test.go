@@ -12,7 +12,7 @@ import (
 )
 
 // turn is how long a client of another library has for what it does.
-const turn = time.Minute
+const turn = 5 * time.Minute
 
 // TestForeignLocks: the page knows the holders and the queues of Curator's and
 // kazoo's locks on an ensemble of Apache ZooKeeper, and shows their hand-overs.

@@ -138,7 +138,7 @@ func (c *Campaign) Run(ctx context.Context) {
 
 // attempts bounds how often a trial is repeated whose holder loses the lock before the
 // fault. All of them are judged.
-const attempts = 5
+const attempts = 10
 
 // until makes trials until the fault of one was injected.
 func (c *Campaign) until(injected func(before int) bool) {

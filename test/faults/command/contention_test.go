@@ -51,7 +51,8 @@ func contentionFaults() []*Fault {
 	return all
 }
 
-// run makes wrappers contend for d, and returns when all of them have ended.
+// run makes wrappers contend for d, and on a busy machine until enough has happened. It
+// returns when all of them have ended.
 func (s *contention) run(ctx context.Context, d time.Duration) {
 	s.record = s.rig.resource.Begin(s.number, 1)
 	s.faults, s.codes = map[string]int{}, map[int]int{}
@@ -59,12 +60,27 @@ func (s *contention) run(ctx context.Context, d time.Duration) {
 	var all sync.WaitGroup
 	for range contenders {
 		all.Go(func() { // ends after d, with the wrapper that runs then
-			for Now() < end && ctx.Err() == nil {
+			for Now() < end || !s.enough(d) && Now() < end+int64(patience) {
+				if ctx.Err() != nil {
+					return
+				}
 				s.one(ctx)
 			}
 		})
 	}
 	all.Wait()
+}
+
+// fewest is the number of acquisitions, and of faults, that a contention for d needs at
+// least to be evidence.
+func fewest(d time.Duration) int { return max(int(d/time.Second)/4, 2) }
+
+// enough reports whether there were enough faults and wrappers that acquired the lock.
+func (s *contention) enough(d time.Duration) bool {
+	faults, _ := s.total()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return faults >= fewest(d) && s.codes[0] >= fewest(d)
 }
 
 // plan is what one wrapper does, and what happens to it.
@@ -212,7 +228,7 @@ func contend(t *testing.T, make maker) {
 	t.Logf("seed %d: %v", first, s)
 	t.Logf("total: %d acquisitions, %d faults of %d kinds, %d writes, %d stale writes refused, %d violations, %d killed but not yet gone",
 		j.Runs, faults, kinds, j.Writes, j.Refused, len(j.Violations), j.Dying)
-	if seconds := int(*contentionLength / time.Second); j.Runs < max(seconds/4, 2) || faults < max(seconds/4, 2) {
+	if least := fewest(*contentionLength); j.Runs < least || faults < least {
 		t.Errorf("%d acquisitions, %d faults: too few to be evidence", j.Runs, faults)
 	}
 }

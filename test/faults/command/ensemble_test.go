@@ -4,7 +4,6 @@ import (
 	"context"
 	"math/rand/v2"
 	"testing"
-	"time"
 
 	"github.com/zklock/zklock/test/harness"
 	"github.com/zklock/zklock/zktest"
@@ -49,7 +48,7 @@ func TestServerCutOff(t *testing.T) {
 // held until then.
 func cutOff(t *testing.T, c *Campaign, n *harness.Network, servers *harness.Ensemble, leader bool) (injected bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if err := servers.WaitServing(ctx); err != nil {
 		t.Fatal(err)
@@ -58,7 +57,11 @@ func cutOff(t *testing.T, c *Campaign, n *harness.Network, servers *harness.Ense
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := servers.Followers(ctx)[0]
+	followers, err := servers.WaitFollowers(ctx, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := followers[0]
 	if !leader {
 		victim, other = other, victim
 	}

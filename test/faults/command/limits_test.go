@@ -104,8 +104,10 @@ var errIn = errors.New("on purpose")
 func TestTrialWithoutOutcomeFails(t *testing.T) {
 	t.Parallel()
 	c := &Campaign{tb: t, rig: newRig(t), rng: rand.New(rand.NewPCG(1, 1))}
-	trial := c.newTrial(embedded(t), Faults()[0], 0)
-	o := trial.Run(t.Context(), Steps{Inject: func(context.Context) error { return errIn }})
+	host, o := embedded(t), Outcome{Early: true}
+	for attempt := 0; o.Early && attempt < attempts; attempt++ {
+		o = c.newTrial(host, Faults()[0], attempt).Run(t.Context(), Steps{Inject: func(context.Context) error { return errIn }})
+	}
 	if !errors.Is(o.Unknown, errIn) {
 		t.Errorf("a fault that failed gives %+v", o)
 	}

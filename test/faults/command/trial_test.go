@@ -15,7 +15,7 @@ import (
 )
 
 // patience bounds the waits of a trial. Only a broken trial reaches it.
-const patience = 3 * time.Minute
+const patience = 10 * time.Minute
 
 // newWrites is how often the new command writes before it exits.
 const newWrites = 5

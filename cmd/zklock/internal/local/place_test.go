@@ -290,7 +290,7 @@ func TestDialerGivesUpOnABusyPlace(t *testing.T) {
 	if err := os.WriteFile(exe, []byte("#!/bin/sh\necho busy >&3\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // in which the server starts
 	defer cancel()
 	d := Dialer{Place: Place{Dir: home700(t)}, Exe: exe}
 	_, err := d.DialContext(ctx, "", "")

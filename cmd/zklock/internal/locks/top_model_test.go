@@ -361,7 +361,7 @@ func TestTenThousand(t *testing.T) {
 	if got := text(m); !strings.Contains(got, "■ 1000 ") {
 		t.Errorf("the end of the queue:\n%s", got)
 	}
-	if took := time.Since(began); took > 10*time.Second {
+	if took := time.Since(began); took > time.Minute {
 		t.Errorf("took %v", took)
 	}
 }

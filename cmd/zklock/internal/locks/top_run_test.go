@@ -22,7 +22,7 @@ import (
 )
 
 // patience bounds what must come.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // live is top on a terminal, beside a server of its own.
 type live struct {

@@ -79,7 +79,7 @@ func TestHookWithoutStartDoesNothing(t *testing.T) {
 func TestHookGroupIsKilledAfterLimit(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	h, err := NewHook(os.Args[0], `trap "" TERM; sleep 1000 & echo $! >"$OUT"; wait`,
-		[]string{"PATH=" + os.Getenv("PATH"), "OUT=" + out}, 500*time.Millisecond)
+		[]string{"PATH=" + os.Getenv("PATH"), "OUT=" + out}, 5*time.Second) // in which the hook writes the file
 	if err != nil {
 		t.Fatal(err)
 	}
