@@ -147,6 +147,7 @@ func newClient(conn *zk.Client, own bool, opts *Options) *Client {
 		Inherit:    conn.Authenticates(),
 		Sync:       opts.SyncHeartbeat,
 		Tick:       opts.ServerTick,
+		OwnSession: own,
 	})
 	// The function of the timer runs on a goroutine of its own and ends by itself.
 	// Close stops the timer.

@@ -153,6 +153,41 @@ func TestSoleUse(t *testing.T) {
 	})
 }
 
+// TestSoleUseOfSharedSession checks that a client lists the queue if other code uses its
+// session, because that code can end the client's watches.
+func TestSoleUseOfSharedSession(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		z := dialZK(t, srv)
+		c := zklock.New(z, nil)
+		defer c.Close()
+		for range 10 {
+			release(t, acquire(t, c.Mutex("sole")))
+		}
+		if err := z.RemoveWatches(t.Context(), "/zklock/sole", zk.WatchKindAny); !errors.Is(err, zk.ErrNoWatcher) {
+			t.Errorf("removed watches of a lock: %v", err)
+		}
+	})
+}
+
+// TestSoleUseWatchesAreBounded checks that the number of watches on locks that a client has
+// used is bounded, also over several connections of one session.
+func TestSoleUseWatchesAreBounded(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		c := dial(t, srv)
+		for round := range 3 {
+			for i := range 100 {
+				for range 5 {
+					release(t, acquire(t, c.Mutex(fmt.Sprintf("sole-%d-%d", round, i))))
+				}
+			}
+			if n := srv.Server().Stats().Watches; n < 50 || n > 100 {
+				t.Errorf("round %d: %d watches", round, n)
+			}
+			srv.CutConnections()
+		}
+	})
+}
+
 // TestHandOverInMemory checks that a release grants the lock to the next waiter of the
 // same client before a server knows, in turn and with its own token, and that a waiter
 // of another client between them keeps its turn.

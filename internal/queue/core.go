@@ -27,6 +27,9 @@ type Config struct {
 	// the servers' Tick.
 	Sync bool
 	Tick time.Duration
+	// OwnSession says that nobody else uses the session, and so could end its watches. The
+	// core then acquires locks that only this client uses without a listing.
+	OwnSession bool
 }
 
 // A Core is the lock side of one client. Not safe for concurrent use.
@@ -51,7 +54,7 @@ type Core struct {
 
 	queues          map[string]*clientQueue  // positions by the znode whose children are their queue
 	unmarked        map[string]time.Duration // until when releases are not marked, by the same path
-	soleUses        map[string]*soleUse      // of this connection, by the same path
+	soleUses        map[string]*soleUse      // by the same path
 	separateWatches time.Duration            // until when waiters set their watches by separate requests
 	noContainers    bool                     // the servers of this connection have no containers
 

@@ -140,7 +140,7 @@ func (c *Core) watchOwn(n *node) {
 // unbind records that the watches of the last connection are gone that the session does not
 // set again.
 func (c *Core) unbind() {
-	c.soleUses = nil
+	c.unproveSoleUses()
 	lost := func(n *node) {
 		if n.bound {
 			n.watch.fail()

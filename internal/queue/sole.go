@@ -13,7 +13,9 @@ import (
 // then the servers or another client may delete it, and the next client creates it with
 // numbers that begin anew. A watch on the parent shows that: the client sets it before it
 // deletes the last entry, and the servers report the deletion before they answer the create
-// of the new entry, on the same connection. See spec/nolisting.pml.
+// of the new entry, on the same connection. See spec/nolisting.pml. No other user of the
+// session may end the watch, so this needs a session of the client's own. Servers do not
+// report events to a client that may no longer read the znode: assumption A6 excludes that.
 //
 // Where the guess fails, the client lists the queue a round trip later than it otherwise
 // would. So it guesses only if its last two entries had consecutive numbers. It sets the
@@ -24,6 +26,7 @@ type soleUse struct {
 	last  *position // the last position that was left; nil if it waited, or none since the watch was requested
 	run   int       // how often in a row the next entry had the next number
 	watch parentWatch
+	req   uint64 // that sets the watch
 }
 
 // parentWatch is what is known of the watch on a lock's parent.
@@ -33,6 +36,7 @@ const (
 	parentUnwatched parentWatch = iota
 	parentRequested             // the request that sets the watch is in flight
 	parentWatched               // the parent has existed since the answer
+	parentUnproven              // a watch of an earlier connection, which the session sets again
 	parentRefused               // this client may not read the parent
 )
 
@@ -42,13 +46,13 @@ const soleRun = 3
 
 // maxSoleUses bounds the number of locks that a client knows this about, and so the number
 // of its watches on parents.
-const maxSoleUses = 256
+const maxSoleUses = 64
 
 // leftAlone records that a position was left; handed says that its owner had finished with
 // it.
 func (c *Core) leftAlone(p *position, handed bool) {
 	s := c.soleUses[p.parent]
-	alone := handed && p.role == member && p.clearance == clearedAlone && !p.waited && p.delay == 0 &&
+	alone := c.cfg.OwnSession && handed && p.role == member && p.clearance == clearedAlone && !p.waited && p.delay == 0 &&
 		len(p.nodes) == 1 && len(p.were) == 0 && p.nodes[0].state == alive && p.nodes[0].named == byGUID
 	switch {
 	case !alone && s != nil:
@@ -61,7 +65,7 @@ func (c *Core) leftAlone(p *position, handed bool) {
 		s.last = p
 	default:
 		if len(c.soleUses) >= maxSoleUses {
-			maps.DeleteFunc(c.soleUses, func(_ string, s *soleUse) bool { return s.watch == parentUnwatched })
+			maps.DeleteFunc(c.soleUses, func(_ string, s *soleUse) bool { return s.watch == parentUnwatched || s.watch == parentRefused })
 		}
 		if len(c.soleUses) >= maxSoleUses {
 			return
@@ -100,7 +104,7 @@ func (c *Core) listedAlone(p *position) {
 		return
 	}
 	s.run++
-	if s.run >= soleRun && s.watch == parentUnwatched {
+	if s.run >= soleRun && (s.watch == parentUnwatched || s.watch == parentUnproven) {
 		c.watchParent(p.parent, s)
 	}
 }
@@ -108,16 +112,30 @@ func (c *Core) listedAlone(p *position) {
 // watchParent sets the watch on a lock's parent. The position that was left last may have
 // been deleted before that, so it proves nothing.
 func (c *Core) watchParent(parent string, s *soleUse) {
-	s.watch, s.last = parentRequested, nil
+	s.watch, s.last, s.req = parentRequested, nil, c.lastReq+1
 	c.send(Request{Kind: Get, Path: parent, Watch: true}, func(_ time.Duration, r Reply) {
 		switch {
-		case c.soleUses[parent] != s: // the watch has fired, or was of another connection
+		case c.soleUses[parent] != s || s.watch != parentRequested || s.req != r.ID: // the watch has fired, or was of another connection
 		case r.Code == OK:
 			s.watch = parentWatched
+		case r.Code == NoNode:
+			delete(c.soleUses, parent)
 		case r.Code == Refused:
 			s.watch = parentRefused
 		default:
-			delete(c.soleUses, parent)
+			s.watch = parentUnproven
 		}
+	})
+}
+
+// unproveSoleUses forgets what the last connection has proven. The session sets its watches
+// again on the new one, so they still count.
+func (c *Core) unproveSoleUses() {
+	maps.DeleteFunc(c.soleUses, func(_ string, s *soleUse) bool {
+		if s.watch == parentUnwatched || s.watch == parentRefused {
+			return true
+		}
+		s.last, s.run, s.watch = nil, 0, parentUnproven
+		return false
 	})
 }

@@ -111,7 +111,8 @@ func newStorm(seed uint64) *storm {
 func (w *storm) connects(rng *rand.Rand) {
 	l := &link{name: len(w.links) + 1, timeout: 8 * time.Second, data: map[string]bool{}, children: map[string]bool{}, missing: map[string]bool{}, known: map[string]bool{}}
 	l.core = New(Config{
-		Ours: func(data []byte) bool { return len(data) > 0 && data[0] == '{' },
+		OwnSession: true,
+		Ours:       func(data []byte) bool { return len(data) > 0 && data[0] == '{' },
 		GUID: func() (g [16]byte) {
 			w.guids++
 			g[14], g[15] = byte(w.guids>>8), byte(w.guids)

@@ -55,9 +55,10 @@ type player struct {
 func play(t *testing.T, script string) string {
 	var guids byte
 	p := &player{t: t, core: New(Config{
-		Ours:   func(data []byte) bool { return len(data) > 0 && data[0] == '{' },
-		GUID:   func() (g [16]byte) { guids++; g[15] = guids; return g },
-		Jitter: func() float64 { return 0.5 },
+		OwnSession: true,
+		Ours:       func(data []byte) bool { return len(data) > 0 && data[0] == '{' },
+		GUID:       func() (g [16]byte) { guids++; g[15] = guids; return g },
+		Jitter:     func() float64 { return 0.5 },
 	})}
 	var out strings.Builder
 	for line := range strings.Lines(script) {

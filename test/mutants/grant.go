@@ -74,7 +74,7 @@ func grantMutants() []Mutant {
 			Reason: "A watch on the parent ends with its connection; the mutant counts on the one of the last connection.",
 			Edits: []Edit{
 				{File: "internal/queue/ownwatch.go",
-					Before: `	c.soleUses = nil
+					Before: `	c.unproveSoleUses()
 	lost`,
 					After: `	lost`},
 			},

@@ -83,6 +83,7 @@ func newClient(m *machine, name string) *client {
 	c.sess = session.New(session.Config{Servers: []string{"server"}, Timeout: w.cfg.Timeout, BatchWindow: w.cfg.JoinWindow, Rand: w.rng}, c.now)
 	drift := float64(w.cfg.Drift) / million
 	c.core = queue.New(queue.Config{
+		OwnSession: true,
 		GUID:       func() (g [16]byte) { _, _ = source{w.rng}.Read(g[:]); return g },
 		Jitter:     w.rng.Float64,
 		Drift:      drift,
