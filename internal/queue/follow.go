@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Mutexes and writers need no listing in two cases, and in a third, which sole.go has:
+// Mutexes and writers need no listing in the two cases below. sole.go has a third one.
 //
 //   - If a position's number directly follows that of another position of the same
 //     client, its predecessor, then the entries ahead of it are the predecessor's

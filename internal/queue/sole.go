@@ -23,10 +23,10 @@ import (
 
 // soleUse is what a client knows about a lock that it has acquired without waiting.
 type soleUse struct {
-	last  *position // the last position that was left; nil if it waited, or none since the watch was requested
+	last  *position // the last position that was left; nil if it had to wait, or was left before the watch was requested
 	run   int       // how often in a row the next entry had the next number
 	watch parentWatch
-	req   uint64 // that sets the watch
+	req   uint64 // the request that sets the watch
 }
 
 // parentWatch is what is known of the watch on a lock's parent.

@@ -85,14 +85,14 @@ func measureOutage(t *testing.T, server server, timeout, ticks time.Duration, n 
 	m.add("the server serves again", time.Now(), began)
 	served := time.Since(began)
 	if served > timeout*3/5 {
-		t.Skipf("the server took %v to start again", served-timeout/2)
+		t.Skipf("not judged: the server took %v to start again, which leaves the holds too little time", served-timeout/2)
 	}
 	m.each(commands, func(_ int, c *lockedCommand) {
 		c.awaitError(t.Context(), "the servers answer again") // or it has ended
 		m.add("the servers answer again", time.Now(), began)
 	})
 	if stalled := stalls(); served+stalled > timeout*3/5 {
-		t.Skipf("the server started again after %v, and the machine stood still for %v", served, stalled)
+		t.Skipf("not judged: the server started again after %v, and the machine stood still for %v", served, stalled)
 	}
 	for _, c := range commands {
 		if c.ended() {

@@ -163,6 +163,6 @@ func measureRollingRestart(t *testing.T, e *harness.Ensemble) {
 func lostBusy(t *testing.T, stalled time.Duration) {
 	t.Helper()
 	if stalled > usualTimeout/4 {
-		t.Skipf("the machine stood still for %v", stalled)
+		t.Skipf("not judged: the machine stood still for %v, more than a quarter of the session timeout", stalled)
 	}
 }
