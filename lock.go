@@ -124,18 +124,20 @@ func (l *Lock) TryAcquire(ctx context.Context) (*Hold, error) { return l.acquire
 
 // An acquisition is one Acquire in progress. The mutex of the client guards its fields.
 type acquisition struct {
-	id       queue.ID // of the acquire in the core; an acquisition that waits for a handoff has none
-	lock     *Lock
-	try      bool
-	data     []byte    // what its znodes contain
-	handoff  *handoff  // the handoff that it belongs to; nil if the lock has none
-	started  time.Time // when the acquire began, as its znodes say
-	hold     *Hold
-	err      error
-	done     chan struct{} // closed when hold or err is set
-	wait     wait          // its last known position in the queue
-	blocker  string        // the znode of the holder because of which a try failed, if known
-	timeline *timeline     // what the hooks are told; nil if there are no hooks
+	id   queue.ID // of the acquire in the core; an acquisition that waits for a handoff has none
+	lock *Lock
+	try  bool
+	data []byte // what its znodes contain
+	// After this wait, it reads whose entry it waits for.
+	tellAfter time.Duration
+	handoff   *handoff  // the handoff that it belongs to; nil if the lock has none
+	started   time.Time // when the acquire began, as its znodes say
+	hold      *Hold
+	err       error
+	done      chan struct{} // closed when hold or err is set
+	wait      wait          // its last known position in the queue
+	blocker   string        // the znode of the holder because of which a try failed, if known
+	timeline  *timeline     // what the hooks are told; nil if there are no hooks
 }
 
 func (l *Lock) acquire(ctx context.Context, try bool) (*Hold, error) {
@@ -180,7 +182,7 @@ func (l *Lock) acquire(ctx context.Context, try bool) (*Hold, error) {
 // start starts an acquire. Locks with a handoff go through handoff.go; all others
 // directly to the core.
 func (c *Client) start(ctx context.Context, l *Lock, try bool, since time.Time, data []byte) *acquisition {
-	a := &acquisition{lock: l, try: try, data: data, started: since, done: make(chan struct{})}
+	a := &acquisition{lock: l, try: try, data: data, tellAfter: c.tellAfter(ctx), started: since, done: make(chan struct{})}
 	c.step(func(core *queue.Core, now time.Duration) {
 		if c.opts.hasHooks() {
 			c.acquireCount++
@@ -195,10 +197,24 @@ func (c *Client) start(ctx context.Context, l *Lock, try bool, since time.Time, 
 	return a
 }
 
+// tellAfter returns how long an acquire waits before it reads whose entry it waits for. The
+// error of an acquire that ends earlier does not name the holder, so one whose context ends
+// soon reads in half of the time left.
+func (c *Client) tellAfter(ctx context.Context) time.Duration {
+	after := time.Second
+	if c.opts.OnWait != nil {
+		return 0
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		after = min(after, time.Until(deadline)/2)
+	}
+	return max(after, 0)
+}
+
 // enqueue passes the acquire to the core, whose requests send puts on the wire. The mutex
 // is held.
 func (c *Client) enqueue(core *queue.Core, now time.Duration, a *acquisition) {
-	a.id = core.Acquire(now, a.lock.spec(a.try, a.data))
+	a.id = core.Acquire(now, a.lock.spec(a.try, a.data, a.tellAfter))
 	c.acquisitions[a.id] = a
 }
 
@@ -206,6 +222,9 @@ func (c *Client) enqueue(core *queue.Core, now time.Duration, a *acquisition) {
 // returns its last known position in the queue.
 func (c *Client) cancel(a *acquisition, why error) (place string) {
 	c.step(func(core *queue.Core, now time.Duration) {
+		if a.wait.node == "" && a.id != 0 {
+			a.wait.ahead = core.EntriesAhead(a.id)
+		}
 		place = a.position()
 		if h := a.hold; h != nil && h.err == nil {
 			// The hooks were told of the grant, so the hold ends for them
@@ -275,6 +294,8 @@ func (a *acquisition) position() string {
 	switch {
 	case w.node == "" && w.local > 0:
 		return fmt.Sprintf("position %d among the waiters of this client", w.local)
+	case w.node == "" && w.ahead > 0:
+		return fmt.Sprintf("%d entries ahead in the queue", w.ahead)
 	case w.node == "":
 		return "no answer from a server yet"
 	}
@@ -405,8 +426,8 @@ func (p component) owns(node string) bool {
 }
 
 // spec returns what the core acquires.
-func (l *Lock) spec(try bool, data []byte) queue.Spec {
-	s := queue.Spec{InOrder: l.inOrder, Try: try, Data: data, Delay: l.client.opts.LockDelay, Tell: l.client.opts.OnWait != nil}
+func (l *Lock) spec(try bool, data []byte, tellAfter time.Duration) queue.Spec {
+	s := queue.Spec{InOrder: l.inOrder, Try: try, Data: data, Delay: l.client.opts.LockDelay, TellAfter: tellAfter}
 	for _, p := range l.components {
 		switch {
 		case p.node:

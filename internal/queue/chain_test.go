@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestChains is a storm about one lock: clients with many acquires each, most of which
@@ -56,7 +57,7 @@ func newChain(seed uint64) *storm {
 		case readers && n < 5:
 			m.Writer = true
 		}
-		return Spec{Try: w.rng.IntN(10) == 0, Data: []byte(`{"me":1}`), Members: []Member{m}}
+		return Spec{Try: w.rng.IntN(10) == 0, Data: []byte(`{"me":1}`), TellAfter: 100 * time.Millisecond, Members: []Member{m}}
 	}
 	return w
 }
@@ -81,7 +82,7 @@ func TestSoleUse(t *testing.T) {
 		w.layout, w.operators, w.most, w.delay = Names{}, seed%3 == 0, 1, 0
 		w.links, w.turns = w.links[:2], &turns{}
 		w.chain = func() Spec {
-			return Spec{Data: []byte(`{"me":1}`), Members: []Member{{Path: "/q/a", Writer: w.rng.IntN(8) == 0}}}
+			return Spec{Data: []byte(`{"me":1}`), TellAfter: 100 * time.Millisecond, Members: []Member{{Path: "/q/a", Writer: w.rng.IntN(8) == 0}}}
 		}
 		if err := w.run(); err != nil {
 			if *oneTurns != 0 {

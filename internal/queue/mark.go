@@ -155,8 +155,8 @@ func (c *Core) watchTogether(now time.Duration, p *position) {
 			if p.blocker.mark == markRequested {
 				p.blocker.mark = markWatched
 			}
-			if !p.acquire.spec.Tell {
-				p.acquire.retry(now + tellAfter)
+			if after := p.acquire.spec.TellAfter; after > 0 {
+				p.acquire.retry(now + after)
 			}
 		case Unknown, NotApplied:
 			p.blocker.watch, p.blocker.mark = watchFailed, markUnwatched

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestMarkStorm runs storms of one lock with many clients that make one or two acquires
@@ -61,7 +62,7 @@ func newMarkStorm(seed uint64) *storm {
 		if readers && w.rng.IntN(4) > 0 {
 			m.Kind = Shared
 		}
-		return Spec{Try: w.rng.IntN(20) == 0, Tell: w.rng.IntN(3) == 0, Data: []byte(`{"me":1}`), Members: []Member{m}}
+		return Spec{Try: w.rng.IntN(20) == 0, TellAfter: tellAfter(w.rng.IntN(3)), Data: []byte(`{"me":1}`), Members: []Member{m}}
 	}
 	w.seen = map[*position]bool{}
 	return w
@@ -101,3 +102,7 @@ func (w *storm) countMarks(l *link, asked []Request) {
 		w.failf("c%d looks at %d things at once", l.name, reads)
 	}
 }
+
+// tellAfter returns a wait after which an acquire reads whose entry it waits for. A third
+// of them read at once.
+func tellAfter(third int) time.Duration { return min(time.Duration(third), 1) * 100 * time.Millisecond }

@@ -169,6 +169,19 @@ func (p *position) waiting() *wait {
 // entriesAhead returns how many entries are ahead, as far as is known.
 func (p *position) entriesAhead() int { return len(p.ahead) + p.hidden }
 
+// EntriesAhead returns how many entries are ahead of an acquire in the queue in which it
+// waits, as far as is known.
+func (c *Core) EntriesAhead(id ID) int {
+	if acq := c.acquireByID(id); acq != nil {
+		for _, p := range acq.positions {
+			if p.clearance == notCleared && p.blocker.name != "" {
+				return p.entriesAhead()
+			}
+		}
+	}
+	return 0
+}
+
 // list sends the requests that read the position's queue.
 func (c *Core) list(p *position) {
 	p.query, p.listed = reading, false
@@ -396,17 +409,13 @@ func (c *Core) watchWait(now time.Duration, p *position) {
 		!p.names.HasReusableNames() && c.standing(p.parent, p.blocker.name) == nil
 	if together {
 		c.watchTogether(now, p)
-		if !p.acquire.spec.Tell {
+		if p.acquire.spec.TellAfter > 0 {
 			return
 		}
 	}
 	c.watchOwnNodes(p.acquire)
 	c.awaitBlocker(now, p)
 }
-
-// tellAfter is how long an acquire waits for an entry before it reads whose entry it is,
-// unless its caller wants to know at once.
-const tellAfter = 100 * time.Millisecond
 
 // watchBlocker sets a watch on the blocker, and reads whose entry it is. It uses getData instead of exists, because
 // exists leaves a watch even if the znode is missing.

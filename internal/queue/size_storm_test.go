@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 )
 
 var sizeStorms = flag.Uint64("sizestorms", 150, "how many such storms there are")
@@ -49,7 +50,7 @@ func newSizeStorm(seed uint64) *storm {
 	w.nodes["/q/s"] = &znode{}
 	w.nodes[SizePath("/q/s")] = &znode{data: AppendSize(nil, 2)}
 	w.only = func() Spec {
-		return Spec{Try: w.rng.IntN(6) == 0, Data: []byte(`{"me":1}`), Semaphores: []Semaphore{{Path: "/q/s", Permits: 1 + w.rng.IntN(5)/4}}}
+		return Spec{Try: w.rng.IntN(6) == 0, Data: []byte(`{"me":1}`), TellAfter: 100 * time.Millisecond, Semaphores: []Semaphore{{Path: "/q/s", Permits: 1 + w.rng.IntN(5)/4}}}
 	}
 	return w
 }

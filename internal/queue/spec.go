@@ -24,9 +24,10 @@ type Spec struct {
 	// has a record, by which other clients notice a crash. Zero means neither. It does not
 	// apply to members with custom names.
 	Delay time.Duration
-	// Tell sends each Waiting signal as soon as the acquire begins to wait for an entry.
-	// Otherwise a short wait sends none, which costs the servers less.
-	Tell bool
+	// TellAfter is how long the acquire waits for an entry before it reads whose entry it
+	// is, and sends the Waiting signal. Zero means that it reads at once. A shorter wait
+	// saves the servers that read.
+	TellAfter time.Duration
 }
 
 // A Member is one queue of an acquire.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestStormsOfReusedNames is TestStorms where names have no GUID and operators delete whole
@@ -30,7 +31,7 @@ func TestStormsOfReusedNames(t *testing.T) {
 				if !m.Writer {
 					m.Kind = Shared
 				}
-				return Spec{Members: []Member{m}, Data: []byte(`{"me":1}`)}
+				return Spec{Members: []Member{m}, Data: []byte(`{"me":1}`), TellAfter: 100 * time.Millisecond}
 			}
 		}
 		if err := w.run(); err != nil {

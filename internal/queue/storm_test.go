@@ -518,7 +518,7 @@ func (w *storm) want() Spec {
 	if w.only != nil {
 		return w.only()
 	}
-	s := Spec{Try: w.rng.IntN(4) == 0, Data: []byte(`{"me":1}`), Delay: w.delay}
+	s := Spec{Try: w.rng.IntN(4) == 0, Data: []byte(`{"me":1}`), TellAfter: 100 * time.Millisecond, Delay: w.delay}
 	member := func(p string) Member {
 		m := Member{Path: p, Names: w.layout}
 		switch w.rng.IntN(3) {

@@ -195,7 +195,7 @@ func (p *player) input(words []string) []string {
 // spec reads what an acquire asks for: a path is a mutex, and words change what
 // follows.
 func spec(t *testing.T, try bool, args []string) Spec {
-	s := Spec{Try: try, Data: []byte(`{"me":1}`)}
+	s := Spec{Try: try, Data: []byte(`{"me":1}`), TellAfter: 100 * time.Millisecond}
 	m := Member{}
 	var err error
 	for i := 0; i < len(args); i++ {
@@ -205,7 +205,7 @@ func spec(t *testing.T, try bool, args []string) Spec {
 		case "writer":
 			m.Writer = true
 		case "tell":
-			s.Tell = true
+			s.TellAfter = 0
 		case "beside":
 			m.AllowForeign = true
 		case "mixed":
