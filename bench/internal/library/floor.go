@@ -8,7 +8,8 @@ import (
 )
 
 // floor is no lock: it makes a znode and deletes it, one after the other, with
-// this project's client. No lock that does both can take less time.
+// this project's client. No lock that does both can take less time. Where many sessions
+// wait for one lock, it is a [thinLoop].
 type floor struct{}
 
 func (floor) Open(ctx context.Context, servers string) (lockwork.Session, error) {

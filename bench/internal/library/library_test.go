@@ -19,14 +19,15 @@ func TestLibraries(t *testing.T) {
 			t.Fatal(err)
 		}
 		for kind, w := range map[string]lockwork.Work{
-			"free":       {Kind: lockwork.Mutex, Sessions: 1, Workers: 1, Locks: 1, Time: 250 * time.Millisecond},
-			"contended":  {Kind: lockwork.Mutex, Sessions: 3, Workers: 6, Locks: 1, Time: 250 * time.Millisecond},
-			"drained":    {Kind: lockwork.Mutex, Sessions: 5, Workers: 5, Locks: 1},
-			"held":       {Kind: lockwork.Mutex, Sessions: 1, Workers: 1, Locks: 1, Time: 250 * time.Millisecond, Held: 20},
-			"readwrite":  {Kind: lockwork.ReadWrite, Sessions: 2, Workers: 4, Locks: 1, Time: 250 * time.Millisecond, Readers: 90},
-			"semaphore":  {Kind: lockwork.Semaphore, Sessions: 2, Workers: 4, Locks: 1, Time: 250 * time.Millisecond, Permits: 2},
-			"async":      {Kind: lockwork.Mutex, Sessions: 1, Workers: 1, Locks: 1, Time: 250 * time.Millisecond, Async: true},
-			"many locks": {Kind: lockwork.Mutex, Sessions: 2, Workers: 8, Locks: 8, Time: 250 * time.Millisecond},
+			"free":           {Kind: lockwork.Mutex, Sessions: 1, Workers: 1, Locks: 1, Time: 250 * time.Millisecond},
+			"contended":      {Kind: lockwork.Mutex, Sessions: 3, Workers: 6, Locks: 1, Time: 250 * time.Millisecond},
+			"a session each": {Kind: lockwork.Mutex, Sessions: 5, Workers: 5, Locks: 1, Time: 250 * time.Millisecond},
+			"drained":        {Kind: lockwork.Mutex, Sessions: 5, Workers: 5, Locks: 1},
+			"held":           {Kind: lockwork.Mutex, Sessions: 1, Workers: 1, Locks: 1, Time: 250 * time.Millisecond, Held: 20},
+			"readwrite":      {Kind: lockwork.ReadWrite, Sessions: 2, Workers: 4, Locks: 1, Time: 250 * time.Millisecond, Readers: 90},
+			"semaphore":      {Kind: lockwork.Semaphore, Sessions: 2, Workers: 4, Locks: 1, Time: 250 * time.Millisecond, Permits: 2},
+			"async":          {Kind: lockwork.Mutex, Sessions: 1, Workers: 1, Locks: 1, Time: 250 * time.Millisecond, Async: true},
+			"many locks":     {Kind: lockwork.Mutex, Sessions: 2, Workers: 8, Locks: 8, Time: 250 * time.Millisecond},
 		} {
 			t.Run(name+"/"+kind, func(t *testing.T) {
 				w.Path = "/" + name + "-" + kind[:3]

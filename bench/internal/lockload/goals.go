@@ -47,6 +47,8 @@ func (o *Options) goals() []goal {
 		{row: "10 wait, 10 sessions", ours: oursJava, others: []string{"Curator"}, ratio: 1.9},
 		{row: "100 wait, 100 sessions", ours: oursJava, others: []string{"go-zookeeper"}, ratio: 1.6},
 		{row: "100 wait, 100 sessions", ours: oursJava, others: []string{"Curator"}, ratio: 2},
+		{row: "10 wait, 10 sessions", ours: oursJava, others: []string{floor}, ratio: 0.9},
+		{row: "100 wait, 100 sessions", ours: oursJava, others: []string{floor}, ratio: 0.9},
 		{row: late("10 wait, 10 sessions"), ours: oursJava, others: []string{"go-zookeeper"}, ratio: 0.65, less: true},
 		{row: late("100 wait, 100 sessions"), ours: oursJava, others: []string{"go-zookeeper"}, ratio: 0.65, less: true},
 		{row: late("10 wait, 10 sessions"), ours: oursEnsemble, others: []string{goEnsemble}, ratio: 0.8, less: true},

@@ -21,6 +21,9 @@ func Do(ctx context.Context, l Library, servers string, w Work) (r Result, err e
 	}
 	ctx, cancel := context.WithTimeout(ctx, w.Time+2*setupTime)
 	defer cancel()
+	if loop, ok := l.(Looper); ok && w.Kind == Mutex && w.Locks == 1 && w.Workers > 1 && w.Sessions == w.Workers && w.Time > 0 {
+		return loop.Loop(ctx, servers, w)
+	}
 	d := driver{work: w}
 	defer func() { err = errors.Join(err, d.close()) }()
 	if err := d.open(ctx, l, servers); err != nil {

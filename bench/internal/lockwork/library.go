@@ -10,6 +10,12 @@ type Library interface {
 	Open(ctx context.Context, servers string) (Session, error)
 }
 
+// A Looper is a library that does work with one lock in a loop of its own, with a session
+// for each worker.
+type Looper interface {
+	Loop(ctx context.Context, servers string, w Work) (Result, error)
+}
+
 // A Session is one client of the servers. Its methods are for all goroutines.
 type Session interface {
 	// Lock gives one worker's handle of a lock; reader wants a reader's. An error
