@@ -37,6 +37,9 @@ func acquire(ctx context.Context, s *cli.Settings, c *zklock.Client, spec *lockS
 	stop()
 	switch {
 	case err == nil:
+		if err := checkKind(ctx, s, c, spec); err != nil {
+			return nil, err // the caller closes the client, which releases the lock
+		}
 		return hold, nil
 	case ctx.Err() != nil:
 		return nil, cli.Interrupted(ctx, err)

@@ -1,0 +1,39 @@
+package hold
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/zklock/zklock"
+	"github.com/zklock/zklock/cmd/zklock/internal/cli"
+	"github.com/zklock/zklock/internal/legible"
+)
+
+// checkKind returns an error if another client uses one of the locks as a semaphore and this
+// client does not, or the other way round: such locks do not exclude each other. The client
+// holds the locks, so of two clients that acquire at the same time at least one sees the
+// other. A lock that it cannot inspect passes.
+func checkKind(ctx context.Context, s *cli.Settings, c *zklock.Client, spec *lockSpec) error {
+	if spec.node {
+		return nil // its znode can be no other lock's
+	}
+	ctx, cancel := s.ConnectContext(ctx)
+	defer cancel()
+	for i, path := range spec.paths {
+		other, kind := c.Semaphore(path, 1), "a semaphore"
+		if spec.count > 0 || spec.resizable {
+			other, kind = c.Mutex(path), "a mutex or read-write lock"
+		}
+		entries, err := other.Inspect(ctx)
+		if err != nil {
+			continue
+		}
+		for _, e := range entries {
+			if e.Holder && e.Session != 0 {
+				return fmt.Errorf("%s uses %s as %s, which this lock does not exclude; give one of them another name",
+					cli.OwnerName(e), legible.Word(spec.names[i]), kind)
+			}
+		}
+	}
+	return nil
+}
