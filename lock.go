@@ -106,7 +106,8 @@ func (l *Lock) derive(edit func(*Lock) error) *Lock {
 }
 
 // Acquire waits until the lock is granted and returns a hold. ctx bounds the wait, not
-// the hold.
+// the hold. If ctx ends before the grant, the error says what Acquire waited for. It names
+// the holder after a wait of a second, or of half of the time that ctx allowed.
 //
 // If Acquire fails, the caller holds nothing. The client deletes what it created on the
 // servers in the background, even if ctx is done. If the session expires while Acquire
@@ -294,7 +295,9 @@ func (a *acquisition) position() string {
 	switch {
 	case w.node == "" && w.local > 0:
 		return fmt.Sprintf("position %d among the waiters of this client", w.local)
-	case w.node == "" && w.ahead > 0:
+	case w.node == "" && w.ahead == 1:
+		return "one entry ahead in the queue"
+	case w.node == "" && w.ahead > 1:
 		return fmt.Sprintf("%d entries ahead in the queue", w.ahead)
 	case w.node == "":
 		return "no answer from a server yet"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -544,6 +545,39 @@ func TestFailedTryNamesTheHolder(t *testing.T) {
 			wants(t, test.lock.Path(), err, zklock.ErrLocked)
 			if err == nil || err.Error() != test.want {
 				t.Errorf("%s: %v, want %s", test.lock, err, test.want)
+			}
+		}
+	})
+}
+
+// TestEndedWaitSaysForWhat checks that the error of an acquire whose context ends says what
+// it waited for: the holder if half of the time or a second had passed, otherwise how many
+// entries are ahead.
+func TestEndedWaitSaysForWhat(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server) {
+		holder := dialWith(t, srv, zklock.Options{Owner: &zklock.Owner{Host: "web-3", PID: 4711}})
+		acquire(t, holder.Mutex("a"))
+		other := dial(t, srv)
+		for wait, want := range map[time.Duration]string{
+			500 * time.Millisecond: "position 1, held by web-3:4711",
+			time.Minute:            "position 1, held by web-3:4711",
+		} {
+			ctx, cancel := context.WithTimeout(t.Context(), wait)
+			_, err := other.Mutex("a").Acquire(ctx)
+			cancel()
+			if wants(t, "an ended wait", err, context.DeadlineExceeded); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v: %v, want %s", wait, err, want)
+			}
+		}
+		for wait, want := range map[time.Duration]string{
+			500 * time.Millisecond: "one entry ahead in the queue",
+			2 * time.Second:        "position 1, held by web-3:4711",
+		} {
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(wait, cancel)
+			_, err := other.Mutex("a").Acquire(ctx)
+			if wants(t, "a canceled wait", err, context.Canceled); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v: %v, want %s", wait, err, want)
 			}
 		}
 	})
