@@ -283,6 +283,9 @@ type Health struct {
 	// Remaining is how long holds stay safe if the servers do not answer any more, as
 	// [Hold.Remaining] returns for each hold; 0 if nothing is proven.
 	Remaining time.Duration
+	// Err is why the client has no connection, with the last failure of each server. It is
+	// nil while there is a connection, and before a server has failed.
+	Err error
 	// Sessions is how many sessions the client has had.
 	Sessions int
 	// Holds is how many locks the client holds, and Waiting how many acquires are in
@@ -292,7 +295,7 @@ type Health struct {
 
 // Health returns the state of the client. It sends no request.
 func (c *Client) Health() Health {
-	h := Health{State: c.zk.State(), Session: c.zk.SessionID(), Timeout: c.zk.SessionTimeout()}
+	h := Health{State: c.zk.State(), Session: c.zk.SessionID(), Timeout: c.zk.SessionTimeout(), Err: c.zk.ConnectError()}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	at := now()

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -738,6 +739,30 @@ func TestWatchLimitFailsAcquires(t *testing.T) {
 		}
 		if n := disconnects.Load(); n > 1 {
 			t.Errorf("the connection ended %d times", n)
+		}
+	})
+}
+
+// TestReasonOfNoConnection checks that the error of an acquire and Health say why there is
+// no connection, until there is one again.
+func TestReasonOfNoConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		c := dial(t, srv)
+		if err := c.Health().Err; err != nil {
+			t.Errorf("connected: %v", err)
+		}
+		srv.Stop()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := c.Mutex("a").Acquire(ctx)
+		if reason := c.Health().Err; reason == nil || err == nil || !strings.HasSuffix(err.Error(), "no answer from a server yet; "+reason.Error()+")") {
+			t.Errorf("no server: acquire %v, Health %v", err, reason)
+		}
+		srv.Restart(t)
+		release(t, acquire(t, c.Mutex("a")))
+		if err := c.Health().Err; err != nil {
+			t.Errorf("connected again: %v", err)
 		}
 	})
 }

@@ -220,13 +220,16 @@ func (c *Client) enqueue(core *queue.Core, now time.Duration, a *acquisition) {
 }
 
 // cancel cancels an acquire whose context is done, even if it has just been granted. It
-// returns its last known position in the queue.
+// returns its last known position in the queue, and why there is no connection.
 func (c *Client) cancel(a *acquisition, why error) (place string) {
+	offline := c.zk.ConnectError()
 	c.step(func(core *queue.Core, now time.Duration) {
 		if a.wait.node == "" && a.id != 0 {
 			a.wait.ahead = core.EntriesAhead(a.id)
 		}
-		place = a.position()
+		if place = a.position(); offline != nil {
+			place += "; " + offline.Error()
+		}
 		if h := a.hold; h != nil && h.err == nil {
 			// The hooks were told of the grant, so the hold ends for them
 			// too.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -298,6 +299,18 @@ func (c *Client) Server() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.lastState.Server
+}
+
+// ConnectError returns why the client has no connection, with the last failure of each
+// server. It returns nil while there is a connection, and before a server has failed.
+func (c *Client) ConnectError() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	failed := slices.ContainsFunc(c.core.Failures(), func(f session.Failure) bool { return f.Err != nil })
+	if c.lastState.Server != "" || !failed {
+		return nil
+	}
+	return dialError(nil, c.core.Failures())
 }
 
 // State returns the state that was last reported.

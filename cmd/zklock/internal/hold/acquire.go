@@ -47,7 +47,11 @@ func acquire(ctx context.Context, s *cli.Settings, c *zklock.Client, spec *lockS
 		return nil, &cli.ExitError{Code: s.Conflict, Err: explainNodeLock(ctx, s, l, spec, lockedError(spec, err, s.ServersSuffix()))}
 	case wait.Err() != nil && unanswered(c.Health()):
 		// The lock may be free: a cron job must not take this for a lock that is held.
-		return nil, &cli.ExitError{Code: cli.ExitFailed, Err: fmt.Errorf("%s was not acquired within %s: %w%s", spec.title(), cli.ShortDuration(timeout), errUnanswered, s.ServersSuffix())}
+		why, reason := "", c.Health().Err
+		if reason != nil {
+			why = ": " + reason.Error()
+		}
+		return nil, &cli.ExitError{Code: cli.ExitFailed, Err: fmt.Errorf("%s was not acquired within %s: %w%s%s", spec.title(), cli.ShortDuration(timeout), errUnanswered, s.ServersSuffix(), why)}
 	case wait.Err() != nil:
 		return nil, &cli.ExitError{Code: s.Conflict, Err: explainNodeLock(ctx, s, l, spec, timeoutError(spec, timeout, s.ServersSuffix()))}
 	}
