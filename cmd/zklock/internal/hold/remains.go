@@ -68,7 +68,7 @@ func (s *supervisor) checkRemains(core *Core) (gone bool, next time.Duration) {
 	}
 	if now >= r.killAt+remainsWarn && !r.warned && s.hold.Err() == nil {
 		r.warned = true
-		cli.Warn("processes of the command still run and cannot be killed (they may belong to another user): keeping the lock until they end%s", s.servers)
+		cli.Warn("processes of the command still run after KILL (they may belong to another user): keeping the lock until they end%s", s.servers)
 	}
 	next = now + r.delay
 	r.delay = min(2*r.delay, remainsMost)

@@ -113,7 +113,7 @@ func TestRemainsThatCannotBeKilled(t *testing.T) {
 			if took := time.Since(began); took < want || took > want+time.Second+remainsMost {
 				t.Errorf("lost %v: it took %v, want %v", lost, took, want)
 			}
-			if n := strings.Count(said, "zklock: processes of the command still run and cannot be killed (they may belong to another user): keeping the lock until they end, on zk1:2181\n"); n != 1 {
+			if n := strings.Count(said, "zklock: processes of the command still run after KILL (they may belong to another user): keeping the lock until they end, on zk1:2181\n"); n != 1 {
 				t.Errorf("lost %v: the warning was printed %d times:\n%s", lost, n, said)
 			}
 			synctest.Wait()
