@@ -54,6 +54,10 @@ type rounds struct {
 	all          bool          // the run must show everything that a history can show
 }
 
+// embeddedDisk is the size of the embedded server's disk. It has room for two segments of the
+// log, of 64 MiB each, in a long run.
+const embeddedDisk = "256m"
+
 // startEmbedded starts an embedded server, which is killed when the test ends. If this
 // process may mount a small file system, the server's data are on one.
 func startEmbedded(tb testing.TB) *Server {
@@ -63,7 +67,7 @@ func startEmbedded(tb testing.TB) *Server {
 		tb.Fatal(err)
 	}
 	dir, log := tb.TempDir(), filepath.Join(tb.TempDir(), "log")
-	reason := mountSmall(tb, dir, "48m")
+	reason := mountSmall(tb, dir, embeddedDisk)
 	s, err := harness.StartEmbedded(harness.EmbeddedConfig{
 		Dir: filepath.Join(dir, "data"), Network: "tcp", Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)),
 		Tick: tick, SnapshotRecords: 5000,
