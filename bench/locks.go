@@ -14,7 +14,7 @@ import (
 	"github.com/zklock/zklock/bench/internal/lockload"
 )
 
-// locks is "bench locks".
+// locks runs "bench locks".
 func locks(ctx context.Context, args []string) error {
 	o := lockload.Defaults()
 	fs := flag.NewFlagSet("bench locks", flag.ContinueOnError)
@@ -60,7 +60,7 @@ func locks(ctx context.Context, args []string) error {
 	return errors.Join(lockload.WriteChart(f, table), f.Close())
 }
 
-// list adds a flag's value to a list.
+// list returns a function that appends a flag's value to a list.
 func list(values *[]string) func(string) error {
 	return func(v string) error {
 		*values = append(*values, v)
@@ -68,10 +68,10 @@ func list(values *[]string) func(string) error {
 	}
 }
 
-// contend is "bench contender".
+// contend runs "bench contender".
 func contend(ctx context.Context, args []string) error {
 	if len(args) != 1 {
-		return fmt.Errorf("say which library: bench contender %s", strings.Join(library.Names, "|"))
+		return fmt.Errorf("specify a library: bench contender %s", strings.Join(library.Names, "|"))
 	}
 	l, err := library.New(args[0])
 	if err != nil {

@@ -7,38 +7,39 @@ import (
 	"time"
 )
 
-// Options is what to measure and how long. All must be given; [Defaults] are the
-// ones that the command has.
+// Options says what to measure and for how long. All fields are required; [Defaults]
+// returns those of the command.
 type Options struct {
-	// Dir is where servers keep their files, all on the disk it is on.
+	// Dir is the directory for the files of all servers, on the disk to measure.
 	Dir string
-	// Zklock is the command to run as embedded server; empty means to build it.
+	// Zklock is the command to run as the embedded server. If it is empty, the benchmark
+	// builds it.
 	Zklock string
-	// Rounds is how often everything is measured, Turn how long at a time.
+	// Rounds is how often each job is measured, and Turn how long one measurement takes.
 	Rounds int
 	Turn   time.Duration
-	// Warm is how long each contender works before the first round: a JVM
-	// compiles what it runs often.
+	// Warm is how long each contender works before the first round, because a JVM compiles
+	// code that runs often.
 	Warm time.Duration
-	// Many is how many wait in the queue that drains, Locks how many locks are
-	// held in the rows about growth.
+	// Many is the number of waiters in the queue that drains, and Locks the number of held
+	// locks in the rows about growth.
 	Many, Locks int
-	// Rows and Columns, where not empty, leave out the rows and the contenders in
-	// whose names none of these is.
+	// Rows and Columns, unless empty, select the rows and contenders whose names contain
+	// one of these texts.
 	Rows, Columns []string
-	// Quiet and Retries are as rounds.Plan has them.
+	// Quiet and Retries are those of rounds.Plan.
 	Quiet   float64
 	Retries int
-	// Log gets the progress. Nil is silent.
+	// Log receives the progress, unless it is nil.
 	Log io.Writer
 }
 
-// Defaults takes about half an hour.
+// Defaults returns options for a comparison of about half an hour.
 func Defaults() Options {
 	return Options{Rounds: 7, Turn: time.Second, Warm: 8 * time.Second, Many: 1000, Locks: 10_000, Quiet: 0.1, Retries: 1}
 }
 
-// Quick gives a picture in two minutes.
+// Quick returns options for a rough comparison of two minutes.
 func (o Options) Quick() Options {
 	o.Rounds, o.Turn, o.Warm, o.Many, o.Locks, o.Retries = 1, 300*time.Millisecond, 2*time.Second, 200, 1000, 0
 	return o
