@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"sync"
 	"time"
@@ -72,7 +71,7 @@ func MeasureFigures(ctx context.Context, cfg FiguresConfig) (rows []Figure, err 
 		// The cleanup has its own time limit, because ctx may be done.
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
-		err = errors.Join(err, b.clean(end, cfg.Root), z.Close())
+		err = errors.Join(err, z.DeleteAll(end, cfg.Root), z.Close())
 	}()
 	for _, dir := range []string{cfg.Root, b.lock()} {
 		if _, _, err := z.Create(ctx, dir, nil, nil, zk.ModePersistent); err != nil && !errors.Is(err, zk.ErrNodeExists) {
@@ -225,26 +224,6 @@ func contend(ctx context.Context, l *zklock.Lock, had func(granted time.Time)) e
 		if err := hold.Release(context.WithoutCancel(ctx)); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// clean removes a path with all that is below.
-func (b *measurement) clean(ctx context.Context, dir string) error {
-	children, _, err := b.z.Children(ctx, dir)
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	for _, child := range children {
-		if err := b.clean(ctx, path.Join(dir, child)); err != nil {
-			return err
-		}
-	}
-	if err := b.z.Delete(ctx, dir, -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
-		return fmt.Errorf("%s is left: %w", dir, err)
 	}
 	return nil
 }

@@ -85,32 +85,28 @@ func benchHerdCommand(a *cli.App) *cobra.Command {
 	flags.IntVar(&f.sessions, "sessions", 0, "`number` of sessions that the contenders share")
 	flags.Var(&f.budget, "budget", "time limit for the whole run")
 	f.out.Flag(c)
-	cli.CompleteFlagWords(c, "recipes", strings.Split(recipeNames(), ", "))
+	cli.CompleteFlagWords(c, "recipes", recipeNames())
 	cli.CompleteNothing(c, "waiters", "releases", "sessions", "budget")
 	flags.StringVar(&f.svg, "svg", "", "write a chart to this SVG `file`")
 	return c
 }
 
 // recipeNames returns the values of --recipes.
-func recipeNames() string {
-	var names []string
+func recipeNames() (names []string) {
 	for _, r := range Recipes() {
 		names = append(names, r.Name)
 	}
-	return strings.Join(names, ", ")
+	return names
 }
 
 // config checks the flags, before any I/O.
 func (f *herdFlags) config() (HerdConfig, error) {
 	for _, name := range f.recipes {
-		if known := strings.Split(recipeNames(), ", "); !slices.Contains(known, name) {
+		if known := recipeNames(); !slices.Contains(known, name) {
 			return HerdConfig{}, cli.UsageError("--recipes: %w", cli.OneOf(name, "recipe", known))
 		}
 	}
-	recipes, err := Choose(f.recipes)
 	switch {
-	case err != nil:
-		return HerdConfig{}, cli.UsageError("--recipes: %s", strings.TrimPrefix(err.Error(), ErrConfig.Error()+": "))
 	case f.budget.D <= 0:
 		return HerdConfig{}, cli.UsageError("--budget is %v: give a time above 0", f.budget.D)
 	case f.releases < 1 || f.releases > MaxReleases:
@@ -125,7 +121,7 @@ func (f *herdFlags) config() (HerdConfig, error) {
 			return HerdConfig{}, cli.UsageError("--waiters has %d: give numbers from 1 to %d", n, MaxWaiters)
 		}
 	}
-	return HerdConfig{Recipes: recipes, Waiters: f.waiters, Releases: f.releases, Sessions: f.sessions, Budget: f.budget.D}, nil
+	return HerdConfig{Recipes: Choose(f.recipes), Waiters: f.waiters, Releases: f.releases, Sessions: f.sessions, Budget: f.budget.D}, nil
 }
 
 // benchHerd runs the experiments and prints the results.

@@ -2,8 +2,7 @@ package bench
 
 import (
 	"context"
-	"fmt"
-	"strings"
+	"slices"
 
 	"github.com/zklock/zklock/zk"
 )
@@ -71,30 +70,10 @@ func Recipes() []Recipe {
 	}
 }
 
-// Choose returns the recipes with these names, in the order of [Recipes], or all if there
-// are no names. The error wraps ErrConfig and lists the names.
-func Choose(names []string) ([]Recipe, error) {
-	all := Recipes()
-	if len(names) == 0 {
-		return all, nil
-	}
-	wanted := make(map[string]bool)
-	for _, name := range names {
-		wanted[name] = true
-	}
-	var chosen []Recipe
-	var known []string
-	for _, r := range all {
-		known = append(known, r.Name)
-		if wanted[r.Name] {
-			chosen = append(chosen, r)
-			delete(wanted, r.Name)
-		}
-	}
-	for _, name := range names {
-		if wanted[name] {
-			return nil, fmt.Errorf("%w: %q is no recipe; there are %s", ErrConfig, name, strings.Join(known, ", "))
-		}
-	}
-	return chosen, nil
+// Choose returns the recipes with these names, in the order of [Recipes], or all if there are
+// no names.
+func Choose(names []string) []Recipe {
+	return slices.DeleteFunc(Recipes(), func(r Recipe) bool {
+		return len(names) > 0 && !slices.Contains(names, r.Name)
+	})
 }

@@ -59,9 +59,9 @@ func RunHerd(ctx context.Context, cfg HerdConfig) (rows []Row, err error) {
 		// The cleanup runs even if ctx is done.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(cleanTime, control.client.SessionTimeout()))
 		defer cancel()
-		left := clean(ctx, control.client, c.Root)
+		left := control.client.DeleteAll(ctx, c.Root)
 		for errors.Is(left, zk.ErrConnectionLost) && ctx.Err() == nil {
-			left = clean(ctx, control.client, c.Root) // which waits for the next connection
+			left = control.client.DeleteAll(ctx, c.Root) // which waits for the next connection
 		}
 		err = errors.Join(err, left)
 	}()
@@ -137,25 +137,6 @@ func makeNode(ctx context.Context, c *zk.Client, path string) error {
 	_, _, err := c.Create(ctx, path, []byte{}, nil, zk.ModeContainer)
 	if errors.Is(err, zk.ErrUnimplemented) {
 		_, _, err = c.Create(ctx, path, []byte{}, nil, zk.ModePersistent)
-	}
-	return err
-}
-
-// clean removes a znode with its children and theirs. What the sessions had made
-// below went with them, or will if an end was not confirmed: then its parent is
-// left, and the error says so.
-func clean(ctx context.Context, c *zk.Client, root string) error {
-	children, _, err := c.Children(ctx, root)
-	for _, child := range children {
-		if err := clean(ctx, c, root+"/"+child); err != nil {
-			return err
-		}
-	}
-	if err == nil {
-		err = c.Delete(ctx, root, -1)
-	}
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil // the servers have collected it
 	}
 	return err
 }
