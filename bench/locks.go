@@ -22,23 +22,15 @@ func locks(ctx context.Context, args []string) error {
 		o = o.Quick()
 		return nil
 	})
-	dir := fs.String("dir", "bin", "`directory` for the servers' files, on the disk to measure")
+	dir := commonFlags(fs, &o.Options)
 	out := fs.String("out", filepath.Join("bin", "bench-locks"), "write all values to `file`.json, and a chart to file.svg")
-	fs.StringVar(&o.Zklock, "zklock", "", "use this zklock `command` as the embedded server instead of building it")
-	fs.IntVar(&o.Rounds, "rounds", o.Rounds, "number of rounds")
-	fs.DurationVar(&o.Turn, "turn", o.Turn, "length of a measurement")
-	fs.DurationVar(&o.Warm, "warm", o.Warm, "warm-up time of each contender")
-	fs.IntVar(&o.Retries, "retries", o.Retries, "how often to repeat a round in which other processes used the processors")
-	fs.Float64Var(&o.Quiet, "quiet", o.Quiet, "share of the processors that other processes may use in a round")
 	fs.Func("row", "measure only rows whose name contains `text`; repeatable", list(&o.Rows))
 	fs.Func("column", "measure only contenders whose name contains `text`; repeatable", list(&o.Columns))
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
-	o.Log = os.Stderr
-	var remove func()
-	var err error
-	if o.Dir, remove, err = workDir(*dir); err != nil {
+	remove, err := prepare(&o.Options, *dir)
+	if err != nil {
 		return err
 	}
 	defer remove()

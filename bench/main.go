@@ -56,25 +56,17 @@ func server(ctx context.Context, args []string) error {
 		o = o.Quick()
 		return nil
 	})
-	dir := fs.String("dir", "bin", "`directory` for the servers' files, on the disk to measure")
+	dir := commonFlags(fs, &o.Options)
 	out := fs.String("json", filepath.Join("bin", "bench-server.json"), "write all values to this `file`")
-	fs.StringVar(&o.Zklock, "zklock", "", "use this zklock `command` instead of building it")
 	fs.StringVar(&o.Base, "base", "", "compare with this zklock `command`, for example of an earlier commit, instead of Apache ZooKeeper")
 	fs.StringVar(&o.Part, "part", "", "measure only this `part`: load or start")
-	fs.IntVar(&o.Rounds, "rounds", o.Rounds, "number of rounds")
-	fs.DurationVar(&o.Turn, "turn", o.Turn, "length of a measurement of throughput")
-	fs.DurationVar(&o.Warm, "warm", o.Warm, "warm-up time of each server")
 	fs.IntVar(&o.Nodes, "nodes", o.Nodes, "number of znodes for the measurements of memory and start")
 	fs.IntVar(&o.Sessions, "sessions", o.Sessions, "number of sessions for the measurement of memory")
-	fs.IntVar(&o.Retries, "retries", o.Retries, "how often to repeat a round in which other processes used the processors")
-	fs.Float64Var(&o.Quiet, "quiet", o.Quiet, "share of the processors that other processes may use in a round")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
-	o.Log = os.Stderr
-	var remove func()
-	var err error
-	if o.Dir, remove, err = workDir(*dir); err != nil {
+	remove, err := prepare(&o.Options, *dir)
+	if err != nil {
 		return err
 	}
 	defer remove()
@@ -85,20 +77,31 @@ func server(ctx context.Context, args []string) error {
 	return report(table, *out)
 }
 
-// workDir creates a directory below dir for this run, and returns a function that removes
-// it.
-func workDir(dir string) (path string, remove func(), err error) {
+// commonFlags defines the flags of both comparisons, and returns the value of -dir.
+func commonFlags(fs *flag.FlagSet, o *rounds.Options) (dir *string) {
+	fs.StringVar(&o.Zklock, "zklock", "", "use this zklock `command` as the embedded server instead of building it")
+	fs.IntVar(&o.Rounds, "rounds", o.Rounds, "number of rounds")
+	fs.DurationVar(&o.Turn, "turn", o.Turn, "length of a measurement of throughput")
+	fs.DurationVar(&o.Warm, "warm", o.Warm, "warm-up time of each contender")
+	fs.IntVar(&o.Retries, "retries", o.Retries, "how often to repeat a round in which other processes used the processors")
+	fs.Float64Var(&o.Quiet, "quiet", o.Quiet, "share of the processors that other processes may use in a round")
+	return fs.String("dir", "bin", "`directory` for the servers' files, on the disk to measure")
+}
+
+// prepare creates a directory below dir for this run, and returns a function that removes it.
+func prepare(o *rounds.Options, dir string) (remove func(), err error) {
+	o.Log = os.Stderr
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	temp, err := os.MkdirTemp(dir, "bench-")
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	warnOfMemory(temp)
 	// Paths in a configuration file are absolute.
-	path, err = filepath.Abs(temp)
-	return path, func() { _ = os.RemoveAll(temp) }, err
+	o.Dir, err = filepath.Abs(temp)
+	return func() { _ = os.RemoveAll(temp) }, err
 }
 
 // warnOfMemory prints a warning if the directory is not on a disk.

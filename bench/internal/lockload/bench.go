@@ -68,7 +68,7 @@ func Run(ctx context.Context, opts Options) (*rounds.Table, error) {
 	if err := b.start(ctx); err != nil {
 		return nil, err
 	}
-	plan := rounds.Plan{Rounds: opts.Rounds, Quiet: opts.Quiet, Retries: opts.Retries, Log: opts.Log}
+	plan := opts.Plan()
 	for _, c := range b.columns {
 		plan.Contenders = append(plan.Contenders, c.name())
 	}

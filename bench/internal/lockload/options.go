@@ -3,40 +3,29 @@ package lockload
 import (
 	"errors"
 	"fmt"
-	"io"
 	"time"
+
+	"github.com/zklock/zklock/bench/internal/rounds"
 )
 
-// Options says what to measure and for how long. All fields are required; [Defaults]
-// returns those of the command.
+// Options says what to measure and for how long. [Defaults] returns those of the
+// command.
 type Options struct {
-	// Dir is the directory for the files of all servers, on the disk to measure.
-	Dir string
-	// Zklock is the command to run as the embedded server. If it is empty, the benchmark
-	// builds it.
-	Zklock string
-	// Rounds is how often each job is measured, and Turn how long one measurement takes.
-	Rounds int
-	Turn   time.Duration
-	// Warm is how long each contender works before the first round, because a JVM compiles
-	// code that runs often.
-	Warm time.Duration
+	rounds.Options
 	// Many is the number of waiters in the queue that drains, and Locks the number of held
 	// locks in the rows about growth.
 	Many, Locks int
 	// Rows and Columns, unless empty, select the rows and contenders whose names contain
 	// one of these texts.
 	Rows, Columns []string
-	// Quiet and Retries are those of rounds.Plan.
-	Quiet   float64
-	Retries int
-	// Log receives the progress, unless it is nil.
-	Log io.Writer
 }
 
 // Defaults returns options for a comparison of about half an hour.
 func Defaults() Options {
-	return Options{Rounds: 7, Turn: time.Second, Warm: 8 * time.Second, Many: 1000, Locks: 10_000, Quiet: 0.1, Retries: 1}
+	return Options{
+		Options: rounds.Options{Rounds: 7, Turn: time.Second, Warm: 8 * time.Second, Quiet: 0.1, Retries: 1},
+		Many:    1000, Locks: 10_000,
+	}
 }
 
 // Quick returns options for a rough comparison of two minutes.

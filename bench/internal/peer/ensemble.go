@@ -108,7 +108,8 @@ func (e *Ensemble) kill() error {
 	return nil
 }
 
-// freePorts returns unused ports. It finds all of them at once, so that they differ.
+// freePorts returns unused ports. It finds all of them at once, so that they differ. If
+// another program takes one before the server does, the server does not start.
 func freePorts(n int) ([]int, error) {
 	var ports []int
 	for range n {

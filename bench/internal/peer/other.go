@@ -34,12 +34,12 @@ func Etcd(dir string) (*Other, error) {
 // Redis starts a redis that syncs each write before it answers, as a lock needs that must
 // survive a crash of the server.
 func Redis(dir string) (*Other, error) {
-	port, err := freePort()
+	ports, err := freePorts(1)
 	if err != nil {
 		return nil, err
 	}
-	return other("redis-server", dir, fmt.Sprintf("127.0.0.1:%d", port), func() *exec.Cmd {
-		return exec.Command("redis-server", "--port", fmt.Sprint(port), "--bind", "127.0.0.1",
+	return other("redis-server", dir, fmt.Sprintf("127.0.0.1:%d", ports[0]), func() *exec.Cmd {
+		return exec.Command("redis-server", "--port", fmt.Sprint(ports[0]), "--bind", "127.0.0.1",
 			"--dir", dir, "--appendonly", "yes", "--appendfsync", "always", "--save", "")
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -55,12 +54,12 @@ func New(kind *Kind, dir string) (*Server, error) {
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return nil, fmt.Errorf("peer: %w", err)
 	}
-	port, err := freePort()
+	ports, err := freePorts(1)
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{Kind: kind, Addr: fmt.Sprintf("127.0.0.1:%d", port), dir: dir}
-	if err := os.WriteFile(s.config(), []byte(config(data, port)), 0o600); err != nil {
+	s := &Server{Kind: kind, Addr: fmt.Sprintf("127.0.0.1:%d", ports[0]), dir: dir}
+	if err := os.WriteFile(s.config(), []byte(config(data, ports[0])), 0o600); err != nil {
 		return nil, fmt.Errorf("peer: %w", err)
 	}
 	return s, nil
@@ -80,17 +79,6 @@ maxClientCnxns=0
 4lw.commands.whitelist=*
 admin.enableServer=false
 `, data, port)
-}
-
-// freePort returns an unused port. If another program takes it before the server does, the
-// server does not start.
-func freePort() (int, error) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("peer: %w", err)
-	}
-	defer ln.Close()
-	return ln.Addr().(*net.TCPAddr).Port, nil
 }
 
 // Start starts the server and returns the time from the start of the process to the answer

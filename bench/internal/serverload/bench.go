@@ -51,7 +51,7 @@ func compare(ctx context.Context, opts Options, kinds ...*peer.Kind) (*rounds.Ta
 	// time, for all contenders alike.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	b := &bench{opts: opts, kinds: kinds, payload: make([]byte, opts.Data)}
-	b.plan = rounds.Plan{Rounds: opts.Rounds, Quiet: opts.Quiet, Retries: opts.Retries, Log: opts.Log}
+	b.plan = opts.Plan()
 	for _, k := range kinds {
 		b.plan.Contenders = append(b.plan.Contenders, k.Name)
 	}

@@ -3,30 +3,20 @@ package serverload
 import (
 	"errors"
 	"fmt"
-	"io"
 	"time"
+
+	"github.com/zklock/zklock/bench/internal/rounds"
 )
 
-// Options says what to measure and for how long. All fields are required; [Defaults]
-// returns those of the command.
+// Options says what to measure and for how long. [Defaults] returns those of the
+// command.
 type Options struct {
-	// Dir is the directory for the files of both servers, on the disk to measure.
-	Dir string
-	// Zklock is the command to run as the embedded server. If it is empty, the benchmark
-	// builds it.
-	Zklock string
+	rounds.Options
 	// Base is another zklock command to compare with, such as one of an earlier
 	// commit; empty means Apache ZooKeeper.
 	Base string
 	// Part is "load" or "start" for one part of the rows, or empty for both.
 	Part string
-	// Rounds is how often each job is measured.
-	Rounds int
-	// Turn is how long one measurement of throughput takes.
-	Turn time.Duration
-	// Warm is how long each server gets load before the first round, because a JVM compiles
-	// code that runs often.
-	Warm time.Duration
 	// Clients are the numbers of clients in the rows for pairs and reads.
 	Clients []int
 	// Watchers is the number of sessions that watch one node.
@@ -38,20 +28,14 @@ type Options struct {
 	Rest time.Duration
 	// Data is the size of each node's data in bytes.
 	Data int
-	// Quiet is the share of processor time, 0 to 1, that other processes may use in a valid
-	// round. Retries is how often a disturbed round is repeated.
-	Quiet   float64
-	Retries int
-	// Log receives the progress, unless it is nil.
-	Log io.Writer
 }
 
 // Defaults returns options for a comparison that takes about eight minutes on a quiet
 // machine.
 func Defaults() Options {
 	return Options{
-		Rounds: 7, Turn: time.Second, Warm: 15 * time.Second, Clients: []int{1, 16, 256},
-		Watchers: 1000, Sessions: 1000, Nodes: 100_000, Rest: 6 * time.Second, Data: 16, Quiet: 0.1, Retries: 3,
+		Options: rounds.Options{Rounds: 7, Turn: time.Second, Warm: 15 * time.Second, Quiet: 0.1, Retries: 3},
+		Clients: []int{1, 16, 256}, Watchers: 1000, Sessions: 1000, Nodes: 100_000, Rest: 6 * time.Second, Data: 16,
 	}
 }
 
